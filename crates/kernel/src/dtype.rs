@@ -1,0 +1,124 @@
+//! Element types of tensors, as they lie in memory.
+
+use crate::types::Scalar;
+use std::fmt;
+
+/// The element type of a tensor in memory. The discriminants are the codes of the C ABI.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum DType {
+    Bool = 0,
+    U8 = 1,
+    I8 = 2,
+    I16 = 3,
+    I32 = 4,
+    I64 = 5,
+    F16 = 6,
+    BF16 = 7,
+    F32 = 8,
+    F64 = 9,
+    U16 = 10,
+    U32 = 11,
+    U64 = 12,
+}
+
+impl DType {
+    /// All of them, by code.
+    pub const ALL: [DType; 13] = [
+        DType::Bool,
+        DType::U8,
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+        DType::U16,
+        DType::U32,
+        DType::U64,
+    ];
+
+    /// The dtype of a code of the C ABI.
+    pub fn from_code(code: u8) -> Option<DType> {
+        DType::ALL.get(code as usize).copied()
+    }
+
+    /// Bytes of one element.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            DType::Bool | DType::U8 | DType::I8 => 1,
+            DType::I16 | DType::F16 | DType::BF16 | DType::U16 => 2,
+            DType::I32 | DType::F32 | DType::U32 => 4,
+            DType::I64 | DType::F64 | DType::U64 => 8,
+        }
+    }
+
+    /// Whether it is a floating-point type.
+    pub const fn is_float(self) -> bool {
+        matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
+    }
+
+    /// Whether it is an integer type; bool is not one.
+    pub const fn is_integer(self) -> bool {
+        !self.is_float() && !matches!(self, DType::Bool)
+    }
+
+    /// Whether it is an integer type with a sign.
+    pub const fn is_signed_integer(self) -> bool {
+        matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
+    }
+
+    /// The type in which kernels compute with it: narrow integers in 32 bits, half-precision floats in f32.
+    pub const fn compute(self) -> Scalar {
+        match self {
+            DType::Bool => Scalar::Bool,
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U16 => Scalar::I32,
+            DType::U32 => Scalar::U32,
+            DType::I64 => Scalar::I64,
+            DType::U64 => Scalar::U64,
+            DType::F16 | DType::BF16 | DType::F32 => Scalar::F32,
+            DType::F64 => Scalar::F64,
+        }
+    }
+
+    /// PyTorch's `torch.can_cast`: a result of this dtype may be written to a tensor of `to`.
+    pub const fn can_cast_to(self, to: DType) -> bool {
+        let to_integer_ok = !self.is_float() || to.is_float();
+        let to_bool_ok = matches!(self, DType::Bool) || !matches!(to, DType::Bool);
+        to_integer_ok && to_bool_ok
+    }
+
+    /// The unsigned integer type of the same width, for copying bits.
+    pub const fn bits(self) -> DType {
+        match self.bytes() {
+            1 => DType::U8,
+            2 => DType::U16,
+            4 => DType::U32,
+            _ => DType::U64,
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    /// PyTorch's name for it on this side of C++: `Float`, `Half`, `Long`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DType::Bool => "Bool",
+            DType::U8 => "Byte",
+            DType::I8 => "Char",
+            DType::I16 => "Short",
+            DType::I32 => "Int",
+            DType::I64 => "Long",
+            DType::F16 => "Half",
+            DType::BF16 => "BFloat16",
+            DType::F32 => "Float",
+            DType::F64 => "Double",
+            DType::U16 => "UInt16",
+            DType::U32 => "UInt32",
+            DType::U64 => "UInt64",
+        })
+    }
+}

@@ -1,0 +1,274 @@
+//! The kernel as data: parameters, values in SSA form, and structured control flow.
+
+use crate::types::{Scalar, Type, Word};
+
+/// Index of a value in [`Kernel::values`].
+pub type ValueId = u32;
+/// Index of a variable in [`Kernel::vars`].
+pub type VarId = u32;
+/// Index of a pointer in [`Kernel::pointers`].
+pub type PointerId = u32;
+/// Index of a shared array in [`Kernel::shared`].
+pub type SharedId = u32;
+
+/// One compute kernel.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// For error messages and profiles.
+    pub name: String,
+    /// Invocations in a workgroup, per dimension.
+    pub workgroup_size: [u32; 3],
+    /// The parameter block, in order.
+    pub params: Vec<Param>,
+    /// Every value, in the order of creation.
+    pub values: Vec<ValueInfo>,
+    /// Mutable variables and private arrays.
+    pub vars: Vec<VarInfo>,
+    /// Pointers: parameters, and parameters moved by an offset.
+    pub pointers: Vec<PointerInfo>,
+    /// Arrays shared by a workgroup.
+    pub shared: Vec<SharedInfo>,
+    /// What runs.
+    pub body: Block,
+}
+
+/// A parameter. The block is laid out in order, each member aligned to its size.
+#[derive(Clone, Debug)]
+pub struct Param {
+    /// For printing.
+    pub name: String,
+    /// What it is.
+    pub kind: ParamKind,
+}
+
+/// The kind of a parameter.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ParamKind {
+    /// An 8-byte address.
+    Pointer(PointerId),
+    /// A number (never a bool).
+    Scalar(Scalar),
+}
+
+impl ParamKind {
+    /// Bytes in the block; also its alignment.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            ParamKind::Pointer(_) => 8,
+            ParamKind::Scalar(s) => s.bytes(),
+        }
+    }
+}
+
+/// Offsets of the members of a parameter block, and its size.
+pub fn param_offsets(params: &[Param]) -> (Vec<u32>, u32) {
+    let mut offset = 0;
+    let offsets = params
+        .iter()
+        .map(|p| {
+            let bytes = p.kind.bytes();
+            offset = (offset + bytes - 1) / bytes * bytes;
+            let at = offset;
+            offset += bytes;
+            at
+        })
+        .collect();
+    (offsets, (offset + 3) / 4 * 4)
+}
+
+/// A value's type and how it is made.
+#[derive(Clone, Debug)]
+pub struct ValueInfo {
+    /// Its type.
+    pub ty: Type,
+    /// Its definition.
+    pub inst: Inst,
+}
+
+/// A mutable variable of one invocation; `len` above 1 makes it an array.
+#[derive(Copy, Clone, Debug)]
+pub struct VarInfo {
+    /// Element type.
+    pub ty: Type,
+    /// Elements.
+    pub len: u32,
+}
+
+/// A pointer into a tensor.
+#[derive(Copy, Clone, Debug)]
+pub struct PointerInfo {
+    /// How its elements lie in memory.
+    pub word: Word,
+    /// Where it points.
+    pub base: PointerBase,
+}
+
+/// Where a pointer comes from.
+#[derive(Copy, Clone, Debug)]
+pub enum PointerBase {
+    /// Member of the parameter block.
+    Param(u32),
+    /// Another pointer, moved by a value in elements (u64 or i64).
+    Offset(PointerId, ValueId),
+}
+
+/// An array shared by a workgroup.
+#[derive(Copy, Clone, Debug)]
+pub struct SharedInfo {
+    /// Element type.
+    pub ty: Type,
+    /// Elements.
+    pub len: u32,
+}
+
+/// Statements in order.
+#[derive(Clone, Debug, Default)]
+pub struct Block(pub Vec<Stmt>);
+
+/// One statement.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Stmt {
+    /// Evaluates a value here.
+    Def(ValueId),
+    /// Makes a moved pointer here.
+    DefPointer(PointerId),
+    SetVar { var: VarId, index: Option<ValueId>, value: ValueId },
+    /// Element `index` of a pointer. A vector value writes `lanes` elements from `index * lanes`.
+    Store { pointer: PointerId, index: ValueId, value: ValueId },
+    StoreShared { shared: SharedId, index: ValueId, value: ValueId },
+    If { cond: ValueId, then: Block, otherwise: Block },
+    /// Runs `test`, leaves if `cond` is false, runs `body`, repeats.
+    While { test: Block, cond: ValueId, body: Block, unroll: bool },
+    /// Waits for the workgroup; shared memory written before is visible after.
+    Barrier,
+    /// Ends the invocation. Only at the outermost level or inside an `If` that holds no barrier.
+    Return,
+}
+
+/// How a value is made.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Inst {
+    ConstBool(bool),
+    /// Bits of an integer constant, truncated to the type's width.
+    ConstInt(u64),
+    /// An f32 (rounded) or f64 constant.
+    ConstFloat(f64),
+    Builtin(Builtin),
+    Param(u32),
+    Unary(Unary, ValueId),
+    Binary(Binary, ValueId, ValueId),
+    Compare(Compare, ValueId, ValueId),
+    Select(ValueId, ValueId, ValueId),
+    /// Conversion of a number to the value's type. Floats to integers truncate; out of range is undefined.
+    Cast(ValueId),
+    /// The same bits as another type of the same width.
+    Bitcast(ValueId),
+    /// `a * b + c`, fused or not as the driver likes.
+    Fma(ValueId, ValueId, ValueId),
+    GetVar { var: VarId, index: Option<ValueId> },
+    /// Element `index`, or with lanes above 1 the elements from `index * lanes`, aligned to the whole vector.
+    Load { pointer: PointerId, index: ValueId },
+    LoadShared { shared: SharedId, index: ValueId },
+    Extract(ValueId, u8),
+    Vector(Vec<ValueId>),
+    /// Old value of element `index`; relaxed, device scope.
+    Atomic { op: Atomic, pointer: PointerId, index: ValueId, value: ValueId },
+    /// Old value; stores `value` where it equals `expected`.
+    CompareExchange { pointer: PointerId, index: ValueId, expected: ValueId, value: ValueId },
+    Subgroup(Subgroup, ValueId),
+    /// The value of the lane whose index is this one's exclusive-or `mask`.
+    ShuffleXor(ValueId, u32),
+}
+
+/// What an invocation knows of its place.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Builtin {
+    /// Workgroup index along dimension 0, 1 or 2.
+    Group(u8),
+    /// Invocation index inside the workgroup along a dimension.
+    Local(u8),
+    /// Number of workgroups along a dimension.
+    Groups(u8),
+    SubgroupLane,
+    SubgroupSize,
+    SubgroupIndex,
+}
+
+/// Operations on one value. All are exact on every driver.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Unary {
+    Neg,
+    Not,
+    Abs,
+    Floor,
+    Ceil,
+    Trunc,
+    /// To the nearest integer, halves to even.
+    Round,
+    CountOneBits,
+    /// Index of the highest set bit of an unsigned 32-bit integer, all ones for 0.
+    HighestBit,
+}
+
+/// Operations on two values of one type. Float operations are correctly rounded and never contracted.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Binary {
+    Add,
+    Sub,
+    Mul,
+    /// Integers only, toward zero; undefined for a zero divisor. Floats: [`crate::math::div`].
+    Div,
+    /// Integers only; the sign of the dividend.
+    Rem,
+    And,
+    Or,
+    Xor,
+    Shl,
+    /// Arithmetic for signed types.
+    Shr,
+    Min,
+    Max,
+    /// High 32 bits of the product of two u32.
+    MulHigh,
+}
+
+/// Comparisons; float ones are ordered (false for NaN), except `Ne`, which is true for NaN.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Compare {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+/// Atomic read-modify-write operations on 32 and 64-bit integers.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Atomic {
+    Add,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    Exchange,
+}
+
+/// Reductions over a subgroup.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Subgroup {
+    Add,
+    Min,
+    Max,
+    /// The value of the lowest active lane.
+    First,
+}

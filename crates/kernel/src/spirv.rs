@@ -1,0 +1,798 @@
+//! Emits a kernel as a SPIR-V 1.5 module for Vulkan 1.2: buffer addresses, no descriptors.
+//!
+//! The parameter block travels as push constants while it fits in [`MAX_PUSH_BYTES`], the least that Vulkan promises;
+//! a larger one lives in memory and the push constant is its address ([`Module::spilled`]).
+
+use crate::ir::*;
+use crate::types::{Scalar, Type, Word};
+use rspirv::binary::Assemble;
+use rspirv::dr::{self, Instruction, Operand};
+use rspirv::spirv::{self, Capability, Decoration, Op, StorageClass};
+use rustc_hash::FxHashMap;
+
+/// Largest parameter block that travels as push constants, in bytes.
+pub const MAX_PUSH_BYTES: u32 = 128;
+
+/// An emitted kernel.
+#[derive(Clone, Debug)]
+pub struct Module {
+    /// SPIR-V words; the entry point is `main`.
+    pub words: Vec<u32>,
+    /// The kernel's name.
+    pub name: String,
+    /// Bytes of push constants.
+    pub push_bytes: u32,
+    /// Bytes of the parameter block.
+    pub param_bytes: u32,
+    /// The parameter block lives in memory and the push constant is its 8-byte address.
+    pub spilled: bool,
+    /// Invocations in a workgroup.
+    pub workgroup_size: [u32; 3],
+    /// What an adapter must support to run it.
+    pub needs: Needs,
+}
+
+/// What an adapter must support.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Needs {
+    pub f64: bool,
+    pub i64: bool,
+    pub i16: bool,
+    pub i8: bool,
+    pub f16_storage: bool,
+    pub i8_storage: bool,
+    pub atomics_i64: bool,
+    pub subgroup_arithmetic: bool,
+    pub subgroup_shuffle: bool,
+    /// Bytes of workgroup memory.
+    pub shared_bytes: u32,
+    /// Invocations in a workgroup.
+    pub workgroup_invocations: u32,
+}
+
+type Id = spirv::Word;
+
+// Instruction numbers of GLSL.std.450.
+const EXT_ROUND_EVEN: u32 = 2;
+const EXT_TRUNC: u32 = 3;
+const EXT_FABS: u32 = 4;
+const EXT_FLOOR: u32 = 8;
+const EXT_CEIL: u32 = 9;
+const EXT_UMIN: u32 = 38;
+const EXT_SMIN: u32 = 39;
+const EXT_UMAX: u32 = 41;
+const EXT_SMAX: u32 = 42;
+const EXT_FMA: u32 = 50;
+const EXT_FIND_UMSB: u32 = 75;
+
+impl Kernel {
+    /// The kernel as SPIR-V. Pure; takes tens to hundreds of microseconds.
+    pub fn emit(&self) -> Module {
+        Emitter::new(self).run()
+    }
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+enum TypeKey {
+    Void,
+    Plain(Type),
+    U8,
+    U16,
+    /// Pointer to a struct that holds a run-time array of the word, `lanes` wide.
+    Buffer(Word, u8),
+    /// Pointer to one element of such an array.
+    Element(Word, u8),
+    Pointer(StorageClass, Id),
+}
+
+struct Emitter<'k> {
+    k: &'k Kernel,
+    b: dr::Builder,
+    glsl: Id,
+    types: FxHashMap<TypeKey, Id>,
+    values: Vec<Id>,
+    vars: Vec<Id>,
+    pointers: Vec<Id>,
+    shared: Vec<Id>,
+    needs: Needs,
+    interface: Vec<Id>,
+    terminated: bool,
+}
+
+impl<'k> Emitter<'k> {
+    fn new(k: &'k Kernel) -> Self {
+        let mut b = dr::Builder::new();
+        b.set_version(1, 5);
+        let glsl = b.ext_inst_import("GLSL.std.450");
+        Emitter {
+            k,
+            b,
+            glsl,
+            types: FxHashMap::default(),
+            values: vec![0; k.values.len()],
+            vars: Vec::new(),
+            pointers: vec![0; k.pointers.len()],
+            shared: Vec::new(),
+            needs: Needs { workgroup_invocations: k.workgroup_size.iter().product(), ..Needs::default() },
+            interface: Vec::new(),
+            terminated: false,
+        }
+    }
+
+    fn run(mut self) -> Module {
+        let (offsets, param_bytes) = param_offsets(&self.k.params);
+        let spilled = param_bytes > MAX_PUSH_BYTES;
+        let zero = self.constant(Scalar::U32, 0);
+        self.declare_shared();
+        let constants: Vec<ValueId> = (0..self.k.values.len() as ValueId).collect();
+        for id in constants {
+            self.declare_constant(id);
+        }
+
+        let void = self.ty(TypeKey::Void);
+        let signature = self.b.type_function(void, []);
+        let main = self.b.id();
+        let none = spirv::FunctionControl::NONE;
+        self.b.begin_function(void, Some(main), none, signature).expect("no function is open");
+        self.b.begin_block(None).expect("a function is open");
+        for v in &self.k.vars {
+            let element = self.ty(TypeKey::Plain(v.ty));
+            let whole = if v.len > 1 { self.array(element, v.len) } else { element };
+            let ty = self.ty(TypeKey::Pointer(StorageClass::Function, whole));
+            let id = self.op_into(Op::Variable, ty, vec![Operand::StorageClass(StorageClass::Function)]);
+            self.vars.push(id);
+        }
+        self.load_builtins();
+        self.load_params(&offsets, param_bytes, spilled, zero);
+        self.block(&self.k.body);
+        if !self.terminated {
+            self.b.ret().expect("a block is open");
+        }
+        self.b.end_function().expect("a function is open");
+
+        self.b.entry_point(spirv::ExecutionModel::GLCompute, main, "main", self.interface.clone());
+        self.b.execution_mode(main, spirv::ExecutionMode::LocalSize, self.k.workgroup_size);
+        self.b.memory_model(spirv::AddressingModel::PhysicalStorageBuffer64, spirv::MemoryModel::GLSL450);
+        self.capabilities();
+        Module {
+            words: self.b.module().assemble(),
+            name: self.k.name.clone(),
+            push_bytes: if spilled { 8 } else { param_bytes },
+            param_bytes,
+            spilled,
+            workgroup_size: self.k.workgroup_size,
+            needs: self.needs,
+        }
+    }
+
+    fn capabilities(&mut self) {
+        let n = self.needs;
+        let list = [
+            (true, Capability::Shader),
+            (true, Capability::PhysicalStorageBufferAddresses),
+            (n.f64, Capability::Float64),
+            (n.i64, Capability::Int64),
+            (n.f16_storage, Capability::StorageBuffer16BitAccess),
+            (n.i8_storage, Capability::StorageBuffer8BitAccess),
+            (n.atomics_i64, Capability::Int64Atomics),
+            (n.subgroup_arithmetic || n.subgroup_shuffle, Capability::GroupNonUniform),
+            (n.subgroup_arithmetic, Capability::GroupNonUniformArithmetic),
+            (n.subgroup_arithmetic, Capability::GroupNonUniformBallot),
+            (n.subgroup_shuffle, Capability::GroupNonUniformShuffle),
+        ];
+        for (_, capability) in list.into_iter().filter(|(wanted, _)| *wanted) {
+            self.b.capability(capability);
+        }
+    }
+
+    // ---- types and constants
+
+    fn ty(&mut self, key: TypeKey) -> Id {
+        if let Some(&id) = self.types.get(&key) {
+            return id;
+        }
+        let id = match key {
+            TypeKey::Void => self.b.type_void(),
+            TypeKey::U8 => {
+                self.needs.i8_storage = true;
+                self.b.type_int(8, 0)
+            }
+            TypeKey::U16 => {
+                self.needs.f16_storage = true;
+                self.b.type_int(16, 0)
+            }
+            TypeKey::Plain(Type { scalar, lanes: 1 }) => match scalar {
+                Scalar::Bool => self.b.type_bool(),
+                Scalar::I32 => self.b.type_int(32, 1),
+                Scalar::U32 => self.b.type_int(32, 0),
+                Scalar::I64 | Scalar::U64 => {
+                    self.needs.i64 = true;
+                    self.b.type_int(64, u32::from(scalar == Scalar::I64))
+                }
+                Scalar::F32 => self.b.type_float(32, None),
+                Scalar::F64 => {
+                    self.needs.f64 = true;
+                    self.b.type_float(64, None)
+                }
+            },
+            TypeKey::Plain(Type { scalar, lanes }) => {
+                let element = self.scalar(scalar);
+                self.b.type_vector(element, u32::from(lanes))
+            }
+            TypeKey::Buffer(word, lanes) => {
+                let element = self.word(word, lanes);
+                let array = self.b.id();
+                let stride = word.bytes() * u32::from(lanes);
+                self.b.module_mut().types_global_values.push(Instruction::new(
+                    Op::TypeRuntimeArray,
+                    None,
+                    Some(array),
+                    vec![Operand::IdRef(element)],
+                ));
+                self.b.decorate(array, Decoration::ArrayStride, [Operand::LiteralBit32(stride)]);
+                let block = self.block_struct(&[array], &[0]);
+                self.ty(TypeKey::Pointer(StorageClass::PhysicalStorageBuffer, block))
+            }
+            TypeKey::Element(word, lanes) => {
+                let element = self.word(word, lanes);
+                self.ty(TypeKey::Pointer(StorageClass::PhysicalStorageBuffer, element))
+            }
+            TypeKey::Pointer(class, to) => self.b.type_pointer(None, class, to),
+        };
+        self.types.insert(key, id);
+        id
+    }
+
+    fn scalar(&mut self, scalar: Scalar) -> Id {
+        self.ty(TypeKey::Plain(Type::scalar(scalar)))
+    }
+
+    fn word(&mut self, word: Word, lanes: u8) -> Id {
+        match word {
+            Word::W8 => self.ty(TypeKey::U8),
+            Word::W16 => self.ty(TypeKey::U16),
+            Word::Full(scalar) => self.ty(TypeKey::Plain(Type { scalar, lanes })),
+        }
+    }
+
+    fn array(&mut self, element: Id, len: u32) -> Id {
+        let len = self.constant(Scalar::U32, u64::from(len));
+        self.b.type_array(element, len)
+    }
+
+    /// A struct type of its own, decorated as a block.
+    fn block_struct(&mut self, members: &[Id], offsets: &[u32]) -> Id {
+        let id = self.b.id();
+        self.b.module_mut().types_global_values.push(Instruction::new(
+            Op::TypeStruct,
+            None,
+            Some(id),
+            members.iter().map(|&m| Operand::IdRef(m)).collect(),
+        ));
+        self.b.decorate(id, Decoration::Block, []);
+        for (i, &offset) in offsets.iter().enumerate() {
+            self.b.member_decorate(id, i as u32, Decoration::Offset, [Operand::LiteralBit32(offset)]);
+        }
+        id
+    }
+
+    fn constant(&mut self, scalar: Scalar, bits: u64) -> Id {
+        let ty = self.scalar(scalar);
+        match scalar {
+            Scalar::Bool if bits != 0 => self.b.constant_true(ty),
+            Scalar::Bool => self.b.constant_false(ty),
+            s if s.bytes() == 8 => self.b.constant_bit64(ty, bits),
+            _ => self.b.constant_bit32(ty, bits as u32),
+        }
+    }
+
+    fn declare_constant(&mut self, id: ValueId) {
+        let value = &self.k.values[id as usize];
+        let scalar = value.ty.scalar;
+        let bits = match value.inst {
+            Inst::ConstBool(x) => u64::from(x),
+            Inst::ConstInt(x) => x,
+            Inst::ConstFloat(x) if scalar == Scalar::F32 => u64::from((x as f32).to_bits()),
+            Inst::ConstFloat(x) => x.to_bits(),
+            _ => return,
+        };
+        self.values[id as usize] = self.constant(scalar, bits);
+    }
+
+    fn declare_shared(&mut self) {
+        for s in &self.k.shared {
+            let element = self.ty(TypeKey::Plain(s.ty));
+            let array = self.array(element, s.len);
+            let ty = self.ty(TypeKey::Pointer(StorageClass::Workgroup, array));
+            let id = self.b.variable(ty, None, StorageClass::Workgroup, None);
+            self.interface.push(id);
+            self.shared.push(id);
+            self.needs.shared_bytes += s.len * s.ty.scalar.bytes() * u32::from(s.ty.lanes);
+        }
+    }
+
+    // ---- entry block
+
+    fn load_builtins(&mut self) {
+        let mut vectors: FxHashMap<spirv::BuiltIn, Id> = FxHashMap::default();
+        for i in 0..self.k.values.len() {
+            let Inst::Builtin(builtin) = self.k.values[i].inst else { continue };
+            let (which, lane) = match builtin {
+                Builtin::Group(d) => (spirv::BuiltIn::WorkgroupId, Some(d)),
+                Builtin::Local(d) => (spirv::BuiltIn::LocalInvocationId, Some(d)),
+                Builtin::Groups(d) => (spirv::BuiltIn::NumWorkgroups, Some(d)),
+                Builtin::SubgroupLane => (spirv::BuiltIn::SubgroupLocalInvocationId, None),
+                Builtin::SubgroupSize => (spirv::BuiltIn::SubgroupSize, None),
+                Builtin::SubgroupIndex => (spirv::BuiltIn::SubgroupId, None),
+            };
+            if lane.is_none() {
+                self.needs.subgroup_shuffle = true;
+            }
+            let ty = Type { scalar: Scalar::U32, lanes: if lane.is_some() { 3 } else { 1 } };
+            let ty = self.ty(TypeKey::Plain(ty));
+            let loaded = match vectors.get(&which) {
+                Some(&id) => id,
+                None => {
+                    let pointer = self.ty(TypeKey::Pointer(StorageClass::Input, ty));
+                    let var = self.b.variable(pointer, None, StorageClass::Input, None);
+                    self.b.decorate(var, Decoration::BuiltIn, [Operand::BuiltIn(which)]);
+                    self.interface.push(var);
+                    let id = self.op(Op::Load, ty, &[var]);
+                    vectors.insert(which, id);
+                    id
+                }
+            };
+            self.values[i] = match lane {
+                Some(lane) => self.extract(Scalar::U32, loaded, lane),
+                None => loaded,
+            };
+        }
+    }
+
+    fn load_params(&mut self, offsets: &[u32], bytes: u32, spilled: bool, zero: Id) {
+        if self.k.params.is_empty() {
+            return;
+        }
+        let members: Vec<Id> = self
+            .k
+            .params
+            .iter()
+            .map(|p| match p.kind {
+                ParamKind::Pointer(pointer) => {
+                    let word = self.k.pointers[pointer as usize].word;
+                    self.ty(TypeKey::Buffer(word, 1))
+                }
+                ParamKind::Scalar(s) => self.scalar(s),
+            })
+            .collect();
+        let block = self.block_struct(&members, offsets);
+        debug_assert!(spilled || bytes <= MAX_PUSH_BYTES);
+        let (base, class) = if spilled {
+            let address = self.ty(TypeKey::Pointer(StorageClass::PhysicalStorageBuffer, block));
+            let outer = self.block_struct(&[address], &[0]);
+            let var = self.push_variable(outer);
+            let member = self.ty(TypeKey::Pointer(StorageClass::PushConstant, address));
+            let chain = self.op(Op::AccessChain, member, &[var, zero]);
+            (self.op(Op::Load, address, &[chain]), StorageClass::PhysicalStorageBuffer)
+        } else {
+            (self.push_variable(block), StorageClass::PushConstant)
+        };
+        let mut loaded = Vec::with_capacity(members.len());
+        for (i, &member) in members.iter().enumerate() {
+            let ty = self.ty(TypeKey::Pointer(class, member));
+            let index = self.constant(Scalar::U32, i as u64);
+            let chain = self.op(Op::AccessChain, ty, &[base, index]);
+            let mut operands = vec![Operand::IdRef(chain)];
+            if spilled {
+                operands.extend(aligned(self.k.params[i].kind.bytes()));
+            }
+            let value = self.op_into(Op::Load, member, operands);
+            if let ParamKind::Pointer(pointer) = self.k.params[i].kind {
+                self.pointers[pointer as usize] = value;
+            }
+            loaded.push(value);
+        }
+        for (i, value) in self.k.values.iter().enumerate() {
+            if let Inst::Param(p) = value.inst {
+                self.values[i] = loaded[p as usize];
+            }
+        }
+    }
+
+    fn push_variable(&mut self, block: Id) -> Id {
+        let ty = self.ty(TypeKey::Pointer(StorageClass::PushConstant, block));
+        let var = self.b.variable(ty, None, StorageClass::PushConstant, None);
+        self.interface.push(var);
+        var
+    }
+
+    // ---- instructions
+
+    fn op_into(&mut self, op: Op, ty: Id, operands: Vec<Operand>) -> Id {
+        let id = self.b.id();
+        self.b
+            .insert_into_block(dr::InsertPoint::End, Instruction::new(op, Some(ty), Some(id), operands))
+            .expect("a block is open");
+        id
+    }
+
+    fn op(&mut self, op: Op, ty: Id, operands: &[Id]) -> Id {
+        self.op_into(op, ty, operands.iter().map(|&o| Operand::IdRef(o)).collect())
+    }
+
+    fn effect(&mut self, op: Op, operands: Vec<Operand>) {
+        self.b
+            .insert_into_block(dr::InsertPoint::End, Instruction::new(op, None, None, operands))
+            .expect("a block is open");
+    }
+
+    fn ext(&mut self, number: u32, ty: Id, operands: &[Id]) -> Id {
+        let mut all = vec![Operand::IdRef(self.glsl), Operand::LiteralExtInstInteger(number)];
+        all.extend(operands.iter().map(|&o| Operand::IdRef(o)));
+        self.op_into(Op::ExtInst, ty, all)
+    }
+
+    fn extract(&mut self, scalar: Scalar, vector: Id, lane: u8) -> Id {
+        let ty = self.scalar(scalar);
+        let operands = vec![Operand::IdRef(vector), Operand::LiteralBit32(u32::from(lane))];
+        self.op_into(Op::CompositeExtract, ty, operands)
+    }
+
+    fn exact(&mut self, op: Op, ty: Id, operands: &[Id]) -> Id {
+        let id = self.op(op, ty, operands);
+        self.b.decorate(id, Decoration::NoContraction, []);
+        id
+    }
+
+    /// Address of an element for an access of type `ty`, and the access's alignment.
+    fn element(&mut self, pointer: PointerId, index: ValueId, ty: Type) -> (Id, u32, Word) {
+        let word = self.k.pointers[pointer as usize].word;
+        let (word, lanes) = if ty.lanes > 1 || word.value() != ty.scalar {
+            (Word::Full(ty.scalar), ty.lanes)
+        } else {
+            (word, 1)
+        };
+        let mut base = self.pointers[pointer as usize];
+        if lanes > 1 || word != self.k.pointers[pointer as usize].word {
+            let other = self.ty(TypeKey::Buffer(word, lanes));
+            base = self.op(Op::Bitcast, other, &[base]);
+        }
+        let zero = self.constant(Scalar::U32, 0);
+        let element = self.ty(TypeKey::Element(word, lanes));
+        let index = self.values[index as usize];
+        let id = self.op(Op::AccessChain, element, &[base, zero, index]);
+        (id, word.bytes() * u32::from(lanes), word)
+    }
+
+    fn var_address(&mut self, var: VarId, index: Option<ValueId>) -> Id {
+        let id = self.vars[var as usize];
+        let Some(index) = index else { return id };
+        let element = self.ty(TypeKey::Plain(self.k.vars[var as usize].ty));
+        let ty = self.ty(TypeKey::Pointer(StorageClass::Function, element));
+        let index = self.values[index as usize];
+        self.op(Op::AccessChain, ty, &[id, index])
+    }
+
+    fn shared_address(&mut self, shared: SharedId, index: ValueId) -> Id {
+        let element = self.ty(TypeKey::Plain(self.k.shared[shared as usize].ty));
+        let ty = self.ty(TypeKey::Pointer(StorageClass::Workgroup, element));
+        let index = self.values[index as usize];
+        self.op(Op::AccessChain, ty, &[self.shared[shared as usize], index])
+    }
+
+    fn block(&mut self, block: &Block) {
+        self.terminated = false;
+        for stmt in &block.0 {
+            if self.terminated {
+                return;
+            }
+            self.statement(stmt);
+        }
+    }
+
+    fn open(&mut self, label: Id) {
+        self.b.begin_block(Some(label)).expect("the last block ended");
+        self.terminated = false;
+    }
+
+    fn statement(&mut self, stmt: &Stmt) {
+        match *stmt {
+            Stmt::Def(id) => self.values[id as usize] = self.value(id),
+            Stmt::DefPointer(id) => self.moved_pointer(id),
+            Stmt::SetVar { var, index, value } => {
+                let address = self.var_address(var, index);
+                let value = self.values[value as usize];
+                self.effect(Op::Store, vec![Operand::IdRef(address), Operand::IdRef(value)]);
+            }
+            Stmt::Store { pointer, index, value } => {
+                let ty = self.k.values[value as usize].ty;
+                let mut id = self.values[value as usize];
+                let (address, alignment, word) = self.element(pointer, index, ty);
+                if !matches!(word, Word::Full(_)) {
+                    let narrow = self.word(word, 1);
+                    id = self.op(Op::UConvert, narrow, &[id]);
+                }
+                let mut operands = vec![Operand::IdRef(address), Operand::IdRef(id)];
+                operands.extend(aligned(alignment));
+                self.effect(Op::Store, operands);
+            }
+            Stmt::StoreShared { shared, index, value } => {
+                let address = self.shared_address(shared, index);
+                let value = self.values[value as usize];
+                self.effect(Op::Store, vec![Operand::IdRef(address), Operand::IdRef(value)]);
+            }
+            Stmt::If { cond, ref then, ref otherwise } => self.branch(cond, then, otherwise),
+            Stmt::While { ref test, cond, ref body, unroll } => self.repeat(test, cond, body, unroll),
+            Stmt::Barrier => {
+                let workgroup = self.constant(Scalar::U32, spirv::Scope::Workgroup as u64);
+                let semantics = spirv::MemorySemantics::ACQUIRE_RELEASE | spirv::MemorySemantics::WORKGROUP_MEMORY;
+                let semantics = self.constant(Scalar::U32, u64::from(semantics.bits()));
+                let scopes = [workgroup, workgroup, semantics];
+                self.effect(Op::ControlBarrier, scopes.iter().map(|&s| Operand::IdRef(s)).collect());
+            }
+            Stmt::Return => {
+                self.b.ret().expect("a block is open");
+                self.terminated = true;
+            }
+        }
+    }
+
+    fn branch(&mut self, cond: ValueId, then: &Block, otherwise: &Block) {
+        let (yes, merge) = (self.b.id(), self.b.id());
+        let no = if otherwise.0.is_empty() { merge } else { self.b.id() };
+        let cond = self.values[cond as usize];
+        self.b.selection_merge(merge, spirv::SelectionControl::NONE).expect("a block is open");
+        self.b.branch_conditional(cond, yes, no, []).expect("a block is open");
+        for (label, block) in [(yes, then), (no, otherwise)] {
+            if label == merge {
+                continue;
+            }
+            self.open(label);
+            self.block(block);
+            if !self.terminated {
+                self.b.branch(merge).expect("a block is open");
+            }
+        }
+        self.open(merge);
+    }
+
+    fn repeat(&mut self, test: &Block, cond: ValueId, body: &Block, unroll: bool) {
+        let [header, first, inside, next, merge] = std::array::from_fn(|_| self.b.id());
+        self.b.branch(header).expect("a block is open");
+        self.open(header);
+        let control = if unroll { spirv::LoopControl::UNROLL } else { spirv::LoopControl::NONE };
+        self.b.loop_merge(merge, next, control, []).expect("a block is open");
+        self.b.branch(first).expect("a block is open");
+        self.open(first);
+        self.block(test);
+        let cond = self.values[cond as usize];
+        self.b.branch_conditional(cond, inside, merge, []).expect("a block is open");
+        self.open(inside);
+        self.block(body);
+        if !self.terminated {
+            self.b.branch(next).expect("a block is open");
+        }
+        self.open(next);
+        self.b.branch(header).expect("a block is open");
+        self.open(merge);
+    }
+
+    fn moved_pointer(&mut self, id: PointerId) {
+        let PointerInfo { word, base } = self.k.pointers[id as usize];
+        let PointerBase::Offset(base, elements) = base else { return };
+        let u64_ = self.scalar(Scalar::U64);
+        let address = self.op(Op::ConvertPtrToU, u64_, &[self.pointers[base as usize]]);
+        let size = self.constant(Scalar::U64, u64::from(word.bytes()));
+        let bytes = self.op(Op::IMul, u64_, &[self.values[elements as usize], size]);
+        let sum = self.op(Op::IAdd, u64_, &[address, bytes]);
+        let ty = self.ty(TypeKey::Buffer(word, 1));
+        self.pointers[id as usize] = self.op(Op::ConvertUToPtr, ty, &[sum]);
+    }
+
+    fn value(&mut self, id: ValueId) -> Id {
+        let k = self.k;
+        let ValueInfo { ty, ref inst } = k.values[id as usize];
+        let t = self.ty(TypeKey::Plain(ty));
+        let v = |e: &Self, id: ValueId| e.values[id as usize];
+        match *inst {
+            Inst::ConstBool(_) | Inst::ConstInt(_) | Inst::ConstFloat(_) | Inst::Builtin(_) | Inst::Param(_) => {
+                self.values[id as usize]
+            }
+            Inst::Unary(op, a) => self.unary(op, t, ty.scalar, v(self, a)),
+            Inst::Binary(op, a, b) => self.binary(op, t, ty, v(self, a), v(self, b)),
+            Inst::Compare(op, a, b) => {
+                let scalar = k.values[a as usize].ty.scalar;
+                self.op(compare(op, scalar), t, &[v(self, a), v(self, b)])
+            }
+            Inst::Select(c, a, b) => self.op(Op::Select, t, &[v(self, c), v(self, a), v(self, b)]),
+            Inst::Cast(a) => self.cast(k.values[a as usize].ty.scalar, ty.scalar, v(self, a)),
+            Inst::Bitcast(a) => self.op(Op::Bitcast, t, &[v(self, a)]),
+            Inst::Fma(a, b, c) => self.ext(EXT_FMA, t, &[v(self, a), v(self, b), v(self, c)]),
+            Inst::GetVar { var, index } => {
+                let address = self.var_address(var, index);
+                self.op(Op::Load, t, &[address])
+            }
+            Inst::Load { pointer, index } => {
+                let (address, alignment, word) = self.element(pointer, index, ty);
+                let narrow = self.word(word, ty.lanes);
+                let mut operands = vec![Operand::IdRef(address)];
+                operands.extend(aligned(alignment));
+                let loaded = self.op_into(Op::Load, narrow, operands);
+                if matches!(word, Word::Full(_)) { loaded } else { self.op(Op::UConvert, t, &[loaded]) }
+            }
+            Inst::LoadShared { shared, index } => {
+                let address = self.shared_address(shared, index);
+                self.op(Op::Load, t, &[address])
+            }
+            Inst::Extract(a, lane) => self.extract(ty.scalar, v(self, a), lane),
+            Inst::Vector(ref lanes) => {
+                let lanes: Vec<Id> = lanes.iter().map(|&l| v(self, l)).collect();
+                self.op(Op::CompositeConstruct, t, &lanes)
+            }
+            Inst::Atomic { op, pointer, index, value } => {
+                let (address, ..) = self.element(pointer, index, ty);
+                self.needs.atomics_i64 |= ty.scalar.bytes() == 8;
+                let (scope, relaxed) = self.device_scope();
+                self.op(atomic(op, ty.scalar), t, &[address, scope, relaxed, v(self, value)])
+            }
+            Inst::CompareExchange { pointer, index, expected, value } => {
+                let (address, ..) = self.element(pointer, index, ty);
+                self.needs.atomics_i64 |= ty.scalar.bytes() == 8;
+                let (scope, relaxed) = self.device_scope();
+                let operands = [address, scope, relaxed, relaxed, v(self, value), v(self, expected)];
+                self.op(Op::AtomicCompareExchange, t, &operands)
+            }
+            Inst::Subgroup(op, a) => self.subgroup(op, t, ty.scalar, v(self, a)),
+            Inst::ShuffleXor(a, mask) => {
+                self.needs.subgroup_shuffle = true;
+                let scope = self.constant(Scalar::U32, spirv::Scope::Subgroup as u64);
+                let mask = self.constant(Scalar::U32, u64::from(mask));
+                self.op(Op::GroupNonUniformShuffleXor, t, &[scope, v(self, a), mask])
+            }
+        }
+    }
+
+    fn device_scope(&mut self) -> (Id, Id) {
+        let scope = self.constant(Scalar::U32, spirv::Scope::Device as u64);
+        (scope, self.constant(Scalar::U32, 0))
+    }
+
+    fn unary(&mut self, op: Unary, t: Id, scalar: Scalar, a: Id) -> Id {
+        match op {
+            Unary::Neg if scalar.is_float() => self.op(Op::FNegate, t, &[a]),
+            Unary::Neg => self.op(Op::SNegate, t, &[a]),
+            Unary::Not if scalar == Scalar::Bool => self.op(Op::LogicalNot, t, &[a]),
+            Unary::Not => self.op(Op::Not, t, &[a]),
+            Unary::Abs => self.ext(EXT_FABS, t, &[a]),
+            Unary::Floor => self.ext(EXT_FLOOR, t, &[a]),
+            Unary::Ceil => self.ext(EXT_CEIL, t, &[a]),
+            Unary::Trunc => self.ext(EXT_TRUNC, t, &[a]),
+            Unary::Round => self.ext(EXT_ROUND_EVEN, t, &[a]),
+            Unary::CountOneBits => self.op(Op::BitCount, t, &[a]),
+            Unary::HighestBit => self.ext(EXT_FIND_UMSB, t, &[a]),
+        }
+    }
+
+    fn binary(&mut self, op: Binary, t: Id, ty: Type, a: Id, b: Id) -> Id {
+        let s = ty.scalar;
+        let (float, signed, logical) = (s.is_float(), s.is_signed(), s == Scalar::Bool);
+        match op {
+            Binary::Add if float => self.exact(Op::FAdd, t, &[a, b]),
+            Binary::Sub if float => self.exact(Op::FSub, t, &[a, b]),
+            Binary::Mul if float => self.exact(Op::FMul, t, &[a, b]),
+            Binary::Add => self.op(Op::IAdd, t, &[a, b]),
+            Binary::Sub => self.op(Op::ISub, t, &[a, b]),
+            Binary::Mul => self.op(Op::IMul, t, &[a, b]),
+            Binary::Div => self.op(if signed { Op::SDiv } else { Op::UDiv }, t, &[a, b]),
+            Binary::Rem => self.op(if signed { Op::SRem } else { Op::UMod }, t, &[a, b]),
+            Binary::And => self.op(if logical { Op::LogicalAnd } else { Op::BitwiseAnd }, t, &[a, b]),
+            Binary::Or => self.op(if logical { Op::LogicalOr } else { Op::BitwiseOr }, t, &[a, b]),
+            Binary::Xor => self.op(if logical { Op::LogicalNotEqual } else { Op::BitwiseXor }, t, &[a, b]),
+            Binary::Shl => self.op(Op::ShiftLeftLogical, t, &[a, b]),
+            Binary::Shr => {
+                self.op(if signed { Op::ShiftRightArithmetic } else { Op::ShiftRightLogical }, t, &[a, b])
+            }
+            Binary::Min => self.ext(if signed { EXT_SMIN } else { EXT_UMIN }, t, &[a, b]),
+            Binary::Max => self.ext(if signed { EXT_SMAX } else { EXT_UMAX }, t, &[a, b]),
+            Binary::MulHigh => {
+                let pair = self.b.type_struct([t, t]);
+                let product = self.op(Op::UMulExtended, pair, &[a, b]);
+                self.extract(s, product, 1)
+            }
+        }
+    }
+
+    fn cast(&mut self, from: Scalar, to: Scalar, a: Id) -> Id {
+        let t = self.scalar(to);
+        if from.is_integer() && to.is_integer() {
+            if from.bytes() == to.bytes() {
+                return self.op(Op::Bitcast, t, &[a]);
+            }
+            if from.is_signed() {
+                return self.op(Op::SConvert, t, &[a]);
+            }
+            let unsigned = self.scalar(to.unsigned());
+            let wide = self.op(Op::UConvert, unsigned, &[a]);
+            return if to.is_signed() { self.op(Op::Bitcast, t, &[wide]) } else { wide };
+        }
+        let op = match (from.is_float(), to.is_float()) {
+            (true, true) => Op::FConvert,
+            (true, false) if to.is_signed() => Op::ConvertFToS,
+            (true, false) => Op::ConvertFToU,
+            (false, _) if from.is_signed() => Op::ConvertSToF,
+            (false, _) => Op::ConvertUToF,
+        };
+        self.op(op, t, &[a])
+    }
+
+    fn subgroup(&mut self, op: Subgroup, t: Id, scalar: Scalar, a: Id) -> Id {
+        self.needs.subgroup_arithmetic = true;
+        let scope = self.constant(Scalar::U32, spirv::Scope::Subgroup as u64);
+        if op == Subgroup::First {
+            return self.op(Op::GroupNonUniformBroadcastFirst, t, &[scope, a]);
+        }
+        let code = match (op, scalar.is_float(), scalar.is_signed()) {
+            (Subgroup::Add, true, _) => Op::GroupNonUniformFAdd,
+            (Subgroup::Add, ..) => Op::GroupNonUniformIAdd,
+            (Subgroup::Min, true, _) => Op::GroupNonUniformFMin,
+            (Subgroup::Min, _, true) => Op::GroupNonUniformSMin,
+            (Subgroup::Min, ..) => Op::GroupNonUniformUMin,
+            (_, true, _) => Op::GroupNonUniformFMax,
+            (_, _, true) => Op::GroupNonUniformSMax,
+            _ => Op::GroupNonUniformUMax,
+        };
+        let reduce = Operand::GroupOperation(spirv::GroupOperation::Reduce);
+        self.op_into(code, t, vec![Operand::IdRef(scope), reduce, Operand::IdRef(a)])
+    }
+}
+
+fn aligned(bytes: u32) -> [Operand; 2] {
+    [Operand::MemoryAccess(spirv::MemoryAccess::ALIGNED), Operand::LiteralBit32(bytes)]
+}
+
+fn compare(op: Compare, scalar: Scalar) -> Op {
+    let kind = if scalar.is_float() {
+        0
+    } else if scalar == Scalar::Bool {
+        3
+    } else if scalar.is_signed() {
+        1
+    } else {
+        2
+    };
+    match (op, kind) {
+        (Compare::Eq, 0) => Op::FOrdEqual,
+        (Compare::Ne, 0) => Op::FUnordNotEqual,
+        (Compare::Lt, 0) => Op::FOrdLessThan,
+        (Compare::Le, 0) => Op::FOrdLessThanEqual,
+        (Compare::Gt, 0) => Op::FOrdGreaterThan,
+        (Compare::Ge, 0) => Op::FOrdGreaterThanEqual,
+        (Compare::Eq, 3) => Op::LogicalEqual,
+        (Compare::Ne, 3) => Op::LogicalNotEqual,
+        (Compare::Eq, _) => Op::IEqual,
+        (Compare::Ne, _) => Op::INotEqual,
+        (Compare::Lt, 1) => Op::SLessThan,
+        (Compare::Le, 1) => Op::SLessThanEqual,
+        (Compare::Gt, 1) => Op::SGreaterThan,
+        (Compare::Ge, 1) => Op::SGreaterThanEqual,
+        (Compare::Lt, _) => Op::ULessThan,
+        (Compare::Le, _) => Op::ULessThanEqual,
+        (Compare::Gt, _) => Op::UGreaterThan,
+        (Compare::Ge, _) => Op::UGreaterThanEqual,
+    }
+}
+
+fn atomic(op: Atomic, scalar: Scalar) -> Op {
+    match (op, scalar.is_signed()) {
+        (Atomic::Add, _) => Op::AtomicIAdd,
+        (Atomic::Min, true) => Op::AtomicSMin,
+        (Atomic::Min, false) => Op::AtomicUMin,
+        (Atomic::Max, true) => Op::AtomicSMax,
+        (Atomic::Max, false) => Op::AtomicUMax,
+        (Atomic::And, _) => Op::AtomicAnd,
+        (Atomic::Or, _) => Op::AtomicOr,
+        (Atomic::Xor, _) => Op::AtomicXor,
+        (Atomic::Exchange, _) => Op::AtomicExchange,
+    }
+}

@@ -1,0 +1,157 @@
+//! How each dtype lies in memory: the one place where kernels convert between memory and compute types.
+//!
+//! f16 and bf16 are decoded and encoded with integer operations, rounding to nearest even, so that no driver's
+//! conversion is involved.
+
+use crate::builder::{Pointer, Value};
+use crate::dtype::DType;
+use crate::types::{Scalar, Word};
+
+/// The memory word of a dtype.
+pub fn word(dtype: DType) -> Word {
+    match dtype {
+        DType::Bool | DType::U8 | DType::I8 => Word::W8,
+        DType::I16 | DType::U16 | DType::F16 | DType::BF16 => Word::W16,
+        other => Word::Full(other.compute()),
+    }
+}
+
+/// A loaded word (u32 for narrow types) as a value of the dtype's compute type.
+pub fn decode(raw: Value<'_>, dtype: DType) -> Value<'_> {
+    match dtype {
+        DType::Bool => raw.ne(0),
+        DType::U8 | DType::U16 => raw.bitcast(Scalar::I32),
+        DType::I8 => (raw.bitcast(Scalar::I32) << 24) >> 24,
+        DType::I16 => (raw.bitcast(Scalar::I32) << 16) >> 16,
+        DType::F16 => decode_f16(raw),
+        DType::BF16 => (raw << 16).bitcast(Scalar::F32),
+        _ => raw,
+    }
+}
+
+/// A value as the word to store: converted to the dtype's compute type, then narrowed.
+pub fn encode(value: Value<'_>, dtype: DType) -> Value<'_> {
+    let value = value.cast(dtype.compute());
+    match dtype {
+        DType::Bool => value.cast(Scalar::U32),
+        DType::U8 | DType::I8 | DType::U16 | DType::I16 => value.bitcast(Scalar::U32),
+        DType::F16 => encode_f16(value),
+        DType::BF16 => encode_bf16(value),
+        _ => value,
+    }
+}
+
+fn decode_f16(h: Value<'_>) -> Value<'_> {
+    let sign = (h & 0x8000) << 16;
+    let magnitude = h & 0x7fff;
+    let normal = (magnitude << 13) + (112u32 << 23);
+    let special = (magnitude << 13) | 0x7f80_0000u32;
+    // A subnormal is its mantissa times 2^-24: exact, and made without an f32 subnormal.
+    let subnormal = (magnitude.cast(Scalar::F32) * f64::from(2f32.powi(-24))).bitcast(Scalar::U32);
+    let bits = magnitude.ge(0x7c00).select(special, magnitude.lt(0x400).select(subnormal, normal));
+    (bits | sign).bitcast(Scalar::F32)
+}
+
+fn encode_f16(x: Value<'_>) -> Value<'_> {
+    let bits = x.bitcast(Scalar::U32);
+    let sign = (bits >> 16) & 0x8000;
+    let magnitude = bits & 0x7fff_ffffu32;
+    let odd = (magnitude >> 13) & 1;
+    let normal = (magnitude + 0xfff + odd - 0x3800_0000u32) >> 13;
+    // Adding 0.5 aligns the mantissa so that the adder rounds at f16's last subnormal bit.
+    let subnormal = (magnitude.bitcast(Scalar::F32) + 0.5).bitcast(Scalar::U32) - 0x3f00_0000u32;
+    let special = magnitude.gt(0x7f80_0000u32).select(x.b.u32(0x7e00), 0x7c00);
+    let half = magnitude.ge(0x4780_0000u32).select(special, magnitude.lt(0x3880_0000u32).select(subnormal, normal));
+    half | sign
+}
+
+fn encode_bf16(x: Value<'_>) -> Value<'_> {
+    let bits = x.bitcast(Scalar::U32);
+    let rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    x.is_nan().select(x.b.u32(0x7fc0), rounded)
+}
+
+/// See [`Pointer::load_chunk`].
+pub fn load_chunk<'b>(p: Pointer<'b>, chunk: Value<'b>, n: u32) -> Vec<Value<'b>> {
+    let dtype = p.dtype();
+    let bytes = dtype.bytes() as u32 * n;
+    if n == 1 {
+        return vec![p.load(chunk)];
+    }
+    if bytes < 4 {
+        return (0..n).map(|i| p.load(chunk * n + i)).collect();
+    }
+    let words = load_u32s(p, chunk, bytes / 4);
+    match dtype.bytes() {
+        8 => words.chunks(2).map(|w| decode(join(w[0], w[1], dtype.compute()), dtype)).collect(),
+        4 => words.iter().map(|w| decode(w.bitcast(dtype.compute()), dtype)).collect(),
+        size => {
+            let per = 4 / size as u32;
+            let (bits, mask) = (8 * size as u32, (1u32 << (8 * size)) - 1);
+            (0..n).map(|i| decode((words[(i / per) as usize] >> (i % per * bits)) & mask, dtype)).collect()
+        }
+    }
+}
+
+/// See [`Pointer::store_chunk`].
+pub fn store_chunk<'b>(p: Pointer<'b>, chunk: Value<'b>, values: &[Value<'b>]) {
+    let dtype = p.dtype();
+    let n = values.len() as u32;
+    let bytes = dtype.bytes() as u32 * n;
+    if n == 1 {
+        return p.store(chunk, values[0]);
+    }
+    if bytes < 4 {
+        for (i, &v) in values.iter().enumerate() {
+            p.store(chunk * n + i as u32, v);
+        }
+        return;
+    }
+    let raw: Vec<Value<'b>> = values.iter().map(|&v| encode(v, dtype)).collect();
+    let words: Vec<Value<'b>> = match dtype.bytes() {
+        8 => raw.iter().flat_map(|&r| split(r)).collect(),
+        4 => raw.iter().map(|r| r.bitcast(Scalar::U32)).collect(),
+        size => {
+            let per = 4 / size as usize;
+            let (bits, mask) = (8 * size as u32, (1u32 << (8 * size)) - 1);
+            raw.chunks(per)
+                .map(|part| {
+                    let mut word = part[0] & mask;
+                    for (i, &r) in part.iter().enumerate().skip(1) {
+                        word = word | ((r & mask) << (i as u32 * bits));
+                    }
+                    word
+                })
+                .collect()
+        }
+    };
+    let vectors = words.len().div_ceil(4) as u32;
+    for (i, part) in words.chunks(4).enumerate() {
+        let index = if vectors == 1 { chunk } else { chunk * vectors + i as u32 };
+        let v = if part.len() == 1 { part[0] } else { p.builder().vector(part) };
+        p.store_words(index, v);
+    }
+}
+
+fn load_u32s<'b>(p: Pointer<'b>, chunk: Value<'b>, words: u32) -> Vec<Value<'b>> {
+    let vectors = words.div_ceil(4);
+    let lanes = words.min(4) as u8;
+    (0..vectors)
+        .flat_map(|i| {
+            let index = if vectors == 1 { chunk } else { chunk * vectors + i };
+            let v = p.load_words(index, lanes);
+            if lanes == 1 { vec![v] } else { (0..lanes).map(|l| v.lane(l)).collect() }
+        })
+        .collect()
+}
+
+/// Two words, low first, as one 64-bit value.
+fn join<'b>(low: Value<'b>, high: Value<'b>, to: Scalar) -> Value<'b> {
+    (low.cast(Scalar::U64) | (high.cast(Scalar::U64) << 32)).bitcast(to)
+}
+
+/// A 64-bit value as two words, low first.
+fn split(x: Value<'_>) -> [Value<'_>; 2] {
+    let x = x.bitcast(Scalar::U64);
+    [x.cast(Scalar::U32), (x >> 32).cast(Scalar::U32)]
+}

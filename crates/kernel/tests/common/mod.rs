@@ -1,0 +1,21 @@
+//! Checks a module with `spirv-val` (package spirv-tools), the arbiter of what drivers must accept.
+
+use dml_kernel::{Kernel, Module};
+use std::process::Command;
+
+/// Emits the kernel and fails the test if the validator rejects it.
+pub fn validated(kernel: &Kernel) -> Module {
+    let module = kernel.emit();
+    let file = std::env::temp_dir().join(format!("dml-kernel-{}-{}.spv", std::process::id(), kernel.name));
+    let bytes: Vec<u8> = module.words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    std::fs::write(&file, bytes).expect("the temporary folder is writable");
+    let output = Command::new("spirv-val")
+        .args(["--target-env", "vulkan1.2", "--scalar-block-layout"])
+        .arg(&file)
+        .output()
+        .expect("spirv-val is installed (package spirv-tools)");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{}: {message}\n{kernel}", kernel.name);
+    std::fs::remove_file(file).ok();
+    module
+}

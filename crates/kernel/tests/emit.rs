@@ -1,0 +1,98 @@
+//! Every construct of the language passes `spirv-val`.
+
+mod common;
+
+use common::validated;
+use dml_kernel::{Atomic, Builder, DType, Scalar, Subgroup};
+
+#[test]
+fn copies_and_converts_every_dtype_to_every_other() {
+    for from in DType::ALL {
+        for to in DType::ALL {
+            let b = Builder::new(format!("copy_{from}_{to}"), [64, 1, 1]);
+            let x = b.pointer("x", from);
+            let y = b.pointer("y", to);
+            let n = b.param("n", Scalar::U32);
+            let i = b.global_id(0);
+            b.if_(i.lt(n), || y.store(i, x.load(i)));
+            validated(&b.finish());
+        }
+    }
+}
+
+#[test]
+fn chunks_of_every_width() {
+    for dtype in DType::ALL {
+        for n in [1, 2, 4, 8, 16].into_iter().filter(|n| u64::from(*n) * dtype.bytes() <= 32) {
+            let b = Builder::new(format!("chunk_{dtype}_{n}"), [64, 1, 1]);
+            let x = b.pointer("x", dtype);
+            let y = b.pointer("y", dtype);
+            let i = b.global_id(0);
+            y.store_chunk(i, &x.load_chunk(i, n));
+            validated(&b.finish());
+        }
+    }
+}
+
+#[test]
+fn control_flow_shared_memory_and_barriers() {
+    let b = Builder::new("sum", [64, 1, 1]);
+    let x = b.pointer("x", DType::F32);
+    let y = b.pointer("y", DType::F32);
+    let n = b.param("n", Scalar::U32);
+    let shared = b.shared(Scalar::F32, 1, 64);
+    let lane = b.local_id(0);
+    let acc = b.var(b.float(Scalar::F32, 0.0));
+    b.for_(lane, n, 64, |i| {
+        b.if_else(x.load(i).is_nan(), || acc.set(1.0), || acc.set(acc.get() + x.load(i)));
+    });
+    shared.store(lane, acc.get());
+    for half in [32, 16, 8, 4, 2, 1] {
+        b.barrier();
+        b.if_(lane.lt(half), || shared.store(lane, shared.load(lane) + shared.load(lane + half)));
+    }
+    b.if_(lane.ne(0), || b.return_());
+    y.offset(b.group_id(0)).store(0, shared.load(0));
+    let kernel = b.finish();
+    let module = validated(&kernel);
+    assert_eq!(module.push_bytes, 20);
+    assert_eq!(module.needs.shared_bytes, 256);
+    let text = kernel.to_string();
+    assert!(text.contains("kernel sum [64, 1, 1] (x: *Full(F32) = p0, y: *Full(F32) = p1, n: U32)"), "{text}");
+}
+
+#[test]
+fn long_parameter_blocks_move_to_memory() {
+    let b = Builder::new("many", [64, 1, 1]);
+    let y = b.pointer("y", DType::I64);
+    let sum = b.var(b.int(Scalar::I64, 0));
+    for i in 0..20 {
+        sum.set(sum.get() + b.param(&format!("n{i}"), Scalar::I64));
+    }
+    y.store(b.global_id(0), sum.get());
+    let module = validated(&b.finish());
+    assert!(module.spilled);
+    assert_eq!((module.push_bytes, module.param_bytes), (8, 168));
+}
+
+#[test]
+fn integers_atomics_subgroups_and_vectors() {
+    let b = Builder::new("mixed", [32, 1, 1]);
+    let x = b.pointer("x", DType::U32);
+    let z = b.pointer("z", DType::I64);
+    let i = b.global_id(0);
+    let v = x.load(i);
+    let w = v.mul_high(3) + v.count_ones() + v.highest_bit() + v.max(4u32) + v.min(7u32);
+    let old = x.atomic(Atomic::Add, 0, w) ^ x.compare_exchange(1, 0, 1) ^ x.atomic(Atomic::Max, 2, w);
+    let s = old.cast(Scalar::F32).subgroup(Subgroup::Add).shuffle_xor(1);
+    let t = old.subgroup(Subgroup::First) + b.subgroup_lane() + b.subgroup_size();
+    z.atomic(Atomic::Min, i, s.cast(Scalar::I64));
+    let shared = b.shared(Scalar::F32, 4, 16);
+    shared.store(0, b.vector(&[s, s.floor(), s.ceil(), s.round().abs().trunc()]));
+    b.barrier();
+    let four = shared.load(0);
+    let array = b.local_array(Scalar::F32, 4);
+    array.set(t & 3, four.lane(2).fma(s, -s));
+    x.store(i, array.get(1).cast(Scalar::U32) / 3 % 2 << 1 >> 1 | !t);
+    validated(&b.finish());
+}

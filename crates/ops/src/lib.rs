@@ -1,0 +1,13 @@
+//! PyTorch's operators on a dml device: shape and dtype rules, kernels, and the table that lists them all.
+//!
+//! One family is one file. An operator is a function of [`call::Call`]; [`table::operators`] lists every overload.
+
+pub mod call;
+pub mod error;
+pub mod table;
+pub mod tensor;
+
+pub use call::{Arg, Call, Host, Ret, Scalar};
+pub use error::{Error, Result};
+pub use table::{Operator, operators};
+pub use tensor::{Dims, Place, Tensor};

@@ -1,0 +1,26 @@
+//! The table of every operator. A family's file lists its overloads in a `pub const OPERATORS`; this file joins them.
+
+use crate::call::Call;
+use crate::error::Result;
+
+/// One overload: PyTorch's name for it and the function that runs it.
+pub struct Operator {
+    /// As in `aten::add.Tensor`.
+    pub name: &'static str,
+    /// Checks the arguments, enqueues kernels, and sets the results.
+    pub run: fn(&mut Call) -> Result<()>,
+}
+
+/// One overload, for a family's list.
+pub const fn op(name: &'static str, run: fn(&mut Call) -> Result<()>) -> Operator {
+    Operator { name, run }
+}
+
+/// The families, in the order in which they are registered.
+const FAMILIES: &[&[Operator]] = &[];
+
+/// Every operator. The index of an overload in this list is its id at the C ABI.
+pub fn operators() -> &'static [&'static Operator] {
+    static ALL: std::sync::OnceLock<Vec<&'static Operator>> = std::sync::OnceLock::new();
+    ALL.get_or_init(|| FAMILIES.iter().flat_map(|family| family.iter()).collect())
+}

@@ -1,0 +1,131 @@
+//! The engine library: built by cargo, copied beside the plugins.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// The engine's files as cargo left them.
+pub struct Engine {
+    /// `libdml_torch.so` or `dml_torch.dll`
+    pub library: PathBuf,
+    /// What a plugin links: the library itself, or `dml_torch.dll.lib` on Windows
+    pub link: PathBuf,
+    /// Cargo's target folder, where the plugins' objects go too
+    pub target: PathBuf,
+}
+
+/// Runs `cargo build -p dml-torch` and asks cargo where the library is.
+pub fn build(profile: &str) -> Result<Engine> {
+    let output = Command::new(cargo())
+        .args([
+            "build",
+            "--package",
+            "dml-torch",
+            "--lib",
+            "--profile",
+            profile,
+        ])
+        .arg("--message-format=json-render-diagnostics")
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run cargo")?;
+    if !output.status.success() {
+        bail!("cargo could not build the engine (crate dml-torch)");
+    }
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let files = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| {
+            message["reason"] == "compiler-artifact" && message["target"]["name"] == "dml_torch"
+        })
+        .find_map(|message| {
+            let files: Vec<PathBuf> = message["filenames"]
+                .as_array()?
+                .iter()
+                .filter_map(|name| Some(PathBuf::from(name.as_str()?)))
+                .collect();
+            Some(files)
+        })
+        .context("cargo did not say where it put the engine")?;
+    let with_suffix = |suffix: &str| {
+        files
+            .iter()
+            .find(|file| file.to_string_lossy().ends_with(suffix))
+            .cloned()
+    };
+    let library = with_suffix(std::env::consts::DLL_SUFFIX)
+        .context("dml-torch made no dynamic library: is `cdylib` among its crate types?")?;
+    let link = if cfg!(windows) {
+        with_suffix(".dll.lib").context("dml-torch made no import library")?
+    } else {
+        library.clone()
+    };
+    let target = library
+        .parent()
+        .and_then(Path::parent)
+        .context("the engine lies at the root of the disk")?
+        .to_owned();
+    Ok(Engine {
+        library,
+        link,
+        target,
+    })
+}
+
+/// Copies the engine into `out`, without its debug symbols when `strip`.
+pub fn install(engine: &Engine, out: &Path, strip: bool) -> Result<PathBuf> {
+    let name = engine
+        .library
+        .file_name()
+        .context("the engine has no name")?;
+    let target = out.join(name);
+    replace(&engine.library, &target, strip)?;
+    Ok(target)
+}
+
+/// Puts `from` at `to` in one step: a process that has the old library mapped keeps it.
+pub fn replace(from: &Path, to: &Path, strip: bool) -> Result<()> {
+    if is_newer(to, from) {
+        return Ok(());
+    }
+    let mut name = to.file_name().unwrap_or(OsStr::new("library")).to_owned();
+    name.push(".new");
+    let staged = to.with_file_name(name);
+    fs::copy(from, &staged)
+        .with_context(|| format!("cannot copy {} to {}", from.display(), staged.display()))?;
+    if strip && cfg!(unix) {
+        run_strip(&staged);
+    }
+    fs::rename(&staged, to).with_context(|| format!("cannot write {}", to.display()))
+}
+
+fn run_strip(file: &Path) {
+    let done = Command::new("strip")
+        .arg("--strip-unneeded")
+        .arg(file)
+        .status();
+    if !done.is_ok_and(|status| status.success()) {
+        eprintln!(
+            "warning: strip failed; {} keeps its symbols",
+            file.display()
+        );
+    }
+}
+
+/// Whether `file` exists and is at least as new as `source`.
+pub fn is_newer(file: &Path, source: &Path) -> bool {
+    let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
+    match (modified(file), modified(source)) {
+        (Some(file), Some(source)) => file >= source,
+        _ => false,
+    }
+}
+
+fn cargo() -> std::ffi::OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}

@@ -1,0 +1,95 @@
+//! Tasks of this repository that are more than one cargo command.
+//!
+//! `cargo xtask build --torch DIR` makes what the Python package loads: the engine (`libdml_torch`) and one plugin per
+//! torch minor (`libtorch_dml_2_11`, ...). `DIR` is the folder of an installed torch, `.../site-packages/torch`.
+
+mod compiler;
+mod engine;
+mod plugin;
+mod torch;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+
+use crate::compiler::Compiler;
+use crate::torch::Torch;
+
+#[derive(Parser)]
+#[command(about = "Tasks of torch-dml", version)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Build the engine and a plugin for every torch given
+    Build(Build),
+    /// Print the version of the torch in a folder, major.minor, without starting Python
+    TorchVersion {
+        /// Folder of an installed torch (.../site-packages/torch) or of a virtual environment
+        torch: PathBuf,
+    },
+}
+
+#[derive(clap::Args)]
+struct Build {
+    /// Folder of an installed torch (.../site-packages/torch) or of a virtual environment; once per torch minor
+    #[arg(long = "torch", required = true, num_args = 1.., value_name = "DIR")]
+    torches: Vec<PathBuf>,
+    /// Where the libraries go
+    #[arg(long, default_value = "python/torch_dml/lib", value_name = "DIR")]
+    out: PathBuf,
+    /// Cargo profile of the engine
+    #[arg(long, default_value = "release")]
+    profile: String,
+    /// Keep debug symbols
+    #[arg(long)]
+    no_strip: bool,
+    /// C++ files compiled at once; the number of processors when left out
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<usize>,
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().task {
+        Task::Build(options) => build(&options),
+        Task::TorchVersion { torch } => {
+            let torch = Torch::find(&torch)?;
+            println!("{}.{}", torch.major, torch.minor);
+            Ok(())
+        }
+    }
+}
+
+fn build(options: &Build) -> Result<()> {
+    let torches = options
+        .torches
+        .iter()
+        .map(|dir| Torch::find(dir))
+        .collect::<Result<Vec<_>>>()?;
+    torch::check_distinct(&torches)?;
+    let compiler = Compiler::detect()?;
+    let jobs = options
+        .jobs
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
+    std::fs::create_dir_all(&options.out)
+        .with_context(|| format!("cannot make {}", options.out.display()))?;
+
+    let engine = engine::build(&options.profile)?;
+    let copied = engine::install(&engine, &options.out, !options.no_strip)?;
+    println!("{}", copied.display());
+    for library in plugin::build(&plugin::Request {
+        compiler: &compiler,
+        torches: &torches,
+        engine: &engine,
+        out: &options.out,
+        strip: !options.no_strip,
+        jobs,
+    })? {
+        println!("{}", library.display());
+    }
+    Ok(())
+}
