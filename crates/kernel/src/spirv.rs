@@ -305,8 +305,7 @@ impl<'k> Emitter<'k> {
             let element = self.ty(TypeKey::Plain(s.ty));
             let array = self.array(element, s.len);
             let ty = self.ty(TypeKey::Pointer(StorageClass::Workgroup, array));
-            let id = self.b.variable(ty, None, StorageClass::Workgroup, None);
-            self.interface.push(id);
+            let id = self.global(ty, StorageClass::Workgroup);
             self.shared.push(id);
             self.needs.shared_bytes += s.len * s.ty.scalar.bytes() * u32::from(s.ty.lanes);
         }
@@ -335,9 +334,8 @@ impl<'k> Emitter<'k> {
                 Some(&id) => id,
                 None => {
                     let pointer = self.ty(TypeKey::Pointer(StorageClass::Input, ty));
-                    let var = self.b.variable(pointer, None, StorageClass::Input, None);
+                    let var = self.global(pointer, StorageClass::Input);
                     self.b.decorate(var, Decoration::BuiltIn, [Operand::BuiltIn(which)]);
-                    self.interface.push(var);
                     let id = self.op(Op::Load, ty, &[var]);
                     vectors.insert(which, id);
                     id
@@ -359,10 +357,9 @@ impl<'k> Emitter<'k> {
             .params
             .iter()
             .map(|p| match p.kind {
-                ParamKind::Pointer(pointer) => {
-                    let word = self.k.pointers[pointer as usize].word;
-                    self.ty(TypeKey::Buffer(word, 1))
-                }
+                // Every address has one type in the block: a block may not mention 8 and 16-bit types, not even
+                // behind a pointer.
+                ParamKind::Pointer(_) => self.ty(TypeKey::Buffer(Word::Full(Scalar::U32), 1)),
                 ParamKind::Scalar(s) => self.scalar(s),
             })
             .collect();
@@ -389,7 +386,12 @@ impl<'k> Emitter<'k> {
             }
             let value = self.op_into(Op::Load, member, operands);
             if let ParamKind::Pointer(pointer) = self.k.params[i].kind {
-                self.pointers[pointer as usize] = value;
+                let word = self.k.pointers[pointer as usize].word;
+                self.pointers[pointer as usize] = if word == Word::Full(Scalar::U32) {
+                    value
+                } else {
+                    self.retyped(value, word, 1)
+                };
             }
             loaded.push(value);
         }
@@ -402,9 +404,17 @@ impl<'k> Emitter<'k> {
 
     fn push_variable(&mut self, block: Id) -> Id {
         let ty = self.ty(TypeKey::Pointer(StorageClass::PushConstant, block));
-        let var = self.b.variable(ty, None, StorageClass::PushConstant, None);
-        self.interface.push(var);
-        var
+        self.global(ty, StorageClass::PushConstant)
+    }
+
+    /// A module-level variable of the entry point's interface.
+    fn global(&mut self, pointer: Id, class: StorageClass) -> Id {
+        let id = self.b.id();
+        let operands = vec![Operand::StorageClass(class)];
+        let variable = Instruction::new(Op::Variable, Some(pointer), Some(id), operands);
+        self.b.module_mut().types_global_values.push(variable);
+        self.interface.push(id);
+        id
     }
 
     // ---- instructions
@@ -455,14 +465,22 @@ impl<'k> Emitter<'k> {
         };
         let mut base = self.pointers[pointer as usize];
         if lanes > 1 || word != self.k.pointers[pointer as usize].word {
-            let other = self.ty(TypeKey::Buffer(word, lanes));
-            base = self.op(Op::Bitcast, other, &[base]);
+            base = self.retyped(base, word, lanes);
         }
         let zero = self.constant(Scalar::U32, 0);
         let element = self.ty(TypeKey::Element(word, lanes));
         let index = self.values[index as usize];
         let id = self.op(Op::AccessChain, element, &[base, zero, index]);
         (id, word.bytes() * u32::from(lanes), word)
+    }
+
+    /// A pointer to the same place with another element type. It goes through an integer because the validator
+    /// accepts no bitcast of a pointer to 8 or 16-bit types.
+    fn retyped(&mut self, pointer: Id, word: Word, lanes: u8) -> Id {
+        let integer = self.scalar(Scalar::U64);
+        let address = self.op(Op::ConvertPtrToU, integer, &[pointer]);
+        let ty = self.ty(TypeKey::Buffer(word, lanes));
+        self.op(Op::ConvertUToPtr, ty, &[address])
     }
 
     fn var_address(&mut self, var: VarId, index: Option<ValueId>) -> Id {

@@ -1,9 +1,78 @@
-//! Elementary functions that give the same bits on every driver.
+//! Elementary functions that give the same bits on every driver, for f32 and f64 values.
+//!
+//! Vulkan promises correct rounding for addition, subtraction and multiplication only; everything here is built from
+//! those three (never contracted), integer operations and comparisons. Worst errors: docs/numerics.md.
 
 use crate::builder::Value;
+use crate::types::Scalar;
 
-/// `x / y`
-pub fn div<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
-    let _ = y;
-    x
+pub mod double;
+pub mod single;
+
+macro_rules! functions {
+    ($($(#[$doc:meta])* $name:ident($x:ident $(, $y:ident)?);)*) => {
+        $($(#[$doc])*
+        pub fn $name<'b>($x: Value<'b> $(, $y: Value<'b>)?) -> Value<'b> {
+            match $x.scalar() {
+                Scalar::F32 => single::$name($x $(, $y)?),
+                Scalar::F64 => double::$name($x $(, $y)?),
+                other => unreachable!("{} of {other:?}", stringify!($name)),
+            }
+        })*
+    };
+}
+
+functions! {
+    /// `x / y`
+    div(x, y);
+    /// `1 / x`
+    reciprocal(x);
+    /// Square root.
+    sqrt(x);
+    /// `1 / sqrt(x)`
+    rsqrt(x);
+    /// `e^x`
+    exp(x);
+    /// `2^x`
+    exp2(x);
+    /// `e^x - 1`
+    expm1(x);
+    /// Natural logarithm.
+    log(x);
+    /// `log(1 + x)`
+    log1p(x);
+    /// Logarithm to base 2.
+    log2(x);
+    /// Logarithm to base 10.
+    log10(x);
+    /// Sine of an angle in radians.
+    sin(x);
+    /// Cosine.
+    cos(x);
+    /// Tangent.
+    tan(x);
+    /// Inverse sine.
+    asin(x);
+    /// Inverse cosine.
+    acos(x);
+    /// Inverse tangent.
+    atan(x);
+    /// Angle of the point `(y, x)`; the first argument is y.
+    atan2(y, x);
+    /// Hyperbolic sine.
+    sinh(x);
+    /// Hyperbolic cosine.
+    cosh(x);
+    /// Hyperbolic tangent.
+    tanh(x);
+    /// `1 / (1 + e^-x)`
+    sigmoid(x);
+    /// Error function.
+    erf(x);
+    /// `1 - erf(x)`
+    erfc(x);
+    /// `x^y`, with C's special cases.
+    pow(x, y);
+    /// Remainder of `x / y` with the sign of `x`, exact (C's fmod).
+    fmod(x, y);
 }
