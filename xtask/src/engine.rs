@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -90,7 +91,9 @@ pub fn install(engine: &Engine, out: &Path, strip: bool) -> Result<PathBuf> {
 
 /// Puts `from` at `to` in one step: a process that has the old library mapped keeps it.
 pub fn replace(from: &Path, to: &Path, strip: bool) -> Result<()> {
-    if is_newer(to, from) {
+    // The copy carries the original's time, so that a copy from another target folder is told apart.
+    let time = modified(from);
+    if time.is_some() && modified(to) == time {
         return Ok(());
     }
     let mut name = to.file_name().unwrap_or(OsStr::new("library")).to_owned();
@@ -100,6 +103,10 @@ pub fn replace(from: &Path, to: &Path, strip: bool) -> Result<()> {
         .with_context(|| format!("cannot copy {} to {}", from.display(), staged.display()))?;
     if strip && cfg!(unix) {
         run_strip(&staged);
+    }
+    if let Some(time) = time {
+        let file = fs::File::options().append(true).open(&staged)?;
+        file.set_modified(time)?;
     }
     fs::rename(&staged, to).with_context(|| format!("cannot write {}", to.display()))
 }
@@ -119,11 +126,11 @@ fn run_strip(file: &Path) {
 
 /// Whether `file` exists and is at least as new as `source`.
 pub fn is_newer(file: &Path, source: &Path) -> bool {
-    let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
-    match (modified(file), modified(source)) {
-        (Some(file), Some(source)) => file >= source,
-        _ => false,
-    }
+    matches!((modified(file), modified(source)), (Some(file), Some(source)) if file >= source)
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|data| data.modified()).ok()
 }
 
 fn cargo() -> std::ffi::OsString {

@@ -1,0 +1,211 @@
+"""The engine's C ABI (plugin/engine.h) through ctypes. It needs no torch."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import os
+import sys
+from ctypes import POINTER, c_char_p, c_double, c_int32, c_uint32, c_uint64, c_void_p
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# DmlStatus of engine.h, and what each becomes in Python.
+_INDEX_ERROR, _TYPE_ERROR, _VALUE_ERROR, _NOT_IMPLEMENTED, _OUT_OF_MEMORY = 2, 3, 4, 5, 6
+
+ABI_VERSION = 1
+
+# Keys of a device's description.
+_WORDS = ("name", "vendor", "kind", "driver", "driver_info", "api_version", "uuid")
+_FLAGS = ("f16", "bf16", "f64", "i64", "matrix", "software")
+
+_DEVICE = [c_int32]
+_GENERATOR = [c_uint64, c_int32]
+# Functions that return a DmlStatus, and their arguments.
+_CHECKED: dict[str, list[Any]] = {
+    "dml_device_count": [POINTER(c_int32)],
+    "dml_self_test": _DEVICE,
+    "dml_synchronize": _DEVICE,
+    "dml_flush": _DEVICE,
+    "dml_idle": [c_int32, POINTER(c_int32)],
+    "dml_simulate_loss": _DEVICE,
+    "dml_allocate": [c_int32, c_uint64, POINTER(c_uint64)],
+    "dml_upload": [c_int32, c_uint64, c_void_p, c_uint64],
+    "dml_download": [c_int32, c_uint64, c_void_p, c_uint64],
+    "dml_memory_info": [c_int32, POINTER(c_uint64), POINTER(c_uint64)],
+    "dml_empty_cache": _DEVICE,
+    "dml_reset_peak_stats": _DEVICE,
+    "dml_set_memory_fraction": [c_int32, c_double],
+    "dml_generator_seed": [*_GENERATOR, c_uint64],
+    "dml_generator_get": [*_GENERATOR, POINTER(c_uint64), POINTER(c_uint64)],
+    "dml_generator_set": [*_GENERATOR, c_uint64, c_uint64],
+}
+# Functions that return something else.
+_PLAIN: dict[str, tuple[Any, list[Any]]] = {
+    "dml_abi_version": (c_uint32, []),
+    "dml_version": (c_char_p, []),
+    "dml_last_error": (c_char_p, []),
+    "dml_operator_count": (c_uint32, []),
+    "dml_operator_name": (c_char_p, [c_uint32]),
+    "dml_device_info_json": (c_char_p, _DEVICE),
+    "dml_unsupported_adapters_json": (c_char_p, []),
+    "dml_memory_stats_json": (c_char_p, _DEVICE),
+    "dml_free": (None, [c_int32, c_uint64]),
+}
+
+
+@dataclass(frozen=True)
+class DeviceProperties:
+    """What the engine knows of a device. Memory is in bytes; the flags say what the hardware computes."""
+
+    name: str
+    vendor: str
+    kind: str
+    driver: str
+    driver_info: str
+    api_version: str
+    total_memory: int
+    f16: bool
+    bf16: bool
+    f64: bool
+    i64: bool
+    matrix: bool
+    software: bool
+    uuid: str
+
+
+def library_folder() -> Path:
+    """Return the folder of the engine and the plugins: $TORCH_DML_LIB, or `lib` in this package."""
+    chosen = os.environ.get("TORCH_DML_LIB")
+    return Path(chosen) if chosen else Path(__file__).parent / "lib"
+
+
+def library_name() -> str:
+    """Return the engine's file name on this system."""
+    return "dml_torch.dll" if sys.platform == "win32" else "libdml_torch.so"
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """Return the loaded engine; raise ImportError when it is missing, broken or of another version."""
+    path = library_folder() / library_name()
+    if not path.is_file():
+        raise ImportError(
+            f"torch-dml's engine is missing: {path}. Install the package with `pip install .`, or build the "
+            "libraries with `cargo xtask build --torch <site-packages>/torch`"
+        )
+    try:
+        engine = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise ImportError(f"torch-dml's engine does not load: {error}") from error
+    try:
+        for name, arguments in _CHECKED.items():
+            function = getattr(engine, name)
+            function.argtypes, function.restype = arguments, c_int32
+        for name, (result, arguments) in _PLAIN.items():
+            function = getattr(engine, name)
+            function.argtypes, function.restype = arguments, result
+    except AttributeError as error:
+        raise ImportError(f"{path} is not the engine of this package: {error}") from error
+    if (abi := engine.dml_abi_version()) != ABI_VERSION:
+        raise ImportError(f"{path} has ABI {abi}, this package needs {ABI_VERSION}: reinstall torch-dml")
+    return engine
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Call a function that returns a status; raise what the status stands for."""
+    engine = library()
+    status = getattr(engine, name)(*arguments)
+    if status != 0:
+        raise exception_type(status)(last_error() or f"{name} failed with status {status}")
+
+
+def exception_type(status: int) -> type[Exception]:
+    """Return the exception that a DmlStatus stands for."""
+    if status == _OUT_OF_MEMORY and (torch := sys.modules.get("torch")) is not None:
+        found: type[Exception] = getattr(torch, "OutOfMemoryError", MemoryError)
+        return found
+    return {
+        _INDEX_ERROR: IndexError,
+        _TYPE_ERROR: TypeError,
+        _VALUE_ERROR: ValueError,
+        _NOT_IMPLEMENTED: NotImplementedError,
+        _OUT_OF_MEMORY: MemoryError,
+    }.get(status, RuntimeError)
+
+
+def last_error() -> str:
+    """Return the message of this thread's last failed call."""
+    return _text(library().dml_last_error())
+
+
+def version() -> str:
+    """Return the engine's version."""
+    return _text(library().dml_version())
+
+
+def device_count() -> int:
+    """Return the number of devices; raise when the drivers cannot be asked."""
+    count = c_int32(0)
+    call("dml_device_count", ctypes.byref(count))
+    return count.value
+
+
+def device_info(device: int) -> dict[str, Any]:
+    """Return the engine's description of a device, as it wrote it."""
+    text = library().dml_device_info_json(device)
+    if text is None:
+        raise RuntimeError(last_error() or f"no description of device {device}")
+    info: dict[str, Any] = json.loads(text)
+    return info
+
+
+def device_properties(device: int) -> DeviceProperties:
+    """Return the description of a device."""
+    info = device_info(device)
+    words = {key: str(info.get(key, "")) for key in _WORDS}
+    flags = {key: bool(info.get(key, False)) for key in _FLAGS}
+    values: dict[str, Any] = {**words, **flags, "total_memory": int(info.get("memory_total", 0))}
+    return DeviceProperties(**values)
+
+
+def unsupported_adapters() -> list[Any]:
+    """Return the adapters that the engine saw and cannot use, with its reasons."""
+    text = library().dml_unsupported_adapters_json()
+    found: list[Any] = json.loads(text) if text else []
+    return found
+
+
+def memory_info(device: int) -> tuple[int, int]:
+    """Return free and total memory of a device in bytes."""
+    free, total = c_uint64(0), c_uint64(0)
+    call("dml_memory_info", device, ctypes.byref(free), ctypes.byref(total))
+    return free.value, total.value
+
+
+def memory_stats(device: int) -> dict[str, Any]:
+    """Return the allocator's statistics."""
+    text = library().dml_memory_stats_json(device)
+    if text is None:
+        raise RuntimeError(last_error() or f"no memory statistics of device {device}")
+    stats: dict[str, Any] = json.loads(text)
+    return stats
+
+
+def generator_state(device: int) -> tuple[int, int]:
+    """Return seed and offset of a device's default generator."""
+    seed, offset = c_uint64(0), c_uint64(0)
+    call("dml_generator_get", 0, device, ctypes.byref(seed), ctypes.byref(offset))
+    return seed.value, offset.value
+
+
+def operators() -> list[str]:
+    """Return the names of the aten overloads that the engine has kernels for."""
+    engine = library()
+    return [_text(engine.dml_operator_name(index)) for index in range(engine.dml_operator_count())]
+
+
+def _text(value: bytes | None) -> str:
+    return value.decode(errors="replace") if value else ""

@@ -1,0 +1,24 @@
+"""What ran on the CPU because the device has no kernel for it."""
+
+from __future__ import annotations
+
+import json
+
+from torch_dml import loader
+
+
+def fallback_count() -> int:
+    """Return how many operators fell back to the CPU since the process started or the last reset."""
+    return int(loader.plugin().dml_plugin_fallback_count())
+
+
+def fallbacks() -> dict[str, int]:
+    """Return how often each operator fell back to the CPU, by name: {"aten::linalg_qr": 2}."""
+    text = loader.plugin().dml_plugin_fallbacks_json()
+    found: dict[str, int] = json.loads(text) if text else {}
+    return found
+
+
+def reset_fallbacks() -> None:
+    """Set the counts back to 0."""
+    loader.plugin().dml_plugin_reset_fallbacks()

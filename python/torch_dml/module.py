@@ -1,0 +1,113 @@
+"""The module `torch.dml`: what `torch.cuda` is to CUDA."""
+
+from __future__ import annotations
+
+import torch
+
+from torch_dml.device import (
+    current_device,
+    device,
+    device_count,
+    device_of,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    init,
+    is_available,
+    is_initialized,
+    set_device,
+    synchronize,
+)
+from torch_dml.engine import DeviceProperties
+from torch_dml.fallback import fallback_count, fallbacks, reset_fallbacks
+from torch_dml.memory import (
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    memory_summary,
+    reset_accumulated_memory_stats,
+    reset_peak_memory_stats,
+    set_per_process_memory_fraction,
+)
+from torch_dml.random import (
+    default_generators,
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
+from torch_dml.streams import Event, Stream, current_stream, default_stream, set_stream, stream
+
+__all__ = [
+    "DeviceProperties",
+    "Event",
+    "Stream",
+    "current_device",
+    "current_stream",
+    "default_generators",
+    "default_stream",
+    "device",
+    "device_count",
+    "device_of",
+    "empty_cache",
+    "fallback_count",
+    "fallbacks",
+    "get_amp_supported_dtype",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_rng_state",
+    "get_rng_state_all",
+    "init",
+    "initial_seed",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_summary",
+    "reset_accumulated_memory_stats",
+    "reset_fallbacks",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_per_process_memory_fraction",
+    "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
+    "synchronize",
+]
+
+
+def get_amp_supported_dtype() -> list[torch.dtype]:
+    """Return the dtypes that `torch.autocast("dml")` accepts."""
+    return [torch.float16, torch.bfloat16]
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Return whether bfloat16 tensors work. They always do; `including_emulation=False` asks for the hardware."""
+    return is_available() and (including_emulation or get_device_properties().bf16)
+
+
+def _is_in_bad_fork() -> bool:
+    """Return whether this process was forked from one that uses the device; torch asks before it seeds."""
+    from torch_dml.device import in_bad_fork
+
+    return in_bad_fork()

@@ -1,0 +1,65 @@
+"""What `import torch` calls: makes the device "dml" available without a second import.
+
+A process has one accelerator that `torch.accelerator` speaks for. Where torch can use an accelerator of its own, this
+leaves everything as it was; `import torch_dml`, or TORCH_DML_AUTOLOAD=1, loads the device there too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import warnings
+from types import ModuleType
+
+
+def autoload() -> None:
+    """Load torch_dml unless that would disturb someone; never fail."""
+    try:
+        wish = os.environ.get("TORCH_DML_AUTOLOAD", "").strip().lower()
+        if wish in {"0", "false", "no", "off"}:
+            return
+        torch = sys.modules["torch"]
+        if wish not in {"1", "true", "yes", "on"} and has_own_accelerator(torch):
+            return
+        import torch_dml  # noqa: F401
+    except Exception as error:
+        warnings.warn(
+            f'torch-dml did not load, the device "dml" is not available: {error} '
+            "(`python -m torch_dml doctor` tells more; TORCH_DML_AUTOLOAD=0 silences this)",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def has_own_accelerator(torch: ModuleType) -> bool:
+    """Return whether this torch has a GPU to run on without torch-dml, or another backend took its place.
+
+    It neither initialises CUDA, which would break processes forked later, nor takes more than a few milliseconds.
+    """
+    if torch._C._get_privateuse1_backend_name() not in {"privateuseone", "dml"}:
+        return True
+    if torch.version.cuda is not None:
+        return nvidia_gpus() > 0
+    if torch.version.hip is not None:
+        return os.path.exists("/dev/kfd") or sys.platform == "win32"
+    if getattr(torch.version, "xpu", None) is not None:
+        return bool(torch.xpu.is_available())
+    return False
+
+
+def nvidia_gpus() -> int:
+    """Return how many GPUs NVIDIA's driver offers to this process, 0 when there is no driver."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None and (not visible.strip() or visible.strip().startswith("-1")):
+        return 0
+    try:
+        nvml = ctypes.CDLL("nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1")
+        if nvml.nvmlInit_v2() != 0:
+            return 0
+        count = ctypes.c_uint(0)
+        failed = nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
+        nvml.nvmlShutdown()
+    except (OSError, AttributeError):
+        return 0
+    return 0 if failed else count.value
