@@ -1,0 +1,33 @@
+// torch.autocast("dml"): PyTorch's own lists of which operator runs in which precision.
+#include <ATen/autocast_mode.h>
+
+#include "register.h"
+
+namespace dml {
+
+void register_autocast() {
+  using namespace at;  // the lists name types without it
+  // Without this an operator on no list would fail under autocast.
+  library("_", c10::DispatchKey::AutocastPrivateUse1).fallback(torch::CppFunction::makeFallthrough());
+
+  torch::Library& m = library("aten", c10::DispatchKey::AutocastPrivateUse1);
+#define DML_LOWER(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)
+#define DML_FP32(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)
+#define DML_FP32_OPTION(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32_set_opt_dtype)
+#define DML_PROMOTE(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, promote)
+  AT_FORALL_LOWER_PRECISION_FP(DML_LOWER)
+  AT_FORALL_FP32(DML_FP32)
+  AT_FORALL_FP32_SET_OPT_DTYPE(DML_FP32_OPTION)
+  AT_FORALL_DIFFERENT_REDISPATCH_SIGNATURE(KERNEL_DIFFERENT_REDISPATCH_SIGNATURE_PRIVATEUSEONE)
+  AT_FORALL_PROMOTE(DML_PROMOTE)
+  // cat and stack take their widest dtype too, but no list carries their signatures: their kernels promote.
+
+  m.impl("aten::binary_cross_entropy",
+         [](const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, int64_t) -> at::Tensor {
+           TORCH_CHECK(false,
+                       "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast. Use "
+                       "binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss, which are safe.");
+         });
+}
+
+}  // namespace dml

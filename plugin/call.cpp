@@ -1,0 +1,135 @@
+#include "call.h"
+
+#include <ATen/Context.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/native/Resize.h>
+#include <c10/core/DefaultDtype.h>
+
+#include "allocator.h"
+#include "convert.h"
+#include "device.h"
+#include "storage.h"
+
+namespace dml {
+namespace {
+
+int32_t status_of(const std::exception& e) {
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&e) != nullptr) return DML_OUT_OF_MEMORY;
+  if (dynamic_cast<const c10::IndexError*>(&e) != nullptr) return DML_INDEX_ERROR;
+  if (dynamic_cast<const c10::TypeError*>(&e) != nullptr) return DML_TYPE_ERROR;
+  if (dynamic_cast<const c10::ValueError*>(&e) != nullptr) return DML_VALUE_ERROR;
+  if (dynamic_cast<const c10::NotImplementedError*>(&e) != nullptr) return DML_NOT_IMPLEMENTED;
+  return DML_RUNTIME_ERROR;
+}
+
+constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
+
+}  // namespace
+
+Call::Call() {
+  host_.self = this;
+  host_.empty = &Call::empty;
+  host_.resize = &Call::resize;
+  host_.view = &Call::view;
+  host_.warn = &Call::warn;
+  host_.default_dtype = dtype_code(c10::get_default_dtype_as_scalartype());
+  host_.deterministic = at::globalContext().deterministicAlgorithms();
+}
+
+bool Call::run(uint32_t op, c10::DeviceIndex device, const DmlValue* args, size_t nargs, DmlValue* results,
+               size_t nresults) {
+  const int32_t status = dml_call(op, device, args, nargs, &host_, results, nresults);
+  if (C10_LIKELY(status == DML_OK)) return true;
+  if (error_) std::rethrow_exception(error_);
+  if (status == DML_FALLBACK) return false;
+  raise(status);
+}
+
+at::Tensor Call::take(const DmlTensor& tensor) {
+  auto* impl = static_cast<c10::TensorImpl*>(tensor.impl);
+  TORCH_INTERNAL_ASSERT(impl != nullptr, "the dml engine returned a tensor that PyTorch does not know");
+  for (auto& made : made_) {
+    // Copied, not moved: an operator may return one tensor twice.
+    if (made.get() == impl) return at::Tensor(made);
+  }
+  return at::Tensor(c10::intrusive_ptr<c10::TensorImpl>::unsafe_reclaim_from_nonowning(impl));
+}
+
+at::Tensor Call::take(const DmlValue& result) {
+  if (result.tag == DML_NONE) return {};
+  TORCH_INTERNAL_ASSERT(result.tag == DML_TAG_TENSOR, "the dml engine returned a value where a tensor belongs");
+  return take(result.u.tensor);
+}
+
+template <class F>
+int32_t Call::guarded(F&& body) noexcept {
+  try {
+    body();
+    return DML_OK;
+  } catch (const std::exception& e) {
+    if (!error_) error_ = std::current_exception();
+    const auto* torch_error = dynamic_cast<const c10::Error*>(&e);
+    dml_set_error(torch_error != nullptr ? torch_error->what_without_backtrace() : e.what());
+    return status_of(e);
+  }
+}
+
+int32_t Call::empty(void* self, const int64_t* sizes, const int64_t* strides, int32_t dim, uint8_t dtype,
+                    uint8_t device, DmlTensor* out) {
+  Call& call = *static_cast<Call*>(self);
+  return call.guarded([&] {
+    const CurrentDevice scope(static_cast<c10::DeviceIndex>(device));
+    const c10::IntArrayRef shape(sizes, static_cast<size_t>(dim));
+    const c10::ScalarType type = scalar_type(dtype);
+    at::TensorBase made =
+        strides == nullptr
+            ? at::detail::empty_generic(shape, allocator(), kKeys, type, std::nullopt)
+            : at::detail::empty_strided_generic(shape, {strides, static_cast<size_t>(dim)}, allocator(), kKeys, type);
+    describe(made.unsafeGetTensorImpl(), *out);
+    call.made_.emplace_back(c10::intrusive_ptr<c10::TensorImpl>::reclaim(made.unsafeReleaseTensorImpl()));
+  });
+}
+
+int32_t Call::resize(void* self, DmlTensor* tensor, const int64_t* sizes, const int64_t* strides, int32_t dim) {
+  return static_cast<Call*>(self)->guarded([&] {
+    auto* impl = static_cast<c10::TensorImpl*>(tensor->impl);
+    const at::Tensor out(c10::intrusive_ptr<c10::TensorImpl>::unsafe_reclaim_from_nonowning(impl));
+    const c10::IntArrayRef shape(sizes, static_cast<size_t>(dim));
+    if (at::native::resize_output_check(out, shape)) {
+      std::optional<c10::IntArrayRef> wanted;
+      if (strides != nullptr) wanted.emplace(strides, static_cast<size_t>(dim));
+      resize_tensor(impl, shape, wanted);
+    }
+    describe(impl, *tensor);
+  });
+}
+
+int32_t Call::view(void* self, const DmlTensor* base, const int64_t* sizes, const int64_t* strides, int32_t dim,
+                   int64_t storage_offset, DmlTensor* out) {
+  Call& call = *static_cast<Call*>(self);
+  return call.guarded([&] {
+    auto* from = static_cast<c10::TensorImpl*>(base->impl);
+    auto made = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(from->storage()),
+                                                     from->key_set(), from->dtype());
+    const size_t n = static_cast<size_t>(dim);
+    made->set_sizes_and_strides({sizes, n}, {strides, n}, storage_offset);
+    describe(made.get(), *out);
+    call.made_.push_back(std::move(made));
+  });
+}
+
+void Call::warn(void* self, const char* message) {
+  static_cast<Call*>(self)->guarded([&] { TORCH_WARN(message); });
+}
+
+c10::Scalar to_scalar(const DmlValue& value) {
+  switch (value.tag) {
+    case DML_TAG_BOOL: return c10::Scalar(value.u.boolean != 0);
+    case DML_TAG_INT: return c10::Scalar(value.u.integer);
+    case DML_TAG_DOUBLE: return c10::Scalar(value.u.number);
+    case DML_TAG_COMPLEX: return c10::Scalar(c10::complex<double>(value.u.complex[0], value.u.complex[1]));
+    default: TORCH_INTERNAL_ASSERT(false, "the dml engine returned no number");
+  }
+}
+
+}  // namespace dml

@@ -1,0 +1,116 @@
+// Copies between devices. The engine copies and casts the dtypes it computes with; the rest moves as bits, and is cast,
+// conjugated and negated on the CPU. The CPU fallback itself stands on this file, so nothing here may fall back to it.
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/_copy_from_ops.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/resize_ops.h>
+
+#include "call.h"
+#include "convert.h"
+#include "fallback.h"
+#include "register.h"
+
+namespace dml {
+namespace {
+
+uint32_t copy_id = UINT32_MAX;
+
+bool run_copy(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
+  if (copy_id == UINT32_MAX) return false;
+  DmlValue args[3], result;
+  Writer writer;
+  writer.put(args[0], self);
+  writer.put(args[1], dst);
+  writer.put(args[2], non_blocking);
+  Call call;
+  return call.run(copy_id, writer.device(), args, 3, &result, 1);
+}
+
+bool computes(c10::ScalarType type) {
+  const uint8_t code = dtype_code(type);
+  return code != DML_C32 && code != DML_C64 && code != DML_C128 && code != DML_DTYPE_NONE;
+}
+
+// The same elements as integers of the same size (16 bytes: as pairs), with no conjugate or negative bit.
+at::Tensor as_bits(const at::Tensor& t) {
+  const size_t itemsize = t.element_size();
+  c10::SmallVector<int64_t, 6> sizes(t.sizes().begin(), t.sizes().end());
+  c10::SmallVector<int64_t, 6> strides(t.strides().begin(), t.strides().end());
+  int64_t offset = t.storage_offset();
+  if (itemsize == 16) {
+    for (int64_t& s : strides) s *= 2;
+    offset *= 2;
+    sizes.push_back(2);
+    strides.push_back(1);
+  }
+  const caffe2::TypeMeta type = itemsize == 1   ? caffe2::TypeMeta::Make<uint8_t>()
+                                : itemsize == 2 ? caffe2::TypeMeta::Make<int16_t>()
+                                : itemsize == 4 ? caffe2::TypeMeta::Make<int32_t>()
+                                                : caffe2::TypeMeta::Make<int64_t>();
+  const c10::DispatchKeySet keys(t.is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::PrivateUse1);
+  auto impl = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(t.storage()), keys, type);
+  impl->set_sizes_and_strides(sizes, strides, offset);
+  return at::Tensor(std::move(impl));
+}
+
+void copy_bits(const at::Tensor& self, const at::Tensor& dst) {
+  const at::Tensor from = as_bits(self), to = as_bits(dst);
+  TORCH_CHECK(run_copy(from, to, false), "the dml engine cannot copy ", self.scalar_type(), " from ", self.device(),
+              " to ", dst.device());
+}
+
+// What memory holds, on the CPU: the bits that stand for a conjugate or a negative go along.
+at::Tensor raw_on_cpu(const at::Tensor& self) {
+  at::Tensor host = at::empty(self.sizes(), self.options().device(c10::kCPU));
+  copy_bits(self, host);
+  if (self.is_conj()) host._set_conj(true);
+  if (self.is_neg()) host._set_neg(true);
+  return host;
+}
+
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
+  TORCH_CHECK(self.defined() && dst.defined(), "copy: undefined tensor");
+  if (self.numel() == 0 && dst.numel() == 0) return dst;
+  if (C10_LIKELY(computes(self.scalar_type()) && computes(dst.scalar_type()))) {
+    if (run_copy(self, dst, non_blocking)) return dst;
+    count_fallback("aten::_copy_from");
+  }
+  const at::Tensor source = self.sizes() == dst.sizes() ? self : self.expand(dst.sizes());
+  if (source.scalar_type() == dst.scalar_type() && source.is_conj() == dst.is_conj() &&
+      source.is_neg() == dst.is_neg()) {
+    copy_bits(source, dst);
+    return dst;
+  }
+  // A cast or a conjugation that the engine does not do.
+  const at::Tensor host = source.is_cpu() ? source : raw_on_cpu(source);
+  if (dst.is_cpu()) {
+    dst.copy_(host);
+    return dst;
+  }
+  at::Tensor cast = at::empty(dst.sizes(), dst.options().device(c10::kCPU));
+  if (dst.is_conj()) cast._set_conj(true);
+  if (dst.is_neg()) cast._set_neg(true);
+  cast.copy_(host);
+  copy_bits(cast, dst);
+  return dst;
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
+  if (dst.sizes() != self.sizes()) at::_ops::resize_::call(dst, self.sym_sizes(), std::nullopt);
+  return copy_from(self, dst, false);
+}
+
+}  // namespace
+
+void register_copies(torch::Library& aten, Names& taken) {
+  copy_id = dml_operator_find("aten::_copy_from");
+  aten.impl("aten::_copy_from", TORCH_FN(copy_from));
+  aten.impl("aten::_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
+  taken.insert({"aten::_copy_from", "aten::_copy_from_and_resize"});
+  // The copy honours both bits itself. Were they resolved before it, resolving (a copy) would recurse.
+  for (const c10::DispatchKey key : {c10::DispatchKey::Conjugate, c10::DispatchKey::Negative}) {
+    library("aten", key).impl("aten::_copy_from", torch::CppFunction::makeFallthrough());
+  }
+}
+
+}  // namespace dml

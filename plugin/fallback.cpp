@@ -1,0 +1,160 @@
+#include "fallback.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/native/CPUFallback.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "device.h"
+#include "json.h"
+#include "register.h"
+
+namespace dml {
+namespace {
+
+struct Counter {
+  std::mutex mutex;
+  uint64_t total = 0;
+  std::map<std::string, uint64_t> by_name;
+  std::set<std::string> warned;  // a reset of the counters does not repeat the warnings
+};
+
+Counter& counter() {
+  static Counter& instance = *new Counter;
+  return instance;
+}
+
+bool forbidden() {
+  const char* mode = std::getenv("TORCH_DML_FALLBACK");  // read each time: tests set it
+  return mode != nullptr && std::strcmp(mode, "error") == 0;
+}
+
+std::string name_of(const c10::OperatorHandle& op) {
+  const c10::OperatorName& name = op.operator_name();
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
+
+// The CPU refuses another device's generator. One seeded from it keeps the results a function of its state.
+at::Generator cpu_twin(const at::Generator& generator) {
+  at::Generator own = generator;
+  const uint64_t offset = own.get_offset();
+  own.set_offset(offset + 4);
+  return at::detail::createCPUGenerator(own.current_seed() + 0x9E3779B97F4A7C15ull * offset);
+}
+
+// The *_overrideable operators exist for backends alone: on the CPU their plain forms do the work.
+std::optional<c10::OperatorHandle> plain_form(const std::string& name, torch::jit::Stack* stack) {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  if (name == "aten::convolution_overrideable") return dispatcher.findSchemaOrThrow("aten::convolution", "");
+  if (name == "aten::convolution_backward_overrideable") {
+    // convolution_backward takes the bias's sizes after the weight.
+    const size_t base = stack->size() - 10;
+    const at::Tensor weight = (*stack)[base + 2].toTensor();
+    const bool transposed = (*stack)[base + 6].toBool();
+    const int64_t channels = transposed ? weight.size(1) * (*stack)[base + 8].toInt() : weight.size(0);
+    stack->insert(stack->begin() + static_cast<std::ptrdiff_t>(base) + 3, at::IValue(std::vector<int64_t>{channels}));
+    return dispatcher.findSchemaOrThrow("aten::convolution_backward", "");
+  }
+  return std::nullopt;
+}
+
+// cpu_fallback sends results to the device of the first tensor, which may be a 0-dim CPU tensor beside a dml one.
+std::optional<c10::Device> device_to_restore(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const size_t nargs = op.schema().arguments().size();
+  bool cpu_first = false;
+  for (size_t i = stack.size() - nargs; i < stack.size(); ++i) {
+    const at::IValue& value = stack[i];
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    const c10::Device device = value.toTensor().device();
+    if (device.is_privateuseone()) return cpu_first ? std::optional(device) : std::nullopt;
+    cpu_first = true;
+  }
+  return std::nullopt;
+}
+
+void boxed_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) { fallback(op, stack); }
+
+}  // namespace
+
+void count_fallback(const std::string& name) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!forbidden(), "The operator '", name,
+                              "' has no dml kernel for these arguments, and TORCH_DML_FALLBACK=error forbids the CPU.");
+  bool first = false;
+  {
+    Counter& c = counter();
+    const std::lock_guard<std::mutex> lock(c.mutex);
+    ++c.total;
+    ++c.by_name[name];
+    first = c.warned.insert(name).second;
+  }
+  if (first) {
+    TORCH_WARN("The operator '", name,
+               "' has no dml kernel for these arguments and runs on the CPU. This is slower, and is a gap in torch-dml.");
+  }
+}
+
+void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const std::string name = name_of(op);
+  count_fallback(name);
+  for (size_t i = stack->size() - op.schema().arguments().size(); i < stack->size(); ++i) {
+    at::IValue& value = (*stack)[i];
+    if (value.isGenerator() && value.toGenerator().device().is_privateuseone()) value = cpu_twin(value.toGenerator());
+  }
+  const std::optional<c10::OperatorHandle> plain = plain_form(name, stack);
+  const c10::OperatorHandle& run = plain.has_value() ? *plain : op;
+  const std::optional<c10::Device> device = device_to_restore(run, *stack);
+  at::native::cpu_fallback(run, stack, /*error_on_views=*/true);
+  if (!device.has_value()) return;
+  const auto& returns = run.schema().returns();
+  for (size_t i = 0; i < returns.size(); ++i) {
+    at::IValue& value = (*stack)[stack->size() - returns.size() + i];
+    if (returns[i].alias_info() == nullptr && value.isTensor() && value.toTensor().defined()) {
+      value = value.toTensor().to(*device);
+    }
+  }
+}
+
+void register_fallback() {
+  library("_", c10::DispatchKey::PrivateUse1).fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>());
+  // PyTorch gives these a kernel for every device, which only raises: it would come before the fallback above.
+  torch::Library& aten = library("aten", c10::DispatchKey::PrivateUse1);
+  for (const char* name : {"aten::convolution_overrideable", "aten::convolution_backward_overrideable"}) {
+    if (dml_operator_find(name) == UINT32_MAX) {
+      aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>());
+    }
+  }
+}
+
+}  // namespace dml
+
+DML_EXPORT uint64_t dml_plugin_fallback_count() {
+  dml::Counter& c = dml::counter();
+  const std::lock_guard<std::mutex> lock(c.mutex);
+  return c.total;
+}
+
+DML_EXPORT const char* dml_plugin_fallbacks_json() {
+  thread_local std::string text;
+  dml::Counter& c = dml::counter();
+  const std::lock_guard<std::mutex> lock(c.mutex);
+  text = "{";
+  for (const auto& [name, count] : c.by_name) {
+    if (text.size() > 1) text += ", ";
+    dml::append_quoted(text, name);
+    text += ": " + std::to_string(count);
+  }
+  text += "}";
+  return text.c_str();
+}
+
+DML_EXPORT void dml_plugin_reset_fallbacks() {
+  dml::Counter& c = dml::counter();
+  const std::lock_guard<std::mutex> lock(c.mutex);
+  c.total = 0;
+  c.by_name.clear();
+}

@@ -1,0 +1,110 @@
+// The plugin's entry points. Nothing is registered before dml_plugin_init has checked both neighbours' versions.
+#include <c10/util/Exception.h>
+#include <torch/headeronly/version.h>
+
+#include <mutex>
+#include <string>
+
+#include "device.h"
+#include "json.h"
+#include "register.h"
+#include "trampoline.h"
+
+#define DML_STRING_(x) #x
+#define DML_STRING(x) DML_STRING_(x)
+
+namespace dml {
+namespace {
+
+constexpr const char* kBuiltFor = DML_STRING(TORCH_VERSION_MAJOR) "." DML_STRING(TORCH_VERSION_MINOR);
+
+thread_local std::string last_error;
+
+// "2.11.0+cpu" -> "2.11"
+std::string minor_of(const std::string& version) {
+  const size_t first = version.find('.');
+  if (first == std::string::npos) return version;
+  const size_t second = version.find_first_not_of("0123456789", first + 1);
+  return version.substr(0, second);
+}
+
+void check_versions(const char* torch_version) {
+  const std::string running = torch_version == nullptr ? "(none)" : torch_version;
+  TORCH_CHECK(minor_of(running) == kBuiltFor, "this torch-dml plugin was built for torch ", kBuiltFor,
+              " but torch ", running, " is running; install a torch-dml that supports it, or torch ", kBuiltFor);
+  const uint32_t engine = dml_abi_version();
+  TORCH_CHECK(engine == DML_ABI_VERSION, "this torch-dml plugin speaks version ", DML_ABI_VERSION,
+              " of the engine's interface but the engine (", dml_version(), ") speaks version ", engine,
+              "; the installation is mixed: reinstall torch-dml");
+}
+
+void register_all() {
+  register_allocator();
+  register_host_allocator();
+  register_guard();
+  register_hooks();
+  torch::Library& aten = library("aten", c10::DispatchKey::PrivateUse1);
+  Names taken;
+  register_factories(aten, taken);
+  register_views(aten, taken);
+  register_copies(aten, taken);
+  register_hot(aten, taken);
+  register_table(aten, taken);
+  register_fallback();
+  register_autocast();
+  register_attention();
+}
+
+void append_list(std::string& text, const char* key, const std::vector<std::string>& names) {
+  text += ", ";
+  append_quoted(text, key);
+  text += ": [";
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += ", ";
+    append_quoted(text, names[i]);
+  }
+  text += "]";
+}
+
+}  // namespace
+
+torch::Library& library(const char* ns, c10::DispatchKey key) {
+  // A registration ends with its Library, so they are kept; and leaked, because tensors outlive static destructors.
+  static auto& kept = *new std::vector<std::unique_ptr<torch::Library>>;
+  kept.push_back(std::make_unique<torch::Library>(torch::Library::IMPL, ns, key, __FILE__, __LINE__));
+  return *kept.back();
+}
+
+}  // namespace dml
+
+// 0 when the plugin is ready; otherwise nothing was registered and dml_plugin_last_error() says why.
+DML_EXPORT int32_t dml_plugin_init(const char* torch_version) {
+  static std::mutex mutex;
+  static bool done = false;
+  const std::lock_guard<std::mutex> lock(mutex);
+  try {
+    dml::check_versions(torch_version);
+    if (!done) dml::register_all();
+    done = true;
+    return DML_OK;
+  } catch (const c10::Error& e) {
+    dml::last_error = e.what_without_backtrace();
+  } catch (const std::exception& e) {
+    dml::last_error = e.what();
+  }
+  return DML_RUNTIME_ERROR;
+}
+
+DML_EXPORT const char* dml_plugin_torch_version() { return dml::kBuiltFor; }
+DML_EXPORT const char* dml_plugin_last_error() { return dml::last_error.c_str(); }
+
+// {"registered": n, "unknown": [names this torch lacks], "composite": [names this torch decomposes]}
+DML_EXPORT const char* dml_plugin_operators_json() {
+  thread_local std::string text;
+  const dml::TableCounts& counts = dml::table_counts();
+  text = "{\"registered\": " + std::to_string(counts.registered);
+  dml::append_list(text, "unknown", counts.unknown);
+  dml::append_list(text, "composite", counts.composite);
+  text += "}";
+  return text.c_str();
+}

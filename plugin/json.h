@@ -1,0 +1,18 @@
+// Just enough JSON for the few tables that Python reads.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace dml {
+
+// Operator names need no escapes but these two.
+inline void append_quoted(std::string& out, std::string_view text) {
+  out += '"';
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  out += '"';
+}
+
+}  // namespace dml

@@ -1,0 +1,80 @@
+// Operators that change only sizes, strides and storages: metadata, for which PyTorch's own functions serve any device.
+#include <ATen/core/Tensor.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/is_set_to_native.h>
+#include <ATen/ops/set_native.h>
+#include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_as_complex_native.h>
+#include <ATen/ops/view_as_real_native.h>
+#include <ATen/ops/view_native.h>
+
+#include "register.h"
+#include "storage.h"
+
+namespace dml {
+namespace {
+
+const at::Tensor& resize(const at::Tensor& self, c10::IntArrayRef size, std::optional<c10::MemoryFormat> format) {
+  resize_tensor(self.unsafeGetTensorImpl(), size, std::nullopt);
+  if (format.has_value()) {
+    TORCH_CHECK(*format != c10::MemoryFormat::Preserve, "Unsupported memory format ", *format);
+    self.unsafeGetTensorImpl()->empty_tensor_restride(*format);
+  }
+  return self;
+}
+
+at::Tensor& set_part(at::Tensor& self, c10::Storage source, int64_t offset, c10::IntArrayRef size,
+                     c10::IntArrayRef stride) {
+  at::native::checkSetStorage(self, source, offset, size, stride);
+  c10::TensorImpl* impl = self.unsafeGetTensorImpl();
+  impl->set_storage_offset(offset);
+  std::optional<c10::IntArrayRef> wanted;
+  if (stride.data() != nullptr) wanted = stride;
+  resize_tensor(impl, size, wanted);
+  return self;
+}
+
+at::Tensor& set_storage(at::Tensor& self, c10::Storage source) {
+  const int64_t count = static_cast<int64_t>(source.nbytes() / self.dtype().itemsize());
+  return set_part(self, std::move(source), 0, {count}, {});
+}
+
+at::Tensor& set_tensor(at::Tensor& self, const at::Tensor& source) {
+  if (self.unsafeGetTensorImpl() == source.unsafeGetTensorImpl()) return self;
+  return set_part(self, source.storage(), source.storage_offset(), source.sizes(), source.strides());
+}
+
+at::Tensor& set_empty(at::Tensor& self) {
+  c10::Storage nothing(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), 0, c10::GetAllocator(c10::DeviceType::PrivateUse1)->allocate(0),
+      c10::GetAllocator(c10::DeviceType::PrivateUse1), true));
+  return set_part(self, std::move(nothing), 0, {0}, {});
+}
+
+// One queue a device: memory is reused in order with no record of streams.
+void record_stream(at::Tensor&, c10::Stream) {}
+
+}  // namespace
+
+void register_views(torch::Library& aten, Names& taken) {
+  aten.impl("aten::as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
+  aten.impl("aten::view", TORCH_FN(at::native::view));
+  aten.impl("aten::_reshape_alias", TORCH_FN(at::native::_reshape_alias));
+  aten.impl("aten::unfold", TORCH_FN(at::native::unfold));
+  aten.impl("aten::view_as_real", TORCH_FN(at::native::view_as_real));
+  aten.impl("aten::view_as_complex", TORCH_FN(at::native::view_as_complex));
+  aten.impl("aten::is_set_to", TORCH_FN(at::native::is_set_to));
+  aten.impl("aten::resize_", TORCH_FN(resize));
+  aten.impl("aten::set_", TORCH_FN(set_empty));
+  aten.impl("aten::set_.source_Storage", TORCH_FN(set_storage));
+  aten.impl("aten::set_.source_Storage_storage_offset", TORCH_FN(set_part));
+  aten.impl("aten::set_.source_Tensor", TORCH_FN(set_tensor));
+  aten.impl("aten::record_stream", TORCH_FN(record_stream));
+  taken.insert({"aten::as_strided", "aten::view", "aten::_reshape_alias", "aten::unfold", "aten::view_as_real",
+                "aten::view_as_complex", "aten::is_set_to", "aten::resize_", "aten::set_", "aten::set_.source_Storage",
+                "aten::set_.source_Storage_storage_offset", "aten::set_.source_Tensor", "aten::record_stream"});
+}
+
+}  // namespace dml
