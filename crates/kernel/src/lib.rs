@@ -8,6 +8,7 @@
 pub mod builder;
 mod display;
 pub mod dtype;
+pub mod interpret;
 pub mod ir;
 pub mod math;
 pub mod spirv;
@@ -18,4 +19,5 @@ pub use builder::{Builder, LocalArray, Operand, Pointer, Shared, Value, Var};
 pub use dtype::DType;
 pub use ir::{Atomic, Kernel, Subgroup};
 pub use spirv::{Module, Needs};
+pub use storage::convert;
 pub use types::{Scalar, Type};

@@ -41,6 +41,17 @@ pub fn encode(value: Value<'_>, dtype: DType) -> Value<'_> {
     }
 }
 
+/// A value as it would be after a store to a tensor of the dtype and a load from it: converted to the dtype's compute
+/// type, and rounded or wrapped to what the dtype holds.
+pub fn convert(value: Value<'_>, dtype: DType) -> Value<'_> {
+    let word = encode(value, dtype);
+    match dtype {
+        DType::U8 => decode(word & 0xff, dtype),
+        DType::U16 => decode(word & 0xffff, dtype),
+        _ => decode(word, dtype),
+    }
+}
+
 fn decode_f16(h: Value<'_>) -> Value<'_> {
     let sign = (h & 0x8000) << 16;
     let magnitude = h & 0x7fff;
@@ -154,4 +165,16 @@ fn join<'b>(low: Value<'b>, high: Value<'b>, to: Scalar) -> Value<'b> {
 fn split(x: Value<'_>) -> [Value<'_>; 2] {
     let x = x.bitcast(Scalar::U64);
     [x.cast(Scalar::U32), (x >> 32).cast(Scalar::U32)]
+}
+
+/// A value converted to the dtype's compute type and, for a narrow integer, wrapped to its width.
+pub fn convert(value: Value<'_>, dtype: DType) -> Value<'_> {
+    let value = value.cast(dtype.compute());
+    match dtype {
+        DType::U8 => value & 0xff,
+        DType::U16 => value & 0xffff,
+        DType::I8 => (value << 24) >> 24,
+        DType::I16 => (value << 16) >> 16,
+        _ => value,
+    }
 }
