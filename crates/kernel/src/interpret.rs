@@ -1,0 +1,714 @@
+//! Runs kernels on the host: the reference semantics of the language, for tests and for tools.
+//!
+//! The bits computed here are the bits that every driver must give for normal numbers. Where Vulkan leaves a choice,
+//! one is taken: subnormals are kept, [`Inst::Fma`] is fused, conversions of floats to integers saturate, and an
+//! integer division by zero gives 0.
+//!
+//! All invocations of a workgroup run in lockstep: every instruction is evaluated for all of them before the next one,
+//! and inactive invocations of a branch are masked. Barriers therefore need no work, and the walk over the kernel is
+//! paid once for a whole workgroup.
+
+use crate::builder::{Builder, Value};
+use crate::dtype::DType;
+use crate::ir::*;
+use crate::types::{Scalar, Type, Word};
+
+/// What a parameter of the kernel is bound to.
+#[derive(Debug)]
+pub enum Argument<'a> {
+    /// Memory of a pointer parameter. Two pointer parameters never alias.
+    Memory(&'a mut [u8]),
+    /// Bits of a number parameter.
+    Number(u64),
+}
+
+/// Runs `groups` workgroups one after another, with subgroups of `subgroup_size` invocations.
+///
+/// # Panics
+///
+/// When an argument does not match its parameter, or the kernel leaves the memory that it was given.
+pub fn run(kernel: &Kernel, groups: [u32; 3], subgroup_size: u32, arguments: &mut [Argument<'_>]) {
+    assert_eq!(arguments.len(), kernel.params.len(), "arguments of kernel {}", kernel.name);
+    let mut machine = Machine::new(kernel, groups, subgroup_size, arguments);
+    for z in 0..groups[2] {
+        for y in 0..groups[1] {
+            for x in 0..groups[0] {
+                machine.workgroup([x, y, z]);
+            }
+        }
+    }
+}
+
+/// A function of one or two floats, ready to be evaluated many times.
+#[derive(Debug)]
+pub struct Function {
+    kernel: Kernel,
+    inputs: usize,
+    scalar: Scalar,
+}
+
+impl Function {
+    /// Invocations in a workgroup of [`Function::kernel`].
+    pub const WORKGROUP: u32 = 64;
+
+    /// `f(x)`
+    pub fn unary(scalar: Scalar, f: impl for<'b> FnOnce(Value<'b>) -> Value<'b>) -> Function {
+        Function::of(scalar, 1, |v| f(v[0]))
+    }
+
+    /// `f(x, y)`
+    pub fn binary(scalar: Scalar, f: impl for<'b> FnOnce(Value<'b>, Value<'b>) -> Value<'b>) -> Function {
+        Function::of(scalar, 2, |v| f(v[0], v[1]))
+    }
+
+    fn of(scalar: Scalar, inputs: usize, f: impl for<'b> FnOnce(&[Value<'b>]) -> Value<'b>) -> Function {
+        let dtype = if scalar == Scalar::F64 { DType::F64 } else { DType::F32 };
+        assert!(scalar.is_float());
+        let b = Builder::new("function", [Function::WORKGROUP, 1, 1]);
+        {
+            let pointers: Vec<_> = (0..inputs).map(|i| b.pointer(["x", "y"][i], dtype)).collect();
+            let result = b.pointer("result", dtype);
+            let i = b.global_id(0);
+            let values: Vec<_> = pointers.iter().map(|p| p.load(i)).collect();
+            result.store(i, f(&values));
+        }
+        Function { kernel: b.finish(), inputs, scalar }
+    }
+
+    /// The kernel: pointer parameters x, (y,) result; one element an invocation, with no bounds check.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// Number of float inputs: 1 or 2.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// Number of instructions, without constants, loads and stores; every branch counts.
+    pub fn instructions(&self) -> usize {
+        let counted = |v: &&ValueInfo| {
+            matches!(
+                v.inst,
+                Inst::Unary(..)
+                    | Inst::Binary(..)
+                    | Inst::Compare(..)
+                    | Inst::Select(..)
+                    | Inst::Cast(..)
+                    | Inst::Fma(..)
+            )
+        };
+        // Two of them compute the element's index.
+        self.kernel.values.iter().filter(counted).count() - 2
+    }
+
+    /// The function of every element of an f32 slice, or of two.
+    pub fn f32(&self, inputs: &[&[f32]]) -> Vec<f32> {
+        assert_eq!(self.scalar, Scalar::F32);
+        let bytes: Vec<Vec<u8>> = inputs.iter().map(|x| x.iter().flat_map(|v| v.to_le_bytes()).collect()).collect();
+        let out = self.bytes(bytes, inputs[0].len(), 4);
+        out.chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect()
+    }
+
+    /// The function of every element of an f64 slice, or of two.
+    pub fn f64(&self, inputs: &[&[f64]]) -> Vec<f64> {
+        assert_eq!(self.scalar, Scalar::F64);
+        let bytes: Vec<Vec<u8>> = inputs.iter().map(|x| x.iter().flat_map(|v| v.to_le_bytes()).collect()).collect();
+        let out = self.bytes(bytes, inputs[0].len(), 8);
+        out.chunks_exact(8).map(|c| f64::from_le_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]])).collect()
+    }
+
+    fn bytes(&self, mut inputs: Vec<Vec<u8>>, len: usize, size: usize) -> Vec<u8> {
+        assert_eq!(inputs.len(), self.inputs);
+        let groups = len.div_ceil(Function::WORKGROUP as usize);
+        let padded = groups * Function::WORKGROUP as usize * size;
+        inputs.iter_mut().for_each(|x| x.resize(padded, 0));
+        let mut result = vec![0; padded];
+        let mut arguments: Vec<_> = inputs.iter_mut().map(|x| Argument::Memory(x)).collect();
+        arguments.push(Argument::Memory(&mut result));
+        run(&self.kernel, [groups as u32, 1, 1], 32, &mut arguments);
+        result.truncate(len * size);
+        result
+    }
+}
+
+/// A pointer as every invocation sees it.
+#[derive(Clone)]
+struct Address {
+    argument: usize,
+    /// Bytes from the start of the memory, per invocation.
+    offset: Vec<i64>,
+}
+
+struct Machine<'k, 'a, 'm> {
+    k: &'k Kernel,
+    arguments: &'m mut [Argument<'a>],
+    groups: [u32; 3],
+    group: [u32; 3],
+    subgroup_size: usize,
+    /// Invocations in a workgroup.
+    width: usize,
+    /// First slot of each value; a slot holds `width` words. Operands lie before the values made from them.
+    slots: Vec<usize>,
+    words: Vec<u64>,
+    /// Per variable `len * width` words.
+    vars: Vec<Vec<u64>>,
+    /// Per shared array `len * lanes` words.
+    shared: Vec<Vec<u64>>,
+    pointers: Vec<Option<Address>>,
+    /// Invocations that have not returned.
+    live: Vec<bool>,
+}
+
+impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
+    fn new(
+        k: &'k Kernel,
+        groups: [u32; 3],
+        subgroup_size: u32,
+        arguments: &'m mut [Argument<'a>],
+    ) -> Machine<'k, 'a, 'm> {
+        let width = k.workgroup_size.iter().product::<u32>() as usize;
+        let mut next = 0;
+        let slots = k
+            .values
+            .iter()
+            .map(|v| {
+                next += v.ty.lanes as usize;
+                next - v.ty.lanes as usize
+            })
+            .collect();
+        let pointers = k.pointers.iter().map(|p| match p.base {
+            PointerBase::Param(argument) => Some(Address { argument: argument as usize, offset: vec![0; width] }),
+            PointerBase::Offset(..) => None,
+        });
+        let mut machine = Machine {
+            k,
+            arguments,
+            groups,
+            group: [0; 3],
+            subgroup_size: subgroup_size as usize,
+            width,
+            slots,
+            words: vec![0; next * width],
+            vars: k.vars.iter().map(|v| vec![0; v.len as usize * width]).collect(),
+            shared: k.shared.iter().map(|s| vec![0; s.len as usize * s.ty.lanes as usize]).collect(),
+            pointers: pointers.collect(),
+            live: vec![true; width],
+        };
+        for id in 0..k.values.len() as ValueId {
+            let info = &k.values[id as usize];
+            match info.inst {
+                Inst::ConstBool(x) => machine.fill(id, u64::from(x)),
+                Inst::ConstInt(x) => machine.fill(id, narrow(info.ty.scalar, x)),
+                Inst::ConstFloat(x) if info.ty.scalar == Scalar::F32 => machine.fill(id, bits32(x as f32)),
+                Inst::ConstFloat(x) => machine.fill(id, x.to_bits()),
+                Inst::Param(p) => match machine.arguments[p as usize] {
+                    Argument::Number(x) => machine.fill(id, narrow(info.ty.scalar, x)),
+                    Argument::Memory(_) => panic!("parameter {p} of kernel {} is a number", k.name),
+                },
+                _ => {}
+            }
+        }
+        machine
+    }
+
+    fn workgroup(&mut self, group: [u32; 3]) {
+        self.group = group;
+        self.live.fill(true);
+        let k = self.k;
+        for (id, value) in k.values.iter().enumerate() {
+            if let Inst::Builtin(builtin) = value.inst {
+                self.builtin(id as ValueId, builtin);
+            }
+        }
+        let mask = vec![true; self.width];
+        self.block(&k.body, &mask);
+    }
+
+    fn builtin(&mut self, id: ValueId, builtin: Builtin) {
+        let [sx, sy, _] = self.k.workgroup_size.map(|s| s as usize);
+        let (group, groups, subgroup) = (self.group, self.groups, self.subgroup_size);
+        for (l, word) in self.lane_mut(id, 0).iter_mut().enumerate() {
+            let local = [l % sx, l / sx % sy, l / (sx * sy)];
+            *word = match builtin {
+                Builtin::Group(d) => u64::from(group[d as usize]),
+                Builtin::Local(d) => local[d as usize] as u64,
+                Builtin::Groups(d) => u64::from(groups[d as usize]),
+                Builtin::SubgroupLane => (l % subgroup) as u64,
+                Builtin::SubgroupSize => subgroup as u64,
+                Builtin::SubgroupIndex => (l / subgroup) as u64,
+            };
+        }
+    }
+
+    // ---- values
+
+    fn at(&self, id: ValueId, lane: usize) -> usize {
+        (self.slots[id as usize] + lane) * self.width
+    }
+
+    fn lane(&self, id: ValueId, lane: usize) -> &[u64] {
+        let at = self.at(id, lane);
+        &self.words[at..at + self.width]
+    }
+
+    fn lane_mut(&mut self, id: ValueId, lane: usize) -> &mut [u64] {
+        let at = self.at(id, lane);
+        let width = self.width;
+        &mut self.words[at..at + width]
+    }
+
+    fn fill(&mut self, id: ValueId, word: u64) {
+        self.lane_mut(id, 0).fill(word);
+    }
+
+    fn lanes(&self, id: ValueId) -> usize {
+        self.k.values[id as usize].ty.lanes as usize
+    }
+
+    fn map1(&mut self, id: ValueId, a: ValueId, f: impl Fn(u64) -> u64) {
+        for lane in 0..self.lanes(id) {
+            let (a, d, w) = (self.at(a, lane), self.at(id, lane), self.width);
+            let (source, target) = self.words.split_at_mut(d);
+            for (d, a) in target[..w].iter_mut().zip(&source[a..a + w]) {
+                *d = f(*a);
+            }
+        }
+    }
+
+    fn map2(&mut self, id: ValueId, a: ValueId, b: ValueId, f: impl Fn(u64, u64) -> u64) {
+        for lane in 0..self.lanes(id) {
+            let (a, b, d, w) = (self.at(a, lane), self.at(b, lane), self.at(id, lane), self.width);
+            let (source, target) = self.words.split_at_mut(d);
+            for ((d, a), b) in target[..w].iter_mut().zip(&source[a..a + w]).zip(&source[b..b + w]) {
+                *d = f(*a, *b);
+            }
+        }
+    }
+
+    fn map3(&mut self, id: ValueId, [a, b, c]: [ValueId; 3], f: impl Fn(u64, u64, u64) -> u64) {
+        for lane in 0..self.lanes(id) {
+            // A bool selects whole vectors.
+            let a_lane = if self.lanes(a) == 1 { 0 } else { lane };
+            let (a, b, c, d) = (self.at(a, a_lane), self.at(b, lane), self.at(c, lane), self.at(id, lane));
+            let w = self.width;
+            let (source, target) = self.words.split_at_mut(d);
+            for (i, d) in target[..w].iter_mut().enumerate() {
+                *d = f(source[a + i], source[b + i], source[c + i]);
+            }
+        }
+    }
+
+    // ---- statements
+
+    fn active(&self, mask: &[bool]) -> bool {
+        mask.iter().zip(&self.live).any(|(m, l)| *m && *l)
+    }
+
+    /// Indices of the invocations that run.
+    fn running(&self, mask: &[bool]) -> Vec<usize> {
+        (0..self.width).filter(|&l| mask[l] && self.live[l]).collect()
+    }
+
+    fn block(&mut self, block: &Block, mask: &[bool]) {
+        for stmt in &block.0 {
+            self.statement(stmt, mask);
+        }
+    }
+
+    fn masked(&self, mask: &[bool], cond: ValueId, wanted: bool) -> Vec<bool> {
+        mask.iter().zip(self.lane(cond, 0)).map(|(m, c)| *m && (*c != 0) == wanted).collect()
+    }
+
+    fn statement(&mut self, stmt: &Stmt, mask: &[bool]) {
+        match *stmt {
+            Stmt::Def(id) => self.define(id, mask),
+            Stmt::DefPointer(id) => self.move_pointer(id),
+            Stmt::SetVar { var, index, value } => {
+                for l in self.running(mask) {
+                    let element = index.map_or(0, |i| self.lane(i, 0)[l] as usize);
+                    let at = element * self.width + l;
+                    self.vars[var as usize][at] = self.lane(value, 0)[l];
+                }
+            }
+            Stmt::Store { pointer, index, value } => {
+                let ty = self.k.values[value as usize].ty;
+                for l in self.running(mask) {
+                    let (argument, at, word) = self.element(pointer, index, ty, l);
+                    for lane in 0..ty.lanes as usize {
+                        let bits = self.lane(value, lane)[l];
+                        self.write(argument, at + lane * word.bytes() as usize, word, bits);
+                    }
+                }
+            }
+            Stmt::StoreShared { shared, index, value } => {
+                let lanes = self.lanes(value);
+                for l in self.running(mask) {
+                    let at = self.lane(index, 0)[l] as usize * lanes;
+                    for lane in 0..lanes {
+                        self.shared[shared as usize][at + lane] = self.lane(value, lane)[l];
+                    }
+                }
+            }
+            Stmt::If { cond, ref then, ref otherwise } => {
+                for (block, wanted) in [(then, true), (otherwise, false)] {
+                    let inner = self.masked(mask, cond, wanted);
+                    if !block.0.is_empty() && self.active(&inner) {
+                        self.block(block, &inner);
+                    }
+                }
+            }
+            Stmt::While { ref test, cond, ref body, .. } => {
+                let mut inner = mask.to_vec();
+                loop {
+                    self.block(test, &inner);
+                    inner = self.masked(&inner, cond, true);
+                    if !self.active(&inner) {
+                        break;
+                    }
+                    self.block(body, &inner);
+                }
+            }
+            Stmt::Barrier => {}
+            Stmt::Return => {
+                for (live, m) in self.live.iter_mut().zip(mask) {
+                    *live &= !m;
+                }
+            }
+        }
+    }
+
+    // ---- memory
+
+    fn move_pointer(&mut self, id: PointerId) {
+        let PointerInfo { word, base: PointerBase::Offset(base, elements) } = self.k.pointers[id as usize] else {
+            return;
+        };
+        let mut address = self.pointers[base as usize].clone().expect("a pointer is made before it is used");
+        for (offset, n) in address.offset.iter_mut().zip(self.lane(elements, 0)) {
+            *offset = offset.wrapping_add((*n as i64).wrapping_mul(i64::from(word.bytes())));
+        }
+        self.pointers[id as usize] = Some(address);
+    }
+
+    /// Argument and byte offset of an access of type `ty` by invocation `l`, and the word it moves.
+    fn element(&self, pointer: PointerId, index: ValueId, ty: Type, l: usize) -> (usize, usize, Word) {
+        let declared = self.k.pointers[pointer as usize].word;
+        let plain = ty.lanes == 1 && declared.value() == ty.scalar;
+        let word = if plain { declared } else { Word::Full(ty.scalar) };
+        let address = self.pointers[pointer as usize].as_ref().expect("a pointer is made before it is used");
+        let stride = i64::from(word.bytes()) * i64::from(ty.lanes);
+        let at = address.offset[l] + self.lane(index, 0)[l] as i64 * stride;
+        assert!(at >= 0, "kernel {} reads or writes before its argument {}", self.k.name, address.argument);
+        (address.argument, at as usize, word)
+    }
+
+    fn memory(&mut self, argument: usize, at: usize, bytes: usize) -> &mut [u8] {
+        let name = &self.k.name;
+        let Argument::Memory(memory) = &mut self.arguments[argument] else {
+            panic!("parameter {argument} of kernel {name} is a pointer")
+        };
+        let len = memory.len();
+        memory
+            .get_mut(at..at + bytes)
+            .unwrap_or_else(|| panic!("kernel {name} reaches byte {at} of argument {argument}, which has {len}"))
+    }
+
+    fn read(&mut self, argument: usize, at: usize, word: Word) -> u64 {
+        let n = word.bytes() as usize;
+        let mut bytes = [0; 8];
+        bytes[..n].copy_from_slice(self.memory(argument, at, n));
+        u64::from_le_bytes(bytes)
+    }
+
+    fn write(&mut self, argument: usize, at: usize, word: Word, bits: u64) {
+        let n = word.bytes() as usize;
+        self.memory(argument, at, n).copy_from_slice(&bits.to_le_bytes()[..n]);
+    }
+
+    // ---- instructions
+
+    fn define(&mut self, id: ValueId, mask: &[bool]) {
+        let k = self.k;
+        let ValueInfo { ty, ref inst } = k.values[id as usize];
+        let s = ty.scalar;
+        match *inst {
+            Inst::ConstBool(_) | Inst::ConstInt(_) | Inst::ConstFloat(_) | Inst::Builtin(_) | Inst::Param(_) => {}
+            Inst::Unary(op, a) => self.unary(id, op, s, a),
+            Inst::Binary(op, a, b) => self.binary(id, op, s, a, b),
+            Inst::Compare(op, a, b) => self.compare(id, op, k.values[a as usize].ty.scalar, a, b),
+            Inst::Select(c, a, b) => self.map3(id, [c, a, b], |c, a, b| if c != 0 { a } else { b }),
+            Inst::Cast(a) => self.cast(id, k.values[a as usize].ty.scalar, s, a),
+            Inst::Bitcast(a) => self.map1(id, a, |a| a),
+            Inst::Fma(a, b, c) if s == Scalar::F32 => {
+                self.map3(id, [a, b, c], |a, b, c| bits32(f32_(a).mul_add(f32_(b), f32_(c))))
+            }
+            Inst::Fma(a, b, c) => self.map3(id, [a, b, c], |a, b, c| f64_(a).mul_add(f64_(b), f64_(c)).to_bits()),
+            Inst::GetVar { var, index } => {
+                for l in 0..self.width {
+                    let element = index.map_or(0, |i| self.lane(i, 0)[l] as usize);
+                    let word = self.vars[var as usize].get(element * self.width + l).copied();
+                    self.lane_mut(id, 0)[l] = word.unwrap_or(0);
+                }
+            }
+            Inst::Load { pointer, index } => {
+                for l in self.running(mask) {
+                    let (argument, at, word) = self.element(pointer, index, ty, l);
+                    for lane in 0..ty.lanes as usize {
+                        let bits = self.read(argument, at + lane * word.bytes() as usize, word);
+                        self.lane_mut(id, lane)[l] = bits;
+                    }
+                }
+            }
+            Inst::LoadShared { shared, index } => {
+                for l in self.running(mask) {
+                    let at = self.lane(index, 0)[l] as usize * ty.lanes as usize;
+                    for lane in 0..ty.lanes as usize {
+                        let bits = self.shared[shared as usize][at + lane];
+                        self.lane_mut(id, lane)[l] = bits;
+                    }
+                }
+            }
+            Inst::Extract(a, lane) => {
+                let from = self.at(a, lane as usize);
+                let to = self.at(id, 0);
+                self.words.copy_within(from..from + self.width, to);
+            }
+            Inst::Vector(ref lanes) => {
+                for (i, &a) in lanes.iter().enumerate() {
+                    let (from, to) = (self.at(a, 0), self.at(id, i));
+                    self.words.copy_within(from..from + self.width, to);
+                }
+            }
+            Inst::Atomic { op, pointer, index, value } => {
+                for l in self.running(mask) {
+                    let (argument, at, word) = self.element(pointer, index, ty, l);
+                    let old = self.read(argument, at, word);
+                    let new = atomic(op, s, old, self.lane(value, 0)[l]);
+                    self.write(argument, at, word, new);
+                    self.lane_mut(id, 0)[l] = old;
+                }
+            }
+            Inst::CompareExchange { pointer, index, expected, value } => {
+                for l in self.running(mask) {
+                    let (argument, at, word) = self.element(pointer, index, ty, l);
+                    let old = self.read(argument, at, word);
+                    if old == self.lane(expected, 0)[l] {
+                        self.write(argument, at, word, self.lane(value, 0)[l]);
+                    }
+                    self.lane_mut(id, 0)[l] = old;
+                }
+            }
+            Inst::Subgroup(op, a) => self.subgroup(id, op, s, a, mask),
+            Inst::ShuffleXor(a, m) => {
+                for l in 0..self.width {
+                    let size = self.subgroup_size;
+                    let other = l / size * size + (l % size ^ m as usize);
+                    let word = self.lane(a, 0).get(other).copied().unwrap_or(0);
+                    self.lane_mut(id, 0)[l] = word;
+                }
+            }
+        }
+    }
+
+    /// Additions run in the order of the lanes.
+    fn subgroup(&mut self, id: ValueId, op: Subgroup, s: Scalar, a: ValueId, mask: &[bool]) {
+        let (running, size) = (self.running(mask), self.subgroup_size);
+        for subgroup in running.chunk_by(|x, y| x / size == y / size) {
+            let words = subgroup.iter().map(|&l| self.lane(a, 0)[l]);
+            let all = words.reduce(|x, y| match op {
+                Subgroup::First => x,
+                Subgroup::Add => add(s, x, y),
+                Subgroup::Min => {
+                    if less(s, y, x) {
+                        y
+                    } else {
+                        x
+                    }
+                }
+                Subgroup::Max => {
+                    if less(s, x, y) {
+                        y
+                    } else {
+                        x
+                    }
+                }
+            });
+            for &l in subgroup {
+                self.lane_mut(id, 0)[l] = all.unwrap_or(0);
+            }
+        }
+    }
+
+    fn unary(&mut self, id: ValueId, op: Unary, s: Scalar, a: ValueId) {
+        macro_rules! float {
+            ($f:ident) => {
+                match s {
+                    Scalar::F32 => self.map1(id, a, |a| bits32(f32_(a).$f())),
+                    _ => self.map1(id, a, |a| f64_(a).$f().to_bits()),
+                }
+            };
+        }
+        match op {
+            Unary::Neg if s == Scalar::F32 => self.map1(id, a, |a| a ^ 1 << 31),
+            Unary::Neg if s == Scalar::F64 => self.map1(id, a, |a| a ^ 1 << 63),
+            Unary::Neg => self.map1(id, a, |a| narrow(s, a.wrapping_neg())),
+            Unary::Not if s == Scalar::Bool => self.map1(id, a, |a| a ^ 1),
+            Unary::Not => self.map1(id, a, |a| narrow(s, !a)),
+            Unary::Abs => float!(abs),
+            Unary::Floor => float!(floor),
+            Unary::Ceil => float!(ceil),
+            Unary::Trunc => float!(trunc),
+            Unary::Round => float!(round_ties_even),
+            Unary::CountOneBits => self.map1(id, a, |a| u64::from(a.count_ones())),
+            Unary::HighestBit => self.map1(id, a, |a| u64::from((a as u32).checked_ilog2().unwrap_or(u32::MAX))),
+        }
+    }
+
+    fn binary(&mut self, id: ValueId, op: Binary, s: Scalar, a: ValueId, b: ValueId) {
+        macro_rules! arithmetic {
+            ($operator:tt, $wrapping:ident) => {
+                match s {
+                    Scalar::F32 => self.map2(id, a, b, |a, b| bits32(f32_(a) $operator f32_(b))),
+                    Scalar::F64 => self.map2(id, a, b, |a, b| (f64_(a) $operator f64_(b)).to_bits()),
+                    s if s.bytes() == 4 => self.map2(id, a, b, |a, b| a.$wrapping(b) & 0xffff_ffff),
+                    _ => self.map2(id, a, b, |a, b| a.$wrapping(b)),
+                }
+            };
+        }
+        let width = u64::from(s.bytes()) * 8;
+        match op {
+            Binary::Add => arithmetic!(+, wrapping_add),
+            Binary::Sub => arithmetic!(-, wrapping_sub),
+            Binary::Mul => arithmetic!(*, wrapping_mul),
+            Binary::Div if s.is_signed() => self.map2(id, a, b, |a, b| {
+                let (a, b) = (signed(s, a), signed(s, b));
+                narrow(s, if b == 0 { 0 } else { a.wrapping_div(b) as u64 })
+            }),
+            Binary::Div => self.map2(id, a, b, |a, b| a.checked_div(b).unwrap_or(0)),
+            Binary::Rem if s.is_signed() => self.map2(id, a, b, |a, b| {
+                let (a, b) = (signed(s, a), signed(s, b));
+                narrow(s, if b == 0 { 0 } else { a.wrapping_rem(b) as u64 })
+            }),
+            Binary::Rem => self.map2(id, a, b, |a, b| a.checked_rem(b).unwrap_or(0)),
+            Binary::And => self.map2(id, a, b, |a, b| a & b),
+            Binary::Or => self.map2(id, a, b, |a, b| a | b),
+            Binary::Xor => self.map2(id, a, b, |a, b| a ^ b),
+            // The language leaves shifts by the width or more undefined; here they take the low bits.
+            Binary::Shl => self.map2(id, a, b, |a, b| narrow(s, a << (b & (width - 1)))),
+            Binary::Shr if s.is_signed() => {
+                self.map2(id, a, b, |a, b| narrow(s, (signed(s, a) >> (b & (width - 1))) as u64))
+            }
+            Binary::Shr => self.map2(id, a, b, |a, b| a >> (b & (width - 1))),
+            Binary::Min => self.map2(id, a, b, |a, b| if less(s, b, a) { b } else { a }),
+            Binary::Max => self.map2(id, a, b, |a, b| if less(s, a, b) { b } else { a }),
+            Binary::MulHigh => self.map2(id, a, b, |a, b| (a * b) >> 32),
+        }
+    }
+
+    fn compare(&mut self, id: ValueId, op: Compare, s: Scalar, a: ValueId, b: ValueId) {
+        macro_rules! with {
+            ($view:expr) => {{
+                let view = $view;
+                match op {
+                    Compare::Eq => self.map2(id, a, b, |a, b| u64::from(view(a) == view(b))),
+                    Compare::Ne => self.map2(id, a, b, |a, b| u64::from(view(a) != view(b))),
+                    Compare::Lt => self.map2(id, a, b, |a, b| u64::from(view(a) < view(b))),
+                    Compare::Le => self.map2(id, a, b, |a, b| u64::from(view(a) <= view(b))),
+                    Compare::Gt => self.map2(id, a, b, |a, b| u64::from(view(a) > view(b))),
+                    Compare::Ge => self.map2(id, a, b, |a, b| u64::from(view(a) >= view(b))),
+                }
+            }};
+        }
+        match s {
+            Scalar::F32 => with!(f32_),
+            Scalar::F64 => with!(f64_),
+            s if s.is_signed() => with!(|w| signed(s, w)),
+            _ => with!(|w: u64| w),
+        }
+    }
+
+    fn cast(&mut self, id: ValueId, from: Scalar, to: Scalar, a: ValueId) {
+        match (from, to) {
+            (Scalar::F32, Scalar::F64) => self.map1(id, a, |a| f64::from(f32_(a)).to_bits()),
+            (Scalar::F64, Scalar::F32) => self.map1(id, a, |a| bits32(f64_(a) as f32)),
+            (from, to) if from.is_float() => self.map1(id, a, |a| {
+                let x = if from == Scalar::F32 { f64::from(f32_(a)) } else { f64_(a) };
+                match to {
+                    Scalar::I32 => u64::from(x as i32 as u32),
+                    Scalar::U32 => u64::from(x as u32),
+                    Scalar::I64 => x as i64 as u64,
+                    _ => x as u64,
+                }
+            }),
+            (from, Scalar::F32) if from.is_signed() => self.map1(id, a, |a| bits32(signed(from, a) as f32)),
+            (_, Scalar::F32) => self.map1(id, a, |a| bits32(a as f32)),
+            (from, Scalar::F64) if from.is_signed() => self.map1(id, a, |a| (signed(from, a) as f64).to_bits()),
+            (_, Scalar::F64) => self.map1(id, a, |a| (a as f64).to_bits()),
+            (from, to) if from.is_signed() => self.map1(id, a, |a| narrow(to, signed(from, a) as u64)),
+            (_, to) => self.map1(id, a, |a| narrow(to, a)),
+        }
+    }
+}
+
+fn f32_(word: u64) -> f32 {
+    f32::from_bits(word as u32)
+}
+
+fn f64_(word: u64) -> f64 {
+    f64::from_bits(word)
+}
+
+fn bits32(x: f32) -> u64 {
+    u64::from(x.to_bits())
+}
+
+/// A word as the register of a type holds it: high bits of 32-bit types are zero.
+fn narrow(s: Scalar, word: u64) -> u64 {
+    if s.bytes() == 4 { word & 0xffff_ffff } else { word }
+}
+
+fn signed(s: Scalar, word: u64) -> i64 {
+    if s.bytes() == 4 { i64::from(word as u32 as i32) } else { word as i64 }
+}
+
+fn add(s: Scalar, a: u64, b: u64) -> u64 {
+    match s {
+        Scalar::F32 => bits32(f32_(a) + f32_(b)),
+        Scalar::F64 => (f64_(a) + f64_(b)).to_bits(),
+        s => narrow(s, a.wrapping_add(b)),
+    }
+}
+
+fn less(s: Scalar, a: u64, b: u64) -> bool {
+    match s {
+        Scalar::F32 => f32_(a) < f32_(b),
+        Scalar::F64 => f64_(a) < f64_(b),
+        s if s.is_signed() => signed(s, a) < signed(s, b),
+        _ => a < b,
+    }
+}
+
+fn atomic(op: Atomic, s: Scalar, old: u64, value: u64) -> u64 {
+    match op {
+        Atomic::Add => add(s, old, value),
+        Atomic::Min => {
+            if less(s, value, old) {
+                value
+            } else {
+                old
+            }
+        }
+        Atomic::Max => {
+            if less(s, old, value) {
+                value
+            } else {
+                old
+            }
+        }
+        Atomic::And => old & value,
+        Atomic::Or => old | value,
+        Atomic::Xor => old ^ value,
+        Atomic::Exchange => value,
+    }
+}
