@@ -166,15 +166,3 @@ fn split(x: Value<'_>) -> [Value<'_>; 2] {
     let x = x.bitcast(Scalar::U64);
     [x.cast(Scalar::U32), (x >> 32).cast(Scalar::U32)]
 }
-
-/// A value converted to the dtype's compute type and, for a narrow integer, wrapped to its width.
-pub fn convert(value: Value<'_>, dtype: DType) -> Value<'_> {
-    let value = value.cast(dtype.compute());
-    match dtype {
-        DType::U8 => value & 0xff,
-        DType::U16 => value & 0xffff,
-        DType::I8 => (value << 24) >> 24,
-        DType::I16 => (value << 16) >> 16,
-        _ => value,
-    }
-}
