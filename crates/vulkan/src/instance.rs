@@ -1,0 +1,118 @@
+//! The Vulkan loader and the one instance of the process.
+
+use std::ffi::CStr;
+
+use ash::{Entry, ext, khr, vk};
+
+use crate::debug::{self, Messenger};
+use crate::error::Error;
+
+const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
+
+/// The loaded Vulkan library and an instance. Created once, never destroyed: a driver's worker
+/// threads may outlive `main`.
+pub(crate) struct Instance {
+    pub(crate) raw: ash::Instance,
+    pub(crate) entry: Entry,
+    _messenger: Option<Messenger>,
+}
+
+impl Instance {
+    pub(crate) fn load() -> Result<Self, Error> {
+        // SAFETY: loading the system's Vulkan loader runs its initialisers, which is its purpose.
+        let entry = unsafe { Entry::load() }.map_err(|error| Error::NoLoader {
+            message: error.to_string(),
+        })?;
+        // SAFETY: `entry` is a loaded Vulkan library.
+        let version = unsafe { entry.try_enumerate_instance_version() }
+            .map_err(|e| Error::from_vk("vkEnumerateInstanceVersion", e))?
+            .unwrap_or(vk::API_VERSION_1_0);
+        if version < vk::API_VERSION_1_2 {
+            return Err(Error::NoLoader {
+                message: format!(
+                    "the Vulkan loader is of version {}.{}, and 1.2 is needed",
+                    vk::api_version_major(version),
+                    vk::api_version_minor(version)
+                ),
+            });
+        }
+
+        let extensions = instance_extensions(&entry)?;
+        let has = |name: &CStr| extensions.iter().any(|e| e.as_c_str() == name);
+        let validation = validation_wanted() && validation_available(&entry);
+
+        let mut names = Vec::new();
+        let mut flags = vk::InstanceCreateFlags::empty();
+        if has(khr::portability_enumeration::NAME) {
+            names.push(khr::portability_enumeration::NAME.as_ptr());
+            flags |= vk::InstanceCreateFlags::ENUMERATE_PORTABILITY_KHR;
+        }
+        let debug = validation && has(ext::debug_utils::NAME);
+        if debug {
+            names.push(ext::debug_utils::NAME.as_ptr());
+        }
+        let layers = if validation {
+            vec![VALIDATION_LAYER.as_ptr()]
+        } else {
+            Vec::new()
+        };
+        let application = vk::ApplicationInfo::default()
+            .application_name(c"torch-dml")
+            .engine_name(c"torch-dml")
+            .api_version(version.min(vk::API_VERSION_1_3));
+        let mut messenger_info = debug::messenger_info();
+        let mut info = vk::InstanceCreateInfo::default()
+            .flags(flags)
+            .application_info(&application)
+            .enabled_extension_names(&names)
+            .enabled_layer_names(&layers);
+        if debug {
+            info = info.push_next(&mut messenger_info);
+        }
+        // SAFETY: `info` and what it points to live through the call.
+        let raw = unsafe { entry.create_instance(&info, None) }.map_err(|e| match e {
+            // The loader's answer when no driver is installed.
+            vk::Result::ERROR_INCOMPATIBLE_DRIVER => Error::NoAdapter,
+            other => Error::from_vk("vkCreateInstance", other),
+        })?;
+        let messenger = if debug {
+            Messenger::new(&entry, &raw)
+        } else {
+            None
+        };
+        Ok(Self {
+            raw,
+            entry,
+            _messenger: messenger,
+        })
+    }
+}
+
+fn instance_extensions(entry: &Entry) -> Result<Vec<std::ffi::CString>, Error> {
+    // SAFETY: `entry` is a loaded Vulkan library.
+    let found = unsafe { entry.enumerate_instance_extension_properties(None) }
+        .map_err(|e| Error::from_vk("vkEnumerateInstanceExtensionProperties", e))?;
+    Ok(found
+        .iter()
+        .filter_map(|p| p.extension_name_as_c_str().ok())
+        .map(CStr::to_owned)
+        .collect())
+}
+
+fn validation_wanted() -> bool {
+    std::env::var_os("TORCH_DML_VALIDATION").is_some_and(|v| !v.is_empty() && v != "0")
+}
+
+fn validation_available(entry: &Entry) -> bool {
+    // SAFETY: `entry` is a loaded Vulkan library.
+    let layers = unsafe { entry.enumerate_instance_layer_properties() }.unwrap_or_default();
+    let found = layers
+        .iter()
+        .any(|l| l.layer_name_as_c_str() == Ok(VALIDATION_LAYER));
+    if !found {
+        tracing::warn!(
+            "TORCH_DML_VALIDATION is set, but the Khronos validation layer is not installed"
+        );
+    }
+    found
+}
