@@ -4,8 +4,16 @@
 
 pub mod call;
 pub mod error;
+pub mod launch;
+pub mod layout;
+pub mod pointwise;
+pub mod promote;
 pub mod table;
 pub mod tensor;
+
+mod arithmetic;
+mod copy;
+mod host;
 
 pub use call::{Arg, Call, Host, Ret, Scalar};
 pub use error::{Error, Result};

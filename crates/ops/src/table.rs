@@ -1,4 +1,5 @@
-//! The table of every operator. A family's file lists its overloads in a `pub const OPERATORS`; this file joins them.
+//! The table of every operator. A family's file lists its overloads in a `pub const OPERATORS`; this file joins
+//! them.
 
 use crate::call::Call;
 use crate::error::Result;
@@ -17,10 +18,13 @@ pub const fn op(name: &'static str, run: fn(&mut Call) -> Result<()>) -> Operato
 }
 
 /// The families, in the order in which they are registered.
-const FAMILIES: &[&[Operator]] = &[];
+const FAMILIES: &[&[&[Operator]]] = &[
+    &[crate::copy::OPERATORS],
+    crate::arithmetic::OPERATORS,
+];
 
 /// Every operator. The index of an overload in this list is its id at the C ABI.
 pub fn operators() -> &'static [&'static Operator] {
     static ALL: std::sync::OnceLock<Vec<&'static Operator>> = std::sync::OnceLock::new();
-    ALL.get_or_init(|| FAMILIES.iter().flat_map(|family| family.iter()).collect())
+    ALL.get_or_init(|| FAMILIES.iter().flat_map(|family| family.iter()).flat_map(|part| part.iter()).collect())
 }

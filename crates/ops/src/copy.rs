@@ -1,0 +1,161 @@
+//! Copies between tensors, devices and dtypes; fill; reading one element.
+
+use crate::call::{Call, Ret, Scalar};
+use crate::check;
+use crate::error::Result;
+use crate::host;
+use crate::pointwise::{self, Input};
+use crate::table::{Operator, op};
+use crate::tensor::{Place, Tensor};
+use dml_kernel::DType;
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[
+    op("aten::_copy_from", copy_from),
+    op("aten::_local_scalar_dense", local_scalar_dense),
+    op("aten::fill_.Scalar", fill_scalar),
+    op("aten::fill_.Tensor", fill_tensor),
+    op("aten::zero_", zero),
+];
+
+/// `_copy_from(self, dst, non_blocking) -> dst`: between devices, dtypes and strides; `self` broadcasts to `dst`.
+/// A CPU side must be contiguous and of the other side's dtype and sizes: the plugin prepares it so.
+fn copy_from(call: &mut Call) -> Result<()> {
+    let (src, dst) = (call.any_tensor(0)?.clone(), call.any_tensor(1)?.clone());
+    match (src.place, dst.place) {
+        (Place::Dml(a), Place::Dml(b)) if a == b => device_copy(call, &src, &dst)?,
+        (Place::Dml(_), Place::Dml(b)) => {
+            let mut bytes = vec![0; src.numel() as usize * src.element_size() as usize];
+            read_back(call, &src, &mut bytes)?;
+            let other = dml_engine::device(b as usize)?;
+            let there = Call { name: call.name, args: call.args, device: &other, host: call.host, returns: Default::default() };
+            let staged = there.empty(src.dtype, &src.sizes)?;
+            other.upload(staged.data, &bytes)?;
+            device_copy(&there, &staged, &dst)?;
+        }
+        (Place::Cpu, Place::Dml(_)) => {
+            let bytes = host::bytes(&src)?;
+            if dst.is_contiguous() && src.dtype == dst.dtype && src.sizes == dst.sizes {
+                call.device.upload(dst.data, bytes)?;
+            } else {
+                let staged = call.empty(src.dtype, &src.sizes)?;
+                call.device.upload(staged.data, bytes)?;
+                device_copy(call, &staged, &dst)?;
+            }
+        }
+        (Place::Dml(_), Place::Cpu) => {
+            let mut target = dst.clone();
+            check!(
+                src.dtype == dst.dtype && src.sizes == dst.sizes,
+                Runtime,
+                "_copy_from: cannot copy {} to a CPU tensor {}",
+                src.describe(),
+                dst.describe()
+            );
+            read_back(call, &src, host::bytes_mut(&mut target)?)?;
+        }
+        _ => check!(false, Runtime, "_copy_from: cannot copy between {:?} and {:?}", src.place, dst.place),
+    }
+    call.ret(dst);
+    Ok(())
+}
+
+/// Downloads a tensor of any strides as contiguous bytes.
+fn read_back(call: &Call, src: &Tensor, bytes: &mut [u8]) -> Result<()> {
+    if src.is_contiguous() && !src.negative {
+        call.device.download(src.data, bytes)?;
+        return Ok(());
+    }
+    let dense = contiguous(call, src)?;
+    call.device.download(dense.data, bytes)?;
+    Ok(())
+}
+
+/// A contiguous copy.
+pub fn contiguous(call: &Call, t: &Tensor) -> Result<Tensor> {
+    let dense = call.empty(t.dtype, &t.sizes)?;
+    device_copy(call, t, &dense)?;
+    Ok(dense)
+}
+
+/// The tensor itself if it is contiguous, else a contiguous copy.
+pub fn as_contiguous(call: &Call, t: &Tensor) -> Result<Tensor> {
+    if t.is_contiguous() { Ok(t.clone()) } else { contiguous(call, t) }
+}
+
+/// A copy in another dtype, contiguous; the tensor itself if nothing changes.
+pub fn cast(call: &Call, t: &Tensor, dtype: DType) -> Result<Tensor> {
+    if t.dtype == dtype {
+        return Ok(t.clone());
+    }
+    let out = call.empty(dtype, &t.sizes)?;
+    device_copy(call, t, &out)?;
+    Ok(out)
+}
+
+/// Copies on one device; `src` broadcasts to `dst`.
+pub fn device_copy(call: &Call, src: &Tensor, dst: &Tensor) -> Result<()> {
+    call.broadcast(&src.sizes, &dst.sizes)?;
+    pointwise::check_no_self_overlap(dst)?;
+    let (mut src, mut dst) = (src.clone(), dst.clone());
+    if src.negative != dst.negative {
+        let dtype = dst.dtype;
+        return pointwise::run(call, "copy_neg", 0, &[&dst], &[Input::Tensor(src)], dtype, |_, v| vec![-v[0]]);
+    }
+    if src.dtype == dst.dtype {
+        // Bits move as they are: NaN payloads survive, and no float capability is asked of the adapter.
+        src.dtype = src.dtype.bits();
+        dst.dtype = src.dtype;
+    }
+    let dtype = dst.dtype;
+    pointwise::run(call, "copy", 0, &[&dst], &[Input::Tensor(src)], dtype, |_, v| vec![v[0]])
+}
+
+/// `_local_scalar_dense(self) -> Scalar`, behind `.item()`: waits for the device.
+fn local_scalar_dense(call: &mut Call) -> Result<()> {
+    let t = call.tensor(0)?;
+    let mut bytes = [0u8; 8];
+    call.device.download(t.data, &mut bytes[..t.element_size() as usize])?;
+    call.ret_value(Ret::Scalar(host::decode(t.dtype, bytes)));
+    Ok(())
+}
+
+fn fill_scalar(call: &mut Call) -> Result<()> {
+    let value = call.scalar(1)?;
+    fill(call, value)
+}
+
+fn fill_tensor(call: &mut Call) -> Result<()> {
+    let value = call.any_tensor(1)?;
+    check!(
+        value.dim() == 0,
+        Runtime,
+        "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
+        value.dim()
+    );
+    if value.place == Place::Cpu {
+        return fill(call, host::read_number(value)?);
+    }
+    let out = call.tensor(0)?.clone();
+    device_copy(call, &value.clone(), &out)?;
+    call.ret(out);
+    Ok(())
+}
+
+fn zero(call: &mut Call) -> Result<()> {
+    fill(call, Scalar::Int(0))
+}
+
+fn fill(call: &mut Call, value: Scalar) -> Result<()> {
+    let out = call.tensor(0)?.clone();
+    pointwise::check_no_self_overlap(&out)?;
+    fill_with(call, &out, value)?;
+    call.ret(out);
+    Ok(())
+}
+
+/// Sets every element.
+pub fn fill_with(call: &Call, out: &Tensor, value: Scalar) -> Result<()> {
+    let dtype = out.dtype;
+    pointwise::run(call, "fill", 0, &[out], &[Input::Number(value, dtype)], dtype, |_, v| vec![v[0]])
+}

@@ -1,0 +1,143 @@
+//! Enqueues one kernel: its parameters in declaration order, and the memory it reads and writes.
+
+use crate::call::Call;
+use crate::error::Result;
+use crate::tensor::Tensor;
+use dml_engine::{KernelKey, KernelRef, Launch, Range};
+use dml_kernel::{DType, Kernel, Scalar};
+use smallvec::SmallVec;
+
+/// Invocations in a workgroup of one-dimensional kernels.
+pub const GROUP: u32 = 256;
+
+/// Collects the arguments of one kernel, in the order in which the kernel declared its parameters.
+pub struct Launcher<'c, 'a> {
+    call: &'c Call<'a>,
+    kernel: KernelRef,
+    params: SmallVec<[u8; 128]>,
+    reads: SmallVec<[Range; 6]>,
+    writes: SmallVec<[Range; 4]>,
+}
+
+impl<'a> Call<'a> {
+    /// The kernel of this key, made by `build` the first time it is asked for.
+    pub fn kernel(&self, family: &'static str, params: [u32; 6], build: impl FnOnce() -> Kernel) -> Result<KernelRef> {
+        Ok(self.device.kernel(KernelKey { family, params }, build)?)
+    }
+
+    /// Starts a launch of `kernel`.
+    pub fn launch(&self, kernel: KernelRef) -> Launcher<'_, 'a> {
+        Launcher { call: self, kernel, params: SmallVec::new(), reads: SmallVec::new(), writes: SmallVec::new() }
+    }
+}
+
+impl Launcher<'_, '_> {
+    fn bytes(mut self, bytes: &[u8]) -> Self {
+        while self.params.len() % bytes.len() != 0 {
+            self.params.push(0);
+        }
+        self.params.extend_from_slice(bytes);
+        self
+    }
+
+    /// A tensor the kernel reads.
+    pub fn read(mut self, t: &Tensor) -> Self {
+        self.reads.push(t.range());
+        self.bytes(&t.data.to_le_bytes())
+    }
+
+    /// A tensor the kernel writes (and may read).
+    pub fn write(mut self, t: &Tensor) -> Self {
+        self.writes.push(t.range());
+        self.bytes(&t.data.to_le_bytes())
+    }
+
+    /// An address with no hazard of its own, such as the fault block.
+    pub fn address(self, address: u64) -> Self {
+        self.bytes(&address.to_le_bytes())
+    }
+
+    /// The device's fault block (see [`crate::fault`]).
+    pub fn fault(self) -> Self {
+        let address = self.call.device.fault_address();
+        self.address(address)
+    }
+
+    /// A u32 parameter.
+    pub fn u32(self, x: u32) -> Self {
+        self.bytes(&x.to_le_bytes())
+    }
+
+    /// An i32 parameter.
+    pub fn i32(self, x: i32) -> Self {
+        self.bytes(&x.to_le_bytes())
+    }
+
+    /// A u64 parameter.
+    pub fn u64(self, x: u64) -> Self {
+        self.bytes(&x.to_le_bytes())
+    }
+
+    /// An i64 parameter.
+    pub fn i64(self, x: i64) -> Self {
+        self.bytes(&x.to_le_bytes())
+    }
+
+    /// An f32 parameter.
+    pub fn f32(self, x: f32) -> Self {
+        self.bytes(&x.to_le_bytes())
+    }
+
+    /// An f64 parameter.
+    pub fn f64(self, x: f64) -> Self {
+        self.bytes(&x.to_le_bytes())
+    }
+
+    /// An integer parameter declared as `scalar` (u32 or u64, or their signed twins).
+    pub fn index(self, scalar: Scalar, x: i64) -> Self {
+        if scalar.bytes() == 8 { self.i64(x) } else { self.i32(x as i32) }
+    }
+
+    /// A number parameter declared as `dtype.compute()`; bool travels as u32.
+    pub fn number(self, dtype: DType, x: crate::call::Scalar) -> Self {
+        match dtype.compute() {
+            Scalar::Bool => self.u32(u32::from(x.to_f64() != 0.0)),
+            Scalar::I32 => self.i32(x.to_i64() as i32),
+            Scalar::U32 => self.u32(x.to_i64() as u32),
+            Scalar::I64 | Scalar::U64 => self.i64(x.to_i64()),
+            Scalar::F32 => self.f32(x.to_f64() as f32),
+            Scalar::F64 => self.f64(x.to_f64()),
+        }
+    }
+
+    /// Runs it on this many workgroups.
+    pub fn groups(self, groups: [u32; 3]) -> Result<()> {
+        let launch = Launch {
+            kernel: &self.kernel,
+            params: &self.params,
+            groups,
+            reads: &self.reads,
+            writes: &self.writes,
+            operator: self.call.name,
+        };
+        Ok(self.call.device.launch(launch)?)
+    }
+
+    /// Runs it on at least `threads` invocations in workgroups of [`GROUP`]. A long row of workgroups is folded into
+    /// two dimensions; the kernel asks [`linear_id`] for its index.
+    pub fn threads(self, threads: u64) -> Result<()> {
+        let groups = threads.div_ceil(u64::from(GROUP)).max(1);
+        let limit = 65_535;
+        if groups <= limit {
+            return self.groups([groups as u32, 1, 1]);
+        }
+        let rows = groups.div_ceil(limit);
+        self.groups([groups.div_ceil(rows) as u32, rows as u32, 1])
+    }
+}
+
+/// Index of the invocation in a launch by [`Launcher::threads`], as `scalar` (u32 or u64).
+pub fn linear_id(b: &dml_kernel::Builder, scalar: Scalar) -> dml_kernel::Value<'_> {
+    let group = b.group_id(0).cast(scalar) + b.group_id(1).cast(scalar) * b.group_count(0).cast(scalar);
+    group * GROUP + b.local_id(0).cast(scalar)
+}

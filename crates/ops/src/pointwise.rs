@@ -1,0 +1,387 @@
+//! The pointwise kernel: every operator that computes each element of its results from the same element of its inputs.
+
+use crate::call::{Call, Scalar as Number};
+use crate::check;
+use crate::error::Result;
+use crate::launch::{GROUP, linear_id};
+use crate::layout::{self, Layout};
+use crate::promote::{Promoted, result_type};
+use crate::tensor::{Dims, Place, Tensor};
+use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
+use smallvec::SmallVec;
+
+/// An input: a tensor, or one number for all elements.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A tensor on the call's device.
+    Tensor(Tensor),
+    /// A number, passed as a parameter of the given dtype.
+    Number(Number, DType),
+}
+
+/// Where an overload puts its result.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Out {
+    /// A new tensor.
+    New,
+    /// Argument 0.
+    InPlace,
+    /// The `out=` argument at this position.
+    Arg(usize),
+}
+
+/// The dtype of the result.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// The promoted dtype of the inputs.
+    Promote,
+    /// Promoted, integers and bool become the default float dtype.
+    Float,
+    /// Computed in the promoted dtype, the result is bool.
+    Bool,
+}
+
+/// The three overloads of a pointwise operator: functional, in-place, `out=` at argument `$at`.
+/// `overloads!(add, "aten::add.Tensor", "aten::add_.Tensor", "aten::add.out" @ 3)`
+#[macro_export]
+macro_rules! overloads {
+    ($run:expr, $new:literal, $inplace:literal, $out:literal @ $at:literal) => {
+        [
+            $crate::table::op($new, |c| $run(c, $crate::pointwise::Out::New)),
+            $crate::table::op($inplace, |c| $run(c, $crate::pointwise::Out::InPlace)),
+            $crate::table::op($out, |c| $run(c, $crate::pointwise::Out::Arg($at))),
+        ]
+    };
+}
+
+/// A 0-dim CPU tensor's value; its memory is the host's.
+pub fn host_number(t: &Tensor) -> Result<Number> {
+    crate::host::read_number(t)
+}
+
+/// Tensor argument `i` as an input: 0-dim CPU tensors become numbers.
+pub fn input(call: &Call, i: usize) -> Result<Input> {
+    let t = call.any_tensor(i)?;
+    if t.place == Place::Cpu && t.dim() == 0 {
+        return Ok(Input::Number(host_number(t)?, t.dtype));
+    }
+    call.check_place(t)?;
+    Ok(Input::Tensor(t.clone()))
+}
+
+/// Runs a pointwise operator of tensor arguments `tensors` (positions) with scalar arguments `numbers`.
+/// `body` gets the inputs, then the numbers, all in the common dtype's compute type.
+pub fn operator(
+    call: &mut Call,
+    out: Out,
+    rule: Rule,
+    family: &'static str,
+    tensors: &[usize],
+    numbers: &[Number],
+    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
+    let mut inputs: SmallVec<[Input; 4]> = SmallVec::new();
+    let mut promoted: SmallVec<[Promoted; 4]> = SmallVec::new();
+    for &i in tensors {
+        inputs.push(input(call, i)?);
+        promoted.push(Promoted::Tensor(call.any_tensor(i)?));
+    }
+    let mut common = result_type(&promoted, call.host.default_dtype());
+    if rule == Rule::Float && !common.is_float() {
+        common = call.host.default_dtype();
+    }
+    for &n in numbers {
+        inputs.push(Input::Number(n, common));
+    }
+    let result = if rule == Rule::Bool { DType::Bool } else { common };
+    let out = result_tensor(call, out, result, &inputs)?;
+    run(call, family, 0, &[&out], &inputs, common, |b, v| vec![body(b, v)])?;
+    call.ret(out);
+    Ok(())
+}
+
+/// The tensor that holds the result of a pointwise operator on `inputs`, by PyTorch's rules for shapes, strides,
+/// in-place and `out=` arguments.
+pub fn result_tensor(call: &Call, out: Out, dtype: DType, inputs: &[Input]) -> Result<Tensor> {
+    let mut sizes = Dims::new();
+    for (i, input) in inputs.iter().enumerate() {
+        if let Input::Tensor(t) = input {
+            sizes = if i == 0 { t.sizes.clone() } else { call.broadcast(&sizes, &t.sizes)? };
+        }
+    }
+    match out {
+        Out::New => {
+            let expanded: SmallVec<[Tensor; 4]> = inputs
+                .iter()
+                .filter_map(|i| match i {
+                    Input::Tensor(t) => Some(t.expand(&sizes)),
+                    Input::Number(..) => None,
+                })
+                .collect();
+            let all: SmallVec<[&Tensor; 4]> = expanded.iter().collect();
+            call.empty_strided(dtype, &sizes, &layout::result_strides(&sizes, &all))
+        }
+        Out::InPlace => {
+            let t = call.tensor(0)?;
+            check!(
+                t.sizes == sizes,
+                Runtime,
+                "output with shape {:?} doesn't match the broadcast shape {:?}",
+                t.sizes.as_slice(),
+                sizes.as_slice()
+            );
+            check!(
+                dtype.can_cast_to(t.dtype),
+                Runtime,
+                "result type {dtype} can't be cast to the desired output type {}",
+                t.dtype
+            );
+            check_no_self_overlap(t)?;
+            check_no_partial_overlap(t, inputs)?;
+            Ok(t.clone())
+        }
+        Out::Arg(i) => {
+            let t = call.out(Some(i), dtype, &sizes)?;
+            check_no_self_overlap(&t)?;
+            check_no_partial_overlap(&t, inputs)?;
+            Ok(t)
+        }
+    }
+}
+
+/// An expanded tensor cannot be written: several elements are one place in memory.
+pub fn check_no_self_overlap(t: &Tensor) -> Result<()> {
+    check!(
+        !t.sizes.iter().zip(&t.strides).any(|(&n, &s)| n > 1 && s == 0),
+        Runtime,
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. \
+         Please clone() the tensor before performing the operation."
+    );
+    Ok(())
+}
+
+fn check_no_partial_overlap(out: &Tensor, inputs: &[Input]) -> Result<()> {
+    for input in inputs {
+        let Input::Tensor(t) = input else { continue };
+        let (a, b) = (out.range(), t.range());
+        let same = t.data == out.data && t.strides == out.strides && t.dtype == out.dtype;
+        let apart = a.end <= b.start || b.end <= a.start;
+        // Like PyTorch, only dense tensors are judged: strided ones may interleave without touching.
+        let dense = |t: &Tensor, r: dml_engine::Range| r.end - r.start == t.numel() as u64 * t.element_size();
+        check!(
+            same || apart || !(dense(out, a) && dense(t, b)) || t.numel() <= 1 && t.data == out.data,
+            Runtime,
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single \
+             memory location. Please clone() the tensor before performing the operation."
+        );
+    }
+    Ok(())
+}
+
+/// How the elements are walked; part of the kernel's key.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Walk {
+    /// All dense or constant: `lanes` neighbours an invocation, in wide accesses.
+    Dense { lanes: u32 },
+    /// Any strides.
+    Strided { rank: u32 },
+}
+
+/// Enqueues the kernel that computes `outs` from `inputs`, which broadcast to the outputs' common shape.
+/// Values reach `body` in `common`'s compute type and wrapped to its width. `variant` tells apart kernels of one
+/// family whose bodies differ by more than dtypes.
+pub fn run(
+    call: &Call,
+    family: &'static str,
+    variant: u32,
+    outs: &[&Tensor],
+    inputs: &[Input],
+    common: DType,
+    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Vec<Value<'b>>,
+) -> Result<()> {
+    let sizes = &outs[0].sizes;
+    let numel = outs[0].numel();
+    if numel == 0 {
+        return Ok(());
+    }
+    let expanded: SmallVec<[Tensor; 4]> = inputs
+        .iter()
+        .filter_map(|i| match i {
+            Input::Tensor(t) => Some(t.expand(sizes)),
+            Input::Number(..) => None,
+        })
+        .collect();
+    let mut operands: SmallVec<[&Tensor; 6]> = outs.iter().copied().collect();
+    operands.extend(expanded.iter());
+    let layout = Layout::new(&operands);
+    let walk = choose_walk(&layout, &operands);
+
+    // 5 bits an operand: its dtype, and whether it is constant; numbers are 31.
+    let mut code = 0u64;
+    let mut tensors = 0;
+    let slots = (0..outs.len()).map(|i| Some(operands[i].dtype)).chain(inputs.iter().map(|i| match i {
+        Input::Tensor(t) => Some(t.dtype),
+        Input::Number(..) => None,
+    }));
+    let mut constants = 0u32;
+    for slot in slots {
+        code = code << 5
+            | match slot {
+                Some(dtype) => {
+                    constants = constants << 1 | u32::from(layout.is_constant(tensors));
+                    tensors += 1;
+                    dtype as u64
+                }
+                None => 31,
+            };
+    }
+    let (kind, extent) = match walk {
+        Walk::Dense { lanes } => (0, lanes),
+        Walk::Strided { rank } => (1, rank),
+    };
+    let wide = u32::from(layout.index == Scalar::U64);
+    let constants = if kind == 0 { constants } else { 0 };
+    let key = [
+        code as u32,
+        (code >> 32) as u32,
+        (common as u32) | variant << 8,
+        extent | kind << 16 | wide << 17,
+        constants,
+        inputs.len() as u32 | (outs.len() as u32) << 16,
+    ];
+    let kernel = call.kernel(family, key, || {
+        build(family, walk, layout.index, constants, &operands, outs.len(), inputs, common, &body)
+    })?;
+    let mut launcher = call.launch(kernel);
+    for t in outs {
+        launcher = launcher.write(t);
+    }
+    for t in &expanded {
+        launcher = launcher.read(t);
+    }
+    for input in inputs {
+        if let Input::Number(x, _) = input {
+            launcher = launcher.number(common, *x);
+        }
+    }
+    match walk {
+        Walk::Dense { lanes } => {
+            launcher.index(layout.index, numel).threads((numel as u64).div_ceil(u64::from(lanes)))
+        }
+        Walk::Strided { .. } => layout.pass(launcher.index(layout.index, numel)).threads(numel as u64),
+    }
+}
+
+fn choose_walk(layout: &Layout, operands: &[&Tensor]) -> Walk {
+    let dense = (0..operands.len()).all(|i| layout.is_dense(i) || layout.is_constant(i));
+    if !dense || !layout.is_dense(0) {
+        return Walk::Strided { rank: layout.rank() as u32 };
+    }
+    let widest = operands.iter().map(|t| t.element_size()).max().unwrap_or(4);
+    let lanes = (16 / widest) as u32;
+    let aligned = operands
+        .iter()
+        .enumerate()
+        .all(|(i, t)| layout.is_constant(i) || t.data % (t.element_size() * u64::from(lanes)) == 0);
+    Walk::Dense { lanes: if aligned { lanes } else { 1 } }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn build(
+    family: &str,
+    walk: Walk,
+    index: Scalar,
+    constants: u32,
+    operands: &[&Tensor],
+    outs: usize,
+    inputs: &[Input],
+    common: DType,
+    body: &impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Vec<Value<'b>>,
+) -> Kernel {
+    let b = Builder::new(family, [GROUP, 1, 1]);
+    let pointers: Vec<_> = operands.iter().enumerate().map(|(i, t)| b.pointer(&format!("t{i}"), t.dtype)).collect();
+    let compute = common.compute();
+    let numbers: Vec<Option<Value>> = inputs
+        .iter()
+        .map(|i| match i {
+            Input::Number(..) if compute == Scalar::Bool => Some(b.param("number", Scalar::U32).cast(compute)),
+            Input::Number(..) => Some(b.param("number", compute)),
+            Input::Tensor(_) => None,
+        })
+        .collect();
+    let n = b.param("numel", index);
+    let dtypes: Vec<DType> = operands[outs..].iter().map(|t| t.dtype).collect();
+    match walk {
+        Walk::Dense { lanes } => {
+            let constant = |i: usize| constants >> (operands.len() - 1 - i) & 1 == 1;
+            let chunk = linear_id(&b, index);
+            let first = chunk * lanes;
+            b.if_((first + (lanes - 1)).lt(n), || {
+                let loaded: Vec<Vec<Value>> = (outs..operands.len())
+                    .map(|i| {
+                        if constant(i) {
+                            vec![pointers[i].load(0); lanes as usize]
+                        } else {
+                            pointers[i].load_chunk(chunk, lanes)
+                        }
+                    })
+                    .collect();
+                let mut results: Vec<Vec<Value>> = vec![Vec::new(); outs];
+                for lane in 0..lanes as usize {
+                    let values = assemble(&numbers, &loaded.iter().map(|l| l[lane]).collect::<Vec<_>>(), &dtypes, common);
+                    for (slot, value) in results.iter_mut().zip(body(&b, &values)) {
+                        slot.push(value);
+                    }
+                }
+                for (pointer, values) in pointers.iter().zip(&results) {
+                    pointer.store_chunk(chunk, values);
+                }
+            });
+            if lanes > 1 {
+                // The invocation that holds the ragged end takes its elements one by one.
+                b.if_(first.lt(n) & (first + (lanes - 1)).ge(n), || {
+                    b.for_(first, n, 1, |i| {
+                        let loaded: Vec<Value> = (outs..operands.len())
+                            .map(|t| if constant(t) { pointers[t].load(0) } else { pointers[t].load(i) })
+                            .collect();
+                        for (pointer, value) in pointers.iter().zip(body(&b, &assemble(&numbers, &loaded, &dtypes, common))) {
+                            pointer.store(i, value);
+                        }
+                    });
+                });
+            }
+        }
+        Walk::Strided { rank } => {
+            let params = layout::declare(&b, rank as usize, operands.len(), index);
+            let i = linear_id(&b, index);
+            b.if_(i.lt(n), || {
+                let offsets = params.offsets(&b, i);
+                let loaded: Vec<Value> =
+                    (outs..operands.len()).map(|t| pointers[t].load(offsets[t])).collect();
+                for (t, value) in body(&b, &assemble(&numbers, &loaded, &dtypes, common)).into_iter().enumerate() {
+                    pointers[t].store(offsets[t], value);
+                }
+            });
+        }
+    }
+    b.finish()
+}
+
+/// The values of all inputs for one element, given those of the tensors among them.
+fn assemble<'b>(
+    numbers: &[Option<Value<'b>>],
+    tensors: &[Value<'b>],
+    dtypes: &[DType],
+    common: DType,
+) -> Vec<Value<'b>> {
+    let mut tensors = tensors.iter().zip(dtypes);
+    numbers
+        .iter()
+        .filter_map(|number| {
+            number.or_else(|| {
+                let (&x, &dtype) = tensors.next()?;
+                Some(if dtype == common { x } else { dml_kernel::convert(x, common) })
+            })
+        })
+        .collect()
+}
