@@ -72,7 +72,7 @@ impl Pipeline {
             call: "Gpu::compile",
             what,
         };
-        if push_bytes > capabilities.max_push_constants || push_bytes % 4 != 0 {
+        if push_bytes > capabilities.max_push_constants || !push_bytes.is_multiple_of(4) {
             return Err(invalid(format!(
                 "kernel {name} has {push_bytes} bytes of push constants; a multiple of 4 up to {} is possible",
                 capabilities.max_push_constants

@@ -193,7 +193,7 @@ impl Recorder {
         self.gpu.check()?;
         const CALL: &str = "Recorder::update";
         check_range(CALL, "destination", dst, offset, data.len() as u64)?;
-        if offset % 4 != 0 || data.len() % 4 != 0 || data.len() > 65_536 {
+        if !offset.is_multiple_of(4) || !data.len().is_multiple_of(4) || data.len() > 65_536 {
             return Err(invalid(
                 CALL,
                 format!(

@@ -137,7 +137,7 @@ impl Timeline {
         // Polling takes a processor from a driver that computes on it, so that one gets it back.
         let software = gpu.adapter.info.kind == AdapterKind::Software;
         let mut started = None;
-        while self.poll()? < ticket.0 {
+        while self.completed()? < ticket {
             let started = *started.get_or_insert_with(Instant::now);
             if started.elapsed() > POLL {
                 return self.block(ticket.0, true);
@@ -222,6 +222,9 @@ impl Timeline {
             // SAFETY: the semaphore is a timeline semaphore of this device.
             match unsafe { gpu.device.wait_semaphores(&info, slice) } {
                 Ok(()) => {
+                    if heed_loss {
+                        gpu.check()?;
+                    }
                     self.core.completed.fetch_max(ticket, Ordering::AcqRel);
                     return Ok(());
                 }
