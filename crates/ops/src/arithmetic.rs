@@ -20,7 +20,9 @@ pub const OPERATORS: &[&[Operator]] = &[
 fn add(call: &mut Call, out: Out) -> Result<()> {
     match alpha(call)? {
         None => operator(call, out, Rule::Promote, "add", &[0, 1], &[], |_, v| sum(v[0], v[1])),
-        Some(a) => operator(call, out, Rule::Promote, "add_alpha", &[0, 1], &[a], |_, v| sum(v[0], product(v[1], v[2]))),
+        Some(a) => {
+            operator(call, out, Rule::Promote, "add_alpha", &[0, 1], &[a], |_, v| sum(v[0], product(v[1], v[2])))
+        }
     }
 }
 

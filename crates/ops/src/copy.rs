@@ -28,7 +28,8 @@ fn copy_from(call: &mut Call) -> Result<()> {
             let mut bytes = vec![0; src.numel() as usize * src.element_size() as usize];
             read_back(call, &src, &mut bytes)?;
             let other = dml_engine::device(b as usize)?;
-            let there = Call { name: call.name, args: call.args, device: &other, host: call.host, returns: Default::default() };
+            let there =
+                Call { name: call.name, args: call.args, device: &other, host: call.host, returns: Default::default() };
             let staged = there.empty(src.dtype, &src.sizes)?;
             other.upload(staged.data, &bytes)?;
             device_copy(&there, &staged, &dst)?;

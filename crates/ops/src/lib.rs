@@ -11,9 +11,14 @@ pub mod promote;
 pub mod table;
 pub mod tensor;
 
+mod activation;
 mod arithmetic;
+mod comparison;
 mod copy;
 mod host;
+mod selection;
+mod ternary;
+mod unary;
 
 pub use call::{Arg, Call, Host, Ret, Scalar};
 pub use error::{Error, Result};

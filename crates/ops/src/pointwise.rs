@@ -69,6 +69,17 @@ pub fn input(call: &Call, i: usize) -> Result<Input> {
     Ok(Input::Tensor(t.clone()))
 }
 
+/// An argument of a pointwise operator.
+#[derive(Copy, Clone, Debug)]
+pub enum Slot {
+    /// The tensor argument at this position.
+    Tensor(usize),
+    /// A number that takes part in type promotion, as a Python scalar operand does.
+    Scalar(Number),
+    /// A number that does not: it is converted to the common dtype.
+    Number(Number),
+}
+
 /// Runs a pointwise operator of tensor arguments `tensors` (positions) with scalar arguments `numbers`.
 /// `body` gets the inputs, then the numbers, all in the common dtype's compute type.
 pub fn operator(
@@ -80,18 +91,38 @@ pub fn operator(
     numbers: &[Number],
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    let mut inputs: SmallVec<[Input; 4]> = SmallVec::new();
+    let slots: SmallVec<[Slot; 4]> =
+        tensors.iter().map(|&i| Slot::Tensor(i)).chain(numbers.iter().map(|&n| Slot::Number(n))).collect();
+    operator_of(call, out, rule, family, &slots, body)
+}
+
+/// Runs a pointwise operator of any mix of arguments; `body` gets them in order, in the common dtype's compute type.
+pub fn operator_of(
+    call: &mut Call,
+    out: Out,
+    rule: Rule,
+    family: &'static str,
+    slots: &[Slot],
+    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
     let mut promoted: SmallVec<[Promoted; 4]> = SmallVec::new();
-    for &i in tensors {
-        inputs.push(input(call, i)?);
-        promoted.push(Promoted::Tensor(call.any_tensor(i)?));
+    for slot in slots {
+        match *slot {
+            Slot::Tensor(i) => promoted.push(Promoted::Tensor(call.any_tensor(i)?)),
+            Slot::Scalar(n) => promoted.push(Promoted::Scalar(n)),
+            Slot::Number(_) => {}
+        }
     }
     let mut common = result_type(&promoted, call.host.default_dtype());
     if rule == Rule::Float && !common.is_float() {
         common = call.host.default_dtype();
     }
-    for &n in numbers {
-        inputs.push(Input::Number(n, common));
+    let mut inputs: SmallVec<[Input; 4]> = SmallVec::new();
+    for slot in slots {
+        inputs.push(match *slot {
+            Slot::Tensor(i) => input(call, i)?,
+            Slot::Scalar(n) | Slot::Number(n) => Input::Number(n, common),
+        });
     }
     let result = if rule == Rule::Bool { DType::Bool } else { common };
     let out = result_tensor(call, out, result, &inputs)?;
@@ -104,9 +135,9 @@ pub fn operator(
 /// in-place and `out=` arguments.
 pub fn result_tensor(call: &Call, out: Out, dtype: DType, inputs: &[Input]) -> Result<Tensor> {
     let mut sizes = Dims::new();
-    for (i, input) in inputs.iter().enumerate() {
+    for input in inputs {
         if let Input::Tensor(t) = input {
-            sizes = if i == 0 { t.sizes.clone() } else { call.broadcast(&sizes, &t.sizes)? };
+            sizes = if sizes == t.sizes { sizes } else { call.broadcast(&sizes, &t.sizes)? };
         }
     }
     match out {
@@ -265,9 +296,7 @@ pub fn run(
         }
     }
     match walk {
-        Walk::Dense { lanes } => {
-            launcher.index(layout.index, numel).threads((numel as u64).div_ceil(u64::from(lanes)))
-        }
+        Walk::Dense { lanes } => launcher.index(layout.index, numel).threads((numel as u64).div_ceil(u64::from(lanes))),
         Walk::Strided { .. } => layout.pass(launcher.index(layout.index, numel)).threads(numel as u64),
     }
 }
@@ -328,7 +357,8 @@ fn build(
                     .collect();
                 let mut results: Vec<Vec<Value>> = vec![Vec::new(); outs];
                 for lane in 0..lanes as usize {
-                    let values = assemble(&numbers, &loaded.iter().map(|l| l[lane]).collect::<Vec<_>>(), &dtypes, common);
+                    let values =
+                        assemble(&numbers, &loaded.iter().map(|l| l[lane]).collect::<Vec<_>>(), &dtypes, common);
                     for (slot, value) in results.iter_mut().zip(body(&b, &values)) {
                         slot.push(value);
                     }
@@ -344,7 +374,9 @@ fn build(
                         let loaded: Vec<Value> = (outs..operands.len())
                             .map(|t| if constant(t) { pointers[t].load(0) } else { pointers[t].load(i) })
                             .collect();
-                        for (pointer, value) in pointers.iter().zip(body(&b, &assemble(&numbers, &loaded, &dtypes, common))) {
+                        for (pointer, value) in
+                            pointers.iter().zip(body(&b, &assemble(&numbers, &loaded, &dtypes, common)))
+                        {
                             pointer.store(i, value);
                         }
                     });
@@ -356,8 +388,7 @@ fn build(
             let i = linear_id(&b, index);
             b.if_(i.lt(n), || {
                 let offsets = params.offsets(&b, i);
-                let loaded: Vec<Value> =
-                    (outs..operands.len()).map(|t| pointers[t].load(offsets[t])).collect();
+                let loaded: Vec<Value> = (outs..operands.len()).map(|t| pointers[t].load(offsets[t])).collect();
                 for (t, value) in body(&b, &assemble(&numbers, &loaded, &dtypes, common)).into_iter().enumerate() {
                     pointers[t].store(offsets[t], value);
                 }

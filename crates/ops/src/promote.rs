@@ -41,7 +41,13 @@ pub fn promote_types(a: DType, b: DType) -> DType {
         return a;
     }
     match (a.is_signed_integer(), b.is_signed_integer()) {
-        (x, y) if x == y => if a.bytes() >= b.bytes() { a } else { b },
+        (x, y) if x == y => {
+            if a.bytes() >= b.bytes() {
+                a
+            } else {
+                b
+            }
+        }
         (signed, _) => {
             let (s, u) = if signed { (a, b) } else { (b, a) };
             if s.bytes() > u.bytes() {

@@ -18,10 +18,7 @@ pub const fn op(name: &'static str, run: fn(&mut Call) -> Result<()>) -> Operato
 }
 
 /// The families, in the order in which they are registered.
-const FAMILIES: &[&[&[Operator]]] = &[
-    &[crate::copy::OPERATORS],
-    crate::arithmetic::OPERATORS,
-];
+const FAMILIES: &[&[&[Operator]]] = &[&[crate::copy::OPERATORS], crate::arithmetic::OPERATORS];
 
 /// Every operator. The index of an overload in this list is its id at the C ABI.
 pub fn operators() -> &'static [&'static Operator] {

@@ -106,9 +106,7 @@ impl Tensor {
     pub fn expand(&self, sizes: &[i64]) -> Tensor {
         let lead = sizes.len() - self.dim();
         let strides: Dims = (0..sizes.len())
-            .map(|d| {
-                if d < lead || (self.sizes[d - lead] == 1 && sizes[d] != 1) { 0 } else { self.strides[d - lead] }
-            })
+            .map(|d| if d < lead || (self.sizes[d - lead] == 1 && sizes[d] != 1) { 0 } else { self.strides[d - lead] })
             .collect();
         self.as_strided(sizes, &strides, 0)
     }

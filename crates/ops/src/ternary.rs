@@ -1,0 +1,55 @@
+//! Fused multiply forms of three tensors, and interpolation: what optimizers are made of.
+
+use crate::call::Call;
+use crate::error::Result;
+use crate::overloads;
+use crate::pointwise::{Out, Rule, Slot, operator, operator_of};
+use crate::table::Operator;
+use dml_kernel::{Builder, Value};
+
+/// This family's overloads.
+pub const OPERATORS: &[&[Operator]] = &[
+    &overloads!(addcmul, "aten::addcmul", "aten::addcmul_", "aten::addcmul.out" @ 4),
+    &overloads!(addcdiv, "aten::addcdiv", "aten::addcdiv_", "aten::addcdiv.out" @ 4),
+    &overloads!(lerp_scalar, "aten::lerp.Scalar", "aten::lerp_.Scalar", "aten::lerp.Scalar_out" @ 3),
+    &overloads!(lerp_tensor, "aten::lerp.Tensor", "aten::lerp_.Tensor", "aten::lerp.Tensor_out" @ 3),
+];
+
+/// `addcmul(self, tensor1, tensor2, value)`: `self + value * tensor1 * tensor2`
+fn addcmul(call: &mut Call, out: Out) -> Result<()> {
+    let value = [call.scalar(3)?];
+    operator(call, out, Rule::Promote, "addcmul", &[0, 1, 2], &value, |_, v| addcmul_body(v))
+}
+
+/// `self + value * tensor1 * tensor2` of `[self, tensor1, tensor2, value]`.
+pub fn addcmul_body<'b>(v: &[Value<'b>]) -> Value<'b> {
+    v[0] + v[3] * v[1] * v[2]
+}
+
+/// `addcdiv(self, tensor1, tensor2, value)`: `self + value * tensor1 / tensor2`
+fn addcdiv(call: &mut Call, out: Out) -> Result<()> {
+    let value = [call.scalar(3)?];
+    operator(call, out, Rule::Float, "addcdiv", &[0, 1, 2], &value, |_, v| addcdiv_body(v))
+}
+
+/// `self + value * tensor1 / tensor2` of `[self, tensor1, tensor2, value]`.
+pub fn addcdiv_body<'b>(v: &[Value<'b>]) -> Value<'b> {
+    v[0] + v[3] * v[1] / v[2]
+}
+
+fn lerp_scalar(call: &mut Call, out: Out) -> Result<()> {
+    let weight = Slot::Number(call.scalar(2)?);
+    operator_of(call, out, Rule::Promote, "lerp", &[Slot::Tensor(0), Slot::Tensor(1), weight], lerp_body)
+}
+
+fn lerp_tensor(call: &mut Call, out: Out) -> Result<()> {
+    let slots = [Slot::Tensor(0), Slot::Tensor(1), Slot::Tensor(2)];
+    operator_of(call, out, Rule::Promote, "lerp", &slots, lerp_body)
+}
+
+/// Interpolation from `v[0]` to `v[1]` by `v[2]`, from the nearer end, as CPU does.
+pub fn lerp_body<'b>(_: &'b Builder, v: &[Value<'b>]) -> Value<'b> {
+    let (start, end, weight) = (v[0], v[1], v[2]);
+    let difference = end - start;
+    weight.abs().lt(0.5).select(start + weight * difference, end - difference * (1.0 - weight))
+}
