@@ -581,7 +581,21 @@ impl<'b> Shared<'b> {
         let index = index.value(self.b, Scalar::U32);
         let value = value.value(self.b, self.ty.scalar);
         assert_eq!(self.ty, value.ty, "shared memory keeps its type");
-        self.b.stmt(Stmt::StoreShared { shared: self.id, index: index.id, value: value.id });
+        self.b.stmt(Stmt::StoreShared { shared: self.id, index: index.id, lane: None, value: value.id });
+    }
+
+    /// Writes lane `lane` (u32) of the vector element `index` (u32), and leaves its other lanes alone: how a tile
+    /// is transposed on its way to shared memory.
+    pub fn store_lane(self, index: impl Operand<'b>, lane: impl Operand<'b>, value: impl Operand<'b>) {
+        if self.ty.lanes == 1 {
+            return self.store(index, value);
+        }
+        let index = index.value(self.b, Scalar::U32);
+        let lane = lane.value(self.b, Scalar::U32);
+        let value = value.value(self.b, self.ty.scalar);
+        assert_eq!(Type::scalar(self.ty.scalar), value.ty, "shared memory keeps its type");
+        let lane = Some(lane.id);
+        self.b.stmt(Stmt::StoreShared { shared: self.id, index: index.id, lane, value: value.id });
     }
 }
 
@@ -599,8 +613,7 @@ impl<'b> Pointer<'b> {
     /// The pointer moved by `elements` (any integer).
     pub fn offset(self, elements: Value<'b>) -> Pointer<'b> {
         let elements = elements.cast(Scalar::U64);
-        let info =
-            PointerInfo { word: storage::word(self.dtype), base: PointerBase::Offset(self.id, elements.id) };
+        let info = PointerInfo { word: storage::word(self.dtype), base: PointerBase::Offset(self.id, elements.id) };
         let id = {
             let mut s = self.b.state.borrow_mut();
             s.kernel.pointers.push(info);
@@ -613,10 +626,9 @@ impl<'b> Pointer<'b> {
     /// Element `index`, in the dtype's compute type. Indices are u32 below 2^31, or any 64-bit integer.
     pub fn load(self, index: impl Operand<'b>) -> Value<'b> {
         let index = index.value(self.b, Scalar::U32);
-        let raw = self.b.def(
-            Type::scalar(storage::word(self.dtype).value()),
-            Inst::Load { pointer: self.id, index: index.id },
-        );
+        let raw = self
+            .b
+            .def(Type::scalar(storage::word(self.dtype).value()), Inst::Load { pointer: self.id, index: index.id });
         storage::decode(raw, self.dtype)
     }
 
@@ -666,8 +678,7 @@ impl<'b> Pointer<'b> {
         let index = index.value(self.b, Scalar::U32);
         let expected = expected.value(self.b, self.dtype.compute());
         let value = value.value(self.b, self.dtype.compute());
-        let inst =
-            Inst::CompareExchange { pointer: self.id, index: index.id, expected: expected.id, value: value.id };
+        let inst = Inst::CompareExchange { pointer: self.id, index: index.id, expected: expected.id, value: value.id };
         self.b.def(value.ty, inst)
     }
 }

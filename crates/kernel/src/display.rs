@@ -46,8 +46,9 @@ impl Kernel {
                 Stmt::Store { pointer, index, value } => {
                     writeln!(f, "{pad}p{pointer}[{}] = {}", self.name_of(*index), self.name_of(*value))?;
                 }
-                Stmt::StoreShared { shared, index, value } => {
-                    writeln!(f, "{pad}s{shared}[{}] = {}", self.name_of(*index), self.name_of(*value))?;
+                Stmt::StoreShared { shared, index, lane, value } => {
+                    let lane = lane.map(|l| format!(".{}", self.name_of(l))).unwrap_or_default();
+                    writeln!(f, "{pad}s{shared}[{}]{lane} = {}", self.name_of(*index), self.name_of(*value))?;
                 }
                 Stmt::If { cond, then, otherwise } => {
                     writeln!(f, "{pad}if {} {{", self.name_of(*cond))?;

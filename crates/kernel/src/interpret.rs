@@ -341,7 +341,14 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
                     }
                 }
             }
-            Stmt::StoreShared { shared, index, value } => {
+            Stmt::StoreShared { shared, index, lane: Some(lane), value } => {
+                let lanes = self.k.shared[shared as usize].ty.lanes as usize;
+                for l in self.running(mask) {
+                    let at = self.lane(index, 0)[l] as usize * lanes + self.lane(lane, 0)[l] as usize;
+                    self.shared[shared as usize][at] = self.lane(value, 0)[l];
+                }
+            }
+            Stmt::StoreShared { shared, index, lane: None, value } => {
                 let lanes = self.lanes(value);
                 for l in self.running(mask) {
                     let at = self.lane(index, 0)[l] as usize * lanes;

@@ -133,13 +133,36 @@ pub enum Stmt {
     Def(ValueId),
     /// Makes a moved pointer here.
     DefPointer(PointerId),
-    SetVar { var: VarId, index: Option<ValueId>, value: ValueId },
+    SetVar {
+        var: VarId,
+        index: Option<ValueId>,
+        value: ValueId,
+    },
     /// Element `index` of a pointer. A vector value writes `lanes` elements from `index * lanes`.
-    Store { pointer: PointerId, index: ValueId, value: ValueId },
-    StoreShared { shared: SharedId, index: ValueId, value: ValueId },
-    If { cond: ValueId, then: Block, otherwise: Block },
+    Store {
+        pointer: PointerId,
+        index: ValueId,
+        value: ValueId,
+    },
+    /// Element `index` of a shared array, or only lane `lane` (u32) of that vector.
+    StoreShared {
+        shared: SharedId,
+        index: ValueId,
+        lane: Option<ValueId>,
+        value: ValueId,
+    },
+    If {
+        cond: ValueId,
+        then: Block,
+        otherwise: Block,
+    },
     /// Runs `test`, leaves if `cond` is false, runs `body`, repeats.
-    While { test: Block, cond: ValueId, body: Block, unroll: bool },
+    While {
+        test: Block,
+        cond: ValueId,
+        body: Block,
+        unroll: bool,
+    },
     /// Waits for the workgroup; shared memory written before is visible after.
     Barrier,
     /// Ends the invocation. Only at the outermost level or inside an `If` that holds no barrier.
@@ -167,16 +190,35 @@ pub enum Inst {
     Bitcast(ValueId),
     /// `a * b + c`, fused or not as the driver likes.
     Fma(ValueId, ValueId, ValueId),
-    GetVar { var: VarId, index: Option<ValueId> },
+    GetVar {
+        var: VarId,
+        index: Option<ValueId>,
+    },
     /// Element `index`, or with lanes above 1 the elements from `index * lanes`, aligned to the whole vector.
-    Load { pointer: PointerId, index: ValueId },
-    LoadShared { shared: SharedId, index: ValueId },
+    Load {
+        pointer: PointerId,
+        index: ValueId,
+    },
+    LoadShared {
+        shared: SharedId,
+        index: ValueId,
+    },
     Extract(ValueId, u8),
     Vector(Vec<ValueId>),
     /// Old value of element `index`; relaxed, device scope.
-    Atomic { op: Atomic, pointer: PointerId, index: ValueId, value: ValueId },
+    Atomic {
+        op: Atomic,
+        pointer: PointerId,
+        index: ValueId,
+        value: ValueId,
+    },
     /// Old value; stores `value` where it equals `expected`.
-    CompareExchange { pointer: PointerId, index: ValueId, expected: ValueId, value: ValueId },
+    CompareExchange {
+        pointer: PointerId,
+        index: ValueId,
+        expected: ValueId,
+        value: ValueId,
+    },
     Subgroup(Subgroup, ValueId),
     /// The value of the lane whose index is this one's exclusive-or `mask`.
     ShuffleXor(ValueId, u32),

@@ -387,11 +387,8 @@ impl<'k> Emitter<'k> {
             let value = self.op_into(Op::Load, member, operands);
             if let ParamKind::Pointer(pointer) = self.k.params[i].kind {
                 let word = self.k.pointers[pointer as usize].word;
-                self.pointers[pointer as usize] = if word == Word::Full(Scalar::U32) {
-                    value
-                } else {
-                    self.retyped(value, word, 1)
-                };
+                self.pointers[pointer as usize] =
+                    if word == Word::Full(Scalar::U32) { value } else { self.retyped(value, word, 1) };
             }
             loaded.push(value);
         }
@@ -458,11 +455,8 @@ impl<'k> Emitter<'k> {
     /// Address of an element for an access of type `ty`, and the access's alignment.
     fn element(&mut self, pointer: PointerId, index: ValueId, ty: Type) -> (Id, u32, Word) {
         let word = self.k.pointers[pointer as usize].word;
-        let (word, lanes) = if ty.lanes > 1 || word.value() != ty.scalar {
-            (Word::Full(ty.scalar), ty.lanes)
-        } else {
-            (word, 1)
-        };
+        let (word, lanes) =
+            if ty.lanes > 1 || word.value() != ty.scalar { (Word::Full(ty.scalar), ty.lanes) } else { (word, 1) };
         let mut base = self.pointers[pointer as usize];
         if lanes > 1 || word != self.k.pointers[pointer as usize].word {
             base = self.retyped(base, word, lanes);
@@ -535,8 +529,13 @@ impl<'k> Emitter<'k> {
                 operands.extend(aligned(alignment));
                 self.effect(Op::Store, operands);
             }
-            Stmt::StoreShared { shared, index, value } => {
-                let address = self.shared_address(shared, index);
+            Stmt::StoreShared { shared, index, lane, value } => {
+                let mut address = self.shared_address(shared, index);
+                if let Some(lane) = lane {
+                    let element = self.scalar(self.k.shared[shared as usize].ty.scalar);
+                    let ty = self.ty(TypeKey::Pointer(StorageClass::Workgroup, element));
+                    address = self.op(Op::AccessChain, ty, &[address, self.values[lane as usize]]);
+                }
                 let value = self.values[value as usize];
                 self.effect(Op::Store, vec![Operand::IdRef(address), Operand::IdRef(value)]);
             }
@@ -708,9 +707,7 @@ impl<'k> Emitter<'k> {
             Binary::Or => self.op(if logical { Op::LogicalOr } else { Op::BitwiseOr }, t, &[a, b]),
             Binary::Xor => self.op(if logical { Op::LogicalNotEqual } else { Op::BitwiseXor }, t, &[a, b]),
             Binary::Shl => self.op(Op::ShiftLeftLogical, t, &[a, b]),
-            Binary::Shr => {
-                self.op(if signed { Op::ShiftRightArithmetic } else { Op::ShiftRightLogical }, t, &[a, b])
-            }
+            Binary::Shr => self.op(if signed { Op::ShiftRightArithmetic } else { Op::ShiftRightLogical }, t, &[a, b]),
             Binary::Min => self.ext(if signed { EXT_SMIN } else { EXT_UMIN }, t, &[a, b]),
             Binary::Max => self.ext(if signed { EXT_SMAX } else { EXT_UMAX }, t, &[a, b]),
             Binary::MulHigh => {

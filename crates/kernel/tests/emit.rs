@@ -89,6 +89,7 @@ fn integers_atomics_subgroups_and_vectors() {
     z.atomic(Atomic::Min, i, s.cast(Scalar::I64));
     let shared = b.shared(Scalar::F32, 4, 16);
     shared.store(0, b.vector(&[s, s.floor(), s.ceil(), s.round().abs().trunc()]));
+    shared.store_lane(1, t & 3, s);
     b.barrier();
     let four = shared.load(0);
     let array = b.local_array(Scalar::F32, 4);

@@ -84,3 +84,23 @@ fn chunks_arrays_and_atomics() {
     assert_eq!(output[8..16], bytes(&[0x3380u16, 0xc000, 0x3f00, 0x4000], u16::to_le_bytes));
     assert_eq!(most, bytes(&[42u32, 45], u32::to_le_bytes));
 }
+
+#[test]
+fn a_tile_is_transposed_through_lanes_of_shared_vectors() {
+    let b = Builder::new("transpose", [4, 1, 1]);
+    let x = b.pointer("x", DType::F32);
+    let y = b.pointer("y", DType::F32);
+    let shared = b.shared(Scalar::F32, 4, 4);
+    let row = b.local_id(0);
+    for (column, value) in x.load_chunk(row, 4).into_iter().enumerate() {
+        shared.store_lane(column as u32, row, value);
+    }
+    b.barrier();
+    let column = shared.load(row);
+    y.store_chunk(row, &[0, 1, 2, 3].map(|i| column.lane(i)));
+    let mut from = bytes(&(0..16).map(|i| i as f32).collect::<Vec<_>>(), f32::to_le_bytes);
+    let mut to = vec![0; 64];
+    run(&b.finish(), [1; 3], 4, &mut [Argument::Memory(&mut from), Argument::Memory(&mut to)]);
+    let want: Vec<f32> = (0..16).map(|i| (i % 4 * 4 + i / 4) as f32).collect();
+    assert_eq!(to, bytes(&want, f32::to_le_bytes));
+}
