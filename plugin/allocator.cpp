@@ -24,6 +24,15 @@ constexpr std::array<c10::DeleterFnPtr, sizeof...(Device)> deleters(std::index_s
 }
 constexpr auto kDeleters = deleters(std::make_index_sequence<kMaxDevices>());
 
+c10::CachingAllocator::Stat stat(const DmlStat& from) {
+  c10::CachingAllocator::Stat to;
+  to.current = from.current;
+  to.peak = from.peak;
+  to.allocated = from.allocated;
+  to.freed = from.freed;
+  return to;
+}
+
 class Allocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
@@ -57,28 +66,23 @@ class Allocator final : public c10::DeviceAllocator {
     DmlMemoryStats s{};
     check(dml_memory_stats(device, &s));
     c10::CachingDeviceAllocator::DeviceStats out;
-    const std::pair<c10::CachingAllocator::StatArray&, const DmlStat&> stats[] = {
-        {out.allocation, s.allocation},
-        {out.segment, s.segment},
-        {out.active, s.active},
-        {out.inactive_split, s.inactive_split},
-        {out.allocated_bytes, s.allocated_bytes},
-        {out.reserved_bytes, s.reserved_bytes},
-        {out.active_bytes, s.active_bytes},
-        {out.inactive_split_bytes, s.inactive_split_bytes},
-        {out.requested_bytes, s.requested_bytes},
-    };
-    for (const auto& [to, from] : stats) {
-      c10::CachingAllocator::Stat& all = to[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
-      all.current = from.current;
-      all.peak = from.peak;
-      all.allocated = from.allocated;
-      all.freed = from.freed;
+    using Type = c10::CachingAllocator::StatType;
+    const std::pair<Type, const DmlPoolStats&> pools[] = {
+        {Type::AGGREGATE, s.all}, {Type::SMALL_POOL, s.small}, {Type::LARGE_POOL, s.large}};
+    for (const auto& [type, pool] : pools) {
+      const size_t i = static_cast<size_t>(type);
+      out.allocation[i] = out.active[i] = stat(pool.allocation);
+      out.segment[i] = stat(pool.segment);
+      out.allocated_bytes[i] = out.active_bytes[i] = stat(pool.allocated_bytes);
+      out.reserved_bytes[i] = stat(pool.reserved_bytes);
+      out.requested_bytes[i] = stat(pool.requested_bytes);
     }
+    out.inactive_split[0].current = s.inactive_split;
+    out.inactive_split_bytes[0].current = s.inactive_split_bytes;
     out.num_alloc_retries = s.num_alloc_retries;
     out.num_ooms = s.num_ooms;
-    out.num_device_alloc = s.num_device_alloc;
-    out.num_device_free = s.num_device_free;
+    out.num_device_alloc = s.all.segment.allocated;
+    out.num_device_free = s.all.segment.freed;
     return out;
   }
 

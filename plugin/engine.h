@@ -122,6 +122,7 @@ int32_t dml_synchronize(int32_t device);
 int32_t dml_flush(int32_t device);
 int32_t dml_idle(int32_t device, int32_t* idle);
 int32_t dml_simulate_loss(int32_t device);         // for tests
+void dml_shutdown(void);                           // before the process ends: finishes work, saves compiled kernels
 int32_t dml_device_dtypes(int32_t device, uint32_t* mask);  // bit n: DmlDType n can be computed with
 
 // ---- memory
@@ -130,11 +131,17 @@ typedef struct DmlStat {
   int64_t current, peak, allocated, freed;
 } DmlStat;
 
-// As torch.accelerator.memory_stats names them. Counts and bytes.
+// Of the blocks up to 1 MiB, of those above, or of both. A block is active until it is freed: what PyTorch calls
+// active is what it calls allocated.
+typedef struct DmlPoolStats {
+  DmlStat allocation, segment;  // counts
+  DmlStat allocated_bytes, reserved_bytes, requested_bytes;
+} DmlPoolStats;
+
 typedef struct DmlMemoryStats {
-  DmlStat allocation, segment, active, inactive_split;
-  DmlStat allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes, requested_bytes;
-  int64_t num_alloc_retries, num_ooms, num_device_alloc, num_device_free;
+  DmlPoolStats all, small, large;
+  int64_t inactive_split, inactive_split_bytes;  // now
+  int64_t num_alloc_retries, num_ooms;
 } DmlMemoryStats;
 
 int32_t dml_allocate(int32_t device, uint64_t bytes, uint64_t* address);

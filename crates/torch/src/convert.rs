@@ -1,0 +1,219 @@
+//! PyTorch's values, as the plugin passes them, and the operators' own types.
+
+use crate::abi::{DmlTensor, DmlValue, Payload, Status, flags, place, tag};
+use crate::error::Failure;
+use crate::generator;
+use dml_engine::Range;
+use dml_kernel::DType;
+use dml_ops::{Arg, Dims, Place, Scalar, Tensor};
+use std::ffi::c_void;
+
+/// A slice of the ABI; its pointer may be null when it is empty.
+///
+/// # Safety
+/// `data` points to `len` values that live as long as `'a`.
+pub unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
+    if len == 0 {
+        &[]
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts(data, len) }
+    }
+}
+
+/// A tensor. One whose dtype the engine does not compute with (complex, quantised, float8) makes the call a fallback.
+///
+/// # Safety
+/// `t.sizes` and `t.strides` point to `t.dim` numbers.
+pub unsafe fn tensor(t: &DmlTensor) -> Result<Tensor, Failure> {
+    let place = match t.place {
+        place::CPU => Place::Cpu,
+        place::DML => Place::Dml(t.device),
+        _ => Place::Other,
+    };
+    let dtype = match (DType::from_code(t.dtype), place) {
+        (Some(dtype), _) => dtype,
+        // The operator refuses it for its place; what it holds does not matter.
+        (None, Place::Other) => DType::F32,
+        (None, _) => {
+            return Err(Failure::new(Status::Fallback, "dml computes with no complex, quantised or float8 tensors"));
+        }
+    };
+    let dim = t.dim.max(0) as usize;
+    Ok(Tensor {
+        handle: t.handle as usize,
+        data: t.data,
+        dtype,
+        place,
+        // SAFETY: the caller's promise.
+        sizes: Dims::from_slice(unsafe { slice(t.sizes, dim) }),
+        // SAFETY: the caller's promise.
+        strides: Dims::from_slice(unsafe { slice(t.strides, dim) }),
+        storage: Range { start: t.storage, end: t.storage + t.storage_bytes },
+        wrapped_number: t.flags & flags::WRAPPED_NUMBER != 0,
+        negative: t.flags & flags::NEG != 0,
+        conjugate: t.flags & flags::CONJ != 0,
+    })
+}
+
+/// A tensor as the plugin knows it; borrows `t`'s sizes and strides.
+pub fn to_abi(t: &Tensor) -> DmlTensor {
+    let (place, device) = match t.place {
+        Place::Cpu => (place::CPU, 0),
+        Place::Dml(i) => (place::DML, i),
+        Place::Other => (place::OTHER, 0),
+    };
+    DmlTensor {
+        handle: t.handle as *mut c_void,
+        data: t.data,
+        sizes: t.sizes.as_ptr(),
+        strides: t.strides.as_ptr(),
+        storage: t.storage.start,
+        storage_bytes: t.storage.end - t.storage.start,
+        dim: t.sizes.len() as i32,
+        dtype: t.dtype as u8,
+        place,
+        device,
+        flags: u8::from(t.wrapped_number) * flags::WRAPPED_NUMBER
+            | u8::from(t.negative) * flags::NEG
+            | u8::from(t.conjugate) * flags::CONJ,
+    }
+}
+
+/// A number.
+///
+/// # Safety
+/// The payload is what the tag says.
+unsafe fn scalar(v: &DmlValue) -> Option<Scalar> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        Some(match v.tag {
+            tag::BOOL => Scalar::Bool(v.u.boolean != 0),
+            tag::INT | tag::DEVICE => Scalar::Int(v.u.integer),
+            tag::DOUBLE => Scalar::Double(v.u.number),
+            tag::COMPLEX => Scalar::Complex(v.u.complex[0], v.u.complex[1]),
+            _ => return None,
+        })
+    }
+}
+
+/// One argument.
+///
+/// # Safety
+/// The payload is what the tag says, and its pointers hold for `'a`.
+pub unsafe fn arg<'a>(v: &DmlValue) -> Result<Arg<'a>, Failure> {
+    let len = v.len as usize;
+    // SAFETY: the caller's promise. `len` is read for lists and strings alone, where the plugin sets it.
+    unsafe {
+        Ok(match v.tag {
+            tag::TENSOR => Arg::Tensor(tensor(&v.u.tensor)?),
+            tag::NONE => Arg::None,
+            tag::INTS => Arg::Ints(slice(v.u.ints, len)),
+            tag::DOUBLES => Arg::Doubles(slice(v.u.doubles, len)),
+            tag::BOOLS => Arg::Bools(slice(v.u.bools, len)),
+            tag::TENSORS => Arg::Tensors(
+                slice(v.u.tensors, len)
+                    .iter()
+                    .map(|t| if t.handle.is_null() { Ok(None) } else { tensor(t).map(Some) })
+                    .collect::<Result<_, _>>()?,
+            ),
+            tag::SCALARS => Arg::Scalars(slice(v.u.scalars, len).iter().filter_map(|s| scalar(s)).collect()),
+            tag::STRING => Arg::Str(
+                std::str::from_utf8(slice(v.u.string.cast(), len))
+                    .map_err(|_| Failure::new(Status::Value, "a string argument is not UTF-8"))?,
+            ),
+            tag::GENERATOR => generator::shared(v.u.generator).map_or(Arg::None, Arg::Generator),
+            _ => match scalar(v) {
+                Some(s) => Arg::Scalar(s),
+                None => return Err(Failure::new(Status::Runtime, format!("argument of unknown tag {}", v.tag))),
+            },
+        })
+    }
+}
+
+/// A number as a result.
+pub fn from_scalar(s: Scalar) -> DmlValue {
+    let (tag, u) = match s {
+        Scalar::Bool(b) => (tag::BOOL, Payload { boolean: u8::from(b) }),
+        Scalar::Int(i) => (tag::INT, Payload { integer: i }),
+        Scalar::Double(d) => (tag::DOUBLE, Payload { number: d }),
+        Scalar::Complex(re, im) => (tag::COMPLEX, Payload { complex: [re, im] }),
+    };
+    DmlValue { tag, len: 0, u }
+}
+
+/// No result.
+pub const NONE: DmlValue = DmlValue { tag: tag::NONE, len: 0, u: Payload { integer: 0 } };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: [i64; 2] = [2, 3];
+    const STRIDES: [i64; 2] = [3, 1];
+
+    fn sample(dtype: u8) -> DmlTensor {
+        DmlTensor {
+            handle: 0x10 as *mut c_void,
+            data: 0x1010,
+            sizes: SIZES.as_ptr(),
+            strides: STRIDES.as_ptr(),
+            storage: 0x1000,
+            storage_bytes: 64,
+            dim: 2,
+            dtype,
+            place: place::DML,
+            device: 1,
+            flags: flags::NEG,
+        }
+    }
+
+    fn value(tag: u8, len: i64, u: Payload) -> DmlValue {
+        DmlValue { tag, len, u }
+    }
+
+    #[test]
+    fn a_tensor_survives_the_round_trip() {
+        // SAFETY: the sample's pointers are to statics.
+        let t = unsafe { tensor(&sample(DType::F32 as u8)) }.expect("f32");
+        assert_eq!(t.place, Place::Dml(1));
+        assert_eq!(t.sizes.as_slice(), SIZES);
+        assert_eq!((t.storage.start, t.storage.end), (0x1000, 0x1040));
+        assert!(t.negative && !t.conjugate && !t.wrapped_number);
+        let back = to_abi(&t);
+        assert_eq!((back.data, back.storage, back.storage_bytes), (0x1010, 0x1000, 64));
+        assert_eq!((back.dim, back.dtype, back.device, back.flags), (2, DType::F32 as u8, 1, flags::NEG));
+    }
+
+    #[test]
+    fn a_complex_tensor_is_a_fallback() {
+        // SAFETY: as above.
+        let e = unsafe { tensor(&sample(14)) }.expect_err("complex");
+        assert_eq!(e.status, Status::Fallback);
+    }
+
+    #[test]
+    fn numbers_lists_and_strings() {
+        let ints = [1i64, -2];
+        let list = [sample(DType::I64 as u8), DmlTensor { handle: std::ptr::null_mut(), ..sample(255) }];
+        let scalars = [from_scalar(Scalar::Bool(true)), from_scalar(Scalar::Double(0.5))];
+        // SAFETY: each payload is what its tag says and outlives the call.
+        unsafe {
+            assert!(matches!(arg(&value(tag::INTS, 2, Payload { ints: ints.as_ptr() })), Ok(Arg::Ints([1, -2]))));
+            assert!(matches!(arg(&value(tag::INTS, 0, Payload { ints: std::ptr::null() })), Ok(Arg::Ints([]))));
+            let Ok(Arg::Tensors(tensors)) = arg(&value(tag::TENSORS, 2, Payload { tensors: list.as_ptr() })) else {
+                panic!("not a list");
+            };
+            assert!(tensors[0].is_some() && tensors[1].is_none());
+            let Ok(Arg::Scalars(s)) = arg(&value(tag::SCALARS, 2, Payload { scalars: scalars.as_ptr() })) else {
+                panic!("not scalars");
+            };
+            assert_eq!(s, [Scalar::Bool(true), Scalar::Double(0.5)]);
+            assert!(matches!(arg(&value(tag::STRING, 4, Payload { string: c"none!".as_ptr() })), Ok(Arg::Str("none"))));
+            assert!(matches!(arg(&from_scalar(Scalar::Complex(1.0, 2.0))), Ok(Arg::Scalar(Scalar::Complex(1.0, 2.0)))));
+            assert!(matches!(arg(&NONE), Ok(Arg::None)));
+            assert!(matches!(arg(&value(tag::GENERATOR, 0, Payload { generator: 0 })), Ok(Arg::None)));
+            assert!(arg(&value(77, 0, Payload { integer: 0 })).is_err());
+        }
+    }
+}

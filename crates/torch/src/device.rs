@@ -1,0 +1,250 @@
+//! Devices.
+
+use crate::abi::Status;
+use crate::error::{Failure, guard, guard_value};
+use crate::log;
+use dml_engine::{AdapterKind, Device, KernelKey, Launch, Range};
+use dml_kernel::{Builder, DType};
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::ffi::{CString, c_char};
+use std::sync::Arc;
+
+thread_local! {
+    /// The last JSON text, for which the caller has a pointer.
+    static TEXT: RefCell<CString> = RefCell::default();
+}
+
+/// Keeps a JSON text until the calling thread's next one.
+pub fn publish(value: &Value) -> *const c_char {
+    let text = CString::new(value.to_string()).unwrap_or_default();
+    TEXT.with(|kept| {
+        kept.replace(text);
+        kept.borrow().as_ptr()
+    })
+}
+
+/// The index as the engine takes it; it is the engine that knows whether there is such a device.
+fn index(device: i32) -> Result<usize, Failure> {
+    usize::try_from(device).map_err(|_| Failure::new(Status::Runtime, format!("invalid dml device index {device}")))
+}
+
+/// The device, opened at its first use.
+#[inline]
+pub fn open(device: i32) -> Result<&'static Arc<Device>, Failure> {
+    Ok(dml_engine::device(index(device)?)?)
+}
+
+/// Number of devices. An error says what is missing: the loader, or a usable adapter.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_device_count(count: *mut i32) -> i32 {
+    guard(|| {
+        log::start();
+        let n = dml_engine::device_count()?;
+        // SAFETY: the contract.
+        unsafe { count.write(n as i32) };
+        Ok(())
+    })
+}
+
+/// What is known of a device, as JSON; null on error. Does not open it.
+///
+/// Keys: `name`, `vendor`, `kind` ("discrete", "integrated", "virtual", "software"), `driver`, `driver_info`,
+/// `api_version` ("1.3.224"), `memory_total` and `memory_free` (bytes), `f16`, `bf16`, `f64`, `i64` (what it computes
+/// with), `matrix` (matrix units), `software`, `uuid` (hexadecimal).
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_device_info_json(device: i32) -> *const c_char {
+    guard_value(std::ptr::null(), || {
+        let i = index(device)?;
+        let info = dml_engine::adapter_info(i)?;
+        let caps = &info.capabilities;
+        let free = dml_engine::opened(i).map_or(info.memory_total, |d| d.memory_info().0);
+        let (major, minor, patch) = info.api_version;
+        Ok(publish(&json!({
+            "name": info.name,
+            "vendor": info.vendor,
+            "kind": kind(info.kind),
+            "driver": info.driver_name,
+            "driver_info": info.driver_info,
+            "api_version": format!("{major}.{minor}.{patch}"),
+            "memory_total": info.memory_total,
+            "memory_free": free,
+            "f16": caps.f16_arithmetic,
+            "bf16": caps.f16_storage,
+            "f64": caps.f64,
+            "i64": caps.i64,
+            "matrix": caps.matrix,
+            "software": info.kind == AdapterKind::Software,
+            "uuid": info.device_uuid.iter().map(|b| format!("{b:02x}")).collect::<String>(),
+        })))
+    })
+}
+
+fn kind(kind: AdapterKind) -> &'static str {
+    match kind {
+        AdapterKind::Discrete => "discrete",
+        AdapterKind::Integrated => "integrated",
+        AdapterKind::Virtual => "virtual",
+        AdapterKind::Software => "software",
+    }
+}
+
+/// Adapters that are no devices, as JSON: `[{"name": ..., "reason": ...}]`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_unsupported_adapters_json() -> *const c_char {
+    guard_value(std::ptr::null(), || {
+        let all: Vec<Value> = dml_vulkan::unsupported_adapters()
+            .into_iter()
+            .map(|(name, reason)| json!({ "name": name, "reason": reason }))
+            .collect();
+        Ok(publish(&Value::Array(all)))
+    })
+}
+
+/// The dtypes a device computes with: bit `n` is the dtype of code `n`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_device_dtypes(device: i32, mask: *mut u32) -> i32 {
+    guard(|| {
+        let caps = &dml_engine::adapter_info(index(device)?)?.capabilities;
+        let bits = (0..=u8::MAX)
+            .filter_map(DType::from_code)
+            .filter(|dtype| match dtype {
+                DType::F64 => caps.f64,
+                DType::I64 | DType::U64 => caps.i64,
+                _ => true,
+            })
+            .fold(0, |bits, dtype| bits | 1 << dtype as u32);
+        // SAFETY: the contract.
+        unsafe { mask.write(bits) };
+        Ok(())
+    })
+}
+
+/// Runs a kernel that computes 1 + 2 and checks it.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_self_test(device: i32) -> i32 {
+    guard(|| {
+        let device = open(device)?;
+        let block = device.allocate(12)?;
+        let sum = add_one_and_two(device, block);
+        device.free(block);
+        let sum = sum?;
+        if sum == 3.0 {
+            return Ok(());
+        }
+        Err(Failure::new(Status::Runtime, format!("1 + 2 gave {sum} on {}", device.info().name)))
+    })
+}
+
+fn add_one_and_two(device: &Device, block: u64) -> Result<f32, Failure> {
+    let key = KernelKey { family: "torch::self_test", params: [0; 6] };
+    let kernel = device.kernel(key, || {
+        let b = Builder::new("self_test", [1, 1, 1]);
+        let sum = b.pointer("sum", DType::F32);
+        let terms = b.pointer("terms", DType::F32);
+        let (first, second) = (terms.load(b.u32(0)), terms.load(b.u32(1)));
+        sum.store(b.u32(0), first + second);
+        b.finish()
+    })?;
+    let mut terms = [0; 8];
+    terms[..4].copy_from_slice(&1.0f32.to_ne_bytes());
+    terms[4..].copy_from_slice(&2.0f32.to_ne_bytes());
+    device.upload(block + 4, &terms)?;
+    let mut params = [0; 16];
+    params[..8].copy_from_slice(&block.to_ne_bytes());
+    params[8..].copy_from_slice(&(block + 4).to_ne_bytes());
+    device.launch(Launch {
+        kernel: &kernel,
+        params: &params,
+        groups: [1, 1, 1],
+        reads: &[Range::new(block + 4, 8)],
+        writes: &[Range::new(block, 4)],
+        operator: "self_test",
+    })?;
+    let mut sum = [0; 4];
+    device.download(block, &mut sum)?;
+    Ok(f32::from_ne_bytes(sum))
+}
+
+/// Waits for all work of a device, and reports what it met.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_synchronize(device: i32) -> i32 {
+    guard(|| {
+        let device = open(device)?;
+        device.synchronize()?;
+        Ok(device.check_faults()?)
+    })
+}
+
+/// Submits pending work.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_flush(device: i32) -> i32 {
+    guard(|| Ok(open(device)?.flush()?))
+}
+
+/// Whether all work is done.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_idle(device: i32, idle: *mut i32) -> i32 {
+    guard(|| {
+        let done = open(device)?.idle()?;
+        // SAFETY: the contract.
+        unsafe { idle.write(i32::from(done)) };
+        Ok(())
+    })
+}
+
+/// For tests: the device is lost from now on.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_simulate_loss(device: i32) -> i32 {
+    guard(|| {
+        open(device)?.simulate_loss();
+        Ok(())
+    })
+}
+
+/// Finishes all work and saves compiled kernels; to be called before the process ends.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_shutdown() {
+    guard(|| {
+        dml_engine::shutdown();
+        Ok(())
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CStr;
+
+    fn parsed(text: *const c_char) -> Value {
+        assert!(!text.is_null());
+        // SAFETY: published C strings.
+        serde_json::from_slice(unsafe { CStr::from_ptr(text) }.to_bytes()).expect("JSON")
+    }
+
+    #[test]
+    fn a_negative_index_is_refused() {
+        assert_eq!(dml_synchronize(-1), Status::Runtime as i32);
+        assert!(dml_device_info_json(-1).is_null());
+    }
+
+    #[test]
+    fn every_device_describes_itself_and_adds() {
+        let mut count = 0;
+        // SAFETY: a valid place.
+        if unsafe { dml_device_count(&raw mut count) } != 0 {
+            return; // a machine with no Vulkan
+        }
+        for i in 0..count {
+            let info = parsed(dml_device_info_json(i));
+            assert!(info["name"].is_string() && info["memory_total"].as_u64() > Some(0), "{info}");
+            assert_eq!(info["uuid"].as_str().map(str::len), Some(32));
+            let mut mask = 0;
+            // SAFETY: a valid place.
+            assert_eq!(unsafe { dml_device_dtypes(i, &raw mut mask) }, 0);
+            assert!(mask >> DType::F32 as u32 & 1 == 1);
+            assert_eq!(dml_self_test(i), 0);
+        }
+        assert!(parsed(dml_unsupported_adapters_json()).is_array());
+    }
+}

@@ -1,0 +1,175 @@
+//! Errors as statuses, messages per thread, and the wall that stops panics.
+
+use crate::abi::Status;
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+/// A failure at the ABI. A message of `None` is already set, by the plugin.
+#[derive(Debug)]
+pub struct Failure {
+    /// The status to return.
+    pub status: Status,
+    /// What to say.
+    pub message: Option<String>,
+}
+
+impl Failure {
+    /// A failure with a message.
+    pub fn new(status: Status, message: impl Into<String>) -> Self {
+        Self { status, message: Some(message.into()) }
+    }
+}
+
+impl From<dml_engine::Error> for Failure {
+    fn from(e: dml_engine::Error) -> Self {
+        use dml_engine::Error as E;
+        let status = match &e {
+            E::OutOfMemory { .. } => Status::OutOfMemory,
+            E::DeviceLost { .. } => Status::DeviceLost,
+            E::IndexOutOfRange { .. } => Status::Index,
+            E::Unsupported { .. } => Status::NotImplemented,
+            _ => Status::Runtime,
+        };
+        Self::new(status, e.to_string())
+    }
+}
+
+impl From<dml_ops::Error> for Failure {
+    fn from(e: dml_ops::Error) -> Self {
+        use dml_ops::Error as E;
+        let status = match e {
+            E::Engine(e) => return e.into(),
+            E::Host(status) => return Self { status: status_of(status), message: None },
+            E::Runtime(_) => Status::Runtime,
+            E::Index(_) => Status::Index,
+            E::Type(_) => Status::Type,
+            E::Value(_) => Status::Value,
+            E::NotImplemented(_) => Status::NotImplemented,
+            E::Fallback(_) => Status::Fallback,
+        };
+        Self::new(status, e.to_string())
+    }
+}
+
+/// The status that a callback returned.
+fn status_of(code: i32) -> Status {
+    use Status::*;
+    [Index, Type, Value, NotImplemented, OutOfMemory, DeviceLost]
+        .into_iter()
+        .find(|s| *s as i32 == code)
+        .unwrap_or(Runtime)
+}
+
+/// Sets the calling thread's message.
+pub fn set(message: &str) {
+    // A message with a zero byte in it is cut there.
+    let end = message.find('\0').unwrap_or(message.len());
+    let text = CString::new(&message[..end]).unwrap_or_default();
+    LAST.with(|last| last.replace(text));
+}
+
+/// Runs the body of an ABI function: an error or a panic becomes a status and a message.
+pub fn guard(body: impl FnOnce() -> Result<(), Failure>) -> i32 {
+    let failure = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => return Status::Ok as i32,
+        Ok(Err(failure)) => failure,
+        Err(panic) => Failure::new(Status::Runtime, panic_message(panic.as_ref())),
+    };
+    if let Some(message) = failure.message {
+        set(&message);
+    }
+    failure.status as i32
+}
+
+/// As [`guard`], for functions that return something else: `failed` on failure.
+pub fn guard_value<T>(failed: T, body: impl FnOnce() -> Result<T, Failure>) -> T {
+    let mut value = failed;
+    guard(|| {
+        value = body()?;
+        Ok(())
+    });
+    value
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let what = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("unknown");
+    format!("internal error of torch-dml, please report it: {what}")
+}
+
+/// The calling thread's last message.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_last_error() -> *const c_char {
+    LAST.with(|last| last.borrow().as_ptr())
+}
+
+/// Sets the calling thread's message, for a plugin's callback that fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_set_error(message: *const c_char) {
+    if !message.is_null() {
+        // SAFETY: a C string, says the contract.
+        set(&unsafe { CStr::from_ptr(message) }.to_string_lossy());
+    }
+}
+
+/// Version of this interface.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_abi_version() -> u32 {
+    crate::abi::ABI_VERSION
+}
+
+/// Version of the engine, `"0.1.0"`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last() -> String {
+        // SAFETY: dml_last_error returns a C string that lives until the thread's next call.
+        unsafe { CStr::from_ptr(dml_last_error()) }.to_string_lossy().into_owned()
+    }
+
+    #[test]
+    fn errors_become_statuses_and_messages() {
+        let e = dml_ops::Error::Index("Dimension out of range".into());
+        assert_eq!(guard(|| Err(e.into())), Status::Index as i32);
+        assert_eq!(last(), "Dimension out of range");
+        let e = dml_engine::Error::InvalidDevice { index: 9, count: 1 };
+        assert_eq!(guard(|| Err(dml_ops::Error::from(e).into())), Status::Runtime as i32);
+        assert!(last().contains('9'));
+    }
+
+    #[test]
+    fn a_callbacks_message_is_kept() {
+        set("said by the plugin");
+        let e = dml_ops::Error::Host(Status::OutOfMemory as i32);
+        assert_eq!(guard(|| Err(e.into())), Status::OutOfMemory as i32);
+        assert_eq!(last(), "said by the plugin");
+        assert_eq!(status_of(99), Status::Runtime);
+    }
+
+    #[test]
+    fn a_panic_stops_here() {
+        assert_eq!(guard(|| panic!("lost {}", "count")), Status::Runtime as i32);
+        assert!(last().contains("lost count"));
+        assert_eq!(guard_value(7, || panic!("again")), 7);
+    }
+
+    #[test]
+    fn a_zero_byte_cuts_the_message() {
+        set("before\0after");
+        assert_eq!(last(), "before");
+    }
+}

@@ -1,0 +1,108 @@
+//! Random generators. A handle is a reference to a generator made beside the default one; 0 is a device's default.
+
+use crate::device::open;
+use crate::error::{Failure, guard};
+use dml_engine::Generator;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The generator of a handle, shared; `None` for 0.
+///
+/// # Safety
+/// `handle` is 0 or from [`dml_generator_new`] and not yet freed.
+pub unsafe fn shared(handle: u64) -> Option<Arc<Mutex<Generator>>> {
+    let pointer = handle as usize as *const Mutex<Generator>;
+    if pointer.is_null() {
+        return None;
+    }
+    // SAFETY: the handle owns one reference, which stays with it.
+    unsafe {
+        Arc::increment_strong_count(pointer);
+        Some(Arc::from_raw(pointer))
+    }
+}
+
+/// # Safety
+/// As [`shared`].
+unsafe fn with<T>(handle: u64, device: i32, f: impl FnOnce(&mut Generator) -> T) -> Result<T, Failure> {
+    // A generator is two numbers: a panic elsewhere left it sound.
+    // SAFETY: the caller's promise.
+    Ok(match unsafe { shared(handle) } {
+        Some(own) => f(&mut own.lock().unwrap_or_else(PoisonError::into_inner)),
+        None => f(&mut open(device)?.generator().lock().unwrap_or_else(PoisonError::into_inner)),
+    })
+}
+
+/// A generator beside the default one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_generator_new(device: i32, generator: *mut u64) -> i32 {
+    guard(|| {
+        open(device)?;
+        let new = Arc::into_raw(Arc::new(Mutex::new(Generator::default())));
+        // SAFETY: the contract.
+        unsafe { generator.write(new as usize as u64) };
+        Ok(())
+    })
+}
+
+/// Drops a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_generator_free(generator: u64) {
+    if generator != 0 {
+        // SAFETY: the handle's own reference.
+        drop(unsafe { Arc::from_raw(generator as usize as *const Mutex<Generator>) });
+    }
+}
+
+/// Goes to the start of `seed`'s stream.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_generator_seed(generator: u64, device: i32, seed: u64) -> i32 {
+    // SAFETY: the contract.
+    guard(|| unsafe { with(generator, device, |g| g.set_seed(seed)) })
+}
+
+/// Seed and offset.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_generator_get(generator: u64, device: i32, seed: *mut u64, offset: *mut u64) -> i32 {
+    // SAFETY: the contract.
+    guard(|| unsafe {
+        let (s, o) = with(generator, device, |g| (g.seed(), g.offset()))?;
+        seed.write(s);
+        offset.write(o);
+        Ok(())
+    })
+}
+
+/// Sets seed and offset.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_generator_set(generator: u64, device: i32, seed: u64, offset: u64) -> i32 {
+    // SAFETY: the contract.
+    guard(|| unsafe {
+        with(generator, device, |g| {
+            g.set_seed(seed);
+            g.set_offset(offset);
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_keeps_its_own_state() {
+        let made = Arc::new(Mutex::new(Generator::new(1)));
+        let handle = Arc::into_raw(made.clone()) as usize as u64;
+        // SAFETY: the handle owns a reference until it is freed below.
+        unsafe {
+            assert_eq!(dml_generator_seed(handle, -1, 42), 0);
+            assert_eq!(dml_generator_set(handle, -1, 42, 7), 0);
+            let (mut seed, mut offset) = (0, 0);
+            assert_eq!(dml_generator_get(handle, -1, &raw mut seed, &raw mut offset), 0);
+            assert_eq!((seed, offset), (42, 7));
+            assert_eq!(Arc::strong_count(&made), 2);
+            drop(shared(handle));
+            dml_generator_free(handle);
+        }
+        assert_eq!(Arc::strong_count(&made), 1);
+    }
+}

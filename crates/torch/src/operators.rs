@@ -1,0 +1,167 @@
+//! The table of operators, and calls of them.
+
+use crate::abi::{DmlHost, DmlTensor, DmlValue, Payload, Status, tag};
+use crate::convert::{NONE, arg, from_scalar, slice, to_abi};
+use crate::error::{Failure, guard, guard_value};
+use crate::host::Plugin;
+use dml_ops::{Arg, Call, Ret, operators};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_char};
+use std::sync::OnceLock;
+
+thread_local! {
+    /// Tensor lists of the last call's results, for which the plugin gets pointers.
+    static LISTS: RefCell<Vec<Vec<DmlTensor>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Names with their terminating zero, and where each is.
+fn names() -> &'static (Vec<CString>, HashMap<&'static str, u32>) {
+    static NAMES: OnceLock<(Vec<CString>, HashMap<&'static str, u32>)> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        let names = operators().iter().map(|op| CString::new(op.name).unwrap_or_default()).collect();
+        let places = operators().iter().zip(0..).map(|(op, i)| (op.name, i)).collect();
+        (names, places)
+    })
+}
+
+/// Number of operators in the table.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_operator_count() -> u32 {
+    guard_value(0, || Ok(operators().len() as u32))
+}
+
+/// An operator's name, null when there is none of this index.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_operator_name(op: u32) -> *const c_char {
+    guard_value(std::ptr::null(), || Ok(names().0.get(op as usize).map_or(std::ptr::null(), |name| name.as_ptr())))
+}
+
+/// An operator's index, `u32::MAX` when there is none of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_operator_find(name: *const c_char) -> u32 {
+    guard_value(u32::MAX, || {
+        // SAFETY: a C string, says the contract.
+        let name = unsafe { CStr::from_ptr(name) };
+        Ok(name.to_str().ok().and_then(|name| names().1.get(name)).copied().unwrap_or(u32::MAX))
+    })
+}
+
+/// Runs an operator.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_call(
+    op: u32,
+    device: i32,
+    args: *const DmlValue,
+    nargs: usize,
+    host: *const DmlHost,
+    results: *mut DmlValue,
+    nresults: usize,
+) -> i32 {
+    guard(|| {
+        let op = *operators()
+            .get(op as usize)
+            .ok_or_else(|| Failure::new(Status::Runtime, format!("there is no operator {op}")))?;
+        let device = crate::device::open(device)?;
+        // SAFETY: the contract: `nargs` values, whose pointers hold during the call, and a host.
+        let (args, plugin) = unsafe {
+            let mut list: SmallVec<[Arg; 8]> = SmallVec::new();
+            for value in slice(args, nargs) {
+                list.push(arg(value)?);
+            }
+            (list, Plugin::new(&*host))
+        };
+        let mut call = Call { name: op.name, args: &args, device, host: &plugin, returns: SmallVec::new() };
+        tracing::trace!(target: "dml::call", name = op.name, "call");
+        (op.run)(&mut call).map_err(|e| explain(e, op.name, &args))?;
+        // SAFETY: the contract: room for `nresults` results.
+        unsafe { deliver(&call.returns, results, nresults) }
+    })
+}
+
+/// An engine's error does not know what was asked of it; the operator, shapes and dtypes are added here.
+fn explain(e: dml_ops::Error, name: &str, args: &[Arg]) -> Failure {
+    use dml_engine::Error as Engine;
+    let wants_context = matches!(
+        &e,
+        dml_ops::Error::Engine(e) if !matches!(e, Engine::OutOfMemory { .. } | Engine::IndexOutOfRange { .. })
+    );
+    let mut failure = Failure::from(e);
+    if let (true, Some(message)) = (wants_context, &mut failure.message) {
+        let tensors: Vec<String> =
+            args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t.describe()) } else { None }).collect();
+        message.push_str(&format!(" (in {name} of {})", tensors.join(", ")));
+    }
+    failure
+}
+
+/// Writes the results where the plugin reads them.
+///
+/// # Safety
+/// `results` has room for `nresults` values.
+unsafe fn deliver(returns: &[Ret], results: *mut DmlValue, nresults: usize) -> Result<(), Failure> {
+    LISTS.with(|lists| {
+        let mut lists = lists.borrow_mut();
+        lists.clear();
+        for i in 0..nresults {
+            let value = match returns.get(i) {
+                None | Some(Ret::None) => NONE,
+                Some(Ret::Scalar(s)) => from_scalar(*s),
+                Some(Ret::Tensor(t)) => DmlValue { tag: tag::TENSOR, len: 0, u: Payload { tensor: known(to_abi(t))? } },
+                Some(Ret::Tensors(list)) => {
+                    let list: Vec<_> = list.iter().map(|t| known(to_abi(t))).collect::<Result<_, _>>()?;
+                    lists.push(list);
+                    let list = &lists[lists.len() - 1];
+                    DmlValue { tag: tag::TENSORS, len: list.len() as i64, u: Payload { tensors: list.as_ptr() } }
+                }
+            };
+            // SAFETY: the caller's promise.
+            unsafe { results.add(i).write(value) };
+        }
+        Ok(())
+    })
+}
+
+/// A result must be a tensor that the plugin knows: one of its arguments, or one that the host made. Sizes and strides
+/// are the plugin's already, and would dangle.
+fn known(t: DmlTensor) -> Result<DmlTensor, Failure> {
+    if t.handle.is_null() {
+        return Err(Failure::new(Status::Runtime, "an operator returned a tensor that the host did not make"));
+    }
+    Ok(DmlTensor { sizes: std::ptr::null(), strides: std::ptr::null(), ..t })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operator_is_found_by_its_name() {
+        for i in 0..dml_operator_count() {
+            // SAFETY: the name is a C string.
+            assert_eq!(unsafe { dml_operator_find(dml_operator_name(i)) }, i, "a name is listed twice");
+        }
+        assert!(dml_operator_name(u32::MAX).is_null());
+        // SAFETY: as above.
+        assert_eq!(unsafe { dml_operator_find(c"aten::no_such".as_ptr()) }, u32::MAX);
+    }
+
+    #[test]
+    fn a_call_of_no_operator_fails() {
+        // SAFETY: nothing is read before the index is checked.
+        let status = unsafe { dml_call(u32::MAX, 0, std::ptr::null(), 0, std::ptr::null(), std::ptr::null_mut(), 0) };
+        assert_eq!(status, Status::Runtime as i32);
+    }
+
+    #[test]
+    fn results_are_delivered_and_missing_ones_are_none() {
+        let mut results = [from_scalar(dml_ops::Scalar::Bool(true)); 2];
+        let returns = [Ret::Scalar(dml_ops::Scalar::Int(3))];
+        // SAFETY: two places.
+        unsafe { deliver(&returns, results.as_mut_ptr(), 2) }.expect("delivered");
+        assert_eq!((results[0].tag, results[1].tag), (tag::INT, tag::NONE));
+        // SAFETY: the tag says so.
+        assert_eq!(unsafe { results[0].u.integer }, 3);
+    }
+}
