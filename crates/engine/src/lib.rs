@@ -1,1 +1,63 @@
-//! See docs/architecture.md.
+//! One [`Device`] = allocator + queue + kernel cache + generator + events. Knows kernels and bytes, not tensors.
+//!
+//! # What is promised
+//!
+//! - Work runs as if in the order of the calls on a device, whichever threads made them. Barriers
+//!   are put where the byte ranges that launches name overlap, and nowhere else: what a launch touches
+//!   but does not name is not ordered.
+//! - An allocation is an address that kernels use as it is. A block that is freed may be handed out again at once,
+//!   while earlier work still uses it: order makes that safe.
+//! - Nothing waits but [`Device::synchronize`], [`Device::download`], [`Event::wait`], [`Event::elapsed_ms`],
+//!   [`Device::empty_cache`], an allocation that finds no memory, and an upload that finds all staging memory in use.
+//! - Pending work is submitted in batches: when 64 commands are pending, when the GPU has nothing to do and 8 are
+//!   (4 in a program that waits often), at every wait, and by a thread when the host stops enqueuing.
+//! - Every run-time failure is an [`Error`]; nothing panics. A failure of enqueued work is
+//!   returned by a later call. After a loss of the device every call on it returns [`Error::DeviceLost`]; other devices work on.
+//! - The generator's numbers are the same on every adapter.
+//!
+//! # What is not promised
+//!
+//! - Addresses inside kernel parameters are not checked.
+//! - A device does not survive `fork`.
+//!
+//! # Environment
+//!
+//! | variable | effect |
+//! |---|---|
+//! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others |
+
+mod allocator;
+mod compiler;
+mod copy_kernel;
+mod device;
+mod error;
+mod event;
+mod fault;
+mod flusher;
+mod free_lists;
+mod generator;
+mod hazards;
+mod host_pool;
+mod kernel_cache;
+mod launch;
+mod policy;
+mod queue;
+mod readback;
+mod registry;
+mod ring;
+mod stats;
+#[cfg(test)]
+mod testing;
+mod upload;
+
+pub use device::Device;
+pub use dml_vulkan::{AdapterInfo, AdapterKind, Capabilities};
+pub use error::Error;
+pub use event::Event;
+pub use fault::operator_id;
+pub use generator::{Generator, philox4x32_10};
+pub use kernel_cache::{KernelKey, KernelRef};
+pub use launch::{Launch, Range};
+pub use queue::QueueStats;
+pub use registry::{adapter_info, device, device_count, opened, shutdown};
+pub use stats::{MemoryStats, PoolStats, Stat};

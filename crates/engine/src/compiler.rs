@@ -1,0 +1,117 @@
+//! The pool that compiles pipelines while the host goes on, one for the process.
+//!
+//! Threads start when there is work, at most [`MOST_THREADS`] of them, and end when there was none
+//! for a while. When a burst of compilations is over, the pipeline cache is saved, so that a process
+//! that is killed later starts fast the next time all the same.
+
+use crate::kernel_cache::KernelRef;
+use dml_vulkan::Gpu;
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// More threads gain little: drivers lock inside.
+const MOST_THREADS: usize = 8;
+/// Quiet time after which the cache is saved.
+const SAVE_AFTER: Duration = Duration::from_millis(400);
+/// Quiet time after which a thread ends.
+const END_AFTER: Duration = Duration::from_secs(5);
+
+struct Pool {
+    state: Mutex<State>,
+    work: Condvar,
+    quiet: Condvar,
+}
+
+struct State {
+    jobs: VecDeque<(Gpu, KernelRef)>,
+    threads: usize,
+    idle: usize,
+    /// Devices with pipelines that are not saved, by adapter.
+    unsaved: Vec<([u8; 16], Gpu)>,
+}
+
+static POOL: Pool = Pool {
+    state: Mutex::new(State { jobs: VecDeque::new(), threads: 0, idle: 0, unsaved: Vec::new() }),
+    work: Condvar::new(),
+    quiet: Condvar::new(),
+};
+
+impl Pool {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Has the kernel compiled soon.
+pub(crate) fn enqueue(gpu: &Gpu, kernel: &KernelRef) {
+    let mut state = POOL.lock();
+    state.jobs.push_back((gpu.clone(), kernel.clone()));
+    let most = std::thread::available_parallelism().map_or(2, |n| n.get()).min(MOST_THREADS);
+    if state.jobs.len() > state.idle && state.threads < most {
+        // No thread is no failure: whoever needs the kernel compiles it.
+        if std::thread::Builder::new().name("dml-compile".to_owned()).spawn(run).is_ok() {
+            state.threads += 1;
+        }
+    }
+    drop(state);
+    POOL.work.notify_one();
+}
+
+/// Forgets jobs that nobody began, waits for those that run, and saves the pipeline caches.
+pub(crate) fn finish() {
+    let mut state = POOL.lock();
+    state.jobs.clear();
+    while state.threads > state.idle {
+        state = POOL.quiet.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+    let unsaved = std::mem::take(&mut state.unsaved);
+    drop(state);
+    save(unsaved);
+}
+
+fn save(gpus: Vec<([u8; 16], Gpu)>) {
+    for (_, gpu) in gpus {
+        if let Err(e) = gpu.save_pipeline_cache() {
+            tracing::debug!("pipeline cache not saved: {e}");
+        }
+    }
+}
+
+fn run() {
+    let mut state = POOL.lock();
+    loop {
+        if let Some((gpu, kernel)) = state.jobs.pop_front() {
+            drop(state);
+            kernel.compile(&gpu);
+            let id = gpu.info().device_uuid;
+            state = POOL.lock();
+            if !state.unsaved.iter().any(|u| u.0 == id) {
+                state.unsaved.push((id, gpu));
+            }
+            continue;
+        }
+        state.idle += 1;
+        POOL.quiet.notify_all();
+        let patience = if state.unsaved.is_empty() { END_AFTER } else { SAVE_AFTER };
+        let (next, timeout) = POOL.work.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner);
+        state = next;
+        state.idle -= 1;
+        if !timeout.timed_out() || !state.jobs.is_empty() {
+            continue;
+        }
+        let unsaved = std::mem::take(&mut state.unsaved);
+        if unsaved.is_empty() {
+            state.threads -= 1;
+            POOL.quiet.notify_all();
+            return;
+        }
+        if state.threads > state.idle + 1 {
+            state.unsaved = unsaved; // Others still compile: the burst is not over.
+            continue;
+        }
+        drop(state);
+        save(unsaved);
+        state = POOL.lock();
+    }
+}

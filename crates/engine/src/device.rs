@@ -1,0 +1,598 @@
+//! The device: memory, kernels, the queue and what waits for it.
+
+use crate::allocator::{Allocator, GrowError, Source};
+use crate::copy_kernel;
+use crate::error::Error;
+use crate::event::{Event, EventState};
+use crate::fault::FaultBlock;
+use crate::flusher::Flusher;
+use crate::generator::Generator;
+use crate::host_pool::HostPool;
+use crate::kernel_cache::{KernelCache, KernelKey, KernelRef};
+use crate::launch::Launch;
+use crate::queue::{Queue, QueueStats};
+use crate::stats::MemoryStats;
+use dml_kernel::Kernel;
+use dml_vulkan::{Adapter, AdapterInfo, Gpu, MemoryClass, Segment, Ticket, Timeline, TimestampId};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Read-backs up to this size take one small segment and the copy kernel.
+pub(crate) const SMALL_COPY: usize = 64 << 10;
+/// Larger copies go through segments of this size.
+const CHUNK: u64 = 8 << 20;
+/// The most ranges of one launch.
+const MOST_RANGES: usize = u16::MAX as usize / 2;
+
+/// One GPU, opened. All methods may be called from any thread.
+///
+/// Work is executed as if in the order of the calls. What a call enqueues may fail later: the error
+/// is returned by a later call on the device.
+pub struct Device {
+    shared: Arc<Shared>,
+}
+
+/// What a device and its events share.
+pub(crate) struct Shared {
+    index: usize,
+    // Declared, and so dropped, before the memory that its work uses.
+    state: Mutex<State>,
+    timeline: Timeline,
+    kernels: KernelCache,
+    copy_words: KernelRef,
+    fault: FaultBlock,
+    pub(crate) staging: HostPool,
+    pub(crate) readback_small: HostPool,
+    pub(crate) readback_large: HostPool,
+    generator: Mutex<Generator>,
+    flusher: Arc<Flusher>,
+    lost: AtomicBool,
+    gpu: Gpu,
+}
+
+/// What the device's one lock protects.
+pub(crate) struct State {
+    pub(crate) queue: Queue,
+    pub(crate) allocator: Allocator<Segment>,
+    /// The most bytes to hold from the driver.
+    limit: u64,
+    /// An error of work that nobody waited for.
+    deferred: Option<Error>,
+}
+
+struct DeviceMemory<'a>(&'a Gpu);
+
+impl Source for DeviceMemory<'_> {
+    type Segment = Segment;
+    type Error = dml_vulkan::Error;
+
+    fn allocate(&self, bytes: u64) -> Result<Segment, dml_vulkan::Error> {
+        self.0.allocate(bytes, MemoryClass::Device)
+    }
+
+    fn address(segment: &Segment) -> u64 {
+        segment.address()
+    }
+}
+
+impl Device {
+    /// Opens an adapter as a device of its own, beside those of [`device`](crate::device). Each call opens a new one.
+    ///
+    /// # Errors
+    /// What the driver said.
+    pub fn open(adapter: &Adapter, index: usize) -> Result<Self, Error> {
+        let gpu = adapter.open()?;
+        let queue = Queue::new(&gpu)?;
+        let kernels = KernelCache::default();
+        let copy_words = copy_kernel::copy_words(&kernels, &gpu)?;
+        let shared = Arc::new(Shared {
+            index,
+            timeline: queue.timeline().clone(),
+            state: Mutex::new(State { queue, allocator: Allocator::new(), limit: u64::MAX, deferred: None }),
+            kernels,
+            copy_words,
+            fault: FaultBlock::new(&gpu)?,
+            staging: HostPool::new(MemoryClass::Staging, CHUNK, 4),
+            readback_small: HostPool::new(MemoryClass::Readback, SMALL_COPY as u64 + 8, 64),
+            readback_large: HostPool::new(MemoryClass::Readback, CHUNK, 4),
+            generator: Mutex::default(),
+            flusher: Arc::default(),
+            lost: AtomicBool::new(false),
+            gpu,
+        });
+        Flusher::start(&shared);
+        Ok(Self { shared })
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The device's index.
+    pub fn index(&self) -> usize {
+        self.shared.index
+    }
+
+    /// Its adapter.
+    pub fn info(&self) -> &AdapterInfo {
+        self.shared.gpu.info()
+    }
+
+    // ---- memory
+
+    /// Memory for `bytes` bytes: its GPU address, a multiple of 256. 0 bytes are the address 0. The memory holds anything.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] after cached memory was released in vain; [`Error::DeviceLost`].
+    #[inline]
+    pub fn allocate(&self, bytes: u64) -> Result<u64, Error> {
+        if bytes == 0 {
+            return Ok(0);
+        }
+        let shared = &*self.shared;
+        shared.alive()?;
+        let mut state = shared.lock();
+        match state.allocator.take(bytes) {
+            Some(address) => Ok(address),
+            None => shared.grow(&mut state, bytes),
+        }
+    }
+
+    /// Frees memory of [`allocate`](Self::allocate). Work enqueued before may still use it; work enqueued later
+    /// may get it again. An address that is not in use is ignored.
+    pub fn free(&self, address: u64) {
+        if address == 0 {
+            return;
+        }
+        let mut state = self.shared.lock();
+        if state.allocator.free(address) {
+            state.queue.push_free(address);
+        } else {
+            tracing::error!("free of {address:#x}, which is not in use");
+        }
+    }
+
+    /// The block in use that `address` lies in: its first address and its bytes.
+    pub fn block_range(&self, address: u64) -> Option<(u64, u64)> {
+        self.shared.lock().allocator.block(address)
+    }
+
+    /// The allocator's statistics.
+    pub fn memory_stats(&self) -> MemoryStats {
+        self.shared.lock().allocator.stats()
+    }
+
+    /// Sets every peak to the current value.
+    pub fn reset_peak_stats(&self) {
+        self.shared.lock().allocator.stats_mut().reset_peaks();
+    }
+
+    /// Sets the counters of all that was ever allocated and freed to 0.
+    pub fn reset_accumulated_stats(&self) {
+        self.shared.lock().allocator.stats_mut().reset_totals();
+    }
+
+    /// Releases cached memory to the driver. Waits for all work.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`], or an error of pending work.
+    pub fn empty_cache(&self) -> Result<(), Error> {
+        let shared = &*self.shared;
+        shared.alive()?;
+        let mut state = shared.lock();
+        shared.release(&mut state)
+    }
+
+    /// Bytes that the driver says are free, and the device's total. Cached memory counts as not free.
+    pub fn memory_info(&self) -> (u64, u64) {
+        (self.shared.gpu.memory_free(), self.info().memory_total)
+    }
+
+    /// Limits the memory held from the driver to a fraction of the device's total.
+    pub fn set_memory_fraction(&self, fraction: f64) {
+        let total = self.info().memory_total as f64;
+        self.shared.lock().limit = if fraction >= 1.0 { u64::MAX } else { (total * fraction.max(0.0)) as u64 };
+    }
+
+    // ---- kernels
+
+    /// The kernel of `key`, built by `build` the first time. Its pipeline is compiled in the background.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the adapter lacks what the kernel needs.
+    #[inline]
+    pub fn kernel(&self, key: KernelKey, build: impl FnOnce() -> Kernel) -> Result<KernelRef, Error> {
+        self.shared.kernels.get(&self.shared.gpu, key, build)
+    }
+
+    /// How many kernels there are.
+    pub fn kernel_count(&self) -> usize {
+        self.shared.kernels.len()
+    }
+
+    /// Enqueues a run of a kernel.
+    ///
+    /// # Errors
+    /// [`Error::InvalidLaunch`]; [`Error::DeviceLost`]; an error of earlier work, such as
+    /// [`Error::IndexOutOfRange`] and [`Error::Compile`].
+    #[inline]
+    pub fn launch(&self, launch: Launch<'_>) -> Result<(), Error> {
+        let shared = &*self.shared;
+        shared.alive()?;
+        shared.validate(&launch)?;
+        if shared.fault.raised() {
+            self.check_faults()?;
+        }
+        if launch.groups.contains(&0) {
+            return Ok(());
+        }
+        let mut state = shared.lock();
+        shared.launch(&mut state, &launch)
+    }
+
+    // ---- ordering and waiting
+
+    /// Submits everything enqueued.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`], or an error of pending work.
+    pub fn flush(&self) -> Result<(), Error> {
+        self.shared.flush()
+    }
+
+    /// Waits for everything enqueued.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`], or an error of that work.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        let shared = &*self.shared;
+        shared.alive()?;
+        let (flushed, ticket) = {
+            let mut state = shared.lock();
+            (shared.flush_for_host(&mut state), state.queue.last_ticket())
+        };
+        shared.wait(ticket)?;
+        flushed?;
+        self.check_faults()
+    }
+
+    /// Whether everything enqueued is done. Does not wait, but submits.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush).
+    pub fn idle(&self) -> Result<bool, Error> {
+        let shared = &*self.shared;
+        shared.alive()?;
+        let mut state = shared.lock();
+        if state.queue.has_pending() {
+            shared.flush_locked(&mut state)?;
+        }
+        let idle = state.queue.is_idle();
+        shared.wrap(idle)
+    }
+
+    /// Marks this place in the queue; with `timing`, also the time at which it is reached.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`].
+    pub fn record_event(&self, timing: bool) -> Result<Event, Error> {
+        let shared = &self.shared;
+        shared.alive()?;
+        let event = Event { shared: Arc::clone(shared), state: Arc::new(EventState::new(timing)) };
+        let mut state = shared.lock();
+        if !timing && !state.queue.has_pending() {
+            event.state.set(state.queue.last_ticket());
+        } else {
+            let first = !state.queue.has_pending();
+            state.queue.push_event(Arc::clone(&event.state));
+            shared.flusher.enqueued(first);
+        }
+        Ok(event)
+    }
+
+    // ---- faults
+
+    /// The address of the fault block: `[code u32, operator id u32, index lo, index hi, size lo, size hi, dim, 0]`.
+    /// A kernel that meets a bad index exchanges the code from 0 to 1 atomically and, if it was the
+    /// first, writes the rest. The operator id is [`operator_id`](crate::operator_id)'s.
+    pub fn fault_address(&self) -> u64 {
+        self.shared.fault.address()
+    }
+
+    /// Returns the fault that a kernel reported, once. Waits for all work if there is one.
+    ///
+    /// # Errors
+    /// [`Error::IndexOutOfRange`]; [`Error::DeviceLost`].
+    #[inline]
+    pub fn check_faults(&self) -> Result<(), Error> {
+        if !self.shared.fault.raised() {
+            return Ok(());
+        }
+        let shared = &*self.shared;
+        let mut state = shared.lock();
+        let drained = state.queue_drain(&shared.gpu);
+        shared.wrap(drained)?;
+        shared.fault.take()
+    }
+
+    /// The device's random number generator.
+    pub fn generator(&self) -> &Mutex<Generator> {
+        &self.shared.generator
+    }
+
+    /// Counters of the queue.
+    pub fn queue_stats(&self) -> QueueStats {
+        self.shared.lock().queue.stats()
+    }
+
+    /// The device was lost.
+    pub fn is_lost(&self) -> bool {
+        self.shared.lost.load(Ordering::Relaxed) || self.shared.gpu.is_lost()
+    }
+
+    /// For tests: every later call returns [`Error::DeviceLost`].
+    pub fn simulate_loss(&self) {
+        self.shared.gpu.simulate_loss();
+        self.shared.lost.store(true, Ordering::Relaxed);
+    }
+
+    /// Writes compiled pipelines to disk.
+    pub(crate) fn save_pipelines(&self) {
+        if let Err(e) = self.shared.gpu.save_pipeline_cache() {
+            tracing::debug!("pipeline cache not saved: {e}");
+        }
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        self.shared.flusher.stop();
+    }
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Device")
+            .field("index", &self.index())
+            .field("name", &self.info().name)
+            .field("lost", &self.is_lost())
+            .finish_non_exhaustive()
+    }
+}
+
+impl State {
+    fn queue_drain(&mut self, gpu: &Gpu) -> Result<(), Error> {
+        self.queue.drain(gpu, &self.allocator)
+    }
+}
+
+impl Shared {
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(crate) fn gpu(&self) -> &Gpu {
+        &self.gpu
+    }
+
+    pub(crate) fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    pub(crate) fn flusher(&self) -> &Arc<Flusher> {
+        &self.flusher
+    }
+
+    pub(crate) fn copy_words(&self) -> &KernelRef {
+        &self.copy_words
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    pub(crate) fn alive(&self) -> Result<(), Error> {
+        if self.lost.load(Ordering::Relaxed) { Err(self.lost_error()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn lost_error(&self) -> Error {
+        Error::DeviceLost { device: self.index, adapter: self.gpu.info().name.clone() }
+    }
+
+    /// Notes the loss of the device.
+    pub(crate) fn wrap<T, E: Into<Error>>(&self, result: Result<T, E>) -> Result<T, Error> {
+        result.map_err(|e| match e.into() {
+            Error::Vulkan(dml_vulkan::Error::DeviceLost) => {
+                self.lost.store(true, Ordering::Relaxed);
+                self.lost_error()
+            }
+            other => other,
+        })
+    }
+
+    fn validate(&self, launch: &Launch<'_>) -> Result<(), Error> {
+        let kernel = launch.kernel;
+        let right = kernel.param_bytes() as usize;
+        let max = self.gpu.info().capabilities.max_groups;
+        let fits = launch.groups.iter().zip(max).all(|(&n, max)| n <= max);
+        if launch.params.len() == right && fits && launch.reads.len().max(launch.writes.len()) <= MOST_RANGES {
+            return Ok(());
+        }
+        Err(Error::InvalidLaunch {
+            operator: launch.operator,
+            kernel: kernel.name().to_owned(),
+            what: if launch.params.len() != right {
+                format!("it takes {right} bytes of parameters, not {}", launch.params.len())
+            } else if !fits {
+                format!("{:?} workgroups, and at most {max:?} are possible", launch.groups)
+            } else {
+                format!("more than {MOST_RANGES} ranges")
+            },
+        })
+    }
+
+    /// Enqueues a valid launch.
+    #[inline]
+    pub(crate) fn launch(&self, state: &mut State, launch: &Launch<'_>) -> Result<(), Error> {
+        if state.deferred.is_some() {
+            return state.deferred.take().map_or(Ok(()), Err);
+        }
+        if launch.kernel.spilled() {
+            let State { queue, allocator, .. } = state;
+            let written = queue.write_ring(&self.gpu, allocator, launch.params);
+            let (_, address) = self.wrap(written)?;
+            queue.push_launch(launch, &address.to_ne_bytes());
+        } else {
+            state.queue.push_launch(launch, launch.params);
+        }
+        self.enqueued(state)
+    }
+
+    /// After a command was appended to the queue.
+    #[inline]
+    pub(crate) fn enqueued(&self, state: &mut State) -> Result<(), Error> {
+        let State { queue, allocator, .. } = state;
+        self.flusher.enqueued(queue.pending() == 1);
+        let result = queue.after_push(&self.gpu, allocator);
+        if queue.pending() == 0 {
+            self.flusher.flushed();
+        }
+        match result {
+            Ok(()) => Ok(()),
+            Err(e) => self.wrap(Err(e)),
+        }
+    }
+
+    pub(crate) fn flush(&self) -> Result<(), Error> {
+        self.alive()?;
+        self.flush_locked(&mut self.lock())
+    }
+
+    pub(crate) fn flush_now(&self, state: &mut State) -> Result<(), Error> {
+        self.flush_locked(state)
+    }
+
+    fn flush_locked(&self, state: &mut State) -> Result<(), Error> {
+        let flushed = state.queue.flush(&self.gpu, &state.allocator);
+        self.flusher.flushed();
+        let flushed = self.wrap(flushed);
+        match state.deferred.take() {
+            Some(e) => Err(e),
+            None => flushed.map(drop),
+        }
+    }
+
+    pub(crate) fn flush_for_host(&self, state: &mut State) -> Result<(), Error> {
+        let flushed = state.queue.flush_for_host(&self.gpu, &state.allocator);
+        self.flusher.flushed();
+        let flushed = self.wrap(flushed);
+        match state.deferred.take() {
+            Some(e) => Err(e),
+            None => flushed.map(drop),
+        }
+    }
+
+    /// The flusher's: submits what is pending, and keeps an error for the next call.
+    pub(crate) fn flush_idle(&self) {
+        let Ok(mut state) = self.state.try_lock() else { return };
+        if !state.queue.has_pending() {
+            self.flusher.flushed();
+            return;
+        }
+        if let Err(e) = self.flush_locked(&mut state) {
+            state.deferred.get_or_insert(e);
+        }
+    }
+
+    /// Waits for a ticket, without the lock.
+    pub(crate) fn wait(&self, ticket: Ticket) -> Result<(), Error> {
+        self.wrap(self.timeline.wait(ticket))?;
+        self.lock().queue.completed(ticket);
+        Ok(())
+    }
+
+    pub(crate) fn timestamps(&self, a: &TimestampId, b: &TimestampId) -> Result<(Option<u64>, Option<u64>), Error> {
+        let mut state = self.lock();
+        let recorder = state.queue.recorder();
+        let both = recorder.timestamp_ns(a).and_then(|a| Ok((a, recorder.timestamp_ns(b)?)));
+        self.wrap(both)
+    }
+
+    /// Drains the queue and gives cached segments back to the driver.
+    fn release(&self, state: &mut State) -> Result<(), Error> {
+        let drained = state.queue_drain(&self.gpu);
+        self.flusher.flushed();
+        let drained = self.wrap(drained);
+        if !self.lost.load(Ordering::Relaxed) {
+            drop(state.allocator.release());
+            self.staging.clear_done(&self.timeline);
+            self.readback_large.clear_done(&self.timeline);
+        }
+        drained
+    }
+
+    /// The slow way of `allocate`: a new segment, if need be after the cached ones were released.
+    #[cold]
+    fn grow(&self, state: &mut State, bytes: u64) -> Result<u64, Error> {
+        let most = self.gpu.info().capabilities.max_allocation;
+        if bytes > most {
+            state.allocator.stats_mut().ooms += 1;
+            let advice = format!("This driver allocates at most {} at once.", crate::error::Bytes(most));
+            return Err(self.out_of_memory(state, bytes, advice));
+        }
+        let source = DeviceMemory(&self.gpu);
+        let limit = state.limit;
+        for attempt in 0..3 {
+            if attempt == 1 {
+                state.allocator.stats_mut().alloc_retries += 1;
+                // An error of pending work is not this call's: keep it.
+                if let Err(e) = self.release(state) {
+                    self.alive()?;
+                    state.deferred.get_or_insert(e);
+                }
+                if let Some(address) = state.allocator.take(bytes) {
+                    return Ok(address);
+                }
+            }
+            match state.allocator.grow(&source, bytes, limit, attempt == 2) {
+                Ok(address) => return Ok(address),
+                Err(GrowError::Limit | GrowError::Source(dml_vulkan::Error::OutOfMemory { .. })) => {}
+                Err(GrowError::Source(e)) => return self.wrap(Err(e)),
+            }
+        }
+        state.allocator.stats_mut().ooms += 1;
+        let advice = if state.limit == u64::MAX {
+            "Smaller batches need less; torch.dml.empty_cache() returns what is reserved but unused.".to_owned()
+        } else {
+            format!("This process limits itself to {}.", crate::error::Bytes(state.limit))
+        };
+        Err(self.out_of_memory(state, bytes, advice))
+    }
+
+    fn out_of_memory(&self, state: &State, requested: u64, advice: String) -> Error {
+        let stats = state.allocator.stats();
+        Error::OutOfMemory {
+            requested,
+            allocated: stats.all.allocated_bytes.current,
+            reserved: stats.all.reserved_bytes.current,
+            free: self.gpu.memory_free(),
+            total: self.gpu.info().memory_total,
+            device: self.index,
+            adapter: self.gpu.info().name.clone(),
+            advice,
+        }
+    }
+}
+
+impl Drop for Shared {
+    /// Segments are freed after this: nothing may use them any more.
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Err(e) = state.queue_drain(&self.gpu) {
+            tracing::debug!("closing device {}: {e}", self.index);
+        }
+    }
+}

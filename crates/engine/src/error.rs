@@ -1,0 +1,155 @@
+//! The one error type of the crate.
+
+/// What can go wrong on a device.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The layer below failed.
+    #[error(transparent)]
+    Vulkan(dml_vulkan::Error),
+    /// No memory, after everything cached was released. Allocations in use remain valid, and a later one that fits succeeds.
+    #[error(
+        "dml out of memory. Tried to allocate {}. Device {device} ({adapter}) has a total capacity of {} of which {} is free. \
+         Of the memory of this process, {} is in use by tensors and {} is reserved but unused. {advice}",
+        Bytes(*requested), Bytes(*total), Bytes(*free), Bytes(*allocated), Bytes(reserved.saturating_sub(*allocated))
+    )]
+    OutOfMemory {
+        /// Bytes asked for.
+        requested: u64,
+        /// Bytes in use.
+        allocated: u64,
+        /// Bytes held from the driver, those in use included.
+        reserved: u64,
+        /// Bytes that the driver says are free.
+        free: u64,
+        /// Bytes of the device.
+        total: u64,
+        /// The device's index.
+        device: usize,
+        /// The adapter's name.
+        adapter: String,
+        /// What to do, or which limit was met.
+        advice: String,
+    },
+    /// A kernel needs a feature that the adapter lacks.
+    #[error("kernel {kernel} needs {feature}, which {adapter} does not have")]
+    Unsupported {
+        /// The kernel.
+        kernel: String,
+        /// The adapter's name.
+        adapter: String,
+        /// The missing feature.
+        feature: String,
+    },
+    /// The device was lost: driver crash, reset or removal. Other devices work on; this one does not come back in this process.
+    #[error(
+        "device dml:{device} ({adapter}) was lost: the driver reset it, it was removed, or a kernel did not finish"
+    )]
+    DeviceLost {
+        /// The device's index.
+        device: usize,
+        /// The adapter's name.
+        adapter: String,
+    },
+    /// There is no device of this index.
+    #[error("invalid device index {index}: there are {count} dml devices")]
+    InvalidDevice {
+        /// The index asked for.
+        index: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// A kernel met an index outside its tensor. What the kernel computed is undefined.
+    #[error("{operator}: index {index} is out of bounds for dimension {dim} with size {size}")]
+    IndexOutOfRange {
+        /// The operator.
+        operator: &'static str,
+        /// The index.
+        index: i64,
+        /// The size of the dimension.
+        size: i64,
+        /// The dimension.
+        dim: u32,
+    },
+    /// The driver refused a kernel.
+    #[error("kernel {kernel} could not be compiled: {reason}")]
+    Compile {
+        /// The kernel.
+        kernel: String,
+        /// What the driver said.
+        reason: String,
+    },
+    /// An address is not in memory of this device.
+    #[error("{call}: {bytes} bytes at {address:#x} are not memory of this device")]
+    InvalidAddress {
+        /// The function.
+        call: &'static str,
+        /// The address.
+        address: u64,
+        /// The length.
+        bytes: u64,
+    },
+    /// A launch that no kernel can run: wrong parameters or too many groups.
+    #[error("{operator}: launch of {kernel} is invalid: {what}")]
+    InvalidLaunch {
+        /// The operator.
+        operator: &'static str,
+        /// The kernel.
+        kernel: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// `elapsed_ms` of events that were not recorded for timing, or on different devices.
+    #[error("no time between these events: {reason}")]
+    NoTiming {
+        /// Why.
+        reason: &'static str,
+    },
+}
+
+impl From<dml_vulkan::Error> for Error {
+    fn from(e: dml_vulkan::Error) -> Self {
+        Self::Vulkan(e)
+    }
+}
+
+/// A size for people.
+pub(crate) struct Bytes(pub(crate) u64);
+
+impl std::fmt::Display for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (b, x) = (self.0, self.0 as f64);
+        match b {
+            0..1024 => write!(f, "{b} bytes"),
+            1024..0x10_0000 => write!(f, "{:.2} KiB", x / 1024.0),
+            0x10_0000..0x4000_0000 => write!(f, "{:.2} MiB", x / 1048576.0),
+            _ => write!(f, "{:.2} GiB", x / 1073741824.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn out_of_memory_says_everything() {
+        let text = Error::OutOfMemory {
+            requested: 20 << 30,
+            allocated: 5 << 20,
+            reserved: 20 << 20,
+            free: 1 << 30,
+            total: 8 << 30,
+            device: 1,
+            adapter: "GPU".into(),
+            advice: "Make the batch smaller.".into(),
+        }
+        .to_string();
+        assert_eq!(
+            text,
+            "dml out of memory. Tried to allocate 20.00 GiB. Device 1 (GPU) has a total capacity of 8.00 GiB of which \
+             1.00 GiB is free. Of the memory of this process, 5.00 MiB is in use by tensors and 15.00 MiB is reserved \
+             but unused. Make the batch smaller."
+        );
+    }
+}

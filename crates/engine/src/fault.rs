@@ -1,0 +1,91 @@
+//! The words where kernels report an index out of range.
+//!
+//! A kernel that finds a bad index exchanges word 0 from 0 to 1 atomically, and if it was the first,
+//! writes the rest:
+//!
+//! | word | 0 | 1 | 2, 3 | 4, 5 | 6 | 7 |
+//! |---|---|---|---|---|---|---|
+//! | | code | operator id | index, low word first | size | dimension | free |
+
+use crate::error::Error;
+use crate::queue::mapped;
+use dml_vulkan::{Gpu, MemoryClass, Segment};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+const WORDS: usize = 8;
+
+/// Operators by id, which is the index plus one.
+static OPERATORS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+
+/// A number for an operator's name, the same each time: what a kernel reports with a fault. Never 0.
+/// Takes a lock and a search: keep the number.
+pub fn operator_id(name: &'static str) -> u32 {
+    let mut names = OPERATORS.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = names.iter().position(|&n| n == name).unwrap_or_else(|| {
+        names.push(name);
+        names.len() - 1
+    });
+    at as u32 + 1
+}
+
+fn operator_name(id: u32) -> &'static str {
+    let names = OPERATORS.lock().unwrap_or_else(PoisonError::into_inner);
+    (id as usize).checked_sub(1).and_then(|at| names.get(at).copied()).unwrap_or("an operator")
+}
+
+pub(crate) struct FaultBlock {
+    memory: Segment,
+    words: NonNull<AtomicU32>,
+}
+
+// SAFETY: `words` points into `memory`, which lives as long; it is accessed atomically only.
+unsafe impl Send for FaultBlock {}
+// SAFETY: as above.
+unsafe impl Sync for FaultBlock {}
+
+impl FaultBlock {
+    pub(crate) fn new(gpu: &Gpu) -> Result<Self, Error> {
+        let memory = gpu.allocate(256, MemoryClass::Readback)?;
+        let words = mapped(&memory)?.cast();
+        let block = Self { memory, words };
+        block.clear();
+        Ok(block)
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.memory.address()
+    }
+
+    fn word(&self, at: usize) -> &AtomicU32 {
+        assert!(at < WORDS);
+        // SAFETY: the segment has room for `WORDS` words, is mapped at an aligned address, and lives as long as `self`.
+        unsafe { self.words.add(at).as_ref() }
+    }
+
+    /// A kernel reported a fault. The rest of the block is complete only after a wait.
+    #[inline]
+    pub(crate) fn raised(&self) -> bool {
+        self.word(0).load(Ordering::Acquire) != 0
+    }
+
+    /// The fault, which is then forgotten. The device must be idle.
+    pub(crate) fn take(&self) -> Result<(), Error> {
+        if !self.raised() {
+            return Ok(());
+        }
+        let at = |i: usize| self.word(i).load(Ordering::Relaxed);
+        let long = |i: usize| (u64::from(at(i)) | u64::from(at(i + 1)) << 32) as i64;
+        let error =
+            Error::IndexOutOfRange { operator: operator_name(at(1)), index: long(2), size: long(4), dim: at(6) };
+        self.clear();
+        Err(error)
+    }
+
+    fn clear(&self) {
+        for at in (0..WORDS).rev() {
+            self.word(at).store(0, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Kernels by key: emitted once, compiled on the pool, waited for at the first flush that needs them.
+
+use crate::compiler;
+use crate::error::Error;
+use dml_kernel::{Kernel, Module, Needs};
+use dml_vulkan::{AdapterInfo, Gpu, Pipeline};
+use rustc_hash::FxHashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
+
+/// A kernel's family and compile-time parameters: small, no heap.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct KernelKey {
+    /// The family's name.
+    pub family: &'static str,
+    /// What the kernel is specialised by; 0 where unused.
+    pub params: [u32; 6],
+}
+
+impl Hash for KernelKey {
+    /// Of the name only its length and ends: families differ there or in the parameters, and equality is by content.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let name = self.family.as_bytes();
+        let ends = match name {
+            [] => [0; 4],
+            [a, .., b] => [*a, name[name.len() / 2], name[name.len() - 2], *b],
+            [a] => [*a; 4],
+        };
+        state.write_u64((name.len() as u64) << 32 | u64::from(u32::from_le_bytes(ends)));
+        for pair in self.params.chunks_exact(2) {
+            state.write_u64(u64::from(pair[0]) << 32 | u64::from(pair[1]));
+        }
+    }
+}
+
+/// A kernel of one device, compiled or about to be.
+#[derive(Clone)]
+pub struct KernelRef(Arc<Inner>);
+
+struct Inner {
+    key: KernelKey,
+    name: String,
+    workgroup_size: [u32; 3],
+    push_bytes: u32,
+    param_bytes: u32,
+    spilled: bool,
+    pipeline: OnceLock<Result<Pipeline, dml_vulkan::Error>>,
+    job: Mutex<Job>,
+    done: Condvar,
+}
+
+enum Job {
+    Waiting(Vec<u32>),
+    Running,
+    Done,
+}
+
+impl KernelRef {
+    fn new(key: KernelKey, module: Module) -> Self {
+        Self(Arc::new(Inner {
+            key,
+            name: module.name,
+            workgroup_size: module.workgroup_size,
+            push_bytes: module.push_bytes,
+            param_bytes: module.param_bytes,
+            spilled: module.spilled,
+            pipeline: OnceLock::new(),
+            job: Mutex::new(Job::Waiting(module.words)),
+            done: Condvar::new(),
+        }))
+    }
+
+    /// The kernel's name, for messages.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What the kernel was asked for by.
+    pub fn key(&self) -> KernelKey {
+        self.0.key
+    }
+
+    /// Invocations of a workgroup.
+    pub fn workgroup_size(&self) -> [u32; 3] {
+        self.0.workgroup_size
+    }
+
+    /// Bytes of the parameter block.
+    pub fn param_bytes(&self) -> u32 {
+        self.0.param_bytes
+    }
+
+    /// Whether parameters live in memory and the push constant is their address.
+    pub(crate) fn spilled(&self) -> bool {
+        self.0.spilled
+    }
+
+    /// Whether the pipeline is there, good or bad: asking for it then costs nothing.
+    pub fn is_compiled(&self) -> bool {
+        self.0.pipeline.get().is_some()
+    }
+
+    /// The pipeline. Compiles it here if no thread of the pool has begun to; waits if one has.
+    pub(crate) fn pipeline(&self, gpu: &Gpu) -> Result<&Pipeline, Error> {
+        if self.0.pipeline.get().is_none() {
+            self.compile(gpu);
+        }
+        match self.0.pipeline.get() {
+            Some(Ok(pipeline)) => Ok(pipeline),
+            Some(Err(dml_vulkan::Error::DeviceLost)) => Err(dml_vulkan::Error::DeviceLost.into()),
+            Some(Err(e)) => Err(Error::Compile { kernel: self.0.name.clone(), reason: e.to_string() }),
+            None => Err(Error::Compile { kernel: self.0.name.clone(), reason: "the compiler stopped".to_owned() }),
+        }
+    }
+
+    /// Compiles if nobody has, and returns when it is done.
+    pub(crate) fn compile(&self, gpu: &Gpu) {
+        let mut job = self.0.job.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *job, Job::Running) {
+            Job::Waiting(words) => {
+                drop(job);
+                let result = gpu.compile(&self.0.name, &words, self.0.push_bytes);
+                let _ = self.0.pipeline.set(result);
+                *self.0.job.lock().unwrap_or_else(PoisonError::into_inner) = Job::Done;
+                self.0.done.notify_all();
+            }
+            Job::Running => {
+                while !matches!(*job, Job::Done) {
+                    job = self.0.done.wait(job).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+            Job::Done => *job = Job::Done,
+        }
+    }
+}
+
+impl std::fmt::Debug for KernelRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KernelRef").field("name", &self.0.name).field("key", &self.0.key).finish_non_exhaustive()
+    }
+}
+
+/// The kernels of one device.
+#[derive(Default)]
+pub(crate) struct KernelCache {
+    kernels: RwLock<FxHashMap<KernelKey, KernelRef>>,
+}
+
+impl KernelCache {
+    /// The kernel of `key`; the first time it is built, emitted, checked and given to the pool.
+    pub(crate) fn get(&self, gpu: &Gpu, key: KernelKey, build: impl FnOnce() -> Kernel) -> Result<KernelRef, Error> {
+        if let Some(kernel) = self.kernels.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(kernel.clone());
+        }
+        let module = build().emit();
+        if let Some(feature) = missing(&module.needs, gpu.info()) {
+            return Err(Error::Unsupported { kernel: module.name, adapter: gpu.info().name.clone(), feature });
+        }
+        let new = KernelRef::new(key, module);
+        let mut kernels = self.kernels.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(first) = kernels.get(&key) {
+            return Ok(first.clone()); // Another thread was quicker.
+        }
+        kernels.insert(key, new.clone());
+        drop(kernels);
+        compiler::enqueue(gpu, &new);
+        Ok(new)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.kernels.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+/// The first feature that a module needs and an adapter lacks.
+fn missing(needs: &Needs, info: &AdapterInfo) -> Option<String> {
+    let has = &info.capabilities;
+    let flags = [
+        (needs.f64, has.f64, "64-bit floating point (float64)"),
+        (needs.i64, has.i64, "64-bit integers (int64)"),
+        (needs.i16, has.i16, "16-bit integers"),
+        (needs.i8, has.i8_arithmetic, "8-bit integers"),
+        (needs.f16_storage, has.f16_storage, "16-bit storage"),
+        (needs.i8_storage, has.i8_storage, "8-bit storage"),
+        (needs.atomics_i64, has.atomics_i64, "64-bit atomics"),
+        (needs.subgroup_arithmetic, has.subgroup_arithmetic, "subgroup arithmetic"),
+        (needs.subgroup_shuffle, has.subgroup_shuffle, "subgroup shuffles"),
+    ];
+    if let Some((.., name)) = flags.iter().find(|(need, has, _)| *need && !has) {
+        return Some((*name).to_owned());
+    }
+    if needs.shared_bytes > has.max_shared_memory {
+        return Some(format!("{} bytes of shared memory (there are {})", needs.shared_bytes, has.max_shared_memory));
+    }
+    if needs.workgroup_invocations > has.max_workgroup_invocations {
+        return Some(format!(
+            "workgroups of {} invocations (the most is {})",
+            needs.workgroup_invocations, has.max_workgroup_invocations
+        ));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hash::BuildHasher;
+
+    #[test]
+    fn equal_keys_hash_alike_wherever_their_names_lie() {
+        let leaked: &'static str = Box::leak("pointwise".to_owned().into_boxed_str());
+        let a = KernelKey { family: "pointwise", params: [1, 2, 3, 4, 5, 6] };
+        let b = KernelKey { family: leaked, ..a };
+        let hasher = rustc_hash::FxBuildHasher;
+        assert_eq!(a, b);
+        assert_eq!(hasher.hash_one(a), hasher.hash_one(b));
+        for family in ["", "a", "ab", "abc"] {
+            hasher.hash_one(KernelKey { family, params: [0; 6] });
+        }
+        let c = KernelKey { params: [2, 1, 3, 4, 5, 6], ..a };
+        assert_ne!(hasher.hash_one(a), hasher.hash_one(c));
+    }
+}

@@ -1,0 +1,101 @@
+//! When pending work is submitted.
+//!
+//! A submit costs the host 2 to 3 µs and the GPU about 6, a dependent dispatch costs the GPU about 2,
+//! and a GPU that waits for the host does nothing. Measured best (`docs/performance.md`): submit 64 at once, or
+//! 8 when the GPU has nothing to do, or 4 then in a program that waits often.
+
+/// Commands that are always submitted together at most.
+pub(crate) const FULL: u32 = 64;
+/// Commands worth a submit when the GPU is idle.
+const IDLE_BATCH: u32 = 8;
+/// The same in a program that waits often.
+const IDLE_BATCH_FREQUENT: u32 = 4;
+/// Asking whether the GPU is idle costs up to 0.3 µs, so it is asked at every fourth command.
+const ASK_EVERY: u32 = 4;
+/// A program waits often when it waits at least once in so many commands.
+const FREQUENT: u32 = 128;
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Keep,
+    SubmitIfIdle,
+    Submit,
+}
+
+/// The policy's memory: how often the program waits.
+#[derive(Debug, Default)]
+pub(crate) struct Policy {
+    /// Commands since the last wait.
+    since_wait: u32,
+    /// Mean of commands between waits, over the last few.
+    mean: u32,
+    waits: bool,
+}
+
+impl Policy {
+    /// A command was added; `pending` commands are not yet submitted.
+    pub(crate) fn added(&mut self, pending: u32) -> Decision {
+        self.since_wait = self.since_wait.saturating_add(1);
+        if pending >= FULL {
+            return Decision::Submit;
+        }
+        let batch = if self.frequent() { IDLE_BATCH_FREQUENT } else { IDLE_BATCH };
+        if pending >= batch && pending.is_multiple_of(ASK_EVERY) { Decision::SubmitIfIdle } else { Decision::Keep }
+    }
+
+    /// The host waits for results.
+    pub(crate) fn waited(&mut self) {
+        self.mean = if self.waits { (self.mean * 3).saturating_add(self.since_wait) / 4 } else { self.since_wait };
+        self.waits = true;
+        self.since_wait = 0;
+    }
+
+    fn frequent(&self) -> bool {
+        self.waits && self.mean <= FREQUENT && self.since_wait <= 2 * FREQUENT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_batches_go_at_once() {
+        let mut policy = Policy::default();
+        assert_eq!(policy.added(1), Decision::Keep);
+        assert_eq!(policy.added(4), Decision::Keep);
+        assert_eq!(policy.added(8), Decision::SubmitIfIdle);
+        assert_eq!(policy.added(9), Decision::Keep);
+        assert_eq!(policy.added(12), Decision::SubmitIfIdle);
+        assert_eq!(policy.added(64), Decision::Submit);
+    }
+
+    #[test]
+    fn programs_that_wait_often_submit_sooner() {
+        let mut policy = Policy::default();
+        for _ in 0..4 {
+            for i in 1..20 {
+                policy.added(i);
+            }
+            policy.waited();
+        }
+        assert_eq!(policy.added(4), Decision::SubmitIfIdle);
+        for _ in 0..10_000 {
+            policy.added(1);
+        }
+        assert_eq!(policy.added(4), Decision::Keep);
+        policy.waited();
+        for _ in 0..10_000 {
+            policy.added(1);
+        }
+        policy.waited();
+        assert_eq!(policy.added(4), Decision::Keep);
+    }
+
+    #[test]
+    fn huge_gaps_do_not_overflow() {
+        let mut policy = Policy { since_wait: u32::MAX, mean: u32::MAX / 4, waits: true };
+        policy.waited();
+        policy.added(1);
+    }
+}

@@ -1,0 +1,115 @@
+//! From the device to the host.
+
+use crate::copy_kernel;
+use crate::device::{Device, SMALL_COPY, Shared, State};
+use crate::error::Error;
+use crate::launch::Range;
+use crate::queue::mapped;
+use crate::upload::invalid;
+use dml_vulkan::{Segment, Ticket};
+use std::collections::VecDeque;
+
+/// Chunks on their way at a time.
+const AHEAD: usize = 3;
+
+impl Device {
+    /// Reads `out.len()` bytes from `src`, after all work enqueued before. Waits; polls before it blocks.
+    ///
+    /// # Errors
+    /// [`Error::InvalidAddress`] unless the bytes lie in one segment of this device;
+    /// [`Error::DeviceLost`]; an error of earlier work, such as [`Error::IndexOutOfRange`].
+    pub fn download(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
+        if out.is_empty() {
+            return Ok(());
+        }
+        let shared = &**self.shared();
+        shared.alive()?;
+        let read = if out.len() <= SMALL_COPY { shared.read_small(src, out) } else { shared.read_large(src, out) };
+        // A fault is the cause of what went wrong after it.
+        self.check_faults()?;
+        read
+    }
+}
+
+impl Shared {
+    /// By the copy kernel, in whole words: blocks are multiples of them.
+    fn read_small(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
+        let readback = self.wrap(self.readback_small.take(self.gpu(), self.timeline()))?;
+        let first = src & !3;
+        let skip = (src - first) as usize;
+        let words = (skip + out.len()).div_ceil(4) as u32;
+        let mut state = self.lock();
+        let State { queue, allocator, .. } = &mut *state;
+        let recorded = queue.record_pending(self.gpu(), allocator);
+        if allocator.locate(src, out.len() as u64).is_none() {
+            return Err(invalid("download", src, out.len() as u64));
+        }
+        queue.order(&[Range::new(first, u64::from(words) * 4)], &[]);
+        let (params, groups) = copy_kernel::arguments(readback.address(), first, words);
+        let pipeline = self.wrap(self.copy_words().pipeline(self.gpu()))?;
+        self.wrap(queue.recorder().dispatch(pipeline, &params, groups))?;
+        let flushed = self.flush_for_host(&mut state);
+        let ticket = state.queue.last_ticket();
+        drop(state);
+        self.wait(ticket)?;
+        let host = mapped(&readback)?;
+        // SAFETY: the segment has room for `SMALL_COPY` bytes and 8 more, is mapped, and the GPU wrote it
+        // and is done; `out` is another memory.
+        unsafe {
+            std::ptr::copy_nonoverlapping(host.as_ptr().add(skip), out.as_mut_ptr(), out.len());
+        }
+        self.readback_small.put(readback, ticket);
+        self.wrap(recorded)?;
+        flushed
+    }
+
+    fn read_large(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
+        let chunk = self.readback_large.bytes() as usize;
+        let mut from = src;
+        let mut on_their_way: VecDeque<(Segment, Ticket, &mut [u8])> = VecDeque::new();
+        for part in out.chunks_mut(chunk) {
+            if on_their_way.len() == AHEAD {
+                self.arrive(on_their_way.pop_front())?;
+            }
+            let bytes = part.len() as u64;
+            let readback = self.wrap(self.readback_large.take(self.gpu(), self.timeline()))?;
+            let mut state = self.lock();
+            let State { queue, allocator, .. } = &mut *state;
+            let recorded = queue.record_pending(self.gpu(), allocator);
+            let mut located = Err(invalid("download", from, bytes));
+            if let Some((slot, offset)) = allocator.locate(from, bytes)
+                && let Some(segment) = allocator.segment(slot)
+            {
+                queue.order(&[Range::new(from, bytes)], &[]);
+                located = self.wrap(queue.recorder().copy(segment, offset, &readback, 0, bytes));
+            }
+            let flushed = self.flush_for_host(&mut state);
+            let ticket = state.queue.last_ticket();
+            drop(state);
+            // Keeps the segment until the GPU is done with it, also when something failed.
+            on_their_way.push_back((readback, ticket, part));
+            let ok = located.and(self.wrap(recorded)).and(flushed);
+            if ok.is_err() {
+                for (segment, ticket, _) in on_their_way {
+                    self.readback_large.put(segment, ticket);
+                }
+                return ok;
+            }
+            from += bytes;
+        }
+        for arriving in on_their_way {
+            self.arrive(Some(arriving))?;
+        }
+        Ok(())
+    }
+
+    fn arrive(&self, arriving: Option<(Segment, Ticket, &mut [u8])>) -> Result<(), Error> {
+        let Some((segment, ticket, part)) = arriving else { return Ok(()) };
+        self.wait(ticket)?;
+        let host = mapped(&segment)?;
+        // SAFETY: the segment has a chunk's bytes, is mapped, and the GPU wrote it and is done.
+        unsafe { std::ptr::copy_nonoverlapping(host.as_ptr(), part.as_mut_ptr(), part.len()) };
+        self.readback_large.put(segment, ticket);
+        Ok(())
+    }
+}

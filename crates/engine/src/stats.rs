@@ -1,0 +1,98 @@
+//! What the allocator counts.
+
+/// One quantity over time.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stat {
+    /// Now.
+    pub current: u64,
+    /// The most since the last reset of the peaks.
+    pub peak: u64,
+    /// Sum of all increases.
+    pub allocated: u64,
+    /// Sum of all decreases.
+    pub freed: u64,
+}
+
+impl Stat {
+    pub(crate) fn increase(&mut self, by: u64) {
+        self.current += by;
+        self.peak = self.peak.max(self.current);
+        self.allocated += by;
+    }
+
+    pub(crate) fn decrease(&mut self, by: u64) {
+        self.current -= by;
+        self.freed += by;
+    }
+}
+
+/// The quantities of one pool, or of all.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolStats {
+    /// Bytes of blocks in use, as handed out (rounded up). Blocks are in use until they are freed:
+    /// what CUDA calls active bytes is the same number.
+    pub allocated_bytes: Stat,
+    /// Bytes of blocks in use, as asked for.
+    pub requested_bytes: Stat,
+    /// Bytes of segments held from the driver.
+    pub reserved_bytes: Stat,
+    /// Blocks in use.
+    pub allocations: Stat,
+    /// Segments held from the driver.
+    pub segments: Stat,
+}
+
+/// Statistics of one device's allocator, as `torch.accelerator.memory_stats` reports them.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// Both pools.
+    pub all: PoolStats,
+    /// Blocks up to 1 MiB.
+    pub small: PoolStats,
+    /// Blocks above 1 MiB.
+    pub large: PoolStats,
+    /// Free blocks now whose segment has a block in use: memory that `empty_cache` cannot release.
+    pub inactive_split_blocks: u64,
+    /// Their bytes.
+    pub inactive_split_bytes: u64,
+    /// How often the driver had no memory and cached segments were released to try again.
+    pub alloc_retries: u64,
+    /// How often an allocation failed.
+    pub ooms: u64,
+}
+
+impl MemoryStats {
+    pub(crate) fn each(&mut self, small: bool, mut f: impl FnMut(&mut PoolStats)) {
+        f(&mut self.all);
+        f(if small { &mut self.small } else { &mut self.large });
+    }
+
+    pub(crate) fn reset_peaks(&mut self) {
+        for pool in [&mut self.all, &mut self.small, &mut self.large] {
+            for stat in [
+                &mut pool.allocated_bytes,
+                &mut pool.requested_bytes,
+                &mut pool.reserved_bytes,
+                &mut pool.allocations,
+                &mut pool.segments,
+            ] {
+                stat.peak = stat.current;
+            }
+        }
+    }
+
+    pub(crate) fn reset_totals(&mut self) {
+        for pool in [&mut self.all, &mut self.small, &mut self.large] {
+            for stat in [
+                &mut pool.allocated_bytes,
+                &mut pool.requested_bytes,
+                &mut pool.reserved_bytes,
+                &mut pool.allocations,
+                &mut pool.segments,
+            ] {
+                (stat.allocated, stat.freed) = (0, 0);
+            }
+        }
+        (self.alloc_retries, self.ooms) = (0, 0);
+    }
+}

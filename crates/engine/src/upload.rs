@@ -1,0 +1,87 @@
+//! From the host to the device.
+
+use crate::copy_kernel;
+use crate::device::{Device, SMALL_COPY, State};
+use crate::error::Error;
+use crate::launch::{Launch, Range};
+use crate::queue::mapped;
+
+impl Device {
+    /// Writes `data` to `dst`, after all work enqueued before. The data is copied before this returns;
+    /// it does not wait for the device unless all staging memory is in use.
+    ///
+    /// Up to 64 KiB travel through a ring of mapped memory, inside the command stream. More goes through staging
+    /// memory in chunks, the host's copy of one beside the GPU's of another.
+    ///
+    /// # Errors
+    /// [`Error::InvalidAddress`] unless the bytes lie in one segment of this device;
+    /// [`Error::DeviceLost`]; an error of earlier work.
+    pub fn upload(&self, dst: u64, data: &[u8]) -> Result<(), Error> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let shared = &**self.shared();
+        shared.alive()?;
+        if data.len() > SMALL_COPY {
+            return self.upload_large(dst, data);
+        }
+        let range = Range::new(dst, data.len() as u64);
+        let mut state = shared.lock();
+        let State { queue, allocator, .. } = &mut *state;
+        let Some((segment, offset)) = allocator.locate(dst, data.len() as u64) else {
+            return Err(invalid("upload", dst, data.len() as u64));
+        };
+        let written = queue.write_ring(shared.gpu(), allocator, data);
+        let (ring, address) = shared.wrap(written)?;
+        if dst % 4 == 0 && data.len() % 4 == 0 {
+            let (params, groups) = copy_kernel::arguments(dst, address, data.len() as u32 / 4);
+            let launch = Launch {
+                kernel: shared.copy_words(),
+                params: &params,
+                groups,
+                reads: &[],
+                writes: &[range],
+                operator: "upload",
+            };
+            return shared.launch(&mut state, &launch);
+        }
+        queue.push_upload(ring, segment, offset, range);
+        shared.enqueued(&mut state)
+    }
+
+    fn upload_large(&self, dst: u64, data: &[u8]) -> Result<(), Error> {
+        let shared = &**self.shared();
+        let chunk = shared.staging.bytes() as usize;
+        let mut to = dst;
+        for part in data.chunks(chunk) {
+            let bytes = part.len() as u64;
+            let staging = shared.wrap(shared.staging.take(shared.gpu(), shared.timeline()))?;
+            let host = mapped(&staging)?;
+            // SAFETY: the segment has `chunk` bytes, is mapped, and is used by nobody: it was taken from
+            // the pool, which gives only segments that the GPU is done with.
+            unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), host.as_ptr(), part.len()) };
+            let mut state = shared.lock();
+            let State { queue, allocator, .. } = &mut *state;
+            let recorded = queue.record_pending(shared.gpu(), allocator);
+            let Some((segment, offset)) = allocator.locate(to, bytes) else {
+                return Err(invalid("upload", to, bytes));
+            };
+            if let Some(segment) = allocator.segment(segment) {
+                queue.order(&[], &[Range::new(to, bytes)]);
+                shared.wrap(queue.recorder().copy(&staging, 0, segment, offset, bytes))?;
+            }
+            let flushed = shared.flush_now(&mut state);
+            let ticket = state.queue.last_ticket();
+            drop(state);
+            shared.staging.put(staging, ticket);
+            shared.wrap(recorded)?;
+            flushed?;
+            to += bytes;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn invalid(call: &'static str, address: u64, bytes: u64) -> Error {
+    Error::InvalidAddress { call, address, bytes }
+}
