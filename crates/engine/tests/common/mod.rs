@@ -1,0 +1,87 @@
+//! What the tests on a device share.
+#![allow(dead_code, clippy::unwrap_used)] // Each test binary uses a part.
+
+use dml_engine::{Device, KernelKey, KernelRef, Launch, Range};
+use dml_kernel::{Builder, DType, Scalar};
+
+/// A device of its own on the first adapter.
+pub fn open() -> Device {
+    Device::open(&dml_vulkan::adapters().unwrap()[0], 0).unwrap()
+}
+
+/// splitmix64.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+/// `out[i] = a[i] * scale + b[i]`, wrapping.
+pub fn multiply_add(device: &Device) -> KernelRef {
+    let key = KernelKey { family: "test::multiply_add", params: [0; 6] };
+    device
+        .kernel(key, || {
+            let b = Builder::new("multiply_add", [64, 1, 1]);
+            let out = b.pointer("out", DType::I32);
+            let x = b.pointer("x", DType::I32);
+            let y = b.pointer("y", DType::I32);
+            let n = b.param("n", Scalar::U32);
+            let scale = b.param("scale", Scalar::I32);
+            let i = b.global_id(0);
+            b.if_(i.lt(n), || out.store(i, x.load(i) * scale + y.load(i)));
+            b.finish()
+        })
+        .unwrap()
+}
+
+/// Enqueues `out = x * scale + y` over `n` elements at GPU addresses.
+pub fn launch_multiply_add(
+    device: &Device,
+    kernel: &KernelRef,
+    (out, x, y): (u64, u64, u64),
+    n: u32,
+    scale: i32,
+) -> Result<(), dml_engine::Error> {
+    let mut params = [0; 32];
+    params[..8].copy_from_slice(&out.to_ne_bytes());
+    params[8..16].copy_from_slice(&x.to_ne_bytes());
+    params[16..24].copy_from_slice(&y.to_ne_bytes());
+    params[24..28].copy_from_slice(&n.to_ne_bytes());
+    params[28..].copy_from_slice(&scale.to_ne_bytes());
+    let bytes = u64::from(n) * 4;
+    device.launch(Launch {
+        kernel,
+        params: &params,
+        groups: [n.div_ceil(64), 1, 1],
+        reads: &[Range::new(x, bytes), Range::new(y, bytes)],
+        writes: &[Range::new(out, bytes)],
+        operator: "multiply_add",
+    })
+}
+
+pub fn bytes_of(values: &[i32]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.to_ne_bytes()).collect()
+}
+
+pub fn read(device: &Device, address: u64, n: usize) -> Vec<i32> {
+    let mut bytes = vec![0; n * 4];
+    device.download(address, &mut bytes).unwrap();
+    bytes.chunks_exact(4).map(|b| i32::from_ne_bytes(b.try_into().unwrap())).collect()
+}
+
+/// An allocation that holds `values`.
+pub fn put(device: &Device, values: &[i32]) -> u64 {
+    let address = device.allocate(values.len() as u64 * 4).unwrap();
+    device.upload(address, &bytes_of(values)).unwrap();
+    address
+}

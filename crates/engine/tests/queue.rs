@@ -1,0 +1,259 @@
+//! Order: whatever overlaps, results are those of one command after the other.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+use common::*;
+use dml_engine::{Error, KernelKey, Launch, Range};
+use dml_kernel::{Builder, DType, Scalar};
+
+#[test]
+fn a_chain_of_dependent_launches() {
+    let device = open();
+    let kernel = multiply_add(&device);
+    let x = put(&device, &[1; 1000]);
+    let zero = put(&device, &[0; 1000]);
+    // Each round doubles, and frees what it read: the allocator hands the same blocks out again.
+    let mut now = x;
+    for _ in 0..20 {
+        let next = device.allocate(4000).unwrap();
+        launch_multiply_add(&device, &kernel, (next, now, zero), 1000, 2).unwrap();
+        device.free(now);
+        now = next;
+    }
+    assert_eq!(read(&device, now, 1000), [1 << 20; 1000]);
+    let stats = device.memory_stats();
+    assert_eq!(stats.all.allocations.current, 2);
+    assert!(stats.all.reserved_bytes.current <= 2 << 20);
+}
+
+#[test]
+fn independent_launches_need_no_barrier() {
+    let device = open();
+    let kernel = multiply_add(&device);
+    let x = put(&device, &[3; 64]);
+    device.synchronize().unwrap();
+    let before = device.queue_stats();
+    let outs: Vec<u64> = (0..40).map(|_| device.allocate(256).unwrap()).collect();
+    for (i, &out) in outs.iter().enumerate() {
+        launch_multiply_add(&device, &kernel, (out, x, x), 64, i as i32).unwrap();
+    }
+    device.synchronize().unwrap();
+    let after = device.queue_stats();
+    assert_eq!(after.commands - before.commands, 40);
+    assert_eq!(after.barriers, before.barriers);
+    for (i, &out) in outs.iter().enumerate() {
+        assert_eq!(read(&device, out, 64), [3 * i as i32 + 3; 64]);
+    }
+}
+
+/// 10,000 launches and small uploads on random, overlapping ranges of one block, compared with a model on the CPU.
+#[test]
+fn random_aliasing_agrees_with_the_cpu() {
+    const WORDS: usize = 4096;
+    let device = open();
+    let kernel = multiply_add(&device);
+    let mut random = Random(11);
+    let mut model: Vec<i32> = (0..WORDS as i32).collect();
+    let block = put(&device, &model);
+    for step in 0..10_000 {
+        let n = 1 + random.below(80) as usize;
+        let mut place = || random.below((WORDS - n) as u64) as usize;
+        let (out, x, y) = (place(), place(), place());
+        let overlaps = |a: usize| a != out && a.abs_diff(out) < n;
+        if overlaps(x) || overlaps(y) {
+            continue; // Within one launch the order of elements is open.
+        }
+        let address = |i: usize| block + 4 * i as u64;
+        if step % 17 == 0 {
+            let data: Vec<i32> = (0..n as i32).map(|i| i ^ step).collect();
+            device.upload(address(out), &bytes_of(&data)).unwrap();
+            model[out..out + n].copy_from_slice(&data);
+            continue;
+        }
+        let scale = random.below(9) as i32 - 4;
+        let places = (address(out), address(x), address(y));
+        launch_multiply_add(&device, &kernel, places, n as u32, scale).unwrap();
+        for i in 0..n {
+            model[out + i] = model[x + i].wrapping_mul(scale).wrapping_add(model[y + i]);
+        }
+        if step % 1000 == 7 {
+            let got = read(&device, address(out), n);
+            assert_eq!(got, model[out..out + n], "step {step}");
+        }
+    }
+    assert_eq!(read(&device, block, WORDS), model);
+}
+
+#[test]
+fn parameters_that_do_not_fit_push_constants_go_through_memory() {
+    let device = open();
+    let count = 300; // Scalars: 1200 bytes and more.
+    let key = KernelKey { family: "test::many", params: [count, 0, 0, 0, 0, 0] };
+    let kernel = device
+        .kernel(key, || {
+            let b = Builder::new("many", [1, 1, 1]);
+            let out = b.pointer("out", DType::I32);
+            let mut sum = b.i32(0);
+            for i in 0..count {
+                sum = sum + b.param(&format!("p{i}"), Scalar::I32) * (i as i32 + 1);
+            }
+            out.store(0, sum);
+            b.finish()
+        })
+        .unwrap();
+    // Enough launches to go round the ring of parameters several times.
+    let out = device.allocate(4).unwrap();
+    let mut expected = 0;
+    for round in 0..20_000i32 {
+        let mut params = out.to_ne_bytes().to_vec();
+        expected = 0;
+        for i in 0..count as i32 {
+            params.extend_from_slice(&(round ^ i).to_ne_bytes());
+            expected += (round ^ i) * (i + 1);
+        }
+        device
+            .launch(Launch {
+                kernel: &kernel,
+                params: &params,
+                groups: [1, 1, 1],
+                reads: &[],
+                writes: &[Range::new(out, 4)],
+                operator: "many",
+            })
+            .unwrap();
+        if round % 5000 == 0 {
+            assert_eq!(read(&device, out, 1), [expected]);
+        }
+    }
+    assert_eq!(read(&device, out, 1), [expected]);
+}
+
+#[test]
+fn invalid_launches_are_refused() {
+    let device = open();
+    let kernel = multiply_add(&device);
+    let launch =
+        Launch { kernel: &kernel, params: &[0; 8], groups: [1, 1, 1], reads: &[], writes: &[], operator: "aten::test" };
+    let e = device.launch(launch).unwrap_err();
+    assert_eq!(e.to_string(), "aten::test: launch of multiply_add is invalid: it takes 32 bytes of parameters, not 8");
+    let e = device.launch(Launch { params: &[0; 32], groups: [u32::MAX, 1, 1], ..launch }).unwrap_err();
+    assert!(matches!(e, Error::InvalidLaunch { .. }), "{e}");
+    device.launch(Launch { params: &[0; 32], groups: [0, 1, 1], ..launch }).unwrap();
+    device.synchronize().unwrap();
+}
+
+#[test]
+fn a_lone_launch_is_submitted_without_a_wait() {
+    let device = open();
+    let kernel = multiply_add(&device);
+    let x = put(&device, &[1; 64]);
+    device.synchronize().unwrap();
+    for pause_ms in [0, 1, 20] {
+        std::thread::sleep(std::time::Duration::from_millis(pause_ms)); // Once with the thread at rest.
+        let submits = device.queue_stats().submits;
+        launch_multiply_add(&device, &kernel, (x, x, x), 64, 1).unwrap();
+        let start = std::time::Instant::now();
+        while device.queue_stats().submits == submits {
+            assert!(start.elapsed().as_secs() < 5, "never submitted");
+            std::thread::sleep(std::time::Duration::from_micros(50));
+        }
+    }
+    assert_eq!(read(&device, x, 64), [8; 64]);
+}
+
+#[test]
+fn an_index_out_of_range_is_raised_once() {
+    let device = open();
+    let key = KernelKey { family: "test::gather", params: [0; 6] };
+    let kernel = device
+        .kernel(key, || {
+            let b = Builder::new("gather", [64, 1, 1]);
+            let out = b.pointer("out", DType::I32);
+            let x = b.pointer("x", DType::I32);
+            let indices = b.pointer("indices", DType::I32);
+            let fault = b.pointer("fault", DType::I32);
+            let n = b.param("n", Scalar::U32);
+            let size = b.param("size", Scalar::I32);
+            let operator = b.param("operator", Scalar::I32);
+            let i = b.global_id(0);
+            b.if_(i.lt(n), || {
+                let index = indices.load(i);
+                b.if_else(
+                    index.lt(size) & index.ge(0),
+                    || out.store(i, x.load(index.cast(Scalar::U32))),
+                    || {
+                        b.if_(fault.compare_exchange(0, 0, 1).eq(0), || {
+                            fault.store(1, operator);
+                            fault.store(2, index);
+                            fault.store(3, index >> 31);
+                            fault.store(4, size);
+                            fault.store(5, 0);
+                            fault.store(6, 2);
+                        });
+                    },
+                );
+            });
+            b.finish()
+        })
+        .unwrap();
+    let x = put(&device, &[7; 10]);
+    let out = device.allocate(64).unwrap();
+    let gather = |indices: &[i32]| {
+        let at = put(&device, indices);
+        let mut params: Vec<u8> = [out, x, at, device.fault_address()].iter().flat_map(|a| a.to_ne_bytes()).collect();
+        for word in [indices.len() as u32, 10, dml_engine::operator_id("aten::gather")] {
+            params.extend_from_slice(&word.to_ne_bytes());
+        }
+        // The block is padded to its largest member.
+        params.resize(kernel.param_bytes() as usize, 0);
+        device
+            .launch(Launch {
+                kernel: &kernel,
+                params: &params,
+                groups: [1, 1, 1],
+                reads: &[Range::new(x, 40), Range::new(at, indices.len() as u64 * 4)],
+                writes: &[Range::new(out, indices.len() as u64 * 4)],
+                operator: "aten::gather",
+            })
+            .unwrap();
+        device.free(at);
+    };
+    gather(&[0, 9, 5]);
+    assert_eq!(read(&device, out, 3), [7; 3]);
+    gather(&[0, -11, 5]);
+    let e = device.synchronize().unwrap_err();
+    assert_eq!(e, Error::IndexOutOfRange { operator: "aten::gather", index: -11, size: 10, dim: 2 });
+    assert_eq!(e.to_string(), "aten::gather: index -11 is out of bounds for dimension 2 with size 10");
+    device.synchronize().unwrap();
+    gather(&[10]);
+    device.flush().unwrap();
+    let mut raised = 0;
+    for _ in 0..200 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        let kernel = multiply_add(&device);
+        raised += usize::from(launch_multiply_add(&device, &kernel, (x, x, x), 10, 1).is_err());
+    }
+    assert_eq!(raised, 1, "a later launch raises it");
+    gather(&[3]);
+    assert!(device.download(out, &mut [0; 4]).is_ok());
+}
+
+#[test]
+fn a_kernel_that_the_adapter_cannot_run_is_refused_by_name() {
+    let device = open();
+    let key = KernelKey { family: "test::big", params: [0; 6] };
+    let e = device
+        .kernel(key, || {
+            let b = Builder::new("big", [1, 1, 1]);
+            let shared = b.shared(Scalar::F32, 4, 1 << 20);
+            let out = b.pointer("out", DType::F32);
+            shared.store(0, b.vector(&[b.float(Scalar::F32, 1.0); 4]));
+            b.barrier();
+            out.store(0, shared.load(0).lane(0));
+            b.finish()
+        })
+        .unwrap_err();
+    let text = e.to_string();
+    assert!(matches!(e, Error::Unsupported { .. }));
+    assert!(text.contains("big") && text.contains("shared memory") && text.contains(&device.info().name), "{text}");
+}
