@@ -9,6 +9,7 @@ import torch
 
 from torch_dml import engine
 from torch_dml.device import DeviceLike, get_device_name, index_of, is_available
+from torch_dml.sizes import size
 
 
 def memory_stats(device: DeviceLike = None) -> OrderedDict[str, Any]:
@@ -89,12 +90,3 @@ def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
         lines.append(f"{title:12}{cells}")
     lines.append(f"Out of memory: {stats.get('num_ooms', 0)}, retried: {stats.get('num_alloc_retries', 0)}")
     return "\n".join(lines)
-
-
-def size(count: float) -> str:
-    """Return a number of bytes for a person: "1.5 GiB"."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(count) < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} TiB"

@@ -1,0 +1,93 @@
+# Commands for people. On a fresh Debian 12 with Rust and Python, `make demo` and `make test` need nothing before them.
+#
+#   TORCH=2.11.0   another torch than the newest that is supported
+#   PYTHON=...     the Python that makes the virtual environment, 3.10 or newer
+#   VENV=...       where the virtual environment goes
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+PYTHON ?= python3
+TORCH ?= 2.15.0
+VENV ?= .venv
+
+py := $(VENV)/bin/python
+environment := $(VENV)/.torch-$(TORCH)
+package := $(VENV)/.package
+sources = $(shell find Cargo.toml Cargo.lock pyproject.toml README.md crates plugin xtask python -type f \
+	-not -name '*.so*' -not -name '*.pyc' -not -path '*.egg-info/*')
+
+.PHONY: help
+help:
+	@echo "make demo   train a network on handwritten digits on the best device, then on the CPU"
+	@echo "make test   run every test"
+	@echo "make smoke  run the small set of tests"
+	@echo "make lint   check the style of Rust and Python"
+	@echo "make wheel  make an installable wheel in dist/"
+	@echo "make clean  remove what was built; make distclean: the virtual environments too"
+
+.PHONY: demo
+demo: system $(package)
+	@$(py) -m torch_dml demo
+
+.PHONY: test
+test: test-system lint test-rust test-python
+
+.PHONY: test-rust
+test-rust: test-system
+	cargo test --workspace
+
+.PHONY: test-python
+test-python: test-system $(package)
+	$(py) -m pytest
+
+.PHONY: smoke
+smoke: test-system $(package)
+	$(py) -m pytest -m smoke
+
+.PHONY: lint
+lint: test-system $(environment)
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- --deny warnings
+	$(py) -m ruff format --check python examples tests
+	$(py) -m ruff check python examples tests
+	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py
+
+.PHONY: wheel
+wheel: system $(environment)
+	$(py) -m pip wheel --no-build-isolation --no-deps --wheel-dir dist .
+	@ls dist/*.whl
+
+.PHONY: clean
+clean:
+	cargo clean
+	rm -rf build dist python/torch_dml/lib python/torch_dml.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -f .venv*/.package
+
+.PHONY: distclean
+distclean: clean
+	rm -rf .venv .venv-*
+
+# What the system lacks is installed where that is allowed; otherwise the command is printed.
+.PHONY: system test-system
+system:
+	@PYTHON="$(PYTHON)" scripts/install-system.sh build
+test-system:
+	@PYTHON="$(PYTHON)" scripts/install-system.sh test
+
+$(environment): | system
+	test -x $(py) || $(PYTHON) -m venv $(VENV)
+	$(py) -m pip install --upgrade pip
+	$(py) -m pip install "torch==$(TORCH)" "setuptools>=77" "rich>=13" "numpy" "scikit-learn>=1.3" "pytest>=8" \
+		"ruff==0.17.6" "mypy==2.4.1"
+	rm -f $(VENV)/.torch-* $(package)
+	touch $@
+
+# The libraries are built first: pip would keep quiet for the minutes that this takes.
+$(package): $(environment) $(sources) | system
+	torch=$$($(py) -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])'); \
+		cargo run --quiet --package xtask -- build --torch "$$torch"
+	$(py) -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .
+	touch $@

@@ -1,0 +1,111 @@
+"""The command line. Each command imports what it needs when it runs: `doctor` works where torch does not."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from torch_dml._version import __version__
+
+SUITES = ("ops", "matmul", "train")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return _run(options)
+    except KeyboardInterrupt:
+        return 130
+    except (ImportError, RuntimeError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.command == "devices":
+        from torch_dml.cli import devices
+
+        return devices.run(as_json=options.json)
+    if options.command == "doctor":
+        from torch_dml.cli import doctor
+
+        return doctor.run()
+    if options.command == "bench":
+        from torch_dml.cli import bench
+
+        return bench.run(
+            options.suites or list(SUITES),
+            options.device,
+            quick=options.quick,
+            limit=options.limit,
+            target=options.json,
+        )
+    if options.command == "demo":
+        from torch_dml.cli import demo
+
+        return demo.run(options.device, options.epochs, options.seed)
+    from torch_dml.cli import probe
+
+    return probe.run(options.step)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m torch_dml", description="torch-dml: PyTorch on any GPU with a Vulkan driver"
+    )
+    parser.add_argument("--version", action="version", version=f"torch-dml {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    devices = commands.add_parser("devices", help="list the devices", description="List the devices.")
+    devices.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+    commands.add_parser(
+        "doctor",
+        help="check the installation",
+        description="Check the Vulkan loader, the drivers, torch, the plugin and every device; exit with status 1 "
+        "and say what to install or update when something does not work.",
+    )
+
+    bench = commands.add_parser(
+        "bench",
+        help="measure dml beside cpu and cuda",
+        description="Run benchmark suites on dml and on each of cpu and cuda present, in one process. "
+        "Figures are medians of several repeats after a warm-up, on random data.",
+    )
+    bench.add_argument("suites", nargs="*", metavar="SUITE", type=_suite, help=f"{', '.join(SUITES)}; default: all")
+    bench.add_argument("--device", action="append", help="run on this device only; may be given again")
+    bench.add_argument("--json", metavar="FILE", help="write the figures to FILE")
+    bench.add_argument("--quick", action="store_true", help="small sizes, for a first look")
+    bench.add_argument(
+        "--limit", type=float, default=10.0, metavar="S", help="skip what takes longer than S seconds a repeat (10)"
+    )
+
+    demo = commands.add_parser(
+        "demo",
+        help="train a network on handwritten digits",
+        description="Train a convolutional network on scikit-learn's handwritten digits, on the best device and on "
+        "the CPU, with the same seed and batches.",
+    )
+    demo.add_argument("--device", default="dml", help="dml (default), dml:1, cpu, cuda")
+    demo.add_argument("--epochs", type=_positive, default=12, help="12 when left out")
+    demo.add_argument("--seed", type=int, default=0, help="0 when left out")
+
+    # What doctor runs in a child process, so that a driver that crashes does not take doctor with it.
+    probe = commands.add_parser("_probe")
+    probe.add_argument("step")
+    return parser
+
+
+def _suite(name: str) -> str:
+    if name not in SUITES:
+        raise argparse.ArgumentTypeError(f"no suite {name!r}: choose from {', '.join(SUITES)}")
+    return name
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("it must be at least 1")
+    return value

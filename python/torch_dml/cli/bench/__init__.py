@@ -1,0 +1,96 @@
+"""`bench`: named suites on dml and on every other device present, in one process, with ratios."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+import torch_dml
+from torch_dml._version import __version__
+from torch_dml.cli.bench import matmul, ops, train
+from torch_dml.cli.bench.measure import Bench, Row
+
+_SUITES: dict[str, Callable[[Bench], list[Row]]] = {"ops": ops.run, "matmul": matmul.run, "train": train.run}
+
+
+def run(suites: list[str], names: list[str] | None, *, quick: bool, limit: float, target: str | None) -> int:
+    """Run suites, print a table each, and write the figures to `target`."""
+    devices = [torch.device(name) for name in names] if names else _present()
+    if any(device.type == "dml" for device in devices):
+        torch_dml.load()
+    console = Console()
+    described = {str(device): describe(device) for device in devices}
+    for name, text in described.items():
+        console.print(f"{name:6} {text}", highlight=False)
+    report: dict[str, Any] = {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "torch_dml": __version__,
+        "torch": str(torch.__version__),
+        "system": platform.platform(),
+        "devices": described,
+        "quick": quick,
+        "suites": {},
+    }
+    for suite in suites:
+        with console.status(f"{suite} ...") as status:
+            bench = Bench(devices, quick, limit, lambda text, s=suite: status.update(f"{s}: {text}"))  # type: ignore[misc]
+            rows = _SUITES[suite](bench)
+        console.print(_table(suite, rows, devices))
+        report["suites"][suite] = [row.as_dict() for row in rows]
+    if torch_dml.is_loaded():
+        report["fallbacks"] = torch_dml.fallbacks()
+        for name, count in report["fallbacks"].items():
+            console.print(f"[yellow]{name} fell back to the CPU {count} times: its figures are not the device's.[/]")
+    if target:
+        Path(target).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        console.print(f"Written to {target}")
+    return 0
+
+
+def describe(device: torch.device) -> str:
+    """Return the name of a device, with what computes on the CPU."""
+    if device.type == "cpu":
+        return f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads"
+    module = torch.get_device_module(device)
+    name = str(module.get_device_name(device))
+    if device.type == "dml":
+        properties = module.get_device_properties(device)
+        return f"{name}, {properties.driver} {properties.driver_info}, Vulkan {properties.api_version}"
+    return f"{name}, CUDA {torch.version.cuda}"
+
+
+def _present() -> list[torch.device]:
+    torch_dml.load()
+    found = [torch.device("dml"), torch.device("cpu")]
+    if torch.cuda.is_available():
+        found.append(torch.device("cuda"))
+    torch.get_device_module("dml").init()
+    return found
+
+
+def _table(suite: str, rows: list[Row], devices: list[torch.device]) -> Table:
+    table = Table(title=suite, title_justify="left")
+    table.add_column("what")
+    table.add_column("unit")
+    for device in devices:
+        table.add_column(str(device), justify="right")
+    first, *others = [str(device) for device in devices]
+    for other in others:
+        table.add_column(f"{first} is x times {other}", justify="right")
+    for row in rows:
+        cells = [_figure(row.values.get(str(device))) for device in devices]
+        ratios = [row.speedup(first, other) for other in others]
+        table.add_row(row.name, row.unit, *cells, *("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios))
+    return table
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"

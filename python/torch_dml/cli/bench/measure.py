@@ -1,0 +1,90 @@
+"""How a figure is taken: warm-up, several repeats, the median; and a way out of what would take too long."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+Work = Callable[[], Any]
+
+
+@dataclass
+class Row:
+    """One thing measured, on every device."""
+
+    name: str
+    unit: str
+    more_is_better: bool
+    values: dict[str, float] = field(default_factory=dict)
+
+    def speedup(self, one: str, other: str) -> float | None:
+        """Return how many times as fast `one` is as `other`; None for what is no speed or was skipped."""
+        a, b = self.values.get(one), self.values.get(other)
+        if not a or not b or self.unit == "error":
+            return None
+        return a / b if self.more_is_better else b / a
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row for JSON, with the ratio of the first device to each other."""
+        first, *others = list(self.values) or [""]
+        ratios = {other: self.speedup(first, other) for other in others}
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "more_is_better": self.more_is_better,
+            "values": self.values,
+            "speedup": {other: ratio for other, ratio in ratios.items() if ratio is not None},
+        }
+
+
+@dataclass
+class Bench:
+    """What a suite is run with."""
+
+    devices: list[torch.device]
+    quick: bool
+    limit_s: float
+    tell: Callable[[str], None]
+
+    @property
+    def repeats(self) -> int:
+        """Repeats of which the median is taken."""
+        return 3 if self.quick else 7
+
+    def seconds(self, device: torch.device, work: Work, times: int = 1) -> float | None:
+        """Return the seconds that `work` takes when it runs `times` times in a row; None when over the limit."""
+        first = _timed(device, work, 1)
+        if first[1] * times > self.limit_s and _timed(device, work, 1)[1] * times > self.limit_s:
+            return None
+        _timed(device, work, min(times, 10))
+        return statistics.median(_timed(device, work, times)[1] / times for _ in range(self.repeats))
+
+    def host_and_total(self, device: torch.device, work: Work, times: int) -> tuple[float, float] | None:
+        """Return what one call costs: until it returns, and until the device has done all calls."""
+        _timed(device, work, 1)
+        if _timed(device, work, 100)[1] * times / 100 > self.limit_s:
+            return None
+        taken = [_timed(device, work, times) for _ in range(self.repeats)]
+        host, total = (statistics.median(column) / times for column in zip(*taken, strict=True))
+        return host, total
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait for a device; the CPU is never behind."""
+    if device.type != "cpu":
+        torch.get_device_module(device).synchronize(device)
+
+
+def _timed(device: torch.device, work: Work, times: int) -> tuple[float, float]:
+    synchronize(device)
+    started = time.perf_counter()
+    for _ in range(times):
+        work()
+    returned = time.perf_counter()
+    synchronize(device)
+    return returned - started, time.perf_counter() - started

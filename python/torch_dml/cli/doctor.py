@@ -1,0 +1,165 @@
+"""`doctor`: checks every part that the device needs, in the order in which they build on each other.
+
+It imports neither torch nor a library of this package: what may be broken runs in a child process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch_dml import vulkan
+from torch_dml._version import __version__
+
+_TIMEOUT_S = 180
+_LINE, _LINES = 400, 4
+
+
+@dataclass
+class _Report:
+    failed: bool = False
+    hints: list[str] = field(default_factory=list)
+
+    def ok(self, what: str, detail: str) -> None:
+        self._line("ok", "32", what, detail)
+
+    def warn(self, what: str, detail: str) -> None:
+        self._line("warn", "33", what, detail)
+
+    def fail(self, what: str, detail: str, *hints: str) -> None:
+        self.failed = True
+        self.hints += [hint for hint in hints if hint not in self.hints]
+        self._line("FAIL", "31", what, detail)
+
+    def _line(self, mark: str, colour: str, what: str, detail: str) -> None:
+        if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
+            mark = f"\033[{colour}m{mark:4}\033[0m"
+        # Of torch's long messages the first lines say it.
+        first, *rest = [line[:_LINE] for line in detail.splitlines()[:_LINES]] or [""]
+        print(f"{mark:4}  {what:15}{first}")
+        for line in rest:
+            print(f"{'':21}{line}")
+
+
+def run() -> int:
+    """Check everything, print one line each, and return 0 when the device works, else 1."""
+    report = _Report()
+    report.ok("system", f"{platform.platform()}, Python {platform.python_version()}, torch-dml {__version__}")
+    driver_trouble = not _check_loader(report)
+    engine_works = _check_engine(report)
+    devices = _check_devices(report) if engine_works else []
+    driver_trouble = driver_trouble or (engine_works and not any(not d.get("software") for d in devices))
+    torch_works = _check_torch(report)
+    if engine_works and torch_works and devices:
+        _check_tensors(report, devices)
+    for hint in report.hints:
+        print(f"\n{hint}")
+    if driver_trouble:
+        print("\nTo get a GPU's Vulkan driver:")
+        here = vulkan.system()
+        for system in sorted(("windows", "linux", "wsl"), key=lambda name: name != here):
+            print("\n" + "\n".join(vulkan.advice(system)))
+    print("\nThe device does not work here." if report.failed else "\nThe device works.")
+    return 1 if report.failed else 0
+
+
+def _check_loader(report: _Report) -> bool:
+    error = vulkan.loader_error()
+    if error is not None:
+        report.fail("Vulkan loader", f"{vulkan.loader_name()} does not load: {error}")
+        return False
+    report.ok("Vulkan loader", f"{vulkan.loader_name()}, Vulkan {vulkan.loader_version() or 'of unknown version'}")
+    for name, value in vulkan.driver_variables().items():
+        report.warn("environment", f"{name}={value} decides which drivers are found")
+    return True
+
+
+def _check_engine(report: _Report) -> bool:
+    result = _probe("engine")
+    if not result["ok"]:
+        report.fail("engine", result["error"], "Reinstall torch-dml: `pip install --force-reinstall .`")
+        return False
+    if result["value"] != __version__ and __version__ != "0+unknown":
+        report.warn("engine", f"is version {result['value']}, the package {__version__}: reinstall torch-dml")
+    else:
+        report.ok("engine", f"version {result['value']}")
+    return True
+
+
+def _check_devices(report: _Report) -> list[dict[str, Any]]:
+    result = _probe("devices")
+    value = result.get("value") or {}
+    for adapter in value.get("unsupported", []):
+        report.warn("adapter", f"{adapter.get('name', adapter)}: {adapter.get('reason', 'not usable')}")
+    devices: list[dict[str, Any]] = value.get("devices", [])
+    if not devices:
+        report.fail("devices", result.get("error") or "no device with Vulkan 1.2 or newer was found")
+        return []
+    tests = _probe("kernels")
+    problems = tests["value"] if tests["ok"] else [tests["error"]] * len(devices)
+    for device, problem in zip(devices, problems, strict=False):
+        name = f"dml:{device['index']}"
+        text = f"{device.get('name')} ({device.get('kind')}, {device.get('driver')} {device.get('driver_info')})"
+        if problem:
+            report.fail(name, f"{text}\na kernel failed: {problem}", "Update the driver of the device that failed.")
+        else:
+            report.ok(name, f"{text}: a kernel computed 1 + 2")
+    if all(device.get("software") for device in devices):
+        report.warn("devices", "only a software adapter was found: it computes on the processor, slowly")
+    return devices
+
+
+def _check_torch(report: _Report) -> bool:
+    found = _probe("torch", TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    if not found["ok"]:
+        report.fail("torch", found["error"], "Install torch 2.11 or newer: `pip install torch`")
+        return False
+    report.ok("torch", f"version {found['value']}")
+    plugin = _probe("plugin")
+    if not plugin["ok"]:
+        report.fail("plugin", plugin["error"])
+        return False
+    report.ok("plugin", f"for torch {plugin['value']}")
+    return True
+
+
+def _check_tensors(report: _Report, devices: list[dict[str, Any]]) -> None:
+    result = _probe("tensors")
+    problems = result["value"] if result["ok"] else [result["error"]]
+    wrong = [(device["index"], problem) for device, problem in zip(devices, problems, strict=False) if problem]
+    for index, problem in wrong:
+        report.fail(
+            "tensors", f"1 + 2 on dml:{index} failed: {problem}", "Update the driver of the device that failed."
+        )
+    if not wrong:
+        report.ok("tensors", "torch computed 1 + 2 on every device")
+
+
+def _probe(step: str, **environment: str) -> dict[str, Any]:
+    """Run a step of torch_dml.cli.probe in a child; a crash is an answer too."""
+    command = [sys.executable, "-m", "torch_dml", "_probe", step]
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"ok": False, "error": f"no answer within {_TIMEOUT_S} s: the driver hangs"}
+    lines = done.stdout.strip().splitlines()
+    try:
+        result: dict[str, Any] = json.loads(lines[-1])
+    except (IndexError, ValueError):
+        tail = "\n".join(done.stderr.strip().splitlines()[-3:])
+        how = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
+        return {"ok": False, "error": f"the process that tried it ended with {how}\n{tail}".strip()}
+    return result
