@@ -9,7 +9,8 @@ use dml_kernel::{Scalar, Value};
 /// `name body;` for each comparison: functional, in-place and `out=`, against a tensor and against a number.
 macro_rules! comparisons {
     ($($name:literal |$a:ident, $b:ident| $body:expr;)*) => {
-        const COMPARISONS: &[&[Operator]] = &[$(
+        /// Comparisons with a tensor and with a number.
+        pub const COMPARISONS: &[&[Operator]] = &[$(
             &[
                 op(concat!("aten::", $name, ".Tensor"), |c| operator(c, Out::New, Rule::Bool, $name, &[0, 1], &[], |_, v| { let ($a, $b) = (v[0], v[1]); $body })),
                 op(concat!("aten::", $name, "_.Tensor"), |c| operator(c, Out::InPlace, Rule::Bool, $name, &[0, 1], &[], |_, v| { let ($a, $b) = (v[0], v[1]); $body })),
@@ -25,7 +26,8 @@ macro_rules! comparisons {
 /// `name [new in-place out] Rule body;` for each operator of two tensors.
 macro_rules! binaries {
     ($($name:literal [$new:literal $inplace:literal $out:literal] $rule:ident |$a:ident, $b:ident| $body:expr;)*) => {
-        const BINARIES: &[&[Operator]] = &[$(
+        /// Logic, bits, minimum and maximum.
+        pub const BINARIES: &[&[Operator]] = &[$(
             &[
                 op($new, |c| operator(c, Out::New, Rule::$rule, $name, &[0, 1], &[], |_, v| { let ($a, $b) = (v[0], v[1]); $body })),
                 op($inplace, |c| operator(c, Out::InPlace, Rule::$rule, $name, &[0, 1], &[], |_, v| { let ($a, $b) = (v[0], v[1]); $body })),
@@ -64,9 +66,6 @@ binaries! {
     "fmin" ["aten::fmin" "aten::fmin_" "aten::fmin.out"] Promote
         |a, b| a.is_nan().select(b, b.is_nan().select(a, minimum(a, b)));
 }
-
-/// This family's overloads.
-pub const OPERATORS: [&[&[Operator]]; 2] = [COMPARISONS, BINARIES];
 
 fn with_number(
     call: &mut Call,

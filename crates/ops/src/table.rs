@@ -18,7 +18,18 @@ pub const fn op(name: &'static str, run: fn(&mut Call) -> Result<()>) -> Operato
 }
 
 /// The families, in the order in which they are registered.
-const FAMILIES: &[&[&[Operator]]] = &[&[crate::copy::OPERATORS], crate::arithmetic::OPERATORS];
+const FAMILIES: &[&[&[Operator]]] = &[
+    // Movement.
+    &[crate::copy::OPERATORS],
+    // Pointwise.
+    crate::activation::OPERATORS,
+    crate::arithmetic::OPERATORS,
+    crate::comparison::COMPARISONS,
+    crate::comparison::BINARIES,
+    crate::selection::OPERATORS,
+    crate::ternary::OPERATORS,
+    crate::unary::OPERATORS,
+];
 
 /// Every operator. The index of an overload in this list is its id at the C ABI.
 pub fn operators() -> &'static [&'static Operator] {

@@ -1,0 +1,59 @@
+//! Division by a number that is the same for a whole launch, as a multiplication (Granlund and Montgomery, "Division
+//! by invariant integers using multiplication", PLDI 1994).
+
+use crate::launch::Launcher;
+use dml_kernel::{Builder, Scalar, Value};
+
+/// `floor(2^(31 + shift) / d)` rounded up, and `shift = ceil(log2 d)`: then `x / d` is the high word of
+/// `2 x * multiplier`, shifted, for every `x` below 2^31.
+fn magic(d: u32) -> (u32, u32) {
+    let shift = d.next_power_of_two().ilog2();
+    ((1u64 << (31 + shift)).div_ceil(u64::from(d)) as u32, shift)
+}
+
+/// Passes a divisor in the order in which [`Divisor::declare`] declares it.
+pub fn pass<'c, 'a>(launcher: Launcher<'c, 'a>, d: i64) -> Launcher<'c, 'a> {
+    let (multiplier, shift) = magic(d as u32);
+    launcher.u32(d as u32).u32(multiplier).u32(shift)
+}
+
+/// A divisor (at least 1) that is a parameter of the kernel.
+#[derive(Copy, Clone)]
+pub struct Divisor<'b> {
+    value: Value<'b>,
+    multiplier: Value<'b>,
+    shift: Value<'b>,
+}
+
+impl<'b> Divisor<'b> {
+    /// Declares its three parameters.
+    pub fn declare(b: &'b Builder, name: &str) -> Divisor<'b> {
+        let value = b.param(name, Scalar::U32);
+        let multiplier = b.param(&format!("{name}_multiplier"), Scalar::U32);
+        Divisor { value, multiplier, shift: b.param(&format!("{name}_shift"), Scalar::U32) }
+    }
+
+    /// Quotient and remainder of a u32 below 2^31.
+    pub fn divide(self, x: Value<'b>) -> (Value<'b>, Value<'b>) {
+        let quotient = (x << 1).mul_high(self.multiplier) >> self.shift;
+        (quotient, x - quotient * self.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::magic;
+
+    #[test]
+    fn exact_below_two_to_the_31() {
+        let divisors = (1..2000u32).chain([4095, 4096, 4097, 65_535, 1 << 20, (1 << 30) + 1, (1 << 31) - 1]);
+        for d in divisors {
+            let (multiplier, shift) = magic(d);
+            let near = [0, 1, d - 1, d, d + 1, d.wrapping_mul(1000), (1 << 31) - 1, (1u32 << 31) / d * d];
+            for x in near.into_iter().flat_map(|x| [x.saturating_sub(1), x]).filter(|x| *x < 1 << 31) {
+                let quotient = ((u64::from(x << 1) * u64::from(multiplier)) >> 32 >> shift) as u32;
+                assert_eq!(quotient, x / d, "{x} / {d}");
+            }
+        }
+    }
+}

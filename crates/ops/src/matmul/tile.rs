@@ -1,0 +1,138 @@
+//! How a product is cut into workgroups and invocations.
+
+/// The shape of the work of one workgroup. Every number is a power of two.
+///
+/// Invocations form patches of `lanes_m x lanes_n` in Z-order; a patch covers `lanes_m * thread_m` by
+/// `lanes_n * thread_n` outputs, of which an invocation owns groups of up to four neighbours, the groups of a patch's
+/// invocations interleaved, so that shared memory is read in whole vectors by neighbours.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Tile {
+    /// Rows of the result that a workgroup computes.
+    pub m: u32,
+    /// Columns.
+    pub n: u32,
+    /// Length of the inner dimension that is staged in shared memory at a time.
+    pub k: u32,
+    /// Rows of one invocation.
+    pub thread_m: u32,
+    /// Columns of one invocation.
+    pub thread_n: u32,
+    /// Invocations of a patch along m.
+    pub lanes_m: u32,
+    /// Invocations of a patch along n.
+    pub lanes_n: u32,
+    /// 2: the next k-tile is stored while this one is read, one barrier a k-tile. 1: half the memory, two barriers.
+    pub stages: u32,
+    /// Neighbouring invocations that read along k, where an operand is contiguous along k and transposed on its way
+    /// to shared memory: more of them use memory better and shared memory worse.
+    pub k_lanes: u32,
+    /// Transposed tiles are stored with columns exchanged (xor), so that their stores meet no bank twice.
+    pub swizzle: bool,
+}
+
+impl Tile {
+    /// A double-buffered tile.
+    pub const fn new(m: u32, n: u32, k: u32, thread: [u32; 2], lanes: [u32; 2]) -> Tile {
+        let [thread_m, thread_n] = thread;
+        let [lanes_m, lanes_n] = lanes;
+        Tile { m, n, k, thread_m, thread_n, lanes_m, lanes_n, stages: 2, k_lanes: 4, swizzle: false }
+    }
+
+    /// Invocations of a workgroup.
+    pub const fn threads(&self) -> u32 {
+        self.m / self.thread_m * (self.n / self.thread_n)
+    }
+
+    /// Bytes of shared memory for elements of `bytes` bytes.
+    pub const fn shared_bytes(&self, bytes: u32) -> u32 {
+        self.stages * self.k * (self.m + self.n) * bytes
+    }
+
+    /// Whether the numbers fit together.
+    pub fn is_valid(&self) -> bool {
+        let all = [
+            self.m,
+            self.n,
+            self.k,
+            self.thread_m,
+            self.thread_n,
+            self.lanes_m,
+            self.lanes_n,
+            self.stages,
+            self.k_lanes,
+        ];
+        all.iter().all(|x| x.is_power_of_two())
+            && self.m.min(self.n).min(self.k) >= 4
+            && self.m.max(self.n) <= 1024
+            && self.k <= 128
+            && self.lanes_m * self.thread_m <= self.m
+            && self.lanes_n * self.thread_n <= self.n
+            && self.thread_m.max(self.thread_n) <= 16
+            && self.lanes_m.max(self.lanes_n) <= 64
+            && self.stages <= 2
+            && self.k_lanes <= self.k
+    }
+
+    /// The tile as part of a kernel's key.
+    pub fn code(&self) -> u32 {
+        let fields = [
+            (self.m.ilog2(), 4),
+            (self.n.ilog2(), 4),
+            (self.k.ilog2(), 3),
+            (self.thread_m.ilog2(), 3),
+            (self.thread_n.ilog2(), 3),
+            (self.lanes_m.ilog2(), 3),
+            (self.lanes_n.ilog2(), 3),
+            (self.stages - 1, 1),
+            (self.k_lanes.ilog2(), 3),
+            (u32::from(self.swizzle), 1),
+        ];
+        fields.iter().fold(0, |code, (value, bits)| code << bits | value)
+    }
+
+    /// Reads `128x256x16/8x8/8x4`, then optionally `/s1` (one stage), `/k2` (k lanes), `/x` (swizzle).
+    pub fn parse(text: &str) -> Option<Tile> {
+        let mut parts = text.split('/');
+        let numbers = |part: Option<&str>| -> Option<Vec<u32>> {
+            part?.split('x').map(|n| n.parse().ok()).collect::<Option<Vec<u32>>>()
+        };
+        let size = numbers(parts.next())?;
+        let thread = numbers(parts.next())?;
+        let lanes = numbers(parts.next())?;
+        let (&[m, n, k], &[tm, tn], &[lm, ln]) = (&size[..], &thread[..], &lanes[..]) else { return None };
+        let mut tile = Tile::new(m, n, k, [tm, tn], [lm, ln]);
+        for option in parts {
+            match option.split_at_checked(1)? {
+                ("x", "") => tile.swizzle = true,
+                ("s", count) => tile.stages = count.parse().ok()?,
+                ("k", count) => tile.k_lanes = count.parse().ok()?,
+                _ => return None,
+            }
+        }
+        tile.is_valid().then_some(tile)
+    }
+}
+
+impl std::fmt::Display for Tile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Tile { m, n, k, thread_m, thread_n, lanes_m, lanes_n, stages, k_lanes, swizzle } = self;
+        write!(f, "{m}x{n}x{k}/{thread_m}x{thread_n}/{lanes_m}x{lanes_n}/s{stages}/k{k_lanes}")?;
+        if *swizzle { f.write_str("/x") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_back() {
+        let tile = Tile::parse("128x256x16/8x8/8x4/k2/x").expect("it is well formed");
+        assert_eq!(tile.threads(), 512);
+        assert_eq!(tile.shared_bytes(4), 48 << 10);
+        assert_eq!(Tile::parse(&tile.to_string()), Some(tile));
+        for bad in ["", "128x128", "128x128x8/8x8/32x32", "100x128x8/8x8/8x4", "128x128x8/8x8/8x4/q"] {
+            assert_eq!(Tile::parse(bad), None, "{bad}");
+        }
+    }
+}
