@@ -30,11 +30,7 @@ impl Compiler {
             }
             return Ok(Self::new(program));
         }
-        let known: &[&str] = if cfg!(windows) {
-            &["cl", "clang-cl"]
-        } else {
-            &["g++", "c++", "clang++"]
-        };
+        let known: &[&str] = if cfg!(windows) { &["cl", "clang-cl"] } else { &["g++", "c++", "clang++"] };
         match known.iter().find(|program| answers(program)) {
             Some(program) => Ok(Self::new((*program).to_owned())),
             None if cfg!(windows) => bail!(
@@ -49,9 +45,7 @@ impl Compiler {
     }
 
     fn new(program: String) -> Self {
-        let stem = Path::new(&program)
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().to_lowercase());
+        let stem = Path::new(&program).file_stem().map(|stem| stem.to_string_lossy().to_lowercase());
         let style = match stem.as_deref() {
             Some("cl" | "clang-cl") => Style::Msvc,
             _ => Style::Gnu,
@@ -89,10 +83,7 @@ impl Compiler {
                 for dir in &includes {
                     command.arg("/external:I").arg(dir);
                 }
-                command
-                    .arg("/external:W0")
-                    .arg("/sourceDependencies")
-                    .arg(depfile);
+                command.arg("/external:W0").arg("/sourceDependencies").arg(depfile);
                 command.arg("/c").arg(source);
                 command.arg(format!("/Fo{}", object.display()));
             }

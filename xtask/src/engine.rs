@@ -22,14 +22,7 @@ pub struct Engine {
 /// Runs `cargo build -p dml-torch` and asks cargo where the library is.
 pub fn build(profile: &str) -> Result<Engine> {
     let output = Command::new(cargo())
-        .args([
-            "build",
-            "--package",
-            "dml-torch",
-            "--lib",
-            "--profile",
-            profile,
-        ])
+        .args(["build", "--package", "dml-torch", "--lib", "--profile", profile])
         .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())
         .output()
@@ -41,9 +34,7 @@ pub fn build(profile: &str) -> Result<Engine> {
     let files = messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| {
-            message["reason"] == "compiler-artifact" && message["target"]["name"] == "dml_torch"
-        })
+        .filter(|message| message["reason"] == "compiler-artifact" && message["target"]["name"] == "dml_torch")
         .find_map(|message| {
             let files: Vec<PathBuf> = message["filenames"]
                 .as_array()?
@@ -53,12 +44,7 @@ pub fn build(profile: &str) -> Result<Engine> {
             Some(files)
         })
         .context("cargo did not say where it put the engine")?;
-    let with_suffix = |suffix: &str| {
-        files
-            .iter()
-            .find(|file| file.to_string_lossy().ends_with(suffix))
-            .cloned()
-    };
+    let with_suffix = |suffix: &str| files.iter().find(|file| file.to_string_lossy().ends_with(suffix)).cloned();
     let library = with_suffix(std::env::consts::DLL_SUFFIX)
         .context("dml-torch made no dynamic library: is `cdylib` among its crate types?")?;
     let link = if cfg!(windows) {
@@ -66,24 +52,13 @@ pub fn build(profile: &str) -> Result<Engine> {
     } else {
         library.clone()
     };
-    let target = library
-        .parent()
-        .and_then(Path::parent)
-        .context("the engine lies at the root of the disk")?
-        .to_owned();
-    Ok(Engine {
-        library,
-        link,
-        target,
-    })
+    let target = library.parent().and_then(Path::parent).context("the engine lies at the root of the disk")?.to_owned();
+    Ok(Engine { library, link, target })
 }
 
 /// Copies the engine into `out`, without its debug symbols when `strip`.
 pub fn install(engine: &Engine, out: &Path, strip: bool) -> Result<PathBuf> {
-    let name = engine
-        .library
-        .file_name()
-        .context("the engine has no name")?;
+    let name = engine.library.file_name().context("the engine has no name")?;
     let target = out.join(name);
     replace(&engine.library, &target, strip)?;
     Ok(target)
@@ -99,8 +74,7 @@ pub fn replace(from: &Path, to: &Path, strip: bool) -> Result<()> {
     let mut name = to.file_name().unwrap_or(OsStr::new("library")).to_owned();
     name.push(".new");
     let staged = to.with_file_name(name);
-    fs::copy(from, &staged)
-        .with_context(|| format!("cannot copy {} to {}", from.display(), staged.display()))?;
+    fs::copy(from, &staged).with_context(|| format!("cannot copy {} to {}", from.display(), staged.display()))?;
     if strip && cfg!(unix) {
         run_strip(&staged);
     }
@@ -112,15 +86,9 @@ pub fn replace(from: &Path, to: &Path, strip: bool) -> Result<()> {
 }
 
 fn run_strip(file: &Path) {
-    let done = Command::new("strip")
-        .arg("--strip-unneeded")
-        .arg(file)
-        .status();
+    let done = Command::new("strip").arg("--strip-unneeded").arg(file).status();
     if !done.is_ok_and(|status| status.success()) {
-        eprintln!(
-            "warning: strip failed; {} keeps its symbols",
-            file.display()
-        );
+        eprintln!("warning: strip failed; {} keeps its symbols", file.display());
     }
 }
 

@@ -9,6 +9,7 @@ mod plugin;
 mod torch;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
@@ -53,11 +54,22 @@ struct Build {
     jobs: Option<usize>,
 }
 
-fn main() -> Result<()> {
-    match Cli::parse().task {
-        Task::Build(options) => build(&options),
+fn main() -> ExitCode {
+    match run(&Cli::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Not returned from main: a backtrace says nothing to the person who lacks a compiler.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: &Task) -> Result<()> {
+    match task {
+        Task::Build(options) => build(options),
         Task::TorchVersion { torch } => {
-            let torch = Torch::find(&torch)?;
+            let torch = Torch::find(torch)?;
             println!("{}.{}", torch.major, torch.minor);
             Ok(())
         }
@@ -65,18 +77,11 @@ fn main() -> Result<()> {
 }
 
 fn build(options: &Build) -> Result<()> {
-    let torches = options
-        .torches
-        .iter()
-        .map(|dir| Torch::find(dir))
-        .collect::<Result<Vec<_>>>()?;
+    let torches = options.torches.iter().map(|dir| Torch::find(dir)).collect::<Result<Vec<_>>>()?;
     torch::check_distinct(&torches)?;
     let compiler = Compiler::detect()?;
-    let jobs = options
-        .jobs
-        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
-    std::fs::create_dir_all(&options.out)
-        .with_context(|| format!("cannot make {}", options.out.display()))?;
+    let jobs = options.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
+    std::fs::create_dir_all(&options.out).with_context(|| format!("cannot make {}", options.out.display()))?;
 
     let engine = engine::build(&options.profile)?;
     let copied = engine::install(&engine, &options.out, !options.no_strip)?;

@@ -47,9 +47,7 @@ pub fn build(request: &Request<'_>) -> Result<Vec<PathBuf>> {
             let stem = source.file_stem().context("a source without a name")?;
             units.push(Unit {
                 source: source.clone(),
-                object: folder
-                    .join(stem)
-                    .with_extension(request.compiler.object_suffix()),
+                object: folder.join(stem).with_extension(request.compiler.object_suffix()),
                 depfile: folder.join(stem).with_extension("d"),
                 torch,
             });
@@ -60,11 +58,8 @@ pub fn build(request: &Request<'_>) -> Result<Vec<PathBuf>> {
         .torches
         .iter()
         .map(|torch| {
-            let objects: Vec<_> = units
-                .iter()
-                .filter(|unit| unit.torch.tag() == torch.tag())
-                .map(|unit| unit.object.clone())
-                .collect();
+            let objects: Vec<_> =
+                units.iter().filter(|unit| unit.torch.tag() == torch.tag()).map(|unit| unit.object.clone()).collect();
             link(request, torch, &objects)
         })
         .collect()
@@ -75,10 +70,8 @@ fn folder(request: &Request<'_>, torch: &Torch) -> PathBuf {
 }
 
 fn sources() -> Result<Vec<PathBuf>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .context("xtask lies at the root of the disk")?
-        .join("plugin");
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies at the root of the disk")?.join("plugin");
     let mut found: Vec<_> = fs::read_dir(&folder)
         .with_context(|| format!("cannot list {}", folder.display()))?
         .flatten()
@@ -93,10 +86,7 @@ fn sources() -> Result<Vec<PathBuf>> {
 }
 
 fn compile_all(request: &Request<'_>, units: &[Unit<'_>]) -> Result<()> {
-    let stale: Vec<_> = units
-        .iter()
-        .filter(|unit| !is_fresh(request, unit))
-        .collect();
+    let stale: Vec<_> = units.iter().filter(|unit| !is_fresh(request, unit)).collect();
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -119,43 +109,26 @@ fn compile_all(request: &Request<'_>, units: &[Unit<'_>]) -> Result<()> {
 }
 
 fn compile(request: &Request<'_>, unit: &Unit<'_>) -> Result<()> {
-    eprintln!(
-        "   Compiling {} (torch {})",
-        file_name(&unit.source),
-        unit.torch.version
-    );
+    eprintln!("   Compiling {} (torch {})", file_name(&unit.source), unit.torch.version);
     let mut command = command(request, unit);
     // Gone first: an interrupted compilation must not leave an object that looks fresh.
     let _ = fs::remove_file(stamp(&unit.object));
-    run(
-        &mut command,
-        &format!("{} for torch {}", unit.source.display(), unit.torch.version),
-    )?;
+    run(&mut command, &format!("{} for torch {}", unit.source.display(), unit.torch.version))?;
     fs::write(stamp(&unit.object), format!("{command:?}"))?;
     Ok(())
 }
 
 fn command(request: &Request<'_>, unit: &Unit<'_>) -> Command {
-    request
-        .compiler
-        .compile(&unit.source, &unit.object, &unit.depfile, unit.torch)
+    request.compiler.compile(&unit.source, &unit.object, &unit.depfile, unit.torch)
 }
 
 fn link(request: &Request<'_>, torch: &Torch, objects: &[PathBuf]) -> Result<PathBuf> {
-    let name = format!(
-        "{}torch_dml_{}{}",
-        std::env::consts::DLL_PREFIX,
-        torch.tag(),
-        std::env::consts::DLL_SUFFIX
-    );
+    let name = format!("{}torch_dml_{}{}", std::env::consts::DLL_PREFIX, torch.tag(), std::env::consts::DLL_SUFFIX);
     let built = folder(request, torch).join(&name);
     let engine = &request.engine.link;
     let mut command = request.compiler.link(objects, engine, torch, &built);
     let line = format!("{command:?}");
-    let fresh = objects
-        .iter()
-        .chain([engine])
-        .all(|input| engine::is_newer(&built, input))
+    let fresh = objects.iter().chain([engine]).all(|input| engine::is_newer(&built, input))
         && fs::read_to_string(stamp(&built)).is_ok_and(|old| old == line);
     if !fresh {
         eprintln!("     Linking {name}");
@@ -169,9 +142,7 @@ fn link(request: &Request<'_>, torch: &Torch, objects: &[PathBuf]) -> Result<Pat
 }
 
 fn run(command: &mut Command, what: &str) -> Result<()> {
-    let output = command
-        .output()
-        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
+    let output = command.output().with_context(|| format!("cannot run {}", command.get_program().display()))?;
     let text = [output.stdout, output.stderr].concat();
     if !output.status.success() {
         bail!("{what}:\n{}", String::from_utf8_lossy(&text));
@@ -182,8 +153,8 @@ fn run(command: &mut Command, what: &str) -> Result<()> {
 
 /// An object is fresh when the same command made it and no file that it read is newer.
 fn is_fresh(request: &Request<'_>, unit: &Unit<'_>) -> bool {
-    let same = fs::read_to_string(stamp(&unit.object))
-        .is_ok_and(|line| line == format!("{:?}", command(request, unit)));
+    let same =
+        fs::read_to_string(stamp(&unit.object)).is_ok_and(|line| line == format!("{:?}", command(request, unit)));
     let Ok(text) = fs::read_to_string(&unit.depfile) else {
         return false;
     };
@@ -223,10 +194,7 @@ fn dependencies(text: &str) -> Vec<PathBuf> {
 }
 
 fn file_name(path: &Path) -> String {
-    path.file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -238,12 +206,8 @@ mod tests {
         let text = "a.o: /s/a.cpp /s/engine.h \\\n /s/with\\ space.h\n";
         let expected = ["/s/a.cpp", "/s/engine.h", "/s/with space.h"].map(PathBuf::from);
         assert_eq!(dependencies(text), expected);
-        let json =
-            r#"{"Version": "1.1", "Data": {"Source": "c:\\a.cpp", "Includes": ["c:\\b.h"]}}"#;
-        assert_eq!(
-            dependencies(json),
-            ["c:\\b.h", "c:\\a.cpp"].map(PathBuf::from)
-        );
+        let json = r#"{"Version": "1.1", "Data": {"Source": "c:\\a.cpp", "Includes": ["c:\\b.h"]}}"#;
+        assert_eq!(dependencies(json), ["c:\\b.h", "c:\\a.cpp"].map(PathBuf::from));
         assert!(dependencies("").is_empty());
     }
 }

@@ -34,27 +34,14 @@ impl Torch {
                 )
             })?;
         let file = dir.join("version.py");
-        let text =
-            fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        let version =
-            version_in(&text).with_context(|| format!("no __version__ in {}", file.display()))?;
-        let (major, minor) = minor_of(version).with_context(|| {
-            format!("cannot read the version {version:?} in {}", file.display())
-        })?;
+        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let version = version_in(&text).with_context(|| format!("no __version__ in {}", file.display()))?;
+        let (major, minor) =
+            minor_of(version).with_context(|| format!("cannot read the version {version:?} in {}", file.display()))?;
         if (major, minor) < OLDEST {
-            bail!(
-                "{} is torch {version}; torch-dml needs {}.{} or newer",
-                dir.display(),
-                OLDEST.0,
-                OLDEST.1
-            );
+            bail!("{} is torch {version}; torch-dml needs {}.{} or newer", dir.display(), OLDEST.0, OLDEST.1);
         }
-        Ok(Self {
-            version: version.to_owned(),
-            dir,
-            major,
-            minor,
-        })
+        Ok(Self { version: version.to_owned(), dir, major, minor })
     }
 
     /// `2_11`, the part of the plugin's file name
@@ -80,16 +67,9 @@ pub fn check_distinct(torches: &[Torch]) -> Result<()> {
 }
 
 fn candidates(dir: &Path) -> Vec<PathBuf> {
-    let mut found = vec![
-        dir.to_owned(),
-        dir.join("torch"),
-        dir.join("Lib/site-packages/torch"),
-    ];
+    let mut found = vec![dir.to_owned(), dir.join("torch"), dir.join("Lib/site-packages/torch")];
     if let Ok(entries) = fs::read_dir(dir.join("lib")) {
-        let mut pythons: Vec<_> = entries
-            .flatten()
-            .map(|entry| entry.path().join("site-packages/torch"))
-            .collect();
+        let mut pythons: Vec<_> = entries.flatten().map(|entry| entry.path().join("site-packages/torch")).collect();
         pythons.sort();
         found.extend(pythons);
     }
@@ -98,11 +78,7 @@ fn candidates(dir: &Path) -> Vec<PathBuf> {
 
 fn version_in(text: &str) -> Option<&str> {
     text.lines()
-        .find_map(|line| {
-            line.strip_prefix("__version__")?
-                .trim_start()
-                .strip_prefix('=')
-        })
+        .find_map(|line| line.strip_prefix("__version__")?.trim_start().strip_prefix('='))
         .map(|value| value.trim().trim_matches(['\'', '"']))
 }
 
@@ -126,12 +102,8 @@ mod tests {
 
     #[test]
     fn refuses_one_minor_twice() {
-        let torch = |version: &str| Torch {
-            dir: PathBuf::from(version),
-            version: version.to_owned(),
-            major: 2,
-            minor: 11,
-        };
+        let torch =
+            |version: &str| Torch { dir: PathBuf::from(version), version: version.to_owned(), major: 2, minor: 11 };
         let error = check_distinct(&[torch("2.11.0"), torch("2.11.1")]).expect_err("same minor");
         assert!(error.to_string().contains("2.11.0") && error.to_string().contains("2.11.1"));
     }
