@@ -57,10 +57,7 @@ fn main() -> Result<(), Error> {
             whole.push(micros(start.elapsed()) / 64.0);
         }
         report(&format!("record a dispatch, {what} barrier"), record);
-        report(
-            &format!("64 of them and a wait, each, {what} barrier"),
-            whole,
-        );
+        report(&format!("64 of them and a wait, each, {what} barrier"), whole);
     }
 
     let (mut begin, mut submit) = (Vec::new(), Vec::new());

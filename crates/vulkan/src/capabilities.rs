@@ -56,8 +56,11 @@ pub struct Capabilities {
     pub max_groups: [u32; 3],
     /// Push constants, bytes.
     pub max_push_constants: u32,
-    /// The largest single [`Segment`](crate::Segment), bytes.
+    /// The largest single [`Segment`](crate::Segment) that the driver vouches for, bytes (4 GiB on
+    /// NVIDIA). Larger ones up to [`max_buffer`](Self::max_buffer) are tried, and usually succeed.
     pub max_allocation: u64,
+    /// The largest single [`Segment`](crate::Segment) that is possible, bytes.
+    pub max_buffer: u64,
     /// How many segments may exist at a time.
     pub max_allocations: u32,
     /// The largest storage buffer range through a descriptor, bytes. Buffer addresses are not bound by it.
@@ -190,18 +193,12 @@ pub(crate) struct Properties {
 
 impl Properties {
     /// Reads the properties of an adapter of Vulkan 1.2 or later.
-    pub(crate) fn query(
-        instance: &ash::Instance,
-        device: vk::PhysicalDevice,
-        features: &Features,
-    ) -> Self {
+    pub(crate) fn query(instance: &ash::Instance, device: vk::PhysicalDevice, features: &Features) -> Self {
         let mut v11 = vk::PhysicalDeviceVulkan11Properties::default();
         let mut v12 = vk::PhysicalDeviceVulkan12Properties::default();
         let mut subgroup = vk::PhysicalDeviceSubgroupSizeControlProperties::default();
         let mut maintenance4 = vk::PhysicalDeviceMaintenance4Properties::default();
-        let mut all = vk::PhysicalDeviceProperties2::default()
-            .push_next(&mut v11)
-            .push_next(&mut v12);
+        let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut v11).push_next(&mut v12);
         if features.knows_subgroup_size_control() {
             all = all.push_next(&mut subgroup);
         }
@@ -238,19 +235,13 @@ pub(crate) fn read(
 ) -> Capabilities {
     let limits = &properties.core.limits;
     let operations = properties.v11.subgroup_supported_operations;
-    let compute_subgroups = properties
-        .v11
-        .subgroup_supported_stages
-        .contains(vk::ShaderStageFlags::COMPUTE);
+    let compute_subgroups = properties.v11.subgroup_supported_stages.contains(vk::ShaderStageFlags::COMPUTE);
     let on = |flag: vk::Bool32| flag != vk::FALSE;
-    let sizes = features.subgroup_size_control().then_some((
-        properties.subgroup.min_subgroup_size,
-        properties.subgroup.max_subgroup_size,
-    ));
+    let sizes = features
+        .subgroup_size_control()
+        .then_some((properties.subgroup.min_subgroup_size, properties.subgroup.max_subgroup_size));
     let has_shape = |element: MatrixElement| {
-        shapes
-            .iter()
-            .any(|s| s.a == element && s.b == element && s.result == MatrixElement::F32)
+        shapes.iter().any(|s| s.a == element && s.b == element && s.result == MatrixElement::F32)
     };
     Capabilities {
         f16_storage: on(features.v11.storage_buffer16_bit_access),
@@ -268,14 +259,9 @@ pub(crate) fn read(
         subgroup_size_min: sizes.map_or(properties.v11.subgroup_size, |s| s.0),
         subgroup_size_max: sizes.map_or(properties.v11.subgroup_size, |s| s.1),
         subgroup_size_control: sizes.is_some()
-            && properties
-                .subgroup
-                .required_subgroup_size_stages
-                .contains(vk::ShaderStageFlags::COMPUTE),
-        subgroup_arithmetic: compute_subgroups
-            && operations.contains(vk::SubgroupFeatureFlags::ARITHMETIC),
-        subgroup_shuffle: compute_subgroups
-            && operations.contains(vk::SubgroupFeatureFlags::SHUFFLE),
+            && properties.subgroup.required_subgroup_size_stages.contains(vk::ShaderStageFlags::COMPUTE),
+        subgroup_arithmetic: compute_subgroups && operations.contains(vk::SubgroupFeatureFlags::ARITHMETIC),
+        subgroup_shuffle: compute_subgroups && operations.contains(vk::SubgroupFeatureFlags::SHUFFLE),
         subgroup_ballot: compute_subgroups && operations.contains(vk::SubgroupFeatureFlags::BALLOT),
         subgroup_extended_types: on(features.v12.shader_subgroup_extended_types),
         max_shared_memory: limits.max_compute_shared_memory_size,
@@ -283,10 +269,8 @@ pub(crate) fn read(
         max_workgroup_size: limits.max_compute_work_group_size,
         max_groups: limits.max_compute_work_group_count,
         max_push_constants: limits.max_push_constants_size,
-        max_allocation: properties
-            .v11
-            .max_memory_allocation_size
-            .min(properties.max_buffer_size.unwrap_or(u64::MAX)),
+        max_allocation: properties.v11.max_memory_allocation_size.min(properties.max_buffer_size.unwrap_or(u64::MAX)),
+        max_buffer: properties.max_buffer_size.unwrap_or(u64::MAX),
         max_allocations: limits.max_memory_allocation_count,
         max_storage_range: u64::from(limits.max_storage_buffer_range),
         matrix: has_shape(MatrixElement::F16),
@@ -295,11 +279,7 @@ pub(crate) fn read(
         shared_memory_layout: on(features.shared_layout.workgroup_memory_explicit_layout),
         memory_model: on(features.v12.vulkan_memory_model),
         integer_dot: on(features.integer_dot.shader_integer_dot_product),
-        timestamp_period_ns: if timestamp_bits == 0 {
-            0.0
-        } else {
-            limits.timestamp_period
-        },
+        timestamp_period_ns: if timestamp_bits == 0 { 0.0 } else { limits.timestamp_period },
         memory_budget: features.has(ash::ext::memory_budget::NAME),
         buffer_marker: features.has(ash::amd::buffer_marker::NAME),
         transfer_queue,
@@ -309,11 +289,7 @@ pub(crate) fn read(
 }
 
 /// The subgroup-scope matrix shapes of an adapter; empty when it has none or they cannot be used.
-pub(crate) fn matrix_shapes(
-    instance: &Instance,
-    device: vk::PhysicalDevice,
-    features: &Features,
-) -> Vec<MatrixShape> {
+pub(crate) fn matrix_shapes(instance: &Instance, device: vk::PhysicalDevice, features: &Features) -> Vec<MatrixShape> {
     if !features.cooperative_matrix() {
         return Vec::new();
     }

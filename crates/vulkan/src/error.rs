@@ -71,19 +71,12 @@ impl Error {
             vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_HOST_MEMORY => {
                 Self::OutOfMemory { requested: 0 }
             }
-            other => Self::Driver {
-                call,
-                code: other.as_raw(),
-                name: format!("{other:?}"),
-            },
+            other => Self::Driver { call, code: other.as_raw(), name: format!("{other:?}") },
         }
     }
 
     pub(crate) fn io(path: &std::path::Path, error: &std::io::Error) -> Self {
-        Self::Io {
-            path: path.display().to_string(),
-            message: error.to_string(),
-        }
+        Self::Io { path: path.display().to_string(), message: error.to_string() }
     }
 }
 
@@ -93,18 +86,12 @@ mod tests {
 
     #[test]
     fn vk_results_map_to_variants() {
-        assert_eq!(
-            Error::from_vk("vkQueueSubmit", vk::Result::ERROR_DEVICE_LOST),
-            Error::DeviceLost
-        );
+        assert_eq!(Error::from_vk("vkQueueSubmit", vk::Result::ERROR_DEVICE_LOST), Error::DeviceLost);
         assert_eq!(
             Error::from_vk("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY),
             Error::OutOfMemory { requested: 0 }
         );
         let other = Error::from_vk("vkCreateDevice", vk::Result::ERROR_INITIALIZATION_FAILED);
-        assert_eq!(
-            other.to_string(),
-            "vkCreateDevice failed: ERROR_INITIALIZATION_FAILED (-3)"
-        );
+        assert_eq!(other.to_string(), "vkCreateDevice failed: ERROR_INITIALIZATION_FAILED (-3)");
     }
 }

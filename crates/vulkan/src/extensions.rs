@@ -8,8 +8,7 @@ use ash::{amd, ext, khr, vk};
 /// `VK_KHR_shader_bfloat16`, which is younger than the bindings.
 const BFLOAT16: &CStr = c"VK_KHR_shader_bfloat16";
 /// `VK_COMPONENT_TYPE_BFLOAT16_KHR`.
-pub(crate) const BFLOAT16_COMPONENT: vk::ComponentTypeKHR =
-    vk::ComponentTypeKHR::from_raw(1_000_141_000);
+pub(crate) const BFLOAT16_COMPONENT: vk::ComponentTypeKHR = vk::ComponentTypeKHR::from_raw(1_000_141_000);
 
 /// `VkPhysicalDeviceShaderBfloat16FeaturesKHR`.
 #[repr(C)]
@@ -61,18 +60,11 @@ pub(crate) struct Features {
 
 impl Features {
     /// Reads the features of an adapter of Vulkan 1.2 or later.
-    pub(crate) fn query(
-        instance: &ash::Instance,
-        device: vk::PhysicalDevice,
-        api: u32,
-    ) -> Result<Self, vk::Result> {
+    pub(crate) fn query(instance: &ash::Instance, device: vk::PhysicalDevice, api: u32) -> Result<Self, vk::Result> {
         // SAFETY: `device` comes from `instance`.
         let offered = unsafe { instance.enumerate_device_extension_properties(device) }?;
-        let offered: Vec<CString> = offered
-            .iter()
-            .filter_map(|p| p.extension_name_as_c_str().ok())
-            .map(CStr::to_owned)
-            .collect();
+        let offered: Vec<CString> =
+            offered.iter().filter_map(|p| p.extension_name_as_c_str().ok()).map(CStr::to_owned).collect();
         let mut wanted = vec![
             amd::buffer_marker::NAME,
             ext::memory_budget::NAME,
@@ -213,26 +205,21 @@ impl Features {
 
         let floats = &all.atomic_float;
         self.atomic_float.shader_buffer_float32_atomics = floats.shader_buffer_float32_atomics;
-        self.atomic_float.shader_buffer_float32_atomic_add =
-            floats.shader_buffer_float32_atomic_add;
+        self.atomic_float.shader_buffer_float32_atomic_add = floats.shader_buffer_float32_atomic_add;
         self.atomic_float.shader_shared_float32_atomics = floats.shader_shared_float32_atomics;
-        self.atomic_float.shader_shared_float32_atomic_add =
-            floats.shader_shared_float32_atomic_add;
+        self.atomic_float.shader_shared_float32_atomic_add = floats.shader_shared_float32_atomic_add;
 
         self.bf16.shader_b_float16_type = all.bf16.shader_b_float16_type;
         self.bf16.shader_b_float16_dot_product = all.bf16.shader_b_float16_dot_product;
-        self.bf16.shader_b_float16_cooperative_matrix =
-            all.bf16.shader_b_float16_cooperative_matrix;
+        self.bf16.shader_b_float16_cooperative_matrix = all.bf16.shader_b_float16_cooperative_matrix;
 
         let layout = &all.shared_layout;
         let shared = &mut self.shared_layout;
         shared.workgroup_memory_explicit_layout = layout.workgroup_memory_explicit_layout;
         shared.workgroup_memory_explicit_layout_scalar_block_layout =
             layout.workgroup_memory_explicit_layout_scalar_block_layout;
-        shared.workgroup_memory_explicit_layout8_bit_access =
-            layout.workgroup_memory_explicit_layout8_bit_access;
-        shared.workgroup_memory_explicit_layout16_bit_access =
-            layout.workgroup_memory_explicit_layout16_bit_access;
+        shared.workgroup_memory_explicit_layout8_bit_access = layout.workgroup_memory_explicit_layout8_bit_access;
+        shared.workgroup_memory_explicit_layout16_bit_access = layout.workgroup_memory_explicit_layout16_bit_access;
 
         self.integer_dot.shader_integer_dot_product = all.integer_dot.shader_integer_dot_product;
         self.matrix.cooperative_matrix = all.matrix.cooperative_matrix;
@@ -292,17 +279,11 @@ macro_rules! chain {
 }
 
 impl FeatureChain {
-    fn chain_query<'a>(
-        &'a mut self,
-        head: vk::PhysicalDeviceFeatures2<'a>,
-    ) -> vk::PhysicalDeviceFeatures2<'a> {
+    fn chain_query<'a>(&'a mut self, head: vk::PhysicalDeviceFeatures2<'a>) -> vk::PhysicalDeviceFeatures2<'a> {
         chain!(self, head)
     }
 
-    pub(crate) fn chain_device<'a>(
-        &'a mut self,
-        head: vk::DeviceCreateInfo<'a>,
-    ) -> vk::DeviceCreateInfo<'a> {
+    pub(crate) fn chain_device<'a>(&'a mut self, head: vk::DeviceCreateInfo<'a>) -> vk::DeviceCreateInfo<'a> {
         chain!(self, head)
     }
 }

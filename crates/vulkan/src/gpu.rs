@@ -25,7 +25,7 @@ pub struct OpenOptions {
 
 /// An opened device: one compute queue, a transfer queue where there is one, memory, pipelines.
 /// A clone is another handle of the same device. The device closes when the last handle, segment,
-/// pipeline and recorder are gone.
+/// pipeline, recorder and timeline are gone.
 #[derive(Clone)]
 pub struct Gpu {
     pub(crate) core: Arc<GpuCore>,
@@ -55,30 +55,38 @@ pub(crate) struct Queue {
 
 impl Queue {
     pub(crate) fn lock(&self) -> MutexGuard<'_, vk::Queue> {
-        self.raw.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.raw)
     }
 }
 
-impl Gpu {
-    pub(crate) fn open(adapter: &Arc<AdapterCore>, options: &OpenOptions) -> Result<Self, Error> {
+/// The driver's side of a device, with nothing of its owner in it.
+///
+/// It outlives its owner and waits for the next one. NVIDIA's driver (580.159) now and then hangs in
+/// `vkDestroyDevice` while other threads use other devices, holding the loader's lock: it joins a
+/// worker thread of its own that spins. A device is therefore never destroyed.
+pub(crate) struct RawDevice {
+    device: ash::Device,
+    compute: vk::Queue,
+    transfer: Option<vk::Queue>,
+    marker: Option<amd::buffer_marker::Device>,
+    full_subgroups: bool,
+    families: Vec<u32>,
+}
+
+impl RawDevice {
+    fn create(adapter: &AdapterCore) -> Result<Self, Error> {
         let instance = &adapter.instance.raw;
-        let info = &adapter.info;
-        let (major, minor, patch) = info.api_version;
+        let (major, minor, patch) = adapter.info.api_version;
         let api = vk::make_api_version(0, major, minor, patch);
         let features = Features::query(instance, adapter.physical, api)
             .map_err(|e| Error::from_vk("vkEnumerateDeviceExtensionProperties", e))?;
 
         let priority = [1.0];
-        let families: Vec<u32> = std::iter::once(adapter.compute.index)
-            .chain(adapter.transfer.map(|family| family.index))
-            .collect();
+        let families: Vec<u32> =
+            std::iter::once(adapter.compute.index).chain(adapter.transfer.map(|family| family.index)).collect();
         let queues: Vec<_> = families
             .iter()
-            .map(|&index| {
-                vk::DeviceQueueCreateInfo::default()
-                    .queue_family_index(index)
-                    .queue_priorities(&priority)
-            })
+            .map(|&index| vk::DeviceQueueCreateInfo::default().queue_family_index(index).queue_priorities(&priority))
             .collect();
         let names: Vec<_> = features.extensions().iter().map(|n| n.as_ptr()).collect();
         let mut chain = features.copy_unchained();
@@ -90,35 +98,43 @@ impl Gpu {
         // SAFETY: the adapter offers every extension and feature that is enabled here.
         let device = unsafe { instance.create_device(adapter.physical, &create, None) }
             .map_err(|e| Error::from_vk("vkCreateDevice", e))?;
+        // SAFETY: the device was created with one queue of each of these families.
+        let queue = |family: u32| unsafe { device.get_device_queue(family, 0) };
+        let marker = features.has(amd::buffer_marker::NAME).then(|| amd::buffer_marker::Device::new(instance, &device));
+        Ok(Self {
+            compute: queue(adapter.compute.index),
+            transfer: adapter.transfer.map(|family| queue(family.index)),
+            marker,
+            full_subgroups: features.full_subgroups(),
+            families,
+            device,
+        })
+    }
+}
 
-        let queue = |family: QueueFamily| {
-            // SAFETY: the device was created with one queue of this family.
-            let raw = unsafe { device.get_device_queue(family.index, 0) };
-            Queue {
-                raw: Mutex::new(raw),
-                family,
-            }
+impl Gpu {
+    pub(crate) fn open(adapter: &Arc<AdapterCore>, options: &OpenOptions) -> Result<Self, Error> {
+        let parked = lock(&adapter.parked).pop();
+        let raw = match parked {
+            Some(raw) => raw,
+            None => RawDevice::create(adapter)?,
         };
-        let compute = queue(adapter.compute);
-        let transfer = adapter.transfer.map(queue);
-        let marker = features
-            .has(amd::buffer_marker::NAME)
-            .then(|| amd::buffer_marker::Device::new(instance, &device));
-        let cache = PipelineCache::load(&device, adapter, options.cache_dir.clone());
+        let queue = |raw: vk::Queue, family: QueueFamily| Queue { raw: Mutex::new(raw), family };
+        let cache = PipelineCache::load(&raw.device, adapter, options.cache_dir.clone());
         Ok(Self {
             core: Arc::new(GpuCore {
                 adapter: Arc::clone(adapter),
-                compute,
-                transfer,
-                marker,
+                compute: queue(raw.compute, adapter.compute),
+                transfer: raw.transfer.zip(adapter.transfer).map(|(raw, family)| queue(raw, family)),
+                marker: raw.marker,
                 layouts: Layouts::default(),
                 cache,
-                full_subgroups: features.full_subgroups(),
+                full_subgroups: raw.full_subgroups,
                 patience: patience(),
-                families,
+                families: raw.families,
                 lost: AtomicBool::new(false),
                 hung: AtomicBool::new(false),
-                device,
+                device: raw.device,
             }),
         })
     }
@@ -138,7 +154,7 @@ impl Gpu {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::DeviceLost`], or what the driver said. A size of 0 is
-    /// [`Error::Invalid`]. A size over [`max_allocation`](crate::Capabilities::max_allocation), or
+    /// [`Error::Invalid`]. A size over [`max_buffer`](crate::Capabilities::max_buffer), or
     /// a number of segments over [`max_allocations`](crate::Capabilities::max_allocations), is out of memory.
     pub fn allocate(&self, bytes: u64, class: MemoryClass) -> Result<Segment, Error> {
         Segment::new(&self.core, bytes, class)
@@ -213,10 +229,7 @@ impl Gpu {
 
 impl std::fmt::Debug for Gpu {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gpu")
-            .field("name", &self.info().name)
-            .field("lost", &self.is_lost())
-            .finish_non_exhaustive()
+        f.debug_struct("Gpu").field("name", &self.info().name).field("lost", &self.is_lost()).finish_non_exhaustive()
     }
 }
 
@@ -274,16 +287,31 @@ impl GpuCore {
 impl Drop for GpuCore {
     fn drop(&mut self) {
         if self.is_hung() {
-            return; // Destroying a device that does not answer can block for ever.
+            return; // The GPU may still use what would be destroyed.
         }
         // SAFETY: every object of the device holds this core, so none is left but the two kept here;
         // recorders waited for their work.
         unsafe {
             self.layouts.destroy(&self.device);
             self.cache.destroy(&self.device);
-            self.device.destroy_device(None);
         }
+        if self.is_lost() {
+            return; // Of no use to anybody.
+        }
+        let raw = RawDevice {
+            device: self.device.clone(),
+            compute: *self.compute.lock(),
+            transfer: self.transfer.as_ref().map(|queue| *queue.lock()),
+            marker: self.marker.take(),
+            full_subgroups: self.full_subgroups,
+            families: std::mem::take(&mut self.families),
+        };
+        lock(&self.adapter.parked).push(raw);
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// `TORCH_DML_TIMEOUT_S`, else 300 seconds.

@@ -20,9 +20,7 @@ pub(crate) struct Instance {
 impl Instance {
     pub(crate) fn load() -> Result<Self, Error> {
         // SAFETY: loading the system's Vulkan loader runs its initialisers, which is its purpose.
-        let entry = unsafe { Entry::load() }.map_err(|error| Error::NoLoader {
-            message: error.to_string(),
-        })?;
+        let entry = unsafe { Entry::load() }.map_err(|error| Error::NoLoader { message: error.to_string() })?;
         // SAFETY: `entry` is a loaded Vulkan library.
         let version = unsafe { entry.try_enumerate_instance_version() }
             .map_err(|e| Error::from_vk("vkEnumerateInstanceVersion", e))?
@@ -51,11 +49,7 @@ impl Instance {
         if debug {
             names.push(ext::debug_utils::NAME.as_ptr());
         }
-        let layers = if validation {
-            vec![VALIDATION_LAYER.as_ptr()]
-        } else {
-            Vec::new()
-        };
+        let layers = if validation { vec![VALIDATION_LAYER.as_ptr()] } else { Vec::new() };
         let application = vk::ApplicationInfo::default()
             .application_name(c"torch-dml")
             .engine_name(c"torch-dml")
@@ -75,16 +69,8 @@ impl Instance {
             vk::Result::ERROR_INCOMPATIBLE_DRIVER => Error::NoAdapter,
             other => Error::from_vk("vkCreateInstance", other),
         })?;
-        let messenger = if debug {
-            Messenger::new(&entry, &raw)
-        } else {
-            None
-        };
-        Ok(Self {
-            raw,
-            entry,
-            _messenger: messenger,
-        })
+        let messenger = if debug { Messenger::new(&entry, &raw) } else { None };
+        Ok(Self { raw, entry, _messenger: messenger })
     }
 }
 
@@ -92,11 +78,7 @@ fn instance_extensions(entry: &Entry) -> Result<Vec<std::ffi::CString>, Error> {
     // SAFETY: `entry` is a loaded Vulkan library.
     let found = unsafe { entry.enumerate_instance_extension_properties(None) }
         .map_err(|e| Error::from_vk("vkEnumerateInstanceExtensionProperties", e))?;
-    Ok(found
-        .iter()
-        .filter_map(|p| p.extension_name_as_c_str().ok())
-        .map(CStr::to_owned)
-        .collect())
+    Ok(found.iter().filter_map(|p| p.extension_name_as_c_str().ok()).map(CStr::to_owned).collect())
 }
 
 fn validation_wanted() -> bool {
@@ -106,13 +88,9 @@ fn validation_wanted() -> bool {
 fn validation_available(entry: &Entry) -> bool {
     // SAFETY: `entry` is a loaded Vulkan library.
     let layers = unsafe { entry.enumerate_instance_layer_properties() }.unwrap_or_default();
-    let found = layers
-        .iter()
-        .any(|l| l.layer_name_as_c_str() == Ok(VALIDATION_LAYER));
+    let found = layers.iter().any(|l| l.layer_name_as_c_str() == Ok(VALIDATION_LAYER));
     if !found {
-        tracing::warn!(
-            "TORCH_DML_VALIDATION is set, but the Khronos validation layer is not installed"
-        );
+        tracing::warn!("TORCH_DML_VALIDATION is set, but the Khronos validation layer is not installed");
     }
     found
 }

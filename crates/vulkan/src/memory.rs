@@ -59,15 +59,18 @@ impl Segment {
     /// Allocates `bytes` bytes, trying the memory types of `class` from best to worst.
     pub(crate) fn new(gpu: &Arc<GpuCore>, bytes: u64, class: MemoryClass) -> Result<Self, Error> {
         gpu.check()?;
-        let out_of_memory = Error::OutOfMemory { requested: bytes };
         if bytes == 0 {
-            return Err(Error::Invalid {
-                call: "Gpu::allocate",
-                what: "a segment needs at least one byte".to_owned(),
-            });
+            return Err(Error::Invalid { call: "Gpu::allocate", what: "a segment needs at least one byte".to_owned() });
         }
-        if bytes > gpu.adapter.info.capabilities.max_allocation {
-            return Err(out_of_memory);
+        let info = &gpu.adapter.info;
+        let limit = if info.kind == AdapterKind::Software {
+            info.capabilities.max_allocation
+        } else {
+            // Drivers vouch for some 4 GiB and give more: a tensor may well be larger.
+            info.capabilities.max_buffer
+        };
+        if bytes > limit.min(largest_heap(&gpu.adapter.memory)) {
+            return Err(Error::OutOfMemory { requested: bytes });
         }
         let device = &gpu.device;
         let families = gpu.families();
@@ -79,13 +82,11 @@ impl Segment {
         );
         // Concurrent sharing costs buffers nothing and saves ownership transfers.
         if families.len() > 1 {
-            info = info
-                .sharing_mode(vk::SharingMode::CONCURRENT)
-                .queue_family_indices(families);
+            info = info.sharing_mode(vk::SharingMode::CONCURRENT).queue_family_indices(families);
         }
         // SAFETY: the device is valid; `info` lives through the call.
-        let buffer = unsafe { device.create_buffer(&info, None) }
-            .map_err(|e| gpu.error_of("vkCreateBuffer", e, bytes))?;
+        let buffer =
+            unsafe { device.create_buffer(&info, None) }.map_err(|e| gpu.error_of("vkCreateBuffer", e, bytes))?;
         // SAFETY: the buffer was just created on this device.
         let needs = unsafe { device.get_buffer_memory_requirements(buffer) };
         let allocated = allocate(gpu, class, bytes, &needs).and_then(|memory| {
@@ -95,14 +96,7 @@ impl Segment {
             })
         });
         allocated
-            .map(|(memory, address, mapped)| Self {
-                gpu: Arc::clone(gpu),
-                buffer,
-                memory,
-                address,
-                bytes,
-                mapped,
-            })
+            .map(|(memory, address, mapped)| Self { gpu: Arc::clone(gpu), buffer, memory, address, bytes, mapped })
             .inspect_err(|_| {
                 // SAFETY: nothing uses the buffer.
                 unsafe { device.destroy_buffer(buffer, None) }
@@ -139,19 +133,13 @@ fn allocate(
     bytes: u64,
     needs: &vk::MemoryRequirements,
 ) -> Result<vk::DeviceMemory, Error> {
-    let types = candidates(
-        class,
-        gpu.adapter.info.kind,
-        &gpu.adapter.memory,
-        needs.memory_type_bits,
-    );
+    let types = candidates(class, gpu.adapter.info.kind, &gpu.adapter.memory, needs.memory_type_bits);
     let mut full_heaps: Vec<u32> = Vec::new();
     for (index, heap) in types {
         if full_heaps.contains(&heap) {
             continue;
         }
-        let mut flags =
-            vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
+        let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
         let info = vk::MemoryAllocateInfo::default()
             .allocation_size(needs.size)
             .memory_type_index(index)
@@ -187,20 +175,15 @@ fn bind(
         None
     } else {
         // SAFETY: the classes other than Device choose host-visible types only; it is mapped once.
-        let pointer =
-            unsafe { device.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()) }
-                .map_err(|e| gpu.error_of("vkMapMemory", e, bytes))?;
+        let pointer = unsafe { device.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()) }
+            .map_err(|e| gpu.error_of("vkMapMemory", e, bytes))?;
         NonNull::new(pointer.cast::<u8>())
     };
     let info = vk::BufferDeviceAddressInfo::default().buffer(buffer);
     // SAFETY: the buffer has address usage and is bound to memory with the address flag.
     let address = unsafe { device.get_buffer_device_address(&info) };
     if address == 0 {
-        return Err(Error::Driver {
-            call: "vkGetBufferDeviceAddress",
-            code: 0,
-            name: "a null address".to_owned(),
-        });
+        return Err(Error::Driver { call: "vkGetBufferDeviceAddress", code: 0, name: "a null address".to_owned() });
     }
     Ok((memory, address, mapped))
 }
@@ -252,17 +235,11 @@ fn candidates(
         }
     }
     found.sort_by_key(|&(rank, index, _)| (rank, index)); // drivers list faster types first
-    found
-        .into_iter()
-        .map(|(_, index, heap)| (index, heap))
-        .collect()
+    found.into_iter().map(|(_, index, heap)| (index, heap)).collect()
 }
 
 /// The heaps that count as an adapter's memory.
-fn counted_heaps(
-    kind: AdapterKind,
-    memory: &vk::PhysicalDeviceMemoryProperties,
-) -> impl Iterator<Item = (usize, u64)> {
+fn counted_heaps(kind: AdapterKind, memory: &vk::PhysicalDeviceMemoryProperties) -> impl Iterator<Item = (usize, u64)> {
     let all = kind == AdapterKind::Integrated;
     memory
         .memory_heaps_as_slice()
@@ -270,6 +247,11 @@ fn counted_heaps(
         .enumerate()
         .filter(move |(_, heap)| all || heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL))
         .map(|(index, heap)| (index, heap.size))
+}
+
+fn largest_heap(memory: &vk::PhysicalDeviceMemoryProperties) -> u64 {
+    let heaps = memory.memory_heaps_as_slice();
+    heaps.iter().map(|heap| heap.size).max().unwrap_or(0)
 }
 
 pub(crate) fn total_bytes(kind: AdapterKind, memory: &vk::PhysicalDeviceMemoryProperties) -> u64 {
@@ -285,10 +267,7 @@ pub(crate) fn free_bytes(adapter: &AdapterCore) -> u64 {
     let mut all = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budget);
     // SAFETY: the adapter has the extension that defines the chained structure.
     unsafe {
-        adapter
-            .instance
-            .raw
-            .get_physical_device_memory_properties2(adapter.physical, &mut all);
+        adapter.instance.raw.get_physical_device_memory_properties2(adapter.physical, &mut all);
     }
     counted_heaps(adapter.info.kind, &adapter.memory)
         .map(|(heap, _)| budget.heap_budget[heap].saturating_sub(budget.heap_usage[heap]))
@@ -300,20 +279,14 @@ mod tests {
     use super::*;
     use vk::MemoryPropertyFlags as Flag;
 
-    fn memory(
-        types: &[(Flag, u32)],
-        heaps: &[(u64, vk::MemoryHeapFlags)],
-    ) -> vk::PhysicalDeviceMemoryProperties {
+    fn memory(types: &[(Flag, u32)], heaps: &[(u64, vk::MemoryHeapFlags)]) -> vk::PhysicalDeviceMemoryProperties {
         let mut memory = vk::PhysicalDeviceMemoryProperties {
             memory_type_count: types.len() as u32,
             memory_heap_count: heaps.len() as u32,
             ..Default::default()
         };
         for (to, &(property_flags, heap_index)) in memory.memory_types.iter_mut().zip(types) {
-            *to = vk::MemoryType {
-                property_flags,
-                heap_index,
-            };
+            *to = vk::MemoryType { property_flags, heap_index };
         }
         for (to, &(size, flags)) in memory.memory_heaps.iter_mut().zip(heaps) {
             *to = vk::MemoryHeap { size, flags };
@@ -321,19 +294,11 @@ mod tests {
         memory
     }
 
-    fn types(
-        class: MemoryClass,
-        kind: AdapterKind,
-        m: &vk::PhysicalDeviceMemoryProperties,
-    ) -> Vec<u32> {
-        candidates(class, kind, m, !0)
-            .into_iter()
-            .map(|(ty, _)| ty)
-            .collect()
+    fn types(class: MemoryClass, kind: AdapterKind, m: &vk::PhysicalDeviceMemoryProperties) -> Vec<u32> {
+        candidates(class, kind, m, !0).into_iter().map(|(ty, _)| ty).collect()
     }
 
-    const COHERENT: Flag =
-        Flag::from_raw(Flag::HOST_VISIBLE.as_raw() | Flag::HOST_COHERENT.as_raw());
+    const COHERENT: Flag = Flag::from_raw(Flag::HOST_VISIBLE.as_raw() | Flag::HOST_COHERENT.as_raw());
 
     #[test]
     fn discrete_gpu_classes() {
@@ -369,10 +334,7 @@ mod tests {
                 (COHERENT | Flag::HOST_CACHED, 0),
                 (COHERENT | Flag::DEVICE_LOCAL, 1),
             ],
-            &[
-                (6 << 30, vk::MemoryHeapFlags::empty()),
-                (2 << 30, vk::MemoryHeapFlags::DEVICE_LOCAL),
-            ],
+            &[(6 << 30, vk::MemoryHeapFlags::empty()), (2 << 30, vk::MemoryHeapFlags::DEVICE_LOCAL)],
         );
         let kind = AdapterKind::Integrated;
         assert_eq!(types(MemoryClass::Device, kind, &m), [1, 3, 0, 2]);

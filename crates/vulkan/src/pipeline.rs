@@ -68,10 +68,7 @@ impl Pipeline {
     ) -> Result<Self, Error> {
         gpu.check()?;
         let capabilities = &gpu.adapter.info.capabilities;
-        let invalid = |what: String| Error::Invalid {
-            call: "Gpu::compile",
-            what,
-        };
+        let invalid = |what: String| Error::Invalid { call: "Gpu::compile", what };
         if push_bytes > capabilities.max_push_constants || !push_bytes.is_multiple_of(4) {
             return Err(invalid(format!(
                 "kernel {name} has {push_bytes} bytes of push constants; a multiple of 4 up to {} is possible",
@@ -85,9 +82,7 @@ impl Pipeline {
         if let Some(size) = options.subgroup_size {
             let range = capabilities.subgroup_size_min..=capabilities.subgroup_size_max;
             let fixed = size == capabilities.subgroup_size;
-            let choice = capabilities.subgroup_size_control
-                && size.is_power_of_two()
-                && range.contains(&size);
+            let choice = capabilities.subgroup_size_control && size.is_power_of_two() && range.contains(&size);
             if !fixed && !choice {
                 return Err(Error::Unsupported {
                     adapter: gpu.adapter.info.name.clone(),
@@ -114,13 +109,9 @@ impl Pipeline {
         if options.subgroup_size.is_some() && capabilities.subgroup_size_control {
             stage = stage.push_next(&mut subgroup);
         }
-        let info = vk::ComputePipelineCreateInfo::default()
-            .stage(stage)
-            .layout(layout);
+        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
         // SAFETY: module, layout and cache are of this device. The driver synchronises the cache.
-        let created = unsafe {
-            device.create_compute_pipelines(gpu.cache.raw(), std::slice::from_ref(&info), None)
-        };
+        let created = unsafe { device.create_compute_pipelines(gpu.cache.raw(), std::slice::from_ref(&info), None) };
         // SAFETY: a pipeline does not need its module any more.
         unsafe { device.destroy_shader_module(module, None) };
         let pipelines = created.map_err(|(_, e)| gpu.error("vkCreateComputePipelines", e))?;
@@ -133,15 +124,7 @@ impl Pipeline {
             });
         }
         gpu.cache.note_compiled();
-        Ok(Self {
-            inner: Arc::new(Inner {
-                gpu: Arc::clone(gpu),
-                raw,
-                layout,
-                push_bytes,
-                name: name.to_owned(),
-            }),
-        })
+        Ok(Self { inner: Arc::new(Inner { gpu: Arc::clone(gpu), raw, layout, push_bytes, name: name.to_owned() }) })
     }
 }
 
@@ -176,14 +159,8 @@ impl Layouts {
         if let Some(&layout) = known.get(&push_bytes) {
             return Ok(layout);
         }
-        let range = vk::PushConstantRange::default()
-            .stage_flags(vk::ShaderStageFlags::COMPUTE)
-            .size(push_bytes);
-        let ranges = if push_bytes == 0 {
-            &[]
-        } else {
-            std::slice::from_ref(&range)
-        };
+        let range = vk::PushConstantRange::default().stage_flags(vk::ShaderStageFlags::COMPUTE).size(push_bytes);
+        let ranges = if push_bytes == 0 { &[] } else { std::slice::from_ref(&range) };
         let info = vk::PipelineLayoutCreateInfo::default().push_constant_ranges(ranges);
         // SAFETY: the device is valid; `info` lives through the call.
         let layout = unsafe { gpu.device.create_pipeline_layout(&info, None) }

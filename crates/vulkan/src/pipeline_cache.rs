@@ -50,10 +50,7 @@ impl Identity {
 
     fn file_name(&self) -> String {
         let uuid: String = self.uuid.iter().map(|b| format!("{b:02x}")).collect();
-        format!(
-            "pipelines-{:04x}-{:04x}-{:08x}-{uuid}.bin",
-            self.vendor, self.device, self.driver
-        )
+        format!("pipelines-{:04x}-{:04x}-{:08x}-{uuid}.bin", self.vendor, self.device, self.driver)
     }
 }
 
@@ -76,11 +73,7 @@ struct Saved {
 impl PipelineCache {
     /// Creates the cache, filled from the file if there is a sound one. Never fails: without a
     /// cache, compilation is slower and nothing else changes.
-    pub(crate) fn load(
-        device: &ash::Device,
-        adapter: &AdapterCore,
-        directory: Option<PathBuf>,
-    ) -> Self {
+    pub(crate) fn load(device: &ash::Device, adapter: &AdapterCore, directory: Option<PathBuf>) -> Self {
         let identity = Identity::of(adapter);
         let path = directory
             .or_else(|| default_directory(|name| std::env::var_os(name)))
@@ -96,10 +89,7 @@ impl PipelineCache {
             identity,
             path,
             compiled: AtomicU64::new(0),
-            saved: Mutex::new(Saved {
-                compiled: 0,
-                checksum,
-            }),
+            saved: Mutex::new(Saved { compiled: 0, checksum }),
         }
     }
 
@@ -132,17 +122,10 @@ impl PipelineCache {
         let sum = checksum(&blob);
         if saved.checksum != Some(sum) {
             if let Err(error) = write(path, &encode(&self.identity, &blob)) {
-                tracing::debug!(
-                    "the pipelines of {} were not saved: {error}",
-                    adapter.info.name
-                );
+                tracing::debug!("the pipelines of {} were not saved: {error}", adapter.info.name);
                 return Ok(());
             }
-            tracing::debug!(
-                "saved {} bytes of pipelines to {}",
-                blob.len(),
-                path.display()
-            );
+            tracing::debug!("saved {} bytes of pipelines to {}", blob.len(), path.display());
         }
         saved.compiled = compiled;
         saved.checksum = Some(sum);
@@ -155,9 +138,8 @@ impl PipelineCache {
         let merged = create(device, blob)?;
         // SAFETY: both caches are of this device, and nobody else knows `merged`.
         unsafe {
-            let data = device
-                .merge_pipeline_caches(merged, &[self.raw])
-                .and_then(|()| device.get_pipeline_cache_data(merged));
+            let data =
+                device.merge_pipeline_caches(merged, &[self.raw]).and_then(|()| device.get_pipeline_cache_data(merged));
             device.destroy_pipeline_cache(merged, None);
             data
         }
@@ -188,9 +170,7 @@ fn default_directory(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> 
     } else if cfg!(target_os = "macos") {
         get("HOME").map(|home| home.join("Library/Caches"))
     } else {
-        get("XDG_CACHE_HOME")
-            .filter(|path| path.is_absolute())
-            .or_else(|| get("HOME").map(|home| home.join(".cache")))
+        get("XDG_CACHE_HOME").filter(|path| path.is_absolute()).or_else(|| get("HOME").map(|home| home.join(".cache")))
     };
     base.map(|base| base.join("torch-dml"))
 }
@@ -217,11 +197,8 @@ fn write(path: &Path, content: &[u8]) -> Result<(), Error> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let directory = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory).map_err(|e| Error::io(directory, &e))?;
-    let temporary = path.with_extension(format!(
-        "{}-{}.tmp",
-        std::process::id(),
-        COUNTER.fetch_add(1, Ordering::Relaxed)
-    ));
+    let temporary =
+        path.with_extension(format!("{}-{}.tmp", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)));
     let written = fs::File::create(&temporary)
         .and_then(|mut file| {
             file.write_all(content)?;
@@ -260,12 +237,7 @@ fn is_sound(file: &[u8], identity: &Identity) -> bool {
     if encode(identity, &[])[..40] != header[..40] {
         return false;
     }
-    let word = |at: usize| {
-        header[at..at + 8]
-            .iter()
-            .rev()
-            .fold(0u64, |w, &b| w << 8 | u64::from(b))
-    };
+    let word = |at: usize| header[at..at + 8].iter().rev().fold(0u64, |w, &b| w << 8 | u64::from(b));
     word(40) == blob.len() as u64
         && word(56) == checksum(&header[..56])
         && word(48) == checksum(blob)
@@ -292,8 +264,7 @@ fn checksum(bytes: &[u8]) -> u64 {
     for word in words {
         hash = step(hash, u64::from_le_bytes(*word));
     }
-    rest.iter()
-        .fold(hash, |hash, &byte| step(hash, u64::from(byte)))
+    rest.iter().fold(hash, |hash, &byte| step(hash, u64::from(byte)))
 }
 
 #[cfg(test)]
@@ -301,12 +272,7 @@ mod tests {
     use super::*;
 
     fn identity() -> Identity {
-        Identity {
-            vendor: 0x10DE,
-            device: 0x2330,
-            driver: 7,
-            uuid: [3; 16],
-        }
+        Identity { vendor: 0x10DE, device: 0x2330, driver: 7, uuid: [3; 16] }
     }
 
     fn blob(identity: &Identity) -> Vec<u8> {
@@ -349,30 +315,21 @@ mod tests {
     #[test]
     fn files_of_another_driver_are_refused() {
         let file = encode(&identity(), &blob(&identity()));
-        let newer = Identity {
-            driver: 8,
-            ..identity()
-        };
+        let newer = Identity { driver: 8, ..identity() };
         assert!(!is_sound(&file, &newer));
         assert_ne!(newer.file_name(), identity().file_name());
         // A sound file around another device's blob.
-        let other = Identity {
-            device: 1,
-            ..identity()
-        };
+        let other = Identity { device: 1, ..identity() };
         assert!(!is_sound(&encode(&identity(), &blob(&other)), &identity()));
     }
 
     #[test]
     fn the_directory_comes_from_the_environment() {
-        let explicit = default_directory(|name| {
-            (name == "TORCH_DML_CACHE_DIR").then(|| OsString::from("somewhere"))
-        });
+        let explicit = default_directory(|name| (name == "TORCH_DML_CACHE_DIR").then(|| OsString::from("somewhere")));
         assert_eq!(explicit, Some(PathBuf::from("somewhere")));
         let base = if cfg!(windows) { "C:\\cache" } else { "/cache" };
-        let user = default_directory(|name| {
-            matches!(name, "XDG_CACHE_HOME" | "LOCALAPPDATA").then(|| OsString::from(base))
-        });
+        let user =
+            default_directory(|name| matches!(name, "XDG_CACHE_HOME" | "LOCALAPPDATA").then(|| OsString::from(base)));
         if !cfg!(target_os = "macos") {
             assert_eq!(user, Some(Path::new(base).join("torch-dml")));
         }

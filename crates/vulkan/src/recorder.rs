@@ -58,13 +58,10 @@ impl Recorder {
         let timeline = Timeline::new(gpu, transfer)?;
         let info = vk::CommandPoolCreateInfo::default()
             .queue_family_index(family.index)
-            .flags(
-                vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER
-                    | vk::CommandPoolCreateFlags::TRANSIENT,
-            );
+            .flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER | vk::CommandPoolCreateFlags::TRANSIENT);
         // SAFETY: the device is valid and has a queue of this family.
-        let pool = unsafe { gpu.device.create_command_pool(&info, None) }
-            .map_err(|e| gpu.error("vkCreateCommandPool", e))?;
+        let pool =
+            unsafe { gpu.device.create_command_pool(&info, None) }.map_err(|e| gpu.error("vkCreateCommandPool", e))?;
         Ok(Self {
             gpu: Arc::clone(gpu),
             timeline,
@@ -88,12 +85,7 @@ impl Recorder {
     /// [`Error::Invalid`] if `push` is not [`Pipeline::push_bytes`] long, if there are more groups than
     /// [`max_groups`](crate::Capabilities::max_groups), if the pipeline is another device's, or on a transfer
     /// recorder; [`Error::DeviceLost`]; [`Error::OutOfMemory`].
-    pub fn dispatch(
-        &mut self,
-        pipeline: &Pipeline,
-        push: &[u8],
-        groups: [u32; 3],
-    ) -> Result<(), Error> {
+    pub fn dispatch(&mut self, pipeline: &Pipeline, push: &[u8], groups: [u32; 3]) -> Result<(), Error> {
         self.check_dispatch(pipeline, push, groups)?;
         if groups.contains(&0) {
             return Ok(());
@@ -114,13 +106,7 @@ impl Recorder {
         // are within the limits.
         unsafe {
             if !push.is_empty() {
-                device.cmd_push_constants(
-                    commands,
-                    pipeline.layout(),
-                    vk::ShaderStageFlags::COMPUTE,
-                    0,
-                    push,
-                );
+                device.cmd_push_constants(commands, pipeline.layout(), vk::ShaderStageFlags::COMPUTE, 0, push);
             }
             device.cmd_dispatch(commands, groups[0], groups[1], groups[2]);
         }
@@ -159,26 +145,17 @@ impl Recorder {
         check_range(CALL, "source", src, src_offset, bytes)?;
         check_range(CALL, "destination", dst, dst_offset, bytes)?;
         if src.buffer == dst.buffer && src_offset.abs_diff(dst_offset) < bytes {
-            return Err(invalid(
-                CALL,
-                format!("{bytes} bytes from {src_offset} overlap those from {dst_offset}"),
-            ));
+            return Err(invalid(CALL, format!("{bytes} bytes from {src_offset} overlap those from {dst_offset}")));
         }
         if bytes == 0 {
             return Ok(());
         }
         let commands = self.begin()?;
-        let region = vk::BufferCopy {
-            src_offset,
-            dst_offset,
-            size: bytes,
-        };
+        let region = vk::BufferCopy { src_offset, dst_offset, size: bytes };
         // SAFETY: `commands` is being recorded; the ranges are inside their buffers and do not overlap.
         // The caller keeps the segments until the copy is done.
         unsafe {
-            self.gpu
-                .device
-                .cmd_copy_buffer(commands, src.buffer, dst.buffer, &[region]);
+            self.gpu.device.cmd_copy_buffer(commands, src.buffer, dst.buffer, &[region]);
         }
         self.recorded += 1;
         Ok(())
@@ -196,10 +173,7 @@ impl Recorder {
         if !offset.is_multiple_of(4) || !data.len().is_multiple_of(4) || data.len() > 65_536 {
             return Err(invalid(
                 CALL,
-                format!(
-                    "{} bytes at offset {offset}: multiples of 4 up to 65536 are possible",
-                    data.len()
-                ),
+                format!("{} bytes at offset {offset}: multiples of 4 up to 65536 are possible", data.len()),
             ));
         }
         if data.is_empty() {
@@ -208,9 +182,7 @@ impl Recorder {
         let commands = self.begin()?;
         // SAFETY: `commands` is being recorded; offset, length and range were checked.
         unsafe {
-            self.gpu
-                .device
-                .cmd_update_buffer(commands, dst.buffer, offset, data);
+            self.gpu.device.cmd_update_buffer(commands, dst.buffer, offset, data);
         }
         self.recorded += 1;
         Ok(())
@@ -243,10 +215,7 @@ impl Recorder {
     pub fn timestamp_ns(&self, id: &TimestampId) -> Result<Option<u64>, Error> {
         self.gpu.check()?;
         if !self.timestamps.owns(id) {
-            return Err(invalid(
-                "Recorder::timestamp_ns",
-                "the timestamp is another recorder's".to_owned(),
-            ));
+            return Err(invalid("Recorder::timestamp_ns", "the timestamp is another recorder's".to_owned()));
         }
         if self.timeline.completed()? < id.ticket() {
             return Ok(None);
@@ -271,10 +240,7 @@ impl Recorder {
     pub fn after(&mut self, timeline: &Timeline, ticket: Ticket) -> Result<(), Error> {
         self.gpu.check()?;
         if !timeline.of(&self.gpu) {
-            return Err(invalid(
-                "Recorder::after",
-                "the timeline is another device's".to_owned(),
-            ));
+            return Err(invalid("Recorder::after", "the timeline is another device's".to_owned()));
         }
         timeline.known("Recorder::after", ticket)?;
         if ticket.0 > 0 {
@@ -331,11 +297,7 @@ impl Recorder {
     /// [`Error::DeviceLost`], or what the driver said.
     pub fn completed(&mut self) -> Result<Ticket, Error> {
         let done = self.timeline.completed()?;
-        let enough = if self.timeline.has_marker() {
-            COLLECT_AT
-        } else {
-            1
-        };
+        let enough = if self.timeline.has_marker() { COLLECT_AT } else { 1 };
         let finished = self.pending.front().is_some_and(|b| b.ticket <= done.0);
         if finished && self.pending.len() >= enough {
             self.collect()?;
@@ -369,12 +331,7 @@ impl Recorder {
         &self.timeline
     }
 
-    fn check_dispatch(
-        &self,
-        pipeline: &Pipeline,
-        push: &[u8],
-        groups: [u32; 3],
-    ) -> Result<(), Error> {
+    fn check_dispatch(&self, pipeline: &Pipeline, push: &[u8], groups: [u32; 3]) -> Result<(), Error> {
         self.gpu.check()?;
         const CALL: &str = "Recorder::dispatch";
         let max = self.gpu.adapter.info.capabilities.max_groups;
@@ -392,19 +349,13 @@ impl Recorder {
         if groups.iter().zip(max).any(|(&n, max)| n > max) {
             return Err(invalid(
                 CALL,
-                format!(
-                    "kernel {}: {groups:?} workgroups, and at most {max:?} are possible",
-                    pipeline.name()
-                ),
+                format!("kernel {}: {groups:?} workgroups, and at most {max:?} are possible", pipeline.name()),
             ));
         }
         if self.transfer || !pipeline.of(&self.gpu) {
             return Err(invalid(
                 CALL,
-                format!(
-                    "kernel {} is another device's, or the queue only copies",
-                    pipeline.name()
-                ),
+                format!("kernel {} is another device's, or the queue only copies", pipeline.name()),
             ));
         }
         Ok(())
@@ -478,9 +429,7 @@ impl Recorder {
         } else {
             vk::PipelineStageFlags::TRANSFER | vk::PipelineStageFlags::COMPUTE_SHADER
         };
-        let barrier = vk::MemoryBarrier::default()
-            .src_access_mask(wrote)
-            .dst_access_mask(uses);
+        let barrier = vk::MemoryBarrier::default().src_access_mask(wrote).dst_access_mask(uses);
         // SAFETY: `commands` is being recorded on a queue that has these stages.
         unsafe {
             self.gpu.device.cmd_pipeline_barrier(
@@ -502,8 +451,7 @@ impl Recorder {
         }
         let batch = self.next_batch()?;
         let commands = batch.commands;
-        let info = vk::CommandBufferBeginInfo::default()
-            .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
+        let info = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
         // SAFETY: the command buffer is not pending; its pool allows the reset that this implies.
         match unsafe { self.gpu.device.begin_command_buffer(commands, &info) } {
             Ok(()) => {
@@ -593,39 +541,19 @@ impl Drop for Recorder {
 }
 
 fn nanoseconds(ticks: u64, bits: u32, period: f32) -> u64 {
-    let valid = if bits >= 64 {
-        ticks
-    } else {
-        ticks & ((1 << bits) - 1)
-    };
+    let valid = if bits >= 64 { ticks } else { ticks & ((1 << bits) - 1) };
     #[expect(clippy::float_cmp, reason = "the common period, exactly")]
-    if period == 1.0 {
-        valid
-    } else {
-        (valid as f64 * f64::from(period)) as u64
-    }
+    if period == 1.0 { valid } else { (valid as f64 * f64::from(period)) as u64 }
 }
 
 fn invalid(call: &'static str, what: String) -> Error {
     Error::Invalid { call, what }
 }
 
-fn check_range(
-    call: &'static str,
-    which: &str,
-    segment: &Segment,
-    offset: u64,
-    bytes: u64,
-) -> Result<(), Error> {
+fn check_range(call: &'static str, which: &str, segment: &Segment, offset: u64, bytes: u64) -> Result<(), Error> {
     match offset.checked_add(bytes) {
         Some(end) if end <= segment.bytes() => Ok(()),
-        _ => Err(invalid(
-            call,
-            format!(
-                "{bytes} bytes at offset {offset} of a {which} of {} bytes",
-                segment.bytes()
-            ),
-        )),
+        _ => Err(invalid(call, format!("{bytes} bytes at offset {offset} of a {which} of {} bytes", segment.bytes()))),
     }
 }
 

@@ -88,21 +88,17 @@ impl MarkerWord {
 impl Timeline {
     pub(crate) fn new(gpu: &Arc<GpuCore>, transfer: bool) -> Result<Self, Error> {
         let marker = MarkerWord::new(gpu)?;
-        let mut ty = vk::SemaphoreTypeCreateInfo::default()
-            .semaphore_type(vk::SemaphoreType::TIMELINE)
-            .initial_value(0);
+        let mut ty =
+            vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE).initial_value(0);
         let info = vk::SemaphoreCreateInfo::default().push_next(&mut ty);
         // SAFETY: the device is valid and has timeline semaphores; `info` lives through the call.
-        let semaphore = unsafe { gpu.device.create_semaphore(&info, None) }
-            .map_err(|e| gpu.error("vkCreateSemaphore", e))?;
+        let semaphore =
+            unsafe { gpu.device.create_semaphore(&info, None) }.map_err(|e| gpu.error("vkCreateSemaphore", e))?;
         Ok(Self {
             core: Arc::new(Core {
                 semaphore,
                 marker,
-                sent: Mutex::new(Sent {
-                    submitted: 0,
-                    signalled: 0,
-                }),
+                sent: Mutex::new(Sent { submitted: 0, signalled: 0 }),
                 submitted: AtomicU64::new(0),
                 completed: AtomicU64::new(0),
                 transfer,
@@ -180,11 +176,7 @@ impl Timeline {
 
     /// Submits a command buffer as the next ticket. With markers, the buffer ends with the marker of
     /// that ticket.
-    pub(crate) fn submit(
-        &self,
-        commands: vk::CommandBuffer,
-        after: &[(Timeline, u64)],
-    ) -> Result<Ticket, Error> {
+    pub(crate) fn submit(&self, commands: vk::CommandBuffer, after: &[(Timeline, u64)]) -> Result<Ticket, Error> {
         let mut sent = self.sent();
         let ticket = sent.submitted + 1;
         let signal = self.core.marker.is_none() || ticket - sent.signalled >= SIGNAL_EVERY;
@@ -213,9 +205,7 @@ impl Timeline {
         self.ensure_signal(ticket)?;
         let semaphores = [self.core.semaphore];
         let values = [ticket];
-        let info = vk::SemaphoreWaitInfo::default()
-            .semaphores(&semaphores)
-            .values(&values);
+        let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
         let slice = u64::try_from(SLICE.min(gpu.patience).as_nanos()).unwrap_or(u64::MAX);
         let mut progress = (self.poll()?, Instant::now());
         loop {
@@ -256,10 +246,7 @@ impl Timeline {
         if ticket > last {
             return Err(Error::Invalid {
                 call,
-                what: format!(
-                    "ticket {} was not submitted; the last is {}",
-                    ticket.0, last.0
-                ),
+                what: format!("ticket {} was not submitted; the last is {}", ticket.0, last.0),
             });
         }
         Ok(())
@@ -307,11 +294,8 @@ impl Timeline {
         let queue = self.queue().lock();
         // SAFETY: the queue is locked; the command buffers are recorded and not pending; values only
         // grow, as the caller holds `sent`.
-        unsafe {
-            gpu.device
-                .queue_submit(*queue, std::slice::from_ref(&info), vk::Fence::null())
-        }
-        .map_err(|e| gpu.error("vkQueueSubmit", e))
+        unsafe { gpu.device.queue_submit(*queue, std::slice::from_ref(&info), vk::Fence::null()) }
+            .map_err(|e| gpu.error("vkQueueSubmit", e))
     }
 
     fn queue(&self) -> &Queue {
@@ -323,10 +307,7 @@ impl Timeline {
     }
 
     fn sent(&self) -> MutexGuard<'_, Sent> {
-        self.core
-            .sent
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.core.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

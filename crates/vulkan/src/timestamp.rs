@@ -46,10 +46,7 @@ impl TimestampId {
 
 impl std::fmt::Debug for TimestampId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TimestampId")
-            .field("slot", &self.slot.index)
-            .field("ticket", &self.slot.ticket)
-            .finish()
+        f.debug_struct("TimestampId").field("slot", &self.slot.index).field("ticket", &self.slot.ticket).finish()
     }
 }
 
@@ -78,20 +75,9 @@ impl Timestamps {
         // the same query are ordered by the queue, also after an earlier use of the slot.
         unsafe {
             gpu.device.cmd_reset_query_pool(commands, pool, query, 1);
-            gpu.device.cmd_write_timestamp(
-                commands,
-                vk::PipelineStageFlags::BOTTOM_OF_PIPE,
-                pool,
-                query,
-            );
+            gpu.device.cmd_write_timestamp(commands, vk::PipelineStageFlags::BOTTOM_OF_PIPE, pool, query);
         }
-        Ok(TimestampId {
-            slot: Arc::new(Slot {
-                index,
-                ticket,
-                free: Arc::clone(&self.free),
-            }),
-        })
+        Ok(TimestampId { slot: Arc::new(Slot { index, ticket, free: Arc::clone(&self.free) }) })
     }
 
     /// The ticks of a timestamp whose submission is complete.
@@ -99,14 +85,8 @@ impl Timestamps {
         let (pool, query) = self.place(id.slot.index);
         let mut ticks = [0u64];
         // SAFETY: the query was reset and written by a complete submission.
-        let result = unsafe {
-            gpu.device.get_query_pool_results(
-                pool,
-                query,
-                &mut ticks,
-                vk::QueryResultFlags::TYPE_64,
-            )
-        };
+        let result =
+            unsafe { gpu.device.get_query_pool_results(pool, query, &mut ticks, vk::QueryResultFlags::TYPE_64) };
         match result {
             Ok(()) => Ok(Some(ticks[0])),
             Err(vk::Result::NOT_READY) => Ok(None),
@@ -130,24 +110,17 @@ impl Timestamps {
 
     /// Adds a pool and returns its first slot.
     fn grow(&mut self, gpu: &GpuCore) -> Result<u32, Error> {
-        let info = vk::QueryPoolCreateInfo::default()
-            .query_type(vk::QueryType::TIMESTAMP)
-            .query_count(POOL_SLOTS);
+        let info = vk::QueryPoolCreateInfo::default().query_type(vk::QueryType::TIMESTAMP).query_count(POOL_SLOTS);
         // SAFETY: the device is valid.
-        let pool = unsafe { gpu.device.create_query_pool(&info, None) }
-            .map_err(|e| gpu.error("vkCreateQueryPool", e))?;
+        let pool =
+            unsafe { gpu.device.create_query_pool(&info, None) }.map_err(|e| gpu.error("vkCreateQueryPool", e))?;
         let first = self.pools.len() as u32 * POOL_SLOTS;
         self.pools.push(pool);
-        self.free
-            .lock()
-            .extend((first + 1..first + POOL_SLOTS).rev());
+        self.free.lock().extend((first + 1..first + POOL_SLOTS).rev());
         Ok(first)
     }
 
     fn place(&self, index: u32) -> (vk::QueryPool, u32) {
-        (
-            self.pools[(index / POOL_SLOTS) as usize],
-            index % POOL_SLOTS,
-        )
+        (self.pools[(index / POOL_SLOTS) as usize], index % POOL_SLOTS)
     }
 }

@@ -9,10 +9,8 @@ use dml_vulkan::{Error, OpenOptions};
 use support::{add_kernel, cache_dir, open_in};
 
 fn only_file(directory: &Path) -> PathBuf {
-    let files: Vec<_> = fs::read_dir(directory)
-        .expect("the directory exists")
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
+    let files: Vec<_> =
+        fs::read_dir(directory).expect("the directory exists").map(|entry| entry.expect("an entry").path()).collect();
     assert_eq!(files.len(), 1, "{files:?}");
     files[0].clone()
 }
@@ -39,10 +37,8 @@ fn saved_reloaded_and_never_trusted() -> Result<(), Error> {
     drop(gpu);
     println!("rewritten: {rewritten}");
 
-    let mut damaged: Vec<Vec<u8>> = [0, 7, 63, 64, good.len() / 2, good.len() - 1]
-        .iter()
-        .map(|&length| good[..length].to_vec())
-        .collect();
+    let mut damaged: Vec<Vec<u8>> =
+        [0, 7, 63, 64, good.len() / 2, good.len() - 1].iter().map(|&length| good[..length].to_vec()).collect();
     damaged.push(vec![0xAB; good.len()]);
     let mut flipped = good.clone();
     if let Some(byte) = flipped.last_mut() {
@@ -82,9 +78,7 @@ fn two_devices_share_a_file() -> Result<(), Error> {
 fn an_unwritable_directory_is_no_error() -> Result<(), Error> {
     let file = cache_dir("file");
     fs::write(&file, b"not a directory").expect("written");
-    let gpu = dml_vulkan::adapters()?[0].open_with(&OpenOptions {
-        cache_dir: Some(file.join("below")),
-    })?;
+    let gpu = dml_vulkan::adapters()?[0].open_with(&OpenOptions { cache_dir: Some(file.join("below")) })?;
     add_kernel(&gpu)?;
     gpu.save_pipeline_cache()?;
     fs::remove_file(&file).expect("removed");

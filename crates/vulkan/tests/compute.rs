@@ -2,12 +2,11 @@
 
 mod support;
 
-use dml_vulkan::{Error, Gpu, MemoryClass, Recorder, Segment, Ticket, Timeline};
+use dml_vulkan::{AdapterKind, Error, Gpu, MemoryClass, Recorder, Segment, Ticket, Timeline};
 use support::{add, add_kernel, assert_valid, open, read, upload, write};
 
 fn readback(gpu: &Gpu, count: u64) -> Segment {
-    gpu.allocate(count * 4, MemoryClass::Readback)
-        .expect("memory")
+    gpu.allocate(count * 4, MemoryClass::Readback).expect("memory")
 }
 
 #[test]
@@ -39,10 +38,7 @@ fn adapters_are_described() {
         assert!(can.subgroup_size.is_power_of_two());
         assert!(can.subgroup_size_min <= can.subgroup_size);
         assert!(can.max_allocation >= 1 << 30);
-        assert_eq!(
-            can.matrix_shapes.is_empty(),
-            !can.matrix && !can.bf16_matrix
-        );
+        assert_eq!(can.matrix_shapes.is_empty(), !can.matrix && !can.bf16_matrix);
         println!("{info:#?}");
     }
     assert!(adapters.is_sorted_by_key(|a| a.info().kind));
@@ -256,10 +252,7 @@ fn timestamps_grow() -> Result<(), Error> {
     let kernel = add_kernel(&gpu)?;
     let mut recorder = gpu.recorder()?;
     if gpu.info().capabilities.timestamp_period_ns == 0.0 {
-        assert!(matches!(
-            recorder.timestamp(),
-            Err(Error::Unsupported { .. })
-        ));
+        assert!(matches!(recorder.timestamp(), Err(Error::Unsupported { .. })));
         return Ok(());
     }
     let sum = upload(&gpu, &[1.0; 64]);
@@ -317,8 +310,7 @@ fn broken_rules_are_errors() -> Result<(), Error> {
 #[test]
 fn exhausted_memory_is_an_error_and_not_the_end() -> Result<(), Error> {
     let gpu = open();
-    let most = gpu.info().capabilities.max_allocation;
-    for bytes in [u64::MAX, most.saturating_add(1), 1 << 60] {
+    for bytes in [u64::MAX, 1 << 60, 1 << 45] {
         for class in [MemoryClass::Device, MemoryClass::Staging] {
             match gpu.allocate(bytes, class) {
                 Err(Error::OutOfMemory { requested }) => assert_eq!(requested, bytes),
@@ -334,6 +326,55 @@ fn exhausted_memory_is_an_error_and_not_the_end() -> Result<(), Error> {
     recorder.host_barrier();
     recorder.wait_idle()?;
     assert_eq!(read(&out, 1), [2.0]);
+    assert_valid();
+    Ok(())
+}
+
+/// A tensor may be larger than what drivers vouch for.
+#[test]
+fn segments_over_four_gibibytes() -> Result<(), Error> {
+    let gpu = open();
+    let bytes = 5u64 << 30;
+    if gpu.info().kind != AdapterKind::Discrete || gpu.memory_free() < 2 * bytes {
+        return Ok(());
+    }
+    let big = match gpu.allocate(bytes, MemoryClass::Device) {
+        Ok(segment) => segment,
+        Err(Error::OutOfMemory { requested }) => {
+            println!("no segment of {requested} bytes");
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    let back = readback(&gpu, 2);
+    let mut recorder = gpu.recorder()?;
+    recorder.update(&big, 0, &1.0f32.to_le_bytes())?;
+    recorder.update(&big, bytes - 4, &2.0f32.to_le_bytes())?;
+    recorder.barrier();
+    recorder.copy(&big, 0, &back, 0, 4)?;
+    recorder.copy(&big, bytes - 4, &back, 4, 4)?;
+    recorder.host_barrier();
+    recorder.wait_idle()?;
+    assert_eq!(read(&back, 2), [1.0, 2.0]);
+    assert_valid();
+    Ok(())
+}
+
+#[test]
+fn a_closed_device_opens_again() -> Result<(), Error> {
+    for _ in 0..20 {
+        let gpu = open();
+        let kernel = add_kernel(&gpu)?;
+        let mut recorder = gpu.recorder()?;
+        let one = upload(&gpu, &[1.0]);
+        let out = readback(&gpu, 1);
+        add(&mut recorder, &kernel, [&one, &one, &out], 1)?;
+        recorder.host_barrier();
+        let ticket = recorder.submit()?;
+        assert_eq!(ticket, Ticket(1));
+        recorder.wait(ticket)?;
+        assert_eq!(read(&out, 1), [2.0]);
+    }
     assert_valid();
     Ok(())
 }
@@ -364,9 +405,7 @@ fn a_full_gpu_recovers() {
 fn many_threads_compile() -> Result<(), Error> {
     let gpu = open();
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..8)
-            .map(|_| scope.spawn(|| add_kernel(&gpu).map(drop)))
-            .collect();
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| add_kernel(&gpu).map(drop))).collect();
         for thread in threads {
             thread.join().expect("no panic")?;
         }

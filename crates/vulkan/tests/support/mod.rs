@@ -12,11 +12,7 @@ pub fn open() -> Gpu {
 /// As [`open`], with a pipeline cache of its own, which starts empty.
 pub fn open_in(name: &str) -> Gpu {
     let adapters = dml_vulkan::adapters().expect("a Vulkan adapter");
-    adapters[0]
-        .open_with(&OpenOptions {
-            cache_dir: Some(cache_dir(name)),
-        })
-        .expect("the adapter opens")
+    adapters[0].open_with(&OpenOptions { cache_dir: Some(cache_dir(name)) }).expect("the adapter opens")
 }
 
 /// Where [`open_in`] keeps its cache.
@@ -35,12 +31,7 @@ pub fn add_kernel(gpu: &Gpu) -> Result<Pipeline, Error> {
 }
 
 /// Records `out[i] = a[i] + b[i]` for `i` below `n`.
-pub fn add(
-    recorder: &mut Recorder,
-    kernel: &Pipeline,
-    [a, b, out]: [&Segment; 3],
-    n: u32,
-) -> Result<(), Error> {
+pub fn add(recorder: &mut Recorder, kernel: &Pipeline, [a, b, out]: [&Segment; 3], n: u32) -> Result<(), Error> {
     let mut push = [0u8; 32];
     push[0..8].copy_from_slice(&a.address().to_le_bytes());
     push[8..16].copy_from_slice(&b.address().to_le_bytes());
@@ -51,9 +42,7 @@ pub fn add(
 
 /// A segment that the host filled.
 pub fn upload(gpu: &Gpu, values: &[f32]) -> Segment {
-    let segment = gpu
-        .allocate(values.len() as u64 * 4, MemoryClass::Upload)
-        .expect("memory");
+    let segment = gpu.allocate(values.len() as u64 * 4, MemoryClass::Upload).expect("memory");
     write(&segment, values);
     segment
 }
