@@ -6,8 +6,10 @@
 //! free neighbours merge. These are the rules of PyTorch's CUDA allocator, so that programs
 //! tuned for it behave alike.
 //!
-//! A freed block is handed out again at once: work is executed in the order of its enqueuing, and
-//! the queue puts a barrier where addresses overlap.
+//! A freed block can be handed out again at once: work is executed in the order of its enqueuing, and
+//! the queue puts a barrier where addresses overlap. But a barrier costs the GPU 2 µs, so small blocks that are
+//! freed while work is pending rest until that work is submitted, or until they are needed. Independent operators
+//! of one batch then write to different addresses, and no address of a small block means two things within a batch.
 
 use crate::free_lists::{Bins, NONE, Sorted};
 use crate::stats::MemoryStats;
@@ -21,6 +23,8 @@ const SMALL_SEGMENT: u64 = 2 * MIB;
 const LARGE_SEGMENT: u64 = 20 * MIB;
 const LARGE_LIMIT: u64 = 10 * MIB;
 const SEGMENT_GRAIN: u64 = 2 * MIB;
+/// Freed blocks up to this size may rest. Larger ones are better reused while a cache still holds them.
+const REST_LIMIT: u64 = 256 << 10;
 /// A large block is split if more than this remains.
 const LARGE_REMAINDER: u64 = MIB;
 
@@ -36,12 +40,13 @@ pub(crate) trait Source {
 struct Block {
     address: u64,
     bytes: u64,
-    /// Bytes asked for; 0 when free.
+    /// Bytes asked for; 0 when not in use.
     requested: u64,
     segment: u32,
     /// Neighbours in the segment.
     prev: u32,
     next: u32,
+    /// In the lists of free blocks.
     free: bool,
 }
 
@@ -67,6 +72,8 @@ pub(crate) struct Allocator<S> {
     in_use: FxHashMap<u64, u32>,
     small: Bins,
     large: Sorted,
+    /// Freed blocks that are not in the lists yet.
+    resting: Vec<u32>,
     stats: MemoryStats,
 }
 
@@ -93,12 +100,24 @@ impl<S> Allocator<S> {
             in_use: FxHashMap::default(),
             small: Bins::new(),
             large: Sorted::default(),
+            resting: Vec::new(),
             stats: MemoryStats::default(),
         }
     }
 
     /// A block from the cache, if there is one that fits. `requested` is not 0.
+    #[inline]
     pub(crate) fn take(&mut self, requested: u64) -> Option<u64> {
+        self.try_take(requested).or_else(|| {
+            if self.resting.is_empty() {
+                return None;
+            }
+            self.recycle();
+            self.try_take(requested)
+        })
+    }
+
+    fn try_take(&mut self, requested: u64) -> Option<u64> {
         let bytes = round(requested);
         let small = bytes <= SMALL_LIMIT;
         let block = if small { self.small.find(bytes)? } else { self.large.find(bytes)? };
@@ -154,22 +173,43 @@ impl<S> Allocator<S> {
         Ok(self.use_block(block, bytes, requested, small))
     }
 
-    /// Returns a block to the cache. False when no block in use starts there.
-    pub(crate) fn free(&mut self, address: u64) -> bool {
+    /// Returns a block to the cache; with `rest`, a small one not before [`recycle`](Self::recycle) or
+    /// an allocation that needs it. False when no block in use starts there.
+    pub(crate) fn free(&mut self, address: u64, rest: bool) -> bool {
         let Some(block) = self.in_use.remove(&address) else {
             return false;
         };
-        let Block { bytes, requested, segment, prev, next, .. } = self.blocks[block as usize];
+        let b = &mut self.blocks[block as usize];
+        let Block { bytes, requested, segment, .. } = *b;
+        b.requested = 0;
         let small = self.is_small(segment);
         self.stats.each(small, |p| {
             p.allocated_bytes.decrease(bytes);
             p.requested_bytes.decrease(requested);
             p.allocations.decrease(1);
         });
+        if rest && bytes <= REST_LIMIT {
+            self.resting.push(block);
+        } else {
+            self.merge(block);
+        }
+        true
+    }
+
+    /// Makes the blocks that rest available.
+    pub(crate) fn recycle(&mut self) {
+        // Last first, so that a run of neighbours grows into the free block behind it.
+        while let Some(block) = self.resting.pop() {
+            self.merge(block);
+        }
+    }
+
+    /// Lists a freed block, merged with its free neighbours.
+    fn merge(&mut self, block: u32) {
+        let Block { segment, prev, next, .. } = self.blocks[block as usize];
+        let small = self.is_small(segment);
         let mut merged = block;
-        let b = &mut self.blocks[block as usize];
-        b.free = true;
-        b.requested = 0;
+        self.blocks[block as usize].free = true;
         if next != NONE && self.blocks[next as usize].free {
             self.unlist(next, small);
             self.absorb_next(block, next);
@@ -180,11 +220,11 @@ impl<S> Allocator<S> {
             merged = prev;
         }
         self.list(merged, small);
-        true
     }
 
     /// Removes the segments that hold no block in use. The caller sees to it that the GPU is done with them.
     pub(crate) fn release(&mut self) -> Vec<S> {
+        self.recycle();
         let mut released = Vec::new();
         for slot in 0..self.segments.len() {
             let Some(held) = &self.segments[slot] else { continue };
@@ -220,7 +260,7 @@ impl<S> Allocator<S> {
         while at != NONE {
             let block = &self.blocks[at as usize];
             if address < block.address + block.bytes {
-                return (!block.free).then(|| range(block));
+                return self.in_use.contains_key(&block.address).then(|| range(block));
             }
             at = block.next;
         }
@@ -252,7 +292,7 @@ impl<S> Allocator<S> {
             let whole = self.blocks[at as usize].bytes == held.bytes;
             while at != NONE && !whole {
                 let block = &self.blocks[at as usize];
-                if block.free {
+                if block.requested == 0 {
                     stats.inactive_split_blocks += 1;
                     stats.inactive_split_bytes += block.bytes;
                 }
@@ -441,17 +481,40 @@ mod tests {
         let y = get(&mut a, &source, 1000);
         let z = get(&mut a, &source, 1000);
         assert_eq!((y, z), (x + 1024, x + 2048));
-        assert!(a.free(y));
+        assert!(a.free(y, false));
         assert_eq!(get(&mut a, &source, 600), y, "best fit, not the large rest");
-        assert!(a.free(x));
-        assert!(a.free(y));
+        assert!(a.free(x, false));
+        assert!(a.free(y, false));
         assert_eq!(get(&mut a, &source, 2048), x, "two merged");
-        assert!(!a.free(y), "not a block any more");
-        assert!(a.free(x));
-        assert!(a.free(z));
-        assert!(!a.free(z), "freed twice");
+        assert!(!a.free(y, false), "not a block any more");
+        assert!(a.free(x, false));
+        assert!(a.free(z, false));
+        assert!(!a.free(z, false), "freed twice");
         assert_eq!(a.release().len(), 1);
         assert_eq!(a.reserved(), 0);
+    }
+
+    #[test]
+    fn resting_blocks_are_handed_out_last() {
+        let source = Fake::new(2 * MIB);
+        let mut a = Fakes::new();
+        let x = get(&mut a, &source, 512);
+        assert!(a.free(x, true));
+        assert_eq!(a.stats().all.allocated_bytes.current, 0);
+        assert_eq!(a.block(x), None);
+        let y = get(&mut a, &source, 512);
+        assert_ne!(x, y);
+        assert!(a.free(y, true));
+        assert_eq!(get(&mut a, &source, MIB), x + 1024);
+        assert!(a.free(x + 1024, false));
+        a.recycle();
+        assert_eq!(get(&mut a, &source, 512), x);
+        let z = get(&mut a, &source, 200 << 10);
+        assert!(a.free(z, true));
+        assert!(a.free(x, true));
+        assert_eq!(get(&mut a, &source, MIB), x + 512 + (200 << 10), "behind what rests");
+        get(&mut a, &source, MIB - (200 << 10) - 512);
+        assert_eq!(get(&mut a, &source, 512 + (200 << 10)), x, "what rested, when nothing else is left");
     }
 
     #[test]
@@ -477,7 +540,7 @@ mod tests {
         let mut a = Fakes::new();
         let x = get(&mut a, &source, 40 * MIB);
         assert!(a.grow(&source, 30 * MIB, u64::MAX, false).is_err());
-        assert!(a.free(x));
+        assert!(a.free(x, false));
         assert!(a.take(50 * MIB).is_none());
         assert!(a.grow(&source, 50 * MIB, u64::MAX, false).is_err(), "the cache holds it");
         source.give_back(a.release());
@@ -485,7 +548,7 @@ mod tests {
         assert!(a.grow(&source, 2 * MIB, u64::MAX, false).is_err(), "no 20 MiB");
         a.grow(&source, 2 * MIB, u64::MAX, true).expect("modest");
         assert!(matches!(a.grow(&source, 2 * MIB, 53 * MIB, true), Err(GrowError::Limit)));
-        assert!(a.free(y));
+        assert!(a.free(y, false));
     }
 
     /// Random allocations and frees: blocks never overlap, lie in segments, the statistics add up,
@@ -526,7 +589,10 @@ mod tests {
                     let at = random.below(order.len() as u64) as usize;
                     let address = order.swap_remove(at);
                     live.remove(&address);
-                    assert!(a.free(address));
+                    assert!(a.free(address, random.below(2) == 0));
+                }
+                if random.below(40) == 0 {
+                    a.recycle();
                 }
                 if step % 100 == 0 {
                     let s = a.stats();
@@ -545,7 +611,7 @@ mod tests {
                 }
             }
             for address in order {
-                assert!(a.free(address));
+                assert!(a.free(address, false));
             }
             source.give_back(a.release());
             assert_eq!(a.reserved(), 0);

@@ -145,8 +145,13 @@ impl Device {
             return;
         }
         let mut state = self.shared.lock();
-        if state.allocator.free(address) {
-            state.queue.push_free(address);
+        let State { queue, allocator, .. } = &mut *state;
+        let pending = queue.pending() > 0;
+        if allocator.free(address, pending) {
+            // Nobody cares about a free that nothing pending precedes.
+            if pending {
+                queue.push_free(address);
+            }
         } else {
             tracing::error!("free of {address:#x}, which is not in use");
         }
@@ -362,7 +367,7 @@ impl std::fmt::Debug for Device {
 
 impl State {
     fn queue_drain(&mut self, gpu: &Gpu) -> Result<(), Error> {
-        self.queue.drain(gpu, &self.allocator)
+        self.queue.drain(gpu, &mut self.allocator)
     }
 }
 
@@ -476,7 +481,7 @@ impl Shared {
     }
 
     fn flush_locked(&self, state: &mut State) -> Result<(), Error> {
-        let flushed = state.queue.flush(&self.gpu, &state.allocator);
+        let flushed = state.queue.flush(&self.gpu, &mut state.allocator);
         self.flusher.flushed();
         let flushed = self.wrap(flushed);
         match state.deferred.take() {
@@ -486,7 +491,7 @@ impl Shared {
     }
 
     pub(crate) fn flush_for_host(&self, state: &mut State) -> Result<(), Error> {
-        let flushed = state.queue.flush_for_host(&self.gpu, &state.allocator);
+        let flushed = state.queue.flush_for_host(&self.gpu, &mut state.allocator);
         self.flusher.flushed();
         let flushed = self.wrap(flushed);
         match state.deferred.take() {

@@ -22,6 +22,9 @@ const RING_BYTES: u64 = 8 << 20;
 /// Regions of the ring are aligned to this.
 const RING_ALIGN: u64 = 16;
 
+/// The allocator that entries refer to.
+pub(crate) type Memory = Allocator<Segment>;
+
 /// What an entry does.
 #[derive(Debug)]
 enum Command {
@@ -157,11 +160,9 @@ impl Queue {
         self.count();
     }
 
-    /// Appends a free, if something pending could care.
+    /// Appends a free.
     pub(crate) fn push_free(&mut self, address: u64) {
-        if self.commands > 0 {
-            self.push(Command::Free { address }, "free", &[], &[]);
-        }
+        self.push(Command::Free { address }, "free", &[], &[]);
     }
 
     pub(crate) fn push_event(&mut self, event: Arc<EventState>) {
@@ -182,13 +183,13 @@ impl Queue {
     }
 
     /// After a command was appended: submits if the policy says so.
-    pub(crate) fn after_push<S: SegmentOf>(&mut self, gpu: &Gpu, segments: &S) -> Result<(), Error> {
+    pub(crate) fn after_push(&mut self, gpu: &Gpu, memory: &mut Memory) -> Result<(), Error> {
         let submit = match self.policy.added(self.commands) {
             Decision::Keep => false,
             Decision::Submit => true,
             Decision::SubmitIfIdle => self.is_idle()?,
         };
-        if submit { self.flush(gpu, segments).map(drop) } else { Ok(()) }
+        if submit { self.flush(gpu, memory).map(drop) } else { Ok(()) }
     }
 
     /// Everything submitted is done. Pending entries do not count.
@@ -202,12 +203,7 @@ impl Queue {
 
     /// Copies bytes into the ring, waiting for room if there is none. Returns the offset and the GPU address.
     /// At most [`RING_BYTES`] / 2 bytes.
-    pub(crate) fn write_ring<S: SegmentOf>(
-        &mut self,
-        gpu: &Gpu,
-        segments: &S,
-        data: &[u8],
-    ) -> Result<(u64, u64), Error> {
+    pub(crate) fn write_ring(&mut self, gpu: &Gpu, memory: &mut Memory, data: &[u8]) -> Result<(u64, u64), Error> {
         let offset = loop {
             if let Some(offset) = self.ring.take(data.len() as u64, RING_ALIGN) {
                 break offset;
@@ -219,7 +215,7 @@ impl Queue {
                     self.ring.retire(ticket);
                 }
                 // All of it belongs to entries that are pending.
-                None => drop(self.flush(gpu, segments)?),
+                None => drop(self.flush(gpu, memory)?),
             }
         };
         // SAFETY: `take` returned a region inside the ring that no pending or running work reads, and
@@ -232,12 +228,12 @@ impl Queue {
     }
 
     /// Records the pending entries. An entry that fails is left out, and the first error is returned at the end.
-    pub(crate) fn record_pending<S: SegmentOf>(&mut self, gpu: &Gpu, segments: &S) -> Result<(), Error> {
+    pub(crate) fn record_pending(&mut self, gpu: &Gpu, memory: &mut Memory) -> Result<(), Error> {
         let mut failed = None;
         let mut entries = std::mem::take(&mut self.entries);
         let ranges = std::mem::take(&mut self.ranges);
         for entry in &entries {
-            if let Err(e) = self.record(gpu, segments, entry, &ranges) {
+            if let Err(e) = self.record(gpu, memory, entry, &ranges) {
                 failed.get_or_insert(e);
             }
         }
@@ -247,10 +243,11 @@ impl Queue {
         self.ranges.clear();
         self.bytes.clear();
         self.commands = 0;
+        memory.recycle();
         failed.map_or(Ok(()), Err)
     }
 
-    fn record<S: SegmentOf>(&mut self, gpu: &Gpu, segments: &S, entry: &Entry, ranges: &[Range]) -> Result<(), Error> {
+    fn record(&mut self, gpu: &Gpu, memory: &mut Memory, entry: &Entry, ranges: &[Range]) -> Result<(), Error> {
         let from = entry.ranges as usize;
         let (reads, writes) =
             ranges[from..from + usize::from(entry.reads + entry.writes)].split_at(usize::from(entry.reads));
@@ -265,7 +262,7 @@ impl Queue {
             }
             Command::Upload { ring, segment, offset, bytes } => {
                 self.order(reads, writes);
-                if let Some(to) = segments.segment(*segment) {
+                if let Some(to) = memory.segment(*segment) {
                     self.recorder.copy(&self.ring_memory, *ring, to, *offset, *bytes)?;
                 }
             }
@@ -291,17 +288,17 @@ impl Queue {
     }
 
     /// Records and submits everything pending.
-    pub(crate) fn flush<S: SegmentOf>(&mut self, gpu: &Gpu, segments: &S) -> Result<Ticket, Error> {
-        let recorded = self.record_pending(gpu, segments);
+    pub(crate) fn flush(&mut self, gpu: &Gpu, memory: &mut Memory) -> Result<Ticket, Error> {
+        let recorded = self.record_pending(gpu, memory);
         let ticket = self.submit()?;
         recorded.map(|()| ticket)
     }
 
     /// As [`flush`](Self::flush), and what was written to mapped memory is visible when the ticket is done.
-    pub(crate) fn flush_for_host<S: SegmentOf>(&mut self, gpu: &Gpu, segments: &S) -> Result<Ticket, Error> {
+    pub(crate) fn flush_for_host(&mut self, gpu: &Gpu, memory: &mut Memory) -> Result<Ticket, Error> {
         self.policy.waited();
         self.stats.waits += 1;
-        let recorded = self.record_pending(gpu, segments);
+        let recorded = self.record_pending(gpu, memory);
         if !self.host_visible {
             self.recorder.host_barrier();
             self.host_visible = true;
@@ -332,22 +329,11 @@ impl Queue {
     }
 
     /// Submits everything and waits until the driver, too, is done with every segment.
-    pub(crate) fn drain<S: SegmentOf>(&mut self, gpu: &Gpu, segments: &S) -> Result<(), Error> {
-        let flushed = self.flush_for_host(gpu, segments);
+    pub(crate) fn drain(&mut self, gpu: &Gpu, memory: &mut Memory) -> Result<(), Error> {
+        let flushed = self.flush_for_host(gpu, memory);
         self.recorder.wait_idle()?;
         self.completed(self.recorder.last_ticket());
         flushed.map(drop)
-    }
-}
-
-/// Segments by the numbers that entries hold.
-pub(crate) trait SegmentOf {
-    fn segment(&self, slot: u32) -> Option<&Segment>;
-}
-
-impl SegmentOf for Allocator<Segment> {
-    fn segment(&self, slot: u32) -> Option<&Segment> {
-        Allocator::segment(self, slot)
     }
 }
 
