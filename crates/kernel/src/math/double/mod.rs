@@ -2,25 +2,10 @@
 
 use crate::builder::Value;
 
-/// Not written yet: the identity.
-pub fn div<'b>(x: Value<'b>, _y: Value<'b>) -> Value<'b> {
-    x
-}
+mod division;
+mod parts;
 
-/// Not written yet: the identity.
-pub fn reciprocal<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn sqrt<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn rsqrt<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
+pub use division::{div, fmod, reciprocal, rsqrt, sqrt};
 
 /// Not written yet: the identity.
 pub fn exp<'b>(x: Value<'b>) -> Value<'b> {
@@ -124,10 +109,5 @@ pub fn erfc<'b>(x: Value<'b>) -> Value<'b> {
 
 /// Not written yet: the identity.
 pub fn pow<'b>(x: Value<'b>, _y: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn fmod<'b>(x: Value<'b>, _y: Value<'b>) -> Value<'b> {
     x
 }
