@@ -158,6 +158,11 @@ pub fn declare(b: &Builder, rank: usize, operands: usize, index: Scalar) -> Layo
 }
 
 impl<'b> LayoutParams<'b> {
+    /// Elements of dimension `d` of the walk.
+    pub fn size(&self, d: usize) -> Value<'b> {
+        self.sizes[d]
+    }
+
     /// Offsets of every operand for the element `linear` of the walk.
     pub fn offsets(&self, b: &'b Builder, linear: Value<'b>) -> Vec<Value<'b>> {
         let mut rest = linear;

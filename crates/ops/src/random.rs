@@ -1,0 +1,431 @@
+//! Random numbers: Philox4x32-10, one stream for a seed on every adapter.
+//!
+//! Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. Invocation `i` of a launch
+//! encrypts the counter `offset + i` with the seed as key and turns the four words into four elements (two for f64).
+
+use crate::call::{Arg, Call, Scalar as Number};
+use crate::check;
+use crate::copy::cast;
+use crate::error::{Error, Result};
+use crate::launch::{GROUP, linear_id};
+use crate::layout::{self, Layout};
+use crate::pointwise::{self, Input, Out};
+use crate::table::{Operator, op};
+use crate::tensor::Tensor;
+use dml_kernel::{Builder, DType, Kernel, Scalar, Value, math};
+use smallvec::SmallVec;
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[
+    op("aten::uniform_", uniform),
+    op("aten::normal_", normal),
+    op("aten::exponential_", exponential),
+    op("aten::bernoulli_.float", bernoulli_float),
+    op("aten::bernoulli_.Tensor", bernoulli_tensor),
+    op("aten::bernoulli.out", bernoulli_out),
+    op("aten::random_", |c| random(c, None)),
+    op("aten::random_.to", |c| random(c, Some((None, 1)))),
+    op("aten::random_.from", |c| random(c, Some((Some(1), 2)))),
+    op("aten::randperm.generator_out", randperm),
+    op("aten::native_dropout", native_dropout),
+    op("aten::native_dropout_backward", native_dropout_backward),
+];
+
+/// Two 64-bit words.
+type Words<'b> = [Value<'b>; 4];
+
+/// Ten rounds of Philox4x32.
+fn philox<'b>(b: &'b Builder, counter: Words<'b>, key: [Value<'b>; 2]) -> Words<'b> {
+    const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+    const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+    let [mut c0, mut c1, mut c2, mut c3] = counter;
+    let [mut k0, mut k1] = key;
+    let multipliers = MULTIPLIERS.map(|m| b.u32(m));
+    for round in 0..10 {
+        if round > 0 {
+            k0 = k0 + WEYL[0];
+            k1 = k1 + WEYL[1];
+        }
+        let (high0, low0) = (c0.mul_high(multipliers[0]), c0 * multipliers[0]);
+        let (high1, low1) = (c2.mul_high(multipliers[1]), c2 * multipliers[1]);
+        (c0, c1, c2, c3) = (high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0);
+    }
+    [c0, c1, c2, c3]
+}
+
+/// A sample's dtype-dependent kind: how many elements four words give.
+fn per_block(dtype: DType) -> u32 {
+    if dtype.bytes() == 8 { 2 } else { 4 }
+}
+
+/// Fills `out` with `body(words of the block) -> elements`, `per` elements a block; `numbers` are f64, f32 or i64
+/// parameters by `number_dtype`.
+#[allow(clippy::too_many_arguments)]
+fn fill(
+    call: &Call,
+    generator: usize,
+    family: &'static str,
+    out: &Tensor,
+    per: u32,
+    numbers: &[Number],
+    number_dtype: DType,
+    body: impl for<'b> Fn(&'b Builder, Words<'b>, &[Value<'b>]) -> Vec<Value<'b>>,
+) -> Result<()> {
+    pointwise::check_no_self_overlap(out)?;
+    let numel = out.numel();
+    if numel == 0 {
+        return Ok(());
+    }
+    let blocks = (numel as u64).div_ceil(u64::from(per));
+    let (seed, offset) = reserve(call, generator, blocks)?;
+    let layout = Layout::new(&[out]);
+    let rank = layout.rank();
+    let key = [out.dtype as u32, rank as u32, layout.index.bytes(), number_dtype as u32, numbers.len() as u32, per];
+    let kernel = call.kernel(family, key, || {
+        build(family, out.dtype, rank, layout.index, per, numbers.len(), number_dtype, &body)
+    })?;
+    let mut launcher = call.launch(kernel).write(out);
+    for word in [seed, seed >> 32, offset, offset >> 32] {
+        launcher = launcher.u32(word as u32);
+    }
+    for &n in numbers {
+        launcher = launcher.number(number_dtype, n);
+    }
+    layout.pass(launcher.index(layout.index, numel)).threads(blocks)
+}
+
+#[allow(clippy::too_many_arguments)]
+fn build(
+    family: &str,
+    dtype: DType,
+    rank: usize,
+    index: Scalar,
+    per: u32,
+    numbers: usize,
+    number_dtype: DType,
+    body: &impl for<'b> Fn(&'b Builder, Words<'b>, &[Value<'b>]) -> Vec<Value<'b>>,
+) -> Kernel {
+    let b = Builder::new(family, [GROUP, 1, 1]);
+    let out = b.pointer("out", dtype);
+    let words: Vec<Value> =
+        ["seed_low", "seed_high", "offset_low", "offset_high"].iter().map(|n| b.param(n, Scalar::U32)).collect();
+    let numbers: Vec<Value> = (0..numbers).map(|_| b.param("number", number_dtype.compute())).collect();
+    let n = b.param("numel", index);
+    let params = layout::declare(&b, rank, 1, index);
+    let block = linear_id(&b, index);
+    let first = block * per;
+    b.if_(first.lt(n), || {
+        let low_index = block.cast(Scalar::U32);
+        let low = words[2] + low_index;
+        let carry = low.lt(low_index).cast(Scalar::U32);
+        let high_index = if index == Scalar::U64 { (block >> 32).cast(Scalar::U32) } else { b.u32(0) };
+        let counter = [low, words[3] + carry + high_index, b.u32(0), b.u32(0)];
+        let random = philox(&b, counter, [words[0], words[1]]);
+        for (i, value) in body(&b, random, &numbers).into_iter().enumerate() {
+            let at = first + i as u32;
+            b.if_(at.lt(n), || out.store(params.offsets(&b, at)[0], value));
+        }
+    });
+    b.finish()
+}
+
+/// Takes `blocks` counters from the generator at argument `i` (or the device's default one).
+fn reserve(call: &Call, i: usize, blocks: u64) -> Result<(u64, u64)> {
+    let lock = |g: &std::sync::Mutex<dml_engine::Generator>| {
+        g.lock().unwrap_or_else(std::sync::PoisonError::into_inner).reserve(blocks)
+    };
+    match call.args.get(i) {
+        Some(Arg::Generator(g)) => Ok(lock(g)),
+        None | Some(Arg::None) => Ok(lock(call.device.generator())),
+        Some(other) => Err(Error::Type(format!("{}: expected a generator, not {other:?}", call.name))),
+    }
+}
+
+/// Uniform samples in [0, 1) with as many bits as `dtype` holds exactly, in its compute type.
+fn unit<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
+    let digits = match dtype {
+        DType::F16 => 11,
+        DType::BF16 => 8,
+        _ => 24,
+    };
+    if dtype == DType::F64 {
+        return [(words[0], words[1]), (words[2], words[3])]
+            .into_iter()
+            .map(|(a, b)| {
+                let high = (a >> 5).cast(Scalar::F64) * f64::from(1u32 << 26);
+                (high + (b >> 6).cast(Scalar::F64)) * 2f64.powi(-53)
+            })
+            .collect();
+    }
+    words.iter().map(|w| (*w >> (32 - digits)).cast(Scalar::F32) * 2f64.powi(-digits)).collect()
+}
+
+/// Samples in (0, 1], for logarithms.
+fn unit_above_zero<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
+    let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    unit(words, wide).into_iter().map(|u| 1.0 - u).collect()
+}
+
+fn check_float(call: &Call, t: &Tensor) -> Result<()> {
+    check!(
+        t.dtype.is_float(),
+        Runtime,
+        "\"{}\" not implemented for '{}'",
+        call.name.trim_start_matches("aten::"),
+        t.dtype
+    );
+    Ok(())
+}
+
+/// `uniform_(self, from, to, generator)`: samples in [from, to)
+fn uniform(call: &mut Call) -> Result<()> {
+    let out = call.tensor(0)?.clone();
+    check_float(call, &out)?;
+    let (from, to) = (call.double(1)?, call.double(2)?);
+    check!(from <= to, Runtime, "uniform_ expects to return a [from, to) range, but found from={from} > to={to}");
+    let dtype = out.dtype;
+    let numbers = [Number::Double(from), Number::Double(to)];
+    fill(call, 3, "uniform", &out, per_block(dtype), &numbers, dtype, |_, words, v| {
+        unit(words, dtype)
+            .into_iter()
+            .map(|u| {
+                // Rounding may reach `to`, which is not in the range.
+                let x = dml_kernel::convert(u * (v[1] - v[0]) + v[0], dtype);
+                (x.ge(v[1]) & v[1].gt(v[0])).select(v[0], x)
+            })
+            .collect()
+    })?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `normal_(self, mean, std, generator)`, by G. Box and M. Muller, "A note on the generation of random normal
+/// deviates", 1958.
+fn normal(call: &mut Call) -> Result<()> {
+    let out = call.tensor(0)?.clone();
+    check_float(call, &out)?;
+    let (mean, std) = (call.double(1)?, call.double(2)?);
+    check!(std >= 0.0, Runtime, "normal expects std >= 0.0, but found std {std}");
+    let dtype = out.dtype;
+    let numbers = [Number::Double(mean), Number::Double(std)];
+    fill(call, 3, "normal", &out, per_block(dtype), &numbers, dtype, |_, words, v| {
+        let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+        let u = unit(words, wide);
+        u.chunks(2)
+            .flat_map(|pair| {
+                let radius = math::sqrt(-2.0 * math::log(1.0 - pair[0]));
+                let angle = pair[1] * (2.0 * std::f64::consts::PI);
+                [radius * math::cos(angle), radius * math::sin(angle)].map(|z| z * v[1] + v[0])
+            })
+            .collect()
+    })?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `exponential_(self, lambd, generator)`
+fn exponential(call: &mut Call) -> Result<()> {
+    let out = call.tensor(0)?.clone();
+    check_float(call, &out)?;
+    let lambda = call.double(1)?;
+    check!(lambda > 0.0, Runtime, "exponential_ expects lambda > 0.0, but found lambda={lambda}");
+    let dtype = out.dtype;
+    fill(call, 2, "exponential", &out, per_block(dtype), &[Number::Double(lambda)], dtype, |_, words, v| {
+        unit_above_zero(words, dtype).into_iter().map(|u| -math::log(u) / v[0]).collect()
+    })?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `bernoulli_.float(self, p, generator)`
+fn bernoulli_float(call: &mut Call) -> Result<()> {
+    let out = call.tensor(0)?.clone();
+    let p = call.double(1)?;
+    check!((0.0..=1.0).contains(&p), Runtime, "bernoulli_ expects p to be in [0, 1], but got p={p}");
+    fill(call, 2, "bernoulli", &out, 4, &[Number::Double(p)], DType::F32, |_, words, v| {
+        unit(words, DType::F32).into_iter().map(|u| u.lt(v[0])).collect()
+    })?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `bernoulli_.Tensor(self, p, generator)`
+fn bernoulli_tensor(call: &mut Call) -> Result<()> {
+    let (out, p) = (call.tensor(0)?.clone(), pointwise::input(call, 1)?);
+    draw(call, &out, p, 2)?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `bernoulli.out(self, generator, out)`: `self` holds the probabilities
+fn bernoulli_out(call: &mut Call) -> Result<()> {
+    let p = call.tensor(0)?.clone();
+    let out = call.out(Some(2), p.dtype, &p.sizes)?;
+    draw(call, &out, Input::Tensor(p), 1)?;
+    call.ret(out);
+    Ok(())
+}
+
+/// Ones with probability `p`, element by element.
+fn draw(call: &Call, out: &Tensor, p: Input, generator: usize) -> Result<()> {
+    let noise = call.empty(DType::F32, &out.sizes)?;
+    fill(call, generator, "unit", &noise, 4, &[], DType::F32, |_, words, _| unit(words, DType::F32))?;
+    let inputs = [Input::Tensor(noise), p];
+    pointwise::run(call, "bernoulli_compare", 0, &[out], &inputs, DType::F32, |_, v| vec![v[0].lt(v[1])])
+}
+
+/// `random_(self)`, `random_.to(self, to)`, `random_.from(self, from, to)`: integers in [from, to). Without bounds, all
+/// that the dtype counts exactly.
+fn random(call: &mut Call, bounds: Option<(Option<usize>, usize)>) -> Result<()> {
+    let out = call.tensor(0)?.clone();
+    let dtype = out.dtype;
+    let exact = match dtype {
+        DType::Bool => 2,
+        DType::U8 => 1 << 8,
+        DType::I8 => 1 << 7,
+        DType::I16 => 1 << 15,
+        DType::U16 => 1 << 16,
+        DType::I32 | DType::U32 => 1 << 31,
+        DType::I64 | DType::U64 => i64::MAX,
+        DType::F16 => (1 << 11) + 1,
+        DType::BF16 => (1 << 8) + 1,
+        DType::F32 => (1 << 24) + 1,
+        DType::F64 => (1 << 53) + 1,
+    };
+    let (from, to) = match bounds {
+        None => (0, exact),
+        Some((from, to)) => {
+            let from = from.map_or(Ok(0), |i| call.int(i))?;
+            let to = call.opt_scalar(to)?.map_or(exact, Number::to_i64);
+            check!(from < to, Runtime, "random_ expects 'from' to be less than 'to', but got from={from} >= to={to}");
+            (from, to)
+        }
+    };
+    let generator = bounds.map_or(1, |(_, to)| to + 1);
+    let range = to.wrapping_sub(from) as u64;
+    if range < 1 << 32 && from.abs() < 1 << 31 && to.abs() < 1 << 31 {
+        let numbers = [Number::Int(from), Number::Int(range as i64)];
+        fill(call, generator, "random", &out, 4, &numbers, DType::I32, |_, words, v| {
+            let (from, range) = (v[0], v[1].bitcast(Scalar::U32));
+            // High half of the product: the word as a fraction of the range.
+            words.iter().map(|w| (w.mul_high(range).bitcast(Scalar::I32) + from)).collect()
+        })?;
+    } else {
+        let numbers = [Number::Int(from), Number::Int(range as i64)];
+        fill(call, generator, "random_wide", &out, 2, &numbers, DType::I64, |_, words, v| {
+            let (from, range) = (v[0], v[1].bitcast(Scalar::U64));
+            [(words[0], words[1]), (words[2], words[3])]
+                .into_iter()
+                .map(|(low, high)| {
+                    let word = low.cast(Scalar::U64) | (high.cast(Scalar::U64) << 32);
+                    (word % range).bitcast(Scalar::I64) + from
+                })
+                .collect()
+        })?;
+    }
+    call.ret(out);
+    Ok(())
+}
+
+/// `randperm.generator_out(n, generator, out)`: element `i` is `i` encrypted by a Feistel network on the smallest even
+/// number of bits that holds `n`, repeated until it lands below `n` ("cycle walking": J. Black and P. Rogaway,
+/// "Ciphers with arbitrary finite domains", 2002).
+fn randperm(call: &mut Call) -> Result<()> {
+    let n = call.int(0)?;
+    check!(n >= 0, Runtime, "n must be non-negative, got {n}");
+    check!(n < 1 << 31, NotImplemented, "randperm of {n} elements is not supported on dml; the limit is 2^31 - 1");
+    let mut out = call.tensor(2)?.clone();
+    if out.sizes.as_slice() != [n] {
+        call.host.resize(&mut out, &[n], &[1])?;
+    }
+    let dtype = out.dtype;
+    let keys = 6;
+    let (seed, offset) = reserve(call, 1, keys)?;
+    if n > 0 {
+        let half_bits = (64 - (n as u64 - 1).leading_zeros()).div_ceil(2).max(1);
+        let key = [dtype as u32, 0, 0, 0, 0, 0];
+        let kernel = call.kernel("randperm", key, || randperm_kernel(dtype))?;
+        let mut launcher = call.launch(kernel).write(&out);
+        for word in [seed, seed >> 32, offset, offset >> 32] {
+            launcher = launcher.u32(word as u32);
+        }
+        launcher.u32(n as u32).u32(half_bits).u32(out.strides[0] as u32).threads(n as u64)?;
+    }
+    call.ret(out);
+    Ok(())
+}
+
+fn randperm_kernel(dtype: DType) -> Kernel {
+    let b = Builder::new("randperm", [GROUP, 1, 1]);
+    let out = b.pointer("out", dtype);
+    let words: Vec<Value> =
+        ["seed_low", "seed_high", "offset_low", "offset_high"].iter().map(|n| b.param(n, Scalar::U32)).collect();
+    let (n, half_bits, stride) =
+        (b.param("n", Scalar::U32), b.param("half_bits", Scalar::U32), b.param("stride", Scalar::U32));
+    let i = linear_id(&b, Scalar::U32);
+    b.if_(i.lt(n), || {
+        let mask = (b.u32(1) << half_bits) - 1;
+        let x = b.var(i);
+        let walking = b.var(b.bool(true));
+        b.while_(
+            || walking.get(),
+            || {
+                let (left, right) = (b.var(x.get() >> half_bits), b.var(x.get() & mask));
+                b.for_(0, b.u32(6), 1, |round| {
+                    let counter = [words[2] + round, words[3], right.get(), b.u32(0x7065_726d)];
+                    let mixed = philox(&b, counter, [words[0], words[1]])[0];
+                    let next = (left.get() ^ mixed) & mask;
+                    left.set(right.get());
+                    right.set(next);
+                });
+                x.set((left.get() << half_bits) | right.get());
+                walking.set(x.get().ge(n));
+            },
+        );
+        out.store(i * stride, x.get());
+    });
+    b.finish()
+}
+
+/// `native_dropout(input, p, train) -> (output, mask)`
+fn native_dropout(call: &mut Call) -> Result<()> {
+    let input = call.tensor(0)?.clone();
+    let p = call.double(1)?;
+    let train = call.opt_scalar(2)?.is_none_or(|t| t.to_i64() != 0);
+    let inputs = [Input::Tensor(input.clone())];
+    let out = pointwise::result_tensor(call, Out::New, input.dtype, &inputs)?;
+    let mask = pointwise::result_tensor(call, Out::New, DType::Bool, &inputs)?;
+    if !train || p == 0.0 {
+        crate::copy::device_copy(call, &input, &out)?;
+        crate::copy::fill_with(call, &mask, Number::Bool(true))?;
+    } else {
+        check!((0.0..=1.0).contains(&p), Runtime, "dropout probability has to be between 0 and 1, but got {p}");
+        fill(call, usize::MAX, "bernoulli", &mask, 4, &[Number::Double(1.0 - p)], DType::F32, |_, words, v| {
+            unit(words, DType::F32).into_iter().map(|u| u.lt(v[0])).collect()
+        })?;
+        let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
+        apply_mask(call, &out, &input, &mask, scale)?;
+    }
+    call.ret(out);
+    call.ret(mask);
+    Ok(())
+}
+
+/// `native_dropout_backward(grad_output, mask, scale)`
+fn native_dropout_backward(call: &mut Call) -> Result<()> {
+    let (grad, mask) = (call.tensor(0)?.clone(), call.tensor(1)?.clone());
+    let scale = call.double(2)?;
+    let inputs = [Input::Tensor(grad.clone()), Input::Tensor(mask.clone())];
+    let out = pointwise::result_tensor(call, Out::New, grad.dtype, &inputs)?;
+    apply_mask(call, &out, &grad, &mask, scale)?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `x * mask * scale`
+fn apply_mask(call: &Call, out: &Tensor, x: &Tensor, mask: &Tensor, scale: f64) -> Result<()> {
+    let mask = if mask.dtype == DType::Bool { mask.clone() } else { cast(call, mask, DType::Bool)? };
+    let scale = Input::Number(Number::Double(scale), x.dtype);
+    let inputs: SmallVec<[Input; 3]> = SmallVec::from_vec(vec![Input::Tensor(x.clone()), Input::Tensor(mask), scale]);
+    pointwise::run(call, "apply_mask", 0, &[out], &inputs, x.dtype, |_, v| vec![v[0] * v[1] * v[2]])
+}
