@@ -21,6 +21,9 @@ pub struct OpenOptions {
     /// The directory of the pipeline cache file; `None` means `TORCH_DML_CACHE_DIR`, else
     /// `torch-dml` in the user's cache directory.
     pub cache_dir: Option<PathBuf>,
+    /// How long a wait goes on without progress before the device counts as lost; `None` means
+    /// `TORCH_DML_TIMEOUT_S` seconds, else 300.
+    pub timeout: Option<Duration>,
 }
 
 /// An opened device: one compute queue, a transfer queue where there is one, memory, pipelines.
@@ -130,7 +133,7 @@ impl Gpu {
                 layouts: Layouts::default(),
                 cache,
                 full_subgroups: raw.full_subgroups,
-                patience: patience(),
+                patience: options.timeout.unwrap_or_else(patience),
                 families: raw.families,
                 lost: AtomicBool::new(false),
                 hung: AtomicBool::new(false),

@@ -78,7 +78,8 @@ fn two_devices_share_a_file() -> Result<(), Error> {
 fn an_unwritable_directory_is_no_error() -> Result<(), Error> {
     let file = cache_dir("file");
     fs::write(&file, b"not a directory").expect("written");
-    let gpu = dml_vulkan::adapters()?[0].open_with(&OpenOptions { cache_dir: Some(file.join("below")) })?;
+    let gpu = dml_vulkan::adapters()?[0]
+        .open_with(&OpenOptions { cache_dir: Some(file.join("below")), ..OpenOptions::default() })?;
     add_kernel(&gpu)?;
     gpu.save_pipeline_cache()?;
     fs::remove_file(&file).expect("removed");

@@ -2,7 +2,9 @@
 
 mod support;
 
-use dml_vulkan::{Error, MemoryClass};
+use std::time::{Duration, Instant};
+
+use dml_vulkan::{Error, MemoryClass, OpenOptions};
 use support::{add, add_kernel, open, read, upload};
 
 #[test]
@@ -71,5 +73,28 @@ fn a_blocked_wait_notices_the_loss() -> Result<(), Error> {
     assert_eq!(waited, Err(Error::DeviceLost));
     drop(recorder); // waits for the work, which in fact goes on
     support::assert_valid();
+    Ok(())
+}
+
+#[test]
+fn a_gpu_without_progress_counts_as_lost() -> Result<(), Error> {
+    let gpu = dml_vulkan::adapters()?[0].open_with(&OpenOptions {
+        cache_dir: Some(support::cache_dir("hung")),
+        timeout: Some(Duration::from_millis(5)),
+    })?;
+    let kernel = add_kernel(&gpu)?;
+    let mut recorder = gpu.recorder()?;
+    let sum = upload(&gpu, &[0.0; 64]);
+    for _ in 0..20_000 {
+        add(&mut recorder, &kernel, [&sum, &sum, &sum], 64)?;
+        recorder.barrier();
+    }
+    let ticket = recorder.submit()?;
+    assert_eq!(recorder.wait(ticket), Err(Error::DeviceLost));
+    assert!(gpu.is_lost());
+    // What the GPU still uses is leaked, and dropping its handles does not wait for it.
+    let start = Instant::now();
+    drop((recorder, sum, kernel, gpu));
+    assert!(start.elapsed() < Duration::from_millis(100));
     Ok(())
 }

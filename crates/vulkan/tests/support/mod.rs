@@ -12,7 +12,9 @@ pub fn open() -> Gpu {
 /// As [`open`], with a pipeline cache of its own, which starts empty.
 pub fn open_in(name: &str) -> Gpu {
     let adapters = dml_vulkan::adapters().expect("a Vulkan adapter");
-    adapters[0].open_with(&OpenOptions { cache_dir: Some(cache_dir(name)) }).expect("the adapter opens")
+    adapters[0]
+        .open_with(&OpenOptions { cache_dir: Some(cache_dir(name)), ..OpenOptions::default() })
+        .expect("the adapter opens")
 }
 
 /// Where [`open_in`] keeps its cache.
