@@ -100,6 +100,22 @@ fn main() -> Result<(), Error> {
         || Ok(()),
     )?;
     measure("upload of 64 B, 20 in a row", 20, || device.upload(out, &[0; 64]), sync)?;
+    let mut waits = Vec::new();
+    for _ in 0..200 {
+        std::thread::sleep(std::time::Duration::from_millis(3));
+        let submits = device.queue_stats().submits;
+        let start = Instant::now();
+        operator()?;
+        while device.queue_stats().submits == submits {
+            let look = Instant::now();
+            while look.elapsed().as_micros() < 5 {
+                std::hint::spin_loop();
+            }
+        }
+        waits.push(start.elapsed().as_micros());
+    }
+    waits.sort_unstable();
+    println!("a lone operator is submitted after {} µs (median), {} µs (worst of 200)", waits[100], waits[199]);
     let after = device.queue_stats();
     println!(
         "{} commands, {} barriers, {} submits, {} waits",

@@ -225,6 +225,9 @@ impl Device {
         let shared = &*self.shared;
         shared.alive()?;
         shared.validate(&launch)?;
+        if launch.kernel.refused() {
+            return shared.wrap(launch.kernel.pipeline(&shared.gpu).map(drop));
+        }
         if shared.fault.raised() {
             self.check_faults()?;
         }

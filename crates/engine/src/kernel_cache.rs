@@ -100,6 +100,12 @@ impl KernelRef {
         self.0.pipeline.get().is_some()
     }
 
+    /// Whether the driver refused the kernel.
+    #[inline]
+    pub(crate) fn refused(&self) -> bool {
+        matches!(self.0.pipeline.get(), Some(Err(_)))
+    }
+
     /// The pipeline. Compiles it here if no thread of the pool has begun to; waits if one has.
     pub(crate) fn pipeline(&self, gpu: &Gpu) -> Result<&Pipeline, Error> {
         if self.0.pipeline.get().is_none() {

@@ -33,7 +33,7 @@ impl Device {
         };
         let written = queue.write_ring(shared.gpu(), allocator, data);
         let (ring, address) = shared.wrap(written)?;
-        if dst % 4 == 0 && data.len() % 4 == 0 {
+        if dst.is_multiple_of(4) && data.len().is_multiple_of(4) {
             let (params, groups) = copy_kernel::arguments(dst, address, data.len() as u32 / 4);
             let launch = Launch {
                 kernel: shared.copy_words(),

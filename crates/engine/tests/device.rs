@@ -79,7 +79,7 @@ fn threads_share_a_device() {
                 let mut random = Random(t);
                 for round in 0..20 {
                     let n = 1 + random.below(5000) as usize;
-                    let start = round as i32 * 100 + t as i32;
+                    let start = round * 100 + t as i32;
                     let mut now = put(&device, &vec![start; n]);
                     let one = put(&device, &vec![1; n]);
                     for _ in 0..30 {

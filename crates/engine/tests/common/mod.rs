@@ -76,6 +76,7 @@ pub fn bytes_of(values: &[i32]) -> Vec<u8> {
 pub fn read(device: &Device, address: u64, n: usize) -> Vec<i32> {
     let mut bytes = vec![0; n * 4];
     device.download(address, &mut bytes).unwrap();
+    assert_eq!(dml_vulkan::validation_errors(), 0); // Counted with TORCH_DML_VALIDATION=1.
     bytes.chunks_exact(4).map(|b| i32::from_ne_bytes(b.try_into().unwrap())).collect()
 }
 
