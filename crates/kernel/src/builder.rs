@@ -612,8 +612,12 @@ impl<'b> Pointer<'b> {
 
     /// The pointer moved by `elements` (any integer).
     pub fn offset(self, elements: Value<'b>) -> Pointer<'b> {
-        let elements = elements.cast(Scalar::U64);
-        let info = PointerInfo { word: storage::word(self.dtype), base: PointerBase::Offset(self.id, elements.id) };
+        self.offset_from(self.id, elements.cast(Scalar::U64))
+    }
+
+    /// A pointer of this dtype at `base` moved by `elements` of `base`'s type.
+    fn offset_from(self, base: PointerId, elements: Value<'b>) -> Pointer<'b> {
+        let info = PointerInfo { word: storage::word(self.dtype), base: PointerBase::Offset(base, elements.id) };
         let id = {
             let mut s = self.b.state.borrow_mut();
             s.kernel.pointers.push(info);
@@ -649,6 +653,11 @@ impl<'b> Pointer<'b> {
     /// Writes `values` to the elements from `chunk * values.len()`, under [`Pointer::load_chunk`]'s conditions.
     pub fn store_chunk(self, chunk: Value<'b>, values: &[Value<'b>]) {
         storage::store_chunk(self, chunk, values)
+    }
+
+    /// The same address as a pointer to 32-bit words.
+    pub(crate) fn words(self) -> Pointer<'b> {
+        Pointer { dtype: DType::U32, ..self }.offset_from(self.id, self.b.int(Scalar::U64, 0))
     }
 
     pub(crate) fn load_words(self, index: Value<'b>, words: u8) -> Value<'b> {

@@ -92,7 +92,7 @@ pub fn load_chunk<'b>(p: Pointer<'b>, chunk: Value<'b>, n: u32) -> Vec<Value<'b>
     if bytes < 4 {
         return (0..n).map(|i| p.load(chunk * n + i)).collect();
     }
-    let words = load_u32s(p, chunk, bytes / 4);
+    let words = load_u32s(whole_words(p, bytes), chunk, bytes / 4);
     match dtype.bytes() {
         8 => words.chunks(2).map(|w| decode(join(w[0], w[1], dtype.compute()), dtype)).collect(),
         4 => words.iter().map(|w| decode(w.bitcast(dtype.compute()), dtype)).collect(),
@@ -136,12 +136,18 @@ pub fn store_chunk<'b>(p: Pointer<'b>, chunk: Value<'b>, values: &[Value<'b>]) {
                 .collect()
         }
     };
+    let p = whole_words(p, bytes);
     let vectors = words.len().div_ceil(4) as u32;
     for (i, part) in words.chunks(4).enumerate() {
         let index = if vectors == 1 { chunk } else { chunk * vectors + i as u32 };
         let v = if part.len() == 1 { part[0] } else { p.builder().vector(part) };
         p.store_words(index, v);
     }
+}
+
+/// A pointer through which one 32-bit word is moved at a time: a narrow dtype's own would move one element.
+fn whole_words(p: Pointer<'_>, bytes: u32) -> Pointer<'_> {
+    if bytes == 4 && p.dtype().bytes() < 4 { p.words() } else { p }
 }
 
 fn load_u32s<'b>(p: Pointer<'b>, chunk: Value<'b>, words: u32) -> Vec<Value<'b>> {
