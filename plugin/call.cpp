@@ -119,7 +119,7 @@ int32_t Call::view(void* self, const DmlTensor* base, const int64_t* sizes, cons
 }
 
 void Call::warn(void* self, const char* message) {
-  static_cast<Call*>(self)->guarded([&] { TORCH_WARN(message); });
+  static_cast<Call*>(self)->guarded([&] { dml::warn(message); });
 }
 
 c10::Scalar to_scalar(const DmlValue& value) {

@@ -53,9 +53,33 @@ at::Tensor as_bits(const at::Tensor& t) {
   return at::Tensor(std::move(impl));
 }
 
+bool plain_on_cpu(const at::Tensor& t) { return t.is_contiguous() && !t.is_neg() && !t.is_conj(); }
+
+// The engine takes a CPU side only contiguous, without bits, and (as a destination) of the other side's dtype and
+// sizes. False when it has no kernel for the two dtypes.
+bool run_staged(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
+  if (self.is_cpu()) {
+    if (dst.is_neg()) return run_staged(self.neg(), dst._neg_view(), non_blocking);
+    // Narrowing here moves fewer bytes, and brings doubles to an adapter that has none.
+    const bool narrow = self.scalar_type() != dst.scalar_type() && self.element_size() >= dst.element_size();
+    const at::Tensor source = narrow ? self.to(dst.scalar_type()) : self;
+    return run_copy(source.resolve_neg().contiguous(), dst, non_blocking);
+  }
+  if (dst.is_cpu()) {
+    if (plain_on_cpu(dst) && dst.scalar_type() == self.scalar_type() && dst.sizes() == self.sizes()) {
+      return run_copy(self, dst, non_blocking);
+    }
+    const at::Tensor host = at::empty(self.sizes(), self.options().device(c10::kCPU));
+    if (!run_copy(self, host, false)) return false;
+    dst.copy_(host);
+    return true;
+  }
+  return run_copy(self, dst, non_blocking);
+}
+
 void copy_bits(const at::Tensor& self, const at::Tensor& dst) {
   const at::Tensor from = as_bits(self), to = as_bits(dst);
-  TORCH_CHECK(run_copy(from, to, false), "the dml engine cannot copy ", self.scalar_type(), " from ", self.device(),
+  TORCH_CHECK(run_staged(from, to, false), "the dml engine cannot copy ", self.scalar_type(), " from ", self.device(),
               " to ", dst.device());
 }
 
@@ -70,10 +94,9 @@ at::Tensor raw_on_cpu(const at::Tensor& self) {
 
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
   TORCH_CHECK(self.defined() && dst.defined(), "copy: undefined tensor");
-  if (self.numel() == 0 && dst.numel() == 0) return dst;
-  if (C10_LIKELY(computes(self.scalar_type()) && computes(dst.scalar_type()))) {
-    if (run_copy(self, dst, non_blocking)) return dst;
-    count_fallback("aten::_copy_from");
+  if (dst.numel() == 0) return dst;
+  if (C10_LIKELY(computes(self.scalar_type()) && computes(dst.scalar_type())) && run_staged(self, dst, non_blocking)) {
+    return dst;
   }
   const at::Tensor source = self.sizes() == dst.sizes() ? self : self.expand(dst.sizes());
   if (source.scalar_type() == dst.scalar_type() && source.is_conj() == dst.is_conj() &&
@@ -81,7 +104,8 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blo
     copy_bits(source, dst);
     return dst;
   }
-  // A cast or a conjugation that the engine does not do.
+  // A cast or a conjugation that the engine does not do. Where one side is the CPU, that side does it.
+  if (!source.is_cpu() && !dst.is_cpu()) count_fallback("aten::_copy_from");
   const at::Tensor host = source.is_cpu() ? source : raw_on_cpu(source);
   if (dst.is_cpu()) {
     dst.copy_(host);

@@ -23,10 +23,14 @@ c10::DeviceIndex exchange_device(c10::DeviceIndex index) noexcept {
   return previous;
 }
 
-void set_current_device(c10::DeviceIndex index) {
+void check_device(c10::DeviceIndex index) {
   const c10::DeviceIndex count = device_count();
   TORCH_CHECK(index >= 0 && index < count, "invalid dml device index ", static_cast<int>(index), ": there ",
-              count == 1 ? "is " : "are ", static_cast<int>(count), count == 1 ? " device" : " devices");
+              count == 1 ? "is " : "are ", static_cast<int>(count), " dml device", count == 1 ? "" : "s");
+}
+
+void set_current_device(c10::DeviceIndex index) {
+  check_device(index);
   current = index;
 }
 
@@ -44,6 +48,12 @@ void raise(int32_t status) {
       throw c10::AcceleratorError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, DML_DEVICE_LOST, message);
     default: TORCH_CHECK(false, message);
   }
+}
+
+void warn(const std::string& message) {
+  // TORCH_WARN would print the build machine's path of this file.
+  c10::warn(c10::Warning(c10::UserWarning(), {__func__, "torch_dml", static_cast<uint32_t>(__LINE__)}, message,
+                         /*verbatim=*/false));
 }
 
 }  // namespace dml

@@ -3,6 +3,8 @@
 #include <c10/core/Device.h>
 #include <c10/util/Exception.h>
 
+#include <string>
+
 #include "engine.h"
 
 #if defined(_WIN32)
@@ -17,11 +19,15 @@ constexpr int kMaxDevices = 32;
 
 c10::DeviceIndex device_count() noexcept;
 c10::DeviceIndex current_device();
-void set_current_device(c10::DeviceIndex index);               // checks the range
+void check_device(c10::DeviceIndex index);  // raises unless there is such a device
+void set_current_device(c10::DeviceIndex index);                    // checks it
 c10::DeviceIndex exchange_device(c10::DeviceIndex index) noexcept;  // does not
 
 // Throws the exception that `status` stands for, with the engine's message.
 [[noreturn]] void raise(int32_t status);
+
+// A UserWarning at the user's line.
+void warn(const std::string& message);
 
 inline void check(int32_t status) {
   if (C10_UNLIKELY(status != DML_OK)) raise(status);

@@ -19,8 +19,7 @@ c10::DeviceIndex checked(std::optional<c10::Layout> layout, std::optional<c10::D
   TORCH_CHECK(c10::layout_or_default(layout) == c10::Layout::Strided, "dml tensors are strided, not ", *layout);
   TORCH_CHECK(!c10::pinned_memory_or_default(pin_memory), "Only dense CPU tensors can be pinned");
   if (!device.has_value() || !device->has_index()) return current_device();
-  TORCH_CHECK(device->index() < device_count(), "invalid dml device index ", static_cast<int>(device->index()),
-              ": there are ", static_cast<int>(device_count()), " devices");
+  check_device(device->index());
   return device->index();
 }
 

@@ -77,6 +77,27 @@ std::optional<c10::Device> device_to_restore(const c10::OperatorHandle& op, cons
   return std::nullopt;
 }
 
+// The CPU would compute with tensors of any device, where every other backend refuses. Lists are left alone: indices
+// may be on the CPU. So may 0-dim tensors, and the lengths of packed sequences.
+void check_same_device(const std::string& name, const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  if (name == "aten::_pack_padded_sequence") return;
+  std::optional<c10::Device> dml;
+  std::optional<c10::Device> other;
+  for (size_t i = stack.size() - op.schema().arguments().size(); i < stack.size(); ++i) {
+    if (!stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
+    const at::Tensor& tensor = stack[i].toTensor();
+    const c10::Device device = tensor.device();
+    if (device.is_privateuseone() && !dml.has_value()) {
+      dml = device;
+    } else if (device != dml && (device.is_privateuseone() || tensor.dim() > 0)) {
+      other = device;
+    }
+  }
+  TORCH_CHECK(!dml.has_value() || !other.has_value(),
+              "Expected all tensors to be on the same device, but found at least two devices, ", *dml, " and ",
+              *other, "! (in ", name, ")");
+}
+
 void boxed_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) { fallback(op, stack); }
 
 }  // namespace
@@ -93,13 +114,14 @@ void count_fallback(const std::string& name) {
     first = c.warned.insert(name).second;
   }
   if (first) {
-    TORCH_WARN("The operator '", name,
-               "' has no dml kernel for these arguments and runs on the CPU. This is slower, and is a gap in torch-dml.");
+    warn("The operator '" + name +
+         "' has no dml kernel for these arguments and runs on the CPU. This is slower, and is a gap in torch-dml.");
   }
 }
 
 void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::string name = name_of(op);
+  check_same_device(name, op, *stack);
   count_fallback(name);
   for (size_t i = stack->size() - op.schema().arguments().size(); i < stack->size(); ++i) {
     at::IValue& value = (*stack)[i];

@@ -80,7 +80,7 @@ class Generator final : public c10::GeneratorImpl {
 
 c10::DeviceIndex checked(c10::DeviceIndex device) {
   if (device < 0) return current_device();
-  TORCH_CHECK(device < device_count(), "invalid dml device index ", static_cast<int>(device));
+  check_device(device);
   return device;
 }
 

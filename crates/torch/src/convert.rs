@@ -63,6 +63,7 @@ pub fn to_abi(t: &Tensor) -> DmlTensor {
         Place::Dml(i) => (place::DML, i),
         Place::Other => (place::OTHER, 0),
     };
+    let flag = |set: bool, bit: u8| if set { bit } else { 0 };
     DmlTensor {
         handle: t.handle as *mut c_void,
         data: t.data,
@@ -74,9 +75,9 @@ pub fn to_abi(t: &Tensor) -> DmlTensor {
         dtype: t.dtype as u8,
         place,
         device,
-        flags: u8::from(t.wrapped_number) * flags::WRAPPED_NUMBER
-            | u8::from(t.negative) * flags::NEG
-            | u8::from(t.conjugate) * flags::CONJ,
+        flags: flag(t.wrapped_number, flags::WRAPPED_NUMBER)
+            | flag(t.negative, flags::NEG)
+            | flag(t.conjugate, flags::CONJ),
     }
 }
 
