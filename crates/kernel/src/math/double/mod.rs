@@ -3,44 +3,15 @@
 use crate::builder::Value;
 
 mod division;
+mod exponential;
+mod hyperbolic;
+mod logarithm;
 mod parts;
 
 pub use division::{div, fmod, reciprocal, rsqrt, sqrt};
-
-/// Not written yet: the identity.
-pub fn exp<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn exp2<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn expm1<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn log<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn log1p<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn log2<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn log10<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
+pub use exponential::{exp, exp2, expm1, sigmoid};
+pub use hyperbolic::{cosh, sinh, tanh};
+pub use logarithm::{log, log1p, log2, log10};
 
 /// Not written yet: the identity.
 pub fn sin<'b>(x: Value<'b>) -> Value<'b> {
@@ -74,26 +45,6 @@ pub fn atan<'b>(x: Value<'b>) -> Value<'b> {
 
 /// Not written yet: the identity.
 pub fn atan2<'b>(x: Value<'b>, _y: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn sinh<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn cosh<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn tanh<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn sigmoid<'b>(x: Value<'b>) -> Value<'b> {
     x
 }
 

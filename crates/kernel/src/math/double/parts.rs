@@ -173,16 +173,22 @@ pub fn two_product_of<'b>(a: Value<'b>, sa: Pair<'b>, b: Value<'b>, sb: Pair<'b>
     Pair { h, l: ((sa.h * sb.h - h) + sa.h * sb.l + sa.l * sb.h) + sa.l * sb.l }
 }
 
-/// `1 / x` with relative error 2^-38, for a normal `x` of magnitude below 2^1000. The seed subtracts exponents and
-/// mantissas as one integer; each step multiplies the error's exponent by three.
-pub fn reciprocal_estimate(x: Value<'_>) -> Value<'_> {
+/// `1 / x` with relative error 2^-12, for a normal `x` of magnitude below 2^1000. The seed subtracts exponents and
+/// mantissas as one integer.
+pub fn rough_reciprocal(x: Value<'_>) -> Value<'_> {
     let b = x.builder();
-    let mut r = float(b.int(Scalar::U64, 0x7fde_6238_22fc_16e6) - bits(x));
-    for _ in 0..2 {
-        let e = 1.0 - x * r;
-        r = r + r * (e + e * e);
-    }
-    r
+    reciprocal_step(x, float(b.int(Scalar::U64, 0x7fde_6238_22fc_16e6) - bits(x)))
+}
+
+/// Takes an estimate of `1 / x` from relative error e to e^3.
+fn reciprocal_step<'b>(x: Value<'b>, r: Value<'b>) -> Value<'b> {
+    let e = 1.0 - x * r;
+    r + r * (e + e * e)
+}
+
+/// `1 / x` with relative error 2^-37, under [`rough_reciprocal`]'s conditions.
+pub fn reciprocal_estimate(x: Value<'_>) -> Value<'_> {
+    reciprocal_step(x, rough_reciprocal(x))
 }
 
 /// `1 / sqrt(x)` with relative error 2^-17, for a positive normal `x`: a seed that halves the exponent, and one step
@@ -214,4 +220,9 @@ pub fn square_root(x: Value<'_>) -> Pair<'_> {
     let s = x * r;
     let p = two_product(s, s);
     fast_two_sum(s, ((x - p.h) - p.l) * (0.5 * r))
+}
+
+/// Whether `|x| < 2^exponent`.
+pub fn is_below(x: Value<'_>, exponent: i32) -> Value<'_> {
+    magnitude(x).lt(2f64.powi(exponent).to_bits())
 }
