@@ -9,8 +9,13 @@ use crate::types::Scalar;
 pub mod double;
 pub mod single;
 
+/// A function of one argument.
+pub type Unary = for<'b> fn(Value<'b>) -> Value<'b>;
+/// A function of two arguments.
+pub type Binary = for<'b> fn(Value<'b>, Value<'b>) -> Value<'b>;
+
 macro_rules! functions {
-    ($($(#[$doc:meta])* $name:ident($x:ident $(, $y:ident)?);)*) => {
+    ($list:ident: $function:ty; $($(#[$doc:meta])* $name:ident($x:ident $(, $y:ident)?);)*) => {
         $($(#[$doc])*
         pub fn $name<'b>($x: Value<'b> $(, $y: Value<'b>)?) -> Value<'b> {
             match $x.scalar() {
@@ -19,12 +24,14 @@ macro_rules! functions {
                 other => unreachable!("{} of {other:?}", stringify!($name)),
             }
         })*
+
+        /// The functions of so many arguments, by name.
+        pub const $list: &[(&str, $function)] = &[$((stringify!($name), $name)),*];
     };
 }
 
 functions! {
-    /// `x / y`
-    div(x, y);
+    UNARY: Unary;
     /// `1 / x`
     reciprocal(x);
     /// Square root.
@@ -57,8 +64,6 @@ functions! {
     acos(x);
     /// Inverse tangent.
     atan(x);
-    /// Angle of the point `(y, x)`; the first argument is y.
-    atan2(y, x);
     /// Hyperbolic sine.
     sinh(x);
     /// Hyperbolic cosine.
@@ -71,6 +76,14 @@ functions! {
     erf(x);
     /// `1 - erf(x)`
     erfc(x);
+}
+
+functions! {
+    BINARY: Binary;
+    /// `x / y`
+    div(x, y);
+    /// Angle of the point `(y, x)`; the first argument is y.
+    atan2(y, x);
     /// `x^y`, with C's special cases.
     pow(x, y);
     /// Remainder of `x / y` with the sign of `x`, exact (C's fmod).

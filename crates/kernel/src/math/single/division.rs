@@ -1,0 +1,175 @@
+//! Division, square roots and remainders. Division and square root are correctly rounded: a Newton iteration gives the
+//! significand to about one unit, and the exact remainder in integer arithmetic decides the rounding. Results below
+//! the normal range become zero, and subnormal inputs count as zero.
+//!
+//! Sources: P. Markstein, "IA-64 and Elementary Functions" (2000), for rounding by remainders.
+
+use super::exact::head;
+use super::{INF, MAGNITUDE, MIN_NORMAL, NAN, SIGN, select_bits};
+use crate::builder::Value;
+use crate::types::Scalar::{F32, I32, U32};
+
+/// The quotient of two significands.
+pub(super) struct Quotient<'b> {
+    /// Rounded to nearest, 2^23 to 2^24, as u32.
+    pub significand: Value<'b>,
+    /// Power of two that belongs to it, 0 or -1, as i32: the quotient is `significand * 2^(exponent - 23)`.
+    pub exponent: Value<'b>,
+    /// Exact quotient less the rounded one, in units of the last place (f32).
+    pub rest: Value<'b>,
+    /// About `1 / y` of the divisor's significand in [1, 2).
+    pub reciprocal: Value<'b>,
+}
+
+/// `1 / y` for y in [1, 2), within 1.7 * 2^-24 relative.
+fn reciprocal_significand(y: Value<'_>) -> Value<'_> {
+    // Minimax parabola, within 1%; each step squares the error.
+    let r = (y * 0.323_225_975 - 1.454_533_93) * y + 2.121_212_01;
+    let r = r + r * (1.0 - y * r);
+    r + r * (1.0 - y * r)
+}
+
+/// Quotient of the significands of two numbers given by their bits; exponents and signs are ignored.
+pub(super) fn quotient<'b>(x: Value<'b>, y: Value<'b>) -> Quotient<'b> {
+    let b = x.builder();
+    let (fx, fy) = (x & 0x7f_ffff, y & 0x7f_ffff);
+    let (mx, my) = (fx | 0x80_0000, fy | 0x80_0000);
+    let reciprocal = reciprocal_significand((fy | 0x3f80_0000).bitcast(F32));
+    let less = fx.lt(fy);
+    let approximate = (fx | 0x3f80_0000).bitcast(F32) * reciprocal;
+    let scale = less.select(b.float(F32, 16_777_216.0), 8_388_608.0);
+    let guess = (approximate * scale).cast(U32).bitcast(I32);
+    // The remainder is below 2^27, so its low 32 bits are all of it.
+    let shift = less.select(b.u32(24), 23);
+    let divisor = my.bitcast(I32);
+    let remainder = (mx << shift).bitcast(I32) - guess * divisor;
+    // The guess is within three units; one step brings it within one, a second one decides the rounding.
+    let unit = reciprocal * f64::from(2f32.powi(-23));
+    let step = (remainder.cast(F32) * unit).round().cast(I32);
+    let (q, remainder) = (guess + step, remainder - step * divisor);
+    let twice = remainder + remainder;
+    let step = twice.gt(divisor).select(b.i32(1), twice.lt(-divisor).select(b.i32(-1), 0));
+    let left = remainder - step * divisor;
+    Quotient {
+        significand: (q + step).bitcast(U32),
+        exponent: less.select(b.i32(-1), 0),
+        rest: left.cast(F32) * unit,
+        reciprocal,
+    }
+}
+
+/// Bits of the positive number `significand * 2^(exponent - 23)`; `significand` is 2^23 to 2^24. Zero below the normal
+/// range, infinity above.
+pub(super) fn assemble<'b>(significand: Value<'b>, exponent: Value<'b>) -> Value<'b> {
+    let b = significand.builder();
+    let biased = exponent + 127;
+    let bits = ((biased - 1) << 23).bitcast(U32) + significand;
+    let bits = (biased.lt(0) | bits.lt(MIN_NORMAL)).select(b.u32(0), bits);
+    biased.gt(254).select(b.u32(INF), bits)
+}
+
+/// Unbiased exponent of a magnitude given by its bits, as i32.
+pub(super) fn exponent(magnitude: Value<'_>) -> Value<'_> {
+    (magnitude >> 23).bitcast(I32) - 127
+}
+
+/// `x / y`, correctly rounded.
+pub fn div<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
+    let b = x.builder();
+    let (ux, uy) = (x.bitcast(U32), y.bitcast(U32));
+    let (ax, ay) = (ux & MAGNITUDE, uy & MAGNITUDE);
+    let q = quotient(ux, uy);
+    let e = (ax >> 23).bitcast(I32) - (ay >> 23).bitcast(I32) + q.exponent;
+    let finite = assemble(q.significand, e);
+    let (x_zero, y_zero) = (ax.lt(MIN_NORMAL), ay.lt(MIN_NORMAL));
+    let (x_inf, y_inf) = (ax.ge(INF), ay.ge(INF));
+    let bits = (x_zero | y_inf).select(b.u32(0), finite);
+    let bits = (x_inf | y_zero).select(b.u32(INF), bits) | ((ux ^ uy) & SIGN);
+    let nan = (x_zero & y_zero) | (x_inf & y_inf) | ax.gt(INF) | ay.gt(INF);
+    select_bits(nan, NAN, bits)
+}
+
+/// `1 / x`, correctly rounded.
+pub fn reciprocal(x: Value<'_>) -> Value<'_> {
+    div(x.like(1.0), x)
+}
+
+/// A positive normal number as `m * 4^k`: m in [1, 4) as f32 and in units of 2^-23 as u32, k as i32.
+fn quarter_range<'b>(bits: Value<'b>) -> (Value<'b>, Value<'b>, Value<'b>) {
+    let b = bits.builder();
+    let e = exponent(bits);
+    let odd = (e & 1).ne(0);
+    let fraction = bits & 0x7f_ffff;
+    let m = (fraction | odd.select(b.u32(0x4000_0000), 0x3f80_0000)).bitcast(F32);
+    let units = (fraction | 0x80_0000) << odd.select(b.u32(1), 0);
+    (m, units, e >> 1)
+}
+
+/// `1 / sqrt(m)` for m in [1, 4), within some 2^-22 relative.
+fn rsqrt_significand(m: Value<'_>) -> Value<'_> {
+    // The first guess is linear in the bits; each step squares the error and more.
+    let y = (0x5f37_59dfu32 - (m.bitcast(U32) >> 1)).bitcast(F32);
+    let half = m * 0.5;
+    let y = y * (1.5 - half * y * y);
+    let y = y * (1.5 - half * y * y);
+    y + y * (0.5 - half * y * y)
+}
+
+/// A square root and what rounding took from it.
+pub(super) struct Root<'b> {
+    /// Correctly rounded; zero below the normal range.
+    pub root: Value<'b>,
+    /// Exact root less the rounded one, in units of the last place (f32).
+    pub rest: Value<'b>,
+}
+
+/// Square root of a positive normal number.
+pub(super) fn root(x: Value<'_>) -> Root<'_> {
+    let b = x.builder();
+    let (m, units, k) = quarter_range(x.bitcast(U32));
+    let y = rsqrt_significand(m);
+    let guess = (m * y * 8_388_608.0).cast(U32);
+    let unit = y * f64::from(2f32.powi(-24));
+    // The guess is within three units; one step brings it within one, and the remainder is exact again.
+    let remainder = ((units << 23) - guess * guess).bitcast(I32);
+    let s = guess + (remainder.cast(F32) * unit).round().cast(I32).bitcast(U32);
+    let remainder = ((units << 23) - s * s).bitcast(I32);
+    let signed = s.bitcast(I32);
+    // sqrt is above s + 1/2 when the remainder is above s, since (s + 1/2)^2 = s^2 + s + 1/4.
+    let step = remainder.gt(signed).select(b.i32(1), remainder.le(-signed).select(b.i32(-1), 0));
+    let significand = signed + step;
+    let left = remainder - step * (signed + significand);
+    let bits = ((k + 126) << 23) + significand;
+    Root { root: bits.bitcast(F32), rest: left.cast(F32) * unit }
+}
+
+/// Square root, correctly rounded.
+pub fn sqrt(x: Value<'_>) -> Value<'_> {
+    let b = x.builder();
+    let bits = x.bitcast(U32);
+    let magnitude = bits & MAGNITUDE;
+    let finite = root(x).root.bitcast(U32);
+    let zero = magnitude.lt(MIN_NORMAL);
+    let result = bits.ge(INF).select(b.u32(NAN), finite);
+    let result = bits.eq(INF).select(bits, result);
+    zero.select(bits & SIGN, result).bitcast(F32)
+}
+
+/// `1 / sqrt(x)`, within 0.51 ulp.
+pub fn rsqrt(x: Value<'_>) -> Value<'_> {
+    let b = x.builder();
+    let bits = x.bitcast(U32);
+    let magnitude = bits & MAGNITUDE;
+    let (m, _, k) = quarter_range(bits);
+    let y = rsqrt_significand(m);
+    // 1 - m y^2 with short heads, so that the leading products and the difference are exact.
+    let (mh, yh) = (head(m, 8), head(y, 8));
+    let (ml, yl) = (m - mh, y - yh);
+    let square = yh * yh;
+    let residual = ((1.0 - mh * square) - ml * square) - m * (yl * (y + yh));
+    let y = y + y * (residual * 0.5);
+    let finite = (y.bitcast(I32) - (k << 23)).bitcast(U32);
+    let result = bits.ge(INF).select(b.u32(NAN), finite);
+    let result = bits.eq(INF).select(b.u32(0), result);
+    magnitude.lt(MIN_NORMAL).select((bits & SIGN) | INF, result).bitcast(F32)
+}

@@ -1,0 +1,190 @@
+//! The f32 functions beside accurate f64 ones: samples, errors in ulp, and the promised bounds.
+
+use dml_kernel::interpret::Function;
+use dml_kernel::{Scalar, math};
+
+/// The f64 function that a result is compared with.
+#[derive(Copy, Clone)]
+pub enum Reference {
+    Unary(fn(f64) -> f64),
+    Binary(fn(f64, f64) -> f64),
+}
+
+/// One function of the math library.
+pub struct Case {
+    pub name: &'static str,
+    pub reference: Reference,
+    /// Worst error promised, in ulp.
+    pub bound: f64,
+    /// Where most samples of the first argument lie; sampled uniformly by bits, with both signs.
+    pub range: (f32, f32),
+}
+
+/// Every function. The bounds are a little above the worst error that was ever found.
+pub const CASES: &[Case] = &[
+    binary("div", |x, y| x / y, 0.5, (0.001, 1000.0)),
+    unary("reciprocal", |x| 1.0 / x, 0.5, (0.001, 1000.0)),
+    unary("sqrt", f64::sqrt, 0.5, (0.001, 1000.0)),
+    unary("rsqrt", |x| if x == 0.0 { f64::INFINITY.copysign(x) } else { 1.0 / x.sqrt() }, 0.51, (0.001, 1000.0)),
+];
+
+const fn unary(name: &'static str, f: fn(f64) -> f64, bound: f64, range: (f32, f32)) -> Case {
+    Case { name, reference: Reference::Unary(f), bound, range }
+}
+
+const fn binary(name: &'static str, f: fn(f64, f64) -> f64, bound: f64, range: (f32, f32)) -> Case {
+    Case { name, reference: Reference::Binary(f), bound, range }
+}
+
+/// Numbers at which functions are most likely to go wrong.
+pub fn edges() -> Vec<f32> {
+    let mut all = vec![0.0, f32::INFINITY, f32::NAN, f32::MAX, f32::MIN_POSITIVE, f32::from_bits(1), 1e-40];
+    // Every power of two and its neighbours.
+    for e in 1..255u32 {
+        all.extend([-2i32, -1, 0, 1, 2, 0x40_0000].map(|d| f32::from_bits((e << 23).wrapping_add_signed(d))));
+    }
+    // Overflow, underflow and saturation of the exponential family and of erf; changes of method.
+    for x in [
+        88.02969, 88.37626, 88.722_84, 89.41599, 87.336_54, 87.33655, 103.97, 126.0, 127.0, 128.0, 149.0, 150.0,
+        9.01, 9.19, 9.2, 10.05, 3.83, 3.9, 4.0, 17.3, 16.6, 0.3465, 0.3466, 0.70710677, 1.4142135, 0.29289, 0.41421,
+        0.4142135, 8192.0, 8191.9,
+    ] {
+        all.extend((-3i32..=3).map(|d| f32::from_bits(f32::to_bits(x).wrapping_add_signed(d))));
+    }
+    // Integers, and multiples of pi/2 and of ln 2 with their neighbours.
+    for k in 1..200u32 {
+        all.push(k as f32);
+        all.push(k as f32 + 0.5);
+        for unit in [std::f64::consts::FRAC_PI_2, std::f64::consts::LN_2] {
+            let x = (f64::from(k) * unit) as f32;
+            all.extend((-1i32..=1).map(|d| f32::from_bits(x.to_bits().wrapping_add_signed(d))));
+        }
+    }
+    // The f32 nearest a multiple of pi/2 of all (16367173 * 2^72), and other hard ones.
+    all.extend([16_367_173.0 * 2f32.powi(72), 1e10, 1e22, 3.4e38, 2.0f32.powi(24), 2.0f32.powi(100)]);
+    let negative: Vec<f32> = all.iter().map(|x| -x).collect();
+    all.extend(negative);
+    all
+}
+
+/// A small generator: xorshift64*.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn bits(&mut self) -> u32 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) as u32
+    }
+
+    /// Uniform over the bits between two positive numbers, with a random sign.
+    pub fn between(&mut self, (low, high): (f32, f32)) -> f32 {
+        let (low, high) = (low.to_bits(), high.to_bits());
+        let sign = self.bits() & 0x8000_0000;
+        f32::from_bits((low + self.bits() % (high - low + 1)) | sign)
+    }
+}
+
+impl Case {
+    /// The function of the library.
+    pub fn function(&self) -> Function {
+        let unary = math::UNARY.iter().find(|(name, _)| *name == self.name);
+        let binary = math::BINARY.iter().find(|(name, _)| *name == self.name);
+        match (unary, binary) {
+            (Some((_, f)), _) => Function::unary(Scalar::F32, f),
+            (_, Some((_, f))) => Function::binary(Scalar::F32, f),
+            _ => panic!("the library has no {}", self.name),
+        }
+    }
+
+    /// Edge cases, then `n` random inputs: two thirds in the range, one third any bits.
+    pub fn samples(&self, n: usize, seed: u64) -> Vec<Vec<f32>> {
+        let edges = edges();
+        let mut random = Random(seed | 1);
+        let mut x = Vec::with_capacity(n + edges.len());
+        let mut y = Vec::new();
+        match self.reference {
+            Reference::Unary(_) => x.extend(&edges),
+            Reference::Binary(_) => {
+                // Specials with specials, and each edge with a few others.
+                let few: Vec<f32> = edges.iter().step_by(97).copied().chain(SPECIAL).collect();
+                for &a in SPECIAL.iter().chain(&edges) {
+                    for &b in &few {
+                        x.push(a);
+                        y.push(b);
+                    }
+                }
+            }
+        }
+        for i in 0..n {
+            x.push(if i % 3 == 0 { f32::from_bits(random.bits()) } else { random.between(self.range) });
+            if let Reference::Binary(_) = self.reference {
+                let partner = if self.name == "pow" { (0.01, 40.0) } else { self.range };
+                y.push(if i % 3 == 0 { f32::from_bits(random.bits()) } else { random.between(partner) });
+            }
+        }
+        if y.is_empty() { vec![x] } else { vec![x, y] }
+    }
+
+    /// What the result should be.
+    pub fn exact(&self, inputs: &[Vec<f32>], i: usize) -> f64 {
+        match self.reference {
+            Reference::Unary(f) => f(f64::from(inputs[0][i])),
+            Reference::Binary(f) => f(f64::from(inputs[0][i]), f64::from(inputs[1][i])),
+        }
+    }
+}
+
+/// Zeros, ones, infinities, NaN and other numbers with rules of their own.
+pub const SPECIAL: [f32; 20] = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    f32::INFINITY,
+    f32::NEG_INFINITY,
+    f32::NAN,
+    2.0,
+    -2.0,
+    3.0,
+    -3.0,
+    0.5,
+    -0.5,
+    1.5,
+    -1.5,
+    16_777_215.0,
+    16_777_216.0,
+    -16_777_215.0,
+    3e38,
+    1e-37,
+];
+
+/// Whether a number is subnormal: such inputs and results are not promised.
+pub fn subnormal(x: f32) -> bool {
+    x.is_subnormal()
+}
+
+/// Error of `got` in ulp of the exact value rounded to f32; infinite where a special value or a sign is wrong. A result
+/// below the normal range may be anything between zero and the smallest normal number.
+pub fn ulps(got: f32, exact: f64) -> f64 {
+    let rounded = exact as f32;
+    if rounded.is_nan() || got.is_nan() {
+        return if rounded.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    if rounded.is_infinite() || got.is_infinite() {
+        // Beside the largest number, infinity is one ulp away.
+        let near = f64::from(f32::MAX) * (1.0 - f64::from(f32::EPSILON));
+        let same =
+            rounded == got || (exact.abs() > near && f64::from(got).abs() > near && exact * f64::from(got) > 0.0);
+        return if same { 0.0 } else { f64::INFINITY };
+    }
+    if got == 0.0 && rounded == 0.0 {
+        return if got.is_sign_negative() == rounded.is_sign_negative() { 0.0 } else { f64::INFINITY };
+    }
+    if exact.abs() < f64::from(f32::MIN_POSITIVE) {
+        return if got.abs() <= f32::MIN_POSITIVE { 0.0 } else { f64::INFINITY };
+    }
+    let exponent = ((rounded.to_bits() >> 23) & 0xff) as i32 - 127;
+    (f64::from(got) - exact).abs() / 2f64.powi(exponent - 23)
+}
