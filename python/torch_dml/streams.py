@@ -1,4 +1,7 @@
-"""Streams and events. A device runs its work in the order it was asked for: it has one stream."""
+"""Streams and events. A device runs its work in the order it was asked for: it has one stream.
+
+`Stream(...)` and `Event(...)` make torch.Stream and torch.Event: torch refuses subclasses of them in places.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +12,40 @@ from typing import Any
 import torch
 
 from torch_dml.device import DeviceLike, index_of
+from torch_dml.loader import DEVICE
 
 
-class Stream(torch.Stream):
+class _OfDevice(type):
+    """Lets isinstance(x, Stream) tell a torch.Stream of a dml device, and the same for events."""
+
+    base: type
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.base) and instance.device.type == DEVICE  # type: ignore[attr-defined]
+
+
+class Stream(metaclass=_OfDevice):
     """A stream of a dml device."""
 
-    def __new__(cls, device: DeviceLike = None, priority: int = 0, **kwargs: Any) -> Stream:
+    base = torch.Stream
+
+    def __new__(cls, device: DeviceLike = None, priority: int = 0, **kwargs: Any) -> torch.Stream:  # type: ignore[misc]
         """Make a stream on `device`, the current one when left out."""
         if "stream_id" in kwargs:
-            return super().__new__(cls, priority=priority, **kwargs)
-        return super().__new__(cls, device=torch.device("dml", index_of(device)), priority=priority)
+            return torch.Stream(priority=priority, **kwargs)
+        return torch.Stream(device=torch.device(DEVICE, index_of(device)), priority=priority)
 
 
-class Event(torch.Event):
+class Event(metaclass=_OfDevice):
     """A mark in a stream, to wait for or to measure time with."""
 
-    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> Event:
+    base = torch.Event
+
+    def __new__(  # type: ignore[misc]
+        cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> torch.Event:
         """Make an event; `enable_timing` allows `elapsed_time`."""
-        return super().__new__(
-            cls, device="dml", enable_timing=enable_timing, blocking=blocking, interprocess=interprocess
-        )
+        return torch.Event(device=DEVICE, enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
 
 
 def current_stream(device: DeviceLike = None) -> torch.Stream:

@@ -23,6 +23,7 @@ _LINE, _LINES = 400, 4
 @dataclass
 class _Report:
     failed: bool = False
+    driver_failed: bool = False
     hints: list[str] = field(default_factory=list)
 
     def ok(self, what: str, detail: str) -> None:
@@ -50,22 +51,27 @@ def run() -> int:
     """Check everything, print one line each, and return 0 when the device works, else 1."""
     report = _Report()
     report.ok("system", f"{platform.platform()}, Python {platform.python_version()}, torch-dml {__version__}")
-    driver_trouble = not _check_loader(report)
+    loader_works = _check_loader(report)
     engine_works = _check_engine(report)
     devices = _check_devices(report) if engine_works else []
-    driver_trouble = driver_trouble or (engine_works and not any(not d.get("software") for d in devices))
     torch_works = _check_torch(report)
     if engine_works and torch_works and devices:
         _check_tensors(report, devices)
     for hint in report.hints:
         print(f"\n{hint}")
-    if driver_trouble:
-        print("\nTo get a GPU's Vulkan driver:")
-        here = vulkan.system()
-        for system in sorted(("windows", "linux", "wsl"), key=lambda name: name != here):
-            print("\n" + "\n".join(vulkan.advice(system)))
+    _print_advice(broken=not loader_works or (engine_works and not devices) or report.driver_failed, devices=devices)
     print("\nThe device does not work here." if report.failed else "\nThe device works.")
     return 1 if report.failed else 0
+
+
+def _print_advice(broken: bool, devices: list[dict[str, Any]]) -> None:
+    """Say how to get a driver: for every system when none works, for this one when only a software adapter does."""
+    here = vulkan.system()
+    systems = sorted(("windows", "linux", "wsl"), key=lambda name: name != here) if broken else [here]
+    if broken or all(device.get("software") for device in devices):
+        print("\nTo get a GPU's Vulkan driver:")
+        for system in systems:
+            print("\n" + "\n".join(vulkan.advice(system)))
 
 
 def _check_loader(report: _Report) -> bool:
@@ -106,6 +112,7 @@ def _check_devices(report: _Report) -> list[dict[str, Any]]:
         name = f"dml:{device['index']}"
         text = f"{device.get('name')} ({device.get('kind')}, {device.get('driver')} {device.get('driver_info')})"
         if problem:
+            report.driver_failed = True
             report.fail(name, f"{text}\na kernel failed: {problem}", "Update the driver of the device that failed.")
         else:
             report.ok(name, f"{text}: a kernel computed 1 + 2")
@@ -133,6 +140,7 @@ def _check_tensors(report: _Report, devices: list[dict[str, Any]]) -> None:
     problems = result["value"] if result["ok"] else [result["error"]]
     wrong = [(device["index"], problem) for device, problem in zip(devices, problems, strict=False) if problem]
     for index, problem in wrong:
+        report.driver_failed = True
         report.fail(
             "tensors", f"1 + 2 on dml:{index} failed: {problem}", "Update the driver of the device that failed."
         )

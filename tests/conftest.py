@@ -1,0 +1,139 @@
+"""What every test has: a seed, the device, and a check that no operator fell back to the CPU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch_dml
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Largest differences from the CPU: relative, absolute.
+TOLERANCES = {
+    torch.float64: (1e-12, 1e-12),
+    torch.float32: (1e-5, 1e-6),
+    torch.float16: (2e-3, 1e-3),
+    torch.bfloat16: (1.6e-2, 1e-2),
+}
+
+
+def pytest_report_header() -> list[str]:
+    names = [torch.dml.get_device_name(index) for index in range(torch.dml.device_count())]
+    return [f"torch {torch.__version__}, torch-dml {torch_dml.__version__} from {Path(torch_dml.__file__).parent}"] + [
+        f"dml:{index} {name}" for index, name in enumerate(names)
+    ]
+
+
+@pytest.fixture(autouse=True)
+def seed() -> int:
+    """The same random numbers in every test, on every device."""
+    torch.manual_seed(0)
+    return 0
+
+
+@pytest.fixture
+def device() -> torch.device:
+    return torch.device("dml")
+
+
+@pytest.fixture(autouse=True)
+def no_fallback(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails a test in which an operator ran on the CPU, unless it is marked allow_fallback."""
+    torch_dml.reset_fallbacks()
+    yield
+    if request.node.get_closest_marker("allow_fallback") is None:
+        assert torch_dml.fallbacks() == {}, "operators fell back to the CPU"
+
+
+def to_device(value: Any, device: torch.device | str) -> Any:
+    """A copy of `value` with every tensor in it on `device`, as leaves of their own."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().to(device).requires_grad_(value.requires_grad)
+    if isinstance(value, (list, tuple)):
+        return type(value)(to_device(item, device) for item in value)
+    if isinstance(value, dict):
+        return {key: to_device(item, device) for key, item in value.items()}
+    return value
+
+
+def assert_same(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None) -> None:
+    """What the device gave equals what the CPU gave: value, dtype, shape; NaN equals NaN."""
+    if isinstance(expected, torch.Tensor):
+        relative, absolute = TOLERANCES.get(expected.dtype, (0.0, 0.0))
+        torch.testing.assert_close(
+            actual.detach().cpu(),
+            expected.detach(),
+            rtol=relative if rtol is None else rtol,
+            atol=absolute if atol is None else atol,
+            equal_nan=True,
+        )
+    elif isinstance(expected, (list, tuple)):
+        assert len(actual) == len(expected)
+        for one, other in zip(actual, expected, strict=True):
+            assert_same(one, other, rtol, atol)
+    else:
+        assert actual == expected or (actual != actual and expected != expected)
+
+
+def assert_matches_cpu(
+    function: Callable[..., Any],
+    *args: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    device: torch.device | str = "dml",
+    **kwargs: Any,
+) -> Any:
+    """Run `function` on CPU tensors and on copies on the device, and compare the results.
+
+    Where an argument requires a gradient, the gradients of the sum of all floating-point results are compared too.
+    Returns the device's result.
+    """
+    cpu_args, cpu_kwargs = to_device(args, "cpu"), to_device(kwargs, "cpu")
+    dml_args, dml_kwargs = to_device(args, device), to_device(kwargs, device)
+    expected, actual = function(*cpu_args, **cpu_kwargs), function(*dml_args, **dml_kwargs)
+    assert_same(actual, expected, rtol, atol)
+    leaves = [
+        (ours, theirs)
+        for ours, theirs in zip(_tensors((dml_args, dml_kwargs)), _tensors((cpu_args, cpu_kwargs)), strict=True)
+        if theirs.requires_grad
+    ]
+    if leaves:
+        for result in (actual, expected):
+            parts = [part.sum() for part in _tensors(result) if part.requires_grad]
+            torch.stack(parts).sum().backward() if len(parts) > 1 else parts[0].backward()
+        for ours, theirs in leaves:
+            assert (ours.grad is None) == (theirs.grad is None)
+            if theirs.grad is not None:
+                assert_same(ours.grad, theirs.grad, rtol, atol)
+    return actual
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in _tensors(item)]
+    return []
+
+
+def run_python(*arguments: str, timeout: float = 300, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a new Python, from the repository's root, with variables added to the environment."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )

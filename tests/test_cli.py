@@ -1,0 +1,166 @@
+"""The command line, run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+import torch_dml
+from conftest import run_python
+
+NOWHERE = {"VK_DRIVER_FILES": "/nowhere.json", "VK_ICD_FILENAMES": "/nowhere.json"}
+
+
+def python_path(folder: Path) -> dict[str, str]:
+    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)}
+
+
+def command(*arguments: str, timeout: float = 300, **environment: str):
+    return run_python("-m", "torch_dml", *arguments, timeout=timeout, **environment)
+
+
+@pytest.mark.smoke
+def test_help_and_version():
+    done = command("--version")
+    assert done.stdout == f"torch-dml {torch_dml.__version__}\n"
+    for name in ("devices", "doctor", "bench", "demo"):
+        assert name in command("--help").stdout
+        assert command(name, "--help").returncode == 0
+    assert command("nonsense").returncode == 2
+    assert command("bench", "nonsense").returncode == 2
+
+
+@pytest.mark.smoke
+def test_devices():
+    done = command("devices", "--json")
+    assert done.returncode == 0, done.stderr
+    devices = json.loads(done.stdout)
+    assert [device["index"] for device in devices] == list(range(torch.dml.device_count()))
+    for device in devices:
+        assert device["name"] == torch.dml.get_device_name(device["index"])
+        assert device["memory_total"] >= device["memory_free"] > 0
+        assert {"kind", "driver", "f16", "bf16", "f64", "matrix"} <= device.keys()
+    order = ["discrete", "integrated", "virtual", "software", "other"]
+    kinds = [order.index(device["kind"]) for device in devices]
+    assert kinds == sorted(kinds)
+    table = command("devices").stdout
+    for word in ("dml:0", "memory", "driver", "f16", "bf16", "f64", "matrix"):
+        assert word in table
+
+
+def test_devices_without_a_driver():
+    done = command("devices", **NOWHERE)
+    assert done.returncode == 1
+    assert "/nowhere.json" in done.stderr and "doctor" in done.stderr
+
+
+@pytest.mark.smoke
+def test_doctor_is_content():
+    done = command("doctor")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "The device works." in done.stdout
+    assert "FAIL" not in done.stdout
+    assert "a kernel computed 1 + 2" in done.stdout
+    assert f"version {torch.__version__}" in done.stdout
+
+
+@pytest.mark.smoke
+def test_doctor_without_a_driver():
+    done = command("doctor", **NOWHERE)
+    assert done.returncode == 1
+    assert "FAIL  devices" in done.stdout
+    for word in (
+        "/nowhere.json",
+        "Windows:",
+        "Linux:",
+        "WSL2:",
+        "mesa-vulkan-drivers",
+        "The device does not work here.",
+    ):
+        assert word in done.stdout
+    assert done.stderr == ""
+
+
+def test_doctor_without_libraries(tmp_path: Path):
+    done = command("doctor", TORCH_DML_LIB=str(tmp_path))
+    assert done.returncode == 1
+    assert "FAIL  engine" in done.stdout and "FAIL  plugin" in done.stdout
+    assert "ok    torch" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_doctor_with_a_broken_torch(tmp_path: Path):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("raise ImportError('libtorch.so: broken on purpose')\n")
+    done = command("doctor", **python_path(tmp_path))
+    assert done.returncode == 1
+    assert "FAIL  torch" in done.stdout and "broken on purpose" in done.stdout
+    assert "a kernel computed 1 + 2" in done.stdout
+
+
+def test_doctor_with_another_torch(tmp_path: Path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "from importlib import abc, machinery\n"
+        "class Finder(machinery.PathFinder):\n"
+        "    @classmethod\n"
+        "    def find_spec(cls, name, path=None, target=None):\n"
+        "        if name != 'torch.torch_version': return None\n"
+        "        spec = machinery.PathFinder.find_spec(name, path, target)\n"
+        "        run = spec.loader.exec_module\n"
+        "        def changed(module):\n"
+        "            run(module)\n"
+        "            module.__version__ = module.TorchVersion('2.99.0')\n"
+        "        spec.loader.exec_module = changed\n"
+        "        return spec\n"
+        "sys.meta_path.insert(0, Finder)\n"
+    )
+    done = command("doctor", **python_path(tmp_path))
+    assert done.returncode == 1
+    assert "FAIL  plugin" in done.stdout
+    assert "torch 2.99.0 is installed" in done.stdout
+
+
+@pytest.mark.allow_fallback
+def test_bench(tmp_path: Path):
+    target = tmp_path / "figures.json"
+    done = command("bench", "matmul", "train", "--quick", "--json", str(target), timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert "fell back" not in done.stdout
+    report = json.loads(target.read_text(encoding="utf-8"))
+    assert report["fallbacks"] == {}
+    assert {"dml", "cpu"} <= report["devices"].keys()
+    for suite in ("matmul", "train"):
+        for row in report["suites"][suite]:
+            assert row["values"]["dml"] > 0 and row["values"]["cpu"] > 0
+            if row["unit"] == "error":
+                assert row["values"]["dml"] < 1e-5
+            else:
+                assert row["speedup"]["cpu"] > 0
+
+
+def test_bench_ops(tmp_path: Path):
+    target = tmp_path / "figures.json"
+    done = command("bench", "ops", "--quick", "--json", str(target), timeout=600)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(target.read_text(encoding="utf-8"))
+    assert report["fallbacks"] == {}
+    assert all(row["values"]["dml"] > 0 for row in report["suites"]["ops"])
+
+
+@pytest.mark.smoke
+def test_demo():
+    done = command("demo", timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Fallbacks to the CPU: 0" in done.stdout
+    assert "Largest difference of the loss curves" in done.stdout
+    assert "First training step" in done.stdout
+
+
+def test_demo_on_the_cpu():
+    done = command("demo", "--device", "cpu", "--epochs", "1")
+    assert done.returncode == 0, done.stderr
+    assert command("demo", "--epochs", "0").returncode == 2
