@@ -18,6 +18,7 @@ mod copy;
 mod creation;
 mod host;
 mod random;
+mod reduction;
 mod selection;
 mod ternary;
 mod unary;

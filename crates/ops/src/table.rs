@@ -32,6 +32,13 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::selection::OPERATORS,
     crate::ternary::OPERATORS,
     crate::unary::OPERATORS,
+    &[
+        crate::reduction::extremum::OPERATORS,
+        crate::reduction::logical::OPERATORS,
+        crate::reduction::norm::OPERATORS,
+        crate::reduction::sum::OPERATORS,
+        crate::reduction::variance::OPERATORS,
+    ],
 ];
 
 /// Every operator. The index of an overload in this list is its id at the C ABI.

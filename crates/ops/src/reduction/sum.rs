@@ -1,0 +1,200 @@
+//! sum, nansum, mean, prod, count_nonzero.
+
+use super::{Axes, Fold, Reduction, Scope, Values, reduce, sum_type};
+use crate::call::{Call, Scalar as Number};
+use crate::check;
+use crate::error::Result;
+use crate::table::{Operator, op};
+use crate::tensor::Tensor;
+use dml_kernel::{DType, Scalar, Value, convert};
+use smallvec::{SmallVec, smallvec};
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[
+    op("aten::sum", |c| {
+        let dtype = c.opt_dtype(1)?;
+        sum(c, Kind::Sum, Axes::all(false), dtype, None)
+    }),
+    op("aten::sum.dim_IntList", |c| of_dims(c, Kind::Sum, None)),
+    op("aten::sum.IntList_out", |c| of_dims(c, Kind::Sum, Some(4))),
+    op("aten::nansum", |c| of_dims(c, Kind::NanSum, None)),
+    op("aten::nansum.out", |c| of_dims(c, Kind::NanSum, Some(4))),
+    op("aten::mean", |c| {
+        let dtype = c.opt_dtype(1)?;
+        sum(c, Kind::Mean, Axes::all(false), dtype, None)
+    }),
+    op("aten::mean.dim", |c| of_dims(c, Kind::Mean, None)),
+    op("aten::mean.out", |c| of_dims(c, Kind::Mean, Some(4))),
+    op("aten::prod", |c| {
+        let dtype = c.opt_dtype(1)?;
+        sum(c, Kind::Prod, Axes::all(false), dtype, None)
+    }),
+    op("aten::prod.dim_int", |c| prod_of_dim(c, None)),
+    op("aten::prod.int_out", |c| prod_of_dim(c, Some(4))),
+    op("aten::count_nonzero", |c| {
+        let dim = c.opt_scalar(1)?.map(Number::to_i64);
+        count_nonzero(c, dim.as_slice())
+    }),
+    op("aten::count_nonzero.dim_IntList", |c| {
+        let dims = c.ints(1)?;
+        count_nonzero(c, dims)
+    }),
+];
+
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Kind {
+    Sum,
+    NanSum,
+    Mean,
+    Prod,
+}
+
+/// Adds or multiplies elements converted to `dtype`.
+struct Accumulate {
+    kind: Kind,
+    input: DType,
+    dtype: DType,
+}
+
+impl Fold for Accumulate {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Sum => "sum",
+            Kind::NanSum => "nansum",
+            Kind::Mean => "mean",
+            Kind::Prod => "prod",
+        }
+    }
+
+    fn variant(&self) -> u32 {
+        self.dtype as u32
+    }
+
+    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+        smallvec![sum_type(self.dtype)]
+    }
+
+    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+        let one = if self.kind == Kind::Prod { 1.0 } else { 0.0 };
+        smallvec![s.b.constant_of(sum_type(self.dtype), one)]
+    }
+
+    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+        let x = elements[0];
+        let x = if self.kind == Kind::NanSum { x.is_nan().select(x.like(0.0), x) } else { x };
+        let x = if self.dtype == self.input { x } else { convert(x, self.dtype) };
+        smallvec![x.cast(sum_type(self.dtype))]
+    }
+
+    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+        smallvec![if self.kind == Kind::Prod { x[0] * y[0] } else { x[0] + y[0] }]
+    }
+
+    fn finish<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+        smallvec![if self.kind == Kind::Mean { x[0] / s.numbers[0] } else { x[0] }]
+    }
+}
+
+/// `(self, dim, keepdim, dtype[, out])`
+fn of_dims(call: &mut Call, kind: Kind, out: Option<usize>) -> Result<()> {
+    let axes = Axes::of(call, call.opt_ints(1)?, call.tensor(0)?.dim(), call.flag(2)?)?;
+    let dtype = call.opt_dtype(3)?;
+    sum(call, kind, axes, dtype, out)
+}
+
+/// `prod(self, dim, keepdim, dtype[, out])`
+fn prod_of_dim(call: &mut Call, out: Option<usize>) -> Result<()> {
+    let axes = Axes::listed(call, &[call.int(1)?], call.tensor(0)?.dim(), call.flag(2)?)?;
+    let dtype = call.opt_dtype(3)?;
+    sum(call, Kind::Prod, axes, dtype, out)
+}
+
+fn sum(call: &mut Call, kind: Kind, axes: Axes, dtype: Option<DType>, out: Option<usize>) -> Result<()> {
+    let input = call.tensor(0)?;
+    let wanted = match out {
+        Some(i) => {
+            let given = call.tensor(i)?.dtype;
+            check!(
+                dtype.is_none_or(|d| d == given),
+                Runtime,
+                "Expected out tensor to have dtype {}, but got {given} instead",
+                dtype.unwrap_or(given)
+            );
+            Some(given)
+        }
+        None => dtype,
+    };
+    let dtype = match wanted {
+        Some(d) => d,
+        None if kind == Kind::Mean || input.dtype.is_float() => input.dtype,
+        None => DType::I64,
+    };
+    if kind == Kind::Mean {
+        check!(
+            dtype.is_float(),
+            Runtime,
+            "mean(): could not infer output dtype. {} dtype must be either a floating point or complex dtype. Got: {dtype}",
+            if wanted.is_some() { "Optional" } else { "Input" }
+        );
+    }
+    let out = call.out(out, dtype, &axes.sizes(&input.sizes))?;
+    fold_sum(call, kind, input, &out, axes, dtype)?;
+    call.ret(out);
+    Ok(())
+}
+
+fn fold_sum(call: &Call, kind: Kind, input: &Tensor, out: &Tensor, axes: Axes, dtype: DType) -> Result<()> {
+    let fold = Accumulate { kind, input: input.dtype, dtype };
+    let count = [(accumulator_dtype(dtype), Number::Int(axes.extent(&input.sizes)))];
+    let numbers = if kind == Kind::Mean { &count[..] } else { &[] };
+    reduce(call, &fold, &Reduction { inputs: &[input], outs: &[out], axes, tables: &[], numbers })
+}
+
+/// Sums a float tensor into `out`, whose shape `axes` gives.
+pub fn sum_into(call: &Call, input: &Tensor, out: &Tensor, axes: Axes) -> Result<()> {
+    fold_sum(call, Kind::Sum, input, out, axes, out.dtype)
+}
+
+/// The dtype of numbers beside a sum of `dtype`.
+pub fn accumulator_dtype(dtype: DType) -> DType {
+    if dtype == DType::F64 { DType::F64 } else { DType::F32 }
+}
+
+struct CountNonzero;
+
+impl Fold for CountNonzero {
+    fn name(&self) -> &'static str {
+        "count_nonzero"
+    }
+
+    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+        smallvec![Scalar::I64]
+    }
+
+    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+        smallvec![s.b.int(Scalar::I64, 0)]
+    }
+
+    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+        smallvec![elements[0].cast(Scalar::Bool).cast(Scalar::I64)]
+    }
+
+    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+        smallvec![x[0] + y[0]]
+    }
+
+    fn finish<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+        smallvec![x[0]]
+    }
+}
+
+/// `count_nonzero(self, dim)`
+fn count_nonzero(call: &mut Call, dims: &[i64]) -> Result<()> {
+    let input = call.tensor(0)?;
+    let axes = Axes::of(call, Some(dims), input.dim(), false)?;
+    let out = call.empty(DType::I64, &axes.sizes(&input.sizes))?;
+    let operands = Reduction { inputs: &[input], outs: &[&out], axes, tables: &[], numbers: &[] };
+    reduce(call, &CountNonzero, &operands)?;
+    call.ret(out);
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! Variance and standard deviation, with the mean if asked for.
+//!
+//! Means and sums of squared deviations of two groups are joined by Chan, Golub and LeVeque, "Updating formulae and a
+//! pairwise algorithm for computing sample variances" (1979): no cancellation, whatever the mean.
+
+use super::sum::accumulator_dtype;
+use super::{Axes, Fold, Reduction, Scope, Values, reduce};
+use crate::call::{Call, Scalar as Number};
+use crate::check;
+use crate::error::Result;
+use crate::table::{Operator, op};
+use dml_kernel::{DType, Scalar, Value, math};
+use smallvec::{SmallVec, smallvec};
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[
+    op("aten::var.correction", |c| variance(c, false, false, None)),
+    op("aten::var.correction_out", |c| variance(c, false, false, Some(4))),
+    op("aten::std.correction", |c| variance(c, true, false, None)),
+    op("aten::std.correction_out", |c| variance(c, true, false, Some(4))),
+    op("aten::var_mean.correction", |c| variance(c, false, true, None)),
+    op("aten::std_mean.correction", |c| variance(c, true, true, None)),
+];
+
+/// Accumulates count, mean and the sum of squared deviations from it.
+struct Moments {
+    scalar: Scalar,
+    root: bool,
+    mean: bool,
+}
+
+impl Fold for Moments {
+    fn name(&self) -> &'static str {
+        "variance"
+    }
+
+    fn variant(&self) -> u32 {
+        u32::from(self.root) | u32::from(self.mean) << 1
+    }
+
+    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+        smallvec![self.scalar; 3]
+    }
+
+    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+        smallvec![s.b.float(self.scalar, 0.0); 3]
+    }
+
+    fn map<'b>(&self, s: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+        let zero = s.b.float(self.scalar, 0.0);
+        smallvec![s.b.float(self.scalar, 1.0), elements[0].cast(self.scalar), zero]
+    }
+
+    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+        let (n, m, d) = (x[0], x[1], x[2]);
+        let (k, l, e) = (y[0], y[1], y[2]);
+        let count = n + k;
+        // 0 where both are empty.
+        let share = k / count.max(1.0);
+        let delta = l - m;
+        // The deviation counts only where both sides hold elements, so that infinities spread as in the plain formula.
+        let both = n.gt(0.0) & k.gt(0.0);
+        let mean = both.select(m + delta * share, n.gt(0.0).select(m, l));
+        let deviation = d + e + both.select(delta * delta * (n * share), 0.0);
+        smallvec![count, mean, deviation]
+    }
+
+    fn finish<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+        let divisor = x[0] - s.numbers[0];
+        let variance = x[2] / divisor.max(0.0);
+        let spread = if self.root { math::sqrt(variance) } else { variance };
+        let mut results: Values = smallvec![spread];
+        if self.mean {
+            let nothing = s.b.float(self.scalar, f64::NAN);
+            results.push(x[0].gt(0.0).select(x[1], nothing));
+        }
+        results
+    }
+}
+
+/// `var(self, dim?, correction?, keepdim[, out])`
+fn variance(call: &mut Call, root: bool, mean: bool, out: Option<usize>) -> Result<()> {
+    let input = call.tensor(0)?;
+    let name = match (root, mean) {
+        (false, false) => "var",
+        (true, false) => "std",
+        (false, true) => "var_mean",
+        (true, true) => "std_mean",
+    };
+    check!(input.dtype.is_float(), Runtime, "{name} only support floating point and complex dtypes");
+    let axes = Axes::of(call, call.opt_ints(1)?, input.dim(), call.flag(3)?)?;
+    let correction = call.opt_scalar(2)?.unwrap_or(Number::Int(1));
+    let count = axes.extent(&input.sizes);
+    let sizes = axes.sizes(&input.sizes);
+    if count as f64 <= correction.to_f64() && sizes.iter().product::<i64>() > 0 {
+        call.host.warn(&format!(
+            "{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input \
+             numel divided by output numel)."
+        ));
+    }
+    let spread = call.out(out, input.dtype, &sizes)?;
+    let dtype: DType = accumulator_dtype(input.dtype);
+    let fold = Moments { scalar: dtype.compute(), root, mean };
+    let numbers = &[(dtype, correction)][..];
+    let inputs = &[input][..];
+    if mean {
+        let average = call.empty(input.dtype, &sizes)?;
+        let outs = &[&spread, &average][..];
+        reduce(call, &fold, &Reduction { inputs, outs, axes, tables: &[], numbers })?;
+        call.ret(spread);
+        call.ret(average);
+    } else {
+        reduce(call, &fold, &Reduction { inputs, outs: &[&spread], axes, tables: &[], numbers })?;
+        call.ret(spread);
+    }
+    Ok(())
+}

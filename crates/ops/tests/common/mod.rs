@@ -1,0 +1,189 @@
+//! What tests and benchmarks of operators share: a host whose tensors are plain device memory.
+#![allow(dead_code)]
+
+use dml_engine::{Device, Range};
+use dml_kernel::DType;
+use dml_ops::{Arg, Call, Dims, Host, Place, Result, Ret, Tensor};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Makes tensors of one device; their memory is freed with it.
+pub struct TestHost {
+    /// The device.
+    pub device: Arc<Device>,
+    blocks: Mutex<Vec<u64>>,
+    /// What operators warned of.
+    pub warnings: Mutex<Vec<String>>,
+}
+
+impl TestHost {
+    /// On device 0, or on that of the environment's `DML_TEST_DEVICE`.
+    pub fn new() -> TestHost {
+        let index = std::env::var("DML_TEST_DEVICE").ok().and_then(|i| i.parse().ok()).unwrap_or(0);
+        let device = dml_engine::device(index).expect("there is a Vulkan adapter").clone();
+        TestHost { device, blocks: Mutex::default(), warnings: Mutex::default() }
+    }
+
+    /// A tensor with these bytes.
+    pub fn tensor(&self, dtype: DType, sizes: &[i64], bytes: &[u8]) -> Tensor {
+        let t = self.empty(0, dtype, sizes, &Tensor::contiguous_strides(sizes)).expect("there is memory");
+        assert_eq!(bytes.len() as i64, t.numel() * t.element_size() as i64);
+        self.device.upload(t.data, bytes).expect("the device works");
+        t
+    }
+
+    /// A tensor of any dtype from doubles, which are converted.
+    pub fn of(&self, dtype: DType, sizes: &[i64], values: &[f64]) -> Tensor {
+        let bytes: Vec<u8> = values.iter().flat_map(|&v| encode(dtype, v)).collect();
+        self.tensor(dtype, sizes, &bytes)
+    }
+
+    /// The elements of a contiguous tensor as doubles.
+    pub fn read(&self, t: &Tensor) -> Vec<f64> {
+        assert!(t.is_contiguous(), "{t:?}");
+        let mut bytes = vec![0; (t.numel() as u64 * t.element_size()) as usize];
+        self.device.download(t.data, &mut bytes).expect("the device works");
+        bytes.chunks(t.element_size() as usize).map(|b| decode(t.dtype, b)).collect()
+    }
+
+    /// Frees every tensor made so far.
+    pub fn clear(&self) {
+        for block in self.blocks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            self.device.free(block);
+        }
+    }
+
+    /// Runs an overload by name.
+    pub fn run(&self, name: &str, args: &[Arg]) -> Result<Vec<Ret>> {
+        let operator = dml_ops::operators().iter().find(|o| o.name == name).expect("the operator exists");
+        let mut call =
+            Call { name: operator.name, args, device: &self.device, host: self, returns: Default::default() };
+        (operator.run)(&mut call)?;
+        Ok(call.returns.into_vec())
+    }
+
+    /// Runs an overload that has one tensor as its result.
+    pub fn result(&self, name: &str, args: &[Arg]) -> Result<Tensor> {
+        match self.run(name, args)?.into_iter().next() {
+            Some(Ret::Tensor(t)) => Ok(t),
+            other => panic!("{name} returned {other:?}"),
+        }
+    }
+}
+
+impl Drop for TestHost {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl Host for TestHost {
+    fn empty(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> Result<Tensor> {
+        let last: i64 = sizes.iter().zip(strides).map(|(n, s)| (n - 1).max(0) * s).sum();
+        let empty = sizes.contains(&0);
+        let bytes = if empty { 0 } else { (last as u64 + 1) * dtype.bytes() };
+        let data = if bytes == 0 { 0 } else { self.device.allocate(bytes)? };
+        if bytes > 0 {
+            self.blocks.lock().unwrap_or_else(PoisonError::into_inner).push(data);
+        }
+        Ok(Tensor {
+            handle: 0,
+            data,
+            dtype,
+            place: Place::Dml(device),
+            sizes: Dims::from_slice(sizes),
+            strides: Dims::from_slice(strides),
+            storage: Range::new(data, bytes),
+            wrapped_number: false,
+            negative: false,
+            conjugate: false,
+        })
+    }
+
+    fn resize(&self, tensor: &mut Tensor, sizes: &[i64], strides: &[i64]) -> Result<()> {
+        *tensor = self.empty(self.device.index() as u8, tensor.dtype, sizes, strides)?;
+        Ok(())
+    }
+
+    fn view(&self, _: &Tensor, view: &Tensor) -> Result<Tensor> {
+        Ok(view.clone())
+    }
+
+    fn warn(&self, message: &str) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(message.to_owned());
+    }
+
+    fn default_dtype(&self) -> DType {
+        DType::F32
+    }
+
+    fn deterministic(&self) -> bool {
+        false
+    }
+}
+
+/// Numbers that a test can repeat (splitmix64).
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform in [-1, 1).
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+
+    /// `n` values for a dtype: floats in [-1, 1), small integers.
+    pub fn values(&mut self, dtype: DType, n: usize) -> Vec<f64> {
+        (0..n)
+            .map(|_| {
+                let x = self.unit();
+                if dtype.is_float() { decode(dtype, &encode(dtype, x)) } else { (x * 6.0).floor().max(low(dtype)) }
+            })
+            .collect()
+    }
+}
+
+fn low(dtype: DType) -> f64 {
+    if dtype.is_signed_integer() { f64::MIN } else { 0.0 }
+}
+
+/// A double as an element of a dtype; integers wrap.
+pub fn encode(dtype: DType, x: f64) -> Vec<u8> {
+    let i = x as i64;
+    match dtype {
+        DType::Bool => vec![u8::from(x != 0.0)],
+        DType::U8 | DType::I8 => vec![i as u8],
+        DType::I16 | DType::U16 => (i as u16).to_le_bytes().to_vec(),
+        DType::I32 | DType::U32 => (i as u32).to_le_bytes().to_vec(),
+        DType::I64 | DType::U64 => i.to_le_bytes().to_vec(),
+        DType::F16 => half::f16::from_f64(x).to_le_bytes().to_vec(),
+        DType::BF16 => half::bf16::from_f64(x).to_le_bytes().to_vec(),
+        DType::F32 => (x as f32).to_le_bytes().to_vec(),
+        DType::F64 => x.to_le_bytes().to_vec(),
+    }
+}
+
+/// An element of a dtype as a double.
+pub fn decode(dtype: DType, bytes: &[u8]) -> f64 {
+    let mut eight = [0; 8];
+    eight[..bytes.len()].copy_from_slice(bytes);
+    let i = u64::from_le_bytes(eight);
+    match dtype {
+        DType::Bool | DType::U8 | DType::U16 | DType::U32 | DType::U64 => i as f64,
+        DType::I8 => f64::from(i as i8),
+        DType::I16 => f64::from(i as i16),
+        DType::I32 => f64::from(i as i32),
+        DType::I64 => i as i64 as f64,
+        DType::F16 => half::f16::from_bits(i as u16).to_f64(),
+        DType::BF16 => half::bf16::from_bits(i as u16).to_f64(),
+        DType::F32 => f64::from(f32::from_bits(i as u32)),
+        DType::F64 => f64::from_bits(i),
+    }
+}
