@@ -46,6 +46,8 @@ pub(crate) struct GpuCore {
     /// How long a wait goes on without progress.
     pub(crate) patience: Duration,
     families: Vec<u32>,
+    /// Semaphores that are not needed any more, until the device closes.
+    retired: Mutex<Vec<vk::Semaphore>>,
     lost: AtomicBool,
     hung: AtomicBool,
 }
@@ -135,6 +137,7 @@ impl Gpu {
                 full_subgroups: raw.full_subgroups,
                 patience: options.timeout.unwrap_or_else(patience),
                 families: raw.families,
+                retired: Mutex::default(),
                 lost: AtomicBool::new(false),
                 hung: AtomicBool::new(false),
                 device: raw.device,
@@ -263,6 +266,12 @@ impl GpuCore {
         self.mark_lost();
     }
 
+    /// Takes a semaphore that no submission uses any more. It is destroyed when the device closes:
+    /// Mesa's queue thread (22.3) may still touch one whose value a wait has already seen.
+    pub(crate) fn retire(&self, semaphore: vk::Semaphore) {
+        lock(&self.retired).push(semaphore);
+    }
+
     pub(crate) fn is_hung(&self) -> bool {
         self.hung.load(Ordering::Relaxed)
     }
@@ -300,6 +309,17 @@ impl Drop for GpuCore {
         }
         if self.is_lost() {
             return; // Of no use to anybody.
+        }
+        for queue in std::iter::once(&self.compute).chain(&self.transfer) {
+            // SAFETY: the queue is locked. It has nothing to do, so this does not block.
+            if let Err(error) = unsafe { self.device.queue_wait_idle(*queue.lock()) } {
+                tracing::debug!("vkQueueWaitIdle failed: {error:?}");
+                return;
+            }
+        }
+        for semaphore in lock(&self.retired).drain(..) {
+            // SAFETY: the queues are idle.
+            unsafe { self.device.destroy_semaphore(semaphore, None) };
         }
         let raw = RawDevice {
             device: self.device.clone(),

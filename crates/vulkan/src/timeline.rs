@@ -323,11 +323,8 @@ impl std::fmt::Debug for Timeline {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        if self.gpu.is_hung() {
-            return;
-        }
-        // SAFETY: the recorder waited for all submits before it let go of its timeline, and recorders
-        // whose submits wait for this semaphore hold a handle until those are complete.
-        unsafe { self.gpu.device.destroy_semaphore(self.semaphore, None) };
+        // The recorder waited for all submits before it let go of its timeline, and recorders whose
+        // submits wait for this semaphore hold a handle until those are complete.
+        self.gpu.retire(self.semaphore);
     }
 }
