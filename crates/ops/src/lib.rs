@@ -16,6 +16,7 @@ mod arithmetic;
 mod comparison;
 mod copy;
 mod creation;
+mod foreach;
 mod host;
 mod random;
 mod reduction;

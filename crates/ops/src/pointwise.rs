@@ -134,14 +134,9 @@ pub fn operator_of(
 /// The tensor that holds the result of a pointwise operator on `inputs`, by PyTorch's rules for shapes, strides,
 /// in-place and `out=` arguments.
 pub fn result_tensor(call: &Call, out: Out, dtype: DType, inputs: &[Input]) -> Result<Tensor> {
-    let mut sizes = Dims::new();
-    for input in inputs {
-        if let Input::Tensor(t) = input {
-            sizes = if sizes == t.sizes { sizes } else { call.broadcast(&sizes, &t.sizes)? };
-        }
-    }
     match out {
         Out::New => {
+            let sizes = broadcast_sizes(call, inputs)?;
             let expanded: SmallVec<[Tensor; 4]> = inputs
                 .iter()
                 .filter_map(|i| match i {
@@ -152,32 +147,50 @@ pub fn result_tensor(call: &Call, out: Out, dtype: DType, inputs: &[Input]) -> R
             let all: SmallVec<[&Tensor; 4]> = expanded.iter().collect();
             call.empty_strided(dtype, &sizes, &layout::result_strides(&sizes, &all))
         }
-        Out::InPlace => {
-            let t = call.tensor(0)?;
-            check!(
-                t.sizes == sizes,
-                Runtime,
-                "output with shape {:?} doesn't match the broadcast shape {:?}",
-                t.sizes.as_slice(),
-                sizes.as_slice()
-            );
-            check!(
-                dtype.can_cast_to(t.dtype),
-                Runtime,
-                "result type {dtype} can't be cast to the desired output type {}",
-                t.dtype
-            );
-            check_no_self_overlap(t)?;
-            check_no_partial_overlap(t, inputs)?;
-            Ok(t.clone())
-        }
+        Out::InPlace => in_place(call, call.tensor(0)?, dtype, inputs),
         Out::Arg(i) => {
+            let sizes = broadcast_sizes(call, inputs)?;
             let t = call.out(Some(i), dtype, &sizes)?;
             check_no_self_overlap(&t)?;
             check_no_partial_overlap(&t, inputs)?;
             Ok(t)
         }
     }
+}
+
+/// `t` as the place of the result of a pointwise operator on `inputs`: its shape and dtype must take the result.
+pub fn in_place(call: &Call, t: &Tensor, dtype: DType, inputs: &[Input]) -> Result<Tensor> {
+    let sizes = broadcast_sizes(call, inputs)?;
+    check!(
+        t.sizes == sizes,
+        Runtime,
+        "output with shape {:?} doesn't match the broadcast shape {:?}",
+        t.sizes.as_slice(),
+        sizes.as_slice()
+    );
+    check!(
+        dtype.can_cast_to(t.dtype),
+        Runtime,
+        "result type {dtype} can't be cast to the desired output type {}",
+        t.dtype
+    );
+    check_no_self_overlap(t)?;
+    check_no_partial_overlap(t, inputs)?;
+    Ok(t.clone())
+}
+
+/// The common shape of the tensors among the inputs.
+fn broadcast_sizes(call: &Call, inputs: &[Input]) -> Result<Dims> {
+    let mut sizes: Option<Dims> = None;
+    for input in inputs {
+        let Input::Tensor(t) = input else { continue };
+        sizes = Some(match sizes {
+            Some(sizes) if sizes != t.sizes => call.broadcast(&sizes, &t.sizes)?,
+            Some(sizes) => sizes,
+            None => t.sizes.clone(),
+        });
+    }
+    Ok(sizes.unwrap_or_default())
 }
 
 /// An expanded tensor cannot be written: several elements are one place in memory.

@@ -24,6 +24,10 @@ const FAMILIES: &[&[&[Operator]]] = &[
     &[crate::random::OPERATORS],
     // Movement.
     &[crate::copy::OPERATORS],
+    // Lists of tensors.
+    crate::foreach::OPERATORS[0],
+    crate::foreach::OPERATORS[1],
+    crate::foreach::OPERATORS[2],
     // Pointwise.
     crate::activation::OPERATORS,
     crate::arithmetic::OPERATORS,

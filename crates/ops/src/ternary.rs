@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::overloads;
 use crate::pointwise::{Out, Rule, Slot, operator, operator_of};
 use crate::table::Operator;
-use dml_kernel::{Builder, Value};
+use dml_kernel::Value;
 
 /// This family's overloads.
 pub const OPERATORS: &[&[Operator]] = &[
@@ -39,16 +39,16 @@ pub fn addcdiv_body<'b>(v: &[Value<'b>]) -> Value<'b> {
 
 fn lerp_scalar(call: &mut Call, out: Out) -> Result<()> {
     let weight = Slot::Number(call.scalar(2)?);
-    operator_of(call, out, Rule::Promote, "lerp", &[Slot::Tensor(0), Slot::Tensor(1), weight], lerp_body)
+    operator_of(call, out, Rule::Promote, "lerp", &[Slot::Tensor(0), Slot::Tensor(1), weight], |_, v| lerp_body(v))
 }
 
 fn lerp_tensor(call: &mut Call, out: Out) -> Result<()> {
     let slots = [Slot::Tensor(0), Slot::Tensor(1), Slot::Tensor(2)];
-    operator_of(call, out, Rule::Promote, "lerp", &slots, lerp_body)
+    operator_of(call, out, Rule::Promote, "lerp", &slots, |_, v| lerp_body(v))
 }
 
 /// Interpolation from `v[0]` to `v[1]` by `v[2]`, from the nearer end, as CPU does.
-pub fn lerp_body<'b>(_: &'b Builder, v: &[Value<'b>]) -> Value<'b> {
+pub fn lerp_body<'b>(v: &[Value<'b>]) -> Value<'b> {
     let (start, end, weight) = (v[0], v[1], v[2]);
     let difference = end - start;
     weight.abs().lt(0.5).select(start + weight * difference, end - difference * (1.0 - weight))

@@ -78,12 +78,12 @@ fn neg(call: &mut Call, out: Out) -> Result<()> {
 }
 
 /// Absolute value; of a bool, itself.
-fn abs(x: Value<'_>) -> Value<'_> {
+pub fn abs(x: Value<'_>) -> Value<'_> {
     if x.scalar() == Scalar::Bool { x } else { x.abs() }
 }
 
 /// -1, 0 or 1; NaN yields 0 as on CPU.
-fn sign(x: Value<'_>) -> Value<'_> {
+pub fn sign(x: Value<'_>) -> Value<'_> {
     if x.scalar() == Scalar::Bool {
         return x;
     }

@@ -1,0 +1,228 @@
+//! Operators on lists of tensors, as optimizers call them: one call, one independent launch a tensor.
+
+use crate::arithmetic::{product, sum};
+use crate::call::{Call, Ret, Scalar as Number};
+use crate::check;
+use crate::comparison::{maximum, minimum};
+use crate::copy;
+use crate::error::Result;
+use crate::pointwise::{self, Input, Out};
+use crate::promote::{Promoted, result_type};
+use crate::table::{Operator, op};
+use crate::ternary::{addcdiv_body, addcmul_body, lerp_body};
+use dml_kernel::{Builder, Value, math};
+use smallvec::SmallVec;
+
+/// The numbers of a call: the same for every tensor, or one for each.
+#[derive(Clone)]
+enum Numbers {
+    None,
+    Same(Number),
+    Each(SmallVec<[Number; 8]>),
+}
+
+impl Numbers {
+    fn at(&self, i: usize) -> Option<Number> {
+        match self {
+            Numbers::None => None,
+            Numbers::Same(n) => Some(*n),
+            Numbers::Each(all) => all.get(i).copied(),
+        }
+    }
+}
+
+/// Where the number stands in the argument list, and how.
+#[derive(Copy, Clone)]
+enum NumberArg {
+    None,
+    /// `Scalar`
+    Scalar(usize),
+    /// `Scalar[]`
+    List(usize),
+    /// A 0-dim or 1-dim tensor of numbers on the CPU, or a 0-dim one on the device.
+    Tensor(usize),
+}
+
+/// Whether the results go to new tensors or to the first list.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Mode {
+    New,
+    InPlace,
+}
+
+/// What a foreach operator computes, and where its operands stand.
+struct Shape {
+    /// Positions of the lists of tensors.
+    lists: &'static [usize],
+    number: NumberArg,
+    /// Integers become floats.
+    float: bool,
+}
+
+/// Runs `body` on the i-th tensors of all lists and the i-th number, for every i. `family` names the kernel, and may
+/// be that of the single operator where the body is the same.
+fn foreach(
+    call: &mut Call,
+    mode: Mode,
+    family: &'static str,
+    shape: &Shape,
+    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
+    let lists = shape.lists.iter().map(|&i| call.tensors(i)).collect::<Result<SmallVec<[_; 3]>>>()?;
+    let count = lists[0].len();
+    for list in &lists {
+        check!(
+            list.len() == count,
+            Runtime,
+            "Tensor lists must have the same number of tensors, got {count} and {}",
+            list.len()
+        );
+    }
+    let mut device_number = None;
+    let numbers = match shape.number {
+        NumberArg::None => Numbers::None,
+        NumberArg::Scalar(i) => Numbers::Same(call.scalar(i)?),
+        NumberArg::List(i) => Numbers::Each(call.scalars(i)?),
+        NumberArg::Tensor(i) => {
+            device_number = Some(pointwise::input(call, i)?);
+            Numbers::None
+        }
+    };
+    if let Numbers::Each(all) = &numbers {
+        check!(
+            all.len() == count,
+            Runtime,
+            "Tensor list must have same number of elements as scalar list, got {count} and {}",
+            all.len()
+        );
+    }
+    let mut results = Vec::new();
+    for i in 0..count {
+        let number = numbers.at(i);
+        let mut promoted: SmallVec<[Promoted; 4]> = lists.iter().map(|l| Promoted::Tensor(l[i])).collect();
+        promoted.extend(number.map(Promoted::Scalar));
+        let mut common = result_type(&promoted, call.host.default_dtype());
+        if shape.float && !common.is_float() {
+            common = call.host.default_dtype();
+        }
+        let mut inputs: SmallVec<[Input; 4]> = lists.iter().map(|l| Input::Tensor(l[i].clone())).collect();
+        inputs.extend(number.map(|n| Input::Number(n, common)));
+        inputs.extend(device_number.clone());
+        let out = match mode {
+            Mode::New => pointwise::result_tensor(call, Out::New, common, &inputs)?,
+            Mode::InPlace => pointwise::in_place(call, lists[0][i], common, &inputs)?,
+        };
+        pointwise::run(call, family, 0, &[&out], &inputs, common, |b, v| vec![body(b, v)])?;
+        if mode == Mode::New {
+            results.push(out);
+        }
+    }
+    if mode == Mode::New {
+        call.ret_value(Ret::Tensors(results));
+    }
+    Ok(())
+}
+
+/// `name "family" shape |v| body;` for each operator: functional and in-place.
+macro_rules! foreach_operators {
+    ($($new:literal $inplace:literal $family:literal $lists:expr, $number:expr, $float:literal |$v:ident| $body:expr;)*) => {
+        const LISTS: &[&[Operator]] = &[$(&[
+            op($new, |c| {
+                let shape = Shape { lists: &$lists, number: $number, float: $float };
+                foreach(c, Mode::New, $family, &shape, |_, $v| $body)
+            }),
+            op($inplace, |c| {
+                let shape = Shape { lists: &$lists, number: $number, float: $float };
+                foreach(c, Mode::InPlace, $family, &shape, |_, $v| $body)
+            }),
+        ]),*];
+    };
+}
+
+/// `"name" float |x| body;`: functions of one list.
+macro_rules! foreach_unary {
+    ($($name:literal $float:literal |$x:ident| $body:expr;)*) => {
+        const UNARY: &[&[Operator]] = &[$(&[
+            op(concat!("aten::_foreach_", $name), |c| {
+                let shape = Shape { lists: &[0], number: NumberArg::None, float: $float };
+                foreach(c, Mode::New, $name, &shape, |_, v| { let $x = v[0]; $body })
+            }),
+            op(concat!("aten::_foreach_", $name, "_"), |c| {
+                let shape = Shape { lists: &[0], number: NumberArg::None, float: $float };
+                foreach(c, Mode::InPlace, $name, &shape, |_, v| { let $x = v[0]; $body })
+            }),
+        ]),*];
+    };
+}
+
+foreach_operators! {
+    "aten::_foreach_add.Scalar" "aten::_foreach_add_.Scalar" "add" [0], NumberArg::Scalar(1), false |v| sum(v[0], v[1]);
+    "aten::_foreach_add.ScalarList" "aten::_foreach_add_.ScalarList" "add" [0], NumberArg::List(1), false |v| sum(v[0], v[1]);
+    "aten::_foreach_add.List" "aten::_foreach_add_.List" "add_alpha" [0, 1], NumberArg::Scalar(2), false |v| sum(v[0], product(v[1], v[2]));
+    "aten::_foreach_sub.Scalar" "aten::_foreach_sub_.Scalar" "sub" [0], NumberArg::Scalar(1), false |v| v[0] - v[1];
+    "aten::_foreach_sub.ScalarList" "aten::_foreach_sub_.ScalarList" "sub" [0], NumberArg::List(1), false |v| v[0] - v[1];
+    "aten::_foreach_sub.List" "aten::_foreach_sub_.List" "sub_alpha" [0, 1], NumberArg::Scalar(2), false |v| v[0] - v[1] * v[2];
+    "aten::_foreach_mul.Scalar" "aten::_foreach_mul_.Scalar" "mul" [0], NumberArg::Scalar(1), false |v| product(v[0], v[1]);
+    "aten::_foreach_mul.ScalarList" "aten::_foreach_mul_.ScalarList" "mul" [0], NumberArg::List(1), false |v| product(v[0], v[1]);
+    "aten::_foreach_mul.List" "aten::_foreach_mul_.List" "mul" [0, 1], NumberArg::None, false |v| product(v[0], v[1]);
+    "aten::_foreach_mul.Tensor" "aten::_foreach_mul_.Tensor" "mul" [0], NumberArg::Tensor(1), false |v| product(v[0], v[1]);
+    "aten::_foreach_div.Scalar" "aten::_foreach_div_.Scalar" "div" [0], NumberArg::Scalar(1), true |v| v[0] / v[1];
+    "aten::_foreach_div.ScalarList" "aten::_foreach_div_.ScalarList" "div" [0], NumberArg::List(1), true |v| v[0] / v[1];
+    "aten::_foreach_div.List" "aten::_foreach_div_.List" "div" [0, 1], NumberArg::None, true |v| v[0] / v[1];
+    "aten::_foreach_div.Tensor" "aten::_foreach_div_.Tensor" "div" [0], NumberArg::Tensor(1), true |v| v[0] / v[1];
+    "aten::_foreach_maximum.Scalar" "aten::_foreach_maximum_.Scalar" "maximum" [0], NumberArg::Scalar(1), false |v| maximum(v[0], v[1]);
+    "aten::_foreach_maximum.ScalarList" "aten::_foreach_maximum_.ScalarList" "maximum" [0], NumberArg::List(1), false |v| maximum(v[0], v[1]);
+    "aten::_foreach_maximum.List" "aten::_foreach_maximum_.List" "maximum" [0, 1], NumberArg::None, false |v| maximum(v[0], v[1]);
+    "aten::_foreach_minimum.Scalar" "aten::_foreach_minimum_.Scalar" "minimum" [0], NumberArg::Scalar(1), false |v| minimum(v[0], v[1]);
+    "aten::_foreach_minimum.ScalarList" "aten::_foreach_minimum_.ScalarList" "minimum" [0], NumberArg::List(1), false |v| minimum(v[0], v[1]);
+    "aten::_foreach_minimum.List" "aten::_foreach_minimum_.List" "minimum" [0, 1], NumberArg::None, false |v| minimum(v[0], v[1]);
+    "aten::_foreach_clamp_min.Scalar" "aten::_foreach_clamp_min_.Scalar" "maximum" [0], NumberArg::Scalar(1), false |v| maximum(v[0], v[1]);
+    "aten::_foreach_clamp_max.Scalar" "aten::_foreach_clamp_max_.Scalar" "minimum" [0], NumberArg::Scalar(1), false |v| minimum(v[0], v[1]);
+    "aten::_foreach_addcmul.Scalar" "aten::_foreach_addcmul_.Scalar" "addcmul" [0, 1, 2], NumberArg::Scalar(3), false |v| addcmul_body(v);
+    "aten::_foreach_addcmul.ScalarList" "aten::_foreach_addcmul_.ScalarList" "addcmul" [0, 1, 2], NumberArg::List(3), false |v| addcmul_body(v);
+    "aten::_foreach_addcdiv.Scalar" "aten::_foreach_addcdiv_.Scalar" "addcdiv" [0, 1, 2], NumberArg::Scalar(3), true |v| addcdiv_body(v);
+    "aten::_foreach_addcdiv.ScalarList" "aten::_foreach_addcdiv_.ScalarList" "addcdiv" [0, 1, 2], NumberArg::List(3), true |v| addcdiv_body(v);
+    "aten::_foreach_lerp.Scalar" "aten::_foreach_lerp_.Scalar" "lerp" [0, 1], NumberArg::Scalar(2), true |v| lerp_body(v);
+    "aten::_foreach_lerp.List" "aten::_foreach_lerp_.List" "lerp" [0, 1, 2], NumberArg::None, true |v| lerp_body(v);
+}
+
+foreach_unary! {
+    "sqrt" true |x| math::sqrt(x);
+    "rsqrt" true |x| math::rsqrt(x);
+    "reciprocal" true |x| math::reciprocal(x);
+    "exp" true |x| math::exp(x);
+    "log" true |x| math::log(x);
+    "tanh" true |x| math::tanh(x);
+    "sigmoid" true |x| math::sigmoid(x);
+    "neg" false |x| -x;
+    "abs" false |x| crate::unary::abs(x);
+    "sign" false |x| crate::unary::sign(x);
+}
+
+/// This family's overloads.
+pub const OPERATORS: &[&[&[Operator]]] =
+    &[LISTS, UNARY, &[&[op("aten::_foreach_zero_", zero), op("aten::_foreach_copy_", copy_lists)]]];
+
+/// `_foreach_zero_(self)`
+fn zero(call: &mut Call) -> Result<()> {
+    for t in call.tensors(0)? {
+        copy::fill_with(call, t, Number::Int(0))?;
+    }
+    Ok(())
+}
+
+/// `_foreach_copy_(self, src, non_blocking)`
+fn copy_lists(call: &mut Call) -> Result<()> {
+    let (to, from) = (call.tensors(0)?, call.tensors(1)?);
+    check!(
+        to.len() == from.len(),
+        Runtime,
+        "Tensor lists must have the same number of tensors, got {} and {}",
+        to.len(),
+        from.len()
+    );
+    for (to, from) in to.iter().zip(from) {
+        copy::device_copy(call, from, to)?;
+    }
+    Ok(())
+}
