@@ -186,8 +186,9 @@ void register_table(torch::Library& aten, const Names& taken) {
       counts.unknown.push_back(full);
       continue;
     }
-    // A backend kernel under a composite takes autograd's formula away from it without a word.
-    if (handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) {
+    // A backend kernel under a composite with no formula of its own takes its gradient away without a word.
+    if (handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+        !handle->hasKernelForDispatchKey(c10::DispatchKey::Autograd)) {
       counts.composite.push_back(full);
       continue;
     }
