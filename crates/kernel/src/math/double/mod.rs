@@ -5,48 +5,17 @@ use crate::builder::Value;
 mod division;
 mod exponential;
 mod hyperbolic;
+mod inverse_trigonometric;
 mod logarithm;
 mod parts;
+mod trigonometric;
 
 pub use division::{div, fmod, reciprocal, rsqrt, sqrt};
 pub use exponential::{exp, exp2, expm1, sigmoid};
 pub use hyperbolic::{cosh, sinh, tanh};
+pub use inverse_trigonometric::{acos, asin, atan, atan2};
 pub use logarithm::{log, log1p, log2, log10};
-
-/// Not written yet: the identity.
-pub fn sin<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn cos<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn tan<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn asin<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn acos<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn atan<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn atan2<'b>(x: Value<'b>, _y: Value<'b>) -> Value<'b> {
-    x
-}
+pub use trigonometric::{cos, sin, tan};
 
 /// Not written yet: the identity.
 pub fn erf<'b>(x: Value<'b>) -> Value<'b> {

@@ -60,9 +60,9 @@ pub fn power_of_two(k: Value<'_>) -> Value<'_> {
     float((k + 1023).cast(Scalar::U64) << 52)
 }
 
-/// `y * 2^k` for a `y` within 2^-20 and 2^20 and any result: infinite above, rounded once below.
+/// `y * 2^k` for a `y` within 2^-60 and 2^60 and any result: infinite above, rounded once below.
 pub fn scale<'b>(y: Value<'b>, k: Value<'b>) -> Value<'b> {
-    let most = k.max(-1000).min(1000);
+    let most = k.max(-960).min(960);
     float(bits(y) + (most.cast(Scalar::U64) << 52)) * power_of_two((k - most).max(-1000).min(1000))
 }
 
@@ -216,7 +216,8 @@ pub fn quotient<'b>(n: Pair<'b>, d: Pair<'b>) -> Pair<'b> {
 
 /// `sqrt(x)` with relative error about 2^-74, for a positive `x` far from the ends of the range; the parts are 0 for 0.
 pub fn square_root(x: Value<'_>) -> Pair<'_> {
-    let r = rsqrt_step(x, rsqrt_estimate(x));
+    let positive = x.max(2f64.powi(-200));
+    let r = rsqrt_step(positive, rsqrt_estimate(positive));
     let s = x * r;
     let p = two_product(s, s);
     fast_two_sum(s, ((x - p.h) - p.l) * (0.5 * r))
