@@ -26,6 +26,11 @@ pub const CASES: &[Case] = &[
     unary("reciprocal", |x| 1.0 / x, 0.5, (0.001, 1000.0)),
     unary("sqrt", f64::sqrt, 0.5, (0.001, 1000.0)),
     unary("rsqrt", |x| if x == 0.0 { f64::INFINITY.copysign(x) } else { 1.0 / x.sqrt() }, 0.51, (0.001, 1000.0)),
+    unary("exp", f64::exp, 0.72, (1e-5, 105.0)),
+    unary("exp2", f64::exp2, 0.7, (1e-5, 151.0)),
+    unary("expm1", f64::exp_m1, 1.0, (1e-5, 90.0)),
+    unary("sigmoid", |x| 1.0 / (1.0 + (-x).exp()), 0.72, (1e-4, 105.0)),
+    unary("tanh", f64::tanh, 0.85, (1e-5, 12.0)),
 ];
 
 const fn unary(name: &'static str, f: fn(f64) -> f64, bound: f64, range: (f32, f32)) -> Case {

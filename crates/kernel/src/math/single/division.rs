@@ -21,8 +21,8 @@ pub(super) struct Quotient<'b> {
     pub reciprocal: Value<'b>,
 }
 
-/// `1 / y` for y in [1, 2), within 1.7 * 2^-24 relative.
-fn reciprocal_significand(y: Value<'_>) -> Value<'_> {
+/// `1 / y` for y in [1, 2], within 1.7 * 2^-24 relative.
+pub(super) fn reciprocal_significand(y: Value<'_>) -> Value<'_> {
     // Minimax parabola, within 1%; each step squares the error.
     let r = (y * 0.323_225_975 - 1.454_533_93) * y + 2.121_212_01;
     let r = r + r * (1.0 - y * r);

@@ -8,8 +8,15 @@ use crate::types::Scalar::F32;
 
 mod division;
 mod exact;
+mod exponential;
+mod hyperbolic;
 
 pub use division::{div, reciprocal, rsqrt, sqrt};
+pub use exponential::{exp, exp2, expm1, sigmoid};
+pub use hyperbolic::tanh;
+
+use division::reciprocal_significand;
+use exact::{Sum, two_product};
 
 /// Bits of the smallest normal number.
 const MIN_NORMAL: u32 = 0x0080_0000;
@@ -27,19 +34,13 @@ fn select_bits<'b>(cond: Value<'b>, special: u32, bits: Value<'b>) -> Value<'b> 
     cond.select(bits.builder().u32(special), bits).bitcast(F32)
 }
 
-/// Not written yet: the identity.
-pub fn exp<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn exp2<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn expm1<'b>(x: Value<'b>) -> Value<'b> {
-    x
+/// `n / d` to more than f32's precision, for d in [1, 2] and a quotient whose square is far from underflow.
+fn ratio<'b>(n: Sum<'b>, d: Sum<'b>) -> Sum<'b> {
+    let r = reciprocal_significand(d.hi);
+    let hi = n.hi * r;
+    let p = two_product(hi, d.hi);
+    let rest = ((n.hi - p.hi) - p.lo) + (n.lo - hi * d.lo);
+    Sum { hi, lo: rest * r }
 }
 
 /// Not written yet: the identity.
@@ -104,16 +105,6 @@ pub fn sinh<'b>(x: Value<'b>) -> Value<'b> {
 
 /// Not written yet: the identity.
 pub fn cosh<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn tanh<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn sigmoid<'b>(x: Value<'b>) -> Value<'b> {
     x
 }
 
