@@ -31,6 +31,10 @@ pub const CASES: &[Case] = &[
     unary("expm1", f64::exp_m1, 1.0, (1e-5, 90.0)),
     unary("sigmoid", |x| 1.0 / (1.0 + (-x).exp()), 0.72, (1e-4, 105.0)),
     unary("tanh", f64::tanh, 0.85, (1e-5, 12.0)),
+    unary("log", f64::ln, 0.9, (0.01, 100.0)),
+    unary("log2", f64::log2, 0.9, (0.01, 100.0)),
+    unary("log10", f64::log10, 0.8, (0.01, 100.0)),
+    unary("log1p", f64::ln_1p, 0.95, (1e-4, 100.0)),
 ];
 
 const fn unary(name: &'static str, f: fn(f64) -> f64, bound: f64, range: (f32, f32)) -> Case {

@@ -10,10 +10,12 @@ mod division;
 mod exact;
 mod exponential;
 mod hyperbolic;
+mod logarithm;
 
 pub use division::{div, reciprocal, rsqrt, sqrt};
 pub use exponential::{exp, exp2, expm1, sigmoid};
 pub use hyperbolic::tanh;
+pub use logarithm::{log, log1p, log2, log10};
 
 use division::reciprocal_significand;
 use exact::{Sum, two_product};
@@ -41,26 +43,6 @@ fn ratio<'b>(n: Sum<'b>, d: Sum<'b>) -> Sum<'b> {
     let p = two_product(hi, d.hi);
     let rest = ((n.hi - p.hi) - p.lo) + (n.lo - hi * d.lo);
     Sum { hi, lo: rest * r }
-}
-
-/// Not written yet: the identity.
-pub fn log<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn log1p<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn log2<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn log10<'b>(x: Value<'b>) -> Value<'b> {
-    x
 }
 
 /// Not written yet: the identity.
