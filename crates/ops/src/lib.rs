@@ -6,6 +6,7 @@ pub mod call;
 pub mod error;
 pub mod launch;
 pub mod layout;
+pub mod matmul;
 pub mod pointwise;
 pub mod promote;
 pub mod table;

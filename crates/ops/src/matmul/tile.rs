@@ -28,6 +28,8 @@ pub struct Tile {
     pub k_lanes: u32,
     /// Transposed tiles are stored with columns exchanged (xor), so that their stores meet no bank twice.
     pub swizzle: bool,
+    /// The last k-tile prefetches nothing: less to wait for where k is short, a branch where it is long.
+    pub guard: bool,
 }
 
 impl Tile {
@@ -35,7 +37,7 @@ impl Tile {
     pub const fn new(m: u32, n: u32, k: u32, thread: [u32; 2], lanes: [u32; 2]) -> Tile {
         let [thread_m, thread_n] = thread;
         let [lanes_m, lanes_n] = lanes;
-        Tile { m, n, k, thread_m, thread_n, lanes_m, lanes_n, stages: 2, k_lanes: 4, swizzle: false }
+        Tile { m, n, k, thread_m, thread_n, lanes_m, lanes_n, stages: 2, k_lanes: 4, swizzle: false, guard: false }
     }
 
     /// Invocations of a workgroup.
@@ -86,11 +88,12 @@ impl Tile {
             (self.stages - 1, 1),
             (self.k_lanes.ilog2(), 3),
             (u32::from(self.swizzle), 1),
+            (u32::from(self.guard), 1),
         ];
         fields.iter().fold(0, |code, (value, bits)| code << bits | value)
     }
 
-    /// Reads `128x256x16/8x8/8x4`, then optionally `/s1` (one stage), `/k2` (k lanes), `/x` (swizzle).
+    /// Reads `128x256x16/8x8/8x4`, then optionally `/s1` (one stage), `/k2` (k lanes), `/x` (swizzle), `/g` (guard).
     pub fn parse(text: &str) -> Option<Tile> {
         let mut parts = text.split('/');
         let numbers = |part: Option<&str>| -> Option<Vec<u32>> {
@@ -104,6 +107,7 @@ impl Tile {
         for option in parts {
             match option.split_at_checked(1)? {
                 ("x", "") => tile.swizzle = true,
+                ("g", "") => tile.guard = true,
                 ("s", count) => tile.stages = count.parse().ok()?,
                 ("k", count) => tile.k_lanes = count.parse().ok()?,
                 _ => return None,
@@ -115,9 +119,10 @@ impl Tile {
 
 impl std::fmt::Display for Tile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Tile { m, n, k, thread_m, thread_n, lanes_m, lanes_n, stages, k_lanes, swizzle } = self;
+        let Tile { m, n, k, thread_m, thread_n, lanes_m, lanes_n, stages, k_lanes, swizzle, guard } = self;
         write!(f, "{m}x{n}x{k}/{thread_m}x{thread_n}/{lanes_m}x{lanes_n}/s{stages}/k{k_lanes}")?;
-        if *swizzle { f.write_str("/x") } else { Ok(()) }
+        f.write_str(if *swizzle { "/x" } else { "" })?;
+        f.write_str(if *guard { "/g" } else { "" })
     }
 }
 
@@ -127,7 +132,7 @@ mod tests {
 
     #[test]
     fn text_and_back() {
-        let tile = Tile::parse("128x256x16/8x8/8x4/k2/x").expect("it is well formed");
+        let tile = Tile::parse("128x256x16/8x8/8x4/k2/x/g").expect("it is well formed");
         assert_eq!(tile.threads(), 512);
         assert_eq!(tile.shared_bytes(4), 48 << 10);
         assert_eq!(Tile::parse(&tile.to_string()), Some(tile));

@@ -3,7 +3,7 @@
 
 use dml_engine::{Device, Range};
 use dml_kernel::DType;
-use dml_ops::{Arg, Call, Dims, Host, Place, Result, Ret, Tensor};
+use dml_ops::{Arg, Call, Dims, Host, Place, Result, Ret, Scalar, Tensor};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Makes tensors of one device; their memory is freed with it.
@@ -52,22 +52,66 @@ impl TestHost {
         }
     }
 
-    /// Runs an overload by name.
-    pub fn run(&self, name: &str, args: &[Arg]) -> Result<Vec<Ret>> {
+    /// A tensor with these bytes, as [`TestHost::tensor`].
+    pub fn bytes(&self, dtype: DType, sizes: &[i64], bytes: &[u8]) -> Tensor {
+        self.tensor(dtype, sizes, bytes)
+    }
+
+    /// A float32 tensor.
+    pub fn floats(&self, sizes: &[i64], values: &[f32]) -> Tensor {
+        self.tensor(DType::F32, sizes, &values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>())
+    }
+
+    /// The elements of a contiguous float32 tensor.
+    pub fn read_floats(&self, t: &Tensor) -> Vec<f32> {
+        assert_eq!(t.dtype, DType::F32);
+        self.read(t).into_iter().map(|x| x as f32).collect()
+    }
+
+    /// The elements of a contiguous int64 tensor.
+    pub fn read_longs(&self, t: &Tensor) -> Vec<i64> {
+        assert_eq!(t.dtype, DType::I64);
+        self.read(t).into_iter().map(|x| x as i64).collect()
+    }
+
+    /// Runs an overload by name; its results are tensors.
+    pub fn run(&self, name: &str, args: &[Arg]) -> Result<Vec<Tensor>> {
         let operator = dml_ops::operators().iter().find(|o| o.name == name).expect("the operator exists");
         let mut call =
             Call { name: operator.name, args, device: &self.device, host: self, returns: Default::default() };
         (operator.run)(&mut call)?;
-        Ok(call.returns.into_vec())
-    }
-
-    /// Runs an overload that has one tensor as its result.
-    pub fn result(&self, name: &str, args: &[Arg]) -> Result<Tensor> {
-        match self.run(name, args)?.into_iter().next() {
-            Some(Ret::Tensor(t)) => Ok(t),
+        let tensors = call.returns.into_iter().map(|r| match r {
+            Ret::Tensor(t) => t,
             other => panic!("{name} returned {other:?}"),
-        }
+        });
+        Ok(tensors.collect())
     }
+}
+
+/// A tensor argument.
+pub fn tensor(t: &Tensor) -> Arg<'static> {
+    Arg::Tensor(t.clone())
+}
+
+/// A flag argument.
+pub fn flag(x: bool) -> Arg<'static> {
+    Arg::Scalar(Scalar::Bool(x))
+}
+
+/// A number argument.
+pub fn number(x: f64) -> Arg<'static> {
+    Arg::Scalar(Scalar::Double(x))
+}
+
+/// What an operator that must fail said.
+pub fn message(result: Result<Vec<Tensor>>) -> String {
+    result.expect_err("this must fail").to_string()
+}
+
+/// `n` floats in [-1, 1).
+pub fn noise(n: usize, seed: u64) -> Vec<f32> {
+    let mut random = Random(seed);
+    (0..n).map(|_| random.unit() as f32).collect()
 }
 
 impl Drop for TestHost {

@@ -1,0 +1,238 @@
+//! Times products of matrices by the GPU's own clock, and checks them against float64.
+//!
+//! ```text
+//! cargo run --release -p dml-ops --example gemm_bench -- [--sizes 256,1024,64x10x4096] [--tiles all|table|T,T..]
+//!     [--dtype f32] [--layout nn,nt,tn,tt] [--parts 1,4] [--batch 1] [--device 0] [--runs 12]
+//! ```
+//!
+//! A size is `n` or `MxNxK`; a tile is written as `128x256x16/8x8/8x4`, with `/s1` for one stage, `/k2` for two
+//! neighbours along k, `/x` for swizzled shared memory, `/g` for no prefetch in the last step. `table` is what the
+//! library itself chooses.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::{Random, TestHost, decode, encode};
+use dml_kernel::DType;
+use dml_ops::matmul::{Choice, Finish, Output, Problem, Source, Tile, select};
+use dml_ops::{Call, Scalar, Tensor};
+
+/// What `--tiles all` tries beside the table.
+const VARIANTS: &[&str] = &[
+    "128x256x16/8x8/8x4",
+    "128x256x16/8x8/8x4/x",
+    "128x256x16/8x8/8x4/k2",
+    "128x256x16/8x8/8x4/k1",
+    "128x256x16/8x8/4x8",
+    "128x256x16/8x8/4x8/x",
+    "256x128x16/8x8/8x4",
+    "256x128x16/8x8/8x4/x",
+    "128x256x8/8x8/8x4",
+    "128x128x8/8x8/8x4",
+    "128x128x8/8x8/8x4/k1",
+    "128x128x8/8x8/8x4/x",
+    "128x128x16/8x8/8x4",
+    "128x128x16/8x8/8x4/x",
+    "128x128x16/8x8/4x8/x",
+    "128x128x16/8x8/8x4/s1",
+    "128x256x16/16x8/4x8",
+    "128x128x16/16x8/4x8",
+    "64x128x16/8x8/8x4",
+    "64x128x16/8x8/8x4/x",
+    "64x128x8/8x8/8x4",
+    "128x64x16/8x8/8x4/x",
+    "64x64x16/8x8/8x4",
+    "64x64x16/8x4/8x4/x",
+    "64x64x16/4x4/8x4",
+    "64x64x32/4x4/8x4/x",
+    "32x64x16/4x4/8x4",
+    "32x32x32/4x4/8x4",
+    "32x32x32/4x2/4x8/g",
+];
+
+struct Options {
+    sizes: Vec<[i64; 3]>,
+    tiles: String,
+    dtype: DType,
+    layouts: Vec<String>,
+    parts: Vec<u32>,
+    batch: i64,
+    device: usize,
+    runs: usize,
+}
+
+fn options() -> Result<Options, String> {
+    let mut o = Options {
+        sizes: [256, 512, 1024, 2048, 4096].map(|n| [n; 3]).to_vec(),
+        tiles: "table".into(),
+        dtype: DType::F32,
+        layouts: vec!["nn".into()],
+        parts: vec![1],
+        batch: 1,
+        device: 0,
+        runs: 12,
+    };
+    let mut args = std::env::args().skip(1);
+    while let Some(name) = args.next() {
+        let value = args.next().ok_or(format!("{name} wants a value"))?;
+        let number = |s: &str| s.parse::<i64>().map_err(|e| format!("{name}: {s}: {e}"));
+        match name.as_str() {
+            "--sizes" => {
+                o.sizes = value
+                    .split(',')
+                    .map(|s| match s.split('x').map(number).collect::<Result<Vec<_>, _>>()?[..] {
+                        [n] => Ok([n; 3]),
+                        [m, n, k] => Ok([m, n, k]),
+                        _ => Err(format!("{s} is no size")),
+                    })
+                    .collect::<Result<_, String>>()?;
+            }
+            "--tiles" => o.tiles = value,
+            "--dtype" => {
+                let names = ["bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"];
+                let code = names.iter().position(|n| *n == value).ok_or(format!("{value} is no dtype"))?;
+                o.dtype = DType::from_code(code as u8).ok_or("no dtype")?;
+            }
+            "--layout" => o.layouts = value.split(',').map(str::to_owned).collect(),
+            "--parts" => o.parts = value.split(',').map(|s| number(s).map(|n| n as u32)).collect::<Result<_, _>>()?,
+            "--batch" => o.batch = number(&value)?,
+            "--device" => o.device = number(&value)? as usize,
+            "--runs" => o.runs = number(&value)?.max(1) as usize,
+            _ => return Err(format!("{name} is no option")),
+        }
+    }
+    Ok(o)
+}
+
+/// A `rows x columns` matrix with its strides; `t` means that it lies transposed in memory.
+fn strides(rows: i64, columns: i64, transposed: bool) -> [i64; 2] {
+    if transposed { [1, rows] } else { [columns, 1] }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let o = options()?;
+    // SAFETY: no other thread runs yet.
+    unsafe { std::env::set_var("DML_TEST_DEVICE", o.device.to_string()) };
+    let host = TestHost::new();
+    println!("{} ({})", host.device.info().name, host.device.info().driver_info);
+    println!(
+        "{:>6} {:>18} {:>3} {:>32} {:>5} {:>10} {:>8} {:>9}",
+        "dtype", "m x n x k", "", "tile", "parts", "us", "TFLOP/s", "error"
+    );
+    for &[m, n, k] in &o.sizes {
+        let mut random = Random(m as u64 * 31 + n as u64 * 7 + k as u64);
+        let bytes = |random: &mut Random, count: i64| -> Vec<u8> {
+            (0..count).flat_map(|_| encode(o.dtype, scale(o.dtype, random.unit()))).collect()
+        };
+        let (a, b) = (bytes(&mut random, o.batch * m * k), bytes(&mut random, o.batch * k * n));
+        let (ta, tb) = (host.tensor(o.dtype, &[o.batch, m * k], &a), host.tensor(o.dtype, &[o.batch, k * n], &b));
+        let out =
+            host.tensor(o.dtype, &[o.batch, m, n], &vec![0; (o.batch * m * n) as usize * o.dtype.bytes() as usize]);
+        for layout in &o.layouts {
+            let (sa, sb) = (strides(m, k, layout.starts_with('t')), strides(k, n, layout.ends_with('t')));
+            let problem = Problem {
+                size: [o.batch, m, n, k],
+                a: Source::strided(&ta, [m, k], sa, m * k),
+                b: Source::strided(&tb, [n, k], [sb[1], sb[0]], k * n),
+                finish: Finish {
+                    out: Output { tensor: out.clone(), strides: [m * n, n, 1], split: None },
+                    alpha: Scalar::Int(1),
+                    bias: None,
+                },
+            };
+            for choice in choices(&o, &host, problem.size)? {
+                let (us, error) = match measure(&host, &o, &problem, choice, &out) {
+                    Ok(us) => (us, check(&host, &o, [m, n, k], [&a, &b], [sa, sb], &out)),
+                    Err(e) => {
+                        println!(
+                            "{:>6} {m:>5}x{n:>5}x{k:>6} {layout:>3} {:>32}: {e}",
+                            o.dtype,
+                            choice.tile.to_string()
+                        );
+                        continue;
+                    }
+                };
+                let rate = 2.0 * (o.batch * m * n) as f64 * k as f64 / us * 1e-6;
+                let tile = choice.tile.to_string();
+                let parts = choice.parts;
+                println!(
+                    "{:>6} {m:>5}x{n:>5}x{k:>6} {layout:>3} {tile:>32} {parts:>5} {us:>10.1} {rate:>8.3} {error:>9.2e}",
+                    o.dtype
+                );
+            }
+        }
+        host.device.synchronize()?;
+        host.clear();
+    }
+    Ok(())
+}
+
+/// Integers get more than 0 and 1.
+fn scale(dtype: DType, x: f64) -> f64 {
+    if dtype.is_float() { x } else { (x * 8.0).floor() }
+}
+
+fn choices(o: &Options, host: &TestHost, size: [i64; 4]) -> Result<Vec<Choice>, String> {
+    let limits = select::Limits::of(host.device.info());
+    let bytes = o.dtype.compute().bytes();
+    if o.tiles == "table" {
+        return Ok(vec![select::choose(&limits, size, bytes)]);
+    }
+    let tiles: Vec<Tile> = if o.tiles == "all" {
+        let mut all: Vec<Tile> = VARIANTS.iter().filter_map(|t| Tile::parse(t)).collect();
+        all.extend(
+            select::tiles().filter(|t| !VARIANTS.iter().any(|v| Tile::parse(v) == Some(*t))).collect::<Vec<_>>(),
+        );
+        all.into_iter().filter(|t| limits.allow(t, bytes)).collect()
+    } else {
+        o.tiles.split(',').map(|t| Tile::parse(t).ok_or(format!("{t} is no tile"))).collect::<Result<_, _>>()?
+    };
+    Ok(tiles.into_iter().flat_map(|tile| o.parts.iter().map(move |&parts| Choice { tile, parts })).collect())
+}
+
+/// Microseconds on the device, the median of the runs.
+fn measure(host: &TestHost, o: &Options, problem: &Problem, choice: Choice, out: &Tensor) -> dml_ops::Result<f64> {
+    let call = Call { name: "gemm", args: &[], device: &host.device, host, returns: Default::default() };
+    let device = &host.device;
+    device.upload(out.data, &vec![0; (out.numel() as u64 * out.element_size()) as usize])?;
+    problem.run_as(&call, choice)?;
+    device.synchronize()?;
+    let mut times = Vec::new();
+    for _ in 0..o.runs {
+        let start = device.record_event(true)?;
+        problem.run_as(&call, choice)?;
+        let end = device.record_event(true)?;
+        device.synchronize()?;
+        times.push(start.elapsed_ms(&end)? * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
+
+/// Largest error of sampled outputs against float64, relative to the root of k.
+fn check(host: &TestHost, o: &Options, size: [i64; 3], ab: [&[u8]; 2], strides: [[i64; 2]; 2], out: &Tensor) -> f64 {
+    const SAMPLES: u64 = 8192;
+    let [m, n, k] = size;
+    let width = o.dtype.bytes() as usize;
+    let mut all = vec![0; (out.numel() as u64 * out.element_size()) as usize];
+    if host.device.download(out.data, &mut all).is_err() {
+        return f64::NAN;
+    }
+    let at = |bytes: &[u8], i: i64| decode(o.dtype, &bytes[i as usize * width..][..width]);
+    let samples = SAMPLES.min((4e9 / k as f64) as u64);
+    let mut random = Random(42);
+    let mut worst = 0f64;
+    for _ in 0..samples {
+        let mut below = |n: i64| (random.bits() % n as u64) as i64;
+        let (z, i, j) = (below(o.batch), below(m), below(n));
+        let sum: f64 = (0..k)
+            .map(|l| {
+                let x = at(ab[0], z * m * k + i * strides[0][0] + l * strides[0][1]);
+                x * at(ab[1], z * k * n + l * strides[1][0] + j * strides[1][1])
+            })
+            .sum();
+        let error = (at(&all, (z * m + i) * n + j) - sum).abs();
+        worst = if error.is_nan() { f64::NAN } else { worst.max(error) };
+    }
+    worst / (k as f64).sqrt()
+}

@@ -1,0 +1,350 @@
+//! The tiled product: `out[batch, m, n] = epilogue(sum over k of a[batch, m, k] * b[batch, k, n])`.
+//!
+//! A workgroup computes one tile of the result. Tiles of both operands are staged in shared memory as `[k][outer]`,
+//! so that an invocation reads its rows and columns as vectors; the next k-tile travels to registers while this one is
+//! multiplied. Workgroups walk the result in bands of eight tile rows, which keeps both operands in cache. Where the
+//! result is small and k is long, parts of k go to workgroups of their own, and [`super::reduce`] adds the
+//! parts in order: no atomics, the same bits every time.
+//!
+//! The blocking is that of Goto and van de Geijn ("Anatomy of high-performance matrix multiplication", 2008) carried to
+//! GPUs (Volkov and Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008).
+
+use super::epilogue::{Epilogue, Pointers, Writer};
+use super::operand::{Access, Axis, Lane, Reader, WIDE};
+use super::tile::Tile;
+use dml_kernel::{Builder, Kernel, Scalar, Shared, Value, Var};
+
+/// Tile rows of a band.
+const BAND: u32 = 8;
+
+/// Everything that changes the code of a product.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// How it is cut up.
+    pub tile: Tile,
+    /// The first operand: m and k.
+    pub a: Access,
+    /// The second operand: n and k.
+    pub b: Access,
+    /// What happens to sums.
+    pub epilogue: Epilogue,
+    /// Type of offsets inside a tile: u32 or u64.
+    pub index: Scalar,
+    /// m or n is no multiple of the tile's.
+    pub ragged_edge: bool,
+    /// k is no multiple of the tile's.
+    pub ragged_k: bool,
+    /// k is divided among workgroups.
+    pub split: bool,
+}
+
+impl Spec {
+    /// The parameters of its kernel's key.
+    pub fn key(&self) -> [u32; 6] {
+        let flags = [self.ragged_edge, self.ragged_k, self.split, self.index == Scalar::U64];
+        let flags = flags.iter().fold(0, |code, &flag| code << 1 | u32::from(flag));
+        [self.tile.code(), self.a.code(), self.b.code(), self.epilogue.code(), flags, 0]
+    }
+}
+
+/// The product as a kernel. Workgroups: dimensions 0 and 1 count tiles, 2 counts batches times parts of k.
+pub fn build(spec: &Spec) -> Kernel {
+    let tile = spec.tile;
+    let compute = spec.a.dtype.compute();
+    let b = Builder::new(format!("gemm {tile}"), [tile.threads(), 1, 1]);
+    let pa = b.pointer("a", spec.a.dtype);
+    let pb = b.pointer("b", spec.b.dtype);
+    let pointers = Pointers::declare(&b, &spec.epilogue);
+    let [m, n, k] = ["m", "n", "k"].map(|name| b.param(name, Scalar::U32));
+    let mut a = Reader::declare(&b, "a", pa, spec.a, spec.index);
+    let mut bb = Reader::declare(&b, "b", pb, spec.b, spec.index);
+    let mut out = Writer::declare(&b, pointers, spec.epilogue, compute, spec.index);
+    let parts = spec.split.then(|| (b.param("parts", Scalar::U32), b.param("part", Scalar::U32)));
+
+    // Which tile.
+    let rows = (m + (tile.m - 1)) >> tile.m.ilog2();
+    let columns = (n + (tile.n - 1)) >> tile.n.ilog2();
+    let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
+    b.if_(group.ge(rows * columns), || b.return_());
+    let band = group / (columns * BAND);
+    let in_band = group - band * (columns * BAND);
+    let height = (rows - band * BAND).min(BAND);
+    let column = in_band / height;
+    let row = band * BAND + (in_band - column * height);
+    let (m0, n0) = (row << tile.m.ilog2(), column << tile.n.ilog2());
+
+    // Which matrix, and which part of k.
+    let z = b.group_id(2);
+    let (batch, k_begin, k_end, slot) = match parts {
+        None => (z, b.u32(0), k, z),
+        Some((parts, part)) => {
+            let batch = z / parts;
+            let begin = (z - batch * parts) * part;
+            (batch, begin, (begin + part).min(k), z)
+        }
+    };
+    a.begin(batch, m0);
+    bb.begin(batch, n0);
+    out.begin(slot, m0, n0);
+
+    let lane = b.local_id(0);
+    let clamp = spec.ragged_edge;
+    let stage_a = Stage::new(&b, &a, &tile, Side::A, compute, lane, m0, clamp.then_some(m));
+    let stage_b = Stage::new(&b, &bb, &tile, Side::B, compute, lane, n0, clamp.then_some(n));
+    let limit = spec.ragged_k.then_some(k_end);
+    let sums = Sums::new(&b, &tile, compute, lane);
+
+    stage_a.store(&b, b.u32(0), &stage_a.fetch(&b, k_begin, limit));
+    stage_b.store(&b, b.u32(0), &stage_b.fetch(&b, k_begin, limit));
+    b.barrier();
+    let count = (k_end - k_begin + (tile.k - 1)) >> tile.k.ilog2();
+    b.for_(0u32, count, 1u32, |step| {
+        // The last step prefetches the first tile again: cheaper than a branch.
+        let more = (step + 1).lt(count);
+        let next = more.select(step + 1, 0);
+        let k0 = k_begin + (next << tile.k.ilog2());
+        let (next_a, next_b) = (stage_a.fetch(&b, k0, limit), stage_b.fetch(&b, k0, limit));
+        let here = if tile.stages == 2 { step & 1 } else { b.u32(0) };
+        sums.add(&b, &stage_a, &stage_b, here);
+        let store = || {
+            if tile.stages == 1 {
+                b.barrier();
+            }
+            let there = if tile.stages == 2 { here ^ 1 } else { here };
+            stage_a.store(&b, there, &next_a);
+            stage_b.store(&b, there, &next_b);
+            b.barrier();
+        };
+        if tile.guard { b.if_(more, store) } else { store() }
+    });
+    sums.finish(&b, &out, clamp.then_some((m0, m, n)));
+    b.finish()
+}
+
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Side {
+    A,
+    B,
+}
+
+/// One operand's tile in shared memory, and this invocation's part in filling it.
+struct Stage<'r, 'b> {
+    reader: &'r Reader<'b>,
+    shared: Shared<'b>,
+    /// Elements of a shared vector.
+    vector: u32,
+    /// Rows (columns) of the tile, and its depth.
+    outer: u32,
+    depth: u32,
+    swizzled: bool,
+    loads: Vec<Load<'b>>,
+    /// Whether this invocation has a part at all.
+    busy: Option<Value<'b>>,
+}
+
+struct Load<'b> {
+    lane: Lane<'b>,
+    /// Place in the tile.
+    outer: Value<'b>,
+    k: Value<'b>,
+}
+
+impl<'r, 'b> Stage<'r, 'b> {
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        b: &'b Builder,
+        reader: &'r Reader<'b>,
+        tile: &Tile,
+        side: Side,
+        compute: Scalar,
+        lane: Value<'b>,
+        origin: Value<'b>,
+        size: Option<Value<'b>>,
+    ) -> Stage<'r, 'b> {
+        let (outer, thread) = if side == Side::A { (tile.m, tile.thread_m) } else { (tile.n, tile.thread_n) };
+        let (depth, threads) = (tile.k, tile.threads());
+        let vector = thread.min(4);
+        let shared = b.shared(compute, vector as u8, tile.stages * depth * outer / vector);
+        let width = reader.access.width();
+        let along_k = reader.access.axis == Axis::Inner;
+        let units = outer * depth / width;
+        let busy = (units < threads).then(|| lane.lt(units));
+        let loads = (0..(units / threads).max(1))
+            .map(|i| {
+                let unit = if units < threads { lane & (units - 1) } else { lane + i * threads };
+                let (o, k) = if along_k {
+                    // `near` neighbours along k, then all of the outer index, then the rest of k.
+                    let near = if width == 1 { depth } else { tile.k_lanes.min(depth / width) };
+                    let rest = unit >> near.ilog2();
+                    let o = rest & (outer - 1);
+                    (o, ((rest >> outer.ilog2()) * near + (unit & (near - 1))) * width)
+                } else {
+                    let across = outer / width;
+                    ((unit & (across - 1)) * width, unit >> across.ilog2())
+                };
+                // Beyond the edge, the last row is read again: its sums are not stored.
+                let step = if along_k { 1 } else { width };
+                let local = size.map_or(o, |size| o.min(size - step - origin));
+                Load { lane: reader.lane(b, origin, local, k), outer: o, k }
+            })
+            .collect();
+        let swizzled = tile.swizzle && along_k && width == WIDE && outer >= 32;
+        Stage { reader, shared, vector, outer, depth, swizzled, loads, busy }
+    }
+
+    fn fetch(&self, b: &'b Builder, k0: Value<'b>, k_end: Option<Value<'b>>) -> Vec<Vec<Value<'b>>> {
+        let tile = self.reader.tile(k0);
+        self.loads.iter().map(|load| self.reader.fetch(b, tile, k0, &load.lane, k_end)).collect()
+    }
+
+    fn store(&self, b: &'b Builder, stage: Value<'b>, loaded: &[Vec<Value<'b>>]) {
+        let store = || {
+            for (load, values) in self.loads.iter().zip(loaded) {
+                let base = stage * (self.depth * self.outer);
+                if self.reader.access.axis == Axis::Outer {
+                    let first = base + load.k * self.outer + load.outer;
+                    self.store_row(b, first, values);
+                } else {
+                    let outer = if self.swizzled { load.outer ^ (((load.k >> 2) & 3) << 3) } else { load.outer };
+                    let first = base + load.k * self.outer + outer;
+                    for (i, &value) in values.iter().enumerate() {
+                        self.store_row(b, first + i as u32 * self.outer, &[value]);
+                    }
+                }
+            }
+        };
+        match self.busy {
+            Some(busy) => b.if_(busy, store),
+            None => store(),
+        }
+    }
+
+    /// Neighbours along the outer index.
+    fn store_row(&self, b: &'b Builder, first: Value<'b>, values: &[Value<'b>]) {
+        let vector = self.vector;
+        if values.len() as u32 >= vector {
+            for (i, part) in values.chunks(vector as usize).enumerate() {
+                let value = if vector == 1 { part[0] } else { b.vector(part) };
+                self.shared.store((first >> vector.ilog2()) + i as u32, value);
+            }
+            return;
+        }
+        for (i, &value) in values.iter().enumerate() {
+            let at = first + i as u32;
+            self.shared.store_lane(at >> vector.ilog2(), at & (vector - 1), value);
+        }
+    }
+
+    /// `groups` vectors of row `k` of the tile, `step` elements apart, from element `first`.
+    fn row(&self, stage: Value<'b>, first: Value<'b>, k: u32, groups: u32, step: u32) -> Vec<Value<'b>> {
+        (0..groups)
+            .flat_map(|g| {
+                let mut at = first;
+                let mut constant = k * self.outer + g * step;
+                if self.swizzled {
+                    at = (at + g * step) ^ ((k >> 2 & 3) << 3);
+                    constant = k * self.outer;
+                }
+                let base = (stage * (self.depth * self.outer) + at) >> self.vector.ilog2();
+                let loaded = self.shared.load(base + constant / self.vector);
+                let lanes = self.vector as u8;
+                if lanes == 1 { vec![loaded] } else { (0..lanes).map(|l| loaded.lane(l)).collect() }
+            })
+            .collect()
+    }
+}
+
+/// The sums of one invocation.
+struct Sums<'b> {
+    tile: Tile,
+    sums: Vec<Var<'b>>,
+    /// First row and column in the tile.
+    m: Value<'b>,
+    n: Value<'b>,
+}
+
+impl<'b> Sums<'b> {
+    fn new(b: &'b Builder, tile: &Tile, compute: Scalar, lane: Value<'b>) -> Sums<'b> {
+        let lanes = tile.lanes_m * tile.lanes_n;
+        let (lm, ln) = morton(b, lane & (lanes - 1), tile.lanes_m, tile.lanes_n);
+        let patch = lane >> lanes.ilog2();
+        let across = tile.n / (tile.lanes_n * tile.thread_n);
+        let (pm, pn) = (patch >> across.ilog2(), patch & (across - 1));
+        let m = pm * (tile.lanes_m * tile.thread_m) + lm * tile.thread_m.min(4);
+        let n = pn * (tile.lanes_n * tile.thread_n) + ln * tile.thread_n.min(4);
+        let zero = b.constant_of(compute, 0.0);
+        let sums = (0..tile.thread_m * tile.thread_n).map(|_| b.var(zero)).collect();
+        Sums { tile: *tile, sums, m, n }
+    }
+
+    /// Groups of neighbouring rows or columns, their length, and the step between them.
+    fn groups(thread: u32, lanes: u32) -> (u32, u32, u32) {
+        let vector = thread.min(4);
+        (thread / vector, vector, lanes * vector)
+    }
+
+    fn add(&self, b: &'b Builder, stage_a: &Stage<'_, 'b>, stage_b: &Stage<'_, 'b>, stage: Value<'b>) {
+        let tile = &self.tile;
+        let (groups_m, _, step_m) = Self::groups(tile.thread_m, tile.lanes_m);
+        let (groups_n, _, step_n) = Self::groups(tile.thread_n, tile.lanes_n);
+        let fragment =
+            |k: u32| [stage_a.row(stage, self.m, k, groups_m, step_m), stage_b.row(stage, self.n, k, groups_n, step_n)];
+        let mut next = fragment(0);
+        for k in 0..tile.k {
+            let [x, y] = next.clone();
+            if k + 1 < tile.k {
+                next = fragment(k + 1);
+            }
+            for (i, &x) in x.iter().enumerate() {
+                for (j, &y) in y.iter().enumerate() {
+                    let sum = self.sums[i * tile.thread_n as usize + j];
+                    sum.set(multiply_add(b, x, y, sum.get()));
+                }
+            }
+        }
+    }
+
+    /// Stores all sums; `edge` guards a ragged one by the tile's first row, and the result's rows and columns.
+    fn finish(&self, b: &'b Builder, out: &Writer<'b>, edge: Option<(Value<'b>, Value<'b>, Value<'b>)>) {
+        let tile = &self.tile;
+        let (_, vector_m, step_m) = Self::groups(tile.thread_m, tile.lanes_m);
+        let (groups_n, vector_n, step_n) = Self::groups(tile.thread_n, tile.lanes_n);
+        for i in 0..tile.thread_m {
+            let m = self.m + (i / vector_m * step_m + i % vector_m);
+            let store = || {
+                for g in 0..groups_n {
+                    let at = (i * tile.thread_n + g * vector_n) as usize;
+                    let sums: Vec<Value> = self.sums[at..at + vector_n as usize].iter().map(|s| s.get()).collect();
+                    out.store(b, m, self.n + g * step_n, &sums, edge.map(|e| e.2));
+                }
+            };
+            match edge {
+                Some((m0, rows, _)) => b.if_((m0 + m).lt(rows), store),
+                None => store(),
+            }
+        }
+    }
+}
+
+/// `x * y + z`, in floats with one rounding or two as the driver likes.
+pub fn multiply_add<'b>(_: &'b Builder, x: Value<'b>, y: Value<'b>, z: Value<'b>) -> Value<'b> {
+    if x.scalar().is_float() { x.fma(y, z) } else { x * y + z }
+}
+
+/// A lane's row and column in a patch: bits are dealt to the column and the row in turn while both have some left.
+fn morton<'b>(b: &'b Builder, lane: Value<'b>, rows: u32, columns: u32) -> (Value<'b>, Value<'b>) {
+    let (mut m, mut n) = (b.u32(0), b.u32(0));
+    let (mut bits_m, mut bits_n) = (0, 0);
+    for bit in 0..(rows * columns).ilog2() {
+        let value = (lane >> bit) & 1;
+        let to_column = bits_n < columns.ilog2() && (bits_n <= bits_m || bits_m == rows.ilog2());
+        if to_column {
+            n = n | (value << bits_n);
+            bits_n += 1;
+        } else {
+            m = m | (value << bits_m);
+            bits_m += 1;
+        }
+    }
+    (m, n)
+}

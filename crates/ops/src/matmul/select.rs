@@ -1,0 +1,179 @@
+//! Which tile computes a product: the table of tiles, and the estimate that chooses among them.
+//!
+//! The choice depends on the adapter and the shape alone, so a product gives the same bits every time.
+
+use super::tile::Tile;
+use dml_engine::{AdapterInfo, AdapterKind};
+
+/// How a product is run.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The tile.
+    pub tile: Tile,
+    /// Parts into which k is divided among workgroups; 1 to 64.
+    pub parts: u32,
+}
+
+/// A tile, and the part of the adapter's arithmetic that it reaches on large products.
+struct Entry {
+    tile: Tile,
+    rate: f64,
+}
+
+const fn entry(tile: Tile, rate: f64) -> Entry {
+    Entry { tile, rate }
+}
+
+/// Tiles that prefetch nothing in the last step: for small products.
+const fn small(tile: Tile) -> Tile {
+    Tile { guard: true, ..tile }
+}
+
+/// For GPUs.
+const GPU: &[Entry] = &[
+    entry(Tile::new(128, 256, 16, [8, 8], [8, 4]), 0.95),
+    entry(Tile::new(128, 128, 8, [8, 8], [8, 4]), 0.90),
+    entry(Tile::new(64, 128, 16, [8, 8], [8, 4]), 0.80),
+    entry(Tile::new(128, 64, 16, [8, 8], [8, 4]), 0.80),
+    entry(small(Tile::new(64, 64, 16, [4, 4], [8, 4])), 0.55),
+    entry(small(Tile::new(32, 64, 16, [4, 4], [8, 4])), 0.50),
+    entry(small(Tile::new(64, 32, 16, [4, 4], [8, 4])), 0.50),
+    entry(small(Tile::new(32, 32, 32, [4, 2], [4, 8])), 0.35),
+    entry(small(Tile::new(16, 32, 32, [2, 2], [4, 8])), 0.25),
+    entry(small(Tile::new(32, 16, 32, [2, 2], [8, 4])), 0.25),
+    entry(small(Tile::new(16, 16, 32, [2, 2], [8, 8])), 0.22),
+    entry(small(Tile::new(128, 16, 16, [4, 4], [8, 4])), 0.30),
+    entry(small(Tile::new(16, 128, 16, [4, 4], [4, 8])), 0.30),
+    entry(small(Tile::new(256, 8, 16, [4, 2], [16, 4])), 0.20),
+    entry(small(Tile::new(8, 256, 16, [2, 4], [4, 16])), 0.20),
+];
+
+/// For drivers that run on the CPU: an invocation is a lane of a vector there, loads are gathers, a barrier is a
+/// switch of coroutines. Few invocations, many sums each.
+const SOFTWARE: &[Entry] = &[
+    entry(Tile { stages: 1, ..Tile::new(32, 64, 16, [8, 8], [4, 8]) }, 1.0),
+    entry(Tile { stages: 1, ..Tile::new(16, 16, 16, [4, 4], [4, 4]) }, 0.5),
+];
+
+/// What the estimate knows of an adapter.
+#[derive(Copy, Clone, Debug)]
+pub struct Limits {
+    /// Software adapters have a table of their own.
+    pub software: bool,
+    /// Bytes of shared memory of a workgroup.
+    pub shared_memory: u32,
+    /// Invocations of a workgroup.
+    pub invocations: u32,
+    /// Compute units, roughly: Vulkan does not tell.
+    pub units: f64,
+}
+
+impl Limits {
+    /// Those of an adapter.
+    pub fn of(info: &AdapterInfo) -> Limits {
+        Limits {
+            software: info.kind == AdapterKind::Software,
+            shared_memory: info.capabilities.max_shared_memory,
+            invocations: info.capabilities.max_workgroup_invocations,
+            units: match info.kind {
+                AdapterKind::Discrete if info.memory_total > 32 << 30 => 128.0,
+                AdapterKind::Discrete => 48.0,
+                AdapterKind::Virtual => 32.0,
+                AdapterKind::Integrated => 12.0,
+                AdapterKind::Software => 4.0,
+            },
+        }
+    }
+
+    /// Whether a tile of elements of `bytes` bytes runs there.
+    pub fn allow(&self, tile: &Tile, bytes: u32) -> bool {
+        tile.shared_bytes(bytes) <= self.shared_memory && tile.threads() <= self.invocations
+    }
+}
+
+/// The tile for `size = [batch, m, n, k]`, computed in elements of `bytes` bytes.
+pub fn choose(limits: &Limits, size: [i64; 4], bytes: u32) -> Choice {
+    let table = if limits.software { SOFTWARE } else { GPU };
+    let [batch, m, n, k] = size;
+    let mut best: Option<(f64, Choice)> = None;
+    for Entry { tile, rate } in table.iter().filter(|e| limits.allow(&e.tile, bytes)) {
+        for parts in [1u32, 2, 4, 8, 16, 32, 64] {
+            let divides = i64::from(parts) * i64::from(tile.k) * 4 <= k && m * n <= 1 << 22 && !limits.software;
+            if parts > 1 && !(divides && batch * i64::from(parts) <= 65_535) {
+                break;
+            }
+            let time = estimate(limits, tile, *rate, [batch, m, n, k], parts);
+            if best.is_none_or(|(t, _)| time < t) {
+                best = Some((time, Choice { tile: *tile, parts }));
+            }
+        }
+    }
+    let least = Tile { stages: 1, ..Tile::new(16, 16, 16, [4, 4], [4, 4]) };
+    best.map_or(Choice { tile: least, parts: 1 }, |(_, choice)| choice)
+}
+
+/// Clock cycles, roughly, of a unit that multiplies and adds 128 times a cycle.
+fn estimate(limits: &Limits, tile: &Tile, rate: f64, [batch, m, n, k]: [i64; 4], parts: u32) -> f64 {
+    /// Before and after the loop of one workgroup, and the second pass.
+    const WORKGROUP: f64 = 1_500.0;
+    const SECOND_PASS: f64 = 5_000.0;
+    /// Least time of a k-tile: global memory answers after that.
+    const LATENCY: f64 = 600.0;
+    /// Bytes a cycle of the whole memory, for the parts' sums.
+    const MEMORY: f64 = 1_500.0;
+
+    let ceil = |x: i64, y: u32| (x as f64 / f64::from(y)).ceil();
+    let groups = ceil(m, tile.m) * ceil(n, tile.n) * batch as f64 * f64::from(parts);
+    let on_unit = (groups / limits.units).ceil();
+    let resident = (1024.0 / f64::from(tile.threads())).max(1.0).min(on_unit);
+    let steps = (k as f64 / f64::from(parts) / f64::from(tile.k)).ceil();
+    let step = f64::from(tile.m * tile.n * tile.k) / 128.0 / rate;
+    let round = steps * (step * resident).max(LATENCY) + WORKGROUP;
+    let second = if parts > 1 { SECOND_PASS + (batch * m * n) as f64 * f64::from(parts) * 8.0 / MEMORY } else { 0.0 };
+    (on_unit / resident).ceil() * round + second
+}
+
+/// Every tile of the tables, for tests and benchmarks.
+pub fn tiles() -> impl Iterator<Item = Tile> {
+    GPU.iter().chain(SOFTWARE).map(|e| e.tile)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(shared_memory: u32, invocations: u32) -> Limits {
+        Limits { software: false, shared_memory, invocations, units: 128.0 }
+    }
+
+    #[test]
+    fn tiles_are_valid_and_tell_themselves_apart() {
+        let mut codes: Vec<u32> = tiles().map(|t| t.code()).collect();
+        assert!(tiles().all(|t| t.is_valid()));
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), tiles().count());
+    }
+
+    #[test]
+    fn large_products_take_large_tiles_and_long_ones_are_divided() {
+        let big = limits(48 << 10, 1024);
+        let square = choose(&big, [1, 4096, 4096, 4096], 4);
+        assert!(square.tile.m * square.tile.n >= 128 * 128 && square.parts == 1, "{square:?}");
+        assert!(choose(&big, [1, 64, 64, 65_536], 4).parts > 8);
+        assert!(choose(&big, [64, 64, 64, 64], 4).parts == 1);
+    }
+
+    #[test]
+    fn small_adapters_get_tiles_that_fit() {
+        for (shared, invocations) in [(48 << 10, 1024), (32 << 10, 256), (16 << 10, 128)] {
+            let limits = limits(shared, invocations);
+            for size in [[1, 4096, 4096, 4096], [1, 1, 1, 1], [3, 17, 33, 65], [1, 100_000, 4, 64]] {
+                for bytes in [4, 8] {
+                    let choice = choose(&limits, size, bytes);
+                    assert!(limits.allow(&choice.tile, bytes), "{size:?} {choice:?}");
+                }
+            }
+        }
+    }
+}
