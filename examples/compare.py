@@ -56,7 +56,8 @@ def compare(title: str, train: Train) -> int:
     agrees = loss_difference <= options.tolerance and weight_difference <= options.tolerance
     if not agrees:
         print(f"they differ by more than {options.tolerance:g}", file=sys.stderr)
-    return 0 if agrees and _no_fallbacks(device) else 1
+    native = _no_fallbacks(device)
+    return 0 if agrees and native else 1
 
 
 def _no_fallbacks(device: torch.device) -> bool:
