@@ -26,7 +26,8 @@ at::Tensor bytes_of(c10::Storage storage, int64_t bytes) {
 void resize_storage(c10::StorageImpl* storage, size_t bytes) {
   TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
   const CurrentDevice scope(storage->device().index());
-  c10::Storage fresh(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, allocator(), true));
+  const c10::Storage fresh(
+      c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, allocator(), true));
   const size_t kept = std::min(bytes, storage->nbytes());
   if (kept > 0 && storage->data() != nullptr) {
     c10::Storage old(c10::intrusive_ptr<c10::StorageImpl>::unsafe_reclaim_from_nonowning(storage));

@@ -95,7 +95,9 @@ class Trampoline final : public c10::OperatorKernel {
  public:
   Trampoline(uint32_t op, const c10::FunctionSchema& schema) : op_(op) {
     for (const c10::Argument& argument : schema.arguments()) readings_.push_back(reading_of(argument));
-    for (const c10::Argument& result : schema.returns()) returns_.push_back({source_of(schema, result), kind_of(result)});
+    for (const c10::Argument& result : schema.returns()) {
+      returns_.push_back({source_of(schema, result), kind_of(result)});
+    }
   }
 
   void operator()(const c10::OperatorHandle& handle, c10::DispatchKeySet, torch::jit::Stack* stack) {

@@ -197,21 +197,23 @@ void hot_all(torch::Library& aten, Names& taken) {
 void register_hot(torch::Library& aten, Names& taken) {
   namespace op = at::_ops;
   // Arithmetic.
-  hot_all<op::add_Tensor, op::add__Tensor, op::sub_Tensor, op::sub__Tensor, op::mul_Tensor, op::mul__Tensor, op::div_Tensor, op::div__Tensor,
-          op::rsub_Scalar, op::neg, op::reciprocal, op::sqrt, op::rsqrt, op::exp, op::log, op::pow_Tensor_Scalar, op::addcmul, op::addcmul_, op::addcdiv, op::addcdiv_,
-          op::lerp_Scalar, op::lerp__Scalar, op::clamp_min, op::where_self>(aten, taken);
+  hot_all<op::add_Tensor, op::add__Tensor, op::sub_Tensor, op::sub__Tensor, op::mul_Tensor, op::mul__Tensor,
+          op::div_Tensor, op::div__Tensor, op::rsub_Scalar, op::neg, op::reciprocal, op::sqrt, op::rsqrt, op::exp,
+          op::log, op::pow_Tensor_Scalar, op::addcmul, op::addcmul_, op::addcdiv, op::addcdiv_, op::lerp_Scalar,
+          op::lerp__Scalar, op::clamp_min, op::where_self>(aten, taken);
   // Comparison.
-  hot_all<op::eq_Tensor, op::eq_Scalar, op::ne_Tensor, op::ne_Scalar, op::lt_Tensor, op::lt_Scalar, op::le_Tensor, op::le_Scalar, op::gt_Tensor, op::gt_Scalar,
-          op::ge_Tensor, op::ge_Scalar>(aten, taken);
+  hot_all<op::eq_Tensor, op::eq_Scalar, op::ne_Tensor, op::ne_Scalar, op::lt_Tensor, op::lt_Scalar, op::le_Tensor,
+          op::le_Scalar, op::gt_Tensor, op::gt_Scalar, op::ge_Tensor, op::ge_Scalar>(aten, taken);
   // Activations and losses.
-  hot_all<op::relu, op::relu_, op::threshold_backward, op::tanh, op::tanh_backward, op::sigmoid, op::sigmoid_backward, op::gelu, op::gelu_backward, op::silu,
-          op::_softmax, op::_softmax_backward_data, op::_log_softmax, op::_log_softmax_backward_data, op::mse_loss, op::mse_loss_backward,
-          op::nll_loss_forward, op::nll_loss_backward>(aten, taken);
+  hot_all<op::relu, op::relu_, op::threshold_backward, op::tanh, op::tanh_backward, op::sigmoid, op::sigmoid_backward,
+          op::gelu, op::gelu_backward, op::silu, op::_softmax, op::_softmax_backward_data, op::_log_softmax,
+          op::_log_softmax_backward_data, op::mse_loss, op::mse_loss_backward, op::nll_loss_forward,
+          op::nll_loss_backward>(aten, taken);
   // Products, layers and reductions.
-  hot_all<op::mm, op::addmm, op::bmm, op::baddbmm, op::convolution_overrideable, op::convolution_backward_overrideable,
-          op::max_pool2d_with_indices, op::max_pool2d_with_indices_backward, op::_adaptive_avg_pool2d, op::native_batch_norm,
-          op::native_batch_norm_backward, op::native_layer_norm, op::native_layer_norm_backward, op::embedding, op::sum_dim_IntList, op::mean,
-          op::mean_dim>(aten, taken);
+  hot_all<op::mm, op::addmm, op::bmm, op::baddbmm, op::convolution_overrideable,
+          op::convolution_backward_overrideable, op::max_pool2d_with_indices, op::max_pool2d_with_indices_backward,
+          op::_adaptive_avg_pool2d, op::native_batch_norm, op::native_batch_norm_backward, op::native_layer_norm,
+          op::native_layer_norm_backward, op::embedding, op::sum_dim_IntList, op::mean, op::mean_dim>(aten, taken);
   // Movement.
   hot_all<op::cat, op::fill__Scalar, op::zero_, op::_local_scalar_dense>(aten, taken);
 }
