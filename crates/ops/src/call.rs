@@ -218,7 +218,7 @@ impl<'a> Call<'a> {
             None => Ok(None),
             Some(s) => DType::from_code(s.to_i64() as u8)
                 .map(Some)
-                .ok_or_else(|| Error::NotImplemented(format!("{}: this dtype is not supported on dml", self.name))),
+                .ok_or_else(|| Error::Fallback(format!("{}: this dtype has no kernels", self.name))),
         }
     }
 
