@@ -35,6 +35,8 @@ pub const CASES: &[Case] = &[
     unary("log2", f64::log2, 0.9, (0.01, 100.0)),
     unary("log10", f64::log10, 0.8, (0.01, 100.0)),
     unary("log1p", f64::ln_1p, 0.95, (1e-4, 100.0)),
+    unary("erf", libm::erf, 1.25, (1e-4, 4.5)),
+    unary("erfc", libm::erfc, 1.8, (1e-4, 10.5)),
 ];
 
 const fn unary(name: &'static str, f: fn(f64) -> f64, bound: f64, range: (f32, f32)) -> Case {

@@ -47,10 +47,18 @@ pub(super) fn clamp(x: Value<'_>, low: f64, high: f64) -> Value<'_> {
 
 /// Bits of `y * 2^k` for a positive `y` near 1, with zero below the normal range and infinity above; any sign of `y`
 /// where `k` is not below zero or the result is normal.
-fn scaled<'b>(y: Value<'b>, k: Value<'b>) -> Value<'b> {
+pub(super) fn scaled<'b>(y: Value<'b>, k: Value<'b>) -> Value<'b> {
     let b = y.builder();
     let bits = (y.bitcast(I32) + (k << 23)).min(INF);
     bits.lt(MIN_NORMAL).select(b.i32(0), bits).bitcast(U32)
+}
+
+/// `e^(x + lo) * 2^-k` and k, for x of -104 to 89 and a lo of a few of its ulp at most.
+pub(super) fn exp_sum<'b>(x: Value<'b>, lo: Option<Value<'b>>) -> (Sum<'b>, Value<'b>) {
+    let Reduced { k, r } = reduce(x);
+    let r = lo.map_or(r, |lo| two_sum(r.hi, r.lo + lo));
+    let y = exponential_sum(x.like(1.0), r, &EXP);
+    (fast_two_sum(y.hi, y.lo), k)
 }
 
 /// `e^x`, within 0.71 ulp.
@@ -104,9 +112,7 @@ pub fn sigmoid(x: Value<'_>) -> Value<'_> {
     let bits = x.bitcast(U32);
     let negative = (bits & SIGN).ne(0);
     // With e = e^-|x|: 1 / (1 + e) for a positive x, e / (1 + e) for a negative one.
-    let Reduced { k, r } = reduce(-clamp(x.abs(), 0.0, 104.0));
-    let y = exponential_sum(x.like(1.0), r, &EXP);
-    let y = fast_two_sum(y.hi, y.lo);
+    let (y, k) = exp_sum(-clamp(x.abs(), 0.0, 104.0), None);
     let power = ((k.max(-60) + 127) << 23).bitcast(F32);
     let d = fast_two_sum(x.like(1.0), y.hi * power);
     let denominator = Sum { hi: d.hi, lo: d.lo + y.lo * power };

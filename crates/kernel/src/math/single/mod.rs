@@ -7,12 +7,14 @@ use crate::builder::Value;
 use crate::types::Scalar::F32;
 
 mod division;
+mod error_function;
 mod exact;
 mod exponential;
 mod hyperbolic;
 mod logarithm;
 
 pub use division::{div, reciprocal, rsqrt, sqrt};
+pub use error_function::{erf, erfc};
 pub use exponential::{exp, exp2, expm1, sigmoid};
 pub use hyperbolic::tanh;
 pub use logarithm::{log, log1p, log2, log10};
@@ -87,16 +89,6 @@ pub fn sinh<'b>(x: Value<'b>) -> Value<'b> {
 
 /// Not written yet: the identity.
 pub fn cosh<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn erf<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn erfc<'b>(x: Value<'b>) -> Value<'b> {
     x
 }
 
