@@ -37,6 +37,9 @@ pub const CASES: &[Case] = &[
     unary("log1p", f64::ln_1p, 0.95, (1e-4, 100.0)),
     unary("erf", libm::erf, 1.25, (1e-4, 4.5)),
     unary("erfc", libm::erfc, 1.8, (1e-4, 10.5)),
+    unary("sin", f64::sin, 0.9, (1e-4, 30000.0)),
+    unary("cos", f64::cos, 0.95, (1e-4, 30000.0)),
+    unary("tan", f64::tan, 1.4, (1e-4, 30000.0)),
 ];
 
 const fn unary(name: &'static str, f: fn(f64) -> f64, bound: f64, range: (f32, f32)) -> Case {

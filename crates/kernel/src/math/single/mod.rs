@@ -12,12 +12,14 @@ mod exact;
 mod exponential;
 mod hyperbolic;
 mod logarithm;
+mod trigonometric;
 
 pub use division::{div, reciprocal, rsqrt, sqrt};
 pub use error_function::{erf, erfc};
 pub use exponential::{exp, exp2, expm1, sigmoid};
 pub use hyperbolic::tanh;
 pub use logarithm::{log, log1p, log2, log10};
+pub use trigonometric::{cos, sin, tan};
 
 use division::reciprocal_significand;
 use exact::{Sum, two_product};
@@ -45,21 +47,6 @@ fn ratio<'b>(n: Sum<'b>, d: Sum<'b>) -> Sum<'b> {
     let p = two_product(hi, d.hi);
     let rest = ((n.hi - p.hi) - p.lo) + (n.lo - hi * d.lo);
     Sum { hi, lo: rest * r }
-}
-
-/// Not written yet: the identity.
-pub fn sin<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn cos<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn tan<'b>(x: Value<'b>) -> Value<'b> {
-    x
 }
 
 /// Not written yet: the identity.
