@@ -105,7 +105,7 @@ pub fn build(spec: &Spec) -> Kernel {
         let k0 = k_begin + (next << tile.k.ilog2());
         let (next_a, next_b) = (stage_a.fetch(&b, k0, limit), stage_b.fetch(&b, k0, limit));
         let here = if tile.stages == 2 { step & 1 } else { b.u32(0) };
-        sums.add(&b, &stage_a, &stage_b, here);
+        sums.add(&stage_a, &stage_b, here);
         let store = || {
             if tile.stages == 1 {
                 b.barrier();
@@ -283,7 +283,7 @@ impl<'b> Sums<'b> {
         (thread / vector, vector, lanes * vector)
     }
 
-    fn add(&self, b: &'b Builder, stage_a: &Stage<'_, 'b>, stage_b: &Stage<'_, 'b>, stage: Value<'b>) {
+    fn add(&self, stage_a: &Stage<'_, 'b>, stage_b: &Stage<'_, 'b>, stage: Value<'b>) {
         let tile = &self.tile;
         let (groups_m, _, step_m) = Self::groups(tile.thread_m, tile.lanes_m);
         let (groups_n, _, step_n) = Self::groups(tile.thread_n, tile.lanes_n);
@@ -298,7 +298,7 @@ impl<'b> Sums<'b> {
             for (i, &x) in x.iter().enumerate() {
                 for (j, &y) in y.iter().enumerate() {
                     let sum = self.sums[i * tile.thread_n as usize + j];
-                    sum.set(multiply_add(b, x, y, sum.get()));
+                    sum.set(multiply_add(x, y, sum.get()));
                 }
             }
         }
@@ -327,7 +327,7 @@ impl<'b> Sums<'b> {
 }
 
 /// `x * y + z`, in floats with one rounding or two as the driver likes.
-pub fn multiply_add<'b>(_: &'b Builder, x: Value<'b>, y: Value<'b>, z: Value<'b>) -> Value<'b> {
+pub fn multiply_add<'b>(x: Value<'b>, y: Value<'b>, z: Value<'b>) -> Value<'b> {
     if x.scalar().is_float() { x.fma(y, z) } else { x * y + z }
 }
 

@@ -9,12 +9,15 @@ pub mod epilogue;
 pub mod kernel;
 pub mod operand;
 pub mod problem;
+mod products;
 pub mod reduce;
 pub mod select;
+pub mod thin;
 pub mod tile;
 
 pub use epilogue::{Bias, Finish, Output};
 pub use operand::Source;
 pub use problem::Problem;
+pub use products::{OPERATORS, check_dtype};
 pub use select::Choice;
 pub use tile::Tile;

@@ -2,11 +2,14 @@
 
 use super::epilogue::{Epilogue, Finish, Output};
 use super::kernel::{self, Spec};
-use super::operand::{Source, from};
+use super::operand::{Axis, Source, from};
 use super::reduce;
 use super::select::{self, Choice, Limits};
+use super::thin;
+use super::tile::Tile;
 use crate::call::{Call, Scalar as Number};
 use crate::error::Result;
+use dml_engine::KernelRef;
 use dml_kernel::{DType, Scalar};
 
 /// `out[batch, m, n] = finish(sum over k of a[batch, m, k] * b[batch, k, n])`; no dimension is empty.
@@ -30,17 +33,23 @@ impl Problem {
     pub fn run(self, call: &Call) -> Result<()> {
         let limits = Limits::of(call.device.info());
         let problem = self.oriented();
+        if problem.size[1] <= thin::MOST_ROWS {
+            return problem.run_thin(call, &limits);
+        }
         let choice = select::choose(&limits, problem.size, problem.a.access.dtype.compute().bytes());
         problem.run_as(call, choice)
     }
 
-    /// The same product with the roles of m and n exchanged, where the result is contiguous along m.
-    pub fn oriented(self) -> Problem {
+    /// The same product with the roles of m and n exchanged, where that makes it thin, or else where the result is
+    /// contiguous along m.
+    fn oriented(self) -> Problem {
         let s = self.finish.out.strides;
-        if self.finish.out.split.is_some() || s[2] == 1 || s[1] != 1 || self.size[1] == 1 {
+        let [batch, m, n, k] = self.size;
+        let thin = |rows: i64| rows <= thin::MOST_ROWS;
+        let turned = if thin(m) || thin(n) { n < m } else { s[2] != 1 && s[1] == 1 };
+        if self.finish.out.split.is_some() || !turned {
             return self;
         }
-        let [batch, m, n, k] = self.size;
         let turn = |s: [i64; 3]| [s[0], s[2], s[1]];
         let mut finish = self.finish;
         finish.out.strides = turn(finish.out.strides);
@@ -50,13 +59,62 @@ impl Problem {
         Problem { size: [batch, n, m, k], a: self.b, b: self.a, finish }
     }
 
-    /// Enqueues it, cut up as told.
+    /// Enqueues it, cut into tiles as told.
     pub fn run_as(&self, call: &Call, choice: Choice) -> Result<()> {
+        let tile = choice.tile;
+        self.in_parts(call, choice.parts, tile.k, |parts, part, finish| {
+            let spec = self.spec(tile, parts > 1, finish);
+            let kernel = call.kernel("gemm", spec.key(), || kernel::build(&spec))?;
+            let [_, m, n, _] = self.size;
+            let tiles = (m as u64).div_ceil(tile.m.into()) * (n as u64).div_ceil(tile.n.into());
+            self.launch(call, kernel, spec.index, tiles, parts, part, finish)
+        })
+    }
+
+    /// Enqueues a product with few rows.
+    fn run_thin(&self, call: &Call, limits: &Limits) -> Result<()> {
+        let [_, m, n, k] = self.size;
+        let (threads, along_k, parts) = thin::shape(limits.software, limits.units, self.size, &self.b.access);
+        let mut a = self.a.access;
+        a.wide = a.wide && a.axis == Axis::Inner && self.b.access.wide && self.b.access.axis == Axis::Inner;
+        let spec = |parts: i64, finish: &Finish| {
+            let mut spec = thin::Spec {
+                threads,
+                along_k,
+                rows: m as u32,
+                a,
+                b: self.b.access,
+                epilogue: self.epilogue(parts > 1, finish),
+                index: Scalar::U32,
+                ragged_k: true,
+                split: parts > 1,
+            };
+            spec.ragged_k = k % i64::from(spec.step()) != 0;
+            spec.index = self.index(finish, [m, spec.width().into(), spec.step().into()]);
+            spec
+        };
+        self.in_parts(call, parts, spec(1, &self.finish).step(), |parts, part, finish| {
+            let spec = spec(parts, finish);
+            let kernel = call.kernel("gemm", spec.key(), || thin::build(&spec))?;
+            let groups = (n as u64).div_ceil(spec.width().into());
+            self.launch(call, kernel, spec.index, groups, parts, part, finish)
+        })
+    }
+
+    /// Runs `launch` with the number of parts of k, a part's length, and an epilogue: once, or for parts of k and with
+    /// a second pass. A part is a multiple of `step`.
+    fn in_parts(
+        &self,
+        call: &Call,
+        parts: u32,
+        step: u32,
+        launch: impl FnOnce(i64, i64, &Finish) -> Result<()>,
+    ) -> Result<()> {
         let [batch, m, n, k] = self.size;
-        let part = (k as u64).div_ceil(u64::from(choice.parts)).next_multiple_of(u64::from(choice.tile.k)) as i64;
+        let part = (k as u64).div_ceil(parts.into()).next_multiple_of(step.into()) as i64;
         let parts = (k as u64).div_ceil(part as u64) as i64;
         if parts == 1 {
-            return self.launch(call, choice, 1, k, &self.finish);
+            return launch(1, k, &self.finish);
         }
         let workspace = call.empty(self.sums(), &[batch, parts, m, n])?;
         let partial = Finish {
@@ -64,18 +122,24 @@ impl Problem {
             alpha: Number::Int(1),
             bias: None,
         };
-        self.launch(call, choice, parts, part, &partial)?;
+        launch(parts, part, &partial)?;
         reduce::run(call, &workspace, [batch, m, n], parts, &self.finish)
     }
 
-    fn launch(&self, call: &Call, choice: Choice, parts: i64, part: i64, finish: &Finish) -> Result<()> {
-        let spec = self.spec(choice, parts > 1, finish);
+    #[allow(clippy::too_many_arguments)]
+    fn launch(
+        &self,
+        call: &Call,
+        kernel: KernelRef,
+        index: Scalar,
+        groups: u64,
+        parts: i64,
+        part: i64,
+        finish: &Finish,
+    ) -> Result<()> {
         let [batch, m, n, k] = self.size;
-        let kernel = call.kernel("gemm", spec.key(), || kernel::build(&spec))?;
-        let tile = spec.tile;
-        let tiles = (m as u64).div_ceil(tile.m.into()) * (n as u64).div_ceil(tile.n.into());
-        let rows = tiles.div_ceil(MAX_GROUPS as u64);
-        let groups = [tiles.div_ceil(rows) as u32, rows as u32];
+        let rows = groups.div_ceil(MAX_GROUPS as u64);
+        let groups = [groups.div_ceil(rows) as u32, rows as u32];
         // A batch too long for one launch is several, each from a place of its own.
         let most = MAX_GROUPS / parts;
         for first in (0..batch).step_by(most as usize) {
@@ -86,9 +150,9 @@ impl Problem {
             for x in [m, n, k] {
                 launcher = launcher.u32(x as u32);
             }
-            launcher = self.a.pass(spec.index, launcher);
-            launcher = self.b.pass(spec.index, launcher);
-            launcher = finish.pass(self.sums(), spec.index, launcher);
+            launcher = self.a.pass(index, launcher);
+            launcher = self.b.pass(index, launcher);
+            launcher = finish.pass(self.sums(), index, launcher);
             if parts > 1 {
                 launcher = launcher.u32(parts as u32).u32(part as u32);
             }
@@ -102,25 +166,27 @@ impl Problem {
         reduce::workspace_dtype(self.a.access.dtype)
     }
 
-    fn spec(&self, choice: Choice, split: bool, finish: &Finish) -> Spec {
-        let tile = choice.tile;
+    fn epilogue(&self, split: bool, finish: &Finish) -> Epilogue {
+        let epilogue = finish.epilogue(self.size[2]);
+        if split { Epilogue::partial(epilogue.dtype, epilogue.wide) } else { epilogue }
+    }
+
+    /// The type of offsets in a tile of `[m, n, k]`.
+    fn index(&self, finish: &Finish, [m, n, k]: [i64; 3]) -> Scalar {
+        let reach = self.a.reach(m, k).max(self.b.reach(n, k)).max(finish.reach(m, n));
+        let batches = self.a.batch.max(self.b.batch).max(finish.out.strides[0]);
+        if reach.max(batches) < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 }
+    }
+
+    fn spec(&self, tile: Tile, split: bool, finish: &Finish) -> Spec {
         let [_, m, n, k] = self.size;
         let ragged = |size: i64, step: u32| size % i64::from(step) != 0;
-        let [tm, tn, tk] = [tile.m, tile.n, tile.k].map(i64::from);
-        let reach = self.a.reach(tm, tk).max(self.b.reach(tn, tk)).max(finish.reach(tm, tn));
-        let batches = [self.a.batch, self.b.batch, finish.out.strides[0]].into_iter().max().unwrap_or(0);
-        let narrow = reach.max(batches) < i64::from(i32::MAX);
-        let epilogue = if split {
-            Epilogue::partial(finish.out.tensor.dtype, finish.epilogue(n).wide)
-        } else {
-            finish.epilogue(n)
-        };
         Spec {
             tile,
             a: self.a.access,
             b: self.b.access,
-            epilogue,
-            index: if narrow { Scalar::U32 } else { Scalar::U64 },
+            epilogue: self.epilogue(split, finish),
+            index: self.index(finish, [tile.m, tile.n, tile.k].map(i64::from)),
             ragged_edge: ragged(m, tile.m) || ragged(n, tile.n),
             ragged_k: ragged(k, tile.k),
             split,

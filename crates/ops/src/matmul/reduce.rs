@@ -7,6 +7,9 @@ use crate::launch::GROUP;
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Kernel, Scalar};
 
+/// Parts that are on their way at a time.
+const AHEAD: u32 = 8;
+
 /// Adds `parts` workspaces of `batch x m x n` sums each, which lie at `[batch][part][m][n]`.
 pub fn run(call: &Call, workspace: &Tensor, size: [i64; 3], parts: i64, finish: &Finish) -> Result<()> {
     let [batch, m, n] = size;
@@ -39,10 +42,17 @@ pub fn build(dtype: DType, epilogue: Epilogue, width: u32, index: Scalar) -> Ker
         let base = workspace.offset((batch * parts).cast(Scalar::U64) * size);
         let zero = b.constant_of(compute, 0.0);
         let sums: Vec<_> = (0..width).map(|_| b.var(zero)).collect();
-        b.for_(0u32, parts, 1u32, |part| {
-            let loaded = base.offset(part.cast(Scalar::U64) * size).load_chunk(chunk, width);
-            for (sum, value) in sums.iter().zip(loaded) {
-                sum.set(sum.get() + value);
+        b.for_(0u32, parts, AHEAD, |part| {
+            let loaded: Vec<_> = (0..AHEAD)
+                .map(|ahead| {
+                    let part = part + ahead;
+                    let valid = part.lt(parts);
+                    let at = valid.select(part, 0).cast(Scalar::U64) * size;
+                    base.offset(at).load_chunk(chunk, width).into_iter().map(|x| valid.select(x, 0)).collect::<Vec<_>>()
+                })
+                .collect();
+            for (sum, value) in loaded.iter().flat_map(|part| sums.iter().zip(part)) {
+                sum.set(sum.get() + *value);
             }
         });
         out.begin(batch, b.u32(0), b.u32(0));

@@ -1,0 +1,402 @@
+//! Products of matrices against sums in f64 on the host: every dtype, layout, tile and edge.
+
+mod common;
+
+use common::{Random, TestHost, message, number, tensor};
+use dml_engine::AdapterKind;
+use dml_kernel::DType;
+use dml_ops::matmul::epilogue::Epilogue;
+use dml_ops::matmul::kernel::{self, Spec};
+use dml_ops::matmul::operand::{Access, Axis, Digits, Pattern};
+use dml_ops::matmul::{Bias, Choice, Finish, Output, Problem, Source, Tile, select, thin};
+use dml_ops::{Arg, Call, Scalar, Tensor};
+use std::process::Command;
+
+const DTYPES: [DType; 9] =
+    [DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64, DType::I32, DType::I16, DType::I8, DType::U8];
+
+/// A matrix of `sizes` (the last two are its rows and columns) whose elements lie in memory as `layout` says: rows or
+/// columns contiguous, or neither.
+struct Matrix {
+    t: Tensor,
+    values: Vec<f64>,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq)]
+enum Layout {
+    Rows,
+    Columns,
+    Gaps,
+}
+
+impl Matrix {
+    fn new(host: &TestHost, random: &mut Random, dtype: DType, [batch, m, n]: [i64; 3], layout: Layout) -> Matrix {
+        let values = random.values(dtype, (batch * m * n) as usize);
+        let strides = match layout {
+            Layout::Rows => [m * n, n, 1],
+            Layout::Columns => [m * n, 1, m],
+            Layout::Gaps => [m * (n * 3 + 1), n * 3 + 1, 3],
+        };
+        let len = if layout == Layout::Gaps { batch * strides[0] } else { batch * m * n };
+        let mut memory = vec![0.0; len as usize];
+        for b in 0..batch {
+            for i in 0..m {
+                for j in 0..n {
+                    memory[(b * strides[0] + i * strides[1] + j * strides[2]) as usize] =
+                        values[((b * m + i) * n + j) as usize];
+                }
+            }
+        }
+        let t = host.of(dtype, &[len], &memory).as_strided(&[batch, m, n], &strides, 0);
+        Matrix { t, values }
+    }
+
+    /// The matrix alone, where there is no batch.
+    fn flat(&self) -> Tensor {
+        self.t.as_strided(&self.t.sizes[1..], &self.t.strides[1..], 0)
+    }
+}
+
+/// `[batch, m, n]` sums over k in f64.
+fn product(a: &Matrix, b: &Matrix) -> Vec<f64> {
+    let ([batch, m, k], n) = ([a.t.sizes[0], a.t.sizes[1], a.t.sizes[2]].map(|x| x as usize), b.t.sizes[2] as usize);
+    let mut out = vec![0.0; batch * m * n];
+    for z in 0..batch {
+        for i in 0..m {
+            for l in 0..k {
+                let x = a.values[(z * m + i) * k + l];
+                for j in 0..n {
+                    out[(z * m + i) * n + j] += x * b.values[(z * k + l) * n + j];
+                }
+            }
+        }
+    }
+    out
+}
+
+fn epsilon(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 2f64.powi(-11),
+        DType::BF16 => 2f64.powi(-8),
+        DType::F32 => 2f64.powi(-23),
+        DType::F64 => 2f64.powi(-52),
+        _ => 0.0,
+    }
+}
+
+/// One rounding of the result, and those of a sum of k products below 1 in f32 or f64.
+fn assert_close(dtype: DType, k: i64, got: &[f64], want: &[f64], what: &str) {
+    assert_eq!(got.len(), want.len(), "{what}");
+    let sums = if dtype == DType::F64 { 2f64.powi(-52) } else { 2f64.powi(-23) };
+    for (i, (g, w)) in got.iter().zip(want).enumerate() {
+        let wrapped = match dtype {
+            DType::I8 => f64::from(*w as i64 as i8),
+            DType::U8 => f64::from(*w as i64 as u8),
+            DType::I16 => f64::from(*w as i64 as i16),
+            _ => *w,
+        };
+        let bound = if dtype.is_float() { epsilon(dtype) * w.abs() + sums * (k as f64 + 1.0) } else { 0.0 };
+        assert!((g - wrapped).abs() <= bound, "{what}: element {i} is {g}, not {wrapped}");
+    }
+}
+
+fn check_mm(host: &TestHost, random: &mut Random, dtype: DType, [m, n, k]: [i64; 3], layouts: [Layout; 2]) {
+    let a = Matrix::new(host, random, dtype, [1, m, k], layouts[0]);
+    let b = Matrix::new(host, random, dtype, [1, k, n], layouts[1]);
+    let out = host.run("aten::mm", &[tensor(&a.flat()), tensor(&b.flat())]).expect("a product").remove(0);
+    let what = format!("{dtype} {m}x{n}x{k} {layouts:?}");
+    assert_close(dtype, k, &host.read(&out), &product(&a, &b), &what);
+}
+
+#[test]
+fn every_dtype_and_layout() {
+    let host = TestHost::new();
+    let mut random = Random(1);
+    for dtype in DTYPES {
+        for size in [[33, 20, 17], [8, 36, 24]] {
+            for a in [Layout::Rows, Layout::Columns, Layout::Gaps] {
+                for b in [Layout::Rows, Layout::Columns] {
+                    check_mm(&host, &mut random, dtype, size, [a, b]);
+                }
+            }
+        }
+        host.clear();
+    }
+}
+
+#[test]
+fn every_shape() {
+    let host = TestHost::new();
+    let mut random = Random(2);
+    for size in [
+        [1, 1, 1],
+        [1, 1, 1000],
+        [1, 100, 64],
+        [100, 1, 64],
+        [2, 300, 33],
+        [300, 3, 32],
+        [4, 4, 4],
+        [5, 7, 3],
+        [64, 64, 64],
+        [65, 63, 61],
+        [17, 200, 5],
+        [200, 17, 130],
+        [16, 16, 2000],
+    ] {
+        for layout in [Layout::Rows, Layout::Columns, Layout::Gaps] {
+            check_mm(&host, &mut random, DType::F32, size, [layout, Layout::Rows]);
+            check_mm(&host, &mut random, DType::F32, size, [layout, Layout::Columns]);
+        }
+    }
+}
+
+#[test]
+fn integers_wrap_and_are_exact() {
+    let host = TestHost::new();
+    let big = i64::MAX / 3;
+    let bytes: Vec<u8> = [big, 5, -7, big].iter().flat_map(|x| x.to_le_bytes()).collect();
+    let t = host.tensor(DType::I64, &[2, 2], &bytes);
+    let out = host.run("aten::mm", &[tensor(&t), tensor(&t)]).expect("a product").remove(0);
+    let mut got = vec![0; 32];
+    host.device.download(out.data, &mut got).expect("the device works");
+    let w = |a: i64, b: i64, c: i64, d: i64| a.wrapping_mul(b).wrapping_add(c.wrapping_mul(d));
+    let want = [w(big, big, 5, -7), w(big, 5, 5, big), w(-7, big, big, -7), w(-7, 5, big, big)];
+    assert_eq!(got, want.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
+}
+
+#[test]
+fn batches_and_what_is_added() {
+    let host = TestHost::new();
+    let mut random = Random(3);
+    for dtype in [DType::F32, DType::F16, DType::I32] {
+        let a = Matrix::new(&host, &mut random, dtype, [3, 18, 20], Layout::Rows);
+        let b = Matrix::new(&host, &mut random, dtype, [3, 20, 24], Layout::Columns);
+        let sums = product(&a, &b);
+        let out = host.run("aten::bmm", &[tensor(&a.t), tensor(&b.t)]).expect("a product").remove(0);
+        assert_close(dtype, 20, &host.read(&out), &sums, "bmm");
+        for shape in [&[24][..], &[18, 1], &[18, 24], &[3, 1, 1], &[3, 18, 24]] {
+            let numel: i64 = shape.iter().product();
+            let values = random.values(dtype, numel as usize);
+            let bias = host.of(dtype, shape, &values);
+            let at = |z: i64, i: i64, j: i64| {
+                let full = bias.expand(&[3, 18, 24]);
+                values[(z * full.strides[0] + i * full.strides[1] + j * full.strides[2]) as usize]
+            };
+            let want: Vec<f64> = (0..3 * 18 * 24)
+                .map(|e| 2.0 * sums[e as usize] + 3.0 * at(e / (18 * 24), e / 24 % 18, e % 24))
+                .collect();
+            let args = [tensor(&bias), tensor(&a.t), tensor(&b.t), number(3.0), number(2.0)];
+            let out = host.run("aten::baddbmm", &args).expect("a product").remove(0);
+            assert_close(dtype, 60, &host.read(&out), &want, &format!("baddbmm {dtype} {shape:?}"));
+        }
+        let all: Vec<f64> = (0..18 * 24).map(|e| (0..3).map(|z| sums[z * 18 * 24 + e]).sum()).collect();
+        let zero = host.of(dtype, &[], &[0.0]);
+        let args = [tensor(&zero), tensor(&a.t), tensor(&b.t), number(1.0), number(1.0)];
+        let out = host.run("aten::addbmm", &args).expect("a product").remove(0);
+        assert_close(dtype, 60, &host.read(&out), &all, "addbmm");
+    }
+}
+
+#[test]
+fn a_result_in_place_or_over_its_operand() {
+    let host = TestHost::new();
+    let mut random = Random(4);
+    let a = Matrix::new(&host, &mut random, DType::F32, [1, 20, 20], Layout::Rows);
+    let b = Matrix::new(&host, &mut random, DType::F32, [1, 20, 20], Layout::Rows);
+    let sums = product(&a, &b);
+    let args = [tensor(&b.flat()), tensor(&a.flat()), tensor(&b.flat()), number(1.0), number(1.0)];
+    let out = host.run("aten::addmm_", &args).expect("a product").remove(0);
+    let want: Vec<f64> = sums.iter().zip(&b.values).map(|(s, x)| s + x).collect();
+    assert_close(DType::F32, 21, &host.read(&out), &want, "addmm_ over its operand");
+    // A transposed out.
+    let b = Matrix::new(&host, &mut random, DType::F32, [1, 20, 20], Layout::Rows);
+    let out = host.of(DType::F32, &[20, 20], &[9.0; 400]);
+    let args = [tensor(&a.flat()), tensor(&b.flat()), tensor(&out.transpose(0, 1))];
+    host.run("aten::mm.out", &args).expect("a product");
+    let (got, sums) = (host.read(&out), product(&a, &b));
+    let turned: Vec<f64> = (0..400).map(|i| got[i % 20 * 20 + i / 20]).collect();
+    assert_close(DType::F32, 20, &turned, &sums, "transposed out");
+}
+
+#[test]
+fn nothing_to_multiply() {
+    let host = TestHost::new();
+    let (a, b) = (host.of(DType::F32, &[2, 0], &[]), host.of(DType::F32, &[0, 3], &[]));
+    let out = host.run("aten::mm", &[tensor(&a), tensor(&b)]).expect("a product").remove(0);
+    assert_eq!(host.read(&out), [0.0; 6]);
+    let bias = host.of(DType::F32, &[3], &[1.0, 2.0, 3.0]);
+    let args = [tensor(&bias), tensor(&a), tensor(&b), number(2.0), number(1.0)];
+    let out = host.run("aten::addmm", &args).expect("a product").remove(0);
+    assert_eq!(host.read(&out), [2.0, 4.0, 6.0, 2.0, 4.0, 6.0]);
+    let nan = host.of(DType::F32, &[1], &[f64::NAN]);
+    let x = host.of(DType::F32, &[1, 1], &[3.0]);
+    let args = [tensor(&nan), tensor(&x), tensor(&x), number(0.0), number(1.0)];
+    let out = host.run("aten::addmm", &args).expect("a product").remove(0);
+    assert_eq!(host.read(&out), [9.0], "beta = 0 ignores NaN");
+    let empty = host.of(DType::F32, &[0], &[]);
+    let out = host.run("aten::dot", &[tensor(&empty), tensor(&empty)]).expect("a product").remove(0);
+    assert_eq!(host.read(&out), [0.0]);
+}
+
+#[test]
+fn wrong_arguments() {
+    let host = TestHost::new();
+    let t = |dtype, sizes: &[i64]| tensor(&host.of(dtype, sizes, &vec![0.0; sizes.iter().product::<i64>() as usize]));
+    let f = |sizes: &[i64]| t(DType::F32, sizes);
+    let d = |sizes: &[i64]| t(DType::F64, sizes);
+    let fail = |name: &str, args: &[Arg]| message(host.run(name, args));
+    let mm = |a: Arg<'static>, b: Arg<'static>| fail("aten::mm", &[a, b]);
+    assert_eq!(mm(f(&[2, 3]), f(&[4, 5])), "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)");
+    assert_eq!(mm(f(&[2, 3]), d(&[3, 4])), "expected m1 and m2 to have the same dtype, but got: float != double");
+    assert_eq!(mm(t(DType::Bool, &[2, 2]), t(DType::Bool, &[2, 2])), "\"mm\" not implemented for 'Bool'");
+    assert_eq!(mm(f(&[2]), f(&[2, 2])), "self must be a matrix");
+    let one = || number(1.0);
+    let add = |name: &str, x, a, b| fail(name, &[x, a, b, one(), one()]);
+    assert_eq!(
+        add("aten::addmm", f(&[2]), f(&[2, 3]), f(&[3, 4])),
+        "The expanded size of the tensor (4) must match the existing size (2) at non-singleton dimension 1.  Target \
+         sizes: [2, 4].  Tensor sizes: [2]"
+    );
+    assert_eq!(
+        add("aten::addmm_", f(&[4]), f(&[2, 3]), f(&[3, 4])),
+        "Bad in-place call: input tensor size [4] and output tensor size [2, 4] should match"
+    );
+    assert_eq!(
+        fail("aten::bmm", &[f(&[2, 3, 4]), f(&[2, 5, 4])]),
+        "Expected size for first two dimensions of batch2 tensor to be: [2, 4] but got: [2, 5]."
+    );
+    assert_eq!(fail("aten::mv", &[f(&[2, 3]), f(&[4])]), "size mismatch, got input (2), mat (2x3), vec (4)");
+    assert_eq!(
+        fail("aten::mm.out", &[f(&[2, 3]), f(&[3, 4]), d(&[2, 4])]),
+        "Expected out tensor to have dtype float, but got double instead"
+    );
+}
+
+/// The tiles that an adapter runs: on a software adapter, which compiles large kernels for seconds, some of them.
+fn tiles(host: &TestHost) -> Vec<Tile> {
+    let limits = select::Limits::of(host.device.info());
+    let software = host.device.info().kind == AdapterKind::Software;
+    let odd = ["64x64x16/8x8/8x4/k2/x", "32x64x16/4x4/4x8/k1/x/s1", "16x16x4/1x2/4x4", "32x32x16/4x1/2x4/k2/g"];
+    select::tiles()
+        .chain(odd.iter().map(|t| Tile::parse(t).expect("a tile")))
+        .filter(|t| limits.allow(t, 4) && (!software || t.thread_m * t.thread_n * t.k <= 512))
+        .collect()
+}
+
+#[test]
+fn every_tile_with_and_without_parts() {
+    let host = TestHost::new();
+    let call = Call { name: "gemm", args: &[], device: &host.device, host: &host, returns: Default::default() };
+    let mut random = Random(5);
+    for tile in tiles(&host) {
+        for (size, layouts) in [
+            ([2, 72, 76, 68], [Layout::Rows, Layout::Rows]),
+            ([1, 37, 61, 131], [Layout::Columns, Layout::Gaps]),
+            ([2, 68, 36, 128], [Layout::Columns, Layout::Columns]),
+        ] {
+            let [batch, m, n, k] = size;
+            let a = Matrix::new(&host, &mut random, DType::F32, [batch, m, k], layouts[0]);
+            let b = Matrix::new(&host, &mut random, DType::F32, [batch, k, n], layouts[1]);
+            let bias = host.of(DType::F32, &[n], &random.values(DType::F32, n as usize));
+            let added = host.read(&bias);
+            for parts in [1, 3] {
+                let out = host.of(DType::F32, &[batch, m, n], &vec![f64::NAN; (batch * m * n) as usize]);
+                let s = (&a.t.strides, &b.t.strides);
+                let problem = Problem {
+                    size,
+                    a: Source::strided(&a.t, [m, k], [s.0[1], s.0[2]], s.0[0]),
+                    b: Source::strided(&b.t, [n, k], [s.1[2], s.1[1]], s.1[0]),
+                    finish: Finish {
+                        out: Output { tensor: out.clone(), strides: [m * n, n, 1], split: None },
+                        alpha: Scalar::Double(0.5),
+                        bias: Some(Bias { tensor: bias.clone(), strides: [0, 0, 1], beta: Scalar::Int(1) }),
+                    },
+                };
+                problem.run_as(&call, Choice { tile, parts }).expect("it runs");
+                let want: Vec<f64> =
+                    product(&a, &b).iter().enumerate().map(|(i, x)| 0.5 * x + added[i % n as usize]).collect();
+                assert_close(DType::F32, k, &host.read(&out), &want, &format!("{tile} {parts} parts, {size:?}"));
+            }
+        }
+        host.device.synchronize().expect("the device works");
+        host.clear();
+    }
+}
+
+/// Fails if the validator rejects a kernel.
+fn validate(kernel: &dml_kernel::Kernel, name: &str) {
+    let file = std::env::temp_dir().join(format!("dml-gemm-{}-{}.spv", std::process::id(), name));
+    let bytes: Vec<u8> = kernel.emit().words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    std::fs::write(&file, bytes).expect("the temporary folder is writable");
+    let output = Command::new("spirv-val")
+        .args(["--target-env", "vulkan1.2", "--scalar-block-layout"])
+        .arg(&file)
+        .output()
+        .expect("spirv-val is installed (package spirv-tools)");
+    std::fs::remove_file(file).ok();
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn accesses(dtype: DType) -> Vec<Access> {
+    let digits = |plain, plain_first| Digits { plain, plain_first };
+    let window =
+        |windows, divided| Pattern::Digits { outer: digits(1, true), inner: digits(1, false), windows, divided };
+    let pairs = Pattern::Digits { outer: digits(1, true), inner: digits(2, true), windows: 0, divided: false };
+    let mut all = Vec::new();
+    for (axis, wide) in [(Axis::Outer, true), (Axis::Outer, false), (Axis::Inner, true), (Axis::Inner, false)] {
+        all.push(Access { dtype, axis, wide, pattern: Pattern::Strided });
+    }
+    for pattern in [pairs, window(1, false), window(2, true), window(3, false)] {
+        all.push(Access { dtype, axis: Axis::Inner, wide: false, pattern });
+    }
+    all
+}
+
+#[test]
+fn every_variant_is_valid() {
+    let small = Tile::parse("16x16x16/4x4/2x2/k2").expect("a tile");
+    let large = Tile::parse("64x64x8/8x4/8x4/x/g").expect("a tile");
+    for dtype in DTYPES {
+        for (i, &a) in accesses(dtype).iter().enumerate() {
+            for (j, &b) in accesses(dtype).iter().enumerate() {
+                let flag = |bit: usize| (i + j) >> bit & 1 == 1;
+                let epilogue = Epilogue {
+                    dtype,
+                    wide: flag(0),
+                    split_n: flag(1),
+                    scaled: flag(2),
+                    bias: flag(1).then_some(dtype),
+                    bias_wide: flag(0),
+                };
+                let index = if flag(2) { dml_kernel::Scalar::U64 } else { dml_kernel::Scalar::U32 };
+                let (ragged_k, split) = (flag(0), flag(1));
+                let tile = if flag(0) { small } else { large };
+                let spec = Spec { tile, a, b, epilogue, index, ragged_edge: flag(1), ragged_k, split };
+                if dtype == DType::F32 || j < 4 && i < 4 {
+                    validate(&kernel::build(&spec), &format!("gemm {dtype} {i} {j}"));
+                }
+                let deep = b.wide && b.axis == Axis::Inner;
+                let a = Access { wide: a.wide && a.axis == Axis::Inner && deep, ..a };
+                let rows = 1 + (i + j) as u32 % 4;
+                let spec =
+                    thin::Spec { threads: 64, along_k: 1 << (j % 4), rows, a, b, epilogue, index, ragged_k, split };
+                if dtype == DType::F32 || j < 2 && i < 2 {
+                    validate(&thin::build(&spec), &format!("thin {dtype} {i} {j}"));
+                }
+            }
+        }
+    }
+    for tile in select::tiles().filter(|t| t.shared_bytes(8) <= 96 << 10) {
+        let f = accesses(DType::F64);
+        let epilogue = Epilogue::partial(DType::F64, true);
+        let index = dml_kernel::Scalar::U32;
+        let spec = Spec { tile, a: f[2], b: f[0], epilogue, index, ragged_edge: false, ragged_k: false, split: true };
+        validate(&kernel::build(&spec), &format!("tile {}", tile.code()));
+    }
+    for (index, wide) in [(dml_kernel::Scalar::U32, true), (dml_kernel::Scalar::U64, false)] {
+        let epilogue =
+            Epilogue { dtype: DType::F16, wide, split_n: true, scaled: true, bias: Some(DType::F16), bias_wide: wide };
+        let width = if wide { 4 } else { 1 };
+        validate(&dml_ops::matmul::reduce::build(DType::F32, epilogue, width, index), "reduce");
+    }
+}
