@@ -27,11 +27,11 @@ def compare(title: str, train: Train) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tolerance", type=float, default=1e-5, help="largest relative difference (default: 1e-5)")
     options = parser.parse_args()
-    device = torch.device(options.device)
-    if device.type == "dml":
-        import torch_dml  # needed where torch has a GPU of its own; elsewhere `import torch` has loaded it
+    if options.device.startswith("dml"):
+        import torch_dml  # makes "dml" known where torch has a GPU of its own; elsewhere `import torch` has done so
 
         torch_dml.reset_fallbacks()
+    device = torch.device(options.device)
 
     print(f"{title}: cpu and {device}, seed {options.seed}, torch {torch.__version__}")
     results = []

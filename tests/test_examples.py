@@ -30,7 +30,7 @@ def readme_blocks(language: str) -> list[str]:
 
 @pytest.mark.parametrize("code", readme_blocks("python"))
 def test_readme_python(code: str):
-    done = run_python("-c", code)
+    done = run_python("-c", code, TORCH_DML_AUTOLOAD="1")  # also beside a CUDA device
     assert done.returncode == 0, done.stderr
 
 

@@ -23,9 +23,9 @@ _SUITES: dict[str, Callable[[Bench], list[Row]]] = {"ops": ops.run, "matmul": ma
 
 def run(suites: list[str], names: list[str] | None, *, quick: bool, limit: float, target: str | None) -> int:
     """Run suites, print a table each, and write the figures to `target`."""
+    if names is None or any(name.startswith("dml") for name in names):
+        torch_dml.load()  # makes the name known to torch.device
     devices = [torch.device(name) for name in names] if names else _present()
-    if any(device.type == "dml" for device in devices):
-        torch_dml.load()
     console = Console()
     described = {str(device): describe(device) for device in devices}
     for name, text in described.items():
@@ -68,7 +68,6 @@ def describe(device: torch.device) -> str:
 
 
 def _present() -> list[torch.device]:
-    torch_dml.load()
     found = [torch.device("dml"), torch.device("cpu")]
     if torch.cuda.is_available():
         found.append(torch.device("cuda"))
