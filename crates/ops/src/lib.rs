@@ -17,11 +17,16 @@ mod arithmetic;
 mod comparison;
 mod copy;
 mod creation;
+mod fault;
 mod foreach;
 mod host;
+mod loss;
+mod pooling;
 mod random;
 mod reduction;
 mod selection;
+mod softmax;
+mod structured;
 mod ternary;
 mod unary;
 

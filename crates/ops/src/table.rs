@@ -43,6 +43,9 @@ const FAMILIES: &[&[&[Operator]]] = &[
         crate::reduction::sum::OPERATORS,
         crate::reduction::variance::OPERATORS,
     ],
+    crate::pooling::OPERATORS,
+    crate::loss::OPERATORS,
+    &[crate::softmax::OPERATORS],
 ];
 
 /// Every operator. The index of an overload in this list is its id at the C ABI.

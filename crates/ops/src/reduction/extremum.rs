@@ -5,6 +5,7 @@ use super::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::call::{Call, Scalar as Number};
 use crate::check;
 use crate::error::Result;
+use crate::structured;
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Scalar, Value};
@@ -191,29 +192,23 @@ fn run(call: &Call, fold: &impl Fold, input: &Tensor, outs: &[&Tensor], axes: Ax
 }
 
 /// There must be something to choose from in every reduced dimension.
-fn check_not_empty(name: &str, input: &Tensor, axes: Axes, all: bool) -> Result<()> {
+fn check_not_empty(name: &str, input: &Tensor, axes: Axes) -> Result<()> {
     if input.numel() != 0 {
         return Ok(());
     }
-    check!(
-        !all,
-        Index,
-        "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the \
-         'dim' argument."
-    );
     for (d, &n) in input.sizes.iter().enumerate() {
         check!(n != 0 || !axes.reduces(d), Index, "{name}(): Expected reduction dim {d} to have non-zero size.");
     }
     Ok(())
 }
 
-fn check_same_dtype(name: &str, call: &Call, out: Option<usize>, dtype: DType) -> Result<()> {
+fn check_same_dtype(call: &Call, out: Option<usize>, dtype: DType) -> Result<()> {
     if let Some(i) = out {
         let given = call.tensor(i)?.dtype;
         check!(
             given == dtype,
             Runtime,
-            "{name}(): Expected the dtype for input and out to match, but got {dtype} for input's dtype and {given} for \
+            "Expected the dtype for input and out to match, but got {dtype} for input's dtype and {given} for \
              out's dtype."
         );
     }
@@ -225,9 +220,15 @@ fn over_dims(call: &mut Call, extreme: Extreme, out: Option<usize>) -> Result<()
     let input = call.tensor(0)?;
     let name = if extreme == Extreme::Max { "amax" } else { "amin" };
     let dims = call.ints(1)?;
-    check_same_dtype(name, call, out, input.dtype)?;
+    check_same_dtype(call, out, input.dtype)?;
     let axes = Axes::of(call, Some(dims), input.dim(), call.flag(2)?)?;
-    check_not_empty(name, input, axes, dims.is_empty())?;
+    check!(
+        input.numel() > 0 || !dims.is_empty(),
+        Runtime,
+        "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the \
+         'dim' argument."
+    );
+    check_not_empty(name, input, axes)?;
     let out = call.out(out, input.dtype, &axes.sizes(&input.sizes))?;
     run(call, &Single { extreme, dtype: input.dtype }, input, &[&out], axes)?;
     call.ret(out);
@@ -264,9 +265,10 @@ fn aminmax(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
         Runtime,
         "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
     );
-    check_not_empty("aminmax", input, axes, false)?;
+    check_not_empty("aminmax", input, axes)?;
     let sizes = axes.sizes(&input.sizes);
-    let [min, max] = [call.out(outs[0], input.dtype, &sizes)?, call.out(outs[1], input.dtype, &sizes)?];
+    let min = structured::out(call, outs[0], input.dtype, &sizes)?;
+    let max = structured::out(call, outs[1], input.dtype, &sizes)?;
     run(call, &Both { dtype: input.dtype }, input, &[&min, &max], axes)?;
     call.ret(min);
     call.ret(max);
@@ -278,10 +280,10 @@ fn with_indices(call: &mut Call, extreme: Extreme, outs: [Option<usize>; 2]) -> 
     let input = call.tensor(0)?;
     let name = if extreme == Extreme::Max { "max" } else { "min" };
     let axes = Axes::listed(call, &[call.int(1)?], input.dim(), call.flag(2)?)?;
-    check_not_empty(name, input, axes, false)?;
+    check_not_empty(name, input, axes)?;
     let sizes = axes.sizes(&input.sizes);
-    let values = call.out(outs[0], input.dtype, &sizes)?;
-    let indices = call.out(outs[1], DType::I64, &sizes)?;
+    let values = structured::out(call, outs[0], input.dtype, &sizes)?;
+    let indices = structured::out(call, outs[1], DType::I64, &sizes)?;
     let fold = Positioned { extreme, dtype: input.dtype, yields: Yields::ValueAndIndex };
     run(call, &fold, input, &[&values, &indices], axes)?;
     call.ret(values);
@@ -296,8 +298,13 @@ fn arg(call: &mut Call, extreme: Extreme, out: Option<usize>) -> Result<()> {
     let dim = call.opt_scalar(1)?.map(Number::to_i64);
     let keep = call.flag(2)?;
     let axes = Axes::of(call, Some(dim.as_slice()), input.dim(), keep)?;
-    check_not_empty(name, input, axes, dim.is_none())?;
-    let out = call.out(out, DType::I64, &axes.sizes(&input.sizes))?;
+    check!(
+        input.numel() > 0 || dim.is_some(),
+        Index,
+        "{name}(): Expected reduction dim to be specified for input.numel() == 0."
+    );
+    check_not_empty(name, input, axes)?;
+    let out = structured::out(call, out, DType::I64, &axes.sizes(&input.sizes))?;
     run(call, &Positioned { extreme, dtype: input.dtype, yields: Yields::Index }, input, &[&out], axes)?;
     call.ret(out);
     Ok(())

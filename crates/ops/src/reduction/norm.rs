@@ -5,6 +5,7 @@ use super::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::call::{Call, Scalar as Number};
 use crate::check;
 use crate::error::Result;
+use crate::structured;
 use crate::table::{Operator, op};
 use dml_kernel::{DType, Scalar, Value, convert, math};
 use smallvec::{SmallVec, smallvec};
@@ -145,7 +146,7 @@ fn run(call: &mut Call, name: &str, p: f64, axes: Axes, dtype: Option<DType>, ou
         }
     }
     let order = Order::of(p);
-    let out = call.out(out, dtype, &axes.sizes(&input.sizes))?;
+    let out = structured::out(call, out, dtype, &axes.sizes(&input.sizes))?;
     let fold = Norm { order, input: input.dtype, dtype };
     let power = [(accumulator_dtype(dtype), Number::Double(p))];
     let numbers = if order == Order::General { &power[..] } else { &[] };

@@ -4,6 +4,7 @@ use super::{Axes, Fold, Reduction, Scope, Values, reduce, sum_type};
 use crate::call::{Call, Scalar as Number};
 use crate::check;
 use crate::error::Result;
+use crate::structured;
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
 use dml_kernel::{DType, Scalar, Value, convert};
@@ -113,14 +114,10 @@ fn sum(call: &mut Call, kind: Kind, axes: Axes, dtype: Option<DType>, out: Optio
     let input = call.tensor(0)?;
     let wanted = match out {
         Some(i) => {
-            let given = call.tensor(i)?.dtype;
-            check!(
-                dtype.is_none_or(|d| d == given),
-                Runtime,
-                "Expected out tensor to have dtype {}, but got {given} instead",
-                dtype.unwrap_or(given)
-            );
-            Some(given)
+            if let Some(dtype) = dtype {
+                structured::check_dtype(call, Some(i), dtype)?;
+            }
+            Some(call.tensor(i)?.dtype)
         }
         None => dtype,
     };
@@ -148,11 +145,6 @@ fn fold_sum(call: &Call, kind: Kind, input: &Tensor, out: &Tensor, axes: Axes, d
     let count = [(accumulator_dtype(dtype), Number::Int(axes.extent(&input.sizes)))];
     let numbers = if kind == Kind::Mean { &count[..] } else { &[] };
     reduce(call, &fold, &Reduction { inputs: &[input], outs: &[out], axes, tables: &[], numbers })
-}
-
-/// Sums a float tensor into `out`, whose shape `axes` gives.
-pub fn sum_into(call: &Call, input: &Tensor, out: &Tensor, axes: Axes) -> Result<()> {
-    fold_sum(call, Kind::Sum, input, out, axes, out.dtype)
 }
 
 /// The dtype of numbers beside a sum of `dtype`.

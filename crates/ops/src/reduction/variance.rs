@@ -22,7 +22,8 @@ pub const OPERATORS: &[Operator] = &[
     op("aten::std_mean.correction", |c| variance(c, true, true, None)),
 ];
 
-/// Accumulates count, mean and the sum of squared deviations from it.
+/// Accumulates the count, the mean as the sum of two floats, and the sum of squared deviations from it. The mean's
+/// second float keeps the digits that a mean far from zero would cost the deviations.
 struct Moments {
     scalar: Scalar,
     root: bool,
@@ -39,35 +40,34 @@ impl Fold for Moments {
     }
 
     fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
-        smallvec![self.scalar; 3]
+        smallvec![self.scalar; 4]
     }
 
     fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
-        smallvec![s.b.float(self.scalar, 0.0); 3]
+        smallvec![s.b.float(self.scalar, 0.0); 4]
     }
 
     fn map<'b>(&self, s: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
-        let zero = s.b.float(self.scalar, 0.0);
-        smallvec![s.b.float(self.scalar, 1.0), elements[0].cast(self.scalar), zero]
+        let [zero, one] = [0.0, 1.0].map(|x| s.b.float(self.scalar, x));
+        smallvec![one, elements[0].cast(self.scalar), zero, zero]
     }
 
     fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
-        let (n, m, d) = (x[0], x[1], x[2]);
-        let (k, l, e) = (y[0], y[1], y[2]);
+        let (n, k) = (x[0], y[0]);
         let count = n + k;
-        // 0 where both are empty.
         let share = k / count.max(1.0);
-        let delta = l - m;
-        // The deviation counts only where both sides hold elements, so that infinities spread as in the plain formula.
-        let both = n.gt(0.0) & k.gt(0.0);
-        let mean = both.select(m + delta * share, n.gt(0.0).select(m, l));
-        let deviation = d + e + both.select(delta * delta * (n * share), 0.0);
-        smallvec![count, mean, deviation]
+        let delta = (y[1] - x[1]) + (y[2] - x[2]);
+        let (high, low) = two_sum(x[1], x[2] + delta * share);
+        let spread = x[3] + y[3] + delta * delta * (n * share);
+        // Where one side is empty, the other one stays as it is.
+        let (left, right) = (k.eq(0.0), n.eq(0.0));
+        let pick = |both: Value<'b>, i: usize| left.select(x[i], right.select(y[i], both));
+        smallvec![count, pick(high, 1), pick(low, 2), pick(spread, 3)]
     }
 
     fn finish<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         let divisor = x[0] - s.numbers[0];
-        let variance = x[2] / divisor.max(0.0);
+        let variance = x[3] / divisor.max(0.0);
         let spread = if self.root { math::sqrt(variance) } else { variance };
         let mut results: Values = smallvec![spread];
         if self.mean {
@@ -76,6 +76,13 @@ impl Fold for Moments {
         }
         results
     }
+}
+
+/// `a + b`, rounded, and what rounding left (Knuth, The Art of Computer Programming, volume 2, 4.2.2).
+fn two_sum<'b>(a: Value<'b>, b: Value<'b>) -> (Value<'b>, Value<'b>) {
+    let sum = a + b;
+    let part = sum - a;
+    (sum, (a - (sum - part)) + (b - part))
 }
 
 /// `var(self, dim?, correction?, keepdim[, out])`
@@ -87,7 +94,8 @@ fn variance(call: &mut Call, root: bool, mean: bool, out: Option<usize>) -> Resu
         (false, true) => "var_mean",
         (true, true) => "std_mean",
     };
-    check!(input.dtype.is_float(), Runtime, "{name} only support floating point and complex dtypes");
+    let who = if mean { name } else { "std and var" };
+    check!(input.dtype.is_float(), Runtime, "{who} only support floating point and complex dtypes");
     let axes = Axes::of(call, call.opt_ints(1)?, input.dim(), call.flag(3)?)?;
     let correction = call.opt_scalar(2)?.unwrap_or(Number::Int(1));
     let count = axes.extent(&input.sizes);

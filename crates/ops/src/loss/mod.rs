@@ -1,0 +1,31 @@
+//! Losses that PyTorch does not compose of other operators.
+
+mod elementwise;
+mod log_sigmoid;
+mod nll;
+
+use crate::call::Call;
+use crate::error::{Error, Result};
+use crate::table::Operator;
+
+/// This family's overloads.
+pub const OPERATORS: &[&[Operator]] = &[elementwise::OPERATORS, log_sigmoid::OPERATORS, nll::OPERATORS];
+
+/// What becomes of the losses of single elements. The codes are PyTorch's.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Reduce {
+    None = 0,
+    Mean = 1,
+    Sum = 2,
+}
+
+impl Reduce {
+    fn argument(call: &Call, i: usize) -> Result<Reduce> {
+        match call.int(i)? {
+            0 => Ok(Reduce::None),
+            1 => Ok(Reduce::Mean),
+            2 => Ok(Reduce::Sum),
+            other => Err(Error::Value(format!("{}: {other} is not a valid value for reduction", call.name))),
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! softmax and log_softmax, forward and backward.
+//!
+//! A row of up to a few thousand elements is read once and held in registers of the invocations that share it. Longer
+//! rows are read twice; the first reading keeps a running maximum and a sum scaled to it (Milakov and Gimelshein,
+//! "Online normalizer calculation for softmax", 2018).
+
+use crate::call::Call;
+use crate::check;
+use crate::copy;
+use crate::error::Result;
+use crate::launch::GROUP;
+use crate::structured;
+use crate::table::{Operator, op};
+use crate::tensor::Tensor;
+use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Shared, Value, math};
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[
+    op("aten::_softmax", |c| forward(c, Mode::Softmax, None)),
+    op("aten::_softmax.out", |c| forward(c, Mode::Softmax, Some(3))),
+    op("aten::_log_softmax", |c| forward(c, Mode::LogSoftmax, None)),
+    op("aten::_log_softmax.out", |c| forward(c, Mode::LogSoftmax, Some(3))),
+    op("aten::_softmax_backward_data", |c| backward(c, Mode::SoftmaxGrad, None)),
+    op("aten::_softmax_backward_data.out", |c| backward(c, Mode::SoftmaxGrad, Some(4))),
+    op("aten::_log_softmax_backward_data", |c| backward(c, Mode::LogSoftmaxGrad, None)),
+    op("aten::_log_softmax_backward_data.out", |c| backward(c, Mode::LogSoftmaxGrad, Some(4))),
+];
+
+/// What is computed of a row.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Mode {
+    /// `exp(x - max) / sum`
+    Softmax,
+    /// `x - max - log(sum)`
+    LogSoftmax,
+    /// Of the gradient g and the result y: `(g - sum(g * y)) * y`
+    SoftmaxGrad,
+    /// `g - exp(y) * sum(g)`
+    LogSoftmaxGrad,
+}
+
+/// Most elements that an invocation holds in registers.
+const HELD: u32 = 16;
+/// Neighbouring rows in a workgroup when their elements are neighbours in memory.
+const COLUMNS: u32 = 32;
+/// Elements taken at a time from a row that is not held.
+const AHEAD: u32 = 4;
+
+/// `_softmax(self, dim, half_to_float[, out])`
+fn forward(call: &mut Call, mode: Mode, out: Option<usize>) -> Result<()> {
+    let x = call.tensor(0)?;
+    let dim = call.wrap_dim(call.int(1)?, x.dim())?;
+    let name = if mode == Mode::Softmax { "softmax" } else { "log_softmax" };
+    let last = if dim + 1 < x.dim() { "" } else { "_lastdim" };
+    check!(x.dtype.is_float(), NotImplemented, "\"{name}{last}_kernel_impl\" not implemented for '{}'", x.dtype);
+    let widen = call.flag(2)?;
+    check!(
+        !widen || matches!(x.dtype, DType::F16 | DType::BF16),
+        Runtime,
+        "{name}: conversion is supported for Half type only"
+    );
+    let dtype = if widen { DType::F32 } else { x.dtype };
+    run(call, mode, &[x], dim, dtype, out)
+}
+
+/// `_softmax_backward_data(grad_output, output, dim, input_dtype[, grad_input])`
+fn backward(call: &mut Call, mode: Mode, out: Option<usize>) -> Result<()> {
+    let (g, y) = (call.tensor(0)?, call.tensor(1)?);
+    let dim = call.wrap_dim(call.int(2)?, g.dim())?;
+    check!(
+        g.sizes == y.sizes && g.dtype == y.dtype && g.dtype.is_float(),
+        Runtime,
+        "{}: expected a gradient like the output {}, got {}",
+        call.name,
+        y.describe(),
+        g.describe()
+    );
+    let dtype = call.opt_dtype(3)?.unwrap_or(g.dtype);
+    run(call, mode, &[g, y], dim, dtype, out)
+}
+
+fn run(call: &mut Call, mode: Mode, inputs: &[&Tensor], dim: usize, dtype: DType, out: Option<usize>) -> Result<()> {
+    let sizes = &inputs[0].sizes;
+    let result = structured::out(call, out, dtype, sizes)?;
+    if result.numel() > 0 {
+        let dense = if result.is_contiguous() { result.clone() } else { call.empty(dtype, sizes)? };
+        let inputs: Result<Vec<Tensor>> = inputs.iter().map(|t| copy::as_contiguous(call, t)).collect();
+        rows(call, mode, &inputs?, dim, &dense)?;
+        if dense.data != result.data {
+            copy::device_copy(call, &dense, &result)?;
+        }
+    }
+    call.ret(result);
+    Ok(())
+}
+
+/// Everything that changes the code.
+struct Shape {
+    mode: Mode,
+    input: DType,
+    out: DType,
+    index: Scalar,
+    /// Invocations that share a row; a power of two.
+    lanes: u32,
+    /// Neighbouring invocations share a row (whose elements are neighbours); otherwise they have neighbouring rows.
+    lanes_first: bool,
+    /// Elements of a row in registers of one invocation; 0 if rows are too long.
+    held: u32,
+}
+
+impl Shape {
+    fn new(mode: Mode, input: &Tensor, out: &Tensor, rows: i64, n: i64, inner: i64) -> Shape {
+        let lanes_first = inner == 1;
+        let needed = |each: i64| (n.clamp(1, 1 << 20) + each - 1) / each;
+        let lanes = if lanes_first {
+            (needed(4) as u32).next_power_of_two().min(GROUP)
+        } else {
+            let columns = (rows.min(i64::from(COLUMNS)) as u32).next_power_of_two();
+            (needed(8) as u32).next_power_of_two().min(GROUP / columns)
+        };
+        let held = (n.min(1 << 20) as u32).div_ceil(lanes).next_power_of_two();
+        Shape {
+            mode,
+            input: input.dtype,
+            out: out.dtype,
+            index: if input.numel() < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 },
+            lanes,
+            lanes_first,
+            held: if held <= HELD && n < 1 << 20 { held } else { 0 },
+        }
+    }
+
+    fn key(&self) -> [u32; 6] {
+        let wide = u32::from(self.index == Scalar::U64);
+        let walk = self.lanes | u32::from(self.lanes_first) << 16 | wide << 17;
+        [self.mode as u32, self.input as u32, self.out as u32, walk, self.held, 0]
+    }
+}
+
+/// Runs over dimension `dim` of contiguous tensors.
+fn rows(call: &Call, mode: Mode, inputs: &[Tensor], dim: usize, out: &Tensor) -> Result<()> {
+    let sizes = &inputs[0].sizes;
+    let n = sizes.get(dim).copied().unwrap_or(1);
+    let inner: i64 = sizes.iter().skip(dim + 1).product();
+    let rows = out.numel() / n;
+    let shape = Shape::new(mode, &inputs[0], out, rows, n, inner);
+    let kernel = call.kernel("softmax", shape.key(), || build(&shape, inputs.len()))?;
+    let mut launcher = call.launch(kernel).write(out);
+    for t in inputs {
+        launcher = launcher.read(t);
+    }
+    let groups = (rows as u64).div_ceil(u64::from(GROUP / shape.lanes));
+    let folds = groups.div_ceil(65_535);
+    launcher.index(shape.index, rows).index(shape.index, n).index(shape.index, inner).groups([
+        groups.div_ceil(folds) as u32,
+        folds as u32,
+        1,
+    ])
+}
+
+fn build(shape: &Shape, inputs: usize) -> Kernel {
+    let b = Builder::new("softmax", [GROUP, 1, 1]);
+    write(&b, shape, inputs);
+    b.finish()
+}
+
+fn write(b: &Builder, shape: &Shape, inputs: usize) {
+    let out = b.pointer("out", shape.out);
+    let inputs: Vec<Pointer> = (0..inputs).map(|_| b.pointer("input", shape.input)).collect();
+    let index = shape.index;
+    let (rows, n, inner) = (b.param("rows", index), b.param("n", index), b.param("inner", index));
+    let row = Row::new(b, shape, rows, n, inner);
+    if shape.held > 0 { held(shape, &inputs, out, &row) } else { long(shape, &inputs, out, &row) }
+}
+
+/// An invocation's share of a row: elements `lane`, `lane + lanes`, ...
+struct Row<'b> {
+    b: &'b Builder,
+    n: Value<'b>,
+    lane: Value<'b>,
+    lanes: u32,
+    /// Offset of the row's first element, and the step to the next.
+    first: Value<'b>,
+    step: Value<'b>,
+    /// Whether there is such a row. A superfluous invocation reads the last one and writes nothing.
+    valid: Value<'b>,
+    shared: Option<Shared<'b>>,
+    local: Value<'b>,
+    /// Index in the workgroup of the row's first invocation, and the step to the next one.
+    leader: Value<'b>,
+    apart: u32,
+}
+
+impl<'b> Row<'b> {
+    fn new(b: &'b Builder, shape: &Shape, rows: Value<'b>, n: Value<'b>, inner: Value<'b>) -> Row<'b> {
+        let index = shape.index;
+        let (lanes, columns) = (shape.lanes, GROUP / shape.lanes);
+        let local = b.local_id(0);
+        let (lane, column, leader, apart) = if shape.lanes_first {
+            let lane = local & (lanes - 1);
+            (lane, local >> lanes.ilog2(), local - lane, 1)
+        } else {
+            let column = local & (columns - 1);
+            (local >> columns.ilog2(), column, column, columns)
+        };
+        let group = b.group_id(0).cast(index) + b.group_id(1).cast(index) * b.group_count(0).cast(index);
+        let wanted = group * columns + column.cast(index);
+        let row = wanted.min(rows - 1);
+        let outer = row / inner;
+        let accumulator = if shape.input == DType::F64 { Scalar::F64 } else { Scalar::F32 };
+        Row {
+            b,
+            n,
+            lane: lane.cast(index),
+            lanes,
+            first: outer * n * inner + (row - outer * inner),
+            step: inner,
+            valid: wanted.lt(rows),
+            shared: (lanes > 1).then(|| b.shared(accumulator, 1, GROUP)),
+            local,
+            leader,
+            apart,
+        }
+    }
+
+    /// Element `k` if it exists, else the last one: loads need no branch.
+    fn offset(&self, k: Value<'b>) -> Value<'b> {
+        self.first + k.min(self.n - 1) * self.step
+    }
+
+    /// `join` over the row's invocations, known to all of them.
+    fn all(&self, x: Value<'b>, join: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Value<'b> {
+        let Some(shared) = self.shared else { return x };
+        let b = self.b;
+        let lane = self.lane.cast(Scalar::U32);
+        let total = b.var(x);
+        b.barrier();
+        shared.store(self.local, x);
+        let mut half = self.lanes / 2;
+        while half > 0 {
+            b.barrier();
+            b.if_(lane.lt(half), || {
+                let sum = join(total.get(), shared.load(self.local + half * self.apart));
+                total.set(sum);
+                shared.store(self.local, sum);
+            });
+            half /= 2;
+        }
+        b.barrier();
+        shared.load(self.leader)
+    }
+
+    fn sum(&self, x: Value<'b>) -> Value<'b> {
+        self.all(x, |x, y| x + y)
+    }
+
+    fn max(&self, x: Value<'b>) -> Value<'b> {
+        self.all(x, |x, y| x.max(y))
+    }
+
+    fn store(&self, out: Pointer<'b>, k: Value<'b>, value: Value<'b>) {
+        self.b.if_(self.valid & k.lt(self.n), || out.store(self.first + k * self.step, value));
+    }
+}
+
+/// Joins values pairwise.
+fn pairwise<'b>(mut values: Vec<Value<'b>>, join: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Value<'b> {
+    while values.len() > 1 {
+        values = values.chunks(2).map(|v| if v.len() == 2 { join(v[0], v[1]) } else { v[0] }).collect();
+    }
+    values[0]
+}
+
+/// Rows in registers.
+fn held<'b>(shape: &Shape, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Row<'b>) {
+    let at: Vec<Value> = (0..shape.held).map(|e| row.lane + e * shape.lanes).collect();
+    let load = |input: Pointer<'b>, beyond: f64| -> Vec<Value<'b>> {
+        let elements = at.iter().map(|&k| (k, input.load(row.offset(k))));
+        elements.map(|(k, x)| k.lt(row.n).select(x, x.like(beyond))).collect()
+    };
+    let results: Vec<Value> = match shape.mode {
+        Mode::Softmax | Mode::LogSoftmax => {
+            let x = load(inputs[0], f64::NEG_INFINITY);
+            let max = row.max(pairwise(x.clone(), |x, y| x.max(y)));
+            let exp: Vec<Value> =
+                at.iter().zip(&x).map(|(k, &x)| k.lt(row.n).select(math::exp(x - max), 0.0)).collect();
+            let sum = row.sum(pairwise(exp.clone(), |x, y| x + y));
+            if shape.mode == Mode::Softmax {
+                exp.iter().map(|&e| e / sum).collect()
+            } else {
+                let log = math::log(sum);
+                x.iter().map(|&x| x - max - log).collect()
+            }
+        }
+        Mode::SoftmaxGrad | Mode::LogSoftmaxGrad => {
+            let (g, y) = (load(inputs[0], 0.0), load(inputs[1], 0.0));
+            let pairs = g.iter().zip(&y);
+            let terms = pairs.clone().map(|(&g, &y)| if shape.mode == Mode::SoftmaxGrad { g * y } else { g }).collect();
+            let sum = row.sum(pairwise(terms, |x, y| x + y));
+            pairs.map(|(&g, &y)| gradient(shape.mode, g, y, sum)).collect()
+        }
+    };
+    for (&k, &value) in at.iter().zip(&results) {
+        row.store(out, k, value);
+    }
+}
+
+fn gradient<'b>(mode: Mode, g: Value<'b>, y: Value<'b>, sum: Value<'b>) -> Value<'b> {
+    if mode == Mode::SoftmaxGrad { (g - sum) * y } else { g - math::exp(y) * sum }
+}
+
+/// Rows read twice.
+fn long<'b>(shape: &Shape, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Row<'b>) {
+    let b = row.b;
+    let scalar = if shape.input == DType::F64 { Scalar::F64 } else { Scalar::F32 };
+    let forward = matches!(shape.mode, Mode::Softmax | Mode::LogSoftmax);
+    let max = b.var(b.float(scalar, f64::NEG_INFINITY));
+    let sum = b.var(b.float(scalar, 0.0));
+    // exp(x - m), which is 1 where both are the same infinity.
+    let exp_below = |x: Value<'b>, m: Value<'b>| x.eq(m).select(x.like(1.0), math::exp(x - m));
+    b.for_(row.lane, row.n, AHEAD * row.lanes, |k| {
+        let at: Vec<Value> = (0..AHEAD).map(|q| k + q * row.lanes).collect();
+        let inside = |k: Value<'b>, x: Value<'b>, beyond: f64| k.lt(row.n).select(x, x.like(beyond));
+        if forward {
+            let x: Vec<Value> =
+                at.iter().map(|&k| inside(k, inputs[0].load(row.offset(k)), f64::NEG_INFINITY)).collect();
+            let before = max.get();
+            let now = before.max(pairwise(x.clone(), |x, y| x.max(y)));
+            let terms = at.iter().zip(&x).map(|(&k, &x)| inside(k, exp_below(x, now), 0.0)).collect();
+            sum.set(sum.get() * exp_below(before, now) + pairwise(terms, |x, y| x + y));
+            max.set(now);
+        } else {
+            let term = |k: Value<'b>| {
+                let g = inputs[0].load(row.offset(k));
+                let x = if shape.mode == Mode::SoftmaxGrad { g * inputs[1].load(row.offset(k)) } else { g };
+                inside(k, x, 0.0)
+            };
+            sum.set(sum.get() + pairwise(at.iter().map(|&k| term(k)).collect(), |x, y| x + y));
+        }
+    });
+    let (largest, total) = if forward {
+        let own = max.get();
+        let largest = row.max(own);
+        let total = row.sum(sum.get() * exp_below(own, largest));
+        // NaN where the largest is infinite.
+        (largest, total + (largest - largest))
+    } else {
+        (max.get(), row.sum(sum.get()))
+    };
+    let log = if shape.mode == Mode::LogSoftmax { math::log(total) } else { total };
+    b.for_(row.lane, row.n, row.lanes, |k| {
+        let x = inputs[0].load(row.offset(k));
+        let value = match shape.mode {
+            Mode::Softmax => math::exp(x - largest) / total,
+            Mode::LogSoftmax => x - largest - log,
+            mode => gradient(mode, x, inputs[1].load(row.offset(k)), total),
+        };
+        row.store(out, k, value);
+    });
+}

@@ -1,0 +1,354 @@
+"""Reductions against the CPU: dtypes, dims, strides, empty and 0-dim tensors, out=, errors, gradients."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from conftest import assert_matches_cpu, assert_same
+
+FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
+INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
+ALL = [*FLOATS, *INTEGERS, torch.bool]
+
+DIMS = [None, 0, -1, (0, 2), (1,), (0, 1, 2), ()]
+
+
+def sample(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    if dtype == torch.bool:
+        return torch.rand(*sizes) > 0.5
+    if dtype.is_floating_point:
+        return torch.randn(*sizes, dtype=torch.float64).to(dtype)
+    return torch.randint(0 if dtype == torch.uint8 else -20, 20, sizes, dtype=dtype)
+
+
+def same_error(function, *args):
+    """Both devices raise the same type of exception with the same first line."""
+    with pytest.raises(Exception) as expected:
+        function(*args)
+    with pytest.raises(type(expected.value)) as actual:
+        function(*(arg.to("dml") if isinstance(arg, torch.Tensor) else arg for arg in args))
+    assert str(actual.value).splitlines()[0] == str(expected.value).splitlines()[0]
+
+
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("dim", DIMS)
+def test_sum(dtype, dim):
+    assert_matches_cpu(lambda x: x.sum(dim), sample(3, 5, 7, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_sum_dtype_argument(dtype):
+    x = sample(4, 6, dtype=dtype)
+    for wanted in (torch.float32, torch.float64, torch.int64, torch.float16):
+        assert_matches_cpu(lambda x, wanted=wanted: x.sum(1, dtype=wanted), x, atol=2e-2, rtol=2e-3)
+    assert_matches_cpu(lambda x: x.sum(dtype=torch.float32), x)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,), (64,), (1000,), (33, 65), (1, 1025), (1025, 1), (7, 3, 300), (20000,)])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_sum_shapes(shape, keepdim):
+    x = torch.randn(shape)
+    for dim in range(-1, len(shape)):
+        y = x.to("dml").sum(dim, keepdim=keepdim).cpu()
+        want = x.double().sum(dim, keepdim=keepdim)
+        bound = x.double().abs().sum(dim, keepdim=keepdim) * 6e-7 + 1e-7
+        assert y.shape == want.shape
+        assert ((y - want).abs() <= bound).all()
+
+
+def test_sum_is_as_accurate_as_the_cpu():
+    x = torch.rand(1 << 21) + 1
+    want = x.double().sum()
+    assert abs(x.to("dml").sum().cpu() - want) <= max(2 * abs(x.sum() - want), want * 1.2e-7)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_strided(dtype):
+    x = sample(4, 6, 8, 3, dtype=dtype)
+    for view in (
+        lambda x: x.permute(2, 0, 3, 1),
+        lambda x: x[:, ::2, 1::3],
+        lambda x: x.transpose(1, 2)[1],
+        lambda x: x[:1].expand(5, 6, 8, 3),
+        lambda x: x.contiguous(memory_format=torch.channels_last),
+    ):
+        for dim in (None, 0, -1, (0, -1)):
+            assert_matches_cpu(lambda x, view=view, dim=dim: view(x).sum(dim), x, atol=1e-5)
+            assert_matches_cpu(lambda x, view=view, dim=dim: view(x).amax(dim if dim is not None else ()), x)
+        assert_matches_cpu(lambda x, view=view: view(x).argmax(), x)
+        assert_matches_cpu(lambda x, view=view: view(x).argmin(1), x)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("dim", DIMS)
+def test_mean(dtype, dim):
+    assert_matches_cpu(lambda x: x.mean(dim), sample(3, 5, 7, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_prod(dtype):
+    x = sample(3, 5, dtype=dtype)
+    assert_matches_cpu(lambda x: x.prod(), x)
+    assert_matches_cpu(lambda x: x.prod(1), x)
+    assert_matches_cpu(lambda x: x.prod(-2, keepdim=True), x)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.int64, torch.bool])
+def test_nansum_and_count(dtype):
+    x = sample(4, 9, dtype=dtype)
+    if dtype.is_floating_point:
+        x[1, 3] = math.nan
+    assert_matches_cpu(lambda x: x.nansum(1), x)
+    assert_matches_cpu(lambda x: x.count_nonzero(), x)
+    assert_matches_cpu(lambda x: x.count_nonzero(0), x)
+    assert_matches_cpu(lambda x: x.count_nonzero((0, 1)), x)
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_extrema(dtype):
+    x = sample(4, 9, 5, dtype=dtype)
+    for function in (
+        lambda x: x.max(),
+        lambda x: x.min(),
+        lambda x: x.amax(()),
+        lambda x: x.amax((0, 2), keepdim=True),
+        lambda x: x.amin(-1),
+        lambda x: tuple(x.aminmax()),
+        lambda x: tuple(x.aminmax(dim=1, keepdim=True)),
+        lambda x: tuple(x.max(1)),
+        lambda x: tuple(x.min(-1, keepdim=True)),
+        lambda x: tuple(x.max(0)),
+    ):
+        assert_matches_cpu(function, x)
+    if dtype != torch.bool:
+        for function in (
+            lambda x: x.argmax(),
+            lambda x: x.argmin(1),
+            lambda x: x.argmax(2, keepdim=True),
+            lambda x: x.argmin(keepdim=True),
+        ):
+            assert_matches_cpu(function, x)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_nan_wins_and_first_of_equals(dtype):
+    x = sample(6, 40, dtype=dtype)
+    x[1, 30] = math.nan
+    x[1, 7] = math.nan
+    x[2] = 0
+    x[3] = -math.inf
+    x[4, 5] = x[4, 20] = 50
+    x[5, 5] = x[5, 20] = -50
+    for function in (
+        lambda x: tuple(x.max(1)),
+        lambda x: tuple(x.min(1)),
+        lambda x: x.argmax(1),
+        lambda x: x.argmin(),
+        lambda x: x.amax(1),
+        lambda x: tuple(x.aminmax(dim=1)),
+        lambda x: x.max(),
+        lambda x: x.min(),
+        lambda x: x.sum(1),
+        lambda x: x.mean(0),
+        lambda x: x.prod(1),
+        lambda x: x.norm(dim=1),
+        lambda x: x.norm(math.inf, dim=1),
+        lambda x: x.any(1),
+        lambda x: x.all(0),
+        lambda x: x.var(1),
+    ):
+        assert_matches_cpu(function, x)
+
+
+def test_extremes_of_the_dtype():
+    for dtype in INTEGERS:
+        info = torch.iinfo(dtype)
+        assert_matches_cpu(lambda x: (x.max(), x.min(), *x.max(0)), torch.tensor([info.min, info.max], dtype=dtype))
+        assert_matches_cpu(lambda x: (x.max(), *x.max(0)), torch.tensor([info.min, info.min], dtype=dtype))
+        assert_matches_cpu(lambda x: (x.min(), *x.min(0)), torch.tensor([info.max, info.max], dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_any_and_all(dtype):
+    for x in (sample(4, 9, dtype=dtype), torch.zeros(4, 9, dtype=dtype), torch.ones(4, 9, dtype=dtype)):
+        for function in (
+            lambda x: x.any(),
+            lambda x: x.all(),
+            lambda x: x.any(1),
+            lambda x: x.all(0, keepdim=True),
+            lambda x: x.any((0, 1)),
+            lambda x: x.all((0, -1), keepdim=True),
+            lambda x: torch.any(x, dim=()),
+        ):
+            assert_matches_cpu(function, x)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("p", [0, 1, 2, 3, 0.5, math.inf, -math.inf])
+def test_norms(dtype, p):
+    x = sample(4, 9, dtype=dtype).abs() + 0.5
+    assert_matches_cpu(lambda x: torch.linalg.vector_norm(x, p), x, rtol=2e-2 if dtype == torch.bfloat16 else None)
+    assert_matches_cpu(lambda x: torch.linalg.vector_norm(x, p, dim=-1, keepdim=True), x)
+    assert_matches_cpu(lambda x: x.norm(p, dim=(0, 1)), x, rtol=2e-2 if dtype == torch.bfloat16 else None)
+    assert_matches_cpu(lambda x: x.norm(p), x, rtol=2e-2 if dtype == torch.bfloat16 else None)
+    assert_matches_cpu(lambda x: torch.linalg.vector_norm(x, p, dtype=torch.float64), x)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("correction", [0, 1, 2.5])
+def test_variance(dtype, correction):
+    x = sample(5, 9, 4, dtype=dtype)
+    for dim in (None, 1, (0, 2)):
+        assert_matches_cpu(lambda x, dim=dim: x.var(dim, correction=correction), x)
+        assert_matches_cpu(lambda x, dim=dim: x.std(dim, correction=correction, keepdim=True), x)
+        assert_matches_cpu(lambda x, dim=dim: tuple(torch.var_mean(x, dim, correction=correction)), x)
+        assert_matches_cpu(lambda x, dim=dim: tuple(torch.std_mean(x, dim, correction=correction)), x)
+    assert_matches_cpu(lambda x: (x.var(), x.std(unbiased=False), x.var(0, unbiased=True)), x)
+
+
+def test_variance_keeps_digits_far_from_zero():
+    x = torch.randn(3, 5000) + 1000
+    got = x.to("dml").var(1).cpu()
+    want = x.double().var(1)
+    assert ((got - want) / want).abs().max() < 5e-7
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
+def test_empty_and_zero_dim():
+    empty, zero = torch.zeros(3, 0, 2), torch.tensor(3.5)
+    for function in (
+        lambda x: x.sum(),
+        lambda x: x.mean(),
+        lambda x: x.prod(),
+        lambda x: x.any(),
+        lambda x: x.all(),
+        lambda x: x.norm(),
+        lambda x: x.var(),
+        lambda x: x.std(),
+    ):
+        assert_matches_cpu(function, empty)
+        assert_matches_cpu(function, zero)
+    for function in (
+        lambda x: x.sum(1),
+        lambda x: x.sum((0, 2)),
+        lambda x: x.mean(1, keepdim=True),
+        lambda x: x.prod(1),
+        lambda x: x.any(1),
+        lambda x: x.all(0),
+        lambda x: x.amax(0),
+        lambda x: tuple(x.max(2)),
+        lambda x: x.argmax(2),
+        lambda x: x.norm(dim=1),
+        lambda x: x.var(1),
+    ):
+        assert_matches_cpu(function, empty)
+    for function in (
+        lambda x: x.sum(0),
+        lambda x: x.sum(-1, keepdim=True),
+        lambda x: tuple(x.max(0)),
+        lambda x: x.argmin(-1),
+        lambda x: x.argmax(),
+        lambda x: x.amax(0),
+        lambda x: x.prod(0),
+        lambda x: x.mean(0),
+    ):
+        assert_matches_cpu(function, zero)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.sum(2),
+        lambda x: x.sum((0, 0)),
+        lambda x: x.sum((0, -2)),
+        lambda x: x.long().mean(),
+        lambda x: x.mean(dtype=torch.int64),
+        lambda x: x.prod(-3),
+        lambda x: x.max(5),
+        lambda x: x.argmax(2),
+        lambda x: x[:0].max(),
+        lambda x: x[:0].min(),
+        lambda x: x[:0].argmax(),
+        lambda x: x[:0].max(0),
+        lambda x: x[:0].argmin(0),
+        lambda x: x[:0].amax(0),
+        lambda x: x[:0].amax(),
+        lambda x: x[:0].aminmax(),
+        lambda x: x.any(3),
+        lambda x: x.all((0, 0)),
+        lambda x: x.long().std(),
+        lambda x: x.long().norm(),
+        lambda x: torch.linalg.vector_norm(x[:0], math.inf),
+        lambda x: torch.sum(x, 0, out=torch.empty(2, dtype=torch.float64, device=x.device), dtype=torch.float32),
+        lambda x: torch.amax(x, 0, out=torch.empty(2, dtype=torch.float64, device=x.device)),
+        lambda x: torch.any(x, 0, out=torch.empty(2, dtype=torch.float32, device=x.device)),
+    ],
+)
+def test_errors(function):
+    same_error(function, torch.ones(3, 2))
+
+
+def test_out():
+    def run(x):
+        results = []
+        for function, outs in (
+            (lambda out: torch.sum(x, 1, out=out), torch.float32),
+            (lambda out: torch.sum(x, 1, out=out), torch.float64),
+            (lambda out: torch.mean(x, (0, 1), out=out), torch.float32),
+            (lambda out: torch.prod(x, 1, out=out), torch.float32),
+            (lambda out: torch.amax(x, 1, out=out), torch.float32),
+            (lambda out: torch.argmax(x, 1, out=out), torch.int64),
+            (lambda out: torch.any(x, 1, out=out), torch.bool),
+            (lambda out: torch.all(x > 0, 1, out=out), torch.bool),
+            (lambda out: torch.var(x, 1, out=out), torch.float32),
+            (lambda out: torch.norm(x, 2, 1, out=out), torch.float32),
+            (lambda out: torch.linalg.vector_norm(x, 1, 1, out=out), torch.float32),
+        ):
+            out = torch.empty(0, dtype=outs, device=x.device)
+            assert function(out) is out
+            results.append(out)
+        values, indices = torch.empty(0, device=x.device), torch.empty(0, dtype=torch.int64, device=x.device)
+        torch.max(x, 1, out=(values, indices))
+        # A strided out= is written in place.
+        wide = torch.zeros(5, 2, device=x.device)
+        torch.sum(x, 1, out=wide[:, 1])
+        return [*results, values, indices, wide]
+
+    assert_matches_cpu(run, torch.randn(5, 7))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.sum(1),
+        lambda x: x.mean(),
+        lambda x: x.mean((0, 2)),
+        lambda x: x.prod(1),
+        lambda x: x.amax(1),
+        lambda x: x.max(1)[0],
+        lambda x: x.min(),
+        lambda x: x.norm(),
+        lambda x: x.norm(3, dim=1),
+        lambda x: x.var(1),
+        lambda x: x.std(),
+        lambda x: x.logsumexp(1),
+        lambda x: torch.var_mean(x, 0),
+    ],
+)
+def test_gradients(function):
+    assert_matches_cpu(function, torch.randn(3, 5, 2, requires_grad=True), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_logsumexp(dtype):
+    x = sample(4, 9, dtype=dtype) * 5
+    assert_matches_cpu(lambda x: x.logsumexp(1), x, rtol=2e-2 if dtype == torch.bfloat16 else None)
+    assert_matches_cpu(lambda x: x.logsumexp((0, 1), keepdim=True), x, rtol=2e-2 if dtype == torch.bfloat16 else None)
+
+
+def test_same_bits_twice():
+    x = torch.randn(300, 5000).to("dml")
+    for dim in (0, 1, None):
+        assert_same(x.sum(dim), x.sum(dim).cpu(), rtol=0, atol=0)
