@@ -40,6 +40,8 @@ pub const CASES: &[Case] = &[
     unary("sin", f64::sin, 0.9, (1e-4, 30000.0)),
     unary("cos", f64::cos, 0.95, (1e-4, 30000.0)),
     unary("tan", f64::tan, 1.4, (1e-4, 30000.0)),
+    binary("pow", f64::powf, 1.3, (0.1, 12.0)),
+    binary("fmod", |x, y| if y.is_infinite() && x.is_finite() { x } else { x % y }, 0.0, (0.001, 1000.0)),
 ];
 
 const fn unary(name: &'static str, f: fn(f64) -> f64, bound: f64, range: (f32, f32)) -> Case {

@@ -173,3 +173,31 @@ pub fn rsqrt(x: Value<'_>) -> Value<'_> {
     let result = bits.eq(INF).select(b.u32(0), result);
     magnitude.lt(MIN_NORMAL).select((bits & SIGN) | INF, result).bitcast(F32)
 }
+
+/// Remainder of `x / y` with the sign of x, exact: long division of the significands, eight bits at a time.
+pub fn fmod<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
+    let b = x.builder();
+    let (ux, uy) = (x.bitcast(U32), y.bitcast(U32));
+    let (ax, ay) = (ux & MAGNITUDE, uy & MAGNITUDE);
+    let nan = ax.ge(INF) | ay.gt(INF) | ay.lt(MIN_NORMAL);
+    let smaller = ax.lt(ay) | ax.lt(MIN_NORMAL);
+    let my = (ay & 0x7f_ffff) | 0x80_0000;
+    let y_exponent = (ay >> 23).bitcast(I32);
+    let result = b.var(ux);
+    b.if_(!(nan | smaller), || {
+        let rest = b.var(((ax & 0x7f_ffff) | 0x80_0000) % my);
+        let bits = b.var((ax >> 23) - (ay >> 23));
+        b.while_(
+            || bits.get().ne(0),
+            || {
+                let step = bits.get().min(8u32);
+                rest.set((rest.get() << step) % my);
+                bits.set(bits.get() - step);
+            },
+        );
+        let scaled = rest.get().cast(F32).bitcast(I32) + ((y_exponent - 150) << 23);
+        let magnitude = (rest.get().eq(0) | scaled.lt(MIN_NORMAL)).select(b.i32(0), scaled).bitcast(U32);
+        result.set(magnitude | (ux & SIGN));
+    });
+    select_bits(nan, NAN, result.get())
+}

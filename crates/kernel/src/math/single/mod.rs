@@ -12,13 +12,15 @@ mod exact;
 mod exponential;
 mod hyperbolic;
 mod logarithm;
+mod power;
 mod trigonometric;
 
-pub use division::{div, reciprocal, rsqrt, sqrt};
+pub use division::{div, fmod, reciprocal, rsqrt, sqrt};
 pub use error_function::{erf, erfc};
 pub use exponential::{exp, exp2, expm1, sigmoid};
 pub use hyperbolic::tanh;
 pub use logarithm::{log, log1p, log2, log10};
+pub use power::pow;
 pub use trigonometric::{cos, sin, tan};
 
 use division::reciprocal_significand;
@@ -76,15 +78,5 @@ pub fn sinh<'b>(x: Value<'b>) -> Value<'b> {
 
 /// Not written yet: the identity.
 pub fn cosh<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn pow<'b>(x: Value<'b>, _y: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn fmod<'b>(x: Value<'b>, _y: Value<'b>) -> Value<'b> {
     x
 }
