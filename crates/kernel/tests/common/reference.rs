@@ -40,6 +40,12 @@ pub const CASES: &[Case] = &[
     unary("sin", f64::sin, 0.9, (1e-4, 30000.0)),
     unary("cos", f64::cos, 0.95, (1e-4, 30000.0)),
     unary("tan", f64::tan, 1.4, (1e-4, 30000.0)),
+    unary("asin", f64::asin, 0.7, (1e-4, 1.0)),
+    unary("acos", f64::acos, 0.7, (1e-4, 1.0)),
+    unary("atan", f64::atan, 1.2, (1e-4, 1000.0)),
+    binary("atan2", f64::atan2, 1.4, (0.001, 1000.0)),
+    unary("sinh", f64::sinh, 1.0, (1e-4, 90.0)),
+    unary("cosh", f64::cosh, 1.0, (1e-4, 90.0)),
     binary("pow", f64::powf, 1.3, (0.1, 12.0)),
     binary("fmod", |x, y| if y.is_infinite() && x.is_finite() { x } else { x % y }, 0.0, (0.001, 1000.0)),
 ];

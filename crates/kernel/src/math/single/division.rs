@@ -17,8 +17,6 @@ pub(super) struct Quotient<'b> {
     pub exponent: Value<'b>,
     /// Exact quotient less the rounded one, in units of the last place (f32).
     pub rest: Value<'b>,
-    /// About `1 / y` of the divisor's significand in [1, 2).
-    pub reciprocal: Value<'b>,
 }
 
 /// `1 / y` for y in [1, 2], within 1.7 * 2^-24 relative.
@@ -54,7 +52,6 @@ pub(super) fn quotient<'b>(x: Value<'b>, y: Value<'b>) -> Quotient<'b> {
         significand: (q + step).bitcast(U32),
         exponent: less.select(b.i32(-1), 0),
         rest: left.cast(F32) * unit,
-        reciprocal,
     }
 }
 

@@ -12,14 +12,14 @@ use crate::types::Scalar::{F32, I32, U32};
 pub(super) const LN2: [f64; 2] = [0.693_145_751_953_125, 1.428_606_820_309_417_2e-6];
 
 /// An argument reduced by a multiple of ln 2.
-struct Reduced<'b> {
+pub(super) struct Reduced<'b> {
     /// The multiple, as i32.
-    k: Value<'b>,
+    pub k: Value<'b>,
     /// The rest, to twice the precision.
-    r: Sum<'b>,
+    pub r: Sum<'b>,
 }
 
-fn reduce(x: Value<'_>) -> Reduced<'_> {
+pub(super) fn reduce(x: Value<'_>) -> Reduced<'_> {
     let k = (x * std::f64::consts::LOG2_E).round();
     // Exact: the product has 23 bits, and the difference is a small multiple of the last bit of x or of the product.
     let high = x - k * LN2[0];

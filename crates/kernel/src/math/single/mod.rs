@@ -11,6 +11,7 @@ mod error_function;
 mod exact;
 mod exponential;
 mod hyperbolic;
+mod inverse_trigonometric;
 mod logarithm;
 mod power;
 mod trigonometric;
@@ -18,7 +19,8 @@ mod trigonometric;
 pub use division::{div, fmod, reciprocal, rsqrt, sqrt};
 pub use error_function::{erf, erfc};
 pub use exponential::{exp, exp2, expm1, sigmoid};
-pub use hyperbolic::tanh;
+pub use hyperbolic::{cosh, sinh, tanh};
+pub use inverse_trigonometric::{acos, asin, atan, atan2};
 pub use logarithm::{log, log1p, log2, log10};
 pub use power::pow;
 pub use trigonometric::{cos, sin, tan};
@@ -49,34 +51,4 @@ fn ratio<'b>(n: Sum<'b>, d: Sum<'b>) -> Sum<'b> {
     let p = two_product(hi, d.hi);
     let rest = ((n.hi - p.hi) - p.lo) + (n.lo - hi * d.lo);
     Sum { hi, lo: rest * r }
-}
-
-/// Not written yet: the identity.
-pub fn asin<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn acos<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn atan<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn atan2<'b>(x: Value<'b>, _y: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn sinh<'b>(x: Value<'b>) -> Value<'b> {
-    x
-}
-
-/// Not written yet: the identity.
-pub fn cosh<'b>(x: Value<'b>) -> Value<'b> {
-    x
 }
