@@ -190,20 +190,29 @@ fn choices(o: &Options, host: &TestHost, size: [i64; 4]) -> Result<Vec<Choice>, 
     Ok(tiles.into_iter().flat_map(|tile| o.parts.iter().map(move |&parts| Choice { tile, parts })).collect())
 }
 
+/// How long a product runs before it is timed.
+const WARM_UP: std::time::Duration = std::time::Duration::from_millis(200);
+
 /// Microseconds on the device, the median of the runs.
 fn measure(host: &TestHost, o: &Options, problem: &Problem, choice: Choice, out: &Tensor) -> dml_ops::Result<f64> {
     let call = Call { name: "gemm", args: &[], device: &host.device, host, returns: Default::default() };
     let device = &host.device;
     device.upload(out.data, &vec![0; (out.numel() as u64 * out.element_size()) as usize])?;
-    problem.run_as(&call, choice)?;
+    // An idle GPU clocks down and takes a while to come back: warm it up for a fixed time, then leave it no pause.
+    let warm = std::time::Instant::now();
+    while warm.elapsed() < WARM_UP {
+        problem.run_as(&call, choice)?;
+        device.synchronize()?;
+    }
+    let mut events = vec![device.record_event(true)?];
+    for _ in 0..o.runs {
+        problem.run_as(&call, choice)?;
+        events.push(device.record_event(true)?);
+    }
     device.synchronize()?;
     let mut times = Vec::new();
-    for _ in 0..o.runs {
-        let start = device.record_event(true)?;
-        problem.run_as(&call, choice)?;
-        let end = device.record_event(true)?;
-        device.synchronize()?;
-        times.push(start.elapsed_ms(&end)? * 1e3);
+    for pair in events.windows(2) {
+        times.push(pair[0].elapsed_ms(&pair[1])? * 1e3);
     }
     times.sort_by(f64::total_cmp);
     Ok(times[times.len() / 2])
