@@ -15,6 +15,7 @@ pub mod tensor;
 mod activation;
 mod arithmetic;
 mod comparison;
+mod convolution;
 mod copy;
 mod creation;
 mod fault;

@@ -19,6 +19,9 @@ pub const fn op(name: &'static str, run: fn(&mut Call) -> Result<()>) -> Operato
 
 /// The families, in the order in which they are registered.
 const FAMILIES: &[&[&[Operator]]] = &[
+    // Products.
+    crate::matmul::OPERATORS,
+    &[crate::convolution::OPERATORS],
     // Creation and random numbers.
     crate::creation::OPERATORS,
     &[crate::random::OPERATORS],

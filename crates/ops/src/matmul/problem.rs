@@ -8,6 +8,7 @@ use super::select::{self, Choice, Limits};
 use super::thin;
 use super::tile::Tile;
 use crate::call::{Call, Scalar as Number};
+use crate::check;
 use crate::error::Result;
 use dml_engine::KernelRef;
 use dml_kernel::{DType, Scalar};
@@ -31,6 +32,13 @@ const MAX_GROUPS: i64 = 65_535;
 impl Problem {
     /// Enqueues it, cut up as the table says.
     pub fn run(self, call: &Call) -> Result<()> {
+        check!(
+            self.size.iter().all(|&n| n < i64::from(i32::MAX)),
+            Runtime,
+            "{}: a product of {:?} (batch, rows, columns, inner) elements is too large",
+            call.name,
+            self.size
+        );
         let limits = Limits::of(call.device.info());
         let problem = self.oriented();
         if problem.size[1] <= thin::MOST_ROWS {

@@ -29,6 +29,11 @@ const fn small(tile: Tile) -> Tile {
     Tile { guard: true, ..tile }
 }
 
+/// Tiles of half the shared memory.
+const fn one_stage(tile: Tile) -> Tile {
+    Tile { stages: 1, ..tile }
+}
+
 /// For GPUs.
 const GPU: &[Entry] = &[
     entry(Tile::new(128, 256, 16, [8, 8], [8, 4]), 0.95),
@@ -49,10 +54,11 @@ const GPU: &[Entry] = &[
 ];
 
 /// For drivers that run on the CPU: an invocation is a lane of a vector there, loads are gathers, a barrier is a
-/// switch of coroutines. Few invocations, many sums each.
+/// switch of coroutines. Few invocations, many sums each, and little code, since compiling takes long.
 const SOFTWARE: &[Entry] = &[
-    entry(Tile { stages: 1, ..Tile::new(32, 64, 16, [8, 8], [4, 8]) }, 1.0),
-    entry(Tile { stages: 1, ..Tile::new(16, 16, 16, [4, 4], [4, 4]) }, 0.5),
+    entry(one_stage(Tile::new(128, 64, 4, [8, 8], [8, 8])), 1.0),
+    entry(one_stage(Tile::new(32, 64, 4, [8, 8], [4, 8])), 0.8),
+    entry(one_stage(Tile::new(16, 16, 4, [4, 4], [4, 4])), 0.6),
 ];
 
 /// What the estimate knows of an adapter.
@@ -108,7 +114,7 @@ pub fn choose(limits: &Limits, size: [i64; 4], bytes: u32) -> Choice {
             }
         }
     }
-    let least = Tile { stages: 1, ..Tile::new(16, 16, 16, [4, 4], [4, 4]) };
+    let least = one_stage(Tile::new(16, 16, 4, [4, 4], [4, 4]));
     best.map_or(Choice { tile: least, parts: 1 }, |(_, choice)| choice)
 }
 

@@ -1,0 +1,148 @@
+//! The shape of a convolution, checked, and what each of its three products looks like.
+
+use crate::call::Call;
+use crate::check;
+use crate::error::Result;
+use crate::tensor::{Dims, Tensor};
+use smallvec::SmallVec;
+
+/// One value a spatial dimension.
+pub type Spatial = SmallVec<[i64; 3]>;
+
+/// A convolution from `input` to `output` channels over 1, 2 or 3 spatial dimensions. A transposed convolution is the
+/// same one with the roles of its input and its result exchanged.
+#[derive(Clone, Debug)]
+pub struct Geometry {
+    /// Images.
+    pub batch: i64,
+    /// Groups of channels that do not see each other.
+    pub groups: i64,
+    /// Channels of the larger side (of a plain convolution's input) in one group, and its spatial sizes.
+    pub inner: (i64, Spatial),
+    /// Channels of the other side (of a plain convolution's result) in one group, and its spatial sizes.
+    pub outer: (i64, Spatial),
+    /// Spatial sizes of the weight.
+    pub kernel: Spatial,
+    /// Steps of the window over the inner side.
+    pub stride: Spatial,
+    /// Zeros around the inner side.
+    pub padding: Spatial,
+    /// Steps between the window's elements.
+    pub dilation: Spatial,
+    /// The operator is the transposed one: it goes from the outer side to the inner.
+    pub transposed: bool,
+}
+
+/// The arguments of an operator that describe its convolution.
+pub struct Arguments<'a> {
+    /// Step of the window.
+    pub stride: &'a [i64],
+    /// Zeros around the input.
+    pub padding: &'a [i64],
+    /// Steps between the window's elements.
+    pub dilation: &'a [i64],
+    /// Whether it is a transposed convolution.
+    pub transposed: bool,
+    /// Added to one side of a transposed convolution's result.
+    pub output_padding: &'a [i64],
+    /// Groups of channels.
+    pub groups: i64,
+}
+
+impl<'a> Arguments<'a> {
+    /// Six arguments from position `first`: stride, padding, dilation, transposed, output_padding, groups.
+    pub fn of(call: &Call<'a>, first: usize) -> Result<Arguments<'a>> {
+        Ok(Arguments {
+            stride: call.ints(first)?,
+            padding: call.ints(first + 1)?,
+            dilation: call.ints(first + 2)?,
+            transposed: call.flag(first + 3)?,
+            output_padding: call.ints(first + 4)?,
+            groups: call.int(first + 5)?,
+        })
+    }
+}
+
+impl Geometry {
+    /// The convolution of `input` by `weight`.
+    pub fn new(input: &Tensor, weight: &Tensor, args: &Arguments) -> Result<Geometry> {
+        let rank = input.dim().saturating_sub(2);
+        check!(
+            (1..=3).contains(&rank) && weight.dim() == input.dim(),
+            Runtime,
+            "Expected {}-dimensional input for {}-dimensional weight {:?}, but got {}-dimensional input of size {:?} \
+             instead",
+            weight.dim(),
+            weight.dim(),
+            weight.sizes.as_slice(),
+            input.dim(),
+            input.sizes.as_slice()
+        );
+        let per_dim = |list: &[i64]| -> Spatial {
+            (0..rank).map(|d| list.get(d).or(list.first()).copied().unwrap_or(0)).collect()
+        };
+        let [stride, padding, dilation, extra] =
+            [args.stride, args.padding, args.dilation, args.output_padding].map(per_dim);
+        check!(stride.iter().all(|&s| s > 0), Runtime, "non-positive stride is not supported");
+        check!(padding.iter().all(|&p| p >= 0), Runtime, "negative padding is not supported");
+        check!(dilation.iter().all(|&d| d > 0), Runtime, "dilation should be greater than zero");
+        check!(args.groups > 0, Runtime, "non-positive groups is not supported");
+        let (groups, transposed) = (args.groups, args.transposed);
+        let channels = input.sizes[1];
+        let expected = if transposed { weight.sizes[0] } else { weight.sizes[1] * groups };
+        check!(
+            channels == expected && weight.sizes[0] % groups == 0,
+            Runtime,
+            "Given groups={groups}, weight of size {:?}, expected input{:?} to have {expected} channels, but got \
+             {channels} channels instead",
+            weight.sizes.as_slice(),
+            input.sizes.as_slice()
+        );
+        let kernel: Spatial = weight.sizes[2..].iter().copied().collect();
+        let here: Spatial = input.sizes[2..].iter().copied().collect();
+        let window = |d: usize| dilation[d] * (kernel[d] - 1) + 1;
+        let there: Spatial = (0..rank)
+            .map(|d| {
+                if transposed {
+                    (here[d] - 1) * stride[d] - 2 * padding[d] + window(d) + extra[d]
+                } else {
+                    let room = here[d] + 2 * padding[d] - window(d);
+                    if room < 0 { 0 } else { room / stride[d] + 1 }
+                }
+            })
+            .collect();
+        check!(
+            there.iter().all(|&n| n > 0),
+            Runtime,
+            "Calculated padded input size per channel: ({}). Kernel size: ({}). Kernel size can't be greater than \
+             actual input size",
+            crossed((0..rank).map(|d| here[d] + 2 * padding[d])),
+            crossed((0..rank).map(window))
+        );
+        let (first, second) = (weight.sizes[0] / groups, weight.sizes[1]);
+        let (inner, outer) = if transposed { (there, here) } else { (here, there) };
+        Ok(Geometry {
+            batch: input.sizes[0],
+            groups,
+            inner: (second, inner),
+            outer: (first, outer),
+            kernel,
+            stride,
+            padding,
+            dilation,
+            transposed,
+        })
+    }
+
+    /// Sizes of the operator's result.
+    pub fn result(&self) -> Dims {
+        let (channels, spatial) = if self.transposed { &self.inner } else { &self.outer };
+        let mut sizes = Dims::from_slice(&[self.batch, channels * self.groups]);
+        sizes.extend_from_slice(spatial);
+        sizes
+    }
+}
+
+fn crossed(sizes: impl Iterator<Item = i64>) -> String {
+    sizes.map(|n| n.to_string()).collect::<Vec<_>>().join(" x ")
+}

@@ -1,0 +1,156 @@
+//! Convolutions and their gradients, as products whose operands are windows over tensors: nothing is unfolded in
+//! memory (implicit GEMM: Chetlur et al., "cuDNN: Efficient primitives for deep learning", 2014).
+//!
+//! A convolution relates an inner side (of a plain convolution: its input), an outer side (its result) and a weight
+//! `[outer channels, inner channels, kernel..]`. There are three products, each computes one from the other two. A
+//! transposed convolution and its gradients are the same three in other roles.
+
+mod geometry;
+mod passes;
+
+use crate::call::{Call, Ret, Scalar};
+use crate::check;
+use crate::copy;
+use crate::error::Result;
+use crate::matmul;
+use crate::table::{Operator, op};
+use crate::tensor::Tensor;
+use geometry::{Arguments, Geometry};
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] =
+    &[op("aten::convolution_overrideable", convolution), op("aten::convolution_backward_overrideable", backward)];
+
+/// `convolution_overrideable(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)`
+fn convolution(call: &mut Call) -> Result<()> {
+    let (input, weight) = (call.tensor(0)?.clone(), call.tensor(1)?.clone());
+    let bias = call.opt_tensor(2)?.cloned();
+    let geometry = Geometry::new(&input, &weight, &Arguments::of(call, 3)?)?;
+    check_dtypes(call, &input, &weight)?;
+    let sizes = geometry.result();
+    if let Some(bias) = &bias {
+        check!(
+            bias.dtype == input.dtype,
+            Runtime,
+            "Input type ({}) and bias type ({}) should be the same",
+            input.dtype,
+            bias.dtype
+        );
+        check!(
+            bias.sizes.as_slice() == [sizes[1]],
+            Runtime,
+            "Given weight of size {:?}, expected bias to be 1-dimensional with {} elements, but got bias of size {:?} \
+             instead",
+            weight.sizes.as_slice(),
+            sizes[1],
+            bias.sizes.as_slice()
+        );
+    }
+    let last = is_channels_last(&input) || is_channels_last(&weight);
+    let (input, weight) = (dense(call, &input, last)?, dense(call, &weight, last)?);
+    let out = empty(call, &input, &sizes, last)?;
+    if out.numel() > 0 {
+        if geometry.transposed {
+            passes::to_inner(call, &geometry, &input, &weight, &out, bias.as_ref())?;
+        } else {
+            passes::to_outer(call, &geometry, &input, &weight, &out, bias.as_ref())?;
+        }
+    }
+    call.ret(out);
+    Ok(())
+}
+
+/// `convolution_backward_overrideable(grad_output, input, weight, stride, padding, dilation, transposed,
+/// output_padding, groups, output_mask) -> (grad_input, grad_weight, grad_bias)`
+fn backward(call: &mut Call) -> Result<()> {
+    let [grad, input, weight] = [call.tensor(0)?, call.tensor(1)?, call.tensor(2)?].map(Tensor::clone);
+    let geometry = Geometry::new(&input, &weight, &Arguments::of(call, 3)?)?;
+    check_dtypes(call, &input, &weight)?;
+    check_dtypes(call, &input, &grad)?;
+    let wanted = call.flags(9)?;
+    check!(
+        grad.sizes == geometry.result(),
+        Runtime,
+        "Expected grad_output of size {:?}, but got {:?}",
+        geometry.result().as_slice(),
+        grad.sizes.as_slice()
+    );
+    let last = is_channels_last(&input) || is_channels_last(&weight);
+    let grad = dense(call, &grad, last)?;
+    let wants = |i: usize| wanted.get(i).is_some_and(|&w| w != 0);
+    if wants(0) {
+        let weight = dense(call, &weight, last)?;
+        let out = empty(call, &grad, &input.sizes, last)?;
+        if geometry.transposed {
+            passes::to_outer(call, &geometry, &grad, &weight, &out, None)?;
+        } else {
+            passes::to_inner(call, &geometry, &grad, &weight, &out, None)?;
+        }
+        call.ret(out);
+    } else {
+        call.ret_value(Ret::None);
+    }
+    if wants(1) {
+        let input = dense(call, &input, last)?;
+        let out = empty(call, &grad, &weight.sizes, last)?;
+        let (inner, outer) = if geometry.transposed { (&grad, &input) } else { (&input, &grad) };
+        passes::to_weight(call, &geometry, inner, outer, &out)?;
+        call.ret(out);
+    } else {
+        call.ret_value(Ret::None);
+    }
+    if wants(2) {
+        let out = call.empty(grad.dtype, &[grad.sizes[1]])?;
+        passes::to_bias(call, &grad, &out)?;
+        call.ret(out);
+    } else {
+        call.ret_value(Ret::None);
+    }
+    Ok(())
+}
+
+fn check_dtypes(call: &Call, a: &Tensor, b: &Tensor) -> Result<()> {
+    check!(a.dtype == b.dtype, Runtime, "expected scalar type {} but found {}", a.dtype, b.dtype);
+    matmul::check_dtype(call, a.dtype)
+}
+
+/// Strides of a dense tensor whose channels (dimension 1) are the fastest.
+fn channels_last_strides(sizes: &[i64]) -> crate::tensor::Dims {
+    let mut order: Vec<usize> = (2..sizes.len()).rev().collect();
+    order.insert(0, 1);
+    order.push(0);
+    crate::layout::dense_strides(sizes, &order)
+}
+
+/// Whether channels are the fastest, and the tensor is not contiguous as well.
+fn is_channels_last(t: &Tensor) -> bool {
+    let strides = channels_last_strides(&t.sizes);
+    !t.is_contiguous() && t.sizes.iter().zip(&t.strides).zip(&strides).all(|((&n, s), want)| n == 1 || s == want)
+}
+
+/// The tensor with dense memory of the wanted order; a copy if it has not.
+fn dense(call: &Call, t: &Tensor, last: bool) -> Result<Tensor> {
+    let strides = if last { channels_last_strides(&t.sizes) } else { Tensor::contiguous_strides(&t.sizes) };
+    let fits = t.sizes.iter().zip(&t.strides).zip(&strides).all(|((&n, s), want)| n == 1 || s == want);
+    if fits {
+        // Strides of dimensions of size 1 are anything: the canonical ones let dimensions merge.
+        return Ok(t.as_strided(&t.sizes, &strides, 0));
+    }
+    let copy = call.empty_strided(t.dtype, &t.sizes, &strides)?;
+    copy::device_copy(call, t, &copy)?;
+    Ok(copy)
+}
+
+/// A new dense tensor of the wanted order.
+fn empty(call: &Call, like: &Tensor, sizes: &[i64], last: bool) -> Result<Tensor> {
+    let strides = if last { channels_last_strides(sizes) } else { Tensor::contiguous_strides(sizes) };
+    call.empty_strided(like.dtype, sizes, &strides)
+}
+
+/// Sums over nothing: zeros, or the bias.
+fn fill(call: &Call, out: &Tensor, bias: Option<&Tensor>) -> Result<()> {
+    let Some(bias) = bias else { return copy::fill_with(call, out, Scalar::Int(0)) };
+    let mut strides = crate::tensor::Dims::from_elem(0, out.dim());
+    strides[1] = bias.strides[0];
+    copy::device_copy(call, &bias.as_strided(&out.sizes, &strides, 0), out)
+}
