@@ -25,11 +25,14 @@ mod loss;
 mod pooling;
 mod random;
 mod reduction;
+mod scan;
 mod selection;
 mod softmax;
 mod structured;
 mod ternary;
 mod unary;
+#[cfg(test)]
+mod validate;
 
 pub use call::{Arg, Call, Host, Ret, Scalar};
 pub use error::{Error, Result};

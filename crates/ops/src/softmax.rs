@@ -343,7 +343,7 @@ fn long<'b>(shape: &Shape, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Row<'
         let largest = row.max(own);
         let total = row.sum(sum.get() * exp_below(own, largest));
         // NaN where the largest is infinite.
-        (largest, total + (largest - largest))
+        (largest, total + 0.0 * largest)
     } else {
         (max.get(), row.sum(sum.get()))
     };
@@ -357,4 +357,27 @@ fn long<'b>(shape: &Shape, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Row<'
         };
         row.store(out, k, value);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        for mode in [Mode::Softmax, Mode::LogSoftmax, Mode::SoftmaxGrad, Mode::LogSoftmaxGrad] {
+            for (input, out) in [(DType::F32, DType::F32), (DType::F16, DType::F32), (DType::F64, DType::F64)] {
+                for (index, lanes, lanes_first, held) in [
+                    (Scalar::U32, 256, true, 16),
+                    (Scalar::U64, 8, false, 4),
+                    (Scalar::U32, 1, true, 2),
+                    (Scalar::U32, 64, true, 0),
+                ] {
+                    let shape = Shape { mode, input, out, index, lanes, lanes_first, held };
+                    let inputs = if matches!(mode, Mode::Softmax | Mode::LogSoftmax) { 1 } else { 2 };
+                    crate::validate::accepted(&build(&shape, inputs));
+                }
+            }
+        }
+    }
 }

@@ -46,6 +46,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
         crate::reduction::sum::OPERATORS,
         crate::reduction::variance::OPERATORS,
     ],
+    &[crate::scan::OPERATORS],
     crate::pooling::OPERATORS,
     crate::loss::OPERATORS,
     &[crate::softmax::OPERATORS],

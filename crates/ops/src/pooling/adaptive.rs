@@ -150,3 +150,17 @@ fn write<'b>(b: &'b Builder, backward: bool, dtype: DType, index: Scalar, channe
         to.store(to_strides.image(&at) + to_strides.pixel(at.y, at.x), total);
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        for dtype in [DType::F32, DType::F16, DType::F64] {
+            for (backward, index, last) in [(false, Scalar::U32, true), (true, Scalar::U64, false)] {
+                crate::validate::accepted(&build(backward, dtype, index, last));
+            }
+        }
+    }
+}

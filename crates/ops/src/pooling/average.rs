@@ -198,3 +198,19 @@ fn write<'b>(b: &'b Builder, backward: bool, divisor: Divisor, dtype: DType, ind
         to.store(to_strides.image(&at) + to_strides.pixel(at.y, at.x), sum.get());
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        for dtype in [DType::F32, DType::BF16, DType::F64, DType::I64] {
+            for divisor in [Divisor::Window, Divisor::Input, Divisor::Given(3)] {
+                for (backward, index, last) in [(false, Scalar::U32, true), (true, Scalar::U64, false)] {
+                    crate::validate::accepted(&build(backward, divisor, dtype, index, last));
+                }
+            }
+        }
+    }
+}

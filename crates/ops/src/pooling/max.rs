@@ -207,3 +207,20 @@ pub(super) fn covering<'b>(
     let first = behind.gt(0).select((behind + stride - 1) / stride, 0);
     (first, (at / stride + 1).min(windows))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        for dtype in [DType::F32, DType::F16, DType::F64, DType::I64, DType::U8] {
+            for (index, last) in [(Scalar::U32, true), (Scalar::U64, false)] {
+                let b = Builder::new("max_pool2d", [GROUP, 1, 1]);
+                write_forward(&b, dtype, index, last);
+                crate::validate::accepted(&b.finish());
+                crate::validate::accepted(&build_backward(dtype, index, last));
+            }
+        }
+    }
+}

@@ -309,3 +309,25 @@ fn arg(call: &mut Call, extreme: Extreme, out: Option<usize>) -> Result<()> {
     call.ret(out);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reduction::kernel::validate;
+
+    #[test]
+    fn kernels_are_valid() {
+        for extreme in [Extreme::Max, Extreme::Min] {
+            for dtype in [DType::F32, DType::F64, DType::I64, DType::U8, DType::Bool] {
+                validate(&Single { extreme, dtype }, &[dtype], &[dtype], &[]);
+                validate(
+                    &Positioned { extreme, dtype, yields: Yields::ValueAndIndex },
+                    &[dtype],
+                    &[dtype, DType::I64],
+                    &[],
+                );
+            }
+        }
+        validate(&Both { dtype: DType::F16 }, &[DType::F16], &[DType::F16; 2], &[]);
+    }
+}

@@ -204,3 +204,30 @@ fn set<'b>(vars: &[Var<'b>], values: &[Value<'b>]) {
         var.set(value);
     }
 }
+
+/// For tests: every kind of pass of a fold passes the validator.
+#[cfg(test)]
+pub(super) fn validate(fold: &impl Fold, inputs: &[DType], outs: &[DType], numbers: &[DType]) {
+    for index in [Scalar::U32, Scalar::U64] {
+        let partials: Vec<DType> = fold.accumulators(index).iter().map(|&a| super::dtype_of(a)).collect();
+        for (first, last) in [(true, true), (true, false), (false, false), (false, true)] {
+            for (lanes, lanes_first, width) in [(256, true, 4), (8, false, 1), (1, false, 1), (4, true, 1)] {
+                let shape = Shape {
+                    first,
+                    last,
+                    inputs: if first { inputs } else { &partials },
+                    outs: if last { outs } else { &partials },
+                    tables: &[],
+                    numbers,
+                    kept_rank: 2,
+                    reduced_rank: if width > 1 { 1 } else { 3 },
+                    index,
+                    lanes,
+                    lanes_first,
+                    width: if first { width } else { 1 },
+                };
+                crate::validate::accepted(&build(fold, &shape));
+            }
+        }
+    }
+}

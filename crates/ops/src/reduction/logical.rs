@@ -91,3 +91,15 @@ fn logical(call: &mut Call, quantifier: Quantifier, axes: Axes, out: Option<usiz
     call.ret(out);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reduction::kernel::validate;
+
+    #[test]
+    fn kernels_are_valid() {
+        validate(&Quantifier::Any, &[DType::F16], &[DType::Bool], &[]);
+        validate(&Quantifier::All, &[DType::Bool], &[DType::U8], &[]);
+    }
+}

@@ -154,3 +154,17 @@ fn run(call: &mut Call, name: &str, p: f64, axes: Axes, dtype: Option<DType>, ou
     call.ret(out);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reduction::kernel::validate;
+
+    #[test]
+    fn kernels_are_valid() {
+        for p in [0.0, 1.0, 2.0, 3.5, f64::INFINITY, f64::NEG_INFINITY] {
+            let fold = Norm { order: Order::of(p), input: DType::F32, dtype: DType::F32 };
+            validate(&fold, &[DType::F32], &[DType::F32], &[DType::F32]);
+        }
+    }
+}

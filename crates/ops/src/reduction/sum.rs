@@ -190,3 +190,20 @@ fn count_nonzero(call: &mut Call, dims: &[i64]) -> Result<()> {
     call.ret(out);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reduction::kernel::validate;
+
+    #[test]
+    fn kernels_are_valid() {
+        for kind in [Kind::Sum, Kind::NanSum, Kind::Prod] {
+            for (input, dtype) in [(DType::F16, DType::F32), (DType::U8, DType::I64), (DType::F64, DType::F64)] {
+                validate(&Accumulate { kind, input, dtype }, &[input], &[dtype], &[]);
+            }
+        }
+        let dtype = DType::BF16;
+        validate(&Accumulate { kind: Kind::Mean, input: dtype, dtype }, &[dtype], &[dtype], &[DType::F32]);
+    }
+}

@@ -123,3 +123,16 @@ fn variance(call: &mut Call, root: bool, mean: bool, out: Option<usize>) -> Resu
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reduction::kernel::validate;
+
+    #[test]
+    fn kernels_are_valid() {
+        for dtype in [DType::F32, DType::F64] {
+            validate(&Moments { scalar: dtype.compute(), root: true, mean: true }, &[dtype], &[dtype; 2], &[dtype]);
+        }
+    }
+}
