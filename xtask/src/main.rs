@@ -2,13 +2,14 @@
 //!
 //! `cargo xtask build --torch DIR` makes what the Python package loads: the engine (`libdml_torch`) and one plugin per
 //! torch minor (`libtorch_dml_2_11`, ...). `DIR` is the folder of an installed torch, `.../site-packages/torch`.
+//! `cargo xtask numerics` measures the math library and writes docs/numerics.md.
 
 mod compiler;
 mod engine;
 mod plugin;
 mod torch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -32,6 +33,15 @@ enum Task {
     TorchVersion {
         /// Folder of an installed torch (.../site-packages/torch) or of a virtual environment
         torch: PathBuf,
+    },
+    /// Measure the worst error of every function of the math library and write the table
+    Numerics {
+        /// Where the table goes
+        #[arg(long, default_value = "docs/numerics.md", value_name = "FILE")]
+        out: PathBuf,
+        /// Inputs per f32 function; f64 takes a thousandth
+        #[arg(long, default_value_t = 50_000_000, value_name = "N")]
+        samples: u64,
     },
 }
 
@@ -73,7 +83,18 @@ fn run(task: &Task) -> Result<()> {
             println!("{}.{}", torch.major, torch.minor);
             Ok(())
         }
+        Task::Numerics { out, samples } => numerics(out, *samples),
     }
+}
+
+/// Runs the example of dml-kernel, which shares its references with the tests.
+fn numerics(out: &Path, samples: u64) -> Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = std::process::Command::new(cargo);
+    command.args(["run", "--quiet", "--release", "--package", "dml-kernel", "--example", "numerics", "--"]);
+    let status = command.arg(out).arg(samples.to_string()).status().context("cannot start cargo")?;
+    anyhow::ensure!(status.success(), "the measurement failed");
+    Ok(())
 }
 
 fn build(options: &Build) -> Result<()> {

@@ -1,5 +1,7 @@
 //! The f32 functions beside accurate f64 ones: samples, errors in ulp, and the promised bounds.
 
+#![allow(dead_code)] // Each user takes a part.
+
 use dml_kernel::interpret::Function;
 use dml_kernel::{Scalar, math};
 
@@ -18,6 +20,17 @@ pub struct Case {
     pub bound: f64,
     /// Where most samples of the first argument lie; sampled uniformly by bits, with both signs.
     pub range: (f32, f32),
+}
+
+/// The worst sample of a function.
+pub struct Worst {
+    /// Distance from the exact value, in ulp of the correctly rounded result.
+    pub ulp: f64,
+    pub at: Vec<f32>,
+    pub got: f32,
+    pub exact: f64,
+    /// Inputs taken.
+    pub samples: usize,
 }
 
 /// Every function. The bounds are a little above the worst error that was ever found.
@@ -67,8 +80,8 @@ pub fn edges() -> Vec<f32> {
     }
     // Overflow, underflow and saturation of the exponential family and of erf; changes of method.
     for x in [
-        88.02969, 88.37626, 88.722_84, 89.41599, 87.336_54, 87.33655, 103.97, 126.0, 127.0, 128.0, 149.0, 150.0,
-        9.01, 9.19, 9.2, 10.05, 3.83, 3.9, 4.0, 17.3, 16.6, 0.3465, 0.3466, 0.70710677, 1.4142135, 0.29289, 0.41421,
+        88.02969, 88.37626, 88.722_84, 89.41599, 87.336_54, 87.33655, 103.97, 126.0, 127.0, 128.0, 149.0, 150.0, 9.01,
+        9.19, 9.2, 10.05, 3.83, 3.9, 4.0, 17.3, 16.6, 0.3465, 0.3466, 0.70710677, 1.4142135, 0.29289, 0.41421,
         0.4142135, 8192.0, 8191.9,
     ] {
         all.extend((-3i32..=3).map(|d| f32::from_bits(f32::to_bits(x).wrapping_add_signed(d))));
@@ -149,6 +162,24 @@ impl Case {
         if y.is_empty() { vec![x] } else { vec![x, y] }
     }
 
+    /// The largest error over the edge cases and `n` random inputs.
+    pub fn worst(&self, n: usize, seed: u64) -> Worst {
+        let inputs = self.samples(n, seed);
+        let all = self.function().f32(&inputs.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let mut worst = Worst { ulp: 0.0, at: Vec::new(), got: 0.0, exact: 0.0, samples: all.len() };
+        for (i, &got) in all.iter().enumerate() {
+            if inputs.iter().any(|x| x[i].is_subnormal()) {
+                continue;
+            }
+            let exact = self.exact(&inputs, i);
+            let ulp = ulps(got, exact);
+            if ulp > worst.ulp || worst.at.is_empty() {
+                worst = Worst { ulp, at: inputs.iter().map(|x| x[i]).collect(), got, exact, ..worst };
+            }
+        }
+        worst
+    }
+
     /// What the result should be.
     pub fn exact(&self, inputs: &[Vec<f32>], i: usize) -> f64 {
         match self.reference {
@@ -181,11 +212,6 @@ pub const SPECIAL: [f32; 20] = [
     3e38,
     1e-37,
 ];
-
-/// Whether a number is subnormal: such inputs and results are not promised.
-pub fn subnormal(x: f32) -> bool {
-    x.is_subnormal()
-}
 
 /// Error of `got` in ulp of the exact value rounded to f32; infinite where a special value or a sign is wrong. A result
 /// below the normal range may be anything between zero and the smallest normal number.

@@ -48,11 +48,7 @@ pub(super) fn quotient<'b>(x: Value<'b>, y: Value<'b>) -> Quotient<'b> {
     let twice = remainder + remainder;
     let step = twice.gt(divisor).select(b.i32(1), twice.lt(-divisor).select(b.i32(-1), 0));
     let left = remainder - step * divisor;
-    Quotient {
-        significand: (q + step).bitcast(U32),
-        exponent: less.select(b.i32(-1), 0),
-        rest: left.cast(F32) * unit,
-    }
+    Quotient { significand: (q + step).bitcast(U32), exponent: less.select(b.i32(-1), 0), rest: left.cast(F32) * unit }
 }
 
 /// Bits of the positive number `significand * 2^(exponent - 23)`; `significand` is 2^23 to 2^24. Zero below the normal
