@@ -342,8 +342,8 @@ fn long<'b>(shape: &Shape, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Row<'
         let own = max.get();
         let largest = row.max(own);
         let total = row.sum(sum.get() * exp_below(own, largest));
-        // NaN where the largest is infinite.
-        (largest, total + 0.0 * largest)
+        // As of infinity minus infinity, which drivers may simplify.
+        (largest, largest.is_inf().select(b.float(scalar, f64::NAN), total))
     } else {
         (max.get(), row.sum(sum.get()))
     };

@@ -1,10 +1,10 @@
 //! Reductions: an operator that folds elements of its input along some dimensions.
 //!
 //! A [`Fold`] says what is accumulated; [`reduce`] runs it over any dims of strided tensors. The order of additions is
-//! a tree that depends on shapes and strides only, so that every adapter gives the same bits: each invocation adds a
-//! few dozen elements in several independent chains, a workgroup joins its chains in shared memory, and long
-//! reductions leave partial results for a next pass. Rounding errors grow like those of pairwise summation (Higham,
-//! "The accuracy of floating point summation", SIAM J. Sci. Comput. 14, 1993).
+//! a tree that depends on shapes, strides and alignment only, so that every adapter gives the same bits: each
+//! invocation adds a few dozen elements in several independent chains, a workgroup joins its chains in shared memory,
+//! and long reductions leave partial results for a next pass. Rounding errors grow like those of pairwise summation
+//! (Higham, "The accuracy of floating point summation", SIAM J. Sci. Comput. 14, 1993).
 
 mod axes;
 mod kernel;
@@ -33,9 +33,9 @@ pub type Values<'b> = SmallVec<[Value<'b>; 3]>;
 pub struct Scope<'b> {
     /// Where it is written.
     pub b: &'b Builder,
-    /// [`Reduction::numbers`], in order. Empty where the partial results of an earlier pass are joined.
+    /// [`Reduction::numbers`], in order.
     pub numbers: Vec<Value<'b>>,
-    /// [`Reduction::tables`], in order. Empty where partial results are joined.
+    /// [`Reduction::tables`], in order. Empty where the partial results of an earlier pass are joined.
     pub tables: Vec<Pointer<'b>>,
     /// The device's fault block, where the fold asked for it.
     pub fault: Option<Pointer<'b>>,
