@@ -191,7 +191,7 @@ fn choices(o: &Options, host: &TestHost, size: [i64; 4]) -> Result<Vec<Choice>, 
 }
 
 /// How long a product runs before it is timed.
-const WARM_UP: std::time::Duration = std::time::Duration::from_millis(200);
+const WARM_UP: std::time::Duration = std::time::Duration::from_millis(1000);
 
 /// Microseconds on the device, the median of the runs.
 fn measure(host: &TestHost, o: &Options, problem: &Problem, choice: Choice, out: &Tensor) -> dml_ops::Result<f64> {

@@ -41,7 +41,9 @@ pub fn erf(x: Value<'_>) -> Value<'_> {
     let bits = x.bitcast(U32);
     let magnitude = bits & MAGNITUDE;
     let a = clamp(magnitude.bitcast(F32), 0.0, 4.0);
-    let small = a + a * polynomial(a * a, &ERF);
+    // Scaled, so that the product with the small coefficient is not subnormal where `a` is barely normal.
+    let up = a * 2f64.powi(32);
+    let small = (up + up * polynomial(a * a, &ERF)) * 2f64.powi(-32);
     let large = 1.0 - polynomial(a - 2.5, &ERFC);
     let result = a.lt(1.0).select(small, large).bitcast(U32) | (bits & SIGN);
     select_bits(magnitude.gt(INF), NAN, result)
