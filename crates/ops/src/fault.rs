@@ -1,12 +1,21 @@
-//! How kernels report an index out of range.
+//! How kernels report an index out of range. The element of a bad index is left alone: a kernel never clamps and never
+//! reads outside.
 
-use dml_kernel::{Builder, Pointer, Scalar, Value};
+use dml_kernel::{Builder, Operand, Pointer, Scalar, Value};
+use std::cell::RefCell;
 
 /// Writes an error into the device's fault block, unless one is there. The engine raises `IndexError` with the name of
-/// `operator` ([`dml_engine::operator_id`]) at the next synchronisation or launch.
+/// `operator` (a u32, [`operator`]) at the next synchronisation or launch.
 ///
-/// `fault` is a u32 pointer, passed by [`crate::launch::Launcher::fault`]; `index` and `size` are integers.
-pub fn report<'b>(b: &'b Builder, fault: Pointer<'b>, operator: u32, index: Value<'b>, size: Value<'b>, dim: u32) {
+/// `fault` is a u32 pointer, passed by [`crate::launch::Launcher::fault`]; `index` and `size` are integers, `dim` is a u32.
+pub fn report<'b>(
+    b: &'b Builder,
+    fault: Pointer<'b>,
+    operator: impl Operand<'b>,
+    index: Value<'b>,
+    size: Value<'b>,
+    dim: impl Operand<'b>,
+) {
     let won = fault.compare_exchange(0, 0, 1).eq(0);
     b.if_(won, || {
         fault.store(1, operator);
@@ -18,4 +27,20 @@ pub fn report<'b>(b: &'b Builder, fault: Pointer<'b>, operator: u32, index: Valu
         }
         fault.store(6, dim);
     });
+}
+
+/// The engine's number for an operator's name, remembered by this thread.
+pub fn operator(name: &'static str) -> u32 {
+    thread_local! {
+        static KNOWN: RefCell<Vec<(&'static str, u32)>> = const { RefCell::new(Vec::new()) };
+    }
+    KNOWN.with(|known| {
+        let mut known = known.borrow_mut();
+        if let Some(&(_, id)) = known.iter().find(|(n, _)| std::ptr::eq(*n, name)) {
+            return id;
+        }
+        let id = dml_engine::operator_id(name);
+        known.push((name, id));
+        id
+    })
 }

@@ -38,11 +38,38 @@ pub fn decode(dtype: DType, b: [u8; 8]) -> Scalar {
     }
 }
 
+/// The bits of a number as an element of a dtype.
+pub fn bits(dtype: DType, x: Scalar) -> u64 {
+    match dtype {
+        DType::Bool => u64::from(x.to_f64() != 0.0),
+        DType::F16 => u64::from(half::f16::from_f64(x.to_f64()).to_bits()),
+        DType::BF16 => u64::from(half::bf16::from_f64(x.to_f64()).to_bits()),
+        DType::F32 => u64::from((x.to_f64() as f32).to_bits()),
+        DType::F64 => x.to_f64().to_bits(),
+        _ => x.to_i64() as u64 & (u64::MAX >> (64 - 8 * dtype.bytes())),
+    }
+}
+
 /// The bytes of a contiguous CPU tensor.
 pub fn bytes(t: &Tensor) -> Result<&[u8]> {
     let n = host_extent(t)?;
     // SAFETY: as in `read_number`; a contiguous tensor of n bytes starts at `data`.
     Ok(if n == 0 { &[] } else { unsafe { std::slice::from_raw_parts(t.data as *const u8, n) } })
+}
+
+/// The bytes of a CPU tensor of any strides, in row-major order.
+pub fn bytes_in_order(t: &Tensor) -> Result<Vec<u8>> {
+    if t.is_contiguous() {
+        return Ok(bytes(t)?.to_vec());
+    }
+    let range = t.range();
+    let row = t.as_strided(&[(range.end - range.start) as i64 / t.element_size() as i64], &[1], 0);
+    let (all, size) = (bytes(&row)?, t.element_size() as usize);
+    let mut offsets = vec![0i64];
+    for (&n, &stride) in t.sizes.iter().zip(&t.strides) {
+        offsets = offsets.iter().flat_map(|o| (0..n).map(move |i| o + i * stride)).collect();
+    }
+    Ok(offsets.iter().flat_map(|&o| &all[o as usize * size..][..size]).copied().collect())
 }
 
 /// The bytes of a contiguous CPU tensor that the caller lets this call overwrite.

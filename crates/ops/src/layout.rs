@@ -77,22 +77,32 @@ pub struct Layout {
 impl Layout {
     /// The operands must have the same sizes; the first one's strides decide the walk.
     pub fn new(operands: &[&Tensor]) -> Layout {
-        let sizes = &operands[0].sizes;
         let all: SmallVec<[&[i64]; 4]> = operands.iter().map(|t| t.strides.as_slice()).collect();
-        let order = order(sizes, &all);
+        let sizes = &operands[0].sizes;
+        Layout::walk(sizes, &all, &order(sizes, &all))
+    }
+
+    /// Operands of these sizes, walked in row-major order: element `i` of the walk has the row-major index `i`.
+    pub fn row_major(sizes: &[i64], operands: &[&[i64]]) -> Layout {
+        let order: SmallVec<[usize; 6]> = (0..sizes.len()).rev().collect();
+        Layout::walk(sizes, operands, &order)
+    }
+
+    /// Operands of these sizes, walked in an order of dimensions (fastest first). Strides may be negative.
+    pub fn walk(sizes: &[i64], all: &[&[i64]], order: &[usize]) -> Layout {
         let mut merged = Dims::new();
-        let mut strides: SmallVec<[Dims; 4]> = operands.iter().map(|_| Dims::new()).collect();
-        for &d in &order {
+        let mut strides: SmallVec<[Dims; 4]> = all.iter().map(|_| Dims::new()).collect();
+        for &d in order {
             if sizes[d] == 1 {
                 continue;
             }
             let last = merged.len().wrapping_sub(1);
-            let joins = !merged.is_empty() && strides.iter().zip(&all).all(|(s, a)| a[d] == s[last] * merged[last]);
+            let joins = !merged.is_empty() && strides.iter().zip(all).all(|(s, a)| a[d] == s[last] * merged[last]);
             if joins {
                 merged[last] *= sizes[d];
             } else {
                 merged.push(sizes[d]);
-                for (s, a) in strides.iter_mut().zip(&all) {
+                for (s, a) in strides.iter_mut().zip(all) {
                     s.push(a[d]);
                 }
             }

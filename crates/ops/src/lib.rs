@@ -12,17 +12,29 @@ pub mod promote;
 pub mod table;
 pub mod tensor;
 
+mod accumulate;
 mod activation;
 mod arithmetic;
 mod comparison;
+mod concatenation;
 mod convolution;
 mod copy;
 mod creation;
+mod embedding;
 mod fault;
 mod foreach;
+mod gather;
 mod host;
+mod indexing;
+mod indirect;
 mod loss;
+mod movement;
+mod nonzero;
+mod overlap;
+mod pieces;
 mod pooling;
+mod prefix;
+mod radix;
 mod random;
 mod reduction;
 mod scan;
@@ -31,6 +43,7 @@ mod softmax;
 mod structured;
 mod ternary;
 mod unary;
+mod unit;
 #[cfg(test)]
 mod validate;
 

@@ -26,7 +26,15 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::creation::OPERATORS,
     &[crate::random::OPERATORS],
     // Movement.
-    &[crate::copy::OPERATORS],
+    &[
+        crate::concatenation::OPERATORS,
+        crate::copy::OPERATORS,
+        crate::embedding::OPERATORS,
+        crate::indexing::OPERATORS,
+        crate::movement::OPERATORS,
+        crate::nonzero::OPERATORS,
+    ],
+    crate::gather::OPERATORS,
     // Lists of tensors.
     crate::foreach::OPERATORS[0],
     crate::foreach::OPERATORS[1],

@@ -1,0 +1,119 @@
+//! Joining tensors along a dimension.
+
+use crate::call::Call;
+use crate::check;
+use crate::copy::device_copy;
+use crate::error::Result;
+use crate::overlap;
+use crate::pieces::{self, Piece};
+use crate::promote::{Promoted, result_type};
+use crate::table::{Operator, op};
+use crate::tensor::{Dims, Tensor};
+use smallvec::SmallVec;
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[op("aten::cat", |c| cat(c, None)), op("aten::cat.out", |c| cat(c, Some(2)))];
+
+/// `cat(tensors, dim[, out])`
+fn cat(call: &mut Call, out: Option<usize>) -> Result<()> {
+    let all = call.tensors(0)?;
+    check!(!all.is_empty(), Value, "torch.cat(): expected a non-empty list of Tensors");
+    for (i, t) in all.iter().enumerate() {
+        check!(t.dim() > 0, Runtime, "zero-dimensional tensor (at position {i}) cannot be concatenated");
+    }
+    let promoted: SmallVec<[Promoted; 8]> = all.iter().map(|t| Promoted::Tensor(t)).collect();
+    let dtype = result_type(&promoted, call.host.default_dtype());
+    if let Some(i) = out {
+        let out = call.tensor(i)?;
+        let given = out.dtype;
+        check!(
+            dtype.can_cast_to(given),
+            Type,
+            "torch.cat(): input types can't be cast to the desired output type {given}"
+        );
+        overlap::check_none(out, &all)?;
+    }
+    // Empty rows of any rank were joined with anything before PyTorch had zero-sized dimensions.
+    let parts: SmallVec<[&Tensor; 8]> = all.iter().copied().filter(|t| t.sizes.as_slice() != [0]).collect();
+    let Some(&first) = parts.first() else {
+        call.wrap_dim(call.int(1)?, 1)?;
+        let out = call.out(out, dtype, &[0])?;
+        call.ret(out);
+        return Ok(());
+    };
+    let dim = call.wrap_dim(call.int(1)?, first.dim())?;
+    let mut sizes = first.sizes.clone();
+    sizes[dim] = 0;
+    for (i, t) in all.iter().enumerate() {
+        if t.sizes.as_slice() == [0] {
+            continue;
+        }
+        check!(
+            t.dim() == first.dim(),
+            Runtime,
+            "Tensors must have same number of dimensions: got {} and {}",
+            first.dim(),
+            t.dim()
+        );
+        for d in 0..t.dim() {
+            check!(
+                d == dim || t.sizes[d] == first.sizes[d],
+                Runtime,
+                "Sizes of tensors must match except in dimension {dim}. Expected size {} but got size {} for tensor \
+                 number {i} in the list.",
+                first.sizes[d],
+                t.sizes[d]
+            );
+        }
+        sizes[dim] += t.sizes[dim];
+    }
+    let out = match out {
+        Some(i) => call.out(Some(i), dtype, &sizes)?,
+        None => call.empty_strided(dtype, &sizes, &strides_of_result(&all, &sizes))?,
+    };
+    let mut start = 0;
+    let mut alike = Vec::with_capacity(parts.len());
+    for &t in &parts {
+        let place = out.narrow(dim, start, t.sizes[dim]);
+        start += t.sizes[dim];
+        if t.numel() == 0 {
+            continue;
+        }
+        if t.dtype == out.dtype {
+            alike.push(Piece::whole(place, t.clone()));
+        } else {
+            device_copy(call, t, &place)?;
+        }
+    }
+    pieces::copy(call, out.dtype, &alike)?;
+    call.ret(out);
+    Ok(())
+}
+
+/// Channels-last if every input is, else row-major.
+fn strides_of_result(inputs: &[&Tensor], sizes: &[i64]) -> Dims {
+    let rank = sizes.len();
+    if !(4..=5).contains(&rank) || !inputs.iter().all(|t| t.dim() == rank && is_channels_last(t)) {
+        return Tensor::contiguous_strides(sizes);
+    }
+    let mut order: SmallVec<[usize; 6]> = (2..rank).rev().collect();
+    order.insert(0, 1);
+    order.push(0);
+    crate::layout::dense_strides(sizes, &order)
+}
+
+/// PyTorch's reading of strides as channels-last: ambiguous ones are not.
+fn is_channels_last(t: &Tensor) -> bool {
+    let mut least = 0;
+    if t.strides[1] == 0 {
+        return false;
+    }
+    let order = std::iter::once(1).chain((2..t.dim()).rev()).chain(std::iter::once(0));
+    for d in order {
+        if t.sizes[d] == 0 || t.strides[d] < least || (d == 0 && least == t.strides[1]) {
+            return false;
+        }
+        least = t.strides[d] * t.sizes[d].max(1);
+    }
+    true
+}

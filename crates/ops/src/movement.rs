@@ -1,0 +1,174 @@
+//! Elements in another order: flip, roll, repeat_interleave.
+
+use crate::call::Call;
+use crate::check;
+use crate::copy::{contiguous, device_copy};
+use crate::error::Result;
+use crate::launch::{GROUP, linear_id};
+use crate::pieces::{self, Piece};
+use crate::prefix;
+use crate::table::{Operator, op};
+use crate::tensor::Tensor;
+use dml_kernel::{Builder, DType, Kernel, Scalar};
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] =
+    &[op("aten::flip", flip), op("aten::roll", roll), op("aten::repeat_interleave.Tensor", repeat_interleave)];
+
+/// The tensor to return: of `t`'s sizes, and of its strides if it is dense.
+fn like(call: &Call, t: &Tensor) -> Result<Tensor> {
+    call.empty_strided(t.dtype, &t.sizes, &crate::layout::result_strides(&t.sizes, &[t]))
+}
+
+/// `flip(self, dims)`
+fn flip(call: &mut Call) -> Result<()> {
+    let t = call.tensor(0)?;
+    let out = like(call, t)?;
+    let mut piece = Piece::whole(out.clone(), t.clone());
+    let mut seen = vec![false; t.dim().max(1)];
+    for &d in call.ints(1)? {
+        let d = call.wrap_dim(d, t.dim())?;
+        check!(!seen[d], Runtime, "dim {d} appears multiple times in the list of dims");
+        seen[d] = true;
+        if d < t.dim() {
+            piece.start += (t.sizes[d] - 1) * t.strides[d];
+            piece.strides[d] = -t.strides[d];
+        }
+    }
+    pieces::copy(call, t.dtype, &[piece])?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `roll(self, shifts, dims)`: along each dimension, what leaves at one end enters at the other.
+fn roll(call: &mut Call) -> Result<()> {
+    let t = call.tensor(0)?;
+    let (shifts, dims) = (call.ints(1)?, call.ints(2)?);
+    check!(!shifts.is_empty(), Runtime, "`shifts` required");
+    if dims.is_empty() && shifts.len() == 1 {
+        // The tensor as one row.
+        let row = contiguous(call, t)?;
+        let out = call.empty(t.dtype, &t.sizes)?;
+        let flat = |t: &Tensor| t.as_strided(&[t.numel()], &[1], 0);
+        rotate(call, flat(&row), flat(&out), &[(0, shifts[0])])?;
+        call.ret(out);
+        return Ok(());
+    }
+    check!(
+        shifts.len() == dims.len(),
+        Runtime,
+        "shifts and dimensions must align. shifts: {}, dims:{}",
+        shifts.len(),
+        dims.len()
+    );
+    let out = like(call, t)?;
+    let mut by_dim: Vec<(usize, i64)> = Vec::new();
+    for (&shift, &d) in shifts.iter().zip(dims) {
+        check!(t.dim() > 0, Index, "Dimension specified as {d} but tensor has no dimensions");
+        let d = call.wrap_dim(d, t.dim())?;
+        match by_dim.iter_mut().find(|(other, _)| *other == d) {
+            Some((_, sum)) => *sum += shift,
+            None => by_dim.push((d, shift)),
+        }
+    }
+    rotate(call, t.clone(), out.clone(), &by_dim)?;
+    call.ret(out);
+    Ok(())
+}
+
+/// Copies `src` to `dst` rotated: each dimension splits what is to be copied in two.
+fn rotate(call: &Call, src: Tensor, dst: Tensor, shifts: &[(usize, i64)]) -> Result<()> {
+    let dtype = src.dtype;
+    let mut parts = vec![(src, dst)];
+    for &(d, shift) in shifts {
+        parts = parts
+            .into_iter()
+            .flat_map(|(src, dst)| {
+                let n = src.sizes[d];
+                let shift = shift.rem_euclid(n.max(1));
+                [
+                    (src.narrow(d, 0, n - shift), dst.narrow(d, shift, n - shift)),
+                    (src.narrow(d, n - shift, shift), dst.narrow(d, 0, shift)),
+                ]
+            })
+            .filter(|(src, _)| src.numel() > 0)
+            .collect();
+    }
+    let parts: Vec<Piece> = parts.into_iter().map(|(src, dst)| Piece::whole(dst, src)).collect();
+    pieces::copy(call, dtype, &parts)
+}
+
+/// `repeat_interleave.Tensor(repeats, *, output_size)`: each index as often as `repeats` says.
+fn repeat_interleave(call: &mut Call) -> Result<()> {
+    let repeats = call.tensor(0)?;
+    check!(repeats.dim() == 1, Runtime, "repeat_interleave only accept 1D vector as repeat");
+    check!(matches!(repeats.dtype, DType::I32 | DType::I64), Runtime, "repeats has to be Long or Int tensor");
+    let n = repeats.sizes[0];
+    if n == 0 {
+        let out = call.empty(repeats.dtype, &[0])?;
+        call.ret(out);
+        return Ok(());
+    }
+    check!(n < i64::from(i32::MAX), NotImplemented, "repeat_interleave: {n} repeats are too many for dml");
+    // The places where each index begins, and how many there are.
+    let starts = call.empty(DType::I64, &[n + 1])?;
+    device_copy(call, repeats, &starts.narrow(0, 0, n))?;
+    let total = match call.opt_scalar(1)? {
+        Some(size) => size.to_i64(),
+        None => {
+            let mut bytes = vec![0u8; 8 * n as usize];
+            call.device.download(starts.data, &mut bytes)?;
+            let mut total = 0;
+            for count in bytes.as_chunks::<8>().0 {
+                let count = i64::from_le_bytes(*count);
+                check!(count >= 0, Runtime, "repeats can not be negative");
+                total += count;
+            }
+            total
+        }
+    };
+    prefix::exclusive(call, &starts, n)?;
+    let out = call.empty(repeats.dtype, &[total])?;
+    if total > 0 {
+        let dtype = out.dtype;
+        let kernel = call.kernel("repeat_interleave", [dtype as u32, 0, 0, 0, 0, 0], || build_repeat(dtype))?;
+        call.launch(kernel).write(&out).read(&starts).u64(total as u64).u32(n as u32).threads(total as u64)?;
+    }
+    call.ret(out);
+    Ok(())
+}
+
+/// The last index that begins at or before each place.
+fn build_repeat(dtype: DType) -> Kernel {
+    let b = Builder::new("repeat_interleave", [GROUP, 1, 1]);
+    let (out, starts) = (b.pointer("out", dtype), b.pointer("starts", DType::I64));
+    let (total, n) = (b.param("total", Scalar::U64), b.param("n", Scalar::U32));
+    let i = linear_id(&b, Scalar::U64);
+    b.if_(i.lt(total), || {
+        let place = i.cast(Scalar::I64);
+        let (low, high) = (b.var(b.u32(0)), b.var(n));
+        b.while_(
+            || (low.get() + 1).lt(high.get()),
+            || {
+                let middle = (low.get() + high.get()) >> 1;
+                let before = starts.load(middle).le(place);
+                low.set(before.select(middle, low.get()));
+                high.set(before.select(high.get(), middle));
+            },
+        );
+        out.store(i, low.get());
+    });
+    b.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::validate::accepted;
+
+    #[test]
+    fn kernels_are_valid() {
+        accepted(&build_repeat(DType::I32));
+        accepted(&build_repeat(DType::I64));
+    }
+}

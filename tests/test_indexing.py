@@ -1,0 +1,507 @@
+"""Index tensors, masks, gather and scatter, nonzero, embeddings: against the CPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from conftest import assert_matches_cpu, assert_same
+
+DTYPES = [
+    torch.bool,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+]
+FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+
+
+def sample(*sizes: int, dtype: torch.dtype = torch.float32, grad: bool = False) -> torch.Tensor:
+    """Small whole numbers, so that sums are exact in every dtype."""
+    values = torch.randint(0, 2, sizes) if dtype == torch.bool else torch.randint(0 if dtype == torch.uint8 else -4, 5, sizes)
+    return values.to(dtype).requires_grad_(grad)
+
+
+def indices(high: int, *sizes: int, negative: bool = False) -> torch.Tensor:
+    return torch.randint(-high if negative else 0, high, sizes)
+
+
+# ---- index
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_index_of_every_dtype(dtype: torch.dtype):
+    x, i, j = sample(5, 6, 8, dtype=dtype), indices(5, 4, negative=True), indices(6, 3, 1, negative=True)
+    assert_matches_cpu(lambda x, i: x[i], x, i)
+    assert_matches_cpu(lambda x, i, j: x[i, j], x, i, j)
+    assert_matches_cpu(lambda x, m: x[m], x, sample(5, 6, 8, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("kind", [torch.int32, torch.int64])
+def test_places_of_index_tensors(kind: torch.dtype):
+    x = sample(4, 5, 6, 7).transpose(1, 3)
+    i, j = indices(4, 3, 1, negative=True).to(kind), indices(4, 2, negative=True).to(kind)
+    for pick in (
+        lambda x, i, j: x[i],
+        lambda x, i, j: x[:, i],
+        lambda x, i, j: x[..., i],
+        lambda x, i, j: x[i, j],
+        lambda x, i, j: x[:, i, j],
+        lambda x, i, j: x[i, :, j],
+        lambda x, i, j: x[i, None, :, j],
+        lambda x, i, j: x[1:3, i, ::2, j],
+        lambda x, i, j: x[i, j, i, j],
+        lambda x, i, j: x[None, i, ..., 2],
+        lambda x, i, j: x[:, 1, i],
+        lambda x, i, j: x[i[0, 0]],
+        lambda x, i, j: x[[0, 2], :, [1, 3]],
+    ):
+        assert_matches_cpu(pick, x, i, j)
+
+
+def test_masks():
+    x, wide = sample(4, 5, 6), sample(4, 5, dtype=torch.bool)
+    assert_matches_cpu(lambda x, m: x[m], x, wide)
+    assert_matches_cpu(lambda x, m: x[m, 1:4], x, wide)
+    assert_matches_cpu(lambda x, m: x[:, m.t()], x.transpose(0, 2).contiguous(), wide)
+    assert_matches_cpu(lambda x, m: x[m[0], :, 2], x.transpose(0, 1), wide)
+    assert_matches_cpu(lambda x, m: x[1, m[0], [0]], x, wide)
+    assert_matches_cpu(lambda x: x[x > 100], x)
+    assert_matches_cpu(lambda x: x[torch.tensor(True, device=x.device)], x)
+    assert_matches_cpu(lambda x: x[True, 1], x)
+    assert_matches_cpu(lambda x, m: x[m], sample(0, 3), sample(0, 3, dtype=torch.bool))
+    with pytest.warns(UserWarning, match="uint8"):
+        assert_same(x.to("dml")[wide.to(torch.uint8).to("dml")], x[wide])
+
+
+def test_index_tensors_on_the_cpu():
+    x, i = sample(5, 6), indices(5, 4, negative=True)
+    assert_same(x.to("dml")[i], x[i])
+    assert_same(x.to("dml")[i.to(torch.int32)[::2]], x[i[::2]])
+    assert_same(x.to("dml")[x > 0], x[x > 0])
+    ours = x.to("dml")
+    ours[i] = 7.0
+    x[i] = 7.0
+    assert_same(ours, x)
+
+
+def test_empty_and_0_dim():
+    x = sample(3, 4)
+    nothing = torch.zeros(0, dtype=torch.int64)
+    for i in (nothing, nothing.reshape(0, 2)):
+        assert_matches_cpu(lambda x, i: x[i], x, i)
+        assert_matches_cpu(lambda x, i: x[:, i], x, i)
+    assert_matches_cpu(lambda x, i: x[:, i], sample(0, 4), indices(4, 3))
+    assert_matches_cpu(lambda x, i: x[i], sample(4), torch.tensor(2))
+    assert_matches_cpu(lambda x: x[()], torch.tensor(3.0))
+    assert_matches_cpu(lambda x, i: x[i], sample(4, 0), indices(4, 3))
+
+
+def test_index_out():
+    x, i = sample(5, 6), indices(5, 3)
+    out = torch.empty(3, 6, device="dml").t().contiguous().t()
+    torch.ops.aten.index.Tensor_out(x.to("dml"), [i.to("dml")], out=out)
+    assert_same(out, x[i])
+
+
+def test_wide_rows():
+    """Rows that are moved 16, 8 and 4 bytes at a time, and ones that cannot be."""
+    for columns in (32, 6, 5):
+        for dtype in (torch.float32, torch.float16, torch.uint8, torch.float64):
+            x = torch.arange(9 * columns).reshape(9, columns).to(dtype)
+            assert_matches_cpu(lambda x, i: x[i], x, indices(9, 20, negative=True))
+            assert_matches_cpu(lambda x, i: x[1:][:, 1:][i], x, indices(8, 20))
+
+
+def test_gradient_of_index():
+    assert_matches_cpu(lambda x, i: x[i] * x[i].detach(), torch.randn(5, 6, requires_grad=True), indices(5, 12))
+    assert_matches_cpu(lambda x, i, j: x[i, :, j], torch.randn(5, 3, 6, requires_grad=True), indices(5, 9), indices(6, 9))
+    assert_matches_cpu(lambda x, m: x[m] * 2, torch.randn(5, 6, requires_grad=True), sample(5, 6, dtype=torch.bool))
+    assert_matches_cpu(lambda x: x[1, 2] * x[:, 3:], torch.randn(5, 6, requires_grad=True))
+
+
+# ---- assignment
+
+
+def assign(statement: str):
+    def run(x, *values):
+        x = x.clone()
+        exec(statement, {"x": x, "v": values, "torch": torch})
+        return x
+
+    return run
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_assignment_of_every_dtype(dtype: torch.dtype):
+    x, i = sample(5, 8, dtype=dtype), torch.tensor([3, -5, 1])
+    assert_matches_cpu(assign("x[1, 2] = 1; x[-1, 0] = x[0, 0]"), x)
+    assert_matches_cpu(assign("x[v[0]] = 1"), x, i)
+    assert_matches_cpu(assign("x[v[0], 1:3] = v[1]"), x, i, sample(2, dtype=dtype))
+    assert_matches_cpu(assign("x[:, v[0]] = v[1]"), x, i, sample(5, 3, dtype=dtype))
+    assert_matches_cpu(assign("x[v[0]] = 1"), x, sample(5, 8, dtype=torch.bool))
+    m = sample(5, 8, dtype=torch.bool)
+    assert_matches_cpu(assign("x[v[0]] = v[1]"), x, m, sample(int(m.sum()), dtype=dtype))
+
+
+def test_assignment():
+    x, i, j = sample(4, 5, 6), torch.tensor([[0], [2]]), torch.tensor([1, 3, -1])
+    for statement in (
+        "x[1] = 3",
+        "x[..., 2] = v[2][1:]",
+        "x[1:3, ::2] = 5",
+        "x[v[0], v[1]] = v[2]",
+        "x[v[0], :, v[1]] = 8.5",
+        "x[:, v[1]] = torch.tensor(2.0)",
+        "x[:, v[1], 1:4] = v[2][:3]",
+        "x[x > 1] = -x[x > 1]",
+        "x[x > 1] = torch.tensor(4.0, device=x.device)",
+        "x[v[2][:4] > 0] = 9",
+        "x[:, :, v[2] > 0] = 9",
+        "x[0] = x[1]",
+        "x[v[1]] += 1",
+        "x.transpose(0, 2)[v[1]] = v[2][:5, None]",
+        "x[v[1][:0]] = 1",
+    ):
+        assert_matches_cpu(assign(statement), x, i, j, torch.tensor([1.0, -2, 3, -4, 5, 6]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_accumulation(dtype: torch.dtype):
+    x, i, j = sample(5, 6, 3, dtype=dtype), indices(5, 40, negative=True), indices(6, 40)
+    assert_matches_cpu(lambda x, i, v: x.index_put((i,), v, accumulate=True), x, i, sample(40, 6, 3, dtype=dtype))
+    assert_matches_cpu(lambda x, i, j, v: x.index_put((i, j), v, accumulate=True), x, i, j, sample(1, dtype=dtype))
+    assert_matches_cpu(
+        lambda x, j, v: x.transpose(0, 2).index_put((j[:, :1], j[0]), v, accumulate=True),
+        x,
+        indices(3, 3, 40),
+        sample(3, 40, 5, dtype=dtype),
+    )
+
+
+@pytest.mark.parametrize("count,places", [(3_000, 1), (5_000, 17), (20_000, 300_000)])
+def test_accumulation_of_many(count: int, places: int):
+    """Many contributions are sorted. Their order is that of the index, so even the rounding is the CPU's."""
+    i, v = indices(places, count), torch.randn(count)
+    ours = torch.zeros(places, device="dml").index_put((i.to("dml"),), v.to("dml"), accumulate=True)
+    again = torch.zeros(places, device="dml").index_put((i.to("dml"),), v.to("dml"), accumulate=True)
+    assert torch.equal(ours.cpu(), again.cpu())
+    exact = torch.zeros(places, dtype=torch.float64).index_put((i,), v.double(), accumulate=True)
+    torch.testing.assert_close(ours.cpu().double(), exact, rtol=1e-5, atol=1e-4)
+
+
+def test_last_assignment_wins_when_deterministic():
+    i, v = indices(7, 3_000), torch.randn(3_000)
+    expected = torch.empty(7)
+    for place, value in zip(i.tolist(), v.tolist(), strict=True):
+        expected[place] = value
+    torch.use_deterministic_algorithms(True)
+    try:
+        x = torch.empty(7, device="dml")
+        x[i.to("dml")] = v.to("dml")
+        assert_same(x, expected)
+        assert_same(torch.empty(7, device="dml").scatter_(0, i.to("dml"), v.to("dml")), expected)
+        assert_same(torch.empty(7, device="dml").index_copy_(0, i.to("dml"), v.to("dml")), expected)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+# ---- errors
+
+
+def raises_like_cpu(function, *args):
+    """Both devices raise, the same type of error."""
+    with pytest.raises(Exception) as expected:
+        function(*args)
+    with pytest.raises(expected.type) as actual:
+        function(*[a.to("dml") if isinstance(a, torch.Tensor) else a for a in args])
+        torch.dml.synchronize()
+    return str(expected.value), str(actual.value)
+
+
+def test_wrong_arguments():
+    x, i = sample(3, 4), torch.tensor([0, 1])
+    for function in (
+        lambda x, i: x[i, i, i],
+        lambda x, i: x[i.float()],
+        lambda x, i: x[torch.tensor([True, False], device=x.device)],
+        lambda x, i: x[i, torch.tensor([0, 1, 2], device=x.device)],
+        lambda x, i: x.index_put((i,), x[0, :3]),
+        lambda x, i: x.index_put((i,), x.long()),
+        lambda x, i: x.gather(0, i),
+        lambda x, i: x.gather(0, x),
+        lambda x, i: x.gather(2, i),
+        lambda x, i: x.gather(1, i.expand(5, 2)),
+        lambda x, i: x.scatter(0, i, x),
+        lambda x, i: x.scatter(0, i.expand(3, 2), x.long()),
+        lambda x, i: x.scatter_reduce(0, i.expand(3, 2), x, "median"),
+        lambda x, i: x.index_select(0, i.expand(2, 2)),
+        lambda x, i: x.index_select(0, x[0]),
+        lambda x, i: x.index_add(0, i, x),
+        lambda x, i: x.index_add(0, i, x[:2, :3]),
+        lambda x, i: x.index_copy(0, i, x),
+        lambda x, i: x.index_copy(0, i, x[:2, :3]),
+        lambda x, i: x.index_copy(0, i.int(), x[:2]),
+        lambda x, i: x.index_reduce(0, i, x[:2], "sum"),
+        lambda x, i: x.index_fill(0, i.int(), 1.0),
+        lambda x, i: x.take(i.int()),
+        lambda x, i: x.put(i, x),
+        lambda x, i: x.masked_select(i),
+        lambda x, i: x.masked_scatter(x > -100, x[0]),
+        lambda x, i: x.expand(2, 3, 4).scatter_(0, i[:, None, None], 1.0),
+    ):
+        raises_like_cpu(function, x, i)
+
+
+def test_expanded_tensors():
+    """Are written with a warning."""
+    for device in ("cpu", "dml"):
+        x, i = torch.zeros(3, device=device), torch.tensor([1], device=device)
+        with pytest.warns(UserWarning, match="expanded"):
+            x.expand(2, 3)[:, i] = 1.0
+        assert x.tolist() == [0, 1, 0]
+
+
+OUT_OF_RANGE = {
+    "index": lambda x, i: x[i],
+    "second": lambda x, i: x[torch.zeros_like(i), i],
+    "put": lambda x, i: x.index_put((i,), x[0]),
+    "number": lambda x, i: x.index_put((i,), torch.tensor(1.0)),
+    "accumulate": lambda x, i: x.index_put((i,), x[0], accumulate=True),
+    "gather": lambda x, i: x.gather(0, i[:, None]),
+    "scatter": lambda x, i: x.scatter(0, i[:, None], x),
+    "scatter_add": lambda x, i: x.scatter_add(0, i[:, None], x),
+    "index_select": lambda x, i: x.index_select(0, i),
+    "index_add": lambda x, i: x.index_add(0, i, x[:2]),
+    "index_copy": lambda x, i: x.index_copy(0, i, x[:2]),
+    "index_fill": lambda x, i: x.index_fill(0, i, 1.0),
+    "take": lambda x, i: x.take(i),
+    "put_": lambda x, i: x.put(i, x[0, :2]),
+    "embedding": lambda x, i: F.embedding(i, x),
+}
+
+
+@pytest.mark.parametrize("bad", [100, -101, 2**40, -(2**40)])
+@pytest.mark.parametrize("name", OUT_OF_RANGE)
+def test_out_of_range(name: str, bad: int):
+    """Raises, and the device works on."""
+    x = sample(3, 4).to("dml")
+    with pytest.raises(IndexError, match=f"index {bad} is out of bounds"):
+        OUT_OF_RANGE[name](x, torch.tensor([1, bad], device="dml"))
+        torch.dml.synchronize()
+    assert_same(x[[0, 1]], x.cpu()[[0, 1]])
+
+
+def test_out_of_range_writes_nothing():
+    x = torch.zeros(16, device="dml")
+    part = x[4:8]
+    with pytest.raises(IndexError, match="index 4 is out of bounds for dimension 0 with size 4"):
+        part[torch.tensor([0, 4, -1], device="dml")] = 1.0
+        torch.dml.synchronize()
+    assert x[:4].sum() == 0 and x[8:].sum() == 0
+
+
+def test_index_into_nothing():
+    raises_like_cpu(lambda x, i: x[i], torch.zeros(0, 3), torch.tensor([0]))
+    raises_like_cpu(lambda x, i: x.take(i), torch.zeros(0), torch.tensor([0]))
+
+
+# ---- gather, scatter and kin
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gather_and_scatter(dtype: torch.dtype):
+    x, v = sample(5, 6, 7, dtype=dtype), sample(4, 6, 8, dtype=dtype)
+    for dim in (0, 1, -1):
+        sizes = [4, 3, 5]
+        i = torch.rand(sizes).argsort(dim)
+        assert_matches_cpu(lambda x, i, dim=dim: x.gather(dim, i), x, i)
+        assert_matches_cpu(lambda x, i, v, dim=dim: x.scatter(dim, i, v), x, i, v)
+        assert_matches_cpu(lambda x, i, dim=dim: x.scatter(dim, i, 1), x, i)
+        assert_matches_cpu(lambda x, i, v, dim=dim: x.scatter_add(dim, i, v), x, i.clamp(max=1), v)
+    t = torch.rand(3, 4, 5).argsort(0)
+    assert_matches_cpu(lambda x, i: x.transpose(0, 2).gather(0, i.transpose(1, 2)), x, t)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, *FLOATS])
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+def test_scatter_reduce(dtype: torch.dtype, reduce: str):
+    x, v, i = sample(5, 6, dtype=dtype), sample(12, 6, dtype=dtype), indices(5, 12, 6)
+    v[v == 0] = 1
+    for include in (True, False):
+        assert_matches_cpu(
+            lambda x, i, v, include=include: x.scatter_reduce(0, i, v, reduce, include_self=include), x, i, v.clamp(-2, 2)
+        )
+        if reduce != "sum":
+            assert_matches_cpu(
+                lambda x, i, v, include=include: x.index_reduce(0, i, v, reduce, include_self=include),
+                x,
+                i[:, 0],
+                v.clamp(-2, 2),
+            )
+
+
+def test_scatter_reduce_of_nan():
+    x, i = torch.zeros(3), torch.tensor([0, 0, 1, 1, 2])
+    v = torch.tensor([1.0, float("nan"), float("nan"), 2.0, -1.0])
+    for reduce in ("amax", "amin", "sum"):
+        assert_matches_cpu(lambda x, i, v, reduce=reduce: x.scatter_reduce(0, i, v, reduce), x, i, v)
+
+
+def test_scatter_with_named_reduction():
+    x, v, i = sample(5, 6), sample(4, 6), indices(5, 4, 6)
+    for reduce in ("add", "multiply"):
+        assert_matches_cpu(lambda x, i, v, reduce=reduce: x.scatter(0, i, v, reduce=reduce), x, i, v)
+        assert_matches_cpu(lambda x, i, reduce=reduce: x.scatter(0, i, 3.0, reduce=reduce), x, i)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_slices(dtype: torch.dtype):
+    x, i = sample(5, 6, 7, dtype=dtype), torch.tensor([4, 0, 2])
+    for dim in (0, 1, -1):
+        v = sample(5, 6, 7, dtype=dtype).narrow(dim, 0, 3)
+        assert_matches_cpu(lambda x, i, dim=dim: x.index_select(dim, i), x, i)
+        assert_matches_cpu(lambda x, i, v, dim=dim: x.index_copy(dim, i, v), x, i, v)
+        assert_matches_cpu(lambda x, i, dim=dim: x.index_fill(dim, i - 5 if dim == 0 else i, 1), x, i)
+        assert_matches_cpu(lambda x, i, v, dim=dim: x.index_add(dim, i, v), x, torch.tensor([2, 0, 2]), v)
+    assert_matches_cpu(lambda x, i: x.index_select(1, i.int()), x.transpose(0, 2), i)
+
+
+def test_slices_of_0_dim_and_numbers():
+    i = torch.tensor([0])
+    assert_matches_cpu(lambda x, i: x.index_select(0, i), torch.tensor(3.0), i)
+    assert_matches_cpu(lambda x, i: x.index_fill(0, i, 5), torch.tensor(3.0), i)
+    assert_matches_cpu(lambda x, i: x.index_add(0, i, x), torch.tensor(3.0), i)
+    assert_matches_cpu(lambda x, i: x.gather(0, i[0]), torch.tensor(3.0), i)
+    x = sample(4, 3)
+    assert_matches_cpu(lambda x, i, v: x.index_fill(1, i, v), x, i, torch.tensor(2.0))
+    assert_matches_cpu(lambda x, i: x.index_add(0, i, x[:1], alpha=-3), x, i)
+    assert_matches_cpu(lambda x, i: x.index_add(1, i, x[:, :1], alpha=2.5), x, i)
+
+
+def test_in_place_and_out():
+    x, i = sample(5, 6), torch.tensor([[0, 2, 1, 4, 3, 0], [1, 1, 2, 0, 0, 3]])
+
+    def run(x, i):
+        a, b, c, d = x.clone().t(), x.clone(), x.clone(), torch.empty_like(x)
+        a.t().scatter_(0, i, 2.0)
+        b.scatter_add_(0, i, x)
+        c.index_add_(0, i[0, 1:3], x[:2])
+        torch.scatter(x, 0, i, 3.0, out=d)
+        e = torch.gather(x, 0, i, out=torch.empty(0, device=x.device))
+        f = torch.index_select(x, 1, i[0], out=torch.empty(5, 6, device=x.device))
+        g = torch.index_copy(x, 0, i[0, 1:3], x[:2] + 1, out=torch.empty(0, device=x.device))
+        return a, b, c, d, e, f, g
+
+    assert_matches_cpu(run, x, i)
+
+
+def test_take_and_put():
+    x, i = sample(4, 5).t(), torch.tensor([[3, -1], [7, 0]])
+    assert_matches_cpu(lambda x, i: x.take(i), x, i)
+    assert_matches_cpu(lambda x, i: x.put(i, x[:2, :2]), x, i)
+    assert_matches_cpu(lambda x, i: x.put(i * 0, x[:2, :2], accumulate=True), x, i)
+    assert_matches_cpu(lambda x, i: x.clone().t().put_(i, x[:2, :2]), x, i)
+
+
+def test_gradients():
+    x, v, i = torch.randn(5, 6, requires_grad=True), torch.randn(4, 6, requires_grad=True), indices(5, 4, 6)
+    distinct = torch.rand(5, 6).argsort(0)[:4]
+    assert_matches_cpu(lambda x, i: x.gather(0, i) * x[:4], x, i)
+    assert_matches_cpu(lambda x, i, v: x.scatter(0, i, v) * 2, x, distinct, v)
+    assert_matches_cpu(lambda x, i, v: x.scatter_add(0, i, v) * x, x, i, v)
+    assert_matches_cpu(lambda x, i: x.index_select(0, i) * 3, x, i[0])
+    assert_matches_cpu(lambda x, i, v: x.index_add(0, i, v) * x, x, i[:, 0], v)
+    assert_matches_cpu(lambda x, i, v: x.index_copy(0, i, v) * x, x, distinct[:, 0], v)
+    assert_matches_cpu(lambda x, i: x.index_fill(0, i, 2.0) * x, x, i[0])
+    assert_matches_cpu(lambda x, i: x.take(i) * 2, x, i)
+    assert_matches_cpu(lambda x, i, v: x.index_put((i,), v) * x, x, distinct[:, 0], v)
+
+
+# ---- nonzero and masks
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_nonzero(dtype: torch.dtype):
+    x = sample(4, 5, 6, dtype=dtype)
+    assert_matches_cpu(torch.nonzero, x)
+    assert_matches_cpu(lambda x: x.transpose(0, 2).nonzero(), x)
+    assert_matches_cpu(lambda x: x.nonzero(as_tuple=True), x)
+    assert_matches_cpu(lambda x: torch.masked_select(x, x > 0), x)
+
+
+def test_nonzero_of_special_values():
+    assert_matches_cpu(torch.nonzero, torch.tensor([0.0, -0.0, float("nan"), 1e-40, float("inf")]))
+    assert_matches_cpu(torch.nonzero, torch.tensor(5))
+    assert_matches_cpu(torch.nonzero, torch.tensor(0))
+    assert_matches_cpu(torch.nonzero, torch.zeros(0, 3))
+    assert_matches_cpu(torch.nonzero, torch.zeros(3, 0))
+    assert_matches_cpu(torch.nonzero, torch.zeros(3, 4))
+    assert_matches_cpu(torch.argwhere, sample(3, 4))
+
+
+@pytest.mark.parametrize("count", [2_047, 2_048, 2_049, 70_001])
+def test_nonzero_of_many(count: int):
+    x = sample(count, dtype=torch.bool)
+    assert_matches_cpu(torch.nonzero, x)
+    assert_matches_cpu(lambda x, m: x[m], torch.arange(count), x)
+
+
+def test_nonzero_out_and_static():
+    x = sample(5, 6)
+    out = torch.empty(0, dtype=torch.int64, device="dml")
+    torch.nonzero(x.to("dml"), out=out)
+    assert_same(out, x.nonzero())
+    for size in (3, 50):
+        assert_matches_cpu(lambda x, size=size: torch.nonzero_static(x, size=size, fill_value=-7), x)
+
+
+def test_masked_select_and_scatter():
+    x, m, v = sample(4, 5), sample(4, 5, dtype=torch.bool), sample(30)
+    assert_matches_cpu(torch.masked_select, x, m)
+    assert_matches_cpu(lambda x, m: x.masked_select(m[0]), x, m)
+    assert_matches_cpu(lambda x, m: x[0].masked_select(m), x, m)
+    assert_matches_cpu(lambda x, m: x.t().masked_select(m.t()), x, m)
+    assert_matches_cpu(lambda x, m, v: x.masked_scatter(m, v), x, m, v)
+    assert_matches_cpu(lambda x, m, v: x.t().masked_scatter(m.t(), v[: int(m.sum())]), x, m, v)
+    assert_matches_cpu(lambda x, m, v: x.masked_scatter(m[0], v), x, m, v)
+    assert_matches_cpu(lambda x, m: x.masked_select(m) * 2, torch.randn(4, 5, requires_grad=True), m)
+    assert_matches_cpu(
+        lambda x, m, v: x.masked_scatter(m, v) * 2,
+        torch.randn(4, 5, requires_grad=True),
+        m,
+        torch.randn(30, requires_grad=True),
+    )
+
+
+def test_printing():
+    x = torch.tensor([[1.5, float("nan")], [-2e10, 0.0]])
+    assert repr(x.to("dml")) == repr(x).replace("]])", "]], device='dml:0')")
+    assert "device='dml:0'" in repr(torch.arange(2_000).to("dml"))
+
+
+# ---- embedding
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_embedding(dtype: torch.dtype):
+    weight = sample(9, 8, dtype=dtype, grad=True)
+    for i in (indices(9, 4, 5), indices(9, 7).int(), torch.zeros(0, 3, dtype=torch.int64)):
+        assert_matches_cpu(lambda w, i: F.embedding(i, w), weight, i)
+    i = indices(9, 4, 5)
+    assert_matches_cpu(lambda w, i: F.embedding(i, w, padding_idx=3), weight, i)
+    assert_matches_cpu(lambda w, i: F.embedding(i, w, padding_idx=-1), weight, i)
+    assert_matches_cpu(lambda w, i: F.embedding(i, w, scale_grad_by_freq=True), weight, i, rtol=1e-2)
+
+
+def test_embedding_of_many():
+    assert_matches_cpu(lambda w, i: F.embedding(i, w), torch.randn(50, 16, requires_grad=True), indices(50, 3_000), rtol=1e-4)
