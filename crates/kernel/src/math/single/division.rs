@@ -148,7 +148,7 @@ pub fn sqrt(x: Value<'_>) -> Value<'_> {
     zero.select(bits & SIGN, result).bitcast(F32)
 }
 
-/// `1 / sqrt(x)`, within 0.51 ulp.
+/// `1 / sqrt(x)`, within 0.52 ulp.
 pub fn rsqrt(x: Value<'_>) -> Value<'_> {
     let b = x.builder();
     let bits = x.bitcast(U32);

@@ -61,7 +61,7 @@ pub(super) fn exp_sum<'b>(x: Value<'b>, lo: Option<Value<'b>>) -> (Sum<'b>, Valu
     (fast_two_sum(y.hi, y.lo), k)
 }
 
-/// `e^x`, within 0.71 ulp.
+/// `e^x`, within 0.75 ulp.
 pub fn exp(x: Value<'_>) -> Value<'_> {
     let Reduced { k, r } = reduce(clamp(x, -104.0, 89.0));
     let y = exponential_sum(x.like(1.0), r, &EXP);
@@ -106,7 +106,7 @@ pub fn expm1(x: Value<'_>) -> Value<'_> {
     select_bits(magnitude.gt(INF), NAN, result)
 }
 
-/// `1 / (1 + e^-x)`, within 0.7 ulp.
+/// `1 / (1 + e^-x)`, within 0.75 ulp.
 pub fn sigmoid(x: Value<'_>) -> Value<'_> {
     let b = x.builder();
     let bits = x.bitcast(U32);

@@ -56,7 +56,7 @@ pub fn sinh(x: Value<'_>) -> Value<'_> {
     select_bits(magnitude.gt(INF), NAN, result)
 }
 
-/// Hyperbolic cosine, within 1 ulp: `2^(k-1) ((1 + p) cosh(r) + (1 - p) sinh(r))` with `p = 2^-2k`.
+/// Hyperbolic cosine, within 0.8 ulp: `2^(k-1) ((1 + p) cosh(r) + (1 - p) sinh(r))` with `p = 2^-2k`.
 pub fn cosh(x: Value<'_>) -> Value<'_> {
     let magnitude = x.bitcast(U32) & MAGNITUDE;
     let (sinh, cosh, p, k) = parts(magnitude);

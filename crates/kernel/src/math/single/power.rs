@@ -31,7 +31,7 @@ fn shift_left<'b>(a: Value<'b>, b: Value<'b>, n: Value<'b>) -> Value<'b> {
     (a << n) | ((b >> 1) >> (n ^ 31))
 }
 
-/// `x^y` with C's special cases, within 1.3 ulp.
+/// `x^y` with C's special cases, within 1.4 ulp.
 pub fn pow<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let b = x.builder();
     let zero = b.u32(0);
