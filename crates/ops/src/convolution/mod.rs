@@ -122,10 +122,19 @@ fn channels_last_strides(sizes: &[i64]) -> crate::tensor::Dims {
     crate::layout::dense_strides(sizes, &order)
 }
 
-/// Whether channels are the fastest, and the tensor is not contiguous as well.
+/// Whether strides say that channels are the fastest; PyTorch's rule for tensors whose sizes leave it open.
 fn is_channels_last(t: &Tensor) -> bool {
-    let strides = channels_last_strides(&t.sizes);
-    !t.is_contiguous() && t.sizes.iter().zip(&t.strides).zip(&strides).all(|((&n, s), want)| n == 1 || s == want)
+    if t.dim() < 4 || t.strides[1] == 0 || t.sizes.contains(&0) {
+        return false;
+    }
+    let mut least = 0;
+    for d in [1].into_iter().chain((2..t.dim()).rev()) {
+        if t.strides[d] < least {
+            return false;
+        }
+        least = t.strides[d] * t.sizes[d];
+    }
+    t.strides[0] >= least && least != t.strides[1]
 }
 
 /// The tensor with dense memory of the wanted order; a copy if it has not.

@@ -39,7 +39,16 @@ pub enum Pattern {
     /// Plain digits of both indices, and windows: a window dimension's coordinate is
     /// `(outer digit * step + k digit * step + offset) / divisor`; the element is 0 where the division leaves a
     /// remainder or the coordinate is outside.
-    Digits { outer: Digits, inner: Digits, windows: u8, divided: bool },
+    Digits {
+        /// Digits of the outer index.
+        outer: Digits,
+        /// Digits of k.
+        inner: Digits,
+        /// Window dimensions.
+        windows: u8,
+        /// Whether coordinates are divided.
+        divided: bool,
+    },
 }
 
 /// The part of an operand that changes code.
@@ -106,11 +115,24 @@ pub struct Window {
 
 /// The numbers of a pattern.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one lives at a time, on the stack")]
 pub enum Place {
     /// Of [`Pattern::Strided`], in elements.
-    Strided { outer: i64, inner: i64 },
+    Strided {
+        /// From one outer index to the next.
+        outer: i64,
+        /// From one k to the next.
+        inner: i64,
+    },
     /// Of [`Pattern::Digits`], slowest first.
-    Digits { outer: SmallVec<[Step; 2]>, inner: SmallVec<[Step; 2]>, windows: SmallVec<[Window; 3]> },
+    Digits {
+        /// Plain digits of the outer index.
+        outer: SmallVec<[Step; 2]>,
+        /// Plain digits of k.
+        inner: SmallVec<[Step; 2]>,
+        /// Window dimensions.
+        windows: SmallVec<[Window; 3]>,
+    },
 }
 
 /// An operand of one launch.
@@ -128,7 +150,7 @@ pub struct Source {
 
 /// Whether a tensor may be read four elements at a time, as far as its address goes.
 pub fn is_aligned(t: &Tensor) -> bool {
-    t.data % (t.element_size() * u64::from(WIDE)).min(16) == 0
+    t.data.is_multiple_of((t.element_size() * u64::from(WIDE)).min(16))
 }
 
 /// What lies `elements` behind the beginning of a tensor. Its range is that of the whole tensor's end.

@@ -1,0 +1,130 @@
+"""Convolutions and their gradients against float64 on the CPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from conftest import assert_matches_cpu
+
+LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+# Input, weight, options.
+TWO = [
+    ((2, 3, 9, 8), (5, 3, 3, 3), {}),
+    ((2, 4, 9, 8), (8, 4, 3, 2), {"stride": 2, "padding": 1}),
+    ((1, 4, 8, 8), (20, 4, 3, 3), {"padding": 2, "dilation": 2}),
+    ((3, 8, 6, 5), (8, 4, 3, 3), {"groups": 2, "padding": (1, 0)}),
+    ((2, 6, 7, 7), (12, 1, 3, 3), {"groups": 6, "stride": (2, 1), "padding": 1}),
+    ((2, 16, 4, 4), (24, 16, 1, 1), {}),
+    ((2, 1, 12, 12), (8, 1, 5, 5), {}),
+]
+
+
+def run(function, x, w, b, device, dtype, last):
+    leaves = [t.to(dtype).to(device) for t in (x, w, b)]
+    if last:
+        leaves[0] = leaves[0].contiguous(memory_format=LAST[x.dim()])
+        leaves[1] = leaves[1].contiguous(memory_format=LAST[x.dim()])
+    leaves = [t.detach().requires_grad_() for t in leaves]
+    y = function(*leaves)
+    torch.manual_seed(1)
+    y.backward(torch.randn(y.shape, dtype=torch.float64).to(dtype).to(device))
+    return [y] + [leaf.grad for leaf in leaves]
+
+
+def check(function, x, w, b, dtype=torch.float32, last=False):
+    x, w, b = (torch.randn(s, dtype=torch.float64).to(dtype) for s in (x, w, b))
+    expected = run(function, x, w, b, "cpu", torch.float64, False)
+    got = run(function, x, w, b, "dml", dtype, last)
+    for g, e in zip(got, expected, strict=True):
+        assert g.device.type == "dml" and g.dtype == dtype and g.shape == e.shape
+        # The gradient that comes in is rounded to dtype too.
+        tolerance = max(torch.finfo(dtype).eps, 3e-7 if dtype == torch.float32 else 0)
+        scale = e.abs().max().item() + 1
+        torch.testing.assert_close(g.detach().cpu().double(), e.detach(), rtol=0, atol=8 * tolerance * scale)
+    return got[0]
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("case", range(len(TWO)))
+def test_conv2d(case, last):
+    x, w, options = TWO[case]
+    y = check(lambda x, w, b: F.conv2d(x, w, b, **options), x, w, w[0], last=last)
+    if last and x[1] > 1:
+        assert y.is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_dtypes(dtype):
+    check(lambda x, w, b: F.conv2d(x, w, b, padding=1), (2, 4, 6, 6), (8, 4, 3, 3), 8, dtype)
+
+
+def test_other_ranks():
+    check(lambda x, w, b: F.conv1d(x, w, b, stride=2, padding=1), (2, 3, 13), (8, 3, 3), 8)
+    check(lambda x, w, b: F.conv3d(x, w, b, padding=1), (1, 2, 3, 4, 5), (4, 2, 2, 3, 2), 4)
+
+
+def test_transposed():
+    check(lambda x, w, b: F.conv_transpose2d(x, w, b), (2, 3, 5, 4), (3, 6, 3, 3), 6)
+    options = {"stride": 2, "padding": 1, "output_padding": 1, "groups": 2}
+    check(lambda x, w, b: F.conv_transpose2d(x, w, b, **options), (2, 4, 5, 4), (4, 3, 3, 3), 6)
+    check(lambda x, w, b: F.conv_transpose1d(x, w, b, stride=3), (2, 4, 5), (4, 3, 4), 3)
+
+
+def test_no_bias_no_batch_and_nothing_at_all():
+    assert_matches_cpu(lambda x, w: F.conv2d(x, w), torch.randn(2, 3, 5, 5), torch.randn(4, 3, 2, 2))
+    assert_matches_cpu(lambda x, w: F.conv2d(x, w), torch.randn(3, 5, 5), torch.randn(4, 3, 2, 2))
+    assert_matches_cpu(lambda x, w: F.conv2d(x, w), torch.randn(0, 3, 5, 5), torch.randn(4, 3, 2, 2))
+
+
+def test_strides():
+    w = torch.randn(4, 3, 3, 3)
+    assert_matches_cpu(lambda x, w: F.conv2d(x[:, :, ::2, 1:], w), torch.randn(2, 3, 10, 7), w)
+    assert_matches_cpu(lambda x, w: F.conv2d(x.expand(2, 3, 6, 6), w[:, :1].expand(4, 3, 3, 3)), torch.randn(2, 1, 6, 6), w)
+    assert_matches_cpu(lambda x, w: F.conv2d(x.transpose(2, 3), w.transpose(2, 3)), torch.randn(2, 3, 6, 7), w)
+
+
+@pytest.mark.parametrize("frozen", [0, 1, 2])
+def test_only_the_gradients_that_are_asked_for(frozen):
+    grads = []
+    torch.manual_seed(2)
+    tensors = [torch.randn(2, 3, 6, 6), torch.randn(4, 3, 3, 3), torch.randn(4)]
+    for device in ("cpu", "dml"):
+        leaves = [t.clone().to(device).requires_grad_(i != frozen) for i, t in enumerate(tensors)]
+        F.conv2d(*leaves).sum().backward()
+        grads.append([None if leaf.grad is None else leaf.grad.cpu() for leaf in leaves])
+    for i, (expected, got) in enumerate(zip(*grads, strict=True)):
+        if i == frozen:
+            assert got is None
+        else:
+            torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_same_bits_every_time():
+    x, w = torch.randn(8, 3, 20, 20, device="dml"), torch.randn(4, 3, 3, 3, device="dml", requires_grad=True)
+
+    def once():
+        return torch.autograd.grad(F.conv2d(x, w).sum(), w)[0].cpu()
+
+    first = once()
+    assert all(torch.equal(first, once()) for _ in range(3))
+
+
+WRONG = [
+    lambda d: F.conv2d(torch.ones(1, 3, 8, 8, device=d), torch.ones(4, 2, 3, 3, device=d)),
+    lambda d: F.conv2d(torch.ones(1, 3, 8, 8, device=d), torch.ones(4, 3, 3, 3, device=d).double()),
+    lambda d: F.conv2d(torch.ones(1, 3, 8, 8, device=d), torch.ones(4, 3, 3, 3, device=d), torch.ones(5, device=d)),
+    lambda d: F.conv2d(torch.ones(1, 3, 2, 2, device=d), torch.ones(4, 3, 3, 3, device=d)),
+    lambda d: F.conv2d(torch.ones(1, 3, 8, 8, device=d), torch.ones(4, 3, 3, 3, device=d), stride=0),
+    lambda d: F.conv2d(torch.ones(8, 8, device=d), torch.ones(4, 3, 3, 3, device=d)),
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_errors_are_the_cpu_s(wrong):
+    with pytest.raises(Exception) as expected:
+        wrong("cpu")
+    with pytest.raises(type(expected.value)) as got:
+        wrong("dml")
+    assert str(got.value).split("\n")[0] == str(expected.value).split("\n")[0]

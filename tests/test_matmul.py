@@ -1,0 +1,218 @@
+"""Products of matrices and vectors against the CPU and float64."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from conftest import assert_matches_cpu, assert_same
+
+FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
+INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
+LAYOUTS = ["rows", "columns", "gaps", "expanded"]
+
+
+def make(shape, dtype, layout="rows"):
+    if dtype.is_floating_point:
+        x = torch.randn(shape, dtype=torch.float64).to(dtype)
+    else:
+        x = torch.randint(0 if dtype == torch.uint8 else -9, 10, shape).to(dtype)
+    if layout == "columns":
+        return x.mT.contiguous().mT
+    if layout == "gaps":
+        return torch.stack([x, x], -1).flatten(-2)[..., ::2]
+    if layout == "expanded":
+        return x[..., :1].expand(shape)
+    return x
+
+
+def bound(dtype, k):
+    """Rounding of the result, and of a sum of k products of order 1."""
+    eps = torch.finfo(dtype).eps
+    sums = torch.finfo(torch.float64 if dtype == torch.float64 else torch.float32).eps
+    return {"rtol": eps, "atol": 8 * k * sums}
+
+
+def check(function, *args, k=1):
+    """The function on dml against float64 (floats) or the CPU (integers)."""
+    got = function(*[a.to("dml") for a in args])
+    assert got.device.type == "dml"
+    dtype = args[0].dtype
+    if not dtype.is_floating_point:
+        assert torch.equal(got.cpu(), function(*args))
+        return
+    expected = function(*[a.double() for a in args])
+    assert got.dtype == dtype and got.shape == expected.shape
+    torch.testing.assert_close(got.cpu().double(), expected, **bound(dtype, k))
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
+def test_dtypes(dtype):
+    check(torch.mm, make((33, 20), dtype), make((20, 24), dtype), k=20)
+    check(torch.bmm, make((3, 12, 8), dtype), make((3, 8, 20), dtype), k=8)
+    check(torch.mv, make((40, 33), dtype), make((33,), dtype), k=33)
+    check(torch.dot, make((100,), dtype), make((100,), dtype), k=100)
+    check(torch.addmm, make((24,), dtype), make((5, 16), dtype), make((16, 24), dtype), k=16)
+
+
+@pytest.mark.parametrize("first", LAYOUTS)
+@pytest.mark.parametrize("second", LAYOUTS)
+def test_layouts(first, second):
+    for m, n, k in [(17, 23, 9), (16, 24, 32)]:
+        check(torch.mm, make((m, k), torch.float32, first), make((k, n), torch.float32, second), k=k)
+        check(torch.bmm, make((2, m, k), torch.float32, first), make((2, k, n), torch.float32, second), k=k)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1, 1), (1, 1, 70000), (1, 300, 64), (300, 1, 64), (4, 200, 33), (200, 3, 40), (64, 64, 64), (65, 130, 31)],
+)
+def test_shapes(shape):
+    m, n, k = shape
+    check(torch.mm, make((m, k), torch.float32), make((k, n), torch.float32), k=k)
+
+
+@pytest.mark.parametrize("offset", [1, 2, 3])
+def test_unaligned_storage(offset):
+    x = torch.randn(20 * 24 + offset)
+    y = torch.randn(24, 16)
+    got = torch.mm(x.to("dml")[offset:].view(20, 24), y.to("dml"))
+    torch.testing.assert_close(got.cpu(), torch.mm(x[offset:].view(20, 24), y))
+
+
+@pytest.mark.parametrize("beta", [1, 0, 0.5])
+@pytest.mark.parametrize("alpha", [1, 2.5])
+def test_factors(beta, alpha):
+    a, b = make((6, 8), torch.float32), make((8, 12), torch.float32)
+    for bias in [make(s, torch.float32) for s in [(), (12,), (1, 12), (6, 1), (6, 12)]]:
+        check(lambda x, a, b: torch.addmm(x, a, b, beta=beta, alpha=alpha), bias, a, b, k=8)
+    a3, b3 = make((4, 6, 8), torch.float32), make((4, 8, 12), torch.float32)
+    for bias in [make(s, torch.float32) for s in [(12,), (4, 1, 12), (4, 6, 12)]]:
+        check(lambda x, a, b: torch.baddbmm(x, a, b, beta=beta, alpha=alpha), bias, a3, b3, k=8)
+    bias = make((6, 12), torch.float32)
+    check(lambda x, a, b: torch.addbmm(x, a, b, beta=beta, alpha=alpha), bias, a3, b3, k=32)
+    vector = make((8,), torch.float32)
+    check(lambda x, a, v: torch.addmv(x, a, v, beta=beta, alpha=alpha), make((6,), torch.float32), a, vector, k=8)
+
+
+def test_factors_of_integers_truncate():
+    x, a = make((4, 4), torch.int32), make((4, 4), torch.int32)
+    assert_matches_cpu(lambda x, a: torch.addmm(x, a, a, beta=0.5, alpha=2.9), x, a)
+
+
+def test_beta_zero_ignores_nan():
+    x = torch.full((2, 2), math.nan)
+    assert_matches_cpu(lambda x: torch.addmm(x, torch.ones_like(x), torch.ones_like(x), beta=0), x)
+
+
+def test_special_values():
+    a = torch.tensor([[math.inf, 1.0], [math.nan, 2.0]])
+    b = torch.tensor([[1.0, 0.0], [3.0, 4.0]])
+    assert_matches_cpu(torch.mm, a, b)
+
+
+def test_empty():
+    for m, n, k in [(0, 3, 4), (3, 0, 4), (3, 4, 0), (0, 0, 0)]:
+        assert_matches_cpu(torch.mm, torch.randn(m, k), torch.randn(k, n))
+        assert_matches_cpu(torch.bmm, torch.randn(2, m, k), torch.randn(2, k, n))
+        x, a, b = torch.randn(n), torch.randn(m, k), torch.randn(k, n)
+        assert_matches_cpu(lambda x, a, b: torch.addmm(x, a, b, beta=2), x, a, b)
+    assert_matches_cpu(torch.bmm, torch.randn(0, 2, 3), torch.randn(0, 3, 4))
+    assert_matches_cpu(torch.dot, torch.randn(0), torch.randn(0))
+    assert_matches_cpu(torch.mv, torch.randn(3, 0), torch.randn(0))
+
+
+def test_out():
+    a, b = torch.randn(6, 8), torch.randn(8, 12)
+    x, y = a.to("dml"), b.to("dml")
+    for out in [torch.empty(6, 12), torch.empty(12, 6).t(), torch.empty(6, 24)[:, ::2], torch.empty(0)]:
+        result = out.to("dml") if out.is_contiguous() else torch.empty_strided(out.shape, out.stride(), device="dml")
+        assert torch.mm(x, y, out=result) is result
+        assert_same(result, a @ b)
+    result = x.new_empty(6, 12)
+    torch.addmm(y[0], x, y, out=result)
+    assert_same(result, torch.addmm(b[0], a, b))
+
+
+def test_in_place():
+    a, b, c = torch.randn(8, 8), torch.randn(8, 8), torch.randn(8, 8)
+    x, y, z = a.to("dml"), b.to("dml"), c.to("dml")
+    pointer = z.data_ptr()
+    z.addmm_(x, y, beta=0.5)
+    assert z.data_ptr() == pointer
+    assert_same(z, c.clone().addmm_(a, b, beta=0.5))
+    # The result overlaps an operand.
+    x.addmm_(x, y)
+    assert_same(x, a + a @ b)
+    t = torch.randn(2, 8, 8)
+    assert_same(t.to("dml").baddbmm_(t.to("dml"), t.to("dml")), torch.baddbmm(t, t, t))
+    assert_same(c[0].to("dml").addmv_(y, b[1].to("dml")), torch.addmv(c[0], b, b[1]))
+
+
+def test_matmul_of_every_rank():
+    shapes = [((5,), (5,)), ((4, 5), (5,)), ((5,), (5, 3)), ((2, 4, 5), (5,)), ((2, 4, 5), (5, 3))]
+    shapes += [((2, 4, 5), (2, 5, 3)), ((3, 1, 4, 5), (2, 5, 3)), ((4, 5), (2, 5, 3))]
+    for a, b in shapes:
+        assert_matches_cpu(torch.matmul, torch.randn(a), torch.randn(b))
+    assert_matches_cpu(lambda a, b: torch.einsum("bij,bkj->bik", a, b), torch.randn(2, 3, 4), torch.randn(2, 5, 4))
+
+
+def test_linear_and_its_gradients():
+    for shape in [(5, 12), (2, 3, 12), (12,)]:
+        x, w, b = torch.randn(shape), torch.randn(7, 12), torch.randn(7)
+        grads = []
+        for device in ("cpu", "dml"):
+            leaves = [t.detach().to(device).requires_grad_() for t in (x, w, b)]
+            y = torch.nn.functional.linear(*leaves)
+            y.backward(torch.ones_like(y))
+            grads.append([y] + [leaf.grad for leaf in leaves])
+        for got, expected in zip(grads[1], grads[0], strict=True):
+            assert_same(got, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_same_bits_every_time():
+    a, b = torch.randn(40, 3000, device="dml"), torch.randn(3000, 24, device="dml")
+    first = (a @ b).cpu()
+    assert all(torch.equal(first, (a @ b).cpu()) for _ in range(3))
+
+
+WRONG = [
+    lambda d: torch.mm(torch.ones(2, 3, device=d), torch.ones(4, 5, device=d)),
+    lambda d: torch.mm(torch.ones(2, device=d), torch.ones(4, 5, device=d)),
+    lambda d: torch.mm(torch.ones(2, 3, device=d), torch.ones(3, 4, device=d, dtype=torch.float64)),
+    lambda d: torch.mm(torch.ones(2, 3, device=d, dtype=torch.int8), torch.ones(3, 4, device=d, dtype=torch.int64)),
+    lambda d: torch.mm(torch.ones(2, 3, device=d), torch.ones(3, 4, device=d), out=torch.ones(2, 4, device=d).double()),
+    lambda d: torch.addmm(torch.ones(2, device=d), torch.ones(2, 3, device=d), torch.ones(3, 4, device=d)),
+    lambda d: torch.addmm(torch.ones(4, device=d).double(), torch.ones(2, 3, device=d), torch.ones(3, 4, device=d)),
+    lambda d: torch.addmm(torch.ones(4, device=d), torch.ones(3, device=d), torch.ones(3, 4, device=d)),
+    lambda d: torch.ones(4, device=d).addmm_(torch.ones(2, 3, device=d), torch.ones(3, 4, device=d)),
+    lambda d: torch.bmm(torch.ones(2, 3, device=d), torch.ones(2, 3, 4, device=d)),
+    lambda d: torch.bmm(torch.ones(2, 3, 4, device=d), torch.ones(2, 5, 4, device=d)),
+    lambda d: torch.bmm(torch.ones(2, 3, 4, device=d), torch.ones(2, 4, 4, device=d).double()),
+    lambda d: torch.baddbmm(torch.ones(5, device=d), torch.ones(2, 3, 4, device=d), torch.ones(2, 4, 4, device=d)),
+    lambda d: torch.baddbmm(torch.ones(4, device=d).int(), torch.ones(2, 3, 4, device=d), torch.ones(2, 4, 4, device=d)),
+    lambda d: torch.mv(torch.ones(2, 3, device=d), torch.ones(4, device=d)),
+    lambda d: torch.mv(torch.ones(2, 3, device=d), torch.ones(3, 1, device=d)),
+    lambda d: torch.addmv(torch.ones(3, device=d), torch.ones(2, 3, device=d), torch.ones(3, device=d)),
+    lambda d: torch.dot(torch.ones(2, device=d), torch.ones(3, device=d)),
+    lambda d: torch.dot(torch.ones(2, 1, device=d), torch.ones(2, device=d)),
+    lambda d: torch.dot(torch.ones(2, device=d), torch.ones(2, device=d).double()),
+    lambda d: torch.nn.functional.linear(torch.ones(2, 3, device=d), torch.ones(5, 4, device=d)),
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_errors_are_the_cpu_s(wrong):
+    with pytest.raises(Exception) as expected:
+        wrong("cpu")
+    with pytest.raises(type(expected.value)) as got:
+        wrong("dml")
+    assert str(got.value).split("\n")[0] == str(expected.value).split("\n")[0]
+
+
+def test_bool_is_not_multiplied():
+    x = torch.ones(2, 2, dtype=torch.bool, device="dml")
+    for function in (torch.mm, lambda a, b: torch.bmm(a[None], b[None]), lambda a, b: torch.mv(a, b[0])):
+        with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+            function(x, x)
