@@ -81,7 +81,8 @@ def test_no_bias_no_batch_and_nothing_at_all():
 def test_strides():
     w = torch.randn(4, 3, 3, 3)
     assert_matches_cpu(lambda x, w: F.conv2d(x[:, :, ::2, 1:], w), torch.randn(2, 3, 10, 7), w)
-    assert_matches_cpu(lambda x, w: F.conv2d(x.expand(2, 3, 6, 6), w[:, :1].expand(4, 3, 3, 3)), torch.randn(2, 1, 6, 6), w)
+    x = torch.randn(2, 1, 6, 6)
+    assert_matches_cpu(lambda x, w: F.conv2d(x.expand(2, 3, 6, 6), w[:, :1].expand(4, 3, 3, 3)), x, w)
     assert_matches_cpu(lambda x, w: F.conv2d(x.transpose(2, 3), w.transpose(2, 3)), torch.randn(2, 3, 6, 7), w)
 
 

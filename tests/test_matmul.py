@@ -101,6 +101,10 @@ def test_factors_of_integers_truncate():
     assert_matches_cpu(lambda x, a: torch.addmm(x, a, a, beta=0.5, alpha=2.9), x, a)
 
 
+def test_a_batch_longer_than_a_launch():
+    check(torch.bmm, make((70_000, 2, 3), torch.float32), make((70_000, 3, 5), torch.float32), k=3)
+
+
 def test_beta_zero_ignores_nan():
     x = torch.full((2, 2), math.nan)
     assert_matches_cpu(lambda x: torch.addmm(x, torch.ones_like(x), torch.ones_like(x), beta=0), x)
@@ -191,7 +195,7 @@ WRONG = [
     lambda d: torch.bmm(torch.ones(2, 3, 4, device=d), torch.ones(2, 5, 4, device=d)),
     lambda d: torch.bmm(torch.ones(2, 3, 4, device=d), torch.ones(2, 4, 4, device=d).double()),
     lambda d: torch.baddbmm(torch.ones(5, device=d), torch.ones(2, 3, 4, device=d), torch.ones(2, 4, 4, device=d)),
-    lambda d: torch.baddbmm(torch.ones(4, device=d).int(), torch.ones(2, 3, 4, device=d), torch.ones(2, 4, 4, device=d)),
+    lambda d: torch.baddbmm(torch.ones(4).int().to(d), torch.ones(2, 3, 4, device=d), torch.ones(2, 4, 4, device=d)),
     lambda d: torch.mv(torch.ones(2, 3, device=d), torch.ones(4, device=d)),
     lambda d: torch.mv(torch.ones(2, 3, device=d), torch.ones(3, 1, device=d)),
     lambda d: torch.addmv(torch.ones(3, device=d), torch.ones(2, 3, device=d), torch.ones(3, device=d)),
