@@ -356,6 +356,17 @@ def test_scatter_reduce_of_nan():
         assert_matches_cpu(lambda x, i, v, reduce=reduce: x.scatter_reduce(0, i, v, reduce), x, i, v)
 
 
+@pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "amin"])
+def test_scatter_reduce_of_many(reduce: str):
+    """Tiles of one key and tiles of several."""
+    i = torch.cat([torch.zeros(1_500, dtype=torch.int64), indices(40, 1_500), torch.full((700,), 39)])
+    i = i[torch.randperm(len(i))]
+    x, v = sample(40, 3), sample(len(i), 3)
+    assert_matches_cpu(lambda x, i, v: x.scatter_reduce(0, i, v, reduce), x, i[:, None].expand(-1, 3), v)
+    assert_matches_cpu(lambda x, i, v: x.index_add(0, i, v), x, i, v)
+    assert_matches_cpu(lambda x, i: x.gather(0, i), x, torch.zeros(0))
+
+
 def test_scatter_with_named_reduction():
     x, v, i = sample(5, 6), sample(4, 6), indices(5, 4, 6)
     for reduce in ("add", "multiply"):

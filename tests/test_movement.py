@@ -135,6 +135,12 @@ def test_gradients():
     assert_matches_cpu(lambda x: x.repeat_interleave(3, 0) * 2, x)
 
 
+def test_gradient_of_unfold():
+    for sizes, dim, size, step in (((7,), 0, 3, 1), ((4, 9, 3), 1, 4, 2), ((4, 9), -1, 2, 5), ((3, 8), 0, 3, 2)):
+        x, weight = torch.randn(sizes, requires_grad=True), torch.randn(sizes).unfold(dim, size, step)
+        assert_matches_cpu(lambda x, w, d=dim, n=size, s=step: x.unfold(d, n, s) * w, x, weight)
+
+
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 def test_repeat_interleave(dtype: torch.dtype):
     repeats = torch.tensor([2, 0, 3, 1], dtype=dtype)

@@ -2,13 +2,14 @@
 //! bits each time and on every adapter, with no float atomics.
 //!
 //! One invocation combines all contributions to one element, one after the other. Which contributions have a key in
-//! common is found by comparing all pairs when there are few, else by sorting the keys ([`crate::radix`]). A key that very
-//! many contributions share is slow: its chain of additions is as long as their number.
+//! common is found by comparing all pairs when there are few, else by sorting the keys ([`crate::radix`]). A key that many
+//! contributions share would make a long chain: tiles of the sorted contributions that have one key are combined before,
+//! and the chain takes each in one step.
 
 use crate::call::Call;
 use crate::check;
 use crate::error::Result;
-use crate::launch::{GROUP, linear_id};
+use crate::launch::{GROUP, Launcher, linear_id};
 use crate::layout::{self, Layout};
 use crate::radix;
 use crate::tensor::Tensor;
@@ -17,6 +18,8 @@ use dml_kernel::{Builder, DType, Kernel, Scalar, Value, Var};
 /// Up to this many contributions, and this many comparisons, pairs are compared.
 const FEW: i64 = 1024;
 const FEW_COMPARISONS: i64 = 1 << 22;
+/// Sorted contributions of a tile.
+const TILE: i64 = 64;
 
 /// How contributions are combined.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -117,19 +120,44 @@ pub fn run(call: &Call, a: &Accumulation) -> Result<()> {
         shape.ranks[2] as u32,
         0,
     ];
-    let (keys, positions) = if sorted {
-        let (keys, positions) = radix::sort(call, a.keys, none)?;
-        (keys, Some(positions))
-    } else {
-        (a.keys.clone(), None)
+    let pass = |launcher: Launcher<'_, '_>| {
+        let launcher = launcher.u32(n as u32).index(index, slice).u32(none).u32(a.skip.unwrap_or(none));
+        parts.pass(places.pass(slices.pass(launcher))).threads((n * slice) as u64)
     };
-    let kernel = call.kernel("accumulate", key, || build(&shape))?;
-    let mut launcher = call.launch(kernel).write(a.dst).read(a.src).read(&keys);
-    if let Some(positions) = &positions {
-        launcher = launcher.read(positions);
+    if !sorted {
+        let kernel = call.kernel("accumulate", key, || build(&shape))?;
+        return pass(call.launch(kernel).write(a.dst).read(a.src).read(a.keys));
     }
-    let launcher = launcher.u32(n as u32).index(index, slice).u32(none).u32(a.skip.unwrap_or(none));
-    parts.pass(places.pass(slices.pass(launcher))).threads((n * slice) as u64)
+    let (keys, positions) = radix::sort(call, a.keys, none)?;
+    let tiles = n / TILE;
+    let partials = call.empty(shape.partial(), &[tiles, slice])?;
+    if tiles > 0 {
+        let kernel = call.kernel("accumulate_tiles", key, || build_tiles(&shape))?;
+        let launcher = call.launch(kernel).write(&partials).read(a.src).read(&keys).read(&positions);
+        let launcher = launcher.u32(tiles as u32).index(index, slice).u32(none).u32(a.skip.unwrap_or(none));
+        parts.pass(slices.pass(launcher)).threads((tiles * slice) as u64)?;
+    }
+    let kernel = call.kernel("accumulate", key, || build(&shape))?;
+    pass(call.launch(kernel).write(a.dst).read(a.src).read(&keys).read(&positions).read(&partials))
+}
+
+impl Shape {
+    /// The dtype of the operands; what is only moved is moved as bits.
+    fn moved(&self) -> DType {
+        if self.combine == Combine::Last { self.dtype.bits() } else { self.dtype }
+    }
+
+    /// The dtype that holds a combination of contributions.
+    fn partial(&self) -> DType {
+        match compute(self.moved()) {
+            Scalar::F32 => DType::F32,
+            Scalar::F64 => DType::F64,
+            Scalar::U32 => DType::U32,
+            Scalar::U64 => DType::U64,
+            Scalar::I64 => DType::I64,
+            _ => DType::I32,
+        }
+    }
 }
 
 /// The type in which contributions are combined.
@@ -166,12 +194,15 @@ impl Combine {
 
 fn build(shape: &Shape) -> Kernel {
     let b = Builder::new("accumulate", [GROUP, 1, 1]);
-    // What is only moved is moved as bits.
-    let dtype = if shape.combine == Combine::Last { shape.dtype.bits() } else { shape.dtype };
+    let dtype = shape.moved();
     let scalar = compute(dtype);
     let (dst, src) = (b.pointer("dst", dtype), b.pointer("src", dtype));
     let keys = b.pointer("keys", DType::U32);
-    let positions = if shape.sorted { Some(b.pointer("positions", DType::U32)) } else { None };
+    let sorted = if shape.sorted {
+        Some((b.pointer("positions", DType::U32), b.pointer("partials", shape.partial())))
+    } else {
+        None
+    };
     let index = shape.index;
     let n = b.param("n", Scalar::U32);
     let slice = b.param("slice", index);
@@ -213,14 +244,31 @@ fn build(shape: &Shape) -> Kernel {
                 count.set(count.get() + 1);
             };
             let q = b.var(i);
-            if let Some(positions) = positions {
+            if let Some((positions, partials)) = sorted {
                 let more = b.var(b.bool(true));
                 b.while_(
                     || more.get(),
                     || {
-                        add(positions.load(q.get()));
-                        let next = q.get() + 1;
-                        q.set(next);
+                        let now = q.get();
+                        let last = now + (TILE - 1) as u32;
+                        // A whole tile of this key was combined before.
+                        let whole = b.var((now % TILE as u32).eq(0) & last.lt(n));
+                        b.if_(whole.get(), || whole.set(keys.load(last).eq(key)));
+                        b.if_else(
+                            whole.get(),
+                            || {
+                                let tile = (now / TILE as u32).cast(index);
+                                let partial = partials.load(tile * slice + within);
+                                sum.set(shape.combine.apply(sum.get(), partial));
+                                count.set(count.get() + TILE as u32);
+                                q.set(now + TILE as u32);
+                            },
+                            || {
+                                add(positions.load(now));
+                                q.set(now + 1);
+                            },
+                        );
+                        let next = q.get();
                         more.set(false);
                         b.if_(next.lt(n), || more.set(keys.load(next).eq(key)));
                     },
@@ -235,6 +283,38 @@ fn build(shape: &Shape) -> Kernel {
                 );
             }
             dst.store(place, finish(shape.combine, sum, count));
+        });
+    });
+    b.finish()
+}
+
+/// Combines each whole tile of sorted contributions that have one key. Other tiles' results are not defined.
+fn build_tiles(shape: &Shape) -> Kernel {
+    let b = Builder::new("accumulate_tiles", [GROUP, 1, 1]);
+    let (dtype, index) = (shape.moved(), shape.index);
+    let scalar = compute(dtype);
+    let (partials, src) = (b.pointer("partials", shape.partial()), b.pointer("src", dtype));
+    let (keys, positions) = (b.pointer("keys", DType::U32), b.pointer("positions", DType::U32));
+    let tiles = b.param("tiles", Scalar::U32);
+    let slice = b.param("slice", index);
+    let (none, skip) = (b.param("none", Scalar::U32), b.param("skip", Scalar::U32));
+    let slices = layout::declare(&b, shape.ranks[0], 2, index);
+    let parts = layout::declare(&b, shape.ranks[2], 1, index);
+    let thread = linear_id(&b, index);
+    let tile = thread / slice;
+    let within = thread - tile * slice;
+    b.if_(tile.lt(tiles.cast(index)), || {
+        let first = tile.cast(Scalar::U32) * TILE as u32;
+        let key = keys.load(first);
+        let wanted = key.lt(none) & key.ne(skip) & keys.load(first + (TILE - 1) as u32).eq(key);
+        b.if_(wanted, || {
+            let at = slices.offsets(&b, within)[1];
+            let sum = b.var(shape.combine.identity(&b, scalar));
+            b.for_(first, first + TILE as u32, 1, |q| {
+                let from = at + parts.offsets(&b, positions.load(q).cast(index))[0];
+                sum.set(shape.combine.apply(sum.get(), src.load(from).cast(scalar)));
+            });
+            partials.store(thread, sum.get());
         });
     });
     b.finish()
@@ -268,6 +348,7 @@ mod tests {
                 let index = if sorted { Scalar::U32 } else { Scalar::U64 };
                 let shape = Shape { sorted, dtype, combine, include_self: i < 3, index, ranks: [1, 2, i % 3] };
                 accepted(&build(&shape));
+                accepted(&build_tiles(&shape));
             }
         }
     }

@@ -90,7 +90,12 @@ fn destination(call: &Call, out: Out) -> Result<Tensor> {
 }
 
 fn check_index(call: &Call, index: &Tensor) -> Result<()> {
-    check!(is_index(index.dtype), Runtime, "{}(): Expected dtype int32/int64 for index", short(call));
+    check!(
+        is_index(index.dtype) || index.numel() == 0,
+        Runtime,
+        "{}(): Expected dtype int32/int64 for index",
+        short(call)
+    );
     Ok(())
 }
 

@@ -1,19 +1,24 @@
-//! Elements in another order: flip, roll, repeat_interleave.
+//! Elements in another order: flip, roll, repeat_interleave; the gradient of unfold.
 
 use crate::call::Call;
 use crate::check;
 use crate::copy::{contiguous, device_copy};
 use crate::error::Result;
 use crate::launch::{GROUP, linear_id};
+use crate::layout::{self, Layout};
 use crate::pieces::{self, Piece};
 use crate::prefix;
 use crate::table::{Operator, op};
-use crate::tensor::Tensor;
+use crate::tensor::{Dims, Tensor};
 use dml_kernel::{Builder, DType, Kernel, Scalar};
 
 /// This family's overloads.
-pub const OPERATORS: &[Operator] =
-    &[op("aten::flip", flip), op("aten::roll", roll), op("aten::repeat_interleave.Tensor", repeat_interleave)];
+pub const OPERATORS: &[Operator] = &[
+    op("aten::flip", flip),
+    op("aten::roll", roll),
+    op("aten::repeat_interleave.Tensor", repeat_interleave),
+    op("aten::unfold_backward", unfold_backward),
+];
 
 /// The tensor to return: of `t`'s sizes, and of its strides if it is dense.
 fn like(call: &Call, t: &Tensor) -> Result<Tensor> {
@@ -161,6 +166,68 @@ fn build_repeat(dtype: DType) -> Kernel {
     b.finish()
 }
 
+/// `unfold_backward(grad_in, input_sizes, dim, size, step)`: each element gets the sum over the windows that show it.
+fn unfold_backward(call: &mut Call) -> Result<()> {
+    let grad = call.tensor(0)?;
+    let sizes = call.ints(1)?;
+    let dim = call.wrap_dim(call.int(2)?, sizes.len())?;
+    let (size, step) = (call.int(3)?, call.int(4)?);
+    let out = call.empty(grad.dtype, sizes)?;
+    if out.numel() == 0 {
+        call.ret(out);
+        return Ok(());
+    }
+    if sizes.is_empty() {
+        device_copy(call, &grad.as_strided(&[], &[], 0), &out)?;
+        call.ret(out);
+        return Ok(());
+    }
+    let rank = sizes.len();
+    let windows = grad.sizes[dim];
+    let along = |d: usize| i64::from(d == dim);
+    let place: Dims = (0..rank).map(along).collect();
+    let rest: Dims = (0..rank).map(|d| if d == dim { 0 } else { grad.strides[d] }).collect();
+    let mut layout = Layout::row_major(sizes, &[&out.strides, &rest, &place]);
+    if grad.range().end - grad.range().start >= i32::MAX as u64 {
+        layout.index = Scalar::U64;
+    }
+    let (dtype, index) = (grad.dtype, layout.index);
+    let key = [dtype as u32, layout.rank() as u32, index.bytes(), 0, 0, 0];
+    let kernel = call.kernel("unfold_backward", key, || build_unfold_backward(dtype, layout.rank(), index))?;
+    let mut launcher = call.launch(kernel).write(&out).read(grad);
+    for x in [out.numel(), windows, size, step, grad.strides[dim], grad.strides[rank]] {
+        launcher = launcher.index(index, x);
+    }
+    layout.pass(launcher).threads(out.numel() as u64)?;
+    call.ret(out);
+    Ok(())
+}
+
+fn build_unfold_backward(dtype: DType, rank: usize, index: Scalar) -> Kernel {
+    let b = Builder::new("unfold_backward", [GROUP, 1, 1]);
+    let (out, grad) = (b.pointer("out", dtype), b.pointer("grad", dtype));
+    let [n, windows, size, step] = ["n", "windows", "size", "step"].map(|name| b.param(name, index));
+    let (window_stride, stride) = (b.param("window_stride", index), b.param("stride", index));
+    let params = layout::declare(&b, rank, 3, index);
+    let i = linear_id(&b, index);
+    b.if_(i.lt(n), || {
+        let at = params.offsets(&b, i);
+        let place = at[2];
+        // Window w shows the places from w * step to w * step + size - 1.
+        let first = b.var(b.int(index, 0));
+        b.if_(place.ge(size), || first.set((place - size) / step + 1));
+        let end = (place / step + 1).min(windows);
+        let scalar = if dtype == DType::Bool { Scalar::I32 } else { dtype.compute() };
+        let sum = b.var(b.constant_of(scalar, 0.0));
+        b.for_(first.get(), end, 1, |w| {
+            let from = at[1] + w * window_stride + (place - w * step) * stride;
+            sum.set(sum.get() + grad.load(from).cast(scalar));
+        });
+        out.store(at[0], sum.get());
+    });
+    b.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,5 +237,7 @@ mod tests {
     fn kernels_are_valid() {
         accepted(&build_repeat(DType::I32));
         accepted(&build_repeat(DType::I64));
+        accepted(&build_unfold_backward(DType::BF16, 3, Scalar::U32));
+        accepted(&build_unfold_backward(DType::F64, 1, Scalar::U64));
     }
 }
