@@ -510,7 +510,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
             Inst::ShuffleXor(a, m) => {
                 for l in 0..self.width {
                     let size = self.subgroup_size;
-                    let other = l / size * size + (l % size ^ m as usize);
+                    let other = l / size * size + ((l % size) ^ m as usize);
                     let word = self.lane(a, 0).get(other).copied().unwrap_or(0);
                     self.lane_mut(id, 0)[l] = word;
                 }

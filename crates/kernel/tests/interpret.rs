@@ -17,14 +17,14 @@ fn expressions() {
     let y: Vec<f64> = x.iter().rev().copied().collect();
     let f = Function::binary(Scalar::F64, |x, y| {
         let k = x.round().cast(Scalar::I32);
-        (k % 7 << 2).cast(Scalar::F64) + (k.gt(y.trunc().cast(Scalar::I32))).select(x, y)
+        ((k % 7) << 2).cast(Scalar::F64) + (k.gt(y.trunc().cast(Scalar::I32))).select(x, y)
     });
     let want: Vec<f64> = x
         .iter()
         .zip(&y)
         .map(|(x, y)| {
             let k = x.round_ties_even() as i32;
-            f64::from(k % 7 << 2) + if k > y.trunc() as i32 { *x } else { *y }
+            f64::from((k % 7) << 2) + if k > y.trunc() as i32 { *x } else { *y }
         })
         .collect();
     assert_eq!(f.f64(&[&x, &y]), want);
