@@ -1,11 +1,12 @@
 //! Activation functions and their gradients.
 
 use crate::call::{Call, Scalar as Number};
+use crate::check;
 use crate::error::Result;
 use crate::overloads;
-use crate::pointwise::{Out, Rule, operator};
+use crate::pointwise::{self, Out, Rule, float_operator, operator};
 use crate::table::{Operator, op};
-use dml_kernel::{Value, math};
+use dml_kernel::{DType, Value, math};
 
 /// This family's overloads.
 pub const OPERATORS: &[&[Operator]] = &[
@@ -34,18 +35,21 @@ pub const OPERATORS: &[&[Operator]] = &[
 ];
 
 fn relu(call: &mut Call, out: Out) -> Result<()> {
+    check!(call.any_tensor(0)?.dtype != DType::Bool, Runtime, "Boolean inputs not supported for relu");
     // NaN passes: it is not below zero.
     operator(call, out, Rule::Promote, "relu", &[0], &[], |_, v| v[0].lt(0).select(v[0].like(0.0), v[0]))
 }
 
 /// `threshold(self, threshold, value)`
 fn threshold(call: &mut Call, out: Out) -> Result<()> {
+    pointwise::check_not_bool(call, 0, "threshold")?;
     let numbers = [call.scalar(1)?, call.scalar(2)?];
     operator(call, out, Rule::Promote, "threshold", &[0], &numbers, |_, v| v[0].le(v[1]).select(v[2], v[0]))
 }
 
 /// `threshold_backward(grad, self, threshold)`: also the gradient of relu.
 fn threshold_backward(call: &mut Call, out: Out) -> Result<()> {
+    pointwise::check_not_bool(call, 0, "threshold_backward")?;
     let numbers = [call.scalar(2)?];
     operator(call, out, Rule::Promote, "threshold_backward", &[0, 1], &numbers, |_, v| {
         v[1].le(v[2]).select(v[0].like(0.0), v[0])
@@ -54,35 +58,33 @@ fn threshold_backward(call: &mut Call, out: Out) -> Result<()> {
 
 /// `sigmoid_backward(grad, output)`
 fn sigmoid_backward(call: &mut Call, out: Out) -> Result<()> {
-    operator(call, out, Rule::Promote, "sigmoid_backward", &[0, 1], &[], |_, v| v[0] * (1.0 - v[1]) * v[1])
+    float_operator(call, out, "sigmoid_backward", &[0, 1], &[], |_, v| v[0] * (1.0 - v[1]) * v[1])
 }
 
 /// `tanh_backward(grad, output)`
 fn tanh_backward(call: &mut Call, out: Out) -> Result<()> {
-    operator(call, out, Rule::Promote, "tanh_backward", &[0, 1], &[], |_, v| v[0] * (1.0 - v[1] * v[1]))
+    float_operator(call, out, "tanh_backward", &[0, 1], &[], |_, v| v[0] * (1.0 - v[1] * v[1]))
 }
 
 /// `leaky_relu(self, negative_slope)`
 fn leaky_relu(call: &mut Call, out: Out) -> Result<()> {
     let numbers = [call.scalar(1)?];
-    operator(call, out, Rule::Promote, "leaky_relu", &[0], &numbers, |_, v| v[0].gt(0).select(v[0], v[0] * v[1]))
+    float_operator(call, out, "leaky_relu", &[0], &numbers, |_, v| v[0].gt(0).select(v[0], v[0] * v[1]))
 }
 
 /// `leaky_relu_backward(grad, self, negative_slope, self_is_result)`: the sign of the input and of the result agree.
 fn leaky_relu_backward(call: &mut Call, out: Out) -> Result<()> {
     let numbers = [call.scalar(2)?];
-    operator(call, out, Rule::Promote, "leaky_relu_backward", &[0, 1], &numbers, |_, v| {
-        v[1].gt(0).select(v[0], v[0] * v[2])
-    })
+    float_operator(call, out, "leaky_relu_backward", &[0, 1], &numbers, |_, v| v[1].gt(0).select(v[0], v[0] * v[2]))
 }
 
 fn silu(call: &mut Call, out: Out) -> Result<()> {
-    operator(call, out, Rule::Promote, "silu", &[0], &[], |_, v| v[0] / (1.0 + math::exp(-v[0])))
+    float_operator(call, out, "silu", &[0], &[], |_, v| v[0] / (1.0 + math::exp(-v[0])))
 }
 
 /// `silu_backward(grad, self)`
 fn silu_backward(call: &mut Call, out: Out) -> Result<()> {
-    operator(call, out, Rule::Promote, "silu_backward", &[0, 1], &[], |_, v| {
+    float_operator(call, out, "silu_backward", &[0, 1], &[], |_, v| {
         let s = math::sigmoid(v[1]);
         v[0] * s * (1.0 + v[1] * (1.0 - s))
     })
@@ -104,25 +106,25 @@ fn tanh_approximation(call: &Call, i: usize) -> Result<bool> {
 fn gelu(call: &mut Call, out: Out) -> Result<()> {
     let at = if call.name == "aten::gelu.out" { 1 } else { call.args.len() - 1 };
     if tanh_approximation(call, at)? {
-        return operator(call, out, Rule::Promote, "gelu_tanh", &[0], &[], |_, v| {
+        return float_operator(call, out, "gelu_tanh", &[0], &[], |_, v| {
             let x = v[0];
             0.5 * x * (1.0 + math::tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)))
         });
     }
-    operator(call, out, Rule::Promote, "gelu", &[0], &[], |_, v| v[0] * normal_cdf(v[0]))
+    float_operator(call, out, "gelu", &[0], &[], |_, v| v[0] * normal_cdf(v[0]))
 }
 
 /// `gelu_backward(grad, self, approximate)`
 fn gelu_backward(call: &mut Call, out: Out) -> Result<()> {
     if tanh_approximation(call, 2)? {
-        return operator(call, out, Rule::Promote, "gelu_tanh_backward", &[0, 1], &[], |_, v| {
+        return float_operator(call, out, "gelu_tanh_backward", &[0, 1], &[], |_, v| {
             let x = v[1];
             let t = math::tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x));
             let slope = SQRT_2_OVER_PI * (1.0 + 3.0 * 0.044715 * x * x);
             v[0] * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope)
         });
     }
-    operator(call, out, Rule::Promote, "gelu_backward", &[0, 1], &[], |_, v| {
+    float_operator(call, out, "gelu_backward", &[0, 1], &[], |_, v| {
         let x = v[1];
         let density = SQRT_2_OVER_PI * 0.5 * math::exp(-0.5 * x * x);
         v[0] * (normal_cdf(x) + x * density)
@@ -131,6 +133,7 @@ fn gelu_backward(call: &mut Call, out: Out) -> Result<()> {
 
 /// `hardtanh(self, min_val, max_val)`
 fn hardtanh(call: &mut Call, out: Out) -> Result<()> {
+    check!(call.any_tensor(0)?.dtype != DType::Bool, Runtime, "Bool inputs not supported for hardtanh");
     let numbers: [Number; 2] = [call.scalar(1)?, call.scalar(2)?];
     operator(call, out, Rule::Promote, "hardtanh", &[0], &numbers, |_, v| {
         let low = v[0].lt(v[1]).select(v[1], v[0]);
@@ -141,7 +144,7 @@ fn hardtanh(call: &mut Call, out: Out) -> Result<()> {
 /// `hardtanh_backward(grad, self, min_val, max_val)`
 fn hardtanh_backward(call: &mut Call, out: Out) -> Result<()> {
     let numbers = [call.scalar(2)?, call.scalar(3)?];
-    operator(call, out, Rule::Promote, "hardtanh_backward", &[0, 1], &numbers, |_, v| {
+    float_operator(call, out, "hardtanh_backward", &[0, 1], &numbers, |_, v| {
         (v[1].le(v[2]) | v[1].ge(v[3])).select(v[0].like(0.0), v[0])
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::call::{Call, Scalar as Number};
 use crate::error::Result;
-use crate::pointwise::{Out, Rule, Slot, operator, operator_of};
+use crate::pointwise::{self, Out, Rule, Slot, operator, operator_of};
 use crate::table::{Operator, op};
 use dml_kernel::{Scalar, Value};
 
@@ -29,9 +29,9 @@ macro_rules! binaries {
         /// Logic, bits, minimum and maximum.
         pub const BINARIES: &[&[Operator]] = &[$(
             &[
-                op($new, |c| operator(c, Out::New, Rule::$rule, $name, &[0, 1], &[], |_, v| { let ($a, $b) = (v[0], v[1]); $body })),
-                op($inplace, |c| operator(c, Out::InPlace, Rule::$rule, $name, &[0, 1], &[], |_, v| { let ($a, $b) = (v[0], v[1]); $body })),
-                op($out, |c| operator(c, Out::Arg(2), Rule::$rule, $name, &[0, 1], &[], |_, v| { let ($a, $b) = (v[0], v[1]); $body })),
+                op($new, |c| binary(c, Out::New, Rule::$rule, $name, |v| { let ($a, $b) = (v[0], v[1]); $body })),
+                op($inplace, |c| binary(c, Out::InPlace, Rule::$rule, $name, |v| { let ($a, $b) = (v[0], v[1]); $body })),
+                op($out, |c| binary(c, Out::Arg(2), Rule::$rule, $name, |v| { let ($a, $b) = (v[0], v[1]); $body })),
             ],
         )*];
     };
@@ -65,6 +65,20 @@ binaries! {
         |a, b| a.is_nan().select(b, b.is_nan().select(a, maximum(a, b)));
     "fmin" ["aten::fmin" "aten::fmin_" "aten::fmin.out"] Promote
         |a, b| a.is_nan().select(b, b.is_nan().select(a, minimum(a, b)));
+}
+
+fn binary(
+    call: &mut Call,
+    out: Out,
+    rule: Rule,
+    family: &'static str,
+    body: impl for<'b> Fn(&[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
+    if family.starts_with("bitwise") {
+        pointwise::check_integral(call, 0, family)?;
+        pointwise::check_integral(call, 1, family)?;
+    }
+    operator(call, out, rule, family, &[0, 1], &[], |_, v| body(v))
 }
 
 fn with_number(

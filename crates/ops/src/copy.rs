@@ -150,8 +150,33 @@ fn zero(call: &mut Call) -> Result<()> {
 fn fill(call: &mut Call, value: Scalar) -> Result<()> {
     let out = call.tensor(0)?.clone();
     pointwise::check_no_self_overlap(&out)?;
+    check_fits(value, out.dtype)?;
     fill_with(call, &out, value)?;
     call.ret(out);
+    Ok(())
+}
+
+/// Checks that a dtype can hold a number, as C++'s `Scalar::to` does; unsigned integers take negative ones.
+pub fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
+    let x = value.to_f64();
+    let fits = if dtype.is_integer() {
+        let bits = 8 * dtype.bytes() as i32;
+        let (low, high) = if dtype.is_signed_integer() {
+            (-2f64.powi(bits - 1), 2f64.powi(bits - 1))
+        } else {
+            (-2f64.powi(bits), 2f64.powi(bits))
+        };
+        low <= x.trunc() && x.trunc() < high
+    } else {
+        let largest = match dtype {
+            DType::F16 => 65504.0,
+            DType::BF16 => f64::from(half::bf16::MAX),
+            DType::F32 => f64::from(f32::MAX),
+            _ => f64::INFINITY,
+        };
+        !x.is_finite() || x.abs() <= largest
+    };
+    check!(fits, Runtime, "value cannot be converted to type {dtype} without overflow");
     Ok(())
 }
 

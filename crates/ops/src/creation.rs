@@ -106,8 +106,19 @@ fn linspace(call: &mut Call) -> Result<()> {
     }
     let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
     let numbers = [start, end, step, (steps / 2) as f64, (steps - 1) as f64].map(Number::Double);
-    let dtype = if out.dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let target = as_row(call, &out)?;
+    if !out.dtype.is_float() {
+        // The point on the line, exact and then truncated: a fraction in floats may fall short of an integer.
+        let (start, end) = (call.scalar(0)?.to_i64(), call.scalar(1)?.to_i64());
+        let numbers = [start, end - start, (steps - 1).max(1)].map(Number::Int);
+        fill_by_index(call, "linspace_integer", &target, &numbers, DType::I64, |_, i, v| {
+            (v[0] * v[2] + v[1] * i.cast(Scalar::I64)) / v[2]
+        })?;
+        finish_row(call, &target, &out)?;
+        call.ret(out);
+        return Ok(());
+    }
+    let dtype = if out.dtype == DType::F64 { DType::F64 } else { DType::F32 };
     fill_by_index(call, "linspace", &target, &numbers, dtype, |_, i, v| {
         let x = i.cast(v[0].scalar());
         x.lt(v[3]).select(v[0] + v[2] * x, v[4].eq(0).select(v[0], v[1] - v[2] * (v[4] - x)))

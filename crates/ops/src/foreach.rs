@@ -7,8 +7,10 @@ use crate::comparison::{maximum, minimum};
 use crate::copy;
 use crate::error::Result;
 use crate::pointwise::{self, Input, Out};
+use crate::power::power;
 use crate::promote::{Promoted, result_type};
 use crate::table::{Operator, op};
+use crate::tensor::Place;
 use crate::ternary::{addcdiv_body, addcmul_body, lerp_body};
 use dml_kernel::{Builder, Value, math};
 use smallvec::SmallVec;
@@ -39,8 +41,12 @@ enum NumberArg {
     Scalar(usize),
     /// `Scalar[]`
     List(usize),
-    /// A 0-dim or 1-dim tensor of numbers on the CPU, or a 0-dim one on the device.
+    /// A 0-dim tensor, on the CPU or on the device.
     Tensor(usize),
+    /// A 0-dim tensor, and the position of a factor for it.
+    TensorAlpha(usize, usize),
+    /// A 1-dim tensor on the CPU that holds a number for each tensor.
+    Elements(usize),
 }
 
 /// Whether the results go to new tensors or to the first list.
@@ -84,9 +90,14 @@ fn foreach(
         NumberArg::Scalar(i) => Numbers::Same(call.scalar(i)?),
         NumberArg::List(i) => Numbers::Each(call.scalars(i)?),
         NumberArg::Tensor(i) => {
-            device_number = Some(pointwise::input(call, i)?);
+            device_number = Some(number_tensor(call, i)?);
             Numbers::None
         }
+        NumberArg::TensorAlpha(i, alpha) => {
+            device_number = Some(number_tensor(call, i)?);
+            Numbers::Same(call.scalar(alpha)?)
+        }
+        NumberArg::Elements(i) => Numbers::Each(host_elements(call, i)?),
     };
     if let Numbers::Each(all) = &numbers {
         check!(
@@ -100,14 +111,18 @@ fn foreach(
     for i in 0..count {
         let number = numbers.at(i);
         let mut promoted: SmallVec<[Promoted; 4]> = lists.iter().map(|l| Promoted::Tensor(l[i])).collect();
-        promoted.extend(number.map(Promoted::Scalar));
+        match shape.number {
+            NumberArg::Tensor(i) => promoted.push(Promoted::Tensor(call.any_tensor(i)?)),
+            NumberArg::TensorAlpha(i, _) => promoted.push(Promoted::Tensor(call.any_tensor(i)?)),
+            _ => promoted.extend(number.map(Promoted::Scalar)),
+        }
         let mut common = result_type(&promoted, call.host.default_dtype());
         if shape.float && !common.is_float() {
             common = call.host.default_dtype();
         }
         let mut inputs: SmallVec<[Input; 4]> = lists.iter().map(|l| Input::Tensor(l[i].clone())).collect();
-        inputs.extend(number.map(|n| Input::Number(n, common)));
         inputs.extend(device_number.clone());
+        inputs.extend(number.map(|n| Input::Number(n, common)));
         let out = match mode {
             Mode::New => pointwise::result_tensor(call, Out::New, common, &inputs)?,
             Mode::InPlace => pointwise::in_place(call, lists[0][i], common, &inputs)?,
@@ -121,6 +136,31 @@ fn foreach(
         call.ret_value(Ret::Tensors(results));
     }
     Ok(())
+}
+
+/// The 0-dim tensor argument `i`.
+fn number_tensor(call: &Call, i: usize) -> Result<Input> {
+    let t = call.any_tensor(i)?;
+    check!(
+        t.dim() == 0 && t.numel() == 1,
+        Runtime,
+        "scalar tensor expected to be 0 dim but it has {} dimensions and {} elements.",
+        t.dim(),
+        t.numel()
+    );
+    pointwise::input(call, i)
+}
+
+/// The numbers in the 1-dim CPU tensor argument `i`.
+fn host_elements(call: &Call, i: usize) -> Result<SmallVec<[Number; 8]>> {
+    let t = call.any_tensor(i)?;
+    check!(
+        t.place == Place::Cpu && t.dim() == 1,
+        Runtime,
+        "Expected packed scalar Tensor to be of dimension 1 on the CPU. Got {} instead.",
+        t.describe()
+    );
+    (0..t.sizes[0]).map(|e| crate::host::read_number(&t.as_strided(&[], &[], e * t.strides[0]))).collect()
 }
 
 /// `name "family" shape |v| body;` for each operator: functional and in-place.
@@ -176,13 +216,24 @@ foreach_operators! {
     "aten::_foreach_minimum.Scalar" "aten::_foreach_minimum_.Scalar" "minimum" [0], NumberArg::Scalar(1), false |v| minimum(v[0], v[1]);
     "aten::_foreach_minimum.ScalarList" "aten::_foreach_minimum_.ScalarList" "minimum" [0], NumberArg::List(1), false |v| minimum(v[0], v[1]);
     "aten::_foreach_minimum.List" "aten::_foreach_minimum_.List" "minimum" [0, 1], NumberArg::None, false |v| minimum(v[0], v[1]);
+    "aten::_foreach_add.Tensor" "aten::_foreach_add_.Tensor" "foreach_add_tensor" [0], NumberArg::TensorAlpha(1, 2), false |v| sum(v[0], product(v[1], v[2]));
     "aten::_foreach_clamp_min.Scalar" "aten::_foreach_clamp_min_.Scalar" "maximum" [0], NumberArg::Scalar(1), false |v| maximum(v[0], v[1]);
     "aten::_foreach_clamp_max.Scalar" "aten::_foreach_clamp_max_.Scalar" "minimum" [0], NumberArg::Scalar(1), false |v| minimum(v[0], v[1]);
+    "aten::_foreach_clamp_min.ScalarList" "aten::_foreach_clamp_min_.ScalarList" "maximum" [0], NumberArg::List(1), false |v| maximum(v[0], v[1]);
+    "aten::_foreach_clamp_min.List" "aten::_foreach_clamp_min_.List" "maximum" [0, 1], NumberArg::None, false |v| maximum(v[0], v[1]);
+    "aten::_foreach_clamp_max.ScalarList" "aten::_foreach_clamp_max_.ScalarList" "minimum" [0], NumberArg::List(1), false |v| minimum(v[0], v[1]);
+    "aten::_foreach_clamp_max.List" "aten::_foreach_clamp_max_.List" "minimum" [0, 1], NumberArg::None, false |v| minimum(v[0], v[1]);
+    "aten::_foreach_pow.List" "aten::_foreach_pow_.List" "pow" [0, 1], NumberArg::None, false |v| power(v[0], v[1]);
+    "aten::_foreach_pow.Scalar" "aten::_foreach_pow_.Scalar" "pow" [0], NumberArg::Scalar(1), false |v| power(v[0], v[1]);
+    "aten::_foreach_pow.ScalarList" "aten::_foreach_pow_.ScalarList" "pow" [0], NumberArg::List(1), false |v| power(v[0], v[1]);
     "aten::_foreach_addcmul.Scalar" "aten::_foreach_addcmul_.Scalar" "addcmul" [0, 1, 2], NumberArg::Scalar(3), false |v| addcmul_body(v);
+    "aten::_foreach_addcmul.Tensor" "aten::_foreach_addcmul_.Tensor" "addcmul" [0, 1, 2], NumberArg::Elements(3), false |v| addcmul_body(v);
     "aten::_foreach_addcmul.ScalarList" "aten::_foreach_addcmul_.ScalarList" "addcmul" [0, 1, 2], NumberArg::List(3), false |v| addcmul_body(v);
     "aten::_foreach_addcdiv.Scalar" "aten::_foreach_addcdiv_.Scalar" "addcdiv" [0, 1, 2], NumberArg::Scalar(3), true |v| addcdiv_body(v);
+    "aten::_foreach_addcdiv.Tensor" "aten::_foreach_addcdiv_.Tensor" "addcdiv" [0, 1, 2], NumberArg::Elements(3), true |v| addcdiv_body(v);
     "aten::_foreach_addcdiv.ScalarList" "aten::_foreach_addcdiv_.ScalarList" "addcdiv" [0, 1, 2], NumberArg::List(3), true |v| addcdiv_body(v);
     "aten::_foreach_lerp.Scalar" "aten::_foreach_lerp_.Scalar" "lerp" [0, 1], NumberArg::Scalar(2), true |v| lerp_body(v);
+    "aten::_foreach_lerp.ScalarList" "aten::_foreach_lerp_.ScalarList" "lerp" [0, 1], NumberArg::List(2), true |v| lerp_body(v);
     "aten::_foreach_lerp.List" "aten::_foreach_lerp_.List" "lerp" [0, 1, 2], NumberArg::None, true |v| lerp_body(v);
 }
 
@@ -192,6 +243,25 @@ foreach_unary! {
     "reciprocal" true |x| math::reciprocal(x);
     "exp" true |x| math::exp(x);
     "log" true |x| math::log(x);
+    "expm1" true |x| math::expm1(x);
+    "log10" true |x| math::log10(x);
+    "log1p" true |x| math::log1p(x);
+    "log2" true |x| math::log2(x);
+    "sin" true |x| math::sin(x);
+    "cos" true |x| math::cos(x);
+    "tan" true |x| math::tan(x);
+    "asin" true |x| math::asin(x);
+    "acos" true |x| math::acos(x);
+    "atan" true |x| math::atan(x);
+    "sinh" true |x| math::sinh(x);
+    "cosh" true |x| math::cosh(x);
+    "erf" true |x| math::erf(x);
+    "erfc" true |x| math::erfc(x);
+    "floor" false |x| crate::unary::rounded(x, Value::floor);
+    "ceil" false |x| crate::unary::rounded(x, Value::ceil);
+    "trunc" false |x| crate::unary::rounded(x, Value::trunc);
+    "round" false |x| crate::unary::rounded(x, Value::round);
+    "frac" false |x| x - x.trunc();
     "tanh" true |x| math::tanh(x);
     "sigmoid" true |x| math::sigmoid(x);
     "neg" false |x| -x;
@@ -200,8 +270,15 @@ foreach_unary! {
 }
 
 /// This family's overloads.
-pub const OPERATORS: &[&[&[Operator]]] =
-    &[LISTS, UNARY, &[&[op("aten::_foreach_zero_", zero), op("aten::_foreach_copy_", copy_lists)]]];
+pub const OPERATORS: &[&[&[Operator]]] = &[
+    LISTS,
+    UNARY,
+    &[&[
+        op("aten::_foreach_zero_", zero),
+        op("aten::_foreach_copy_", copy_lists),
+        op("aten::_foreach_pow.ScalarAndTensor", number_powers),
+    ]],
+];
 
 /// `_foreach_zero_(self)`
 fn zero(call: &mut Call) -> Result<()> {
@@ -224,5 +301,20 @@ fn copy_lists(call: &mut Call) -> Result<()> {
     for (to, from) in to.iter().zip(from) {
         copy::device_copy(call, from, to)?;
     }
+    Ok(())
+}
+
+/// `_foreach_pow.ScalarAndTensor(self, exponent)`: powers of one number
+fn number_powers(call: &mut Call) -> Result<()> {
+    let base = call.scalar(0)?;
+    let mut results = Vec::new();
+    for t in call.tensors(1)? {
+        let common = result_type(&[Promoted::Scalar(base), Promoted::Tensor(t)], call.host.default_dtype());
+        let inputs = [Input::Number(base, common), Input::Tensor(t.clone())];
+        let out = pointwise::result_tensor(call, Out::New, common, &inputs)?;
+        pointwise::run(call, "pow", 0, &[&out], &inputs, common, |_, v| vec![power(v[0], v[1])])?;
+        results.push(out);
+    }
+    call.ret_value(Ret::Tensors(results));
     Ok(())
 }

@@ -102,7 +102,14 @@ impl Launcher<'_, '_> {
     pub fn number(self, dtype: DType, x: crate::call::Scalar) -> Self {
         match dtype.compute() {
             Scalar::Bool => self.u32(u32::from(x.to_f64() != 0.0)),
-            Scalar::I32 => self.i32(x.to_i64() as i32),
+            // Narrow integers wrap to their width first: no store does it for a number that is compared.
+            Scalar::I32 => self.i32(match dtype {
+                DType::U8 => i32::from(x.to_i64() as u8),
+                DType::I8 => i32::from(x.to_i64() as i8),
+                DType::I16 => i32::from(x.to_i64() as i16),
+                DType::U16 => i32::from(x.to_i64() as u16),
+                _ => x.to_i64() as i32,
+            }),
             Scalar::U32 => self.u32(x.to_i64() as u32),
             Scalar::I64 | Scalar::U64 => self.i64(x.to_i64()),
             Scalar::F32 => self.f32(x.to_f64() as f32),

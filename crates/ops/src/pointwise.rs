@@ -69,6 +69,42 @@ pub fn input(call: &Call, i: usize) -> Result<Input> {
     Ok(Input::Tensor(t.clone()))
 }
 
+/// Checks that tensor argument `i` is of floats, for operators that do not promote integers.
+pub fn check_float(call: &Call, i: usize, name: &str) -> Result<()> {
+    let dtype = call.any_tensor(i)?.dtype;
+    check!(dtype.is_float(), NotImplemented, "\"{name}\" not implemented for '{dtype}'");
+    Ok(())
+}
+
+/// [`operator`] of float tensors that keeps their dtype; other dtypes are refused as CPU does.
+pub fn float_operator(
+    call: &mut Call,
+    out: Out,
+    family: &'static str,
+    tensors: &[usize],
+    numbers: &[Number],
+    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
+    for &i in tensors {
+        check_float(call, i, family)?;
+    }
+    operator(call, out, Rule::Promote, family, tensors, numbers, body)
+}
+
+/// Checks that tensor argument `i` is not of bools.
+pub fn check_not_bool(call: &Call, i: usize, name: &str) -> Result<()> {
+    let dtype = call.any_tensor(i)?.dtype;
+    check!(dtype != DType::Bool, NotImplemented, "\"{name}\" not implemented for '{dtype}'");
+    Ok(())
+}
+
+/// Checks that tensor argument `i` is of integers or bools.
+pub fn check_integral(call: &Call, i: usize, name: &str) -> Result<()> {
+    let dtype = call.any_tensor(i)?.dtype;
+    check!(!dtype.is_float(), NotImplemented, "\"{name}\" not implemented for '{dtype}'");
+    Ok(())
+}
+
 /// An argument of a pointwise operator.
 #[derive(Copy, Clone, Debug)]
 pub enum Slot {
@@ -260,13 +296,17 @@ pub fn run(
     let layout = Layout::new(&operands);
     let walk = choose_walk(&layout, &operands);
 
-    // 5 bits an operand: its dtype, and whether it is constant; numbers are 31.
+    // 5 bits an operand: its dtype; numbers before the last tensor are 31, those after it are only counted.
+    let trailing = inputs.iter().rev().take_while(|i| matches!(i, Input::Number(..))).count();
+    debug_assert!(outs.len() + inputs.len() - trailing <= 12, "more operands than the kernel's key holds");
     let mut code = 0u64;
     let mut tensors = 0;
-    let slots = (0..outs.len()).map(|i| Some(operands[i].dtype)).chain(inputs.iter().map(|i| match i {
-        Input::Tensor(t) => Some(t.dtype),
-        Input::Number(..) => None,
-    }));
+    let slots = (0..outs.len()).map(|i| Some(operands[i].dtype)).chain(inputs[..inputs.len() - trailing].iter().map(
+        |i| match i {
+            Input::Tensor(t) => Some(t.dtype),
+            Input::Number(..) => None,
+        },
+    ));
     let mut constants = 0u32;
     for slot in slots {
         code = code << 5
@@ -291,7 +331,7 @@ pub fn run(
         (common as u32) | variant << 8,
         extent | kind << 16 | wide << 17,
         constants,
-        inputs.len() as u32 | (outs.len() as u32) << 16,
+        inputs.len() as u32 | (trailing as u32) << 8 | (outs.len() as u32) << 16,
     ];
     let kernel = call.kernel(family, key, || {
         build(family, walk, layout.index, constants, &operands, outs.len(), inputs, common, &body)

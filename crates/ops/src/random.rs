@@ -160,10 +160,18 @@ fn unit<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
     words.iter().map(|w| (*w >> (32 - digits)).cast(Scalar::F32) * 2f64.powi(-digits)).collect()
 }
 
-/// Samples in (0, 1], for logarithms.
-fn unit_above_zero<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
-    let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
-    unit(words, wide).into_iter().map(|u| 1.0 - u).collect()
+/// Samples strictly between 0 and 1, at the middles of equal steps: both `log(u)` and `log(1 - u)` are finite and not 0.
+fn unit_open<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
+    if dtype == DType::F64 {
+        return [(words[0], words[1]), (words[2], words[3])]
+            .into_iter()
+            .map(|(a, b)| {
+                let high = (a >> 6).cast(Scalar::F64) * f64::from(1u32 << 26);
+                (high + (b >> 6).cast(Scalar::F64) + 0.5) * 2f64.powi(-52)
+            })
+            .collect();
+    }
+    words.iter().map(|w| ((*w >> 9).cast(Scalar::F32) + 0.5) * 2f64.powi(-23)).collect()
 }
 
 fn check_float(call: &Call, t: &Tensor) -> Result<()> {
@@ -231,7 +239,7 @@ fn exponential(call: &mut Call) -> Result<()> {
     check!(lambda > 0.0, Runtime, "exponential_ expects lambda > 0.0, but found lambda={lambda}");
     let dtype = out.dtype;
     fill(call, 2, "exponential", &out, per_block(dtype), &[Number::Double(lambda)], dtype, |_, words, v| {
-        unit_above_zero(words, dtype).into_iter().map(|u| -math::log(u) / v[0]).collect()
+        unit_open(words, dtype).into_iter().map(|u| -math::log(u) / v[0]).collect()
     })?;
     call.ret(out);
     Ok(())
@@ -308,7 +316,7 @@ fn random(call: &mut Call, bounds: Option<(Option<usize>, usize)>) -> Result<()>
         fill(call, generator, "random", &out, 4, &numbers, DType::I32, |_, words, v| {
             let (from, range) = (v[0], v[1].bitcast(Scalar::U32));
             // High half of the product: the word as a fraction of the range.
-            words.iter().map(|w| (w.mul_high(range).bitcast(Scalar::I32) + from)).collect()
+            words.iter().map(|w| w.mul_high(range).bitcast(Scalar::I32) + from).collect()
         })?;
     } else {
         let numbers = [Number::Int(from), Number::Int(range as i64)];

@@ -1,6 +1,7 @@
 //! Fused multiply forms of three tensors, and interpolation: what optimizers are made of.
 
 use crate::call::Call;
+use crate::check;
 use crate::error::Result;
 use crate::overloads;
 use crate::pointwise::{Out, Rule, Slot, operator, operator_of};
@@ -29,7 +30,13 @@ pub fn addcmul_body<'b>(v: &[Value<'b>]) -> Value<'b> {
 /// `addcdiv(self, tensor1, tensor2, value)`: `self + value * tensor1 / tensor2`
 fn addcdiv(call: &mut Call, out: Out) -> Result<()> {
     let value = [call.scalar(3)?];
-    operator(call, out, Rule::Float, "addcdiv", &[0, 1, 2], &value, |_, v| addcdiv_body(v))
+    check!(
+        !(call.any_tensor(1)?.dtype.is_integer() && call.any_tensor(2)?.dtype.is_integer()),
+        Runtime,
+        "Integer division with addcdiv is no longer supported, and in a future release addcdiv will perform a true \
+         division of tensor1 and tensor2."
+    );
+    operator(call, out, Rule::Promote, "addcdiv", &[0, 1, 2], &value, |_, v| addcdiv_body(v))
 }
 
 /// `self + value * tensor1 / tensor2` of `[self, tensor1, tensor2, value]`.
@@ -37,12 +44,20 @@ pub fn addcdiv_body<'b>(v: &[Value<'b>]) -> Value<'b> {
     v[0] + v[3] * v[1] / v[2]
 }
 
+fn check_lerp(call: &Call) -> Result<()> {
+    let (start, end) = (call.any_tensor(0)?.dtype, call.any_tensor(1)?.dtype);
+    check!(start == end, Runtime, "expected dtype {start} for `end` but got dtype {end}");
+    crate::pointwise::check_float(call, 0, "lerp")
+}
+
 fn lerp_scalar(call: &mut Call, out: Out) -> Result<()> {
+    check_lerp(call)?;
     let weight = Slot::Number(call.scalar(2)?);
     operator_of(call, out, Rule::Promote, "lerp", &[Slot::Tensor(0), Slot::Tensor(1), weight], |_, v| lerp_body(v))
 }
 
 fn lerp_tensor(call: &mut Call, out: Out) -> Result<()> {
+    check_lerp(call)?;
     let slots = [Slot::Tensor(0), Slot::Tensor(1), Slot::Tensor(2)];
     operator_of(call, out, Rule::Promote, "lerp", &slots, |_, v| lerp_body(v))
 }

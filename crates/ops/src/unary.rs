@@ -3,67 +3,95 @@
 use crate::call::Call;
 use crate::check;
 use crate::error::Result;
-use crate::pointwise::{Out, Rule, operator};
+use crate::pointwise::{self, Out, Rule, operator};
 use crate::table::{Operator, op};
 use dml_kernel::{DType, Scalar, Value, math};
 
-/// `name Rule body;` for each function: its functional, in-place and `out=` overloads.
+/// `name Rule Domain body;` for each function: its functional, in-place and `out=` overloads.
 macro_rules! unary {
-    ($($name:literal $rule:ident |$x:ident| $body:expr;)*) => {
+    ($($name:literal $rule:ident $domain:ident |$x:ident| $body:expr;)*) => {
         /// This family's overloads.
         pub const OPERATORS: &[&[Operator]] = &[$(
             &[
-                op(concat!("aten::", $name), |c| operator(c, Out::New, Rule::$rule, $name, &[0], &[], |_, v| { let $x = v[0]; $body })),
-                op(concat!("aten::", $name, "_"), |c| operator(c, Out::InPlace, Rule::$rule, $name, &[0], &[], |_, v| { let $x = v[0]; $body })),
-                op(concat!("aten::", $name, ".out"), |c| operator(c, Out::Arg(1), Rule::$rule, $name, &[0], &[], |_, v| { let $x = v[0]; $body })),
+                op(concat!("aten::", $name), |c| run(c, Out::New, Rule::$rule, Domain::$domain, $name, |$x| $body)),
+                op(concat!("aten::", $name, "_"), |c| run(c, Out::InPlace, Rule::$rule, Domain::$domain, $name, |$x| $body)),
+                op(concat!("aten::", $name, ".out"), |c| run(c, Out::Arg(1), Rule::$rule, Domain::$domain, $name, |$x| $body)),
             ],
         )*
         &[
             op("aten::neg", |c| neg(c, Out::New)),
             op("aten::neg_", |c| neg(c, Out::InPlace)),
             op("aten::neg.out", |c| neg(c, Out::Arg(1))),
-            op("aten::isnan", |c| operator(c, Out::New, Rule::Bool, "isnan", &[0], &[], |_, v| v[0].is_nan())),
-            op("aten::isinf", |c| operator(c, Out::New, Rule::Bool, "isinf", &[0], &[], |_, v| v[0].is_inf())),
+            op("aten::isnan", |c| run(c, Out::New, Rule::Bool, Domain::Any, "isnan", |x| x.is_nan())),
+            op("aten::isinf", |c| run(c, Out::New, Rule::Bool, Domain::Any, "isinf", |x| x.is_inf())),
         ]];
     };
 }
 
 unary! {
-    "exp" Float |x| math::exp(x);
-    "exp2" Float |x| math::exp2(x);
-    "expm1" Float |x| math::expm1(x);
-    "log" Float |x| math::log(x);
-    "log1p" Float |x| math::log1p(x);
-    "log2" Float |x| math::log2(x);
-    "log10" Float |x| math::log10(x);
-    "sqrt" Float |x| math::sqrt(x);
-    "rsqrt" Float |x| math::rsqrt(x);
-    "reciprocal" Float |x| math::reciprocal(x);
-    "sin" Float |x| math::sin(x);
-    "cos" Float |x| math::cos(x);
-    "tan" Float |x| math::tan(x);
-    "asin" Float |x| math::asin(x);
-    "acos" Float |x| math::acos(x);
-    "atan" Float |x| math::atan(x);
-    "sinh" Float |x| math::sinh(x);
-    "cosh" Float |x| math::cosh(x);
-    "tanh" Float |x| math::tanh(x);
-    "sigmoid" Float |x| math::sigmoid(x);
-    "erf" Float |x| math::erf(x);
-    "erfc" Float |x| math::erfc(x);
-    "abs" Promote |x| abs(x);
-    "sign" Promote |x| sign(x);
-    "sgn" Promote |x| sign(x);
-    "floor" Promote |x| rounded(x, Value::floor);
-    "ceil" Promote |x| rounded(x, Value::ceil);
-    "trunc" Promote |x| rounded(x, Value::trunc);
-    "round" Promote |x| rounded(x, Value::round);
-    "frac" Promote |x| x - x.trunc();
-    "logical_not" Bool |x| !x.cast(Scalar::Bool);
-    "bitwise_not" Promote |x| !x;
-    "isposinf" Bool |x| x.is_inf() & x.gt(0);
-    "isneginf" Bool |x| x.is_inf() & x.lt(0);
-    "signbit" Bool |x| sign_bit(x);
+    "exp" Float Any |x| math::exp(x);
+    "exp2" Float Any |x| math::exp2(x);
+    "expm1" Float Any |x| math::expm1(x);
+    "log" Float Any |x| math::log(x);
+    "log1p" Float Any |x| math::log1p(x);
+    "log2" Float Any |x| math::log2(x);
+    "log10" Float Any |x| math::log10(x);
+    "sqrt" Float Any |x| math::sqrt(x);
+    "rsqrt" Float Any |x| math::rsqrt(x);
+    "reciprocal" Float Any |x| math::reciprocal(x);
+    "sin" Float Any |x| math::sin(x);
+    "cos" Float Any |x| math::cos(x);
+    "tan" Float Any |x| math::tan(x);
+    "asin" Float Any |x| math::asin(x);
+    "acos" Float Any |x| math::acos(x);
+    "atan" Float Any |x| math::atan(x);
+    "sinh" Float Any |x| math::sinh(x);
+    "cosh" Float Any |x| math::cosh(x);
+    "tanh" Float Any |x| math::tanh(x);
+    "sigmoid" Float Any |x| math::sigmoid(x);
+    "erf" Float Any |x| math::erf(x);
+    "erfc" Float Any |x| math::erfc(x);
+    "abs" Promote Number |x| abs(x);
+    "sign" Promote Any |x| sign(x);
+    "sgn" Promote Any |x| sign(x);
+    "floor" Promote Number |x| rounded(x, Value::floor);
+    "ceil" Promote Number |x| rounded(x, Value::ceil);
+    "trunc" Promote Number |x| rounded(x, Value::trunc);
+    "round" Promote Number |x| rounded(x, Value::round);
+    "frac" Promote Float |x| x - x.trunc();
+    "logical_not" Bool Any |x| !x.cast(Scalar::Bool);
+    "bitwise_not" Promote Integral |x| !x;
+    "isposinf" Bool Any |x| x.is_inf() & x.gt(0);
+    "isneginf" Bool Any |x| x.is_inf() & x.lt(0);
+    "signbit" Bool Any |x| sign_bit(x);
+}
+
+/// The dtypes an operator takes, where CPU refuses some.
+#[derive(Copy, Clone)]
+enum Domain {
+    Any,
+    /// No bools.
+    Number,
+    Float,
+    /// Integers and bools.
+    Integral,
+}
+
+fn run(
+    call: &mut Call,
+    out: Out,
+    rule: Rule,
+    domain: Domain,
+    name: &'static str,
+    body: impl for<'b> Fn(Value<'b>) -> Value<'b>,
+) -> Result<()> {
+    match domain {
+        Domain::Any => {}
+        Domain::Number => pointwise::check_not_bool(call, 0, name)?,
+        Domain::Float => pointwise::check_float(call, 0, name)?,
+        Domain::Integral => pointwise::check_integral(call, 0, name)?,
+    }
+    operator(call, out, rule, name, &[0], &[], |_, v| body(v[0]))
 }
 
 /// `neg(self)`
@@ -91,7 +119,7 @@ pub fn sign(x: Value<'_>) -> Value<'_> {
 }
 
 /// Rounding of a float; an integer is its own.
-fn rounded<'b>(x: Value<'b>, how: impl Fn(Value<'b>) -> Value<'b>) -> Value<'b> {
+pub fn rounded<'b>(x: Value<'b>, how: impl Fn(Value<'b>) -> Value<'b>) -> Value<'b> {
     if x.scalar().is_float() { how(x) } else { x }
 }
 
