@@ -134,6 +134,11 @@ fn gelu_backward(call: &mut Call, out: Out) -> Result<()> {
 /// `hardtanh(self, min_val, max_val)`
 fn hardtanh(call: &mut Call, out: Out) -> Result<()> {
     check!(call.any_tensor(0)?.dtype != DType::Bool, Runtime, "Bool inputs not supported for hardtanh");
+    check!(
+        call.any_tensor(0)?.dtype != DType::U8 || call.double(1)? >= 0.0 && call.double(2)? >= 0.0,
+        Runtime,
+        "cannot do hardtanh on an unsigned type with negative limits"
+    );
     let numbers: [Number; 2] = [call.scalar(1)?, call.scalar(2)?];
     operator(call, out, Rule::Promote, "hardtanh", &[0], &numbers, |_, v| {
         let low = v[0].lt(v[1]).select(v[1], v[0]);

@@ -319,15 +319,16 @@ impl<'a> Call<'a> {
     pub fn broadcast(&self, a: &[i64], b: &[i64]) -> Result<Dims> {
         let rank = a.len().max(b.len());
         let at = |s: &[i64], d: usize| if d + s.len() < rank { 1 } else { s[d + s.len() - rank] };
-        let mut sizes = Dims::new();
-        for d in 0..rank {
+        let mut sizes = Dims::from_elem(0, rank);
+        // From the last dimension, whose mismatch CPU names first.
+        for d in (0..rank).rev() {
             let (x, y) = (at(a, d), at(b, d));
             check!(
                 x == y || x == 1 || y == 1,
                 Runtime,
                 "The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton dimension {d}"
             );
-            sizes.push(if x == 1 { y } else { x });
+            sizes[d] = if x == 1 { y } else { x };
         }
         Ok(sizes)
     }

@@ -2,7 +2,7 @@
 
 use crate::call::{Call, Ret, Scalar};
 use crate::check;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host;
 use crate::pointwise::{self, Input};
 use crate::table::{Operator, op};
@@ -34,16 +34,7 @@ fn copy_from(call: &mut Call) -> Result<()> {
             other.upload(staged.data, &bytes)?;
             device_copy(&there, &staged, &dst)?;
         }
-        (Place::Cpu, Place::Dml(_)) => {
-            let bytes = host::bytes(&src)?;
-            if dst.is_contiguous() && src.dtype == dst.dtype && src.sizes == dst.sizes {
-                call.device.upload(dst.data, bytes)?;
-            } else {
-                let staged = call.empty(src.dtype, &src.sizes)?;
-                call.device.upload(staged.data, bytes)?;
-                device_copy(call, &staged, &dst)?;
-            }
-        }
+        (Place::Cpu, Place::Dml(_)) => upload(call, &src, &dst)?,
         (Place::Dml(_), Place::Cpu) => {
             let mut target = dst.clone();
             check!(
@@ -59,6 +50,21 @@ fn copy_from(call: &mut Call) -> Result<()> {
     }
     call.ret(dst);
     Ok(())
+}
+
+/// Copies a CPU tensor to this device; a strided one is refused, for the caller to prepare.
+pub fn upload(call: &Call, src: &Tensor, dst: &Tensor) -> Result<()> {
+    if !src.is_contiguous() || src.negative {
+        return Err(Error::Fallback("copy of a strided CPU tensor".into()));
+    }
+    let bytes = host::bytes(src)?;
+    if dst.is_contiguous() && src.dtype == dst.dtype && src.sizes == dst.sizes {
+        call.device.upload(dst.data, bytes)?;
+        return Ok(());
+    }
+    let staged = call.empty(src.dtype, &src.sizes)?;
+    call.device.upload(staged.data, bytes)?;
+    device_copy(call, &staged, dst)
 }
 
 /// Downloads a tensor of any strides as contiguous bytes.

@@ -288,9 +288,9 @@ fn zero(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// `_foreach_copy_(self, src, non_blocking)`
+/// `_foreach_copy_(self, src, non_blocking)`; the sources may be on the CPU.
 fn copy_lists(call: &mut Call) -> Result<()> {
-    let (to, from) = (call.tensors(0)?, call.tensors(1)?);
+    let (to, from) = (call.tensors(0)?, call.opt_tensors(1)?);
     check!(
         to.len() == from.len(),
         Runtime,
@@ -298,8 +298,13 @@ fn copy_lists(call: &mut Call) -> Result<()> {
         to.len(),
         from.len()
     );
-    for (to, from) in to.iter().zip(from) {
-        copy::device_copy(call, from, to)?;
+    for (to, from) in to.iter().zip(from.into_iter().flatten()) {
+        if from.place == Place::Cpu {
+            copy::upload(call, from, to)?;
+        } else {
+            call.check_place(from)?;
+            copy::device_copy(call, from, to)?;
+        }
     }
     Ok(())
 }

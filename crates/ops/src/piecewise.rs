@@ -69,8 +69,9 @@ fn softshrink(call: &mut Call, out: Out) -> Result<()> {
     );
     float_operator(call, out, "softshrink", &[0], &numbers, |_, v| {
         let (x, lambda) = (v[0], v[1]);
-        // Zero times NaN keeps NaN.
-        x.gt(lambda).select(x - lambda, x.lt(-lambda).select(x + lambda, x * 0.0))
+        // Not by `x * 0`, which keeps NaN but which drivers simplify.
+        let inside = x.is_nan().select(x, 0);
+        x.gt(lambda).select(x - lambda, x.lt(-lambda).select(x + lambda, inside))
     })
 }
 

@@ -20,6 +20,15 @@ pub const OPERATORS: &[Operator] = &[
     op("aten::uniform_", uniform),
     op("aten::normal_", normal),
     op("aten::exponential_", exponential),
+    op("aten::log_normal_", log_normal),
+    op("aten::cauchy_", cauchy),
+    op("aten::geometric_", geometric),
+    op("aten::normal.Tensor_float", |c| normal_of(c, None)),
+    op("aten::normal.Tensor_float_out", |c| normal_of(c, Some(3))),
+    op("aten::normal.float_Tensor", |c| normal_of(c, None)),
+    op("aten::normal.float_Tensor_out", |c| normal_of(c, Some(3))),
+    op("aten::normal.Tensor_Tensor", |c| normal_of(c, None)),
+    op("aten::normal.Tensor_Tensor_out", |c| normal_of(c, Some(3))),
     op("aten::bernoulli_.float", bernoulli_float),
     op("aten::bernoulli_.Tensor", bernoulli_tensor),
     op("aten::bernoulli.out", bernoulli_out),
@@ -207,25 +216,107 @@ fn uniform(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// `normal_(self, mean, std, generator)`, by G. Box and M. Muller, "A note on the generation of random normal
+/// Standard normal samples of the words, by G. Box and M. Muller, "A note on the generation of random normal
 /// deviates", 1958.
+fn normals<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
+    let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    unit(words, wide)
+        .chunks(2)
+        .flat_map(|pair| {
+            let radius = math::sqrt(-2.0 * math::log(1.0 - pair[0]));
+            let angle = pair[1] * (2.0 * std::f64::consts::PI);
+            [radius * math::cos(angle), radius * math::sin(angle)]
+        })
+        .collect()
+}
+
+/// Checks a standard deviation.
+fn check_std(std: f64) -> Result<()> {
+    check!(std >= 0.0, Runtime, "normal expects std >= 0.0, but found std {std}");
+    Ok(())
+}
+
+/// `normal_(self, mean, std, generator)`
 fn normal(call: &mut Call) -> Result<()> {
     let out = call.tensor(0)?.clone();
     check_float(call, &out)?;
     let (mean, std) = (call.double(1)?, call.double(2)?);
-    check!(std >= 0.0, Runtime, "normal expects std >= 0.0, but found std {std}");
+    check_std(std)?;
     let dtype = out.dtype;
     let numbers = [Number::Double(mean), Number::Double(std)];
     fill(call, 3, "normal", &out, per_block(dtype), &numbers, dtype, |_, words, v| {
-        let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
-        let u = unit(words, wide);
-        u.chunks(2)
-            .flat_map(|pair| {
-                let radius = math::sqrt(-2.0 * math::log(1.0 - pair[0]));
-                let angle = pair[1] * (2.0 * std::f64::consts::PI);
-                [radius * math::cos(angle), radius * math::sin(angle)].map(|z| z * v[1] + v[0])
-            })
-            .collect()
+        normals(words, dtype).into_iter().map(|z| z * v[1] + v[0]).collect()
+    })?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `normal(mean, std, generator[, out])`, either of them a tensor
+fn normal_of(call: &mut Call, out: Option<usize>) -> Result<()> {
+    let input = |i: usize| match &call.args[i] {
+        Arg::Scalar(s) => Ok(Input::Number(*s, DType::F32)),
+        _ => pointwise::input(call, i),
+    };
+    let inputs = [input(0)?, input(1)?];
+    if let Input::Number(std, _) = inputs[1] {
+        check_std(std.to_f64())?;
+    }
+    let dtype = inputs.iter().find_map(|i| match i {
+        Input::Tensor(t) => Some(t.dtype),
+        Input::Number(..) => None,
+    });
+    let dtype = dtype.unwrap_or_else(|| call.host.default_dtype());
+    let out = pointwise::result_tensor(call, out.map_or(Out::New, Out::Arg), dtype, &inputs)?;
+    check_float(call, &out)?;
+    let noise = call.empty(dtype, &out.sizes)?;
+    fill(call, 2, "normals", &noise, per_block(dtype), &[], dtype, |_, words, _| normals(words, dtype))?;
+    let inputs = [Input::Tensor(noise), inputs[0].clone(), inputs[1].clone()];
+    pointwise::run(call, "normal_of", 0, &[&out], &inputs, dtype, |_, v| vec![v[0] * v[2] + v[1]])?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `log_normal_(self, mean, std, generator)`: exponentials of normal samples
+fn log_normal(call: &mut Call) -> Result<()> {
+    let out = call.tensor(0)?.clone();
+    check_float(call, &out)?;
+    let (mean, std) = (call.double(1)?, call.double(2)?);
+    check!(std > 0.0, Runtime, "log_normal_ expects std > 0.0, but found std={std}");
+    let dtype = out.dtype;
+    let numbers = [Number::Double(mean), Number::Double(std)];
+    fill(call, 3, "log_normal", &out, per_block(dtype), &numbers, dtype, |_, words, v| {
+        normals(words, dtype).into_iter().map(|z| math::exp(z * v[1] + v[0])).collect()
+    })?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `cauchy_(self, median, sigma, generator)`: the tangent of a uniform angle
+fn cauchy(call: &mut Call) -> Result<()> {
+    let out = call.tensor(0)?.clone();
+    check_float(call, &out)?;
+    let (median, sigma) = (call.double(1)?, call.double(2)?);
+    check!(sigma > 0.0, Runtime, "cauchy_ expects sigma > 0.0, but found sigma={sigma}");
+    let dtype = out.dtype;
+    let numbers = [Number::Double(median), Number::Double(sigma)];
+    fill(call, 3, "cauchy", &out, per_block(dtype), &numbers, dtype, |_, words, v| {
+        let angles = unit_open(words, dtype).into_iter().map(|u| (u - 0.5) * std::f64::consts::PI);
+        angles.map(|angle| math::tan(angle) * v[1] + v[0]).collect()
+    })?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `geometric_(self, p, generator)`: trials until the first success
+fn geometric(call: &mut Call) -> Result<()> {
+    let out = call.tensor(0)?.clone();
+    let p = call.double(1)?;
+    check!(p > 0.0 && p < 1.0, Runtime, "geometric_ expects p to be in (0, 1), but got p={p}");
+    check!(out.dtype != DType::Bool, NotImplemented, "\"geometric_\" not implemented for 'Bool'");
+    let wide = if out.dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let log = [Number::Double((-p).ln_1p())];
+    fill(call, 2, "geometric", &out, per_block(wide), &log, wide, |_, words, v| {
+        unit_open(words, wide).into_iter().map(|u| (math::log(u) / v[0]).ceil()).collect()
     })?;
     call.ret(out);
     Ok(())
@@ -282,6 +373,21 @@ fn draw(call: &Call, out: &Tensor, p: Input, generator: usize) -> Result<()> {
     pointwise::run(call, "bernoulli_compare", 0, &[out], &inputs, DType::F32, |_, v| vec![v[0].lt(v[1])])
 }
 
+/// Checks that an integer dtype holds both ends of a range.
+fn check_bounds(dtype: DType, first: i64, last: i64) -> Result<()> {
+    let bits = 8 * dtype.bytes() as u32;
+    let (low, high) = match dtype {
+        DType::Bool => (0, 1),
+        d if d.is_float() || bits == 64 => return Ok(()),
+        d if d.is_signed_integer() => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+        _ => (0, (1 << bits) - 1),
+    };
+    for (name, x) in [("from", first), ("to - 1", last)] {
+        check!((low..=high).contains(&x), Runtime, "{name} is out of bounds for {dtype}");
+    }
+    Ok(())
+}
+
 /// `random_(self)`, `random_.to(self, to)`, `random_.from(self, from, to)`: integers in [from, to). Without bounds, all
 /// that the dtype counts exactly.
 fn random(call: &mut Call, bounds: Option<(Option<usize>, usize)>) -> Result<()> {
@@ -309,6 +415,7 @@ fn random(call: &mut Call, bounds: Option<(Option<usize>, usize)>) -> Result<()>
             (from, to)
         }
     };
+    check_bounds(dtype, from, to - 1)?;
     let generator = bounds.map_or(1, |(_, to)| to + 1);
     let range = to.wrapping_sub(from) as u64;
     if range < 1 << 32 && from.abs() < 1 << 31 && to.abs() < 1 << 31 {

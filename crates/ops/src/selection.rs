@@ -82,6 +82,9 @@ fn check_value_fits(dtype: DType, value: &Input) -> Result<()> {
     if let Input::Number(Number::Double(_), _) = value {
         check!(dtype.is_float(), Runtime, "value cannot be converted to type {dtype} without overflow");
     }
+    if let Input::Number(value, _) = value {
+        crate::copy::check_fits(*value, dtype)?;
+    }
     Ok(())
 }
 

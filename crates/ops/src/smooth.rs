@@ -1,9 +1,9 @@
-//! Activations made of exponentials and logarithms: softplus, ELU, Mish, log-sigmoid, and their gradients.
+//! Activations made of exponentials and logarithms: softplus, ELU, Mish, and their gradients.
 
 use crate::call::Call;
 use crate::error::Result;
 use crate::overloads;
-use crate::pointwise::{Input, Out, check_float, float_operator, result_tensor, run};
+use crate::pointwise::{Out, float_operator};
 use crate::table::{Operator, op};
 use dml_kernel::{Value, math};
 
@@ -17,10 +17,6 @@ pub const OPERATORS: &[&[Operator]] = &[
         op("aten::elu_backward", |c| elu_backward(c, Out::New)),
         op("aten::elu_backward.grad_input", |c| elu_backward(c, Out::Arg(6))),
         op("aten::mish_backward", |c| mish_backward(c, Out::New)),
-        op("aten::log_sigmoid_forward", |c| log_sigmoid(c, Out::New)),
-        op("aten::log_sigmoid_forward.output", |c| log_sigmoid(c, Out::Arg(1))),
-        op("aten::log_sigmoid_backward", |c| log_sigmoid_backward(c, Out::New)),
-        op("aten::log_sigmoid_backward.grad_input", |c| log_sigmoid_backward(c, Out::Arg(3))),
     ],
     &overloads!(elu, "aten::elu", "aten::elu_", "aten::elu.out" @ 4),
     &overloads!(mish, "aten::mish", "aten::mish_", "aten::mish.out" @ 1),
@@ -80,27 +76,4 @@ fn mish_backward(call: &mut Call, out: Out) -> Result<()> {
         let t = gate(v[1]);
         v[0] * (t + v[1] * math::sigmoid(v[1]) * (1.0 - t * t))
     })
-}
-
-/// `log_sigmoid_forward(self) -> (output, buffer)`; the buffer is CPU's and stays empty.
-fn log_sigmoid(call: &mut Call, out: Out) -> Result<()> {
-    check_float(call, 0, "log_sigmoid")?;
-    let x = call.tensor(0)?.clone();
-    let inputs = [Input::Tensor(x.clone())];
-    let buffer = match out {
-        Out::Arg(i) => call.out(Some(i + 1), x.dtype, &[0])?,
-        _ => call.empty(x.dtype, &[0])?,
-    };
-    let out = result_tensor(call, out, x.dtype, &inputs)?;
-    run(call, "log_sigmoid", 0, &[&out], &inputs, x.dtype, |_, v| {
-        vec![v[0].min(0.0) - math::log1p(math::exp(-v[0].abs()))]
-    })?;
-    call.ret(out);
-    call.ret(buffer);
-    Ok(())
-}
-
-/// `log_sigmoid_backward(grad, self, buffer)`
-fn log_sigmoid_backward(call: &mut Call, out: Out) -> Result<()> {
-    float_operator(call, out, "log_sigmoid_backward", &[0, 1], &[], |_, v| v[0] * math::sigmoid(-v[1]))
 }

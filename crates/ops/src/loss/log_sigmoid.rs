@@ -18,7 +18,8 @@ pub const OPERATORS: &[Operator] = &[
 fn forward(call: &mut Call, buffer: Option<usize>) -> Result<()> {
     let dtype = call.tensor(0)?.dtype;
     let out = if buffer.is_some() { Out::Arg(1) } else { Out::New };
-    operator(call, out, Rule::Float, "log_sigmoid", &[0], &[], |_, v| {
+    crate::pointwise::check_float(call, 0, "log_sigmoid")?;
+    operator(call, out, Rule::Promote, "log_sigmoid", &[0], &[], |_, v| {
         let x = v[0];
         x.gt(0.0).select(x.like(0.0), x) - math::log1p(math::exp(-x.abs()))
     })?;

@@ -1,9 +1,10 @@
 //! any and all.
 
 use super::{Axes, Fold, Reduction, Scope, Values, reduce};
-use crate::call::Call;
+use crate::call::{Call, Ret, Scalar as Number};
 use crate::check;
 use crate::error::Result;
+use crate::pointwise::{self, Input};
 use crate::table::{Operator, op};
 use dml_kernel::{DType, Scalar, Value};
 use smallvec::{SmallVec, smallvec};
@@ -22,6 +23,7 @@ pub const OPERATORS: &[Operator] = &[
     op("aten::all.out", |c| over_dim(c, Quantifier::All, Some(3))),
     op("aten::all.dims", |c| over_dims(c, Quantifier::All, None)),
     op("aten::all.dims_out", |c| over_dims(c, Quantifier::All, Some(3))),
+    op("aten::equal", equal),
 ];
 
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -102,4 +104,31 @@ mod tests {
         validate(&Quantifier::Any, &[DType::F16], &[DType::Bool], &[]);
         validate(&Quantifier::All, &[DType::Bool], &[DType::U8], &[]);
     }
+}
+
+/// `equal(self, other) -> bool`: waits for the device.
+fn equal(call: &mut Call) -> Result<()> {
+    let (a, b) = (call.tensor(0)?, call.tensor(1)?);
+    check!(
+        a.dtype == b.dtype,
+        Runtime,
+        "Expected object of data type {} but got data type {} for argument 'other' in call to equal",
+        a.dtype,
+        b.dtype
+    );
+    let mut same = a.sizes == b.sizes;
+    if same && a.numel() > 0 {
+        let flags = call.empty(DType::Bool, &a.sizes)?;
+        let inputs = [Input::Tensor(a.clone()), Input::Tensor(b.clone())];
+        pointwise::run(call, "eq", 0, &[&flags], &inputs, a.dtype, |_, v| vec![v[0].eq(v[1])])?;
+        let out = call.empty(DType::Bool, &[])?;
+        let axes = Axes::all(false);
+        let reduction = Reduction { inputs: &[&flags], outs: &[&out], axes, tables: &[], numbers: &[] };
+        reduce(call, &Quantifier::All, &reduction)?;
+        let mut byte = [0u8];
+        call.device.download(out.data, &mut byte)?;
+        same = byte[0] != 0;
+    }
+    call.ret_value(Ret::Scalar(Number::Bool(same)));
+    Ok(())
 }

@@ -1,0 +1,118 @@
+"""Tensors made from numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from conftest import assert_same
+
+DTYPES = [
+    torch.float32, torch.float16, torch.bfloat16, torch.float64,
+    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
+]  # fmt: skip
+
+
+def agree(function: Callable[..., Any], *args: Any, rtol: float | None = None, **kwargs: Any) -> None:
+    expected, actual = function(*args, **kwargs), function(*args, device="dml", **kwargs)
+    assert_same(actual, expected, rtol)
+    assert actual.stride() == expected.stride()
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_constants(dtype: torch.dtype) -> None:
+    for sizes in ((), (0,), (3, 0, 2), (1,), (5, 7), (257,)):
+        agree(torch.zeros, sizes, dtype=dtype)
+        agree(torch.ones, sizes, dtype=dtype)
+        agree(torch.full, sizes, 3, dtype=dtype)
+    agree(torch.scalar_tensor, 1, dtype=dtype)
+    agree(torch.tensor, [1, 0, 1], dtype=dtype)
+    x = torch.empty(2, 3, dtype=dtype)
+    for function in (torch.zeros_like, torch.ones_like):
+        assert_same(function(x.to("dml")), function(x))
+    assert_same(x.to("dml").new_full((2,), 1), x.new_full((2,), 1))
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d != torch.bool], ids=str)
+def test_ranges(dtype: torch.dtype) -> None:
+    agree(torch.arange, 0, dtype=dtype)
+    agree(torch.arange, 1, 50, 3, dtype=dtype)
+    agree(torch.arange, 20, 0, -3, dtype=dtype)
+    agree(torch.arange, 100, dtype=dtype)
+    for steps in (0, 1, 2, 7, 50, 101):
+        agree(torch.linspace, 0, 10, steps, dtype=dtype)
+        agree(torch.linspace, 100, 3, steps, dtype=dtype)
+    if dtype.is_floating_point:
+        agree(torch.arange, 0, 1, 0.125, dtype=dtype)
+        agree(torch.arange, -1.5, 2.5, 0.3, dtype=dtype)
+        agree(torch.linspace, -1, 1, 257, dtype=dtype)
+
+
+def test_long_ranges() -> None:
+    agree(torch.arange, 1_000_003)
+    agree(torch.arange, 2**40, 2**40 + 1000)
+    agree(torch.arange, 100_000, dtype=torch.float32)
+    with pytest.raises(RuntimeError, match="step"):
+        torch.arange(0, 3, 0, device="dml")
+    with pytest.raises(RuntimeError, match="step sign"):
+        torch.arange(0, 3, -1, device="dml")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_identity(dtype: torch.dtype) -> None:
+    for n, m in ((3, 3), (2, 5), (5, 2), (0, 3), (3, 0)):
+        agree(torch.eye, n, m, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.bool], ids=str)
+@pytest.mark.parametrize("diagonal", [0, 1, -2, 9, -9])
+def test_triangles(dtype: torch.dtype, diagonal: int) -> None:
+    for x in (torch.ones(4, 5), torch.ones(2, 3, 5, 4).transpose(1, 3), torch.ones(5, 5).t(), torch.ones(0, 3)):
+        x = x.to(dtype)
+        y = x.to("dml")
+        for name in ("triu", "tril"):
+            expected, actual = getattr(torch, name)(x, diagonal), getattr(torch, name)(y, diagonal)
+            assert_same(actual, expected)
+            assert actual.stride() == expected.stride()
+            assert_same(getattr(y.clone(), name + "_")(diagonal), expected)
+    with pytest.raises(RuntimeError, match="at least 2 dimensions"):
+        torch.triu(torch.ones(3, device="dml"))
+
+
+def test_out_arguments() -> None:
+    out = torch.empty(0, device="dml")
+    torch.arange(5, out=out)
+    assert_same(out, torch.arange(5.0))
+    strided = torch.empty(10, device="dml")[::2]
+    torch.linspace(0, 1, 5, out=strided)
+    assert_same(strided, torch.linspace(0, 1, 5))
+    square = torch.empty(4, 4, device="dml").t()
+    torch.eye(4, out=square)
+    assert_same(square, torch.eye(4))
+
+
+def test_fill() -> None:
+    for dtype in DTYPES:
+        x = torch.empty(5, 4, dtype=dtype, device="dml")
+        assert_same(x.fill_(1), torch.ones(5, 4, dtype=dtype))
+        x.t()[1:3].zero_()
+        expected = torch.ones(5, 4, dtype=dtype)
+        expected.t()[1:3].zero_()
+        assert_same(x, expected)
+        x.fill_(torch.tensor(1))
+        x[0].fill_(torch.tensor(0, device="dml"))
+        assert x.float().sum() == 16
+    x = torch.zeros(3, device="dml")
+    x.fill_(float("nan"))
+    assert x.isnan().all()
+    with pytest.raises(RuntimeError, match="0-dimension"):
+        x.fill_(torch.zeros(2, device="dml"))
+    for value, dtype in ((300, torch.uint8), (-129, torch.int8), (1e6, torch.float16)):
+        for device in ("cpu", "dml"):
+            with pytest.raises(RuntimeError, match="without overflow"):
+                torch.zeros(2, dtype=dtype, device=device).fill_(value)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.zeros(1, device="dml").expand(3).fill_(1)

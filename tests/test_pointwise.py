@@ -1,0 +1,397 @@
+"""Operators that compute each element from the same element of their inputs, against the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from conftest import assert_matches_cpu, assert_same
+
+FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
+INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
+DTYPES = [*FLOATS, *INTEGERS, torch.bool]
+RAGGED = [0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 255, 256, 257, 1000]
+# Bounds of the error of a function in its own dtype; the CPU's own error is part of them.
+CLOSE = {
+    torch.float64: (1e-13, 1e-14),
+    torch.float32: (3e-6, 1e-6),
+    torch.float16: (2e-3, 2e-3),
+    torch.bfloat16: (1.6e-2, 1.6e-2),
+}
+
+UNARY = (
+    "exp exp2 expm1 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh sigmoid erf "
+    "erfc asinh acosh atanh sinc logit abs sign sgn floor ceil trunc round frac neg square logical_not bitwise_not "
+    "isposinf isneginf signbit isnan isinf isfinite relu nan_to_num deg2rad positive"
+).split()
+ACTIVATIONS = (
+    "relu relu6 silu gelu softplus elu selu celu hardswish hardsigmoid hardtanh mish logsigmoid leaky_relu "
+    "softshrink hardshrink softsign tanhshrink"
+).split()
+BINARY = (
+    "add sub mul div maximum minimum fmax fmin eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and "
+    "bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift floor_divide remainder fmod pow atan2 hypot xlogy "
+    "copysign heaviside gcd lcm logaddexp logaddexp2"
+).split()
+
+
+def values(dtype: torch.dtype) -> torch.Tensor:
+    """Numbers of every kind that a dtype has."""
+    if dtype == torch.bool:
+        return torch.tensor([True, False, True])
+    if dtype.is_floating_point:
+        special = [-7.5, -3, -2.5, -1, -0.5, -0.0, 0, 0.25, 0.75, 1, 2.5, 3, 7.25, 40, float("inf"), -float("inf")]
+        return torch.tensor([*special, float("nan")], dtype=dtype)
+    ends = torch.iinfo(dtype)
+    return torch.cat([torch.arange(max(ends.min, -5), 9, dtype=dtype), torch.tensor([ends.max, ends.min], dtype=dtype)])
+
+
+def pairs(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    v = values(dtype)
+    return v.repeat_interleave(len(v)), v.repeat(len(v))
+
+
+def outcome(function: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return function(*args)
+    except Exception as error:  # the type is compared
+        return error
+
+
+def agree(function: Callable[..., Any], *args: Any) -> None:
+    """The same result as on the CPU, or an exception of the same type."""
+    expected = outcome(function, *args)
+    actual = outcome(function, *(a.to("dml") if isinstance(a, torch.Tensor) else a for a in args))
+    if isinstance(expected, Exception) or isinstance(actual, Exception):
+        assert type(actual) is type(expected), f"dml: {actual!r}; cpu: {expected!r}"
+        return
+    assert_same(actual, expected, *CLOSE.get(expected.dtype, (0, 0)))
+    assert actual.stride() == expected.stride()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", UNARY)
+def test_unary_functions(name: str, dtype: torch.dtype) -> None:
+    agree(getattr(torch, name), values(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(name: str, dtype: torch.dtype) -> None:
+    x = values(dtype)
+    # The CPU's vectors give NaN where its scalars, and the definition, give infinity.
+    agree(getattr(F, name), x[~x.isinf()] if name == "gelu" else x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_gradients_of_activations(name: str, dtype: torch.dtype) -> None:
+    x = torch.linspace(-6, 6, 49, dtype=dtype, requires_grad=True)
+    assert_matches_cpu(getattr(F, name), x, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.gelu(x, approximate="tanh"),
+        lambda x: F.elu(x, 0.5) * F.elu(x.clone(), 1.5, inplace=True),
+        lambda x: F.softplus(x, 2.0, 3.0),
+        lambda x: F.threshold(x, 0.5, -2),
+        lambda x: F.prelu(x.reshape(1, 7, 7), torch.arange(7, dtype=x.dtype).to(x.device)),
+        lambda x: torch.logit(torch.sigmoid(x), 1e-3),
+        lambda x: x**3 + x**2 + (x * x + 1) ** -0.5 + (x * x + 1) ** 1.7,
+        lambda x: torch.clamp(x, -1, 2) * torch.where(x > 1, x, -x),
+        lambda x: torch.atan2(x, x + 1) + torch.hypot(x, x + 2) + torch.xlogy(x, x.abs() + 1),
+        lambda x: torch.addcdiv(x, x, x * x + 1, value=0.3) + torch.lerp(x, -x, 0.7),
+    ],
+)
+def test_gradients_of_compositions(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    assert_matches_cpu(function, torch.linspace(-4, 4, 49).requires_grad_(), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", BINARY)
+def test_binary_operators(name: str, dtype: torch.dtype) -> None:
+    a, b = pairs(dtype)
+    if dtype in INTEGERS and name in ("floor_divide", "remainder", "fmod", "gcd", "lcm"):
+        # The CPU traps on what has no result, and its gcd and lcm of the smallest integer are not positive.
+        keep = (b != 0) & (a != torch.iinfo(dtype).min) & (b != torch.iinfo(dtype).min)
+        a, b = a[keep], b[keep]
+    if dtype in INTEGERS and name == "pow":
+        b = b.clamp(max=20)
+    agree(getattr(torch, name), a, b)
+
+
+@pytest.mark.parametrize("number", [2, -1, 0.5, 3.0, True, 0])
+@pytest.mark.parametrize("name", "add sub mul div eq lt ge pow remainder floor_divide bitwise_and rsub xlogy".split())
+def test_python_numbers(name: str, number: float) -> None:
+    function = getattr(torch, name)
+    for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool):
+        agree(function, values(dtype), number)
+    if name not in ("rsub", "eq", "lt", "ge"):
+        for dtype in (torch.float32, torch.int32, torch.uint8):
+            v = values(dtype)
+            v = v.clamp(-3, 8)[v != 0] if dtype != torch.float32 else v
+            agree(lambda x, f=function: f(torch.tensor(number).to(x.device), x), v)
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("mode", [None, "floor", "trunc", "nearest"])
+def test_division_modes(mode: str | None) -> None:
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.int64, torch.int8, torch.uint8):
+        a, b = pairs(dtype)
+        if not dtype.is_floating_point:
+            keep = (b != 0) & (a != torch.iinfo(dtype).min)
+            a, b = a[keep], b[keep]
+        agree(lambda x, y: torch.div(x, y, rounding_mode=mode), a, b)
+
+
+def test_division_by_an_integer_zero() -> None:
+    x = torch.arange(3)
+    for function in (lambda t: t // 0, lambda t: t % 0, lambda t: torch.div(t, 0, rounding_mode="trunc")):
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            function(x.to("dml"))
+    # In device memory the divisor is not known in time to raise; it must not trap.
+    assert (x.to("dml") // torch.zeros(3, dtype=torch.int64, device="dml")).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("n", RAGGED)
+def test_ragged_sizes_and_unaligned_offsets(n: int) -> None:
+    for dtype in (torch.float32, torch.float16, torch.uint8, torch.float64):
+        storage = torch.arange(n + 9).remainder(50).to(dtype)
+        ours = storage.to("dml")
+        for offset in (0, 1, 3, 8):
+            x, y = storage[offset : offset + n], ours[offset : offset + n]
+            assert_same(y + y, x + x)
+            assert_same((y == 3).to(torch.int32), (x == 3).to(torch.int32))
+            target, expected = ours.clone(), storage.clone()
+            target[offset : offset + n].mul_(2)
+            expected[offset : offset + n].mul_(2)
+            assert_same(target, expected)
+
+
+def views(x: torch.Tensor) -> list[torch.Tensor]:
+    """Views of a tensor of sizes [4, 6, 5, 3]."""
+    return [
+        x,
+        x.transpose(0, 3),
+        x.permute(2, 0, 3, 1),
+        x[:, ::2],
+        x[1:, :, 2:, 1:],
+        x[:, :1].expand(-1, 6, -1, -1),
+        x[0, 0, 0].expand(4, 6, 5, 3),
+        x.contiguous(memory_format=torch.channels_last),
+        x[:2].contiguous(memory_format=torch.channels_last)[:, 1:4],
+        x[:1, :, :1].permute(1, 0, 3, 2),
+        x[:, :0],
+        x[1, 2, 3, 1],
+    ]
+
+
+@pytest.mark.smoke
+def test_views_give_the_strides_of_the_cpu() -> None:
+    x = torch.randn(4, 6, 5, 3)
+    for a, b in zip(views(x), views(x.to("dml")), strict=True):
+        for function in (lambda t: t + 1, torch.exp, lambda t: t * t, lambda t: t > 0, lambda t: torch.where(t > 0, t, 0)):
+            expected, actual = function(a), function(b)
+            assert_same(actual, expected)
+            assert actual.stride() == expected.stride(), (a.shape, a.stride())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_layouts(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+
+    def pick(n: int) -> int:
+        return int(torch.randint(n, (), generator=generator))
+
+    rank = pick(5) + 1
+    sizes = [1 + pick(4) for _ in range(rank)]
+
+    def operand() -> Callable[[torch.Tensor], torch.Tensor]:
+        order = torch.randperm(rank, generator=generator).tolist()
+        inverse = [order.index(d) for d in range(rank)]
+        kept = [1 if pick(4) == 0 else n for n in sizes]
+        step = 1 + pick(2)
+        laid = [kept[d] for d in order]
+        laid[-1] *= step
+        data = torch.randn(laid, generator=generator)
+        return lambda device: data.to(device)[..., ::step].permute(inverse)
+
+    a, b, c = operand(), operand(), operand()
+    for function in (torch.add, torch.mul, torch.lt):
+        expected, actual = function(a("cpu"), b("cpu")), function(a("dml"), b("dml"))
+        assert_same(actual, expected)
+        assert actual.stride() == expected.stride()
+    expected, actual = torch.addcmul(a("cpu"), b("cpu"), c("cpu")), torch.addcmul(a("dml"), b("dml"), c("dml"))
+    assert_same(actual, expected)
+    assert actual.stride() == expected.stride()
+
+
+def test_broadcasting_to_rank_twelve() -> None:
+    x = torch.randn(2, 1, 3, 1, 2, 1, 2, 1, 3, 1, 2, 1)
+    y = torch.randn(1, 3, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2)
+    assert_matches_cpu(torch.add, x, y)
+    assert_matches_cpu(torch.mul, x.transpose(0, 2).transpose(5, 3), y)
+
+
+def test_many_workgroups() -> None:
+    x = torch.randint(0, 256, (20_000_003,), dtype=torch.uint8)
+    y = x.to("dml")
+    assert torch.equal((y + 1).cpu(), x + 1)
+    assert torch.equal((y[1:] ^ y[:-1]).cpu(), x[1:] ^ x[:-1])
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_integers_wrap(dtype: torch.dtype) -> None:
+    ends = torch.iinfo(dtype)
+    x = torch.tensor([ends.max, ends.min, 1], dtype=dtype)
+    for function in (lambda t: t + 1, lambda t: t - 1, lambda t: t * 3, lambda t: -t, lambda t: t.abs(), lambda t: ~t):
+        assert_matches_cpu(function, x)
+
+
+def test_nan_passes() -> None:
+    x = torch.tensor([float("nan"), 1.0, float("nan")])
+    y = torch.tensor([1.0, float("nan"), float("nan")])
+    for function in (torch.maximum, torch.minimum, torch.fmax, torch.fmin, torch.clamp_min, torch.clamp_max):
+        assert_matches_cpu(function, x, y)
+    assert_matches_cpu(lambda t: torch.clamp(t, 0, 2), x)
+    assert_matches_cpu(lambda t: torch.clamp(t, float("nan"), 2), x)
+    assert_matches_cpu(lambda t: torch.clamp(t, 3, 2), y)
+
+
+@pytest.mark.smoke
+def test_in_place_and_out() -> None:
+    x, y = torch.randn(3, 4), torch.randn(4)
+    a, b = x.to("dml"), y.to("dml")
+    same = a
+    a += b
+    a.mul_(2).sub_(b, alpha=0.5).div_(3).clamp_(-1, 1).abs_().sqrt_()
+    assert a is same
+    assert_same(a, (((x + y) * 2 - 0.5 * y) / 3).clamp(-1, 1).abs().sqrt())
+    out = torch.empty(0, device="dml")
+    assert torch.add(a, b, out=out) is out
+    assert_same(out, a.cpu() + y)
+    with pytest.warns(UserWarning, match="resized"):
+        torch.mul(a, b, out=torch.empty(5, device="dml"))
+    strided = torch.empty(4, 3, device="dml").t()
+    torch.exp(a, out=strided)
+    assert strided.stride() == (1, 3)
+    assert_same(strided, a.cpu().exp())
+    wide = torch.empty(3, 4, dtype=torch.float64, device="dml")
+    torch.add(a, b, out=wide)
+    assert_same(wide, (a.cpu() + y).double())
+    flags = torch.zeros(3, 4, device="dml")
+    torch.gt(a, 0.5, out=flags)
+    assert_same(flags, (a.cpu() > 0.5).float())
+
+
+def test_errors_are_those_of_the_cpu() -> None:
+    def on(device: str) -> list[Callable[[], Any]]:
+        x, y = torch.ones(3, 4, device=device), torch.ones(2, 5, device=device)
+        n, f = torch.arange(3, device=device), torch.ones(3, dtype=torch.bool, device=device)
+        return [
+            lambda: x + y,
+            lambda: x[0].add_(x),
+            lambda: n.add_(0.5),
+            lambda: n.div_(2),
+            lambda: f.add_(1),
+            lambda: torch.add(x, x, out=torch.empty(3, 4, dtype=torch.int32, device=device)),
+            lambda: f - f,
+            lambda: -f,
+            lambda: n.clone().add_(n, alpha=0.5),
+            lambda: x[0].expand(3, 4).add_(1),
+            lambda: x.view(-1)[1:].add_(x.view(-1)[:-1]),
+            lambda: torch.exp(x.view(-1)[:-1], out=x.view(-1)[1:]),
+            lambda: torch.ones(3, 3, device=device).t().add_(torch.ones(2, device=device)),
+            lambda: n**-1,
+            lambda: torch.clamp(x),
+            lambda: x & x,
+            lambda: torch.bitwise_not(x),
+            lambda: torch.where(x, x, x),
+            lambda: x.masked_fill(x, 1),
+            lambda: torch.addcdiv(n, n, n),
+            lambda: torch.lerp(n, n, 0.5),
+            lambda: torch.heaviside(x, n[:1]),
+            lambda: torch.div(x, x, rounding_mode="up"),
+            lambda: torch.atan2(x, y),
+        ]
+
+    for i, (cpu, dml) in enumerate(zip(on("cpu"), on("dml"), strict=True)):
+        expected, actual = outcome(cpu), outcome(dml)
+        assert isinstance(expected, Exception), i
+        assert type(actual) is type(expected), f"{i}: dml: {actual!r}; cpu: {expected!r}"
+    x = torch.ones(3, 4, device="dml")
+    with pytest.raises(RuntimeError, match=r"\(4\) must match .* \(5\) at non-singleton dimension 1"):
+        x + torch.ones(2, 5, device="dml")
+    with pytest.raises(RuntimeError, match="dml:0 and cpu|cpu and dml:0"):
+        x + torch.ones(3, 4)
+
+
+def test_writing_where_elements_do_not_overlap() -> None:
+    x = torch.arange(12.0)
+    y = x.to("dml")
+    y[:6].add_(y[6:])
+    y[::2].mul_(y[1::2])
+    x[:6].add_(x[6:])
+    x[::2].mul_(x[1::2])
+    assert_same(y, x)
+    y.mul_(y)
+    assert_same(y, x * x)
+
+
+def test_cpu_scalars_take_part() -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    y = x.to("dml")
+    for number in (torch.tensor(2.5), torch.tensor(3), torch.tensor(0.1, dtype=torch.float64), torch.tensor(True)):
+        assert_same(y + number, x + number)
+        assert_same(number * y, number * x)
+        assert_same(torch.where(y > number, y, number), torch.where(x > number, x, number))
+        assert_same(y.masked_fill(y > 2, number), x.masked_fill(x > 2, number))
+    n = torch.arange(3)
+    assert_same(n.to("dml") * torch.tensor(1.5), n * torch.tensor(1.5))
+
+
+def test_negative_views() -> None:
+    x = torch.randn(3, 4)
+    assert_same(torch._neg_view(x.to("dml")) + 1, 1 - x)
+    assert_same(torch._neg_view(x.to("dml")).resolve_neg(), -x)
+    assert x.to("dml").conj().is_conj() is False
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.float16], ids=str)
+def test_three_operands(dtype: torch.dtype) -> None:
+    a, b, c = (torch.randint(1, 9, (3, 4)).to(dtype) for _ in range(3))
+    agree(lambda x, y, z: torch.addcmul(x, y[:1], z, value=2), a, b, c)
+    agree(lambda x, y, z: torch.addcdiv(x, y, z, value=2), a, b, c)
+    agree(lambda x, y, z: torch.lerp(x, y, z), a, b, c)
+    agree(lambda x, y, z: torch.clamp(x, y, z), a, b, c)
+    agree(lambda x, y, z: torch.clamp(x, min=y), a, b, c)
+    agree(lambda x, y, z: torch.where(x > y, x, z[:, :1]), a, b, c)
+    agree(lambda x, y, z: x.masked_fill(y > 4, 3), a, b, c)
+    agree(lambda x, y, z: torch.addr(x, y[:, 0], z[0], beta=2, alpha=3), a, b, c)
+    agree(lambda x, y, z: torch.addr(x / 0, y[:, 0], z[0], beta=0), a, b, c)
+    agree(lambda x, y, z: torch.sub(x, y, alpha=3) + torch.rsub(x, y, alpha=2) + torch.add(x, z, alpha=4), a, b, c)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=str)
+def test_rounding_and_replacement(dtype: torch.dtype) -> None:
+    x = torch.tensor([0.5, 1.5, 2.5, -0.5, -1.5, 3.14159, 271.828, -0.0, 1e4], dtype=dtype)
+    for decimals in (0, 2, -2):
+        agree(lambda t, d=decimals: torch.round(t, decimals=d), x)
+    agree(lambda t: torch.nan_to_num(t, 1.0, 2.0, -3.0), values(dtype))
+    agree(lambda t: torch.special.entr(t), values(dtype))
+    agree(lambda t: torch.special.xlog1py(t, t), values(dtype))
+
+
+@pytest.mark.parametrize("name", "exp log sin cos tanh sigmoid erf sqrt expm1 log1p atan asinh acosh atanh gelu".split())
+def test_accuracy_against_doubles(name: str) -> None:
+    x = torch.rand(4096) * 0.98 + (1.0 if name == "acosh" else 0.01)
+    function = getattr(torch, name, None) or getattr(F, name)
+    error = (function(x.to("dml")).cpu().double() - function(x.double())).abs()
+    spacing = torch.finfo(torch.float32).eps * function(x.double()).abs()
+    assert (error <= 4 * spacing + 1e-9).all(), float((error / spacing).max())

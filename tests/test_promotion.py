@@ -1,0 +1,55 @@
+"""Type promotion: every pair of dtypes, dimensioned and 0-dim tensors, and Python numbers."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from conftest import assert_same
+
+DTYPES = [
+    torch.float32, torch.float16, torch.bfloat16, torch.float64,
+    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
+]  # fmt: skip
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("left", DTYPES, ids=str)
+def test_pairs_of_tensors(left: torch.dtype) -> None:
+    for right in DTYPES:
+        a, b = torch.tensor([0, 1, 3]).to(left), torch.tensor([1, 1, 2]).to(right)
+        for function in (torch.add, torch.mul, torch.div, torch.eq, torch.maximum):
+            for x, y in ((a, b), (a, b[2]), (a[2], b), (a[2], b[2])):
+                assert_same(function(x.to("dml"), y.to("dml")), function(x, y))
+
+
+@pytest.mark.parametrize("number", [2, 1.5, True])
+def test_numbers(number: float) -> None:
+    for dtype, function in itertools.product(DTYPES, (torch.add, torch.mul, torch.div, torch.lt)):
+        for x in (torch.tensor([0, 1, 3]).to(dtype), torch.tensor(3).to(dtype)):
+            assert_same(function(x.to("dml"), number), function(x, number))
+
+
+def test_the_default_dtype_counts() -> None:
+    x = torch.arange(4)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert_same(x.to("dml") / 3, x / 3)
+        assert_same(x.to("dml").exp(), x.exp())
+        assert_same(x.to("dml") + 0.5, x + 0.5)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_where_and_clamp_promote() -> None:
+    flag, n, f = torch.tensor([True, False]), torch.tensor([1, 2]), torch.tensor([0.5, 1.5])
+    assert_same(torch.where(flag.to("dml"), n.to("dml"), f.to("dml")), torch.where(flag, n, f))
+    assert_same(torch.where(flag.to("dml"), n.to("dml"), 0.5), torch.where(flag, n, 0.5))
+    assert_same(torch.clamp(n.to("dml"), 0.5, 1.5), torch.clamp(n, 0.5, 1.5))
+    assert_same(torch.clamp(n.to("dml"), max=f.to("dml")), torch.clamp(n, max=f))
+
+
+def test_half_dtypes_meet_in_float32() -> None:
+    a, b = torch.ones(2, dtype=torch.float16), torch.ones(2, dtype=torch.bfloat16)
+    assert (a.to("dml") + b.to("dml")).dtype == torch.float32

@@ -1,0 +1,236 @@
+"""Random numbers: reproducible from a seed, the same on every adapter, of the right distribution."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from conftest import assert_same
+
+FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
+N = 100_000
+
+
+def seeded(seed: int = 0) -> None:
+    torch.manual_seed(seed)
+
+
+@pytest.mark.smoke
+def test_known_answers() -> None:
+    """Random123's vectors for Philox4x32-10 with the counters 0 and 1 and the keys 0 and 42."""
+    words = {
+        0: [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8],
+    }
+    for seed, first in words.items():
+        seeded(seed)
+        high = torch.empty(4, dtype=torch.int32, device="dml").random_(0, 1 << 16)
+        assert high.tolist() == [word >> 16 for word in first]
+        seeded(seed)
+        unit = torch.rand(4, device="dml")
+        assert unit.tolist() == [(word >> 8) * 2.0**-24 for word in first]
+        seeded(seed)
+        pair = torch.rand(2, dtype=torch.float64, device="dml").tolist()
+        joined = [((first[i] >> 5) * (1 << 26) + (first[i + 1] >> 6)) * 2.0**-53 for i in (0, 2)]
+        assert pair == joined
+        # Box and Muller, in doubles here.
+        seeded(seed)
+        normal = torch.randn(2, device="dml")
+        radius = math.sqrt(-2 * math.log(1 - (first[0] >> 8) * 2.0**-24))
+        angle = 2 * math.pi * (first[1] >> 8) * 2.0**-24
+        assert_same(normal, torch.tensor([radius * math.cos(angle), radius * math.sin(angle)]), 1e-5, 1e-6)
+
+
+def philox(counter: int, seed: int) -> list[int]:
+    c = [counter & 0xFFFFFFFF, counter >> 32, 0, 0]
+    k = [seed & 0xFFFFFFFF, seed >> 32]
+    for _ in range(10):
+        low, high = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
+        c = [(high >> 32) ^ c[1] ^ k[0], high & 0xFFFFFFFF, (low >> 32) ^ c[3] ^ k[1], low & 0xFFFFFFFF]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return c
+
+
+def test_the_stream_is_philox() -> None:
+    seeded(0x1234_5678_9ABC)
+    torch.rand(7, device="dml")  # two counters
+    actual = torch.rand(10, device="dml").tolist()
+    words = [word for counter in range(2, 5) for word in philox(counter, 0x1234_5678_9ABC)]
+    assert actual == [(word >> 8) * 2.0**-24 for word in words[:10]]
+
+
+@pytest.mark.smoke
+def test_seeds() -> None:
+    def draw() -> list[torch.Tensor]:
+        return [
+            torch.rand(100, device="dml"),
+            torch.randn(33, device="dml"),
+            torch.randint(0, 1000, (50,), device="dml"),
+            torch.randperm(40, device="dml"),
+            torch.empty(20, device="dml").exponential_(),
+            F.dropout(torch.ones(64, device="dml"), 0.5),
+            torch.bernoulli(torch.full((64,), 0.5, device="dml")),
+        ]
+
+    seeded(7)
+    first = draw()
+    second = draw()
+    seeded(7)
+    for a, b, c in zip(first, second, draw(), strict=True):
+        assert torch.equal(a.cpu(), c.cpu())
+        assert not torch.equal(a.cpu(), b.cpu())
+
+
+def test_generators_and_states() -> None:
+    generator = torch.Generator("dml").manual_seed(5)
+    a = torch.rand(10, device="dml", generator=generator)
+    state = generator.get_state()
+    b = torch.rand(10, device="dml", generator=generator)
+    generator.set_state(state)
+    assert torch.equal(torch.rand(10, device="dml", generator=generator).cpu(), b.cpu())
+    seeded(5)
+    assert torch.equal(torch.rand(10, device="dml").cpu(), a.cpu())
+    assert generator.initial_seed() == 5
+    state = torch.dml.get_rng_state()
+    c = torch.randn(10, device="dml")
+    torch.dml.set_rng_state(state)
+    assert torch.equal(torch.randn(10, device="dml").cpu(), c.cpu())
+    with pytest.raises(RuntimeError):
+        torch.rand(3, device="dml", generator=torch.Generator("cpu"))
+    with torch.random.fork_rng(device_type="dml"):
+        torch.rand(3, device="dml")
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_uniform(dtype: torch.dtype) -> None:
+    x = torch.empty(N, dtype=dtype, device="dml").uniform_(-2, 3).cpu().double()
+    assert x.min() >= -2
+    assert x.max() < 3
+    assert abs(x.mean() - 0.5) < 0.03
+    assert abs(x.var() - 25 / 12) < 0.05
+    unit = torch.rand(N, dtype=dtype, device="dml").cpu()
+    assert unit.max() < 1
+    assert unit.min() >= 0
+    # A narrow range, whose upper end rounding would reach.
+    narrow = torch.empty(N, dtype=dtype, device="dml").uniform_(1, 1.0078125 + 1e-9 * (dtype == torch.float64)).cpu()
+    assert narrow.max() < torch.tensor(1.0078125 + 1e-9 * (dtype == torch.float64), dtype=dtype)
+    with pytest.raises(RuntimeError, match="from"):
+        torch.empty(3, device="dml").uniform_(1, 0)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_normal_and_exponential(dtype: torch.dtype) -> None:
+    x = torch.empty(N, dtype=dtype, device="dml").normal_(1, 2).cpu().double()
+    assert x.isfinite().all()
+    assert abs(x.mean() - 1) < 0.03
+    assert abs(x.std() - 2) < 0.03
+    z = (x - 1) / 2
+    assert abs((z**3).mean()) < 0.05
+    assert abs((z**4).mean() - 3) < 0.15
+    assert abs((z.abs() < 1).double().mean() - 0.6827) < 0.01
+    e = torch.empty(N, dtype=dtype, device="dml").exponential_(2).cpu().double()
+    assert e.min() > 0
+    assert e.isfinite().all()
+    assert abs(e.mean() - 0.5) < 0.02
+    assert abs(e.var() - 0.25) < 0.02
+
+
+def test_integers() -> None:
+    x = torch.randint(-3, 5, (N,), device="dml").cpu()
+    counts = torch.bincount(x + 3, minlength=8)
+    assert len(counts) == 8
+    assert (counts - N / 8).abs().max() < 600
+    wide = torch.randint(-(2**40), 2**41, (N,), device="dml").cpu()
+    assert wide.min() >= -(2**40)
+    assert wide.max() < 2**41
+    assert abs(wide.double().mean() / 2**39 - 1) < 0.05
+    for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.float32, torch.float16):
+        y = torch.randint(0, 100, (1000,), dtype=dtype, device="dml").cpu()
+        assert y.dtype == dtype
+        assert y.min() >= 0
+        assert y.max() < 100
+    for dtype in (torch.uint8, torch.int8, torch.int32, torch.int64, torch.float32, torch.bool):
+        y = torch.empty(1000, dtype=dtype, device="dml").random_().cpu()
+        assert y.min() >= 0
+        assert len(y.unique()) > (1 if dtype == torch.bool else 100)
+    with pytest.raises(RuntimeError, match="from"):
+        torch.empty(3, device="dml").random_(5, 5)
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        torch.empty(3, dtype=torch.uint8, device="dml").random_(0, 300)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 17, 256, 1000, 100_003])
+def test_permutations(n: int) -> None:
+    p = torch.randperm(n, device="dml")
+    assert p.dtype == torch.int64
+    assert torch.equal(p.cpu().sort().values, torch.arange(n))
+    if n > 100:
+        assert not torch.equal(p.cpu(), torch.randperm(n, device="dml").cpu())
+        assert (p.cpu() == torch.arange(n)).sum() < 10
+
+
+def test_bernoulli() -> None:
+    for dtype in (torch.float32, torch.int64, torch.bool, torch.uint8):
+        x = torch.empty(N, dtype=dtype, device="dml").bernoulli_(0.3).cpu().double()
+        assert abs(x.mean() - 0.3) < 0.01
+        assert set(x.unique().tolist()) == {0.0, 1.0}
+    p = torch.tensor([0.0, 1.0, 0.25], device="dml").repeat(N // 3)
+    draws = torch.bernoulli(p).cpu().reshape(-1, 3).mean(0)
+    assert draws[0] == 0
+    assert draws[1] == 1
+    assert abs(draws[2] - 0.25) < 0.01
+    assert torch.zeros(9, device="dml").bernoulli_(0).sum() == 0
+    assert torch.zeros(9, device="dml").bernoulli_(1).sum() == 9
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_dropout(dtype: torch.dtype) -> None:
+    x = torch.ones(100, 1000, dtype=dtype, device="dml", requires_grad=True)
+    y = F.dropout(x, 0.25)
+    kept = (y != 0).cpu()
+    assert abs(kept.double().mean() - 0.75) < 0.01
+    assert abs(y.detach().cpu().double().mean() - 1) < 0.02
+    y.backward(torch.full_like(y, 3))
+    assert torch.equal((x.grad != 0).cpu(), kept)
+    assert_same(x.grad, torch.where(kept, torch.tensor(4, dtype=dtype), torch.tensor(0, dtype=dtype)))
+    assert F.dropout(x, 0.0).equal(x)
+    assert F.dropout(x, 1.0).count_nonzero() == 0
+    assert F.dropout(x, 0.5, training=False) is x or F.dropout(x, 0.5, training=False).equal(x)
+
+
+def test_views_take_random_numbers() -> None:
+    x = torch.zeros(40, 60, device="dml")
+    x[::2, 1:31].normal_()
+    y = x.cpu()
+    assert (y[::2, 1:31] != 0).all()
+    y[::2, 1:31] = 0
+    assert (y == 0).all()
+    torch.nn.init.kaiming_uniform_(x)
+    assert torch.empty(0, device="dml").normal_().shape == (0,)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.zeros(1, device="dml").expand(4).uniform_()
+
+
+def test_other_distributions() -> None:
+    x = torch.empty(N, device="dml").log_normal_(0.5, 0.25).cpu().double().log()
+    assert abs(x.mean() - 0.5) < 0.01
+    assert abs(x.std() - 0.25) < 0.01
+    c = torch.empty(N, device="dml").cauchy_(1, 2).cpu().double()
+    assert c.isfinite().all()
+    assert abs(c.median() - 1) < 0.05
+    assert abs((c - 1).abs().median() - 2) < 0.06
+    for dtype in (torch.float32, torch.int64):
+        g = torch.empty(N, dtype=dtype, device="dml").geometric_(0.3).cpu().double()
+        assert g.min() == 1
+        assert abs(g.mean() - 1 / 0.3) < 0.05
+    mean, std = torch.linspace(-1, 1, N), torch.linspace(0.1, 2, N)
+    for args in ((mean, std), (mean, 0.5), (2.0, std)):
+        z = torch.normal(*(a.to("dml") if isinstance(a, torch.Tensor) else a for a in args)).cpu()
+        standard = ((z - args[0]) / args[1]).double()
+        assert abs(standard.mean()) < 0.02
+        assert abs(standard.std() - 1) < 0.02
+    assert torch.normal(mean.to("dml"), std.to("dml"), out=torch.empty(0, device="dml")).shape == (N,)
+    with pytest.raises(RuntimeError, match="std"):
+        torch.normal(mean.to("dml"), -1.0)
