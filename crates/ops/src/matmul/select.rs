@@ -131,6 +131,10 @@ fn estimate(limits: &Limits, tile: &Tile, rate: f64, [batch, m, n, k]: [i64; 4],
     let ceil = |x: i64, y: u32| (x as f64 / f64::from(y)).ceil();
     let groups = ceil(m, tile.m) * ceil(n, tile.n) * batch as f64 * f64::from(parts);
     let on_unit = (groups / limits.units).ceil();
+    if limits.software {
+        // A core runs one workgroup after another; the padding of a tile costs as much as the rest.
+        return on_unit * (f64::from(tile.m * tile.n) * k as f64 / rate + WORKGROUP);
+    }
     let resident = (1024.0 / f64::from(tile.threads())).max(1.0).min(on_unit);
     let steps = (k as f64 / f64::from(parts) / f64::from(tile.k)).ceil();
     let step = f64::from(tile.m * tile.n * tile.k) / 128.0 / rate;
