@@ -115,6 +115,11 @@ def assert_matches_cpu(
     return actual
 
 
+def words(text: str) -> list[str]:
+    """The names in a list of them."""
+    return text.split()
+
+
 def _tensors(value: Any) -> list[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         return [value]

@@ -29,7 +29,9 @@ def test_casts_in_every_direction(source: torch.dtype) -> None:
 
 
 def test_casts_round_and_wrap() -> None:
-    x = torch.tensor([0.0, -0.0, 1.9, -1.9, 65504, 65520, 1e-8, 6e-8, 3.14159, float("inf"), -float("inf"), float("nan")])
+    x = torch.tensor(
+        [0.0, -0.0, 1.9, -1.9, 65504, 65520, 1e-8, 6e-8, 3.14159, float("inf"), -float("inf"), float("nan")]
+    )
     for target in (torch.float16, torch.bfloat16, torch.float64, torch.bool):
         assert_same(x.to("dml").to(target), x.to(target), 0, 0)
     every = torch.arange(65536, dtype=torch.int32).to(torch.uint16).view(torch.int16)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import assert_same, to_device
+from conftest import assert_same, to_device, words
 
 SHAPES = [(3, 4), (), (257,), (0,), (2, 1, 5)]
-UNARY = (
+UNARY = words(
     "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac log log10 log1p log2 neg reciprocal round rsqrt "
     "sigmoid sign sin sinh sqrt tan tanh trunc"
-).split()
+)
 
 
 def lists(dtype: torch.dtype = torch.float32, count: int = 3) -> list[list[torch.Tensor]]:

@@ -13,7 +13,9 @@ STEPS = 5
 
 def train(kind: type[torch.optim.Optimizer], device: str, options: dict[str, Any]) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(1)
-    parameters = [torch.randn(s, generator=generator).to(device).requires_grad_() for s in ((4, 7), (33,), (), (2, 3, 5))]
+    parameters = [
+        torch.randn(s, generator=generator).to(device).requires_grad_() for s in ((4, 7), (33,), (), (2, 3, 5))
+    ]
     optimizer = kind(parameters, **options)
     for _ in range(STEPS):
         for p in parameters:
@@ -28,7 +30,9 @@ def train(kind: type[torch.optim.Optimizer], device: str, options: dict[str, Any
     return [t.detach().cpu() for t in (*parameters, *states)]
 
 
-def same_as_cpu(kind: type[torch.optim.Optimizer], options: dict[str, Any], reference: dict[str, Any], rtol: float = 1e-6) -> None:
+def same_as_cpu(
+    kind: type[torch.optim.Optimizer], options: dict[str, Any], reference: dict[str, Any], rtol: float = 1e-6
+) -> None:
     for ours, theirs in zip(train(kind, "dml", options), train(kind, "cpu", reference), strict=True):
         assert_same(ours, theirs, rtol, rtol / 10)
 

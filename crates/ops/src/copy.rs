@@ -29,7 +29,7 @@ fn copy_from(call: &mut Call) -> Result<()> {
             read_back(call, &src, &mut bytes)?;
             let other = dml_engine::device(b as usize)?;
             let there =
-                Call { name: call.name, args: call.args, device: &other, host: call.host, returns: Default::default() };
+                Call { name: call.name, args: call.args, device: other, host: call.host, returns: Default::default() };
             let staged = there.empty(src.dtype, &src.sizes)?;
             other.upload(staged.data, &bytes)?;
             device_copy(&there, &staged, &dst)?;

@@ -36,7 +36,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[macro_export]
 macro_rules! check {
     ($cond:expr, $kind:ident, $($fmt:tt)+) => {
-        if !$cond {
+        // A value first: of a comparison of floats, which NaN fails, the negation is not the opposite comparison.
+        if !std::convert::identity::<bool>($cond) {
             return Err($crate::error::Error::$kind(format!($($fmt)+)));
         }
     };

@@ -33,7 +33,7 @@ impl<'a> Call<'a> {
 
 impl Launcher<'_, '_> {
     fn bytes(mut self, bytes: &[u8]) -> Self {
-        while self.params.len() % bytes.len() != 0 {
+        while !self.params.len().is_multiple_of(bytes.len()) {
             self.params.push(0);
         }
         self.params.extend_from_slice(bytes);

@@ -94,18 +94,6 @@ fn logical(call: &mut Call, quantifier: Quantifier, axes: Axes, out: Option<usiz
     Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::reduction::kernel::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        validate(&Quantifier::Any, &[DType::F16], &[DType::Bool], &[]);
-        validate(&Quantifier::All, &[DType::Bool], &[DType::U8], &[]);
-    }
-}
-
 /// `equal(self, other) -> bool`: waits for the device.
 fn equal(call: &mut Call) -> Result<()> {
     let (a, b) = (call.tensor(0)?, call.tensor(1)?);
@@ -131,4 +119,16 @@ fn equal(call: &mut Call) -> Result<()> {
     }
     call.ret_value(Ret::Scalar(Number::Bool(same)));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reduction::kernel::validate;
+
+    #[test]
+    fn kernels_are_valid() {
+        validate(&Quantifier::Any, &[DType::F16], &[DType::Bool], &[]);
+        validate(&Quantifier::All, &[DType::Bool], &[DType::U8], &[]);
+    }
 }
