@@ -24,7 +24,11 @@ FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 
 def sample(*sizes: int, dtype: torch.dtype = torch.float32, grad: bool = False) -> torch.Tensor:
     """Small whole numbers, so that sums are exact in every dtype."""
-    values = torch.randint(0, 2, sizes) if dtype == torch.bool else torch.randint(0 if dtype == torch.uint8 else -4, 5, sizes)
+    values = (
+        torch.randint(0, 2, sizes)
+        if dtype == torch.bool
+        else torch.randint(0 if dtype == torch.uint8 else -4, 5, sizes)
+    )
     return values.to(dtype).requires_grad_(grad)
 
 
@@ -122,7 +126,9 @@ def test_wide_rows():
 
 def test_gradient_of_index():
     assert_matches_cpu(lambda x, i: x[i] * x[i].detach(), torch.randn(5, 6, requires_grad=True), indices(5, 12))
-    assert_matches_cpu(lambda x, i, j: x[i, :, j], torch.randn(5, 3, 6, requires_grad=True), indices(5, 9), indices(6, 9))
+    assert_matches_cpu(
+        lambda x, i, j: x[i, :, j], torch.randn(5, 3, 6, requires_grad=True), indices(5, 9), indices(6, 9)
+    )
     assert_matches_cpu(lambda x, m: x[m] * 2, torch.randn(5, 6, requires_grad=True), sample(5, 6, dtype=torch.bool))
     assert_matches_cpu(lambda x: x[1, 2] * x[:, 3:], torch.randn(5, 6, requires_grad=True))
 
@@ -338,7 +344,10 @@ def test_scatter_reduce(dtype: torch.dtype, reduce: str):
     v[v == 0] = 1
     for include in (True, False):
         assert_matches_cpu(
-            lambda x, i, v, include=include: x.scatter_reduce(0, i, v, reduce, include_self=include), x, i, v.clamp(-2, 2)
+            lambda x, i, v, include=include: x.scatter_reduce(0, i, v, reduce, include_self=include),
+            x,
+            i,
+            v.clamp(-2, 2),
         )
         if reduce != "sum":
             assert_matches_cpu(
@@ -515,4 +524,6 @@ def test_embedding(dtype: torch.dtype):
 
 
 def test_embedding_of_many():
-    assert_matches_cpu(lambda w, i: F.embedding(i, w), torch.randn(50, 16, requires_grad=True), indices(50, 3_000), rtol=1e-4)
+    assert_matches_cpu(
+        lambda w, i: F.embedding(i, w), torch.randn(50, 16, requires_grad=True), indices(50, 3_000), rtol=1e-4
+    )

@@ -6,7 +6,17 @@ import pytest
 import torch
 from conftest import assert_matches_cpu, assert_same
 
-DTYPES = [torch.bool, torch.uint8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64]
+DTYPES = [
+    torch.bool,
+    torch.uint8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+]
 
 
 def sample(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -23,7 +33,9 @@ def test_cat_of_every_dtype(dtype: torch.dtype):
     for dim in (0, 1, 2, -1):
         assert_matches_cpu(lambda *p, dim=dim: torch.cat(p, dim), *parts)
     assert_matches_cpu(lambda a, b, c: torch.cat([a[:, 1:3], b, c[:, :0]], 1), *parts)
-    assert_matches_cpu(lambda a, b, c: torch.cat([a.transpose(0, 1)[:, :2, 1:], b.transpose(0, 1)[:, :, 1:]], 1), *parts)
+    assert_matches_cpu(
+        lambda a, b, c: torch.cat([a.transpose(0, 1)[:, :2, 1:], b.transpose(0, 1)[:, :, 1:]], 1), *parts
+    )
 
 
 def test_cat_promotes():
@@ -50,7 +62,10 @@ def test_cat_of_many(count: int):
 
 
 def test_cat_keeps_channels_last():
-    a, b = sample(2, 3, 4, 5).to(memory_format=torch.channels_last), sample(2, 2, 4, 5).to(memory_format=torch.channels_last)
+    a, b = (
+        sample(2, 3, 4, 5).to(memory_format=torch.channels_last),
+        sample(2, 2, 4, 5).to(memory_format=torch.channels_last),
+    )
     out = assert_matches_cpu(lambda a, b: torch.cat([a, b], 1), a, b)
     assert out.stride() == torch.cat([a, b], 1).stride()
     assert torch.cat([a.to("dml"), b.contiguous().to("dml")], 1).is_contiguous()

@@ -2,9 +2,9 @@
 //! bits each time and on every adapter, with no float atomics.
 //!
 //! One invocation combines all contributions to one element, one after the other. Which contributions have a key in
-//! common is found by comparing all pairs when there are few, else by sorting the keys ([`crate::radix`]). A key that many
-//! contributions share would make a long chain: tiles of the sorted contributions that have one key are combined before,
-//! and the chain takes each in one step.
+//! common is found by comparing all pairs when there are few, else by sorting the keys ([`crate::radix`]). A key that
+//! many contributions share would make a long chain: tiles of the sorted contributions that have one key are combined
+//! before, and the chain takes each in one step.
 
 use crate::call::Call;
 use crate::check;

@@ -7,7 +7,8 @@ use std::cell::RefCell;
 /// Writes an error into the device's fault block, unless one is there. The engine raises `IndexError` with the name of
 /// `operator` (a u32, [`operator`]) at the next synchronisation or launch.
 ///
-/// `fault` is a u32 pointer, passed by [`crate::launch::Launcher::fault`]; `index` and `size` are integers, `dim` is a u32.
+/// `fault` is a u32 pointer, passed by [`crate::launch::Launcher::fault`]; `index` and `size` are integers, `dim` is
+/// a u32.
 pub fn report<'b>(
     b: &'b Builder,
     fault: Pointer<'b>,

@@ -29,7 +29,10 @@ pub const OPERATORS: &[&[Operator]] = &[
         op("aten::index_fill_.int_Scalar", index_fill),
         op("aten::index_fill_.int_Tensor", index_fill),
     ],
-    &overloads!(|c: &mut Call, o| scatter(c, o, Mode::Plain), "aten::scatter.src", "aten::scatter_.src", "aten::scatter.src_out" @ 4),
+    &overloads!(
+        |c: &mut Call, o| scatter(c, o, Mode::Plain),
+        "aten::scatter.src", "aten::scatter_.src", "aten::scatter.src_out" @ 4
+    ),
     &overloads!(
         |c: &mut Call, o| scatter(c, o, Mode::Plain),
         "aten::scatter.value", "aten::scatter_.value", "aten::scatter.value_out" @ 4
@@ -111,7 +114,8 @@ fn check_shapes(call: &Call, t: &Tensor, dim: usize, index: &Tensor, src: Option
         check!(
             inside,
             Runtime,
-            "Size does not match at dimension {} expected index {:?} to be no larger than self {:?} apart from dimension {dim}",
+            "Size does not match at dimension {} expected index {:?} to be no larger than self {:?} apart from \
+             dimension {dim}",
             (0..t.dim()).find(|&d| d != dim && index.sizes[d] > t.sizes[d]).unwrap_or(0),
             index.sizes.as_slice(),
             t.sizes.as_slice()
@@ -122,7 +126,8 @@ fn check_shapes(call: &Call, t: &Tensor, dim: usize, index: &Tensor, src: Option
     check!(
         inside && (0..src.dim()).all(|d| index.sizes[d] <= src.sizes[d]),
         Runtime,
-        "{}(): Expected index {:?} to be no larger than self {:?} apart from dimension {dim} and to be no larger than src {:?}",
+        "{}(): Expected index {:?} to be no larger than self {:?} apart from dimension {dim} and to be no larger \
+         than src {:?}",
         short(call),
         index.sizes.as_slice(),
         t.sizes.as_slice(),
@@ -409,8 +414,8 @@ fn check_slices(call: &Call) -> Result<usize> {
     check!(
         !copy || t.dim() == 0 || source.dim() == 0 || t.dim() == source.dim(),
         Index,
-        "{name}_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality \
-         ({}), destination dimensionality ({})",
+        "{name}_(): When source and destination are not scalars, their dimensionality must match. Source \
+         dimensionality ({}), destination dimensionality ({})",
         source.dim(),
         t.dim()
     );
@@ -427,8 +432,8 @@ fn check_slices(call: &Call) -> Result<usize> {
     check!(
         fits,
         Runtime,
-        "{name}_(): source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = \
-         {:?} source.shape = {:?}",
+        "{name}_(): source tensor shape must match self tensor shape, excluding the specified dimension. Got \
+         self.shape = {:?} source.shape = {:?}",
         t.sizes.as_slice(),
         source.sizes.as_slice()
     );

@@ -1,4 +1,5 @@
-//! `x[indices]` and `x[indices] = values`, with integers, masks and `None`. (Slices are views that PyTorch takes by itself.)
+//! `x[indices]` and `x[indices] = values`, with integers, masks and `None`. (Slices are views that PyTorch takes by
+//! itself.)
 
 use crate::accumulate::{self, Accumulation, Combine};
 use crate::call::{Call, Scalar as Number};

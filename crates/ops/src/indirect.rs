@@ -1,8 +1,8 @@
 //! One kernel for every operator that finds elements through index tensors.
 //!
-//! It walks a shape. Each element `w` of the walk has a place in the *base*: the sum of the walk's own strides in the base
-//! and of `index[w] * stride` over the selectors. The element there is read, written or numbered. An index out of range is
-//! reported, and nothing happens for its element.
+//! It walks a shape. Each element `w` of the walk has a place in the *base*: the sum of the walk's own strides in the
+//! base and of `index[w] * stride` over the selectors. The element there is read, written or numbered. An index out of
+//! range is reported, and nothing happens for its element.
 
 use crate::call::Call;
 use crate::error::Result;

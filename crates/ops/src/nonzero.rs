@@ -228,7 +228,8 @@ fn nonzero(call: &mut Call, out: Option<usize>) -> Result<()> {
     Ok(())
 }
 
-/// `nonzero_static(self, *, size, fill_value[, out])`: the first `size`, and `fill_value` in what is left. Waits for nothing.
+/// `nonzero_static(self, *, size, fill_value[, out])`: the first `size`, and `fill_value` in what is left. Waits for
+/// nothing.
 fn nonzero_static(call: &mut Call, out: Option<usize>) -> Result<()> {
     let t = call.tensor(0)?;
     let (size, fill) = (call.int(1)?, call.scalar(2)?);

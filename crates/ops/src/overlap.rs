@@ -23,14 +23,15 @@ pub fn check_none(out: &Tensor, inputs: &[&Tensor]) -> Result<()> {
         check!(
             !(touches(out, t) && dense(out) && dense(t)),
             Runtime,
-            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory \
-             location. Please clone() the tensor before performing the operation."
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single \
+             memory location. Please clone() the tensor before performing the operation."
         );
     }
     Ok(())
 }
 
-/// An input that a kernel may read while it writes `out`: a copy where they may share memory and [`check_none`] lets them.
+/// An input that a kernel may read while it writes `out`: a copy where they may share memory and
+/// [`check_none`] lets them.
 pub fn apart(call: &Call, out: &Tensor, input: &Tensor) -> Result<Tensor> {
     check_none(out, &[input])?;
     if touches(out, input) { contiguous(call, input) } else { Ok(input.clone()) }
@@ -40,8 +41,8 @@ pub fn apart(call: &Call, out: &Tensor, input: &Tensor) -> Result<Tensor> {
 pub fn warn_if_expanded(call: &Call, t: &Tensor, name: &str) {
     if t.sizes.iter().zip(&t.strides).any(|(&n, &s)| n > 1 && s == 0) {
         call.host.warn(&format!(
-            "Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. \
-             This also applies to advanced indexing e.g. tensor[indices] = tensor"
+            "Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this \
+             operation. This also applies to advanced indexing e.g. tensor[indices] = tensor"
         ));
     }
 }

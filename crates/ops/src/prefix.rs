@@ -9,8 +9,8 @@ use dml_kernel::{Builder, DType, Kernel, Scalar, Shared, Value};
 /// Neighbouring elements that one invocation adds.
 const EACH: u32 = 8;
 
-/// Replaces the first `n` elements of a contiguous integer tensor by the sums of those before each, and sets element `n`
-/// to the sum of all. One workgroup does it, some 2,000 elements a step: meant for counts of blocks, not for data.
+/// Replaces the first `n` elements of a contiguous integer tensor by the sums of those before each, and sets element
+/// `n` to the sum of all. One workgroup does it, some 2,000 elements a step: meant for counts of blocks, not for data.
 pub fn exclusive(call: &Call, t: &Tensor, n: i64) -> Result<()> {
     let dtype = t.dtype;
     let kernel = call.kernel("prefix", [dtype as u32, 0, 0, 0, 0, 0], || build(dtype))?;

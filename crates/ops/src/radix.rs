@@ -1,8 +1,8 @@
 //! Sorting of u32 keys together with their positions: stable, so that what follows can work in the order of positions.
 //!
 //! Least significant digit first, four bits a pass. In a pass each workgroup counts the digits of a block of keys, the
-//! counts of all blocks are summed up digit by digit, and each workgroup puts its keys where the sums say (Satish, Harris
-//! and Garland, "Designing efficient sorting algorithms for manycore GPUs", IPDPS 2009).
+//! counts of all blocks are summed up digit by digit, and each workgroup puts its keys where the sums say (Satish,
+//! Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs", IPDPS 2009).
 
 use crate::call::Call;
 use crate::error::Result;
@@ -17,7 +17,8 @@ const EACH: u32 = 8;
 const BITS: u32 = 4;
 const DIGITS: u32 = 1 << BITS;
 
-/// Sorts `keys` (u32, one contiguous row), none above `largest`. Returns the keys in order and the position that each had.
+/// Sorts `keys` (u32, one contiguous row), none above `largest`. Returns the keys in order and the position that each
+/// had.
 pub fn sort(call: &Call, keys: &Tensor, largest: u32) -> Result<(Tensor, Tensor)> {
     let n = keys.numel();
     let blocks = (n as u64).div_ceil(u64::from(GROUP * EACH));
