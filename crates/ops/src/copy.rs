@@ -165,7 +165,12 @@ fn fill(call: &mut Call, value: Scalar) -> Result<()> {
 /// Checks that a dtype can hold a number, as C++'s `Scalar::to` does; unsigned integers take negative ones.
 pub fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
     let x = value.to_f64();
-    let fits = if dtype.is_integer() {
+    let fits = if let (Scalar::Int(i), true) = (value, dtype.is_integer()) {
+        // Not through a double: the largest int64 would round up.
+        let bits = 8 * dtype.bytes() as u32;
+        let end = 1i128 << if dtype.is_signed_integer() { bits - 1 } else { bits };
+        (-end..end).contains(&i128::from(i))
+    } else if dtype.is_integer() {
         let bits = 8 * dtype.bytes() as i32;
         let (low, high) = if dtype.is_signed_integer() {
             (-2f64.powi(bits - 1), 2f64.powi(bits - 1))
