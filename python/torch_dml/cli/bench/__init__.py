@@ -23,10 +23,16 @@ _SUITES: dict[str, Callable[[Bench], list[Row]]] = {"ops": ops.run, "matmul": ma
 
 def run(suites: list[str], names: list[str] | None, *, quick: bool, limit: float, target: str | None) -> int:
     """Run suites, print a table each, and write the figures to `target`."""
-    if names is None or any(name.startswith("dml") for name in names):
-        torch_dml.load()  # makes the name known to torch.device
-    devices = [torch.device(name) for name in names] if names else _present()
+    wanted = names or ["dml", "cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+    # Once a PrivateUse1 backend is registered, PyTorch's autograd engine has no streams for CUDA and its backward fails
+    # (pytorch/pytorch issue 161129). So CUDA is measured first.
+    first = [] if torch_dml.is_loaded() else [torch.device(name) for name in wanted if name.startswith("cuda")]
     console = Console()
+    early = {suite: _measure(console, suite, first, quick, limit) for suite in suites} if first else {}
+    if any(name.startswith("dml") for name in wanted):
+        torch_dml.load()  # makes the name known to torch.device
+        torch.get_device_module("dml").init()
+    devices = [torch.device(name) for name in wanted]
     described = {str(device): describe(device) for device in devices}
     for name, text in described.items():
         console.print(f"{name:6} {text}", highlight=False)
@@ -40,9 +46,9 @@ def run(suites: list[str], names: list[str] | None, *, quick: bool, limit: float
         "suites": {},
     }
     for suite in suites:
-        with console.status(f"{suite} ...") as status:
-            bench = Bench(devices, quick, limit, lambda text, s=suite: status.update(f"{s}: {text}"))  # type: ignore[misc]
-            rows = _SUITES[suite](bench)
+        rows = _measure(console, suite, [device for device in devices if device not in first], quick, limit)
+        for row, before in zip(rows, early.get(suite, []), strict=False):
+            row.values.update(before.values)
         console.print(_table(suite, rows, devices))
         report["suites"][suite] = [row.as_dict() for row in rows]
     if torch_dml.is_loaded():
@@ -67,12 +73,9 @@ def describe(device: torch.device) -> str:
     return f"{name}, CUDA {torch.version.cuda}"
 
 
-def _present() -> list[torch.device]:
-    found = [torch.device("dml"), torch.device("cpu")]
-    if torch.cuda.is_available():
-        found.append(torch.device("cuda"))
-    torch.get_device_module("dml").init()
-    return found
+def _measure(console: Console, suite: str, devices: list[torch.device], quick: bool, limit: float) -> list[Row]:
+    with console.status(f"{suite} ...") as status:
+        return _SUITES[suite](Bench(devices, quick, limit, lambda text: status.update(f"{suite}: {text}")))
 
 
 def _table(suite: str, rows: list[Row], devices: list[torch.device]) -> Table:
