@@ -43,11 +43,7 @@ fn value(scalar: Scalar, bits: u64) -> f64 {
 }
 
 fn subnormal(scalar: Scalar, bits: u64) -> bool {
-    if scalar == Scalar::F64 {
-        f64::from_bits(bits).is_subnormal()
-    } else {
-        f32::from_bits(bits as u32).is_subnormal()
-    }
+    if scalar == Scalar::F64 { f64::from_bits(bits).is_subnormal() } else { f32::from_bits(bits as u32).is_subnormal() }
 }
 
 fn to_bytes(scalar: Scalar, words: &[u64]) -> Vec<u8> {

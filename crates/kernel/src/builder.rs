@@ -6,7 +6,7 @@
 use crate::dtype::DType;
 use crate::ir::*;
 use crate::storage;
-use crate::types::{Scalar, Type, Word};
+use crate::types::{Scalar, Type};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
@@ -766,12 +766,5 @@ number_operand!(
 impl<'b> Operand<'b> for bool {
     fn value(self, b: &'b Builder, _: Scalar) -> Value<'b> {
         b.bool(self)
-    }
-}
-
-impl Word {
-    /// The matching load type.
-    pub(crate) fn ty(self) -> Type {
-        Type::scalar(self.value())
     }
 }

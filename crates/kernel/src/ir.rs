@@ -62,18 +62,18 @@ impl ParamKind {
 
 /// Offsets of the members of a parameter block, and its size.
 pub fn param_offsets(params: &[Param]) -> (Vec<u32>, u32) {
-    let mut offset = 0;
+    let mut offset = 0u32;
     let offsets = params
         .iter()
         .map(|p| {
             let bytes = p.kind.bytes();
-            offset = (offset + bytes - 1) / bytes * bytes;
+            offset = offset.next_multiple_of(bytes);
             let at = offset;
             offset += bytes;
             at
         })
         .collect();
-    (offsets, (offset + 3) / 4 * 4)
+    (offsets, offset.next_multiple_of(4))
 }
 
 /// A value's type and how it is made.

@@ -94,6 +94,6 @@ fn integers_atomics_subgroups_and_vectors() {
     let four = shared.load(0);
     let array = b.local_array(Scalar::F32, 4);
     array.set(t & 3, four.lane(2).fma(s, -s));
-    x.store(i, array.get(1).cast(Scalar::U32) / 3 % 2 << 1 >> 1 | !t);
+    x.store(i, (((array.get(1).cast(Scalar::U32) / 3 % 2) << 1) >> 1) | !t);
     validated(&b.finish());
 }

@@ -1,7 +1,7 @@
 //! Times products of matrices by the GPU's own clock, and checks them against float64.
 //!
 //! ```text
-//! cargo run --release -p dml-ops --example gemm_bench -- [--sizes 256,1024,64x10x4096] [--tiles all|table|T,T..]
+//! cargo run --release -p dml-ops --example gemm -- [--sizes 256,1024,64x10x4096] [--tiles all|table|T,T..]
 //!     [--dtype f32] [--layout nn,nt,tn,tt] [--parts 1,4] [--batch 1] [--device 0] [--runs 12]
 //! ```
 //!
@@ -9,7 +9,7 @@
 //! neighbours along k, `/x` for swizzled shared memory, `/g` for no prefetch in the last step. `table` is what the
 //! library itself chooses.
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../crates/ops/tests/common/mod.rs"]
 mod common;
 
 use common::{Random, TestHost, decode, encode};

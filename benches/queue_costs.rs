@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p dml-vulkan --example queue_costs`
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../crates/vulkan/tests/support/mod.rs"]
 mod support;
 
 use std::time::{Duration, Instant};
