@@ -2,7 +2,7 @@
 
 use crate::compiler;
 use crate::error::Error;
-use dml_kernel::{Kernel, Module, Needs};
+use dml_kernel::{FloatModes, Kernel, Module, Needs};
 use dml_vulkan::{AdapterInfo, Gpu, Pipeline};
 use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
@@ -158,7 +158,7 @@ impl KernelCache {
         if let Some(kernel) = self.kernels.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(kernel.clone());
         }
-        let module = build().emit();
+        let module = build().emit_with(float_modes(gpu.info()));
         if let Some(feature) = missing(&module.needs, gpu.info()) {
             return Err(Error::Unsupported { kernel: module.name, adapter: gpu.info().name.clone(), feature });
         }
@@ -175,6 +175,17 @@ impl KernelCache {
 
     pub(crate) fn len(&self) -> usize {
         self.kernels.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+/// What the adapter promises about floats when asked. Rounding is asked for in both widths or in none: an adapter may
+/// want it the same in all.
+fn float_modes(info: &AdapterInfo) -> FloatModes {
+    let (has, modes) = (&info.capabilities, &info.capabilities.float_controls);
+    FloatModes {
+        round_to_even: modes.f32.round_to_even && (modes.f64.round_to_even || !has.f64),
+        keep_special_f32: modes.f32.signed_zero_inf_nan,
+        keep_special_f64: modes.f64.signed_zero_inf_nan,
     }
 }
 

@@ -18,6 +18,6 @@ pub mod types;
 pub use builder::{Builder, LocalArray, Operand, Pointer, Shared, Value, Var};
 pub use dtype::DType;
 pub use ir::{Atomic, Kernel, Subgroup};
-pub use spirv::{Module, Needs};
+pub use spirv::{FloatModes, Module, Needs};
 pub use storage::convert;
 pub use types::{Scalar, Type};

@@ -66,10 +66,26 @@ const EXT_SMAX: u32 = 42;
 const EXT_FMA: u32 = 50;
 const EXT_FIND_UMSB: u32 = 75;
 
+/// Promises about floats that an adapter can give and Vulkan leaves open otherwise. The kernel then asks for them.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct FloatModes {
+    /// Rounding is to nearest even, in f32 and in f64.
+    pub round_to_even: bool,
+    /// Signed zeros, infinities and NaNs are kept by f32 operations: `x * 0` is not simplified to 0.
+    pub keep_special_f32: bool,
+    /// The same for f64.
+    pub keep_special_f64: bool,
+}
+
 impl Kernel {
-    /// The kernel as SPIR-V. Pure; takes tens to hundreds of microseconds.
+    /// The kernel as SPIR-V for any adapter. Pure; takes tens to hundreds of microseconds.
     pub fn emit(&self) -> Module {
-        Emitter::new(self).run()
+        self.emit_with(FloatModes::default())
+    }
+
+    /// The kernel as SPIR-V that asks for these float modes.
+    pub fn emit_with(&self, floats: FloatModes) -> Module {
+        Emitter::new(self).run(floats)
     }
 }
 
@@ -120,7 +136,7 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    fn run(mut self) -> Module {
+    fn run(mut self, floats: FloatModes) -> Module {
         let (offsets, param_bytes) = param_offsets(&self.k.params);
         let spilled = param_bytes > MAX_PUSH_BYTES;
         let zero = self.constant(Scalar::U32, 0);
@@ -155,6 +171,7 @@ impl<'k> Emitter<'k> {
         self.b.execution_mode(main, spirv::ExecutionMode::LocalSize, self.k.workgroup_size);
         self.b.memory_model(spirv::AddressingModel::PhysicalStorageBuffer64, spirv::MemoryModel::GLSL450);
         self.capabilities();
+        self.float_modes(main, floats);
         Module {
             words: self.b.module().assemble(),
             name: self.k.name.clone(),
@@ -183,6 +200,27 @@ impl<'k> Emitter<'k> {
         ];
         for (_, capability) in list.into_iter().filter(|(wanted, _)| *wanted) {
             self.b.capability(capability);
+        }
+    }
+
+    fn float_modes(&mut self, main: Id, floats: FloatModes) {
+        let uses = |scalar| self.types.contains_key(&TypeKey::Plain(Type::scalar(scalar)));
+        let widths =
+            [(uses(Scalar::F32), 32, floats.keep_special_f32), (uses(Scalar::F64), 64, floats.keep_special_f64)];
+        for (_, width, keep_special) in widths.into_iter().filter(|(used, ..)| *used) {
+            if floats.round_to_even {
+                self.b.execution_mode(main, spirv::ExecutionMode::RoundingModeRTE, [width]);
+            }
+            if keep_special {
+                self.b.execution_mode(main, spirv::ExecutionMode::SignedZeroInfNanPreserve, [width]);
+            }
+        }
+        let used = |wanted: fn(&(bool, u32, bool)) -> bool| widths.iter().any(|w| w.0 && wanted(w));
+        if floats.round_to_even && used(|_| true) {
+            self.b.capability(Capability::RoundingModeRTE);
+        }
+        if used(|w| w.2) {
+            self.b.capability(Capability::SignedZeroInfNanPreserve);
         }
     }
 

@@ -1,11 +1,12 @@
 //! Checks a module with `spirv-val` (package spirv-tools), the arbiter of what drivers must accept.
 
-use dml_kernel::{Kernel, Module};
+use dml_kernel::{FloatModes, Kernel, Module};
 use std::process::Command;
 
 /// Emits the kernel and fails the test if the validator rejects it.
 pub fn validated(kernel: &Kernel) -> Module {
-    let module = kernel.emit();
+    let modes = FloatModes { round_to_even: true, keep_special_f32: true, keep_special_f64: true };
+    let module = kernel.emit_with(modes);
     let file = std::env::temp_dir().join(format!("dml-kernel-{}-{}.spv", std::process::id(), kernel.name));
     let bytes: Vec<u8> = module.words.iter().flat_map(|w| w.to_le_bytes()).collect();
     std::fs::write(&file, bytes).expect("the temporary folder is writable");
