@@ -28,7 +28,7 @@ pub fn check_dtype(call: &Call, i: Option<usize>, dtype: DType) -> Result<()> {
 }
 
 /// The C++ type of a dtype's elements, as PyTorch prints it.
-fn type_name(dtype: DType) -> &'static str {
+pub fn type_name(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "bool",
         DType::U8 => "unsigned char",

@@ -8,6 +8,7 @@ use crate::check;
 use crate::copy;
 use crate::error::{Error, Result};
 use crate::pointwise::{self, Input, Out};
+use crate::structured;
 use crate::table::{Operator, op};
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::DType;
@@ -35,8 +36,8 @@ fn mm(call: &mut Call, out: Out) -> Result<()> {
         a.dtype == b.dtype,
         Runtime,
         "expected m1 and m2 to have the same dtype, but got: {} != {}",
-        cpp_name(a.dtype),
-        cpp_name(b.dtype)
+        structured::type_name(a.dtype),
+        structured::type_name(b.dtype)
     );
     finish(call, out, &a, &b, &[a.sizes[0], b.sizes[1]], None)
 }
@@ -75,9 +76,9 @@ fn baddbmm(call: &mut Call, out: Out) -> Result<()> {
         bias.dtype == a.dtype,
         Runtime,
         "Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}",
-        cpp_name(bias.dtype),
-        cpp_name(a.dtype),
-        cpp_name(b.dtype)
+        structured::type_name(bias.dtype),
+        structured::type_name(a.dtype),
+        structured::type_name(b.dtype)
     );
     check_scalar_types(&a, &b)?;
     finish(call, out, &a, &b, &sizes, Some(&bias))
@@ -240,25 +241,6 @@ fn batched_sizes(a: &Tensor, b: &Tensor) -> Result<[i64; 3]> {
     Ok([a.sizes[0], a.sizes[1], b.sizes[2]])
 }
 
-/// The type's name in C++, as PyTorch's messages have it.
-fn cpp_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "bool",
-        DType::U8 => "unsigned char",
-        DType::I8 => "signed char",
-        DType::I16 => "short int",
-        DType::I32 => "int",
-        DType::I64 => "long int",
-        DType::F16 => "c10::Half",
-        DType::BF16 => "c10::BFloat16",
-        DType::F32 => "float",
-        DType::F64 => "double",
-        DType::U16 => "short unsigned int",
-        DType::U32 => "unsigned int",
-        DType::U64 => "long unsigned int",
-    }
-}
-
 /// Products of these dtypes exist on CPU.
 pub fn check_dtype(call: &Call, dtype: DType) -> Result<()> {
     let known = !matches!(dtype, DType::Bool | DType::U16 | DType::U32 | DType::U64);
@@ -307,8 +289,8 @@ fn prepare(call: &Call, out: Out, dtype: DType, sizes: &[i64], bias: Option<&Ten
                 out.dtype == dtype,
                 Runtime,
                 "Expected out tensor to have dtype {}, but got {} instead",
-                cpp_name(dtype),
-                cpp_name(out.dtype)
+                structured::type_name(dtype),
+                structured::type_name(out.dtype)
             );
             call.out(Some(i), dtype, sizes)?
         }
