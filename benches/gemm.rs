@@ -140,7 +140,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     bias: None,
                 },
             };
-            for choice in choices(&o, &host, problem.size)? {
+            for choice in choices(&o, &host, problem.size, layout.ends_with('t'))? {
                 let (us, error) = match measure(&host, &o, &problem, choice, &out) {
                     Ok(us) => (us, check(&host, &o, [m, n, k], [&a, &b], [sa, sb], &out)),
                     Err(e) => {
@@ -172,11 +172,11 @@ fn scale(dtype: DType, x: f64) -> f64 {
     if dtype.is_float() { x } else { (x * 8.0).floor() }
 }
 
-fn choices(o: &Options, host: &TestHost, size: [i64; 4]) -> Result<Vec<Choice>, String> {
+fn choices(o: &Options, host: &TestHost, size: [i64; 4], b_along_k: bool) -> Result<Vec<Choice>, String> {
     let limits = select::Limits::of(host.device.info());
     let bytes = o.dtype.compute().bytes();
     if o.tiles == "table" {
-        return Ok(vec![select::choose(&limits, size, bytes)]);
+        return Ok(vec![select::choose(&limits, size, bytes, b_along_k)]);
     }
     let tiles: Vec<Tile> = if o.tiles == "all" {
         let mut all: Vec<Tile> = VARIANTS.iter().filter_map(|t| Tile::parse(t)).collect();

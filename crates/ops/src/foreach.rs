@@ -6,13 +6,13 @@ use crate::check;
 use crate::comparison::{maximum, minimum};
 use crate::copy;
 use crate::error::Result;
-use crate::pointwise::{self, Input, Out};
+use crate::pointwise::{self, Body, Input, Out};
 use crate::power::power;
 use crate::promote::{Promoted, result_type};
 use crate::table::{Operator, op};
 use crate::tensor::Place;
 use crate::ternary::{addcdiv_body, addcmul_body, lerp_body};
-use dml_kernel::{Builder, Value, math};
+use dml_kernel::{Value, math};
 use smallvec::SmallVec;
 
 /// The numbers of a call: the same for every tensor, or one for each.
@@ -67,13 +67,7 @@ struct Shape {
 
 /// Runs `body` on the i-th tensors of all lists and the i-th number, for every i. `family` names the kernel, and may
 /// be that of the single operator where the body is the same.
-fn foreach(
-    call: &mut Call,
-    mode: Mode,
-    family: &'static str,
-    shape: &Shape,
-    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
-) -> Result<()> {
+fn foreach(call: &mut Call, mode: Mode, family: &'static str, shape: &Shape, body: Body<'_>) -> Result<()> {
     let lists = shape.lists.iter().map(|&i| call.tensors(i)).collect::<Result<SmallVec<[_; 3]>>>()?;
     let count = lists[0].len();
     for list in &lists {
@@ -169,11 +163,11 @@ macro_rules! foreach_operators {
         const LISTS: &[&[Operator]] = &[$(&[
             op($new, |c| {
                 let shape = Shape { lists: &$lists, number: $number, float: $float };
-                foreach(c, Mode::New, $family, &shape, |_, $v| $body)
+                foreach(c, Mode::New, $family, &shape, &|_, $v| $body)
             }),
             op($inplace, |c| {
                 let shape = Shape { lists: &$lists, number: $number, float: $float };
-                foreach(c, Mode::InPlace, $family, &shape, |_, $v| $body)
+                foreach(c, Mode::InPlace, $family, &shape, &|_, $v| $body)
             }),
         ]),*];
     };
@@ -185,11 +179,11 @@ macro_rules! foreach_unary {
         const UNARY: &[&[Operator]] = &[$(&[
             op(concat!("aten::_foreach_", $name), |c| {
                 let shape = Shape { lists: &[0], number: NumberArg::None, float: $float };
-                foreach(c, Mode::New, $name, &shape, |_, v| { let $x = v[0]; $body })
+                foreach(c, Mode::New, $name, &shape, &|_, v| { let $x = v[0]; $body })
             }),
             op(concat!("aten::_foreach_", $name, "_"), |c| {
                 let shape = Shape { lists: &[0], number: NumberArg::None, float: $float };
-                foreach(c, Mode::InPlace, $name, &shape, |_, v| { let $x = v[0]; $body })
+                foreach(c, Mode::InPlace, $name, &shape, &|_, v| { let $x = v[0]; $body })
             }),
         ]),*];
     };

@@ -105,6 +105,12 @@ pub fn check_integral(call: &Call, i: usize, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// What a pointwise kernel computes of one element of each input.
+pub type Body<'f> = &'f dyn for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>;
+
+/// [`Body`] with several results.
+pub type Bodies<'f> = &'f dyn for<'b> Fn(&'b Builder, &[Value<'b>]) -> Vec<Value<'b>>;
+
 /// An argument of a pointwise operator.
 #[derive(Copy, Clone, Debug)]
 pub enum Slot {
@@ -140,6 +146,18 @@ pub fn operator_of(
     family: &'static str,
     slots: &[Slot],
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
+    operator_with(call, out, rule, family, slots, &body)
+}
+
+/// [`operator_of`] without a type of its own for every body: the machine code exists once.
+fn operator_with(
+    call: &mut Call,
+    out: Out,
+    rule: Rule,
+    family: &'static str,
+    slots: &[Slot],
+    body: Body<'_>,
 ) -> Result<()> {
     let mut promoted: SmallVec<[Promoted; 4]> = SmallVec::new();
     for slot in slots {
@@ -279,6 +297,19 @@ pub fn run(
     common: DType,
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Vec<Value<'b>>,
 ) -> Result<()> {
+    run_with(call, family, variant, outs, inputs, common, &body)
+}
+
+/// [`run`] without a type of its own for every body: the machine code exists once.
+fn run_with(
+    call: &Call,
+    family: &'static str,
+    variant: u32,
+    outs: &[&Tensor],
+    inputs: &[Input],
+    common: DType,
+    body: Bodies<'_>,
+) -> Result<()> {
     let sizes = &outs[0].sizes;
     let numel = outs[0].numel();
     if numel == 0 {
@@ -334,7 +365,7 @@ pub fn run(
         inputs.len() as u32 | (trailing as u32) << 8 | (outs.len() as u32) << 16,
     ];
     let kernel = call.kernel(family, key, || {
-        build(family, walk, layout.index, constants, &operands, outs.len(), inputs, common, &body)
+        build(family, walk, layout.index, constants, &operands, outs.len(), inputs, common, body)
     })?;
     let mut launcher = call.launch(kernel);
     for t in outs {
@@ -378,7 +409,7 @@ fn build(
     outs: usize,
     inputs: &[Input],
     common: DType,
-    body: &impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Vec<Value<'b>>,
+    body: Bodies<'_>,
 ) -> Kernel {
     let b = Builder::new(family, [GROUP, 1, 1]);
     let pointers: Vec<_> = operands.iter().enumerate().map(|(i, t)| b.pointer(&format!("t{i}"), t.dtype)).collect();

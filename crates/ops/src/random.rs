@@ -43,6 +43,9 @@ pub const OPERATORS: &[Operator] = &[
 /// Two 64-bit words.
 type Words<'b> = [Value<'b>; 4];
 
+/// What a kernel makes of one block of random words and its numbers.
+type Sampler<'f> = &'f dyn for<'b> Fn(&'b Builder, Words<'b>, &[Value<'b>]) -> Vec<Value<'b>>;
+
 /// Ten rounds of Philox4x32.
 fn philox<'b>(b: &'b Builder, counter: Words<'b>, key: [Value<'b>; 2]) -> Words<'b> {
     const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
@@ -78,7 +81,7 @@ fn fill(
     per: u32,
     numbers: &[Number],
     number_dtype: DType,
-    body: impl for<'b> Fn(&'b Builder, Words<'b>, &[Value<'b>]) -> Vec<Value<'b>>,
+    body: Sampler<'_>,
 ) -> Result<()> {
     pointwise::check_no_self_overlap(out)?;
     let numel = out.numel();
@@ -90,9 +93,8 @@ fn fill(
     let layout = Layout::new(&[out]);
     let rank = layout.rank();
     let key = [out.dtype as u32, rank as u32, layout.index.bytes(), number_dtype as u32, numbers.len() as u32, per];
-    let kernel = call.kernel(family, key, || {
-        build(family, out.dtype, rank, layout.index, per, numbers.len(), number_dtype, &body)
-    })?;
+    let kernel = call
+        .kernel(family, key, || build(family, out.dtype, rank, layout.index, per, numbers.len(), number_dtype, body))?;
     let mut launcher = call.launch(kernel).write(out);
     for word in [seed, seed >> 32, offset, offset >> 32] {
         launcher = launcher.u32(word as u32);
@@ -112,7 +114,7 @@ fn build(
     per: u32,
     numbers: usize,
     number_dtype: DType,
-    body: &impl for<'b> Fn(&'b Builder, Words<'b>, &[Value<'b>]) -> Vec<Value<'b>>,
+    body: Sampler<'_>,
 ) -> Kernel {
     let b = Builder::new(family, [GROUP, 1, 1]);
     let out = b.pointer("out", dtype);
@@ -202,7 +204,7 @@ fn uniform(call: &mut Call) -> Result<()> {
     check!(from <= to, Runtime, "uniform_ expects to return a [from, to) range, but found from={from} > to={to}");
     let dtype = out.dtype;
     let numbers = [Number::Double(from), Number::Double(to)];
-    fill(call, 3, "uniform", &out, per_block(dtype), &numbers, dtype, |_, words, v| {
+    fill(call, 3, "uniform", &out, per_block(dtype), &numbers, dtype, &|_, words, v| {
         unit(words, dtype)
             .into_iter()
             .map(|u| {
@@ -244,7 +246,7 @@ fn normal(call: &mut Call) -> Result<()> {
     check_std(std)?;
     let dtype = out.dtype;
     let numbers = [Number::Double(mean), Number::Double(std)];
-    fill(call, 3, "normal", &out, per_block(dtype), &numbers, dtype, |_, words, v| {
+    fill(call, 3, "normal", &out, per_block(dtype), &numbers, dtype, &|_, words, v| {
         normals(words, dtype).into_iter().map(|z| z * v[1] + v[0]).collect()
     })?;
     call.ret(out);
@@ -269,7 +271,7 @@ fn normal_of(call: &mut Call, out: Option<usize>) -> Result<()> {
     let out = pointwise::result_tensor(call, out.map_or(Out::New, Out::Arg), dtype, &inputs)?;
     check_float(call, &out)?;
     let noise = call.empty(dtype, &out.sizes)?;
-    fill(call, 2, "normals", &noise, per_block(dtype), &[], dtype, |_, words, _| normals(words, dtype))?;
+    fill(call, 2, "normals", &noise, per_block(dtype), &[], dtype, &|_, words, _| normals(words, dtype))?;
     let inputs = [Input::Tensor(noise), inputs[0].clone(), inputs[1].clone()];
     pointwise::run(call, "normal_of", 0, &[&out], &inputs, dtype, |_, v| vec![v[0] * v[2] + v[1]])?;
     call.ret(out);
@@ -284,7 +286,7 @@ fn log_normal(call: &mut Call) -> Result<()> {
     check!(std > 0.0, Runtime, "log_normal_ expects std > 0.0, but found std={std}");
     let dtype = out.dtype;
     let numbers = [Number::Double(mean), Number::Double(std)];
-    fill(call, 3, "log_normal", &out, per_block(dtype), &numbers, dtype, |_, words, v| {
+    fill(call, 3, "log_normal", &out, per_block(dtype), &numbers, dtype, &|_, words, v| {
         normals(words, dtype).into_iter().map(|z| math::exp(z * v[1] + v[0])).collect()
     })?;
     call.ret(out);
@@ -299,7 +301,7 @@ fn cauchy(call: &mut Call) -> Result<()> {
     check!(sigma > 0.0, Runtime, "cauchy_ expects sigma > 0.0, but found sigma={sigma}");
     let dtype = out.dtype;
     let numbers = [Number::Double(median), Number::Double(sigma)];
-    fill(call, 3, "cauchy", &out, per_block(dtype), &numbers, dtype, |_, words, v| {
+    fill(call, 3, "cauchy", &out, per_block(dtype), &numbers, dtype, &|_, words, v| {
         let angles = unit_open(words, dtype).into_iter().map(|u| (u - 0.5) * std::f64::consts::PI);
         angles.map(|angle| math::tan(angle) * v[1] + v[0]).collect()
     })?;
@@ -315,7 +317,7 @@ fn geometric(call: &mut Call) -> Result<()> {
     check!(out.dtype != DType::Bool, NotImplemented, "\"geometric_\" not implemented for 'Bool'");
     let wide = if out.dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let log = [Number::Double((-p).ln_1p())];
-    fill(call, 2, "geometric", &out, per_block(wide), &log, wide, |_, words, v| {
+    fill(call, 2, "geometric", &out, per_block(wide), &log, wide, &|_, words, v| {
         unit_open(words, wide).into_iter().map(|u| (math::log(u) / v[0]).ceil()).collect()
     })?;
     call.ret(out);
@@ -329,7 +331,7 @@ fn exponential(call: &mut Call) -> Result<()> {
     let lambda = call.double(1)?;
     check!(lambda > 0.0, Runtime, "exponential_ expects lambda > 0.0, but found lambda={lambda}");
     let dtype = out.dtype;
-    fill(call, 2, "exponential", &out, per_block(dtype), &[Number::Double(lambda)], dtype, |_, words, v| {
+    fill(call, 2, "exponential", &out, per_block(dtype), &[Number::Double(lambda)], dtype, &|_, words, v| {
         unit_open(words, dtype).into_iter().map(|u| -math::log(u) / v[0]).collect()
     })?;
     call.ret(out);
@@ -341,7 +343,7 @@ fn bernoulli_float(call: &mut Call) -> Result<()> {
     let out = call.tensor(0)?.clone();
     let p = call.double(1)?;
     check!((0.0..=1.0).contains(&p), Runtime, "bernoulli_ expects p to be in [0, 1], but got p={p}");
-    fill(call, 2, "bernoulli", &out, 4, &[Number::Double(p)], DType::F32, |_, words, v| {
+    fill(call, 2, "bernoulli", &out, 4, &[Number::Double(p)], DType::F32, &|_, words, v| {
         unit(words, DType::F32).into_iter().map(|u| u.lt(v[0])).collect()
     })?;
     call.ret(out);
@@ -368,7 +370,7 @@ fn bernoulli_out(call: &mut Call) -> Result<()> {
 /// Ones with probability `p`, element by element.
 fn draw(call: &Call, out: &Tensor, p: Input, generator: usize) -> Result<()> {
     let noise = call.empty(DType::F32, &out.sizes)?;
-    fill(call, generator, "unit", &noise, 4, &[], DType::F32, |_, words, _| unit(words, DType::F32))?;
+    fill(call, generator, "unit", &noise, 4, &[], DType::F32, &|_, words, _| unit(words, DType::F32))?;
     let inputs = [Input::Tensor(noise), p];
     pointwise::run(call, "bernoulli_compare", 0, &[out], &inputs, DType::F32, |_, v| vec![v[0].lt(v[1])])
 }
@@ -420,14 +422,14 @@ fn random(call: &mut Call, bounds: Option<(Option<usize>, usize)>) -> Result<()>
     let range = to.wrapping_sub(from) as u64;
     if range < 1 << 32 && from.abs() < 1 << 31 && to.abs() < 1 << 31 {
         let numbers = [Number::Int(from), Number::Int(range as i64)];
-        fill(call, generator, "random", &out, 4, &numbers, DType::I32, |_, words, v| {
+        fill(call, generator, "random", &out, 4, &numbers, DType::I32, &|_, words, v| {
             let (from, range) = (v[0], v[1].bitcast(Scalar::U32));
             // High half of the product: the word as a fraction of the range.
             words.iter().map(|w| w.mul_high(range).bitcast(Scalar::I32) + from).collect()
         })?;
     } else {
         let numbers = [Number::Int(from), Number::Int(range as i64)];
-        fill(call, generator, "random_wide", &out, 2, &numbers, DType::I64, |_, words, v| {
+        fill(call, generator, "random_wide", &out, 2, &numbers, DType::I64, &|_, words, v| {
             let (from, range) = (v[0], v[1].bitcast(Scalar::U64));
             [(words[0], words[1]), (words[2], words[3])]
                 .into_iter()
@@ -515,7 +517,7 @@ fn native_dropout(call: &mut Call) -> Result<()> {
         crate::copy::fill_with(call, &mask, Number::Bool(true))?;
     } else {
         check!((0.0..=1.0).contains(&p), Runtime, "dropout probability has to be between 0 and 1, but got {p}");
-        fill(call, usize::MAX, "bernoulli", &mask, 4, &[Number::Double(1.0 - p)], DType::F32, |_, words, v| {
+        fill(call, usize::MAX, "bernoulli", &mask, 4, &[Number::Double(1.0 - p)], DType::F32, &|_, words, v| {
             unit(words, DType::F32).into_iter().map(|u| u.lt(v[0])).collect()
         })?;
         let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };

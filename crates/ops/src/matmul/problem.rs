@@ -44,7 +44,9 @@ impl Problem {
         if problem.size[1] <= thin::MOST_ROWS {
             return problem.run_thin(call, &limits);
         }
-        let choice = select::choose(&limits, problem.size, problem.a.access.dtype.compute().bytes());
+        let bytes = problem.a.access.dtype.compute().bytes();
+        let b_along_k = problem.b.access.axis == Axis::Inner;
+        let choice = select::choose(&limits, problem.size, bytes, b_along_k);
         problem.run_as(call, choice)
     }
 
