@@ -116,3 +116,14 @@ def test_fill() -> None:
                 torch.zeros(2, dtype=dtype, device=device).fill_(value)
     with pytest.raises(RuntimeError, match="single memory location"):
         torch.zeros(1, device="dml").expand(3).fill_(1)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.float32], ids=str)
+@pytest.mark.parametrize(
+    "bounds", [(0, 2.5, 1), (0.5, 3.5, 1), (1.9, 7.2, 2.9), (5, 0.5, -1.5), (-3, 3, 2), (0, 0, 1)], ids=str
+)
+def test_arange_counts_as_on_the_cpu(bounds: tuple[float, float, float], dtype: torch.dtype) -> None:
+    want = torch.arange(*bounds, dtype=dtype)
+    got = torch.arange(*bounds, dtype=dtype, device="dml")
+    assert got.shape == want.shape
+    torch.testing.assert_close(got.cpu(), want)

@@ -68,7 +68,9 @@ fn range_dtype(dtype: DType) -> DType {
 /// `arange.start_out(start, end, step, out)`
 fn arange(call: &mut Call) -> Result<()> {
     let (start, end, step) = (call.scalar(0)?, call.scalar(1)?, call.scalar(2)?);
-    let (s, e, d) = (start.to_f64(), end.to_f64(), step.to_f64());
+    let mut out = call.tensor(3)?.clone();
+    let value = |x: Number| if out.dtype.is_float() { x.to_f64() } else { x.to_i64() as f64 };
+    let (s, e, d) = (value(start), value(end), value(step));
     check!(d != 0.0, Runtime, "step must be nonzero");
     check!(s.is_finite() && e.is_finite(), Runtime, "unsupported range: {s} -> {e}");
     check!(
@@ -76,14 +78,13 @@ fn arange(call: &mut Call) -> Result<()> {
         Runtime,
         "upper bound and lower bound inconsistent with step sign"
     );
-    let integers = [start, end, step].iter().all(|x| matches!(x, Number::Int(_) | Number::Bool(_)));
-    let size = if integers {
+    // As on CPU, an int64 range is counted in integers, every other one in doubles, before anything is truncated.
+    let size = if out.dtype == DType::I64 {
         let (s, e, d) = (start.to_i64(), end.to_i64(), step.to_i64());
         (e - s + d - d.signum()) / d
     } else {
-        ((e - s) / d).ceil() as i64
+        ((end.to_f64() - start.to_f64()) / step.to_f64()).ceil() as i64
     };
-    let mut out = call.tensor(3)?.clone();
     if out.numel() != size {
         call.host.resize(&mut out, &[size], &[1])?;
     }

@@ -42,6 +42,7 @@ mod prefix;
 mod radix;
 mod random;
 mod reduction;
+mod rows;
 mod scan;
 mod selection;
 mod smooth;

@@ -10,6 +10,7 @@ use crate::copy;
 use crate::error::Result;
 use crate::launch::GROUP;
 use crate::reduction::sum_type;
+use crate::rows::{Place, Rows};
 use crate::structured;
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
@@ -60,18 +61,12 @@ struct Shape {
     dtype: DType,
     /// Dtype of the (first) result.
     out: DType,
-    index: Scalar,
-    /// Invocations that share a row; a power of two.
-    lanes: u32,
-    /// Neighbouring invocations share a row; otherwise they have neighbouring rows.
-    lanes_first: bool,
+    rows: Rows,
 }
 
 impl Shape {
     fn key(&self) -> [u32; 6] {
-        let wide = u32::from(self.index == Scalar::U64);
-        let walk = self.lanes | u32::from(self.lanes_first) << 16 | wide << 17;
-        [self.operation as u32, self.input as u32, self.dtype as u32, self.out as u32, walk, 0]
+        [self.operation as u32, self.input as u32, self.dtype as u32, self.out as u32, self.rows.code(), 0]
     }
 
     fn positions(&self) -> bool {
@@ -94,7 +89,7 @@ impl Shape {
             Operation::Product => smallvec![b.constant_of(s, 1.0)],
             Operation::LogSumExp => smallvec![b.float(s, f64::NEG_INFINITY)],
             // All ones, as a position, stands for no element.
-            _ => smallvec![b.constant_of(s, 0.0), b.int(self.index, u64::MAX)],
+            _ => smallvec![b.constant_of(s, 0.0), b.int(self.rows.index, u64::MAX)],
         }
     }
 
@@ -187,22 +182,18 @@ fn run(call: &Call, operation: Operation, input: &Tensor, dtype: DType, dim: usi
         input: input.dtype,
         dtype,
         out: outs[0].dtype,
-        index: if input.numel() < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 },
-        lanes: (n.min(1 << 20) as u32).div_ceil(EACH).next_power_of_two().min(GROUP / columns),
-        lanes_first,
+        rows: Rows {
+            index: if input.numel() < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 },
+            lanes: (n.min(1 << 20) as u32).div_ceil(EACH).next_power_of_two().min(GROUP / columns),
+            lanes_first,
+        },
     };
     let kernel = call.kernel("scan", shape.key(), || build(&shape))?;
     let mut launcher = call.launch(kernel).read(&input);
     for t in &dense {
         launcher = launcher.write(t);
     }
-    let groups = (rows as u64).div_ceil(u64::from(GROUP / shape.lanes));
-    let folds = groups.div_ceil(65_535);
-    launcher.index(shape.index, rows).index(shape.index, n).index(shape.index, inner).groups([
-        groups.div_ceil(folds) as u32,
-        folds as u32,
-        1,
-    ])?;
+    shape.rows.run(launcher, rows, n, inner)?;
     for (from, &to) in dense.iter().zip(outs) {
         if from.data != to.data {
             copy::device_copy(call, from, to)?;
@@ -223,24 +214,9 @@ fn write<'b>(b: &'b Builder, shape: &Shape) {
     if shape.positions() {
         outs.push(b.pointer("indices", DType::I64));
     }
-    let index = shape.index;
+    let Rows { index, lanes, .. } = shape.rows;
     let (rows, n, inner) = (b.param("rows", index), b.param("n", index), b.param("inner", index));
-    let (lanes, columns) = (shape.lanes, GROUP / shape.lanes);
-    let local = b.local_id(0);
-    // Invocations of a row are `apart` in the workgroup, the first of them is `leader`.
-    let (lane, column, leader, apart) = if shape.lanes_first {
-        let lane = local & (lanes - 1);
-        (lane, local >> lanes.ilog2(), local - lane, 1)
-    } else {
-        let column = local & (columns - 1);
-        (local >> columns.ilog2(), column, column, columns)
-    };
-    let group = b.group_id(0).cast(index) + b.group_id(1).cast(index) * b.group_count(0).cast(index);
-    let wanted = group * columns + column.cast(index);
-    // A superfluous invocation reads the last row and writes nothing.
-    let row = wanted.min(rows - 1);
-    let outer = row / inner;
-    let first = outer * n * inner + (row - outer * inner);
+    let Place { local, lane, leader, apart, first, valid } = shape.rows.place(b, rows, n, inner);
 
     let identity = shape.identity(b);
     let shared: Vec<[Shared; 2]> =
@@ -287,7 +263,7 @@ fn write<'b>(b: &'b Builder, shape: &Shape) {
         let before = shape.combine(&begun, &before);
         for (e, prefix) in prefixes.iter().enumerate() {
             let at = from + e as u32;
-            b.if_(wanted.lt(rows) & at.lt(n), || {
+            b.if_(valid & at.lt(n), || {
                 for (out, &value) in outs.iter().zip(&shape.combine(&before, prefix)) {
                     out.store(first + at * inner, value);
                 }
@@ -313,14 +289,19 @@ mod tests {
                 for (lanes, lanes_first, index) in
                     [(1, true, Scalar::U32), (8, false, Scalar::U64), (256, true, Scalar::U32)]
                 {
-                    let shape = Shape { operation, input, dtype, out: dtype, index, lanes, lanes_first };
+                    let shape = Shape { operation, input, dtype, out: dtype, rows: Rows { index, lanes, lanes_first } };
                     crate::validate::accepted(&build(&shape));
                 }
             }
         }
         let (input, dtype) = (DType::Bool, DType::I64);
-        let shape =
-            Shape { operation: Sum, input, dtype, out: dtype, index: Scalar::U32, lanes: 4, lanes_first: false };
+        let shape = Shape {
+            operation: Sum,
+            input,
+            dtype,
+            out: dtype,
+            rows: Rows { index: Scalar::U32, lanes: 4, lanes_first: false },
+        };
         crate::validate::accepted(&build(&shape));
     }
 }

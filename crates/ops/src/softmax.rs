@@ -9,6 +9,7 @@ use crate::check;
 use crate::copy;
 use crate::error::Result;
 use crate::launch::GROUP;
+use crate::rows::{Place, Rows};
 use crate::structured;
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
@@ -99,11 +100,7 @@ struct Shape {
     mode: Mode,
     input: DType,
     out: DType,
-    index: Scalar,
-    /// Invocations that share a row; a power of two.
-    lanes: u32,
-    /// Neighbouring invocations share a row (whose elements are neighbours); otherwise they have neighbouring rows.
-    lanes_first: bool,
+    rows: Rows,
     /// Elements of a row in registers of one invocation; 0 if rows are too long.
     held: u32,
 }
@@ -123,17 +120,17 @@ impl Shape {
             mode,
             input: input.dtype,
             out: out.dtype,
-            index: if input.numel() < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 },
-            lanes,
-            lanes_first,
+            rows: Rows {
+                index: if input.numel() < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 },
+                lanes,
+                lanes_first,
+            },
             held: if held <= HELD && n < 1 << 20 { held } else { 0 },
         }
     }
 
     fn key(&self) -> [u32; 6] {
-        let wide = u32::from(self.index == Scalar::U64);
-        let walk = self.lanes | u32::from(self.lanes_first) << 16 | wide << 17;
-        [self.mode as u32, self.input as u32, self.out as u32, walk, self.held, 0]
+        [self.mode as u32, self.input as u32, self.out as u32, self.rows.code(), self.held, 0]
     }
 }
 
@@ -149,13 +146,7 @@ fn rows(call: &Call, mode: Mode, inputs: &[Tensor], dim: usize, out: &Tensor) ->
     for t in inputs {
         launcher = launcher.read(t);
     }
-    let groups = (rows as u64).div_ceil(u64::from(GROUP / shape.lanes));
-    let folds = groups.div_ceil(65_535);
-    launcher.index(shape.index, rows).index(shape.index, n).index(shape.index, inner).groups([
-        groups.div_ceil(folds) as u32,
-        folds as u32,
-        1,
-    ])
+    shape.rows.run(launcher, rows, n, inner)
 }
 
 fn build(shape: &Shape, inputs: usize) -> Kernel {
@@ -167,7 +158,7 @@ fn build(shape: &Shape, inputs: usize) -> Kernel {
 fn write(b: &Builder, shape: &Shape, inputs: usize) {
     let out = b.pointer("out", shape.out);
     let inputs: Vec<Pointer> = (0..inputs).map(|_| b.pointer("input", shape.input)).collect();
-    let index = shape.index;
+    let index = shape.rows.index;
     let (rows, n, inner) = (b.param("rows", index), b.param("n", index), b.param("inner", index));
     let row = Row::new(b, shape, rows, n, inner);
     if shape.held > 0 { held(shape, &inputs, out, &row) } else { long(shape, &inputs, out, &row) }
@@ -176,78 +167,51 @@ fn write(b: &Builder, shape: &Shape, inputs: usize) {
 /// An invocation's share of a row: elements `lane`, `lane + lanes`, ...
 struct Row<'b> {
     b: &'b Builder,
+    place: Place<'b>,
     n: Value<'b>,
+    /// `place.lane` as an index.
     lane: Value<'b>,
     lanes: u32,
-    /// Offset of the row's first element, and the step to the next.
-    first: Value<'b>,
+    /// From one element to the next.
     step: Value<'b>,
-    /// Whether there is such a row. A superfluous invocation reads the last one and writes nothing.
-    valid: Value<'b>,
     shared: Option<Shared<'b>>,
-    local: Value<'b>,
-    /// Index in the workgroup of the row's first invocation, and the step to the next one.
-    leader: Value<'b>,
-    apart: u32,
 }
 
 impl<'b> Row<'b> {
     fn new(b: &'b Builder, shape: &Shape, rows: Value<'b>, n: Value<'b>, inner: Value<'b>) -> Row<'b> {
-        let index = shape.index;
-        let (lanes, columns) = (shape.lanes, GROUP / shape.lanes);
-        let local = b.local_id(0);
-        let (lane, column, leader, apart) = if shape.lanes_first {
-            let lane = local & (lanes - 1);
-            (lane, local >> lanes.ilog2(), local - lane, 1)
-        } else {
-            let column = local & (columns - 1);
-            (local >> columns.ilog2(), column, column, columns)
-        };
-        let group = b.group_id(0).cast(index) + b.group_id(1).cast(index) * b.group_count(0).cast(index);
-        let wanted = group * columns + column.cast(index);
-        let row = wanted.min(rows - 1);
-        let outer = row / inner;
+        let place = shape.rows.place(b, rows, n, inner);
+        let lanes = shape.rows.lanes;
         let accumulator = if shape.input == DType::F64 { Scalar::F64 } else { Scalar::F32 };
-        Row {
-            b,
-            n,
-            lane: lane.cast(index),
-            lanes,
-            first: outer * n * inner + (row - outer * inner),
-            step: inner,
-            valid: wanted.lt(rows),
-            shared: (lanes > 1).then(|| b.shared(accumulator, 1, GROUP)),
-            local,
-            leader,
-            apart,
-        }
+        let shared = (lanes > 1).then(|| b.shared(accumulator, 1, GROUP));
+        let lane = place.lane.cast(shape.rows.index);
+        Row { b, place, n, lane, lanes, step: inner, shared }
     }
 
     /// Element `k` if it exists, else the last one: loads need no branch.
     fn offset(&self, k: Value<'b>) -> Value<'b> {
-        self.first + k.min(self.n - 1) * self.step
+        self.place.first + k.min(self.n - 1) * self.step
     }
 
     /// `join` over the row's invocations, known to all of them.
     fn all(&self, x: Value<'b>, join: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Value<'b> {
         let Some(shared) = self.shared else { return x };
         let b = self.b;
-        let lane = self.lane.cast(Scalar::U32);
+        let lane = self.place.lane;
         let total = b.var(x);
         b.barrier();
-        shared.store(self.local, x);
+        shared.store(self.place.local, x);
         let mut half = self.lanes / 2;
         while half > 0 {
             b.barrier();
             b.if_(lane.lt(half), || {
-                let sum = join(total.get(), shared.load(self.local + half * self.apart));
+                let sum = join(total.get(), shared.load(self.place.local + half * self.place.apart));
                 total.set(sum);
-                shared.store(self.local, sum);
+                shared.store(self.place.local, sum);
             });
             half /= 2;
         }
         b.barrier();
-        shared.load(self.leader)
+        shared.load(self.place.leader)
     }
 
     fn sum(&self, x: Value<'b>) -> Value<'b> {
@@ -259,7 +223,7 @@ impl<'b> Row<'b> {
     }
 
     fn store(&self, out: Pointer<'b>, k: Value<'b>, value: Value<'b>) {
-        self.b.if_(self.valid & k.lt(self.n), || out.store(self.first + k * self.step, value));
+        self.b.if_(self.place.valid & k.lt(self.n), || out.store(self.place.first + k * self.step, value));
     }
 }
 
@@ -273,7 +237,7 @@ fn pairwise<'b>(mut values: Vec<Value<'b>>, join: impl Fn(Value<'b>, Value<'b>) 
 
 /// Rows in registers.
 fn held<'b>(shape: &Shape, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Row<'b>) {
-    let at: Vec<Value> = (0..shape.held).map(|e| row.lane + e * shape.lanes).collect();
+    let at: Vec<Value> = (0..shape.held).map(|e| row.lane + e * row.lanes).collect();
     let load = |input: Pointer<'b>, beyond: f64| -> Vec<Value<'b>> {
         let elements = at.iter().map(|&k| (k, input.load(row.offset(k))));
         elements.map(|(k, x)| k.lt(row.n).select(x, x.like(beyond))).collect()
@@ -373,7 +337,7 @@ mod tests {
                     (Scalar::U32, 1, true, 2),
                     (Scalar::U32, 64, true, 0),
                 ] {
-                    let shape = Shape { mode, input, out, index, lanes, lanes_first, held };
+                    let shape = Shape { mode, input, out, rows: Rows { index, lanes, lanes_first }, held };
                     let inputs = if matches!(mode, Mode::Softmax | Mode::LogSoftmax) { 1 } else { 2 };
                     crate::validate::accepted(&build(&shape, inputs));
                 }
