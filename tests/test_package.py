@@ -181,3 +181,10 @@ def test_torch_is_found_for_the_build(monkeypatch: pytest.MonkeyPatch, tmp_path:
     folder.mkdir()
     monkeypatch.setenv(torch_headers.VARIABLE, str(folder))
     assert torch_headers.find() == [folder]
+
+
+def test_a_short_program_leaves_its_kernels_behind(tmp_path: Path) -> None:
+    code = "import torch, torch_dml; print((torch.ones(3).to('dml') + 1).sum().item())"
+    done = run_python("-c", code, TORCH_DML_CACHE_DIR=str(tmp_path))
+    assert done.stdout.strip() == "6.0", done.stderr
+    assert sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()) > 1000

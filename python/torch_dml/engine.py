@@ -53,6 +53,7 @@ _PLAIN: dict[str, tuple[Any, list[Any]]] = {
     "dml_unsupported_adapters_json": (c_char_p, []),
     "dml_memory_stats_json": (c_char_p, _DEVICE),
     "dml_free": (None, [c_int32, c_uint64]),
+    "dml_shutdown": (None, []),
 }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import os
 import re
 import sys
 import threading
@@ -61,7 +63,15 @@ def load() -> None:
         from torch_dml import register
 
         register.register()
+        atexit.register(_finish, os.getpid())
         _plugin = library
+
+
+def _finish(process: int) -> None:
+    # Compiled kernels are saved when the device has been quiet for a while; a short program ends before that. A child
+    # of a fork has nothing of its own to save.
+    if os.getpid() == process:
+        engine.library().dml_shutdown()
 
 
 def plugin_path(torch_version: str) -> Path:
