@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define DML_ABI_VERSION 1u
+#define DML_ABI_VERSION 2u
 
 typedef enum DmlStatus {
   DML_OK = 0,
@@ -22,6 +22,7 @@ typedef enum DmlStatus {
   DML_OUT_OF_MEMORY = 6,        // torch.OutOfMemoryError
   DML_DEVICE_LOST = 7,          // torch.AcceleratorError where there is one, else RuntimeError
   DML_FALLBACK = 8,             // this operator has no kernel for these arguments: run it on the CPU
+  DML_DTYPE_ERROR = 9,          // a refused dtype: RuntimeError up to torch 2.14, NotImplementedError from 2.15
 } DmlStatus;
 
 typedef enum DmlDType {

@@ -15,6 +15,9 @@ import torch_dml
 
 ROOT = Path(__file__).resolve().parents[1]
 
+# The running torch, as (major, minor).
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+
 # Largest differences from the CPU: relative, absolute.
 TOLERANCES = {
     torch.float64: (1e-12, 1e-12),

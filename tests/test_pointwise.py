@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_matches_cpu, assert_same, words
+from conftest import TORCH, assert_matches_cpu, assert_same, words
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
 INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
@@ -80,6 +80,8 @@ def test_unary_functions(name: str, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", [*FLOATS, torch.int64, torch.uint8, torch.bool], ids=str)
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations(name: str, dtype: torch.dtype) -> None:
+    if name == "hardtanh" and dtype == torch.uint8 and TORCH < (2, 15):
+        pytest.skip("this torch refuses negative limits for unsigned numbers")
     x = values(dtype)
     # The CPU's vectors give NaN where its scalars, and the definition, give infinity.
     agree(getattr(F, name), x[~x.isinf()] if name == "gelu" else x)

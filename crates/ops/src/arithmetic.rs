@@ -45,7 +45,7 @@ fn sub(call: &mut Call, out: Out) -> Result<()> {
 fn check_no_bools(any: bool) -> Result<()> {
     check!(
         !any,
-        Runtime,
+        Dtype,
         "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use \
          the `~` or `logical_not()` operator instead."
     );

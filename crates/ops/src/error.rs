@@ -6,6 +6,9 @@ pub enum Error {
     /// `RuntimeError`: wrong shapes, dtypes or devices.
     #[error("{0}")]
     Runtime(String),
+    /// A dtype that the operator refuses: `RuntimeError` up to torch 2.14, `NotImplementedError` from 2.15, as on CPU.
+    #[error("{0}")]
+    Dtype(String),
     /// `IndexError`: a dimension or index out of range.
     #[error("{0}")]
     Index(String),

@@ -98,7 +98,7 @@ fn run(
 fn neg(call: &mut Call, out: Out) -> Result<()> {
     check!(
         call.any_tensor(0)?.dtype != DType::Bool,
-        Runtime,
+        Dtype,
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the \
          `~` or `logical_not()` operator instead."
     );

@@ -46,6 +46,7 @@ impl From<dml_ops::Error> for Failure {
             E::Engine(e) => return e.into(),
             E::Host(status) => return Self { status: status_of(status), message: None },
             E::Runtime(_) => Status::Runtime,
+            E::Dtype(_) => Status::Dtype,
             E::Index(_) => Status::Index,
             E::Type(_) => Status::Type,
             E::Value(_) => Status::Value,

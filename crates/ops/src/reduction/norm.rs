@@ -132,7 +132,7 @@ fn run(call: &mut Call, name: &str, p: f64, axes: Axes, dtype: Option<DType>, ou
     let dtype = dtype.unwrap_or(input.dtype);
     check!(
         input.dtype.is_float() && dtype.is_float(),
-        Runtime,
+        Dtype,
         "{name}: Expected a floating point or complex tensor as input. Got {}",
         if input.dtype.is_float() { dtype } else { input.dtype }
     );

@@ -129,7 +129,7 @@ fn sum(call: &mut Call, kind: Kind, axes: Axes, dtype: Option<DType>, out: Optio
     if kind == Kind::Mean {
         check!(
             dtype.is_float(),
-            Runtime,
+            Dtype,
             "mean(): could not infer output dtype. {} dtype must be either a floating point or complex dtype. Got: {dtype}",
             if wanted.is_some() { "Optional" } else { "Input" }
         );

@@ -95,7 +95,7 @@ fn variance(call: &mut Call, root: bool, mean: bool, out: Option<usize>) -> Resu
         (true, true) => "std_mean",
     };
     let who = if mean { name } else { "std and var" };
-    check!(input.dtype.is_float(), Runtime, "{who} only support floating point and complex dtypes");
+    check!(input.dtype.is_float(), Dtype, "{who} only support floating point and complex dtypes");
     let axes = Axes::of(call, call.opt_ints(1)?, input.dim(), call.flag(3)?)?;
     let correction = call.opt_scalar(2)?.unwrap_or(Number::Int(1));
     let count = axes.extent(&input.sizes);
