@@ -78,8 +78,9 @@ fn arange(call: &mut Call) -> Result<()> {
         Runtime,
         "upper bound and lower bound inconsistent with step sign"
     );
-    // As on CPU, an int64 range is counted in integers, every other one in doubles, before anything is truncated.
-    let size = if out.dtype == DType::I64 {
+    // Counted before anything is truncated, as CPU does from torch 2.15 (int64 ranges were truncated first before).
+    let integers = [start, end, step].iter().all(|x| matches!(x, Number::Int(_) | Number::Bool(_)));
+    let size = if integers {
         let (s, e, d) = (start.to_i64(), end.to_i64(), step.to_i64());
         (e - s + d - d.signum()) / d
     } else {
