@@ -61,6 +61,18 @@ pub struct MemoryStats {
     pub ooms: u64,
 }
 
+impl PoolStats {
+    fn stats(&mut self) -> [&mut Stat; 5] {
+        [
+            &mut self.allocated_bytes,
+            &mut self.requested_bytes,
+            &mut self.reserved_bytes,
+            &mut self.allocations,
+            &mut self.segments,
+        ]
+    }
+}
+
 impl MemoryStats {
     pub(crate) fn each(&mut self, small: bool, mut f: impl FnMut(&mut PoolStats)) {
         f(&mut self.all);
@@ -69,13 +81,7 @@ impl MemoryStats {
 
     pub(crate) fn reset_peaks(&mut self) {
         for pool in [&mut self.all, &mut self.small, &mut self.large] {
-            for stat in [
-                &mut pool.allocated_bytes,
-                &mut pool.requested_bytes,
-                &mut pool.reserved_bytes,
-                &mut pool.allocations,
-                &mut pool.segments,
-            ] {
+            for stat in pool.stats() {
                 stat.peak = stat.current;
             }
         }
@@ -83,13 +89,7 @@ impl MemoryStats {
 
     pub(crate) fn reset_totals(&mut self) {
         for pool in [&mut self.all, &mut self.small, &mut self.large] {
-            for stat in [
-                &mut pool.allocated_bytes,
-                &mut pool.requested_bytes,
-                &mut pool.reserved_bytes,
-                &mut pool.allocations,
-                &mut pool.segments,
-            ] {
+            for stat in pool.stats() {
                 (stat.allocated, stat.freed) = (0, 0);
             }
         }

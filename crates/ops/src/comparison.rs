@@ -1,6 +1,6 @@
 //! Comparisons, logic and bit operations of two operands, minimum and maximum.
 
-use crate::call::{Call, Scalar as Number};
+use crate::call::Call;
 use crate::error::Result;
 use crate::pointwise::{self, Out, Rule, Slot, operator, operator_of};
 use crate::table::{Operator, op};
@@ -87,13 +87,8 @@ fn with_number(
     family: &'static str,
     body: impl for<'b> Fn(&[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    let other = promoting_number(call, 1)?;
-    operator_of(call, out, Rule::Bool, family, &[Slot::Tensor(0), other], |_, v| body(v))
-}
-
-fn promoting_number(call: &Call, i: usize) -> Result<Slot> {
-    let number: Number = call.scalar(i)?;
-    Ok(Slot::Scalar(number))
+    let slots = [Slot::Tensor(0), Slot::Scalar(call.scalar(1)?)];
+    operator_of(call, out, Rule::Bool, family, &slots, |_, v| body(v))
 }
 
 /// An order comparison; bools count as 0 and 1.

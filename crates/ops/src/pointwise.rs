@@ -54,16 +54,11 @@ macro_rules! overloads {
     };
 }
 
-/// A 0-dim CPU tensor's value; its memory is the host's.
-pub fn host_number(t: &Tensor) -> Result<Number> {
-    crate::host::read_number(t)
-}
-
 /// Tensor argument `i` as an input: 0-dim CPU tensors become numbers.
 pub fn input(call: &Call, i: usize) -> Result<Input> {
     let t = call.any_tensor(i)?;
     if t.place == Place::Cpu && t.dim() == 0 {
-        return Ok(Input::Number(host_number(t)?, t.dtype));
+        return Ok(Input::Number(crate::host::read_number(t)?, t.dtype));
     }
     call.check_place(t)?;
     Ok(Input::Tensor(t.clone()))

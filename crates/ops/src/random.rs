@@ -13,7 +13,6 @@ use crate::pointwise::{self, Input, Out};
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Kernel, Scalar, Value, math};
-use smallvec::SmallVec;
 
 /// This family's overloads.
 pub const OPERATORS: &[Operator] = &[
@@ -543,6 +542,6 @@ fn native_dropout_backward(call: &mut Call) -> Result<()> {
 fn apply_mask(call: &Call, out: &Tensor, x: &Tensor, mask: &Tensor, scale: f64) -> Result<()> {
     let mask = if mask.dtype == DType::Bool { mask.clone() } else { cast(call, mask, DType::Bool)? };
     let scale = Input::Number(Number::Double(scale), x.dtype);
-    let inputs: SmallVec<[Input; 3]> = SmallVec::from_vec(vec![Input::Tensor(x.clone()), Input::Tensor(mask), scale]);
+    let inputs = [Input::Tensor(x.clone()), Input::Tensor(mask), scale];
     pointwise::run(call, "apply_mask", 0, &[out], &inputs, x.dtype, |_, v| vec![v[0] * v[1] * v[2]])
 }

@@ -8,7 +8,6 @@ use crate::overloads;
 use crate::pointwise::{self, Input, Out, Rule, Slot, operator_of};
 use crate::promote::{Promoted, result_type};
 use crate::table::{Operator, op};
-use crate::tensor::Tensor;
 use dml_kernel::DType;
 
 /// This family's overloads.
@@ -93,10 +92,7 @@ fn bound(call: &Call, i: usize) -> Result<Option<Slot>> {
     Ok(match &call.args[i] {
         crate::Arg::None => None,
         crate::Arg::Scalar(s) => Some(Slot::Scalar(*s)),
-        _ => {
-            let _: &Tensor = call.any_tensor(i)?;
-            Some(Slot::Tensor(i))
-        }
+        _ => Some(Slot::Tensor(i)),
     })
 }
 

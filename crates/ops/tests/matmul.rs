@@ -1,6 +1,8 @@
 //! Products of matrices against sums in f64 on the host: every dtype, layout, tile and edge.
 
 mod common;
+#[path = "../src/validate.rs"]
+mod validate;
 
 use common::{Random, TestHost, message, number, tensor};
 use dml_engine::AdapterKind;
@@ -10,7 +12,7 @@ use dml_ops::matmul::kernel::{self, Spec};
 use dml_ops::matmul::operand::{Access, Axis, Digits, Pattern};
 use dml_ops::matmul::{Bias, Choice, Finish, Output, Problem, Source, Tile, select, thin};
 use dml_ops::{Arg, Call, Scalar, Tensor};
-use std::process::Command;
+use validate::accepted;
 
 const DTYPES: [DType; 9] =
     [DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64, DType::I32, DType::I16, DType::I8, DType::U8];
@@ -327,20 +329,6 @@ fn every_tile_with_and_without_parts() {
     }
 }
 
-/// Fails if the validator rejects a kernel.
-fn validate(kernel: &dml_kernel::Kernel, name: &str) {
-    let file = std::env::temp_dir().join(format!("dml-gemm-{}-{}.spv", std::process::id(), name));
-    let bytes: Vec<u8> = kernel.emit().words.iter().flat_map(|w| w.to_le_bytes()).collect();
-    std::fs::write(&file, bytes).expect("the temporary folder is writable");
-    let output = Command::new("spirv-val")
-        .args(["--target-env", "vulkan1.2", "--scalar-block-layout"])
-        .arg(&file)
-        .output()
-        .expect("spirv-val is installed (package spirv-tools)");
-    std::fs::remove_file(file).ok();
-    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
 fn accesses(dtype: DType) -> Vec<Access> {
     let digits = |plain, plain_first| Digits { plain, plain_first };
     let window =
@@ -377,7 +365,7 @@ fn every_variant_is_valid() {
                 let tile = if flag(0) { small } else { large };
                 let spec = Spec { tile, a, b, epilogue, index, ragged_edge: flag(1), ragged_k, split };
                 if dtype == DType::F32 || j < 4 && i < 4 {
-                    validate(&kernel::build(&spec), &format!("gemm {dtype} {i} {j}"));
+                    accepted(&kernel::build(&spec));
                 }
                 let deep = b.wide && b.axis == Axis::Inner;
                 let a = Access { wide: a.wide && a.axis == Axis::Inner && deep, ..a };
@@ -385,7 +373,7 @@ fn every_variant_is_valid() {
                 let spec =
                     thin::Spec { threads: 64, along_k: 1 << (j % 4), rows, a, b, epilogue, index, ragged_k, split };
                 if dtype == DType::F32 || j < 2 && i < 2 {
-                    validate(&thin::build(&spec), &format!("thin {dtype} {i} {j}"));
+                    accepted(&thin::build(&spec));
                 }
             }
         }
@@ -395,12 +383,12 @@ fn every_variant_is_valid() {
         let epilogue = Epilogue::partial(DType::F64, true);
         let index = dml_kernel::Scalar::U32;
         let spec = Spec { tile, a: f[2], b: f[0], epilogue, index, ragged_edge: false, ragged_k: false, split: true };
-        validate(&kernel::build(&spec), &format!("tile {}", tile.code()));
+        accepted(&kernel::build(&spec));
     }
     for (index, wide) in [(dml_kernel::Scalar::U32, true), (dml_kernel::Scalar::U64, false)] {
         let epilogue =
             Epilogue { dtype: DType::F16, wide, split_n: true, scaled: true, bias: Some(DType::F16), bias_wide: wide };
         let width = if wide { 4 } else { 1 };
-        validate(&dml_ops::matmul::reduce::build(DType::F32, epilogue, width, index), "reduce");
+        accepted(&dml_ops::matmul::reduce::build(DType::F32, epilogue, width, index));
     }
 }
