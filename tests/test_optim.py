@@ -34,7 +34,8 @@ def same_as_cpu(
     kind: type[torch.optim.Optimizer], options: dict[str, Any], reference: dict[str, Any], rtol: float = 1e-6
 ) -> None:
     for ours, theirs in zip(train(kind, "dml", options), train(kind, "cpu", reference), strict=True):
-        assert_same(ours, theirs, rtol, rtol / 10)
+        # A sum's rounding errors are relative to its largest terms, not to what is left where they cancel.
+        assert_same(ours, theirs, rtol, rtol / 10 * max(1.0, float(theirs.abs().max())))
 
 
 CASES = [

@@ -545,7 +545,7 @@ impl Shared {
     /// The slow way of `allocate`: a new segment, if need be after the cached ones were released.
     #[cold]
     fn grow(&self, state: &mut State, bytes: u64) -> Result<u64, Error> {
-        let most = self.gpu.info().capabilities.max_allocation;
+        let most = self.gpu.largest_segment();
         if bytes > most {
             state.allocator.stats_mut().ooms += 1;
             let advice = format!("This driver allocates at most {} at once.", crate::error::Bytes(most));

@@ -178,12 +178,13 @@ impl KernelCache {
     }
 }
 
-/// What the adapter promises about floats when asked. Rounding is asked for in both widths or in none: an adapter may
-/// want it the same in all.
+/// What the adapter promises about floats when asked. Rounding and subnormals are asked for in both widths or in none: an
+/// adapter may want them the same in all.
 fn float_modes(info: &AdapterInfo) -> FloatModes {
     let (has, modes) = (&info.capabilities, &info.capabilities.float_controls);
     FloatModes {
         round_to_even: modes.f32.round_to_even && (modes.f64.round_to_even || !has.f64),
+        keep_subnormals: modes.f32.denorm_preserve && (modes.f64.denorm_preserve || !has.f64),
         keep_special_f32: modes.f32.signed_zero_inf_nan,
         keep_special_f64: modes.f64.signed_zero_inf_nan,
     }

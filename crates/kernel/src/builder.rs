@@ -484,7 +484,12 @@ impl<'b> Value<'b> {
             return self;
         }
         if to == Scalar::Bool {
-            return self.ne(0);
+            // By the bits: a comparison of floats may take a subnormal number for 0.
+            return match self.ty.scalar {
+                Scalar::F32 => (self.bitcast(Scalar::U32) << 1).ne(0),
+                Scalar::F64 => (self.bitcast(Scalar::U64) << 1).ne(0),
+                _ => self.ne(0),
+            };
         }
         if self.ty.scalar == Scalar::Bool {
             return self.select(self.b.constant_of(to, 1.0), self.b.constant_of(to, 0.0));

@@ -71,6 +71,8 @@ const EXT_FIND_UMSB: u32 = 75;
 pub struct FloatModes {
     /// Rounding is to nearest even, in f32 and in f64.
     pub round_to_even: bool,
+    /// Subnormal numbers are kept, in f32 and in f64.
+    pub keep_subnormals: bool,
     /// Signed zeros, infinities and NaNs are kept by f32 operations: `x * 0` is not simplified to 0.
     pub keep_special_f32: bool,
     /// The same for f64.
@@ -211,6 +213,9 @@ impl<'k> Emitter<'k> {
             if floats.round_to_even {
                 self.b.execution_mode(main, spirv::ExecutionMode::RoundingModeRTE, [width]);
             }
+            if floats.keep_subnormals {
+                self.b.execution_mode(main, spirv::ExecutionMode::DenormPreserve, [width]);
+            }
             if keep_special {
                 self.b.execution_mode(main, spirv::ExecutionMode::SignedZeroInfNanPreserve, [width]);
             }
@@ -218,6 +223,9 @@ impl<'k> Emitter<'k> {
         let used = |wanted: fn(&(bool, u32, bool)) -> bool| widths.iter().any(|w| w.0 && wanted(w));
         if floats.round_to_even && used(|_| true) {
             self.b.capability(Capability::RoundingModeRTE);
+        }
+        if floats.keep_subnormals && used(|_| true) {
+            self.b.capability(Capability::DenormPreserve);
         }
         if used(|w| w.2) {
             self.b.capability(Capability::SignedZeroInfNanPreserve);

@@ -155,12 +155,18 @@ impl Gpu {
         memory::free_bytes(&self.core.adapter)
     }
 
+    /// Bytes of the largest segment that is worth trying to allocate: more than the driver vouches for
+    /// ([`max_allocation`](crate::Capabilities::max_allocation)) where drivers are known to give more.
+    pub fn largest_segment(&self) -> u64 {
+        memory::largest_segment(&self.core.adapter)
+    }
+
     /// Allocates a segment of `bytes` bytes. Slow (0.2 ms for 2 MiB, 38 ms for 1 GiB on NVIDIA):
     /// the layer above sub-allocates. The memory is not cleared.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::DeviceLost`], or what the driver said. A size of 0 is
-    /// [`Error::Invalid`]. A size over [`max_buffer`](crate::Capabilities::max_buffer), or
+    /// [`Error::Invalid`]. A size over [`largest_segment`](Self::largest_segment), or
     /// a number of segments over [`max_allocations`](crate::Capabilities::max_allocations), is out of memory.
     pub fn allocate(&self, bytes: u64, class: MemoryClass) -> Result<Segment, Error> {
         Segment::new(&self.core, bytes, class)

@@ -62,14 +62,7 @@ impl Segment {
         if bytes == 0 {
             return Err(Error::Invalid { call: "Gpu::allocate", what: "a segment needs at least one byte".to_owned() });
         }
-        let info = &gpu.adapter.info;
-        let limit = if info.kind == AdapterKind::Software {
-            info.capabilities.max_allocation
-        } else {
-            // Drivers vouch for some 4 GiB and give more: a tensor may well be larger.
-            info.capabilities.max_buffer
-        };
-        if bytes > limit.min(largest_heap(&gpu.adapter.memory)) {
+        if bytes > largest_segment(&gpu.adapter) {
             return Err(Error::OutOfMemory { requested: bytes });
         }
         let device = &gpu.device;
@@ -247,6 +240,17 @@ fn counted_heaps(kind: AdapterKind, memory: &vk::PhysicalDeviceMemoryProperties)
         .enumerate()
         .filter(move |(_, heap)| all || heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL))
         .map(|(index, heap)| (index, heap.size))
+}
+
+/// The largest segment that is worth trying to allocate.
+pub(crate) fn largest_segment(adapter: &AdapterCore) -> u64 {
+    let limit = if adapter.info.kind == AdapterKind::Software {
+        adapter.info.capabilities.max_allocation
+    } else {
+        // Drivers vouch for some 4 GiB and give more: a tensor may well be larger.
+        adapter.info.capabilities.max_buffer
+    };
+    limit.min(largest_heap(&adapter.memory))
 }
 
 fn largest_heap(memory: &vk::PhysicalDeviceMemoryProperties) -> u64 {
