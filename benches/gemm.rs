@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A size is `n` or `MxNxK`; a tile is written as `128x256x16/8x8/8x4`, with `/s1` for one stage, `/k2` for two
-//! neighbours along k, `/x` for swizzled shared memory, `/g` for no prefetch in the last step. `table` is what the
-//! library itself chooses.
+//! neighbours along k, `/x` for swizzled shared memory, `/g` for no prefetch in the last step,
+//! `/u` for two k-tiles a turn. `table` is what the library itself chooses.
 
 #[path = "../crates/ops/tests/common/mod.rs"]
 mod common;
@@ -23,6 +23,10 @@ const VARIANTS: &[&str] = &[
     "128x256x16/8x8/8x4/x",
     "128x256x16/8x8/8x4/k2",
     "128x256x16/8x8/8x4/k1",
+    "128x256x16/8x8/8x4/k1/u",
+    "128x256x16/8x8/8x4/k2/u",
+    "128x256x16/8x8/8x4/k4/u",
+    "128x256x16/8x8/8x4/x/u",
     "128x256x16/8x8/4x8",
     "128x256x16/8x8/4x8/x",
     "256x128x16/8x8/8x4",

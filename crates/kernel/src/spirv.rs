@@ -507,11 +507,28 @@ impl<'k> Emitter<'k> {
         if lanes > 1 || word != self.k.pointers[pointer as usize].word {
             base = self.retyped(base, word, lanes);
         }
+        let bytes = word.bytes() * u32::from(lanes);
         let zero = self.constant(Scalar::U32, 0);
+        let mut at = self.values[index as usize];
+        if self.k.values[index as usize].ty.scalar.bytes() == 8 {
+            // By hand: drivers reduce the offset of an access chain to 32 bits even where the index has 64.
+            base = self.advanced(base, at, bytes, word, lanes);
+            at = zero;
+        }
         let element = self.ty(TypeKey::Element(word, lanes));
-        let index = self.values[index as usize];
-        let id = self.op(Op::AccessChain, element, &[base, zero, index]);
-        (id, word.bytes() * u32::from(lanes), word)
+        let id = self.op(Op::AccessChain, element, &[base, zero, at]);
+        (id, bytes, word)
+    }
+
+    /// A pointer `elements` (a 64-bit value) times `bytes` bytes further on.
+    fn advanced(&mut self, pointer: Id, elements: Id, bytes: u32, word: Word, lanes: u8) -> Id {
+        let integer = self.scalar(Scalar::U64);
+        let address = self.op(Op::ConvertPtrToU, integer, &[pointer]);
+        let size = self.constant(Scalar::U64, u64::from(bytes));
+        let offset = self.op(Op::IMul, integer, &[elements, size]);
+        let sum = self.op(Op::IAdd, integer, &[address, offset]);
+        let ty = self.ty(TypeKey::Buffer(word, lanes));
+        self.op(Op::ConvertUToPtr, ty, &[sum])
     }
 
     /// A pointer to the same place with another element type. It goes through an integer because the validator
@@ -644,13 +661,8 @@ impl<'k> Emitter<'k> {
     fn moved_pointer(&mut self, id: PointerId) {
         let PointerInfo { word, base } = self.k.pointers[id as usize];
         let PointerBase::Offset(base, elements) = base else { return };
-        let u64_ = self.scalar(Scalar::U64);
-        let address = self.op(Op::ConvertPtrToU, u64_, &[self.pointers[base as usize]]);
-        let size = self.constant(Scalar::U64, u64::from(word.bytes()));
-        let bytes = self.op(Op::IMul, u64_, &[self.values[elements as usize], size]);
-        let sum = self.op(Op::IAdd, u64_, &[address, bytes]);
-        let ty = self.ty(TypeKey::Buffer(word, 1));
-        self.pointers[id as usize] = self.op(Op::ConvertUToPtr, ty, &[sum]);
+        let (base, elements) = (self.pointers[base as usize], self.values[elements as usize]);
+        self.pointers[id as usize] = self.advanced(base, elements, word.bytes(), word, 1);
     }
 
     fn value(&mut self, id: ValueId) -> Id {

@@ -71,7 +71,7 @@ pub struct Accumulation<'t> {
 /// The number of keys, as a key that no place has.
 pub fn no_key(name: &str, key_sizes: &[i64]) -> Result<u32> {
     let keys: i64 = key_sizes.iter().product();
-    check!(keys < i64::from(u32::MAX), NotImplemented, "{name}: {keys} places are more than dml can number");
+    check!(keys < layout::SHORT, NotImplemented, "{name}: {keys} places are more than dml can number");
     Ok(keys as u32)
 }
 
@@ -92,14 +92,14 @@ pub fn run(call: &Call, a: &Accumulation) -> Result<()> {
     if n == 0 || slice == 0 || none == 0 {
         return Ok(());
     }
-    check!(n < i64::from(i32::MAX), NotImplemented, "{}: {n} contributions are more than dml can sort", call.name);
+    check!(n < layout::SHORT, NotImplemented, "{}: {n} contributions are more than dml can sort", call.name);
     let slices = [a.dst_strides, a.src_strides];
     let mut slices = Layout::walk(a.slice_sizes, &slices, &layout::order(a.slice_sizes, &slices));
     let mut places = Layout::row_major(a.key_sizes, &[a.key_strides]);
     let mut parts = Layout::row_major(a.part_sizes, &[a.part_strides]);
     let far = |t: &Tensor| ((t.range().end - t.range().start) / t.element_size()) as i64;
     let longest = n.saturating_mul(slice).max(far(a.dst)).max(far(a.src));
-    let index = if longest < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 };
+    let index = layout::index_type(longest);
     for layout in [&mut slices, &mut places, &mut parts] {
         layout.index = index;
     }

@@ -37,7 +37,7 @@ fn fill_by_index(
     if numel == 0 {
         return Ok(());
     }
-    let index = if numel < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 };
+    let index = layout::index_type(numel);
     let strides = out.strides.first().copied().unwrap_or(1);
     let key = [out.dtype as u32, index.bytes(), numbers.len() as u32, number_dtype as u32, 0, 0];
     let kernel = call.kernel(family, key, || {
@@ -190,7 +190,7 @@ fn triangle(call: &mut Call, out: Out, upper: bool) -> Result<()> {
 fn triangle_kernel(call: &Call, t: &Tensor, out: &Tensor, diagonal: i64, upper: bool) -> Result<()> {
     // The last two dimensions stay apart, fastest first; the rest is walked as a batch in row-major order.
     let rank = t.dim();
-    let wide = t.numel() >= i64::from(i32::MAX) || Layout::new(&[out, t]).index == Scalar::U64;
+    let wide = t.numel() >= layout::SHORT || Layout::new(&[out, t]).index == Scalar::U64;
     let index = if wide { Scalar::I64 } else { Scalar::I32 };
     let key = [t.dtype as u32, rank as u32, index.bytes(), u32::from(upper), 0, 0];
     let word = t.dtype.bits();

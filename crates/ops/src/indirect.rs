@@ -106,7 +106,7 @@ pub fn run(call: &Call, walk: &Walk, action: &Action) -> Result<()> {
     let reach = |size: i64, stride: i64| (size - 1) * stride;
     let far: i64 = walk.sizes.iter().zip(walk.strides).map(|(&n, &s)| reach(n, s)).sum::<i64>()
         + walk.selectors.iter().map(|s| reach(s.size, s.stride)).sum::<i64>();
-    if far >= i64::from(i32::MAX) {
+    if far >= layout::SHORT {
         layout.index = Scalar::U64;
     }
     let dtype = walk.base.dtype;

@@ -63,6 +63,15 @@ pub fn result_strides(sizes: &[i64], inputs: &[&Tensor]) -> Dims {
     dense_strides(sizes, &order(sizes, &strides))
 }
 
+/// Elements that a 32-bit index may reach: their offset in bytes stays below 4 GiB whatever the dtype, and drivers
+/// (NVIDIA's 580.159 among them) multiply a 32-bit index in 32 bits.
+pub const SHORT: i64 = 1 << 29;
+
+/// The type of an index that reaches `reach` elements: u32 or u64.
+pub fn index_type(reach: i64) -> Scalar {
+    if reach < SHORT { Scalar::U32 } else { Scalar::U64 }
+}
+
 /// Operands of one shape with dimensions reordered (fastest first) and merged where every operand allows it.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -70,7 +79,7 @@ pub struct Layout {
     pub sizes: Dims,
     /// Strides of each operand, in elements.
     pub strides: SmallVec<[Dims; 4]>,
-    /// u32 when every index and offset is below 2^31, else u64.
+    /// As [`index_type`] says of the furthest index and offset.
     pub index: Scalar,
 }
 
@@ -114,7 +123,7 @@ impl Layout {
             .max()
             .unwrap_or(0)
             .max(numel);
-        Layout { sizes: merged, strides, index: if reach < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 } }
+        Layout { sizes: merged, strides, index: index_type(reach) }
     }
 
     /// Dimensions after merging.

@@ -114,7 +114,7 @@ fn repeat_interleave(call: &mut Call) -> Result<()> {
         call.ret(out);
         return Ok(());
     }
-    check!(n < i64::from(i32::MAX), NotImplemented, "repeat_interleave: {n} repeats are too many for dml");
+    check!(n < layout::SHORT, NotImplemented, "repeat_interleave: {n} repeats are too many for dml");
     // The places where each index begins, and how many there are.
     let starts = call.empty(DType::I64, &[n + 1])?;
     device_copy(call, repeats, &starts.narrow(0, 0, n))?;
@@ -188,7 +188,7 @@ fn unfold_backward(call: &mut Call) -> Result<()> {
     let place: Dims = (0..rank).map(along).collect();
     let rest: Dims = (0..rank).map(|d| if d == dim { 0 } else { grad.strides[d] }).collect();
     let mut layout = Layout::row_major(sizes, &[&out.strides, &rest, &place]);
-    if grad.range().end - grad.range().start >= i32::MAX as u64 {
+    if grad.range().end - grad.range().start >= layout::SHORT as u64 {
         layout.index = Scalar::U64;
     }
     let (dtype, index) = (grad.dtype, layout.index);

@@ -165,8 +165,8 @@ fn build_visit(visit: Visit, dtype: DType, moved: DType, rank: usize, index: Sca
         let mut r = before.load(block) + inclusive - sum;
         for (i, flag, offsets) in &elements {
             b.if_(flag.ne(0) & r.lt(limit), || match (visit, other, step) {
-                (Visit::Select, Some(other), _) => row.store(r, other.load(offsets[1])),
-                (Visit::Scatter, Some(other), _) => other.store(offsets[1], row.load(r)),
+                (Visit::Select, Some(other), _) => row.store(r.cast(index), other.load(offsets[1])),
+                (Visit::Scatter, Some(other), _) => other.store(offsets[1], row.load(r.cast(index))),
                 (_, _, step) => {
                     let mut rest = i.cast(index);
                     let place = step.map_or(b.int(Scalar::I64, 0), |s| r.cast(Scalar::I64) * s[0]);

@@ -34,7 +34,7 @@ impl Piece {
     fn layout(&self) -> Layout {
         let strides = [self.dst.strides.as_slice(), self.strides.as_slice()];
         let mut layout = Layout::walk(&self.dst.sizes, &strides, &layout::order(&self.dst.sizes, &strides));
-        if elements(&self.src) >= i64::from(i32::MAX) {
+        if elements(&self.src) >= layout::SHORT {
             layout.index = Scalar::U64;
         }
         layout

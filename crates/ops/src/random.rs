@@ -449,7 +449,12 @@ fn random(call: &mut Call, bounds: Option<(Option<usize>, usize)>) -> Result<()>
 fn randperm(call: &mut Call) -> Result<()> {
     let n = call.int(0)?;
     check!(n >= 0, Runtime, "n must be non-negative, got {n}");
-    check!(n < 1 << 31, NotImplemented, "randperm of {n} elements is not supported on dml; the limit is 2^31 - 1");
+    check!(
+        n < layout::SHORT,
+        NotImplemented,
+        "randperm of {n} elements is not supported on dml; the limit is {}",
+        layout::SHORT - 1
+    );
     let mut out = call.tensor(2)?.clone();
     if out.sizes.as_slice() != [n] {
         call.host.resize(&mut out, &[n], &[1])?;

@@ -183,7 +183,7 @@ fn run(call: &Call, operation: Operation, input: &Tensor, dtype: DType, dim: usi
         dtype,
         out: outs[0].dtype,
         rows: Rows {
-            index: if input.numel() < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 },
+            index: crate::layout::index_type(input.numel()),
             lanes: (n.min(1 << 20) as u32).div_ceil(EACH).next_power_of_two().min(GROUP / columns),
             lanes_first,
         },

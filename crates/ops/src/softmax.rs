@@ -120,11 +120,7 @@ impl Shape {
             mode,
             input: input.dtype,
             out: out.dtype,
-            rows: Rows {
-                index: if input.numel() < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 },
-                lanes,
-                lanes_first,
-            },
+            rows: Rows { index: crate::layout::index_type(input.numel()), lanes, lanes_first },
             held: if held <= HELD && n < 1 << 20 { held } else { 0 },
         }
     }

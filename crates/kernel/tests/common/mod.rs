@@ -5,7 +5,8 @@ use std::process::Command;
 
 /// Emits the kernel and fails the test if the validator rejects it.
 pub fn validated(kernel: &Kernel) -> Module {
-    let modes = FloatModes { round_to_even: true, keep_subnormals: true, keep_special_f32: true, keep_special_f64: true };
+    let modes =
+        FloatModes { round_to_even: true, keep_subnormals: true, keep_special_f32: true, keep_special_f64: true };
     let module = kernel.emit_with(modes);
     let file = std::env::temp_dir().join(format!("dml-kernel-{}-{}.spv", std::process::id(), kernel.name));
     let bytes: Vec<u8> = module.words.iter().flat_map(|w| w.to_le_bytes()).collect();

@@ -131,7 +131,7 @@ impl Problem {
     }
 
     fn wide(&self) -> bool {
-        self.input.numel() >= i64::from(i32::MAX)
+        self.index() == Scalar::U64
     }
 
     fn key(&self) -> [u32; 6] {
@@ -141,7 +141,7 @@ impl Problem {
 
     /// Index type of kernels over the input.
     fn index(&self) -> Scalar {
-        if self.wide() { Scalar::U64 } else { Scalar::U32 }
+        crate::layout::index_type(self.input.numel())
     }
 }
 

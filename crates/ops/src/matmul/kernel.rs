@@ -98,13 +98,12 @@ pub fn build(spec: &Spec) -> Kernel {
     stage_b.store(&b, b.u32(0), &stage_b.fetch(&b, k_begin, limit));
     b.barrier();
     let count = (k_end - k_begin + (tile.k - 1)) >> tile.k.ilog2();
-    b.for_(0u32, count, 1u32, |step| {
+    let turn = |step: Value<'_>, here: Value<'_>| {
         // The last step prefetches the first tile again: cheaper than a branch.
         let more = (step + 1).lt(count);
         let next = more.select(step + 1, 0);
         let k0 = k_begin + (next << tile.k.ilog2());
         let (next_a, next_b) = (stage_a.fetch(&b, k0, limit), stage_b.fetch(&b, k0, limit));
-        let here = if tile.stages == 2 { step & 1 } else { b.u32(0) };
         sums.add(&stage_a, &stage_b, here);
         let store = || {
             if tile.stages == 1 {
@@ -116,7 +115,16 @@ pub fn build(spec: &Spec) -> Kernel {
             b.barrier();
         };
         if tile.guard { b.if_(more, store) } else { store() }
-    });
+    };
+    if tile.unroll {
+        b.for_(0u32, count & !1u32, 2u32, |step| {
+            turn(step, b.u32(0));
+            turn(step + 1, b.u32(1));
+        });
+        b.if_((count & 1).ne(0), || turn(count - 1, b.u32(0)));
+    } else {
+        b.for_(0u32, count, 1u32, |step| turn(step, if tile.stages == 2 { step & 1 } else { b.u32(0) }));
+    }
     sums.finish(&b, &out, clamp.then_some((m0, m, n)));
     b.finish()
 }
@@ -289,12 +297,8 @@ impl<'b> Sums<'b> {
         let (groups_n, _, step_n) = Self::groups(tile.thread_n, tile.lanes_n);
         let fragment =
             |k: u32| [stage_a.row(stage, self.m, k, groups_m, step_m), stage_b.row(stage, self.n, k, groups_n, step_n)];
-        let mut next = fragment(0);
         for k in 0..tile.k {
-            let [x, y] = next.clone();
-            if k + 1 < tile.k {
-                next = fragment(k + 1);
-            }
+            let [x, y] = fragment(k);
             for (i, &x) in x.iter().enumerate() {
                 for (j, &y) in y.iter().enumerate() {
                     let sum = self.sums[i * tile.thread_n as usize + j];

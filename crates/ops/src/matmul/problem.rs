@@ -185,7 +185,7 @@ impl Problem {
     fn index(&self, finish: &Finish, [m, n, k]: [i64; 3]) -> Scalar {
         let reach = self.a.reach(m, k).max(self.b.reach(n, k)).max(finish.reach(m, n));
         let batches = self.a.batch.max(self.b.batch).max(finish.out.strides[0]);
-        if reach.max(batches) < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 }
+        crate::layout::index_type(reach.max(batches))
     }
 
     fn spec(&self, tile: Tile, split: bool, finish: &Finish) -> Spec {

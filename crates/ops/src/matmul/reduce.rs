@@ -14,7 +14,7 @@ const AHEAD: u32 = 8;
 pub fn run(call: &Call, workspace: &Tensor, size: [i64; 3], parts: i64, finish: &Finish) -> Result<()> {
     let [batch, m, n] = size;
     let epilogue = finish.epilogue(n);
-    let index = if finish.reach(m, n) < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 };
+    let index = crate::layout::index_type(finish.reach(m, n));
     let width = if epilogue.wide { 4 } else { 1 };
     let dtype = workspace.dtype;
     let key = [dtype as u32, epilogue.code(), u32::from(index == Scalar::U64), 0, 0, 0];

@@ -41,23 +41,34 @@ const fn k_lanes(k_lanes: u32, tile: Tile) -> Tile {
     Tile { k_lanes, ..tile }
 }
 
-/// For GPUs. Rates are shares of the peak at 4096 in f32, as measured on an H100 (docs/performance.md).
+/// Two k-tiles a turn.
+const fn unroll(tile: Tile) -> Tile {
+    Tile { unroll: true, ..tile }
+}
+
+/// Tiles that are transposed with columns exchanged.
+const fn swizzle(tile: Tile) -> Tile {
+    Tile { swizzle: true, ..tile }
+}
+
+/// For GPUs. Rates are shares of what cuBLAS reaches at 4096 in f32 on an H100 (docs/performance.md).
 const GPU: &[Entry] = &[
-    Entry { tile: Tile::new(128, 256, 16, [8, 8], [8, 4]), rate: 0.89, rate_along_k: 0.85 },
-    entry(Tile::new(128, 128, 8, [8, 8], [8, 4]), 0.82),
-    Entry { tile: k_lanes(2, Tile::new(64, 128, 16, [8, 8], [8, 4])), rate: 0.94, rate_along_k: 0.80 },
-    entry(Tile::new(128, 64, 16, [8, 8], [8, 4]), 0.80),
-    entry(small(Tile::new(64, 64, 16, [4, 4], [8, 4])), 0.55),
-    entry(small(Tile::new(32, 64, 16, [4, 4], [8, 4])), 0.50),
-    entry(small(Tile::new(64, 32, 16, [4, 4], [8, 4])), 0.50),
-    entry(small(Tile::new(32, 32, 32, [4, 2], [4, 8])), 0.35),
-    entry(small(Tile::new(16, 32, 32, [2, 2], [4, 8])), 0.25),
-    entry(small(Tile::new(32, 16, 32, [2, 2], [8, 4])), 0.25),
-    entry(small(Tile::new(16, 16, 32, [2, 2], [8, 8])), 0.22),
-    entry(small(Tile::new(128, 16, 16, [4, 4], [8, 4])), 0.30),
-    entry(small(Tile::new(16, 128, 16, [4, 4], [4, 8])), 0.30),
-    entry(small(Tile::new(256, 8, 16, [4, 2], [16, 4])), 0.20),
-    entry(small(Tile::new(8, 256, 16, [2, 4], [4, 16])), 0.20),
+    Entry { tile: unroll(k_lanes(8, Tile::new(128, 256, 16, [8, 8], [8, 4]))), rate: 0.93, rate_along_k: 0.86 },
+    Entry { tile: unroll(Tile::new(256, 128, 16, [8, 8], [8, 4])), rate: 0.87, rate_along_k: 0.87 },
+    Entry { tile: k_lanes(2, Tile::new(64, 128, 16, [8, 8], [8, 4])), rate: 0.86, rate_along_k: 0.73 },
+    Entry { tile: swizzle(Tile::new(128, 128, 16, [8, 8], [8, 4])), rate: 0.79, rate_along_k: 0.75 },
+    entry(Tile::new(128, 64, 16, [8, 8], [8, 4]), 0.74),
+    entry(small(Tile::new(64, 64, 16, [4, 4], [8, 4])), 0.51),
+    entry(small(Tile::new(32, 64, 16, [4, 4], [8, 4])), 0.46),
+    entry(small(Tile::new(64, 32, 16, [4, 4], [8, 4])), 0.46),
+    entry(small(Tile::new(32, 32, 32, [4, 2], [4, 8])), 0.32),
+    entry(small(Tile::new(16, 32, 32, [2, 2], [4, 8])), 0.23),
+    entry(small(Tile::new(32, 16, 32, [2, 2], [8, 4])), 0.23),
+    entry(small(Tile::new(16, 16, 32, [2, 2], [8, 8])), 0.20),
+    entry(small(Tile::new(128, 16, 16, [4, 4], [8, 4])), 0.28),
+    entry(small(Tile::new(16, 128, 16, [4, 4], [4, 8])), 0.28),
+    entry(small(Tile::new(256, 8, 16, [4, 2], [16, 4])), 0.18),
+    entry(small(Tile::new(8, 256, 16, [2, 4], [4, 16])), 0.18),
 ];
 
 /// For drivers that run on the CPU: an invocation is a lane of a vector there, loads are gathers, a barrier is a

@@ -30,6 +30,8 @@ pub struct Tile {
     pub swizzle: bool,
     /// The last k-tile prefetches nothing: less to wait for where k is short, a branch where it is long.
     pub guard: bool,
+    /// Two k-tiles a turn of the loop, for two stages: which stage is read is then known when the kernel is compiled.
+    pub unroll: bool,
 }
 
 impl Tile {
@@ -37,7 +39,20 @@ impl Tile {
     pub const fn new(m: u32, n: u32, k: u32, thread: [u32; 2], lanes: [u32; 2]) -> Tile {
         let [thread_m, thread_n] = thread;
         let [lanes_m, lanes_n] = lanes;
-        Tile { m, n, k, thread_m, thread_n, lanes_m, lanes_n, stages: 2, k_lanes: 4, swizzle: false, guard: false }
+        Tile {
+            m,
+            n,
+            k,
+            thread_m,
+            thread_n,
+            lanes_m,
+            lanes_n,
+            stages: 2,
+            k_lanes: 4,
+            swizzle: false,
+            guard: false,
+            unroll: false,
+        }
     }
 
     /// Invocations of a workgroup.
@@ -73,6 +88,7 @@ impl Tile {
             && self.lanes_m.max(self.lanes_n) <= 64
             && self.stages <= 2
             && self.k_lanes <= self.k
+            && (self.stages == 2 || !self.unroll)
     }
 
     /// The tile as part of a kernel's key.
@@ -89,11 +105,13 @@ impl Tile {
             (self.k_lanes.ilog2(), 3),
             (u32::from(self.swizzle), 1),
             (u32::from(self.guard), 1),
+            (u32::from(self.unroll), 1),
         ];
         fields.iter().fold(0, |code, (value, bits)| code << bits | value)
     }
 
-    /// Reads `128x256x16/8x8/8x4`, then optionally `/s1` (one stage), `/k2` (k lanes), `/x` (swizzle), `/g` (guard).
+    /// Reads `128x256x16/8x8/8x4`, then optionally `/s1` (one stage), `/k2` (k lanes), `/x` (swizzle), `/g` (guard),
+    /// `/u` (unroll).
     pub fn parse(text: &str) -> Option<Tile> {
         let mut parts = text.split('/');
         let numbers = |part: Option<&str>| -> Option<Vec<u32>> {
@@ -108,6 +126,7 @@ impl Tile {
             match option.split_at_checked(1)? {
                 ("x", "") => tile.swizzle = true,
                 ("g", "") => tile.guard = true,
+                ("u", "") => tile.unroll = true,
                 ("s", count) => tile.stages = count.parse().ok()?,
                 ("k", count) => tile.k_lanes = count.parse().ok()?,
                 _ => return None,
@@ -119,10 +138,11 @@ impl Tile {
 
 impl std::fmt::Display for Tile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Tile { m, n, k, thread_m, thread_n, lanes_m, lanes_n, stages, k_lanes, swizzle, guard } = self;
+        let Tile { m, n, k, thread_m, thread_n, lanes_m, lanes_n, stages, k_lanes, swizzle, guard, unroll } = self;
         write!(f, "{m}x{n}x{k}/{thread_m}x{thread_n}/{lanes_m}x{lanes_n}/s{stages}/k{k_lanes}")?;
         f.write_str(if *swizzle { "/x" } else { "" })?;
-        f.write_str(if *guard { "/g" } else { "" })
+        f.write_str(if *guard { "/g" } else { "" })?;
+        f.write_str(if *unroll { "/u" } else { "" })
     }
 }
 
@@ -132,11 +152,13 @@ mod tests {
 
     #[test]
     fn text_and_back() {
-        let tile = Tile::parse("128x256x16/8x8/8x4/k2/x/g").expect("it is well formed");
+        let tile = Tile::parse("128x256x16/8x8/8x4/k2/x/g/u").expect("it is well formed");
         assert_eq!(tile.threads(), 512);
         assert_eq!(tile.shared_bytes(4), 48 << 10);
         assert_eq!(Tile::parse(&tile.to_string()), Some(tile));
-        for bad in ["", "128x128", "128x128x8/8x8/32x32", "100x128x8/8x8/8x4", "128x128x8/8x8/8x4/q"] {
+        for bad in
+            ["", "128x128", "128x128x8/8x8/32x32", "100x128x8/8x8/8x4", "128x128x8/8x8/8x4/q", "64x64x8/8x8/8x4/s1/u"]
+        {
             assert_eq!(Tile::parse(bad), None, "{bad}");
         }
     }

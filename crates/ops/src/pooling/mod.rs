@@ -184,8 +184,7 @@ fn batched(t: &Tensor) -> Tensor {
 /// The type of offsets into these tensors.
 fn index_type(tensors: &[&Tensor]) -> Scalar {
     let reach = |t: &&Tensor| ((t.range().end - t.range().start) / t.element_size()).max(t.numel() as u64);
-    let furthest = tensors.iter().map(reach).max().unwrap_or(0);
-    if furthest < i32::MAX as u64 { Scalar::U32 } else { Scalar::U64 }
+    crate::layout::index_type(tensors.iter().map(reach).max().unwrap_or(0) as i64)
 }
 
 /// Strides of an operand as kernel parameters: batch, channel, row, column.

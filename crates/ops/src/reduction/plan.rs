@@ -74,7 +74,7 @@ impl Plan {
         };
         let furthest =
             r.inputs.iter().chain(r.outs).chain(r.tables).map(reach).max().unwrap_or(0).max(r.inputs[0].numel() as u64);
-        let index = if furthest < i32::MAX as u64 { Scalar::U32 } else { Scalar::U64 };
+        let index = crate::layout::index_type(furthest as i64);
         (kept.index, reduced.index) = (index, index);
         Plan {
             outputs: r.outs[0].numel(),
