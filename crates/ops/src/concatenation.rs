@@ -4,6 +4,7 @@ use crate::call::Call;
 use crate::check;
 use crate::copy::device_copy;
 use crate::error::Result;
+use crate::memory_format::{self, is_channels_last};
 use crate::overlap;
 use crate::pieces::{self, Piece};
 use crate::promote::{Promoted, result_type};
@@ -92,28 +93,6 @@ fn cat(call: &mut Call, out: Option<usize>) -> Result<()> {
 
 /// Channels-last if every input is, else row-major.
 fn strides_of_result(inputs: &[&Tensor], sizes: &[i64]) -> Dims {
-    let rank = sizes.len();
-    if !(4..=5).contains(&rank) || !inputs.iter().all(|t| t.dim() == rank && is_channels_last(t)) {
-        return Tensor::contiguous_strides(sizes);
-    }
-    let mut order: SmallVec<[usize; 6]> = (2..rank).rev().collect();
-    order.insert(0, 1);
-    order.push(0);
-    crate::layout::dense_strides(sizes, &order)
-}
-
-/// PyTorch's reading of strides as channels-last: ambiguous ones are not.
-fn is_channels_last(t: &Tensor) -> bool {
-    let mut least = 0;
-    if t.strides[1] == 0 {
-        return false;
-    }
-    let order = std::iter::once(1).chain((2..t.dim()).rev()).chain(std::iter::once(0));
-    for d in order {
-        if t.sizes[d] == 0 || t.strides[d] < least || (d == 0 && least == t.strides[1]) {
-            return false;
-        }
-        least = t.strides[d] * t.sizes[d].max(1);
-    }
-    true
+    let last = inputs.iter().all(|t| t.dim() == sizes.len() && is_channels_last(t));
+    memory_format::strides(sizes, last)
 }

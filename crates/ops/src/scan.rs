@@ -216,7 +216,7 @@ fn write<'b>(b: &'b Builder, shape: &Shape) {
     }
     let Rows { index, lanes, .. } = shape.rows;
     let (rows, n, inner) = (b.param("rows", index), b.param("n", index), b.param("inner", index));
-    let Place { local, lane, leader, apart, first, valid } = shape.rows.place(b, rows, n, inner);
+    let Place { local, lane, leader, apart, first, valid, .. } = shape.rows.place(b, rows, n, inner);
 
     let identity = shape.identity(b);
     let shared: Vec<[Shared; 2]> =

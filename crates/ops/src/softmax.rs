@@ -9,11 +9,11 @@ use crate::check;
 use crate::copy;
 use crate::error::Result;
 use crate::launch::GROUP;
-use crate::rows::{Place, Rows};
+use crate::rows::{Rows, Share, pairwise};
 use crate::structured;
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Shared, Value, math};
+use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value, math};
 
 /// This family's overloads.
 pub const OPERATORS: &[Operator] = &[
@@ -40,10 +40,6 @@ enum Mode {
     LogSoftmaxGrad,
 }
 
-/// Most elements that an invocation holds in registers.
-const HELD: u32 = 16;
-/// Neighbouring rows in a workgroup when their elements are neighbours in memory.
-const COLUMNS: u32 = 32;
 /// Elements taken at a time from a row that is not held.
 const AHEAD: u32 = 4;
 
@@ -107,22 +103,9 @@ struct Shape {
 
 impl Shape {
     fn new(mode: Mode, input: &Tensor, out: &Tensor, rows: i64, n: i64, inner: i64) -> Shape {
-        let lanes_first = inner == 1;
-        let needed = |each: i64| (n.clamp(1, 1 << 20) + each - 1) / each;
-        let lanes = if lanes_first {
-            (needed(4) as u32).next_power_of_two().min(GROUP)
-        } else {
-            let columns = (rows.min(i64::from(COLUMNS)) as u32).next_power_of_two();
-            (needed(8) as u32).next_power_of_two().min(GROUP / columns)
-        };
-        let held = (n.min(1 << 20) as u32).div_ceil(lanes).next_power_of_two();
-        Shape {
-            mode,
-            input: input.dtype,
-            out: out.dtype,
-            rows: Rows { index: crate::layout::index_type(input.numel()), lanes, lanes_first },
-            held: if held <= HELD && n < 1 << 20 { held } else { 0 },
-        }
+        let index = crate::layout::index_type(input.numel());
+        let (rows, held) = if inner == 1 { Rows::of_neighbours(index, n) } else { Rows::of_columns(index, n, rows) };
+        Shape { mode, input: input.dtype, out: out.dtype, rows, held }
     }
 
     fn key(&self) -> [u32; 6] {
@@ -154,90 +137,14 @@ fn build(shape: &Shape, inputs: usize) -> Kernel {
 fn write(b: &Builder, shape: &Shape, inputs: usize) {
     let out = b.pointer("out", shape.out);
     let inputs: Vec<Pointer> = (0..inputs).map(|_| b.pointer("input", shape.input)).collect();
-    let index = shape.rows.index;
-    let (rows, n, inner) = (b.param("rows", index), b.param("n", index), b.param("inner", index));
-    let row = Row::new(b, shape, rows, n, inner);
-    if shape.held > 0 { held(shape, &inputs, out, &row) } else { long(shape, &inputs, out, &row) }
-}
-
-/// An invocation's share of a row: elements `lane`, `lane + lanes`, ...
-struct Row<'b> {
-    b: &'b Builder,
-    place: Place<'b>,
-    n: Value<'b>,
-    /// `place.lane` as an index.
-    lane: Value<'b>,
-    lanes: u32,
-    /// From one element to the next.
-    step: Value<'b>,
-    shared: Option<Shared<'b>>,
-}
-
-impl<'b> Row<'b> {
-    fn new(b: &'b Builder, shape: &Shape, rows: Value<'b>, n: Value<'b>, inner: Value<'b>) -> Row<'b> {
-        let place = shape.rows.place(b, rows, n, inner);
-        let lanes = shape.rows.lanes;
-        let accumulator = if shape.input == DType::F64 { Scalar::F64 } else { Scalar::F32 };
-        let shared = (lanes > 1).then(|| b.shared(accumulator, 1, GROUP));
-        let lane = place.lane.cast(shape.rows.index);
-        Row { b, place, n, lane, lanes, step: inner, shared }
-    }
-
-    /// Element `k` if it exists, else the last one: loads need no branch.
-    fn offset(&self, k: Value<'b>) -> Value<'b> {
-        self.place.first + k.min(self.n - 1) * self.step
-    }
-
-    /// `join` over the row's invocations, known to all of them.
-    fn all(&self, x: Value<'b>, join: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Value<'b> {
-        let Some(shared) = self.shared else { return x };
-        let b = self.b;
-        let lane = self.place.lane;
-        let total = b.var(x);
-        b.barrier();
-        shared.store(self.place.local, x);
-        let mut half = self.lanes / 2;
-        while half > 0 {
-            b.barrier();
-            b.if_(lane.lt(half), || {
-                let sum = join(total.get(), shared.load(self.place.local + half * self.place.apart));
-                total.set(sum);
-                shared.store(self.place.local, sum);
-            });
-            half /= 2;
-        }
-        b.barrier();
-        shared.load(self.place.leader)
-    }
-
-    fn sum(&self, x: Value<'b>) -> Value<'b> {
-        self.all(x, |x, y| x + y)
-    }
-
-    fn max(&self, x: Value<'b>) -> Value<'b> {
-        self.all(x, |x, y| x.max(y))
-    }
-
-    fn store(&self, out: Pointer<'b>, k: Value<'b>, value: Value<'b>) {
-        self.b.if_(self.place.valid & k.lt(self.n), || out.store(self.place.first + k * self.step, value));
-    }
-}
-
-/// Joins values pairwise.
-fn pairwise<'b>(mut values: Vec<Value<'b>>, join: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Value<'b> {
-    while values.len() > 1 {
-        values = values.chunks(2).map(|v| if v.len() == 2 { join(v[0], v[1]) } else { v[0] }).collect();
-    }
-    values[0]
+    let row = Share::new(b, &shape.rows, shape.input, 1);
+    if shape.held > 0 { held(shape, &inputs, out, &row) } else { long(b, shape, &inputs, out, &row) }
 }
 
 /// Rows in registers.
-fn held<'b>(shape: &Shape, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Row<'b>) {
-    let at: Vec<Value> = (0..shape.held).map(|e| row.lane + e * row.lanes).collect();
-    let load = |input: Pointer<'b>, beyond: f64| -> Vec<Value<'b>> {
-        let elements = at.iter().map(|&k| (k, input.load(row.offset(k))));
-        elements.map(|(k, x)| k.lt(row.n).select(x, x.like(beyond))).collect()
-    };
+fn held<'b>(shape: &Shape, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Share<'b>) {
+    let at = row.elements(shape.held);
+    let load = |input: Pointer<'b>, beyond: f64| row.load(input, &at, beyond);
     let results: Vec<Value> = match shape.mode {
         Mode::Softmax | Mode::LogSoftmax => {
             let x = load(inputs[0], f64::NEG_INFINITY);
@@ -270,8 +177,7 @@ fn gradient<'b>(mode: Mode, g: Value<'b>, y: Value<'b>, sum: Value<'b>) -> Value
 }
 
 /// Rows read twice.
-fn long<'b>(shape: &Shape, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Row<'b>) {
-    let b = row.b;
+fn long<'b>(b: &'b Builder, shape: &Shape, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Share<'b>) {
     let scalar = if shape.input == DType::F64 { Scalar::F64 } else { Scalar::F32 };
     let forward = matches!(shape.mode, Mode::Softmax | Mode::LogSoftmax);
     let max = b.var(b.float(scalar, f64::NEG_INFINITY));

@@ -64,6 +64,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     &[crate::scan::OPERATORS],
     crate::pooling::OPERATORS,
     crate::loss::OPERATORS,
+    crate::normalization::OPERATORS,
     &[crate::softmax::OPERATORS],
 ];
 

@@ -13,6 +13,7 @@ use crate::check;
 use crate::copy;
 use crate::error::Result;
 use crate::matmul;
+use crate::memory_format::{self, dense, is_channels_last};
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
 use geometry::{Arguments, Geometry};
@@ -114,46 +115,9 @@ fn check_dtypes(call: &Call, a: &Tensor, b: &Tensor) -> Result<()> {
     matmul::check_dtype(call, a.dtype)
 }
 
-/// Strides of a dense tensor whose channels (dimension 1) are the fastest.
-fn channels_last_strides(sizes: &[i64]) -> crate::tensor::Dims {
-    let mut order: Vec<usize> = (2..sizes.len()).rev().collect();
-    order.insert(0, 1);
-    order.push(0);
-    crate::layout::dense_strides(sizes, &order)
-}
-
-/// Whether strides say that channels are the fastest; PyTorch's rule for tensors whose sizes leave it open.
-fn is_channels_last(t: &Tensor) -> bool {
-    if t.dim() < 4 || t.strides[1] == 0 || t.sizes.contains(&0) {
-        return false;
-    }
-    let mut least = 0;
-    for d in [1].into_iter().chain((2..t.dim()).rev()) {
-        if t.strides[d] < least {
-            return false;
-        }
-        least = t.strides[d] * t.sizes[d];
-    }
-    t.strides[0] >= least && least != t.strides[1]
-}
-
-/// The tensor with dense memory of the wanted order; a copy if it has not.
-fn dense(call: &Call, t: &Tensor, last: bool) -> Result<Tensor> {
-    let strides = if last { channels_last_strides(&t.sizes) } else { Tensor::contiguous_strides(&t.sizes) };
-    let fits = t.sizes.iter().zip(&t.strides).zip(&strides).all(|((&n, s), want)| n == 1 || s == want);
-    if fits {
-        // Strides of dimensions of size 1 are anything: the canonical ones let dimensions merge.
-        return Ok(t.as_strided(&t.sizes, &strides, 0));
-    }
-    let copy = call.empty_strided(t.dtype, &t.sizes, &strides)?;
-    copy::device_copy(call, t, &copy)?;
-    Ok(copy)
-}
-
 /// A new dense tensor of the wanted order.
 fn empty(call: &Call, like: &Tensor, sizes: &[i64], last: bool) -> Result<Tensor> {
-    let strides = if last { channels_last_strides(sizes) } else { Tensor::contiguous_strides(sizes) };
-    call.empty_strided(like.dtype, sizes, &strides)
+    call.empty_strided(like.dtype, sizes, &memory_format::strides(sizes, last))
 }
 
 /// Sums over nothing: zeros, or the bias.

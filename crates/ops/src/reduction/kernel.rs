@@ -21,6 +21,8 @@ pub(super) struct Shape<'s> {
     pub lanes: u32,
     pub lanes_first: bool,
     pub width: u32,
+    /// A bit for each input that is read once an output.
+    pub constants: u32,
 }
 
 impl Shape<'_> {
@@ -34,8 +36,9 @@ impl Shape<'_> {
             | self.width.ilog2() << 8
             | self.kept_rank << 12
             | self.reduced_rank << 20;
-        // At most seven dtypes fit in a word.
-        [flags, dtypes(self.inputs), dtypes(self.outs), dtypes(self.tables), dtypes(self.numbers), variant]
+        // At most seven dtypes fit in a word, three of tables in half of one.
+        let tables = dtypes(self.tables) | self.constants << 16;
+        [flags, dtypes(self.inputs), dtypes(self.outs), tables, dtypes(self.numbers), variant]
     }
 }
 
@@ -81,6 +84,8 @@ fn write<'b>(b: &'b Builder, fold: &impl Fold, shape: &Shape) {
     let chains: Vec<Vec<Var>> = (0..width * ahead).map(|_| variables(b, &fold.identity(&scope))).collect();
     b.if_(valid, || {
         let base = kept.offsets(b, output);
+        let once: Vec<Option<Value>> =
+            inputs.iter().enumerate().map(|(t, p)| (shape.constants >> t & 1 == 1).then(|| p.load(base[t]))).collect();
         let start = part.cast(index) * part_length;
         let end = (start + part_length).min(extent);
         let i = b.var(start + lane.cast(index));
@@ -92,9 +97,10 @@ fn write<'b>(b: &'b Builder, fold: &impl Fold, shape: &Shape) {
                     let offsets = reduced.offsets(b, at);
                     let inputs = inputs.iter().enumerate();
                     inputs
-                        .map(|(t, p)| match width {
-                            1 => vec![p.load(base[t] + offsets[t])],
-                            _ => p.load_chunk((base[t] >> width.ilog2()) + at, width),
+                        .map(|(t, p)| match (once[t], width) {
+                            (Some(value), _) => vec![value; width as usize],
+                            (None, 1) => vec![p.load(base[t] + offsets[t])],
+                            (None, _) => p.load_chunk((base[t] >> width.ilog2()) + at, width),
                         })
                         .collect()
                 })
@@ -207,7 +213,7 @@ fn set<'b>(vars: &[Var<'b>], values: &[Value<'b>]) {
 
 /// For tests: every kind of pass of a fold passes the validator.
 #[cfg(test)]
-pub(super) fn validate(fold: &impl Fold, inputs: &[DType], outs: &[DType], numbers: &[DType]) {
+pub fn validate(fold: &impl Fold, inputs: &[DType], outs: &[DType], numbers: &[DType]) {
     for index in [Scalar::U32, Scalar::U64] {
         let partials: Vec<DType> = fold.accumulators(index).iter().map(|&a| super::dtype_of(a)).collect();
         for (first, last) in [(true, true), (true, false), (false, false), (false, true)] {
@@ -225,6 +231,7 @@ pub(super) fn validate(fold: &impl Fold, inputs: &[DType], outs: &[DType], numbe
                     lanes,
                     lanes_first,
                     width: if first { width } else { 1 },
+                    constants: if first && width > 1 { (1 << inputs.len()) - 2 } else { 0 },
                 };
                 crate::validate::accepted(&build(fold, &shape));
             }

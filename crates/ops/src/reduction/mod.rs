@@ -17,6 +17,8 @@ pub mod sum;
 pub mod variance;
 
 pub use axes::Axes;
+#[cfg(test)]
+pub use kernel::validate;
 
 use crate::call::{Call, Scalar as Number};
 use crate::error::Result;
@@ -74,7 +76,7 @@ pub trait Fold {
 
 /// The operands of a reduction.
 pub struct Reduction<'t> {
-    /// Tensors of one shape, walked together.
+    /// Tensors of one shape, walked together. One that is expanded over the reduced dimensions is read once an output.
     pub inputs: &'t [&'t Tensor],
     /// Results, of the shape that `axes` gives.
     pub outs: &'t [&'t Tensor],
@@ -115,6 +117,7 @@ pub fn reduce(call: &Call, fold: &impl Fold, r: &Reduction) -> Result<()> {
             lanes: pass.lanes,
             lanes_first: pass.lanes_first,
             width: pass.width,
+            constants: pass.constants,
         };
         let kernel = call.kernel(fold.name(), shape.key(fold.variant()), || kernel::build(fold, &shape))?;
         let next: SmallVec<[Tensor; 3]> = if shape.last {

@@ -7,6 +7,7 @@ use crate::check;
 use crate::error::Result;
 use crate::structured;
 use crate::table::{Operator, op};
+use crate::tensor::Tensor;
 use dml_kernel::{DType, Scalar, Value, convert, math};
 use smallvec::{SmallVec, smallvec};
 
@@ -145,14 +146,19 @@ fn run(call: &mut Call, name: &str, p: f64, axes: Axes, dtype: Option<DType>, ou
             );
         }
     }
-    let order = Order::of(p);
     let out = structured::out(call, out, dtype, &axes.sizes(&input.sizes))?;
-    let fold = Norm { order, input: input.dtype, dtype };
-    let power = [(accumulator_dtype(dtype), Number::Double(p))];
-    let numbers = if order == Order::General { &power[..] } else { &[] };
-    reduce(call, &fold, &Reduction { inputs: &[input], outs: &[&out], axes, tables: &[], numbers })?;
+    norms(call, p, input, &out, axes)?;
     call.ret(out);
     Ok(())
+}
+
+/// Norms of order `p` over some dimensions of a float tensor.
+pub fn norms(call: &Call, p: f64, input: &Tensor, out: &Tensor, axes: Axes) -> Result<()> {
+    let order = Order::of(p);
+    let fold = Norm { order, input: input.dtype, dtype: out.dtype };
+    let power = [(accumulator_dtype(out.dtype), Number::Double(p))];
+    let numbers = if order == Order::General { &power[..] } else { &[] };
+    reduce(call, &fold, &Reduction { inputs: &[input], outs: &[out], axes, tables: &[], numbers })
 }
 
 #[cfg(test)]

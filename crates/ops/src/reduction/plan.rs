@@ -47,6 +47,8 @@ pub(super) struct Pass {
     pub lanes_first: bool,
     /// Elements in one access.
     pub width: u32,
+    /// A bit for each input: it is one element for all that an output folds.
+    pub constants: u32,
     /// Accesses that one output needs.
     pub extent: i64,
     /// Parts of the extent that different workgroups fold.
@@ -96,14 +98,14 @@ impl Plan {
         if width > 1 {
             read.sizes[0] /= width;
         }
-        self.pass(
-            true,
-            kept.strides[..self.inputs].iter().cloned().collect(),
-            read,
-            lanes_first,
-            width,
-            self.extent / width,
-        )
+        let strides = kept.strides[..self.inputs].iter().cloned().collect();
+        let constants = (0..self.inputs).fold(0, |mask, t| mask | u32::from(self.is_constant(t)) << t);
+        Pass { constants, ..self.pass(true, strides, read, lanes_first, width, self.extent / width) }
+    }
+
+    /// Whether input `t` is expanded over the reduced dimensions.
+    fn is_constant(&self, t: usize) -> bool {
+        self.reduced.rank() > 0 && self.reduced.is_constant(t)
     }
 
     /// The pass that reads the partial results of `before`; there are `accumulators` tensors of them.
@@ -155,6 +157,7 @@ impl Plan {
             lanes: lanes as u32,
             lanes_first,
             width: width as u32,
+            constants: 0,
             extent,
             parts,
             part_length,
@@ -176,14 +179,16 @@ impl Plan {
     }
 
     /// Elements that one access can take: 16 bytes of the widest input, if every row of every input is dense and
-    /// starts at such a boundary.
+    /// starts at such a boundary. Inputs that are constant over a row do not count.
     fn width(&self, inputs: &[&Tensor]) -> i64 {
-        let widest = inputs.iter().map(|t| t.element_size()).max().unwrap_or(16);
+        let rows: SmallVec<[usize; 4]> = (0..self.inputs).filter(|&t| !self.is_constant(t)).collect();
+        let widest = rows.iter().map(|&t| inputs[t].element_size()).max().unwrap_or(16);
         let width = 16 / widest as i64;
-        let dense = self.reduced.rank() == 1 && self.reduced.strides.iter().all(|s| s[0] == 1);
+        let dense = self.reduced.rank() == 1 && rows.iter().all(|&t| self.reduced.strides[t][0] == 1);
         let whole = self.extent % width == 0;
-        let aligned = inputs.iter().zip(&self.kept.strides).all(|(t, strides)| {
-            t.data % (width as u64 * t.element_size()) == 0 && strides.iter().all(|s| s % width == 0)
+        let aligned = rows.iter().all(|&t| {
+            inputs[t].data.is_multiple_of(width as u64 * inputs[t].element_size())
+                && self.kept.strides[t].iter().all(|s| s % width == 0)
         });
         if dense && whole && aligned { width } else { 1 }
     }

@@ -140,6 +140,11 @@ fn sum(call: &mut Call, kind: Kind, axes: Axes, dtype: Option<DType>, out: Optio
     Ok(())
 }
 
+/// The sum of all elements, into a 0-dim tensor of their dtype.
+pub fn total(call: &Call, input: &Tensor, out: &Tensor) -> Result<()> {
+    fold_sum(call, Kind::Sum, input, out, Axes::all(false), input.dtype)
+}
+
 fn fold_sum(call: &Call, kind: Kind, input: &Tensor, out: &Tensor, axes: Axes, dtype: DType) -> Result<()> {
     let fold = Accumulate { kind, input: input.dtype, dtype };
     let count = [(accumulator_dtype(dtype), Number::Int(axes.extent(&input.sizes)))];

@@ -24,10 +24,25 @@ pub const OPERATORS: &[Operator] = &[
 
 /// Accumulates the count, the mean as the sum of two floats, and the sum of squared deviations from it. The mean's
 /// second float keeps the digits that a mean far from zero would cost the deviations.
-struct Moments {
-    scalar: Scalar,
-    root: bool,
-    mean: bool,
+pub struct Moments {
+    /// The type of the accumulators.
+    pub scalar: Scalar,
+    /// What becomes of them.
+    pub results: Results,
+}
+
+/// The results of [`Moments`].
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub enum Results {
+    /// The variance (or its root), with the mean if asked for. `numbers[0]` is the correction of the count.
+    Spread {
+        /// The standard deviation.
+        root: bool,
+        /// The mean too.
+        mean: bool,
+    },
+    /// What normalisation takes: the mean, `1 / sqrt(variance + numbers[0])`, the variance; none of them corrected.
+    Normalizer,
 }
 
 impl Fold for Moments {
@@ -36,7 +51,10 @@ impl Fold for Moments {
     }
 
     fn variant(&self) -> u32 {
-        u32::from(self.root) | u32::from(self.mean) << 1
+        match self.results {
+            Results::Spread { root, mean } => u32::from(root) | u32::from(mean) << 1,
+            Results::Normalizer => 4,
+        }
     }
 
     fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
@@ -66,15 +84,22 @@ impl Fold for Moments {
     }
 
     fn finish<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
-        let divisor = x[0] - s.numbers[0];
-        let variance = x[3] / divisor.max(0.0);
-        let spread = if self.root { math::sqrt(variance) } else { variance };
-        let mut results: Values = smallvec![spread];
-        if self.mean {
-            let nothing = s.b.float(self.scalar, f64::NAN);
-            results.push(x[0].gt(0.0).select(x[1], nothing));
+        match self.results {
+            Results::Spread { root, mean } => {
+                let divisor = x[0] - s.numbers[0];
+                let variance = x[3] / divisor.max(0.0);
+                let mut results: Values = smallvec![if root { math::sqrt(variance) } else { variance }];
+                if mean {
+                    let nothing = s.b.float(self.scalar, f64::NAN);
+                    results.push(x[0].gt(0.0).select(x[1], nothing));
+                }
+                results
+            }
+            Results::Normalizer => {
+                let variance = x[3] / x[0];
+                smallvec![x[1], math::rsqrt(variance + s.numbers[0]), variance]
+            }
         }
-        results
     }
 }
 
@@ -108,7 +133,7 @@ fn variance(call: &mut Call, root: bool, mean: bool, out: Option<usize>) -> Resu
     }
     let spread = call.out(out, input.dtype, &sizes)?;
     let dtype: DType = accumulator_dtype(input.dtype);
-    let fold = Moments { scalar: dtype.compute(), root, mean };
+    let fold = Moments { scalar: dtype.compute(), results: Results::Spread { root, mean } };
     let numbers = &[(dtype, correction)][..];
     let inputs = &[input][..];
     if mean {
@@ -132,7 +157,10 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for dtype in [DType::F32, DType::F64] {
-            validate(&Moments { scalar: dtype.compute(), root: true, mean: true }, &[dtype], &[dtype; 2], &[dtype]);
+            let scalar = dtype.compute();
+            let results = Results::Spread { root: true, mean: true };
+            validate(&Moments { scalar, results }, &[dtype], &[dtype; 2], &[dtype]);
+            validate(&Moments { scalar, results: Results::Normalizer }, &[dtype], &[dtype; 3], &[dtype]);
         }
     }
 }

@@ -1,0 +1,245 @@
+//! Group normalisation: over the channels of a group and all positions, for each element of the batch (Y. Wu and K. He,
+//! "Group normalization", ECCV 2018).
+
+use super::sums::Products;
+use super::{Sums, Terms, moments, parameter_dtype, ret_if};
+use crate::call::Call;
+use crate::check;
+use crate::copy::cast;
+use crate::error::Result;
+use crate::memory_format::{self, is_channels_last};
+use crate::reduction::sum::accumulator_dtype;
+use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
+use crate::table::{Operator, op};
+use crate::tensor::{Dims, Tensor};
+use dml_kernel::{Scalar, Value};
+use smallvec::{SmallVec, smallvec};
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] =
+    &[op("aten::native_group_norm", group_norm), op("aten::native_group_norm_backward", backward)];
+
+/// An input `[batch, channels, ..]` in one of the two memory formats, seen as `[batch, groups, channels of a group,
+/// positions]`.
+struct Groups {
+    sizes: [i64; 4],
+    /// Whether the input's channels are the fastest.
+    last: bool,
+}
+
+impl Groups {
+    /// `(N, C, HxW, group)` from argument `first`.
+    fn new(call: &Call, input: &Tensor, parameters: [Option<&Tensor>; 2], first: usize) -> Result<Groups> {
+        let [batch, channels, positions, groups] = [0, 1, 2, 3].map(|i| call.int(first + i));
+        let (batch, channels, positions, groups) = (batch?, channels?, positions?, groups?);
+        check!(groups > 0, Runtime, "Expected num groups to be greater than 0, got {groups}");
+        check!(
+            channels % groups == 0,
+            Runtime,
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape {:?} and \
+             num_groups={groups}",
+            input.sizes.as_slice()
+        );
+        for (name, t) in ["weight", "bias"].iter().zip(parameters) {
+            let Some(t) = t else { continue };
+            check!(
+                t.dim() == 1 && t.numel() == channels,
+                Runtime,
+                "Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of \
+                 shape {:?} and input of shape {:?}",
+                t.sizes.as_slice(),
+                input.sizes.as_slice()
+            );
+        }
+        check!(
+            input.numel() == batch * channels * positions,
+            Runtime,
+            "group_norm: an input of shape {:?} does not have {batch} x {channels} x {positions} elements",
+            input.sizes.as_slice()
+        );
+        Ok(Groups { sizes: [batch, groups, channels / groups, positions], last: is_channels_last(input) })
+    }
+
+    /// A tensor of the input's sizes, seen in four dimensions; a copy if it is not dense in the input's format.
+    fn of_input(&self, call: &Call, t: &Tensor) -> Result<Tensor> {
+        let dense = memory_format::dense(call, t, self.last)?;
+        let [_, groups, each, positions] = self.sizes;
+        let channels = groups * each;
+        let strides = if self.last {
+            [channels * positions, each, 1, channels]
+        } else {
+            [channels * positions, each * positions, positions, 1]
+        };
+        Ok(dense.as_strided(&self.sizes, &strides, 0))
+    }
+
+    fn empty_like(&self, call: &Call, input: &Tensor) -> Result<Tensor> {
+        call.empty_strided(input.dtype, &input.sizes, &memory_format::strides(&input.sizes, self.last))
+    }
+
+    /// A contiguous `[batch, groups]`, expanded to the first `rank` dimensions.
+    fn of_groups(&self, t: &Tensor, rank: usize) -> Tensor {
+        t.as_strided(&self.sizes[..rank], &[self.sizes[1], 1, 0, 0][..rank], 0)
+    }
+
+    /// A row of channels, expanded to the first `rank` dimensions.
+    fn of_channels(&self, t: &Tensor, rank: usize) -> Tensor {
+        let step = t.strides[0];
+        t.as_strided(&self.sizes[..rank], &[0, self.sizes[2] * step, step, 0][..rank], 0)
+    }
+
+    fn axes(&self, call: &Call, dims: &[i64], rank: usize) -> Result<Axes> {
+        Axes::listed(call, dims, rank, false)
+    }
+}
+
+/// Sums of two inputs, weighted by a third if there is one.
+struct Weighted {
+    scalar: Scalar,
+    weighted: bool,
+}
+
+impl Fold for Weighted {
+    fn name(&self) -> &'static str {
+        "weighted_sums"
+    }
+
+    fn variant(&self) -> u32 {
+        u32::from(self.weighted)
+    }
+
+    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+        smallvec![self.scalar; 2]
+    }
+
+    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+        smallvec![s.b.float(self.scalar, 0.0); 2]
+    }
+
+    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+        let weight = self.weighted.then(|| elements[2].cast(self.scalar));
+        elements[..2].iter().map(|&x| super::times(x, weight)).collect()
+    }
+
+    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+        smallvec![x[0] + y[0], x[1] + y[1]]
+    }
+
+    fn finish<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+        smallvec![x[0], x[1]]
+    }
+}
+
+/// `native_group_norm(input, weight, bias, N, C, HxW, group, eps) -> (out, mean, rstd)`
+fn group_norm(call: &mut Call) -> Result<()> {
+    let (input, weight, bias) = (call.tensor(0)?, call.opt_tensor(1)?, call.opt_tensor(2)?);
+    let (groups, eps) = (Groups::new(call, input, [weight, bias], 3)?, call.double(7)?);
+    check!(input.dtype.is_float(), NotImplemented, "\"GroupNormKernelImpl\" not implemented for '{}'", input.dtype);
+    let dtype = parameter_dtype(input, &[weight, bias])?;
+    let [batch, count, ..] = groups.sizes;
+    let out = groups.empty_like(call, input)?;
+    let (mean, scale) = (call.empty(dtype, &[batch, count])?, call.empty(dtype, &[batch, count])?);
+    let x = groups.of_input(call, input)?;
+    moments(call, &x, groups.axes(call, &[2, 3], 4)?, eps, &[&mean, &scale])?;
+    let terms = Terms {
+        mean: Some(groups.of_groups(&mean, 4)),
+        scale: Some(groups.of_groups(&scale, 4)),
+        weight: weight.map(|t| groups.of_channels(t, 4)),
+        bias: bias.map(|t| groups.of_channels(t, 4)),
+    };
+    terms.normalize(call, &x, &groups.of_input(call, &out)?)?;
+    for t in [out, mean, scale] {
+        call.ret(t);
+    }
+    Ok(())
+}
+
+/// `native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)`
+fn backward(call: &mut Call) -> Result<()> {
+    let (grad, input, weight) = (call.tensor(0)?, call.tensor(1)?, call.opt_tensor(4)?);
+    let groups = Groups::new(call, input, [weight, None], 5)?;
+    check!(
+        input.dtype.is_float(),
+        NotImplemented,
+        "\"GroupNormBackwardKernelImpl\" not implemented for '{}'",
+        input.dtype
+    );
+    check!(grad.dtype == input.dtype, Runtime, "Expected scalar types of X and dY are same.");
+    let [batch, count, each, positions] = groups.sizes;
+    let (mean, scale) = (call.tensor(2)?, call.tensor(3)?);
+    check!(
+        grad.sizes == input.sizes && mean.numel() == batch * count && scale.numel() == batch * count,
+        Runtime,
+        "{}: gradient {} and statistics {} do not belong to the input {}",
+        call.name,
+        grad.describe(),
+        mean.describe(),
+        input.describe()
+    );
+    let dtype = parameter_dtype(input, &[weight])?;
+    let [mean, scale] = [mean, scale].map(|t| crate::copy::as_contiguous(call, t));
+    let (mean, scale) = (mean?, scale?);
+    let mask = call.flags(9)?;
+    let wants = |i: usize| mask.get(i).is_some_and(|&m| m != 0);
+    let (x, grad) = (groups.of_input(call, input)?, groups.of_input(call, grad)?);
+    let wide = accumulator_dtype(input.dtype);
+    let terms = Terms {
+        mean: Some(groups.of_groups(&mean, 4)),
+        scale: Some(groups.of_groups(&scale, 4)),
+        weight: weight.map(|t| groups.of_channels(t, 4)),
+        bias: None,
+    };
+    // Sums over positions serve both the groups and the channels.
+    let channels: Dims = Dims::from_slice(&groups.sizes[..3]);
+    let (product, total) = (call.empty(wide, &channels)?, call.empty(wide, &channels)?);
+    let (m, s) = (terms.mean.as_ref(), terms.scale.as_ref());
+    let products = Products { grad: &grad, x: &x, mean: m, scale: s, weight: None };
+    products.sum(call, groups.axes(call, &[3], 4)?, &[&product, &total])?;
+    let fold = |call: &Call, dims: &[i64], weight: Option<Tensor>, outs: [&Tensor; 2]| -> Result<()> {
+        let axes = groups.axes(call, dims, 3)?;
+        let inputs: SmallVec<[&Tensor; 3]> =
+            [Some(&product), Some(&total), weight.as_ref()].into_iter().flatten().collect();
+        let fold = Weighted { scalar: wide.compute(), weighted: weight.is_some() };
+        reduce(call, &fold, &Reduction { inputs: &inputs, outs: &outs, axes, tables: &[], numbers: &[] })
+    };
+    let mut of_input = None;
+    if wants(0) {
+        let out = groups.empty_like(call, input)?;
+        let (p, t) = (call.empty(wide, &[batch, count])?, call.empty(wide, &[batch, count])?);
+        fold(call, &[2], weight.map(|t| groups.of_channels(t, 3)), [&p, &t])?;
+        let sums = Sums {
+            total: Some(groups.of_groups(&t, 4)),
+            product: Some(groups.of_groups(&p, 4)),
+            count: each * positions,
+            weighted_after: false,
+        };
+        terms.gradient(call, &grad, &x, &sums, &groups.of_input(call, &out)?)?;
+        of_input = Some(out);
+    }
+    let (mut of_weight, mut of_bias) = (None, None);
+    if wants(1) || wants(2) {
+        let (p, t) = (call.empty(wide, &[count * each])?, call.empty(wide, &[count * each])?);
+        let shaped = |t: &Tensor| t.as_strided(&[count, each], &[each, 1], 0);
+        fold(call, &[0], None, [&shaped(&p), &shaped(&t)])?;
+        of_weight = wants(1).then(|| cast(call, &p, dtype)).transpose()?;
+        of_bias = wants(2).then(|| cast(call, &t, dtype)).transpose()?;
+    }
+    ret_if(call, of_input);
+    ret_if(call, of_weight);
+    ret_if(call, of_bias);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reduction::validate;
+    use dml_kernel::DType;
+
+    #[test]
+    fn kernels_are_valid() {
+        let dtype = DType::F32;
+        validate(&Weighted { scalar: dtype.compute(), weighted: true }, &[dtype; 3], &[dtype; 2], &[]);
+        validate(&Weighted { scalar: dtype.compute(), weighted: false }, &[dtype; 2], &[dtype; 2], &[]);
+    }
+}

@@ -1,0 +1,230 @@
+//! Layer normalisation: over the last dimensions.
+
+use super::rows::{Norm, Problem, fit};
+use super::sums::Products;
+use super::{Sums, Terms, moments, parameter_dtype, ret_if};
+use crate::call::Call;
+use crate::check;
+use crate::copy::{as_contiguous, cast};
+use crate::error::Result;
+use crate::reduction::Axes;
+use crate::reduction::sum::accumulator_dtype;
+use crate::table::{Operator, op};
+use crate::tensor::{Dims, Tensor};
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] =
+    &[op("aten::native_layer_norm", layer_norm), op("aten::native_layer_norm_backward", backward)];
+
+/// An input seen as rows, one for each place before the normalised dimensions.
+pub struct Rows {
+    /// `[rows, n]`, contiguous.
+    pub input: Tensor,
+    /// The parameters as rows, contiguous.
+    pub weight: Option<Tensor>,
+    pub bias: Option<Tensor>,
+    /// The statistics' shape: 1 in place of each normalised dimension.
+    pub statistics: Dims,
+    pub n: i64,
+}
+
+impl Rows {
+    /// Checks shapes as PyTorch does.
+    pub fn new(
+        call: &Call,
+        input: &Tensor,
+        shape: &[i64],
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+    ) -> Result<Rows> {
+        check!(
+            !shape.is_empty(),
+            Runtime,
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got \
+             normalized_shape = {shape:?}"
+        );
+        for (name, t) in [("weight", weight), ("bias", bias)] {
+            let Some(t) = t else { continue };
+            check!(
+                t.sizes.as_slice() == shape,
+                Runtime,
+                "Expected {name} to be of same shape as normalized_shape, but got {name} of shape {:?} and \
+                 normalized_shape = {shape:?}",
+                t.sizes.as_slice()
+            );
+        }
+        let rank = input.dim();
+        let fits = rank >= shape.len() && &input.sizes[rank - shape.len()..] == shape;
+        let wanted: Vec<String> = shape.iter().map(|n| n.to_string()).collect();
+        check!(
+            fits,
+            Runtime,
+            "Given normalized_shape={shape:?}, expected input with shape [*, {}], but got input of size{:?}",
+            wanted.join(", "),
+            input.sizes.as_slice()
+        );
+        let n: i64 = shape.iter().product();
+        let outer = &input.sizes[..rank - shape.len()];
+        let mut statistics = Dims::from_slice(outer);
+        statistics.resize(rank, 1);
+        let row = |t: Option<&Tensor>| -> Result<Option<Tensor>> {
+            t.map(|t| Ok(as_contiguous(call, t)?.as_strided(&[n], &[1], 0))).transpose()
+        };
+        let rows: i64 = outer.iter().product();
+        let input = as_contiguous(call, input)?.as_strided(&[rows, n], &[n, 1], 0);
+        Ok(Rows { input, weight: row(weight)?, bias: row(bias)?, statistics, n })
+    }
+
+    /// One number a row, expanded over it.
+    pub fn of_rows(&self, t: &Tensor) -> Tensor {
+        t.as_strided(&self.input.sizes, &[1, 0], 0)
+    }
+
+    /// One number a column, expanded over rows.
+    pub fn of_columns(&self, t: &Tensor) -> Tensor {
+        t.as_strided(&self.input.sizes, &[0, 1], 0)
+    }
+
+    /// A contiguous tensor seen as the rows are.
+    pub fn like_input(&self, t: &Tensor) -> Tensor {
+        t.as_strided(&self.input.sizes, &self.input.strides, 0)
+    }
+
+    /// A contiguous tensor of one number a row, as a row.
+    pub fn flat(&self, t: &Tensor) -> Tensor {
+        t.as_strided(&self.input.sizes[..1], &[1], 0)
+    }
+
+    /// Whether rows are normalised in registers.
+    pub fn held(&self, norm: Norm) -> Option<Problem<'_>> {
+        let (weight, bias) = (self.weight.as_ref(), self.bias.as_ref());
+        fit(self.n).then_some(Problem { norm, n: self.n, input: &self.input, weight, bias })
+    }
+
+    /// The gradient of a weight, and of a bias if there are two results: sums over all rows.
+    pub fn of_parameters(
+        &self,
+        call: &Call,
+        grad: &Tensor,
+        mean: Option<&Tensor>,
+        scale: &Tensor,
+        outs: &[&Tensor],
+    ) -> Result<()> {
+        let (mean, scale) = (mean.map(|t| self.of_rows(t)), self.of_rows(scale));
+        let products = Products { grad, x: &self.input, mean: mean.as_ref(), scale: Some(&scale), weight: None };
+        products.sum(call, Axes::listed(call, &[0], 2, false)?, outs)
+    }
+
+    /// The input's gradient of rows that are not held.
+    pub fn of_long_input(
+        &self,
+        call: &Call,
+        grad: &Tensor,
+        mean: Option<&Tensor>,
+        scale: &Tensor,
+        out: &Tensor,
+    ) -> Result<()> {
+        let dtype = accumulator_dtype(self.input.dtype);
+        let rows = &self.input.sizes[..1];
+        let (product, total) = (call.empty(dtype, rows)?, call.empty(dtype, rows)?);
+        let terms = Terms {
+            mean: mean.map(|t| self.of_rows(t)),
+            scale: Some(self.of_rows(scale)),
+            weight: self.weight.as_ref().map(|t| self.of_columns(t)),
+            bias: None,
+        };
+        let products = Products {
+            grad,
+            x: &self.input,
+            mean: terms.mean.as_ref(),
+            scale: terms.scale.as_ref(),
+            weight: terms.weight.as_ref(),
+        };
+        products.sum(call, Axes::listed(call, &[1], 2, false)?, &[&product, &total])?;
+        let sums = Sums {
+            total: mean.map(|_| self.of_rows(&total)),
+            product: Some(self.of_rows(&product)),
+            count: self.n,
+            weighted_after: false,
+        };
+        terms.gradient(call, grad, &self.input, &sums, out)
+    }
+}
+
+/// `native_layer_norm(input, normalized_shape, weight, bias, eps) -> (out, mean, rstd)`
+fn layer_norm(call: &mut Call) -> Result<()> {
+    let (input, weight, bias) = (call.tensor(0)?, call.opt_tensor(2)?, call.opt_tensor(3)?);
+    let (rows, eps) = (Rows::new(call, input, call.ints(1)?, weight, bias)?, call.double(4)?);
+    check!(input.dtype.is_float(), NotImplemented, "\"LayerNormKernelImpl\" not implemented for '{}'", input.dtype);
+    let dtype = parameter_dtype(input, &[weight, bias])?;
+    let out = call.empty(input.dtype, &input.sizes)?;
+    let (mean, scale) = (call.empty(dtype, &rows.statistics)?, call.empty(dtype, &rows.statistics)?);
+    if let Some(held) = rows.held(Norm::Layer) {
+        held.forward(call, eps, &out, Some(&mean), &scale)?;
+    } else {
+        let axes = Axes::listed(call, &[1], 2, false)?;
+        moments(call, &rows.input, axes, eps, &[&rows.flat(&mean), &rows.flat(&scale)])?;
+        let terms = Terms {
+            mean: Some(rows.of_rows(&mean)),
+            scale: Some(rows.of_rows(&scale)),
+            weight: rows.weight.as_ref().map(|t| rows.of_columns(t)),
+            bias: rows.bias.as_ref().map(|t| rows.of_columns(t)),
+        };
+        terms.normalize(call, &rows.input, &rows.like_input(&out))?;
+    }
+    for t in [out, mean, scale] {
+        call.ret(t);
+    }
+    Ok(())
+}
+
+/// `native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)`
+fn backward(call: &mut Call) -> Result<()> {
+    let (grad, input) = (call.tensor(0)?, call.tensor(1)?);
+    let (weight, bias) = (call.opt_tensor(5)?, call.opt_tensor(6)?);
+    let rows = Rows::new(call, input, call.ints(2)?, weight, bias)?;
+    check!(
+        input.dtype.is_float(),
+        NotImplemented,
+        "\"LayerNormBackwardKernelImpl\" not implemented for '{}'",
+        input.dtype
+    );
+    let (mean, scale) = (as_contiguous(call, call.tensor(3)?)?, as_contiguous(call, call.tensor(4)?)?);
+    let places: i64 = rows.statistics.iter().product();
+    check!(
+        grad.sizes == input.sizes && mean.numel() == places && scale.numel() == places,
+        Runtime,
+        "{}: gradient {} and statistics {} do not belong to the input {}",
+        call.name,
+        grad.describe(),
+        mean.describe(),
+        input.describe()
+    );
+    let dtype = parameter_dtype(input, &[weight, bias])?;
+    let mask = call.flags(7)?;
+    let wants = |i: usize| mask.get(i).is_some_and(|&m| m != 0);
+    let grad = rows.like_input(&as_contiguous(call, grad)?);
+    let mut of_input = None;
+    if wants(0) {
+        let out = call.empty(input.dtype, &input.sizes)?;
+        let flat = rows.like_input(&out);
+        match rows.held(Norm::Layer) {
+            Some(held) => held.backward(call, &grad, Some(&mean), &scale, &flat)?,
+            None => rows.of_long_input(call, &grad, Some(&mean), &scale, &flat)?,
+        }
+        of_input = Some(out);
+    }
+    let (mut of_weight, mut of_bias) = (None, None);
+    if wants(1) || wants(2) {
+        let sums = [call.empty(dtype, call.ints(2)?)?, call.empty(dtype, call.ints(2)?)?];
+        let flat = sums.each_ref().map(|t| t.as_strided(&[rows.n], &[1], 0));
+        rows.of_parameters(call, &grad, Some(&mean), &scale, &[&flat[0], &flat[1]])?;
+        let [product, total] = sums;
+        of_weight = wants(1).then_some(product);
+        of_bias = wants(2).then(|| cast(call, &total, bias.map_or(dtype, |b| b.dtype))).transpose()?;
+    }
+    ret_if(call, of_input);
+    ret_if(call, of_weight);
+    ret_if(call, of_bias);
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! RMS normalisation: by the root of the mean square over the last dimensions (B. Zhang and R. Sennrich, "Root mean
+//! square layer normalization", NeurIPS 2019).
+
+use super::layer::Rows;
+use super::rows::Norm;
+use super::{Terms, ret_if};
+use crate::call::{Call, Scalar as Number};
+use crate::check;
+use crate::copy::as_contiguous;
+use crate::error::Result;
+use crate::reduction::sum::accumulator_dtype;
+use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
+use crate::table::{Operator, op};
+use crate::tensor::Tensor;
+use dml_kernel::{DType, Scalar, Value, math};
+use smallvec::{SmallVec, smallvec};
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] =
+    &[op("aten::_fused_rms_norm", rms_norm), op("aten::_fused_rms_norm_backward", backward)];
+
+/// Accumulates squares; yields `1 / sqrt(sum / numbers[0] + numbers[1])`.
+struct MeanSquare(Scalar);
+
+impl Fold for MeanSquare {
+    fn name(&self) -> &'static str {
+        "mean_square"
+    }
+
+    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+        smallvec![self.0]
+    }
+
+    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+        smallvec![s.b.float(self.0, 0.0)]
+    }
+
+    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+        let x = elements[0].cast(self.0);
+        smallvec![x * x]
+    }
+
+    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+        smallvec![x[0] + y[0]]
+    }
+
+    fn finish<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+        smallvec![math::rsqrt(x[0] / s.numbers[0] + s.numbers[1])]
+    }
+}
+
+/// The smallest `eps` for which `1 + eps` differs, which is what no `eps` means.
+fn default_eps(dtype: DType) -> f64 {
+    if dtype == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }
+}
+
+/// `_fused_rms_norm(input, normalized_shape, weight, eps) -> (out, rstd)`; `rstd` is float32 for half-precision inputs.
+fn rms_norm(call: &mut Call) -> Result<()> {
+    let (input, weight) = (call.tensor(0)?, call.opt_tensor(2)?);
+    let rows = Rows::new(call, input, call.ints(1)?, weight, None)?;
+    check!(input.dtype.is_float(), NotImplemented, "\"rms_norm\" not implemented for '{}'", input.dtype);
+    let dtype = accumulator_dtype(input.dtype);
+    let eps = call.opt_scalar(3)?.map_or(default_eps(dtype), Number::to_f64);
+    let (out, scale) = (call.empty(input.dtype, &input.sizes)?, call.empty(dtype, &rows.statistics)?);
+    if let Some(held) = rows.held(Norm::Rms) {
+        held.forward(call, eps, &out, None, &scale)?;
+    } else {
+        let numbers = [(dtype, Number::Int(rows.n)), (dtype, Number::Double(eps))];
+        let axes = Axes::listed(call, &[1], 2, false)?;
+        let (inputs, flat) = ([&rows.input], rows.flat(&scale));
+        let operands = Reduction { inputs: &inputs, outs: &[&flat], axes, tables: &[], numbers: &numbers };
+        reduce(call, &MeanSquare(dtype.compute()), &operands)?;
+        let weight = rows.weight.as_ref().map(|t| rows.of_columns(t));
+        let terms = Terms { scale: Some(rows.of_rows(&scale)), weight, ..Terms::default() };
+        terms.normalize(call, &rows.input, &rows.like_input(&out))?;
+    }
+    call.ret(out);
+    call.ret(scale);
+    Ok(())
+}
+
+/// `_fused_rms_norm_backward(grad_out, input, normalized_shape, rstd, weight, output_mask)`
+fn backward(call: &mut Call) -> Result<()> {
+    let (grad, input, weight) = (call.tensor(0)?, call.tensor(1)?, call.opt_tensor(4)?);
+    let rows = Rows::new(call, input, call.ints(2)?, weight, None)?;
+    check!(input.dtype.is_float(), NotImplemented, "\"rms_norm_backward\" not implemented for '{}'", input.dtype);
+    let scale: Tensor = as_contiguous(call, call.tensor(3)?)?;
+    check!(
+        grad.sizes == input.sizes && scale.numel() == rows.statistics.iter().product::<i64>(),
+        Runtime,
+        "{}: gradient {} and rstd {} do not belong to the input {}",
+        call.name,
+        grad.describe(),
+        scale.describe(),
+        input.describe()
+    );
+    let mask = call.flags(5)?;
+    let wants = |i: usize| mask.get(i).is_some_and(|&m| m != 0);
+    let grad = rows.like_input(&as_contiguous(call, grad)?);
+    let mut of_input = None;
+    if wants(0) {
+        let out = call.empty(input.dtype, &input.sizes)?;
+        let flat = rows.like_input(&out);
+        match rows.held(Norm::Rms) {
+            Some(held) => held.backward(call, &grad, None, &scale, &flat)?,
+            None => rows.of_long_input(call, &grad, None, &scale, &flat)?,
+        }
+        of_input = Some(out);
+    }
+    let mut of_weight = None;
+    if let Some(weight) = weight.filter(|_| wants(1)) {
+        let out = call.empty(weight.dtype, &weight.sizes)?;
+        rows.of_parameters(call, &grad, None, &scale, &[&out.as_strided(&[rows.n], &[1], 0)])?;
+        of_weight = Some(out);
+    }
+    ret_if(call, of_input);
+    ret_if(call, of_weight);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reduction::validate;
+
+    #[test]
+    fn kernels_are_valid() {
+        validate(&MeanSquare(Scalar::F32), &[DType::BF16], &[DType::F32], &[DType::F32; 2]);
+    }
+}

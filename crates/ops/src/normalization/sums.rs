@@ -1,0 +1,85 @@
+//! Sums of the gradient over what was normalised together, or over what shares a parameter.
+
+use super::{minus, pick, times};
+use crate::call::Call;
+use crate::error::Result;
+use crate::reduction::sum::accumulator_dtype;
+use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
+use crate::tensor::Tensor;
+use dml_kernel::{Scalar, Value};
+use smallvec::{SmallVec, smallvec};
+
+/// What is summed: `t = grad * weight` and `t * (x - mean) * scale`, of what there is. Views of one shape.
+pub struct Products<'t> {
+    pub grad: &'t Tensor,
+    pub x: &'t Tensor,
+    pub mean: Option<&'t Tensor>,
+    pub scale: Option<&'t Tensor>,
+    pub weight: Option<&'t Tensor>,
+}
+
+/// Accumulates the products, then the plain terms.
+struct Fields {
+    scalar: Scalar,
+    variant: u32,
+}
+
+impl Fold for Fields {
+    fn name(&self) -> &'static str {
+        "normalize_sums"
+    }
+
+    fn variant(&self) -> u32 {
+        self.variant
+    }
+
+    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+        smallvec![self.scalar; 2]
+    }
+
+    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+        smallvec![s.b.float(self.scalar, 0.0); 2]
+    }
+
+    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+        let term = |i| pick(elements, self.variant, i).map(|x| x.cast(self.scalar));
+        let [grad, x] = [elements[0], elements[1]].map(|x| x.cast(self.scalar));
+        let weighted = times(grad, term(4));
+        smallvec![weighted * times(minus(x, term(2)), term(3)), weighted]
+    }
+
+    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+        smallvec![x[0] + y[0], x[1] + y[1]]
+    }
+
+    fn finish<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+        smallvec![x[0], x[1]]
+    }
+}
+
+impl Products<'_> {
+    /// Sums over some dimensions: of the products and, if there is a second result, of the plain terms.
+    pub fn sum(&self, call: &Call, axes: Axes, outs: &[&Tensor]) -> Result<()> {
+        let terms = [Some(self.grad), Some(self.x), self.mean, self.scale, self.weight];
+        let variant = terms.iter().enumerate().fold(0, |bits, (i, t)| bits | u32::from(t.is_some()) << i);
+        let inputs: SmallVec<[&Tensor; 5]> = terms.into_iter().flatten().collect();
+        let fold = Fields { scalar: accumulator_dtype(self.x.dtype).compute(), variant };
+        reduce(call, &fold, &Reduction { inputs: &inputs, outs, axes, tables: &[], numbers: &[] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reduction::validate;
+    use dml_kernel::DType;
+
+    #[test]
+    fn kernels_are_valid() {
+        for (dtype, wide) in [(DType::F16, DType::F32), (DType::F64, DType::F64)] {
+            let fold = |variant| Fields { scalar: wide.compute(), variant };
+            validate(&fold(0b1_1111), &[dtype, dtype, wide, wide, wide], &[wide; 2], &[]);
+            validate(&fold(0b0_0111), &[dtype, dtype, wide], &[wide; 1], &[]);
+        }
+    }
+}

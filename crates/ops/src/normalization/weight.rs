@@ -1,0 +1,90 @@
+//! Weight normalisation: `w = v * g / |v|` (T. Salimans and D. Kingma, "Weight normalization", NeurIPS 2016). The norm is
+//! taken over every dimension but one.
+
+use super::sums::Products;
+use crate::call::Call;
+use crate::check;
+use crate::copy::as_contiguous;
+use crate::error::Result;
+use crate::pointwise::{self, Input};
+use crate::reduction::Axes;
+use crate::reduction::norm::norms;
+use crate::reduction::sum::accumulator_dtype;
+use crate::table::{Operator, op};
+use crate::tensor::{Dims, Tensor};
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] =
+    &[op("aten::_weight_norm_interface", weight_norm), op("aten::_weight_norm_interface_backward", backward)];
+
+/// The arguments `v, g` from `first`, checked.
+struct Problem<'t> {
+    v: &'t Tensor,
+    /// Of the shape of `v` with all dimensions but one of size 1.
+    g: Tensor,
+    /// All dimensions but that one.
+    axes: Axes,
+}
+
+impl<'t> Problem<'t> {
+    fn new(call: &Call<'t>, first: usize, dim: usize) -> Result<Problem<'t>> {
+        let (v, g) = (call.tensor(first)?, call.tensor(first + 1)?);
+        let kept = call.wrap_dim(call.int(dim)?, v.dim())?;
+        check!(v.dtype.is_float(), NotImplemented, "\"weight_norm_kernel\" not implemented for '{}'", v.dtype);
+        check!(g.dtype == v.dtype, Runtime, "expected scalar type {} but found {}", v.dtype, g.dtype);
+        let others: Dims = (0..v.dim() as i64).filter(|&d| d != kept as i64).collect();
+        let axes = Axes::listed(call, &others, v.dim(), true)?;
+        let sizes = axes.sizes(&v.sizes);
+        check!(
+            g.numel() == sizes.iter().product::<i64>(),
+            Runtime,
+            "_weight_norm: g of shape {:?} does not have one element for each of dimension {kept} of v, of shape {:?}",
+            g.sizes.as_slice(),
+            v.sizes.as_slice()
+        );
+        let g = as_contiguous(call, g)?.as_strided(&sizes, &Tensor::contiguous_strides(&sizes), 0);
+        Ok(Problem { v, g, axes })
+    }
+}
+
+/// `_weight_norm_interface(v, g, dim) -> (w, norms)`; norms are float32 for half-precision weights.
+fn weight_norm(call: &mut Call) -> Result<()> {
+    let p = Problem::new(call, 0, 2)?;
+    let dtype = accumulator_dtype(p.v.dtype);
+    let (w, norm) = (call.empty(p.v.dtype, &p.v.sizes)?, call.empty(dtype, &p.g.sizes)?);
+    norms(call, 2.0, p.v, &norm, p.axes)?;
+    let inputs = [p.v, &p.g, &norm].map(|t| Input::Tensor(t.clone()));
+    pointwise::run(call, "weight_norm", 0, &[&w], &inputs, dtype, |_, v| vec![v[0] * (v[1] / v[2])])?;
+    call.ret(w);
+    call.ret(norm);
+    Ok(())
+}
+
+/// `_weight_norm_interface_backward(grad_w, saved_v, saved_g, saved_norms, dim) -> (grad_v, grad_g)`
+fn backward(call: &mut Call) -> Result<()> {
+    let (grad, p) = (call.tensor(0)?, Problem::new(call, 1, 4)?);
+    let norm = call.tensor(3)?;
+    check!(
+        grad.sizes == p.v.sizes && norm.numel() == p.g.numel(),
+        Runtime,
+        "_weight_norm_interface_backward: gradient {} and norms {} do not belong to v, {}",
+        grad.describe(),
+        norm.describe(),
+        p.v.describe()
+    );
+    let norm = as_contiguous(call, norm)?.as_strided(&p.g.sizes, &p.g.strides, 0);
+    let dtype = accumulator_dtype(p.v.dtype);
+    let product = call.empty(dtype, &p.g.sizes)?;
+    Products { grad, x: p.v, mean: None, scale: None, weight: None }.sum(call, p.axes, &[&product])?;
+    let (of_v, of_g) = (call.empty(p.v.dtype, &p.v.sizes)?, call.empty(p.g.dtype, &p.g.sizes)?);
+    let inputs = [&product, &norm].map(|t| Input::Tensor(t.clone()));
+    pointwise::run(call, "weight_norm_backward_g", 0, &[&of_g], &inputs, dtype, |_, v| vec![v[0] / v[1]])?;
+    let inputs = [grad, p.v, &p.g, &norm, &product].map(|t| Input::Tensor(t.clone()));
+    pointwise::run(call, "weight_norm_backward_v", 0, &[&of_v], &inputs, dtype, |_, v| {
+        let [grad, x, g, norm, product] = [v[0], v[1], v[2], v[3], v[4]];
+        vec![g / norm * (grad - x * (product / (norm * norm)))]
+    })?;
+    call.ret(of_v);
+    call.ret(of_g);
+    Ok(())
+}
