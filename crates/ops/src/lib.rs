@@ -49,6 +49,7 @@ mod scan;
 mod selection;
 mod smooth;
 mod softmax;
+mod spatial;
 mod special;
 mod structured;
 mod ternary;

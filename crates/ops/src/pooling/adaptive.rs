@@ -1,100 +1,127 @@
-//! adaptive_avg_pool2d: as many windows as the result has elements, overlapping where sizes do not divide.
+//! adaptive_avg_pool2d and adaptive_avg_pool3d: as many windows as the result has elements, overlapping where sizes do
+//! not divide.
 
-use super::{
-    Place, Strides, batched, channels_last, index_type, pair_params, pass_pair, pass_strides, result, sizes_with,
-};
+use super::check_not_empty;
+use super::cover::{Covering, Kind};
 use crate::call::Call;
 use crate::check;
 use crate::error::Result;
 use crate::launch::{GROUP, linear_id};
+use crate::spatial::{
+    Place, Strides, axis_params, batched, channels_last, for_each, index_type, pass_axes, pass_strides, result,
+    sizes_with,
+};
+use crate::structured::type_name;
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
 
 /// This family's overloads.
 pub const OPERATORS: &[Operator] = &[
-    op("aten::_adaptive_avg_pool2d", |c| forward(c, None)),
-    op("aten::_adaptive_avg_pool2d.out", |c| forward(c, Some(2))),
-    op("aten::adaptive_avg_pool2d.out", |c| forward(c, Some(2))),
-    op("aten::_adaptive_avg_pool2d_backward", backward),
+    op("aten::_adaptive_avg_pool2d", |c| forward(c, 2, None)),
+    op("aten::_adaptive_avg_pool2d.out", |c| forward(c, 2, Some(2))),
+    op("aten::adaptive_avg_pool2d.out", |c| forward(c, 2, Some(2))),
+    op("aten::_adaptive_avg_pool2d_backward", |c| backward(c, 2, None)),
+    op("aten::_adaptive_avg_pool3d", |c| forward(c, 3, None)),
+    op("aten::_adaptive_avg_pool3d.out", |c| forward(c, 3, Some(2))),
+    op("aten::adaptive_avg_pool3d.out", |c| forward(c, 3, Some(2))),
+    op("aten::_adaptive_avg_pool3d_backward", |c| backward(c, 3, None)),
+    op("aten::adaptive_avg_pool3d_backward.grad_input", |c| backward(c, 3, Some(2))),
 ];
 
-/// `_adaptive_avg_pool2d(self, output_size[, out])`
-fn forward(call: &mut Call, out: Option<usize>) -> Result<()> {
+/// `(self, output_size[, out])`
+fn forward(call: &mut Call, rank: usize, out: Option<usize>) -> Result<()> {
     let input = call.tensor(0)?;
     let wanted = call.ints(1)?;
-    check!(wanted.len() == 2, Runtime, "adaptive_avg_pool2d: output_size must be 2");
-    check!(
-        matches!(input.dim(), 3 | 4),
-        Runtime,
-        "adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got {:?}",
-        input.sizes.as_slice()
-    );
-    for d in input.dim() - 2..input.dim() {
-        check!(
-            input.sizes[d] > 0,
-            Runtime,
-            "adaptive_avg_pool2d(): Expected input to have non-zero size for non-batch dimensions, but input has sizes \
-             {:?} with dimension {d} being empty",
-            input.sizes.as_slice()
-        );
-    }
+    let name = format!("adaptive_avg_pool{rank}d");
+    check!(wanted.len() == rank, Runtime, "{name}: output_size must be {rank}");
+    check_rank(&format!("{name}()"), input, rank)?;
+    // CPU lets channels be missing in two dimensions only.
+    check_not_empty(&name, "input", input, input.dim() - if rank == 2 { 2 } else { 4 })?;
     check!(
         wanted.iter().all(|&n| n >= 0),
         Runtime,
-        "adaptive_avg_pool2d: elements of output_size must be greater than or equal to 0 but received {wanted:?}"
+        "{name}: elements of output_size must be greater than or equal to 0 but received {wanted:?}"
     );
-    check_dtype(input)?;
-    let sizes = sizes_with(input, [wanted[0], wanted[1]]);
-    let result = result(call, out, input.dtype, &sizes, input)?;
-    run(call, false, input, &result, channels_last(input))?;
+    check_dtype(input, if rank == 2 { "adaptive_avg_pool2d" } else { "adaptive_avg_pool3d_cpu" })?;
+    let result = result(call, out, input.dtype, &sizes_with(input, wanted), last(input, rank))?;
+    run(call, false, rank, input, &result)?;
     call.ret(result);
     Ok(())
 }
 
-/// `_adaptive_avg_pool2d_backward(grad_output, self)`
-fn backward(call: &mut Call) -> Result<()> {
+/// `(grad_output, self[, grad_input])`
+fn backward(call: &mut Call, rank: usize, out: Option<usize>) -> Result<()> {
     let (grad, input) = (call.tensor(0)?, call.tensor(1)?);
+    let name = format!("adaptive_avg_pool{rank}d_backward");
+    let (this, what) = (format!("{name}_out_cpu_template"), if rank == 2 { "grad_output" } else { "gradOutput_" });
+    check_rank(&this, input, rank)?;
     check!(
-        grad.dim() == input.dim() && matches!(input.dim(), 3 | 4),
+        grad.dim() == input.dim(),
         Runtime,
-        "adaptive_avg_pool2d_backward(): Expected 3D or 4D tensors of one rank, but got {} and {}",
-        input.describe(),
-        grad.describe()
+        "{this}: Expected dimensions {} for `{what}` but got dimensions {}",
+        input.dim(),
+        grad.dim()
     );
+    check_not_empty(&name, "grad_output", grad, grad.dim() - rank)?;
     check!(
         grad.dtype == input.dtype,
         Runtime,
-        "expected dtype {} for `grad_output` but got dtype {}",
-        input.dtype,
-        grad.dtype
+        "{this}: Expected dtype {} for `{what}` but got dtype {}",
+        type_name(input.dtype),
+        type_name(grad.dtype)
     );
-    check_dtype(input)?;
-    let result = result(call, None, input.dtype, &input.sizes, input)?;
-    run(call, true, grad, &result, channels_last(input))?;
+    let lead = input.dim() - rank;
+    check!(
+        grad.sizes[..lead] == input.sizes[..lead],
+        Runtime,
+        "{name}: expected a gradient of the batch and channels of {}, got {}",
+        input.describe(),
+        grad.describe()
+    );
+    check_dtype(input, if rank == 2 { &name } else { "adaptive_avg_pool3d_backward_cpu" })?;
+    let result = result(call, out, input.dtype, &input.sizes, last(input, rank))?;
+    run(call, true, rank, grad, &result)?;
     call.ret(result);
     Ok(())
 }
 
-fn check_dtype(t: &Tensor) -> Result<()> {
-    check!(t.dtype.is_float(), NotImplemented, "\"adaptive_avg_pool2d\" not implemented for '{}'", t.dtype);
+fn check_rank(name: &str, t: &Tensor, rank: usize) -> Result<()> {
+    check!(
+        t.dim() == rank + 1 || t.dim() == rank + 2,
+        Runtime,
+        "{name}: Expected {}D or {}D tensor, but got {:?}",
+        rank + 1,
+        rank + 2,
+        t.sizes.as_slice()
+    );
     Ok(())
 }
 
-fn run(call: &Call, backward: bool, from: &Tensor, to: &Tensor, last: bool) -> Result<()> {
+fn check_dtype(t: &Tensor, name: &str) -> Result<()> {
+    check!(t.dtype.is_float(), NotImplemented, "\"{name}\" not implemented for '{}'", t.dtype);
+    Ok(())
+}
+
+/// Whether the result has its channels closest in memory: CPU keeps that in two dimensions only.
+fn last(input: &Tensor, rank: usize) -> bool {
+    rank == 2 && input.dim() == 4 && channels_last(input)
+}
+
+fn run(call: &Call, backward: bool, rank: usize, from: &Tensor, to: &Tensor) -> Result<()> {
     if to.numel() == 0 {
         return Ok(());
     }
-    let (from, to) = (batched(from), batched(to));
-    let index = index_type(&[&from, &to]);
+    let (from, to) = (batched(from, rank), batched(to, rank));
+    let (index, last) = (index_type(&[&from, &to]), channels_last(&to));
     let flags = u32::from(backward) | u32::from(last) << 1 | u32::from(index == Scalar::U64) << 2;
-    let kernel = call.kernel("adaptive_avg_pool2d", [from.dtype as u32, flags, 0, 0, 0, 0], || {
-        build(backward, from.dtype, index, last)
+    let kernel = call.kernel("adaptive_avg_pool", [from.dtype as u32, flags, rank as u32, 0, 0, 0], || {
+        build(backward, from.dtype, index, last, rank)
     })?;
     let mut launcher = call.launch(kernel).write(&to).read(&from);
     launcher = launcher.index(index, to.numel()).index(index, to.sizes[1]);
     for t in [&from, &to] {
-        launcher = pass_pair(launcher, [t.sizes[2], t.sizes[3]]);
+        launcher = pass_axes(launcher, &t.sizes[2..]);
     }
     for t in [&from, &to] {
         launcher = pass_strides(launcher, index, t);
@@ -102,52 +129,43 @@ fn run(call: &Call, backward: bool, from: &Tensor, to: &Tensor, last: bool) -> R
     launcher.threads(to.numel() as u64)
 }
 
-fn build(backward: bool, dtype: DType, index: Scalar, channels_last: bool) -> Kernel {
-    let name = if backward { "adaptive_avg_pool2d_backward" } else { "adaptive_avg_pool2d" };
+fn build(backward: bool, dtype: DType, index: Scalar, channels_last: bool, rank: usize) -> Kernel {
+    let name = if backward { "adaptive_avg_pool_backward" } else { "adaptive_avg_pool" };
     let b = Builder::new(name, [GROUP, 1, 1]);
-    write(&b, backward, dtype, index, channels_last);
+    write(&b, backward, dtype, index, channels_last, rank);
     b.finish()
 }
 
-fn write<'b>(b: &'b Builder, backward: bool, dtype: DType, index: Scalar, channels_last: bool) {
+fn write<'b>(b: &'b Builder, backward: bool, dtype: DType, index: Scalar, channels_last: bool, rank: usize) {
     let to = b.pointer("to", dtype);
     let from = b.pointer("from", dtype);
     let (n, channels) = (b.param("n", index), b.param("channels", index));
-    let [here, there] = ["from", "to"].map(|name| pair_params(b, name));
-    let [from_strides, to_strides] = [(); 2].map(|()| Strides::declare(b, index));
+    let [here, there] = ["from", "to"].map(|name| axis_params(b, name, rank));
+    let [from_strides, to_strides] = [(); 2].map(|()| Strides::declare(b, index, rank));
     let compute = dtype.compute();
-    // Elements of `size` that window `at` of `windows` covers: floor(at * size / windows) up to
-    // ceil((at + 1) * size / windows). Coverage is symmetric: the same formula gives the windows over an element.
-    let range = |at: Value<'b>, size: Value<'b>, windows: Value<'b>| -> [Value<'b>; 2] {
-        let (at, size, windows) = (at.cast(Scalar::I64), size.cast(Scalar::I64), windows.cast(Scalar::I64));
-        let start = at * size / windows;
-        let end = ((at + 1) * size + windows - 1) / windows;
-        [start.cast(Scalar::I32), end.cast(Scalar::I32)]
+    // Coverage is symmetric: backward, the windows over an element are what the element would cover as a window.
+    let covering = Covering::declare(b, Kind::Adaptive, &here, &there);
+    let count = |ranges: &[[Value<'b>; 3]]| {
+        ranges.iter().fold(b.i32(1), |product, [first, end, _]| product * (*end - *first)).cast(compute)
     };
     let i = linear_id(b, index);
     b.if_(i.lt(n), || {
-        let at = Place::new(i, channels, there, channels_last);
+        let at = Place::new(i, channels, &there, channels_last);
         let image = from_strides.image(&at);
         let sum = b.var(b.constant_of(compute, 0.0));
-        let (rows, columns) = (range(at.y, here[0], there[0]), range(at.x, here[1], there[1]));
-        b.for_(rows[0], rows[1], 1, |y| {
-            b.for_(columns[0], columns[1], 1, |x| {
-                let value = from.load(image + from_strides.pixel(y, x));
-                let term = if backward {
-                    let (r, c) = (range(y, there[0], here[0]), range(x, there[1], here[1]));
-                    value / ((r[1] - r[0]) * (c[1] - c[0])).cast(compute)
-                } else {
-                    value
-                };
-                sum.set(sum.get() + term);
-            });
+        let ranges: Vec<_> = at.at.iter().enumerate().map(|(d, &x)| covering.elements(d, x, None)).collect();
+        for_each(b, &ranges, |pixel| {
+            let value = from.load(image + from_strides.pixel(pixel));
+            let term = if backward {
+                let window: Vec<_> = pixel.iter().enumerate().map(|(d, &x)| covering.windows(d, x)).collect();
+                value / count(&window)
+            } else {
+                value
+            };
+            sum.set(sum.get() + term);
         });
-        let total = if backward {
-            sum.get()
-        } else {
-            sum.get() / ((rows[1] - rows[0]) * (columns[1] - columns[0])).cast(compute)
-        };
-        to.store(to_strides.image(&at) + to_strides.pixel(at.y, at.x), total);
+        let total = if backward { sum.get() } else { sum.get() / count(&ranges) };
+        to.store(to_strides.element(&at), total);
     });
 }
 
@@ -158,8 +176,8 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for dtype in [DType::F32, DType::F16, DType::F64] {
-            for (backward, index, last) in [(false, Scalar::U32, true), (true, Scalar::U64, false)] {
-                crate::validate::accepted(&build(backward, dtype, index, last));
+            for (backward, index, last, rank) in [(false, Scalar::U32, true, 2), (true, Scalar::U64, false, 3)] {
+                crate::validate::accepted(&build(backward, dtype, index, last, rank));
             }
         }
     }

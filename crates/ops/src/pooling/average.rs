@@ -1,24 +1,29 @@
-//! avg_pool2d.
+//! avg_pool2d and avg_pool3d.
 
-use super::max::covering;
-use super::{
-    Place, Strides, Windows, batched, channels_last, check_image, index_type, output_sizes, pair_params, pass_pair,
-    pass_strides, result,
-};
+use super::cover::{Covering, Kind};
+use super::{Arguments, Windows, check_image, check_sizes, output_sizes, spatial};
 use crate::call::{Call, Scalar as Number};
 use crate::check;
 use crate::error::Result;
 use crate::launch::{GROUP, linear_id};
+use crate::spatial::{
+    Place, Strides, axis_params, batched, channels_last, for_each, index_type, pass_axes, pass_strides, result,
+};
+use crate::structured::type_name;
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
 
 /// This family's overloads.
 pub const OPERATORS: &[Operator] = &[
-    op("aten::avg_pool2d", |c| forward(c, None)),
-    op("aten::avg_pool2d.out", |c| forward(c, Some(7))),
-    op("aten::avg_pool2d_backward", |c| backward(c, None)),
-    op("aten::avg_pool2d_backward.grad_input", |c| backward(c, Some(8))),
+    op("aten::avg_pool2d", |c| forward(c, 2, None)),
+    op("aten::avg_pool2d.out", |c| forward(c, 2, Some(7))),
+    op("aten::avg_pool2d_backward", |c| backward(c, 2, None)),
+    op("aten::avg_pool2d_backward.grad_input", |c| backward(c, 2, Some(8))),
+    op("aten::avg_pool3d", |c| forward(c, 3, None)),
+    op("aten::avg_pool3d.out", |c| forward(c, 3, Some(7))),
+    op("aten::avg_pool3d_backward", |c| backward(c, 3, None)),
+    op("aten::avg_pool3d_backward.grad_input", |c| backward(c, 3, Some(8))),
 ];
 
 /// By what the sum of a window is divided.
@@ -46,10 +51,21 @@ impl Divisor {
     }
 }
 
+fn name(rank: usize) -> &'static str {
+    if rank == 2 { "avg_pool2d" } else { "avg_pool3d" }
+}
+
 /// `(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)` from argument `first`
-fn arguments(call: &Call, first: usize) -> Result<(Windows, Divisor)> {
+fn arguments(call: &Call, rank: usize, first: usize) -> Result<(Windows, Divisor)> {
     let list = |i: usize| call.ints(first + i);
-    let windows = Windows::new("avg_pool2d", list(0)?, list(1)?, list(2)?, &[1], call.flag(first + 3)?)?;
+    let given = Arguments {
+        kernel: list(0)?,
+        stride: list(1)?,
+        padding: list(2)?,
+        dilation: &[1],
+        ceil: call.flag(first + 3)?,
+    };
+    let windows = Windows::new(name(rank), rank, &given)?;
     let given = call.opt_scalar(first + 5)?.map(Number::to_i64);
     check!(given != Some(0), Runtime, "divisor must be not zero");
     let divisor = match given {
@@ -60,142 +76,156 @@ fn arguments(call: &Call, first: usize) -> Result<(Windows, Divisor)> {
     Ok((windows, divisor))
 }
 
-fn check_dtype(t: &Tensor) -> Result<()> {
+fn check_input(input: &Tensor, windows: &Windows) -> Result<()> {
+    let rank = windows.rank();
+    check_image("avg_pool3d()", input, rank)?;
     check!(
-        t.dtype.is_float() || t.dtype == DType::I64,
+        input.dtype.is_float() || input.dtype == DType::I64,
         NotImplemented,
-        "\"avg_pool2d\" not implemented for '{}'",
-        t.dtype
+        "\"{}{}\" not implemented for '{}'",
+        name(rank),
+        if rank == 3 { "_out_frame" } else { "" },
+        input.dtype
     );
+    if let ([t, h, w], [kt, kh, kw]) = (spatial(input, rank), windows.kernel.as_slice()) {
+        check!(
+            t >= kt && h >= kh && w >= kw,
+            Runtime,
+            "input image (T: {t} H: {h} W: {w}) smaller than kernel size (kT: {kt} kH: {kh} kW: {kw})"
+        );
+    }
     Ok(())
 }
 
-/// `avg_pool2d(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override[, out])`
-fn forward(call: &mut Call, out: Option<usize>) -> Result<()> {
+/// `(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override[, out])`
+fn forward(call: &mut Call, rank: usize, out: Option<usize>) -> Result<()> {
     let input = call.tensor(0)?;
-    let (windows, divisor) = arguments(call, 1)?;
-    check_image(input)?;
-    check_dtype(input)?;
+    let (windows, divisor) = arguments(call, rank, 1)?;
+    check_input(input, &windows)?;
     let sizes = output_sizes(input, &windows)?;
-    let result = result(call, out, input.dtype, &sizes, input)?;
-    run(call, false, &windows, divisor, input, &result, channels_last(input))?;
+    let result = result(call, out, input.dtype, &sizes, last(input, rank))?;
+    run(call, false, &windows, divisor, input, &result)?;
     call.ret(result);
     Ok(())
 }
 
-/// `avg_pool2d_backward(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
-/// divisor_override[, grad_input])`
-fn backward(call: &mut Call, out: Option<usize>) -> Result<()> {
+/// `(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override[, grad_input])`
+fn backward(call: &mut Call, rank: usize, out: Option<usize>) -> Result<()> {
     let (grad, input) = (call.tensor(0)?, call.tensor(1)?);
-    let (windows, divisor) = arguments(call, 2)?;
-    check_image(input)?;
-    check_dtype(input)?;
-    let sizes = output_sizes(input, &windows)?;
+    let (windows, divisor) = arguments(call, rank, 2)?;
+    check_input(input, &windows)?;
+    check_sizes(grad, &output_sizes(input, &windows)?)?;
     check!(
-        grad.sizes == sizes && grad.dtype == input.dtype,
+        grad.dtype == input.dtype,
         Runtime,
-        "avg_pool2d backward: expected a gradient of shape {:?} and dtype {}, got {}",
-        sizes.as_slice(),
-        input.dtype,
-        grad.describe()
+        "expected dtype {} for `gradOutput` but got dtype {}",
+        type_name(input.dtype),
+        type_name(grad.dtype)
     );
-    let result = result(call, out, input.dtype, &input.sizes, input)?;
-    run(call, true, &windows, divisor, grad, &result, channels_last(input))?;
+    let result = result(call, out, input.dtype, &input.sizes, last(input, rank))?;
+    run(call, true, &windows, divisor, grad, &result)?;
     call.ret(result);
     Ok(())
 }
 
-fn run(
-    call: &Call,
-    backward: bool,
-    windows: &Windows,
-    divisor: Divisor,
-    from: &Tensor,
-    to: &Tensor,
-    last: bool,
-) -> Result<()> {
+/// Whether the result has its channels closest in memory: CPU keeps that in two dimensions only.
+fn last(input: &Tensor, rank: usize) -> bool {
+    rank == 2 && input.dim() == 4 && channels_last(input)
+}
+
+fn run(call: &Call, backward: bool, windows: &Windows, divisor: Divisor, from: &Tensor, to: &Tensor) -> Result<()> {
     if to.numel() == 0 {
         return Ok(());
     }
-    let (from, to) = (batched(from), batched(to));
-    let index = index_type(&[&from, &to]);
-    let flags = u32::from(backward) | u32::from(last) << 1 | u32::from(index == Scalar::U64) << 2;
-    let key = [from.dtype as u32, flags, divisor.code(), 0, 0, 0];
-    let kernel = call.kernel("avg_pool2d", key, || build(backward, divisor, from.dtype, index, last))?;
+    let rank = windows.rank();
+    let (from, to) = (batched(from, rank), batched(to, rank));
+    let shape = Shape {
+        backward,
+        divisor,
+        dtype: from.dtype,
+        index: index_type(&[&from, &to]),
+        channels_last: channels_last(&to),
+        rank,
+    };
+    let flags = u32::from(backward) | u32::from(shape.channels_last) << 1 | u32::from(shape.index == Scalar::U64) << 2;
+    let key = [from.dtype as u32, flags, divisor.code(), rank as u32, 0, 0];
+    let kernel = call.kernel("avg_pool", key, || build(shape))?;
     let mut launcher = call.launch(kernel).write(&to).read(&from);
-    launcher = launcher.index(index, to.numel()).index(index, to.sizes[1]);
+    launcher = launcher.index(shape.index, to.numel()).index(shape.index, to.sizes[1]);
     let (output, input) = if backward { (&from, &to) } else { (&to, &from) };
-    let pairs = [
-        [output.sizes[2], output.sizes[3]],
-        [input.sizes[2], input.sizes[3]],
-        windows.kernel,
-        windows.stride,
-        windows.padding,
-    ];
-    for pair in pairs {
-        launcher = pass_pair(launcher, pair);
+    for sizes in
+        [&output.sizes[2..], &input.sizes[2..], &windows.kernel, &windows.stride, &windows.padding, &windows.dilation]
+    {
+        launcher = pass_axes(launcher, sizes);
     }
     for t in [&from, &to] {
-        launcher = pass_strides(launcher, index, t);
+        launcher = pass_strides(launcher, shape.index, t);
     }
     launcher.i32(divisor.given() as i32).threads(to.numel() as u64)
 }
 
-fn build(backward: bool, divisor: Divisor, dtype: DType, index: Scalar, channels_last: bool) -> Kernel {
-    let b = Builder::new(if backward { "avg_pool2d_backward" } else { "avg_pool2d" }, [GROUP, 1, 1]);
-    write(&b, backward, divisor, dtype, index, channels_last);
+/// Everything that changes the code.
+#[derive(Copy, Clone)]
+struct Shape {
+    backward: bool,
+    divisor: Divisor,
+    dtype: DType,
+    index: Scalar,
+    channels_last: bool,
+    rank: usize,
+}
+
+fn build(shape: Shape) -> Kernel {
+    let b = Builder::new(if shape.backward { "avg_pool_backward" } else { "avg_pool" }, [GROUP, 1, 1]);
+    write(&b, shape);
     b.finish()
 }
 
-fn write<'b>(b: &'b Builder, backward: bool, divisor: Divisor, dtype: DType, index: Scalar, channels_last: bool) {
+fn write<'b>(b: &'b Builder, shape: Shape) {
+    let Shape { backward, divisor, dtype, index, rank, .. } = shape;
     let to = b.pointer("to", dtype);
     let from = b.pointer("from", dtype);
     let (n, channels) = (b.param("n", index), b.param("channels", index));
-    let [output, size, kernel, stride, padding] =
-        ["output", "input", "kernel", "stride", "padding"].map(|name| pair_params(b, name));
-    let [from_strides, to_strides] = [(); 2].map(|()| Strides::declare(b, index));
+    let [output, size] = ["output", "input"].map(|name| axis_params(b, name, rank));
+    let covering = Covering::declare(b, Kind::Fixed, &size, &output);
+    let [from_strides, to_strides] = [(); 2].map(|()| Strides::declare(b, index, rank));
     let given = b.param("divisor", Scalar::I32);
     let compute = dtype.compute();
-    // The window `at` along dimension `d`: its first and end in the input, and its length with padding.
-    let window = |at: Value<'b>, d: usize| -> [Value<'b>; 3] {
-        let start = at * stride[d] - padding[d];
-        let end = (start + kernel[d]).min(size[d] + padding[d]);
-        [start.max(0), end.min(size[d]), end - start]
-    };
-    let divided = |sum: Value<'b>, rows: [Value<'b>; 3], columns: [Value<'b>; 3]| -> Value<'b> {
+    let divided = |sum: Value<'b>, window: &[Value<'b>]| -> Value<'b> {
+        let lengths = window.iter().enumerate().map(|(d, &at)| match divisor {
+            Divisor::Window => covering.padded_length(d, at),
+            _ => {
+                let [first, end, _] = covering.elements(d, at, None);
+                end - first
+            }
+        });
         let count = match divisor {
-            Divisor::Window => rows[2] * columns[2],
-            Divisor::Input => (rows[1] - rows[0]) * (columns[1] - columns[0]),
             Divisor::Given(_) => given,
+            _ => lengths.fold(b.i32(1), |a, n| a * n),
         };
         sum / count.cast(compute)
     };
     let i = linear_id(b, index);
     b.if_(i.lt(n), || {
-        let at = Place::new(i, channels, if backward { size } else { output }, channels_last);
+        let at = Place::new(i, channels, if backward { &size } else { &output }, shape.channels_last);
         let image = from_strides.image(&at);
         let sum = b.var(b.constant_of(compute, 0.0));
-        if backward {
-            let rows = covering(at.y + padding[0], kernel[0] - 1, stride[0], output[0]);
-            let columns = covering(at.x + padding[1], kernel[1] - 1, stride[1], output[1]);
-            b.for_(rows.0, rows.1, 1, |y| {
-                b.for_(columns.0, columns.1, 1, |x| {
-                    let g = from.load(image + from_strides.pixel(y, x));
-                    sum.set(sum.get() + divided(g, window(y, 0), window(x, 1)));
-                });
-            });
-        } else {
-            let (rows, columns) = (window(at.y, 0), window(at.x, 1));
-            b.for_(rows[0], rows[1], 1, |y| {
-                b.for_(columns[0], columns[1], 1, |x| {
-                    sum.set(sum.get() + from.load(image + from_strides.pixel(y, x)));
-                });
-            });
+        let ranges: Vec<_> = at
+            .at
+            .iter()
+            .enumerate()
+            .map(|(d, &x)| if backward { covering.windows(d, x) } else { covering.elements(d, x, None) })
+            .collect();
+        for_each(b, &ranges, |pixel| {
+            let value = from.load(image + from_strides.pixel(pixel));
+            sum.set(sum.get() + if backward { divided(value, pixel) } else { value });
+        });
+        if !backward {
             // A window wholly in the padding has no elements to average.
-            let some = rows[0].lt(rows[1]) & columns[0].lt(columns[1]);
-            b.if_(some, || sum.set(divided(sum.get(), rows, columns)));
+            let some = ranges.iter().fold(b.bool(true), |some, [first, end, _]| some & first.lt(*end));
+            b.if_(some, || sum.set(divided(sum.get(), &at.at)));
         }
-        to.store(to_strides.image(&at) + to_strides.pixel(at.y, at.x), sum.get());
+        to.store(to_strides.element(&at), sum.get());
     });
 }
 
@@ -207,8 +237,11 @@ mod tests {
     fn kernels_are_valid() {
         for dtype in [DType::F32, DType::BF16, DType::F64, DType::I64] {
             for divisor in [Divisor::Window, Divisor::Input, Divisor::Given(3)] {
-                for (backward, index, last) in [(false, Scalar::U32, true), (true, Scalar::U64, false)] {
-                    crate::validate::accepted(&build(backward, divisor, dtype, index, last));
+                for (backward, index, channels_last, rank) in
+                    [(false, Scalar::U32, true, 2), (true, Scalar::U64, false, 3)]
+                {
+                    let shape = Shape { backward, divisor, dtype, index, channels_last, rank };
+                    crate::validate::accepted(&build(shape));
                 }
             }
         }

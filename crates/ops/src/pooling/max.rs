@@ -1,226 +1,298 @@
-//! max_pool2d with the indices of the chosen elements.
+//! max_pool, adaptive_max_pool and fractional_max_pool, with the indices of the chosen elements.
 
-use super::{
-    Place, Strides, Windows, batched, channels_last, check_image, index_type, output_sizes, pair_params, pass_pair,
-    pass_strides, result,
-};
+use super::cover::Cover;
+use super::{Arguments, Windows, check_image, check_not_empty, check_sizes, max_kernel, output_sizes, spatial};
 use crate::call::Call;
 use crate::check;
 use crate::error::Result;
-use crate::launch::{GROUP, linear_id};
+use crate::spatial::{batched, channels_last, result, sizes_with};
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
+use dml_kernel::DType;
 
 /// This family's overloads.
 pub const OPERATORS: &[Operator] = &[
-    op("aten::max_pool2d_with_indices", |c| forward(c, [None, None])),
-    op("aten::max_pool2d_with_indices.out", |c| forward(c, [Some(6), Some(7)])),
-    op("aten::max_pool2d_with_indices_backward", |c| backward(c, None)),
-    op("aten::max_pool2d_with_indices_backward.grad_input", |c| backward(c, Some(8))),
+    op("aten::max_pool2d_with_indices", |c| forward(c, 2, false)),
+    op("aten::max_pool2d_with_indices.out", |c| forward(c, 2, true)),
+    op("aten::max_pool2d_with_indices_backward", |c| backward(c, 2, false)),
+    op("aten::max_pool2d_with_indices_backward.grad_input", |c| backward(c, 2, true)),
+    op("aten::max_pool3d_with_indices", |c| forward(c, 3, false)),
+    op("aten::max_pool3d_with_indices.out", |c| forward(c, 3, true)),
+    op("aten::max_pool3d_with_indices_backward", |c| backward(c, 3, false)),
+    op("aten::max_pool3d_with_indices_backward.grad_input", |c| backward(c, 3, true)),
+    op("aten::adaptive_max_pool2d", |c| adaptive(c, 2, false)),
+    op("aten::adaptive_max_pool2d.out", |c| adaptive(c, 2, true)),
+    op("aten::adaptive_max_pool2d_backward", |c| adaptive_backward(c, 2, false)),
+    op("aten::adaptive_max_pool2d_backward.grad_input", |c| adaptive_backward(c, 2, true)),
+    op("aten::adaptive_max_pool3d", |c| adaptive(c, 3, false)),
+    op("aten::adaptive_max_pool3d.out", |c| adaptive(c, 3, true)),
+    op("aten::adaptive_max_pool3d_backward", |c| adaptive_backward(c, 3, false)),
+    op("aten::adaptive_max_pool3d_backward.grad_input", |c| adaptive_backward(c, 3, true)),
+    op("aten::fractional_max_pool2d", |c| fractional(c, 2, false)),
+    op("aten::fractional_max_pool2d.output", |c| fractional(c, 2, true)),
+    op("aten::fractional_max_pool2d_backward", |c| fractional_backward(c, 2, false)),
+    op("aten::fractional_max_pool2d_backward.grad_input", |c| fractional_backward(c, 2, true)),
+    op("aten::fractional_max_pool3d", |c| fractional(c, 3, false)),
+    op("aten::fractional_max_pool3d.output", |c| fractional(c, 3, true)),
+    op("aten::fractional_max_pool3d_backward", |c| fractional_backward(c, 3, false)),
+    op("aten::fractional_max_pool3d_backward.grad_input", |c| fractional_backward(c, 3, true)),
 ];
 
-/// `(kernel_size, stride, padding, dilation, ceil_mode)` from argument `first`
-fn windows(call: &Call, first: usize) -> Result<Windows> {
-    let list = |i: usize| call.ints(first + i);
-    Windows::new("max_pool2d", list(0)?, list(1)?, list(2)?, list(3)?, call.flag(first + 4)?)
+/// Whether `t` has a batch and its channels closest in memory.
+fn last(t: &Tensor, rank: usize) -> bool {
+    t.dim() == rank + 2 && channels_last(t)
 }
 
-/// `max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode[, out, indices])`
-fn forward(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
-    let input = call.tensor(0)?;
-    let windows = windows(call, 1)?;
-    check!(matches!(input.dim(), 3 | 4), Runtime, "non-empty 3D or 4D (batch mode) tensor expected for input");
-    check_image(input)?;
-    check!(input.dtype != DType::Bool, NotImplemented, "\"max_pool2d\" not implemented for 'Bool'");
-    let sizes = output_sizes(input, &windows)?;
-    let out = result(call, outs[0], input.dtype, &sizes, input)?;
-    let indices = result(call, outs[1], DType::I64, &sizes, input)?;
-    if out.numel() > 0 {
-        run_forward(call, &windows, &batched(input), &batched(&out), &batched(&indices))?;
-    }
+/// Makes both results, of the input's shape with other spatial sizes, fills and returns them.
+fn finish_forward(
+    call: &mut Call,
+    cover: &Cover,
+    input: &Tensor,
+    samples: Option<&Tensor>,
+    output: &[i64],
+    outs: Option<usize>,
+    last: bool,
+) -> Result<()> {
+    let rank = output.len();
+    let sizes = sizes_with(input, output);
+    let out = result(call, outs, input.dtype, &sizes, last)?;
+    let indices = result(call, outs.map(|i| i + 1), DType::I64, &sizes, last)?;
+    let [from, to, places] = [input, &out, &indices].map(|t| batched(t, rank));
+    max_kernel::forward(call, cover, &from, samples, &to, &places)?;
     call.ret(out);
     call.ret(indices);
     Ok(())
 }
 
-fn run_forward(call: &Call, windows: &Windows, input: &Tensor, out: &Tensor, indices: &Tensor) -> Result<()> {
-    let index = index_type(&[input, out, indices]);
-    let last = channels_last(input);
-    let key = [input.dtype as u32, u32::from(last), u32::from(index == Scalar::U64), 0, 0, 0];
-    let kernel = call.kernel("max_pool2d", key, || {
-        let b = Builder::new("max_pool2d", [GROUP, 1, 1]);
-        write_forward(&b, input.dtype, index, last);
-        b.finish()
-    })?;
-    let mut launcher = call.launch(kernel).write(out).write(indices).read(input);
-    launcher = launcher.index(index, out.numel()).index(index, input.sizes[1]);
-    let pairs = [
-        [out.sizes[2], out.sizes[3]],
-        [input.sizes[2], input.sizes[3]],
-        windows.kernel,
-        windows.stride,
-        windows.padding,
-        windows.dilation,
-    ];
-    for pair in pairs {
-        launcher = pass_pair(launcher, pair);
-    }
-    for t in [input, out, indices] {
-        launcher = pass_strides(launcher, index, t);
-    }
-    launcher.threads(out.numel() as u64)
-}
-
-fn write_forward(b: &Builder, dtype: DType, index: Scalar, channels_last: bool) {
-    let out = b.pointer("out", dtype);
-    let indices = b.pointer("indices", DType::I64);
-    let input = b.pointer("input", dtype);
-    let (n, channels) = (b.param("n", index), b.param("channels", index));
-    let [output, size, kernel, stride, padding, dilation] =
-        ["output", "input", "kernel", "stride", "padding", "dilation"].map(|name| pair_params(b, name));
-    let [in_strides, out_strides, index_strides] = [(); 3].map(|()| Strides::declare(b, index));
-    let i = linear_id(b, index);
-    b.if_(i.lt(n), || {
-        let at = Place::new(i, channels, output, channels_last);
-        let image = in_strides.image(&at);
-        let compute = dtype.compute();
-        let best = b.var(b.constant_of(compute, 0.0));
-        let chosen = b.var(b.i32(-1));
-        let (top, left) = (at.y * stride[0] - padding[0], at.x * stride[1] - padding[1]);
-        b.for_(0, kernel[0], 1, |ky| {
-            let y = top + ky * dilation[0];
-            b.if_(y.ge(0) & y.lt(size[0]), || {
-                b.for_(0, kernel[1], 1, |kx| {
-                    let x = left + kx * dilation[1];
-                    b.if_(x.ge(0) & x.lt(size[1]), || {
-                        let value = input.load(image + in_strides.pixel(y, x));
-                        // Like PyTorch's: the first of equals, and the last NaN.
-                        b.if_(chosen.get().lt(0) | value.gt(best.get()) | value.is_nan(), || {
-                            best.set(value);
-                            chosen.set(y * size[1] + x);
-                        });
-                    });
-                });
-            });
-        });
-        out.store(out_strides.image(&at) + out_strides.pixel(at.y, at.x), best.get());
-        indices.store(index_strides.image(&at) + index_strides.pixel(at.y, at.x), chosen.get().cast(Scalar::I64));
-    });
-}
-
-/// `max_pool2d_with_indices_backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices[,
-/// grad_input])`
-fn backward(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let (grad, input, indices) = (call.tensor(0)?, call.tensor(1)?, call.tensor(7)?);
-    let windows = windows(call, 2)?;
-    check_image(input)?;
+/// Makes the gradient of the input, fills and returns it.
+fn finish_backward(
+    call: &mut Call,
+    cover: &Cover,
+    [grad, input, indices]: [&Tensor; 3],
+    rank: usize,
+    out: Option<usize>,
+    last: bool,
+) -> Result<()> {
+    check!(indices.dtype == DType::I64, Runtime, "expected scalar type Long but found {}", indices.dtype);
     check!(
-        grad.dtype == input.dtype,
-        Runtime,
-        "expected dtype {} for `grad_output` but got dtype {}",
-        input.dtype,
-        grad.dtype
+        input.dtype.is_float(),
+        NotImplemented,
+        "\"{}\" not implemented for '{}'",
+        call.name.trim_start_matches("aten::").trim_end_matches(".grad_input").replace("_with_indices", ""),
+        input.dtype
     );
-    let sizes = output_sizes(input, &windows)?;
-    check!(
-        grad.sizes == sizes && indices.sizes == sizes,
-        Runtime,
-        "max_pool2d backward: expected grad_output and indices of shape {:?}, got {:?} and {:?}",
-        sizes.as_slice(),
-        grad.sizes.as_slice(),
-        indices.sizes.as_slice()
-    );
-    let result = result(call, out, input.dtype, &input.sizes, input)?;
-    if result.numel() > 0 {
-        let [grad, indices] = [grad, indices].map(batched);
-        run_backward(call, &windows, &grad, &indices, &batched(&result), channels_last(input))?;
-    }
+    let result = result(call, out, input.dtype, &input.sizes, last)?;
+    let [from, places, to] = [grad, indices, &result].map(|t| batched(t, rank));
+    max_kernel::backward(call, cover, &from, &places, &to)?;
     call.ret(result);
     Ok(())
 }
 
-fn run_backward(
-    call: &Call,
-    windows: &Windows,
-    grad: &Tensor,
-    indices: &Tensor,
-    result: &Tensor,
-    last: bool,
-) -> Result<()> {
-    let index = index_type(&[grad, indices, result]);
-    let key = [grad.dtype as u32, u32::from(last), u32::from(index == Scalar::U64), 0, 0, 0];
-    let kernel = call.kernel("max_pool2d_backward", key, || build_backward(grad.dtype, index, last))?;
-    let mut launcher = call.launch(kernel).write(result).read(grad).read(indices);
-    launcher = launcher.index(index, result.numel()).index(index, result.sizes[1]);
-    let reach = [0, 1].map(|d| (windows.kernel[d] - 1) * windows.dilation[d]);
-    let pairs =
-        [[grad.sizes[2], grad.sizes[3]], [result.sizes[2], result.sizes[3]], reach, windows.stride, windows.padding];
-    for pair in pairs {
-        launcher = pass_pair(launcher, pair);
-    }
-    for t in [grad, indices, result] {
-        launcher = pass_strides(launcher, index, t);
-    }
-    launcher.threads(result.numel() as u64)
+fn check_same_dtype(input: &Tensor, grad: &Tensor, name: &str) -> Result<()> {
+    check!(
+        grad.dtype == input.dtype,
+        Runtime,
+        "expected dtype {} for `{name}` but got dtype {}",
+        crate::structured::type_name(input.dtype),
+        crate::structured::type_name(grad.dtype)
+    );
+    Ok(())
 }
 
-/// Each element of the input looks at the windows that may have chosen it.
-fn build_backward(dtype: DType, index: Scalar, channels_last: bool) -> Kernel {
-    let b = Builder::new("max_pool2d_backward", [GROUP, 1, 1]);
-    let result = b.pointer("grad_input", dtype);
-    let grad = b.pointer("grad_output", dtype);
-    let indices = b.pointer("indices", DType::I64);
-    let (n, channels) = (b.param("n", index), b.param("channels", index));
-    let [output, size, reach, stride, padding] =
-        ["output", "input", "reach", "stride", "padding"].map(|name| pair_params(&b, name));
-    let [grad_strides, index_strides, result_strides] = [(); 3].map(|()| Strides::declare(&b, index));
-    let i = linear_id(&b, index);
-    b.if_(i.lt(n), || {
-        let at = Place::new(i, channels, size, channels_last);
-        let wanted = (at.y * size[1] + at.x).cast(Scalar::I64);
-        let sum = b.var(b.constant_of(dtype.compute(), 0.0));
-        let (grads, choices) = (grad_strides.image(&at), index_strides.image(&at));
-        let rows = covering(at.y + padding[0], reach[0], stride[0], output[0]);
-        let columns = covering(at.x + padding[1], reach[1], stride[1], output[1]);
-        b.for_(rows.0, rows.1, 1, |y| {
-            b.for_(columns.0, columns.1, 1, |x| {
-                b.if_(indices.load(choices + index_strides.pixel(y, x)).eq(wanted), || {
-                    sum.set(sum.get() + grad.load(grads + grad_strides.pixel(y, x)));
-                });
-            });
-        });
-        result.store(result_strides.image(&at) + result_strides.pixel(at.y, at.x), sum.get());
-    });
-    b.finish()
+/// `(kernel_size, stride, padding, dilation, ceil_mode)` from argument `first`
+fn windows(call: &Call, rank: usize, first: usize) -> Result<Windows> {
+    let list = |i: usize| call.ints(first + i);
+    let given = Arguments {
+        kernel: list(0)?,
+        stride: list(1)?,
+        padding: list(2)?,
+        dilation: list(3)?,
+        ceil: call.flag(first + 4)?,
+    };
+    Windows::new(if rank == 2 { "max_pool2d" } else { "max_pool3d" }, rank, &given)
 }
 
-/// Windows `first..end` that reach the padded coordinate `at`: they start at multiples of `stride` and span `reach + 1`.
-pub(super) fn covering<'b>(
-    at: Value<'b>,
-    reach: Value<'b>,
-    stride: Value<'b>,
-    windows: Value<'b>,
-) -> (Value<'b>, Value<'b>) {
-    let behind = at - reach;
-    // Rounded up; where the quotient would be negative, the first window.
-    let first = behind.gt(0).select((behind + stride - 1) / stride, 0);
-    (first, (at / stride + 1).min(windows))
+/// `(self, kernel_size, stride, padding, dilation, ceil_mode[, out, indices])`
+fn forward(call: &mut Call, rank: usize, out: bool) -> Result<()> {
+    let input = call.tensor(0)?;
+    let windows = windows(call, rank, 1)?;
+    check!(
+        input.dim() == rank + 1 || input.dim() == rank + 2,
+        Runtime,
+        "non-empty {}D or {}D (batch mode) tensor expected for input",
+        rank + 1,
+        rank + 2
+    );
+    check_image("max_pool3d_with_indices_out_cpu_template()", input, rank)?;
+    check!(input.dtype != DType::Bool, NotImplemented, "\"max_pool{rank}d\" not implemented for 'Bool'");
+    let sizes = output_sizes(input, &windows)?;
+    let output = &sizes[sizes.len() - rank..];
+    finish_forward(call, &Cover::Fixed(&windows), input, None, output, out.then_some(6), last(input, rank))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// `(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices[, grad_input])`
+fn backward(call: &mut Call, rank: usize, out: bool) -> Result<()> {
+    let (grad, input, indices) = (call.tensor(0)?, call.tensor(1)?, call.tensor(7)?);
+    let windows = windows(call, rank, 2)?;
+    check_same_dtype(input, grad, "gradOutput")?;
+    check_image("max_pool3d_with_indices_backward_out_cpu_template()", input, rank)?;
+    let sizes = output_sizes(input, &windows)?;
+    check_sizes(grad, &sizes)?;
+    check_sizes(indices, &sizes)?;
+    let cover = Cover::Fixed(&windows);
+    finish_backward(call, &cover, [grad, input, indices], rank, out.then_some(8), last(input, rank))
+}
 
-    #[test]
-    fn kernels_are_valid() {
-        for dtype in [DType::F32, DType::F16, DType::F64, DType::I64, DType::U8] {
-            for (index, last) in [(Scalar::U32, true), (Scalar::U64, false)] {
-                let b = Builder::new("max_pool2d", [GROUP, 1, 1]);
-                write_forward(&b, dtype, index, last);
-                crate::validate::accepted(&b.finish());
-                crate::validate::accepted(&build_backward(dtype, index, last));
-            }
-        }
+/// `(self, output_size[, out, indices])`
+fn adaptive(call: &mut Call, rank: usize, out: bool) -> Result<()> {
+    let input = call.tensor(0)?;
+    let wanted = call.ints(1)?;
+    let name = format!("adaptive_max_pool{rank}d");
+    check!(
+        input.dim() == rank + 1 || input.dim() == rank + 2,
+        Runtime,
+        "{name}(): Expected {}D or {}D tensor, but got: {:?}",
+        rank + 1,
+        rank + 2,
+        input.sizes.as_slice()
+    );
+    check_not_empty(&name, "input", input, input.dim() - rank - 1)?;
+    check!(wanted.len() == rank, Runtime, "{name}(): internal error: output_size.size() must be {rank}");
+    let sizes = sizes_with(input, wanted);
+    for &n in wanted {
+        check!(n >= 0, Runtime, "Trying to create tensor with negative dimension {n}: {:?}", sizes.as_slice());
     }
+    check!(
+        input.dtype.is_float(),
+        NotImplemented,
+        "\"{name}{}\" not implemented for '{}'",
+        if rank == 3 { "_cpu" } else { "" },
+        input.dtype
+    );
+    // CPU keeps channels last in two dimensions only.
+    let last = rank == 2 && last(input, rank);
+    finish_forward(call, &Cover::Adaptive, input, None, wanted, out.then_some(2), last)
+}
+
+/// `(grad_output, self, indices[, grad_input])`
+fn adaptive_backward(call: &mut Call, rank: usize, out: bool) -> Result<()> {
+    let (grad, input, indices) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+    let what = if rank == 2 { "grad_output" } else { "gradOutput" };
+    check!(
+        matches!(grad.dim(), d if d == rank + 1 || d == rank + 2) && input.dim() == indices.dim(),
+        Runtime,
+        "expected sizes {:?} for `{what}` but got sizes {:?}",
+        indices.sizes.as_slice(),
+        grad.sizes.as_slice()
+    );
+    check_not_empty(&format!("adaptive_max_pool{rank}d_backward"), "grad_output", grad, grad.dim() - rank)?;
+    check_same_dtype(input, grad, what)?;
+    let lead = input.dim() - rank;
+    check!(
+        grad.sizes == indices.sizes && grad.sizes[..lead] == input.sizes[..lead],
+        Runtime,
+        "expected sizes {:?} for `{what}` but got sizes {:?}",
+        indices.sizes.as_slice(),
+        grad.sizes.as_slice()
+    );
+    let last = rank == 2 && last(input, rank);
+    finish_backward(call, &Cover::Adaptive, [grad, input, indices], rank, out.then_some(3), last)
+}
+
+/// `(self, kernel_size, output_size, random_samples[, output, indices])`
+fn fractional(call: &mut Call, rank: usize, out: bool) -> Result<()> {
+    let (input, samples) = (call.tensor(0)?, call.tensor(3)?);
+    let (kernel, output) = (call.ints(1)?, call.ints(2)?);
+    let (name, three) = if rank == 2 { ("fractional_max_pool2d", "") } else { ("fractional_max_pool3d", "three ") };
+    let this = if rank == 2 { "fractional_max_pool2d()" } else { "fractional_max_pool3d_out()" };
+    for (what, list) in [("kernel_size", kernel), ("output_size", output)] {
+        check!(list.len() == rank, Runtime, "{name}: {what} must either be a single Int or tuple of {three}Ints");
+    }
+    check!(
+        input.dim() == rank + 1 || input.dim() == rank + 2,
+        Runtime,
+        "{this}: Expected {}D or {}D tensor, but got: {:?}",
+        rank + 1,
+        rank + 2,
+        input.sizes.as_slice()
+    );
+    for d in input.dim() - rank - 1..input.dim() {
+        check!(
+            input.sizes[d] > 0,
+            Runtime,
+            "{this}: Expected input to have non-zero size for non-batch dimensions, but got{:?} with dimension {d} \
+             being empty.",
+            input.sizes.as_slice()
+        );
+    }
+    for (d, (&size, axis)) in spatial(input, rank).iter().zip(&["time", "height", "width"][3 - rank..]).enumerate() {
+        let reach = output[d] + kernel[d] - 1;
+        check!(
+            output[d] >= 0 && kernel[d] >= 0 && if rank == 2 { reach <= size } else { reach < size },
+            Runtime,
+            "{this}: pool {axis} {} too large relative to input {axis} {size}",
+            kernel[d]
+        );
+    }
+    check_samples(input, samples, rank)?;
+    check!(input.dtype.is_float(), NotImplemented, "\"{name}_out_frame\" not implemented for '{}'", input.dtype);
+    let cover = Cover::Fractional(kernel, samples.dtype);
+    finish_forward(call, &cover, input, Some(samples), output, out.then_some(4), false)
+}
+
+/// Checks the random samples `[batch, channels, axes]`; a batch more than the input's is left alone.
+fn check_samples(input: &Tensor, samples: &Tensor, rank: usize) -> Result<()> {
+    check!(samples.dtype == input.dtype, Runtime, "Expect _random_samples to have the same dtype as input");
+    check!(samples.dim() == 3, Runtime, "Expect _random_samples to have 3 dimensions, got {}", samples.dim());
+    let batch = if input.dim() == rank + 2 { input.sizes[0] } else { 1 };
+    check!(samples.sizes[0] >= batch, Runtime, "Expect _random_samples.size(0) no less then input batch size.");
+    check!(
+        samples.sizes[1] == input.size(-1 - rank as i64),
+        Runtime,
+        "Expect _random_samples.size(1) equals to input channel size."
+    );
+    check!(
+        samples.sizes[2] == rank as i64,
+        Runtime,
+        "Expect _random_samples.size(2) equals to {rank}; got {}.",
+        samples.sizes[2]
+    );
+    Ok(())
+}
+
+/// `(grad_output, self, kernel_size, output_size, indices[, grad_input])`
+fn fractional_backward(call: &mut Call, rank: usize, out: bool) -> Result<()> {
+    let (grad, input, indices) = (call.tensor(0)?, call.tensor(1)?, call.tensor(4)?);
+    let (kernel, output) = (call.ints(2)?, call.ints(3)?);
+    check!(
+        matches!(input.dim(), d if d == rank + 1 || d == rank + 2) && kernel.len() == rank && output.len() == rank,
+        Runtime,
+        "fractional_max_pool{rank}d_backward(): expected an input of {} or {} dimensions, got {}",
+        rank + 1,
+        rank + 2,
+        input.describe()
+    );
+    let expected = sizes_with(input, output);
+    if rank == 2 {
+        check!(grad.sizes == expected, Runtime, "fractional_max_pool2d_backward(): gradOutput sizes unexpected");
+    }
+    let names = &["time", "height", "width"][3 - rank..];
+    for (d, axis) in (input.dim() - rank..input.dim()).zip(names) {
+        check!(
+            grad.dim() == input.dim() && grad.sizes[d] == expected[d],
+            Runtime,
+            "fractional_max_pool{rank}d_backward_out(): gradOutput {axis} unexpected"
+        );
+    }
+    check!(
+        grad.sizes == expected && indices.sizes == expected,
+        Runtime,
+        "fractional_max_pool{rank}d_backward(): expected a gradient and indices of shape {:?}, got {:?} and {:?}",
+        expected.as_slice(),
+        grad.sizes.as_slice(),
+        indices.sizes.as_slice()
+    );
+    check!(grad.dtype == input.dtype, Runtime, "expected scalar type {} but found {}", input.dtype, grad.dtype);
+    let cover = Cover::Fractional(kernel, input.dtype);
+    finish_backward(call, &cover, [grad, input, indices], rank, out.then_some(5), false)
 }
