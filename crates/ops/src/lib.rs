@@ -55,6 +55,7 @@ mod structured;
 mod ternary;
 mod unary;
 mod unit;
+mod upsample;
 #[cfg(test)]
 mod validate;
 

@@ -63,6 +63,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     ],
     &[crate::scan::OPERATORS],
     crate::pooling::OPERATORS,
+    crate::upsample::OPERATORS,
     crate::loss::OPERATORS,
     crate::normalization::OPERATORS,
     &[crate::softmax::OPERATORS],
