@@ -50,6 +50,7 @@ mod selection;
 mod smooth;
 mod softmax;
 mod spatial;
+mod sorting;
 mod special;
 mod structured;
 mod ternary;

@@ -67,6 +67,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::loss::OPERATORS,
     crate::normalization::OPERATORS,
     &[crate::softmax::OPERATORS],
+    crate::sorting::OPERATORS,
 ];
 
 /// Every operator. The index of an overload in this list is its id at the C ABI.

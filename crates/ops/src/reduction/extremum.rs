@@ -310,6 +310,11 @@ fn arg(call: &mut Call, extreme: Extreme, out: Option<usize>) -> Result<()> {
     Ok(())
 }
 
+/// Writes the position of the largest element, the first of equals.
+pub fn first_largest(call: &Call, input: &Tensor, out: &Tensor, axes: Axes) -> Result<()> {
+    run(call, &Positioned { extreme: Extreme::Max, dtype: input.dtype, yields: Yields::Index }, input, &[out], axes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -190,10 +190,14 @@ fn count_nonzero(call: &mut Call, dims: &[i64]) -> Result<()> {
     let input = call.tensor(0)?;
     let axes = Axes::of(call, Some(dims), input.dim(), false)?;
     let out = call.empty(DType::I64, &axes.sizes(&input.sizes))?;
-    let operands = Reduction { inputs: &[input], outs: &[&out], axes, tables: &[], numbers: &[] };
-    reduce(call, &CountNonzero, &operands)?;
+    count_into(call, input, &out, axes)?;
     call.ret(out);
     Ok(())
+}
+
+/// Writes how many elements are not zero.
+pub fn count_into(call: &Call, input: &Tensor, out: &Tensor, axes: Axes) -> Result<()> {
+    reduce(call, &CountNonzero, &Reduction { inputs: &[input], outs: &[out], axes, tables: &[], numbers: &[] })
 }
 
 #[cfg(test)]

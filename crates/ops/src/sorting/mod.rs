@@ -1,0 +1,17 @@
+//! Sorting and selection along a dimension.
+//!
+//! Elements become unsigned keys ([`key`]). Rows that fit a workgroup's memory are sorted there ([`tile`]); longer ones
+//! by a radix sort ([`crate::radix`]), or, where only some elements are wanted, by a radix selection ([`select`]).
+
+mod key;
+mod mode;
+mod operands;
+mod rank;
+mod select;
+mod sort;
+mod tile;
+
+use crate::table::Operator;
+
+/// This family's overloads.
+pub const OPERATORS: &[&[Operator]] = &[mode::OPERATORS, rank::OPERATORS, sort::OPERATORS];

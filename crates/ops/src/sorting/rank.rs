@@ -1,0 +1,186 @@
+//! Elements chosen by rank along a dimension: topk, kthvalue, median. NaN is the largest; of equal elements the first
+//! ones are chosen.
+
+use super::key;
+use super::operands::{Operands, Take};
+use super::select::{Collect, Selection};
+use super::sort::emit;
+use super::tile;
+use crate::call::{Call, Scalar as Number};
+use crate::check;
+use crate::copy::{as_contiguous, contiguous, fill_with};
+use crate::error::Result;
+use crate::overlap;
+use crate::pointwise::{self, Input};
+use crate::radix;
+use crate::reduction::{Axes, sum};
+use crate::structured;
+use crate::table::{Operator, op};
+use crate::tensor::Tensor;
+use dml_kernel::DType;
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[
+    op("aten::topk", |c| topk(c, [None, None])),
+    op("aten::topk.values", |c| topk(c, [Some(5), Some(6)])),
+    op("aten::kthvalue.values", kthvalue),
+    op("aten::median", |c| median_of_all(c, false)),
+    op("aten::nanmedian", |c| median_of_all(c, true)),
+    op("aten::median.dim_values", |c| median(c, false)),
+    op("aten::nanmedian.dim_values", |c| median(c, true)),
+];
+
+/// `topk(self, k, dim, largest, sorted[, values, indices])`
+fn topk(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
+    let input = call.tensor(0)?;
+    let k = call.int(1)?;
+    let dim = call.wrap_dim(call.int(2)?, input.dim())?;
+    let (largest, sorted) = (call.flag(3)?, call.flag(4)?);
+    let n = input.sizes.get(dim).copied().unwrap_or(1);
+    check!((0..=n).contains(&k), Runtime, "selected index k out of range");
+    check!(input.dtype != DType::Bool, Dtype, "\"topk_impl_loop\" not implemented for 'Bool'");
+    let mut sizes = input.sizes.clone();
+    if let Some(size) = sizes.get_mut(dim) {
+        *size = k;
+    }
+    let values = structured::out(call, outs[0], input.dtype, &sizes)?;
+    let indices = structured::out(call, outs[1], DType::I64, &sizes)?;
+    if values.numel() > 0 {
+        let input = apart(call, input, &values)?;
+        let o = Operands::new(&input, dim, &values, &indices);
+        if o.n <= tile::LONGEST {
+            tile::run(call, &o, None, o.n, largest, Take::First(k as u32))?;
+        } else {
+            lowest(call, &o, k, largest, sorted)?;
+        }
+    }
+    call.ret(values);
+    call.ret(indices);
+    Ok(())
+}
+
+/// The `k` first of long rows.
+fn lowest(call: &Call, o: &Operands, k: i64, descending: bool, sorted: bool) -> Result<()> {
+    let bits = key::bits(o.tensors[0].dtype);
+    let keys = key::of_rows(call, o, descending)?;
+    let ranks = Selection::same_rank(call, o.rows, k - 1)?;
+    let selection = Selection { keys: &keys, rows: o.rows, bits, ranks };
+    let (keys, positions) = selection.run(call, Collect::Lowest(k))?;
+    if sorted && k <= tile::LONGEST {
+        return tile::run(call, o, Some(&positions), k, descending, Take::First(k as u32));
+    }
+    let positions = if sorted { radix::sort_rows(call, &keys, Some(&positions), o.rows, bits)?.1 } else { positions };
+    emit(call, o, &positions, k)
+}
+
+/// The input, or a copy if the values overwrite it before it has been read.
+fn apart(call: &Call, input: &Tensor, values: &Tensor) -> Result<Tensor> {
+    pointwise::check_no_self_overlap(values)?;
+    if overlap::touches(input, values) { contiguous(call, input) } else { Ok(input.clone()) }
+}
+
+/// One element of each row: `values` and `indices` have its dimension with size 1.
+fn one(call: &Call, o: &Operands, take: Take) -> Result<()> {
+    if o.n <= tile::LONGEST {
+        return tile::run(call, o, None, o.n, false, take);
+    }
+    let dtype = o.tensors[0].dtype;
+    let keys = key::of_rows(call, o, false)?;
+    let ranks = match take {
+        Take::Median { ignore_nan } if dtype.is_float() => median_ranks(call, &keys, o, ignore_nan)?,
+        Take::Median { .. } => Selection::same_rank(call, o.rows, (o.n - 1) / 2)?,
+        Take::Rank(rank) | Take::First(rank) => Selection::same_rank(call, o.rows, i64::from(rank))?,
+    };
+    let selection = Selection { keys: &keys, rows: o.rows, bits: key::bits(dtype), ranks };
+    let (_, positions) = selection.run(call, Collect::One)?;
+    emit(call, o, &positions, 1)
+}
+
+/// The rank of the median of each row of keys: of its numbers, or of the first NaN.
+fn median_ranks(call: &Call, keys: &Tensor, o: &Operands, ignore_nan: bool) -> Result<Tensor> {
+    let keys = keys.as_strided(&[o.rows, o.n], &[o.n, 1], 0);
+    let (numbers, count) = (call.empty(DType::Bool, &keys.sizes)?, call.empty(DType::I64, &[o.rows])?);
+    let nan = Number::Int(key::largest(o.tensors[0].dtype) as i64);
+    let inputs = [Input::Tensor(keys.clone()), Input::Number(nan, keys.dtype)];
+    pointwise::run(call, "sort_is_number", 0, &[&numbers], &inputs, keys.dtype, |_, v| vec![v[0].ne(v[1])])?;
+    sum::count_into(call, &numbers, &count, Axes::listed(call, &[1], 2, false)?)?;
+    let ranks = call.empty(DType::U32, &[o.rows])?;
+    let inputs = [Input::Tensor(count), Input::Number(Number::Int(o.n), DType::I64)];
+    pointwise::run(call, "median_rank", u32::from(ignore_nan), &[&ranks], &inputs, DType::I64, |_, v| {
+        let middle = (v[0].max(1) - 1) / 2;
+        vec![if ignore_nan { middle } else { v[0].lt(v[1]).select(v[0], middle) }]
+    })?;
+    Ok(ranks)
+}
+
+/// A result of the sizes that a reduction of `dim` gives, and the same with the dimension in it.
+pub fn reduced(
+    call: &Call,
+    out: Option<usize>,
+    dtype: DType,
+    input: &Tensor,
+    dim: usize,
+    keep: bool,
+) -> Result<[Tensor; 2]> {
+    let axes = Axes::listed(call, &[dim as i64], input.dim(), keep)?;
+    let out = structured::out(call, out, dtype, &axes.sizes(&input.sizes))?;
+    pointwise::check_no_self_overlap(&out)?;
+    let mut view = (out.sizes.clone(), out.strides.clone());
+    if !keep && input.dim() > 0 {
+        view.0.insert(dim, 1);
+        view.1.insert(dim, 1);
+    }
+    let view = out.as_strided(&view.0, &view.1, 0);
+    Ok([out, view])
+}
+
+/// `(self, .., dim, keepdim, values, indices)` from argument `at` on; `take` gets the length of a row.
+fn over_dim(call: &mut Call, name: &str, at: usize, take: impl FnOnce(usize, i64) -> Result<Take>) -> Result<()> {
+    let input = call.tensor(0)?;
+    let dim = call.wrap_dim(call.int(at)?, input.dim())?;
+    let keep = call.flag(at + 1)?;
+    let n = input.sizes.get(dim).copied().unwrap_or(1);
+    check!(n != 0, Index, "{name}(): Expected reduction dim {dim} to have non-zero size.");
+    let take = take(dim, n)?;
+    check!(input.dtype != DType::Bool, Dtype, "\"{name}_out\" not implemented for 'Bool'");
+    let [values, value_rows] = reduced(call, Some(at + 2), input.dtype, input, dim, keep)?;
+    let [indices, index_rows] = reduced(call, Some(at + 3), DType::I64, input, dim, keep)?;
+    if values.numel() > 0 {
+        let input = apart(call, input, &values)?;
+        one(call, &Operands::new(&input, dim, &value_rows, &index_rows), take)?;
+    }
+    call.ret(values);
+    call.ret(indices);
+    Ok(())
+}
+
+/// `kthvalue.values(self, k, dim, keepdim, values, indices)`
+fn kthvalue(call: &mut Call) -> Result<()> {
+    let k = call.int(1)?;
+    over_dim(call, "kthvalue", 2, |dim, n| {
+        check!((1..=n).contains(&k), Runtime, "kthvalue(): selected number k out of range for dimension {dim}");
+        Ok(Take::Rank(k as u32 - 1))
+    })
+}
+
+/// `median.dim_values(self, dim, keepdim, values, indices)`: the lower of two middle elements
+fn median(call: &mut Call, ignore_nan: bool) -> Result<()> {
+    over_dim(call, "median", 1, |_, _| Ok(Take::Median { ignore_nan }))
+}
+
+/// `median(self)`
+fn median_of_all(call: &mut Call, ignore_nan: bool) -> Result<()> {
+    let input = call.tensor(0)?;
+    check!(input.dtype != DType::Bool, Dtype, "\"median_cpu\" not implemented for 'Bool'");
+    let out = call.empty(input.dtype, &[])?;
+    if input.numel() == 0 {
+        fill_with(call, &out, Number::Double(f64::NAN))?;
+    } else {
+        let row = as_contiguous(call, input)?.as_strided(&[input.numel()], &[1], 0);
+        let indices = call.empty(DType::I64, &[1])?;
+        let value = out.as_strided(&[1], &[1], 0);
+        one(call, &Operands::new(&row, 0, &value, &indices), Take::Median { ignore_nan })?;
+    }
+    call.ret(out);
+    Ok(())
+}
