@@ -292,16 +292,18 @@ fn scatter_into(
 }
 
 /// An index for each slice along a dimension.
-struct Slices<'t> {
-    dim: usize,
+pub struct Slices<'t> {
+    /// The dimension.
+    pub dim: usize,
     /// A row.
-    index: &'t Tensor,
-    negative: bool,
+    pub index: &'t Tensor,
+    /// Whether an index below 0 counts from the end.
+    pub negative: bool,
 }
 
 impl Slices<'_> {
     /// Runs `action` on the slices of `t`; the other tensor has `sizes`.
-    fn run(&self, call: &Call, t: &Tensor, sizes: &[i64], action: &Action) -> Result<()> {
+    pub fn run(&self, call: &Call, t: &Tensor, sizes: &[i64], action: &Action) -> Result<()> {
         let mut strides = Dims::from_elem(0, sizes.len());
         strides[self.dim] = self.index.strides[0];
         let index = self.index.as_strided(sizes, &strides, 0);

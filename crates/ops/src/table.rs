@@ -68,6 +68,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::normalization::OPERATORS,
     &[crate::softmax::OPERATORS],
     crate::sorting::OPERATORS,
+    &[crate::histogram::OPERATORS, crate::search::OPERATORS, crate::unique::OPERATORS],
 ];
 
 /// Every operator. The index of an overload in this list is its id at the C ABI.

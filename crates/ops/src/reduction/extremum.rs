@@ -19,6 +19,15 @@ pub const OPERATORS: &[Operator] = &[
     op("aten::amin.out", |c| over_dims(c, Extreme::Min, Some(3))),
     op("aten::aminmax", |c| aminmax(c, [None, None])),
     op("aten::aminmax.out", |c| aminmax(c, [Some(3), Some(4)])),
+    op("aten::_aminmax", |c| {
+        let axes = Axes::all(false);
+        aminmax_of(c, None, axes, [None, None])
+    }),
+    op("aten::_aminmax.dim", |c| {
+        let dim = c.int(1)?;
+        let axes = Axes::listed(c, &[dim], c.tensor(0)?.dim(), c.flag(2)?)?;
+        aminmax_of(c, Some(dim), axes, [None, None])
+    }),
     op("aten::max", |c| of_all(c, Extreme::Max, None)),
     op("aten::max.unary_out", |c| of_all(c, Extreme::Max, Some(1))),
     op("aten::min", |c| of_all(c, Extreme::Min, None)),
@@ -253,15 +262,19 @@ fn of_all(call: &mut Call, extreme: Extreme, out: Option<usize>) -> Result<()> {
 
 /// `aminmax(self, dim?, keepdim[, min, max])`
 fn aminmax(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
-    let input = call.tensor(0)?;
     let keep = call.flag(2)?;
-    let axes = match call.opt_scalar(1)? {
-        Some(d) => Axes::listed(call, &[d.to_i64()], input.dim(), keep)?,
+    let dim = call.opt_scalar(1)?.map(Number::to_i64);
+    let axes = match dim {
+        Some(d) => Axes::listed(call, &[d], call.tensor(0)?.dim(), keep)?,
         None => Axes::all(keep),
     };
-    let dim_given = call.opt_scalar(1)?.is_some();
+    aminmax_of(call, dim, axes, outs)
+}
+
+fn aminmax_of(call: &mut Call, dim: Option<i64>, axes: Axes, outs: [Option<usize>; 2]) -> Result<()> {
+    let input = call.tensor(0)?;
     check!(
-        dim_given || input.numel() > 0,
+        dim.is_some() || input.numel() > 0,
         Runtime,
         "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
     );
@@ -269,7 +282,7 @@ fn aminmax(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
     let sizes = axes.sizes(&input.sizes);
     let min = structured::out(call, outs[0], input.dtype, &sizes)?;
     let max = structured::out(call, outs[1], input.dtype, &sizes)?;
-    run(call, &Both { dtype: input.dtype }, input, &[&min, &max], axes)?;
+    both(call, input, [&min, &max], axes)?;
     call.ret(min);
     call.ret(max);
     Ok(())
@@ -308,6 +321,11 @@ fn arg(call: &mut Call, extreme: Extreme, out: Option<usize>) -> Result<()> {
     run(call, &Positioned { extreme, dtype: input.dtype, yields: Yields::Index }, input, &[&out], axes)?;
     call.ret(out);
     Ok(())
+}
+
+/// Writes the smallest and the largest element.
+pub fn both(call: &Call, input: &Tensor, outs: [&Tensor; 2], axes: Axes) -> Result<()> {
+    run(call, &Both { dtype: input.dtype }, input, &outs, axes)
 }
 
 /// Writes the position of the largest element, the first of equals.

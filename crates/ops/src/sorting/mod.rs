@@ -3,12 +3,12 @@
 //! Elements become unsigned keys ([`key`]). Rows that fit a workgroup's memory are sorted there ([`tile`]); longer ones
 //! by a radix sort ([`crate::radix`]), or, where only some elements are wanted, by a radix selection ([`select`]).
 
-mod key;
+pub mod key;
 mod mode;
 mod operands;
 mod rank;
 mod select;
-mod sort;
+pub mod sort;
 mod tile;
 
 use crate::table::Operator;

@@ -38,7 +38,7 @@ fn topk(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
     let (largest, sorted) = (call.flag(3)?, call.flag(4)?);
     let n = input.sizes.get(dim).copied().unwrap_or(1);
     check!((0..=n).contains(&k), Runtime, "selected index k out of range");
-    check!(input.dtype != DType::Bool, Dtype, "\"topk_impl_loop\" not implemented for 'Bool'");
+    check!(input.dtype != DType::Bool, Dtype, "topk does not support bool dtypes");
     let mut sizes = input.sizes.clone();
     if let Some(size) = sizes.get_mut(dim) {
         *size = k;
@@ -142,7 +142,7 @@ fn over_dim(call: &mut Call, name: &str, at: usize, take: impl FnOnce(usize, i64
     let n = input.sizes.get(dim).copied().unwrap_or(1);
     check!(n != 0, Index, "{name}(): Expected reduction dim {dim} to have non-zero size.");
     let take = take(dim, n)?;
-    check!(input.dtype != DType::Bool, Dtype, "\"{name}_out\" not implemented for 'Bool'");
+    check!(input.dtype != DType::Bool, NotImplemented, "\"{name}_out\" not implemented for 'Bool'");
     let [values, value_rows] = reduced(call, Some(at + 2), input.dtype, input, dim, keep)?;
     let [indices, index_rows] = reduced(call, Some(at + 3), DType::I64, input, dim, keep)?;
     if values.numel() > 0 {
@@ -171,7 +171,7 @@ fn median(call: &mut Call, ignore_nan: bool) -> Result<()> {
 /// `median(self)`
 fn median_of_all(call: &mut Call, ignore_nan: bool) -> Result<()> {
     let input = call.tensor(0)?;
-    check!(input.dtype != DType::Bool, Dtype, "\"median_cpu\" not implemented for 'Bool'");
+    check!(input.dtype != DType::Bool, NotImplemented, "\"median_cpu\" not implemented for 'Bool'");
     let out = call.empty(input.dtype, &[])?;
     if input.numel() == 0 {
         fill_with(call, &out, Number::Double(f64::NAN))?;
