@@ -41,7 +41,7 @@ pub fn sort_rows(
     let cells = (rows as u64 * blocks * u64::from(DIGITS)) as i64;
     let counts = call.empty(DType::U32, &[cells + 1])?;
     let threads = rows as u64 * blocks * u64::from(GROUP);
-    let index = if keys.numel() < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 };
+    let index = crate::layout::index_type(keys.numel());
     let (dtype, mut from, mut positions) = (keys.dtype, keys.clone(), positions.cloned());
     for pass in 0..bits.div_ceil(BITS).max(1) {
         let (to, moved) = (call.empty(dtype, &keys.sizes)?, call.empty(DType::U32, &keys.sizes)?);

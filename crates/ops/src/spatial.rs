@@ -78,7 +78,7 @@ pub fn batched(t: &Tensor, rank: usize) -> Tensor {
 pub fn index_type(tensors: &[&Tensor]) -> Scalar {
     let reach = |t: &&Tensor| ((t.range().end - t.range().start) / t.element_size()).max(t.numel() as u64);
     let furthest = tensors.iter().map(reach).max().unwrap_or(0);
-    if furthest < i32::MAX as u64 { Scalar::U32 } else { Scalar::U64 }
+    crate::layout::index_type(furthest as i64)
 }
 
 /// Strides of an operand as kernel parameters.

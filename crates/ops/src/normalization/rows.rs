@@ -46,7 +46,7 @@ struct Shape {
 
 impl Shape {
     fn new(p: &Problem, backward: bool, statistics: DType) -> Shape {
-        let index = if p.input.numel() < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 };
+        let index = crate::layout::index_type(p.input.numel());
         let (rows, held) = Rows::of_neighbours(index, p.n);
         let parameters = [p.weight, p.bias].map(|t| t.map(|t| t.dtype));
         Shape { norm: p.norm, backward, rows, held, input: p.input.dtype, parameters, statistics }

@@ -64,7 +64,7 @@ impl Operands {
         let strides = tensors.each_ref().map(|t| rest(&t.strides));
         let mut layout = Layout::row_major(&rest(&input.sizes), &strides.each_ref().map(|s| s.as_slice()));
         let far = |t: &Tensor| ((t.range().end - t.range().start) / t.element_size()) as i64;
-        if tensors.iter().any(|t| far(t).max(t.numel()) >= i64::from(i32::MAX)) {
+        if tensors.iter().any(|t| far(t).max(t.numel()) >= crate::layout::SHORT) {
             layout.index = Scalar::U64;
         }
         Operands {

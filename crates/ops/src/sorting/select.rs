@@ -51,7 +51,7 @@ impl Selection<'_> {
             call.name
         );
         let dtype = self.keys.dtype;
-        let index = if self.keys.numel() < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 };
+        let index = crate::layout::index_type(self.keys.numel());
         let (found, digits) = (call.empty(dtype, &[rows])?, call.empty(DType::U32, &[rows, i64::from(DIGITS)])?);
         fill_with(call, &found, Number::Int(0))?;
         fill_with(call, &digits, Number::Int(0))?;
