@@ -44,6 +44,7 @@ mod power;
 mod prefix;
 mod radix;
 mod random;
+mod recurrent;
 mod reduction;
 mod rows;
 mod scan;

@@ -62,6 +62,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
         crate::reduction::variance::OPERATORS,
     ],
     &[crate::scan::OPERATORS],
+    &[crate::recurrent::OPERATORS],
     crate::pooling::OPERATORS,
     crate::upsample::OPERATORS,
     crate::loss::OPERATORS,

@@ -152,6 +152,13 @@ fn fold_sum(call: &Call, kind: Kind, input: &Tensor, out: &Tensor, axes: Axes, d
     reduce(call, &fold, &Reduction { inputs: &[input], outs: &[out], axes, tables: &[], numbers })
 }
 
+/// A new tensor with the sums of `input` along `axes`, of its dtype.
+pub fn add_up(call: &Call, input: &Tensor, axes: Axes) -> Result<Tensor> {
+    let out = call.empty(input.dtype, &axes.sizes(&input.sizes))?;
+    fold_sum(call, Kind::Sum, input, &out, axes, input.dtype)?;
+    Ok(out)
+}
+
 /// The dtype of numbers beside a sum of `dtype`.
 pub fn accumulator_dtype(dtype: DType) -> DType {
     if dtype == DType::F64 { DType::F64 } else { DType::F32 }
