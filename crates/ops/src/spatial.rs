@@ -6,7 +6,7 @@
 use crate::call::Call;
 use crate::error::Result;
 use crate::launch::Launcher;
-use crate::layout::dense_strides;
+use crate::memory_format;
 use crate::structured;
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::{Builder, DType, Scalar, Value};
@@ -15,36 +15,9 @@ use smallvec::SmallVec;
 /// One value a spatial dimension.
 pub type Spatial = SmallVec<[i64; 3]>;
 
-/// Whether channels are what lies closest in memory (PyTorch's `suggest_memory_format`) in a tensor of 4 or 5
-/// dimensions.
-pub fn channels_last(t: &Tensor) -> bool {
-    if !matches!(t.dim(), 4 | 5) || t.strides[1] == 0 {
-        return false;
-    }
-    let mut least = 0;
-    for d in order(t.dim()) {
-        let ambiguous = d == 0 && least == t.strides[1];
-        if t.sizes[d] == 0 || t.strides[d] < least || ambiguous {
-            return false;
-        }
-        least = t.strides[d] * t.sizes[d].max(1);
-    }
-    true
-}
-
-/// Dimensions of a batch with channels last, fastest first.
-fn order(rank: usize) -> SmallVec<[usize; 6]> {
-    std::iter::once(1).chain((2..rank).rev()).chain([0]).collect()
-}
-
-/// Strides of a new tensor, with channels closest in memory or in row-major order.
-pub fn format_strides(sizes: &[i64], channels_last: bool) -> Dims {
-    if channels_last { dense_strides(sizes, &order(sizes.len())) } else { Tensor::contiguous_strides(sizes) }
-}
-
 /// A result with channels closest in memory or in row-major order: new, or the `out=` argument at `out`.
 pub fn result(call: &Call, out: Option<usize>, dtype: DType, sizes: &[i64], channels_last: bool) -> Result<Tensor> {
-    let strides = format_strides(sizes, channels_last);
+    let strides = memory_format::strides(sizes, channels_last);
     let Some(i) = out else { return call.empty_strided(dtype, sizes, &strides) };
     let mut given = call.tensor(i)?.clone();
     structured::check_dtype(call, out, dtype)?;

@@ -7,9 +7,9 @@ use crate::call::Call;
 use crate::check;
 use crate::error::Result;
 use crate::launch::{GROUP, linear_id};
+use crate::memory_format::is_channels_last;
 use crate::spatial::{
-    Place, Strides, axis_params, batched, channels_last, for_each, index_type, pass_axes, pass_strides, result,
-    sizes_with,
+    Place, Strides, axis_params, batched, for_each, index_type, pass_axes, pass_strides, result, sizes_with,
 };
 use crate::structured::type_name;
 use crate::table::{Operator, op};
@@ -105,7 +105,7 @@ fn check_dtype(t: &Tensor, name: &str) -> Result<()> {
 
 /// Whether the result has its channels closest in memory: CPU keeps that in two dimensions only.
 fn last(input: &Tensor, rank: usize) -> bool {
-    rank == 2 && input.dim() == 4 && channels_last(input)
+    rank == 2 && input.dim() == 4 && is_channels_last(input)
 }
 
 fn run(call: &Call, backward: bool, rank: usize, from: &Tensor, to: &Tensor) -> Result<()> {
@@ -113,7 +113,7 @@ fn run(call: &Call, backward: bool, rank: usize, from: &Tensor, to: &Tensor) -> 
         return Ok(());
     }
     let (from, to) = (batched(from, rank), batched(to, rank));
-    let (index, last) = (index_type(&[&from, &to]), channels_last(&to));
+    let (index, last) = (index_type(&[&from, &to]), is_channels_last(&to));
     let flags = u32::from(backward) | u32::from(last) << 1 | u32::from(index == Scalar::U64) << 2;
     let kernel = call.kernel("adaptive_avg_pool", [from.dtype as u32, flags, rank as u32, 0, 0, 0], || {
         build(backward, from.dtype, index, last, rank)

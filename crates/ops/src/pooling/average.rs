@@ -6,9 +6,8 @@ use crate::call::{Call, Scalar as Number};
 use crate::check;
 use crate::error::Result;
 use crate::launch::{GROUP, linear_id};
-use crate::spatial::{
-    Place, Strides, axis_params, batched, channels_last, for_each, index_type, pass_axes, pass_strides, result,
-};
+use crate::memory_format::is_channels_last;
+use crate::spatial::{Place, Strides, axis_params, batched, for_each, index_type, pass_axes, pass_strides, result};
 use crate::structured::type_name;
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
@@ -130,7 +129,7 @@ fn backward(call: &mut Call, rank: usize, out: Option<usize>) -> Result<()> {
 
 /// Whether the result has its channels closest in memory: CPU keeps that in two dimensions only.
 fn last(input: &Tensor, rank: usize) -> bool {
-    rank == 2 && input.dim() == 4 && channels_last(input)
+    rank == 2 && input.dim() == 4 && is_channels_last(input)
 }
 
 fn run(call: &Call, backward: bool, windows: &Windows, divisor: Divisor, from: &Tensor, to: &Tensor) -> Result<()> {
@@ -144,7 +143,7 @@ fn run(call: &Call, backward: bool, windows: &Windows, divisor: Divisor, from: &
         divisor,
         dtype: from.dtype,
         index: index_type(&[&from, &to]),
-        channels_last: channels_last(&to),
+        channels_last: is_channels_last(&to),
         rank,
     };
     let flags = u32::from(backward) | u32::from(shape.channels_last) << 1 | u32::from(shape.index == Scalar::U64) << 2;

@@ -5,7 +5,8 @@ use super::{Arguments, Windows, check_image, check_not_empty, check_sizes, max_k
 use crate::call::Call;
 use crate::check;
 use crate::error::Result;
-use crate::spatial::{batched, channels_last, result, sizes_with};
+use crate::memory_format::is_channels_last;
+use crate::spatial::{batched, result, sizes_with};
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
 use dml_kernel::DType;
@@ -40,7 +41,7 @@ pub const OPERATORS: &[Operator] = &[
 
 /// Whether `t` has a batch and its channels closest in memory.
 fn last(t: &Tensor, rank: usize) -> bool {
-    t.dim() == rank + 2 && channels_last(t)
+    t.dim() == rank + 2 && is_channels_last(t)
 }
 
 /// Makes both results, of the input's shape with other spatial sizes, fills and returns them.

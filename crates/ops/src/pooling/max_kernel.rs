@@ -4,9 +4,8 @@ use super::cover::{Cover, Covering, Kind};
 use crate::call::Call;
 use crate::error::Result;
 use crate::launch::{GROUP, linear_id};
-use crate::spatial::{
-    Place, Strides, axis_params, channels_last, for_each, index_type, pass_axes, pass_strides, pixel_number,
-};
+use crate::memory_format::is_channels_last;
+use crate::spatial::{Place, Strides, axis_params, for_each, index_type, pass_axes, pass_strides, pixel_number};
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
 
@@ -44,7 +43,7 @@ pub fn forward(
         kind: cover.kind(),
         dtype: input.dtype,
         index: index_type(&[input, out, indices]),
-        channels_last: channels_last(out),
+        channels_last: is_channels_last(out),
         rank: out.dim() - 2,
     };
     let kernel = call.kernel("max_pool", shape.key(), || build_forward(shape))?;
@@ -130,7 +129,7 @@ pub fn backward(call: &Call, cover: &Cover, grad: &Tensor, indices: &Tensor, res
         kind: cover.kind(),
         dtype: grad.dtype,
         index: index_type(&[grad, indices, result]),
-        channels_last: channels_last(result),
+        channels_last: is_channels_last(result),
         rank: grad.dim() - 2,
     };
     let kernel = call.kernel("max_pool_backward", shape.key(), || build_backward(shape))?;

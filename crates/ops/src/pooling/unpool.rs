@@ -9,9 +9,8 @@ use crate::copy::fill_with;
 use crate::error::Result;
 use crate::fault;
 use crate::launch::{GROUP, linear_id};
-use crate::spatial::{
-    Place, Strides, axis_params, batched, channels_last, index_type, pass_axes, pass_strides, result, sizes_with,
-};
+use crate::memory_format::is_channels_last;
+use crate::spatial::{Place, Strides, axis_params, batched, index_type, pass_axes, pass_strides, result, sizes_with};
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
 use dml_kernel::{Atomic, Builder, DType, Kernel, Scalar};
@@ -85,7 +84,7 @@ fn unpool(call: &mut Call, rank: usize, out: Option<usize>) -> Result<()> {
     }
     check!(input.dtype.is_float(), NotImplemented, "\"max_unpool{rank}d\" not implemented for '{}'", input.dtype);
     check!(wanted.iter().all(|&n| n >= 0), Runtime, "max_unpool{rank}d: output_size must not be negative: {wanted:?}");
-    let last = rank == 2 && input.dim() == 4 && channels_last(input);
+    let last = rank == 2 && input.dim() == 4 && is_channels_last(input);
     let result = result(call, out, input.dtype, &sizes_with(input, wanted), last)?;
     let [from, places, to] = [input, indices, &result].map(|t| batched(t, rank));
     run(call, &from, &places, &to)?;

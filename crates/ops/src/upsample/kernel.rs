@@ -4,7 +4,8 @@ use super::axis::{Axis, AxisPlan, Filter, Taps};
 use crate::call::Call;
 use crate::error::Result;
 use crate::launch::{GROUP, linear_id};
-use crate::spatial::{Place, Strides, axis_params, channels_last, format_strides, index_type, pass_axes, pass_strides};
+use crate::memory_format::{self, is_channels_last};
+use crate::spatial::{Place, Strides, axis_params, index_type, pass_axes, pass_strides};
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value};
 use smallvec::SmallVec;
@@ -58,7 +59,7 @@ pub fn run(call: &Call, plan: &Plan, backward: bool, from: &Tensor, to: &Tensor)
             let mut sizes = from.sizes.clone();
             sizes[d + 2] = to.sizes[d + 2];
             let dtype = if to.dtype == DType::F64 { DType::F64 } else { DType::F32 };
-            call.empty_strided(dtype, &sizes, &format_strides(&sizes, channels_last(to)))?
+            call.empty_strided(dtype, &sizes, &memory_format::strides(&sizes, is_channels_last(to)))?
         };
         pass(call, plan, backward, &from, &target, &[d])?;
         from = target;
@@ -75,7 +76,7 @@ fn pass(call: &Call, plan: &Plan, backward: bool, from: &Tensor, to: &Tensor, ax
         from: from.dtype,
         to: to.dtype,
         index: index_type(&[from, to]),
-        channels_last: channels_last(to),
+        channels_last: is_channels_last(to),
         rank: plan.axes.len(),
         mask: axes.iter().map(|d| 1 << d).sum(),
     };

@@ -11,7 +11,8 @@ use self::kernel::Plan;
 use crate::call::{Call, Scalar as Number};
 use crate::check;
 use crate::error::Result;
-use crate::spatial::{channels_last, result, sizes_with};
+use crate::memory_format::is_channels_last;
+use crate::spatial::{result, sizes_with};
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
 use dml_kernel::DType;
@@ -65,7 +66,7 @@ fn forward(call: &mut Call, filter: Filter, rank: usize, out: bool) -> Result<()
         input.dtype
     );
     let (plan, end) = plan(call, 2, filter, &input.sizes[2..], output, input.dtype)?;
-    let result = result(call, out.then_some(end), input.dtype, &sizes_with(input, output), channels_last(input))?;
+    let result = result(call, out.then_some(end), input.dtype, &sizes_with(input, output), is_channels_last(input))?;
     kernel::run(call, &plan, false, input, &result)?;
     call.ret(result);
     Ok(())
@@ -85,7 +86,7 @@ fn backward(call: &mut Call, filter: Filter, rank: usize, out: bool) -> Result<(
         grad.dtype
     );
     let (plan, end) = plan(call, 3, filter, &sizes[2..], output, grad.dtype)?;
-    let result = result(call, out.then_some(end), grad.dtype, sizes, channels_last(grad))?;
+    let result = result(call, out.then_some(end), grad.dtype, sizes, is_channels_last(grad))?;
     kernel::run(call, &plan, true, grad, &result)?;
     call.ret(result);
     Ok(())
