@@ -151,6 +151,7 @@ int32_t dml_upload(int32_t device, uint64_t address, const void* source, uint64_
 int32_t dml_download(int32_t device, uint64_t address, void* target, uint64_t bytes);
 int32_t dml_memory_stats(int32_t device, DmlMemoryStats* stats);
 const char* dml_memory_stats_json(int32_t device);  // the same figures, keys as torch.accelerator.memory_stats has them
+const char* dml_queue_stats_json(int32_t device);  // launches, joint kernels, barriers, submits, waits
 int32_t dml_memory_info(int32_t device, uint64_t* free, uint64_t* total);
 int32_t dml_empty_cache(int32_t device);
 int32_t dml_reset_peak_stats(int32_t device);

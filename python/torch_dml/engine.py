@@ -52,6 +52,7 @@ _PLAIN: dict[str, tuple[Any, list[Any]]] = {
     "dml_device_info_json": (c_char_p, _DEVICE),
     "dml_unsupported_adapters_json": (c_char_p, []),
     "dml_memory_stats_json": (c_char_p, _DEVICE),
+    "dml_queue_stats_json": (c_char_p, _DEVICE),
     "dml_free": (None, [c_int32, c_uint64]),
     "dml_shutdown": (None, []),
 }
@@ -192,6 +193,15 @@ def memory_stats(device: int) -> dict[str, Any]:
     if text is None:
         raise RuntimeError(last_error() or f"no memory statistics of device {device}")
     stats: dict[str, Any] = json.loads(text)
+    return stats
+
+
+def queue_stats(device: int = 0) -> dict[str, int]:
+    """Return what a device's queue did so far: commands, fused_launches, fused_kernels, barriers, submits, waits."""
+    text = library().dml_queue_stats_json(device)
+    if text is None:
+        raise RuntimeError(last_error() or f"no queue statistics of device {device}")
+    stats: dict[str, int] = json.loads(text)
     return stats
 
 

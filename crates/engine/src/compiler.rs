@@ -4,7 +4,6 @@
 //! for a while. When a burst of compilations is over, the pipeline cache is saved, so that a process
 //! that is killed later starts fast the next time all the same.
 
-use crate::kernel_cache::KernelRef;
 use dml_vulkan::Gpu;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,6 +16,9 @@ const SAVE_AFTER: Duration = Duration::from_millis(400);
 /// Quiet time after which a thread ends.
 const END_AFTER: Duration = Duration::from_secs(5);
 
+/// What a thread of the pool does: makes a pipeline.
+pub(crate) type Job = Box<dyn FnOnce(&Gpu) + Send>;
+
 struct Pool {
     state: Mutex<State>,
     work: Condvar,
@@ -24,7 +26,7 @@ struct Pool {
 }
 
 struct State {
-    jobs: VecDeque<(Gpu, KernelRef)>,
+    jobs: VecDeque<(Gpu, Job)>,
     threads: usize,
     idle: usize,
     /// Devices with pipelines that are not saved, by adapter.
@@ -43,16 +45,16 @@ impl Pool {
     }
 }
 
-/// Has the kernel compiled soon.
-pub(crate) fn enqueue(gpu: &Gpu, kernel: &KernelRef) {
+/// Has the job done soon. If the system has no thread to give it may never be: whoever needs the pipeline makes it.
+pub(crate) fn enqueue(gpu: &Gpu, job: Job) {
     let mut state = POOL.lock();
-    state.jobs.push_back((gpu.clone(), kernel.clone()));
+    state.jobs.push_back((gpu.clone(), job));
     let most = std::thread::available_parallelism().map_or(2, |n| n.get()).min(MOST_THREADS);
-    if state.jobs.len() > state.idle && state.threads < most {
-        // No thread is no failure: whoever needs the kernel compiles it.
-        if std::thread::Builder::new().name("dml-compile".to_owned()).spawn(run).is_ok() {
-            state.threads += 1;
-        }
+    if state.jobs.len() > state.idle
+        && state.threads < most
+        && std::thread::Builder::new().name("dml-compile".to_owned()).spawn(run).is_ok()
+    {
+        state.threads += 1;
     }
     drop(state);
     POOL.work.notify_one();
@@ -81,9 +83,9 @@ fn save(gpus: Vec<([u8; 16], Gpu)>) {
 fn run() {
     let mut state = POOL.lock();
     loop {
-        if let Some((gpu, kernel)) = state.jobs.pop_front() {
+        if let Some((gpu, job)) = state.jobs.pop_front() {
             drop(state);
-            kernel.compile(&gpu);
+            job(&gpu);
             let id = gpu.info().device_uuid;
             state = POOL.lock();
             if !state.unsaved.iter().any(|u| u.0 == id) {

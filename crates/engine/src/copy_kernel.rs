@@ -17,7 +17,7 @@ pub(crate) fn copy_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Er
         let count = b.param("count", Scalar::U32);
         let i = b.global_id(0);
         b.if_(i.lt(count), || dst.store(i, src.load(i)));
-        b.finish()
+        (b.finish(), None)
     })
 }
 

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::event::{Event, EventState};
 use crate::fault::FaultBlock;
 use crate::flusher::Flusher;
+use crate::fusion::Pointwise;
 use crate::generator::Generator;
 use crate::host_pool::HostPool;
 use crate::kernel_cache::{KernelCache, KernelKey, KernelRef};
@@ -207,6 +208,19 @@ impl Device {
     /// [`Error::Unsupported`] if the adapter lacks what the kernel needs.
     #[inline]
     pub fn kernel(&self, key: KernelKey, build: impl FnOnce() -> Kernel) -> Result<KernelRef, Error> {
+        self.shared.kernels.get(&self.shared.gpu, key, || (build(), None))
+    }
+
+    /// As [`kernel`](Self::kernel), for a kernel that the queue may join with others if it is told what it computes.
+    ///
+    /// # Errors
+    /// As [`kernel`](Self::kernel).
+    #[inline]
+    pub fn pointwise_kernel(
+        &self,
+        key: KernelKey,
+        build: impl FnOnce() -> (Kernel, Option<Pointwise>),
+    ) -> Result<KernelRef, Error> {
         self.shared.kernels.get(&self.shared.gpu, key, build)
     }
 

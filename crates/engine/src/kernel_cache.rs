@@ -2,10 +2,12 @@
 
 use crate::compiler;
 use crate::error::Error;
+use crate::fusion::Pointwise;
 use dml_kernel::{FloatModes, Kernel, Module, Needs};
 use dml_vulkan::{AdapterInfo, Gpu, Pipeline};
 use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
 
 /// A kernel's family and compile-time parameters: small, no heap.
@@ -39,6 +41,9 @@ pub struct KernelRef(Arc<Inner>);
 
 struct Inner {
     key: KernelKey,
+    /// No other kernel of the process has it.
+    id: u32,
+    pointwise: Option<Pointwise>,
     name: String,
     workgroup_size: [u32; 3],
     push_bytes: u32,
@@ -56,9 +61,12 @@ enum Job {
 }
 
 impl KernelRef {
-    fn new(key: KernelKey, module: Module) -> Self {
+    pub(crate) fn new(key: KernelKey, module: Module, pointwise: Option<Pointwise>) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
         Self(Arc::new(Inner {
             key,
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            pointwise,
             name: module.name,
             workgroup_size: module.workgroup_size,
             push_bytes: module.push_bytes,
@@ -78,6 +86,15 @@ impl KernelRef {
     /// What the kernel was asked for by.
     pub fn key(&self) -> KernelKey {
         self.0.key
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id
+    }
+
+    /// What it computes of one element, if that is all it does.
+    pub(crate) fn pointwise(&self) -> Option<&Pointwise> {
+        self.0.pointwise.as_ref()
     }
 
     /// Invocations of a workgroup.
@@ -154,22 +171,29 @@ pub(crate) struct KernelCache {
 
 impl KernelCache {
     /// The kernel of `key`; the first time it is built, emitted, checked and given to the pool.
-    pub(crate) fn get(&self, gpu: &Gpu, key: KernelKey, build: impl FnOnce() -> Kernel) -> Result<KernelRef, Error> {
+    pub(crate) fn get(
+        &self,
+        gpu: &Gpu,
+        key: KernelKey,
+        build: impl FnOnce() -> (Kernel, Option<Pointwise>),
+    ) -> Result<KernelRef, Error> {
         if let Some(kernel) = self.kernels.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(kernel.clone());
         }
-        let module = build().emit_with(float_modes(gpu.info()));
+        let (kernel, pointwise) = build();
+        let module = kernel.emit_with(float_modes(gpu.info()));
         if let Some(feature) = missing(&module.needs, gpu.info()) {
             return Err(Error::Unsupported { kernel: module.name, adapter: gpu.info().name.clone(), feature });
         }
-        let new = KernelRef::new(key, module);
+        let new = KernelRef::new(key, module, pointwise);
         let mut kernels = self.kernels.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(first) = kernels.get(&key) {
             return Ok(first.clone()); // Another thread was quicker.
         }
         kernels.insert(key, new.clone());
         drop(kernels);
-        compiler::enqueue(gpu, &new);
+        let job = new.clone();
+        compiler::enqueue(gpu, Box::new(move |gpu| job.compile(gpu)));
         Ok(new)
     }
 
@@ -180,7 +204,7 @@ impl KernelCache {
 
 /// What the adapter promises about floats when asked. Rounding and subnormals are asked for in both widths or in none: an
 /// adapter may want them the same in all.
-fn float_modes(info: &AdapterInfo) -> FloatModes {
+pub(crate) fn float_modes(info: &AdapterInfo) -> FloatModes {
     let (has, modes) = (&info.capabilities, &info.capabilities.float_controls);
     FloatModes {
         round_to_even: modes.f32.round_to_even && (modes.f64.round_to_even || !has.f64),

@@ -24,6 +24,7 @@
 //!
 //! | variable | effect |
 //! |---|---|
+//! | `TORCH_DML_FUSION=0` | pointwise launches are not joined; `wait`: a flush waits for joint kernels, for tests |
 //! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others |
 
 mod allocator;
@@ -35,6 +36,7 @@ mod event;
 mod fault;
 mod flusher;
 mod free_lists;
+mod fusion;
 mod generator;
 mod hazards;
 mod host_pool;
@@ -55,6 +57,7 @@ pub use dml_vulkan::{AdapterInfo, AdapterKind, Capabilities};
 pub use error::Error;
 pub use event::Event;
 pub use fault::operator_id;
+pub use fusion::{Pointwise, PointwiseInput};
 pub use generator::{Generator, philox4x32_10};
 pub use kernel_cache::{KernelKey, KernelRef};
 pub use launch::{Launch, Range};

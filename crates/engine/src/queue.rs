@@ -8,12 +8,14 @@
 use crate::allocator::Allocator;
 use crate::error::Error;
 use crate::event::EventState;
+use crate::fusion::{Fusion, Joint};
 use crate::hazards::Hazards;
 use crate::kernel_cache::KernelRef;
 use crate::launch::{Launch, Range};
 use crate::policy::{Decision, Policy};
 use crate::ring::Ring;
 use dml_vulkan::{Gpu, MemoryClass, Recorder, Segment, Ticket};
+use smallvec::SmallVec;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -64,6 +66,10 @@ struct Entry {
 pub struct QueueStats {
     /// Commands enqueued: launches and copies.
     pub commands: u64,
+    /// Launches that ran as part of a joint kernel.
+    pub fused_launches: u64,
+    /// Runs of joint kernels.
+    pub fused_kernels: u64,
     /// Barriers recorded.
     pub barriers: u64,
     /// Submits.
@@ -81,6 +87,7 @@ pub(crate) struct Queue {
     /// Commands among the entries.
     commands: u32,
     hazards: Hazards,
+    fusion: Fusion,
     policy: Policy,
     ring: Ring,
     ring_memory: Segment,
@@ -107,6 +114,7 @@ impl Queue {
             ranges: Vec::with_capacity(1024),
             commands: 0,
             hazards: Hazards::default(),
+            fusion: Fusion::default(),
             policy: Policy::default(),
             ring: Ring::new(RING_BYTES),
             ring_memory,
@@ -232,7 +240,27 @@ impl Queue {
         let mut failed = None;
         let mut entries = std::mem::take(&mut self.entries);
         let ranges = std::mem::take(&mut self.ranges);
-        for entry in &entries {
+        for i in 0..=entries.len() {
+            match entries.get(i).map(|e| &e.command) {
+                Some(Command::Launch { kernel, push, push_len, .. }) if self.join(i, kernel, *push, *push_len) => {
+                    continue;
+                }
+                Some(Command::Free { address }) => {
+                    self.fusion.freed(*address);
+                    continue;
+                }
+                _ => {}
+            }
+            // What follows is no part of the chain.
+            if let Err(e) = self.run_chain(gpu, memory, &entries, &ranges) {
+                failed.get_or_insert(e);
+            }
+            let Some(entry) = entries.get(i) else { break };
+            if let Command::Launch { kernel, push, push_len, .. } = &entry.command
+                && self.join(i, kernel, *push, *push_len)
+            {
+                continue;
+            }
             if let Err(e) = self.record(gpu, memory, entry, &ranges) {
                 failed.get_or_insert(e);
             }
@@ -245,6 +273,39 @@ impl Queue {
         self.commands = 0;
         memory.recycle();
         failed.map_or(Ok(()), Err)
+    }
+
+    /// Offers a launch to the open chain, or to a new one.
+    fn join(&mut self, entry: usize, kernel: &KernelRef, push: u32, push_len: u32) -> bool {
+        let params = &self.bytes[push as usize..(push + push_len) as usize];
+        self.fusion.offer(entry, kernel, params, push as usize)
+    }
+
+    /// Closes the open chain and records it.
+    fn run_chain(&mut self, gpu: &Gpu, memory: &mut Memory, entries: &[Entry], ranges: &[Range]) -> Result<(), Error> {
+        if !self.fusion.is_open() {
+            return Ok(());
+        }
+        let mut result = Ok(());
+        if let Some(joint) = self.fusion.joint(gpu, &self.bytes) {
+            result = self.run_joint(gpu, &joint);
+        } else {
+            let members: SmallVec<[usize; 16]> = self.fusion.entries().collect();
+            for i in members {
+                result = result.and(self.record(gpu, memory, &entries[i], ranges));
+            }
+        }
+        self.fusion.close();
+        result
+    }
+
+    fn run_joint(&mut self, gpu: &Gpu, joint: &Joint) -> Result<(), Error> {
+        let pipeline = joint.kernel.pipeline(gpu)?;
+        self.order(&joint.reads, &joint.writes);
+        self.recorder.dispatch(pipeline, &joint.params, joint.groups)?;
+        self.stats.fused_launches += u64::from(joint.launches);
+        self.stats.fused_kernels += 1;
+        Ok(())
     }
 
     fn record(&mut self, gpu: &Gpu, memory: &mut Memory, entry: &Entry, ranges: &[Range]) -> Result<(), Error> {

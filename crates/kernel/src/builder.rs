@@ -132,7 +132,7 @@ impl Builder {
         }
     }
 
-    fn block(&self, body: impl FnOnce()) -> Block {
+    pub(crate) fn block(&self, body: impl FnOnce()) -> Block {
         self.state.borrow_mut().blocks.push(Block::default());
         body();
         self.state.borrow_mut().blocks.pop().unwrap_or_default()
@@ -255,6 +255,19 @@ impl Builder {
     /// Lanes in a subgroup.
     pub fn subgroup_size(&self) -> Value<'_> {
         self.builtin(Builtin::SubgroupSize)
+    }
+
+    /// Stands for input `i` of an [`Element`](crate::Element).
+    pub(crate) fn hole(&self, ty: Type, i: u32) -> Value<'_> {
+        self.make(ty, Inst::Hole(i), false)
+    }
+
+    /// Declares variables; returns the first of them.
+    pub(crate) fn declare_vars(&self, vars: &[VarInfo]) -> VarId {
+        let mut s = self.state.borrow_mut();
+        let first = s.kernel.vars.len() as VarId;
+        s.kernel.vars.extend_from_slice(vars);
+        first
     }
 
     // ---- memory of an invocation and of a workgroup

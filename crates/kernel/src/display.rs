@@ -84,6 +84,7 @@ impl Kernel {
             Inst::ConstInt(x) => x.to_string(),
             Inst::ConstFloat(x) => format!("{x:?}"),
             Inst::Param(p) => self.params[*p as usize].name.clone(),
+            Inst::Hole(i) => format!("hole{i}"),
             Inst::Builtin(b) => format!("{b:?}"),
             _ => format!("v{id}"),
         }
@@ -113,9 +114,12 @@ impl Kernel {
             }
             Inst::Subgroup(op, a) => format!("subgroup {op:?} {}", n(a)),
             Inst::ShuffleXor(a, mask) => format!("shuffle {}, {mask}", n(a)),
-            Inst::ConstBool(_) | Inst::ConstInt(_) | Inst::ConstFloat(_) | Inst::Builtin(_) | Inst::Param(_) => {
-                String::new()
-            }
+            Inst::ConstBool(_)
+            | Inst::ConstInt(_)
+            | Inst::ConstFloat(_)
+            | Inst::Builtin(_)
+            | Inst::Param(_)
+            | Inst::Hole(_) => String::new(),
         }
     }
 }

@@ -440,7 +440,12 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
         let ValueInfo { ty, ref inst } = k.values[id as usize];
         let s = ty.scalar;
         match *inst {
-            Inst::ConstBool(_) | Inst::ConstInt(_) | Inst::ConstFloat(_) | Inst::Builtin(_) | Inst::Param(_) => {}
+            Inst::ConstBool(_)
+            | Inst::ConstInt(_)
+            | Inst::ConstFloat(_)
+            | Inst::Builtin(_)
+            | Inst::Param(_)
+            | Inst::Hole(_) => {}
             Inst::Unary(op, a) => self.unary(id, op, s, a),
             Inst::Binary(op, a, b) => self.binary(id, op, s, a, b),
             Inst::Compare(op, a, b) => self.compare(id, op, k.values[a as usize].ty.scalar, a, b),

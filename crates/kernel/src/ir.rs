@@ -180,6 +180,8 @@ pub enum Inst {
     ConstFloat(f64),
     Builtin(Builtin),
     Param(u32),
+    /// An input of an [`Element`](crate::Element), in no other kernel.
+    Hole(u32),
     Unary(Unary, ValueId),
     Binary(Binary, ValueId, ValueId),
     Compare(Compare, ValueId, ValueId),

@@ -6,8 +6,10 @@
 //! numbers. A kernel reads and writes its arguments by index and does no other address arithmetic.
 
 pub mod builder;
+pub mod dense;
 mod display;
 pub mod dtype;
+mod element;
 pub mod interpret;
 pub mod ir;
 pub mod math;
@@ -17,6 +19,7 @@ pub mod types;
 
 pub use builder::{Builder, LocalArray, Operand, Pointer, Shared, Value, Var};
 pub use dtype::DType;
+pub use element::Element;
 pub use ir::{Atomic, Kernel, Subgroup};
 pub use spirv::{FloatModes, Module, Needs};
 pub use storage::convert;

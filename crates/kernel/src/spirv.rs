@@ -671,9 +671,12 @@ impl<'k> Emitter<'k> {
         let t = self.ty(TypeKey::Plain(ty));
         let v = |e: &Self, id: ValueId| e.values[id as usize];
         match *inst {
-            Inst::ConstBool(_) | Inst::ConstInt(_) | Inst::ConstFloat(_) | Inst::Builtin(_) | Inst::Param(_) => {
-                self.values[id as usize]
-            }
+            Inst::ConstBool(_)
+            | Inst::ConstInt(_)
+            | Inst::ConstFloat(_)
+            | Inst::Builtin(_)
+            | Inst::Param(_)
+            | Inst::Hole(_) => self.values[id as usize],
             Inst::Unary(op, a) => self.unary(op, t, ty.scalar, v(self, a)),
             Inst::Binary(op, a, b) => self.binary(op, t, ty, v(self, a), v(self, b)),
             Inst::Compare(op, a, b) => {

@@ -3,12 +3,10 @@
 use crate::call::Call;
 use crate::error::Result;
 use crate::tensor::Tensor;
-use dml_engine::{KernelKey, KernelRef, Launch, Range};
-use dml_kernel::{DType, Kernel, Scalar};
+use dml_engine::{KernelKey, KernelRef, Launch, Pointwise, Range};
+pub use dml_kernel::dense::{GROUP, linear_id};
+use dml_kernel::{DType, Kernel, Scalar, dense};
 use smallvec::SmallVec;
-
-/// Invocations in a workgroup of one-dimensional kernels.
-pub const GROUP: u32 = 256;
 
 /// Collects the arguments of one kernel, in the order in which the kernel declared its parameters.
 pub struct Launcher<'c, 'a> {
@@ -23,6 +21,16 @@ impl<'a> Call<'a> {
     /// The kernel of this key, made by `build` the first time it is asked for.
     pub fn kernel(&self, family: &'static str, params: [u32; 6], build: impl FnOnce() -> Kernel) -> Result<KernelRef> {
         Ok(self.device.kernel(KernelKey { family, params }, build)?)
+    }
+
+    /// As [`kernel`](Self::kernel), with what the queue must know of it to join it with others.
+    pub fn pointwise_kernel(
+        &self,
+        family: &'static str,
+        params: [u32; 6],
+        build: impl FnOnce() -> (Kernel, Option<Pointwise>),
+    ) -> Result<KernelRef> {
+        Ok(self.device.pointwise_kernel(KernelKey { family, params }, build)?)
     }
 
     /// Starts a launch of `kernel`.
@@ -130,21 +138,8 @@ impl Launcher<'_, '_> {
         Ok(self.call.device.launch(launch)?)
     }
 
-    /// Runs it on at least `threads` invocations in workgroups of [`GROUP`]. A long row of workgroups is folded into
-    /// two dimensions; the kernel asks [`linear_id`] for its index.
+    /// Runs it on at least `threads` invocations in workgroups of [`GROUP`]; the kernel asks [`linear_id`] for its index.
     pub fn threads(self, threads: u64) -> Result<()> {
-        let groups = threads.div_ceil(u64::from(GROUP)).max(1);
-        let limit = 65_535;
-        if groups <= limit {
-            return self.groups([groups as u32, 1, 1]);
-        }
-        let rows = groups.div_ceil(limit);
-        self.groups([groups.div_ceil(rows) as u32, rows as u32, 1])
+        self.groups(dense::groups(threads))
     }
-}
-
-/// Index of the invocation in a launch by [`Launcher::threads`], as `scalar` (u32 or u64).
-pub fn linear_id(b: &dml_kernel::Builder, scalar: Scalar) -> dml_kernel::Value<'_> {
-    let group = b.group_id(0).cast(scalar) + b.group_id(1).cast(scalar) * b.group_count(0).cast(scalar);
-    group * GROUP + b.local_id(0).cast(scalar)
 }

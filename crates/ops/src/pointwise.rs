@@ -7,7 +7,8 @@ use crate::launch::{GROUP, linear_id};
 use crate::layout::{self, Layout};
 use crate::promote::{Promoted, result_type};
 use crate::tensor::{Dims, Place, Tensor};
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
+use dml_engine::{Pointwise, PointwiseInput};
+use dml_kernel::{Builder, DType, Element, Kernel, Scalar, Value, dense};
 use smallvec::SmallVec;
 
 /// An input: a tensor, or one number for all elements.
@@ -359,8 +360,10 @@ fn run_with(
         constants,
         inputs.len() as u32 | (trailing as u32) << 8 | (outs.len() as u32) << 16,
     ];
-    let kernel = call.kernel(family, key, || {
-        build(family, walk, layout.index, constants, &operands, outs.len(), inputs, common, body)
+    let kernel = call.pointwise_kernel(family, key, || {
+        let kernel = build(family, walk, layout.index, constants, &operands, outs.len(), inputs, common, body);
+        let joins = kind == 0 && layout.index == Scalar::U32;
+        (kernel, if joins { describe(&operands, &layout, outs.len(), inputs, common, body) } else { None })
     })?;
     let mut launcher = call.launch(kernel);
     for t in outs {
@@ -422,45 +425,10 @@ fn build(
     match walk {
         Walk::Dense { lanes } => {
             let constant = |i: usize| constants >> (operands.len() - 1 - i) & 1 == 1;
-            let chunk = linear_id(&b, index);
-            let first = chunk * lanes;
-            b.if_((first + (lanes - 1)).lt(n), || {
-                let loaded: Vec<Vec<Value>> = (outs..operands.len())
-                    .map(|i| {
-                        if constant(i) {
-                            vec![pointers[i].load(0); lanes as usize]
-                        } else {
-                            pointers[i].load_chunk(chunk, lanes)
-                        }
-                    })
-                    .collect();
-                let mut results: Vec<Vec<Value>> = vec![Vec::new(); outs];
-                for lane in 0..lanes as usize {
-                    let values =
-                        assemble(&numbers, &loaded.iter().map(|l| l[lane]).collect::<Vec<_>>(), &dtypes, common);
-                    for (slot, value) in results.iter_mut().zip(body(&b, &values)) {
-                        slot.push(value);
-                    }
-                }
-                for (pointer, values) in pointers.iter().zip(&results) {
-                    pointer.store_chunk(chunk, values);
-                }
+            let tensors: Vec<_> = (outs..operands.len()).map(|i| (pointers[i], constant(i))).collect();
+            dense::write(&b, n, lanes, &pointers[..outs], &tensors, &|loaded| {
+                body(&b, &assemble(&numbers, loaded, &dtypes, common))
             });
-            if lanes > 1 {
-                // The invocation that holds the ragged end takes its elements one by one.
-                b.if_(first.lt(n) & (first + (lanes - 1)).ge(n), || {
-                    b.for_(first, n, 1, |i| {
-                        let loaded: Vec<Value> = (outs..operands.len())
-                            .map(|t| if constant(t) { pointers[t].load(0) } else { pointers[t].load(i) })
-                            .collect();
-                        for (pointer, value) in
-                            pointers.iter().zip(body(&b, &assemble(&numbers, &loaded, &dtypes, common)))
-                        {
-                            pointer.store(i, value);
-                        }
-                    });
-                });
-            }
         }
         Walk::Strided { rank } => {
             let params = layout::declare(&b, rank as usize, operands.len(), index);
@@ -475,6 +443,47 @@ fn build(
         }
     }
     b.finish()
+}
+
+/// What the queue must know of the dense kernel to join it with others.
+fn describe(
+    operands: &[&Tensor],
+    layout: &Layout,
+    outs: usize,
+    inputs: &[Input],
+    common: DType,
+    body: Bodies<'_>,
+) -> Option<Pointwise> {
+    let compute = common.compute();
+    let mut tensors = outs..operands.len();
+    let slots: SmallVec<[PointwiseInput; 4]> = inputs
+        .iter()
+        .map(|input| match input {
+            Input::Number(..) => Some(PointwiseInput::Number(compute)),
+            Input::Tensor(t) => {
+                tensors.next().map(|i| PointwiseInput::Tensor { dtype: t.dtype, constant: layout.is_constant(i) })
+            }
+        })
+        .collect::<Option<_>>()?;
+    let types: SmallVec<[Scalar; 4]> = inputs
+        .iter()
+        .map(|input| match input {
+            Input::Number(..) => compute,
+            Input::Tensor(t) => t.dtype.compute(),
+        })
+        .collect();
+    let element = Element::record(&types, |b, values| {
+        let common_values: Vec<Value> = inputs
+            .iter()
+            .zip(values)
+            .map(|(input, &x)| match input {
+                Input::Tensor(t) if t.dtype != common => dml_kernel::convert(x, common),
+                _ => x,
+            })
+            .collect();
+        body(b, &common_values)
+    })?;
+    Some(Pointwise { element, outs: operands[..outs].iter().map(|t| t.dtype).collect(), inputs: slots })
 }
 
 /// The values of all inputs for one element, given those of the tensors among them.

@@ -211,6 +211,24 @@ pub extern "C" fn dml_shutdown() {
     });
 }
 
+/// What a device's queue did so far, as JSON; null on error. Keys: `commands` (launches and copies that were asked for),
+/// `fused_launches` (those that ran as part of a joint kernel), `fused_kernels` (runs of joint kernels), `barriers`,
+/// `submits`, `waits`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_queue_stats_json(device: i32) -> *const c_char {
+    guard_value(std::ptr::null(), || {
+        let stats = open(device)?.queue_stats();
+        Ok(publish(&json!({
+            "commands": stats.commands,
+            "fused_launches": stats.fused_launches,
+            "fused_kernels": stats.fused_kernels,
+            "barriers": stats.barriers,
+            "submits": stats.submits,
+            "waits": stats.waits,
+        })))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

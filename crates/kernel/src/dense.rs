@@ -1,0 +1,68 @@
+//! The kernel that computes each element of its results from the same element of its inputs, all of them dense: neighbours
+//! in memory are neighbours in the walk.
+
+use crate::builder::{Builder, Pointer, Value};
+use crate::types::Scalar;
+
+/// Invocations in a workgroup of one-dimensional kernels.
+pub const GROUP: u32 = 256;
+
+/// The workgroups of at least `threads` invocations in workgroups of [`GROUP`]. A long row of workgroups is folded into
+/// two dimensions; the kernel asks [`linear_id`] for its index.
+pub fn groups(threads: u64) -> [u32; 3] {
+    const LIMIT: u64 = 65_535;
+    let groups = threads.div_ceil(u64::from(GROUP)).max(1);
+    if groups <= LIMIT {
+        return [groups as u32, 1, 1];
+    }
+    let rows = groups.div_ceil(LIMIT);
+    [groups.div_ceil(rows) as u32, rows as u32, 1]
+}
+
+/// Index of the invocation in a launch of [`groups`], as `scalar` (u32 or u64).
+pub fn linear_id(b: &Builder, scalar: Scalar) -> Value<'_> {
+    let group = b.group_id(0).cast(scalar) + b.group_id(1).cast(scalar) * b.group_count(0).cast(scalar);
+    group * GROUP + b.local_id(0).cast(scalar)
+}
+
+/// Writes the kernel: `lanes` neighbours an invocation in wide accesses, `n` elements (of the index type). An input that is
+/// constant is one element for all. Every input is read before a result is written.
+pub fn write<'b>(
+    b: &'b Builder,
+    n: Value<'b>,
+    lanes: u32,
+    outs: &[Pointer<'b>],
+    inputs: &[(Pointer<'b>, bool)],
+    body: &dyn Fn(&[Value<'b>]) -> Vec<Value<'b>>,
+) {
+    let chunk = linear_id(b, n.scalar());
+    let first = chunk * lanes;
+    b.if_((first + (lanes - 1)).lt(n), || {
+        let loaded: Vec<Vec<Value>> = inputs
+            .iter()
+            .map(|&(p, constant)| if constant { vec![p.load(0); lanes as usize] } else { p.load_chunk(chunk, lanes) })
+            .collect();
+        let mut results: Vec<Vec<Value>> = vec![Vec::new(); outs.len()];
+        for lane in 0..lanes as usize {
+            let values: Vec<Value> = loaded.iter().map(|l| l[lane]).collect();
+            for (slot, value) in results.iter_mut().zip(body(&values)) {
+                slot.push(value);
+            }
+        }
+        for (pointer, values) in outs.iter().zip(&results) {
+            pointer.store_chunk(chunk, values);
+        }
+    });
+    if lanes > 1 {
+        // The invocation that holds the ragged end takes its elements one by one.
+        b.if_(first.lt(n) & (first + (lanes - 1)).ge(n), || {
+            b.for_(first, n, 1, |i| {
+                let loaded: Vec<Value> =
+                    inputs.iter().map(|&(p, constant)| if constant { p.load(0) } else { p.load(i) }).collect();
+                for (pointer, value) in outs.iter().zip(body(&loaded)) {
+                    pointer.store(i, value);
+                }
+            });
+        });
+    }
+}

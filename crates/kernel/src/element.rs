@@ -1,0 +1,204 @@
+//! A computation on one element of each input, kept so that it can be written into any kernel, beside others.
+
+use crate::builder::{Builder, Value};
+use crate::ir::{Block, Inst, Kernel, Stmt, ValueId, VarId};
+use crate::types::{Scalar, Type};
+
+/// What a pointwise kernel computes: instructions with holes for the inputs.
+#[derive(Clone, Debug)]
+pub struct Element {
+    kernel: Kernel,
+    inputs: Vec<ValueId>,
+    results: Vec<ValueId>,
+}
+
+impl Element {
+    /// Records what `body` does with inputs of these types. `None` if it does more than compute: reads or writes
+    /// memory, asks for its place, or ends the invocation.
+    pub fn record(
+        inputs: &[Scalar],
+        body: impl for<'b> FnOnce(&'b Builder, &[Value<'b>]) -> Vec<Value<'b>>,
+    ) -> Option<Element> {
+        let b = Builder::new("element", [1, 1, 1]);
+        let (inputs, results) = {
+            let holes: Vec<Value> =
+                inputs.iter().enumerate().map(|(i, &s)| b.hole(Type::scalar(s), i as u32)).collect();
+            let results = body(&b, &holes);
+            let ids = |values: &[Value]| values.iter().map(|v| v.id).collect::<Vec<_>>();
+            (ids(&holes), ids(&results))
+        };
+        let kernel = b.finish();
+        let computes = kernel.params.is_empty()
+            && kernel.pointers.is_empty()
+            && kernel.shared.is_empty()
+            && kernel
+                .values
+                .iter()
+                .all(|v| !matches!(v.inst, Inst::Builtin(_) | Inst::Subgroup(..) | Inst::ShuffleXor(..)))
+            && goes_through(&kernel.body);
+        computes.then_some(Element { kernel, inputs, results })
+    }
+
+    /// Instructions, roughly: what a copy of it adds to a kernel.
+    pub fn len(&self) -> usize {
+        self.kernel.values.len()
+    }
+
+    /// Whether it computes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.kernel.body.0.is_empty()
+    }
+
+    /// Writes a copy of the computation into another kernel, at the place where it is now.
+    pub fn inline<'b>(&self, b: &'b Builder, inputs: &[Value<'b>]) -> Vec<Value<'b>> {
+        let mut copy = Copy { b, from: &self.kernel, values: vec![None; self.kernel.values.len()], first_var: 0 };
+        for (&hole, &value) in self.inputs.iter().zip(inputs) {
+            copy.values[hole as usize] = Some(value);
+        }
+        copy.first_var = b.declare_vars(&self.kernel.vars);
+        copy.block(&self.kernel.body);
+        self.results.iter().map(|&id| copy.value(id)).collect()
+    }
+}
+
+/// Whether control always reaches the block's end.
+fn goes_through(block: &Block) -> bool {
+    block.0.iter().all(|stmt| match stmt {
+        Stmt::Return | Stmt::Barrier => false,
+        Stmt::If { then, otherwise, .. } => goes_through(then) && goes_through(otherwise),
+        Stmt::While { test, body, .. } => goes_through(test) && goes_through(body),
+        _ => true,
+    })
+}
+
+/// A copy on its way.
+struct Copy<'b, 'k> {
+    b: &'b Builder,
+    from: &'k Kernel,
+    /// What each value of the original is in the copy.
+    values: Vec<Option<Value<'b>>>,
+    first_var: VarId,
+}
+
+impl<'b> Copy<'b, '_> {
+    fn value(&mut self, id: ValueId) -> Value<'b> {
+        if let Some(value) = self.values[id as usize] {
+            return value;
+        }
+        let info = &self.from.values[id as usize];
+        // Only constants are used without a definition that runs before.
+        let value = match info.inst {
+            Inst::ConstBool(x) => self.b.bool(x),
+            Inst::ConstInt(x) => self.b.int(info.ty.scalar, x),
+            Inst::ConstFloat(x) => self.b.float(info.ty.scalar, x),
+            _ => self.define(id),
+        };
+        self.values[id as usize] = Some(value);
+        value
+    }
+
+    fn define(&mut self, id: ValueId) -> Value<'b> {
+        let from = self.from;
+        let info = &from.values[id as usize];
+        let mut at = |id: &ValueId| self.value(*id).id;
+        let inst = match &info.inst {
+            Inst::Unary(op, a) => Inst::Unary(*op, at(a)),
+            Inst::Binary(op, a, b) => Inst::Binary(*op, at(a), at(b)),
+            Inst::Compare(op, a, b) => Inst::Compare(*op, at(a), at(b)),
+            Inst::Select(c, a, b) => Inst::Select(at(c), at(a), at(b)),
+            Inst::Cast(a) => Inst::Cast(at(a)),
+            Inst::Bitcast(a) => Inst::Bitcast(at(a)),
+            Inst::Fma(a, b, c) => Inst::Fma(at(a), at(b), at(c)),
+            Inst::GetVar { var, index } => {
+                let index = index.as_ref().map(&mut at);
+                Inst::GetVar { var: self.first_var + var, index }
+            }
+            Inst::Extract(a, lane) => Inst::Extract(at(a), *lane),
+            Inst::Vector(lanes) => Inst::Vector(lanes.iter().map(at).collect()),
+            // `record` lets nothing else through.
+            other => other.clone(),
+        };
+        self.b.def(info.ty, inst)
+    }
+
+    fn block(&mut self, block: &Block) {
+        for stmt in &block.0 {
+            match stmt {
+                Stmt::Def(id) => {
+                    let value = self.define(*id);
+                    self.values[*id as usize] = Some(value);
+                }
+                Stmt::SetVar { var, index, value } => {
+                    let index = index.map(|i| self.value(i).id);
+                    let value = self.value(*value).id;
+                    self.b.stmt(Stmt::SetVar { var: self.first_var + var, index, value });
+                }
+                Stmt::If { cond, then, otherwise } => {
+                    let cond = self.value(*cond).id;
+                    let b = self.b;
+                    let then = b.block(|| self.block(then));
+                    let otherwise = b.block(|| self.block(otherwise));
+                    b.stmt(Stmt::If { cond, then, otherwise });
+                }
+                Stmt::While { test, cond, body, unroll } => {
+                    let b = self.b;
+                    let test = b.block(|| self.block(test));
+                    let cond = self.value(*cond).id;
+                    let body = b.block(|| self.block(body));
+                    b.stmt(Stmt::While { test, cond, body, unroll: *unroll });
+                }
+                // `record` lets nothing else through.
+                other => self.b.stmt(other.clone()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DType;
+    use crate::interpret::{Argument, run};
+
+    #[test]
+    fn a_copy_computes_what_the_original_does() {
+        fn powers<'b>(b: &'b Builder, v: &[Value<'b>]) -> Vec<Value<'b>> {
+            let sum = b.var(v[0]);
+            b.for_(0, v[1], 1, |i| {
+                b.if_else((i & 1).eq(0), || sum.set(sum.get() * 3), || sum.set(sum.get() + 1));
+            });
+            vec![sum.get(), v[0]]
+        }
+        let element = Element::record(&[Scalar::I32, Scalar::I32], powers).expect("it only computes");
+        let make = |copied: bool| {
+            let b = Builder::new("test", [4, 1, 1]);
+            let (out, x) = (b.pointer("out", DType::I32), b.pointer("x", DType::I32));
+            let i = b.local_id(0);
+            let inputs = [x.load(i), x.load(i + 4)];
+            let results = if copied { element.inline(&b, &inputs) } else { powers(&b, &inputs) };
+            // Twice in one kernel: variables of the copies are apart.
+            let again = if copied { element.inline(&b, &results) } else { powers(&b, &results) };
+            out.store(i, results[0] + again[0]);
+            b.finish()
+        };
+        let x: Vec<u8> = [1i32, 2, 3, -4, 0, 1, 5, 8].iter().flat_map(|x| x.to_le_bytes()).collect();
+        let [direct, copied] = [false, true].map(|copied| {
+            let (mut out, mut x) = (vec![0u8; 16], x.clone());
+            run(&make(copied), [1, 1, 1], 4, &mut [Argument::Memory(&mut out), Argument::Memory(&mut x)]);
+            out
+        });
+        assert_eq!(direct, copied);
+        assert_ne!(direct, [0; 16]);
+    }
+
+    #[test]
+    fn what_touches_memory_is_not_recorded() {
+        let asks = Element::record(&[Scalar::I32], |b, v| vec![v[0] + b.local_id(0).bitcast(Scalar::I32)]);
+        assert!(asks.is_none());
+        let ends = Element::record(&[Scalar::I32], |b, v| {
+            b.if_(v[0].eq(0), || b.return_());
+            v.to_vec()
+        });
+        assert!(ends.is_none());
+    }
+}
