@@ -37,6 +37,7 @@ mod nonzero;
 mod normalization;
 mod optimizer;
 mod overlap;
+mod padding;
 mod pieces;
 mod piecewise;
 mod pooling;

@@ -63,6 +63,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     ],
     &[crate::scan::OPERATORS],
     &[crate::recurrent::OPERATORS],
+    crate::padding::OPERATORS,
     crate::pooling::OPERATORS,
     crate::upsample::OPERATORS,
     crate::loss::OPERATORS,
