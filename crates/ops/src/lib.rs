@@ -60,6 +60,7 @@ mod structured;
 mod ternary;
 mod unary;
 mod unique;
+mod unfold;
 mod unit;
 mod upsample;
 #[cfg(test)]

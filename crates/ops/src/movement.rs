@@ -1,4 +1,4 @@
-//! Elements in another order: flip, roll, repeat_interleave; the gradient of unfold.
+//! Elements in another order: flip, roll, channel_shuffle, repeat_interleave; the gradient of unfold.
 
 use crate::call::Call;
 use crate::check;
@@ -6,6 +6,7 @@ use crate::copy::{contiguous, device_copy};
 use crate::error::Result;
 use crate::launch::{GROUP, linear_id};
 use crate::layout::{self, Layout};
+use crate::memory_format::{self, is_channels_last};
 use crate::pieces::{self, Piece};
 use crate::prefix;
 use crate::table::{Operator, op};
@@ -14,6 +15,7 @@ use dml_kernel::{Builder, DType, Kernel, Scalar};
 
 /// This family's overloads.
 pub const OPERATORS: &[Operator] = &[
+    op("aten::channel_shuffle", channel_shuffle),
     op("aten::flip", flip),
     op("aten::roll", roll),
     op("aten::repeat_interleave.Tensor", repeat_interleave),
@@ -23,6 +25,41 @@ pub const OPERATORS: &[Operator] = &[
 /// The tensor to return: of `t`'s sizes, and of its strides if it is dense.
 fn like(call: &Call, t: &Tensor) -> Result<Tensor> {
     call.empty_strided(t.dtype, &t.sizes, &crate::layout::result_strides(&t.sizes, &[t]))
+}
+
+/// `channel_shuffle(self, groups)`: channels of `groups` groups in turn.
+fn channel_shuffle(call: &mut Call) -> Result<()> {
+    let t = call.tensor(0)?;
+    let groups = call.int(1)?;
+    check!(
+        t.dim() > 2,
+        Runtime,
+        "channel_shuffle expects input with > 2 dims, but got input with sizes {:?}",
+        t.sizes.as_slice()
+    );
+    let (channels, stride) = (t.sizes[1], t.strides[1]);
+    check!(groups > 0, Runtime, "Number of groups to divide channels in must be positive. Value of groups:{groups}");
+    check!(
+        channels % groups == 0,
+        Runtime,
+        "Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
+    );
+    let last = is_channels_last(t);
+    let out = call.empty_strided(t.dtype, &t.sizes, &memory_format::strides(&t.sizes, last))?;
+    // Channel `group * each + i` of the input is channel `i * groups + group` of the result.
+    let each = channels / groups;
+    let split = |t: &Tensor, strides: [i64; 2]| {
+        let (mut sizes, mut all) = (t.sizes.clone(), t.strides.clone());
+        sizes[1] = each;
+        sizes.insert(2, groups);
+        all[1] = strides[0];
+        all.insert(2, strides[1]);
+        t.as_strided(&sizes, &all, 0)
+    };
+    let to = split(&out, [out.strides[1] * groups, out.strides[1]]);
+    device_copy(call, &split(t, [stride, stride * each]), &to)?;
+    call.ret(out);
+    Ok(())
 }
 
 /// `flip(self, dims)`

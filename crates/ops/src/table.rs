@@ -65,6 +65,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     &[crate::recurrent::OPERATORS],
     crate::padding::OPERATORS,
     crate::pooling::OPERATORS,
+    &[crate::unfold::OPERATORS],
     crate::upsample::OPERATORS,
     crate::loss::OPERATORS,
     crate::normalization::OPERATORS,
