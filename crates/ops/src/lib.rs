@@ -26,6 +26,7 @@ mod embedding;
 mod fault;
 mod foreach;
 mod gather;
+mod grid_sampler;
 mod histogram;
 mod host;
 mod indexing;
@@ -59,8 +60,8 @@ mod special;
 mod structured;
 mod ternary;
 mod unary;
-mod unique;
 mod unfold;
+mod unique;
 mod unit;
 mod upsample;
 #[cfg(test)]

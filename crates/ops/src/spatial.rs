@@ -68,6 +68,11 @@ impl<'b> Strides<'b> {
         Strides { batch, channel, spatial: (0..rank).map(|d| b.param(&format!("stride_{d}"), index)).collect() }
     }
 
+    /// Spatial dimensions.
+    pub fn rank(&self) -> usize {
+        self.spatial.len()
+    }
+
     /// Offset of the image of this batch and channel.
     pub fn image(&self, at: &Place<'b>) -> Value<'b> {
         at.batch * self.batch + at.channel * self.channel

@@ -63,6 +63,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     ],
     &[crate::scan::OPERATORS],
     &[crate::recurrent::OPERATORS],
+    &[crate::grid_sampler::OPERATORS],
     crate::padding::OPERATORS,
     crate::pooling::OPERATORS,
     &[crate::unfold::OPERATORS],

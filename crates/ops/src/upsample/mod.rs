@@ -6,6 +6,8 @@
 mod axis;
 mod kernel;
 
+pub use self::axis::cubic_weights;
+
 use self::axis::{AxisPlan, Filter};
 use self::kernel::Plan;
 use crate::call::{Call, Scalar as Number};
