@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_matches_cpu
+from conftest import TORCH, assert_matches_cpu
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
@@ -139,14 +139,10 @@ A = torch.ops.aten
         lambda x: A.reflection_pad3d(x[0, 0], [1] * 6),
         lambda x: A.reflection_pad2d(x > 0, [1] * 4),
         lambda x: A.replication_pad1d(x, [1, 1]),
-        lambda x: A.replication_pad2d(x, [1] * 2),
         lambda x: A.replication_pad2d(x[..., :0], [1] * 4),
         lambda x: A.replication_pad1d(x[0], [-3, -3]),
         lambda x: A.replication_pad2d(x > 0, [1] * 4),
         lambda x: A.reflection_pad1d_backward(x[0], x[0], [1, 1]),
-        lambda x: A.reflection_pad2d_backward(x, x, [1, 1, 1, 1]),
-        lambda x: A.replication_pad2d_backward(x, x, [0, 0, 1, 1]),
-        lambda x: A.replication_pad2d_backward(x, x, [0, 0]),
         lambda x: A.reflection_pad2d_backward(x.int(), x.int(), [0, 0, 0, 0]),
         lambda x: F.pad(x, (1, 1, 1)),
         lambda x: F.pad(x, (-3, -3)),
@@ -160,3 +156,23 @@ def test_errors(function):
     with pytest.raises(type(expected.value)) as actual:
         function(x.to("dml"))
     assert str(actual.value).splitlines()[0] == str(expected.value).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: A.replication_pad2d(x, [1] * 2),
+        lambda x: A.reflection_pad2d(x, [-3, -3, -3, -3]),
+        lambda x: A.reflection_pad2d_backward(x, x, [1, 1, 1, 1]),
+        lambda x: A.replication_pad2d_backward(x, x, [0, 0, 1, 1]),
+        lambda x: A.replication_pad2d_backward(x, x, [0, 0]),
+    ],
+)
+def test_errors_worded_as_from_torch_2_15(function):
+    x = torch.randn(2, 3, 5, 5)
+    with pytest.raises(Exception) as expected:
+        function(x)
+    with pytest.raises(type(expected.value)) as actual:
+        function(x.to("dml"))
+    if TORCH >= (2, 15):
+        assert str(actual.value).splitlines()[0] == str(expected.value).splitlines()[0]

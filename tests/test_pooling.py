@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_matches_cpu, assert_same
+from conftest import TORCH, assert_matches_cpu, assert_same
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
 WINDOWS = [
@@ -343,7 +343,6 @@ B = torch.ops.aten
         lambda x: B.max_pool3d_with_indices(x, [2], [2], [2]),
         lambda x: B.max_pool3d_with_indices(x, [20]),
         lambda x: B.max_pool3d_with_indices(x[0, 0], [2]),
-        lambda x: B.max_pool3d_with_indices(x[:, :0], [2]),
         lambda x: B.max_pool3d_with_indices(x > 0, [2]),
         lambda x: B.avg_pool3d(x, [2, 2]),
         lambda x: B.avg_pool3d(x, [2], [2, 2]),
@@ -380,3 +379,17 @@ def test_errors_of_other_pools(function):
     with pytest.raises(type(expected.value)) as actual:
         function(x.to("dml"))
     assert str(actual.value).splitlines()[0] == str(expected.value).splitlines()[0]
+
+
+def test_errors_of_empty_volumes():
+    """Worded as by CPU from torch 2.15."""
+    for function in (
+        lambda x: B.max_pool3d_with_indices(x, [2]),
+        lambda x: B.avg_pool3d(x, [2]),
+    ):
+        with pytest.raises(RuntimeError) as expected:
+            function(torch.zeros(2, 0, 5, 6, 6))
+        with pytest.raises(RuntimeError) as actual:
+            function(torch.zeros(2, 0, 5, 6, 6, device="dml"))
+        if TORCH >= (2, 15):
+            assert str(actual.value).splitlines()[0] == str(expected.value).splitlines()[0]

@@ -56,9 +56,9 @@ fn output(call: &Call, mode: Mode, rank: usize, input: &Tensor, padding: &[i64])
     check!(
         padding.len() == 2 * rank,
         Runtime,
-        "padding size is expected to be {}{}",
+        "padding size is expected to be {}, but got: {}",
         2 * rank,
-        if mode == Mode::Reflect { format!(", but got: {}", padding.len()) } else { String::new() }
+        padding.len()
     );
     let (least, most) = (rank + 1, rank + 2);
     check!(
@@ -93,13 +93,10 @@ fn output(call: &Call, mode: Mode, rank: usize, input: &Tensor, padding: &[i64])
         let names = &["D", "H", "W"][3 - rank..];
         names.iter().zip(sizes).map(|(name, n)| format!("{name}: {n}")).collect::<Vec<_>>().join(separator)
     };
-    check!(
-        sizes.iter().all(|&n| n >= 1),
-        Runtime,
-        "input ({}) is too small. Calculated output {}",
-        named(&input.sizes[lead..], ", "),
-        named(&sizes, " ")
-    );
+    let valid = sizes.iter().all(|&n| n >= 1);
+    let (shape, padded) = (named(&input.sizes[lead..], ", "), named(&sizes, " "));
+    check!(valid || rank > 1, Runtime, "input ({shape}) is too small. Calculated output {padded}");
+    check!(valid, Runtime, "Calculated output {padded} must be >= 1 in every dimension (input {shape})");
     check!(
         sizes.iter().all(|&n| n < i64::from(i32::MAX / 2)),
         NotImplemented,
@@ -137,11 +134,6 @@ fn backward(call: &mut Call, mode: Mode, rank: usize, out: Option<usize>) -> Res
     let (grad, input) = (call.tensor(0)?, call.tensor(1)?);
     let (sizes, before) = output(call, mode, rank, input, call.ints(2)?)?;
     let expected = sizes_with(input, &sizes);
-    let (what, comma) = match (mode, rank) {
-        (Mode::Reflect, 1 | 3) => ("grad_output", ","),
-        (Mode::Replicate, 1) => ("gradOutput", ""),
-        _ => ("gradOutput", ","),
-    };
     check!(
         grad.dim() == input.dim(),
         Runtime,
@@ -155,7 +147,7 @@ fn backward(call: &mut Call, mode: Mode, rank: usize, out: Option<usize>) -> Res
         check!(
             grad.sizes[d] == expected[d],
             Runtime,
-            "{what} {axis} unexpected. Expected: {}{comma} Got: {}",
+            "grad_output {axis} unexpected. Expected: {}, Got: {}",
             expected[d],
             grad.sizes[d]
         );

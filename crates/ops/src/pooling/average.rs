@@ -77,7 +77,7 @@ fn arguments(call: &Call, rank: usize, first: usize) -> Result<(Windows, Divisor
 
 fn check_input(input: &Tensor, windows: &Windows) -> Result<()> {
     let rank = windows.rank();
-    check_image("avg_pool3d()", input, rank)?;
+    check_image("avg_pool3d", input, rank)?;
     check!(
         input.dtype.is_float() || input.dtype == DType::I64,
         NotImplemented,

@@ -124,7 +124,7 @@ fn forward(call: &mut Call, rank: usize, out: bool) -> Result<()> {
         rank + 1,
         rank + 2
     );
-    check_image("max_pool3d_with_indices_out_cpu_template()", input, rank)?;
+    check_image("max_pool3d_with_indices_out_cpu_template", input, rank)?;
     check!(input.dtype != DType::Bool, NotImplemented, "\"max_pool{rank}d\" not implemented for 'Bool'");
     let sizes = output_sizes(input, &windows)?;
     let output = &sizes[sizes.len() - rank..];
@@ -136,7 +136,7 @@ fn backward(call: &mut Call, rank: usize, out: bool) -> Result<()> {
     let (grad, input, indices) = (call.tensor(0)?, call.tensor(1)?, call.tensor(7)?);
     let windows = windows(call, rank, 2)?;
     check_same_dtype(input, grad, "gradOutput")?;
-    check_image("max_pool3d_with_indices_backward_out_cpu_template()", input, rank)?;
+    check_image("max_pool3d_with_indices_backward_out_cpu_template", input, rank)?;
     let sizes = output_sizes(input, &windows)?;
     check_sizes(grad, &sizes)?;
     check_sizes(indices, &sizes)?;

@@ -127,13 +127,7 @@ fn check_image(name: &str, input: &Tensor, rank: usize) -> Result<()> {
         return Ok(());
     }
     check!(right_rank, Runtime, "non-empty {least}D or {most}D (batch mode) tensor expected for input");
-    check!(
-        input.sizes[input.dim() - least..].iter().all(|&n| n > 0),
-        Runtime,
-        "{name}: Expected input's non-batch dimensions to have positive length, but input has a shape of {shape:?} and \
-         non-batch dimension 0 has length zero!"
-    );
-    Ok(())
+    check_not_empty(name, "input", input, input.dim() - least)
 }
 
 /// Checks that only the batch of `t`, called `what` by `name`, may be empty.
