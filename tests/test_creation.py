@@ -129,3 +129,31 @@ def test_arange_counts_as_on_the_cpu(bounds: tuple[float, float, float], dtype: 
     got = torch.arange(*bounds, dtype=dtype, device="dml")
     assert got.shape == want.shape
     torch.testing.assert_close(got.cpu(), want)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32], ids=str)
+@pytest.mark.parametrize("offset", [0, 1, -1, 2, -2, 4, -4, 9, -9])
+def test_triangle_indices(dtype: torch.dtype, offset: int) -> None:
+    for rows, columns in ((3, 3), (2, 5), (5, 2), (0, 3), (3, 0), (1, 1), (70, 40)):
+        for function in (torch.tril_indices, torch.triu_indices):
+            agree(function, rows, columns, offset, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int64, torch.int32], ids=str)
+def test_logspace(dtype: torch.dtype) -> None:
+    for steps in (0, 1, 2, 5, 8):
+        agree(torch.logspace, 0, 3, steps, dtype=dtype)
+        agree(torch.logspace, 4, -1, steps, base=2, dtype=dtype)
+    if dtype.is_floating_point:
+        agree(torch.logspace, -0.5, 1.25, 50, base=3.5, dtype=dtype)
+
+
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.int16], ids=str)
+def test_range(dtype: torch.dtype) -> None:
+    for bounds in ((0, 5), (1, 10, 3), (5, -5, -2), (0, 0)):
+        agree(torch.range, *bounds, dtype=dtype)
+    if dtype.is_floating_point:
+        agree(torch.range, 0.5, 3.2, 0.3, dtype=dtype)
+    with pytest.raises(RuntimeError, match="step sign"):
+        torch.range(0, 3, -1, device="dml")

@@ -234,3 +234,133 @@ def test_other_distributions() -> None:
     assert torch.normal(mean.to("dml"), std.to("dml"), out=torch.empty(0, device="dml")).shape == (N,)
     with pytest.raises(RuntimeError, match="std"):
         torch.normal(mean.to("dml"), -1.0)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_poisson(dtype: torch.dtype) -> None:
+    for rate in (0.5, 4.0, 9.5, 12.0, 100.0, 1000.0):
+        x = torch.poisson(torch.full((N // 4,), rate, dtype=dtype, device="dml")).cpu().double()
+        assert (x == x.round()).all()
+        assert x.min() >= 0
+        assert abs(x.mean() - rate) < 6 * math.sqrt(rate / len(x)) + rate * torch.finfo(dtype).eps
+        assert abs(x.var() / rate - 1) < 0.08
+    small = torch.poisson(torch.full((N,), 3.0, dtype=dtype, device="dml")).cpu().long()
+    want = torch.distributions.Poisson(3.0).log_prob(torch.arange(9.0)).exp()
+    assert (small.bincount(minlength=9)[:9] / N - want).abs().max() < 0.008
+    edge = torch.tensor([0.0, math.nan], dtype=dtype)
+    assert_same(torch.poisson(edge.to("dml")), edge)
+
+
+def test_poisson_of_large_rates() -> None:
+    x = torch.poisson(torch.full((N,), 12.0, device="dml")).cpu().long()
+    want = torch.distributions.Poisson(12.0).log_prob(torch.arange(30.0)).exp()
+    assert (x.bincount(minlength=30)[:30] / N - want).abs().max() < 0.006
+    x = torch.poisson(torch.full((N,), 1e6, device="dml")).cpu().double()
+    assert abs(x.mean() - 1e6) < 20
+    assert abs(x.var() / 1e6 - 1) < 0.03
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_binomial(dtype: torch.dtype) -> None:
+    for count, p in ((1, 0.3), (20, 0.1), (20, 0.9), (50, 0.5), (1000, 0.02), (100000, 0.4)):
+        counts = torch.full((N // 2,), float(count), dtype=dtype, device="dml")
+        x = torch.binomial(counts, torch.full_like(counts, p)).cpu().double()
+        spread = math.sqrt(count * p * (1 - p))
+        assert (x == x.round()).all()
+        assert x.min() >= 0
+        assert x.max() <= count
+        assert abs(x.mean() - count * p) < 6 * spread / math.sqrt(len(x))
+        assert abs(x.std() / spread - 1) < 0.02
+    edges = torch.tensor([[5.0, 0.0], [5.0, 1.0], [0.0, 0.5], [5.0, math.nan]], dtype=dtype).t()
+    assert_same(torch.binomial(*edges.to("dml")), torch.binomial(*edges))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_gamma_and_dirichlet(dtype: torch.dtype) -> None:
+    for shape in (0.3, 1.0, 2.5, 30.0):
+        x = torch._standard_gamma(torch.full((N // 2,), shape, dtype=dtype, device="dml")).cpu().double()
+        assert x.min() >= 0
+        assert abs(x.mean() - shape) < 6 * math.sqrt(shape / len(x)) + shape * torch.finfo(dtype).eps
+        assert abs(x.var() / shape - 1) < 0.08
+        third = ((x - shape) ** 3).mean() / shape**1.5
+        assert abs(third - 2 / math.sqrt(shape)) < 0.1 + 0.5 / shape
+    alpha = torch.tensor([0.5, 1.0, 3.5], dtype=dtype, device="dml").expand(N // 2, 3)
+    x = torch._sample_dirichlet(alpha).cpu().double()
+    assert abs(x.sum(-1) - 1).max() < 4 * torch.finfo(dtype).eps
+    assert abs(x.mean(0) - torch.tensor([0.1, 0.2, 0.7])).max() < 0.01
+    assert abs(x[:, 2].var() - 0.7 * 0.3 / 6) < 0.002
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_multinomial(dtype: torch.dtype) -> None:
+    weights = torch.tensor([[0.0, 3.0, 1.0, 0.0, 4.0], [2.0, 2.0, 0.0, 0.0, 4.0]], dtype=dtype)
+    want = weights.double() / weights.double().sum(1, keepdim=True)
+    x = weights.to("dml").multinomial(N // 2, replacement=True)
+    assert x.dtype == torch.int64
+    for row, p in zip(x.cpu(), want, strict=True):
+        assert (row.bincount(minlength=5) / len(row) - p).abs().max() < 0.012
+    singles = weights[0].to("dml").expand(N // 2, 5).multinomial(1).cpu()
+    assert singles.shape == (N // 2, 1)
+    assert (singles[:, 0].bincount(minlength=5) / (N // 2) - want[0]).abs().max() < 0.012
+    pairs = weights[0].to("dml").expand(N // 2, 5).multinomial(3).cpu()
+    assert torch.equal(pairs.sort(1)[0], torch.tensor([1, 2, 4]).expand(N // 2, 3))
+    assert (pairs[:, 0].bincount(minlength=5) / (N // 2) - want[0]).abs().max() < 0.012
+    long = torch.rand(5000).to(dtype)
+    chosen = long.to("dml").multinomial(5000).cpu()
+    if dtype == torch.float32:
+        assert torch.equal(chosen.sort()[0], torch.arange(5000))
+    out = torch.empty(0, dtype=torch.int64, device="dml")
+    torch.multinomial(weights.to("dml"), 2, out=out)
+    assert out.shape == (2, 2)
+
+
+def test_multinomial_refuses_what_is_no_weight() -> None:
+    for row in ([1.0, -1.0], [1.0, math.nan], [math.inf, 1.0], [0.0, 0.0]):
+        for replacement in (False, True):
+            with pytest.raises(RuntimeError, match="probabilit"):
+                torch.tensor([row, [1.0, 1.0]], device="dml").multinomial(2, replacement)
+    ones = torch.ones(4, device="dml")
+    for call in (
+        lambda: ones.multinomial(5),
+        lambda: ones.multinomial(0),
+        lambda: ones.long().multinomial(1),
+        lambda: ones.reshape(1, 2, 2).multinomial(1),
+    ):
+        with pytest.raises(RuntimeError):
+            call()
+
+
+def test_distributions() -> None:
+    """Those of torch.distributions whose samples have a mean near the one they state."""
+    d, shape = torch.distributions, (20_000,)
+
+    def on(*values: float) -> list[torch.Tensor]:
+        return [torch.tensor(value, device="dml") for value in values]
+
+    weights = torch.tensor([0.1, 0.4, 0.5], device="dml")
+    for distribution in (
+        d.Normal(*on(1.0, 2.0)),
+        d.Uniform(*on(1.0, 4.0)),
+        d.Bernoulli(*on(0.3)),
+        d.Binomial(10, *on(0.3)),
+        d.Poisson(*on(3.0)),
+        d.Gamma(*on(2.0, 3.0)),
+        d.Beta(*on(2.0, 3.0)),
+        d.Chi2(*on(4.0)),
+        d.Dirichlet(weights * 10),
+        d.Exponential(*on(2.0)),
+        d.Geometric(*on(0.4)),
+        d.Gumbel(*on(1.0, 2.0)),
+        d.Laplace(*on(1.0, 0.5)),
+        d.LogNormal(*on(0.1, 0.3)),
+        d.Multinomial(7, weights),
+        d.OneHotCategorical(weights),
+        d.StudentT(*on(9.0)),
+    ):
+        x = distribution.sample(shape)
+        assert x.device.type == "dml"
+        x, mean = x.cpu(), distribution.mean.cpu()
+        deviation = distribution.variance.cpu().sqrt()
+        assert ((x.mean(0) - mean).abs() < 6 * deviation / math.sqrt(len(x))).all(), distribution
+    x = d.Categorical(weights).sample(shape).cpu()
+    assert (x.bincount(minlength=3) / len(x) - weights.cpu()).abs().max() < 0.02

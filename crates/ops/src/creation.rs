@@ -10,13 +10,15 @@ use crate::overloads;
 use crate::pointwise::Out;
 use crate::table::{Operator, op};
 use crate::tensor::{Dims, Tensor};
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
+use dml_kernel::{Builder, DType, Kernel, Scalar, Value, math};
 
 /// This family's overloads.
 pub const OPERATORS: &[&[Operator]] = &[
     &[
         op("aten::arange.start_out", arange),
+        op("aten::range.out", range),
         op("aten::linspace.out", linspace),
+        op("aten::logspace.out", logspace),
         op("aten::eye.out", |c| eye(c, 0, 1)),
         op("aten::eye.m_out", |c| eye(c, 1, 2)),
     ],
@@ -68,7 +70,7 @@ fn range_dtype(dtype: DType) -> DType {
 /// `arange.start_out(start, end, step, out)`
 fn arange(call: &mut Call) -> Result<()> {
     let (start, end, step) = (call.scalar(0)?, call.scalar(1)?, call.scalar(2)?);
-    let mut out = call.tensor(3)?.clone();
+    let out = call.tensor(3)?.clone();
     let value = |x: Number| if out.dtype.is_float() { x.to_f64() } else { x.to_i64() as f64 };
     let (s, e, d) = (value(start), value(end), value(step));
     check!(d != 0.0, Runtime, "step must be nonzero");
@@ -86,6 +88,26 @@ fn arange(call: &mut Call) -> Result<()> {
     } else {
         ((end.to_f64() - start.to_f64()) / step.to_f64()).ceil() as i64
     };
+    fill_range(call, out, start, step, size)
+}
+
+/// `range.out(start, end, step, out)`: as arange, with the end
+fn range(call: &mut Call) -> Result<()> {
+    let (start, end, step) = (call.scalar(0)?, call.scalar(1)?, call.scalar(2)?);
+    let (s, e, d) = (start.to_f64(), end.to_f64(), step.to_f64());
+    check!(d != 0.0, Runtime, "step must be nonzero");
+    check!(s.is_finite() && e.is_finite(), Runtime, "unsupported range: {s} -> {e}");
+    check!(
+        (d > 0.0 && e >= s) || (d < 0.0 && e <= s),
+        Runtime,
+        "upper bound and lower bound inconsistent with step sign"
+    );
+    let out = call.tensor(3)?.clone();
+    fill_range(call, out, start, step, ((e - s) / d + 1.0) as i64)
+}
+
+/// Fills a tensor, resized to `size`, with `start`, `start + step`, ..
+fn fill_range(call: &mut Call, mut out: Tensor, start: Number, step: Number, size: i64) -> Result<()> {
     if out.numel() != size {
         call.host.resize(&mut out, &[size], &[1])?;
     }
@@ -124,6 +146,35 @@ fn linspace(call: &mut Call) -> Result<()> {
     fill_by_index(call, "linspace", &target, &numbers, dtype, |_, i, v| {
         let x = i.cast(v[0].scalar());
         x.lt(v[3]).select(v[0] + v[2] * x, v[4].eq(0).select(v[0], v[1] - v[2] * (v[4] - x)))
+    })?;
+    finish_row(call, &target, &out)?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `logspace.out(start, end, steps, base, out)`: powers of the base, their exponents from both ends as in linspace
+fn logspace(call: &mut Call) -> Result<()> {
+    let (mut start, mut end, steps) = (call.double(0)?, call.double(1)?, call.int(2)?);
+    let mut base = call.double(3)?;
+    check!(steps >= 0, Runtime, "number of steps must be non-negative");
+    let mut out = call.tensor(4)?.clone();
+    if out.numel() != steps {
+        call.host.resize(&mut out, &[steps], &[1])?;
+    }
+    let mut step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
+    // Powers of integers must come out exact before they are truncated, which takes doubles.
+    let exact = out.dtype == DType::F64 || !out.dtype.is_float();
+    if !out.dtype.is_float() {
+        (start, end, base) = (start.trunc(), end.trunc(), base.trunc());
+        step = if steps > 1 { f64::from((end - start) as f32 / (steps - 1) as f32) } else { 0.0 };
+    }
+    let numbers = [start, end, step, (steps / 2) as f64, (steps - 1) as f64, base].map(Number::Double);
+    let target = as_row(call, &out)?;
+    let dtype = if exact { DType::F64 } else { DType::F32 };
+    fill_by_index(call, "logspace", &target, &numbers, dtype, |_, i, v| {
+        let x = i.cast(v[0].scalar());
+        let exponent = x.lt(v[3]).select(v[0] + v[2] * x, v[4].eq(0).select(v[0], v[1] - v[2] * (v[4] - x)));
+        math::pow(v[5], exponent)
     })?;
     finish_row(call, &target, &out)?;
     call.ret(out);

@@ -27,7 +27,7 @@ pub const OPERATORS: &[Operator] = &[
 ];
 
 /// The smallest and the largest element. Waits for them.
-fn extremes(call: &Call, t: &Tensor) -> Result<[Number; 2]> {
+pub fn extremes(call: &Call, t: &Tensor) -> Result<[Number; 2]> {
     let both = [call.empty(t.dtype, &[])?, call.empty(t.dtype, &[])?];
     extremum::both(call, t, [&both[0], &both[1]], Axes::all(false))?;
     let mut numbers = [Number::Int(0); 2];

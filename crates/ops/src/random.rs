@@ -36,17 +36,18 @@ pub const OPERATORS: &[Operator] = &[
     op("aten::random_.from", |c| random(c, Some((Some(1), 2)))),
     op("aten::randperm.generator_out", randperm),
     op("aten::native_dropout", native_dropout),
+    op("aten::_fused_dropout", fused_dropout),
     op("aten::native_dropout_backward", native_dropout_backward),
 ];
 
 /// Two 64-bit words.
-type Words<'b> = [Value<'b>; 4];
+pub type Words<'b> = [Value<'b>; 4];
 
 /// What a kernel makes of one block of random words and its numbers.
 type Sampler<'f> = &'f dyn for<'b> Fn(&'b Builder, Words<'b>, &[Value<'b>]) -> Vec<Value<'b>>;
 
 /// Ten rounds of Philox4x32.
-fn philox<'b>(b: &'b Builder, counter: Words<'b>, key: [Value<'b>; 2]) -> Words<'b> {
+pub fn philox<'b>(b: &'b Builder, counter: Words<'b>, key: [Value<'b>; 2]) -> Words<'b> {
     const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
     const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
     let [mut c0, mut c1, mut c2, mut c3] = counter;
@@ -65,14 +66,14 @@ fn philox<'b>(b: &'b Builder, counter: Words<'b>, key: [Value<'b>; 2]) -> Words<
 }
 
 /// A sample's dtype-dependent kind: how many elements four words give.
-fn per_block(dtype: DType) -> u32 {
+pub fn per_block(dtype: DType) -> u32 {
     if dtype.bytes() == 8 { 2 } else { 4 }
 }
 
 /// Fills `out` with `body(words of the block) -> elements`, `per` elements a block; `numbers` are f64, f32 or i64
 /// parameters by `number_dtype`.
 #[allow(clippy::too_many_arguments)]
-fn fill(
+pub fn fill(
     call: &Call,
     generator: usize,
     family: &'static str,
@@ -140,7 +141,7 @@ fn build(
 }
 
 /// Takes `blocks` counters from the generator at argument `i` (or the device's default one).
-fn reserve(call: &Call, i: usize, blocks: u64) -> Result<(u64, u64)> {
+pub fn reserve(call: &Call, i: usize, blocks: u64) -> Result<(u64, u64)> {
     let lock = |g: &std::sync::Mutex<dml_engine::Generator>| {
         g.lock().unwrap_or_else(std::sync::PoisonError::into_inner).reserve(blocks)
     };
@@ -152,7 +153,7 @@ fn reserve(call: &Call, i: usize, blocks: u64) -> Result<(u64, u64)> {
 }
 
 /// Uniform samples in [0, 1) with as many bits as `dtype` holds exactly, in its compute type.
-fn unit<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
+pub fn unit<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
     let digits = match dtype {
         DType::F16 => 11,
         DType::BF16 => 8,
@@ -171,7 +172,7 @@ fn unit<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
 }
 
 /// Samples strictly between 0 and 1, at the middles of equal steps: both `log(u)` and `log(1 - u)` are finite and not 0.
-fn unit_open<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
+pub fn unit_open<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
     if dtype == DType::F64 {
         return [(words[0], words[1]), (words[2], words[3])]
             .into_iter()
@@ -184,7 +185,7 @@ fn unit_open<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
     words.iter().map(|w| ((*w >> 9).cast(Scalar::F32) + 0.5) * 2f64.powi(-23)).collect()
 }
 
-fn check_float(call: &Call, t: &Tensor) -> Result<()> {
+pub fn check_float(call: &Call, t: &Tensor) -> Result<()> {
     check!(
         t.dtype.is_float(),
         Runtime,
@@ -219,7 +220,7 @@ fn uniform(call: &mut Call) -> Result<()> {
 
 /// Standard normal samples of the words, by G. Box and M. Muller, "A note on the generation of random normal
 /// deviates", 1958.
-fn normals<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
+pub fn normals<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
     let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     unit(words, wide)
         .chunks(2)
@@ -532,6 +533,22 @@ fn native_dropout(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
+/// `_fused_dropout(self, p, generator) -> (output, mask)`: `p` is what is kept, the mask of bytes
+fn fused_dropout(call: &mut Call) -> Result<()> {
+    let input = call.tensor(0)?.clone();
+    let p = call.double(1)?;
+    let inputs = [Input::Tensor(input.clone())];
+    let out = pointwise::result_tensor(call, Out::New, input.dtype, &inputs)?;
+    let mask = pointwise::result_tensor(call, Out::New, DType::U8, &inputs)?;
+    fill(call, 2, "bernoulli", &mask, 4, &[Number::Double(p)], DType::F32, &|_, words, v| {
+        unit(words, DType::F32).into_iter().map(|u| u.lt(v[0])).collect()
+    })?;
+    apply_mask(call, &out, &input, &mask, 1.0 / p)?;
+    call.ret(out);
+    call.ret(mask);
+    Ok(())
+}
+
 /// `native_dropout_backward(grad_output, mask, scale)`
 fn native_dropout_backward(call: &mut Call) -> Result<()> {
     let (grad, mask) = (call.tensor(0)?.clone(), call.tensor(1)?.clone());
@@ -544,7 +561,7 @@ fn native_dropout_backward(call: &mut Call) -> Result<()> {
 }
 
 /// `x * mask * scale`
-fn apply_mask(call: &Call, out: &Tensor, x: &Tensor, mask: &Tensor, scale: f64) -> Result<()> {
+pub fn apply_mask(call: &Call, out: &Tensor, x: &Tensor, mask: &Tensor, scale: f64) -> Result<()> {
     let mask = if mask.dtype == DType::Bool { mask.clone() } else { cast(call, mask, DType::Bool)? };
     let scale = Input::Number(Number::Double(scale), x.dtype);
     let inputs = [Input::Tensor(x.clone()), Input::Tensor(mask), scale];

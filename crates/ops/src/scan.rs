@@ -164,6 +164,11 @@ fn extremum(call: &mut Call, operation: Operation) -> Result<()> {
     run(call, operation, input, input.dtype, dim, &[call.tensor(1)?, call.tensor(2)?])
 }
 
+/// Writes the running sums of a float tensor along a dimension.
+pub fn sums(call: &Call, input: &Tensor, out: &Tensor, dim: usize) -> Result<()> {
+    run(call, Operation::Sum, input, out.dtype, dim, &[out])
+}
+
 fn run(call: &Call, operation: Operation, input: &Tensor, dtype: DType, dim: usize, outs: &[&Tensor]) -> Result<()> {
     if input.numel() == 0 {
         return Ok(());

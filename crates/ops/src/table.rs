@@ -21,10 +21,11 @@ pub const fn op(name: &'static str, run: fn(&mut Call) -> Result<()>) -> Operato
 const FAMILIES: &[&[&[Operator]]] = &[
     // Products.
     crate::matmul::OPERATORS,
+    &[crate::cross::OPERATORS],
     &[crate::convolution::OPERATORS],
     // Creation and random numbers.
     crate::creation::OPERATORS,
-    &[crate::random::OPERATORS],
+    &[crate::multinomial::OPERATORS, crate::random::OPERATORS, crate::sampling::OPERATORS, crate::triangle::OPERATORS],
     // Movement.
     &[
         crate::concatenation::OPERATORS,
@@ -56,6 +57,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::unary::OPERATORS,
     &[
         crate::reduction::extremum::OPERATORS,
+        crate::reduction::hash::OPERATORS,
         crate::reduction::logical::OPERATORS,
         crate::reduction::norm::OPERATORS,
         crate::reduction::sum::OPERATORS,

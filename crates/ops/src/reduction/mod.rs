@@ -11,6 +11,7 @@ mod kernel;
 mod plan;
 
 pub mod extremum;
+pub mod hash;
 pub mod logical;
 pub mod norm;
 pub mod sum;

@@ -32,6 +32,7 @@ pub const OPERATORS: &[Operator] = &[
     }),
     op("aten::prod.dim_int", |c| prod_of_dim(c, None)),
     op("aten::prod.int_out", |c| prod_of_dim(c, Some(4))),
+    op("aten::trace", trace),
     op("aten::count_nonzero", |c| {
         let dim = c.opt_scalar(1)?.map(Number::to_i64);
         count_nonzero(c, dim.as_slice())
@@ -157,6 +158,19 @@ pub fn add_up(call: &Call, input: &Tensor, axes: Axes) -> Result<Tensor> {
     let out = call.empty(input.dtype, &axes.sizes(&input.sizes))?;
     fold_sum(call, Kind::Sum, input, &out, axes, input.dtype)?;
     Ok(out)
+}
+
+/// `trace(self)`: the sum of the diagonal
+fn trace(call: &mut Call) -> Result<()> {
+    let input = call.tensor(0)?;
+    check!(input.dim() == 2, Runtime, "trace: expected a matrix, but got tensor with dim {}", input.dim());
+    check!(input.dtype != DType::Bool, NotImplemented, "\"trace\" not implemented for 'Bool'");
+    let diagonal = input.as_strided(&[input.sizes[0].min(input.sizes[1])], &[input.strides[0] + input.strides[1]], 0);
+    let dtype = if input.dtype.is_float() { input.dtype } else { DType::I64 };
+    let out = call.empty(dtype, &[])?;
+    fold_sum(call, Kind::Sum, &diagonal, &out, Axes::all(false), dtype)?;
+    call.ret(out);
+    Ok(())
 }
 
 /// The dtype of numbers beside a sum of `dtype`.

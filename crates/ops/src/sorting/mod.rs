@@ -5,8 +5,8 @@
 
 pub mod key;
 mod mode;
-mod operands;
-mod rank;
+pub mod operands;
+pub mod rank;
 mod select;
 pub mod sort;
 mod tile;

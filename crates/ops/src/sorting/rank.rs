@@ -47,20 +47,22 @@ fn topk(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
     let indices = structured::out(call, outs[1], DType::I64, &sizes)?;
     if values.numel() > 0 {
         let input = apart(call, input, &values)?;
-        let o = Operands::new(&input, dim, &values, &indices);
-        if o.n <= tile::LONGEST {
-            tile::run(call, &o, None, o.n, largest, Take::First(k as u32))?;
-        } else {
-            lowest(call, &o, k, largest, sorted)?;
-        }
+        first(call, &Operands::new(&input, dim, &values, &indices), k, largest, sorted)?;
     }
     call.ret(values);
     call.ret(indices);
     Ok(())
 }
 
-/// The `k` first of long rows.
-fn lowest(call: &Call, o: &Operands, k: i64, descending: bool, sorted: bool) -> Result<()> {
+/// The `k` first elements of each row; `values` and `indices` have `k` in its dimension.
+pub fn first(call: &Call, o: &Operands, k: i64, descending: bool, sorted: bool) -> Result<()> {
+    if o.n <= tile::LONGEST {
+        return tile::run(call, o, None, o.n, descending, Take::First(k as u32));
+    }
+    first_of_long(call, o, k, descending, sorted)
+}
+
+fn first_of_long(call: &Call, o: &Operands, k: i64, descending: bool, sorted: bool) -> Result<()> {
     let bits = key::bits(o.tensors[0].dtype);
     let keys = key::of_rows(call, o, descending)?;
     let ranks = Selection::same_rank(call, o.rows, k - 1)?;

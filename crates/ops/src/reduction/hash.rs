@@ -1,0 +1,94 @@
+//! hash_tensor: the exclusive or of all elements' bits, as 64-bit numbers.
+
+use super::{Axes, Fold, Reduction, Scope, Values, reduce};
+use crate::call::Call;
+use crate::check;
+use crate::error::Result;
+use crate::structured;
+use crate::table::{Operator, op};
+use dml_kernel::{DType, Scalar, Value};
+use smallvec::{SmallVec, smallvec};
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[op("aten::hash_tensor.out", hash)];
+
+struct Xor {
+    dtype: DType,
+}
+
+impl Fold for Xor {
+    fn name(&self) -> &'static str {
+        "hash_tensor"
+    }
+
+    fn variant(&self) -> u32 {
+        self.dtype as u32
+    }
+
+    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+        smallvec![Scalar::U64]
+    }
+
+    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+        smallvec![s.b.int(Scalar::U64, 0)]
+    }
+
+    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+        let x = elements[0];
+        smallvec![match x.scalar() {
+            Scalar::F32 => double_bits(x),
+            Scalar::F64 => x.bitcast(Scalar::U64),
+            Scalar::U64 => x,
+            _ => x.cast(Scalar::I64).bitcast(Scalar::U64),
+        }]
+    }
+
+    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+        smallvec![x[0] ^ y[0]]
+    }
+
+    fn finish<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+        smallvec![x[0]]
+    }
+}
+
+/// The bits of an f32 as a double, by integer operations: adapters without doubles have them too.
+fn double_bits(x: Value<'_>) -> Value<'_> {
+    let bits = x.bitcast(Scalar::U32);
+    let magnitude = bits & 0x7fff_ffffu32;
+    let wide = magnitude.cast(Scalar::U64) << 29;
+    let normal = wide + (896u64 << 52);
+    let special = wide | 0x7ff0_0000_0000_0000u64;
+    // A subnormal with the highest bit `h` is 1.x times 2^(h - 149).
+    let highest = magnitude.max(1).highest_bit();
+    let mantissa = magnitude.cast(Scalar::U64) << (52u64 - highest.cast(Scalar::U64));
+    let subnormal = mantissa + ((highest + 873).cast(Scalar::U64) << 52);
+    let small = magnitude.eq(0).select(subnormal.like(0.0), subnormal);
+    let size = magnitude.ge(0x7f80_0000u32).select(special, magnitude.lt(0x0080_0000u32).select(small, normal));
+    size | ((bits >> 31).cast(Scalar::U64) << 63)
+}
+
+/// `hash_tensor.out(self, dim, *, keepdim, mode, out)`
+fn hash(call: &mut Call) -> Result<()> {
+    let input = call.tensor(0)?;
+    let axes = Axes::of(call, Some(call.ints(1)?), input.dim(), call.flag(2)?)?;
+    check!(call.int(3)? == 0, Runtime, "Unsupported hash mode: {}", call.int(3)?);
+    let out = structured::out(call, Some(4), DType::U64, &axes.sizes(&input.sizes))?;
+    let fold = Xor { dtype: input.dtype };
+    reduce(call, &fold, &Reduction { inputs: &[input], outs: &[&out], axes, tables: &[], numbers: &[] })?;
+    call.ret(out);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reduction::kernel::validate;
+
+    #[test]
+    fn kernels_are_valid() {
+        for dtype in [DType::Bool, DType::F16, DType::I16, DType::F64] {
+            validate(&Xor { dtype }, &[dtype], &[DType::U64], &[]);
+        }
+    }
+}
