@@ -144,6 +144,7 @@ def test_logspace(dtype: torch.dtype) -> None:
     for steps in (0, 1, 2, 5, 8):
         agree(torch.logspace, 0, 3, steps, dtype=dtype)
         agree(torch.logspace, 4, -1, steps, base=2, dtype=dtype)
+        agree(torch.logspace, 2.7, -3, steps, base=1.1, dtype=dtype)
     if dtype.is_floating_point:
         agree(torch.logspace, -0.5, 1.25, 50, base=3.5, dtype=dtype)
 

@@ -364,3 +364,11 @@ def test_distributions() -> None:
         assert ((x.mean(0) - mean).abs() < 6 * deviation / math.sqrt(len(x))).all(), distribution
     x = d.Categorical(weights).sample(shape).cpu()
     assert (x.bincount(minlength=3) / len(x) - weights.cpu()).abs().max() < 0.02
+
+
+def test_negative_rates_raise() -> None:
+    for function in (torch.poisson, torch._standard_gamma):
+        function(torch.tensor([1.0, -1.0], device="dml"))
+        with pytest.raises(RuntimeError, match="is negative"):
+            torch.dml.synchronize()
+    assert torch.poisson(torch.ones(3, device="dml")).shape == (3,)

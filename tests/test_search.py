@@ -37,6 +37,9 @@ def test_searchsorted_with_a_sorter():
     sorter = rows.argsort(1)
     assert_matches_cpu(lambda s, v, o: torch.searchsorted(s, v, sorter=o), rows, values, sorter)
     assert_matches_cpu(lambda s, v, o: torch.searchsorted(s[0], v, sorter=o[0], right=True), rows, values, sorter)
+    with pytest.raises(RuntimeError, match="index 51 is out of bounds"):
+        torch.searchsorted(rows.to("dml"), values.to("dml"), sorter=sorter.to("dml") + 2 * (sorter == 49).to("dml"))
+        torch.dml.synchronize()
 
 
 def test_searchsorted_of_shapes():

@@ -70,7 +70,12 @@ pub enum Error {
         size: i64,
         /// The dimension.
         dim: u32,
+        /// Whether Python sees a `RuntimeError`.
+        runtime: bool,
     },
+    /// A kernel met a value that its operator does not take. What the kernel computed is undefined.
+    #[error("{0}")]
+    InvalidValue(&'static str),
     /// The driver refused a kernel.
     #[error("kernel {kernel} could not be compiled: {reason}")]
     Compile {

@@ -1,4 +1,4 @@
-//! The words where kernels report an index out of range.
+//! The words where kernels report an index or another value out of range.
 //!
 //! A kernel that finds a bad index exchanges word 0 from 0 to 1 atomically, and if it was the first,
 //! writes the rest:
@@ -6,6 +6,8 @@
 //! | word | 0 | 1 | 2, 3 | 4, 5 | 6 | 7 |
 //! |---|---|---|---|---|---|---|
 //! | | code | operator id | index, low word first | size | dimension | free |
+//!
+//! The operator id says what is raised: [`fault_id`].
 
 use crate::error::Error;
 use crate::queue::mapped;
@@ -19,8 +21,32 @@ const WORDS: usize = 8;
 /// Operators by id, which is the index plus one.
 static OPERATORS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
-/// A number for an operator's name, the same each time: what a kernel reports with a fault. Never 0.
+/// What a reported fault becomes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// [`Error::IndexOutOfRange`] as an `IndexError`.
+    Index,
+    /// The same as a `RuntimeError`.
+    RuntimeIndex,
+    /// [`Error::InvalidValue`]: the name is the message, and the rest of the block means nothing.
+    Value,
+}
+
+/// Where the kind is in an operator id.
+const KIND_SHIFT: u32 = 30;
+
+/// A number for an operator's name and a kind of fault, the same each time: what a kernel reports. Never 0.
 /// Takes a lock and a search: keep the number.
+pub fn fault_id(name: &'static str, kind: FaultKind) -> u32 {
+    let kind = match kind {
+        FaultKind::Index => 0,
+        FaultKind::RuntimeIndex => 1,
+        FaultKind::Value => 2,
+    };
+    operator_id(name) | kind << KIND_SHIFT
+}
+
+/// [`fault_id`] of an index error.
 pub fn operator_id(name: &'static str) -> u32 {
     let mut names = OPERATORS.lock().unwrap_or_else(PoisonError::into_inner);
     let at = names.iter().position(|&n| n == name).unwrap_or_else(|| {
@@ -77,8 +103,11 @@ impl FaultBlock {
         }
         let at = |i: usize| self.word(i).load(Ordering::Relaxed);
         let long = |i: usize| (u64::from(at(i)) | u64::from(at(i + 1)) << 32) as i64;
-        let error =
-            Error::IndexOutOfRange { operator: operator_name(at(1)), index: long(2), size: long(4), dim: at(6) };
+        let operator = operator_name(at(1) & ((1 << KIND_SHIFT) - 1));
+        let error = match at(1) >> KIND_SHIFT {
+            2 => Error::InvalidValue(operator),
+            kind => Error::IndexOutOfRange { operator, index: long(2), size: long(4), dim: at(6), runtime: kind == 1 },
+        };
         self.clear();
         Err(error)
     }

@@ -56,7 +56,7 @@ pub use device::Device;
 pub use dml_vulkan::{AdapterInfo, AdapterKind, Capabilities};
 pub use error::Error;
 pub use event::Event;
-pub use fault::operator_id;
+pub use fault::{FaultKind, fault_id, operator_id};
 pub use fusion::{Pointwise, PointwiseInput};
 pub use generator::{Generator, philox4x32_10};
 pub use kernel_cache::{KernelKey, KernelRef};

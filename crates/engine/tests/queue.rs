@@ -222,7 +222,7 @@ fn an_index_out_of_range_is_raised_once() {
     assert_eq!(read(&device, out, 3), [7; 3]);
     gather(&[0, -11, 5]);
     let e = device.synchronize().unwrap_err();
-    assert_eq!(e, Error::IndexOutOfRange { operator: "aten::gather", index: -11, size: 10, dim: 2 });
+    assert_eq!(e, Error::IndexOutOfRange { operator: "aten::gather", index: -11, size: 10, dim: 2, runtime: false });
     assert_eq!(e.to_string(), "aten::gather: index -11 is out of bounds for dimension 2 with size 10");
     device.synchronize().unwrap();
     gather(&[10]);

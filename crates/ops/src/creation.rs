@@ -155,7 +155,7 @@ fn linspace(call: &mut Call) -> Result<()> {
 /// `logspace.out(start, end, steps, base, out)`: powers of the base, their exponents from both ends as in linspace
 fn logspace(call: &mut Call) -> Result<()> {
     let (mut start, mut end, steps) = (call.double(0)?, call.double(1)?, call.int(2)?);
-    let mut base = call.double(3)?;
+    let base = call.double(3)?;
     check!(steps >= 0, Runtime, "number of steps must be non-negative");
     let mut out = call.tensor(4)?.clone();
     if out.numel() != steps {
@@ -165,7 +165,7 @@ fn logspace(call: &mut Call) -> Result<()> {
     // Powers of integers must come out exact before they are truncated, which takes doubles.
     let exact = out.dtype == DType::F64 || !out.dtype.is_float();
     if !out.dtype.is_float() {
-        (start, end, base) = (start.trunc(), end.trunc(), base.trunc());
+        (start, end) = (start.trunc(), end.trunc());
         step = if steps > 1 { f64::from((end - start) as f32 / (steps - 1) as f32) } else { 0.0 };
     }
     let numbers = [start, end, step, (steps / 2) as f64, (steps - 1) as f64, base].map(Number::Double);

@@ -1,11 +1,12 @@
-//! How kernels report an index out of range. The element of a bad index is left alone: a kernel never clamps and never
-//! reads outside.
+//! How kernels report an index, or another value, out of range. The element of a bad index is left alone: a kernel never
+//! clamps and never reads outside.
 
+use dml_engine::FaultKind;
 use dml_kernel::{Builder, Operand, Pointer, Scalar, Value};
 use std::cell::RefCell;
 
-/// Writes an error into the device's fault block, unless one is there. The engine raises `IndexError` with the name of
-/// `operator` (a u32, [`operator`]) at the next synchronisation or launch.
+/// Writes an error into the device's fault block, unless one is there. The engine raises the error that
+/// `operator` (a u32: [`operator`] or [`value`]) stands for at the next synchronisation or launch.
 ///
 /// `fault` is a u32 pointer, passed by [`crate::launch::Launcher::fault`]; `index` and `size` are integers, `dim` is
 /// a u32.
@@ -30,8 +31,22 @@ pub fn report<'b>(
     });
 }
 
-/// The engine's number for an operator's name, remembered by this thread.
+/// Operators for whose bad indices the CPU raises RuntimeError, by the first part of their names.
+const RUNTIME: &[&str] = &["aten::gather", "aten::scatter", "aten::searchsorted"];
+
+/// The engine's number for an operator whose index is bad.
 pub fn operator(name: &'static str) -> u32 {
+    let runtime = RUNTIME.iter().any(|start| name.starts_with(start));
+    known(name, if runtime { FaultKind::RuntimeIndex } else { FaultKind::Index })
+}
+
+/// The engine's number for the message of a `RuntimeError`.
+pub fn value(message: &'static str) -> u32 {
+    known(message, FaultKind::Value)
+}
+
+/// A number of the engine's, remembered by this thread.
+fn known(name: &'static str, kind: FaultKind) -> u32 {
     thread_local! {
         static KNOWN: RefCell<Vec<(&'static str, u32)>> = const { RefCell::new(Vec::new()) };
     }
@@ -40,7 +55,7 @@ pub fn operator(name: &'static str) -> u32 {
         if let Some(&(_, id)) = known.iter().find(|(n, _)| std::ptr::eq(*n, name)) {
             return id;
         }
-        let id = dml_engine::operator_id(name);
+        let id = dml_engine::fault_id(name, kind);
         known.push((name, id));
         id
     })

@@ -5,6 +5,7 @@
 use crate::call::{Call, Scalar as Number};
 use crate::check;
 use crate::error::Result;
+use crate::fault;
 use crate::launch::{GROUP, linear_id};
 use crate::layout::{self, Layout};
 use crate::pointwise::{self, Input, Out};
@@ -12,7 +13,7 @@ use crate::random::{check_float, normals, philox, reserve, unit_open};
 use crate::reduction::{Axes, sum};
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value, Var, math};
+use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value, Var, math};
 use std::f64::consts::PI;
 
 /// This family's overloads.
@@ -30,6 +31,8 @@ struct Stream<'b> {
     key: [Value<'b>; 2],
     drawn: Var<'b>,
     dtype: DType,
+    fault: Pointer<'b>,
+    refusal: Value<'b>,
 }
 
 impl<'b> Stream<'b> {
@@ -47,6 +50,12 @@ impl<'b> Stream<'b> {
         [u[0], u[1]]
     }
 
+    /// Reports the operator's refusal if a parameter is not one.
+    fn refuse(&self, bad: Value<'b>) {
+        let zero = self.b.u32(0);
+        self.b.if_(bad, || fault::report(self.b, self.fault, self.refusal, zero, zero, 0));
+    }
+
     fn normal(&self) -> Value<'b> {
         normals(self.words(), self.dtype)[0]
     }
@@ -54,11 +63,13 @@ impl<'b> Stream<'b> {
 
 type Sampler<'f> = &'f dyn for<'b> Fn(&Stream<'b>, &[Value<'b>]) -> Value<'b>;
 
-/// Fills `out` with samples; `body` gets the inputs' elements, which broadcast to `out`, in the compute type.
+/// Fills `out` with samples; `refusal` is what to say of parameters that
+/// the body refuses. It gets the inputs' elements, which broadcast to `out`, in the compute type.
 fn sample(
     call: &Call,
     generator: usize,
     family: &'static str,
+    refusal: Option<&'static str>,
     out: &Tensor,
     inputs: &[&Tensor],
     body: Sampler<'_>,
@@ -84,6 +95,7 @@ fn sample(
     for word in [seed, seed >> 32, offset, offset >> 32] {
         launcher = launcher.u32(word as u32);
     }
+    let launcher = launcher.fault().u32(refusal.map_or(0, fault::value));
     layout.pass(launcher.index(index, numel)).threads(numel as u64)
 }
 
@@ -91,6 +103,7 @@ fn build(family: &str, dtypes: &[DType], rank: usize, index: Scalar, body: Sampl
     let b = Builder::new(family, [GROUP, 1, 1]);
     let pointers: Vec<_> = dtypes.iter().map(|&d| b.pointer("t", d)).collect();
     let words = ["seed_low", "seed_high", "offset_low", "offset_high"].map(|n| b.param(n, Scalar::U32));
+    let (fault, refusal) = (b.pointer("fault", DType::U32), b.param("refusal", Scalar::U32));
     let n = b.param("numel", index);
     let params = layout::declare(&b, rank, dtypes.len(), index);
     let i = linear_id(&b, index);
@@ -103,6 +116,8 @@ fn build(family: &str, dtypes: &[DType], rank: usize, index: Scalar, body: Sampl
             counter: [low, words[3] + carry + high],
             key: [words[0], words[1]],
             drawn: b.var(b.u32(0)),
+            fault,
+            refusal,
             dtype: if dtypes[0] == DType::F64 { DType::F64 } else { DType::F32 },
         };
         let offsets = params.offsets(&b, i);
@@ -150,6 +165,7 @@ fn accept<'b>(b: &'b Builder, zero: Value<'b>, attempt: impl FnOnce() -> (Value<
 fn poisson_of<'b>(s: &Stream<'b>, mean: Value<'b>) -> Value<'b> {
     let b = s.b;
     let result = b.var(mean.like(0.0));
+    s.refuse(mean.lt(0));
     let proper = !(mean.is_nan() | mean.is_inf());
     b.if_(!proper, || result.set(mean));
     b.if_(mean.gt(0) & mean.lt(10), || {
@@ -239,7 +255,7 @@ fn gamma_of<'b>(s: &Stream<'b>, shape: Value<'b>) -> Value<'b> {
     let boost = math::pow(s.units()[0], 1.0 / shape);
     let d = small.select(shape + 1.0, shape) - (1.0 / 3.0);
     let c = math::rsqrt(d * 9.0);
-    // What is not a shape yields NaN.
+    s.refuse(shape.lt(0));
     let result = b.var(shape.like(f64::NAN));
     b.if_(shape.ge(0), || {
         let v = accept(b, shape.like(0.0), || {
@@ -263,7 +279,7 @@ fn poisson(call: &mut Call) -> Result<()> {
     let mean = call.tensor(0)?;
     check_float(call, mean)?;
     let out = pointwise::result_tensor(call, Out::New, mean.dtype, &[Input::Tensor(mean.clone())])?;
-    sample(call, 1, "poisson", &out, &[mean], &|s, v| poisson_of(s, v[0]))?;
+    sample(call, 1, "poisson", Some("poisson: a rate is negative"), &out, &[mean], &|s, v| poisson_of(s, v[0]))?;
     call.ret(out);
     Ok(())
 }
@@ -275,17 +291,19 @@ fn binomial(call: &mut Call) -> Result<()> {
     check!(count.dtype == p.dtype, Runtime, "Found dtype {} but expected {}", p.dtype, count.dtype);
     let inputs = [count, p].map(|t| Input::Tensor(t.clone()));
     let out = pointwise::result_tensor(call, Out::New, count.dtype, &inputs)?;
-    sample(call, 2, "binomial", &out, &[count, p], &|s, v| binomial_of(s, v[0], v[1]))?;
+    sample(call, 2, "binomial", None, &out, &[count, p], &|s, v| binomial_of(s, v[0], v[1]))?;
     call.ret(out);
     Ok(())
 }
+
+const GAMMA: &str = "a shape of a gamma distribution is negative";
 
 /// `_standard_gamma(self, generator)`
 fn standard_gamma(call: &mut Call) -> Result<()> {
     let shape = call.tensor(0)?;
     check_float(call, shape)?;
     let out = pointwise::result_tensor(call, Out::New, shape.dtype, &[Input::Tensor(shape.clone())])?;
-    sample(call, 1, "standard_gamma", &out, &[shape], &|s, v| gamma_of(s, v[0]))?;
+    sample(call, 1, "standard_gamma", Some(GAMMA), &out, &[shape], &|s, v| gamma_of(s, v[0]))?;
     call.ret(out);
     Ok(())
 }
@@ -298,7 +316,7 @@ fn dirichlet(call: &mut Call) -> Result<()> {
     if out.numel() > 0 {
         let wide = if shape.dtype == DType::F64 { DType::F64 } else { DType::F32 };
         let parts = call.empty(wide, &shape.sizes)?;
-        sample(call, 1, "standard_gamma", &parts, &[shape], &|s, v| gamma_of(s, v[0]))?;
+        sample(call, 1, "standard_gamma", Some(GAMMA), &parts, &[shape], &|s, v| gamma_of(s, v[0]))?;
         let axes = if shape.dim() == 0 { Axes::all(true) } else { Axes::listed(call, &[-1], shape.dim(), true)? };
         let total = sum::add_up(call, &parts, axes)?;
         let inputs = [Input::Tensor(parts), Input::Tensor(total)];

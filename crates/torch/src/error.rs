@@ -31,7 +31,7 @@ impl From<dml_engine::Error> for Failure {
         let status = match &e {
             E::OutOfMemory { .. } => Status::OutOfMemory,
             E::DeviceLost { .. } => Status::DeviceLost,
-            E::IndexOutOfRange { .. } => Status::Index,
+            E::IndexOutOfRange { runtime: false, .. } => Status::Index,
             E::Unsupported { .. } => Status::NotImplemented,
             _ => Status::Runtime,
         };

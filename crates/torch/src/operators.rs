@@ -85,7 +85,10 @@ fn explain(e: dml_ops::Error, name: &str, args: &[Arg]) -> Failure {
     use dml_engine::Error as Engine;
     let wants_context = matches!(
         &e,
-        dml_ops::Error::Engine(e) if !matches!(e, Engine::OutOfMemory { .. } | Engine::IndexOutOfRange { .. })
+        dml_ops::Error::Engine(e) if !matches!(
+            e,
+            Engine::OutOfMemory { .. } | Engine::IndexOutOfRange { .. } | Engine::InvalidValue(_)
+        )
     );
     let mut failure = Failure::from(e);
     if let (true, Some(message)) = (wants_context, &mut failure.message) {

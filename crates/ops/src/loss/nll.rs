@@ -248,7 +248,7 @@ impl Fold for Total {
 /// `nll_loss_forward(self, target, weight, reduction, ignore_index[, output, total_weight])`
 fn forward(call: &mut Call, rank: Rank, outs: [Option<usize>; 2]) -> Result<()> {
     let p = Problem::new(call, rank, 0)?;
-    let operator = dml_engine::operator_id("nll_loss");
+    let operator = crate::fault::operator("nll_loss");
     let sizes = if p.reduction == Reduce::None { p.target.sizes.clone() } else { Dims::new() };
     let output = call.out(outs[0], p.input.dtype, &sizes)?;
     let total = call.out(outs[1], p.input.dtype, &[])?;
