@@ -55,8 +55,8 @@ fn build_count(dtype: DType) -> Kernel {
     let (n, bins, stride) = (b.param("n", Scalar::U32), b.param("bins", Scalar::U32), b.param("stride", Scalar::U64));
     let bin = linear_id(&b, Scalar::U32);
     b.if_(bin.lt(bins), || {
-        let begin = key::partition_point(n, |i| keys.load(i).lt(bin));
-        let end = key::partition_point(n, |i| keys.load(i).le(bin));
+        let begin = key::partition_point(n, |i| keys.load(i.cast(Scalar::U64)).lt(bin));
+        let end = key::partition_point(n, |i| keys.load(i.cast(Scalar::U64)).le(bin));
         out.store(bin.cast(Scalar::U64) * stride, (end - begin).cast(Scalar::I64));
     });
     b.finish()

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::fault;
 use crate::host;
 use crate::launch::{GROUP, linear_id};
+use crate::layout;
 use crate::promote::{Promoted, result_type};
 use crate::sorting::{key, sort};
 use crate::structured;
@@ -156,7 +157,7 @@ fn search(
         let count = dense.numel();
         // Values of a row of boundaries: all of them when there is only one.
         let row = if boundaries.dim() == 1 { count } else { values.sizes.last().copied().unwrap_or(1) };
-        let index = if count.max(boundaries.numel()) < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 };
+        let index = layout::index_type(count.max(boundaries.numel()));
         let flags = u32::from(right) | u32::from(sorter.is_some()) << 1;
         let key = [dtype as u32, wanted as u32, index.bytes(), flags, 0, 0];
         let kernel =
@@ -229,7 +230,7 @@ fn isin(call: &mut Call) -> Result<()> {
         let elements = as_contiguous(call, &elements)?;
         let dense = if out.is_contiguous() { out.clone() } else { call.empty(DType::Bool, &out.sizes)? };
         let (dtype, count) = (elements.dtype, dense.numel());
-        let index = if count < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 };
+        let index = layout::index_type(count.max(n));
         let key = [dtype as u32, index.bytes(), u32::from(invert), 0, 0, 0];
         let kernel = call.kernel("isin", key, || build_isin(dtype, index, invert))?;
         let launcher = call.launch(kernel).read(&elements).read(&tests).write(&dense);
@@ -251,8 +252,8 @@ fn build_isin(dtype: DType, index: Scalar, invert: bool) -> Kernel {
     let i = linear_id(&b, index);
     b.if_(i.lt(count), || {
         let wanted = key::load(elements, dtype, i);
-        let place = key::partition_point(n, |at| key::load(tests, dtype, at).lt(wanted));
-        let mut found = place.lt(n) & key::load(tests, dtype, place.min(n - 1)).eq(wanted);
+        let place = key::partition_point(n, |at| key::load(tests, dtype, at.cast(index)).lt(wanted));
+        let mut found = place.lt(n) & key::load(tests, dtype, place.min(n - 1).cast(index)).eq(wanted);
         if dtype.is_float() {
             found = found & wanted.ne(key::largest(dtype));
         }

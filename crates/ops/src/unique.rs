@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::gather::Slices;
 use crate::indirect::Action;
 use crate::launch::{GROUP, linear_id};
+use crate::layout;
 use crate::nonzero;
 use crate::sorting::{key, sort};
 use crate::table::{Operator, op};
@@ -127,7 +128,7 @@ fn select(call: &Call, t: &Tensor, dim: usize, index: &Tensor) -> Result<Tensor>
 
 impl Ordered {
     fn index(&self) -> Scalar {
-        if self.elements.numel() < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 }
+        layout::index_type(self.elements.numel())
     }
 
     fn key(&self) -> [u32; 6] {
@@ -210,7 +211,8 @@ struct View<'b> {
 impl<'b> View<'b> {
     /// The slice of a rank.
     fn at(&self, rank: Value<'b>) -> Value<'b> {
-        self.places.map_or(rank.cast(self.width.scalar()), |p| p.load(rank).cast(self.width.scalar()))
+        let index = self.width.scalar();
+        self.places.map_or(rank.cast(index), |p| p.load(rank.cast(Scalar::U64)).cast(index))
     }
 
     /// Key of the element `column` of a slice.
@@ -259,7 +261,7 @@ fn build_mask(dtype: DType, index: Scalar, placed: bool) -> Kernel {
                 });
             }
         });
-        mask.store(rank, new.get());
+        mask.store(rank.cast(Scalar::U64), new.get());
     });
     b.finish()
 }
@@ -294,7 +296,7 @@ fn build_merge(dtype: DType, index: Scalar, placed: bool) -> Kernel {
             },
         );
         let base = first.select(rank, rank - run);
-        next.store(base + low.get(), mine);
+        next.store((base + low.get()).cast(Scalar::U64), mine);
     });
     b.finish()
 }
@@ -306,8 +308,8 @@ fn build_inverse(placed: bool) -> Kernel {
     let (n, results) = (b.param("n", Scalar::U32), b.param("results", Scalar::U32));
     let rank = linear_id(&b, Scalar::U32);
     b.if_(rank.lt(n), || {
-        let result = key::partition_point(results, |r| starts.load(r).le(rank.cast(Scalar::I64))) - 1;
-        out.store(places.map_or(rank.cast(Scalar::I64), |p| p.load(rank)), result);
+        let result = key::partition_point(results, |r| starts.load(r.cast(Scalar::U64)).le(rank.cast(Scalar::I64))) - 1;
+        out.store(places.map_or(rank.cast(Scalar::I64), |p| p.load(rank.cast(Scalar::U64))), result);
     });
     b.finish()
 }
@@ -316,7 +318,8 @@ fn build_counts() -> Kernel {
     let b = Builder::new("unique_counts", [GROUP, 1, 1]);
     let (starts, out) = (b.pointer("starts", DType::I64), b.pointer("out", DType::I64));
     let (n, results) = (b.param("n", Scalar::U32), b.param("results", Scalar::U32));
-    let result = linear_id(&b, Scalar::U32);
+    let result = linear_id(&b, Scalar::U64);
+    let results = results.cast(Scalar::U64);
     b.if_(result.lt(results), || {
         let end = b.var(n.cast(Scalar::I64));
         b.if_((result + 1).lt(results), || end.set(starts.load(result + 1)));
