@@ -372,3 +372,39 @@ def test_negative_rates_raise() -> None:
         with pytest.raises(RuntimeError, match="is negative"):
             torch.dml.synchronize()
     assert torch.poisson(torch.ones(3, device="dml")).shape == (3,)
+
+
+def test_bernoulli_of_tensors() -> None:
+    p = torch.tensor([0.25, 0.75], dtype=torch.float64, device="dml")
+    for dtype in (torch.float32, torch.float64, torch.bool, torch.int64):
+        x = torch.empty(N // 2, 2, dtype=dtype, device="dml").bernoulli_(p).cpu().double()
+        assert (x.mean(0) - p.cpu()).abs().max() < 0.012
+    assert torch.empty(9, device="dml").bernoulli_(torch.tensor(1.0)).sum() == 9
+    with pytest.raises(RuntimeError, match="not implemented"):
+        torch.empty(2, device="dml").bernoulli_(torch.tensor([1, 0], device="dml"))
+    with pytest.raises(RuntimeError, match="broadcast shape"):
+        torch.empty(2, device="dml").bernoulli_(torch.ones(2, 2, device="dml"))
+    for bad in (1.5, -0.5, math.nan):
+        with pytest.raises(RuntimeError, match="not between 0 and 1"):
+            torch.bernoulli(torch.tensor([0.5, bad], device="dml")).cpu()
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_rrelu(dtype: torch.dtype) -> None:
+    x = torch.linspace(-2, 2, N, dtype=torch.float64).to(dtype)
+    y = x.to("dml").requires_grad_()
+    z = F.rrelu(y, 0.1, 0.4, training=True)
+    z.backward(torch.full_like(z, 2))
+    slope = (z.detach().cpu().double() / x.double())[x < -0.1]
+    bound = torch.finfo(dtype).eps
+    assert slope.min() > 0.1 - bound
+    assert slope.max() < 0.4 + bound
+    assert abs(slope.mean() - 0.25) < 0.01
+    assert torch.equal(z.detach().cpu()[x > 0], x[x > 0])
+    assert_same(y.grad[x.to("dml") > 0], torch.full_like(x[x > 0], 2))
+    assert_same(y.grad.double()[x < -0.1], 2 * slope, rtol=2 * bound, atol=0)
+    special = torch.tensor([-1.0, math.nan, 0.0, math.inf, -math.inf], dtype=dtype)
+    assert_same(F.rrelu(special.to("dml"), 0.1, 0.3), F.rrelu(special.double(), 0.1, 0.3).to(dtype))
+    assert F.rrelu(special.to("dml"), 0.1, 0.3, training=True, inplace=True).cpu()[1].isnan()
+    with pytest.raises(RuntimeError, match="Lower bound"):
+        F.rrelu(special.to("dml"), 0.4, 0.3)

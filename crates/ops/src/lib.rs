@@ -51,6 +51,7 @@ mod random;
 mod recurrent;
 mod reduction;
 mod rows;
+mod rrelu;
 mod sampling;
 mod scan;
 mod search;

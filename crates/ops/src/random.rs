@@ -29,8 +29,6 @@ pub const OPERATORS: &[Operator] = &[
     op("aten::normal.Tensor_Tensor", |c| normal_of(c, None)),
     op("aten::normal.Tensor_Tensor_out", |c| normal_of(c, Some(3))),
     op("aten::bernoulli_.float", bernoulli_float),
-    op("aten::bernoulli_.Tensor", bernoulli_tensor),
-    op("aten::bernoulli.out", bernoulli_out),
     op("aten::random_", |c| random(c, None)),
     op("aten::random_.to", |c| random(c, Some((None, 1)))),
     op("aten::random_.from", |c| random(c, Some((Some(1), 2)))),
@@ -188,7 +186,7 @@ pub fn unit_open<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
 pub fn check_float(call: &Call, t: &Tensor) -> Result<()> {
     check!(
         t.dtype.is_float(),
-        Runtime,
+        NotImplemented,
         "\"{}\" not implemented for '{}'",
         call.name.trim_start_matches("aten::"),
         t.dtype
@@ -202,9 +200,16 @@ fn uniform(call: &mut Call) -> Result<()> {
     check_float(call, &out)?;
     let (from, to) = (call.double(1)?, call.double(2)?);
     check!(from <= to, Runtime, "uniform_ expects to return a [from, to) range, but found from={from} > to={to}");
+    fill_uniform(call, 3, &out, from, to)?;
+    call.ret(out);
+    Ok(())
+}
+
+/// Fills a float tensor with samples in [from, to).
+pub fn fill_uniform(call: &Call, generator: usize, out: &Tensor, from: f64, to: f64) -> Result<()> {
     let dtype = out.dtype;
     let numbers = [Number::Double(from), Number::Double(to)];
-    fill(call, 3, "uniform", &out, per_block(dtype), &numbers, dtype, &|_, words, v| {
+    fill(call, generator, "uniform", out, per_block(dtype), &numbers, dtype, &|_, words, v| {
         unit(words, dtype)
             .into_iter()
             .map(|u| {
@@ -213,9 +218,7 @@ fn uniform(call: &mut Call) -> Result<()> {
                 (x.ge(v[1]) & v[1].gt(v[0])).select(v[0], x)
             })
             .collect()
-    })?;
-    call.ret(out);
-    Ok(())
+    })
 }
 
 /// Standard normal samples of the words, by G. Box and M. Muller, "A note on the generation of random normal
@@ -341,38 +344,17 @@ fn exponential(call: &mut Call) -> Result<()> {
 /// `bernoulli_.float(self, p, generator)`
 fn bernoulli_float(call: &mut Call) -> Result<()> {
     let out = call.tensor(0)?.clone();
-    let p = call.double(1)?;
+    bernoulli(call, 2, &out, call.double(1)?)?;
+    call.ret(out);
+    Ok(())
+}
+
+/// Ones with probability `p`.
+pub fn bernoulli(call: &Call, generator: usize, out: &Tensor, p: f64) -> Result<()> {
     check!((0.0..=1.0).contains(&p), Runtime, "bernoulli_ expects p to be in [0, 1], but got p={p}");
-    fill(call, 2, "bernoulli", &out, 4, &[Number::Double(p)], DType::F32, &|_, words, v| {
+    fill(call, generator, "bernoulli", out, 4, &[Number::Double(p)], DType::F32, &|_, words, v| {
         unit(words, DType::F32).into_iter().map(|u| u.lt(v[0])).collect()
-    })?;
-    call.ret(out);
-    Ok(())
-}
-
-/// `bernoulli_.Tensor(self, p, generator)`
-fn bernoulli_tensor(call: &mut Call) -> Result<()> {
-    let (out, p) = (call.tensor(0)?.clone(), pointwise::input(call, 1)?);
-    draw(call, &out, p, 2)?;
-    call.ret(out);
-    Ok(())
-}
-
-/// `bernoulli.out(self, generator, out)`: `self` holds the probabilities
-fn bernoulli_out(call: &mut Call) -> Result<()> {
-    let p = call.tensor(0)?.clone();
-    let out = call.out(Some(2), p.dtype, &p.sizes)?;
-    draw(call, &out, Input::Tensor(p), 1)?;
-    call.ret(out);
-    Ok(())
-}
-
-/// Ones with probability `p`, element by element.
-fn draw(call: &Call, out: &Tensor, p: Input, generator: usize) -> Result<()> {
-    let noise = call.empty(DType::F32, &out.sizes)?;
-    fill(call, generator, "unit", &noise, 4, &[], DType::F32, &|_, words, _| unit(words, DType::F32))?;
-    let inputs = [Input::Tensor(noise), p];
-    pointwise::run(call, "bernoulli_compare", 0, &[out], &inputs, DType::F32, |_, v| vec![v[0].lt(v[1])])
+    })
 }
 
 /// Checks that an integer dtype holds both ends of a range.
@@ -522,9 +504,7 @@ fn native_dropout(call: &mut Call) -> Result<()> {
         crate::copy::fill_with(call, &mask, Number::Bool(true))?;
     } else {
         check!((0.0..=1.0).contains(&p), Runtime, "dropout probability has to be between 0 and 1, but got {p}");
-        fill(call, usize::MAX, "bernoulli", &mask, 4, &[Number::Double(1.0 - p)], DType::F32, &|_, words, v| {
-            unit(words, DType::F32).into_iter().map(|u| u.lt(v[0])).collect()
-        })?;
+        bernoulli(call, usize::MAX, &mask, 1.0 - p)?;
         let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
         apply_mask(call, &out, &input, &mask, scale)?;
     }
@@ -540,9 +520,7 @@ fn fused_dropout(call: &mut Call) -> Result<()> {
     let inputs = [Input::Tensor(input.clone())];
     let out = pointwise::result_tensor(call, Out::New, input.dtype, &inputs)?;
     let mask = pointwise::result_tensor(call, Out::New, DType::U8, &inputs)?;
-    fill(call, 2, "bernoulli", &mask, 4, &[Number::Double(p)], DType::F32, &|_, words, v| {
-        unit(words, DType::F32).into_iter().map(|u| u.lt(v[0])).collect()
-    })?;
+    bernoulli(call, 2, &mask, p)?;
     apply_mask(call, &out, &input, &mask, 1.0 / p)?;
     call.ret(out);
     call.ret(mask);

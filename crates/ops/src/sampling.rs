@@ -1,6 +1,7 @@
-//! Random numbers of distributions whose parameters are tensors, by rejection: poisson, binomial, gamma, Dirichlet.
+//! Random numbers of distributions whose parameters are tensors: Bernoulli, Poisson, binomial, gamma, Dirichlet.
 //!
-//! Each element has a counter of its own, and draws as many blocks of random words under it as its method takes.
+//! Each element has a counter of its own, and draws as many blocks of random words under it as its method takes: most
+//! methods reject some of their candidates.
 
 use crate::call::{Call, Scalar as Number};
 use crate::check;
@@ -9,7 +10,7 @@ use crate::fault;
 use crate::launch::{GROUP, linear_id};
 use crate::layout::{self, Layout};
 use crate::pointwise::{self, Input, Out};
-use crate::random::{check_float, normals, philox, reserve, unit_open};
+use crate::random::{self, check_float, normals, philox, reserve, unit_open};
 use crate::reduction::{Axes, sum};
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
@@ -18,6 +19,15 @@ use std::f64::consts::PI;
 
 /// This family's overloads.
 pub const OPERATORS: &[Operator] = &[
+    op("aten::bernoulli_.Tensor", |c| {
+        let (out, p) = (c.tensor(0)?.clone(), pointwise::input(c, 1)?);
+        bernoulli(c, 2, out, p)
+    }),
+    op("aten::bernoulli.out", |c| {
+        let p = c.tensor(0)?;
+        let out = c.out(Some(2), p.dtype, &p.sizes)?;
+        bernoulli(c, 1, out, Input::Tensor(p.clone()))
+    }),
     op("aten::poisson", poisson),
     op("aten::binomial", binomial),
     op("aten::_standard_gamma", standard_gamma),
@@ -272,6 +282,34 @@ fn gamma_of<'b>(s: &Stream<'b>, shape: Value<'b>) -> Value<'b> {
         result.set(x.max(least));
     });
     result.get()
+}
+
+/// `bernoulli_.Tensor(self, p, generator)`, `bernoulli.out(self, generator, out)`: ones with probability `p`
+fn bernoulli(call: &mut Call, generator: usize, out: Tensor, p: Input) -> Result<()> {
+    pointwise::check_no_self_overlap(&out)?;
+    match p {
+        Input::Number(p, _) => random::bernoulli(call, generator, &out, p.to_f64())?,
+        Input::Tensor(p) => {
+            let dtype = p.dtype;
+            check!(dtype.is_float(), NotImplemented, "\"bernoulli_tensor_cpu_p_\" not implemented for '{dtype}'");
+            let sizes = call.broadcast(&out.sizes, &p.sizes)?;
+            check!(
+                sizes == out.sizes,
+                Runtime,
+                "output with shape {:?} doesn't match the broadcast shape {:?}",
+                out.sizes.as_slice(),
+                sizes.as_slice()
+            );
+            let refusal = Some("bernoulli: a probability is not between 0 and 1");
+            sample(call, generator, "bernoulli_of", refusal, &out, &[&p], &|s, v| {
+                let p = v[0].cast(s.dtype.compute());
+                s.refuse(!(p.ge(0) & p.le(1)));
+                s.units()[0].lt(p)
+            })?;
+        }
+    }
+    call.ret(out);
+    Ok(())
 }
 
 /// `poisson(self, generator)`

@@ -43,6 +43,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     &[crate::optimizer::OPERATORS],
     // Pointwise.
     crate::activation::OPERATORS,
+    crate::rrelu::OPERATORS,
     crate::arithmetic::OPERATORS,
     crate::binary::OPERATORS,
     crate::comparison::COMPARISONS,
