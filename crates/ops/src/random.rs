@@ -5,7 +5,6 @@
 
 use crate::call::{Arg, Call, Scalar as Number};
 use crate::check;
-use crate::copy::cast;
 use crate::error::{Error, Result};
 use crate::launch::{GROUP, linear_id};
 use crate::layout::{self, Layout};
@@ -32,10 +31,6 @@ pub const OPERATORS: &[Operator] = &[
     op("aten::random_", |c| random(c, None)),
     op("aten::random_.to", |c| random(c, Some((None, 1)))),
     op("aten::random_.from", |c| random(c, Some((Some(1), 2)))),
-    op("aten::randperm.generator_out", randperm),
-    op("aten::native_dropout", native_dropout),
-    op("aten::_fused_dropout", fused_dropout),
-    op("aten::native_dropout_backward", native_dropout_backward),
 ];
 
 /// Two 64-bit words.
@@ -424,124 +419,4 @@ fn random(call: &mut Call, bounds: Option<(Option<usize>, usize)>) -> Result<()>
     }
     call.ret(out);
     Ok(())
-}
-
-/// `randperm.generator_out(n, generator, out)`: element `i` is `i` encrypted by a Feistel network on the smallest even
-/// number of bits that holds `n`, repeated until it lands below `n` ("cycle walking": J. Black and P. Rogaway,
-/// "Ciphers with arbitrary finite domains", 2002).
-fn randperm(call: &mut Call) -> Result<()> {
-    let n = call.int(0)?;
-    check!(n >= 0, Runtime, "n must be non-negative, got {n}");
-    check!(
-        n < layout::SHORT,
-        NotImplemented,
-        "randperm of {n} elements is not supported on dml; the limit is {}",
-        layout::SHORT - 1
-    );
-    let mut out = call.tensor(2)?.clone();
-    if out.sizes.as_slice() != [n] {
-        call.host.resize(&mut out, &[n], &[1])?;
-    }
-    let dtype = out.dtype;
-    let keys = 6;
-    let (seed, offset) = reserve(call, 1, keys)?;
-    if n > 0 {
-        let half_bits = (64 - (n as u64 - 1).leading_zeros()).div_ceil(2).max(1);
-        let key = [dtype as u32, 0, 0, 0, 0, 0];
-        let kernel = call.kernel("randperm", key, || randperm_kernel(dtype))?;
-        let mut launcher = call.launch(kernel).write(&out);
-        for word in [seed, seed >> 32, offset, offset >> 32] {
-            launcher = launcher.u32(word as u32);
-        }
-        launcher.u32(n as u32).u32(half_bits).u32(out.strides[0] as u32).threads(n as u64)?;
-    }
-    call.ret(out);
-    Ok(())
-}
-
-fn randperm_kernel(dtype: DType) -> Kernel {
-    let b = Builder::new("randperm", [GROUP, 1, 1]);
-    let out = b.pointer("out", dtype);
-    let words: Vec<Value> =
-        ["seed_low", "seed_high", "offset_low", "offset_high"].iter().map(|n| b.param(n, Scalar::U32)).collect();
-    let (n, half_bits, stride) =
-        (b.param("n", Scalar::U32), b.param("half_bits", Scalar::U32), b.param("stride", Scalar::U32));
-    let i = linear_id(&b, Scalar::U32);
-    b.if_(i.lt(n), || {
-        let mask = (b.u32(1) << half_bits) - 1;
-        let x = b.var(i);
-        let walking = b.var(b.bool(true));
-        b.while_(
-            || walking.get(),
-            || {
-                let (left, right) = (b.var(x.get() >> half_bits), b.var(x.get() & mask));
-                b.for_(0, b.u32(6), 1, |round| {
-                    let counter = [words[2] + round, words[3], right.get(), b.u32(0x7065_726d)];
-                    let mixed = philox(&b, counter, [words[0], words[1]])[0];
-                    let next = (left.get() ^ mixed) & mask;
-                    left.set(right.get());
-                    right.set(next);
-                });
-                x.set((left.get() << half_bits) | right.get());
-                walking.set(x.get().ge(n));
-            },
-        );
-        out.store(i * stride, x.get());
-    });
-    b.finish()
-}
-
-/// `native_dropout(input, p, train) -> (output, mask)`
-fn native_dropout(call: &mut Call) -> Result<()> {
-    let input = call.tensor(0)?.clone();
-    let p = call.double(1)?;
-    let train = call.opt_scalar(2)?.is_none_or(|t| t.to_i64() != 0);
-    let inputs = [Input::Tensor(input.clone())];
-    let out = pointwise::result_tensor(call, Out::New, input.dtype, &inputs)?;
-    let mask = pointwise::result_tensor(call, Out::New, DType::Bool, &inputs)?;
-    if !train || p == 0.0 {
-        crate::copy::device_copy(call, &input, &out)?;
-        crate::copy::fill_with(call, &mask, Number::Bool(true))?;
-    } else {
-        check!((0.0..=1.0).contains(&p), Runtime, "dropout probability has to be between 0 and 1, but got {p}");
-        bernoulli(call, usize::MAX, &mask, 1.0 - p)?;
-        let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
-        apply_mask(call, &out, &input, &mask, scale)?;
-    }
-    call.ret(out);
-    call.ret(mask);
-    Ok(())
-}
-
-/// `_fused_dropout(self, p, generator) -> (output, mask)`: `p` is what is kept, the mask of bytes
-fn fused_dropout(call: &mut Call) -> Result<()> {
-    let input = call.tensor(0)?.clone();
-    let p = call.double(1)?;
-    let inputs = [Input::Tensor(input.clone())];
-    let out = pointwise::result_tensor(call, Out::New, input.dtype, &inputs)?;
-    let mask = pointwise::result_tensor(call, Out::New, DType::U8, &inputs)?;
-    bernoulli(call, 2, &mask, p)?;
-    apply_mask(call, &out, &input, &mask, 1.0 / p)?;
-    call.ret(out);
-    call.ret(mask);
-    Ok(())
-}
-
-/// `native_dropout_backward(grad_output, mask, scale)`
-fn native_dropout_backward(call: &mut Call) -> Result<()> {
-    let (grad, mask) = (call.tensor(0)?.clone(), call.tensor(1)?.clone());
-    let scale = call.double(2)?;
-    let inputs = [Input::Tensor(grad.clone()), Input::Tensor(mask.clone())];
-    let out = pointwise::result_tensor(call, Out::New, grad.dtype, &inputs)?;
-    apply_mask(call, &out, &grad, &mask, scale)?;
-    call.ret(out);
-    Ok(())
-}
-
-/// `x * mask * scale`
-pub fn apply_mask(call: &Call, out: &Tensor, x: &Tensor, mask: &Tensor, scale: f64) -> Result<()> {
-    let mask = if mask.dtype == DType::Bool { mask.clone() } else { cast(call, mask, DType::Bool)? };
-    let scale = Input::Number(Number::Double(scale), x.dtype);
-    let inputs = [Input::Tensor(x.clone()), Input::Tensor(mask), scale];
-    pointwise::run(call, "apply_mask", 0, &[out], &inputs, x.dtype, |_, v| vec![v[0] * v[1] * v[2]])
 }

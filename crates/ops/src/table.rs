@@ -25,7 +25,14 @@ const FAMILIES: &[&[&[Operator]]] = &[
     &[crate::convolution::OPERATORS],
     // Creation and random numbers.
     crate::creation::OPERATORS,
-    &[crate::multinomial::OPERATORS, crate::random::OPERATORS, crate::sampling::OPERATORS, crate::triangle::OPERATORS],
+    &[
+        crate::dropout::OPERATORS,
+        crate::multinomial::OPERATORS,
+        crate::permutation::OPERATORS,
+        crate::random::OPERATORS,
+        crate::sampling::OPERATORS,
+        crate::triangle::OPERATORS,
+    ],
     // Movement.
     &[
         crate::concatenation::OPERATORS,
