@@ -7,7 +7,8 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_matches_cpu
+from conftest import assert_matches_cpu, assert_same
+from torch import nn
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
 REDUCTIONS = ["none", "mean", "sum"]
@@ -163,3 +164,119 @@ def test_out_and_errors():
     with pytest.raises(NotImplementedError):
         F.mse_loss(x.long(), x.long())
     assert math.isnan(F.mse_loss(x[:0], x[:0]).item())
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("p", [1, 2])
+def test_multi_margin(p, dtype, reduction):
+    loss = lambda x, t, w=None: F.multi_margin_loss(x, t, p, 0.7, w, reduction=reduction)  # noqa: E731
+    for rows, classes in ((6, 5), (1, 3), (3, 1), (5, 1000)):
+        x, t = torch.randn(rows, classes).to(dtype).requires_grad_(), torch.randint(0, classes, (rows,))
+        assert_matches_cpu(loss, x, t)
+        assert_matches_cpu(loss, x, t, torch.rand(classes).to(dtype))
+    assert_matches_cpu(loss, torch.randn(5).to(dtype).requires_grad_(), torch.tensor(3))
+    assert_matches_cpu(loss, torch.randn(5).to(dtype).requires_grad_(), torch.tensor([3]))
+    assert_matches_cpu(
+        lambda x, t: loss(x.t(), t[::2]), torch.randn(4, 3).to(dtype).requires_grad_(), torch.arange(6) % 4
+    )
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_multilabel_margin(dtype, reduction):
+    loss = lambda x, t: F.multilabel_margin_loss(x, t, reduction=reduction)  # noqa: E731
+    target = torch.tensor([[0, 2, -1, 3, 1], [1, -1, 0, 0, 0], [-1, 0, 0, 0, 0], [0, 1, 2, 3, 4], [2, 2, 1, -1, 4]])
+    assert_matches_cpu(loss, torch.randn(5, 5).to(dtype).requires_grad_(), target)
+    assert_matches_cpu(loss, torch.randn(5).to(dtype).requires_grad_(), target[0])
+    assert_matches_cpu(lambda x, t: loss(x.t(), t.t()), torch.randn(5, 5).to(dtype).requires_grad_(), target.t())
+    wide = torch.stack([torch.randperm(300) for _ in range(3)])
+    wide[:, 40] = -1
+    assert_matches_cpu(loss, torch.randn(3, 300).to(dtype).requires_grad_(), wide, rtol=1e-4, atol=1e-4)
+    forward = torch.ops.aten.multilabel_margin_loss_forward
+    assert_matches_cpu(lambda x, t: forward(x, t, 1), torch.randn(5, 5).to(dtype), target)
+
+
+def test_margins_of_nothing_and_of_half():
+    for loss in (F.multi_margin_loss, F.multilabel_margin_loss):
+        shape = (0,) if loss is F.multi_margin_loss else (0, 3)
+        run = lambda x, t, loss=loss: loss(x, t, reduction="none")  # noqa: E731
+        assert_matches_cpu(run, torch.zeros(0, 3), torch.zeros(shape, dtype=torch.int64))
+    x, t = torch.randn(4, 5).half(), torch.randint(0, 5, (4,))
+    exact = F.multi_margin_loss(x.float(), t)
+    assert_same(F.multi_margin_loss(x.to("dml"), t.to("dml")), exact.half())
+
+
+def test_margin_errors():
+    x, t = torch.randn(4, 5, device="dml"), torch.zeros(4, dtype=torch.int64, device="dml")
+    with pytest.raises(RuntimeError, match="only p == 1 and p == 2 supported"):
+        torch.ops.aten.multi_margin_loss(x, t, 3)
+    with pytest.raises(RuntimeError, match="inconsistent target size"):
+        F.multi_margin_loss(x, t[:2])
+    with pytest.raises(RuntimeError, match="inconsistent weight size"):
+        F.multi_margin_loss(x, t, weight=x[0, :3])
+    with pytest.raises(RuntimeError, match="Expected non-empty vector or matrix"):
+        F.multi_margin_loss(x[:, :0], t)
+    with pytest.raises(RuntimeError, match="inconsistent target size"):
+        F.multilabel_margin_loss(x, t[:, None].expand(4, 3))
+    with pytest.raises(RuntimeError, match="expected scalar type Long but found Int"):
+        F.multi_margin_loss(x, t.int())
+    with pytest.raises(IndexError, match="index 7 is out of bounds for dimension 1 with size 5"):
+        F.multi_margin_loss(x, t + 7).cpu()
+    with pytest.raises(IndexError, match="index 5 is out of bounds for dimension 1 with size 5"):
+        F.multilabel_margin_loss(x, t[:, None].expand(4, 5) + 5).cpu()
+
+
+def scores(*sizes):
+    return torch.randn(*sizes).requires_grad_()
+
+
+MODULES = {
+    "L1": (nn.L1Loss, lambda: (scores(4, 5), scores(4, 5))),
+    "MSE": (nn.MSELoss, lambda: (scores(4, 5), scores(4, 5))),
+    "CrossEntropy": (nn.CrossEntropyLoss, lambda: (scores(4, 5), torch.randint(0, 5, (4,)))),
+    "CrossEntropySoft": (nn.CrossEntropyLoss, lambda: (scores(4, 5), torch.rand(4, 5))),
+    "NLL": (nn.NLLLoss, lambda: (scores(4, 5), torch.randint(0, 5, (4,)))),
+    "PoissonNLL": (nn.PoissonNLLLoss, lambda: (scores(4, 5), torch.rand(4, 5) * 5)),
+    "PoissonNLLFull": (lambda **k: nn.PoissonNLLLoss(full=True, **k), lambda: (scores(4, 5), torch.rand(4, 5) * 5)),
+    "GaussianNLL": (nn.GaussianNLLLoss, lambda: (scores(4, 5), scores(4, 5), torch.rand(4, 5))),
+    "GaussianNLLFull": (lambda **k: nn.GaussianNLLLoss(full=True, **k), lambda: (scores(4), scores(4), torch.rand(4))),
+    "KLDiv": (nn.KLDivLoss, lambda: (scores(4, 5), torch.rand(4, 5))),
+    "BCE": (nn.BCELoss, lambda: (torch.rand(4, 5).requires_grad_(), torch.rand(4, 5))),
+    "BCEWithLogits": (nn.BCEWithLogitsLoss, lambda: (scores(4, 5), torch.rand(4, 5))),
+    "MarginRanking": (nn.MarginRankingLoss, lambda: (scores(5), scores(5), torch.randn(5).sign())),
+    "HingeEmbedding": (nn.HingeEmbeddingLoss, lambda: (scores(4, 5), torch.randn(4, 5).sign())),
+    "MultiLabelMargin": (nn.MultiLabelMarginLoss, lambda: (scores(1, 4), torch.tensor([[3, 0, -1, 1]]))),
+    "Huber": (nn.HuberLoss, lambda: (scores(4, 5), scores(4, 5))),
+    "SmoothL1": (nn.SmoothL1Loss, lambda: (scores(4, 5), scores(4, 5))),
+    "SoftMargin": (nn.SoftMarginLoss, lambda: (scores(4, 5), torch.randn(4, 5).sign())),
+    "MultiLabelSoftMargin": (nn.MultiLabelSoftMarginLoss, lambda: (scores(4, 5), torch.randint(0, 2, (4, 5)).float())),
+    "CosineEmbedding": (nn.CosineEmbeddingLoss, lambda: (scores(4, 5), scores(4, 5), torch.randn(4).sign())),
+    "MultiMargin": (nn.MultiMarginLoss, lambda: (scores(4, 5), torch.randint(0, 5, (4,)))),
+    "TripletMargin": (nn.TripletMarginLoss, lambda: (scores(4, 5), scores(4, 5), scores(4, 5))),
+    "TripletSwap": (
+        lambda **k: nn.TripletMarginLoss(swap=True, p=1.5, **k),
+        lambda: (scores(4, 5), scores(4, 5), scores(4, 5)),
+    ),
+    "TripletMarginWithDistance": (
+        nn.TripletMarginWithDistanceLoss,
+        lambda: (scores(4, 5), scores(4, 5), scores(4, 5)),
+    ),
+}
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("name", MODULES)
+def test_modules(name, reduction):
+    make, inputs = MODULES[name]
+    assert_matches_cpu(make(reduction=reduction), *inputs(), rtol=1e-4, atol=1e-5)
+
+
+def test_adaptive_softmax():
+    def run(x, t):
+        torch.manual_seed(2)
+        layer = nn.AdaptiveLogSoftmaxWithLoss(8, 20, cutoffs=[4, 10]).to(x.device)
+        output, loss = layer(x, t)
+        return output, loss, layer.log_prob(x), layer.predict(x)
+
+    assert_matches_cpu(run, scores(6, 8), torch.tensor([0, 5, 12, 19, 3, 9]), rtol=1e-4, atol=1e-5)

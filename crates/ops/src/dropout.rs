@@ -2,7 +2,7 @@
 
 use crate::call::{Call, Scalar as Number};
 use crate::check;
-use crate::copy::cast;
+use crate::copy::{cast, device_copy, fill_with};
 use crate::error::Result;
 use crate::pointwise::{self, Input, Out};
 use crate::random::bernoulli;
@@ -13,53 +13,58 @@ use dml_kernel::DType;
 /// This family's overloads.
 pub const OPERATORS: &[Operator] = &[
     op("aten::native_dropout", native_dropout),
+    op("aten::native_dropout_backward", |c| masked_scale(c, None)),
     op("aten::_fused_dropout", fused_dropout),
-    op("aten::native_dropout_backward", native_dropout_backward),
+    op("aten::_masked_scale", |c| masked_scale(c, Some(DType::U8))),
 ];
 
 /// `native_dropout(input, p, train) -> (output, mask)`
 fn native_dropout(call: &mut Call) -> Result<()> {
-    let input = call.tensor(0)?.clone();
-    let p = call.double(1)?;
-    let train = call.opt_scalar(2)?.is_none_or(|t| t.to_i64() != 0);
+    let (p, train) = (call.double(1)?, call.opt_scalar(2)?.is_none_or(|t| t.to_i64() != 0));
+    if train && p != 0.0 {
+        check!((0.0..=1.0).contains(&p), Runtime, "dropout probability has to be between 0 and 1, but got {p}");
+        return dropout(call, 1.0 - p, usize::MAX, DType::Bool);
+    }
+    let input = call.tensor(0)?;
     let inputs = [Input::Tensor(input.clone())];
     let out = pointwise::result_tensor(call, Out::New, input.dtype, &inputs)?;
     let mask = pointwise::result_tensor(call, Out::New, DType::Bool, &inputs)?;
-    if !train || p == 0.0 {
-        crate::copy::device_copy(call, &input, &out)?;
-        crate::copy::fill_with(call, &mask, Number::Bool(true))?;
-    } else {
-        check!((0.0..=1.0).contains(&p), Runtime, "dropout probability has to be between 0 and 1, but got {p}");
-        bernoulli(call, usize::MAX, &mask, 1.0 - p)?;
-        let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
-        apply_mask(call, &out, &input, &mask, scale)?;
-    }
+    device_copy(call, input, &out)?;
+    fill_with(call, &mask, Number::Bool(true))?;
     call.ret(out);
     call.ret(mask);
     Ok(())
 }
 
-/// `_fused_dropout(self, p, generator) -> (output, mask)`: `p` is what is kept, the mask of bytes
+/// `_fused_dropout(self, p, generator) -> (output, mask)`: `p` is the probability of staying.
 fn fused_dropout(call: &mut Call) -> Result<()> {
-    let input = call.tensor(0)?.clone();
     let p = call.double(1)?;
+    check!((0.0..=1.0).contains(&p), Runtime, "dropout probability has to be between 0 and 1, but got {}", 1.0 - p);
+    dropout(call, p, 2, DType::U8)
+}
+
+/// Elements stay with probability `keep`, scaled so that their mean does too.
+fn dropout(call: &mut Call, keep: f64, generator: usize, mask: DType) -> Result<()> {
+    let input = call.tensor(0)?;
+    check!(input.dtype.is_float(), NotImplemented, "\"dropout\" not implemented for '{}'", input.dtype);
     let inputs = [Input::Tensor(input.clone())];
     let out = pointwise::result_tensor(call, Out::New, input.dtype, &inputs)?;
-    let mask = pointwise::result_tensor(call, Out::New, DType::U8, &inputs)?;
-    bernoulli(call, 2, &mask, p)?;
-    apply_mask(call, &out, &input, &mask, 1.0 / p)?;
+    let mask = pointwise::result_tensor(call, Out::New, mask, &inputs)?;
+    bernoulli(call, generator, &mask, keep)?;
+    apply_mask(call, &out, input, &mask, if keep == 0.0 { 0.0 } else { 1.0 / keep })?;
     call.ret(out);
     call.ret(mask);
     Ok(())
 }
 
-/// `native_dropout_backward(grad_output, mask, scale)`
-fn native_dropout_backward(call: &mut Call) -> Result<()> {
-    let (grad, mask) = (call.tensor(0)?.clone(), call.tensor(1)?.clone());
+/// `native_dropout_backward(grad_output, mask, scale)`, `_masked_scale(self, mask, scale)`, whose mask is of bytes
+fn masked_scale(call: &mut Call, mask_dtype: Option<DType>) -> Result<()> {
+    let (x, mask) = (call.tensor(0)?, call.tensor(1)?);
     let scale = call.double(2)?;
-    let inputs = [Input::Tensor(grad.clone()), Input::Tensor(mask.clone())];
-    let out = pointwise::result_tensor(call, Out::New, grad.dtype, &inputs)?;
-    apply_mask(call, &out, &grad, &mask, scale)?;
+    check!(mask_dtype.is_none_or(|d| d == mask.dtype), Runtime, "mask should be torch.uint8 dtype");
+    let inputs = [Input::Tensor(x.clone()), Input::Tensor(mask.clone())];
+    let out = pointwise::result_tensor(call, Out::New, x.dtype, &inputs)?;
+    apply_mask(call, &out, x, mask, scale)?;
     call.ret(out);
     Ok(())
 }

@@ -33,6 +33,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
         crate::sampling::OPERATORS,
         crate::triangle::OPERATORS,
     ],
+    &[crate::random::OPERATORS],
     // Movement.
     &[
         crate::concatenation::OPERATORS,
@@ -56,6 +57,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::comparison::COMPARISONS,
     crate::comparison::BINARIES,
     crate::division::OPERATORS,
+    &[crate::glu::OPERATORS],
     crate::piecewise::OPERATORS,
     crate::power::OPERATORS,
     crate::selection::OPERATORS,
@@ -80,7 +82,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::upsample::OPERATORS,
     crate::loss::OPERATORS,
     crate::normalization::OPERATORS,
-    &[crate::softmax::OPERATORS],
+    &[crate::distance::OPERATORS, crate::softmax::OPERATORS],
     crate::sorting::OPERATORS,
     &[crate::histogram::OPERATORS, crate::search::OPERATORS, crate::unique::OPERATORS],
 ];
@@ -89,4 +91,15 @@ const FAMILIES: &[&[&[Operator]]] = &[
 pub fn operators() -> &'static [&'static Operator] {
     static ALL: std::sync::OnceLock<Vec<&'static Operator>> = std::sync::OnceLock::new();
     ALL.get_or_init(|| FAMILIES.iter().flat_map(|family| family.iter()).flat_map(|part| part.iter()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_overload_is_listed_once() {
+        let mut names: Vec<&str> = super::operators().iter().map(|operator| operator.name).collect();
+        names.sort_unstable();
+        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        assert!(twice.is_empty(), "listed twice: {twice:?}");
+    }
 }

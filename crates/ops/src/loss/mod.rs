@@ -2,6 +2,7 @@
 
 mod elementwise;
 mod log_sigmoid;
+mod margin;
 mod nll;
 
 use crate::call::Call;
@@ -9,7 +10,13 @@ use crate::error::{Error, Result};
 use crate::table::Operator;
 
 /// This family's overloads.
-pub const OPERATORS: &[&[Operator]] = &[elementwise::OPERATORS, log_sigmoid::OPERATORS, nll::OPERATORS];
+pub const OPERATORS: &[&[Operator]] = &[
+    elementwise::OPERATORS,
+    log_sigmoid::OPERATORS,
+    margin::multi::OPERATORS,
+    margin::multilabel::OPERATORS,
+    nll::OPERATORS,
+];
 
 /// What becomes of the losses of single elements. The codes are PyTorch's.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

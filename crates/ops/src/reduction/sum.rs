@@ -141,9 +141,14 @@ fn sum(call: &mut Call, kind: Kind, axes: Axes, dtype: Option<DType>, out: Optio
     Ok(())
 }
 
-/// The sum of all elements, into a 0-dim tensor of their dtype.
+/// The sum of all elements, into a 0-dim tensor.
 pub fn total(call: &Call, input: &Tensor, out: &Tensor) -> Result<()> {
     fold_sum(call, Kind::Sum, input, out, Axes::all(false), input.dtype)
+}
+
+/// The mean of all elements, into a 0-dim tensor.
+pub fn mean(call: &Call, input: &Tensor, out: &Tensor) -> Result<()> {
+    fold_sum(call, Kind::Mean, input, out, Axes::all(false), input.dtype)
 }
 
 fn fold_sum(call: &Call, kind: Kind, input: &Tensor, out: &Tensor, axes: Axes, dtype: DType) -> Result<()> {
