@@ -26,6 +26,7 @@ mod distance;
 mod division;
 mod dropout;
 mod embedding;
+mod embedding_bag;
 mod fault;
 mod foreach;
 mod gather;

@@ -39,6 +39,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
         crate::concatenation::OPERATORS,
         crate::copy::OPERATORS,
         crate::embedding::OPERATORS,
+        crate::embedding_bag::OPERATORS,
         crate::indexing::OPERATORS,
         crate::movement::OPERATORS,
         crate::nonzero::OPERATORS,

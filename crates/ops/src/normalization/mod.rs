@@ -8,7 +8,7 @@
 mod batch;
 mod group;
 mod layer;
-mod renorm;
+pub mod renorm;
 mod rms;
 mod rows;
 mod sums;

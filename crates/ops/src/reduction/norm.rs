@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::structured;
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
-use dml_kernel::{DType, Scalar, Value, convert, math};
+use dml_kernel::{Builder, DType, Scalar, Value, convert, math};
 use smallvec::{SmallVec, smallvec};
 
 /// This family's overloads.
@@ -23,7 +23,7 @@ pub const OPERATORS: &[Operator] = &[
 
 /// The order of a norm.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Order {
+pub enum Order {
     /// Elements that are not 0.
     Count,
     /// Sum of magnitudes.
@@ -39,7 +39,8 @@ enum Order {
 }
 
 impl Order {
-    fn of(p: f64) -> Order {
+    /// The order `p`.
+    pub fn of(p: f64) -> Order {
         match p {
             0.0 => Order::Count,
             1.0 => Order::One,
@@ -47,6 +48,39 @@ impl Order {
             f64::INFINITY => Order::Largest,
             f64::NEG_INFINITY => Order::Smallest,
             _ => Order::General,
+        }
+    }
+
+    /// What joins with anything without changing it.
+    pub fn identity(self, b: &Builder, scalar: Scalar) -> Value<'_> {
+        b.float(scalar, if self == Order::Smallest { f64::INFINITY } else { 0.0 })
+    }
+
+    /// What an element contributes; `p` is used for [`Order::General`] alone.
+    pub fn term<'b>(self, x: Value<'b>, p: Value<'b>) -> Value<'b> {
+        match self {
+            Order::Count => x.cast(Scalar::Bool).cast(x.scalar()),
+            Order::Two => x * x,
+            Order::General => math::pow(x.abs(), p),
+            _ => x.abs(),
+        }
+    }
+
+    /// Two contributions in one.
+    pub fn join<'b>(self, x: Value<'b>, y: Value<'b>) -> Value<'b> {
+        match self {
+            Order::Largest => (x.gt(y) | x.is_nan()).select(x, y),
+            Order::Smallest => (x.lt(y) | x.is_nan()).select(x, y),
+            _ => x + y,
+        }
+    }
+
+    /// The norm, given all contributions.
+    pub fn finish<'b>(self, x: Value<'b>, p: Value<'b>) -> Value<'b> {
+        match self {
+            Order::Two => math::sqrt(x),
+            Order::General => math::pow(x, 1.0 / p),
+            _ => x,
         }
     }
 }
@@ -60,6 +94,11 @@ struct Norm {
 impl Norm {
     fn scalar(&self) -> Scalar {
         accumulator_dtype(self.dtype).compute()
+    }
+
+    /// The number p, where it is passed.
+    fn power<'b>(&self, s: &Scope<'b>, like: Value<'b>) -> Value<'b> {
+        s.numbers.first().copied().unwrap_or(like)
     }
 }
 
@@ -77,36 +116,22 @@ impl Fold for Norm {
     }
 
     fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
-        smallvec![s.b.float(self.scalar(), if self.order == Order::Smallest { f64::INFINITY } else { 0.0 })]
+        smallvec![self.order.identity(s.b, self.scalar())]
     }
 
     fn map<'b>(&self, s: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         let x = elements[0];
         let x = if self.dtype == self.input { x } else { convert(x, self.dtype) };
         let x = x.cast(self.scalar());
-        smallvec![match self.order {
-            Order::Count => x.cast(Scalar::Bool).cast(self.scalar()),
-            Order::Two => x * x,
-            Order::General => math::pow(x.abs(), s.numbers[0]),
-            _ => x.abs(),
-        }]
+        smallvec![self.order.term(x, self.power(s, x))]
     }
 
     fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
-        let (x, y) = (x[0], y[0]);
-        smallvec![match self.order {
-            Order::Largest => (x.gt(y) | x.is_nan()).select(x, y),
-            Order::Smallest => (x.lt(y) | x.is_nan()).select(x, y),
-            _ => x + y,
-        }]
+        smallvec![self.order.join(x[0], y[0])]
     }
 
     fn finish<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
-        smallvec![match self.order {
-            Order::Two => math::sqrt(x[0]),
-            Order::General => math::pow(x[0], 1.0 / s.numbers[0]),
-            _ => x[0],
-        }]
+        smallvec![self.order.finish(x[0], self.power(s, x[0]))]
     }
 }
 
