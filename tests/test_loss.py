@@ -251,6 +251,10 @@ MODULES = {
     "SmoothL1": (nn.SmoothL1Loss, lambda: (scores(4, 5), scores(4, 5))),
     "SoftMargin": (nn.SoftMarginLoss, lambda: (scores(4, 5), torch.randn(4, 5).sign())),
     "MultiLabelSoftMargin": (nn.MultiLabelSoftMarginLoss, lambda: (scores(4, 5), torch.randint(0, 2, (4, 5)).float())),
+    "CTC": (
+        nn.CTCLoss,
+        lambda: (scores(12, 2, 5).log_softmax(2), torch.randint(1, 5, (2, 4)), [12, 10], [4, 3]),
+    ),
     "CosineEmbedding": (nn.CosineEmbeddingLoss, lambda: (scores(4, 5), scores(4, 5), torch.randn(4).sign())),
     "MultiMargin": (nn.MultiMarginLoss, lambda: (scores(4, 5), torch.randint(0, 5, (4,)))),
     "TripletMargin": (nn.TripletMarginLoss, lambda: (scores(4, 5), scores(4, 5), scores(4, 5))),
@@ -280,3 +284,60 @@ def test_adaptive_softmax():
         return output, loss, layer.log_prob(x), layer.predict(x)
 
     assert_matches_cpu(run, scores(6, 8), torch.tensor([0, 5, 12, 19, 3, 9]), rtol=1e-4, atol=1e-5)
+
+
+def ctc(frames, batch, labels, longest, dtype=torch.float32):
+    x = torch.randn(frames, batch, labels).to(dtype).requires_grad_()
+    counts = torch.randint(1, longest + 1, (batch,))
+    counts[0] = longest
+    lengths = torch.randint(2 * longest + 1, frames + 1, (batch,))
+    return x, torch.randint(1, labels, (batch, longest)), lengths.tolist(), counts.tolist()
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_ctc(dtype, reduction):
+    loss = lambda x, t, n, m, **k: F.ctc_loss(x.log_softmax(-1), t, n, m, reduction=reduction, **k)  # noqa: E731
+    loose = {"rtol": 1e-4, "atol": 1e-4} if dtype == torch.float32 else {"rtol": 1e-9, "atol": 1e-9}
+    x, t, n, m = ctc(20, 4, 6, 7, dtype)
+    assert_matches_cpu(loss, x, t, n, m, **loose)
+    assert_matches_cpu(loss, x, t.int(), torch.tensor(n), torch.tensor(m), **loose)
+    assert_matches_cpu(loss, x, torch.cat([row[:k] for row, k in zip(t, m, strict=True)]), n, m, **loose)
+    assert_matches_cpu(loss, x, t - 1, n, m, blank=5, **loose)
+    # Too few frames, no frames, no labels.
+    assert_matches_cpu(loss, x, t, [3, 20, 20, 20], [7, 0, 2, 7], zero_infinity=True, **loose)
+    assert_matches_cpu(lambda *a: loss(*a).detach(), x, t, [3, 20, 20, 20], [7, 0, 2, 7], **loose)
+    assert_matches_cpu(lambda x, t: loss(x[:, 0], t[0], n[:1], m[:1]), x, t, **loose)
+
+
+def test_ctc_of_many_labels_and_frames():
+    loss = lambda x, t, n, m: F.ctc_loss(x.log_softmax(2), t, n, m, reduction="sum")  # noqa: E731
+    assert_matches_cpu(loss, *ctc(500, 3, 40, 200, torch.float64), rtol=1e-8, atol=1e-8)
+    # More states than workgroup memory holds.
+    x, t = torch.randn(1100, 1, 5, dtype=torch.float64).requires_grad_(), torch.randint(1, 5, (1, 520))
+    assert_matches_cpu(loss, x, t, [1100], [520], rtol=1e-8, atol=1e-8)
+
+
+def test_ctc_lengths_on_the_device():
+    x, t, n, m = ctc(20, 4, 6, 7)
+    logs, n, m = x.detach().log_softmax(2), torch.tensor(n), torch.tensor(m)
+    exact = torch.ops.aten._ctc_loss.Tensor(logs, t, n, m)[0]
+    for lengths in ((n, m), (n.to("dml"), m.to("dml").int())):
+        assert_same(torch.ops.aten._ctc_loss.Tensor(logs.to("dml"), t.to("dml"), *lengths)[0], exact, 1e-5, 1e-5)
+
+
+def test_ctc_errors():
+    x, t, n, m = ctc(20, 4, 6, 7)
+    x, t = x.detach().log_softmax(2).to("dml"), t.to("dml")
+    with pytest.raises(RuntimeError, match="blank must be in label range"):
+        F.ctc_loss(x, t, n, m, blank=6)
+    with pytest.raises(RuntimeError, match="input_lengths must be of size batch_size"):
+        F.ctc_loss(x, t, n[:2], m)
+    with pytest.raises(RuntimeError, match="Expected input_lengths to have value at most 20, but got value 21"):
+        F.ctc_loss(x, t, [21, 20, 20, 20], m)
+    with pytest.raises(RuntimeError, match="Expected tensor to have size at least 8 at dimension 1"):
+        F.ctc_loss(x, t, n, [8, 1, 1, 1])
+    with pytest.raises(NotImplementedError, match="not implemented for 'Half'"):
+        F.ctc_loss(x.half(), t, n, m)
+    with pytest.raises(IndexError, match="index 9 is out of bounds for dimension 2 with size 6"):
+        F.ctc_loss(x, torch.full_like(t, 9), n, m).cpu()

@@ -361,7 +361,7 @@ def test_expanded_gradient(norm):
 
 
 def test_larger_batches():
-    x = torch.randn(16, 8, 40, 40).requires_grad_()
+    x = torch.randn(8, 8, 24, 24).requires_grad_()
     for memory_format in (torch.contiguous_format, torch.channels_last):
         y = x.detach().contiguous(memory_format=memory_format).requires_grad_()
         for norm in NORMS.values():

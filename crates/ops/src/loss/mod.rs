@@ -1,5 +1,6 @@
 //! Losses that PyTorch does not compose of other operators.
 
+mod ctc;
 mod elementwise;
 mod log_sigmoid;
 mod margin;
@@ -11,6 +12,7 @@ use crate::table::Operator;
 
 /// This family's overloads.
 pub const OPERATORS: &[&[Operator]] = &[
+    ctc::OPERATORS,
     elementwise::OPERATORS,
     log_sigmoid::OPERATORS,
     margin::multi::OPERATORS,
