@@ -112,6 +112,89 @@ def test_the_same_bits_every_time():
     assert all(torch.equal(first, once()) for _ in range(3))
 
 
+def test_transposed_volumes_and_dilation():
+    check(lambda x, w, b: F.conv_transpose3d(x, w, b, stride=2), (1, 2, 3, 2, 4), (2, 3, 2, 3, 2), 3)
+    options = {"stride": 3, "padding": 2, "output_padding": 2, "dilation": (2, 1)}
+    check(lambda x, w, b: F.conv_transpose2d(x, w, b, **options), (2, 2, 5, 4), (2, 3, 3, 3), 3)
+    check(lambda x, w, b: F.conv3d(x, w, b, dilation=2, groups=2), (1, 4, 5, 5, 5), (4, 2, 2, 2, 2), 4, last=True)
+
+
+def test_padding_by_name():
+    for padding in ("same", "valid"):
+        check(lambda x, w, b, p=padding: F.conv2d(x, w, b, padding=p), (2, 3, 7, 6), (4, 3, 4, 3), 4)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w, b: F.conv2d(x, w, b, stride=2, padding=1),
+        lambda x, w, b: F.conv_transpose2d(x, w, b, stride=2, padding=1),
+        lambda x, w, b: F.conv2d(x, w[:, :1], b, groups=2),
+    ],
+)
+def test_second_derivatives(function):
+    leaves = [
+        torch.randn(s, device="dml", dtype=torch.float64, requires_grad=True)
+        for s in ((1, 2, 4, 4), (2, 2, 3, 3), (2,))
+    ]
+    torch.autograd.gradcheck(function, leaves, fast_mode=True)
+    torch.autograd.gradgradcheck(function, leaves, fast_mode=True)
+
+
+NAMED = [
+    ("_slow_conv2d_forward", (2, 3, 6, 5), (4, 3, 3, 2), [(2, 1), (1, 0)]),
+    ("slow_conv_dilated2d", (2, 3, 6, 5), (4, 3, 2, 2), [(2, 1), (1, 0), (2, 2)]),
+    ("slow_conv_dilated2d", (3, 6, 5), (4, 3, 2, 2), [(1, 1), (0, 0), (2, 2)]),
+    ("slow_conv_dilated3d", (2, 3, 4, 5, 4), (4, 3, 2, 2, 2), [(1, 1, 1), (1, 0, 0), (2, 2, 1)]),
+    ("slow_conv_transpose2d", (2, 3, 4, 5), (3, 4, 2, 3), [(2, 2), (1, 1), (1, 0), (1, 2)]),
+    ("slow_conv_transpose3d", (2, 3, 2, 3, 2), (3, 4, 2, 2, 2), [(2, 1, 1), (0, 1, 0), (1, 0, 0), (1, 1, 1)]),
+    ("slow_conv3d_forward", (2, 3, 4, 5, 4), (4, 3, 2, 2, 2), [(1, 1, 1), (1, 0, 0)]),
+]
+
+
+@pytest.mark.parametrize("case", range(len(NAMED)))
+def test_convolutions_by_other_names(case):
+    name, x, w, rest = NAMED[case]
+    operator = getattr(torch.ops.aten, name)
+    x, w = torch.randn(x), torch.randn(w)
+    b = torch.randn(w.shape[1] if "transpose" in name else w.shape[0])
+    assert_matches_cpu(lambda x, w, b: operator(x, w, w.shape[2:], b, *rest), x, w, b, rtol=1e-5, atol=1e-5)
+    out = {"_slow_conv2d_forward": "output", "slow_conv3d_forward": "output"}.get(name, "out")
+    if "dilated" not in name:
+        overload = getattr(operator, out)
+        assert_matches_cpu(
+            lambda x, w, b: overload(x, w, w.shape[2:], b, *rest, **{out: x.new_empty(0)}),
+            x,
+            w,
+            b,
+            rtol=1e-5,
+            atol=1e-5,
+        )
+
+
+def test_gradients_by_other_names():
+    x, w, g = torch.randn(2, 3, 6, 5), torch.randn(4, 3, 3, 2), torch.randn(2, 4, 3, 4)
+    backward = torch.ops.aten._slow_conv2d_backward
+    rest = [(3, 2), (2, 1), (1, 0)]
+    assert_matches_cpu(lambda g, x, w: backward(g, x, w, *rest, (True, True, True)), g, x, w, rtol=1e-5, atol=1e-4)
+    first, second, third = backward(g.to("dml"), x.to("dml"), w.to("dml"), *rest, (False, True, False))
+    assert first is None and second is not None and third is None
+
+
+def test_a_group_a_channel_by_other_names():
+    # CUDA's names: the CPU has the plain convolution.
+    x, w, b = (torch.randn(s, device="dml") for s in ((2, 3, 6, 5), (6, 1, 3, 2), (6,)))
+    got = torch.ops.aten._conv_depthwise2d(x, w, (3, 2), b, (2, 1), (1, 0), (1, 2))
+    expected = F.conv2d(x, w, b, (2, 1), (1, 0), (1, 2), 3)
+    assert got.equal(expected)
+    out = torch.empty_like(expected)
+    torch.ops.aten._conv_depthwise2d.out(x, w, (3, 2), b, (2, 1), (1, 0), (1, 2), out=out)
+    assert out.equal(expected)
+    x, w = torch.randn(2, 3, 3, 4, 5, device="dml"), torch.randn(3, 1, 2, 2, 2, device="dml")
+    got = torch.ops.aten.conv_depthwise3d(x, w, (2, 2, 2), None, (1, 1, 1), (0, 1, 0), (1, 1, 1))
+    assert got.equal(F.conv3d(x, w, None, 1, (0, 1, 0), 1, 3))
+
+
 WRONG = [
     lambda d: F.conv2d(torch.ones(1, 3, 8, 8, device=d), torch.ones(4, 2, 3, 3, device=d)),
     lambda d: F.conv2d(torch.ones(1, 3, 8, 8, device=d), torch.ones(4, 3, 3, 3, device=d).double()),

@@ -76,6 +76,16 @@ fn backward(call: &mut Call, mode: Mode, out: Option<usize>) -> Result<()> {
     run(call, mode, &[g, y], dim, dtype, out)
 }
 
+/// `softmax(x)` over dimension `dim`, of contiguous tensors of one dtype; `out` may be `x`.
+pub fn softmax_into(call: &Call, x: &Tensor, dim: usize, out: &Tensor) -> Result<()> {
+    rows(call, Mode::Softmax, std::slice::from_ref(x), dim, out)
+}
+
+/// The gradient of softmax from that of its result `y`, of contiguous tensors of one dtype; `out` may be `grad`.
+pub fn softmax_gradient_into(call: &Call, grad: &Tensor, y: &Tensor, dim: usize, out: &Tensor) -> Result<()> {
+    rows(call, Mode::SoftmaxGrad, &[grad.clone(), y.clone()], dim, out)
+}
+
 fn run(call: &mut Call, mode: Mode, inputs: &[&Tensor], dim: usize, dtype: DType, out: Option<usize>) -> Result<()> {
     let sizes = &inputs[0].sizes;
     let result = structured::out(call, out, dtype, sizes)?;

@@ -23,6 +23,8 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::matmul::OPERATORS,
     &[crate::cross::OPERATORS],
     &[crate::convolution::OPERATORS],
+    crate::attention::OPERATORS,
+    crate::convolution::OPERATORS,
     // Creation and random numbers.
     crate::creation::OPERATORS,
     &[
@@ -49,7 +51,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::foreach::OPERATORS[0],
     crate::foreach::OPERATORS[1],
     crate::foreach::OPERATORS[2],
-    &[crate::optimizer::OPERATORS],
+    &[crate::loss_scale::OPERATORS, crate::optimizer::OPERATORS],
     // Pointwise.
     crate::activation::OPERATORS,
     crate::rrelu::OPERATORS,

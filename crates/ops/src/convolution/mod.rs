@@ -6,6 +6,7 @@
 //! transposed convolution and its gradients are the same three in other roles.
 
 mod geometry;
+mod named;
 mod passes;
 
 use crate::call::{Call, Ret, Scalar};
@@ -19,17 +20,45 @@ use crate::tensor::Tensor;
 use geometry::{Arguments, Geometry};
 
 /// This family's overloads.
-pub const OPERATORS: &[Operator] =
-    &[op("aten::convolution_overrideable", convolution), op("aten::convolution_backward_overrideable", backward)];
+pub const OPERATORS: &[&[Operator]] = &[
+    &[
+        op("aten::convolution_overrideable", overrideable),
+        op("aten::convolution_backward_overrideable", overrideable_backward),
+    ],
+    named::OPERATORS,
+];
 
 /// `convolution_overrideable(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)`
-fn convolution(call: &mut Call) -> Result<()> {
-    let (input, weight) = (call.tensor(0)?.clone(), call.tensor(1)?.clone());
-    let bias = call.opt_tensor(2)?.cloned();
-    let geometry = Geometry::new(&input, &weight, &Arguments::of(call, 3)?)?;
-    check_dtypes(call, &input, &weight)?;
+fn overrideable(call: &mut Call) -> Result<()> {
+    let (input, weight) = (call.tensor(0)?, call.tensor(1)?);
+    let out = forward(call, input, weight, call.opt_tensor(2)?, &Arguments::of(call, 3)?)?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `convolution_backward_overrideable(grad_output, input, weight, stride, padding, dilation, transposed,
+/// output_padding, groups, output_mask) -> (grad_input, grad_weight, grad_bias)`
+fn overrideable_backward(call: &mut Call) -> Result<()> {
+    let [grad, input, weight] = [call.tensor(0)?, call.tensor(1)?, call.tensor(2)?];
+    let gradients = backward(call, [grad, input, weight], &Arguments::of(call, 3)?, call.flags(9)?)?;
+    for t in gradients {
+        call.ret_value(t.map_or(Ret::None, Ret::Tensor));
+    }
+    Ok(())
+}
+
+/// The convolution of `input` by `weight`, plus `bias`, as a new tensor.
+fn forward(
+    call: &Call,
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    arguments: &Arguments,
+) -> Result<Tensor> {
+    let geometry = Geometry::new(input, weight, arguments)?;
+    check_dtypes(call, input, weight)?;
     let sizes = geometry.result();
-    if let Some(bias) = &bias {
+    if let Some(bias) = bias {
         check!(
             bias.dtype == input.dtype,
             Runtime,
@@ -47,28 +76,29 @@ fn convolution(call: &mut Call) -> Result<()> {
             bias.sizes.as_slice()
         );
     }
-    let last = is_channels_last(&input) || is_channels_last(&weight);
-    let (input, weight) = (dense(call, &input, last)?, dense(call, &weight, last)?);
+    let last = is_channels_last(input) || is_channels_last(weight);
+    let (input, weight) = (dense(call, input, last)?, dense(call, weight, last)?);
     let out = empty(call, &input, &sizes, last)?;
     if out.numel() > 0 {
         if geometry.transposed {
-            passes::to_inner(call, &geometry, &input, &weight, &out, bias.as_ref())?;
+            passes::to_inner(call, &geometry, &input, &weight, &out, bias)?;
         } else {
-            passes::to_outer(call, &geometry, &input, &weight, &out, bias.as_ref())?;
+            passes::to_outer(call, &geometry, &input, &weight, &out, bias)?;
         }
     }
-    call.ret(out);
-    Ok(())
+    Ok(out)
 }
 
-/// `convolution_backward_overrideable(grad_output, input, weight, stride, padding, dilation, transposed,
-/// output_padding, groups, output_mask) -> (grad_input, grad_weight, grad_bias)`
-fn backward(call: &mut Call) -> Result<()> {
-    let [grad, input, weight] = [call.tensor(0)?, call.tensor(1)?, call.tensor(2)?].map(Tensor::clone);
-    let geometry = Geometry::new(&input, &weight, &Arguments::of(call, 3)?)?;
-    check_dtypes(call, &input, &weight)?;
-    check_dtypes(call, &input, &grad)?;
-    let wanted = call.flags(9)?;
+/// Gradients of input, weight and bias, those that are wanted, of `[grad, input, weight]`.
+fn backward(
+    call: &Call,
+    [grad, input, weight]: [&Tensor; 3],
+    arguments: &Arguments,
+    wanted: &[u8],
+) -> Result<[Option<Tensor>; 3]> {
+    let geometry = Geometry::new(input, weight, arguments)?;
+    check_dtypes(call, input, weight)?;
+    check_dtypes(call, input, grad)?;
     check!(
         grad.sizes == geometry.result(),
         Runtime,
@@ -76,38 +106,33 @@ fn backward(call: &mut Call) -> Result<()> {
         geometry.result().as_slice(),
         grad.sizes.as_slice()
     );
-    let last = is_channels_last(&input) || is_channels_last(&weight);
-    let grad = dense(call, &grad, last)?;
+    let last = is_channels_last(input) || is_channels_last(weight);
+    let grad = dense(call, grad, last)?;
     let wants = |i: usize| wanted.get(i).is_some_and(|&w| w != 0);
+    let mut gradients = [const { None }; 3];
     if wants(0) {
-        let weight = dense(call, &weight, last)?;
+        let weight = dense(call, weight, last)?;
         let out = empty(call, &grad, &input.sizes, last)?;
         if geometry.transposed {
             passes::to_outer(call, &geometry, &grad, &weight, &out, None)?;
         } else {
             passes::to_inner(call, &geometry, &grad, &weight, &out, None)?;
         }
-        call.ret(out);
-    } else {
-        call.ret_value(Ret::None);
+        gradients[0] = Some(out);
     }
     if wants(1) {
-        let input = dense(call, &input, last)?;
+        let input = dense(call, input, last)?;
         let out = empty(call, &grad, &weight.sizes, last)?;
         let (inner, outer) = if geometry.transposed { (&grad, &input) } else { (&input, &grad) };
         passes::to_weight(call, &geometry, inner, outer, &out)?;
-        call.ret(out);
-    } else {
-        call.ret_value(Ret::None);
+        gradients[1] = Some(out);
     }
     if wants(2) {
         let out = call.empty(grad.dtype, &[grad.sizes[1]])?;
         passes::to_bias(call, &grad, &out)?;
-        call.ret(out);
-    } else {
-        call.ret_value(Ret::None);
+        gradients[2] = Some(out);
     }
-    Ok(())
+    Ok(gradients)
 }
 
 fn check_dtypes(call: &Call, a: &Tensor, b: &Tensor) -> Result<()> {

@@ -1,0 +1,102 @@
+//! softmax over what a mask leaves, as PyTorch's attention for inference calls it.
+
+use crate::call::Call;
+use crate::check;
+use crate::copy;
+use crate::error::{Error, Result};
+use crate::pointwise::{self, Input};
+use crate::softmax;
+use crate::table::{Operator, op};
+use crate::tensor::Tensor;
+use dml_kernel::DType;
+
+/// This file's overloads.
+pub const OPERATORS: &[Operator] =
+    &[op("aten::_masked_softmax", forward), op("aten::_masked_softmax_backward", backward)];
+
+/// `_masked_softmax(self, mask, dim, mask_type)`: the mask is true where an element is left out. Its type is 0 for
+/// `[L, L]`, 1 for `[batch, L]` beside scores `[batch, heads, L, L]`, 2 for the shape of `self`.
+fn forward(call: &mut Call) -> Result<()> {
+    let (x, mask) = (call.tensor(0)?, call.tensor(1)?);
+    check!(mask.dtype == DType::Bool, Runtime, "Mask should be a boolean tensor");
+    let kind = call.opt_scalar(3)?.map(|s| s.to_i64());
+    let Some(kind) = kind else { return Err(Error::Runtime("Mask Type should be defined".into())) };
+    let scores = |wanted: &[i64], what: &str| {
+        check!(
+            x.dim() == 4 && mask.sizes.as_slice() == wanted,
+            Runtime,
+            "For mask_type == {kind} mask shape should be {what}"
+        );
+        Ok(())
+    };
+    let mask = match kind {
+        0 => {
+            scores(x.sizes.get(2..4).unwrap_or_default(), "(L, L)")?;
+            mask.expand(&x.sizes)
+        }
+        1 => {
+            let wanted = if x.dim() == 4 { [x.sizes[0], x.sizes[2]] } else { [-1, -1] };
+            scores(&wanted, "(B, L)")?;
+            let strides = [mask.strides[0], 0, 0, mask.strides[1]];
+            mask.as_strided(&[x.sizes[0], 1, 1, x.sizes[3]], &strides, 0).expand(&x.sizes)
+        }
+        2 => {
+            check!(mask.sizes == x.sizes, Runtime, "For mask_type == 2 mask shape should match input shape");
+            mask.clone()
+        }
+        _ => {
+            return Err(Error::Runtime(
+                "Mask Type should be 0 (src_mask) or 1 (src_key_padding_mask), or 2 (default_mask)".into(),
+            ));
+        }
+    };
+    check!(x.dtype.is_float(), Dtype, "\"masked_softmax\" not implemented for '{}'", x.dtype);
+    let dim = dimension(call, 2, x.dim())?;
+    let out = masked(call, x, &mask, f64::NEG_INFINITY)?;
+    if out.numel() > 0 {
+        softmax::softmax_into(call, &out, dim, &out)?;
+    }
+    call.ret(out);
+    Ok(())
+}
+
+/// `_masked_softmax_backward(grad_output, output, mask, dim)`
+fn backward(call: &mut Call) -> Result<()> {
+    let (grad, y, mask) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+    check!(mask.dtype == DType::Bool, Runtime, "Mask should be a boolean tensor");
+    check!(mask.sizes == grad.sizes, Runtime, "Mask shape should match grad shape");
+    check!(
+        y.sizes == grad.sizes && y.dtype == grad.dtype && y.dtype.is_float(),
+        Runtime,
+        "{}: expected a gradient like the output {}, got {}",
+        call.name,
+        y.describe(),
+        grad.describe()
+    );
+    let dim = dimension(call, 3, grad.dim())?;
+    let out = masked(call, grad, mask, 0.0)?;
+    if out.numel() > 0 {
+        softmax::softmax_gradient_into(call, &out, &copy::as_contiguous(call, y)?, dim, &out)?;
+    }
+    // A row that is left out as a whole is NaN, and has no gradient.
+    let out = masked(call, &out, mask, 0.0)?;
+    call.ret(out);
+    Ok(())
+}
+
+/// Argument `i` as a dimension; the last one if it is `None`.
+fn dimension(call: &Call, i: usize, rank: usize) -> Result<usize> {
+    call.wrap_dim(call.opt_scalar(i)?.map_or(-1, |s| s.to_i64()), rank)
+}
+
+/// A new contiguous tensor: `x`, and `value` where the mask is true.
+fn masked(call: &Call, x: &Tensor, mask: &Tensor, value: f64) -> Result<Tensor> {
+    let out = call.empty(x.dtype, &x.sizes)?;
+    let inputs = [
+        Input::Tensor(x.clone()),
+        Input::Tensor(mask.clone()),
+        Input::Number(crate::call::Scalar::Double(value), x.dtype),
+    ];
+    pointwise::run(call, "masked", 0, &[&out], &inputs, x.dtype, |_, v| vec![v[1].ne(0).select(v[2], v[0])])?;
+    Ok(out)
+}

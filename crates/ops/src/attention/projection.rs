@@ -1,0 +1,41 @@
+//! What happens to the joint projection of queries, keys and values before attention.
+
+use crate::call::{Call, Scalar as Number};
+use crate::check;
+use crate::error::Result;
+use crate::pointwise::{self, Input};
+use crate::table::{Operator, op};
+
+/// This file's overloads.
+pub const OPERATORS: &[Operator] = &[op("aten::_transform_bias_rescale_qkv", transform)];
+
+/// `_transform_bias_rescale_qkv(qkv, qkv_bias, num_heads)`: of `[batch, length, 3 * heads * width]`, the three
+/// parts plus their biases as `[batch, heads, length, width]`, queries divided by `sqrt(width)`.
+fn transform(call: &mut Call) -> Result<()> {
+    let (qkv, bias, heads) = (call.tensor(0)?, call.tensor(1)?, call.int(2)?);
+    check!(
+        qkv.dim() == 3 && heads > 0 && qkv.sizes[2] % (3 * heads) == 0 && bias.sizes[..] == [qkv.sizes[2]],
+        Runtime,
+        "{}: expected a projection [batch, length, 3 * heads * width] and its bias, but got {:?}, {:?} and {heads} heads",
+        call.name,
+        qkv.sizes.as_slice(),
+        bias.sizes.as_slice()
+    );
+    let dtype = qkv.dtype;
+    check!(dtype.is_float(), Dtype, "\"transform_bias_rescale_qkv\" not implemented for '{dtype}'");
+    check!(bias.dtype == dtype, Runtime, "expected scalar type {dtype} but found {}", bias.dtype);
+    let width = qkv.sizes[2] / (3 * heads);
+    let sizes = [qkv.sizes[0], heads, qkv.sizes[1], width];
+    for part in 0..3 {
+        let first = part * heads * width;
+        let (s, step) = (&qkv.strides, bias.strides[0]);
+        let x = qkv.as_strided(&sizes, &[s[0], width * s[2], s[1], s[2]], first * s[2]);
+        let bias = bias.as_strided(&[heads, 1, width], &[width * step, 0, step], first * step);
+        let scale = if part == 0 { 1.0 / (width as f64).sqrt() } else { 1.0 };
+        let out = call.empty(dtype, &sizes)?;
+        let inputs = [Input::Tensor(x), Input::Tensor(bias), Input::Number(Number::Double(scale), dtype)];
+        pointwise::run(call, "add_scale", 0, &[&out], &inputs, dtype, |_, v| vec![(v[0] + v[1]) * v[2]])?;
+        call.ret(out);
+    }
+    Ok(())
+}
