@@ -96,6 +96,10 @@ __all__ = [
 ]
 
 
+# torch.utils.checkpoint looks here whether there is a state of random numbers to restore.
+_initialized = True
+
+
 def get_amp_supported_dtype() -> list[torch.dtype]:
     """Return the dtypes that `torch.autocast("dml")` accepts."""
     return [torch.float16, torch.bfloat16]

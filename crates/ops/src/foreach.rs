@@ -10,7 +10,7 @@ use crate::pointwise::{self, Body, Input, Out};
 use crate::power::power;
 use crate::promote::{Promoted, result_type};
 use crate::table::{Operator, op};
-use crate::tensor::Place;
+use crate::tensor::{Place, Tensor};
 use crate::ternary::{addcdiv_body, addcmul_body, lerp_body};
 use dml_kernel::{Value, math};
 use smallvec::SmallVec;
@@ -68,7 +68,11 @@ struct Shape {
 /// Runs `body` on the i-th tensors of all lists and the i-th number, for every i. `family` names the kernel, and may
 /// be that of the single operator where the body is the same.
 fn foreach(call: &mut Call, mode: Mode, family: &'static str, shape: &Shape, body: Body<'_>) -> Result<()> {
-    let lists = shape.lists.iter().map(|&i| call.tensors(i)).collect::<Result<SmallVec<[_; 3]>>>()?;
+    let lists = shape
+        .lists
+        .iter()
+        .map(|&i| if i == 0 { call.tensors(i) } else { with_host_numbers(call, i) })
+        .collect::<Result<SmallVec<[_; 3]>>>()?;
     let count = lists[0].len();
     for list in &lists {
         check!(
@@ -114,7 +118,7 @@ fn foreach(call: &mut Call, mode: Mode, family: &'static str, shape: &Shape, bod
         if shape.float && !common.is_float() {
             common = call.host.default_dtype();
         }
-        let mut inputs: SmallVec<[Input; 4]> = lists.iter().map(|l| Input::Tensor(l[i].clone())).collect();
+        let mut inputs = lists.iter().map(|l| pointwise::input_of(call, l[i])).collect::<Result<SmallVec<[_; 4]>>>()?;
         inputs.extend(device_number.clone());
         inputs.extend(number.map(|n| Input::Number(n, common)));
         let out = match mode {
@@ -130,6 +134,12 @@ fn foreach(call: &mut Call, mode: Mode, family: &'static str, shape: &Shape, bod
         call.ret_value(Ret::Tensors(results));
     }
     Ok(())
+}
+
+/// The list of tensors at `i`. 0-dim ones may be on the CPU: an optimizer's counts of steps are.
+fn with_host_numbers<'a>(call: &Call<'a>, i: usize) -> Result<SmallVec<[&'a Tensor; 8]>> {
+    let list = call.opt_tensors(i)?.into_iter().flatten();
+    list.map(|t| if t.place == Place::Cpu && t.dim() == 0 { Ok(t) } else { call.check_place(t).map(|()| t) }).collect()
 }
 
 /// The 0-dim tensor argument `i`.

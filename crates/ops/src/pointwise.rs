@@ -57,7 +57,11 @@ macro_rules! overloads {
 
 /// Tensor argument `i` as an input: 0-dim CPU tensors become numbers.
 pub fn input(call: &Call, i: usize) -> Result<Input> {
-    let t = call.any_tensor(i)?;
+    input_of(call, call.any_tensor(i)?)
+}
+
+/// A tensor as an input, as [`input`] does it.
+pub fn input_of(call: &Call, t: &Tensor) -> Result<Input> {
     if t.place == Place::Cpu && t.dim() == 0 {
         return Ok(Input::Number(crate::host::read_number(t)?, t.dtype));
     }
