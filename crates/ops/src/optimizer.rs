@@ -11,6 +11,8 @@ use smallvec::SmallVec;
 
 /// This family's overloads.
 pub const OPERATORS: &[Operator] = &[
+    op("aten::_fused_adagrad_", adagrad),
+    op("aten::_fused_adagrad_.tensor_lr", adagrad),
     op("aten::_fused_adam_", |c| adam(c, Decay::Gradient)),
     op("aten::_fused_adam_.tensor_lr", |c| adam(c, Decay::Gradient)),
     op("aten::_fused_adamw_", |c| adam(c, Decay::Parameter)),
@@ -121,6 +123,45 @@ fn adam(call: &mut Call, decay: Decay) -> Result<()> {
                 }
             }
             results
+        })?;
+    }
+    Ok(())
+}
+
+/// `_fused_adagrad_(self, grads, state_sums, state_steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale,
+/// found_inf)`
+fn adagrad(call: &mut Call) -> Result<()> {
+    let params = call.tensors(0)?;
+    let count = params.len();
+    let [grads, sums, steps] = [matching(call, 1, count)?, matching(call, 2, count)?, matching(call, 3, count)?];
+    let (decay, weight_decay, eps) = (call.double(5)?, call.double(6)?, call.double(7)?);
+    let sign = if call.flag(8)? { -1.0 } else { 1.0 };
+    let found = call.opt_tensor(10)?;
+    unscale(call, &grads, call.opt_tensor(9)?)?;
+    for i in 0..count {
+        let (p, dtype) = (params[i], params[i].dtype);
+        let mut inputs: SmallVec<[Input; 12]> =
+            [p, grads[i], sums[i], steps[i]].into_iter().map(|t| Input::Tensor(t.clone())).collect();
+        inputs.extend(found.map(|t| Input::Tensor(t.clone())));
+        inputs.push(rate(call, 4, p)?);
+        let first = inputs.len();
+        for x in [decay, weight_decay, eps, sign] {
+            inputs.push(Input::Number(Number::Double(x), dtype));
+        }
+        let variant = u32::from(found.is_some());
+        pointwise::run(call, "fused_adagrad", variant, &[p, sums[i]], &inputs, dtype, |_, v| {
+            let ([p, grad, sum, step], rate, numbers) = ([v[0], v[1], v[2], v[3]], v[first - 1], &v[first..]);
+            let grad = grad * numbers[3] + numbers[1] * p;
+            let rate = rate / (1.0 + (step - 1.0) * numbers[0]);
+            let new_sum = sum + grad * grad;
+            let new = p - rate * grad / (math::sqrt(new_sum) + numbers[2]);
+            match found {
+                None => vec![new, new_sum],
+                Some(_) => {
+                    let skip = v[first - 2].ne(0);
+                    vec![skip.select(p, new), skip.select(sum, new_sum)]
+                }
+            }
         })?;
     }
     Ok(())
