@@ -56,6 +56,18 @@ at::Tensor& set_empty(at::Tensor& self) {
 // One queue a device: memory is reused in order with no record of streams.
 void record_stream(at::Tensor&, c10::Stream) {}
 
+// Whether `self.data = from` may turn one tensor into the other. PyTorch's own answer knows the backends of its tree;
+// without this one Module.to("dml") would make new parameters: optimizers would keep the old, shared ones would part.
+bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& from) {
+  const auto is_plain = [](const at::Tensor& t) {
+    const c10::DispatchKeySet keys = t.key_set();
+    return keys.has_any(c10::DispatchKeySet(c10::DispatchKey::Dense)) && !keys.has(c10::DispatchKey::Python) &&
+           (t.is_privateuseone() || t.is_cpu() || t.is_cuda());
+  };
+  return (is_plain(self) && is_plain(from)) ||
+         self.unsafeGetTensorImpl()->has_compatible_shallow_copy_type(from.key_set());
+}
+
 }  // namespace
 
 void register_views(torch::Library& aten, Names& taken) {
@@ -71,6 +83,7 @@ void register_views(torch::Library& aten, Names& taken) {
   aten.impl("aten::set_.source_Storage", TORCH_FN(set_storage));
   aten.impl("aten::set_.source_Storage_storage_offset", TORCH_FN(set_part));
   aten.impl("aten::set_.source_Tensor", TORCH_FN(set_tensor));
+  aten.impl("aten::_has_compatible_shallow_copy_type", TORCH_FN(has_compatible_shallow_copy_type));
   aten.impl("aten::record_stream", TORCH_FN(record_stream));
   taken.insert({"aten::as_strided", "aten::view", "aten::_reshape_alias", "aten::unfold", "aten::view_as_real",
                 "aten::view_as_complex", "aten::is_set_to", "aten::resize_", "aten::set_", "aten::set_.source_Storage",

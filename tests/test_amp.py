@@ -37,6 +37,7 @@ def operators(lower: torch.dtype) -> dict[str, tuple[str, Callable[[torch.Tensor
         "pow": ("fp32", lambda x: half(x).pow(2.0)),
         "softmax": ("fp32", lambda x: half(x).softmax(-1)),
         "log_softmax": ("fp32", lambda x: half(x).log_softmax(-1)),
+        "layer_norm": ("fp32", lambda x: F.layer_norm(half(x), (4,))),
         "mse_loss": ("fp32", lambda x: F.mse_loss(half(x), half(x) + 1)),
         "cross_entropy": (
             "fp32",

@@ -254,3 +254,35 @@ def test_projection_before_attention(dtype: torch.dtype) -> None:
     assert_matches_cpu(lambda x, b: torch._transform_bias_rescale_qkv(x.mT, b[:9:3], 1), qkv.mT[:, :3], bias)
     with pytest.raises(RuntimeError, match="heads"):
         torch._transform_bias_rescale_qkv(qkv.to("dml"), bias.to("dml"), 5)
+
+
+LAYERS = [{"activation": "gelu"}, {"norm_first": True, "activation": "relu"}]
+
+
+@pytest.mark.parametrize("train", [True, False])
+@pytest.mark.parametrize("options", LAYERS)
+def test_encoder_layers(options: dict[str, Any], train: bool) -> None:
+    module = nn.TransformerEncoderLayer(16, 4, 24, dropout=0.0, batch_first=True, **options).train(train)
+    x = torch.randn(2, 5, 16)
+    padding = torch.tensor([[0, 0, 0, 1, 1], [0, 0, 0, 0, 1]], dtype=torch.bool)
+    later = nn.Transformer.generate_square_subsequent_mask(5)
+    for masks in ({}, {"src_key_padding_mask": padding}, {"src_mask": later}):
+
+        def run(module: nn.Module, device: str, masks: dict[str, torch.Tensor] = masks) -> list[torch.Tensor]:
+            with torch.set_grad_enabled(module.training):
+                return [module(x.to(device), **{name: mask.to(device) for name, mask in masks.items()})]
+
+        on_both(module, run, 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_transformers(train: bool) -> None:
+    module = nn.Transformer(16, 4, 1, 1, 24, dropout=0.0, batch_first=True).train(train)
+    x, y = torch.randn(2, 5, 16), torch.randn(2, 6, 16)
+    later = nn.Transformer.generate_square_subsequent_mask(6)
+
+    def run(module: nn.Module, device: str) -> list[torch.Tensor]:
+        with torch.set_grad_enabled(module.training):
+            return [module(x.to(device), y.to(device), tgt_mask=later.to(device), tgt_is_causal=True)]
+
+    on_both(module, run, 1e-4, 1e-4)

@@ -225,3 +225,12 @@ def test_bool_is_not_multiplied():
     for function in (torch.mm, lambda a, b: torch.bmm(a[None], b[None]), lambda a, b: torch.mv(a, b[0])):
         with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
             function(x, x)
+
+
+@pytest.mark.parametrize("gelu", [False, True])
+def test_products_with_an_activation(gelu):
+    operands = torch.randn(5), torch.randn(3, 4), torch.randn(4, 5)
+    options = {"beta": 0.5, "alpha": 2, "use_gelu": gelu}
+    assert_matches_cpu(lambda c, a, b: torch._addmm_activation(c, a, b, **options), *operands)
+    out = torch.empty(0)
+    assert_matches_cpu(lambda c, a, b, o: torch._addmm_activation(c, a, b, **options, out=o), *operands, out)

@@ -36,8 +36,12 @@ pub const OPERATORS: &[&[Operator]] = &[
 
 fn relu(call: &mut Call, out: Out) -> Result<()> {
     check!(call.any_tensor(0)?.dtype != DType::Bool, Dtype, "Boolean inputs not supported for relu");
-    // NaN passes: it is not below zero.
-    operator(call, out, Rule::Promote, "relu", &[0], &[], |_, v| v[0].lt(0).select(v[0].like(0.0), v[0]))
+    operator(call, out, Rule::Promote, "relu", &[0], &[], |_, v| relu_body(v[0]))
+}
+
+/// `x` where it is not negative. NaN passes: it is not below zero.
+pub fn relu_body(x: Value<'_>) -> Value<'_> {
+    x.lt(0).select(x.like(0.0), x)
 }
 
 /// `threshold(self, threshold, value)`
@@ -97,6 +101,11 @@ fn normal_cdf(x: Value<'_>) -> Value<'_> {
     0.5 * (1.0 + math::erf(x * std::f64::consts::FRAC_1_SQRT_2))
 }
 
+/// `x` times the normal distribution function of it.
+pub fn gelu_body(x: Value<'_>) -> Value<'_> {
+    x * normal_cdf(x)
+}
+
 /// Whether the `approximate` argument at `i` is "tanh".
 fn tanh_approximation(call: &Call, i: usize) -> Result<bool> {
     Ok(call.opt_str(i)? == Some("tanh"))
@@ -111,7 +120,7 @@ fn gelu(call: &mut Call, out: Out) -> Result<()> {
             0.5 * x * (1.0 + math::tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)))
         });
     }
-    float_operator(call, out, "gelu", &[0], &[], |_, v| v[0] * normal_cdf(v[0]))
+    float_operator(call, out, "gelu", &[0], &[], |_, v| gelu_body(v[0]))
 }
 
 /// `gelu_backward(grad, self, approximate)`

@@ -9,6 +9,7 @@ use crate::check;
 use crate::copy;
 use crate::error::Result;
 use crate::launch::{GROUP, linear_id};
+use crate::layout::index_type;
 use crate::reduction::Axes;
 use crate::reduction::sum::add_up;
 use crate::table::{Operator, op};
@@ -48,7 +49,7 @@ fn cell(
         return Ok(());
     }
     let widest = outs.iter().chain(inputs).map(|(t, _)| t.numel()).max().unwrap_or(0);
-    let index = if widest < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 };
+    let index = index_type(widest);
     let key = [first.dtype as u32, index.bytes(), inputs.len() as u32, 0, 0, 0];
     let kernel = call.kernel(family, key, || build(family, first.dtype, index, outs, inputs, body))?;
     let mut launcher = call.launch(kernel);

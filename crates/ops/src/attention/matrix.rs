@@ -1,6 +1,7 @@
 //! A batch of heads of matrices, with strides of its own.
 
 use crate::launch::Launcher;
+use crate::layout::index_type;
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 
@@ -63,5 +64,5 @@ pub fn index_of(tensors: &[&Tensor]) -> Scalar {
     let reach = |t: &Tensor| (2..4).map(|d| (t.sizes[d] - 1).max(0) * t.strides[d]).sum::<i64>();
     let strides = tensors.iter().flat_map(|t| t.strides.iter().copied()).max().unwrap_or(0);
     let reach = tensors.iter().map(|t| reach(t)).max().unwrap_or(0).max(strides);
-    if reach < i64::from(i32::MAX) { Scalar::U32 } else { Scalar::U64 }
+    index_type(reach)
 }

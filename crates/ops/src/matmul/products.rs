@@ -3,7 +3,8 @@
 use super::epilogue::{Bias, Finish, Output};
 use super::operand::{Access, Axis, Digits, Pattern, Place, Source, Step};
 use super::problem::Problem;
-use crate::call::{Call, Scalar};
+use crate::activation::{gelu_body, relu_body};
+use crate::call::{Call, Ret, Scalar};
 use crate::check;
 use crate::copy;
 use crate::error::{Error, Result};
@@ -19,6 +20,10 @@ pub const OPERATORS: &[&[Operator]] = &[
     &[op("aten::mm", |c| mm(c, Out::New)), op("aten::mm.out", |c| mm(c, Out::Arg(2)))],
     &[op("aten::bmm", |c| bmm(c, Out::New)), op("aten::bmm.out", |c| bmm(c, Out::Arg(2)))],
     &crate::overloads!(addmm, "aten::addmm", "aten::addmm_", "aten::addmm.out" @ 5),
+    &[
+        op("aten::_addmm_activation", |c| addmm_activation(c, Out::New)),
+        op("aten::_addmm_activation.out", |c| addmm_activation(c, Out::Arg(6))),
+    ],
     &crate::overloads!(baddbmm, "aten::baddbmm", "aten::baddbmm_", "aten::baddbmm.out" @ 5),
     &crate::overloads!(addbmm, "aten::addbmm", "aten::addbmm_", "aten::addbmm.out" @ 5),
     &crate::overloads!(addmv, "aten::addmv", "aten::addmv_", "aten::addmv.out" @ 5),
@@ -66,6 +71,18 @@ fn addmm(call: &mut Call, out: Out) -> Result<()> {
     check!(b.dim() == 2, Runtime, "mat2 must be a matrix, got {}-D tensor", b.dim());
     check_inner(&a, &b)?;
     finish(call, out, &a, &b, &[a.sizes[0], b.sizes[1]], Some(&bias))
+}
+
+/// `_addmm_activation(self, mat1, mat2, beta, alpha, use_gelu)`: gelu or relu of `addmm`.
+fn addmm_activation(call: &mut Call, out: Out) -> Result<()> {
+    let gelu = call.flag(5)?;
+    addmm(call, out)?;
+    let Some(Ret::Tensor(out)) = call.returns.last() else { return Ok(()) };
+    let inputs = [Input::Tensor(out.clone())];
+    let family = if gelu { "gelu" } else { "relu" };
+    pointwise::run(call, family, 0, &[out], &inputs, out.dtype, |_, v| {
+        vec![if gelu { gelu_body(v[0]) } else { relu_body(v[0]) }]
+    })
 }
 
 /// `baddbmm(self, batch1, batch2, beta, alpha)`
