@@ -35,7 +35,6 @@ const FAMILIES: &[&[&[Operator]]] = &[
         crate::sampling::OPERATORS,
         crate::triangle::OPERATORS,
     ],
-    &[crate::random::OPERATORS],
     // Movement.
     &[
         crate::concatenation::OPERATORS,
