@@ -101,8 +101,10 @@ fn check(scalar: Scalar) {
     if scalar == Scalar::F64 && !device.info().capabilities.f64 {
         return;
     }
-    let unary = math::UNARY.iter().map(|&(name, f)| (name, Function::unary(scalar, f)));
-    let binary = math::BINARY.iter().map(|&(name, f)| (name, Function::binary(scalar, f)));
+    let unary = math::UNARY.iter().chain(math::special::UNARY);
+    let unary = unary.map(|&(name, f)| (name, Function::unary(scalar, f)));
+    let binary = math::BINARY.iter().chain(math::special::BINARY);
+    let binary = binary.map(|&(name, f)| (name, Function::binary(scalar, f)));
     let mut wrong = Vec::new();
     for (index, (name, function)) in unary.chain(binary).enumerate() {
         let inputs = samples(scalar, function.inputs());

@@ -91,6 +91,21 @@ pub fn float_operator(
     operator(call, out, Rule::Promote, family, tensors, numbers, body)
 }
 
+/// The dtype in which the tensor arguments at these positions meet.
+pub fn common_dtype(call: &Call, tensors: &[usize]) -> Result<DType> {
+    let promoted = tensors.iter().map(|&i| Ok(Promoted::Tensor(call.any_tensor(i)?)));
+    Ok(result_type(&promoted.collect::<Result<SmallVec<[Promoted; 4]>>>()?, call.host.default_dtype()))
+}
+
+/// Checks that the tensor arguments do not meet in a 16-bit float, for operators that CPU has for wider ones only.
+pub fn check_not_half(call: &Call, tensors: &[usize], name: &str) -> Result<()> {
+    let dtype = common_dtype(call, tensors)?;
+    let name = name.strip_prefix("special_").unwrap_or(name);
+    let half = matches!(dtype, DType::F16 | DType::BF16);
+    check!(!half, NotImplemented, "\"{name}_cpu\" not implemented for '{dtype}'");
+    Ok(())
+}
+
 /// Checks that tensor argument `i` is not of bools.
 pub fn check_not_bool(call: &Call, i: usize, name: &str) -> Result<()> {
     let dtype = call.any_tensor(i)?.dtype;
@@ -147,7 +162,19 @@ pub fn operator_of(
     slots: &[Slot],
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    operator_with(call, out, rule, family, slots, &body)
+    operator_with(call, out, rule, family, 0, slots, &body)
+}
+
+/// [`operator_of`] for a body of hundreds of instructions (see [`HEAVY`]).
+pub fn heavy_operator(
+    call: &mut Call,
+    out: Out,
+    rule: Rule,
+    family: &'static str,
+    slots: &[Slot],
+    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
+    operator_with(call, out, rule, family, HEAVY, slots, &body)
 }
 
 /// [`operator_of`] without a type of its own for every body: the machine code exists once.
@@ -156,6 +183,7 @@ fn operator_with(
     out: Out,
     rule: Rule,
     family: &'static str,
+    variant: u32,
     slots: &[Slot],
     body: Body<'_>,
 ) -> Result<()> {
@@ -180,7 +208,7 @@ fn operator_with(
     }
     let result = if rule == Rule::Bool { DType::Bool } else { common };
     let out = result_tensor(call, out, result, &inputs)?;
-    run(call, family, 0, &[&out], &inputs, common, |b, v| vec![body(b, v)])?;
+    run(call, family, variant, &[&out], &inputs, common, |b, v| vec![body(b, v)])?;
     call.ret(out);
     Ok(())
 }
@@ -285,6 +313,10 @@ enum Walk {
     Strided { rank: u32 },
 }
 
+/// Added to the variant of a kernel with a long body: an invocation computes one element instead of several, so that the
+/// body is compiled once.
+pub const HEAVY: u32 = 1 << 16;
+
 /// Enqueues the kernel that computes `outs` from `inputs`, which broadcast to the outputs' common shape.
 /// Values reach `body` in `common`'s compute type and wrapped to its width. `variant` tells apart kernels of one
 /// family whose bodies differ by more than dtypes.
@@ -325,7 +357,7 @@ fn run_with(
     let mut operands: SmallVec<[&Tensor; 6]> = outs.iter().copied().collect();
     operands.extend(expanded.iter());
     let layout = Layout::new(&operands);
-    let walk = choose_walk(&layout, &operands);
+    let walk = choose_walk(&layout, &operands, variant & HEAVY != 0);
 
     // 5 bits an operand: its dtype; numbers before the last tensor are 31, those after it are only counted.
     let trailing = inputs.iter().rev().take_while(|i| matches!(i, Input::Number(..))).count();
@@ -387,10 +419,13 @@ fn run_with(
     }
 }
 
-fn choose_walk(layout: &Layout, operands: &[&Tensor]) -> Walk {
+fn choose_walk(layout: &Layout, operands: &[&Tensor], heavy: bool) -> Walk {
     let dense = (0..operands.len()).all(|i| layout.is_dense(i) || layout.is_constant(i));
     if !dense || !layout.is_dense(0) {
         return Walk::Strided { rank: layout.rank() as u32 };
+    }
+    if heavy {
+        return Walk::Dense { lanes: 1 };
     }
     let widest = operands.iter().map(|t| t.element_size()).max().unwrap_or(4);
     let lanes = (16 / widest) as u32;

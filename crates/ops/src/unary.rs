@@ -22,6 +22,8 @@ macro_rules! unary {
             op("aten::neg", |c| neg(c, Out::New)),
             op("aten::neg_", |c| neg(c, Out::InPlace)),
             op("aten::neg.out", |c| neg(c, Out::Arg(1))),
+            op("aten::angle", |c| run(c, Out::New, Rule::Float, Domain::Any, "angle", angle)),
+            op("aten::angle.out", |c| run(c, Out::Arg(1), Rule::Float, Domain::Any, "angle", angle)),
             op("aten::isnan", |c| run(c, Out::New, Rule::Bool, Domain::Any, "isnan", |x| x.is_nan())),
             op("aten::isinf", |c| run(c, Out::New, Rule::Bool, Domain::Any, "isinf", |x| x.is_inf())),
         ]];
@@ -116,6 +118,11 @@ pub fn sign(x: Value<'_>) -> Value<'_> {
         return x;
     }
     x.gt(0).select(x.like(1.0), x.lt(0).select(x.like(-1.0), 0))
+}
+
+/// Angle of a real number in the complex plane: pi left of zero, 0 elsewhere, NaN of NaN.
+fn angle(x: Value<'_>) -> Value<'_> {
+    x.is_nan().select(x, x.lt(0).select(x.like(std::f64::consts::PI), 0))
 }
 
 /// Rounding of a float; an integer is its own.

@@ -8,6 +8,7 @@ use crate::types::Scalar;
 
 pub mod double;
 pub mod single;
+pub mod special;
 
 /// A function of one argument.
 pub type Unary = for<'b> fn(Value<'b>) -> Value<'b>;

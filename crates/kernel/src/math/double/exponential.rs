@@ -67,6 +67,14 @@ pub fn exp_of(x: Pair<'_>) -> Value<'_> {
     scale(core(r).exp().value(), k)
 }
 
+/// `e^x * factor` of sums, for a factor of 2^-20 to 1; NaN becomes zero.
+pub fn exp_times<'b>(x: (Value<'b>, Value<'b>), factor: (Value<'b>, Value<'b>)) -> Value<'b> {
+    let h = x.0.max(-770.0).min(740.0);
+    let (k, r) = reduce(Pair::new(h, h.eq(x.0).select(x.1, 0.0)));
+    let y = core(r).exp().normalized().times(Pair::new(factor.0, factor.1));
+    scale(y.value(), k)
+}
+
 /// See [`crate::math::exp2`].
 pub fn exp2<'b>(x: Value<'b>) -> Value<'b> {
     let clamped = x.max(-1080.0).min(1025.0);

@@ -70,6 +70,15 @@ pub fn log<'b>(x: Value<'b>) -> Value<'b> {
     or_special(x, s.h + rest)
 }
 
+/// The logarithm of a positive normal number and what rounding left, some 2^-57 relative.
+pub fn log_sum(x: Value<'_>) -> Pair<'_> {
+    let (k, m) = split(magnitude(x));
+    let (k, f) = (k.cast(Scalar::F64), m - 1.0);
+    let half_square = 0.5 * (f * f);
+    let s = fast_two_sum(k * LN_2.0, f);
+    fast_two_sum(s.h, s.l + ((tail(f, half_square) + k * LN_2.1) - half_square))
+}
+
 /// See [`crate::math::log1p`].
 pub fn log1p<'b>(x: Value<'b>) -> Value<'b> {
     // 1 + x = u + c exactly; c / u is added at the end.

@@ -16,9 +16,12 @@ mod trigonometric;
 
 pub use division::{div, fmod, reciprocal, rsqrt, sqrt};
 pub use error_function::{erf, erfc};
+pub(super) use exponential::exp_times;
 pub use exponential::{exp, exp2, expm1, sigmoid};
 pub use hyperbolic::{cosh, sinh, tanh};
 pub use inverse_trigonometric::{acos, asin, atan, atan2};
+pub(super) use logarithm::log_sum;
 pub use logarithm::{log, log1p, log2, log10};
+pub(super) use parts::two_product;
 pub use power::pow;
 pub use trigonometric::{cos, sin, tan};

@@ -8,7 +8,7 @@ use crate::types::Scalar;
 
 /// An unevaluated sum; `lo` is at most half an ulp of `hi`, or a few.
 #[derive(Copy, Clone)]
-pub(super) struct Sum<'b> {
+pub(in crate::math) struct Sum<'b> {
     pub hi: Value<'b>,
     pub lo: Value<'b>,
 }
@@ -41,7 +41,7 @@ pub(super) fn head(a: Value<'_>, bits: u32) -> Value<'_> {
 }
 
 /// `a * b`, exactly.
-pub(super) fn two_product<'b>(a: Value<'b>, b: Value<'b>) -> Sum<'b> {
+pub(in crate::math) fn two_product<'b>(a: Value<'b>, b: Value<'b>) -> Sum<'b> {
     let hi = a * b;
     let (x, y) = (split(a), split(b));
     let lo = ((x.hi * y.hi - hi) + x.hi * y.lo + x.lo * y.hi) + x.lo * y.lo;

@@ -3,7 +3,7 @@
 //! `x = k ln 2 + r` with |r| at most ln(2) / 2 (Cody and Waite), `e^r = 1 + r + r^2 Q(r)` with Q minimax (Remez), and the
 //! rounding errors of the leading sum are carried along. Powers of two are applied to the exponent field.
 
-use super::exact::{Sum, fast_two_sum, head, polynomial, two_sum};
+use super::exact::{Sum, fast_two_sum, head, polynomial, two_product, two_sum};
 use super::{INF, MAGNITUDE, MIN_NORMAL, NAN, SIGN, ratio, select_bits};
 use crate::builder::Value;
 use crate::types::Scalar::{F32, I32, U32};
@@ -53,12 +53,30 @@ pub(super) fn scaled<'b>(y: Value<'b>, k: Value<'b>) -> Value<'b> {
     bits.lt(MIN_NORMAL).select(b.i32(0), bits).bitcast(U32)
 }
 
-/// `e^(x + lo) * 2^-k` and k, for x of -104 to 89 and a lo of a few of its ulp at most.
+/// `e^(x + lo) * 2^-k` and k, for x of -125 to 102 and a lo of a few of its ulp at most.
 pub(super) fn exp_sum<'b>(x: Value<'b>, lo: Option<Value<'b>>) -> (Sum<'b>, Value<'b>) {
     let Reduced { k, r } = reduce(x);
     let r = lo.map_or(r, |lo| two_sum(r.hi, r.lo + lo));
     let y = exponential_sum(x.like(1.0), r, &EXP);
     (fast_two_sum(y.hi, y.lo), k)
+}
+
+/// `e^x * factor` of sums, for a factor of 2^-20 to 1; NaN becomes zero.
+pub(in crate::math) fn exp_times<'b>(x: (Value<'b>, Value<'b>), factor: (Value<'b>, Value<'b>)) -> Value<'b> {
+    let clamped = clamp(x.0, -125.0, 102.0);
+    let lo = x.0.eq(clamped).select(x.1, clamped.like(0.0));
+    let (y, k) = exp_sum(clamped, Some(lo));
+    let p = two_product(y.hi, factor.0);
+    let y = p.hi + (p.lo + (y.hi * factor.1 + y.lo * factor.0));
+    // By two powers, so that bits never pass those of infinity.
+    let half = k >> 1;
+    let scaled = (scaled(y, half).bitcast(F32) * power_of_two(k - half)).bitcast(U32);
+    scaled.lt(MIN_NORMAL).select(scaled.builder().u32(0), scaled).bitcast(F32)
+}
+
+/// `2^k` for k of -126 to 127.
+fn power_of_two(k: Value<'_>) -> Value<'_> {
+    ((k + 127) << 23).bitcast(F32)
 }
 
 /// `e^x`, within 0.75 ulp.

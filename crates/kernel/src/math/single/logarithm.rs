@@ -3,7 +3,7 @@
 //! `x = 2^k (1 + f)` with 1 + f between sqrt(1/2) and sqrt(2), `log(1 + f) = f - f^2/2 + f^3 P(f)` with P minimax (Remez);
 //! k ln 2 + f is added without error. Other bases multiply the sum, kept to twice the precision.
 
-use super::exact::{fast_two_sum, head, polynomial, two_sum};
+use super::exact::{Sum, fast_two_sum, head, polynomial, two_sum};
 use super::exponential::LN2;
 use super::{INF, MAGNITUDE, MIN_NORMAL, NAN, SIGN, select_bits};
 use crate::builder::Value;
@@ -53,6 +53,14 @@ pub fn log(x: Value<'_>) -> Value<'_> {
     let k = k.cast(F32);
     let s = fast_two_sum(k * LN2[0], f);
     with_specials(x, s.hi + (s.lo + (tail(f) + k * LN2[1])))
+}
+
+/// The logarithm of a positive normal number and what rounding left, some 2^-29 relative.
+pub(in crate::math) fn log_sum(x: Value<'_>) -> Sum<'_> {
+    let (k, f) = reduce(x.bitcast(U32));
+    let k = k.cast(F32);
+    let s = fast_two_sum(k * LN2[0], f);
+    fast_two_sum(s.hi, s.lo + (tail(f) + k * LN2[1]))
 }
 
 /// `k * scale[0] + log(1 + f) * c`, where `scale` is c ln 2 and `c` a constant, each in a head of few bits and a rest.

@@ -25,8 +25,11 @@ pub use logarithm::{log, log1p, log2, log10};
 pub use power::pow;
 pub use trigonometric::{cos, sin, tan};
 
+pub(super) use exact::{Sum, two_product};
+pub(super) use exponential::exp_times;
+pub(super) use logarithm::log_sum;
+
 use division::reciprocal_significand;
-use exact::{Sum, two_product};
 
 /// Bits of the smallest normal number.
 const MIN_NORMAL: u32 = 0x0080_0000;

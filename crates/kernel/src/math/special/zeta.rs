@@ -1,0 +1,83 @@
+//! The Hurwitz zeta function, and the polygamma functions made of it.
+//!
+//! Ten terms of the series and the Euler-Maclaurin formula (DLMF 2.10). Left of zero, where the exponent must be an
+//! integer, the series over all integers and one from there on are all that is needed: constant time for every argument.
+
+use super::tables::EULER_MACLAURIN;
+use crate::builder::Value;
+use crate::math;
+
+/// Terms that are summed one by one.
+const TERMS: u32 = 10;
+
+/// `sum of (q + k)^-s` over k from 0, for s > 1 and q > 0.
+fn series<'b>(s: Value<'b>, q: Value<'b>) -> Value<'b> {
+    let b = s.builder();
+    let sum = b.var(s.like(0.0));
+    let a = b.var(q);
+    b.for_(b.u32(0), b.u32(TERMS), 1, |_| {
+        sum.set(sum.get() + math::pow(a.get(), -s));
+        a.set(a.get() + 1.0);
+    });
+    let a = a.get();
+    let power = math::pow(a, -s);
+    let r = math::reciprocal(a);
+    let square = r * r;
+    // B_2k / (2k)! s (s + 1) .. (s + 2k - 2) a^(-s - 2k + 1), until a term no longer counts.
+    let tail = b.var(power * a / (s - 1.0) + 0.5 * power);
+    let factor = b.var(power * r * s);
+    let active = b.var(b.bool(true));
+    for (k, coefficient) in EULER_MACLAURIN.iter().enumerate() {
+        let term = factor.get() * *coefficient;
+        let counts = active.get() & term.abs().gt(sum.get() * 1e-18) & term.is_inf().eq(b.bool(false));
+        tail.set(tail.get() + counts.select(term, s.like(0.0)));
+        active.set(counts);
+        let k = 2.0 * k as f64 + 1.0;
+        factor.set(factor.get() * square * ((s + k) * (s + (k + 1.0))));
+    }
+    let total = sum.get() + tail.get();
+    sum.get().is_inf().select(sum.get(), total)
+}
+
+/// `sum of (q + k)^-s` over k from 0. Infinite at s = 1 and where a term is; NaN for s < 1, for a negative q unless s is
+/// an integer, and for infinite arguments where CPU's is.
+pub fn zeta<'b>(s: Value<'b>, q: Value<'b>) -> Value<'b> {
+    let b = s.builder();
+    let left = q.le(0);
+    let pole = left & q.eq(q.floor());
+    let plain = s.gt(1.0) & !pole & !s.is_inf() & !q.is_inf();
+    let exponent = plain.select(s, s.like(2.0));
+    let sign = odd(exponent).select(s.like(-1.0), s.like(1.0));
+    // Left of zero, with f from q to the integer below, the sum over all integers less that below q:
+    // zeta(s, f) + (-1)^s (zeta(s, 1 - f) - zeta(s, 1 - q)). Beside zero, where f would round, q^-s + zeta(s, 1 + q).
+    let reflected = plain & left;
+    let beside = reflected & q.gt(-0.5);
+    let f = q - q.floor();
+    let total = b.var(s.like(0.0));
+    b.if_(beside, || total.set(math::pow(q, -exponent)));
+    let rounds = (reflected & !beside).select(b.u32(3), 1);
+    b.for_(b.u32(0), rounds, 1, |i| {
+        let (first, second) = (i.eq(0), i.eq(1));
+        let at = first.select(beside.select(1.0 + q, f), second.select(1.0 - f, 1.0 - q));
+        let at = reflected.select(at, plain.select(q, s.like(1.0)));
+        let weight = first.select(s.like(1.0), second.select(sign, -sign));
+        total.set(total.get() + weight * series(exponent, at));
+    });
+    let nan = s.like(f64::NAN);
+    let infinity = s.like(f64::INFINITY);
+    let at_infinity = q.gt(1.0).select(nan, q.eq(1.0).select(s.like(1.0), infinity));
+    let result = s.is_inf().select(at_infinity, total.get());
+    let result = q.is_inf().select(nan, result);
+    let result = (left & s.ne(s.floor())).select(nan, result);
+    let result = (s.is_nan() | q.is_nan()).select(nan, result);
+    // What decides first on CPU decides here, NaN of the other argument or not.
+    let result = pole.select(infinity, result);
+    let result = s.lt(1.0).select(nan, result);
+    s.eq(1.0).select(infinity, result)
+}
+
+/// Whether a float is an odd integer.
+fn odd(x: Value<'_>) -> Value<'_> {
+    let half = x * 0.5;
+    half.ne(half.floor()) & x.eq(x.floor())
+}

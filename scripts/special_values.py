@@ -1,0 +1,119 @@
+"""Writes crates/kernel/tests/data/special.csv: exact values of the special functions, which their tests compare with.
+
+A line is a function's name, its one or two arguments, the value rounded to f64, and what the rounding left. Every
+second point is an f32, so that both types are tested. Needs mpmath, which comes with torch.
+
+    python scripts/special_values.py > crates/kernel/tests/data/special.csv
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import mpmath as m
+import numpy as np
+
+m.mp.dps = 50
+Range = tuple[float, float]
+
+
+def points(ranges: list[Range], count: int) -> Iterator[float]:
+    """In every range, half of the points uniform and half uniform in the logarithm where it has one sign."""
+    for low, high in ranges:
+        for i in range(count):
+            u = random.random()
+            if i % 4 < 2 or low * high <= 0:
+                x = low + (high - low) * u
+            else:
+                x = low * (high / low) ** u
+            yield float(np.float32(x)) if i % 2 else x
+
+
+def write(name: str, arguments: tuple[float, ...], value: m.mpf) -> None:
+    value = m.mpf(value)
+    lead = float(value)
+    if abs(lead) < 1e-305 or abs(lead) > 1e305:
+        return
+    cells = [repr(x) for x in arguments] + [""] * (2 - len(arguments))
+    print(",".join([name, *cells, repr(lead), repr(float(value - m.mpf(lead)))]))
+
+
+def quantile(p: m.mpf) -> m.mpf:
+    """The x with erfc(-x / sqrt(2)) / 2 = p."""
+    target = min(p, 1 - p)
+    x = m.sqrt(-2 * m.log(2 * target)) if target < 0.4 else m.mpf("0.1")
+    for _ in range(200):
+        tail = m.erfc(x / m.sqrt(2)) / 2
+        density = m.exp(-x * x / 2) / m.sqrt(2 * m.pi)
+        # Newton's step of the logarithm, which is nearly a parabola.
+        step = (m.log(tail) - m.log(target)) * tail / density
+        x += step
+        if abs(step) < m.mpf(10) ** -45:
+            break
+    return -x if p < 0.5 else x
+
+
+def erfcx(x: m.mpf) -> m.mpf:
+    if x < 200:
+        return m.exp(x * x) * m.erfc(x)
+    return sum((-1) ** k * m.fac2(2 * k - 1) / (2 * x * x) ** k for k in range(10)) / x / m.sqrt(m.pi)
+
+
+UNARY: dict[str, tuple[Callable[[m.mpf], m.mpf], list[Range]]] = {
+    "lgamma": (lambda x: m.loggamma(x).real, [(1e-30, 1e-3), (0.01, 4), (0.9, 1.1), (1.9, 2.1), (4, 20), (20, 1e10)]),
+    "digamma": (m.digamma, [(1e-10, 0.01), (0.01, 3), (1.4, 1.5), (3, 20), (20, 1e10)]),
+    "erfinv": (m.erfinv, [(1e-20, 1e-3), (-0.9, 0.9), (0.9, 0.9999999)]),
+    "erfcx": (erfcx, [(-9, 0), (-1, 1), (0, 20), (20, 1e6)]),
+    "ndtri": (quantile, [(1e-30, 1e-3), (1e-3, 0.5), (0.5, 0.9999)]),
+    "i0": (lambda x: m.besseli(0, x), [(0.01, 8), (8, 88), (88, 700)]),
+    "i0e": (lambda x: m.besseli(0, x) * m.exp(-abs(x)), [(0.01, 8), (8, 1e4)]),
+    "i1": (lambda x: m.besseli(1, x), [(1e-10, 8), (8, 88), (88, 700)]),
+    "i1e": (lambda x: m.besseli(1, x) * m.exp(-abs(x)), [(1e-10, 8), (8, 1e4)]),
+    "j0": (lambda x: m.besselj(0, x), [(0.01, 2), (2, 8), (8, 100), (100, 1e4)]),
+    "j1": (lambda x: m.besselj(1, x), [(0.01, 2), (2, 8), (8, 100), (100, 1e4)]),
+    "y0": (lambda x: m.bessely(0, x), [(1e-10, 2), (2, 8), (8, 100), (100, 1e4)]),
+    "y1": (lambda x: m.bessely(1, x), [(1e-10, 2), (2, 8), (8, 100), (100, 1e4)]),
+    "k0": (lambda x: m.besselk(0, x), [(1e-10, 1), (1, 2), (2, 80)]),
+    "k0e": (lambda x: m.besselk(0, x) * m.exp(x), [(1e-10, 1), (1, 2), (2, 1e4)]),
+    "k1": (lambda x: m.besselk(1, x), [(1e-10, 1), (1, 2), (2, 80)]),
+    "k1e": (lambda x: m.besselk(1, x) * m.exp(x), [(1e-10, 1), (1, 2), (2, 1e4)]),
+    "airy_ai": (m.airyai, [(-100, -2), (-10, -2), (-2, 2), (2, 20)]),
+}
+
+
+def both(ranges: list[tuple[Range, Range]], count: int) -> Iterator[tuple[float, float]]:
+    for first, second in ranges:
+        yield from zip(points([first], count), points([second], count))
+
+
+def near(low: float, high: float, reach: float, count: int) -> Iterator[tuple[float, float]]:
+    """Second arguments within `reach` of the first ones, relatively."""
+    for a in points([(low, high)], count):
+        x = a * (1 + reach * (2 * random.random() - 1))
+        yield a, float(np.float32(x)) if float(np.float32(a)) == a else x
+
+
+def main() -> None:
+    random.seed(1)
+    for name, (f, ranges) in UNARY.items():
+        for x in points(ranges, 24):
+            write(name, (x,), f(m.mpf(x)))
+    for s, q in both([((1.01, 10), (0.01, 20)), ((1.01, 30), (1, 1e4))], 24):
+        # The library's error is absolute.
+        with m.workdps(200):
+            value = m.zeta(m.mpf(s), m.mpf(q))
+        write("zeta", (s, q), value)
+    plain = [((0.01, 1), (1e-5, 1)), ((0.1, 10), (0.01, 20)), ((5, 60), (5, 60))]
+    pairs = [*both(plain, 24), *near(20, 100, 0.4, 24), *near(100, 3000, 0.1, 24)]
+    for a, x in pairs:
+        lower = m.gammainc(a, 0, x, regularized=True)
+        upper = m.gammainc(a, x, regularized=True)
+        if lower > 1e-30:
+            write("igamma", (a, x), lower)
+        if upper > 1e-30:
+            write("igammac", (a, x), upper)
+
+
+if __name__ == "__main__":
+    main()
