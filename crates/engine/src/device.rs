@@ -383,7 +383,12 @@ impl std::fmt::Debug for Device {
 }
 
 impl State {
-    fn queue_drain(&mut self, gpu: &Gpu) -> Result<(), Error> {
+    /// Keeps an error of work that nobody waits for, for the next call.
+    pub(crate) fn defer(&mut self, error: Error) {
+        self.deferred.get_or_insert(error);
+    }
+
+    pub(crate) fn queue_drain(&mut self, gpu: &Gpu) -> Result<(), Error> {
         self.queue.drain(gpu, &mut self.allocator)
     }
 }
@@ -525,7 +530,7 @@ impl Shared {
             return;
         }
         if let Err(e) = self.flush_locked(&mut state) {
-            state.deferred.get_or_insert(e);
+            state.defer(e);
         }
     }
 
@@ -573,7 +578,7 @@ impl Shared {
                 // An error of pending work is not this call's: keep it.
                 if let Err(e) = self.release(state) {
                     self.alive()?;
-                    state.deferred.get_or_insert(e);
+                    state.defer(e);
                 }
                 if let Some(address) = state.allocator.take(bytes) {
                     return Ok(address);

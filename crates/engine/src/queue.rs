@@ -13,7 +13,9 @@ use crate::hazards::Hazards;
 use crate::kernel_cache::KernelRef;
 use crate::launch::{Launch, Range};
 use crate::policy::{Decision, Policy};
+use crate::profile::{self, Note, Profile, Work};
 use crate::ring::Ring;
+use crate::upload::UPLOAD;
 use dml_vulkan::{Gpu, MemoryClass, Recorder, Segment, Ticket};
 use smallvec::SmallVec;
 use std::ptr::NonNull;
@@ -59,6 +61,8 @@ struct Entry {
     ranges: u32,
     reads: u16,
     writes: u16,
+    /// For the profile, if there is one.
+    origin: u32,
 }
 
 /// What the queue did so far.
@@ -97,6 +101,8 @@ pub(crate) struct Queue {
     /// Submitted writes to mapped memory are visible to the host when their ticket is done.
     host_visible: bool,
     stats: QueueStats,
+    /// While the device is profiled.
+    pub(crate) profile: Option<Box<Profile>>,
 }
 
 // SAFETY: `ring_host` points into `ring_memory`, which is owned here and may be used by any thread;
@@ -122,6 +128,7 @@ impl Queue {
             done: Ticket(0),
             host_visible: true,
             stats: QueueStats::default(),
+            profile: None,
         })
     }
 
@@ -164,7 +171,7 @@ impl Queue {
     /// Appends a copy from the ring.
     pub(crate) fn push_upload(&mut self, ring: u64, segment: u32, offset: u64, range: Range) {
         let bytes = range.end - range.start;
-        self.push(Command::Upload { ring, segment, offset, bytes }, "upload", &[], &[range]);
+        self.push(Command::Upload { ring, segment, offset, bytes }, UPLOAD, &[], &[range]);
         self.count();
     }
 
@@ -182,7 +189,8 @@ impl Queue {
         self.ranges.extend_from_slice(reads);
         self.ranges.extend_from_slice(writes);
         let (reads, writes) = (reads.len() as u16, writes.len() as u16);
-        self.entries.push(Entry { command, operator, ranges, reads, writes });
+        let origin = self.profile.as_mut().map_or(0, |profile| profile.enqueue());
+        self.entries.push(Entry { command, operator, ranges, reads, writes, origin });
     }
 
     fn count(&mut self) {
@@ -197,7 +205,11 @@ impl Queue {
             Decision::Submit => true,
             Decision::SubmitIfIdle => self.is_idle()?,
         };
-        if submit { self.flush(gpu, memory).map(drop) } else { Ok(()) }
+        let flushed = if submit { self.flush(gpu, memory).map(drop) } else { Ok(()) };
+        if let Some(profile) = &mut self.profile {
+            profile.enqueued();
+        }
+        flushed
     }
 
     /// Everything submitted is done. Pending entries do not count.
@@ -271,6 +283,11 @@ impl Queue {
         self.ranges.clear();
         self.bytes.clear();
         self.commands = 0;
+        if let Some(profile) = &mut self.profile
+            && let Err(e) = profile.recorded(&mut self.recorder)
+        {
+            failed.get_or_insert(e.into());
+        }
         memory.recycle();
         failed.map_or(Ok(()), Err)
     }
@@ -317,14 +334,25 @@ impl Queue {
                 let pipeline = kernel.pipeline(gpu)?;
                 self.order(reads, writes);
                 let push = &self.bytes[*push as usize..(*push + *push_len) as usize];
-                self.recorder.dispatch(pipeline, push, *groups).inspect_err(|e| {
+                let note = || Note {
+                    work: Work::launch(kernel, *groups, entry.operator),
+                    operator: entry.operator,
+                    origin: entry.origin,
+                    reads,
+                    writes,
+                };
+                let dispatch = |recorder: &mut Recorder| recorder.dispatch(pipeline, push, *groups);
+                profile::record(&mut self.profile, &mut self.recorder, note, dispatch).inspect_err(|e| {
                     tracing::debug!("{}: {} was not recorded: {e}", entry.operator, kernel.name());
                 })?;
             }
             Command::Upload { ring, segment, offset, bytes } => {
                 self.order(reads, writes);
                 if let Some(to) = memory.segment(*segment) {
-                    self.recorder.copy(&self.ring_memory, *ring, to, *offset, *bytes)?;
+                    let note =
+                        || Note { work: Work::Upload, operator: entry.operator, origin: entry.origin, reads, writes };
+                    let copy = |recorder: &mut Recorder| recorder.copy(&self.ring_memory, *ring, to, *offset, *bytes);
+                    profile::record(&mut self.profile, &mut self.recorder, note, copy)?;
                 }
             }
             Command::Free { address } => tracing::trace!("free {address:#x}"),
@@ -334,7 +362,7 @@ impl Queue {
     }
 
     /// Notes the accesses of the command that is recorded next, and records the barrier that it needs.
-    pub(crate) fn order(&mut self, reads: &[Range], writes: &[Range]) {
+    fn order(&mut self, reads: &[Range], writes: &[Range]) {
         if self.hazards.access(reads, writes) {
             self.recorder.barrier();
             self.stats.barriers += 1;
@@ -342,8 +370,20 @@ impl Queue {
         self.host_visible = false;
     }
 
-    /// The command stream, for copies between segments. Pending entries must have been recorded, and
-    /// [`order`](Self::order) called.
+    /// Records one command at once, with the barrier that it needs. Pending entries must have been recorded.
+    pub(crate) fn record_now(
+        &mut self,
+        work: Work,
+        operator: &'static str,
+        [reads, writes]: [&[Range]; 2],
+        command: impl FnOnce(&mut Recorder) -> Result<(), dml_vulkan::Error>,
+    ) -> Result<(), Error> {
+        self.order(reads, writes);
+        let note = || Note { work, operator, origin: 0, reads, writes };
+        Ok(profile::record(&mut self.profile, &mut self.recorder, note, command)?)
+    }
+
+    /// The command stream, for what is no command.
     pub(crate) fn recorder(&mut self) -> &mut Recorder {
         &mut self.recorder
     }

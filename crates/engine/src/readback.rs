@@ -4,11 +4,14 @@ use crate::copy_kernel;
 use crate::device::{Device, SMALL_COPY, Shared, State};
 use crate::error::Error;
 use crate::launch::Range;
+use crate::profile::Work;
 use crate::queue::mapped;
 use crate::upload::invalid;
 use dml_vulkan::{Segment, Ticket};
 use std::collections::VecDeque;
 
+/// The operator of what brings bytes to the host.
+const DOWNLOAD: &str = "download";
 /// Chunks on their way at a time.
 const AHEAD: usize = 3;
 
@@ -44,10 +47,13 @@ impl Shared {
         if allocator.locate(src, out.len() as u64).is_none() {
             return Err(invalid("download", src, out.len() as u64));
         }
-        queue.order(&[Range::new(first, u64::from(words) * 4)], &[]);
         let (params, groups) = copy_kernel::arguments(readback.address(), first, words);
         let pipeline = self.wrap(self.copy_words().pipeline(self.gpu()))?;
-        self.wrap(queue.recorder().dispatch(pipeline, &params, groups))?;
+        let read = Range::new(first, u64::from(words) * 4);
+        let copied = queue.record_now(Work::Download, DOWNLOAD, [&[read], &[]], |recorder| {
+            recorder.dispatch(pipeline, &params, groups)
+        });
+        self.wrap(copied)?;
         let flushed = self.flush_for_host(&mut state);
         let ticket = state.queue.last_ticket();
         drop(state);
@@ -80,8 +86,11 @@ impl Shared {
             if let Some((slot, offset)) = allocator.locate(from, bytes)
                 && let Some(segment) = allocator.segment(slot)
             {
-                queue.order(&[Range::new(from, bytes)], &[]);
-                located = self.wrap(queue.recorder().copy(segment, offset, &readback, 0, bytes));
+                let copied =
+                    queue.record_now(Work::Download, DOWNLOAD, [&[Range::new(from, bytes)], &[]], |recorder| {
+                        recorder.copy(segment, offset, &readback, 0, bytes)
+                    });
+                located = self.wrap(copied);
             }
             let flushed = self.flush_for_host(&mut state);
             let ticket = state.queue.last_ticket();

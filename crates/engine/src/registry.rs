@@ -3,6 +3,7 @@
 use crate::compiler;
 use crate::device::Device;
 use crate::error::Error;
+use crate::profile;
 use dml_vulkan::{Adapter, AdapterInfo, AdapterKind, adapters};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -73,6 +74,11 @@ pub fn device(index: usize) -> Result<&'static Arc<Device>, Error> {
         return Ok(device);
     }
     let device = Arc::new(Device::open(slot.adapter, index)?);
+    if profile::wanted()
+        && let Err(e) = device.start_profile()
+    {
+        tracing::warn!("device {index} is not profiled: {e}");
+    }
     Ok(slot.device.get_or_init(|| device))
 }
 
@@ -81,16 +87,19 @@ pub fn opened(index: usize) -> Option<&'static Arc<Device>> {
     slot(index).ok()?.device.get()
 }
 
+/// The devices that are open.
+pub(crate) fn all_opened() -> impl Iterator<Item = &'static Arc<Device>> {
+    (0..device_count().unwrap_or(0)).filter_map(opened)
+}
+
 /// Finishes all work and saves compiled pipelines: to be called before the process ends. Devices stay usable.
 pub fn shutdown() {
     compiler::finish();
-    for index in 0..device_count().unwrap_or(0) {
-        if let Some(device) = opened(index) {
-            if let Err(e) = device.synchronize() {
-                tracing::debug!("at shutdown: {e}");
-            }
-            device.save_pipelines();
+    for device in all_opened() {
+        if let Err(e) = device.synchronize() {
+            tracing::debug!("at shutdown: {e}");
         }
+        device.save_pipelines();
     }
 }
 

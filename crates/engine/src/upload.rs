@@ -4,7 +4,11 @@ use crate::copy_kernel;
 use crate::device::{Device, SMALL_COPY, State};
 use crate::error::Error;
 use crate::launch::{Launch, Range};
+use crate::profile::Work;
 use crate::queue::mapped;
+
+/// The operator of what writes the host's bytes.
+pub(crate) const UPLOAD: &str = "upload";
 
 impl Device {
     /// Writes `data` to `dst`, after all work enqueued before. The data is copied before this returns;
@@ -41,7 +45,7 @@ impl Device {
                 groups,
                 reads: &[],
                 writes: &[range],
-                operator: "upload",
+                operator: UPLOAD,
             };
             return shared.launch(&mut state, &launch);
         }
@@ -67,8 +71,10 @@ impl Device {
                 return Err(invalid("upload", to, bytes));
             };
             if let Some(segment) = allocator.segment(segment) {
-                queue.order(&[], &[Range::new(to, bytes)]);
-                shared.wrap(queue.recorder().copy(&staging, 0, segment, offset, bytes))?;
+                let copied = queue.record_now(Work::Upload, UPLOAD, [&[], &[Range::new(to, bytes)]], |recorder| {
+                    recorder.copy(&staging, 0, segment, offset, bytes)
+                });
+                shared.wrap(copied)?;
             }
             let flushed = shared.flush_now(&mut state);
             let ticket = state.queue.last_ticket();

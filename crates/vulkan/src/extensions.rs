@@ -72,6 +72,9 @@ impl Features {
             khr::cooperative_matrix::NAME,
             khr::workgroup_memory_explicit_layout::NAME,
             BFLOAT16,
+            // Two names of one extension; the first that there is is taken.
+            khr::calibrated_timestamps::NAME,
+            ext::calibrated_timestamps::NAME,
             // Must be enabled where it is offered.
             khr::portability_subset::NAME,
         ];
@@ -83,6 +86,9 @@ impl Features {
             ]);
         }
         wanted.retain(|name| offered.iter().any(|o| o.as_c_str() == *name));
+        if wanted.contains(&khr::calibrated_timestamps::NAME) {
+            wanted.retain(|name| *name != ext::calibrated_timestamps::NAME);
+        }
         if std::env::var_os("TORCH_DML_NO_MARKER").is_some_and(|v| !v.is_empty() && v != "0") {
             wanted.retain(|name| *name != amd::buffer_marker::NAME);
         }

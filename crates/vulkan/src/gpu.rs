@@ -8,6 +8,7 @@ use std::time::Duration;
 use ash::{amd, vk};
 
 use crate::adapter::{AdapterCore, AdapterInfo, QueueFamily};
+use crate::clock::{self, DeviceClock};
 use crate::error::Error;
 use crate::extensions::Features;
 use crate::memory::{self, MemoryClass, Segment};
@@ -40,6 +41,8 @@ pub(crate) struct GpuCore {
     pub(crate) compute: Queue,
     pub(crate) transfer: Option<Queue>,
     pub(crate) marker: Option<amd::buffer_marker::Device>,
+    /// Reads the device's clock without the queue.
+    pub(crate) clock: Option<DeviceClock>,
     pub(crate) layouts: Layouts,
     pub(crate) cache: PipelineCache,
     pub(crate) full_subgroups: bool,
@@ -74,6 +77,7 @@ pub(crate) struct RawDevice {
     compute: vk::Queue,
     transfer: Option<vk::Queue>,
     marker: Option<amd::buffer_marker::Device>,
+    clock: Option<DeviceClock>,
     full_subgroups: bool,
     families: Vec<u32>,
 }
@@ -110,6 +114,7 @@ impl RawDevice {
             compute: queue(adapter.compute.index),
             transfer: adapter.transfer.map(|family| queue(family.index)),
             marker,
+            clock: clock::device_clock(adapter, &device, &features),
             full_subgroups: features.full_subgroups(),
             families,
             device,
@@ -132,6 +137,7 @@ impl Gpu {
                 compute: queue(raw.compute, adapter.compute),
                 transfer: raw.transfer.zip(adapter.transfer).map(|(raw, family)| queue(raw, family)),
                 marker: raw.marker,
+                clock: raw.clock,
                 layouts: Layouts::default(),
                 cache,
                 full_subgroups: raw.full_subgroups,
@@ -332,6 +338,7 @@ impl Drop for GpuCore {
             compute: *self.compute.lock(),
             transfer: self.transfer.as_ref().map(|queue| *queue.lock()),
             marker: self.marker.take(),
+            clock: self.clock,
             full_subgroups: self.full_subgroups,
             families: std::mem::take(&mut self.families),
         };

@@ -36,6 +36,7 @@
 
 mod adapter;
 mod capabilities;
+mod clock;
 mod debug;
 mod error;
 mod extensions;
@@ -45,16 +46,19 @@ mod memory;
 mod pipeline;
 mod pipeline_cache;
 mod recorder;
+mod span;
 mod timeline;
 mod timestamp;
 
 pub use adapter::{Adapter, AdapterInfo, AdapterKind, adapters, unsupported_adapters};
 pub use capabilities::{Capabilities, FloatControls, FloatModes, MatrixElement, MatrixShape};
+pub use clock::{Clocks, unix_now};
 pub use debug::validation_errors;
 pub use error::Error;
 pub use gpu::{Gpu, OpenOptions};
 pub use memory::{MemoryClass, Segment};
 pub use pipeline::{Pipeline, PipelineOptions};
 pub use recorder::Recorder;
+pub use span::Span;
 pub use timeline::{Ticket, Timeline};
 pub use timestamp::TimestampId;

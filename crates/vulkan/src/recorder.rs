@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::gpu::GpuCore;
 use crate::memory::Segment;
 use crate::pipeline::Pipeline;
+use crate::span::Spans;
 use crate::timeline::{Ticket, Timeline};
 use crate::timestamp::{TimestampId, Timestamps};
 
@@ -21,7 +22,7 @@ const COLLECT_AT: usize = 64;
 /// overlap unless there is a [`barrier`](Recorder::barrier) between them. Dropping a recorder discards what was not submitted and
 /// waits for what was.
 pub struct Recorder {
-    gpu: Arc<GpuCore>,
+    pub(crate) gpu: Arc<GpuCore>,
     timeline: Timeline,
     pool: vk::CommandPool,
     /// The batch that is being recorded.
@@ -31,6 +32,7 @@ pub struct Recorder {
     /// Batches to use again.
     free: Vec<Batch>,
     timestamps: Timestamps,
+    pub(crate) spans: Spans,
     /// Tickets of other timelines that the next submission waits for.
     after: Vec<(Timeline, u64)>,
     recorded: usize,
@@ -70,6 +72,7 @@ impl Recorder {
             pending: VecDeque::new(),
             free: Vec::new(),
             timestamps: Timestamps::default(),
+            spans: Spans::default(),
             after: Vec::new(),
             recorded: 0,
             bound: vk::Pipeline::null(),
@@ -193,13 +196,7 @@ impl Recorder {
     /// # Errors
     /// [`Error::Unsupported`] where the queue has no timestamps; [`Error::DeviceLost`]; [`Error::OutOfMemory`].
     pub fn timestamp(&mut self) -> Result<TimestampId, Error> {
-        self.gpu.check()?;
-        if self.transfer || self.gpu.compute.family.timestamp_bits == 0 {
-            return Err(Error::Unsupported {
-                adapter: self.gpu.adapter.info.name.clone(),
-                what: "timestamps on this queue".to_owned(),
-            });
-        }
+        self.timestamps_exist()?;
         let commands = self.open_batch()?;
         let ticket = Ticket(self.timeline.last_ticket().0 + 1);
         let id = self.timestamps.record(&self.gpu, commands, ticket)?;
@@ -213,6 +210,13 @@ impl Recorder {
     /// # Errors
     /// [`Error::Invalid`] for a timestamp of another recorder; [`Error::DeviceLost`].
     pub fn timestamp_ns(&self, id: &TimestampId) -> Result<Option<u64>, Error> {
+        let period = self.gpu.adapter.info.capabilities.timestamp_period_ns;
+        let bits = self.gpu.compute.family.timestamp_bits;
+        Ok(self.timestamp_ticks(id)?.map(|ticks| nanoseconds(ticks, bits, period)))
+    }
+
+    /// As [`timestamp_ns`](Self::timestamp_ns), in ticks of the device's clock.
+    pub(crate) fn timestamp_ticks(&self, id: &TimestampId) -> Result<Option<u64>, Error> {
         self.gpu.check()?;
         if !self.timestamps.owns(id) {
             return Err(invalid("Recorder::timestamp_ns", "the timestamp is another recorder's".to_owned()));
@@ -220,10 +224,18 @@ impl Recorder {
         if self.timeline.completed()? < id.ticket() {
             return Ok(None);
         }
-        let period = self.gpu.adapter.info.capabilities.timestamp_period_ns;
-        let bits = self.gpu.compute.family.timestamp_bits;
-        let ticks = self.timestamps.ticks(&self.gpu, id)?;
-        Ok(ticks.map(|ticks| nanoseconds(ticks, bits, period)))
+        self.timestamps.ticks(&self.gpu, id)
+    }
+
+    pub(crate) fn timestamps_exist(&self) -> Result<(), Error> {
+        self.gpu.check()?;
+        if self.transfer || self.gpu.compute.family.timestamp_bits == 0 {
+            return Err(Error::Unsupported {
+                adapter: self.gpu.adapter.info.name.clone(),
+                what: "timestamps on this queue".to_owned(),
+            });
+        }
+        Ok(())
     }
 
     /// Commands recorded since the last submit, barriers not counted.
@@ -362,7 +374,7 @@ impl Recorder {
     }
 
     /// The command buffer to record a command into, with the barrier that was asked for before it.
-    fn begin(&mut self) -> Result<vk::CommandBuffer, Error> {
+    pub(crate) fn begin(&mut self) -> Result<vk::CommandBuffer, Error> {
         let commands = self.open_batch()?;
         if std::mem::take(&mut self.barrier) {
             // Never MEMORY_READ or MEMORY_WRITE: they double the price of a barrier.
@@ -445,7 +457,7 @@ impl Recorder {
     }
 
     /// The command buffer of the open batch, which is opened if there is none.
-    fn open_batch(&mut self) -> Result<vk::CommandBuffer, Error> {
+    pub(crate) fn open_batch(&mut self) -> Result<vk::CommandBuffer, Error> {
         if let Some(batch) = &self.open {
             return Ok(batch.commands);
         }
@@ -535,6 +547,7 @@ impl Drop for Recorder {
         // SAFETY: nothing is pending, or the device is lost, after which objects may be destroyed.
         unsafe {
             self.timestamps.destroy(&self.gpu);
+            self.spans.destroy(&self.gpu);
             self.gpu.device.destroy_command_pool(self.pool, None);
         }
     }
