@@ -173,6 +173,27 @@ int32_t dml_event_wait(uint64_t event);
 int32_t dml_event_elapsed(uint64_t start, uint64_t end, double* milliseconds);
 void dml_event_free(uint64_t event);
 
+// ---- profiling
+typedef enum DmlWork { DML_KERNEL = 0, DML_UPLOAD = 1, DML_DOWNLOAD = 2 } DmlWork;
+
+// One command that ran on a device. Times are nanoseconds since 1970 by the host's clock, from and to.
+typedef struct DmlActivity {
+  const char* name;              // the kernel's, or "upload", "download"
+  const char* op;                // the operator that enqueued it
+  uint64_t correlation;          // what dml_profile_correlate said there
+  int64_t enqueued[2];           // on the host
+  int64_t ran[2];                // on the device; activities of a device do not overlap
+  uint64_t bytes_read, bytes_written;
+  uint32_t groups[3], group_size[3];  // of a kernel
+  int32_t device;
+  uint8_t work;                  // DmlWork
+} DmlActivity;
+
+int32_t dml_profile_start(void);  // every device, those opened later too; fails where there are no timestamps
+// Waits for every device, ends the profile, and hands over what ran, each device's commands in their order.
+int32_t dml_profile_stop(void* self, void (*each)(void* self, const DmlActivity* activity));
+void dml_profile_correlate(uint64_t id);  // what the calling thread enqueues belongs to this id; 0: to none
+
 #ifdef __cplusplus
 }
 #endif

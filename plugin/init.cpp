@@ -43,6 +43,8 @@ void register_all() {
   register_host_allocator();
   register_guard();
   register_hooks();
+  register_kineto();
+  register_profiler();
   torch::Library& aten = library("aten", c10::DispatchKey::PrivateUse1);
   Names taken;
   register_factories(aten, taken);

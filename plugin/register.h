@@ -12,6 +12,8 @@ void register_allocator();
 void register_host_allocator();
 void register_guard();
 void register_hooks();
+void register_kineto();
+void register_profiler();
 
 // A library that stays registered until the process ends.
 torch::Library& library(const char* ns, c10::DispatchKey key);

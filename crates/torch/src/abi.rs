@@ -173,6 +173,44 @@ pub struct DmlHost {
     pub deterministic: u8,
 }
 
+/// What a [`DmlActivity`] did.
+pub mod work {
+    /// A kernel ran.
+    pub const KERNEL: u8 = 0;
+    /// Bytes came from the host.
+    pub const UPLOAD: u8 = 1;
+    /// Bytes went to the host.
+    pub const DOWNLOAD: u8 = 2;
+}
+
+/// One command that ran on a device.
+#[repr(C)]
+#[derive(Copy, Clone, Debug)]
+pub struct DmlActivity {
+    /// Of the kernel.
+    pub name: *const c_char,
+    /// Of the operator.
+    pub op: *const c_char,
+    /// The profiler's event.
+    pub correlation: u64,
+    /// On the host, nanoseconds since 1970.
+    pub enqueued: [i64; 2],
+    /// On the device, nanoseconds since 1970.
+    pub ran: [i64; 2],
+    /// Bytes named as read.
+    pub bytes_read: u64,
+    /// Bytes named as written.
+    pub bytes_written: u64,
+    /// Workgroups of a kernel.
+    pub groups: [u32; 3],
+    /// Invocations of a workgroup.
+    pub group_size: [u32; 3],
+    /// Device index.
+    pub device: i32,
+    /// One of [`work`].
+    pub work: u8,
+}
+
 /// One figure over time.
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Default)]

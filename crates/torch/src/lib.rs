@@ -15,3 +15,4 @@ pub mod host;
 mod log;
 pub mod memory;
 pub mod operators;
+pub mod profile;

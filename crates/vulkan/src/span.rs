@@ -98,6 +98,8 @@ impl Recorder {
         self.begin()?;
         self.write_timestamp(commands, pool, query);
         let done = command(self);
+        // The command may have gone into a batch of its own.
+        let commands = self.open_batch()?;
         self.write_timestamp(commands, pool, query + 1);
         done
     }

@@ -1,0 +1,85 @@
+//! What ran on the devices, for PyTorch's profiler.
+
+use crate::abi::{DmlActivity, work};
+use crate::error::guard;
+use dml_engine::{Activity, Work};
+use std::ffi::{CString, c_void};
+
+/// Begins to note what runs on every device.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_profile_start() -> i32 {
+    guard(|| Ok(dml_engine::start_profile()?))
+}
+
+/// Ends it, and hands over what ran.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_profile_stop(
+    this: *mut c_void,
+    each: unsafe extern "C" fn(*mut c_void, *const DmlActivity),
+) -> i32 {
+    guard(|| {
+        for activity in dml_engine::stop_profile() {
+            // SAFETY: the contract: `each` takes `this` and an activity, whose strings it copies.
+            with_activity(&activity, |activity| unsafe { each(this, activity) });
+        }
+        Ok(())
+    })
+}
+
+/// The calling thread's launches belong to this event of the profiler from now on.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_profile_correlate(id: u64) {
+    dml_engine::set_correlation(id);
+}
+
+/// Hands an activity over with pointers that hold during the call.
+fn with_activity(activity: &Activity, take: impl FnOnce(&DmlActivity)) {
+    let text = |s: &str| CString::new(s).unwrap_or_default();
+    let (name, op) = (text(activity.name()), text(activity.operator));
+    let (work, groups, group_size) = match &activity.work {
+        Work::Kernel(kernel, groups) => (work::KERNEL, *groups, kernel.workgroup_size()),
+        Work::Upload => (work::UPLOAD, [0; 3], [0; 3]),
+        Work::Download => (work::DOWNLOAD, [0; 3], [0; 3]),
+    };
+    take(&DmlActivity {
+        name: name.as_ptr(),
+        op: op.as_ptr(),
+        correlation: activity.correlation,
+        enqueued: activity.enqueued_ns.map(|t| t as i64),
+        ran: activity.ran_ns.map(|t| t as i64),
+        bytes_read: activity.bytes_read,
+        bytes_written: activity.bytes_written,
+        groups,
+        group_size,
+        device: activity.device as i32,
+        work,
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CStr;
+
+    #[test]
+    fn an_activity_keeps_its_fields() {
+        let activity = Activity {
+            device: 2,
+            work: Work::Upload,
+            operator: "aten::copy_",
+            bytes_read: 1,
+            bytes_written: 4,
+            correlation: 9,
+            enqueued_ns: [10, 20],
+            ran_ns: [30, 40],
+        };
+        with_activity(&activity, |a| {
+            // SAFETY: C strings during this call.
+            let (name, op) = unsafe { (CStr::from_ptr(a.name), CStr::from_ptr(a.op)) };
+            assert_eq!((name, op), (c"upload", c"aten::copy_"));
+            assert_eq!((a.device, a.work, a.correlation), (2, work::UPLOAD, 9));
+            assert_eq!((a.enqueued, a.ran), ([10, 20], [30, 40]));
+            assert_eq!((a.bytes_read, a.bytes_written), (1, 4));
+        });
+    }
+}
