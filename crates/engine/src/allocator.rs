@@ -12,7 +12,7 @@
 //! of one batch then write to different addresses, and no address of a small block means two things within a batch.
 
 use crate::free_lists::{Bins, NONE, Sorted};
-use crate::stats::MemoryStats;
+use crate::stats::{BlockInfo, MemoryStats, SegmentInfo};
 use rustc_hash::FxHashMap;
 
 const MIB: u64 = 1 << 20;
@@ -293,13 +293,31 @@ impl<S> Allocator<S> {
             while at != NONE && !whole {
                 let block = &self.blocks[at as usize];
                 if block.requested == 0 {
-                    stats.inactive_split_blocks += 1;
-                    stats.inactive_split_bytes += block.bytes;
+                    stats.each(held.small, |p| {
+                        p.inactive_split_blocks += 1;
+                        p.inactive_split_bytes += block.bytes;
+                    });
                 }
                 at = block.next;
             }
         }
         stats
+    }
+
+    /// All segments by address, with their blocks.
+    pub(crate) fn snapshot(&self) -> Vec<SegmentInfo> {
+        let held = self.by_base.iter().filter_map(|&(_, slot)| self.segments[slot as usize].as_ref());
+        held.map(|held| {
+            let mut blocks = Vec::new();
+            let mut at = held.first;
+            while at != NONE {
+                let &Block { address, bytes, requested, next, .. } = &self.blocks[at as usize];
+                blocks.push(BlockInfo { address, bytes, requested });
+                at = next;
+            }
+            SegmentInfo { address: held.address, bytes: held.bytes, small: held.small, blocks }
+        })
+        .collect()
     }
 
     pub(crate) fn stats_mut(&mut self) -> &mut MemoryStats {
@@ -607,7 +625,12 @@ mod tests {
                         s.small.reserved_bytes.current + s.large.reserved_bytes.current,
                         s.all.reserved_bytes.current
                     );
-                    assert!(s.inactive_split_bytes + s.all.allocated_bytes.current <= s.all.reserved_bytes.current);
+                    assert!(s.all.inactive_split_bytes + s.all.allocated_bytes.current <= s.all.reserved_bytes.current);
+                    let snapshot = a.snapshot();
+                    let blocks = || snapshot.iter().flat_map(|s| &s.blocks);
+                    assert_eq!(snapshot.iter().map(|s| s.bytes).sum::<u64>(), s.all.reserved_bytes.current);
+                    assert_eq!(blocks().map(|b| b.bytes).sum::<u64>(), s.all.reserved_bytes.current);
+                    assert_eq!(blocks().map(|b| b.requested).sum::<u64>(), s.all.requested_bytes.current);
                 }
             }
             for address in order {

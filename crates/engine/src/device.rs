@@ -11,8 +11,9 @@ use crate::generator::Generator;
 use crate::host_pool::HostPool;
 use crate::kernel_cache::{KernelCache, KernelKey, KernelRef};
 use crate::launch::Launch;
+use crate::pinned::Pinned;
 use crate::queue::{Queue, QueueStats};
-use crate::stats::MemoryStats;
+use crate::stats::{MemoryStats, SegmentInfo};
 use dml_kernel::Kernel;
 use dml_vulkan::{Adapter, AdapterInfo, Gpu, MemoryClass, Segment, Ticket, Timeline, TimestampId};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,6 +46,7 @@ pub(crate) struct Shared {
     pub(crate) staging: HostPool,
     pub(crate) readback_small: HostPool,
     pub(crate) readback_large: HostPool,
+    pub(crate) pinned: Pinned,
     generator: Mutex<Generator>,
     flusher: Arc<Flusher>,
     lost: AtomicBool,
@@ -96,6 +98,7 @@ impl Device {
             staging: HostPool::new(MemoryClass::Staging, CHUNK, 4),
             readback_small: HostPool::new(MemoryClass::Readback, SMALL_COPY as u64 + 8, 64),
             readback_large: HostPool::new(MemoryClass::Readback, CHUNK, 4),
+            pinned: Pinned::new(),
             generator: Mutex::default(),
             flusher: Arc::default(),
             lost: AtomicBool::new(false),
@@ -166,6 +169,11 @@ impl Device {
     /// The allocator's statistics.
     pub fn memory_stats(&self) -> MemoryStats {
         self.shared.lock().allocator.stats()
+    }
+
+    /// What lies where in the memory held from the driver.
+    pub fn memory_snapshot(&self) -> Vec<SegmentInfo> {
+        self.shared.lock().allocator.snapshot()
     }
 
     /// Sets every peak to the current value.
@@ -340,6 +348,10 @@ impl Device {
     /// The device's random number generator.
     pub fn generator(&self) -> &Mutex<Generator> {
         &self.shared.generator
+    }
+
+    pub(crate) fn seed(&self, seed: u64) {
+        self.shared.generator.lock().unwrap_or_else(PoisonError::into_inner).set_seed(seed);
     }
 
     /// Counters of the queue.

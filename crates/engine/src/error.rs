@@ -31,6 +31,12 @@ pub enum Error {
         /// What to do, or which limit was met.
         advice: String,
     },
+    /// No host memory that the GPU can reach.
+    #[error("not enough host memory: tried to pin {}", Bytes(*requested))]
+    HostOutOfMemory {
+        /// Bytes asked for.
+        requested: u64,
+    },
     /// A kernel needs a feature that the adapter lacks.
     #[error("kernel {kernel} needs {feature}, which {adapter} does not have")]
     Unsupported {
@@ -51,6 +57,11 @@ pub enum Error {
         /// The adapter's name.
         adapter: String,
     },
+    /// This process was forked from one that had started Vulkan. A process that was started afresh works.
+    #[error(
+        "Cannot re-initialize dml in forked subprocess. To use dml with multiprocessing, you must use the 'spawn' start method"
+    )]
+    Forked,
     /// There is no device of this index.
     #[error("invalid device index {index}: there are {count} dml devices")]
     InvalidDevice {

@@ -2,6 +2,7 @@
 
 use crate::device::Shared;
 use crate::error::Error;
+use crate::fork;
 use dml_vulkan::{Recorder, Ticket, TimestampId};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -56,6 +57,7 @@ impl Event {
 
     /// The ticket; submits the work before the event if that was not done.
     fn ticket(&self) -> Result<Ticket, Error> {
+        fork::check()?;
         if self.state.ticket.load(Ordering::Acquire) == PENDING {
             self.shared.flush()?;
         }

@@ -18,7 +18,7 @@
 //! # What is not promised
 //!
 //! - Addresses inside kernel parameters are not checked.
-//! - A device does not survive `fork`.
+//! - A device does not survive `fork`: in the child every call fails with [`Error::Forked`].
 //!
 //! # Environment
 //!
@@ -26,6 +26,7 @@
 //! |---|---|
 //! | `TORCH_DML_FUSION=0` | pointwise launches are not joined; `wait`: a flush waits for joint kernels, for tests |
 //! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others |
+//! | `TORCH_DML_DEVICES_PER_ADAPTER=2` | every adapter is two devices: for tests |
 
 mod allocator;
 mod compiler;
@@ -35,6 +36,7 @@ mod error;
 mod event;
 mod fault;
 mod flusher;
+mod fork;
 mod free_lists;
 mod fusion;
 mod generator;
@@ -42,6 +44,7 @@ mod hazards;
 mod host_pool;
 mod kernel_cache;
 mod launch;
+mod pinned;
 mod policy;
 mod profile;
 mod queue;
@@ -58,11 +61,12 @@ pub use dml_vulkan::{AdapterInfo, AdapterKind, Capabilities};
 pub use error::Error;
 pub use event::Event;
 pub use fault::{FaultKind, fault_id, operator_id};
+pub use fork::forked;
 pub use fusion::{Pointwise, PointwiseInput};
 pub use generator::{Generator, philox4x32_10};
 pub use kernel_cache::{KernelKey, KernelRef};
 pub use launch::{Launch, Range};
 pub use profile::{Activity, Work, set_correlation, start_profile, stop_profile};
 pub use queue::QueueStats;
-pub use registry::{adapter_info, device, device_count, opened, shutdown};
-pub use stats::{MemoryStats, PoolStats, Stat};
+pub use registry::{adapter_info, all_opened, device, device_count, opened, seed_all, shutdown};
+pub use stats::{BlockInfo, MemoryStats, PoolStats, SegmentInfo, Stat};

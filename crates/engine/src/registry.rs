@@ -3,6 +3,7 @@
 use crate::compiler;
 use crate::device::Device;
 use crate::error::Error;
+use crate::fork;
 use crate::profile;
 use dml_vulkan::{Adapter, AdapterInfo, AdapterKind, adapters};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,17 +14,23 @@ struct Slot {
     opening: Mutex<()>,
 }
 
+static SLOTS: OnceLock<Vec<Slot>> = OnceLock::new();
+/// What [`seed_all`] was last called with: the seed of devices that are opened later.
+static SEED: Mutex<Option<u64>> = Mutex::new(None);
+
 fn slots() -> Result<&'static [Slot], Error> {
-    static SLOTS: OnceLock<Vec<Slot>> = OnceLock::new();
     if let Some(slots) = SLOTS.get() {
         return Ok(slots);
     }
+    fork::watch();
     let all = adapters()?;
+    let each = per_adapter(std::env::var("TORCH_DML_DEVICES_PER_ADAPTER").ok().as_deref());
     let wanted = std::env::var("TORCH_DML_SOFTWARE").is_ok_and(|v| v == "1");
     let kinds: Vec<AdapterKind> = all.iter().map(|a| a.info().kind).collect();
     Ok(SLOTS.get_or_init(|| {
         visible(&kinds, wanted)
             .into_iter()
+            .flat_map(|i| std::iter::repeat_n(i, each))
             .map(|i| Slot { adapter: &all[i], device: OnceLock::new(), opening: Mutex::new(()) })
             .collect()
     }))
@@ -38,13 +45,19 @@ fn visible(kinds: &[AdapterKind], software: bool) -> Vec<usize> {
     if software { hard.into_iter().chain(soft).collect() } else { hard }
 }
 
+/// How many devices every adapter is: 1, unless a test of several devices wants more.
+fn per_adapter(wish: Option<&str>) -> usize {
+    wish.and_then(|text| text.trim().parse().ok()).map_or(1, |n: usize| n.clamp(1, 8))
+}
+
 fn slot(index: usize) -> Result<&'static Slot, Error> {
     let slots = slots()?;
     slots.get(index).ok_or(Error::InvalidDevice { index, count: slots.len() })
 }
 
 /// How many devices there are: every adapter in [`dml_vulkan::adapters`]' order, software adapters only
-/// when there is nothing else, or when `TORCH_DML_SOFTWARE=1`, and then last.
+/// when there is nothing else, or when `TORCH_DML_SOFTWARE=1`, and then last. With `TORCH_DML_DEVICES_PER_ADAPTER=2` each
+/// is two devices with nothing in common.
 ///
 /// # Errors
 /// [`dml_vulkan::Error::NoLoader`] and [`dml_vulkan::Error::NoAdapter`] when there is none.
@@ -63,8 +76,9 @@ pub fn adapter_info(index: usize) -> Result<&'static AdapterInfo, Error> {
 /// The device of an index. Opens it the first time; it stays open.
 ///
 /// # Errors
-/// [`Error::InvalidDevice`]; what the driver said when opening, and the next call tries again.
+/// [`Error::InvalidDevice`]; [`Error::Forked`]; what the driver said when opening, and the next call tries again.
 pub fn device(index: usize) -> Result<&'static Arc<Device>, Error> {
+    fork::check()?;
     let slot = slot(index)?;
     if let Some(device) = slot.device.get() {
         return Ok(device);
@@ -79,17 +93,30 @@ pub fn device(index: usize) -> Result<&'static Arc<Device>, Error> {
     {
         tracing::warn!("device {index} is not profiled: {e}");
     }
+    let seed = SEED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(seed) = *seed {
+        device.seed(seed);
+    }
     Ok(slot.device.get_or_init(|| device))
 }
 
-/// The device of an index, if it is open.
+/// The device of an index, if it is open. Asks no driver.
 pub fn opened(index: usize) -> Option<&'static Arc<Device>> {
-    slot(index).ok()?.device.get()
+    SLOTS.get().filter(|_| fork::check().is_ok())?.get(index)?.device.get()
 }
 
 /// The devices that are open.
-pub(crate) fn all_opened() -> impl Iterator<Item = &'static Arc<Device>> {
-    (0..device_count().unwrap_or(0)).filter_map(opened)
+pub fn all_opened() -> impl Iterator<Item = &'static Arc<Device>> {
+    (0..SLOTS.get().map_or(0, Vec::len)).filter_map(opened)
+}
+
+/// Seeds the generators of all devices. Opens none: those that are not open yet start with the seed.
+pub fn seed_all(seed: u64) {
+    let mut later = SEED.lock().unwrap_or_else(PoisonError::into_inner);
+    *later = Some(seed);
+    for device in all_opened() {
+        device.seed(seed);
+    }
 }
 
 /// Finishes all work and saves compiled pipelines: to be called before the process ends. Devices stay usable.
@@ -107,6 +134,14 @@ pub fn shutdown() {
 mod tests {
     use super::*;
     use AdapterKind::{Discrete, Integrated, Software};
+
+    #[test]
+    fn devices_per_adapter() {
+        assert_eq!(per_adapter(None), 1);
+        assert_eq!(per_adapter(Some(" 2 ")), 2);
+        assert_eq!(per_adapter(Some("none")), 1);
+        assert_eq!(per_adapter(Some("0")), 1);
+    }
 
     #[test]
     fn software_adapters_are_a_last_resort() {

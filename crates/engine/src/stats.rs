@@ -40,6 +40,34 @@ pub struct PoolStats {
     pub allocations: Stat,
     /// Segments held from the driver.
     pub segments: Stat,
+    /// Free blocks now whose segment has a block in use: memory that `empty_cache` cannot release.
+    pub inactive_split_blocks: u64,
+    /// Their bytes.
+    pub inactive_split_bytes: u64,
+}
+
+/// A segment and what lies in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// The address of its first byte.
+    pub address: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// It belongs to the pool of small blocks.
+    pub small: bool,
+    /// Its blocks, by address; together they are the segment.
+    pub blocks: Vec<BlockInfo>,
+}
+
+/// A block of a segment.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct BlockInfo {
+    /// The address of its first byte.
+    pub address: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Bytes asked for, 0 when it is not in use.
+    pub requested: u64,
 }
 
 /// Statistics of one device's allocator, as `torch.accelerator.memory_stats` reports them.
@@ -51,10 +79,6 @@ pub struct MemoryStats {
     pub small: PoolStats,
     /// Blocks above 1 MiB.
     pub large: PoolStats,
-    /// Free blocks now whose segment has a block in use: memory that `empty_cache` cannot release.
-    pub inactive_split_blocks: u64,
-    /// Their bytes.
-    pub inactive_split_bytes: u64,
     /// How often the driver had no memory and cached segments were released to try again.
     pub alloc_retries: u64,
     /// How often an allocation failed.

@@ -116,3 +116,71 @@ fn emptying_the_cache_waits_for_pending_work() {
     }
     assert_eq!(read(&device, keep, 64), [49 * 25; 64]);
 }
+
+#[test]
+fn pinned_memory_is_copied_in_place() {
+    let device = open();
+    let n = (1 << 20) + 12;
+    let data = pattern(n, 5);
+    let pinned = device.allocate_pinned(n as u64).unwrap();
+    let address = pinned.as_ptr() as u64;
+    assert!(device.is_pinned(address + 100) && !device.is_pinned(data.as_ptr() as u64));
+    // SAFETY: fresh memory of `n` bytes, which the device uses only inside the copies below.
+    let host = unsafe { std::slice::from_raw_parts_mut(pinned.as_ptr(), n) };
+    host.copy_from_slice(&data);
+    let block = device.allocate(n as u64).unwrap();
+    assert!(!device.upload_pinned(block, &data, true).unwrap(), "not pinned");
+    assert!(!device.upload_pinned(block, &host[..100], false).unwrap(), "little is sooner copied");
+    assert!(device.upload_pinned(block, host, false).unwrap());
+    device.synchronize().unwrap();
+    host.fill(0);
+    assert!(device.download_pinned(block, host, true).unwrap());
+    assert!(host == data);
+    // A few bytes at odd places, without waiting.
+    let kernel = multiply_add(&device);
+    launch_multiply_add(&device, &kernel, (block, block, block), 4, 1).unwrap();
+    assert!(device.download_pinned(block + 3, &mut host[5..12], false).unwrap());
+    let event = device.record_event(false).unwrap();
+    event.wait().unwrap();
+    let mut got = vec![0; 7];
+    device.download(block + 3, &mut got).unwrap();
+    assert_eq!(host[5..12], got);
+    assert!(device.upload_pinned(64, host, false).is_err(), "a foreign address");
+    device.free(block);
+    assert!(device.free_pinned(address));
+    assert!(!device.free_pinned(address));
+}
+
+/// A block that was freed with a copy under way comes back when the copy is done, not before.
+#[test]
+fn pinned_memory_is_reused_in_order() {
+    let device = open();
+    let n = 4usize << 20;
+    let block = device.allocate(n as u64).unwrap();
+    for round in 0..20u8 {
+        let pinned = device.allocate_pinned(n as u64).unwrap();
+        // SAFETY: memory of `n` bytes that no copy uses any more: the allocator's promise, which this tests.
+        let host = unsafe { std::slice::from_raw_parts_mut(pinned.as_ptr(), n) };
+        host.fill(round);
+        assert!(device.upload_pinned(block, host, false).unwrap());
+        let copy = device.allocate(n as u64).unwrap();
+        device.free_pinned(pinned.as_ptr() as u64);
+        device.free(copy);
+        if round % 3 == 0 {
+            let mut got = vec![0; n];
+            device.download(block, &mut got).unwrap();
+            assert!(got.iter().all(|&b| b == round));
+        }
+    }
+    device.synchronize().unwrap();
+    let stats = device.pinned_stats().all;
+    assert_eq!(stats.allocations.current, 0);
+    assert!(stats.reserved_bytes.current >= n as u64);
+    device.empty_pinned_cache().unwrap();
+    assert_eq!(device.pinned_stats().all.reserved_bytes.current, 0);
+    device.reset_pinned_stats(true);
+    assert_eq!(device.pinned_stats().all.allocated_bytes.peak, 0);
+    assert!(
+        matches!(device.allocate_pinned(1 << 50), Err(Error::HostOutOfMemory { requested }) if requested == 1 << 50)
+    );
+}

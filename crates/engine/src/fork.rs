@@ -1,0 +1,43 @@
+//! A driver does not survive `fork`: the child has its handles and none of its threads.
+
+use crate::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// This process was forked from one that had started Vulkan.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Marks the children that this process forks from now on.
+pub(crate) fn watch() {
+    #[cfg(unix)]
+    {
+        use std::ffi::c_int;
+        unsafe extern "C" {
+            fn pthread_atfork(
+                prepare: Option<unsafe extern "C" fn()>,
+                parent: Option<unsafe extern "C" fn()>,
+                child: Option<unsafe extern "C" fn()>,
+            ) -> c_int;
+        }
+        unsafe extern "C" fn child() {
+            FORKED.store(true, Ordering::Relaxed);
+        }
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        ONCE.call_once(|| {
+            // SAFETY: the handler only stores to an atomic, which a forked child may do.
+            if unsafe { pthread_atfork(None, None, Some(child)) } != 0 {
+                tracing::warn!("forked processes will not be told from their parents");
+            }
+        });
+    }
+}
+
+/// Whether this process is such a child.
+pub fn forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+/// Fails in such a child.
+#[inline]
+pub(crate) fn check() -> Result<(), Error> {
+    if forked() { Err(Error::Forked) } else { Ok(()) }
+}

@@ -1,0 +1,242 @@
+//! Pinned memory: memory of the host that the GPU reads and writes itself, so that a copy needs no staging and may go on
+//! while the host does other things.
+//!
+//! The blocks are those of the device's allocator, over mapped segments and by the host's addresses. A block that is
+//! freed while a copy with it is under way is handed out again when the copy is done.
+
+use crate::allocator::{Allocator, GrowError, Source};
+use crate::device::{Device, SMALL_COPY, Shared, State};
+use crate::error::Error;
+use crate::launch::Range;
+use crate::stats::MemoryStats;
+use crate::upload::invalid;
+use dml_vulkan::{Gpu, MemoryClass, Segment, Ticket, Timeline};
+use rustc_hash::FxHashMap;
+use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The pinned memory of one device.
+pub(crate) struct Pinned(Mutex<Blocks>);
+
+struct Blocks {
+    allocator: Allocator<Segment>,
+    /// The last copy of a block in use.
+    copied: FxHashMap<u64, Ticket>,
+    /// Blocks that were freed before their last copy was done.
+    freed: Vec<(u64, Ticket)>,
+}
+
+struct HostMemory<'a>(&'a Gpu);
+
+impl Source for HostMemory<'_> {
+    type Segment = Segment;
+    type Error = dml_vulkan::Error;
+
+    fn allocate(&self, bytes: u64) -> Result<Segment, dml_vulkan::Error> {
+        self.0.allocate(bytes, MemoryClass::Staging)
+    }
+
+    fn address(segment: &Segment) -> u64 {
+        segment.host_ptr().map_or(0, |p| p.as_ptr() as u64)
+    }
+}
+
+impl Blocks {
+    /// Makes the blocks available whose copies are done.
+    fn recycle(&mut self, done: Ticket) {
+        let Self { allocator, freed, .. } = self;
+        freed.retain(|&(address, ticket)| ticket > done || !allocator.free(address, false));
+    }
+
+    /// Notes that the copy of `ticket` uses the block that `address` lies in.
+    fn used(&mut self, address: u64, ticket: Ticket) {
+        if let Some((block, _)) = self.allocator.block(address) {
+            self.copied.insert(block, ticket);
+        }
+    }
+}
+
+impl Pinned {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Blocks { allocator: Allocator::new(), copied: FxHashMap::default(), freed: Vec::new() }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Blocks> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn allocate(&self, gpu: &Gpu, timeline: &Timeline, bytes: u64) -> Result<u64, Error> {
+        let mut blocks = self.lock();
+        blocks.recycle(timeline.completed()?);
+        if let Some(address) = blocks.allocator.take(bytes) {
+            return Ok(address);
+        }
+        let source = HostMemory(gpu);
+        for attempt in 0..2 {
+            if attempt == 1 {
+                if let Some(last) = blocks.freed.iter().map(|f| f.1).max() {
+                    timeline.wait(last)?;
+                    blocks.recycle(last);
+                }
+                drop(blocks.allocator.release());
+                if let Some(address) = blocks.allocator.take(bytes) {
+                    return Ok(address);
+                }
+            }
+            match blocks.allocator.grow(&source, bytes, u64::MAX, attempt == 1) {
+                Ok(address) => return Ok(address),
+                Err(GrowError::Limit | GrowError::Source(dml_vulkan::Error::OutOfMemory { .. })) => {}
+                Err(GrowError::Source(e)) => return Err(e.into()),
+            }
+        }
+        Err(Error::HostOutOfMemory { requested: bytes })
+    }
+
+    fn free(&self, timeline: &Timeline, address: u64) -> bool {
+        let mut blocks = self.lock();
+        match blocks.copied.remove(&address) {
+            // Of a lost device nobody knows what it still does: the block is not used again.
+            Some(ticket) if !timeline.completed().is_ok_and(|done| done >= ticket) => {
+                blocks.freed.push((address, ticket));
+                true
+            }
+            _ => blocks.allocator.free(address, false),
+        }
+    }
+
+    fn release(&self, timeline: &Timeline) -> Result<(), Error> {
+        let mut blocks = self.lock();
+        blocks.recycle(timeline.completed()?);
+        drop(blocks.allocator.release());
+        Ok(())
+    }
+}
+
+/// Which way a copy goes.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Way {
+    ToDevice,
+    ToHost,
+}
+
+impl Device {
+    /// Pinned memory of `bytes` bytes, more than 0: its host address, a multiple of 64. It holds anything.
+    ///
+    /// # Errors
+    /// [`Error::HostOutOfMemory`]; [`Error::DeviceLost`].
+    pub fn allocate_pinned(&self, bytes: u64) -> Result<NonNull<u8>, Error> {
+        let shared = &**self.shared();
+        shared.alive()?;
+        let address = shared.wrap(shared.pinned.allocate(shared.gpu(), shared.timeline(), bytes))?;
+        NonNull::new(address as usize as *mut u8).ok_or(Error::HostOutOfMemory { requested: bytes })
+    }
+
+    /// Frees memory of [`allocate_pinned`](Self::allocate_pinned), copies with which may still be under way. False when
+    /// the address is none of this device's.
+    pub fn free_pinned(&self, address: u64) -> bool {
+        self.shared().pinned.free(self.shared().timeline(), address)
+    }
+
+    /// Whether an address lies in pinned memory of this device.
+    pub fn is_pinned(&self, address: u64) -> bool {
+        self.shared().pinned.lock().allocator.block(address).is_some()
+    }
+
+    /// Statistics of pinned memory. A block that was freed counts until its copies are known to be done.
+    pub fn pinned_stats(&self) -> MemoryStats {
+        let shared = &**self.shared();
+        let mut blocks = shared.pinned.lock();
+        if let Ok(done) = shared.timeline().completed() {
+            blocks.recycle(done);
+        }
+        blocks.allocator.stats()
+    }
+
+    /// Sets the peaks of pinned memory to the current values, or its totals to 0.
+    pub fn reset_pinned_stats(&self, peaks: bool) {
+        let mut blocks = self.shared().pinned.lock();
+        let stats = blocks.allocator.stats_mut();
+        if peaks { stats.reset_peaks() } else { stats.reset_totals() }
+    }
+
+    /// Releases cached pinned memory to the system.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`].
+    pub fn empty_pinned_cache(&self) -> Result<(), Error> {
+        let shared = &**self.shared();
+        shared.alive()?;
+        shared.wrap(shared.pinned.release(shared.timeline()))
+    }
+
+    /// As [`upload`](Self::upload), from pinned memory and without a copy in between. Unless it is to `wait`, it returns
+    /// before the device has read the memory, which the caller must leave alone until then. False, with nothing done, for
+    /// memory that is not this device's, and for little of it: that is sooner copied than submitted.
+    ///
+    /// # Errors
+    /// As [`upload`](Self::upload).
+    pub fn upload_pinned(&self, dst: u64, data: &[u8], wait: bool) -> Result<bool, Error> {
+        if data.len() <= SMALL_COPY {
+            return Ok(false);
+        }
+        self.shared().copy_pinned(dst, data.as_ptr() as u64, data.len() as u64, Way::ToDevice, wait)
+    }
+
+    /// As [`download`](Self::download), into pinned memory and without a copy in between. Unless it is to `wait`, it
+    /// returns before the memory is written: that is so when an event recorded after it is reached. False, with nothing
+    /// done, for memory that is not this device's.
+    ///
+    /// # Errors
+    /// As [`download`](Self::download).
+    pub fn download_pinned(&self, src: u64, out: &mut [u8], wait: bool) -> Result<bool, Error> {
+        if out.is_empty() || wait && out.len() <= SMALL_COPY {
+            return Ok(false);
+        }
+        let done = self.shared().copy_pinned(src, out.as_mut_ptr() as u64, out.len() as u64, Way::ToHost, wait);
+        if wait {
+            // A fault is the cause of what went wrong after it.
+            self.check_faults()?;
+        }
+        done
+    }
+}
+
+impl Shared {
+    fn copy_pinned(&self, device: u64, host: u64, bytes: u64, way: Way, wait: bool) -> Result<bool, Error> {
+        self.alive()?;
+        let mut state = self.lock();
+        let mut blocks = self.pinned.lock();
+        let Some((slot, at)) = blocks.allocator.locate(host, bytes) else { return Ok(false) };
+        let State { queue, allocator, .. } = &mut *state;
+        let recorded = queue.record_pending(self.gpu(), allocator);
+        let located = allocator.locate(device, bytes);
+        let segment = located.and_then(|(slot, offset)| Some((allocator.segment(slot)?, offset)));
+        let copied = match (blocks.allocator.segment(slot), segment) {
+            (Some(pinned), Some((segment, offset))) => {
+                let (there, here) = (Range::new(pinned.address() + at, bytes), Range::new(device, bytes));
+                self.wrap(if way == Way::ToDevice {
+                    queue.order(&[there], &[here]);
+                    queue.recorder().copy(pinned, at, segment, offset, bytes)
+                } else {
+                    queue.order(&[here], &[there]);
+                    queue.recorder().copy(segment, offset, pinned, at, bytes)
+                })
+            }
+            _ => Err(invalid(if way == Way::ToDevice { "upload" } else { "download" }, device, bytes)),
+        };
+        let submitted =
+            if way == Way::ToHost || wait { self.flush_for_host(&mut state) } else { self.flush_now(&mut state) };
+        let ticket = state.queue.last_ticket();
+        // Also when something failed: what was submitted may use the block.
+        blocks.used(host, ticket);
+        drop(blocks);
+        drop(state);
+        copied?;
+        self.wrap(recorded)?;
+        submitted?;
+        if wait {
+            self.wait(ticket)?;
+        }
+        Ok(true)
+    }
+}
