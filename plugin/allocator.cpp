@@ -7,13 +7,34 @@
 #include <vector>
 
 #include "device.h"
+#include "stat.h"
 
 namespace dml {
 namespace {
 
+// Tells torch.profiler of `bytes` more, or less, at an address. Called where nothing may be thrown.
+void report(void* address, int64_t bytes, c10::DeviceIndex index) {
+  DmlMemoryStats stats{};
+  if (dml_memory_stats(index, &stats) != DML_OK) return;
+  const DmlPoolStats& all = stats.all;
+  c10::reportMemoryUsageToProfiler(address, bytes, static_cast<size_t>(all.allocated_bytes.current),
+                                   static_cast<size_t>(all.reserved_bytes.current),
+                                   c10::Device(c10::DeviceType::PrivateUse1, index));
+}
+
+int64_t block_bytes(int device, uint64_t address) {
+  uint64_t bytes = 0;
+  dml_block_bytes(device, address, &bytes);
+  return static_cast<int64_t>(bytes);
+}
+
 template <int Device>
-void release(void* address) {
-  dml_free(Device, reinterpret_cast<uint64_t>(address));
+void release(void* data) {
+  const auto address = reinterpret_cast<uint64_t>(data);
+  if (C10_LIKELY(!c10::memoryProfilingEnabled())) return dml_free(Device, address);
+  const int64_t bytes = block_bytes(Device, address);
+  dml_free(Device, address);
+  report(data, -bytes, Device);
 }
 
 // A DataPtr's deleter gets one pointer. Addresses of two devices may be equal, so each device has its own deleter and
@@ -24,15 +45,6 @@ constexpr std::array<c10::DeleterFnPtr, sizeof...(Device)> deleters(std::index_s
 }
 constexpr auto kDeleters = deleters(std::make_index_sequence<kMaxDevices>());
 
-c10::CachingAllocator::Stat stat(const DmlStat& from) {
-  c10::CachingAllocator::Stat to;
-  to.current = from.current;
-  to.peak = from.peak;
-  to.allocated = from.allocated;
-  to.freed = from.freed;
-  return to;
-}
-
 class Allocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
@@ -40,8 +52,10 @@ class Allocator final : public c10::DeviceAllocator {
     const c10::Device device(c10::DeviceType::PrivateUse1, index);
     if (bytes == 0) return {nullptr, device};
     uint64_t address = 0;
-    check(dml_allocate(index, bytes, &address));
+    const int32_t status = dml_allocate(index, bytes, &address);
+    if (C10_UNLIKELY(status != DML_OK)) fail(status, bytes, index);
     void* data = reinterpret_cast<void*>(address);
+    if (C10_UNLIKELY(c10::memoryProfilingEnabled())) report(data, block_bytes(index, address), index);
     return {data, data, kDeleters[index], device};
   }
 
@@ -59,7 +73,7 @@ class Allocator final : public c10::DeviceAllocator {
     for (c10::DeviceIndex i = 0; i < device_count(); ++i) check(dml_empty_cache(i));
   }
 
-  // One stream a device: memory is always reused in order.
+  // All streams of a device are one queue: memory is always reused in order.
   void recordStream(const c10::DataPtr&, c10::Stream) override {}
 
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
@@ -76,9 +90,9 @@ class Allocator final : public c10::DeviceAllocator {
       out.allocated_bytes[i] = out.active_bytes[i] = stat(pool.allocated_bytes);
       out.reserved_bytes[i] = stat(pool.reserved_bytes);
       out.requested_bytes[i] = stat(pool.requested_bytes);
+      out.inactive_split[i].current = pool.inactive_split;
+      out.inactive_split_bytes[i].current = pool.inactive_split_bytes;
     }
-    out.inactive_split[0].current = s.inactive_split;
-    out.inactive_split_bytes[0].current = s.inactive_split_bytes;
     out.num_alloc_retries = s.num_alloc_retries;
     out.num_ooms = s.num_ooms;
     out.num_device_alloc = s.all.segment.allocated;
@@ -93,6 +107,21 @@ class Allocator final : public c10::DeviceAllocator {
     uint64_t free = 0, total = 0;
     check(dml_memory_info(device, &free, &total));
     return {free, total};
+  }
+
+ private:
+  [[noreturn]] static void fail(int32_t status, size_t bytes, c10::DeviceIndex index) {
+    const std::string message = dml_last_error();  // what follows calls the engine
+    if (status == DML_OUT_OF_MEMORY && c10::memoryProfilingEnabled()) {
+      DmlMemoryStats stats{};
+      check(dml_memory_stats(index, &stats));
+      const DmlPoolStats& all = stats.all;
+      c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(bytes), static_cast<size_t>(all.allocated_bytes.current),
+                                       static_cast<size_t>(all.reserved_bytes.current),
+                                       c10::Device(c10::DeviceType::PrivateUse1, index));
+    }
+    dml_set_error(message.c_str());
+    raise(status);
   }
 };
 

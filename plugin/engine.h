@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define DML_ABI_VERSION 2u
+#define DML_ABI_VERSION 3u
 
 typedef enum DmlStatus {
   DML_OK = 0,
@@ -122,6 +122,7 @@ int32_t dml_self_test(int32_t device);             // runs a kernel that compute
 int32_t dml_synchronize(int32_t device);
 int32_t dml_flush(int32_t device);
 int32_t dml_idle(int32_t device, int32_t* idle);
+int32_t dml_forked(void);                          // 1 in a child of a process that had started Vulkan
 int32_t dml_simulate_loss(int32_t device);         // for tests
 void dml_shutdown(void);                           // before the process ends: finishes work, saves compiled kernels
 int32_t dml_device_dtypes(int32_t device, uint32_t* mask);  // bit n: DmlDType n can be computed with
@@ -137,11 +138,11 @@ typedef struct DmlStat {
 typedef struct DmlPoolStats {
   DmlStat allocation, segment;  // counts
   DmlStat allocated_bytes, reserved_bytes, requested_bytes;
+  int64_t inactive_split, inactive_split_bytes;  // now
 } DmlPoolStats;
 
 typedef struct DmlMemoryStats {
   DmlPoolStats all, small, large;
-  int64_t inactive_split, inactive_split_bytes;  // now
   int64_t num_alloc_retries, num_ooms;
 } DmlMemoryStats;
 
@@ -152,17 +153,29 @@ int32_t dml_download(int32_t device, uint64_t address, void* target, uint64_t by
 int32_t dml_memory_stats(int32_t device, DmlMemoryStats* stats);
 const char* dml_memory_stats_json(int32_t device);  // the same figures, keys as torch.accelerator.memory_stats has them
 const char* dml_queue_stats_json(int32_t device);  // launches, joint kernels, barriers, submits, waits
+const char* dml_memory_snapshot_json(int32_t device);  // keys as torch.cuda.memory_snapshot has them
+int32_t dml_block_bytes(int32_t device, uint64_t address, uint64_t* bytes);  // of a block in use, 0 when there is none
 int32_t dml_memory_info(int32_t device, uint64_t* free, uint64_t* total);
 int32_t dml_empty_cache(int32_t device);
 int32_t dml_reset_peak_stats(int32_t device);
 int32_t dml_reset_accumulated_stats(int32_t device);
 int32_t dml_set_memory_fraction(int32_t device, double fraction);
 
+// ---- pinned host memory
+// An address is unique in the process. Freeing may come before the copies with it are done.
+int32_t dml_host_allocate(int32_t device, uint64_t bytes, void** address);
+void dml_host_free(const void* address);
+int32_t dml_host_is_pinned(const void* address);  // 1 for an address inside of it
+int32_t dml_host_empty_cache(void);
+int32_t dml_host_stats(DmlPoolStats* stats);  // of all devices together; a peak is the sum of their peaks
+void dml_host_reset_stats(int32_t peaks);     // the peaks, else the totals
+
 // ---- random numbers
 int32_t dml_generator_new(int32_t device, uint64_t* generator);  // a generator beside the default one
 void dml_generator_free(uint64_t generator);
 // generator 0 with a device index means that device's default generator
 int32_t dml_generator_seed(uint64_t generator, int32_t device, uint64_t seed);
+void dml_generator_seed_all(uint64_t seed);  // the default ones; opens no device
 int32_t dml_generator_get(uint64_t generator, int32_t device, uint64_t* seed, uint64_t* offset);
 int32_t dml_generator_set(uint64_t generator, int32_t device, uint64_t seed, uint64_t offset);
 

@@ -1,6 +1,12 @@
-// Devices, streams and events as PyTorch's device-generic code sees them. A device has one stream, its queue.
+// Devices, streams and events as PyTorch's device-generic code sees them.
+//
+// All streams of a device are its one queue, which runs work in the order it was asked for. So a stream has an identity
+// and nothing else: its work is ordered with that of every other stream of the device, which is more than PyTorch asks.
 #include <c10/core/Event.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include <array>
+#include <atomic>
 
 #include "convert.h"
 #include "device.h"
@@ -18,6 +24,8 @@ struct Event {
     handle = fresh;
   }
 };
+
+thread_local std::array<c10::StreamId, kMaxDevices> current_streams{};  // 0: the default stream
 
 class Guard final : public c10::impl::DeviceGuardImplInterface {
  public:
@@ -37,11 +45,26 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
 
   void uncheckedSetDevice(c10::Device device) const noexcept override { exchange_device(device.index()); }
 
-  c10::Stream getStream(c10::Device device) const override { return stream(device); }
-  c10::Stream getDefaultStream(c10::Device device) const override { return stream(device); }
-  c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override { return stream(device); }
-  c10::Stream getNewStream(c10::Device device, int) const override { return stream(device); }
-  c10::Stream exchangeStream(c10::Stream s) const override { return stream(s.device()); }
+  c10::Stream getStream(c10::Device device) const override {
+    const c10::Device d = with_index(device);
+    return stream(d, current_streams[d.index()]);
+  }
+
+  c10::Stream getDefaultStream(c10::Device device) const override { return stream(with_index(device), 0); }
+
+  c10::Stream getNewStream(c10::Device device, int) const override {
+    static std::atomic<c10::StreamId> last{0};
+    return stream(with_index(device), ++last);
+  }
+
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override { return getNewStream(device, 0); }
+
+  c10::Stream exchangeStream(c10::Stream s) const override {
+    const c10::Stream previous = getStream(s.device());
+    current_streams[s.device_index()] = s.id();
+    return previous;
+  }
+
   void* getStreamNativeHandle(const c10::Stream) const override { return nullptr; }
 
   c10::DeviceIndex deviceCount() const noexcept override { return device_count(); }
@@ -114,8 +137,15 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
 
  private:
   static c10::Device of(c10::DeviceIndex index) { return {c10::DeviceType::PrivateUse1, index}; }
-  static c10::Stream stream(c10::Device device) {
-    return c10::Stream(c10::Stream::DEFAULT, of(device.has_index() ? device.index() : current_device()));
+
+  static c10::Device with_index(c10::Device device) {
+    if (!device.has_index()) return of(current_device());
+    check_device(device.index());
+    return device;
+  }
+
+  static c10::Stream stream(c10::Device device, c10::StreamId id) {
+    return c10::Stream(c10::Stream::UNSAFE, device, id);
   }
 };
 

@@ -53,7 +53,7 @@ at::Tensor& set_empty(at::Tensor& self) {
   return set_part(self, std::move(nothing), 0, {0}, {});
 }
 
-// One queue a device: memory is reused in order with no record of streams.
+// All streams of a device are one queue: memory is reused in order with no record of them.
 void record_stream(at::Tensor&, c10::Stream) {}
 
 // Whether `self.data = from` may turn one tensor into the other. PyTorch's own answer knows the backends of its tree;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, TypeAlias
 
 import torch
@@ -14,35 +13,18 @@ from torch_dml.loader import DEVICE
 # What names a device: an index, "dml:1", a torch.device, or None for the current one.
 DeviceLike: TypeAlias = "int | str | torch.device | None"
 
-_used = False  # whether this process asked for a device
-_forked = False  # whether that happened in the parent, before a fork
-_count = 0  # the devices that were found last
-
-
-def _mark_forked() -> None:
-    global _forked
-    _forked = _used
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_mark_forked)
-
 
 def in_bad_fork() -> bool:
-    """Return whether this process was forked after its parent had used a device, which drivers do not survive."""
-    return _forked
+    """Return whether this process was forked after its parent had started Vulkan, which drivers do not survive."""
+    return bool(engine.library().dml_forked())
 
 
 def device_count() -> int:
     """Return the number of devices; 0 when there is no Vulkan loader or driver."""
-    global _count
-    if _forked:
-        return _count
     try:
-        _count = engine.device_count()
+        return engine.device_count()
     except RuntimeError:
         return 0
-    return _count
 
 
 def is_available() -> bool:
@@ -52,19 +34,18 @@ def is_available() -> bool:
 
 def is_initialized() -> bool:
     """Return whether a device can be used in this process. The device starts at its first use, in no time."""
-    return not _forked
+    return not in_bad_fork()
 
 
 def init() -> None:
     """Make sure that there is a device; raise RuntimeError that says what to install when there is none."""
-    global _used
-    if _forked:
+    if in_bad_fork():
         raise RuntimeError(
-            'Cannot use the device "dml" in a forked process: use the "spawn" start method of multiprocessing'
+            "Cannot re-initialize dml in forked subprocess. To use dml with multiprocessing, you must use the 'spawn' "
+            "start method"
         )
     if device_count() == 0:
         raise RuntimeError(vulkan.explain_no_device())
-    _used = True
 
 
 _lazy_init = init
@@ -147,6 +128,16 @@ def get_device_capability(device: DeviceLike = None) -> tuple[int, int]:
     """Return the version of the Vulkan API that the device offers, (1, 3) for 1.3."""
     major, minor, *_ = (*get_device_properties(device).api_version.split("."), "0", "0")
     return int(major), int(minor)
+
+
+def can_device_access_peer(device: DeviceLike, peer_device: DeviceLike) -> bool:
+    """Return whether one device reads the memory of another: none does, copies between them pass through the host."""
+    index_of(device), index_of(peer_device)
+    return False
+
+
+def ipc_collect() -> None:
+    """Do nothing, for there is nothing to collect: memory of a device is not shared between processes."""
 
 
 def synchronize(device: DeviceLike = None) -> None:

@@ -7,7 +7,7 @@ import functools
 import json
 import os
 import sys
-from ctypes import POINTER, c_char_p, c_double, c_int32, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 # DmlStatus of engine.h, and what each becomes in Python.
 _INDEX_ERROR, _TYPE_ERROR, _VALUE_ERROR, _NOT_IMPLEMENTED, _OUT_OF_MEMORY = 2, 3, 4, 5, 6
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 
 # Keys of a device's description.
 _WORDS = ("name", "vendor", "kind", "driver", "driver_info", "api_version", "uuid")
@@ -37,6 +37,9 @@ _CHECKED: dict[str, list[Any]] = {
     "dml_memory_info": [c_int32, POINTER(c_uint64), POINTER(c_uint64)],
     "dml_empty_cache": _DEVICE,
     "dml_reset_peak_stats": _DEVICE,
+    "dml_reset_accumulated_stats": _DEVICE,
+    "dml_host_empty_cache": [],
+    "dml_host_stats": [POINTER(c_int64)],
     "dml_set_memory_fraction": [c_int32, c_double],
     "dml_generator_seed": [*_GENERATOR, c_uint64],
     "dml_generator_get": [*_GENERATOR, POINTER(c_uint64), POINTER(c_uint64)],
@@ -53,7 +56,11 @@ _PLAIN: dict[str, tuple[Any, list[Any]]] = {
     "dml_unsupported_adapters_json": (c_char_p, []),
     "dml_memory_stats_json": (c_char_p, _DEVICE),
     "dml_queue_stats_json": (c_char_p, _DEVICE),
+    "dml_memory_snapshot_json": (c_char_p, _DEVICE),
+    "dml_forked": (c_int32, []),
+    "dml_host_reset_stats": (None, [c_int32]),
     "dml_free": (None, [c_int32, c_uint64]),
+    "dml_generator_seed_all": (None, [c_uint64]),
     "dml_shutdown": (None, []),
 }
 
@@ -202,6 +209,24 @@ def queue_stats(device: int = 0) -> dict[str, int]:
     if text is None:
         raise RuntimeError(last_error() or f"no queue statistics of device {device}")
     stats: dict[str, int] = json.loads(text)
+def memory_snapshot(device: int) -> list[dict[str, Any]]:
+    """Return the segments of a device's memory, with their blocks."""
+    text = library().dml_memory_snapshot_json(device)
+    if text is None:
+        raise RuntimeError(last_error() or f"no memory snapshot of device {device}")
+    segments: list[dict[str, Any]] = json.loads(text)
+    return segments
+
+
+def host_memory_stats() -> dict[str, int]:
+    """Return the figures of pinned memory, with `torch.cuda.host_memory_stats`' keys."""
+    figures = (c_int64 * 22)()  # DmlPoolStats
+    call("dml_host_stats", figures)
+    names = ("active_requests", "allocations", "active_bytes", "allocated_bytes")
+    parts = ("current", "peak", "allocated", "freed")
+    stats = {f"{name}.{part}": figures[4 * i + j] for i, name in enumerate(names) for j, part in enumerate(parts)}
+    stats["num_host_alloc"] = stats["allocations.allocated"]
+    stats["num_host_free"] = stats["allocations.freed"]
     return stats
 
 

@@ -8,8 +8,11 @@ from typing import Any
 import torch
 
 from torch_dml import engine
-from torch_dml.device import DeviceLike, get_device_name, index_of, is_available
+from torch_dml.device import DeviceLike, device_count, get_device_name, index_of, is_available
 from torch_dml.sizes import size
+
+# What set_per_process_memory_fraction was last called with, by device.
+_fractions: dict[int, float] = {}
 
 
 def memory_stats(device: DeviceLike = None) -> OrderedDict[str, Any]:
@@ -49,10 +52,53 @@ def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
     return engine.memory_info(index_of(device))
 
 
+def device_memory_used(device: DeviceLike = None) -> int:
+    """Return what all processes together use of the device's memory, as its driver tells."""
+    free, total = mem_get_info(device)
+    return total - free
+
+
+def memory_stats_as_nested_dict(device: DeviceLike = None) -> dict[str, Any]:
+    """Return `memory_stats` as dictionaries in dictionaries: ["allocated_bytes"]["all"]["peak"]."""
+    nested: dict[str, Any] = {}
+    for key, value in memory_stats(device).items():
+        *path, last = key.split(".")
+        place = nested
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return nested
+
+
+def memory_snapshot(device: DeviceLike = None) -> list[dict[str, Any]]:
+    """Return what lies where: the segments held of the driver, with their blocks. Keys as in `torch.cuda`'s."""
+    return engine.memory_snapshot(index_of(device))
+
+
 def empty_cache() -> None:
     """Give back to the driver what the allocators of all devices keep for reuse."""
-    for index in range(engine.device_count() if is_available() else 0):
+    for index in range(device_count()):
         engine.call("dml_empty_cache", index)
+
+
+def host_memory_stats() -> OrderedDict[str, int]:
+    """Return the figures of pinned memory: `active` of tensors, `allocated` with what is kept for reuse."""
+    return OrderedDict(sorted(engine.host_memory_stats().items()))
+
+
+def empty_host_cache() -> None:
+    """Give back to the system the pinned memory that is kept for reuse."""
+    engine.call("dml_host_empty_cache")
+
+
+def reset_peak_host_memory_stats() -> None:
+    """Let the peaks of pinned memory start again from what is in use now."""
+    engine.library().dml_host_reset_stats(1)
+
+
+def reset_accumulated_host_memory_stats() -> None:
+    """Set the counts of all pinned memory so far to 0."""
+    engine.library().dml_host_reset_stats(0)
 
 
 def reset_peak_memory_stats(device: DeviceLike = None) -> None:
@@ -69,7 +115,14 @@ def set_per_process_memory_fraction(fraction: float, device: DeviceLike = None) 
     """Let this process allocate at most `fraction` (0 to 1) of the device's memory."""
     if not 0.0 <= fraction <= 1.0:
         raise ValueError(f"invalid fraction {fraction}: it must be from 0 to 1")
-    engine.call("dml_set_memory_fraction", index_of(device), fraction)
+    index = index_of(device)
+    engine.call("dml_set_memory_fraction", index, fraction)
+    _fractions[index] = fraction
+
+
+def get_per_process_memory_fraction(device: DeviceLike = None) -> float:
+    """Return what `set_per_process_memory_fraction` set, 1.0 at the start."""
+    return _fractions.get(index_of(device), 1.0)
 
 
 def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:

@@ -24,9 +24,8 @@ def manual_seed(seed: int) -> None:
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seed the generators of all devices."""
-    for index in range(device_count()):
-        engine.call("dml_generator_seed", 0, index, int(seed) & _MASK)
+    """Seed the generators of all devices. No device is started: one that is not in use yet starts with the seed."""
+    engine.library().dml_generator_seed_all(int(seed) & _MASK)
 
 
 def seed() -> int:

@@ -8,7 +8,7 @@ from torch.utils.backend_registration import (
     rename_privateuse1_backend,
 )
 
-from torch_dml import module
+from torch_dml import dlpack, module, multiprocessing
 from torch_dml.loader import DEVICE
 
 
@@ -19,3 +19,5 @@ def register() -> None:
     generate_methods_for_privateuse1_backend(
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
+    dlpack.install()
+    multiprocessing.install()

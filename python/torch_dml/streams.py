@@ -1,18 +1,22 @@
-"""Streams and events. A device runs its work in the order it was asked for: it has one stream.
+"""Streams and events.
+
+A device runs its work in the order it was asked for, whatever the stream: streams of a device are names of one queue.
+What is asked of a stream holds, and more: its work waits for that of the other streams too, and so does `query`.
 
 `Stream(...)` and `Event(...)` make torch.Stream and torch.Event: torch refuses subclasses of them in places.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from torch_dml.device import DeviceLike, index_of
 from torch_dml.loader import DEVICE
+
+# c10::DeviceType::PrivateUse1
+_DEVICE_TYPE = 20
 
 
 class _OfDevice(type):
@@ -55,7 +59,12 @@ def current_stream(device: DeviceLike = None) -> torch.Stream:
 
 def default_stream(device: DeviceLike = None) -> torch.Stream:
     """Return the stream that a device starts with."""
-    return current_stream(device)
+    return torch.Stream(stream_id=0, device_index=index_of(device), device_type=_DEVICE_TYPE)
+
+
+def is_current_stream_capturing() -> bool:
+    """Return False: there are no graphs to capture."""
+    return False
 
 
 def set_stream(stream: torch.Stream) -> None:
@@ -63,11 +72,24 @@ def set_stream(stream: torch.Stream) -> None:
     torch.accelerator.set_stream(stream)
 
 
-@contextlib.contextmanager
-def stream(stream: torch.Stream | None) -> Iterator[None]:
+class StreamContext:
+    """Lets work go to a stream, and to its device, inside the `with`; a stream of None changes nothing."""
+
+    def __init__(self, stream: torch.Stream | None) -> None:
+        """Take a stream, or None."""
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        """Make the stream current."""
+        if self.stream is not None:
+            self.stream.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        """Make the stream that was current before current again."""
+        if self.stream is not None:
+            self.stream.__exit__(*error)
+
+
+def stream(stream: torch.Stream | None) -> StreamContext:
     """Let work go to a stream inside the `with`; None changes nothing."""
-    if stream is None:
-        yield
-        return
-    with stream:
-        yield
+    return StreamContext(stream)

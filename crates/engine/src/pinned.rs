@@ -8,8 +8,10 @@ use crate::allocator::{Allocator, GrowError, Source};
 use crate::device::{Device, SMALL_COPY, Shared, State};
 use crate::error::Error;
 use crate::launch::Range;
+use crate::profile::Work;
+use crate::readback::DOWNLOAD;
 use crate::stats::MemoryStats;
-use crate::upload::invalid;
+use crate::upload::{UPLOAD, invalid};
 use dml_vulkan::{Gpu, MemoryClass, Segment, Ticket, Timeline};
 use rustc_hash::FxHashMap;
 use std::ptr::NonNull;
@@ -214,13 +216,16 @@ impl Shared {
         let copied = match (blocks.allocator.segment(slot), segment) {
             (Some(pinned), Some((segment, offset))) => {
                 let (there, here) = (Range::new(pinned.address() + at, bytes), Range::new(device, bytes));
-                self.wrap(if way == Way::ToDevice {
-                    queue.order(&[there], &[here]);
-                    queue.recorder().copy(pinned, at, segment, offset, bytes)
+                let copied = if way == Way::ToDevice {
+                    queue.record_now(Work::Upload, UPLOAD, [&[there], &[here]], |recorder| {
+                        recorder.copy(pinned, at, segment, offset, bytes)
+                    })
                 } else {
-                    queue.order(&[here], &[there]);
-                    queue.recorder().copy(segment, offset, pinned, at, bytes)
-                })
+                    queue.record_now(Work::Download, DOWNLOAD, [&[here], &[there]], |recorder| {
+                        recorder.copy(segment, offset, pinned, at, bytes)
+                    })
+                };
+                self.wrap(copied)
             }
             _ => Err(invalid(if way == Way::ToDevice { "upload" } else { "download" }, device, bytes)),
         };

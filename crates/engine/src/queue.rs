@@ -305,7 +305,8 @@ impl Queue {
         }
         let mut result = Ok(());
         if let Some(joint) = self.fusion.joint(gpu, &self.bytes) {
-            result = self.run_joint(gpu, &joint);
+            let last = self.fusion.entries().last().map(|i| &entries[i]);
+            result = last.map_or(Ok(()), |last| self.run_joint(gpu, &joint, last));
         } else {
             let members: SmallVec<[usize; 16]> = self.fusion.entries().collect();
             for i in members {
@@ -316,10 +317,19 @@ impl Queue {
         result
     }
 
-    fn run_joint(&mut self, gpu: &Gpu, joint: &Joint) -> Result<(), Error> {
+    /// `last` is the entry of the chain's last launch.
+    fn run_joint(&mut self, gpu: &Gpu, joint: &Joint, last: &Entry) -> Result<(), Error> {
         let pipeline = joint.kernel.pipeline(gpu)?;
         self.order(&joint.reads, &joint.writes);
-        self.recorder.dispatch(pipeline, &joint.params, joint.groups)?;
+        let note = || Note {
+            work: Work::launch(&joint.kernel, joint.groups, last.operator),
+            operator: last.operator,
+            origin: last.origin,
+            reads: &joint.reads,
+            writes: &joint.writes,
+        };
+        let dispatch = |recorder: &mut Recorder| recorder.dispatch(pipeline, &joint.params, joint.groups);
+        profile::record(&mut self.profile, &mut self.recorder, note, dispatch)?;
         self.stats.fused_launches += u64::from(joint.launches);
         self.stats.fused_kernels += 1;
         Ok(())

@@ -11,7 +11,7 @@ use dml_vulkan::{Segment, Ticket};
 use std::collections::VecDeque;
 
 /// The operator of what brings bytes to the host.
-const DOWNLOAD: &str = "download";
+pub(crate) const DOWNLOAD: &str = "download";
 /// Chunks on their way at a time.
 const AHEAD: usize = 3;
 

@@ -19,14 +19,16 @@ pub const OPERATORS: &[Operator] = &[
 ];
 
 /// `_copy_from(self, dst, non_blocking) -> dst`: between devices, dtypes and strides; `self` broadcasts to `dst`.
-/// A CPU side must be contiguous and of the other side's dtype and sizes: the plugin prepares it so.
+/// A CPU side must be contiguous and of the other side's dtype and sizes: the plugin prepares it so. With `non_blocking`, a
+/// copy with pinned memory may still be under way at the return.
 fn copy_from(call: &mut Call) -> Result<()> {
     let (src, dst) = (call.any_tensor(0)?.clone(), call.any_tensor(1)?.clone());
+    let wait = !call.flag(2)?;
     match (src.place, dst.place) {
         (Place::Dml(a), Place::Dml(b)) if a == b => device_copy(call, &src, &dst)?,
         (Place::Dml(_), Place::Dml(b)) => {
             let mut bytes = vec![0; src.numel() as usize * src.element_size() as usize];
-            read_back(call, &src, &mut bytes)?;
+            read_back(call, &src, &mut bytes, true)?;
             let other = dml_engine::device(b as usize)?;
             let there =
                 Call { name: call.name, args: call.args, device: other, host: call.host, returns: Default::default() };
@@ -34,7 +36,7 @@ fn copy_from(call: &mut Call) -> Result<()> {
             other.upload(staged.data, &bytes)?;
             device_copy(&there, &staged, &dst)?;
         }
-        (Place::Cpu, Place::Dml(_)) => upload(call, &src, &dst)?,
+        (Place::Cpu, Place::Dml(_)) => upload(call, &src, &dst, wait)?,
         (Place::Dml(_), Place::Cpu) => {
             let mut target = dst.clone();
             check!(
@@ -44,7 +46,7 @@ fn copy_from(call: &mut Call) -> Result<()> {
                 src.describe(),
                 dst.describe()
             );
-            read_back(call, &src, host::bytes_mut(&mut target)?)?;
+            read_back(call, &src, host::bytes_mut(&mut target)?, wait)?;
         }
         _ => check!(false, Runtime, "_copy_from: cannot copy between {:?} and {:?}", src.place, dst.place),
     }
@@ -52,29 +54,34 @@ fn copy_from(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// Copies a CPU tensor to this device; a strided one is refused, for the caller to prepare.
-pub fn upload(call: &Call, src: &Tensor, dst: &Tensor) -> Result<()> {
+/// Copies a CPU tensor to this device; a strided one is refused, for the caller to prepare. Unless it is to `wait`, the device
+/// may read pinned memory after the return.
+pub fn upload(call: &Call, src: &Tensor, dst: &Tensor, wait: bool) -> Result<()> {
     if !src.is_contiguous() || src.negative {
         return Err(Error::Fallback("copy of a strided CPU tensor".into()));
     }
     let bytes = host::bytes(src)?;
     if dst.is_contiguous() && src.dtype == dst.dtype && src.sizes == dst.sizes {
-        call.device.upload(dst.data, bytes)?;
-        return Ok(());
+        return upload_bytes(call, dst.data, bytes, wait);
     }
     let staged = call.empty(src.dtype, &src.sizes)?;
-    call.device.upload(staged.data, bytes)?;
+    upload_bytes(call, staged.data, bytes, wait)?;
     device_copy(call, &staged, dst)
 }
 
-/// Downloads a tensor of any strides as contiguous bytes.
-fn read_back(call: &Call, src: &Tensor, bytes: &mut [u8]) -> Result<()> {
-    if src.is_contiguous() && !src.negative {
-        call.device.download(src.data, bytes)?;
-        return Ok(());
+fn upload_bytes(call: &Call, dst: u64, bytes: &[u8], wait: bool) -> Result<()> {
+    if !call.device.upload_pinned(dst, bytes, wait)? {
+        call.device.upload(dst, bytes)?;
     }
-    let dense = contiguous(call, src)?;
-    call.device.download(dense.data, bytes)?;
+    Ok(())
+}
+
+/// Downloads a tensor of any strides as contiguous bytes. Unless it is to `wait`, pinned memory may be written after the return.
+fn read_back(call: &Call, src: &Tensor, bytes: &mut [u8], wait: bool) -> Result<()> {
+    let dense = if src.negative { contiguous(call, src)? } else { as_contiguous(call, src)? };
+    if !call.device.download_pinned(dense.data, bytes, wait)? {
+        call.device.download(dense.data, bytes)?;
+    }
     Ok(())
 }
 

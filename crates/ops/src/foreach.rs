@@ -295,6 +295,7 @@ fn zero(call: &mut Call) -> Result<()> {
 /// `_foreach_copy_(self, src, non_blocking)`; the sources may be on the CPU.
 fn copy_lists(call: &mut Call) -> Result<()> {
     let (to, from) = (call.tensors(0)?, call.opt_tensors(1)?);
+    let wait = !call.flag(2)?;
     check!(
         to.len() == from.len(),
         Runtime,
@@ -304,7 +305,7 @@ fn copy_lists(call: &mut Call) -> Result<()> {
     );
     for (to, from) in to.iter().zip(from.into_iter().flatten()) {
         if from.place == Place::Cpu {
-            copy::upload(call, from, to)?;
+            copy::upload(call, from, to, wait)?;
         } else {
             call.check_place(from)?;
             copy::device_copy(call, from, to)?;

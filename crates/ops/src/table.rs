@@ -22,7 +22,6 @@ const FAMILIES: &[&[&[Operator]]] = &[
     // Products.
     crate::matmul::OPERATORS,
     &[crate::cross::OPERATORS],
-    &[crate::convolution::OPERATORS],
     crate::attention::OPERATORS,
     crate::convolution::OPERATORS,
     // Creation and random numbers.

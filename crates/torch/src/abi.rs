@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of this interface; plugin and engine must agree.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 
 /// What a call came to.
 #[repr(i32)]
@@ -239,6 +239,10 @@ pub struct DmlPoolStats {
     pub reserved_bytes: DmlStat,
     /// Bytes in use, as asked for.
     pub requested_bytes: DmlStat,
+    /// Free blocks of segments in use.
+    pub inactive_split: i64,
+    /// Their bytes.
+    pub inactive_split_bytes: i64,
 }
 
 /// A device's memory.
@@ -251,10 +255,6 @@ pub struct DmlMemoryStats {
     pub small: DmlPoolStats,
     /// Blocks above 1 MiB.
     pub large: DmlPoolStats,
-    /// Free blocks of segments in use.
-    pub inactive_split: i64,
-    /// Their bytes.
-    pub inactive_split_bytes: i64,
     /// Allocations tried again after a release.
     pub num_alloc_retries: i64,
     /// Allocations that failed.

@@ -193,6 +193,12 @@ pub unsafe extern "C" fn dml_idle(device: i32, idle: *mut i32) -> i32 {
     })
 }
 
+/// Whether this process was forked from one that had started Vulkan, and so can use no device.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_forked() -> i32 {
+    i32::from(dml_engine::forked())
+}
+
 /// For tests: the device is lost from now on.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_simulate_loss(device: i32) -> i32 {

@@ -29,7 +29,7 @@ impl From<dml_engine::Error> for Failure {
     fn from(e: dml_engine::Error) -> Self {
         use dml_engine::Error as E;
         let status = match &e {
-            E::OutOfMemory { .. } => Status::OutOfMemory,
+            E::OutOfMemory { .. } | E::HostOutOfMemory { .. } => Status::OutOfMemory,
             E::DeviceLost { .. } => Status::DeviceLost,
             E::IndexOutOfRange { runtime: false, .. } => Status::Index,
             E::Unsupported { .. } => Status::NotImplemented,

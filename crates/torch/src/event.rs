@@ -53,7 +53,8 @@ pub unsafe extern "C" fn dml_event_elapsed(start: u64, end: u64, milliseconds: *
 /// Drops an event.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_event_free(handle: u64) {
-    if handle != 0 {
+    // In a forked child another thread may have held a lock of the device: the event is left alone.
+    if handle != 0 && !dml_engine::forked() {
         guard(|| {
             // SAFETY: the handle owns the box.
             drop(unsafe { Box::from_raw(handle as usize as *mut Event) });

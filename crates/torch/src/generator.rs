@@ -60,6 +60,15 @@ pub unsafe extern "C" fn dml_generator_seed(generator: u64, device: i32, seed: u
     guard(|| unsafe { with(generator, device, |g| g.set_seed(seed)) })
 }
 
+/// Seeds the default generators of all devices; opens none.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_generator_seed_all(seed: u64) {
+    guard(|| {
+        dml_engine::seed_all(seed);
+        Ok(())
+    });
+}
+
 /// Seed and offset.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_generator_get(generator: u64, device: i32, seed: *mut u64, offset: *mut u64) -> i32 {

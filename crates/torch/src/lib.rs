@@ -15,4 +15,5 @@ pub mod host;
 mod log;
 pub mod memory;
 pub mod operators;
+pub mod pinned;
 pub mod profile;

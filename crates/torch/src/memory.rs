@@ -3,8 +3,8 @@
 use crate::abi::{DmlMemoryStats, DmlPoolStats, DmlStat};
 use crate::device::{open, publish};
 use crate::error::{Failure, guard, guard_value};
-use dml_engine::{PoolStats, Stat};
-use serde_json::{Map, Value};
+use dml_engine::{PoolStats, SegmentInfo, Stat};
+use serde_json::{Map, Value, json};
 use std::ffi::{c_char, c_void};
 
 /// Allocates.
@@ -54,13 +54,16 @@ fn stat(s: Stat) -> DmlStat {
     DmlStat { current: s.current as i64, peak: s.peak as i64, allocated: s.allocated as i64, freed: s.freed as i64 }
 }
 
-fn pool(p: &PoolStats) -> DmlPoolStats {
+/// A pool's figures.
+pub fn pool(p: &PoolStats) -> DmlPoolStats {
     DmlPoolStats {
         allocation: stat(p.allocations),
         segment: stat(p.segments),
         allocated_bytes: stat(p.allocated_bytes),
         reserved_bytes: stat(p.reserved_bytes),
         requested_bytes: stat(p.requested_bytes),
+        inactive_split: p.inactive_split_blocks as i64,
+        inactive_split_bytes: p.inactive_split_bytes as i64,
     }
 }
 
@@ -70,8 +73,6 @@ fn stats(device: i32) -> Result<DmlMemoryStats, Failure> {
         all: pool(&s.all),
         small: pool(&s.small),
         large: pool(&s.large),
-        inactive_split: s.inactive_split_blocks as i64,
-        inactive_split_bytes: s.inactive_split_bytes as i64,
         num_alloc_retries: s.alloc_retries as i64,
         num_ooms: s.ooms as i64,
     })
@@ -113,12 +114,51 @@ fn to_json(s: &DmlMemoryStats) -> Value {
         ] {
             put(key, name, stat);
         }
+        put("inactive_split", name, &DmlStat { current: pool.inactive_split, ..DmlStat::default() });
+        put("inactive_split_bytes", name, &DmlStat { current: pool.inactive_split_bytes, ..DmlStat::default() });
     }
-    put("inactive_split", "all", &DmlStat { current: s.inactive_split, ..DmlStat::default() });
-    put("inactive_split_bytes", "all", &DmlStat { current: s.inactive_split_bytes, ..DmlStat::default() });
     out.insert("num_alloc_retries".into(), s.num_alloc_retries.into());
     out.insert("num_ooms".into(), s.num_ooms.into());
     Value::Object(out)
+}
+
+/// What lies where, as JSON: a list of segments, with `torch.cuda.memory_snapshot`'s keys; null on error.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_memory_snapshot_json(device: i32) -> *const c_char {
+    guard_value(std::ptr::null(), || {
+        let segments = open(device)?.memory_snapshot();
+        let in_use = |s: &SegmentInfo| s.blocks.iter().filter(|b| b.requested > 0).map(|b| b.bytes).sum::<u64>();
+        let list = segments.iter().map(|s| {
+            json!({
+                "device": device,
+                "address": s.address,
+                "total_size": s.bytes,
+                "allocated_size": in_use(s),
+                "active_size": in_use(s),
+                "requested_size": s.blocks.iter().map(|b| b.requested).sum::<u64>(),
+                "stream": 0,
+                "segment_type": if s.small { "small" } else { "large" },
+                "blocks": s.blocks.iter().map(|b| json!({
+                    "address": b.address,
+                    "size": b.bytes,
+                    "requested_size": b.requested,
+                    "state": if b.requested > 0 { "active_allocated" } else { "inactive" },
+                })).collect::<Value>(),
+            })
+        });
+        Ok(publish(&list.collect::<Value>()))
+    })
+}
+
+/// The bytes of the block that starts at an address.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_block_bytes(device: i32, address: u64, bytes: *mut u64) -> i32 {
+    guard(|| {
+        let block = open(device)?.block_range(address);
+        // SAFETY: the contract.
+        unsafe { bytes.write(block.map_or(0, |b| b.1)) };
+        Ok(())
+    })
 }
 
 /// Bytes free and in all.
@@ -135,10 +175,13 @@ pub unsafe extern "C" fn dml_memory_info(device: i32, free: *mut u64, total: *mu
     })
 }
 
-/// Gives unused memory back to the driver.
+/// Gives unused memory back to the driver. A device that was not used has none, and is not opened.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_empty_cache(device: i32) -> i32 {
-    guard(|| Ok(open(device)?.empty_cache()?))
+    guard(|| match dml_engine::opened(device as usize) {
+        Some(device) => Ok(device.empty_cache()?),
+        None => Ok(()),
+    })
 }
 
 /// Sets each peak to the current figure.
