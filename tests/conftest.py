@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+# Two devices on every machine. Read when the first device is asked for.
+os.environ.setdefault("TORCH_DML_DEVICES_PER_ADAPTER", "2")
+
 import torch
 import torch_dml
 
