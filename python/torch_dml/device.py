@@ -48,6 +48,7 @@ def init() -> None:
         raise RuntimeError(vulkan.explain_no_device())
 
 
+# torch calls it before it makes the first tensor, and takes the device for idle until it did.
 _lazy_init = init
 
 

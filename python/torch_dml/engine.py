@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 # DmlStatus of engine.h, and what each becomes in Python.
-_INDEX_ERROR, _TYPE_ERROR, _VALUE_ERROR, _NOT_IMPLEMENTED, _OUT_OF_MEMORY = 2, 3, 4, 5, 6
+_INDEX_ERROR, _TYPE_ERROR, _VALUE_ERROR, _NOT_IMPLEMENTED, _OUT_OF_MEMORY, _DEVICE_LOST = 2, 3, 4, 5, 6, 7
 
 ABI_VERSION = 3
 
@@ -133,8 +133,10 @@ def call(name: str, *arguments: Any) -> None:
 
 def exception_type(status: int) -> type[Exception]:
     """Return the exception that a DmlStatus stands for."""
-    if status == _OUT_OF_MEMORY and (torch := sys.modules.get("torch")) is not None:
-        found: type[Exception] = getattr(torch, "OutOfMemoryError", MemoryError)
+    torch = sys.modules.get("torch")
+    named = {_OUT_OF_MEMORY: "OutOfMemoryError", _DEVICE_LOST: "AcceleratorError"}.get(status)
+    if named is not None and hasattr(torch, named):
+        found: type[Exception] = getattr(torch, named)
         return found
     return {
         _INDEX_ERROR: IndexError,

@@ -6,6 +6,7 @@ import torch
 
 from torch_dml import memory, random, streams
 from torch_dml.device import (
+    _lazy_init,  # noqa: F401
     can_device_access_peer,
     current_device,
     device,
