@@ -182,7 +182,7 @@ def test_accelerator():
     assert accelerator.max_memory_allocated() == accelerator.memory_allocated() == torch.dml.memory_allocated()
     assert accelerator.max_memory_reserved() == accelerator.memory_reserved() == torch.dml.memory_reserved()
     assert torch.float16 in accelerator.get_device_capability()["supported_dtypes"]
-    for refuse in (accelerator.set_device_index, torch.dml.synchronize, torch.dml.Stream):
+    for refuse in (accelerator.set_device_index, accelerator.synchronize, torch.dml.synchronize, torch.dml.Stream):
         with pytest.raises((RuntimeError, ValueError), match="31"):
             refuse(31)
     assert accelerator.current_device_index() == 0
