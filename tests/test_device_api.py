@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from conftest import words
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -44,6 +45,37 @@ def test_current_device():
         torch.dml.set_device(99)
     with pytest.raises(ValueError, match="cpu"):
         torch.dml.set_device("cpu")
+
+
+def test_older_tensor_types():
+    x = torch.dml.FloatTensor(2, 3)
+    assert x.is_dml and x.shape == (2, 3) and x.type() == "torch.dml.FloatTensor"
+    assert torch.dml.LongTensor([1, 2]).tolist() == [1, 2] and torch.dml.HalfTensor().numel() == 0
+    assert isinstance(x, torch.dml.FloatTensor) and not isinstance(x, torch.dml.LongTensor)
+    assert not isinstance(torch.ones(2), torch.dml.FloatTensor)
+    assert torch.ones(2).type("torch.dml.IntTensor").dtype == torch.int32
+    with torch.dml.device(1):
+        assert torch.dml.ByteTensor(3).get_device() == 1
+
+
+def test_names_of_cuda_that_are_here():
+    """What programs ask of torch.cuda, and what makes sense elsewhere."""
+    for name in torch.dml.__all__:
+        assert hasattr(torch.dml, name), name
+    wanted = (
+        "Event Stream StreamContext can_device_access_peer current_device current_stream default_generators "
+        "default_stream device device_count device_memory_used device_of empty_cache get_device_capability "
+        "get_device_name get_device_properties get_per_process_memory_fraction get_rng_state get_rng_state_all "
+        "host_memory_stats init initial_seed ipc_collect is_available is_bf16_supported "
+        "is_current_stream_capturing is_initialized manual_seed manual_seed_all max_memory_allocated "
+        "max_memory_reserved mem_get_info memory memory_allocated memory_reserved memory_snapshot memory_stats "
+        "memory_stats_as_nested_dict memory_summary random reset_accumulated_host_memory_stats "
+        "reset_accumulated_memory_stats reset_peak_host_memory_stats reset_peak_memory_stats seed seed_all "
+        "set_device set_per_process_memory_fraction set_rng_state set_rng_state_all set_stream stream streams "
+        "synchronize"
+    )
+    for name in words(wanted):
+        assert hasattr(torch.dml, name) and hasattr(torch.cuda, name), name
 
 
 def test_properties():

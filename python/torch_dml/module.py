@@ -24,6 +24,7 @@ from torch_dml.device import (
 )
 from torch_dml.engine import DeviceProperties
 from torch_dml.fallback import fallback_count, fallbacks, reset_fallbacks
+from torch_dml.legacy import tensor_types
 from torch_dml.memory import (
     device_memory_used,
     empty_cache,
@@ -130,6 +131,8 @@ __all__ = [
     "streams",
     "synchronize",
 ]
+
+globals().update(tensor_types())
 
 
 # torch.utils.checkpoint looks here whether there is a state of random numbers to restore.

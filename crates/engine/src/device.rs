@@ -560,6 +560,18 @@ impl Shared {
         self.wrap(both)
     }
 
+    /// Waits until the driver, too, is done with all work. An error of that work is kept for the next call.
+    pub(crate) fn drain(&self) -> Result<(), Error> {
+        let mut state = self.lock();
+        let drained = state.queue_drain(&self.gpu);
+        self.flusher.flushed();
+        if let Err(e) = self.wrap(drained) {
+            self.alive()?;
+            state.deferred.get_or_insert(e);
+        }
+        Ok(())
+    }
+
     /// Drains the queue and gives cached segments back to the driver.
     fn release(&self, state: &mut State) -> Result<(), Error> {
         let drained = state.queue_drain(&self.gpu);

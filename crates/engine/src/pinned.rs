@@ -67,31 +67,19 @@ impl Pinned {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn allocate(&self, gpu: &Gpu, timeline: &Timeline, bytes: u64) -> Result<u64, Error> {
+    /// A block of the cache, or of a new segment; with `modest`, of one that is no larger than needed.
+    fn allocate(&self, gpu: &Gpu, timeline: &Timeline, bytes: u64, modest: bool) -> Result<u64, Error> {
         let mut blocks = self.lock();
         blocks.recycle(timeline.completed()?);
         if let Some(address) = blocks.allocator.take(bytes) {
             return Ok(address);
         }
-        let source = HostMemory(gpu);
-        for attempt in 0..2 {
-            if attempt == 1 {
-                if let Some(last) = blocks.freed.iter().map(|f| f.1).max() {
-                    timeline.wait(last)?;
-                    blocks.recycle(last);
-                }
-                drop(blocks.allocator.release());
-                if let Some(address) = blocks.allocator.take(bytes) {
-                    return Ok(address);
-                }
+        blocks.allocator.grow(&HostMemory(gpu), bytes, u64::MAX, modest).map_err(|e| match e {
+            GrowError::Limit | GrowError::Source(dml_vulkan::Error::OutOfMemory { .. }) => {
+                Error::HostOutOfMemory { requested: bytes }
             }
-            match blocks.allocator.grow(&source, bytes, u64::MAX, attempt == 1) {
-                Ok(address) => return Ok(address),
-                Err(GrowError::Limit | GrowError::Source(dml_vulkan::Error::OutOfMemory { .. })) => {}
-                Err(GrowError::Source(e)) => return Err(e.into()),
-            }
-        }
-        Err(Error::HostOutOfMemory { requested: bytes })
+            GrowError::Source(e) => e.into(),
+        })
     }
 
     fn free(&self, timeline: &Timeline, address: u64) -> bool {
@@ -106,6 +94,7 @@ impl Pinned {
         }
     }
 
+    /// Releases the segments that hold no block in use. The caller drained the queue.
     fn release(&self, timeline: &Timeline) -> Result<(), Error> {
         let mut blocks = self.lock();
         blocks.recycle(timeline.completed()?);
@@ -129,7 +118,14 @@ impl Device {
     pub fn allocate_pinned(&self, bytes: u64) -> Result<NonNull<u8>, Error> {
         let shared = &**self.shared();
         shared.alive()?;
-        let address = shared.wrap(shared.pinned.allocate(shared.gpu(), shared.timeline(), bytes))?;
+        let allocate = |modest| shared.wrap(shared.pinned.allocate(shared.gpu(), shared.timeline(), bytes, modest));
+        let address = match allocate(false) {
+            Err(Error::HostOutOfMemory { .. }) => {
+                self.empty_pinned_cache()?;
+                allocate(true)?
+            }
+            other => other?,
+        };
         NonNull::new(address as usize as *mut u8).ok_or(Error::HostOutOfMemory { requested: bytes })
     }
 
@@ -161,13 +157,14 @@ impl Device {
         if peaks { stats.reset_peaks() } else { stats.reset_totals() }
     }
 
-    /// Releases cached pinned memory to the system.
+    /// Releases cached pinned memory to the system. Waits for all work.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
     pub fn empty_pinned_cache(&self) -> Result<(), Error> {
         let shared = &**self.shared();
         shared.alive()?;
+        shared.drain()?;
         shared.wrap(shared.pinned.release(shared.timeline()))
     }
 
