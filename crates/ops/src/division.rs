@@ -4,7 +4,7 @@ use crate::call::{Arg, Call};
 use crate::check;
 use crate::error::Result;
 use crate::overloads;
-use crate::pointwise::{Input, Out, Rule, Slot, input, operator, operator_of};
+use crate::pointwise::{Input, Out, Rule, Slot, dividing_operator, input, operator};
 use crate::promote::{Promoted, result_type};
 use crate::table::{Operator, op};
 use dml_kernel::{DType, Value, math};
@@ -33,7 +33,7 @@ fn div_mode(call: &mut Call, out: Out) -> Result<()> {
         Some("floor") => floor_divide(call, out),
         Some("trunc") => {
             let slots = operands(call, "div_trunc")?;
-            operator_of(call, out, Rule::Promote, "div_trunc", &slots, |_, v| quotient(v[0], v[1]))
+            dividing_operator(call, out, "div_trunc", &slots, |_, v| quotient(v[0], v[1]))
         }
         Some(mode) => {
             check!(
@@ -49,23 +49,22 @@ fn div_mode(call: &mut Call, out: Out) -> Result<()> {
 /// `floor_divide(self, other)`
 fn floor_divide(call: &mut Call, out: Out) -> Result<()> {
     let slots = operands(call, "div_floor")?;
-    operator_of(call, out, Rule::Promote, "div_floor", &slots, |_, v| floor_quotient(v[0], v[1]))
+    dividing_operator(call, out, "div_floor", &slots, |_, v| floor_quotient(v[0], v[1]))
 }
 
 /// `remainder(self, other)`: with the sign of the divisor, as Python's `%`.
 fn remainder(call: &mut Call, out: Out) -> Result<()> {
     let slots = operands(call, "remainder")?;
-    operator_of(call, out, Rule::Promote, "remainder", &slots, |_, v| modulo(v[0], v[1]))
+    dividing_operator(call, out, "remainder", &slots, |_, v| modulo(v[0], v[1]))
 }
 
 /// `fmod(self, other)`: with the sign of the dividend, as C's `%`.
 fn fmod(call: &mut Call, out: Out) -> Result<()> {
     let slots = operands(call, "fmod")?;
-    operator_of(call, out, Rule::Promote, "fmod", &slots, |_, v| rest(v[0], v[1]))
+    dividing_operator(call, out, "fmod", &slots, |_, v| rest(v[0], v[1]))
 }
 
-/// Arguments 0 and 1, each a tensor or a number. An integer divisor that the host knows to be zero is an error; in a
-/// device tensor it yields 0.
+/// Arguments 0 and 1, each a tensor or a number. An integer divisor that the host knows to be zero is an error at once.
 fn operands(call: &Call, name: &str) -> Result<[Slot; 2]> {
     let slot = |i: usize| -> Result<(Slot, Option<crate::Scalar>)> {
         Ok(match &call.args[i] {

@@ -177,6 +177,18 @@ pub fn heavy_operator(
     operator_with(call, out, rule, family, HEAVY, slots, &body)
 }
 
+/// [`operator_of`] of operands that divide: where `body`'s second operand is an integer zero, the device raises CPU's
+/// error at the next synchronisation or launch.
+pub fn dividing_operator(
+    call: &mut Call,
+    out: Out,
+    family: &'static str,
+    slots: &[Slot],
+    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
+    operator_with(call, out, Rule::Promote, family, DIVIDES, slots, &body)
+}
+
 /// [`operator_of`] without a type of its own for every body: the machine code exists once.
 fn operator_with(
     call: &mut Call,
@@ -316,6 +328,8 @@ enum Walk {
 /// Added to the variant of a kernel with a long body: an invocation computes one element instead of several, so that the
 /// body is compiled once.
 pub const HEAVY: u32 = 1 << 16;
+/// Added to the variant of a kernel whose second operand divides the first one, see [`dividing_operator`].
+const DIVIDES: u32 = 1 << 17;
 
 /// Enqueues the kernel that computes `outs` from `inputs`, which broadcast to the outputs' common shape.
 /// Values reach `body` in `common`'s compute type and wrapped to its width. `variant` tells apart kernels of one
@@ -358,6 +372,7 @@ fn run_with(
     operands.extend(expanded.iter());
     let layout = Layout::new(&operands);
     let walk = choose_walk(&layout, &operands, variant & HEAVY != 0);
+    let guarded = variant & DIVIDES != 0 && common.is_integer();
 
     // 5 bits an operand: its dtype; numbers before the last tensor are 31, those after it are only counted.
     let trailing = inputs.iter().rev().take_while(|i| matches!(i, Input::Number(..))).count();
@@ -397,8 +412,8 @@ fn run_with(
         inputs.len() as u32 | (trailing as u32) << 8 | (outs.len() as u32) << 16,
     ];
     let kernel = call.pointwise_kernel(family, key, || {
-        let kernel = build(family, walk, layout.index, constants, &operands, outs.len(), inputs, common, body);
-        let joins = kind == 0 && layout.index == Scalar::U32;
+        let kernel = build(family, walk, layout.index, constants, &operands, outs.len(), inputs, common, guarded, body);
+        let joins = kind == 0 && layout.index == Scalar::U32 && !guarded;
         (kernel, if joins { describe(&operands, &layout, outs.len(), inputs, common, body) } else { None })
     })?;
     let mut launcher = call.launch(kernel);
@@ -412,6 +427,9 @@ fn run_with(
         if let Input::Number(x, _) = input {
             launcher = launcher.number(common, *x);
         }
+    }
+    if guarded {
+        launcher = launcher.fault().u32(crate::fault::value("ZeroDivisionError"));
     }
     match walk {
         Walk::Dense { lanes } => launcher.index(layout.index, numel).threads((numel as u64).div_ceil(u64::from(lanes))),
@@ -446,6 +464,7 @@ fn build(
     outs: usize,
     inputs: &[Input],
     common: DType,
+    guarded: bool,
     body: Bodies<'_>,
 ) -> Kernel {
     let b = Builder::new(family, [GROUP, 1, 1]);
@@ -459,15 +478,22 @@ fn build(
             Input::Tensor(_) => None,
         })
         .collect();
+    let fault = guarded.then(|| (b.pointer("fault", DType::U32), b.param("refusal", Scalar::U32)));
     let n = b.param("numel", index);
     let dtypes: Vec<DType> = operands[outs..].iter().map(|t| t.dtype).collect();
+    let compute = |loaded: &[_]| {
+        let values = assemble(&numbers, loaded, &dtypes, common);
+        if let Some((fault, refusal)) = fault {
+            let zero = b.u32(0);
+            b.if_(values[1].eq(0), || crate::fault::report(&b, fault, refusal, zero, zero, 0));
+        }
+        body(&b, &values)
+    };
     match walk {
         Walk::Dense { lanes } => {
             let constant = |i: usize| constants >> (operands.len() - 1 - i) & 1 == 1;
             let tensors: Vec<_> = (outs..operands.len()).map(|i| (pointers[i], constant(i))).collect();
-            dense::write(&b, n, lanes, &pointers[..outs], &tensors, &|loaded| {
-                body(&b, &assemble(&numbers, loaded, &dtypes, common))
-            });
+            dense::write(&b, n, lanes, &pointers[..outs], &tensors, &compute);
         }
         Walk::Strided { rank } => {
             let params = layout::declare(&b, rank as usize, operands.len(), index);
@@ -475,7 +501,7 @@ fn build(
             b.if_(i.lt(n), || {
                 let offsets = params.offsets(&b, i);
                 let loaded: Vec<Value> = (outs..operands.len()).map(|t| pointers[t].load(offsets[t])).collect();
-                for (t, value) in body(&b, &assemble(&numbers, &loaded, &dtypes, common)).into_iter().enumerate() {
+                for (t, value) in compute(&loaded).into_iter().enumerate() {
                     pointers[t].store(offsets[t], value);
                 }
             });
