@@ -1,13 +1,14 @@
 //! Orthogonal polynomials of degree n, elementwise in x and n. A fractional n is cut; a negative one, NaN and infinity
 //! give 0.
 //!
-//! By their recurrences, which stop where a value has overflowed. Chebyshev's of a high degree within -1 to 1 by their
+//! By their recurrences, one rounding less a step than written, which stop where a value has overflowed. Chebyshev's of a high degree within -1 to 1 by their
 //! trigonometric form, which takes the same time for every degree.
 
 use crate::call::Call;
 use crate::error::Result;
 use crate::pointwise::{self, Out, Rule, Slot, heavy_operator};
 use crate::table::{Operator, op};
+use dml_kernel::math::special::fused;
 use dml_kernel::{Scalar, Value, math};
 
 /// `name body;` for each family of polynomials: functional and `out=`.
@@ -22,14 +23,14 @@ macro_rules! polynomials {
 }
 
 polynomials! {
-    "chebyshev_polynomial_t" |x, n| chebyshev(x, n, Kind::T);
-    "chebyshev_polynomial_u" |x, n| chebyshev(x, n, Kind::U);
-    "chebyshev_polynomial_v" |x, n| chebyshev(x, n, Kind::V);
-    "chebyshev_polynomial_w" |x, n| chebyshev(x, n, Kind::W);
-    "shifted_chebyshev_polynomial_t" |x, n| chebyshev(x + x - 1.0, n, Kind::T);
-    "shifted_chebyshev_polynomial_u" |x, n| chebyshev(x + x - 1.0, n, Kind::U);
-    "shifted_chebyshev_polynomial_v" |x, n| chebyshev(x + x - 1.0, n, Kind::V);
-    "shifted_chebyshev_polynomial_w" |x, n| chebyshev(x + x - 1.0, n, Kind::W);
+    "chebyshev_polynomial_t" |x, n| chebyshev(x, n, Kind::T, 6.0);
+    "chebyshev_polynomial_u" |x, n| chebyshev(x, n, Kind::U, 8.0);
+    "chebyshev_polynomial_v" |x, n| chebyshev(x, n, Kind::V, 8.0);
+    "chebyshev_polynomial_w" |x, n| chebyshev(x, n, Kind::W, 8.0);
+    "shifted_chebyshev_polynomial_t" |x, n| chebyshev(x + x - 1.0, n, Kind::T, 6.0);
+    "shifted_chebyshev_polynomial_u" |x, n| chebyshev(x + x - 1.0, n, Kind::U, 6.0);
+    "shifted_chebyshev_polynomial_v" |x, n| chebyshev(x + x - 1.0, n, Kind::V, 6.0);
+    "shifted_chebyshev_polynomial_w" |x, n| chebyshev(x + x - 1.0, n, Kind::W, 4.0);
     "hermite_polynomial_h" |x, n| hermite(x + x, n, 2.0);
     "hermite_polynomial_he" |x, n| hermite(x, n, 1.0);
     "laguerre_polynomial_l" |x, n| laguerre(x, n);
@@ -87,12 +88,10 @@ enum Kind {
     W,
 }
 
-/// From this degree on by the trigonometric form.
-const TRIGONOMETRIC: f64 = 8.0;
-
-fn chebyshev<'b>(x: Value<'b>, n: Value<'b>, kind: Kind) -> Value<'b> {
+/// Above the degree `most` (CPU's) by the trigonometric form.
+fn chebyshev<'b>(x: Value<'b>, n: Value<'b>, kind: Kind, most: f64) -> Value<'b> {
     let b = x.builder();
-    let inside = x.abs().lt(1.0) & n.gt(TRIGONOMETRIC);
+    let inside = x.abs().lt(1.0) & n.gt(most);
     let edge = x.abs().eq(1.0);
     let twice = x + x;
     let first = match kind {
@@ -115,7 +114,7 @@ fn chebyshev<'b>(x: Value<'b>, n: Value<'b>, kind: Kind) -> Value<'b> {
         },
         || {
             let degree = edge.select(x.like(0.0), n);
-            result.set(recurrence(degree, first, |_, before, now| twice * now - before));
+            result.set(recurrence(degree, first, |_, before, now| fused(twice, now, -before)));
         },
     );
     let one = x.like(1.0);
@@ -132,20 +131,20 @@ fn chebyshev<'b>(x: Value<'b>, n: Value<'b>, kind: Kind) -> Value<'b> {
 fn hermite<'b>(x: Value<'b>, n: Value<'b>, factor: f64) -> Value<'b> {
     // CPU's limits of the degree: NaN above.
     let limit = if x.scalar() == Scalar::F64 { 512.0 } else { 128.0 };
-    let value = recurrence(n.min(limit), x, |k, before, now| x * now - (k * factor) * before);
+    let value = recurrence(n.min(limit), x, |k, before, now| fused(x, now, -(k * factor * before)));
     n.gt(limit).select(x.like(f64::NAN), value)
 }
 
 fn laguerre<'b>(x: Value<'b>, n: Value<'b>) -> Value<'b> {
     let first = 1.0 - x;
     let degree = x.eq(0).select(n.like(0.0), n);
-    recurrence(degree, first, |k, before, now| ((k + k + first) * now - k * before) / (k + 1.0))
+    recurrence(degree, first, |k, before, now| fused(k + k + first, now, -(k * before)) / (k + 1.0))
 }
 
 fn legendre<'b>(x: Value<'b>, n: Value<'b>) -> Value<'b> {
     let edge = x.abs().eq(1.0);
     let degree = edge.select(n.like(0.0), n);
-    let value = recurrence(degree, x, |k, before, now| ((k + k + 1.0) * x * now - k * before) / (k + 1.0));
+    let value = recurrence(degree, x, |k, before, now| fused((k + k + 1.0) * x, now, -(k * before)) / (k + 1.0));
     let one = x.like(1.0);
     edge.select(x.gt(0).select(one, alternating(n, one)), value)
 }

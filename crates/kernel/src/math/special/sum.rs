@@ -72,3 +72,10 @@ pub fn log_sum(x: Value<'_>) -> Sum<'_> {
         Sum { hi: log.hi, lo: log.lo }
     }
 }
+
+/// `a * b + c`, rounded once or nearly: what a fused multiply-add gives, on every adapter.
+pub fn fused<'b>(a: Value<'b>, b: Value<'b>, c: Value<'b>) -> Value<'b> {
+    let p = two_product(a, b);
+    let s = two_sum(p.hi, c);
+    (p.hi.is_inf() | p.hi.is_nan() | s.hi.is_inf()).select(s.hi, s.hi + (s.lo + p.lo))
+}
