@@ -427,3 +427,90 @@ def test_accuracy_against_doubles(name: str) -> None:
     error = (function(x.to("dml")).cpu().double() - function(x.double())).abs()
     spacing = torch.finfo(torch.float32).eps * function(x.double()).abs()
     assert (error <= 4 * spacing + 1e-9).all(), float((error / spacing).max())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_glu(dtype: torch.dtype) -> None:
+    x = torch.randn(4, 6, 2).to(dtype).requires_grad_()
+    for dim in (0, 1, -1):
+        assert_matches_cpu(lambda t, dim=dim: F.glu(t, dim), x)
+    assert_matches_cpu(lambda t: F.glu(t.transpose(0, 1)[:, 1:3], 1), x)
+    assert_matches_cpu(F.glu, torch.randn(0, 4, dtype=dtype))
+    out = torch.empty(0, dtype=dtype, device="dml")
+    torch._C._nn.glu(x.detach().to("dml"), 1, out=out)
+    assert_same(out, F.glu(x, 1))
+
+
+def test_glu_derivatives_of_derivatives() -> None:
+    x = torch.randn(3, 4, dtype=torch.float64, device="dml", requires_grad=True)
+    assert torch.autograd.gradcheck(F.glu, (x,))
+    assert torch.autograd.gradgradcheck(F.glu, (x,), check_fwd_over_rev=True)
+    assert_matches_cpu(lambda t: torch.func.jvp(F.glu, (t,), (t.sin(),))[1], torch.randn(3, 4))
+
+
+def test_glu_refuses_what_cpu_refuses() -> None:
+    for x in (torch.ones(3), torch.ones(2, dtype=torch.int64), torch.tensor(1.0)):
+        errors = []
+        for device in ("cpu", "dml"):
+            with pytest.raises((RuntimeError, NotImplementedError)) as error:
+                F.glu(x.to(device))
+            errors.append((error.type, str(error.value)))
+        assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_rrelu(dtype: torch.dtype) -> None:
+    x = torch.randn(1000).to(dtype).to("dml").requires_grad_()
+    assert_matches_cpu(lambda t: F.rrelu(t, 0.1, 0.5), x.detach().cpu().requires_grad_())
+    y = F.rrelu(x, 0.1, 0.5, training=True)
+    y.sum().backward()
+    below = x.detach() <= 0
+    slopes = y.detach()[below].double() / x.detach()[below].double()
+    assert torch.equal(y[~below], x[~below]) and (x.grad[~below] == 1).all()
+    assert slopes.min() > 0.09 and slopes.max() < 0.51 and 0.27 < slopes.mean() < 0.33
+    torch.testing.assert_close(x.grad[below].double(), slopes, rtol=2e-2, atol=0)
+    z = x.detach().clone()
+    F.rrelu_(z, training=True)
+    assert not torch.equal(z, F.rrelu(x.detach(), training=True))
+    with pytest.raises(RuntimeError, match="Lower bound"):
+        F.rrelu(z, 0.5, 0.1, training=True)
+
+
+def test_cross() -> None:
+    a, b = torch.randn(4, 3, 5, requires_grad=True), torch.randn(4, 3, 1, requires_grad=True)
+    assert_matches_cpu(lambda x, y: torch.linalg.cross(x, y, dim=1), a, b)
+    assert_matches_cpu(lambda x, y: torch.cross(x.transpose(0, 1), y.transpose(0, 1), dim=0), a, b)
+    assert_matches_cpu(torch.linalg.cross, torch.randint(-9, 9, (2, 3)), torch.randint(-9, 9, (2, 3)))
+    x, y = torch.randn(3), torch.randn(3)
+    ours = x.to("dml")
+    torch.linalg.cross(ours, y.to("dml"), out=ours)
+    assert_same(ours, torch.linalg.cross(x, y))
+    for pair in ((torch.ones(2), torch.ones(2)), (torch.ones(3), torch.ones(2, 3))):
+        with pytest.raises(RuntimeError, match=r"linalg\.cross"):
+            torch.linalg.cross(*(t.to("dml") for t in pair))
+
+
+def test_trace() -> None:
+    for shape in ((4, 4), (3, 7), (0, 3)):
+        assert_matches_cpu(torch.trace, torch.randn(shape, requires_grad=True))
+        assert_matches_cpu(torch.trace, torch.randint(0, 9, shape, dtype=torch.int8))
+    assert_matches_cpu(lambda t: torch.trace(t.t()[1:, ::2]), torch.randn(7, 8))
+    with pytest.raises(RuntimeError, match="expected a matrix"):
+        torch.trace(torch.ones(2, device="dml"))
+
+
+@pytest.mark.parametrize("name", words("mse_loss smooth_l1_loss huber_loss"))
+def test_losses_promote(name: str) -> None:
+    """A target of integers or bools meets an input of floats."""
+    function, x = getattr(F, name), torch.randn(5)
+    for target in (torch.arange(5), torch.arange(5) > 2, torch.arange(5.0).double()):
+        for reduction in ("none", "mean", "sum"):
+            if target.dtype == torch.float64 and name == "huber_loss":
+                continue
+            assert_matches_cpu(lambda t, y, reduction=reduction: function(t, y, reduction=reduction), x, target)
+    for given in ((torch.ones(3).long(), torch.ones(3).long()), (torch.ones(3).bool(), torch.ones(3).bool())):
+        with pytest.raises(NotImplementedError) as theirs:
+            function(*given)
+        with pytest.raises(NotImplementedError) as ours:
+            function(*(t.to("dml") for t in given))
+        assert str(ours.value) == str(theirs.value)

@@ -110,7 +110,7 @@ fn special(case: &special::Case, scalar: Scalar, samples: usize) -> Row {
         name: case.name,
         dtype: if scalar == Scalar::F64 { "float64" } else { "float32" },
         ulp: worst.ulp,
-        bound: case.bound,
+        bound: case.bound(scalar),
         at: at.join(", "),
         samples: worst.samples,
         instructions: case.function(scalar).instructions(),

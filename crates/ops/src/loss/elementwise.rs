@@ -157,16 +157,23 @@ fn operands(call: &Call, loss: Loss, first: usize) -> Result<SmallVec<[usize; 3]
     }
     let name = loss.names()[0];
     let (x, y) = (call.tensor(first)?, call.tensor(first + 1)?);
-    for t in [x, y] {
-        check!(t.dtype.is_float(), NotImplemented, "\"{name}\" not implemented for '{}'", t.dtype);
+    if loss == Loss::BinaryCrossEntropy {
+        for t in [x, y] {
+            check!(t.dtype.is_float(), NotImplemented, "\"{name}\" not implemented for '{}'", t.dtype);
+        }
+        check!(x.dtype == y.dtype, Runtime, "Found dtype {} but expected {}", y.dtype, x.dtype);
+        return Ok(at);
     }
+    // The others promote: a target of integers or bools meets an input of floats.
+    let common = crate::pointwise::common_dtype(call, &[first, first + 1])?;
     check!(
-        loss != Loss::BinaryCrossEntropy || x.dtype == y.dtype,
+        loss != Loss::Huber || common.can_cast_to(x.dtype),
         Runtime,
-        "Found dtype {} but expected {}",
-        y.dtype,
+        "result type {common} can't be cast to the desired output type {}",
         x.dtype
     );
+    let cpu_name = name.trim_end_matches("_loss");
+    check!(common.is_float(), NotImplemented, "\"{cpu_name}_cpu\" not implemented for '{common}'");
     Ok(at)
 }
 
