@@ -17,7 +17,6 @@ pub const OPERATORS: &[&[Operator]] =
 fn rrelu(call: &mut Call, out: Out) -> Result<()> {
     let (x, noise) = (call.tensor(0)?.clone(), call.tensor(1)?.clone());
     let (lower, upper, training) = (call.double(2)?, call.double(3)?, call.flag(4)?);
-    check!(lower <= upper, Runtime, "Lower bound should be less than or equal to the upper bound");
     if !training {
         let slope = [Number::Double((lower + upper) / 2.0)];
         return float_operator(call, out, "rrelu", &[0], &slope, |_, v| v[0].gt(0).select(v[0], v[0] * v[1]));
@@ -30,6 +29,7 @@ fn rrelu(call: &mut Call, out: Out) -> Result<()> {
         x.sizes.as_slice(),
         noise.sizes.as_slice()
     );
+    check!(lower <= upper, Runtime, "Expected from <= to to be true, but got false: lower={lower}, upper={upper}");
     let dtype = x.dtype;
     let out = pointwise::result_tensor(call, out, dtype, &[Input::Tensor(x.clone())])?;
     fill_uniform(call, 5, &noise, lower, upper)?;
