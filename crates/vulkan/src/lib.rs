@@ -47,6 +47,7 @@ mod pipeline;
 mod pipeline_cache;
 mod recorder;
 mod span;
+mod recording;
 mod timeline;
 mod timestamp;
 
@@ -60,5 +61,6 @@ pub use memory::{MemoryClass, Segment};
 pub use pipeline::{Pipeline, PipelineOptions};
 pub use recorder::Recorder;
 pub use span::Span;
+pub use recording::{Recordable, Recording};
 pub use timeline::{Ticket, Timeline};
 pub use timestamp::TimestampId;

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::gpu::GpuCore;
 use crate::memory::Segment;
 use crate::pipeline::Pipeline;
+use crate::recording::Recording;
 use crate::span::Spans;
 use crate::timeline::{Ticket, Timeline};
 use crate::timestamp::{TimestampId, Timestamps};
@@ -26,7 +27,11 @@ pub struct Recorder {
     timeline: Timeline,
     pool: vk::CommandPool,
     /// The batch that is being recorded.
-    open: Option<Batch>,
+    pub(crate) open: Option<Batch>,
+    /// What goes before it in the same submission: recordings, each with the batch that it closed.
+    pub(crate) closed: Vec<(Option<Batch>, Recording)>,
+    /// The command buffers of a submission.
+    buffers: Vec<vk::CommandBuffer>,
     /// Batches that were submitted, oldest first.
     pending: VecDeque<Batch>,
     /// Batches to use again.
@@ -35,19 +40,26 @@ pub struct Recorder {
     pub(crate) spans: Spans,
     /// Tickets of other timelines that the next submission waits for.
     after: Vec<(Timeline, u64)>,
-    recorded: usize,
-    bound: vk::Pipeline,
-    barrier: bool,
+    pub(crate) recorded: usize,
+    pub(crate) bound: vk::Pipeline,
+    pub(crate) barrier: bool,
     host_barrier: bool,
-    transfer: bool,
+    pub(crate) transfer: bool,
 }
 
 /// A command buffer and what must live until it has run.
-struct Batch {
-    commands: vk::CommandBuffer,
+pub(crate) struct Batch {
+    pub(crate) commands: vk::CommandBuffer,
     ticket: u64,
-    pipelines: Vec<Pipeline>,
+    pub(crate) pipelines: Vec<Pipeline>,
+    recordings: Vec<Recording>,
     after: Vec<(Timeline, u64)>,
+}
+
+impl Batch {
+    pub(crate) fn new(commands: vk::CommandBuffer) -> Self {
+        Self { commands, ticket: 0, pipelines: Vec::new(), recordings: Vec::new(), after: Vec::new() }
+    }
 }
 
 impl Recorder {
@@ -69,6 +81,8 @@ impl Recorder {
             timeline,
             pool,
             open: None,
+            closed: Vec::new(),
+            buffers: Vec::new(),
             pending: VecDeque::new(),
             free: Vec::new(),
             timestamps: Timestamps::default(),
@@ -281,20 +295,42 @@ impl Recorder {
             return Ok(self.timeline.last_ticket());
         };
         batch.after.append(&mut self.after);
+        self.buffers.clear();
+        for (before, recording) in &self.closed {
+            self.buffers.extend(before.as_ref().map(|batch| batch.commands));
+            self.buffers.push(recording.raw());
+        }
+        self.buffers.push(commands);
         // SAFETY: `commands` is being recorded.
         let ended = unsafe { self.gpu.device.end_command_buffer(commands) }
             .map_err(|e| self.gpu.error("vkEndCommandBuffer", e))
-            .and_then(|()| self.timeline.submit(commands, &batch.after));
+            .and_then(|()| self.timeline.submit(&self.buffers, &batch.after));
         match ended {
             Ok(ticket) => {
+                for (before, recording) in self.closed.drain(..) {
+                    batch.recordings.push(recording);
+                    if let Some(mut before) = before {
+                        before.ticket = ticket.0;
+                        self.pending.push_back(before);
+                    }
+                }
                 batch.ticket = ticket.0;
                 self.pending.push_back(batch);
                 Ok(ticket)
             }
             Err(error) => {
-                self.release(batch);
+                self.open = Some(batch);
+                self.discard();
                 Err(error)
             }
+        }
+    }
+
+    /// Forgets what was recorded since the last submit.
+    pub(crate) fn discard(&mut self) {
+        let closed = std::mem::take(&mut self.closed);
+        for batch in closed.into_iter().filter_map(|(before, _)| before).chain(self.open.take()) {
+            self.release(batch);
         }
     }
 
@@ -497,12 +533,7 @@ impl Recorder {
         // SAFETY: the pool is of this device, and `&mut self` is the only user.
         let buffers = unsafe { self.gpu.device.allocate_command_buffers(&info) }
             .map_err(|e| self.gpu.error("vkAllocateCommandBuffers", e))?;
-        Ok(Batch {
-            commands: buffers.first().copied().unwrap_or_default(),
-            ticket: 0,
-            pipelines: Vec::new(),
-            after: Vec::new(),
-        })
+        Ok(Batch::new(buffers.first().copied().unwrap_or_default()))
     }
 
     /// Takes back the batches that the driver is done with.
@@ -518,6 +549,7 @@ impl Recorder {
 
     fn release(&mut self, mut batch: Batch) {
         batch.pipelines.clear();
+        batch.recordings.clear();
         batch.after.clear();
         self.free.push(batch);
     }

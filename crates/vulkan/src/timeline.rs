@@ -174,13 +174,13 @@ impl Timeline {
         Ok(value)
     }
 
-    /// Submits a command buffer as the next ticket. With markers, the buffer ends with the marker of
+    /// Submits command buffers as the next ticket. With markers, the last one ends with the marker of
     /// that ticket.
-    pub(crate) fn submit(&self, commands: vk::CommandBuffer, after: &[(Timeline, u64)]) -> Result<Ticket, Error> {
+    pub(crate) fn submit(&self, commands: &[vk::CommandBuffer], after: &[(Timeline, u64)]) -> Result<Ticket, Error> {
         let mut sent = self.sent();
         let ticket = sent.submitted + 1;
         let signal = self.core.marker.is_none() || ticket - sent.signalled >= SIGNAL_EVERY;
-        self.send(&[commands], after, signal.then_some(ticket))?;
+        self.send(commands, after, signal.then_some(ticket))?;
         sent.submitted = ticket;
         if signal {
             sent.signalled = ticket;
@@ -292,8 +292,8 @@ impl Timeline {
                 .push_next(&mut values);
         }
         let queue = self.queue().lock();
-        // SAFETY: the queue is locked; the command buffers are recorded and not pending; values only
-        // grow, as the caller holds `sent`.
+        // SAFETY: the queue is locked; the command buffers are recorded, and not pending unless they may be
+        // several times; values only grow, as the caller holds `sent`.
         unsafe { gpu.device.queue_submit(*queue, std::slice::from_ref(&info), vk::Fence::null()) }
             .map_err(|e| gpu.error("vkQueueSubmit", e))
     }

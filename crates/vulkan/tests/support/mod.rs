@@ -34,12 +34,17 @@ pub fn add_kernel(gpu: &Gpu) -> Result<Pipeline, Error> {
 
 /// Records `out[i] = a[i] + b[i]` for `i` below `n`.
 pub fn add(recorder: &mut Recorder, kernel: &Pipeline, [a, b, out]: [&Segment; 3], n: u32) -> Result<(), Error> {
+    recorder.dispatch(kernel, &add_push([a, b, out], n), [n.div_ceil(64), 1, 1])
+}
+
+/// The kernel's push constants.
+pub fn add_push([a, b, out]: [&Segment; 3], n: u32) -> [u8; 32] {
     let mut push = [0u8; 32];
     push[0..8].copy_from_slice(&a.address().to_le_bytes());
     push[8..16].copy_from_slice(&b.address().to_le_bytes());
     push[16..24].copy_from_slice(&out.address().to_le_bytes());
     push[24..28].copy_from_slice(&n.to_le_bytes());
-    recorder.dispatch(kernel, &push, [n.div_ceil(64), 1, 1])
+    push
 }
 
 /// A segment that the host filled.
