@@ -10,6 +10,9 @@
 //! the queue puts a barrier where addresses overlap. But a barrier costs the GPU 2 µs, so small blocks that are
 //! freed while work is pending rest until that work is submitted, or until they are needed. Independent operators
 //! of one batch then write to different addresses, and no address of a small block means two things within a batch.
+//!
+//! Segments belong to pools, and a freed block goes back to its segment's pool. Pool 0 is everybody's; others belong to graphs
+//! ([`crate::Graph`]), and are emptied into pool 0 when their last graph goes.
 
 use crate::free_lists::{Bins, NONE, Sorted};
 use crate::stats::{BlockInfo, MemoryStats, SegmentInfo};
@@ -57,6 +60,27 @@ struct Held<S> {
     bytes: u64,
     small: bool,
     first: u32,
+    pool: u32,
+    /// Graphs whose commands name its addresses: it is not released while there are any.
+    pins: u32,
+}
+
+/// The pool of all that belongs to no graph.
+pub(crate) const COMMON: u32 = 0;
+
+/// The free blocks of a pool.
+#[derive(Debug)]
+struct Pool {
+    small: Bins,
+    large: Sorted,
+    /// Freed blocks that are not in the lists yet.
+    resting: Vec<u32>,
+}
+
+impl Pool {
+    fn new() -> Self {
+        Self { small: Bins::new(), large: Sorted::default(), resting: Vec::new() }
+    }
 }
 
 /// Blocks of segments of type `S`.
@@ -70,10 +94,8 @@ pub(crate) struct Allocator<S> {
     by_base: Vec<(u64, u32)>,
     /// Blocks in use.
     in_use: FxHashMap<u64, u32>,
-    small: Bins,
-    large: Sorted,
-    /// Freed blocks that are not in the lists yet.
-    resting: Vec<u32>,
+    /// By number; `None` for a number that is free.
+    pools: Vec<Option<Pool>>,
     stats: MemoryStats,
 }
 
@@ -98,37 +120,107 @@ impl<S> Allocator<S> {
             unused_segments: Vec::new(),
             by_base: Vec::new(),
             in_use: FxHashMap::default(),
-            small: Bins::new(),
-            large: Sorted::default(),
-            resting: Vec::new(),
+            pools: vec![Some(Pool::new())],
             stats: MemoryStats::default(),
         }
     }
 
-    /// A block from the cache, if there is one that fits. `requested` is not 0.
+    /// A block from a pool's cache, if there is one that fits. `requested` is not 0.
     #[inline]
-    pub(crate) fn take(&mut self, requested: u64) -> Option<u64> {
-        self.try_take(requested).or_else(|| {
-            if self.resting.is_empty() {
+    pub(crate) fn take(&mut self, pool: u32, requested: u64) -> Option<u64> {
+        self.try_take(pool, requested).or_else(|| {
+            if self.pool(pool)?.resting.is_empty() {
                 return None;
             }
-            self.recycle();
-            self.try_take(requested)
+            self.recycle(pool);
+            self.try_take(pool, requested)
         })
     }
 
-    fn try_take(&mut self, requested: u64) -> Option<u64> {
+    fn try_take(&mut self, pool: u32, requested: u64) -> Option<u64> {
         let bytes = round(requested);
         let small = bytes <= SMALL_LIMIT;
-        let block = if small { self.small.find(bytes)? } else { self.large.find(bytes)? };
+        let free = self.pool(pool)?;
+        let block = if small { free.small.find(bytes)? } else { free.large.find(bytes)? };
         Some(self.use_block(block, bytes, requested, small))
     }
 
-    /// Adds a segment that a block of `requested` bytes fits into, and takes the block.
+    fn pool(&mut self, pool: u32) -> Option<&mut Pool> {
+        self.pools.get_mut(pool as usize)?.as_mut()
+    }
+
+    /// A new pool, empty.
+    pub(crate) fn new_pool(&mut self) -> u32 {
+        let new = Some(Pool::new());
+        match self.pools.iter().position(Option::is_none) {
+            Some(at) => {
+                self.pools[at] = new;
+                at as u32
+            }
+            None => {
+                self.pools.push(new);
+                self.pools.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Ends a pool: its segments belong to the common one from now on, blocks in use included.
+    pub(crate) fn end_pool(&mut self, pool: u32) {
+        self.recycle(pool);
+        for slot in 0..self.segments.len() {
+            let Some(held) = &self.segments[slot] else { continue };
+            if held.pool != pool {
+                continue;
+            }
+            let mut at = held.first;
+            let mut free = Vec::new();
+            while at != NONE {
+                let block = &self.blocks[at as usize];
+                if block.free {
+                    free.push(at);
+                }
+                at = block.next;
+            }
+            for &block in &free {
+                self.unlist(block);
+            }
+            if let Some(held) = &mut self.segments[slot] {
+                held.pool = COMMON;
+            }
+            for &block in &free {
+                self.list(block);
+            }
+        }
+        self.pools[pool as usize] = None;
+    }
+
+    /// The pool that an address belongs to.
+    pub(crate) fn pool_of(&self, address: u64) -> Option<u32> {
+        let slot = self.segment_at(address)?;
+        self.segments[slot as usize].as_ref().map(|held| held.pool)
+    }
+
+    /// Keeps the segment of an address from being released until it is [unpinned](Self::unpin), once for each call.
+    /// Returns the segment's number.
+    pub(crate) fn pin(&mut self, address: u64) -> Option<u32> {
+        let slot = self.segment_at(address)?;
+        self.segments[slot as usize].as_mut()?.pins += 1;
+        Some(slot)
+    }
+
+    /// Takes back one [`pin`](Self::pin).
+    pub(crate) fn unpin(&mut self, slot: u32) {
+        if let Some(held) = &mut self.segments[slot as usize] {
+            held.pins -= 1;
+        }
+    }
+
+    /// Adds a segment to a pool that a block of `requested` bytes fits into, and takes the block.
     /// `modest` asks the source for no more than needed. Reserves at most `limit` bytes in total.
     pub(crate) fn grow<F: Source<Segment = S>>(
         &mut self,
         source: &F,
+        pool: u32,
         requested: u64,
         limit: u64,
         modest: bool,
@@ -162,10 +254,11 @@ impl<S> Allocator<S> {
             next: NONE,
             free: true,
         });
-        self.segments[slot as usize] = Some(Held { segment, address, bytes: segment_bytes, small, first: block });
+        self.segments[slot as usize] =
+            Some(Held { segment, address, bytes: segment_bytes, small, first: block, pool, pins: 0 });
         let at = self.by_base.partition_point(|b| b.0 < address);
         self.by_base.insert(at, (address, slot));
-        self.list(block, small);
+        self.list(block);
         self.stats.each(small, |p| {
             p.reserved_bytes.increase(segment_bytes);
             p.segments.increase(1);
@@ -173,7 +266,7 @@ impl<S> Allocator<S> {
         Ok(self.use_block(block, bytes, requested, small))
     }
 
-    /// Returns a block to the cache; with `rest`, a small one not before [`recycle`](Self::recycle) or
+    /// Returns a block to its pool's cache; with `rest`, a small one not before [`recycle`](Self::recycle) or
     /// an allocation that needs it. False when no block in use starts there.
     pub(crate) fn free(&mut self, address: u64, rest: bool) -> bool {
         let Some(block) = self.in_use.remove(&address) else {
@@ -182,59 +275,57 @@ impl<S> Allocator<S> {
         let b = &mut self.blocks[block as usize];
         let Block { bytes, requested, segment, .. } = *b;
         b.requested = 0;
-        let small = self.is_small(segment);
+        let (small, pool) = self.kind(segment);
         self.stats.each(small, |p| {
             p.allocated_bytes.decrease(bytes);
             p.requested_bytes.decrease(requested);
             p.allocations.decrease(1);
         });
-        if rest && bytes <= REST_LIMIT {
-            self.resting.push(block);
-        } else {
-            self.merge(block);
+        match self.pool(pool) {
+            Some(pool) if rest && bytes <= REST_LIMIT => pool.resting.push(block),
+            _ => self.merge(block),
         }
         true
     }
 
-    /// Makes the blocks that rest available.
-    pub(crate) fn recycle(&mut self) {
+    /// Makes the blocks of a pool that rest available.
+    pub(crate) fn recycle(&mut self, pool: u32) {
         // Last first, so that a run of neighbours grows into the free block behind it.
-        while let Some(block) = self.resting.pop() {
+        while let Some(block) = self.pool(pool).and_then(|pool| pool.resting.pop()) {
             self.merge(block);
         }
     }
 
     /// Lists a freed block, merged with its free neighbours.
     fn merge(&mut self, block: u32) {
-        let Block { segment, prev, next, .. } = self.blocks[block as usize];
-        let small = self.is_small(segment);
+        let Block { prev, next, .. } = self.blocks[block as usize];
         let mut merged = block;
         self.blocks[block as usize].free = true;
         if next != NONE && self.blocks[next as usize].free {
-            self.unlist(next, small);
+            self.unlist(next);
             self.absorb_next(block, next);
         }
         if prev != NONE && self.blocks[prev as usize].free {
-            self.unlist(prev, small);
+            self.unlist(prev);
             self.absorb_next(prev, block);
             merged = prev;
         }
-        self.list(merged, small);
+        self.list(merged);
     }
 
-    /// Removes the segments that hold no block in use. The caller sees to it that the GPU is done with them.
+    /// Removes the common pool's segments that hold no block in use and are not pinned. The caller sees to it that the GPU is done with them.
     pub(crate) fn release(&mut self) -> Vec<S> {
-        self.recycle();
+        self.recycle(COMMON);
         let mut released = Vec::new();
         for slot in 0..self.segments.len() {
             let Some(held) = &self.segments[slot] else { continue };
             let first = held.first;
             let block = &self.blocks[first as usize];
-            if !block.free || block.bytes != held.bytes {
+            if !block.free || block.bytes != held.bytes || held.pool != COMMON || held.pins > 0 {
                 continue;
             }
             let small = held.small;
-            self.unlist(first, small);
+            self.unlist(first);
             self.unused_blocks.push(first);
             if let Some(held) = self.segments[slot].take() {
                 self.by_base.retain(|b| b.1 != slot as u32);
@@ -331,13 +422,14 @@ impl<S> Allocator<S> {
         (address - held.address < held.bytes).then_some(slot)
     }
 
-    fn is_small(&self, segment: u32) -> bool {
-        self.segments[segment as usize].as_ref().is_some_and(|held| held.small)
+    /// Whether a segment is one of small blocks, and its pool.
+    fn kind(&self, segment: u32) -> (bool, u32) {
+        self.segments[segment as usize].as_ref().map_or((false, COMMON), |held| (held.small, held.pool))
     }
 
     /// Marks a listed block as used, splitting off what is too much.
     fn use_block(&mut self, block: u32, bytes: u64, requested: u64, small: bool) -> u64 {
-        self.unlist(block, small);
+        self.unlist(block);
         let b = &mut self.blocks[block as usize];
         b.free = false;
         b.requested = requested;
@@ -361,7 +453,7 @@ impl<S> Allocator<S> {
             if next != NONE {
                 self.blocks[next as usize].prev = tail;
             }
-            self.list(tail, small);
+            self.list(tail);
         }
         self.in_use.insert(address, block);
         self.stats.each(small, |p| {
@@ -399,21 +491,25 @@ impl<S> Allocator<S> {
         self.unused_blocks.push(next);
     }
 
-    fn list(&mut self, block: u32, small: bool) {
-        let b = &self.blocks[block as usize];
+    fn list(&mut self, block: u32) {
+        let Block { bytes, address, segment, .. } = self.blocks[block as usize];
+        let (small, pool) = self.kind(segment);
+        let Some(free) = self.pool(pool) else { return };
         if small {
-            self.small.insert(b.bytes, block);
+            free.small.insert(bytes, block);
         } else {
-            self.large.insert(b.bytes, b.address, block);
+            free.large.insert(bytes, address, block);
         }
     }
 
-    fn unlist(&mut self, block: u32, small: bool) {
-        let b = &self.blocks[block as usize];
+    fn unlist(&mut self, block: u32) {
+        let Block { bytes, address, segment, .. } = self.blocks[block as usize];
+        let (small, pool) = self.kind(segment);
+        let Some(free) = self.pool(pool) else { return };
         if small {
-            self.small.remove(b.bytes, block);
+            free.small.remove(bytes, block);
         } else {
-            self.large.remove(b.bytes, b.address);
+            free.large.remove(bytes, address);
         }
     }
 }
@@ -470,7 +566,7 @@ mod tests {
     type Fakes = Allocator<FakeSegment>;
 
     fn get(a: &mut Fakes, source: &Fake, bytes: u64) -> u64 {
-        a.take(bytes).unwrap_or_else(|| a.grow(source, bytes, u64::MAX, false).expect("budget"))
+        a.take(COMMON, bytes).unwrap_or_else(|| a.grow(source, COMMON, bytes, u64::MAX, false).expect("budget"))
     }
 
     #[test]
@@ -525,7 +621,7 @@ mod tests {
         assert!(a.free(y, true));
         assert_eq!(get(&mut a, &source, MIB), x + 1024);
         assert!(a.free(x + 1024, false));
-        a.recycle();
+        a.recycle(COMMON);
         assert_eq!(get(&mut a, &source, 512), x);
         let z = get(&mut a, &source, 200 << 10);
         assert!(a.free(z, true));
@@ -553,19 +649,61 @@ mod tests {
     }
 
     #[test]
+    fn pools_share_nothing_until_they_end() {
+        let source = Fake::new(u64::MAX);
+        let mut a = Fakes::new();
+        let common = get(&mut a, &source, 1000);
+        let pool = a.new_pool();
+        assert_eq!(a.take(pool, 1000), None, "the common pool's memory is not the new one's");
+        let x = a.grow(&source, pool, 1000, u64::MAX, false).expect("budget");
+        let y = a.take(pool, 5000).expect("beside it");
+        assert_eq!((a.pool_of(common), a.pool_of(y), a.pool_of(3)), (Some(COMMON), Some(pool), None));
+        assert_eq!(a.stats().all.reserved_bytes.current, 4 * MIB, "the statistics count it");
+        assert!(a.free(x, true));
+        assert_eq!(a.take(COMMON, 2 * MIB), None);
+        assert!(a.free(common, false));
+        assert_eq!(a.release().len(), 1, "the pool keeps its segments");
+        a.end_pool(pool);
+        assert_eq!(a.pool_of(y), Some(COMMON));
+        assert_eq!(a.take(COMMON, 1000), Some(x));
+        assert!(a.free(x, false));
+        assert!(a.free(y, false));
+        assert_eq!(a.release().len(), 1);
+        assert_eq!(a.reserved(), 0);
+        assert_eq!(a.new_pool(), pool, "the number is used again");
+    }
+
+    #[test]
+    fn a_pinned_segment_is_not_released() {
+        let source = Fake::new(u64::MAX);
+        let mut a = Fakes::new();
+        let x = get(&mut a, &source, 1000);
+        let slot = a.pin(x + 10).expect("in use");
+        assert_eq!(a.pin(x), Some(slot));
+        assert_eq!(a.pin(3), None);
+        assert!(a.free(x, false));
+        a.unpin(slot);
+        assert!(a.release().is_empty());
+        assert_eq!(get(&mut a, &source, 1000), x, "but its memory can be used");
+        assert!(a.free(x, false));
+        a.unpin(slot);
+        assert_eq!(a.release().len(), 1);
+    }
+
+    #[test]
     fn out_of_memory_recovers() {
         let source = Fake::new(64 * MIB);
         let mut a = Fakes::new();
         let x = get(&mut a, &source, 40 * MIB);
-        assert!(a.grow(&source, 30 * MIB, u64::MAX, false).is_err());
+        assert!(a.grow(&source, COMMON, 30 * MIB, u64::MAX, false).is_err());
         assert!(a.free(x, false));
-        assert!(a.take(50 * MIB).is_none());
-        assert!(a.grow(&source, 50 * MIB, u64::MAX, false).is_err(), "the cache holds it");
+        assert!(a.take(COMMON, 50 * MIB).is_none());
+        assert!(a.grow(&source, COMMON, 50 * MIB, u64::MAX, false).is_err(), "the cache holds it");
         source.give_back(a.release());
-        let y = a.grow(&source, 50 * MIB, u64::MAX, false).expect("released");
-        assert!(a.grow(&source, 2 * MIB, u64::MAX, false).is_err(), "no 20 MiB");
-        a.grow(&source, 2 * MIB, u64::MAX, true).expect("modest");
-        assert!(matches!(a.grow(&source, 2 * MIB, 53 * MIB, true), Err(GrowError::Limit)));
+        let y = a.grow(&source, COMMON, 50 * MIB, u64::MAX, false).expect("released");
+        assert!(a.grow(&source, COMMON, 2 * MIB, u64::MAX, false).is_err(), "no 20 MiB");
+        a.grow(&source, COMMON, 2 * MIB, u64::MAX, true).expect("modest");
+        assert!(matches!(a.grow(&source, COMMON, 2 * MIB, 53 * MIB, true), Err(GrowError::Limit)));
         assert!(a.free(y, false));
     }
 
@@ -587,7 +725,7 @@ mod tests {
                         8 => 1 + random.below(10 * MIB),
                         _ => 1 + random.below(40 * MIB),
                     };
-                    let got = a.take(bytes).or_else(|| a.grow(&source, bytes, u64::MAX, false).ok());
+                    let got = a.take(COMMON, bytes).or_else(|| a.grow(&source, COMMON, bytes, u64::MAX, false).ok());
                     let Some(address) = got else {
                         source.give_back(a.release());
                         continue;
@@ -610,7 +748,7 @@ mod tests {
                     assert!(a.free(address, random.below(2) == 0));
                 }
                 if random.below(40) == 0 {
-                    a.recycle();
+                    a.recycle(COMMON);
                 }
                 if step % 100 == 0 {
                     let s = a.stats();

@@ -1,6 +1,6 @@
 //! The device: memory, kernels, the queue and what waits for it.
 
-use crate::allocator::{Allocator, GrowError, Source};
+use crate::allocator::{Allocator, COMMON, GrowError, Source};
 use crate::copy_kernel;
 use crate::error::Error;
 use crate::event::{Event, EventState};
@@ -8,6 +8,7 @@ use crate::fault::FaultBlock;
 use crate::flusher::Flusher;
 use crate::fusion::Pointwise;
 use crate::generator::Generator;
+use crate::graph::Capturing;
 use crate::host_pool::HostPool;
 use crate::kernel_cache::{KernelCache, KernelKey, KernelRef};
 use crate::launch::Launch;
@@ -47,7 +48,9 @@ pub(crate) struct Shared {
     pub(crate) readback_small: HostPool,
     pub(crate) readback_large: HostPool,
     pub(crate) pinned: Pinned,
-    generator: Mutex<Generator>,
+    pub(crate) generator: Mutex<Generator>,
+    /// Some thread is capturing a graph. Only a hint to look further: what counts is in `state`.
+    pub(crate) capturing: AtomicBool,
     flusher: Arc<Flusher>,
     lost: AtomicBool,
     gpu: Gpu,
@@ -60,7 +63,11 @@ pub(crate) struct State {
     /// The most bytes to hold from the driver.
     limit: u64,
     /// An error of work that nobody waited for.
-    deferred: Option<Error>,
+    pub(crate) deferred: Option<Error>,
+    /// The graph that is being captured.
+    pub(crate) capture: Option<Box<Capturing>>,
+    /// Captures that were begun.
+    pub(crate) captures: u64,
 }
 
 struct DeviceMemory<'a>(&'a Gpu);
@@ -91,7 +98,14 @@ impl Device {
         let shared = Arc::new(Shared {
             index,
             timeline: queue.timeline().clone(),
-            state: Mutex::new(State { queue, allocator: Allocator::new(), limit: u64::MAX, deferred: None }),
+            state: Mutex::new(State {
+                queue,
+                allocator: Allocator::new(),
+                limit: u64::MAX,
+                deferred: None,
+                capture: None,
+                captures: 0,
+            }),
             kernels,
             copy_words,
             fault: FaultBlock::new(&gpu)?,
@@ -100,6 +114,7 @@ impl Device {
             readback_large: HostPool::new(MemoryClass::Readback, CHUNK, 4),
             pinned: Pinned::new(),
             generator: Mutex::default(),
+            capturing: AtomicBool::new(false),
             flusher: Arc::default(),
             lost: AtomicBool::new(false),
             gpu,
@@ -136,9 +151,14 @@ impl Device {
         let shared = &*self.shared;
         shared.alive()?;
         let mut state = shared.lock();
-        match state.allocator.take(bytes) {
+        if state.capture.is_some()
+            && let Some(captured) = shared.allocate_captured(&mut state, bytes)
+        {
+            return captured;
+        }
+        match state.allocator.take(COMMON, bytes) {
             Some(address) => Ok(address),
-            None => shared.grow(&mut state, bytes),
+            None => shared.grow(&mut state, COMMON, bytes),
         }
     }
 
@@ -149,9 +169,12 @@ impl Device {
             return;
         }
         let mut state = self.shared.lock();
-        let State { queue, allocator, .. } = &mut *state;
+        let State { queue, allocator, capture, .. } = &mut *state;
         let pending = queue.pending() > 0;
-        if allocator.free(address, pending) {
+        if let Some(capture) = capture {
+            capture.allocated.remove(&address);
+        }
+        if allocator.free(address, pending || capture.is_some()) {
             // Nobody cares about a free that nothing pending precedes.
             if pending {
                 queue.push_free(address);
@@ -193,6 +216,7 @@ impl Device {
     pub fn empty_cache(&self) -> Result<(), Error> {
         let shared = &*self.shared;
         shared.alive()?;
+        shared.refuse_in_capture("waiting for the device (to give back cached memory)")?;
         let mut state = shared.lock();
         shared.release(&mut state)
     }
@@ -277,6 +301,7 @@ impl Device {
     pub fn synchronize(&self) -> Result<(), Error> {
         let shared = &*self.shared;
         shared.alive()?;
+        shared.refuse_in_capture("waiting for the device (synchronize)")?;
         let (flushed, ticket) = {
             let mut state = shared.lock();
             (shared.flush_for_host(&mut state), state.queue.last_ticket())
@@ -293,6 +318,7 @@ impl Device {
     pub fn idle(&self) -> Result<bool, Error> {
         let shared = &*self.shared;
         shared.alive()?;
+        shared.refuse_in_capture("asking whether the device is done")?;
         let mut state = shared.lock();
         if state.queue.has_pending() {
             shared.flush_locked(&mut state)?;
@@ -308,6 +334,9 @@ impl Device {
     pub fn record_event(&self, timing: bool) -> Result<Event, Error> {
         let shared = &self.shared;
         shared.alive()?;
+        if timing {
+            shared.refuse_in_capture("an event for timing")?;
+        }
         let event = Event { shared: Arc::clone(shared), state: Arc::new(EventState::new(timing)) };
         let mut state = shared.lock();
         if !timing && !state.queue.has_pending() {
@@ -335,14 +364,7 @@ impl Device {
     /// [`Error::IndexOutOfRange`]; [`Error::DeviceLost`].
     #[inline]
     pub fn check_faults(&self) -> Result<(), Error> {
-        if !self.shared.fault.raised() {
-            return Ok(());
-        }
-        let shared = &*self.shared;
-        let mut state = shared.lock();
-        let drained = state.queue_drain(&shared.gpu);
-        shared.wrap(drained)?;
-        shared.fault.take()
+        self.shared.check_faults()
     }
 
     /// The device's random number generator.
@@ -441,6 +463,17 @@ impl Shared {
         Error::DeviceLost { device: self.index, adapter: self.gpu.info().name.clone() }
     }
 
+    /// As [`Device::check_faults`].
+    #[inline]
+    pub(crate) fn check_faults(&self) -> Result<(), Error> {
+        if !self.fault.raised() {
+            return Ok(());
+        }
+        let drained = self.lock().queue_drain(&self.gpu);
+        self.wrap(drained)?;
+        self.fault.take()
+    }
+
     /// Notes the loss of the device.
     pub(crate) fn wrap<T, E: Into<Error>>(&self, result: Result<T, E>) -> Result<T, Error> {
         result.map_err(|e| match e.into() {
@@ -479,6 +512,9 @@ impl Shared {
         if state.deferred.is_some() {
             return state.deferred.take().map_or(Ok(()), Err);
         }
+        if state.capture.is_some() && self.capture_launch(state, launch)? {
+            return Ok(());
+        }
         if launch.kernel.spilled() {
             let State { queue, allocator, .. } = state;
             let written = queue.write_ring(&self.gpu, allocator, launch.params);
@@ -496,7 +532,20 @@ impl Shared {
         let State { queue, allocator, .. } = state;
         self.flusher.enqueued(queue.pending() == 1);
         let result = queue.after_push(&self.gpu, allocator);
-        if queue.pending() == 0 {
+        self.pushed(state, result)
+    }
+
+    /// After a run of a graph of `launches` commands was appended to the queue.
+    pub(crate) fn enqueued_replay(&self, state: &mut State, launches: u32) -> Result<(), Error> {
+        let State { queue, allocator, .. } = state;
+        self.flusher.enqueued(queue.pending() == launches);
+        let result = queue.after_replay(launches, &self.gpu, allocator);
+        self.pushed(state, result)
+    }
+
+    #[inline]
+    fn pushed(&self, state: &State, result: Result<(), Error>) -> Result<(), Error> {
+        if state.queue.pending() == 0 {
             self.flusher.flushed();
         }
         match result {
@@ -587,7 +636,7 @@ impl Shared {
 
     /// The slow way of `allocate`: a new segment, if need be after the cached ones were released.
     #[cold]
-    fn grow(&self, state: &mut State, bytes: u64) -> Result<u64, Error> {
+    pub(crate) fn grow(&self, state: &mut State, pool: u32, bytes: u64) -> Result<u64, Error> {
         let most = self.gpu.largest_segment();
         if bytes > most {
             state.allocator.stats_mut().ooms += 1;
@@ -604,11 +653,11 @@ impl Shared {
                     self.alive()?;
                     state.defer(e);
                 }
-                if let Some(address) = state.allocator.take(bytes) {
+                if let Some(address) = state.allocator.take(pool, bytes) {
                     return Ok(address);
                 }
             }
-            match state.allocator.grow(&source, bytes, limit, attempt == 2) {
+            match state.allocator.grow(&source, pool, bytes, limit, attempt == 2) {
                 Ok(address) => return Ok(address),
                 Err(GrowError::Limit | GrowError::Source(dml_vulkan::Error::OutOfMemory { .. })) => {}
                 Err(GrowError::Source(e)) => return self.wrap(Err(e)),

@@ -115,6 +115,14 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// What cannot be done while a graph is captured, or with a graph.
+    #[error("dml:{device}: {what}")]
+    Graph {
+        /// The device's index.
+        device: usize,
+        /// What is wrong.
+        what: String,
+    },
     /// `elapsed_ms` of events that were not recorded for timing, or on different devices.
     #[error("no time between these events: {reason}")]
     NoTiming {

@@ -58,6 +58,7 @@ impl Event {
     /// The ticket; submits the work before the event if that was not done.
     fn ticket(&self) -> Result<Ticket, Error> {
         fork::check()?;
+        self.shared.refuse_in_capture("asking or waiting for an event")?;
         if self.state.ticket.load(Ordering::Acquire) == PENDING {
             self.shared.flush()?;
         }

@@ -6,7 +6,7 @@ use crate::launch::Range;
 const MOST_INTERVALS: usize = 2048;
 
 /// Disjoint byte ranges, sorted, neighbours merged.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct IntervalSet {
     ranges: Vec<Range>,
 }
@@ -74,6 +74,12 @@ impl Hazards {
             self.written.insert(w);
         }
         conflict
+    }
+
+    /// As [`clear`](Self::clear), and then notes these accesses.
+    pub(crate) fn restart(&mut self, read: &IntervalSet, written: &IntervalSet) {
+        self.read.ranges.clone_from(&read.ranges);
+        self.written.ranges.clone_from(&written.ranges);
     }
 
     /// Forgets everything: a barrier was recorded, or the host waited for all work.

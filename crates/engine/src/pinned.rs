@@ -4,7 +4,7 @@
 //! The blocks are those of the device's allocator, over mapped segments and by the host's addresses. A block that is
 //! freed while a copy with it is under way is handed out again when the copy is done.
 
-use crate::allocator::{Allocator, GrowError, Source};
+use crate::allocator::{Allocator, COMMON, GrowError, Source};
 use crate::device::{Device, SMALL_COPY, Shared, State};
 use crate::error::Error;
 use crate::launch::Range;
@@ -71,10 +71,10 @@ impl Pinned {
     fn allocate(&self, gpu: &Gpu, timeline: &Timeline, bytes: u64, modest: bool) -> Result<u64, Error> {
         let mut blocks = self.lock();
         blocks.recycle(timeline.completed()?);
-        if let Some(address) = blocks.allocator.take(bytes) {
+        if let Some(address) = blocks.allocator.take(COMMON, bytes) {
             return Ok(address);
         }
-        blocks.allocator.grow(&HostMemory(gpu), bytes, u64::MAX, modest).map_err(|e| match e {
+        blocks.allocator.grow(&HostMemory(gpu), COMMON, bytes, u64::MAX, modest).map_err(|e| match e {
             GrowError::Limit | GrowError::Source(dml_vulkan::Error::OutOfMemory { .. }) => {
                 Error::HostOutOfMemory { requested: bytes }
             }

@@ -39,8 +39,20 @@ impl Policy {
         if pending >= FULL {
             return Decision::Submit;
         }
-        let batch = if self.frequent() { IDLE_BATCH_FREQUENT } else { IDLE_BATCH };
-        if pending >= batch && pending.is_multiple_of(ASK_EVERY) { Decision::SubmitIfIdle } else { Decision::Keep }
+        if pending >= self.idle_batch() && pending.is_multiple_of(ASK_EVERY) {
+            Decision::SubmitIfIdle
+        } else {
+            Decision::Keep
+        }
+    }
+
+    /// As [`added`](Self::added) for `count` commands at once.
+    pub(crate) fn added_many(&mut self, count: u32, pending: u32) -> Decision {
+        self.since_wait = self.since_wait.saturating_add(count);
+        if pending >= FULL {
+            return Decision::Submit;
+        }
+        if pending >= self.idle_batch() { Decision::SubmitIfIdle } else { Decision::Keep }
     }
 
     /// The host waits for results.
@@ -48,6 +60,10 @@ impl Policy {
         self.mean = if self.waits { (self.mean * 3).saturating_add(self.since_wait) / 4 } else { self.since_wait };
         self.waits = true;
         self.since_wait = 0;
+    }
+
+    fn idle_batch(&self) -> u32 {
+        if self.frequent() { IDLE_BATCH_FREQUENT } else { IDLE_BATCH }
     }
 
     fn frequent(&self) -> bool {
@@ -68,6 +84,14 @@ mod tests {
         assert_eq!(policy.added(9), Decision::Keep);
         assert_eq!(policy.added(12), Decision::SubmitIfIdle);
         assert_eq!(policy.added(64), Decision::Submit);
+    }
+
+    #[test]
+    fn many_at_once() {
+        let mut policy = Policy::default();
+        assert_eq!(policy.added_many(7, 7), Decision::Keep);
+        assert_eq!(policy.added_many(3, 10), Decision::SubmitIfIdle);
+        assert_eq!(policy.added_many(500, 510), Decision::Submit);
     }
 
     #[test]

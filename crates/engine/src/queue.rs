@@ -5,10 +5,11 @@
 //! are needed only then lets them compile while the host goes on; and a later pass over the pending entries can
 //! fuse launches, as it sees the frees that make an intermediate dead.
 
-use crate::allocator::Allocator;
+use crate::allocator::{Allocator, COMMON};
 use crate::error::Error;
 use crate::event::EventState;
 use crate::fusion::{Fusion, Joint};
+use crate::graph::Replay;
 use crate::hazards::Hazards;
 use crate::kernel_cache::KernelRef;
 use crate::launch::{Launch, Range};
@@ -51,6 +52,8 @@ enum Command {
         address: u64,
     },
     Event(Arc<EventState>),
+    /// Runs a graph. It reads and writes more than its entry names: no command may move across it.
+    Replay(Arc<Replay>),
 }
 
 #[derive(Debug)]
@@ -184,6 +187,13 @@ impl Queue {
         self.push(Command::Event(event), "event", &[], &[]);
     }
 
+    /// Appends a run of a graph.
+    pub(crate) fn push_replay(&mut self, replay: &Arc<Replay>) {
+        self.push(Command::Replay(Arc::clone(replay)), "graph", &[], &[]);
+        self.commands += replay.launches;
+        self.stats.commands += u64::from(replay.launches);
+    }
+
     fn push(&mut self, command: Command, operator: &'static str, reads: &[Range], writes: &[Range]) {
         let ranges = self.ranges.len() as u32;
         self.ranges.extend_from_slice(reads);
@@ -200,7 +210,18 @@ impl Queue {
 
     /// After a command was appended: submits if the policy says so.
     pub(crate) fn after_push(&mut self, gpu: &Gpu, memory: &mut Memory) -> Result<(), Error> {
-        let submit = match self.policy.added(self.commands) {
+        let decision = self.policy.added(self.commands);
+        self.decided(decision, gpu, memory)
+    }
+
+    /// After a run of a graph of `launches` commands was appended: submits if the policy says so.
+    pub(crate) fn after_replay(&mut self, launches: u32, gpu: &Gpu, memory: &mut Memory) -> Result<(), Error> {
+        let decision = self.policy.added_many(launches, self.commands);
+        self.decided(decision, gpu, memory)
+    }
+
+    fn decided(&mut self, decision: Decision, gpu: &Gpu, memory: &mut Memory) -> Result<(), Error> {
+        let submit = match decision {
             Decision::Keep => false,
             Decision::Submit => true,
             Decision::SubmitIfIdle => self.is_idle()?,
@@ -288,7 +309,7 @@ impl Queue {
         {
             failed.get_or_insert(e.into());
         }
-        memory.recycle();
+        memory.recycle(COMMON);
         failed.map_or(Ok(()), Err)
     }
 
@@ -367,6 +388,12 @@ impl Queue {
             }
             Command::Free { address } => tracing::trace!("free {address:#x}"),
             Command::Event(event) => event.recorded(&mut self.recorder)?,
+            Command::Replay(replay) => {
+                self.recorder.execute(&replay.recording)?;
+                self.hazards.restart(&replay.read_last, &replay.written_last);
+                self.host_visible = false;
+                self.stats.barriers += u64::from(replay.barriers);
+            }
         }
         Ok(())
     }

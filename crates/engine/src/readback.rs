@@ -27,6 +27,7 @@ impl Device {
         }
         let shared = &**self.shared();
         shared.alive()?;
+        shared.refuse_in_capture("reading from the device (.item(), .cpu(), print, shapes that depend on data)")?;
         let read = if out.len() <= SMALL_COPY { shared.read_small(src, out) } else { shared.read_large(src, out) };
         // A fault is the cause of what went wrong after it.
         self.check_faults()?;

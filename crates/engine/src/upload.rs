@@ -1,7 +1,7 @@
 //! From the host to the device.
 
 use crate::copy_kernel;
-use crate::device::{Device, SMALL_COPY, State};
+use crate::device::{Device, SMALL_COPY, Shared, State};
 use crate::error::Error;
 use crate::launch::{Launch, Range};
 use crate::profile::Work;
@@ -29,32 +29,16 @@ impl Device {
         if data.len() > SMALL_COPY {
             return self.upload_large(dst, data);
         }
-        let range = Range::new(dst, data.len() as u64);
         let mut state = shared.lock();
-        let State { queue, allocator, .. } = &mut *state;
-        let Some((segment, offset)) = allocator.locate(dst, data.len() as u64) else {
-            return Err(invalid("upload", dst, data.len() as u64));
-        };
-        let written = queue.write_ring(shared.gpu(), allocator, data);
-        let (ring, address) = shared.wrap(written)?;
-        if dst.is_multiple_of(4) && data.len().is_multiple_of(4) {
-            let (params, groups) = copy_kernel::arguments(dst, address, data.len() as u32 / 4);
-            let launch = Launch {
-                kernel: shared.copy_words(),
-                params: &params,
-                groups,
-                reads: &[],
-                writes: &[range],
-                operator: UPLOAD,
-            };
-            return shared.launch(&mut state, &launch);
+        if state.capture.is_some() && shared.capture_upload(&mut state, dst, data)? {
+            return Ok(());
         }
-        queue.push_upload(ring, segment, offset, range);
-        shared.enqueued(&mut state)
+        shared.upload_small(&mut state, dst, data)
     }
 
     fn upload_large(&self, dst: u64, data: &[u8]) -> Result<(), Error> {
         let shared = &**self.shared();
+        shared.refuse_in_capture("an upload of more than 64 KiB (copy into a tensor that was made before)")?;
         let chunk = shared.staging.bytes() as usize;
         let mut to = dst;
         for part in data.chunks(chunk) {
@@ -85,6 +69,33 @@ impl Device {
             to += bytes;
         }
         Ok(())
+    }
+}
+
+impl Shared {
+    /// At most [`SMALL_COPY`] bytes.
+    pub(crate) fn upload_small(&self, state: &mut State, dst: u64, data: &[u8]) -> Result<(), Error> {
+        let range = Range::new(dst, data.len() as u64);
+        let State { queue, allocator, .. } = state;
+        let Some((segment, offset)) = allocator.locate(dst, data.len() as u64) else {
+            return Err(invalid("upload", dst, data.len() as u64));
+        };
+        let written = queue.write_ring(self.gpu(), allocator, data);
+        let (ring, address) = self.wrap(written)?;
+        if dst.is_multiple_of(4) && data.len().is_multiple_of(4) {
+            let (params, groups) = copy_kernel::arguments(dst, address, data.len() as u32 / 4);
+            let launch = Launch {
+                kernel: self.copy_words(),
+                params: &params,
+                groups,
+                reads: &[],
+                writes: &[range],
+                operator: UPLOAD,
+            };
+            return self.launch(state, &launch);
+        }
+        queue.push_upload(ring, segment, offset, range);
+        self.enqueued(state)
     }
 }
 

@@ -46,8 +46,8 @@ mod memory;
 mod pipeline;
 mod pipeline_cache;
 mod recorder;
-mod span;
 mod recording;
+mod span;
 mod timeline;
 mod timestamp;
 
@@ -60,7 +60,7 @@ pub use gpu::{Gpu, OpenOptions};
 pub use memory::{MemoryClass, Segment};
 pub use pipeline::{Pipeline, PipelineOptions};
 pub use recorder::Recorder;
-pub use span::Span;
 pub use recording::{Recordable, Recording};
+pub use span::Span;
 pub use timeline::{Ticket, Timeline};
 pub use timestamp::TimestampId;

@@ -1,0 +1,171 @@
+//! What a capture has collected so far.
+
+use super::constants::Constants;
+use super::random::Draw;
+use crate::copy_kernel;
+use crate::error::Error;
+use crate::kernel_cache::KernelRef;
+use crate::launch::{Launch, Range};
+use crate::queue::Memory;
+use dml_vulkan::Gpu;
+use rustc_hash::FxHashSet;
+use std::thread::ThreadId;
+
+type Span = std::ops::Range<usize>;
+
+/// One captured command.
+pub(crate) enum Node {
+    Launch {
+        kernel: KernelRef,
+        /// Its push constants in the byte arena.
+        push: Span,
+        groups: [u32; 3],
+        accesses: Accesses,
+    },
+    /// Bytes of a constant to a segment, for lengths and addresses that the copy kernel cannot take.
+    Copy { constant: usize, from: u64, slot: u32, to: u64, bytes: u64, accesses: Accesses },
+}
+
+/// Where a node's ranges are in the range arena.
+#[derive(Clone)]
+pub(crate) struct Accesses {
+    reads: Span,
+    writes: Span,
+}
+
+impl Node {
+    /// Reads and writes.
+    pub(crate) fn ranges<'r>(&self, arena: &'r [Range]) -> (&'r [Range], &'r [Range]) {
+        let (Self::Launch { accesses, .. } | Self::Copy { accesses, .. }) = self;
+        (&arena[accesses.reads.clone()], &arena[accesses.writes.clone()])
+    }
+
+    pub(crate) fn compile(&self, gpu: &Gpu) -> Result<(), Error> {
+        match self {
+            Self::Launch { kernel, .. } => kernel.pipeline(gpu).map(drop),
+            Self::Copy { .. } => Ok(()),
+        }
+    }
+}
+
+pub(crate) struct Capturing {
+    pub(crate) id: u64,
+    thread: ThreadId,
+    /// The pool that it allocates from.
+    pub(crate) pool: u32,
+    pub(crate) nodes: Vec<Node>,
+    /// Arenas of the nodes.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) ranges: Vec<Range>,
+    /// Uploads and spilled parameters.
+    pub(crate) constants: Constants,
+    /// What was drawn from each generator.
+    pub(crate) draws: Vec<Draw>,
+    /// Where replays put the generators' states, or 0.
+    pub(crate) random: u64,
+    /// Segments that the nodes name.
+    pub(crate) pinned: FxHashSet<u32>,
+    /// Blocks in use that were allocated by this capture.
+    pub(crate) allocated: FxHashSet<u64>,
+    /// Why there will be no graph.
+    pub(crate) failed: Option<Error>,
+}
+
+impl Capturing {
+    /// A capture by the calling thread.
+    pub(crate) fn new(id: u64, pool: u32) -> Self {
+        Self {
+            id,
+            thread: std::thread::current().id(),
+            pool,
+            nodes: Vec::new(),
+            bytes: Vec::new(),
+            ranges: Vec::new(),
+            constants: Constants::default(),
+            draws: Vec::new(),
+            random: 0,
+            pinned: FxHashSet::default(),
+            allocated: FxHashSet::default(),
+            failed: None,
+        }
+    }
+
+    /// It is the calling thread that captures.
+    pub(crate) fn mine(&self) -> bool {
+        self.thread == std::thread::current().id()
+    }
+
+    /// Notes an error. The first one counts, and is what the end of the capture returns.
+    pub(crate) fn fail(&mut self, error: Error) -> Error {
+        self.failed.get_or_insert_with(|| error.clone());
+        error
+    }
+
+    /// What is captured after a failure would go on from something that did not happen.
+    fn sound(&self) -> Result<(), Error> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    /// The address lies in a block that this capture allocated.
+    pub(crate) fn owns(&self, memory: &Memory, address: u64) -> bool {
+        memory.pool_of(address) == Some(self.pool)
+            && memory.block(address).is_some_and(|(start, _)| self.allocated.contains(&start))
+    }
+
+    pub(crate) fn launch(&mut self, gpu: &Gpu, memory: &mut Memory, launch: &Launch<'_>) -> Result<(), Error> {
+        self.sound()?;
+        let from = self.bytes.len();
+        if launch.kernel.spilled() {
+            let place = self.constants.write(gpu, launch.params)?;
+            self.bytes.extend_from_slice(&place.address.to_ne_bytes());
+        } else {
+            self.bytes.extend_from_slice(launch.params);
+        }
+        let accesses = self.access(memory, launch.reads, launch.writes);
+        let push = from..self.bytes.len();
+        self.nodes.push(Node::Launch { kernel: launch.kernel.clone(), push, groups: launch.groups, accesses });
+        Ok(())
+    }
+
+    pub(crate) fn upload(
+        &mut self,
+        gpu: &Gpu,
+        memory: &mut Memory,
+        copy_words: &KernelRef,
+        dst: u64,
+        data: &[u8],
+    ) -> Result<(), Error> {
+        self.sound()?;
+        let bytes = data.len() as u64;
+        let writes = [Range::new(dst, bytes)];
+        let place = self.constants.write(gpu, data)?;
+        if dst.is_multiple_of(4) && bytes.is_multiple_of(4) {
+            let (params, groups) = copy_kernel::arguments(dst, place.address, (bytes / 4) as u32);
+            let launch =
+                Launch { kernel: copy_words, params: &params, groups, reads: &[], writes: &writes, operator: "upload" };
+            return self.launch(gpu, memory, &launch);
+        }
+        if let Some((slot, to)) = memory.locate(dst, bytes) {
+            let accesses = self.access(memory, &[], &writes);
+            let (constant, from) = (place.segment, place.offset);
+            self.nodes.push(Node::Copy { constant, from, slot, to, bytes, accesses });
+        }
+        Ok(())
+    }
+
+    fn access(&mut self, memory: &mut Memory, reads: &[Range], writes: &[Range]) -> Accesses {
+        for range in reads.iter().chain(writes) {
+            if let Some((slot, _)) = memory.locate(range.start, 0)
+                && self.pinned.insert(slot)
+            {
+                memory.pin(range.start);
+            }
+        }
+        let mut note = |ranges: &[Range]| {
+            let from = self.ranges.len();
+            self.ranges.extend_from_slice(ranges);
+            from..self.ranges.len()
+        };
+        Accesses { reads: note(reads), writes: note(writes) }
+    }
+}

@@ -1,0 +1,45 @@
+//! Bytes that a graph's commands read and nobody writes: uploads and spilled parameters.
+
+use crate::error::Error;
+use crate::queue::mapped;
+use dml_vulkan::{Gpu, MemoryClass, Segment};
+
+const SEGMENT: u64 = 256 << 10;
+const ALIGN: u64 = 16;
+
+#[derive(Default)]
+pub(crate) struct Constants {
+    segments: Vec<Segment>,
+    /// Bytes used of the last segment.
+    used: u64,
+}
+
+/// Where bytes were written.
+pub(crate) struct Place {
+    pub(crate) segment: usize,
+    pub(crate) offset: u64,
+    pub(crate) address: u64,
+}
+
+impl Constants {
+    /// Keeps a copy of `data`.
+    pub(crate) fn write(&mut self, gpu: &Gpu, data: &[u8]) -> Result<Place, Error> {
+        let bytes = data.len() as u64;
+        if self.segments.last().is_none_or(|segment| self.used + bytes > segment.bytes()) {
+            self.segments.push(gpu.allocate(bytes.max(SEGMENT), MemoryClass::Upload)?);
+            self.used = 0;
+        }
+        let at = self.segments.len() - 1;
+        let (segment, offset) = (&self.segments[at], self.used);
+        let host = mapped(segment)?;
+        // SAFETY: the segment is mapped and has room for `data` from `offset` on; no work knows these bytes yet, and
+        // `data` is not memory of the segment.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), host.as_ptr().add(offset as usize), data.len()) };
+        self.used = (offset + bytes).next_multiple_of(ALIGN);
+        Ok(Place { segment: at, offset, address: segment.address() + offset })
+    }
+
+    pub(crate) fn into_segments(self) -> Vec<Segment> {
+        self.segments
+    }
+}
