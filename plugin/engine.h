@@ -179,6 +179,19 @@ void dml_generator_seed_all(uint64_t seed);  // the default ones; opens no devic
 int32_t dml_generator_get(uint64_t generator, int32_t device, uint64_t* seed, uint64_t* offset);
 int32_t dml_generator_set(uint64_t generator, int32_t device, uint64_t seed, uint64_t offset);
 
+// ---- graphs
+// A capture belongs to the thread that began it: what that thread runs on the device is kept, not run. Handles own what
+// they stand for. crates/engine/src/graph says what a graph promises.
+int32_t dml_graph_pool_new(int32_t device, uint64_t* pool);  // memory that several graphs allocate from
+void dml_graph_pool_free(uint64_t pool);                     // its graphs keep it
+int32_t dml_graph_begin(int32_t device, uint64_t pool, uint64_t* capture);  // pool 0: a new one
+int32_t dml_graph_end(uint64_t capture, uint64_t* graph);    // the capture is over and its handle gone, also on failure
+void dml_graph_discard(uint64_t capture);
+int32_t dml_graph_replay(uint64_t graph);
+const char* dml_graph_stats_json(uint64_t graph);            // keys as in crates/torch/src/graph.rs
+void dml_graph_free(uint64_t graph);
+int32_t dml_is_capturing(int32_t device, int32_t* capturing);  // whether the calling thread is
+
 // ---- events
 int32_t dml_event_record(int32_t device, int32_t timing, uint64_t* event);
 int32_t dml_event_query(uint64_t event, int32_t* done);

@@ -44,7 +44,7 @@ def check(loaded: dict[str, torch.Tensor], saved: dict[str, torch.Tensor]) -> No
         ({"dml:0": "dml:1"}, "dml:1"),
         (lambda storage, place: storage, "cpu"),
     ],
-    ids=str,
+    ids=lambda value: "function" if callable(value) else str(value),
 )
 def test_save_and_load(where, device, zipped):
     saved = content()

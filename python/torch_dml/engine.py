@@ -41,6 +41,11 @@ _CHECKED: dict[str, list[Any]] = {
     "dml_host_empty_cache": [],
     "dml_host_stats": [POINTER(c_int64)],
     "dml_set_memory_fraction": [c_int32, c_double],
+    "dml_graph_pool_new": [c_int32, POINTER(c_uint64)],
+    "dml_graph_begin": [c_int32, c_uint64, POINTER(c_uint64)],
+    "dml_graph_end": [c_uint64, POINTER(c_uint64)],
+    "dml_graph_replay": [c_uint64],
+    "dml_is_capturing": [c_int32, POINTER(c_int32)],
     "dml_generator_seed": [*_GENERATOR, c_uint64],
     "dml_generator_get": [*_GENERATOR, POINTER(c_uint64), POINTER(c_uint64)],
     "dml_generator_set": [*_GENERATOR, c_uint64, c_uint64],
@@ -59,6 +64,10 @@ _PLAIN: dict[str, tuple[Any, list[Any]]] = {
     "dml_memory_snapshot_json": (c_char_p, _DEVICE),
     "dml_forked": (c_int32, []),
     "dml_host_reset_stats": (None, [c_int32]),
+    "dml_graph_stats_json": (c_char_p, [c_uint64]),
+    "dml_graph_pool_free": (None, [c_uint64]),
+    "dml_graph_discard": (None, [c_uint64]),
+    "dml_graph_free": (None, [c_uint64]),
     "dml_free": (None, [c_int32, c_uint64]),
     "dml_generator_seed_all": (None, [c_uint64]),
     "dml_shutdown": (None, []),
@@ -125,10 +134,14 @@ def library() -> ctypes.CDLL:
 
 def call(name: str, *arguments: Any) -> None:
     """Call a function that returns a status; raise what the status stands for."""
-    engine = library()
-    status = getattr(engine, name)(*arguments)
+    status = getattr(library(), name)(*arguments)
     if status != 0:
-        raise exception_type(status)(last_error() or f"{name} failed with status {status}")
+        raise error_of(name, status)
+
+
+def error_of(name: str, status: int) -> Exception:
+    """Return the exception for the status that a function of this thread has just returned."""
+    return exception_type(status)(last_error() or f"{name} failed with status {status}")
 
 
 def exception_type(status: int) -> type[Exception]:
@@ -237,6 +250,22 @@ def generator_state(device: int) -> tuple[int, int]:
     seed, offset = c_uint64(0), c_uint64(0)
     call("dml_generator_get", 0, device, ctypes.byref(seed), ctypes.byref(offset))
     return seed.value, offset.value
+
+
+def is_capturing(device: int) -> bool:
+    """Return whether this thread is capturing a graph of a device."""
+    capturing = c_int32(0)
+    call("dml_is_capturing", device, ctypes.byref(capturing))
+    return capturing.value != 0
+
+
+def graph_stats(graph: int) -> dict[str, int]:
+    """Return what a graph consists of."""
+    text = library().dml_graph_stats_json(graph)
+    if text is None:
+        raise RuntimeError(last_error() or "no graph was captured")
+    stats: dict[str, int] = json.loads(text)
+    return stats
 
 
 def operators() -> list[str]:

@@ -25,6 +25,14 @@ from torch_dml.device import (
 from torch_dml.engine import DeviceProperties
 from torch_dml.fallback import fallback_count, fallbacks, reset_fallbacks
 from torch_dml.legacy import tensor_types
+from torch_dml.graphs import (
+    Graph,
+    GraphPool,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+    make_graphed_callables,
+)
 from torch_dml.memory import (
     device_memory_used,
     empty_cache,
@@ -72,6 +80,8 @@ from torch_dml.streams import (
 __all__ = [
     "DeviceProperties",
     "Event",
+    "Graph",
+    "GraphPool",
     "Stream",
     "StreamContext",
     "can_device_access_peer",
@@ -95,6 +105,8 @@ __all__ = [
     "get_rng_state",
     "get_rng_state_all",
     "host_memory_stats",
+    "graph",
+    "graph_pool_handle",
     "init",
     "initial_seed",
     "ipc_collect",
@@ -102,6 +114,7 @@ __all__ = [
     "is_bf16_supported",
     "is_current_stream_capturing",
     "is_initialized",
+    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",

@@ -60,6 +60,12 @@ impl Launcher<'_, '_> {
         self.bytes(&t.data.to_le_bytes())
     }
 
+    /// Bytes the kernel reads that are no tensor.
+    pub fn read_bytes(mut self, address: u64, bytes: u64) -> Self {
+        self.reads.push(Range::new(address, bytes));
+        self.bytes(&address.to_le_bytes())
+    }
+
     /// An address with no hazard of its own, such as the fault block.
     pub fn address(self, address: u64) -> Self {
         self.bytes(&address.to_le_bytes())

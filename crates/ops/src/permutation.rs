@@ -5,9 +5,9 @@ use crate::check;
 use crate::error::Result;
 use crate::launch::{GROUP, linear_id};
 use crate::layout;
-use crate::random::{philox, reserve};
+use crate::random::{declare_source, is_stored, pass, philox, reserve};
 use crate::table::{Operator, op};
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
+use dml_kernel::{Builder, DType, Kernel, Scalar};
 
 /// This family's overloads.
 pub const OPERATORS: &[Operator] = &[op("aten::randperm.generator_out", randperm)];
@@ -30,26 +30,23 @@ fn randperm(call: &mut Call) -> Result<()> {
     }
     let dtype = out.dtype;
     let keys = 6;
-    let (seed, offset) = reserve(call, 1, keys)?;
+    let source = reserve(call, 1, keys)?;
     if n > 0 {
         let half_bits = (64 - (n as u64 - 1).leading_zeros()).div_ceil(2).max(1);
-        let key = [dtype as u32, 0, 0, 0, 0, 0];
-        let kernel = call.kernel("randperm", key, || randperm_kernel(dtype))?;
-        let mut launcher = call.launch(kernel).write(&out);
-        for word in [seed, seed >> 32, offset, offset >> 32] {
-            launcher = launcher.u32(word as u32);
-        }
+        let stored = is_stored(source);
+        let key = [dtype as u32, u32::from(stored), 0, 0, 0, 0];
+        let kernel = call.kernel("randperm", key, || randperm_kernel(dtype, stored))?;
+        let launcher = pass(call.launch(kernel).write(&out), source);
         launcher.u32(n as u32).u32(half_bits).u32(out.strides[0] as u32).threads(n as u64)?;
     }
     call.ret(out);
     Ok(())
 }
 
-fn randperm_kernel(dtype: DType) -> Kernel {
+fn randperm_kernel(dtype: DType, stored: bool) -> Kernel {
     let b = Builder::new("randperm", [GROUP, 1, 1]);
     let out = b.pointer("out", dtype);
-    let words: Vec<Value> =
-        ["seed_low", "seed_high", "offset_low", "offset_high"].iter().map(|n| b.param(n, Scalar::U32)).collect();
+    let words = declare_source(&b, stored);
     let (n, half_bits, stride) =
         (b.param("n", Scalar::U32), b.param("half_bits", Scalar::U32), b.param("stride", Scalar::U32));
     let i = linear_id(&b, Scalar::U32);

@@ -6,11 +6,12 @@
 use crate::call::{Arg, Call, Scalar as Number};
 use crate::check;
 use crate::error::{Error, Result};
-use crate::launch::{GROUP, linear_id};
+use crate::launch::{GROUP, Launcher, linear_id};
 use crate::layout::{self, Layout};
 use crate::pointwise::{self, Input, Out};
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
+use dml_engine::RandomSource;
 use dml_kernel::{Builder, DType, Kernel, Scalar, Value, math};
 
 /// This family's overloads.
@@ -82,16 +83,16 @@ pub fn fill(
         return Ok(());
     }
     let blocks = (numel as u64).div_ceil(u64::from(per));
-    let (seed, offset) = reserve(call, generator, blocks)?;
+    let source = reserve(call, generator, blocks)?;
+    let stored = is_stored(source);
     let layout = Layout::new(&[out]);
     let rank = layout.rank();
-    let key = [out.dtype as u32, rank as u32, layout.index.bytes(), number_dtype as u32, numbers.len() as u32, per];
-    let kernel = call
-        .kernel(family, key, || build(family, out.dtype, rank, layout.index, per, numbers.len(), number_dtype, body))?;
-    let mut launcher = call.launch(kernel).write(out);
-    for word in [seed, seed >> 32, offset, offset >> 32] {
-        launcher = launcher.u32(word as u32);
-    }
+    let how = layout.index.bytes() | u32::from(stored) << 8;
+    let key = [out.dtype as u32, rank as u32, how, number_dtype as u32, numbers.len() as u32, per];
+    let kernel = call.kernel(family, key, || {
+        build(family, out.dtype, rank, layout.index, stored, per, numbers.len(), number_dtype, body)
+    })?;
+    let mut launcher = pass(call.launch(kernel).write(out), source);
     for &n in numbers {
         launcher = launcher.number(number_dtype, n);
     }
@@ -104,6 +105,7 @@ fn build(
     dtype: DType,
     rank: usize,
     index: Scalar,
+    stored: bool,
     per: u32,
     numbers: usize,
     number_dtype: DType,
@@ -111,8 +113,7 @@ fn build(
 ) -> Kernel {
     let b = Builder::new(family, [GROUP, 1, 1]);
     let out = b.pointer("out", dtype);
-    let words: Vec<Value> =
-        ["seed_low", "seed_high", "offset_low", "offset_high"].iter().map(|n| b.param(n, Scalar::U32)).collect();
+    let words = declare_source(&b, stored);
     let numbers: Vec<Value> = (0..numbers).map(|_| b.param("number", number_dtype.compute())).collect();
     let n = b.param("numel", index);
     let params = layout::declare(&b, rank, 1, index);
@@ -134,15 +135,55 @@ fn build(
 }
 
 /// Takes `blocks` counters from the generator at argument `i` (or the device's default one).
-pub fn reserve(call: &Call, i: usize, blocks: u64) -> Result<(u64, u64)> {
-    let lock = |g: &std::sync::Mutex<dml_engine::Generator>| {
-        g.lock().unwrap_or_else(std::sync::PoisonError::into_inner).reserve(blocks)
-    };
+pub fn reserve(call: &Call, i: usize, blocks: u64) -> Result<RandomSource> {
     match call.args.get(i) {
-        Some(Arg::Generator(g)) => Ok(lock(g)),
-        None | Some(Arg::None) => Ok(lock(call.device.generator())),
+        Some(Arg::Generator(g)) => Ok(call.device.draw(Some(g), blocks)?),
+        None | Some(Arg::None) => Ok(call.device.draw(None, blocks)?),
         Some(other) => Err(Error::Type(format!("{}: expected a generator, not {other:?}", call.name))),
     }
+}
+
+/// In a graph that is being captured, seed and counter of a replay are in memory.
+pub fn is_stored(source: RandomSource) -> bool {
+    matches!(source, RandomSource::Stored { .. })
+}
+
+/// Seed and first counter of a kernel whose source [is stored](is_stored) or not, low words first.
+pub fn declare_source(b: &Builder, stored: bool) -> Words<'_> {
+    if !stored {
+        return ["seed_low", "seed_high", "counter_low", "counter_high"].map(|name| b.param(name, Scalar::U32));
+    }
+    let state = b.pointer("state", DType::U32);
+    let [low, high] = ["plus_low", "plus_high"].map(|name| b.param(name, Scalar::U32));
+    let [seed_low, seed_high, first_low, first_high] = [0, 1, 2, 3].map(|at| state.load(b.u32(at)));
+    let sum = first_low + low;
+    let carry = sum.lt(low).cast(Scalar::U32);
+    [seed_low, seed_high, sum, first_high + high + carry]
+}
+
+/// Passes what [`declare_source`] declared.
+pub fn pass<'c, 'a>(launcher: Launcher<'c, 'a>, source: RandomSource) -> Launcher<'c, 'a> {
+    let words = |launcher: Launcher<'c, 'a>, x: u64| launcher.u32(x as u32).u32((x >> 32) as u32);
+    match source {
+        RandomSource::Known { seed, counter } => words(words(launcher, seed), counter),
+        RandomSource::Stored { address, counter } => words(launcher.read_bytes(address, 16), counter),
+    }
+}
+
+/// Writes seed and first counter to two int64 scalars, for a kernel that is run again with the same numbers.
+pub fn write_source(call: &Call, source: RandomSource, to: &[Tensor; 2]) -> Result<()> {
+    let stored = is_stored(source);
+    let kernel = call.kernel("random_source", [u32::from(stored), 0, 0, 0, 0, 0], || {
+        let b = Builder::new("random_source", [1, 1, 1]);
+        let to = ["seed", "counter"].map(|name| b.pointer(name, DType::I64));
+        let words = declare_source(&b, stored);
+        for (pointer, word) in to.iter().zip(words.chunks(2)) {
+            let [low, high] = [word[0], word[1]].map(|w| w.cast(Scalar::U64));
+            pointer.store(0, (low | (high << 32)).bitcast(Scalar::I64));
+        }
+        b.finish()
+    })?;
+    pass(call.launch(kernel).write(&to[0]).write(&to[1]), source).groups([1, 1, 1])
 }
 
 /// Uniform samples in [0, 1) with as many bits as `dtype` holds exactly, in its compute type.

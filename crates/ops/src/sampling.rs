@@ -10,7 +10,7 @@ use crate::fault;
 use crate::launch::{GROUP, linear_id};
 use crate::layout::{self, Layout};
 use crate::pointwise::{self, Input, Out};
-use crate::random::{self, check_float, normals, philox, reserve, unit_open};
+use crate::random::{self, check_float, declare_source, is_stored, normals, pass, philox, reserve, unit_open};
 use crate::reduction::{Axes, sum};
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
@@ -88,7 +88,8 @@ fn sample(
     if numel == 0 {
         return Ok(());
     }
-    let (seed, offset) = reserve(call, generator, numel as u64)?;
+    let source = reserve(call, generator, numel as u64)?;
+    let stored = is_stored(source);
     let inputs: Vec<Tensor> = inputs.iter().map(|t| t.expand(&out.sizes)).collect();
     let operands: Vec<&Tensor> = [out].into_iter().chain(&inputs).collect();
     let strides: Vec<&[i64]> = operands.iter().map(|t| t.strides.as_slice()).collect();
@@ -96,23 +97,20 @@ fn sample(
     let dtypes: Vec<DType> = operands.iter().map(|t| t.dtype).collect();
     let code = dtypes.iter().fold(0, |code, &d| code << 8 | d as u32);
     let (rank, index) = (layout.rank(), layout.index);
-    let key = [code, rank as u32, index.bytes(), 0, 0, 0];
-    let kernel = call.kernel(family, key, || build(family, &dtypes, rank, index, body))?;
+    let key = [code, rank as u32, index.bytes(), u32::from(stored), 0, 0];
+    let kernel = call.kernel(family, key, || build(family, &dtypes, rank, index, stored, body))?;
     let mut launcher = call.launch(kernel).write(out);
     for t in &inputs {
         launcher = launcher.read(t);
     }
-    for word in [seed, seed >> 32, offset, offset >> 32] {
-        launcher = launcher.u32(word as u32);
-    }
-    let launcher = launcher.fault().u32(refusal.map_or(0, fault::value));
+    let launcher = pass(launcher, source).fault().u32(refusal.map_or(0, fault::value));
     layout.pass(launcher.index(index, numel)).threads(numel as u64)
 }
 
-fn build(family: &str, dtypes: &[DType], rank: usize, index: Scalar, body: Sampler<'_>) -> Kernel {
+fn build(family: &str, dtypes: &[DType], rank: usize, index: Scalar, stored: bool, body: Sampler<'_>) -> Kernel {
     let b = Builder::new(family, [GROUP, 1, 1]);
     let pointers: Vec<_> = dtypes.iter().map(|&d| b.pointer("t", d)).collect();
-    let words = ["seed_low", "seed_high", "offset_low", "offset_high"].map(|n| b.param(n, Scalar::U32));
+    let words = declare_source(&b, stored);
     let (fault, refusal) = (b.pointer("fault", DType::U32), b.param("refusal", Scalar::U32));
     let n = b.param("numel", index);
     let params = layout::declare(&b, rank, dtypes.len(), index);
@@ -382,7 +380,7 @@ mod tests {
             [(1, &|s, v| poisson_of(s, v[0])), (2, &|s, v| binomial_of(s, v[0], v[1])), (1, &|s, v| gamma_of(s, v[0]))];
         for (inputs, body) in samplers {
             for (dtype, index) in [(DType::F16, Scalar::U32), (DType::F64, Scalar::U64)] {
-                accepted(&build("sample", &vec![dtype; inputs + 1], 2, index, body));
+                accepted(&build("sample", &vec![dtype; inputs + 1], 2, index, inputs > 1, body));
             }
         }
     }

@@ -32,6 +32,12 @@ unsafe fn with<T>(handle: u64, device: i32, f: impl FnOnce(&mut Generator) -> T)
     })
 }
 
+/// A replay would not seed again.
+fn refuse_in_capture(device: i32) -> Result<(), Failure> {
+    let open = usize::try_from(device).ok().and_then(dml_engine::opened);
+    open.map_or(Ok(()), |device| Ok(device.refuse_in_capture("seeding a generator")?))
+}
+
 /// A generator beside the default one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_generator_new(device: i32, generator: *mut u64) -> i32 {
@@ -57,7 +63,10 @@ pub unsafe extern "C" fn dml_generator_free(generator: u64) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_generator_seed(generator: u64, device: i32, seed: u64) -> i32 {
     // SAFETY: the contract.
-    guard(|| unsafe { with(generator, device, |g| g.set_seed(seed)) })
+    guard(|| unsafe {
+        refuse_in_capture(device)?;
+        with(generator, device, |g| g.set_seed(seed))
+    })
 }
 
 /// Seeds the default generators of all devices; opens none.
@@ -86,6 +95,7 @@ pub unsafe extern "C" fn dml_generator_get(generator: u64, device: i32, seed: *m
 pub unsafe extern "C" fn dml_generator_set(generator: u64, device: i32, seed: u64, offset: u64) -> i32 {
     // SAFETY: the contract.
     guard(|| unsafe {
+        refuse_in_capture(device)?;
         with(generator, device, |g| {
             g.set_seed(seed);
             g.set_offset(offset);

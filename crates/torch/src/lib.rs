@@ -11,6 +11,7 @@ pub mod device;
 pub mod error;
 pub mod event;
 pub mod generator;
+pub mod graph;
 pub mod host;
 mod log;
 pub mod memory;

@@ -148,6 +148,14 @@ impl Device {
         Ok(Capture { shared: Arc::clone(shared), pool, id })
     }
 
+    /// Fails if the calling thread is capturing, and with it the capture: for what a replay would not do.
+    ///
+    /// # Errors
+    /// [`Error::Graph`].
+    pub fn refuse_in_capture(&self, what: &str) -> Result<(), Error> {
+        self.shared().refuse_in_capture(what)
+    }
+
     /// Whether the calling thread is capturing a graph of this device.
     pub fn is_capturing(&self) -> bool {
         self.shared().captures_here()
@@ -296,7 +304,7 @@ impl Shared {
         self.capturing.load(Ordering::Relaxed) && self.lock().capture.as_ref().is_some_and(|capture| capture.mine())
     }
 
-    /// Fails if the calling thread is capturing, and with it the capture: for what cannot be replayed.
+    /// As [`Device::refuse_in_capture`].
     #[inline]
     pub(crate) fn refuse_in_capture(&self, what: &str) -> Result<(), Error> {
         if self.capturing.load(Ordering::Relaxed) { self.refuse(what) } else { Ok(()) }

@@ -10,11 +10,10 @@ mod worker;
 
 use crate::call::{Call, Ret, Scalar as Number};
 use crate::check;
-use crate::copy;
 use crate::error::Result;
 use crate::launch::Launcher;
 use crate::layout;
-use crate::random::reserve;
+use crate::random::{reserve, write_source};
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce, sum_type};
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
@@ -222,10 +221,7 @@ fn forward(call: &mut Call) -> Result<()> {
     if attention.dropout > 0.0 {
         // A block of random words serves as many keys as a patch has.
         let blocks = batch * heads * queries * parts(keys, kernel::PATCH);
-        let (seed, offset) = reserve(call, usize::MAX, blocks as u64)?;
-        for (t, x) in random.iter().zip([seed, offset]) {
-            copy::fill_with(call, t, Number::Int(x as i64))?;
-        }
+        write_source(call, reserve(call, usize::MAX, blocks as u64)?, &random)?;
         attention.random = Some(random.clone());
     }
     let value = attention.value.clone();

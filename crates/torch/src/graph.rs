@@ -1,0 +1,168 @@
+//! Graphs. A handle owns its pool, capture or graph.
+
+use crate::abi::Status;
+use crate::device::{open, publish};
+use crate::error::{Failure, guard, guard_value};
+use dml_engine::{Capture, Graph, GraphPool};
+use serde_json::json;
+use std::ffi::c_char;
+use std::sync::Arc;
+
+fn handle_of<T>(value: T) -> u64 {
+    Box::into_raw(Box::new(value)) as usize as u64
+}
+
+/// # Safety
+/// `handle` is 0 or from [`handle_of`] a `T`, and not used again.
+unsafe fn owned<T>(handle: u64) -> Option<Box<T>> {
+    let pointer = handle as usize as *mut T;
+    // SAFETY: the caller's promise.
+    (!pointer.is_null()).then(|| unsafe { Box::from_raw(pointer) })
+}
+
+/// # Safety
+/// `handle` is 0 or from [`handle_of`] a `T`, and not freed meanwhile.
+unsafe fn borrowed<'a, T>(handle: u64) -> Option<&'a T> {
+    // SAFETY: the caller's promise.
+    unsafe { (handle as usize as *const T).as_ref() }
+}
+
+/// # Safety
+/// As [`borrowed`].
+unsafe fn graph<'a>(handle: u64) -> Result<&'a Graph, Failure> {
+    // SAFETY: the caller's promise.
+    unsafe { borrowed(handle) }.ok_or_else(|| Failure::new(Status::Runtime, "no graph was captured"))
+}
+
+/// A pool of memory for several graphs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_graph_pool_new(device: i32, pool: *mut u64) -> i32 {
+    guard(|| {
+        let made = open(device)?.graph_pool();
+        // SAFETY: the contract.
+        unsafe { pool.write(handle_of(made)) };
+        Ok(())
+    })
+}
+
+/// Drops a handle of a pool.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_graph_pool_free(pool: u64) {
+    guard(|| {
+        // SAFETY: the contract.
+        drop(unsafe { owned::<Arc<GraphPool>>(pool) });
+        Ok(())
+    });
+}
+
+/// Begins to capture what this thread runs on a device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_graph_begin(device: i32, pool: u64, capture: *mut u64) -> i32 {
+    guard(|| {
+        // SAFETY: the contract.
+        let begun = open(device)?.capture(unsafe { borrowed(pool) })?;
+        // SAFETY: the contract.
+        unsafe { capture.write(handle_of(begun)) };
+        Ok(())
+    })
+}
+
+/// Ends a capture, which is over also on failure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_graph_end(capture: u64, graph: *mut u64) -> i32 {
+    guard(|| {
+        // SAFETY: the contract.
+        let capture = unsafe { owned::<Capture>(capture) }
+            .ok_or_else(|| Failure::new(Status::Runtime, "no graph is being captured"))?;
+        let ended = capture.end()?;
+        // SAFETY: the contract.
+        unsafe { graph.write(handle_of(ended)) };
+        Ok(())
+    })
+}
+
+/// Ends a capture without a graph.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_graph_discard(capture: u64) {
+    guard(|| {
+        // SAFETY: the contract.
+        drop(unsafe { owned::<Capture>(capture) });
+        Ok(())
+    });
+}
+
+/// Enqueues a graph's work.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_graph_replay(handle: u64) -> i32 {
+    // SAFETY: the contract.
+    guard(|| unsafe { Ok(graph(handle)?.replay()?) })
+}
+
+/// What a graph consists of, as JSON: `launches`, `barriers` (of a replay), `barriers_in_order` (that the launches
+/// would need in the order of their capture). Null on error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_graph_stats_json(handle: u64) -> *const c_char {
+    guard_value(std::ptr::null(), || {
+        // SAFETY: the contract.
+        let stats = unsafe { graph(handle)? }.stats();
+        Ok(publish(&json!({
+            "launches": stats.launches,
+            "barriers": stats.barriers,
+            "barriers_in_order": stats.barriers_in_order,
+        })))
+    })
+}
+
+/// Drops a graph. Replays that are enqueued run.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_graph_free(graph: u64) {
+    guard(|| {
+        // SAFETY: the contract.
+        drop(unsafe { owned::<Graph>(graph) });
+        Ok(())
+    });
+}
+
+/// Whether the calling thread is capturing. Opens no device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_is_capturing(device: i32, capturing: *mut i32) -> i32 {
+    guard(|| {
+        let open = usize::try_from(device).ok().and_then(dml_engine::opened);
+        // SAFETY: the contract.
+        unsafe { capturing.write(i32::from(open.is_some_and(|device| device.is_capturing()))) };
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_go_round() {
+        let (mut count, mut pool, mut capture, mut graph, mut on) = (0, 0, 0, 0, 0);
+        // SAFETY: valid places, and handles used as the contract says.
+        unsafe {
+            if crate::device::dml_device_count(&raw mut count) != 0 || count == 0 {
+                return; // a machine with no Vulkan
+            }
+            assert_eq!(dml_graph_pool_new(0, &raw mut pool), 0);
+            assert_eq!(dml_graph_begin(0, pool, &raw mut capture), 0);
+            assert_eq!((dml_is_capturing(0, &raw mut on), on), (0, 1));
+            let mut second = 0;
+            assert_eq!(dml_graph_begin(0, 0, &raw mut second), Status::Runtime as i32);
+            assert_eq!(dml_graph_end(capture, &raw mut graph), 0);
+            assert_eq!((dml_is_capturing(0, &raw mut on), on), (0, 0));
+            assert_eq!(dml_graph_replay(graph), 0);
+            assert!(!dml_graph_stats_json(graph).is_null());
+            dml_graph_free(graph);
+            dml_graph_pool_free(pool);
+            assert_eq!(dml_graph_begin(0, 0, &raw mut capture), 0);
+            dml_graph_discard(capture);
+            assert_eq!(dml_graph_end(0, &raw mut graph), Status::Runtime as i32);
+            assert_eq!(dml_graph_replay(0), Status::Runtime as i32);
+            assert!(dml_graph_stats_json(0).is_null());
+            dml_graph_free(0);
+        }
+    }
+}

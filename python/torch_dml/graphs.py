@@ -1,0 +1,192 @@
+"""Graphs: work that is captured once and replayed at next to no cost to the host, as torch.cuda's graphs.
+
+docs/graphs.md explains how to use them and what can be captured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import weakref
+from typing import Any
+
+import torch
+from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
+
+from torch_dml import engine
+from torch_dml.device import current_device, is_available
+from torch_dml.graphed import make_graphed_callables
+from torch_dml.loader import DEVICE
+
+__all__ = [
+    "Graph",
+    "GraphPool",
+    "graph",
+    "graph_pool_handle",
+    "is_current_stream_capturing",
+    "make_graphed_callables",
+]
+
+
+def is_current_stream_capturing() -> bool:
+    """Return whether this thread is capturing a graph on the current device."""
+    return is_available() and engine.is_capturing(torch.accelerator.current_device_index())
+
+
+class GraphPool:
+    """Memory that graphs allocate from while they are captured.
+
+    Graphs may share one when they are replayed in the order in which they were captured, and each one's outputs are
+    used before the next replay: one may overwrite what another one left.
+    """
+
+    def __init__(self, device: int) -> None:
+        """Make a pool on the device of this index; it takes no memory yet."""
+        handle = ctypes.c_uint64(0)
+        engine.call("dml_graph_pool_new", device, ctypes.byref(handle))
+        self._handle = handle.value
+        _free_with(self, "dml_graph_pool_free", handle.value)
+
+
+def graph_pool_handle() -> GraphPool:
+    """Return a pool of memory on the current device for several graphs."""
+    return GraphPool(current_device())
+
+
+class Graph:
+    """Captured work of one device, and what torch.cuda.CUDAGraph is to CUDA."""
+
+    def __init__(self) -> None:
+        """Make a graph with nothing in it."""
+        self._capture = 0
+        self._graph = 0
+        self._pool: GraphPool | None = None
+        self._while_capturing = contextlib.ExitStack()
+        self._finalizer: Any = None
+        self._replay = engine.library().dml_graph_replay
+
+    def capture_begin(self, pool: GraphPool | None = None, capture_error_mode: str = "thread_local") -> None:
+        """Begin to capture what this thread does on the current device; :class:`graph` does so in a `with`.
+
+        `pool` is one that :func:`graph_pool_handle` or another graph's `pool` returned. Errors are always the capturing
+        thread's alone: what CUDA calls "thread_local"; the other modes are accepted and mean the same.
+        """
+        if capture_error_mode not in ("global", "thread_local", "relaxed", "default"):
+            raise ValueError(f"unknown capture_error_mode {capture_error_mode!r}")
+        if self._capture or self._graph:
+            raise RuntimeError("this graph holds a capture already: reset() it first, or make another one")
+        pool = GraphPool(current_device()) if pool is None else pool
+        handle = ctypes.c_uint64(0)
+        engine.call("dml_graph_begin", current_device(), pool._handle, ctypes.byref(handle))
+        self._own("dml_graph_discard", handle.value)
+        self._capture, self._pool = handle.value, pool
+        # Only this thread is captured: a backward pass must run on it, and not on the threads of autograd.
+        threads = torch._C._is_multithreading_enabled()  # type: ignore[attr-defined]
+        self._while_capturing.callback(torch._C._set_multithreading_enabled, threads)  # type: ignore[attr-defined]
+        torch._C._set_multithreading_enabled(False)  # type: ignore[attr-defined]
+        self._while_capturing.callback(register_optimizer_step_pre_hook(_check_optimizer).remove)
+
+    def capture_end(self) -> None:
+        """End the capture, on the thread that began it; raise what could not be captured, if anything."""
+        if not self._capture:
+            raise RuntimeError("no capture of this graph is in progress")
+        capture, self._capture = self._capture, 0
+        self._disown()
+        self._while_capturing.close()
+        handle = ctypes.c_uint64(0)
+        try:
+            engine.call("dml_graph_end", capture, ctypes.byref(handle))
+        except BaseException:
+            self._pool = None
+            raise
+        self._graph = handle.value
+        self._own("dml_graph_free", handle.value)
+
+    def replay(self) -> None:
+        """Enqueue the captured work, after everything that was enqueued before."""
+        status = self._replay(self._graph)
+        if status != 0:
+            raise engine.error_of("dml_graph_replay", status)
+
+    def reset(self) -> None:
+        """Drop the captured work and the claim to its memory; tensors that lie there remain. A capture is discarded."""
+        self._while_capturing.close()
+        if self._finalizer is not None:
+            self._finalizer()
+        self._capture = self._graph = 0
+        self._finalizer = self._pool = None
+
+    def pool(self) -> GraphPool:
+        """Return the pool that the graph's memory is of, for graphs that shall share it."""
+        if self._pool is None:
+            raise RuntimeError("a graph has a pool from its capture on")
+        return self._pool
+
+    def stats(self) -> dict[str, int]:
+        """Return how many launches a replay runs (`launches`) and with how many barriers (`barriers`).
+
+        `barriers_in_order` is how many it would need if the launches were run in the order of their capture.
+        """
+        return engine.graph_stats(self._graph)
+
+    def _own(self, free: str, handle: int) -> None:
+        self._finalizer = _free_with(self, free, handle)
+
+    def _disown(self) -> None:
+        self._finalizer.detach()
+        self._finalizer = None
+
+
+class graph:
+    """Context manager that captures what this thread does on the current device into a :class:`Graph`.
+
+    An exception in the block discards the capture. `stream` is accepted for CUDA's sake: a device has one stream.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        pool: GraphPool | None = None,
+        stream: torch.Stream | None = None,
+        capture_error_mode: str = "thread_local",
+    ) -> None:
+        """Take the graph to fill, and optionally a pool of memory that it shares."""
+        self._graph, self._pool, self._mode = graph, pool, capture_error_mode
+        self._stream: Any = contextlib.nullcontext() if stream is None else stream
+
+    def __enter__(self) -> None:
+        """Begin the capture."""
+        self._stream.__enter__()
+        try:
+            self._graph.capture_begin(self._pool, self._mode)
+        except BaseException:
+            self._stream.__exit__(None, None, None)
+            raise
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        """End the capture, or discard it after an exception."""
+        try:
+            if kind is None:
+                self._graph.capture_end()
+            else:
+                self._graph.reset()
+        finally:
+            self._stream.__exit__(None, None, None)
+
+
+def _free_with(owner: Any, free: str, handle: int) -> Any:
+    """Free a handle when its owner goes; at the process's end nothing is freed."""
+    finalizer = weakref.finalize(owner, getattr(engine.library(), free), handle)
+    finalizer.atexit = False
+    return finalizer
+
+
+def _check_optimizer(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    """Refuse to capture a step whose number the host counts: each replay would be the captured step again."""
+    if not is_current_stream_capturing():
+        return
+    for group in optimizer.param_groups:
+        counted = "capturable" in group and not group["capturable"] and not group.get("fused")
+        if counted and any(parameter.device.type == DEVICE for parameter in group["params"]):
+            name = type(optimizer).__name__
+            raise RuntimeError(f"a graph cannot capture a step of {name} that is not made with capturable=True")
