@@ -151,6 +151,15 @@ def test_bench_ops(tmp_path: Path):
     assert all(row["values"]["dml"] > 0 for row in report["suites"]["ops"])
 
 
+def test_bench_graph(tmp_path: Path):
+    target = tmp_path / "figures.json"
+    done = command("bench", "graph", "--quick", "--json", str(target), timeout=600)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(target.read_text(encoding="utf-8"))
+    assert report["fallbacks"] == {}
+    assert all(row["values"]["dml"] > 0 for row in report["suites"]["graph"])
+
+
 @pytest.mark.smoke
 def test_demo():
     done = command("demo", timeout=600)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import gc
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from conftest import assert_same
+from conftest import ROOT, assert_same, run_python
 from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
+
+DOCUMENT = ROOT / "docs" / "graphs.md"
 
 
 def captured(work: Callable[[], Any], **options: Any) -> tuple[torch.dml.Graph, Any]:
@@ -414,3 +418,25 @@ def test_make_graphed_callables_of_a_function(device: torch.device) -> None:
         graphed(c)
     with pytest.raises(TypeError, match="tuple of tensors"):
         torch.dml.make_graphed_callables(function, (b, 3))
+
+
+@pytest.mark.parametrize("code", re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text("utf-8"), re.M | re.S))
+def test_what_the_document_shows(code: str) -> None:
+    done = run_python("-c", "import torch_dml\n" + code, TORCH_DML_FALLBACK="error")
+    assert done.returncode == 0, done.stderr
+    for comment in re.findall(r"print\(graph.stats\(\)\)  # (.*)", code):
+        assert ast.literal_eval(comment) == ast.literal_eval(done.stdout.splitlines()[-1])
+
+
+def test_a_changing_learning_rate_is_a_tensor(device: torch.device) -> None:
+    x = torch.zeros(3, device=device, requires_grad=True)
+    x.grad = torch.ones(3, device=device)
+    rate = torch.tensor(1.0, device=device)
+    adam = torch.optim.Adam([x], lr=rate, capturable=True, eps=0)
+    adam.step()
+    graph, _ = captured(adam.step)
+    for value in (0.5, 0.25):
+        rate.fill_(value)
+        before = x.detach().clone()
+        graph.replay()
+        assert_same(before - x.detach(), torch.full((3,), value))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from torch_dml._version import __version__
 
-SUITES = ("ops", "matmul", "train")
+SUITES = ("ops", "matmul", "train", "graph")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,10 +15,15 @@ from rich.table import Table
 
 import torch_dml
 from torch_dml._version import __version__
-from torch_dml.cli.bench import matmul, ops, train
+from torch_dml.cli.bench import graph, matmul, ops, train
 from torch_dml.cli.bench.measure import Bench, Row
 
-_SUITES: dict[str, Callable[[Bench], list[Row]]] = {"ops": ops.run, "matmul": matmul.run, "train": train.run}
+_SUITES: dict[str, Callable[[Bench], list[Row]]] = {
+    "ops": ops.run,
+    "matmul": matmul.run,
+    "train": train.run,
+    "graph": graph.run,
+}
 
 
 def run(suites: list[str], names: list[str] | None, *, quick: bool, limit: float, target: str | None) -> int:
