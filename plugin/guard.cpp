@@ -86,6 +86,13 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     return idle != 0;
   }
 
+  // A virtual function of the base class from some torch after 2.11 on, and only then an override.
+  bool isStreamCapturing(const c10::Stream& s) const {
+    int32_t capturing = 0;
+    check(dml_is_capturing(s.device_index(), &capturing));
+    return capturing != 0;
+  }
+
   void synchronizeStream(const c10::Stream& s) const override { check(dml_synchronize(s.device_index())); }
   void synchronizeDevice(const c10::DeviceIndex index) const override {
     check(dml_synchronize(index < 0 ? current_device() : index));

@@ -123,9 +123,10 @@ class Graph:
         return self._pool
 
     def stats(self) -> dict[str, int]:
-        """Return how many launches a replay runs (`launches`) and with how many barriers (`barriers`).
+        """Return how many launches were captured (`captured`), and how many a replay runs, with how many barriers.
 
-        `barriers_in_order` is how many it would need if the launches were run in the order of their capture.
+        These are `launches`, after pointwise ones that follow one another were joined, and `barriers`;
+        `barriers_in_order` is how many it would need if they ran in the order of their capture.
         """
         return engine.graph_stats(self._graph)
 

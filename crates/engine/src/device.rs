@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::event::{Event, EventState};
 use crate::fault::FaultBlock;
 use crate::flusher::Flusher;
-use crate::fusion::Pointwise;
+use crate::fusion::{Fusion, Pointwise};
 use crate::generator::Generator;
 use crate::graph::Capturing;
 use crate::host_pool::HostPool;
@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) readback_large: HostPool,
     pub(crate) pinned: Pinned,
     pub(crate) generator: Mutex<Generator>,
+    /// Joins the launches of graphs.
+    pub(crate) joins: Mutex<Fusion>,
     /// Some thread is capturing a graph. Only a hint to look further: what counts is in `state`.
     pub(crate) capturing: AtomicBool,
     flusher: Arc<Flusher>,
@@ -114,6 +116,7 @@ impl Device {
             readback_large: HostPool::new(MemoryClass::Readback, CHUNK, 4),
             pinned: Pinned::new(),
             generator: Mutex::default(),
+            joins: Mutex::new(Fusion::waiting()),
             capturing: AtomicBool::new(false),
             flusher: Arc::default(),
             lost: AtomicBool::new(false),
@@ -172,7 +175,7 @@ impl Device {
         let State { queue, allocator, capture, .. } = &mut *state;
         let pending = queue.pending() > 0;
         if let Some(capture) = capture {
-            capture.allocated.remove(&address);
+            capture.freed(address);
         }
         if allocator.free(address, pending || capture.is_some()) {
             // Nobody cares about a free that nothing pending precedes.

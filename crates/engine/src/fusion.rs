@@ -62,7 +62,7 @@ enum Mode {
     Off,
     /// When a kernel is ready.
     On,
-    /// The flush waits for the kernel, the first time already: for tests.
+    /// The flush waits for the kernel, the first time already: for graphs and for tests.
     Wait,
 }
 
@@ -159,6 +159,13 @@ impl Default for Fusion {
 }
 
 impl Fusion {
+    /// As the default one, but every structure is worth a kernel, and is waited for.
+    pub(crate) fn waiting() -> Self {
+        let fusion = Self::default();
+        let mode = if fusion.mode == Mode::Off { Mode::Off } else { Mode::Wait };
+        Self { mode, ..fusion }
+    }
+
     /// Whether a chain is open.
     pub(crate) fn is_open(&self) -> bool {
         !self.members.is_empty()

@@ -98,14 +98,15 @@ pub unsafe extern "C" fn dml_graph_replay(handle: u64) -> i32 {
     guard(|| unsafe { Ok(graph(handle)?.replay()?) })
 }
 
-/// What a graph consists of, as JSON: `launches`, `barriers` (of a replay), `barriers_in_order` (that the launches
-/// would need in the order of their capture). Null on error.
+/// What a graph consists of, as JSON: `captured` (launches), `launches` and `barriers` (of a replay),
+/// `barriers_in_order` (that the launches would need in the order of their capture). Null on error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_stats_json(handle: u64) -> *const c_char {
     guard_value(std::ptr::null(), || {
         // SAFETY: the contract.
         let stats = unsafe { graph(handle)? }.stats();
         Ok(publish(&json!({
+            "captured": stats.captured,
             "launches": stats.launches,
             "barriers": stats.barriers,
             "barriers_in_order": stats.barriers_in_order,

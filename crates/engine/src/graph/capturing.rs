@@ -14,6 +14,7 @@ use std::thread::ThreadId;
 type Span = std::ops::Range<usize>;
 
 /// One captured command.
+#[derive(Clone)]
 pub(crate) enum Node {
     Launch {
         kernel: KernelRef,
@@ -24,6 +25,8 @@ pub(crate) enum Node {
     },
     /// Bytes of a constant to a segment, for lengths and addresses that the copy kernel cannot take.
     Copy { constant: usize, from: u64, slot: u32, to: u64, bytes: u64, accesses: Accesses },
+    /// A block was freed: what was written there need not be written if nothing reads it later.
+    Free { address: u64 },
 }
 
 /// Where a node's ranges are in the range arena.
@@ -36,14 +39,18 @@ pub(crate) struct Accesses {
 impl Node {
     /// Reads and writes.
     pub(crate) fn ranges<'r>(&self, arena: &'r [Range]) -> (&'r [Range], &'r [Range]) {
-        let (Self::Launch { accesses, .. } | Self::Copy { accesses, .. }) = self;
-        (&arena[accesses.reads.clone()], &arena[accesses.writes.clone()])
+        match self {
+            Self::Launch { accesses, .. } | Self::Copy { accesses, .. } => {
+                (&arena[accesses.reads.clone()], &arena[accesses.writes.clone()])
+            }
+            Self::Free { .. } => (&[], &[]),
+        }
     }
 
     pub(crate) fn compile(&self, gpu: &Gpu) -> Result<(), Error> {
         match self {
             Self::Launch { kernel, .. } => kernel.pipeline(gpu).map(drop),
-            Self::Copy { .. } => Ok(()),
+            Self::Copy { .. } | Self::Free { .. } => Ok(()),
         }
     }
 }
@@ -54,6 +61,8 @@ pub(crate) struct Capturing {
     /// The pool that it allocates from.
     pub(crate) pool: u32,
     pub(crate) nodes: Vec<Node>,
+    /// Launches and copies among them.
+    pub(crate) commands: u32,
     /// Arenas of the nodes.
     pub(crate) bytes: Vec<u8>,
     pub(crate) ranges: Vec<Range>,
@@ -79,6 +88,7 @@ impl Capturing {
             thread: std::thread::current().id(),
             pool,
             nodes: Vec::new(),
+            commands: 0,
             bytes: Vec::new(),
             ranges: Vec::new(),
             constants: Constants::default(),
@@ -123,6 +133,7 @@ impl Capturing {
         }
         let accesses = self.access(memory, launch.reads, launch.writes);
         let push = from..self.bytes.len();
+        self.commands += 1;
         self.nodes.push(Node::Launch { kernel: launch.kernel.clone(), push, groups: launch.groups, accesses });
         Ok(())
     }
@@ -148,6 +159,7 @@ impl Capturing {
         if let Some((slot, to)) = memory.locate(dst, bytes) {
             let accesses = self.access(memory, &[], &writes);
             let (constant, from) = (place.segment, place.offset);
+            self.commands += 1;
             self.nodes.push(Node::Copy { constant, from, slot, to, bytes, accesses });
         }
         Ok(())
@@ -161,11 +173,23 @@ impl Capturing {
                 memory.pin(range.start);
             }
         }
-        let mut note = |ranges: &[Range]| {
+        self.note(reads, writes)
+    }
+
+    /// Keeps ranges in the arena.
+    pub(crate) fn note(&mut self, reads: &[Range], writes: &[Range]) -> Accesses {
+        let mut keep = |ranges: &[Range]| {
             let from = self.ranges.len();
             self.ranges.extend_from_slice(ranges);
             from..self.ranges.len()
         };
-        Accesses { reads: note(reads), writes: note(writes) }
+        Accesses { reads: keep(reads), writes: keep(writes) }
+    }
+
+    /// A block was freed.
+    pub(crate) fn freed(&mut self, address: u64) {
+        if self.allocated.remove(&address) || self.mine() {
+            self.nodes.push(Node::Free { address });
+        }
     }
 }

@@ -15,6 +15,7 @@
 
 mod capturing;
 mod constants;
+mod join;
 mod random;
 mod schedule;
 
@@ -27,8 +28,8 @@ use capturing::Node;
 use dml_vulkan::Recording;
 pub use random::RandomSource;
 use random::{Draw, SLOT_BYTES};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 /// Memory that graphs allocate from while they are captured. Graphs of one pool may overwrite each other's
 /// intermediate results: they must be replayed in the order of their captures, and their outputs read in between.
@@ -63,7 +64,9 @@ pub struct Graph {
 /// What a graph consists of.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct GraphStats {
-    /// Launches and copies.
+    /// Launches and copies that were captured.
+    pub captured: u32,
+    /// Launches and copies of a replay: pointwise ones that follow one another are joined.
     pub launches: u32,
     /// Barriers of a replay, the one before it included.
     pub barriers: u32,
@@ -189,16 +192,19 @@ impl Capture {
         };
         state.allocator.recycle(self.pool.number);
         drop(state);
-        let Capturing { nodes, bytes, ranges, constants, draws, random, pinned, failed, .. } = *capture;
+        let mut capture = *capture;
+        let (pinned, random) = (std::mem::take(&mut capture.pinned), capture.random);
         let held = Held {
             shared: Arc::clone(shared),
             pool: Arc::clone(&self.pool),
             pinned: pinned.into_iter().collect(),
             random,
         };
-        if let Some(e) = failed {
+        if let Some(e) = capture.failed {
             return Err(e);
         }
+        join::join(&mut capture, &mut shared.joins.lock().unwrap_or_else(PoisonError::into_inner), shared.gpu());
+        let Capturing { nodes, commands, bytes, ranges, constants, draws, .. } = capture;
         // Compiled here, and not with the queue locked.
         for node in &nodes {
             shared.wrap(node.compile(shared.gpu()))?;
@@ -223,6 +229,7 @@ impl Capture {
                             commands.copy(&constants[*constant], *from, segment, *to, *bytes)?;
                         }
                     }
+                    Node::Free { .. } => {}
                 }
             }
             Ok(())
@@ -234,7 +241,12 @@ impl Capture {
         let barriers_in_order = schedule::barriers_in_order(accesses());
         let (read_last, written_last) = schedule::last(&schedule, accesses());
         let replay = Arc::new(Replay { recording, launches, barriers, read_last, written_last });
-        Ok(Graph { replay, stats: GraphStats { launches, barriers, barriers_in_order }, draws, held })
+        Ok(Graph {
+            replay,
+            stats: GraphStats { captured: commands, launches, barriers, barriers_in_order },
+            draws,
+            held,
+        })
     }
 }
 

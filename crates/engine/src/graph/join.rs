@@ -1,0 +1,48 @@
+//! Joins a graph's pointwise launches, as the queue does with those that run once. A graph runs many times: its joint kernels
+//! are made at the end of the capture, and not when their structure has come often.
+
+use super::capturing::{Capturing, Node};
+use crate::fusion::Fusion;
+use dml_vulkan::Gpu;
+
+/// Replaces chains of launches by joint ones, and drops the frees.
+pub(crate) fn join(capture: &mut Capturing, fusion: &mut Fusion, gpu: &Gpu) {
+    let nodes = std::mem::take(&mut capture.nodes);
+    for (at, node) in nodes.iter().enumerate() {
+        match node {
+            Node::Free { address } => {
+                fusion.freed(*address);
+                continue;
+            }
+            Node::Launch { kernel, push, .. } => {
+                // Offered to the open chain, and then to a new one.
+                if fusion.offer(at, kernel, &capture.bytes[push.clone()], push.start) {
+                    continue;
+                }
+                close(capture, fusion, gpu, &nodes);
+                if fusion.offer(at, kernel, &capture.bytes[push.clone()], push.start) {
+                    continue;
+                }
+            }
+            Node::Copy { .. } => close(capture, fusion, gpu, &nodes),
+        }
+        capture.nodes.push(node.clone());
+    }
+    close(capture, fusion, gpu, &nodes);
+}
+
+/// Ends the open chain: one launch in the place of its launches, or themselves where there is no kernel for all.
+fn close(capture: &mut Capturing, fusion: &mut Fusion, gpu: &Gpu, nodes: &[Node]) {
+    if !fusion.is_open() {
+        return;
+    }
+    if let Some(joint) = fusion.joint(gpu, &capture.bytes) {
+        let push = capture.bytes.len()..capture.bytes.len() + joint.params.len();
+        capture.bytes.extend_from_slice(&joint.params);
+        let accesses = capture.note(&joint.reads, &joint.writes);
+        capture.nodes.push(Node::Launch { kernel: joint.kernel, push, groups: joint.groups, accesses });
+    } else {
+        capture.nodes.extend(fusion.entries().map(|at| nodes[at].clone()));
+    }
+    fusion.close();
+}
