@@ -220,6 +220,13 @@ int32_t dml_profile_start(void);  // every device, those opened later too; fails
 int32_t dml_profile_stop(void* self, void (*each)(void* self, const DmlActivity* activity));
 void dml_profile_correlate(uint64_t id);  // what the calling thread enqueues belongs to this id; 0: to none
 
+// ---- where the host's time goes
+const uint32_t* dml_measuring(void);       // a word that is not 0 while some thread measures
+uint32_t dml_measure_enter(void);          // the plugin's code begins; returns what dml_measure_leave takes
+void dml_measure_leave(uint32_t token);
+int32_t dml_measure_begin(void);           // the calling thread is measured from now on
+const char* dml_measure_end_json(void);    // keys as in crates/torch/src/measure.rs; NULL if nothing was begun
+
 #ifdef __cplusplus
 }
 #endif

@@ -9,6 +9,7 @@
 #include "convert.h"
 #include "device.h"
 #include "fallback.h"
+#include "measure.h"
 #include "register.h"
 #include "trampoline.h"
 
@@ -101,6 +102,7 @@ class Trampoline final : public c10::OperatorKernel {
   }
 
   void operator()(const c10::OperatorHandle& handle, c10::DispatchKeySet, torch::jit::Stack* stack) {
+    const Measured stage;
     const size_t nargs = readings_.size(), nresults = returns_.size();
     const size_t base = stack->size() - nargs;
     Writer writer;

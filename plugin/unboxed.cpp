@@ -68,6 +68,7 @@
 #include "call.h"
 #include "convert.h"
 #include "fallback.h"
+#include "measure.h"
 #include "register.h"
 
 namespace dml {
@@ -117,6 +118,7 @@ struct Hot<Op, R(A...)> {
   static inline uint32_t id = 0;
 
   static R run(A... args) {
+    const Measured stage;
     DmlValue values[sizeof...(A)];
     Writer writer;
     size_t i = 0;

@@ -49,6 +49,7 @@ _CHECKED: dict[str, list[Any]] = {
     "dml_generator_seed": [*_GENERATOR, c_uint64],
     "dml_generator_get": [*_GENERATOR, POINTER(c_uint64), POINTER(c_uint64)],
     "dml_generator_set": [*_GENERATOR, c_uint64, c_uint64],
+    "dml_measure_begin": [],
 }
 # Functions that return something else.
 _PLAIN: dict[str, tuple[Any, list[Any]]] = {
@@ -68,6 +69,7 @@ _PLAIN: dict[str, tuple[Any, list[Any]]] = {
     "dml_graph_pool_free": (None, [c_uint64]),
     "dml_graph_discard": (None, [c_uint64]),
     "dml_graph_free": (None, [c_uint64]),
+    "dml_measure_end_json": (c_char_p, []),
     "dml_free": (None, [c_int32, c_uint64]),
     "dml_generator_seed_all": (None, [c_uint64]),
     "dml_shutdown": (None, []),

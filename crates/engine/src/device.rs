@@ -12,6 +12,7 @@ use crate::graph::Capturing;
 use crate::host_pool::HostPool;
 use crate::kernel_cache::{KernelCache, KernelKey, KernelRef};
 use crate::launch::Launch;
+use crate::measure::{self, Stage};
 use crate::pinned::Pinned;
 use crate::queue::{Queue, QueueStats};
 use crate::stats::{MemoryStats, SegmentInfo};
@@ -171,6 +172,7 @@ impl Device {
         if address == 0 {
             return;
         }
+        let _stage = measure::enter(Stage::Allocate);
         let mut state = self.shared.lock();
         let State { queue, allocator, capture, .. } = &mut *state;
         let pending = queue.pending() > 0;
@@ -243,6 +245,7 @@ impl Device {
     /// [`Error::Unsupported`] if the adapter lacks what the kernel needs.
     #[inline]
     pub fn kernel(&self, key: KernelKey, build: impl FnOnce() -> Kernel) -> Result<KernelRef, Error> {
+        let _stage = measure::enter(Stage::Lookup);
         self.shared.kernels.get(&self.shared.gpu, key, || (build(), None))
     }
 
@@ -256,6 +259,7 @@ impl Device {
         key: KernelKey,
         build: impl FnOnce() -> (Kernel, Option<Pointwise>),
     ) -> Result<KernelRef, Error> {
+        let _stage = measure::enter(Stage::Lookup);
         self.shared.kernels.get(&self.shared.gpu, key, build)
     }
 
@@ -271,6 +275,7 @@ impl Device {
     /// [`Error::IndexOutOfRange`] and [`Error::Compile`].
     #[inline]
     pub fn launch(&self, launch: Launch<'_>) -> Result<(), Error> {
+        let _stage = measure::enter(Stage::Enqueue);
         let shared = &*self.shared;
         shared.alive()?;
         shared.validate(&launch)?;

@@ -46,6 +46,7 @@ mod host_pool;
 mod kernel_cache;
 mod launch;
 mod pinned;
+pub mod measure;
 mod policy;
 mod profile;
 mod queue;

@@ -13,6 +13,7 @@ use crate::graph::Replay;
 use crate::hazards::Hazards;
 use crate::kernel_cache::KernelRef;
 use crate::launch::{Launch, Range};
+use crate::measure::{self, Stage};
 use crate::policy::{Decision, Policy};
 use crate::profile::{self, Note, Profile, Work};
 use crate::ring::Ring;
@@ -270,6 +271,7 @@ impl Queue {
 
     /// Records the pending entries. An entry that fails is left out, and the first error is returned at the end.
     pub(crate) fn record_pending(&mut self, gpu: &Gpu, memory: &mut Memory) -> Result<(), Error> {
+        let _stage = measure::enter(Stage::Record);
         let mut failed = None;
         let mut entries = std::mem::take(&mut self.entries);
         let ranges = std::mem::take(&mut self.ranges);
@@ -446,6 +448,7 @@ impl Queue {
     }
 
     fn submit(&mut self) -> Result<Ticket, Error> {
+        let _stage = measure::enter(Stage::Submit);
         let before = self.recorder.last_ticket();
         let result = self.recorder.submit();
         let ticket = self.recorder.last_ticket();

@@ -2,6 +2,7 @@
 
 use crate::abi::{DmlHost, DmlTensor, Status};
 use crate::convert::{tensor, to_abi};
+use dml_engine::measure::{self, Stage};
 use dml_kernel::DType;
 use dml_ops::{Error, Host, Result, Tensor};
 use std::ffi::CString;
@@ -21,6 +22,7 @@ impl<'a> Plugin<'a> {
 
     /// Runs a callback that yields a tensor.
     fn made(&self, callback: impl FnOnce(*mut DmlTensor) -> i32) -> Result<Tensor> {
+        let _stage = measure::enter(Stage::Allocate);
         let mut out = MaybeUninit::<DmlTensor>::uninit();
         let status = callback(out.as_mut_ptr());
         if status != Status::Ok as i32 {

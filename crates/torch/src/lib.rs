@@ -14,6 +14,7 @@ pub mod generator;
 pub mod graph;
 pub mod host;
 mod log;
+pub mod measure;
 pub mod memory;
 pub mod operators;
 pub mod pinned;

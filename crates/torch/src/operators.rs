@@ -4,6 +4,7 @@ use crate::abi::{DmlHost, DmlTensor, DmlValue, Payload, Status, tag};
 use crate::convert::{NONE, arg, from_scalar, slice, to_abi};
 use crate::error::{Failure, guard, guard_value};
 use crate::host::Plugin;
+use dml_engine::measure::{self, Stage};
 use dml_ops::{Arg, Call, Ret, operators};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -74,7 +75,11 @@ pub unsafe extern "C" fn dml_call(
         };
         let mut call = Call { name: op.name, args: &args, device, host: &plugin, returns: SmallVec::new() };
         tracing::trace!(target: "dml::call", name = op.name, "call");
-        (op.run)(&mut call).map_err(|e| explain(e, op.name, &args))?;
+        let ran = {
+            let _stage = measure::enter(Stage::Shape);
+            (op.run)(&mut call)
+        };
+        ran.map_err(|e| explain(e, op.name, &args))?;
         // SAFETY: the contract: room for `nresults` results.
         unsafe { deliver(&call.returns, results, nresults) }
     })

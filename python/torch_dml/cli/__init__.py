@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -32,6 +33,15 @@ def _run(options: argparse.Namespace) -> int:
         from torch_dml.cli import doctor
 
         return doctor.run()
+    if options.command == "bench" and options.breakdown:
+        from torch_dml.cli.bench import breakdown
+
+        if options.suites not in ([], ["ops"]):
+            raise RuntimeError("--breakdown is of the suite ops")
+        (device, *others) = options.device or ["dml"]
+        if others or device.partition(":")[0] != "dml":
+            raise RuntimeError("--breakdown is of one dml device")
+        return breakdown.run(device, quick=options.quick, target=options.json)
     if options.command == "bench":
         from torch_dml.cli import bench
 
@@ -46,6 +56,19 @@ def _run(options: argparse.Namespace) -> int:
         from torch_dml.cli import demo
 
         return demo.run(options.device, options.epochs, options.seed)
+    if options.command == "trace":
+        # PyTorch's collector tells on stderr that it found no CUDA device; it reads this when torch is imported.
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+        from torch_dml.cli import trace
+
+        return trace.run(
+            options.script,
+            options.arguments,
+            module=options.module,
+            target=options.output,
+            stacks=options.stacks,
+            rows=options.rows,
+        )
     from torch_dml.cli import probe
 
     return probe.run(options.step)
@@ -77,6 +100,9 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("suites", nargs="*", metavar="SUITE", type=_suite, help=f"{', '.join(SUITES)}; default: all")
     bench.add_argument("--device", action="append", help="run on this device only; may be given again")
     bench.add_argument("--json", metavar="FILE", help="write the figures to FILE")
+    bench.add_argument(
+        "--breakdown", action="store_true", help="ops only: split a small operator's host time into its stages"
+    )
     bench.add_argument("--quick", action="store_true", help="small sizes, for a first look")
     bench.add_argument(
         "--limit", type=float, default=10.0, metavar="S", help="skip what takes longer than S seconds a repeat (10)"
@@ -91,6 +117,19 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--device", default="dml", help="dml (default), dml:1, cpu, cuda")
     demo.add_argument("--epochs", type=_positive, default=12, help="12 when left out")
     demo.add_argument("--seed", type=int, default=0, help="0 when left out")
+
+    trace = commands.add_parser(
+        "trace",
+        help="write what a script does on host and device as a trace",
+        description="Run a script under torch.profiler, write a trace for Perfetto or chrome://tracing, with the "
+        "host's operators and the devices' kernels on tracks of their own, and print the kernels by their time.",
+    )
+    trace.add_argument("-o", "--output", default="trace.json", metavar="FILE", help="trace.json when left out")
+    trace.add_argument("-m", "--module", action="store_true", help="SCRIPT is a module's name, as in python -m")
+    trace.add_argument("--stacks", action="store_true", help="with the Python functions that ran (slow)")
+    trace.add_argument("--rows", type=_positive, default=20, help="kernels in the table; 20 when left out")
+    trace.add_argument("script", metavar="SCRIPT", help="a Python file; the options of this command come before it")
+    trace.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="arguments of the script")
 
     # What doctor runs in a child process, so that a driver that crashes does not take doctor with it.
     probe = commands.add_parser("_probe")

@@ -1,0 +1,137 @@
+"""`trace`: runs a script under torch.profiler and writes what the host and the devices did, for a trace viewer."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from torch._C._autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile
+
+import torch_dml
+
+
+@dataclass
+class Kernel:
+    """What the runs of one kernel took."""
+
+    name: str
+    runs: int = 0
+    total_ns: int = 0
+    longest_ns: int = 0
+
+
+def run(script: str, arguments: Sequence[str], *, module: bool, target: str, stacks: bool, rows: int) -> int:
+    """Run a script (or a module) as `python` would, write the trace, and return the script's exit status."""
+    torch_dml.load()
+    console = Console(file=sys.stderr)
+    program = _module(script, arguments) if module else _file(script, arguments)
+    profiler = profile(
+        activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1], record_shapes=True, with_stack=stacks
+    )
+    with warnings.catch_warnings():
+        # There is one cycle.
+        warnings.filterwarnings("ignore", message=".*Profiler clears events at the end of each cycle")
+        profiler.start()
+    started = time.perf_counter()
+    try:
+        status = _exit_status(program)
+    finally:
+        seconds = time.perf_counter() - started
+        profiler.stop()
+    profiler.export_chrome_trace(target)
+    console.print(_table(kernels(profiler), seconds, rows))
+    console.print(f"Trace of {seconds:.2f} s in {target}: open it in https://ui.perfetto.dev or chrome://tracing")
+    return status
+
+
+def kernels(profiler: profile) -> list[Kernel]:
+    """Return what ran on the devices, the most time first."""
+    found: dict[str, Kernel] = {}
+    results: Any = profiler.profiler and profiler.profiler.kineto_results
+    for event in results.events() if results else ():
+        if event.device_type() == DeviceType.PrivateUse1 and event.name().startswith("dml::"):
+            kernel = found.setdefault(event.name(), Kernel(event.name()))
+            kernel.runs += 1
+            kernel.total_ns += event.duration_ns()
+            kernel.longest_ns = max(kernel.longest_ns, event.duration_ns())
+    return sorted(found.values(), key=lambda kernel: -kernel.total_ns)
+
+
+def _file(script: str, arguments: Sequence[str]) -> Callable[[], object]:
+    if not Path(script).is_file():
+        raise RuntimeError(f"there is no file {script}")
+
+    def program() -> object:
+        sys.argv = [script, *arguments]
+        sys.path[0] = str(Path(script).resolve().parent)
+        return runpy.run_path(script, run_name="__main__")
+
+    return program
+
+
+def _module(name: str, arguments: Sequence[str]) -> Callable[[], object]:
+    def program() -> object:
+        sys.argv = [name, *arguments]
+        sys.path[0] = str(Path.cwd())
+        return runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+    return program
+
+
+def _exit_status(program: Callable[[], object]) -> int:
+    """Run to the end, and return what the process would have returned: a trace is wanted of what fails, too."""
+    try:
+        program()
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _table(found: list[Kernel], seconds: float, rows: int) -> Table:
+    total = sum(kernel.total_ns for kernel in found)
+    runs = sum(kernel.runs for kernel in found)
+    table = Table(
+        title=f"{runs:,} kernels and copies kept the devices busy for {total / 1e6:,.2f} ms "
+        f"({total / 1e9 / seconds:.0%} of the time)",
+        title_justify="left",
+    )
+    table.add_column("kernel")
+    for title in ("runs", "total ms", "mean µs", "longest µs", "share"):
+        table.add_column(title, justify="right")
+    for kernel in found[:rows]:
+        table.add_row(
+            kernel.name,
+            f"{kernel.runs:,}",
+            f"{kernel.total_ns / 1e6:,.3f}",
+            f"{kernel.total_ns / kernel.runs / 1e3:,.1f}",
+            f"{kernel.longest_ns / 1e3:,.1f}",
+            f"{kernel.total_ns / total:.1%}",
+        )
+    if len(found) > rows:
+        rest = found[rows:]
+        rest_ns = sum(kernel.total_ns for kernel in rest)
+        table.add_row(
+            f"{len(rest)} more",
+            f"{sum(kernel.runs for kernel in rest):,}",
+            f"{rest_ns / 1e6:,.3f}",
+            "",
+            "",
+            f"{rest_ns / total:.1%}",
+        )
+    return table
