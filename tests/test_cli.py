@@ -26,7 +26,7 @@ def command(*arguments: str, timeout: float = 300, **environment: str):
 def test_help_and_version():
     done = command("--version")
     assert done.stdout == f"torch-dml {torch_dml.__version__}\n"
-    for name in ("devices", "doctor", "bench", "demo"):
+    for name in ("devices", "doctor", "bench", "demo", "trace"):
         assert name in command("--help").stdout
         assert command(name, "--help").returncode == 0
     assert command("nonsense").returncode == 2

@@ -139,6 +139,18 @@ pub(crate) fn device_clock(adapter: &AdapterCore, device: &ash::Device, features
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_timestamp_of_the_queue_is_of_the_clock_that_the_driver_reads() -> Result<(), Error> {
+        let Ok(adapters) = crate::adapters() else { return Ok(()) };
+        let mut recorder = adapters[0].open()?.recorder()?;
+        let (Some(clock), Ok(())) = (recorder.gpu.clock, recorder.timestamps_exist()) else { return Ok(()) };
+        let before = recorder.clocks()?;
+        let ticks = recorder.submit_timestamp()?;
+        assert!(before.ticks_to(ticks) >= 0, "{ticks} after {}", before.ticks);
+        assert!(before.ticks_to(ticks) <= before.ticks_to(read(&recorder.gpu, clock)?));
+        Ok(())
+    }
+
     fn clocks(ticks: u64, unix_ns: u64) -> Clocks {
         Clocks { ticks, unix_ns, error_ns: 0, bits: 36, period_ns: 10.0 }
     }
