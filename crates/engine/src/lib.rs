@@ -11,6 +11,7 @@
 //!   [`Device::empty_cache`], an allocation that finds no memory, and an upload that finds all staging memory in use.
 //! - Pending work is submitted in batches: when 64 commands are pending, when the GPU has nothing to do and 8 are
 //!   (4 in a program that waits often), at every wait, and by a thread when the host stops enqueuing.
+//! - A [`Graph`] runs what was captured, in order with everything else, with the results of the captured calls.
 //! - Every run-time failure is an [`Error`]; nothing panics. A failure of enqueued work is
 //!   returned by a later call. After a loss of the device every call on it returns [`Error::DeviceLost`]; other devices work on.
 //! - The generator's numbers are the same on every adapter.
