@@ -494,6 +494,9 @@ def test_trace() -> None:
     for shape in ((4, 4), (3, 7), (0, 3)):
         assert_matches_cpu(torch.trace, torch.randn(shape, requires_grad=True))
         assert_matches_cpu(torch.trace, torch.randint(0, 9, shape, dtype=torch.int8))
+        # CPU refuses f16.
+        half = torch.randn(shape).half()
+        assert_same(torch.trace(half.to("dml")), torch.trace(half.float()).half())
     assert_matches_cpu(lambda t: torch.trace(t.t()[1:, ::2]), torch.randn(7, 8))
     with pytest.raises(RuntimeError, match="expected a matrix"):
         torch.trace(torch.ones(2, device="dml"))

@@ -101,7 +101,7 @@ fn proper_fraction<'b>(low: Value<'b>, high: Value<'b>) -> Sum<'b> {
     Sum { hi: assemble(significand, e).bitcast(F32), lo: rest * unit.bitcast(F32) }
 }
 
-/// Inverse tangent, within 0.75 ulp.
+/// Inverse tangent, within 0.8 ulp.
 pub fn atan(x: Value<'_>) -> Value<'_> {
     let b = x.builder();
     let bits = x.bitcast(U32);
@@ -116,7 +116,7 @@ pub fn atan(x: Value<'_>) -> Value<'_> {
     select_bits(magnitude.gt(INF), NAN, result)
 }
 
-/// Angle of the point (x, y), within 0.75 ulp.
+/// Angle of the point (x, y), within 0.85 ulp.
 pub fn atan2<'b>(y: Value<'b>, x: Value<'b>) -> Value<'b> {
     let (uy, ux) = (y.bitcast(U32), x.bitcast(U32));
     let (ay, ax) = (uy & MAGNITUDE, ux & MAGNITUDE);
