@@ -55,6 +55,7 @@ void register_all() {
   register_fallback();
   register_autocast();
   register_attention();
+  register_nested();
 }
 
 void append_list(std::string& text, const char* key, const std::vector<std::string>& names) {

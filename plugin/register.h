@@ -28,5 +28,6 @@ void register_table(torch::Library& aten, const Names& taken);
 void register_fallback();
 void register_autocast();
 void register_attention();
+void register_nested();
 
 }  // namespace dml

@@ -1,0 +1,90 @@
+// Nested tensors: PyTorch's functions for them are composed of operators on their buffers and serve any device, but it
+// registers them for its own devices alone.
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/native/layer_norm.h>
+#include <ATen/ops/_native_multi_head_attention_native.h>
+#include <ATen/ops/_nested_from_padded_native.h>
+#include <ATen/ops/_nested_tensor_from_mask_left_aligned_native.h>
+#include <ATen/ops/_nested_tensor_from_mask_native.h>
+#include <ATen/ops/_nested_tensor_softmax_with_shape_native.h>
+#include <ATen/ops/_nested_tensor_storage_offsets_native.h>
+#include <ATen/ops/_transform_bias_rescale_qkv.h>
+#include <ATen/ops/bmm_native.h>
+#include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/native_layer_norm_backward.h>
+#include <ATen/ops/to_padded_tensor_native.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "register.h"
+
+namespace dml {
+namespace {
+
+// The kernels that PyTorch gives the backend with none of its own are the general ones.
+constexpr c10::DispatchKey kGeneral = c10::DispatchKey::NestedTensorHPU;
+
+void general(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  op.redispatchBoxed(c10::DispatchKeySet(kGeneral), stack);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> transform_bias_rescale_qkv(const at::Tensor& qkv,
+                                                                          const at::Tensor& bias, int64_t heads) {
+  return at::_transform_bias_rescale_qkv(at::native::NestedTensor_to_padded_tensor_generic(qkv, 0), bias, heads);
+}
+
+// Of the rows of a nested tensor's buffer.
+void layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, int64_t rows, int64_t width,
+                double eps, at::Tensor* out, at::Tensor* mean, at::Tensor* rstd) {
+  const auto [y, m, r] = at::native_layer_norm(x.reshape({rows, width}), {width}, weight, bias, eps);
+  out->copy_(y.view_as(*out));
+  if (mean != nullptr && mean->defined()) mean->copy_(m.view_as(*mean));
+  if (rstd != nullptr && rstd->defined()) rstd->copy_(r.view_as(*rstd));
+}
+
+void layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean, const at::Tensor& rstd,
+                         const at::Tensor& weight, int64_t rows, int64_t width, at::Tensor* grad_x,
+                         at::Tensor* grad_weight, at::Tensor* grad_bias) {
+  at::Tensor* const wanted[] = {grad_x, grad_weight, grad_bias};
+  const auto wants = [&](size_t i) { return wanted[i]->defined(); };
+  const auto row = [&](const at::Tensor& t) { return t.reshape({rows, width}); };
+  const auto number = [&](const at::Tensor& t) { return t.reshape({rows, 1}); };
+  const std::optional<at::Tensor> bias = wants(2) ? std::optional(at::zeros_like(*grad_bias)) : std::nullopt;
+  const auto [dx, dw, db] = at::native_layer_norm_backward(row(grad), row(x), {width}, number(mean), number(rstd),
+                                                           weight, bias, {wants(0), wants(1), wants(2)});
+  const at::Tensor found[] = {dx, dw, db};
+  for (size_t i = 0; i < 3; ++i) {
+    if (wants(i)) wanted[i]->copy_(found[i].view_as(*wanted[i]));
+  }
+}
+
+}  // namespace
+
+void register_nested() {
+  torch::Library& nested = library("aten", c10::DispatchKey::NestedTensorPrivateUse1);
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    if (name.name.rfind("aten::", 0) != 0) continue;
+    const auto op = dispatcher.findOp(name);
+    if (!op.has_value() || !op->hasKernelForDispatchKey(kGeneral)) continue;
+    const std::string full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+    nested.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&general>());
+  }
+  nested.impl("aten::_native_multi_head_attention", TORCH_FN(at::native::native_multi_head_attention_cpu));
+  nested.impl("aten::_nested_tensor_softmax_with_shape", TORCH_FN(at::native::NestedTensor_softmax_dropout));
+  nested.impl("aten::_nested_tensor_storage_offsets", TORCH_FN(at::native::_nested_tensor_storage_offsets));
+  nested.impl("aten::_transform_bias_rescale_qkv", TORCH_FN(transform_bias_rescale_qkv));
+  nested.impl("aten::bmm", TORCH_FN(at::native::bmm_nested));
+  nested.impl("aten::to_padded_tensor", TORCH_FN(at::native::NestedTensor_to_padded_tensor_generic));
+
+  at::native::LayerNormKernel.set_privateuse1_dispatch_ptr(&layer_norm);
+  at::native::LayerNormBackwardKernel.set_privateuse1_dispatch_ptr(&layer_norm_backward);
+
+  torch::Library& aten = library("aten", c10::DispatchKey::PrivateUse1);
+  aten.impl("aten::_nested_from_padded", TORCH_FN(at::native::nested_from_padded_generic));
+  aten.impl("aten::_nested_tensor_from_mask", TORCH_FN(at::native::NestedTensor_nested_tensor_from_mask));
+  aten.impl("aten::_nested_tensor_from_mask_left_aligned",
+            TORCH_FN(at::native::NestedTensor_nested_tensor_from_mask_left_aligned));
+}
+
+}  // namespace dml
