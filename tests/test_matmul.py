@@ -234,3 +234,35 @@ def test_products_with_an_activation(gelu):
     assert_matches_cpu(lambda c, a, b: torch._addmm_activation(c, a, b, **options), *operands)
     out = torch.empty(0)
     assert_matches_cpu(lambda c, a, b, o: torch._addmm_activation(c, a, b, **options, out=o), *operands, out)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_products_in_a_wider_dtype(dtype):
+    a, b, c = torch.randn(3, 40), torch.randn(40, 5), torch.randn(5)
+    a, b, c = (t.to(dtype) for t in (a, b, c))
+    there = [t.to("dml") for t in (a, b, c)]
+    wide, product = torch.float32, a.float() @ b.float()
+    added = c.float() * 0.5 + product * 2
+    assert_same(torch.mm(*there[:2], out_dtype=wide), product)
+    assert_same(torch.bmm(*(t[None] for t in there[:2]), out_dtype=wide), product[None])
+    for addend in (there[2], there[2].float()):
+        assert_same(torch.addmm(addend, *there[:2], out_dtype=wide, beta=0.5, alpha=2), added)
+        batches = [t[None] for t in there[:2]]
+        assert_same(torch.baddbmm(addend, *batches, out_dtype=wide, beta=0.5, alpha=2), added[None])
+    out = torch.empty(0, device="dml")
+    assert_same(torch.mm(*there[:2], out_dtype=wide, out=out), product)
+    assert_same(torch.mm(*there[:2], out_dtype=dtype), product.to(dtype))
+    with pytest.raises(RuntimeError, match="out_dtype must be the same"):
+        torch.mm(*there[:2], out_dtype=torch.float64)
+
+
+@pytest.mark.parametrize("sizes", [(7, 4), (2, 3, 4), (4,), (0, 4)])
+def test_gradients_of_a_linear_layer(sizes):
+    # The CPU has no such operator: it composes them.
+    x, w = torch.randn(sizes, requires_grad=True), torch.randn(5, 4, requires_grad=True)
+    b, g = torch.randn(5, requires_grad=True), torch.randn(*sizes[:-1], 5)
+    expected = torch.autograd.grad(torch.nn.functional.linear(x, w, b), (x, w, b), g)
+    there = [t.detach().to("dml") for t in (x, g, w)]
+    assert_same(torch.ops.aten.linear_backward(*there, (True, True, True)), list(expected))
+    partly = torch.ops.aten.linear_backward(*there, (False, True, False))
+    assert partly[0] is None and partly[2] is None

@@ -7,6 +7,7 @@
 pub mod divisor;
 pub mod epilogue;
 pub mod kernel;
+mod linear;
 pub mod operand;
 pub mod problem;
 mod products;

@@ -18,6 +18,16 @@ use smallvec::smallvec;
 /// This family's overloads.
 pub const OPERATORS: &[&[Operator]] = &[
     &[op("aten::mm", |c| mm(c, Out::New)), op("aten::mm.out", |c| mm(c, Out::Arg(2)))],
+    &[
+        op("aten::mm.dtype", |c| mm_as(c, Out::New)),
+        op("aten::mm.dtype_out", |c| mm_as(c, Out::Arg(3))),
+        op("aten::bmm.dtype", |c| bmm_as(c, Out::New)),
+        op("aten::bmm.dtype_out", |c| bmm_as(c, Out::Arg(3))),
+        op("aten::addmm.dtype", |c| addmm_as(c, Out::New)),
+        op("aten::addmm.dtype_out", |c| addmm_as(c, Out::Arg(6))),
+        op("aten::baddbmm.dtype", |c| baddbmm_as(c, Out::New)),
+        op("aten::baddbmm.dtype_out", |c| baddbmm_as(c, Out::Arg(6))),
+    ],
     &[op("aten::bmm", |c| bmm(c, Out::New)), op("aten::bmm.out", |c| bmm(c, Out::Arg(2)))],
     &crate::overloads!(addmm, "aten::addmm", "aten::addmm_", "aten::addmm.out" @ 5),
     &[
@@ -29,6 +39,7 @@ pub const OPERATORS: &[&[Operator]] = &[
     &crate::overloads!(addmv, "aten::addmv", "aten::addmv_", "aten::addmv.out" @ 5),
     &[op("aten::mv", |c| mv(c, Out::New)), op("aten::mv.out", |c| mv(c, Out::Arg(2)))],
     &[op("aten::dot", dot), op("aten::vdot", dot)],
+    super::linear::OPERATORS,
 ];
 
 /// `mm(self, mat2)`
@@ -71,6 +82,64 @@ fn addmm(call: &mut Call, out: Out) -> Result<()> {
     check!(b.dim() == 2, Runtime, "mat2 must be a matrix, got {}-D tensor", b.dim());
     check_inner(&a, &b)?;
     finish(call, out, &a, &b, &[a.sizes[0], b.sizes[1]], Some(&bias))
+}
+
+/// `mm(self, mat2, out_dtype)`
+fn mm_as(call: &mut Call, out: Out) -> Result<()> {
+    let (a, b) = (call.tensor(0)?.clone(), call.tensor(1)?.clone());
+    let dtype = wider(call, 2, &a, &b, None)?;
+    check!(a.dim() == 2, Runtime, "self must be a matrix");
+    check!(b.dim() == 2, Runtime, "mat2 must be a matrix");
+    check_inner(&a, &b)?;
+    finish_as(call, out, &a, &b, &[a.sizes[0], b.sizes[1]], None, Some(dtype))
+}
+
+/// `bmm(self, mat2, out_dtype)`
+fn bmm_as(call: &mut Call, out: Out) -> Result<()> {
+    let (a, b) = (call.tensor(0)?.clone(), call.tensor(1)?.clone());
+    let dtype = wider(call, 2, &a, &b, None)?;
+    let sizes = batched_sizes(&a, &b)?;
+    finish_as(call, out, &a, &b, &sizes, None, Some(dtype))
+}
+
+/// `addmm(self, mat1, mat2, out_dtype, beta, alpha)`
+fn addmm_as(call: &mut Call, out: Out) -> Result<()> {
+    let [bias, a, b] = three(call)?;
+    let dtype = wider(call, 3, &a, &b, Some(&bias))?;
+    check!(a.dim() == 2, Runtime, "mat1 must be a matrix, got {}-D tensor", a.dim());
+    check!(b.dim() == 2, Runtime, "mat2 must be a matrix, got {}-D tensor", b.dim());
+    check_inner(&a, &b)?;
+    finish_as(call, out, &a, &b, &[a.sizes[0], b.sizes[1]], Some(&bias), Some(dtype))
+}
+
+/// `baddbmm(self, batch1, batch2, out_dtype, beta, alpha)`
+fn baddbmm_as(call: &mut Call, out: Out) -> Result<()> {
+    let [bias, a, b] = three(call)?;
+    let dtype = wider(call, 3, &a, &b, Some(&bias))?;
+    let sizes = batched_sizes(&a, &b)?;
+    finish_as(call, out, &a, &b, &sizes, Some(&bias), Some(dtype))
+}
+
+/// The dtype at argument `i` for a product of `a` and `b`: theirs, or float32 for half precision. What is added to it
+/// has either.
+fn wider(call: &Call, i: usize, a: &Tensor, b: &Tensor, bias: Option<&Tensor>) -> Result<DType> {
+    let dtype = call.opt_dtype(i)?.unwrap_or(a.dtype);
+    check_scalar_types(a, b)?;
+    check!(
+        dtype == a.dtype || dtype == DType::F32 && matches!(a.dtype, DType::F16 | DType::BF16),
+        Runtime,
+        "out_dtype must be the same as input dtype or fp32 for fp16/bf16 inputs, but got {dtype} for {}",
+        a.dtype
+    );
+    if let Some(bias) = bias {
+        check!(
+            bias.dtype == dtype || bias.dtype == a.dtype,
+            Runtime,
+            "self dtype must match either out_dtype or the dtype of the matrices, but got {}",
+            bias.dtype
+        );
+    }
+    Ok(dtype)
 }
 
 /// `_addmm_activation(self, mat1, mat2, beta, alpha, use_gelu)`: gelu or relu of `addmm`.
@@ -133,7 +202,7 @@ fn addbmm(call: &mut Call, out: Out) -> Result<()> {
     }
     let k = a.sizes[0] * a.sizes[2];
     let sizes = [a.sizes[1], b.sizes[2]];
-    let (target, addend) = prepare(call, out, a.dtype, &sizes, Some(&bias))?;
+    let (target, addend) = prepare(call, out, a.dtype, &sizes, Some(&bias), 3)?;
     let operand = |t: &Tensor, outer: usize, inner: usize| {
         let digits = |plain| Digits { plain, plain_first: true };
         let pattern = Pattern::Digits { outer: digits(1), inner: digits(2), windows: 0, divided: false };
@@ -147,7 +216,7 @@ fn addbmm(call: &mut Call, out: Out) -> Result<()> {
         Source { tensor: t.clone(), batch: 0, access: Access { dtype: t.dtype, axis, wide: false, pattern }, place }
     };
     let (a, b) = (operand(&a, 1, 2), operand(&b, 2, 1));
-    let alpha = alpha(call, true)?;
+    let alpha = alpha(call, true, 3)?;
     into(call, &target, [&a.tensor.clone(), &b.tensor.clone()], alpha, addend, k, |finish| Problem {
         size: [1, sizes[0], sizes[1], k],
         a,
@@ -273,12 +342,20 @@ fn is_zero(dtype: DType, factor: Scalar) -> bool {
     if dtype.is_float() { factor.to_f64() == 0.0 } else { factor.to_i64() == 0 }
 }
 
-fn alpha(call: &Call, added: bool) -> Result<Scalar> {
-    if added { call.scalar(4) } else { Ok(Scalar::Int(1)) }
+/// The factor of a product, behind that of its addend at argument `beta`.
+fn alpha(call: &Call, added: bool, beta: usize) -> Result<Scalar> {
+    if added { call.scalar(beta + 1) } else { Ok(Scalar::Int(1)) }
 }
 
-/// The result tensor of `sizes`, and the addend (argument 0, times argument 3) if there is one.
-fn prepare(call: &Call, out: Out, dtype: DType, sizes: &[i64], bias: Option<&Tensor>) -> Result<(Tensor, Addend)> {
+/// The result tensor of `sizes`, and the addend (argument 0, times argument `beta`) if there is one.
+fn prepare(
+    call: &Call,
+    out: Out,
+    dtype: DType,
+    sizes: &[i64],
+    bias: Option<&Tensor>,
+    beta: usize,
+) -> Result<(Tensor, Addend)> {
     check_dtype(call, dtype)?;
     if out == Out::InPlace {
         let t = call.tensor(0)?;
@@ -292,7 +369,7 @@ fn prepare(call: &Call, out: Out, dtype: DType, sizes: &[i64], bias: Option<&Ten
     let addend = match bias {
         None => None,
         Some(bias) => {
-            let beta = call.scalar(3)?;
+            let beta = call.scalar(beta)?;
             let bias = expand(bias, sizes)?;
             (!is_zero(dtype, beta)).then_some((bias, beta))
         }
@@ -349,10 +426,24 @@ fn last<const N: usize>(dims: &Dims, fill: i64) -> [i64; N] {
 /// Computes `out = alpha * a @ b + beta * bias` and returns it. `a` and `b` are matrices or batches of them; `sizes` is
 /// the result's shape, which may leave out dimensions of size 1 at its end.
 fn finish(call: &mut Call, out: Out, a: &Tensor, b: &Tensor, sizes: &[i64], bias: Option<&Tensor>) -> Result<()> {
-    let (target, addend) = prepare(call, out, a.dtype, sizes, bias)?;
+    finish_as(call, out, a, b, sizes, bias, None)
+}
+
+/// [`finish`] with a dtype for the result, which is an argument before the factors.
+fn finish_as(
+    call: &mut Call,
+    out: Out,
+    a: &Tensor,
+    b: &Tensor,
+    sizes: &[i64],
+    bias: Option<&Tensor>,
+    dtype: Option<DType>,
+) -> Result<()> {
+    let beta = 3 + usize::from(dtype.is_some());
+    let (target, addend) = prepare(call, out, dtype.unwrap_or(a.dtype), sizes, bias, beta)?;
     let ([batch, m, k], [.., n]) = (last::<3>(&a.sizes, 1), last::<3>(&b.sizes, 1));
     let (sa, sb) = (last::<3>(&a.strides, 0), last::<3>(&b.strides, 0));
-    let alpha = alpha(call, bias.is_some())?;
+    let alpha = alpha(call, bias.is_some(), beta)?;
     into(call, &target, [a, b], alpha, addend, k, |finish| Problem {
         size: [batch, m, n, k],
         a: Source::strided(a, [m, k], [sa[1], sa[2]], if batch == 1 { 0 } else { sa[0] }),
@@ -361,6 +452,22 @@ fn finish(call: &mut Call, out: Out, a: &Tensor, b: &Tensor, sizes: &[i64], bias
     })?;
     call.ret(target);
     Ok(())
+}
+
+/// The product of two matrices as a new contiguous tensor of `sizes`, in which the rows may be several dimensions.
+pub fn multiply(call: &Call, a: &Tensor, b: &Tensor, sizes: &[i64]) -> Result<Tensor> {
+    check_scalar_types(a, b)?;
+    check_dtype(call, a.dtype)?;
+    let ([m, k], n) = ([a.sizes[0], a.sizes[1]], b.sizes[1]);
+    let out = call.empty(a.dtype, sizes)?;
+    let matrix = out.as_strided(&[m, n], &[n, 1], 0);
+    into(call, &matrix, [a, b], Scalar::Int(1), None, k, |finish| Problem {
+        size: [1, m, n, k],
+        a: Source::strided(a, [m, k], [a.strides[0], a.strides[1]], 0),
+        b: Source::strided(b, [n, k], [b.strides[1], b.strides[0]], 0),
+        finish,
+    })?;
+    Ok(out)
 }
 
 /// Runs a product into `target`.

@@ -1,0 +1,48 @@
+//! The gradients of a linear layer.
+
+use super::products::multiply;
+use crate::call::{Call, Ret};
+use crate::check;
+use crate::copy;
+use crate::error::Result;
+use crate::reduction::Axes;
+use crate::reduction::sum::add_up;
+use crate::table::{Operator, op};
+use crate::tensor::Tensor;
+
+/// This file's overloads.
+pub const OPERATORS: &[Operator] = &[op("aten::linear_backward", backward)];
+
+/// `linear_backward(self, grad_output, weight, output_mask) -> (grad_input, grad_weight, grad_bias)`
+fn backward(call: &mut Call) -> Result<()> {
+    let (input, grad, weight) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+    let rank = input.dim();
+    check!(
+        weight.dim() == 2
+            && rank > 0
+            && grad.dim() == rank
+            && input.sizes[..rank - 1] == grad.sizes[..rank - 1]
+            && [grad.sizes[rank - 1], input.sizes[rank - 1]] == weight.sizes[..],
+        Runtime,
+        "linear_backward: the sizes of input {:?}, gradient {:?} and weight {:?} do not match",
+        input.sizes.as_slice(),
+        grad.sizes.as_slice(),
+        weight.sizes.as_slice()
+    );
+    let wanted = call.flags(3)?;
+    let wants = |i: usize| wanted.get(i).is_some_and(|&w| w != 0);
+    let rows = |t: &Tensor| -> Result<Tensor> {
+        let width = t.sizes[rank - 1];
+        let count = input.sizes[..rank - 1].iter().product();
+        Ok(copy::as_contiguous(call, t)?.as_strided(&[count, width], &[width, 1], 0))
+    };
+    let grads = rows(grad)?;
+    let grad_input = if wants(0) { Some(multiply(call, &grads, weight, &input.sizes)?) } else { None };
+    let grad_weight =
+        if wants(1) { Some(multiply(call, &grads.transpose(0, 1), &rows(input)?, &weight.sizes)?) } else { None };
+    let grad_bias = if wants(2) { Some(add_up(call, &grads, Axes::listed(call, &[0], 2, false)?)?) } else { None };
+    for t in [grad_input, grad_weight, grad_bias] {
+        call.ret_value(t.map_or(Ret::None, Ret::Tensor));
+    }
+    Ok(())
+}
