@@ -1,6 +1,7 @@
 # Commands for people. On a fresh Debian 12 with Rust and Python, `make demo` and `make test` need nothing before them.
 #
 #   TORCH=2.11.0   another torch than the newest that is supported
+#   JOBS=4         in how many processes tests run
 #   PYTHON=...     the Python that makes the virtual environment, 3.10 or newer
 #   VENV=...       where the virtual environment goes
 
@@ -11,9 +12,13 @@ SHELL := bash
 
 PYTHON ?= python3
 TORCH ?= 2.15.0
+# Tests run in this many processes.
+JOBS ?= 4
 VENV ?= .venv
 
 py := $(VENV)/bin/python
+# One of torchvision's models is among the tests; for the newest torch there is no torchvision yet.
+vision := $(if $(filter 2.11.%,$(TORCH)),torchvision==0.26.0)
 environment := $(VENV)/.torch-$(TORCH)
 package := $(VENV)/.package
 sources = $(shell find Cargo.toml Cargo.lock pyproject.toml README.md crates plugin xtask python -type f \
@@ -41,11 +46,11 @@ test-rust: test-system
 
 .PHONY: test-python
 test-python: test-system $(package)
-	$(py) -m pytest
+	$(py) -m pytest -n $(JOBS) --dist loadfile
 
 .PHONY: smoke
 smoke: test-system $(package)
-	$(py) -m pytest -m smoke
+	$(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
 
 .PHONY: lint
 lint: test-system $(environment)
@@ -81,7 +86,7 @@ $(environment): | system
 	test -x $(py) || $(PYTHON) -m venv $(VENV)
 	$(py) -m pip install --upgrade pip
 	$(py) -m pip install "torch==$(TORCH)" "setuptools>=77" "rich>=13" "numpy" "scikit-learn>=1.3" "pytest>=8" \
-		"ruff==0.17.6" "mypy==2.4.1"
+		"pytest-xdist>=3" "ruff==0.17.6" "mypy==2.4.1" $(vision)
 	rm -f $(VENV)/.torch-* $(package)
 	touch $@
 

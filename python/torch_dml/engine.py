@@ -226,6 +226,9 @@ def queue_stats(device: int = 0) -> dict[str, int]:
     if text is None:
         raise RuntimeError(last_error() or f"no queue statistics of device {device}")
     stats: dict[str, int] = json.loads(text)
+    return stats
+
+
 def memory_snapshot(device: int) -> list[dict[str, Any]]:
     """Return the segments of a device's memory, with their blocks."""
     text = library().dml_memory_snapshot_json(device)

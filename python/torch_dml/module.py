@@ -24,7 +24,6 @@ from torch_dml.device import (
 )
 from torch_dml.engine import DeviceProperties
 from torch_dml.fallback import fallback_count, fallbacks, reset_fallbacks
-from torch_dml.legacy import tensor_types
 from torch_dml.graphs import (
     Graph,
     GraphPool,
@@ -33,6 +32,7 @@ from torch_dml.graphs import (
     is_current_stream_capturing,
     make_graphed_callables,
 )
+from torch_dml.legacy import tensor_types
 from torch_dml.memory import (
     device_memory_used,
     empty_cache,
@@ -72,7 +72,6 @@ from torch_dml.streams import (
     StreamContext,
     current_stream,
     default_stream,
-    is_current_stream_capturing,
     set_stream,
     stream,
 )
@@ -104,9 +103,9 @@ __all__ = [
     "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
-    "host_memory_stats",
     "graph",
     "graph_pool_handle",
+    "host_memory_stats",
     "init",
     "initial_seed",
     "ipc_collect",

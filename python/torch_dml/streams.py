@@ -62,11 +62,6 @@ def default_stream(device: DeviceLike = None) -> torch.Stream:
     return torch.Stream(stream_id=0, device_index=index_of(device), device_type=_DEVICE_TYPE)
 
 
-def is_current_stream_capturing() -> bool:
-    """Return False: there are no graphs to capture."""
-    return False
-
-
 def set_stream(stream: torch.Stream) -> None:
     """Let work go to a stream from now on."""
     torch.accelerator.set_stream(stream)
