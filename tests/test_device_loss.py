@@ -55,7 +55,7 @@ calls = [
     lambda: event.query(),
     lambda: torch.dml.Event().record(),
     lambda: torch.dml.empty_cache(),
-    lambda: torch.empty(10, pin_memory=True),
+    lambda: torch.empty(10).pin_memory(),
     lambda: print(x),
 ]
 raised = [attempt(call) for call in calls]

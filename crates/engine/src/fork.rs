@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// This process was forked from one that had started Vulkan.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Marks the children that this process forks from now on.
+/// Marks the children that this process forks from now on. To be called when a driver was started or a device opened.
 pub(crate) fn watch() {
     #[cfg(unix)]
     {
@@ -28,8 +28,37 @@ pub(crate) fn watch() {
                 tracing::warn!("forked processes will not be told from their parents");
             }
         });
+        skip_drivers_at_exit();
     }
 }
+
+/// Has a forked child end without the drivers' exit handlers: on an H100 they crashed the child and took the parent's
+/// memory with them. What is registered last runs first, so this comes after each start of a driver.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn skip_drivers_at_exit() {
+    use std::ffi::{c_int, c_void};
+    unsafe extern "C" {
+        fn on_exit(function: unsafe extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+        fn fflush(stream: *mut c_void) -> c_int;
+        fn _exit(status: c_int) -> !;
+    }
+    unsafe extern "C" fn leave(status: c_int, _: *mut c_void) {
+        if FORKED.load(Ordering::Relaxed) {
+            // SAFETY: null flushes every stream; `_exit` ends the process.
+            unsafe {
+                fflush(std::ptr::null_mut());
+                _exit(status)
+            }
+        }
+    }
+    // SAFETY: the handler lives as long as the process; the argument is not used.
+    if unsafe { on_exit(leave, std::ptr::null_mut()) } != 0 {
+        tracing::warn!("a forked process that exits may disturb its parent's devices");
+    }
+}
+
+#[cfg(all(unix, not(all(target_os = "linux", target_env = "gnu"))))]
+fn skip_drivers_at_exit() {}
 
 /// Whether this process is such a child.
 pub fn forked() -> bool {

@@ -88,6 +88,7 @@ pub fn device(index: usize) -> Result<&'static Arc<Device>, Error> {
         return Ok(device);
     }
     let device = Arc::new(Device::open(slot.adapter, index)?);
+    fork::watch();
     if profile::wanted()
         && let Err(e) = device.start_profile()
     {
