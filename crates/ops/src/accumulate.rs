@@ -97,8 +97,7 @@ pub fn run(call: &Call, a: &Accumulation) -> Result<()> {
     let mut slices = Layout::walk(a.slice_sizes, &slices, &layout::order(a.slice_sizes, &slices));
     let mut places = Layout::row_major(a.key_sizes, &[a.key_strides]);
     let mut parts = Layout::row_major(a.part_sizes, &[a.part_strides]);
-    let far = |t: &Tensor| ((t.range().end - t.range().start) / t.element_size()) as i64;
-    let longest = n.saturating_mul(slice).max(far(a.dst)).max(far(a.src));
+    let longest = n.saturating_mul(slice).max(a.dst.reach()).max(a.src.reach());
     let index = layout::index_type(longest);
     for layout in [&mut slices, &mut places, &mut parts] {
         layout.index = index;

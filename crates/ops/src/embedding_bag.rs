@@ -115,9 +115,7 @@ fn forward(call: &mut Call) -> Result<()> {
         unused
     };
     if bags > 0 {
-        let range = weight.range();
-        let reach = ((range.end - range.start) / weight.element_size()).max((bags * width.max(1)) as u64);
-        let wide = index_type(reach as i64);
+        let wide = index_type(weight.reach().max(bags * width.max(1)));
         let shape = Forward { mode, weight: weight.dtype, index, weighted: each.is_some(), wide };
         let key = [mode as u32, weight.dtype as u32, index as u32, u32::from(shape.weighted), wide.bytes(), 0];
         let kernel = call.kernel("embedding_bag", key, || build_forward(&shape))?;

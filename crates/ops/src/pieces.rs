@@ -34,17 +34,11 @@ impl Piece {
     fn layout(&self) -> Layout {
         let strides = [self.dst.strides.as_slice(), self.strides.as_slice()];
         let mut layout = Layout::walk(&self.dst.sizes, &strides, &layout::order(&self.dst.sizes, &strides));
-        if elements(&self.src) >= layout::SHORT {
+        if self.src.reach() >= layout::SHORT {
             layout.index = Scalar::U64;
         }
         layout
     }
-}
-
-/// How far a tensor's memory reaches, in elements.
-fn elements(t: &Tensor) -> i64 {
-    let range = t.range();
-    ((range.end - range.start) / t.element_size()) as i64
 }
 
 /// Enqueues copies that do not depend on each other.

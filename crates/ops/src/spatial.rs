@@ -49,9 +49,8 @@ pub fn batched(t: &Tensor, rank: usize) -> Tensor {
 
 /// The type of offsets into these tensors.
 pub fn index_type(tensors: &[&Tensor]) -> Scalar {
-    let reach = |t: &&Tensor| ((t.range().end - t.range().start) / t.element_size()).max(t.numel() as u64);
-    let furthest = tensors.iter().map(reach).max().unwrap_or(0);
-    crate::layout::index_type(furthest as i64)
+    let furthest = tensors.iter().map(|t| t.reach().max(t.numel())).max().unwrap_or(0);
+    crate::layout::index_type(furthest)
 }
 
 /// Strides of an operand as kernel parameters.

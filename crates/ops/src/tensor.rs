@@ -68,6 +68,11 @@ impl Tensor {
         Range { start: self.data, end: self.data + (last as u64 + 1) * self.element_size() }
     }
 
+    /// Elements from the first to one past the highest that this view can touch.
+    pub fn reach(&self) -> i64 {
+        ((self.range().end - self.data) / self.element_size()) as i64
+    }
+
     /// Whether elements lie in row-major order with no gaps.
     pub fn is_contiguous(&self) -> bool {
         let mut expected = 1;

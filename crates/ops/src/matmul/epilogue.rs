@@ -94,7 +94,7 @@ impl Finish {
         let [_, sm, sn] = self.out.strides;
         let out = match self.out.split {
             None => m * sm + n * sn,
-            Some(_) => ((self.out.tensor.range().end - self.out.tensor.data) / self.out.tensor.element_size()) as i64,
+            Some(_) => self.out.tensor.reach(),
         };
         out.max(self.bias.as_ref().map_or(0, |b| m * b.strides[1] + n * b.strides[2]))
     }

@@ -158,7 +158,7 @@ pub fn from(t: &Tensor, elements: i64) -> Cow<'_, Tensor> {
     if elements == 0 {
         return Cow::Borrowed(t);
     }
-    let left = (t.range().end - t.data) as i64 / t.element_size() as i64 - elements;
+    let left = t.reach() - elements;
     Cow::Owned(t.as_strided(&[left], &[1], elements))
 }
 
@@ -190,7 +190,7 @@ impl Source {
     pub fn reach(&self, outer: i64, inner: i64) -> i64 {
         match &self.place {
             Place::Strided { outer: o, inner: i } => o * outer + i * inner,
-            Place::Digits { .. } => ((self.tensor.range().end - self.tensor.data) / self.tensor.element_size()) as i64,
+            Place::Digits { .. } => self.tensor.reach(),
         }
     }
 

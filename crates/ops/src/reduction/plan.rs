@@ -70,13 +70,9 @@ impl Plan {
         let mut kept = Layout::new(&kept.iter().collect::<SmallVec<[&Tensor; 6]>>());
         let reduced_refs: SmallVec<[&Tensor; 4]> = reduced.iter().collect();
         let mut reduced = if ordered { in_order(&reduced_refs) } else { Layout::new(&reduced_refs) };
-        let reach = |t: &&Tensor| {
-            let range = t.range();
-            (range.end - range.start) / t.element_size()
-        };
-        let furthest =
-            r.inputs.iter().chain(r.outs).chain(r.tables).map(reach).max().unwrap_or(0).max(r.inputs[0].numel() as u64);
-        let index = crate::layout::index_type(furthest as i64);
+        let tensors = r.inputs.iter().chain(r.outs).chain(r.tables);
+        let furthest = tensors.map(|t| t.reach()).max().unwrap_or(0).max(r.inputs[0].numel());
+        let index = crate::layout::index_type(furthest);
         (kept.index, reduced.index) = (index, index);
         Plan {
             outputs: r.outs[0].numel(),

@@ -63,8 +63,7 @@ impl Operands {
         let rest = |of: &[i64]| -> Dims { of.iter().enumerate().filter(|e| e.0 != dim).map(|e| *e.1).collect() };
         let strides = tensors.each_ref().map(|t| rest(&t.strides));
         let mut layout = Layout::row_major(&rest(&input.sizes), &strides.each_ref().map(|s| s.as_slice()));
-        let far = |t: &Tensor| ((t.range().end - t.range().start) / t.element_size()) as i64;
-        if tensors.iter().any(|t| far(t).max(t.numel()) >= crate::layout::SHORT) {
+        if tensors.iter().any(|t| t.reach().max(t.numel()) >= crate::layout::SHORT) {
             layout.index = Scalar::U64;
         }
         Operands {
