@@ -367,6 +367,12 @@ impl<S> Allocator<S> {
         (bytes <= held.bytes - offset).then_some((slot, offset))
     }
 
+    /// As [`locate`](Self::locate), the segment itself.
+    pub(crate) fn locate_segment(&self, address: u64, bytes: u64) -> Option<(&S, u64)> {
+        let (slot, offset) = self.locate(address, bytes)?;
+        Some((self.segment(slot)?, offset))
+    }
+
     /// The segment of a number from [`locate`](Self::locate).
     pub(crate) fn segment(&self, slot: u32) -> Option<&S> {
         self.segments.get(slot as usize)?.as_ref().map(|held| &held.segment)

@@ -1,11 +1,11 @@
 //! The device: memory, kernels, the queue and what waits for it.
 
 use crate::allocator::{Allocator, COMMON, GrowError, Source};
+use crate::batch::Batch;
 use crate::copy_kernel;
 use crate::error::Error;
 use crate::event::{Event, EventState};
 use crate::fault::FaultBlock;
-use crate::flusher::Flusher;
 use crate::fusion::{Fusion, Pointwise};
 use crate::generator::Generator;
 use crate::graph::Capturing;
@@ -14,17 +14,23 @@ use crate::kernel_cache::{KernelCache, KernelKey, KernelRef};
 use crate::launch::Launch;
 use crate::measure::{self, Stage};
 use crate::pinned::Pinned;
-use crate::queue::{Queue, QueueStats};
+use crate::queue::{Memory, Queue, QueueStats};
 use crate::stats::{MemoryStats, SegmentInfo};
+use crate::stream::Stream;
+use crate::submitter::Submitter;
 use dml_kernel::Kernel;
-use dml_vulkan::{Adapter, AdapterInfo, Gpu, MemoryClass, Segment, Ticket, Timeline, TimestampId};
+use dml_vulkan::{Adapter, AdapterInfo, AdapterKind, Gpu, MemoryClass, Segment, Ticket, Timeline, TimestampId};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Read-backs up to this size take one small segment and the copy kernel.
 pub(crate) const SMALL_COPY: usize = 64 << 10;
 /// Larger copies go through segments of this size.
 const CHUNK: u64 = 8 << 20;
+/// How often a lock that is held for some tens of microseconds is tried before the thread sleeps.
+const MOST_TRIES: u32 = 1000;
+/// Commands that are recorded at once, after all that is pending.
+pub(crate) type More<'m> = &'m mut dyn FnMut(&mut Stream) -> Result<(), Error>;
 /// The most ranges of one launch.
 const MOST_RANGES: usize = u16::MAX as usize / 2;
 
@@ -40,6 +46,8 @@ pub struct Device {
 pub(crate) struct Shared {
     index: usize,
     // Declared, and so dropped, before the memory that its work uses.
+    stream: Mutex<Stream>,
+    /// Locked before the stream by whoever needs both.
     state: Mutex<State>,
     timeline: Timeline,
     kernels: KernelCache,
@@ -54,36 +62,42 @@ pub(crate) struct Shared {
     pub(crate) joins: Mutex<Fusion>,
     /// Some thread is capturing a graph. Only a hint to look further: what counts is in `state`.
     pub(crate) capturing: AtomicBool,
-    flusher: Arc<Flusher>,
+    submitter: Arc<Submitter>,
+    deferred: Deferred,
     lost: AtomicBool,
     gpu: Gpu,
 }
 
-/// What the device's one lock protects.
+/// What the lock of those that enqueue protects.
 pub(crate) struct State {
     pub(crate) queue: Queue,
-    pub(crate) allocator: Allocator<Segment>,
+    pub(crate) allocator: Memory,
     /// The most bytes to hold from the driver.
     limit: u64,
-    /// An error of work that nobody waited for.
-    pub(crate) deferred: Option<Error>,
     /// The graph that is being captured.
     pub(crate) capture: Option<Box<Capturing>>,
     /// Captures that were begun.
     pub(crate) captures: u64,
 }
 
+/// An error of work that nobody waited for, kept for the next call.
+#[derive(Default)]
+struct Deferred {
+    any: AtomicBool,
+    first: Mutex<Option<Error>>,
+}
+
 struct DeviceMemory<'a>(&'a Gpu);
 
 impl Source for DeviceMemory<'_> {
-    type Segment = Segment;
+    type Segment = Arc<Segment>;
     type Error = dml_vulkan::Error;
 
-    fn allocate(&self, bytes: u64) -> Result<Segment, dml_vulkan::Error> {
-        self.0.allocate(bytes, MemoryClass::Device)
+    fn allocate(&self, bytes: u64) -> Result<Arc<Segment>, dml_vulkan::Error> {
+        self.0.allocate(bytes, MemoryClass::Device).map(Arc::new)
     }
 
-    fn address(segment: &Segment) -> u64 {
+    fn address(segment: &Arc<Segment>) -> u64 {
         segment.address()
     }
 }
@@ -95,17 +109,20 @@ impl Device {
     /// What the driver said.
     pub fn open(adapter: &Adapter, index: usize) -> Result<Self, Error> {
         let gpu = adapter.open()?;
-        let queue = Queue::new(&gpu)?;
+        let mut stream = Stream::new(&gpu)?;
+        let timeline = stream.recorder().timeline().clone();
+        let queue = Queue::new(&gpu, timeline.clone())?;
+        stream.set_ring(queue.ring_memory());
         let kernels = KernelCache::default();
         let copy_words = copy_kernel::copy_words(&kernels, &gpu)?;
         let shared = Arc::new(Shared {
             index,
-            timeline: queue.timeline().clone(),
+            timeline,
+            stream: Mutex::new(stream),
             state: Mutex::new(State {
                 queue,
                 allocator: Allocator::new(),
                 limit: u64::MAX,
-                deferred: None,
                 capture: None,
                 captures: 0,
             }),
@@ -119,11 +136,12 @@ impl Device {
             generator: Mutex::default(),
             joins: Mutex::new(Fusion::waiting()),
             capturing: AtomicBool::new(false),
-            flusher: Arc::default(),
+            submitter: Arc::default(),
+            deferred: Deferred::default(),
             lost: AtomicBool::new(false),
             gpu,
         });
-        Flusher::start(&shared);
+        Submitter::start(&shared, submits_from_a_thread());
         Ok(Self { shared })
     }
 
@@ -310,10 +328,7 @@ impl Device {
         let shared = &*self.shared;
         shared.alive()?;
         shared.refuse_in_capture("waiting for the device (synchronize)")?;
-        let (flushed, ticket) = {
-            let mut state = shared.lock();
-            (shared.flush_for_host(&mut state), state.queue.last_ticket())
-        };
+        let (flushed, ticket) = shared.submit_for_host(&mut shared.lock(), None);
         shared.wait(ticket)?;
         flushed?;
         self.check_faults()
@@ -328,9 +343,7 @@ impl Device {
         shared.alive()?;
         shared.refuse_in_capture("asking whether the device is done")?;
         let mut state = shared.lock();
-        if state.queue.has_pending() {
-            shared.flush_locked(&mut state)?;
-        }
+        shared.flush_locked(&mut state)?;
         let idle = state.queue.is_idle();
         shared.wrap(idle)
     }
@@ -345,14 +358,14 @@ impl Device {
         if timing {
             shared.refuse_in_capture("an event for timing")?;
         }
-        let event = Event { shared: Arc::clone(shared), state: Arc::new(EventState::new(timing)) };
+        let event = Event { shared: Arc::clone(shared), state: Arc::new(EventState::new()) };
         let mut state = shared.lock();
-        if !timing && !state.queue.has_pending() {
-            event.state.set(state.queue.last_ticket());
-        } else {
-            let first = !state.queue.has_pending();
+        let pending = state.queue.has_pending();
+        let ticket = if pending || timing { state.queue.next_ticket() } else { state.queue.last_ticket() };
+        event.state.set(ticket);
+        if timing {
             state.queue.push_event(Arc::clone(&event.state));
-            shared.flusher.enqueued(first);
+            shared.submitter.enqueued(!pending);
         }
         Ok(event)
     }
@@ -386,7 +399,9 @@ impl Device {
 
     /// Counters of the queue.
     pub fn queue_stats(&self) -> QueueStats {
-        self.shared.lock().queue.stats()
+        let shared = &*self.shared;
+        let QueueStats { commands, waits, .. } = shared.lock().queue.stats;
+        QueueStats { commands, waits, ..shared.up_to_date().stats() }
     }
 
     /// The device was lost.
@@ -410,7 +425,7 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        self.shared.flusher.stop();
+        self.shared.submitter.stop();
     }
 }
 
@@ -424,14 +439,32 @@ impl std::fmt::Debug for Device {
     }
 }
 
-impl State {
-    /// Keeps an error of work that nobody waits for, for the next call.
-    pub(crate) fn defer(&mut self, error: Error) {
-        self.deferred.get_or_insert(error);
+/// Whether a thread records and submits what others enqueue: where it has a processor to itself.
+fn submits_from_a_thread() -> bool {
+    match std::env::var("TORCH_DML_SUBMIT_THREAD").as_deref() {
+        Ok("0") => false,
+        Ok("1") => true,
+        _ => std::thread::available_parallelism().is_ok_and(|n| n.get() >= 4),
+    }
+}
+
+impl Deferred {
+    /// Keeps an error of work that nobody waits for. The first one counts.
+    fn put(&self, error: Error) {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.any.store(true, Ordering::Release);
     }
 
-    pub(crate) fn queue_drain(&mut self, gpu: &Gpu) -> Result<(), Error> {
-        self.queue.drain(gpu, &mut self.allocator)
+    #[inline]
+    fn take(&self) -> Result<(), Error> {
+        if self.any.load(Ordering::Acquire) { self.take_first() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn take_first(&self) -> Result<(), Error> {
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        self.any.store(false, Ordering::Release);
+        first.take().map_or(Ok(()), Err)
     }
 }
 
@@ -448,8 +481,19 @@ impl Shared {
         &self.timeline
     }
 
-    pub(crate) fn flusher(&self) -> &Arc<Flusher> {
-        &self.flusher
+    pub(crate) fn submitter(&self) -> &Arc<Submitter> {
+        &self.submitter
+    }
+
+    /// Keeps an error of work that nobody waits for, for the next call.
+    pub(crate) fn defer(&self, error: Error) {
+        self.deferred.put(error);
+    }
+
+    /// The error of work that nobody waited for, once.
+    #[inline]
+    pub(crate) fn take_deferred(&self) -> Result<(), Error> {
+        self.deferred.take()
     }
 
     pub(crate) fn copy_words(&self) -> &KernelRef {
@@ -477,8 +521,7 @@ impl Shared {
         if !self.fault.raised() {
             return Ok(());
         }
-        let drained = self.lock().queue_drain(&self.gpu);
-        self.wrap(drained)?;
+        self.drain_locked(&mut self.lock())?;
         self.fault.take()
     }
 
@@ -517,49 +560,139 @@ impl Shared {
     /// Enqueues a valid launch.
     #[inline]
     pub(crate) fn launch(&self, state: &mut State, launch: &Launch<'_>) -> Result<(), Error> {
-        if state.deferred.is_some() {
-            return state.deferred.take().map_or(Ok(()), Err);
-        }
+        self.take_deferred()?;
         if state.capture.is_some() && self.capture_launch(state, launch)? {
             return Ok(());
         }
         if launch.kernel.spilled() {
-            let State { queue, allocator, .. } = state;
-            let written = queue.write_ring(&self.gpu, allocator, launch.params);
-            let (_, address) = self.wrap(written)?;
-            queue.push_launch(launch, &address.to_ne_bytes());
+            let (_, address) = self.write_ring(state, launch.params)?;
+            state.queue.push_launch(launch, &address.to_ne_bytes());
         } else {
             state.queue.push_launch(launch, launch.params);
         }
         self.enqueued(state)
     }
 
+    /// Copies bytes into the ring, waiting for room if there is none. Returns the offset and the GPU address.
+    /// At most half of the ring.
+    pub(crate) fn write_ring(&self, state: &mut State, data: &[u8]) -> Result<(u64, u64), Error> {
+        loop {
+            if let Some(place) = state.queue.write_ring(data) {
+                return Ok(place);
+            }
+            match state.queue.oldest_in_ring() {
+                Some(ticket) => {
+                    drop(self.up_to_date());
+                    self.wrap(self.timeline.wait(ticket))?;
+                    state.queue.completed(ticket);
+                }
+                // All of it belongs to entries that are pending.
+                None => self.flush_locked(state)?,
+            }
+        }
+    }
+
     /// After a command was appended to the queue.
     #[inline]
     pub(crate) fn enqueued(&self, state: &mut State) -> Result<(), Error> {
-        let State { queue, allocator, .. } = state;
-        self.flusher.enqueued(queue.pending() == 1);
-        let result = queue.after_push(&self.gpu, allocator);
-        self.pushed(state, result)
+        self.submitter.enqueued(state.queue.pending() == 1);
+        match state.queue.is_due() {
+            Ok(false) => Ok(()),
+            due => self.hand_over(state, due),
+        }
     }
 
     /// After a run of a graph of `launches` commands was appended to the queue.
     pub(crate) fn enqueued_replay(&self, state: &mut State, launches: u32) -> Result<(), Error> {
-        let State { queue, allocator, .. } = state;
-        self.flusher.enqueued(queue.pending() == launches);
-        let result = queue.after_replay(launches, &self.gpu, allocator);
-        self.pushed(state, result)
+        self.submitter.enqueued(state.queue.pending() == launches);
+        match state.queue.is_due_after(launches) {
+            Ok(false) => Ok(()),
+            due => self.hand_over(state, due),
+        }
     }
 
-    #[inline]
-    fn pushed(&self, state: &State, result: Result<(), Error>) -> Result<(), Error> {
-        if state.queue.pending() == 0 {
-            self.flusher.flushed();
+    /// Leaves the pending batch to the thread that submits, or submits it here if that has too much to do.
+    fn hand_over(&self, state: &mut State, due: Result<bool, Error>) -> Result<(), Error> {
+        let _stage = measure::enter(Stage::Submit);
+        self.wrap(due)?;
+        if !self.submitter.has_room() {
+            return self.submit(state, false, None).0;
         }
-        match result {
-            Ok(()) => Ok(()),
-            Err(e) => self.wrap(Err(e)),
+        let batch = state.queue.take(self.submitter.spare(), &mut state.allocator);
+        self.submitter.taken();
+        self.submitter.hand_over(batch);
+        Ok(())
+    }
+
+    /// The thread's: records and submits what was handed over.
+    pub(crate) fn record_handed(&self) {
+        let mut stream = self.stream();
+        while let Some(batch) = self.submitter.next() {
+            measure::beside(batch.commands, || self.submit_handed(&mut stream, batch));
         }
+    }
+
+    /// Whether the thread that submits may keep its processor busy: not where the driver computes on it.
+    pub(crate) fn spins(&self) -> bool {
+        self.gpu.info().kind != AdapterKind::Software
+    }
+
+    /// The stream, which another thread holds for some tens of microseconds at most, compiling apart.
+    fn stream(&self) -> MutexGuard<'_, Stream> {
+        for _ in 0..MOST_TRIES {
+            match self.stream.try_lock() {
+                Ok(stream) => return stream,
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+            }
+        }
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The stream, with all that was handed over recorded and submitted.
+    pub(crate) fn up_to_date(&self) -> MutexGuard<'_, Stream> {
+        let mut stream = self.stream();
+        self.catch_up(&mut stream);
+        stream
+    }
+
+    /// Records and submits what was handed over. Errors are kept for the next call.
+    fn catch_up(&self, stream: &mut Stream) {
+        while let Some(batch) = self.submitter.next() {
+            self.submit_handed(stream, batch);
+        }
+    }
+
+    fn submit_handed(&self, stream: &mut Stream, batch: Batch) {
+        let recorded = stream.record(&self.gpu, &batch);
+        let submitted = stream.submit(batch.ticket);
+        self.submitter.recorded(batch);
+        if let Err(e) = self.wrap(recorded.and(submitted)) {
+            self.defer(e);
+        }
+    }
+
+    /// Records and submits all that is pending, then `more`, as one submission. With `for_host`, what was written to mapped memory
+    /// is visible when it is done. Returns its ticket, or with nothing to submit the last one.
+    fn submit(&self, state: &mut State, for_host: bool, more: Option<More<'_>>) -> (Result<(), Error>, Ticket) {
+        let mut stream = self.up_to_date();
+        let State { queue, allocator, .. } = state;
+        if !queue.has_pending() && more.is_none() && (!for_host || stream.is_host_visible()) {
+            return (self.take_deferred(), queue.last_ticket());
+        }
+        let batch = queue.take(self.submitter.spare(), allocator);
+        self.submitter.taken();
+        let recorded = stream.record(&self.gpu, &batch);
+        let more = more.map_or(Ok(()), |more| more(&mut stream));
+        if for_host {
+            stream.host_barrier();
+        }
+        let submitted = stream.submit(batch.ticket);
+        let ticket = batch.ticket;
+        drop(stream);
+        self.submitter.recorded(batch);
+        let result = self.wrap(recorded.and(more).and(submitted));
+        (self.take_deferred().and(result), ticket)
     }
 
     pub(crate) fn flush(&self) -> Result<(), Error> {
@@ -567,39 +700,31 @@ impl Shared {
         self.flush_locked(&mut self.lock())
     }
 
-    pub(crate) fn flush_now(&self, state: &mut State) -> Result<(), Error> {
-        self.flush_locked(state)
+    /// Submits everything enqueued.
+    pub(crate) fn flush_locked(&self, state: &mut State) -> Result<(), Error> {
+        self.submit(state, false, None).0
     }
 
-    fn flush_locked(&self, state: &mut State) -> Result<(), Error> {
-        let flushed = state.queue.flush(&self.gpu, &mut state.allocator);
-        self.flusher.flushed();
-        let flushed = self.wrap(flushed);
-        match state.deferred.take() {
-            Some(e) => Err(e),
-            None => flushed.map(drop),
-        }
+    /// Submits everything enqueued, and `more` after it.
+    pub(crate) fn submit_with(&self, state: &mut State, more: More<'_>) -> (Result<(), Error>, Ticket) {
+        self.submit(state, false, Some(more))
     }
 
-    pub(crate) fn flush_for_host(&self, state: &mut State) -> Result<(), Error> {
-        let flushed = state.queue.flush_for_host(&self.gpu, &mut state.allocator);
-        self.flusher.flushed();
-        let flushed = self.wrap(flushed);
-        match state.deferred.take() {
-            Some(e) => Err(e),
-            None => flushed.map(drop),
-        }
+    /// Submits everything enqueued and `more` after it for a host that is about to wait for it.
+    pub(crate) fn submit_for_host(&self, state: &mut State, more: Option<More<'_>>) -> (Result<(), Error>, Ticket) {
+        state.queue.waits();
+        self.submit(state, true, more)
     }
 
-    /// The flusher's: submits what is pending, and keeps an error for the next call.
+    /// The thread's: submits what is pending, and keeps an error for the next call.
     pub(crate) fn flush_idle(&self) {
         let Ok(mut state) = self.state.try_lock() else { return };
         if !state.queue.has_pending() {
-            self.flusher.flushed();
+            self.submitter.taken();
             return;
         }
         if let Err(e) = self.flush_locked(&mut state) {
-            state.defer(e);
+            self.defer(e);
         }
     }
 
@@ -607,33 +732,51 @@ impl Shared {
     pub(crate) fn wait(&self, ticket: Ticket) -> Result<(), Error> {
         self.wrap(self.timeline.wait(ticket))?;
         self.lock().queue.completed(ticket);
+        // A thread that records meanwhile will not miss it.
+        if let Ok(mut stream) = self.stream.try_lock() {
+            stream.completed(ticket);
+        }
         Ok(())
     }
 
+    /// Submits what `ticket` stands for, if that was not done.
+    pub(crate) fn ensure_submitted(&self, ticket: Ticket) -> Result<(), Error> {
+        if self.timeline.last_ticket() >= ticket {
+            return Ok(());
+        }
+        self.flush()?;
+        self.alive()
+    }
+
     pub(crate) fn timestamps(&self, a: &TimestampId, b: &TimestampId) -> Result<(Option<u64>, Option<u64>), Error> {
-        let mut state = self.lock();
-        let recorder = state.queue.recorder();
+        let mut stream = self.stream();
+        let recorder = stream.recorder();
         let both = recorder.timestamp_ns(a).and_then(|a| Ok((a, recorder.timestamp_ns(b)?)));
         self.wrap(both)
     }
 
     /// Waits until the driver, too, is done with all work. An error of that work is kept for the next call.
     pub(crate) fn drain(&self) -> Result<(), Error> {
-        let mut state = self.lock();
-        let drained = state.queue_drain(&self.gpu);
-        self.flusher.flushed();
-        if let Err(e) = self.wrap(drained) {
+        if let Err(e) = self.drain_locked(&mut self.lock()) {
             self.alive()?;
-            state.deferred.get_or_insert(e);
+            self.defer(e);
         }
         Ok(())
     }
 
+    /// Submits everything, and waits until the driver, too, is done with every segment.
+    pub(crate) fn drain_locked(&self, state: &mut State) -> Result<(), Error> {
+        let (flushed, ticket) = self.submit_for_host(state, None);
+        let mut stream = self.stream();
+        self.wrap(stream.recorder().wait_idle())?;
+        state.queue.completed(ticket);
+        stream.completed(ticket);
+        flushed
+    }
+
     /// Drains the queue and gives cached segments back to the driver.
     fn release(&self, state: &mut State) -> Result<(), Error> {
-        let drained = state.queue_drain(&self.gpu);
-        self.flusher.flushed();
-        let drained = self.wrap(drained);
+        let drained = self.drain_locked(state);
         if !self.lost.load(Ordering::Relaxed) {
             drop(state.allocator.release());
             self.staging.clear_done(&self.timeline);
@@ -659,7 +802,7 @@ impl Shared {
                 // An error of pending work is not this call's: keep it.
                 if let Err(e) = self.release(state) {
                     self.alive()?;
-                    state.defer(e);
+                    self.defer(e);
                 }
                 if let Some(address) = state.allocator.take(pool, bytes) {
                     return Ok(address);
@@ -698,8 +841,7 @@ impl Shared {
 impl Drop for Shared {
     /// Segments are freed after this: nothing may use them any more.
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Err(e) = state.queue_drain(&self.gpu) {
+        if let Err(e) = self.drain_locked(&mut self.lock()) {
             tracing::debug!("closing device {}: {e}", self.index);
         }
     }

@@ -7,20 +7,16 @@ use dml_vulkan::{Recorder, Ticket, TimestampId};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The event's entry was not recorded yet.
-const PENDING: u64 = u64::MAX;
-
 #[derive(Debug)]
 pub(crate) struct EventState {
-    /// The ticket that completes the event.
+    /// The ticket that completes the event, which may be one that was not submitted yet.
     ticket: AtomicU64,
-    timing: bool,
     stamp: OnceLock<TimestampId>,
 }
 
 impl EventState {
-    pub(crate) fn new(timing: bool) -> Self {
-        Self { ticket: AtomicU64::new(PENDING), timing, stamp: OnceLock::new() }
+    pub(crate) fn new() -> Self {
+        Self { ticket: AtomicU64::new(0), stamp: OnceLock::new() }
     }
 
     /// The event is complete when `ticket` is.
@@ -28,16 +24,9 @@ impl EventState {
         self.ticket.store(ticket.0, Ordering::Release);
     }
 
-    /// Records the event; the batch that is being recorded completes it.
+    /// Records the event's time.
     pub(crate) fn recorded(&self, recorder: &mut Recorder) -> Result<(), Error> {
-        if self.timing {
-            let stamp = recorder.timestamp().inspect_err(|_| self.set(recorder.last_ticket()))?;
-            self.set(stamp.ticket());
-            let _ = self.stamp.set(stamp);
-            return Ok(());
-        }
-        let last = recorder.last_ticket();
-        self.set(if recorder.recorded() > 0 { Ticket(last.0 + 1) } else { last });
+        let _ = self.stamp.set(recorder.timestamp()?);
         Ok(())
     }
 }
@@ -59,11 +48,8 @@ impl Event {
     fn ticket(&self) -> Result<Ticket, Error> {
         fork::check()?;
         self.shared.refuse_in_capture("asking or waiting for an event")?;
-        if self.state.ticket.load(Ordering::Acquire) == PENDING {
-            self.shared.flush()?;
-        }
-        // Submitted by now, unless recording failed; then what is submitted is all there will be.
         let ticket = Ticket(self.state.ticket.load(Ordering::Acquire));
+        self.shared.ensure_submitted(ticket)?;
         Ok(ticket)
     }
 
@@ -85,10 +71,6 @@ impl Event {
         let ticket = self.ticket()?;
         if self.shared.wrap(self.shared.timeline().completed())? >= ticket {
             return Ok(());
-        }
-        // A ticket is known before its submit: make sure that it is submitted.
-        if ticket > self.shared.timeline().last_ticket() {
-            self.shared.flush()?;
         }
         self.shared.wait(ticket)
     }

@@ -10,7 +10,8 @@
 //! - Nothing waits but [`Device::synchronize`], [`Device::download`], [`Event::wait`], [`Event::elapsed_ms`],
 //!   [`Device::empty_cache`], an allocation that finds no memory, and an upload that finds all staging memory in use.
 //! - Pending work is submitted in batches: when 64 commands are pending, when the GPU has nothing to do and 8 are
-//!   (4 in a program that waits often), at every wait, and by a thread when the host stops enqueuing.
+//!   (4 in a program that waits often), at every wait, and when the host stops enqueuing. A thread of the device records
+//!   and submits them while the host goes on; one that waits records by itself what that thread has not.
 //! - A [`Graph`] runs what was captured, in order with everything else, with the results of the captured calls.
 //! - Every run-time failure is an [`Error`]; nothing panics. A failure of enqueued work is
 //!   returned by a later call. After a loss of the device every call on it returns [`Error::DeviceLost`]; other devices work on.
@@ -26,17 +27,18 @@
 //! | variable | effect |
 //! |---|---|
 //! | `TORCH_DML_FUSION=0` | pointwise launches are not joined; `wait`: a flush waits for joint kernels, for tests |
+//! | `TORCH_DML_SUBMIT_THREAD=0` | the threads that enqueue also record and submit; `1`: a thread of the device does; by default where there are 4 processors |
 //! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others |
 //! | `TORCH_DML_DEVICES_PER_ADAPTER=2` | every adapter is two devices: for tests |
 
 mod allocator;
+mod batch;
 mod compiler;
 mod copy_kernel;
 mod device;
 mod error;
 mod event;
 mod fault;
-mod flusher;
 mod fork;
 mod free_lists;
 mod fusion;
@@ -55,6 +57,8 @@ mod readback;
 mod registry;
 mod ring;
 mod stats;
+mod stream;
+mod submitter;
 #[cfg(test)]
 mod testing;
 mod upload;

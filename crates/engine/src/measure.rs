@@ -4,9 +4,11 @@
 //! Stages nest, and a stage's time is without that of the stages inside it. So the times of all stages, what lies
 //! outside of the engine included, add up to the time between [`begin`] and [`end`]. Reading the clock costs time of
 //! the stage that is entered and of the one around it; both are measured at [`begin`] and subtracted.
+//!
+//! What the thread that submits does meanwhile is told apart: nobody waits for it.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// What the host does for an operator.
@@ -27,7 +29,7 @@ pub enum Stage {
     Enqueue = 5,
     /// Barriers and commands of a batch.
     Record = 6,
-    /// Handing a batch to the driver.
+    /// Handing a batch to the thread that records it, or to the driver.
     Submit = 7,
 }
 
@@ -39,6 +41,10 @@ const CALIBRATION: u32 = 20_000;
 
 /// Threads that measure.
 static MEASURING: AtomicU32 = AtomicU32::new(0);
+
+/// Of threads that work [beside](beside) those that measure: ticks by stage, and commands.
+static BESIDE: [AtomicU64; STAGES] = [const { AtomicU64::new(0) }; STAGES];
+static BESIDE_COMMANDS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static METER: Meter = const { Meter::new() };
@@ -170,6 +176,30 @@ pub struct Breakdown {
     pub elapsed_ns: f64,
     /// What one stage's entering and leaving costs, nanoseconds: subtracted above.
     pub clock_ns: f64,
+    /// Nanoseconds that the threads that submit spent in each [`Stage`] meanwhile.
+    pub beside_ns: [f64; STAGES],
+    /// Commands that they recorded.
+    pub beside_commands: u64,
+}
+
+/// Does what `work` does, for so many commands, on a thread that works for others. Its stages are
+/// added to what those that measure are told.
+pub(crate) fn beside<R>(commands: u32, work: impl FnOnce() -> R) -> R {
+    if MEASURING.load(Ordering::Relaxed) == 0 {
+        return work();
+    }
+    METER.with(|meter| {
+        meter.clear();
+        meter.on.set(true);
+        let done = work();
+        meter.turn(Stage::Outside as u8);
+        meter.on.set(false);
+        for (all, here) in BESIDE.iter().zip(&meter.ticks) {
+            all.fetch_add(here.get(), Ordering::Relaxed);
+        }
+        BESIDE_COMMANDS.fetch_add(u64::from(commands), Ordering::Relaxed);
+        done
+    })
 }
 
 /// Measures the calling thread from now on.
@@ -188,6 +218,9 @@ pub fn begin() {
         let each = f64::from(CALIBRATION);
         meter.cost.set([inside / each, (all - inside) / each]);
         meter.clear();
+        for all in BESIDE.iter().chain([&BESIDE_COMMANDS]) {
+            all.store(0, Ordering::Relaxed);
+        }
         meter.start.set(Some((Instant::now(), ticks())));
     });
 }
@@ -211,6 +244,8 @@ pub fn end() -> Option<Breakdown> {
             entered: std::array::from_fn(|stage| meter.entered[stage].get()),
             elapsed_ns,
             clock_ns: (inside + around) * ns,
+            beside_ns: std::array::from_fn(|stage| BESIDE[stage].load(Ordering::Relaxed) as f64 * ns),
+            beside_commands: BESIDE_COMMANDS.load(Ordering::Relaxed),
         })
     })
 }
@@ -255,10 +290,17 @@ mod tests {
     }
 
     #[test]
-    fn other_threads_are_not_measured() {
+    fn other_threads_are_not_measured_but_told_apart() {
         begin();
         std::thread::spawn(|| drop(enter(Stage::Record))).join().expect("it runs");
-        assert_eq!(end().expect("begun").entered[Stage::Record as usize], 0);
+        let recorded = || {
+            let _stage = enter(Stage::Record);
+            work(100);
+        };
+        std::thread::spawn(move || beside(3, recorded)).join().expect("it runs");
+        let told = end().expect("begun");
+        assert_eq!(told.entered[Stage::Record as usize], 0);
+        assert!(told.beside_commands >= 3 && told.beside_ns[Stage::Record as usize] >= 99_000.0, "{told:?}");
         assert_eq!(enter(Stage::Record).into_token(), 0);
     }
 }

@@ -5,17 +5,18 @@
 //! freed while a copy with it is under way is handed out again when the copy is done.
 
 use crate::allocator::{Allocator, COMMON, GrowError, Source};
-use crate::device::{Device, SMALL_COPY, Shared, State};
+use crate::device::{Device, SMALL_COPY, Shared};
 use crate::error::Error;
 use crate::launch::Range;
 use crate::profile::Work;
 use crate::readback::DOWNLOAD;
 use crate::stats::MemoryStats;
+use crate::stream::Stream;
 use crate::upload::{UPLOAD, invalid};
 use dml_vulkan::{Gpu, MemoryClass, Segment, Ticket, Timeline};
 use rustc_hash::FxHashMap;
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The pinned memory of one device.
 pub(crate) struct Pinned(Mutex<Blocks>);
@@ -206,35 +207,32 @@ impl Shared {
         let mut state = self.lock();
         let mut blocks = self.pinned.lock();
         let Some((slot, at)) = blocks.allocator.locate(host, bytes) else { return Ok(false) };
-        let State { queue, allocator, .. } = &mut *state;
-        let recorded = queue.record_pending(self.gpu(), allocator);
-        let located = allocator.locate(device, bytes);
-        let segment = located.and_then(|(slot, offset)| Some((allocator.segment(slot)?, offset)));
-        let copied = match (blocks.allocator.segment(slot), segment) {
-            (Some(pinned), Some((segment, offset))) => {
-                let (there, here) = (Range::new(pinned.address() + at, bytes), Range::new(device, bytes));
-                let copied = if way == Way::ToDevice {
-                    queue.record_now(Work::Upload, UPLOAD, [&[there], &[here]], |recorder| {
-                        recorder.copy(pinned, at, segment, offset, bytes)
-                    })
-                } else {
-                    queue.record_now(Work::Download, DOWNLOAD, [&[here], &[there]], |recorder| {
-                        recorder.copy(segment, offset, pinned, at, bytes)
-                    })
-                };
-                self.wrap(copied)
+        let segment = state.allocator.locate_segment(device, bytes).map(|(s, offset)| (Arc::clone(s), offset));
+        let pinned = blocks.allocator.segment(slot);
+        let mut copy = |stream: &mut Stream| {
+            let (Some(pinned), Some((segment, offset))) = (pinned, &segment) else {
+                return Err(invalid(if way == Way::ToDevice { "upload" } else { "download" }, device, bytes));
+            };
+            let (there, here) = (Range::new(pinned.address() + at, bytes), Range::new(device, bytes));
+            if way == Way::ToDevice {
+                stream.record_command(Work::Upload, UPLOAD, [&[there], &[here]], |recorder| {
+                    recorder.copy(pinned, at, segment, *offset, bytes)
+                })
+            } else {
+                stream.record_command(Work::Download, DOWNLOAD, [&[here], &[there]], |recorder| {
+                    recorder.copy(segment, *offset, pinned, at, bytes)
+                })
             }
-            _ => Err(invalid(if way == Way::ToDevice { "upload" } else { "download" }, device, bytes)),
         };
-        let submitted =
-            if way == Way::ToHost || wait { self.flush_for_host(&mut state) } else { self.flush_now(&mut state) };
-        let ticket = state.queue.last_ticket();
+        let (submitted, ticket) = if way == Way::ToHost || wait {
+            self.submit_for_host(&mut state, Some(&mut copy))
+        } else {
+            self.submit_with(&mut state, &mut copy)
+        };
         // Also when something failed: what was submitted may use the block.
         blocks.used(host, ticket);
         drop(blocks);
         drop(state);
-        copied?;
-        self.wrap(recorded)?;
         submitted?;
         if wait {
             self.wait(ticket)?;

@@ -1,7 +1,7 @@
 //! What ran on a device and when, for a profiler. Off until [`start_profile`]; then every command is
 //! recorded between two timestamps, which costs GPU time.
 
-use crate::device::{Device, State};
+use crate::device::Device;
 use crate::error::Error;
 use crate::kernel_cache::KernelRef;
 use crate::launch::Range;
@@ -38,7 +38,7 @@ pub struct Activity {
     pub bytes_written: u64,
     /// What [`set_correlation`] said where it was enqueued.
     pub correlation: u64,
-    /// When the host enqueued it: from, to. A submit that this led to is within.
+    /// When the host enqueued it: from, to.
     pub enqueued_ns: [u64; 2],
     /// When it ran: from, to. The activities of a device do not overlap: of two that ran at once, the second's time
     /// is what it took longer than the first.
@@ -109,10 +109,11 @@ impl Device {
         let shared = &**self.shared();
         shared.alive()?;
         let mut state = shared.lock();
-        shared.wrap(state.queue_drain(shared.gpu()))?;
-        let State { queue, .. } = &mut *state;
-        let clocks = shared.wrap(queue.recorder().clocks())?;
-        queue.profile = Some(Box::new(Profile::new(clocks)));
+        shared.drain_locked(&mut state)?;
+        let mut stream = shared.up_to_date();
+        let clocks = shared.wrap(stream.recorder().clocks())?;
+        stream.profile = Some(Box::new(Profile::new(clocks)));
+        state.queue.profiled = true;
         Ok(())
     }
 
@@ -124,39 +125,45 @@ impl Device {
     pub fn stop_profile(&self) -> Result<Vec<Activity>, Error> {
         let shared = &**self.shared();
         let mut state = shared.lock();
-        if state.queue.profile.is_none() {
+        if !state.queue.profiled {
             return Ok(Vec::new());
         }
-        let drained = shared.wrap(state.queue_drain(shared.gpu()));
-        let profile = state.queue.profile.take();
+        let drained = shared.drain_locked(&mut state);
+        state.queue.profiled = false;
+        let mut stream = shared.up_to_date();
+        let profile = stream.profile.take();
         shared.alive()?;
         if let Err(e) = drained {
-            state.defer(e);
+            shared.defer(e);
         }
         let Some(profile) = profile else { return Ok(Vec::new()) };
-        shared.wrap(profile.finish(self.index(), state.queue.recorder()))
+        shared.wrap(profile.finish(self.index(), stream.recorder()))
     }
 }
 
 /// What enqueued a command.
 #[derive(Copy, Clone)]
-struct Origin {
+pub(crate) struct Origin {
     correlation: u64,
     enqueued_ns: [u64; 2],
 }
 
 impl Origin {
-    fn here() -> Self {
+    /// The calling thread, now.
+    pub(crate) fn here() -> Self {
         let now = unix_now();
         Self { correlation: CORRELATION.get(), enqueued_ns: [now, now] }
     }
+
+    /// The call that enqueued the command is about to return.
+    pub(crate) fn enqueued(&mut self) {
+        self.enqueued_ns[1] = unix_now();
+    }
 }
 
-/// The queue's notes while it is profiled.
+/// The stream's notes while the device is profiled.
 pub(crate) struct Profile {
     start: Clocks,
-    /// Of the pending entries.
-    origins: Vec<Origin>,
     /// What was recorded; a span's id is the index. The times of the run are not known yet.
     activities: Vec<Activity>,
     spans: Vec<(u64, Span)>,
@@ -166,8 +173,7 @@ pub(crate) struct Profile {
 pub(crate) struct Note<'a> {
     pub(crate) work: Work,
     pub(crate) operator: &'static str,
-    /// What [`Profile::enqueue`] said; 0 for a command that was not enqueued but is recorded at once.
-    pub(crate) origin: u32,
+    pub(crate) origin: Origin,
     pub(crate) reads: &'a [Range],
     pub(crate) writes: &'a [Range],
 }
@@ -191,35 +197,17 @@ pub(crate) fn record<'a>(
 
 impl Profile {
     fn new(start: Clocks) -> Self {
-        Self { start, origins: Vec::new(), activities: Vec::new(), spans: Vec::new() }
+        Self { start, activities: Vec::new(), spans: Vec::new() }
     }
 
-    /// An entry is appended to the queue. Returns a name for where it came from, which is not 0.
-    pub(crate) fn enqueue(&mut self) -> u32 {
-        self.origins.push(Origin::here());
-        self.origins.len() as u32
-    }
-
-    /// The call that appended the last command is about to return.
-    pub(crate) fn enqueued(&mut self) {
-        let now = unix_now();
-        if let Some(origin) = self.origins.last_mut() {
-            origin.enqueued_ns[1] = now;
-        } else if let Some(activity) = self.activities.last_mut() {
-            // It was recorded at once.
-            activity.enqueued_ns[1] = now;
-        }
-    }
-
-    /// The pending entries were recorded.
+    /// A batch was recorded.
     pub(crate) fn recorded(&mut self, recorder: &mut Recorder) -> Result<(), dml_vulkan::Error> {
-        self.origins.clear();
         recorder.take_spans(&mut self.spans)
     }
 
     /// Keeps a command, and returns the id of its span.
     fn note(&mut self, note: Note<'_>) -> u64 {
-        let origin = self.origins.get(note.origin.wrapping_sub(1) as usize).copied().unwrap_or_else(Origin::here);
+        let origin = note.origin;
         let bytes = |ranges: &[Range]| ranges.iter().map(|range| range.end - range.start).sum();
         self.activities.push(Activity {
             device: 0,

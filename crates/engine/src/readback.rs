@@ -1,14 +1,16 @@
 //! From the device to the host.
 
 use crate::copy_kernel;
-use crate::device::{Device, SMALL_COPY, Shared, State};
+use crate::device::{Device, SMALL_COPY, Shared};
 use crate::error::Error;
 use crate::launch::Range;
 use crate::profile::Work;
 use crate::queue::mapped;
+use crate::stream::Stream;
 use crate::upload::invalid;
 use dml_vulkan::{Segment, Ticket};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// The operator of what brings bytes to the host.
 pub(crate) const DOWNLOAD: &str = "download";
@@ -42,21 +44,19 @@ impl Shared {
         let first = src & !3;
         let skip = (src - first) as usize;
         let words = (skip + out.len()).div_ceil(4) as u32;
-        let mut state = self.lock();
-        let State { queue, allocator, .. } = &mut *state;
-        let recorded = queue.record_pending(self.gpu(), allocator);
-        if allocator.locate(src, out.len() as u64).is_none() {
-            return Err(invalid("download", src, out.len() as u64));
-        }
         let (params, groups) = copy_kernel::arguments(readback.address(), first, words);
         let pipeline = self.wrap(self.copy_words().pipeline(self.gpu()))?;
         let read = Range::new(first, u64::from(words) * 4);
-        let copied = queue.record_now(Work::Download, DOWNLOAD, [&[read], &[]], |recorder| {
-            recorder.dispatch(pipeline, &params, groups)
-        });
-        self.wrap(copied)?;
-        let flushed = self.flush_for_host(&mut state);
-        let ticket = state.queue.last_ticket();
+        let mut state = self.lock();
+        if state.allocator.locate(src, out.len() as u64).is_none() {
+            return Err(invalid("download", src, out.len() as u64));
+        }
+        let mut copy = |stream: &mut Stream| {
+            stream.record_command(Work::Download, DOWNLOAD, [&[read], &[]], |recorder| {
+                recorder.dispatch(pipeline, &params, groups)
+            })
+        };
+        let (submitted, ticket) = self.submit_for_host(&mut state, Some(&mut copy));
         drop(state);
         self.wait(ticket)?;
         let host = mapped(&readback)?;
@@ -66,8 +66,7 @@ impl Shared {
             std::ptr::copy_nonoverlapping(host.as_ptr().add(skip), out.as_mut_ptr(), out.len());
         }
         self.readback_small.put(readback, ticket);
-        self.wrap(recorded)?;
-        flushed
+        submitted
     }
 
     fn read_large(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
@@ -81,24 +80,17 @@ impl Shared {
             let bytes = part.len() as u64;
             let readback = self.wrap(self.readback_large.take(self.gpu(), self.timeline()))?;
             let mut state = self.lock();
-            let State { queue, allocator, .. } = &mut *state;
-            let recorded = queue.record_pending(self.gpu(), allocator);
-            let mut located = Err(invalid("download", from, bytes));
-            if let Some((slot, offset)) = allocator.locate(from, bytes)
-                && let Some(segment) = allocator.segment(slot)
-            {
-                let copied =
-                    queue.record_now(Work::Download, DOWNLOAD, [&[Range::new(from, bytes)], &[]], |recorder| {
-                        recorder.copy(segment, offset, &readback, 0, bytes)
-                    });
-                located = self.wrap(copied);
-            }
-            let flushed = self.flush_for_host(&mut state);
-            let ticket = state.queue.last_ticket();
+            let located = state.allocator.locate_segment(from, bytes).map(|(s, offset)| (Arc::clone(s), offset));
+            let mut copy = |stream: &mut Stream| {
+                let Some((segment, offset)) = &located else { return Err(invalid("download", from, bytes)) };
+                stream.record_command(Work::Download, DOWNLOAD, [&[Range::new(from, bytes)], &[]], |recorder| {
+                    recorder.copy(segment, *offset, &readback, 0, bytes)
+                })
+            };
+            let (ok, ticket) = self.submit_for_host(&mut state, Some(&mut copy));
             drop(state);
             // Keeps the segment until the GPU is done with it, also when something failed.
             on_their_way.push_back((readback, ticket, part));
-            let ok = located.and(self.wrap(recorded)).and(flushed);
             if ok.is_err() {
                 for (segment, ticket, _) in on_their_way {
                     self.readback_large.put(segment, ticket);

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::launch::{Launch, Range};
 use crate::profile::Work;
 use crate::queue::mapped;
+use std::sync::Arc;
 
 /// The operator of what writes the host's bytes.
 pub(crate) const UPLOAD: &str = "upload";
@@ -49,23 +50,18 @@ impl Device {
             // the pool, which gives only segments that the GPU is done with.
             unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), host.as_ptr(), part.len()) };
             let mut state = shared.lock();
-            let State { queue, allocator, .. } = &mut *state;
-            let recorded = queue.record_pending(shared.gpu(), allocator);
-            let Some((segment, offset)) = allocator.locate(to, bytes) else {
+            let Some((segment, offset)) = state.allocator.locate_segment(to, bytes) else {
                 return Err(invalid("upload", to, bytes));
             };
-            if let Some(segment) = allocator.segment(segment) {
-                let copied = queue.record_now(Work::Upload, UPLOAD, [&[], &[Range::new(to, bytes)]], |recorder| {
-                    recorder.copy(&staging, 0, segment, offset, bytes)
-                });
-                shared.wrap(copied)?;
-            }
-            let flushed = shared.flush_now(&mut state);
-            let ticket = state.queue.last_ticket();
+            let segment = Arc::clone(segment);
+            let (submitted, ticket) = shared.submit_with(&mut state, &mut |stream| {
+                stream.record_command(Work::Upload, UPLOAD, [&[], &[Range::new(to, bytes)]], |recorder| {
+                    recorder.copy(&staging, 0, &segment, offset, bytes)
+                })
+            });
             drop(state);
             shared.staging.put(staging, ticket);
-            shared.wrap(recorded)?;
-            flushed?;
+            submitted?;
             to += bytes;
         }
         Ok(())
@@ -76,12 +72,11 @@ impl Shared {
     /// At most [`SMALL_COPY`] bytes.
     pub(crate) fn upload_small(&self, state: &mut State, dst: u64, data: &[u8]) -> Result<(), Error> {
         let range = Range::new(dst, data.len() as u64);
-        let State { queue, allocator, .. } = state;
-        let Some((segment, offset)) = allocator.locate(dst, data.len() as u64) else {
+        let Some((segment, offset)) = state.allocator.locate_segment(dst, data.len() as u64) else {
             return Err(invalid("upload", dst, data.len() as u64));
         };
-        let written = queue.write_ring(self.gpu(), allocator, data);
-        let (ring, address) = self.wrap(written)?;
+        let segment = Arc::clone(segment);
+        let (ring, address) = self.write_ring(state, data)?;
         if dst.is_multiple_of(4) && data.len().is_multiple_of(4) {
             let (params, groups) = copy_kernel::arguments(dst, address, data.len() as u32 / 4);
             let launch = Launch {
@@ -94,7 +89,7 @@ impl Shared {
             };
             return self.launch(state, &launch);
         }
-        queue.push_upload(ring, segment, offset, range);
+        state.queue.push_upload(ring, segment, offset, range);
         self.enqueued(state)
     }
 }

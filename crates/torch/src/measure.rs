@@ -37,7 +37,8 @@ pub extern "C" fn dml_measure_begin() -> i32 {
 /// What the calling thread's time went to since `dml_measure_begin`, as JSON; null if that was not called.
 ///
 /// Keys: `elapsed_ns`, `clock_ns` (what reading the clock at both ends of a stage costs; subtracted), and `stages`: of
-/// each the `ns` without those inside it, and how often it was `entered`.
+/// each the `ns` without those inside it, and how often it was `entered`. `beside` is what the threads that submit did
+/// meanwhile: nanoseconds of `record` and `submit`, and the number of `commands`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_measure_end_json() -> *const c_char {
     guard_value(std::ptr::null(), || {
@@ -56,6 +57,11 @@ pub extern "C" fn dml_measure_end_json() -> *const c_char {
                 "enqueue": stage(Stage::Enqueue),
                 "record": stage(Stage::Record),
                 "submit": stage(Stage::Submit),
+            },
+            "beside": {
+                "commands": told.beside_commands,
+                "record": told.beside_ns[Stage::Record as usize],
+                "submit": told.beside_ns[Stage::Submit as usize],
             },
         })))
     })

@@ -286,6 +286,28 @@ impl Recorder {
         if self.recorded == 0 && !self.host_barrier {
             return Ok(self.timeline.last_ticket());
         }
+        self.submit_open()
+    }
+
+    /// As [`submit`](Self::submit), but always as the next ticket, also with nothing recorded, and if the driver refuses
+    /// the commands: for a caller that promised the ticket before.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit). The ticket completes all the same, unless it is [`Error::DeviceLost`].
+    pub fn submit_next(&mut self) -> Result<Ticket, Error> {
+        self.gpu.check()?;
+        self.submit_open().map_err(|error| match self.submit_open() {
+            Ok(_) => error,
+            Err(again) => {
+                let name = &self.gpu.adapter.info.name;
+                tracing::error!("{name}: submitting fails ({error}; {again}): the device counts as lost");
+                self.gpu.mark_lost();
+                Error::DeviceLost
+            }
+        })
+    }
+
+    fn submit_open(&mut self) -> Result<Ticket, Error> {
         let commands = self.open_batch()?;
         self.finish(commands);
         self.recorded = 0;

@@ -134,9 +134,7 @@ impl Device {
         }
         let pool = pool.cloned().unwrap_or_else(|| self.graph_pool());
         let mut state = shared.lock();
-        if let Some(e) = state.deferred.take() {
-            return Err(e);
-        }
+        shared.take_deferred()?;
         if let Some(other) = &state.capture {
             let whose = if other.mine() { "this" } else { "another" };
             let what = format!("a graph is being captured by {whose} thread; a device captures one at a time");
@@ -211,9 +209,10 @@ impl Capture {
         }
         let accesses = || nodes.iter().map(|node| node.ranges(&ranges));
         let schedule = schedule::levels(accesses());
-        let mut state = shared.lock();
-        let State { queue, allocator, .. } = &mut *state;
-        let recording = queue.recorder().record::<Error>(constants.into_segments(), |commands, constants| {
+        let state = shared.lock();
+        let State { allocator, .. } = &*state;
+        let mut stream = shared.up_to_date();
+        let recording = stream.recorder().record::<Error>(constants.into_segments(), |commands, constants| {
             let mut level = 0;
             for &at in &schedule.order {
                 if schedule.level[at] != level {
@@ -234,6 +233,7 @@ impl Capture {
             }
             Ok(())
         });
+        drop(stream);
         drop(state);
         let recording = shared.wrap(recording)?;
         let launches = nodes.len() as u32;
@@ -280,9 +280,7 @@ impl Graph {
             return Ok(());
         }
         let mut state = shared.lock();
-        if let Some(e) = state.deferred.take() {
-            return Err(e);
-        }
+        shared.take_deferred()?;
         self.draw(&mut state)?;
         state.queue.push_replay(&self.replay);
         shared.enqueued_replay(&mut state, self.replay.launches)

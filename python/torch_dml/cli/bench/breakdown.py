@@ -37,6 +37,8 @@ STAGES = {
     "record": "record",
     "submit": "submit",
 }
+# What the thread that submits does meanwhile; it is no part of the call's time.
+BESIDE = {"record": "record, beside", "submit": "submit, beside"}
 
 _Loop = Callable[[torch.Tensor, int], None]
 
@@ -47,6 +49,7 @@ class Split:
 
     name: str
     stages_us: dict[str, float]
+    beside_us: dict[str, float]  # of each command that another thread recorded meanwhile; empty if there was none
     plain_us: float  # the whole call while nothing is measured
     clock_us: float  # what reading the clock at both ends of a stage costs; subtracted from the stages
 
@@ -104,7 +107,7 @@ def run(device_name: str, *, quick: bool, target: str | None) -> int:
     console.print(
         f"{name}, torch {torch.__version__}. Host time of one call in µs, median of rounds of {_CALLS} calls. "
         f"Reading the clock cost {splits[0].clock_us * 1e3:.0f} ns a stage, which is subtracted. "
-        "record and submit happen once a batch: each call's share.",
+        "record and submit happen once a batch: each call's share. beside: on the thread that submits.",
         highlight=False,
     )
     if target:
@@ -118,6 +121,7 @@ def run(device_name: str, *, quick: bool, target: str | None) -> int:
             "operators": {
                 each.name: {
                     "stages": each.stages_us,
+                    "beside": each.beside_us,
                     "total": each.total_us,
                     "measuring off": each.plain_us,
                     "clock": each.clock_us,
@@ -176,7 +180,11 @@ def split(device: torch.device, operator: str, name: str, sizes: tuple[int, ...]
     stages = {"python": mean_us(python, "outside") - dispatcher_us, "dispatcher": dispatcher_us}
     stages |= {stage: mean_us(python, stage) for stage in STAGES if stage not in stages}
     clock_us = statistics.median(run["clock_ns"] for run in python) / 1e3
-    return Split(name, stages, statistics.median(plain[1:]) / _CALLS * 1e6, clock_us)
+    helped = [run["beside"] for run in python[1:] if run["beside"]["commands"]]
+    beside = {
+        stage: statistics.median(each[stage] / each["commands"] for each in helped) / 1e3 for stage in BESIDE if helped
+    }
+    return Split(name, stages, beside, statistics.median(plain[1:]) / _CALLS * 1e6, clock_us)
 
 
 def _table(splits: list[Split]) -> Table:
@@ -189,4 +197,7 @@ def _table(splits: list[Split]) -> Table:
     table.add_section()
     table.add_row("sum", *(f"{each.total_us:.3f}" for each in splits))
     table.add_row("with measuring off", *(f"{each.plain_us:.3f}" for each in splits))
+    table.add_section()
+    for stage, title in BESIDE.items():
+        table.add_row(title, *(f"{each.beside_us[stage]:.3f}" if each.beside_us else "-" for each in splits))
     return table
