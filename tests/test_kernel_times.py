@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -178,3 +179,22 @@ def test_backward_threads_keep_their_operators():
     rows = {row.key: row for row in profiler.key_averages()}
     assert rows["MmBackward0"].device_time_total > 0
     assert rows["aten::mm"].count == 3 and rows["aten::mm"].self_device_time_total > 0
+
+
+def test_a_lone_operator_runs_while_the_host_is_idle():
+    """Nothing that follows asks for it: the queue submits by itself."""
+    x = torch.ones(100, device="dml")
+    x.sin()
+    with profile(activities=BOTH) as profiler:
+        for _ in range(3):
+            x.sin()
+            with record_function("idle"):
+                time.sleep(0.4)
+    idle = sorted(
+        (e.start_ns(), e.start_ns() + e.duration_ns())
+        for e in profiler.profiler.kineto_results.events()
+        if e.name() == "idle"
+    )
+    ran = sorted(e.start_ns() + e.duration_ns() for e in device_events(profiler))
+    assert len(ran) == len(idle) == 3
+    assert all(end < until for end, (_, until) in zip(ran, idle, strict=True))

@@ -3,8 +3,9 @@
 
 mod common;
 use common::*;
-use dml_engine::{Error, KernelKey, Launch, Range};
+use dml_engine::{Device, Error, KernelKey, KernelRef, Launch, Range};
 use dml_kernel::{Builder, DType, Scalar};
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_chain_of_dependent_launches() {
@@ -149,16 +150,79 @@ fn a_lone_launch_is_submitted_without_a_wait() {
     let x = put(&device, &[1; 64]);
     device.synchronize().unwrap();
     for pause_ms in [0, 1, 20] {
-        std::thread::sleep(std::time::Duration::from_millis(pause_ms)); // Once with the thread at rest.
+        std::thread::sleep(Duration::from_millis(pause_ms)); // Once with the thread at rest.
         let submits = device.queue_stats().submits;
         launch_multiply_add(&device, &kernel, (x, x, x), 64, 1).unwrap();
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         while device.queue_stats().submits == submits {
             assert!(start.elapsed().as_secs() < 5, "never submitted");
-            std::thread::sleep(std::time::Duration::from_micros(50));
+            std::thread::sleep(Duration::from_micros(50));
         }
     }
     assert_eq!(read(&device, x, 64), [8; 64]);
+}
+
+/// Reports the index 7 as bad, whatever else happens.
+fn report(device: &Device) -> KernelRef {
+    let key = KernelKey { family: "test::report", params: [0; 6] };
+    let build = || {
+        let b = Builder::new("report", [1, 1, 1]);
+        let fault = b.pointer("fault", DType::I32);
+        let operator = b.param("operator", Scalar::I32);
+        fault.store(1, operator);
+        for (word, value) in [(2, 7), (3, 0), (4, 5), (5, 0), (6, 0)] {
+            fault.store(word, b.i32(value));
+        }
+        fault.compare_exchange(0, 0, 1);
+        b.finish()
+    };
+    device.kernel(key, build).unwrap()
+}
+
+/// What a kernel reports lies in memory of the host, and asking for it submits nothing while there is nothing: so this
+/// sees the run itself, not the submit.
+#[test]
+fn a_lone_launch_runs_without_a_wait() {
+    let device = open();
+    let kernel = report(&device);
+    let mut params = device.fault_address().to_ne_bytes().to_vec();
+    params.extend_from_slice(&dml_engine::operator_id("aten::report").to_ne_bytes());
+    params.resize(kernel.param_bytes() as usize, 0);
+    let mut delays = Vec::new();
+    // Whatever thread submits is awake after the first pause and asleep after the last.
+    for pause_us in [0, 50, 500, 20_000].repeat(15) {
+        device.synchronize().unwrap();
+        std::thread::sleep(Duration::from_micros(pause_us));
+        let waits = device.queue_stats().waits;
+        let start = Instant::now();
+        let launch = Launch {
+            kernel: &kernel,
+            params: &params,
+            groups: [1, 1, 1],
+            reads: &[],
+            writes: &[],
+            operator: "aten::report",
+        };
+        device.launch(launch).unwrap();
+        let raised = loop {
+            if let Err(e) = device.check_faults() {
+                break e;
+            }
+            assert!(start.elapsed().as_secs() < 10, "never ran");
+            std::thread::yield_now();
+        };
+        delays.push(start.elapsed());
+        assert!(matches!(raised, Error::IndexOutOfRange { operator: "aten::report", index: 7, .. }), "{raised}");
+        // One wait, for the rest of the report: none before it had come.
+        assert!(device.queue_stats().waits <= waits + 1);
+    }
+    delays.sort_unstable();
+    let (median, worst) = (delays[delays.len() / 2], delays[delays.len() - 1]);
+    println!(
+        "a lone launch had run after {median:?} (median), {worst:?} (worst), with the drain that its report takes"
+    );
+    // A quiet machine needs 0.1 ms. Much slower, and it was something else that submitted the launch.
+    assert!(median < Duration::from_millis(50), "{median:?}");
 }
 
 #[test]
@@ -229,7 +293,7 @@ fn an_index_out_of_range_is_raised_once() {
     device.flush().unwrap();
     let mut raised = 0;
     for _ in 0..200 {
-        std::thread::sleep(std::time::Duration::from_millis(1));
+        std::thread::sleep(Duration::from_millis(1));
         let kernel = multiply_add(&device);
         raised += usize::from(launch_multiply_add(&device, &kernel, (x, x, x), 10, 1).is_err());
     }
