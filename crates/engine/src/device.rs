@@ -521,7 +521,9 @@ impl Shared {
         if !self.fault.raised() {
             return Ok(());
         }
-        self.drain_locked(&mut self.lock())?;
+        // Locked until the report is taken: nobody else takes it too, and no new work writes another meanwhile.
+        let mut state = self.lock();
+        self.drain_locked(&mut state)?;
         self.fault.take()
     }
 
