@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,10 @@ def pytest_report_header() -> list[str]:
     return [f"torch {torch.__version__}, torch-dml {torch_dml.__version__} from {Path(torch_dml.__file__).parent}"] + [
         f"dml:{index} {name}" for index, name in enumerate(names)
     ]
+
+
+# What `in_threads` runs.
+THREADS = 8
 
 
 @pytest.fixture(autouse=True)
@@ -142,6 +147,27 @@ def _tensors(value: Any) -> list[torch.Tensor]:
     if isinstance(value, (list, tuple)):
         return [tensor for item in value for tensor in _tensors(item)]
     return []
+
+
+def in_threads(work: Callable[[int], None]) -> None:
+    """Run `work(0)` to `work(7)` at once, each in a thread of its own; raise the first error."""
+    errors: list[BaseException] = []
+    start = threading.Barrier(THREADS)
+
+    def run(index: int) -> None:
+        try:
+            start.wait()
+            work(index)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
 
 
 def run_python(*arguments: str, timeout: float = 300, **environment: str) -> subprocess.CompletedProcess[str]:

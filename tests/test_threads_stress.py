@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import faulthandler
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 import torch
+from conftest import THREADS, in_threads
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-THREADS = 8
 LIMIT_S = 240
 
 
@@ -21,27 +21,6 @@ def watchdog() -> Iterator[None]:
     faulthandler.dump_traceback_later(LIMIT_S, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
-
-
-def in_threads(work: Callable[[int], None]) -> None:
-    """Run `work(0)` to `work(7)` at once; raise the first error."""
-    errors: list[BaseException] = []
-    start = threading.Barrier(THREADS)
-
-    def run(index: int) -> None:
-        try:
-            start.wait()
-            work(index)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(index,)) for index in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 @pytest.fixture(params=[1, 2], ids=["one device", "two devices"])
