@@ -6,15 +6,26 @@ use crate::tensor::Tensor;
 use dml_engine::{KernelKey, KernelRef, Launch, Pointwise, Range};
 pub use dml_kernel::dense::{GROUP, linear_id};
 use dml_kernel::{DType, Kernel, Scalar, dense};
-use smallvec::SmallVec;
+use std::cell::Cell;
 
 /// Collects the arguments of one kernel, in the order in which the kernel declared its parameters.
 pub struct Launcher<'c, 'a> {
     call: &'c Call<'a>,
     kernel: KernelRef,
-    params: SmallVec<[u8; 128]>,
-    reads: SmallVec<[Range; 6]>,
-    writes: SmallVec<[Range; 4]>,
+    collected: Box<Collected>,
+}
+
+/// What a launcher has collected. It stays in one place while the launcher is passed on.
+#[derive(Default)]
+struct Collected {
+    params: Vec<u8>,
+    reads: Vec<Range>,
+    writes: Vec<Range>,
+}
+
+thread_local! {
+    /// That of the thread's last launch, emptied, for the next one.
+    static SPARE: Cell<Option<Box<Collected>>> = const { Cell::new(None) };
 }
 
 impl<'a> Call<'a> {
@@ -34,41 +45,45 @@ impl<'a> Call<'a> {
     }
 
     /// Starts a launch of `kernel`.
+    #[inline]
     pub fn launch(&self, kernel: KernelRef) -> Launcher<'_, 'a> {
-        Launcher { call: self, kernel, params: SmallVec::new(), reads: SmallVec::new(), writes: SmallVec::new() }
+        Launcher { call: self, kernel, collected: SPARE.take().unwrap_or_default() }
     }
 }
 
 impl Launcher<'_, '_> {
-    fn bytes(mut self, bytes: &[u8]) -> Self {
-        while !self.params.len().is_multiple_of(bytes.len()) {
-            self.params.push(0);
+    /// A parameter, aligned to its own size.
+    #[inline]
+    fn bytes<const N: usize>(mut self, bytes: [u8; N]) -> Self {
+        let params = &mut self.collected.params;
+        if !params.len().is_multiple_of(N) {
+            params.resize(params.len().next_multiple_of(N), 0);
         }
-        self.params.extend_from_slice(bytes);
+        params.extend_from_slice(&bytes);
         self
     }
 
     /// A tensor the kernel reads.
     pub fn read(mut self, t: &Tensor) -> Self {
-        self.reads.push(t.range());
-        self.bytes(&t.data.to_le_bytes())
+        self.collected.reads.push(t.range());
+        self.bytes(t.data.to_le_bytes())
     }
 
     /// A tensor the kernel writes (and may read).
     pub fn write(mut self, t: &Tensor) -> Self {
-        self.writes.push(t.range());
-        self.bytes(&t.data.to_le_bytes())
+        self.collected.writes.push(t.range());
+        self.bytes(t.data.to_le_bytes())
     }
 
     /// Bytes the kernel reads that are no tensor.
     pub fn read_bytes(mut self, address: u64, bytes: u64) -> Self {
-        self.reads.push(Range::new(address, bytes));
-        self.bytes(&address.to_le_bytes())
+        self.collected.reads.push(Range::new(address, bytes));
+        self.bytes(address.to_le_bytes())
     }
 
     /// An address with no hazard of its own, such as the fault block.
     pub fn address(self, address: u64) -> Self {
-        self.bytes(&address.to_le_bytes())
+        self.bytes(address.to_le_bytes())
     }
 
     /// The device's fault block (see [`crate::fault`]).
@@ -79,32 +94,32 @@ impl Launcher<'_, '_> {
 
     /// A u32 parameter.
     pub fn u32(self, x: u32) -> Self {
-        self.bytes(&x.to_le_bytes())
+        self.bytes(x.to_le_bytes())
     }
 
     /// An i32 parameter.
     pub fn i32(self, x: i32) -> Self {
-        self.bytes(&x.to_le_bytes())
+        self.bytes(x.to_le_bytes())
     }
 
     /// A u64 parameter.
     pub fn u64(self, x: u64) -> Self {
-        self.bytes(&x.to_le_bytes())
+        self.bytes(x.to_le_bytes())
     }
 
     /// An i64 parameter.
     pub fn i64(self, x: i64) -> Self {
-        self.bytes(&x.to_le_bytes())
+        self.bytes(x.to_le_bytes())
     }
 
     /// An f32 parameter.
     pub fn f32(self, x: f32) -> Self {
-        self.bytes(&x.to_le_bytes())
+        self.bytes(x.to_le_bytes())
     }
 
     /// An f64 parameter.
     pub fn f64(self, x: f64) -> Self {
-        self.bytes(&x.to_le_bytes())
+        self.bytes(x.to_le_bytes())
     }
 
     /// An integer parameter declared as `scalar` (u32 or u64, or their signed twins).
@@ -133,15 +148,15 @@ impl Launcher<'_, '_> {
 
     /// Runs it on this many workgroups.
     pub fn groups(self, groups: [u32; 3]) -> Result<()> {
-        let launch = Launch {
-            kernel: &self.kernel,
-            params: &self.params,
-            groups,
-            reads: &self.reads,
-            writes: &self.writes,
-            operator: self.call.name,
-        };
-        Ok(self.call.device.launch(launch)?)
+        let Self { call, kernel, mut collected } = self;
+        let Collected { params, reads, writes } = &mut *collected;
+        let launch = Launch { kernel: &kernel, params, groups, reads, writes, operator: call.name };
+        let launched = call.device.launch(launch);
+        params.clear();
+        reads.clear();
+        writes.clear();
+        SPARE.set(Some(collected));
+        Ok(launched?)
     }
 
     /// Runs it on at least `threads` invocations in workgroups of [`GROUP`]; the kernel asks [`linear_id`] for its index.

@@ -1,7 +1,7 @@
 //! How operands of one shape are walked together: dimensions reordered, merged, and indexed in 32 or 64 bits.
 
 use crate::launch::Launcher;
-use crate::tensor::{Dims, Tensor};
+use crate::tensor::{Dims, Tensor, is_contiguous};
 use dml_kernel::{Builder, Scalar, Value};
 use smallvec::SmallVec;
 
@@ -56,11 +56,16 @@ pub fn dense_strides(sizes: &[i64], order: &[usize]) -> Dims {
 /// Strides that a pointwise operator gives its result: the inputs' own where they agree and are dense, else by
 /// [`order`]. Inputs are already expanded to `sizes`.
 pub fn result_strides(sizes: &[i64], inputs: &[&Tensor]) -> Dims {
-    if inputs.iter().all(|t| t.is_contiguous()) {
+    let strides: SmallVec<[&[i64]; 4]> = inputs.iter().map(|t| t.strides.as_slice()).collect();
+    joint_strides(sizes, &strides)
+}
+
+/// [`result_strides`] for inputs of these strides.
+pub fn joint_strides(sizes: &[i64], inputs: &[&[i64]]) -> Dims {
+    if inputs.iter().all(|strides| is_contiguous(sizes, strides)) {
         return Tensor::contiguous_strides(sizes);
     }
-    let strides: SmallVec<[&[i64]; 4]> = inputs.iter().map(|t| t.strides.as_slice()).collect();
-    dense_strides(sizes, &order(sizes, &strides))
+    dense_strides(sizes, &order(sizes, inputs))
 }
 
 /// Elements that a 32-bit index may reach: their offset in bytes stays below 4 GiB whatever the dtype, and drivers

@@ -20,6 +20,34 @@ pub enum Input {
     Number(Number, DType),
 }
 
+/// An [`Input`] that is only looked at.
+#[derive(Copy, Clone)]
+enum Operand<'t> {
+    Tensor(&'t Tensor),
+    Number(Number),
+}
+
+type Operands<'t> = SmallVec<[Operand<'t>; 8]>;
+
+fn operands(inputs: &[Input]) -> Operands<'_> {
+    let mut all = Operands::new();
+    for input in inputs {
+        all.push(match input {
+            Input::Tensor(t) => Operand::Tensor(t),
+            Input::Number(n, _) => Operand::Number(*n),
+        });
+    }
+    all
+}
+
+/// The tensors among operands.
+fn tensors<'o, 't>(operands: &'o [Operand<'t>]) -> impl Iterator<Item = &'t Tensor> + use<'o, 't> {
+    operands.iter().filter_map(|operand| match operand {
+        Operand::Tensor(t) => Some(*t),
+        Operand::Number(_) => None,
+    })
+}
+
 /// Where an overload puts its result.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Out {
@@ -62,11 +90,18 @@ pub fn input(call: &Call, i: usize) -> Result<Input> {
 
 /// A tensor as an input, as [`input`] does it.
 pub fn input_of(call: &Call, t: &Tensor) -> Result<Input> {
+    Ok(match operand_of(call, t)? {
+        Operand::Tensor(t) => Input::Tensor(t.clone()),
+        Operand::Number(n) => Input::Number(n, t.dtype),
+    })
+}
+
+fn operand_of<'t>(call: &Call, t: &'t Tensor) -> Result<Operand<'t>> {
     if t.place == Place::Cpu && t.dim() == 0 {
-        return Ok(Input::Number(crate::host::read_number(t)?, t.dtype));
+        return Ok(Operand::Number(crate::host::read_number(t)?));
     }
     call.check_place(t)?;
-    Ok(Input::Tensor(t.clone()))
+    Ok(Operand::Tensor(t))
 }
 
 /// Checks that tensor argument `i` is of floats, for operators that do not promote integers.
@@ -148,8 +183,13 @@ pub fn operator(
     numbers: &[Number],
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    let slots: SmallVec<[Slot; 4]> =
-        tensors.iter().map(|&i| Slot::Tensor(i)).chain(numbers.iter().map(|&n| Slot::Number(n))).collect();
+    let mut slots: SmallVec<[Slot; 4]> = SmallVec::new();
+    for &i in tensors {
+        slots.push(Slot::Tensor(i));
+    }
+    for &n in numbers {
+        slots.push(Slot::Number(n));
+    }
     operator_of(call, out, rule, family, &slots, body)
 }
 
@@ -211,16 +251,16 @@ fn operator_with(
     if rule == Rule::Float && !common.is_float() {
         common = call.host.default_dtype();
     }
-    let mut inputs: SmallVec<[Input; 4]> = SmallVec::new();
+    let mut inputs = Operands::new();
     for slot in slots {
         inputs.push(match *slot {
-            Slot::Tensor(i) => input(call, i)?,
-            Slot::Scalar(n) | Slot::Number(n) => Input::Number(n, common),
+            Slot::Tensor(i) => operand_of(call, call.any_tensor(i)?)?,
+            Slot::Scalar(n) | Slot::Number(n) => Operand::Number(n),
         });
     }
     let result = if rule == Rule::Bool { DType::Bool } else { common };
-    let out = result_tensor(call, out, result, &inputs)?;
-    run(call, family, variant, &[&out], &inputs, common, |b, v| vec![body(b, v)])?;
+    let out = result_of(call, out, result, &inputs)?;
+    run_with(call, family, variant, &[&out], &inputs, common, &|b, v| vec![body(b, v)])?;
     call.ret(out);
     Ok(())
 }
@@ -228,20 +268,16 @@ fn operator_with(
 /// The tensor that holds the result of a pointwise operator on `inputs`, by PyTorch's rules for shapes, strides,
 /// in-place and `out=` arguments.
 pub fn result_tensor(call: &Call, out: Out, dtype: DType, inputs: &[Input]) -> Result<Tensor> {
+    result_of(call, out, dtype, &operands(inputs))
+}
+
+fn result_of(call: &Call, out: Out, dtype: DType, inputs: &[Operand]) -> Result<Tensor> {
     match out {
         Out::New => {
             let sizes = broadcast_sizes(call, inputs)?;
-            let expanded: SmallVec<[Tensor; 4]> = inputs
-                .iter()
-                .filter_map(|i| match i {
-                    Input::Tensor(t) => Some(t.expand(&sizes)),
-                    Input::Number(..) => None,
-                })
-                .collect();
-            let all: SmallVec<[&Tensor; 4]> = expanded.iter().collect();
-            call.empty_strided(dtype, &sizes, &layout::result_strides(&sizes, &all))
+            call.empty_strided(dtype, &sizes, &new_strides(&sizes, inputs))
         }
-        Out::InPlace => in_place(call, call.tensor(0)?, dtype, inputs),
+        Out::InPlace => written(call, call.tensor(0)?, dtype, inputs),
         Out::Arg(i) => {
             let sizes = broadcast_sizes(call, inputs)?;
             let t = call.out(Some(i), dtype, &sizes)?;
@@ -252,8 +288,22 @@ pub fn result_tensor(call: &Call, out: Out, dtype: DType, inputs: &[Input]) -> R
     }
 }
 
+/// The strides of a new result.
+fn new_strides(sizes: &[i64], inputs: &[Operand]) -> Dims {
+    if tensors(inputs).all(|t| t.sizes.as_slice() == sizes && t.is_contiguous()) {
+        return Tensor::contiguous_strides(sizes);
+    }
+    let expanded: SmallVec<[Dims; 4]> = tensors(inputs).map(|t| t.expanded_strides(sizes)).collect();
+    let all: SmallVec<[&[i64]; 4]> = expanded.iter().map(Dims::as_slice).collect();
+    layout::joint_strides(sizes, &all)
+}
+
 /// `t` as the place of the result of a pointwise operator on `inputs`: its shape and dtype must take the result.
 pub fn in_place(call: &Call, t: &Tensor, dtype: DType, inputs: &[Input]) -> Result<Tensor> {
+    written(call, t, dtype, &operands(inputs))
+}
+
+fn written(call: &Call, t: &Tensor, dtype: DType, inputs: &[Operand]) -> Result<Tensor> {
     let sizes = broadcast_sizes(call, inputs)?;
     check!(
         t.sizes == sizes,
@@ -274,17 +324,16 @@ pub fn in_place(call: &Call, t: &Tensor, dtype: DType, inputs: &[Input]) -> Resu
 }
 
 /// The common shape of the tensors among the inputs.
-fn broadcast_sizes(call: &Call, inputs: &[Input]) -> Result<Dims> {
-    let mut sizes: Option<Dims> = None;
-    for input in inputs {
-        let Input::Tensor(t) = input else { continue };
-        sizes = Some(match sizes {
-            Some(sizes) if sizes != t.sizes => call.broadcast(&sizes, &t.sizes)?,
-            Some(sizes) => sizes,
-            None => t.sizes.clone(),
-        });
+fn broadcast_sizes(call: &Call, inputs: &[Operand]) -> Result<Dims> {
+    let mut all = tensors(inputs);
+    let Some(first) = all.next() else { return Ok(Dims::new()) };
+    let mut sizes = Dims::from_slice(&first.sizes);
+    for t in all {
+        if sizes != t.sizes {
+            sizes = call.broadcast(&sizes, &t.sizes)?;
+        }
     }
-    Ok(sizes.unwrap_or_default())
+    Ok(sizes)
 }
 
 /// An expanded tensor cannot be written: several elements are one place in memory.
@@ -298,10 +347,10 @@ pub fn check_no_self_overlap(t: &Tensor) -> Result<()> {
     Ok(())
 }
 
-fn check_no_partial_overlap(out: &Tensor, inputs: &[Input]) -> Result<()> {
-    for input in inputs {
-        let Input::Tensor(t) = input else { continue };
-        let (a, b) = (out.range(), t.range());
+fn check_no_partial_overlap(out: &Tensor, inputs: &[Operand]) -> Result<()> {
+    let a = out.range();
+    for t in tensors(inputs) {
+        let b = t.range();
         let same = t.data == out.data && t.strides == out.strides && t.dtype == out.dtype;
         let apart = a.end <= b.start || b.end <= a.start;
         // Like PyTorch, only dense tensors are judged: strided ones may interleave without touching.
@@ -325,6 +374,63 @@ enum Walk {
     Strided { rank: u32 },
 }
 
+/// How the operands of one launch are walked.
+struct Plan {
+    walk: Walk,
+    /// The type of an index.
+    index: Scalar,
+    /// A bit an operand, the last one's lowest: it is one element for all. Of a dense walk.
+    constants: u32,
+    /// The dimensions of a strided walk.
+    layout: Option<Layout>,
+}
+
+impl Plan {
+    /// For tensors that broadcast to the first one's shape, of which there are `numel` elements.
+    fn new(tensors: &[&Tensor], numel: i64, heavy: bool) -> Plan {
+        let first = tensors[0];
+        // The common case needs no layout: the same contiguous shape everywhere.
+        let alike = |t: &&Tensor| t.strides == first.strides && t.sizes == first.sizes;
+        if numel > 1 && first.is_contiguous() && tensors[1..].iter().all(alike) {
+            let lanes = lanes(tensors, 0, heavy);
+            return Plan { walk: Walk::Dense { lanes }, index: layout::index_type(numel), constants: 0, layout: None };
+        }
+        Self::of_layout(tensors, heavy)
+    }
+
+    fn of_layout(tensors: &[&Tensor], heavy: bool) -> Plan {
+        let sizes = &tensors[0].sizes;
+        let expanded: SmallVec<[Dims; 6]> = tensors.iter().map(|t| t.expanded_strides(sizes)).collect();
+        let strides: SmallVec<[&[i64]; 6]> = expanded.iter().map(Dims::as_slice).collect();
+        let layout = Layout::walk(sizes, &strides, &layout::order(sizes, &strides));
+        let (index, rank) = (layout.index, layout.rank() as u32);
+        let operands = 0..tensors.len();
+        if !layout.is_dense(0) || !operands.clone().all(|i| layout.is_dense(i) || layout.is_constant(i)) {
+            return Plan { walk: Walk::Strided { rank }, index, constants: 0, layout: Some(layout) };
+        }
+        let constants = operands.fold(0, |bits, i| bits << 1 | u32::from(layout.is_constant(i)));
+        Plan { walk: Walk::Dense { lanes: lanes(tensors, constants, heavy) }, index, constants, layout: None }
+    }
+}
+
+/// Whether operand `i` of `count` is one element for all.
+fn is_constant(constants: u32, count: usize, i: usize) -> bool {
+    constants >> (count - 1 - i) & 1 == 1
+}
+
+/// Neighbours that an invocation of a dense walk computes: 16 bytes of the widest operand, where all are aligned.
+fn lanes(tensors: &[&Tensor], constants: u32, heavy: bool) -> u32 {
+    if heavy {
+        return 1;
+    }
+    let widest = tensors.iter().map(|t| t.element_size()).max().unwrap_or(4);
+    let lanes = 16 / widest;
+    let aligned = |(i, t): (usize, &&Tensor)| {
+        is_constant(constants, tensors.len(), i) || t.data.is_multiple_of(t.element_size() * lanes)
+    };
+    if tensors.iter().enumerate().all(aligned) { lanes as u32 } else { 1 }
+}
+
 /// Added to the variant of a kernel with a long body: an invocation computes one element instead of several, so that the
 /// body is compiled once.
 pub const HEAVY: u32 = 1 << 16;
@@ -343,7 +449,7 @@ pub fn run(
     common: DType,
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Vec<Value<'b>>,
 ) -> Result<()> {
-    run_with(call, family, variant, outs, inputs, common, &body)
+    run_with(call, family, variant, outs, &operands(inputs), common, &body)
 }
 
 /// [`run`] without a type of its own for every body: the machine code exists once.
@@ -352,57 +458,40 @@ fn run_with(
     family: &'static str,
     variant: u32,
     outs: &[&Tensor],
-    inputs: &[Input],
+    inputs: &[Operand],
     common: DType,
     body: Bodies<'_>,
 ) -> Result<()> {
-    let sizes = &outs[0].sizes;
     let numel = outs[0].numel();
     if numel == 0 {
         return Ok(());
     }
-    let expanded: SmallVec<[Tensor; 4]> = inputs
-        .iter()
-        .filter_map(|i| match i {
-            Input::Tensor(t) => Some(t.expand(sizes)),
-            Input::Number(..) => None,
-        })
-        .collect();
-    let mut operands: SmallVec<[&Tensor; 6]> = outs.iter().copied().collect();
-    operands.extend(expanded.iter());
-    let layout = Layout::new(&operands);
-    let walk = choose_walk(&layout, &operands, variant & HEAVY != 0);
+    let mut all: SmallVec<[&Tensor; 8]> = SmallVec::from_slice(outs);
+    for t in tensors(inputs) {
+        all.push(t);
+    }
+    let Plan { walk, index, constants, layout } = Plan::new(&all, numel, variant & HEAVY != 0);
     let guarded = variant & DIVIDES != 0 && common.is_integer();
 
     // 5 bits an operand: its dtype; numbers before the last tensor are 31, those after it are only counted.
-    let trailing = inputs.iter().rev().take_while(|i| matches!(i, Input::Number(..))).count();
+    let trailing = inputs.iter().rev().take_while(|i| matches!(i, Operand::Number(_))).count();
     debug_assert!(outs.len() + inputs.len() - trailing <= 12, "more operands than the kernel's key holds");
     let mut code = 0u64;
-    let mut tensors = 0;
-    let slots = (0..outs.len()).map(|i| Some(operands[i].dtype)).chain(inputs[..inputs.len() - trailing].iter().map(
-        |i| match i {
-            Input::Tensor(t) => Some(t.dtype),
-            Input::Number(..) => None,
-        },
-    ));
-    let mut constants = 0u32;
-    for slot in slots {
+    for t in outs {
+        code = code << 5 | t.dtype as u64;
+    }
+    for input in &inputs[..inputs.len() - trailing] {
         code = code << 5
-            | match slot {
-                Some(dtype) => {
-                    constants = constants << 1 | u32::from(layout.is_constant(tensors));
-                    tensors += 1;
-                    dtype as u64
-                }
-                None => 31,
+            | match input {
+                Operand::Tensor(t) => t.dtype as u64,
+                Operand::Number(_) => 31,
             };
     }
     let (kind, extent) = match walk {
         Walk::Dense { lanes } => (0, lanes),
         Walk::Strided { rank } => (1, rank),
     };
-    let wide = u32::from(layout.index == Scalar::U64);
-    let constants = if kind == 0 { constants } else { 0 };
+    let wide = u32::from(index == Scalar::U64);
     let key = [
         code as u32,
         (code >> 32) as u32,
@@ -412,46 +501,31 @@ fn run_with(
         inputs.len() as u32 | (trailing as u32) << 8 | (outs.len() as u32) << 16,
     ];
     let kernel = call.pointwise_kernel(family, key, || {
-        let kernel = build(family, walk, layout.index, constants, &operands, outs.len(), inputs, common, guarded, body);
-        let joins = kind == 0 && layout.index == Scalar::U32 && !guarded;
-        (kernel, if joins { describe(&operands, &layout, outs.len(), inputs, common, body) } else { None })
+        let kernel = build(family, walk, index, constants, &all, outs.len(), inputs, common, guarded, body);
+        let joins = kind == 0 && index == Scalar::U32 && !guarded;
+        (kernel, if joins { describe(&all, constants, outs.len(), inputs, common, body) } else { None })
     })?;
     let mut launcher = call.launch(kernel);
     for t in outs {
         launcher = launcher.write(t);
     }
-    for t in &expanded {
+    for t in &all[outs.len()..] {
         launcher = launcher.read(t);
     }
     for input in inputs {
-        if let Input::Number(x, _) = input {
+        if let Operand::Number(x) = input {
             launcher = launcher.number(common, *x);
         }
     }
     if guarded {
         launcher = launcher.fault().u32(crate::fault::value("ZeroDivisionError"));
     }
-    match walk {
-        Walk::Dense { lanes } => launcher.index(layout.index, numel).threads((numel as u64).div_ceil(u64::from(lanes))),
-        Walk::Strided { .. } => layout.pass(launcher.index(layout.index, numel)).threads(numel as u64),
+    launcher = launcher.index(index, numel);
+    if let Some(layout) = &layout {
+        launcher = layout.pass(launcher);
     }
-}
-
-fn choose_walk(layout: &Layout, operands: &[&Tensor], heavy: bool) -> Walk {
-    let dense = (0..operands.len()).all(|i| layout.is_dense(i) || layout.is_constant(i));
-    if !dense || !layout.is_dense(0) {
-        return Walk::Strided { rank: layout.rank() as u32 };
-    }
-    if heavy {
-        return Walk::Dense { lanes: 1 };
-    }
-    let widest = operands.iter().map(|t| t.element_size()).max().unwrap_or(4);
-    let lanes = (16 / widest) as u32;
-    let aligned = operands
-        .iter()
-        .enumerate()
-        .all(|(i, t)| layout.is_constant(i) || t.data % (t.element_size() * u64::from(lanes)) == 0);
-    Walk::Dense { lanes: if aligned { lanes } else { 1 } }
+    let lanes = if let Walk::Dense { lanes } = walk { lanes } else { 1 };
+    launcher.threads((numel as u64).div_ceil(u64::from(lanes)))
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -460,27 +534,27 @@ fn build(
     walk: Walk,
     index: Scalar,
     constants: u32,
-    operands: &[&Tensor],
+    tensors: &[&Tensor],
     outs: usize,
-    inputs: &[Input],
+    inputs: &[Operand],
     common: DType,
     guarded: bool,
     body: Bodies<'_>,
 ) -> Kernel {
     let b = Builder::new(family, [GROUP, 1, 1]);
-    let pointers: Vec<_> = operands.iter().enumerate().map(|(i, t)| b.pointer(&format!("t{i}"), t.dtype)).collect();
+    let pointers: Vec<_> = tensors.iter().enumerate().map(|(i, t)| b.pointer(&format!("t{i}"), t.dtype)).collect();
     let compute = common.compute();
     let numbers: Vec<Option<Value>> = inputs
         .iter()
         .map(|i| match i {
-            Input::Number(..) if compute == Scalar::Bool => Some(b.param("number", Scalar::U32).cast(compute)),
-            Input::Number(..) => Some(b.param("number", compute)),
-            Input::Tensor(_) => None,
+            Operand::Number(_) if compute == Scalar::Bool => Some(b.param("number", Scalar::U32).cast(compute)),
+            Operand::Number(_) => Some(b.param("number", compute)),
+            Operand::Tensor(_) => None,
         })
         .collect();
     let fault = guarded.then(|| (b.pointer("fault", DType::U32), b.param("refusal", Scalar::U32)));
     let n = b.param("numel", index);
-    let dtypes: Vec<DType> = operands[outs..].iter().map(|t| t.dtype).collect();
+    let dtypes: Vec<DType> = tensors[outs..].iter().map(|t| t.dtype).collect();
     let compute = |loaded: &[_]| {
         let values = assemble(&numbers, loaded, &dtypes, common);
         if let Some((fault, refusal)) = fault {
@@ -491,16 +565,16 @@ fn build(
     };
     match walk {
         Walk::Dense { lanes } => {
-            let constant = |i: usize| constants >> (operands.len() - 1 - i) & 1 == 1;
-            let tensors: Vec<_> = (outs..operands.len()).map(|i| (pointers[i], constant(i))).collect();
-            dense::write(&b, n, lanes, &pointers[..outs], &tensors, &compute);
+            let constant = |i: usize| is_constant(constants, tensors.len(), i);
+            let read: Vec<_> = (outs..tensors.len()).map(|i| (pointers[i], constant(i))).collect();
+            dense::write(&b, n, lanes, &pointers[..outs], &read, &compute);
         }
         Walk::Strided { rank } => {
-            let params = layout::declare(&b, rank as usize, operands.len(), index);
+            let params = layout::declare(&b, rank as usize, tensors.len(), index);
             let i = linear_id(&b, index);
             b.if_(i.lt(n), || {
                 let offsets = params.offsets(&b, i);
-                let loaded: Vec<Value> = (outs..operands.len()).map(|t| pointers[t].load(offsets[t])).collect();
+                let loaded: Vec<Value> = (outs..tensors.len()).map(|t| pointers[t].load(offsets[t])).collect();
                 for (t, value) in compute(&loaded).into_iter().enumerate() {
                     pointers[t].store(offsets[t], value);
                 }
@@ -512,29 +586,30 @@ fn build(
 
 /// What the queue must know of the dense kernel to join it with others.
 fn describe(
-    operands: &[&Tensor],
-    layout: &Layout,
+    tensors: &[&Tensor],
+    constants: u32,
     outs: usize,
-    inputs: &[Input],
+    inputs: &[Operand],
     common: DType,
     body: Bodies<'_>,
 ) -> Option<Pointwise> {
     let compute = common.compute();
-    let mut tensors = outs..operands.len();
+    let mut read = outs..tensors.len();
     let slots: SmallVec<[PointwiseInput; 4]> = inputs
         .iter()
         .map(|input| match input {
-            Input::Number(..) => Some(PointwiseInput::Number(compute)),
-            Input::Tensor(t) => {
-                tensors.next().map(|i| PointwiseInput::Tensor { dtype: t.dtype, constant: layout.is_constant(i) })
+            Operand::Number(_) => Some(PointwiseInput::Number(compute)),
+            Operand::Tensor(t) => {
+                let constant = |i| is_constant(constants, tensors.len(), i);
+                read.next().map(|i| PointwiseInput::Tensor { dtype: t.dtype, constant: constant(i) })
             }
         })
         .collect::<Option<_>>()?;
     let types: SmallVec<[Scalar; 4]> = inputs
         .iter()
         .map(|input| match input {
-            Input::Number(..) => compute,
-            Input::Tensor(t) => t.dtype.compute(),
+            Operand::Number(_) => compute,
+            Operand::Tensor(t) => t.dtype.compute(),
         })
         .collect();
     let element = Element::record(&types, |b, values| {
@@ -542,13 +617,13 @@ fn describe(
             .iter()
             .zip(values)
             .map(|(input, &x)| match input {
-                Input::Tensor(t) if t.dtype != common => dml_kernel::convert(x, common),
+                Operand::Tensor(t) if t.dtype != common => dml_kernel::convert(x, common),
                 _ => x,
             })
             .collect();
         body(b, &common_values)
     })?;
-    Some(Pointwise { element, outs: operands[..outs].iter().map(|t| t.dtype).collect(), inputs: slots })
+    Some(Pointwise { element, outs: tensors[..outs].iter().map(|t| t.dtype).collect(), inputs: slots })
 }
 
 /// The values of all inputs for one element, given those of the tensors among them.

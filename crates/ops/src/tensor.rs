@@ -18,8 +18,25 @@ pub enum Place {
     Other,
 }
 
+/// Whether elements of these sizes and strides lie in row-major order with no gaps.
+pub(crate) fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
+    let mut expected = 1;
+    for (&n, &s) in sizes.iter().zip(strides).rev() {
+        if n == 0 {
+            return true;
+        }
+        if n != 1 {
+            if s != expected {
+                return false;
+            }
+            expected *= n;
+        }
+    }
+    true
+}
+
 /// A strided tensor. `sizes` and `strides` are in elements, `data` is the address of the first element.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Tensor {
     /// The caller's object, opaque here; 0 when the caller has none.
     pub handle: usize,
@@ -43,7 +60,22 @@ pub struct Tensor {
     pub conjugate: bool,
 }
 
+impl Clone for Tensor {
+    /// Written out, as the derived one copies sizes and strides number by number.
+    #[inline]
+    fn clone(&self) -> Tensor {
+        self.with(Dims::from_slice(&self.sizes), Dims::from_slice(&self.strides), self.data, self.handle)
+    }
+}
+
 impl Tensor {
+    /// Other sizes and strides, elsewhere in the same memory.
+    #[inline]
+    fn with(&self, sizes: Dims, strides: Dims, data: u64, handle: usize) -> Tensor {
+        let Tensor { dtype, place, storage, wrapped_number, negative, conjugate, .. } = *self;
+        Tensor { handle, data, dtype, place, sizes, strides, storage, wrapped_number, negative, conjugate }
+    }
+
     /// Number of dimensions.
     pub fn dim(&self) -> usize {
         self.sizes.len()
@@ -61,10 +93,13 @@ impl Tensor {
 
     /// The bytes this view can touch: from its lowest to its highest element. Strides are not negative in PyTorch.
     pub fn range(&self) -> Range {
-        if self.numel() == 0 {
-            return Range { start: self.data, end: self.data };
+        let mut last = 0;
+        for (&n, &s) in self.sizes.iter().zip(&self.strides) {
+            if n == 0 {
+                return Range { start: self.data, end: self.data };
+            }
+            last += (n - 1) * s;
         }
-        let last: i64 = self.sizes.iter().zip(&self.strides).map(|(n, s)| (n - 1) * s).sum();
         Range { start: self.data, end: self.data + (last as u64 + 1) * self.element_size() }
     }
 
@@ -75,19 +110,7 @@ impl Tensor {
 
     /// Whether elements lie in row-major order with no gaps.
     pub fn is_contiguous(&self) -> bool {
-        let mut expected = 1;
-        for (&n, &s) in self.sizes.iter().zip(&self.strides).rev() {
-            if n == 0 {
-                return true;
-            }
-            if n != 1 {
-                if s != expected {
-                    return false;
-                }
-                expected *= n;
-            }
-        }
-        true
+        is_contiguous(&self.sizes, &self.strides)
     }
 
     /// Size of dimension `d`, which may be negative and must be in range.
@@ -98,22 +121,25 @@ impl Tensor {
 
     /// The same memory with other sizes and strides, `offset` elements further.
     pub fn as_strided(&self, sizes: &[i64], strides: &[i64], offset: i64) -> Tensor {
-        Tensor {
-            handle: 0,
-            data: self.data.wrapping_add_signed(offset * self.element_size() as i64),
-            sizes: Dims::from_slice(sizes),
-            strides: Dims::from_slice(strides),
-            ..self.clone()
-        }
+        let data = self.data.wrapping_add_signed(offset * self.element_size() as i64);
+        self.with(Dims::from_slice(sizes), Dims::from_slice(strides), data, 0)
     }
 
     /// Broadcast to `sizes`: new and size-1 dimensions get stride 0. The caller has checked that it fits.
     pub fn expand(&self, sizes: &[i64]) -> Tensor {
+        self.with(Dims::from_slice(sizes), self.expanded_strides(sizes), self.data, 0)
+    }
+
+    /// The strides of [`expand`](Self::expand).
+    pub fn expanded_strides(&self, sizes: &[i64]) -> Dims {
+        let mut strides = Dims::from_elem(0, sizes.len());
         let lead = sizes.len() - self.dim();
-        let strides: Dims = (0..sizes.len())
-            .map(|d| if d < lead || (self.sizes[d - lead] == 1 && sizes[d] != 1) { 0 } else { self.strides[d - lead] })
-            .collect();
-        self.as_strided(sizes, &strides, 0)
+        for (d, stride) in strides[lead..].iter_mut().enumerate() {
+            if self.sizes[d] != 1 || sizes[lead + d] == 1 {
+                *stride = self.strides[d];
+            }
+        }
+        strides
     }
 
     /// Dimensions reordered: dimension `d` of the result is `order[d]` of this one.
