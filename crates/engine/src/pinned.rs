@@ -206,21 +206,20 @@ impl Shared {
         self.alive()?;
         let mut state = self.lock();
         let mut blocks = self.pinned.lock();
-        let Some((slot, at)) = blocks.allocator.locate(host, bytes) else { return Ok(false) };
-        let segment = state.allocator.locate_segment(device, bytes).map(|(s, offset)| (Arc::clone(s), offset));
-        let pinned = blocks.allocator.segment(slot);
+        let Some((pinned, at)) = blocks.allocator.locate_segment(host, bytes) else { return Ok(false) };
+        let Some((segment, offset)) = state.allocator.locate_segment(device, bytes) else {
+            return Err(invalid(if way == Way::ToDevice { "upload" } else { "download" }, device, bytes));
+        };
+        let segment = Arc::clone(segment);
         let mut copy = |stream: &mut Stream| {
-            let (Some(pinned), Some((segment, offset))) = (pinned, &segment) else {
-                return Err(invalid(if way == Way::ToDevice { "upload" } else { "download" }, device, bytes));
-            };
             let (there, here) = (Range::new(pinned.address() + at, bytes), Range::new(device, bytes));
             if way == Way::ToDevice {
                 stream.record_command(Work::Upload, UPLOAD, [&[there], &[here]], |recorder| {
-                    recorder.copy(pinned, at, segment, *offset, bytes)
+                    recorder.copy(pinned, at, &segment, offset, bytes)
                 })
             } else {
                 stream.record_command(Work::Download, DOWNLOAD, [&[here], &[there]], |recorder| {
-                    recorder.copy(segment, *offset, pinned, at, bytes)
+                    recorder.copy(&segment, offset, pinned, at, bytes)
                 })
             }
         };

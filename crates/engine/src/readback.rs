@@ -80,11 +80,16 @@ impl Shared {
             let bytes = part.len() as u64;
             let readback = self.wrap(self.readback_large.take(self.gpu(), self.timeline()))?;
             let mut state = self.lock();
-            let located = state.allocator.locate_segment(from, bytes).map(|(s, offset)| (Arc::clone(s), offset));
+            let (segment, offset) = match state.allocator.locate_segment(from, bytes) {
+                Some((segment, offset)) => (Arc::clone(segment), offset),
+                None => {
+                    self.abandon(on_their_way);
+                    return Err(invalid("download", from, bytes));
+                }
+            };
             let mut copy = |stream: &mut Stream| {
-                let Some((segment, offset)) = &located else { return Err(invalid("download", from, bytes)) };
                 stream.record_command(Work::Download, DOWNLOAD, [&[Range::new(from, bytes)], &[]], |recorder| {
-                    recorder.copy(segment, *offset, &readback, 0, bytes)
+                    recorder.copy(&segment, offset, &readback, 0, bytes)
                 })
             };
             let (ok, ticket) = self.submit_for_host(&mut state, Some(&mut copy));
@@ -92,9 +97,7 @@ impl Shared {
             // Keeps the segment until the GPU is done with it, also when something failed.
             on_their_way.push_back((readback, ticket, part));
             if ok.is_err() {
-                for (segment, ticket, _) in on_their_way {
-                    self.readback_large.put(segment, ticket);
-                }
+                self.abandon(on_their_way);
                 return ok;
             }
             from += bytes;
@@ -103,6 +106,13 @@ impl Shared {
             self.arrive(Some(arriving))?;
         }
         Ok(())
+    }
+
+    /// Gives back the segments of chunks that nobody waits for.
+    fn abandon(&self, on_their_way: VecDeque<(Segment, Ticket, &mut [u8])>) {
+        for (segment, ticket, _) in on_their_way {
+            self.readback_large.put(segment, ticket);
+        }
     }
 
     fn arrive(&self, arriving: Option<(Segment, Ticket, &mut [u8])>) -> Result<(), Error> {
