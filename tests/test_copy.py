@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from conftest import assert_same
+from torch_dml.engine import queue_stats
 
 DTYPES = [
     torch.float32, torch.float16, torch.bfloat16, torch.float64,
@@ -158,3 +161,59 @@ def test_lazy_bits() -> None:
     z = torch.randn(5, dtype=torch.complex64)
     assert torch.equal(z.to("dml").cpu(), z)
     assert torch.equal(z.conj().to("dml").cpu().resolve_conj(), z.conj().resolve_conj())
+
+
+def costs(work: Callable[[], object], times: int = 10) -> dict[str, float]:
+    """What the queue does for one call, when nothing else is pending."""
+    work()
+    torch.accelerator.synchronize()
+    before = queue_stats()
+    for _ in range(times):
+        work()
+    return {name: (count - before[name]) / times for name, count in queue_stats().items()}
+
+
+def test_reading_a_few_bytes_is_one_submit() -> None:
+    x, y = torch.arange(16.0, device="dml"), torch.ones(16, device="dml")
+    reads: dict[str, Callable[[], object]] = {
+        "item": lambda: x[3].item(),
+        "item of a sum": lambda: (x + y)[0].item(),
+        "tolist": lambda: (x * y).tolist(),
+        "strided": lambda: x[::2].cpu(),
+        "bool": lambda: bool((x > 1).any()),
+        "nonzero": lambda: x.nonzero(),
+        "masked_select": lambda: x.masked_select(x > 3),
+        "unique": lambda: x.unique(),
+        "bincount": lambda: torch.bincount(x.long()),
+    }
+    for name, read in reads.items():
+        cost = costs(read)
+        assert cost["waits"] == 1, (name, cost)
+        if name not in ("unique", "bincount", "nonzero", "masked_select"):
+            # On a busy host, the thread that submits idle work comes first.
+            assert cost["submits"] <= 1.5, (name, cost)
+    assert costs(reads["item"])["barriers"] == 0
+    assert costs(reads["item of a sum"])["barriers"] == 1
+
+
+def test_small_uploads_have_no_submit_of_their_own() -> None:
+    host = torch.arange(500.0)
+    uploads: dict[str, Callable[[], object]] = {
+        "tensor": lambda: torch.tensor(1.5, device="dml"),
+        "list": lambda: torch.tensor([1, 2, 3], device="dml"),
+        "to": lambda: host.to("dml"),
+    }
+    for name, upload in uploads.items():
+        cost = costs(upload, 40)
+        assert cost["commands"] == 1 and cost["waits"] == 0, (name, cost)
+        assert cost["submits"] < 1, (name, cost)  # Several share one.
+
+
+def test_an_event_before_a_read_is_reached() -> None:
+    x = torch.ones(4, device="dml")
+    for _ in range(20):
+        x.add_(1)
+        event = torch.Event("dml")
+        event.record()
+        x[0].item()
+        assert event.query()

@@ -13,6 +13,7 @@ use crate::host_pool::HostPool;
 use crate::kernel_cache::{KernelCache, KernelKey, KernelRef};
 use crate::launch::Launch;
 use crate::measure::{self, Stage};
+use crate::packed::Slots;
 use crate::pinned::Pinned;
 use crate::queue::{Memory, Queue, QueueStats};
 use crate::stats::{MemoryStats, SegmentInfo};
@@ -52,7 +53,8 @@ pub(crate) struct Shared {
     timeline: Timeline,
     kernels: KernelCache,
     copy_words: KernelRef,
-    fault: FaultBlock,
+    pub(crate) fault: FaultBlock,
+    pub(crate) slots: Slots,
     pub(crate) staging: HostPool,
     pub(crate) readback_small: HostPool,
     pub(crate) readback_large: HostPool,
@@ -126,6 +128,7 @@ impl Device {
                 capture: None,
                 captures: 0,
             }),
+            slots: Slots::new(&gpu, &kernels)?,
             kernels,
             copy_words,
             fault: FaultBlock::new(&gpu)?,
@@ -376,7 +379,7 @@ impl Device {
     /// A kernel that meets a bad index exchanges the code from 0 to 1 atomically and, if it was the
     /// first, writes the rest. The operator id is [`operator_id`](crate::operator_id)'s.
     pub fn fault_address(&self) -> u64 {
-        self.shared.fault.address()
+        self.shared.fault.give()
     }
 
     /// Returns the fault that a kernel reported, once. Waits for all work if there is one.
@@ -518,9 +521,12 @@ impl Shared {
     /// As [`Device::check_faults`].
     #[inline]
     pub(crate) fn check_faults(&self) -> Result<(), Error> {
-        if !self.fault.raised() {
-            return Ok(());
-        }
+        if self.fault.raised() { self.raise_fault() } else { Ok(()) }
+    }
+
+    /// Waits for all work, and returns the fault that a kernel reported.
+    #[cold]
+    pub(crate) fn raise_fault(&self) -> Result<(), Error> {
         // Locked until the report is taken: nobody else takes it too, and no new work writes another meanwhile.
         let mut state = self.lock();
         self.drain_locked(&mut state)?;
@@ -718,6 +724,12 @@ impl Shared {
         self.submit(state, true, more)
     }
 
+    /// Submits everything enqueued and `more` after it for a host that is about to poll for what `more` writes.
+    pub(crate) fn submit_polled(&self, state: &mut State, more: More<'_>) -> (Result<(), Error>, Ticket) {
+        state.queue.waits();
+        self.submit(state, false, Some(more))
+    }
+
     /// The thread's: submits what is pending, and keeps an error for the next call.
     pub(crate) fn flush_idle(&self) {
         let Ok(mut state) = self.state.try_lock() else { return };
@@ -733,12 +745,17 @@ impl Shared {
     /// Waits for a ticket, without the lock.
     pub(crate) fn wait(&self, ticket: Ticket) -> Result<(), Error> {
         self.wrap(self.timeline.wait(ticket))?;
+        self.completed(ticket);
+        Ok(())
+    }
+
+    /// All commands up to `ticket` are done.
+    pub(crate) fn completed(&self, ticket: Ticket) {
         self.lock().queue.completed(ticket);
         // A thread that records meanwhile will not miss it.
         if let Ok(mut stream) = self.stream.try_lock() {
             stream.completed(ticket);
         }
-        Ok(())
     }
 
     /// Submits what `ticket` stands for, if that was not done.

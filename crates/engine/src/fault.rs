@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::queue::mapped;
 use dml_vulkan::{Gpu, MemoryClass, Segment};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 const WORDS: usize = 8;
@@ -64,6 +64,8 @@ fn operator_name(id: u32) -> &'static str {
 pub(crate) struct FaultBlock {
     memory: Segment,
     words: NonNull<AtomicU32>,
+    /// Some kernel may know the address.
+    given: AtomicBool,
 }
 
 // SAFETY: `words` points into `memory`, which lives as long; it is accessed atomically only.
@@ -75,13 +77,23 @@ impl FaultBlock {
     pub(crate) fn new(gpu: &Gpu) -> Result<Self, Error> {
         let memory = gpu.allocate(256, MemoryClass::Readback)?;
         let words = mapped(&memory)?.cast();
-        let block = Self { memory, words };
+        let block = Self { memory, words, given: AtomicBool::new(false) };
         block.clear();
         Ok(block)
     }
 
-    pub(crate) fn address(&self) -> u64 {
+    /// The address, for a kernel that may report a fault.
+    #[inline]
+    pub(crate) fn give(&self) -> u64 {
+        if !self.given.load(Ordering::Relaxed) {
+            self.given.store(true, Ordering::Relaxed);
+        }
         self.memory.address()
+    }
+
+    /// The address, if a kernel that was launched may have reported a fault. To be asked with the queue locked.
+    pub(crate) fn given(&self) -> Option<u64> {
+        self.given.load(Ordering::Relaxed).then(|| self.memory.address())
     }
 
     fn word(&self, at: usize) -> &AtomicU32 {

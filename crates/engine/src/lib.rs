@@ -49,6 +49,7 @@ mod host_pool;
 mod kernel_cache;
 mod launch;
 pub mod measure;
+mod packed;
 mod pinned;
 mod policy;
 mod profile;

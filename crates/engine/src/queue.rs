@@ -48,7 +48,7 @@ pub(crate) struct Queue {
     batch: Batch,
     /// The last ticket that a batch was given.
     handed: Ticket,
-    /// What the timeline said last.
+    /// All commands up to this ticket are done. The driver may still use the last submits' command buffers.
     done: Ticket,
     timeline: Timeline,
     policy: Policy,
@@ -219,7 +219,12 @@ impl Queue {
         Ok(self.done >= self.handed)
     }
 
-    /// Everything up to `ticket` is done.
+    /// All commands up to this ticket are known to be done.
+    pub(crate) fn done(&self) -> Ticket {
+        self.done
+    }
+
+    /// All commands up to `ticket` are done.
     pub(crate) fn completed(&mut self, ticket: Ticket) {
         self.done = self.done.max(ticket);
         self.ring.retire(self.done);

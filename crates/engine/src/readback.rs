@@ -4,11 +4,12 @@ use crate::copy_kernel;
 use crate::device::{Device, SMALL_COPY, Shared};
 use crate::error::Error;
 use crate::launch::Range;
+use crate::packed::{MOST_WORDS, Slot};
 use crate::profile::Work;
 use crate::queue::mapped;
 use crate::stream::Stream;
 use crate::upload::invalid;
-use dml_vulkan::{Segment, Ticket};
+use dml_vulkan::{Recorder, Segment, Ticket};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -30,20 +31,81 @@ impl Device {
         let shared = &**self.shared();
         shared.alive()?;
         shared.refuse_in_capture("reading from the device (.item(), .cpu(), print, shapes that depend on data)")?;
-        let read = if out.len() <= SMALL_COPY { shared.read_small(src, out) } else { shared.read_large(src, out) };
+        let read = if out.len() > SMALL_COPY {
+            shared.read_large(src, out)
+        } else if words_around(src, out.len()).1 <= MOST_WORDS
+            && let Some(slot) = shared.slots.take()
+        {
+            shared.read_packed(slot, src, out)
+        } else {
+            shared.read_small(src, out)
+        };
         // A fault is the cause of what went wrong after it.
         self.check_faults()?;
         read
     }
 }
 
+/// The first whole word of the bytes, how many words they reach over, and where the bytes begin in them. Blocks are
+/// multiples of words.
+fn words_around(src: u64, bytes: usize) -> (u64, u32, usize) {
+    let skip = (src & 3) as usize;
+    (src & !3, (skip + bytes).div_ceil(4) as u32, skip)
+}
+
 impl Shared {
+    /// Polls for the words themselves; see [`packed`](crate::packed).
+    fn read_packed(&self, slot: Slot, src: u64, out: &mut [u8]) -> Result<(), Error> {
+        let (first, words, skip) = words_around(src, out.len());
+        let mut state = self.lock();
+        if state.allocator.locate(src, out.len() as u64).is_none() {
+            self.slots.give_back(slot);
+            return Err(invalid("download", src, out.len() as u64));
+        }
+        let fault = self.fault.given();
+        let (pipeline, params, written) = self.wrap(self.slots.command(self.gpu(), &slot, first, words, fault))?;
+        let read = Range::new(first, u64::from(words) * 4);
+        let mut shown = None;
+        let mut pack = |stream: &mut Stream| {
+            let packed = |recorder: &mut Recorder| recorder.dispatch(pipeline, &params, [1, 1, 1]);
+            shown = Some(stream.record_polled(DOWNLOAD, [read, written], packed)?);
+            self.slots.began();
+            Ok(())
+        };
+        let (submitted, ticket) = self.submit_polled(&mut state, &mut pack);
+        drop(state);
+        let Some(shown) = shown else {
+            self.slots.give_back(slot);
+            return submitted;
+        };
+        let mut arrival = self.slots.arrival(&slot, words + u32::from(fault.is_some()));
+        let arrived = self.wrap(self.timeline().wait_for(ticket, || arrival.poll()))?;
+        if shown > self.lock().queue.done() {
+            self.wait(shown)?;
+        }
+        if let Some(done) = self.slots.arrived(ticket) {
+            self.completed(done);
+        }
+        if arrived {
+            let (bytes, fault) = arrival.bytes().split_at(words as usize * 4);
+            out.copy_from_slice(&bytes[skip..skip + out.len()]);
+            let faulted = fault.iter().any(|&byte| byte != 0);
+            self.slots.give_back(slot);
+            if faulted {
+                self.raise_fault()?;
+            }
+        } else if submitted.is_ok() {
+            tracing::debug!("device {}: the host sees what a kernel wrote only after a barrier", self.index());
+            self.slots.give_up();
+            self.read_small(src, out)?;
+        }
+        submitted
+    }
+
     /// By the copy kernel, in whole words: blocks are multiples of them.
     fn read_small(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
         let readback = self.wrap(self.readback_small.take(self.gpu(), self.timeline()))?;
-        let first = src & !3;
-        let skip = (src - first) as usize;
-        let words = (skip + out.len()).div_ceil(4) as u32;
+        let (first, words, skip) = words_around(src, out.len());
         let (params, groups) = copy_kernel::arguments(readback.address(), first, words);
         let pipeline = self.wrap(self.copy_words().pipeline(self.gpu()))?;
         let read = Range::new(first, u64::from(words) * 4);

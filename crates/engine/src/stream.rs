@@ -25,6 +25,11 @@ pub(crate) struct Stream {
     ring: Option<Arc<Segment>>,
     /// Submitted writes to mapped memory are visible to the host when their ticket is done.
     host_visible: bool,
+    /// The submission that is recorded makes something visible to the host; the last that did.
+    shows: bool,
+    shown: Ticket,
+    /// What was recorded since the last barrier is reads that the host polls for at most.
+    settled: bool,
     /// What is counted here: all but commands and waits.
     stats: QueueStats,
     /// While the device is profiled.
@@ -39,6 +44,9 @@ impl Stream {
             fusion: Fusion::default(),
             ring: None,
             host_visible: true,
+            shows: false,
+            shown: Ticket(0),
+            settled: true,
             stats: QueueStats::default(),
             profile: None,
         })
@@ -68,6 +76,7 @@ impl Stream {
         if !self.host_visible {
             self.recorder.host_barrier();
             self.host_visible = true;
+            self.shows = true;
         }
     }
 
@@ -187,6 +196,7 @@ impl Stream {
                 self.recorder.execute(&replay.recording)?;
                 self.hazards.restart(&replay.read_last, &replay.written_last);
                 self.host_visible = false;
+                self.settled = false;
                 self.stats.barriers += u64::from(replay.barriers);
             }
         }
@@ -200,6 +210,28 @@ impl Stream {
             self.stats.barriers += 1;
         }
         self.host_visible = false;
+        self.settled = false;
+    }
+
+    /// Records a read that the host polls for, as the last command of a submission. When it runs, all earlier work but other
+    /// such reads is done, and visible to it.
+    ///
+    /// Returns the ticket after which the host sees what earlier commands wrote to mapped memory for it: the read may
+    /// overtake their barrier for the host.
+    pub(crate) fn record_polled(
+        &mut self,
+        operator: &'static str,
+        [read, written]: [Range; 2],
+        command: impl FnOnce(&mut Recorder) -> Result<(), dml_vulkan::Error>,
+    ) -> Result<Ticket, Error> {
+        if !self.settled {
+            self.recorder.barrier();
+            self.stats.barriers += 1;
+            self.hazards.clear();
+        }
+        let recorded = self.record_command(Work::Download, operator, [&[read], &[written]], command);
+        self.settled = true;
+        recorded.map(|()| self.shown)
     }
 
     /// Records a command that is in no batch, with the barrier that it needs.
@@ -221,15 +253,19 @@ impl Stream {
         let submitted = self.recorder.submit_next();
         debug_assert!(submitted.is_err() || submitted == Ok(ticket), "tickets are given in the order of submission");
         self.stats.submits += 1;
+        if std::mem::take(&mut self.shows) {
+            self.shown = ticket;
+        }
         submitted?;
         Ok(())
     }
 
-    /// Everything up to `ticket` is done, and the host has waited for it.
+    /// All commands up to `ticket` are done, and the host has waited for them.
     pub(crate) fn completed(&mut self, ticket: Ticket) {
         if ticket >= self.recorder.last_ticket() && self.recorder.recorded() == 0 {
             // The host waited for all there was, so nothing needs a barrier against it.
             self.hazards.clear();
+            self.settled = true;
         }
     }
 }

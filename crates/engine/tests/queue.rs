@@ -300,6 +300,13 @@ fn an_index_out_of_range_is_raised_once() {
     assert_eq!(raised, 1, "a later launch raises it");
     gather(&[3]);
     assert!(device.download(out, &mut [0; 4]).is_ok());
+    // Reading bytes that the gather has nothing to do with waits for it, too.
+    for _ in 0..50 {
+        gather(&[10]);
+        let e = device.download(x, &mut [0; 4]).unwrap_err();
+        assert!(matches!(e, Error::IndexOutOfRange { index: 10, .. }), "{e}");
+        assert!(device.download(x, &mut [0; 4]).is_ok());
+    }
 }
 
 #[test]

@@ -127,16 +127,35 @@ impl Timeline {
     /// [`Error::DeviceLost`], also when nothing completes for `TORCH_DML_TIMEOUT_S` seconds;
     /// [`Error::Invalid`] for a ticket that was not submitted.
     pub fn wait(&self, ticket: Ticket) -> Result<(), Error> {
-        let gpu = &self.core.gpu;
-        gpu.check()?;
+        self.core.gpu.check()?;
         self.known("Timeline::wait", ticket)?;
+        if self.poll_until(|| Ok(self.completed()? >= ticket))? { Ok(()) } else { self.block(ticket.0, true) }
+    }
+
+    /// Returns true when `arrived` does, asked at least once: what work of `ticket` wrote to mapped memory
+    /// may be seen long before the ticket is complete. False when the ticket is complete and `arrived` still says no.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_for(&self, ticket: Ticket, mut arrived: impl FnMut() -> bool) -> Result<bool, Error> {
+        self.core.gpu.check()?;
+        self.known("Timeline::wait_for", ticket)?;
+        if self.poll_until(|| self.core.gpu.check().map(|()| arrived()))? {
+            return Ok(true);
+        }
+        self.block(ticket.0, true)?;
+        Ok(arrived())
+    }
+
+    /// Asks `done` until it is true, or for 100 µs.
+    fn poll_until(&self, mut done: impl FnMut() -> Result<bool, Error>) -> Result<bool, Error> {
         // Polling takes a processor from a driver that computes on it, so that one gets it back.
-        let software = gpu.adapter.info.kind == AdapterKind::Software;
+        let software = self.core.gpu.adapter.info.kind == AdapterKind::Software;
         let mut started = None;
-        while self.completed()? < ticket {
+        while !done()? {
             let started = *started.get_or_insert_with(Instant::now);
             if started.elapsed() > POLL {
-                return self.block(ticket.0, true);
+                return Ok(false);
             }
             if software {
                 std::thread::yield_now();
@@ -144,7 +163,7 @@ impl Timeline {
                 std::hint::spin_loop();
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     pub(crate) fn has_marker(&self) -> bool {
