@@ -28,15 +28,16 @@ pub const OPERATORS: &[Operator] = &[
 
 /// The smallest and the largest element. Waits for them.
 pub fn extremes(call: &Call, t: &Tensor) -> Result<[Number; 2]> {
-    let both = [call.empty(t.dtype, &[])?, call.empty(t.dtype, &[])?];
-    extremum::both(call, t, [&both[0], &both[1]], Axes::all(false))?;
-    let mut numbers = [Number::Int(0); 2];
-    for (number, t) in numbers.iter_mut().zip(&both) {
-        let mut bytes = [0u8; 8];
-        call.device.download(t.data, &mut bytes[..t.element_size() as usize])?;
-        *number = host::decode(t.dtype, bytes);
-    }
-    Ok(numbers)
+    let both = call.empty(t.dtype, &[2])?;
+    let [least, most] = [0, 1].map(|i| both.as_strided(&[], &[], i));
+    extremum::both(call, t, [&least, &most], Axes::all(false))?;
+    let (mut bytes, size) = ([0u8; 16], t.element_size() as usize);
+    call.device.download(both.data, &mut bytes[..2 * size])?;
+    Ok([0, 1].map(|i| {
+        let mut number = [0; 8];
+        number[..size].copy_from_slice(&bytes[i * size..][..size]);
+        host::decode(t.dtype, number)
+    }))
 }
 
 /// Writes to the row `out` how often each bin number occurs in `keys` (u32, a contiguous row). Numbers that are no bin
