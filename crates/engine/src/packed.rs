@@ -171,12 +171,12 @@ impl Slots {
         let pairs = words + u32::from(fault.is_some());
         let to = self.memory.address() + u64::from(slot.at) * SLOT_BYTES;
         let mut params = [0; 36];
-        for (bytes, address) in params[..24].chunks_exact_mut(8).zip([to, src, fault.unwrap_or(0)]) {
-            bytes.copy_from_slice(&address.to_ne_bytes());
-        }
-        for (bytes, number) in params[24..].chunks_exact_mut(4).zip([words, pairs, slot.number]) {
-            bytes.copy_from_slice(&number.to_ne_bytes());
-        }
+        params[..8].copy_from_slice(&to.to_ne_bytes());
+        params[8..16].copy_from_slice(&src.to_ne_bytes());
+        params[16..24].copy_from_slice(&fault.unwrap_or(0).to_ne_bytes());
+        params[24..28].copy_from_slice(&words.to_ne_bytes());
+        params[28..32].copy_from_slice(&pairs.to_ne_bytes());
+        params[32..].copy_from_slice(&slot.number.to_ne_bytes());
         Ok((self.kernel.pipeline(gpu)?, params, Range::new(to, u64::from(pairs) * PAIR_BYTES)))
     }
 
