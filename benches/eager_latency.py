@@ -1,26 +1,39 @@
-"""Small work on dml and on CUDA in one process: single operators, chains, read-backs, an MLP, an optimizer.
+"""Small work on dml and on CUDA in one process: single operators, chains, read-backs, networks, optimizers.
 
     python benches/eager_latency.py
+    python benches/eager_latency.py --processes 1 --only MLP
 
-Prints microseconds (medians of rounds that end with a synchronisation) and the ratio of dml to CUDA. CUDA is measured
-before dml is registered: PyTorch's autograd asks for streams of one accelerator only.
+Prints microseconds (medians of rounds that end with a synchronisation, then of processes) and the ratio of dml to CUDA
+(the median of the processes' ratios, with the smallest and the largest): hosts are noisy, and a process may be lucky.
+In each, CUDA is measured before dml is registered: PyTorch's autograd asks for streams of one accelerator only.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import runpy
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
 
 import torch
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
 from torch import nn
 
+Measurement = tuple[Callable[[], object], int]  # the work, and how often it is done before the host synchronises
 
-def measure(
-    work: Callable[[], object], synchronize: Callable[[], None], calls: int, rounds: int = 7, warm: int = 3
-) -> float:
-    """Microseconds of one call, synchronisation included."""
+
+def measure(work: Callable[[], object], synchronize: Callable[[], None], calls: int) -> float:
+    """Microseconds of one call, synchronisation included: the median of rounds."""
     times = []
+    warm, rounds = (2, 3) if calls > 1000 else (4, 9)
     for i in range(warm + rounds):
         begin = time.perf_counter()
         for _ in range(calls):
@@ -42,51 +55,116 @@ def chain(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-def suite(device: str, synchronize: Callable[[], None]) -> dict[str, float]:
-    """Every measurement on one device."""
+def models() -> dict[str, Callable[[], nn.Module]]:
+    """The networks of `demo` and `bench`, without importing the package: that would register dml."""
+    package = find_spec("torch_dml")
+    if package is None or package.origin is None:
+        raise ImportError("torch_dml is not installed")
+    return runpy.run_path(str(Path(package.origin).parent / "cli" / "models.py"))
+
+
+def training_step(
+    model: nn.Module, loss: Callable[[torch.Tensor], torch.Tensor], inputs: torch.Tensor, **options: object
+) -> Callable[[], None]:
+    """A step with Adam."""
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3, **options)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss(model(inputs)).backward()
+        optimizer.step()
+
+    return step
+
+
+def suite(device: str) -> Iterator[tuple[str, Measurement]]:
+    """Every measurement on one device, one after the other."""
     torch.manual_seed(0)
-    found = {}
     x, y, scalar = torch.randn(16, device=device), torch.randn(16, device=device), torch.randn((), device=device)
-    found["x + y, 16 elements, 20,000 in a row"] = measure(lambda: x + y, synchronize, 20_000, 3, 1)
+    yield "x + y, 16 elements, 20,000 in a row", (lambda: x + y, 20_000)
     for elements, name, calls in ((1 << 20, "1 Mi", 20), (64 << 20, "64 Mi", 4)):
         z = torch.randn(elements, device=device)
-        found[f"32 pointwise operators, {name} elements"] = measure(lambda z=z: chain(z), synchronize, calls, warm=6)
+        yield f"32 pointwise operators, {name} elements", (lambda z=z: chain(z), calls)
         del z
-    found["(x + y)[0].item()"] = measure(lambda: (x + y)[0].item(), synchronize, 300)
-    found["(scalar + 1).item()"] = measure(lambda: (scalar + 1).item(), synchronize, 300)
+    yield "(x + y)[0].item()", (lambda: (x + y)[0].item(), 300)
+    yield "(scalar + 1).item()", (lambda: (scalar + 1).item(), 300)
 
-    model = nn.Sequential(nn.Linear(8, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 4)).to(device)
+    known = models()
+    mlp = known["mlp"]().to(device)
     inputs, targets = torch.randn(64, 8, device=device), torch.randn(64, 4, device=device)
     for name, options in (("Adam", {}), ("fused Adam", {"fused": True})):
-        optimizer = torch.optim.Adam(model.parameters(), 1e-3, **options)
-
-        def step(optimizer: torch.optim.Optimizer = optimizer) -> None:
-            optimizer.zero_grad()
-            (model(inputs) - targets).square().mean().backward()
-            optimizer.step()
-
-        found[f"MLP 8-64-64-4, batch 64, step with {name}"] = measure(step, synchronize, 50)
+        step = training_step(mlp, lambda out: (out - targets).square().mean(), inputs, **options)
+        yield f"MLP 8-64-64-4, batch 64, step with {name}", (step, 50)
     observation = torch.randn(1, 8, device=device)
-    with torch.no_grad():
-        found["the MLP, one observation, read back"] = measure(lambda: model(observation).cpu(), synchronize, 100)
+
+    def infer() -> torch.Tensor:
+        with torch.no_grad():
+            return mlp(observation).cpu()
+
+    yield "the MLP, one observation, read back", (infer, 100)
 
     parameters = [torch.randn(64, 64, device=device, requires_grad=True) for _ in range(200)]
     for parameter in parameters:
         parameter.grad = torch.randn(64, 64, device=device)
     adam = torch.optim.Adam(parameters, 1e-3, foreach=True)
-    found["Adam step, 200 tensors of 64x64, foreach"] = measure(adam.step, synchronize, 10)
+    yield "Adam step, 200 tensors of 64x64, foreach", (adam.step, 10)
+
+    images, labels = torch.rand(64, 1, 8, 8, device=device), torch.randint(10, (64,), device=device)
+    cnn = known["digits_cnn"]().to(device)
+    step = training_step(cnn, lambda out: nn.functional.cross_entropy(out, labels), images)
+    yield "digits CNN, batch 64, step with Adam", (step, 50)
+
+
+def run(device: str, synchronize: Callable[[], None], only: str) -> dict[str, float]:
+    """What a device takes for each measurement whose name contains `only`."""
+    return {name: measure(work, synchronize, calls) for name, (work, calls) in suite(device) if only in name}
+
+
+def both(only: str) -> dict[str, dict[str, float]]:
+    """What CUDA, if there is one, and dml take in this process."""
+    found = {"cuda": run("cuda", torch.cuda.synchronize, only) if torch.cuda.is_available() else {}}
+    import torch_dml
+
+    found["dml"] = run("dml", torch.dml.synchronize, only)
+    if torch_dml.fallbacks():
+        raise RuntimeError(f"these operators ran on the CPU: {torch_dml.fallbacks()}")
     return found
 
 
 def main() -> None:
-    """Measure and print."""
-    cuda = suite("cuda", torch.cuda.synchronize) if torch.cuda.is_available() else {}
-    import torch_dml
-
-    for name, dml in suite("dml", torch.dml.synchronize).items():
-        ratio = f"cuda {cuda[name]:10.2f} us   ratio {dml / cuda[name]:.2f}" if name in cuda else ""
-        print(f"{name:45} dml {dml:10.2f} us   {ratio}")
-    print("fallbacks:", torch_dml.fallbacks())
+    """Measure in several processes, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--processes", type=int, default=5, help="measure so often, each time in a new process (%(default)s)"
+    )
+    parser.add_argument("--only", default="", metavar="TEXT", help="what contains this text")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures of every process")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        json.dump(both(arguments.only), sys.stdout)
+        return
+    command = [sys.executable, __file__, "--child", "--only", arguments.only]
+    found = []
+    for _ in track(range(max(arguments.processes, 1)), "measuring ...", console=Console(stderr=True)):
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+        found.append(json.loads(done.stdout))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    table = Table(title=f"small work, µs: medians of {len(found)} processes")
+    table.add_column("what")
+    for column in ("dml", "cuda", "ratio", "smallest, largest"):
+        table.add_column(column, justify="right")
+    for name in found[0]["dml"]:
+        dml = [each["dml"][name] for each in found]
+        cuda = [each["cuda"][name] for each in found if each["cuda"]]
+        ratios = sorted(a / b for a, b in zip(dml, cuda, strict=False))
+        told = [f"{statistics.median(cuda):.2f}", f"{statistics.median(ratios):.2f}"] if ratios else ["-", "-"]
+        spread = f"{ratios[0]:.2f}, {ratios[-1]:.2f}" if ratios else "-"
+        table.add_row(name, f"{statistics.median(dml):.2f}", *told, spread)
+    console = Console()
+    console.width = max(console.width, 100)
+    console.print(table)
 
 
 if __name__ == "__main__":
