@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from conftest import words
+from torch_dml import engine
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -160,3 +161,13 @@ def test_a_device_that_does_not_exist():
 def test_float64_where_there_is_none():
     with pytest.raises(Exception, match="float64"):
         torch.ones(2, device="dml", dtype=torch.float64) + 1
+
+
+def test_what_kernels_cost():
+    before = engine.kernel_stats()
+    x = torch.rand(3, 5, device="dml").erfinv().igamma(torch.ones((), device="dml"))
+    assert x.shape == (3, 5) and x.isfinite().all().item()
+    after = engine.kernel_stats()
+    assert set(after) == {"kernels", "emit_ns", "compile_ns", "longest_ns", "wait_ns"}
+    assert after["kernels"] >= 3 and all(after[name] >= before[name] for name in after)
+    assert 0 < after["longest_ns"] <= after["compile_ns"]

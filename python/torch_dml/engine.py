@@ -62,6 +62,7 @@ _PLAIN: dict[str, tuple[Any, list[Any]]] = {
     "dml_unsupported_adapters_json": (c_char_p, []),
     "dml_memory_stats_json": (c_char_p, _DEVICE),
     "dml_queue_stats_json": (c_char_p, _DEVICE),
+    "dml_kernel_stats_json": (c_char_p, []),
     "dml_memory_snapshot_json": (c_char_p, _DEVICE),
     "dml_forked": (c_int32, []),
     "dml_host_reset_stats": (None, [c_int32]),
@@ -225,6 +226,15 @@ def queue_stats(device: int = 0) -> dict[str, int]:
     text = library().dml_queue_stats_json(device)
     if text is None:
         raise RuntimeError(last_error() or f"no queue statistics of device {device}")
+    stats: dict[str, int] = json.loads(text)
+    return stats
+
+
+def kernel_stats() -> dict[str, int]:
+    """Return what kernels cost this process: kernels, and the nanoseconds emit_ns, compile_ns, longest_ns, wait_ns."""
+    text = library().dml_kernel_stats_json()
+    if text is None:
+        raise RuntimeError(last_error() or "no kernel statistics")
     stats: dict[str, int] = json.loads(text)
     return stats
 

@@ -1,18 +1,20 @@
 //! The pool that compiles pipelines while the host goes on, one for the process.
 //!
 //! Threads start when there is work, at most [`MOST_THREADS`] of them, and end when there was none
-//! for a while. When a burst of compilations is over, the pipeline cache is saved, so that a process
-//! that is killed later starts fast the next time all the same.
+//! for a while. When a burst of compilations is over, and now and then while it goes on, the pipeline cache is saved, so
+//! that a process that is killed later starts fast the next time all the same.
 
 use dml_vulkan::Gpu;
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 /// More threads gain little: drivers lock inside.
 const MOST_THREADS: usize = 8;
 /// Quiet time after which the cache is saved.
 const SAVE_AFTER: Duration = Duration::from_millis(400);
+/// The longest that compiled pipelines stay unsaved in a burst without quiet.
+const SAVE_EVERY: Duration = Duration::from_secs(10);
 /// Quiet time after which a thread ends.
 const END_AFTER: Duration = Duration::from_secs(5);
 
@@ -31,10 +33,12 @@ struct State {
     idle: usize,
     /// Devices with pipelines that are not saved, by adapter.
     unsaved: Vec<([u8; 16], Gpu)>,
+    /// When the first of them was compiled.
+    unsaved_since: Option<Instant>,
 }
 
 static POOL: Pool = Pool {
-    state: Mutex::new(State { jobs: VecDeque::new(), threads: 0, idle: 0, unsaved: Vec::new() }),
+    state: Mutex::new(State { jobs: VecDeque::new(), threads: 0, idle: 0, unsaved: Vec::new(), unsaved_since: None }),
     work: Condvar::new(),
     quiet: Condvar::new(),
 };
@@ -45,13 +49,29 @@ impl Pool {
     }
 }
 
+impl State {
+    fn take_unsaved(&mut self) -> Vec<([u8; 16], Gpu)> {
+        self.unsaved_since = None;
+        std::mem::take(&mut self.unsaved)
+    }
+}
+
+/// `TORCH_DML_COMPILE_THREADS`, else the cores up to [`MOST_THREADS`].
+fn most_threads() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| {
+        let wish = std::env::var("TORCH_DML_COMPILE_THREADS").ok().and_then(|text| text.trim().parse().ok());
+        wish.filter(|&n| n > 0)
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(2, |n| n.get()).min(MOST_THREADS))
+    })
+}
+
 /// Has the job done soon. If the system has no thread to give it may never be: whoever needs the pipeline makes it.
 pub(crate) fn enqueue(gpu: &Gpu, job: Job) {
     let mut state = POOL.lock();
     state.jobs.push_back((gpu.clone(), job));
-    let most = std::thread::available_parallelism().map_or(2, |n| n.get()).min(MOST_THREADS);
     if state.jobs.len() > state.idle
-        && state.threads < most
+        && state.threads < most_threads()
         && std::thread::Builder::new().name("dml-compile".to_owned()).spawn(run).is_ok()
     {
         state.threads += 1;
@@ -67,7 +87,7 @@ pub(crate) fn finish() {
     while state.threads > state.idle {
         state = POOL.quiet.wait(state).unwrap_or_else(PoisonError::into_inner);
     }
-    let unsaved = std::mem::take(&mut state.unsaved);
+    let unsaved = state.take_unsaved();
     drop(state);
     save(unsaved);
 }
@@ -91,6 +111,12 @@ fn run() {
             if !state.unsaved.iter().any(|u| u.0 == id) {
                 state.unsaved.push((id, gpu));
             }
+            if state.unsaved_since.get_or_insert_with(Instant::now).elapsed() > SAVE_EVERY {
+                let unsaved = state.take_unsaved();
+                drop(state);
+                save(unsaved);
+                state = POOL.lock();
+            }
             continue;
         }
         state.idle += 1;
@@ -102,16 +128,15 @@ fn run() {
         if !timeout.timed_out() || !state.jobs.is_empty() {
             continue;
         }
-        let unsaved = std::mem::take(&mut state.unsaved);
-        if unsaved.is_empty() {
+        if state.unsaved.is_empty() {
             state.threads -= 1;
             POOL.quiet.notify_all();
             return;
         }
         if state.threads > state.idle + 1 {
-            state.unsaved = unsaved; // Others still compile: the burst is not over.
-            continue;
+            continue; // Others still compile: the burst is not over.
         }
+        let unsaved = state.take_unsaved();
         drop(state);
         save(unsaved);
         state = POOL.lock();

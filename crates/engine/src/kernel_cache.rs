@@ -7,8 +7,9 @@ use dml_kernel::{FloatModes, Kernel, Module, Needs};
 use dml_vulkan::{AdapterInfo, Gpu, Pipeline};
 use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Instant;
 
 /// A kernel's family and compile-time parameters: small, no heap.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,54 @@ impl Hash for KernelKey {
             state.write_u64(u64::from(pair[0]) << 32 | u64::from(pair[1]));
         }
     }
+}
+
+/// What kernels cost this process so far, on all devices. Times are nanoseconds.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelStats {
+    /// Kernels that the driver compiled, or found in the pipeline cache.
+    pub kernels: u64,
+    /// Building and emitting them, in the threads that asked for them.
+    pub emit_ns: u64,
+    /// The driver's work, added up over all threads.
+    pub compile_ns: u64,
+    /// The longest of the driver's compilations.
+    pub longest_ns: u64,
+    /// How long work that was to be submitted waited for kernels, or compiled them itself.
+    pub wait_ns: u64,
+}
+
+/// [`KernelStats`] while it is added to.
+struct Costs {
+    kernels: AtomicU64,
+    emit_ns: AtomicU64,
+    compile_ns: AtomicU64,
+    longest_ns: AtomicU64,
+    wait_ns: AtomicU64,
+}
+
+static COSTS: Costs = Costs {
+    kernels: AtomicU64::new(0),
+    emit_ns: AtomicU64::new(0),
+    compile_ns: AtomicU64::new(0),
+    longest_ns: AtomicU64::new(0),
+    wait_ns: AtomicU64::new(0),
+};
+
+/// What kernels cost this process so far.
+pub fn kernel_stats() -> KernelStats {
+    let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+    KernelStats {
+        kernels: read(&COSTS.kernels),
+        emit_ns: read(&COSTS.emit_ns),
+        compile_ns: read(&COSTS.compile_ns),
+        longest_ns: read(&COSTS.longest_ns),
+        wait_ns: read(&COSTS.wait_ns),
+    }
+}
+
+fn nanoseconds_since(start: Instant) -> u64 {
+    start.elapsed().as_nanos() as u64
 }
 
 /// A kernel of one device, compiled or about to be.
@@ -126,7 +175,9 @@ impl KernelRef {
     /// The pipeline. Compiles it here if no thread of the pool has begun to; waits if one has.
     pub(crate) fn pipeline(&self, gpu: &Gpu) -> Result<&Pipeline, Error> {
         if self.0.pipeline.get().is_none() {
+            let start = Instant::now();
             self.compile(gpu);
+            COSTS.wait_ns.fetch_add(nanoseconds_since(start), Ordering::Relaxed);
         }
         match self.0.pipeline.get() {
             Some(Ok(pipeline)) => Ok(pipeline),
@@ -142,7 +193,12 @@ impl KernelRef {
         match std::mem::replace(&mut *job, Job::Running) {
             Job::Waiting(words) => {
                 drop(job);
+                let start = Instant::now();
                 let result = gpu.compile(&self.0.name, &words, self.0.push_bytes);
+                let taken = nanoseconds_since(start);
+                COSTS.kernels.fetch_add(1, Ordering::Relaxed);
+                COSTS.compile_ns.fetch_add(taken, Ordering::Relaxed);
+                COSTS.longest_ns.fetch_max(taken, Ordering::Relaxed);
                 let _ = self.0.pipeline.set(result);
                 *self.0.job.lock().unwrap_or_else(PoisonError::into_inner) = Job::Done;
                 self.0.done.notify_all();
@@ -180,8 +236,10 @@ impl KernelCache {
         if let Some(kernel) = self.kernels.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(kernel.clone());
         }
+        let start = Instant::now();
         let (kernel, pointwise) = build();
         let module = kernel.emit_with(float_modes(gpu.info()));
+        COSTS.emit_ns.fetch_add(nanoseconds_since(start), Ordering::Relaxed);
         if let Some(feature) = missing(&module.needs, gpu.info()) {
             return Err(Error::Unsupported { kernel: module.name, adapter: gpu.info().name.clone(), feature });
         }

@@ -28,6 +28,7 @@
 //! |---|---|
 //! | `TORCH_DML_FUSION=0` | pointwise launches are not joined; `wait`: a flush waits for joint kernels, for tests |
 //! | `TORCH_DML_SUBMIT_THREAD=0` | the threads that enqueue also record and submit; `1`: a thread of the device does; by default where there are 4 processors |
+//! | `TORCH_DML_COMPILE_THREADS=4` | as many threads compile kernels: for measurements; else one a core, up to 8 |
 //! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others |
 //! | `TORCH_DML_DEVICES_PER_ADAPTER=2` | every adapter is two devices: for tests |
 
@@ -73,7 +74,7 @@ pub use fork::forked;
 pub use fusion::{Pointwise, PointwiseInput};
 pub use generator::{Generator, philox4x32_10};
 pub use graph::{Capture, Graph, GraphPool, GraphStats, RandomSource};
-pub use kernel_cache::{KernelKey, KernelRef};
+pub use kernel_cache::{KernelKey, KernelRef, KernelStats, kernel_stats};
 pub use launch::{Launch, Range};
 pub use profile::{Activity, Work, set_correlation, start_profile, stop_profile};
 pub use queue::QueueStats;

@@ -3,7 +3,8 @@
 
 mod common;
 use common::*;
-use dml_engine::{Error, adapter_info, device, device_count};
+use dml_engine::{Error, KernelKey, KernelRef, Launch, Range, adapter_info, device, device_count, kernel_stats};
+use dml_kernel::{Builder, DType};
 use std::sync::Arc;
 
 #[test]
@@ -128,4 +129,60 @@ fn a_lost_device_raises_and_the_others_work_on() {
     let y = put(&other, &[1; 64]);
     launch_multiply_add(&other, &kernel, (y, y, y), 64, 1).unwrap();
     assert_eq!(read(&other, y, 64), [2; 64]);
+}
+
+#[test]
+fn kernels_tell_what_they_cost() {
+    let device = open();
+    let before = kernel_stats();
+    let kernel = multiply_add(&device);
+    let x = put(&device, &[1; 8]);
+    launch_multiply_add(&device, &kernel, (x, x, x), 8, 1).unwrap();
+    device.synchronize().unwrap();
+    let after = kernel_stats();
+    assert!(after.kernels > before.kernels && after.emit_ns > before.emit_ns);
+    assert!(after.compile_ns > before.compile_ns && after.longest_ns <= after.compile_ns);
+    assert!(after.longest_ns > 0 && after.wait_ns >= before.wait_ns);
+}
+
+/// Each needs a kernel that is being compiled, in no particular order, and what the one before it wrote.
+#[test]
+fn launches_of_new_kernels_keep_their_order() {
+    let device = open();
+    let x = put(&device, &[1; 64]);
+    device.synchronize().unwrap();
+    let submits = device.queue_stats().submits;
+    let kernels: Vec<_> = (1..=40)
+        .map(|i| {
+            let key = KernelKey { family: "test::chain", params: [i, 0, 0, 0, 0, 0] };
+            let build = || {
+                let b = Builder::new("chain", [64, 1, 1]);
+                let data = b.pointer("data", DType::I32);
+                let mut value = data.load(b.global_id(0));
+                for step in 0..i as i32 * 10 {
+                    value = value * (2 * step + 1) + (value >> 1);
+                }
+                data.store(b.global_id(0), value);
+                b.finish()
+            };
+            let kernel = device.kernel(key, build).unwrap();
+            let launch = Launch {
+                kernel: &kernel,
+                params: &x.to_ne_bytes(),
+                groups: [1, 1, 1],
+                reads: &[],
+                writes: &[Range::new(x, 256)],
+                operator: "chain",
+            };
+            device.launch(launch).unwrap();
+            kernel
+        })
+        .collect();
+    let compiled = kernels.iter().filter(|kernel| kernel.is_compiled()).count();
+    let submitted = device.queue_stats().submits - submits;
+    println!("{compiled} of 40 kernels compiled, {submitted} submits when the last was enqueued");
+    let expected = (1..=40)
+        .fold(1i32, |value, i| (0..i * 10).fold(value, |v, step| v.wrapping_mul(2 * step + 1).wrapping_add(v >> 1)));
+    assert_eq!(read(&device, x, 64), [expected; 64]);
+    assert!(kernels.iter().all(KernelRef::is_compiled));
 }

@@ -235,6 +235,22 @@ pub extern "C" fn dml_queue_stats_json(device: i32) -> *const c_char {
     })
 }
 
+/// What kernels cost the process so far, as JSON; null on error. Keys: `kernels` (compiled, or found in the cache),
+/// `emit_ns`, `compile_ns` (over all threads), `longest_ns`, `wait_ns` (of work that was to be submitted).
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_kernel_stats_json() -> *const c_char {
+    guard_value(std::ptr::null(), || {
+        let stats = dml_engine::kernel_stats();
+        Ok(publish(&json!({
+            "kernels": stats.kernels,
+            "emit_ns": stats.emit_ns,
+            "compile_ns": stats.compile_ns,
+            "longest_ns": stats.longest_ns,
+            "wait_ns": stats.wait_ns,
+        })))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
