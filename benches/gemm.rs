@@ -139,7 +139,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 a: Source::strided(&ta, [m, k], sa, m * k),
                 b: Source::strided(&tb, [n, k], [sb[1], sb[0]], k * n),
                 finish: Finish {
-                    out: Output { tensor: out.clone(), strides: [m * n, n, 1], split: None },
+                    out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
                     alpha: Scalar::Int(1),
                     bias: None,
                 },

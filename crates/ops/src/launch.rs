@@ -81,6 +81,12 @@ impl Launcher<'_, '_> {
         self.bytes(address.to_le_bytes())
     }
 
+    /// Bytes the kernel writes (and may read) that are no tensor.
+    pub fn write_bytes(mut self, address: u64, bytes: u64) -> Self {
+        self.collected.writes.push(Range::new(address, bytes));
+        self.bytes(address.to_le_bytes())
+    }
+
     /// An address with no hazard of its own, such as the fault block.
     pub fn address(self, address: u64) -> Self {
         self.bytes(address.to_le_bytes())

@@ -313,9 +313,9 @@ fn every_tile_with_and_without_parts() {
                     a: Source::strided(&a.t, [m, k], [s.0[1], s.0[2]], s.0[0]),
                     b: Source::strided(&b.t, [n, k], [s.1[2], s.1[1]], s.1[0]),
                     finish: Finish {
-                        out: Output { tensor: out.clone(), strides: [m * n, n, 1], split: None },
+                        out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
                         alpha: Scalar::Double(0.5),
-                        bias: Some(Bias { tensor: bias.clone(), strides: [0, 0, 1], beta: Scalar::Int(1) }),
+                        bias: Some(Bias { memory: (&bias).into(), strides: [0, 0, 1], beta: Scalar::Int(1) }),
                     },
                 };
                 problem.run_as(&call, Choice { tile, parts }).expect("it runs");

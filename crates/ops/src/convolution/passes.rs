@@ -8,7 +8,7 @@ use super::geometry::Geometry;
 use crate::call::{Call, Scalar};
 use crate::copy;
 use crate::error::Result;
-use crate::matmul::operand::{Access, Axis, Digits, Pattern, Place, Step, WIDE, Window, is_aligned};
+use crate::matmul::operand::{Access, Axis, Digits, Memory, Pattern, Place, Step, WIDE, Window};
 use crate::matmul::{Bias, Finish, Output, Problem, Source};
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
@@ -54,6 +54,7 @@ fn pairs(t: &Tensor, batch: i64, outer: &[Step], inner: &[Step]) -> Source {
     if let ([o], [i]) = (&outer[..], &inner[..]) {
         return Source::strided(t, [o.size, i.size], [o.stride, i.stride], batch);
     }
+    let memory = Memory::from(t);
     let fast = |steps: &[Step]| steps[steps.len() - 1];
     let axis = if fast(&outer).stride == 1 { Axis::Outer } else { Axis::Inner };
     let along = if axis == Axis::Outer { &outer } else { &inner };
@@ -65,11 +66,11 @@ fn pairs(t: &Tensor, batch: i64, outer: &[Step], inner: &[Step]) -> Source {
         && others.clone().count() + 1 == outer.len() + inner.len()
         && others.into_iter().all(|s| multiple(s.stride))
         && multiple(batch)
-        && is_aligned(t);
+        && memory.is_aligned();
     let digits = |steps: &[Step]| plain(steps.len() as u8, true);
     let pattern = Pattern::Digits { outer: digits(&outer), inner: digits(&inner), windows: 0, divided: false };
     Source {
-        tensor: t.clone(),
+        memory,
         batch,
         access: Access { dtype: t.dtype, axis, wide, pattern },
         place: Place::Digits { outer, inner, windows: smallvec![] },
@@ -86,6 +87,7 @@ fn windowed(
     windows: SmallVec<[Window; 3]>,
     pixels: Axis,
 ) -> Source {
+    let memory = Memory::from(t);
     let multiple = |x: i64| x % i64::from(WIDE) == 0;
     // Loads run along channels where they are the fastest in memory and in the index.
     let runs = |(step, first): (Step, bool)| step.stride == 1 && !first;
@@ -98,12 +100,12 @@ fn windowed(
         && multiple(other.stride)
         && windows.iter().all(|w| multiple(w.stride))
         && multiple(batch)
-        && is_aligned(t);
+        && memory.is_aligned();
     let divided = windows.iter().any(|w| w.divisor != 1);
     let digits = |(_, first): (Step, bool)| plain(1, first);
     let pattern = Pattern::Digits { outer: digits(outer), inner: digits(inner), windows: windows.len() as u8, divided };
     Source {
-        tensor: t.clone(),
+        memory,
         batch,
         access: Access { dtype: t.dtype, axis, wide, pattern },
         place: Place::Digits { outer: smallvec![outer.0], inner: smallvec![inner.0], windows },
@@ -129,7 +131,7 @@ fn run(call: &Call, g: &Geometry, side: Side, weight: Source, image: Source) -> 
     let bias = bias.map(|tensor| {
         let step = tensor.strides[0];
         let strides = if last { [group * step, 0, step] } else { [group * step, step, 0] };
-        Bias { tensor: tensor.clone(), strides, beta: Scalar::Int(1) }
+        Bias { memory: tensor.into(), strides, beta: Scalar::Int(1) }
     });
     let (size, a, b, strides, split) = if last {
         // Pixels of all images follow each other.
@@ -138,7 +140,7 @@ fn run(call: &Call, g: &Geometry, side: Side, weight: Source, image: Source) -> 
         let split = (g.batch > 1).then_some((pixels, o.image));
         ([g.groups, channels, places, k], weight, image, [group * o.channel, o.channel, o.pixel], split)
     };
-    let finish = Finish { out: Output { tensor: out.clone(), strides, split }, alpha: Scalar::Int(1), bias };
+    let finish = Finish { out: Output { memory: out.into(), strides, split }, alpha: Scalar::Int(1), bias };
     Problem { size, a, b, finish }.run(call)
 }
 
@@ -266,7 +268,7 @@ pub fn to_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor, out:
     } else {
         w.channel
     };
-    let output = Output { tensor: out.clone(), strides: [co * w.image, w.image, fastest], split: None };
+    let output = Output { memory: out.into(), strides: [co * w.image, w.image, fastest], split: None };
     let finish = Finish { out: output, alpha: Scalar::Int(1), bias: None };
     Problem { size: [g.groups, *co, ci * taps, g.batch * pixels], a: rows, b: columns, finish }.run(call)
 }
@@ -286,7 +288,7 @@ pub fn to_bias(call: &Call, grad: &Tensor, out: &Tensor) -> Result<()> {
         &[Step { size: channels, stride: y.channel }],
         &[Step { size: grad.sizes[0], stride: y.image }, Step { size: pixels, stride: y.pixel }],
     );
-    let output = Output { tensor: out.clone(), strides: [0, channels, 1], split: None };
+    let output = Output { memory: out.into(), strides: [0, channels, 1], split: None };
     let finish = Finish { out: output, alpha: Scalar::Int(1), bias: None };
     let a = Source::strided(&ones, [1, 1], [0, 0], 0);
     Problem { size: [1, 1, channels, k], a, b: columns, finish }.run(call)

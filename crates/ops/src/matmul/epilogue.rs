@@ -1,10 +1,9 @@
 //! What happens to a finished sum: `out = alpha * sum + beta * bias`, rounded once to the result's dtype.
 
 use super::divisor::{self, Divisor};
-use super::operand::{WIDE, from, is_aligned};
+use super::operand::{Memory, WIDE};
 use crate::call::Scalar as Number;
 use crate::launch::Launcher;
-use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 
 /// The part that changes code.
@@ -39,10 +38,10 @@ impl Epilogue {
 }
 
 /// Where results go.
-#[derive(Clone, Debug)]
+#[derive(Copy, Clone, Debug)]
 pub struct Output {
     /// The result.
-    pub tensor: Tensor,
+    pub memory: Memory,
     /// Elements from one matrix of the batch, row, column to the next.
     pub strides: [i64; 3],
     /// Where n is two digits: values of the fast one, and elements from one value of the slow one to the next.
@@ -50,10 +49,10 @@ pub struct Output {
 }
 
 /// What is added to results.
-#[derive(Clone, Debug)]
+#[derive(Copy, Clone, Debug)]
 pub struct Bias {
-    /// Its memory.
-    pub tensor: Tensor,
+    /// Where it lies.
+    pub memory: Memory,
     /// Elements from one matrix of the batch, row, column to the next; 0 where it is broadcast.
     pub strides: [i64; 3],
     /// It is multiplied by this.
@@ -61,7 +60,7 @@ pub struct Bias {
 }
 
 /// Everything after the sum, of one launch.
-#[derive(Clone, Debug)]
+#[derive(Copy, Clone, Debug)]
 pub struct Finish {
     /// Where results go.
     pub out: Output,
@@ -75,17 +74,17 @@ impl Finish {
     /// The code that it needs, for results of `n` columns.
     pub fn epilogue(&self, n: i64) -> Epilogue {
         let multiple = |x: i64| x % i64::from(WIDE) == 0;
-        let wide = |t: &Tensor, s: [i64; 3]| s[2] == 1 && multiple(s[0]) && multiple(s[1]) && is_aligned(t);
+        let wide = |t: Memory, s: [i64; 3]| s[2] == 1 && multiple(s[0]) && multiple(s[1]) && t.is_aligned();
         let out = &self.out;
         let split = out.split.is_none_or(|(size, stride)| multiple(size) && multiple(stride));
-        let out_wide = multiple(n) && wide(&out.tensor, out.strides) && split;
+        let out_wide = multiple(n) && wide(out.memory, out.strides) && split;
         Epilogue {
-            dtype: out.tensor.dtype,
+            dtype: out.memory.dtype,
             wide: out_wide,
             split_n: out.split.is_some(),
             scaled: self.alpha.to_f64() != 1.0,
-            bias: self.bias.as_ref().map(|b| b.tensor.dtype),
-            bias_wide: out_wide && self.bias.as_ref().is_some_and(|b| wide(&b.tensor, b.strides)),
+            bias: self.bias.as_ref().map(|b| b.memory.dtype),
+            bias_wide: out_wide && self.bias.as_ref().is_some_and(|b| wide(b.memory, b.strides)),
         }
     }
 
@@ -94,17 +93,18 @@ impl Finish {
         let [_, sm, sn] = self.out.strides;
         let out = match self.out.split {
             None => m * sm + n * sn,
-            Some(_) => self.out.tensor.reach(),
+            Some(_) => self.out.memory.reach(),
         };
         out.max(self.bias.as_ref().map_or(0, |b| m * b.strides[1] + n * b.strides[2]))
     }
 
     /// Passes the pointers, from matrix `first` of the batch on.
     pub fn pass_pointers<'c, 'a>(&self, mut launcher: Launcher<'c, 'a>, first: i64) -> Launcher<'c, 'a> {
-        let out = &self.out;
-        launcher = launcher.write(&from(&out.tensor, first * out.strides[0]));
+        let out = self.out.memory.skip(first * self.out.strides[0]);
+        launcher = launcher.write_bytes(out.address, out.bytes());
         if let Some(bias) = &self.bias {
-            launcher = launcher.read(&from(&bias.tensor, first * bias.strides[0]));
+            let bias = bias.memory.skip(first * bias.strides[0]);
+            launcher = launcher.read_bytes(bias.address, bias.bytes());
         }
         launcher
     }

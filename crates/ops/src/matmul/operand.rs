@@ -7,7 +7,6 @@ use crate::launch::Launcher;
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 use smallvec::SmallVec;
-use std::borrow::Cow;
 
 /// Elements of a wide load.
 pub const WIDE: u32 = 4;
@@ -135,11 +134,50 @@ pub enum Place {
     },
 }
 
+/// What a launch must know of a tensor beside how it is walked.
+#[derive(Copy, Clone, Debug)]
+pub struct Memory {
+    /// Address of the first element.
+    pub address: u64,
+    /// One past the last byte.
+    pub end: u64,
+    /// Element type.
+    pub dtype: DType,
+}
+
+impl From<&Tensor> for Memory {
+    fn from(t: &Tensor) -> Memory {
+        Memory { address: t.data, end: t.range().end, dtype: t.dtype }
+    }
+}
+
+impl Memory {
+    /// Elements from the first to one past the last.
+    pub fn reach(&self) -> i64 {
+        ((self.end - self.address) / self.dtype.bytes()) as i64
+    }
+
+    /// What lies `elements` behind the beginning.
+    pub fn skip(&self, elements: i64) -> Memory {
+        Memory { address: self.address + elements as u64 * self.dtype.bytes(), ..*self }
+    }
+
+    /// Bytes from the first to the last.
+    pub fn bytes(&self) -> u64 {
+        self.end - self.address
+    }
+
+    /// Whether it may be accessed four elements at a time, as far as its address goes.
+    pub fn is_aligned(&self) -> bool {
+        self.address.is_multiple_of((self.dtype.bytes() * u64::from(WIDE)).min(16))
+    }
+}
+
 /// An operand of one launch.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Its memory.
-    pub tensor: Tensor,
+    /// Where it lies.
+    pub memory: Memory,
     /// Elements from one matrix of the batch to the next.
     pub batch: i64,
     /// How it is read.
@@ -148,30 +186,17 @@ pub struct Source {
     pub place: Place,
 }
 
-/// Whether a tensor may be read four elements at a time, as far as its address goes.
-pub fn is_aligned(t: &Tensor) -> bool {
-    t.data.is_multiple_of((t.element_size() * u64::from(WIDE)).min(16))
-}
-
-/// What lies `elements` behind the beginning of a tensor. Its range is that of the whole tensor's end.
-pub fn from(t: &Tensor, elements: i64) -> Cow<'_, Tensor> {
-    if elements == 0 {
-        return Cow::Borrowed(t);
-    }
-    let left = t.reach() - elements;
-    Cow::Owned(t.as_strided(&[left], &[1], elements))
-}
-
 impl Source {
     /// A strided matrix of `outer x inner` elements, with a wide access where memory allows it.
     pub fn strided(t: &Tensor, size: [i64; 2], stride: [i64; 2], batch: i64) -> Source {
+        let memory = Memory::from(t);
         let multiple = |x: i64| x % i64::from(WIDE) == 0;
         let wide = |along: usize| {
             stride[along] == 1
                 && multiple(size[along])
                 && (size[1 - along] == 1 || multiple(stride[1 - along]))
                 && multiple(batch)
-                && is_aligned(t)
+                && memory.is_aligned()
         };
         let (axis, wide) = if wide(1) {
             (Axis::Inner, true)
@@ -183,14 +208,14 @@ impl Source {
             (Axis::Outer, false)
         };
         let access = Access { dtype: t.dtype, axis, wide, pattern: Pattern::Strided };
-        Source { tensor: t.clone(), batch, access, place: Place::Strided { outer: stride[0], inner: stride[1] } }
+        Source { memory, batch, access, place: Place::Strided { outer: stride[0], inner: stride[1] } }
     }
 
     /// The largest offset, in elements, that a tile of `outer x inner` elements meets beside its own origin.
     pub fn reach(&self, outer: i64, inner: i64) -> i64 {
         match &self.place {
             Place::Strided { outer: o, inner: i } => o * outer + i * inner,
-            Place::Digits { .. } => self.tensor.reach(),
+            Place::Digits { .. } => self.memory.reach(),
         }
     }
 

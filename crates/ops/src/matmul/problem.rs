@@ -2,7 +2,7 @@
 
 use super::epilogue::{Epilogue, Finish, Output};
 use super::kernel::{self, Spec};
-use super::operand::{Axis, Source, from};
+use super::operand::{Axis, Source};
 use super::reduce;
 use super::select::{self, Choice, Limits};
 use super::thin;
@@ -31,7 +31,7 @@ const MAX_GROUPS: i64 = 65_535;
 
 impl Problem {
     /// Enqueues it, cut up as the table says.
-    pub fn run(self, call: &Call) -> Result<()> {
+    pub fn run(&mut self, call: &Call) -> Result<()> {
         check!(
             self.size.iter().all(|&n| n < i64::from(i32::MAX)),
             Runtime,
@@ -40,33 +40,30 @@ impl Problem {
             self.size
         );
         let limits = Limits::of(call.device.info());
-        let problem = self.oriented();
-        if problem.size[1] <= thin::MOST_ROWS {
-            return problem.run_thin(call, &limits);
+        self.orient();
+        if self.size[1] <= thin::MOST_ROWS {
+            return self.run_thin(call, &limits);
         }
-        let bytes = problem.a.access.dtype.compute().bytes();
-        let b_along_k = problem.b.access.axis == Axis::Inner;
-        let choice = select::choose(&limits, problem.size, bytes, b_along_k);
-        problem.run_as(call, choice)
+        let bytes = self.a.access.dtype.compute().bytes();
+        let b_along_k = self.b.access.axis == Axis::Inner;
+        self.run_as(call, select::choose(&limits, self.size, bytes, b_along_k))
     }
 
-    /// The same product with the roles of m and n exchanged, where that makes it thin, or else where the result is
-    /// contiguous along m.
-    fn oriented(self) -> Problem {
+    /// Exchanges the roles of m and n where that makes the product thin, or else where the result is contiguous along m.
+    fn orient(&mut self) {
         let s = self.finish.out.strides;
         let [batch, m, n, k] = self.size;
         let thin = |rows: i64| rows <= thin::MOST_ROWS;
         let turned = if thin(m) || thin(n) { n < m } else { s[2] != 1 && s[1] == 1 };
         if self.finish.out.split.is_some() || !turned {
-            return self;
+            return;
         }
-        let turn = |s: [i64; 3]| [s[0], s[2], s[1]];
-        let mut finish = self.finish;
-        finish.out.strides = turn(finish.out.strides);
-        if let Some(bias) = &mut finish.bias {
-            bias.strides = turn(bias.strides);
+        self.size = [batch, n, m, k];
+        std::mem::swap(&mut self.a, &mut self.b);
+        self.finish.out.strides.swap(1, 2);
+        if let Some(bias) = &mut self.finish.bias {
+            bias.strides.swap(1, 2);
         }
-        Problem { size: [batch, n, m, k], a: self.b, b: self.a, finish }
     }
 
     /// Enqueues it, cut into tiles as told.
@@ -128,7 +125,7 @@ impl Problem {
         }
         let workspace = call.empty(self.sums(), &[batch, parts, m, n])?;
         let partial = Finish {
-            out: Output { tensor: workspace.clone(), strides: [m * n, n, 1], split: None },
+            out: Output { memory: (&workspace).into(), strides: [m * n, n, 1], split: None },
             alpha: Number::Int(1),
             bias: None,
         };
@@ -154,9 +151,12 @@ impl Problem {
         let most = MAX_GROUPS / parts;
         for first in (0..batch).step_by(most as usize) {
             let count = most.min(batch - first);
-            let launcher = call.launch(kernel.clone()).read(&from(&self.a.tensor, first * self.a.batch));
-            let launcher = launcher.read(&from(&self.b.tensor, first * self.b.batch));
-            let mut launcher = finish.pass_pointers(launcher, first * parts);
+            let mut launcher = call.launch(kernel.clone());
+            for source in [&self.a, &self.b] {
+                let memory = source.memory.skip(first * source.batch);
+                launcher = launcher.read_bytes(memory.address, memory.bytes());
+            }
+            launcher = finish.pass_pointers(launcher, first * parts);
             for x in [m, n, k] {
                 launcher = launcher.u32(x as u32);
             }

@@ -44,10 +44,10 @@ pub const OPERATORS: &[&[Operator]] = &[
 
 /// `mm(self, mat2)`
 fn mm(call: &mut Call, out: Out) -> Result<()> {
-    let (a, b) = (call.tensor(0)?.clone(), call.tensor(1)?.clone());
+    let (a, b) = (call.tensor(0)?, call.tensor(1)?);
     check!(a.dim() == 2, Runtime, "self must be a matrix");
     check!(b.dim() == 2, Runtime, "mat2 must be a matrix");
-    check_inner(&a, &b)?;
+    check_inner(a, b)?;
     check!(
         a.dtype == b.dtype,
         Runtime,
@@ -55,21 +55,21 @@ fn mm(call: &mut Call, out: Out) -> Result<()> {
         structured::type_name(a.dtype),
         structured::type_name(b.dtype)
     );
-    finish(call, out, &a, &b, &[a.sizes[0], b.sizes[1]], None)
+    finish(call, out, a, b, &[a.sizes[0], b.sizes[1]], None)
 }
 
 /// `bmm(self, mat2)`
 fn bmm(call: &mut Call, out: Out) -> Result<()> {
-    let (a, b) = (call.tensor(0)?.clone(), call.tensor(1)?.clone());
-    let sizes = batched_sizes(&a, &b)?;
-    check_scalar_types(&a, &b)?;
-    finish(call, out, &a, &b, &sizes, None)
+    let (a, b) = (call.tensor(0)?, call.tensor(1)?);
+    let sizes = batched_sizes(a, b)?;
+    check_scalar_types(a, b)?;
+    finish(call, out, a, b, &sizes, None)
 }
 
 /// `addmm(self, mat1, mat2, beta, alpha)`
 fn addmm(call: &mut Call, out: Out) -> Result<()> {
     let [bias, a, b] = three(call)?;
-    for (x, y, name) in [(&bias, &b, "self"), (&a, &b, "mat1")] {
+    for (x, y, name) in [(bias, b, "self"), (a, b, "mat1")] {
         check!(
             x.dtype == y.dtype,
             Runtime,
@@ -80,44 +80,44 @@ fn addmm(call: &mut Call, out: Out) -> Result<()> {
     }
     check!(a.dim() == 2, Runtime, "mat1 must be a matrix, got {}-D tensor", a.dim());
     check!(b.dim() == 2, Runtime, "mat2 must be a matrix, got {}-D tensor", b.dim());
-    check_inner(&a, &b)?;
-    finish(call, out, &a, &b, &[a.sizes[0], b.sizes[1]], Some(&bias))
+    check_inner(a, b)?;
+    finish(call, out, a, b, &[a.sizes[0], b.sizes[1]], Some(bias))
 }
 
 /// `mm(self, mat2, out_dtype)`
 fn mm_as(call: &mut Call, out: Out) -> Result<()> {
-    let (a, b) = (call.tensor(0)?.clone(), call.tensor(1)?.clone());
-    let dtype = wider(call, 2, &a, &b, None)?;
+    let (a, b) = (call.tensor(0)?, call.tensor(1)?);
+    let dtype = wider(call, 2, a, b, None)?;
     check!(a.dim() == 2, Runtime, "self must be a matrix");
     check!(b.dim() == 2, Runtime, "mat2 must be a matrix");
-    check_inner(&a, &b)?;
-    finish_as(call, out, &a, &b, &[a.sizes[0], b.sizes[1]], None, Some(dtype))
+    check_inner(a, b)?;
+    finish_as(call, out, a, b, &[a.sizes[0], b.sizes[1]], None, Some(dtype))
 }
 
 /// `bmm(self, mat2, out_dtype)`
 fn bmm_as(call: &mut Call, out: Out) -> Result<()> {
-    let (a, b) = (call.tensor(0)?.clone(), call.tensor(1)?.clone());
-    let dtype = wider(call, 2, &a, &b, None)?;
-    let sizes = batched_sizes(&a, &b)?;
-    finish_as(call, out, &a, &b, &sizes, None, Some(dtype))
+    let (a, b) = (call.tensor(0)?, call.tensor(1)?);
+    let dtype = wider(call, 2, a, b, None)?;
+    let sizes = batched_sizes(a, b)?;
+    finish_as(call, out, a, b, &sizes, None, Some(dtype))
 }
 
 /// `addmm(self, mat1, mat2, out_dtype, beta, alpha)`
 fn addmm_as(call: &mut Call, out: Out) -> Result<()> {
     let [bias, a, b] = three(call)?;
-    let dtype = wider(call, 3, &a, &b, Some(&bias))?;
+    let dtype = wider(call, 3, a, b, Some(bias))?;
     check!(a.dim() == 2, Runtime, "mat1 must be a matrix, got {}-D tensor", a.dim());
     check!(b.dim() == 2, Runtime, "mat2 must be a matrix, got {}-D tensor", b.dim());
-    check_inner(&a, &b)?;
-    finish_as(call, out, &a, &b, &[a.sizes[0], b.sizes[1]], Some(&bias), Some(dtype))
+    check_inner(a, b)?;
+    finish_as(call, out, a, b, &[a.sizes[0], b.sizes[1]], Some(bias), Some(dtype))
 }
 
 /// `baddbmm(self, batch1, batch2, out_dtype, beta, alpha)`
 fn baddbmm_as(call: &mut Call, out: Out) -> Result<()> {
     let [bias, a, b] = three(call)?;
-    let dtype = wider(call, 3, &a, &b, Some(&bias))?;
-    let sizes = batched_sizes(&a, &b)?;
-    finish_as(call, out, &a, &b, &sizes, Some(&bias), Some(dtype))
+    let dtype = wider(call, 3, a, b, Some(bias))?;
+    let sizes = batched_sizes(a, b)?;
+    finish_as(call, out, a, b, &sizes, Some(bias), Some(dtype))
 }
 
 /// The dtype at argument `i` for a product of `a` and `b`: theirs, or float32 for half precision. What is added to it
@@ -157,7 +157,7 @@ fn addmm_activation(call: &mut Call, out: Out) -> Result<()> {
 /// `baddbmm(self, batch1, batch2, beta, alpha)`
 fn baddbmm(call: &mut Call, out: Out) -> Result<()> {
     let [bias, a, b] = three(call)?;
-    let sizes = batched_sizes(&a, &b)?;
+    let sizes = batched_sizes(a, b)?;
     check!(
         bias.dtype == a.dtype,
         Runtime,
@@ -166,8 +166,8 @@ fn baddbmm(call: &mut Call, out: Out) -> Result<()> {
         structured::type_name(a.dtype),
         structured::type_name(b.dtype)
     );
-    check_scalar_types(&a, &b)?;
-    finish(call, out, &a, &b, &sizes, Some(&bias))
+    check_scalar_types(a, b)?;
+    finish(call, out, a, b, &sizes, Some(bias))
 }
 
 /// `addbmm(self, batch1, batch2, beta, alpha)`: one product whose inner index is batch and k together.
@@ -191,7 +191,7 @@ fn addbmm(call: &mut Call, out: Out) -> Result<()> {
         b.sizes[1],
         b.sizes[2]
     );
-    for (x, y, name) in [(&bias, &b, "self"), (&a, &b, "mat1")] {
+    for (x, y, name) in [(bias, b, "self"), (a, b, "mat1")] {
         check!(
             x.dtype == y.dtype,
             Runtime,
@@ -202,7 +202,7 @@ fn addbmm(call: &mut Call, out: Out) -> Result<()> {
     }
     let k = a.sizes[0] * a.sizes[2];
     let sizes = [a.sizes[1], b.sizes[2]];
-    let (target, addend) = prepare(call, out, a.dtype, &sizes, Some(&bias), 3)?;
+    let (target, addend) = prepare(call, out, a.dtype, &sizes, Some(bias), 3)?;
     let operand = |t: &Tensor, outer: usize, inner: usize| {
         let digits = |plain| Digits { plain, plain_first: true };
         let pattern = Pattern::Digits { outer: digits(1), inner: digits(2), windows: 0, divided: false };
@@ -213,14 +213,13 @@ fn addbmm(call: &mut Call, out: Out) -> Result<()> {
             windows: smallvec![],
         };
         let axis = if t.strides[outer] == 1 { Axis::Outer } else { Axis::Inner };
-        Source { tensor: t.clone(), batch: 0, access: Access { dtype: t.dtype, axis, wide: false, pattern }, place }
+        Source { memory: t.into(), batch: 0, access: Access { dtype: t.dtype, axis, wide: false, pattern }, place }
     };
-    let (a, b) = (operand(&a, 1, 2), operand(&b, 2, 1));
     let alpha = alpha(call, true, 3)?;
-    into(call, &target, [&a.tensor.clone(), &b.tensor.clone()], alpha, addend, k, |finish| Problem {
+    into(call, &target, [a, b], alpha, addend, k, |finish| Problem {
         size: [1, sizes[0], sizes[1], k],
-        a,
-        b,
+        a: operand(a, 1, 2),
+        b: operand(b, 2, 1),
         finish,
     })?;
     call.ret(target);
@@ -230,24 +229,24 @@ fn addbmm(call: &mut Call, out: Out) -> Result<()> {
 /// `addmv(self, mat, vec, beta, alpha)`
 fn addmv(call: &mut Call, out: Out) -> Result<()> {
     let [bias, mat, vec] = three(call)?;
-    check_vector(&bias.sizes, &mat, &vec)?;
-    check_scalar_types(&mat, &vec)?;
+    check_vector(&bias.sizes, mat, vec)?;
+    check_scalar_types(mat, vec)?;
     let column = vec.as_strided(&[vec.sizes[0], 1], &[vec.strides[0], 1], 0);
-    finish(call, out, &mat, &column, &[mat.sizes[0]], Some(&bias))
+    finish(call, out, mat, &column, &[mat.sizes[0]], Some(bias))
 }
 
 /// `mv(self, vec)`
 fn mv(call: &mut Call, out: Out) -> Result<()> {
-    let (mat, vec) = (call.tensor(0)?.clone(), call.tensor(1)?.clone());
-    check_vector(&mat.sizes[..mat.dim().min(1)], &mat, &vec)?;
-    check_scalar_types(&mat, &vec)?;
+    let (mat, vec) = (call.tensor(0)?, call.tensor(1)?);
+    check_vector(&mat.sizes[..mat.dim().min(1)], mat, vec)?;
+    check_scalar_types(mat, vec)?;
     let column = vec.as_strided(&[vec.sizes[0], 1], &[vec.strides[0], 1], 0);
-    finish(call, out, &mat, &column, &[mat.sizes[0]], None)
+    finish(call, out, mat, &column, &[mat.sizes[0]], None)
 }
 
 /// `dot(self, tensor)`; of real numbers `vdot` is the same.
 fn dot(call: &mut Call) -> Result<()> {
-    let (a, b) = (call.tensor(0)?.clone(), call.tensor(1)?.clone());
+    let (a, b) = (call.tensor(0)?, call.tensor(1)?);
     check!(a.dim() == 1 && b.dim() == 1, Runtime, "1D tensors expected, but got {}D and {}D tensors", a.dim(), b.dim());
     check!(
         a.dtype == b.dtype,
@@ -269,8 +268,8 @@ fn dot(call: &mut Call) -> Result<()> {
 }
 
 /// The first three arguments, tensors.
-fn three(call: &Call) -> Result<[Tensor; 3]> {
-    Ok([call.tensor(0)?.clone(), call.tensor(1)?.clone(), call.tensor(2)?.clone()])
+fn three<'a>(call: &Call<'a>) -> Result<[&'a Tensor; 3]> {
+    Ok([call.tensor(0)?, call.tensor(1)?, call.tensor(2)?])
 }
 
 fn check_inner(a: &Tensor, b: &Tensor) -> Result<()> {
@@ -329,9 +328,11 @@ fn batched_sizes(a: &Tensor, b: &Tensor) -> Result<[i64; 3]> {
 
 /// Products of these dtypes exist on CPU.
 pub fn check_dtype(call: &Call, dtype: DType) -> Result<()> {
-    let known = !matches!(dtype, DType::Bool | DType::U16 | DType::U32 | DType::U64);
-    let name = call.name.trim_start_matches("aten::");
-    if known { Ok(()) } else { Err(Error::NotImplemented(format!("\"{name}\" not implemented for '{dtype}'"))) }
+    if matches!(dtype, DType::Bool | DType::U16 | DType::U32 | DType::U64) {
+        let name = call.name.trim_start_matches("aten::");
+        return Err(Error::NotImplemented(format!("\"{name}\" not implemented for '{dtype}'")));
+    }
+    Ok(())
 }
 
 /// What is added to a product, expanded to its shape, and its factor.
@@ -495,7 +496,8 @@ fn into(
     };
     let beside = operands.iter().any(overlaps)
         || addend.as_ref().is_some_and(|(t, _)| overlaps(&t) && (t.data, &t.strides) != (target.data, &target.strides));
-    let place = if beside { call.empty(target.dtype, &target.sizes)? } else { target.clone() };
+    let aside = if beside { Some(call.empty(target.dtype, &target.sizes)?) } else { None };
+    let place = aside.as_ref().unwrap_or(target);
     // A result of fewer dimensions than two is a column, or one element.
     let strides = |t: &Tensor| match t.strides[..] {
         [] => [0, 1, 1],
@@ -503,8 +505,8 @@ fn into(
         [m, n] => [0, m, n],
         _ => last::<3>(&t.strides, 0),
     };
-    let bias = addend.map(|(tensor, beta)| Bias { strides: strides(&tensor), tensor, beta });
-    let out = Output { strides: strides(&place), tensor: place.clone(), split: None };
+    let bias = addend.map(|(tensor, beta)| Bias { strides: strides(&tensor), memory: (&tensor).into(), beta });
+    let out = Output { strides: strides(place), memory: place.into(), split: None };
     let mut problem = problem(Finish { out, alpha, bias });
     if problem.size[0] == 1 {
         problem.finish.out.strides[0] = 0;
@@ -513,5 +515,5 @@ fn into(
         }
     }
     problem.run(call)?;
-    if beside { copy::device_copy(call, &place, target) } else { Ok(()) }
+    aside.map_or(Ok(()), |result| copy::device_copy(call, &result, target))
 }

@@ -4,6 +4,7 @@
 
 use super::tile::Tile;
 use dml_engine::{AdapterInfo, AdapterKind};
+use std::cell::Cell;
 
 /// How a product is run.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -80,7 +81,7 @@ const SOFTWARE: &[Entry] = &[
 ];
 
 /// What the estimate knows of an adapter.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Limits {
     /// Software adapters have a table of their own.
     pub software: bool,
@@ -115,9 +116,35 @@ impl Limits {
     }
 }
 
+/// What a choice depends on.
+type Question = (Limits, [i64; 4], u32, bool);
+
+thread_local! {
+    /// Choices of the thread's last products, each at a place that its sizes tell: the estimates take microseconds.
+    static CHOSEN: [Cell<Option<(Question, Choice)>>; 64] = const { [const { Cell::new(None) }; 64] };
+}
+
 /// The tile for `size = [batch, m, n, k]`, computed in elements of `bytes` bytes; `b_along_k`: the second operand is
 /// contiguous along k.
 pub fn choose(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> Choice {
+    let question = (*limits, size, bytes, b_along_k);
+    // The high bits of products with an odd number depend on every size.
+    let mixed =
+        size.iter().fold(0u64, |mixed, &n| (mixed ^ n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23));
+    CHOSEN.with(|chosen| {
+        let place = &chosen[(mixed >> 58) as usize];
+        match place.get() {
+            Some((asked, choice)) if asked == question => choice,
+            _ => {
+                let choice = estimated(limits, size, bytes, b_along_k);
+                place.set(Some((question, choice)));
+                choice
+            }
+        }
+    })
+}
+
+fn estimated(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> Choice {
     let table = if limits.software { SOFTWARE } else { GPU };
     let [batch, m, n, k] = size;
     let mut best: Option<(f64, Choice)> = None;
@@ -192,6 +219,22 @@ mod tests {
         assert!(square.tile.m * square.tile.n >= 64 * 128 && square.parts == 1, "{square:?}");
         assert!(choose(&big, [1, 64, 64, 65_536], 4, false).parts > 8);
         assert!(choose(&big, [64, 64, 64, 64], 4, false).parts == 1);
+    }
+
+    #[test]
+    fn remembered_choices_are_those_of_the_estimate() {
+        let adapters = [limits(48 << 10, 1024), limits(16 << 10, 128)];
+        for _ in 0..2 {
+            for n in 1..200 {
+                for limits in &adapters {
+                    for (bytes, along) in [(4, false), (4, true), (8, false)] {
+                        let size = [1 + n % 3, n, 7 * n, 512];
+                        let want = estimated(limits, size, bytes, along);
+                        assert_eq!(choose(limits, size, bytes, along), want, "{size:?}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]
