@@ -47,8 +47,9 @@ constexpr auto kDeleters = deleters(std::make_index_sequence<kMaxDevices>());
 
 class Allocator final : public c10::DeviceAllocator {
  public:
-  c10::DataPtr allocate(size_t bytes) override {
-    const c10::DeviceIndex index = current_device();
+  c10::DataPtr allocate(size_t bytes) override { return on(bytes, current_device()); }
+
+  static c10::DataPtr on(size_t bytes, c10::DeviceIndex index) {
     const c10::Device device(c10::DeviceType::PrivateUse1, index);
     if (bytes == 0) return {nullptr, device};
     uint64_t address = 0;
@@ -131,6 +132,8 @@ c10::Allocator* allocator() {
   static Allocator* instance = new Allocator;  // lives as long as the tensors of a dying process
   return instance;
 }
+
+c10::DataPtr allocate(size_t bytes, c10::DeviceIndex device) { return Allocator::on(bytes, device); }
 
 void register_allocator() { c10::SetAllocator(c10::DeviceType::PrivateUse1, allocator()); }
 

@@ -5,6 +5,7 @@
 namespace dml {
 
 c10::Allocator* allocator();
+c10::DataPtr allocate(size_t bytes, c10::DeviceIndex device);
 void register_allocator();
 
 }  // namespace dml

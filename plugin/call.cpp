@@ -78,15 +78,29 @@ int32_t Call::empty(void* self, const int64_t* sizes, const int64_t* strides, in
                     uint8_t device, DmlTensor* out) {
   Call& call = *static_cast<Call*>(self);
   return call.guarded([&] {
-    const CurrentDevice scope(static_cast<c10::DeviceIndex>(device));
     const c10::IntArrayRef shape(sizes, static_cast<size_t>(dim));
-    const c10::ScalarType type = scalar_type(dtype);
-    at::TensorBase made =
+    at::detail::check_size_nonnegative(shape);
+    const caffe2::TypeMeta type = c10::scalarTypeToTypeMeta(scalar_type(dtype));
+    const size_t itemsize = type.itemsize();
+    const size_t bytes =
         strides == nullptr
-            ? at::detail::empty_generic(shape, allocator(), kKeys, type, std::nullopt)
-            : at::detail::empty_strided_generic(shape, {strides, static_cast<size_t>(dim)}, allocator(), kKeys, type);
-    describe(made.unsafeGetTensorImpl(), *out);
-    call.made_.emplace_back(c10::intrusive_ptr<c10::TensorImpl>::reclaim(made.unsafeReleaseTensorImpl()));
+            ? at::detail::computeStorageNbytesContiguous(shape, itemsize)
+            : at::detail::computeStorageNbytes(shape, {strides, static_cast<size_t>(dim)}, itemsize);
+    // As at::detail::empty_strided_generic, without a detour over the thread's current device.
+    c10::DataPtr memory = allocate(bytes, static_cast<c10::DeviceIndex>(device));
+    const auto address = reinterpret_cast<uint64_t>(memory.get());
+    auto made = c10::make_intrusive<c10::TensorImpl>(
+        c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
+                                                           std::move(memory), allocator(), /*resizable=*/true)),
+        kKeys, type);
+    if (strides == nullptr) {
+      made->set_sizes_contiguous(shape);
+    } else {
+      made->set_sizes_and_strides(shape, {strides, static_cast<size_t>(dim)});
+    }
+    *out = DmlTensor{made.get(), address, made->sizes().data(), made->strides().data(), address, bytes,
+                     dim,        dtype,   DML_PLACE_DML,        device,                 0};
+    call.made_.push_back(std::move(made));
   });
 }
 

@@ -61,6 +61,7 @@ fn skip_drivers_at_exit() {
 fn skip_drivers_at_exit() {}
 
 /// Whether this process is such a child.
+#[inline]
 pub fn forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }

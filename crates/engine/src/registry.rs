@@ -77,12 +77,18 @@ pub fn adapter_info(index: usize) -> Result<&'static AdapterInfo, Error> {
 ///
 /// # Errors
 /// [`Error::InvalidDevice`]; [`Error::Forked`]; what the driver said when opening, and the next call tries again.
+#[inline]
 pub fn device(index: usize) -> Result<&'static Arc<Device>, Error> {
+    match opened(index) {
+        Some(device) => Ok(device),
+        None => open(index),
+    }
+}
+
+#[cold]
+fn open(index: usize) -> Result<&'static Arc<Device>, Error> {
     fork::check()?;
     let slot = slot(index)?;
-    if let Some(device) = slot.device.get() {
-        return Ok(device);
-    }
     let _one_at_a_time = slot.opening.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(device) = slot.device.get() {
         return Ok(device);
@@ -102,8 +108,9 @@ pub fn device(index: usize) -> Result<&'static Arc<Device>, Error> {
 }
 
 /// The device of an index, if it is open. Asks no driver.
+#[inline]
 pub fn opened(index: usize) -> Option<&'static Arc<Device>> {
-    SLOTS.get().filter(|_| fork::check().is_ok())?.get(index)?.device.get()
+    SLOTS.get().filter(|_| !fork::forked())?.get(index)?.device.get()
 }
 
 /// The devices that are open.

@@ -2,9 +2,10 @@
 
 use crate::abi::{DmlHost, DmlTensor, Status};
 use crate::convert::{tensor, to_abi};
+use dml_engine::Range;
 use dml_engine::measure::{self, Stage};
 use dml_kernel::DType;
-use dml_ops::{Error, Host, Result, Tensor};
+use dml_ops::{Dims, Error, Host, Place, Result, Tensor};
 use std::ffi::CString;
 use std::mem::MaybeUninit;
 
@@ -21,23 +22,30 @@ impl<'a> Plugin<'a> {
     }
 
     /// Runs a callback that yields a tensor.
-    fn made(&self, callback: impl FnOnce(*mut DmlTensor) -> i32) -> Result<Tensor> {
+    #[inline]
+    fn yielded(callback: impl FnOnce(*mut DmlTensor) -> i32) -> Result<DmlTensor> {
         let _stage = measure::enter(Stage::Allocate);
         let mut out = MaybeUninit::<DmlTensor>::uninit();
         let status = callback(out.as_mut_ptr());
         if status != Status::Ok as i32 {
             return Err(Error::Host(status));
         }
-        // SAFETY: a callback that succeeds has filled it, with pointers that hold during the call.
-        let made = unsafe { tensor(out.assume_init_ref()) };
-        made.map_err(|e| Error::Fallback(e.message.unwrap_or_default()))
+        // SAFETY: a callback that succeeds has filled it.
+        Ok(unsafe { out.assume_init() })
+    }
+
+    /// [`yielded`](Self::yielded) with the tensor's sizes and strides as the plugin has them.
+    fn made(callback: impl FnOnce(*mut DmlTensor) -> i32) -> Result<Tensor> {
+        let made = Self::yielded(callback)?;
+        // SAFETY: its pointers hold during the call.
+        unsafe { tensor(&made) }.map_err(|e| Error::Fallback(e.message.unwrap_or_default()))
     }
 }
 
 impl Host for Plugin<'_> {
     fn empty(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> Result<Tensor> {
         debug_assert_eq!(sizes.len(), strides.len());
-        self.made(|out| {
+        let made = Self::yielded(|out| {
             // SAFETY: `new`'s promise; the slices have `dim` numbers.
             unsafe {
                 (self.host.empty)(
@@ -50,12 +58,24 @@ impl Host for Plugin<'_> {
                     out,
                 )
             }
+        })?;
+        Ok(Tensor {
+            handle: made.handle as usize,
+            data: made.data,
+            dtype,
+            place: Place::Dml(device),
+            sizes: Dims::from_slice(sizes),
+            strides: Dims::from_slice(strides),
+            storage: Range { start: made.storage, end: made.storage + made.storage_bytes },
+            wrapped_number: false,
+            negative: false,
+            conjugate: false,
         })
     }
 
     fn resize(&self, t: &mut Tensor, sizes: &[i64], strides: &[i64]) -> Result<()> {
         let before = to_abi(t);
-        *t = self.made(|out| {
+        *t = Self::made(|out| {
             // SAFETY: `new`'s promise; `out` is valid for a write.
             unsafe {
                 out.write(before);
@@ -68,7 +88,7 @@ impl Host for Plugin<'_> {
     fn view(&self, base: &Tensor, view: &Tensor) -> Result<Tensor> {
         let offset = (view.data - base.storage.start) / base.element_size();
         let base = to_abi(base);
-        self.made(|out| {
+        Self::made(|out| {
             // SAFETY: `new`'s promise.
             unsafe {
                 (self.host.view)(

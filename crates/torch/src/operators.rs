@@ -13,7 +13,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::OnceLock;
 
 thread_local! {
-    /// Tensor lists of the last call's results, for which the plugin gets pointers.
+    /// Tensor lists of the last call that returned any, for which the plugin gets pointers.
     static LISTS: RefCell<Vec<Vec<DmlTensor>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -109,26 +109,26 @@ fn explain(e: dml_ops::Error, name: &str, args: &[Arg]) -> Failure {
 /// # Safety
 /// `results` has room for `nresults` values.
 unsafe fn deliver(returns: &[Ret], results: *mut DmlValue, nresults: usize) -> Result<(), Failure> {
-    LISTS.with(|lists| {
-        let mut lists = lists.borrow_mut();
-        lists.clear();
-        for i in 0..nresults {
-            let value = match returns.get(i) {
-                None | Some(Ret::None) => NONE,
-                Some(Ret::Scalar(s)) => from_scalar(*s),
-                Some(Ret::Tensor(t)) => DmlValue { tag: tag::TENSOR, len: 0, u: Payload { tensor: known(to_abi(t))? } },
-                Some(Ret::Tensors(list)) => {
-                    let list: Vec<_> = list.iter().map(|t| known(to_abi(t))).collect::<Result<_, _>>()?;
-                    lists.push(list);
-                    let list = &lists[lists.len() - 1];
-                    DmlValue { tag: tag::TENSORS, len: list.len() as i64, u: Payload { tensors: list.as_ptr() } }
-                }
-            };
-            // SAFETY: the caller's promise.
-            unsafe { results.add(i).write(value) };
-        }
-        Ok(())
-    })
+    let mut lists = Vec::new();
+    for i in 0..nresults {
+        let value = match returns.get(i) {
+            None | Some(Ret::None) => NONE,
+            Some(Ret::Scalar(s)) => from_scalar(*s),
+            Some(Ret::Tensor(t)) => DmlValue { tag: tag::TENSOR, len: 0, u: Payload { tensor: known(to_abi(t))? } },
+            Some(Ret::Tensors(list)) => {
+                let list: Vec<_> = list.iter().map(|t| known(to_abi(t))).collect::<Result<_, _>>()?;
+                let (len, tensors) = (list.len() as i64, list.as_ptr());
+                lists.push(list);
+                DmlValue { tag: tag::TENSORS, len, u: Payload { tensors } }
+            }
+        };
+        // SAFETY: the caller's promise.
+        unsafe { results.add(i).write(value) };
+    }
+    if !lists.is_empty() {
+        LISTS.set(lists);
+    }
+    Ok(())
 }
 
 /// A result must be a tensor that the plugin knows: one of its arguments, or one that the host made. Sizes and strides
