@@ -28,6 +28,7 @@ fn launch(device: &Device, kernel: &KernelRef, out: u64, x: u64, y: u64) -> Resu
     device.launch(Launch {
         kernel,
         params: &params,
+        table: &[],
         groups: [1, 1, 1],
         reads: &[Range::new(x, bytes), Range::new(y, bytes)],
         writes: &[Range::new(out, bytes)],

@@ -15,7 +15,7 @@ use crate::launch::Launch;
 use crate::measure::{self, Stage};
 use crate::packed::Slots;
 use crate::pinned::Pinned;
-use crate::queue::{Memory, Queue, QueueStats};
+use crate::queue::{MOST_RING_BYTES, Memory, Queue, QueueStats};
 use crate::stats::{MemoryStats, SegmentInfo};
 use crate::stream::Stream;
 use crate::submitter::Submitter;
@@ -32,6 +32,8 @@ const CHUNK: u64 = 8 << 20;
 const MOST_TRIES: u32 = 1000;
 /// Commands that are recorded at once, after all that is pending.
 pub(crate) type More<'m> = &'m mut dyn FnMut(&mut Stream) -> Result<(), Error>;
+/// Bytes of an address among a kernel's parameters.
+const ADDRESS_BYTES: usize = 8;
 /// The most ranges of one launch.
 const MOST_RANGES: usize = u16::MAX as usize / 2;
 
@@ -546,19 +548,24 @@ impl Shared {
 
     fn validate(&self, launch: &Launch<'_>) -> Result<(), Error> {
         let kernel = launch.kernel;
+        let tabled = !launch.table.is_empty();
         let right = kernel.param_bytes() as usize;
+        let given = launch.params.len() + if tabled { ADDRESS_BYTES } else { 0 };
+        let table_fits = !tabled || launch.table.len() as u64 <= MOST_RING_BYTES && !kernel.spilled();
         let max = self.gpu.info().capabilities.max_groups;
         let fits = launch.groups.iter().zip(max).all(|(&n, max)| n <= max);
-        if launch.params.len() == right && fits && launch.reads.len().max(launch.writes.len()) <= MOST_RANGES {
+        if given == right && fits && table_fits && launch.reads.len().max(launch.writes.len()) <= MOST_RANGES {
             return Ok(());
         }
         Err(Error::InvalidLaunch {
             operator: launch.operator,
             kernel: kernel.name().to_owned(),
-            what: if launch.params.len() != right {
-                format!("it takes {right} bytes of parameters, not {}", launch.params.len())
+            what: if given != right {
+                format!("it takes {right} bytes of parameters, not {given}")
             } else if !fits {
                 format!("{:?} workgroups, and at most {max:?} are possible", launch.groups)
+            } else if !table_fits {
+                format!("a table of {} bytes, or too many parameters beside a table", launch.table.len())
             } else {
                 format!("more than {MOST_RANGES} ranges")
             },
@@ -574,15 +581,18 @@ impl Shared {
         }
         if launch.kernel.spilled() {
             let (_, address) = self.write_ring(state, launch.params)?;
-            state.queue.push_launch(launch, &address.to_ne_bytes());
+            state.queue.push_launch(launch, [&address.to_ne_bytes(), &[]]);
+        } else if !launch.table.is_empty() {
+            let (_, address) = self.write_ring(state, launch.table)?;
+            state.queue.push_launch(launch, [&address.to_ne_bytes(), launch.params]);
         } else {
-            state.queue.push_launch(launch, launch.params);
+            state.queue.push_launch(launch, [&[], launch.params]);
         }
         self.enqueued(state)
     }
 
     /// Copies bytes into the ring, waiting for room if there is none. Returns the offset and the GPU address.
-    /// At most half of the ring.
+    /// At most [`MOST_RING_BYTES`].
     pub(crate) fn write_ring(&self, state: &mut State, data: &[u8]) -> Result<(u64, u64), Error> {
         loop {
             if let Some(place) = state.queue.write_ring(data) {

@@ -25,6 +25,9 @@ pub struct Launch<'a> {
     pub kernel: &'a KernelRef,
     /// The parameter block: 8-byte addresses and scalars, laid out as the kernel declared them.
     pub params: &'a [u8],
+    /// Bytes that the kernel reads from memory, at most 4 MiB; empty for most. Their address, a multiple of 16, is the
+    /// kernel's first parameter, before `params`, and the block of parameters must then fit in push constants.
+    pub table: &'a [u8],
     /// Workgroups in each dimension. None run if one is 0.
     pub groups: [u32; 3],
     /// Bytes that may be read. What is not named here is not ordered.

@@ -21,6 +21,8 @@ use std::sync::Arc;
 
 /// Small uploads and spilled parameters lie here until their work is done.
 const RING_BYTES: u64 = 8 << 20;
+/// The most bytes of one region of the ring.
+pub(crate) const MOST_RING_BYTES: u64 = RING_BYTES / 2;
 /// Regions of the ring are aligned to this.
 const RING_ALIGN: u64 = 16;
 
@@ -120,15 +122,17 @@ impl Queue {
         batch
     }
 
-    /// Appends a launch. Spilled parameters must already be in the ring: `params` is then their address.
+    /// Appends a launch. What is spilled and tables must already be in the ring: the push constants begin with the address.
     #[inline]
-    pub(crate) fn push_launch(&mut self, launch: &Launch<'_>, params: &[u8]) {
+    pub(crate) fn push_launch(&mut self, launch: &Launch<'_>, constants: [&[u8]; 2]) {
         let push = self.batch.bytes.len() as u32;
-        self.batch.bytes.extend_from_slice(params);
+        for part in constants {
+            self.batch.bytes.extend_from_slice(part);
+        }
         let command = Command::Launch {
             kernel: launch.kernel.clone(),
             push,
-            push_len: params.len() as u32,
+            push_len: self.batch.bytes.len() as u32 - push,
             groups: launch.groups,
         };
         self.push(command, launch.operator, launch.reads, launch.writes);

@@ -82,6 +82,7 @@ impl Shared {
             let launch = Launch {
                 kernel: self.copy_words(),
                 params: &params,
+                table: &[],
                 groups,
                 reads: &[],
                 writes: &[range],

@@ -169,6 +169,7 @@ fn launches_of_new_kernels_keep_their_order() {
             let launch = Launch {
                 kernel: &kernel,
                 params: &x.to_ne_bytes(),
+                table: &[],
                 groups: [1, 1, 1],
                 reads: &[],
                 writes: &[Range::new(x, 256)],

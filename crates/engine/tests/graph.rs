@@ -185,8 +185,15 @@ fn large_parameter_blocks_are_the_graphs() {
             let mut params = out.to_ne_bytes().to_vec();
             (0..count).for_each(|i| params.extend_from_slice(&(round as i32 ^ i as i32).to_ne_bytes()));
             let writes = &[Range::new(out, 4)];
-            let launch =
-                Launch { kernel: &kernel, params: &params, groups: [1, 1, 1], reads: &[], writes, operator: "many" };
+            let launch = Launch {
+                kernel: &kernel,
+                params: &params,
+                table: &[],
+                groups: [1, 1, 1],
+                reads: &[],
+                writes,
+                operator: "many",
+            };
             device.launch(launch).unwrap();
         }
     });
@@ -196,6 +203,25 @@ fn large_parameter_blocks_are_the_graphs() {
     for (round, &out) in outs.iter().enumerate().step_by(37) {
         let expected: i32 = (0..count as i32).map(|i| (round as i32 ^ i) * (i + 1)).sum();
         assert_eq!(read(&device, out, 1), [expected]);
+    }
+}
+
+#[test]
+fn tables_stay_with_the_graph() {
+    let device = open();
+    let kernel = sum_of_table(&device);
+    let outs: Vec<u64> = (0..100).map(|_| device.allocate(4).unwrap()).collect();
+    let table = |i: usize| vec![i as i32; 5000];
+    let (graph, ()) = capture(&device, || {
+        for (i, &out) in outs.iter().enumerate() {
+            launch_sum_of_table(&device, &kernel, out, &table(i)).unwrap();
+        }
+    });
+    for _ in 0..2 {
+        graph.replay().unwrap();
+        for (i, &out) in outs.iter().enumerate().step_by(13) {
+            assert_eq!(read(&device, out, 1), [5000 * i as i32]);
+        }
     }
 }
 

@@ -72,6 +72,7 @@ fn on_device(device: &Device, index: u32, scalar: Scalar, function: &Function, i
     let launch = Launch {
         kernel: &kernel,
         params: &params,
+        table: &[],
         groups: [groups, 1, 1],
         reads: &reads,
         writes: &writes,

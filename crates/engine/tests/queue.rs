@@ -116,6 +116,7 @@ fn parameters_that_do_not_fit_push_constants_go_through_memory() {
             .launch(Launch {
                 kernel: &kernel,
                 params: &params,
+                table: &[],
                 groups: [1, 1, 1],
                 reads: &[],
                 writes: &[Range::new(out, 4)],
@@ -129,12 +130,47 @@ fn parameters_that_do_not_fit_push_constants_go_through_memory() {
     assert_eq!(read(&device, out, 1), [expected]);
 }
 
+/// Tables of every length up to several rounds of the ring.
+#[test]
+fn a_launch_carries_a_table() {
+    let device = open();
+    let kernel = sum_of_table(&device);
+    let outs: Vec<u64> = (0..300).map(|_| device.allocate(4).unwrap()).collect();
+    let table = |i: usize| (0..1 + i * 97).map(|x| (x ^ i) as i32).collect::<Vec<_>>();
+    for (i, &out) in outs.iter().enumerate() {
+        launch_sum_of_table(&device, &kernel, out, &table(i)).unwrap();
+    }
+    for (i, &out) in outs.iter().enumerate().step_by(23) {
+        assert_eq!(read(&device, out, 1), [table(i).iter().sum::<i32>()]);
+    }
+    let e = launch_sum_of_table(&device, &kernel, outs[0], &vec![1; (4 << 20) / 4 + 1]).unwrap_err();
+    assert!(matches!(e, Error::InvalidLaunch { .. }), "{e}");
+    let launch = Launch {
+        kernel: &kernel,
+        params: &[0; 12],
+        table: &[],
+        groups: [1, 1, 1],
+        reads: &[],
+        writes: &[],
+        operator: "sum_of_table",
+    };
+    let e = device.launch(launch).unwrap_err();
+    assert!(e.to_string().contains("it takes 20 bytes of parameters, not 12"), "{e}");
+}
+
 #[test]
 fn invalid_launches_are_refused() {
     let device = open();
     let kernel = multiply_add(&device);
-    let launch =
-        Launch { kernel: &kernel, params: &[0; 8], groups: [1, 1, 1], reads: &[], writes: &[], operator: "aten::test" };
+    let launch = Launch {
+        kernel: &kernel,
+        params: &[0; 8],
+        table: &[],
+        groups: [1, 1, 1],
+        reads: &[],
+        writes: &[],
+        operator: "aten::test",
+    };
     let e = device.launch(launch).unwrap_err();
     assert_eq!(e.to_string(), "aten::test: launch of multiply_add is invalid: it takes 32 bytes of parameters, not 8");
     let e = device.launch(Launch { params: &[0; 32], groups: [u32::MAX, 1, 1], ..launch }).unwrap_err();
@@ -198,6 +234,7 @@ fn a_lone_launch_runs_without_a_wait() {
         let launch = Launch {
             kernel: &kernel,
             params: &params,
+            table: &[],
             groups: [1, 1, 1],
             reads: &[],
             writes: &[],
@@ -274,6 +311,7 @@ fn an_index_out_of_range_is_raised_once() {
             .launch(Launch {
                 kernel: &kernel,
                 params: &params,
+                table: &[],
                 groups: [1, 1, 1],
                 reads: &[Range::new(x, 40), Range::new(at, indices.len() as u64 * 4)],
                 writes: &[Range::new(out, indices.len() as u64 * 4)],

@@ -673,9 +673,9 @@ impl<'b> Pointer<'b> {
         storage::store_chunk(self, chunk, values)
     }
 
-    /// The same address as a pointer to 32-bit words.
-    pub(crate) fn words(self) -> Pointer<'b> {
-        Pointer { dtype: DType::U32, ..self }.offset_from(self.id, self.b.int(Scalar::U64, 0))
+    /// The same address as a pointer to elements of another dtype.
+    pub fn retyped(self, dtype: DType) -> Pointer<'b> {
+        Pointer { dtype, ..self }.offset_from(self.id, self.b.int(Scalar::U64, 0))
     }
 
     pub(crate) fn load_words(self, index: Value<'b>, words: u8) -> Value<'b> {

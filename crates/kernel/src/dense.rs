@@ -35,7 +35,19 @@ pub fn write<'b>(
     inputs: &[(Pointer<'b>, bool)],
     body: &dyn Fn(&[Value<'b>]) -> Vec<Value<'b>>,
 ) {
-    let chunk = linear_id(b, n.scalar());
+    write_chunk(b, linear_id(b, n.scalar()), n, lanes, outs, inputs, body);
+}
+
+/// As [`write`], for the invocation that computes the `lanes` elements from `chunk * lanes`, of which those below `n` exist.
+pub fn write_chunk<'b>(
+    b: &'b Builder,
+    chunk: Value<'b>,
+    n: Value<'b>,
+    lanes: u32,
+    outs: &[Pointer<'b>],
+    inputs: &[(Pointer<'b>, bool)],
+    body: &dyn Fn(&[Value<'b>]) -> Vec<Value<'b>>,
+) {
     let first = chunk * lanes;
     b.if_((first + (lanes - 1)).lt(n), || {
         let loaded: Vec<Vec<Value>> = inputs

@@ -147,7 +147,7 @@ pub fn store_chunk<'b>(p: Pointer<'b>, chunk: Value<'b>, values: &[Value<'b>]) {
 
 /// A pointer through which one 32-bit word is moved at a time: a narrow dtype's own would move one element.
 fn whole_words(p: Pointer<'_>, bytes: u32) -> Pointer<'_> {
-    if bytes == 4 && p.dtype().bytes() < 4 { p.words() } else { p }
+    if bytes == 4 && p.dtype().bytes() < 4 { p.retyped(DType::U32) } else { p }
 }
 
 fn load_u32s<'b>(p: Pointer<'b>, chunk: Value<'b>, words: u32) -> Vec<Value<'b>> {

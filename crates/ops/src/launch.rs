@@ -19,6 +19,7 @@ pub struct Launcher<'c, 'a> {
 #[derive(Default)]
 struct Collected {
     params: Vec<u8>,
+    table: Vec<u8>,
     reads: Vec<Range>,
     writes: Vec<Range>,
 }
@@ -51,6 +52,25 @@ impl<'a> Call<'a> {
     }
 }
 
+/// A number as the bits of `dtype.compute()`; bool is a u32.
+pub fn number_word(dtype: DType, x: crate::call::Scalar) -> u64 {
+    match dtype.compute() {
+        Scalar::Bool => u64::from(x.to_f64() != 0.0),
+        // Narrow integers wrap to their width first: no store does it for a number that is compared.
+        Scalar::I32 => u64::from(match dtype {
+            DType::U8 => i32::from(x.to_i64() as u8),
+            DType::I8 => i32::from(x.to_i64() as i8),
+            DType::I16 => i32::from(x.to_i64() as i16),
+            DType::U16 => i32::from(x.to_i64() as u16),
+            _ => x.to_i64() as i32,
+        } as u32),
+        Scalar::U32 => u64::from(x.to_i64() as u32),
+        Scalar::I64 | Scalar::U64 => x.to_i64() as u64,
+        Scalar::F32 => u64::from((x.to_f64() as f32).to_bits()),
+        Scalar::F64 => x.to_f64().to_bits(),
+    }
+}
+
 impl Launcher<'_, '_> {
     /// A parameter, aligned to its own size.
     #[inline]
@@ -60,6 +80,19 @@ impl Launcher<'_, '_> {
             params.resize(params.len().next_multiple_of(N), 0);
         }
         params.extend_from_slice(&bytes);
+        self
+    }
+
+    /// Bytes whose address is the kernel's first parameter (see [`Launch::table`]).
+    pub fn table(mut self, bytes: Vec<u8>) -> Self {
+        self.collected.table = bytes;
+        self
+    }
+
+    /// Bytes that the kernel finds by itself: those it reads, and those it writes (and may read).
+    pub fn ranges(mut self, reads: &[Range], writes: &[Range]) -> Self {
+        self.collected.reads.extend_from_slice(reads);
+        self.collected.writes.extend_from_slice(writes);
         self
     }
 
@@ -135,30 +168,18 @@ impl Launcher<'_, '_> {
 
     /// A number parameter declared as `dtype.compute()`; bool travels as u32.
     pub fn number(self, dtype: DType, x: crate::call::Scalar) -> Self {
-        match dtype.compute() {
-            Scalar::Bool => self.u32(u32::from(x.to_f64() != 0.0)),
-            // Narrow integers wrap to their width first: no store does it for a number that is compared.
-            Scalar::I32 => self.i32(match dtype {
-                DType::U8 => i32::from(x.to_i64() as u8),
-                DType::I8 => i32::from(x.to_i64() as i8),
-                DType::I16 => i32::from(x.to_i64() as i16),
-                DType::U16 => i32::from(x.to_i64() as u16),
-                _ => x.to_i64() as i32,
-            }),
-            Scalar::U32 => self.u32(x.to_i64() as u32),
-            Scalar::I64 | Scalar::U64 => self.i64(x.to_i64()),
-            Scalar::F32 => self.f32(x.to_f64() as f32),
-            Scalar::F64 => self.f64(x.to_f64()),
-        }
+        let word = number_word(dtype, x);
+        if dtype.compute().bytes() == 8 { self.u64(word) } else { self.u32(word as u32) }
     }
 
     /// Runs it on this many workgroups.
     pub fn groups(self, groups: [u32; 3]) -> Result<()> {
         let Self { call, kernel, mut collected } = self;
-        let Collected { params, reads, writes } = &mut *collected;
-        let launch = Launch { kernel: &kernel, params, groups, reads, writes, operator: call.name };
+        let Collected { params, table, reads, writes } = &mut *collected;
+        let launch = Launch { kernel: &kernel, params, table, groups, reads, writes, operator: call.name };
         let launched = call.device.launch(launch);
         params.clear();
+        table.clear();
         reads.clear();
         writes.clear();
         SPARE.set(Some(collected));

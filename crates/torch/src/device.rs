@@ -156,6 +156,7 @@ fn add_one_and_two(device: &Device, block: u64) -> Result<f32, Failure> {
     device.launch(Launch {
         kernel: &kernel,
         params: &params,
+        table: &[],
         groups: [1, 1, 1],
         reads: &[Range::new(block + 4, 8)],
         writes: &[Range::new(block, 4)],

@@ -66,7 +66,7 @@ pub(crate) struct Capturing {
     /// Arenas of the nodes.
     pub(crate) bytes: Vec<u8>,
     pub(crate) ranges: Vec<Range>,
-    /// Uploads and spilled parameters.
+    /// Uploads, spilled parameters and tables.
     pub(crate) constants: Constants,
     /// What was drawn from each generator.
     pub(crate) draws: Vec<Draw>,
@@ -129,6 +129,10 @@ impl Capturing {
             let place = self.constants.write(gpu, launch.params)?;
             self.bytes.extend_from_slice(&place.address.to_ne_bytes());
         } else {
+            if !launch.table.is_empty() {
+                let place = self.constants.write(gpu, launch.table)?;
+                self.bytes.extend_from_slice(&place.address.to_ne_bytes());
+            }
             self.bytes.extend_from_slice(launch.params);
         }
         let accesses = self.access(memory, launch.reads, launch.writes);
@@ -152,8 +156,15 @@ impl Capturing {
         let place = self.constants.write(gpu, data)?;
         if dst.is_multiple_of(4) && bytes.is_multiple_of(4) {
             let (params, groups) = copy_kernel::arguments(dst, place.address, (bytes / 4) as u32);
-            let launch =
-                Launch { kernel: copy_words, params: &params, groups, reads: &[], writes: &writes, operator: "upload" };
+            let launch = Launch {
+                kernel: copy_words,
+                params: &params,
+                table: &[],
+                groups,
+                reads: &[],
+                writes: &writes,
+                operator: "upload",
+            };
             return self.launch(gpu, memory, &launch);
         }
         if let Some((slot, to)) = memory.locate(dst, bytes) {

@@ -1,4 +1,4 @@
-//! Bytes that a graph's commands read and nobody writes: uploads and spilled parameters.
+//! Bytes that a graph's commands read and nobody writes: uploads, spilled parameters and tables.
 
 use crate::error::Error;
 use crate::queue::mapped;

@@ -62,6 +62,7 @@ pub fn launch_multiply_add(
     device.launch(Launch {
         kernel,
         params: &params,
+        table: &[],
         groups: [n.div_ceil(64), 1, 1],
         reads: &[Range::new(x, bytes), Range::new(y, bytes)],
         writes: &[Range::new(out, bytes)],
@@ -85,4 +86,43 @@ pub fn put(device: &Device, values: &[i32]) -> u64 {
     let address = device.allocate(values.len() as u64 * 4).unwrap();
     device.upload(address, &bytes_of(values)).unwrap();
     address
+}
+
+/// `out[0] = sum of the table's first n words`; the table is the launch's.
+pub fn sum_of_table(device: &Device) -> KernelRef {
+    let key = KernelKey { family: "test::sum_of_table", params: [0; 6] };
+    device
+        .kernel(key, || {
+            let b = Builder::new("sum_of_table", [1, 1, 1]);
+            let (table, out) = (b.pointer("table", DType::I32), b.pointer("out", DType::I32));
+            let n = b.param("n", Scalar::U32);
+            let sum = b.var(b.i32(0));
+            b.for_(0, n, 1, |i| sum.set(sum.get() + table.load(i)));
+            out.store(0, sum.get());
+            b.finish()
+        })
+        .unwrap()
+}
+
+/// Enqueues `out = sum of table`.
+pub fn launch_sum_of_table(
+    device: &Device,
+    kernel: &KernelRef,
+    out: u64,
+    table: &[i32],
+) -> Result<(), dml_engine::Error> {
+    let mut params = [0; 12];
+    params[..8].copy_from_slice(&out.to_ne_bytes());
+    params[8..].copy_from_slice(&(table.len() as u32).to_ne_bytes());
+    let writes = [Range::new(out, 4)];
+    let table = bytes_of(table);
+    device.launch(Launch {
+        kernel,
+        params: &params,
+        table: &table,
+        groups: [1, 1, 1],
+        reads: &[],
+        writes: &writes,
+        operator: "sum_of_table",
+    })
 }
