@@ -158,16 +158,14 @@ impl Slots {
         self.free.fetch_or(1 << slot.at, Ordering::Release);
     }
 
-    /// The kernel's pipeline, parameters and the bytes that it writes, for a read of `words` words from `src` and, if
-    /// there is one, of the first word of a fault block.
-    pub(crate) fn command(
-        &self,
-        gpu: &Gpu,
-        slot: &Slot,
-        src: u64,
-        words: u32,
-        fault: Option<u64>,
-    ) -> Result<(&Pipeline, [u8; 36], Range), Error> {
+    /// The kernel's pipeline.
+    pub(crate) fn pipeline(&self, gpu: &Gpu) -> Result<&Pipeline, Error> {
+        self.kernel.pipeline(gpu)
+    }
+
+    /// The kernel's parameters and the bytes that it writes, for a read of `words` words from `src` and, if there is one,
+    /// of the first word of a fault block.
+    pub(crate) fn command(&self, slot: &Slot, src: u64, words: u32, fault: Option<u64>) -> ([u8; 36], Range) {
         let pairs = words + u32::from(fault.is_some());
         let to = self.memory.address() + u64::from(slot.at) * SLOT_BYTES;
         let mut params = [0; 36];
@@ -177,7 +175,7 @@ impl Slots {
         params[24..28].copy_from_slice(&words.to_ne_bytes());
         params[28..32].copy_from_slice(&pairs.to_ne_bytes());
         params[32..].copy_from_slice(&slot.number.to_ne_bytes());
-        Ok((self.kernel.pipeline(gpu)?, params, Range::new(to, u64::from(pairs) * PAIR_BYTES)))
+        (params, Range::new(to, u64::from(pairs) * PAIR_BYTES))
     }
 
     /// A read was recorded. With the stream locked, so that the ticket of a later read is a later one.

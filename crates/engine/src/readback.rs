@@ -57,13 +57,20 @@ impl Shared {
     /// Polls for the words themselves; see [`packed`](crate::packed).
     fn read_packed(&self, slot: Slot, src: u64, out: &mut [u8]) -> Result<(), Error> {
         let (first, words, skip) = words_around(src, out.len());
+        let pipeline = match self.wrap(self.slots.pipeline(self.gpu())) {
+            Ok(pipeline) => pipeline,
+            Err(e) => {
+                self.slots.give_back(slot);
+                return Err(e);
+            }
+        };
         let mut state = self.lock();
         if state.allocator.locate(src, out.len() as u64).is_none() {
             self.slots.give_back(slot);
             return Err(invalid("download", src, out.len() as u64));
         }
         let fault = self.fault.given();
-        let (pipeline, params, written) = self.wrap(self.slots.command(self.gpu(), &slot, first, words, fault))?;
+        let (params, written) = self.slots.command(&slot, first, words, fault);
         let read = Range::new(first, u64::from(words) * 4);
         let mut shown = None;
         let mut pack = |stream: &mut Stream| {
