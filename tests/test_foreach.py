@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import assert_same, to_device, words
+import torch_dml
+from conftest import assert_same, run_python, to_device, words
 
 SHAPES = [(3, 4), (), (257,), (0,), (2, 1, 5)]
 UNARY = words(
@@ -121,6 +122,7 @@ def test_gradient_clipping() -> None:
         lambda a, b: torch._foreach_add_(a, [x.unsqueeze(0).expand(2, *x.shape) for x in b]),
         lambda a, b: torch._foreach_addcmul(a, b, b, [1.0]),
         lambda a, b: torch._foreach_mul_([x.long() for x in a], 0.5),
+        lambda a, b: torch._foreach_pow([x.long() for x in a], -1),
     ],
 )
 def test_errors(call: Callable[..., Any]) -> None:
@@ -129,3 +131,200 @@ def test_errors(call: Callable[..., Any]) -> None:
         call(a, b)
     with pytest.raises(type(expected.value)):
         call(to_device(a, "dml"), to_device(b, "dml"))
+
+
+# ---- one launch for many tensors
+
+
+def launches(work: Callable[[], object]) -> int:
+    """Launches and copies that `work` enqueues, once its kernels are made."""
+    work()
+    torch.dml.synchronize()
+    before = torch_dml.engine.queue_stats(0)["commands"]
+    work()
+    return torch_dml.engine.queue_stats(0)["commands"] - before
+
+
+def same_bits(actual: Any, expected: Any) -> None:
+    for a, b in zip(actual, expected, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape and a.stride() == b.stride()
+        assert torch.equal(*(x.cpu().contiguous().reshape(-1).view(torch.uint8) for x in (a, b)))
+
+
+SIZES = [(64, 64), (), (1,), (3, 5), (0,), (1025,), (7, 1, 9), (70000,), (4096,)]
+
+
+def many(dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
+    return [(torch.rand(s) * 4 + 0.25).to(dtype).to("dml") for s in SIZES]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int32], ids=str)
+def test_the_bits_are_those_of_single_operators(dtype: torch.dtype) -> None:
+    a, b, c = many(dtype), many(dtype), many(dtype)
+    numbers = [float(i % 5) / 2 for i in range(len(a))] if dtype.is_floating_point else [i % 5 for i in range(len(a))]
+    three = numbers[3]
+    same_bits(torch._foreach_add(a, b, alpha=3), [x.add(y, alpha=3) for x, y in zip(a, b, strict=True)])
+    same_bits(torch._foreach_mul(a, numbers), [x * n for x, n in zip(a, numbers, strict=True)])
+    same_bits(torch._foreach_sub(a, three), [x - three for x in a])
+    same_bits(torch._foreach_div(a, b), [x / y for x, y in zip(a, b, strict=True)])
+    same_bits(torch._foreach_maximum(a, b), [x.maximum(y) for x, y in zip(a, b, strict=True)])
+    same_bits(torch._foreach_neg(a), [-x for x in a])
+    same_bits(torch._foreach_sqrt(a), [x.sqrt() for x in a])
+    same_bits(torch._foreach_exp(a), [x.exp() for x in a])
+    for exponent in (2, 3, 5):
+        same_bits(torch._foreach_pow(a, exponent), [x**exponent for x in a])
+    torch._foreach_addcmul_(a, b, c, 2)
+    if dtype.is_floating_point:
+        same_bits(
+            torch._foreach_addcdiv(a, b, c, numbers),
+            [x.addcdiv(y, z, value=n) for x, y, z, n in zip(a, b, c, numbers, strict=True)],
+        )
+        same_bits(torch._foreach_lerp(a, b, 0.1), [x.lerp(y, 0.1) for x, y in zip(a, b, strict=True)])
+        same_bits(torch._foreach_lerp(a, b, c), [x.lerp(y, z) for x, y, z in zip(a, b, c, strict=True)])
+
+
+@pytest.mark.smoke
+def test_a_list_is_one_launch() -> None:
+    a, b = many(), many()
+    scalar = torch.tensor(1.5, device="dml")
+    assert launches(lambda: torch._foreach_add_(a, b)) == 1
+    assert launches(lambda: torch._foreach_mul_(a, 0.5)) == 1
+    assert launches(lambda: torch._foreach_mul_(a, scalar)) == 1
+    assert launches(lambda: torch._foreach_mul_(a, [0.5] * len(a))) == 1
+    assert launches(lambda: torch._foreach_sqrt(a)) == 1
+    assert launches(lambda: torch._foreach_copy_(a, b)) == 1
+    assert launches(lambda: torch._foreach_zero_(a)) == 1
+    assert launches(lambda: torch._foreach_add_(a[:1], b[:1])) == 1
+    assert launches(lambda: torch._foreach_add_([a[4]], [b[4]])) == 0
+    found = torch.zeros(1, device="dml")
+    assert launches(lambda: torch._amp_foreach_non_finite_check_and_unscale_(a, found, scalar.reshape(1))) == 1
+
+
+def test_dtypes_and_alignments_are_grouped() -> None:
+    def make(device: str) -> list[torch.Tensor]:
+        torch.manual_seed(1)
+        mixed = [torch.rand(40).to(t) for t in (torch.float32, torch.float16, torch.float32, torch.float64)]
+        # Dense, but not from a multiple of 16 bytes.
+        return [t.to(device) for t in mixed] + [torch.rand(41).to(device)[1:] for _ in range(2)]
+
+    ours, theirs = make("dml"), make("cpu")
+    assert launches(lambda: torch._foreach_mul(ours, 3)) == 4
+    assert_same(list(torch._foreach_mul(ours, 3)), list(torch._foreach_mul(theirs, 3)))
+    torch._foreach_addcmul_(ours, ours, ours, 0.5)
+    torch._foreach_addcmul_(theirs, theirs, theirs, 0.5)
+    assert_same(ours, theirs)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_strides(seed: int) -> None:
+    def make(device: str) -> list[list[torch.Tensor]]:
+        torch.manual_seed(seed)
+        channels_last = [torch.rand(2, 3, 4, 5).to(memory_format=torch.channels_last) for _ in range(2)]
+        return [
+            [x.to(device) for x in one]
+            for one in (
+                [torch.rand(6, 7).t(), torch.rand(8), channels_last[0], torch.rand(5, 3), torch.rand(4, 4)],
+                [torch.rand(6, 7).t(), torch.rand(8), channels_last[1], torch.rand(3, 5).t(), torch.rand(4, 1)],
+            )
+        ]
+
+    def strided(lists: list[list[torch.Tensor]]) -> list[list[torch.Tensor]]:
+        base = [torch.arange(40.0, device=x.device) + i for i, x in enumerate((lists[0][0], lists[1][0]))]
+        return [[*x, b[::2], b[1::2], b[3:7]] for x, b in zip(lists, base, strict=True)]
+
+    (a, b), (x, y) = strided(make("dml")), strided(make("cpu"))
+    for ours, theirs in zip(torch._foreach_mul(a, b), torch._foreach_mul(x, y), strict=True):
+        assert_same(ours, theirs)
+        assert ours.stride() == theirs.stride()
+    torch._foreach_sub_(a, b, alpha=2)
+    torch._foreach_sub_(x, y, alpha=2)
+    assert_same(a, x)
+
+
+def test_tensors_that_share_memory_are_worked_on_in_order() -> None:
+    def run(device: str) -> list[torch.Tensor]:
+        torch.manual_seed(2)
+        x, y, z = (torch.rand(100).to(device) for _ in range(3))
+        torch._foreach_add_([x, x, y], 1)
+        torch._foreach_mul_([x, y, z], [y, z, x])
+        torch._foreach_add_([x[:50], x[25:75], x[50:]], [y[:50], z[:50], y[50:]])
+        torch._foreach_copy_([x[:10], y[:10]], [y[:10], x[:10]])
+        torch._foreach_mul_([x[0], x[1], x[2]], x[0])
+        torch._foreach_lerp_([x, y], [y, x], 0.25)
+        torch._foreach_addcmul_([x, y, z], [x, x, x], [x, y, z], 0.5)
+        return [x, y, z]
+
+    assert_same(run("dml"), run("cpu"))
+
+
+def test_partial_overlap_inside_a_row_is_refused() -> None:
+    for device in ("cpu", "dml"):
+        x, y = torch.ones(10, device=device), torch.ones(9, device=device)
+        with pytest.raises(RuntimeError, match="single memory location"):
+            torch._foreach_add_([y, x[1:]], [y, x[:-1]])
+
+
+def test_one_element_for_all() -> None:
+    """As the bias corrections of an optimizer that counts its steps on the device."""
+    a = many()
+    ones = [torch.rand((), device="dml") + 1 for _ in a]
+    expected = [x.cpu() / y.cpu() for x, y in zip(a, ones, strict=True)]
+    assert_same(list(torch._foreach_div(a, ones)), expected)
+    assert launches(lambda: torch._foreach_div(a, ones)) == 1
+    cpu = [y.cpu() for y in ones]
+    assert_same(list(torch._foreach_div(a, cpu)), expected)
+    mixed = [y if i % 2 else y.cpu() for i, y in enumerate(ones)]
+    torch._foreach_div_(a, mixed)
+    assert_same(a, expected)
+
+
+def test_more_tensors_than_a_launch_takes() -> None:
+    a = list(torch.arange(2500.0, device="dml").unbind())
+    b = [torch.full((i % 7,), float(i), device="dml") for i in range(2500)]
+    result = torch._foreach_mul(b, 2)
+    assert_same(list(result), [torch.full((i % 7,), 2.0 * i) for i in range(2500)])
+    assert launches(lambda: torch._foreach_mul_(a, 1.0)) == 3
+    torch._foreach_add_(a, 1)
+    assert_same(torch.stack(a), torch.arange(1.0, 2501.0))
+
+
+def test_large_tensors_are_cut() -> None:
+    a = [torch.rand(n).to("dml") for n in (3_000_001, 17, 1 << 20, 999_999)]
+    b = [torch.rand_like(x) for x in a]
+    same_bits(torch._foreach_add(a, b), [x + y for x, y in zip(a, b, strict=True)])
+    odd = [x[1:] for x in a]
+    same_bits(torch._foreach_mul(odd, 3), [x * 3 for x in odd])
+
+
+def test_payloads_of_nan_are_copied() -> None:
+    for dtype, bits, one in ((torch.float32, torch.int32, 0x7F800123), (torch.float16, torch.int16, 0x7C05)):
+        source = [torch.full((n,), one, dtype=bits).view(dtype).to("dml") for n in (9, 40)]
+        to = [torch.zeros_like(x) for x in source]
+        torch._foreach_copy_(to, source)
+        same_bits(to, source)
+    doubles = [torch.zeros(9, dtype=torch.float64, device="dml"), torch.zeros(40, dtype=torch.float64, device="dml")]
+    torch._foreach_copy_(doubles, [torch.full_like(x, 1.5, dtype=torch.float32) for x in doubles])
+    assert_same(doubles, [torch.full((9,), 1.5).double(), torch.full((40,), 1.5).double()])
+
+
+def test_one_by_one_gives_the_same_bits() -> None:
+    code = """
+import hashlib
+import torch
+import torch_dml
+torch.manual_seed(3)
+p = [torch.randn(s).to("dml").requires_grad_() for s in ((64, 64), (), (1,), (3, 5), (1025,), (70001,))]
+for make in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD):
+    for options in ({"foreach": True}, {"fused": True}):
+        optimizer = make(p, 0.01, weight_decay=0.1, **options)
+        for x in p:
+            x.grad = torch.randn(x.shape).to("dml")
+        for _ in range(3):
+            optimizer.step()
+torch.nn.utils.clip_grad_norm_(p, 1.0)
+print(hashlib.sha256(b"".join(t.detach().cpu().numpy().tobytes() for x in p for t in (x, x.grad))).hexdigest())
+"""
+    outputs = [run_python("-c", code, TORCH_DML_FOREACH=way) for way in ("", "single")]
+    assert [run.returncode for run in outputs] == [0, 0], outputs
+    assert outputs[0].stdout == outputs[1].stdout

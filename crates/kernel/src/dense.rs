@@ -7,11 +7,15 @@ use crate::types::Scalar;
 /// Invocations in a workgroup of one-dimensional kernels.
 pub const GROUP: u32 = 256;
 
-/// The workgroups of at least `threads` invocations in workgroups of [`GROUP`]. A long row of workgroups is folded into
-/// two dimensions; the kernel asks [`linear_id`] for its index.
+/// The workgroups of at least `threads` invocations in workgroups of [`GROUP`], [`folded`]; the kernel asks [`linear_id`] for its index.
 pub fn groups(threads: u64) -> [u32; 3] {
+    folded(threads.div_ceil(u64::from(GROUP)))
+}
+
+/// At least so many workgroups, and at least one, in two dimensions where one is too short.
+pub fn folded(groups: u64) -> [u32; 3] {
     const LIMIT: u64 = 65_535;
-    let groups = threads.div_ceil(u64::from(GROUP)).max(1);
+    let groups = groups.max(1);
     if groups <= LIMIT {
         return [groups as u32, 1, 1];
     }

@@ -112,18 +112,24 @@ pub fn cast(call: &Call, t: &Tensor, dtype: DType) -> Result<Tensor> {
 pub fn device_copy(call: &Call, src: &Tensor, dst: &Tensor) -> Result<()> {
     call.broadcast(&src.sizes, &dst.sizes)?;
     pointwise::check_no_self_overlap(dst)?;
-    let (mut src, mut dst) = (src.clone(), dst.clone());
     if src.negative != dst.negative {
         let dtype = dst.dtype;
-        return pointwise::run(call, "copy_neg", 0, &[&dst], &[Input::Tensor(src)], dtype, |_, v| vec![-v[0]]);
+        return pointwise::run(call, "copy_neg", 0, &[dst], &[Input::Tensor(src.clone())], dtype, |_, v| vec![-v[0]]);
     }
+    let (src, dst) = as_bits(src, dst);
+    let dtype = dst.dtype;
+    pointwise::run(call, "copy", 0, &[&dst], &[Input::Tensor(src)], dtype, |_, v| vec![v[0]])
+}
+
+/// Source and target as a copy kernel sees them. Bits of one dtype move as they are: NaN payloads survive, and no float
+/// capability is asked of the adapter.
+pub fn as_bits(src: &Tensor, dst: &Tensor) -> (Tensor, Tensor) {
+    let (mut src, mut dst) = (src.clone(), dst.clone());
     if src.dtype == dst.dtype {
-        // Bits move as they are: NaN payloads survive, and no float capability is asked of the adapter.
         src.dtype = src.dtype.bits();
         dst.dtype = src.dtype;
     }
-    let dtype = dst.dtype;
-    pointwise::run(call, "copy", 0, &[&dst], &[Input::Tensor(src)], dtype, |_, v| vec![v[0]])
+    (src, dst)
 }
 
 /// `_local_scalar_dense(self) -> Scalar`, behind `.item()`: waits for the device.

@@ -1,4 +1,4 @@
-//! Operators on lists of tensors, as optimizers call them: one call, one independent launch a tensor.
+//! Operators on lists of tensors, as optimizers call them. One launch does all tensors where [`multi_tensor`] can.
 
 use crate::arithmetic::{product, sum};
 use crate::call::{Call, Ret, Scalar as Number};
@@ -6,13 +6,15 @@ use crate::check;
 use crate::comparison::{maximum, minimum};
 use crate::copy;
 use crate::error::Result;
+use crate::host;
+use crate::multi_tensor::{self, Operand, Row};
 use crate::pointwise::{self, Body, Input, Out};
-use crate::power::power;
+use crate::power::{power, special};
 use crate::promote::{Promoted, result_type};
 use crate::table::{Operator, op};
 use crate::tensor::{Place, Tensor};
 use crate::ternary::{addcdiv_body, addcmul_body, lerp_body};
-use dml_kernel::{Value, math};
+use dml_kernel::{DType, Value, math};
 use smallvec::SmallVec;
 
 /// The numbers of a call: the same for every tensor, or one for each.
@@ -105,35 +107,87 @@ fn foreach(call: &mut Call, mode: Mode, family: &'static str, shape: &Shape, bod
             all.len()
         );
     }
-    let mut results = Vec::new();
+    let number_tensor = match shape.number {
+        NumberArg::Tensor(i) | NumberArg::TensorAlpha(i, _) => Some(call.any_tensor(i)?),
+        _ => None,
+    };
+    let mut commons: SmallVec<[DType; 8]> = SmallVec::with_capacity(count);
+    let mut results = Vec::with_capacity(if mode == Mode::New { count } else { 0 });
     for i in 0..count {
         let number = numbers.at(i);
-        let mut promoted: SmallVec<[Promoted; 4]> = lists.iter().map(|l| Promoted::Tensor(l[i])).collect();
-        match shape.number {
-            NumberArg::Tensor(i) => promoted.push(Promoted::Tensor(call.any_tensor(i)?)),
-            NumberArg::TensorAlpha(i, _) => promoted.push(Promoted::Tensor(call.any_tensor(i)?)),
-            _ => promoted.extend(number.map(Promoted::Scalar)),
-        }
-        let mut common = result_type(&promoted, call.host.default_dtype());
-        if shape.float && !common.is_float() {
-            common = call.host.default_dtype();
-        }
-        let mut inputs = lists.iter().map(|l| pointwise::input_of(call, l[i])).collect::<Result<SmallVec<[_; 4]>>>()?;
-        inputs.extend(device_number.clone());
-        inputs.extend(number.map(|n| Input::Number(n, common)));
-        let out = match mode {
-            Mode::New => pointwise::result_tensor(call, Out::New, common, &inputs)?,
-            Mode::InPlace => pointwise::in_place(call, lists[0][i], common, &inputs)?,
-        };
-        pointwise::run(call, family, 0, &[&out], &inputs, common, |b, v| vec![body(b, v)])?;
-        if mode == Mode::New {
-            results.push(out);
+        let common =
+            if i > 0 && lists.iter().all(|l| promote_alike(l[i - 1], l[i])) && same_kind(numbers.at(i - 1), number) {
+                commons[i - 1]
+            } else {
+                let mut promoted: SmallVec<[Promoted; 4]> = lists.iter().map(|l| Promoted::Tensor(l[i])).collect();
+                match number_tensor {
+                    Some(t) => promoted.push(Promoted::Tensor(t)),
+                    None => promoted.extend(number.map(Promoted::Scalar)),
+                }
+                let common = result_type(&promoted, call.host.default_dtype());
+                if shape.float && !common.is_float() { call.host.default_dtype() } else { common }
+            };
+        commons.push(common);
+        let row: SmallVec<[&Tensor; 3]> = lists.iter().map(|l| l[i]).collect();
+        if !plain(&row, mode, common) {
+            let mut inputs = row.iter().map(|t| pointwise::input_of(call, t)).collect::<Result<SmallVec<[_; 4]>>>()?;
+            inputs.extend(device_number.clone());
+            match mode {
+                Mode::New => results.push(pointwise::result_tensor(call, Out::New, common, &inputs)?),
+                Mode::InPlace => drop(pointwise::in_place(call, row[0], common, &inputs)?),
+            }
+        } else if mode == Mode::New {
+            results.push(call.empty(common, &row[0].sizes)?);
         }
     }
+    let mut rows = Vec::with_capacity(count);
+    for (i, &common) in commons.iter().enumerate() {
+        let mut inputs: SmallVec<[Operand; 6]> = SmallVec::new();
+        for list in &lists {
+            let t = list[i];
+            inputs.push(if t.place == Place::Cpu {
+                Operand::Number(host::read_number(t)?)
+            } else {
+                Operand::Tensor(t)
+            });
+        }
+        if let Numbers::Each(all) = &numbers {
+            inputs.push(Operand::Number(all[i]));
+        }
+        let out = if mode == Mode::New { &results[i] } else { lists[0][i] };
+        rows.push(Row { outs: SmallVec::from_slice(&[out]), inputs, common });
+    }
+    let mut shared: SmallVec<[Input; 2]> = device_number.into_iter().collect();
+    if let (Numbers::Same(n), Some(&common)) = (&numbers, commons.first()) {
+        shared.push(Input::Number(*n, common));
+    }
+    multi_tensor::run(call, family, 0, &rows, &shared, &|b, v| vec![body(b, v)])?;
+    drop(rows);
     if mode == Mode::New {
         call.ret_value(Ret::Tensors(results));
     }
     Ok(())
+}
+
+/// Whether one tensor counts in type promotion as the other one does.
+fn promote_alike(a: &Tensor, b: &Tensor) -> bool {
+    a.dtype == b.dtype && (a.dim() == 0) == (b.dim() == 0) && a.wrapped_number == b.wrapped_number
+}
+
+fn same_kind(a: Option<Number>, b: Option<Number>) -> bool {
+    a.map(|n| std::mem::discriminant(&n)) == b.map(|n| std::mem::discriminant(&n))
+}
+
+/// The usual row: contiguous tensors of one shape, with results that need no further check.
+fn plain(row: &[&Tensor], mode: Mode, common: DType) -> bool {
+    let first = row[0];
+    let alike = row.iter().all(|t| t.place == first.place && t.sizes == first.sizes && t.is_contiguous());
+    let apart = |a: &Tensor, b: &Tensor| a.range().end <= b.data || b.range().end <= a.data;
+    let placed = || {
+        common.can_cast_to(first.dtype)
+            && row[1..].iter().all(|t| t.data == first.data && t.dtype == first.dtype || apart(first, t))
+    };
+    alike && (mode == Mode::New || placed())
 }
 
 /// The list of tensors at `i`. 0-dim ones may be on the CPU: an optimizer's counts of steps are.
@@ -164,7 +218,7 @@ fn host_elements(call: &Call, i: usize) -> Result<SmallVec<[Number; 8]>> {
         "Expected packed scalar Tensor to be of dimension 1 on the CPU. Got {} instead.",
         t.describe()
     );
-    (0..t.sizes[0]).map(|e| crate::host::read_number(&t.as_strided(&[], &[], e * t.strides[0]))).collect()
+    (0..t.sizes[0]).map(|e| host::read_number(&t.as_strided(&[], &[], e * t.strides[0]))).collect()
 }
 
 /// `name "family" shape |v| body;` for each operator: functional and in-place.
@@ -228,7 +282,6 @@ foreach_operators! {
     "aten::_foreach_clamp_max.ScalarList" "aten::_foreach_clamp_max_.ScalarList" "minimum" [0], NumberArg::List(1), false |v| minimum(v[0], v[1]);
     "aten::_foreach_clamp_max.List" "aten::_foreach_clamp_max_.List" "minimum" [0, 1], NumberArg::None, false |v| minimum(v[0], v[1]);
     "aten::_foreach_pow.List" "aten::_foreach_pow_.List" "pow" [0, 1], NumberArg::None, false |v| power(v[0], v[1]);
-    "aten::_foreach_pow.Scalar" "aten::_foreach_pow_.Scalar" "pow" [0], NumberArg::Scalar(1), false |v| power(v[0], v[1]);
     "aten::_foreach_pow.ScalarList" "aten::_foreach_pow_.ScalarList" "pow" [0], NumberArg::List(1), false |v| power(v[0], v[1]);
     "aten::_foreach_addcmul.Scalar" "aten::_foreach_addcmul_.Scalar" "addcmul" [0, 1, 2], NumberArg::Scalar(3), false |v| addcmul_body(v);
     "aten::_foreach_addcmul.Tensor" "aten::_foreach_addcmul_.Tensor" "addcmul" [0, 1, 2], NumberArg::Elements(3), false |v| addcmul_body(v);
@@ -280,16 +333,22 @@ pub const OPERATORS: &[&[&[Operator]]] = &[
     &[&[
         op("aten::_foreach_zero_", zero),
         op("aten::_foreach_copy_", copy_lists),
+        op("aten::_foreach_pow.Scalar", |c| powers(c, Mode::New)),
+        op("aten::_foreach_pow_.Scalar", |c| powers(c, Mode::InPlace)),
         op("aten::_foreach_pow.ScalarAndTensor", number_powers),
     ]],
 ];
 
 /// `_foreach_zero_(self)`
 fn zero(call: &mut Call) -> Result<()> {
-    for t in call.tensors(0)? {
-        copy::fill_with(call, t, Number::Int(0))?;
+    let list = call.tensors(0)?;
+    let mut rows = Vec::with_capacity(list.len());
+    for t in list {
+        pointwise::check_no_self_overlap(t)?;
+        rows.push(Row { outs: SmallVec::from_slice(&[t]), inputs: SmallVec::new(), common: t.dtype });
     }
-    Ok(())
+    let shared = [Input::Number(Number::Int(0), DType::I32)];
+    multi_tensor::run(call, "fill", 0, &rows, &shared, &|_, v| vec![v[0]])
 }
 
 /// `_foreach_copy_(self, src, non_blocking)`; the sources may be on the CPU.
@@ -303,28 +362,73 @@ fn copy_lists(call: &mut Call) -> Result<()> {
         to.len(),
         from.len()
     );
-    for (to, from) in to.iter().zip(from.into_iter().flatten()) {
-        if from.place == Place::Cpu {
-            copy::upload(call, from, to, wait)?;
-        } else {
-            call.check_place(from)?;
-            copy::device_copy(call, from, to)?;
+    let pairs = || to.iter().copied().zip(from.iter().copied().flatten());
+    if pairs().any(|(_, from)| from.place == Place::Cpu) {
+        for (to, from) in pairs() {
+            if from.place == Place::Cpu {
+                copy::upload(call, from, to, wait)?;
+            } else {
+                call.check_place(from)?;
+                copy::device_copy(call, from, to)?;
+            }
         }
+        return Ok(());
     }
-    Ok(())
+    let mut copies = Vec::with_capacity(to.len());
+    for (to, from) in pairs() {
+        call.check_place(from)?;
+        call.broadcast(&from.sizes, &to.sizes)?;
+        pointwise::check_no_self_overlap(to)?;
+        copies.push(copy::as_bits(from, to));
+    }
+    let rows: Vec<Row> = copies
+        .iter()
+        .map(|(from, to)| Row {
+            outs: SmallVec::from_slice(&[to]),
+            inputs: SmallVec::from_slice(&[Operand::Tensor(from)]),
+            common: to.dtype,
+        })
+        .collect();
+    multi_tensor::run(call, "copy", 0, &rows, &[], &|_, v| vec![v[0]])
+}
+
+/// `_foreach_pow.Scalar(self, exponent)`
+fn powers(call: &mut Call, mode: Mode) -> Result<()> {
+    let shape = Shape { lists: &[0], number: NumberArg::Scalar(1), float: false };
+    let exponent = call.scalar(1)?;
+    let floats = matches!(exponent, Number::Double(_)) || call.tensors(0)?.iter().all(|t| t.dtype.is_float());
+    let whole = |t: &&Tensor| !t.dtype.is_float();
+    check!(
+        floats || exponent.to_i64() >= 0 || !call.tensors(0)?.iter().any(whole),
+        Runtime,
+        "Integers to negative integer powers are not allowed."
+    );
+    match special(exponent.to_f64(), floats) {
+        Some((family, body)) => foreach(call, mode, family, &shape, &|_, v| body(v[0])),
+        None => foreach(call, mode, "pow", &shape, &|_, v| power(v[0], v[1])),
+    }
 }
 
 /// `_foreach_pow.ScalarAndTensor(self, exponent)`: powers of one number
 fn number_powers(call: &mut Call) -> Result<()> {
     let base = call.scalar(0)?;
-    let mut results = Vec::new();
-    for t in call.tensors(1)? {
+    let exponents = call.tensors(1)?;
+    let mut results = Vec::with_capacity(exponents.len());
+    for t in &exponents {
         let common = result_type(&[Promoted::Scalar(base), Promoted::Tensor(t)], call.host.default_dtype());
-        let inputs = [Input::Number(base, common), Input::Tensor(t.clone())];
-        let out = pointwise::result_tensor(call, Out::New, common, &inputs)?;
-        pointwise::run(call, "pow", 0, &[&out], &inputs, common, |_, v| vec![power(v[0], v[1])])?;
-        results.push(out);
+        results.push(pointwise::result_tensor(call, Out::New, common, &[Input::Tensor((*t).clone())])?);
     }
+    let rows: Vec<Row> = results
+        .iter()
+        .zip(&exponents)
+        .map(|(out, t)| Row {
+            outs: SmallVec::from_slice(&[out]),
+            inputs: SmallVec::from_slice(&[Operand::Number(base), Operand::Tensor(t)]),
+            common: out.dtype,
+        })
+        .collect();
+    multi_tensor::run(call, "pow", 0, &rows, &[], &|_, v| vec![power(v[0], v[1])])?;
+    drop(rows);
     call.ret_value(Ret::Tensors(results));
     Ok(())
 }

@@ -45,6 +45,7 @@ mod loss;
 mod loss_scale;
 mod memory_format;
 mod movement;
+mod multi_tensor;
 mod multinomial;
 mod nonzero;
 mod normalization;

@@ -7,9 +7,11 @@ use crate::copy;
 use crate::error::Result;
 use crate::launch::{GROUP, linear_id};
 use crate::layout::{self, Layout};
+use crate::multi_tensor::{self, Lists, Operand, Row};
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
-use dml_kernel::{Atomic, Builder, DType, Kernel, Pointer, Scalar, Value};
+use dml_kernel::{Atomic, Builder, DType, Kernel, Pointer, Scalar, Value, dense};
+use smallvec::SmallVec;
 
 /// This family's overloads.
 pub const OPERATORS: &[Operator] =
@@ -34,20 +36,35 @@ fn unscale(call: &mut Call) -> Result<()> {
             t.dtype
         );
     }
+    let rows: Vec<Row> = list
+        .iter()
+        .map(|&t| Row {
+            outs: SmallVec::from_slice(&[t]),
+            inputs: SmallVec::from_slice(&[Operand::Tensor(t)]),
+            common: t.dtype,
+        })
+        .collect();
+    let (batches, singles) = multi_tensor::split(&rows, &[]);
+    for batch in batches {
+        let (dtype, lanes, words) = (batch.dtype(), batch.lanes(), batch.words());
+        let key = [dtype as u32, lanes, 0, 0, 0, 1];
+        let kernel = call.kernel("unscale", key, || unscale_lists_kernel(dtype, lanes, words))?;
+        batch.launch(call, &kernel, |launcher| launcher.write(found).read(factor))?;
+    }
+    if singles.is_empty() {
+        return Ok(());
+    }
     // A flag of its own for every tensor: launches that share none need no barrier between them.
-    let flags = call.empty(DType::I32, &[list.len() as i64])?;
+    let flags = call.empty(DType::I32, &[singles.len() as i64])?;
     copy::fill_with(call, &flags, Number::Int(0))?;
-    for (i, t) in list.iter().enumerate() {
-        unscale_one(call, t, factor, &flags.narrow(0, i as i64, 1))?;
+    for (row, i) in singles.iter().zip(0..) {
+        unscale_one(call, row.outs[0], factor, &flags.narrow(0, i, 1))?;
     }
     let kernel = call.kernel("any_flag", [0; 6], any_flag)?;
-    call.launch(kernel).write(found).read(&flags).u32(list.len() as u32).threads(list.len() as u64)
+    call.launch(kernel).write(found).read(&flags).u32(singles.len() as u32).threads(singles.len() as u64)
 }
 
 fn unscale_one(call: &Call, t: &Tensor, factor: &Tensor, flag: &Tensor) -> Result<()> {
-    if t.numel() == 0 {
-        return Ok(());
-    }
     let layout = Layout::new(&[t]);
     let (rank, index) = (layout.rank(), layout.index);
     let key = [t.dtype as u32, rank as u32, index.bytes(), 0, 0, 0];
@@ -70,6 +87,29 @@ fn unscale_kernel(dtype: DType, rank: usize, index: Scalar) -> Kernel {
         });
         let factor = factor.load(0).cast(value.scalar());
         x.store(at, value * factor);
+    });
+    b.finish()
+}
+
+fn unscale_lists_kernel(dtype: DType, lanes: u32, words: u32) -> Kernel {
+    let b = Builder::new("unscale", [GROUP, 1, 1]);
+    let lists = Lists::declare(&b);
+    // As bits: 1.0 is above 0.0 and nothing else is there.
+    let (found, factor) = (b.pointer("found", DType::U32), b.pointer("factor", DType::F32));
+    lists.part(lanes, words, |part| {
+        let x = lists.part_of(&part, 0, dtype);
+        let overflow = b.var(b.bool(false));
+        let factor = factor.load(0).cast(dtype.compute());
+        b.for_(0, lists.rounds, 1, |round| {
+            let chunk = round * GROUP + b.local_id(0);
+            dense::write_chunk(&b, chunk, part.n, lanes, &[x], &[(x, false)], &|v| {
+                overflow.set(overflow.get() | v[0].is_nan() | v[0].is_inf());
+                vec![v[0] * factor]
+            });
+        });
+        b.if_(overflow.get(), || {
+            found.atomic(Atomic::Max, 0, 1f32.to_bits());
+        });
     });
     b.finish()
 }
@@ -135,6 +175,7 @@ mod tests {
     fn kernels_are_valid() {
         for (dtype, rank, index) in [(DType::F16, 2, Scalar::U64), (DType::F64, 1, Scalar::U32)] {
             crate::validate::accepted(&unscale_kernel(dtype, rank, index));
+            crate::validate::accepted(&unscale_lists_kernel(dtype, 2, 3));
         }
         crate::validate::accepted(&any_flag());
         crate::validate::accepted(&update_kernel());

@@ -1,12 +1,13 @@
-//! Fused optimizer steps: one launch a parameter reads and writes the parameter and its state.
+//! Fused optimizer steps: one launch reads and writes all parameters and their states.
 
 use crate::call::{Call, Scalar as Number};
 use crate::check;
 use crate::error::Result;
+use crate::multi_tensor::{self, Operand, Row};
 use crate::pointwise::{self, Input};
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
-use dml_kernel::math;
+use dml_kernel::{DType, Value, math};
 use smallvec::SmallVec;
 
 /// This family's overloads.
@@ -43,22 +44,37 @@ fn matching<'a>(call: &Call<'a>, i: usize, count: usize) -> Result<SmallVec<[&'a
     Ok(list)
 }
 
-/// The learning rate at `i`, a number or a 0-dim tensor.
-fn rate(call: &Call, i: usize, p: &Tensor) -> Result<Input> {
-    match &call.args[i] {
-        crate::Arg::Tensor(_) => pointwise::input(call, i),
-        _ => Ok(Input::Number(call.scalar(i)?, p.dtype)),
-    }
+/// What every parameter shares: `found`, the learning rate at `i` (a number or a 0-dim tensor), and numbers.
+fn shared(call: &Call, found: Option<&Tensor>, i: usize, numbers: &[f64]) -> Result<SmallVec<[Input; 12]>> {
+    let mut all: SmallVec<[Input; 12]> = found.map(|t| Input::Tensor(t.clone())).into_iter().collect();
+    // Each kernel takes a number in the dtype of its parameters.
+    let number = |n| Input::Number(n, DType::F64);
+    all.push(match &call.args[i] {
+        crate::Arg::Tensor(_) => pointwise::input(call, i)?,
+        _ => number(call.scalar(i)?),
+    });
+    all.extend(numbers.iter().map(|&x| number(Number::Double(x))));
+    Ok(all)
+}
+
+/// One parameter's results, which are inputs as well, and its other inputs: the gradient comes second.
+fn row<'t>(outs: &[&'t Tensor], grad: &'t Tensor, others: &[&'t Tensor]) -> Row<'t> {
+    let inputs = std::iter::once(outs[0]).chain([grad]).chain(outs[1..].iter().copied()).chain(others.iter().copied());
+    Row { outs: SmallVec::from_slice(outs), inputs: inputs.map(Operand::Tensor).collect(), common: outs[0].dtype }
 }
 
 /// Divides the gradients by the loss scale, in place as on CPU.
 fn unscale(call: &Call, grads: &[&Tensor], scale: Option<&Tensor>) -> Result<()> {
     let Some(scale) = scale else { return Ok(()) };
-    for grad in grads {
-        let inputs = [Input::Tensor((*grad).clone()), Input::Tensor(scale.clone())];
-        pointwise::run(call, "div", 0, &[grad], &inputs, grad.dtype, |_, v| vec![v[0] / v[1]])?;
-    }
-    Ok(())
+    let rows: Vec<Row> = grads
+        .iter()
+        .map(|&grad| Row {
+            outs: SmallVec::from_slice(&[grad]),
+            inputs: SmallVec::from_slice(&[Operand::Tensor(grad)]),
+            common: grad.dtype,
+        })
+        .collect();
+    multi_tensor::run(call, "div", 0, &rows, &[Input::Tensor(scale.clone())], &|_, v| vec![v[0] / v[1]])
 }
 
 /// `_fused_adam_(self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps,
@@ -75,57 +91,49 @@ fn adam(call: &mut Call, decay: Decay) -> Result<()> {
     unscale(call, &grads, call.opt_tensor(13)?)?;
     let of_parameter = decay == Decay::Parameter;
     let variant = u32::from(amsgrad) | u32::from(found.is_some()) << 1 | u32::from(of_parameter) << 2;
-    for i in 0..count {
-        let (p, dtype) = (params[i], params[i].dtype);
-        let mut outs: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(&[p, averages[i], squares[i]]);
+    // The bias corrections are 1 - beta^step: by the logarithm, which loses no digits where beta is close to 1.
+    let sign = if maximize { -1.0 } else { 1.0 };
+    let numbers = [1.0 - beta1, beta2, 1.0 - beta2, beta1.ln(), beta2.ln(), weight_decay, eps, sign];
+    let shared = shared(call, found, 6, &numbers)?;
+    let rows: Vec<Row> = (0..count)
+        .map(|i| match largest.get(i) {
+            None => row(&[params[i], averages[i], squares[i]], grads[i], &[steps[i]]),
+            Some(largest) => row(&[params[i], averages[i], squares[i], largest], grads[i], &[steps[i]]),
+        })
+        .collect();
+    multi_tensor::run(call, "fused_adam", variant, &rows, &shared, &|_, v| {
+        let [mut p, grad, average, square] = [v[0], v[1], v[2], v[3]];
+        let rest = &v[4 + usize::from(amsgrad)..];
+        let (step, rate, numbers) = (rest[0], rest[1 + usize::from(found.is_some())], &rest[rest.len() - 8..]);
+        let mut grad = grad * numbers[7];
+        if of_parameter {
+            p = p - rate * numbers[5] * p;
+        } else {
+            grad = grad + numbers[5] * p;
+        }
+        let new_average = average + numbers[0] * (grad - average);
+        let new_square = square * numbers[1] + numbers[2] * grad * grad;
+        let correction1 = -math::expm1(step * numbers[3]);
+        let correction2 = -math::expm1(step * numbers[4]);
+        let most = if amsgrad { crate::comparison::maximum(v[4], new_square) } else { new_square };
+        let spread = math::sqrt(most) / math::sqrt(correction2) + numbers[6];
+        let mut results = vec![p - rate / correction1 * new_average / spread, new_average, new_square];
         if amsgrad {
-            outs.push(largest[i]);
+            results.push(most);
         }
-        let mut inputs: SmallVec<[Input; 16]> = SmallVec::new();
-        for t in [p, grads[i], averages[i], squares[i], steps[i]] {
-            inputs.push(Input::Tensor(t.clone()));
+        if found.is_some() {
+            skip_where(rest[1], &mut results, v);
         }
-        inputs.extend(largest.get(i).map(|t| Input::Tensor((*t).clone())));
-        inputs.extend(found.map(|t| Input::Tensor(t.clone())));
-        inputs.push(rate(call, 6, p)?);
-        let first = inputs.len();
-        // The bias corrections are 1 - beta^step: by the logarithm, which loses no digits where beta is close to 1.
-        let sign = if maximize { -1.0 } else { 1.0 };
-        for x in [1.0 - beta1, beta2, 1.0 - beta2, beta1.ln(), beta2.ln(), weight_decay, eps, sign] {
-            inputs.push(Input::Number(Number::Double(x), dtype));
-        }
-        pointwise::run(call, "fused_adam", variant, &outs, &inputs, dtype, |_, v| {
-            let [mut p, mut grad, average, square, step] = [v[0], v[1] * v[first + 7], v[2], v[3], v[4]];
-            let (old, rate) = (p, v[first - 1]);
-            let numbers = &v[first..];
-            if of_parameter {
-                p = p - rate * numbers[5] * p;
-            } else {
-                grad = grad + numbers[5] * p;
-            }
-            let new_average = average + numbers[0] * (grad - average);
-            let new_square = square * numbers[1] + numbers[2] * grad * grad;
-            let correction1 = -math::expm1(step * numbers[3]);
-            let correction2 = -math::expm1(step * numbers[4]);
-            let mut results = Vec::new();
-            let most = if amsgrad { crate::comparison::maximum(v[5], new_square) } else { new_square };
-            let spread = math::sqrt(most) / math::sqrt(correction2) + numbers[6];
-            results.push(p - rate / correction1 * new_average / spread);
-            results.extend([new_average, new_square]);
-            if amsgrad {
-                results.push(most);
-            }
-            if found.is_some() {
-                let skip = v[first - 2].ne(0);
-                let before = [Some(old), Some(average), Some(square), amsgrad.then(|| v[5])];
-                for (result, before) in results.iter_mut().zip(before.into_iter().flatten()) {
-                    *result = skip.select(before, *result);
-                }
-            }
-            results
-        })?;
+        results
+    })
+}
+
+/// The values from before in place of the results, if `found` is not 0: a parameter's, then (after the gradient) its state's.
+fn skip_where<'b>(found: Value<'b>, results: &mut [Value<'b>], before: &[Value<'b>]) {
+    let skip = found.ne(0);
+    for (i, result) in results.iter_mut().enumerate() {
+        *result = skip.select(before[if i == 0 { 0 } else { i + 1 }], *result);
     }
-    Ok(())
 }
 
 /// `_fused_adagrad_(self, grads, state_sums, state_steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale,
@@ -138,33 +146,21 @@ fn adagrad(call: &mut Call) -> Result<()> {
     let sign = if call.flag(8)? { -1.0 } else { 1.0 };
     let found = call.opt_tensor(10)?;
     unscale(call, &grads, call.opt_tensor(9)?)?;
-    for i in 0..count {
-        let (p, dtype) = (params[i], params[i].dtype);
-        let mut inputs: SmallVec<[Input; 12]> =
-            [p, grads[i], sums[i], steps[i]].into_iter().map(|t| Input::Tensor(t.clone())).collect();
-        inputs.extend(found.map(|t| Input::Tensor(t.clone())));
-        inputs.push(rate(call, 4, p)?);
-        let first = inputs.len();
-        for x in [decay, weight_decay, eps, sign] {
-            inputs.push(Input::Number(Number::Double(x), dtype));
+    let shared = shared(call, found, 4, &[decay, weight_decay, eps, sign])?;
+    let rows: Vec<Row> = (0..count).map(|i| row(&[params[i], sums[i]], grads[i], &[steps[i]])).collect();
+    let variant = u32::from(found.is_some());
+    multi_tensor::run(call, "fused_adagrad", variant, &rows, &shared, &|_, v| {
+        let [p, grad, sum, step] = [v[0], v[1], v[2], v[3]];
+        let (rate, numbers) = (v[v.len() - 5], &v[v.len() - 4..]);
+        let grad = grad * numbers[3] + numbers[1] * p;
+        let rate = rate / (1.0 + (step - 1.0) * numbers[0]);
+        let new_sum = sum + grad * grad;
+        let mut results = vec![p - rate * grad / (math::sqrt(new_sum) + numbers[2]), new_sum];
+        if found.is_some() {
+            skip_where(v[4], &mut results, v);
         }
-        let variant = u32::from(found.is_some());
-        pointwise::run(call, "fused_adagrad", variant, &[p, sums[i]], &inputs, dtype, |_, v| {
-            let ([p, grad, sum, step], rate, numbers) = ([v[0], v[1], v[2], v[3]], v[first - 1], &v[first..]);
-            let grad = grad * numbers[3] + numbers[1] * p;
-            let rate = rate / (1.0 + (step - 1.0) * numbers[0]);
-            let new_sum = sum + grad * grad;
-            let new = p - rate * grad / (math::sqrt(new_sum) + numbers[2]);
-            match found {
-                None => vec![new, new_sum],
-                Some(_) => {
-                    let skip = v[first - 2].ne(0);
-                    vec![skip.select(p, new), skip.select(sum, new_sum)]
-                }
-            }
-        })?;
-    }
-    Ok(())
+        results
+    })
 }
 
 /// `_fused_sgd_(self, grads, momentum_buffer_list, weight_decay, momentum, lr, dampening, nesterov, maximize,
@@ -183,39 +179,28 @@ fn sgd(call: &mut Call) -> Result<()> {
         | u32::from(nesterov) << 1
         | u32::from(first_step) << 2
         | u32::from(found.is_some()) << 3;
-    for i in 0..count {
-        let (p, dtype) = (params[i], params[i].dtype);
-        let mut outs: SmallVec<[&Tensor; 2]> = SmallVec::from_slice(&[p]);
-        outs.extend(buffers.get(i).copied());
-        let mut inputs: SmallVec<[Input; 12]> =
-            SmallVec::from_vec(vec![Input::Tensor(p.clone()), Input::Tensor(grads[i].clone())]);
-        inputs.extend(buffers.get(i).map(|t| Input::Tensor((*t).clone())));
-        inputs.extend(found.map(|t| Input::Tensor(t.clone())));
-        inputs.push(rate(call, 5, p)?);
-        let first = inputs.len();
-        let sign = if maximize { -1.0 } else { 1.0 };
-        for x in [weight_decay, momentum, 1.0 - dampening, sign] {
-            inputs.push(Input::Number(Number::Double(x), dtype));
+    let sign = if maximize { -1.0 } else { 1.0 };
+    let shared = shared(call, found, 5, &[weight_decay, momentum, 1.0 - dampening, sign])?;
+    let rows: Vec<Row> = (0..count)
+        .map(|i| match buffers.get(i) {
+            None => row(&[params[i]], grads[i], &[]),
+            Some(buffer) => row(&[params[i], buffer], grads[i], &[]),
+        })
+        .collect();
+    multi_tensor::run(call, "fused_sgd", variant, &rows, &shared, &|_, v| {
+        let (p, rate, numbers) = (v[0], v[v.len() - 5], &v[v.len() - 4..]);
+        let grad = v[1] * numbers[3] + numbers[0] * p;
+        let mut results = Vec::new();
+        if with_momentum {
+            let buffer = if first_step { grad } else { numbers[1] * v[2] + numbers[2] * grad };
+            let step = if nesterov { grad + numbers[1] * buffer } else { buffer };
+            results.extend([p - rate * step, buffer]);
+        } else {
+            results.push(p - rate * grad);
         }
-        pointwise::run(call, "fused_sgd", variant, &outs, &inputs, dtype, |_, v| {
-            let (p, rate, numbers) = (v[0], v[first - 1], &v[first..]);
-            let grad = v[1] * numbers[3] + numbers[0] * p;
-            let mut results = Vec::new();
-            if with_momentum {
-                let buffer = if first_step { grad } else { numbers[1] * v[2] + numbers[2] * grad };
-                let step = if nesterov { grad + numbers[1] * buffer } else { buffer };
-                results.extend([p - rate * step, buffer]);
-            } else {
-                results.push(p - rate * grad);
-            }
-            if found.is_some() {
-                let skip = v[first - 2].ne(0);
-                for (result, &before) in results.iter_mut().zip(&[v[0], v[2]]) {
-                    *result = skip.select(before, *result);
-                }
-            }
-            results
-        })?;
-    }
-    Ok(())
+        if found.is_some() {
+            skip_where(v[2 + usize::from(with_momentum)], &mut results, v);
+        }
+        results
+    })
 }

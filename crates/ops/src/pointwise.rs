@@ -626,8 +626,9 @@ fn describe(
     Some(Pointwise { element, outs: tensors[..outs].iter().map(|t| t.dtype).collect(), inputs: slots })
 }
 
-/// The values of all inputs for one element, given those of the tensors among them.
-fn assemble<'b>(
+/// The values of all inputs for one element in the common dtype's compute type, given the numbers, and the values and dtypes of
+/// the tensors that stand between them.
+pub fn assemble<'b>(
     numbers: &[Option<Value<'b>>],
     tensors: &[Value<'b>],
     dtypes: &[DType],

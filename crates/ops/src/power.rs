@@ -49,8 +49,8 @@ fn to_number(call: &mut Call, out: Out) -> Result<()> {
     operator_of(call, out, Rule::Promote, "pow", &slots, |_, v| power(v[0], v[1]))
 }
 
-/// The kernel of an exponent that needs no general power.
-fn special(exponent: f64, float: bool) -> Option<(&'static str, math::Unary)> {
+/// The kernel of an exponent that needs no general power, of floats or of integers.
+pub fn special(exponent: f64, float: bool) -> Option<(&'static str, math::Unary)> {
     let both: [(f64, &'static str, math::Unary); 4] = [
         (0.0, "pow_0", |x| x.like(1.0)),
         (1.0, "pow_1", |x| x),
