@@ -50,11 +50,15 @@ impl Axes {
 
     /// Shape of the result.
     pub fn sizes(&self, input: &[i64]) -> Dims {
-        let sizes = input.iter().enumerate();
+        let mut sizes = Dims::new();
+        for (d, &n) in input.iter().enumerate() {
+            if !self.reduces(d) {
+                sizes.push(n);
+            } else if self.keep {
+                sizes.push(1);
+            }
+        }
         sizes
-            .filter(|&(d, _)| self.keep || !self.reduces(d))
-            .map(|(d, &n)| if self.reduces(d) { 1 } else { n })
-            .collect()
     }
 
     /// Elements folded into one result.
@@ -62,16 +66,19 @@ impl Axes {
         input.iter().enumerate().filter(|&(d, _)| self.reduces(d)).map(|(_, &n)| n).product()
     }
 
-    /// The input's dimensions that are folded (or kept), as a view.
-    pub(super) fn part(&self, input: &Tensor, reduced: bool) -> Tensor {
-        let pick = |from: &[i64]| -> Dims {
-            from.iter().enumerate().filter(|&(d, _)| self.reduces(d) == reduced).map(|(_, &x)| x).collect()
-        };
-        input.as_strided(&pick(&input.sizes), &pick(&input.strides), 0)
+    /// Of the input's sizes or strides those of the dimensions that are folded (or kept).
+    pub(super) fn part(&self, input: &[i64], reduced: bool) -> Dims {
+        let mut part = Dims::new();
+        for (d, &x) in input.iter().enumerate() {
+            if self.reduces(d) == reduced {
+                part.push(x);
+            }
+        }
+        part
     }
 
-    /// A result without the folded dimensions.
-    pub(super) fn kept_of_result(&self, out: &Tensor) -> Tensor {
-        if self.keep { self.part(out, false) } else { out.clone() }
+    /// The strides of a result without the folded dimensions.
+    pub(super) fn kept_of_result(&self, out: &Tensor) -> Dims {
+        if self.keep { self.part(&out.strides, false) } else { Dims::from_slice(&out.strides) }
     }
 }

@@ -91,19 +91,18 @@ pub struct Reduction<'t> {
 
 /// Enqueues a fold.
 pub fn reduce(call: &Call, fold: &impl Fold, r: &Reduction) -> Result<()> {
-    let plan = Plan::new(r, fold.ordered());
+    let (plan, mut pass) = Plan::new(r, fold.ordered());
     if plan.outputs == 0 {
         return Ok(());
     }
     let accumulators = fold.accumulators(plan.index);
-    let input_dtypes: SmallVec<[DType; 4]> = r.inputs.iter().map(|t| t.dtype).collect();
-    let out_dtypes: SmallVec<[DType; 4]> = r.outs.iter().map(|t| t.dtype).collect();
-    let table_dtypes: SmallVec<[DType; 2]> = r.tables.iter().map(|t| t.dtype).collect();
-    let number_dtypes: SmallVec<[DType; 4]> = r.numbers.iter().map(|n| n.0).collect();
-    let partial_dtypes: SmallVec<[DType; 4]> = accumulators.iter().map(|&a| dtype_of(a)).collect();
+    let input_dtypes = dtypes(r.inputs, |t| t.dtype);
+    let out_dtypes = dtypes(r.outs, |t| t.dtype);
+    let table_dtypes = dtypes(r.tables, |t| t.dtype);
+    let number_dtypes = dtypes(r.numbers, |n| n.0);
+    let partial_dtypes = dtypes(&accumulators, |&a| dtype_of(a));
 
     let mut partials: SmallVec<[Tensor; 3]> = SmallVec::new();
-    let mut pass = plan.first(r);
     loop {
         let shape = kernel::Shape {
             first: pass.first,
@@ -129,16 +128,16 @@ pub fn reduce(call: &Call, fold: &impl Fold, r: &Reduction) -> Result<()> {
             made?
         };
         let mut launcher = call.launch(kernel);
-        let reads: SmallVec<[&Tensor; 4]> =
-            if shape.first { r.inputs.iter().copied().collect() } else { partials.iter().collect() };
-        let writes: SmallVec<[&Tensor; 4]> =
-            if shape.last { r.outs.iter().copied().collect() } else { next.iter().collect() };
-        for t in reads {
-            launcher = launcher.read(t);
-        }
-        for t in writes {
-            launcher = launcher.write(t);
-        }
+        launcher = if shape.first {
+            r.inputs.iter().fold(launcher, |l, t| l.read(t))
+        } else {
+            partials.iter().fold(launcher, |l, t| l.read(t))
+        };
+        launcher = if shape.last {
+            r.outs.iter().fold(launcher, |l, t| l.write(t))
+        } else {
+            next.iter().fold(launcher, |l, t| l.write(t))
+        };
         if shape.first {
             for t in r.tables {
                 launcher = launcher.read(t);
@@ -168,7 +167,15 @@ fn pass_numbers<'c, 'a>(launcher: Launcher<'c, 'a>, plan: &Plan, pass: &Pass) ->
         .index(plan.index, pass.part_stride)
         .u32(pass.blocks)
         .u32(pass.parts as u32);
-    pass.reduced.pass(plan.kept_with(pass).pass(launcher))
+    pass.reduced.pass(plan.pass_kept(pass, launcher))
+}
+
+fn dtypes<T>(operands: &[T], dtype: impl Fn(&T) -> DType) -> SmallVec<[DType; 4]> {
+    let mut all = SmallVec::new();
+    for operand in operands {
+        all.push(dtype(operand));
+    }
+    all
 }
 
 /// The dtype whose elements are this compute type.

@@ -1,8 +1,8 @@
 //! How a reduction is laid over workgroups. It depends on shapes, strides and addresses, never on the adapter.
 
 use super::Reduction;
-use crate::launch::GROUP;
-use crate::layout::Layout;
+use crate::launch::{GROUP, Launcher};
+use crate::layout::{Layout, order};
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::Scalar;
 use smallvec::SmallVec;
@@ -20,8 +20,6 @@ const COLUMNS: i64 = 32;
 pub(super) struct Plan {
     /// Kept dimensions: strides of the inputs, then of the results.
     pub kept: Layout,
-    /// Reduced dimensions: strides of the inputs.
-    reduced: Layout,
     /// Type of positions and offsets.
     pub index: Scalar,
     /// Results.
@@ -35,7 +33,7 @@ pub(super) struct Plan {
 pub(super) struct Pass {
     /// Reads the inputs, not partial results.
     pub first: bool,
-    /// Strides of what is read, over the kept dimensions.
+    /// Strides of the partial results that a later pass reads, over the kept dimensions.
     read_strides: SmallVec<[Dims; 4]>,
     /// Strides of partial results over the kept dimensions, when there is a next pass.
     partial_strides: Dims,
@@ -62,46 +60,50 @@ pub(super) struct Pass {
 }
 
 impl Plan {
-    pub fn new(r: &Reduction, ordered: bool) -> Plan {
-        let axes = &r.axes;
-        let kept: SmallVec<[Tensor; 6]> =
-            r.inputs.iter().map(|t| axes.part(t, false)).chain(r.outs.iter().map(|t| axes.kept_of_result(t))).collect();
-        let reduced: SmallVec<[Tensor; 4]> = r.inputs.iter().map(|t| axes.part(t, true)).collect();
-        let mut kept = Layout::new(&kept.iter().collect::<SmallVec<[&Tensor; 6]>>());
-        let reduced_refs: SmallVec<[&Tensor; 4]> = reduced.iter().collect();
-        let mut reduced = if ordered { in_order(&reduced_refs) } else { Layout::new(&reduced_refs) };
+    /// The plan, and the pass that reads the inputs.
+    pub fn new(r: &Reduction, ordered: bool) -> (Plan, Pass) {
+        let (axes, sizes) = (&r.axes, &r.inputs[0].sizes);
+        let (mut kept, mut reduced): (SmallVec<[Dims; 6]>, SmallVec<[Dims; 4]>) = Default::default();
+        for t in r.inputs {
+            kept.push(axes.part(&t.strides, false));
+            reduced.push(axes.part(&t.strides, true));
+        }
+        for t in r.outs {
+            kept.push(axes.kept_of_result(t));
+        }
+        let walk = |sizes: &[i64], strides: &[Dims], ordered: bool| {
+            let mut all: SmallVec<[&[i64]; 6]> = SmallVec::new();
+            for s in strides {
+                all.push(s);
+            }
+            if ordered { Layout::row_major(sizes, &all) } else { Layout::walk(sizes, &all, &order(sizes, &all)) }
+        };
+        let mut kept = walk(&axes.part(sizes, false), &kept, false);
+        let mut reduced = walk(&axes.part(sizes, true), &reduced, ordered);
         let tensors = r.inputs.iter().chain(r.outs).chain(r.tables);
         let furthest = tensors.map(|t| t.reach()).max().unwrap_or(0).max(r.inputs[0].numel());
         let index = crate::layout::index_type(furthest);
         (kept.index, reduced.index) = (index, index);
-        Plan {
-            outputs: r.outs[0].numel(),
-            extent: axes.extent(&r.inputs[0].sizes),
-            inputs: r.inputs.len(),
-            kept,
-            reduced,
-            index,
-        }
+        let plan = Plan { outputs: r.outs[0].numel(), extent: axes.extent(sizes), inputs: r.inputs.len(), kept, index };
+        let first = plan.first(r, reduced);
+        (plan, first)
     }
 
-    /// The pass that reads the inputs.
-    pub fn first(&self, r: &Reduction) -> Pass {
-        let (kept, reduced) = (&self.kept, &self.reduced);
+    /// The pass that reads the inputs, whose strides over the reduced dimensions are `read`'s.
+    fn first(&self, r: &Reduction, mut read: Layout) -> Pass {
+        let kept = &self.kept;
         // Neighbouring invocations read neighbouring elements.
-        let lanes_first = kept.rank() == 0 || reduced.rank() > 0 && reduced.strides[0][0] <= kept.strides[0][0];
-        let width = if lanes_first { self.width(r.inputs) } else { 1 };
-        let mut read = reduced.clone();
+        let lanes_first = kept.rank() == 0 || read.rank() > 0 && read.strides[0][0] <= kept.strides[0][0];
+        // Whether an input is expanded over the reduced dimensions.
+        let is_constant = |t: usize| read.rank() > 0 && read.is_constant(t);
+        let constants = (0..self.inputs).fold(0, |mask, t| mask | u32::from(is_constant(t)) << t);
+        let width = if lanes_first { self.width(r.inputs, &read, constants) } else { 1 };
         if width > 1 {
             read.sizes[0] /= width;
         }
-        let strides = kept.strides[..self.inputs].iter().cloned().collect();
-        let constants = (0..self.inputs).fold(0, |mask, t| mask | u32::from(self.is_constant(t)) << t);
-        Pass { constants, ..self.pass(true, strides, read, lanes_first, width, self.extent / width) }
-    }
-
-    /// Whether input `t` is expanded over the reduced dimensions.
-    fn is_constant(&self, t: usize) -> bool {
-        self.reduced.rank() > 0 && self.reduced.is_constant(t)
+        let mut pass = self.pass(true, SmallVec::new(), read, lanes_first, width, self.extent / width);
+        pass.constants = constants;
+        pass
     }
 
     /// The pass that reads the partial results of `before`; there are `accumulators` tensors of them.
@@ -162,27 +164,30 @@ impl Plan {
         }
     }
 
-    /// The kept dimensions as a pass walks them: strides of what it reads, then of what it writes.
-    pub fn kept_with(&self, pass: &Pass) -> Layout {
-        let mut strides = pass.read_strides.clone();
-        if pass.parts == 1 {
-            strides.extend(self.kept.strides[self.inputs..].iter().cloned());
-        } else {
-            // One tensor of partial results per accumulator; they are alike, so the kernel walks one for all.
-            strides.push(pass.partial_strides.clone());
+    /// Passes the kept dimensions, as [`Layout::pass`], with the strides of what a pass reads and of what it writes.
+    pub fn pass_kept<'c, 'a>(&self, pass: &Pass, mut launcher: Launcher<'c, 'a>) -> Launcher<'c, 'a> {
+        let reads = if pass.first { &self.kept.strides[..self.inputs] } else { &pass.read_strides };
+        // One tensor of partial results per accumulator; they are alike, so the kernel walks one for all.
+        let partial = std::slice::from_ref(&pass.partial_strides);
+        let writes = if pass.parts == 1 { &self.kept.strides[self.inputs..] } else { partial };
+        for d in 0..self.kept.rank() {
+            launcher = launcher.index(self.index, self.kept.sizes[d]);
+            for strides in reads.iter().chain(writes) {
+                launcher = launcher.index(self.index, strides[d]);
+            }
         }
-        Layout { sizes: self.kept.sizes.clone(), strides, index: self.index }
+        launcher
     }
 
     /// Elements that one access can take: 16 bytes of the widest input, if every row of every input is dense and
     /// starts at such a boundary. Inputs that are constant over a row do not count.
-    fn width(&self, inputs: &[&Tensor]) -> i64 {
-        let rows: SmallVec<[usize; 4]> = (0..self.inputs).filter(|&t| !self.is_constant(t)).collect();
-        let widest = rows.iter().map(|&t| inputs[t].element_size()).max().unwrap_or(16);
+    fn width(&self, inputs: &[&Tensor], reduced: &Layout, constants: u32) -> i64 {
+        let mut rows = (0..self.inputs).filter(|t| constants >> t & 1 == 0);
+        let widest = rows.clone().map(|t| inputs[t].element_size()).max().unwrap_or(16);
         let width = 16 / widest as i64;
-        let dense = self.reduced.rank() == 1 && rows.iter().all(|&t| self.reduced.strides[t][0] == 1);
+        let dense = reduced.rank() == 1 && rows.clone().all(|t| reduced.strides[t][0] == 1);
         let whole = self.extent % width == 0;
-        let aligned = rows.iter().all(|&t| {
+        let aligned = rows.all(|t| {
             inputs[t].data.is_multiple_of(width as u64 * inputs[t].element_size())
                 && self.kept.strides[t].iter().all(|s| s % width == 0)
         });
@@ -207,17 +212,4 @@ fn ceil_div(a: i64, b: i64) -> i64 {
 /// The smallest power of two that is not below, at least 1.
 fn power_of_two(n: i64) -> i64 {
     (n.max(1) as u64).next_power_of_two() as i64
-}
-
-/// Like [`Layout::new`], but the walk is in row-major order.
-fn in_order(operands: &[&Tensor]) -> Layout {
-    let sizes = &operands[0].sizes;
-    let dense = Tensor::contiguous_strides(sizes);
-    let dense = operands[0].as_strided(sizes, &dense, 0);
-    let mut all: SmallVec<[&Tensor; 5]> = SmallVec::new();
-    all.push(&dense);
-    all.extend(operands.iter().copied());
-    let mut layout = Layout::new(&all);
-    layout.strides.remove(0);
-    layout
 }
