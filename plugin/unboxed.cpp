@@ -4,12 +4,20 @@
 #include <ATen/ops/_local_scalar_dense_ops.h>
 #include <ATen/ops/_log_softmax_backward_data_ops.h>
 #include <ATen/ops/_log_softmax_ops.h>
+#include <ATen/ops/_scaled_dot_product_fused_attention_overrideable_backward_ops.h>
+#include <ATen/ops/_scaled_dot_product_fused_attention_overrideable_ops.h>
 #include <ATen/ops/_softmax_backward_data_ops.h>
 #include <ATen/ops/_softmax_ops.h>
+#include <ATen/ops/_thnn_fused_gru_cell_backward_ops.h>
+#include <ATen/ops/_thnn_fused_gru_cell_ops.h>
+#include <ATen/ops/_thnn_fused_lstm_cell_backward_impl_ops.h>
+#include <ATen/ops/_thnn_fused_lstm_cell_ops.h>
 #include <ATen/ops/add_ops.h>
 #include <ATen/ops/addcdiv_ops.h>
 #include <ATen/ops/addcmul_ops.h>
 #include <ATen/ops/addmm_ops.h>
+#include <ATen/ops/arange_ops.h>
+#include <ATen/ops/argmax_ops.h>
 #include <ATen/ops/baddbmm_ops.h>
 #include <ATen/ops/bmm_ops.h>
 #include <ATen/ops/cat_ops.h>
@@ -17,14 +25,16 @@
 #include <ATen/ops/convolution_backward_overrideable_ops.h>
 #include <ATen/ops/convolution_overrideable_ops.h>
 #include <ATen/ops/div_ops.h>
+#include <ATen/ops/embedding_dense_backward_ops.h>
 #include <ATen/ops/embedding_ops.h>
 #include <ATen/ops/eq_ops.h>
 #include <ATen/ops/exp_ops.h>
 #include <ATen/ops/fill_ops.h>
+#include <ATen/ops/ge_ops.h>
 #include <ATen/ops/gelu_backward_ops.h>
 #include <ATen/ops/gelu_ops.h>
-#include <ATen/ops/ge_ops.h>
 #include <ATen/ops/gt_ops.h>
+#include <ATen/ops/index_select_ops.h>
 #include <ATen/ops/le_ops.h>
 #include <ATen/ops/lerp_ops.h>
 #include <ATen/ops/log_ops.h>
@@ -38,6 +48,8 @@
 #include <ATen/ops/mul_ops.h>
 #include <ATen/ops/native_batch_norm_backward_ops.h>
 #include <ATen/ops/native_batch_norm_ops.h>
+#include <ATen/ops/native_dropout_backward_ops.h>
+#include <ATen/ops/native_dropout_ops.h>
 #include <ATen/ops/native_layer_norm_backward_ops.h>
 #include <ATen/ops/native_layer_norm_ops.h>
 #include <ATen/ops/ne_ops.h>
@@ -80,6 +92,8 @@ struct Results {  // one tensor
   static R from(Call& call, const DmlValue* values) {
     if constexpr (std::is_same_v<R, c10::Scalar>) {
       return to_scalar(values[0]);
+    } else if constexpr (std::is_same_v<R, c10::SymInt>) {
+      return to_scalar(values[0]).toLong();
     } else {
       return call.take(values[0]);
     }
@@ -198,6 +212,7 @@ void hot_all(torch::Library& aten, Names& taken) {
 
 void register_hot(torch::Library& aten, Names& taken) {
   namespace op = at::_ops;
+  // What scripts/hot_operators.py finds, and its relatives.
   // Arithmetic.
   hot_all<op::add_Tensor, op::add__Tensor, op::sub_Tensor, op::sub__Tensor, op::mul_Tensor, op::mul__Tensor,
           op::div_Tensor, op::div__Tensor, op::rsub_Scalar, op::neg, op::reciprocal, op::sqrt, op::rsqrt, op::exp,
@@ -210,14 +225,18 @@ void register_hot(torch::Library& aten, Names& taken) {
   hot_all<op::relu, op::relu_, op::threshold_backward, op::tanh, op::tanh_backward, op::sigmoid, op::sigmoid_backward,
           op::gelu, op::gelu_backward, op::silu, op::_softmax, op::_softmax_backward_data, op::_log_softmax,
           op::_log_softmax_backward_data, op::mse_loss, op::mse_loss_backward, op::nll_loss_forward,
-          op::nll_loss_backward>(aten, taken);
+          op::nll_loss_backward, op::native_dropout, op::native_dropout_backward>(aten, taken);
   // Products, layers and reductions.
   hot_all<op::mm, op::addmm, op::bmm, op::baddbmm, op::convolution_overrideable,
           op::convolution_backward_overrideable, op::max_pool2d_with_indices, op::max_pool2d_with_indices_backward,
           op::_adaptive_avg_pool2d, op::native_batch_norm, op::native_batch_norm_backward, op::native_layer_norm,
-          op::native_layer_norm_backward, op::embedding, op::sum_dim_IntList, op::mean, op::mean_dim>(aten, taken);
+          op::native_layer_norm_backward, op::_scaled_dot_product_fused_attention_overrideable,
+          op::_scaled_dot_product_fused_attention_overrideable_backward, op::_thnn_fused_lstm_cell,
+          op::_thnn_fused_lstm_cell_backward_impl, op::_thnn_fused_gru_cell, op::_thnn_fused_gru_cell_backward,
+          op::sum_dim_IntList, op::mean, op::mean_dim, op::argmax>(aten, taken);
   // Movement.
-  hot_all<op::cat, op::fill__Scalar, op::zero_, op::_local_scalar_dense>(aten, taken);
+  hot_all<op::cat, op::index_select, op::embedding, op::embedding_dense_backward, op::arange_start_out, op::fill__Scalar,
+          op::zero_, op::_local_scalar_dense>(aten, taken);
 }
 
 }  // namespace dml
