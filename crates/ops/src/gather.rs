@@ -65,7 +65,7 @@ fn at_least_1d(t: &Tensor) -> Tensor {
 
 /// The operator's name without its namespace and overload.
 fn short(call: &Call) -> &'static str {
-    let name = call.name.trim_start_matches("aten::");
+    let name = call.name.strip_prefix("aten::").unwrap_or(call.name);
     name.split('.').next().unwrap_or(name)
 }
 

@@ -99,7 +99,7 @@ fn build(
 /// The arguments of a forward cell, `(input_gates, hidden_gates, state, input_bias?, hidden_bias?)`, contiguous.
 fn arguments(call: &Call, gates: i64) -> Result<SmallVec<[Tensor; 5]>> {
     let (x, h, state) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
-    let name = call.name.trim_start_matches("aten::");
+    let name = call.name.strip_prefix("aten::").unwrap_or(call.name);
     check!(
         x.dim() == 2
             && x.sizes == h.sizes

@@ -14,6 +14,7 @@ use crate::structured;
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value, math};
+use smallvec::SmallVec;
 
 /// This family's overloads.
 pub const OPERATORS: &[Operator] = &[
@@ -91,7 +92,7 @@ fn run(call: &mut Call, mode: Mode, inputs: &[&Tensor], dim: usize, dtype: DType
     let result = structured::out(call, out, dtype, sizes)?;
     if result.numel() > 0 {
         let dense = if result.is_contiguous() { result.clone() } else { call.empty(dtype, sizes)? };
-        let inputs: Result<Vec<Tensor>> = inputs.iter().map(|t| copy::as_contiguous(call, t)).collect();
+        let inputs: Result<SmallVec<[Tensor; 2]>> = inputs.iter().map(|t| copy::as_contiguous(call, t)).collect();
         rows(call, mode, &inputs?, dim, &dense)?;
         if dense.data != result.data {
             copy::device_copy(call, &dense, &result)?;

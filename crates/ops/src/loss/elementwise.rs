@@ -172,7 +172,7 @@ fn operands(call: &Call, loss: Loss, first: usize) -> Result<SmallVec<[usize; 3]
         "result type {common} can't be cast to the desired output type {}",
         x.dtype
     );
-    let cpu_name = name.trim_end_matches("_loss");
+    let cpu_name = name.strip_suffix("_loss").unwrap_or(name);
     check!(common.is_float(), NotImplemented, "\"{cpu_name}_cpu\" not implemented for '{common}'");
     Ok(at)
 }

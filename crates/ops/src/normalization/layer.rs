@@ -55,12 +55,12 @@ impl Rows {
         }
         let rank = input.dim();
         let fits = rank >= shape.len() && &input.sizes[rank - shape.len()..] == shape;
-        let wanted: Vec<String> = shape.iter().map(|n| n.to_string()).collect();
+        let wanted = || shape.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
         check!(
             fits,
             Runtime,
             "Given normalized_shape={shape:?}, expected input with shape [*, {}], but got input of size{:?}",
-            wanted.join(", "),
+            wanted(),
             input.sizes.as_slice()
         );
         let n: i64 = shape.iter().product();
