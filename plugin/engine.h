@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-#define DML_ABI_VERSION 3u
+#define DML_ABI_VERSION 4u
 
 typedef enum DmlStatus {
   DML_OK = 0,
@@ -201,17 +201,18 @@ int32_t dml_event_elapsed(uint64_t start, uint64_t end, double* milliseconds);
 void dml_event_free(uint64_t event);
 
 // ---- profiling
-typedef enum DmlWork { DML_KERNEL = 0, DML_UPLOAD = 1, DML_DOWNLOAD = 2 } DmlWork;
+typedef enum DmlWork { DML_KERNEL = 0, DML_UPLOAD = 1, DML_DOWNLOAD = 2, DML_REPLAY = 3 } DmlWork;
 
 // One command that ran on a device. Times are nanoseconds since 1970 by the host's clock, from and to.
 typedef struct DmlActivity {
-  const char* name;              // the kernel's, or "upload", "download"
+  const char* name;              // the kernel's, or "graph replay", "upload", "download"
   const char* op;                // the operator that enqueued it
   uint64_t correlation;          // what dml_profile_correlate said there
   int64_t enqueued[2];           // on the host
   int64_t ran[2];                // on the device; activities of a device do not overlap
   uint64_t bytes_read, bytes_written;
   uint32_t groups[3], group_size[3];  // of a kernel
+  uint32_t launches;             // of a graph; else 1
   int32_t device;
   uint8_t work;                  // DmlWork
 } DmlActivity;

@@ -158,8 +158,9 @@ class Session final : public libkineto::IActivityProfilerSession {
   void add_run(libkineto::ActivityLogger& logger, const Activity& activity, const libkineto::ITraceActivity* op,
                uint32_t flow) {
     const bool kernel = activity.work == DML_KERNEL;
-    auto& run = add(kernel ? ActivityType::CONCURRENT_KERNEL : ActivityType::GPU_MEMCPY, activity.label, activity, op,
-                    launches_ && op != nullptr ? flow : 0);
+    const bool replay = activity.work == DML_REPLAY;
+    auto& run = add(kernel || replay ? ActivityType::CONCURRENT_KERNEL : ActivityType::GPU_MEMCPY, activity.label,
+                    activity, op, launches_ && op != nullptr ? flow : 0);
     run.startTime = activity.ran[0];
     run.endTime = activity.ran[1];
     run.device = activity.device;
@@ -169,8 +170,12 @@ class Session final : public libkineto::IActivityProfilerSession {
       run.addMetadata("grid", list(activity.groups));
       run.addMetadata("block", list(activity.group_size));
     }
-    run.addMetadata("bytes read", activity.bytes_read);
-    run.addMetadata("bytes written", activity.bytes_written);
+    if (replay) {
+      run.addMetadata("launches", activity.launches);
+    } else {
+      run.addMetadata("bytes read", activity.bytes_read);
+      run.addMetadata("bytes written", activity.bytes_written);
+    }
     logger.handleActivity(run);
   }
 

@@ -198,3 +198,27 @@ def test_a_lone_operator_runs_while_the_host_is_idle():
     ran = sorted(e.start_ns() + e.duration_ns() for e in device_events(profiler))
     assert len(ran) == len(idle) == 3
     assert all(end < until for end, (_, until) in zip(ran, idle, strict=True))
+
+
+def test_a_replay_of_a_graph_is_one_kernel_with_its_time(tmp_path: Path):
+    weight, x = torch.randn(64, 64, device="dml"), torch.zeros(64, 64, device="dml")
+    graph = torch.dml.Graph()
+    with torch.dml.graph(graph):
+        y = (x @ weight).softmax(1) @ weight
+    with profile(activities=BOTH) as profiler:
+        x.fill_(1)
+        for _ in range(3):
+            graph.replay()
+        y.cos()
+    events = sorted(device_events(profiler), key=lambda e: e.start_ns())
+    assert [e.name() for e in events] == ["dml::fill", *["dml::graph replay"] * 3, "dml::cos"]
+    assert all(e.duration_ns() > 0 for e in events)
+    assert all(a.start_ns() + a.duration_ns() <= b.start_ns() + 1 for a, b in pairwise(events))
+    (row,) = [row for row in profiler.key_averages() if row.key == "dml::graph replay"]
+    assert row.count == 3 and row.self_device_time_total > 0
+    target = tmp_path / "trace.json"
+    profiler.export_chrome_trace(str(target))
+    traced = json.loads(target.read_text(encoding="utf-8"))["traceEvents"]
+    replays = [e for e in traced if e["name"] == "dml::graph replay"]
+    assert [e["args"]["launches"] for e in replays] == [3] * 3 and {e["cat"] for e in replays} == {"kernel"}
+    torch.testing.assert_close(y, (torch.ones_like(x) @ weight).softmax(1) @ weight)

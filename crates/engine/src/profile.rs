@@ -50,6 +50,8 @@ pub struct Activity {
 pub enum Work {
     /// A run of a kernel, of so many workgroups.
     Kernel(KernelRef, [u32; 3]),
+    /// A run of a graph of so many launches and copies: the time of all of them.
+    Replay(u32),
     /// Bytes from the host.
     Upload,
     /// Bytes to the host.
@@ -63,10 +65,11 @@ impl Work {
 }
 
 impl Activity {
-    /// The kernel's name, "upload" or "download".
+    /// The kernel's name, "graph replay", "upload" or "download".
     pub fn name(&self) -> &str {
         match &self.work {
             Work::Kernel(kernel, _) => kernel.name(),
+            Work::Replay(_) => "graph replay",
             Work::Upload => "upload",
             Work::Download => "download",
         }

@@ -193,7 +193,10 @@ impl Stream {
             Command::Free { address } => tracing::trace!("free {address:#x}"),
             Command::Event(event) => event.recorded(&mut self.recorder)?,
             Command::Replay(replay) => {
-                self.recorder.execute(&replay.recording)?;
+                let (work, origin) = (Work::Replay(replay.launches), origin(batch, entry));
+                let note = || Note { work, operator: entry.operator, origin, reads, writes };
+                let execute = |recorder: &mut Recorder| recorder.execute(&replay.recording);
+                profile::record(&mut self.profile, &mut self.recorder, note, execute)?;
                 self.hazards.restart(&replay.read_last, &replay.written_last);
                 self.host_visible = false;
                 self.settled = false;

@@ -69,6 +69,39 @@ fn times_do_not_overlap_and_follow_the_host() {
 }
 
 #[test]
+fn a_replay_is_one_activity_between_its_neighbours() {
+    let Some(device) = timed() else { return };
+    let kernel = multiply_add(&device);
+    let (x, one) = (put(&device, &[0; 1000]), put(&device, &[1; 1000]));
+    let capture = device.capture(None).unwrap();
+    for _ in 0..10 {
+        launch_multiply_add(&device, &kernel, (x, x, one), 1000, 1).unwrap();
+    }
+    let graph = capture.end().unwrap();
+    device.start_profile().unwrap();
+    set_correlation(5);
+    graph.replay().unwrap();
+    set_correlation(0);
+    launch_multiply_add(&device, &kernel, (x, x, x), 1000, 1).unwrap();
+    // More than a pool of queries holds.
+    for _ in 0..300 {
+        graph.replay().unwrap();
+    }
+    let told = device.stop_profile().unwrap();
+    assert_eq!(names(&told)[..3], ["graph replay", "multiply_add", "graph replay"]);
+    assert_eq!(told.len(), 302);
+    assert_eq!((told[0].correlation, told[0].operator), (5, "graph"));
+    assert!(matches!(told[0].work, Work::Replay(10)), "{:?}", told[0].work);
+    for (first, second) in told.iter().zip(&told[1..]) {
+        assert!(first.ran_ns[0] < first.ran_ns[1] && first.ran_ns[1] <= second.ran_ns[0] + 1, "{first:?} {second:?}");
+    }
+    assert_eq!(read(&device, x, 1000), [3020; 1000]);
+    assert!(device.stop_profile().unwrap().is_empty());
+    graph.replay().unwrap();
+    assert_eq!(read(&device, x, 1000), [3030; 1000]);
+}
+
+#[test]
 fn nothing_is_told_when_it_is_off() {
     let Some(device) = timed() else { return };
     let kernel = multiply_add(&device);

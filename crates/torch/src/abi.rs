@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of this interface; plugin and engine must agree.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// What a call came to.
 #[repr(i32)]
@@ -181,6 +181,8 @@ pub mod work {
     pub const UPLOAD: u8 = 1;
     /// Bytes went to the host.
     pub const DOWNLOAD: u8 = 2;
+    /// A graph was replayed.
+    pub const REPLAY: u8 = 3;
 }
 
 /// One command that ran on a device.
@@ -205,6 +207,8 @@ pub struct DmlActivity {
     pub groups: [u32; 3],
     /// Invocations of a workgroup.
     pub group_size: [u32; 3],
+    /// Launches and copies of a graph; else 1.
+    pub launches: u32,
     /// Device index.
     pub device: i32,
     /// One of [`work`].

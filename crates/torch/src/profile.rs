@@ -36,10 +36,11 @@ pub extern "C" fn dml_profile_correlate(id: u64) {
 fn with_activity(activity: &Activity, take: impl FnOnce(&DmlActivity)) {
     let text = |s: &str| CString::new(s).unwrap_or_default();
     let (name, op) = (text(activity.name()), text(activity.operator));
-    let (work, groups, group_size) = match &activity.work {
-        Work::Kernel(kernel, groups) => (work::KERNEL, *groups, kernel.workgroup_size()),
-        Work::Upload => (work::UPLOAD, [0; 3], [0; 3]),
-        Work::Download => (work::DOWNLOAD, [0; 3], [0; 3]),
+    let (work, groups, group_size, launches) = match &activity.work {
+        Work::Kernel(kernel, groups) => (work::KERNEL, *groups, kernel.workgroup_size(), 1),
+        Work::Replay(launches) => (work::REPLAY, [0; 3], [0; 3], *launches),
+        Work::Upload => (work::UPLOAD, [0; 3], [0; 3], 1),
+        Work::Download => (work::DOWNLOAD, [0; 3], [0; 3], 1),
     };
     take(&DmlActivity {
         name: name.as_ptr(),
@@ -51,6 +52,7 @@ fn with_activity(activity: &Activity, take: impl FnOnce(&DmlActivity)) {
         bytes_written: activity.bytes_written,
         groups,
         group_size,
+        launches,
         device: activity.device as i32,
         work,
     });
@@ -80,6 +82,11 @@ mod tests {
             assert_eq!((a.device, a.work, a.correlation), (2, work::UPLOAD, 9));
             assert_eq!((a.enqueued, a.ran), ([10, 20], [30, 40]));
             assert_eq!((a.bytes_read, a.bytes_written), (1, 4));
+        });
+        with_activity(&Activity { work: Work::Replay(7), operator: "graph", ..activity }, |a| {
+            // SAFETY: a C string during this call.
+            assert_eq!(unsafe { CStr::from_ptr(a.name) }, c"graph replay");
+            assert_eq!((a.work, a.launches), (work::REPLAY, 7));
         });
     }
 }
