@@ -22,21 +22,21 @@ pub const OPERATORS: &[Operator] = &[
 /// A CPU side must be contiguous and of the other side's dtype and sizes: the plugin prepares it so. With `non_blocking`, a
 /// copy with pinned memory may still be under way at the return.
 fn copy_from(call: &mut Call) -> Result<()> {
-    let (src, dst) = (call.any_tensor(0)?, call.any_tensor(1)?);
+    let (src, dst) = (call.any_tensor(0)?.clone(), call.any_tensor(1)?.clone());
     let wait = !call.flag(2)?;
     match (src.place, dst.place) {
-        (Place::Dml(a), Place::Dml(b)) if a == b => device_copy(call, src, dst)?,
+        (Place::Dml(a), Place::Dml(b)) if a == b => device_copy(call, &src, &dst)?,
         (Place::Dml(_), Place::Dml(b)) => {
             let mut bytes = vec![0; src.numel() as usize * src.element_size() as usize];
-            read_back(call, src, &mut bytes, true)?;
+            read_back(call, &src, &mut bytes, true)?;
             let other = dml_engine::device(b as usize)?;
             let there =
                 Call { name: call.name, args: call.args, device: other, host: call.host, returns: Default::default() };
             let staged = there.empty(src.dtype, &src.sizes)?;
             other.upload(staged.data, &bytes)?;
-            device_copy(&there, &staged, dst)?;
+            device_copy(&there, &staged, &dst)?;
         }
-        (Place::Cpu, Place::Dml(_)) => upload(call, src, dst, wait)?,
+        (Place::Cpu, Place::Dml(_)) => upload(call, &src, &dst, wait)?,
         (Place::Dml(_), Place::Cpu) => {
             let mut target = dst.clone();
             check!(
@@ -46,11 +46,11 @@ fn copy_from(call: &mut Call) -> Result<()> {
                 src.describe(),
                 dst.describe()
             );
-            read_back(call, src, host::bytes_mut(&mut target)?, wait)?;
+            read_back(call, &src, host::bytes_mut(&mut target)?, wait)?;
         }
         _ => check!(false, Runtime, "_copy_from: cannot copy between {:?} and {:?}", src.place, dst.place),
     }
-    call.ret(dst.clone());
+    call.ret(dst);
     Ok(())
 }
 
@@ -78,10 +78,9 @@ fn upload_bytes(call: &Call, dst: u64, bytes: &[u8], wait: bool) -> Result<()> {
 
 /// Downloads a tensor of any strides as contiguous bytes. Unless it is to `wait`, pinned memory may be written after the return.
 fn read_back(call: &Call, src: &Tensor, bytes: &mut [u8], wait: bool) -> Result<()> {
-    let dense = if src.is_contiguous() && !src.negative { None } else { Some(contiguous(call, src)?) };
-    let from = dense.as_ref().unwrap_or(src).data;
-    if !call.device.download_pinned(from, bytes, wait)? {
-        call.device.download(from, bytes)?;
+    let dense = if src.negative { contiguous(call, src)? } else { as_contiguous(call, src)? };
+    if !call.device.download_pinned(dense.data, bytes, wait)? {
+        call.device.download(dense.data, bytes)?;
     }
     Ok(())
 }

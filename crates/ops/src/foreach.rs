@@ -7,8 +7,8 @@ use crate::comparison::{maximum, minimum};
 use crate::copy;
 use crate::error::Result;
 use crate::host;
-use crate::multi_tensor::{self, Operand, Row};
-use crate::pointwise::{self, Body, Input, Out};
+use crate::multi_tensor::{self, Row};
+use crate::pointwise::{self, Body, Input, Operand, Operands, Out};
 use crate::power::{power, special};
 use crate::promote::{Promoted, result_type};
 use crate::table::{Operator, op};
@@ -142,7 +142,7 @@ fn foreach(call: &mut Call, mode: Mode, family: &'static str, shape: &Shape, bod
     }
     let mut rows = Vec::with_capacity(count);
     for (i, &common) in commons.iter().enumerate() {
-        let mut inputs: SmallVec<[Operand; 6]> = SmallVec::new();
+        let mut inputs = Operands::new();
         for list in &lists {
             let t = list[i];
             inputs.push(if t.place == Place::Cpu {

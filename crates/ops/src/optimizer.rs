@@ -3,8 +3,8 @@
 use crate::call::{Call, Scalar as Number};
 use crate::check;
 use crate::error::Result;
-use crate::multi_tensor::{self, Operand, Row};
-use crate::pointwise::{self, Input};
+use crate::multi_tensor::{self, Row};
+use crate::pointwise::{self, Input, Operand};
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
 use dml_kernel::{DType, Value, math};

@@ -21,15 +21,19 @@ pub enum Input {
 }
 
 /// An [`Input`] that is only looked at.
-#[derive(Copy, Clone)]
-enum Operand<'t> {
+#[derive(Copy, Clone, Debug)]
+pub enum Operand<'t> {
+    /// A tensor on the call's device.
     Tensor(&'t Tensor),
+    /// A number, in the common dtype.
     Number(Number),
 }
 
-type Operands<'t> = SmallVec<[Operand<'t>; 8]>;
+/// The inputs of one kernel.
+pub type Operands<'t> = SmallVec<[Operand<'t>; 8]>;
 
-fn operands(inputs: &[Input]) -> Operands<'_> {
+/// The inputs to be looked at.
+pub fn operands(inputs: &[Input]) -> Operands<'_> {
     let mut all = Operands::new();
     for input in inputs {
         all.push(match input {
@@ -453,7 +457,7 @@ pub fn run(
 }
 
 /// [`run`] without a type of its own for every body: the machine code exists once.
-fn run_with(
+pub fn run_with(
     call: &Call,
     family: &'static str,
     variant: u32,

@@ -9,11 +9,11 @@ mod ranges;
 
 pub use kernel::Lists;
 
-use crate::call::{Call, Scalar as Number};
+use crate::call::Call;
 use crate::error::Result;
 use crate::launch::{GROUP, Launcher, number_word};
 use crate::layout::Layout;
-use crate::pointwise::{self, Bodies, Input};
+use crate::pointwise::{self, Bodies, Input, Operand, Operands};
 use crate::tensor::Tensor;
 use dml_engine::{KernelRef, Range};
 use dml_kernel::{DType, dense};
@@ -27,22 +27,13 @@ const ENOUGH_GROUPS: u64 = 2048;
 /// The most accesses of an invocation.
 const MOST_ROUNDS: u64 = 16;
 
-/// An operand of one tensor of the list.
-#[derive(Copy, Clone, Debug)]
-pub enum Operand<'t> {
-    /// A tensor on the call's device that broadcasts to the results.
-    Tensor(&'t Tensor),
-    /// A number, in the common dtype.
-    Number(Number),
-}
-
 /// One tensor of the list, with all that belongs to it.
 #[derive(Clone, Debug)]
 pub struct Row<'t> {
     /// Results, of one shape.
     pub outs: SmallVec<[&'t Tensor; 4]>,
     /// Inputs. A result that is an input as well is named in both.
-    pub inputs: SmallVec<[Operand<'t>; 6]>,
+    pub inputs: Operands<'t>,
     /// The dtype in which the values reach the body.
     pub common: DType,
 }
@@ -163,14 +154,11 @@ pub fn run(
             launcher
         })?;
     }
+    let shared = pointwise::operands(shared);
     for row in singles {
-        let mut inputs: SmallVec<[Input; 16]> = SmallVec::new();
-        inputs.extend(row.inputs.iter().map(|operand| match *operand {
-            Operand::Tensor(t) => Input::Tensor(t.clone()),
-            Operand::Number(n) => Input::Number(n, row.common),
-        }));
-        inputs.extend(shared.iter().cloned());
-        pointwise::run(call, family, variant, &row.outs, &inputs, row.common, body)?;
+        let mut inputs: Operands = row.inputs.iter().copied().collect();
+        inputs.extend(shared.iter().copied());
+        pointwise::run_with(call, family, variant, &row.outs, &inputs, row.common, body)?;
     }
     Ok(())
 }
@@ -273,10 +261,7 @@ impl Batch {
         let counts = entries.iter().step_by(self.words() as usize);
         let tensors = counts.len();
         let grid = Grid::new(counts.copied(), self.signature.lanes);
-        let mut table = Vec::with_capacity(8 * (tensors + 1 + entries.len()));
-        for word in grid.firsts.iter().chain(entries) {
-            table.extend_from_slice(&word.to_le_bytes());
-        }
+        let table = grid.firsts.iter().chain(entries);
         let launcher = call.launch(kernel.clone()).table(table).ranges(reads, writes).address(0);
         let launcher = launcher.u32(tensors as u32).u32(grid.groups as u32).u32(grid.rounds as u32);
         rest(launcher).groups(dense::folded(grid.groups))
