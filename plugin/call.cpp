@@ -48,9 +48,12 @@ bool Call::run(uint32_t op, c10::DeviceIndex device, const DmlValue* args, size_
 at::Tensor Call::take(const DmlTensor& tensor) {
   auto* impl = static_cast<c10::TensorImpl*>(tensor.impl);
   TORCH_INTERNAL_ASSERT(impl != nullptr, "the dml engine returned a tensor that PyTorch does not know");
-  for (auto& made : made_) {
+  // Lists are returned in the order in which they were made: the search goes on where it last ended.
+  for (size_t i = 0; i < made_.size(); ++i) {
+    const size_t at = next_ < made_.size() ? next_ : 0;
+    next_ = at + 1;
     // Copied, not moved: an operator may return one tensor twice.
-    if (made.get() == impl) return at::Tensor(made);
+    if (made_[at].get() == impl) return at::Tensor(made_[at]);
   }
   return at::Tensor(c10::intrusive_ptr<c10::TensorImpl>::unsafe_reclaim_from_nonowning(impl));
 }

@@ -37,6 +37,7 @@ class Call {
 
   DmlHost host_;
   c10::SmallVector<c10::intrusive_ptr<c10::TensorImpl>, 4> made_;
+  size_t next_ = 0;  // where take() looks first
   std::exception_ptr error_;  // of a callback: crosses the engine as a status, then goes on
 };
 

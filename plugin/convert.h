@@ -98,7 +98,7 @@ class Arena {
     static_assert(alignof(T) <= 8 && std::is_trivially_destructible_v<T>);
     const size_t bytes = (count * sizeof(T) + 7) & ~size_t{7};
     if (bytes > sizeof(inline_) - used_) {
-      overflow_.push_back(std::make_unique<uint64_t[]>(bytes / 8));
+      overflow_.emplace_back(new uint64_t[bytes / 8]);  // not set to 0: lists of tensors are long
       return reinterpret_cast<T*>(overflow_.back().get());
     }
     T* at = reinterpret_cast<T*>(inline_ + used_);

@@ -1,6 +1,24 @@
 // The hot overloads without the stack: same engine entry, arguments read straight from their C++ types.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_adaptive_avg_pool2d_ops.h>
+#include <ATen/ops/_amp_foreach_non_finite_check_and_unscale_ops.h>
+#include <ATen/ops/_foreach_add_ops.h>
+#include <ATen/ops/_foreach_addcdiv_ops.h>
+#include <ATen/ops/_foreach_addcmul_ops.h>
+#include <ATen/ops/_foreach_copy_ops.h>
+#include <ATen/ops/_foreach_div_ops.h>
+#include <ATen/ops/_foreach_lerp_ops.h>
+#include <ATen/ops/_foreach_maximum_ops.h>
+#include <ATen/ops/_foreach_mul_ops.h>
+#include <ATen/ops/_foreach_neg_ops.h>
+#include <ATen/ops/_foreach_norm_ops.h>
+#include <ATen/ops/_foreach_reciprocal_ops.h>
+#include <ATen/ops/_foreach_sqrt_ops.h>
+#include <ATen/ops/_foreach_sub_ops.h>
+#include <ATen/ops/_foreach_zero_ops.h>
+#include <ATen/ops/_fused_adam_ops.h>
+#include <ATen/ops/_fused_adamw_ops.h>
+#include <ATen/ops/_fused_sgd_ops.h>
 #include <ATen/ops/_local_scalar_dense_ops.h>
 #include <ATen/ops/_log_softmax_backward_data_ops.h>
 #include <ATen/ops/_log_softmax_ops.h>
@@ -76,6 +94,7 @@
 #include <cstdint>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
 #include "call.h"
 #include "convert.h"
@@ -97,6 +116,18 @@ struct Results {  // one tensor
     } else {
       return call.take(values[0]);
     }
+  }
+};
+
+template <>
+struct Results<std::vector<at::Tensor>> {
+  static constexpr size_t count = 1;
+  static std::vector<at::Tensor> from(Call& call, const DmlValue* values) {
+    TORCH_INTERNAL_ASSERT(values->tag == DML_TAG_TENSORS, "the dml engine returned no list of tensors");
+    std::vector<at::Tensor> list;
+    list.reserve(static_cast<size_t>(values->len));
+    for (int64_t i = 0; i < values->len; ++i) list.push_back(call.take(values->u.tensors[i]));
+    return list;
   }
 };
 
@@ -142,6 +173,8 @@ struct Hot<Op, R(A...)> {
       DmlValue result;
       if (C10_UNLIKELY(!call.run(id, writer.device(), values, sizeof...(A), &result, 1))) cpu(args...);
       return *written(std::forward<A>(args)...);
+    } else if constexpr (std::is_void_v<R>) {
+      if (C10_UNLIKELY(!call.run(id, writer.device(), values, sizeof...(A), nullptr, 0))) cpu(args...);
     } else {
       DmlValue results[Results<R>::count];
       if (C10_UNLIKELY(!call.run(id, writer.device(), values, sizeof...(A), results, Results<R>::count))) {
@@ -160,7 +193,7 @@ struct Hot<Op, R(A...)> {
     fallback(handle, &stack);
     if constexpr (std::is_reference_v<R>) {
       return *written(std::forward<A>(args)...);
-    } else {
+    } else if constexpr (!std::is_void_v<R>) {
       return unboxed<R>(stack);
     }
   }
@@ -184,7 +217,8 @@ struct Hot<Op, R(A...)> {
 
   template <class T>
   static T unboxed(torch::jit::Stack& stack) {
-    if constexpr (std::is_same_v<T, at::Tensor> || std::is_same_v<T, c10::Scalar>) {
+    if constexpr (std::is_same_v<T, at::Tensor> || std::is_same_v<T, c10::Scalar> ||
+                  std::is_same_v<T, std::vector<at::Tensor>>) {
       return std::move(stack[0]).template to<T>();
     } else {
       return unboxed_tuple<T>(stack, std::make_index_sequence<std::tuple_size_v<T>>());
@@ -234,6 +268,17 @@ void register_hot(torch::Library& aten, Names& taken) {
           op::_scaled_dot_product_fused_attention_overrideable_backward, op::_thnn_fused_lstm_cell,
           op::_thnn_fused_lstm_cell_backward_impl, op::_thnn_fused_gru_cell, op::_thnn_fused_gru_cell_backward,
           op::sum_dim_IntList, op::mean, op::mean_dim, op::argmax>(aten, taken);
+  // Lists of tensors.
+  hot_all<op::_foreach_add__List, op::_foreach_add__Scalar, op::_foreach_add__ScalarList, op::_foreach_add_List,
+          op::_foreach_add_Scalar, op::_foreach_sub__List, op::_foreach_sub__Scalar, op::_foreach_sub_Scalar,
+          op::_foreach_mul__List, op::_foreach_mul__Scalar, op::_foreach_mul__ScalarList, op::_foreach_mul__Tensor,
+          op::_foreach_mul_Scalar, op::_foreach_div__List, op::_foreach_div__Scalar, op::_foreach_div__ScalarList,
+          op::_foreach_addcmul__Scalar, op::_foreach_addcdiv__Scalar, op::_foreach_addcdiv__ScalarList,
+          op::_foreach_lerp__Scalar, op::_foreach_maximum__List, op::_foreach_neg, op::_foreach_neg_,
+          op::_foreach_reciprocal_, op::_foreach_sqrt, op::_foreach_sqrt_, op::_foreach_norm_Scalar,
+          op::_foreach_zero_, op::_foreach_copy_, op::_fused_adam_, op::_fused_adam__tensor_lr, op::_fused_adamw_,
+          op::_fused_adamw__tensor_lr, op::_fused_sgd_, op::_fused_sgd__tensor_lr,
+          op::_amp_foreach_non_finite_check_and_unscale_>(aten, taken);
   // Movement.
   hot_all<op::cat, op::index_select, op::embedding, op::embedding_dense_backward, op::arange_start_out, op::fill__Scalar,
           op::zero_, op::_local_scalar_dense>(aten, taken);

@@ -83,9 +83,11 @@ impl Launcher<'_, '_> {
         self
     }
 
-    /// Bytes whose address is the kernel's first parameter (see [`Launch::table`]).
-    pub fn table(mut self, bytes: Vec<u8>) -> Self {
-        self.collected.table = bytes;
+    /// Words whose address is the kernel's first parameter (see [`Launch::table`]).
+    pub fn table<'w>(mut self, words: impl IntoIterator<Item = &'w u64>) -> Self {
+        for word in words {
+            self.collected.table.extend_from_slice(&word.to_le_bytes());
+        }
         self
     }
 
