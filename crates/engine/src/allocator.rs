@@ -367,6 +367,13 @@ impl<S> Allocator<S> {
         (bytes <= held.bytes - offset).then_some((slot, offset))
     }
 
+    /// The segment that `address` lies in: its number, and the address of its end.
+    pub(crate) fn segment_end(&self, address: u64) -> Option<(u32, u64)> {
+        let slot = self.segment_at(address)?;
+        let held = self.segments[slot as usize].as_ref()?;
+        Some((slot, held.address + held.bytes))
+    }
+
     /// As [`locate`](Self::locate), the segment itself.
     pub(crate) fn locate_segment(&self, address: u64, bytes: u64) -> Option<(&S, u64)> {
         let (slot, offset) = self.locate(address, bytes)?;

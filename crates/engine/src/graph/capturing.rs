@@ -178,10 +178,16 @@ impl Capturing {
 
     fn access(&mut self, memory: &mut Memory, reads: &[Range], writes: &[Range]) -> Accesses {
         for range in reads.iter().chain(writes) {
-            if let Some((slot, _)) = memory.locate(range.start, 0)
-                && self.pinned.insert(slot)
-            {
-                memory.pin(range.start);
+            // Tensors that are neighbours may be named as one range, across segments that are neighbours.
+            let mut at = range.start;
+            while let Some((slot, end)) = memory.segment_end(at) {
+                if self.pinned.insert(slot) {
+                    memory.pin(at);
+                }
+                if end >= range.end {
+                    break;
+                }
+                at = end;
             }
         }
         self.note(reads, writes)
