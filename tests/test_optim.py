@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch_dml
 from conftest import assert_same
 from torch import nn
 from torch.optim import lr_scheduler, swa_utils
@@ -175,6 +176,32 @@ def test_a_fused_step_is_skipped_where_gradients_overflow(kind: Any, options: di
     optimizer.found_inf = torch.tensor(0.0, device="dml")
     optimizer.step()
     assert not p.detach().equal(before)
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(
+    ("kind", "options", "most"),
+    [
+        (torch.optim.SGD, {"foreach": True}, 1),
+        (torch.optim.SGD, {"foreach": True, "momentum": 0.9}, 3),
+        (torch.optim.SGD, {"fused": True, "momentum": 0.9}, 1),
+        (torch.optim.Adam, {"foreach": True}, 7),
+        (torch.optim.Adam, {}, 7),
+        (torch.optim.AdamW, {"foreach": True}, 8),
+        (torch.optim.AdamW, {"fused": True, "amsgrad": True}, 2),
+        (torch.optim.Adam, {"foreach": True, "capturable": True}, 17),
+        (torch.optim.Adagrad, {"fused": True}, 2),
+    ],
+)
+def test_launches_of_a_step_do_not_grow_with_the_parameters(kind: Any, options: dict[str, Any], most: int) -> None:
+    parameters = [torch.ones(3 + i % 5, i % 4 + 1, device="dml", requires_grad=True) for i in range(30)]
+    for p in parameters:
+        p.grad = torch.ones_like(p)
+    optimizer = kind(parameters, 0.01, **options)
+    for _ in range(2):
+        before = torch_dml.engine.queue_stats(0)["commands"]
+        optimizer.step()
+    assert torch_dml.engine.queue_stats(0)["commands"] - before <= most
 
 
 # ---- what stands around optimizers

@@ -113,22 +113,25 @@ fn foreach(call: &mut Call, mode: Mode, family: &'static str, shape: &Shape, bod
     };
     let mut commons: SmallVec<[DType; 8]> = SmallVec::with_capacity(count);
     let mut results = Vec::with_capacity(if mode == Mode::New { count } else { 0 });
+    let mut row: SmallVec<[&Tensor; 3]> = SmallVec::new();
     for i in 0..count {
-        let number = numbers.at(i);
-        let common =
-            if i > 0 && lists.iter().all(|l| promote_alike(l[i - 1], l[i])) && same_kind(numbers.at(i - 1), number) {
-                commons[i - 1]
-            } else {
-                let mut promoted: SmallVec<[Promoted; 4]> = lists.iter().map(|l| Promoted::Tensor(l[i])).collect();
-                match number_tensor {
-                    Some(t) => promoted.push(Promoted::Tensor(t)),
-                    None => promoted.extend(number.map(Promoted::Scalar)),
-                }
-                let common = result_type(&promoted, call.host.default_dtype());
-                if shape.float && !common.is_float() { call.host.default_dtype() } else { common }
-            };
+        let same_numbers = || !matches!(numbers, Numbers::Each(_)) || same_kind(numbers.at(i - 1), numbers.at(i));
+        let common = if i > 0 && lists.iter().all(|l| promote_alike(l[i - 1], l[i])) && same_numbers() {
+            commons[i - 1]
+        } else {
+            let mut promoted: SmallVec<[Promoted; 4]> = lists.iter().map(|l| Promoted::Tensor(l[i])).collect();
+            match number_tensor {
+                Some(t) => promoted.push(Promoted::Tensor(t)),
+                None => promoted.extend(numbers.at(i).map(Promoted::Scalar)),
+            }
+            let common = result_type(&promoted, call.host.default_dtype());
+            if shape.float && !common.is_float() { call.host.default_dtype() } else { common }
+        };
         commons.push(common);
-        let row: SmallVec<[&Tensor; 3]> = lists.iter().map(|l| l[i]).collect();
+        row.clear();
+        for list in &lists {
+            row.push(list[i]);
+        }
         if !plain(&row, mode, common) {
             let mut inputs = row.iter().map(|t| pointwise::input_of(call, t)).collect::<Result<SmallVec<[_; 4]>>>()?;
             inputs.extend(device_number.clone());
@@ -155,7 +158,9 @@ fn foreach(call: &mut Call, mode: Mode, family: &'static str, shape: &Shape, bod
             inputs.push(Operand::Number(all[i]));
         }
         let out = if mode == Mode::New { &results[i] } else { lists[0][i] };
-        rows.push(Row { outs: SmallVec::from_slice(&[out]), inputs, common });
+        let mut outs = SmallVec::new();
+        outs.push(out);
+        rows.push(Row { outs, inputs, common });
     }
     let mut shared: SmallVec<[Input; 2]> = device_number.into_iter().collect();
     if let (Numbers::Same(n), Some(&common)) = (&numbers, commons.first()) {

@@ -301,12 +301,7 @@ fn add(batches: &mut Batches, row: &Row, expected: usize, shared: &[Input]) -> b
     }
     let numel = out.numel() as u64;
     let like_out = |t: &Tensor| t.sizes == out.sizes && (t.strides == out.strides || contiguous && t.is_contiguous());
-    let mut signature = Signature {
-        outs: row.outs.iter().map(|t| t.dtype).collect(),
-        inputs: SmallVec::new(),
-        common: row.common,
-        lanes: 1,
-    };
+    let mut signature = Signature { outs: SmallVec::new(), inputs: SmallVec::new(), common: row.common, lanes: 1 };
     let (mut widest, mut addresses) = (1, 0);
     let mut dense = |t: &Tensor| {
         let dense = like_out(t);
@@ -316,8 +311,11 @@ fn add(batches: &mut Batches, row: &Row, expected: usize, shared: &[Input]) -> b
         }
         dense
     };
-    if !row.outs.iter().all(|t| dense(t)) {
-        return false;
+    for t in &row.outs {
+        if !dense(t) {
+            return false;
+        }
+        signature.outs.push(t.dtype);
     }
     for operand in &row.inputs {
         signature.inputs.push(match operand {
@@ -332,10 +330,12 @@ fn add(batches: &mut Batches, row: &Row, expected: usize, shared: &[Input]) -> b
     if addresses.is_multiple_of(widest * lanes) {
         signature.lanes = lanes as u32;
     }
-    signature.inputs.extend(shared.iter().map(|input| match input {
-        Input::Tensor(t) => Kind::SharedTensor(t.dtype),
-        Input::Number(..) => Kind::SharedNumber,
-    }));
+    for input in shared {
+        signature.inputs.push(match input {
+            Input::Tensor(t) => Kind::SharedTensor(t.dtype),
+            Input::Number(..) => Kind::SharedNumber,
+        });
+    }
     let takes = |batch: &Batch| batch.signature == signature || numel == 1 && batch.signature.takes_one(&signature);
     let at = batches.iter().position(takes).unwrap_or_else(|| {
         let words = signature.words() as usize;
