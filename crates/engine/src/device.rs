@@ -588,7 +588,11 @@ impl Shared {
         } else {
             state.queue.push_launch(launch, [&[], launch.params]);
         }
-        self.enqueued(state)
+        // A GPU that had nothing to do for long begins at once. Not with a kernel that the host would have to wait for.
+        if self.submitter.enqueued(state.queue.pending() == 1) && launch.kernel.is_compiled() {
+            return self.submit(state, false, None).0;
+        }
+        self.follow_policy(state)
     }
 
     /// Copies bytes into the ring, waiting for room if there is none. Returns the offset and the GPU address.
@@ -611,9 +615,13 @@ impl Shared {
     }
 
     /// After a command was appended to the queue.
-    #[inline]
     pub(crate) fn enqueued(&self, state: &mut State) -> Result<(), Error> {
         self.submitter.enqueued(state.queue.pending() == 1);
+        self.follow_policy(state)
+    }
+
+    #[inline]
+    fn follow_policy(&self, state: &mut State) -> Result<(), Error> {
         match state.queue.is_due() {
             Ok(false) => Ok(()),
             due => self.hand_over(state, due),
@@ -636,10 +644,16 @@ impl Shared {
         if !self.submitter.has_room() {
             return self.submit(state, false, None).0;
         }
+        self.leave(state);
+        self.submitter.wake();
+        Ok(())
+    }
+
+    /// Leaves the pending batch to the thread that submits.
+    fn leave(&self, state: &mut State) {
         let batch = state.queue.take(self.submitter.spare(), &mut state.allocator);
         self.submitter.taken();
-        self.submitter.hand_over(batch);
-        Ok(())
+        self.submitter.put(batch);
     }
 
     /// The thread's: records and submits what was handed over.
@@ -743,13 +757,13 @@ impl Shared {
     /// The thread's: submits what is pending, and keeps an error for the next call.
     pub(crate) fn flush_idle(&self) {
         let Ok(mut state) = self.state.try_lock() else { return };
-        if !state.queue.has_pending() {
+        if state.queue.has_pending() {
+            self.leave(&mut state);
+        } else {
             self.submitter.taken();
-            return;
         }
-        if let Err(e) = self.flush_locked(&mut state) {
-            self.defer(e);
-        }
+        drop(state);
+        self.record_handed();
     }
 
     /// Waits for a ticket, without the lock.

@@ -8,8 +8,8 @@
 //! the host would not start before the next wait. While there is activity it looks every [`TICK`]; when nothing was
 //! enqueued for a whole tick it submits what is pending. So an operator starts within two ticks
 //! (plus the timer slack of the system: none on Linux, where the thread asks for that; milliseconds on Windows).
-//! After [`REST_AFTER`] without work it sleeps until the next launch wakes it; that costs the launch
-//! a system call, once in a batch at most.
+//! After [`REST_AFTER`] without work it sleeps until the next launch wakes it. That costs the launch a system call, and a
+//! processor that slept long wakes slowly: so that launch is submitted at once, by the thread that made it.
 
 use crate::batch::Batch;
 use crate::device::Shared;
@@ -70,17 +70,17 @@ impl Submitter {
         }
     }
 
-    /// Whether a batch may be given to [`hand_over`](Self::hand_over).
+    /// Whether the thread takes batches, and has not too many of them.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         self.takes_batches.get() == Some(&true) && self.waiting.load(Ordering::Relaxed) < MOST_WAITING
     }
 
-    /// Leaves a batch for the thread. Called with the queue locked, so that batches come in the order of their tickets.
-    pub(crate) fn hand_over(&self, batch: Batch) {
+    /// Leaves a batch for the thread, which may have to be [woken](Self::wake). Called with the queue locked, so that
+    /// batches come in the order of their tickets.
+    pub(crate) fn put(&self, batch: Batch) {
         self.lock().batches.push_back(batch);
         self.waiting.fetch_add(1, Ordering::Release);
-        self.wake();
     }
 
     /// An empty batch.
@@ -109,9 +109,10 @@ impl Submitter {
         }
     }
 
-    /// A command was enqueued; `first` if nothing was pending before. Called with the queue locked.
+    /// A command was enqueued; `first` if nothing was pending before. Called with the queue locked. Returns whether the
+    /// thread was resting, and is woken now.
     #[inline]
-    pub(crate) fn enqueued(&self, first: bool) {
+    pub(crate) fn enqueued(&self, first: bool) -> bool {
         // Only one thread at a time writes: no read-modify-write is needed.
         let next = self.activity.load(Ordering::Relaxed).wrapping_add(1);
         self.activity.store(next, Ordering::Relaxed);
@@ -121,8 +122,10 @@ impl Submitter {
             fence(Ordering::SeqCst);
             if self.resting.load(Ordering::Relaxed) {
                 self.wake();
+                return true;
             }
         }
+        false
     }
 
     /// Nothing is pending any more. Called with the queue locked.
@@ -138,7 +141,7 @@ impl Submitter {
 
     /// No system call unless the thread sleeps.
     #[inline]
-    fn wake(&self) {
+    pub(crate) fn wake(&self) {
         if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
