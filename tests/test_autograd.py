@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_matches_cpu, assert_same
+from conftest import assert_matches_cpu, assert_same, run_python
 from torch import nn
 from torch.func import (
     functional_call,
@@ -401,3 +401,31 @@ def test_random_numbers_under_vmap(randomness: str) -> None:
     assert y[0].equal(y[1]) == (randomness == "same")
     with pytest.raises(RuntimeError, match="randomness"):
         vmap(lambda x: F.dropout(x, 0.5))(x)
+
+
+def backward_thread() -> int:
+    """Return the identity of the thread that runs a backward pass of the device."""
+    seen = []
+    x = torch.ones(3, device="dml", requires_grad=True)
+    y = x.exp()
+    y.register_hook(lambda _: seen.append(threading.get_ident()))
+    y.sum().backward()
+    assert_same(x.grad, torch.ones(3).exp())
+    return seen[0]
+
+
+def test_the_calling_thread_runs_backward_passes_unless_told_otherwise() -> None:
+    here = threading.get_ident()
+    with torch.autograd.set_multithreading_enabled(False):
+        assert backward_thread() == here
+    with torch.autograd.set_multithreading_enabled(True):
+        assert backward_thread() != here
+
+
+@pytest.mark.parametrize(("wish", "expected"), [("", "False"), ("1", "True")])
+def test_what_a_program_starts_with(wish: str, expected: str) -> None:
+    script = "import torch, torch_dml; print(torch.autograd.is_multithreading_enabled())"
+    if torch.cuda.device_count() > 1:
+        expected = "True"
+    done = run_python("-c", script, TORCH_DML_AUTOGRAD_THREADS=wish)
+    assert done.stdout.strip() == expected, done.stderr

@@ -60,9 +60,10 @@ def load() -> None:
         library = open_plugin(path)
         initialise(library, torch.__version__)
         # Imported here: these need the engine and torch.
-        from torch_dml import register
+        from torch_dml import backward, register
 
         register.register()
+        backward.run_in_calling_thread()
         atexit.register(_finish, os.getpid())
         _plugin = library
 
