@@ -590,7 +590,12 @@ impl Shared {
         }
         // A GPU that had nothing to do for long begins at once. Not with a kernel that the host would have to wait for.
         if self.submitter.enqueued(state.queue.pending() == 1) && launch.kernel.is_compiled() {
-            return self.submit(state, false, None).0;
+            // An error is a later call's, as when another thread submits.
+            if let Err(e) = self.submit(state, false, None).0 {
+                self.alive()?;
+                self.defer(e);
+            }
+            return Ok(());
         }
         self.follow_policy(state)
     }

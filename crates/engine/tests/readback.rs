@@ -48,7 +48,7 @@ fn many_reads_of_a_changing_value() {
 }
 
 #[test]
-fn a_read_is_one_submit_and_one_barrier() {
+fn a_read_waits_once_behind_one_barrier() {
     let device = open();
     let kernel = multiply_add(&device);
     let x = put(&device, &[1; 16]);
@@ -61,8 +61,8 @@ fn a_read_is_one_submit_and_one_barrier() {
         device.free(out);
     }
     let after = device.queue_stats();
-    // On a busy host, the thread that submits idle work now and then comes first.
-    assert!((200..230).contains(&(after.submits - before.submits)), "{after:?}");
+    // What is launched after a rest goes at once; else a launch and its read share a submit.
+    assert!((200..=400).contains(&(after.submits - before.submits)), "{after:?}");
     assert_eq!(after.waits - before.waits, 200);
     assert_eq!(after.barriers - before.barriers, 200);
     // With nothing before it, a read needs no barrier.
