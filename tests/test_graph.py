@@ -181,11 +181,12 @@ REFUSED: list[tuple[str, Callable[[torch.Tensor], Any], str]] = [
 def test_what_cannot_be_captured(device: torch.device, work: Callable[[torch.Tensor], Any], why: str) -> None:
     x = torch.ones(4, device=device)
     graph = torch.dml.Graph()
-    with pytest.raises(RuntimeError, match=why), torch.dml.graph(graph):
-        x.add_(1)
-        work(x)
+    with torch.autograd.set_multithreading_enabled(True):
+        with pytest.raises(RuntimeError, match=why), torch.dml.graph(graph):
+            x.add_(1)
+            work(x)
+        assert torch.autograd.is_multithreading_enabled(), "a capture leaves things as they were"
     assert not torch.dml.is_current_stream_capturing()
-    assert torch._C._is_multithreading_enabled()
     with pytest.raises(RuntimeError, match="no graph was captured"):
         graph.replay()
     assert x.tolist() == [1.0] * 4, "nothing of it ran"
