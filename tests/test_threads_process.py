@@ -22,7 +22,7 @@ def in_threads(work, count=8):
 
 def run(body: str) -> str:
     result = run_python("-X", "faulthandler", "-c", HEAD + body, timeout=120)
-    assert result.returncode == 0, (result.returncode, result.stderr)
+    assert result.returncode == 0 and "Traceback" not in result.stderr, (result.returncode, result.stderr)
     return result.stdout
 
 
@@ -52,10 +52,12 @@ def test_a_loss_while_eight_threads_work_on_two_devices():
     """Every thread of the lost device ends with the error; the others never notice."""
     out = run("""
 from torch_dml import engine
-lost, good, over = [], [], threading.Event()
+lost, good, over, at_work = [], [], threading.Event(), threading.Barrier(9)
 def work(index):
     device = f"dml:{index % 2}"
     count, x = 0, torch.zeros(1000, device=device)
+    torch.dml.synchronize(device)
+    at_work.wait()
     try:
         while not over.is_set():
             for _ in range(50):
@@ -72,7 +74,8 @@ def work(index):
     assert x.eq(count).all().item()
     good.append(index)
 threads = in_threads(work)
-time.sleep(0.5)
+at_work.wait()
+time.sleep(0.3)
 engine.call("dml_simulate_loss", 0)
 for thread in threads[::2]:
     thread.join()

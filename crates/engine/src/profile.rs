@@ -158,7 +158,7 @@ impl Origin {
         Self { correlation: CORRELATION.get(), enqueued_ns: [now, now] }
     }
 
-    /// The call that enqueued the command is about to return.
+    /// The command is in the queue.
     pub(crate) fn enqueued(&mut self) {
         self.enqueued_ns[1] = unix_now();
     }

@@ -175,6 +175,9 @@ impl Queue {
         }
         let origin = batch.origins.len() as u32;
         batch.entries.push(Entry { command, operator, ranges, reads, writes, origin });
+        if let Some(origin) = batch.origins.last_mut() {
+            origin.enqueued();
+        }
     }
 
     #[inline]
@@ -198,9 +201,6 @@ impl Queue {
 
     #[inline]
     fn decided(&mut self, decision: Decision) -> Result<bool, Error> {
-        if let Some(origin) = self.batch.origins.last_mut() {
-            origin.enqueued();
-        }
         match decision {
             Decision::Keep => Ok(false),
             Decision::Submit => Ok(true),
