@@ -27,8 +27,8 @@ const REST_AFTER: u32 = 20;
 const SPIN: Duration = Duration::from_micros(50);
 /// Batches that may wait. A host that is further ahead records by itself.
 const MOST_WAITING: u32 = 8;
-/// Empty batches that are kept.
-const MOST_SPARE: usize = 4;
+/// Empty batches that are kept: as many as are ever on their way.
+const MOST_SPARE: usize = MOST_WAITING as usize + 2;
 
 #[derive(Default)]
 pub(crate) struct Submitter {
