@@ -116,10 +116,17 @@ impl Capturing {
         self.failed.clone().map_or(Ok(()), Err)
     }
 
-    /// The address lies in a block that this capture allocated.
-    pub(crate) fn owns(&self, memory: &Memory, address: u64) -> bool {
-        memory.pool_of(address) == Some(self.pool)
-            && memory.block(address).is_some_and(|(start, _)| self.allocated.contains(&start))
+    /// Some byte lies in a block that this capture allocated. A range may go over several blocks.
+    pub(crate) fn owns(&self, memory: &Memory, range: Range) -> bool {
+        let mut at = range.start;
+        while at < range.end {
+            let Some((start, bytes)) = memory.block(at) else { return false };
+            if memory.pool_of(at) == Some(self.pool) && self.allocated.contains(&start) {
+                return true;
+            }
+            at = start + bytes;
+        }
+        false
     }
 
     pub(crate) fn launch(&mut self, gpu: &Gpu, memory: &mut Memory, launch: &Launch<'_>) -> Result<(), Error> {

@@ -363,7 +363,7 @@ impl Shared {
             let captured = capture.launch(self.gpu(), allocator, launch);
             return self.wrap(captured).map(|()| true);
         }
-        let foreign = launch.reads.iter().chain(launch.writes).any(|range| capture.owns(allocator, range.start));
+        let foreign = launch.reads.iter().chain(launch.writes).any(|&range| capture.owns(allocator, range));
         if foreign {
             let what = format!("{} uses memory of a graph that another thread is capturing", launch.operator);
             return Err(self.graph_error(what));
