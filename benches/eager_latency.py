@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import runpy
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import torch
+from networks import networks
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -55,14 +54,6 @@ def chain(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-def models() -> dict[str, Callable[[], nn.Module]]:
-    """The networks of `demo` and `bench`, without importing the package: that would register dml."""
-    package = find_spec("torch_dml")
-    if package is None or package.origin is None:
-        raise ImportError("torch_dml is not installed")
-    return runpy.run_path(str(Path(package.origin).parent / "cli" / "models.py"))
-
-
 def training_step(
     model: nn.Module, loss: Callable[[torch.Tensor], torch.Tensor], inputs: torch.Tensor, **options: object
 ) -> Callable[[], None]:
@@ -89,7 +80,7 @@ def suite(device: str) -> Iterator[tuple[str, Measurement]]:
     yield "(x + y)[0].item()", (lambda: (x + y)[0].item(), 300)
     yield "(scalar + 1).item()", (lambda: (scalar + 1).item(), 300)
 
-    known = models()
+    known = networks()
     mlp = known["mlp"]().to(device)
     inputs, targets = torch.randn(64, 8, device=device), torch.randn(64, 4, device=device)
     for name, options in (("Adam", {}), ("fused Adam", {"fused": True})):

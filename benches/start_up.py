@@ -76,9 +76,9 @@ def child(device_name: str, model: str, size: int) -> dict[str, Any]:
     lap("open_s")
     torch.manual_seed(0)
     if model == "digits":
-        from torch_dml.cli.models import digits_cnn
+        from networks import networks
 
-        network, inputs, labels = digits_cnn(), torch.rand(64, 1, 8, 8), torch.randint(10, (64,))
+        network, inputs, labels = networks()["digits_cnn"](), torch.rand(64, 1, 8, 8), torch.randint(10, (64,))
     else:
         import torchvision
 

@@ -25,6 +25,8 @@ const REST_AFTER: u32 = 20;
 /// How long the thread looks for the next batch before it sleeps: a program that trains hands over the next one soon, and waking a
 /// thread costs the one that does it 2 to 5 µs.
 const SPIN: Duration = Duration::from_micros(50);
+/// Pauses between two looks.
+const PAUSES: u32 = 8;
 /// Batches that may wait. A host that is further ahead records by itself.
 const MOST_WAITING: u32 = 8;
 /// Empty batches that are kept: as many as are ever on their way.
@@ -162,7 +164,8 @@ impl Submitter {
             if start.elapsed() > SPIN {
                 return false;
             }
-            std::hint::spin_loop();
+            // The thread that enqueues may share the processor's core with this one.
+            (0..PAUSES).for_each(|_| std::hint::spin_loop());
         }
         true
     }
