@@ -7,6 +7,7 @@ import copy
 import gc
 import os
 import re
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -469,3 +470,12 @@ def test_a_changing_learning_rate_is_a_tensor(device: torch.device) -> None:
         before = x.detach().clone()
         graph.replay()
         assert_same(before - x.detach(), torch.full((3,), value))
+
+
+def test_captures_leave_the_hooks_of_optimizers_alone(device: torch.device) -> None:
+    """Another thread may be going through them."""
+    hooks = sys.modules["torch.optim.optimizer"]._global_optimizer_pre_hooks
+    before = list(hooks)
+    with torch.dml.graph(torch.dml.Graph()):
+        assert list(hooks) == before
+    assert list(hooks) == before

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import threading
 import weakref
 from typing import Any
 
@@ -26,6 +27,10 @@ __all__ = [
     "is_current_stream_capturing",
     "make_graphed_callables",
 ]
+
+# The threads that are capturing. Optimizers' steps look here: a hook that came and went with each capture would change
+# the hooks while other threads step.
+_capturing: list[int] = []
 
 
 def is_current_stream_capturing() -> bool:
@@ -84,7 +89,9 @@ class Graph:
         threads = torch._C._is_multithreading_enabled()  # type: ignore[attr-defined]
         self._while_capturing.callback(torch._C._set_multithreading_enabled, threads)  # type: ignore[attr-defined]
         torch._C._set_multithreading_enabled(False)  # type: ignore[attr-defined]
-        self._while_capturing.callback(register_optimizer_step_pre_hook(_check_optimizer).remove)
+        thread = threading.get_ident()
+        _capturing.append(thread)
+        self._while_capturing.callback(_capturing.remove, thread)
 
     def capture_end(self) -> None:
         """End the capture, on the thread that began it; raise what could not be captured, if anything."""
@@ -184,10 +191,13 @@ def _free_with(owner: Any, free: str, handle: int) -> Any:
 
 def _check_optimizer(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     """Refuse to capture a step whose number the host counts: each replay would be the captured step again."""
-    if not is_current_stream_capturing():
+    if threading.get_ident() not in _capturing or not is_current_stream_capturing():
         return
     for group in optimizer.param_groups:
         counted = "capturable" in group and not group["capturable"] and not group.get("fused")
         if counted and any(parameter.device.type == DEVICE for parameter in group["params"]):
             name = type(optimizer).__name__
             raise RuntimeError(f"a graph cannot capture a step of {name} that is not made with capturable=True")
+
+
+register_optimizer_step_pre_hook(_check_optimizer)
