@@ -7,7 +7,7 @@ use std::time::Instant;
 const N: u32 = 16;
 const KEY: KernelKey = KernelKey { family: "example::add", params: [1, 2, 3, 4, 5, 6] };
 
-fn add(device: &Device) -> Result<KernelRef, Error> {
+fn add(device: &Device) -> Result<&KernelRef, Error> {
     device.kernel(KEY, || {
         let b = Builder::new("add", [64, 1, 1]);
         let (out, x, y) = (b.pointer("out", DType::F32), b.pointer("x", DType::F32), b.pointer("y", DType::F32));
@@ -64,18 +64,18 @@ fn main() -> Result<(), Error> {
     device.upload(x, &[0; 64])?;
     device.upload(y, &[0; 64])?;
     let kernel = add(device)?;
-    launch(device, &kernel, x, x, y)?;
+    launch(device, kernel, x, x, y)?;
     device.synchronize()?;
     let sync = || device.synchronize();
     measure("kernel lookup", 100_000, || add(device).map(drop), sync)?;
     measure("allocate + free", 100_000, || device.allocate(bytes).map(|a| device.free(a)), sync)?;
     // Below 8 pending nothing is submitted, so this is the enqueuing alone; the flush is not counted.
     let out = device.allocate(bytes)?;
-    measure("launch, 3 enqueued", 3, || launch(device, &kernel, out, x, y), sync)?;
+    measure("launch, 3 enqueued", 3, || launch(device, kernel, out, x, y), sync)?;
     let operator = || {
         let kernel = add(device)?;
         let out = device.allocate(bytes)?;
-        launch(device, &kernel, out, x, y)?;
+        launch(device, kernel, out, x, y)?;
         device.free(out);
         Ok(())
     };

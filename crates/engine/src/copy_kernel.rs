@@ -10,15 +10,17 @@ const GROUP: u32 = 64;
 /// Copies 32-bit words, one an invocation.
 pub(crate) fn copy_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
     let key = KernelKey { family: "engine::copy_words", params: [0; 6] };
-    cache.get(gpu, key, || {
-        let b = Builder::new("copy_words", [GROUP, 1, 1]);
-        let dst = b.pointer("dst", DType::I32);
-        let src = b.pointer("src", DType::I32);
-        let count = b.param("count", Scalar::U32);
-        let i = b.global_id(0);
-        b.if_(i.lt(count), || dst.store(i, src.load(i)));
-        (b.finish(), None)
-    })
+    cache
+        .get(gpu, key, || {
+            let b = Builder::new("copy_words", [GROUP, 1, 1]);
+            let dst = b.pointer("dst", DType::I32);
+            let src = b.pointer("src", DType::I32);
+            let count = b.param("count", Scalar::U32);
+            let i = b.global_id(0);
+            b.if_(i.lt(count), || dst.store(i, src.load(i)));
+            (b.finish(), None)
+        })
+        .cloned()
 }
 
 /// The parameters and groups to copy `words` words.

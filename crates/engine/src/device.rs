@@ -267,7 +267,7 @@ impl Device {
     /// # Errors
     /// [`Error::Unsupported`] if the adapter lacks what the kernel needs.
     #[inline]
-    pub fn kernel(&self, key: KernelKey, build: impl FnOnce() -> Kernel) -> Result<KernelRef, Error> {
+    pub fn kernel(&self, key: KernelKey, build: impl FnOnce() -> Kernel) -> Result<&KernelRef, Error> {
         let _stage = measure::enter(Stage::Lookup);
         self.shared.kernels.get(&self.shared.gpu, key, || (build(), None))
     }
@@ -281,7 +281,7 @@ impl Device {
         &self,
         key: KernelKey,
         build: impl FnOnce() -> (Kernel, Option<Pointwise>),
-    ) -> Result<KernelRef, Error> {
+    ) -> Result<&KernelRef, Error> {
         let _stage = measure::enter(Stage::Lookup);
         self.shared.kernels.get(&self.shared.gpu, key, build)
     }

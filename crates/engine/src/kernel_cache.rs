@@ -5,20 +5,30 @@ use crate::error::Error;
 use crate::fusion::Pointwise;
 use dml_kernel::{FloatModes, Kernel, Module, Needs};
 use dml_vulkan::{AdapterInfo, Gpu, Pipeline};
-use rustc_hash::FxHashMap;
-use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
+use rustc_hash::FxBuildHasher;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// A kernel's family and compile-time parameters: small, no heap.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug)]
 pub struct KernelKey {
     /// The family's name.
     pub family: &'static str,
     /// What the kernel is specialised by; 0 where unused.
     pub params: [u32; 6],
 }
+
+impl PartialEq for KernelKey {
+    /// Equal names are most often one and the same in memory too.
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.params == other.params && (std::ptr::eq(self.family, other.family) || self.family == other.family)
+    }
+}
+
+impl Eq for KernelKey {}
 
 impl Hash for KernelKey {
     /// Of the name only its length and ends: families differ there or in the parameters, and equality is by content.
@@ -219,23 +229,57 @@ impl std::fmt::Debug for KernelRef {
     }
 }
 
-/// The kernels of one device.
-#[derive(Default)]
+/// Lists that a device's kernels are spread over: programs use some tens to some thousands.
+const LISTS: usize = 4096;
+
+/// The kernels of one device. None ever goes, so a lookup takes no lock, counts no reference and returns a borrow.
 pub(crate) struct KernelCache {
-    kernels: RwLock<FxHashMap<KernelKey, KernelRef>>,
+    lists: Box<[Link]>,
+    count: AtomicUsize,
+}
+
+/// The next kernel of a list, if there is one.
+type Link = OnceLock<Box<Listed>>;
+
+struct Listed {
+    kernel: KernelRef,
+    next: Link,
+}
+
+impl Default for KernelCache {
+    fn default() -> Self {
+        Self { lists: (0..LISTS).map(|_| Link::new()).collect(), count: AtomicUsize::new(0) }
+    }
 }
 
 impl KernelCache {
     /// The kernel of `key`; the first time it is built, emitted, checked and given to the pool.
+    #[inline]
     pub(crate) fn get(
         &self,
         gpu: &Gpu,
         key: KernelKey,
         build: impl FnOnce() -> (Kernel, Option<Pointwise>),
-    ) -> Result<KernelRef, Error> {
-        if let Some(kernel) = self.kernels.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Ok(kernel.clone());
+    ) -> Result<&KernelRef, Error> {
+        let mut end = &self.lists[FxBuildHasher.hash_one(key) as usize % LISTS];
+        while let Some(listed) = end.get() {
+            if listed.kernel.0.key == key {
+                return Ok(&listed.kernel);
+            }
+            end = &listed.next;
         }
+        self.add(end, gpu, key, build)
+    }
+
+    /// Makes a kernel that is not in the list that ends at `end`.
+    #[cold]
+    fn add<'c>(
+        &'c self,
+        mut end: &'c Link,
+        gpu: &Gpu,
+        key: KernelKey,
+        build: impl FnOnce() -> (Kernel, Option<Pointwise>),
+    ) -> Result<&'c KernelRef, Error> {
         let start = Instant::now();
         let (kernel, pointwise) = build();
         let module = kernel.emit_with(float_modes(gpu.info()));
@@ -244,19 +288,22 @@ impl KernelCache {
             return Err(Error::Unsupported { kernel: module.name, adapter: gpu.info().name.clone(), feature });
         }
         let new = KernelRef::new(key, module, pointwise);
-        let mut kernels = self.kernels.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(first) = kernels.get(&key) {
-            return Ok(first.clone()); // Another thread was quicker.
+        loop {
+            let listed = end.get_or_init(|| Box::new(Listed { kernel: new.clone(), next: Link::new() }));
+            if listed.kernel.id() == new.id() {
+                self.count.fetch_add(1, Ordering::Relaxed);
+                compiler::enqueue(gpu, Box::new(move |gpu| new.compile(gpu)));
+                return Ok(&listed.kernel);
+            }
+            if listed.kernel.0.key == key {
+                return Ok(&listed.kernel); // Another thread was quicker.
+            }
+            end = &listed.next;
         }
-        kernels.insert(key, new.clone());
-        drop(kernels);
-        let job = new.clone();
-        compiler::enqueue(gpu, Box::new(move |gpu| job.compile(gpu)));
-        Ok(new)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.kernels.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.count.load(Ordering::Relaxed)
     }
 }
 
@@ -303,15 +350,15 @@ fn missing(needs: &Needs, info: &AdapterInfo) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
-    use std::hash::BuildHasher;
 
     #[test]
     fn equal_keys_hash_alike_wherever_their_names_lie() {
         let leaked: &'static str = Box::leak("pointwise".to_owned().into_boxed_str());
         let a = KernelKey { family: "pointwise", params: [1, 2, 3, 4, 5, 6] };
         let b = KernelKey { family: leaked, ..a };
-        let hasher = rustc_hash::FxBuildHasher;
+        let hasher = FxBuildHasher;
         assert_eq!(a, b);
         assert_eq!(hasher.hash_one(a), hasher.hash_one(b));
         for family in ["", "a", "ab", "abc"] {
@@ -319,5 +366,27 @@ mod tests {
         }
         let c = KernelKey { params: [2, 1, 3, 4, 5, 6], ..a };
         assert_ne!(hasher.hash_one(a), hasher.hash_one(c));
+    }
+
+    /// Keys that share a list, asked for by several threads at once.
+    #[test]
+    fn kernels_of_one_list_are_told_apart_and_made_once() {
+        let device = crate::Device::open(&dml_vulkan::adapters().unwrap()[0], 0).unwrap();
+        let before = device.kernel_count();
+        let list = |key: &KernelKey| FxBuildHasher.hash_one(key) as usize % LISTS;
+        let key = |i| KernelKey { family: "test::one_list", params: [i, 0, 0, 0, 0, 0] };
+        let keys: Vec<_> = (0..).map(key).filter(|k| list(k) == list(&key(0))).take(3).collect();
+        let build = || dml_kernel::Builder::new("one_list", [1, 1, 1]).finish();
+        let ids = || keys.iter().map(|&key| device.kernel(key, build).unwrap().id()).collect::<Vec<_>>();
+        let all: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(ids)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(all.iter().all(|found| *found == ids()), "{all:?}");
+        assert_eq!(device.kernel_count() - before, 3);
+        for (key, id) in keys.iter().zip(ids()) {
+            assert_eq!(device.kernel(*key, build).unwrap().key(), *key);
+            assert_eq!(ids().iter().filter(|other| **other == id).count(), 1);
+        }
     }
 }

@@ -88,20 +88,22 @@ pub(crate) struct Arrival<'a> {
 /// `pairs[i] = (word, word ^ number)`, of `words` words from `src` and then the first of `fault`.
 fn pack_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
     let key = KernelKey { family: "engine::pack_words", params: [0; 6] };
-    cache.get(gpu, key, || {
-        let b = Builder::new("pack_words", [PAIRS, 1, 1]);
-        let to = b.pointer("to", DType::U32);
-        let src = b.pointer("src", DType::U32);
-        let fault = b.pointer("fault", DType::U32);
-        let [words, pairs, number] = ["words", "pairs", "number"].map(|name| b.param(name, Scalar::U32));
-        let i = b.local_id(0);
-        b.if_(i.lt(pairs), || {
-            let word = b.var(b.u32(0));
-            b.if_else(i.lt(words), || word.set(src.load(i)), || word.set(fault.load(0)));
-            to.store_chunk(i, &[word.get(), word.get() ^ number]);
-        });
-        (b.finish(), None)
-    })
+    cache
+        .get(gpu, key, || {
+            let b = Builder::new("pack_words", [PAIRS, 1, 1]);
+            let to = b.pointer("to", DType::U32);
+            let src = b.pointer("src", DType::U32);
+            let fault = b.pointer("fault", DType::U32);
+            let [words, pairs, number] = ["words", "pairs", "number"].map(|name| b.param(name, Scalar::U32));
+            let i = b.local_id(0);
+            b.if_(i.lt(pairs), || {
+                let word = b.var(b.u32(0));
+                b.if_else(i.lt(words), || word.set(src.load(i)), || word.set(fault.load(0)));
+                to.store_chunk(i, &[word.get(), word.get() ^ number]);
+            });
+            (b.finish(), None)
+        })
+        .cloned()
 }
 
 impl Slots {

@@ -3,7 +3,7 @@
 
 mod common;
 use common::*;
-use dml_engine::{Error, KernelKey, KernelRef, Launch, Range, adapter_info, device, device_count, kernel_stats};
+use dml_engine::{Error, KernelKey, Launch, Range, adapter_info, device, device_count, kernel_stats};
 use dml_kernel::{Builder, DType};
 use std::sync::Arc;
 
@@ -167,7 +167,7 @@ fn launches_of_new_kernels_keep_their_order() {
             };
             let kernel = device.kernel(key, build).unwrap();
             let launch = Launch {
-                kernel: &kernel,
+                kernel,
                 params: &x.to_ne_bytes(),
                 table: &[],
                 groups: [1, 1, 1],
@@ -185,5 +185,5 @@ fn launches_of_new_kernels_keep_their_order() {
     let expected = (1..=40)
         .fold(1i32, |value, i| (0..i * 10).fold(value, |v, step| v.wrapping_mul(2 * step + 1).wrapping_add(v >> 1)));
     assert_eq!(read(&device, x, 64), [expected; 64]);
-    assert!(kernels.iter().all(KernelRef::is_compiled));
+    assert!(kernels.iter().all(|kernel| kernel.is_compiled()));
 }

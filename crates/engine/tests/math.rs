@@ -70,7 +70,7 @@ fn on_device(device: &Device, index: u32, scalar: Scalar, function: &Function, i
     let params: Vec<u8> = addresses.iter().flat_map(|a| a.to_ne_bytes()).collect();
     let writes = [Range::new(result, padded)];
     let launch = Launch {
-        kernel: &kernel,
+        kernel,
         params: &params,
         table: &[],
         groups: [groups, 1, 1],

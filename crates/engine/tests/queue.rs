@@ -114,7 +114,7 @@ fn parameters_that_do_not_fit_push_constants_go_through_memory() {
         }
         device
             .launch(Launch {
-                kernel: &kernel,
+                kernel,
                 params: &params,
                 table: &[],
                 groups: [1, 1, 1],
@@ -199,7 +199,7 @@ fn a_lone_launch_is_submitted_without_a_wait() {
 }
 
 /// Reports the index 7 as bad, whatever else happens.
-fn report(device: &Device) -> KernelRef {
+fn report(device: &Device) -> &KernelRef {
     let key = KernelKey { family: "test::report", params: [0; 6] };
     let build = || {
         let b = Builder::new("report", [1, 1, 1]);
@@ -232,7 +232,7 @@ fn a_lone_launch_runs_without_a_wait() {
         let waits = device.queue_stats().waits;
         let start = Instant::now();
         let launch = Launch {
-            kernel: &kernel,
+            kernel,
             params: &params,
             table: &[],
             groups: [1, 1, 1],
@@ -309,7 +309,7 @@ fn an_index_out_of_range_is_raised_once() {
         params.resize(kernel.param_bytes() as usize, 0);
         device
             .launch(Launch {
-                kernel: &kernel,
+                kernel,
                 params: &params,
                 table: &[],
                 groups: [1, 1, 1],

@@ -11,7 +11,7 @@ use std::cell::Cell;
 /// Collects the arguments of one kernel, in the order in which the kernel declared its parameters.
 pub struct Launcher<'c, 'a> {
     call: &'c Call<'a>,
-    kernel: KernelRef,
+    kernel: &'c KernelRef,
     collected: Box<Collected>,
 }
 
@@ -31,7 +31,12 @@ thread_local! {
 
 impl<'a> Call<'a> {
     /// The kernel of this key, made by `build` the first time it is asked for.
-    pub fn kernel(&self, family: &'static str, params: [u32; 6], build: impl FnOnce() -> Kernel) -> Result<KernelRef> {
+    pub fn kernel(
+        &self,
+        family: &'static str,
+        params: [u32; 6],
+        build: impl FnOnce() -> Kernel,
+    ) -> Result<&'a KernelRef> {
         Ok(self.device.kernel(KernelKey { family, params }, build)?)
     }
 
@@ -41,13 +46,13 @@ impl<'a> Call<'a> {
         family: &'static str,
         params: [u32; 6],
         build: impl FnOnce() -> (Kernel, Option<Pointwise>),
-    ) -> Result<KernelRef> {
+    ) -> Result<&'a KernelRef> {
         Ok(self.device.pointwise_kernel(KernelKey { family, params }, build)?)
     }
 
     /// Starts a launch of `kernel`.
     #[inline]
-    pub fn launch(&self, kernel: KernelRef) -> Launcher<'_, 'a> {
+    pub fn launch<'c>(&'c self, kernel: &'c KernelRef) -> Launcher<'c, 'a> {
         Launcher { call: self, kernel, collected: SPARE.take().unwrap_or_default() }
     }
 }
@@ -178,7 +183,7 @@ impl Launcher<'_, '_> {
     pub fn groups(self, groups: [u32; 3]) -> Result<()> {
         let Self { call, kernel, mut collected } = self;
         let Collected { params, table, reads, writes } = &mut *collected;
-        let launch = Launch { kernel: &kernel, params, table, groups, reads, writes, operator: call.name };
+        let launch = Launch { kernel, params, table, groups, reads, writes, operator: call.name };
         let launched = call.device.launch(launch);
         params.clear();
         table.clear();

@@ -50,7 +50,7 @@ fn unscale(call: &mut Call) -> Result<()> {
         let (dtype, lanes, words) = (batch.dtype(), batch.lanes(), batch.words());
         let key = [dtype as u32, lanes, 0, 0, 0, 1];
         let kernel = call.kernel("unscale", key, || unscale_lists_kernel(dtype, lanes, words))?;
-        batch.launch(call, &kernel, |launcher| launcher.write(found).read(factor))?;
+        batch.launch(call, kernel, |launcher| launcher.write(found).read(factor))?;
     }
     if singles.is_empty() {
         return Ok(());

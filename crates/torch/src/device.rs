@@ -154,7 +154,7 @@ fn add_one_and_two(device: &Device, block: u64) -> Result<f32, Failure> {
     params[..8].copy_from_slice(&block.to_ne_bytes());
     params[8..].copy_from_slice(&(block + 4).to_ne_bytes());
     device.launch(Launch {
-        kernel: &kernel,
+        kernel,
         params: &params,
         table: &[],
         groups: [1, 1, 1],

@@ -42,6 +42,7 @@ pub fn multiply_add(device: &Device) -> KernelRef {
             b.finish()
         })
         .unwrap()
+        .clone()
 }
 
 /// Enqueues `out = x * scale + y` over `n` elements at GPU addresses.
@@ -102,6 +103,7 @@ pub fn sum_of_table(device: &Device) -> KernelRef {
             b.finish()
         })
         .unwrap()
+        .clone()
 }
 
 /// Enqueues `out = sum of table`.

@@ -185,7 +185,7 @@ impl Problem {
         let flags = u32::from(from_end) | u32::from(fits) << 1;
         let kernel = call.kernel("ctc_paths", self.key(flags), || build_paths(dtypes, index, from_end, fits))?;
         let launch = |step: i64| {
-            let launcher = call.launch(kernel.clone()).write(paths).read(&self.log_probs).read(&self.targets);
+            let launcher = call.launch(kernel).write(paths).read(&self.log_probs).read(&self.targets);
             let launcher = launcher.read(&self.lengths).fault().u32(fault::operator(call.name));
             let launcher = launcher.index(index, self.frames).index(index, self.batch).index(index, self.labels);
             launcher.index(index, self.states).index(index, self.blank).index(index, step)

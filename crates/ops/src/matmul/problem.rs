@@ -137,7 +137,7 @@ impl Problem {
     fn launch(
         &self,
         call: &Call,
-        kernel: KernelRef,
+        kernel: &KernelRef,
         index: Scalar,
         groups: u64,
         parts: i64,
@@ -151,7 +151,7 @@ impl Problem {
         let most = MAX_GROUPS / parts;
         for first in (0..batch).step_by(most as usize) {
             let count = most.min(batch - first);
-            let mut launcher = call.launch(kernel.clone());
+            let mut launcher = call.launch(kernel);
             for source in [&self.a, &self.b] {
                 let memory = source.memory.skip(first * source.batch);
                 launcher = launcher.read_bytes(memory.address, memory.bytes());

@@ -144,7 +144,7 @@ pub fn run(
     for batch in batches {
         let signature = batch.signature.clone();
         let kernel = call.kernel(family, signature.key(variant), || kernel::pointwise(family, &signature, body))?;
-        batch.launch(call, &kernel, |mut launcher| {
+        batch.launch(call, kernel, |mut launcher| {
             for input in shared {
                 launcher = match input {
                     Input::Tensor(t) => launcher.read(t),
@@ -229,7 +229,7 @@ impl Batch {
     pub fn launch<'c, 'a>(
         mut self,
         call: &'c Call<'a>,
-        kernel: &KernelRef,
+        kernel: &'c KernelRef,
         rest: impl Fn(Launcher<'c, 'a>) -> Launcher<'c, 'a>,
     ) -> Result<()> {
         let (rows, words) = (self.rows(), self.words() as usize);
@@ -253,7 +253,7 @@ impl Batch {
     fn launch_part<'c, 'a>(
         &self,
         call: &'c Call<'a>,
-        kernel: &KernelRef,
+        kernel: &'c KernelRef,
         entries: &[u64],
         [reads, writes]: [&[Range]; 2],
         rest: &impl Fn(Launcher<'c, 'a>) -> Launcher<'c, 'a>,
@@ -262,7 +262,7 @@ impl Batch {
         let tensors = counts.len();
         let grid = Grid::new(counts.copied(), self.signature.lanes);
         let table = grid.firsts.iter().chain(entries);
-        let launcher = call.launch(kernel.clone()).table(table).ranges(reads, writes).address(0);
+        let launcher = call.launch(kernel).table(table).ranges(reads, writes).address(0);
         let launcher = launcher.u32(tensors as u32).u32(grid.groups as u32).u32(grid.rounds as u32);
         rest(launcher).groups(dense::folded(grid.groups))
     }
