@@ -65,21 +65,22 @@ pub unsafe extern "C" fn dml_call(
             .get(op as usize)
             .ok_or_else(|| Failure::new(Status::Runtime, format!("there is no operator {op}")))?;
         let device = crate::device::open(device)?;
-        // SAFETY: the contract: `nargs` values, whose pointers hold during the call, and a host.
-        let (args, plugin) = unsafe {
-            let mut list: SmallVec<[Arg; 8]> = SmallVec::new();
-            for value in slice(args, nargs) {
-                list.push(arg(value)?);
-            }
-            (list, Plugin::new(&*host))
-        };
-        let mut call = Call { name: op.name, args: &args, device, host: &plugin, returns: SmallVec::new() };
+        // Not returned from a block: that would copy all eight places.
+        let mut list: SmallVec<[Arg; 8]> = SmallVec::new();
+        // SAFETY: the contract: `nargs` values, whose pointers hold during the call.
+        for value in unsafe { slice(args, nargs) } {
+            // SAFETY: as above.
+            list.push(unsafe { arg(value)? });
+        }
+        // SAFETY: the contract: a host.
+        let plugin = unsafe { Plugin::new(&*host) };
+        let mut call = Call { name: op.name, args: &list, device, host: &plugin, returns: SmallVec::new() };
         tracing::trace!(target: "dml::call", name = op.name, "call");
         let ran = {
             let _stage = measure::enter(Stage::Shape);
             (op.run)(&mut call)
         };
-        ran.map_err(|e| explain(e, op.name, &args))?;
+        ran.map_err(|e| explain(e, op.name, &list))?;
         // SAFETY: the contract: room for `nresults` results.
         unsafe { deliver(&call.returns, results, nresults) }
     })
