@@ -290,27 +290,44 @@ impl<S> Allocator<S> {
 
     /// Makes the blocks of a pool that rest available.
     pub(crate) fn recycle(&mut self, pool: u32) {
-        // Last first, so that a run of neighbours grows into the free block behind it.
+        // Last first, so that a run of neighbours grows into the free block behind it; what grows is listed at its end.
+        let mut grown = NONE;
         while let Some(block) = self.pool(pool).and_then(|pool| pool.resting.pop()) {
-            self.merge(block);
+            if grown != NONE && grown != self.blocks[block as usize].next {
+                self.list(grown);
+                grown = NONE;
+            }
+            grown = self.join(block, grown);
+        }
+        if grown != NONE {
+            self.list(grown);
         }
     }
 
     /// Lists a freed block, merged with its free neighbours.
     fn merge(&mut self, block: u32) {
-        let Block { prev, next, .. } = self.blocks[block as usize];
-        let mut merged = block;
-        self.blocks[block as usize].free = true;
+        let merged = self.join(block, NONE);
+        self.list(merged);
+    }
+
+    /// A freed block merged with its free neighbours, all of which are listed but perhaps the `unlisted` one behind it.
+    /// The result is not listed.
+    fn join(&mut self, block: u32, unlisted: u32) -> u32 {
+        let b = &mut self.blocks[block as usize];
+        b.free = true;
+        let (prev, next) = (b.prev, b.next);
         if next != NONE && self.blocks[next as usize].free {
-            self.unlist(next);
+            if next != unlisted {
+                self.unlist(next);
+            }
             self.absorb_next(block, next);
         }
         if prev != NONE && self.blocks[prev as usize].free {
             self.unlist(prev);
             self.absorb_next(prev, block);
-            merged = prev;
+            return prev;
         }
-        self.list(merged);
+        block
     }
 
     /// Removes the common pool's segments that hold no block in use and are not pinned. The caller sees to it that the GPU is done with them.
