@@ -29,10 +29,12 @@ impl Bins {
         Self { heads: Box::new([NONE; Self::COUNT]), links: Vec::new(), words: [0; Self::COUNT / 64], summary: 0 }
     }
 
+    #[inline]
     fn bin(bytes: u64) -> usize {
         (bytes / Self::GRAIN) as usize - 1
     }
 
+    #[inline]
     pub(crate) fn insert(&mut self, bytes: u64, block: u32) {
         let bin = Self::bin(bytes);
         let at = block as usize;
@@ -49,6 +51,7 @@ impl Bins {
         self.summary |= 1 << (bin / 64);
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, bytes: u64, block: u32) {
         let bin = Self::bin(bytes);
         let Links { prev, next } = self.links[block as usize];

@@ -14,12 +14,14 @@ pub struct Stat {
 }
 
 impl Stat {
+    #[inline]
     pub(crate) fn increase(&mut self, by: u64) {
         self.current += by;
         self.peak = self.peak.max(self.current);
         self.allocated += by;
     }
 
+    #[inline]
     pub(crate) fn decrease(&mut self, by: u64) {
         self.current -= by;
         self.freed += by;
@@ -98,6 +100,7 @@ impl PoolStats {
 }
 
 impl MemoryStats {
+    #[inline]
     pub(crate) fn each(&mut self, small: bool, mut f: impl FnMut(&mut PoolStats)) {
         f(&mut self.all);
         f(if small { &mut self.small } else { &mut self.large });
