@@ -444,6 +444,29 @@ impl std::fmt::Debug for Device {
     }
 }
 
+/// What is wrong with a launch.
+#[cold]
+fn invalid_launch(
+    launch: &Launch<'_>,
+    [given, right]: [usize; 2],
+    (fits, max): (bool, [u32; 3]),
+    table_fits: bool,
+) -> Error {
+    Error::InvalidLaunch {
+        operator: launch.operator,
+        kernel: launch.kernel.name().to_owned(),
+        what: if given != right {
+            format!("it takes {right} bytes of parameters, not {given}")
+        } else if !fits {
+            format!("{:?} workgroups, and at most {max:?} are possible", launch.groups)
+        } else if !table_fits {
+            format!("a table of {} bytes, or too many parameters beside a table", launch.table.len())
+        } else {
+            format!("more than {MOST_RANGES} ranges")
+        },
+    }
+}
+
 /// Whether a thread records and submits what others enqueue: where it has a processor to itself.
 fn submits_from_a_thread() -> bool {
     match std::env::var("TORCH_DML_SUBMIT_THREAD").as_deref() {
@@ -546,30 +569,18 @@ impl Shared {
         })
     }
 
+    #[inline]
     fn validate(&self, launch: &Launch<'_>) -> Result<(), Error> {
-        let kernel = launch.kernel;
         let tabled = !launch.table.is_empty();
-        let right = kernel.param_bytes() as usize;
         let given = launch.params.len() + if tabled { ADDRESS_BYTES } else { 0 };
-        let table_fits = !tabled || launch.table.len() as u64 <= MOST_RING_BYTES && !kernel.spilled();
+        let table_fits = !tabled || launch.table.len() as u64 <= MOST_RING_BYTES && !launch.kernel.spilled();
         let max = self.gpu.info().capabilities.max_groups;
-        let fits = launch.groups.iter().zip(max).all(|(&n, max)| n <= max);
+        let fits = launch.groups[0] <= max[0] && launch.groups[1] <= max[1] && launch.groups[2] <= max[2];
+        let right = launch.kernel.param_bytes() as usize;
         if given == right && fits && table_fits && launch.reads.len().max(launch.writes.len()) <= MOST_RANGES {
             return Ok(());
         }
-        Err(Error::InvalidLaunch {
-            operator: launch.operator,
-            kernel: kernel.name().to_owned(),
-            what: if given != right {
-                format!("it takes {right} bytes of parameters, not {given}")
-            } else if !fits {
-                format!("{:?} workgroups, and at most {max:?} are possible", launch.groups)
-            } else if !table_fits {
-                format!("a table of {} bytes, or too many parameters beside a table", launch.table.len())
-            } else {
-                format!("more than {MOST_RANGES} ranges")
-            },
-        })
+        Err(invalid_launch(launch, [given, right], (fits, max), table_fits))
     }
 
     /// Enqueues a valid launch.
