@@ -771,9 +771,15 @@ impl Shared {
     }
 
     /// The thread's: submits what is pending, and keeps an error for the next call.
-    pub(crate) fn flush_idle(&self) {
+    ///
+    /// A device that has work gets more only if it `must`.
+    pub(crate) fn flush_idle(&self, must: bool) {
         let Ok(mut state) = self.state.try_lock() else { return };
         if state.queue.has_pending() {
+            // An error is found again by whoever records.
+            if !must && matches!(state.queue.is_idle(), Ok(false)) {
+                return;
+            }
             self.leave(&mut state);
         } else {
             self.submitter.taken();

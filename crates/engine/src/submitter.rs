@@ -6,7 +6,7 @@
 //!
 //! The thread also submits what the host left pending: without it, an operator followed by other work of
 //! the host would not start before the next wait. While there is activity it looks every [`TICK`]; when nothing was
-//! enqueued for a whole tick it submits what is pending. So an operator starts within two ticks
+//! enqueued for a whole tick and the device has nothing to do, it submits what is pending. So an operator starts within two ticks
 //! (plus the timer slack of the system: none on Linux, where the thread asks for that; milliseconds on Windows).
 //! After [`REST_AFTER`] without work it sleeps until the next launch wakes it. That costs the launch a system call, and a
 //! processor that slept long wakes slowly: so that launch is submitted at once, by the thread that made it.
@@ -22,6 +22,9 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_micros(30);
 /// Quiet ticks before the thread rests.
 const REST_AFTER: u32 = 20;
+/// Quiet ticks after which pending work is submitted also to a device that has work. Sooner it would gain nothing, and cut
+/// chains of launches in two wherever the host holds its breath.
+const PATIENCE: u32 = 8;
 /// How long the thread looks for the next batch before it sleeps: a program that trains hands over the next one soon, and waking a
 /// thread costs the one that does it 2 to 5 µs.
 const SPIN: Duration = Duration::from_micros(50);
@@ -122,7 +125,8 @@ impl Submitter {
             self.pending.store(true, Ordering::Relaxed);
             // Against the fence in `run`: either this sees `resting`, or the thread sees `pending`.
             fence(Ordering::SeqCst);
-            if self.resting.load(Ordering::Relaxed) {
+            // Once a rest: the thread may take its time to wake.
+            if self.resting.load(Ordering::Relaxed) && self.resting.swap(false, Ordering::Relaxed) {
                 self.wake();
                 return true;
             }
@@ -206,13 +210,12 @@ fn run(submitter: &Submitter, shared: &Weak<Shared>) {
             quiet = 0;
             continue;
         }
+        quiet += 1;
         if submitter.pending.load(Ordering::Relaxed) {
-            quiet = 0;
             let Some(shared) = shared.upgrade() else { return };
-            shared.flush_idle();
+            shared.flush_idle(quiet >= PATIENCE);
             continue;
         }
-        quiet += 1;
         if quiet < REST_AFTER {
             continue;
         }

@@ -198,6 +198,29 @@ fn a_lone_launch_is_submitted_without_a_wait() {
     assert_eq!(read(&device, x, 64), [8; 64]);
 }
 
+/// The thread that submits may take long to wake, on a busy machine above all.
+#[test]
+fn only_the_first_launch_after_a_rest_goes_alone() {
+    let device = open();
+    let kernel = multiply_add(&device);
+    let x = put(&device, &[1; 64]);
+    let outs: Vec<u64> = (0..400).map(|_| device.allocate(256).unwrap()).collect();
+    device.synchronize().unwrap();
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(5));
+        let submits = device.queue_stats().submits;
+        let start = Instant::now();
+        for &out in &outs {
+            launch_multiply_add(&device, &kernel, (out, x, x), 64, 1).unwrap();
+        }
+        let ticks = start.elapsed().as_micros() as u64 / 30;
+        let submits = device.queue_stats().submits - submits;
+        // A quarter of them at most by the policy, and what the thread submits when nothing was enqueued for a tick.
+        assert!(submits <= 2 + 100 + ticks, "{submits} submits in {ticks} ticks");
+        device.synchronize().unwrap();
+    }
+}
+
 /// Reports the index 7 as bad, whatever else happens.
 fn report(device: &Device) -> &KernelRef {
     let key = KernelKey { family: "test::report", params: [0; 6] };
