@@ -113,10 +113,10 @@ impl Device {
     /// What the driver said.
     pub fn open(adapter: &Adapter, index: usize) -> Result<Self, Error> {
         let gpu = adapter.open()?;
-        let mut stream = Stream::new(&gpu)?;
-        let timeline = stream.recorder().timeline().clone();
+        let recorder = gpu.recorder()?;
+        let timeline = recorder.timeline().clone();
         let queue = Queue::new(&gpu, timeline.clone())?;
-        stream.set_ring(queue.ring_memory());
+        let stream = Stream::new(recorder, Arc::clone(queue.ring_memory()));
         let kernels = KernelCache::default();
         let copy_words = copy_kernel::copy_words(&kernels, &gpu)?;
         let shared = Arc::new(Shared {
@@ -602,7 +602,7 @@ impl Shared {
         // A GPU that had nothing to do for long begins at once. Not with a kernel that the host would have to wait for.
         if self.submitter.enqueued(state.queue.pending() == 1) && launch.kernel.is_compiled() {
             // An error is a later call's, as when another thread submits.
-            if let Err(e) = self.submit(state, false, None).0 {
+            if let Err(e) = self.flush_locked(state) {
                 self.alive()?;
                 self.defer(e);
             }
@@ -638,16 +638,20 @@ impl Shared {
 
     #[inline]
     fn follow_policy(&self, state: &mut State) -> Result<(), Error> {
-        match state.queue.is_due() {
-            Ok(false) => Ok(()),
-            due => self.hand_over(state, due),
-        }
+        let due = state.queue.is_due();
+        self.hand_over_if(state, due)
     }
 
     /// After a run of a graph of `launches` commands was appended to the queue.
     pub(crate) fn enqueued_replay(&self, state: &mut State, launches: u32) -> Result<(), Error> {
         self.submitter.enqueued(state.queue.pending() == launches);
-        match state.queue.is_due_after(launches) {
+        let due = state.queue.is_due_after(launches);
+        self.hand_over_if(state, due)
+    }
+
+    #[inline]
+    fn hand_over_if(&self, state: &mut State, due: Result<bool, Error>) -> Result<(), Error> {
+        match due {
             Ok(false) => Ok(()),
             due => self.hand_over(state, due),
         }
@@ -658,7 +662,7 @@ impl Shared {
         let _stage = measure::enter(Stage::Submit);
         self.wrap(due)?;
         if !self.submitter.has_room() {
-            return self.submit(state, false, None).0;
+            return self.flush_locked(state);
         }
         self.leave(state);
         self.submitter.wake();
@@ -667,9 +671,14 @@ impl Shared {
 
     /// Leaves the pending batch to the thread that submits.
     fn leave(&self, state: &mut State) {
-        let batch = state.queue.take(self.submitter.spare(), &mut state.allocator);
-        self.submitter.taken();
+        let batch = self.take(state);
         self.submitter.put(batch);
+    }
+
+    /// Ends the pending batch.
+    fn take(&self, state: &mut State) -> Batch {
+        self.submitter.taken();
+        state.queue.take(self.submitter.spare(), &mut state.allocator)
     }
 
     /// The thread's: records and submits what was handed over.
@@ -700,17 +709,13 @@ impl Shared {
     /// The stream, with all that was handed over recorded and submitted.
     pub(crate) fn up_to_date(&self) -> MutexGuard<'_, Stream> {
         let mut stream = self.stream();
-        self.catch_up(&mut stream);
+        while let Some(batch) = self.submitter.next() {
+            self.submit_handed(&mut stream, batch);
+        }
         stream
     }
 
-    /// Records and submits what was handed over. Errors are kept for the next call.
-    fn catch_up(&self, stream: &mut Stream) {
-        while let Some(batch) = self.submitter.next() {
-            self.submit_handed(stream, batch);
-        }
-    }
-
+    /// Records and submits a batch that was handed over. An error is kept for the next call.
     fn submit_handed(&self, stream: &mut Stream, batch: Batch) {
         let recorded = stream.record(&self.gpu, &batch);
         let submitted = stream.submit(batch.ticket);
@@ -724,12 +729,10 @@ impl Shared {
     /// is visible when it is done. Returns its ticket, or with nothing to submit the last one.
     fn submit(&self, state: &mut State, for_host: bool, more: Option<More<'_>>) -> (Result<(), Error>, Ticket) {
         let mut stream = self.up_to_date();
-        let State { queue, allocator, .. } = state;
-        if !queue.has_pending() && more.is_none() && (!for_host || stream.is_host_visible()) {
-            return (self.take_deferred(), queue.last_ticket());
+        if !state.queue.has_pending() && more.is_none() && (!for_host || stream.is_host_visible()) {
+            return (self.take_deferred(), state.queue.last_ticket());
         }
-        let batch = queue.take(self.submitter.spare(), allocator);
-        self.submitter.taken();
+        let batch = self.take(state);
         let recorded = stream.record(&self.gpu, &batch);
         let more = more.map_or(Ok(()), |more| more(&mut stream));
         if for_host {

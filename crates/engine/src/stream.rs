@@ -22,7 +22,7 @@ pub(crate) struct Stream {
     hazards: Hazards,
     fusion: Fusion,
     /// What copies from the ring read.
-    ring: Option<Arc<Segment>>,
+    ring: Arc<Segment>,
     /// Submitted writes to mapped memory are visible to the host when their ticket is done.
     host_visible: bool,
     /// The submission that is recorded makes something visible to the host; the last that did.
@@ -37,24 +37,20 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(gpu: &Gpu) -> Result<Self, Error> {
-        Ok(Self {
-            recorder: gpu.recorder()?,
+    /// A stream over a new recorder, before a queue whose ring lies in this memory.
+    pub(crate) fn new(recorder: Recorder, ring: Arc<Segment>) -> Self {
+        Self {
+            recorder,
             hazards: Hazards::default(),
             fusion: Fusion::default(),
-            ring: None,
+            ring,
             host_visible: true,
             shows: false,
             shown: Ticket(0),
             settled: true,
             stats: QueueStats::default(),
             profile: None,
-        })
-    }
-
-    /// Copies from the ring read this memory.
-    pub(crate) fn set_ring(&mut self, memory: &Arc<Segment>) {
-        self.ring = Some(Arc::clone(memory));
+        }
     }
 
     pub(crate) fn stats(&self) -> QueueStats {
@@ -183,12 +179,10 @@ impl Stream {
             }
             Command::Upload { from, to, offset, bytes } => {
                 self.order(reads, writes);
-                if let Some(ring) = &self.ring {
-                    let origin = origin(batch, entry);
-                    let note = || Note { work: Work::Upload, operator: entry.operator, origin, reads, writes };
-                    let copy = |recorder: &mut Recorder| recorder.copy(ring, *from, to, *offset, *bytes);
-                    profile::record(&mut self.profile, &mut self.recorder, note, copy)?;
-                }
+                let origin = origin(batch, entry);
+                let note = || Note { work: Work::Upload, operator: entry.operator, origin, reads, writes };
+                let copy = |recorder: &mut Recorder| recorder.copy(&self.ring, *from, to, *offset, *bytes);
+                profile::record(&mut self.profile, &mut self.recorder, note, copy)?;
             }
             Command::Free { address } => tracing::trace!("free {address:#x}"),
             Command::Event(event) => event.recorded(&mut self.recorder)?,
