@@ -8,11 +8,9 @@ use crate::error::Result;
 use crate::launch::{GROUP, linear_id};
 use crate::layout::{self, Layout};
 use crate::multi_tensor::{self, Lists, Row};
-use crate::pointwise::Operand;
 use crate::table::{Operator, op};
 use crate::tensor::Tensor;
 use dml_kernel::{Atomic, Builder, DType, Kernel, Pointer, Scalar, Value, dense};
-use smallvec::SmallVec;
 
 /// This family's overloads.
 pub const OPERATORS: &[Operator] =
@@ -37,14 +35,7 @@ fn unscale(call: &mut Call) -> Result<()> {
             t.dtype
         );
     }
-    let rows: Vec<Row> = list
-        .iter()
-        .map(|&t| Row {
-            outs: SmallVec::from_slice(&[t]),
-            inputs: SmallVec::from_slice(&[Operand::Tensor(t)]),
-            common: t.dtype,
-        })
-        .collect();
+    let rows: Vec<Row> = list.iter().map(|&t| Row::in_place(t)).collect();
     let (batches, singles) = multi_tensor::split(&rows, &[]);
     for batch in batches {
         let (dtype, lanes, words) = (batch.dtype(), batch.lanes(), batch.words());

@@ -66,14 +66,7 @@ fn row<'t>(outs: &[&'t Tensor], grad: &'t Tensor, others: &[&'t Tensor]) -> Row<
 /// Divides the gradients by the loss scale, in place as on CPU.
 fn unscale(call: &Call, grads: &[&Tensor], scale: Option<&Tensor>) -> Result<()> {
     let Some(scale) = scale else { return Ok(()) };
-    let rows: Vec<Row> = grads
-        .iter()
-        .map(|&grad| Row {
-            outs: SmallVec::from_slice(&[grad]),
-            inputs: SmallVec::from_slice(&[Operand::Tensor(grad)]),
-            common: grad.dtype,
-        })
-        .collect();
+    let rows: Vec<Row> = grads.iter().map(|&grad| Row::in_place(grad)).collect();
     multi_tensor::run(call, "div", 0, &rows, &[Input::Tensor(scale.clone())], &|_, v| vec![v[0] / v[1]])
 }
 

@@ -38,6 +38,13 @@ pub struct Row<'t> {
     pub common: DType,
 }
 
+impl<'t> Row<'t> {
+    /// A tensor that is its own only input.
+    pub fn in_place(t: &'t Tensor) -> Self {
+        Row { outs: SmallVec::from_slice(&[t]), inputs: SmallVec::from_slice(&[Operand::Tensor(t)]), common: t.dtype }
+    }
+}
+
 /// How a kernel gets an input.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Kind {
