@@ -1,24 +1,24 @@
 //! The device: memory, kernels, the queue and what waits for it.
 
-use crate::allocator::{Allocator, COMMON, GrowError, Source};
-use crate::batch::Batch;
-use crate::copy_kernel;
 use crate::error::Error;
 use crate::event::{Event, EventState};
 use crate::fault::FaultBlock;
-use crate::fusion::{Fusion, Pointwise};
+use crate::fusion::chain::{Fusion, Pointwise};
 use crate::generator::Generator;
 use crate::graph::Capturing;
-use crate::host_pool::HostPool;
-use crate::kernel_cache::{KernelCache, KernelKey, KernelRef};
-use crate::launch::Launch;
-use crate::measure::{self, Stage};
-use crate::packed::Slots;
-use crate::pinned::Pinned;
-use crate::queue::{MOST_RING_BYTES, Memory, Queue, QueueStats};
-use crate::stats::{MemoryStats, SegmentInfo};
-use crate::stream::Stream;
-use crate::submitter::Submitter;
+use crate::kernels::cache::{KernelCache, KernelKey, KernelRef};
+use crate::memory::allocator::{Allocator, COMMON, GrowError, Source};
+use crate::memory::host_pool::HostPool;
+use crate::memory::pinned::Pinned;
+use crate::memory::statistics::{MemoryStats, SegmentInfo};
+use crate::profile::measure::{self, Stage};
+use crate::queue::batch::Batch;
+use crate::queue::launch::Launch;
+use crate::queue::pending::{MOST_RING_BYTES, Memory, Queue, QueueStats};
+use crate::submit::stream::Stream;
+use crate::submit::submitter::Submitter;
+use crate::transfer::copy_kernel;
+use crate::transfer::polled::Slots;
 use dml_kernel::Kernel;
 use dml_vulkan::{Adapter, AdapterInfo, AdapterKind, Gpu, MemoryClass, Segment, Ticket, Timeline, TimestampId};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -32,38 +32,23 @@
 //! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others |
 //! | `TORCH_DML_DEVICES_PER_ADAPTER=2` | every adapter is two devices: for tests |
 
-mod allocator;
-mod batch;
-mod compiler;
-mod copy_kernel;
 mod device;
 mod error;
 mod event;
 mod fault;
 mod fork;
-mod free_lists;
 mod fusion;
 mod generator;
 mod graph;
-mod hazards;
-mod host_pool;
-mod kernel_cache;
-mod launch;
-pub mod measure;
-mod packed;
-mod pinned;
-mod policy;
+mod kernels;
+mod memory;
 mod profile;
 mod queue;
-mod readback;
 mod registry;
-mod ring;
-mod stats;
-mod stream;
-mod submitter;
+mod submit;
 #[cfg(test)]
 mod testing;
-mod upload;
+mod transfer;
 
 pub use device::Device;
 pub use dml_vulkan::{AdapterInfo, AdapterKind, Capabilities};
@@ -71,12 +56,13 @@ pub use error::Error;
 pub use event::Event;
 pub use fault::{FaultKind, fault_id, operator_id};
 pub use fork::forked;
-pub use fusion::{Pointwise, PointwiseInput};
+pub use fusion::chain::{Pointwise, PointwiseInput};
 pub use generator::{Generator, philox4x32_10};
 pub use graph::{Capture, Graph, GraphPool, GraphStats, RandomSource};
-pub use kernel_cache::{KernelKey, KernelRef, KernelStats, kernel_stats};
-pub use launch::{Launch, Range};
-pub use profile::{Activity, Work, set_correlation, start_profile, stop_profile};
-pub use queue::QueueStats;
+pub use kernels::cache::{KernelKey, KernelRef, KernelStats, kernel_stats};
+pub use memory::statistics::{BlockInfo, MemoryStats, PoolStats, SegmentInfo, Stat};
+pub use profile::activity::{Activity, Work, set_correlation, start_profile, stop_profile};
+pub use profile::measure;
+pub use queue::launch::{Launch, Range};
+pub use queue::pending::QueueStats;
 pub use registry::{adapter_info, all_opened, device, device_count, opened, seed_all, shutdown};
-pub use stats::{BlockInfo, MemoryStats, PoolStats, SegmentInfo, Stat};

@@ -1,10 +1,10 @@
 //! The devices of the process.
 
-use crate::compiler;
 use crate::device::Device;
 use crate::error::Error;
 use crate::fork;
-use crate::profile;
+use crate::kernels::compiler;
+use crate::profile::activity;
 use dml_vulkan::{Adapter, AdapterInfo, AdapterKind, adapters};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -95,7 +95,7 @@ fn open(index: usize) -> Result<&'static Arc<Device>, Error> {
     }
     let device = Arc::new(Device::open(slot.adapter, index)?);
     fork::watch();
-    if profile::wanted()
+    if activity::wanted()
         && let Err(e) = device.start_profile()
     {
         tracing::warn!("device {index} is not profiled: {e}");

@@ -1,76 +1,62 @@
 //! The table of every operator. A family's file lists its overloads in a `pub const OPERATORS`; this file joins
 //! them.
 
-use crate::call::Call;
-use crate::error::Result;
-
-/// One overload: PyTorch's name for it and the function that runs it.
-pub struct Operator {
-    /// As in `aten::add.Tensor`.
-    pub name: &'static str,
-    /// Checks the arguments, enqueues kernels, and sets the results.
-    pub run: fn(&mut Call) -> Result<()>,
-}
-
-/// One overload, for a family's list.
-pub const fn op(name: &'static str, run: fn(&mut Call) -> Result<()>) -> Operator {
-    Operator { name, run }
-}
+use crate::operator::Operator;
 
 /// The families, in the order in which they are registered.
 const FAMILIES: &[&[&[Operator]]] = &[
     // Products.
     crate::matmul::OPERATORS,
-    &[crate::cross::OPERATORS],
+    &[crate::linear_algebra::cross::OPERATORS],
     crate::attention::OPERATORS,
     crate::convolution::OPERATORS,
     // Creation and random numbers.
-    crate::creation::OPERATORS,
+    crate::creation::factories::OPERATORS,
     &[
-        crate::dropout::OPERATORS,
-        crate::multinomial::OPERATORS,
-        crate::permutation::OPERATORS,
-        crate::random::OPERATORS,
-        crate::sampling::OPERATORS,
-        crate::triangle::OPERATORS,
+        crate::random::dropout::OPERATORS,
+        crate::random::multinomial::OPERATORS,
+        crate::random::permutation::OPERATORS,
+        crate::random::philox::OPERATORS,
+        crate::random::distributions::OPERATORS,
+        crate::creation::triangular_indices::OPERATORS,
     ],
     // Movement.
     &[
-        crate::concatenation::OPERATORS,
-        crate::copy::OPERATORS,
-        crate::embedding::OPERATORS,
-        crate::embedding_bag::OPERATORS,
-        crate::indexing::OPERATORS,
-        crate::movement::OPERATORS,
-        crate::nonzero::OPERATORS,
+        crate::movement::concatenation::OPERATORS,
+        crate::movement::copy::OPERATORS,
+        crate::indexing::embedding::OPERATORS,
+        crate::indexing::embedding_bag::OPERATORS,
+        crate::indexing::index::OPERATORS,
+        crate::movement::rearrange::OPERATORS,
+        crate::indexing::nonzero::OPERATORS,
     ],
-    crate::gather::OPERATORS,
+    crate::indexing::gather::OPERATORS,
     // Lists of tensors.
-    crate::foreach::OPERATORS[0],
-    crate::foreach::OPERATORS[1],
-    crate::foreach::OPERATORS[2],
-    &[crate::loss_scale::OPERATORS, crate::optimizer::OPERATORS],
+    crate::lists::foreach::OPERATORS[0],
+    crate::lists::foreach::OPERATORS[1],
+    crate::lists::foreach::OPERATORS[2],
+    &[crate::lists::loss_scale::OPERATORS, crate::lists::optimizer::OPERATORS],
     // Pointwise.
-    crate::activation::OPERATORS,
-    crate::rrelu::OPERATORS,
-    crate::arithmetic::OPERATORS,
-    &[crate::bessel::OPERATORS],
-    crate::binary::OPERATORS,
-    crate::comparison::COMPARISONS,
-    crate::comparison::BINARIES,
-    crate::division::OPERATORS,
-    &[crate::glu::OPERATORS],
-    crate::error_function::OPERATORS,
-    &[crate::float_parts::OPERATORS],
-    crate::gamma::OPERATORS,
-    &[crate::orthogonal::OPERATORS],
-    crate::piecewise::OPERATORS,
-    crate::power::OPERATORS,
-    crate::selection::OPERATORS,
-    crate::smooth::OPERATORS,
-    crate::special::OPERATORS,
-    crate::ternary::OPERATORS,
-    crate::unary::OPERATORS,
+    crate::pointwise::activation::OPERATORS,
+    crate::pointwise::rrelu::OPERATORS,
+    crate::pointwise::arithmetic::OPERATORS,
+    &[crate::pointwise::bessel::OPERATORS],
+    crate::pointwise::binary::OPERATORS,
+    crate::pointwise::comparison::COMPARISONS,
+    crate::pointwise::comparison::BINARIES,
+    crate::pointwise::division::OPERATORS,
+    &[crate::pointwise::glu::OPERATORS],
+    crate::pointwise::error_function::OPERATORS,
+    &[crate::pointwise::float_parts::OPERATORS],
+    crate::pointwise::gamma::OPERATORS,
+    &[crate::pointwise::orthogonal_polynomials::OPERATORS],
+    crate::pointwise::piecewise_linear_activations::OPERATORS,
+    crate::pointwise::power::OPERATORS,
+    crate::pointwise::selection::OPERATORS,
+    crate::pointwise::exponential_activations::OPERATORS,
+    crate::pointwise::special::OPERATORS,
+    crate::pointwise::ternary::OPERATORS,
+    crate::pointwise::unary::OPERATORS,
     &[
         crate::reduction::extremum::OPERATORS,
         crate::reduction::hash::OPERATORS,
@@ -79,18 +65,18 @@ const FAMILIES: &[&[&[Operator]]] = &[
         crate::reduction::sum::OPERATORS,
         crate::reduction::variance::OPERATORS,
     ],
-    &[crate::scan::OPERATORS],
-    &[crate::recurrent::OPERATORS],
-    &[crate::grid_sampler::OPERATORS],
-    crate::padding::OPERATORS,
-    crate::pooling::OPERATORS,
-    &[crate::unfold::OPERATORS],
-    crate::upsample::OPERATORS,
+    &[crate::reduction::scan::OPERATORS],
+    &[crate::recurrent::cells::OPERATORS],
+    &[crate::spatial::grid_sampler::OPERATORS],
+    crate::spatial::padding::OPERATORS,
+    crate::spatial::pooling::OPERATORS,
+    &[crate::spatial::unfold::OPERATORS],
+    crate::spatial::upsample::OPERATORS,
     crate::loss::OPERATORS,
     crate::normalization::OPERATORS,
-    &[crate::distance::OPERATORS, crate::softmax::OPERATORS],
+    &[crate::linear_algebra::distance::OPERATORS, crate::normalization::softmax::OPERATORS],
     crate::sorting::OPERATORS,
-    &[crate::histogram::OPERATORS, crate::search::OPERATORS, crate::unique::OPERATORS],
+    &[crate::reduction::histogram::OPERATORS, crate::sorting::search::OPERATORS, crate::sorting::unique::OPERATORS],
 ];
 
 /// Every operator. The index of an overload in this list is its id at the C ABI.

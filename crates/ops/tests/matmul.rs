@@ -1,7 +1,7 @@
 //! Products of matrices against sums in f64 on the host: every dtype, layout, tile and edge.
 
 mod common;
-#[path = "../src/validate.rs"]
+#[path = "../src/primitives/validate.rs"]
 mod validate;
 
 use common::{Random, TestHost, message, number, tensor};

@@ -2,11 +2,11 @@
 
 use super::constants::Constants;
 use super::random::Draw;
-use crate::copy_kernel;
 use crate::error::Error;
-use crate::kernel_cache::KernelRef;
-use crate::launch::{Launch, Range};
-use crate::queue::Memory;
+use crate::kernels::cache::KernelRef;
+use crate::queue::launch::{Launch, Range};
+use crate::queue::pending::Memory;
+use crate::transfer::copy_kernel;
 use dml_vulkan::Gpu;
 use rustc_hash::FxHashSet;
 use std::thread::ThreadId;

@@ -1,7 +1,7 @@
 //! Bytes that a graph's commands read and nobody writes: uploads, spilled parameters and tables.
 
 use crate::error::Error;
-use crate::queue::mapped;
+use crate::queue::pending::mapped;
 use dml_vulkan::{Gpu, MemoryClass, Segment};
 
 const SEGMENT: u64 = 256 << 10;

@@ -2,7 +2,7 @@
 //! are made at the end of the capture, and not when their structure has come often.
 
 use super::capturing::{Capturing, Node};
-use crate::fusion::Fusion;
+use crate::fusion::chain::Fusion;
 use dml_vulkan::Gpu;
 
 /// Replaces chains of launches by joint ones, and drops the frees.

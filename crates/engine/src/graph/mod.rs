@@ -21,8 +21,8 @@ mod schedule;
 
 use crate::device::{Device, Shared, State};
 use crate::error::Error;
-use crate::hazards::IntervalSet;
-use crate::upload::invalid;
+use crate::queue::hazards::IntervalSet;
+use crate::transfer::upload::invalid;
 pub(crate) use capturing::Capturing;
 use capturing::Node;
 use dml_vulkan::Recording;

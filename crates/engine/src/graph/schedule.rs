@@ -7,8 +7,8 @@
 //! Commands depend on each other where bytes that one writes are read or written by the other. This covers memory that is
 //! freed and allocated again inside the graph: the later owner writes what the earlier one read or wrote.
 
-use crate::hazards::{Hazards, IntervalSet};
-use crate::launch::Range;
+use crate::queue::hazards::{Hazards, IntervalSet};
+use crate::queue::launch::Range;
 use std::collections::BTreeMap;
 
 /// Levels of commands, which are numbered as they were captured.

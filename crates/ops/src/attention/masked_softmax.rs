@@ -1,12 +1,12 @@
 //! softmax over what a mask leaves, as PyTorch's attention for inference calls it.
 
-use crate::call::Call;
 use crate::check;
-use crate::copy;
-use crate::error::{Error, Result};
-use crate::pointwise::{self, Input};
-use crate::softmax;
-use crate::table::{Operator, op};
+use crate::movement::copy;
+use crate::normalization::softmax;
+use crate::operator::call::Call;
+use crate::operator::error::{Error, Result};
+use crate::operator::{Operator, op};
+use crate::pointwise::kernel::{self, Input};
 use crate::tensor::Tensor;
 use dml_kernel::DType;
 
@@ -95,8 +95,8 @@ fn masked(call: &Call, x: &Tensor, mask: &Tensor, value: f64) -> Result<Tensor> 
     let inputs = [
         Input::Tensor(x.clone()),
         Input::Tensor(mask.clone()),
-        Input::Number(crate::call::Scalar::Double(value), x.dtype),
+        Input::Number(crate::operator::call::Scalar::Double(value), x.dtype),
     ];
-    pointwise::run(call, "masked", 0, &[&out], &inputs, x.dtype, |_, v| vec![v[1].ne(0).select(v[2], v[0])])?;
+    kernel::run(call, "masked", 0, &[&out], &inputs, x.dtype, |_, v| vec![v[1].ne(0).select(v[2], v[0])])?;
     Ok(out)
 }

@@ -1,8 +1,8 @@
 //! A batch of heads of matrices, with strides of its own.
 
-use crate::launch::Launcher;
-use crate::layout::index_type;
+use crate::primitives::launch::Launcher;
 use crate::tensor::Tensor;
+use crate::tensor::layout::index_type;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 
 /// `[batch, head, row, column]`

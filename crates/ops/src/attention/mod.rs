@@ -8,15 +8,15 @@ mod matrix;
 mod projection;
 mod worker;
 
-use crate::call::{Call, Ret, Scalar as Number};
 use crate::check;
-use crate::error::Result;
-use crate::launch::Launcher;
-use crate::layout;
-use crate::random::{reserve, write_source};
+use crate::operator::call::{Call, Ret, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
+use crate::primitives::launch::Launcher;
+use crate::random::philox::{reserve, write_source};
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce, sum_type};
-use crate::table::{Operator, op};
 use crate::tensor::Tensor;
+use crate::tensor::layout;
 use dml_kernel::{DType, Scalar, Value};
 use kernel::{Role, Spec};
 use smallvec::{SmallVec, smallvec};
@@ -342,7 +342,7 @@ mod tests {
             ] {
                 for flag in [false, true] {
                     let spec = Spec { role, dtype, bias, causal: flag, dropout: flag, index, threads, width };
-                    crate::validate::accepted(&kernel::build(&spec));
+                    crate::primitives::validate::accepted(&kernel::build(&spec));
                 }
             }
         }

@@ -1,10 +1,10 @@
 //! What happens to the joint projection of queries, keys and values before attention.
 
-use crate::call::{Call, Scalar as Number};
 use crate::check;
-use crate::error::Result;
-use crate::pointwise::{self, Input};
-use crate::table::{Operator, op};
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
+use crate::pointwise::kernel::{self, Input};
 
 /// This file's overloads.
 pub const OPERATORS: &[Operator] = &[op("aten::_transform_bias_rescale_qkv", transform)];
@@ -34,7 +34,7 @@ fn transform(call: &mut Call) -> Result<()> {
         let scale = if part == 0 { 1.0 / (width as f64).sqrt() } else { 1.0 };
         let out = call.empty(dtype, &sizes)?;
         let inputs = [Input::Tensor(x), Input::Tensor(bias), Input::Number(Number::Double(scale), dtype)];
-        pointwise::run(call, "add_scale", 0, &[&out], &inputs, dtype, |_, v| vec![(v[0] + v[1]) * v[2]])?;
+        kernel::run(call, "add_scale", 0, &[&out], &inputs, dtype, |_, v| vec![(v[0] + v[1]) * v[2]])?;
         call.ret(out);
     }
     Ok(())

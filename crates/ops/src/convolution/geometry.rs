@@ -1,8 +1,8 @@
 //! The shape of a convolution, checked, and what each of its three products looks like.
 
-use crate::call::Call;
 use crate::check;
-use crate::error::Result;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
 use crate::tensor::{Dims, Tensor};
 use smallvec::SmallVec;
 

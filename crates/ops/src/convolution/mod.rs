@@ -9,14 +9,14 @@ mod geometry;
 mod named;
 mod passes;
 
-use crate::call::{Call, Ret, Scalar};
 use crate::check;
-use crate::copy;
-use crate::error::Result;
 use crate::matmul;
-use crate::memory_format::{self, dense, is_channels_last};
-use crate::table::{Operator, op};
+use crate::movement::copy;
+use crate::operator::call::{Call, Ret, Scalar};
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
 use crate::tensor::Tensor;
+use crate::tensor::memory_format::{self, dense, is_channels_last};
 use geometry::{Arguments, Geometry};
 
 /// This family's overloads.

@@ -2,12 +2,12 @@
 
 use super::geometry::Arguments;
 use super::{backward, forward};
-use crate::call::{Call, Ret};
 use crate::check;
-use crate::copy;
-use crate::error::Result;
-use crate::structured;
-use crate::table::{Operator, op};
+use crate::movement::copy;
+use crate::operator::call::{Call, Ret};
+use crate::operator::error::Result;
+use crate::operator::structured;
+use crate::operator::{Operator, op};
 use crate::tensor::Tensor;
 
 /// The named overloads.

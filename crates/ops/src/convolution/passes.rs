@@ -5,11 +5,11 @@
 
 use super::fill;
 use super::geometry::Geometry;
-use crate::call::{Call, Scalar};
-use crate::copy;
-use crate::error::Result;
 use crate::matmul::operand::{Access, Axis, Digits, Memory, Pattern, Place, Step, WIDE, Window};
 use crate::matmul::{Bias, Finish, Output, Problem, Source};
+use crate::movement::copy;
+use crate::operator::call::{Call, Scalar};
+use crate::operator::error::Result;
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 

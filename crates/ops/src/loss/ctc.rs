@@ -6,15 +6,15 @@
 //! workgroup has one example and keeps the last frame's states in workgroup memory; where they do not fit, every frame is
 //! a launch of its own.
 
-use crate::call::{Arg, Call, Scalar as Number};
 use crate::check;
-use crate::copy::{as_contiguous, fill_with};
-use crate::error::Result;
-use crate::fault;
-use crate::host;
-use crate::launch::{GROUP, Launcher, linear_id};
-use crate::layout::index_type;
-use crate::table::{Operator, op};
+use crate::movement::copy::{as_contiguous, fill_with};
+use crate::operator::call::{Arg, Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::fault;
+use crate::operator::host;
+use crate::operator::{Operator, op};
+use crate::primitives::launch::{GROUP, Launcher, linear_id};
+use crate::tensor::layout::index_type;
 use crate::tensor::{Place, Tensor};
 use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value, math};
 
@@ -545,7 +545,7 @@ fn write_gradient(b: &Builder, dtypes: [DType; 2], index: Scalar) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::validate::accepted;
+    use crate::primitives::validate::accepted;
 
     #[test]
     fn kernels_are_valid() {

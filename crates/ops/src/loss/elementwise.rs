@@ -1,14 +1,14 @@
 //! Losses that compare an input with a target element by element: mse, smooth l1, huber, binary cross-entropy.
 
 use super::Reduce;
-use crate::call::{Call, Scalar as Number};
 use crate::check;
-use crate::error::Result;
-use crate::pointwise::{Out, Rule, operator};
-use crate::promote::{Promoted, result_type};
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
+use crate::pointwise::elementwise::{Out, Rule, operator};
 use crate::reduction::sum::accumulator_dtype;
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
-use crate::table::{Operator, op};
+use crate::tensor::promote::{Promoted, result_type};
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::{DType, Scalar, Value, math};
 use smallvec::{SmallVec, smallvec};
@@ -165,7 +165,7 @@ fn operands(call: &Call, loss: Loss, first: usize) -> Result<SmallVec<[usize; 3]
         return Ok(at);
     }
     // The others promote: a target of integers or bools meets an input of floats.
-    let common = crate::pointwise::common_dtype(call, &[first, first + 1])?;
+    let common = crate::pointwise::elementwise::common_dtype(call, &[first, first + 1])?;
     check!(
         loss != Loss::Huber || common.can_cast_to(x.dtype),
         Runtime,

@@ -1,9 +1,9 @@
 //! log_sigmoid, of which PyTorch makes the losses that take logits.
 
-use crate::call::Call;
-use crate::error::Result;
-use crate::pointwise::{Out, Rule, operator};
-use crate::table::{Operator, op};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
+use crate::pointwise::elementwise::{Out, Rule, operator};
 use dml_kernel::math;
 
 /// This family's overloads.
@@ -18,7 +18,7 @@ pub const OPERATORS: &[Operator] = &[
 fn forward(call: &mut Call, buffer: Option<usize>) -> Result<()> {
     let dtype = call.tensor(0)?.dtype;
     let out = if buffer.is_some() { Out::Arg(1) } else { Out::New };
-    crate::pointwise::check_float(call, 0, "log_sigmoid")?;
+    crate::pointwise::elementwise::check_float(call, 0, "log_sigmoid")?;
     operator(call, out, Rule::Promote, "log_sigmoid", &[0], &[], |_, v| {
         let x = v[0];
         x.gt(0.0).select(x.like(0.0), x) - math::log1p(math::exp(-x.abs()))

@@ -6,9 +6,9 @@ mod log_sigmoid;
 mod margin;
 mod nll;
 
-use crate::call::Call;
-use crate::error::{Error, Result};
-use crate::table::Operator;
+use crate::operator::Operator;
+use crate::operator::call::Call;
+use crate::operator::error::{Error, Result};
 
 /// This family's overloads.
 pub const OPERATORS: &[&[Operator]] = &[

@@ -3,14 +3,14 @@
 //! The input is seen as `[batch, classes, positions]` (one position for rows) and the target as `[batch, positions]`.
 
 use super::Reduce;
-use crate::call::{Call, Scalar as Number};
 use crate::check;
-use crate::copy;
-use crate::error::Result;
-use crate::fault;
-use crate::launch::{GROUP, linear_id};
+use crate::movement::copy;
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::fault;
+use crate::operator::{Operator, op};
+use crate::primitives::launch::{GROUP, linear_id};
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
-use crate::table::{Operator, op};
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value};
 use smallvec::{SmallVec, smallvec};
@@ -141,7 +141,7 @@ impl Problem {
 
     /// Index type of kernels over the input.
     fn index(&self) -> Scalar {
-        crate::layout::index_type(self.input.numel())
+        crate::tensor::layout::index_type(self.input.numel())
     }
 }
 
@@ -248,7 +248,7 @@ impl Fold for Total {
 /// `nll_loss_forward(self, target, weight, reduction, ignore_index[, output, total_weight])`
 fn forward(call: &mut Call, rank: Rank, outs: [Option<usize>; 2]) -> Result<()> {
     let p = Problem::new(call, rank, 0)?;
-    let operator = crate::fault::operator("nll_loss");
+    let operator = crate::operator::fault::operator("nll_loss");
     let sizes = if p.reduction == Reduce::None { p.target.sizes.clone() } else { Dims::new() };
     let output = call.out(outs[0], p.input.dtype, &sizes)?;
     let total = call.out(outs[1], p.input.dtype, &[])?;

@@ -1,7 +1,7 @@
 //! Division by a number that is the same for a whole launch, as a multiplication (Granlund and Montgomery, "Division
 //! by invariant integers using multiplication", PLDI 1994).
 
-use crate::launch::Launcher;
+use crate::primitives::launch::Launcher;
 use dml_kernel::{Builder, Scalar, Value};
 
 /// `floor(2^(31 + shift) / d)` rounded up, and `shift = ceil(log2 d)`: then `x / d` is the high word of

@@ -2,8 +2,8 @@
 
 use super::divisor::{self, Divisor};
 use super::operand::{Memory, WIDE};
-use crate::call::Scalar as Number;
-use crate::launch::Launcher;
+use crate::operator::call::Scalar as Number;
+use crate::primitives::launch::Launcher;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 
 /// The part that changes code.

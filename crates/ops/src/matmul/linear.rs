@@ -1,13 +1,13 @@
 //! The gradients of a linear layer.
 
 use super::products::multiply;
-use crate::call::{Call, Ret};
 use crate::check;
-use crate::copy;
-use crate::error::Result;
+use crate::movement::copy;
+use crate::operator::call::{Call, Ret};
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
 use crate::reduction::Axes;
 use crate::reduction::sum::add_up;
-use crate::table::{Operator, op};
 use crate::tensor::Tensor;
 
 /// This file's overloads.

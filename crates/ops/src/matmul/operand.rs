@@ -3,7 +3,7 @@
 //! is never written out.
 
 use super::divisor::{self, Divisor};
-use crate::launch::Launcher;
+use crate::primitives::launch::Launcher;
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 use smallvec::SmallVec;

@@ -7,9 +7,9 @@ use super::reduce;
 use super::select::{self, Choice, Limits};
 use super::thin;
 use super::tile::Tile;
-use crate::call::{Call, Scalar as Number};
 use crate::check;
-use crate::error::Result;
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
 use dml_engine::KernelRef;
 use dml_kernel::{DType, Scalar};
 
@@ -185,7 +185,7 @@ impl Problem {
     fn index(&self, finish: &Finish, [m, n, k]: [i64; 3]) -> Scalar {
         let reach = self.a.reach(m, k).max(self.b.reach(n, k)).max(finish.reach(m, n));
         let batches = self.a.batch.max(self.b.batch).max(finish.out.strides[0]);
-        crate::layout::index_type(reach.max(batches))
+        crate::tensor::layout::index_type(reach.max(batches))
     }
 
     fn spec(&self, tile: Tile, split: bool, finish: &Finish) -> Spec {

@@ -3,14 +3,15 @@
 use super::epilogue::{Bias, Finish, Output};
 use super::operand::{Access, Axis, Digits, Pattern, Place, Source, Step};
 use super::problem::Problem;
-use crate::activation::{gelu_body, relu_body};
-use crate::call::{Call, Ret, Scalar};
 use crate::check;
-use crate::copy;
-use crate::error::{Error, Result};
-use crate::pointwise::{self, Input, Out};
-use crate::structured;
-use crate::table::{Operator, op};
+use crate::movement::copy;
+use crate::operator::call::{Call, Ret, Scalar};
+use crate::operator::error::{Error, Result};
+use crate::operator::structured;
+use crate::operator::{Operator, op};
+use crate::pointwise::activation::{gelu_body, relu_body};
+use crate::pointwise::elementwise::{self, Out};
+use crate::pointwise::kernel::{self, Input};
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::DType;
 use smallvec::smallvec;
@@ -149,7 +150,7 @@ fn addmm_activation(call: &mut Call, out: Out) -> Result<()> {
     let Some(Ret::Tensor(out)) = call.returns.last() else { return Ok(()) };
     let inputs = [Input::Tensor(out.clone())];
     let family = if gelu { "gelu" } else { "relu" };
-    pointwise::run(call, family, 0, &[out], &inputs, out.dtype, |_, v| {
+    kernel::run(call, family, 0, &[out], &inputs, out.dtype, |_, v| {
         vec![if gelu { gelu_body(v[0]) } else { relu_body(v[0]) }]
     })
 }
@@ -390,7 +391,7 @@ fn prepare(
             call.out(Some(i), dtype, sizes)?
         }
     };
-    pointwise::check_no_self_overlap(&target)?;
+    elementwise::check_no_self_overlap(&target)?;
     Ok((target, addend))
 }
 
@@ -487,7 +488,7 @@ fn into(
     if k == 0 {
         let Some((bias, beta)) = addend else { return copy::fill_with(call, target, Scalar::Int(0)) };
         let inputs = [Input::Tensor(bias), Input::Number(beta, target.dtype)];
-        return pointwise::run(call, "scale", 0, &[target], &inputs, target.dtype, |_, v| vec![v[0] * v[1]]);
+        return kernel::run(call, "scale", 0, &[target], &inputs, target.dtype, |_, v| vec![v[0] * v[1]]);
     }
     // A result that overlaps an operand is computed beside it.
     let overlaps = |t: &&Tensor| {

@@ -1,9 +1,9 @@
 //! The second pass of a product whose k was divided: adds the parts in order and finishes the sums.
 
 use super::epilogue::{Epilogue, Finish, Pointers, Writer};
-use crate::call::Call;
-use crate::error::Result;
-use crate::launch::GROUP;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::primitives::launch::GROUP;
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Kernel, Scalar};
 
@@ -14,7 +14,7 @@ const AHEAD: u32 = 8;
 pub fn run(call: &Call, workspace: &Tensor, size: [i64; 3], parts: i64, finish: &Finish) -> Result<()> {
     let [batch, m, n] = size;
     let epilogue = finish.epilogue(n);
-    let index = crate::layout::index_type(finish.reach(m, n));
+    let index = crate::tensor::layout::index_type(finish.reach(m, n));
     let width = if epilogue.wide { 4 } else { 1 };
     let dtype = workspace.dtype;
     let key = [dtype as u32, epilogue.code(), u32::from(index == Scalar::U64), 0, 0, 0];

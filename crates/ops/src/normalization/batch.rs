@@ -2,15 +2,15 @@
 
 use super::sums::Products;
 use super::{Sums, Terms, all_but_channels, check_channels, moments, of_channels, parameter_dtype, ret_if};
-use crate::call::{Call, Scalar as Number};
 use crate::check;
-use crate::copy::cast;
-use crate::error::{Error, Result};
-use crate::memory_format::{self, is_channels_last};
-use crate::pointwise::{self, Input};
+use crate::movement::copy::cast;
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::{Error, Result};
+use crate::operator::{Operator, op};
+use crate::pointwise::kernel::{self, Input};
 use crate::reduction::sum::accumulator_dtype;
-use crate::table::{Operator, op};
 use crate::tensor::Tensor;
+use crate::tensor::memory_format::{self, is_channels_last};
 use dml_kernel::{DType, math};
 use smallvec::SmallVec;
 
@@ -119,7 +119,7 @@ impl<'t> Batch<'t> {
         let dtype = accumulator_dtype(var.dtype);
         let scale = self.row(call, dtype)?;
         let inputs = [Input::Tensor(var.clone()), Input::Number(Number::Double(eps), dtype)];
-        pointwise::run(call, "inverse_deviation", 0, &[&scale], &inputs, dtype, |_, v| vec![math::rsqrt(v[0] + v[1])])?;
+        kernel::run(call, "inverse_deviation", 0, &[&scale], &inputs, dtype, |_, v| vec![math::rsqrt(v[0] + v[1])])?;
         Ok((mean.clone(), scale))
     }
 }
@@ -134,7 +134,7 @@ pub fn update(call: &Call, running: [&Tensor; 2], batch: [&Tensor; 2], momentum:
     let mut inputs: SmallVec<[Input; 7]> = running.iter().chain(&batch).map(|&t| Input::Tensor(t.clone())).collect();
     let numbers = [1.0 - momentum, momentum, correction];
     inputs.extend(numbers.map(|x| Input::Number(Number::Double(x), dtype)));
-    pointwise::run(call, "update_statistics", 0, &running, &inputs, dtype, |_, v| {
+    kernel::run(call, "update_statistics", 0, &running, &inputs, dtype, |_, v| {
         vec![v[0] * v[4] + v[2] * v[5], v[1] * v[4] + v[3] * v[6] * v[5]]
     })
 }

@@ -3,14 +3,14 @@
 
 use super::sums::Products;
 use super::{Sums, Terms, moments, parameter_dtype, ret_if};
-use crate::call::Call;
 use crate::check;
-use crate::copy::cast;
-use crate::error::Result;
-use crate::memory_format::{self, is_channels_last};
+use crate::movement::copy::cast;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
 use crate::reduction::sum::accumulator_dtype;
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
-use crate::table::{Operator, op};
+use crate::tensor::memory_format::{self, is_channels_last};
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::{Scalar, Value};
 use smallvec::{SmallVec, smallvec};
@@ -177,7 +177,7 @@ fn backward(call: &mut Call) -> Result<()> {
         input.describe()
     );
     let dtype = parameter_dtype(input, &[weight])?;
-    let [mean, scale] = [mean, scale].map(|t| crate::copy::as_contiguous(call, t));
+    let [mean, scale] = [mean, scale].map(|t| crate::movement::copy::as_contiguous(call, t));
     let (mean, scale) = (mean?, scale?);
     let mask = call.flags(9)?;
     let wants = |i: usize| mask.get(i).is_some_and(|&m| m != 0);

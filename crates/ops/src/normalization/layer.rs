@@ -3,13 +3,13 @@
 use super::rows::{Norm, Problem, fit};
 use super::sums::Products;
 use super::{Sums, Terms, moments, parameter_dtype, ret_if};
-use crate::call::Call;
 use crate::check;
-use crate::copy::{as_contiguous, cast};
-use crate::error::Result;
+use crate::movement::copy::{as_contiguous, cast};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
 use crate::reduction::Axes;
 use crate::reduction::sum::accumulator_dtype;
-use crate::table::{Operator, op};
 use crate::tensor::{Dims, Tensor};
 
 /// This family's overloads.

@@ -11,18 +11,19 @@ mod layer;
 pub mod renorm;
 mod rms;
 mod rows;
+pub mod softmax;
 mod sums;
 mod synchronized;
 mod weight;
 
-use crate::call::{Call, Ret, Scalar as Number};
 use crate::check;
-use crate::error::Result;
-use crate::pointwise::{self, Input};
+use crate::operator::Operator;
+use crate::operator::call::{Call, Ret, Scalar as Number};
+use crate::operator::error::Result;
+use crate::pointwise::kernel::{self, Input};
 use crate::reduction::sum::accumulator_dtype;
 use crate::reduction::variance::{Moments, Results};
 use crate::reduction::{Axes, Reduction, reduce};
-use crate::table::Operator;
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::{DType, Value};
 use smallvec::SmallVec;
@@ -53,7 +54,7 @@ impl Terms {
     fn normalize(&self, call: &Call, x: &Tensor, out: &Tensor) -> Result<()> {
         let terms = [Some(x), self.mean.as_ref(), self.scale.as_ref(), self.weight.as_ref(), self.bias.as_ref()];
         let (variant, inputs) = present(&terms);
-        pointwise::run(call, "normalize", variant, &[out], &inputs, accumulator_dtype(x.dtype), |_, v| {
+        kernel::run(call, "normalize", variant, &[out], &inputs, accumulator_dtype(x.dtype), |_, v| {
             let term = |i| pick(v, variant, i);
             let centred = minus(v[0], term(1));
             vec![plus(times(times(centred, term(2)), term(3)), term(4))]
@@ -69,7 +70,7 @@ impl Terms {
         let dtype = accumulator_dtype(x.dtype);
         inputs.push(Input::Number(Number::Double(1.0 / sums.count as f64), dtype));
         let outside = sums.weighted_after;
-        pointwise::run(call, "normalize_backward", variant | u32::from(outside) << 8, &[out], &inputs, dtype, |_, v| {
+        kernel::run(call, "normalize_backward", variant | u32::from(outside) << 8, &[out], &inputs, dtype, |_, v| {
             let term = |i| pick(v, variant, i);
             let share = v[v.len() - 1];
             let (inner, outer) = if outside { (None, term(4)) } else { (term(4), None) };

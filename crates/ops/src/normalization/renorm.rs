@@ -1,14 +1,14 @@
 //! `renorm`: slices whose norm is above a limit are scaled down to it.
 
-use crate::call::Call;
 use crate::check;
-use crate::error::Result;
-use crate::pointwise::{self, Input};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::structured;
+use crate::operator::{Operator, op};
+use crate::pointwise::kernel::{self, Input};
 use crate::reduction::Axes;
 use crate::reduction::norm::norms;
 use crate::reduction::sum::accumulator_dtype;
-use crate::structured;
-use crate::table::{Operator, op};
 use crate::tensor::Dims;
 use dml_kernel::Value;
 
@@ -41,7 +41,7 @@ fn renorm(call: &mut Call) -> Result<()> {
     let norm = call.empty(dtype, &axes.sizes(&x.sizes))?;
     norms(call, p.to_f64(), x, &norm, axes)?;
     let inputs = [Input::Tensor(x.clone()), Input::Tensor(norm), Input::Number(limit, dtype)];
-    pointwise::run(call, "renorm", 0, &[&out], &inputs, dtype, |_, v| vec![v[0] * factor(v[1], v[2])])?;
+    kernel::run(call, "renorm", 0, &[&out], &inputs, dtype, |_, v| vec![v[0] * factor(v[1], v[2])])?;
     call.ret(out);
     Ok(())
 }

@@ -4,13 +4,13 @@
 use super::layer::Rows;
 use super::rows::Norm;
 use super::{Terms, ret_if};
-use crate::call::{Call, Scalar as Number};
 use crate::check;
-use crate::copy::as_contiguous;
-use crate::error::Result;
+use crate::movement::copy::as_contiguous;
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
 use crate::reduction::sum::accumulator_dtype;
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
-use crate::table::{Operator, op};
 use crate::tensor::Tensor;
 use dml_kernel::{DType, Scalar, Value, math};
 use smallvec::{SmallVec, smallvec};

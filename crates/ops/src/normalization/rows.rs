@@ -1,10 +1,10 @@
 //! Layer and RMS normalisation of rows that fit into the registers of a workgroup: each is read once.
 
-use crate::call::{Call, Scalar as Number};
-use crate::error::Result;
-use crate::launch::GROUP;
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::primitives::launch::GROUP;
+use crate::primitives::rows::{Rows, Share, pairwise};
 use crate::reduction::sum::accumulator_dtype;
-use crate::rows::{Rows, Share, pairwise};
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value, math};
 
@@ -46,7 +46,7 @@ struct Shape {
 
 impl Shape {
     fn new(p: &Problem, backward: bool, statistics: DType) -> Shape {
-        let index = crate::layout::index_type(p.input.numel());
+        let index = crate::tensor::layout::index_type(p.input.numel());
         let (rows, held) = Rows::of_neighbours(index, p.n);
         let parameters = [p.weight, p.bias].map(|t| t.map(|t| t.dtype));
         Shape { norm: p.norm, backward, rows, held, input: p.input.dtype, parameters, statistics }
@@ -229,7 +229,7 @@ fn backward<'b>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::validate::accepted;
+    use crate::primitives::validate::accepted;
 
     #[test]
     fn kernels_are_valid() {

@@ -1,8 +1,8 @@
 //! Sums of the gradient over what was normalised together, or over what shares a parameter.
 
 use super::{minus, pick, times};
-use crate::call::Call;
-use crate::error::Result;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
 use crate::reduction::sum::accumulator_dtype;
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::Tensor;

@@ -4,17 +4,17 @@
 use super::batch::update;
 use super::sums::Products;
 use super::{Sums, Terms, all_but_channels, check_channels, moments, of_channels};
-use crate::call::{Call, Ret, Scalar as Number};
 use crate::check;
-use crate::copy::cast;
-use crate::error::{Error, Result};
-use crate::memory_format::{self, is_channels_last};
-use crate::pointwise::{self, Input};
+use crate::movement::copy::cast;
+use crate::operator::call::{Call, Ret, Scalar as Number};
+use crate::operator::error::{Error, Result};
+use crate::operator::{Operator, op};
+use crate::pointwise::kernel::{self, Input};
 use crate::reduction::sum::accumulator_dtype;
 use crate::reduction::variance::{Moments, Results};
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
-use crate::table::{Operator, op};
 use crate::tensor::Tensor;
+use crate::tensor::memory_format::{self, is_channels_last};
 use dml_kernel::{Scalar, Value, math};
 use smallvec::{SmallVec, smallvec};
 
@@ -117,7 +117,7 @@ fn gather_stats(call: &mut Call) -> Result<()> {
     let dtype = call.tensor(1)?.dtype;
     let count = call.scalar(7)?;
     let counts = call.empty(dtype, &[1])?;
-    crate::copy::fill_with(call, &counts, count)?;
+    crate::movement::copy::fill_with(call, &counts, count)?;
     let parts = call.tensor(1)?.sizes.first().copied().unwrap_or(1);
     gather(call, &counts.as_strided(&[parts], &[0], 0))
 }
@@ -197,13 +197,13 @@ fn backward_reduce(call: &mut Call) -> Result<()> {
     if of_weight {
         let out = call.empty(parameter, &[x.sizes[1]])?;
         let inputs = [Input::Tensor(product.clone()), Input::Tensor(scale.clone())];
-        pointwise::run(call, "mul", 0, &[&out], &inputs, dtype, |_, v| vec![v[0] * v[1]])?;
+        kernel::run(call, "mul", 0, &[&out], &inputs, dtype, |_, v| vec![v[0] * v[1]])?;
         rest[0] = Ret::Tensor(out);
     }
     if of_bias {
         // Not the same tensor as the sum, which the caller changes.
         let out = call.empty(parameter, &[x.sizes[1]])?;
-        crate::copy::device_copy(call, &total, &out)?;
+        crate::movement::copy::device_copy(call, &total, &out)?;
         rest[1] = Ret::Tensor(out);
     }
     for t in [total, product] {
@@ -237,7 +237,7 @@ fn backward_elemt(call: &mut Call) -> Result<()> {
     // Means of the gradient and of its product with the normalised input.
     let (total, product) = (call.empty(dtype, &[x.sizes[1]])?, call.empty(dtype, &[x.sizes[1]])?);
     let inputs = [call.tensor(5)?, call.tensor(6)?, call.tensor(3)?, &count].map(|t| Input::Tensor(t.clone()));
-    pointwise::run(call, "gradient_means", 0, &[&total, &product], &inputs, dtype, |_, v| {
+    kernel::run(call, "gradient_means", 0, &[&total, &product], &inputs, dtype, |_, v| {
         vec![v[0] / v[3], v[1] * v[2] / v[3]]
     })?;
     let sums = Sums {

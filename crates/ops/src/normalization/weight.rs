@@ -2,15 +2,15 @@
 //! taken over every dimension but one.
 
 use super::sums::Products;
-use crate::call::Call;
 use crate::check;
-use crate::copy::as_contiguous;
-use crate::error::Result;
-use crate::pointwise::{self, Input};
+use crate::movement::copy::as_contiguous;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
+use crate::pointwise::kernel::{self, Input};
 use crate::reduction::Axes;
 use crate::reduction::norm::norms;
 use crate::reduction::sum::accumulator_dtype;
-use crate::table::{Operator, op};
 use crate::tensor::{Dims, Tensor};
 
 /// This family's overloads.
@@ -54,7 +54,7 @@ fn weight_norm(call: &mut Call) -> Result<()> {
     let (w, norm) = (call.empty(p.v.dtype, &p.v.sizes)?, call.empty(dtype, &p.g.sizes)?);
     norms(call, 2.0, p.v, &norm, p.axes)?;
     let inputs = [p.v, &p.g, &norm].map(|t| Input::Tensor(t.clone()));
-    pointwise::run(call, "weight_norm", 0, &[&w], &inputs, dtype, |_, v| vec![v[0] * (v[1] / v[2])])?;
+    kernel::run(call, "weight_norm", 0, &[&w], &inputs, dtype, |_, v| vec![v[0] * (v[1] / v[2])])?;
     call.ret(w);
     call.ret(norm);
     Ok(())
@@ -78,9 +78,9 @@ fn backward(call: &mut Call) -> Result<()> {
     Products { grad, x: p.v, mean: None, scale: None, weight: None }.sum(call, p.axes, &[&product])?;
     let (of_v, of_g) = (call.empty(p.v.dtype, &p.v.sizes)?, call.empty(p.g.dtype, &p.g.sizes)?);
     let inputs = [&product, &norm].map(|t| Input::Tensor(t.clone()));
-    pointwise::run(call, "weight_norm_backward_g", 0, &[&of_g], &inputs, dtype, |_, v| vec![v[0] / v[1]])?;
+    kernel::run(call, "weight_norm_backward_g", 0, &[&of_g], &inputs, dtype, |_, v| vec![v[0] / v[1]])?;
     let inputs = [grad, p.v, &p.g, &norm, &product].map(|t| Input::Tensor(t.clone()));
-    pointwise::run(call, "weight_norm_backward_v", 0, &[&of_v], &inputs, dtype, |_, v| {
+    kernel::run(call, "weight_norm_backward_v", 0, &[&of_v], &inputs, dtype, |_, v| {
         let [grad, x, g, norm, product] = [v[0], v[1], v[2], v[3], v[4]];
         vec![g / norm * (grad - x * (product / (norm * norm)))]
     })?;

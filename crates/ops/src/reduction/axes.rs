@@ -1,8 +1,8 @@
 //! Which dimensions a reduction folds, and the shape of its result.
 
-use crate::call::Call;
 use crate::check;
-use crate::error::Result;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
 use crate::tensor::{Dims, Tensor};
 
 /// Reduced dimensions of a tensor, and whether the result keeps them with size 1.

@@ -2,11 +2,11 @@
 //! elements the first one wins.
 
 use super::{Axes, Fold, Reduction, Scope, Values, reduce};
-use crate::call::{Call, Scalar as Number};
 use crate::check;
-use crate::error::Result;
-use crate::structured;
-use crate::table::{Operator, op};
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::structured;
+use crate::operator::{Operator, op};
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Scalar, Value};
 use smallvec::{SmallVec, smallvec};

@@ -1,11 +1,11 @@
 //! hash_tensor: the exclusive or of all elements' bits, as 64-bit numbers.
 
 use super::{Axes, Fold, Reduction, Scope, Values, reduce};
-use crate::call::Call;
 use crate::check;
-use crate::error::Result;
-use crate::structured;
-use crate::table::{Operator, op};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::structured;
+use crate::operator::{Operator, op};
 use dml_kernel::{DType, Scalar, Value};
 use smallvec::{SmallVec, smallvec};
 

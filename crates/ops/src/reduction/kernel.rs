@@ -1,8 +1,8 @@
 //! The kernel of a reduction's pass.
 
 use super::{Fold, Scope, Values};
-use crate::launch::GROUP;
-use crate::layout;
+use crate::primitives::launch::GROUP;
+use crate::tensor::layout;
 use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Shared, Value, Var};
 
 /// Everything that changes the code.
@@ -233,7 +233,7 @@ pub fn validate(fold: &impl Fold, inputs: &[DType], outs: &[DType], numbers: &[D
                     width: if first { width } else { 1 },
                     constants: if first && width > 1 { (1 << inputs.len()) - 2 } else { 0 },
                 };
-                crate::validate::accepted(&build(fold, &shape));
+                crate::primitives::validate::accepted(&build(fold, &shape));
             }
         }
     }

@@ -1,11 +1,11 @@
 //! any and all.
 
 use super::{Axes, Fold, Reduction, Scope, Values, reduce};
-use crate::call::{Call, Ret, Scalar as Number};
 use crate::check;
-use crate::error::Result;
-use crate::pointwise::{self, Input};
-use crate::table::{Operator, op};
+use crate::operator::call::{Call, Ret, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
+use crate::pointwise::kernel::{self, Input};
 use dml_kernel::{DType, Scalar, Value};
 use smallvec::{SmallVec, smallvec};
 
@@ -108,7 +108,7 @@ fn equal(call: &mut Call) -> Result<()> {
     if same && a.numel() > 0 {
         let flags = call.empty(DType::Bool, &a.sizes)?;
         let inputs = [Input::Tensor(a.clone()), Input::Tensor(b.clone())];
-        pointwise::run(call, "eq", 0, &[&flags], &inputs, a.dtype, |_, v| vec![v[0].eq(v[1])])?;
+        kernel::run(call, "eq", 0, &[&flags], &inputs, a.dtype, |_, v| vec![v[0].eq(v[1])])?;
         let out = call.empty(DType::Bool, &[])?;
         let axes = Axes::all(false);
         let reduction = Reduction { inputs: &[&flags], outs: &[&out], axes, tables: &[], numbers: &[] };

@@ -12,8 +12,10 @@ mod plan;
 
 pub mod extremum;
 pub mod hash;
+pub mod histogram;
 pub mod logical;
 pub mod norm;
+pub mod scan;
 pub mod sum;
 pub mod variance;
 
@@ -21,9 +23,9 @@ pub use axes::Axes;
 #[cfg(test)]
 pub use kernel::validate;
 
-use crate::call::{Call, Scalar as Number};
-use crate::error::Result;
-use crate::launch::Launcher;
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::primitives::launch::Launcher;
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 use plan::{Pass, Plan};

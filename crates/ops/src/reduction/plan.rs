@@ -1,8 +1,8 @@
 //! How a reduction is laid over workgroups. It depends on shapes, strides and addresses, never on the adapter.
 
 use super::Reduction;
-use crate::launch::{GROUP, Launcher};
-use crate::layout::{Layout, order};
+use crate::primitives::launch::{GROUP, Launcher};
+use crate::tensor::layout::{Layout, order};
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::Scalar;
 use smallvec::SmallVec;
@@ -82,7 +82,7 @@ impl Plan {
         let mut reduced = walk(&axes.part(sizes, true), &reduced, ordered);
         let tensors = r.inputs.iter().chain(r.outs).chain(r.tables);
         let furthest = tensors.map(|t| t.reach()).max().unwrap_or(0).max(r.inputs[0].numel());
-        let index = crate::layout::index_type(furthest);
+        let index = crate::tensor::layout::index_type(furthest);
         (kept.index, reduced.index) = (index, index);
         let plan = Plan { outputs: r.outs[0].numel(), extent: axes.extent(sizes), inputs: r.inputs.len(), kept, index };
         let first = plan.first(r, reduced);

@@ -1,11 +1,11 @@
 //! sum, nansum, mean, prod, count_nonzero.
 
 use super::{Axes, Fold, Reduction, Scope, Values, reduce, sum_type};
-use crate::call::{Call, Scalar as Number};
 use crate::check;
-use crate::error::Result;
-use crate::structured;
-use crate::table::{Operator, op};
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::structured;
+use crate::operator::{Operator, op};
 use crate::tensor::Tensor;
 use dml_kernel::{DType, Scalar, Value, convert};
 use smallvec::{SmallVec, smallvec};

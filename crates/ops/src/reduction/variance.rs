@@ -5,10 +5,10 @@
 
 use super::sum::accumulator_dtype;
 use super::{Axes, Fold, Reduction, Scope, Values, reduce};
-use crate::call::{Call, Scalar as Number};
 use crate::check;
-use crate::error::Result;
-use crate::table::{Operator, op};
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
 use dml_kernel::{DType, Scalar, Value, math};
 use smallvec::{SmallVec, smallvec};
 

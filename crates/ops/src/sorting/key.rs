@@ -4,9 +4,9 @@
 //! tricks", 2001). All ones is left to NaN.
 
 use super::operands::Operands;
-use crate::call::Call;
-use crate::error::Result;
-use crate::pointwise::{self, Input};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::pointwise::kernel::{self, Input};
 use crate::tensor::Tensor;
 use dml_kernel::{DType, Pointer, Value};
 use smallvec::SmallVec;
@@ -61,7 +61,7 @@ pub fn of_tensor(call: &Call, t: &Tensor, descending: bool) -> Result<Tensor> {
     let (dtype, keys) = (t.dtype, call.empty(dtype_of(t.dtype), &t.sizes)?);
     let raw = Tensor { dtype: dtype.bits(), ..t.clone() };
     let variant = dtype as u32 | u32::from(descending) << 4;
-    pointwise::run(call, "sort_key", variant, &[&keys], &[Input::Tensor(raw)], keys.dtype, |_, v| {
+    kernel::run(call, "sort_key", variant, &[&keys], &[Input::Tensor(raw)], keys.dtype, |_, v| {
         vec![of_bits(v[0], dtype, descending)]
     })?;
     Ok(keys)

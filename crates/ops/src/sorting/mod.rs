@@ -1,17 +1,19 @@
 //! Sorting and selection along a dimension.
 //!
 //! Elements become unsigned keys ([`key`]). Rows that fit a workgroup's memory are sorted there ([`tile`]); longer ones
-//! by a radix sort ([`crate::radix`]), or, where only some elements are wanted, by a radix selection ([`select`]).
+//! by a radix sort ([`crate::primitives::radix_sort`]), or, where only some elements are wanted, by a radix selection ([`select`]).
 
 pub mod key;
 mod mode;
 pub mod operands;
 pub mod rank;
+pub mod search;
 mod select;
 pub mod sort;
 mod tile;
+pub mod unique;
 
-use crate::table::Operator;
+use crate::operator::Operator;
 
 /// This family's overloads.
 pub const OPERATORS: &[&[Operator]] = &[mode::OPERATORS, rank::OPERATORS, sort::OPERATORS];

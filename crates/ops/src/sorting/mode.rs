@@ -4,12 +4,12 @@ use super::key;
 use super::operands::Operands;
 use super::rank::reduced;
 use super::sort::{by_rows, emit};
-use crate::call::Call;
 use crate::check;
-use crate::error::Result;
-use crate::launch::{GROUP, linear_id};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
+use crate::primitives::launch::{GROUP, linear_id};
 use crate::reduction::{Axes, extremum};
-use crate::table::{Operator, op};
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Kernel, Scalar};
 
@@ -91,7 +91,7 @@ fn build_place(index: Scalar) -> Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::validate::accepted;
+    use crate::primitives::validate::accepted;
 
     #[test]
     fn kernels_are_valid() {

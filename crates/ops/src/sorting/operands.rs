@@ -1,7 +1,7 @@
 //! The tensors of an operator that sorts or selects along a dimension, row by row.
 
-use crate::launch::Launcher;
-use crate::layout::{self, Layout, LayoutParams};
+use crate::primitives::launch::Launcher;
+use crate::tensor::layout::{self, Layout, LayoutParams};
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::{Builder, Scalar, Value};
 
@@ -63,7 +63,7 @@ impl Operands {
         let rest = |of: &[i64]| -> Dims { of.iter().enumerate().filter(|e| e.0 != dim).map(|e| *e.1).collect() };
         let strides = tensors.each_ref().map(|t| rest(&t.strides));
         let mut layout = Layout::row_major(&rest(&input.sizes), &strides.each_ref().map(|s| s.as_slice()));
-        if tensors.iter().any(|t| t.reach().max(t.numel()) >= crate::layout::SHORT) {
+        if tensors.iter().any(|t| t.reach().max(t.numel()) >= crate::tensor::layout::SHORT) {
             layout.index = Scalar::U64;
         }
         Operands {

@@ -6,17 +6,18 @@ use super::operands::{Operands, Take};
 use super::select::{Collect, Selection};
 use super::sort::emit;
 use super::tile;
-use crate::call::{Call, Scalar as Number};
 use crate::check;
-use crate::copy::{as_contiguous, contiguous, fill_with};
-use crate::error::Result;
-use crate::overlap;
-use crate::pointwise::{self, Input};
-use crate::radix;
+use crate::movement::copy::{as_contiguous, contiguous, fill_with};
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::structured;
+use crate::operator::{Operator, op};
+use crate::pointwise::elementwise;
+use crate::pointwise::kernel::{self, Input};
+use crate::primitives::radix_sort;
 use crate::reduction::{Axes, sum};
-use crate::structured;
-use crate::table::{Operator, op};
 use crate::tensor::Tensor;
+use crate::tensor::overlap;
 use dml_kernel::DType;
 
 /// This family's overloads.
@@ -71,13 +72,14 @@ fn first_of_long(call: &Call, o: &Operands, k: i64, descending: bool, sorted: bo
     if sorted && k <= tile::LONGEST {
         return tile::run(call, o, Some(&positions), k, descending, Take::First(k as u32));
     }
-    let positions = if sorted { radix::sort_rows(call, &keys, Some(&positions), o.rows, bits)?.1 } else { positions };
+    let positions =
+        if sorted { radix_sort::sort_rows(call, &keys, Some(&positions), o.rows, bits)?.1 } else { positions };
     emit(call, o, &positions, k)
 }
 
 /// The input, or a copy if the values overwrite it before it has been read.
 fn apart(call: &Call, input: &Tensor, values: &Tensor) -> Result<Tensor> {
-    pointwise::check_no_self_overlap(values)?;
+    elementwise::check_no_self_overlap(values)?;
     if overlap::touches(input, values) { contiguous(call, input) } else { Ok(input.clone()) }
 }
 
@@ -104,11 +106,11 @@ fn median_ranks(call: &Call, keys: &Tensor, o: &Operands, ignore_nan: bool) -> R
     let (numbers, count) = (call.empty(DType::Bool, &keys.sizes)?, call.empty(DType::I64, &[o.rows])?);
     let nan = Number::Int(key::largest(o.tensors[0].dtype) as i64);
     let inputs = [Input::Tensor(keys.clone()), Input::Number(nan, keys.dtype)];
-    pointwise::run(call, "sort_is_number", 0, &[&numbers], &inputs, keys.dtype, |_, v| vec![v[0].ne(v[1])])?;
+    kernel::run(call, "sort_is_number", 0, &[&numbers], &inputs, keys.dtype, |_, v| vec![v[0].ne(v[1])])?;
     sum::count_into(call, &numbers, &count, Axes::listed(call, &[1], 2, false)?)?;
     let ranks = call.empty(DType::U32, &[o.rows])?;
     let inputs = [Input::Tensor(count), Input::Number(Number::Int(o.n), DType::I64)];
-    pointwise::run(call, "median_rank", u32::from(ignore_nan), &[&ranks], &inputs, DType::I64, |_, v| {
+    kernel::run(call, "median_rank", u32::from(ignore_nan), &[&ranks], &inputs, DType::I64, |_, v| {
         let middle = (v[0].max(1) - 1) / 2;
         vec![if ignore_nan { middle } else { v[0].lt(v[1]).select(v[0], middle) }]
     })?;
@@ -126,7 +128,7 @@ pub fn reduced(
 ) -> Result<[Tensor; 2]> {
     let axes = Axes::listed(call, &[dim as i64], input.dim(), keep)?;
     let out = structured::out(call, out, dtype, &axes.sizes(&input.sizes))?;
-    pointwise::check_no_self_overlap(&out)?;
+    elementwise::check_no_self_overlap(&out)?;
     let mut view = (out.sizes.clone(), out.strides.clone());
     if !keep && input.dim() > 0 {
         view.0.insert(dim, 1);

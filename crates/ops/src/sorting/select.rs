@@ -2,13 +2,13 @@
 //! still be the one wanted are counted, which tells its next digit (T. Alabi et al., "Fast k-selection algorithms for
 //! graphics processing units", ACM JEA 17, 2012). Then what lies below it is collected in the order of positions.
 
-use crate::call::{Call, Scalar as Number};
 use crate::check;
-use crate::copy::fill_with;
-use crate::error::Result;
-use crate::launch::{GROUP, linear_id};
-use crate::prefix;
-use crate::radix::{self, BITS, Block, DIGITS, EACH};
+use crate::movement::copy::fill_with;
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::primitives::launch::{GROUP, linear_id};
+use crate::primitives::prefix_sum;
+use crate::primitives::radix_sort::{self, BITS, Block, DIGITS, EACH};
 use crate::tensor::Tensor;
 use dml_kernel::{Atomic, Builder, DType, Kernel, Scalar};
 
@@ -51,11 +51,11 @@ impl Selection<'_> {
             call.name
         );
         let dtype = self.keys.dtype;
-        let index = crate::layout::index_type(self.keys.numel());
+        let index = crate::tensor::layout::index_type(self.keys.numel());
         let (found, digits) = (call.empty(dtype, &[rows])?, call.empty(DType::U32, &[rows, i64::from(DIGITS)])?);
         fill_with(call, &found, Number::Int(0))?;
         fill_with(call, &digits, Number::Int(0))?;
-        let blocks = radix::blocks(n);
+        let blocks = radix_sort::blocks(n);
         let threads = rows as u64 * blocks * u64::from(GROUP);
         let passes = self.bits.div_ceil(BITS);
         let key = |part: u32| [dtype as u32, index.bytes(), part, 0, 0, 0];
@@ -84,7 +84,7 @@ impl Selection<'_> {
             let numbers = [n as u32, blocks as u32, rows as u32, 0, count as u32];
             numbers.iter().fold(launcher, |l, &x| l.u32(x)).threads(threads)?;
             if part == Part::Count {
-                prefix::exclusive(call, &before, 2 * cells)?;
+                prefix_sum::exclusive(call, &before, 2 * cells)?;
             }
         }
         Ok((keys, positions))
@@ -171,7 +171,7 @@ fn build_part(part: Part, dtype: DType, index: Scalar) -> Kernel {
     block.each(|_, _, key, _| {
         mine.set(mine.get() + key.lt(found).cast(Scalar::U32) + (key.eq(found).cast(Scalar::U32) << 16));
     });
-    let (inclusive, all) = prefix::workgroup(&b, prefix::scratch(&b, Scalar::U32), mine.get());
+    let (inclusive, all) = prefix_sum::workgroup(&b, prefix_sum::scratch(&b, Scalar::U32), mine.get());
     let (first, cells) = (block.row * block.blocks, block.rows * block.blocks);
     let place = first + block.index;
     match outs {
@@ -208,7 +208,7 @@ fn build_part(part: Part, dtype: DType, index: Scalar) -> Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::validate::accepted;
+    use crate::primitives::validate::accepted;
 
     #[test]
     fn kernels_are_valid() {

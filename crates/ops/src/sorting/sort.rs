@@ -3,16 +3,16 @@
 use super::key;
 use super::operands::{Operands, Params, Take};
 use super::tile;
-use crate::call::Call;
-use crate::copy::contiguous;
-use crate::error::Result;
-use crate::launch::{GROUP, linear_id};
-use crate::overlap;
-use crate::pointwise;
-use crate::radix;
-use crate::structured;
-use crate::table::{Operator, op};
+use crate::movement::copy::contiguous;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::structured;
+use crate::operator::{Operator, op};
+use crate::pointwise::elementwise;
+use crate::primitives::launch::{GROUP, linear_id};
+use crate::primitives::radix_sort;
 use crate::tensor::Tensor;
+use crate::tensor::overlap;
 use dml_kernel::{Builder, DType, Kernel, Scalar};
 
 /// This family's overloads.
@@ -29,7 +29,7 @@ fn sort(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
     let values = structured::out(call, outs[0], input.dtype, &input.sizes)?;
     let indices = structured::out(call, outs[1], DType::I64, &input.sizes)?;
     for t in [&values, &indices] {
-        pointwise::check_no_self_overlap(t)?;
+        elementwise::check_no_self_overlap(t)?;
     }
     if input.numel() > 0 {
         // The values are read once more when their places are known.
@@ -47,7 +47,7 @@ fn sort_into(call: &Call, o: &Operands, descending: bool) -> Result<()> {
         return tile::run(call, o, None, o.n, descending, Take::First(o.n as u32));
     }
     let keys = key::of_rows(call, o, descending)?;
-    let (_, positions) = radix::sort_rows(call, &keys, None, o.rows, key::bits(o.tensors[0].dtype))?;
+    let (_, positions) = radix_sort::sort_rows(call, &keys, None, o.rows, key::bits(o.tensors[0].dtype))?;
     emit(call, o, &positions, o.n)
 }
 
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::U8, Scalar::U32), (DType::U16, Scalar::U64), (DType::U64, Scalar::U32)] {
-            crate::validate::accepted(&build_emit(dtype, 2, index));
+            crate::primitives::validate::accepted(&build_emit(dtype, 2, index));
         }
     }
 }

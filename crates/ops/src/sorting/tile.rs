@@ -3,9 +3,9 @@
 
 use super::key;
 use super::operands::{Operands, Params, Take};
-use crate::call::Call;
-use crate::error::Result;
-use crate::launch::GROUP;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::primitives::launch::GROUP;
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, DType, Kernel, Scalar, Shared, Value};
 
@@ -178,7 +178,7 @@ fn network<'b>(b: &'b Builder, keys: Shared<'b>, places: Shared<'b>, padded: u32
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::validate::accepted;
+    use crate::primitives::validate::accepted;
 
     #[test]
     fn kernels_are_valid() {

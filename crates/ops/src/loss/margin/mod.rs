@@ -8,14 +8,14 @@ pub mod multi;
 pub mod multilabel;
 
 use super::Reduce;
-use crate::call::{Call, Scalar as Number};
 use crate::check;
-use crate::copy::device_copy;
-use crate::error::Result;
-use crate::fault;
-use crate::launch::Launcher;
-use crate::layout::index_type;
+use crate::movement::copy::device_copy;
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::fault;
+use crate::primitives::launch::Launcher;
 use crate::reduction::sum::{accumulator_dtype, mean, total};
+use crate::tensor::layout::index_type;
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::{DType, Scalar};
 

@@ -1,17 +1,17 @@
 //! The loss of one class an example: how far the scores of the other classes come within a margin of its own.
 
 use super::{Problem, check_dtypes, key, pass, rows_of};
-use crate::call::Call;
 use crate::check;
-use crate::copy::{as_contiguous, device_copy};
-use crate::error::Result;
-use crate::fault;
-use crate::launch::GROUP;
 use crate::loss::Reduce;
+use crate::movement::copy::{as_contiguous, device_copy};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::fault;
+use crate::operator::structured;
+use crate::operator::{Operator, op};
+use crate::primitives::launch::GROUP;
+use crate::primitives::rows::{Rows, Share};
 use crate::reduction::sum::accumulator_dtype;
-use crate::rows::{Rows, Share};
-use crate::structured;
-use crate::table::{Operator, op};
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 
 /// This family's overloads.
@@ -207,7 +207,7 @@ fn write_multi_margin_backward(b: &Builder, dtype: DType, weighted: bool, square
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::validate::accepted;
+    use crate::primitives::validate::accepted;
 
     #[test]
     fn kernels_are_valid() {

@@ -2,16 +2,16 @@
 //! Each element of the gradient is computed on its own.
 
 use super::{Problem, check_dtypes, key, pass, rows_of};
-use crate::call::{Call, Scalar as Number};
 use crate::check;
-use crate::copy::{as_contiguous, device_copy};
-use crate::error::Result;
-use crate::fault;
-use crate::launch::{GROUP, linear_id};
 use crate::loss::Reduce;
+use crate::movement::copy::{as_contiguous, device_copy};
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::fault;
+use crate::operator::{Operator, op};
+use crate::primitives::launch::{GROUP, linear_id};
+use crate::primitives::rows::{Rows, Share};
 use crate::reduction::sum::accumulator_dtype;
-use crate::rows::{Rows, Share};
-use crate::table::{Operator, op};
 use crate::tensor::Dims;
 use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value};
 
@@ -221,7 +221,7 @@ fn build_multilabel_backward(dtypes: [DType; 4], single: bool, index: Scalar) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::validate::accepted;
+    use crate::primitives::validate::accepted;
 
     #[test]
     fn kernels_are_valid() {

@@ -1,0 +1,479 @@
+//! Joins pointwise launches that stand one after another into one kernel.
+//!
+//! A launch joins the launches before it when it reads exactly what one of them writes, over the same number of elements.
+//! The joint kernel computes each element through all of them in the order of the calls, with every intermediate
+//! rounded to its dtype, so its results have the bits of the single ones. An intermediate that was freed before the flush
+//! is never written. A joint kernel is compiled on the pool once its structure was met [`WORTH`] times;
+//! until it is there, the launches run one by one.
+//!
+//! What must hold for the joint kernel to mean the same: an invocation reads all of its elements before it writes one,
+//! and touches no other's. So a result may lie exactly where an input or an earlier result lies, or apart from all of them; any
+//! other overlap ends the chain, and so does a read of part of a result.
+
+use crate::kernels::cache::{KernelKey, KernelRef, float_modes};
+use crate::kernels::compiler;
+use crate::queue::launch::Range;
+use dml_kernel::{Builder, DType, Element, Kernel, Scalar, Value, convert, dense};
+use dml_vulkan::Gpu;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::sync::{Arc, OnceLock};
+
+/// A structure that comes this often is worth a kernel.
+const WORTH: u32 = 3;
+/// Launches of a chain.
+const MOST_MEMBERS: usize = 64;
+/// Instructions of one element: a chain's kernel holds five copies.
+const MOST_INSTRUCTIONS: usize = 2000;
+/// Bytes of parameters that any adapter takes as push constants.
+const MOST_PARAMS: usize = 128;
+/// Structures that are remembered.
+const MOST_STRUCTURES: usize = 4096;
+
+/// What the queue must know of a dense pointwise kernel to join it with others. Its parameters are the addresses of its
+/// results, those of its input tensors, its numbers, and the number of elements (u32), in this order.
+#[derive(Debug)]
+pub struct Pointwise {
+    /// What it computes of one element.
+    pub element: Element,
+    /// The dtypes of its results.
+    pub outs: SmallVec<[DType; 2]>,
+    /// Its inputs, in the order of the element's.
+    pub inputs: SmallVec<[PointwiseInput; 4]>,
+}
+
+/// An input of a [`Pointwise`] kernel.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum PointwiseInput {
+    /// A tensor; a constant one is one element for all.
+    Tensor {
+        /// Its dtype.
+        dtype: DType,
+        /// Whether it is one element.
+        constant: bool,
+    },
+    /// A number of the compute type; a bool travels as u32.
+    Number(Scalar),
+}
+
+/// Whether launches are joined.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Mode {
+    Off,
+    /// When a kernel is ready.
+    On,
+    /// The flush waits for the kernel, the first time already: for graphs and for tests.
+    Wait,
+}
+
+/// Where an input of a member comes from.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Wire {
+    External(u16),
+    Value(u16),
+    Number,
+}
+
+struct Member {
+    entry: usize,
+    kernel: KernelRef,
+    wires: SmallVec<[Wire; 4]>,
+    /// Where its numbers are among its parameters, and their bytes.
+    numbers: SmallVec<[(u16, u16); 2]>,
+    push: usize,
+}
+
+struct External {
+    address: u64,
+    dtype: DType,
+    constant: bool,
+}
+
+struct Output {
+    address: u64,
+    dtype: DType,
+    /// Neither freed nor written over.
+    live: bool,
+}
+
+/// The launches that are being joined, and the kernels that came of it.
+pub(crate) struct Fusion {
+    mode: Mode,
+    n: u32,
+    members: Vec<Member>,
+    externals: Vec<External>,
+    values: Vec<Output>,
+    number_bytes: usize,
+    instructions: usize,
+    key: Vec<u32>,
+    known: FxHashMap<Box<[u32]>, Known>,
+}
+
+enum Known {
+    Seen(u32),
+    Asked(Arc<OnceLock<KernelRef>>),
+}
+
+/// A launch that stands for several.
+pub(crate) struct Joint {
+    pub(crate) kernel: KernelRef,
+    pub(crate) params: SmallVec<[u8; MOST_PARAMS]>,
+    pub(crate) groups: [u32; 3],
+    pub(crate) reads: SmallVec<[Range; 8]>,
+    pub(crate) writes: SmallVec<[Range; 8]>,
+    /// How many it stands for.
+    pub(crate) launches: u32,
+}
+
+fn overlap(a: Range, b: Range) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+fn range(address: u64, dtype: DType, elements: u32) -> Range {
+    Range::new(address, dtype.bytes() * u64::from(elements))
+}
+
+fn address_at(params: &[u8], i: usize) -> u64 {
+    params.get(8 * i..8 * i + 8).map_or(0, |b| u64::from_ne_bytes(b.try_into().unwrap_or_default()))
+}
+
+impl Default for Fusion {
+    fn default() -> Self {
+        let mode = match std::env::var("TORCH_DML_FUSION").as_deref() {
+            Ok("0") => Mode::Off,
+            Ok("wait") => Mode::Wait,
+            _ => Mode::On,
+        };
+        Fusion {
+            mode,
+            n: 0,
+            members: Vec::new(),
+            externals: Vec::new(),
+            values: Vec::new(),
+            number_bytes: 0,
+            instructions: 0,
+            key: Vec::new(),
+            known: FxHashMap::default(),
+        }
+    }
+}
+
+impl Fusion {
+    /// As the default one, but every structure is worth a kernel, and is waited for.
+    pub(crate) fn waiting() -> Self {
+        let fusion = Self::default();
+        let mode = if fusion.mode == Mode::Off { Mode::Off } else { Mode::Wait };
+        Self { mode, ..fusion }
+    }
+
+    /// Whether a chain is open.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.members.is_empty()
+    }
+
+    /// Takes a launch into the open chain, or begins one with it. False if it fits neither: then the chain must be
+    /// closed, and the launch offered again (once) or run by itself. `push` is where `params` begin in the arena.
+    pub(crate) fn offer(&mut self, entry: usize, kernel: &KernelRef, params: &[u8], push: usize) -> bool {
+        let Some(pointwise) = kernel.pointwise().filter(|_| self.mode != Mode::Off && !kernel.spilled()) else {
+            return false;
+        };
+        self.try_join(entry, kernel, pointwise, params, push).is_some()
+    }
+
+    fn try_join(
+        &mut self,
+        entry: usize,
+        kernel: &KernelRef,
+        pointwise: &Pointwise,
+        params: &[u8],
+        push: usize,
+    ) -> Option<()> {
+        let outs = pointwise.outs.len();
+        let tensors = pointwise.inputs.iter().filter(|i| matches!(i, PointwiseInput::Tensor { .. })).count();
+        let mut numbers: SmallVec<[(u16, u16); 2]> = SmallVec::new();
+        let mut at: usize = 8 * (outs + tensors);
+        for input in &pointwise.inputs {
+            if let PointwiseInput::Number(scalar) = input {
+                let bytes = scalar.bytes().max(4) as usize;
+                at = at.next_multiple_of(bytes);
+                numbers.push((at as u16, bytes as u16));
+                at += bytes;
+            }
+        }
+        let n = u32::from_ne_bytes(params.get(at..at + 4)?.try_into().ok()?);
+        let open = self.is_open();
+        if open && n != self.n || self.members.len() >= MOST_MEMBERS {
+            return None;
+        }
+
+        // Inputs: values of the chain, or memory that the chain does not write.
+        let mut wires: SmallVec<[Wire; 4]> = SmallVec::new();
+        let mut fresh: SmallVec<[External; 4]> = SmallVec::new();
+        let (mut tensor, mut linked) = (outs, false);
+        for input in &pointwise.inputs {
+            let PointwiseInput::Tensor { dtype, constant } = *input else {
+                wires.push(Wire::Number);
+                continue;
+            };
+            let constant = constant && n > 1;
+            let address = address_at(params, tensor);
+            tensor += 1;
+            let read = range(address, dtype, if constant { 1 } else { n });
+            let last = self.values.iter().rposition(|v| overlap(range(v.address, v.dtype, n), read));
+            if let Some(i) = last {
+                let value = &self.values[i];
+                if constant || value.address != address || value.dtype != dtype {
+                    return None;
+                }
+                wires.push(Wire::Value(i as u16));
+                linked = true;
+                continue;
+            }
+            let same = |e: &External| e.address == address && e.dtype == dtype && e.constant == constant;
+            let known = self.externals.iter().position(same);
+            let index = known.or_else(|| fresh.iter().position(same).map(|i| self.externals.len() + i));
+            wires.push(Wire::External(index.unwrap_or_else(|| {
+                fresh.push(External { address, dtype, constant });
+                self.externals.len() + fresh.len() - 1
+            }) as u16));
+        }
+        if open && !linked {
+            return None;
+        }
+
+        // Results: exactly where something of the chain lies, or apart from all of it.
+        let results: SmallVec<[(u64, DType); 2]> =
+            pointwise.outs.iter().enumerate().map(|(i, &dtype)| (address_at(params, i), dtype)).collect();
+        for &(address, dtype) in &results {
+            let written = range(address, dtype, n);
+            let fits = |other: Range, size: u64, constant: bool| {
+                !overlap(other, written) || (other == written && size == dtype.bytes() && !constant)
+            };
+            let values = self.values.iter().all(|v| fits(range(v.address, v.dtype, n), v.dtype.bytes(), false));
+            let externals =
+                self.externals.iter().chain(&fresh).all(|e| {
+                    fits(range(e.address, e.dtype, if e.constant { 1 } else { n }), e.dtype.bytes(), e.constant)
+                });
+            if !values || !externals {
+                return None;
+            }
+        }
+        let number_bytes = self.number_bytes + numbers.iter().map(|n| usize::from(n.1)).sum::<usize>();
+        let live = self.values.iter().filter(|v| v.live).count() + results.len();
+        let pointers = live + self.externals.len() + fresh.len();
+        let instructions = self.instructions + pointwise.element.len();
+        // 8 for what alignment may take.
+        if 8 * pointers + number_bytes + 4 + 8 > MOST_PARAMS || instructions > MOST_INSTRUCTIONS {
+            return None;
+        }
+
+        for &(address, dtype) in &results {
+            for value in &mut self.values {
+                value.live &= value.address != address;
+            }
+            self.values.push(Output { address, dtype, live: true });
+        }
+        self.n = n;
+        self.externals.append(&mut fresh.into_vec());
+        (self.number_bytes, self.instructions) = (number_bytes, instructions);
+        self.members.push(Member { entry, kernel: kernel.clone(), wires, numbers, push });
+        Some(())
+    }
+
+    /// Memory was freed: what the chain wrote there need not be written.
+    pub(crate) fn freed(&mut self, address: u64) {
+        for value in &mut self.values {
+            value.live &= value.address != address;
+        }
+    }
+
+    /// The entries of the open chain, in order.
+    pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.members.iter().map(|m| m.entry)
+    }
+
+    /// Ends the chain.
+    pub(crate) fn close(&mut self) {
+        self.members.clear();
+        self.externals.clear();
+        self.values.clear();
+        (self.number_bytes, self.instructions) = (0, 0);
+    }
+
+    /// The open chain as one launch, if there is a kernel for it. `arena` holds the parameters of its members.
+    pub(crate) fn joint(&mut self, gpu: &Gpu, arena: &[u8]) -> Option<Joint> {
+        if self.members.len() < 2 {
+            return None;
+        }
+        // What the last launch writes is always written: somebody asked for it.
+        let last = self.members.last().and_then(|m| m.kernel.pointwise()).map_or(0, |p| p.outs.len());
+        let first_kept = self.values.len() - last;
+        let stores: SmallVec<[usize; 8]> =
+            (0..self.values.len()).filter(|&i| self.values[i].live || i >= first_kept).collect();
+        let lanes = self.lanes(&stores);
+        self.write_key(&stores, lanes);
+        let kernel = self.kernel(gpu, &stores, lanes)?;
+
+        let mut joint = Joint {
+            kernel,
+            params: SmallVec::new(),
+            groups: dense::groups(u64::from(self.n.div_ceil(lanes))),
+            reads: SmallVec::new(),
+            writes: SmallVec::new(),
+            launches: self.members.len() as u32,
+        };
+        for &i in &stores {
+            let value = &self.values[i];
+            joint.params.extend_from_slice(&value.address.to_ne_bytes());
+            joint.writes.push(range(value.address, value.dtype, self.n));
+        }
+        for e in &self.externals {
+            joint.params.extend_from_slice(&e.address.to_ne_bytes());
+            joint.reads.push(range(e.address, e.dtype, if e.constant { 1 } else { self.n }));
+        }
+        for member in &self.members {
+            for &(at, bytes) in &member.numbers {
+                let from = member.push + usize::from(at);
+                while !joint.params.len().is_multiple_of(usize::from(bytes)) {
+                    joint.params.push(0);
+                }
+                joint.params.extend_from_slice(&arena[from..from + usize::from(bytes)]);
+            }
+        }
+        joint.params.extend_from_slice(&self.n.to_ne_bytes());
+        Some(joint)
+    }
+
+    /// Neighbours an invocation: 16 bytes of the widest operand, if all of them begin at such a boundary.
+    fn lanes(&self, stores: &[usize]) -> u32 {
+        let operands = || {
+            let externals = self.externals.iter().filter(|e| !e.constant).map(|e| (e.address, e.dtype));
+            stores.iter().map(|&i| (self.values[i].address, self.values[i].dtype)).chain(externals)
+        };
+        let widest = operands().map(|(_, dtype)| dtype.bytes()).max().unwrap_or(4);
+        let lanes = 16 / widest;
+        let aligned = operands().all(|(address, dtype)| address % (dtype.bytes() * lanes) == 0);
+        if aligned { lanes as u32 } else { 1 }
+    }
+
+    fn write_key(&mut self, stores: &[usize], lanes: u32) {
+        self.key.clear();
+        self.key.push(lanes);
+        for member in &self.members {
+            self.key.push(member.kernel.id());
+            self.key.extend(member.wires.iter().map(|wire| match *wire {
+                Wire::External(i) => 1 << 16 | u32::from(i),
+                Wire::Value(i) => 2 << 16 | u32::from(i),
+                Wire::Number => 3 << 16,
+            }));
+        }
+        self.key.extend(stores.iter().map(|&i| 4 << 16 | i as u32));
+    }
+
+    /// The chain's kernel, if it can run now.
+    fn kernel(&mut self, gpu: &Gpu, stores: &[usize], lanes: u32) -> Option<KernelRef> {
+        let wait = self.mode == Mode::Wait;
+        match self.known.get_mut(self.key.as_slice()) {
+            Some(Known::Asked(slot)) => {
+                return slot.get().filter(|k| k.is_compiled() && !k.refused()).cloned();
+            }
+            Some(Known::Seen(times)) => {
+                *times += 1;
+                if *times < WORTH {
+                    return None;
+                }
+            }
+            None => {
+                if self.known.len() >= MOST_STRUCTURES {
+                    return None;
+                }
+                if !wait {
+                    self.known.insert(self.key.as_slice().into(), Known::Seen(1));
+                    return None;
+                }
+            }
+        }
+        let plan = self.plan(stores, lanes);
+        let slot = Arc::new(OnceLock::new());
+        self.known.insert(self.key.as_slice().into(), Known::Asked(Arc::clone(&slot)));
+        let number = self.known.len() as u32;
+        let make = move |gpu: &Gpu| {
+            let module = plan.build().emit_with(float_modes(gpu.info()));
+            let key = KernelKey { family: "fused", params: [number, 0, 0, 0, 0, 0] };
+            let kernel = KernelRef::new(key, module, None);
+            kernel.compile(gpu);
+            let _ = slot.set(kernel);
+        };
+        if wait {
+            make(gpu);
+            return self.kernel(gpu, stores, lanes);
+        }
+        compiler::enqueue(gpu, Box::new(make));
+        None
+    }
+
+    fn plan(&self, stores: &[usize], lanes: u32) -> Plan {
+        Plan {
+            members: self.members.iter().map(|m| (m.kernel.clone(), m.wires.clone())).collect(),
+            externals: self.externals.iter().map(|e| (e.dtype, e.constant)).collect(),
+            stores: stores.iter().map(|&i| (i, self.values[i].dtype)).collect(),
+            lanes,
+        }
+    }
+}
+
+/// A chain's structure: all that its kernel depends on.
+struct Plan {
+    members: Vec<(KernelRef, SmallVec<[Wire; 4]>)>,
+    externals: Vec<(DType, bool)>,
+    stores: Vec<(usize, DType)>,
+    lanes: u32,
+}
+
+impl Plan {
+    fn build(&self) -> Kernel {
+        let names: Vec<&str> = self.members.iter().map(|(k, _)| k.name()).collect();
+        let b = Builder::new(names.join("+"), [dense::GROUP, 1, 1]);
+        let outs: Vec<_> =
+            self.stores.iter().enumerate().map(|(i, &(_, dtype))| b.pointer(&format!("out{i}"), dtype)).collect();
+        let inputs: Vec<_> = self
+            .externals
+            .iter()
+            .enumerate()
+            .map(|(i, &(dtype, constant))| (b.pointer(&format!("in{i}"), dtype), constant))
+            .collect();
+        let numbers: Vec<Vec<Value>> = self
+            .members
+            .iter()
+            .map(|(kernel, _)| {
+                let inputs = kernel.pointwise().map(|p| p.inputs.as_slice()).unwrap_or_default();
+                let number = |input: &PointwiseInput| match *input {
+                    PointwiseInput::Number(Scalar::Bool) => Some(b.param("number", Scalar::U32).cast(Scalar::Bool)),
+                    PointwiseInput::Number(scalar) => Some(b.param("number", scalar)),
+                    PointwiseInput::Tensor { .. } => None,
+                };
+                inputs.iter().filter_map(number).collect()
+            })
+            .collect();
+        let n = b.param("numel", Scalar::U32);
+        dense::write(&b, n, self.lanes, &outs, &inputs, &|loaded| {
+            let mut values: Vec<Value> = Vec::new();
+            for ((kernel, wires), numbers) in self.members.iter().zip(&numbers) {
+                let Some(pointwise) = kernel.pointwise() else { continue };
+                let mut numbers = numbers.iter();
+                let inputs: Vec<Value> = wires
+                    .iter()
+                    .filter_map(|wire| match *wire {
+                        Wire::External(i) => Some(loaded[usize::from(i)]),
+                        Wire::Value(i) => Some(values[usize::from(i)]),
+                        Wire::Number => numbers.next().copied(),
+                    })
+                    .collect();
+                let results = pointwise.element.inline(&b, &inputs);
+                values.extend(results.into_iter().zip(&pointwise.outs).map(|(v, &dtype)| convert(v, dtype)));
+            }
+            self.stores.iter().map(|&(i, _)| values[i]).collect()
+        });
+        b.finish()
+    }
+}

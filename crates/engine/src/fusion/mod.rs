@@ -1,0 +1,3 @@
+//! Pointwise launches that stand one after another, as one kernel.
+
+pub(crate) mod chain;

@@ -1,0 +1,392 @@
+//! Kernels by key: emitted once, compiled on the pool, waited for at the first flush that needs them.
+
+use crate::error::Error;
+use crate::fusion::chain::Pointwise;
+use crate::kernels::compiler;
+use dml_kernel::{FloatModes, Kernel, Module, Needs};
+use dml_vulkan::{AdapterInfo, Gpu, Pipeline};
+use rustc_hash::FxBuildHasher;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+/// A kernel's family and compile-time parameters: small, no heap.
+#[derive(Copy, Clone, Debug)]
+pub struct KernelKey {
+    /// The family's name.
+    pub family: &'static str,
+    /// What the kernel is specialised by; 0 where unused.
+    pub params: [u32; 6],
+}
+
+impl PartialEq for KernelKey {
+    /// Equal names are most often one and the same in memory too.
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.params == other.params && (std::ptr::eq(self.family, other.family) || self.family == other.family)
+    }
+}
+
+impl Eq for KernelKey {}
+
+impl Hash for KernelKey {
+    /// Of the name only its length and ends: families differ there or in the parameters, and equality is by content.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let name = self.family.as_bytes();
+        let ends = match name {
+            [] => [0; 4],
+            [a, .., b] => [*a, name[name.len() / 2], name[name.len() - 2], *b],
+            [a] => [*a; 4],
+        };
+        state.write_u64((name.len() as u64) << 32 | u64::from(u32::from_le_bytes(ends)));
+        for pair in self.params.chunks_exact(2) {
+            state.write_u64(u64::from(pair[0]) << 32 | u64::from(pair[1]));
+        }
+    }
+}
+
+/// What kernels cost this process so far, on all devices. Times are nanoseconds.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelStats {
+    /// Kernels that the driver compiled, or found in the pipeline cache.
+    pub kernels: u64,
+    /// Building and emitting them, in the threads that asked for them.
+    pub emit_ns: u64,
+    /// The driver's work, added up over all threads.
+    pub compile_ns: u64,
+    /// The longest of the driver's compilations.
+    pub longest_ns: u64,
+    /// How long work that was to be submitted waited for kernels, or compiled them itself.
+    pub wait_ns: u64,
+}
+
+/// [`KernelStats`] while it is added to.
+struct Costs {
+    kernels: AtomicU64,
+    emit_ns: AtomicU64,
+    compile_ns: AtomicU64,
+    longest_ns: AtomicU64,
+    wait_ns: AtomicU64,
+}
+
+static COSTS: Costs = Costs {
+    kernels: AtomicU64::new(0),
+    emit_ns: AtomicU64::new(0),
+    compile_ns: AtomicU64::new(0),
+    longest_ns: AtomicU64::new(0),
+    wait_ns: AtomicU64::new(0),
+};
+
+/// What kernels cost this process so far.
+pub fn kernel_stats() -> KernelStats {
+    let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+    KernelStats {
+        kernels: read(&COSTS.kernels),
+        emit_ns: read(&COSTS.emit_ns),
+        compile_ns: read(&COSTS.compile_ns),
+        longest_ns: read(&COSTS.longest_ns),
+        wait_ns: read(&COSTS.wait_ns),
+    }
+}
+
+fn nanoseconds_since(start: Instant) -> u64 {
+    start.elapsed().as_nanos() as u64
+}
+
+/// A kernel of one device, compiled or about to be.
+#[derive(Clone)]
+pub struct KernelRef(Arc<Inner>);
+
+struct Inner {
+    key: KernelKey,
+    /// No other kernel of the process has it.
+    id: u32,
+    pointwise: Option<Pointwise>,
+    name: String,
+    workgroup_size: [u32; 3],
+    push_bytes: u32,
+    param_bytes: u32,
+    spilled: bool,
+    pipeline: OnceLock<Result<Pipeline, dml_vulkan::Error>>,
+    job: Mutex<Job>,
+    done: Condvar,
+}
+
+enum Job {
+    Waiting(Vec<u32>),
+    Running,
+    Done,
+}
+
+impl KernelRef {
+    pub(crate) fn new(key: KernelKey, module: Module, pointwise: Option<Pointwise>) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        Self(Arc::new(Inner {
+            key,
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            pointwise,
+            name: module.name,
+            workgroup_size: module.workgroup_size,
+            push_bytes: module.push_bytes,
+            param_bytes: module.param_bytes,
+            spilled: module.spilled,
+            pipeline: OnceLock::new(),
+            job: Mutex::new(Job::Waiting(module.words)),
+            done: Condvar::new(),
+        }))
+    }
+
+    /// The kernel's name, for messages.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What the kernel was asked for by.
+    pub fn key(&self) -> KernelKey {
+        self.0.key
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id
+    }
+
+    /// What it computes of one element, if that is all it does.
+    pub(crate) fn pointwise(&self) -> Option<&Pointwise> {
+        self.0.pointwise.as_ref()
+    }
+
+    /// Invocations of a workgroup.
+    pub fn workgroup_size(&self) -> [u32; 3] {
+        self.0.workgroup_size
+    }
+
+    /// Bytes of the parameter block.
+    pub fn param_bytes(&self) -> u32 {
+        self.0.param_bytes
+    }
+
+    /// Whether parameters live in memory and the push constant is their address.
+    pub(crate) fn spilled(&self) -> bool {
+        self.0.spilled
+    }
+
+    /// Whether the pipeline is there, good or bad: asking for it then costs nothing.
+    pub fn is_compiled(&self) -> bool {
+        self.0.pipeline.get().is_some()
+    }
+
+    /// Whether the driver refused the kernel.
+    #[inline]
+    pub(crate) fn refused(&self) -> bool {
+        matches!(self.0.pipeline.get(), Some(Err(_)))
+    }
+
+    /// The pipeline. Compiles it here if no thread of the pool has begun to; waits if one has.
+    pub(crate) fn pipeline(&self, gpu: &Gpu) -> Result<&Pipeline, Error> {
+        if self.0.pipeline.get().is_none() {
+            let start = Instant::now();
+            self.compile(gpu);
+            COSTS.wait_ns.fetch_add(nanoseconds_since(start), Ordering::Relaxed);
+        }
+        match self.0.pipeline.get() {
+            Some(Ok(pipeline)) => Ok(pipeline),
+            Some(Err(dml_vulkan::Error::DeviceLost)) => Err(dml_vulkan::Error::DeviceLost.into()),
+            Some(Err(e)) => Err(Error::Compile { kernel: self.0.name.clone(), reason: e.to_string() }),
+            None => Err(Error::Compile { kernel: self.0.name.clone(), reason: "the compiler stopped".to_owned() }),
+        }
+    }
+
+    /// Compiles if nobody has, and returns when it is done.
+    pub(crate) fn compile(&self, gpu: &Gpu) {
+        let mut job = self.0.job.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *job, Job::Running) {
+            Job::Waiting(words) => {
+                drop(job);
+                let start = Instant::now();
+                let result = gpu.compile(&self.0.name, &words, self.0.push_bytes);
+                let taken = nanoseconds_since(start);
+                COSTS.kernels.fetch_add(1, Ordering::Relaxed);
+                COSTS.compile_ns.fetch_add(taken, Ordering::Relaxed);
+                COSTS.longest_ns.fetch_max(taken, Ordering::Relaxed);
+                let _ = self.0.pipeline.set(result);
+                *self.0.job.lock().unwrap_or_else(PoisonError::into_inner) = Job::Done;
+                self.0.done.notify_all();
+            }
+            Job::Running => {
+                while !matches!(*job, Job::Done) {
+                    job = self.0.done.wait(job).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+            Job::Done => *job = Job::Done,
+        }
+    }
+}
+
+impl std::fmt::Debug for KernelRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KernelRef").field("name", &self.0.name).field("key", &self.0.key).finish_non_exhaustive()
+    }
+}
+
+/// Lists that a device's kernels are spread over: programs use some tens to some thousands.
+const LISTS: usize = 4096;
+
+/// The kernels of one device. None ever goes, so a lookup takes no lock, counts no reference and returns a borrow.
+pub(crate) struct KernelCache {
+    lists: Box<[Link]>,
+    count: AtomicUsize,
+}
+
+/// The next kernel of a list, if there is one.
+type Link = OnceLock<Box<Listed>>;
+
+struct Listed {
+    kernel: KernelRef,
+    next: Link,
+}
+
+impl Default for KernelCache {
+    fn default() -> Self {
+        Self { lists: (0..LISTS).map(|_| Link::new()).collect(), count: AtomicUsize::new(0) }
+    }
+}
+
+impl KernelCache {
+    /// The kernel of `key`; the first time it is built, emitted, checked and given to the pool.
+    #[inline]
+    pub(crate) fn get(
+        &self,
+        gpu: &Gpu,
+        key: KernelKey,
+        build: impl FnOnce() -> (Kernel, Option<Pointwise>),
+    ) -> Result<&KernelRef, Error> {
+        let mut end = &self.lists[FxBuildHasher.hash_one(key) as usize % LISTS];
+        while let Some(listed) = end.get() {
+            if listed.kernel.0.key == key {
+                return Ok(&listed.kernel);
+            }
+            end = &listed.next;
+        }
+        self.add(end, gpu, key, build)
+    }
+
+    /// Makes a kernel that is not in the list that ends at `end`.
+    #[cold]
+    fn add<'c>(
+        &'c self,
+        mut end: &'c Link,
+        gpu: &Gpu,
+        key: KernelKey,
+        build: impl FnOnce() -> (Kernel, Option<Pointwise>),
+    ) -> Result<&'c KernelRef, Error> {
+        let start = Instant::now();
+        let (kernel, pointwise) = build();
+        let module = kernel.emit_with(float_modes(gpu.info()));
+        COSTS.emit_ns.fetch_add(nanoseconds_since(start), Ordering::Relaxed);
+        if let Some(feature) = missing(&module.needs, gpu.info()) {
+            return Err(Error::Unsupported { kernel: module.name, adapter: gpu.info().name.clone(), feature });
+        }
+        let new = KernelRef::new(key, module, pointwise);
+        loop {
+            let listed = end.get_or_init(|| Box::new(Listed { kernel: new.clone(), next: Link::new() }));
+            if listed.kernel.id() == new.id() {
+                self.count.fetch_add(1, Ordering::Relaxed);
+                compiler::enqueue(gpu, Box::new(move |gpu| new.compile(gpu)));
+                return Ok(&listed.kernel);
+            }
+            if listed.kernel.0.key == key {
+                return Ok(&listed.kernel); // Another thread was quicker.
+            }
+            end = &listed.next;
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+}
+
+/// What the adapter promises about floats when asked. Rounding and subnormals are asked for in both widths or in none: an
+/// adapter may want them the same in all.
+pub(crate) fn float_modes(info: &AdapterInfo) -> FloatModes {
+    let (has, modes) = (&info.capabilities, &info.capabilities.float_controls);
+    FloatModes {
+        round_to_even: modes.f32.round_to_even && (modes.f64.round_to_even || !has.f64),
+        keep_subnormals: modes.f32.denorm_preserve && (modes.f64.denorm_preserve || !has.f64),
+        keep_special_f32: modes.f32.signed_zero_inf_nan,
+        keep_special_f64: modes.f64.signed_zero_inf_nan,
+    }
+}
+
+/// The first feature that a module needs and an adapter lacks.
+fn missing(needs: &Needs, info: &AdapterInfo) -> Option<String> {
+    let has = &info.capabilities;
+    let flags = [
+        (needs.f64, has.f64, "64-bit floating point (float64)"),
+        (needs.i64, has.i64, "64-bit integers (int64)"),
+        (needs.i16, has.i16, "16-bit integers"),
+        (needs.i8, has.i8_arithmetic, "8-bit integers"),
+        (needs.f16_storage, has.f16_storage, "16-bit storage"),
+        (needs.i8_storage, has.i8_storage, "8-bit storage"),
+        (needs.atomics_i64, has.atomics_i64, "64-bit atomics"),
+        (needs.subgroup_arithmetic, has.subgroup_arithmetic, "subgroup arithmetic"),
+        (needs.subgroup_shuffle, has.subgroup_shuffle, "subgroup shuffles"),
+    ];
+    if let Some((.., name)) = flags.iter().find(|(need, has, _)| *need && !has) {
+        return Some((*name).to_owned());
+    }
+    if needs.shared_bytes > has.max_shared_memory {
+        return Some(format!("{} bytes of shared memory (there are {})", needs.shared_bytes, has.max_shared_memory));
+    }
+    if needs.workgroup_invocations > has.max_workgroup_invocations {
+        return Some(format!(
+            "workgroups of {} invocations (the most is {})",
+            needs.workgroup_invocations, has.max_workgroup_invocations
+        ));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn equal_keys_hash_alike_wherever_their_names_lie() {
+        let leaked: &'static str = Box::leak("pointwise".to_owned().into_boxed_str());
+        let a = KernelKey { family: "pointwise", params: [1, 2, 3, 4, 5, 6] };
+        let b = KernelKey { family: leaked, ..a };
+        let hasher = FxBuildHasher;
+        assert_eq!(a, b);
+        assert_eq!(hasher.hash_one(a), hasher.hash_one(b));
+        for family in ["", "a", "ab", "abc"] {
+            hasher.hash_one(KernelKey { family, params: [0; 6] });
+        }
+        let c = KernelKey { params: [2, 1, 3, 4, 5, 6], ..a };
+        assert_ne!(hasher.hash_one(a), hasher.hash_one(c));
+    }
+
+    /// Keys that share a list, asked for by several threads at once.
+    #[test]
+    fn kernels_of_one_list_are_told_apart_and_made_once() {
+        let device = crate::Device::open(&dml_vulkan::adapters().unwrap()[0], 0).unwrap();
+        let before = device.kernel_count();
+        let list = |key: &KernelKey| FxBuildHasher.hash_one(key) as usize % LISTS;
+        let key = |i| KernelKey { family: "test::one_list", params: [i, 0, 0, 0, 0, 0] };
+        let keys: Vec<_> = (0..).map(key).filter(|k| list(k) == list(&key(0))).take(3).collect();
+        let build = || dml_kernel::Builder::new("one_list", [1, 1, 1]).finish();
+        let ids = || keys.iter().map(|&key| device.kernel(key, build).unwrap().id()).collect::<Vec<_>>();
+        let all: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(ids)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(all.iter().all(|found| *found == ids()), "{all:?}");
+        assert_eq!(device.kernel_count() - before, 3);
+        for (key, id) in keys.iter().zip(ids()) {
+            assert_eq!(device.kernel(*key, build).unwrap().key(), *key);
+            assert_eq!(ids().iter().filter(|other| **other == id).count(), 1);
+        }
+    }
+}

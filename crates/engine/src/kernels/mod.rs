@@ -1,0 +1,4 @@
+//! Kernels by key, and the pool that compiles them.
+
+pub(crate) mod cache;
+pub(crate) mod compiler;

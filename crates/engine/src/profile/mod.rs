@@ -1,0 +1,4 @@
+//! What ran when, and where the host spends its time.
+
+pub(crate) mod activity;
+pub mod measure;

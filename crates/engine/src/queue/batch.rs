@@ -1,0 +1,88 @@
+//! What is submitted together: commands in the order of the calls, with what they need until they are recorded.
+
+use crate::event::EventState;
+use crate::graph::Replay;
+use crate::kernels::cache::KernelRef;
+use crate::profile::activity::Origin;
+use crate::queue::launch::Range;
+use dml_vulkan::{Segment, Ticket};
+use std::sync::Arc;
+
+/// What an entry does.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Launch {
+        kernel: KernelRef,
+        /// Where the push constants are in the byte arena.
+        push: u32,
+        push_len: u32,
+        groups: [u32; 3],
+    },
+    /// Bytes of the ring to a segment, by the copy command: for lengths and addresses that the copy kernel cannot take.
+    Upload { from: u64, to: Arc<Segment>, offset: u64, bytes: u64 },
+    /// A block was freed: what earlier entries wrote there is dead unless one of them reads it.
+    Free { address: u64 },
+    /// Records the time for an event.
+    Event(Arc<EventState>),
+    /// Runs a graph. It reads and writes more than its entry names: no command may move across it.
+    Replay(Arc<Replay>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) command: Command,
+    pub(crate) operator: &'static str,
+    /// In the range arena: the reads, then the writes.
+    pub(crate) ranges: u32,
+    pub(crate) reads: u16,
+    pub(crate) writes: u16,
+    /// In the origins, counted from 1; 0 when there is no profile.
+    pub(crate) origin: u32,
+}
+
+/// Entries that one submission carries out.
+pub(crate) struct Batch {
+    /// That submission's, from the moment at which nothing more is added.
+    pub(crate) ticket: Ticket,
+    pub(crate) entries: Vec<Entry>,
+    /// Arenas of the entries; they keep their capacity.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) ranges: Vec<Range>,
+    /// What enqueued the entries, for the profile if there is one.
+    pub(crate) origins: Vec<Origin>,
+    /// Commands among the entries.
+    pub(crate) commands: u32,
+}
+
+impl Batch {
+    pub(crate) fn new() -> Self {
+        Self {
+            ticket: Ticket(0),
+            entries: Vec::with_capacity(256),
+            bytes: Vec::with_capacity(16 << 10),
+            ranges: Vec::with_capacity(1024),
+            origins: Vec::new(),
+            commands: 0,
+        }
+    }
+
+    /// Empties it. The kernels and events of its entries are let go.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.bytes.clear();
+        self.ranges.clear();
+        self.origins.clear();
+        self.commands = 0;
+    }
+
+    /// An entry's reads and writes.
+    pub(crate) fn ranges(&self, entry: &Entry) -> (&[Range], &[Range]) {
+        let from = entry.ranges as usize;
+        self.ranges[from..from + usize::from(entry.reads + entry.writes)].split_at(usize::from(entry.reads))
+    }
+
+    /// The push constants at `push`.
+    pub(crate) fn push(&self, push: u32, len: u32) -> &[u8] {
+        &self.bytes[push as usize..(push + len) as usize]
+    }
+}

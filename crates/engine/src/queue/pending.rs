@@ -1,0 +1,263 @@
+//! What is enqueued on one device, in order, until it is handed over to be recorded and submitted (see [`crate::submit::stream`]).
+//!
+//! Enqueuing appends a compact entry to the pending [`Batch`]. That pipelines are needed only when the batch is recorded
+//! lets them compile while the host goes on; and the recording pass can fuse launches, as it sees the frees
+//! that make an intermediate dead. Every batch gets the ticket of its submission when it is handed over, before it is
+//! submitted: so events and the ring know what to wait for.
+
+use crate::error::Error;
+use crate::event::EventState;
+use crate::graph::Replay;
+use crate::memory::allocator::{Allocator, COMMON};
+use crate::memory::ring::Ring;
+use crate::profile::activity::Origin;
+use crate::queue::batch::{Batch, Command, Entry};
+use crate::queue::launch::{Launch, Range};
+use crate::queue::policy::{Decision, Policy};
+use crate::transfer::upload::UPLOAD;
+use dml_vulkan::{Gpu, MemoryClass, Segment, Ticket, Timeline};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Small uploads and spilled parameters lie here until their work is done.
+const RING_BYTES: u64 = 8 << 20;
+/// The most bytes of one region of the ring.
+pub(crate) const MOST_RING_BYTES: u64 = RING_BYTES / 2;
+/// Regions of the ring are aligned to this.
+const RING_ALIGN: u64 = 16;
+
+/// The allocator of device memory.
+pub(crate) type Memory = Allocator<Arc<Segment>>;
+
+/// What a device's queue did so far.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueStats {
+    /// Commands enqueued: launches and copies.
+    pub commands: u64,
+    /// Launches that ran as part of a joint kernel.
+    pub fused_launches: u64,
+    /// Runs of joint kernels.
+    pub fused_kernels: u64,
+    /// Barriers recorded.
+    pub barriers: u64,
+    /// Submits.
+    pub submits: u64,
+    /// Times the host waited for the device.
+    pub waits: u64,
+}
+
+pub(crate) struct Queue {
+    batch: Batch,
+    /// The last ticket that a batch was given.
+    handed: Ticket,
+    /// All commands up to this ticket are done. The driver may still use the last submits' command buffers.
+    done: Ticket,
+    timeline: Timeline,
+    policy: Policy,
+    ring: Ring,
+    ring_memory: Arc<Segment>,
+    ring_host: NonNull<u8>,
+    /// What is counted here: commands and waits.
+    pub(crate) stats: QueueStats,
+    /// The device is profiled.
+    pub(crate) profiled: bool,
+}
+
+// SAFETY: `ring_host` points into `ring_memory`, which is owned here and may be used by any thread;
+// the queue is behind the device's mutex.
+unsafe impl Send for Queue {}
+
+impl Queue {
+    /// The queue before a stream of this timeline that gives no ticket of its own accord.
+    pub(crate) fn new(gpu: &Gpu, timeline: Timeline) -> Result<Self, Error> {
+        let ring_memory = gpu.allocate(RING_BYTES, MemoryClass::Upload)?;
+        let ring_host = mapped(&ring_memory)?;
+        Ok(Self {
+            batch: Batch::new(),
+            handed: timeline.last_ticket(),
+            done: Ticket(0),
+            timeline,
+            policy: Policy::default(),
+            ring: Ring::new(RING_BYTES),
+            ring_memory: Arc::new(ring_memory),
+            ring_host,
+            stats: QueueStats::default(),
+            profiled: false,
+        })
+    }
+
+    /// The ring's memory.
+    pub(crate) fn ring_memory(&self) -> &Arc<Segment> {
+        &self.ring_memory
+    }
+
+    /// Commands that were not handed over.
+    pub(crate) fn pending(&self) -> u32 {
+        self.batch.commands
+    }
+
+    /// Whether entries were not handed over, events included.
+    pub(crate) fn has_pending(&self) -> bool {
+        !self.batch.entries.is_empty()
+    }
+
+    /// The ticket of all that was handed over.
+    pub(crate) fn last_ticket(&self) -> Ticket {
+        self.handed
+    }
+
+    /// The ticket of what is pending now.
+    pub(crate) fn next_ticket(&self) -> Ticket {
+        Ticket(self.handed.0 + 1)
+    }
+
+    /// Ends the pending batch, which becomes that of the next ticket; `empty` is for what comes after it. Blocks that rested can be
+    /// used again: no address means two things within a batch.
+    pub(crate) fn take(&mut self, empty: Batch, memory: &mut Memory) -> Batch {
+        self.handed = self.next_ticket();
+        self.ring.submitted(self.handed);
+        memory.recycle(COMMON);
+        let mut batch = std::mem::replace(&mut self.batch, empty);
+        batch.ticket = self.handed;
+        batch
+    }
+
+    /// Appends a launch. What is spilled and tables must already be in the ring: the push constants begin with the address.
+    #[inline]
+    pub(crate) fn push_launch(&mut self, launch: &Launch<'_>, constants: [&[u8]; 2]) {
+        let push = self.batch.bytes.len() as u32;
+        for part in constants {
+            self.batch.bytes.extend_from_slice(part);
+        }
+        let command = Command::Launch {
+            kernel: launch.kernel.clone(),
+            push,
+            push_len: self.batch.bytes.len() as u32 - push,
+            groups: launch.groups,
+        };
+        self.push(command, launch.operator, launch.reads, launch.writes);
+        self.count();
+    }
+
+    /// Appends a copy from the ring.
+    pub(crate) fn push_upload(&mut self, from: u64, to: Arc<Segment>, offset: u64, range: Range) {
+        let bytes = range.end - range.start;
+        self.push(Command::Upload { from, to, offset, bytes }, UPLOAD, &[], &[range]);
+        self.count();
+    }
+
+    /// Appends a free.
+    pub(crate) fn push_free(&mut self, address: u64) {
+        self.push(Command::Free { address }, "free", &[], &[]);
+    }
+
+    /// Appends an event whose time is wanted.
+    pub(crate) fn push_event(&mut self, event: Arc<EventState>) {
+        self.push(Command::Event(event), "event", &[], &[]);
+    }
+
+    /// Appends a run of a graph.
+    pub(crate) fn push_replay(&mut self, replay: &Arc<Replay>) {
+        self.push(Command::Replay(Arc::clone(replay)), "graph", &[], &[]);
+        self.batch.commands += replay.launches;
+        self.stats.commands += u64::from(replay.launches);
+    }
+
+    #[inline]
+    fn push(&mut self, command: Command, operator: &'static str, reads: &[Range], writes: &[Range]) {
+        let batch = &mut self.batch;
+        let ranges = batch.ranges.len() as u32;
+        batch.ranges.extend_from_slice(reads);
+        batch.ranges.extend_from_slice(writes);
+        let (reads, writes) = (reads.len() as u16, writes.len() as u16);
+        if self.profiled {
+            batch.origins.push(Origin::here());
+        }
+        let origin = batch.origins.len() as u32;
+        batch.entries.push(Entry { command, operator, ranges, reads, writes, origin });
+        if let Some(origin) = batch.origins.last_mut() {
+            origin.enqueued();
+        }
+    }
+
+    #[inline]
+    fn count(&mut self) {
+        self.batch.commands += 1;
+        self.stats.commands += 1;
+    }
+
+    /// Whether the pending batch should go now that a command was appended.
+    #[inline]
+    pub(crate) fn is_due(&mut self) -> Result<bool, Error> {
+        let decision = self.policy.added(self.batch.commands);
+        self.decided(decision)
+    }
+
+    /// As [`is_due`](Self::is_due), after a run of a graph of `launches` commands.
+    pub(crate) fn is_due_after(&mut self, launches: u32) -> Result<bool, Error> {
+        let decision = self.policy.added_many(launches, self.batch.commands);
+        self.decided(decision)
+    }
+
+    #[inline]
+    fn decided(&mut self, decision: Decision) -> Result<bool, Error> {
+        match decision {
+            Decision::Keep => Ok(false),
+            Decision::Submit => Ok(true),
+            Decision::SubmitIfIdle => self.is_idle(),
+        }
+    }
+
+    /// The host is about to wait for what is enqueued.
+    pub(crate) fn waits(&mut self) {
+        self.policy.waited();
+        self.stats.waits += 1;
+    }
+
+    /// Everything handed over is done. Pending entries do not count.
+    pub(crate) fn is_idle(&mut self) -> Result<bool, Error> {
+        if self.done < self.handed {
+            let done = self.timeline.completed()?;
+            self.completed(done);
+        }
+        Ok(self.done >= self.handed)
+    }
+
+    /// All commands up to this ticket are known to be done.
+    pub(crate) fn done(&self) -> Ticket {
+        self.done
+    }
+
+    /// All commands up to `ticket` are done.
+    pub(crate) fn completed(&mut self, ticket: Ticket) {
+        self.done = self.done.max(ticket);
+        self.ring.retire(self.done);
+    }
+
+    /// Copies bytes into the ring, if there is room. Returns the offset and the GPU address.
+    pub(crate) fn write_ring(&mut self, data: &[u8]) -> Option<(u64, u64)> {
+        let offset = self.ring.take(data.len() as u64, RING_ALIGN)?;
+        // SAFETY: `take` returned a region inside the ring that no pending or running work reads, and
+        // `data` is not mapped memory of the ring.
+        unsafe {
+            let to = self.ring_host.add(offset as usize);
+            std::ptr::copy_nonoverlapping(data.as_ptr(), to.as_ptr(), data.len());
+        }
+        Some((offset, self.ring_memory.address() + offset))
+    }
+
+    /// The ticket to wait for to get room in the ring; `None` when all of it belongs to what is pending.
+    pub(crate) fn oldest_in_ring(&self) -> Option<Ticket> {
+        self.ring.oldest()
+    }
+}
+
+/// The host's view of a segment that was allocated mapped.
+pub(crate) fn mapped(segment: &Segment) -> Result<NonNull<u8>, Error> {
+    segment.host_ptr().ok_or_else(|| {
+        Error::Vulkan(dml_vulkan::Error::Invalid {
+            call: "Segment::host_ptr",
+            what: "memory of a mapped class is not mapped".to_owned(),
+        })
+    })
+}

@@ -1,0 +1,4 @@
+//! Recording and submitting batches.
+
+pub(crate) mod stream;
+pub(crate) mod submitter;

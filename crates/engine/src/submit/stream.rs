@@ -1,0 +1,273 @@
+//! The command stream of one device: records batches and submits them.
+//!
+//! Entries are recorded in order, with a barrier only where bytes overlap, and pointwise chains as one launch. The
+//! stream has a lock of its own, so that a thread can enqueue while another records what was handed over
+//! (see [`crate::submit::submitter`]).
+
+use crate::error::Error;
+use crate::fusion::chain::{Fusion, Joint};
+use crate::kernels::cache::KernelRef;
+use crate::profile::activity::{self, Note, Origin, Profile, Work};
+use crate::profile::measure::{self, Stage};
+use crate::queue::batch::{Batch, Command, Entry};
+use crate::queue::hazards::Hazards;
+use crate::queue::launch::Range;
+use crate::queue::pending::QueueStats;
+use dml_vulkan::{Gpu, Recorder, Segment, Ticket};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+pub(crate) struct Stream {
+    recorder: Recorder,
+    hazards: Hazards,
+    fusion: Fusion,
+    /// What copies from the ring read.
+    ring: Arc<Segment>,
+    /// Submitted writes to mapped memory are visible to the host when their ticket is done.
+    host_visible: bool,
+    /// The submission that is recorded makes something visible to the host; the last that did.
+    shows: bool,
+    shown: Ticket,
+    /// What was recorded since the last barrier is reads that the host polls for at most.
+    settled: bool,
+    /// What is counted here: all but commands and waits.
+    stats: QueueStats,
+    /// While the device is profiled.
+    pub(crate) profile: Option<Box<Profile>>,
+}
+
+impl Stream {
+    /// A stream over a new recorder, before a queue whose ring lies in this memory.
+    pub(crate) fn new(recorder: Recorder, ring: Arc<Segment>) -> Self {
+        Self {
+            recorder,
+            hazards: Hazards::default(),
+            fusion: Fusion::default(),
+            ring,
+            host_visible: true,
+            shows: false,
+            shown: Ticket(0),
+            settled: true,
+            stats: QueueStats::default(),
+            profile: None,
+        }
+    }
+
+    pub(crate) fn stats(&self) -> QueueStats {
+        self.stats
+    }
+
+    /// The commands themselves, for what is in no batch.
+    pub(crate) fn recorder(&mut self) -> &mut Recorder {
+        &mut self.recorder
+    }
+
+    /// What was submitted is visible to the host as soon as it is done.
+    pub(crate) fn is_host_visible(&self) -> bool {
+        self.host_visible
+    }
+
+    /// Makes what was recorded visible to the host when the next submission is done.
+    pub(crate) fn host_barrier(&mut self) {
+        if !self.host_visible {
+            self.recorder.host_barrier();
+            self.host_visible = true;
+            self.shows = true;
+        }
+    }
+
+    /// Records a batch. An entry that fails is left out, and the first error is returned at the end.
+    pub(crate) fn record(&mut self, gpu: &Gpu, batch: &Batch) -> Result<(), Error> {
+        let _stage = measure::enter(Stage::Record);
+        let mut failed = None;
+        for i in 0..=batch.entries.len() {
+            let entry = batch.entries.get(i);
+            match entry.map(|e| &e.command) {
+                Some(Command::Launch { kernel, push, push_len, .. })
+                    if self.join(batch, i, kernel, *push, *push_len) =>
+                {
+                    continue;
+                }
+                Some(Command::Free { address }) => {
+                    self.fusion.freed(*address);
+                    continue;
+                }
+                _ => {}
+            }
+            // What follows is no part of the chain.
+            if let Err(e) = self.run_chain(gpu, batch) {
+                failed.get_or_insert(e);
+            }
+            let Some(entry) = entry else { break };
+            if let Command::Launch { kernel, push, push_len, .. } = &entry.command
+                && self.join(batch, i, kernel, *push, *push_len)
+            {
+                continue;
+            }
+            if let Err(e) = self.record_entry(gpu, batch, entry) {
+                failed.get_or_insert(e);
+            }
+        }
+        if let Some(profile) = &mut self.profile
+            && let Err(e) = profile.recorded(&mut self.recorder)
+        {
+            failed.get_or_insert(e.into());
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Offers a launch to the open chain, or to a new one.
+    fn join(&mut self, batch: &Batch, entry: usize, kernel: &KernelRef, push: u32, push_len: u32) -> bool {
+        self.fusion.offer(entry, kernel, batch.push(push, push_len), push as usize)
+    }
+
+    /// Closes the open chain and records it.
+    fn run_chain(&mut self, gpu: &Gpu, batch: &Batch) -> Result<(), Error> {
+        if !self.fusion.is_open() {
+            return Ok(());
+        }
+        let mut result = Ok(());
+        if let Some(joint) = self.fusion.joint(gpu, &batch.bytes) {
+            let last = self.fusion.entries().last().map(|i| &batch.entries[i]);
+            result = last.map_or(Ok(()), |last| self.run_joint(gpu, &joint, batch, last));
+        } else {
+            let members: SmallVec<[usize; 16]> = self.fusion.entries().collect();
+            for i in members {
+                result = result.and(self.record_entry(gpu, batch, &batch.entries[i]));
+            }
+        }
+        self.fusion.close();
+        result
+    }
+
+    /// `last` is the entry of the chain's last launch.
+    fn run_joint(&mut self, gpu: &Gpu, joint: &Joint, batch: &Batch, last: &Entry) -> Result<(), Error> {
+        let pipeline = joint.kernel.pipeline(gpu)?;
+        self.order(&joint.reads, &joint.writes);
+        let note = || Note {
+            work: Work::launch(&joint.kernel, joint.groups, last.operator),
+            operator: last.operator,
+            origin: origin(batch, last),
+            reads: &joint.reads,
+            writes: &joint.writes,
+        };
+        let dispatch = |recorder: &mut Recorder| recorder.dispatch(pipeline, &joint.params, joint.groups);
+        activity::record(&mut self.profile, &mut self.recorder, note, dispatch)?;
+        self.stats.fused_launches += u64::from(joint.launches);
+        self.stats.fused_kernels += 1;
+        Ok(())
+    }
+
+    fn record_entry(&mut self, gpu: &Gpu, batch: &Batch, entry: &Entry) -> Result<(), Error> {
+        let (reads, writes) = batch.ranges(entry);
+        match &entry.command {
+            Command::Launch { kernel, push, push_len, groups } => {
+                let pipeline = kernel.pipeline(gpu)?;
+                self.order(reads, writes);
+                let push = batch.push(*push, *push_len);
+                let note = || Note {
+                    work: Work::launch(kernel, *groups, entry.operator),
+                    operator: entry.operator,
+                    origin: origin(batch, entry),
+                    reads,
+                    writes,
+                };
+                let dispatch = |recorder: &mut Recorder| recorder.dispatch(pipeline, push, *groups);
+                activity::record(&mut self.profile, &mut self.recorder, note, dispatch).inspect_err(|e| {
+                    tracing::debug!("{}: {} was not recorded: {e}", entry.operator, kernel.name());
+                })?;
+            }
+            Command::Upload { from, to, offset, bytes } => {
+                self.order(reads, writes);
+                let origin = origin(batch, entry);
+                let note = || Note { work: Work::Upload, operator: entry.operator, origin, reads, writes };
+                let copy = |recorder: &mut Recorder| recorder.copy(&self.ring, *from, to, *offset, *bytes);
+                activity::record(&mut self.profile, &mut self.recorder, note, copy)?;
+            }
+            Command::Free { address } => tracing::trace!("free {address:#x}"),
+            Command::Event(event) => event.recorded(&mut self.recorder)?,
+            Command::Replay(replay) => {
+                let (work, origin) = (Work::Replay(replay.launches), origin(batch, entry));
+                let note = || Note { work, operator: entry.operator, origin, reads, writes };
+                let execute = |recorder: &mut Recorder| recorder.execute(&replay.recording);
+                activity::record(&mut self.profile, &mut self.recorder, note, execute)?;
+                self.hazards.restart(&replay.read_last, &replay.written_last);
+                self.host_visible = false;
+                self.settled = false;
+                self.stats.barriers += u64::from(replay.barriers);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the accesses of the command that is recorded next, and records the barrier that it needs.
+    fn order(&mut self, reads: &[Range], writes: &[Range]) {
+        if self.hazards.access(reads, writes) {
+            self.recorder.barrier();
+            self.stats.barriers += 1;
+        }
+        self.host_visible = false;
+        self.settled = false;
+    }
+
+    /// Records a read that the host polls for, as the last command of a submission. When it runs, all earlier work but other
+    /// such reads is done, and visible to it.
+    ///
+    /// Returns the ticket after which the host sees what earlier commands wrote to mapped memory for it: the read may
+    /// overtake their barrier for the host.
+    pub(crate) fn record_polled(
+        &mut self,
+        operator: &'static str,
+        [read, written]: [Range; 2],
+        command: impl FnOnce(&mut Recorder) -> Result<(), dml_vulkan::Error>,
+    ) -> Result<Ticket, Error> {
+        if !self.settled {
+            self.recorder.barrier();
+            self.stats.barriers += 1;
+            self.hazards.clear();
+        }
+        let recorded = self.record_command(Work::Download, operator, [&[read], &[written]], command);
+        self.settled = true;
+        recorded.map(|()| self.shown)
+    }
+
+    /// Records a command that is in no batch, with the barrier that it needs.
+    pub(crate) fn record_command(
+        &mut self,
+        work: Work,
+        operator: &'static str,
+        [reads, writes]: [&[Range]; 2],
+        command: impl FnOnce(&mut Recorder) -> Result<(), dml_vulkan::Error>,
+    ) -> Result<(), Error> {
+        self.order(reads, writes);
+        let note = || Note { work, operator, origin: Origin::here(), reads, writes };
+        Ok(activity::record(&mut self.profile, &mut self.recorder, note, command)?)
+    }
+
+    /// Submits what was recorded, if only nothing, as `ticket`, which is the next one.
+    pub(crate) fn submit(&mut self, ticket: Ticket) -> Result<(), Error> {
+        let _stage = measure::enter(Stage::Submit);
+        let submitted = self.recorder.submit_next();
+        debug_assert!(submitted.is_err() || submitted == Ok(ticket), "tickets are given in the order of submission");
+        self.stats.submits += 1;
+        if std::mem::take(&mut self.shows) {
+            self.shown = ticket;
+        }
+        submitted?;
+        Ok(())
+    }
+
+    /// All commands up to `ticket` are done, and the host has waited for them.
+    pub(crate) fn completed(&mut self, ticket: Ticket) {
+        if ticket >= self.recorder.last_ticket() && self.recorder.recorded() == 0 {
+            // The host waited for all there was, so nothing needs a barrier against it.
+            self.hazards.clear();
+            self.settled = true;
+        }
+    }
+}
+
+/// What enqueued an entry.
+fn origin(batch: &Batch, entry: &Entry) -> Origin {
+    batch.origins.get((entry.origin as usize).wrapping_sub(1)).copied().unwrap_or_else(Origin::here)
+}

@@ -1,0 +1,6 @@
+//! Copies between host and device.
+
+pub(crate) mod copy_kernel;
+pub(crate) mod polled;
+pub(crate) mod readback;
+pub(crate) mod upload;

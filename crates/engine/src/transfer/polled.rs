@@ -1,0 +1,321 @@
+//! A few bytes to the host without waiting for the end of a submit: the host polls for the words themselves.
+//!
+//! A kernel of one workgroup writes each 32-bit word as a pair into a slot of mapped, coherent host memory: the
+//! word, and the word exclusive-or the number of this use of the slot. The host polls until every pair gives that
+//! number. Against polling a marker behind a barrier for the host, that saves the barrier and the marker's way.
+//!
+//! # Why what is read is right
+//!
+//! Vulkan promises that the host sees a kernel's writes after a barrier for the host and a wait. Without the two it only
+//! happens to see them, sooner or later, in any order and in pieces. So nothing is built on more than this: an aligned
+//! 32-bit word is written whole. Say that a pair held `(a, a ^ m)`, from use `m` of the slot or zeros, and use `n` writes
+//! `(b, b ^ n)`. Of its four possible states only these pass for use `n`:
+//!
+//! - both halves new: the word is `b`;
+//! - the word old and its check new, when `a ^ (b ^ n) = n`: then `a` is `b`;
+//! - the word new and its check old, when `b ^ (a ^ m) = n`: the word is `b`.
+//!
+//! A late write makes the host wait, and never gives it another number. For that a pair must not hold pieces of two
+//! earlier uses: a slot is used again only after all its pairs passed, and then memory holds what the use wrote; the
+//! queue orders the writes of two uses like those of any kernels. And no number comes twice: after 2^32 - 1 uses
+//! the slot is cleared, and the count begins again at 1.
+//!
+//! Where the words are not there when the submit is complete, they are read again with a barrier for the host, as more
+//! bytes are, and the device does not read this way any more.
+
+use crate::error::Error;
+use crate::kernels::cache::{KernelCache, KernelKey, KernelRef};
+use crate::queue::launch::Range;
+use crate::queue::pending::mapped;
+use dml_kernel::{Builder, DType, Scalar};
+use dml_vulkan::{Gpu, MemoryClass, Pipeline, Segment, Ticket};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Invocations of the kernel, and pairs of a slot.
+const PAIRS: u32 = 128;
+/// The most words of a read: one pair is the fault block's.
+pub(crate) const MOST_WORDS: u32 = PAIRS - 1;
+/// So many threads may read at a time; more read the other way.
+const SLOTS: u32 = 64;
+const PAIR_BYTES: u64 = 8;
+const SLOT_BYTES: u64 = PAIRS as u64 * PAIR_BYTES;
+
+/// The slots of a device.
+pub(crate) struct Slots {
+    memory: Segment,
+    /// The word and its check.
+    pairs: NonNull<[AtomicU32; 2]>,
+    kernel: KernelRef,
+    /// A bit for each slot that nobody uses.
+    free: AtomicU64,
+    /// Where to look for a free one first, so that a slot rests as long as possible.
+    next: AtomicU32,
+    /// How often each slot was used since it was cleared.
+    uses: [AtomicU32; SLOTS as usize],
+    /// Reads on their way, and the last ticket of those that arrived.
+    polling: AtomicU32,
+    polled: AtomicU64,
+    /// The host does not see the words in time.
+    blind: AtomicBool,
+    /// For a test of that.
+    #[cfg(test)]
+    hidden: AtomicBool,
+}
+
+// SAFETY: `pairs` points into `memory`, which lives as long; it is accessed atomically only.
+unsafe impl Send for Slots {}
+// SAFETY: as above.
+unsafe impl Sync for Slots {}
+
+/// One use of a slot. Whoever drops it without [`Slots::give_back`] keeps the slot from being used again, as is right when
+/// the GPU may still write to it.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    at: u32,
+    number: u32,
+}
+
+/// What has arrived of a read.
+pub(crate) struct Arrival<'a> {
+    slots: &'a Slots,
+    slot: &'a Slot,
+    pairs: usize,
+    seen: usize,
+    bytes: [u8; PAIRS as usize * 4],
+}
+
+/// `pairs[i] = (word, word ^ number)`, of `words` words from `src` and then the first of `fault`.
+fn pack_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
+    let key = KernelKey { family: "engine::pack_words", params: [0; 6] };
+    cache
+        .get(gpu, key, || {
+            let b = Builder::new("pack_words", [PAIRS, 1, 1]);
+            let to = b.pointer("to", DType::U32);
+            let src = b.pointer("src", DType::U32);
+            let fault = b.pointer("fault", DType::U32);
+            let [words, pairs, number] = ["words", "pairs", "number"].map(|name| b.param(name, Scalar::U32));
+            let i = b.local_id(0);
+            b.if_(i.lt(pairs), || {
+                let word = b.var(b.u32(0));
+                b.if_else(i.lt(words), || word.set(src.load(i)), || word.set(fault.load(0)));
+                to.store_chunk(i, &[word.get(), word.get() ^ number]);
+            });
+            (b.finish(), None)
+        })
+        .cloned()
+}
+
+impl Slots {
+    pub(crate) fn new(gpu: &Gpu, kernels: &KernelCache) -> Result<Self, Error> {
+        let memory = gpu.allocate(u64::from(SLOTS) * SLOT_BYTES, MemoryClass::Readback)?;
+        let slots = Self {
+            pairs: mapped(&memory)?.cast(),
+            memory,
+            kernel: pack_words(kernels, gpu)?,
+            free: AtomicU64::new(u64::MAX),
+            next: AtomicU32::new(0),
+            uses: [const { AtomicU32::new(0) }; SLOTS as usize],
+            polling: AtomicU32::new(0),
+            polled: AtomicU64::new(0),
+            blind: AtomicBool::new(false),
+            #[cfg(test)]
+            hidden: AtomicBool::new(false),
+        };
+        (0..SLOTS).for_each(|at| slots.clear(at));
+        Ok(slots)
+    }
+
+    /// A slot for a new read; `None` when all are in use, or where this way does not work.
+    pub(crate) fn take(&self) -> Option<Slot> {
+        if self.blind.load(Ordering::Relaxed) {
+            return None;
+        }
+        let from = self.next.load(Ordering::Relaxed);
+        let mut free = self.free.load(Ordering::Relaxed);
+        let at = loop {
+            if free == 0 {
+                return None;
+            }
+            let at = (from + free.rotate_right(from).trailing_zeros()) % SLOTS;
+            // What the last user of the slot did, clearing included, comes before.
+            match self.free.compare_exchange_weak(free, free & !(1 << at), Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => break at,
+                Err(now) => free = now,
+            }
+        };
+        self.next.store((at + 1) % SLOTS, Ordering::Relaxed);
+        let uses = &self.uses[at as usize];
+        let mut number = uses.load(Ordering::Relaxed).wrapping_add(1);
+        if number == 0 {
+            self.clear(at);
+            number = 1;
+        }
+        uses.store(number, Ordering::Relaxed);
+        Some(Slot { at, number })
+    }
+
+    /// Nothing will be written to the slot any more: all of it arrived, or the read was not submitted.
+    pub(crate) fn give_back(&self, slot: Slot) {
+        self.free.fetch_or(1 << slot.at, Ordering::Release);
+    }
+
+    /// The kernel's pipeline.
+    pub(crate) fn pipeline(&self, gpu: &Gpu) -> Result<&Pipeline, Error> {
+        self.kernel.pipeline(gpu)
+    }
+
+    /// The kernel's parameters and the bytes that it writes, for a read of `words` words from `src` and, if there is one,
+    /// of the first word of a fault block.
+    pub(crate) fn command(&self, slot: &Slot, src: u64, words: u32, fault: Option<u64>) -> ([u8; 36], Range) {
+        let pairs = words + u32::from(fault.is_some());
+        let to = self.memory.address() + u64::from(slot.at) * SLOT_BYTES;
+        let mut params = [0; 36];
+        params[..8].copy_from_slice(&to.to_ne_bytes());
+        params[8..16].copy_from_slice(&src.to_ne_bytes());
+        params[16..24].copy_from_slice(&fault.unwrap_or(0).to_ne_bytes());
+        params[24..28].copy_from_slice(&words.to_ne_bytes());
+        params[28..32].copy_from_slice(&pairs.to_ne_bytes());
+        params[32..].copy_from_slice(&slot.number.to_ne_bytes());
+        (params, Range::new(to, u64::from(pairs) * PAIR_BYTES))
+    }
+
+    /// A read was recorded. With the stream locked, so that the ticket of a later read is a later one.
+    pub(crate) fn began(&self) {
+        self.polling.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A read of a ticket arrived. What came before it is done, but for other reads, as those that follow one another
+    /// overlap: when no other is on its way, returns the ticket up to which all commands are done. The driver may still be
+    /// at the end of the submission.
+    pub(crate) fn arrived(&self, ticket: Ticket) -> Option<Ticket> {
+        self.polled.fetch_max(ticket.0, Ordering::AcqRel);
+        (self.polling.fetch_sub(1, Ordering::AcqRel) == 1).then(|| Ticket(self.polled.load(Ordering::Acquire)))
+    }
+
+    /// What arrives in a slot.
+    pub(crate) fn arrival<'a>(&'a self, slot: &'a Slot, pairs: u32) -> Arrival<'a> {
+        Arrival { slots: self, slot, pairs: pairs as usize, seen: 0, bytes: [0; PAIRS as usize * 4] }
+    }
+
+    /// A read was complete, and the host did not see it: no other is made this way.
+    pub(crate) fn give_up(&self) {
+        self.blind.store(true, Ordering::Relaxed);
+    }
+
+    fn pair(&self, slot: u32, at: usize) -> &[AtomicU32; 2] {
+        assert!(slot < SLOTS && at < PAIRS as usize);
+        // SAFETY: the segment has room for `SLOTS` times `PAIRS` pairs, is mapped at an aligned address, and lives as long
+        // as `self`.
+        unsafe { self.pairs.add(slot as usize * PAIRS as usize + at).as_ref() }
+    }
+
+    /// No use has the number 0.
+    fn clear(&self, slot: u32) {
+        for at in 0..PAIRS as usize {
+            self.pair(slot, at).iter().for_each(|half| half.store(0, Ordering::Relaxed));
+        }
+    }
+}
+
+impl Arrival<'_> {
+    /// Whether everything has arrived.
+    #[inline]
+    pub(crate) fn poll(&mut self) -> bool {
+        #[cfg(test)]
+        if self.slots.hidden.load(Ordering::Relaxed) {
+            return false;
+        }
+        while self.seen < self.pairs {
+            let [word, check] = self.slots.pair(self.slot.at, self.seen);
+            let (word, check) = (word.load(Ordering::Acquire), check.load(Ordering::Acquire));
+            if word ^ check != self.slot.number {
+                return false;
+            }
+            self.bytes[4 * self.seen..][..4].copy_from_slice(&word.to_ne_bytes());
+            self.seen += 1;
+        }
+        true
+    }
+
+    /// What arrived: the words, and the fault block's if it was asked for.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..4 * self.seen]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Device;
+
+    fn open() -> Device {
+        Device::open(&dml_vulkan::adapters().unwrap()[0], 0).unwrap()
+    }
+
+    fn read(device: &Device, from: u64) -> u32 {
+        let mut bytes = [0; 4];
+        device.download(from, &mut bytes).unwrap();
+        u32::from_ne_bytes(bytes)
+    }
+
+    /// Each slot's count runs over, with words that look like the numbers of other uses.
+    #[test]
+    fn numbers_and_slots_come_round() {
+        let device = open();
+        let slots = &device.shared().slots;
+        for uses in &slots.uses {
+            uses.store(u32::MAX - 3, Ordering::Relaxed);
+        }
+        let x = device.allocate(4).unwrap();
+        for i in 0..SLOTS * 8 {
+            let value = if i % 3 == 0 { 0 } else { i.wrapping_sub(SLOTS) / 8 };
+            device.upload(x, &value.to_ne_bytes()).unwrap();
+            assert_eq!(read(&device, x), value);
+        }
+        assert!(slots.uses.iter().all(|uses| uses.load(Ordering::Relaxed) == 5), "{:?}", slots.uses);
+        assert_eq!(slots.free.load(Ordering::Relaxed), u64::MAX);
+    }
+
+    #[test]
+    fn where_the_words_do_not_show_the_other_way_is_taken() {
+        let device = open();
+        let slots = &device.shared().slots;
+        let x = device.allocate(4).unwrap();
+        device.upload(x, &7u32.to_ne_bytes()).unwrap();
+        slots.hidden.store(true, Ordering::Relaxed);
+        assert_eq!(read(&device, x), 7);
+        assert!(slots.take().is_none());
+        device.upload(x, &8u32.to_ne_bytes()).unwrap();
+        assert_eq!(read(&device, x), 8);
+    }
+
+    #[test]
+    fn with_no_slot_left_the_other_way_is_taken() {
+        let device = open();
+        let slots = &device.shared().slots;
+        let held: Vec<Slot> = (0..SLOTS).map(|_| slots.take().unwrap()).collect();
+        assert!(slots.take().is_none());
+        let x = device.allocate(4).unwrap();
+        device.upload(x, &9u32.to_ne_bytes()).unwrap();
+        assert_eq!(read(&device, x), 9);
+        let mut at: Vec<u32> = held.iter().map(|slot| slot.at).collect();
+        at.sort_unstable();
+        assert_eq!(at, (0..SLOTS).collect::<Vec<_>>());
+        held.into_iter().for_each(|slot| slots.give_back(slot));
+        assert_eq!(read(&device, x), 9);
+    }
+
+    /// Every state that a pair can be seen in, for numbers and words that are close to one another.
+    #[test]
+    fn a_pair_in_pieces_never_gives_another_word() {
+        for (m, n) in (0..8u32).flat_map(|m| (1..8u32).map(move |n| (m, n))).filter(|(m, n)| m != n) {
+            for (a, b) in (0..16u32).flat_map(|a| (0..16u32).map(move |b| (a, b))) {
+                for (word, check) in [(a, a ^ m), (a, b ^ n), (b, a ^ m), (b, b ^ n)] {
+                    assert!(word ^ check != n || word == b, "{a} {m} {b} {n}");
+                }
+            }
+        }
+    }
+}

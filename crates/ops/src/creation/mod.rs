@@ -1,0 +1,4 @@
+//! Tensors made from numbers.
+
+pub mod factories;
+pub mod triangular_indices;

@@ -1,0 +1,355 @@
+//! `x[indices]` and `x[indices] = values`, with integers, masks and `None`. (Slices are views that PyTorch takes by
+//! itself.)
+
+use crate::check;
+use crate::indexing::nonzero;
+use crate::movement::copy::{cast, device_copy, fill_with};
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::{Error, Result};
+use crate::operator::host;
+use crate::operator::{Operator, op};
+use crate::pointwise::elementwise;
+use crate::pointwise::kernel::{self, Input};
+use crate::primitives::indexed_access::{self, Action, Selector, Walk};
+use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
+use crate::tensor::overlap;
+use crate::tensor::{Dims, Place, Tensor};
+use dml_kernel::DType;
+use smallvec::SmallVec;
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[
+    op("aten::index.Tensor", |c| index(c, None)),
+    op("aten::index.Tensor_out", |c| index(c, Some(2))),
+    op("aten::_index_put_impl_", index_put),
+];
+
+/// The tensor itself, or what a CPU tensor holds in a new tensor on the call's device.
+pub fn on_device(call: &Call, t: &Tensor) -> Result<Tensor> {
+    if t.place != Place::Cpu {
+        call.check_place(t)?;
+        return Ok(t.clone());
+    }
+    let copy = call.empty(t.dtype, &t.sizes)?;
+    if t.numel() > 0 {
+        call.device.upload(copy.data, &host::bytes_in_order(t)?)?;
+    }
+    Ok(copy)
+}
+
+/// Whether a kernel finds places through this dtype.
+pub fn is_index(dtype: DType) -> bool {
+    matches!(dtype, DType::I32 | DType::I64)
+}
+
+fn is_mask(t: &Tensor) -> bool {
+    matches!(t.dtype, DType::Bool | DType::U8)
+}
+
+/// Index tensors over a tensor, understood.
+struct Plan {
+    /// Shape of the result.
+    sizes: Dims,
+    /// Strides of the tensor along the result's dimensions; 0 where index tensors decide.
+    strides: Dims,
+    /// Where in the result the dimensions of the index tensors begin.
+    at: usize,
+    /// Sizes of the index tensors, broadcast together.
+    broadcast: Dims,
+    /// The index tensors, broadcast to `broadcast`.
+    selectors: Vec<Selector>,
+}
+
+impl Plan {
+    fn new(call: &Call, t: &Tensor, indices: &[Option<&Tensor>]) -> Result<Plan> {
+        let per_dim = expand_masks(call, t, indices)?;
+        check!(
+            per_dim.len() <= t.dim(),
+            Index,
+            "too many indices for tensor of dimension {} (got {})",
+            t.dim(),
+            per_dim.len()
+        );
+        let mut broadcast = Dims::new();
+        for index in per_dim.iter().flatten() {
+            broadcast = call.broadcast(&broadcast, &index.sizes).map_err(|_| {
+                let shapes: Vec<String> =
+                    per_dim.iter().flatten().map(|i| format!("{:?}", i.sizes.as_slice())).collect();
+                Error::Index(format!(
+                    "shape mismatch: indexing tensors could not be broadcast together with shapes {}",
+                    shapes.join(", ")
+                ))
+            })?;
+        }
+        let selected: Vec<usize> = (0..per_dim.len()).filter(|&d| per_dim[d].is_some()).collect();
+        // Index tensors side by side keep their place; else their dimensions come first.
+        let adjacent = selected.windows(2).all(|w| w[0] + 1 == w[1]);
+        let at = if adjacent { selected.first().copied().unwrap_or(0) } else { 0 };
+        let rest: Vec<usize> = (0..t.dim()).filter(|d| !selected.contains(d)).collect();
+        let (mut sizes, mut strides) = (Dims::new(), Dims::new());
+        for &d in &rest[..at] {
+            sizes.push(t.sizes[d]);
+            strides.push(t.strides[d]);
+        }
+        sizes.extend_from_slice(&broadcast);
+        strides.resize(sizes.len(), 0);
+        for &d in &rest[at..] {
+            sizes.push(t.sizes[d]);
+            strides.push(t.strides[d]);
+        }
+        let places: i64 = broadcast.iter().product();
+        let selectors = per_dim.into_iter().enumerate().filter_map(|(dim, index)| {
+            let index = index?.expand(&broadcast);
+            Some(Selector { index, size: t.sizes[dim], stride: t.strides[dim], dim })
+        });
+        let selectors: Vec<Selector> = selectors.collect();
+        check!(
+            places == 0 || selectors.iter().all(|s| s.size > 0),
+            Index,
+            "index is out of bounds for dimension with size 0"
+        );
+        Ok(Plan { sizes, strides, at, broadcast, selectors })
+    }
+
+    /// The index tensors, broadcast over the whole result.
+    fn over_result(&self) -> Vec<Selector> {
+        let spread = |s: &Selector| {
+            let mut strides = Dims::from_elem(0, self.sizes.len());
+            strides[self.at..self.at + self.broadcast.len()].copy_from_slice(&s.index.strides);
+            Selector { index: s.index.as_strided(&self.sizes, &strides, 0), ..s.clone() }
+        };
+        self.selectors.iter().map(spread).collect()
+    }
+
+    fn walk<'t>(&'t self, base: &'t Tensor, selectors: &'t [Selector]) -> Walk<'t> {
+        Walk { sizes: &self.sizes, base, strides: &self.strides, selectors, negative: true }
+    }
+
+    /// Dimensions of the result that are not the index tensors'.
+    fn slice(&self, of: &[i64]) -> Dims {
+        of[..self.at].iter().chain(&of[self.at + self.broadcast.len()..]).copied().collect()
+    }
+}
+
+/// One index tensor or none a dimension, on the device: masks become the coordinates of their elements.
+fn expand_masks(call: &Call, t: &Tensor, indices: &[Option<&Tensor>]) -> Result<Vec<Option<Tensor>>> {
+    let mut per_dim = Vec::new();
+    for index in indices {
+        let Some(index) = *index else {
+            per_dim.push(None);
+            continue;
+        };
+        check!(
+            is_mask(index) || is_index(index.dtype),
+            Index,
+            "tensors used as indices must be long, int, byte or bool tensors"
+        );
+        if !is_mask(index) {
+            per_dim.push(Some(on_device(call, index)?));
+            continue;
+        }
+        check_mask(call, t, index, per_dim.len())?;
+        let found = nonzero::coordinates(call, &on_device(call, index)?)?;
+        for column in 0..index.dim() {
+            let (n, stride) = (found.sizes[0], found.strides[0]);
+            per_dim.push(Some(found.as_strided(&[n], &[stride], column as i64 * found.strides[1])));
+        }
+    }
+    Ok(per_dim)
+}
+
+/// A mask must have the sizes of the dimensions that it stands for, from dimension `first` on.
+fn check_mask(call: &Call, t: &Tensor, mask: &Tensor, first: usize) -> Result<()> {
+    if mask.dtype == DType::U8 {
+        call.host.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.");
+    }
+    check!(
+        first + mask.dim() <= t.dim(),
+        Index,
+        "too many indices for tensor of dimension {} (got {})",
+        t.dim(),
+        first + mask.dim()
+    );
+    for d in 0..mask.dim() {
+        check!(
+            mask.sizes[d] == t.sizes[first + d],
+            Index,
+            "The shape of the mask {:?} at index {d} does not match the shape of the indexed tensor {:?} at index {}",
+            mask.sizes.as_slice(),
+            t.sizes.as_slice(),
+            first + d
+        );
+    }
+    Ok(())
+}
+
+/// `index.Tensor(self, indices[, out])`
+fn index(call: &mut Call, out: Option<usize>) -> Result<()> {
+    let t = call.tensor(0)?;
+    let plan = Plan::new(call, t, &call.opt_tensors(1)?)?;
+    if let Some(i) = out {
+        let given = call.tensor(i)?.dtype;
+        check!(
+            given == t.dtype,
+            Runtime,
+            "index_out: expected the output to have scalar type {}, but got {given}",
+            t.dtype
+        );
+    }
+    let selectors = plan.over_result();
+    let out = call.out(out, t.dtype, &plan.sizes)?;
+    elementwise::check_no_self_overlap(&out)?;
+    overlap::check_none(&out, &[t])?;
+    overlap::check_none(&out, &selectors.iter().map(|s| &s.index).collect::<Vec<_>>())?;
+    indexed_access::run(call, &plan.walk(t, &selectors), &Action::Read(&out))?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `_index_put_impl_(self, indices, values, accumulate, unsafe)`
+fn index_put(call: &mut Call) -> Result<()> {
+    let t = call.tensor(0)?.clone();
+    let indices = call.opt_tensors(1)?;
+    let values = call.any_tensor(2)?;
+    let accumulate = call.flag(3)?;
+    check!(
+        indices.len() <= t.dim(),
+        Index,
+        "too many indices for tensor of dimension {} (got {})",
+        t.dim(),
+        indices.len()
+    );
+    check!(
+        t.dtype == values.dtype,
+        Runtime,
+        "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
+        t.dtype,
+        values.dtype
+    );
+    overlap::warn_if_expanded(call, &t, "index_put_");
+    let number = if values.place == Place::Cpu && values.dim() == 0 { Some(host::read_number(values)?) } else { None };
+    if number.is_none() {
+        call.check_place(values)?;
+    }
+    if !accumulate
+        && values.numel() == 1
+        && let Some(mask) = only_mask(call, &t, &indices)?
+    {
+        let value = match number {
+            Some(x) => Input::Number(x, t.dtype),
+            None => Input::Tensor(values.as_strided(&[], &[], 0)),
+        };
+        nonzero::fill_under_mask(call, &t, mask, value)?;
+        call.ret(t);
+        return Ok(());
+    }
+    let mut plan = Plan::new(call, &t, &indices)?;
+    if plan.selectors.is_empty() {
+        put_everywhere(call, &t, values, number, accumulate)?;
+        call.ret(t);
+        return Ok(());
+    }
+    for s in &mut plan.selectors {
+        s.index = overlap::apart(call, &t, &s.index)?;
+    }
+    let ordered = accumulate || call.host.deterministic();
+    let values = match number {
+        Some(x) if !ordered => {
+            let action = Action::Fill(host::bits(t.dtype, x));
+            indexed_access::run(call, &plan.walk(&t, &plan.over_result()), &action)?;
+            call.ret(t);
+            return Ok(());
+        }
+        Some(x) => number_tensor(call, t.dtype, x)?,
+        None => overlap::apart(call, &t, values)?,
+    };
+    let fits = values.dim() <= plan.sizes.len()
+        && values.sizes.iter().rev().zip(plan.sizes.iter().rev()).all(|(&v, &n)| v == n || v == 1);
+    check!(
+        fits,
+        Runtime,
+        "shape mismatch: value tensor of shape {:?} cannot be broadcast to indexing result of shape {:?}",
+        values.sizes.as_slice(),
+        plan.sizes.as_slice()
+    );
+    let values = values.expand(&plan.sizes);
+    if ordered {
+        let combine = if accumulate { Combine::Add } else { Combine::Last };
+        put_in_order(call, &plan, &t, &values, combine)?;
+    } else {
+        indexed_access::run(call, &plan.walk(&t, &plan.over_result()), &Action::Write(&values))?;
+    }
+    call.ret(t);
+    Ok(())
+}
+
+/// A 0-dim tensor that holds a number.
+pub fn number_tensor(call: &Call, dtype: DType, x: Number) -> Result<Tensor> {
+    let t = call.empty(dtype, &[])?;
+    fill_with(call, &t, x)?;
+    Ok(t)
+}
+
+/// The mask, seen in `t`'s sizes, if one mask is the only index.
+fn only_mask(call: &Call, t: &Tensor, indices: &[Option<&Tensor>]) -> Result<Option<Tensor>> {
+    let mut given = indices.iter().enumerate().filter_map(|(d, i)| i.map(|i| (d, i)));
+    let (Some((first, mask)), None) = (given.next(), given.next()) else { return Ok(None) };
+    if !is_mask(mask) {
+        return Ok(None);
+    }
+    check_mask(call, t, mask, first)?;
+    let mask = overlap::apart(call, t, &on_device(call, mask)?)?;
+    let mut strides = Dims::from_elem(0, t.dim());
+    strides[first..first + mask.dim()].copy_from_slice(&mask.strides);
+    Ok(Some(mask.as_strided(&t.sizes, &strides, 0)))
+}
+
+/// No index tensor at all: the whole tensor is meant.
+fn put_everywhere(call: &Call, t: &Tensor, values: &Tensor, number: Option<Number>, accumulate: bool) -> Result<()> {
+    if !accumulate {
+        return match number {
+            Some(x) => fill_with(call, t, x),
+            None => device_copy(call, values, t),
+        };
+    }
+    let values = match number {
+        Some(x) => Input::Number(x, t.dtype),
+        None => Input::Tensor(cast(call, values, t.dtype)?),
+    };
+    let inputs = [Input::Tensor(t.clone()), values];
+    let bool = t.dtype == DType::Bool;
+    kernel::run(call, "index_put", 0, &[t], &inputs, t.dtype, |_, v| vec![if bool { v[0] | v[1] } else { v[0] + v[1] }])
+}
+
+/// Values that may share places, one after the other.
+fn put_in_order(call: &Call, plan: &Plan, t: &Tensor, values: &Tensor, combine: Combine) -> Result<()> {
+    let key_sizes: Dims = plan.selectors.iter().map(|s| s.size).collect();
+    let key_strides: Dims = plan.selectors.iter().map(|s| s.stride).collect();
+    let numbering = Tensor::contiguous_strides(&key_sizes);
+    let numbered: Vec<Selector> =
+        plan.selectors.iter().zip(&numbering).map(|(s, &stride)| Selector { stride, ..s.clone() }).collect();
+    let row = call.empty(DType::U32, &[plan.broadcast.iter().product()])?;
+    let none = keyed_reduction::no_key(call.name, &key_sizes)?;
+    let own = Dims::from_elem(0, plan.broadcast.len());
+    let walk = Walk { sizes: &plan.broadcast, base: t, strides: &own, selectors: &numbered, negative: true };
+    indexed_access::run(call, &walk, &Action::Number { row: &row, none })?;
+    let parts: SmallVec<[i64; 6]> = values.strides[plan.at..plan.at + plan.broadcast.len()].iter().copied().collect();
+    keyed_reduction::run(
+        call,
+        &Accumulation {
+            dst: t,
+            key_sizes: &key_sizes,
+            key_strides: &key_strides,
+            keys: &row,
+            src: values,
+            part_sizes: &plan.broadcast,
+            part_strides: &parts,
+            slice_sizes: &plan.slice(&plan.sizes),
+            dst_strides: &plan.slice(&plan.strides),
+            src_strides: &plan.slice(&values.strides),
+            combine,
+            include_self: true,
+            skip: None,
+        },
+    )
+}

@@ -1,0 +1,4 @@
+//! Products and distances of vectors and matrices beside matrix multiplication.
+
+pub mod cross;
+pub mod distance;

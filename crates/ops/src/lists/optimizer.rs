@@ -1,0 +1,200 @@
+//! Fused optimizer steps: one launch reads and writes all parameters and their states.
+
+use crate::check;
+use crate::lists::multi_tensor::{self, Row};
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
+use crate::pointwise::elementwise;
+use crate::pointwise::kernel::{Input, Operand};
+use crate::tensor::Tensor;
+use dml_kernel::{DType, Value, math};
+use smallvec::SmallVec;
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[
+    op("aten::_fused_adagrad_", adagrad),
+    op("aten::_fused_adagrad_.tensor_lr", adagrad),
+    op("aten::_fused_adam_", |c| adam(c, Decay::Gradient)),
+    op("aten::_fused_adam_.tensor_lr", |c| adam(c, Decay::Gradient)),
+    op("aten::_fused_adamw_", |c| adam(c, Decay::Parameter)),
+    op("aten::_fused_adamw_.tensor_lr", |c| adam(c, Decay::Parameter)),
+    op("aten::_fused_sgd_", sgd),
+    op("aten::_fused_sgd_.tensor_lr", sgd),
+];
+
+/// What the weight decay changes.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Decay {
+    /// The gradient, as in Adam.
+    Gradient,
+    /// The parameter itself, as in AdamW.
+    Parameter,
+}
+
+/// A list argument that matches the parameters one by one.
+fn matching<'a>(call: &Call<'a>, i: usize, count: usize) -> Result<SmallVec<[&'a Tensor; 8]>> {
+    let list = call.tensors(i)?;
+    check!(
+        list.len() == count,
+        Runtime,
+        "{}: lists of {count} and {} tensors where the same number is expected",
+        call.name,
+        list.len()
+    );
+    Ok(list)
+}
+
+/// What every parameter shares: `found`, the learning rate at `i` (a number or a 0-dim tensor), and numbers.
+fn shared(call: &Call, found: Option<&Tensor>, i: usize, numbers: &[f64]) -> Result<SmallVec<[Input; 12]>> {
+    let mut all: SmallVec<[Input; 12]> = found.map(|t| Input::Tensor(t.clone())).into_iter().collect();
+    // Each kernel takes a number in the dtype of its parameters.
+    let number = |n| Input::Number(n, DType::F64);
+    all.push(match &call.args[i] {
+        crate::Arg::Tensor(_) => elementwise::input(call, i)?,
+        _ => number(call.scalar(i)?),
+    });
+    all.extend(numbers.iter().map(|&x| number(Number::Double(x))));
+    Ok(all)
+}
+
+/// One parameter's results, which are inputs as well, and its other inputs: the gradient comes second.
+fn row<'t>(outs: &[&'t Tensor], grad: &'t Tensor, others: &[&'t Tensor]) -> Row<'t> {
+    let inputs = std::iter::once(outs[0]).chain([grad]).chain(outs[1..].iter().copied()).chain(others.iter().copied());
+    Row { outs: SmallVec::from_slice(outs), inputs: inputs.map(Operand::Tensor).collect(), common: outs[0].dtype }
+}
+
+/// Divides the gradients by the loss scale, in place as on CPU.
+fn unscale(call: &Call, grads: &[&Tensor], scale: Option<&Tensor>) -> Result<()> {
+    let Some(scale) = scale else { return Ok(()) };
+    let rows: Vec<Row> = grads.iter().map(|&grad| Row::in_place(grad)).collect();
+    multi_tensor::run(call, "div", 0, &rows, &[Input::Tensor(scale.clone())], &|_, v| vec![v[0] / v[1]])
+}
+
+/// `_fused_adam_(self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps,
+/// amsgrad, maximize, grad_scale, found_inf)`
+fn adam(call: &mut Call, decay: Decay) -> Result<()> {
+    let params = call.tensors(0)?;
+    let count = params.len();
+    let [grads, averages, squares] = [matching(call, 1, count)?, matching(call, 2, count)?, matching(call, 3, count)?];
+    let (amsgrad, maximize) = (call.flag(11)?, call.flag(12)?);
+    let largest = if amsgrad { matching(call, 4, count)? } else { SmallVec::new() };
+    let steps = matching(call, 5, count)?;
+    let (beta1, beta2, weight_decay, eps) = (call.double(7)?, call.double(8)?, call.double(9)?, call.double(10)?);
+    let found = call.opt_tensor(14)?;
+    unscale(call, &grads, call.opt_tensor(13)?)?;
+    let of_parameter = decay == Decay::Parameter;
+    let variant = u32::from(amsgrad) | u32::from(found.is_some()) << 1 | u32::from(of_parameter) << 2;
+    // The bias corrections are 1 - beta^step: by the logarithm, which loses no digits where beta is close to 1.
+    let sign = if maximize { -1.0 } else { 1.0 };
+    let numbers = [1.0 - beta1, beta2, 1.0 - beta2, beta1.ln(), beta2.ln(), weight_decay, eps, sign];
+    let shared = shared(call, found, 6, &numbers)?;
+    let rows: Vec<Row> = (0..count)
+        .map(|i| match largest.get(i) {
+            None => row(&[params[i], averages[i], squares[i]], grads[i], &[steps[i]]),
+            Some(largest) => row(&[params[i], averages[i], squares[i], largest], grads[i], &[steps[i]]),
+        })
+        .collect();
+    multi_tensor::run(call, "fused_adam", variant, &rows, &shared, &|_, v| {
+        let [mut p, grad, average, square] = [v[0], v[1], v[2], v[3]];
+        let rest = &v[4 + usize::from(amsgrad)..];
+        let (step, rate, numbers) = (rest[0], rest[1 + usize::from(found.is_some())], &rest[rest.len() - 8..]);
+        let mut grad = grad * numbers[7];
+        if of_parameter {
+            p = p - rate * numbers[5] * p;
+        } else {
+            grad = grad + numbers[5] * p;
+        }
+        let new_average = average + numbers[0] * (grad - average);
+        let new_square = square * numbers[1] + numbers[2] * grad * grad;
+        let correction1 = -math::expm1(step * numbers[3]);
+        let correction2 = -math::expm1(step * numbers[4]);
+        let most = if amsgrad { crate::pointwise::comparison::maximum(v[4], new_square) } else { new_square };
+        let spread = math::sqrt(most) / math::sqrt(correction2) + numbers[6];
+        let mut results = vec![p - rate / correction1 * new_average / spread, new_average, new_square];
+        if amsgrad {
+            results.push(most);
+        }
+        if found.is_some() {
+            skip_where(rest[1], &mut results, v);
+        }
+        results
+    })
+}
+
+/// The values from before in place of the results, if `found` is not 0: a parameter's, then (after the gradient) its state's.
+fn skip_where<'b>(found: Value<'b>, results: &mut [Value<'b>], before: &[Value<'b>]) {
+    let skip = found.ne(0);
+    for (i, result) in results.iter_mut().enumerate() {
+        *result = skip.select(before[if i == 0 { 0 } else { i + 1 }], *result);
+    }
+}
+
+/// `_fused_adagrad_(self, grads, state_sums, state_steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale,
+/// found_inf)`
+fn adagrad(call: &mut Call) -> Result<()> {
+    let params = call.tensors(0)?;
+    let count = params.len();
+    let [grads, sums, steps] = [matching(call, 1, count)?, matching(call, 2, count)?, matching(call, 3, count)?];
+    let (decay, weight_decay, eps) = (call.double(5)?, call.double(6)?, call.double(7)?);
+    let sign = if call.flag(8)? { -1.0 } else { 1.0 };
+    let found = call.opt_tensor(10)?;
+    unscale(call, &grads, call.opt_tensor(9)?)?;
+    let shared = shared(call, found, 4, &[decay, weight_decay, eps, sign])?;
+    let rows: Vec<Row> = (0..count).map(|i| row(&[params[i], sums[i]], grads[i], &[steps[i]])).collect();
+    let variant = u32::from(found.is_some());
+    multi_tensor::run(call, "fused_adagrad", variant, &rows, &shared, &|_, v| {
+        let [p, grad, sum, step] = [v[0], v[1], v[2], v[3]];
+        let (rate, numbers) = (v[v.len() - 5], &v[v.len() - 4..]);
+        let grad = grad * numbers[3] + numbers[1] * p;
+        let rate = rate / (1.0 + (step - 1.0) * numbers[0]);
+        let new_sum = sum + grad * grad;
+        let mut results = vec![p - rate * grad / (math::sqrt(new_sum) + numbers[2]), new_sum];
+        if found.is_some() {
+            skip_where(v[4], &mut results, v);
+        }
+        results
+    })
+}
+
+/// `_fused_sgd_(self, grads, momentum_buffer_list, weight_decay, momentum, lr, dampening, nesterov, maximize,
+/// is_first_step, grad_scale, found_inf)`
+fn sgd(call: &mut Call) -> Result<()> {
+    let params = call.tensors(0)?;
+    let count = params.len();
+    let grads = matching(call, 1, count)?;
+    let (weight_decay, momentum, dampening) = (call.double(3)?, call.double(4)?, call.double(6)?);
+    let (nesterov, maximize, first_step) = (call.flag(7)?, call.flag(8)?, call.flag(9)?);
+    let with_momentum = momentum != 0.0;
+    let buffers = if with_momentum { matching(call, 2, count)? } else { SmallVec::new() };
+    let found = call.opt_tensor(11)?;
+    unscale(call, &grads, call.opt_tensor(10)?)?;
+    let variant = u32::from(with_momentum)
+        | u32::from(nesterov) << 1
+        | u32::from(first_step) << 2
+        | u32::from(found.is_some()) << 3;
+    let sign = if maximize { -1.0 } else { 1.0 };
+    let shared = shared(call, found, 5, &[weight_decay, momentum, 1.0 - dampening, sign])?;
+    let rows: Vec<Row> = (0..count)
+        .map(|i| match buffers.get(i) {
+            None => row(&[params[i]], grads[i], &[]),
+            Some(buffer) => row(&[params[i], buffer], grads[i], &[]),
+        })
+        .collect();
+    multi_tensor::run(call, "fused_sgd", variant, &rows, &shared, &|_, v| {
+        let (p, rate, numbers) = (v[0], v[v.len() - 5], &v[v.len() - 4..]);
+        let grad = v[1] * numbers[3] + numbers[0] * p;
+        let mut results = Vec::new();
+        if with_momentum {
+            let buffer = if first_step { grad } else { numbers[1] * v[2] + numbers[2] * grad };
+            let step = if nesterov { grad + numbers[1] * buffer } else { buffer };
+            results.extend([p - rate * step, buffer]);
+        } else {
+            results.push(p - rate * grad);
+        }
+        if found.is_some() {
+            skip_where(v[2 + usize::from(with_momentum)], &mut results, v);
+        }
+        results
+    })
+}

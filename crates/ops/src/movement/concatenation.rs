@@ -1,0 +1,98 @@
+//! Joining tensors along a dimension.
+
+use crate::check;
+use crate::movement::copy::device_copy;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
+use crate::primitives::multi_copy::{self, Piece};
+use crate::tensor::memory_format::{self, is_channels_last};
+use crate::tensor::overlap;
+use crate::tensor::promote::{Promoted, result_type};
+use crate::tensor::{Dims, Tensor};
+use smallvec::SmallVec;
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[op("aten::cat", |c| cat(c, None)), op("aten::cat.out", |c| cat(c, Some(2)))];
+
+/// `cat(tensors, dim[, out])`
+fn cat(call: &mut Call, out: Option<usize>) -> Result<()> {
+    let all = call.tensors(0)?;
+    check!(!all.is_empty(), Value, "torch.cat(): expected a non-empty list of Tensors");
+    for (i, t) in all.iter().enumerate() {
+        check!(t.dim() > 0, Runtime, "zero-dimensional tensor (at position {i}) cannot be concatenated");
+    }
+    let promoted: SmallVec<[Promoted; 8]> = all.iter().map(|t| Promoted::Tensor(t)).collect();
+    let dtype = result_type(&promoted, call.host.default_dtype());
+    if let Some(i) = out {
+        let out = call.tensor(i)?;
+        let given = out.dtype;
+        check!(
+            dtype.can_cast_to(given),
+            Type,
+            "torch.cat(): input types can't be cast to the desired output type {given}"
+        );
+        overlap::check_none(out, &all)?;
+    }
+    // Empty rows of any rank were joined with anything before PyTorch had zero-sized dimensions.
+    let parts: SmallVec<[&Tensor; 8]> = all.iter().copied().filter(|t| t.sizes.as_slice() != [0]).collect();
+    let Some(&first) = parts.first() else {
+        call.wrap_dim(call.int(1)?, 1)?;
+        let out = call.out(out, dtype, &[0])?;
+        call.ret(out);
+        return Ok(());
+    };
+    let dim = call.wrap_dim(call.int(1)?, first.dim())?;
+    let mut sizes = first.sizes.clone();
+    sizes[dim] = 0;
+    for (i, t) in all.iter().enumerate() {
+        if t.sizes.as_slice() == [0] {
+            continue;
+        }
+        check!(
+            t.dim() == first.dim(),
+            Runtime,
+            "Tensors must have same number of dimensions: got {} and {}",
+            first.dim(),
+            t.dim()
+        );
+        for d in 0..t.dim() {
+            check!(
+                d == dim || t.sizes[d] == first.sizes[d],
+                Runtime,
+                "Sizes of tensors must match except in dimension {dim}. Expected size {} but got size {} for tensor \
+                 number {i} in the list.",
+                first.sizes[d],
+                t.sizes[d]
+            );
+        }
+        sizes[dim] += t.sizes[dim];
+    }
+    let out = match out {
+        Some(i) => call.out(Some(i), dtype, &sizes)?,
+        None => call.empty_strided(dtype, &sizes, &strides_of_result(&all, &sizes))?,
+    };
+    let mut start = 0;
+    let mut alike = Vec::with_capacity(parts.len());
+    for &t in &parts {
+        let place = out.narrow(dim, start, t.sizes[dim]);
+        start += t.sizes[dim];
+        if t.numel() == 0 {
+            continue;
+        }
+        if t.dtype == out.dtype {
+            alike.push(Piece::whole(place, t.clone()));
+        } else {
+            device_copy(call, t, &place)?;
+        }
+    }
+    multi_copy::copy(call, out.dtype, &alike)?;
+    call.ret(out);
+    Ok(())
+}
+
+/// Channels-last if every input is, else row-major.
+fn strides_of_result(inputs: &[&Tensor], sizes: &[i64]) -> Dims {
+    let last = inputs.iter().all(|t| t.dim() == sizes.len() && is_channels_last(t));
+    memory_format::strides(sizes, last)
+}

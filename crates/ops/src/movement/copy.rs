@@ -1,0 +1,212 @@
+//! Copies between tensors, devices and dtypes; fill; reading one element.
+
+use crate::check;
+use crate::operator::call::{Call, Ret, Scalar};
+use crate::operator::error::{Error, Result};
+use crate::operator::host;
+use crate::operator::{Operator, op};
+use crate::pointwise::elementwise;
+use crate::pointwise::kernel::{self, Input};
+use crate::tensor::{Place, Tensor};
+use dml_kernel::DType;
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[
+    op("aten::_copy_from", copy_from),
+    op("aten::_local_scalar_dense", local_scalar_dense),
+    op("aten::fill_.Scalar", fill_scalar),
+    op("aten::fill_.Tensor", fill_tensor),
+    op("aten::zero_", zero),
+];
+
+/// `_copy_from(self, dst, non_blocking) -> dst`: between devices, dtypes and strides; `self` broadcasts to `dst`.
+/// A CPU side must be contiguous and of the other side's dtype and sizes: the plugin prepares it so. With `non_blocking`, a
+/// copy with pinned memory may still be under way at the return.
+fn copy_from(call: &mut Call) -> Result<()> {
+    let (src, dst) = (call.any_tensor(0)?.clone(), call.any_tensor(1)?.clone());
+    let wait = !call.flag(2)?;
+    match (src.place, dst.place) {
+        (Place::Dml(a), Place::Dml(b)) if a == b => device_copy(call, &src, &dst)?,
+        (Place::Dml(_), Place::Dml(b)) => {
+            let mut bytes = vec![0; src.numel() as usize * src.element_size() as usize];
+            read_back(call, &src, &mut bytes, true)?;
+            let other = dml_engine::device(b as usize)?;
+            let there =
+                Call { name: call.name, args: call.args, device: other, host: call.host, returns: Default::default() };
+            let staged = there.empty(src.dtype, &src.sizes)?;
+            other.upload(staged.data, &bytes)?;
+            device_copy(&there, &staged, &dst)?;
+        }
+        (Place::Cpu, Place::Dml(_)) => upload(call, &src, &dst, wait)?,
+        (Place::Dml(_), Place::Cpu) => {
+            let mut target = dst.clone();
+            check!(
+                src.dtype == dst.dtype && src.sizes == dst.sizes,
+                Runtime,
+                "_copy_from: cannot copy {} to a CPU tensor {}",
+                src.describe(),
+                dst.describe()
+            );
+            read_back(call, &src, host::bytes_mut(&mut target)?, wait)?;
+        }
+        _ => check!(false, Runtime, "_copy_from: cannot copy between {:?} and {:?}", src.place, dst.place),
+    }
+    call.ret(dst);
+    Ok(())
+}
+
+/// Copies a CPU tensor to this device; a strided one is refused, for the caller to prepare. Unless it is to `wait`, the device
+/// may read pinned memory after the return.
+pub fn upload(call: &Call, src: &Tensor, dst: &Tensor, wait: bool) -> Result<()> {
+    if !src.is_contiguous() || src.negative {
+        return Err(Error::Fallback("copy of a strided CPU tensor".into()));
+    }
+    let bytes = host::bytes(src)?;
+    if dst.is_contiguous() && src.dtype == dst.dtype && src.sizes == dst.sizes {
+        return upload_bytes(call, dst.data, bytes, wait);
+    }
+    let staged = call.empty(src.dtype, &src.sizes)?;
+    upload_bytes(call, staged.data, bytes, wait)?;
+    device_copy(call, &staged, dst)
+}
+
+fn upload_bytes(call: &Call, dst: u64, bytes: &[u8], wait: bool) -> Result<()> {
+    if !call.device.upload_pinned(dst, bytes, wait)? {
+        call.device.upload(dst, bytes)?;
+    }
+    Ok(())
+}
+
+/// Downloads a tensor of any strides as contiguous bytes. Unless it is to `wait`, pinned memory may be written after the return.
+fn read_back(call: &Call, src: &Tensor, bytes: &mut [u8], wait: bool) -> Result<()> {
+    let dense = if src.negative { contiguous(call, src)? } else { as_contiguous(call, src)? };
+    if !call.device.download_pinned(dense.data, bytes, wait)? {
+        call.device.download(dense.data, bytes)?;
+    }
+    Ok(())
+}
+
+/// A contiguous copy.
+pub fn contiguous(call: &Call, t: &Tensor) -> Result<Tensor> {
+    let dense = call.empty(t.dtype, &t.sizes)?;
+    device_copy(call, t, &dense)?;
+    Ok(dense)
+}
+
+/// The tensor itself if it is contiguous, else a contiguous copy.
+pub fn as_contiguous(call: &Call, t: &Tensor) -> Result<Tensor> {
+    if t.is_contiguous() { Ok(t.clone()) } else { contiguous(call, t) }
+}
+
+/// A copy in another dtype, contiguous; the tensor itself if nothing changes.
+pub fn cast(call: &Call, t: &Tensor, dtype: DType) -> Result<Tensor> {
+    if t.dtype == dtype {
+        return Ok(t.clone());
+    }
+    let out = call.empty(dtype, &t.sizes)?;
+    device_copy(call, t, &out)?;
+    Ok(out)
+}
+
+/// Copies on one device; `src` broadcasts to `dst`.
+pub fn device_copy(call: &Call, src: &Tensor, dst: &Tensor) -> Result<()> {
+    call.broadcast(&src.sizes, &dst.sizes)?;
+    elementwise::check_no_self_overlap(dst)?;
+    if src.negative != dst.negative {
+        let dtype = dst.dtype;
+        return kernel::run(call, "copy_neg", 0, &[dst], &[Input::Tensor(src.clone())], dtype, |_, v| vec![-v[0]]);
+    }
+    let (src, dst) = as_bits(src, dst);
+    let dtype = dst.dtype;
+    kernel::run(call, "copy", 0, &[&dst], &[Input::Tensor(src)], dtype, |_, v| vec![v[0]])
+}
+
+/// Source and target as a copy kernel sees them. Bits of one dtype move as they are: NaN payloads survive, and no float
+/// capability is asked of the adapter.
+pub fn as_bits(src: &Tensor, dst: &Tensor) -> (Tensor, Tensor) {
+    let (mut src, mut dst) = (src.clone(), dst.clone());
+    if src.dtype == dst.dtype {
+        src.dtype = src.dtype.bits();
+        dst.dtype = src.dtype;
+    }
+    (src, dst)
+}
+
+/// `_local_scalar_dense(self) -> Scalar`, behind `.item()`: waits for the device.
+fn local_scalar_dense(call: &mut Call) -> Result<()> {
+    let t = call.tensor(0)?;
+    let mut bytes = [0u8; 8];
+    call.device.download(t.data, &mut bytes[..t.element_size() as usize])?;
+    call.ret_value(Ret::Scalar(host::decode(t.dtype, bytes)));
+    Ok(())
+}
+
+fn fill_scalar(call: &mut Call) -> Result<()> {
+    let value = call.scalar(1)?;
+    fill(call, value)
+}
+
+fn fill_tensor(call: &mut Call) -> Result<()> {
+    let value = call.any_tensor(1)?;
+    check!(
+        value.dim() == 0,
+        Runtime,
+        "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
+        value.dim()
+    );
+    if value.place == Place::Cpu {
+        return fill(call, host::read_number(value)?);
+    }
+    let out = call.tensor(0)?.clone();
+    device_copy(call, &value.clone(), &out)?;
+    call.ret(out);
+    Ok(())
+}
+
+fn zero(call: &mut Call) -> Result<()> {
+    fill(call, Scalar::Int(0))
+}
+
+fn fill(call: &mut Call, value: Scalar) -> Result<()> {
+    let out = call.tensor(0)?.clone();
+    elementwise::check_no_self_overlap(&out)?;
+    check_fits(value, out.dtype)?;
+    fill_with(call, &out, value)?;
+    call.ret(out);
+    Ok(())
+}
+
+/// Checks that a dtype can hold a number, as C++'s `Scalar::to` does; unsigned integers take negative ones.
+pub fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
+    let x = value.to_f64();
+    let fits = if let (Scalar::Int(i), true) = (value, dtype.is_integer()) {
+        // Not through a double: the largest int64 would round up.
+        let bits = 8 * dtype.bytes() as u32;
+        let end = 1i128 << if dtype.is_signed_integer() { bits - 1 } else { bits };
+        (-end..end).contains(&i128::from(i))
+    } else if dtype.is_integer() {
+        let bits = 8 * dtype.bytes() as i32;
+        let (low, high) = if dtype.is_signed_integer() {
+            (-2f64.powi(bits - 1), 2f64.powi(bits - 1))
+        } else {
+            (-2f64.powi(bits), 2f64.powi(bits))
+        };
+        low <= x.trunc() && x.trunc() < high
+    } else {
+        let largest = match dtype {
+            DType::F16 => 65504.0,
+            DType::BF16 => f64::from(half::bf16::MAX),
+            DType::F32 => f64::from(f32::MAX),
+            _ => f64::INFINITY,
+        };
+        !x.is_finite() || x.abs() <= largest
+    };
+    check!(fits, Runtime, "value cannot be converted to type {dtype} without overflow");
+    Ok(())
+}
+
+/// Sets every element.
+pub fn fill_with(call: &Call, out: &Tensor, value: Scalar) -> Result<()> {
+    let dtype = out.dtype;
+    kernel::run(call, "fill", 0, &[out], &[Input::Number(value, dtype)], dtype, |_, v| vec![v[0]])
+}

@@ -1,0 +1,47 @@
+//! The `out=` argument of operators that PyTorch calls structured: its dtype must be the result's.
+
+use crate::check;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::tensor::Tensor;
+use dml_kernel::DType;
+
+/// Like [`Call::out`], for an operator that casts nothing.
+pub fn out(call: &Call, i: Option<usize>, dtype: DType, sizes: &[i64]) -> Result<Tensor> {
+    check_dtype(call, i, dtype)?;
+    call.out(i, dtype, sizes)
+}
+
+/// Checks the dtype of the `out=` argument at `i`, if there is one.
+pub fn check_dtype(call: &Call, i: Option<usize>, dtype: DType) -> Result<()> {
+    if let Some(i) = i {
+        let given = call.tensor(i)?.dtype;
+        check!(
+            given == dtype,
+            Runtime,
+            "Expected out tensor to have dtype {}, but got {} instead",
+            type_name(dtype),
+            type_name(given)
+        );
+    }
+    Ok(())
+}
+
+/// The C++ type of a dtype's elements, as PyTorch prints it.
+pub fn type_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "bool",
+        DType::U8 => "unsigned char",
+        DType::I8 => "signed char",
+        DType::I16 => "short int",
+        DType::I32 => "int",
+        DType::I64 => "long int",
+        DType::F16 => "c10::Half",
+        DType::BF16 => "c10::BFloat16",
+        DType::F32 => "float",
+        DType::F64 => "double",
+        DType::U16 => "short unsigned int",
+        DType::U32 => "unsigned int",
+        DType::U64 => "long unsigned int",
+    }
+}

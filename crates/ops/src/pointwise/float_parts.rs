@@ -1,0 +1,119 @@
+//! Operators on the representation of floats: the neighbouring number, significand and exponent.
+
+use crate::check;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
+use crate::pointwise::elementwise::{self, Out, Rule, operator, result_tensor};
+use crate::pointwise::kernel::{self, Input};
+use dml_kernel::{DType, Scalar, Value};
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[
+    op("aten::nextafter", |c| nextafter(c, Out::New)),
+    op("aten::nextafter_", |c| nextafter(c, Out::InPlace)),
+    op("aten::nextafter.out", |c| nextafter(c, Out::Arg(2))),
+    op("aten::frexp.Tensor", |c| frexp(c, false)),
+    op("aten::frexp.Tensor_out", |c| frexp(c, true)),
+];
+
+/// `nextafter(self, other)`: the number of the common dtype next to `self` in the direction of `other`
+fn nextafter(call: &mut Call, out: Out) -> Result<()> {
+    let common = elementwise::common_dtype(call, &[0, 1])?;
+    check!(common.is_float(), NotImplemented, "\"nextafter_cpu\" not implemented for '{common}'");
+    let family = match common {
+        DType::F16 => "nextafter_f16",
+        DType::BF16 => "nextafter_bf16",
+        _ => "nextafter",
+    };
+    operator(call, out, Rule::Promote, family, &[0, 1], &[], |_, v| next(v[0], v[1], common))
+}
+
+/// Numbers of one sign are in the order of their bits.
+fn next<'b>(from: Value<'b>, to: Value<'b>, dtype: DType) -> Value<'b> {
+    let b = from.builder();
+    let signed = if from.scalar() == Scalar::F64 { Scalar::I64 } else { Scalar::I32 };
+    let magnitude_bits = (1u64 << (8 * signed.bytes() - 1)) - 1;
+    // Integers in the order of the numbers.
+    let ordered = |x: Value<'b>| {
+        let bits = x.bitcast(signed);
+        let magnitude = bits & b.int(signed, magnitude_bits);
+        bits.lt(0).select(-magnitude, magnitude)
+    };
+    // The distance of neighbours in bits of the compute type. Below 2^-14 those of f16 are 2^-24 apart.
+    let unit = b.int(
+        signed,
+        match dtype {
+            DType::F16 => 1 << 13,
+            DType::BF16 => 1 << 16,
+            _ => 1,
+        },
+    );
+    let (start, end) = (ordered(from), ordered(to));
+    let up = end.gt(start);
+    let stepped = start + up.select(unit, -unit);
+    let negative = stepped.lt(0) | (stepped.eq(0) & from.bitcast(signed).lt(0));
+    let magnitude = stepped.lt(0).select(-stepped, stepped);
+    let sign = b.int(signed, magnitude_bits + 1);
+    let result = (magnitude | negative.select(sign, 0)).bitcast(from.scalar());
+    let result = if dtype == DType::F16 {
+        let smallest = 2f64.powi(-24);
+        let edge = 2f64.powi(-14);
+        let outward = up ^ from.lt(0);
+        let small = from.abs().lt(edge) | (from.abs().eq(edge) & !outward) | from.eq(0);
+        let moved = from + up.select(from.like(smallest), -smallest);
+        let zero = crate::pointwise::binary::copysign(from.like(0.0), from);
+        let result = small.select(moved.eq(0).select(zero, moved), result);
+        from.is_inf().select(crate::pointwise::binary::copysign(from.like(65504.0), from), result)
+    } else {
+        result
+    };
+    let result = start.eq(end).select(to, result);
+    from.is_nan().select(from, to.is_nan().select(to, result))
+}
+
+/// `frexp(self) -> (mantissa, exponent)`: `self = mantissa * 2^exponent`, the mantissa's magnitude 1/2 to 1
+fn frexp(call: &mut Call, given: bool) -> Result<()> {
+    let t = call.tensor(0)?.clone();
+    check!(t.dtype.is_float(), Runtime, "torch.frexp() only supports floating-point dtypes");
+    let inputs = [Input::Tensor(t.clone())];
+    let place = |i: usize| if given { Out::Arg(i) } else { Out::New };
+    if given {
+        let (mantissa, exponent) = (call.tensor(1)?.dtype, call.tensor(2)?.dtype);
+        check!(
+            mantissa == t.dtype,
+            Runtime,
+            "torch.frexp() expects mantissa to have dtype {} but got {mantissa}",
+            t.dtype
+        );
+        check!(exponent == DType::I32, Runtime, "torch.frexp() expects exponent to have int dtype but got {exponent}");
+    }
+    let mantissa = result_tensor(call, place(1), t.dtype, &inputs)?;
+    let exponent = result_tensor(call, place(2), DType::I32, &inputs)?;
+    kernel::run(call, "frexp", 0, &[&mantissa, &exponent], &inputs, t.dtype, |_, v| parts(v[0]))?;
+    call.ret(mantissa);
+    call.ret(exponent);
+    Ok(())
+}
+
+/// The mantissa, and the exponent as i32. Zero, infinities and NaN are their own mantissa, with exponent 0.
+fn parts(x: Value<'_>) -> Vec<Value<'_>> {
+    let b = x.builder();
+    let bits_type = x.scalar().unsigned();
+    let (digits, bias) = if x.scalar() == Scalar::F64 { (52, 1023) } else { (23, 127) };
+    let int = |n: u64| b.int(bits_type, n);
+    let width = 8 * u64::from(bits_type.bytes());
+    let bits = x.bitcast(bits_type);
+    let sign = bits & int(1 << (width - 1));
+    let magnitude = bits & int((1 << (width - 1)) - 1);
+    // A subnormal number gets a leading one, which is subtracted again: no arithmetic meets the number itself.
+    let subnormal = magnitude.lt(int(1 << digits));
+    let one = int(bias << digits);
+    let lifted = ((magnitude | one).bitcast(x.scalar()) - 1.0).bitcast(bits_type);
+    let normal = subnormal.select(lifted, magnitude);
+    let field = (normal >> int(digits)).cast(Scalar::I32);
+    let exponent = field - (bias as i32 - 1) - subnormal.select(b.i32(bias as i32 - 1), 0);
+    let significand = (normal & int((1 << digits) - 1)) | int((bias - 1) << digits);
+    let plain = magnitude.ne(0) & magnitude.lt(int((2 * bias + 1) << digits));
+    vec![plain.select((significand | sign).bitcast(x.scalar()), x), plain.select(exponent, 0)]
+}

@@ -1,0 +1,146 @@
+//! The gated linear unit `a * sigmoid(b)` of the two halves of a tensor (Y. Dauphin et al., "Language modeling with
+//! gated convolutional networks", ICML 2017), its gradient, and the derivatives of both along a direction.
+
+use crate::check;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::structured;
+use crate::operator::{Operator, op};
+use crate::pointwise::kernel::{self, Input};
+use crate::tensor::Tensor;
+use crate::tensor::layout::result_strides;
+use dml_kernel::{Value, math};
+use smallvec::SmallVec;
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[
+    op("aten::glu", |c| glu(c, None)),
+    op("aten::glu.out", |c| glu(c, Some(2))),
+    op("aten::glu_backward", |c| backward(c, None)),
+    op("aten::glu_backward.grad_input", |c| backward(c, Some(3))),
+    op("aten::glu_jvp", jvp),
+    op("aten::glu_backward_jvp", backward_jvp),
+];
+
+/// Argument `i` as a dimension of `x`, which can be halved.
+fn halved(call: &Call, x: &Tensor, i: usize, name: &str) -> Result<usize> {
+    check!(x.dim() > 0, Runtime, "glu does not support 0-dimensional tensors");
+    let dim = call.wrap_dim(call.int(i)?, x.dim())?;
+    let n = x.sizes[dim];
+    check!(n % 2 == 0, Runtime, "Halving dimension must be even, but dimension {dim} is size {n}");
+    check!(x.dtype.is_float(), NotImplemented, "\"{name}\" not implemented for '{}'", x.dtype);
+    Ok(dim)
+}
+
+/// The two halves of a tensor.
+fn halves(x: &Tensor, dim: usize) -> [Tensor; 2] {
+    let n = x.sizes[dim] / 2;
+    [x.narrow(dim, 0, n), x.narrow(dim, n, n)]
+}
+
+fn inputs(tensors: &[&Tensor]) -> SmallVec<[Input; 6]> {
+    tensors.iter().map(|&t| Input::Tensor(t.clone())).collect()
+}
+
+/// Checks that a tensor has the shape of half of `x`.
+fn check_half(t: &Tensor, x: &Tensor, dim: usize, name: &str) -> Result<()> {
+    let [half, _] = halves(x, dim);
+    check!(
+        t.sizes == half.sizes,
+        Runtime,
+        "{name}: expected a tensor of shape {:?}, half of the input, but got {:?}",
+        half.sizes.as_slice(),
+        t.sizes.as_slice()
+    );
+    Ok(())
+}
+
+/// The slope of the sigmoid at a place where it is `s`.
+fn slope(s: Value<'_>) -> Value<'_> {
+    s * (1.0 - s)
+}
+
+/// `glu(self, dim[, out])`
+fn glu(call: &mut Call, out: Option<usize>) -> Result<()> {
+    let x = call.tensor(0)?;
+    let dim = halved(call, x, 1, "glu_cpu")?;
+    let [a, b] = halves(x, dim);
+    let out = match out {
+        Some(_) => structured::out(call, out, x.dtype, &a.sizes)?,
+        None => call.empty_strided(x.dtype, &a.sizes, &result_strides(&a.sizes, &[&a, &b]))?,
+    };
+    kernel::run(call, "glu", 0, &[&out], &inputs(&[&a, &b]), x.dtype, |_, v| vec![v[0] * math::sigmoid(v[1])])?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `glu_backward(grad_output, self, dim[, grad_input])`
+fn backward(call: &mut Call, out: Option<usize>) -> Result<()> {
+    let (grad, x) = (call.tensor(0)?, call.tensor(1)?);
+    let dim = halved(call, x, 2, "glu_backward_cpu")?;
+    let [a, b] = halves(x, dim);
+    let sizes = call.broadcast(&grad.sizes, &a.sizes)?;
+    check!(
+        sizes == a.sizes,
+        Runtime,
+        "glu_backward: a gradient of shape {:?} does not fit half of the input, of shape {:?}",
+        grad.sizes.as_slice(),
+        a.sizes.as_slice()
+    );
+    let out = call.out(out, x.dtype, &x.sizes)?;
+    let [of_a, of_b] = halves(&out, dim);
+    kernel::run(call, "glu_backward", 0, &[&of_a, &of_b], &inputs(&[grad, &a, &b]), x.dtype, |_, v| {
+        let s = math::sigmoid(v[2]);
+        vec![v[0] * s, v[0] * v[1] * slope(s)]
+    })?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `glu_jvp(glu, x, dx, dim)`: how the result changes along `dx`
+fn jvp(call: &mut Call) -> Result<()> {
+    let (result, x, dx) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+    let dim = halved(call, x, 3, "glu_jvp")?;
+    check_half(result, x, dim, "glu_jvp")?;
+    check!(dx.sizes == x.sizes, Runtime, "glu_jvp: x has shape {:?}, dx {:?}", x.sizes.as_slice(), dx.sizes.as_slice());
+    let ([_, b], [da, db]) = (halves(x, dim), halves(dx, dim));
+    let out = call.empty_strided(x.dtype, &result.sizes, &result_strides(&result.sizes, &[result]))?;
+    kernel::run(call, "glu_jvp", 0, &[&out], &inputs(&[result, &b, &da, &db]), x.dtype, |_, v| {
+        let s = math::sigmoid(v[1]);
+        vec![v[2] * s + v[0] * (1.0 - s) * v[3]]
+    })?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `glu_backward_jvp(grad_x, grad_glu, x, dgrad_glu, dx, dim)`: how the gradient changes along `dgrad_glu` and `dx`
+fn backward_jvp(call: &mut Call) -> Result<()> {
+    let [grad_x, grad, x, dgrad, dx] = [0, 1, 2, 3, 4].map(|i| call.tensor(i));
+    let (grad_x, grad, x, dgrad, dx) = (grad_x?, grad?, x?, dgrad?, dx?);
+    let dim = halved(call, x, 5, "glu_backward_jvp")?;
+    for t in [grad, dgrad] {
+        check_half(t, x, dim, "glu_backward_jvp")?;
+    }
+    for t in [grad_x, dx] {
+        check!(
+            t.sizes == x.sizes,
+            Runtime,
+            "glu_backward_jvp: x has shape {:?}, its gradient or dx {:?}",
+            x.sizes.as_slice(),
+            t.sizes.as_slice()
+        );
+    }
+    let ([a, b], [da, db]) = (halves(x, dim), halves(dx, dim));
+    let out = call.empty_strided(x.dtype, &x.sizes, &result_strides(&x.sizes, &[grad_x]))?;
+    let [of_a, of_b] = halves(&out, dim);
+    let operands = inputs(&[grad, dgrad, &a, &b, &da, &db]);
+    kernel::run(call, "glu_backward_jvp", 0, &[&of_a, &of_b], &operands, x.dtype, |_, v| {
+        let [g, dg, a, b, da, db] = [v[0], v[1], v[2], v[3], v[4], v[5]];
+        let s = math::sigmoid(b);
+        let ds = slope(s);
+        let change = dg * a + g * da + g * a * (1.0 - 2.0 * s) * db;
+        vec![dg * s + g * ds * db, change * ds]
+    })?;
+    call.ret(out);
+    Ok(())
+}

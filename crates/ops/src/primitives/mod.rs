@@ -1,0 +1,12 @@
+//! What kernels of several families are made of: launching, rows, prefix sums, radix sorting, indexed access.
+
+pub(crate) mod indexed_access;
+pub(crate) mod keyed_reduction;
+pub mod launch;
+pub(crate) mod multi_copy;
+pub(crate) mod prefix_sum;
+pub(crate) mod radix_sort;
+pub(crate) mod rows;
+#[cfg(test)]
+pub mod validate;
+pub(crate) mod wide_access;

@@ -1,0 +1,139 @@
+//! Prefix sums of integers.
+
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::primitives::launch::{GROUP, linear_id};
+use crate::tensor::Tensor;
+use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Shared, Value};
+
+/// Neighbouring elements that one invocation adds.
+const EACH: u32 = 8;
+
+/// Elements of a step of one workgroup.
+const STEP: u32 = GROUP * EACH;
+/// Up to this many steps one workgroup does them all; beyond, each step has its own.
+const STEPS: i64 = 8;
+
+/// Replaces the first `n` elements of a contiguous integer tensor by the sums of those before each, and sets element
+/// `n` to the sum of all. Meant for fewer than 2^31 elements.
+pub fn exclusive(call: &Call, t: &Tensor, n: i64) -> Result<()> {
+    let dtype = t.dtype;
+    let steps = (n as u64).div_ceil(u64::from(STEP)) as i64;
+    let key = |kind: u32| [dtype as u32, kind, 0, 0, 0, 0];
+    if steps <= STEPS {
+        let kernel = call.kernel("prefix", key(0), || build(dtype))?;
+        return call.launch(kernel).write(t).u32(n as u32).groups([1, 1, 1]);
+    }
+    // Sums of whole steps, then those of the steps before are added.
+    let sums = call.empty(dtype, &[steps + 1])?;
+    let threads = steps as u64 * u64::from(GROUP);
+    let kernel = call.kernel("prefix", key(1), || build_steps(dtype))?;
+    call.launch(kernel).write(t).write(&sums).u32(n as u32).threads(threads)?;
+    exclusive(call, &sums, steps)?;
+    let kernel = call.kernel("prefix", key(2), || build_add(dtype))?;
+    call.launch(kernel).write(t).read(&sums).u32(n as u32).threads(n as u64 + 1)
+}
+
+/// Sums the step from `start` on: stores what is before each element, plus `before`, and yields the sum of all.
+fn step<'b>(
+    b: &'b Builder,
+    data: Pointer<'b>,
+    sums: Shared<'b>,
+    n: Value<'b>,
+    start: Value<'b>,
+    before: Value<'b>,
+) -> Value<'b> {
+    let first = start + b.local_id(0) * EACH;
+    let mut total = before.like(0.0);
+    let values: Vec<Value> = (0..EACH)
+        .map(|k| {
+            let value = b.var(before.like(0.0));
+            b.if_((first + k).lt(n), || value.set(data.load(first + k)));
+            let value = value.get();
+            total = total + value;
+            value
+        })
+        .collect();
+    let (inclusive, all) = workgroup(b, sums, total);
+    let mut running = before + inclusive - total;
+    for (k, &value) in values.iter().enumerate() {
+        let i = first + k as u32;
+        b.if_(i.lt(n), || data.store(i, running));
+        running = running + value;
+    }
+    all
+}
+
+fn build(dtype: DType) -> Kernel {
+    let b = Builder::new("prefix", [GROUP, 1, 1]);
+    let data = b.pointer("data", dtype);
+    let n = b.param("n", Scalar::U32);
+    let sums = scratch(&b, dtype.compute());
+    let before = b.var(b.int(dtype.compute(), 0));
+    b.for_(0u32, n, STEP, |start| {
+        let begun = before.get();
+        before.set(begun + step(&b, data, sums, n, start, begun));
+    });
+    b.if_(b.local_id(0).eq(0), || data.store(n, before.get()));
+    b.finish()
+}
+
+fn build_steps(dtype: DType) -> Kernel {
+    let b = Builder::new("prefix_steps", [GROUP, 1, 1]);
+    let (data, totals) = (b.pointer("data", dtype), b.pointer("totals", dtype));
+    let n = b.param("n", Scalar::U32);
+    let block = b.group_id(0) + b.group_id(1) * b.group_count(0);
+    let all = step(&b, data, scratch(&b, dtype.compute()), n, block * STEP, b.int(dtype.compute(), 0));
+    b.if_(b.local_id(0).eq(0) & (block * STEP).lt(n), || totals.store(block, all));
+    b.finish()
+}
+
+fn build_add(dtype: DType) -> Kernel {
+    let b = Builder::new("prefix_add", [GROUP, 1, 1]);
+    let (data, totals) = (b.pointer("data", dtype), b.pointer("totals", dtype));
+    let n = b.param("n", Scalar::U32);
+    let i = linear_id(&b, Scalar::U32);
+    b.if_(i.lt(n), || data.store(i, data.load(i) + totals.load(i / STEP)));
+    b.if_(i.eq(n), || data.store(n, totals.load((n + (STEP - 1)) / STEP)));
+    b.finish()
+}
+
+/// Workgroup memory for [`workgroup`].
+pub fn scratch(b: &Builder, scalar: Scalar) -> Shared<'_> {
+    b.shared(scalar, 1, 2 * GROUP)
+}
+
+/// The sum of `value` over this and all earlier invocations of a workgroup of [`GROUP`], and over all of them.
+/// Every invocation must come here. (Hillis and Steele, "Data parallel algorithms", CACM 29, 1986.)
+pub fn workgroup<'b>(b: &'b Builder, scratch: Shared<'b>, value: Value<'b>) -> (Value<'b>, Value<'b>) {
+    let me = b.local_id(0);
+    scratch.store(me, value);
+    b.barrier();
+    let (mut from, mut step) = (0, 1);
+    while step < GROUP {
+        let to = GROUP - from;
+        let sum = b.var(scratch.load(me + from));
+        b.if_(me.ge(step), || sum.set(sum.get() + scratch.load(me + from - step)));
+        scratch.store(me + to, sum.get());
+        b.barrier();
+        (from, step) = (to, step * 2);
+    }
+    let result = (scratch.load(me + from), scratch.load(b.u32(from + GROUP - 1)));
+    b.barrier();
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::validate::accepted;
+
+    #[test]
+    fn kernels_are_valid() {
+        for dtype in [DType::U32, DType::I64] {
+            accepted(&build(dtype));
+            accepted(&build_steps(dtype));
+            accepted(&build_add(dtype));
+        }
+    }
+}

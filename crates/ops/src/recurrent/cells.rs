@@ -1,0 +1,312 @@
+//! Cells of LSTM and GRU: what happens to the gates after their matrix products, and its gradient.
+//!
+//! Gates of a row stand side by side, each `hidden` elements: input, forget, cell, output of an LSTM (Hochreiter and
+//! Schmidhuber, "Long short-term memory", 1997), reset, update, new of a GRU (Cho et al., "Learning phrase
+//! representations using RNN encoder-decoder", 2014). The layouts of the workspaces are those of PyTorch's CUDA kernels.
+
+use crate::check;
+use crate::movement::copy;
+use crate::operator::call::{Call, Ret};
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
+use crate::primitives::launch::{GROUP, linear_id};
+use crate::reduction::Axes;
+use crate::reduction::sum::add_up;
+use crate::tensor::Tensor;
+use crate::tensor::layout::index_type;
+use dml_kernel::{Builder, DType, Kernel, Scalar, Value, math};
+use smallvec::SmallVec;
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[
+    op("aten::_thnn_fused_lstm_cell", lstm),
+    op("aten::_thnn_fused_lstm_cell_backward_impl", lstm_backward),
+    op("aten::_thnn_fused_gru_cell", gru),
+    op("aten::_thnn_fused_gru_cell_backward", gru_backward),
+];
+
+/// What the gates' workspace of a GRU holds: reset, update, new, the old state, the hidden side of the new gate.
+const GRU_SAVED: u32 = 5;
+
+/// Values by operand and part.
+type Parts<'b> = [Vec<Value<'b>>];
+
+/// A tensor of a cell and its number of parts: `[batch, parts * hidden]`, or `[parts * hidden]` for a bias.
+type Operand<'t> = (&'t Tensor, u32);
+
+/// Computes `outs` from `inputs`, all contiguous and of one dtype. `body` gets the parts of every input at one place
+/// and returns those of every output, one after the other. Biases come last; `family` says what is there.
+fn cell(
+    call: &Call,
+    family: &'static str,
+    outs: &[Operand],
+    inputs: &[Operand],
+    body: &dyn for<'b> Fn(&Parts<'b>) -> Vec<Value<'b>>,
+) -> Result<()> {
+    let (first, parts) = outs[0];
+    let (numel, hidden) = (first.numel() / i64::from(parts), first.size(-1) / i64::from(parts));
+    if numel == 0 {
+        return Ok(());
+    }
+    let widest = outs.iter().chain(inputs).map(|(t, _)| t.numel()).max().unwrap_or(0);
+    let index = index_type(widest);
+    let key = [first.dtype as u32, index.bytes(), inputs.len() as u32, 0, 0, 0];
+    let kernel = call.kernel(family, key, || build(family, first.dtype, index, outs, inputs, body))?;
+    let mut launcher = call.launch(kernel);
+    for (t, _) in outs {
+        launcher = launcher.write(t);
+    }
+    for (t, _) in inputs {
+        launcher = launcher.read(t);
+    }
+    launcher.index(index, numel).index(index, hidden).threads(numel as u64)
+}
+
+fn build(
+    family: &str,
+    dtype: DType,
+    index: Scalar,
+    outs: &[Operand],
+    inputs: &[Operand],
+    body: &dyn for<'b> Fn(&Parts<'b>) -> Vec<Value<'b>>,
+) -> Kernel {
+    let b = Builder::new(family, [GROUP, 1, 1]);
+    let outs: Vec<_> = outs.iter().map(|&(_, parts)| (b.pointer("out", dtype), parts)).collect();
+    let inputs: Vec<_> = inputs.iter().map(|&(t, parts)| (b.pointer("input", dtype), parts, t.dim() == 1)).collect();
+    let (n, hidden) = (b.param("numel", index), b.param("hidden", index));
+    let i = linear_id(&b, index);
+    b.if_(i.lt(n), || {
+        let row = i / hidden;
+        let column = i - row * hidden;
+        let place = |parts: u32, part: u32| row * hidden * parts + hidden * part + column;
+        let values: Vec<Vec<Value>> = inputs
+            .iter()
+            .map(|&(p, parts, bias)| {
+                let at = |part: u32| if bias { hidden * part + column } else { place(parts, part) };
+                (0..parts).map(|part| p.load(at(part))).collect()
+            })
+            .collect();
+        let mut results = body(&values).into_iter();
+        for &(p, parts) in &outs {
+            for (part, value) in (0..parts).zip(&mut results) {
+                p.store(place(parts, part), value);
+            }
+        }
+    });
+    b.finish()
+}
+
+/// The arguments of a forward cell, `(input_gates, hidden_gates, state, input_bias?, hidden_bias?)`, contiguous.
+fn arguments(call: &Call, gates: i64) -> Result<SmallVec<[Tensor; 5]>> {
+    let (x, h, state) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+    let name = call.name.strip_prefix("aten::").unwrap_or(call.name);
+    check!(
+        x.dim() == 2
+            && x.sizes == h.sizes
+            && state.dim() == 2
+            && x.sizes[..] == [state.sizes[0], gates * state.sizes[1]],
+        Runtime,
+        "{name}: expected gates of size [batch, {gates} * hidden] and a state of size [batch, hidden], but got {:?}, \
+         {:?} and {:?}",
+        x.sizes.as_slice(),
+        h.sizes.as_slice(),
+        state.sizes.as_slice()
+    );
+    let mut all: SmallVec<[&Tensor; 5]> = SmallVec::from_slice(&[x, h, state]);
+    for i in [3, 4] {
+        if let Some(bias) = call.opt_tensor(i)? {
+            check!(
+                bias.sizes[..] == [x.sizes[1]],
+                Runtime,
+                "{name}: expected a bias of size [{}], but got {:?}",
+                x.sizes[1],
+                bias.sizes.as_slice()
+            );
+            all.push(bias);
+        }
+    }
+    check!(all.len() != 4, Runtime, "{name}: expected both biases or none");
+    check!(x.dtype.is_float(), Dtype, "\"{name}\" not implemented for '{}'", x.dtype);
+    for t in &all {
+        check!(t.dtype == x.dtype, Runtime, "expected scalar type {} but found {}", x.dtype, t.dtype);
+    }
+    all.into_iter().map(|t| copy::as_contiguous(call, t)).collect()
+}
+
+/// The operands of a forward cell, each with its parts.
+fn with_parts(all: &[Tensor], gates: u32) -> SmallVec<[Operand<'_>; 5]> {
+    all.iter().enumerate().map(|(i, t)| (t, if i == 2 { 1 } else { gates })).collect()
+}
+
+/// The four sums (input side, hidden side, biases) of one part.
+fn gate<'b>(v: &Parts<'b>, part: usize) -> Value<'b> {
+    let sum = v[0][part] + v[1][part];
+    if v.len() > 3 { sum + v[3][part] + v[4][part] } else { sum }
+}
+
+/// The gradient at the argument of a sigmoid, of the gradient at its value `y`.
+fn sigmoid_gradient<'b>(grad: Value<'b>, y: Value<'b>) -> Value<'b> {
+    grad * (1.0 - y) * y
+}
+
+/// `_thnn_fused_lstm_cell(input_gates, hidden_gates, cx, input_bias, hidden_bias) -> (hy, cy, workspace)`
+fn lstm(call: &mut Call) -> Result<()> {
+    let all = arguments(call, 4)?;
+    let (x, cx) = (&all[0], &all[2]);
+    let [hy, cy] = [call.empty(x.dtype, &cx.sizes)?, call.empty(x.dtype, &cx.sizes)?];
+    let workspace = call.empty(x.dtype, &x.sizes)?;
+    cell(call, "lstm_cell", &[(&hy, 1), (&cy, 1), (&workspace, 4)], &with_parts(&all, 4), &|v| {
+        let [i, f, o] = [0, 1, 3].map(|part| math::sigmoid(gate(v, part)));
+        let g = math::tanh(gate(v, 2));
+        let cy = f * v[2][0] + i * g;
+        vec![o * math::tanh(cy), cy, i, f, g, o]
+    })?;
+    for t in [hy, cy, workspace] {
+        call.ret(t);
+    }
+    Ok(())
+}
+
+/// `_thnn_fused_lstm_cell_backward_impl(grad_hy, grad_cy, cx, cy, workspace, has_bias) -> (grad_gates, grad_cx,
+/// grad_bias)`; without a gradient nothing is returned.
+fn lstm_backward(call: &mut Call) -> Result<()> {
+    let (grad_hy, grad_cy) = (call.opt_tensor(0)?, call.opt_tensor(1)?);
+    let [cx, cy, workspace] = [call.tensor(2)?, call.tensor(3)?, call.tensor(4)?];
+    let family = match (grad_hy, grad_cy) {
+        (None, None) => {
+            (0..3).for_each(|_| call.ret_value(Ret::None));
+            return Ok(());
+        }
+        (Some(_), Some(_)) => "lstm_cell_backward",
+        (Some(_), None) => "lstm_cell_backward_hy",
+        (None, Some(_)) => "lstm_cell_backward_cy",
+    };
+    let [both, only_cy] = [grad_hy.is_some() && grad_cy.is_some(), grad_hy.is_none()];
+    let grads: SmallVec<[&Tensor; 2]> = grad_hy.into_iter().chain(grad_cy).collect();
+    for t in grads.iter().chain([&cx, &cy]) {
+        check_like(call, t, workspace, 4)?;
+    }
+    let all: Result<SmallVec<[Tensor; 5]>> =
+        [workspace, cx, cy].into_iter().chain(grads).map(|t| copy::as_contiguous(call, t)).collect();
+    let all = all?;
+    let inputs: SmallVec<[Operand; 5]> = all.iter().enumerate().map(|(i, t)| (t, if i == 0 { 4 } else { 1 })).collect();
+    let grad_gates = call.empty(workspace.dtype, &workspace.sizes)?;
+    let grad_cx = call.empty(cx.dtype, &cx.sizes)?;
+    cell(call, family, &[(&grad_gates, 4), (&grad_cx, 1)], &inputs, &|v| {
+        let [i, f, g, o] = [0, 1, 2, 3].map(|part| v[0][part]);
+        let (cx, t) = (v[1][0], math::tanh(v[2][0]));
+        let zero = i.like(0.0);
+        let (grad_hy, grad_cy) = match (both, only_cy) {
+            (true, _) => (v[3][0], v[4][0]),
+            (_, true) => (zero, v[3][0]),
+            _ => (v[3][0], zero),
+        };
+        let c = grad_hy * o * (1.0 - t * t) + grad_cy;
+        vec![
+            sigmoid_gradient(c * g, i),
+            sigmoid_gradient(c * cx, f),
+            c * i * (1.0 - g * g),
+            sigmoid_gradient(grad_hy * t, o),
+            c * f,
+        ]
+    })?;
+    let bias = if call.flag(5)? { Some(bias_gradient(call, &grad_gates)?) } else { None };
+    call.ret(grad_gates);
+    call.ret(grad_cx);
+    call.ret_value(bias.map_or(Ret::None, Ret::Tensor));
+    Ok(())
+}
+
+/// `_thnn_fused_gru_cell(input_gates, hidden_gates, hx, input_bias, hidden_bias) -> (hy, workspace)`
+fn gru(call: &mut Call) -> Result<()> {
+    let all = arguments(call, 3)?;
+    let (x, hx) = (&all[0], &all[2]);
+    let hy = call.empty(x.dtype, &hx.sizes)?;
+    let workspace = call.empty(x.dtype, &[hx.sizes[0], hx.sizes[1] * i64::from(GRU_SAVED)])?;
+    cell(call, "gru_cell", &[(&hy, 1), (&workspace, GRU_SAVED)], &with_parts(&all, 3), &|v| {
+        let [r, z] = [0, 1].map(|part| math::sigmoid(gate(v, part)));
+        let with_bias = |side: usize| if v.len() > 3 { v[side][2] + v[side + 3][2] } else { v[side][2] };
+        let (hidden, hx) = (with_bias(1), v[2][0]);
+        let n = math::tanh(with_bias(0) + r * hidden);
+        vec![n + z * (hx - n), r, z, n, hx, hidden]
+    })?;
+    call.ret(hy);
+    call.ret(workspace);
+    Ok(())
+}
+
+/// `_thnn_fused_gru_cell_backward(grad_hy, workspace, has_bias) -> (grad_input_gates, grad_hidden_gates, grad_hx,
+/// grad_input_bias, grad_hidden_bias)`
+fn gru_backward(call: &mut Call) -> Result<()> {
+    let (grad, workspace) = (call.tensor(0)?, call.tensor(1)?);
+    check_like(call, grad, workspace, i64::from(GRU_SAVED))?;
+    let (grad, workspace) = (copy::as_contiguous(call, grad)?, copy::as_contiguous(call, workspace)?);
+    let sizes = [grad.sizes[0], grad.sizes[1] * 3];
+    let [x, h] = [call.empty(grad.dtype, &sizes)?, call.empty(grad.dtype, &sizes)?];
+    let hx = call.empty(grad.dtype, &grad.sizes)?;
+    let outs = [(&x, 3), (&h, 3), (&hx, 1)];
+    cell(call, "gru_cell_backward", &outs, &[(&workspace, GRU_SAVED), (&grad, 1)], &|v| {
+        let ([r, z, n, hx, hidden], grad) = ([0, 1, 2, 3, 4].map(|part| v[0][part]), v[1][0]);
+        let update = sigmoid_gradient(grad * (hx - n), z);
+        let new = grad * (1.0 - z) * (1.0 - n * n);
+        let reset = sigmoid_gradient(new * hidden, r);
+        vec![reset, update, new, reset, update, new * r, grad * z]
+    })?;
+    let biases = if call.flag(2)? { [&x, &h].map(|t| Some(bias_gradient(call, t))) } else { [None, None] };
+    for t in [x, h, hx] {
+        call.ret(t);
+    }
+    for bias in biases {
+        call.ret_value(bias.transpose()?.map_or(Ret::None, Ret::Tensor));
+    }
+    Ok(())
+}
+
+/// Checks that `t` is `[batch, hidden]` and the workspace `[batch, parts * hidden]`.
+fn check_like(call: &Call, t: &Tensor, workspace: &Tensor, parts: i64) -> Result<()> {
+    let fits = t.dim() == 2 && workspace.dim() == 2 && t.sizes[0] == workspace.sizes[0];
+    check!(
+        fits && t.sizes[1] * parts == workspace.sizes[1] && t.dtype == workspace.dtype && t.dtype.is_float(),
+        Runtime,
+        "{}: expected {parts} parts of {} in a workspace, but got {}",
+        call.name,
+        t.describe(),
+        workspace.describe()
+    );
+    Ok(())
+}
+
+/// The sum over the batch.
+fn bias_gradient(call: &Call, gates: &Tensor) -> Result<Tensor> {
+    add_up(call, gates, Axes::listed(call, &[0], 2, false)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        let vector = |n: usize| crate::tensor::Dims::from_elem(2, n);
+        let t = |dim: usize| Tensor {
+            handle: 0,
+            data: 0,
+            dtype: DType::F16,
+            place: crate::Place::Dml(0),
+            sizes: vector(dim),
+            strides: vector(dim),
+            storage: dml_engine::Range { start: 0, end: 0 },
+            wrapped_number: false,
+            negative: false,
+            conjugate: false,
+        };
+        let (matrix, bias) = (t(2), t(1));
+        let inputs = [(&matrix, 4), (&matrix, 1), (&bias, 4)];
+        for (dtype, index) in [(DType::F32, Scalar::U32), (DType::BF16, Scalar::U64), (DType::F64, Scalar::U32)] {
+            let kernel = build("cell", dtype, index, &[(&matrix, 2)], &inputs, &|v| {
+                vec![math::sigmoid(v[0][3]) * v[1][0], math::tanh(v[2][1])]
+            });
+            crate::primitives::validate::accepted(&kernel);
+        }
+    }
+}

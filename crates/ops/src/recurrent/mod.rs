@@ -1,0 +1,3 @@
+//! Recurrent networks.
+
+pub mod cells;

@@ -1,0 +1,173 @@
+//! How many elements fall into each bin: bincount and histc.
+//!
+//! Bin numbers are sorted and each bin finds where its own begin and end: no atomics, so that many elements in one bin
+//! do not queue up.
+
+use crate::check;
+use crate::movement::copy::{as_contiguous, cast, fill_with};
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::host;
+use crate::operator::structured;
+use crate::operator::{Operator, op};
+use crate::pointwise::kernel::{self, Input};
+use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
+use crate::primitives::launch::{GROUP, linear_id};
+use crate::primitives::radix_sort;
+use crate::reduction::{Axes, extremum};
+use crate::sorting::key;
+use crate::tensor::Tensor;
+use dml_kernel::{Builder, DType, Kernel, Scalar, convert, math};
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[
+    op("aten::bincount", bincount),
+    op("aten::histc", |c| histc(c, None)),
+    op("aten::histc.out", |c| histc(c, Some(4))),
+];
+
+/// The smallest and the largest element. Waits for them.
+pub fn extremes(call: &Call, t: &Tensor) -> Result<[Number; 2]> {
+    let both = call.empty(t.dtype, &[2])?;
+    let [least, most] = [0, 1].map(|i| both.as_strided(&[], &[], i));
+    extremum::both(call, t, [&least, &most], Axes::all(false))?;
+    let (mut bytes, size) = ([0u8; 16], t.element_size() as usize);
+    call.device.download(both.data, &mut bytes[..2 * size])?;
+    Ok([0, 1].map(|i| {
+        let mut number = [0; 8];
+        number[..size].copy_from_slice(&bytes[i * size..][..size]);
+        host::decode(t.dtype, number)
+    }))
+}
+
+/// Writes to the row `out` how often each bin number occurs in `keys` (u32, a contiguous row). Numbers that are no bin
+/// must be the number of bins.
+fn count(call: &Call, keys: &Tensor, out: &Tensor) -> Result<()> {
+    let bins = out.numel();
+    let (sorted, _) = radix_sort::sort(call, keys, bins as u32)?;
+    let kernel = call.kernel("histogram", [out.dtype as u32, 0, 0, 0, 0, 0], || build_count(out.dtype))?;
+    let launcher = call.launch(kernel).read(&sorted).write(out).u32(keys.numel() as u32).u32(bins as u32);
+    launcher.index(Scalar::U64, out.strides[0]).threads(bins as u64)
+}
+
+fn build_count(dtype: DType) -> Kernel {
+    let b = Builder::new("histogram", [GROUP, 1, 1]);
+    let (keys, out) = (b.pointer("keys", DType::U32), b.pointer("out", dtype));
+    let (n, bins, stride) = (b.param("n", Scalar::U32), b.param("bins", Scalar::U32), b.param("stride", Scalar::U64));
+    let bin = linear_id(&b, Scalar::U32);
+    b.if_(bin.lt(bins), || {
+        let begin = key::partition_point(n, |i| keys.load(i.cast(Scalar::U64)).lt(bin));
+        let end = key::partition_point(n, |i| keys.load(i.cast(Scalar::U64)).le(bin));
+        out.store(bin.cast(Scalar::U64) * stride, (end - begin).cast(Scalar::I64));
+    });
+    b.finish()
+}
+
+/// `bincount(self, weights, minlength)`. Waits for the largest element.
+fn bincount(call: &mut Call) -> Result<()> {
+    let (input, weights) = (call.tensor(0)?, call.opt_tensor(1)?);
+    let minimum = call.int(2)?;
+    check!(input.dtype.is_integer(), NotImplemented, "\"bincount_cpu\" not implemented for '{}'", input.dtype);
+    check!(minimum >= 0, Runtime, "minlength should be >= 0");
+    let negative = "bincount only supports 1-d non-negative integral inputs.";
+    check!(input.dim() == 1, Runtime, "{negative}");
+    if input.numel() == 0 {
+        let out = call.empty(DType::I64, &[minimum])?;
+        fill_with(call, &out, Number::Int(0))?;
+        call.ret(out);
+        return Ok(());
+    }
+    if let Some(weights) = weights {
+        check!(weights.sizes == input.sizes, Runtime, "weights should be 1-d and have the same length as input");
+    }
+    let [least, most] = extremes(call, input)?.map(Number::to_i64);
+    check!(least >= 0, Runtime, "{negative}");
+    let bins = (most + 1).max(minimum);
+    check!(bins < i64::from(i32::MAX), NotImplemented, "bincount: {bins} bins are more than dml can sort");
+    let keys = as_contiguous(call, &cast(call, input, DType::U32)?)?;
+    let out = match weights {
+        None => {
+            let out = call.empty(DType::I64, &[bins])?;
+            count(call, &keys, &out)?;
+            out
+        }
+        Some(weights) => {
+            let dtype = if weights.dtype == DType::F32 { DType::F32 } else { DType::F64 };
+            let (out, weights) = (call.empty(dtype, &[bins])?, cast(call, weights, dtype)?);
+            fill_with(call, &out, Number::Int(0))?;
+            add(call, &keys, &weights, &out)?;
+            out
+        }
+    };
+    call.ret(out);
+    Ok(())
+}
+
+/// Adds each element of `src` to the element of the row `dst` that its key numbers.
+fn add(call: &Call, keys: &Tensor, src: &Tensor, dst: &Tensor) -> Result<()> {
+    let accumulation = Accumulation {
+        dst,
+        key_sizes: &dst.sizes,
+        key_strides: &dst.strides,
+        keys,
+        src,
+        part_sizes: &src.sizes,
+        part_strides: &src.strides,
+        slice_sizes: &[],
+        dst_strides: &[],
+        src_strides: &[],
+        combine: Combine::Add,
+        include_self: true,
+        skip: None,
+    };
+    keyed_reduction::run(call, &accumulation)
+}
+
+/// `histc(self, bins, min, max[, out])`: equal bins from `min` to `max`, which counts too. Equal limits stand for the
+/// smallest and the largest element, for which this waits.
+fn histc(call: &mut Call, out: Option<usize>) -> Result<()> {
+    let input = call.tensor(0)?;
+    let (bins, mut low, mut high) = (call.int(1)?, call.double(2)?, call.double(3)?);
+    check!(input.dtype.is_float(), NotImplemented, "\"histogram_cpu\" not implemented for '{}'", input.dtype);
+    check!(bins > 0, Runtime, "torch.histogram(): bins must be > 0, but got {bins} for dimension 0");
+    check!(bins < i64::from(i32::MAX), NotImplemented, "histc: {bins} bins are more than dml can sort");
+    if low == high && input.numel() > 0 {
+        [low, high] = extremes(call, input)?.map(Number::to_f64);
+    }
+    check!(low.is_finite() && high.is_finite(), Runtime, "torch.histc: range of [{low}, {high}] is not finite");
+    check!(low <= high, Runtime, "torch.histc: max must be larger than min");
+    if low == high {
+        (low, high) = (low - 1.0, high + 1.0);
+    }
+    let out = structured::out(call, out, input.dtype, &[bins])?;
+    if input.numel() == 0 {
+        fill_with(call, &out, Number::Int(0))?;
+    } else {
+        let dtype = if input.dtype == DType::F64 { DType::F64 } else { DType::F32 };
+        let (of, keys) = (input.dtype, call.empty(DType::U32, &input.sizes)?);
+        let numbers = [low, high, bins as f64].map(|x| Input::Number(Number::Double(x), dtype));
+        let inputs: Vec<Input> = [Input::Tensor(input.clone())].into_iter().chain(numbers).collect();
+        kernel::run(call, "histc", of as u32, &[&keys], &inputs, dtype, |_, v| {
+            let (x, low, high, bins) = (v[0], v[1], v[2], v[3]);
+            // Every step rounds to the input's dtype, as on the CPU: elements near an edge fall into the same bin.
+            let scaled = convert(convert(x - low, of) * bins, of);
+            let bin = convert(math::div(scaled, convert(high - low, of)), of).floor().min(bins - 1.0);
+            vec![(x.ge(low) & x.le(high)).select(bin, bins).cast(Scalar::U32)]
+        })?;
+        count(call, &keys.as_strided(&[keys.numel()], &[1], 0), &out)?;
+    }
+    call.ret(out);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        for dtype in [DType::I64, DType::F16, DType::F64] {
+            crate::primitives::validate::accepted(&build_count(dtype));
+        }
+    }
+}

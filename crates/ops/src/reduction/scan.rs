@@ -1,0 +1,312 @@
+//! Running sums, products, extrema and log-sums along a dimension.
+//!
+//! A workgroup walks its rows in tiles. Inside a tile every invocation folds a few neighbours, the invocations of a row
+//! scan their totals in shared memory (Hillis and Steele, "Data parallel algorithms", 1986), and the row's total is
+//! carried to the next tile. The order depends on shapes only.
+
+use crate::check;
+use crate::movement::copy;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::structured;
+use crate::operator::{Operator, op};
+use crate::primitives::launch::GROUP;
+use crate::primitives::rows::{Place, Rows};
+use crate::reduction::sum_type;
+use crate::tensor::Tensor;
+use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Shared, Value, convert, math};
+use smallvec::{SmallVec, smallvec};
+
+/// This family's overloads.
+pub const OPERATORS: &[Operator] = &[
+    op("aten::cumsum", |c| cumulate(c, Operation::Sum, To::New)),
+    op("aten::cumsum.out", |c| cumulate(c, Operation::Sum, To::Argument(3))),
+    op("aten::cumsum_", |c| cumulate(c, Operation::Sum, To::Argument(0))),
+    op("aten::cumprod", |c| cumulate(c, Operation::Product, To::New)),
+    op("aten::cumprod.out", |c| cumulate(c, Operation::Product, To::Argument(3))),
+    op("aten::cumprod_", |c| cumulate(c, Operation::Product, To::Argument(0))),
+    op("aten::_logcumsumexp", |c| log_sum_exp(c, None)),
+    op("aten::_logcumsumexp.out", |c| log_sum_exp(c, Some(2))),
+    op("aten::_cummax_helper", |c| extremum(c, Operation::Max)),
+    op("aten::_cummin_helper", |c| extremum(c, Operation::Min)),
+];
+
+/// Elements of a tile that one invocation folds.
+const EACH: u32 = 4;
+/// Neighbouring rows in a workgroup when their elements are neighbours in memory.
+const COLUMNS: u32 = 32;
+
+type Values<'b> = SmallVec<[Value<'b>; 2]>;
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Operation {
+    Sum,
+    Product,
+    LogSumExp,
+    /// The largest so far and its position: the last of equals, and NaN from the first one on.
+    Max,
+    Min,
+}
+
+enum To {
+    New,
+    Argument(usize),
+}
+
+/// Everything that changes the code.
+struct Shape {
+    operation: Operation,
+    input: DType,
+    /// Elements are converted to this dtype first.
+    dtype: DType,
+    /// Dtype of the (first) result.
+    out: DType,
+    rows: Rows,
+}
+
+impl Shape {
+    fn key(&self) -> [u32; 6] {
+        [self.operation as u32, self.input as u32, self.dtype as u32, self.out as u32, self.rows.code(), 0]
+    }
+
+    fn positions(&self) -> bool {
+        matches!(self.operation, Operation::Max | Operation::Min)
+    }
+
+    fn scalar(&self) -> Scalar {
+        match self.operation {
+            Operation::Sum | Operation::Product => sum_type(self.dtype),
+            _ if self.dtype == DType::Bool => Scalar::U32,
+            _ => self.dtype.compute(),
+        }
+    }
+
+    /// Accumulators of no elements.
+    fn identity<'b>(&self, b: &'b Builder) -> Values<'b> {
+        let s = self.scalar();
+        match self.operation {
+            Operation::Sum => smallvec![b.constant_of(s, 0.0)],
+            Operation::Product => smallvec![b.constant_of(s, 1.0)],
+            Operation::LogSumExp => smallvec![b.float(s, f64::NEG_INFINITY)],
+            // All ones, as a position, stands for no element.
+            _ => smallvec![b.constant_of(s, 0.0), b.int(self.rows.index, u64::MAX)],
+        }
+    }
+
+    fn map<'b>(&self, x: Value<'b>, at: Value<'b>) -> Values<'b> {
+        let x = if self.dtype == self.input { x } else { convert(x, self.dtype) };
+        let x = x.cast(self.scalar());
+        if self.positions() { smallvec![x, at] } else { smallvec![x] }
+    }
+
+    /// Accumulators of both, `x` first.
+    fn combine<'b>(&self, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+        let (a, c) = (x[0], y[0]);
+        match self.operation {
+            Operation::Sum => smallvec![a + c],
+            Operation::Product => smallvec![a * c],
+            Operation::LogSumExp => {
+                let (low, high) = (a.min(c), a.max(c));
+                let sum = high + math::log1p(math::exp(low - high));
+                let nan = a.is_nan() | c.is_nan();
+                let same_infinity = a.eq(c) & a.is_inf();
+                smallvec![nan.select(a + c, same_infinity.select(a, sum))]
+            }
+            Operation::Max | Operation::Min => {
+                let not_worse = if self.operation == Operation::Max { c.ge(a) } else { c.le(a) };
+                let later = c.is_nan() | (not_worse & !a.is_nan());
+                let none = u64::MAX;
+                let later = (later | x[1].eq(none)) & y[1].ne(none);
+                smallvec![later.select(c, a), later.select(y[1], x[1])]
+            }
+        }
+    }
+}
+
+/// `cumsum(self, dim, dtype?[, out])`
+fn cumulate(call: &mut Call, operation: Operation, to: To) -> Result<()> {
+    let input = call.tensor(0)?;
+    let dim = call.wrap_dim(call.int(1)?, input.dim())?;
+    let asked = call.opt_dtype(2)?;
+    let out = match to {
+        To::New => {
+            let dtype = asked.unwrap_or(if input.dtype.is_float() { input.dtype } else { DType::I64 });
+            call.empty(dtype, &input.sizes)?
+        }
+        To::Argument(i) => {
+            if let Some(dtype) = asked {
+                structured::check_dtype(call, Some(i), dtype)?;
+            }
+            let dtype = call.tensor(i)?.dtype;
+            call.out(Some(i), dtype, &input.sizes)?
+        }
+    };
+    run(call, operation, input, out.dtype, dim, &[&out])?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `_logcumsumexp(self, dim[, out])`
+fn log_sum_exp(call: &mut Call, out: Option<usize>) -> Result<()> {
+    let input = call.tensor(0)?;
+    let dim = call.wrap_dim(call.int(1)?, input.dim())?;
+    check!(input.dtype.is_float(), NotImplemented, "\"logcumsumexp_out_cpu\" not implemented for '{}'", input.dtype);
+    let out = call.out(out, input.dtype, &input.sizes)?;
+    run(call, Operation::LogSumExp, input, input.dtype, dim, &[&out])?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `_cummax_helper(self, values, indices, dim)`
+fn extremum(call: &mut Call, operation: Operation) -> Result<()> {
+    let input = call.tensor(0)?;
+    let dim = call.wrap_dim(call.int(3)?, input.dim())?;
+    run(call, operation, input, input.dtype, dim, &[call.tensor(1)?, call.tensor(2)?])
+}
+
+/// Writes the running sums of a float tensor along a dimension.
+pub fn sums(call: &Call, input: &Tensor, out: &Tensor, dim: usize) -> Result<()> {
+    run(call, Operation::Sum, input, out.dtype, dim, &[out])
+}
+
+fn run(call: &Call, operation: Operation, input: &Tensor, dtype: DType, dim: usize, outs: &[&Tensor]) -> Result<()> {
+    if input.numel() == 0 {
+        return Ok(());
+    }
+    let input = copy::as_contiguous(call, input)?;
+    let dense: Result<SmallVec<[Tensor; 2]>> =
+        outs.iter().map(|t| if t.is_contiguous() { Ok((*t).clone()) } else { call.empty(t.dtype, &t.sizes) }).collect();
+    let dense = dense?;
+    let n = input.sizes.get(dim).copied().unwrap_or(1);
+    let inner: i64 = input.sizes.iter().skip(dim + 1).product();
+    let rows = input.numel() / n;
+    let lanes_first = inner == 1;
+    let columns = if lanes_first { 1 } else { (rows.min(i64::from(COLUMNS)) as u32).next_power_of_two() };
+    let shape = Shape {
+        operation,
+        input: input.dtype,
+        dtype,
+        out: outs[0].dtype,
+        rows: Rows {
+            index: crate::tensor::layout::index_type(input.numel()),
+            lanes: (n.min(1 << 20) as u32).div_ceil(EACH).next_power_of_two().min(GROUP / columns),
+            lanes_first,
+        },
+    };
+    let kernel = call.kernel("scan", shape.key(), || build(&shape))?;
+    let mut launcher = call.launch(kernel).read(&input);
+    for t in &dense {
+        launcher = launcher.write(t);
+    }
+    shape.rows.run(launcher, rows, n, inner)?;
+    for (from, &to) in dense.iter().zip(outs) {
+        if from.data != to.data {
+            copy::device_copy(call, from, to)?;
+        }
+    }
+    Ok(())
+}
+
+fn build(shape: &Shape) -> Kernel {
+    let b = Builder::new("scan", [GROUP, 1, 1]);
+    write(&b, shape);
+    b.finish()
+}
+
+fn write<'b>(b: &'b Builder, shape: &Shape) {
+    let input = b.pointer("input", shape.input);
+    let mut outs: Vec<Pointer> = vec![b.pointer("out", shape.out)];
+    if shape.positions() {
+        outs.push(b.pointer("indices", DType::I64));
+    }
+    let Rows { index, lanes, .. } = shape.rows;
+    let (rows, n, inner) = (b.param("rows", index), b.param("n", index), b.param("inner", index));
+    let Place { local, lane, leader, apart, first, valid, .. } = shape.rows.place(b, rows, n, inner);
+
+    let identity = shape.identity(b);
+    let shared: Vec<[Shared; 2]> =
+        identity.iter().map(|v| [b.shared(v.scalar(), 1, GROUP), b.shared(v.scalar(), 1, GROUP)]).collect();
+    let carry: Vec<_> = identity.iter().map(|&v| b.var(v)).collect();
+    b.for_(0, n, EACH * lanes, |tile| {
+        let from = tile + (lane * EACH).cast(index);
+        let mut prefixes: Vec<Values> = Vec::new();
+        for e in 0..EACH {
+            let at = from + e;
+            let element = shape.map(input.load(first + at.min(n - 1) * inner), at);
+            let inside = at.lt(n);
+            let element: Values = element.iter().zip(&identity).map(|(&x, &none)| inside.select(x, none)).collect();
+            let prefix = match prefixes.last() {
+                Some(before) => shape.combine(before, &element),
+                None => element,
+            };
+            prefixes.push(prefix);
+        }
+        let mut total = prefixes[EACH as usize - 1].clone();
+        let mut side = 0;
+        let publish = |side: usize, total: &Values<'b>| {
+            for (s, &value) in shared.iter().zip(total) {
+                s[side].store(local, value);
+            }
+            b.barrier();
+        };
+        let read = |side: usize, at: Value<'b>| -> Values<'b> { shared.iter().map(|s| s[side].load(at)).collect() };
+        publish(side, &total);
+        let mut step = 1;
+        while step < lanes {
+            let there = lane.ge(step);
+            let before = read(side, there.select(local - step * apart, local));
+            let joined = shape.combine(&before, &total);
+            total = joined.iter().zip(&total).map(|(&x, &own)| there.select(x, own)).collect();
+            side = 1 - side;
+            publish(side, &total);
+            step *= 2;
+        }
+        let begun: Values = carry.iter().map(|v| v.get()).collect();
+        let not_first = lane.gt(0);
+        let before = read(side, not_first.select(local - apart, local));
+        let before: Values = before.iter().zip(&identity).map(|(&x, &none)| not_first.select(x, none)).collect();
+        let before = shape.combine(&begun, &before);
+        for (e, prefix) in prefixes.iter().enumerate() {
+            let at = from + e as u32;
+            b.if_(valid & at.lt(n), || {
+                for (out, &value) in outs.iter().zip(&shape.combine(&before, prefix)) {
+                    out.store(first + at * inner, value);
+                }
+            });
+        }
+        let last = read(side, leader + (lanes - 1) * apart);
+        for (var, &value) in carry.iter().zip(&shape.combine(&begun, &last)) {
+            var.set(value);
+        }
+        b.barrier();
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        use Operation::*;
+        for operation in [Sum, Product, LogSumExp, Max, Min] {
+            for (input, dtype) in [(DType::F32, DType::F32), (DType::F16, DType::F64), (DType::BF16, DType::BF16)] {
+                for (lanes, lanes_first, index) in
+                    [(1, true, Scalar::U32), (8, false, Scalar::U64), (256, true, Scalar::U32)]
+                {
+                    let shape = Shape { operation, input, dtype, out: dtype, rows: Rows { index, lanes, lanes_first } };
+                    crate::primitives::validate::accepted(&build(&shape));
+                }
+            }
+        }
+        let (input, dtype) = (DType::Bool, DType::I64);
+        let shape = Shape {
+            operation: Sum,
+            input,
+            dtype,
+            out: dtype,
+            rows: Rows { index: Scalar::U32, lanes: 4, lanes_first: false },
+        };
+        crate::primitives::validate::accepted(&build(&shape));
+    }
+}

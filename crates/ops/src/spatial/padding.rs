@@ -1,0 +1,323 @@
+//! reflection_pad and replication_pad over one to three spatial dimensions. (constant and circular padding are
+//! composites of copies.)
+
+use crate::check;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::{Operator, op};
+use crate::primitives::launch::{GROUP, linear_id};
+use crate::spatial::geometry::{
+    Place, Spatial, Strides, axis_params, batched, for_each, index_type, pass_axes, pass_strides, result, sizes_with,
+};
+use crate::tensor::Tensor;
+use crate::tensor::memory_format::is_channels_last;
+use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
+
+/// The four overloads of a padding of so many dimensions.
+macro_rules! padding {
+    ($mode:ident, $rank:literal, $name:literal) => {
+        [
+            op(concat!("aten::", $name), |c| forward(c, Mode::$mode, $rank, None)),
+            op(concat!("aten::", $name, ".out"), |c| forward(c, Mode::$mode, $rank, Some(2))),
+            op(concat!("aten::", $name, "_backward"), |c| backward(c, Mode::$mode, $rank, None)),
+            op(concat!("aten::", $name, "_backward.grad_input"), |c| backward(c, Mode::$mode, $rank, Some(3))),
+        ]
+    };
+}
+
+/// This family's overloads.
+pub const OPERATORS: &[&[Operator]] = &[
+    &padding!(Reflect, 1, "reflection_pad1d"),
+    &padding!(Reflect, 2, "reflection_pad2d"),
+    &padding!(Reflect, 3, "reflection_pad3d"),
+    &padding!(Replicate, 1, "replication_pad1d"),
+    &padding!(Replicate, 2, "replication_pad2d"),
+    &padding!(Replicate, 3, "replication_pad3d"),
+];
+
+/// What the padding shows.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Mode {
+    /// The input mirrored at its first and last element.
+    Reflect,
+    /// The first or last element.
+    Replicate,
+}
+
+impl Mode {
+    fn name(self, rank: usize) -> String {
+        format!("{}_pad{rank}d", if self == Mode::Reflect { "reflection" } else { "replication" })
+    }
+}
+
+/// The spatial sizes of the result, and the padding before the first element of each dimension. `padding` names the last
+/// dimension first.
+fn output(call: &Call, mode: Mode, rank: usize, input: &Tensor, padding: &[i64]) -> Result<(Spatial, Spatial)> {
+    check!(
+        padding.len() == 2 * rank,
+        Runtime,
+        "padding size is expected to be {}, but got: {}",
+        2 * rank,
+        padding.len()
+    );
+    let (least, most) = (rank + 1, rank + 2);
+    check!(
+        (input.dim() == least || input.dim() == most) && input.sizes[input.dim() - least..].iter().all(|&n| n > 0),
+        Runtime,
+        "Expected {least}D or {most}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for \
+         input, but got: {:?}",
+        input.sizes.as_slice()
+    );
+    let lead = input.dim() - rank;
+    let (mut sizes, mut before) = (Spatial::new(), Spatial::new());
+    for d in 0..rank {
+        let pair = rank - 1 - d;
+        let (left, right) = (padding[2 * pair], padding[2 * pair + 1]);
+        sizes.push(input.sizes[lead + d] + left + right);
+        before.push(left);
+    }
+    for d in (0..rank).rev().filter(|_| mode == Mode::Reflect) {
+        let (pair, size) = (rank - 1 - d, input.sizes[lead + d]);
+        let (left, right) = (padding[2 * pair], padding[2 * pair + 1]);
+        check!(
+            left < size && right < size,
+            Runtime,
+            "Argument #{}: Padding size should be less than the corresponding input dimension, but got: padding \
+             ({left}, {right}) at dimension {} of input {:?}",
+            4 + 2 * pair,
+            lead + d,
+            input.sizes.as_slice()
+        );
+    }
+    let named = |sizes: &[i64], separator: &str| {
+        let names = &["D", "H", "W"][3 - rank..];
+        names.iter().zip(sizes).map(|(name, n)| format!("{name}: {n}")).collect::<Vec<_>>().join(separator)
+    };
+    let valid = sizes.iter().all(|&n| n >= 1);
+    let (shape, padded) = (named(&input.sizes[lead..], ", "), named(&sizes, " "));
+    check!(valid || rank > 1, Runtime, "input ({shape}) is too small. Calculated output {padded}");
+    check!(valid, Runtime, "Calculated output {padded} must be >= 1 in every dimension (input {shape})");
+    check!(
+        sizes.iter().all(|&n| n < i64::from(i32::MAX / 2)),
+        NotImplemented,
+        "{}: results of {:?} are more than dml can pad",
+        call.name,
+        sizes.as_slice()
+    );
+    Ok((sizes, before))
+}
+
+/// Whether results have their channels closest in memory.
+fn last(input: &Tensor, rank: usize) -> bool {
+    input.dim() == rank + 2 && is_channels_last(input)
+}
+
+/// `(self, padding[, out])`
+fn forward(call: &mut Call, mode: Mode, rank: usize, out: Option<usize>) -> Result<()> {
+    let input = call.tensor(0)?;
+    let (sizes, before) = output(call, mode, rank, input, call.ints(1)?)?;
+    check!(
+        input.dtype.is_float() || input.dtype.is_signed_integer() || input.dtype == DType::U8,
+        NotImplemented,
+        "\"{}\" not implemented for '{}'",
+        mode.name(rank),
+        input.dtype
+    );
+    let result = result(call, out, input.dtype, &sizes_with(input, &sizes), last(input, rank))?;
+    run(call, mode, false, &before, input, &result)?;
+    call.ret(result);
+    Ok(())
+}
+
+/// `(grad_output, self, padding[, grad_input])`
+fn backward(call: &mut Call, mode: Mode, rank: usize, out: Option<usize>) -> Result<()> {
+    let (grad, input) = (call.tensor(0)?, call.tensor(1)?);
+    let (sizes, before) = output(call, mode, rank, input, call.ints(2)?)?;
+    let expected = sizes_with(input, &sizes);
+    check!(
+        grad.dim() == input.dim(),
+        Runtime,
+        "{}: expected a gradient of shape {:?}, got {:?}",
+        call.name,
+        expected.as_slice(),
+        grad.sizes.as_slice()
+    );
+    let names = ["width", "height", "depth", "channel", "batch"];
+    for (d, axis) in (0..input.dim()).rev().zip(names[..rank].iter().chain(&names[3..])) {
+        check!(
+            grad.sizes[d] == expected[d],
+            Runtime,
+            "grad_output {axis} unexpected. Expected: {}, Got: {}",
+            expected[d],
+            grad.sizes[d]
+        );
+    }
+    check!(grad.dtype == input.dtype, Runtime, "expected scalar type {} but found {}", grad.dtype, input.dtype);
+    check!(
+        grad.dtype.is_float(),
+        NotImplemented,
+        "\"{}_backward\" not implemented for '{}'",
+        mode.name(rank),
+        grad.dtype
+    );
+    let result = result(call, out, input.dtype, &input.sizes, last(input, rank))?;
+    run(call, mode, true, &before, grad, &result)?;
+    call.ret(result);
+    Ok(())
+}
+
+fn run(call: &Call, mode: Mode, backward: bool, before: &[i64], from: &Tensor, to: &Tensor) -> Result<()> {
+    if to.numel() == 0 {
+        return Ok(());
+    }
+    let rank = before.len();
+    let (from, to) = (batched(from, rank), batched(to, rank));
+    let shape = Shape {
+        mode,
+        backward,
+        // What is only moved is moved as bits.
+        dtype: if backward { from.dtype } else { from.dtype.bits() },
+        index: index_type(&[&from, &to]),
+        channels_last: is_channels_last(&to),
+        rank,
+    };
+    let flags = [backward, shape.channels_last, shape.index == Scalar::U64, mode == Mode::Reflect];
+    let flags = flags.iter().enumerate().map(|(i, &f)| u32::from(f) << i).sum::<u32>();
+    let kernel = call.kernel("padding", [shape.dtype as u32, flags, rank as u32, 0, 0, 0], || build(shape))?;
+    let mut launcher = call.launch(kernel).write(&to).read(&from);
+    launcher = launcher.index(shape.index, to.numel()).index(shape.index, to.sizes[1]);
+    for numbers in [&from.sizes[2..], &to.sizes[2..], before] {
+        launcher = pass_axes(launcher, numbers);
+    }
+    for t in [&from, &to] {
+        launcher = pass_strides(launcher, shape.index, t);
+    }
+    launcher.threads(to.numel() as u64)
+}
+
+/// Everything that changes the code.
+#[derive(Copy, Clone)]
+struct Shape {
+    mode: Mode,
+    backward: bool,
+    dtype: DType,
+    index: Scalar,
+    channels_last: bool,
+    rank: usize,
+}
+
+fn build(shape: Shape) -> Kernel {
+    let b = Builder::new(if shape.backward { "padding_backward" } else { "padding" }, [GROUP, 1, 1]);
+    write(&b, shape);
+    b.finish()
+}
+
+fn write(b: &Builder, shape: Shape) {
+    let Shape { mode, index, rank, dtype, .. } = shape;
+    let (to, from) = (b.pointer("to", dtype), b.pointer("from", dtype));
+    let (n, channels) = (b.param("n", index), b.param("channels", index));
+    let [from_size, to_size, before] = ["from", "to", "before"].map(|name| axis_params(b, name, rank));
+    let [from_strides, to_strides] = [(); 2].map(|()| Strides::declare(b, index, rank));
+    let i = linear_id(b, index);
+    b.if_(i.lt(n), || {
+        let at = Place::new(i, channels, &to_size, shape.channels_last);
+        let image = from_strides.image(&at);
+        let place = to_strides.element(&at);
+        if !shape.backward {
+            let shown: Vec<Value> = (0..rank).map(|d| shown(mode, at.at[d] - before[d], from_size[d])).collect();
+            to.store(place, from.load(image + from_strides.pixel(&shown)));
+            return;
+        }
+        let axis = |d: usize| Axis { at: at.at[d], size: to_size[d], padded: from_size[d], before: before[d] };
+        let sum = b.var(b.constant_of(dtype.compute(), 0.0));
+        let ranges: Vec<_> = (0..rank).map(|d| axis(d).candidates(b, mode)).collect();
+        for_each(b, &ranges, |candidate| {
+            let mut valid = b.bool(true);
+            let mut places = Vec::new();
+            for (d, &k) in candidate.iter().enumerate() {
+                let (o, here) = axis(d).showing(mode, k);
+                valid = valid & here;
+                places.push(o);
+            }
+            b.if_(valid, || sum.set(sum.get() + from.load(image + from_strides.pixel(&places))));
+        });
+        to.store(place, sum.get());
+    });
+}
+
+/// The element that the place `x` shows, counted from the first element, of a row of `size`.
+fn shown<'b>(mode: Mode, x: Value<'b>, size: Value<'b>) -> Value<'b> {
+    let last = size - 1;
+    match mode {
+        Mode::Replicate => x.max(0).min(last),
+        Mode::Reflect => {
+            let x = x.abs();
+            // Mirrored at the last element where it is beyond.
+            last - (last - x).abs()
+        }
+    }
+}
+
+/// An element of the input on one axis, and the sizes there.
+struct Axis<'b> {
+    at: Value<'b>,
+    size: Value<'b>,
+    padded: Value<'b>,
+    before: Value<'b>,
+}
+
+impl<'b> Axis<'b> {
+    /// First, end and step of the numbers from which [`Axis::showing`] makes the places that may show this element.
+    fn candidates(&self, b: &'b Builder, mode: Mode) -> [Value<'b>; 3] {
+        let (one, here) = (b.i32(1), self.at + self.before);
+        match mode {
+            // The element itself and its images in the two mirrors.
+            Mode::Reflect => [b.i32(0), b.i32(3), one],
+            Mode::Replicate => {
+                let first = self.at.eq(0).select(here.min(0), here);
+                let end = self.at.eq(self.size - 1).select((here + 1).max(self.padded), here + 1);
+                [first.max(0), end.min(self.padded), one]
+            }
+        }
+    }
+
+    /// The place of a candidate, and whether it shows this element.
+    fn showing(&self, mode: Mode, k: Value<'b>) -> (Value<'b>, Value<'b>) {
+        if mode == Mode::Replicate {
+            return (k, k.eq(k));
+        }
+        let last = self.size - 1;
+        let here = self.at + self.before;
+        let (left, right) = (self.before - self.at, 2 * last + self.before - self.at);
+        let place = k.eq(0).select(here, k.eq(1).select(left, right));
+        // What lies on a mirror is its own image.
+        let apart = k.eq(0) | (k.eq(1) & self.at.gt(0)) | (k.eq(2) & self.at.lt(last));
+        (place, apart & place.ge(0) & place.lt(self.padded))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        for mode in [Mode::Reflect, Mode::Replicate] {
+            for (dtype, backward, index, channels_last, rank) in [
+                (DType::U8, false, Scalar::U32, true, 2),
+                (DType::U64, false, Scalar::U64, false, 3),
+                (DType::BF16, true, Scalar::U32, true, 3),
+                (DType::F64, true, Scalar::U64, false, 1),
+            ] {
+                crate::primitives::validate::accepted(&build(Shape {
+                    mode,
+                    backward,
+                    dtype,
+                    index,
+                    channels_last,
+                    rank,
+                }));
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Type promotion: `torch.result_type`.
+
+use crate::operator::call::Scalar;
+use crate::tensor::Tensor;
+use dml_kernel::DType;
+
+/// What takes part in promotion.
+#[derive(Copy, Clone)]
+pub enum Promoted<'t> {
+    /// A tensor; 0-dim ones and Python numbers count less.
+    Tensor(&'t Tensor),
+    /// A Python number.
+    Scalar(Scalar),
+}
+
+/// The common dtype of two dtypes of one category rank, as `torch.promote_types`.
+pub fn promote_types(a: DType, b: DType) -> DType {
+    use DType::*;
+    if a == b {
+        return a;
+    }
+    match (a.is_float(), b.is_float()) {
+        (true, false) => return a,
+        (false, true) => return b,
+        (true, true) => {
+            return if a == F64 || b == F64 {
+                F64
+            } else if a == F32 || b == F32 || a != b {
+                // f16 with bf16 meet in f32.
+                F32
+            } else {
+                a
+            };
+        }
+        _ => {}
+    }
+    if a == Bool {
+        return b;
+    }
+    if b == Bool {
+        return a;
+    }
+    match (a.is_signed_integer(), b.is_signed_integer()) {
+        (x, y) if x == y => {
+            if a.bytes() >= b.bytes() {
+                a
+            } else {
+                b
+            }
+        }
+        (signed, _) => {
+            let (s, u) = if signed { (a, b) } else { (b, a) };
+            if s.bytes() > u.bytes() {
+                return s;
+            }
+            match u.bytes() {
+                1 => I16,
+                2 => I32,
+                _ => I64,
+            }
+        }
+    }
+}
+
+/// The dtype in which operands meet. Dimensioned tensors decide; 0-dim tensors count only in a higher category
+/// (bool < integer < float), Python numbers only above those.
+pub fn result_type(operands: &[Promoted], default: DType) -> DType {
+    let mut dim: Option<DType> = None;
+    let mut zero: Option<DType> = None;
+    let mut wrapped: Option<DType> = None;
+    let join = |slot: &mut Option<DType>, d: DType| *slot = Some(slot.map_or(d, |s| promote_types(s, d)));
+    for operand in operands {
+        match operand {
+            Promoted::Tensor(t) if t.wrapped_number => {
+                join(&mut wrapped, if t.dtype.is_float() { default } else { t.dtype });
+            }
+            Promoted::Tensor(t) if t.dim() == 0 => join(&mut zero, t.dtype),
+            Promoted::Tensor(t) => join(&mut dim, t.dtype),
+            Promoted::Scalar(s) => join(
+                &mut wrapped,
+                match s {
+                    Scalar::Bool(_) => DType::Bool,
+                    Scalar::Int(_) => DType::I64,
+                    _ => default,
+                },
+            ),
+        }
+    }
+    let category = |d: DType| if d.is_float() { 2 } else { i32::from(d.is_integer()) };
+    let combine = |higher: Option<DType>, lower: Option<DType>| match (higher, lower) {
+        (Some(h), Some(l)) => Some(if category(h) >= category(l) { h } else { promote_types(h, l) }),
+        (h, l) => h.or(l),
+    };
+    combine(combine(dim, zero), wrapped).unwrap_or(default)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DType::*;
+
+    #[test]
+    fn pairs_follow_pytorch() {
+        for (a, b, want) in [
+            (U8, I8, I16),
+            (U8, I32, I32),
+            (Bool, U8, U8),
+            (I64, F16, F16),
+            (F16, BF16, F32),
+            (F16, F32, F32),
+            (F64, BF16, F64),
+            (I16, I64, I64),
+        ] {
+            assert_eq!(promote_types(a, b), want, "{a} {b}");
+            assert_eq!(promote_types(b, a), want, "{b} {a}");
+        }
+    }
+}
