@@ -1,14 +1,14 @@
 //! What the engine costs the host: `cargo run --release -p dml-engine --example host_cost`.
 
-use dml_engine::{Device, Error, KernelKey, KernelRef, Launch, Range, device};
+use dml_engine::{Device, Error, Family, KernelRef, Launch, Range, device};
 use dml_kernel::{Builder, DType, Scalar};
 use std::time::Instant;
 
 const N: u32 = 16;
-const KEY: KernelKey = KernelKey { family: "example::add", params: [1, 2, 3, 4, 5, 6] };
+const KEY: Family = Family("example::add");
 
 fn add(device: &Device) -> Result<&KernelRef, Error> {
-    device.kernel(KEY, || {
+    device.kernel(&KEY, || {
         let b = Builder::new("add", [64, 1, 1]);
         let (out, x, y) = (b.pointer("out", DType::F32), b.pointer("x", DType::F32), b.pointer("y", DType::F32));
         let n = b.param("n", Scalar::U32);

@@ -6,7 +6,8 @@ use crate::fault::FaultBlock;
 use crate::fusion::chain::{Fusion, Pointwise};
 use crate::generator::Generator;
 use crate::graph::Capturing;
-use crate::kernels::cache::{KernelCache, KernelKey, KernelRef};
+use crate::kernels::cache::{KernelCache, KernelRef};
+use crate::kernels::key::KernelKey;
 use crate::memory::allocator::{Allocator, COMMON, GrowError, Source};
 use crate::memory::host_pool::HostPool;
 use crate::memory::pinned::Pinned;
@@ -267,7 +268,7 @@ impl Device {
     /// # Errors
     /// [`Error::Unsupported`] if the adapter lacks what the kernel needs.
     #[inline]
-    pub fn kernel(&self, key: KernelKey, build: impl FnOnce() -> Kernel) -> Result<&KernelRef, Error> {
+    pub fn kernel<K: KernelKey>(&self, key: &K, build: impl FnOnce() -> Kernel) -> Result<&KernelRef, Error> {
         let _stage = measure::enter(Stage::Lookup);
         self.shared.kernels.get(&self.shared.gpu, key, || (build(), None))
     }
@@ -277,9 +278,9 @@ impl Device {
     /// # Errors
     /// As [`kernel`](Self::kernel).
     #[inline]
-    pub fn pointwise_kernel(
+    pub fn pointwise_kernel<K: KernelKey>(
         &self,
-        key: KernelKey,
+        key: &K,
         build: impl FnOnce() -> (Kernel, Option<Pointwise>),
     ) -> Result<&KernelRef, Error> {
         let _stage = measure::enter(Stage::Lookup);

@@ -3,7 +3,7 @@
 
 mod common;
 use common::*;
-use dml_engine::{Error, KernelKey, Launch, Range, adapter_info, device, device_count, kernel_stats};
+use dml_engine::{Error, Family, Launch, Range, adapter_info, device, device_count, kernel_stats};
 use dml_kernel::{Builder, DType};
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ fn launches_of_new_kernels_keep_their_order() {
     let submits = device.queue_stats().submits;
     let kernels: Vec<_> = (1..=40)
         .map(|i| {
-            let key = KernelKey { family: "test::chain", params: [i, 0, 0, 0, 0, 0] };
+            let key = (Family("test::chain"), [i]);
             let build = || {
                 let b = Builder::new("chain", [64, 1, 1]);
                 let data = b.pointer("data", DType::I32);
@@ -165,7 +165,7 @@ fn launches_of_new_kernels_keep_their_order() {
                 data.store(b.global_id(0), value);
                 b.finish()
             };
-            let kernel = device.kernel(key, build).unwrap();
+            let kernel = device.kernel(&key, build).unwrap();
             let launch = Launch {
                 kernel,
                 params: &x.to_ne_bytes(),

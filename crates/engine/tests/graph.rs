@@ -3,7 +3,7 @@
 
 mod common;
 use common::*;
-use dml_engine::{Device, Error, Generator, Graph, KernelKey, KernelRef, Launch, RandomSource, Range};
+use dml_engine::{Device, Error, Family, Generator, Graph, KernelRef, Launch, RandomSource, Range};
 use dml_kernel::{Builder, DType, Scalar};
 use std::sync::{Arc, Mutex};
 
@@ -166,9 +166,9 @@ fn independent_chains_share_their_barriers() {
 fn large_parameter_blocks_are_the_graphs() {
     let device = open();
     let count = 100;
-    let key = KernelKey { family: "test::many_in_graph", params: [count, 0, 0, 0, 0, 0] };
+    let key = (Family("test::many_in_graph"), [count]);
     let kernel = device
-        .kernel(key, || {
+        .kernel(&key, || {
             let b = Builder::new("many_in_graph", [1, 1, 1]);
             let out = b.pointer("out", DType::I32);
             let mut sum = b.i32(0);

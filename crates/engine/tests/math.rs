@@ -3,7 +3,7 @@
 
 mod common;
 use common::*;
-use dml_engine::{Device, KernelKey, Launch, Range};
+use dml_engine::{Device, Family, Launch, Range};
 use dml_kernel::interpret::Function;
 use dml_kernel::{Scalar, math};
 
@@ -56,8 +56,8 @@ fn on_device(device: &Device, index: u32, scalar: Scalar, function: &Function, i
     let size = u64::from(scalar.bytes());
     let groups = (n as u32).div_ceil(Function::WORKGROUP);
     let padded = u64::from(groups * Function::WORKGROUP) * size;
-    let key = KernelKey { family: "test::math", params: [index, scalar as u32, 0, 0, 0, 0] };
-    let kernel = device.kernel(key, || function.kernel().clone()).unwrap();
+    let key = (Family("test::math"), [index, scalar as u32]);
+    let kernel = device.kernel(&key, || function.kernel().clone()).unwrap();
     let mut addresses: Vec<u64> = Vec::new();
     for x in inputs {
         let address = device.allocate(padded).unwrap();

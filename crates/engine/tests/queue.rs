@@ -3,7 +3,7 @@
 
 mod common;
 use common::*;
-use dml_engine::{Device, Error, KernelKey, KernelRef, Launch, Range};
+use dml_engine::{Device, Error, Family, KernelRef, Launch, Range};
 use dml_kernel::{Builder, DType, Scalar};
 use std::time::{Duration, Instant};
 
@@ -89,9 +89,9 @@ fn random_aliasing_agrees_with_the_cpu() {
 fn parameters_that_do_not_fit_push_constants_go_through_memory() {
     let device = open();
     let count = 300; // Scalars: 1200 bytes and more.
-    let key = KernelKey { family: "test::many", params: [count, 0, 0, 0, 0, 0] };
+    let key = (Family("test::many"), count);
     let kernel = device
-        .kernel(key, || {
+        .kernel(&key, || {
             let b = Builder::new("many", [1, 1, 1]);
             let out = b.pointer("out", DType::I32);
             let mut sum = b.i32(0);
@@ -223,7 +223,7 @@ fn only_the_first_launch_after_a_rest_goes_alone() {
 
 /// Reports the index 7 as bad, whatever else happens.
 fn report(device: &Device) -> &KernelRef {
-    let key = KernelKey { family: "test::report", params: [0; 6] };
+    let key = Family("test::report");
     let build = || {
         let b = Builder::new("report", [1, 1, 1]);
         let fault = b.pointer("fault", DType::I32);
@@ -235,7 +235,7 @@ fn report(device: &Device) -> &KernelRef {
         fault.compare_exchange(0, 0, 1);
         b.finish()
     };
-    device.kernel(key, build).unwrap()
+    device.kernel(&key, build).unwrap()
 }
 
 /// What a kernel reports lies in memory of the host, and asking for it submits nothing while there is nothing: so this
@@ -288,9 +288,9 @@ fn a_lone_launch_runs_without_a_wait() {
 #[test]
 fn an_index_out_of_range_is_raised_once() {
     let device = open();
-    let key = KernelKey { family: "test::gather", params: [0; 6] };
+    let key = Family("test::gather");
     let kernel = device
-        .kernel(key, || {
+        .kernel(&key, || {
             let b = Builder::new("gather", [64, 1, 1]);
             let out = b.pointer("out", DType::I32);
             let x = b.pointer("x", DType::I32);
@@ -373,9 +373,9 @@ fn an_index_out_of_range_is_raised_once() {
 #[test]
 fn a_kernel_that_the_adapter_cannot_run_is_refused_by_name() {
     let device = open();
-    let key = KernelKey { family: "test::big", params: [0; 6] };
+    let key = Family("test::big");
     let e = device
-        .kernel(key, || {
+        .kernel(&key, || {
             let b = Builder::new("big", [1, 1, 1]);
             let shared = b.shared(Scalar::F32, 4, 1 << 20);
             let out = b.pointer("out", DType::F32);

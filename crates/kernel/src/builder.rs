@@ -60,6 +60,7 @@ pub struct Pointer<'b> {
     b: &'b Builder,
     id: PointerId,
     dtype: DType,
+    read_only: bool,
 }
 
 /// An array in workgroup memory. Elements are compute scalars, or vectors of them.
@@ -206,13 +207,19 @@ impl Builder {
         s.kernel.params.len() as u32 - 1
     }
 
-    /// A tensor argument: the next member of the parameter block is its address.
+    /// A tensor argument that the kernel only reads: the next member of the parameter block is its address. Writing through
+    /// it panics while the kernel is built, since the launch orders no write to it.
+    pub fn input(&self, name: &str, dtype: DType) -> Pointer<'_> {
+        Pointer { read_only: true, ..self.pointer(name, dtype) }
+    }
+
+    /// A tensor argument that the kernel may write: the next member of the parameter block is its address.
     pub fn pointer(&self, name: &str, dtype: DType) -> Pointer<'_> {
         let id = self.state.borrow().kernel.pointers.len() as PointerId;
         let param = self.param_of(name, ParamKind::Pointer(id));
         let info = PointerInfo { word: storage::word(dtype), base: PointerBase::Param(param) };
         self.state.borrow_mut().kernel.pointers.push(info);
-        Pointer { b: self, id, dtype }
+        Pointer { b: self, id, dtype, read_only: false }
     }
 
     /// A number argument: the next member of the parameter block.
@@ -654,9 +661,14 @@ impl<'b> Pointer<'b> {
         storage::decode(raw, self.dtype)
     }
 
+    fn assert_writable(self) {
+        assert!(!self.read_only, "a kernel writes through a pointer that it declared as an input");
+    }
+
     /// Writes element `index`; `value` is converted from its type.
     pub fn store(self, index: impl Operand<'b>, value: impl Operand<'b>) {
         let index = index.value(self.b, Scalar::U32);
+        self.assert_writable();
         let value = value.value(self.b, self.dtype.compute());
         let raw = storage::encode(value, self.dtype);
         self.b.stmt(Stmt::Store { pointer: self.id, index: index.id, value: raw.id });
@@ -684,6 +696,7 @@ impl<'b> Pointer<'b> {
     }
 
     pub(crate) fn store_words(self, index: Value<'b>, words: Value<'b>) {
+        self.assert_writable();
         self.b.stmt(Stmt::Store { pointer: self.id, index: index.id, value: words.id });
     }
 
@@ -691,6 +704,7 @@ impl<'b> Pointer<'b> {
     pub fn atomic(self, op: Atomic, index: impl Operand<'b>, value: impl Operand<'b>) -> Value<'b> {
         let index = index.value(self.b, Scalar::U32);
         let value = value.value(self.b, self.dtype.compute());
+        self.assert_writable();
         assert!(value.scalar().is_integer() && self.dtype.bytes() >= 4, "atomics work on 32 and 64-bit integers");
         self.b.def(value.ty, Inst::Atomic { op, pointer: self.id, index: index.id, value: value.id })
     }
@@ -702,6 +716,7 @@ impl<'b> Pointer<'b> {
         expected: impl Operand<'b>,
         value: impl Operand<'b>,
     ) -> Value<'b> {
+        self.assert_writable();
         let index = index.value(self.b, Scalar::U32);
         let expected = expected.value(self.b, self.dtype.compute());
         let value = value.value(self.b, self.dtype.compute());

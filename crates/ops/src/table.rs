@@ -56,7 +56,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::pointwise::exponential_activations::OPERATORS,
     crate::pointwise::special::OPERATORS,
     crate::pointwise::ternary::OPERATORS,
-    crate::pointwise::unary::OPERATORS,
+    &[crate::pointwise::unary::OPERATORS],
     &[
         crate::reduction::extremum::OPERATORS,
         crate::reduction::hash::OPERATORS,

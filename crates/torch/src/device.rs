@@ -3,7 +3,7 @@
 use crate::abi::Status;
 use crate::error::{Failure, guard, guard_value};
 use crate::log;
-use dml_engine::{AdapterKind, Device, KernelKey, Launch, Range};
+use dml_engine::{AdapterKind, Device, Family, Launch, Range};
 use dml_kernel::{Builder, DType};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -137,8 +137,8 @@ pub extern "C" fn dml_self_test(device: i32) -> i32 {
 }
 
 fn add_one_and_two(device: &Device, block: u64) -> Result<f32, Failure> {
-    let key = KernelKey { family: "torch::self_test", params: [0; 6] };
-    let kernel = device.kernel(key, || {
+    let key = Family("torch::self_test");
+    let kernel = device.kernel(&key, || {
         let b = Builder::new("self_test", [1, 1, 1]);
         let sum = b.pointer("sum", DType::F32);
         let terms = b.pointer("terms", DType::F32);

@@ -10,8 +10,10 @@
 //! and touches no other's. So a result may lie exactly where an input or an earlier result lies, or apart from all of them; any
 //! other overlap ends the chain, and so does a read of part of a result.
 
-use crate::kernels::cache::{KernelKey, KernelRef, float_modes};
+use super::parameters::{Packed, PackedNumber, PointwiseInput, PointwiseParameters};
+use crate::kernels::cache::{KernelRef, float_modes};
 use crate::kernels::compiler;
+use crate::kernels::interface::ArgumentBlock;
 use crate::queue::launch::Range;
 use dml_kernel::{Builder, DType, Element, Kernel, Scalar, Value, convert, dense};
 use dml_vulkan::Gpu;
@@ -30,8 +32,8 @@ const MOST_PARAMS: usize = 128;
 /// Structures that are remembered.
 const MOST_STRUCTURES: usize = 4096;
 
-/// What the queue must know of a dense pointwise kernel to join it with others. Its parameters are the addresses of its
-/// results, those of its input tensors, its numbers, and the number of elements (u32), in this order.
+/// What the queue must know of a dense pointwise kernel to fuse it with others. It takes [`PointwiseParameters`] and counts its
+/// elements in 32 bits.
 #[derive(Debug)]
 pub struct Pointwise {
     /// What it computes of one element.
@@ -40,20 +42,6 @@ pub struct Pointwise {
     pub outs: SmallVec<[DType; 2]>,
     /// Its inputs, in the order of the element's.
     pub inputs: SmallVec<[PointwiseInput; 4]>,
-}
-
-/// An input of a [`Pointwise`] kernel.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum PointwiseInput {
-    /// A tensor; a constant one is one element for all.
-    Tensor {
-        /// Its dtype.
-        dtype: DType,
-        /// Whether it is one element.
-        constant: bool,
-    },
-    /// A number of the compute type; a bool travels as u32.
-    Number(Scalar),
 }
 
 /// Whether launches are joined.
@@ -78,8 +66,8 @@ struct Member {
     entry: usize,
     kernel: KernelRef,
     wires: SmallVec<[Wire; 4]>,
-    /// Where its numbers are among its parameters, and their bytes.
-    numbers: SmallVec<[(u16, u16); 2]>,
+    numbers: SmallVec<[PackedNumber; 2]>,
+    /// Where its parameters begin in the arena.
     push: usize,
 }
 
@@ -106,6 +94,8 @@ pub(crate) struct Fusion {
     number_bytes: usize,
     instructions: usize,
     key: Vec<u32>,
+    /// The parameters of a fused kernel while they are packed.
+    block: ArgumentBlock,
     known: FxHashMap<Box<[u32]>, Known>,
 }
 
@@ -133,10 +123,6 @@ fn range(address: u64, dtype: DType, elements: u32) -> Range {
     Range::new(address, dtype.bytes() * u64::from(elements))
 }
 
-fn address_at(params: &[u8], i: usize) -> u64 {
-    params.get(8 * i..8 * i + 8).map_or(0, |b| u64::from_ne_bytes(b.try_into().unwrap_or_default()))
-}
-
 impl Default for Fusion {
     fn default() -> Self {
         let mode = match std::env::var("TORCH_DML_FUSION").as_deref() {
@@ -153,6 +139,7 @@ impl Default for Fusion {
             number_bytes: 0,
             instructions: 0,
             key: Vec::new(),
+            block: ArgumentBlock::default(),
             known: FxHashMap::default(),
         }
     }
@@ -189,18 +176,8 @@ impl Fusion {
         push: usize,
     ) -> Option<()> {
         let outs = pointwise.outs.len();
-        let tensors = pointwise.inputs.iter().filter(|i| matches!(i, PointwiseInput::Tensor { .. })).count();
-        let mut numbers: SmallVec<[(u16, u16); 2]> = SmallVec::new();
-        let mut at: usize = 8 * (outs + tensors);
-        for input in &pointwise.inputs {
-            if let PointwiseInput::Number(scalar) = input {
-                let bytes = scalar.bytes().max(4) as usize;
-                at = at.next_multiple_of(bytes);
-                numbers.push((at as u16, bytes as u16));
-                at += bytes;
-            }
-        }
-        let n = u32::from_ne_bytes(params.get(at..at + 4)?.try_into().ok()?);
+        let packed = Packed::read(params, outs, &pointwise.inputs)?;
+        let n = packed.numel;
         let open = self.is_open();
         if open && n != self.n || self.members.len() >= MOST_MEMBERS {
             return None;
@@ -209,14 +186,14 @@ impl Fusion {
         // Inputs: values of the chain, or memory that the chain does not write.
         let mut wires: SmallVec<[Wire; 4]> = SmallVec::new();
         let mut fresh: SmallVec<[External; 4]> = SmallVec::new();
-        let (mut tensor, mut linked) = (outs, false);
+        let (mut tensor, mut linked) = (0, false);
         for input in &pointwise.inputs {
             let PointwiseInput::Tensor { dtype, constant } = *input else {
                 wires.push(Wire::Number);
                 continue;
             };
             let constant = constant && n > 1;
-            let address = address_at(params, tensor);
+            let address = packed.tensor(tensor);
             tensor += 1;
             let read = range(address, dtype, if constant { 1 } else { n });
             let last = self.values.iter().rposition(|v| overlap(range(v.address, v.dtype, n), read));
@@ -243,7 +220,7 @@ impl Fusion {
 
         // Results: exactly where something of the chain lies, or apart from all of it.
         let results: SmallVec<[(u64, DType); 2]> =
-            pointwise.outs.iter().enumerate().map(|(i, &dtype)| (address_at(params, i), dtype)).collect();
+            pointwise.outs.iter().enumerate().map(|(i, &dtype)| (packed.out(i), dtype)).collect();
         for &(address, dtype) in &results {
             let written = range(address, dtype, n);
             let fits = |other: Range, size: u64, constant: bool| {
@@ -258,7 +235,7 @@ impl Fusion {
                 return None;
             }
         }
-        let number_bytes = self.number_bytes + numbers.iter().map(|n| usize::from(n.1)).sum::<usize>();
+        let number_bytes = self.number_bytes + packed.numbers.iter().map(PackedNumber::bytes).sum::<usize>();
         let live = self.values.iter().filter(|v| v.live).count() + results.len();
         let pointers = live + self.externals.len() + fresh.len();
         let instructions = self.instructions + pointwise.element.len();
@@ -276,7 +253,7 @@ impl Fusion {
         self.n = n;
         self.externals.append(&mut fresh.into_vec());
         (self.number_bytes, self.instructions) = (number_bytes, instructions);
-        self.members.push(Member { entry, kernel: kernel.clone(), wires, numbers, push });
+        self.members.push(Member { entry, kernel: kernel.clone(), wires, numbers: packed.numbers, push });
         Some(())
     }
 
@@ -322,25 +299,25 @@ impl Fusion {
             writes: SmallVec::new(),
             launches: self.members.len() as u32,
         };
-        for &i in &stores {
-            let value = &self.values[i];
-            joint.params.extend_from_slice(&value.address.to_ne_bytes());
-            joint.writes.push(range(value.address, value.dtype, self.n));
-        }
-        for e in &self.externals {
-            joint.params.extend_from_slice(&e.address.to_ne_bytes());
-            joint.reads.push(range(e.address, e.dtype, if e.constant { 1 } else { self.n }));
-        }
-        for member in &self.members {
-            for &(at, bytes) in &member.numbers {
-                let from = member.push + usize::from(at);
-                while !joint.params.len().is_multiple_of(usize::from(bytes)) {
-                    joint.params.push(0);
-                }
-                joint.params.extend_from_slice(&arena[from..from + usize::from(bytes)]);
-            }
-        }
-        joint.params.extend_from_slice(&self.n.to_ne_bytes());
+        let written = stores.iter().map(|&i| &self.values[i]);
+        joint.writes.extend(written.clone().map(|value| range(value.address, value.dtype, self.n)));
+        let read = |e: &External| range(e.address, e.dtype, if e.constant { 1 } else { self.n });
+        joint.reads.extend(self.externals.iter().map(read));
+        let numbers = self
+            .members
+            .iter()
+            .flat_map(|member| member.numbers.iter().map(|number| (number.scalar, number.bits(&arena[member.push..]))));
+        self.block.clear();
+        let externals = self.externals.iter().map(|e| e.address);
+        PointwiseParameters::pass(
+            &mut self.block,
+            written.map(|v| v.address),
+            externals,
+            numbers,
+            Scalar::U32,
+            u64::from(self.n),
+        );
+        joint.params.extend_from_slice(self.block.params());
         Some(joint)
     }
 
@@ -396,11 +373,9 @@ impl Fusion {
         let plan = self.plan(stores, lanes);
         let slot = Arc::new(OnceLock::new());
         self.known.insert(self.key.as_slice().into(), Known::Asked(Arc::clone(&slot)));
-        let number = self.known.len() as u32;
         let make = move |gpu: &Gpu| {
             let module = plan.build().emit_with(float_modes(gpu.info()));
-            let key = KernelKey { family: "fused", params: [number, 0, 0, 0, 0, 0] };
-            let kernel = KernelRef::new(key, module, None);
+            let kernel = KernelRef::new(module, None);
             kernel.compile(gpu);
             let _ = slot.set(kernel);
         };
@@ -434,33 +409,19 @@ impl Plan {
     fn build(&self) -> Kernel {
         let names: Vec<&str> = self.members.iter().map(|(k, _)| k.name()).collect();
         let b = Builder::new(names.join("+"), [dense::GROUP, 1, 1]);
-        let outs: Vec<_> =
-            self.stores.iter().enumerate().map(|(i, &(_, dtype))| b.pointer(&format!("out{i}"), dtype)).collect();
-        let inputs: Vec<_> = self
-            .externals
-            .iter()
-            .enumerate()
-            .map(|(i, &(dtype, constant))| (b.pointer(&format!("in{i}"), dtype), constant))
-            .collect();
-        let numbers: Vec<Vec<Value>> = self
-            .members
-            .iter()
-            .map(|(kernel, _)| {
-                let inputs = kernel.pointwise().map(|p| p.inputs.as_slice()).unwrap_or_default();
-                let number = |input: &PointwiseInput| match *input {
-                    PointwiseInput::Number(Scalar::Bool) => Some(b.param("number", Scalar::U32).cast(Scalar::Bool)),
-                    PointwiseInput::Number(scalar) => Some(b.param("number", scalar)),
-                    PointwiseInput::Tensor { .. } => None,
-                };
-                inputs.iter().filter_map(number).collect()
-            })
-            .collect();
-        let n = b.param("numel", Scalar::U32);
-        dense::write(&b, n, self.lanes, &outs, &inputs, &|loaded| {
+        let externals = self.externals.iter().map(|&(dtype, constant)| PointwiseInput::Tensor { dtype, constant });
+        let numbers = self.members.iter().flat_map(|(kernel, _)| {
+            let inputs = kernel.pointwise().map(|p| p.inputs.as_slice()).unwrap_or_default();
+            inputs.iter().copied().filter(|input| matches!(input, PointwiseInput::Number(_)))
+        });
+        let dtypes = self.stores.iter().map(|&(_, dtype)| dtype);
+        let p = PointwiseParameters::declare(&b, dtypes, externals.chain(numbers), Scalar::U32);
+        let inputs: Vec<_> = p.tensors.iter().zip(&self.externals).map(|(&t, &(_, constant))| (t, constant)).collect();
+        dense::write(&b, p.numel, self.lanes, &p.outs, &inputs, &|loaded| {
             let mut values: Vec<Value> = Vec::new();
-            for ((kernel, wires), numbers) in self.members.iter().zip(&numbers) {
+            let mut numbers = p.numbers.iter();
+            for (kernel, wires) in &self.members {
                 let Some(pointwise) = kernel.pointwise() else { continue };
-                let mut numbers = numbers.iter();
                 let inputs: Vec<Value> = wires
                     .iter()
                     .filter_map(|wire| match *wire {

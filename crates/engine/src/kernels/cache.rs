@@ -3,48 +3,12 @@
 use crate::error::Error;
 use crate::fusion::chain::Pointwise;
 use crate::kernels::compiler;
+use crate::kernels::key::{self, AnyKey, KernelKey};
 use dml_kernel::{FloatModes, Kernel, Module, Needs};
 use dml_vulkan::{AdapterInfo, Gpu, Pipeline};
-use rustc_hash::FxBuildHasher;
-use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
-
-/// A kernel's family and compile-time parameters: small, no heap.
-#[derive(Copy, Clone, Debug)]
-pub struct KernelKey {
-    /// The family's name.
-    pub family: &'static str,
-    /// What the kernel is specialised by; 0 where unused.
-    pub params: [u32; 6],
-}
-
-impl PartialEq for KernelKey {
-    /// Equal names are most often one and the same in memory too.
-    #[inline]
-    fn eq(&self, other: &Self) -> bool {
-        self.params == other.params && (std::ptr::eq(self.family, other.family) || self.family == other.family)
-    }
-}
-
-impl Eq for KernelKey {}
-
-impl Hash for KernelKey {
-    /// Of the name only its length and ends: families differ there or in the parameters, and equality is by content.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let name = self.family.as_bytes();
-        let ends = match name {
-            [] => [0; 4],
-            [a, .., b] => [*a, name[name.len() / 2], name[name.len() - 2], *b],
-            [a] => [*a; 4],
-        };
-        state.write_u64((name.len() as u64) << 32 | u64::from(u32::from_le_bytes(ends)));
-        for pair in self.params.chunks_exact(2) {
-            state.write_u64(u64::from(pair[0]) << 32 | u64::from(pair[1]));
-        }
-    }
-}
 
 /// What kernels cost this process so far, on all devices. Times are nanoseconds.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -99,7 +63,6 @@ fn nanoseconds_since(start: Instant) -> u64 {
 pub struct KernelRef(Arc<Inner>);
 
 struct Inner {
-    key: KernelKey,
     /// No other kernel of the process has it.
     id: u32,
     pointwise: Option<Pointwise>,
@@ -120,10 +83,9 @@ enum Job {
 }
 
 impl KernelRef {
-    pub(crate) fn new(key: KernelKey, module: Module, pointwise: Option<Pointwise>) -> Self {
+    pub(crate) fn new(module: Module, pointwise: Option<Pointwise>) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         Self(Arc::new(Inner {
-            key,
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             pointwise,
             name: module.name,
@@ -140,11 +102,6 @@ impl KernelRef {
     /// The kernel's name, for messages.
     pub fn name(&self) -> &str {
         &self.0.name
-    }
-
-    /// What the kernel was asked for by.
-    pub fn key(&self) -> KernelKey {
-        self.0.key
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -225,7 +182,7 @@ impl KernelRef {
 
 impl std::fmt::Debug for KernelRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KernelRef").field("name", &self.0.name).field("key", &self.0.key).finish_non_exhaustive()
+        f.debug_struct("KernelRef").field("name", &self.0.name).finish_non_exhaustive()
     }
 }
 
@@ -242,8 +199,17 @@ pub(crate) struct KernelCache {
 type Link = OnceLock<Box<Listed>>;
 
 struct Listed {
+    hash: u64,
+    key: Box<dyn AnyKey>,
     kernel: KernelRef,
     next: Link,
+}
+
+impl Listed {
+    #[inline]
+    fn is<K: KernelKey>(&self, hash: u64, key: &K) -> bool {
+        self.hash == hash && key::is(&*self.key, key)
+    }
 }
 
 impl Default for KernelCache {
@@ -255,29 +221,31 @@ impl Default for KernelCache {
 impl KernelCache {
     /// The kernel of `key`; the first time it is built, emitted, checked and given to the pool.
     #[inline]
-    pub(crate) fn get(
+    pub(crate) fn get<K: KernelKey>(
         &self,
         gpu: &Gpu,
-        key: KernelKey,
+        key: &K,
         build: impl FnOnce() -> (Kernel, Option<Pointwise>),
     ) -> Result<&KernelRef, Error> {
-        let mut end = &self.lists[FxBuildHasher.hash_one(key) as usize % LISTS];
+        let hash = key::hash(key);
+        let mut end = &self.lists[hash as usize % LISTS];
         while let Some(listed) = end.get() {
-            if listed.kernel.0.key == key {
+            if listed.is(hash, key) {
                 return Ok(&listed.kernel);
             }
             end = &listed.next;
         }
-        self.add(end, gpu, key, build)
+        self.add(end, gpu, hash, key, build)
     }
 
     /// Makes a kernel that is not in the list that ends at `end`.
     #[cold]
-    fn add<'c>(
+    fn add<'c, K: KernelKey>(
         &'c self,
         mut end: &'c Link,
         gpu: &Gpu,
-        key: KernelKey,
+        hash: u64,
+        key: &K,
         build: impl FnOnce() -> (Kernel, Option<Pointwise>),
     ) -> Result<&'c KernelRef, Error> {
         let start = Instant::now();
@@ -287,15 +255,16 @@ impl KernelCache {
         if let Some(feature) = missing(&module.needs, gpu.info()) {
             return Err(Error::Unsupported { kernel: module.name, adapter: gpu.info().name.clone(), feature });
         }
-        let new = KernelRef::new(key, module, pointwise);
+        let new = KernelRef::new(module, pointwise);
         loop {
-            let listed = end.get_or_init(|| Box::new(Listed { kernel: new.clone(), next: Link::new() }));
+            let entry = || Listed { hash, key: Box::new(key.clone()), kernel: new.clone(), next: Link::new() };
+            let listed = end.get_or_init(|| Box::new(entry()));
             if listed.kernel.id() == new.id() {
                 self.count.fetch_add(1, Ordering::Relaxed);
                 compiler::enqueue(gpu, Box::new(move |gpu| new.compile(gpu)));
                 return Ok(&listed.kernel);
             }
-            if listed.kernel.0.key == key {
+            if listed.is(hash, key) {
                 return Ok(&listed.kernel); // Another thread was quicker.
             }
             end = &listed.next;
@@ -353,31 +322,19 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    #[test]
-    fn equal_keys_hash_alike_wherever_their_names_lie() {
-        let leaked: &'static str = Box::leak("pointwise".to_owned().into_boxed_str());
-        let a = KernelKey { family: "pointwise", params: [1, 2, 3, 4, 5, 6] };
-        let b = KernelKey { family: leaked, ..a };
-        let hasher = FxBuildHasher;
-        assert_eq!(a, b);
-        assert_eq!(hasher.hash_one(a), hasher.hash_one(b));
-        for family in ["", "a", "ab", "abc"] {
-            hasher.hash_one(KernelKey { family, params: [0; 6] });
-        }
-        let c = KernelKey { params: [2, 1, 3, 4, 5, 6], ..a };
-        assert_ne!(hasher.hash_one(a), hasher.hash_one(c));
-    }
+    /// A key of the tests.
+    #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+    struct Numbered(u32);
 
     /// Keys that share a list, asked for by several threads at once.
     #[test]
     fn kernels_of_one_list_are_told_apart_and_made_once() {
         let device = crate::Device::open(&dml_vulkan::adapters().unwrap()[0], 0).unwrap();
         let before = device.kernel_count();
-        let list = |key: &KernelKey| FxBuildHasher.hash_one(key) as usize % LISTS;
-        let key = |i| KernelKey { family: "test::one_list", params: [i, 0, 0, 0, 0, 0] };
-        let keys: Vec<_> = (0..).map(key).filter(|k| list(k) == list(&key(0))).take(3).collect();
+        let list = |key: &Numbered| key::hash(key) as usize % LISTS;
+        let keys: Vec<_> = (0..).map(Numbered).filter(|k| list(k) == list(&Numbered(0))).take(3).collect();
         let build = || dml_kernel::Builder::new("one_list", [1, 1, 1]).finish();
-        let ids = || keys.iter().map(|&key| device.kernel(key, build).unwrap().id()).collect::<Vec<_>>();
+        let ids = || keys.iter().map(|key| device.kernel(key, build).unwrap().id()).collect::<Vec<_>>();
         let all: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(ids)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -385,7 +342,7 @@ mod tests {
         assert!(all.iter().all(|found| *found == ids()), "{all:?}");
         assert_eq!(device.kernel_count() - before, 3);
         for (key, id) in keys.iter().zip(ids()) {
-            assert_eq!(device.kernel(*key, build).unwrap().key(), *key);
+            assert_eq!(device.kernel(key, build).unwrap().id(), id);
             assert_eq!(ids().iter().filter(|other| **other == id).count(), 1);
         }
     }

@@ -2,3 +2,5 @@
 
 pub(crate) mod cache;
 pub(crate) mod compiler;
+pub mod interface;
+pub(crate) mod key;

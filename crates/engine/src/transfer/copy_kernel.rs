@@ -1,7 +1,8 @@
 //! The kernel that moves small uploads and read-backs: a copy command costs the GPU 5 µs more.
 
 use crate::error::Error;
-use crate::kernels::cache::{KernelCache, KernelKey, KernelRef};
+use crate::kernels::cache::{KernelCache, KernelRef};
+use crate::kernels::key::Family;
 use dml_kernel::{Builder, DType, Scalar};
 use dml_vulkan::Gpu;
 
@@ -9,9 +10,9 @@ const GROUP: u32 = 64;
 
 /// Copies 32-bit words, one an invocation.
 pub(crate) fn copy_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
-    let key = KernelKey { family: "engine::copy_words", params: [0; 6] };
+    let key = Family("engine::copy_words");
     cache
-        .get(gpu, key, || {
+        .get(gpu, &key, || {
             let b = Builder::new("copy_words", [GROUP, 1, 1]);
             let dst = b.pointer("dst", DType::I32);
             let src = b.pointer("src", DType::I32);

@@ -24,7 +24,8 @@
 //! bytes are, and the device does not read this way any more.
 
 use crate::error::Error;
-use crate::kernels::cache::{KernelCache, KernelKey, KernelRef};
+use crate::kernels::cache::{KernelCache, KernelRef};
+use crate::kernels::key::Family;
 use crate::queue::launch::Range;
 use crate::queue::pending::mapped;
 use dml_kernel::{Builder, DType, Scalar};
@@ -87,9 +88,9 @@ pub(crate) struct Arrival<'a> {
 
 /// `pairs[i] = (word, word ^ number)`, of `words` words from `src` and then the first of `fault`.
 fn pack_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
-    let key = KernelKey { family: "engine::pack_words", params: [0; 6] };
+    let key = Family("engine::pack_words");
     cache
-        .get(gpu, key, || {
+        .get(gpu, &key, || {
             let b = Builder::new("pack_words", [PAIRS, 1, 1]);
             let to = b.pointer("to", DType::U32);
             let src = b.pointer("src", DType::U32);

@@ -1,7 +1,7 @@
 //! What the tests on a device share.
 #![allow(dead_code, clippy::unwrap_used)] // Each test binary uses a part.
 
-use dml_engine::{Device, KernelKey, KernelRef, Launch, Range};
+use dml_engine::{Device, Family, KernelRef, Launch, Range};
 use dml_kernel::{Builder, DType, Scalar};
 
 /// A device of its own on the first adapter.
@@ -28,9 +28,9 @@ impl Random {
 
 /// `out[i] = a[i] * scale + b[i]`, wrapping.
 pub fn multiply_add(device: &Device) -> KernelRef {
-    let key = KernelKey { family: "test::multiply_add", params: [0; 6] };
+    let key = Family("test::multiply_add");
     device
-        .kernel(key, || {
+        .kernel(&key, || {
             let b = Builder::new("multiply_add", [64, 1, 1]);
             let out = b.pointer("out", DType::I32);
             let x = b.pointer("x", DType::I32);
@@ -91,9 +91,9 @@ pub fn put(device: &Device, values: &[i32]) -> u64 {
 
 /// `out[0] = sum of the table's first n words`; the table is the launch's.
 pub fn sum_of_table(device: &Device) -> KernelRef {
-    let key = KernelKey { family: "test::sum_of_table", params: [0; 6] };
+    let key = Family("test::sum_of_table");
     device
-        .kernel(key, || {
+        .kernel(&key, || {
             let b = Builder::new("sum_of_table", [1, 1, 1]);
             let (table, out) = (b.pointer("table", DType::I32), b.pointer("out", DType::I32));
             let n = b.param("n", Scalar::U32);

@@ -4,32 +4,41 @@
 //! rows are read twice; the first reading keeps a running maximum and a sum scaled to it (Milakov and Gimelshein,
 //! "Online normalizer calculation for softmax", 2018).
 
-use crate::check;
 use crate::movement::copy;
+use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::operator::{Operator, op};
-use crate::primitives::launch::GROUP;
-use crate::primitives::rows::{Rows, Share, pairwise};
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::rows::{Extent, RowExtent, Rows, Share, pairwise};
 use crate::tensor::Tensor;
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value, math};
-use smallvec::SmallVec;
+use crate::tensor::layout::index_type;
+use crate::{check, operators};
+use dml_engine::{interface::Each, parameters};
+use dml_kernel::{Builder, DType, Pointer, Scalar, Value, math};
+use smallvec::{SmallVec, smallvec};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::_softmax", |c| forward(c, Mode::Softmax, None)),
-    op("aten::_softmax.out", |c| forward(c, Mode::Softmax, Some(3))),
-    op("aten::_log_softmax", |c| forward(c, Mode::LogSoftmax, None)),
-    op("aten::_log_softmax.out", |c| forward(c, Mode::LogSoftmax, Some(3))),
-    op("aten::_softmax_backward_data", |c| backward(c, Mode::SoftmaxGrad, None)),
-    op("aten::_softmax_backward_data.out", |c| backward(c, Mode::SoftmaxGrad, Some(4))),
-    op("aten::_log_softmax_backward_data", |c| backward(c, Mode::LogSoftmaxGrad, None)),
-    op("aten::_log_softmax_backward_data.out", |c| backward(c, Mode::LogSoftmaxGrad, Some(4))),
-];
+operators! {
+    forward(self, dim, half_to_float, out; Mode::Softmax) {
+        "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+        "aten::_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    forward(self, dim, half_to_float, out; Mode::LogSoftmax) {
+        "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+        "aten::_log_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, output, dim, input_dtype, out; Mode::SoftmaxGrad) {
+        "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+        "aten::_softmax_backward_data.out(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    backward(grad_output, output, dim, input_dtype, out; Mode::LogSoftmaxGrad) {
+        "aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+        "aten::_log_softmax_backward_data.out(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
 
 /// What is computed of a row.
-#[derive(Copy, Clone, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Mode {
     /// `exp(x - max) / sum`
     Softmax,
@@ -41,17 +50,21 @@ enum Mode {
     LogSoftmaxGrad,
 }
 
+impl Mode {
+    /// Tensors that it reads.
+    fn inputs(self) -> usize {
+        if matches!(self, Mode::Softmax | Mode::LogSoftmax) { 1 } else { 2 }
+    }
+}
+
 /// Elements taken at a time from a row that is not held.
 const AHEAD: u32 = 4;
 
-/// `_softmax(self, dim, half_to_float[, out])`
-fn forward(call: &mut Call, mode: Mode, out: Option<usize>) -> Result<()> {
-    let x = call.tensor(0)?;
-    let dim = call.wrap_dim(call.int(1)?, x.dim())?;
+fn forward(call: &mut Call, x: &Tensor, dim: i64, widen: bool, out: Out, mode: Mode) -> Result<()> {
+    let dim = call.wrap_dim(dim, x.dim())?;
     let name = if mode == Mode::Softmax { "softmax" } else { "log_softmax" };
     let last = if dim + 1 < x.dim() { "" } else { "_lastdim" };
     check!(x.dtype.is_float(), NotImplemented, "\"{name}{last}_kernel_impl\" not implemented for '{}'", x.dtype);
-    let widen = call.flag(2)?;
     check!(
         !widen || matches!(x.dtype, DType::F16 | DType::BF16),
         Runtime,
@@ -61,20 +74,25 @@ fn forward(call: &mut Call, mode: Mode, out: Option<usize>) -> Result<()> {
     run(call, mode, &[x], dim, dtype, out)
 }
 
-/// `_softmax_backward_data(grad_output, output, dim, input_dtype[, grad_input])`
-fn backward(call: &mut Call, mode: Mode, out: Option<usize>) -> Result<()> {
-    let (g, y) = (call.tensor(0)?, call.tensor(1)?);
-    let dim = call.wrap_dim(call.int(2)?, g.dim())?;
+fn backward(
+    call: &mut Call,
+    grad: &Tensor,
+    output: &Tensor,
+    dim: i64,
+    input_dtype: Option<DType>,
+    out: Out,
+    mode: Mode,
+) -> Result<()> {
+    let dim = call.wrap_dim(dim, grad.dim())?;
     check!(
-        g.sizes == y.sizes && g.dtype == y.dtype && g.dtype.is_float(),
+        grad.sizes == output.sizes && grad.dtype == output.dtype && grad.dtype.is_float(),
         Runtime,
         "{}: expected a gradient like the output {}, got {}",
         call.name,
-        y.describe(),
-        g.describe()
+        output.describe(),
+        grad.describe()
     );
-    let dtype = call.opt_dtype(3)?.unwrap_or(g.dtype);
-    run(call, mode, &[g, y], dim, dtype, out)
+    run(call, mode, &[grad, output], dim, input_dtype.unwrap_or(grad.dtype), out)
 }
 
 /// `softmax(x)` over dimension `dim`, of contiguous tensors of one dtype; `out` may be `x`.
@@ -87,9 +105,9 @@ pub fn softmax_gradient_into(call: &Call, grad: &Tensor, y: &Tensor, dim: usize,
     rows(call, Mode::SoftmaxGrad, &[grad.clone(), y.clone()], dim, out)
 }
 
-fn run(call: &mut Call, mode: Mode, inputs: &[&Tensor], dim: usize, dtype: DType, out: Option<usize>) -> Result<()> {
+fn run(call: &mut Call, mode: Mode, inputs: &[&Tensor], dim: usize, dtype: DType, out: Out) -> Result<()> {
     let sizes = &inputs[0].sizes;
-    let result = structured::out(call, out, dtype, sizes)?;
+    let result = structured::result(call, out.given(), dtype, sizes)?;
     if result.numel() > 0 {
         let dense = if result.is_contiguous() { result.clone() } else { call.empty(dtype, sizes)? };
         let inputs: Result<SmallVec<[Tensor; 2]>> = inputs.iter().map(|t| copy::as_contiguous(call, t)).collect();
@@ -103,7 +121,8 @@ fn run(call: &mut Call, mode: Mode, inputs: &[&Tensor], dim: usize, dtype: DType
 }
 
 /// Everything that changes the code.
-struct Shape {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
     mode: Mode,
     input: DType,
     out: DType,
@@ -112,58 +131,51 @@ struct Shape {
     held: u32,
 }
 
-impl Shape {
-    fn new(mode: Mode, input: &Tensor, out: &Tensor, rows: i64, n: i64, inner: i64) -> Shape {
-        let index = crate::tensor::layout::index_type(input.numel());
-        let (rows, held) = if inner == 1 { Rows::of_neighbours(index, n) } else { Rows::of_columns(index, n, rows) };
-        Shape { mode, input: input.dtype, out: out.dtype, rows, held }
-    }
-
-    fn key(&self) -> [u32; 6] {
-        [self.mode as u32, self.input as u32, self.out as u32, self.rows.code(), self.held, 0]
+parameters! {
+    Spec as s => Arguments, Parameters {
+        out: Output = s.out,
+        inputs: Each<Input> = smallvec![s.input; s.mode.inputs()],
+        extent: RowExtent = s.rows.index,
     }
 }
 
 /// Runs over dimension `dim` of contiguous tensors.
 fn rows(call: &Call, mode: Mode, inputs: &[Tensor], dim: usize, out: &Tensor) -> Result<()> {
-    let sizes = &inputs[0].sizes;
-    let n = sizes.get(dim).copied().unwrap_or(1);
-    let inner: i64 = sizes.iter().skip(dim + 1).product();
-    let rows = out.numel() / n;
-    let shape = Shape::new(mode, &inputs[0], out, rows, n, inner);
-    let kernel = call.kernel("softmax", shape.key(), || build(&shape, inputs.len()))?;
-    let mut launcher = call.launch(kernel).write(out);
-    for t in inputs {
-        launcher = launcher.read(t);
+    let input = &inputs[0];
+    let extent = Extent::along(&input.sizes, dim);
+    let index = index_type(input.numel());
+    let (rows, held) = if extent.inner == 1 {
+        Rows::of_neighbours(index, extent.n)
+    } else {
+        Rows::of_columns(index, extent.n, extent.rows)
+    };
+    let spec = Spec { mode, input: input.dtype, out: out.dtype, rows, held };
+    call.run(&spec, &Arguments { out, inputs: inputs.iter().collect(), extent }, rows.groups(&extent))
+}
+
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        "softmax"
     }
-    shape.rows.run(launcher, rows, n, inner)
-}
 
-fn build(shape: &Shape, inputs: usize) -> Kernel {
-    let b = Builder::new("softmax", [GROUP, 1, 1]);
-    write(&b, shape, inputs);
-    b.finish()
-}
-
-fn write(b: &Builder, shape: &Shape, inputs: usize) {
-    let out = b.pointer("out", shape.out);
-    let inputs: Vec<Pointer> = (0..inputs).map(|_| b.pointer("input", shape.input)).collect();
-    let row = Share::new(b, &shape.rows, shape.input, 1);
-    if shape.held > 0 { held(shape, &inputs, out, &row) } else { long(b, shape, &inputs, out, &row) }
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let row = Share::of(b, &self.rows, p.extent, self.input, 1);
+        if self.held > 0 { held(self, &p.inputs, p.out, &row) } else { long(b, self, &p.inputs, p.out, &row) }
+    }
 }
 
 /// Rows in registers.
-fn held<'b>(shape: &Shape, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Share<'b>) {
-    let at = row.elements(shape.held);
+fn held<'b>(spec: &Spec, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Share<'b>) {
+    let at = row.elements(spec.held);
     let load = |input: Pointer<'b>, beyond: f64| row.load(input, &at, beyond);
-    let results: Vec<Value> = match shape.mode {
+    let results: Vec<Value> = match spec.mode {
         Mode::Softmax | Mode::LogSoftmax => {
             let x = load(inputs[0], f64::NEG_INFINITY);
             let max = row.max(pairwise(x.clone(), |x, y| x.max(y)));
             let exp: Vec<Value> =
                 at.iter().zip(&x).map(|(k, &x)| k.lt(row.n).select(math::exp(x - max), 0.0)).collect();
             let sum = row.sum(pairwise(exp.clone(), |x, y| x + y));
-            if shape.mode == Mode::Softmax {
+            if spec.mode == Mode::Softmax {
                 exp.iter().map(|&e| e / sum).collect()
             } else {
                 let log = math::log(sum);
@@ -173,9 +185,9 @@ fn held<'b>(shape: &Shape, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Share
         Mode::SoftmaxGrad | Mode::LogSoftmaxGrad => {
             let (g, y) = (load(inputs[0], 0.0), load(inputs[1], 0.0));
             let pairs = g.iter().zip(&y);
-            let terms = pairs.clone().map(|(&g, &y)| if shape.mode == Mode::SoftmaxGrad { g * y } else { g }).collect();
+            let terms = pairs.clone().map(|(&g, &y)| if spec.mode == Mode::SoftmaxGrad { g * y } else { g }).collect();
             let sum = row.sum(pairwise(terms, |x, y| x + y));
-            pairs.map(|(&g, &y)| gradient(shape.mode, g, y, sum)).collect()
+            pairs.map(|(&g, &y)| gradient(spec.mode, g, y, sum)).collect()
         }
     };
     for (&k, &value) in at.iter().zip(&results) {
@@ -188,9 +200,9 @@ fn gradient<'b>(mode: Mode, g: Value<'b>, y: Value<'b>, sum: Value<'b>) -> Value
 }
 
 /// Rows read twice.
-fn long<'b>(b: &'b Builder, shape: &Shape, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Share<'b>) {
-    let scalar = if shape.input == DType::F64 { Scalar::F64 } else { Scalar::F32 };
-    let forward = matches!(shape.mode, Mode::Softmax | Mode::LogSoftmax);
+fn long<'b>(b: &'b Builder, spec: &Spec, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Share<'b>) {
+    let scalar = if spec.input == DType::F64 { Scalar::F64 } else { Scalar::F32 };
+    let forward = matches!(spec.mode, Mode::Softmax | Mode::LogSoftmax);
     let max = b.var(b.float(scalar, f64::NEG_INFINITY));
     let sum = b.var(b.float(scalar, 0.0));
     // exp(x - m), which is 1 where both are the same infinity.
@@ -209,7 +221,7 @@ fn long<'b>(b: &'b Builder, shape: &Shape, inputs: &[Pointer<'b>], out: Pointer<
         } else {
             let term = |k: Value<'b>| {
                 let g = inputs[0].load(row.offset(k));
-                let x = if shape.mode == Mode::SoftmaxGrad { g * inputs[1].load(row.offset(k)) } else { g };
+                let x = if spec.mode == Mode::SoftmaxGrad { g * inputs[1].load(row.offset(k)) } else { g };
                 inside(k, x, 0.0)
             };
             sum.set(sum.get() + pairwise(at.iter().map(|&k| term(k)).collect(), |x, y| x + y));
@@ -224,10 +236,10 @@ fn long<'b>(b: &'b Builder, shape: &Shape, inputs: &[Pointer<'b>], out: Pointer<
     } else {
         (max.get(), row.sum(sum.get()))
     };
-    let log = if shape.mode == Mode::LogSoftmax { math::log(total) } else { total };
+    let log = if spec.mode == Mode::LogSoftmax { math::log(total) } else { total };
     b.for_(row.lane, row.n, row.lanes, |k| {
         let x = inputs[0].load(row.offset(k));
-        let value = match shape.mode {
+        let value = match spec.mode {
             Mode::Softmax => math::exp(x - largest) / total,
             Mode::LogSoftmax => x - largest - log,
             mode => gradient(mode, x, inputs[1].load(row.offset(k)), total),
@@ -250,9 +262,8 @@ mod tests {
                     (Scalar::U32, 1, true, 2),
                     (Scalar::U32, 64, true, 0),
                 ] {
-                    let shape = Shape { mode, input, out, rows: Rows { index, lanes, lanes_first }, held };
-                    let inputs = if matches!(mode, Mode::Softmax | Mode::LogSoftmax) { 1 } else { 2 };
-                    crate::primitives::validate::accepted(&build(&shape, inputs));
+                    let spec = Spec { mode, input, out, rows: Rows { index, lanes, lanes_first }, held };
+                    crate::primitives::validate::accepted(&spec.build());
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! One call of an operator: its arguments by position, its results, and what it may ask of the caller.
 
 use crate::check;
+use crate::operator::argument::{Arguments, elsewhere};
 use crate::operator::error::{Error, Result};
 use crate::tensor::{Dims, Place, Tensor};
 use dml_engine::Device;
@@ -110,6 +111,29 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
+    /// The arguments, to be taken as Rust values.
+    #[inline]
+    pub fn arguments(&self) -> Arguments<'a> {
+        Arguments { args: self.args, name: self.name, device: self.device.index() as u8 }
+    }
+
+    /// The tensor for a result of this dtype and shape: a new one, or the `out=` argument, resized. An `out=` of
+    /// another dtype is accepted only if the value can be cast.
+    pub fn result(&self, given: Option<&Tensor>, dtype: DType, sizes: &[i64]) -> Result<Tensor> {
+        let Some(given) = given else { return self.empty(dtype, sizes) };
+        let mut out = given.clone();
+        check!(
+            dtype.can_cast_to(out.dtype),
+            Runtime,
+            "result type {dtype} can't be cast to the desired output type {}",
+            out.dtype
+        );
+        if out.sizes.as_slice() != sizes {
+            self.host.resize(&mut out, sizes, &Tensor::contiguous_strides(sizes))?;
+        }
+        Ok(out)
+    }
+
     fn arg(&self, i: usize) -> Result<&'a Arg<'a>> {
         self.args.get(i).ok_or_else(|| Error::Runtime(format!("{}: argument {i} is missing", self.name)))
     }
@@ -167,18 +191,7 @@ impl<'a> Call<'a> {
     /// Checks that a tensor is on this call's device.
     pub fn check_place(&self, t: &Tensor) -> Result<()> {
         let here = self.device.index() as u8;
-        check!(
-            t.place == Place::Dml(here),
-            Runtime,
-            "Expected all tensors to be on the same device, but found at least two devices, dml:{here} and {}! (in {})",
-            match t.place {
-                Place::Cpu => "cpu".to_string(),
-                Place::Dml(i) => format!("dml:{i}"),
-                Place::Other => "another backend's device".to_string(),
-            },
-            self.name
-        );
-        Ok(())
+        if t.place == Place::Dml(here) { Ok(()) } else { Err(elsewhere(self.name, here, t)) }
     }
 
     /// Argument `i`, a number.
@@ -291,18 +304,8 @@ impl<'a> Call<'a> {
     /// The tensor to write a result to: a new one, or the `out=` argument `i` of that overload, resized.
     /// `dtype` is what the operator computes; an `out=` of another dtype is accepted only if the value can be cast.
     pub fn out(&self, i: Option<usize>, dtype: DType, sizes: &[i64]) -> Result<Tensor> {
-        let Some(i) = i else { return self.empty(dtype, sizes) };
-        let mut out = self.tensor(i)?.clone();
-        check!(
-            dtype.can_cast_to(out.dtype),
-            Runtime,
-            "result type {dtype} can't be cast to the desired output type {}",
-            out.dtype
-        );
-        if out.sizes.as_slice() != sizes {
-            self.host.resize(&mut out, sizes, &Tensor::contiguous_strides(sizes))?;
-        }
-        Ok(out)
+        let given = i.map(|i| self.tensor(i)).transpose()?;
+        self.result(given, dtype, sizes)
     }
 
     /// Adds a tensor result.

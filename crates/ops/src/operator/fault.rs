@@ -1,9 +1,68 @@
 //! How kernels report an index, or another value, out of range. The element of a bad index is left alone: a kernel never
 //! clamps and never reads outside.
 
-use dml_engine::FaultKind;
-use dml_kernel::{Builder, Operand, Pointer, Scalar, Value};
+use crate::operator::call::Call;
+use dml_engine::{ArgumentBlock, FaultKind, Parameter};
+use dml_kernel::{Builder, DType, Operand, Pointer, Scalar, Value};
 use std::cell::RefCell;
+
+/// What a kernel reports errors with, as its parameter.
+pub struct Fault;
+
+/// The argument for [`Fault`]: where to report, and what.
+#[derive(Copy, Clone)]
+pub struct FaultArgument {
+    address: u64,
+    number: u32,
+}
+
+/// The device's fault block in a kernel, and the error to report there.
+#[derive(Copy, Clone)]
+pub struct Reporter<'b> {
+    b: &'b Builder,
+    block: Pointer<'b>,
+    number: Value<'b>,
+}
+
+impl Parameter for Fault {
+    type Type = ();
+    type Argument<'a> = FaultArgument;
+    type Declared<'b> = Reporter<'b>;
+
+    fn declare<'b>(b: &'b Builder, name: &str, (): &()) -> Reporter<'b> {
+        Reporter { b, block: b.pointer(name, DType::U32), number: b.param("error", Scalar::U32) }
+    }
+
+    fn pass(argument: &FaultArgument, (): &(), block: &mut ArgumentBlock) {
+        block.address(argument.address);
+        block.scalar(argument.number.to_ne_bytes());
+    }
+}
+
+impl<'b> Reporter<'b> {
+    /// Reports an index that is not below `size` in dimension `dim` (a u32); see [`report`].
+    pub fn report(&self, index: Value<'b>, size: Value<'b>, dim: impl Operand<'b>) {
+        report(self.b, self.block, self.number, index, size, dim);
+    }
+
+    /// Reports the error of a [`Call::fault_of_value`].
+    pub fn report_value(&self) {
+        let zero = self.b.u32(0);
+        report(self.b, self.block, self.number, zero, zero, 0);
+    }
+}
+
+impl Call<'_> {
+    /// What a kernel of this operator reports bad indices with.
+    pub fn fault_of_index(&self) -> FaultArgument {
+        FaultArgument { address: self.device.fault_address(), number: operator(self.name) }
+    }
+
+    /// What a kernel reports a bad value with: a `RuntimeError` of this message.
+    pub fn fault_of_value(&self, message: &'static str) -> FaultArgument {
+        FaultArgument { address: self.device.fault_address(), number: value(message) }
+    }
+}
 
 /// Writes an error into the device's fault block, unless one is there. The engine raises the error that
 /// `operator` (a u32: [`operator`] or [`value`]) stands for at the next synchronisation or launch.

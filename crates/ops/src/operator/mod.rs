@@ -1,23 +1,84 @@
-//! What an operator is: its overload, the call it gets, and the errors it may return.
+//! What an operator is: its schema, the call it gets, and the errors it may return.
 
+pub mod argument;
 pub mod call;
 pub mod error;
 pub mod fault;
 pub mod host;
+pub mod schema;
 pub mod structured;
 
 use call::Call;
 use error::Result;
 
-/// One overload: PyTorch's name for it and the function that runs it.
+/// One overload: its schema and the function that runs it.
 pub struct Operator {
+    /// As PyTorch prints it: `aten::relu(Tensor self) -> Tensor`. PyTorch's own schema is compared with it at load.
+    pub schema: &'static str,
     /// As in `aten::add.Tensor`.
     pub name: &'static str,
     /// Checks the arguments, enqueues kernels, and sets the results.
     pub run: fn(&mut Call) -> Result<()>,
 }
 
+impl Operator {
+    /// An overload of this schema.
+    pub const fn new(schema: &'static str, run: fn(&mut Call) -> Result<()>) -> Operator {
+        Operator { schema, name: schema::name(schema), run }
+    }
+}
+
 /// One overload, for a family's list.
 pub const fn op(name: &'static str, run: fn(&mut Call) -> Result<()>) -> Operator {
-    Operator { name, run }
+    Operator::new(name, run)
+}
+
+/// An [`Operator`] from its schema and its function with the names of the arguments that it takes, in the function's order:
+///
+/// `op!("aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor" => softmax(self, dim, half_to_float, out; Mode::Log))`
+///
+/// calls `softmax(call, self, dim, half_to_float, out, Mode::Log)`, each argument as what that function takes (see
+/// [`FromArgument`](argument::FromArgument)); a name that the schema lacks does not compile. `out` stands for where the overload puts
+/// its only result ([`Out`](argument::Out)), `outs` for several ([`Outs`](argument::Outs)), by what the schema marks as written. `name = value` is an
+/// argument that other overloads of the function have, and its value in those that lack it. After `;` stand constants.
+#[macro_export]
+macro_rules! op {
+    (@take $a:ident $schema:expr, out) => { $a.out(const { $crate::operator::schema::written($schema) })? };
+    (@take $a:ident $schema:expr, outs) => { $a.outs(const { $crate::operator::schema::written($schema) })? };
+    (@take $a:ident $schema:expr, $name:tt) => {
+        $a.get(const { $crate::operator::schema::position($schema, stringify!($name)) })?
+    };
+    (@take $a:ident $schema:expr, $name:tt = $absent:expr) => {
+        match const { $crate::operator::schema::find($schema, stringify!($name)) } {
+            Some(i) => $a.get(i)?,
+            None => $absent,
+        }
+    };
+    ($schema:expr => $run:ident ($($name:tt $(= $absent:expr)?),* $(; $($constant:expr),*)?)) => {
+        $crate::operator::Operator::new($schema, |call| {
+            let _arguments = call.arguments();
+            $run(call $(, $crate::op!(@take _arguments $schema, $name $(= $absent)?))* $($(, $constant)*)?)
+        })
+    };
+}
+
+/// A family's overloads: `pub const OPERATORS`. Each function stands once, with the schemas that it serves:
+///
+/// ```ignore
+/// operators! {
+///     softmax(self, dim, half_to_float, out; Mode::Log) {
+///         "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+///         "aten::_log_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out) -> Tensor(a!)",
+///     }
+/// }
+/// ```
+///
+/// What stands between the parentheses is as [`op!`](crate::op) has it.
+#[macro_export]
+macro_rules! operators {
+    ($($run:ident $arguments:tt { $($schema:expr),+ $(,)? })*) => {
+        /// This family's overloads.
+        pub const OPERATORS: &[$crate::operator::Operator] =
+            &[$($($crate::op!($schema => $run $arguments),)+)*];
+    };
 }

@@ -27,6 +27,26 @@ pub fn check_dtype(call: &Call, i: Option<usize>, dtype: DType) -> Result<()> {
     Ok(())
 }
 
+/// Like [`Call::result`], for an operator that casts nothing.
+pub fn result(call: &Call, given: Option<&Tensor>, dtype: DType, sizes: &[i64]) -> Result<Tensor> {
+    check_given(given, dtype)?;
+    call.result(given, dtype, sizes)
+}
+
+/// Checks the dtype of the `out=` argument, if there is one.
+pub fn check_given(given: Option<&Tensor>, dtype: DType) -> Result<()> {
+    if let Some(t) = given {
+        check!(
+            t.dtype == dtype,
+            Runtime,
+            "Expected out tensor to have dtype {}, but got {} instead",
+            type_name(dtype),
+            type_name(t.dtype)
+        );
+    }
+    Ok(())
+}
+
 /// The C++ type of a dtype's elements, as PyTorch prints it.
 pub fn type_name(dtype: DType) -> &'static str {
     match dtype {

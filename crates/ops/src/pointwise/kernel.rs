@@ -2,10 +2,12 @@
 
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::primitives::launch::{GROUP, linear_id};
-use crate::tensor::layout::{self, Layout};
+use crate::operator::fault::Fault;
+use crate::primitives::kernel::with_block;
+use crate::primitives::launch::{GROUP, linear_id, number_word};
+use crate::tensor::layout::{self, Layout, LayoutSpec, Walked};
 use crate::tensor::{Dims, Tensor};
-use dml_engine::{Pointwise, PointwiseInput};
+use dml_engine::{Family, Parameter, Pointwise, PointwiseInput, PointwiseParameters};
 use dml_kernel::{Builder, DType, Element, Kernel, Scalar, Value, dense};
 use smallvec::SmallVec;
 
@@ -56,13 +58,28 @@ pub type Body<'f> = &'f dyn for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>;
 /// [`Body`] with several results.
 pub type Bodies<'f> = &'f dyn for<'b> Fn(&'b Builder, &[Value<'b>]) -> Vec<Value<'b>>;
 
-/// How the elements are walked; part of the kernel's key.
-#[derive(Copy, Clone, PartialEq, Eq)]
+/// How the elements are walked.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Walk {
     /// All dense or constant: `lanes` neighbours an invocation, in wide accesses.
     Dense { lanes: u32 },
     /// Any strides.
     Strided { rank: u32 },
+}
+
+/// Everything that changes the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    /// The operator, or the group of operators, that the body belongs to.
+    family: Family,
+    /// Tells apart kernels of one family whose bodies differ by more than dtypes.
+    variant: u32,
+    /// The dtype that inputs are converted to.
+    common: DType,
+    outs: SmallVec<[DType; 2]>,
+    inputs: SmallVec<[PointwiseInput; 4]>,
+    walk: Walk,
+    index: Scalar,
 }
 
 /// How the operands of one launch are walked.
@@ -162,159 +179,136 @@ pub fn run_with(
         all.push(t);
     }
     let Plan { walk, index, constants, layout } = Plan::new(&all, numel, variant & HEAVY != 0);
-    let guarded = variant & DIVIDES != 0 && common.is_integer();
 
-    // 5 bits an operand: its dtype; numbers before the last tensor are 31, those after it are only counted.
-    let trailing = inputs.iter().rev().take_while(|i| matches!(i, Operand::Number(_))).count();
-    debug_assert!(outs.len() + inputs.len() - trailing <= 12, "more operands than the kernel's key holds");
-    let mut code = 0u64;
+    let compute = common.compute();
+    let mut spec =
+        Spec { family: Family(family), variant, common, outs: SmallVec::new(), inputs: SmallVec::new(), walk, index };
     for t in outs {
-        code = code << 5 | t.dtype as u64;
+        spec.outs.push(t.dtype);
     }
-    for input in &inputs[..inputs.len() - trailing] {
-        code = code << 5
-            | match input {
-                Operand::Tensor(t) => t.dtype as u64,
-                Operand::Number(_) => 31,
-            };
-    }
-    let (kind, extent) = match walk {
-        Walk::Dense { lanes } => (0, lanes),
-        Walk::Strided { rank } => (1, rank),
-    };
-    let wide = u32::from(index == Scalar::U64);
-    let key = [
-        code as u32,
-        (code >> 32) as u32,
-        (common as u32) | variant << 8,
-        extent | kind << 16 | wide << 17,
-        constants,
-        inputs.len() as u32 | (trailing as u32) << 8 | (outs.len() as u32) << 16,
-    ];
-    let kernel = call.pointwise_kernel(family, key, || {
-        let kernel = build(family, walk, index, constants, &all, outs.len(), inputs, common, guarded, body);
-        let joins = kind == 0 && index == Scalar::U32 && !guarded;
-        (kernel, if joins { describe(&all, constants, outs.len(), inputs, common, body) } else { None })
-    })?;
-    let mut launcher = call.launch(kernel);
-    for t in outs {
-        launcher = launcher.write(t);
-    }
-    for t in &all[outs.len()..] {
-        launcher = launcher.read(t);
-    }
+    let mut tensor = outs.len();
     for input in inputs {
-        if let Operand::Number(x) = input {
-            launcher = launcher.number(common, *x);
-        }
-    }
-    if guarded {
-        launcher = launcher.fault().u32(crate::operator::fault::value("ZeroDivisionError"));
-    }
-    launcher = launcher.index(index, numel);
-    if let Some(layout) = &layout {
-        launcher = layout.pass(launcher);
-    }
-    let lanes = if let Walk::Dense { lanes } = walk { lanes } else { 1 };
-    launcher.threads((numel as u64).div_ceil(u64::from(lanes)))
-}
-
-#[allow(clippy::too_many_arguments)]
-fn build(
-    family: &str,
-    walk: Walk,
-    index: Scalar,
-    constants: u32,
-    tensors: &[&Tensor],
-    outs: usize,
-    inputs: &[Operand],
-    common: DType,
-    guarded: bool,
-    body: Bodies<'_>,
-) -> Kernel {
-    let b = Builder::new(family, [GROUP, 1, 1]);
-    let pointers: Vec<_> = tensors.iter().enumerate().map(|(i, t)| b.pointer(&format!("t{i}"), t.dtype)).collect();
-    let compute = common.compute();
-    let numbers: Vec<Option<Value>> = inputs
-        .iter()
-        .map(|i| match i {
-            Operand::Number(_) if compute == Scalar::Bool => Some(b.param("number", Scalar::U32).cast(compute)),
-            Operand::Number(_) => Some(b.param("number", compute)),
-            Operand::Tensor(_) => None,
-        })
-        .collect();
-    let fault = guarded.then(|| (b.pointer("fault", DType::U32), b.param("refusal", Scalar::U32)));
-    let n = b.param("numel", index);
-    let dtypes: Vec<DType> = tensors[outs..].iter().map(|t| t.dtype).collect();
-    let compute = |loaded: &[_]| {
-        let values = assemble(&numbers, loaded, &dtypes, common);
-        if let Some((fault, refusal)) = fault {
-            let zero = b.u32(0);
-            b.if_(values[1].eq(0), || crate::operator::fault::report(&b, fault, refusal, zero, zero, 0));
-        }
-        body(&b, &values)
-    };
-    match walk {
-        Walk::Dense { lanes } => {
-            let constant = |i: usize| is_constant(constants, tensors.len(), i);
-            let read: Vec<_> = (outs..tensors.len()).map(|i| (pointers[i], constant(i))).collect();
-            dense::write(&b, n, lanes, &pointers[..outs], &read, &compute);
-        }
-        Walk::Strided { rank } => {
-            let params = layout::declare(&b, rank as usize, tensors.len(), index);
-            let i = linear_id(&b, index);
-            b.if_(i.lt(n), || {
-                let offsets = params.offsets(&b, i);
-                let loaded: Vec<Value> = (outs..tensors.len()).map(|t| pointers[t].load(offsets[t])).collect();
-                for (t, value) in compute(&loaded).into_iter().enumerate() {
-                    pointers[t].store(offsets[t], value);
-                }
-            });
-        }
-    }
-    b.finish()
-}
-
-/// What the queue must know of the dense kernel to join it with others.
-fn describe(
-    tensors: &[&Tensor],
-    constants: u32,
-    outs: usize,
-    inputs: &[Operand],
-    common: DType,
-    body: Bodies<'_>,
-) -> Option<Pointwise> {
-    let compute = common.compute();
-    let mut read = outs..tensors.len();
-    let slots: SmallVec<[PointwiseInput; 4]> = inputs
-        .iter()
-        .map(|input| match input {
-            Operand::Number(_) => Some(PointwiseInput::Number(compute)),
+        spec.inputs.push(match input {
             Operand::Tensor(t) => {
-                let constant = |i| is_constant(constants, tensors.len(), i);
-                read.next().map(|i| PointwiseInput::Tensor { dtype: t.dtype, constant: constant(i) })
+                let constant = is_constant(constants, all.len(), tensor);
+                tensor += 1;
+                PointwiseInput::Tensor { dtype: t.dtype, constant }
             }
+            Operand::Number(_) => PointwiseInput::Number(compute),
+        });
+    }
+    let kernel = call.device.pointwise_kernel(&spec, || (spec.build(body), spec.describe(body)))?;
+    let lanes = if let Walk::Dense { lanes } = walk { lanes } else { 1 };
+    let groups = dense::groups((numel as u64).div_ceil(u64::from(lanes)));
+    with_block(
+        |block| {
+            for t in outs {
+                block.writes(t.range());
+            }
+            for t in &all[outs.len()..] {
+                block.reads(t.range());
+            }
+            let numbers = inputs.iter().filter_map(|input| match input {
+                Operand::Number(x) => Some((compute, number_word(common, *x))),
+                Operand::Tensor(_) => None,
+            });
+            let (outs, tensors) = all.split_at(outs.len());
+            let address = |t: &&Tensor| t.data;
+            let (outs, tensors) = (outs.iter().map(address), tensors.iter().map(address));
+            PointwiseParameters::pass(block, outs, tensors, numbers, index, numel as u64);
+            if spec.is_guarded() {
+                Fault::pass(&call.fault_of_value("ZeroDivisionError"), &(), block);
+            }
+            if let Some(layout) = &layout {
+                Walked::pass(&layout, &layout.spec(), block);
+            }
+        },
+        |block| Ok(call.device.launch(block.launch(kernel, groups, call.name)?)?),
+    )
+}
+
+impl Spec {
+    /// Whether an integer zero as the second operand is reported.
+    fn is_guarded(&self) -> bool {
+        self.variant & DIVIDES != 0 && self.common.is_integer()
+    }
+
+    /// Its input tensors: their dtypes, and whether each is one element for all.
+    fn tensors(&self) -> impl Iterator<Item = (DType, bool)> {
+        self.inputs.iter().filter_map(|input| match *input {
+            PointwiseInput::Tensor { dtype, constant } => Some((dtype, constant)),
+            PointwiseInput::Number(_) => None,
         })
-        .collect::<Option<_>>()?;
-    let types: SmallVec<[Scalar; 4]> = inputs
-        .iter()
-        .map(|input| match input {
-            Operand::Number(_) => compute,
-            Operand::Tensor(t) => t.dtype.compute(),
-        })
-        .collect();
-    let element = Element::record(&types, |b, values| {
-        let common_values: Vec<Value> = inputs
+    }
+
+    fn build(&self, body: Bodies<'_>) -> Kernel {
+        let b = Builder::new(self.family.0, [GROUP, 1, 1]);
+        let p = PointwiseParameters::declare(&b, self.outs.iter().copied(), self.inputs.iter().copied(), self.index);
+        let fault = self.is_guarded().then(|| Fault::declare(&b, "fault", &()));
+        let mut numbers = p.numbers.iter();
+        let numbers: Vec<Option<Value>> = self
+            .inputs
             .iter()
-            .zip(values)
-            .map(|(input, &x)| match input {
-                Operand::Tensor(t) if t.dtype != common => dml_kernel::convert(x, common),
-                _ => x,
+            .map(|input| if matches!(input, PointwiseInput::Number(_)) { numbers.next().copied() } else { None })
+            .collect();
+        let dtypes: Vec<DType> = self.tensors().map(|(dtype, _)| dtype).collect();
+        let compute = |loaded: &[_]| {
+            let values = assemble(&numbers, loaded, &dtypes, self.common);
+            if let Some(fault) = fault {
+                b.if_(values[1].eq(0), || fault.report_value());
+            }
+            body(&b, &values)
+        };
+        match self.walk {
+            Walk::Dense { lanes } => {
+                let read: Vec<_> =
+                    p.tensors.iter().zip(self.tensors()).map(|(&t, (_, constant))| (t, constant)).collect();
+                dense::write(&b, p.numel, lanes, &p.outs, &read, &compute);
+            }
+            Walk::Strided { rank } => {
+                let operands = (p.outs.len() + p.tensors.len()) as u32;
+                let layout = Walked::declare(&b, "layout", &LayoutSpec { rank, operands, index: self.index });
+                let i = linear_id(&b, self.index);
+                b.if_(i.lt(p.numel), || {
+                    let offsets = layout.offsets(&b, i);
+                    let (outs, tensors) = offsets.split_at(p.outs.len());
+                    let loaded: Vec<Value> = p.tensors.iter().zip(tensors).map(|(t, &at)| t.load(at)).collect();
+                    for ((out, &at), value) in p.outs.iter().zip(outs).zip(compute(&loaded)) {
+                        out.store(at, value);
+                    }
+                });
+            }
+        }
+        b.finish()
+    }
+
+    /// What the queue must know of the kernel to fuse it with others: of a dense walk in 32 bits that reports nothing.
+    fn describe(&self, body: Bodies<'_>) -> Option<Pointwise> {
+        if !matches!(self.walk, Walk::Dense { .. }) || self.index != Scalar::U32 || self.is_guarded() {
+            return None;
+        }
+        let types: SmallVec<[Scalar; 4]> = self
+            .inputs
+            .iter()
+            .map(|input| match *input {
+                PointwiseInput::Number(scalar) => scalar,
+                PointwiseInput::Tensor { dtype, .. } => dtype.compute(),
             })
             .collect();
-        body(b, &common_values)
-    })?;
-    Some(Pointwise { element, outs: tensors[..outs].iter().map(|t| t.dtype).collect(), inputs: slots })
+        let element = Element::record(&types, |b, values| {
+            let common_values: Vec<Value> = self
+                .inputs
+                .iter()
+                .zip(values)
+                .map(|(input, &x)| match *input {
+                    PointwiseInput::Tensor { dtype, .. } if dtype != self.common => dml_kernel::convert(x, self.common),
+                    _ => x,
+                })
+                .collect();
+            body(b, &common_values)
+        })?;
+        Some(Pointwise { element, outs: self.outs.clone(), inputs: self.inputs.clone() })
+    }
 }
 
 /// The values of all inputs for one element in the common dtype's compute type, given the numbers, and the values and dtypes of

@@ -13,6 +13,7 @@ pub mod float_parts;
 pub mod gamma;
 pub mod glu;
 pub mod kernel;
+pub mod operator;
 pub mod orthogonal_polynomials;
 pub mod piecewise_linear_activations;
 pub mod power;

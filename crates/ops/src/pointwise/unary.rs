@@ -1,71 +1,200 @@
 //! Elementary functions of one tensor.
 
-use crate::check;
+use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::pointwise::elementwise::{self, Out, Rule, operator};
+use crate::pointwise::operator::{self, Rule, operator};
+use crate::{check, operators};
 use dml_kernel::{DType, Scalar, Value, math};
 
-/// `name Rule Domain body;` for each function: its functional, in-place and `out=` overloads.
-macro_rules! unary {
-    ($($name:literal $rule:ident $domain:ident |$x:ident| $body:expr;)*) => {
-        /// This family's overloads.
-        pub const OPERATORS: &[&[Operator]] = &[$(
-            &[
-                op(concat!("aten::", $name), |c| run(c, Out::New, Rule::$rule, Domain::$domain, $name, |$x| $body)),
-                op(concat!("aten::", $name, "_"), |c| run(c, Out::InPlace, Rule::$rule, Domain::$domain, $name, |$x| $body)),
-                op(concat!("aten::", $name, ".out"), |c| run(c, Out::Arg(1), Rule::$rule, Domain::$domain, $name, |$x| $body)),
-            ],
-        )*
-        &[
-            op("aten::neg", |c| neg(c, Out::New)),
-            op("aten::neg_", |c| neg(c, Out::InPlace)),
-            op("aten::neg.out", |c| neg(c, Out::Arg(1))),
-            op("aten::angle", |c| run(c, Out::New, Rule::Float, Domain::Any, "angle", angle)),
-            op("aten::angle.out", |c| run(c, Out::Arg(1), Rule::Float, Domain::Any, "angle", angle)),
-            op("aten::isnan", |c| run(c, Out::New, Rule::Bool, Domain::Any, "isnan", |x| x.is_nan())),
-            op("aten::isinf", |c| run(c, Out::New, Rule::Bool, Domain::Any, "isinf", |x| x.is_inf())),
-        ]];
-    };
-}
-
-unary! {
-    "exp" Float Any |x| math::exp(x);
-    "exp2" Float Any |x| math::exp2(x);
-    "expm1" Float Any |x| math::expm1(x);
-    "log" Float Any |x| math::log(x);
-    "log1p" Float Any |x| math::log1p(x);
-    "log2" Float Any |x| math::log2(x);
-    "log10" Float Any |x| math::log10(x);
-    "sqrt" Float Any |x| math::sqrt(x);
-    "rsqrt" Float Any |x| math::rsqrt(x);
-    "reciprocal" Float Any |x| math::reciprocal(x);
-    "sin" Float Any |x| math::sin(x);
-    "cos" Float Any |x| math::cos(x);
-    "tan" Float Any |x| math::tan(x);
-    "asin" Float Any |x| math::asin(x);
-    "acos" Float Any |x| math::acos(x);
-    "atan" Float Any |x| math::atan(x);
-    "sinh" Float Any |x| math::sinh(x);
-    "cosh" Float Any |x| math::cosh(x);
-    "tanh" Float Any |x| math::tanh(x);
-    "sigmoid" Float Any |x| math::sigmoid(x);
-    "erf" Float Any |x| math::erf(x);
-    "erfc" Float Any |x| math::erfc(x);
-    "abs" Promote Number |x| abs(x);
-    "sign" Promote Any |x| sign(x);
-    "sgn" Promote Any |x| sign(x);
-    "floor" Promote Number |x| rounded(x, Value::floor);
-    "ceil" Promote Number |x| rounded(x, Value::ceil);
-    "trunc" Promote Number |x| rounded(x, Value::trunc);
-    "round" Promote Number |x| rounded(x, Value::round);
-    "frac" Promote Float |x| x - x.trunc();
-    "logical_not" Bool Any |x| !x.cast(Scalar::Bool);
-    "bitwise_not" Promote Integral |x| !x;
-    "isposinf" Bool Any |x| x.is_inf() & x.gt(0);
-    "isneginf" Bool Any |x| x.is_inf() & x.lt(0);
-    "signbit" Bool Any |x| sign_bit(x);
+operators! {
+    run(self, out; Rule::Float, Domain::Any, "exp", |x| math::exp(x)) {
+        "aten::exp(Tensor self) -> Tensor",
+        "aten::exp_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::exp.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "exp2", |x| math::exp2(x)) {
+        "aten::exp2(Tensor self) -> Tensor",
+        "aten::exp2_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::exp2.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "expm1", |x| math::expm1(x)) {
+        "aten::expm1(Tensor self) -> Tensor",
+        "aten::expm1_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::expm1.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "log", |x| math::log(x)) {
+        "aten::log(Tensor self) -> Tensor",
+        "aten::log_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::log.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "log1p", |x| math::log1p(x)) {
+        "aten::log1p(Tensor self) -> Tensor",
+        "aten::log1p_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::log1p.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "log2", |x| math::log2(x)) {
+        "aten::log2(Tensor self) -> Tensor",
+        "aten::log2_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::log2.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "log10", |x| math::log10(x)) {
+        "aten::log10(Tensor self) -> Tensor",
+        "aten::log10_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::log10.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "sqrt", |x| math::sqrt(x)) {
+        "aten::sqrt(Tensor self) -> Tensor",
+        "aten::sqrt_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::sqrt.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "rsqrt", |x| math::rsqrt(x)) {
+        "aten::rsqrt(Tensor self) -> Tensor",
+        "aten::rsqrt_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::rsqrt.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "reciprocal", |x| math::reciprocal(x)) {
+        "aten::reciprocal(Tensor self) -> Tensor",
+        "aten::reciprocal_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::reciprocal.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "sin", |x| math::sin(x)) {
+        "aten::sin(Tensor self) -> Tensor",
+        "aten::sin_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::sin.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "cos", |x| math::cos(x)) {
+        "aten::cos(Tensor self) -> Tensor",
+        "aten::cos_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::cos.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "tan", |x| math::tan(x)) {
+        "aten::tan(Tensor self) -> Tensor",
+        "aten::tan_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::tan.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "asin", |x| math::asin(x)) {
+        "aten::asin(Tensor self) -> Tensor",
+        "aten::asin_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::asin.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "acos", |x| math::acos(x)) {
+        "aten::acos(Tensor self) -> Tensor",
+        "aten::acos_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::acos.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "atan", |x| math::atan(x)) {
+        "aten::atan(Tensor self) -> Tensor",
+        "aten::atan_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::atan.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "sinh", |x| math::sinh(x)) {
+        "aten::sinh(Tensor self) -> Tensor",
+        "aten::sinh_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::sinh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "cosh", |x| math::cosh(x)) {
+        "aten::cosh(Tensor self) -> Tensor",
+        "aten::cosh_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::cosh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "tanh", |x| math::tanh(x)) {
+        "aten::tanh(Tensor self) -> Tensor",
+        "aten::tanh_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::tanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "sigmoid", |x| math::sigmoid(x)) {
+        "aten::sigmoid(Tensor self) -> Tensor",
+        "aten::sigmoid_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::sigmoid.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "erf", |x| math::erf(x)) {
+        "aten::erf(Tensor self) -> Tensor",
+        "aten::erf_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::erf.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "erfc", |x| math::erfc(x)) {
+        "aten::erfc(Tensor self) -> Tensor",
+        "aten::erfc_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::erfc.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Promote, Domain::Number, "abs", |x| abs(x)) {
+        "aten::abs(Tensor self) -> Tensor",
+        "aten::abs_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::abs.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Promote, Domain::Any, "sign", |x| sign(x)) {
+        "aten::sign(Tensor self) -> Tensor",
+        "aten::sign_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::sign.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Promote, Domain::Any, "sgn", |x| sign(x)) {
+        "aten::sgn(Tensor self) -> Tensor",
+        "aten::sgn_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::sgn.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Promote, Domain::Number, "floor", |x| rounded(x, Value::floor)) {
+        "aten::floor(Tensor self) -> Tensor",
+        "aten::floor_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::floor.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Promote, Domain::Number, "ceil", |x| rounded(x, Value::ceil)) {
+        "aten::ceil(Tensor self) -> Tensor",
+        "aten::ceil_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::ceil.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Promote, Domain::Number, "trunc", |x| rounded(x, Value::trunc)) {
+        "aten::trunc(Tensor self) -> Tensor",
+        "aten::trunc_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::trunc.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Promote, Domain::Number, "round", |x| rounded(x, Value::round)) {
+        "aten::round(Tensor self) -> Tensor",
+        "aten::round_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::round.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Promote, Domain::Float, "frac", |x| x - x.trunc()) {
+        "aten::frac(Tensor self) -> Tensor",
+        "aten::frac_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::frac.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Bool, Domain::Any, "logical_not", |x| !x.cast(Scalar::Bool)) {
+        "aten::logical_not(Tensor self) -> Tensor",
+        "aten::logical_not_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::logical_not.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Promote, Domain::Integral, "bitwise_not", |x| !x) {
+        "aten::bitwise_not(Tensor self) -> Tensor",
+        "aten::bitwise_not_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::bitwise_not.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Bool, Domain::Any, "isposinf", |x| x.is_inf() & x.gt(0)) {
+        "aten::isposinf(Tensor self) -> Tensor",
+        "aten::isposinf.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Bool, Domain::Any, "isneginf", |x| x.is_inf() & x.lt(0)) {
+        "aten::isneginf(Tensor self) -> Tensor",
+        "aten::isneginf.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Bool, Domain::Any, "signbit", |x| sign_bit(x)) {
+        "aten::signbit(Tensor self) -> Tensor",
+        "aten::signbit.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    neg(self, out) {
+        "aten::neg(Tensor self) -> Tensor",
+        "aten::neg_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::neg.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Float, Domain::Any, "angle", |x| angle(x)) {
+        "aten::angle(Tensor self) -> Tensor",
+        "aten::angle.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(self, out; Rule::Bool, Domain::Any, "isnan", |x| x.is_nan()) {
+        "aten::isnan(Tensor self) -> Tensor",
+    }
+    run(self, out; Rule::Bool, Domain::Any, "isinf", |x| x.is_inf()) {
+        "aten::isinf(Tensor self) -> Tensor",
+    }
 }
 
 /// The dtypes an operator takes, where CPU refuses some.
@@ -81,6 +210,7 @@ enum Domain {
 
 fn run(
     call: &mut Call,
+    x: AnyTensor,
     out: Out,
     rule: Rule,
     domain: Domain,
@@ -89,22 +219,21 @@ fn run(
 ) -> Result<()> {
     match domain {
         Domain::Any => {}
-        Domain::Number => elementwise::check_not_bool(call, 0, name)?,
-        Domain::Float => elementwise::check_float(call, 0, name)?,
-        Domain::Integral => elementwise::check_integral(call, 0, name)?,
+        Domain::Number => operator::check_not_bool(&x, name)?,
+        Domain::Float => operator::check_float(&x, name)?,
+        Domain::Integral => operator::check_integral(&x, name)?,
     }
-    operator(call, out, rule, name, &[0], &[], |_, v| body(v[0]))
+    operator(call, out, rule, name, &[x], &[], |_, v| body(v[0]))
 }
 
-/// `neg(self)`
-fn neg(call: &mut Call, out: Out) -> Result<()> {
+fn neg(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
     check!(
-        call.any_tensor(0)?.dtype != DType::Bool,
+        x.dtype != DType::Bool,
         Dtype,
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the \
          `~` or `logical_not()` operator instead."
     );
-    operator(call, out, Rule::Promote, "neg", &[0], &[], |_, v| -v[0])
+    operator(call, out, Rule::Promote, "neg", &[x], &[], |_, v| -v[0])
 }
 
 /// Absolute value; of a bool, itself.

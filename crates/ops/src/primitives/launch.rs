@@ -3,7 +3,7 @@
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::tensor::Tensor;
-use dml_engine::{KernelKey, KernelRef, Launch, Pointwise, Range};
+use dml_engine::{Family, KernelRef, Launch, Range};
 pub use dml_kernel::dense::{GROUP, linear_id};
 use dml_kernel::{DType, Kernel, Scalar, dense};
 use std::cell::Cell;
@@ -37,17 +37,7 @@ impl<'a> Call<'a> {
         params: [u32; 6],
         build: impl FnOnce() -> Kernel,
     ) -> Result<&'a KernelRef> {
-        Ok(self.device.kernel(KernelKey { family, params }, build)?)
-    }
-
-    /// As [`kernel`](Self::kernel), with what the queue must know of it to join it with others.
-    pub fn pointwise_kernel(
-        &self,
-        family: &'static str,
-        params: [u32; 6],
-        build: impl FnOnce() -> (Kernel, Option<Pointwise>),
-    ) -> Result<&'a KernelRef> {
-        Ok(self.device.pointwise_kernel(KernelKey { family, params }, build)?)
+        Ok(self.device.kernel(&(Family(family), params), build)?)
     }
 
     /// Starts a launch of `kernel`.

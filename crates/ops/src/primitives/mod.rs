@@ -1,6 +1,7 @@
 //! What kernels of several families are made of: launching, rows, prefix sums, radix sorting, indexed access.
 
 pub(crate) mod indexed_access;
+pub mod kernel;
 pub(crate) mod keyed_reduction;
 pub mod launch;
 pub(crate) mod multi_copy;

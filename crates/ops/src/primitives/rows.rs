@@ -3,10 +3,11 @@
 
 use crate::operator::error::Result;
 use crate::primitives::launch::{GROUP, Launcher};
-use dml_kernel::{Builder, DType, Pointer, Scalar, Shared, Value};
+use dml_engine::{ArgumentBlock, Parameter, interface::Index};
+use dml_kernel::{Builder, DType, Pointer, Scalar, Shared, Value, dense};
 
-/// How rows are dealt to invocations; part of a kernel's key.
-#[derive(Copy, Clone)]
+/// How rows are dealt to invocations.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rows {
     /// Type of indices.
     pub index: Scalar,
@@ -14,6 +15,57 @@ pub struct Rows {
     pub lanes: u32,
     /// Neighbouring invocations share a row (whose elements are neighbours); otherwise they have neighbouring rows.
     pub lanes_first: bool,
+}
+
+/// How many rows there are, and how they lie.
+#[derive(Copy, Clone, Debug)]
+pub struct Extent {
+    /// Rows.
+    pub rows: i64,
+    /// Elements of a row.
+    pub n: i64,
+    /// From one element of a row to the next, in elements.
+    pub inner: i64,
+}
+
+impl Extent {
+    /// The rows along dimension `dim` of a contiguous tensor of these sizes, of which none is 0.
+    pub fn along(sizes: &[i64], dim: usize) -> Extent {
+        let n = sizes.get(dim).copied().unwrap_or(1);
+        let inner = sizes.iter().skip(dim + 1).product();
+        Extent { rows: sizes.iter().product::<i64>() / n, n, inner }
+    }
+}
+
+/// An [`Extent`] as a kernel's parameter.
+pub struct RowExtent;
+
+/// An [`Extent`] in a kernel.
+#[derive(Copy, Clone)]
+pub struct ExtentParams<'b> {
+    /// Rows.
+    pub rows: Value<'b>,
+    /// Elements of a row.
+    pub n: Value<'b>,
+    /// From one element of a row to the next, in elements.
+    pub inner: Value<'b>,
+}
+
+impl Parameter for RowExtent {
+    /// The type of the three.
+    type Type = Scalar;
+    type Argument<'a> = Extent;
+    type Declared<'b> = ExtentParams<'b>;
+
+    fn declare<'b>(b: &'b Builder, _: &str, index: &Scalar) -> ExtentParams<'b> {
+        ExtentParams { rows: b.param("rows", *index), n: b.param("n", *index), inner: b.param("inner", *index) }
+    }
+
+    fn pass(extent: &Extent, index: &Scalar, block: &mut ArgumentBlock) {
+        for size in [extent.rows, extent.n, extent.inner] {
+            Index::pass(&size, index, block);
+        }
+    }
 }
 
 /// An invocation's row, and its place among those that share it.
@@ -38,6 +90,11 @@ impl Rows {
     /// As a number for a kernel's key.
     pub fn code(&self) -> u32 {
         self.lanes | u32::from(self.lanes_first) << 16 | u32::from(self.index == Scalar::U64) << 17
+    }
+
+    /// Workgroups that these rows take.
+    pub fn groups(&self, extent: &Extent) -> [u32; 3] {
+        dense::folded((extent.rows as u64).div_ceil(u64::from(GROUP / self.lanes)))
     }
 
     /// The place of this invocation; `rows` rows of `n` elements, `inner` apart.
@@ -122,8 +179,13 @@ impl<'b> Share<'b> {
     /// Declares `rows`, `n` and `inner`, which [`Rows::run`] passes. Up to `together` values of a row's dtype are
     /// joined at once.
     pub fn new(b: &'b Builder, how: &Rows, dtype: DType, together: usize) -> Share<'b> {
+        Self::of(b, how, RowExtent::declare(b, "extent", &how.index), dtype, together)
+    }
+
+    /// The share of this invocation. Up to `together` values of a row's dtype are joined at once.
+    pub fn of(b: &'b Builder, how: &Rows, extent: ExtentParams<'b>, dtype: DType, together: usize) -> Share<'b> {
         let index = how.index;
-        let (rows, n, step) = (b.param("rows", index), b.param("n", index), b.param("inner", index));
+        let ExtentParams { rows, n, inner: step } = extent;
         let place = how.place(b, rows, n, step);
         let accumulator = if dtype == DType::F64 { Scalar::F64 } else { Scalar::F32 };
         let together = if how.lanes > 1 { together } else { 0 };

@@ -2,6 +2,7 @@
 
 use crate::primitives::launch::Launcher;
 use crate::tensor::{Dims, Tensor, is_contiguous};
+use dml_engine::{ArgumentBlock, Parameter, interface::Index};
 use dml_kernel::{Builder, Scalar, Value};
 use smallvec::SmallVec;
 
@@ -131,6 +132,11 @@ impl Layout {
         Layout { sizes: merged, strides, index: index_type(reach) }
     }
 
+    /// What a kernel is specialised by.
+    pub fn spec(&self) -> LayoutSpec {
+        LayoutSpec { rank: self.rank() as u32, operands: self.strides.len() as u32, index: self.index }
+    }
+
     /// Dimensions after merging.
     pub fn rank(&self) -> usize {
         self.sizes.len()
@@ -168,6 +174,42 @@ pub struct LayoutParams<'b> {
     strides: Vec<Vec<Value<'b>>>,
     operands: usize,
     index: Scalar,
+}
+
+/// The sizes and strides of a [`Layout`], as a kernel's parameter.
+pub struct Walked;
+
+/// What a kernel is specialised by in a [`Layout`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LayoutSpec {
+    /// Dimensions after merging.
+    pub rank: u32,
+    /// Operands.
+    pub operands: u32,
+    /// The type of indices.
+    pub index: Scalar,
+}
+
+impl Parameter for Walked {
+    type Type = LayoutSpec;
+    type Argument<'a> = &'a Layout;
+    type Declared<'b> = LayoutParams<'b>;
+
+    fn declare<'b>(b: &'b Builder, _: &str, of: &LayoutSpec) -> LayoutParams<'b> {
+        declare(b, of.rank as usize, of.operands as usize, of.index)
+    }
+
+    fn pass(layout: &&Layout, of: &LayoutSpec, block: &mut ArgumentBlock) {
+        if layout.spec() != *of {
+            block.misfit("a layout is not the one that the kernel is made for");
+        }
+        for d in 0..layout.rank() {
+            Index::pass(&layout.sizes[d], &layout.index, block);
+            for strides in &layout.strides {
+                Index::pass(&strides[d], &layout.index, block);
+            }
+        }
+    }
 }
 
 /// Declares the parameters of a layout of this rank.

@@ -1,0 +1,179 @@
+//! The parameters of pointwise kernels: the one place that knows their order.
+//!
+//! A pointwise kernel takes the addresses of its results, those of its input tensors, its numbers, and the number of elements. Single
+//! and fused kernels declare and pass them here, and fusion reads here what the launches that it joins were given.
+
+use crate::kernels::interface::ArgumentBlock;
+use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use smallvec::SmallVec;
+
+/// An input of a pointwise kernel.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PointwiseInput {
+    /// A tensor; a constant one is one element for all.
+    Tensor {
+        /// Its dtype.
+        dtype: DType,
+        /// Whether it is one element.
+        constant: bool,
+    },
+    /// A number of the compute type; a bool travels as u32.
+    Number(Scalar),
+}
+
+/// What a pointwise kernel gets.
+pub struct PointwiseParameters<'b> {
+    /// Its results.
+    pub outs: Vec<Pointer<'b>>,
+    /// Its input tensors, in order.
+    pub tensors: Vec<Pointer<'b>>,
+    /// Its numbers, in order.
+    pub numbers: Vec<Value<'b>>,
+    /// Elements.
+    pub numel: Value<'b>,
+}
+
+impl<'b> PointwiseParameters<'b> {
+    /// Declares the parameters of a kernel with results of these dtypes and these inputs, counting its elements in `index`.
+    pub fn declare(
+        b: &'b Builder,
+        outs: impl IntoIterator<Item = DType>,
+        inputs: impl IntoIterator<Item = PointwiseInput> + Clone,
+        index: Scalar,
+    ) -> Self {
+        let outs = outs.into_iter().enumerate().map(|(i, dtype)| b.pointer(&format!("out{i}"), dtype)).collect();
+        let tensor = |(i, input)| match input {
+            PointwiseInput::Tensor { dtype, .. } => Some(b.input(&format!("in{i}"), dtype)),
+            PointwiseInput::Number(_) => None,
+        };
+        let tensors = inputs.clone().into_iter().enumerate().filter_map(tensor).collect();
+        let number = |(i, input)| match input {
+            PointwiseInput::Number(Scalar::Bool) => {
+                Some(b.param(&format!("number{i}"), Scalar::U32).cast(Scalar::Bool))
+            }
+            PointwiseInput::Number(scalar) => Some(b.param(&format!("number{i}"), scalar)),
+            PointwiseInput::Tensor { .. } => None,
+        };
+        let numbers = inputs.into_iter().enumerate().filter_map(number).collect();
+        Self { outs, tensors, numbers, numel: b.param("numel", index) }
+    }
+
+    /// Packs what [`declare`](Self::declare) declares: addresses of results and of input tensors, the bits of numbers, the number
+    /// of elements. The ranges are the caller's to name.
+    #[inline]
+    pub fn pass(
+        block: &mut ArgumentBlock,
+        outs: impl IntoIterator<Item = u64>,
+        tensors: impl IntoIterator<Item = u64>,
+        numbers: impl IntoIterator<Item = (Scalar, u64)>,
+        index: Scalar,
+        numel: u64,
+    ) {
+        for address in outs.into_iter().chain(tensors) {
+            block.address(address);
+        }
+        let scalar = |block: &mut ArgumentBlock, scalar: Scalar, bits: u64| {
+            if scalar.bytes() == 8 {
+                block.scalar(bits.to_ne_bytes())
+            } else {
+                block.scalar((bits as u32).to_ne_bytes())
+            }
+        };
+        for (number, bits) in numbers {
+            scalar(block, number, bits);
+        }
+        scalar(block, index, numel);
+    }
+}
+
+/// A number among packed parameters.
+#[derive(Copy, Clone)]
+pub(super) struct PackedNumber {
+    at: u16,
+    pub(super) scalar: Scalar,
+}
+
+impl PackedNumber {
+    /// Its bytes in the block.
+    pub(super) fn bytes(&self) -> usize {
+        self.scalar.bytes().max(4) as usize
+    }
+
+    /// Its bits, in the parameters that it was found in.
+    pub(super) fn bits(&self, params: &[u8]) -> u64 {
+        let at = usize::from(self.at);
+        if self.bytes() == 8 { word(params, at).unwrap_or(0) } else { u64::from(half_word(params, at).unwrap_or(0)) }
+    }
+}
+
+/// The packed parameters of a launch whose elements are counted in 32 bits.
+pub(super) struct Packed<'p> {
+    params: &'p [u8],
+    outs: usize,
+    /// The numbers, in order.
+    pub(super) numbers: SmallVec<[PackedNumber; 2]>,
+    /// Elements.
+    pub(super) numel: u32,
+}
+
+impl<'p> Packed<'p> {
+    /// Reads the parameters of a kernel with so many results and these inputs. `None` if they are too few.
+    pub(super) fn read(params: &'p [u8], outs: usize, inputs: &[PointwiseInput]) -> Option<Self> {
+        let tensors = inputs.iter().filter(|i| matches!(i, PointwiseInput::Tensor { .. })).count();
+        let mut numbers = SmallVec::new();
+        let mut at: usize = 8 * (outs + tensors);
+        for input in inputs {
+            if let PointwiseInput::Number(scalar) = *input {
+                let mut number = PackedNumber { at: 0, scalar };
+                at = at.next_multiple_of(number.bytes());
+                number.at = at as u16;
+                at += number.bytes();
+                numbers.push(number);
+            }
+        }
+        Some(Self { params, outs, numbers, numel: half_word(params, at)? })
+    }
+
+    /// The address of result `i`.
+    pub(super) fn out(&self, i: usize) -> u64 {
+        word(self.params, 8 * i).unwrap_or(0)
+    }
+
+    /// The address of input tensor `i`, counting tensors only.
+    pub(super) fn tensor(&self, i: usize) -> u64 {
+        word(self.params, 8 * (self.outs + i)).unwrap_or(0)
+    }
+}
+
+fn word(params: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(params.get(at..at + 8)?.try_into().ok()?))
+}
+
+fn half_word(params: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(params.get(at..at + 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// What is passed is found again, and lies where a kernel looks for it.
+    #[test]
+    fn packed_parameters_are_read_as_they_were_passed() {
+        let tensor = PointwiseInput::Tensor { dtype: DType::F32, constant: false };
+        let inputs = [tensor, PointwiseInput::Number(Scalar::F32), tensor, PointwiseInput::Number(Scalar::F64)];
+        let mut block = ArgumentBlock::default();
+        let numbers = [(Scalar::F32, 7), (Scalar::F64, u64::MAX - 1)];
+        PointwiseParameters::pass(&mut block, [0x100], [0x200, 0x300], numbers, Scalar::U32, 99);
+        let params = block.params().to_vec();
+        let packed = Packed::read(&params, 1, &inputs).unwrap();
+        assert_eq!((packed.out(0), packed.tensor(0), packed.tensor(1), packed.numel), (0x100, 0x200, 0x300, 99));
+        assert_eq!(packed.numbers[0].bits(&params), 7);
+        assert_eq!(packed.numbers[1].bits(&params), u64::MAX - 1);
+        let b = Builder::new("test", [1, 1, 1]);
+        PointwiseParameters::declare(&b, [DType::F32], inputs, Scalar::U32);
+        assert_eq!(b.finish().emit().param_bytes as usize, params.len());
+        assert!(Packed::read(&params[..20], 1, &inputs).is_none());
+    }
+}

@@ -1,0 +1,294 @@
+//! Operators on the pointwise kernel: arguments to operands, type promotion, and the result's shape, strides and dtype.
+
+use super::kernel::{Body, DIVIDES, HEAVY, Input, Operand, Operands, operands, run_with, tensors};
+use crate::check;
+use crate::operator::argument::{AnyTensor, Out};
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::tensor::layout;
+use crate::tensor::promote::{Promoted, result_type};
+use crate::tensor::{Dims, Place, Tensor};
+use dml_kernel::{Builder, DType, Value};
+use smallvec::SmallVec;
+
+/// The dtype of the result.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// The promoted dtype of the inputs.
+    Promote,
+    /// Promoted, integers and bool become the default float dtype.
+    Float,
+    /// Computed in the promoted dtype, the result is bool.
+    Bool,
+}
+
+/// A tensor as an input: 0-dim CPU tensors become numbers.
+pub fn input(call: &Call, t: &Tensor) -> Result<Input> {
+    Ok(match operand_of(call, t)? {
+        Operand::Tensor(t) => Input::Tensor(t.clone()),
+        Operand::Number(n) => Input::Number(n, t.dtype),
+    })
+}
+
+fn operand_of<'t>(call: &Call, t: &'t Tensor) -> Result<Operand<'t>> {
+    if t.place == Place::Cpu && t.dim() == 0 {
+        return Ok(Operand::Number(crate::operator::host::read_number(t)?));
+    }
+    call.check_place(t)?;
+    Ok(Operand::Tensor(t))
+}
+
+/// Checks that a tensor is of floats, for operators that do not promote integers.
+pub fn check_float(t: &Tensor, name: &str) -> Result<()> {
+    let dtype = t.dtype;
+    check!(dtype.is_float(), NotImplemented, "\"{name}\" not implemented for '{dtype}'");
+    Ok(())
+}
+
+/// [`operator`] of float tensors that keeps their dtype; other dtypes are refused as CPU does.
+pub fn float_operator(
+    call: &mut Call,
+    out: Out,
+    family: &'static str,
+    tensors: &[AnyTensor],
+    numbers: &[Number],
+    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
+    for t in tensors {
+        check_float(t, family)?;
+    }
+    operator(call, out, Rule::Promote, family, tensors, numbers, body)
+}
+
+/// The dtype in which tensors meet.
+pub fn common_dtype(call: &Call, tensors: &[AnyTensor]) -> DType {
+    let promoted: SmallVec<[Promoted; 4]> = tensors.iter().map(|t| Promoted::Tensor(t)).collect();
+    result_type(&promoted, call.host.default_dtype())
+}
+
+/// Checks that the tensor arguments do not meet in a 16-bit float, for operators that CPU has for wider ones only.
+pub fn check_not_half(call: &Call, tensors: &[AnyTensor], name: &str) -> Result<()> {
+    let dtype = common_dtype(call, tensors);
+    let name = name.strip_prefix("special_").unwrap_or(name);
+    let half = matches!(dtype, DType::F16 | DType::BF16);
+    check!(!half, NotImplemented, "\"{name}_cpu\" not implemented for '{dtype}'");
+    Ok(())
+}
+
+/// Checks that a tensor is not of bools.
+pub fn check_not_bool(t: &Tensor, name: &str) -> Result<()> {
+    let dtype = t.dtype;
+    check!(dtype != DType::Bool, NotImplemented, "\"{name}\" not implemented for '{dtype}'");
+    Ok(())
+}
+
+/// Checks that a tensor is of integers or bools.
+pub fn check_integral(t: &Tensor, name: &str) -> Result<()> {
+    let dtype = t.dtype;
+    check!(!dtype.is_float(), NotImplemented, "\"{name}\" not implemented for '{dtype}'");
+    Ok(())
+}
+
+/// An argument of a pointwise operator.
+#[derive(Copy, Clone, Debug)]
+pub enum Argument<'a> {
+    /// A tensor.
+    Tensor(AnyTensor<'a>),
+    /// A number that takes part in type promotion, as a Python scalar operand does.
+    Scalar(Number),
+    /// A number that does not: it is converted to the common dtype.
+    Number(Number),
+}
+
+/// Runs a pointwise operator of tensors with numbers that do not promote.
+/// `body` gets the inputs, then the numbers, all in the common dtype's compute type.
+pub fn operator(
+    call: &mut Call,
+    out: Out,
+    rule: Rule,
+    family: &'static str,
+    tensors: &[AnyTensor],
+    numbers: &[Number],
+    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
+    let mut arguments: SmallVec<[Argument; 4]> = SmallVec::new();
+    for &t in tensors {
+        arguments.push(Argument::Tensor(t));
+    }
+    for &n in numbers {
+        arguments.push(Argument::Number(n));
+    }
+    operator_of(call, out, rule, family, &arguments, body)
+}
+
+/// Runs a pointwise operator of any mix of arguments; `body` gets them in order, in the common dtype's compute type.
+pub fn operator_of(
+    call: &mut Call,
+    out: Out,
+    rule: Rule,
+    family: &'static str,
+    arguments: &[Argument],
+    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
+    operator_with(call, out, rule, family, 0, arguments, &body)
+}
+
+/// [`operator_of`] for a body of hundreds of instructions (see [`HEAVY`]).
+pub fn heavy_operator(
+    call: &mut Call,
+    out: Out,
+    rule: Rule,
+    family: &'static str,
+    arguments: &[Argument],
+    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
+    operator_with(call, out, rule, family, HEAVY, arguments, &body)
+}
+
+/// [`operator_of`] of operands that divide: where `body`'s second operand is an integer zero, the device raises CPU's
+/// error at the next synchronisation or launch.
+pub fn dividing_operator(
+    call: &mut Call,
+    out: Out,
+    family: &'static str,
+    arguments: &[Argument],
+    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
+    operator_with(call, out, Rule::Promote, family, DIVIDES, arguments, &body)
+}
+
+/// [`operator_of`] without a type of its own for every body: the machine code exists once.
+fn operator_with(
+    call: &mut Call,
+    out: Out,
+    rule: Rule,
+    family: &'static str,
+    variant: u32,
+    arguments: &[Argument],
+    body: Body<'_>,
+) -> Result<()> {
+    let mut promoted: SmallVec<[Promoted; 4]> = SmallVec::new();
+    for argument in arguments {
+        match argument {
+            Argument::Tensor(t) => promoted.push(Promoted::Tensor(t)),
+            Argument::Scalar(n) => promoted.push(Promoted::Scalar(*n)),
+            Argument::Number(_) => {}
+        }
+    }
+    let mut common = result_type(&promoted, call.host.default_dtype());
+    if rule == Rule::Float && !common.is_float() {
+        common = call.host.default_dtype();
+    }
+    let mut inputs = Operands::new();
+    for argument in arguments {
+        inputs.push(match *argument {
+            Argument::Tensor(AnyTensor(t)) => operand_of(call, t)?,
+            Argument::Scalar(n) | Argument::Number(n) => Operand::Number(n),
+        });
+    }
+    let result = if rule == Rule::Bool { DType::Bool } else { common };
+    let out = result_of(call, out, result, &inputs)?;
+    run_with(call, family, variant, &[&out], &inputs, common, &|b, v| vec![body(b, v)])?;
+    call.ret(out);
+    Ok(())
+}
+
+/// The tensor that holds the result of a pointwise operator on `inputs`, by PyTorch's rules for shapes, strides,
+/// in-place and `out=` arguments.
+pub fn result_tensor(call: &Call, out: Out, dtype: DType, inputs: &[Input]) -> Result<Tensor> {
+    result_of(call, out, dtype, &operands(inputs))
+}
+
+fn result_of(call: &Call, out: Out, dtype: DType, inputs: &[Operand]) -> Result<Tensor> {
+    match out {
+        Out::New => {
+            let sizes = broadcast_sizes(call, inputs)?;
+            call.empty_strided(dtype, &sizes, &new_strides(&sizes, inputs))
+        }
+        Out::InPlace(t) => written(call, t, dtype, inputs),
+        Out::Into(t) => {
+            let sizes = broadcast_sizes(call, inputs)?;
+            let t = call.result(Some(t), dtype, &sizes)?;
+            check_no_self_overlap(&t)?;
+            check_no_partial_overlap(&t, inputs)?;
+            Ok(t)
+        }
+    }
+}
+
+/// The strides of a new result.
+fn new_strides(sizes: &[i64], inputs: &[Operand]) -> Dims {
+    if tensors(inputs).all(|t| t.sizes.as_slice() == sizes && t.is_contiguous()) {
+        return Tensor::contiguous_strides(sizes);
+    }
+    let expanded: SmallVec<[Dims; 4]> = tensors(inputs).map(|t| t.expanded_strides(sizes)).collect();
+    let all: SmallVec<[&[i64]; 4]> = expanded.iter().map(Dims::as_slice).collect();
+    layout::joint_strides(sizes, &all)
+}
+
+/// `t` as the place of the result of a pointwise operator on `inputs`: its shape and dtype must take the result.
+pub fn in_place(call: &Call, t: &Tensor, dtype: DType, inputs: &[Input]) -> Result<Tensor> {
+    written(call, t, dtype, &operands(inputs))
+}
+
+fn written(call: &Call, t: &Tensor, dtype: DType, inputs: &[Operand]) -> Result<Tensor> {
+    let sizes = broadcast_sizes(call, inputs)?;
+    check!(
+        t.sizes == sizes,
+        Runtime,
+        "output with shape {:?} doesn't match the broadcast shape {:?}",
+        t.sizes.as_slice(),
+        sizes.as_slice()
+    );
+    check!(
+        dtype.can_cast_to(t.dtype),
+        Runtime,
+        "result type {dtype} can't be cast to the desired output type {}",
+        t.dtype
+    );
+    check_no_self_overlap(t)?;
+    check_no_partial_overlap(t, inputs)?;
+    Ok(t.clone())
+}
+
+/// The common shape of the tensors among the inputs.
+fn broadcast_sizes(call: &Call, inputs: &[Operand]) -> Result<Dims> {
+    let mut all = tensors(inputs);
+    let Some(first) = all.next() else { return Ok(Dims::new()) };
+    let mut sizes = Dims::from_slice(&first.sizes);
+    for t in all {
+        if sizes != t.sizes {
+            sizes = call.broadcast(&sizes, &t.sizes)?;
+        }
+    }
+    Ok(sizes)
+}
+
+/// An expanded tensor cannot be written: several elements are one place in memory.
+pub fn check_no_self_overlap(t: &Tensor) -> Result<()> {
+    check!(
+        !t.sizes.iter().zip(&t.strides).any(|(&n, &s)| n > 1 && s == 0),
+        Runtime,
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. \
+         Please clone() the tensor before performing the operation."
+    );
+    Ok(())
+}
+
+fn check_no_partial_overlap(out: &Tensor, inputs: &[Operand]) -> Result<()> {
+    let a = out.range();
+    for t in tensors(inputs) {
+        let b = t.range();
+        let same = t.data == out.data && t.strides == out.strides && t.dtype == out.dtype;
+        let apart = a.end <= b.start || b.end <= a.start;
+        // Like PyTorch, only dense tensors are judged: strided ones may interleave without touching.
+        let dense = |t: &Tensor, r: dml_engine::Range| r.end - r.start == t.numel() as u64 * t.element_size();
+        check!(
+            same || apart || !(dense(out, a) && dense(t, b)) || t.numel() <= 1 && t.data == out.data,
+            Runtime,
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single \
+             memory location. Please clone() the tensor before performing the operation."
+        );
+    }
+    Ok(())
+}

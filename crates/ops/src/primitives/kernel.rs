@@ -1,0 +1,137 @@
+//! Kernels of operators: a specialisation that writes its kernel, and a launch of it with arguments by name.
+//!
+//! A kernel is a type, its [`KernelSpec`]: everything that changes the code, which is the key that it is found by. What it takes is declared
+//! with [`parameters!`](dml_engine::parameters) in terms of the kinds here and in [`dml_engine::interface`].
+
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::primitives::launch::{GROUP, number_word};
+use crate::tensor::Tensor;
+use dml_engine::{ArgumentBlock, Interface, KernelKey, Parameter};
+use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value};
+use std::cell::Cell;
+
+/// What a kernel is specialised by, and how it is written.
+pub trait KernelSpec: Interface + KernelKey {
+    /// The kernel's name, for profiles and messages.
+    fn name(&self) -> &'static str;
+
+    /// Invocations of a workgroup.
+    fn workgroup(&self) -> [u32; 3] {
+        [GROUP, 1, 1]
+    }
+
+    /// Writes the kernel.
+    fn write<'b>(&self, b: &'b Builder, p: Self::Parameters<'b>);
+
+    /// The kernel.
+    fn build(&self) -> Kernel {
+        let b = Builder::new(self.name(), self.workgroup());
+        let p = self.declare(&b);
+        self.write(&b, p);
+        b.finish()
+    }
+}
+
+thread_local! {
+    /// The block of the thread's last launch, emptied, for the next one.
+    static SPARE: Cell<Option<Box<ArgumentBlock>>> = const { Cell::new(None) };
+}
+
+/// Fills a block, and hands it to `launch`.
+#[inline]
+pub fn with_block<R>(fill: impl FnOnce(&mut ArgumentBlock), launch: impl FnOnce(&ArgumentBlock) -> R) -> R {
+    let mut block = SPARE.take().unwrap_or_default();
+    fill(&mut block);
+    let result = launch(&block);
+    block.clear();
+    SPARE.set(Some(block));
+    result
+}
+
+impl Call<'_> {
+    /// Enqueues a run of the kernel of `spec`, which is written the first time it is asked for, on so many workgroups.
+    pub fn run<S: KernelSpec>(&self, spec: &S, arguments: &S::Arguments<'_>, groups: [u32; 3]) -> Result<()> {
+        let kernel = self.device.kernel(spec, || spec.build())?;
+        with_block(
+            |block| spec.pass(arguments, block),
+            |block| Ok(self.device.launch(block.launch(kernel, groups, self.name)?)?),
+        )
+    }
+
+    /// Enqueues a run on at least `threads` invocations in workgroups of [`GROUP`]; the kernel asks
+    /// [`linear_id`](crate::primitives::launch::linear_id) for its index.
+    pub fn run_threads<S: KernelSpec>(&self, spec: &S, arguments: &S::Arguments<'_>, threads: u64) -> Result<()> {
+        self.run(spec, arguments, dml_kernel::dense::groups(threads))
+    }
+}
+
+/// A tensor that the kernel reads. Its dtype is the specialisation's.
+pub struct Input;
+
+impl Parameter for Input {
+    type Type = DType;
+    type Argument<'a> = &'a Tensor;
+    type Declared<'b> = Pointer<'b>;
+
+    fn declare<'b>(b: &'b Builder, name: &str, dtype: &DType) -> Pointer<'b> {
+        b.input(name, *dtype)
+    }
+
+    #[inline]
+    fn pass(t: &&Tensor, dtype: &DType, block: &mut ArgumentBlock) {
+        if t.dtype != *dtype {
+            block.misfit("an input's dtype is not the one that the kernel is made for");
+        }
+        block.reads(t.range());
+        block.address(t.data);
+    }
+}
+
+/// A tensor that the kernel writes, and may read. Its dtype is the specialisation's.
+pub struct Output;
+
+impl Parameter for Output {
+    type Type = DType;
+    type Argument<'a> = &'a Tensor;
+    type Declared<'b> = Pointer<'b>;
+
+    fn declare<'b>(b: &'b Builder, name: &str, dtype: &DType) -> Pointer<'b> {
+        b.pointer(name, *dtype)
+    }
+
+    #[inline]
+    fn pass(t: &&Tensor, dtype: &DType, block: &mut ArgumentBlock) {
+        if t.dtype != *dtype {
+            block.misfit("a result's dtype is not the one that the kernel is made for");
+        }
+        block.writes(t.range());
+        block.address(t.data);
+    }
+}
+
+/// A number in the compute type of a dtype; a bool travels as u32.
+pub struct InDType;
+
+impl Parameter for InDType {
+    type Type = DType;
+    type Argument<'a> = Number;
+    type Declared<'b> = Value<'b>;
+
+    fn declare<'b>(b: &'b Builder, name: &str, dtype: &DType) -> Value<'b> {
+        match dtype.compute() {
+            Scalar::Bool => b.param(name, Scalar::U32).cast(Scalar::Bool),
+            scalar => b.param(name, scalar),
+        }
+    }
+
+    #[inline]
+    fn pass(x: &Number, dtype: &DType, block: &mut ArgumentBlock) {
+        let word = number_word(*dtype, *x);
+        if dtype.compute().bytes() == 8 {
+            block.scalar(word.to_ne_bytes());
+        } else {
+            block.scalar((word as u32).to_ne_bytes());
+        }
+    }
+}
