@@ -56,8 +56,9 @@ smoke: test-system $(package)
 lint: test-system $(environment)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
-	$(py) -m ruff format --check python examples tests
-	$(py) -m ruff check python examples tests
+	$(py) -m ruff format --check python examples tests scripts
+	$(py) -m ruff check python examples tests scripts
+	$(py) scripts/import_circles.py
 	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py
 
 .PHONY: wheel

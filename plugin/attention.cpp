@@ -9,6 +9,7 @@
 
 #include "engine.h"
 #include "register.h"
+#include "table.h"
 
 namespace dml {
 namespace {
@@ -46,8 +47,8 @@ int64_t choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor&
 }  // namespace
 
 void register_attention() {
-  fused = dml_operator_find("aten::_scaled_dot_product_fused_attention_overrideable") != UINT32_MAX &&
-          dml_operator_find("aten::_scaled_dot_product_fused_attention_overrideable_backward") != UINT32_MAX;
+  fused = find_operator("aten::_scaled_dot_product_fused_attention_overrideable").has_value() &&
+          find_operator("aten::_scaled_dot_product_fused_attention_overrideable_backward").has_value();
   // PyTorch composes these of other operators, in functions that it registers for its own devices alone.
   torch::Library& aten = library("aten", c10::DispatchKey::PrivateUse1);
   aten.impl("aten::_native_multi_head_attention", TORCH_FN(at::native::native_multi_head_attention_cpu));

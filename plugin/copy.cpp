@@ -9,6 +9,7 @@
 #include "convert.h"
 #include "fallback.h"
 #include "register.h"
+#include "table.h"
 
 namespace dml {
 namespace {
@@ -127,7 +128,9 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
 }  // namespace
 
 void register_copies(torch::Library& aten, Names& taken) {
-  copy_id = dml_operator_find("aten::_copy_from");
+  const std::optional<uint32_t> id = find_operator("aten::_copy_from");
+  TORCH_CHECK(id.has_value(), "this torch's schema of aten::_copy_from is not the one that torch-dml was made for");
+  copy_id = *id;
   aten.impl("aten::_copy_from", TORCH_FN(copy_from));
   aten.impl("aten::_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
   taken.insert({"aten::_copy_from", "aten::_copy_from_and_resize"});

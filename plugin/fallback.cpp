@@ -1,18 +1,8 @@
-#include "fallback.h"
-
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/native/CPUFallback.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <map>
-#include <mutex>
-
 #include "device.h"
+#include "fallback.h"
 #include "json.h"
 #include "register.h"
+#include "table.h"
 
 namespace dml {
 namespace {
@@ -146,7 +136,7 @@ void register_fallback() {
   // PyTorch gives these a kernel for every device, which only raises: it would come before the fallback above.
   torch::Library& aten = library("aten", c10::DispatchKey::PrivateUse1);
   for (const char* name : {"aten::convolution_overrideable", "aten::convolution_backward_overrideable"}) {
-    if (dml_operator_find(name) == UINT32_MAX) {
+    if (!find_operator(name).has_value()) {
       aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>());
     }
   }

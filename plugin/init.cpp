@@ -8,6 +8,7 @@
 #include "device.h"
 #include "json.h"
 #include "register.h"
+#include "table.h"
 #include "trampoline.h"
 
 #define DML_STRING_(x) #x
@@ -101,13 +102,25 @@ DML_EXPORT int32_t dml_plugin_init(const char* torch_version) {
 DML_EXPORT const char* dml_plugin_torch_version() { return dml::kBuiltFor; }
 DML_EXPORT const char* dml_plugin_last_error() { return dml::last_error.c_str(); }
 
-// {"registered": n, "unknown": [names this torch lacks], "composite": [names this torch decomposes]}
+// {"registered": n, "unknown": [names this torch lacks], "composite": [names this torch decomposes],
+//  "changed": [{"engine": schema, "torch": schema}]}
 DML_EXPORT const char* dml_plugin_operators_json() {
   thread_local std::string text;
   const dml::TableCounts& counts = dml::table_counts();
   text = "{\"registered\": " + std::to_string(counts.registered);
-  dml::append_list(text, "unknown", counts.unknown);
+  dml::append_list(text, "unknown", dml::table().unknown);
   dml::append_list(text, "composite", counts.composite);
-  text += "}";
+  text += ", \"changed\": [";
+  const char* separator = "";
+  for (const dml::ChangedOperator& changed : dml::table().changed) {
+    text += separator;
+    text += "{\"engine\": ";
+    dml::append_quoted(text, changed.engine);
+    text += ", \"torch\": ";
+    dml::append_quoted(text, changed.torch);
+    text += "}";
+    separator = ", ";
+  }
+  text += "]}";
   return text.c_str();
 }

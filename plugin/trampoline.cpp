@@ -11,6 +11,7 @@
 #include "fallback.h"
 #include "measure.h"
 #include "register.h"
+#include "table.h"
 #include "trampoline.h"
 
 namespace dml {
@@ -176,28 +177,19 @@ TableCounts counts;
 const TableCounts& table_counts() { return counts; }
 
 void register_table(torch::Library& aten, const Names& taken) {
-  const uint32_t count = dml_operator_count();
-  for (uint32_t op = 0; op < count; ++op) {
-    const std::string full = dml_operator_name(op);
-    if (taken.count(full) != 0) {
+  for (const auto& [op, handle] : table().operators) {
+    const std::string name = dml_operator_name(op);
+    if (taken.count(name) != 0) {
       ++counts.registered;
       continue;
     }
-    const size_t dot = full.find('.');
-    const c10::OperatorName name(full.substr(0, dot), dot == std::string::npos ? "" : full.substr(dot + 1));
-    const auto handle = c10::Dispatcher::singleton().findSchema(name);
-    if (!handle.has_value()) {
-      counts.unknown.push_back(full);
-      continue;
-    }
     // A backend kernel under a composite with no formula of its own takes its gradient away without a word.
-    if (handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
-        !handle->hasKernelForDispatchKey(c10::DispatchKey::Autograd)) {
-      counts.composite.push_back(full);
+    if (handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+        !handle.hasKernelForDispatchKey(c10::DispatchKey::Autograd)) {
+      counts.composite.push_back(name);
       continue;
     }
-    aten.impl(full.c_str(),
-              torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Trampoline>(op, handle->schema())));
+    aten.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Trampoline>(op, handle.schema())));
     ++counts.registered;
   }
 }

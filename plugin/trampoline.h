@@ -1,4 +1,4 @@
-// What became of the engine's table of operators.
+// What became of the operators that the engine and the running torch have in common.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,7 +8,6 @@ namespace dml {
 
 struct TableCounts {
   uint64_t registered = 0;
-  std::vector<std::string> unknown;    // this torch has no such overload
   std::vector<std::string> composite;  // this torch decomposes it; a kernel would never be asked, or break autograd
 };
 const TableCounts& table_counts();

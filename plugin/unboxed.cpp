@@ -101,6 +101,7 @@
 #include "fallback.h"
 #include "measure.h"
 #include "register.h"
+#include "table.h"
 
 namespace dml {
 namespace {
@@ -230,9 +231,9 @@ template <class Op>
 void hot(torch::Library& aten, Names& taken) {
   std::string name = Op::name;
   if (*Op::overload_name != 0) name = name + "." + Op::overload_name;
-  const uint32_t id = dml_operator_find(name.c_str());
-  if (id == UINT32_MAX) return;  // not written yet: the CPU fallback serves it
-  Hot<Op>::id = id;
+  const std::optional<uint32_t> id = find_operator(name);
+  if (!id.has_value()) return;  // the CPU fallback serves it
+  Hot<Op>::id = *id;
   aten.impl(name.c_str(), torch::CppFunction(&Hot<Op>::run));
   taken.insert(std::move(name));
 }

@@ -223,7 +223,9 @@ def bessel_tables() -> None:
     for n in (0, 1):
         i = lambda x, n=n: m.besseli(n, x)
         if n == 0:
-            table("I0", "`(I0(x) - 1) / x^2` in `x^2`.", in_square(lambda x: (i(x) - 1) / x**2, m.mpf(1) / 4), 0, 64, True)
+            table(
+                "I0", "`(I0(x) - 1) / x^2` in `x^2`.", in_square(lambda x: (i(x) - 1) / x**2, m.mpf(1) / 4), 0, 64, True
+            )
         else:
             f = in_square(lambda x: (2 * i(x) / x - 1) / x**2, m.mpf(1) / 8)
             table("I1", "`(2 I1(x) / x - 1) / x^2` in `x^2`.", f, 0, 64, True)
@@ -231,7 +233,9 @@ def bessel_tables() -> None:
         table(f"I{n}_FAR", f"`I{n}(x) e^-x sqrt(x)` in `1 / x`.", f, 0, m.mpf(1) / 8)
     near = in_square(lambda x: m.besselk(0, x) + m.log(x) * m.besseli(0, x), m.log(2) - m.euler)
     table("K0", "`K0(x) + log(x) I0(x)` in `x^2`.", near, 0, 1, True)
-    near = in_square(lambda x: ((m.besselk(1, x) - m.log(x) * m.besseli(1, x)) * x - 1) / x**2, (m.euler - 0.5 - m.log(2)) / 2)
+    near = in_square(
+        lambda x: ((m.besselk(1, x) - m.log(x) * m.besseli(1, x)) * x - 1) / x**2, (m.euler - 0.5 - m.log(2)) / 2
+    )
     table("K1", "`((K1(x) - log(x) I1(x)) x - 1) / x^2` in `x^2`.", near, 0, 1, True)
     for n in (0, 1):
         k = lambda x, n=n: m.besselk(n, x) * m.exp(x) * m.sqrt(x)

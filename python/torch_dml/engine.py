@@ -15,7 +15,7 @@ from typing import Any
 # DmlStatus of engine.h, and what each becomes in Python.
 _INDEX_ERROR, _TYPE_ERROR, _VALUE_ERROR, _NOT_IMPLEMENTED, _OUT_OF_MEMORY, _DEVICE_LOST = 2, 3, 4, 5, 6, 7
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 
 # Keys of a device's description.
 _WORDS = ("name", "vendor", "kind", "driver", "driver_info", "api_version", "uuid")
@@ -58,6 +58,7 @@ _PLAIN: dict[str, tuple[Any, list[Any]]] = {
     "dml_last_error": (c_char_p, []),
     "dml_operator_count": (c_uint32, []),
     "dml_operator_name": (c_char_p, [c_uint32]),
+    "dml_operator_schema": (c_char_p, [c_uint32]),
     "dml_device_info_json": (c_char_p, _DEVICE),
     "dml_unsupported_adapters_json": (c_char_p, []),
     "dml_memory_stats_json": (c_char_p, _DEVICE),
@@ -287,6 +288,12 @@ def operators() -> list[str]:
     """Return the names of the aten overloads that the engine has kernels for."""
     engine = library()
     return [_text(engine.dml_operator_name(index)) for index in range(engine.dml_operator_count())]
+
+
+def schemas() -> list[str]:
+    """Return the schemas of those overloads, as PyTorch prints them, in the same order."""
+    engine = library()
+    return [_text(engine.dml_operator_schema(index)) for index in range(engine.dml_operator_count())]
 
 
 def _text(value: bytes | None) -> str:

@@ -100,7 +100,12 @@ def open_plugin(path: Path) -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(str(path))
         library.dml_plugin_init.argtypes, library.dml_plugin_init.restype = [c_char_p], c_int32
-        for function in ("dml_plugin_last_error", "dml_plugin_torch_version", "dml_plugin_fallbacks_json"):
+        for function in (
+            "dml_plugin_last_error",
+            "dml_plugin_torch_version",
+            "dml_plugin_fallbacks_json",
+            "dml_plugin_operators_json",
+        ):
             getattr(library, function).argtypes = []
             getattr(library, function).restype = c_char_p
         library.dml_plugin_fallback_count.argtypes = []

@@ -3,7 +3,8 @@
 use crate::error::Error;
 use crate::event::{Event, EventState};
 use crate::fault::FaultBlock;
-use crate::fusion::chain::{Fusion, Pointwise};
+use crate::fusion::chain::Fusion;
+use crate::fusion::pointwise::Pointwise;
 use crate::generator::Generator;
 use crate::graph::Capturing;
 use crate::kernels::cache::{KernelCache, KernelRef};

@@ -8,8 +8,7 @@ use dml_engine::measure::{self, Stage};
 use dml_ops::{Arg, Call, Ret, operators};
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 
 thread_local! {
@@ -17,13 +16,12 @@ thread_local! {
     static LISTS: RefCell<Vec<Vec<DmlTensor>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Names with their terminating zero, and where each is.
-fn names() -> &'static (Vec<CString>, HashMap<&'static str, u32>) {
-    static NAMES: OnceLock<(Vec<CString>, HashMap<&'static str, u32>)> = OnceLock::new();
-    NAMES.get_or_init(|| {
-        let names = operators().iter().map(|op| CString::new(op.name).unwrap_or_default()).collect();
-        let places = operators().iter().zip(0..).map(|(op, i)| (op.name, i)).collect();
-        (names, places)
+/// Names and schemas with their terminating zero.
+fn texts() -> &'static [(CString, CString)] {
+    static TEXTS: OnceLock<Vec<(CString, CString)>> = OnceLock::new();
+    TEXTS.get_or_init(|| {
+        let text = |s: &str| CString::new(s).unwrap_or_default();
+        operators().iter().map(|op| (text(op.name), text(op.schema))).collect()
     })
 }
 
@@ -36,16 +34,14 @@ pub extern "C" fn dml_operator_count() -> u32 {
 /// An operator's name, null when there is none of this index.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_operator_name(op: u32) -> *const c_char {
-    guard_value(std::ptr::null(), || Ok(names().0.get(op as usize).map_or(std::ptr::null(), |name| name.as_ptr())))
+    guard_value(std::ptr::null(), || Ok(texts().get(op as usize).map_or(std::ptr::null(), |(name, _)| name.as_ptr())))
 }
 
-/// An operator's index, `u32::MAX` when there is none of this name.
+/// An operator's schema as PyTorch prints it, null when there is none of this index.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dml_operator_find(name: *const c_char) -> u32 {
-    guard_value(u32::MAX, || {
-        // SAFETY: a C string, says the contract.
-        let name = unsafe { CStr::from_ptr(name) };
-        Ok(name.to_str().ok().and_then(|name| names().1.get(name)).copied().unwrap_or(u32::MAX))
+pub extern "C" fn dml_operator_schema(op: u32) -> *const c_char {
+    guard_value(std::ptr::null(), || {
+        Ok(texts().get(op as usize).map_or(std::ptr::null(), |(_, schema)| schema.as_ptr()))
     })
 }
 
@@ -144,16 +140,17 @@ fn known(t: DmlTensor) -> Result<DmlTensor, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::CStr;
 
     #[test]
-    fn every_operator_is_found_by_its_name() {
+    fn a_schema_begins_with_the_name() {
         for i in 0..dml_operator_count() {
-            // SAFETY: the name is a C string.
-            assert_eq!(unsafe { dml_operator_find(dml_operator_name(i)) }, i, "a name is listed twice");
+            // SAFETY: both are C strings.
+            let (name, schema) =
+                unsafe { (CStr::from_ptr(dml_operator_name(i)), CStr::from_ptr(dml_operator_schema(i))) };
+            assert!(schema.to_bytes().starts_with(name.to_bytes()), "{schema:?}");
         }
-        assert!(dml_operator_name(u32::MAX).is_null());
-        // SAFETY: as above.
-        assert_eq!(unsafe { dml_operator_find(c"aten::no_such".as_ptr()) }, u32::MAX);
+        assert!(dml_operator_name(u32::MAX).is_null() && dml_operator_schema(u32::MAX).is_null());
     }
 
     #[test]

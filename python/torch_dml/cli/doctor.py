@@ -54,7 +54,7 @@ def run() -> int:
     loader_works = _check_loader(report)
     engine_works = _check_engine(report)
     devices = _check_devices(report) if engine_works else []
-    torch_works = _check_torch(report)
+    torch_works = _check_torch(report) and _check_operators(report)
     if engine_works and torch_works and devices:
         _check_tensors(report, devices)
     for hint in report.hints:
@@ -132,6 +132,24 @@ def _check_torch(report: _Report) -> bool:
         report.fail("plugin", plugin["error"])
         return False
     report.ok("plugin", f"for torch {plugin['value']}")
+    return True
+
+
+def _check_operators(report: _Report) -> bool:
+    """Name the operators that run on the CPU because this torch has changed what they take."""
+    result = _probe("operators")
+    if not result["ok"]:
+        report.fail("operators", result["error"])
+        return False
+    registered, changed = result["value"]["registered"], result["value"]["changed"]
+    if changed:
+        report.warn(
+            "operators",
+            f"{registered} run on the device; of {len(changed)} this torch has another schema, they run on the CPU:\n"
+            + " ".join(changed),
+        )
+    else:
+        report.ok("operators", f"{registered} run on the device, with this torch's schemas")
     return True
 
 

@@ -77,6 +77,14 @@ def _tensors() -> list[str]:
     return problems
 
 
+def _operators() -> dict[str, Any]:
+    """Return how many operators the plugin registered, and the names of those whose schema this torch has changed."""
+    from torch_dml import operators
+
+    report = operators.report()
+    return {"registered": report.registered, "changed": [changed.name for changed in report.changed]}
+
+
 _STEPS: dict[str, Callable[[], Any]] = {
     "engine": _engine,
     "devices": _devices,
@@ -84,4 +92,5 @@ _STEPS: dict[str, Callable[[], Any]] = {
     "torch": _torch,
     "plugin": _plugin,
     "tensors": _tensors,
+    "operators": _operators,
 }

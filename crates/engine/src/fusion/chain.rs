@@ -10,12 +10,13 @@
 //! and touches no other's. So a result may lie exactly where an input or an earlier result lies, or apart from all of them; any
 //! other overlap ends the chain, and so does a read of part of a result.
 
-use super::parameters::{Packed, PackedNumber, PointwiseInput, PointwiseParameters};
+use super::parameters::{Packed, PackedNumber, PointwiseParameters};
+use super::pointwise::{Pointwise, PointwiseInput};
 use crate::kernels::cache::{KernelRef, float_modes};
 use crate::kernels::compiler;
 use crate::kernels::interface::ArgumentBlock;
 use crate::queue::launch::Range;
-use dml_kernel::{Builder, DType, Element, Kernel, Scalar, Value, convert, dense};
+use dml_kernel::{Builder, DType, Kernel, Scalar, Value, convert, dense};
 use dml_vulkan::Gpu;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -31,18 +32,6 @@ const MOST_INSTRUCTIONS: usize = 2000;
 const MOST_PARAMS: usize = 128;
 /// Structures that are remembered.
 const MOST_STRUCTURES: usize = 4096;
-
-/// What the queue must know of a dense pointwise kernel to fuse it with others. It takes [`PointwiseParameters`] and counts its
-/// elements in 32 bits.
-#[derive(Debug)]
-pub struct Pointwise {
-    /// What it computes of one element.
-    pub element: Element,
-    /// The dtypes of its results.
-    pub outs: SmallVec<[DType; 2]>,
-    /// Its inputs, in the order of the element's.
-    pub inputs: SmallVec<[PointwiseInput; 4]>,
-}
 
 /// Whether launches are joined.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

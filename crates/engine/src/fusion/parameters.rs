@@ -3,23 +3,10 @@
 //! A pointwise kernel takes the addresses of its results, those of its input tensors, its numbers, and the number of elements. Single
 //! and fused kernels declare and pass them here, and fusion reads here what the launches that it joins were given.
 
+use super::pointwise::PointwiseInput;
 use crate::kernels::interface::ArgumentBlock;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 use smallvec::SmallVec;
-
-/// An input of a pointwise kernel.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum PointwiseInput {
-    /// A tensor; a constant one is one element for all.
-    Tensor {
-        /// Its dtype.
-        dtype: DType,
-        /// Whether it is one element.
-        constant: bool,
-    },
-    /// A number of the compute type; a bool travels as u32.
-    Number(Scalar),
-}
 
 /// What a pointwise kernel gets.
 pub struct PointwiseParameters<'b> {

@@ -1,7 +1,7 @@
 //! Kernels by key: emitted once, compiled on the pool, waited for at the first flush that needs them.
 
 use crate::error::Error;
-use crate::fusion::chain::Pointwise;
+use crate::fusion::pointwise::Pointwise;
 use crate::kernels::compiler;
 use crate::kernels::key::{self, AnyKey, KernelKey};
 use dml_kernel::{FloatModes, Kernel, Module, Needs};

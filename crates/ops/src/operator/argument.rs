@@ -1,8 +1,8 @@
 //! Arguments of a call as Rust values.
 
-use crate::operator::call::{Arg, Scalar};
 use crate::operator::error::{Error, Result};
 use crate::operator::schema::Written;
+use crate::operator::value::{Arg, Scalar};
 use crate::tensor::{Place, Tensor};
 use dml_kernel::DType;
 use smallvec::SmallVec;

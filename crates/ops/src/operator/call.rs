@@ -3,82 +3,12 @@
 use crate::check;
 use crate::operator::argument::{Arguments, elsewhere};
 use crate::operator::error::{Error, Result};
+pub use crate::operator::value::{Arg, Ret, Scalar};
 use crate::tensor::{Dims, Place, Tensor};
 use dml_engine::Device;
 use dml_kernel::DType;
 use smallvec::SmallVec;
 use std::sync::Arc;
-
-/// A Python or C++ scalar.
-#[derive(Copy, Clone, Debug, PartialEq)]
-pub enum Scalar {
-    /// `bool`
-    Bool(bool),
-    /// `int`
-    Int(i64),
-    /// `float`
-    Double(f64),
-    /// `complex`
-    Complex(f64, f64),
-}
-
-impl Scalar {
-    /// As a double; the real part of a complex number.
-    pub fn to_f64(self) -> f64 {
-        match self {
-            Scalar::Bool(b) => f64::from(u8::from(b)),
-            Scalar::Int(i) => i as f64,
-            Scalar::Double(d) | Scalar::Complex(d, _) => d,
-        }
-    }
-
-    /// As an integer, truncated toward zero.
-    pub fn to_i64(self) -> i64 {
-        match self {
-            Scalar::Bool(b) => i64::from(b),
-            Scalar::Int(i) => i,
-            Scalar::Double(d) | Scalar::Complex(d, _) => d as i64,
-        }
-    }
-}
-
-/// One argument, in the operator's schema order.
-#[derive(Clone, Debug)]
-pub enum Arg<'a> {
-    /// `None`, or an undefined tensor.
-    None,
-    /// A `bool`, `int`, `float` or `complex`; also a dtype (as `DType as i64`), a layout or a memory format.
-    Scalar(Scalar),
-    /// A tensor.
-    Tensor(Tensor),
-    /// `int[]`
-    Ints(&'a [i64]),
-    /// `float[]`
-    Doubles(&'a [f64]),
-    /// `bool[]`
-    Bools(&'a [u8]),
-    /// `Tensor[]` or `Tensor?[]`
-    Tensors(Vec<Option<Tensor>>),
-    /// `Scalar[]`
-    Scalars(Vec<Scalar>),
-    /// `str`
-    Str(&'a str),
-    /// A generator made beside the default one.
-    Generator(Arc<std::sync::Mutex<dml_engine::Generator>>),
-}
-
-/// One result.
-#[derive(Clone, Debug)]
-pub enum Ret {
-    /// An undefined tensor.
-    None,
-    /// A tensor: a new one, or one of the arguments.
-    Tensor(Tensor),
-    /// `Tensor[]`
-    Tensors(Vec<Tensor>),
-    /// A number.
-    Scalar(Scalar),
-}
 
 /// What an operator asks of its caller: tensors live there.
 pub trait Host {

@@ -7,6 +7,7 @@ pub mod fault;
 pub mod host;
 pub mod schema;
 pub mod structured;
+pub mod value;
 
 use call::Call;
 use error::Result;

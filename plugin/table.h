@@ -1,0 +1,35 @@
+// The engine's table of operators, held against the running torch.
+#pragma once
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dml {
+
+// An operator of the engine whose schema is the running torch's.
+struct TableOperator {
+  uint32_t id;
+  c10::OperatorHandle handle;
+};
+
+// An operator that this torch has with another schema: its arguments would be taken for others.
+struct ChangedOperator {
+  std::string engine, torch;  // the schemas
+};
+
+struct Table {
+  std::vector<TableOperator> operators;  // in the engine's order
+  std::vector<std::string> unknown;      // this torch has no such overload
+  std::vector<ChangedOperator> changed;
+};
+
+// Made at the first call.
+const Table& table();
+
+// The engine's operator of this name ("aten::add.Tensor"), if its schema is the running torch's.
+std::optional<uint32_t> find_operator(const std::string& name);
+
+}  // namespace dml
