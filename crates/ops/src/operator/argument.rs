@@ -39,6 +39,15 @@ impl Deref for AnyTensor<'_> {
     }
 }
 
+/// An operand that is a tensor in some overloads of a function, and a number in others.
+#[derive(Copy, Clone, Debug)]
+pub enum TensorOrScalar<'a> {
+    /// A tensor on any device.
+    Tensor(AnyTensor<'a>),
+    /// A number.
+    Scalar(Scalar),
+}
+
 /// A list of tensors on the call's device.
 pub type Tensors<'a> = SmallVec<[&'a Tensor; 8]>;
 /// A list of tensors or `None`s on any device.
@@ -141,9 +150,14 @@ impl<'a> FromArgument<'a> for AnyTensor<'a> {
     }
 }
 
-impl<'a> FromArgument<'a> for Option<AnyTensor<'a>> {
+impl<'a> FromArgument<'a> for TensorOrScalar<'a> {
+    #[inline]
     fn take(arguments: Arguments<'a>, i: usize) -> Result<Self> {
-        if matches!(arguments.raw(i)?, Arg::None) { Ok(None) } else { arguments.get(i).map(Some) }
+        match arguments.raw(i)? {
+            Arg::Tensor(t) => Ok(TensorOrScalar::Tensor(AnyTensor(t))),
+            Arg::Scalar(s) => Ok(TensorOrScalar::Scalar(*s)),
+            _ => arguments.wrong(i, "a tensor or a number"),
+        }
     }
 }
 
@@ -153,12 +167,6 @@ impl<'a> FromArgument<'a> for &'a Tensor {
         let AnyTensor(t) = arguments.get(i)?;
         arguments.check_device(t)?;
         Ok(t)
-    }
-}
-
-impl<'a> FromArgument<'a> for Option<&'a Tensor> {
-    fn take(arguments: Arguments<'a>, i: usize) -> Result<Self> {
-        if matches!(arguments.raw(i)?, Arg::None) { Ok(None) } else { arguments.get(i).map(Some) }
     }
 }
 
@@ -221,7 +229,7 @@ from_scalar! {
     bool: |s| s.to_i64() != 0;
 }
 
-/// A plain value, or `None`.
+/// A value, or `None`.
 macro_rules! optional {
     ($($type:ty),*) => {$(
         impl<'a> FromArgument<'a> for Option<$type> {
@@ -232,7 +240,7 @@ macro_rules! optional {
     )*};
 }
 
-optional!(Scalar, i64, f64, bool, &'a [i64], &'a [f64]);
+optional!(&'a Tensor, AnyTensor<'a>, TensorOrScalar<'a>, Scalar, i64, f64, bool, &'a [i64], &'a [f64]);
 
 impl<'a> FromArgument<'a> for Option<DType> {
     fn take(arguments: Arguments<'a>, i: usize) -> Result<Self> {

@@ -1,42 +1,76 @@
 //! Activation functions and their gradients.
 
-use crate::check;
+use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::overloads;
-use crate::pointwise::elementwise::{self, Out, Rule, float_operator, operator};
+use crate::pointwise::operator::{Rule, check_not_bool, float_operator, operator};
+use crate::{check, operators};
 use dml_kernel::{DType, Value, math};
 
-/// This family's overloads.
-pub const OPERATORS: &[&[Operator]] = &[
-    &overloads!(relu, "aten::relu", "aten::relu_", "aten::relu.out" @ 1),
-    &overloads!(threshold, "aten::threshold", "aten::threshold_", "aten::threshold.out" @ 3),
-    &[
-        op("aten::threshold_backward", |c| threshold_backward(c, Out::New)),
-        op("aten::threshold_backward.grad_input", |c| threshold_backward(c, Out::Arg(3))),
-        op("aten::sigmoid_backward", |c| sigmoid_backward(c, Out::New)),
-        op("aten::sigmoid_backward.grad_input", |c| sigmoid_backward(c, Out::Arg(2))),
-        op("aten::tanh_backward", |c| tanh_backward(c, Out::New)),
-        op("aten::tanh_backward.grad_input", |c| tanh_backward(c, Out::Arg(2))),
-        op("aten::leaky_relu_backward", |c| leaky_relu_backward(c, Out::New)),
-        op("aten::leaky_relu_backward.grad_input", |c| leaky_relu_backward(c, Out::Arg(4))),
-        op("aten::silu_backward", |c| silu_backward(c, Out::New)),
-        op("aten::silu_backward.grad_input", |c| silu_backward(c, Out::Arg(2))),
-        op("aten::gelu_backward", |c| gelu_backward(c, Out::New)),
-        op("aten::gelu_backward.grad_input", |c| gelu_backward(c, Out::Arg(3))),
-        op("aten::hardtanh_backward", |c| hardtanh_backward(c, Out::New)),
-        op("aten::hardtanh_backward.grad_input", |c| hardtanh_backward(c, Out::Arg(4))),
-    ],
-    &overloads!(leaky_relu, "aten::leaky_relu", "aten::leaky_relu_", "aten::leaky_relu.out" @ 2),
-    &overloads!(silu, "aten::silu", "aten::silu_", "aten::silu.out" @ 1),
-    &overloads!(gelu, "aten::gelu", "aten::gelu_", "aten::gelu.out" @ 2),
-    &overloads!(hardtanh, "aten::hardtanh", "aten::hardtanh_", "aten::hardtanh.out" @ 3),
-];
+operators! {
+    relu(self, out) {
+        "aten::relu(Tensor self) -> Tensor",
+        "aten::relu_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::relu.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    threshold(self, threshold, value, out) {
+        "aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+        "aten::threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)",
+        "aten::threshold.out(Tensor self, Scalar threshold, Scalar value, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    threshold_backward(grad_output, self, threshold, out) {
+        "aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+        "aten::threshold_backward.grad_input(Tensor grad_output, Tensor self, Scalar threshold, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    sigmoid_backward(grad_output, output, out) {
+        "aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+        "aten::sigmoid_backward.grad_input(Tensor grad_output, Tensor output, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    tanh_backward(grad_output, output, out) {
+        "aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
+        "aten::tanh_backward.grad_input(Tensor grad_output, Tensor output, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    leaky_relu(self, negative_slope, out) {
+        "aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+        "aten::leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)",
+        "aten::leaky_relu.out(Tensor self, Scalar negative_slope=0.01, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    leaky_relu_backward(grad_output, self, negative_slope, out) {
+        "aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
+        "aten::leaky_relu_backward.grad_input(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    silu(self, out) {
+        "aten::silu(Tensor self) -> Tensor",
+        "aten::silu_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::silu.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    silu_backward(grad_output, self, out) {
+        "aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor",
+        "aten::silu_backward.grad_input(Tensor grad_output, Tensor self, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    gelu(self, approximate, out) {
+        "aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor",
+        "aten::gelu_(Tensor(a!) self, *, str approximate=\"none\") -> Tensor(a!)",
+        "aten::gelu.out(Tensor self, *, str approximate=\"none\", Tensor(a!) out) -> Tensor(a!)",
+    }
+    gelu_backward(grad_output, self, approximate, out) {
+        "aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\") -> Tensor",
+        "aten::gelu_backward.grad_input(Tensor grad_output, Tensor self, *, str approximate=\"none\", Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    hardtanh(self, min_val, max_val, out) {
+        "aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+        "aten::hardtanh_(Tensor(a!) self, Scalar min_val=-1, Scalar max_val=1) -> Tensor(a!)",
+        "aten::hardtanh.out(Tensor self, Scalar min_val=-1, Scalar max_val=1, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    hardtanh_backward(grad_output, self, min_val, max_val, out) {
+        "aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
+        "aten::hardtanh_backward.grad_input(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+}
 
-fn relu(call: &mut Call, out: Out) -> Result<()> {
-    check!(call.any_tensor(0)?.dtype != DType::Bool, Dtype, "Boolean inputs not supported for relu");
-    operator(call, out, Rule::Promote, "relu", &[0], &[], |_, v| relu_body(v[0]))
+fn relu(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
+    check!(x.dtype != DType::Bool, Dtype, "Boolean inputs not supported for relu");
+    operator(call, out, Rule::Promote, "relu", &[x], &[], |_, v| relu_body(v[0]))
 }
 
 /// `x` where it is not negative. NaN passes: it is not below zero.
@@ -44,51 +78,42 @@ pub fn relu_body(x: Value<'_>) -> Value<'_> {
     x.lt(0).select(x.like(0.0), x)
 }
 
-/// `threshold(self, threshold, value)`
-fn threshold(call: &mut Call, out: Out) -> Result<()> {
-    elementwise::check_not_bool(call, 0, "threshold")?;
-    let numbers = [call.scalar(1)?, call.scalar(2)?];
-    operator(call, out, Rule::Promote, "threshold", &[0], &numbers, |_, v| v[0].le(v[1]).select(v[2], v[0]))
+fn threshold(call: &mut Call, x: AnyTensor, threshold: Number, value: Number, out: Out) -> Result<()> {
+    check_not_bool(&x, "threshold")?;
+    operator(call, out, Rule::Promote, "threshold", &[x], &[threshold, value], |_, v| v[0].le(v[1]).select(v[2], v[0]))
 }
 
-/// `threshold_backward(grad, self, threshold)`: also the gradient of relu.
-fn threshold_backward(call: &mut Call, out: Out) -> Result<()> {
-    elementwise::check_not_bool(call, 0, "threshold_backward")?;
-    let numbers = [call.scalar(2)?];
-    operator(call, out, Rule::Promote, "threshold_backward", &[0, 1], &numbers, |_, v| {
+/// Also the gradient of relu.
+fn threshold_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, threshold: Number, out: Out) -> Result<()> {
+    check_not_bool(&grad, "threshold_backward")?;
+    operator(call, out, Rule::Promote, "threshold_backward", &[grad, x], &[threshold], |_, v| {
         v[1].le(v[2]).select(v[0].like(0.0), v[0])
     })
 }
 
-/// `sigmoid_backward(grad, output)`
-fn sigmoid_backward(call: &mut Call, out: Out) -> Result<()> {
-    float_operator(call, out, "sigmoid_backward", &[0, 1], &[], |_, v| v[0] * (1.0 - v[1]) * v[1])
+fn sigmoid_backward(call: &mut Call, grad: AnyTensor, output: AnyTensor, out: Out) -> Result<()> {
+    float_operator(call, out, "sigmoid_backward", &[grad, output], &[], |_, v| v[0] * (1.0 - v[1]) * v[1])
 }
 
-/// `tanh_backward(grad, output)`
-fn tanh_backward(call: &mut Call, out: Out) -> Result<()> {
-    float_operator(call, out, "tanh_backward", &[0, 1], &[], |_, v| v[0] * (1.0 - v[1] * v[1]))
+fn tanh_backward(call: &mut Call, grad: AnyTensor, output: AnyTensor, out: Out) -> Result<()> {
+    float_operator(call, out, "tanh_backward", &[grad, output], &[], |_, v| v[0] * (1.0 - v[1] * v[1]))
 }
 
-/// `leaky_relu(self, negative_slope)`
-fn leaky_relu(call: &mut Call, out: Out) -> Result<()> {
-    let numbers = [call.scalar(1)?];
-    float_operator(call, out, "leaky_relu", &[0], &numbers, |_, v| v[0].gt(0).select(v[0], v[0] * v[1]))
+fn leaky_relu(call: &mut Call, x: AnyTensor, slope: Number, out: Out) -> Result<()> {
+    float_operator(call, out, "leaky_relu", &[x], &[slope], |_, v| v[0].gt(0).select(v[0], v[0] * v[1]))
 }
 
-/// `leaky_relu_backward(grad, self, negative_slope, self_is_result)`: the sign of the input and of the result agree.
-fn leaky_relu_backward(call: &mut Call, out: Out) -> Result<()> {
-    let numbers = [call.scalar(2)?];
-    float_operator(call, out, "leaky_relu_backward", &[0, 1], &numbers, |_, v| v[1].gt(0).select(v[0], v[0] * v[2]))
+/// Of the input or of the result: their signs agree.
+fn leaky_relu_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, slope: Number, out: Out) -> Result<()> {
+    float_operator(call, out, "leaky_relu_backward", &[grad, x], &[slope], |_, v| v[1].gt(0).select(v[0], v[0] * v[2]))
 }
 
-fn silu(call: &mut Call, out: Out) -> Result<()> {
-    float_operator(call, out, "silu", &[0], &[], |_, v| v[0] / (1.0 + math::exp(-v[0])))
+fn silu(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
+    float_operator(call, out, "silu", &[x], &[], |_, v| v[0] / (1.0 + math::exp(-v[0])))
 }
 
-/// `silu_backward(grad, self)`
-fn silu_backward(call: &mut Call, out: Out) -> Result<()> {
-    float_operator(call, out, "silu_backward", &[0, 1], &[], |_, v| {
+fn silu_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, out: Out) -> Result<()> {
+    float_operator(call, out, "silu_backward", &[grad, x], &[], |_, v| {
         let s = math::sigmoid(v[1]);
         v[0] * s * (1.0 + v[1] * (1.0 - s))
     })
@@ -106,58 +131,53 @@ pub fn gelu_body(x: Value<'_>) -> Value<'_> {
     x * normal_cdf(x)
 }
 
-/// Whether the `approximate` argument at `i` is "tanh".
-fn tanh_approximation(call: &Call, i: usize) -> Result<bool> {
-    Ok(call.opt_str(i)? == Some("tanh"))
-}
-
-/// `gelu(self, approximate)`
-fn gelu(call: &mut Call, out: Out) -> Result<()> {
-    let at = if call.name == "aten::gelu.out" { 1 } else { call.args.len() - 1 };
-    if tanh_approximation(call, at)? {
-        return float_operator(call, out, "gelu_tanh", &[0], &[], |_, v| {
+fn gelu(call: &mut Call, x: AnyTensor, approximate: Option<&str>, out: Out) -> Result<()> {
+    if approximate == Some("tanh") {
+        return float_operator(call, out, "gelu_tanh", &[x], &[], |_, v| {
             let x = v[0];
             0.5 * x * (1.0 + math::tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)))
         });
     }
-    float_operator(call, out, "gelu", &[0], &[], |_, v| gelu_body(v[0]))
+    float_operator(call, out, "gelu", &[x], &[], |_, v| gelu_body(v[0]))
 }
 
-/// `gelu_backward(grad, self, approximate)`
-fn gelu_backward(call: &mut Call, out: Out) -> Result<()> {
-    if tanh_approximation(call, 2)? {
-        return float_operator(call, out, "gelu_tanh_backward", &[0, 1], &[], |_, v| {
+fn gelu_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, approximate: Option<&str>, out: Out) -> Result<()> {
+    if approximate == Some("tanh") {
+        return float_operator(call, out, "gelu_tanh_backward", &[grad, x], &[], |_, v| {
             let x = v[1];
             let t = math::tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x));
             let slope = SQRT_2_OVER_PI * (1.0 + 3.0 * 0.044715 * x * x);
             v[0] * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope)
         });
     }
-    float_operator(call, out, "gelu_backward", &[0, 1], &[], |_, v| {
+    float_operator(call, out, "gelu_backward", &[grad, x], &[], |_, v| {
         let x = v[1];
         let density = SQRT_2_OVER_PI * 0.5 * math::exp(-0.5 * x * x);
         v[0] * (normal_cdf(x) + x * density)
     })
 }
 
-/// `hardtanh(self, min_val, max_val)`
-fn hardtanh(call: &mut Call, out: Out) -> Result<()> {
-    check!(call.any_tensor(0)?.dtype != DType::Bool, Dtype, "Bool inputs not supported for hardtanh");
-    let mut numbers: [Number; 2] = [call.scalar(1)?, call.scalar(2)?];
-    if call.any_tensor(0)?.dtype == DType::U8 && numbers[0].to_f64() < 0.0 {
+fn hardtanh(call: &mut Call, x: AnyTensor, mut low: Number, high: Number, out: Out) -> Result<()> {
+    check!(x.dtype != DType::Bool, Dtype, "Bool inputs not supported for hardtanh");
+    if x.dtype == DType::U8 && low.to_f64() < 0.0 {
         // A lower limit that no unsigned number reaches is none.
-        numbers[0] = Number::Int(0);
+        low = Number::Int(0);
     }
-    operator(call, out, Rule::Promote, "hardtanh", &[0], &numbers, |_, v| {
+    operator(call, out, Rule::Promote, "hardtanh", &[x], &[low, high], |_, v| {
         let low = v[0].lt(v[1]).select(v[1], v[0]);
         low.gt(v[2]).select(v[2], low)
     })
 }
 
-/// `hardtanh_backward(grad, self, min_val, max_val)`
-fn hardtanh_backward(call: &mut Call, out: Out) -> Result<()> {
-    let numbers = [call.scalar(2)?, call.scalar(3)?];
-    float_operator(call, out, "hardtanh_backward", &[0, 1], &numbers, |_, v| {
+fn hardtanh_backward(
+    call: &mut Call,
+    grad: AnyTensor,
+    x: AnyTensor,
+    low: Number,
+    high: Number,
+    out: Out,
+) -> Result<()> {
+    float_operator(call, out, "hardtanh_backward", &[grad, x], &[low, high], |_, v| {
         (v[1].le(v[2]) | v[1].ge(v[3])).select(v[0].like(0.0), v[0])
     })
 }

@@ -1,45 +1,60 @@
 //! Addition, subtraction and multiplication of tensors.
 
-use crate::check;
+use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar};
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::overloads;
-use crate::pointwise::elementwise::{self, Out, Rule, Slot, operator, operator_of};
 use crate::pointwise::kernel::{self, Input};
+use crate::pointwise::operator::{Argument, Rule, operator, operator_of, result_tensor};
+use crate::tensor::Tensor;
 use crate::tensor::promote::{Promoted, result_type};
-use dml_kernel::DType;
+use crate::{check, operators};
+use dml_kernel::{DType, Value};
 
-/// This family's overloads.
-pub const OPERATORS: &[&[Operator]] = &[
-    &overloads!(add, "aten::add.Tensor", "aten::add_.Tensor", "aten::add.out" @ 3),
-    &overloads!(sub, "aten::sub.Tensor", "aten::sub_.Tensor", "aten::sub.out" @ 3),
-    &overloads!(mul, "aten::mul.Tensor", "aten::mul_.Tensor", "aten::mul.out" @ 2),
-    &[
-        op("aten::rsub.Tensor", |c| reversed_sub(c, Out::New)),
-        op("aten::rsub.Scalar", |c| reversed_sub(c, Out::New)),
-        op("aten::rsub.Tensor_out", |c| reversed_sub(c, Out::Arg(3))),
-        op("aten::rsub.Scalar_out", |c| reversed_sub(c, Out::Arg(3))),
-    ],
-    &overloads!(addr, "aten::addr", "aten::addr_", "aten::addr.out" @ 5),
-];
+operators! {
+    add(self, other, alpha, out) {
+        "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
+        "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+    }
+    sub(self, other, alpha, out) {
+        "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        "aten::sub_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
+        "aten::sub.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+    }
+    mul(self, other, out) {
+        "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    reversed_sub(self, other, alpha, out) {
+        "aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        "aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+        "aten::rsub.Tensor_out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+        "aten::rsub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    addr(self, vec1, vec2, beta, alpha, out) {
+        "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        "aten::addr_(Tensor(a!) self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)",
+        "aten::addr.out(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
 
-/// `add(self, other, alpha)`: `self + alpha * other`
-fn add(call: &mut Call, out: Out) -> Result<()> {
-    match alpha(call)? {
-        None => operator(call, out, Rule::Promote, "add", &[0, 1], &[], |_, v| sum(v[0], v[1])),
+/// `self + alpha * other`
+fn add(call: &mut Call, x: AnyTensor, y: AnyTensor, alpha: Scalar, out: Out) -> Result<()> {
+    match factor(x, y, alpha)? {
+        None => operator(call, out, Rule::Promote, "add", &[x, y], &[], |_, v| sum(v[0], v[1])),
         Some(a) => {
-            operator(call, out, Rule::Promote, "add_alpha", &[0, 1], &[a], |_, v| sum(v[0], product(v[1], v[2])))
+            operator(call, out, Rule::Promote, "add_alpha", &[x, y], &[a], |_, v| sum(v[0], product(v[1], v[2])))
         }
     }
 }
 
-/// `sub(self, other, alpha)`: `self - alpha * other`
-fn sub(call: &mut Call, out: Out) -> Result<()> {
-    check_no_bools(call.any_tensor(0)?.dtype == DType::Bool || call.any_tensor(1)?.dtype == DType::Bool)?;
-    match alpha(call)? {
-        None => operator(call, out, Rule::Promote, "sub", &[0, 1], &[], |_, v| v[0] - v[1]),
-        Some(a) => operator(call, out, Rule::Promote, "sub_alpha", &[0, 1], &[a], |_, v| v[0] - v[1] * v[2]),
+/// `self - alpha * other`
+fn sub(call: &mut Call, x: AnyTensor, y: AnyTensor, alpha: Scalar, out: Out) -> Result<()> {
+    check_no_bools(x.dtype == DType::Bool || y.dtype == DType::Bool)?;
+    match factor(x, y, alpha)? {
+        None => operator(call, out, Rule::Promote, "sub", &[x, y], &[], |_, v| v[0] - v[1]),
+        Some(a) => operator(call, out, Rule::Promote, "sub_alpha", &[x, y], &[a], |_, v| v[0] - v[1] * v[2]),
     }
 }
 
@@ -53,10 +68,9 @@ fn check_no_bools(any: bool) -> Result<()> {
     Ok(())
 }
 
-/// The `alpha` argument, or `None` where it is 1.
-fn alpha(call: &Call) -> Result<Option<Scalar>> {
-    let alpha = call.scalar(2)?;
-    let float = call.any_tensor(0)?.dtype.is_float() || call.any_tensor(1)?.dtype.is_float();
+/// The factor `alpha`, or `None` where it is 1.
+fn factor(x: AnyTensor, y: AnyTensor, alpha: Scalar) -> Result<Option<Scalar>> {
+    let float = x.dtype.is_float() || y.dtype.is_float();
     check!(
         float || !matches!(alpha, Scalar::Double(_)),
         Runtime,
@@ -66,38 +80,32 @@ fn alpha(call: &Call) -> Result<Option<Scalar>> {
 }
 
 /// A sum; of bools, their disjunction.
-pub fn sum<'b>(x: dml_kernel::Value<'b>, y: dml_kernel::Value<'b>) -> dml_kernel::Value<'b> {
+pub fn sum<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     if x.scalar() == dml_kernel::Scalar::Bool { x | y } else { x + y }
 }
 
 /// A product; of bools, their conjunction.
-pub fn product<'b>(x: dml_kernel::Value<'b>, y: dml_kernel::Value<'b>) -> dml_kernel::Value<'b> {
+pub fn product<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     if x.scalar() == dml_kernel::Scalar::Bool { x & y } else { x * y }
 }
 
-/// `mul(self, other)`
-fn mul(call: &mut Call, out: Out) -> Result<()> {
-    operator(call, out, Rule::Promote, "mul", &[0, 1], &[], |_, v| product(v[0], v[1]))
+fn mul(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    operator(call, out, Rule::Promote, "mul", &[x, y], &[], |_, v| product(v[0], v[1]))
 }
 
-/// `rsub(self, other, alpha)`: `other - alpha * self`
-fn reversed_sub(call: &mut Call, out: Out) -> Result<()> {
-    let other = match &call.args[1] {
-        crate::Arg::Scalar(s) => Slot::Scalar(*s),
-        _ => Slot::Tensor(1),
+/// `other - alpha * self`
+fn reversed_sub(call: &mut Call, x: AnyTensor, other: TensorOrScalar, alpha: Scalar, out: Out) -> Result<()> {
+    let bool_other = match other {
+        TensorOrScalar::Scalar(s) => matches!(s, Scalar::Bool(_)),
+        TensorOrScalar::Tensor(t) => t.dtype == DType::Bool,
     };
-    let bool_other = match &call.args[1] {
-        crate::Arg::Scalar(s) => matches!(s, Scalar::Bool(_)),
-        _ => call.any_tensor(1)?.dtype == DType::Bool,
-    };
-    check_no_bools(call.any_tensor(0)?.dtype == DType::Bool || bool_other)?;
-    let alpha = Slot::Number(call.scalar(2)?);
-    operator_of(call, out, Rule::Promote, "rsub", &[Slot::Tensor(0), other, alpha], |_, v| v[1] - v[0] * v[2])
+    check_no_bools(x.dtype == DType::Bool || bool_other)?;
+    let arguments = [x.into(), other.into(), Argument::Number(alpha)];
+    operator_of(call, out, Rule::Promote, "rsub", &arguments, |_, v| v[1] - v[0] * v[2])
 }
 
-/// `addr(self, vec1, vec2, beta, alpha)`: `beta * self + alpha * vec1 vec2^T`; self is not read where beta is 0.
-fn addr(call: &mut Call, out: Out) -> Result<()> {
-    let (t, x, y) = (call.tensor(0)?.clone(), call.tensor(1)?.clone(), call.tensor(2)?.clone());
+/// `beta * self + alpha * vec1 vec2^T`; self is not read where beta is 0.
+fn addr(call: &mut Call, t: &Tensor, x: &Tensor, y: &Tensor, beta: Scalar, alpha: Scalar, out: Out) -> Result<()> {
     check!(
         x.dim() == 1 && y.dim() == 1,
         Runtime,
@@ -106,9 +114,7 @@ fn addr(call: &mut Call, out: Out) -> Result<()> {
         y.dim()
     );
     let (rows, columns) = (x.sizes[0], y.sizes[0]);
-    let (beta, alpha) = (call.scalar(3)?, call.scalar(4)?);
-    let promoted = [Promoted::Tensor(&t), Promoted::Tensor(&x), Promoted::Tensor(&y)];
-    let common = result_type(&promoted, call.host.default_dtype());
+    let common = result_type(&[t, x, y].map(Promoted::Tensor), call.host.default_dtype());
     let float = common.is_float();
     check!(
         float || !matches!(beta, Scalar::Double(_)) && !matches!(alpha, Scalar::Double(_)),
@@ -123,16 +129,15 @@ fn addr(call: &mut Call, out: Out) -> Result<()> {
         t.sizes.as_slice()
     );
     let outer = [
-        Input::Tensor(t),
+        Input::Tensor(t.clone()),
         Input::Tensor(x.as_strided(&[rows, 1], &[x.strides[0], 0], 0)),
         Input::Tensor(y.as_strided(&[1, columns], &[0, y.strides[0]], 0)),
         Input::Number(beta, common),
         Input::Number(alpha, common),
     ];
     let result = match out {
-        Out::InPlace => elementwise::in_place(call, call.tensor(0)?, common, &outer)?,
         Out::New => call.empty(common, &[rows, columns])?,
-        _ => elementwise::result_tensor(call, out, common, &outer)?,
+        _ => result_tensor(call, out, common, &outer)?,
     };
     if beta.to_f64() == 0.0 {
         kernel::run(call, "addr_0", 0, &[&result], &outer[1..], common, |_, v| {

@@ -1,94 +1,143 @@
 //! Comparisons, logic and bit operations of two operands, minimum and maximum.
 
+use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::pointwise::elementwise::{self, Out, Rule, Slot, operator, operator_of};
+use crate::operators;
+use crate::pointwise::operator::{Rule, check_integral, operator, operator_of};
 use dml_kernel::{Scalar, Value};
 
-/// `name body;` for each comparison: functional, in-place and `out=`, against a tensor and against a number.
-macro_rules! comparisons {
-    ($($name:literal |$a:ident, $b:ident| $body:expr;)*) => {
-        /// Comparisons with a tensor and with a number.
-        pub const COMPARISONS: &[&[Operator]] = &[$(
-            &[
-                op(concat!("aten::", $name, ".Tensor"), |c| operator(c, Out::New, Rule::Bool, $name, &[0, 1], &[], |_, v| { let ($a, $b) = (v[0], v[1]); $body })),
-                op(concat!("aten::", $name, "_.Tensor"), |c| operator(c, Out::InPlace, Rule::Bool, $name, &[0, 1], &[], |_, v| { let ($a, $b) = (v[0], v[1]); $body })),
-                op(concat!("aten::", $name, ".Tensor_out"), |c| operator(c, Out::Arg(2), Rule::Bool, $name, &[0, 1], &[], |_, v| { let ($a, $b) = (v[0], v[1]); $body })),
-                op(concat!("aten::", $name, ".Scalar"), |c| with_number(c, Out::New, $name, |v| { let ($a, $b) = (v[0], v[1]); $body })),
-                op(concat!("aten::", $name, "_.Scalar"), |c| with_number(c, Out::InPlace, $name, |v| { let ($a, $b) = (v[0], v[1]); $body })),
-                op(concat!("aten::", $name, ".Scalar_out"), |c| with_number(c, Out::Arg(2), $name, |v| { let ($a, $b) = (v[0], v[1]); $body })),
-            ],
-        )*];
-    };
+operators! {
+    compare(self, other, out; "eq", |a, b| a.eq(b)) {
+        "aten::eq.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::eq_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::eq.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::eq.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::eq_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::eq.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    compare(self, other, out; "ne", |a, b| a.ne(b)) {
+        "aten::ne.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::ne_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::ne.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::ne.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::ne_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::ne.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    compare(self, other, out; "lt", |a, b| ordered(a, b, Value::lt)) {
+        "aten::lt.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::lt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::lt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::lt.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::lt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::lt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    compare(self, other, out; "le", |a, b| ordered(a, b, Value::le)) {
+        "aten::le.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::le_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::le.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::le.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::le_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::le.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    compare(self, other, out; "gt", |a, b| ordered(a, b, Value::gt)) {
+        "aten::gt.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::gt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::gt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::gt.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::gt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::gt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    compare(self, other, out; "ge", |a, b| ordered(a, b, Value::ge)) {
+        "aten::ge.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::ge_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::ge.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::ge.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::ge_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::ge.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    binary(self, other, out; Rule::Bool, "logical_and", |a, b| a.cast(Scalar::Bool) & b.cast(Scalar::Bool)) {
+        "aten::logical_and(Tensor self, Tensor other) -> Tensor",
+        "aten::logical_and_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::logical_and.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    binary(self, other, out; Rule::Bool, "logical_or", |a, b| a.cast(Scalar::Bool) | b.cast(Scalar::Bool)) {
+        "aten::logical_or(Tensor self, Tensor other) -> Tensor",
+        "aten::logical_or_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::logical_or.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    binary(self, other, out; Rule::Bool, "logical_xor", |a, b| a.cast(Scalar::Bool) ^ b.cast(Scalar::Bool)) {
+        "aten::logical_xor(Tensor self, Tensor other) -> Tensor",
+        "aten::logical_xor_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::logical_xor.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    bitwise(self, other, out; "bitwise_and", |a, b| a & b) {
+        "aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::bitwise_and_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::bitwise_and.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    bitwise(self, other, out; "bitwise_or", |a, b| a | b) {
+        "aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::bitwise_or_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::bitwise_or.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    bitwise(self, other, out; "bitwise_xor", |a, b| a ^ b) {
+        "aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::bitwise_xor_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::bitwise_xor.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    binary(self, other, out; Rule::Promote, "maximum", maximum) {
+        "aten::maximum(Tensor self, Tensor other) -> Tensor",
+        "aten::maximum.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    binary(self, other, out; Rule::Promote, "minimum", minimum) {
+        "aten::minimum(Tensor self, Tensor other) -> Tensor",
+        "aten::minimum.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    binary(self, other, out; Rule::Promote, "fmax", |a, b| a.is_nan().select(b, b.is_nan().select(a, maximum(a, b)))) {
+        "aten::fmax(Tensor self, Tensor other) -> Tensor",
+        "aten::fmax.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    binary(self, other, out; Rule::Promote, "fmin", |a, b| a.is_nan().select(b, b.is_nan().select(a, minimum(a, b)))) {
+        "aten::fmin(Tensor self, Tensor other) -> Tensor",
+        "aten::fmin.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
 }
 
-/// `name [new in-place out] Rule body;` for each operator of two tensors.
-macro_rules! binaries {
-    ($($name:literal [$new:literal $inplace:literal $out:literal] $rule:ident |$a:ident, $b:ident| $body:expr;)*) => {
-        /// Logic, bits, minimum and maximum.
-        pub const BINARIES: &[&[Operator]] = &[$(
-            &[
-                op($new, |c| binary(c, Out::New, Rule::$rule, $name, |v| { let ($a, $b) = (v[0], v[1]); $body })),
-                op($inplace, |c| binary(c, Out::InPlace, Rule::$rule, $name, |v| { let ($a, $b) = (v[0], v[1]); $body })),
-                op($out, |c| binary(c, Out::Arg(2), Rule::$rule, $name, |v| { let ($a, $b) = (v[0], v[1]); $body })),
-            ],
-        )*];
-    };
-}
-
-comparisons! {
-    "eq" |a, b| a.eq(b);
-    "ne" |a, b| a.ne(b);
-    "lt" |a, b| ordered(a, b, Value::lt);
-    "le" |a, b| ordered(a, b, Value::le);
-    "gt" |a, b| ordered(a, b, Value::gt);
-    "ge" |a, b| ordered(a, b, Value::ge);
-}
-
-binaries! {
-    "logical_and" ["aten::logical_and" "aten::logical_and_" "aten::logical_and.out"] Bool
-        |a, b| a.cast(Scalar::Bool) & b.cast(Scalar::Bool);
-    "logical_or" ["aten::logical_or" "aten::logical_or_" "aten::logical_or.out"] Bool
-        |a, b| a.cast(Scalar::Bool) | b.cast(Scalar::Bool);
-    "logical_xor" ["aten::logical_xor" "aten::logical_xor_" "aten::logical_xor.out"] Bool
-        |a, b| a.cast(Scalar::Bool) ^ b.cast(Scalar::Bool);
-    "bitwise_and" ["aten::bitwise_and.Tensor" "aten::bitwise_and_.Tensor" "aten::bitwise_and.Tensor_out"] Promote
-        |a, b| a & b;
-    "bitwise_or" ["aten::bitwise_or.Tensor" "aten::bitwise_or_.Tensor" "aten::bitwise_or.Tensor_out"] Promote
-        |a, b| a | b;
-    "bitwise_xor" ["aten::bitwise_xor.Tensor" "aten::bitwise_xor_.Tensor" "aten::bitwise_xor.Tensor_out"] Promote
-        |a, b| a ^ b;
-    "maximum" ["aten::maximum" "aten::maximum_" "aten::maximum.out"] Promote |a, b| maximum(a, b);
-    "minimum" ["aten::minimum" "aten::minimum_" "aten::minimum.out"] Promote |a, b| minimum(a, b);
-    "fmax" ["aten::fmax" "aten::fmax_" "aten::fmax.out"] Promote
-        |a, b| a.is_nan().select(b, b.is_nan().select(a, maximum(a, b)));
-    "fmin" ["aten::fmin" "aten::fmin_" "aten::fmin.out"] Promote
-        |a, b| a.is_nan().select(b, b.is_nan().select(a, minimum(a, b)));
+fn compare(
+    call: &mut Call,
+    x: AnyTensor,
+    y: TensorOrScalar,
+    out: Out,
+    family: &'static str,
+    body: impl for<'b> Fn(Value<'b>, Value<'b>) -> Value<'b>,
+) -> Result<()> {
+    operator_of(call, out, Rule::Bool, family, &[x.into(), y.into()], |_, v| body(v[0], v[1]))
 }
 
 fn binary(
     call: &mut Call,
+    x: AnyTensor,
+    y: AnyTensor,
     out: Out,
     rule: Rule,
     family: &'static str,
-    body: impl for<'b> Fn(&[Value<'b>]) -> Value<'b>,
+    body: impl for<'b> Fn(Value<'b>, Value<'b>) -> Value<'b>,
 ) -> Result<()> {
-    if family.starts_with("bitwise") {
-        elementwise::check_integral(call, 0, family)?;
-        elementwise::check_integral(call, 1, family)?;
-    }
-    operator(call, out, rule, family, &[0, 1], &[], |_, v| body(v))
+    operator(call, out, rule, family, &[x, y], &[], |_, v| body(v[0], v[1]))
 }
 
-fn with_number(
+fn bitwise(
     call: &mut Call,
+    x: AnyTensor,
+    y: AnyTensor,
     out: Out,
     family: &'static str,
-    body: impl for<'b> Fn(&[Value<'b>]) -> Value<'b>,
+    body: impl for<'b> Fn(Value<'b>, Value<'b>) -> Value<'b>,
 ) -> Result<()> {
-    let slots = [Slot::Tensor(0), Slot::Scalar(call.scalar(1)?)];
-    operator_of(call, out, Rule::Bool, family, &slots, |_, v| body(v))
+    check_integral(&x, family)?;
+    check_integral(&y, family)?;
+    binary(call, x, y, out, Rule::Promote, family, body)
 }
 
 /// An order comparison; bools count as 0 and 1.

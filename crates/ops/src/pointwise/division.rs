@@ -1,94 +1,102 @@
 //! Division that rounds, and remainders.
 
-use crate::check;
-use crate::operator::call::{Arg, Call};
-use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::overloads;
-use crate::pointwise::elementwise::{Out, Rule, Slot, dividing_operator, input, operator};
+use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
+use crate::operator::call::{Call, Scalar};
+use crate::operator::error::{Error, Result};
+use crate::pointwise::binary::copysign;
 use crate::pointwise::kernel::Input;
-use crate::tensor::promote::{Promoted, result_type};
+use crate::pointwise::operator::{Rule, dividing_operator, input, operator};
+use crate::tensor::promote::result_type;
+use crate::{check, operators};
 use dml_kernel::{DType, Value, math};
 
-/// This family's overloads.
-pub const OPERATORS: &[&[Operator]] = &[
-    &overloads!(div, "aten::div.Tensor", "aten::div_.Tensor", "aten::div.out" @ 2),
-    &overloads!(div_mode, "aten::div.Tensor_mode", "aten::div_.Tensor_mode", "aten::div.out_mode" @ 3),
-    &overloads!(floor_divide, "aten::floor_divide", "aten::floor_divide_.Tensor", "aten::floor_divide.out" @ 2),
-    &overloads!(remainder, "aten::remainder.Tensor", "aten::remainder_.Tensor", "aten::remainder.Tensor_out" @ 2),
-    &overloads!(remainder, "aten::remainder.Scalar", "aten::remainder_.Scalar", "aten::remainder.Scalar_out" @ 2),
-    &[op("aten::remainder.Scalar_Tensor", |c| remainder(c, Out::New))],
-    &overloads!(fmod, "aten::fmod.Tensor", "aten::fmod_.Tensor", "aten::fmod.Tensor_out" @ 2),
-    &overloads!(fmod, "aten::fmod.Scalar", "aten::fmod_.Scalar", "aten::fmod.Scalar_out" @ 2),
-];
-
-/// `div(self, other)`: true division; integers become floats.
-fn div(call: &mut Call, out: Out) -> Result<()> {
-    operator(call, out, Rule::Float, "div", &[0, 1], &[], |_, v| v[0] / v[1])
-}
-
-/// `div(self, other, rounding_mode)`
-fn div_mode(call: &mut Call, out: Out) -> Result<()> {
-    match call.opt_str(2)? {
-        None => div(call, out),
-        Some("floor") => floor_divide(call, out),
-        Some("trunc") => {
-            let slots = operands(call, "div_trunc")?;
-            dividing_operator(call, out, "div_trunc", &slots, |_, v| quotient(v[0], v[1]))
-        }
-        Some(mode) => {
-            check!(
-                false,
-                Runtime,
-                "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'"
-            );
-            Ok(())
-        }
+operators! {
+    div(self, other, out) {
+        "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::div_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::div.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    div_mode(self, other, rounding_mode, out) {
+        "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+        "aten::div_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)",
+        "aten::div.out_mode(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out) -> Tensor(a!)",
+    }
+    floor_divide(self, other, out) {
+        "aten::floor_divide(Tensor self, Tensor other) -> Tensor",
+        "aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::floor_divide.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    remainder(self, other, out) {
+        "aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::remainder_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::remainder.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::remainder_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::remainder.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+    }
+    fmod(self, other, out) {
+        "aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::fmod_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::fmod.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::fmod_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::fmod.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 
-/// `floor_divide(self, other)`
-fn floor_divide(call: &mut Call, out: Out) -> Result<()> {
-    let slots = operands(call, "div_floor")?;
-    dividing_operator(call, out, "div_floor", &slots, |_, v| floor_quotient(v[0], v[1]))
+/// True division; integers become floats.
+fn div(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    operator(call, out, Rule::Float, "div", &[x, y], &[], |_, v| v[0] / v[1])
 }
 
-/// `remainder(self, other)`: with the sign of the divisor, as Python's `%`.
-fn remainder(call: &mut Call, out: Out) -> Result<()> {
-    let slots = operands(call, "remainder")?;
-    dividing_operator(call, out, "remainder", &slots, |_, v| modulo(v[0], v[1]))
+fn div_mode(call: &mut Call, x: AnyTensor, y: AnyTensor, mode: Option<&str>, out: Out) -> Result<()> {
+    match mode {
+        None => div(call, x, y, out),
+        Some("floor") => floor_divide(call, x, y, out),
+        Some("trunc") => divide(call, TensorOrScalar::Tensor(x), TensorOrScalar::Tensor(y), out, "div_trunc", quotient),
+        Some(mode) => Err(Error::Runtime(format!(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'"
+        ))),
+    }
 }
 
-/// `fmod(self, other)`: with the sign of the dividend, as C's `%`.
-fn fmod(call: &mut Call, out: Out) -> Result<()> {
-    let slots = operands(call, "fmod")?;
-    dividing_operator(call, out, "fmod", &slots, |_, v| rest(v[0], v[1]))
+fn floor_divide(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    divide(call, TensorOrScalar::Tensor(x), TensorOrScalar::Tensor(y), out, "div_floor", floor_quotient)
 }
 
-/// Arguments 0 and 1, each a tensor or a number. An integer divisor that the host knows to be zero is an error at once.
-fn operands(call: &Call, name: &str) -> Result<[Slot; 2]> {
-    let slot = |i: usize| -> Result<(Slot, Option<crate::Scalar>)> {
-        Ok(match &call.args[i] {
-            Arg::Scalar(s) => (Slot::Scalar(*s), Some(*s)),
-            _ => match input(call, i)? {
-                Input::Number(x, _) => (Slot::Tensor(i), Some(x)),
-                Input::Tensor(_) => (Slot::Tensor(i), None),
-            },
-        })
+/// With the sign of the divisor, as Python's `%`.
+fn remainder(call: &mut Call, x: TensorOrScalar, y: TensorOrScalar, out: Out) -> Result<()> {
+    divide(call, x, y, out, "remainder", modulo)
+}
+
+/// With the sign of the dividend, as C's `%`.
+fn fmod(call: &mut Call, x: TensorOrScalar, y: TensorOrScalar, out: Out) -> Result<()> {
+    divide(call, x, y, out, "fmod", rest)
+}
+
+/// An operator whose second operand divides. An integer divisor that the host knows to be zero is an error at once.
+fn divide(
+    call: &mut Call,
+    x: TensorOrScalar,
+    y: TensorOrScalar,
+    out: Out,
+    name: &'static str,
+    body: math::Binary,
+) -> Result<()> {
+    let known = match y {
+        TensorOrScalar::Scalar(s) => Some(s),
+        TensorOrScalar::Tensor(t) => match input(call, &t)? {
+            Input::Number(s, _) => Some(s),
+            Input::Tensor(_) => None,
+        },
     };
-    let ((dividend, _), (divisor, known)) = (slot(0)?, slot(1)?);
-    let promoted = |i: usize| -> Result<Promoted> {
-        Ok(match &call.args[i] {
-            Arg::Scalar(s) => Promoted::Scalar(*s),
-            _ => Promoted::Tensor(call.any_tensor(i)?),
-        })
-    };
-    let common = result_type(&[promoted(0)?, promoted(1)?], call.host.default_dtype());
+    let common = result_type(&[x.into(), y.into()], call.host.default_dtype());
     check!(common != DType::Bool, NotImplemented, "\"{name}\" not implemented for 'Bool'");
-    if let Some(crate::Scalar::Int(0) | crate::Scalar::Bool(false)) = known {
+    if let Some(Scalar::Int(0) | Scalar::Bool(false)) = known {
         check!(common.is_float(), Runtime, "ZeroDivisionError");
     }
-    Ok([dividend, divisor])
+    dividing_operator(call, out, name, &[x.into(), y.into()], |_, v| body(v[0], v[1]))
 }
 
 /// An integer divisor that no driver divides by wrongly: 1 in place of 0, and of -1, whose quotient is a negation.
@@ -139,7 +147,7 @@ fn floor_quotient<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
             let floor = exact.floor();
             let floor = (exact - floor).gt(0.5).select(floor + 1.0, floor);
             let plain = a / b;
-            let zero = crate::pointwise::binary::copysign(a.like(0.0), plain);
+            let zero = copysign(a.like(0.0), plain);
             b.eq(0).select(plain, exact.eq(0).select(zero, floor))
         }
         _ => {

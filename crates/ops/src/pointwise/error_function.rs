@@ -1,34 +1,40 @@
 //! Relatives of the error function: its inverse, its scaled complement, and the normal distribution's functions.
 
+use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::overloads;
-use crate::pointwise::elementwise::{self, Out, Rule, Slot, heavy_operator};
+use crate::operators;
+use crate::pointwise::operator::{Rule, check_not_half, heavy_operator};
 use dml_kernel::{Value, math};
 use math::special;
 
-/// This family's overloads.
-pub const OPERATORS: &[&[Operator]] = &[
-    &overloads!(erfinv, "aten::erfinv", "aten::erfinv_", "aten::erfinv.out" @ 1),
-    &[
-        op("aten::special_erfcx", |c| not_half(c, Out::New, "erfcx", special::erfcx)),
-        op("aten::special_erfcx.out", |c| not_half(c, Out::Arg(1), "erfcx", special::erfcx)),
-        op("aten::special_ndtri", |c| not_half(c, Out::New, "ndtri", special::ndtri)),
-        op("aten::special_ndtri.out", |c| not_half(c, Out::Arg(1), "ndtri", special::ndtri)),
-        op("aten::special_log_ndtr", |c| not_half(c, Out::New, "log_ndtr", log_ndtr)),
-        op("aten::special_log_ndtr.out", |c| not_half(c, Out::Arg(1), "log_ndtr", log_ndtr)),
-    ],
-];
-
-/// `erfinv(self)`
-fn erfinv(call: &mut Call, out: Out) -> Result<()> {
-    heavy_operator(call, out, Rule::Float, "erfinv", &[Slot::Tensor(0)], |_, v| special::erfinv(v[0]))
+operators! {
+    erfinv(self, out) {
+        "aten::erfinv(Tensor self) -> Tensor",
+        "aten::erfinv_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::erfinv.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    not_half(self, out; "erfcx", special::erfcx) {
+        "aten::special_erfcx(Tensor self) -> Tensor",
+        "aten::special_erfcx.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    not_half(self, out; "ndtri", special::ndtri) {
+        "aten::special_ndtri(Tensor self) -> Tensor",
+        "aten::special_ndtri.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    not_half(self, out; "log_ndtr", log_ndtr) {
+        "aten::special_log_ndtr(Tensor self) -> Tensor",
+        "aten::special_log_ndtr.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
 }
 
-fn not_half(call: &mut Call, out: Out, name: &'static str, body: math::Unary) -> Result<()> {
-    elementwise::check_not_half(call, &[0], name)?;
-    heavy_operator(call, out, Rule::Float, name, &[Slot::Tensor(0)], |_, v| body(v[0]))
+fn erfinv(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
+    heavy_operator(call, out, Rule::Float, "erfinv", &[x.into()], |_, v| special::erfinv(v[0]))
+}
+
+fn not_half(call: &mut Call, x: AnyTensor, out: Out, name: &'static str, body: math::Unary) -> Result<()> {
+    check_not_half(call, &[x], name)?;
+    heavy_operator(call, out, Rule::Float, name, &[x.into()], |_, v| body(v[0]))
 }
 
 /// Logarithm of the normal distribution function: far left from [`special::erfcx`], which does not vanish there.

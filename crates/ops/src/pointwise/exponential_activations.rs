@@ -1,59 +1,82 @@
 //! Activations made of exponentials and logarithms: softplus, ELU, Mish, and their gradients.
 
-use crate::operator::call::Call;
+use crate::operator::argument::{AnyTensor, Out};
+use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::overloads;
-use crate::pointwise::elementwise::{Out, float_operator};
+use crate::operators;
+use crate::pointwise::operator::float_operator;
 use dml_kernel::{Value, math};
 
-/// This family's overloads.
-pub const OPERATORS: &[&[Operator]] = &[
-    &[
-        op("aten::softplus", |c| softplus(c, Out::New)),
-        op("aten::softplus.out", |c| softplus(c, Out::Arg(3))),
-        op("aten::softplus_backward", |c| softplus_backward(c, Out::New)),
-        op("aten::softplus_backward.grad_input", |c| softplus_backward(c, Out::Arg(4))),
-        op("aten::elu_backward", |c| elu_backward(c, Out::New)),
-        op("aten::elu_backward.grad_input", |c| elu_backward(c, Out::Arg(6))),
-        op("aten::mish_backward", |c| mish_backward(c, Out::New)),
-    ],
-    &overloads!(elu, "aten::elu", "aten::elu_", "aten::elu.out" @ 4),
-    &overloads!(mish, "aten::mish", "aten::mish_", "aten::mish.out" @ 1),
-];
+operators! {
+    softplus(self, beta, threshold, out) {
+        "aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+        "aten::softplus.out(Tensor self, Scalar beta=1, Scalar threshold=20, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    softplus_backward(grad_output, self, beta, threshold, out) {
+        "aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
+        "aten::softplus_backward.grad_input(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    elu(self, alpha, scale, input_scale, out) {
+        "aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+        "aten::elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)",
+        "aten::elu.out(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_result, out) {
+        "aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor",
+        "aten::elu_backward.grad_input(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    mish(self, out) {
+        "aten::mish(Tensor self) -> Tensor",
+        "aten::mish_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::mish.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    mish_backward(grad_output, self, out) {
+        "aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor",
+    }
+}
 
-/// `softplus(self, beta, threshold)`: `log(1 + e^(beta x)) / beta`, the identity above the threshold
-fn softplus(call: &mut Call, out: Out) -> Result<()> {
-    let numbers = [call.scalar(1)?, call.scalar(2)?];
-    float_operator(call, out, "softplus", &[0], &numbers, |_, v| {
+/// `log(1 + e^(beta x)) / beta`, the identity above the threshold
+fn softplus(call: &mut Call, x: AnyTensor, beta: Number, threshold: Number, out: Out) -> Result<()> {
+    float_operator(call, out, "softplus", &[x], &[beta, threshold], |_, v| {
         let scaled = v[0] * v[1];
         scaled.gt(v[2]).select(v[0], math::log1p(math::exp(scaled)) / v[1])
     })
 }
 
-/// `softplus_backward(grad, self, beta, threshold)`
-fn softplus_backward(call: &mut Call, out: Out) -> Result<()> {
-    let numbers = [call.scalar(2)?, call.scalar(3)?];
-    float_operator(call, out, "softplus_backward", &[0, 1], &numbers, |_, v| {
+fn softplus_backward(
+    call: &mut Call,
+    grad: AnyTensor,
+    x: AnyTensor,
+    beta: Number,
+    threshold: Number,
+    out: Out,
+) -> Result<()> {
+    float_operator(call, out, "softplus_backward", &[grad, x], &[beta, threshold], |_, v| {
         let scaled = v[1] * v[2];
         scaled.gt(v[3]).select(v[0], v[0] * math::sigmoid(scaled))
     })
 }
 
-/// `elu(self, alpha, scale, input_scale)`
-fn elu(call: &mut Call, out: Out) -> Result<()> {
-    let numbers = [call.scalar(1)?, call.scalar(2)?, call.scalar(3)?];
-    float_operator(call, out, "elu", &[0], &numbers, |_, v| {
+fn elu(call: &mut Call, x: AnyTensor, alpha: Number, scale: Number, input_scale: Number, out: Out) -> Result<()> {
+    float_operator(call, out, "elu", &[x], &[alpha, scale, input_scale], |_, v| {
         let (x, alpha, scale, input_scale) = (v[0], v[1], v[2], v[3]);
         x.lt(0).select(math::expm1(x * input_scale) * (alpha * scale), x * scale)
     })
 }
 
-/// `elu_backward(grad, alpha, scale, input_scale, is_result, self_or_result)`
-fn elu_backward(call: &mut Call, out: Out) -> Result<()> {
-    let numbers = [call.scalar(1)?, call.scalar(2)?, call.scalar(3)?];
-    let (family, of_result) = if call.flag(4)? { ("elu_backward_result", true) } else { ("elu_backward", false) };
-    float_operator(call, out, family, &[0, 5], &numbers, |_, v| {
+#[allow(clippy::too_many_arguments)]
+fn elu_backward(
+    call: &mut Call,
+    grad: AnyTensor,
+    alpha: Number,
+    scale: Number,
+    input_scale: Number,
+    of_result: bool,
+    x: AnyTensor,
+    out: Out,
+) -> Result<()> {
+    let family = if of_result { "elu_backward_result" } else { "elu_backward" };
+    float_operator(call, out, family, &[grad, x], &[alpha, scale, input_scale], |_, v| {
         let (grad, x, alpha, scale, input_scale) = (v[0], v[1], v[2], v[3], v[4]);
         let low = alpha * scale;
         let slope = if of_result { x + low } else { low * math::exp(x * input_scale) };
@@ -61,18 +84,17 @@ fn elu_backward(call: &mut Call, out: Out) -> Result<()> {
     })
 }
 
-/// `mish(self)`: `x tanh(log(1 + e^x))`
-fn mish(call: &mut Call, out: Out) -> Result<()> {
-    float_operator(call, out, "mish", &[0], &[], |_, v| v[0] * gate(v[0]))
+/// `x tanh(log(1 + e^x))`
+fn mish(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
+    float_operator(call, out, "mish", &[x], &[], |_, v| v[0] * gate(v[0]))
 }
 
 fn gate(x: Value<'_>) -> Value<'_> {
     math::tanh(math::log1p(math::exp(x)))
 }
 
-/// `mish_backward(grad, self)`
-fn mish_backward(call: &mut Call, out: Out) -> Result<()> {
-    float_operator(call, out, "mish_backward", &[0, 1], &[], |_, v| {
+fn mish_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, out: Out) -> Result<()> {
+    float_operator(call, out, "mish_backward", &[grad, x], &[], |_, v| {
         let t = gate(v[1]);
         v[0] * (t + v[1] * math::sigmoid(v[1]) * (1.0 - t * t))
     })

@@ -1,32 +1,37 @@
 //! Operators on the representation of floats: the neighbouring number, significand and exponent.
 
-use crate::check;
+use crate::operator::argument::{AnyTensor, Out, Outs};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::pointwise::elementwise::{self, Out, Rule, operator, result_tensor};
+use crate::pointwise::binary::copysign;
 use crate::pointwise::kernel::{self, Input};
+use crate::pointwise::operator::{Rule, common_dtype, operator, result_tensor};
+use crate::tensor::Tensor;
+use crate::{check, operators};
 use dml_kernel::{DType, Scalar, Value};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::nextafter", |c| nextafter(c, Out::New)),
-    op("aten::nextafter_", |c| nextafter(c, Out::InPlace)),
-    op("aten::nextafter.out", |c| nextafter(c, Out::Arg(2))),
-    op("aten::frexp.Tensor", |c| frexp(c, false)),
-    op("aten::frexp.Tensor_out", |c| frexp(c, true)),
-];
+operators! {
+    nextafter(self, other, out) {
+        "aten::nextafter(Tensor self, Tensor other) -> Tensor",
+        "aten::nextafter_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::nextafter.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    frexp(self, outs) {
+        "aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+        "aten::frexp.Tensor_out(Tensor self, *, Tensor(a!) mantissa, Tensor(b!) exponent) -> (Tensor(a!) mantissa, Tensor(b!) exponent)",
+    }
+}
 
-/// `nextafter(self, other)`: the number of the common dtype next to `self` in the direction of `other`
-fn nextafter(call: &mut Call, out: Out) -> Result<()> {
-    let common = elementwise::common_dtype(call, &[0, 1])?;
+/// The number of the common dtype next to `self` in the direction of `other`.
+fn nextafter(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    let common = common_dtype(call, &[x, y]);
     check!(common.is_float(), NotImplemented, "\"nextafter_cpu\" not implemented for '{common}'");
     let family = match common {
         DType::F16 => "nextafter_f16",
         DType::BF16 => "nextafter_bf16",
         _ => "nextafter",
     };
-    operator(call, out, Rule::Promote, family, &[0, 1], &[], |_, v| next(v[0], v[1], common))
+    operator(call, out, Rule::Promote, family, &[x, y], &[], |_, v| next(v[0], v[1], common))
 }
 
 /// Numbers of one sign are in the order of their bits.
@@ -62,9 +67,9 @@ fn next<'b>(from: Value<'b>, to: Value<'b>, dtype: DType) -> Value<'b> {
         let outward = up ^ from.lt(0);
         let small = from.abs().lt(edge) | (from.abs().eq(edge) & !outward) | from.eq(0);
         let moved = from + up.select(from.like(smallest), -smallest);
-        let zero = crate::pointwise::binary::copysign(from.like(0.0), from);
+        let zero = copysign(from.like(0.0), from);
         let result = small.select(moved.eq(0).select(zero, moved), result);
-        from.is_inf().select(crate::pointwise::binary::copysign(from.like(65504.0), from), result)
+        from.is_inf().select(copysign(from.like(65504.0), from), result)
     } else {
         result
     };
@@ -72,24 +77,30 @@ fn next<'b>(from: Value<'b>, to: Value<'b>, dtype: DType) -> Value<'b> {
     from.is_nan().select(from, to.is_nan().select(to, result))
 }
 
-/// `frexp(self) -> (mantissa, exponent)`: `self = mantissa * 2^exponent`, the mantissa's magnitude 1/2 to 1
-fn frexp(call: &mut Call, given: bool) -> Result<()> {
-    let t = call.tensor(0)?.clone();
+/// Mantissa and exponent: `self = mantissa * 2^exponent`, the mantissa's magnitude 1/2 to 1.
+fn frexp(call: &mut Call, t: &Tensor, outs: Outs) -> Result<()> {
     check!(t.dtype.is_float(), Runtime, "torch.frexp() only supports floating-point dtypes");
     let inputs = [Input::Tensor(t.clone())];
-    let place = |i: usize| if given { Out::Arg(i) } else { Out::New };
-    if given {
-        let (mantissa, exponent) = (call.tensor(1)?.dtype, call.tensor(2)?.dtype);
-        check!(
-            mantissa == t.dtype,
-            Runtime,
-            "torch.frexp() expects mantissa to have dtype {} but got {mantissa}",
-            t.dtype
-        );
-        check!(exponent == DType::I32, Runtime, "torch.frexp() expects exponent to have int dtype but got {exponent}");
-    }
-    let mantissa = result_tensor(call, place(1), t.dtype, &inputs)?;
-    let exponent = result_tensor(call, place(2), DType::I32, &inputs)?;
+    let outs = match outs {
+        None => [Out::New, Out::New],
+        Some(given) => {
+            let (mantissa, exponent) = (given[0].dtype, given[1].dtype);
+            check!(
+                mantissa == t.dtype,
+                Runtime,
+                "torch.frexp() expects mantissa to have dtype {} but got {mantissa}",
+                t.dtype
+            );
+            check!(
+                exponent == DType::I32,
+                Runtime,
+                "torch.frexp() expects exponent to have int dtype but got {exponent}"
+            );
+            [Out::Into(given[0]), Out::Into(given[1])]
+        }
+    };
+    let mantissa = result_tensor(call, outs[0], t.dtype, &inputs)?;
+    let exponent = result_tensor(call, outs[1], DType::I32, &inputs)?;
     kernel::run(call, "frexp", 0, &[&mantissa, &exponent], &inputs, t.dtype, |_, v| parts(v[0]))?;
     call.ret(mantissa);
     call.ret(exponent);

@@ -1,31 +1,38 @@
 //! The gated linear unit `a * sigmoid(b)` of the two halves of a tensor (Y. Dauphin et al., "Language modeling with
 //! gated convolutional networks", ICML 2017), its gradient, and the derivatives of both along a direction.
 
-use crate::check;
+use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::operator::{Operator, op};
 use crate::pointwise::kernel::{self, Input};
 use crate::tensor::Tensor;
 use crate::tensor::layout::result_strides;
+use crate::{check, operators};
 use dml_kernel::{Value, math};
 use smallvec::SmallVec;
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::glu", |c| glu(c, None)),
-    op("aten::glu.out", |c| glu(c, Some(2))),
-    op("aten::glu_backward", |c| backward(c, None)),
-    op("aten::glu_backward.grad_input", |c| backward(c, Some(3))),
-    op("aten::glu_jvp", jvp),
-    op("aten::glu_backward_jvp", backward_jvp),
-];
+operators! {
+    glu(self, dim, out) {
+        "aten::glu(Tensor self, int dim=-1) -> Tensor",
+        "aten::glu.out(Tensor self, int dim=-1, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, dim, out) {
+        "aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
+        "aten::glu_backward.grad_input(Tensor grad_output, Tensor self, int dim, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    jvp(glu, x, dx, dim) {
+        "aten::glu_jvp(Tensor glu, Tensor x, Tensor dx, int dim) -> Tensor",
+    }
+    backward_jvp(grad_x, grad_glu, x, dgrad_glu, dx, dim) {
+        "aten::glu_backward_jvp(Tensor grad_x, Tensor grad_glu, Tensor x, Tensor dgrad_glu, Tensor dx, int dim) -> Tensor",
+    }
+}
 
-/// Argument `i` as a dimension of `x`, which can be halved.
-fn halved(call: &Call, x: &Tensor, i: usize, name: &str) -> Result<usize> {
+/// `dim` as a dimension of `x`, which can be halved.
+fn halved(call: &Call, x: &Tensor, dim: i64, name: &str) -> Result<usize> {
     check!(x.dim() > 0, Runtime, "glu does not support 0-dimensional tensors");
-    let dim = call.wrap_dim(call.int(i)?, x.dim())?;
+    let dim = call.wrap_dim(dim, x.dim())?;
     let n = x.sizes[dim];
     check!(n % 2 == 0, Runtime, "Halving dimension must be even, but dimension {dim} is size {n}");
     check!(x.dtype.is_float(), NotImplemented, "\"{name}\" not implemented for '{}'", x.dtype);
@@ -60,13 +67,11 @@ fn slope(s: Value<'_>) -> Value<'_> {
     s * (1.0 - s)
 }
 
-/// `glu(self, dim[, out])`
-fn glu(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let x = call.tensor(0)?;
-    let dim = halved(call, x, 1, "glu_cpu")?;
+fn glu(call: &mut Call, x: &Tensor, dim: i64, out: Out) -> Result<()> {
+    let dim = halved(call, x, dim, "glu_cpu")?;
     let [a, b] = halves(x, dim);
-    let out = match out {
-        Some(_) => structured::out(call, out, x.dtype, &a.sizes)?,
+    let out = match out.given() {
+        Some(_) => structured::result(call, out.given(), x.dtype, &a.sizes)?,
         None => call.empty_strided(x.dtype, &a.sizes, &result_strides(&a.sizes, &[&a, &b]))?,
     };
     kernel::run(call, "glu", 0, &[&out], &inputs(&[&a, &b]), x.dtype, |_, v| vec![v[0] * math::sigmoid(v[1])])?;
@@ -74,10 +79,8 @@ fn glu(call: &mut Call, out: Option<usize>) -> Result<()> {
     Ok(())
 }
 
-/// `glu_backward(grad_output, self, dim[, grad_input])`
-fn backward(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let (grad, x) = (call.tensor(0)?, call.tensor(1)?);
-    let dim = halved(call, x, 2, "glu_backward_cpu")?;
+fn backward(call: &mut Call, grad: &Tensor, x: &Tensor, dim: i64, out: Out) -> Result<()> {
+    let dim = halved(call, x, dim, "glu_backward_cpu")?;
     let [a, b] = halves(x, dim);
     let sizes = call.broadcast(&grad.sizes, &a.sizes)?;
     check!(
@@ -87,7 +90,7 @@ fn backward(call: &mut Call, out: Option<usize>) -> Result<()> {
         grad.sizes.as_slice(),
         a.sizes.as_slice()
     );
-    let out = call.out(out, x.dtype, &x.sizes)?;
+    let out = call.result(out.given(), x.dtype, &x.sizes)?;
     let [of_a, of_b] = halves(&out, dim);
     kernel::run(call, "glu_backward", 0, &[&of_a, &of_b], &inputs(&[grad, &a, &b]), x.dtype, |_, v| {
         let s = math::sigmoid(v[2]);
@@ -97,10 +100,9 @@ fn backward(call: &mut Call, out: Option<usize>) -> Result<()> {
     Ok(())
 }
 
-/// `glu_jvp(glu, x, dx, dim)`: how the result changes along `dx`
-fn jvp(call: &mut Call) -> Result<()> {
-    let (result, x, dx) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
-    let dim = halved(call, x, 3, "glu_jvp")?;
+/// How the result changes along `dx`.
+fn jvp(call: &mut Call, result: &Tensor, x: &Tensor, dx: &Tensor, dim: i64) -> Result<()> {
+    let dim = halved(call, x, dim, "glu_jvp")?;
     check_half(result, x, dim, "glu_jvp")?;
     check!(dx.sizes == x.sizes, Runtime, "glu_jvp: x has shape {:?}, dx {:?}", x.sizes.as_slice(), dx.sizes.as_slice());
     let ([_, b], [da, db]) = (halves(x, dim), halves(dx, dim));
@@ -113,11 +115,17 @@ fn jvp(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// `glu_backward_jvp(grad_x, grad_glu, x, dgrad_glu, dx, dim)`: how the gradient changes along `dgrad_glu` and `dx`
-fn backward_jvp(call: &mut Call) -> Result<()> {
-    let [grad_x, grad, x, dgrad, dx] = [0, 1, 2, 3, 4].map(|i| call.tensor(i));
-    let (grad_x, grad, x, dgrad, dx) = (grad_x?, grad?, x?, dgrad?, dx?);
-    let dim = halved(call, x, 5, "glu_backward_jvp")?;
+/// How the gradient changes along `dgrad_glu` and `dx`.
+fn backward_jvp(
+    call: &mut Call,
+    grad_x: &Tensor,
+    grad: &Tensor,
+    x: &Tensor,
+    dgrad: &Tensor,
+    dx: &Tensor,
+    dim: i64,
+) -> Result<()> {
+    let dim = halved(call, x, dim, "glu_backward_jvp")?;
     for t in [grad, dgrad] {
         check_half(t, x, dim, "glu_backward_jvp")?;
     }

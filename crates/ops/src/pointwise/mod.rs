@@ -22,3 +22,27 @@ pub mod selection;
 pub mod special;
 pub mod ternary;
 pub mod unary;
+
+use crate::operator::Operator;
+
+/// The overloads of these families.
+pub const OPERATORS: &[&[Operator]] = &[
+    activation::OPERATORS,
+    arithmetic::OPERATORS,
+    bessel::OPERATORS,
+    binary::OPERATORS,
+    comparison::OPERATORS,
+    division::OPERATORS,
+    error_function::OPERATORS,
+    exponential_activations::OPERATORS,
+    float_parts::OPERATORS,
+    gamma::OPERATORS,
+    glu::OPERATORS,
+    orthogonal_polynomials::OPERATORS,
+    piecewise_linear_activations::OPERATORS,
+    power::OPERATORS,
+    selection::OPERATORS,
+    special::OPERATORS,
+    ternary::OPERATORS,
+    unary::OPERATORS,
+];

@@ -2,7 +2,7 @@
 
 use super::kernel::{Body, DIVIDES, HEAVY, Input, Operand, Operands, operands, run_with, tensors};
 use crate::check;
-use crate::operator::argument::{AnyTensor, Out};
+use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::tensor::layout;
@@ -98,6 +98,21 @@ pub enum Argument<'a> {
     Scalar(Number),
     /// A number that does not: it is converted to the common dtype.
     Number(Number),
+}
+
+impl<'a> From<AnyTensor<'a>> for Argument<'a> {
+    fn from(t: AnyTensor<'a>) -> Self {
+        Argument::Tensor(t)
+    }
+}
+
+impl<'a> From<TensorOrScalar<'a>> for Argument<'a> {
+    fn from(operand: TensorOrScalar<'a>) -> Self {
+        match operand {
+            TensorOrScalar::Tensor(t) => Argument::Tensor(t),
+            TensorOrScalar::Scalar(s) => Argument::Scalar(s),
+        }
+    }
 }
 
 /// Runs a pointwise operator of tensors with numbers that do not promote.

@@ -4,42 +4,68 @@
 //! By their recurrences, one rounding less a step than written, which stop where a value has overflowed. Chebyshev's of a high degree within -1 to 1 by their
 //! trigonometric form, which takes the same time for every degree.
 
+use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::pointwise::elementwise::{self, Out, Rule, Slot, heavy_operator};
+use crate::operators;
+use crate::pointwise::operator::{Rule, check_not_half, heavy_operator};
 use dml_kernel::math::special::fused;
 use dml_kernel::{Scalar, Value, math};
 
-/// `name body;` for each family of polynomials: functional and `out=`.
-macro_rules! polynomials {
-    ($($name:literal |$x:ident, $n:ident| $body:expr;)*) => {
-        /// This family's overloads.
-        pub const OPERATORS: &[Operator] = &[$(
-            op(concat!("aten::special_", $name), |c| run(c, Out::New, $name, |$x, $n| $body)),
-            op(concat!("aten::special_", $name, ".out"), |c| run(c, Out::Arg(2), $name, |$x, $n| $body)),
-        )*];
-    };
+operators! {
+    run(x, n, out; "chebyshev_polynomial_t", |x, n| chebyshev(x, n, Kind::T, 6.0)) {
+        "aten::special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
+        "aten::special_chebyshev_polynomial_t.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(x, n, out; "chebyshev_polynomial_u", |x, n| chebyshev(x, n, Kind::U, 8.0)) {
+        "aten::special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
+        "aten::special_chebyshev_polynomial_u.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(x, n, out; "chebyshev_polynomial_v", |x, n| chebyshev(x, n, Kind::V, 8.0)) {
+        "aten::special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
+        "aten::special_chebyshev_polynomial_v.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(x, n, out; "chebyshev_polynomial_w", |x, n| chebyshev(x, n, Kind::W, 8.0)) {
+        "aten::special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
+        "aten::special_chebyshev_polynomial_w.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(x, n, out; "shifted_chebyshev_polynomial_t", |x, n| chebyshev(x + x - 1.0, n, Kind::T, 6.0)) {
+        "aten::special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
+        "aten::special_shifted_chebyshev_polynomial_t.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(x, n, out; "shifted_chebyshev_polynomial_u", |x, n| chebyshev(x + x - 1.0, n, Kind::U, 6.0)) {
+        "aten::special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
+        "aten::special_shifted_chebyshev_polynomial_u.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(x, n, out; "shifted_chebyshev_polynomial_v", |x, n| chebyshev(x + x - 1.0, n, Kind::V, 6.0)) {
+        "aten::special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
+        "aten::special_shifted_chebyshev_polynomial_v.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(x, n, out; "shifted_chebyshev_polynomial_w", |x, n| chebyshev(x + x - 1.0, n, Kind::W, 4.0)) {
+        "aten::special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
+        "aten::special_shifted_chebyshev_polynomial_w.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(x, n, out; "hermite_polynomial_h", |x, n| hermite(x + x, n, 2.0)) {
+        "aten::special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor",
+        "aten::special_hermite_polynomial_h.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(x, n, out; "hermite_polynomial_he", |x, n| hermite(x, n, 1.0)) {
+        "aten::special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor",
+        "aten::special_hermite_polynomial_he.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(x, n, out; "laguerre_polynomial_l", laguerre) {
+        "aten::special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor",
+        "aten::special_laguerre_polynomial_l.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    run(x, n, out; "legendre_polynomial_p", legendre) {
+        "aten::special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor",
+        "aten::special_legendre_polynomial_p.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
+    }
 }
 
-polynomials! {
-    "chebyshev_polynomial_t" |x, n| chebyshev(x, n, Kind::T, 6.0);
-    "chebyshev_polynomial_u" |x, n| chebyshev(x, n, Kind::U, 8.0);
-    "chebyshev_polynomial_v" |x, n| chebyshev(x, n, Kind::V, 8.0);
-    "chebyshev_polynomial_w" |x, n| chebyshev(x, n, Kind::W, 8.0);
-    "shifted_chebyshev_polynomial_t" |x, n| chebyshev(x + x - 1.0, n, Kind::T, 6.0);
-    "shifted_chebyshev_polynomial_u" |x, n| chebyshev(x + x - 1.0, n, Kind::U, 6.0);
-    "shifted_chebyshev_polynomial_v" |x, n| chebyshev(x + x - 1.0, n, Kind::V, 6.0);
-    "shifted_chebyshev_polynomial_w" |x, n| chebyshev(x + x - 1.0, n, Kind::W, 4.0);
-    "hermite_polynomial_h" |x, n| hermite(x + x, n, 2.0);
-    "hermite_polynomial_he" |x, n| hermite(x, n, 1.0);
-    "laguerre_polynomial_l" |x, n| laguerre(x, n);
-    "legendre_polynomial_p" |x, n| legendre(x, n);
-}
-
-fn run(call: &mut Call, out: Out, name: &'static str, body: math::Binary) -> Result<()> {
-    elementwise::check_not_half(call, &[0, 1], name)?;
-    heavy_operator(call, out, Rule::Float, name, &[Slot::Tensor(0), Slot::Tensor(1)], |_, v| {
+fn run(call: &mut Call, x: AnyTensor, n: AnyTensor, out: Out, name: &'static str, body: math::Binary) -> Result<()> {
+    check_not_half(call, &[x, n], name)?;
+    heavy_operator(call, out, Rule::Float, name, &[x.into(), n.into()], |_, v| {
         let (x, n) = (v[0], v[1].trunc());
         // As C converts to an integer: what does not fit is negative.
         let valid = n.ge(0) & n.lt(2f64.powi(63));

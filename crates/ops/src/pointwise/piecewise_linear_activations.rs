@@ -1,33 +1,55 @@
 //! Activations of straight pieces: hard sigmoid and swish, shrinkage, PReLU, and their gradients.
 
-use crate::operator::call::Call;
+use crate::operator::argument::{AnyTensor, Out};
+use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::overloads;
-use crate::pointwise::elementwise::{Out, float_operator, result_tensor};
 use crate::pointwise::kernel::{Input, run};
+use crate::pointwise::operator::{float_operator, result_tensor};
+use crate::tensor::Tensor;
+use crate::{check, operators};
 use dml_kernel::Value;
 
-/// This family's overloads.
-pub const OPERATORS: &[&[Operator]] = &[
-    &overloads!(hardswish, "aten::hardswish", "aten::hardswish_", "aten::hardswish.out" @ 1),
-    &overloads!(hardsigmoid, "aten::hardsigmoid", "aten::hardsigmoid_", "aten::hardsigmoid.out" @ 1),
-    &[
-        op("aten::hardswish_backward", |c| hardswish_backward(c, Out::New)),
-        op("aten::hardsigmoid_backward", |c| hardsigmoid_backward(c, Out::New)),
-        op("aten::hardsigmoid_backward.grad_input", |c| hardsigmoid_backward(c, Out::Arg(2))),
-        op("aten::softshrink", |c| softshrink(c, Out::New)),
-        op("aten::softshrink.out", |c| softshrink(c, Out::Arg(2))),
-        op("aten::softshrink_backward", |c| shrink_backward(c, Out::New)),
-        op("aten::softshrink_backward.grad_input", |c| shrink_backward(c, Out::Arg(3))),
-        op("aten::hardshrink", |c| hardshrink(c, Out::New)),
-        op("aten::hardshrink.out", |c| hardshrink(c, Out::Arg(2))),
-        op("aten::hardshrink_backward", |c| shrink_backward(c, Out::New)),
-        op("aten::hardshrink_backward.grad_input", |c| shrink_backward(c, Out::Arg(3))),
-        op("aten::_prelu_kernel", prelu),
-        op("aten::_prelu_kernel_backward", prelu_backward),
-    ],
-];
+operators! {
+    hardswish(self, out) {
+        "aten::hardswish(Tensor self) -> Tensor",
+        "aten::hardswish_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::hardswish.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    hardswish_backward(grad_output, self) {
+        "aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
+    }
+    hardsigmoid(self, out) {
+        "aten::hardsigmoid(Tensor self) -> Tensor",
+        "aten::hardsigmoid_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::hardsigmoid.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    hardsigmoid_backward(grad_output, self, out) {
+        "aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
+        "aten::hardsigmoid_backward.grad_input(Tensor grad_output, Tensor self, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    softshrink(self, lambd, out) {
+        "aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+        "aten::softshrink.out(Tensor self, Scalar lambd=0.5, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    shrink_backward(grad_output, self, lambd, out) {
+        "aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
+        "aten::softshrink_backward.grad_input(Tensor grad_output, Tensor self, Scalar lambd, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    hardshrink(self, lambd, out) {
+        "aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+        "aten::hardshrink.out(Tensor self, Scalar lambd=0.5, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    shrink_backward(grad_out, self, lambd, out) {
+        "aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
+        "aten::hardshrink_backward.grad_input(Tensor grad_out, Tensor self, Scalar lambd, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    prelu(self, weight) {
+        "aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
+    }
+    prelu_backward(grad_output, self, weight) {
+        "aten::_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
+    }
+}
 
 /// `min(max(x + 3, 0), 6) / 6`; NaN passes.
 fn ramp(x: Value<'_>) -> Value<'_> {
@@ -36,39 +58,35 @@ fn ramp(x: Value<'_>) -> Value<'_> {
     low.gt(6).select(x.like(6.0), low) / 6.0
 }
 
-fn hardswish(call: &mut Call, out: Out) -> Result<()> {
-    float_operator(call, out, "hardswish", &[0], &[], |_, v| v[0] * ramp(v[0]))
+fn hardswish(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
+    float_operator(call, out, "hardswish", &[x], &[], |_, v| v[0] * ramp(v[0]))
 }
 
-/// `hardswish_backward(grad, self)`
-fn hardswish_backward(call: &mut Call, out: Out) -> Result<()> {
-    float_operator(call, out, "hardswish_backward", &[0, 1], &[], |_, v| {
+fn hardswish_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor) -> Result<()> {
+    float_operator(call, Out::New, "hardswish_backward", &[grad, x], &[], |_, v| {
         let (grad, x) = (v[0], v[1]);
         x.le(-3).select(grad.like(0.0), x.lt(3).select(grad * (x / 3.0 + 0.5), grad))
     })
 }
 
-fn hardsigmoid(call: &mut Call, out: Out) -> Result<()> {
-    float_operator(call, out, "hardsigmoid", &[0], &[], |_, v| ramp(v[0]))
+fn hardsigmoid(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
+    float_operator(call, out, "hardsigmoid", &[x], &[], |_, v| ramp(v[0]))
 }
 
-/// `hardsigmoid_backward(grad, self)`
-fn hardsigmoid_backward(call: &mut Call, out: Out) -> Result<()> {
-    float_operator(call, out, "hardsigmoid_backward", &[0, 1], &[], |_, v| {
+fn hardsigmoid_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, out: Out) -> Result<()> {
+    float_operator(call, out, "hardsigmoid_backward", &[grad, x], &[], |_, v| {
         (v[1].gt(-3) & v[1].lt(3)).select(v[0] / 6.0, 0)
     })
 }
 
-/// `softshrink(self, lambd)`
-fn softshrink(call: &mut Call, out: Out) -> Result<()> {
-    let numbers = [call.scalar(1)?];
-    crate::check!(
-        numbers[0].to_f64() >= 0.0,
+fn softshrink(call: &mut Call, x: AnyTensor, lambda: Number, out: Out) -> Result<()> {
+    check!(
+        lambda.to_f64() >= 0.0,
         Runtime,
         "lambda must be greater or equal to 0, but found to be {}.",
-        numbers[0].to_f64()
+        lambda.to_f64()
     );
-    float_operator(call, out, "softshrink", &[0], &numbers, |_, v| {
+    float_operator(call, out, "softshrink", &[x], &[lambda], |_, v| {
         let (x, lambda) = (v[0], v[1]);
         // Not by `x * 0`, which keeps NaN but which drivers simplify.
         let inside = x.is_nan().select(x, 0);
@@ -76,32 +94,28 @@ fn softshrink(call: &mut Call, out: Out) -> Result<()> {
     })
 }
 
-/// `hardshrink(self, lambd)`
-fn hardshrink(call: &mut Call, out: Out) -> Result<()> {
-    let numbers = [call.scalar(1)?];
-    float_operator(call, out, "hardshrink", &[0], &numbers, |_, v| {
+fn hardshrink(call: &mut Call, x: AnyTensor, lambda: Number, out: Out) -> Result<()> {
+    float_operator(call, out, "hardshrink", &[x], &[lambda], |_, v| {
         (v[0].ge(-v[1]) & v[0].le(v[1])).select(v[0].like(0.0), v[0])
     })
 }
 
-/// `softshrink_backward(grad, self, lambd)` and `hardshrink_backward`, which is the same
-fn shrink_backward(call: &mut Call, out: Out) -> Result<()> {
-    let numbers = [call.scalar(2)?];
-    float_operator(call, out, "shrink_backward", &[0, 1], &numbers, |_, v| {
+/// Of both shrinkages.
+fn shrink_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, lambda: Number, out: Out) -> Result<()> {
+    float_operator(call, out, "shrink_backward", &[grad, x], &[lambda], |_, v| {
         (v[1].ge(-v[2]) & v[1].le(v[2])).select(v[0].like(0.0), v[0])
     })
 }
 
-/// `_prelu_kernel(self, weight)`: the weight broadcasts
-fn prelu(call: &mut Call) -> Result<()> {
-    float_operator(call, Out::New, "prelu", &[0, 1], &[], |_, v| v[0].gt(0).select(v[0], v[1] * v[0]))
+/// The weight broadcasts.
+fn prelu(call: &mut Call, x: AnyTensor, weight: AnyTensor) -> Result<()> {
+    float_operator(call, Out::New, "prelu", &[x, weight], &[], |_, v| v[0].gt(0).select(v[0], v[1] * v[0]))
 }
 
-/// `_prelu_kernel_backward(grad, self, weight) -> (grad_self, grad_weight)`, the latter not yet summed
-fn prelu_backward(call: &mut Call) -> Result<()> {
-    let (grad, x, weight) = (call.tensor(0)?.clone(), call.tensor(1)?.clone(), call.tensor(2)?.clone());
+/// The gradients of the input and of the weight, the latter not yet summed.
+fn prelu_backward(call: &mut Call, grad: &Tensor, x: &Tensor, weight: &Tensor) -> Result<()> {
     let dtype = x.dtype;
-    let inputs = [Input::Tensor(x), Input::Tensor(weight), Input::Tensor(grad)];
+    let inputs = [x, weight, grad].map(|t| Input::Tensor(t.clone()));
     let of_self = result_tensor(call, Out::New, dtype, &inputs)?;
     let of_weight = result_tensor(call, Out::New, dtype, &inputs)?;
     run(call, "prelu_backward", 0, &[&of_self, &of_weight], &inputs, dtype, |_, v| {

@@ -1,26 +1,33 @@
 //! Powers of tensors and numbers.
 
-use crate::check;
-use crate::operator::call::{Arg, Call, Scalar as Number};
+use crate::movement::copy::check_fits;
+use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
+use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::overloads;
-use crate::pointwise::elementwise::{Out, Rule, Slot, operator_of};
+use crate::pointwise::operator::{Argument, Rule, operator_of};
 use crate::tensor::promote::{Promoted, result_type};
+use crate::{check, operators};
 use dml_kernel::{DType, Scalar, Value, math};
 
-/// This family's overloads.
-pub const OPERATORS: &[&[Operator]] = &[
-    &overloads!(tensor, "aten::pow.Tensor_Tensor", "aten::pow_.Tensor", "aten::pow.Tensor_Tensor_out" @ 2),
-    &overloads!(to_number, "aten::pow.Tensor_Scalar", "aten::pow_.Scalar", "aten::pow.Tensor_Scalar_out" @ 2),
-    &[op("aten::pow.Scalar", |c| of_number(c, Out::New)), op("aten::pow.Scalar_out", |c| of_number(c, Out::Arg(2)))],
-];
+operators! {
+    general(self, exponent, out) {
+        "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+        "aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)",
+        "aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+        "aten::pow.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    to_number(self, exponent, out) {
+        "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+        "aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
+        "aten::pow.Tensor_Scalar_out(Tensor self, Scalar exponent, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
 
-/// `pow(self, exponent)` of two tensors
-fn tensor(call: &mut Call, out: Out) -> Result<()> {
-    let (base, exponent) = (call.any_tensor(0)?, call.any_tensor(1)?);
-    check_not_bool(&[Promoted::Tensor(base), Promoted::Tensor(exponent)])?;
-    operator_of(call, out, Rule::Promote, "pow", &[Slot::Tensor(0), Slot::Tensor(1)], |_, v| power(v[0], v[1]))
+/// Of a tensor or a number to a tensor.
+fn general(call: &mut Call, base: TensorOrScalar, exponent: AnyTensor, out: Out) -> Result<()> {
+    check_not_bool(&[base.into(), Promoted::Tensor(&exponent)])?;
+    operator_of(call, out, Rule::Promote, "pow", &[base.into(), exponent.into()], |_, v| power(v[0], v[1]))
 }
 
 fn check_not_bool(operands: &[Promoted]) -> Result<()> {
@@ -28,25 +35,23 @@ fn check_not_bool(operands: &[Promoted]) -> Result<()> {
     Ok(())
 }
 
-/// `pow(self, exponent)` to a number: the common exponents are products, roots and reciprocals, as on CPU.
-fn to_number(call: &mut Call, out: Out) -> Result<()> {
-    let exponent = call.scalar(1)?;
-    let base = call.any_tensor(0)?;
+/// To a number: the common exponents are products, roots and reciprocals, as on CPU.
+fn to_number(call: &mut Call, base: AnyTensor, exponent: Number, out: Out) -> Result<()> {
     let float = base.dtype.is_float() || matches!(exponent, Number::Double(_));
     check!(float || exponent.to_i64() >= 0, Runtime, "Integers to negative integer powers are not allowed.");
-    let slots = [Slot::Tensor(0), Slot::Scalar(exponent)];
+    let arguments = [base.into(), Argument::Scalar(exponent)];
+    let promoted = [Promoted::Tensor(&base), Promoted::Scalar(exponent)];
     if !float {
-        let common = result_type(&[Promoted::Tensor(base), Promoted::Scalar(exponent)], DType::F32);
-        crate::movement::copy::check_fits(exponent, common)?;
+        check_fits(exponent, result_type(&promoted, DType::F32))?;
     }
     let e = exponent.to_f64();
     if e != 0.0 && e != 1.0 {
-        check_not_bool(&[Promoted::Tensor(base), Promoted::Scalar(exponent)])?;
+        check_not_bool(&promoted)?;
     }
     if let Some((family, body)) = special(e, float) {
-        return operator_of(call, out, Rule::Promote, family, &slots, |_, v| body(v[0]));
+        return operator_of(call, out, Rule::Promote, family, &arguments, |_, v| body(v[0]));
     }
-    operator_of(call, out, Rule::Promote, "pow", &slots, |_, v| power(v[0], v[1]))
+    operator_of(call, out, Rule::Promote, "pow", &arguments, |_, v| power(v[0], v[1]))
 }
 
 /// The kernel of an exponent that needs no general power, of floats or of integers.
@@ -65,13 +70,6 @@ pub fn special(exponent: f64, float: bool) -> Option<(&'static str, math::Unary)
     ];
     let known = both.into_iter().chain(floats.into_iter().filter(|_| float));
     known.into_iter().find(|(e, ..)| *e == exponent).map(|(_, family, body)| (family, body))
-}
-
-/// `pow(self, exponent)` of a number
-fn of_number(call: &mut Call, out: Out) -> Result<()> {
-    let Arg::Scalar(base) = call.args[0] else { return tensor(call, out) };
-    check_not_bool(&[Promoted::Scalar(base), Promoted::Tensor(call.any_tensor(1)?)])?;
-    operator_of(call, out, Rule::Promote, "pow", &[Slot::Scalar(base), Slot::Tensor(1)], |_, v| power(v[0], v[1]))
 }
 
 /// `base ^ exponent`

@@ -1,32 +1,62 @@
 //! Functions of one tensor composed of the math library's: inverse hyperbolic, logit, entropy, sinc, and replacements
 //! of what is not a number.
 
+use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::overloads;
-use crate::pointwise::elementwise::{Out, Rule, operator};
+use crate::operators;
+use crate::pointwise::binary::copysign;
+use crate::pointwise::operator::{Rule, operator};
 use dml_kernel::{DType, Value, math};
 
-/// This family's overloads.
-pub const OPERATORS: &[&[Operator]] = &[
-    &overloads!(|c: &mut Call, out| float(c, out, "asinh", asinh), "aten::asinh", "aten::asinh_", "aten::asinh.out" @ 1),
-    &overloads!(|c: &mut Call, out| float(c, out, "acosh", acosh), "aten::acosh", "aten::acosh_", "aten::acosh.out" @ 1),
-    &overloads!(|c: &mut Call, out| float(c, out, "atanh", atanh), "aten::atanh", "aten::atanh_", "aten::atanh.out" @ 1),
-    &overloads!(|c: &mut Call, out| float(c, out, "sinc", sinc), "aten::sinc", "aten::sinc_", "aten::sinc.out" @ 1),
-    &overloads!(logit, "aten::logit", "aten::logit_", "aten::logit.out" @ 2),
-    &overloads!(nan_to_num, "aten::nan_to_num", "aten::nan_to_num_", "aten::nan_to_num.out" @ 4),
-    &overloads!(round_decimals, "aten::round.decimals", "aten::round_.decimals", "aten::round.decimals_out" @ 2),
-    &[
-        op("aten::special_entr", |c| float(c, Out::New, "entr", entr)),
-        op("aten::special_entr.out", |c| float(c, Out::Arg(1), "entr", entr)),
-        op("aten::logit_backward", |c| logit_backward(c, Out::New)),
-        op("aten::logit_backward.grad_input", |c| logit_backward(c, Out::Arg(3))),
-    ],
-];
+operators! {
+    float(self, out; "asinh", asinh) {
+        "aten::asinh(Tensor self) -> Tensor",
+        "aten::asinh_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::asinh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    float(self, out; "acosh", acosh) {
+        "aten::acosh(Tensor self) -> Tensor",
+        "aten::acosh_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::acosh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    float(self, out; "atanh", atanh) {
+        "aten::atanh(Tensor self) -> Tensor",
+        "aten::atanh_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::atanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    float(self, out; "sinc", sinc) {
+        "aten::sinc(Tensor self) -> Tensor",
+        "aten::sinc_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::sinc.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    float(self, out; "entr", entr) {
+        "aten::special_entr(Tensor self) -> Tensor",
+        "aten::special_entr.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    logit(self, eps, out) {
+        "aten::logit(Tensor self, float? eps=None) -> Tensor",
+        "aten::logit_(Tensor(a!) self, float? eps=None) -> Tensor(a!)",
+        "aten::logit.out(Tensor self, float? eps=None, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    logit_backward(grad_output, self, eps, out) {
+        "aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor",
+        "aten::logit_backward.grad_input(Tensor grad_output, Tensor self, float? eps=None, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    nan_to_num(self, nan, posinf, neginf, out) {
+        "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+        "aten::nan_to_num_(Tensor(a!) self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor(a!)",
+        "aten::nan_to_num.out(Tensor self, float? nan=None, float? posinf=None, float? neginf=None, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    round_decimals(self, decimals, out) {
+        "aten::round.decimals(Tensor self, *, int decimals) -> Tensor",
+        "aten::round_.decimals(Tensor(a!) self, *, int decimals) -> Tensor(a!)",
+        "aten::round.decimals_out(Tensor self, *, int decimals, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
 
-fn float(call: &mut Call, out: Out, family: &'static str, body: math::Unary) -> Result<()> {
-    operator(call, out, Rule::Float, family, &[0], &[], |_, v| body(v[0]))
+fn float(call: &mut Call, x: AnyTensor, out: Out, family: &'static str, body: math::Unary) -> Result<()> {
+    operator(call, out, Rule::Float, family, &[x], &[], |_, v| body(v[0]))
 }
 
 /// Beyond it, `x^2 + 1` is `x^2` and may overflow.
@@ -37,7 +67,7 @@ fn asinh(x: Value<'_>) -> Value<'_> {
     let a = x.abs();
     let near = math::log1p(a + a * a / (1.0 + math::sqrt(a * a + 1.0)));
     let far = math::log(a) + std::f64::consts::LN_2;
-    crate::pointwise::binary::copysign(a.gt(LARGE).select(far, near), x)
+    copysign(a.gt(LARGE).select(far, near), x)
 }
 
 fn acosh(x: Value<'_>) -> Value<'_> {
@@ -49,7 +79,7 @@ fn acosh(x: Value<'_>) -> Value<'_> {
 
 fn atanh(x: Value<'_>) -> Value<'_> {
     let a = x.abs();
-    crate::pointwise::binary::copysign(0.5 * math::log1p(2.0 * a / (1.0 - a)), x)
+    copysign(0.5 * math::log1p(2.0 * a / (1.0 - a)), x)
 }
 
 fn sinc(x: Value<'_>) -> Value<'_> {
@@ -62,30 +92,25 @@ fn entr(x: Value<'_>) -> Value<'_> {
     x.lt(0).select(x.like(f64::NEG_INFINITY), inside)
 }
 
-/// The `eps` argument at `i`, or -1.
-fn eps(call: &Call, i: usize) -> Result<f64> {
-    Ok(call.opt_scalar(i)?.map_or(-1.0, Number::to_f64))
-}
-
-/// `logit(self, eps)`: `log(x / (1 - x))`, x held `eps` away from 0 and 1
-fn logit(call: &mut Call, out: Out) -> Result<()> {
-    let eps = eps(call, 1)?;
+/// `log(x / (1 - x))`, x held `eps` away from 0 and 1. A negative `eps` is none.
+fn logit(call: &mut Call, x: AnyTensor, eps: Option<f64>, out: Out) -> Result<()> {
+    let eps = eps.unwrap_or(-1.0);
     if eps < 0.0 {
-        return float(call, out, "logit", |x| math::log(x / (1.0 - x)));
+        return float(call, x, out, "logit", |x| math::log(x / (1.0 - x)));
     }
     let bounds = [eps, 1.0 - eps].map(Number::Double);
-    operator(call, out, Rule::Float, "logit_eps", &[0], &bounds, |_, v| {
+    operator(call, out, Rule::Float, "logit_eps", &[x], &bounds, |_, v| {
         let x = v[0].lt(v[1]).select(v[1], v[0].gt(v[2]).select(v[2], v[0]));
         math::log(x / (1.0 - x))
     })
 }
 
-/// `logit_backward(grad, self, eps)`: outside of the range NaN, or 0 where `eps` is given
-fn logit_backward(call: &mut Call, out: Out) -> Result<()> {
-    let eps = eps(call, 2)?;
+/// Outside of the range NaN, or 0 where `eps` is given.
+fn logit_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, eps: Option<f64>, out: Out) -> Result<()> {
+    let eps = eps.unwrap_or(-1.0);
     let (low, outside) = if eps < 0.0 { (0.0, f64::NAN) } else { (eps, 0.0) };
     let numbers = [low, 1.0 - low, outside].map(Number::Double);
-    operator(call, out, Rule::Promote, "logit_backward", &[0, 1], &numbers, |_, v| {
+    operator(call, out, Rule::Promote, "logit_backward", &[grad, x], &numbers, |_, v| {
         let (grad, x) = (v[0], v[1]);
         (x.lt(v[2]) | x.gt(v[3])).select(v[4], grad / (x * (1.0 - x)))
     })
@@ -101,31 +126,38 @@ fn largest(dtype: DType) -> f64 {
     }
 }
 
-/// `nan_to_num(self, nan, posinf, neginf)`
-fn nan_to_num(call: &mut Call, out: Out) -> Result<()> {
-    let dtype = call.tensor(0)?.dtype;
-    if !dtype.is_float() {
-        return operator(call, out, Rule::Promote, "identity", &[0], &[], |_, v| v[0]);
+fn nan_to_num(
+    call: &mut Call,
+    x: AnyTensor,
+    nan: Option<f64>,
+    positive: Option<f64>,
+    negative: Option<f64>,
+    out: Out,
+) -> Result<()> {
+    if !x.dtype.is_float() {
+        return identity(call, x, out);
     }
-    let or = |i: usize, default: f64| Ok::<_, crate::Error>(call.opt_scalar(i)?.unwrap_or(Number::Double(default)));
-    let numbers = [or(1, 0.0)?, or(2, largest(dtype))?, or(3, -largest(dtype))?];
-    operator(call, out, Rule::Promote, "nan_to_num", &[0], &numbers, |_, v| {
+    let largest = largest(x.dtype);
+    let numbers = [nan.unwrap_or(0.0), positive.unwrap_or(largest), negative.unwrap_or(-largest)].map(Number::Double);
+    operator(call, out, Rule::Promote, "nan_to_num", &[x], &numbers, |_, v| {
         let x = v[0];
         let infinite = x.gt(0).select(v[2], v[3]);
         x.is_nan().select(v[1], x.is_inf().select(infinite, x))
     })
 }
 
-/// `round(self, decimals)`
-fn round_decimals(call: &mut Call, out: Out) -> Result<()> {
-    let decimals = call.int(1)?;
-    if !call.tensor(0)?.dtype.is_float() {
-        return operator(call, out, Rule::Promote, "identity", &[0], &[], |_, v| v[0]);
+fn identity(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
+    operator(call, out, Rule::Promote, "identity", &[x], &[], |_, v| v[0])
+}
+
+fn round_decimals(call: &mut Call, x: AnyTensor, decimals: i64, out: Out) -> Result<()> {
+    if !x.dtype.is_float() {
+        return identity(call, x, out);
     }
     let ten = [Number::Double(10f64.powi(decimals.unsigned_abs() as i32))];
     match decimals {
-        0 => operator(call, out, Rule::Promote, "round", &[0], &[], |_, v| v[0].round()),
-        1.. => operator(call, out, Rule::Promote, "round_up", &[0], &ten, |_, v| (v[0] * v[1]).round() / v[1]),
-        _ => operator(call, out, Rule::Promote, "round_down", &[0], &ten, |_, v| (v[0] / v[1]).round() * v[1]),
+        0 => operator(call, out, Rule::Promote, "round", &[x], &[], |_, v| v[0].round()),
+        1.. => operator(call, out, Rule::Promote, "round_up", &[x], &ten, |_, v| (v[0] * v[1]).round() / v[1]),
+        _ => operator(call, out, Rule::Promote, "round_down", &[x], &ten, |_, v| (v[0] / v[1]).round() * v[1]),
     }
 }

@@ -1,25 +1,37 @@
 //! Fused multiply forms of three tensors, and interpolation: what optimizers are made of.
 
-use crate::check;
-use crate::operator::Operator;
-use crate::operator::call::Call;
+use crate::operator::argument::{AnyTensor, Out};
+use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::overloads;
-use crate::pointwise::elementwise::{Out, Rule, Slot, operator, operator_of};
+use crate::pointwise::operator::{Argument, Rule, check_float, operator, operator_of};
+use crate::{check, operators};
 use dml_kernel::Value;
 
-/// This family's overloads.
-pub const OPERATORS: &[&[Operator]] = &[
-    &overloads!(addcmul, "aten::addcmul", "aten::addcmul_", "aten::addcmul.out" @ 4),
-    &overloads!(addcdiv, "aten::addcdiv", "aten::addcdiv_", "aten::addcdiv.out" @ 4),
-    &overloads!(lerp_scalar, "aten::lerp.Scalar", "aten::lerp_.Scalar", "aten::lerp.Scalar_out" @ 3),
-    &overloads!(lerp_tensor, "aten::lerp.Tensor", "aten::lerp_.Tensor", "aten::lerp.Tensor_out" @ 3),
-];
+operators! {
+    addcmul(self, tensor1, tensor2, value, out) {
+        "aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+        "aten::addcmul_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)",
+        "aten::addcmul.out(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1, Tensor(a!) out) -> Tensor(a!)",
+    }
+    addcdiv(self, tensor1, tensor2, value, out) {
+        "aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+        "aten::addcdiv_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)",
+        "aten::addcdiv.out(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1, Tensor(a!) out) -> Tensor(a!)",
+    }
+    lerp_scalar(self, end, weight, out) {
+        "aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+        "aten::lerp_.Scalar(Tensor(a!) self, Tensor end, Scalar weight) -> Tensor(a!)",
+        "aten::lerp.Scalar_out(Tensor self, Tensor end, Scalar weight, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    lerp_tensor(self, end, weight, out) {
+        "aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+        "aten::lerp_.Tensor(Tensor(a!) self, Tensor end, Tensor weight) -> Tensor(a!)",
+        "aten::lerp.Tensor_out(Tensor self, Tensor end, Tensor weight, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
 
-/// `addcmul(self, tensor1, tensor2, value)`: `self + value * tensor1 * tensor2`
-fn addcmul(call: &mut Call, out: Out) -> Result<()> {
-    let value = [call.scalar(3)?];
-    operator(call, out, Rule::Promote, "addcmul", &[0, 1, 2], &value, |_, v| addcmul_body(v))
+fn addcmul(call: &mut Call, t: AnyTensor, x: AnyTensor, y: AnyTensor, value: Number, out: Out) -> Result<()> {
+    operator(call, out, Rule::Promote, "addcmul", &[t, x, y], &[value], |_, v| addcmul_body(v))
 }
 
 /// `self + value * tensor1 * tensor2` of `[self, tensor1, tensor2, value]`.
@@ -27,16 +39,14 @@ pub fn addcmul_body<'b>(v: &[Value<'b>]) -> Value<'b> {
     v[0] + v[3] * v[1] * v[2]
 }
 
-/// `addcdiv(self, tensor1, tensor2, value)`: `self + value * tensor1 / tensor2`
-fn addcdiv(call: &mut Call, out: Out) -> Result<()> {
-    let value = [call.scalar(3)?];
+fn addcdiv(call: &mut Call, t: AnyTensor, x: AnyTensor, y: AnyTensor, value: Number, out: Out) -> Result<()> {
     check!(
-        !(call.any_tensor(1)?.dtype.is_integer() && call.any_tensor(2)?.dtype.is_integer()),
+        !(x.dtype.is_integer() && y.dtype.is_integer()),
         Runtime,
         "Integer division with addcdiv is no longer supported, and in a future release addcdiv will perform a true \
          division of tensor1 and tensor2."
     );
-    operator(call, out, Rule::Promote, "addcdiv", &[0, 1, 2], &value, |_, v| addcdiv_body(v))
+    operator(call, out, Rule::Promote, "addcdiv", &[t, x, y], &[value], |_, v| addcdiv_body(v))
 }
 
 /// `self + value * tensor1 / tensor2` of `[self, tensor1, tensor2, value]`.
@@ -44,22 +54,18 @@ pub fn addcdiv_body<'b>(v: &[Value<'b>]) -> Value<'b> {
     v[0] + v[3] * v[1] / v[2]
 }
 
-fn check_lerp(call: &Call) -> Result<()> {
-    let (start, end) = (call.any_tensor(0)?.dtype, call.any_tensor(1)?.dtype);
-    check!(start == end, Runtime, "expected dtype {start} for `end` but got dtype {end}");
-    crate::pointwise::elementwise::check_float(call, 0, "lerp")
+fn lerp_scalar(call: &mut Call, start: AnyTensor, end: AnyTensor, weight: Number, out: Out) -> Result<()> {
+    lerp(call, start, end, Argument::Number(weight), out)
 }
 
-fn lerp_scalar(call: &mut Call, out: Out) -> Result<()> {
-    check_lerp(call)?;
-    let weight = Slot::Number(call.scalar(2)?);
-    operator_of(call, out, Rule::Promote, "lerp", &[Slot::Tensor(0), Slot::Tensor(1), weight], |_, v| lerp_body(v))
+fn lerp_tensor(call: &mut Call, start: AnyTensor, end: AnyTensor, weight: AnyTensor, out: Out) -> Result<()> {
+    lerp(call, start, end, weight.into(), out)
 }
 
-fn lerp_tensor(call: &mut Call, out: Out) -> Result<()> {
-    check_lerp(call)?;
-    let slots = [Slot::Tensor(0), Slot::Tensor(1), Slot::Tensor(2)];
-    operator_of(call, out, Rule::Promote, "lerp", &slots, |_, v| lerp_body(v))
+fn lerp(call: &mut Call, start: AnyTensor, end: AnyTensor, weight: Argument, out: Out) -> Result<()> {
+    check!(start.dtype == end.dtype, Runtime, "expected dtype {} for `end` but got dtype {}", start.dtype, end.dtype);
+    check_float(&start, "lerp")?;
+    operator_of(call, out, Rule::Promote, "lerp", &[start.into(), end.into(), weight], |_, v| lerp_body(v))
 }
 
 /// Interpolation from `v[0]` to `v[1]` by `v[2]`, from the nearer end, as CPU does.

@@ -8,127 +8,127 @@ use crate::{check, operators};
 use dml_kernel::{DType, Scalar, Value, math};
 
 operators! {
-    run(self, out; Rule::Float, Domain::Any, "exp", |x| math::exp(x)) {
+    run(self, out; Rule::Float, Domain::Any, "exp", math::exp) {
         "aten::exp(Tensor self) -> Tensor",
         "aten::exp_(Tensor(a!) self) -> Tensor(a!)",
         "aten::exp.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "exp2", |x| math::exp2(x)) {
+    run(self, out; Rule::Float, Domain::Any, "exp2", math::exp2) {
         "aten::exp2(Tensor self) -> Tensor",
         "aten::exp2_(Tensor(a!) self) -> Tensor(a!)",
         "aten::exp2.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "expm1", |x| math::expm1(x)) {
+    run(self, out; Rule::Float, Domain::Any, "expm1", math::expm1) {
         "aten::expm1(Tensor self) -> Tensor",
         "aten::expm1_(Tensor(a!) self) -> Tensor(a!)",
         "aten::expm1.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "log", |x| math::log(x)) {
+    run(self, out; Rule::Float, Domain::Any, "log", math::log) {
         "aten::log(Tensor self) -> Tensor",
         "aten::log_(Tensor(a!) self) -> Tensor(a!)",
         "aten::log.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "log1p", |x| math::log1p(x)) {
+    run(self, out; Rule::Float, Domain::Any, "log1p", math::log1p) {
         "aten::log1p(Tensor self) -> Tensor",
         "aten::log1p_(Tensor(a!) self) -> Tensor(a!)",
         "aten::log1p.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "log2", |x| math::log2(x)) {
+    run(self, out; Rule::Float, Domain::Any, "log2", math::log2) {
         "aten::log2(Tensor self) -> Tensor",
         "aten::log2_(Tensor(a!) self) -> Tensor(a!)",
         "aten::log2.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "log10", |x| math::log10(x)) {
+    run(self, out; Rule::Float, Domain::Any, "log10", math::log10) {
         "aten::log10(Tensor self) -> Tensor",
         "aten::log10_(Tensor(a!) self) -> Tensor(a!)",
         "aten::log10.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "sqrt", |x| math::sqrt(x)) {
+    run(self, out; Rule::Float, Domain::Any, "sqrt", math::sqrt) {
         "aten::sqrt(Tensor self) -> Tensor",
         "aten::sqrt_(Tensor(a!) self) -> Tensor(a!)",
         "aten::sqrt.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "rsqrt", |x| math::rsqrt(x)) {
+    run(self, out; Rule::Float, Domain::Any, "rsqrt", math::rsqrt) {
         "aten::rsqrt(Tensor self) -> Tensor",
         "aten::rsqrt_(Tensor(a!) self) -> Tensor(a!)",
         "aten::rsqrt.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "reciprocal", |x| math::reciprocal(x)) {
+    run(self, out; Rule::Float, Domain::Any, "reciprocal", math::reciprocal) {
         "aten::reciprocal(Tensor self) -> Tensor",
         "aten::reciprocal_(Tensor(a!) self) -> Tensor(a!)",
         "aten::reciprocal.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "sin", |x| math::sin(x)) {
+    run(self, out; Rule::Float, Domain::Any, "sin", math::sin) {
         "aten::sin(Tensor self) -> Tensor",
         "aten::sin_(Tensor(a!) self) -> Tensor(a!)",
         "aten::sin.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "cos", |x| math::cos(x)) {
+    run(self, out; Rule::Float, Domain::Any, "cos", math::cos) {
         "aten::cos(Tensor self) -> Tensor",
         "aten::cos_(Tensor(a!) self) -> Tensor(a!)",
         "aten::cos.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "tan", |x| math::tan(x)) {
+    run(self, out; Rule::Float, Domain::Any, "tan", math::tan) {
         "aten::tan(Tensor self) -> Tensor",
         "aten::tan_(Tensor(a!) self) -> Tensor(a!)",
         "aten::tan.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "asin", |x| math::asin(x)) {
+    run(self, out; Rule::Float, Domain::Any, "asin", math::asin) {
         "aten::asin(Tensor self) -> Tensor",
         "aten::asin_(Tensor(a!) self) -> Tensor(a!)",
         "aten::asin.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "acos", |x| math::acos(x)) {
+    run(self, out; Rule::Float, Domain::Any, "acos", math::acos) {
         "aten::acos(Tensor self) -> Tensor",
         "aten::acos_(Tensor(a!) self) -> Tensor(a!)",
         "aten::acos.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "atan", |x| math::atan(x)) {
+    run(self, out; Rule::Float, Domain::Any, "atan", math::atan) {
         "aten::atan(Tensor self) -> Tensor",
         "aten::atan_(Tensor(a!) self) -> Tensor(a!)",
         "aten::atan.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "sinh", |x| math::sinh(x)) {
+    run(self, out; Rule::Float, Domain::Any, "sinh", math::sinh) {
         "aten::sinh(Tensor self) -> Tensor",
         "aten::sinh_(Tensor(a!) self) -> Tensor(a!)",
         "aten::sinh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "cosh", |x| math::cosh(x)) {
+    run(self, out; Rule::Float, Domain::Any, "cosh", math::cosh) {
         "aten::cosh(Tensor self) -> Tensor",
         "aten::cosh_(Tensor(a!) self) -> Tensor(a!)",
         "aten::cosh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "tanh", |x| math::tanh(x)) {
+    run(self, out; Rule::Float, Domain::Any, "tanh", math::tanh) {
         "aten::tanh(Tensor self) -> Tensor",
         "aten::tanh_(Tensor(a!) self) -> Tensor(a!)",
         "aten::tanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "sigmoid", |x| math::sigmoid(x)) {
+    run(self, out; Rule::Float, Domain::Any, "sigmoid", math::sigmoid) {
         "aten::sigmoid(Tensor self) -> Tensor",
         "aten::sigmoid_(Tensor(a!) self) -> Tensor(a!)",
         "aten::sigmoid.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "erf", |x| math::erf(x)) {
+    run(self, out; Rule::Float, Domain::Any, "erf", math::erf) {
         "aten::erf(Tensor self) -> Tensor",
         "aten::erf_(Tensor(a!) self) -> Tensor(a!)",
         "aten::erf.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "erfc", |x| math::erfc(x)) {
+    run(self, out; Rule::Float, Domain::Any, "erfc", math::erfc) {
         "aten::erfc(Tensor self) -> Tensor",
         "aten::erfc_(Tensor(a!) self) -> Tensor(a!)",
         "aten::erfc.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Promote, Domain::Number, "abs", |x| abs(x)) {
+    run(self, out; Rule::Promote, Domain::Number, "abs", abs) {
         "aten::abs(Tensor self) -> Tensor",
         "aten::abs_(Tensor(a!) self) -> Tensor(a!)",
         "aten::abs.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Promote, Domain::Any, "sign", |x| sign(x)) {
+    run(self, out; Rule::Promote, Domain::Any, "sign", sign) {
         "aten::sign(Tensor self) -> Tensor",
         "aten::sign_(Tensor(a!) self) -> Tensor(a!)",
         "aten::sign.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Promote, Domain::Any, "sgn", |x| sign(x)) {
+    run(self, out; Rule::Promote, Domain::Any, "sgn", sign) {
         "aten::sgn(Tensor self) -> Tensor",
         "aten::sgn_(Tensor(a!) self) -> Tensor(a!)",
         "aten::sgn.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
@@ -176,7 +176,7 @@ operators! {
         "aten::isneginf(Tensor self) -> Tensor",
         "aten::isneginf.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Bool, Domain::Any, "signbit", |x| sign_bit(x)) {
+    run(self, out; Rule::Bool, Domain::Any, "signbit", sign_bit) {
         "aten::signbit(Tensor self) -> Tensor",
         "aten::signbit.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
@@ -185,7 +185,7 @@ operators! {
         "aten::neg_(Tensor(a!) self) -> Tensor(a!)",
         "aten::neg.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Float, Domain::Any, "angle", |x| angle(x)) {
+    run(self, out; Rule::Float, Domain::Any, "angle", angle) {
         "aten::angle(Tensor self) -> Tensor",
         "aten::angle.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }

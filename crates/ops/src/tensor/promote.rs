@@ -1,5 +1,6 @@
 //! Type promotion: `torch.result_type`.
 
+use crate::operator::argument::{AnyTensor, TensorOrScalar};
 use crate::operator::call::Scalar;
 use crate::tensor::Tensor;
 use dml_kernel::DType;
@@ -11,6 +12,15 @@ pub enum Promoted<'t> {
     Tensor(&'t Tensor),
     /// A Python number.
     Scalar(Scalar),
+}
+
+impl<'t> From<TensorOrScalar<'t>> for Promoted<'t> {
+    fn from(operand: TensorOrScalar<'t>) -> Self {
+        match operand {
+            TensorOrScalar::Tensor(AnyTensor(t)) => Promoted::Tensor(t),
+            TensorOrScalar::Scalar(s) => Promoted::Scalar(s),
+        }
+    }
 }
 
 /// The common dtype of two dtypes of one category rank, as `torch.promote_types`.
