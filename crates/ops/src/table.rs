@@ -39,15 +39,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     // Pointwise.
     crate::pointwise::OPERATORS,
     crate::pointwise::rrelu::OPERATORS,
-    &[
-        crate::reduction::extremum::OPERATORS,
-        crate::reduction::hash::OPERATORS,
-        crate::reduction::logical::OPERATORS,
-        crate::reduction::norm::OPERATORS,
-        crate::reduction::sum::OPERATORS,
-        crate::reduction::variance::OPERATORS,
-    ],
-    &[crate::reduction::scan::OPERATORS],
+    crate::reduction::OPERATORS,
     &[crate::recurrent::cells::OPERATORS],
     &[crate::spatial::grid_sampler::OPERATORS],
     crate::spatial::padding::OPERATORS,
@@ -58,7 +50,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::normalization::OPERATORS,
     &[crate::linear_algebra::distance::OPERATORS, crate::normalization::softmax::OPERATORS],
     crate::sorting::OPERATORS,
-    &[crate::reduction::histogram::OPERATORS, crate::sorting::search::OPERATORS, crate::sorting::unique::OPERATORS],
+    &[crate::sorting::search::OPERATORS, crate::sorting::unique::OPERATORS],
 ];
 
 /// Every operator. The index of an overload in this list is its id at the C ABI.

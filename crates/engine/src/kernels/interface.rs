@@ -155,22 +155,28 @@ pub trait Interface {
 /// Generic specialisations: `impl<F: Bound> Spec<F> as s => ...`.
 #[macro_export]
 macro_rules! parameters {
+    ($(#[$meta:meta])* $vis:vis impl<$($g:ident : $bound:path),+> $spec:ty as $s:ident => $($rest:tt)*) => {
+        $crate::parameters!(@declare [$(#[$meta])*] [$vis] [<$($g: $bound),+>] [$spec] $s $($rest)*);
+    };
+    ($(#[$meta:meta])* $vis:vis $spec:ty as $s:ident => $($rest:tt)*) => {
+        $crate::parameters!(@declare [$(#[$meta])*] [$vis] [] [$spec] $s $($rest)*);
+    };
     (
-        $(#[$meta:meta])* $vis:vis $(impl<$($g:ident : $bound:path),+>)? $spec:ty as $s:ident => $arguments:ident, $parameters:ident {
+        @declare [$($meta:tt)*] [$vis:vis] [$($generics:tt)*] [$spec:ty] $s:ident $arguments:ident, $parameters:ident {
             $($(#[$doc:meta])* $field:ident : $kind:ty $(= $of:expr)?),* $(,)?
         }
     ) => {
-        $(#[$meta])*
+        $($meta)*
         $vis struct $arguments<'a> {
             $($(#[$doc])* pub $field: <$kind as $crate::Parameter>::Argument<'a>,)*
         }
 
-        $(#[$meta])*
+        $($meta)*
         $vis struct $parameters<'b> {
             $($(#[$doc])* pub $field: <$kind as $crate::Parameter>::Declared<'b>,)*
         }
 
-        impl$(<$($g: $bound),+>)? $crate::Interface for $spec {
+        impl $($generics)* $crate::Interface for $spec {
             type Arguments<'a> = $arguments<'a>;
             type Parameters<'b> = $parameters<'b>;
 

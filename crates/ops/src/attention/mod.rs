@@ -14,9 +14,10 @@ use crate::operator::error::Result;
 use crate::operator::{Operator, op};
 use crate::primitives::launch::Launcher;
 use crate::random::philox::{reserve, write_source};
-use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce, sum_type};
+use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::Tensor;
 use crate::tensor::layout;
+use crate::tensor::promote::accumulator;
 use dml_kernel::{DType, Scalar, Value};
 use kernel::{Role, Spec};
 use smallvec::{SmallVec, smallvec};
@@ -297,6 +298,7 @@ fn backward(call: &mut Call) -> Result<()> {
 }
 
 /// `sum(x * y)`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct InnerProducts {
     dtype: DType,
 }
@@ -307,11 +309,11 @@ impl Fold for InnerProducts {
     }
 
     fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
-        smallvec![sum_type(self.dtype)]
+        smallvec![accumulator(self.dtype).compute()]
     }
 
     fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
-        smallvec![s.b.constant_of(sum_type(self.dtype), 0.0)]
+        smallvec![s.b.constant_of(accumulator(self.dtype).compute(), 0.0)]
     }
 
     fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
@@ -322,7 +324,7 @@ impl Fold for InnerProducts {
         smallvec![x[0] + y[0]]
     }
 
-    fn finish<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0]]
     }
 }

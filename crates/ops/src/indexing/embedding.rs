@@ -162,7 +162,7 @@ fn write_renorm(b: &Builder, dtype: DType, order: Order, rows: &Rows) {
         });
     });
     let norm = share.all(&[norm.get()], |x, y| order.join(x, y))[0];
-    let factor = factor(order.finish(norm, p), limit);
+    let factor = factor(order.project(norm, p), limit);
     b.if_(first.get() & factor.ne(1.0), || {
         b.for_(share.lane, share.n, share.lanes, |k| {
             let place = start + k * column_step;

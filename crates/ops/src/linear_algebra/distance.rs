@@ -25,7 +25,7 @@ pub const OPERATORS: &[Operator] = &[
 ];
 
 /// The order of the norm.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Order {
     Zero,
     One,
@@ -47,6 +47,7 @@ impl Order {
 }
 
 /// Norm of the difference of two rows; `numbers[0]` is p.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Distance {
     order: Order,
     scalar: Scalar,
@@ -55,10 +56,6 @@ struct Distance {
 impl Fold for Distance {
     fn name(&self) -> &'static str {
         "distance"
-    }
-
-    fn variant(&self) -> u32 {
-        self.order as u32
     }
 
     fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
@@ -84,7 +81,7 @@ impl Fold for Distance {
         smallvec![if self.order == Order::Infinity { (x.gt(y) | x.is_nan()).select(x, y) } else { x + y }]
     }
 
-    fn finish<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![match self.order {
             Order::Two => math::sqrt(x[0]),
             Order::General => math::pow(x[0], 1.0 / s.numbers[0]),
@@ -94,6 +91,7 @@ impl Fold for Distance {
 }
 
 /// Sums the gradient over the rows of the other side: inputs are the gradient, both rows and the distance.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Gradient {
     order: Order,
     scalar: Scalar,
@@ -102,10 +100,6 @@ struct Gradient {
 impl Fold for Gradient {
     fn name(&self) -> &'static str {
         "distance_backward"
-    }
-
-    fn variant(&self) -> u32 {
-        self.order as u32
     }
 
     fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
@@ -141,7 +135,7 @@ impl Fold for Gradient {
         smallvec![x[0] + y[0]]
     }
 
-    fn finish<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0]]
     }
 }

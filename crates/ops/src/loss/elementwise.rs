@@ -33,7 +33,7 @@ pub const OPERATORS: &[Operator] = &[
     op("aten::binary_cross_entropy_backward.grad_input", |c| backward(c, Loss::BinaryCrossEntropy, Out::Arg(5))),
 ];
 
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Loss {
     Mse,
     SmoothL1,
@@ -110,6 +110,7 @@ impl Loss {
 }
 
 /// Sums losses; divides by the count for a mean.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Total {
     loss: Loss,
     scalar: Scalar,
@@ -120,10 +121,6 @@ struct Total {
 impl Fold for Total {
     fn name(&self) -> &'static str {
         self.loss.names()[1]
-    }
-
-    fn variant(&self) -> u32 {
-        u32::from(self.mean) | (self.scalar as u32) << 1
     }
 
     fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
@@ -144,7 +141,7 @@ impl Fold for Total {
         smallvec![x[0] + y[0]]
     }
 
-    fn finish<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![if self.mean { x[0] / s.numbers[0] } else { x[0] }]
     }
 }

@@ -182,6 +182,7 @@ impl<'b> Terms<'b> {
 }
 
 /// Sums losses and weights.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Total {
     dtype: DType,
     mean: bool,
@@ -198,10 +199,6 @@ impl Total {
 impl Fold for Total {
     fn name(&self) -> &'static str {
         "nll_loss"
-    }
-
-    fn variant(&self) -> u32 {
-        u32::from(self.mean) | u32::from(self.weighted) << 1 | self.operator << 2
     }
 
     fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
@@ -232,7 +229,7 @@ impl Fold for Total {
         smallvec![x[0] + y[0], x[1] + y[1]]
     }
 
-    fn finish<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![if self.mean { x[0] / x[1] } else { x[0] }, x[1]]
     }
 

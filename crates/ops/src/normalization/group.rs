@@ -94,6 +94,7 @@ impl Groups {
 }
 
 /// Sums of two inputs, weighted by a third if there is one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Weighted {
     scalar: Scalar,
     weighted: bool,
@@ -102,10 +103,6 @@ struct Weighted {
 impl Fold for Weighted {
     fn name(&self) -> &'static str {
         "weighted_sums"
-    }
-
-    fn variant(&self) -> u32 {
-        u32::from(self.weighted)
     }
 
     fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
@@ -125,7 +122,7 @@ impl Fold for Weighted {
         smallvec![x[0] + y[0], x[1] + y[1]]
     }
 
-    fn finish<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0], x[1]]
     }
 }

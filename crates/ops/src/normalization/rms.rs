@@ -20,6 +20,7 @@ pub const OPERATORS: &[Operator] =
     &[op("aten::_fused_rms_norm", rms_norm), op("aten::_fused_rms_norm_backward", backward)];
 
 /// Accumulates squares; yields `1 / sqrt(sum / numbers[0] + numbers[1])`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct MeanSquare(Scalar);
 
 impl Fold for MeanSquare {
@@ -44,7 +45,7 @@ impl Fold for MeanSquare {
         smallvec![x[0] + y[0]]
     }
 
-    fn finish<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![math::rsqrt(x[0] / s.numbers[0] + s.numbers[1])]
     }
 }

@@ -19,6 +19,7 @@ pub struct Products<'t> {
 }
 
 /// Accumulates the products, then the plain terms.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Fields {
     scalar: Scalar,
     variant: u32,
@@ -27,10 +28,6 @@ struct Fields {
 impl Fold for Fields {
     fn name(&self) -> &'static str {
         "normalize_sums"
-    }
-
-    fn variant(&self) -> u32 {
-        self.variant
     }
 
     fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
@@ -52,7 +49,7 @@ impl Fold for Fields {
         smallvec![x[0] + y[0], x[1] + y[1]]
     }
 
-    fn finish<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0], x[1]]
     }
 }

@@ -80,6 +80,7 @@ fn like(call: &Call, input: &Tensor) -> Result<Tensor> {
 
 /// Joins parts, each given by its mean, inverse deviation and count. `numbers[0]` is eps. Yields the mean, the inverse
 /// deviation, and the variance of a sample.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Gather(Moments);
 
 impl Fold for Gather {
@@ -105,7 +106,7 @@ impl Fold for Gather {
         self.0.combine(s, x, y)
     }
 
-    fn finish<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         let scale = math::rsqrt(x[3] / x[0] + s.numbers[0]);
         smallvec![x[1], scale, x[3] / (x[0] - 1.0)]
     }

@@ -1,48 +1,60 @@
 //! Largest and smallest elements, and where they are. NaN counts as larger and smaller than every number; of equal
 //! elements the first one wins.
 
-use super::{Axes, Fold, Reduction, Scope, Values, reduce};
-use crate::check;
-use crate::operator::call::{Call, Scalar as Number};
+use super::axes::Axes;
+use super::fold::{Fold, Reduction, Scope, Values};
+use super::reduce::reduce;
+use crate::operator::argument::{Out, Outs};
+use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::operator::{Operator, op};
 use crate::tensor::Tensor;
+use crate::{check, operators};
 use dml_kernel::{Builder, DType, Scalar, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::amax", |c| over_dims(c, Extreme::Max, None)),
-    op("aten::amax.out", |c| over_dims(c, Extreme::Max, Some(3))),
-    op("aten::amin", |c| over_dims(c, Extreme::Min, None)),
-    op("aten::amin.out", |c| over_dims(c, Extreme::Min, Some(3))),
-    op("aten::aminmax", |c| aminmax(c, [None, None])),
-    op("aten::aminmax.out", |c| aminmax(c, [Some(3), Some(4)])),
-    op("aten::_aminmax", |c| {
-        let axes = Axes::all(false);
-        aminmax_of(c, None, axes, [None, None])
-    }),
-    op("aten::_aminmax.dim", |c| {
-        let dim = c.int(1)?;
-        let axes = Axes::listed(c, &[dim], c.tensor(0)?.dim(), c.flag(2)?)?;
-        aminmax_of(c, Some(dim), axes, [None, None])
-    }),
-    op("aten::max", |c| of_all(c, Extreme::Max, None)),
-    op("aten::max.unary_out", |c| of_all(c, Extreme::Max, Some(1))),
-    op("aten::min", |c| of_all(c, Extreme::Min, None)),
-    op("aten::min.unary_out", |c| of_all(c, Extreme::Min, Some(1))),
-    op("aten::max.dim", |c| with_indices(c, Extreme::Max, [None, None])),
-    op("aten::max.dim_max", |c| with_indices(c, Extreme::Max, [Some(3), Some(4)])),
-    op("aten::min.dim", |c| with_indices(c, Extreme::Min, [None, None])),
-    op("aten::min.dim_min", |c| with_indices(c, Extreme::Min, [Some(3), Some(4)])),
-    op("aten::argmax", |c| arg(c, Extreme::Max, None)),
-    op("aten::argmax.out", |c| arg(c, Extreme::Max, Some(3))),
-    op("aten::argmin", |c| arg(c, Extreme::Min, None)),
-    op("aten::argmin.out", |c| arg(c, Extreme::Min, Some(3))),
-];
+operators! {
+    over_dims(self, dim, keepdim, out; Extreme::Max) {
+        "aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+        "aten::amax.out(Tensor self, int[1] dim=[], bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    over_dims(self, dim, keepdim, out; Extreme::Min) {
+        "aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+        "aten::amin.out(Tensor self, int[1] dim=[], bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    aminmax(self, dim = None, keepdim = false, outs) {
+        "aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+        "aten::aminmax.out(Tensor self, *, int? dim=None, bool keepdim=False, Tensor(a!) min, Tensor(b!) max) -> (Tensor(a!) min, Tensor(b!) max)",
+        "aten::_aminmax(Tensor self) -> (Tensor, Tensor)",
+        "aten::_aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)",
+    }
+    of_all(self, out; Extreme::Max) {
+        "aten::max(Tensor self) -> Tensor",
+        "aten::max.unary_out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    with_indices(self, dim, keepdim, outs; Extreme::Max) {
+        "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        "aten::max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values) -> (Tensor(a!) values, Tensor(b!) indices)",
+    }
+    arg(self, dim, keepdim, out; Extreme::Max) {
+        "aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+        "aten::argmax.out(Tensor self, int? dim=None, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    of_all(self, out; Extreme::Min) {
+        "aten::min(Tensor self) -> Tensor",
+        "aten::min.unary_out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    with_indices(self, dim, keepdim, outs; Extreme::Min) {
+        "aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        "aten::min.dim_min(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) min, Tensor(b!) min_indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+    }
+    arg(self, dim, keepdim, out; Extreme::Min) {
+        "aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+        "aten::argmin.out(Tensor self, int? dim=None, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
 
-#[derive(Copy, Clone, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Extreme {
     Max,
     Min,
@@ -80,6 +92,7 @@ fn compute(dtype: DType) -> Scalar {
     if dtype == DType::Bool { Scalar::U32 } else { dtype.compute() }
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Single {
     extreme: Extreme,
     dtype: DType,
@@ -106,12 +119,13 @@ impl Fold for Single {
         smallvec![self.extreme.pick(x[0], y[0])]
     }
 
-    fn finish<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0]]
     }
 }
 
 /// Smallest and largest in one pass.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Both {
     dtype: DType,
 }
@@ -137,19 +151,20 @@ impl Fold for Both {
         smallvec![Extreme::Min.pick(x[0], y[0]), Extreme::Max.pick(x[1], y[1])]
     }
 
-    fn finish<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         Values::from_slice(x)
     }
 }
 
 /// What a position's fold yields.
-#[derive(Copy, Clone, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Yields {
     Index,
     ValueAndIndex,
 }
 
 /// The element and its position.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Positioned {
     extreme: Extreme,
     dtype: DType,
@@ -159,10 +174,6 @@ struct Positioned {
 impl Fold for Positioned {
     fn name(&self) -> &'static str {
         if self.extreme == Extreme::Max { "argmax" } else { "argmin" }
-    }
-
-    fn variant(&self) -> u32 {
-        self.yields as u32
     }
 
     fn accumulators(&self, index: Scalar) -> SmallVec<[Scalar; 3]> {
@@ -183,7 +194,7 @@ impl Fold for Positioned {
         smallvec![first.select(x[0], y[0]), first.select(x[1], y[1])]
     }
 
-    fn finish<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         let index = x[1].cast(Scalar::I64);
         match self.yields {
             Yields::Index => smallvec![index],
@@ -211,26 +222,22 @@ fn check_not_empty(name: &str, input: &Tensor, axes: Axes) -> Result<()> {
     Ok(())
 }
 
-fn check_same_dtype(call: &Call, out: Option<usize>, dtype: DType) -> Result<()> {
-    if let Some(i) = out {
-        let given = call.tensor(i)?.dtype;
+fn check_same_dtype(out: Out, dtype: DType) -> Result<()> {
+    if let Some(given) = out.given() {
         check!(
-            given == dtype,
+            given.dtype == dtype,
             Runtime,
-            "Expected the dtype for input and out to match, but got {dtype} for input's dtype and {given} for \
-             out's dtype."
+            "Expected the dtype for input and out to match, but got {dtype} for input's dtype and {} for out's dtype.",
+            given.dtype
         );
     }
     Ok(())
 }
 
-/// `amax(self, dim, keepdim[, out])`
-fn over_dims(call: &mut Call, extreme: Extreme, out: Option<usize>) -> Result<()> {
-    let input = call.tensor(0)?;
+fn over_dims(call: &mut Call, input: &Tensor, dims: &[i64], keep: bool, out: Out, extreme: Extreme) -> Result<()> {
     let name = if extreme == Extreme::Max { "amax" } else { "amin" };
-    let dims = call.ints(1)?;
-    check_same_dtype(call, out, input.dtype)?;
-    let axes = Axes::of(call, Some(dims), input.dim(), call.flag(2)?)?;
+    check_same_dtype(out, input.dtype)?;
+    let axes = Axes::of(call, Some(dims), input.dim(), keep)?;
     check!(
         input.numel() > 0 || !dims.is_empty(),
         Runtime,
@@ -238,15 +245,13 @@ fn over_dims(call: &mut Call, extreme: Extreme, out: Option<usize>) -> Result<()
          'dim' argument."
     );
     check_not_empty(name, input, axes)?;
-    let out = call.out(out, input.dtype, &axes.sizes(&input.sizes))?;
+    let out = call.result(out.given(), input.dtype, &axes.sizes(&input.sizes))?;
     run(call, &Single { extreme, dtype: input.dtype }, input, &[&out], axes)?;
     call.ret(out);
     Ok(())
 }
 
-/// `max(self[, out])`
-fn of_all(call: &mut Call, extreme: Extreme, out: Option<usize>) -> Result<()> {
-    let input = call.tensor(0)?;
+fn of_all(call: &mut Call, input: &Tensor, out: Out, extreme: Extreme) -> Result<()> {
     let name = if extreme == Extreme::Max { "max" } else { "min" };
     check!(
         input.numel() > 0,
@@ -254,25 +259,14 @@ fn of_all(call: &mut Call, extreme: Extreme, out: Option<usize>) -> Result<()> {
         "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the \
          'dim' argument."
     );
-    let out = call.out(out, input.dtype, &[])?;
+    let out = call.result(out.given(), input.dtype, &[])?;
     run(call, &Single { extreme, dtype: input.dtype }, input, &[&out], Axes::all(false))?;
     call.ret(out);
     Ok(())
 }
 
-/// `aminmax(self, dim?, keepdim[, min, max])`
-fn aminmax(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
-    let keep = call.flag(2)?;
-    let dim = call.opt_scalar(1)?.map(Number::to_i64);
-    let axes = match dim {
-        Some(d) => Axes::listed(call, &[d], call.tensor(0)?.dim(), keep)?,
-        None => Axes::all(keep),
-    };
-    aminmax_of(call, dim, axes, outs)
-}
-
-fn aminmax_of(call: &mut Call, dim: Option<i64>, axes: Axes, outs: [Option<usize>; 2]) -> Result<()> {
-    let input = call.tensor(0)?;
+fn aminmax(call: &mut Call, input: &Tensor, dim: Option<i64>, keep: bool, outs: Outs) -> Result<()> {
+    let axes = Axes::of(call, Some(dim.as_slice()), input.dim(), keep)?;
     check!(
         dim.is_some() || input.numel() > 0,
         Runtime,
@@ -280,23 +274,23 @@ fn aminmax_of(call: &mut Call, dim: Option<i64>, axes: Axes, outs: [Option<usize
     );
     check_not_empty("aminmax", input, axes)?;
     let sizes = axes.sizes(&input.sizes);
-    let min = structured::out(call, outs[0], input.dtype, &sizes)?;
-    let max = structured::out(call, outs[1], input.dtype, &sizes)?;
+    let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
+    let min = structured::result(call, given(0), input.dtype, &sizes)?;
+    let max = structured::result(call, given(1), input.dtype, &sizes)?;
     both(call, input, [&min, &max], axes)?;
     call.ret(min);
     call.ret(max);
     Ok(())
 }
 
-/// `max.dim(self, dim, keepdim[, values, indices])`
-fn with_indices(call: &mut Call, extreme: Extreme, outs: [Option<usize>; 2]) -> Result<()> {
-    let input = call.tensor(0)?;
+fn with_indices(call: &mut Call, input: &Tensor, dim: i64, keep: bool, outs: Outs, extreme: Extreme) -> Result<()> {
     let name = if extreme == Extreme::Max { "max" } else { "min" };
-    let axes = Axes::listed(call, &[call.int(1)?], input.dim(), call.flag(2)?)?;
+    let axes = Axes::listed(call, &[dim], input.dim(), keep)?;
     check_not_empty(name, input, axes)?;
     let sizes = axes.sizes(&input.sizes);
-    let values = structured::out(call, outs[0], input.dtype, &sizes)?;
-    let indices = structured::out(call, outs[1], DType::I64, &sizes)?;
+    let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
+    let values = structured::result(call, given(0), input.dtype, &sizes)?;
+    let indices = structured::result(call, given(1), DType::I64, &sizes)?;
     let fold = Positioned { extreme, dtype: input.dtype, yields: Yields::ValueAndIndex };
     run(call, &fold, input, &[&values, &indices], axes)?;
     call.ret(values);
@@ -304,12 +298,8 @@ fn with_indices(call: &mut Call, extreme: Extreme, outs: [Option<usize>; 2]) -> 
     Ok(())
 }
 
-/// `argmax(self, dim?, keepdim[, out])`
-fn arg(call: &mut Call, extreme: Extreme, out: Option<usize>) -> Result<()> {
-    let input = call.tensor(0)?;
+fn arg(call: &mut Call, input: &Tensor, dim: Option<i64>, keep: bool, out: Out, extreme: Extreme) -> Result<()> {
     let name = if extreme == Extreme::Max { "argmax" } else { "argmin" };
-    let dim = call.opt_scalar(1)?.map(Number::to_i64);
-    let keep = call.flag(2)?;
     let axes = Axes::of(call, Some(dim.as_slice()), input.dim(), keep)?;
     check!(
         input.numel() > 0 || dim.is_some(),
@@ -317,7 +307,7 @@ fn arg(call: &mut Call, extreme: Extreme, out: Option<usize>) -> Result<()> {
         "{name}(): Expected reduction dim to be specified for input.numel() == 0."
     );
     check_not_empty(name, input, axes)?;
-    let out = structured::out(call, out, DType::I64, &axes.sizes(&input.sizes))?;
+    let out = structured::result(call, out.given(), DType::I64, &axes.sizes(&input.sizes))?;
     run(call, &Positioned { extreme, dtype: input.dtype, yields: Yields::Index }, input, &[&out], axes)?;
     call.ret(out);
     Ok(())

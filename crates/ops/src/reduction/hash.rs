@@ -1,17 +1,24 @@
 //! hash_tensor: the exclusive or of all elements' bits, as 64-bit numbers.
 
-use super::{Axes, Fold, Reduction, Scope, Values, reduce};
-use crate::check;
+use super::axes::Axes;
+use super::fold::{Fold, Reduction, Scope, Values};
+use super::reduce::reduce;
+use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::operator::{Operator, op};
+use crate::tensor::Tensor;
+use crate::{check, operators};
 use dml_kernel::{DType, Scalar, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[op("aten::hash_tensor.out", hash)];
+operators! {
+    hash(self, dim, keepdim, mode, out) {
+        "aten::hash_tensor.out(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Xor {
     dtype: DType,
 }
@@ -19,10 +26,6 @@ struct Xor {
 impl Fold for Xor {
     fn name(&self) -> &'static str {
         "hash_tensor"
-    }
-
-    fn variant(&self) -> u32 {
-        self.dtype as u32
     }
 
     fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
@@ -47,7 +50,7 @@ impl Fold for Xor {
         smallvec![x[0] ^ y[0]]
     }
 
-    fn finish<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0]]
     }
 }
@@ -68,12 +71,10 @@ fn double_bits(x: Value<'_>) -> Value<'_> {
     size | ((bits >> 31).cast(Scalar::U64) << 63)
 }
 
-/// `hash_tensor.out(self, dim, *, keepdim, mode, out)`
-fn hash(call: &mut Call) -> Result<()> {
-    let input = call.tensor(0)?;
-    let axes = Axes::of(call, Some(call.ints(1)?), input.dim(), call.flag(2)?)?;
-    check!(call.int(3)? == 0, Runtime, "Unsupported hash mode: {}", call.int(3)?);
-    let out = structured::out(call, Some(4), DType::U64, &axes.sizes(&input.sizes))?;
+fn hash(call: &mut Call, input: &Tensor, dim: &[i64], keep: bool, mode: i64, out: Out) -> Result<()> {
+    let axes = Axes::of(call, Some(dim), input.dim(), keep)?;
+    check!(mode == 0, Runtime, "Unsupported hash mode: {mode}");
+    let out = structured::result(call, out.given(), DType::U64, &axes.sizes(&input.sizes))?;
     let fold = Xor { dtype: input.dtype };
     reduce(call, &fold, &Reduction { inputs: &[input], outs: &[&out], axes, tables: &[], numbers: &[] })?;
     call.ret(out);

@@ -3,28 +3,36 @@
 //! Bin numbers are sorted and each bin finds where its own begin and end: no atomics, so that many elements in one bin
 //! do not queue up.
 
-use crate::check;
 use crate::movement::copy::{as_contiguous, cast, fill_with};
+use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::host;
 use crate::operator::structured;
-use crate::operator::{Operator, op};
-use crate::pointwise::kernel::{self, Input};
+use crate::pointwise::kernel as pointwise;
+use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
-use crate::primitives::launch::{GROUP, linear_id};
+use crate::primitives::launch::linear_id;
 use crate::primitives::radix_sort;
-use crate::reduction::{Axes, extremum};
+use crate::reduction::axes::Axes;
+use crate::reduction::extremum;
 use crate::sorting::key;
 use crate::tensor::Tensor;
-use dml_kernel::{Builder, DType, Kernel, Scalar, convert, math};
+use crate::tensor::promote::accumulator;
+use crate::{check, operators};
+use dml_engine::interface::{Index, U32};
+use dml_engine::parameters;
+use dml_kernel::{Builder, DType, Scalar, convert, math};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::bincount", bincount),
-    op("aten::histc", |c| histc(c, None)),
-    op("aten::histc.out", |c| histc(c, Some(4))),
-];
+operators! {
+    bincount(self, weights, minlength) {
+        "aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
+    }
+    histc(self, bins, min, max, out) {
+        "aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+        "aten::histc.out(Tensor self, int bins=100, Scalar min=0, Scalar max=0, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
 
 /// The smallest and the largest element. Waits for them.
 pub fn extremes(call: &Call, t: &Tensor) -> Result<[Number; 2]> {
@@ -40,33 +48,50 @@ pub fn extremes(call: &Call, t: &Tensor) -> Result<[Number; 2]> {
     }))
 }
 
+/// Everything that changes the code of the kernel that counts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    out: DType,
+}
+
+parameters! {
+    Spec as s => Arguments, Parameters {
+        /// Bin numbers, sorted.
+        keys: Input = DType::U32,
+        out: Output = s.out,
+        n: U32,
+        bins: U32,
+        /// From one element of `out` to the next.
+        stride: Index = Scalar::U64,
+    }
+}
+
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        "histogram"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let bin = linear_id(b, Scalar::U32);
+        b.if_(bin.lt(p.bins), || {
+            let begin = key::partition_point(p.n, |i| p.keys.load(i.cast(Scalar::U64)).lt(bin));
+            let end = key::partition_point(p.n, |i| p.keys.load(i.cast(Scalar::U64)).le(bin));
+            p.out.store(bin.cast(Scalar::U64) * p.stride, (end - begin).cast(Scalar::I64));
+        });
+    }
+}
+
 /// Writes to the row `out` how often each bin number occurs in `keys` (u32, a contiguous row). Numbers that are no bin
 /// must be the number of bins.
 fn count(call: &Call, keys: &Tensor, out: &Tensor) -> Result<()> {
     let bins = out.numel();
     let (sorted, _) = radix_sort::sort(call, keys, bins as u32)?;
-    let kernel = call.kernel("histogram", [out.dtype as u32, 0, 0, 0, 0, 0], || build_count(out.dtype))?;
-    let launcher = call.launch(kernel).read(&sorted).write(out).u32(keys.numel() as u32).u32(bins as u32);
-    launcher.index(Scalar::U64, out.strides[0]).threads(bins as u64)
+    let arguments = Arguments { keys: &sorted, out, n: keys.numel() as u32, bins: bins as u32, stride: out.strides[0] };
+    call.run_threads(&Spec { out: out.dtype }, &arguments, bins as u64)
 }
 
-fn build_count(dtype: DType) -> Kernel {
-    let b = Builder::new("histogram", [GROUP, 1, 1]);
-    let (keys, out) = (b.pointer("keys", DType::U32), b.pointer("out", dtype));
-    let (n, bins, stride) = (b.param("n", Scalar::U32), b.param("bins", Scalar::U32), b.param("stride", Scalar::U64));
-    let bin = linear_id(&b, Scalar::U32);
-    b.if_(bin.lt(bins), || {
-        let begin = key::partition_point(n, |i| keys.load(i.cast(Scalar::U64)).lt(bin));
-        let end = key::partition_point(n, |i| keys.load(i.cast(Scalar::U64)).le(bin));
-        out.store(bin.cast(Scalar::U64) * stride, (end - begin).cast(Scalar::I64));
-    });
-    b.finish()
-}
-
-/// `bincount(self, weights, minlength)`. Waits for the largest element.
-fn bincount(call: &mut Call) -> Result<()> {
-    let (input, weights) = (call.tensor(0)?, call.opt_tensor(1)?);
-    let minimum = call.int(2)?;
+/// Waits for the largest element.
+fn bincount(call: &mut Call, input: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<()> {
     check!(input.dtype.is_integer(), NotImplemented, "\"bincount_cpu\" not implemented for '{}'", input.dtype);
     check!(minimum >= 0, Runtime, "minlength should be >= 0");
     let negative = "bincount only supports 1-d non-negative integral inputs.";
@@ -123,11 +148,9 @@ fn add(call: &Call, keys: &Tensor, src: &Tensor, dst: &Tensor) -> Result<()> {
     keyed_reduction::run(call, &accumulation)
 }
 
-/// `histc(self, bins, min, max[, out])`: equal bins from `min` to `max`, which counts too. Equal limits stand for the
-/// smallest and the largest element, for which this waits.
-fn histc(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let input = call.tensor(0)?;
-    let (bins, mut low, mut high) = (call.int(1)?, call.double(2)?, call.double(3)?);
+/// Equal bins from `low` to `high`, which counts too. Equal limits stand for the smallest and the largest element, for
+/// which this waits.
+fn histc(call: &mut Call, input: &Tensor, bins: i64, mut low: f64, mut high: f64, out: Out) -> Result<()> {
     check!(input.dtype.is_float(), NotImplemented, "\"histogram_cpu\" not implemented for '{}'", input.dtype);
     check!(bins > 0, Runtime, "torch.histogram(): bins must be > 0, but got {bins} for dimension 0");
     check!(bins < i64::from(i32::MAX), NotImplemented, "histc: {bins} bins are more than dml can sort");
@@ -139,15 +162,16 @@ fn histc(call: &mut Call, out: Option<usize>) -> Result<()> {
     if low == high {
         (low, high) = (low - 1.0, high + 1.0);
     }
-    let out = structured::out(call, out, input.dtype, &[bins])?;
+    let out = structured::result(call, out.given(), input.dtype, &[bins])?;
     if input.numel() == 0 {
         fill_with(call, &out, Number::Int(0))?;
     } else {
-        let dtype = if input.dtype == DType::F64 { DType::F64 } else { DType::F32 };
+        let dtype = accumulator(input.dtype);
         let (of, keys) = (input.dtype, call.empty(DType::U32, &input.sizes)?);
-        let numbers = [low, high, bins as f64].map(|x| Input::Number(Number::Double(x), dtype));
-        let inputs: Vec<Input> = [Input::Tensor(input.clone())].into_iter().chain(numbers).collect();
-        kernel::run(call, "histc", of as u32, &[&keys], &inputs, dtype, |_, v| {
+        let numbers = [low, high, bins as f64].map(|x| pointwise::Input::Number(Number::Double(x), dtype));
+        let inputs: Vec<pointwise::Input> =
+            [pointwise::Input::Tensor(input.clone())].into_iter().chain(numbers).collect();
+        pointwise::run(call, "histc", of as u32, &[&keys], &inputs, dtype, |_, v| {
             let (x, low, high, bins) = (v[0], v[1], v[2], v[3]);
             // Every step rounds to the input's dtype, as on the CPU: elements near an edge fall into the same bin.
             let scaled = convert(convert(x - low, of) * bins, of);
@@ -167,7 +191,7 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for dtype in [DType::I64, DType::F16, DType::F64] {
-            crate::primitives::validate::accepted(&build_count(dtype));
+            crate::primitives::validate::accepted(&Spec { out: dtype }.build());
         }
     }
 }

@@ -1,74 +1,124 @@
 //! The kernel of a reduction's pass.
 
-use super::{Fold, Scope, Values};
+use super::fold::{Fold, Scope, Values};
+use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::primitives::launch::GROUP;
-use crate::tensor::layout;
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Shared, Value, Var};
+use crate::tensor::layout::{LayoutSpec, Walked};
+use dml_engine::interface::{Each, Index, U32, Unordered};
+use dml_engine::parameters;
+use dml_kernel::{Builder, DType, Scalar, Shared, Value, Var};
+use smallvec::SmallVec;
+
+/// The dtypes of some operands.
+pub(super) type DTypes = SmallVec<[DType; 4]>;
 
 /// Everything that changes the code.
-pub(super) struct Shape<'s> {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Spec<F> {
+    /// What is accumulated.
+    pub fold: F,
     /// Reads inputs; otherwise partial results.
     pub first: bool,
     /// Writes results; otherwise partial results.
     pub last: bool,
-    pub inputs: &'s [DType],
-    pub outs: &'s [DType],
-    pub tables: &'s [DType],
-    pub numbers: &'s [DType],
+    pub inputs: DTypes,
+    pub outs: DTypes,
+    /// Tensors that the fold reads by itself; none where partial results are read.
+    pub tables: DTypes,
+    pub numbers: DTypes,
     pub kept_rank: u32,
     pub reduced_rank: u32,
+    /// Type of positions and offsets.
     pub index: Scalar,
+    /// Invocations that share one output; a power of two.
     pub lanes: u32,
+    /// Neighbouring invocations share an output; otherwise they have neighbouring outputs.
     pub lanes_first: bool,
+    /// Elements in one access.
     pub width: u32,
     /// A bit for each input that is read once an output.
     pub constants: u32,
 }
 
-impl Shape<'_> {
-    pub fn key(&self, variant: u32) -> [u32; 6] {
-        let dtypes = |list: &[DType]| list.iter().fold(1u32, |code, &d| code << 4 | d as u32);
-        let flags = u32::from(self.first)
-            | u32::from(self.last) << 1
-            | u32::from(self.lanes_first) << 2
-            | u32::from(self.index == Scalar::U64) << 3
-            | self.lanes.ilog2() << 4
-            | self.width.ilog2() << 8
-            | self.kept_rank << 12
-            | self.reduced_rank << 20;
-        // At most seven dtypes fit in a word, three of tables in half of one.
-        let tables = dtypes(self.tables) | self.constants << 16;
-        [flags, dtypes(self.inputs), dtypes(self.outs), tables, dtypes(self.numbers), variant]
+parameters! {
+    pub(super) impl<F: Fold> Spec<F> as s => Arguments, Parameters {
+        inputs: Each<Input> = s.inputs,
+        outs: Each<Output> = s.outs,
+        tables: Each<Input> = s.tables,
+        fault: Option<Unordered> = s.fault(),
+        numbers: Each<InDType> = s.numbers,
+        outputs: Index = s.index,
+        /// Accesses that one output needs.
+        extent: Index = s.index,
+        /// Accesses in a part of the extent.
+        part_length: Index = s.index,
+        /// Step between the partial results of two parts.
+        part_stride: Index = s.index,
+        /// Workgroups in a part.
+        blocks: U32,
+        parts: U32,
+        /// Kept dimensions: strides of what is read, then of what is written.
+        kept: Walked = s.kept(),
+        /// Reduced dimensions: strides of what is read.
+        reduced: Walked = s.reduced(),
     }
 }
 
-pub(super) fn build(fold: &impl Fold, shape: &Shape) -> Kernel {
-    let b = Builder::new(fold.name(), [GROUP, 1, 1]);
-    write(&b, fold, shape);
-    b.finish()
+impl<F: Fold> Spec<F> {
+    /// The dtype of the fault block, if the pass uses it.
+    fn fault(&self) -> Option<DType> {
+        (self.first && self.fold.faults()).then_some(DType::U32)
+    }
+
+    fn kept(&self) -> LayoutSpec {
+        // Partial results are alike: one is walked for all.
+        let written = if self.last { self.outs.len() } else { 1 };
+        let operands = (self.inputs.len() + written) as u32;
+        LayoutSpec { rank: self.kept_rank, operands, index: self.index }
+    }
+
+    fn reduced(&self) -> LayoutSpec {
+        LayoutSpec { rank: self.reduced_rank, operands: self.inputs.len() as u32, index: self.index }
+    }
 }
 
-fn write<'b>(b: &'b Builder, fold: &impl Fold, shape: &Shape) {
-    let inputs: Vec<Pointer> = shape.inputs.iter().map(|&d| b.pointer("input", d)).collect();
-    let outs: Vec<Pointer> = shape.outs.iter().map(|&d| b.pointer("out", d)).collect();
-    let tables = shape.tables.iter().map(|&d| b.pointer("table", d)).collect();
-    let fault = (shape.first && fold.faults()).then(|| b.pointer("fault", DType::U32));
-    let numbers = shape.numbers.iter().map(|d| b.param("number", d.compute())).collect();
-    let index = shape.index;
-    let scope = Scope { b, numbers, tables, fault, index };
-    let outputs = b.param("outputs", index);
-    let extent = b.param("extent", index);
-    let part_length = b.param("part_length", index);
-    let part_stride = b.param("part_stride", index);
-    let blocks = b.param("blocks", Scalar::U32);
-    let parts = b.param("parts", Scalar::U32);
-    let written = if shape.last { outs.len() } else { 1 };
-    let kept = layout::declare(b, shape.kept_rank as usize, inputs.len() + written, index);
-    let reduced = layout::declare(b, shape.reduced_rank as usize, inputs.len(), index);
+/// The dtypes of a fold's partial results.
+pub(super) fn partial_dtypes(fold: &impl Fold, index: Scalar) -> DTypes {
+    fold.accumulators(index).iter().map(|&scalar| dtype_of(scalar)).collect()
+}
 
-    let (lanes, columns) = (shape.lanes, GROUP / shape.lanes);
+/// The dtype whose elements are of this compute type.
+fn dtype_of(scalar: Scalar) -> DType {
+    match scalar {
+        Scalar::Bool => DType::Bool,
+        Scalar::I32 => DType::I32,
+        Scalar::U32 => DType::U32,
+        Scalar::I64 => DType::I64,
+        Scalar::U64 => DType::U64,
+        Scalar::F32 => DType::F32,
+        Scalar::F64 => DType::F64,
+    }
+}
+
+impl<F: Fold> KernelSpec for Spec<F> {
+    fn name(&self) -> &'static str {
+        self.fold.name()
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        write(b, self, p);
+    }
+}
+
+fn write<'b, F: Fold>(b: &'b Builder, spec: &Spec<F>, p: Parameters<'b>) {
+    let fold = &spec.fold;
+    let Parameters { inputs, outs, outputs, extent, part_length, part_stride, blocks, parts, kept, reduced, .. } = p;
+    let index = spec.index;
+    let scope = Scope { b, numbers: p.numbers, tables: p.tables, fault: p.fault, index };
+
+    let (lanes, columns) = (spec.lanes, GROUP / spec.lanes);
     let local = b.local_id(0);
-    let (lane, column) = if shape.lanes_first {
+    let (lane, column) = if spec.lanes_first {
         (local & (lanes - 1), local >> lanes.ilog2())
     } else {
         (local >> columns.ilog2(), local & (columns - 1))
@@ -79,13 +129,13 @@ fn write<'b>(b: &'b Builder, fold: &impl Fold, shape: &Shape) {
     let valid = part.lt(parts) & output.lt(outputs);
 
     // Independent chains of an invocation: `ahead` accesses of `width` elements.
-    let width = shape.width;
+    let width = spec.width;
     let ahead = (4 / width).max(1);
     let chains: Vec<Vec<Var>> = (0..width * ahead).map(|_| variables(b, &fold.identity(&scope))).collect();
     b.if_(valid, || {
         let base = kept.offsets(b, output);
         let once: Vec<Option<Value>> =
-            inputs.iter().enumerate().map(|(t, p)| (shape.constants >> t & 1 == 1).then(|| p.load(base[t]))).collect();
+            inputs.iter().enumerate().map(|(t, p)| (spec.constants >> t & 1 == 1).then(|| p.load(base[t]))).collect();
         let start = part.cast(index) * part_length;
         let end = (start + part_length).min(extent);
         let i = b.var(start + lane.cast(index));
@@ -108,7 +158,7 @@ fn write<'b>(b: &'b Builder, fold: &impl Fold, shape: &Shape) {
             for (q, (&at, elements)) in positions.iter().zip(&loaded).enumerate() {
                 for w in 0..width {
                     let element: Vec<Value> = elements.iter().map(|lanes| lanes[w as usize]).collect();
-                    let mapped = if shape.first {
+                    let mapped = if spec.first {
                         let position = if width == 1 { at } else { at * width + w };
                         fold.map(&scope, &element, position)
                     } else {
@@ -145,13 +195,13 @@ fn write<'b>(b: &'b Builder, fold: &impl Fold, shape: &Shape) {
     }
     let total = variables(b, &joined[0]);
     if lanes > 1 {
-        tree(b, fold, &scope, &total, local, lane, lanes, if shape.lanes_first { 1 } else { columns });
+        tree(b, fold, &scope, &total, local, lane, lanes, if spec.lanes_first { 1 } else { columns });
     }
     b.if_(valid & lane.eq(0), || {
         let offsets = kept.offsets(b, output);
         let total = get(&total);
-        if shape.last {
-            let results = fold.finish(&scope, &total);
+        if spec.last {
+            let results = fold.project(&scope, &total);
             for (i, (out, &value)) in outs.iter().zip(&results).enumerate() {
                 out.store(offsets[inputs.len() + i], value);
             }
@@ -165,7 +215,6 @@ fn write<'b>(b: &'b Builder, fold: &impl Fold, shape: &Shape) {
 }
 
 /// Joins the accumulators of `lanes` invocations, `step` apart, into those of the first.
-#[allow(clippy::too_many_arguments)]
 fn tree<'b>(
     b: &'b Builder,
     fold: &impl Fold,
@@ -215,16 +264,17 @@ fn set<'b>(vars: &[Var<'b>], values: &[Value<'b>]) {
 #[cfg(test)]
 pub fn validate(fold: &impl Fold, inputs: &[DType], outs: &[DType], numbers: &[DType]) {
     for index in [Scalar::U32, Scalar::U64] {
-        let partials: Vec<DType> = fold.accumulators(index).iter().map(|&a| super::dtype_of(a)).collect();
+        let partials = partial_dtypes(fold, index);
         for (first, last) in [(true, true), (true, false), (false, false), (false, true)] {
             for (lanes, lanes_first, width) in [(256, true, 4), (8, false, 1), (1, false, 1), (4, true, 1)] {
-                let shape = Shape {
+                let spec = Spec {
+                    fold: fold.clone(),
                     first,
                     last,
-                    inputs: if first { inputs } else { &partials },
-                    outs: if last { outs } else { &partials },
-                    tables: &[],
-                    numbers,
+                    inputs: if first { inputs.into() } else { partials.clone() },
+                    outs: if last { outs.into() } else { partials.clone() },
+                    tables: DTypes::new(),
+                    numbers: numbers.into(),
                     kept_rank: 2,
                     reduced_rank: if width > 1 { 1 } else { 3 },
                     index,
@@ -233,7 +283,7 @@ pub fn validate(fold: &impl Fold, inputs: &[DType], outs: &[DType], numbers: &[D
                     width: if first { width } else { 1 },
                     constants: if first && width > 1 { (1 << inputs.len()) - 2 } else { 0 },
                 };
-                crate::primitives::validate::accepted(&build(fold, &shape));
+                crate::primitives::validate::accepted(&spec.build());
             }
         }
     }

@@ -1,32 +1,44 @@
 //! any and all.
 
-use super::{Axes, Fold, Reduction, Scope, Values, reduce};
-use crate::check;
+use super::axes::Axes;
+use super::fold::{Fold, Reduction, Scope, Values};
+use super::reduce::reduce;
+use crate::operator::argument::Out;
 use crate::operator::call::{Call, Ret, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
 use crate::pointwise::kernel::{self, Input};
+use crate::tensor::Tensor;
+use crate::{check, operators};
 use dml_kernel::{DType, Scalar, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::any", |c| logical(c, Quantifier::Any, Axes::all(false), None)),
-    op("aten::any.all_out", |c| logical(c, Quantifier::Any, Axes::all(false), Some(1))),
-    op("aten::any.dim", |c| over_dim(c, Quantifier::Any, None)),
-    op("aten::any.out", |c| over_dim(c, Quantifier::Any, Some(3))),
-    op("aten::any.dims", |c| over_dims(c, Quantifier::Any, None)),
-    op("aten::any.dims_out", |c| over_dims(c, Quantifier::Any, Some(3))),
-    op("aten::all", |c| logical(c, Quantifier::All, Axes::all(false), None)),
-    op("aten::all.all_out", |c| logical(c, Quantifier::All, Axes::all(false), Some(1))),
-    op("aten::all.dim", |c| over_dim(c, Quantifier::All, None)),
-    op("aten::all.out", |c| over_dim(c, Quantifier::All, Some(3))),
-    op("aten::all.dims", |c| over_dims(c, Quantifier::All, None)),
-    op("aten::all.dims_out", |c| over_dims(c, Quantifier::All, Some(3))),
-    op("aten::equal", equal),
-];
+operators! {
+    over_dim(self, dim = None, keepdim = false, out; Quantifier::Any) {
+        "aten::any(Tensor self) -> Tensor",
+        "aten::any.all_out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+        "aten::any.out(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    over_dims(self, dim, keepdim, out; Quantifier::Any) {
+        "aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+        "aten::any.dims_out(Tensor self, int[]? dim=None, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    over_dim(self, dim = None, keepdim = false, out; Quantifier::All) {
+        "aten::all(Tensor self) -> Tensor",
+        "aten::all.all_out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+        "aten::all.out(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    over_dims(self, dim, keepdim, out; Quantifier::All) {
+        "aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+        "aten::all.dims_out(Tensor self, int[]? dim=None, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    equal(self, other) {
+        "aten::equal(Tensor self, Tensor other) -> bool",
+    }
+}
 
-#[derive(Copy, Clone, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Quantifier {
     Any,
     All,
@@ -53,50 +65,61 @@ impl Fold for Quantifier {
         smallvec![if *self == Quantifier::Any { x[0] | y[0] } else { x[0] & y[0] }]
     }
 
-    fn finish<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0]]
     }
 }
 
-/// `any.dim(self, dim, keepdim[, out])`
-fn over_dim(call: &mut Call, quantifier: Quantifier, out: Option<usize>) -> Result<()> {
-    let axes = Axes::listed(call, &[call.int(1)?], call.tensor(0)?.dim(), call.flag(2)?)?;
-    logical(call, quantifier, axes, out)
+fn over_dim(
+    call: &mut Call,
+    input: &Tensor,
+    dim: Option<i64>,
+    keep: bool,
+    out: Out,
+    quantifier: Quantifier,
+) -> Result<()> {
+    let axes = Axes::of(call, Some(dim.as_slice()), input.dim(), keep)?;
+    run(call, input, axes, out, quantifier)
 }
 
-/// `any.dims(self, dim?, keepdim[, out])`; an empty list reduces nothing.
-fn over_dims(call: &mut Call, quantifier: Quantifier, out: Option<usize>) -> Result<()> {
-    let keep = call.flag(2)?;
-    let axes = match call.opt_ints(1)? {
+/// An empty list reduces nothing.
+fn over_dims(
+    call: &mut Call,
+    input: &Tensor,
+    dims: Option<&[i64]>,
+    keep: bool,
+    out: Out,
+    quantifier: Quantifier,
+) -> Result<()> {
+    let axes = match dims {
         None => Axes::all(keep),
         Some([]) => Axes::none(),
-        Some(dims) => Axes::listed(call, dims, call.tensor(0)?.dim(), keep)?,
+        Some(dims) => Axes::listed(call, dims, input.dim(), keep)?,
     };
-    logical(call, quantifier, axes, out)
+    run(call, input, axes, out, quantifier)
 }
 
-fn logical(call: &mut Call, quantifier: Quantifier, axes: Axes, out: Option<usize>) -> Result<()> {
-    let input = call.tensor(0)?;
+fn run(call: &mut Call, input: &Tensor, axes: Axes, out: Out, quantifier: Quantifier) -> Result<()> {
     // The result of uint8 is uint8, as it was before PyTorch had bool.
-    let dtype = if input.dtype == DType::U8 { DType::U8 } else { DType::Bool };
-    if let Some(i) = out {
-        let given = call.tensor(i)?.dtype;
+    let mut dtype = if input.dtype == DType::U8 { DType::U8 } else { DType::Bool };
+    if let Some(given) = out.given() {
         check!(
-            matches!(given, DType::Bool | DType::U8),
+            matches!(given.dtype, DType::Bool | DType::U8),
             Runtime,
-            "{} only supports bool tensor for result, got: {given}",
-            quantifier.name()
+            "{} only supports bool tensor for result, got: {}",
+            quantifier.name(),
+            given.dtype
         );
+        dtype = DType::Bool;
     }
-    let out = call.out(out, if out.is_some() { DType::Bool } else { dtype }, &axes.sizes(&input.sizes))?;
+    let out = call.result(out.given(), dtype, &axes.sizes(&input.sizes))?;
     reduce(call, &quantifier, &Reduction { inputs: &[input], outs: &[&out], axes, tables: &[], numbers: &[] })?;
     call.ret(out);
     Ok(())
 }
 
-/// `equal(self, other) -> bool`: waits for the device.
-fn equal(call: &mut Call) -> Result<()> {
-    let (a, b) = (call.tensor(0)?, call.tensor(1)?);
+/// Waits for the device.
+fn equal(call: &mut Call, a: &Tensor, b: &Tensor) -> Result<()> {
     check!(
         a.dtype == b.dtype,
         Runtime,

@@ -1,28 +1,33 @@
 //! Vector norms.
 
-use super::sum::accumulator_dtype;
-use super::{Axes, Fold, Reduction, Scope, Values, reduce};
-use crate::check;
+use super::axes::Axes;
+use super::fold::{Fold, Reduction, Scope, Values};
+use super::reduce::reduce;
+use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::operator::{Operator, op};
 use crate::tensor::Tensor;
+use crate::tensor::promote::accumulator;
+use crate::{check, operators};
 use dml_kernel::{Builder, DType, Scalar, Value, convert, math};
 use smallvec::{SmallVec, smallvec};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::linalg_vector_norm", |c| vector_norm(c, None)),
-    op("aten::linalg_vector_norm.out", |c| vector_norm(c, Some(5))),
-    op("aten::norm.ScalarOpt_dim", |c| norm(c, None, None)),
-    op("aten::norm.out", |c| norm(c, None, Some(4))),
-    op("aten::norm.ScalarOpt_dim_dtype", |c| norm(c, Some(4), None)),
-    op("aten::norm.dtype_out", |c| norm(c, Some(4), Some(5))),
-];
+operators! {
+    vector_norm(self, ord, dim, keepdim, dtype, out) {
+        "aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        "aten::linalg_vector_norm.out(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+    }
+    norm(self, p, dim, keepdim, dtype = None, out) {
+        "aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
+        "aten::norm.out(Tensor self, Scalar? p, int[1] dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
+        "aten::norm.dtype_out(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
 
 /// The order of a norm.
-#[derive(Copy, Clone, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Elements that are not 0.
     Count,
@@ -76,7 +81,7 @@ impl Order {
     }
 
     /// The norm, given all contributions.
-    pub fn finish<'b>(self, x: Value<'b>, p: Value<'b>) -> Value<'b> {
+    pub fn project<'b>(self, x: Value<'b>, p: Value<'b>) -> Value<'b> {
         match self {
             Order::Two => math::sqrt(x),
             Order::General => math::pow(x, 1.0 / p),
@@ -85,6 +90,7 @@ impl Order {
     }
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Norm {
     order: Order,
     input: DType,
@@ -93,7 +99,7 @@ struct Norm {
 
 impl Norm {
     fn scalar(&self) -> Scalar {
-        accumulator_dtype(self.dtype).compute()
+        accumulator(self.dtype).compute()
     }
 
     /// The number p, where it is passed.
@@ -105,10 +111,6 @@ impl Norm {
 impl Fold for Norm {
     fn name(&self) -> &'static str {
         "vector_norm"
-    }
-
-    fn variant(&self) -> u32 {
-        self.order as u32 | (self.dtype as u32) << 8
     }
 
     fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
@@ -130,31 +132,38 @@ impl Fold for Norm {
         smallvec![self.order.join(x[0], y[0])]
     }
 
-    fn finish<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
-        smallvec![self.order.finish(x[0], self.power(s, x[0]))]
+    fn project<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+        smallvec![self.order.project(x[0], self.power(s, x[0]))]
     }
 }
 
-/// `linalg_vector_norm(self, ord, dim?, keepdim, dtype?[, out])`
-fn vector_norm(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let axes = Axes::of(call, call.opt_ints(2)?, call.tensor(0)?.dim(), call.flag(3)?)?;
-    let (p, dtype) = (call.double(1)?, call.opt_dtype(4)?);
-    run(call, "linalg.vector_norm", p, axes, dtype, out)
+fn vector_norm(
+    call: &mut Call,
+    input: &Tensor,
+    p: f64,
+    dims: Option<&[i64]>,
+    keep: bool,
+    dtype: Option<DType>,
+    out: Out,
+) -> Result<()> {
+    let axes = Axes::of(call, dims, input.dim(), keep)?;
+    run(call, "linalg.vector_norm", input, p, axes, dtype, out)
 }
 
-/// `norm(self, p?, dim, keepdim[, dtype][, out])`
-fn norm(call: &mut Call, dtype: Option<usize>, out: Option<usize>) -> Result<()> {
-    let axes = Axes::of(call, Some(call.ints(2)?), call.tensor(0)?.dim(), call.flag(3)?)?;
-    let p = call.opt_scalar(1)?.map_or(2.0, Number::to_f64);
-    let dtype = match dtype {
-        Some(i) => call.opt_dtype(i)?,
-        None => None,
-    };
-    run(call, "norm", p, axes, dtype, out)
+fn norm(
+    call: &mut Call,
+    input: &Tensor,
+    p: Option<f64>,
+    dims: &[i64],
+    keep: bool,
+    dtype: Option<DType>,
+    out: Out,
+) -> Result<()> {
+    let axes = Axes::of(call, Some(dims), input.dim(), keep)?;
+    run(call, "norm", input, p.unwrap_or(2.0), axes, dtype, out)
 }
 
-fn run(call: &mut Call, name: &str, p: f64, axes: Axes, dtype: Option<DType>, out: Option<usize>) -> Result<()> {
-    let input = call.tensor(0)?;
+fn run(call: &mut Call, name: &str, input: &Tensor, p: f64, axes: Axes, dtype: Option<DType>, out: Out) -> Result<()> {
     let dtype = dtype.unwrap_or(input.dtype);
     check!(
         input.dtype.is_float() && dtype.is_float(),
@@ -171,7 +180,7 @@ fn run(call: &mut Call, name: &str, p: f64, axes: Axes, dtype: Option<DType>, ou
             );
         }
     }
-    let out = structured::out(call, out, dtype, &axes.sizes(&input.sizes))?;
+    let out = structured::result(call, out.given(), dtype, &axes.sizes(&input.sizes))?;
     norms(call, p, input, &out, axes)?;
     call.ret(out);
     Ok(())
@@ -181,7 +190,7 @@ fn run(call: &mut Call, name: &str, p: f64, axes: Axes, dtype: Option<DType>, ou
 pub fn norms(call: &Call, p: f64, input: &Tensor, out: &Tensor, axes: Axes) -> Result<()> {
     let order = Order::of(p);
     let fold = Norm { order, input: input.dtype, dtype: out.dtype };
-    let power = [(accumulator_dtype(out.dtype), Number::Double(p))];
+    let power = [(accumulator(out.dtype), Number::Double(p))];
     let numbers = if order == Order::General { &power[..] } else { &[] };
     reduce(call, &fold, &Reduction { inputs: &[input], outs: &[out], axes, tables: &[], numbers })
 }

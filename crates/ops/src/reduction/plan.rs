@@ -1,16 +1,17 @@
 //! How a reduction is laid over workgroups. It depends on shapes, strides and addresses, never on the adapter.
 
-use super::Reduction;
-use crate::primitives::launch::{GROUP, Launcher};
-use crate::tensor::layout::{Layout, order};
+use super::fold::Reduction;
+use crate::primitives::launch::GROUP;
+use crate::tensor::layout::{Layout, index_type, order};
 use crate::tensor::{Dims, Tensor};
-use dml_kernel::Scalar;
+use dml_kernel::{Scalar, dense};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// Elements that one invocation folds before the reduction is split into parts for more workgroups.
-const FEW: i64 = 32;
+const MIN_SHARE: i64 = 32;
 /// Elements that one invocation folds at most: bounds the rounding error of its chains.
-const MANY: i64 = 128;
+const MAX_SHARE: i64 = 128;
 /// Workgroups that keep a large adapter busy.
 const ENOUGH_GROUPS: i64 = 1024;
 /// Neighbouring outputs in a workgroup when their elements are neighbours in memory.
@@ -82,7 +83,7 @@ impl Plan {
         let mut reduced = walk(&axes.part(sizes, true), &reduced, ordered);
         let tensors = r.inputs.iter().chain(r.outs).chain(r.tables);
         let furthest = tensors.map(|t| t.reach()).max().unwrap_or(0).max(r.inputs[0].numel());
-        let index = crate::tensor::layout::index_type(furthest);
+        let index = index_type(furthest);
         (kept.index, reduced.index) = (index, index);
         let plan = Plan { outputs: r.outs[0].numel(), extent: axes.extent(sizes), inputs: r.inputs.len(), kept, index };
         let first = plan.first(r, reduced);
@@ -136,7 +137,7 @@ impl Plan {
         let blocks = ceil_div(self.outputs, group / lanes);
         // Shares are multiples of 4, the independent chains of an invocation.
         let each = ceil_div(extent, lanes) * width;
-        let share = (each * blocks / ENOUGH_GROUPS).clamp(FEW, MANY) / 4 * 4;
+        let share = (each * blocks / ENOUGH_GROUPS).clamp(MIN_SHARE, MAX_SHARE) / 4 * 4;
         let parts = ceil_div(each, share).max(1);
         let part_length = if parts == 1 { extent } else { share / width * lanes };
         let parts = if parts == 1 { 1 } else { ceil_div(extent, part_length) };
@@ -164,19 +165,17 @@ impl Plan {
         }
     }
 
-    /// Passes the kept dimensions, as [`Layout::pass`], with the strides of what a pass reads and of what it writes.
-    pub fn pass_kept<'c, 'a>(&self, pass: &Pass, mut launcher: Launcher<'c, 'a>) -> Launcher<'c, 'a> {
+    /// The kept dimensions with the strides of what a pass reads, then of what it writes.
+    pub fn kept(&self, pass: &Pass) -> Cow<'_, Layout> {
+        if pass.first && pass.parts == 1 {
+            return Cow::Borrowed(&self.kept);
+        }
         let reads = if pass.first { &self.kept.strides[..self.inputs] } else { &pass.read_strides };
         // One tensor of partial results per accumulator; they are alike, so the kernel walks one for all.
         let partial = std::slice::from_ref(&pass.partial_strides);
         let writes = if pass.parts == 1 { &self.kept.strides[self.inputs..] } else { partial };
-        for d in 0..self.kept.rank() {
-            launcher = launcher.index(self.index, self.kept.sizes[d]);
-            for strides in reads.iter().chain(writes) {
-                launcher = launcher.index(self.index, strides[d]);
-            }
-        }
-        launcher
+        let strides = reads.iter().chain(writes).cloned().collect();
+        Cow::Owned(Layout { sizes: self.kept.sizes.clone(), strides, index: self.index })
     }
 
     /// Elements that one access can take: 16 bytes of the widest input, if every row of every input is dense and
@@ -198,9 +197,7 @@ impl Plan {
 impl Pass {
     /// Workgroups, folded into two dimensions where one is too short.
     pub fn groups(&self) -> [u32; 3] {
-        let all = i64::from(self.blocks) * self.parts;
-        let rows = ceil_div(all, 65_535);
-        [ceil_div(all, rows) as u32, rows as u32, 1]
+        dense::folded(u64::from(self.blocks) * self.parts as u64)
     }
 }
 

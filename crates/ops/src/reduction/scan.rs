@@ -4,32 +4,44 @@
 //! scan their totals in shared memory (Hillis and Steele, "Data parallel algorithms", 1986), and the row's total is
 //! carried to the next tile. The order depends on shapes only.
 
-use crate::check;
 use crate::movement::copy;
+use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::operator::{Operator, op};
+use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::launch::GROUP;
-use crate::primitives::rows::{Place, Rows};
-use crate::reduction::sum_type;
+use crate::primitives::rows::{Extent, ExtentParams, Place, RowExtent, Rows};
 use crate::tensor::Tensor;
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Shared, Value, convert, math};
+use crate::tensor::layout::index_type;
+use crate::tensor::promote::accumulator;
+use crate::{check, operators};
+use dml_engine::parameters;
+use dml_kernel::{Builder, DType, Pointer, Scalar, Shared, Value, convert, math};
 use smallvec::{SmallVec, smallvec};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::cumsum", |c| cumulate(c, Operation::Sum, To::New)),
-    op("aten::cumsum.out", |c| cumulate(c, Operation::Sum, To::Argument(3))),
-    op("aten::cumsum_", |c| cumulate(c, Operation::Sum, To::Argument(0))),
-    op("aten::cumprod", |c| cumulate(c, Operation::Product, To::New)),
-    op("aten::cumprod.out", |c| cumulate(c, Operation::Product, To::Argument(3))),
-    op("aten::cumprod_", |c| cumulate(c, Operation::Product, To::Argument(0))),
-    op("aten::_logcumsumexp", |c| log_sum_exp(c, None)),
-    op("aten::_logcumsumexp.out", |c| log_sum_exp(c, Some(2))),
-    op("aten::_cummax_helper", |c| extremum(c, Operation::Max)),
-    op("aten::_cummin_helper", |c| extremum(c, Operation::Min)),
-];
+operators! {
+    cumulate(self, dim, dtype, out; Operation::Sum) {
+        "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+        "aten::cumsum.out(Tensor self, int dim, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+        "aten::cumsum_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)",
+    }
+    cumulate(self, dim, dtype, out; Operation::Product) {
+        "aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+        "aten::cumprod.out(Tensor self, int dim, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+        "aten::cumprod_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)",
+    }
+    log_sum_exp(self, dim, out) {
+        "aten::_logcumsumexp(Tensor self, int dim) -> Tensor",
+        "aten::_logcumsumexp.out(Tensor self, int dim, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    extremum(self, values, indices, dim; Operation::Max) {
+        "aten::_cummax_helper(Tensor self, Tensor(a!) values, Tensor(b!) indices, int dim) -> ()",
+    }
+    extremum(self, values, indices, dim; Operation::Min) {
+        "aten::_cummin_helper(Tensor self, Tensor(a!) values, Tensor(b!) indices, int dim) -> ()",
+    }
+}
 
 /// Elements of a tile that one invocation folds.
 const EACH: u32 = 4;
@@ -38,7 +50,8 @@ const COLUMNS: u32 = 32;
 
 type Values<'b> = SmallVec<[Value<'b>; 2]>;
 
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+/// What is accumulated along a row.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Operation {
     Sum,
     Product,
@@ -48,13 +61,9 @@ enum Operation {
     Min,
 }
 
-enum To {
-    New,
-    Argument(usize),
-}
-
 /// Everything that changes the code.
-struct Shape {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
     operation: Operation,
     input: DType,
     /// Elements are converted to this dtype first.
@@ -64,18 +73,23 @@ struct Shape {
     rows: Rows,
 }
 
-impl Shape {
-    fn key(&self) -> [u32; 6] {
-        [self.operation as u32, self.input as u32, self.dtype as u32, self.out as u32, self.rows.code(), 0]
+parameters! {
+    Spec as s => Arguments, Parameters {
+        input: Input = s.input,
+        out: Output = s.out,
+        indices: Option<Output> = s.positions().then_some(DType::I64),
+        extent: RowExtent = s.rows.index,
     }
+}
 
+impl Spec {
     fn positions(&self) -> bool {
         matches!(self.operation, Operation::Max | Operation::Min)
     }
 
     fn scalar(&self) -> Scalar {
         match self.operation {
-            Operation::Sum | Operation::Product => sum_type(self.dtype),
+            Operation::Sum | Operation::Product => accumulator(self.dtype).compute(),
             _ if self.dtype == DType::Bool => Scalar::U32,
             _ => self.dtype.compute(),
         }
@@ -123,45 +137,46 @@ impl Shape {
     }
 }
 
-/// `cumsum(self, dim, dtype?[, out])`
-fn cumulate(call: &mut Call, operation: Operation, to: To) -> Result<()> {
-    let input = call.tensor(0)?;
-    let dim = call.wrap_dim(call.int(1)?, input.dim())?;
-    let asked = call.opt_dtype(2)?;
-    let out = match to {
-        To::New => {
-            let dtype = asked.unwrap_or(if input.dtype.is_float() { input.dtype } else { DType::I64 });
+fn cumulate(
+    call: &mut Call,
+    input: &Tensor,
+    dim: i64,
+    dtype: Option<DType>,
+    out: Out,
+    operation: Operation,
+) -> Result<()> {
+    let dim = call.wrap_dim(dim, input.dim())?;
+    let out = match out.given() {
+        None => {
+            let dtype = dtype.unwrap_or(if input.dtype.is_float() { input.dtype } else { DType::I64 });
             call.empty(dtype, &input.sizes)?
         }
-        To::Argument(i) => {
-            if let Some(dtype) = asked {
-                structured::check_dtype(call, Some(i), dtype)?;
-            }
-            let dtype = call.tensor(i)?.dtype;
-            call.out(Some(i), dtype, &input.sizes)?
-        }
+        given @ Some(t) => structured::result(call, given, dtype.unwrap_or(t.dtype), &input.sizes)?,
     };
     run(call, operation, input, out.dtype, dim, &[&out])?;
     call.ret(out);
     Ok(())
 }
 
-/// `_logcumsumexp(self, dim[, out])`
-fn log_sum_exp(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let input = call.tensor(0)?;
-    let dim = call.wrap_dim(call.int(1)?, input.dim())?;
+fn log_sum_exp(call: &mut Call, input: &Tensor, dim: i64, out: Out) -> Result<()> {
+    let dim = call.wrap_dim(dim, input.dim())?;
     check!(input.dtype.is_float(), NotImplemented, "\"logcumsumexp_out_cpu\" not implemented for '{}'", input.dtype);
-    let out = call.out(out, input.dtype, &input.sizes)?;
+    let out = call.result(out.given(), input.dtype, &input.sizes)?;
     run(call, Operation::LogSumExp, input, input.dtype, dim, &[&out])?;
     call.ret(out);
     Ok(())
 }
 
-/// `_cummax_helper(self, values, indices, dim)`
-fn extremum(call: &mut Call, operation: Operation) -> Result<()> {
-    let input = call.tensor(0)?;
-    let dim = call.wrap_dim(call.int(3)?, input.dim())?;
-    run(call, operation, input, input.dtype, dim, &[call.tensor(1)?, call.tensor(2)?])
+fn extremum(
+    call: &mut Call,
+    input: &Tensor,
+    values: &Tensor,
+    indices: &Tensor,
+    dim: i64,
+    operation: Operation,
+) -> Result<()> {
+    let dim = call.wrap_dim(dim, input.dim())?;
+    run(call, operation, input, input.dtype, dim, &[values, indices])
 }
 
 /// Writes the running sums of a float tensor along a dimension.
@@ -177,28 +192,17 @@ fn run(call: &Call, operation: Operation, input: &Tensor, dtype: DType, dim: usi
     let dense: Result<SmallVec<[Tensor; 2]>> =
         outs.iter().map(|t| if t.is_contiguous() { Ok((*t).clone()) } else { call.empty(t.dtype, &t.sizes) }).collect();
     let dense = dense?;
-    let n = input.sizes.get(dim).copied().unwrap_or(1);
-    let inner: i64 = input.sizes.iter().skip(dim + 1).product();
-    let rows = input.numel() / n;
-    let lanes_first = inner == 1;
-    let columns = if lanes_first { 1 } else { (rows.min(i64::from(COLUMNS)) as u32).next_power_of_two() };
-    let shape = Shape {
-        operation,
-        input: input.dtype,
-        dtype,
-        out: outs[0].dtype,
-        rows: Rows {
-            index: crate::tensor::layout::index_type(input.numel()),
-            lanes: (n.min(1 << 20) as u32).div_ceil(EACH).next_power_of_two().min(GROUP / columns),
-            lanes_first,
-        },
+    let extent = Extent::along(&input.sizes, dim);
+    let lanes_first = extent.inner == 1;
+    let columns = if lanes_first { 1 } else { (extent.rows.min(i64::from(COLUMNS)) as u32).next_power_of_two() };
+    let rows = Rows {
+        index: index_type(input.numel()),
+        lanes: (extent.n.min(1 << 20) as u32).div_ceil(EACH).next_power_of_two().min(GROUP / columns),
+        lanes_first,
     };
-    let kernel = call.kernel("scan", shape.key(), || build(&shape))?;
-    let mut launcher = call.launch(kernel).read(&input);
-    for t in &dense {
-        launcher = launcher.write(t);
-    }
-    shape.rows.run(launcher, rows, n, inner)?;
+    let spec = Spec { operation, input: input.dtype, dtype, out: outs[0].dtype, rows };
+    let arguments = Arguments { input: &input, out: &dense[0], indices: dense.get(1), extent };
+    call.run(&spec, &arguments, rows.groups(&extent))?;
     for (from, &to) in dense.iter().zip(outs) {
         if from.data != to.data {
             copy::device_copy(call, from, to)?;
@@ -207,23 +211,24 @@ fn run(call: &Call, operation: Operation, input: &Tensor, dtype: DType, dim: usi
     Ok(())
 }
 
-fn build(shape: &Shape) -> Kernel {
-    let b = Builder::new("scan", [GROUP, 1, 1]);
-    write(&b, shape);
-    b.finish()
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        "scan"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        write(b, self, p);
+    }
 }
 
-fn write<'b>(b: &'b Builder, shape: &Shape) {
-    let input = b.pointer("input", shape.input);
-    let mut outs: Vec<Pointer> = vec![b.pointer("out", shape.out)];
-    if shape.positions() {
-        outs.push(b.pointer("indices", DType::I64));
-    }
-    let Rows { index, lanes, .. } = shape.rows;
-    let (rows, n, inner) = (b.param("rows", index), b.param("n", index), b.param("inner", index));
-    let Place { local, lane, leader, apart, first, valid, .. } = shape.rows.place(b, rows, n, inner);
+fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
+    let input = p.input;
+    let outs: Vec<Pointer> = std::iter::once(p.out).chain(p.indices).collect();
+    let Rows { index, lanes, .. } = spec.rows;
+    let ExtentParams { rows, n, inner } = p.extent;
+    let Place { local, lane, leader, apart, first, valid, .. } = spec.rows.place(b, rows, n, inner);
 
-    let identity = shape.identity(b);
+    let identity = spec.identity(b);
     let shared: Vec<[Shared; 2]> =
         identity.iter().map(|v| [b.shared(v.scalar(), 1, GROUP), b.shared(v.scalar(), 1, GROUP)]).collect();
     let carry: Vec<_> = identity.iter().map(|&v| b.var(v)).collect();
@@ -232,11 +237,11 @@ fn write<'b>(b: &'b Builder, shape: &Shape) {
         let mut prefixes: Vec<Values> = Vec::new();
         for e in 0..EACH {
             let at = from + e;
-            let element = shape.map(input.load(first + at.min(n - 1) * inner), at);
+            let element = spec.map(input.load(first + at.min(n - 1) * inner), at);
             let inside = at.lt(n);
             let element: Values = element.iter().zip(&identity).map(|(&x, &none)| inside.select(x, none)).collect();
             let prefix = match prefixes.last() {
-                Some(before) => shape.combine(before, &element),
+                Some(before) => spec.combine(before, &element),
                 None => element,
             };
             prefixes.push(prefix);
@@ -255,7 +260,7 @@ fn write<'b>(b: &'b Builder, shape: &Shape) {
         while step < lanes {
             let there = lane.ge(step);
             let before = read(side, there.select(local - step * apart, local));
-            let joined = shape.combine(&before, &total);
+            let joined = spec.combine(&before, &total);
             total = joined.iter().zip(&total).map(|(&x, &own)| there.select(x, own)).collect();
             side = 1 - side;
             publish(side, &total);
@@ -265,17 +270,17 @@ fn write<'b>(b: &'b Builder, shape: &Shape) {
         let not_first = lane.gt(0);
         let before = read(side, not_first.select(local - apart, local));
         let before: Values = before.iter().zip(&identity).map(|(&x, &none)| not_first.select(x, none)).collect();
-        let before = shape.combine(&begun, &before);
+        let before = spec.combine(&begun, &before);
         for (e, prefix) in prefixes.iter().enumerate() {
             let at = from + e as u32;
             b.if_(valid & at.lt(n), || {
-                for (out, &value) in outs.iter().zip(&shape.combine(&before, prefix)) {
+                for (out, &value) in outs.iter().zip(&spec.combine(&before, prefix)) {
                     out.store(first + at * inner, value);
                 }
             });
         }
         let last = read(side, leader + (lanes - 1) * apart);
-        for (var, &value) in carry.iter().zip(&shape.combine(&begun, &last)) {
+        for (var, &value) in carry.iter().zip(&spec.combine(&begun, &last)) {
             var.set(value);
         }
         b.barrier();
@@ -294,19 +299,19 @@ mod tests {
                 for (lanes, lanes_first, index) in
                     [(1, true, Scalar::U32), (8, false, Scalar::U64), (256, true, Scalar::U32)]
                 {
-                    let shape = Shape { operation, input, dtype, out: dtype, rows: Rows { index, lanes, lanes_first } };
-                    crate::primitives::validate::accepted(&build(&shape));
+                    let spec = Spec { operation, input, dtype, out: dtype, rows: Rows { index, lanes, lanes_first } };
+                    crate::primitives::validate::accepted(&spec.build());
                 }
             }
         }
         let (input, dtype) = (DType::Bool, DType::I64);
-        let shape = Shape {
+        let spec = Spec {
             operation: Sum,
             input,
             dtype,
             out: dtype,
             rows: Rows { index: Scalar::U32, lanes: 4, lanes_first: false },
         };
-        crate::primitives::validate::accepted(&build(&shape));
+        crate::primitives::validate::accepted(&spec.build());
     }
 }

@@ -1,49 +1,50 @@
 //! sum, nansum, mean, prod, count_nonzero.
 
-use super::{Axes, Fold, Reduction, Scope, Values, reduce, sum_type};
-use crate::check;
+use super::axes::Axes;
+use super::fold::{Fold, Reduction, Scope, Values};
+use super::reduce::reduce;
+use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::operator::{Operator, op};
 use crate::tensor::Tensor;
+use crate::tensor::promote::accumulator;
+use crate::{check, operators};
 use dml_kernel::{DType, Scalar, Value, convert};
 use smallvec::{SmallVec, smallvec};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::sum", |c| {
-        let dtype = c.opt_dtype(1)?;
-        sum(c, Kind::Sum, Axes::all(false), dtype, None)
-    }),
-    op("aten::sum.dim_IntList", |c| of_dims(c, Kind::Sum, None)),
-    op("aten::sum.IntList_out", |c| of_dims(c, Kind::Sum, Some(4))),
-    op("aten::nansum", |c| of_dims(c, Kind::NanSum, None)),
-    op("aten::nansum.out", |c| of_dims(c, Kind::NanSum, Some(4))),
-    op("aten::mean", |c| {
-        let dtype = c.opt_dtype(1)?;
-        sum(c, Kind::Mean, Axes::all(false), dtype, None)
-    }),
-    op("aten::mean.dim", |c| of_dims(c, Kind::Mean, None)),
-    op("aten::mean.out", |c| of_dims(c, Kind::Mean, Some(4))),
-    op("aten::prod", |c| {
-        let dtype = c.opt_dtype(1)?;
-        sum(c, Kind::Prod, Axes::all(false), dtype, None)
-    }),
-    op("aten::prod.dim_int", |c| prod_of_dim(c, None)),
-    op("aten::prod.int_out", |c| prod_of_dim(c, Some(4))),
-    op("aten::trace", trace),
-    op("aten::count_nonzero", |c| {
-        let dim = c.opt_scalar(1)?.map(Number::to_i64);
-        count_nonzero(c, dim.as_slice())
-    }),
-    op("aten::count_nonzero.dim_IntList", |c| {
-        let dims = c.ints(1)?;
-        count_nonzero(c, dims)
-    }),
-];
+operators! {
+    sum(self, dim = None, keepdim = false, dtype, out; Kind::Sum) {
+        "aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+        "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        "aten::sum.IntList_out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+    }
+    sum(self, dim, keepdim, dtype, out; Kind::NanSum) {
+        "aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        "aten::nansum.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+    }
+    sum(self, dim = None, keepdim = false, dtype, out; Kind::Mean) {
+        "aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+        "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        "aten::mean.out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+    }
+    prod(self, dim = None, keepdim = false, dtype, out) {
+        "aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+        "aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        "aten::prod.int_out(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+    }
+    trace(self) {
+        "aten::trace(Tensor self) -> Tensor",
+    }
+    count_nonzero_of_dim(self, dim) {
+        "aten::count_nonzero(Tensor self, int? dim=None) -> Tensor",
+    }
+    count_nonzero(self, dim) {
+        "aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
+    }
+}
 
-#[derive(Copy, Clone, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Sum,
     NanSum,
@@ -52,6 +53,7 @@ enum Kind {
 }
 
 /// Adds or multiplies elements converted to `dtype`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Accumulate {
     kind: Kind,
     input: DType,
@@ -68,60 +70,49 @@ impl Fold for Accumulate {
         }
     }
 
-    fn variant(&self) -> u32 {
-        self.dtype as u32
-    }
-
     fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
-        smallvec![sum_type(self.dtype)]
+        smallvec![accumulator(self.dtype).compute()]
     }
 
     fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
         let one = if self.kind == Kind::Prod { 1.0 } else { 0.0 };
-        smallvec![s.b.constant_of(sum_type(self.dtype), one)]
+        smallvec![s.b.constant_of(accumulator(self.dtype).compute(), one)]
     }
 
     fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         let x = elements[0];
         let x = if self.kind == Kind::NanSum { x.is_nan().select(x.like(0.0), x) } else { x };
         let x = if self.dtype == self.input { x } else { convert(x, self.dtype) };
-        smallvec![x.cast(sum_type(self.dtype))]
+        smallvec![x.cast(accumulator(self.dtype).compute())]
     }
 
     fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
         smallvec![if self.kind == Kind::Prod { x[0] * y[0] } else { x[0] + y[0] }]
     }
 
-    fn finish<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![if self.kind == Kind::Mean { x[0] / s.numbers[0] } else { x[0] }]
     }
 }
 
-/// `(self, dim, keepdim, dtype[, out])`
-fn of_dims(call: &mut Call, kind: Kind, out: Option<usize>) -> Result<()> {
-    let axes = Axes::of(call, call.opt_ints(1)?, call.tensor(0)?.dim(), call.flag(2)?)?;
-    let dtype = call.opt_dtype(3)?;
-    sum(call, kind, axes, dtype, out)
+fn prod(call: &mut Call, input: &Tensor, dim: Option<i64>, keep: bool, dtype: Option<DType>, out: Out) -> Result<()> {
+    sum(call, input, Some(dim.as_slice()), keep, dtype, out, Kind::Prod)
 }
 
-/// `prod(self, dim, keepdim, dtype[, out])`
-fn prod_of_dim(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let axes = Axes::listed(call, &[call.int(1)?], call.tensor(0)?.dim(), call.flag(2)?)?;
-    let dtype = call.opt_dtype(3)?;
-    sum(call, Kind::Prod, axes, dtype, out)
-}
-
-fn sum(call: &mut Call, kind: Kind, axes: Axes, dtype: Option<DType>, out: Option<usize>) -> Result<()> {
-    let input = call.tensor(0)?;
-    let wanted = match out {
-        Some(i) => {
-            if let Some(dtype) = dtype {
-                structured::check_dtype(call, Some(i), dtype)?;
-            }
-            Some(call.tensor(i)?.dtype)
-        }
-        None => dtype,
-    };
+fn sum(
+    call: &mut Call,
+    input: &Tensor,
+    dims: Option<&[i64]>,
+    keep: bool,
+    dtype: Option<DType>,
+    out: Out,
+    kind: Kind,
+) -> Result<()> {
+    let axes = Axes::of(call, dims, input.dim(), keep)?;
+    if let Some(dtype) = dtype {
+        structured::check_given(out.given(), dtype)?;
+    }
+    let wanted = out.given().map(|t| t.dtype).or(dtype);
     let dtype = match wanted {
         Some(d) => d,
         None if kind == Kind::Mean || input.dtype.is_float() => input.dtype,
@@ -135,7 +126,7 @@ fn sum(call: &mut Call, kind: Kind, axes: Axes, dtype: Option<DType>, out: Optio
             if wanted.is_some() { "Optional" } else { "Input" }
         );
     }
-    let out = call.out(out, dtype, &axes.sizes(&input.sizes))?;
+    let out = call.result(out.given(), dtype, &axes.sizes(&input.sizes))?;
     fold_sum(call, kind, input, &out, axes, dtype)?;
     call.ret(out);
     Ok(())
@@ -153,7 +144,7 @@ pub fn mean(call: &Call, input: &Tensor, out: &Tensor) -> Result<()> {
 
 fn fold_sum(call: &Call, kind: Kind, input: &Tensor, out: &Tensor, axes: Axes, dtype: DType) -> Result<()> {
     let fold = Accumulate { kind, input: input.dtype, dtype };
-    let count = [(accumulator_dtype(dtype), Number::Int(axes.extent(&input.sizes)))];
+    let count = [(accumulator(dtype), Number::Int(axes.extent(&input.sizes)))];
     let numbers = if kind == Kind::Mean { &count[..] } else { &[] };
     reduce(call, &fold, &Reduction { inputs: &[input], outs: &[out], axes, tables: &[], numbers })
 }
@@ -165,9 +156,8 @@ pub fn add_up(call: &Call, input: &Tensor, axes: Axes) -> Result<Tensor> {
     Ok(out)
 }
 
-/// `trace(self)`: the sum of the diagonal
-fn trace(call: &mut Call) -> Result<()> {
-    let input = call.tensor(0)?;
+/// The sum of the diagonal.
+fn trace(call: &mut Call, input: &Tensor) -> Result<()> {
     check!(input.dim() == 2, Runtime, "trace: expected a matrix, but got tensor with dim {}", input.dim());
     check!(input.dtype != DType::Bool, NotImplemented, "\"trace\" not implemented for 'Bool'");
     let diagonal = input.as_strided(&[input.sizes[0].min(input.sizes[1])], &[input.strides[0] + input.strides[1]], 0);
@@ -180,9 +170,10 @@ fn trace(call: &mut Call) -> Result<()> {
 
 /// The dtype of numbers beside a sum of `dtype`.
 pub fn accumulator_dtype(dtype: DType) -> DType {
-    if dtype == DType::F64 { DType::F64 } else { DType::F32 }
+    accumulator(dtype)
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CountNonzero;
 
 impl Fold for CountNonzero {
@@ -206,14 +197,16 @@ impl Fold for CountNonzero {
         smallvec![x[0] + y[0]]
     }
 
-    fn finish<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![x[0]]
     }
 }
 
-/// `count_nonzero(self, dim)`
-fn count_nonzero(call: &mut Call, dims: &[i64]) -> Result<()> {
-    let input = call.tensor(0)?;
+fn count_nonzero_of_dim(call: &mut Call, input: &Tensor, dim: Option<i64>) -> Result<()> {
+    count_nonzero(call, input, dim.as_slice())
+}
+
+fn count_nonzero(call: &mut Call, input: &Tensor, dims: &[i64]) -> Result<()> {
     let axes = Axes::of(call, Some(dims), input.dim(), false)?;
     let out = call.empty(DType::I64, &axes.sizes(&input.sizes))?;
     count_into(call, input, &out, axes)?;

@@ -3,27 +3,38 @@
 //! Means and sums of squared deviations of two groups are joined by Chan, Golub and LeVeque, "Updating formulae and a
 //! pairwise algorithm for computing sample variances" (1979): no cancellation, whatever the mean.
 
-use super::sum::accumulator_dtype;
-use super::{Axes, Fold, Reduction, Scope, Values, reduce};
-use crate::check;
+use super::axes::Axes;
+use super::fold::{Fold, Reduction, Scope, Values};
+use super::reduce::reduce;
+use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use dml_kernel::{DType, Scalar, Value, math};
+use crate::tensor::Tensor;
+use crate::tensor::promote::accumulator;
+use crate::{check, operators};
+use dml_kernel::{Scalar, Value, math};
 use smallvec::{SmallVec, smallvec};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::var.correction", |c| variance(c, false, false, None)),
-    op("aten::var.correction_out", |c| variance(c, false, false, Some(4))),
-    op("aten::std.correction", |c| variance(c, true, false, None)),
-    op("aten::std.correction_out", |c| variance(c, true, false, Some(4))),
-    op("aten::var_mean.correction", |c| variance(c, false, true, None)),
-    op("aten::std_mean.correction", |c| variance(c, true, true, None)),
-];
+operators! {
+    variance(self, dim, correction, keepdim, out; false, false) {
+        "aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+        "aten::var.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)",
+    }
+    variance(self, dim, correction, keepdim, out; true, false) {
+        "aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+        "aten::std.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)",
+    }
+    variance(self, dim, correction, keepdim, out; false, true) {
+        "aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+    }
+    variance(self, dim, correction, keepdim, out; true, true) {
+        "aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+    }
+}
 
 /// Accumulates the count, the mean as the sum of two floats, and the sum of squared deviations from it. The mean's
 /// second float keeps the digits that a mean far from zero would cost the deviations.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Moments {
     /// The type of the accumulators.
     pub scalar: Scalar,
@@ -32,7 +43,7 @@ pub struct Moments {
 }
 
 /// The results of [`Moments`].
-#[derive(Copy, Clone, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Results {
     /// The variance (or its root), with the mean if asked for. `numbers[0]` is the correction of the count.
     Spread {
@@ -48,13 +59,6 @@ pub enum Results {
 impl Fold for Moments {
     fn name(&self) -> &'static str {
         "variance"
-    }
-
-    fn variant(&self) -> u32 {
-        match self.results {
-            Results::Spread { root, mean } => u32::from(root) | u32::from(mean) << 1,
-            Results::Normalizer => 4,
-        }
     }
 
     fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
@@ -83,7 +87,7 @@ impl Fold for Moments {
         smallvec![count, pick(high, 1), pick(low, 2), pick(spread, 3)]
     }
 
-    fn finish<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+    fn project<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         match self.results {
             Results::Spread { root, mean } => {
                 let divisor = x[0] - s.numbers[0];
@@ -110,9 +114,17 @@ fn two_sum<'b>(a: Value<'b>, b: Value<'b>) -> (Value<'b>, Value<'b>) {
     (sum, (a - (sum - part)) + (b - part))
 }
 
-/// `var(self, dim?, correction?, keepdim[, out])`
-fn variance(call: &mut Call, root: bool, mean: bool, out: Option<usize>) -> Result<()> {
-    let input = call.tensor(0)?;
+/// The variance, or its root, and the mean too if asked for.
+fn variance(
+    call: &mut Call,
+    input: &Tensor,
+    dims: Option<&[i64]>,
+    correction: Option<Number>,
+    keep: bool,
+    out: Out,
+    root: bool,
+    mean: bool,
+) -> Result<()> {
     let name = match (root, mean) {
         (false, false) => "var",
         (true, false) => "std",
@@ -121,8 +133,8 @@ fn variance(call: &mut Call, root: bool, mean: bool, out: Option<usize>) -> Resu
     };
     let who = if mean { name } else { "std and var" };
     check!(input.dtype.is_float(), Dtype, "{who} only support floating point and complex dtypes");
-    let axes = Axes::of(call, call.opt_ints(1)?, input.dim(), call.flag(3)?)?;
-    let correction = call.opt_scalar(2)?.unwrap_or(Number::Int(1));
+    let axes = Axes::of(call, dims, input.dim(), keep)?;
+    let correction = correction.unwrap_or(Number::Int(1));
     let count = axes.extent(&input.sizes);
     let sizes = axes.sizes(&input.sizes);
     if count as f64 <= correction.to_f64() && sizes.iter().product::<i64>() > 0 {
@@ -131,8 +143,8 @@ fn variance(call: &mut Call, root: bool, mean: bool, out: Option<usize>) -> Resu
              numel divided by output numel)."
         ));
     }
-    let spread = call.out(out, input.dtype, &sizes)?;
-    let dtype: DType = accumulator_dtype(input.dtype);
+    let spread = call.result(out.given(), input.dtype, &sizes)?;
+    let dtype = accumulator(input.dtype);
     let fold = Moments { scalar: dtype.compute(), results: Results::Spread { root, mean } };
     let numbers = &[(dtype, correction)][..];
     let inputs = &[input][..];
@@ -153,6 +165,7 @@ fn variance(call: &mut Call, root: bool, mean: bool, out: Option<usize>) -> Resu
 mod tests {
     use super::*;
     use crate::reduction::kernel::validate;
+    use dml_kernel::DType;
 
     #[test]
     fn kernels_are_valid() {

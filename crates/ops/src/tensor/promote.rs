@@ -72,6 +72,15 @@ pub fn promote_types(a: DType, b: DType) -> DType {
     }
 }
 
+/// The dtype in which elements of a dtype are accumulated: doubles in f64, other floats in f32, integers and flags in i64.
+pub fn accumulator(dtype: DType) -> DType {
+    match dtype {
+        DType::F64 => DType::F64,
+        _ if dtype.is_float() => DType::F32,
+        _ => DType::I64,
+    }
+}
+
 /// The dtype in which operands meet. Dimensioned tensors decide; 0-dim tensors count only in a higher category
 /// (bool < integer < float), Python numbers only above those.
 pub fn result_type(operands: &[Promoted], default: DType) -> DType {

@@ -1,0 +1,65 @@
+//! What a reduction accumulates, and of what.
+
+use super::axes::Axes;
+use crate::operator::call::Scalar as Number;
+use crate::tensor::Tensor;
+use dml_engine::KernelKey;
+use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use smallvec::SmallVec;
+
+/// Values of one invocation: the accumulators of a fold, or its results.
+pub type Values<'b> = SmallVec<[Value<'b>; 3]>;
+
+/// What a kernel of a fold may use beside the elements.
+pub struct Scope<'b> {
+    /// Where it is written.
+    pub b: &'b Builder,
+    /// [`Reduction::numbers`], in order.
+    pub numbers: Vec<Value<'b>>,
+    /// [`Reduction::tables`], in order. Empty where the partial results of an earlier pass are joined.
+    pub tables: Vec<Pointer<'b>>,
+    /// The device's fault block, where the fold asked for it.
+    pub fault: Option<Pointer<'b>>,
+    /// The type of positions.
+    pub index: Scalar,
+}
+
+/// An associative and commutative accumulation. The value is part of the kernel's key, so it holds what changes the code, and
+/// nothing else: numbers travel in [`Reduction::numbers`].
+pub trait Fold: KernelKey {
+    /// The kernel's name.
+    fn name(&self) -> &'static str;
+    /// Types of the accumulators (numbers: a flag is a u32), given the type of positions.
+    fn accumulators(&self, index: Scalar) -> SmallVec<[Scalar; 3]>;
+    /// Accumulators of no elements: `combine` with them changes nothing.
+    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b>;
+    /// Accumulators of one element: its value in every input, and its position among the reduced elements (in row-major
+    /// order if [`Fold::ordered`]).
+    fn map<'b>(&self, s: &Scope<'b>, elements: &[Value<'b>], at: Value<'b>) -> Values<'b>;
+    /// Accumulators of the elements of both.
+    fn combine<'b>(&self, s: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b>;
+    /// Results of the accumulators of all elements, one an output tensor, in any type: storing converts.
+    fn project<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b>;
+    /// Whether positions matter.
+    fn ordered(&self) -> bool {
+        false
+    }
+    /// Whether it uses [`Scope::fault`].
+    fn faults(&self) -> bool {
+        false
+    }
+}
+
+/// The operands of a reduction.
+pub struct Reduction<'t> {
+    /// Tensors of one shape, walked together. One that is expanded over the reduced dimensions is read once an output.
+    pub inputs: &'t [&'t Tensor],
+    /// Results, of the shape that `axes` gives.
+    pub outs: &'t [&'t Tensor],
+    /// What is reduced.
+    pub axes: Axes,
+    /// Tensors that the fold reads by itself.
+    pub tables: &'t [&'t Tensor],
+    /// Numbers for the fold, as the compute types of these dtypes (not bool).
+    pub numbers: &'t [(DType, Number)],
+}

@@ -1,0 +1,77 @@
+//! Enqueues a fold: as many passes as its plan has.
+
+use super::fold::{Fold, Reduction};
+use super::kernel::{Arguments, Spec, partial_dtypes};
+use super::plan::{Pass, Plan};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+
+/// Partial results, a tensor for each accumulator.
+type Partials = SmallVec<[Tensor; 3]>;
+
+/// Enqueues a fold.
+pub fn reduce(call: &Call, fold: &impl Fold, r: &Reduction) -> Result<()> {
+    let (plan, mut pass) = Plan::new(r, fold.ordered());
+    if plan.outputs == 0 {
+        return Ok(());
+    }
+    let mut partials = Partials::new();
+    loop {
+        partials = run(call, fold, r, &plan, &pass, &partials)?;
+        if pass.parts == 1 {
+            return Ok(());
+        }
+        pass = plan.next(&pass, partials.len());
+    }
+}
+
+/// One pass, which reads the inputs or the partial results of the pass before; returns its own ones, if it leaves any.
+fn run<F: Fold>(call: &Call, fold: &F, r: &Reduction, plan: &Plan, pass: &Pass, read: &[Tensor]) -> Result<Partials> {
+    let (first, last) = (pass.first, pass.parts == 1);
+    let mut partials = Partials::new();
+    if !last {
+        for dtype in partial_dtypes(fold, plan.index) {
+            partials.push(call.empty(dtype, &[plan.outputs * pass.parts])?);
+        }
+    }
+    let inputs = if first { SmallVec::from_slice(r.inputs) } else { read.iter().collect() };
+    let outs = if last { SmallVec::from_slice(r.outs) } else { partials.iter().collect() };
+    let tables = SmallVec::from_slice(if first { r.tables } else { &[] });
+    let dtypes = |tensors: &[&Tensor]| tensors.iter().map(|t| t.dtype).collect();
+    let spec = Spec {
+        fold: fold.clone(),
+        first,
+        last,
+        inputs: dtypes(&inputs),
+        outs: dtypes(&outs),
+        tables: dtypes(&tables),
+        numbers: r.numbers.iter().map(|&(dtype, _)| dtype).collect(),
+        kept_rank: plan.kept.rank() as u32,
+        reduced_rank: pass.reduced.rank() as u32,
+        index: plan.index,
+        lanes: pass.lanes,
+        lanes_first: pass.lanes_first,
+        width: pass.width,
+        constants: pass.constants,
+    };
+    let arguments = Arguments {
+        inputs,
+        outs,
+        tables,
+        fault: (first && fold.faults()).then(|| call.device.fault_address()),
+        numbers: r.numbers.iter().map(|&(_, number)| number).collect(),
+        outputs: plan.outputs,
+        extent: pass.extent,
+        part_length: pass.part_length,
+        part_stride: pass.part_stride,
+        blocks: pass.blocks,
+        parts: pass.parts as u32,
+        kept: &plan.kept(pass),
+        reduced: &pass.reduced,
+    };
+    call.run(&spec, &arguments, pass.groups())?;
+    drop(arguments);
+    Ok(partials)
+}
