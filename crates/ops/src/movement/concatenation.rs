@@ -5,7 +5,7 @@ use crate::movement::copy::device_copy;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::{Operator, op};
-use crate::primitives::multi_copy::{self, Piece};
+use crate::primitives::multi_copy::{self, Region};
 use crate::tensor::memory_format::{self, is_channels_last};
 use crate::tensor::overlap;
 use crate::tensor::promote::{Promoted, result_type};
@@ -81,7 +81,7 @@ fn cat(call: &mut Call, out: Option<usize>) -> Result<()> {
             continue;
         }
         if t.dtype == out.dtype {
-            alike.push(Piece::whole(place, t.clone()));
+            alike.push(Region::whole(place, t.clone()));
         } else {
             device_copy(call, t, &place)?;
         }

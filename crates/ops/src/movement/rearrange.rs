@@ -6,7 +6,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::{Operator, op};
 use crate::primitives::launch::{GROUP, linear_id};
-use crate::primitives::multi_copy::{self, Piece};
+use crate::primitives::multi_copy::{self, Region};
 use crate::primitives::prefix_sum;
 use crate::tensor::layout::{self, Layout};
 use crate::tensor::memory_format::{self, is_channels_last};
@@ -66,7 +66,7 @@ fn channel_shuffle(call: &mut Call) -> Result<()> {
 fn flip(call: &mut Call) -> Result<()> {
     let t = call.tensor(0)?;
     let out = like(call, t)?;
-    let mut piece = Piece::whole(out.clone(), t.clone());
+    let mut piece = Region::whole(out.clone(), t.clone());
     let mut seen = vec![false; t.dim().max(1)];
     for &d in call.ints(1)? {
         let d = call.wrap_dim(d, t.dim())?;
@@ -136,7 +136,7 @@ fn rotate(call: &Call, src: Tensor, dst: Tensor, shifts: &[(usize, i64)]) -> Res
             .filter(|(src, _)| src.numel() > 0)
             .collect();
     }
-    let parts: Vec<Piece> = parts.into_iter().map(|(src, dst)| Piece::whole(dst, src)).collect();
+    let parts: Vec<Region> = parts.into_iter().map(|(src, dst)| Region::whole(dst, src)).collect();
     multi_copy::copy(call, dtype, &parts)
 }
 
