@@ -7,6 +7,9 @@ use crate::types::Scalar;
 /// Invocations in a workgroup of one-dimensional kernels.
 pub const GROUP: u32 = 256;
 
+/// Workgroups that every adapter allows in a dimension.
+pub const MAX_GROUPS: u64 = 65_535;
+
 /// The workgroups of at least `threads` invocations in workgroups of [`GROUP`], [`folded`]; the kernel asks [`linear_id`] for its index.
 pub fn groups(threads: u64) -> [u32; 3] {
     folded(threads.div_ceil(u64::from(GROUP)))
@@ -14,12 +17,11 @@ pub fn groups(threads: u64) -> [u32; 3] {
 
 /// At least so many workgroups, and at least one, in two dimensions where one is too short.
 pub fn folded(groups: u64) -> [u32; 3] {
-    const LIMIT: u64 = 65_535;
     let groups = groups.max(1);
-    if groups <= LIMIT {
+    if groups <= MAX_GROUPS {
         return [groups as u32, 1, 1];
     }
-    let rows = groups.div_ceil(LIMIT);
+    let rows = groups.div_ceil(MAX_GROUPS);
     [groups.div_ceil(rows) as u32, rows as u32, 1]
 }
 

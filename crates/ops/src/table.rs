@@ -21,13 +21,11 @@ const FAMILIES: &[&[&[Operator]]] = &[
         crate::creation::triangular_indices::OPERATORS,
     ],
     // Movement.
+    crate::movement::OPERATORS,
     &[
-        crate::movement::concatenation::OPERATORS,
-        crate::movement::copy::OPERATORS,
         crate::indexing::embedding::OPERATORS,
         crate::indexing::embedding_bag::OPERATORS,
         crate::indexing::index::OPERATORS,
-        crate::movement::rearrange::OPERATORS,
         crate::indexing::nonzero::OPERATORS,
     ],
     crate::indexing::gather::OPERATORS,

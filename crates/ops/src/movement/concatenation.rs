@@ -1,31 +1,32 @@
 //! Joining tensors along a dimension.
 
-use crate::check;
 use crate::movement::copy::device_copy;
+use crate::operator::argument::{Out, Tensors};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::primitives::multi_copy::{self, Piece};
+use crate::primitives::multi_copy::{self, Region};
 use crate::tensor::memory_format::{self, is_channels_last};
 use crate::tensor::overlap;
 use crate::tensor::promote::{Promoted, result_type};
 use crate::tensor::{Dims, Tensor};
+use crate::{check, operators};
 use smallvec::SmallVec;
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[op("aten::cat", |c| cat(c, None)), op("aten::cat.out", |c| cat(c, Some(2)))];
+operators! {
+    cat(tensors, dim, out) {
+        "aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
+        "aten::cat.out(Tensor[] tensors, int dim=0, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
 
-/// `cat(tensors, dim[, out])`
-fn cat(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let all = call.tensors(0)?;
+fn cat(call: &mut Call, all: Tensors, dim: i64, out: Out) -> Result<()> {
     check!(!all.is_empty(), Value, "torch.cat(): expected a non-empty list of Tensors");
     for (i, t) in all.iter().enumerate() {
         check!(t.dim() > 0, Runtime, "zero-dimensional tensor (at position {i}) cannot be concatenated");
     }
     let promoted: SmallVec<[Promoted; 8]> = all.iter().map(|t| Promoted::Tensor(t)).collect();
     let dtype = result_type(&promoted, call.host.default_dtype());
-    if let Some(i) = out {
-        let out = call.tensor(i)?;
+    if let Some(out) = out.given() {
         let given = out.dtype;
         check!(
             dtype.can_cast_to(given),
@@ -37,12 +38,12 @@ fn cat(call: &mut Call, out: Option<usize>) -> Result<()> {
     // Empty rows of any rank were joined with anything before PyTorch had zero-sized dimensions.
     let parts: SmallVec<[&Tensor; 8]> = all.iter().copied().filter(|t| t.sizes.as_slice() != [0]).collect();
     let Some(&first) = parts.first() else {
-        call.wrap_dim(call.int(1)?, 1)?;
-        let out = call.out(out, dtype, &[0])?;
+        call.wrap_dim(dim, 1)?;
+        let out = call.result(out.given(), dtype, &[0])?;
         call.ret(out);
         return Ok(());
     };
-    let dim = call.wrap_dim(call.int(1)?, first.dim())?;
+    let dim = call.wrap_dim(dim, first.dim())?;
     let mut sizes = first.sizes.clone();
     sizes[dim] = 0;
     for (i, t) in all.iter().enumerate() {
@@ -68,8 +69,8 @@ fn cat(call: &mut Call, out: Option<usize>) -> Result<()> {
         }
         sizes[dim] += t.sizes[dim];
     }
-    let out = match out {
-        Some(i) => call.out(Some(i), dtype, &sizes)?,
+    let out = match out.given() {
+        Some(out) => call.result(Some(out), dtype, &sizes)?,
         None => call.empty_strided(dtype, &sizes, &strides_of_result(&all, &sizes))?,
     };
     let mut start = 0;
@@ -81,7 +82,7 @@ fn cat(call: &mut Call, out: Option<usize>) -> Result<()> {
             continue;
         }
         if t.dtype == out.dtype {
-            alike.push(Piece::whole(place, t.clone()));
+            alike.push(Region::whole(place, t.clone()));
         } else {
             device_copy(call, t, &place)?;
         }

@@ -1,43 +1,50 @@
 //! Copies between tensors, devices and dtypes; fill; reading one element.
 
-use crate::check;
+use crate::operator::argument::AnyTensor;
 use crate::operator::call::{Call, Ret, Scalar};
 use crate::operator::error::{Error, Result};
 use crate::operator::host;
-use crate::operator::{Operator, op};
-use crate::pointwise::elementwise;
 use crate::pointwise::kernel::{self, Input};
+use crate::pointwise::operator::check_no_self_overlap;
 use crate::tensor::{Place, Tensor};
+use crate::{check, operators};
 use dml_kernel::DType;
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::_copy_from", copy_from),
-    op("aten::_local_scalar_dense", local_scalar_dense),
-    op("aten::fill_.Scalar", fill_scalar),
-    op("aten::fill_.Tensor", fill_tensor),
-    op("aten::zero_", zero),
-];
+operators! {
+    copy_from(self, dst, non_blocking) {
+        "aten::_copy_from(Tensor self, Tensor dst, bool non_blocking=False) -> Tensor",
+    }
+    local_scalar_dense(self) {
+        "aten::_local_scalar_dense(Tensor self) -> Scalar",
+    }
+    fill(self, value) {
+        "aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
+    }
+    fill_from(self, value) {
+        "aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
+    }
+    fill(self; Scalar::Int(0)) {
+        "aten::zero_(Tensor(a!) self) -> Tensor(a!)",
+    }
+}
 
-/// `_copy_from(self, dst, non_blocking) -> dst`: between devices, dtypes and strides; `self` broadcasts to `dst`.
-/// A CPU side must be contiguous and of the other side's dtype and sizes: the plugin prepares it so. With `non_blocking`, a
+/// Copies between devices, dtypes and strides; `src` broadcasts to `dst`. A CPU side must be contiguous and of the other side's dtype and sizes: the plugin prepares it so. With `non_blocking`, a
 /// copy with pinned memory may still be under way at the return.
-fn copy_from(call: &mut Call) -> Result<()> {
-    let (src, dst) = (call.any_tensor(0)?.clone(), call.any_tensor(1)?.clone());
-    let wait = !call.flag(2)?;
+fn copy_from(call: &mut Call, AnyTensor(src): AnyTensor, AnyTensor(dst): AnyTensor, non_blocking: bool) -> Result<()> {
+    let wait = !non_blocking;
     match (src.place, dst.place) {
-        (Place::Dml(a), Place::Dml(b)) if a == b => device_copy(call, &src, &dst)?,
+        (Place::Dml(a), Place::Dml(b)) if a == b => device_copy(call, src, dst)?,
         (Place::Dml(_), Place::Dml(b)) => {
             let mut bytes = vec![0; src.numel() as usize * src.element_size() as usize];
-            read_back(call, &src, &mut bytes, true)?;
+            read_back(call, src, &mut bytes, true)?;
             let other = dml_engine::device(b as usize)?;
             let there =
                 Call { name: call.name, args: call.args, device: other, host: call.host, returns: Default::default() };
             let staged = there.empty(src.dtype, &src.sizes)?;
             other.upload(staged.data, &bytes)?;
-            device_copy(&there, &staged, &dst)?;
+            device_copy(&there, &staged, dst)?;
         }
-        (Place::Cpu, Place::Dml(_)) => upload(call, &src, &dst, wait)?,
+        (Place::Cpu, Place::Dml(_)) => upload(call, src, dst, wait)?,
         (Place::Dml(_), Place::Cpu) => {
             let mut target = dst.clone();
             check!(
@@ -47,11 +54,11 @@ fn copy_from(call: &mut Call) -> Result<()> {
                 src.describe(),
                 dst.describe()
             );
-            read_back(call, &src, host::bytes_mut(&mut target)?, wait)?;
+            read_back(call, src, host::bytes_mut(&mut target)?, wait)?;
         }
         _ => check!(false, Runtime, "_copy_from: cannot copy between {:?} and {:?}", src.place, dst.place),
     }
-    call.ret(dst);
+    call.ret(dst.clone());
     Ok(())
 }
 
@@ -111,7 +118,7 @@ pub fn cast(call: &Call, t: &Tensor, dtype: DType) -> Result<Tensor> {
 /// Copies on one device; `src` broadcasts to `dst`.
 pub fn device_copy(call: &Call, src: &Tensor, dst: &Tensor) -> Result<()> {
     call.broadcast(&src.sizes, &dst.sizes)?;
-    elementwise::check_no_self_overlap(dst)?;
+    check_no_self_overlap(dst)?;
     if src.negative != dst.negative {
         let dtype = dst.dtype;
         return kernel::run(call, "copy_neg", 0, &[dst], &[Input::Tensor(src.clone())], dtype, |_, v| vec![-v[0]]);
@@ -132,22 +139,15 @@ pub fn as_bits(src: &Tensor, dst: &Tensor) -> (Tensor, Tensor) {
     (src, dst)
 }
 
-/// `_local_scalar_dense(self) -> Scalar`, behind `.item()`: waits for the device.
-fn local_scalar_dense(call: &mut Call) -> Result<()> {
-    let t = call.tensor(0)?;
+/// The value of a tensor's only element, behind `.item()`: waits for the device.
+fn local_scalar_dense(call: &mut Call, t: &Tensor) -> Result<()> {
     let mut bytes = [0u8; 8];
     call.device.download(t.data, &mut bytes[..t.element_size() as usize])?;
     call.ret_value(Ret::Scalar(host::decode(t.dtype, bytes)));
     Ok(())
 }
 
-fn fill_scalar(call: &mut Call) -> Result<()> {
-    let value = call.scalar(1)?;
-    fill(call, value)
-}
-
-fn fill_tensor(call: &mut Call) -> Result<()> {
-    let value = call.any_tensor(1)?;
+fn fill_from(call: &mut Call, out: &Tensor, AnyTensor(value): AnyTensor) -> Result<()> {
     check!(
         value.dim() == 0,
         Runtime,
@@ -155,24 +155,18 @@ fn fill_tensor(call: &mut Call) -> Result<()> {
         value.dim()
     );
     if value.place == Place::Cpu {
-        return fill(call, host::read_number(value)?);
+        return fill(call, out, host::read_number(value)?);
     }
-    let out = call.tensor(0)?.clone();
-    device_copy(call, &value.clone(), &out)?;
-    call.ret(out);
+    device_copy(call, value, out)?;
+    call.ret(out.clone());
     Ok(())
 }
 
-fn zero(call: &mut Call) -> Result<()> {
-    fill(call, Scalar::Int(0))
-}
-
-fn fill(call: &mut Call, value: Scalar) -> Result<()> {
-    let out = call.tensor(0)?.clone();
-    elementwise::check_no_self_overlap(&out)?;
+fn fill(call: &mut Call, out: &Tensor, value: Scalar) -> Result<()> {
+    check_no_self_overlap(out)?;
     check_fits(value, out.dtype)?;
-    fill_with(call, &out, value)?;
-    call.ret(out);
+    fill_with(call, out, value)?;
+    call.ret(out.clone());
     Ok(())
 }
 

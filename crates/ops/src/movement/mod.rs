@@ -3,3 +3,8 @@
 pub mod concatenation;
 pub mod copy;
 pub mod rearrange;
+
+use crate::operator::Operator;
+
+/// The overloads of this folder.
+pub const OPERATORS: &[&[Operator]] = &[concatenation::OPERATORS, copy::OPERATORS, rearrange::OPERATORS];

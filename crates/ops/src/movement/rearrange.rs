@@ -1,36 +1,45 @@
 //! Elements in another order: flip, roll, channel_shuffle, repeat_interleave; the gradient of unfold.
 
-use crate::check;
 use crate::movement::copy::{contiguous, device_copy};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::primitives::launch::{GROUP, linear_id};
-use crate::primitives::multi_copy::{self, Piece};
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::multi_copy::{self, Region};
 use crate::primitives::prefix_sum;
-use crate::tensor::layout::{self, Layout};
+use crate::tensor::layout::{self, Layout, LayoutSpec, Walked};
 use crate::tensor::memory_format::{self, is_channels_last};
 use crate::tensor::{Dims, Tensor};
-use dml_kernel::{Builder, DType, Kernel, Scalar};
+use crate::{check, operators};
+use dml_engine::interface::{Index, U32, U64};
+use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
+use dml_kernel::{Builder, DType, Scalar};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::channel_shuffle", channel_shuffle),
-    op("aten::flip", flip),
-    op("aten::roll", roll),
-    op("aten::repeat_interleave.Tensor", repeat_interleave),
-    op("aten::unfold_backward", unfold_backward),
-];
+operators! {
+    channel_shuffle(self, groups) {
+        "aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+    }
+    flip(self, dims) {
+        "aten::flip(Tensor self, int[] dims) -> Tensor",
+    }
+    roll(self, shifts, dims) {
+        "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
+    }
+    repeat_interleave(repeats, output_size) {
+        "aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+    }
+    unfold_backward(grad_in, input_sizes, dim, size, step) {
+        "aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
+    }
+}
 
 /// The tensor to return: of `t`'s sizes, and of its strides if it is dense.
 fn like(call: &Call, t: &Tensor) -> Result<Tensor> {
-    call.empty_strided(t.dtype, &t.sizes, &crate::tensor::layout::result_strides(&t.sizes, &[t]))
+    call.empty_strided(t.dtype, &t.sizes, &layout::result_strides(&t.sizes, &[t]))
 }
 
-/// `channel_shuffle(self, groups)`: channels of `groups` groups in turn.
-fn channel_shuffle(call: &mut Call) -> Result<()> {
-    let t = call.tensor(0)?;
-    let groups = call.int(1)?;
+/// Channels of `groups` groups in turn.
+fn channel_shuffle(call: &mut Call, t: &Tensor, groups: i64) -> Result<()> {
     check!(
         t.dim() > 2,
         Runtime,
@@ -62,30 +71,26 @@ fn channel_shuffle(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// `flip(self, dims)`
-fn flip(call: &mut Call) -> Result<()> {
-    let t = call.tensor(0)?;
+fn flip(call: &mut Call, t: &Tensor, dims: &[i64]) -> Result<()> {
     let out = like(call, t)?;
-    let mut piece = Piece::whole(out.clone(), t.clone());
+    let mut region = Region::whole(out.clone(), t.clone());
     let mut seen = vec![false; t.dim().max(1)];
-    for &d in call.ints(1)? {
+    for &d in dims {
         let d = call.wrap_dim(d, t.dim())?;
         check!(!seen[d], Runtime, "dim {d} appears multiple times in the list of dims");
         seen[d] = true;
         if d < t.dim() {
-            piece.start += (t.sizes[d] - 1) * t.strides[d];
-            piece.strides[d] = -t.strides[d];
+            region.start += (t.sizes[d] - 1) * t.strides[d];
+            region.strides[d] = -t.strides[d];
         }
     }
-    multi_copy::copy(call, t.dtype, &[piece])?;
+    multi_copy::copy(call, t.dtype, &[region])?;
     call.ret(out);
     Ok(())
 }
 
-/// `roll(self, shifts, dims)`: along each dimension, what leaves at one end enters at the other.
-fn roll(call: &mut Call) -> Result<()> {
-    let t = call.tensor(0)?;
-    let (shifts, dims) = (call.ints(1)?, call.ints(2)?);
+/// Along each dimension, what leaves at one end enters at the other.
+fn roll(call: &mut Call, t: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<()> {
     check!(!shifts.is_empty(), Runtime, "`shifts` required");
     if dims.is_empty() && shifts.len() == 1 {
         // The tensor as one row.
@@ -136,13 +141,12 @@ fn rotate(call: &Call, src: Tensor, dst: Tensor, shifts: &[(usize, i64)]) -> Res
             .filter(|(src, _)| src.numel() > 0)
             .collect();
     }
-    let parts: Vec<Piece> = parts.into_iter().map(|(src, dst)| Piece::whole(dst, src)).collect();
+    let parts: Vec<Region> = parts.into_iter().map(|(src, dst)| Region::whole(dst, src)).collect();
     multi_copy::copy(call, dtype, &parts)
 }
 
-/// `repeat_interleave.Tensor(repeats, *, output_size)`: each index as often as `repeats` says.
-fn repeat_interleave(call: &mut Call) -> Result<()> {
-    let repeats = call.tensor(0)?;
+/// Each index as often as `repeats` says.
+fn repeat_interleave(call: &mut Call, repeats: &Tensor, output_size: Option<i64>) -> Result<()> {
     check!(repeats.dim() == 1, Runtime, "repeat_interleave only accept 1D vector as repeat");
     check!(matches!(repeats.dtype, DType::I32 | DType::I64), Runtime, "repeats has to be Long or Int tensor");
     let n = repeats.sizes[0];
@@ -155,8 +159,8 @@ fn repeat_interleave(call: &mut Call) -> Result<()> {
     // The places where each index begins, and how many there are.
     let starts = call.empty(DType::I64, &[n + 1])?;
     device_copy(call, repeats, &starts.narrow(0, 0, n))?;
-    let total = match call.opt_scalar(1)? {
-        Some(size) => size.to_i64(),
+    let total = match output_size {
+        Some(size) => size,
         None => {
             let mut bytes = vec![0u8; 8 * n as usize];
             call.device.download(starts.data, &mut bytes)?;
@@ -172,43 +176,55 @@ fn repeat_interleave(call: &mut Call) -> Result<()> {
     prefix_sum::exclusive(call, &starts, n)?;
     let out = call.empty(repeats.dtype, &[total])?;
     if total > 0 {
-        let dtype = out.dtype;
-        let kernel = call.kernel("repeat_interleave", [dtype as u32, 0, 0, 0, 0, 0], || build_repeat(dtype))?;
-        call.launch(kernel).write(&out).read(&starts).u64(total as u64).u32(n as u32).threads(total as u64)?;
+        let arguments = RepeatArguments { out: &out, starts: &starts, total: total as u64, n: n as u32 };
+        call.run_threads(&Repeat { dtype: out.dtype }, &arguments, total as u64)?;
     }
     call.ret(out);
     Ok(())
 }
 
 /// The last index that begins at or before each place.
-fn build_repeat(dtype: DType) -> Kernel {
-    let b = Builder::new("repeat_interleave", [GROUP, 1, 1]);
-    let (out, starts) = (b.pointer("out", dtype), b.pointer("starts", DType::I64));
-    let (total, n) = (b.param("total", Scalar::U64), b.param("n", Scalar::U32));
-    let i = linear_id(&b, Scalar::U64);
-    b.if_(i.lt(total), || {
-        let place = i.cast(Scalar::I64);
-        let (low, high) = (b.var(b.u32(0)), b.var(n));
-        b.while_(
-            || (low.get() + 1).lt(high.get()),
-            || {
-                let middle = (low.get() + high.get()) >> 1;
-                let before = starts.load(middle).le(place);
-                low.set(before.select(middle, low.get()));
-                high.set(before.select(high.get(), middle));
-            },
-        );
-        out.store(i, low.get());
-    });
-    b.finish()
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Repeat {
+    dtype: DType,
 }
 
-/// `unfold_backward(grad_in, input_sizes, dim, size, step)`: each element gets the sum over the windows that show it.
-fn unfold_backward(call: &mut Call) -> Result<()> {
-    let grad = call.tensor(0)?;
-    let sizes = call.ints(1)?;
-    let dim = call.wrap_dim(call.int(2)?, sizes.len())?;
-    let (size, step) = (call.int(3)?, call.int(4)?);
+parameters! {
+    Repeat as s => RepeatArguments, RepeatParameters {
+        out: Output = s.dtype,
+        starts: Input = DType::I64,
+        total: U64,
+        n: U32,
+    }
+}
+
+impl KernelSpec for Repeat {
+    fn name(&self) -> &'static str {
+        "repeat_interleave"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, RepeatParameters { out, starts, total, n }: RepeatParameters<'b>) {
+        let i = linear_id(b, Scalar::U64);
+        b.if_(i.lt(total), || {
+            let place = i.cast(Scalar::I64);
+            let (low, high) = (b.var(b.u32(0)), b.var(n));
+            b.while_(
+                || (low.get() + 1).lt(high.get()),
+                || {
+                    let middle = (low.get() + high.get()) >> 1;
+                    let before = starts.load(middle).le(place);
+                    low.set(before.select(middle, low.get()));
+                    high.set(before.select(high.get(), middle));
+                },
+            );
+            out.store(i, low.get());
+        });
+    }
+}
+
+/// Each element gets the sum over the windows that show it.
+fn unfold_backward(call: &mut Call, grad: &Tensor, sizes: &[i64], dim: i64, size: i64, step: i64) -> Result<()> {
+    let dim = call.wrap_dim(dim, sizes.len())?;
     let out = call.empty(grad.dtype, sizes)?;
     if out.numel() == 0 {
         call.ret(out);
@@ -220,7 +236,6 @@ fn unfold_backward(call: &mut Call) -> Result<()> {
         return Ok(());
     }
     let rank = sizes.len();
-    let windows = grad.sizes[dim];
     let along = |d: usize| i64::from(d == dim);
     let place: Dims = (0..rank).map(along).collect();
     let rest: Dims = (0..rank).map(|d| if d == dim { 0 } else { grad.strides[d] }).collect();
@@ -228,41 +243,72 @@ fn unfold_backward(call: &mut Call) -> Result<()> {
     if grad.range().end - grad.range().start >= layout::SHORT as u64 {
         layout.index = Scalar::U64;
     }
-    let (dtype, index) = (grad.dtype, layout.index);
-    let key = [dtype as u32, layout.rank() as u32, index.bytes(), 0, 0, 0];
-    let kernel = call.kernel("unfold_backward", key, || build_unfold_backward(dtype, layout.rank(), index))?;
-    let mut launcher = call.launch(kernel).write(&out).read(grad);
-    for x in [out.numel(), windows, size, step, grad.strides[dim], grad.strides[rank]] {
-        launcher = launcher.index(index, x);
-    }
-    layout.pass(launcher).threads(out.numel() as u64)?;
+    let spec = UnfoldBackward { dtype: grad.dtype, layout: layout.spec() };
+    let arguments = UnfoldArguments {
+        out: &out,
+        grad,
+        n: out.numel(),
+        windows: grad.sizes[dim],
+        size,
+        step,
+        window_stride: grad.strides[dim],
+        stride: grad.strides[rank],
+        layout: &layout,
+    };
+    call.run_threads(&spec, &arguments, out.numel() as u64)?;
     call.ret(out);
     Ok(())
 }
 
-fn build_unfold_backward(dtype: DType, rank: usize, index: Scalar) -> Kernel {
-    let b = Builder::new("unfold_backward", [GROUP, 1, 1]);
-    let (out, grad) = (b.pointer("out", dtype), b.pointer("grad", dtype));
-    let [n, windows, size, step] = ["n", "windows", "size", "step"].map(|name| b.param(name, index));
-    let (window_stride, stride) = (b.param("window_stride", index), b.param("stride", index));
-    let params = layout::declare(&b, rank, 3, index);
-    let i = linear_id(&b, index);
-    b.if_(i.lt(n), || {
-        let at = params.offsets(&b, i);
-        let place = at[2];
-        // Window w shows the places from w * step to w * step + size - 1.
-        let first = b.var(b.int(index, 0));
-        b.if_(place.ge(size), || first.set((place - size) / step + 1));
-        let end = (place / step + 1).min(windows);
-        let scalar = if dtype == DType::Bool { Scalar::I32 } else { dtype.compute() };
-        let sum = b.var(b.constant_of(scalar, 0.0));
-        b.for_(first.get(), end, 1, |w| {
-            let from = at[1] + w * window_stride + (place - w * step) * stride;
-            sum.set(sum.get() + grad.load(from).cast(scalar));
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct UnfoldBackward {
+    dtype: DType,
+    /// Of the result, of the gradient but for its windows, and of places along the dimension.
+    layout: LayoutSpec,
+}
+
+parameters! {
+    UnfoldBackward as s => UnfoldArguments, UnfoldParameters {
+        out: Output = s.dtype,
+        grad: Input = s.dtype,
+        n: Index = s.layout.index,
+        windows: Index = s.layout.index,
+        /// Elements of a window.
+        size: Index = s.layout.index,
+        /// From one window to the next, in elements of the result.
+        step: Index = s.layout.index,
+        /// From one window to the next in the gradient.
+        window_stride: Index = s.layout.index,
+        /// Within a window of the gradient.
+        stride: Index = s.layout.index,
+        layout: Walked = s.layout,
+    }
+}
+
+impl KernelSpec for UnfoldBackward {
+    fn name(&self) -> &'static str {
+        "unfold_backward"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: UnfoldParameters<'b>) {
+        let index = self.layout.index;
+        let i = linear_id(b, index);
+        b.if_(i.lt(p.n), || {
+            let at = p.layout.offsets(b, i);
+            let place = at[2];
+            // Window w shows the places from w * step to w * step + size - 1.
+            let first = b.var(b.int(index, 0));
+            b.if_(place.ge(p.size), || first.set((place - p.size) / p.step + 1));
+            let end = (place / p.step + 1).min(p.windows);
+            let scalar = if self.dtype == DType::Bool { Scalar::I32 } else { self.dtype.compute() };
+            let sum = b.var(b.constant_of(scalar, 0.0));
+            b.for_(first.get(), end, 1, |w| {
+                let from = at[1] + w * p.window_stride + (place - w * p.step) * p.stride;
+                sum.set(sum.get() + p.grad.load(from).cast(scalar));
+            });
+            p.out.store(at[0], sum.get());
         });
-        out.store(at[0], sum.get());
-    });
-    b.finish()
+    }
 }
 
 #[cfg(test)]
@@ -272,9 +318,10 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        accepted(&build_repeat(DType::I32));
-        accepted(&build_repeat(DType::I64));
-        accepted(&build_unfold_backward(DType::BF16, 3, Scalar::U32));
-        accepted(&build_unfold_backward(DType::F64, 1, Scalar::U64));
+        accepted(&Repeat { dtype: DType::I32 }.build());
+        accepted(&Repeat { dtype: DType::I64 }.build());
+        for (dtype, rank, index) in [(DType::BF16, 3, Scalar::U32), (DType::F64, 1, Scalar::U64)] {
+            accepted(&UnfoldBackward { dtype, layout: LayoutSpec { rank, operands: 3, index } }.build());
+        }
     }
 }

@@ -6,12 +6,15 @@
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::fault;
-use crate::primitives::launch::{GROUP, linear_id};
+use crate::operator::fault::Fault;
+use crate::primitives::kernel::{Input, KernelSpec};
 use crate::primitives::wide_access::Unit;
-use crate::tensor::layout::{self, Layout};
+use crate::tensor::layout::{self, Layout, LayoutSpec, Walked};
 use crate::tensor::{Dims, Tensor};
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value};
+use dml_engine::interface::{Each, I64, Index, ReadRange, U32, WriteRange};
+use dml_engine::{ArgumentBlock, Parameter, parameters};
+use dml_kernel::dense::linear_id;
+use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 use smallvec::SmallVec;
 
 /// An index tensor (int32 or int64) and the dimension in which it selects.
@@ -58,7 +61,7 @@ pub struct Walk<'t> {
     pub negative: bool,
 }
 
-#[derive(Copy, Clone, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Read,
     Write,
@@ -66,13 +69,72 @@ enum Kind {
     Number,
 }
 
-struct Shape {
+impl Kind {
+    /// Whether elements come from, or go to, another tensor.
+    fn moves(self) -> bool {
+        matches!(self, Kind::Read | Kind::Write)
+    }
+}
+
+/// Everything that changes the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
     kind: Kind,
     unit: Unit,
-    rank: usize,
-    index: Scalar,
     negative: bool,
-    dtypes: SmallVec<[DType; 4]>,
+    /// Of the index tensors.
+    indices: SmallVec<[DType; 4]>,
+    /// Of what is read into, the base, what is written from, and the index tensors.
+    layout: LayoutSpec,
+}
+
+parameters! {
+    Spec as s => Arguments, Parameters {
+        to: WriteRange = if s.kind == Kind::Number { DType::U32 } else { s.unit.dtype },
+        from: Option<ReadRange> = s.kind.moves().then_some(s.unit.dtype),
+        /// What a place is filled with, or the number of none.
+        value: Option<Index> = s.value(),
+        fault: Fault,
+        units: Index = s.layout.index,
+        selectors: Each<SelectorInput> = s.indices.iter().map(|&dtype| (dtype, s.layout.index)).collect(),
+        layout: Walked = s.layout,
+    }
+}
+
+/// A [`Selector`] as a kernel's parameter.
+struct SelectorInput;
+
+/// A [`Selector`] in a kernel.
+#[derive(Copy, Clone)]
+struct SelectorParams<'b> {
+    index: Pointer<'b>,
+    size: Value<'b>,
+    stride: Value<'b>,
+    dim: Value<'b>,
+}
+
+impl Parameter for SelectorInput {
+    /// The dtype of the index tensor, and the type of strides.
+    type Type = (DType, Scalar);
+    /// The selector, and the dimension's stride in units.
+    type Argument<'a> = (&'a Selector, i64);
+    type Declared<'b> = SelectorParams<'b>;
+
+    fn declare<'b>(b: &'b Builder, _: &str, (dtype, index): &(DType, Scalar)) -> SelectorParams<'b> {
+        SelectorParams {
+            index: Input::declare(b, "index", dtype),
+            size: I64::declare(b, "size", &()),
+            stride: Index::declare(b, "stride", index),
+            dim: U32::declare(b, "dim", &()),
+        }
+    }
+
+    fn pass((selector, stride): &(&Selector, i64), (dtype, index): &(DType, Scalar), block: &mut ArgumentBlock) {
+        Input::pass(&&selector.index, dtype, block);
+        I64::pass(&selector.size, &(), block);
+        Index::pass(stride, index, block);
+        U32::pass(&(selector.dim as u32), &(), block);
+    }
 }
 
 /// Enqueues a walk.
@@ -95,8 +157,6 @@ pub fn run(call: &Call, walk: &Walk, action: &Action) -> Result<()> {
     if kind == Kind::Write {
         strides.extend(other.map(|t| t.strides.as_slice()));
     }
-    let base = usize::from(kind == Kind::Read);
-    let moved = if other.is_some() { 2 } else { 1 };
     strides.extend(walk.selectors.iter().map(|s| s.index.strides.as_slice()));
     let mut layout = if kind == Kind::Number {
         Layout::row_major(walk.sizes, &strides)
@@ -117,102 +177,86 @@ pub fn run(call: &Call, walk: &Walk, action: &Action) -> Result<()> {
         unit.scale(&mut layout, &[0, 1]);
     }
     let units: i64 = layout.sizes.iter().product();
-    let shape = Shape {
+    let spec = Spec {
         kind,
         unit,
-        rank: layout.rank(),
-        index: layout.index,
         negative: walk.negative,
-        dtypes: walk.selectors.iter().map(|s| s.index.dtype).collect(),
+        indices: walk.selectors.iter().map(|s| s.index.dtype).collect(),
+        layout: layout.spec(),
     };
-    // A bit for each index tensor: whether it is int64.
-    let wide = shape.dtypes.iter().enumerate().fold(0u64, |w, (i, &d)| w | u64::from(d == DType::I64) << i);
-    let key = [
-        kind as u32 | u32::from(walk.negative) << 8 | layout.index.bytes() << 16,
-        unit.code(),
-        shape.rank as u32,
-        shape.dtypes.len() as u32,
-        wide as u32,
-        (wide >> 32) as u32,
-    ];
-    let kernel = call.kernel("indirect", key, || build(&shape, base, moved))?;
-    let mut launcher = call.launch(kernel);
-    match action {
-        Action::Read(out) => launcher = launcher.write(out).read(walk.base),
-        Action::Write(src) => launcher = launcher.write(walk.base).read(src),
-        Action::Fill(bits) => {
-            launcher = launcher.write(walk.base);
-            launcher = if unit.dtype == DType::U64 { launcher.u64(*bits) } else { launcher.u32(*bits as u32) };
-        }
-        Action::Number { row, none } => launcher = launcher.write(row).u32(*none),
-    }
-    for s in walk.selectors {
-        launcher = launcher.read(&s.index);
-    }
-    launcher = launcher.fault().u32(fault::operator(call.name)).index(layout.index, units);
-    for s in walk.selectors {
-        launcher = launcher.i64(s.size).index(layout.index, s.stride / unit.elements).u32(s.dim as u32);
-    }
-    layout.pass(launcher).threads(units as u64)
+    let base = walk.base.range();
+    let (to, from, value) = match *action {
+        Action::Read(out) => (out.range(), Some(base), None),
+        Action::Write(src) => (base, Some(src.range()), None),
+        Action::Fill(bits) => (base, None, Some(bits as i64)),
+        Action::Number { row, none } => (row.range(), None, Some(i64::from(none))),
+    };
+    let arguments = Arguments {
+        to,
+        from,
+        value,
+        fault: call.fault_of_index(),
+        units,
+        selectors: walk.selectors.iter().map(|s| (s, s.stride / unit.elements)).collect(),
+        layout: &layout,
+    };
+    call.run_threads(&spec, &arguments, units as u64)
 }
 
-fn build(shape: &Shape, base: usize, moved: usize) -> Kernel {
-    let b = Builder::new("indirect", [GROUP, 1, 1]);
-    let (unit, index) = (shape.unit, shape.index);
-    let mut value = None;
-    let mut pointers: Vec<Pointer> = Vec::new();
-    match shape.kind {
-        Kind::Read | Kind::Write => {
-            pointers.push(b.pointer("to", unit.dtype));
-            pointers.push(b.pointer("from", unit.dtype));
-        }
-        Kind::Fill => {
-            pointers.push(b.pointer("to", unit.dtype));
-            value = Some(b.param("value", if unit.dtype == DType::U64 { Scalar::U64 } else { Scalar::U32 }));
-        }
-        Kind::Number => {
-            pointers.push(b.pointer("row", DType::U32));
-            value = Some(b.param("none", Scalar::U32));
+impl Spec {
+    /// The type of the number that is stored instead of an element of another tensor.
+    fn value(&self) -> Option<Scalar> {
+        match self.kind {
+            Kind::Read | Kind::Write => None,
+            Kind::Fill if self.unit.dtype == DType::U64 => Some(Scalar::U64),
+            Kind::Fill | Kind::Number => Some(Scalar::U32),
         }
     }
-    let indices: Vec<Pointer> = shape.dtypes.iter().map(|&d| b.pointer("index", d)).collect();
-    let fault = b.pointer("fault", DType::U32);
-    let operator = b.param("operator", Scalar::U32);
-    let n = b.param("units", index);
-    let selectors: Vec<(Pointer, [Value; 3])> = indices
-        .into_iter()
-        .map(|p| (p, [b.param("size", Scalar::I64), b.param("stride", index), b.param("dim", Scalar::U32)]))
-        .collect();
-    let params = layout::declare(&b, shape.rank, moved + selectors.len(), index);
-    let w = linear_id(&b, index);
-    b.if_(w.lt(n), || {
-        let offsets = params.offsets(&b, w);
-        let place = b.var(offsets[base]);
-        let good = b.var(b.bool(true));
-        for (&(pointer, [size, stride, dim]), &at) in selectors.iter().zip(&offsets[moved..]) {
-            let given = pointer.load(at).cast(Scalar::I64);
-            // Without a select: lavapipe of Mesa 22.3 takes the wrong side of one on an index that was int32.
-            let wrapped = if shape.negative { given + ((given >> 63) & size) } else { given };
-            b.if_else(
-                wrapped.ge(0) & wrapped.lt(size),
-                || place.set(place.get() + wrapped.cast(index) * stride),
-                || {
-                    good.set(false);
-                    fault::report(&b, fault, operator, given, size, dim);
-                },
-            );
-        }
-        let place = place.get();
-        match (shape.kind, value) {
-            (Kind::Number, Some(none)) => pointers[0].store(w, good.get().select(place.cast(Scalar::U32), none)),
-            (_, Some(value)) => b.if_(good.get(), || pointers[0].store(place, value)),
-            (Kind::Read, None) => {
-                b.if_(good.get(), || unit.store(pointers[0], offsets[0], &unit.load(pointers[1], place)));
+}
+
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        "indirect"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let (unit, index) = (self.unit, self.layout.index);
+        let w = linear_id(b, index);
+        b.if_(w.lt(p.units), || {
+            let offsets = p.layout.offsets(b, w);
+            let (base, other) =
+                if self.kind == Kind::Read { (offsets[1], offsets[0]) } else { (offsets[0], offsets[1]) };
+            let own = if self.kind.moves() { 2 } else { 1 };
+            let place = b.var(base);
+            let good = b.var(b.bool(true));
+            for (selector, &at) in p.selectors.iter().zip(&offsets[own..]) {
+                let &SelectorParams { index: pointer, size, stride, dim } = selector;
+                let given = pointer.load(at).cast(Scalar::I64);
+                // Without a select: lavapipe of Mesa 22.3 takes the wrong side of one on an index that was int32.
+                let wrapped = if self.negative { given + ((given >> 63) & size) } else { given };
+                b.if_else(
+                    wrapped.ge(0) & wrapped.lt(size),
+                    || place.set(place.get() + wrapped.cast(index) * stride),
+                    || {
+                        good.set(false);
+                        p.fault.report(given, size, dim);
+                    },
+                );
             }
-            _ => b.if_(good.get(), || unit.store(pointers[0], place, &unit.load(pointers[1], offsets[1]))),
-        }
-    });
-    b.finish()
+            let place = place.get();
+            match (p.from, p.value) {
+                (Some(from), _) if self.kind == Kind::Read => {
+                    b.if_(good.get(), || unit.store(p.to, other, &unit.load(from, place)));
+                }
+                (Some(from), _) => b.if_(good.get(), || unit.store(p.to, place, &unit.load(from, other))),
+                (None, Some(none)) if self.kind == Kind::Number => {
+                    p.to.store(w, good.get().select(place.cast(Scalar::U32), none));
+                }
+                (None, Some(value)) => b.if_(good.get(), || p.to.store(place, value)),
+                (None, None) => {}
+            }
+        });
+    }
 }
 
 #[cfg(test)]
@@ -231,11 +275,11 @@ mod tests {
         for kind in [Kind::Read, Kind::Write, Kind::Fill, Kind::Number] {
             for (unit, index) in units.into_iter().zip([Scalar::U32, Scalar::U64, Scalar::U32, Scalar::U64]) {
                 for dtypes in [[DType::I64].as_slice(), &[DType::I32, DType::I64]] {
-                    let unit = if matches!(kind, Kind::Read | Kind::Write) { unit } else { Unit::one(DType::F32) };
-                    let dtypes = dtypes.iter().copied().collect();
-                    let shape = Shape { kind, unit, rank: 2, index, negative: index == Scalar::U32, dtypes };
-                    let moved = if matches!(kind, Kind::Read | Kind::Write) { 2 } else { 1 };
-                    accepted(&build(&shape, usize::from(kind == Kind::Read), moved));
+                    let unit = if kind.moves() { unit } else { Unit::one(DType::F32) };
+                    let operands = (dtypes.len() + if kind.moves() { 2 } else { 1 }) as u32;
+                    let layout = LayoutSpec { rank: 2, operands, index };
+                    let (negative, indices) = (index == Scalar::U32, SmallVec::from_slice(dtypes));
+                    accepted(&Spec { kind, unit, negative, indices, layout }.build());
                 }
             }
         }

@@ -9,20 +9,23 @@
 use crate::check;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::primitives::launch::{GROUP, Launcher, linear_id};
+use crate::primitives::kernel::{Input, KernelSpec};
 use crate::primitives::radix_sort;
 use crate::tensor::Tensor;
-use crate::tensor::layout::{self, Layout};
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value, Var};
+use crate::tensor::layout::{self, Layout, LayoutSpec, Walked};
+use dml_engine::interface::{Index, ReadRange, U32, WriteRange};
+use dml_engine::{ArgumentBlock, Parameter, parameters};
+use dml_kernel::dense::linear_id;
+use dml_kernel::{Builder, DType, Scalar, Value, Var};
 
 /// Up to this many contributions, and this many comparisons, pairs are compared.
-const FEW: i64 = 1024;
-const FEW_COMPARISONS: i64 = 1 << 22;
+const MAX_COMPARED: i64 = 1024;
+const MAX_COMPARISONS: i64 = 1 << 22;
 /// Sorted contributions of a tile.
 const TILE: i64 = 64;
 
 /// How contributions are combined.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Combine {
     /// The last one stays.
     Last,
@@ -75,13 +78,99 @@ pub fn no_key(name: &str, key_sizes: &[i64]) -> Result<u32> {
     Ok(keys as u32)
 }
 
-struct Shape {
-    sorted: bool,
+/// What both kernels are specialised by.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+struct Fold {
     dtype: DType,
     combine: Combine,
+    slices: LayoutSpec,
+    parts: LayoutSpec,
+}
+
+/// Combines the contributions of each key, and writes the result.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    fold: Fold,
+    sorted: bool,
     include_self: bool,
-    index: Scalar,
-    ranks: [usize; 3],
+    places: LayoutSpec,
+}
+
+/// Combines each whole tile of sorted contributions that have one key. Other tiles' results are not defined.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct TileSpec(Fold);
+
+parameters! {
+    Spec as s => Arguments, Parameters {
+        dst: WriteRange = s.fold.moved(),
+        src: ReadRange = s.fold.moved(),
+        keys: Input = DType::U32,
+        positions: Option<Input> = s.sorted.then_some(DType::U32),
+        partials: Option<Input> = s.sorted.then(|| s.fold.partial()),
+        /// Contributions.
+        n: U32,
+        /// Elements of a slice.
+        slice: Index = s.fold.slices.index,
+        left_out: LeftOut,
+        slices: Walked = s.fold.slices,
+        places: Walked = s.places,
+        parts: Walked = s.fold.parts,
+    }
+}
+
+parameters! {
+    TileSpec as s => TileArguments, TileParameters {
+        partials: WriteRange = s.0.partial(),
+        src: ReadRange = s.0.moved(),
+        keys: Input = DType::U32,
+        positions: Input = DType::U32,
+        tiles: U32,
+        /// Elements of a slice.
+        slice: Index = s.0.slices.index,
+        left_out: LeftOut,
+        slices: Walked = s.0.slices,
+        parts: Walked = s.0.parts,
+    }
+}
+
+/// The keys whose contributions are left out, as a kernel's parameter: those from `none` on, and one more.
+struct LeftOut;
+
+/// The argument for [`LeftOut`].
+#[derive(Copy, Clone)]
+struct LeftOutKeys {
+    none: u32,
+    skip: Option<u32>,
+}
+
+/// [`LeftOut`] in a kernel.
+#[derive(Copy, Clone)]
+struct LeftOutParams<'b> {
+    none: Value<'b>,
+    skip: Value<'b>,
+}
+
+impl Parameter for LeftOut {
+    type Type = ();
+    type Argument<'a> = LeftOutKeys;
+    type Declared<'b> = LeftOutParams<'b>;
+
+    fn declare<'b>(b: &'b Builder, _: &str, (): &()) -> LeftOutParams<'b> {
+        LeftOutParams { none: b.param("none", Scalar::U32), skip: b.param("skip", Scalar::U32) }
+    }
+
+    fn pass(&LeftOutKeys { none, skip }: &LeftOutKeys, (): &(), block: &mut ArgumentBlock) {
+        for key in [none, skip.unwrap_or(none)] {
+            U32::pass(&key, &(), block);
+        }
+    }
+}
+
+impl<'b> LeftOutParams<'b> {
+    /// Whether the contributions of a key count.
+    fn wanted(&self, key: Value<'b>) -> Value<'b> {
+        key.lt(self.none) & key.ne(self.skip)
+    }
 }
 
 /// Enqueues an accumulation. Keys at or above the number of places are left out.
@@ -102,45 +191,50 @@ pub fn run(call: &Call, a: &Accumulation) -> Result<()> {
     for layout in [&mut slices, &mut places, &mut parts] {
         layout.index = index;
     }
-    let sorted = n > FEW || n * n * slice > FEW_COMPARISONS;
-    let shape = Shape {
-        sorted,
-        dtype: a.dst.dtype,
-        combine: a.combine,
-        include_self: a.include_self,
-        index,
-        ranks: [slices.rank(), places.rank(), parts.rank()],
-    };
-    let key = [
-        shape.dtype as u32,
-        a.combine as u32 | u32::from(a.include_self) << 8 | u32::from(sorted) << 9 | index.bytes() << 16,
-        shape.ranks[0] as u32,
-        shape.ranks[1] as u32,
-        shape.ranks[2] as u32,
-        0,
-    ];
-    let pass = |launcher: Launcher<'_, '_>| {
-        let launcher = launcher.u32(n as u32).index(index, slice).u32(none).u32(a.skip.unwrap_or(none));
-        parts.pass(places.pass(slices.pass(launcher))).threads((n * slice) as u64)
+    let fold = Fold { dtype: a.dst.dtype, combine: a.combine, slices: slices.spec(), parts: parts.spec() };
+    let sorted = n > MAX_COMPARED || n * n * slice > MAX_COMPARISONS;
+    let spec = Spec { fold, sorted, include_self: a.include_self, places: places.spec() };
+    let left_out = LeftOutKeys { none, skip: a.skip };
+    let run = |keys: &Tensor, positions: Option<&Tensor>, partials: Option<&Tensor>| {
+        let arguments = Arguments {
+            dst: a.dst.range(),
+            src: a.src.range(),
+            keys,
+            positions,
+            partials,
+            n: n as u32,
+            slice,
+            left_out,
+            slices: &slices,
+            places: &places,
+            parts: &parts,
+        };
+        call.run_threads(&spec, &arguments, (n * slice) as u64)
     };
     if !sorted {
-        let kernel = call.kernel("accumulate", key, || build(&shape))?;
-        return pass(call.launch(kernel).write(a.dst).read(a.src).read(a.keys));
+        return run(a.keys, None, None);
     }
     let (keys, positions) = radix_sort::sort(call, a.keys, none)?;
     let tiles = n / TILE;
-    let partials = call.empty(shape.partial(), &[tiles, slice])?;
+    let partials = call.empty(fold.partial(), &[tiles, slice])?;
     if tiles > 0 {
-        let kernel = call.kernel("accumulate_tiles", key, || build_tiles(&shape))?;
-        let launcher = call.launch(kernel).write(&partials).read(a.src).read(&keys).read(&positions);
-        let launcher = launcher.u32(tiles as u32).index(index, slice).u32(none).u32(a.skip.unwrap_or(none));
-        parts.pass(slices.pass(launcher)).threads((tiles * slice) as u64)?;
+        let arguments = TileArguments {
+            partials: partials.range(),
+            src: a.src.range(),
+            keys: &keys,
+            positions: &positions,
+            tiles: tiles as u32,
+            slice,
+            left_out,
+            slices: &slices,
+            parts: &parts,
+        };
+        call.run_threads(&TileSpec(fold), &arguments, (tiles * slice) as u64)?;
     }
-    let kernel = call.kernel("accumulate", key, || build(&shape))?;
-    pass(call.launch(kernel).write(a.dst).read(a.src).read(&keys).read(&positions).read(&partials))
+    run(&keys, Some(&positions), Some(&partials))
 }
 
-impl Shape {
+impl Fold {
     /// The dtype of the operands; what is only moved is moved as bits.
     fn moved(&self) -> DType {
         if self.combine == Combine::Last { self.dtype.bits() } else { self.dtype }
@@ -148,7 +242,7 @@ impl Shape {
 
     /// The dtype that holds a combination of contributions.
     fn partial(&self) -> DType {
-        match compute(self.moved()) {
+        match self.scalar() {
             Scalar::F32 => DType::F32,
             Scalar::F64 => DType::F64,
             Scalar::U32 => DType::U32,
@@ -157,11 +251,11 @@ impl Shape {
             _ => DType::I32,
         }
     }
-}
 
-/// The type in which contributions are combined.
-fn compute(dtype: DType) -> Scalar {
-    if dtype == DType::Bool { Scalar::I32 } else { dtype.compute() }
+    /// The type in which contributions are combined.
+    fn scalar(&self) -> Scalar {
+        if self.moved() == DType::Bool { Scalar::I32 } else { self.moved().compute() }
+    }
 }
 
 impl Combine {
@@ -191,135 +285,120 @@ impl Combine {
     }
 }
 
-fn build(shape: &Shape) -> Kernel {
-    let b = Builder::new("accumulate", [GROUP, 1, 1]);
-    let dtype = shape.moved();
-    let scalar = compute(dtype);
-    let (dst, src) = (b.pointer("dst", dtype), b.pointer("src", dtype));
-    let keys = b.pointer("keys", DType::U32);
-    let sorted = if shape.sorted {
-        Some((b.pointer("positions", DType::U32), b.pointer("partials", shape.partial())))
-    } else {
-        None
-    };
-    let index = shape.index;
-    let n = b.param("n", Scalar::U32);
-    let slice = b.param("slice", index);
-    let (none, skip) = (b.param("none", Scalar::U32), b.param("skip", Scalar::U32));
-    let slices = layout::declare(&b, shape.ranks[0], 2, index);
-    let places = layout::declare(&b, shape.ranks[1], 1, index);
-    let parts = layout::declare(&b, shape.ranks[2], 1, index);
-    let thread = linear_id(&b, index);
-    let part = thread / slice;
-    let within = thread - part * slice;
-    b.if_(part.lt(n.cast(index)), || {
-        let i = part.cast(Scalar::U32);
-        let key = keys.load(i);
-        // The first contribution of a key does the work for all of them.
-        let first = b.var(key.lt(none) & key.ne(skip));
-        if shape.sorted {
-            b.if_(i.gt(0), || first.set(first.get() & keys.load(i - 1).ne(key)));
-        } else {
-            let q = b.var(b.u32(0));
-            b.while_(
-                || q.get().lt(i) & first.get(),
-                || {
-                    first.set(keys.load(q.get()).ne(key));
-                    q.set(q.get() + 1);
-                },
-            );
-        }
-        b.if_(first.get(), || {
-            let at = slices.offsets(&b, within);
-            let place = at[0] + places.offsets(&b, key.cast(index))[0];
-            let sum = b.var(shape.combine.identity(&b, scalar));
-            let count = b.var(b.u32(u32::from(shape.include_self)));
-            if shape.include_self && shape.combine != Combine::Last {
-                sum.set(dst.load(place).cast(scalar));
-            }
-            let add = |position: Value<'_>| {
-                let from = at[1] + parts.offsets(&b, position.cast(index))[0];
-                sum.set(shape.combine.apply(sum.get(), src.load(from).cast(scalar)));
-                count.set(count.get() + 1);
-            };
-            let q = b.var(i);
-            if let Some((positions, partials)) = sorted {
-                let more = b.var(b.bool(true));
-                b.while_(
-                    || more.get(),
-                    || {
-                        let now = q.get();
-                        let last = now + (TILE - 1) as u32;
-                        // A whole tile of this key was combined before.
-                        let whole = b.var((now % TILE as u32).eq(0) & last.lt(n));
-                        b.if_(whole.get(), || whole.set(keys.load(last).eq(key)));
-                        b.if_else(
-                            whole.get(),
-                            || {
-                                let tile = (now / TILE as u32).cast(index);
-                                let partial = partials.load(tile * slice + within);
-                                sum.set(shape.combine.apply(sum.get(), partial));
-                                count.set(count.get() + TILE as u32);
-                                q.set(now + TILE as u32);
-                            },
-                            || {
-                                add(positions.load(now));
-                                q.set(now + 1);
-                            },
-                        );
-                        let next = q.get();
-                        more.set(false);
-                        b.if_(next.lt(n), || more.set(keys.load(next).eq(key)));
-                    },
-                );
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        "accumulate"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let (index, scalar) = (self.fold.slices.index, self.fold.scalar());
+        let thread = linear_id(b, index);
+        let part = thread / p.slice;
+        let within = thread - part * p.slice;
+        b.if_(part.lt(p.n.cast(index)), || {
+            let i = part.cast(Scalar::U32);
+            let key = p.keys.load(i);
+            // The first contribution of a key does the work for all of them.
+            let first = b.var(p.left_out.wanted(key));
+            if self.sorted {
+                b.if_(i.gt(0), || first.set(first.get() & p.keys.load(i - 1).ne(key)));
             } else {
+                let q = b.var(b.u32(0));
                 b.while_(
-                    || q.get().lt(n),
+                    || q.get().lt(i) & first.get(),
                     || {
-                        b.if_(keys.load(q.get()).eq(key), || add(q.get()));
+                        first.set(p.keys.load(q.get()).ne(key));
                         q.set(q.get() + 1);
                     },
                 );
             }
-            dst.store(place, finish(shape.combine, sum, count));
-        });
-    });
-    b.finish()
-}
-
-/// Combines each whole tile of sorted contributions that have one key. Other tiles' results are not defined.
-fn build_tiles(shape: &Shape) -> Kernel {
-    let b = Builder::new("accumulate_tiles", [GROUP, 1, 1]);
-    let (dtype, index) = (shape.moved(), shape.index);
-    let scalar = compute(dtype);
-    let (partials, src) = (b.pointer("partials", shape.partial()), b.pointer("src", dtype));
-    let (keys, positions) = (b.pointer("keys", DType::U32), b.pointer("positions", DType::U32));
-    let tiles = b.param("tiles", Scalar::U32);
-    let slice = b.param("slice", index);
-    let (none, skip) = (b.param("none", Scalar::U32), b.param("skip", Scalar::U32));
-    let slices = layout::declare(&b, shape.ranks[0], 2, index);
-    let parts = layout::declare(&b, shape.ranks[2], 1, index);
-    let thread = linear_id(&b, index);
-    let tile = thread / slice;
-    let within = thread - tile * slice;
-    b.if_(tile.lt(tiles.cast(index)), || {
-        let first = tile.cast(Scalar::U32) * TILE as u32;
-        let key = keys.load(first);
-        let wanted = key.lt(none) & key.ne(skip) & keys.load(first + (TILE - 1) as u32).eq(key);
-        b.if_(wanted, || {
-            let at = slices.offsets(&b, within)[1];
-            let sum = b.var(shape.combine.identity(&b, scalar));
-            b.for_(first, first + TILE as u32, 1, |q| {
-                let from = at + parts.offsets(&b, positions.load(q).cast(index))[0];
-                sum.set(shape.combine.apply(sum.get(), src.load(from).cast(scalar)));
+            b.if_(first.get(), || {
+                let at = p.slices.offsets(b, within);
+                let place = at[0] + p.places.offsets(b, key.cast(index))[0];
+                let sum = b.var(self.fold.combine.identity(b, scalar));
+                let count = b.var(b.u32(u32::from(self.include_self)));
+                if self.include_self && self.fold.combine != Combine::Last {
+                    sum.set(p.dst.load(place).cast(scalar));
+                }
+                let add = |position: Value<'_>| {
+                    let from = at[1] + p.parts.offsets(b, position.cast(index))[0];
+                    sum.set(self.fold.combine.apply(sum.get(), p.src.load(from).cast(scalar)));
+                    count.set(count.get() + 1);
+                };
+                let q = b.var(i);
+                if let (Some(positions), Some(partials)) = (p.positions, p.partials) {
+                    let more = b.var(b.bool(true));
+                    b.while_(
+                        || more.get(),
+                        || {
+                            let now = q.get();
+                            let last = now + (TILE - 1) as u32;
+                            // A whole tile of this key was combined before.
+                            let whole = b.var((now % TILE as u32).eq(0) & last.lt(p.n));
+                            b.if_(whole.get(), || whole.set(p.keys.load(last).eq(key)));
+                            b.if_else(
+                                whole.get(),
+                                || {
+                                    let tile = (now / TILE as u32).cast(index);
+                                    let partial = partials.load(tile * p.slice + within);
+                                    sum.set(self.fold.combine.apply(sum.get(), partial));
+                                    count.set(count.get() + TILE as u32);
+                                    q.set(now + TILE as u32);
+                                },
+                                || {
+                                    add(positions.load(now));
+                                    q.set(now + 1);
+                                },
+                            );
+                            let next = q.get();
+                            more.set(false);
+                            b.if_(next.lt(p.n), || more.set(p.keys.load(next).eq(key)));
+                        },
+                    );
+                } else {
+                    b.while_(
+                        || q.get().lt(p.n),
+                        || {
+                            b.if_(p.keys.load(q.get()).eq(key), || add(q.get()));
+                            q.set(q.get() + 1);
+                        },
+                    );
+                }
+                p.dst.store(place, result(self.fold.combine, sum, count));
             });
-            partials.store(thread, sum.get());
         });
-    });
-    b.finish()
+    }
 }
 
-fn finish<'b>(combine: Combine, sum: Var<'b>, count: Var<'b>) -> Value<'b> {
+impl KernelSpec for TileSpec {
+    fn name(&self) -> &'static str {
+        "accumulate_tiles"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: TileParameters<'b>) {
+        let (index, scalar) = (self.0.slices.index, self.0.scalar());
+        let thread = linear_id(b, index);
+        let tile = thread / p.slice;
+        let within = thread - tile * p.slice;
+        b.if_(tile.lt(p.tiles.cast(index)), || {
+            let first = tile.cast(Scalar::U32) * TILE as u32;
+            let key = p.keys.load(first);
+            let wanted = p.left_out.wanted(key) & p.keys.load(first + (TILE - 1) as u32).eq(key);
+            b.if_(wanted, || {
+                let at = p.slices.offsets(b, within)[1];
+                let sum = b.var(self.0.combine.identity(b, scalar));
+                b.for_(first, first + TILE as u32, 1, |q| {
+                    let from = at + p.parts.offsets(b, p.positions.load(q).cast(index))[0];
+                    sum.set(self.0.combine.apply(sum.get(), p.src.load(from).cast(scalar)));
+                });
+                p.partials.store(thread, sum.get());
+            });
+        });
+    }
+}
+
+/// What is stored of the combination of so many contributions.
+fn result<'b>(combine: Combine, sum: Var<'b>, count: Var<'b>) -> Value<'b> {
     let sum = sum.get();
     if combine != Combine::Mean {
         return sum;
@@ -345,9 +424,10 @@ mod tests {
             for dtype in [DType::Bool, DType::I16, DType::I64, DType::BF16, DType::F32, DType::F64] {
                 let sorted = i % 2 == 0;
                 let index = if sorted { Scalar::U32 } else { Scalar::U64 };
-                let shape = Shape { sorted, dtype, combine, include_self: i < 3, index, ranks: [1, 2, i % 3] };
-                accepted(&build(&shape));
-                accepted(&build_tiles(&shape));
+                let layout = |rank: usize, operands| LayoutSpec { rank: rank as u32, operands, index };
+                let fold = Fold { dtype, combine, slices: layout(1, 2), parts: layout(i % 3, 1) };
+                accepted(&TileSpec(fold).build());
+                accepted(&Spec { fold, sorted, include_self: i < 3, places: layout(2, 1) }.build());
             }
         }
     }

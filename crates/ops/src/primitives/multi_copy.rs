@@ -1,20 +1,22 @@
-//! Copies of many parts in few kernels: what concatenation, rolling and flipping come down to.
+//! Copies of many regions in few kernels: what concatenation, rolling and flipping come down to.
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::primitives::launch::GROUP;
+use crate::primitives::kernel::KernelSpec;
 use crate::primitives::wide_access::Unit;
-use crate::tensor::layout::{self, Layout};
+use crate::tensor::layout::{self, Layout, LayoutParams, LayoutSpec, Walked};
 use crate::tensor::{Dims, Tensor};
-use dml_kernel::{Builder, DType, Kernel, Scalar};
+use dml_engine::interface::{Each, Index, ReadRange, WriteRange};
+use dml_engine::{ArgumentBlock, Parameter, parameters};
+use dml_kernel::dense::{GROUP, MAX_GROUPS};
+use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use smallvec::{SmallVec, smallvec};
 
-/// The most parts of one kernel.
-const BATCH: usize = 16;
-/// The most workgroups along a dimension that every adapter allows.
-const MOST_GROUPS: i64 = 65_535;
+/// The most regions of one kernel.
+const MAX_REGIONS: usize = 16;
 
 /// `dst[i] = src[start + i · strides]`, for `i` over `dst`'s sizes; one dtype.
-pub struct Piece {
+pub struct Region {
     /// What is written.
     pub dst: Tensor,
     /// What is read.
@@ -25,10 +27,10 @@ pub struct Piece {
     pub start: i64,
 }
 
-impl Piece {
+impl Region {
     /// A copy of the whole of `src`, which has `dst`'s sizes.
-    pub fn whole(dst: Tensor, src: Tensor) -> Piece {
-        Piece { strides: src.strides.clone(), start: 0, dst, src }
+    pub fn whole(dst: Tensor, src: Tensor) -> Region {
+        Region { strides: src.strides.clone(), start: 0, dst, src }
     }
 
     fn layout(&self) -> Layout {
@@ -42,14 +44,14 @@ impl Piece {
 }
 
 /// Enqueues copies that do not depend on each other.
-pub fn copy(call: &Call, dtype: DType, pieces: &[Piece]) -> Result<()> {
-    let pieces: Vec<&Piece> = pieces.iter().filter(|p| p.dst.numel() > 0).collect();
-    for batch in pieces.chunks(BATCH) {
-        let mut layouts: Vec<Layout> = batch.iter().map(|p| p.layout()).collect();
+pub fn copy(call: &Call, dtype: DType, regions: &[Region]) -> Result<()> {
+    let regions: Vec<&Region> = regions.iter().filter(|r| r.dst.numel() > 0).collect();
+    for batch in regions.chunks(MAX_REGIONS) {
+        let mut layouts: Vec<Layout> = batch.iter().map(|r| r.layout()).collect();
         let units = batch
             .iter()
             .zip(&layouts)
-            .map(|(p, layout)| Unit::widest(dtype, layout, &[0, 1], &[p.dst.data, p.src.data], &[p.start]));
+            .map(|(r, layout)| Unit::widest(dtype, layout, &[0, 1], &[r.dst.data, r.src.data], &[r.start]));
         let unit = units.reduce(Unit::min).unwrap_or(Unit::one(dtype));
         let rank = layouts.iter().map(Layout::rank).max().unwrap_or(0);
         let index = if layouts.iter().any(|l| l.index == Scalar::U64) { Scalar::U64 } else { Scalar::U32 };
@@ -59,37 +61,106 @@ pub fn copy(call: &Call, dtype: DType, pieces: &[Piece]) -> Result<()> {
             layout.sizes.resize(rank, 1);
             layout.strides.iter_mut().for_each(|s| s.resize(rank, 0));
         }
-        let key = [unit.code(), batch.len() as u32, rank as u32, index.bytes(), 0, 0];
-        let kernel = call.kernel("pieces", key, || build(unit, batch.len(), rank, index))?;
-        let mut launcher = call.launch(kernel);
-        let mut longest = 0;
-        for (piece, layout) in batch.iter().zip(&layouts) {
-            let n = layout.sizes.iter().product();
-            longest = longest.max(n);
-            launcher = launcher.write(&piece.dst).read(&piece.src);
-            launcher = layout.pass(launcher.index(index, n).index(index, piece.start / unit.elements));
-        }
-        let groups = (longest as u64).div_ceil(u64::from(GROUP)).min(MOST_GROUPS as u64);
-        launcher.groups([groups as u32, batch.len() as u32, 1])?;
+        let spec = Spec { unit, regions: batch.len(), rank: rank as u32, index };
+        let regions: SmallVec<[UnitRegion; 4]> =
+            batch.iter().zip(&layouts).map(|(region, layout)| UnitRegion { region, layout, unit }).collect();
+        let longest = regions.iter().map(UnitRegion::units).max().unwrap_or(0);
+        let groups = (longest as u64).div_ceil(u64::from(GROUP)).min(MAX_GROUPS);
+        call.run(&spec, &Arguments { regions }, [groups as u32, batch.len() as u32, 1])?;
     }
     Ok(())
 }
 
-fn build(unit: Unit, count: usize, rank: usize, index: Scalar) -> Kernel {
-    let b = Builder::new("pieces", [GROUP, 1, 1]);
-    let stride = (b.group_count(0) * GROUP).cast(index);
-    for piece in 0..count {
-        let (dst, src) = (b.pointer("dst", unit.dtype), b.pointer("src", unit.dtype));
-        let (n, start) = (b.param("n", index), b.param("start", index));
-        let params = layout::declare(&b, rank, 2, index);
-        b.if_(b.group_id(1).eq(piece as u32), || {
-            b.for_(b.global_id(0).cast(index), n, stride, |i| {
-                let at = params.offsets(&b, i);
-                unit.store(dst, at[0], &unit.load(src, start + at[1]));
-            });
-        });
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    unit: Unit,
+    regions: usize,
+    /// Of every region's layout.
+    rank: u32,
+    index: Scalar,
+}
+
+parameters! {
+    Spec as s => Arguments, Parameters {
+        regions: Each<Unitwise> = smallvec![(s.unit.dtype, s.layout()); s.regions],
     }
-    b.finish()
+}
+
+/// A [`Region`] that is copied in units, as a kernel's parameter.
+struct Unitwise;
+
+/// The argument for [`Unitwise`].
+struct UnitRegion<'a> {
+    region: &'a Region,
+    /// Counts units.
+    layout: &'a Layout,
+    unit: Unit,
+}
+
+impl UnitRegion<'_> {
+    fn units(&self) -> i64 {
+        self.layout.sizes.iter().product()
+    }
+}
+
+/// A region in a kernel.
+struct RegionParams<'b> {
+    dst: Pointer<'b>,
+    src: Pointer<'b>,
+    n: Value<'b>,
+    start: Value<'b>,
+    layout: LayoutParams<'b>,
+}
+
+impl Spec {
+    fn layout(&self) -> LayoutSpec {
+        LayoutSpec { rank: self.rank, operands: 2, index: self.index }
+    }
+}
+
+impl Parameter for Unitwise {
+    /// The dtype of a unit's words.
+    type Type = (DType, LayoutSpec);
+    type Argument<'a> = UnitRegion<'a>;
+    type Declared<'b> = RegionParams<'b>;
+
+    fn declare<'b>(b: &'b Builder, name: &str, (word, layout): &(DType, LayoutSpec)) -> RegionParams<'b> {
+        RegionParams {
+            dst: WriteRange::declare(b, "dst", word),
+            src: ReadRange::declare(b, "src", word),
+            n: b.param("n", layout.index),
+            start: b.param("start", layout.index),
+            layout: Walked::declare(b, name, layout),
+        }
+    }
+
+    fn pass(argument: &UnitRegion, (word, layout): &(DType, LayoutSpec), block: &mut ArgumentBlock) {
+        let UnitRegion { region, unit, .. } = argument;
+        WriteRange::pass(&region.dst.range(), word, block);
+        ReadRange::pass(&region.src.range(), word, block);
+        for number in [argument.units(), region.start / unit.elements] {
+            Index::pass(&number, &layout.index, block);
+        }
+        Walked::pass(&argument.layout, layout, block);
+    }
+}
+
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        "pieces"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let stride = (b.group_count(0) * GROUP).cast(self.index);
+        for (i, region) in p.regions.into_iter().enumerate() {
+            b.if_(b.group_id(1).eq(i as u32), || {
+                b.for_(b.global_id(0).cast(self.index), region.n, stride, |unit| {
+                    let at = region.layout.offsets(b, unit);
+                    self.unit.store(region.dst, at[0], &self.unit.load(region.src, region.start + at[1]));
+                });
+            });
+        }
+    }
 }
 
 #[cfg(test)]
@@ -105,8 +176,8 @@ mod tests {
             (Unit { dtype: DType::U32, lanes: 4, elements: 4 }, Scalar::U32),
             (Unit { dtype: DType::U32, lanes: 1, elements: 2 }, Scalar::U64),
         ] {
-            accepted(&build(unit, 1, 0, index));
-            accepted(&build(unit, BATCH, 3, index));
+            accepted(&Spec { unit, regions: 1, rank: 0, index }.build());
+            accepted(&Spec { unit, regions: MAX_REGIONS, rank: 3, index }.build());
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::primitives::launch::{GROUP, linear_id};
+use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::tensor::Tensor;
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Shared, Value};
+use dml_engine::{interface::U32, parameters};
+use dml_kernel::dense::{GROUP, linear_id};
+use dml_kernel::{Builder, DType, Pointer, Scalar, Shared, Value};
 
 /// Neighbouring elements that one invocation adds.
 const EACH: u32 = 8;
@@ -12,26 +14,63 @@ const EACH: u32 = 8;
 /// Elements of a step of one workgroup.
 const STEP: u32 = GROUP * EACH;
 /// Up to this many steps one workgroup does them all; beyond, each step has its own.
-const STEPS: i64 = 8;
+const MAX_STEPS: i64 = 8;
 
 /// Replaces the first `n` elements of a contiguous integer tensor by the sums of those before each, and sets element
 /// `n` to the sum of all. Meant for fewer than 2^31 elements.
 pub fn exclusive(call: &Call, t: &Tensor, n: i64) -> Result<()> {
     let dtype = t.dtype;
     let steps = (n as u64).div_ceil(u64::from(STEP)) as i64;
-    let key = |kind: u32| [dtype as u32, kind, 0, 0, 0, 0];
-    if steps <= STEPS {
-        let kernel = call.kernel("prefix", key(0), || build(dtype))?;
-        return call.launch(kernel).write(t).u32(n as u32).groups([1, 1, 1]);
+    if steps <= MAX_STEPS {
+        return call.run(&Whole { dtype }, &WholeArguments { data: t, n: n as u32 }, [1, 1, 1]);
     }
     // Sums of whole steps, then those of the steps before are added.
-    let sums = call.empty(dtype, &[steps + 1])?;
+    let totals = &call.empty(dtype, &[steps + 1])?;
     let threads = steps as u64 * u64::from(GROUP);
-    let kernel = call.kernel("prefix", key(1), || build_steps(dtype))?;
-    call.launch(kernel).write(t).write(&sums).u32(n as u32).threads(threads)?;
-    exclusive(call, &sums, steps)?;
-    let kernel = call.kernel("prefix", key(2), || build_add(dtype))?;
-    call.launch(kernel).write(t).read(&sums).u32(n as u32).threads(n as u64 + 1)
+    call.run_threads(&Steps { dtype }, &StepsArguments { data: t, totals, n: n as u32 }, threads)?;
+    exclusive(call, totals, steps)?;
+    call.run_threads(&Add { dtype }, &AddArguments { data: t, totals, n: n as u32 }, n as u64 + 1)
+}
+
+/// All steps by one workgroup, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Whole {
+    dtype: DType,
+}
+
+parameters! {
+    Whole as s => WholeArguments, WholeParameters {
+        data: Output = s.dtype,
+        n: U32,
+    }
+}
+
+/// Each step by itself, and its sum.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Steps {
+    dtype: DType,
+}
+
+parameters! {
+    Steps as s => StepsArguments, StepsParameters {
+        data: Output = s.dtype,
+        totals: Output = s.dtype,
+        n: U32,
+    }
+}
+
+/// Adds the sums of the steps before to each step.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Add {
+    dtype: DType,
+}
+
+parameters! {
+    Add as s => AddArguments, AddParameters {
+        data: Output = s.dtype,
+        totals: Input = s.dtype,
+        n: U32,
+    }
 }
 
 /// Sums the step from `start` on: stores what is before each element, plus `before`, and yields the sum of all.
@@ -64,38 +103,46 @@ fn step<'b>(
     all
 }
 
-fn build(dtype: DType) -> Kernel {
-    let b = Builder::new("prefix", [GROUP, 1, 1]);
-    let data = b.pointer("data", dtype);
-    let n = b.param("n", Scalar::U32);
-    let sums = scratch(&b, dtype.compute());
-    let before = b.var(b.int(dtype.compute(), 0));
-    b.for_(0u32, n, STEP, |start| {
-        let begun = before.get();
-        before.set(begun + step(&b, data, sums, n, start, begun));
-    });
-    b.if_(b.local_id(0).eq(0), || data.store(n, before.get()));
-    b.finish()
+impl KernelSpec for Whole {
+    fn name(&self) -> &'static str {
+        "prefix"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, WholeParameters { data, n }: WholeParameters<'b>) {
+        let scalar = self.dtype.compute();
+        let sums = scratch(b, scalar);
+        let before = b.var(b.int(scalar, 0));
+        b.for_(0u32, n, STEP, |start| {
+            let begun = before.get();
+            before.set(begun + step(b, data, sums, n, start, begun));
+        });
+        b.if_(b.local_id(0).eq(0), || data.store(n, before.get()));
+    }
 }
 
-fn build_steps(dtype: DType) -> Kernel {
-    let b = Builder::new("prefix_steps", [GROUP, 1, 1]);
-    let (data, totals) = (b.pointer("data", dtype), b.pointer("totals", dtype));
-    let n = b.param("n", Scalar::U32);
-    let block = b.group_id(0) + b.group_id(1) * b.group_count(0);
-    let all = step(&b, data, scratch(&b, dtype.compute()), n, block * STEP, b.int(dtype.compute(), 0));
-    b.if_(b.local_id(0).eq(0) & (block * STEP).lt(n), || totals.store(block, all));
-    b.finish()
+impl KernelSpec for Steps {
+    fn name(&self) -> &'static str {
+        "prefix_steps"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, StepsParameters { data, totals, n }: StepsParameters<'b>) {
+        let scalar = self.dtype.compute();
+        let block = b.group_id(0) + b.group_id(1) * b.group_count(0);
+        let all = step(b, data, scratch(b, scalar), n, block * STEP, b.int(scalar, 0));
+        b.if_(b.local_id(0).eq(0) & (block * STEP).lt(n), || totals.store(block, all));
+    }
 }
 
-fn build_add(dtype: DType) -> Kernel {
-    let b = Builder::new("prefix_add", [GROUP, 1, 1]);
-    let (data, totals) = (b.pointer("data", dtype), b.pointer("totals", dtype));
-    let n = b.param("n", Scalar::U32);
-    let i = linear_id(&b, Scalar::U32);
-    b.if_(i.lt(n), || data.store(i, data.load(i) + totals.load(i / STEP)));
-    b.if_(i.eq(n), || data.store(n, totals.load((n + (STEP - 1)) / STEP)));
-    b.finish()
+impl KernelSpec for Add {
+    fn name(&self) -> &'static str {
+        "prefix_add"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, AddParameters { data, totals, n }: AddParameters<'b>) {
+        let i = linear_id(b, Scalar::U32);
+        b.if_(i.lt(n), || data.store(i, data.load(i) + totals.load(i / STEP)));
+        b.if_(i.eq(n), || data.store(n, totals.load((n + (STEP - 1)) / STEP)));
+    }
 }
 
 /// Workgroup memory for [`workgroup`].
@@ -131,9 +178,9 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for dtype in [DType::U32, DType::I64] {
-            accepted(&build(dtype));
-            accepted(&build_steps(dtype));
-            accepted(&build_add(dtype));
+            accepted(&Whole { dtype }.build());
+            accepted(&Steps { dtype }.build());
+            accepted(&Add { dtype }.build());
         }
     }
 }

@@ -8,10 +8,13 @@
 use crate::check;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::primitives::launch::GROUP;
+use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::prefix_sum;
 use crate::tensor::Tensor;
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Shared, Value};
+use crate::tensor::layout::index_type;
+use dml_engine::{ArgumentBlock, Parameter, interface::U32, parameters};
+use dml_kernel::dense::GROUP;
+use dml_kernel::{Builder, DType, Pointer, Scalar, Shared, Value};
 
 /// Neighbouring keys of one invocation.
 pub const EACH: u32 = 8;
@@ -37,27 +40,21 @@ pub fn sort_rows(
 ) -> Result<(Tensor, Tensor)> {
     let n = keys.numel() / rows;
     check!(n < i64::from(i32::MAX), NotImplemented, "{}: {n} elements in a row are more than dml can sort", call.name);
-    let blocks = blocks(n);
-    let cells = (rows as u64 * blocks * u64::from(DIGITS)) as i64;
-    let counts = call.empty(DType::U32, &[cells + 1])?;
-    let threads = rows as u64 * blocks * u64::from(GROUP);
-    let index = crate::tensor::layout::index_type(keys.numel());
+    let pass = Pass { n: n as u32, rows: rows as u32, shift: 0 };
+    let cells = (pass.blocks() * u64::from(DIGITS)) as i64;
+    let counts = &call.empty(DType::U32, &[cells + 1])?;
+    let threads = pass.threads();
+    let index = index_type(keys.numel());
     let (dtype, mut from, mut positions) = (keys.dtype, keys.clone(), positions.cloned());
-    for pass in 0..bits.div_ceil(BITS).max(1) {
+    for shift in (0..bits.max(1)).step_by(BITS as usize) {
         let (to, moved) = (call.empty(dtype, &keys.sizes)?, call.empty(DType::U32, &keys.sizes)?);
-        let first = positions.is_none();
-        let key = [dtype as u32, index.bytes(), u32::from(first), 0, 0, 0];
-        let numbers = [n as u32, blocks as u32, rows as u32, pass * BITS];
-        let kernel = call.kernel("radix_count", key, || build_count(dtype, index))?;
-        let launcher = call.launch(kernel).read(&from).write(&counts);
-        numbers.iter().fold(launcher, |l, &x| l.u32(x)).threads(threads)?;
-        prefix_sum::exclusive(call, &counts, cells)?;
-        let kernel = call.kernel("radix_move", key, || build_move(dtype, index, first))?;
-        let mut launcher = call.launch(kernel).read(&from).read(&counts).write(&to).write(&moved);
-        if let Some(positions) = &positions {
-            launcher = launcher.read(positions);
-        }
-        numbers.iter().fold(launcher, |l, &x| l.u32(x)).threads(threads)?;
+        let pass = Pass { shift, ..pass };
+        call.run_threads(&Count { dtype, index }, &CountArguments { keys: &from, counts, pass }, threads)?;
+        prefix_sum::exclusive(call, counts, cells)?;
+        let spec = Move { dtype, index, positions: positions.is_some() };
+        let arguments =
+            MoveArguments { keys: &from, counts, to: &to, moved: &moved, positions: positions.as_ref(), pass };
+        call.run_threads(&spec, &arguments, threads)?;
         (from, positions) = (to, Some(moved));
     }
     // There is at least one pass.
@@ -65,21 +62,77 @@ pub fn sort_rows(
     Ok((from, positions))
 }
 
-/// Blocks of a row of `n` keys.
-pub fn blocks(n: i64) -> u64 {
-    (n as u64).div_ceil(u64::from(GROUP * EACH))
+/// One pass over the digits of rows of keys, a block of a row a workgroup.
+#[derive(Copy, Clone, Debug)]
+pub struct Pass {
+    /// Keys of a row.
+    pub n: u32,
+    /// Rows.
+    pub rows: u32,
+    /// The digit's lowest bit.
+    pub shift: u32,
 }
 
-/// What both kernels of a pass share: every invocation's keys, and how many it has of each digit.
+impl Pass {
+    /// Blocks of a row.
+    fn blocks_of_row(self) -> u32 {
+        self.n.div_ceil(GROUP * EACH)
+    }
+
+    /// Blocks of all rows.
+    pub fn blocks(self) -> u64 {
+        u64::from(self.rows) * u64::from(self.blocks_of_row())
+    }
+
+    /// Invocations that the blocks take.
+    pub fn threads(self) -> u64 {
+        self.blocks() * u64::from(GROUP)
+    }
+}
+
+/// A [`Pass`] as a kernel's parameter.
+pub struct PassNumbers;
+
+/// A [`Pass`] in a kernel (u32).
+#[derive(Copy, Clone)]
+pub struct PassParams<'b> {
+    n: Value<'b>,
+    /// Blocks of a row.
+    blocks: Value<'b>,
+    rows: Value<'b>,
+    shift: Value<'b>,
+}
+
+impl Parameter for PassNumbers {
+    type Type = ();
+    type Argument<'a> = Pass;
+    type Declared<'b> = PassParams<'b>;
+
+    fn declare<'b>(b: &'b Builder, _: &str, (): &()) -> PassParams<'b> {
+        let [n, blocks, rows, shift] = ["n", "blocks", "rows", "shift"].map(|name| b.param(name, Scalar::U32));
+        PassParams { n, blocks, rows, shift }
+    }
+
+    fn pass(pass: &Pass, (): &(), block: &mut ArgumentBlock) {
+        for number in [pass.n, pass.blocks_of_row(), pass.rows, pass.shift] {
+            U32::pass(&number, &(), block);
+        }
+    }
+}
+
+/// A workgroup's keys in a pass: every invocation's, and how many it has of each digit.
 pub struct Block<'b> {
     b: &'b Builder,
     keys: Pointer<'b>,
     n: Value<'b>,
+    /// Blocks of a row.
     pub blocks: Value<'b>,
+    /// Rows.
     pub rows: Value<'b>,
     shift: Value<'b>,
-    /// The workgroup's row, and its block in the row.
+    /// The workgroup's row.
     pub row: Value<'b>,
+    /// Its block in the row.
     pub index: Value<'b>,
     /// Index of the row's first key.
     base: Value<'b>,
@@ -90,9 +143,9 @@ pub struct Block<'b> {
 }
 
 impl<'b> Block<'b> {
-    /// Declares its numbers: `n`, `blocks` of a row, `rows` and `shift`.
-    pub fn new(b: &'b Builder, keys: Pointer<'b>, index: Scalar) -> Block<'b> {
-        let [n, blocks, rows, shift] = ["n", "blocks", "rows", "shift"].map(|name| b.param(name, Scalar::U32));
+    /// The workgroup's block of `keys`. A superfluous workgroup ends here.
+    pub fn new(b: &'b Builder, keys: Pointer<'b>, pass: PassParams<'b>, index: Scalar) -> Block<'b> {
+        let PassParams { n, blocks, rows, shift } = pass;
         let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
         b.if_(group.ge(blocks * rows), || b.return_());
         let row = group / blocks;
@@ -147,51 +200,90 @@ impl<'b> Block<'b> {
     }
 }
 
-fn build_count(dtype: DType, index: Scalar) -> Kernel {
-    let b = Builder::new("radix_count", [GROUP, 1, 1]);
-    let (keys, counts) = (b.pointer("keys", dtype), b.pointer("counts", DType::U32));
-    let block = Block::new(&b, keys, index);
-    block.count(|_| b.bool(true));
-    let digit = b.local_id(0);
-    b.if_(digit.lt(DIGITS), || counts.store(block.count_at(digit), block.total(digit)));
-    b.finish()
+/// Counts the digits of each block.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Count {
+    dtype: DType,
+    index: Scalar,
 }
 
-fn build_move(dtype: DType, index: Scalar, first: bool) -> Kernel {
-    let b = Builder::new("radix_move", [GROUP, 1, 1]);
-    let (keys, counts) = (b.pointer("keys", dtype), b.pointer("counts", DType::U32));
-    let (to, moved) = (b.pointer("to", dtype), b.pointer("moved", DType::U32));
-    let positions = if first { None } else { Some(b.pointer("positions", DType::U32)) };
-    let block = Block::new(&b, keys, index);
-    block.count(|_| b.bool(true));
-    let me = b.local_id(0);
-    // From counts to places in the row (the sums wrap with its base): of every sixteenth, then of every invocation.
-    b.if_(me.lt(DIGITS), || {
-        let mut place = counts.load(block.count_at(me)) - block.row * block.n;
+parameters! {
+    Count as s => CountArguments, CountParameters {
+        keys: Input = s.dtype,
+        counts: Output = DType::U32,
+        pass: PassNumbers,
+    }
+}
+
+impl KernelSpec for Count {
+    fn name(&self) -> &'static str {
+        "radix_count"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: CountParameters<'b>) {
+        let block = Block::new(b, p.keys, p.pass, self.index);
+        block.count(|_| b.bool(true));
+        let digit = b.local_id(0);
+        b.if_(digit.lt(DIGITS), || p.counts.store(block.count_at(digit), block.total(digit)));
+    }
+}
+
+/// Puts keys and positions where the sums of the counts say.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Move {
+    dtype: DType,
+    index: Scalar,
+    /// Keys have positions; otherwise a key's place is its position.
+    positions: bool,
+}
+
+parameters! {
+    Move as s => MoveArguments, MoveParameters {
+        keys: Input = s.dtype,
+        counts: Input = DType::U32,
+        to: Output = s.dtype,
+        moved: Output = DType::U32,
+        positions: Option<Input> = s.positions.then_some(DType::U32),
+        pass: PassNumbers,
+    }
+}
+
+impl KernelSpec for Move {
+    fn name(&self) -> &'static str {
+        "radix_move"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: MoveParameters<'b>) {
+        let block = Block::new(b, p.keys, p.pass, self.index);
+        block.count(|_| b.bool(true));
+        let me = b.local_id(0);
+        // From counts to places in the row (the sums wrap with its base): of every sixteenth, then of every invocation.
+        b.if_(me.lt(DIGITS), || {
+            let mut place = p.counts.load(block.count_at(me)) - block.row * block.n;
+            for k in 0..GROUP / DIGITS {
+                let at = me * (GROUP / DIGITS) + k;
+                let here = block.parts.load(at);
+                block.parts.store(at, place);
+                place = place + here;
+            }
+        });
+        b.barrier();
+        let mut place = block.parts.load(me);
         for k in 0..GROUP / DIGITS {
             let at = me * (GROUP / DIGITS) + k;
-            let here = block.parts.load(at);
-            block.parts.store(at, place);
+            let here = block.cells.load(at);
+            block.cells.store(at, place);
             place = place + here;
         }
-    });
-    b.barrier();
-    let mut place = block.parts.load(me);
-    for k in 0..GROUP / DIGITS {
-        let at = me * (GROUP / DIGITS) + k;
-        let here = block.cells.load(at);
-        block.cells.store(at, place);
-        place = place + here;
+        b.barrier();
+        block.each(|at, position, key, cell| {
+            let place = block.cells.load(cell);
+            block.cells.store(cell, place + 1);
+            let place = block.base + place.cast(self.index);
+            p.to.store(place, key);
+            p.moved.store(place, p.positions.map_or(position, |positions| positions.load(at)));
+        });
     }
-    b.barrier();
-    block.each(|at, position, key, cell| {
-        let place = block.cells.load(cell);
-        block.cells.store(cell, place + 1);
-        let place = block.base + place.cast(index);
-        to.store(place, key);
-        moved.store(place, positions.map_or(position, |p| p.load(at)));
-    });
-    b.finish()
 }
 
 #[cfg(test)]
@@ -202,9 +294,9 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::U32, Scalar::U32), (DType::U64, Scalar::U32), (DType::U64, Scalar::U64)] {
-            accepted(&build_count(dtype, index));
-            accepted(&build_move(dtype, index, true));
-            accepted(&build_move(dtype, index, false));
+            accepted(&Count { dtype, index }.build());
+            accepted(&Move { dtype, index, positions: false }.build());
+            accepted(&Move { dtype, index, positions: true }.build());
         }
     }
 }

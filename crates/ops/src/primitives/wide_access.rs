@@ -4,7 +4,7 @@ use crate::tensor::layout::Layout;
 use dml_kernel::{DType, Pointer, Value};
 
 /// What a kernel moves at once: `elements` neighbours, as `lanes` words of `dtype`. Bits only.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Unit {
     /// Type of the words in memory.
     pub dtype: DType,
@@ -75,10 +75,5 @@ impl Unit {
     /// Stores unit `at`.
     pub fn store<'b>(self, p: Pointer<'b>, at: Value<'b>, values: &[Value<'b>]) {
         if self.lanes == 1 { p.store(at, values[0]) } else { p.store_chunk(at, values) }
-    }
-
-    /// For a kernel's key.
-    pub fn code(self) -> u32 {
-        self.dtype as u32 | self.lanes << 8
     }
 }
