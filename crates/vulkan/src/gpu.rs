@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::adapter::{self, Adapter, AdapterInfo};
+use crate::adapter::{Adapter, AdapterInfo};
 use crate::command::{Encoder, Recording};
 use crate::device::{DeviceShared, QueueKind};
 use crate::error::Error;
@@ -61,13 +61,13 @@ impl Gpu {
 
     /// As [`Adapter::memory_free`](crate::Adapter::memory_free).
     pub fn memory_free(&self) -> u64 {
-        adapter::free_bytes(&self.device.adapter)
+        self.device.adapter.memory_free()
     }
 
     /// Bytes of the largest segment that is worth trying to allocate: more than the driver vouches for
     /// ([`max_allocation`](crate::Capabilities::max_allocation)) where drivers are known to give more.
     pub fn largest_segment(&self) -> u64 {
-        adapter::largest_segment(&self.device.adapter)
+        self.device.adapter.largest_segment()
     }
 
     /// Allocates a segment of `bytes` bytes. Slow (0.2 ms for 2 MiB, 38 ms for 1 GiB on NVIDIA):

@@ -21,6 +21,5 @@ pub use matrix::{MatrixElement, MatrixShape};
 pub use physical::Adapter;
 
 pub(crate) use features::Features;
-pub(crate) use heaps::{free_bytes, largest_segment};
 pub(crate) use physical::AdapterShared;
 pub(crate) use queue_family::QueueFamily;

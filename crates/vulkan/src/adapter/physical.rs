@@ -39,7 +39,7 @@ impl Adapter {
     /// Bytes that this process can expect to allocate now: what the driver says
     /// (`VK_EXT_memory_budget`), or the total where it says nothing. Takes some 15 µs.
     pub fn memory_free(&self) -> u64 {
-        heaps::free_bytes(&self.shared)
+        self.shared.memory_free()
     }
 }
 
@@ -93,6 +93,29 @@ impl AdapterShared {
         };
         let cache_uuid = basic.pipeline_cache_uuid;
         Ok(Self { instance: Arc::clone(instance), raw, info, memory, families, cache_uuid })
+    }
+
+    /// See [`Adapter::memory_free`].
+    pub(crate) fn memory_free(&self) -> u64 {
+        if !self.info.capabilities.memory_budget {
+            return self.info.memory_total;
+        }
+        let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
+        let mut all = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budget);
+        // SAFETY: the adapter has the extension that defines the chained structure.
+        unsafe { self.instance.raw.get_physical_device_memory_properties2(self.raw, &mut all) };
+        heaps::free_bytes(self.info.kind, &self.memory, &budget)
+    }
+
+    /// Bytes of the largest segment that is worth trying to allocate.
+    pub(crate) fn largest_segment(&self) -> u64 {
+        let limit = if self.info.kind == AdapterKind::Software {
+            self.info.capabilities.max_allocation
+        } else {
+            // Drivers vouch for some 4 GiB and give more: a tensor may well be larger.
+            self.info.capabilities.max_buffer
+        };
+        limit.min(heaps::largest(&self.memory))
     }
 
     /// For a caller that asked for what this adapter does not have.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use ash::vk;
 
 use super::class::{self, MemoryClass};
-use crate::adapter;
 use crate::device::DeviceShared;
 use crate::error::Error;
 
@@ -49,7 +48,7 @@ impl Segment {
         if bytes == 0 {
             return Err(Error::Invalid { call: "Gpu::allocate", what: "a segment needs at least one byte".to_owned() });
         }
-        if bytes > adapter::largest_segment(&device.adapter) {
+        if bytes > device.adapter.largest_segment() {
             return Err(Error::OutOfMemory { requested: bytes });
         }
         let families = device.adapter.families.indices();
