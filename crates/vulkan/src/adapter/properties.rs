@@ -4,7 +4,7 @@ use ash::vk;
 
 use super::features::Features;
 
-/// The properties that [`Capabilities`] and the adapter's name are read from.
+/// The properties that [`Capabilities`](super::Capabilities) and the adapter's name are read from.
 pub(super) struct Properties {
     pub(super) core: vk::PhysicalDeviceProperties,
     pub(super) v11: vk::PhysicalDeviceVulkan11Properties<'static>,
