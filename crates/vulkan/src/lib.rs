@@ -4,25 +4,72 @@
 //! SPIR-V words with an entry point `main`, memory is a [`Segment`] with a 64-bit GPU address, an
 //! argument is bytes of push constants.
 //!
+//! It is a thin layer: one Vulkan call a call wherever that is possible, no queue, lock or allocation on the way of a
+//! dispatch, and no decision that needs to know what the bytes mean. What costs a choice (batches, hazards,
+//! sub-allocation, caching of kernels) is the layer above's.
+//!
+//! ```no_run
+//! use dml_vulkan::{Error, MemoryClass};
+//!
+//! fn main() -> Result<(), Error> {
+//!     let gpu = dml_vulkan::adapters()?[0].open()?;
+//!     let (there, back) = (gpu.allocate(64, MemoryClass::Device)?, gpu.allocate(64, MemoryClass::Readback)?);
+//!     let mut recorder = gpu.recorder()?;
+//!     recorder.update(&there, 0, &[7; 64])?;
+//!     recorder.barrier();
+//!     recorder.copy(&there, 0, &back, 0, 64)?;
+//!     recorder.host_barrier();
+//!     let ticket = recorder.submit()?;
+//!     recorder.wait(ticket) // `back.host_ptr()` shows 64 sevens.
+//! }
+//! ```
+//!
+//! # Where things are
+//!
+//! Arrows between the folders point up in this list, and no files import each other in a circle.
+//!
+//! | folder | what is in it |
+//! |---|---|
+//! | `instance` | the loader, the one instance, the validation layer's messages |
+//! | `adapter` | what is installed and what it can do: features, capabilities, queue families, heaps |
+//! | `device` | an opened device: functions, queues, its clock, whether it is lost |
+//! | `memory` | segments, and which memory types they are made of |
+//! | `pipeline` | compiling, and the cache of compiled kernels on disk |
+//! | `command` | [`Encoder`], the one thing that records commands, and [`Recording`], a command buffer for many runs |
+//! | `query` | timestamps, spans around commands, the device's clock beside the host's |
+//! | `submit` | [`Recorder`], which encodes and submits, what its submissions need, and its [`Timeline`] |
+//! | `gpu.rs` | [`Gpu`], which opens all this to the layer above |
+//!
 //! # What is promised
 //!
-//! - Every run-time failure is an [`Error`]; nothing panics.
+//! - Every run-time failure is an [`Error`]; nothing panics. A call that fails leaves its object usable, unless the
+//!   device is lost; where recorded commands are discarded, the call says so.
+//! - What would be undefined in Vulkan and can be told from the arguments in a few nanoseconds is checked and is
+//!   [`Error::Invalid`]: ranges of copies, sizes of push constants, counts of workgroups, objects of another device
+//!   where a pipeline, a recording or a timeline is named, tickets.
 //! - Calls of one [`Recorder`] reach the GPU in the order in which they were made. Two commands that
 //!   touch the same bytes need [`Recorder::barrier`] between them, also across submits, unless the
-//!   host waited between them.
+//!   host waited between them. A [`Recording`] begins with a barrier and ends with none.
 //! - After [`Recorder::wait`] or [`Timeline::wait`] returned for a ticket, all work of that ticket
 //!   is done. What it wrote to host-visible memory is visible to the host if
 //!   [`Recorder::host_barrier`] was called between the write and the submit. All mapped memory is coherent.
 //! - Host writes to mapped memory made before [`Recorder::submit`] are visible to that submit.
+//! - Pipelines and recordings live until the GPU is done with them, whoever drops them.
+//! - Recording a command into an open command buffer takes no lock, and allocates at most to grow a list.
 //! - A wait never hangs for ever: `TORCH_DML_TIMEOUT_S` seconds (300 if unset) without progress mean
 //!   [`Error::DeviceLost`]. After a loss every call on that [`Gpu`] returns it, and other devices work on.
-//! - [`Gpu`], [`Segment`], [`Pipeline`] and [`Timeline`] are `Send + Sync`; a [`Recorder`] is `Send`.
+//! - [`Gpu`], [`Segment`], [`Pipeline`], [`Recording`] and [`Timeline`] are `Send + Sync`; a [`Recorder`] is `Send`.
 //!
 //! # What is not promised
 //!
-//! - Hazards are not tracked: barriers and memory lifetimes are the caller's.
-//! - A dispatch's addresses are not checked, nor is the SPIR-V (the validation layer does both).
+//! - Hazards are not tracked: barriers are the caller's, and so are the lifetimes of segments, of which only those given
+//!   to [`Gpu::record`] are kept.
+//! - A dispatch's addresses are not checked, nor is the SPIR-V, nor whether a segment is of the recorder's device (the
+//!   validation layer does all three). What such a mistake breaks may be the whole process.
+//! - Memory is not cleared.
 //! - Nothing limits what a process allocates; a driver may page before it reports exhausted memory.
+//! - A device that was opened is never destroyed: the driver's side of a closed one waits for the next
+//!   [`Adapter::open`].
 //! - Use after `fork` in the child: drivers do not support it.
 //!
 //! # Environment
@@ -35,32 +82,27 @@
 //! | `TORCH_DML_NO_MARKER=1` | never uses `VK_AMD_buffer_marker` |
 
 mod adapter;
-mod capabilities;
-mod clock;
-mod debug;
+mod command;
+mod device;
 mod error;
-mod extensions;
 mod gpu;
 mod instance;
 mod memory;
 mod pipeline;
-mod pipeline_cache;
-mod recorder;
-mod recording;
-mod span;
-mod timeline;
-mod timestamp;
+mod query;
+mod submit;
+mod ticket;
 
-pub use adapter::{Adapter, AdapterInfo, AdapterKind, adapters, unsupported_adapters};
-pub use capabilities::{Capabilities, FloatControls, FloatModes, MatrixElement, MatrixShape};
-pub use clock::{Clocks, unix_now};
-pub use debug::validation_errors;
+pub use adapter::{
+    Adapter, AdapterInfo, AdapterKind, Capabilities, FloatControls, FloatModes, MatrixElement, MatrixShape, adapters,
+    unsupported_adapters,
+};
+pub use command::{Encoder, Recording};
 pub use error::Error;
 pub use gpu::{Gpu, OpenOptions};
+pub use instance::validation_errors;
 pub use memory::{MemoryClass, Segment};
 pub use pipeline::{Pipeline, PipelineOptions};
-pub use recorder::Recorder;
-pub use recording::{Recordable, Recording};
-pub use span::Span;
-pub use timeline::{Ticket, Timeline};
-pub use timestamp::TimestampId;
+pub use query::{Clocks, Span, TimestampId, unix_now};
+pub use submit::{Recorder, Timeline};
+pub use ticket::Ticket;

@@ -20,7 +20,7 @@ fn runs_keep_their_place_in_the_stream() -> Result<(), Error> {
     // sum = 1 + 1; each run: sum += 1, twice = sum + sum; each round in between: sum += sum.
     add(&mut recorder, &kernel, [&ones, &ones, &sum], N)?;
     let before = recorder.recorded();
-    let recording = recorder.record::<Error>(Vec::new(), |commands, _| {
+    let recording = gpu.record::<Error>(Vec::new(), |commands, _| {
         commands.dispatch(&kernel, &add_push([&sum, &ones, &sum], N), [N.div_ceil(64), 1, 1])?;
         commands.barrier();
         commands.dispatch(&kernel, &add_push([&sum, &sum, &twice], N), [N.div_ceil(64), 1, 1])
@@ -60,7 +60,7 @@ fn a_recording_keeps_its_segments() -> Result<(), Error> {
     let back = gpu.allocate(64, MemoryClass::Readback)?;
     let constants = upload(&gpu, &[3.0; 16]);
     let recording =
-        recorder.record::<Error>(vec![constants], |commands, segments| commands.copy(&segments[0], 0, &back, 0, 64))?;
+        gpu.record::<Error>(vec![constants], |commands, segments| commands.copy(&segments[0], 0, &back, 0, 64))?;
     recorder.execute(&recording)?;
     drop(recording);
     recorder.host_barrier();
@@ -79,9 +79,9 @@ fn a_failed_or_empty_recording_changes_nothing() -> Result<(), Error> {
     let ones = upload(&gpu, &[1.0; N as usize]);
     let sum = gpu.allocate(u64::from(N) * 4, MemoryClass::Readback)?;
     add(&mut recorder, &kernel, [&ones, &ones, &sum], N)?;
-    let failed = recorder.record::<Error>(Vec::new(), |commands, _| commands.dispatch(&kernel, &[0; 4], [1, 1, 1]));
+    let failed = gpu.record::<Error>(Vec::new(), |commands, _| commands.dispatch(&kernel, &[0; 4], [1, 1, 1]));
     assert!(matches!(failed, Err(Error::Invalid { .. })));
-    let empty = recorder.record::<Error>(Vec::new(), |_, _| Ok(()))?;
+    let empty = gpu.record::<Error>(Vec::new(), |_, _| Ok(()))?;
     assert!(empty.is_empty());
     recorder.execute(&empty)?;
     assert_eq!(recorder.recorded(), 1);

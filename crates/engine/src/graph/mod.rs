@@ -211,8 +211,7 @@ impl Capture {
         let schedule = schedule::levels(accesses());
         let state = shared.lock();
         let State { allocator, .. } = &*state;
-        let mut stream = shared.up_to_date();
-        let recording = stream.recorder().record::<Error>(constants.into_segments(), |commands, constants| {
+        let recording = shared.gpu().record::<Error>(constants.into_segments(), |commands, constants| {
             let mut level = 0;
             for &at in &schedule.order {
                 if schedule.level[at] != level {
@@ -233,7 +232,6 @@ impl Capture {
             }
             Ok(())
         });
-        drop(stream);
         drop(state);
         let recording = shared.wrap(recording)?;
         let launches = nodes.len() as u32;

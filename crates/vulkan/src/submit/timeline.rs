@@ -4,20 +4,22 @@
 //! (`VK_AMD_buffer_marker`), which costs a few nanoseconds; where there is no such extension, from the
 //! counter of a timeline semaphore. Creating a semaphore costs up to half a millisecond and signalling
 //! it raises an interrupt, so there is one per recorder, and with markers only every 32nd submit
-//! signals it: that is what command buffers are recycled by. A wait polls first and blocks later; if
+//! signals it: that is what command buffers are reclaimed by. A wait polls first and blocks later; if
 //! the submit that it waits for did not signal, an empty one that does is sent after it.
 
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ash::vk;
 
+use super::marker::MarkerWord;
+use super::semaphore::TimelineSemaphore;
 use crate::adapter::AdapterKind;
+use crate::command::Encoder;
+use crate::device::{DeviceShared, QueueKind};
 use crate::error::Error;
-use crate::gpu::{GpuCore, Queue};
-use crate::memory::{MemoryClass, Segment};
+use crate::ticket::Ticket;
 
 /// With markers, one submit in so many signals the semaphore.
 const SIGNAL_EVERY: u64 = 32;
@@ -25,10 +27,6 @@ const SIGNAL_EVERY: u64 = 32;
 const POLL: Duration = Duration::from_micros(100);
 /// How long a blocked wait sleeps before it looks whether the device still lives.
 const SLICE: Duration = Duration::from_millis(50);
-
-/// The number of a submission. The first one is 1; 0 is complete from the start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Ticket(pub u64);
 
 /// The progress of a [`Recorder`](crate::Recorder). A clone is another handle of the same timeline,
 /// which any thread may use without the recorder's lock.
@@ -38,13 +36,13 @@ pub struct Timeline {
 }
 
 struct Core {
-    semaphore: vk::Semaphore,
+    semaphore: TimelineSemaphore,
     marker: Option<MarkerWord>,
     sent: Mutex<Sent>,
     submitted: AtomicU64,
     completed: AtomicU64,
-    transfer: bool,
-    gpu: Arc<GpuCore>,
+    queue: QueueKind,
+    device: Arc<DeviceShared>,
 }
 
 /// Guards the order of submits of this timeline.
@@ -53,56 +51,17 @@ struct Sent {
     signalled: u64,
 }
 
-/// The low half of the last complete ticket, written by the GPU.
-struct MarkerWord {
-    segment: Segment,
-    word: NonNull<AtomicU32>,
-}
-
-// SAFETY: the word lies in the segment's mapped memory, which lives as long as this does, and is
-// only read, atomically.
-unsafe impl Send for MarkerWord {}
-// SAFETY: as above.
-unsafe impl Sync for MarkerWord {}
-
-impl MarkerWord {
-    fn new(gpu: &Arc<GpuCore>) -> Result<Option<Self>, Error> {
-        if gpu.marker.is_none() {
-            return Ok(None);
-        }
-        let segment = Segment::new(gpu, 64, MemoryClass::Readback)?;
-        Ok(segment.host_ptr().map(|pointer| {
-            let word = pointer.cast::<AtomicU32>();
-            // SAFETY: mapped memory is aligned to at least 64 bytes, and the GPU does not know it yet.
-            unsafe { word.as_ref() }.store(0, Ordering::Release);
-            Self { segment, word }
-        }))
-    }
-
-    fn read(&self) -> u32 {
-        // SAFETY: the word lives as long as the segment; GPU writes of 4 aligned bytes do not tear.
-        unsafe { self.word.as_ref() }.load(Ordering::Acquire)
-    }
-}
-
 impl Timeline {
-    pub(crate) fn new(gpu: &Arc<GpuCore>, transfer: bool) -> Result<Self, Error> {
-        let marker = MarkerWord::new(gpu)?;
-        let mut ty =
-            vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE).initial_value(0);
-        let info = vk::SemaphoreCreateInfo::default().push_next(&mut ty);
-        // SAFETY: the device is valid and has timeline semaphores; `info` lives through the call.
-        let semaphore =
-            unsafe { gpu.device.create_semaphore(&info, None) }.map_err(|e| gpu.error("vkCreateSemaphore", e))?;
+    pub(super) fn new(device: &Arc<DeviceShared>, queue: QueueKind) -> Result<Self, Error> {
         Ok(Self {
             core: Arc::new(Core {
-                semaphore,
-                marker,
+                marker: MarkerWord::new(device)?,
+                semaphore: TimelineSemaphore::new(device)?,
                 sent: Mutex::new(Sent { submitted: 0, signalled: 0 }),
                 submitted: AtomicU64::new(0),
                 completed: AtomicU64::new(0),
-                transfer,
-                gpu: Arc::clone(gpu),
+                queue,
+                device: Arc::clone(device),
             }),
         })
     }
@@ -117,7 +76,7 @@ impl Timeline {
     /// # Errors
     /// [`Error::DeviceLost`], or what the driver said.
     pub fn completed(&self) -> Result<Ticket, Error> {
-        self.core.gpu.check()?;
+        self.core.device.check()?;
         self.poll().map(Ticket)
     }
 
@@ -127,7 +86,7 @@ impl Timeline {
     /// [`Error::DeviceLost`], also when nothing completes for `TORCH_DML_TIMEOUT_S` seconds;
     /// [`Error::Invalid`] for a ticket that was not submitted.
     pub fn wait(&self, ticket: Ticket) -> Result<(), Error> {
-        self.core.gpu.check()?;
+        self.core.device.check()?;
         self.known("Timeline::wait", ticket)?;
         if self.poll_until(|| Ok(self.completed()? >= ticket))? { Ok(()) } else { self.block(ticket.0, true) }
     }
@@ -138,9 +97,9 @@ impl Timeline {
     /// # Errors
     /// As [`wait`](Self::wait).
     pub fn wait_for(&self, ticket: Ticket, mut arrived: impl FnMut() -> bool) -> Result<bool, Error> {
-        self.core.gpu.check()?;
+        self.core.device.check()?;
         self.known("Timeline::wait_for", ticket)?;
-        if self.poll_until(|| self.core.gpu.check().map(|()| arrived()))? {
+        if self.poll_until(|| self.core.device.check().map(|()| arrived()))? {
             return Ok(true);
         }
         self.block(ticket.0, true)?;
@@ -150,7 +109,7 @@ impl Timeline {
     /// Asks `done` until it is true, or for 100 µs.
     fn poll_until(&self, mut done: impl FnMut() -> Result<bool, Error>) -> Result<bool, Error> {
         // Polling takes a processor from a driver that computes on it, so that one gets it back.
-        let software = self.core.gpu.adapter.info.kind == AdapterKind::Software;
+        let software = self.core.device.adapter.info.kind == AdapterKind::Software;
         let mut started = None;
         while !done()? {
             let started = *started.get_or_insert_with(Instant::now);
@@ -166,36 +125,30 @@ impl Timeline {
         Ok(true)
     }
 
-    pub(crate) fn has_marker(&self) -> bool {
+    pub(super) fn has_marker(&self) -> bool {
         self.core.marker.is_some()
     }
 
-    /// Where the marker of a submit goes.
-    pub(crate) fn marker_buffer(&self) -> Option<vk::Buffer> {
-        self.core.marker.as_ref().map(|m| m.segment.buffer)
+    /// Has the next submission end with its marker, where there are markers.
+    pub(super) fn record_marker(&self, encoder: &mut Encoder) {
+        if let Some(marker) = &self.core.marker {
+            marker.record(encoder, Ticket(self.last_ticket().0 + 1));
+        }
     }
 
-    pub(crate) fn of(&self, gpu: &Arc<GpuCore>) -> bool {
-        Arc::ptr_eq(&self.core.gpu, gpu)
+    pub(super) fn is_of(&self, device: &Arc<DeviceShared>) -> bool {
+        Arc::ptr_eq(&self.core.device, device)
     }
 
     /// The last complete ticket by the semaphore's counter: by this, and not by the marker, the
     /// driver is known to be done with a command buffer.
-    pub(crate) fn retired(&self) -> Result<u64, Error> {
-        let gpu = &self.core.gpu;
-        // SAFETY: the semaphore is a timeline semaphore of this device.
-        let value = unsafe { gpu.device.get_semaphore_counter_value(self.core.semaphore) }
-            .map_err(|e| gpu.error("vkGetSemaphoreCounterValue", e))?;
-        if value == u64::MAX {
-            // Some drivers count to the end when the device is lost.
-            return Err(gpu.error("vkGetSemaphoreCounterValue", vk::Result::ERROR_DEVICE_LOST));
-        }
-        Ok(value)
+    pub(super) fn retired(&self) -> Result<u64, Error> {
+        self.core.semaphore.value()
     }
 
     /// Submits command buffers as the next ticket. With markers, the last one ends with the marker of
     /// that ticket.
-    pub(crate) fn submit(&self, commands: &[vk::CommandBuffer], after: &[(Timeline, u64)]) -> Result<Ticket, Error> {
+    pub(super) fn submit(&self, commands: &[vk::CommandBuffer], after: &[(Timeline, u64)]) -> Result<Ticket, Error> {
         let mut sent = self.sent();
         let ticket = sent.submitted + 1;
         let signal = self.core.marker.is_none() || ticket - sent.signalled >= SIGNAL_EVERY;
@@ -209,7 +162,7 @@ impl Timeline {
     }
 
     /// Makes sure that the semaphore will reach `ticket`.
-    pub(crate) fn ensure_signal(&self, ticket: u64) -> Result<(), Error> {
+    pub(super) fn ensure_signal(&self, ticket: u64) -> Result<(), Error> {
         let mut sent = self.sent();
         if sent.signalled < ticket {
             self.send(&[], &[], Some(sent.submitted))?;
@@ -219,48 +172,38 @@ impl Timeline {
     }
 
     /// Blocks until the semaphore reaches `ticket`. With `heed_loss`, a device that is marked lost ends the wait.
-    pub(crate) fn block(&self, ticket: u64, heed_loss: bool) -> Result<(), Error> {
-        let gpu = &self.core.gpu;
+    pub(super) fn block(&self, ticket: u64, heed_loss: bool) -> Result<(), Error> {
+        let device = &self.core.device;
         self.ensure_signal(ticket)?;
-        let semaphores = [self.core.semaphore];
-        let values = [ticket];
-        let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
-        let slice = u64::try_from(SLICE.min(gpu.patience).as_nanos()).unwrap_or(u64::MAX);
+        let slice = SLICE.min(device.timeout);
         let mut progress = (self.poll()?, Instant::now());
         loop {
-            // SAFETY: the semaphore is a timeline semaphore of this device.
-            match unsafe { gpu.device.wait_semaphores(&info, slice) } {
-                Ok(()) => {
-                    if heed_loss {
-                        gpu.check()?;
-                    }
-                    self.core.completed.fetch_max(ticket, Ordering::AcqRel);
-                    return Ok(());
-                }
-                Err(vk::Result::TIMEOUT) => {}
-                Err(error) => return Err(gpu.error("vkWaitSemaphores", error)),
-            }
+            let reached = self.core.semaphore.wait(ticket, slice)?;
             if heed_loss {
-                gpu.check()?;
+                device.check()?;
+            }
+            if reached {
+                self.core.completed.fetch_max(ticket, Ordering::AcqRel);
+                return Ok(());
             }
             let done = self.poll()?;
             if done > progress.0 {
                 progress = (done, Instant::now());
-            } else if progress.1.elapsed() >= gpu.patience {
+            } else if progress.1.elapsed() >= device.timeout {
                 tracing::error!(
                     "{}: no progress for {:?} (ticket {done} is complete, {ticket} is awaited): \
                      the device counts as lost",
-                    gpu.adapter.info.name,
-                    gpu.patience
+                    device.adapter.info.name,
+                    device.timeout
                 );
-                gpu.mark_hung();
+                device.mark_hung();
                 return Err(Error::DeviceLost);
             }
         }
     }
 
     /// Fails for a ticket that was not submitted.
-    pub(crate) fn known(&self, call: &'static str, ticket: Ticket) -> Result<(), Error> {
+    pub(super) fn known(&self, call: &'static str, ticket: Ticket) -> Result<(), Error> {
         let last = self.last_ticket();
         if ticket > last {
             return Err(Error::Invalid {
@@ -292,11 +235,11 @@ impl Timeline {
         after: &[(Timeline, u64)],
         signal: Option<u64>,
     ) -> Result<(), Error> {
-        let gpu = &self.core.gpu;
+        let device = &self.core.device;
         let signal_values = [signal.unwrap_or(0)];
-        let signal_semaphores = [self.core.semaphore];
+        let signal_semaphores = [self.core.semaphore.raw()];
         let signals = usize::from(signal.is_some());
-        let wait_semaphores: Vec<_> = after.iter().map(|(t, _)| t.core.semaphore).collect();
+        let wait_semaphores: Vec<_> = after.iter().map(|(t, _)| t.core.semaphore.raw()).collect();
         let wait_values: Vec<_> = after.iter().map(|&(_, value)| value).collect();
         let wait_stages = vec![vk::PipelineStageFlags::ALL_COMMANDS; after.len()];
         let mut values = vk::TimelineSemaphoreSubmitInfo::default()
@@ -310,19 +253,11 @@ impl Timeline {
                 .signal_semaphores(&signal_semaphores[..signals])
                 .push_next(&mut values);
         }
-        let queue = self.queue().lock();
+        let queue = device.queue(self.core.queue).lock();
         // SAFETY: the queue is locked; the command buffers are recorded, and not pending unless they may be
         // several times; values only grow, as the caller holds `sent`.
-        unsafe { gpu.device.queue_submit(*queue, std::slice::from_ref(&info), vk::Fence::null()) }
-            .map_err(|e| gpu.error("vkQueueSubmit", e))
-    }
-
-    fn queue(&self) -> &Queue {
-        let gpu = &self.core.gpu;
-        match &gpu.transfer {
-            Some(queue) if self.core.transfer => queue,
-            _ => &gpu.compute,
-        }
+        unsafe { device.raw.queue_submit(*queue, std::slice::from_ref(&info), vk::Fence::null()) }
+            .map_err(|e| device.error("vkQueueSubmit", e))
     }
 
     fn sent(&self) -> MutexGuard<'_, Sent> {
@@ -337,13 +272,5 @@ impl std::fmt::Debug for Timeline {
             .field("completed", &self.core.completed)
             .field("marker", &self.has_marker())
             .finish_non_exhaustive()
-    }
-}
-
-impl Drop for Core {
-    fn drop(&mut self) {
-        // The recorder waited for all submits before it let go of its timeline, and recorders whose
-        // submits wait for this semaphore hold a handle until those are complete.
-        self.gpu.retire(self.semaphore);
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use ash::{Entry, ext, khr, vk};
 
-use crate::debug::{self, Messenger};
+use super::debug::{self, Messenger};
 use crate::error::Error;
 
 const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";

@@ -1,0 +1,107 @@
+//! The adapters of this machine, and their order.
+
+use std::sync::{Arc, OnceLock};
+
+use ash::vk;
+
+use super::info::AdapterInfo;
+use super::physical::{Adapter, AdapterShared};
+use crate::error::Error;
+use crate::instance::Instance;
+
+struct Found {
+    usable: Vec<Adapter>,
+    unsupported: Vec<(String, String)>,
+}
+
+fn found() -> Result<&'static Found, Error> {
+    static FOUND: OnceLock<Result<Found, Error>> = OnceLock::new();
+    FOUND.get_or_init(enumerate).as_ref().map_err(Clone::clone)
+}
+
+/// The usable adapters: discrete, integrated, virtual, software; inside a class by memory, biggest
+/// first. The loader is loaded and the adapters are enumerated once a process. A GPU that two
+/// drivers list is listed twice.
+///
+/// # Errors
+/// [`Error::NoLoader`], [`Error::NoAdapter`], or what the driver said.
+pub fn adapters() -> Result<&'static [Adapter], Error> {
+    let found = found()?;
+    if found.usable.is_empty() {
+        return Err(Error::NoAdapter);
+    }
+    Ok(&found.usable)
+}
+
+/// The adapters that are left out of [`adapters`]: name, and why.
+pub fn unsupported_adapters() -> Vec<(String, String)> {
+    found().map_or_else(|_| Vec::new(), |found| found.unsupported.clone())
+}
+
+fn enumerate() -> Result<Found, Error> {
+    let instance = Arc::new(Instance::load()?);
+    // SAFETY: the instance is valid.
+    let devices = match unsafe { instance.raw.enumerate_physical_devices() } {
+        Ok(devices) => devices,
+        // What some drivers answer when their hardware is absent.
+        Err(vk::Result::ERROR_INITIALIZATION_FAILED) => Vec::new(),
+        Err(error) => return Err(Error::from_vk("vkEnumeratePhysicalDevices", error)),
+    };
+    let mut usable = Vec::new();
+    let mut unsupported = Vec::new();
+    for device in devices {
+        match AdapterShared::inspect(&instance, device) {
+            Ok(shared) => usable.push(Adapter { shared: Arc::new(shared) }),
+            Err(left_out) => {
+                tracing::debug!("adapter {} left out: {}", left_out.0, left_out.1);
+                unsupported.push(left_out);
+            }
+        }
+    }
+    usable.sort_by(|a, b| order(a.info(), b.info()));
+    Ok(Found { usable, unsupported })
+}
+
+/// The order of [`adapters`]. Equal adapters keep the loader's order.
+fn order(a: &AdapterInfo, b: &AdapterInfo) -> std::cmp::Ordering {
+    a.kind.cmp(&b.kind).then(b.memory_total.cmp(&a.memory_total))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::capabilities::Capabilities;
+    use super::super::info::AdapterKind;
+    use super::*;
+
+    fn info(name: &str, kind: AdapterKind, gib: u64) -> AdapterInfo {
+        AdapterInfo {
+            name: name.to_owned(),
+            vendor: String::new(),
+            vendor_id: 0,
+            device_id: 0,
+            kind,
+            driver_name: String::new(),
+            driver_info: String::new(),
+            driver_version: 0,
+            api_version: (1, 2, 0),
+            device_uuid: [0; 16],
+            memory_total: gib << 30,
+            capabilities: Capabilities::default(),
+        }
+    }
+
+    #[test]
+    fn adapters_are_sorted_by_kind_then_memory() {
+        let mut infos = [
+            info("software", AdapterKind::Software, 500),
+            info("virtual", AdapterKind::Virtual, 64),
+            info("integrated", AdapterKind::Integrated, 32),
+            info("small", AdapterKind::Discrete, 8),
+            info("big", AdapterKind::Discrete, 24),
+            info("big again", AdapterKind::Discrete, 24),
+        ];
+        infos.sort_by(order);
+        let names: Vec<&str> = infos.iter().map(|i| i.name.as_str()).collect();
+        assert_eq!(names, ["big", "big again", "small", "integrated", "virtual", "software"]);
+    }
+}

@@ -1,0 +1,129 @@
+//! One GPU as one driver lists it.
+
+use std::ffi::{CStr, FromBytesUntilNulError};
+use std::sync::Arc;
+
+use ash::vk;
+
+use super::capabilities::Capabilities;
+use super::features::Features;
+use super::heaps;
+use super::info::{self, AdapterInfo, AdapterKind};
+use super::matrix;
+use super::properties::Properties;
+use super::queue_family::QueueFamilies;
+use crate::error::Error;
+use crate::instance::Instance;
+
+/// One GPU as one driver lists it.
+pub struct Adapter {
+    pub(crate) shared: Arc<AdapterShared>,
+}
+
+/// The part of an adapter that an opened device keeps.
+pub(crate) struct AdapterShared {
+    pub(crate) instance: Arc<Instance>,
+    pub(crate) raw: vk::PhysicalDevice,
+    pub(crate) info: AdapterInfo,
+    pub(crate) memory: vk::PhysicalDeviceMemoryProperties,
+    pub(crate) families: QueueFamilies,
+    pub(crate) cache_uuid: [u8; 16],
+}
+
+impl Adapter {
+    /// What is known of it.
+    pub fn info(&self) -> &AdapterInfo {
+        &self.shared.info
+    }
+
+    /// Bytes that this process can expect to allocate now: what the driver says
+    /// (`VK_EXT_memory_budget`), or the total where it says nothing. Takes some 15 µs.
+    pub fn memory_free(&self) -> u64 {
+        self.shared.memory_free()
+    }
+}
+
+impl std::fmt::Debug for Adapter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Adapter").field(&self.shared.info).finish()
+    }
+}
+
+impl AdapterShared {
+    /// Reads what the driver says of a GPU; for one that cannot be used, its name and why.
+    pub(super) fn inspect(instance: &Arc<Instance>, raw: vk::PhysicalDevice) -> Result<Self, (String, String)> {
+        // SAFETY: `raw` comes from this instance.
+        let basic = unsafe { instance.raw.get_physical_device_properties(raw) };
+        let name = text(basic.device_name_as_c_str());
+        let leave_out = |why: &str| (name.clone(), why.to_owned());
+        let api = basic.api_version;
+        if api < vk::API_VERSION_1_2 {
+            return Err(leave_out(&format!(
+                "Vulkan {}.{}, and 1.2 is needed",
+                vk::api_version_major(api),
+                vk::api_version_minor(api)
+            )));
+        }
+        let features = Features::query(&instance.raw, raw, api)
+            .map_err(|e| leave_out(&format!("its features cannot be read: {e:?}")))?;
+        if let Some(missing) = features.missing() {
+            return Err(leave_out(missing));
+        }
+        // SAFETY: `raw` comes from this instance.
+        let families = unsafe { instance.raw.get_physical_device_queue_family_properties(raw) };
+        let families = QueueFamilies::choose(&families).ok_or_else(|| leave_out("no compute queue"))?;
+        // SAFETY: `raw` comes from this instance.
+        let memory = unsafe { instance.raw.get_physical_device_memory_properties(raw) };
+        let properties = Properties::query(&instance.raw, raw, &features);
+        let shapes = matrix::shapes(instance, raw, &features);
+        let kind = AdapterKind::from_vk(properties.core.device_type);
+        let info = AdapterInfo {
+            vendor: info::vendor(basic.vendor_id),
+            vendor_id: basic.vendor_id,
+            device_id: basic.device_id,
+            kind,
+            driver_name: text(properties.v12.driver_name_as_c_str()),
+            driver_info: text(properties.v12.driver_info_as_c_str()),
+            driver_version: basic.driver_version,
+            api_version: (vk::api_version_major(api), vk::api_version_minor(api), vk::api_version_patch(api)),
+            device_uuid: properties.v11.device_uuid,
+            memory_total: heaps::total_bytes(kind, &memory),
+            capabilities: Capabilities::read(&features, &properties, &memory, shapes, &families),
+            name,
+        };
+        let cache_uuid = basic.pipeline_cache_uuid;
+        Ok(Self { instance: Arc::clone(instance), raw, info, memory, families, cache_uuid })
+    }
+
+    /// See [`Adapter::memory_free`].
+    pub(crate) fn memory_free(&self) -> u64 {
+        if !self.info.capabilities.memory_budget {
+            return self.info.memory_total;
+        }
+        let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
+        let mut all = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budget);
+        // SAFETY: the adapter has the extension that defines the chained structure.
+        unsafe { self.instance.raw.get_physical_device_memory_properties2(self.raw, &mut all) };
+        heaps::free_bytes(self.info.kind, &self.memory, &budget)
+    }
+
+    /// Bytes of the largest segment that is worth trying to allocate.
+    pub(crate) fn largest_segment(&self) -> u64 {
+        let limit = if self.info.kind == AdapterKind::Software {
+            self.info.capabilities.max_allocation
+        } else {
+            // Drivers vouch for some 4 GiB and give more: a tensor may well be larger.
+            self.info.capabilities.max_buffer
+        };
+        limit.min(heaps::largest(&self.memory))
+    }
+
+    /// For a caller that asked for what this adapter does not have.
+    pub(crate) fn unsupported(&self, what: impl Into<String>) -> Error {
+        Error::Unsupported { adapter: self.info.name.clone(), what: what.into() }
+    }
+}
+
+fn text(bytes: Result<&CStr, FromBytesUntilNulError>) -> String {
+    bytes.map_or_else(|_| "unnamed".to_owned(), |s| s.to_string_lossy().into_owned())
+}

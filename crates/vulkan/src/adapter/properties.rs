@@ -1,0 +1,48 @@
+//! The property structures of an adapter, queried in one call.
+
+use ash::vk;
+
+use super::features::Features;
+
+/// The properties that [`Capabilities`](super::Capabilities) and the adapter's name are read from.
+pub(super) struct Properties {
+    pub(super) core: vk::PhysicalDeviceProperties,
+    pub(super) v11: vk::PhysicalDeviceVulkan11Properties<'static>,
+    pub(super) v12: vk::PhysicalDeviceVulkan12Properties<'static>,
+    pub(super) subgroup: vk::PhysicalDeviceSubgroupSizeControlProperties<'static>,
+    pub(super) max_buffer_size: Option<u64>,
+}
+
+impl Properties {
+    /// Reads the properties of an adapter of Vulkan 1.2 or later.
+    pub(super) fn query(instance: &ash::Instance, device: vk::PhysicalDevice, features: &Features) -> Self {
+        let mut v11 = vk::PhysicalDeviceVulkan11Properties::default();
+        let mut v12 = vk::PhysicalDeviceVulkan12Properties::default();
+        let mut subgroup = vk::PhysicalDeviceSubgroupSizeControlProperties::default();
+        let mut maintenance4 = vk::PhysicalDeviceMaintenance4Properties::default();
+        let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut v11).push_next(&mut v12);
+        if features.knows_subgroup_size_control() {
+            all = all.push_next(&mut subgroup);
+        }
+        if features.knows_maintenance4() {
+            all = all.push_next(&mut maintenance4);
+        }
+        // SAFETY: `device` comes from `instance`; each chained structure is one that its version or
+        // extensions define.
+        unsafe { instance.get_physical_device_properties2(device, &mut all) };
+        let core = all.properties;
+        v11.p_next = std::ptr::null_mut();
+        v12.p_next = std::ptr::null_mut();
+        subgroup.p_next = std::ptr::null_mut();
+        Self {
+            core,
+            v11,
+            v12,
+            subgroup,
+            max_buffer_size: features
+                .knows_maintenance4()
+                .then_some(maintenance4.max_buffer_size)
+                .filter(|&bytes| bytes > 0),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Command buffers and the pools that they come from.
+
+use std::sync::Arc;
+
+use ash::vk;
+
+use crate::device::{DeviceShared, QueueKind};
+use crate::error::Error;
+use crate::pipeline::Pipeline;
+
+/// A pool, which lives as long as its command buffers. One thread at a time uses the pool and its buffers.
+pub(crate) struct CommandPool {
+    raw: vk::CommandPool,
+    queue: QueueKind,
+    device: Arc<DeviceShared>,
+}
+
+/// A command buffer and what must live until it has run.
+pub(crate) struct CommandBuffer {
+    pub(super) raw: vk::CommandBuffer,
+    pub(super) queue: QueueKind,
+    /// Used by its commands.
+    pub(super) pipelines: Vec<Pipeline>,
+    pub(super) device: Arc<DeviceShared>,
+    _pool: Arc<CommandPool>,
+}
+
+impl CommandPool {
+    /// A pool of a queue's family, whose buffers are used once (`RESET_COMMAND_BUFFER`) or as `flags` say.
+    pub(crate) fn new(
+        device: &Arc<DeviceShared>,
+        queue: QueueKind,
+        flags: vk::CommandPoolCreateFlags,
+    ) -> Result<Arc<Self>, Error> {
+        let info =
+            vk::CommandPoolCreateInfo::default().queue_family_index(device.queue(queue).family.index).flags(flags);
+        // SAFETY: the device is valid and has a queue of this family.
+        let raw = unsafe { device.raw.create_command_pool(&info, None) }
+            .map_err(|e| device.error("vkCreateCommandPool", e))?;
+        Ok(Arc::new(Self { raw, queue, device: Arc::clone(device) }))
+    }
+
+    /// A new command buffer. The caller is the pool's only user.
+    pub(crate) fn allocate(self: &Arc<Self>) -> Result<CommandBuffer, Error> {
+        let device = &self.device;
+        let info = vk::CommandBufferAllocateInfo::default()
+            .command_pool(self.raw)
+            .level(vk::CommandBufferLevel::PRIMARY)
+            .command_buffer_count(1);
+        // SAFETY: the pool is of this device, and its owner, a recorder or a recording, is the only user.
+        let buffers = unsafe { device.raw.allocate_command_buffers(&info) }
+            .map_err(|e| device.error("vkAllocateCommandBuffers", e))?;
+        Ok(CommandBuffer {
+            raw: buffers.first().copied().unwrap_or_default(),
+            queue: self.queue,
+            pipelines: Vec::new(),
+            device: Arc::clone(device),
+            _pool: Arc::clone(self),
+        })
+    }
+}
+
+impl Drop for CommandPool {
+    fn drop(&mut self) {
+        if self.device.is_hung() {
+            return;
+        }
+        // SAFETY: command buffers hold their pool, and submissions hold their command buffers until they are complete,
+        // so nothing of the pool is pending. After a loss objects may be destroyed.
+        unsafe { self.device.raw.destroy_command_pool(self.raw, None) };
+    }
+}
+
+impl CommandBuffer {
+    pub(crate) fn raw(&self) -> vk::CommandBuffer {
+        self.raw
+    }
+
+    /// Lets go of what the commands used. The buffer has run, or was never submitted.
+    pub(crate) fn clear(&mut self) {
+        self.pipelines.clear();
+    }
+}

@@ -1,0 +1,276 @@
+//! Records commands into a command buffer.
+
+use ash::vk;
+
+use super::barrier::Barrier;
+use super::buffer::CommandBuffer;
+use crate::device::QueueKind;
+use crate::error::Error;
+use crate::memory::Segment;
+use crate::pipeline::Pipeline;
+
+/// Records commands into one command buffer: of a [`Recorder`](crate::Recorder)'s next submission, or of a
+/// [`Recording`](crate::Recording). Commands run in the order of the calls, and overlap unless there is a
+/// [`barrier`](Self::barrier) between them.
+pub struct Encoder {
+    /// Between `vkBeginCommandBuffer` and `vkEndCommandBuffer`: "being recorded" below.
+    buffer: CommandBuffer,
+    bound: vk::Pipeline,
+    /// A barrier was asked for, and no command came since.
+    barrier: bool,
+    commands: usize,
+}
+
+impl Encoder {
+    /// Begins a command buffer that is not pending. With `barrier`, its first command comes after everything before it.
+    pub(crate) fn begin(
+        buffer: CommandBuffer,
+        usage: vk::CommandBufferUsageFlags,
+        barrier: bool,
+    ) -> Result<Self, (CommandBuffer, Error)> {
+        let info = vk::CommandBufferBeginInfo::default().flags(usage);
+        // SAFETY: the command buffer is not pending; it is new, or its pool allows the reset that this implies.
+        match unsafe { buffer.device.raw.begin_command_buffer(buffer.raw, &info) } {
+            Ok(()) => Ok(Self { buffer, bound: vk::Pipeline::null(), barrier, commands: 0 }),
+            Err(error) => {
+                let error = buffer.device.error("vkBeginCommandBuffer", error);
+                Err((buffer, error))
+            }
+        }
+    }
+
+    /// Ends the command buffer. If that fails it must not be submitted, and may be begun again.
+    pub(crate) fn finish(self) -> (CommandBuffer, Result<(), Error>) {
+        let Self { buffer, .. } = self;
+        // SAFETY: the command buffer is being recorded.
+        let ended = unsafe { buffer.device.raw.end_command_buffer(buffer.raw) }
+            .map_err(|e| buffer.device.error("vkEndCommandBuffer", e));
+        (buffer, ended)
+    }
+
+    /// Runs a kernel with push constants `push` over `groups` workgroups. No group along an axis is no work.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if `push` is not [`Pipeline::push_bytes`] long, if there are more groups than
+    /// [`max_groups`](crate::Capabilities::max_groups), if the pipeline is another device's, or on a queue that only
+    /// copies; [`Error::DeviceLost`].
+    pub fn dispatch(&mut self, pipeline: &Pipeline, push: &[u8], groups: [u32; 3]) -> Result<(), Error> {
+        self.check_dispatch(pipeline, push, groups)?;
+        if groups.contains(&0) {
+            return Ok(());
+        }
+        let commands = self.command();
+        if self.bound != pipeline.raw() {
+            self.bound = pipeline.raw();
+            self.buffer.pipelines.push(pipeline.clone());
+            // SAFETY: `commands` is being recorded, and keeps the pipeline until it has run.
+            unsafe {
+                self.buffer.device.raw.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, pipeline.raw());
+            }
+        }
+        let device = &self.buffer.device.raw;
+        // SAFETY: `commands` is being recorded; the constants fill the layout's range, and the counts
+        // are within the limits.
+        unsafe {
+            if !push.is_empty() {
+                device.cmd_push_constants(commands, pipeline.layout(), vk::ShaderStageFlags::COMPUTE, 0, push);
+            }
+            device.cmd_dispatch(commands, groups[0], groups[1], groups[2]);
+        }
+        Ok(())
+    }
+
+    /// Makes what earlier commands wrote visible to later ones, and keeps later ones from writing
+    /// what earlier ones read. Costs 2 µs of GPU time. Two in a row are one; one with no
+    /// later command is none.
+    pub fn barrier(&mut self) {
+        self.barrier = true;
+    }
+
+    /// Copies `bytes` bytes. Large copies inside a device's memory are three times faster as a kernel.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a range outside its segment or an overlap; [`Error::DeviceLost`].
+    pub fn copy(
+        &mut self,
+        src: &Segment,
+        src_offset: u64,
+        dst: &Segment,
+        dst_offset: u64,
+        bytes: u64,
+    ) -> Result<(), Error> {
+        self.buffer.device.check()?;
+        const CALL: &str = "Encoder::copy";
+        check_range(CALL, "source", src, src_offset, bytes)?;
+        check_range(CALL, "destination", dst, dst_offset, bytes)?;
+        if src.buffer == dst.buffer && src_offset.abs_diff(dst_offset) < bytes {
+            return Err(invalid(CALL, format!("{bytes} bytes from {src_offset} overlap those from {dst_offset}")));
+        }
+        if bytes == 0 {
+            return Ok(());
+        }
+        let commands = self.command();
+        let region = vk::BufferCopy { src_offset, dst_offset, size: bytes };
+        // SAFETY: `commands` is being recorded; the ranges are inside their buffers and do not overlap.
+        // The caller keeps the segments until the copy is done.
+        unsafe {
+            self.buffer.device.raw.cmd_copy_buffer(commands, src.buffer, dst.buffer, &[region]);
+        }
+        Ok(())
+    }
+
+    /// Writes `data`, which travels in the command stream. Made for less than 4 KiB.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] unless offset and length are multiples of 4, the length is at most 65,536
+    /// and the range is inside the segment; [`Error::DeviceLost`].
+    pub fn update(&mut self, dst: &Segment, offset: u64, data: &[u8]) -> Result<(), Error> {
+        self.buffer.device.check()?;
+        const CALL: &str = "Encoder::update";
+        check_range(CALL, "destination", dst, offset, data.len() as u64)?;
+        if !offset.is_multiple_of(4) || !data.len().is_multiple_of(4) || data.len() > 65_536 {
+            return Err(invalid(
+                CALL,
+                format!("{} bytes at offset {offset}: multiples of 4 up to 65536 are possible", data.len()),
+            ));
+        }
+        if data.is_empty() {
+            return Ok(());
+        }
+        let commands = self.command();
+        // SAFETY: `commands` is being recorded; offset, length and range were checked. The caller keeps the segment
+        // until the write is done.
+        unsafe {
+            self.buffer.device.raw.cmd_update_buffer(commands, dst.buffer, offset, data);
+        }
+        Ok(())
+    }
+
+    /// Commands recorded, barriers and timestamps not counted.
+    pub fn recorded(&self) -> usize {
+        self.commands
+    }
+
+    /// A barrier was asked for, and no command came since.
+    pub(crate) fn owes_barrier(&self) -> bool {
+        self.barrier
+    }
+
+    /// Records the barrier that was asked for now, and not with the next command.
+    #[inline]
+    pub(crate) fn flush_barrier(&mut self) {
+        if std::mem::take(&mut self.barrier) {
+            self.record_barrier(Barrier::between_commands(self.buffer.queue));
+        }
+    }
+
+    /// Makes what the commands so far write to mapped memory visible to the host once they are complete.
+    pub(crate) fn host_barrier(&mut self) {
+        self.record_barrier(Barrier::before_host(self.buffer.queue));
+    }
+
+    /// Has queries reset, ahead of their use.
+    ///
+    /// # Safety
+    /// The pool is of this device, lives until the command buffer has run, and has the queries. No command that is
+    /// neither of this queue nor complete uses them.
+    pub(crate) unsafe fn reset_queries(&mut self, pool: vk::QueryPool, first: u32, count: u32) {
+        // SAFETY: the command buffer is being recorded; the rest is the caller's promise.
+        unsafe { self.buffer.device.raw.cmd_reset_query_pool(self.buffer.raw, pool, first, count) };
+    }
+
+    /// Has the time written at which all earlier commands are done.
+    ///
+    /// # Safety
+    /// The pool is of timestamps of this device and lives until the command buffer has run; the query was reset since
+    /// its last use; the queue has timestamps.
+    pub(crate) unsafe fn write_timestamp(&mut self, pool: vk::QueryPool, query: u32) {
+        let stage = vk::PipelineStageFlags::BOTTOM_OF_PIPE;
+        // SAFETY: the command buffer is being recorded; the rest is the caller's promise.
+        unsafe { self.buffer.device.raw.cmd_write_timestamp(self.buffer.raw, stage, pool, query) };
+    }
+
+    /// Has `word` written to the start of `buffer` when all earlier commands are done, where the adapter has markers.
+    ///
+    /// # Safety
+    /// The buffer is of this device, has room for the word, and lives until the command buffer has run.
+    pub(crate) unsafe fn write_marker(&mut self, buffer: vk::Buffer, word: u32) {
+        let Some(functions) = &self.buffer.device.marker else { return };
+        let stage = vk::PipelineStageFlags::BOTTOM_OF_PIPE;
+        // SAFETY: the extension is enabled and the command buffer is being recorded; the rest is the caller's promise.
+        unsafe { functions.cmd_write_buffer_marker(self.buffer.raw, stage, buffer, 0, word) };
+    }
+
+    /// The command buffer to record a command into, behind the barrier that was asked for.
+    #[inline]
+    fn command(&mut self) -> vk::CommandBuffer {
+        self.flush_barrier();
+        self.commands += 1;
+        self.buffer.raw
+    }
+
+    #[inline]
+    fn record_barrier(&mut self, barrier: Barrier) {
+        let memory = vk::MemoryBarrier::default().src_access_mask(barrier.wrote).dst_access_mask(barrier.uses);
+        // SAFETY: the command buffer is being recorded, for a queue that has the barrier's stages.
+        unsafe {
+            self.buffer.device.raw.cmd_pipeline_barrier(
+                self.buffer.raw,
+                barrier.from,
+                barrier.to,
+                vk::DependencyFlags::empty(),
+                &[memory],
+                &[],
+                &[],
+            );
+        }
+    }
+
+    fn check_dispatch(&self, pipeline: &Pipeline, push: &[u8], groups: [u32; 3]) -> Result<(), Error> {
+        let device = &self.buffer.device;
+        device.check()?;
+        const CALL: &str = "Encoder::dispatch";
+        let max = device.adapter.info.capabilities.max_groups;
+        if push.len() != pipeline.push_bytes() as usize {
+            return Err(invalid(
+                CALL,
+                format!(
+                    "kernel {} takes {} bytes of push constants, not {}",
+                    pipeline.name(),
+                    pipeline.push_bytes(),
+                    push.len()
+                ),
+            ));
+        }
+        if groups.iter().zip(max).any(|(&n, max)| n > max) {
+            return Err(invalid(
+                CALL,
+                format!("kernel {}: {groups:?} workgroups, and at most {max:?} are possible", pipeline.name()),
+            ));
+        }
+        if self.buffer.queue == QueueKind::Transfer || !pipeline.is_of(device) {
+            return Err(invalid(
+                CALL,
+                format!("kernel {} is another device's, or the queue only copies", pipeline.name()),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Encoder").field("recorded", &self.commands).finish_non_exhaustive()
+    }
+}
+
+fn invalid(call: &'static str, what: String) -> Error {
+    Error::Invalid { call, what }
+}
+
+fn check_range(call: &'static str, which: &str, segment: &Segment, offset: u64, bytes: u64) -> Result<(), Error> {
+    match offset.checked_add(bytes) {
+        Some(end) if end <= segment.bytes() => Ok(()),
+        _ => Err(invalid(call, format!("{bytes} bytes at offset {offset} of a {which} of {} bytes", segment.bytes()))),
+    }
+}

@@ -1,0 +1,12 @@
+//! Commands and the buffers they are recorded into. Nothing here submits: the queue's
+//! [`Recorder`](crate::Recorder) and [`Recording`] are built on [`Encoder`], and it knows neither.
+
+mod barrier;
+mod buffer;
+mod encoder;
+mod recording;
+
+pub use encoder::Encoder;
+pub use recording::Recording;
+
+pub(crate) use buffer::{CommandBuffer, CommandPool};

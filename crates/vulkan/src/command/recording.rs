@@ -1,0 +1,72 @@
+//! Command buffers that are recorded once and run many times.
+
+use std::sync::Arc;
+
+use ash::vk;
+
+use super::buffer::{CommandBuffer, CommandPool};
+use super::encoder::Encoder;
+use crate::device::{DeviceShared, QueueKind};
+use crate::error::Error;
+use crate::memory::Segment;
+
+/// Commands that [`Recorder::execute`](crate::Recorder::execute) runs as often as wanted; made by
+/// [`Gpu::record`](crate::Gpu::record). A clone is another handle.
+#[derive(Clone)]
+pub struct Recording {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// From a pool of its own: no lock is needed, and it goes when the recording goes.
+    buffer: CommandBuffer,
+    /// Commands in it, barriers not counted.
+    commands: usize,
+    /// What the commands use.
+    _segments: Vec<Segment>,
+}
+
+impl Recording {
+    /// See [`Gpu::record`](crate::Gpu::record).
+    pub(crate) fn new<E: From<Error>>(
+        device: &Arc<DeviceShared>,
+        segments: Vec<Segment>,
+        body: impl FnOnce(&mut Encoder, &[Segment]) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        device.check()?;
+        let pool = CommandPool::new(device, QueueKind::Compute, vk::CommandPoolCreateFlags::empty())?;
+        // It may be pending several times at once.
+        let usage = vk::CommandBufferUsageFlags::SIMULTANEOUS_USE;
+        let mut encoder = Encoder::begin(pool.allocate()?, usage, true).map_err(|(_, error)| error)?;
+        body(&mut encoder, &segments)?;
+        let commands = encoder.recorded();
+        let (buffer, ended) = encoder.finish();
+        ended?;
+        Ok(Self { inner: Arc::new(Inner { buffer, commands, _segments: segments }) })
+    }
+
+    /// Commands in it, barriers not counted.
+    pub fn len(&self) -> usize {
+        self.inner.commands
+    }
+
+    /// Whether there is no command in it.
+    pub fn is_empty(&self) -> bool {
+        self.inner.commands == 0
+    }
+
+    pub(crate) fn raw(&self) -> vk::CommandBuffer {
+        self.inner.buffer.raw()
+    }
+
+    /// It was recorded for this device.
+    pub(crate) fn is_of(&self, device: &Arc<DeviceShared>) -> bool {
+        Arc::ptr_eq(&self.inner.buffer.device, device)
+    }
+}
+
+impl std::fmt::Debug for Recording {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recording").field("len", &self.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,84 @@
+//! The driver's side of a device, with nothing of its owner in it.
+//!
+//! It outlives its owner and waits for the next one. NVIDIA's driver (580.159) now and then hangs in
+//! `vkDestroyDevice` while other threads use other devices, holding the loader's lock: it joins a
+//! worker thread of its own that spins. A device is therefore never destroyed.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ash::{amd, vk};
+
+use super::clock::DeviceClock;
+use crate::adapter::{AdapterShared, Features};
+use crate::error::Error;
+
+/// What `vkCreateDevice` gave, and what was asked of it once.
+pub(super) struct LogicalDevice {
+    pub(super) device: ash::Device,
+    pub(super) compute: vk::Queue,
+    pub(super) transfer: Option<vk::Queue>,
+    pub(super) marker: Option<amd::buffer_marker::Device>,
+    pub(super) clock: Option<DeviceClock>,
+    pub(super) full_subgroups: bool,
+}
+
+/// Closed devices and their adapters, which live as long as the process.
+static CLOSED: Mutex<Vec<(vk::PhysicalDevice, LogicalDevice)>> = Mutex::new(Vec::new());
+
+fn closed() -> MutexGuard<'static, Vec<(vk::PhysicalDevice, LogicalDevice)>> {
+    CLOSED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LogicalDevice {
+    /// One that was closed, else a new one.
+    pub(super) fn open(adapter: &AdapterShared) -> Result<Self, Error> {
+        let mut closed = closed();
+        let Some(at) = closed.iter().rposition(|(of, _)| *of == adapter.raw) else {
+            drop(closed);
+            return Self::create(adapter);
+        };
+        Ok(closed.swap_remove(at).1)
+    }
+
+    /// Keeps a sound device without objects and without work for the next owner.
+    pub(super) fn close(self, adapter: &AdapterShared) {
+        closed().push((adapter.raw, self));
+    }
+
+    fn create(adapter: &AdapterShared) -> Result<Self, Error> {
+        let instance = &adapter.instance.raw;
+        let (major, minor, patch) = adapter.info.api_version;
+        let api = vk::make_api_version(0, major, minor, patch);
+        let features = Features::query(instance, adapter.raw, api)
+            .map_err(|e| Error::from_vk("vkEnumerateDeviceExtensionProperties", e))?;
+
+        let priority = [1.0];
+        let queues: Vec<_> = adapter
+            .families
+            .indices()
+            .into_iter()
+            .map(|index| vk::DeviceQueueCreateInfo::default().queue_family_index(index).queue_priorities(&priority))
+            .collect();
+        let names: Vec<_> = features.extensions().iter().map(|n| n.as_ptr()).collect();
+        let mut chain = features.copy_unchained();
+        let create = vk::DeviceCreateInfo::default()
+            .queue_create_infos(&queues)
+            .enabled_extension_names(&names)
+            .enabled_features(&features.core);
+        let create = chain.chain_device(create);
+        // SAFETY: the adapter offers every extension and feature that is enabled here.
+        let device = unsafe { instance.create_device(adapter.raw, &create, None) }
+            .map_err(|e| Error::from_vk("vkCreateDevice", e))?;
+        // SAFETY: the device was created with one queue of each of these families.
+        let queue = |family: u32| unsafe { device.get_device_queue(family, 0) };
+        let marker = features.has(amd::buffer_marker::NAME).then(|| amd::buffer_marker::Device::new(instance, &device));
+        Ok(Self {
+            compute: queue(adapter.families.compute.index),
+            transfer: adapter.families.transfer.map(|family| queue(family.index)),
+            marker,
+            clock: DeviceClock::find(adapter, &device, &features),
+            full_subgroups: features.full_subgroups(),
+            device,
+        })
+    }
+}

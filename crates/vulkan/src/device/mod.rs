@@ -1,0 +1,10 @@
+//! An opened device: the driver's functions, the queues, and whether it is lost. Every object of a device holds
+//! [`DeviceShared`]; nothing here knows those objects.
+
+mod clock;
+mod logical;
+mod queue;
+mod shared;
+
+pub(crate) use queue::QueueKind;
+pub(crate) use shared::DeviceShared;

@@ -1,0 +1,143 @@
+//! What every object of an opened device holds.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ash::{amd, vk};
+
+use super::clock::DeviceClock;
+use super::logical::LogicalDevice;
+use super::queue::{Queue, QueueKind};
+use crate::adapter::AdapterShared;
+use crate::error::Error;
+
+pub(crate) struct DeviceShared {
+    pub(crate) raw: ash::Device,
+    pub(crate) adapter: Arc<AdapterShared>,
+    pub(crate) compute: Queue,
+    pub(crate) transfer: Option<Queue>,
+    pub(crate) marker: Option<amd::buffer_marker::Device>,
+    pub(crate) full_subgroups: bool,
+    /// How long a wait goes on without progress before the device counts as lost.
+    pub(crate) timeout: Duration,
+    clock: Option<DeviceClock>,
+    /// Semaphores that are not needed any more, until the device closes.
+    retired: Mutex<Vec<vk::Semaphore>>,
+    lost: AtomicBool,
+    hung: AtomicBool,
+}
+
+impl DeviceShared {
+    pub(crate) fn open(adapter: &Arc<AdapterShared>, timeout: Duration) -> Result<Arc<Self>, Error> {
+        let logical = LogicalDevice::open(adapter)?;
+        let families = adapter.families;
+        Ok(Arc::new(Self {
+            adapter: Arc::clone(adapter),
+            compute: Queue::new(logical.compute, families.compute),
+            transfer: logical.transfer.zip(families.transfer).map(|(raw, family)| Queue::new(raw, family)),
+            marker: logical.marker,
+            full_subgroups: logical.full_subgroups,
+            timeout,
+            clock: logical.clock,
+            retired: Mutex::default(),
+            lost: AtomicBool::new(false),
+            hung: AtomicBool::new(false),
+            raw: logical.device,
+        }))
+    }
+
+    /// The queue of a kind; the compute queue where there is none that only copies.
+    pub(crate) fn queue(&self, kind: QueueKind) -> &Queue {
+        match &self.transfer {
+            Some(queue) if kind == QueueKind::Transfer => queue,
+            _ => &self.compute,
+        }
+    }
+
+    /// Ticks of the device's clock; `None` where the driver cannot read it.
+    pub(crate) fn clock_ticks(&self) -> Option<Result<u64, Error>> {
+        let clock = self.clock?;
+        Some(clock.ticks(&self.raw).map_err(|e| self.error("vkGetCalibratedTimestamps", e)))
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Fails if the device is lost.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.is_lost() {
+            return Err(Error::DeviceLost);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn mark_lost(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+    }
+
+    /// The GPU did not finish in time: what it may still use is leaked.
+    pub(crate) fn mark_hung(&self) {
+        self.hung.store(true, Ordering::Relaxed);
+        self.mark_lost();
+    }
+
+    pub(crate) fn is_hung(&self) -> bool {
+        self.hung.load(Ordering::Relaxed)
+    }
+
+    /// Takes a semaphore that no submission uses any more. It is destroyed when the device closes:
+    /// Mesa's queue thread (22.3) may still touch one whose value a wait has already seen.
+    pub(crate) fn retire(&self, semaphore: vk::Semaphore) {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(semaphore);
+    }
+
+    /// Maps a `VkResult`, noting the loss of the device and the bytes that found no memory.
+    pub(crate) fn error_of(&self, call: &'static str, result: vk::Result, bytes: u64) -> Error {
+        match Error::from_vk(call, result) {
+            Error::DeviceLost => {
+                if !self.is_lost() {
+                    tracing::error!("{}: device lost in {call}", self.adapter.info.name);
+                }
+                self.mark_lost();
+                Error::DeviceLost
+            }
+            Error::OutOfMemory { .. } => Error::OutOfMemory { requested: bytes },
+            other => other,
+        }
+    }
+
+    pub(crate) fn error(&self, call: &'static str, result: vk::Result) -> Error {
+        self.error_of(call, result, 0)
+    }
+}
+
+impl Drop for DeviceShared {
+    fn drop(&mut self) {
+        // The GPU may still use a hung device's semaphores; a lost device is of no use to anybody.
+        if self.is_hung() || self.is_lost() {
+            return;
+        }
+        for queue in std::iter::once(&self.compute).chain(&self.transfer) {
+            // SAFETY: the queue is locked. It has nothing to do, so this does not block.
+            if let Err(error) = unsafe { self.raw.queue_wait_idle(*queue.lock()) } {
+                tracing::debug!("vkQueueWaitIdle failed: {error:?}");
+                return;
+            }
+        }
+        for semaphore in self.retired.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // SAFETY: the queues are idle.
+            unsafe { self.raw.destroy_semaphore(semaphore, None) };
+        }
+        let logical = LogicalDevice {
+            device: self.raw.clone(),
+            compute: *self.compute.lock(),
+            transfer: self.transfer.as_ref().map(|queue| *queue.lock()),
+            marker: self.marker.take(),
+            clock: self.clock,
+            full_subgroups: self.full_subgroups,
+        };
+        logical.close(&self.adapter);
+    }
+}

@@ -1,0 +1,7 @@
+//! Memory: segments, and the memory types that they are made of.
+
+mod class;
+mod segment;
+
+pub use class::MemoryClass;
+pub use segment::Segment;

@@ -1,0 +1,173 @@
+//! Segments: a buffer with memory of its own.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use ash::vk;
+
+use super::class::{self, MemoryClass};
+use crate::device::DeviceShared;
+use crate::error::Error;
+
+/// A buffer of GPU memory with a fixed address. Dropping it frees the memory at once; the caller
+/// sees to it that the GPU is done with it.
+pub struct Segment {
+    device: Arc<DeviceShared>,
+    pub(crate) buffer: vk::Buffer,
+    memory: vk::DeviceMemory,
+    address: u64,
+    bytes: u64,
+    mapped: Option<NonNull<u8>>,
+}
+
+// SAFETY: the pointer is to mapped memory that lives as long as the segment and belongs to no
+// thread; whoever dereferences it answers for races.
+unsafe impl Send for Segment {}
+// SAFETY: as above; `&Segment` hands out copies of plain values only.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// The GPU address of the first byte.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Where the host sees the first byte; `None` for [`MemoryClass::Device`].
+    pub fn host_ptr(&self) -> Option<NonNull<u8>> {
+        self.mapped
+    }
+
+    /// Allocates `bytes` bytes, trying the memory types of `class` from best to worst.
+    pub(crate) fn new(device: &Arc<DeviceShared>, bytes: u64, class: MemoryClass) -> Result<Self, Error> {
+        device.check()?;
+        if bytes == 0 {
+            return Err(Error::Invalid { call: "Gpu::allocate", what: "a segment needs at least one byte".to_owned() });
+        }
+        if bytes > device.adapter.largest_segment() {
+            return Err(Error::OutOfMemory { requested: bytes });
+        }
+        let families = device.adapter.families.indices();
+        let mut info = vk::BufferCreateInfo::default().size(bytes).usage(
+            vk::BufferUsageFlags::STORAGE_BUFFER
+                | vk::BufferUsageFlags::TRANSFER_SRC
+                | vk::BufferUsageFlags::TRANSFER_DST
+                | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS,
+        );
+        // Concurrent sharing costs buffers nothing and saves ownership transfers.
+        if families.len() > 1 {
+            info = info.sharing_mode(vk::SharingMode::CONCURRENT).queue_family_indices(&families);
+        }
+        // SAFETY: the device is valid; `info` lives through the call.
+        let buffer = unsafe { device.raw.create_buffer(&info, None) }
+            .map_err(|e| device.error_of("vkCreateBuffer", e, bytes))?;
+        // SAFETY: the buffer was just created on this device.
+        let needs = unsafe { device.raw.get_buffer_memory_requirements(buffer) };
+        let allocated = allocate(device, class, bytes, &needs).and_then(|memory| {
+            bind(device, buffer, memory, class, bytes).inspect_err(|_| {
+                // SAFETY: nothing else uses the memory; freeing it unmaps it.
+                unsafe { device.raw.free_memory(memory, None) }
+            })
+        });
+        allocated
+            .map(|(memory, address, mapped)| Self {
+                device: Arc::clone(device),
+                buffer,
+                memory,
+                address,
+                bytes,
+                mapped,
+            })
+            .inspect_err(|_| {
+                // SAFETY: nothing uses the buffer.
+                unsafe { device.raw.destroy_buffer(buffer, None) }
+            })
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        if self.device.is_hung() {
+            return; // The GPU may still write to it: leaking is the lesser harm.
+        }
+        // SAFETY: the caller guarantees that the GPU is done with the segment. Freeing mapped memory unmaps it.
+        unsafe {
+            self.device.raw.destroy_buffer(self.buffer, None);
+            self.device.raw.free_memory(self.memory, None);
+        }
+    }
+}
+
+impl std::fmt::Debug for Segment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Segment")
+            .field("address", &format_args!("{:#x}", self.address))
+            .field("bytes", &self.bytes)
+            .field("mapped", &self.mapped.is_some())
+            .finish()
+    }
+}
+
+fn allocate(
+    device: &DeviceShared,
+    class: MemoryClass,
+    bytes: u64,
+    needs: &vk::MemoryRequirements,
+) -> Result<vk::DeviceMemory, Error> {
+    let types = class::candidates(class, device.adapter.info.kind, &device.adapter.memory, needs.memory_type_bits);
+    let mut full_heaps: Vec<u32> = Vec::new();
+    for (index, heap) in types {
+        if full_heaps.contains(&heap) {
+            continue;
+        }
+        let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
+        let info = vk::MemoryAllocateInfo::default()
+            .allocation_size(needs.size)
+            .memory_type_index(index)
+            .push_next(&mut flags);
+        // SAFETY: the device is valid; `info` and what it points to live through the call.
+        match unsafe { device.raw.allocate_memory(&info, None) } {
+            Ok(memory) => return Ok(memory),
+            Err(
+                vk::Result::ERROR_OUT_OF_DEVICE_MEMORY
+                | vk::Result::ERROR_OUT_OF_HOST_MEMORY
+                | vk::Result::ERROR_TOO_MANY_OBJECTS,
+            ) => full_heaps.push(heap),
+            Err(error) => return Err(device.error_of("vkAllocateMemory", error, bytes)),
+        }
+    }
+    Err(Error::OutOfMemory { requested: bytes })
+}
+
+type Bound = (vk::DeviceMemory, u64, Option<NonNull<u8>>);
+
+fn bind(
+    device: &DeviceShared,
+    buffer: vk::Buffer,
+    memory: vk::DeviceMemory,
+    class: MemoryClass,
+    bytes: u64,
+) -> Result<Bound, Error> {
+    // SAFETY: buffer and memory are fresh, of this device, and the memory is large enough.
+    unsafe { device.raw.bind_buffer_memory(buffer, memory, 0) }
+        .map_err(|e| device.error_of("vkBindBufferMemory", e, bytes))?;
+    let mapped = if class == MemoryClass::Device {
+        None
+    } else {
+        // SAFETY: the classes other than Device choose host-visible types only; it is mapped once.
+        let pointer = unsafe { device.raw.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()) }
+            .map_err(|e| device.error_of("vkMapMemory", e, bytes))?;
+        NonNull::new(pointer.cast::<u8>())
+    };
+    let info = vk::BufferDeviceAddressInfo::default().buffer(buffer);
+    // SAFETY: the buffer has address usage and is bound to memory with the address flag.
+    let address = unsafe { device.raw.get_buffer_device_address(&info) };
+    if address == 0 {
+        return Err(Error::Driver { call: "vkGetBufferDeviceAddress", code: 0, name: "a null address".to_owned() });
+    }
+    Ok((memory, address, mapped))
+}

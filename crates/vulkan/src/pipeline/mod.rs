@@ -1,0 +1,11 @@
+//! Compute pipelines: compiling SPIR-V, and keeping what was compiled on disk.
+
+mod cache;
+mod cache_file;
+mod compiler;
+mod compute;
+mod layout;
+
+pub use compute::{Pipeline, PipelineOptions};
+
+pub(crate) use compiler::Compiler;

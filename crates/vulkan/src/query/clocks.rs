@@ -1,0 +1,113 @@
+//! The device's clock beside the host's, so that what ran on the device can be shown beside what the host did.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::error::Error;
+
+/// Readings of both clocks, of which the one that took the least time is kept.
+const TRIES: usize = 8;
+/// Over less than this the rates of the two clocks are not compared: the error of the readings would show.
+const MIN_RATE_NS: f64 = 1e8;
+
+/// Nanoseconds since 1970 by the host's clock.
+pub fn unix_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// One moment as both clocks have it.
+#[derive(Debug, Clone, Copy)]
+pub struct Clocks {
+    /// Of a device's timestamps.
+    ticks: u64,
+    /// Of the host, since 1970.
+    unix_ns: u64,
+    /// The most by which the two are apart.
+    error_ns: u64,
+    /// Valid bits of a timestamp.
+    bits: u32,
+    /// Of one tick, as the adapter says.
+    period_ns: f64,
+}
+
+impl Clocks {
+    /// Reads both clocks, the device's by `ticks`: timestamps of so many valid bits, whose ticks take `period_ns`.
+    pub(crate) fn read(
+        bits: u32,
+        period_ns: f64,
+        mut ticks: impl FnMut() -> Result<u64, Error>,
+    ) -> Result<Self, Error> {
+        let mut once = || {
+            let before = unix_now();
+            let ticks = ticks()?;
+            let error_ns = unix_now().saturating_sub(before) / 2;
+            Ok(Self { ticks, unix_ns: before + error_ns, error_ns, bits, period_ns })
+        };
+        let mut best = once()?;
+        for _ in 1..TRIES {
+            let next = once()?;
+            if next.error_ns < best.error_ns {
+                best = next;
+            }
+        }
+        Ok(best)
+    }
+
+    /// The most by which the two readings are apart, nanoseconds.
+    pub fn error_ns(&self) -> u64 {
+        self.error_ns
+    }
+
+    /// Nanoseconds since 1970 of a timestamp that was taken between this moment and a `later` one. Where enough time
+    /// lies between the moments, the two clocks' rates are matched.
+    pub fn unix_ns(&self, later: &Self, ticks: u64) -> u64 {
+        let (host, device) = (later.unix_ns as f64 - self.unix_ns as f64, self.ticks_to(later.ticks) as f64);
+        // Timestamps of few bits start again from 0.
+        let wraps = self.bits < 64 && host >= (1u64 << (self.bits - 1)) as f64 * self.period_ns;
+        let rate = if host < MIN_RATE_NS || device <= 0.0 || wraps { self.period_ns } else { host / device };
+        self.unix_ns.saturating_add_signed((self.ticks_to(ticks) as f64 * rate) as i64)
+    }
+
+    /// Ticks from this moment, before it if negative.
+    pub(crate) fn ticks_to(&self, ticks: u64) -> i64 {
+        let unused = 64 - self.bits.min(64);
+        (ticks.wrapping_sub(self.ticks) << unused) as i64 >> unused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clocks(ticks: u64, unix_ns: u64) -> Clocks {
+        Clocks { ticks, unix_ns, error_ns: 0, bits: 36, period_ns: 10.0 }
+    }
+
+    #[test]
+    fn a_clock_that_cannot_be_read_is_an_error() {
+        assert_eq!(Clocks::read(64, 1.0, || Err(Error::DeviceLost)).map(drop), Err(Error::DeviceLost));
+    }
+
+    #[test]
+    fn the_adapters_period_counts_over_a_short_time() {
+        let (first, last) = (clocks(1000, 5_000_000), clocks(2000, 5_020_000));
+        assert_eq!(first.unix_ns(&last, 1500), 5_005_000);
+        assert_eq!(first.unix_ns(&last, 900), 4_999_000);
+    }
+
+    #[test]
+    fn rates_are_matched_over_a_long_time() {
+        // The device's clock is a tenth slow.
+        let (first, last) = (clocks(0, 0), clocks(90_000_000, 1_000_000_000));
+        assert_eq!(first.unix_ns(&last, 45_000_000), 500_000_000);
+    }
+
+    #[test]
+    fn ticks_that_start_again_go_on() {
+        let (first, last) = (clocks((1 << 36) - 100, 1_000_000), clocks(100, 1_002_000));
+        assert_eq!(first.unix_ns(&last, (1 << 36) - 50), 1_000_500);
+        assert_eq!(first.unix_ns(&last, 50), 1_001_500);
+        // After half a round the rate cannot be told from the ticks.
+        let last = clocks(100, 1_000_000 + (1 << 36) * 10 + 2000);
+        assert_eq!(first.unix_ns(&last, 50), 1_001_500);
+    }
+}

@@ -1,0 +1,48 @@
+//! Pools of timestamp queries.
+
+use std::sync::Arc;
+
+use ash::vk;
+
+use crate::device::DeviceShared;
+use crate::error::Error;
+
+/// A pool of timestamps. Its owner, a recorder, waits for its submissions before it drops it.
+pub(super) struct QueryPool {
+    pub(super) raw: vk::QueryPool,
+    device: Arc<DeviceShared>,
+}
+
+impl QueryPool {
+    pub(super) fn new(device: &Arc<DeviceShared>, queries: u32) -> Result<Self, Error> {
+        let info = vk::QueryPoolCreateInfo::default().query_type(vk::QueryType::TIMESTAMP).query_count(queries);
+        // SAFETY: the device is valid.
+        let raw =
+            unsafe { device.raw.create_query_pool(&info, None) }.map_err(|e| device.error("vkCreateQueryPool", e))?;
+        Ok(Self { raw, device: Arc::clone(device) })
+    }
+
+    /// Reads queries from `first` on. False if some are not available.
+    ///
+    /// # Safety
+    /// The pool has as many queries from `first` on as `out` takes, each of which was reset once.
+    pub(super) unsafe fn read<T>(&self, first: u32, out: &mut [T], flags: vk::QueryResultFlags) -> Result<bool, Error> {
+        // SAFETY: the pool is of this device; the rest is the caller's promise.
+        match unsafe { self.device.raw.get_query_pool_results(self.raw, first, out, flags) } {
+            Ok(()) => Ok(true),
+            Err(vk::Result::NOT_READY) => Ok(false),
+            Err(error) => Err(self.device.error("vkGetQueryPoolResults", error)),
+        }
+    }
+}
+
+impl Drop for QueryPool {
+    fn drop(&mut self) {
+        if self.device.is_hung() {
+            return;
+        }
+        // SAFETY: no submission that uses the pool is pending, or the device is lost, after which objects may be
+        // destroyed.
+        unsafe { self.device.raw.destroy_query_pool(self.raw, None) };
+    }
+}
