@@ -1,5 +1,16 @@
-#include "device.h"
 #include "fallback.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/native/CPUFallback.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "device.h"
 #include "json.h"
 #include "register.h"
 #include "table.h"

@@ -44,17 +44,25 @@ pub const fn op(name: &'static str, run: fn(&mut Call) -> Result<()>) -> Operato
 /// argument that other overloads of the function have, and its value in those that lack it. After `;` stand constants.
 #[macro_export]
 macro_rules! op {
-    (@take $a:ident $schema:expr, out) => { $a.out(const { $crate::operator::schema::written($schema) })? };
-    (@take $a:ident $schema:expr, outs) => { $a.outs(const { $crate::operator::schema::written($schema) })? };
-    (@take $a:ident $schema:expr, $name:tt) => {
-        $a.get(const { $crate::operator::schema::position($schema, stringify!($name)) })?
-    };
-    (@take $a:ident $schema:expr, $name:tt = $absent:expr) => {
-        match const { $crate::operator::schema::find($schema, stringify!($name)) } {
+    (@take $a:ident $schema:expr, out) => {{
+        const WRITTEN: $crate::operator::schema::Written = $crate::operator::schema::written($schema);
+        $a.out(WRITTEN)?
+    }};
+    (@take $a:ident $schema:expr, outs) => {{
+        const WRITTEN: $crate::operator::schema::Written = $crate::operator::schema::written($schema);
+        $a.outs(WRITTEN)?
+    }};
+    (@take $a:ident $schema:expr, $name:tt) => {{
+        const POSITION: usize = $crate::operator::schema::position($schema, stringify!($name));
+        $a.get(POSITION)?
+    }};
+    (@take $a:ident $schema:expr, $name:tt = $absent:expr) => {{
+        const POSITION: Option<usize> = $crate::operator::schema::find($schema, stringify!($name));
+        match POSITION {
             Some(i) => $a.get(i)?,
             None => $absent,
         }
-    };
+    }};
     ($schema:expr => $run:ident ($($name:tt $(= $absent:expr)?),* $(; $($constant:expr),*)?)) => {
         $crate::operator::Operator::new($schema, |call| {
             let _arguments = call.arguments();
