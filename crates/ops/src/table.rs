@@ -11,15 +11,8 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::attention::OPERATORS,
     crate::convolution::OPERATORS,
     // Creation and random numbers.
-    crate::creation::factories::OPERATORS,
-    &[
-        crate::random::dropout::OPERATORS,
-        crate::random::multinomial::OPERATORS,
-        crate::random::permutation::OPERATORS,
-        crate::random::philox::OPERATORS,
-        crate::random::distributions::OPERATORS,
-        crate::creation::triangular_indices::OPERATORS,
-    ],
+    crate::creation::OPERATORS,
+    crate::random::OPERATORS,
     // Movement.
     crate::movement::OPERATORS,
     &[
@@ -36,7 +29,6 @@ const FAMILIES: &[&[&[Operator]]] = &[
     &[crate::lists::loss_scale::OPERATORS, crate::lists::optimizer::OPERATORS],
     // Pointwise.
     crate::pointwise::OPERATORS,
-    crate::pointwise::rrelu::OPERATORS,
     crate::reduction::OPERATORS,
     &[crate::recurrent::cells::OPERATORS],
     &[crate::spatial::grid_sampler::OPERATORS],

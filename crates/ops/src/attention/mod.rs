@@ -13,7 +13,7 @@ use crate::operator::call::{Call, Ret, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::{Operator, op};
 use crate::primitives::launch::Launcher;
-use crate::random::philox::{reserve, write_source};
+use crate::random::philox::{draw, write_source};
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::Tensor;
 use crate::tensor::layout;
@@ -222,7 +222,7 @@ fn forward(call: &mut Call) -> Result<()> {
     if attention.dropout > 0.0 {
         // A block of random words serves as many keys as a patch has.
         let blocks = batch * heads * queries * parts(keys, kernel::PATCH);
-        write_source(call, reserve(call, usize::MAX, blocks as u64)?, &random)?;
+        write_source(call, draw(call, None, blocks as u64)?, &random)?;
         attention.random = Some(random.clone());
     }
     let value = attention.value.clone();

@@ -1,4 +1,12 @@
 //! Tensors made from numbers.
 
-pub mod factories;
+pub mod eye;
+pub mod sequences;
+pub mod triangle;
 pub mod triangular_indices;
+
+use crate::operator::Operator;
+
+/// The overloads of these families.
+pub const OPERATORS: &[&[Operator]] =
+    &[eye::OPERATORS, sequences::OPERATORS, triangle::OPERATORS, triangular_indices::OPERATORS];

@@ -1,15 +1,20 @@
 //! Coordinates of the lower and the upper triangle of a matrix: tril_indices and triu_indices.
 
-use crate::check;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::primitives::launch::{GROUP, linear_id};
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
+use crate::primitives::kernel::{KernelSpec, Output};
+use crate::{check, operators};
+use dml_engine::{interface::I64, parameters};
+use dml_kernel::{Builder, DType, Scalar, Value, dense::linear_id};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] =
-    &[op("aten::tril_indices", |c| indices(c, false)), op("aten::triu_indices", |c| indices(c, true))];
+operators! {
+    indices(row, col, offset, dtype; false) {
+        "aten::tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    }
+    indices(row, col, offset, dtype; true) {
+        "aten::triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    }
+}
 
 /// How many elements of a matrix of `columns` lie left of `diagonal` in the first `rows` rows: row `r` has
 /// `min(max(r + diagonal, 0), columns)`.
@@ -27,12 +32,28 @@ fn left_of_value<'b>(rows: Value<'b>, columns: Value<'b>, diagonal: Value<'b>) -
     growing * first + growing * (growing - 1) / 2 + (rows - growing) * columns
 }
 
-/// `tril_indices(row, col, offset, *, dtype, ..)`: `[2, count]`, in row-major order
-fn indices(call: &mut Call, upper: bool) -> Result<()> {
-    let (rows, columns, offset) = (call.int(0)?, call.int(1)?, call.int(2)?);
+/// Everything that changes the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    dtype: DType,
+    upper: bool,
+}
+
+parameters! {
+    Spec as s => Arguments, Parameters {
+        out: Output = s.dtype,
+        count: I64,
+        rows: I64,
+        columns: I64,
+        diagonal: I64,
+    }
+}
+
+/// `[2, count]`, in row-major order.
+fn indices(call: &mut Call, rows: i64, columns: i64, offset: i64, dtype: Option<DType>, upper: bool) -> Result<()> {
     check!(rows >= 0, Runtime, "row must be non-negative, got{rows}");
     check!(columns >= 0, Runtime, "col must be non-negative, got{columns}");
-    let dtype = call.opt_dtype(3)?.unwrap_or(DType::I64);
+    let dtype = dtype.unwrap_or(DType::I64);
     check!(
         matches!(dtype, DType::I64 | DType::I32),
         NotImplemented,
@@ -45,40 +66,39 @@ fn indices(call: &mut Call, upper: bool) -> Result<()> {
     let count = if upper { rows * columns - left } else { left };
     let out = call.empty(dtype, &[2, count])?;
     if count > 0 {
-        let kernel =
-            call.kernel("triangle_indices", [dtype as u32, u32::from(upper), 0, 0, 0, 0], || build(dtype, upper))?;
-        let launcher = call.launch(kernel).write(&out);
-        [count, rows, columns, diagonal].iter().fold(launcher, |l, &x| l.i64(x)).threads(count as u64)?;
+        let arguments = Arguments { out: &out, count, rows, columns, diagonal };
+        call.run_threads(&Spec { dtype, upper }, &arguments, count as u64)?;
     }
     call.ret(out);
     Ok(())
 }
 
-fn build(dtype: DType, upper: bool) -> Kernel {
-    let b = Builder::new("triangle_indices", [GROUP, 1, 1]);
-    let out = b.pointer("out", dtype);
-    let [count, rows, columns, diagonal] =
-        ["count", "rows", "columns", "diagonal"].map(|name| b.param(name, Scalar::I64));
-    let i = linear_id(&b, Scalar::U64).bitcast(Scalar::I64);
-    b.if_(i.lt(count), || {
-        // The last row before which there are no more than `i` elements.
-        let (low, high) = (b.var(b.int(Scalar::I64, 0)), b.var(rows));
-        b.while_(
-            || (high.get() - low.get()).gt(1),
-            || {
-                let middle = (low.get() + high.get()) / 2;
-                let left = left_of_value(middle, columns, diagonal);
-                let until = if upper { middle * columns - left } else { left };
-                b.if_else(until.le(i), || low.set(middle), || high.set(middle));
-            },
-        );
-        let row = low.get();
-        let left = left_of_value(row, columns, diagonal);
-        let column = if upper { i - (row * columns - left) + (row + diagonal).max(0) } else { i - left };
-        out.store(i, row);
-        out.store(i + count, column);
-    });
-    b.finish()
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        "triangle_indices"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let i = linear_id(b, Scalar::U64).bitcast(Scalar::I64);
+        b.if_(i.lt(p.count), || {
+            // The last row before which there are no more than `i` elements.
+            let (low, high) = (b.var(b.int(Scalar::I64, 0)), b.var(p.rows));
+            b.while_(
+                || (high.get() - low.get()).gt(1),
+                || {
+                    let middle = (low.get() + high.get()) / 2;
+                    let left = left_of_value(middle, p.columns, p.diagonal);
+                    let until = if self.upper { middle * p.columns - left } else { left };
+                    b.if_else(until.le(i), || low.set(middle), || high.set(middle));
+                },
+            );
+            let row = low.get();
+            let left = left_of_value(row, p.columns, p.diagonal);
+            let column = if self.upper { i - (row * p.columns - left) + (row + p.diagonal).max(0) } else { i - left };
+            p.out.store(i, row);
+            p.out.store(i + p.count, column);
+        });
+    }
 }
 
 #[cfg(test)]
@@ -98,7 +118,7 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, upper) in [(DType::I64, true), (DType::I32, false)] {
-            crate::primitives::validate::accepted(&build(dtype, upper));
+            crate::primitives::validate::accepted(&Spec { dtype, upper }.build());
         }
     }
 }

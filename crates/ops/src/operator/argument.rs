@@ -77,6 +77,14 @@ impl<'a> Out<'a> {
             Out::InPlace(t) | Out::Into(t) => Some(t),
         }
     }
+
+    /// The tensor that is given, of operators whose every overload takes one.
+    ///
+    /// # Errors
+    /// [`Error::Runtime`] of [`Out::New`].
+    pub fn tensor(self) -> Result<&'a Tensor> {
+        self.given().ok_or_else(|| Error::Runtime("the overload takes no tensor for its result".to_owned()))
+    }
 }
 
 impl<'a> Arguments<'a> {

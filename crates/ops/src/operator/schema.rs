@@ -49,6 +49,11 @@ const fn argument(bytes: &[u8], start: usize) -> Option<Span> {
     if at == begin { None } else { Some(Span { start: begin, end: at }) }
 }
 
+/// Whether the list ends after an argument: what follows are the results.
+const fn is_last(bytes: &[u8], argument: Span) -> bool {
+    argument.end == bytes.len() || bytes[argument.end] == b')'
+}
+
 /// Where an argument's name begins and ends: after the last space before its default.
 const fn name_span(bytes: &[u8], argument: Span) -> Span {
     let mut end = argument.start;
@@ -98,6 +103,9 @@ pub const fn find(schema: &str, wanted: &str) -> Option<usize> {
                 return Some(position);
             }
             position += 1;
+        }
+        if is_last(bytes, span) {
+            break;
         }
         at = span.end + 1;
     }
@@ -151,6 +159,9 @@ pub const fn written(schema: &str) -> Written {
             }
             position += 1;
         }
+        if is_last(bytes, span) {
+            break;
+        }
         at = span.end + 1;
     }
     written
@@ -168,6 +179,9 @@ mod tests {
     const NORM: &str = "aten::norm.dtype_out(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype, Tensor(a!) out) -> Tensor(a!)";
     const POOL: &str = "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=[1, 1], bool ceil_mode=False) -> (Tensor, Tensor)";
 
+    const FREXP: &str = "aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)";
+    const FREXP_OUT: &str = "aten::frexp.Tensor_out(Tensor self, *, Tensor(a!) mantissa, Tensor(b!) exponent) -> (Tensor(a!) mantissa, Tensor(b!) exponent)";
+
     #[test]
     fn names_and_positions() {
         assert_eq!(name(ADD), "aten::add.out");
@@ -177,6 +191,7 @@ mod tests {
         assert_eq!(position(POOL, "ceil_mode"), 5);
         assert_eq!(position(NORM, "p"), 1);
         assert_eq!(find(ADD, "alph"), None);
+        assert_eq!(find(FREXP, "mantissa"), None);
         assert_eq!(find("aten::rand() -> Tensor", "self"), None);
     }
 
@@ -187,5 +202,7 @@ mod tests {
         assert_eq!(written(GELU), Written { first: 0, count: 1, in_place: true });
         assert_eq!(written(ADAM), Written { first: 0, count: 2, in_place: true });
         assert_eq!(written(POOL).count, 0);
+        assert_eq!(written(FREXP).count, 0);
+        assert_eq!(written(FREXP_OUT), Written { first: 1, count: 2, in_place: false });
     }
 }

@@ -42,11 +42,11 @@ operators! {
         "aten::special_modified_bessel_k1(Tensor self) -> Tensor",
         "aten::special_modified_bessel_k1.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(self, out; "special_scaled_modified_bessel_k0", special::k0e) {
+    not_half(x, out; "special_scaled_modified_bessel_k0", special::k0e) {
         "aten::special_scaled_modified_bessel_k0(Tensor x) -> Tensor",
         "aten::special_scaled_modified_bessel_k0.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(self, out; "special_scaled_modified_bessel_k1", special::k1e) {
+    not_half(x, out; "special_scaled_modified_bessel_k1", special::k1e) {
         "aten::special_scaled_modified_bessel_k1(Tensor x) -> Tensor",
         "aten::special_scaled_modified_bessel_k1.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)",
     }
@@ -66,11 +66,11 @@ operators! {
         "aten::special_bessel_y1(Tensor self) -> Tensor",
         "aten::special_bessel_y1.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(self, out; "special_spherical_bessel_j0", spherical) {
+    not_half(x, out; "special_spherical_bessel_j0", spherical) {
         "aten::special_spherical_bessel_j0(Tensor x) -> Tensor",
         "aten::special_spherical_bessel_j0.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    not_half(self, out; "special_airy_ai", special::airy_ai) {
+    not_half(x, out; "special_airy_ai", special::airy_ai) {
         "aten::special_airy_ai(Tensor x) -> Tensor",
         "aten::special_airy_ai.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)",
     }

@@ -41,6 +41,7 @@ pub const OPERATORS: &[&[Operator]] = &[
     orthogonal_polynomials::OPERATORS,
     piecewise_linear_activations::OPERATORS,
     power::OPERATORS,
+    rrelu::OPERATORS,
     selection::OPERATORS,
     special::OPERATORS,
     ternary::OPERATORS,

@@ -1,39 +1,58 @@
-//! Random numbers of distributions whose parameters are tensors: Bernoulli, Poisson, binomial, gamma, Dirichlet.
+//! Random numbers of distributions whose parameters are tensors: normal, Bernoulli, Poisson, binomial, gamma, Dirichlet.
 //!
 //! Each element has a counter of its own, and draws as many blocks of random words under it as its method takes: most
 //! methods reject some of their candidates.
 
-use crate::check;
+use crate::operator::argument::{AnyTensor, Generator, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::fault;
-use crate::operator::{Operator, op};
-use crate::pointwise::elementwise::{self, Out};
+use crate::operator::fault::{Fault, Reporter};
 use crate::pointwise::kernel::{self, Input};
-use crate::primitives::launch::{GROUP, linear_id};
-use crate::random::philox::{self, check_float, declare_source, is_stored, normals, pass, philox, reserve, unit_open};
+use crate::pointwise::operator::{check_no_self_overlap, input, result_tensor};
+use crate::primitives::kernel::{Input as Read, KernelSpec, Output};
+use crate::random::fill::{self, Sample, fill};
+use crate::random::in_place::{check_float, check_std};
+use crate::random::philox::{Source, draw, is_stored, normals, philox, sample_dtype, unit_open};
 use crate::reduction::{Axes, sum};
 use crate::tensor::Tensor;
-use crate::tensor::layout::{self, Layout};
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value, Var, math};
+use crate::tensor::layout::{Layout, LayoutSpec, Walked};
+use crate::{check, operators};
+use dml_engine::{
+    interface::{Each, Index},
+    parameters,
+};
+use dml_kernel::{Builder, DType, Scalar, Value, Var, dense::linear_id, math};
+use smallvec::SmallVec;
 use std::f64::consts::PI;
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::bernoulli_.Tensor", |c| {
-        let (out, p) = (c.tensor(0)?.clone(), elementwise::input(c, 1)?);
-        bernoulli(c, 2, out, p)
-    }),
-    op("aten::bernoulli.out", |c| {
-        let p = c.tensor(0)?;
-        let out = c.out(Some(2), p.dtype, &p.sizes)?;
-        bernoulli(c, 1, out, Input::Tensor(p.clone()))
-    }),
-    op("aten::poisson", poisson),
-    op("aten::binomial", binomial),
-    op("aten::_standard_gamma", standard_gamma),
-    op("aten::_sample_dirichlet", dirichlet),
-];
+operators! {
+    normal(mean, std, generator, out) {
+        "aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
+        "aten::normal.Tensor_float_out(Tensor mean, float std=1., *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)",
+        "aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
+        "aten::normal.float_Tensor_out(float mean, Tensor std, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)",
+        "aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
+        "aten::normal.Tensor_Tensor_out(Tensor mean, Tensor std, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)",
+    }
+    bernoulli_(self, p, generator) {
+        "aten::bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)",
+    }
+    bernoulli_out(self, generator, out) {
+        "aten::bernoulli.out(Tensor self, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)",
+    }
+    poisson(self, generator) {
+        "aten::poisson(Tensor self, Generator? generator=None) -> Tensor",
+    }
+    binomial(count, prob, generator) {
+        "aten::binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
+    }
+    standard_gamma(self, generator) {
+        "aten::_standard_gamma(Tensor self, Generator? generator=None) -> Tensor",
+    }
+    dirichlet(self, generator) {
+        "aten::_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
+    }
+}
 
 /// The random words of one element.
 struct Stream<'b> {
@@ -42,8 +61,7 @@ struct Stream<'b> {
     key: [Value<'b>; 2],
     drawn: Var<'b>,
     dtype: DType,
-    fault: Pointer<'b>,
-    refusal: Value<'b>,
+    fault: Option<Reporter<'b>>,
 }
 
 impl<'b> Stream<'b> {
@@ -61,10 +79,11 @@ impl<'b> Stream<'b> {
         [u[0], u[1]]
     }
 
-    /// Reports the operator's refusal if a parameter is not one.
+    /// Reports the distribution's refusal if a parameter is not one.
     fn refuse(&self, bad: Value<'b>) {
-        let zero = self.b.u32(0);
-        self.b.if_(bad, || fault::report(self.b, self.fault, self.refusal, zero, zero, 0));
+        if let Some(fault) = self.fault {
+            self.b.if_(bad, || fault.report_value());
+        }
     }
 
     fn normal(&self) -> Value<'b> {
@@ -72,68 +91,135 @@ impl<'b> Stream<'b> {
     }
 }
 
-type Sampler<'f> = &'f dyn for<'b> Fn(&Stream<'b>, &[Value<'b>]) -> Value<'b>;
+/// What is drawn, with the parameters that it takes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+enum Distribution {
+    /// Ones with probability `p`.
+    Bernoulli,
+    /// Of `mean`.
+    Poisson,
+    /// Of `count, p`.
+    Binomial,
+    /// Of `shape`, of scale 1.
+    Gamma,
+}
 
-/// Fills `out` with samples; `refusal` is what to say of parameters that
-/// the body refuses. It gets the inputs' elements, which broadcast to `out`, in the compute type.
+impl Distribution {
+    #[cfg(test)]
+    fn parameters(self) -> usize {
+        if self == Distribution::Binomial { 2 } else { 1 }
+    }
+
+    /// What to say of parameters that it does not take, if there are such.
+    fn refusal(self) -> Option<&'static str> {
+        match self {
+            Distribution::Bernoulli => Some("bernoulli: a probability is not between 0 and 1"),
+            Distribution::Poisson => Some("poisson: a rate is negative"),
+            Distribution::Binomial => None,
+            Distribution::Gamma => Some("a shape of a gamma distribution is negative"),
+        }
+    }
+
+    /// A sample; `v` are the parameters in their compute type.
+    fn sample<'b>(self, s: &Stream<'b>, v: &[Value<'b>]) -> Value<'b> {
+        match self {
+            Distribution::Bernoulli => {
+                let p = v[0].cast(s.dtype.compute());
+                s.refuse(!(p.ge(0) & p.le(1)));
+                s.units()[0].lt(p)
+            }
+            Distribution::Poisson => poisson_of(s, v[0]),
+            Distribution::Binomial => binomial_of(s, v[0], v[1]),
+            Distribution::Gamma => gamma_of(s, v[0]),
+        }
+    }
+}
+
+/// Everything that changes the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    distribution: Distribution,
+    out: DType,
+    parameters: SmallVec<[DType; 4]>,
+    layout: LayoutSpec,
+    stored: bool,
+}
+
+parameters! {
+    Spec as s => Arguments, Parameters {
+        out: Output = s.out,
+        parameters: Each<Read> = s.parameters.clone(),
+        source: Source = s.stored,
+        fault: Option<Fault> = s.distribution.refusal().map(|_| ()),
+        numel: Index = s.layout.index,
+        layout: Walked = s.layout,
+    }
+}
+
+/// Fills `out` with samples; the parameters broadcast to it.
 fn sample(
     call: &Call,
-    generator: usize,
-    family: &'static str,
-    refusal: Option<&'static str>,
+    generator: Option<&Generator>,
+    distribution: Distribution,
     out: &Tensor,
-    inputs: &[&Tensor],
-    body: Sampler<'_>,
+    parameters: &[&Tensor],
 ) -> Result<()> {
     let numel = out.numel();
     if numel == 0 {
         return Ok(());
     }
-    let source = reserve(call, generator, numel as u64)?;
-    let stored = is_stored(source);
-    let inputs: Vec<Tensor> = inputs.iter().map(|t| t.expand(&out.sizes)).collect();
-    let operands: Vec<&Tensor> = [out].into_iter().chain(&inputs).collect();
-    let strides: Vec<&[i64]> = operands.iter().map(|t| t.strides.as_slice()).collect();
+    let source = draw(call, generator, numel as u64)?;
+    let parameters: SmallVec<[Tensor; 2]> = parameters.iter().map(|t| t.expand(&out.sizes)).collect();
+    let strides: SmallVec<[&[i64]; 3]> = [out].into_iter().chain(&parameters).map(|t| t.strides.as_slice()).collect();
     let layout = Layout::row_major(&out.sizes, &strides);
-    let dtypes: Vec<DType> = operands.iter().map(|t| t.dtype).collect();
-    let code = dtypes.iter().fold(0, |code, &d| code << 8 | d as u32);
-    let (rank, index) = (layout.rank(), layout.index);
-    let key = [code, rank as u32, index.bytes(), u32::from(stored), 0, 0];
-    let kernel = call.kernel(family, key, || build(family, &dtypes, rank, index, stored, body))?;
-    let mut launcher = call.launch(kernel).write(out);
-    for t in &inputs {
-        launcher = launcher.read(t);
-    }
-    let launcher = pass(launcher, source).fault().u32(refusal.map_or(0, fault::value));
-    layout.pass(launcher.index(index, numel)).threads(numel as u64)
+    let spec = Spec {
+        distribution,
+        out: out.dtype,
+        parameters: parameters.iter().map(|t| t.dtype).collect(),
+        layout: layout.spec(),
+        stored: is_stored(source),
+    };
+    let arguments = Arguments {
+        out,
+        parameters: parameters.iter().collect(),
+        source,
+        fault: distribution.refusal().map(|message| call.fault_of_value(message)),
+        numel,
+        layout: &layout,
+    };
+    call.run_threads(&spec, &arguments, numel as u64)
 }
 
-fn build(family: &str, dtypes: &[DType], rank: usize, index: Scalar, stored: bool, body: Sampler<'_>) -> Kernel {
-    let b = Builder::new(family, [GROUP, 1, 1]);
-    let pointers: Vec<_> = dtypes.iter().map(|&d| b.pointer("t", d)).collect();
-    let words = declare_source(&b, stored);
-    let (fault, refusal) = (b.pointer("fault", DType::U32), b.param("refusal", Scalar::U32));
-    let n = b.param("numel", index);
-    let params = layout::declare(&b, rank, dtypes.len(), index);
-    let i = linear_id(&b, index);
-    b.if_(i.lt(n), || {
-        let low = words[2] + i.cast(Scalar::U32);
-        let carry = low.lt(words[2]).cast(Scalar::U32);
-        let high = if index == Scalar::U64 { (i >> 32).cast(Scalar::U32) } else { b.u32(0) };
-        let stream = Stream {
-            b: &b,
-            counter: [low, words[3] + carry + high],
-            key: [words[0], words[1]],
-            drawn: b.var(b.u32(0)),
-            fault,
-            refusal,
-            dtype: if dtypes[0] == DType::F64 { DType::F64 } else { DType::F32 },
-        };
-        let offsets = params.offsets(&b, i);
-        let values: Vec<Value> = pointers[1..].iter().zip(&offsets[1..]).map(|(p, &at)| p.load(at)).collect();
-        pointers[0].store(offsets[0], body(&stream, &values));
-    });
-    b.finish()
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        match self.distribution {
+            Distribution::Bernoulli => "bernoulli_of",
+            Distribution::Poisson => "poisson",
+            Distribution::Binomial => "binomial",
+            Distribution::Gamma => "standard_gamma",
+        }
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let (words, index) = (p.source, self.layout.index);
+        let i = linear_id(b, index);
+        b.if_(i.lt(p.numel), || {
+            let low = words[2] + i.cast(Scalar::U32);
+            let carry = low.lt(words[2]).cast(Scalar::U32);
+            let high = if index == Scalar::U64 { (i >> 32).cast(Scalar::U32) } else { b.u32(0) };
+            let stream = Stream {
+                b,
+                counter: [low, words[3] + carry + high],
+                key: [words[0], words[1]],
+                drawn: b.var(b.u32(0)),
+                fault: p.fault,
+                dtype: sample_dtype(self.out),
+            };
+            let offsets = p.layout.offsets(b, i);
+            let values: Vec<Value> = p.parameters.iter().zip(&offsets[1..]).map(|(t, &at)| t.load(at)).collect();
+            p.out.store(offsets[0], self.distribution.sample(&stream, &values));
+        });
+    }
 }
 
 /// `log(k!) - k log(k) + k`: what Stirling's formula leaves.
@@ -283,11 +369,53 @@ fn gamma_of<'b>(s: &Stream<'b>, shape: Value<'b>) -> Value<'b> {
     result.get()
 }
 
-/// `bernoulli_.Tensor(self, p, generator)`, `bernoulli.out(self, generator, out)`: ones with probability `p`
-fn bernoulli(call: &mut Call, generator: usize, out: Tensor, p: Input) -> Result<()> {
-    elementwise::check_no_self_overlap(&out)?;
+/// Either of mean and deviation is a tensor.
+fn normal(
+    call: &mut Call,
+    mean: TensorOrScalar,
+    std: TensorOrScalar,
+    generator: Option<Generator>,
+    out: Out,
+) -> Result<()> {
+    let operand = |x| match x {
+        TensorOrScalar::Scalar(s) => Ok(Input::Number(s, DType::F32)),
+        TensorOrScalar::Tensor(t) => input(call, &t),
+    };
+    let [mean, std] = [operand(mean)?, operand(std)?];
+    if let Input::Number(std, _) = std {
+        check_std(std.to_f64())?;
+    }
+    let dtype = match (&mean, &std) {
+        (Input::Tensor(t), _) | (_, Input::Tensor(t)) => t.dtype,
+        _ => call.host.default_dtype(),
+    };
+    let inputs = [mean, std];
+    let out = result_tensor(call, out, dtype, &inputs)?;
+    check_float(call, &out)?;
+    let noise = call.empty(dtype, &out.sizes)?;
+    fill(call, generator.as_ref(), Sample::StandardNormal, &noise, &[])?;
+    let [mean, std] = inputs;
+    let inputs = [Input::Tensor(noise), mean, std];
+    kernel::run(call, "normal_of", 0, &[&out], &inputs, dtype, |_, v| vec![v[0] * v[2] + v[1]])?;
+    call.ret(out);
+    Ok(())
+}
+
+fn bernoulli_(call: &mut Call, out: &Tensor, p: AnyTensor, generator: Option<Generator>) -> Result<()> {
+    let p = input(call, &p)?;
+    bernoulli(call, generator, out.clone(), p)
+}
+
+fn bernoulli_out(call: &mut Call, p: &Tensor, generator: Option<Generator>, out: Out) -> Result<()> {
+    let out = call.result(out.given(), p.dtype, &p.sizes)?;
+    bernoulli(call, generator, out, Input::Tensor(p.clone()))
+}
+
+/// Ones with probability `p`.
+fn bernoulli(call: &mut Call, generator: Option<Generator>, out: Tensor, p: Input) -> Result<()> {
+    check_no_self_overlap(&out)?;
     match p {
-        Input::Number(p, _) => philox::bernoulli(call, generator, &out, p.to_f64())?,
+        Input::Number(p, _) => fill::bernoulli(call, generator.as_ref(), &out, p.to_f64())?,
         Input::Tensor(p) => {
             let dtype = p.dtype;
             check!(dtype.is_float(), NotImplemented, "\"bernoulli_tensor_cpu_p_\" not implemented for '{dtype}'");
@@ -299,61 +427,47 @@ fn bernoulli(call: &mut Call, generator: usize, out: Tensor, p: Input) -> Result
                 out.sizes.as_slice(),
                 sizes.as_slice()
             );
-            let refusal = Some("bernoulli: a probability is not between 0 and 1");
-            sample(call, generator, "bernoulli_of", refusal, &out, &[&p], &|s, v| {
-                let p = v[0].cast(s.dtype.compute());
-                s.refuse(!(p.ge(0) & p.le(1)));
-                s.units()[0].lt(p)
-            })?;
+            sample(call, generator.as_ref(), Distribution::Bernoulli, &out, &[&p])?;
         }
     }
     call.ret(out);
     Ok(())
 }
 
-/// `poisson(self, generator)`
-fn poisson(call: &mut Call) -> Result<()> {
-    let mean = call.tensor(0)?;
+fn poisson(call: &mut Call, mean: &Tensor, generator: Option<Generator>) -> Result<()> {
     check_float(call, mean)?;
-    let out = elementwise::result_tensor(call, Out::New, mean.dtype, &[Input::Tensor(mean.clone())])?;
-    sample(call, 1, "poisson", Some("poisson: a rate is negative"), &out, &[mean], &|s, v| poisson_of(s, v[0]))?;
+    let out = result_tensor(call, Out::New, mean.dtype, &[Input::Tensor(mean.clone())])?;
+    sample(call, generator.as_ref(), Distribution::Poisson, &out, &[mean])?;
     call.ret(out);
     Ok(())
 }
 
-/// `binomial(count, prob, generator)`
-fn binomial(call: &mut Call) -> Result<()> {
-    let (count, p) = (call.tensor(0)?, call.tensor(1)?);
+fn binomial(call: &mut Call, count: &Tensor, p: &Tensor, generator: Option<Generator>) -> Result<()> {
     check_float(call, count)?;
     check!(count.dtype == p.dtype, Runtime, "Found dtype {} but expected {}", p.dtype, count.dtype);
     let inputs = [count, p].map(|t| Input::Tensor(t.clone()));
-    let out = elementwise::result_tensor(call, Out::New, count.dtype, &inputs)?;
-    sample(call, 2, "binomial", None, &out, &[count, p], &|s, v| binomial_of(s, v[0], v[1]))?;
+    let out = result_tensor(call, Out::New, count.dtype, &inputs)?;
+    sample(call, generator.as_ref(), Distribution::Binomial, &out, &[count, p])?;
     call.ret(out);
     Ok(())
 }
 
-const GAMMA: &str = "a shape of a gamma distribution is negative";
-
-/// `_standard_gamma(self, generator)`
-fn standard_gamma(call: &mut Call) -> Result<()> {
-    let shape = call.tensor(0)?;
+fn standard_gamma(call: &mut Call, shape: &Tensor, generator: Option<Generator>) -> Result<()> {
     check_float(call, shape)?;
-    let out = elementwise::result_tensor(call, Out::New, shape.dtype, &[Input::Tensor(shape.clone())])?;
-    sample(call, 1, "standard_gamma", Some(GAMMA), &out, &[shape], &|s, v| gamma_of(s, v[0]))?;
+    let out = result_tensor(call, Out::New, shape.dtype, &[Input::Tensor(shape.clone())])?;
+    sample(call, generator.as_ref(), Distribution::Gamma, &out, &[shape])?;
     call.ret(out);
     Ok(())
 }
 
-/// `_sample_dirichlet(self, generator)`: gamma samples as parts of their sum along the last dimension
-fn dirichlet(call: &mut Call) -> Result<()> {
-    let shape = call.tensor(0)?;
+/// Gamma samples as parts of their sum along the last dimension.
+fn dirichlet(call: &mut Call, shape: &Tensor, generator: Option<Generator>) -> Result<()> {
     check_float(call, shape)?;
     let out = call.empty(shape.dtype, &shape.sizes)?;
     if out.numel() > 0 {
-        let wide = if shape.dtype == DType::F64 { DType::F64 } else { DType::F32 };
+        let wide = sample_dtype(shape.dtype);
         let parts = call.empty(wide, &shape.sizes)?;
-        sample(call, 1, "standard_gamma", Some(GAMMA), &parts, &[shape], &|s, v| gamma_of(s, v[0]))?;
+        sample(call, generator.as_ref(), Distribution::Gamma, &parts, &[shape])?;
         let axes = if shape.dim() == 0 { Axes::all(true) } else { Axes::listed(call, &[-1], shape.dim(), true)? };
         let total = sum::add_up(call, &parts, axes)?;
         let inputs = [Input::Tensor(parts), Input::Tensor(total)];
@@ -377,11 +491,14 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        let samplers: [(usize, Sampler); 3] =
-            [(1, &|s, v| poisson_of(s, v[0])), (2, &|s, v| binomial_of(s, v[0], v[1])), (1, &|s, v| gamma_of(s, v[0]))];
-        for (inputs, body) in samplers {
-            for (dtype, index) in [(DType::F16, Scalar::U32), (DType::F64, Scalar::U64)] {
-                accepted(&build("sample", &vec![dtype; inputs + 1], 2, index, inputs > 1, body));
+        for distribution in
+            [Distribution::Bernoulli, Distribution::Poisson, Distribution::Binomial, Distribution::Gamma]
+        {
+            for (dtype, index, stored) in [(DType::F16, Scalar::U32, false), (DType::F64, Scalar::U64, true)] {
+                let count = distribution.parameters();
+                let parameters = SmallVec::from_elem(dtype, count);
+                let layout = LayoutSpec { rank: 2, operands: 1 + count as u32, index };
+                accepted(&Spec { distribution, out: dtype, parameters, layout, stored }.build());
             }
         }
     }

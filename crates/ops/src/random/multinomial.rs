@@ -3,29 +3,43 @@
 //! Without replacement the largest of `weight / exponential` win (P. Efraimidis and P. Spirakis, "Weighted random
 //! sampling with a reservoir", 2006); with replacement the running sums of the weights are searched.
 
-use crate::check;
+use crate::operator::argument::{Generator, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::operator::{Operator, op};
-use crate::pointwise::kernel::{self, Input};
-use crate::primitives::launch::{GROUP, linear_id};
-use crate::random::philox::{fill, per_block, unit, unit_open};
+use crate::pointwise::kernel;
+use crate::pointwise::kernel::Input as Operand;
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::random::fill::{Sample, fill};
+use crate::random::philox::sample_dtype;
 use crate::reduction::histogram::extremes;
 use crate::reduction::scan;
 use crate::reduction::{Axes, extremum};
 use crate::sorting::{key, operands::Operands, rank};
 use crate::tensor::{Dims, Tensor};
-use dml_kernel::{Builder, DType, Kernel, Scalar, math};
+use crate::{check, operators};
+use dml_engine::{
+    interface::{U32, U64},
+    parameters,
+};
+use dml_kernel::{Builder, DType, Scalar, dense::linear_id};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] =
-    &[op("aten::multinomial", |c| multinomial(c, None)), op("aten::multinomial.out", |c| multinomial(c, Some(4)))];
+operators! {
+    multinomial(self, num_samples, replacement, generator, out) {
+        "aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+        "aten::multinomial.out(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
 
-/// `multinomial(self, num_samples, replacement, generator[, out])`. Waits for the check of the weights.
-fn multinomial(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let input = call.tensor(0)?;
-    let (count, replacement) = (call.int(1)?, call.flag(2)?);
+/// Waits for the check of the weights.
+fn multinomial(
+    call: &mut Call,
+    input: &Tensor,
+    count: i64,
+    replacement: bool,
+    generator: Option<Generator>,
+    out: Out,
+) -> Result<()> {
     check!((1..=2).contains(&input.dim()), Runtime, "prob_dist must be 1 or 2 dim");
     check!(
         input.dtype.is_float(),
@@ -44,14 +58,13 @@ fn multinomial(call: &mut Call, out: Option<usize>) -> Result<()> {
     check!(n <= 1 << 24, Runtime, "number of categories cannot exceed 2^24");
     let mut sizes = input.sizes.clone();
     sizes[dim] = count;
-    let out = structured::out(call, out, DType::I64, &sizes)?;
+    let out = structured::result(call, out.given(), DType::I64, &sizes)?;
     if out.numel() > 0 {
         check_weights(call, input, dim)?;
-        let wide = if input.dtype == DType::F64 { DType::F64 } else { DType::F32 };
         if replacement && count > 1 {
-            with_replacement(call, input, dim, wide, &out)?;
+            with_replacement(call, input, dim, generator.as_ref(), &out)?;
         } else {
-            without_replacement(call, input, dim, wide, &out)?;
+            without_replacement(call, input, dim, generator.as_ref(), &out)?;
         }
     }
     call.ret(out);
@@ -74,50 +87,90 @@ fn check_weights(call: &Call, input: &Tensor, dim: usize) -> Result<()> {
     Ok(())
 }
 
-fn without_replacement(call: &Call, input: &Tensor, dim: usize, wide: DType, out: &Tensor) -> Result<()> {
+fn without_replacement(
+    call: &Call,
+    input: &Tensor,
+    dim: usize,
+    generator: Option<&Generator>,
+    out: &Tensor,
+) -> Result<()> {
+    let wide = sample_dtype(input.dtype);
     let scores = call.empty(wide, &input.sizes)?;
-    fill(call, 3, "multinomial_noise", &scores, per_block(wide), &[], wide, &|_, words, _| {
-        unit_open(words, wide).into_iter().map(|u| -math::log(u)).collect()
-    })?;
-    let inputs = [Input::Tensor(input.clone()), Input::Tensor(scores.clone())];
+    fill(call, generator, Sample::Noise, &scores, &[])?;
+    let inputs = [Operand::Tensor(input.clone()), Operand::Tensor(scores.clone())];
     kernel::run(call, "multinomial_score", 0, &[&scores], &inputs, wide, |_, v| vec![v[0] / v[1]])?;
     let values = call.empty(wide, &out.sizes)?;
     rank::first(call, &Operands::new(&scores, dim, &values, out), out.sizes[dim], true, true)
 }
 
-fn with_replacement(call: &Call, input: &Tensor, dim: usize, wide: DType, out: &Tensor) -> Result<()> {
+fn with_replacement(
+    call: &Call,
+    input: &Tensor,
+    dim: usize,
+    generator: Option<&Generator>,
+    out: &Tensor,
+) -> Result<()> {
+    let wide = sample_dtype(input.dtype);
     let (sums, noise) = (call.empty(wide, &input.sizes)?, call.empty(wide, &out.sizes)?);
     scan::sums(call, input, &sums, dim)?;
-    fill(call, 3, "unit", &noise, per_block(wide), &[], wide, &|_, words, _| unit(words, wide))?;
+    fill(call, generator, Sample::Unit, &noise, &[])?;
     let mut strides: Dims = out.strides.clone();
     if strides.len() == 1 {
         strides.insert(0, 0);
     }
-    let kernel = call.kernel("multinomial", [wide as u32, 0, 0, 0, 0, 0], || build(wide))?;
-    let launcher = call.launch(kernel).read(&sums).read(&noise).write(out).u32(input.sizes[dim] as u32);
-    let numbers = [out.numel(), out.sizes[dim], strides[0], strides[1]];
-    numbers.iter().fold(launcher, |l, &x| l.i64(x)).threads(out.numel() as u64)
+    let arguments = Arguments {
+        sums: &sums,
+        noise: &noise,
+        out,
+        n: input.sizes[dim] as u32,
+        count: out.numel() as u64,
+        samples: out.sizes[dim] as u64,
+        row_stride: strides[0] as u64,
+        stride: strides[1] as u64,
+    };
+    call.run_threads(&Search { dtype: wide }, &arguments, out.numel() as u64)
 }
 
-/// The first category whose running sum is above a uniform part of the whole: its weight is not 0.
-fn build(wide: DType) -> Kernel {
-    let b = Builder::new("multinomial", [GROUP, 1, 1]);
-    let (sums, noise, out) = (b.pointer("sums", wide), b.pointer("noise", wide), b.pointer("out", DType::I64));
-    let n = b.param("n", Scalar::U32);
-    let [count, samples, row_stride, stride] =
-        ["count", "samples", "row_stride", "stride"].map(|name| b.param(name, Scalar::U64));
-    let i = linear_id(&b, Scalar::U64);
-    b.if_(i.lt(count), || {
-        let row = i / samples;
-        let first = row * n.cast(Scalar::U64);
-        let whole = sums.load(first + (n - 1).cast(Scalar::U64));
-        let wanted = noise.load(i) * whole;
-        let category = key::partition_point(n, |c| sums.load(first + c.cast(Scalar::U64)).le(wanted));
-        // Rounding may reach the whole, beyond which there is none.
-        let last = key::partition_point(n, |c| sums.load(first + c.cast(Scalar::U64)).lt(whole));
-        out.store(row * row_stride + (i - row * samples) * stride, category.min(last));
-    });
-    b.finish()
+/// The kernel that searches running sums.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Search {
+    dtype: DType,
+}
+
+parameters! {
+    Search as s => Arguments, Parameters {
+        sums: Input = s.dtype,
+        noise: Input = s.dtype,
+        out: Output = DType::I64,
+        /// Categories.
+        n: U32,
+        /// Elements of the result, and of a row of it.
+        count: U64,
+        samples: U64,
+        row_stride: U64,
+        stride: U64,
+    }
+}
+
+impl KernelSpec for Search {
+    fn name(&self) -> &'static str {
+        "multinomial"
+    }
+
+    /// The first category whose running sum is above a uniform part of the whole: its weight is not 0.
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let i = linear_id(b, Scalar::U64);
+        b.if_(i.lt(p.count), || {
+            let row = i / p.samples;
+            let first = row * p.n.cast(Scalar::U64);
+            let whole = p.sums.load(first + (p.n - 1).cast(Scalar::U64));
+            let wanted = p.noise.load(i) * whole;
+            let category = key::partition_point(p.n, |c| p.sums.load(first + c.cast(Scalar::U64)).le(wanted));
+            // Rounding may reach the whole, beyond which there is none.
+            let last = key::partition_point(p.n, |c| p.sums.load(first + c.cast(Scalar::U64)).lt(whole));
+            p.out.store(row * p.row_stride + (i - row * p.samples) * p.stride, category.min(last));
+        });
+    }
 }
 
 #[cfg(test)]
@@ -126,7 +179,8 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        crate::primitives::validate::accepted(&build(DType::F32));
-        crate::primitives::validate::accepted(&build(DType::F64));
+        for dtype in [DType::F32, DType::F64] {
+            crate::primitives::validate::accepted(&Search { dtype }.build());
+        }
     }
 }

@@ -1,22 +1,46 @@
 //! Random permutations.
 
-use crate::check;
+use crate::operator::argument::{Generator, Out};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::primitives::launch::{GROUP, linear_id};
-use crate::random::philox::{declare_source, is_stored, pass, philox, reserve};
+use crate::primitives::kernel::{KernelSpec, Output};
+use crate::random::philox::{Source, draw, is_stored, philox};
 use crate::tensor::layout;
-use dml_kernel::{Builder, DType, Kernel, Scalar};
+use crate::{check, operators};
+use dml_engine::{interface::U32, parameters};
+use dml_kernel::{Builder, DType, Scalar, dense::linear_id};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[op("aten::randperm.generator_out", randperm)];
+operators! {
+    randperm(n, generator, out) {
+        "aten::randperm.generator_out(SymInt n, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
 
-/// `randperm.generator_out(n, generator, out)`: element `i` is `i` encrypted by a Feistel network on the smallest even
+/// Rounds of the network.
+const ROUNDS: u32 = 6;
+
+/// Everything that changes the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    dtype: DType,
+    stored: bool,
+}
+
+parameters! {
+    Spec as s => Arguments, Parameters {
+        out: Output = s.dtype,
+        source: Source = s.stored,
+        n: U32,
+        /// Half the bits of an element's number.
+        half_bits: U32,
+        stride: U32,
+    }
+}
+
+/// Element `i` is `i` encrypted by a Feistel network on the smallest even
 /// number of bits that holds `n`, repeated until it lands below `n` ("cycle walking": J. Black and P. Rogaway,
 /// "Ciphers with arbitrary finite domains", 2002).
-fn randperm(call: &mut Call) -> Result<()> {
-    let n = call.int(0)?;
+fn randperm(call: &mut Call, n: i64, generator: Option<Generator>, out: Out) -> Result<()> {
     check!(n >= 0, Runtime, "n must be non-negative, got {n}");
     check!(
         n < layout::SHORT,
@@ -24,52 +48,49 @@ fn randperm(call: &mut Call) -> Result<()> {
         "randperm of {n} elements is not supported on dml; the limit is {}",
         layout::SHORT - 1
     );
-    let mut out = call.tensor(2)?.clone();
+    let mut out = out.tensor()?.clone();
     if out.sizes.as_slice() != [n] {
         call.host.resize(&mut out, &[n], &[1])?;
     }
-    let dtype = out.dtype;
-    let keys = 6;
-    let source = reserve(call, 1, keys)?;
+    let source = draw(call, generator.as_ref(), u64::from(ROUNDS))?;
     if n > 0 {
         let half_bits = (64 - (n as u64 - 1).leading_zeros()).div_ceil(2).max(1);
-        let stored = is_stored(source);
-        let key = [dtype as u32, u32::from(stored), 0, 0, 0, 0];
-        let kernel = call.kernel("randperm", key, || randperm_kernel(dtype, stored))?;
-        let launcher = pass(call.launch(kernel).write(&out), source);
-        launcher.u32(n as u32).u32(half_bits).u32(out.strides[0] as u32).threads(n as u64)?;
+        let spec = Spec { dtype: out.dtype, stored: is_stored(source) };
+        let arguments = Arguments { out: &out, source, n: n as u32, half_bits, stride: out.strides[0] as u32 };
+        call.run_threads(&spec, &arguments, n as u64)?;
     }
     call.ret(out);
     Ok(())
 }
 
-fn randperm_kernel(dtype: DType, stored: bool) -> Kernel {
-    let b = Builder::new("randperm", [GROUP, 1, 1]);
-    let out = b.pointer("out", dtype);
-    let words = declare_source(&b, stored);
-    let (n, half_bits, stride) =
-        (b.param("n", Scalar::U32), b.param("half_bits", Scalar::U32), b.param("stride", Scalar::U32));
-    let i = linear_id(&b, Scalar::U32);
-    b.if_(i.lt(n), || {
-        let mask = (b.u32(1) << half_bits) - 1;
-        let x = b.var(i);
-        let walking = b.var(b.bool(true));
-        b.while_(
-            || walking.get(),
-            || {
-                let (left, right) = (b.var(x.get() >> half_bits), b.var(x.get() & mask));
-                b.for_(0, b.u32(6), 1, |round| {
-                    let counter = [words[2] + round, words[3], right.get(), b.u32(0x7065_726d)];
-                    let mixed = philox(&b, counter, [words[0], words[1]])[0];
-                    let next = (left.get() ^ mixed) & mask;
-                    left.set(right.get());
-                    right.set(next);
-                });
-                x.set((left.get() << half_bits) | right.get());
-                walking.set(x.get().ge(n));
-            },
-        );
-        out.store(i * stride, x.get());
-    });
-    b.finish()
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        "randperm"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let (words, half_bits) = (p.source, p.half_bits);
+        let i = linear_id(b, Scalar::U32);
+        b.if_(i.lt(p.n), || {
+            let mask = (b.u32(1) << half_bits) - 1;
+            let x = b.var(i);
+            let walking = b.var(b.bool(true));
+            b.while_(
+                || walking.get(),
+                || {
+                    let (left, right) = (b.var(x.get() >> half_bits), b.var(x.get() & mask));
+                    b.for_(0, b.u32(ROUNDS), 1, |round| {
+                        let counter = [words[2] + round, words[3], right.get(), b.u32(0x7065_726d)];
+                        let mixed = philox(b, counter, [words[0], words[1]])[0];
+                        let next = (left.get() ^ mixed) & mask;
+                        left.set(right.get());
+                        right.set(next);
+                    });
+                    x.set((left.get() << half_bits) | right.get());
+                    walking.set(x.get().ge(p.n));
+                },
+            );
+            p.out.store(i * p.stride, x.get());
+        });
+    }
 }

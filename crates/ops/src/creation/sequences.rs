@@ -1,0 +1,236 @@
+//! Tensors of evenly spaced numbers, and of their powers: arange, linspace, logspace.
+
+use crate::movement::copy::device_copy;
+use crate::operator::argument::Out;
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::primitives::kernel::{InDType, KernelSpec, Output};
+use crate::tensor::promote::accumulator;
+use crate::tensor::{Tensor, layout};
+use crate::{check, operators};
+use dml_engine::{
+    interface::{Each, I64, Index},
+    parameters,
+};
+use dml_kernel::{Builder, DType, Scalar, Value, dense::linear_id, math};
+use smallvec::smallvec;
+
+operators! {
+    arange(start, end, step, out) {
+        "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    range(start, end, step, out) {
+        "aten::range.out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    linspace(start, end, steps, out) {
+        "aten::linspace.out(Scalar start, Scalar end, int steps, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    logspace(start, end, steps, base, out) {
+        "aten::logspace.out(Scalar start, Scalar end, int steps, float base=10., *, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
+
+/// A function of an element's index, with the numbers that it takes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+enum Sequence {
+    /// Of `start, step`.
+    Arange,
+    /// Of `start, end, step`, the middle index and the last one: from both ends, so that both are met exactly.
+    Linspace,
+    /// Of `start`, the length and the last index. The point on the line, exact and then truncated: a fraction in floats
+    /// may fall short of an integer.
+    IntegerLinspace,
+    /// Of what linspace takes for the exponents, and the base.
+    Logspace,
+}
+
+impl Sequence {
+    /// How many numbers it takes.
+    fn numbers(self) -> usize {
+        match self {
+            Sequence::Arange => 2,
+            Sequence::Linspace => 5,
+            Sequence::IntegerLinspace => 3,
+            Sequence::Logspace => 6,
+        }
+    }
+
+    /// The dtype of its numbers, in which a tensor of `out` is computed.
+    fn dtype(self, out: DType) -> DType {
+        match self {
+            // Powers of integers must come out exact before they are truncated, which takes doubles.
+            Sequence::Logspace if !out.is_float() => DType::F64,
+            _ => accumulator(out),
+        }
+    }
+
+    fn value<'b>(self, i: Value<'b>, v: &[Value<'b>]) -> Value<'b> {
+        let i = i.cast(v[0].scalar());
+        match self {
+            Sequence::Arange => v[0] + v[1] * i,
+            Sequence::Linspace => from_both_ends(i, v),
+            Sequence::IntegerLinspace => (v[0] * v[2] + v[1] * i) / v[2],
+            Sequence::Logspace => math::pow(v[5], from_both_ends(i, v)),
+        }
+    }
+}
+
+fn from_both_ends<'b>(i: Value<'b>, v: &[Value<'b>]) -> Value<'b> {
+    i.lt(v[3]).select(v[0] + v[2] * i, v[4].eq(0).select(v[0], v[1] - v[2] * (v[4] - i)))
+}
+
+/// Everything that changes the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    sequence: Sequence,
+    out: DType,
+    index: Scalar,
+}
+
+parameters! {
+    Spec as s => Arguments, Parameters {
+        out: Output = s.out,
+        numbers: Each<InDType> = smallvec![s.sequence.dtype(s.out); s.sequence.numbers()],
+        numel: Index = s.index,
+        stride: I64,
+    }
+}
+
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        match self.sequence {
+            Sequence::Arange => "arange",
+            Sequence::Linspace => "linspace",
+            Sequence::IntegerLinspace => "linspace_integer",
+            Sequence::Logspace => "logspace",
+        }
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let i = linear_id(b, self.index);
+        b.if_(i.lt(p.numel), || {
+            p.out.store(i.cast(Scalar::I64) * p.stride, self.sequence.value(i, &p.numbers));
+        });
+    }
+}
+
+/// Fills a tensor of any shape, in row-major order, and returns it.
+fn fill(call: &mut Call, sequence: Sequence, out: Tensor, numbers: &[Number]) -> Result<()> {
+    let row = as_row(call, &out)?;
+    let numel = row.numel();
+    if numel > 0 {
+        let spec = Spec { sequence, out: row.dtype, index: layout::index_type(numel) };
+        let arguments = Arguments { out: &row, numbers: numbers.into(), numel, stride: row.strides[0] };
+        call.run_threads(&spec, &arguments, numel as u64)?;
+    }
+    if row.data != out.data {
+        let shaped = row.as_strided(&out.sizes, &Tensor::contiguous_strides(&out.sizes), 0);
+        device_copy(call, &shaped, &out)?;
+    }
+    call.ret(out);
+    Ok(())
+}
+
+/// A one-dimensional tensor that covers `out`: itself where it is a row, else a new one.
+fn as_row(call: &Call, out: &Tensor) -> Result<Tensor> {
+    if out.dim() == 1 {
+        return Ok(out.clone());
+    }
+    if out.is_contiguous() {
+        return Ok(out.as_strided(&[out.numel()], &[1], 0));
+    }
+    call.empty(out.dtype, &[out.numel()])
+}
+
+/// The tensor for `size` elements. It keeps its shape if it has as many.
+fn target(call: &Call, out: Out, size: i64) -> Result<Tensor> {
+    let mut out = out.tensor()?.clone();
+    if out.numel() != size {
+        call.host.resize(&mut out, &[size], &[1])?;
+    }
+    Ok(out)
+}
+
+/// Checks the bounds of a range.
+fn check_range(start: f64, end: f64, step: f64) -> Result<()> {
+    check!(step != 0.0, Runtime, "step must be nonzero");
+    check!(start.is_finite() && end.is_finite(), Runtime, "unsupported range: {start} -> {end}");
+    check!(
+        (step > 0.0 && end >= start) || (step < 0.0 && end <= start),
+        Runtime,
+        "upper bound and lower bound inconsistent with step sign"
+    );
+    Ok(())
+}
+
+fn arange(call: &mut Call, start: Number, end: Number, step: Number, out: Out) -> Result<()> {
+    let float = out.tensor()?.dtype.is_float();
+    let value = |x: Number| if float { x.to_f64() } else { x.to_i64() as f64 };
+    check_range(value(start), value(end), value(step))?;
+    // Counted before anything is truncated, as CPU does from torch 2.15 (int64 ranges were truncated first before).
+    let integers = [start, end, step].iter().all(|x| matches!(x, Number::Int(_) | Number::Bool(_)));
+    let size = if integers {
+        let (s, e, d) = (start.to_i64(), end.to_i64(), step.to_i64());
+        (e - s + d - d.signum()) / d
+    } else {
+        ((end.to_f64() - start.to_f64()) / step.to_f64()).ceil() as i64
+    };
+    let out = target(call, out, size)?;
+    fill(call, Sequence::Arange, out, &[start, step])
+}
+
+/// As arange, with the end.
+fn range(call: &mut Call, start: Number, end: Number, step: Number, out: Out) -> Result<()> {
+    let (s, e, d) = (start.to_f64(), end.to_f64(), step.to_f64());
+    check_range(s, e, d)?;
+    let out = target(call, out, ((e - s) / d + 1.0) as i64)?;
+    fill(call, Sequence::Arange, out, &[start, step])
+}
+
+fn linspace(call: &mut Call, start: Number, end: Number, steps: i64, out: Out) -> Result<()> {
+    check!(steps >= 0, Runtime, "number of steps must be non-negative");
+    let out = target(call, out, steps)?;
+    if !out.dtype.is_float() {
+        let (start, end) = (start.to_i64(), end.to_i64());
+        let numbers = [start, end - start, (steps - 1).max(1)].map(Number::Int);
+        return fill(call, Sequence::IntegerLinspace, out, &numbers);
+    }
+    let (start, end) = (start.to_f64(), end.to_f64());
+    let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
+    let numbers = [start, end, step, (steps / 2) as f64, (steps - 1) as f64].map(Number::Double);
+    fill(call, Sequence::Linspace, out, &numbers)
+}
+
+/// Powers of the base, their exponents from both ends as in linspace.
+fn logspace(call: &mut Call, mut start: f64, mut end: f64, steps: i64, base: f64, out: Out) -> Result<()> {
+    check!(steps >= 0, Runtime, "number of steps must be non-negative");
+    let out = target(call, out, steps)?;
+    let mut step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
+    if !out.dtype.is_float() {
+        (start, end) = (start.trunc(), end.trunc());
+        step = if steps > 1 { f64::from((end - start) as f32 / (steps - 1) as f32) } else { 0.0 };
+    }
+    let numbers = [start, end, step, (steps / 2) as f64, (steps - 1) as f64, base].map(Number::Double);
+    fill(call, Sequence::Logspace, out, &numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        for (sequence, out) in [
+            (Sequence::Arange, DType::F16),
+            (Sequence::Arange, DType::I32),
+            (Sequence::Linspace, DType::F64),
+            (Sequence::IntegerLinspace, DType::U8),
+            (Sequence::Logspace, DType::F32),
+            (Sequence::Logspace, DType::I64),
+        ] {
+            for index in [Scalar::U32, Scalar::U64] {
+                crate::primitives::validate::accepted(&Spec { sequence, out, index }.build());
+            }
+        }
+    }
+}

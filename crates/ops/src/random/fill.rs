@@ -1,0 +1,229 @@
+//! Fills tensors with samples whose distribution is the same for all elements. Invocation `i` encrypts counter `first + i` and
+//! makes samples of the four words.
+
+use crate::check;
+use crate::operator::argument::Generator;
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::pointwise::operator::check_no_self_overlap;
+use crate::primitives::kernel::{InDType, KernelSpec, Output};
+use crate::random::philox::{
+    Source, Words, draw, is_stored, normals, per_block, philox, sample_dtype, unit, unit_open,
+};
+use crate::tensor::Tensor;
+use crate::tensor::layout::{Layout, LayoutSpec, Walked};
+use dml_engine::{
+    interface::{Each, Index},
+    parameters,
+};
+use dml_kernel::{Builder, DType, Scalar, Value, dense::linear_id, math};
+use smallvec::smallvec;
+
+/// What is drawn, with the numbers that it takes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Sample {
+    /// In `[from, to)`.
+    Uniform,
+    /// In `[0, 1)`.
+    Unit,
+    /// Of `mean, std`.
+    Normal,
+    /// Of mean 0 and deviation 1.
+    StandardNormal,
+    /// Exponentials of normal samples of `mean, std`.
+    LogNormal,
+    /// Of `median, sigma`: the tangent of a uniform angle.
+    Cauchy,
+    /// Trials until the first success: of `log(1 - p)`.
+    Geometric,
+    /// Of `lambda`.
+    Exponential,
+    /// Of rate 1, without its number: noise that multinomial divides by.
+    Noise,
+    /// Ones with probability `p`.
+    Bernoulli,
+    /// Integers of `from, range`, a range of less than 2^32.
+    Integers,
+    /// Integers of `from, range`.
+    WideIntegers,
+}
+
+impl Sample {
+    /// The dtype of its numbers, and of its samples before they are stored, in a tensor of `out`.
+    fn dtype(self, out: DType) -> DType {
+        match self {
+            Sample::Geometric => sample_dtype(out),
+            Sample::Bernoulli => DType::F32,
+            Sample::Integers => DType::I32,
+            Sample::WideIntegers => DType::I64,
+            _ => out,
+        }
+    }
+
+    /// How many numbers it takes.
+    fn numbers(self) -> usize {
+        match self {
+            Sample::Unit | Sample::StandardNormal | Sample::Noise => 0,
+            Sample::Geometric | Sample::Exponential | Sample::Bernoulli => 1,
+            _ => 2,
+        }
+    }
+
+    /// The samples that a block of words gives; `v` are the numbers.
+    fn values<'b>(self, dtype: DType, words: Words<'b>, v: &[Value<'b>]) -> Vec<Value<'b>> {
+        match self {
+            Sample::Uniform => unit(words, dtype)
+                .into_iter()
+                .map(|u| {
+                    // Rounding may reach `to`, which is not in the range.
+                    let x = dml_kernel::convert(u * (v[1] - v[0]) + v[0], dtype);
+                    (x.ge(v[1]) & v[1].gt(v[0])).select(v[0], x)
+                })
+                .collect(),
+            Sample::Unit => unit(words, dtype),
+            Sample::Normal => normals(words, dtype).into_iter().map(|z| z * v[1] + v[0]).collect(),
+            Sample::StandardNormal => normals(words, dtype),
+            Sample::LogNormal => normals(words, dtype).into_iter().map(|z| math::exp(z * v[1] + v[0])).collect(),
+            Sample::Cauchy => {
+                let angles = unit_open(words, dtype).into_iter().map(|u| (u - 0.5) * std::f64::consts::PI);
+                angles.map(|angle| math::tan(angle) * v[1] + v[0]).collect()
+            }
+            Sample::Geometric => unit_open(words, dtype).into_iter().map(|u| (math::log(u) / v[0]).ceil()).collect(),
+            Sample::Exponential => unit_open(words, dtype).into_iter().map(|u| -math::log(u) / v[0]).collect(),
+            Sample::Noise => unit_open(words, dtype).into_iter().map(|u| -math::log(u)).collect(),
+            Sample::Bernoulli => unit(words, dtype).into_iter().map(|u| u.lt(v[0])).collect(),
+            Sample::Integers => {
+                let (from, range) = (v[0], v[1].bitcast(Scalar::U32));
+                // High half of the product: the word as a fraction of the range.
+                words.iter().map(|w| w.mul_high(range).bitcast(Scalar::I32) + from).collect()
+            }
+            Sample::WideIntegers => {
+                let (from, range) = (v[0], v[1].bitcast(Scalar::U64));
+                [(words[0], words[1]), (words[2], words[3])]
+                    .into_iter()
+                    .map(|(low, high)| {
+                        let word = low.cast(Scalar::U64) | (high.cast(Scalar::U64) << 32);
+                        (word % range).bitcast(Scalar::I64) + from
+                    })
+                    .collect()
+            }
+        }
+    }
+}
+
+/// Everything that changes the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    sample: Sample,
+    out: DType,
+    layout: LayoutSpec,
+    stored: bool,
+}
+
+parameters! {
+    Spec as s => Arguments, Parameters {
+        out: Output = s.out,
+        source: Source = s.stored,
+        numbers: Each<InDType> = smallvec![s.sample.dtype(s.out); s.sample.numbers()],
+        numel: Index = s.layout.index,
+        layout: Walked = s.layout,
+    }
+}
+
+/// Fills `out` with samples. `numbers` are those of [`Sample`].
+pub fn fill(
+    call: &Call,
+    generator: Option<&Generator>,
+    sample: Sample,
+    out: &Tensor,
+    numbers: &[Number],
+) -> Result<()> {
+    check_no_self_overlap(out)?;
+    let numel = out.numel();
+    if numel == 0 {
+        return Ok(());
+    }
+    let blocks = (numel as u64).div_ceil(u64::from(per_block(sample.dtype(out.dtype))));
+    let source = draw(call, generator, blocks)?;
+    let layout = Layout::new(&[out]);
+    let spec = Spec { sample, out: out.dtype, layout: layout.spec(), stored: is_stored(source) };
+    call.run_threads(&spec, &Arguments { out, source, numbers: numbers.into(), numel, layout: &layout }, blocks)
+}
+
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        match self.sample {
+            Sample::Uniform => "uniform",
+            Sample::Unit => "unit",
+            Sample::Normal => "normal",
+            Sample::StandardNormal => "normals",
+            Sample::LogNormal => "log_normal",
+            Sample::Cauchy => "cauchy",
+            Sample::Geometric => "geometric",
+            Sample::Exponential => "exponential",
+            Sample::Noise => "multinomial_noise",
+            Sample::Bernoulli => "bernoulli",
+            Sample::Integers => "random",
+            Sample::WideIntegers => "random_wide",
+        }
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let (words, index, dtype) = (p.source, self.layout.index, self.sample.dtype(self.out));
+        let block = linear_id(b, index);
+        let first = block * per_block(dtype);
+        b.if_(first.lt(p.numel), || {
+            let low_index = block.cast(Scalar::U32);
+            let low = words[2] + low_index;
+            let carry = low.lt(low_index).cast(Scalar::U32);
+            let high_index = if index == Scalar::U64 { (block >> 32).cast(Scalar::U32) } else { b.u32(0) };
+            let counter = [low, words[3] + carry + high_index, b.u32(0), b.u32(0)];
+            let random = philox(b, counter, [words[0], words[1]]);
+            for (i, value) in self.sample.values(dtype, random, &p.numbers).into_iter().enumerate() {
+                let at = first + i as u32;
+                b.if_(at.lt(p.numel), || p.out.store(p.layout.offsets(b, at)[0], value));
+            }
+        });
+    }
+}
+
+/// Fills a float tensor with samples in [from, to).
+pub fn uniform(call: &Call, generator: Option<&Generator>, out: &Tensor, from: f64, to: f64) -> Result<()> {
+    fill(call, generator, Sample::Uniform, out, &[from, to].map(Number::Double))
+}
+
+/// Ones with probability `p`.
+pub fn bernoulli(call: &Call, generator: Option<&Generator>, out: &Tensor, p: f64) -> Result<()> {
+    check!((0.0..=1.0).contains(&p), Runtime, "bernoulli_ expects p to be in [0, 1], but got p={p}");
+    fill(call, generator, Sample::Bernoulli, out, &[Number::Double(p)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        let floats = [
+            Sample::Uniform,
+            Sample::Unit,
+            Sample::Normal,
+            Sample::StandardNormal,
+            Sample::LogNormal,
+            Sample::Cauchy,
+            Sample::Geometric,
+            Sample::Exponential,
+            Sample::Noise,
+        ];
+        let others = [Sample::Bernoulli, Sample::Integers, Sample::WideIntegers];
+        let floats =
+            floats.into_iter().flat_map(|sample| [DType::F16, DType::F32, DType::F64].map(|out| (sample, out)));
+        let others = others.into_iter().flat_map(|sample| [DType::U8, DType::I64].map(|out| (sample, out)));
+        for (sample, out) in floats.chain(others) {
+            for (stored, index, rank) in [(false, Scalar::U32, 1), (true, Scalar::U64, 3)] {
+                let layout = LayoutSpec { rank, operands: 1, index };
+                crate::primitives::validate::accepted(&Spec { sample, out, layout, stored }.build());
+            }
+        }
+    }
+}
