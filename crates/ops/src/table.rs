@@ -15,13 +15,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::random::OPERATORS,
     // Movement.
     crate::movement::OPERATORS,
-    &[
-        crate::indexing::embedding::OPERATORS,
-        crate::indexing::embedding_bag::OPERATORS,
-        crate::indexing::index::OPERATORS,
-        crate::indexing::nonzero::OPERATORS,
-    ],
-    crate::indexing::gather::OPERATORS,
+    crate::indexing::OPERATORS,
     // Lists of tensors.
     crate::lists::foreach::OPERATORS[0],
     crate::lists::foreach::OPERATORS[1],

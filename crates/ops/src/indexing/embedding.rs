@@ -1,30 +1,41 @@
 //! The gradient of an embedding, and the norms of its rows. (The embedding itself is `index_select`.)
 
-use crate::check;
-use crate::indexing::index::is_index;
+use super::arguments::is_index;
 use crate::movement::copy::{as_contiguous, fill_with};
 use crate::normalization::renorm::factor;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
 use crate::primitives::indexed_access::{self, Action, Selector, Walk};
+use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
-use crate::primitives::launch::GROUP;
 use crate::primitives::radix_sort;
-use crate::primitives::rows::{Rows, Share};
+use crate::primitives::rows::{Extent, RowExtent, Rows, Share};
 use crate::reduction::norm::Order;
-use crate::reduction::sum::accumulator_dtype;
 use crate::tensor::layout::index_type;
+use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
-use dml_kernel::{Builder, DType, Kernel, Scalar};
+use crate::{check, operators};
+use dml_engine::interface::{Index, U32};
+use dml_engine::parameters;
+use dml_kernel::{Builder, DType};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] =
-    &[op("aten::embedding_dense_backward", embedding_dense_backward), op("aten::embedding_renorm_", embedding_renorm)];
+operators! {
+    embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq) {
+        "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
+    }
+    embedding_renorm(self, indices, max_norm, norm_type) {
+        "aten::embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)",
+    }
+}
 
-/// `embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)`
-fn embedding_dense_backward(call: &mut Call) -> Result<()> {
-    let (grad, indices) = (call.tensor(0)?, call.tensor(1)?);
+fn embedding_dense_backward(
+    call: &mut Call,
+    grad: &Tensor,
+    indices: &Tensor,
+    rows: i64,
+    padding: i64,
+    by_frequency: bool,
+) -> Result<()> {
     check!(
         is_index(indices.dtype),
         Runtime,
@@ -32,8 +43,6 @@ fn embedding_dense_backward(call: &mut Call) -> Result<()> {
          instead (while checking arguments for embedding_backward)",
         indices.dtype
     );
-    let (rows, padding) = (call.int(2)?, call.int(3)?);
-    let by_frequency = call.flag(4)?;
     let width = grad.sizes.last().copied().unwrap_or(1);
     let out = call.empty(grad.dtype, &[rows, width])?;
     fill_with(call, &out, Number::Int(0))?;
@@ -90,10 +99,8 @@ fn row_numbers(call: &Call, indices: &Tensor, table: &Tensor) -> Result<Tensor> 
     Ok(row)
 }
 
-/// `embedding_renorm_(self, indices, max_norm, norm_type)`: the rows that the indices name are scaled down to a norm
-fn embedding_renorm(call: &mut Call) -> Result<()> {
-    let (table, indices) = (call.tensor(0)?.clone(), call.tensor(1)?);
-    let (limit, p) = (call.double(2)?, call.double(3)?);
+/// The rows that the indices name are scaled down to a norm.
+fn embedding_renorm(call: &mut Call, table: &Tensor, indices: &Tensor, limit: f64, p: f64) -> Result<()> {
     check!(
         table.dim() == 2,
         Runtime,
@@ -118,68 +125,92 @@ fn embedding_renorm(call: &mut Call) -> Result<()> {
     if n > 0 && width > 0 {
         let none = keyed_reduction::no_key(call.name, &table.sizes[..1])?;
         // In order, so that the first of equal ones can do the work for all.
-        let (keys, _) = radix_sort::sort(call, &row_numbers(call, indices, &table)?, none)?;
-        let reach = table.range();
-        let far = (reach.end - reach.start) / table.element_size();
-        let wide = index_type((far as i64).max(n * width));
-        let (rows, _) = Rows::of_neighbours(wide, width);
-        let order = Order::of(p);
-        let key = [table.dtype as u32, order as u32, rows.code(), 0, 0, 0];
-        let kernel = call.kernel("embedding_renorm", key, || build_renorm(table.dtype, order, &rows))?;
-        let numbers = accumulator_dtype(table.dtype);
-        let launcher = call.launch(kernel).write(&table).read(&keys);
-        let launcher = launcher.number(numbers, Number::Double(p)).number(numbers, Number::Double(limit)).u32(none);
-        let launcher = launcher.index(wide, table.strides[0]).index(wide, table.strides[1]);
-        rows.run(launcher, n, width, 1)?;
+        let (keys, _) = radix_sort::sort(call, &row_numbers(call, indices, table)?, none)?;
+        let index = index_type(table.reach().max(n * width));
+        let (rows, _) = Rows::of_neighbours(index, width);
+        let spec = Renorm { table: table.dtype, order: Order::of(p), rows };
+        let extent = Extent { rows: n, n: width, inner: 1 };
+        let arguments = RenormArguments {
+            table,
+            keys: &keys,
+            p: Number::Double(p),
+            limit: Number::Double(limit),
+            none,
+            row_step: table.strides[0],
+            column_step: table.strides[1],
+            extent,
+        };
+        call.run(&spec, &arguments, rows.groups(&extent))?;
     }
-    call.ret(table);
+    call.ret(table.clone());
     Ok(())
 }
 
-fn build_renorm(dtype: DType, order: Order, rows: &Rows) -> Kernel {
-    let b = Builder::new("embedding_renorm", [GROUP, 1, 1]);
-    write_renorm(&b, dtype, order, rows);
-    b.finish()
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Renorm {
+    table: DType,
+    order: Order,
+    rows: Rows,
 }
 
-fn write_renorm(b: &Builder, dtype: DType, order: Order, rows: &Rows) {
-    let (table, keys) = (b.pointer("table", dtype), b.pointer("keys", DType::U32));
-    let scalar = accumulator_dtype(dtype).compute();
-    let (p, limit) = (b.param("p", scalar), b.param("limit", scalar));
-    let none = b.param("none", Scalar::U32);
-    let (row_step, column_step) = (b.param("row_step", rows.index), b.param("column_step", rows.index));
-    let share = Share::new(b, rows, dtype, 1);
-    let at = share.place.row;
-    let key = keys.load(at);
-    let first = b.var(key.lt(none) & share.place.valid);
-    b.if_(at.gt(0), || first.set(first.get() & keys.load(at - 1).ne(key)));
-    let start = key.cast(rows.index) * row_step;
-    let norm = b.var(order.identity(b, scalar));
-    b.if_(first.get(), || {
-        b.for_(share.lane, share.n, share.lanes, |k| {
-            let term = order.term(table.load(start + k * column_step), p);
-            norm.set(order.join(norm.get(), term));
+parameters! {
+    Renorm as s => RenormArguments, RenormParameters {
+        table: Output = s.table,
+        /// Sorted numbers of rows.
+        keys: Input = DType::U32,
+        p: InDType = accumulator(s.table),
+        limit: InDType = accumulator(s.table),
+        /// The number of no row.
+        none: U32,
+        row_step: Index = s.rows.index,
+        column_step: Index = s.rows.index,
+        extent: RowExtent = s.rows.index,
+    }
+}
+
+impl KernelSpec for Renorm {
+    fn name(&self) -> &'static str {
+        "embedding_renorm"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: RenormParameters<'b>) {
+        let RenormParameters { table, keys, row_step, column_step, .. } = p;
+        let (order, scalar) = (self.order, accumulator(self.table).compute());
+        let share = Share::of(b, &self.rows, p.extent, self.table, 1);
+        let at = share.place.row;
+        let key = keys.load(at);
+        let first = b.var(key.lt(p.none) & share.place.valid);
+        b.if_(at.gt(0), || first.set(first.get() & keys.load(at - 1).ne(key)));
+        let start = key.cast(self.rows.index) * row_step;
+        let norm = b.var(order.identity(b, scalar));
+        b.if_(first.get(), || {
+            b.for_(share.lane, share.n, share.lanes, |k| {
+                let term = order.term(table.load(start + k * column_step), p.p);
+                norm.set(order.join(norm.get(), term));
+            });
         });
-    });
-    let norm = share.all(&[norm.get()], |x, y| order.join(x, y))[0];
-    let factor = factor(order.project(norm, p), limit);
-    b.if_(first.get() & factor.ne(1.0), || {
-        b.for_(share.lane, share.n, share.lanes, |k| {
-            let place = start + k * column_step;
-            table.store(place, table.load(place) * factor);
+        let norm = share.all(&[norm.get()], |x, y| order.join(x, y))[0];
+        let factor = factor(order.project(norm, p.p), p.limit);
+        b.if_(first.get() & factor.ne(1.0), || {
+            b.for_(share.lane, share.n, share.lanes, |k| {
+                let place = start + k * column_step;
+                table.store(place, table.load(place) * factor);
+            });
         });
-    });
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::primitives::validate::accepted;
+    use dml_kernel::Scalar;
 
     #[test]
     fn kernels_are_valid() {
         for (dtype, p, index) in [(DType::F32, 2.0, Scalar::U32), (DType::BF16, 1.5, Scalar::U64)] {
-            accepted(&build_renorm(dtype, Order::of(p), &Rows::of_neighbours(index, 70).0));
+            let rows = Rows::of_neighbours(index, 70).0;
+            accepted(&Renorm { table: dtype, order: Order::of(p), rows }.build());
         }
     }
 }

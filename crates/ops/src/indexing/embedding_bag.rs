@@ -2,33 +2,43 @@
 //!
 //! A bag is a piece of the list of indices; `offsets` says where bags begin. An invocation has one column of one bag.
 
-use crate::check;
-use crate::indexing::embedding::accumulate_rows;
-use crate::indexing::index::is_index;
+use super::arguments::is_index;
+use super::embedding::accumulate_rows;
 use crate::movement::copy::{as_contiguous, cast, fill_with};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::fault;
-use crate::operator::{Operator, op};
+use crate::operator::fault::Fault;
+use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
-use crate::primitives::launch::{GROUP, linear_id};
-use crate::primitives::rows::{Rows, Share};
-use crate::reduction::sum::accumulator_dtype;
+use crate::primitives::rows::{Extent, RowExtent, Rows, Share};
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
+use crate::tensor::promote::accumulator;
+use crate::{check, operators};
+use dml_engine::interface::{I64, Index, U32};
+use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
+use dml_kernel::{Builder, DType, Scalar, Value};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::_embedding_bag", forward),
-    op("aten::_embedding_bag_forward_only", forward),
-    op("aten::_embedding_bag_backward", |c| backward(c, 1, Some(9))),
-    op("aten::_embedding_bag_dense_backward", |c| backward(c, 0, None)),
-    op("aten::_embedding_bag_per_sample_weights_backward", per_sample_weights_backward),
-];
+operators! {
+    forward(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx) {
+        "aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+        "aten::_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+    }
+    backward(
+        grad, indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, sparse = false,
+        per_sample_weights, padding_idx
+    ) {
+        "aten::_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
+        "aten::_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor",
+    }
+    per_sample_weights_backward(grad, weight, indices, offset2bag, mode, padding_idx) {
+        "aten::_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor offset2bag, int mode, int padding_idx=-1) -> Tensor",
+    }
+}
 
 /// What is made of a bag's rows. The codes are PyTorch's.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Mode {
     Sum = 0,
     Mean = 1,
@@ -36,8 +46,7 @@ enum Mode {
 }
 
 impl Mode {
-    fn argument(call: &Call, i: usize) -> Result<Mode> {
-        let code = call.int(i)?;
+    fn of(code: i64) -> Result<Mode> {
         check!((0..=2).contains(&code), Runtime, "embedding_bag: {code} is not a valid mode");
         Ok([Mode::Sum, Mode::Mean, Mode::Max][code as usize])
     }
@@ -61,6 +70,8 @@ fn check_index(t: &Tensor, position: usize, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// What the kernel of the forward pass is specialised by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Forward {
     mode: Mode,
     weight: DType,
@@ -71,12 +82,47 @@ struct Forward {
     wide: Scalar,
 }
 
-/// `_embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
-/// padding_idx) -> (output, offset2bag, bag_size, max_indices)`. `offset2bag` is -1 for indices of no bag; `bag_size` is
-/// without padding.
-fn forward(call: &mut Call) -> Result<()> {
-    let (weight, indices, offsets) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
-    let (mode, each, last) = (Mode::argument(call, 4)?, call.opt_tensor(6)?, call.flag(7)?);
+parameters! {
+    Forward as s => ForwardArguments, ForwardParameters {
+        out: Output = s.weight,
+        bag_of: Output = s.index,
+        bag_size: Output = s.index,
+        max_indices: Output = s.index,
+        weight: Input = s.weight,
+        indices: Input = s.index,
+        offsets: Input = s.index,
+        per_sample_weights: Option<Input> = s.weighted.then_some(s.weight),
+        fault: Fault,
+        /// Offsets.
+        count: I64,
+        /// Indices.
+        n: I64,
+        /// Rows of the table.
+        rows: I64,
+        /// The row that does not count.
+        padding: I64,
+        bags: Index = s.wide,
+        /// Columns of the table.
+        width: Index = s.wide,
+        row_step: Index = s.wide,
+        column_step: Index = s.wide,
+    }
+}
+
+/// Returns the bags' values, the bag of each index (-1 for indices of no bag), the bags' sizes without padding, and the rows of the
+/// maxima.
+#[allow(clippy::too_many_arguments)]
+fn forward(
+    call: &mut Call,
+    weight: &Tensor,
+    indices: &Tensor,
+    offsets: &Tensor,
+    mode: i64,
+    each: Option<&Tensor>,
+    last: bool,
+    padding: i64,
+) -> Result<()> {
+    let mode = Mode::of(mode)?;
     check_index(indices, 1, "indices")?;
     check_index(offsets, 1, "offsets")?;
     check!(weight.dim() == 2, Runtime, "weight has to be a 2D Tensor, but got Tensor of dimension {}", weight.dim());
@@ -116,19 +162,27 @@ fn forward(call: &mut Call) -> Result<()> {
     };
     if bags > 0 {
         let wide = index_type(weight.reach().max(bags * width.max(1)));
-        let shape = Forward { mode, weight: weight.dtype, index, weighted: each.is_some(), wide };
-        let key = [mode as u32, weight.dtype as u32, index as u32, u32::from(shape.weighted), wide.bytes(), 0];
-        let kernel = call.kernel("embedding_bag", key, || build_forward(&shape))?;
-        let launcher = call.launch(kernel).write(&out).write(&bag_of).write(&size).write(&largest);
-        let mut launcher = launcher.read(weight).read(&indices).read(&offsets);
-        if let Some(each) = &each {
-            launcher = launcher.read(each);
-        }
-        let launcher = launcher.fault().u32(fault::operator(call.name));
-        let launcher = launcher.i64(offsets.numel()).i64(n).i64(weight.sizes[0]).i64(call.int(8)?);
-        let launcher = launcher.index(wide, bags).index(wide, width);
-        let launcher = launcher.index(wide, weight.strides[0]).index(wide, weight.strides[1]);
-        launcher.threads((bags * width.max(1)) as u64)?;
+        let spec = Forward { mode, weight: weight.dtype, index, weighted: each.is_some(), wide };
+        let arguments = ForwardArguments {
+            out: &out,
+            bag_of: &bag_of,
+            bag_size: &size,
+            max_indices: &largest,
+            weight,
+            indices: &indices,
+            offsets: &offsets,
+            per_sample_weights: each.as_ref(),
+            fault: call.fault_of_index(),
+            count: offsets.numel(),
+            n,
+            rows: weight.sizes[0],
+            padding,
+            bags,
+            width,
+            row_step: weight.strides[0],
+            column_step: weight.strides[1],
+        };
+        call.run_threads(&spec, &arguments, (bags * width.max(1)) as u64)?;
     }
     for t in [out, bag_of, size, largest] {
         call.ret(t);
@@ -136,91 +190,90 @@ fn forward(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-fn build_forward(shape: &Forward) -> Kernel {
-    let b = Builder::new("embedding_bag", [GROUP, 1, 1]);
-    let (out, bag_of) = (b.pointer("out", shape.weight), b.pointer("bag_of", shape.index));
-    let (size, largest) = (b.pointer("bag_size", shape.index), b.pointer("max_indices", shape.index));
-    let weight = b.pointer("weight", shape.weight);
-    let (indices, offsets) = (b.pointer("indices", shape.index), b.pointer("offsets", shape.index));
-    let each = shape.weighted.then(|| b.pointer("per_sample_weights", shape.weight));
-    let (fault, operator) = (b.pointer("fault", DType::U32), b.param("operator", Scalar::U32));
-    let [count, n, rows, padding] = ["offsets", "n", "rows", "padding"].map(|name| b.param(name, Scalar::I64));
-    let [bags, width, row_step, column_step] =
-        ["bags", "width", "row_step", "column_step"].map(|name| b.param(name, shape.wide));
-    let scalar = accumulator_dtype(shape.weight).compute();
-    let thread = linear_id(&b, shape.wide);
-    let columns = width.max(1);
-    let bag = thread / columns;
-    let column = thread - bag * columns;
-    b.if_(bag.lt(bags), || {
-        let own = bag.cast(Scalar::I64);
-        let begin = offsets.load(bag).cast(Scalar::I64);
-        let end = b.var(n);
-        b.if_((own + 1).lt(count), || end.set(offsets.load(bag + 1).cast(Scalar::I64)));
-        // The first bag begins with the first index; none begins before the one before it, or after the last index.
-        let limit = own.eq(0).select(b.int(Scalar::I64, 0), end.get().min(n));
-        let good = begin.ge(0) & begin.le(limit) & end.get().le(n);
-        b.if_(!good, || {
-            let wrong = end.get().gt(n).select(end.get(), begin);
-            fault::report(&b, fault, operator, wrong, n + 1, 0);
-        });
-        let first = column.eq(0);
-        let result = b.var(b.float(scalar, 0.0));
-        let place = b.var(b.int(Scalar::I64, 0));
-        let members = b.var(b.int(Scalar::I64, 0));
-        let end = good.select(end.get(), begin);
-        b.for_(begin, end, 1, |i| {
-            b.if_(first, || bag_of.store(i, own));
-            let row = indices.load(i).cast(Scalar::I64);
-            let exists = row.ge(0) & row.lt(rows);
-            b.if_(!exists, || fault::report(&b, fault, operator, row, rows, 0));
-            b.if_(exists & row.ne(padding), || {
-                b.if_(column.lt(width), || {
-                    let x = weight.load(row.cast(shape.wide) * row_step + column * column_step);
-                    if shape.mode == Mode::Max {
-                        b.if_(members.get().eq(0) | x.gt(result.get()), || {
-                            result.set(x);
-                            place.set(row);
-                        });
-                    } else {
-                        let x = each.map_or(x, |each| x * each.load(i));
-                        result.set(result.get() + x);
-                    }
+impl KernelSpec for Forward {
+    fn name(&self) -> &'static str {
+        "embedding_bag"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: ForwardParameters<'b>) {
+        let scalar = accumulator(self.weight).compute();
+        let thread = linear_id(b, self.wide);
+        let columns = p.width.max(1);
+        let bag = thread / columns;
+        let column = thread - bag * columns;
+        b.if_(bag.lt(p.bags), || {
+            let own = bag.cast(Scalar::I64);
+            let begin = p.offsets.load(bag).cast(Scalar::I64);
+            let end = b.var(p.n);
+            b.if_((own + 1).lt(p.count), || end.set(p.offsets.load(bag + 1).cast(Scalar::I64)));
+            // The first bag begins with the first index; none begins before the one before it, or after the last index.
+            let limit = own.eq(0).select(b.int(Scalar::I64, 0), end.get().min(p.n));
+            let good = begin.ge(0) & begin.le(limit) & end.get().le(p.n);
+            b.if_(!good, || {
+                let wrong = end.get().gt(p.n).select(end.get(), begin);
+                p.fault.report(wrong, p.n + 1, 0);
+            });
+            let first = column.eq(0);
+            let result = b.var(b.float(scalar, 0.0));
+            let place = b.var(b.int(Scalar::I64, 0));
+            let members = b.var(b.int(Scalar::I64, 0));
+            let end = good.select(end.get(), begin);
+            b.for_(begin, end, 1, |i| {
+                b.if_(first, || p.bag_of.store(i, own));
+                let row = p.indices.load(i).cast(Scalar::I64);
+                let exists = row.ge(0) & row.lt(p.rows);
+                b.if_(!exists, || p.fault.report(row, p.rows, 0));
+                b.if_(exists & row.ne(p.padding), || {
+                    b.if_(column.lt(p.width), || {
+                        let x = p.weight.load(row.cast(self.wide) * p.row_step + column * p.column_step);
+                        if self.mode == Mode::Max {
+                            b.if_(members.get().eq(0) | x.gt(result.get()), || {
+                                result.set(x);
+                                place.set(row);
+                            });
+                        } else {
+                            let x = p.per_sample_weights.map_or(x, |each| x * each.load(i));
+                            result.set(result.get() + x);
+                        }
+                    });
+                    members.set(members.get() + 1);
                 });
-                members.set(members.get() + 1);
+            });
+            b.if_(first, || p.bag_size.store(bag, members.get()));
+            b.if_(column.lt(p.width), || {
+                let value = match self.mode {
+                    Mode::Mean => {
+                        let members = members.get();
+                        result.get() / members.gt(0).select(members, 1).cast(scalar)
+                    }
+                    _ => result.get(),
+                };
+                p.out.store(thread, value);
+                if self.mode == Mode::Max {
+                    p.max_indices.store(thread, place.get());
+                }
             });
         });
-        b.if_(first, || size.store(bag, members.get()));
-        b.if_(column.lt(width), || {
-            let value = match shape.mode {
-                Mode::Mean => {
-                    let members = members.get();
-                    result.get() / members.gt(0).select(members, 1).cast(scalar)
-                }
-                _ => result.get(),
-            };
-            out.store(thread, value);
-            if shape.mode == Mode::Max {
-                largest.store(thread, place.get());
-            }
-        });
-    });
-    b.finish()
+    }
 }
 
-/// `_embedding_bag_backward(grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights,
-/// scale_grad_by_freq, mode, sparse, per_sample_weights, padding_idx)`; the dense form is without offsets and sparse
-fn backward(call: &mut Call, skipped: usize, sparse: Option<usize>) -> Result<()> {
-    if let Some(i) = sparse {
-        check!(!call.flag(i)?, NotImplemented, "embedding_bag: sparse gradients are not supported on dml");
-    }
-    let (grad, indices) = (call.tensor(0)?, call.tensor(1)?);
-    let [bag_of, size, largest] = [2, 3, 4].map(|i| call.tensor(i + skipped));
-    let (bag_of, size, largest) = (bag_of?, size?, largest?);
-    let (rows, by_frequency) = (call.int(5 + skipped)?, call.flag(6 + skipped)?);
-    let mode = Mode::argument(call, 7 + skipped)?;
-    let after = 8 + skipped + usize::from(sparse.is_some());
-    let (each, padding) = (call.opt_tensor(after)?, call.int(after + 1)?);
+#[allow(clippy::too_many_arguments)]
+fn backward(
+    call: &mut Call,
+    grad: &Tensor,
+    indices: &Tensor,
+    bag_of: &Tensor,
+    size: &Tensor,
+    largest: &Tensor,
+    rows: i64,
+    by_frequency: bool,
+    mode: i64,
+    sparse: bool,
+    each: Option<&Tensor>,
+    padding: i64,
+) -> Result<()> {
+    check!(!sparse, NotImplemented, "embedding_bag: sparse gradients are not supported on dml");
+    let mode = Mode::of(mode)?;
     check_index(indices, 2, "indices")?;
     check!(grad.dim() == 2 && grad.dtype.is_float(), Runtime, "embedding_bag: a gradient of {}", grad.describe());
     let (bags, width) = (grad.sizes[0], grad.sizes[1]);
@@ -262,46 +315,73 @@ fn contributions(
     let (grad, bag_of, size) = (dense(grad)?, dense(bag_of)?, dense(size)?);
     let each = each.map(dense).transpose()?;
     let wide = index_type(parts.numel().max(grad.numel()));
-    let mean = mode == Mode::Mean;
-    let dtypes = [grad.dtype, bag_of.dtype, size.dtype];
-    let key = [
-        grad.dtype as u32,
-        bag_of.dtype as u32,
-        size.dtype as u32,
-        u32::from(mean),
-        u32::from(each.is_some()),
-        wide.bytes(),
-    ];
-    let kernel = call.kernel("embedding_bag_parts", key, || build_contributions(dtypes, mean, each.is_some(), wide))?;
-    let mut launcher = call.launch(kernel).write(&parts).read(&grad).read(&bag_of).read(&size);
-    if let Some(each) = &each {
-        launcher = launcher.read(each);
-    }
-    launcher.index(wide, n).index(wide, width).threads((n * width) as u64)?;
+    let spec = Contributions {
+        grad: grad.dtype,
+        bag_of: bag_of.dtype,
+        bag_size: size.dtype,
+        mean: mode == Mode::Mean,
+        weighted: each.is_some(),
+        wide,
+    };
+    let arguments = ContributionsArguments {
+        parts: &parts,
+        grad: &grad,
+        bag_of: &bag_of,
+        bag_size: &size,
+        per_sample_weights: each.as_ref(),
+        n,
+        width,
+    };
+    call.run_threads(&spec, &arguments, (n * width) as u64)?;
     Ok(parts)
 }
 
-fn build_contributions(dtypes: [DType; 3], mean: bool, weighted: bool, wide: Scalar) -> Kernel {
-    let b = Builder::new("embedding_bag_parts", [GROUP, 1, 1]);
-    let (parts, grad) = (b.pointer("parts", dtypes[0]), b.pointer("grad", dtypes[0]));
-    let (bag_of, size) = (b.pointer("bag_of", dtypes[1]), b.pointer("bag_size", dtypes[2]));
-    let each = weighted.then(|| b.pointer("per_sample_weights", dtypes[0]));
-    let (n, width) = (b.param("n", wide), b.param("width", wide));
-    let thread = linear_id(&b, wide);
-    let i = thread / width;
-    b.if_(i.lt(n), || {
-        let bag = bag_of.load(i);
-        let value = b.var(b.float(dtypes[0].compute(), 0.0));
-        b.if_(bag.ge(0), || {
-            let mut x = grad.load(bag.cast(wide) * width + (thread - i * width));
-            if mean {
-                x = x / size.load(bag.cast(wide)).cast(x.scalar());
-            }
-            value.set(each.map_or(x, |each| x * each.load(i)));
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Contributions {
+    grad: DType,
+    bag_of: DType,
+    bag_size: DType,
+    /// They are divided by the sizes of their bags.
+    mean: bool,
+    weighted: bool,
+    /// Of offsets into the contributions.
+    wide: Scalar,
+}
+
+parameters! {
+    Contributions as s => ContributionsArguments, ContributionsParameters {
+        parts: Output = s.grad,
+        grad: Input = s.grad,
+        bag_of: Input = s.bag_of,
+        bag_size: Input = s.bag_size,
+        per_sample_weights: Option<Input> = s.weighted.then_some(s.grad),
+        n: Index = s.wide,
+        width: Index = s.wide,
+    }
+}
+
+impl KernelSpec for Contributions {
+    fn name(&self) -> &'static str {
+        "embedding_bag_parts"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: ContributionsParameters<'b>) {
+        let wide = self.wide;
+        let thread = linear_id(b, wide);
+        let i = thread / p.width;
+        b.if_(i.lt(p.n), || {
+            let bag = p.bag_of.load(i);
+            let value = b.var(b.float(self.grad.compute(), 0.0));
+            b.if_(bag.ge(0), || {
+                let mut x = p.grad.load(bag.cast(wide) * p.width + (thread - i * p.width));
+                if self.mean {
+                    x = x / p.bag_size.load(bag.cast(wide)).cast(x.scalar());
+                }
+                value.set(p.per_sample_weights.map_or(x, |each| x * each.load(i)));
+            });
+            p.parts.store(thread, value.get());
         });
-        parts.store(thread, value.get());
-    });
-    b.finish()
+    }
 }
 
 /// Every element of the gradient goes to the row its maximum came from.
@@ -315,11 +395,17 @@ fn of_maxima(call: &Call, grad: &Tensor, size: &Tensor, largest: &Tensor, out: &
     check!(n < i64::from(i32::MAX), NotImplemented, "{}: {n} contributions are more than dml can sort", call.name);
     let (grad, size, largest) = (as_contiguous(call, grad)?, as_contiguous(call, size)?, as_contiguous(call, largest)?);
     let keys = call.empty(DType::U32, &[n])?;
-    let (index, counts) = (largest.dtype, size.dtype);
-    let kernel =
-        call.kernel("embedding_bag_keys", [index as u32, counts as u32, 0, 0, 0, 0], || build_keys(index, counts))?;
-    let launcher = call.launch(kernel).write(&keys).read(&largest).read(&size);
-    launcher.u32(n as u32).u32(width as u32).u32(none).i64(rows).threads(n as u64)?;
+    let spec = Keys { max_indices: largest.dtype, bag_size: size.dtype };
+    let arguments = KeysArguments {
+        keys: &keys,
+        max_indices: &largest,
+        bag_size: &size,
+        n: n as u32,
+        width: width as u32,
+        none,
+        rows,
+    };
+    call.run_threads(&spec, &arguments, n as u64)?;
     let sizes = [rows, width];
     keyed_reduction::run(
         call,
@@ -341,31 +427,57 @@ fn of_maxima(call: &Call, grad: &Tensor, size: &Tensor, largest: &Tensor, out: &
     )
 }
 
-fn build_keys(index: DType, counts: DType) -> Kernel {
-    let b = Builder::new("embedding_bag_keys", [GROUP, 1, 1]);
-    let (keys, largest, size) =
-        (b.pointer("keys", DType::U32), b.pointer("max_indices", index), b.pointer("bag_size", counts));
-    let [n, width, none] = ["n", "width", "none"].map(|name| b.param(name, Scalar::U32));
-    let rows = b.param("rows", Scalar::I64);
-    let i = linear_id(&b, Scalar::U32);
-    b.if_(i.lt(n), || {
-        let bag = i / width;
-        let row = largest.load(i.cast(Scalar::U64)).cast(Scalar::I64);
-        let key = b.var(none);
-        b.if_(size.load(bag).gt(0) & row.ge(0) & row.lt(rows), || {
-            key.set(row.cast(Scalar::U32) * width + (i - bag * width));
-        });
-        keys.store(i.cast(Scalar::U64), key.get());
-    });
-    b.finish()
+/// Numbers the place in the table that each maximum came from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Keys {
+    max_indices: DType,
+    bag_size: DType,
 }
 
-/// `_embedding_bag_per_sample_weights_backward(grad, weight, indices, offsets, offset2bag, mode, padding_idx)`: of each
-/// index, the product of its row and its bag's gradient
-fn per_sample_weights_backward(call: &mut Call) -> Result<()> {
-    let (grad, weight, indices, bag_of) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?, call.tensor(4)?);
+parameters! {
+    Keys as s => KeysArguments, KeysParameters {
+        keys: Output = DType::U32,
+        max_indices: Input = s.max_indices,
+        bag_size: Input = s.bag_size,
+        n: U32,
+        width: U32,
+        /// The number of no place.
+        none: U32,
+        rows: I64,
+    }
+}
+
+impl KernelSpec for Keys {
+    fn name(&self) -> &'static str {
+        "embedding_bag_keys"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: KeysParameters<'b>) {
+        let i = linear_id(b, Scalar::U32);
+        b.if_(i.lt(p.n), || {
+            let bag = i / p.width;
+            let row = p.max_indices.load(i.cast(Scalar::U64)).cast(Scalar::I64);
+            let key = b.var(p.none);
+            b.if_(p.bag_size.load(bag).gt(0) & row.ge(0) & row.lt(p.rows), || {
+                key.set(row.cast(Scalar::U32) * p.width + (i - bag * p.width));
+            });
+            p.keys.store(i.cast(Scalar::U64), key.get());
+        });
+    }
+}
+
+/// Of each index, the product of its row and its bag's gradient.
+fn per_sample_weights_backward(
+    call: &mut Call,
+    grad: &Tensor,
+    weight: &Tensor,
+    indices: &Tensor,
+    bag_of: &Tensor,
+    mode: i64,
+    padding: i64,
+) -> Result<()> {
     check!(
-        Mode::argument(call, 5)? == Mode::Sum,
+        Mode::of(mode)? == Mode::Sum,
         Runtime,
         "embedding_bag_backward: per_sample_weights only supported for mode='sum'"
     );
@@ -391,41 +503,69 @@ fn per_sample_weights_backward(call: &mut Call) -> Result<()> {
         let far = weight.numel().max(grad.numel()).max(n * grad.sizes[1]);
         let wide = index_type(far);
         let (rows, _) = Rows::of_neighbours(wide, weight.sizes[1]);
-        let dtypes = [grad.dtype, indices.dtype, bag_of.dtype];
-        let key = [dtypes[0] as u32, dtypes[1] as u32, dtypes[2] as u32, rows.code(), 0, 0];
-        let kernel = call.kernel("per_sample_weights_backward", key, || build_products(dtypes, &rows))?;
-        let launcher = call.launch(kernel).write(&out).read(&grad).read(&weight).read(&indices).read(&bag_of);
-        let launcher = launcher.i64(weight.sizes[0]).i64(call.int(6)?);
-        rows.run(launcher, n, weight.sizes[1], 1)?;
+        let spec = Products { grad: grad.dtype, indices: indices.dtype, bag_of: bag_of.dtype, rows };
+        let extent = Extent { rows: n, n: weight.sizes[1], inner: 1 };
+        let arguments = ProductsArguments {
+            out: &out,
+            grad: &grad,
+            weight: &weight,
+            indices: &indices,
+            bag_of: &bag_of,
+            table: weight.sizes[0],
+            padding,
+            extent,
+        };
+        call.run(&spec, &arguments, rows.groups(&extent))?;
     }
     call.ret(out);
     Ok(())
 }
 
-fn build_products(dtypes: [DType; 3], rows: &Rows) -> Kernel {
-    let b = Builder::new("per_sample_weights_backward", [GROUP, 1, 1]);
-    write_products(&b, dtypes, rows);
-    b.finish()
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Products {
+    /// Of the gradient, the table and the result.
+    grad: DType,
+    indices: DType,
+    bag_of: DType,
+    rows: Rows,
 }
 
-fn write_products(b: &Builder, dtypes: [DType; 3], rows: &Rows) {
-    let [out, grad, weight] = ["out", "grad", "weight"].map(|name| b.pointer(name, dtypes[0]));
-    let (indices, bag_of) = (b.pointer("indices", dtypes[1]), b.pointer("bag_of", dtypes[2]));
-    let (table, padding) = (b.param("table", Scalar::I64), b.param("padding", Scalar::I64));
-    let share = Share::new(b, rows, dtypes[0], 1);
-    let index = rows.index;
-    let row = indices.load(share.place.row).cast(Scalar::I64);
-    let bag = bag_of.load(share.place.row).cast(Scalar::I64);
-    let counts = row.ge(0) & row.lt(table) & row.ne(padding) & bag.ge(0);
-    let sum = b.var(b.float(accumulator_dtype(dtypes[0]).compute(), 0.0));
-    b.if_(counts, || {
-        let [row, bag]: [Value; 2] = [row, bag].map(|r| r.cast(index) * share.n);
-        b.for_(share.lane, share.n, share.lanes, |k| {
-            sum.set(sum.get() + grad.load(bag + k) * weight.load(row + k));
+parameters! {
+    Products as s => ProductsArguments, ProductsParameters {
+        out: Output = s.grad,
+        grad: Input = s.grad,
+        weight: Input = s.grad,
+        indices: Input = s.indices,
+        bag_of: Input = s.bag_of,
+        /// Rows of the table.
+        table: I64,
+        /// The row that does not count.
+        padding: I64,
+        extent: RowExtent = s.rows.index,
+    }
+}
+
+impl KernelSpec for Products {
+    fn name(&self) -> &'static str {
+        "per_sample_weights_backward"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: ProductsParameters<'b>) {
+        let share = Share::of(b, &self.rows, p.extent, self.grad, 1);
+        let index = self.rows.index;
+        let row = p.indices.load(share.place.row).cast(Scalar::I64);
+        let bag = p.bag_of.load(share.place.row).cast(Scalar::I64);
+        let counts = row.ge(0) & row.lt(p.table) & row.ne(p.padding) & bag.ge(0);
+        let sum = b.var(b.float(accumulator(self.grad).compute(), 0.0));
+        b.if_(counts, || {
+            let [row, bag]: [Value; 2] = [row, bag].map(|r| r.cast(index) * share.n);
+            b.for_(share.lane, share.n, share.lanes, |k| {
+                sum.set(sum.get() + p.grad.load(bag + k) * p.weight.load(row + k));
+            });
         });
-    });
-    let total = share.sum(sum.get());
-    b.if_(share.place.valid & share.place.lane.eq(0), || out.store(share.place.row, total));
+        let total = share.sum(sum.get());
+        b.if_(share.place.valid & share.place.lane.eq(0), || p.out.store(share.place.row, total));
+    }
 }
 
 #[cfg(test)]
@@ -437,11 +577,14 @@ mod tests {
     fn kernels_are_valid() {
         for (weight, index, wide) in [(DType::F16, DType::I32, Scalar::U32), (DType::F64, DType::I64, Scalar::U64)] {
             for (mode, weighted) in [(Mode::Sum, true), (Mode::Mean, false), (Mode::Max, false)] {
-                accepted(&build_forward(&Forward { mode, weight, index, weighted, wide }));
-                accepted(&build_contributions([weight, index, index], mode == Mode::Mean, weighted, wide));
+                accepted(&Forward { mode, weight, index, weighted, wide }.build());
+                let mean = mode == Mode::Mean;
+                let spec = Contributions { grad: weight, bag_of: index, bag_size: index, mean, weighted, wide };
+                accepted(&spec.build());
             }
-            accepted(&build_keys(index, index));
-            accepted(&build_products([weight, index, index], &Rows::of_neighbours(wide, 70).0));
+            accepted(&Keys { max_indices: index, bag_size: index }.build());
+            let rows = Rows::of_neighbours(wide, 70).0;
+            accepted(&Products { grad: weight, indices: index, bag_of: index, rows }.build());
         }
     }
 }

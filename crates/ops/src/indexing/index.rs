@@ -1,28 +1,31 @@
 //! `x[indices]` and `x[indices] = values`, with integers, masks and `None`. (Slices are views that PyTorch takes by
 //! itself.)
 
-use crate::check;
-use crate::indexing::nonzero;
-use crate::movement::copy::{cast, device_copy, fill_with};
+use super::arguments::{is_index, number_tensor};
+use super::nonzero;
+use crate::movement::copy::{apart, cast, device_copy, fill_with};
+use crate::operator::argument::{AnyTensor, OptTensors, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::{Error, Result};
 use crate::operator::host;
-use crate::operator::{Operator, op};
-use crate::pointwise::elementwise;
 use crate::pointwise::kernel::{self, Input};
 use crate::primitives::indexed_access::{self, Action, Selector, Walk};
 use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
 use crate::tensor::overlap;
 use crate::tensor::{Dims, Place, Tensor};
+use crate::{check, operators};
 use dml_kernel::DType;
 use smallvec::SmallVec;
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::index.Tensor", |c| index(c, None)),
-    op("aten::index.Tensor_out", |c| index(c, Some(2))),
-    op("aten::_index_put_impl_", index_put),
-];
+operators! {
+    index(self, indices, out) {
+        "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+        "aten::index.Tensor_out(Tensor self, Tensor?[] indices, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    index_put(self, indices, values, accumulate) {
+        "aten::_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor(a!)",
+    }
+}
 
 /// The tensor itself, or what a CPU tensor holds in a new tensor on the call's device.
 pub fn on_device(call: &Call, t: &Tensor) -> Result<Tensor> {
@@ -35,11 +38,6 @@ pub fn on_device(call: &Call, t: &Tensor) -> Result<Tensor> {
         call.device.upload(copy.data, &host::bytes_in_order(t)?)?;
     }
     Ok(copy)
-}
-
-/// Whether a kernel finds places through this dtype.
-pub fn is_index(dtype: DType) -> bool {
-    matches!(dtype, DType::I32 | DType::I64)
 }
 
 fn is_mask(t: &Tensor) -> bool {
@@ -183,12 +181,10 @@ fn check_mask(call: &Call, t: &Tensor, mask: &Tensor, first: usize) -> Result<()
     Ok(())
 }
 
-/// `index.Tensor(self, indices[, out])`
-fn index(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let t = call.tensor(0)?;
-    let plan = Plan::new(call, t, &call.opt_tensors(1)?)?;
-    if let Some(i) = out {
-        let given = call.tensor(i)?.dtype;
+fn index(call: &mut Call, t: &Tensor, indices: OptTensors, out: Out) -> Result<()> {
+    let plan = Plan::new(call, t, &indices)?;
+    if let Some(out) = out.given() {
+        let given = out.dtype;
         check!(
             given == t.dtype,
             Runtime,
@@ -197,8 +193,8 @@ fn index(call: &mut Call, out: Option<usize>) -> Result<()> {
         );
     }
     let selectors = plan.over_result();
-    let out = call.out(out, t.dtype, &plan.sizes)?;
-    elementwise::check_no_self_overlap(&out)?;
+    let out = call.result(out.given(), t.dtype, &plan.sizes)?;
+    overlap::check_internal(&out)?;
     overlap::check_none(&out, &[t])?;
     overlap::check_none(&out, &selectors.iter().map(|s| &s.index).collect::<Vec<_>>())?;
     indexed_access::run(call, &plan.walk(t, &selectors), &Action::Read(&out))?;
@@ -206,12 +202,13 @@ fn index(call: &mut Call, out: Option<usize>) -> Result<()> {
     Ok(())
 }
 
-/// `_index_put_impl_(self, indices, values, accumulate, unsafe)`
-fn index_put(call: &mut Call) -> Result<()> {
-    let t = call.tensor(0)?.clone();
-    let indices = call.opt_tensors(1)?;
-    let values = call.any_tensor(2)?;
-    let accumulate = call.flag(3)?;
+fn index_put(
+    call: &mut Call,
+    t: &Tensor,
+    indices: OptTensors,
+    AnyTensor(values): AnyTensor,
+    accumulate: bool,
+) -> Result<()> {
     check!(
         indices.len() <= t.dim(),
         Index,
@@ -226,42 +223,42 @@ fn index_put(call: &mut Call) -> Result<()> {
         t.dtype,
         values.dtype
     );
-    overlap::warn_if_expanded(call, &t, "index_put_");
+    overlap::warn_if_expanded(call, t, "index_put_");
     let number = if values.place == Place::Cpu && values.dim() == 0 { Some(host::read_number(values)?) } else { None };
     if number.is_none() {
         call.check_place(values)?;
     }
     if !accumulate
         && values.numel() == 1
-        && let Some(mask) = only_mask(call, &t, &indices)?
+        && let Some(mask) = only_mask(call, t, &indices)?
     {
         let value = match number {
             Some(x) => Input::Number(x, t.dtype),
             None => Input::Tensor(values.as_strided(&[], &[], 0)),
         };
-        nonzero::fill_under_mask(call, &t, mask, value)?;
-        call.ret(t);
+        nonzero::fill_under_mask(call, t, mask, value)?;
+        call.ret(t.clone());
         return Ok(());
     }
-    let mut plan = Plan::new(call, &t, &indices)?;
+    let mut plan = Plan::new(call, t, &indices)?;
     if plan.selectors.is_empty() {
-        put_everywhere(call, &t, values, number, accumulate)?;
-        call.ret(t);
+        put_everywhere(call, t, values, number, accumulate)?;
+        call.ret(t.clone());
         return Ok(());
     }
     for s in &mut plan.selectors {
-        s.index = overlap::apart(call, &t, &s.index)?;
+        s.index = apart(call, t, &s.index)?;
     }
     let ordered = accumulate || call.host.deterministic();
     let values = match number {
         Some(x) if !ordered => {
             let action = Action::Fill(host::bits(t.dtype, x));
-            indexed_access::run(call, &plan.walk(&t, &plan.over_result()), &action)?;
-            call.ret(t);
+            indexed_access::run(call, &plan.walk(t, &plan.over_result()), &action)?;
+            call.ret(t.clone());
             return Ok(());
         }
         Some(x) => number_tensor(call, t.dtype, x)?,
-        None => overlap::apart(call, &t, values)?,
+        None => apart(call, t, values)?,
     };
     let fits = values.dim() <= plan.sizes.len()
         && values.sizes.iter().rev().zip(plan.sizes.iter().rev()).all(|(&v, &n)| v == n || v == 1);
@@ -275,19 +272,12 @@ fn index_put(call: &mut Call) -> Result<()> {
     let values = values.expand(&plan.sizes);
     if ordered {
         let combine = if accumulate { Combine::Add } else { Combine::Last };
-        put_in_order(call, &plan, &t, &values, combine)?;
+        put_in_order(call, &plan, t, &values, combine)?;
     } else {
-        indexed_access::run(call, &plan.walk(&t, &plan.over_result()), &Action::Write(&values))?;
+        indexed_access::run(call, &plan.walk(t, &plan.over_result()), &Action::Write(&values))?;
     }
-    call.ret(t);
+    call.ret(t.clone());
     Ok(())
-}
-
-/// A 0-dim tensor that holds a number.
-pub fn number_tensor(call: &Call, dtype: DType, x: Number) -> Result<Tensor> {
-    let t = call.empty(dtype, &[])?;
-    fill_with(call, &t, x)?;
-    Ok(t)
 }
 
 /// The mask, seen in `t`'s sizes, if one mask is the only index.
@@ -298,7 +288,7 @@ fn only_mask(call: &Call, t: &Tensor, indices: &[Option<&Tensor>]) -> Result<Opt
         return Ok(None);
     }
     check_mask(call, t, mask, first)?;
-    let mask = overlap::apart(call, t, &on_device(call, mask)?)?;
+    let mask = apart(call, t, &on_device(call, mask)?)?;
     let mut strides = Dims::from_elem(0, t.dim());
     strides[first..first + mask.dim()].copy_from_slice(&mask.strides);
     Ok(Some(mask.as_strided(&t.sizes, &strides, 0)))

@@ -1,7 +1,25 @@
 //! Elements found through index tensors and masks.
 
-pub mod embedding;
-pub mod embedding_bag;
-pub mod gather;
-pub mod index;
+pub mod arguments;
+mod embedding;
+mod embedding_bag;
+mod gather;
+mod index;
+pub mod index_select;
 pub mod nonzero;
+mod scatter;
+mod take;
+
+use crate::operator::Operator;
+
+/// The overloads of this folder.
+pub const OPERATORS: &[&[Operator]] = &[
+    embedding::OPERATORS,
+    embedding_bag::OPERATORS,
+    gather::OPERATORS,
+    index::OPERATORS,
+    index_select::OPERATORS,
+    nonzero::OPERATORS,
+    scatter::OPERATORS,
+    take::OPERATORS,
+];

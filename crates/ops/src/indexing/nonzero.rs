@@ -3,31 +3,39 @@
 //! Each workgroup counts its block of elements, the counts are summed up, and each workgroup writes what it found from
 //! its sum on. The number of results is read back: it is a size.
 
-use crate::check;
-use crate::movement::copy::{as_contiguous, device_copy};
-use crate::operator::call::Call;
+use crate::movement::copy::{apart, as_contiguous, device_copy, fill_with};
+use crate::operator::argument::Out;
+use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::pointwise::elementwise;
-use crate::pointwise::kernel::{self, Input};
-use crate::primitives::launch::{GROUP, Launcher, linear_id};
+use crate::pointwise::kernel;
+use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::prefix_sum;
-use crate::tensor::layout::{self, Layout};
-use crate::tensor::overlap;
-use crate::tensor::{Dims, Tensor};
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
+use crate::tensor::layout::{Layout, LayoutParams, LayoutSpec, Walked};
+use crate::tensor::{Dims, Tensor, overlap};
+use crate::{check, operators};
+use dml_engine::interface::{I64, ReadRange, U32, WriteRange};
+use dml_engine::parameters;
+use dml_kernel::dense::{GROUP, linear_id};
+use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::nonzero", |c| nonzero(c, None)),
-    op("aten::nonzero.out", |c| nonzero(c, Some(1))),
-    op("aten::nonzero_static", |c| nonzero_static(c, None)),
-    op("aten::nonzero_static.out", |c| nonzero_static(c, Some(3))),
-    op("aten::masked_select", |c| masked_select(c, None)),
-    op("aten::masked_select.out", |c| masked_select(c, Some(2))),
-    op("aten::masked_scatter_", masked_scatter),
-];
+operators! {
+    nonzero(self, out) {
+        "aten::nonzero(Tensor self) -> Tensor",
+        "aten::nonzero.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    nonzero_static(self, size, fill_value, out) {
+        "aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
+        "aten::nonzero_static.out(Tensor self, *, SymInt size, int fill_value=-1, Tensor(a!) out) -> Tensor(a!)",
+    }
+    masked_select(self, mask, out) {
+        "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
+        "aten::masked_select.out(Tensor self, Tensor mask, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    masked_scatter(self, mask, source) {
+        "aten::masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!)",
+    }
+}
 
 /// Neighbouring elements of one invocation.
 const EACH: u32 = 8;
@@ -47,11 +55,9 @@ impl<'t> Count<'t> {
         let blocks = (n as u64).div_ceil(u64::from(GROUP * EACH));
         let before = call.empty(DType::U32, &[blocks as i64 + 1])?;
         let layout = Layout::row_major(&mask.sizes, &[&mask.strides]);
-        let (dtype, rank, index) = (mask.dtype, layout.rank(), layout.index);
-        let key = [dtype as u32, rank as u32, index.bytes(), u32::from(blocks == 1), 0, 0];
-        let kernel = call.kernel("mask_count", key, || build_count(dtype, rank, index, blocks == 1))?;
-        let launcher = call.launch(kernel).write(&before).read(mask).u32(n as u32);
-        layout.pass(launcher).threads(blocks * u64::from(GROUP))?;
+        let spec = CountSpec { mask: mask.dtype, only: blocks == 1, layout: layout.spec() };
+        let arguments = CountArguments { before: &before, mask, n: n as u32, layout: &layout };
+        call.run_threads(&spec, &arguments, blocks * u64::from(GROUP))?;
         if blocks > 1 {
             prefix_sum::exclusive(call, &before, blocks as i64)?;
         }
@@ -65,16 +71,19 @@ impl<'t> Count<'t> {
         Ok(i64::from(u32::from_le_bytes(bytes)))
     }
 
-    /// Starts the kernel that visits the elements that are set, with an operand that is walked beside the mask.
-    fn visit<'c, 'a>(
-        &self,
-        call: &'c Call<'a>,
-        visit: Visit,
-        other: Option<&Tensor>,
-    ) -> Result<(Launcher<'c, 'a>, Layout)> {
+    /// Visits the elements that are set, the first `limit` of them.
+    fn visit(&self, call: &Call, visit: Visit, limit: i64) -> Result<()> {
+        let (kind, written, read) = match visit {
+            Visit::Coordinates { out } => (Kind::Coordinates, out, None),
+            Visit::Select { from, row } => (Kind::Select, row, Some(from)),
+            Visit::Scatter { row, to } => (Kind::Scatter, to, Some(row)),
+        };
         let mut strides: SmallVec<[&[i64]; 2]> = smallvec![self.mask.strides.as_slice()];
-        strides.extend(other.map(|t| t.strides.as_slice()));
-        let layout = if visit == Visit::Coordinates {
+        match visit {
+            Visit::Coordinates { .. } => {}
+            Visit::Select { from: walked, .. } | Visit::Scatter { to: walked, .. } => strides.push(&walked.strides),
+        }
+        let layout = if kind == Kind::Coordinates {
             // Each dimension is a column of the result: none may be merged.
             let reverse = |d: &[i64]| d.iter().rev().copied().collect::<Dims>();
             let index = Layout::row_major(&self.mask.sizes, &strides).index;
@@ -82,36 +91,86 @@ impl<'t> Count<'t> {
         } else {
             Layout::row_major(&self.mask.sizes, &strides)
         };
-        let moved = other.map_or(DType::I64, |t| t.dtype.bits());
-        let (dtype, rank, index) = (self.mask.dtype, layout.rank(), layout.index);
-        let key = [visit as u32, dtype as u32, moved as u32, rank as u32, index.bytes(), 0];
-        let kernel = call.kernel("mask_visit", key, || build_visit(visit, dtype, moved, rank, index))?;
-        Ok((call.launch(kernel), layout))
-    }
-
-    fn go(&self, launcher: Launcher, layout: &Layout, limit: i64) -> Result<()> {
-        let n = self.mask.numel() as u32;
-        let launcher = launcher.read(self.mask).read(&self.before).u32(n).u32(limit.min(i64::from(u32::MAX)) as u32);
-        layout.pass(launcher).threads(self.blocks * u64::from(GROUP))
+        let moved = written.dtype.bits();
+        let spec = VisitSpec { kind, mask: self.mask.dtype, moved, layout: layout.spec() };
+        let arguments = VisitArguments {
+            written: written.range(),
+            read: read.map(Tensor::range),
+            steps: (kind == Kind::Coordinates).then(|| [written.strides[0], written.strides[1]]),
+            mask: self.mask,
+            before: &self.before,
+            n: self.mask.numel() as u32,
+            limit: limit.min(i64::from(u32::MAX)) as u32,
+            layout: &layout,
+        };
+        call.run_threads(&spec, &arguments, self.blocks * u64::from(GROUP))
     }
 }
 
 /// What is done with the elements that are set; the `r`-th of them in row-major order.
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum Visit {
-    /// Its coordinates are row `r` of the result.
+#[derive(Copy, Clone)]
+enum Visit<'t> {
+    /// Its coordinates are row `r` of the result (int64).
+    Coordinates { out: &'t Tensor },
+    /// The element of `from`, of the mask's sizes, goes to place `r` of a row.
+    Select { from: &'t Tensor, row: &'t Tensor },
+    /// The element of `to`, of the mask's sizes, gets element `r` of a row.
+    Scatter { row: &'t Tensor, to: &'t Tensor },
+}
+
+/// A [`Visit`] without its tensors.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+enum Kind {
     Coordinates,
-    /// The other operand's element goes to place `r` of a row.
     Select,
-    /// The other operand's element gets element `r` of a row.
     Scatter,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct CountSpec {
+    mask: DType,
+    /// There is one block: the sums are known at once.
+    only: bool,
+    layout: LayoutSpec,
+}
+
+parameters! {
+    CountSpec as s => CountArguments, CountParameters {
+        before: Output = DType::U32,
+        mask: Input = s.mask,
+        n: U32,
+        layout: Walked = s.layout,
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct VisitSpec {
+    kind: Kind,
+    mask: DType,
+    moved: DType,
+    /// Of the mask, and of the tensor of its sizes.
+    layout: LayoutSpec,
+}
+
+parameters! {
+    VisitSpec as s => VisitArguments, VisitParameters {
+        written: WriteRange = s.moved,
+        read: Option<ReadRange> = (s.kind != Kind::Coordinates).then_some(s.moved),
+        /// Strides of the coordinates.
+        steps: Option<[I64; 2]> = (s.kind == Kind::Coordinates).then_some(()),
+        mask: Input = s.mask,
+        before: Input = DType::U32,
+        n: U32,
+        limit: U32,
+        layout: Walked = s.layout,
+    }
 }
 
 /// This invocation's elements: loads their flags, given the position and the offsets of each.
 fn flags<'b>(
     b: &'b Builder,
-    mask: dml_kernel::Pointer<'b>,
-    params: &layout::LayoutParams<'b>,
+    mask: Pointer<'b>,
+    params: &LayoutParams<'b>,
     n: Value<'b>,
     index: Scalar,
 ) -> Vec<(Value<'b>, Value<'b>, Vec<Value<'b>>)> {
@@ -131,58 +190,64 @@ fn block_of(b: &Builder) -> Value<'_> {
     b.group_id(0) + b.group_id(1) * b.group_count(0)
 }
 
-fn build_count(dtype: DType, rank: usize, index: Scalar, only: bool) -> Kernel {
-    let b = Builder::new("mask_count", [GROUP, 1, 1]);
-    let (before, mask) = (b.pointer("before", DType::U32), b.pointer("mask", dtype));
-    let n = b.param("n", Scalar::U32);
-    let params = layout::declare(&b, rank, 1, index);
-    let sum = flags(&b, mask, &params, n, index).into_iter().fold(b.u32(0), |sum, (_, flag, _)| sum + flag);
-    let (_, total) = prefix_sum::workgroup(&b, prefix_sum::scratch(&b, Scalar::U32), sum);
-    let block = block_of(&b);
-    b.if_(b.local_id(0).eq(0) & (block * (GROUP * EACH)).lt(n), || {
-        if only {
-            before.store(0, 0);
-            before.store(1, total);
-        } else {
-            before.store(block, total);
-        }
-    });
-    b.finish()
+impl KernelSpec for CountSpec {
+    fn name(&self) -> &'static str {
+        "mask_count"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: CountParameters<'b>) {
+        let sum = flags(b, p.mask, &p.layout, p.n, self.layout.index)
+            .into_iter()
+            .fold(b.u32(0), |sum, (_, flag, _)| sum + flag);
+        let (_, total) = prefix_sum::workgroup(b, prefix_sum::scratch(b, Scalar::U32), sum);
+        let block = block_of(b);
+        b.if_(b.local_id(0).eq(0) & (block * (GROUP * EACH)).lt(p.n), || {
+            if self.only {
+                p.before.store(0, 0);
+                p.before.store(1, total);
+            } else {
+                p.before.store(block, total);
+            }
+        });
+    }
 }
 
-fn build_visit(visit: Visit, dtype: DType, moved: DType, rank: usize, index: Scalar) -> Kernel {
-    let b = Builder::new("mask_visit", [GROUP, 1, 1]);
-    let row = b.pointer("row", moved);
-    let other = if visit == Visit::Coordinates { None } else { Some(b.pointer("other", moved)) };
-    let step = if visit == Visit::Coordinates { Some([(); 2].map(|()| b.param("step", Scalar::I64))) } else { None };
-    let (mask, before) = (b.pointer("mask", dtype), b.pointer("before", DType::U32));
-    let (n, limit) = (b.param("n", Scalar::U32), b.param("limit", Scalar::U32));
-    let params = layout::declare(&b, rank, if other.is_some() { 2 } else { 1 }, index);
-    let elements = flags(&b, mask, &params, n, index);
-    let sum = elements.iter().fold(b.u32(0), |sum, (_, flag, _)| sum + *flag);
-    let (inclusive, _) = prefix_sum::workgroup(&b, prefix_sum::scratch(&b, Scalar::U32), sum);
-    let block = block_of(&b);
-    b.if_((block * (GROUP * EACH)).lt(n), || {
-        let mut r = before.load(block) + inclusive - sum;
-        for (i, flag, offsets) in &elements {
-            b.if_(flag.ne(0) & r.lt(limit), || match (visit, other, step) {
-                (Visit::Select, Some(other), _) => row.store(r.cast(index), other.load(offsets[1])),
-                (Visit::Scatter, Some(other), _) => other.store(offsets[1], row.load(r.cast(index))),
-                (_, _, step) => {
-                    let mut rest = i.cast(index);
-                    let place = step.map_or(b.int(Scalar::I64, 0), |s| r.cast(Scalar::I64) * s[0]);
-                    for d in 0..rank {
-                        let quotient = rest / params.size(d);
-                        let column = step.map_or(place, |s| place + s[1] * (rank - 1 - d) as i64);
-                        row.store(column, rest - quotient * params.size(d));
-                        rest = quotient;
+impl KernelSpec for VisitSpec {
+    fn name(&self) -> &'static str {
+        "mask_visit"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: VisitParameters<'b>) {
+        let (index, rank) = (self.layout.index, self.layout.rank as usize);
+        let elements = flags(b, p.mask, &p.layout, p.n, index);
+        let sum = elements.iter().fold(b.u32(0), |sum, (_, flag, _)| sum + *flag);
+        let (inclusive, _) = prefix_sum::workgroup(b, prefix_sum::scratch(b, Scalar::U32), sum);
+        let block = block_of(b);
+        b.if_((block * (GROUP * EACH)).lt(p.n), || {
+            let mut r = p.before.load(block) + inclusive - sum;
+            for (i, flag, offsets) in &elements {
+                b.if_(flag.ne(0) & r.lt(p.limit), || {
+                    let place = r.cast(index);
+                    match (self.kind, p.read, p.steps) {
+                        (Kind::Select, Some(from), _) => p.written.store(place, from.load(offsets[1])),
+                        (Kind::Scatter, Some(row), _) => p.written.store(offsets[1], row.load(place)),
+                        (_, _, Some([row_step, column_step])) => {
+                            let mut rest = i.cast(index);
+                            let row = r.cast(Scalar::I64) * row_step;
+                            for d in 0..rank {
+                                let quotient = rest / p.layout.size(d);
+                                let column = row + column_step * (rank - 1 - d) as i64;
+                                p.written.store(column, rest - quotient * p.layout.size(d));
+                                rest = quotient;
+                            }
+                        }
+                        _ => {}
                     }
-                }
-            });
-            r = r + *flag;
-        }
-    });
-    b.finish()
+                });
+                r = r + *flag;
+            }
+        });
+    }
 }
 
 /// The coordinates of all elements that are not zero, `[count, rank]`, in row-major order. Waits for the count.
@@ -201,15 +266,13 @@ fn write_coordinates(call: &Call, count: &Count, out: &Tensor) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
     }
-    let (launcher, layout) = count.visit(call, Visit::Coordinates, None)?;
-    count.go(launcher.write(out).i64(out.strides[0]).i64(out.strides[1]), &layout, out.sizes[0])
+    count.visit(call, Visit::Coordinates { out }, out.sizes[0])
 }
 
-/// `nonzero(self[, out])`
-fn nonzero(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let t = call.tensor(0)?;
-    if let Some(i) = out {
-        let given = call.tensor(i)?.dtype;
+fn nonzero(call: &mut Call, t: &Tensor, out: Out) -> Result<()> {
+    let out = out.given();
+    if let Some(out) = out {
+        let given = out.dtype;
         check!(
             given == DType::I64,
             Runtime,
@@ -218,10 +281,10 @@ fn nonzero(call: &mut Call, out: Option<usize>) -> Result<()> {
     }
     let result = if out.is_none() || t.numel() == 0 {
         let found = coordinates(call, t)?;
-        if out.is_some() { call.out(out, DType::I64, &found.sizes)? } else { found }
+        if out.is_some() { call.result(out, DType::I64, &found.sizes)? } else { found }
     } else {
         let count = Count::new(call, t)?;
-        let result = call.out(out, DType::I64, &[count.total(call)?, t.dim() as i64])?;
+        let result = call.result(out, DType::I64, &[count.total(call)?, t.dim() as i64])?;
         write_coordinates(call, &count, &result)?;
         result
     };
@@ -229,14 +292,11 @@ fn nonzero(call: &mut Call, out: Option<usize>) -> Result<()> {
     Ok(())
 }
 
-/// `nonzero_static(self, *, size, fill_value[, out])`: the first `size`, and `fill_value` in what is left. Waits for
-/// nothing.
-fn nonzero_static(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let t = call.tensor(0)?;
-    let (size, fill) = (call.int(1)?, call.scalar(2)?);
+/// The first `size`, and `fill` in what is left. Waits for nothing.
+fn nonzero_static(call: &mut Call, t: &Tensor, size: i64, fill: Number, out: Out) -> Result<()> {
     check!(size >= 0, Runtime, "nonzero_static: 'size' must be an non-negative integer");
-    let out = call.out(out, DType::I64, &[size, t.dim() as i64])?;
-    crate::movement::copy::fill_with(call, &out, fill)?;
+    let out = call.result(out.given(), DType::I64, &[size, t.dim() as i64])?;
+    fill_with(call, &out, fill)?;
     if t.numel() > 0 {
         let count = Count::new(call, t)?;
         write_coordinates(call, &count, &out)?;
@@ -245,29 +305,27 @@ fn nonzero_static(call: &mut Call, out: Option<usize>) -> Result<()> {
     Ok(())
 }
 
-/// `masked_select(self, mask[, out])`
-fn masked_select(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let (t, mask) = (call.tensor(0)?, call.tensor(1)?);
+fn masked_select(call: &mut Call, t: &Tensor, mask: &Tensor, out: Out) -> Result<()> {
+    let out = out.given();
     check!(mask.dtype == DType::Bool, Runtime, "masked_select: expected BoolTensor for mask");
-    if let Some(i) = out {
-        let given = call.tensor(i)?.dtype;
+    if let Some(out) = out {
+        let given = out.dtype;
         check!(given == t.dtype, Runtime, "masked_select(): self and result must have the same scalar type");
     }
     let sizes = call.broadcast(&t.sizes, &mask.sizes)?;
     let (t, mask) = (t.expand(&sizes), mask.expand(&sizes));
     if mask.numel() == 0 {
-        let out = call.out(out, t.dtype, &[0])?;
+        let out = call.result(out, t.dtype, &[0])?;
         call.ret(out);
         return Ok(());
     }
     let count = Count::new(call, &mask)?;
     let total = count.total(call)?;
-    let out = call.out(out, t.dtype, &[total])?;
+    let out = call.result(out, t.dtype, &[total])?;
     overlap::check_none(&out, &[&t, &mask])?;
     if total > 0 {
         let row = if out.is_contiguous() { out.clone() } else { call.empty(t.dtype, &[total])? };
-        let (launcher, layout) = count.visit(call, Visit::Select, Some(&t))?;
-        count.go(launcher.write(&row).read(&t), &layout, total)?;
+        count.visit(call, Visit::Select { from: &t, row: &row }, total)?;
         if row.data != out.data {
             device_copy(call, &row, &out)?;
         }
@@ -276,9 +334,7 @@ fn masked_select(call: &mut Call, out: Option<usize>) -> Result<()> {
     Ok(())
 }
 
-/// `masked_scatter_(self, mask, source)`
-fn masked_scatter(call: &mut Call) -> Result<()> {
-    let (t, mask, source) = (call.tensor(0)?.clone(), call.tensor(1)?, call.tensor(2)?);
+fn masked_scatter(call: &mut Call, t: &Tensor, mask: &Tensor, source: &Tensor) -> Result<()> {
     check!(
         t.dtype == source.dtype,
         Runtime,
@@ -300,10 +356,10 @@ fn masked_scatter(call: &mut Call) -> Result<()> {
         t.sizes.as_slice(),
         sizes.as_slice()
     );
-    elementwise::check_no_self_overlap(&t)?;
+    overlap::check_internal(t)?;
     if t.numel() > 0 {
-        let mask = overlap::apart(call, &t, &mask.expand(&sizes))?;
-        let source = overlap::apart(call, &t, &as_contiguous(call, source)?)?;
+        let mask = apart(call, t, &mask.expand(&sizes))?;
+        let source = apart(call, t, &as_contiguous(call, source)?)?;
         let count = Count::new(call, &mask)?;
         if source.numel() < mask.numel() {
             let total = count.total(call)?;
@@ -314,16 +370,15 @@ fn masked_scatter(call: &mut Call) -> Result<()> {
                 source.numel()
             );
         }
-        let (launcher, layout) = count.visit(call, Visit::Scatter, Some(&t))?;
-        count.go(launcher.read(&source).write(&t), &layout, source.numel())?;
+        count.visit(call, Visit::Scatter { row: &source, to: t }, source.numel())?;
     }
-    call.ret(t);
+    call.ret(t.clone());
     Ok(())
 }
 
 /// A number under a mask that broadcasts to `t`: no count is needed.
-pub fn fill_under_mask(call: &Call, t: &Tensor, mask: Tensor, value: Input) -> Result<()> {
-    let inputs = [Input::Tensor(t.clone()), Input::Tensor(mask), value];
+pub fn fill_under_mask(call: &Call, t: &Tensor, mask: Tensor, value: kernel::Input) -> Result<()> {
+    let inputs = [kernel::Input::Tensor(t.clone()), kernel::Input::Tensor(mask), value];
     kernel::run(call, "masked_fill", 0, &[t], &inputs, t.dtype, |_, v| vec![v[1].ne(0).select(v[2], v[0])])
 }
 
@@ -335,10 +390,15 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::Bool, Scalar::U32), (DType::F16, Scalar::U64), (DType::F64, Scalar::U32)] {
-            accepted(&build_count(dtype, 2, index, dtype == DType::Bool));
-            accepted(&build_visit(Visit::Coordinates, dtype, DType::I64, 3, index));
-            accepted(&build_visit(Visit::Select, DType::Bool, dtype.bits(), 0, index));
-            accepted(&build_visit(Visit::Scatter, DType::Bool, dtype.bits(), 1, index));
+            let layout = |rank, operands| LayoutSpec { rank, operands, index };
+            accepted(&CountSpec { mask: dtype, only: dtype == DType::Bool, layout: layout(2, 1) }.build());
+            for (kind, mask, moved, layout) in [
+                (Kind::Coordinates, dtype, DType::I64.bits(), layout(3, 1)),
+                (Kind::Select, DType::Bool, dtype.bits(), layout(0, 2)),
+                (Kind::Scatter, DType::Bool, dtype.bits(), layout(1, 2)),
+            ] {
+                accepted(&VisitSpec { kind, mask, moved, layout }.build());
+            }
         }
     }
 }

@@ -5,8 +5,7 @@ use crate::operator::call::{Call, Ret, Scalar};
 use crate::operator::error::{Error, Result};
 use crate::operator::host;
 use crate::pointwise::kernel::{self, Input};
-use crate::pointwise::operator::check_no_self_overlap;
-use crate::tensor::{Place, Tensor};
+use crate::tensor::{Place, Tensor, overlap};
 use crate::{check, operators};
 use dml_kernel::DType;
 
@@ -105,6 +104,13 @@ pub fn as_contiguous(call: &Call, t: &Tensor) -> Result<Tensor> {
     if t.is_contiguous() { Ok(t.clone()) } else { contiguous(call, t) }
 }
 
+/// An input that a kernel may read while it writes `out`: a copy where they may share memory and
+/// [`overlap::check_none`] lets them.
+pub fn apart(call: &Call, out: &Tensor, input: &Tensor) -> Result<Tensor> {
+    overlap::check_none(out, &[input])?;
+    if overlap::touches(out, input) { contiguous(call, input) } else { Ok(input.clone()) }
+}
+
 /// A copy in another dtype, contiguous; the tensor itself if nothing changes.
 pub fn cast(call: &Call, t: &Tensor, dtype: DType) -> Result<Tensor> {
     if t.dtype == dtype {
@@ -118,7 +124,7 @@ pub fn cast(call: &Call, t: &Tensor, dtype: DType) -> Result<Tensor> {
 /// Copies on one device; `src` broadcasts to `dst`.
 pub fn device_copy(call: &Call, src: &Tensor, dst: &Tensor) -> Result<()> {
     call.broadcast(&src.sizes, &dst.sizes)?;
-    check_no_self_overlap(dst)?;
+    overlap::check_internal(dst)?;
     if src.negative != dst.negative {
         let dtype = dst.dtype;
         return kernel::run(call, "copy_neg", 0, &[dst], &[Input::Tensor(src.clone())], dtype, |_, v| vec![-v[0]]);
@@ -163,7 +169,7 @@ fn fill_from(call: &mut Call, out: &Tensor, AnyTensor(value): AnyTensor) -> Resu
 }
 
 fn fill(call: &mut Call, out: &Tensor, value: Scalar) -> Result<()> {
-    check_no_self_overlap(out)?;
+    overlap::check_internal(out)?;
     check_fits(value, out.dtype)?;
     fill_with(call, out, value)?;
     call.ret(out.clone());

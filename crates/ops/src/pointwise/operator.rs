@@ -6,6 +6,8 @@ use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::tensor::layout;
+use crate::tensor::overlap;
+pub use crate::tensor::overlap::check_internal as check_no_self_overlap;
 use crate::tensor::promote::{Promoted, result_type};
 use crate::tensor::{Dims, Place, Tensor};
 use dml_kernel::{Builder, DType, Value};
@@ -224,8 +226,8 @@ fn result_of(call: &Call, out: Out, dtype: DType, inputs: &[Operand]) -> Result<
         Out::Into(t) => {
             let sizes = broadcast_sizes(call, inputs)?;
             let t = call.result(Some(t), dtype, &sizes)?;
-            check_no_self_overlap(&t)?;
-            check_no_partial_overlap(&t, inputs)?;
+            overlap::check_internal(&t)?;
+            overlap::check_partial(&t, tensors(inputs))?;
             Ok(t)
         }
     }
@@ -261,8 +263,8 @@ fn written(call: &Call, t: &Tensor, dtype: DType, inputs: &[Operand]) -> Result<
         "result type {dtype} can't be cast to the desired output type {}",
         t.dtype
     );
-    check_no_self_overlap(t)?;
-    check_no_partial_overlap(t, inputs)?;
+    overlap::check_internal(t)?;
+    overlap::check_partial(t, tensors(inputs))?;
     Ok(t.clone())
 }
 
@@ -277,33 +279,4 @@ fn broadcast_sizes(call: &Call, inputs: &[Operand]) -> Result<Dims> {
         }
     }
     Ok(sizes)
-}
-
-/// An expanded tensor cannot be written: several elements are one place in memory.
-pub fn check_no_self_overlap(t: &Tensor) -> Result<()> {
-    check!(
-        !t.sizes.iter().zip(&t.strides).any(|(&n, &s)| n > 1 && s == 0),
-        Runtime,
-        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. \
-         Please clone() the tensor before performing the operation."
-    );
-    Ok(())
-}
-
-fn check_no_partial_overlap(out: &Tensor, inputs: &[Operand]) -> Result<()> {
-    let a = out.range();
-    for t in tensors(inputs) {
-        let b = t.range();
-        let same = t.data == out.data && t.strides == out.strides && t.dtype == out.dtype;
-        let apart = a.end <= b.start || b.end <= a.start;
-        // Like PyTorch, only dense tensors are judged: strided ones may interleave without touching.
-        let dense = |t: &Tensor, r: dml_engine::Range| r.end - r.start == t.numel() as u64 * t.element_size();
-        check!(
-            same || apart || !(dense(out, a) && dense(t, b)) || t.numel() <= 1 && t.data == out.data,
-            Runtime,
-            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single \
-             memory location. Please clone() the tensor before performing the operation."
-        );
-    }
-    Ok(())
 }

@@ -12,7 +12,6 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::operator::{Operator, op};
-use crate::pointwise::elementwise;
 use crate::pointwise::kernel::{self, Input};
 use crate::primitives::radix_sort;
 use crate::reduction::{Axes, sum};
@@ -79,7 +78,7 @@ fn first_of_long(call: &Call, o: &Operands, k: i64, descending: bool, sorted: bo
 
 /// The input, or a copy if the values overwrite it before it has been read.
 fn apart(call: &Call, input: &Tensor, values: &Tensor) -> Result<Tensor> {
-    elementwise::check_no_self_overlap(values)?;
+    overlap::check_internal(values)?;
     if overlap::touches(input, values) { contiguous(call, input) } else { Ok(input.clone()) }
 }
 
@@ -128,7 +127,7 @@ pub fn reduced(
 ) -> Result<[Tensor; 2]> {
     let axes = Axes::listed(call, &[dim as i64], input.dim(), keep)?;
     let out = structured::out(call, out, dtype, &axes.sizes(&input.sizes))?;
-    elementwise::check_no_self_overlap(&out)?;
+    overlap::check_internal(&out)?;
     let mut view = (out.sizes.clone(), out.strides.clone());
     if !keep && input.dim() > 0 {
         view.0.insert(dim, 1);

@@ -51,7 +51,7 @@ fn together(call: &Call, places: [usize; 2]) -> Result<[Tensor; 2]> {
                 host::read_number(t)?
             }
         };
-        crate::indexing::index::number_tensor(call, dtype, number)
+        crate::indexing::arguments::number_tensor(call, dtype, number)
     };
     Ok([one(places[0])?, one(places[1])?])
 }

@@ -8,7 +8,6 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::operator::{Operator, op};
-use crate::pointwise::elementwise;
 use crate::primitives::launch::{GROUP, linear_id};
 use crate::primitives::radix_sort;
 use crate::tensor::Tensor;
@@ -29,7 +28,7 @@ fn sort(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
     let values = structured::out(call, outs[0], input.dtype, &input.sizes)?;
     let indices = structured::out(call, outs[1], DType::I64, &input.sizes)?;
     for t in [&values, &indices] {
-        elementwise::check_no_self_overlap(t)?;
+        overlap::check_internal(t)?;
     }
     if input.numel() > 0 {
         // The values are read once more when their places are known.

@@ -4,7 +4,7 @@
 //! give the rest. The number of results is read back: it is a size. No NaN equals another.
 
 use crate::check;
-use crate::indexing::gather::Slices;
+use crate::indexing::index_select::Slices;
 use crate::indexing::nonzero;
 use crate::movement::copy::as_contiguous;
 use crate::operator::call::Call;

@@ -1,7 +1,6 @@
 //! Operands that share memory.
 
 use crate::check;
-use crate::movement::copy::contiguous;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::tensor::Tensor;
@@ -12,12 +11,41 @@ pub fn touches(a: &Tensor, b: &Tensor) -> bool {
     a.start < b.end && b.start < a.end
 }
 
+/// Whether a tensor's elements fill the bytes between its first and its last one. Like PyTorch, only such tensors are judged:
+/// strided ones may interleave without touching.
 fn dense(t: &Tensor) -> bool {
     let range = t.range();
     range.end - range.start == t.numel() as u64 * t.element_size()
 }
 
-/// PyTorch's `assert_no_overlap`: a dense result shares no memory with a dense input. Strided ones may interleave.
+/// Whether several elements are one place in memory, because the tensor is expanded.
+fn is_expanded(t: &Tensor) -> bool {
+    t.sizes.iter().zip(&t.strides).any(|(&n, &s)| n > 1 && s == 0)
+}
+
+/// PyTorch's `assert_no_internal_overlap`: an expanded tensor cannot be written.
+pub fn check_internal(t: &Tensor) -> Result<()> {
+    check!(
+        !is_expanded(t),
+        Runtime,
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. \
+         Please clone() the tensor before performing the operation."
+    );
+    Ok(())
+}
+
+/// PyTorch's `assert_no_partial_overlap`: a dense result is a dense input, element by element, or shares no memory with it.
+pub fn check_partial<'t>(out: &Tensor, inputs: impl IntoIterator<Item = &'t Tensor>) -> Result<()> {
+    for t in inputs {
+        let same = t.data == out.data && t.strides == out.strides && t.dtype == out.dtype;
+        if !same && !(t.numel() <= 1 && t.data == out.data) {
+            check_none(out, &[t])?;
+        }
+    }
+    Ok(())
+}
+
+/// PyTorch's `assert_no_overlap`: a dense result shares no memory with a dense input.
 pub fn check_none(out: &Tensor, inputs: &[&Tensor]) -> Result<()> {
     for &t in inputs {
         check!(
@@ -30,16 +58,9 @@ pub fn check_none(out: &Tensor, inputs: &[&Tensor]) -> Result<()> {
     Ok(())
 }
 
-/// An input that a kernel may read while it writes `out`: a copy where they may share memory and
-/// [`check_none`] lets them.
-pub fn apart(call: &Call, out: &Tensor, input: &Tensor) -> Result<Tensor> {
-    check_none(out, &[input])?;
-    if touches(out, input) { contiguous(call, input) } else { Ok(input.clone()) }
-}
-
 /// An expanded tensor is written with a warning by a few operators, as on the CPU.
 pub fn warn_if_expanded(call: &Call, t: &Tensor, name: &str) {
-    if t.sizes.iter().zip(&t.strides).any(|(&n, &s)| n > 1 && s == 0) {
+    if is_expanded(t) {
         call.host.warn(&format!(
             "Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this \
              operation. This also applies to advanced indexing e.g. tensor[indices] = tensor"

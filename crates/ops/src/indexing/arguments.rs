@@ -1,0 +1,127 @@
+//! What the operators of this folder do with their arguments.
+
+use crate::check;
+use crate::movement::copy::{contiguous, device_copy, fill_with};
+use crate::operator::argument::Out;
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::primitives::keyed_reduction::Combine;
+use crate::tensor::overlap;
+use crate::tensor::{Dims, Tensor};
+use dml_kernel::DType;
+
+/// Whether a kernel finds places through this dtype.
+pub fn is_index(dtype: DType) -> bool {
+    matches!(dtype, DType::I32 | DType::I64)
+}
+
+/// A 0-dim tensor that holds a number.
+pub fn number_tensor(call: &Call, dtype: DType, x: Number) -> Result<Tensor> {
+    let t = call.empty(dtype, &[])?;
+    fill_with(call, &t, x)?;
+    Ok(t)
+}
+
+/// A 0-dim tensor as a row of one.
+pub fn at_least_1d(t: &Tensor) -> Tensor {
+    if t.dim() == 0 { t.as_strided(&[1], &[1], 0) } else { t.clone() }
+}
+
+/// The operator's name without its namespace and overload.
+pub fn short(call: &Call) -> &'static str {
+    let name = call.name.strip_prefix("aten::").unwrap_or(call.name);
+    name.split('.').next().unwrap_or(name)
+}
+
+/// The tensor that an operator on `t` changes: a copy of it, itself, or `out=` with its contents.
+pub fn destination(call: &Call, t: &Tensor, out: Out) -> Result<Tensor> {
+    match out {
+        Out::New => contiguous(call, t),
+        Out::InPlace(_) => {
+            overlap::check_internal(t)?;
+            Ok(t.clone())
+        }
+        Out::Into(given) => {
+            check!(
+                given.dtype == t.dtype,
+                Runtime,
+                "Expected out tensor to have dtype {}, but got {} instead",
+                t.dtype,
+                given.dtype
+            );
+            let out = call.result(Some(given), t.dtype, &t.sizes)?;
+            overlap::check_internal(&out)?;
+            if out.data != t.data || out.strides != t.strides {
+                overlap::check_none(&out, &[t])?;
+                device_copy(call, t, &out)?;
+            }
+            Ok(out)
+        }
+    }
+}
+
+/// Checks that a tensor holds indices.
+pub fn check_index(call: &Call, index: &Tensor) -> Result<()> {
+    check!(
+        is_index(index.dtype) || index.numel() == 0,
+        Runtime,
+        "{}(): Expected dtype int32/int64 for index",
+        short(call)
+    );
+    Ok(())
+}
+
+/// The index tensor of a gather or scatter must fit the tensor it points into, and the tensor of the values.
+pub fn check_shapes(call: &Call, t: &Tensor, dim: usize, index: &Tensor, src: Option<&Tensor>) -> Result<()> {
+    if index.numel() == 0 {
+        return Ok(());
+    }
+    let name = if src.is_some() { "self" } else { "input" };
+    check!(index.dim() == t.dim(), Runtime, "Index tensor must have the same number of dimensions as {name} tensor");
+    let inside = (0..t.dim()).all(|d| d == dim || index.sizes[d] <= t.sizes[d]);
+    let Some(src) = src else {
+        check!(
+            inside,
+            Runtime,
+            "Size does not match at dimension {} expected index {:?} to be no larger than self {:?} apart from \
+             dimension {dim}",
+            (0..t.dim()).find(|&d| d != dim && index.sizes[d] > t.sizes[d]).unwrap_or(0),
+            index.sizes.as_slice(),
+            t.sizes.as_slice()
+        );
+        return Ok(());
+    };
+    check!(index.dim() == src.dim(), Runtime, "Index tensor must have the same number of dimensions as src tensor");
+    check!(
+        inside && (0..src.dim()).all(|d| index.sizes[d] <= src.sizes[d]),
+        Runtime,
+        "{}(): Expected index {:?} to be no larger than self {:?} apart from dimension {dim} and to be no larger \
+         than src {:?}",
+        short(call),
+        index.sizes.as_slice(),
+        t.sizes.as_slice(),
+        src.sizes.as_slice()
+    );
+    Ok(())
+}
+
+/// Strides with those along `dim` left to an index tensor.
+pub fn without(strides: &[i64], dim: usize) -> Dims {
+    strides.iter().enumerate().map(|(d, &s)| if d == dim { 0 } else { s }).collect()
+}
+
+/// How values are combined, by PyTorch's name of it.
+pub fn combine_of(name: Option<&str>) -> Result<Combine> {
+    Ok(match name {
+        Some("sum") => Combine::Add,
+        Some("prod") => Combine::Mul,
+        Some("mean") => Combine::Mean,
+        Some("amax") => Combine::Max,
+        Some("amin") => Combine::Min,
+        other => {
+            let other = other.unwrap_or("None");
+            check!(false, Runtime, "reduce argument must be either sum, prod, mean, amax or amin, got {other}");
+            Combine::Add
+        }
+    })
+}
