@@ -6,25 +6,25 @@
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::primitives::launch::Launcher;
-use crate::tensor::memory_format;
-use crate::tensor::{Dims, Tensor};
+use crate::tensor::{Dims, Tensor, layout, memory_format};
+use dml_engine::interface::{I32, Index};
+use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Scalar, Value};
 use smallvec::SmallVec;
 
 /// One value a spatial dimension.
 pub type Spatial = SmallVec<[i64; 3]>;
 
-/// A result with channels closest in memory or in row-major order: new, or the `out=` argument at `out`.
-pub fn result(call: &Call, out: Option<usize>, dtype: DType, sizes: &[i64], channels_last: bool) -> Result<Tensor> {
+/// A result with channels closest in memory or in row-major order: new, or the given `out=` argument.
+pub fn result(call: &Call, given: Option<&Tensor>, dtype: DType, sizes: &[i64], channels_last: bool) -> Result<Tensor> {
     let strides = memory_format::strides(sizes, channels_last);
-    let Some(i) = out else { return call.empty_strided(dtype, sizes, &strides) };
-    let mut given = call.tensor(i)?.clone();
-    structured::check_dtype(call, out, dtype)?;
-    if given.sizes.as_slice() != sizes {
-        call.host.resize(&mut given, sizes, &strides)?;
+    let Some(given) = given else { return call.empty_strided(dtype, sizes, &strides) };
+    structured::check_given(Some(given), dtype)?;
+    let mut out = given.clone();
+    if out.sizes.as_slice() != sizes {
+        call.host.resize(&mut out, sizes, &strides)?;
     }
-    Ok(given)
+    Ok(out)
 }
 
 /// The shape of `input` with other sizes of the spatial dimensions.
@@ -33,6 +33,11 @@ pub fn sizes_with(input: &Tensor, spatial: &[i64]) -> Dims {
     let lead = sizes.len() - spatial.len();
     sizes[lead..].copy_from_slice(spatial);
     sizes
+}
+
+/// Whether a tensor with `rank` spatial dimensions has a batch, and its channels closest in memory.
+pub fn channels_last(t: &Tensor, rank: usize) -> bool {
+    t.dim() == rank + 2 && memory_format::is_channels_last(t)
 }
 
 /// A tensor with `rank` spatial dimensions with a batch dimension, if it has none.
@@ -50,23 +55,41 @@ pub fn batched(t: &Tensor, rank: usize) -> Tensor {
 /// The type of offsets into these tensors.
 pub fn index_type(tensors: &[&Tensor]) -> Scalar {
     let furthest = tensors.iter().map(|t| t.reach().max(t.numel())).max().unwrap_or(0);
-    crate::tensor::layout::index_type(furthest)
+    layout::index_type(furthest)
 }
 
-/// Strides of an operand as kernel parameters.
+/// The strides of a batched tensor, as a kernel's parameter.
+pub struct ImageStrides;
+
+/// The strides of a batched tensor in a kernel.
 pub struct Strides<'b> {
     batch: Value<'b>,
     channel: Value<'b>,
     spatial: Vec<Value<'b>>,
 }
 
-impl<'b> Strides<'b> {
-    /// Declares those of an operand with `rank` spatial dimensions; [`pass_strides`] passes them.
-    pub fn declare(b: &'b Builder, index: Scalar, rank: usize) -> Strides<'b> {
-        let (batch, channel) = (b.param("stride_n", index), b.param("stride_c", index));
-        Strides { batch, channel, spatial: (0..rank).map(|d| b.param(&format!("stride_{d}"), index)).collect() }
+impl Parameter for ImageStrides {
+    /// The type of offsets, and the number of spatial dimensions.
+    type Type = (Scalar, usize);
+    type Argument<'a> = &'a Tensor;
+    type Declared<'b> = Strides<'b>;
+
+    fn declare<'b>(b: &'b Builder, name: &str, &(index, rank): &(Scalar, usize)) -> Strides<'b> {
+        let (batch, channel) = (b.param(&format!("{name}_n"), index), b.param(&format!("{name}_c"), index));
+        Strides { batch, channel, spatial: (0..rank).map(|d| b.param(&format!("{name}_{d}"), index)).collect() }
     }
 
+    fn pass(t: &&Tensor, (index, rank): &(Scalar, usize), block: &mut ArgumentBlock) {
+        if t.dim() != rank + 2 {
+            block.misfit("a tensor has not the spatial dimensions that the kernel is made for");
+        }
+        for stride in &t.strides {
+            Index::pass(stride, index, block);
+        }
+    }
+}
+
+impl<'b> Strides<'b> {
     /// Spatial dimensions.
     pub fn rank(&self) -> usize {
         self.spatial.len()
@@ -95,11 +118,6 @@ impl<'b> Strides<'b> {
     pub fn element(&self, at: &Place<'b>) -> Value<'b> {
         self.image(at) + self.pixel(&at.at)
     }
-}
-
-/// Passes the strides of a batched tensor.
-pub fn pass_strides<'c, 'a>(launcher: Launcher<'c, 'a>, index: Scalar, t: &Tensor) -> Launcher<'c, 'a> {
-    t.strides.iter().fold(launcher, |l, &s| l.index(index, s))
 }
 
 /// Where an invocation's element is.
@@ -131,14 +149,27 @@ impl<'b> Place<'b> {
     }
 }
 
-/// Declares an i32 parameter for each spatial dimension; [`pass_axes`] passes them.
-pub fn axis_params<'b>(b: &'b Builder, name: &str, rank: usize) -> Vec<Value<'b>> {
-    (0..rank).map(|d| b.param(&format!("{name}_{d}"), Scalar::I32)).collect()
-}
+/// A number for each spatial dimension (i32), as a kernel's parameter: sizes, or what describes windows.
+pub struct PerAxis;
 
-/// Passes a number of each spatial dimension.
-pub fn pass_axes<'c, 'a>(launcher: Launcher<'c, 'a>, numbers: &[i64]) -> Launcher<'c, 'a> {
-    numbers.iter().fold(launcher, |l, &n| l.i32(n as i32))
+impl Parameter for PerAxis {
+    /// The number of spatial dimensions.
+    type Type = usize;
+    type Argument<'a> = &'a [i64];
+    type Declared<'b> = Vec<Value<'b>>;
+
+    fn declare<'b>(b: &'b Builder, name: &str, &rank: &usize) -> Vec<Value<'b>> {
+        (0..rank).map(|d| b.param(&format!("{name}_{d}"), Scalar::I32)).collect()
+    }
+
+    fn pass(numbers: &&[i64], rank: &usize, block: &mut ArgumentBlock) {
+        if numbers.len() != *rank {
+            block.misfit("there are more or fewer numbers than spatial dimensions");
+        }
+        for &n in *numbers {
+            I32::pass(&(n as i32), &(), block);
+        }
+    }
 }
 
 /// Row-major number of a pixel (i32 coordinates) of images of `size`, as the signed twin of `index`.

@@ -6,3 +6,9 @@ pub mod padding;
 pub mod pooling;
 pub mod unfold;
 pub mod upsample;
+
+use crate::operator::Operator;
+
+/// The files' overloads, of several files where a folder has them.
+pub const OPERATORS: &[&[Operator]] =
+    &[grid_sampler::OPERATORS, padding::OPERATORS, unfold::OPERATORS, upsample::OPERATORS];

@@ -1,42 +1,74 @@
 //! reflection_pad and replication_pad over one to three spatial dimensions. (constant and circular padding are
 //! composites of copies.)
 
-use crate::check;
+use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::primitives::launch::{GROUP, linear_id};
+use crate::primitives::kernel::KernelSpec;
+use crate::primitives::launch::linear_id;
 use crate::spatial::geometry::{
-    Place, Spatial, Strides, axis_params, batched, for_each, index_type, pass_axes, pass_strides, result, sizes_with,
+    ImageStrides, PerAxis, Place, Spatial, batched, channels_last, for_each, index_type, result, sizes_with,
 };
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
+use crate::{check, operators};
+use dml_engine::interface::{Index, ReadRange, WriteRange};
+use dml_engine::parameters;
+use dml_kernel::{Builder, DType, Scalar, Value};
 
-/// The four overloads of a padding of so many dimensions.
-macro_rules! padding {
-    ($mode:ident, $rank:literal, $name:literal) => {
-        [
-            op(concat!("aten::", $name), |c| forward(c, Mode::$mode, $rank, None)),
-            op(concat!("aten::", $name, ".out"), |c| forward(c, Mode::$mode, $rank, Some(2))),
-            op(concat!("aten::", $name, "_backward"), |c| backward(c, Mode::$mode, $rank, None)),
-            op(concat!("aten::", $name, "_backward.grad_input"), |c| backward(c, Mode::$mode, $rank, Some(3))),
-        ]
-    };
+operators! {
+    forward(self, padding, out; Mode::Reflect, 1) {
+        "aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
+        "aten::reflection_pad1d.out(Tensor self, SymInt[2] padding, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, padding, out; Mode::Reflect, 1) {
+        "aten::reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
+        "aten::reflection_pad1d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[2] padding, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    forward(self, padding, out; Mode::Reflect, 2) {
+        "aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
+        "aten::reflection_pad2d.out(Tensor self, SymInt[4] padding, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, padding, out; Mode::Reflect, 2) {
+        "aten::reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
+        "aten::reflection_pad2d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[4] padding, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    forward(self, padding, out; Mode::Reflect, 3) {
+        "aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
+        "aten::reflection_pad3d.out(Tensor self, SymInt[6] padding, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, padding, out; Mode::Reflect, 3) {
+        "aten::reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
+        "aten::reflection_pad3d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[6] padding, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    forward(self, padding, out; Mode::Replicate, 1) {
+        "aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
+        "aten::replication_pad1d.out(Tensor self, SymInt[2] padding, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, padding, out; Mode::Replicate, 1) {
+        "aten::replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
+        "aten::replication_pad1d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[2] padding, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    forward(self, padding, out; Mode::Replicate, 2) {
+        "aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
+        "aten::replication_pad2d.out(Tensor self, SymInt[4] padding, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, padding, out; Mode::Replicate, 2) {
+        "aten::replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
+        "aten::replication_pad2d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[4] padding, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    forward(self, padding, out; Mode::Replicate, 3) {
+        "aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
+        "aten::replication_pad3d.out(Tensor self, SymInt[6] padding, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, padding, out; Mode::Replicate, 3) {
+        "aten::replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
+        "aten::replication_pad3d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[6] padding, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
 }
 
-/// This family's overloads.
-pub const OPERATORS: &[&[Operator]] = &[
-    &padding!(Reflect, 1, "reflection_pad1d"),
-    &padding!(Reflect, 2, "reflection_pad2d"),
-    &padding!(Reflect, 3, "reflection_pad3d"),
-    &padding!(Replicate, 1, "replication_pad1d"),
-    &padding!(Replicate, 2, "replication_pad2d"),
-    &padding!(Replicate, 3, "replication_pad3d"),
-];
-
 /// What the padding shows.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Mode {
     /// The input mirrored at its first and last element.
     Reflect,
@@ -107,15 +139,8 @@ fn output(call: &Call, mode: Mode, rank: usize, input: &Tensor, padding: &[i64])
     Ok((sizes, before))
 }
 
-/// Whether results have their channels closest in memory.
-fn last(input: &Tensor, rank: usize) -> bool {
-    input.dim() == rank + 2 && is_channels_last(input)
-}
-
-/// `(self, padding[, out])`
-fn forward(call: &mut Call, mode: Mode, rank: usize, out: Option<usize>) -> Result<()> {
-    let input = call.tensor(0)?;
-    let (sizes, before) = output(call, mode, rank, input, call.ints(1)?)?;
+fn forward(call: &mut Call, input: &Tensor, padding: &[i64], out: Out, mode: Mode, rank: usize) -> Result<()> {
+    let (sizes, before) = output(call, mode, rank, input, padding)?;
     check!(
         input.dtype.is_float() || input.dtype.is_signed_integer() || input.dtype == DType::U8,
         NotImplemented,
@@ -123,16 +148,22 @@ fn forward(call: &mut Call, mode: Mode, rank: usize, out: Option<usize>) -> Resu
         mode.name(rank),
         input.dtype
     );
-    let result = result(call, out, input.dtype, &sizes_with(input, &sizes), last(input, rank))?;
+    let result = result(call, out.given(), input.dtype, &sizes_with(input, &sizes), channels_last(input, rank))?;
     run(call, mode, false, &before, input, &result)?;
     call.ret(result);
     Ok(())
 }
 
-/// `(grad_output, self, padding[, grad_input])`
-fn backward(call: &mut Call, mode: Mode, rank: usize, out: Option<usize>) -> Result<()> {
-    let (grad, input) = (call.tensor(0)?, call.tensor(1)?);
-    let (sizes, before) = output(call, mode, rank, input, call.ints(2)?)?;
+fn backward(
+    call: &mut Call,
+    grad: &Tensor,
+    input: &Tensor,
+    padding: &[i64],
+    out: Out,
+    mode: Mode,
+    rank: usize,
+) -> Result<()> {
+    let (sizes, before) = output(call, mode, rank, input, padding)?;
     let expected = sizes_with(input, &sizes);
     check!(
         grad.dim() == input.dim(),
@@ -160,7 +191,7 @@ fn backward(call: &mut Call, mode: Mode, rank: usize, out: Option<usize>) -> Res
         mode.name(rank),
         grad.dtype
     );
-    let result = result(call, out, input.dtype, &input.sizes, last(input, rank))?;
+    let result = result(call, out.given(), input.dtype, &input.sizes, channels_last(input, rank))?;
     run(call, mode, true, &before, grad, &result)?;
     call.ret(result);
     Ok(())
@@ -172,7 +203,7 @@ fn run(call: &Call, mode: Mode, backward: bool, before: &[i64], from: &Tensor, t
     }
     let rank = before.len();
     let (from, to) = (batched(from, rank), batched(to, rank));
-    let shape = Shape {
+    let spec = Spec {
         mode,
         backward,
         // What is only moved is moved as bits.
@@ -181,23 +212,23 @@ fn run(call: &Call, mode: Mode, backward: bool, before: &[i64], from: &Tensor, t
         channels_last: is_channels_last(&to),
         rank,
     };
-    let flags = [backward, shape.channels_last, shape.index == Scalar::U64, mode == Mode::Reflect];
-    let flags = flags.iter().enumerate().map(|(i, &f)| u32::from(f) << i).sum::<u32>();
-    let kernel = call.kernel("padding", [shape.dtype as u32, flags, rank as u32, 0, 0, 0], || build(shape))?;
-    let mut launcher = call.launch(kernel).write(&to).read(&from);
-    launcher = launcher.index(shape.index, to.numel()).index(shape.index, to.sizes[1]);
-    for numbers in [&from.sizes[2..], &to.sizes[2..], before] {
-        launcher = pass_axes(launcher, numbers);
-    }
-    for t in [&from, &to] {
-        launcher = pass_strides(launcher, shape.index, t);
-    }
-    launcher.threads(to.numel() as u64)
+    let arguments = Arguments {
+        to: to.range(),
+        from: from.range(),
+        numel: to.numel(),
+        channels: to.sizes[1],
+        from_size: &from.sizes[2..],
+        to_size: &to.sizes[2..],
+        before,
+        from_strides: &from,
+        to_strides: &to,
+    };
+    call.run_threads(&spec, &arguments, to.numel() as u64)
 }
 
 /// Everything that changes the code.
-#[derive(Copy, Clone)]
-struct Shape {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
     mode: Mode,
     backward: bool,
     dtype: DType,
@@ -206,24 +237,40 @@ struct Shape {
     rank: usize,
 }
 
-fn build(shape: Shape) -> Kernel {
-    let b = Builder::new(if shape.backward { "padding_backward" } else { "padding" }, [GROUP, 1, 1]);
-    write(&b, shape);
-    b.finish()
+parameters! {
+    Spec as s => Arguments, Parameters {
+        to: WriteRange = s.dtype,
+        from: ReadRange = s.dtype,
+        numel: Index = s.index,
+        channels: Index = s.index,
+        from_size: PerAxis = s.rank,
+        to_size: PerAxis = s.rank,
+        /// Padding before the first element.
+        before: PerAxis = s.rank,
+        from_strides: ImageStrides = (s.index, s.rank),
+        to_strides: ImageStrides = (s.index, s.rank),
+    }
 }
 
-fn write(b: &Builder, shape: Shape) {
-    let Shape { mode, index, rank, dtype, .. } = shape;
-    let (to, from) = (b.pointer("to", dtype), b.pointer("from", dtype));
-    let (n, channels) = (b.param("n", index), b.param("channels", index));
-    let [from_size, to_size, before] = ["from", "to", "before"].map(|name| axis_params(b, name, rank));
-    let [from_strides, to_strides] = [(); 2].map(|()| Strides::declare(b, index, rank));
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        if self.backward { "padding_backward" } else { "padding" }
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        write(b, self, p);
+    }
+}
+
+fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
+    let Spec { mode, index, rank, dtype, .. } = *spec;
+    let Parameters { to, from, from_size, to_size, before, from_strides, to_strides, .. } = p;
     let i = linear_id(b, index);
-    b.if_(i.lt(n), || {
-        let at = Place::new(i, channels, &to_size, shape.channels_last);
+    b.if_(i.lt(p.numel), || {
+        let at = Place::new(i, p.channels, &to_size, spec.channels_last);
         let image = from_strides.image(&at);
         let place = to_strides.element(&at);
-        if !shape.backward {
+        if !spec.backward {
             let shown: Vec<Value> = (0..rank).map(|d| shown(mode, at.at[d] - before[d], from_size[d])).collect();
             to.store(place, from.load(image + from_strides.pixel(&shown)));
             return;
@@ -309,14 +356,8 @@ mod tests {
                 (DType::BF16, true, Scalar::U32, true, 3),
                 (DType::F64, true, Scalar::U64, false, 1),
             ] {
-                crate::primitives::validate::accepted(&build(Shape {
-                    mode,
-                    backward,
-                    dtype,
-                    index,
-                    channels_last,
-                    rank,
-                }));
+                let spec = Spec { mode, backward, dtype, index, channels_last, rank };
+                crate::primitives::validate::accepted(&spec.build());
             }
         }
     }

@@ -1,25 +1,29 @@
 //! im2col and col2im (`torch.nn.Unfold`, `torch.nn.Fold`): windows of images as columns, and the sum of columns back into
 //! images. The latter gathers: a pixel visits the windows that show it, in a fixed order.
 
-use crate::check;
+use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::primitives::launch::{GROUP, Launcher, linear_id};
-use crate::spatial::geometry::{
-    Place, Strides, axis_params, batched, for_each, index_type, pass_axes, pass_strides, result,
-};
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::launch::linear_id;
+use crate::spatial::geometry::{ImageStrides, PerAxis, Place, batched, for_each, index_type, result};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
+use crate::{check, operators};
+use dml_engine::interface::{Index, ReadRange, WriteRange};
+use dml_engine::{ArgumentBlock, Parameter, parameters};
+use dml_kernel::{Builder, DType, Scalar, Value};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::im2col", |c| im2col(c, None)),
-    op("aten::im2col.out", |c| im2col(c, Some(5))),
-    op("aten::col2im", |c| col2im(c, None)),
-    op("aten::col2im.out", |c| col2im(c, Some(6))),
-];
+operators! {
+    im2col(self, kernel_size, dilation, padding, stride, out) {
+        "aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
+        "aten::im2col.out(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    col2im(self, output_size, kernel_size, dilation, padding, stride, out) {
+        "aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
+        "aten::col2im.out(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
 
 /// Windows of images, along height and width.
 struct Windows<'a> {
@@ -30,19 +34,12 @@ struct Windows<'a> {
 }
 
 impl<'a> Windows<'a> {
-    /// Four arguments from position `first`: kernel_size, dilation, padding, stride.
-    fn new(call: &Call<'a>, first: usize) -> Result<Windows<'a>> {
-        let list = |i: usize, what: &str| -> Result<&'a [i64]> {
-            let list = call.ints(first + i)?;
+    fn new(kernel: &'a [i64], dilation: &'a [i64], padding: &'a [i64], stride: &'a [i64]) -> Result<Windows<'a>> {
+        for (what, list) in [("kernel_size", kernel), ("dilation", dilation), ("padding", padding), ("stride", stride)]
+        {
             check!(list.len() == 2, Runtime, "It is expected {what} equals to 2, but got size {}", list.len());
-            Ok(list)
-        };
-        let windows = Windows {
-            kernel: list(0, "kernel_size")?,
-            dilation: list(1, "dilation")?,
-            padding: list(2, "padding")?,
-            stride: list(3, "stride")?,
-        };
+        }
+        let windows = Windows { kernel, dilation, padding, stride };
         let at_least = |least: i64, what: &str, rule: &str, short: &str, list: &[i64]| {
             check!(
                 list.iter().all(|&n| n >= least),
@@ -78,17 +75,47 @@ impl<'a> Windows<'a> {
         let pair = |list: &[i64]| format!("({}, {})", list[0], list[1]);
         format!("kernel_size={}, dilation={}, padding={}", pair(self.kernel), pair(self.dilation), pair(self.padding))
     }
-
-    /// Passes what [`declare`] declares.
-    fn pass<'c, 'l>(&self, launcher: Launcher<'c, 'l>, image: &[i64]) -> Launcher<'c, 'l> {
-        let lists = [self.kernel, self.dilation, self.padding, self.stride, image, &self.blocks(image)];
-        lists.into_iter().fold(launcher, pass_axes)
-    }
 }
 
-/// Kernel, dilation, padding, stride, sizes of the image, and blocks, as parameters.
-fn declare(b: &Builder) -> [Vec<Value<'_>>; 6] {
-    ["kernel", "dilation", "padding", "stride", "size", "blocks"].map(|name| axis_params(b, name, 2))
+/// Windows on an image of a size, as a kernel's parameter.
+struct ImageWindows;
+
+/// Windows on an image of a size.
+struct WindowsArgument<'a> {
+    windows: &'a Windows<'a>,
+    image: &'a [i64],
+}
+
+/// Windows on an image in a kernel.
+struct WindowsParams<'b> {
+    kernel: Vec<Value<'b>>,
+    dilation: Vec<Value<'b>>,
+    padding: Vec<Value<'b>>,
+    stride: Vec<Value<'b>>,
+    /// Height and width of the image.
+    size: Vec<Value<'b>>,
+    /// Rows and columns of windows.
+    blocks: Vec<Value<'b>>,
+}
+
+impl Parameter for ImageWindows {
+    type Type = ();
+    type Argument<'a> = WindowsArgument<'a>;
+    type Declared<'b> = WindowsParams<'b>;
+
+    fn declare<'b>(b: &'b Builder, _: &str, (): &()) -> WindowsParams<'b> {
+        let [kernel, dilation, padding, stride, size, blocks] =
+            ["kernel", "dilation", "padding", "stride", "size", "blocks"].map(|name| PerAxis::declare(b, name, &2));
+        WindowsParams { kernel, dilation, padding, stride, size, blocks }
+    }
+
+    fn pass(argument: &WindowsArgument, (): &(), block: &mut ArgumentBlock) {
+        let WindowsArgument { windows, image } = *argument;
+        let blocks = windows.blocks(image);
+        for list in [windows.kernel, windows.dilation, windows.padding, windows.stride, image, &blocks] {
+            PerAxis::pass(&list, &2, block);
+        }
+    }
 }
 
 fn check_dtype(t: &Tensor, name: &str) -> Result<()> {
@@ -101,10 +128,16 @@ fn check_dtype(t: &Tensor, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// `im2col(self, kernel_size, dilation, padding, stride[, out])`
-fn im2col(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let input = call.tensor(0)?;
-    let windows = Windows::new(call, 1)?;
+fn im2col(
+    call: &mut Call,
+    input: &Tensor,
+    kernel: &[i64],
+    dilation: &[i64],
+    padding: &[i64],
+    stride: &[i64],
+    out: Out,
+) -> Result<()> {
+    let windows = Windows::new(kernel, dilation, padding, stride)?;
     let rank = input.dim();
     check!(
         matches!(rank, 3 | 4) && input.sizes[rank - 3..].iter().all(|&n| n > 0),
@@ -128,54 +161,89 @@ fn im2col(call: &mut Call, out: Option<usize>) -> Result<()> {
     let mut sizes = input.sizes.clone();
     sizes.truncate(rank - 3);
     sizes.extend([input.sizes[rank - 3] * windows.area(), rows * columns]);
-    let result = result(call, out, input.dtype, &sizes, false)?;
+    let result = result(call, out.given(), input.dtype, &sizes, false)?;
     let (from, to) = (batched(input, 2), batched(&result, 1));
     if to.numel() > 0 {
-        let (dtype, index) = (from.dtype.bits(), index_type(&[&from, &to]));
-        let kernel = call.kernel("im2col", [dtype as u32, index.bytes(), 0, 0, 0, 0], || build_im2col(dtype, index))?;
-        let mut launcher = call.launch(kernel).write(&to).read(&from);
-        launcher = windows.pass(launcher.index(index, to.numel()).index(index, to.sizes[1]), image);
-        for t in [&from, &to] {
-            launcher = pass_strides(launcher, index, t);
-        }
-        launcher.threads(to.numel() as u64)?;
+        let spec = Im2col { dtype: from.dtype.bits(), index: index_type(&[&from, &to]) };
+        let arguments = Im2colArguments {
+            columns: to.range(),
+            image: from.range(),
+            numel: to.numel(),
+            height: to.sizes[1],
+            windows: WindowsArgument { windows: &windows, image },
+            image_strides: &from,
+            column_strides: &to,
+        };
+        call.run_threads(&spec, &arguments, to.numel() as u64)?;
     }
     call.ret(result);
     Ok(())
 }
 
-fn build_im2col(dtype: DType, index: Scalar) -> Kernel {
-    let b = Builder::new("im2col", [GROUP, 1, 1]);
-    let (to, from) = (b.pointer("columns", dtype), b.pointer("image", dtype));
-    let (n, height) = (b.param("n", index), b.param("height", index));
-    let [kernel, dilation, padding, stride, size, blocks] = declare(&b);
-    let (from_strides, to_strides) = (Strides::declare(&b, index, 2), Strides::declare(&b, index, 1));
-    let i = linear_id(&b, index);
-    b.if_(i.lt(n), || {
-        let column = Place::new(i, height, &[blocks[0] * blocks[1]], false);
-        // The window's place in the image, and the element's in the window.
-        let (block, row) = (column.at[0], column.channel);
-        let corner = [block / blocks[1], block % blocks[1]];
-        let width = kernel[1].cast(index);
-        let above = row / width;
-        let [ky, kx] = [above % kernel[0].cast(index), row % width].map(|k| k.cast(Scalar::I32));
-        let at: Vec<Value> =
-            [ky, kx].iter().enumerate().map(|(d, &k)| corner[d] * stride[d] - padding[d] + k * dilation[d]).collect();
-        let inside = (0..2).fold(b.bool(true), |ok, d| ok & at[d].ge(0) & at[d].lt(size[d]));
-        let place = Place { batch: column.batch, channel: above / kernel[0].cast(index), at };
-        let value = b.var(b.constant_of(dtype.compute(), 0.0));
-        b.if_(inside, || value.set(from.load(from_strides.element(&place))));
-        to.store(to_strides.element(&column), value.get());
-    });
-    b.finish()
+/// Everything that changes the code of the kernel that lists windows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Im2col {
+    /// Elements as bits: they are only moved.
+    dtype: DType,
+    index: Scalar,
 }
 
-/// `col2im(self, output_size, kernel_size, dilation, padding, stride[, out])`
-fn col2im(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let input = call.tensor(0)?;
-    let image = call.ints(1)?;
+parameters! {
+    Im2col as s => Im2colArguments, Im2colParameters {
+        columns: WriteRange = s.dtype,
+        image: ReadRange = s.dtype,
+        numel: Index = s.index,
+        /// Elements of a window in all channels.
+        height: Index = s.index,
+        windows: ImageWindows,
+        image_strides: ImageStrides = (s.index, 2),
+        column_strides: ImageStrides = (s.index, 1),
+    }
+}
+
+impl KernelSpec for Im2col {
+    fn name(&self) -> &'static str {
+        "im2col"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Im2colParameters<'b>) {
+        let WindowsParams { kernel, dilation, padding, stride, size, blocks } = p.windows;
+        let (index, compute) = (self.index, self.dtype.compute());
+        let i = linear_id(b, index);
+        b.if_(i.lt(p.numel), || {
+            let column = Place::new(i, p.height, &[blocks[0] * blocks[1]], false);
+            // The window's place in the image, and the element's in the window.
+            let (block, row) = (column.at[0], column.channel);
+            let corner = [block / blocks[1], block % blocks[1]];
+            let width = kernel[1].cast(index);
+            let above = row / width;
+            let [ky, kx] = [above % kernel[0].cast(index), row % width].map(|k| k.cast(Scalar::I32));
+            let at: Vec<Value> = [ky, kx]
+                .iter()
+                .enumerate()
+                .map(|(d, &k)| corner[d] * stride[d] - padding[d] + k * dilation[d])
+                .collect();
+            let inside = (0..2).fold(b.bool(true), |ok, d| ok & at[d].ge(0) & at[d].lt(size[d]));
+            let place = Place { batch: column.batch, channel: above / kernel[0].cast(index), at };
+            let value = b.var(b.constant_of(compute, 0.0));
+            b.if_(inside, || value.set(p.image.load(p.image_strides.element(&place))));
+            p.columns.store(p.column_strides.element(&column), value.get());
+        });
+    }
+}
+
+fn col2im(
+    call: &mut Call,
+    input: &Tensor,
+    image: &[i64],
+    kernel: &[i64],
+    dilation: &[i64],
+    padding: &[i64],
+    stride: &[i64],
+    out: Out,
+) -> Result<()> {
     check!(image.len() == 2, Runtime, "It is expected output_size equals to 2, but got size {}", image.len());
-    let windows = Windows::new(call, 2)?;
+    let windows = Windows::new(kernel, dilation, padding, stride)?;
     let rank = input.dim();
     check!(
         matches!(rank, 2 | 3) && input.sizes[rank - 2..].iter().all(|&n| n > 0),
@@ -217,53 +285,77 @@ fn col2im(call: &mut Call, out: Option<usize>) -> Result<()> {
     let mut sizes = input.sizes.clone();
     sizes.truncate(rank - 2);
     sizes.extend([height / windows.area(), image[0], image[1]]);
-    let result = result(call, out, input.dtype, &sizes, false)?;
+    let result = result(call, out.given(), input.dtype, &sizes, false)?;
     let (from, to) = (batched(input, 1), batched(&result, 2));
     if to.numel() > 0 {
-        let (dtype, index, last) = (from.dtype, index_type(&[&from, &to]), is_channels_last(&to));
-        let key = [dtype as u32, index.bytes(), u32::from(last), 0, 0, 0];
-        let kernel = call.kernel("col2im", key, || build_col2im(dtype, index, last))?;
-        let mut launcher = call.launch(kernel).write(&to).read(&from);
-        launcher = windows.pass(launcher.index(index, to.numel()).index(index, to.sizes[1]), image);
-        for t in [&from, &to] {
-            launcher = pass_strides(launcher, index, t);
-        }
-        launcher.threads(to.numel() as u64)?;
+        let spec = Col2im { dtype: from.dtype, index: index_type(&[&from, &to]), channels_last: is_channels_last(&to) };
+        let arguments = Col2imArguments {
+            image: &to,
+            columns: &from,
+            numel: to.numel(),
+            channels: to.sizes[1],
+            windows: WindowsArgument { windows: &windows, image },
+            column_strides: &from,
+            image_strides: &to,
+        };
+        call.run_threads(&spec, &arguments, to.numel() as u64)?;
     }
     call.ret(result);
     Ok(())
 }
 
-fn build_col2im(dtype: DType, index: Scalar, channels_last: bool) -> Kernel {
-    let b = Builder::new("col2im", [GROUP, 1, 1]);
-    let (to, from) = (b.pointer("image", dtype), b.pointer("columns", dtype));
-    let (n, channels) = (b.param("n", index), b.param("channels", index));
-    let [kernel, dilation, padding, stride, size, blocks] = declare(&b);
-    let (from_strides, to_strides) = (Strides::declare(&b, index, 1), Strides::declare(&b, index, 2));
-    let i = linear_id(&b, index);
-    // Of bools, whether any is true.
-    let compute = if dtype == DType::Bool { Scalar::I32 } else { dtype.compute() };
-    b.if_(i.lt(n), || {
-        let at = Place::new(i, channels, &size, channels_last);
-        let sum = b.var(b.constant_of(compute, 0.0));
-        let one = b.i32(1);
-        for_each(&b, &[[b.i32(0), kernel[0], one], [b.i32(0), kernel[1], one]], |k| {
-            // How far the window's corner is from the first one's.
-            let distance: Vec<Value> = (0..2).map(|d| at.at[d] + padding[d] - k[d] * dilation[d]).collect();
-            let block: Vec<Value> = (0..2).map(|d| distance[d].max(0) / stride[d]).collect();
-            let shows = (0..2).fold(b.bool(true), |ok, d| {
-                ok & distance[d].ge(0) & (block[d] * stride[d]).eq(distance[d]) & block[d].lt(blocks[d])
+/// Everything that changes the code of the kernel that adds windows up.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Col2im {
+    dtype: DType,
+    index: Scalar,
+    channels_last: bool,
+}
+
+parameters! {
+    Col2im as s => Col2imArguments, Col2imParameters {
+        image: Output = s.dtype,
+        columns: Input = s.dtype,
+        numel: Index = s.index,
+        channels: Index = s.index,
+        windows: ImageWindows,
+        column_strides: ImageStrides = (s.index, 1),
+        image_strides: ImageStrides = (s.index, 2),
+    }
+}
+
+impl KernelSpec for Col2im {
+    fn name(&self) -> &'static str {
+        "col2im"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Col2imParameters<'b>) {
+        let WindowsParams { kernel, dilation, padding, stride, size, blocks } = p.windows;
+        let (dtype, index) = (self.dtype, self.index);
+        let i = linear_id(b, index);
+        // Of bools, whether any is true.
+        let compute = if dtype == DType::Bool { Scalar::I32 } else { dtype.compute() };
+        b.if_(i.lt(p.numel), || {
+            let at = Place::new(i, p.channels, &size, self.channels_last);
+            let sum = b.var(b.constant_of(compute, 0.0));
+            let one = b.i32(1);
+            for_each(b, &[[b.i32(0), kernel[0], one], [b.i32(0), kernel[1], one]], |k| {
+                // How far the window's corner is from the first one's.
+                let distance: Vec<Value> = (0..2).map(|d| at.at[d] + padding[d] - k[d] * dilation[d]).collect();
+                let block: Vec<Value> = (0..2).map(|d| distance[d].max(0) / stride[d]).collect();
+                let shows = (0..2).fold(b.bool(true), |ok, d| {
+                    ok & distance[d].ge(0) & (block[d] * stride[d]).eq(distance[d]) & block[d].lt(blocks[d])
+                });
+                b.if_(shows, || {
+                    let [ky, kx, height, width] = [k[0], k[1], kernel[0], kernel[1]].map(|x| x.cast(index));
+                    let row = (at.channel * height + ky) * width + kx;
+                    let column = Place { batch: at.batch, channel: row, at: vec![block[0] * blocks[1] + block[1]] };
+                    sum.set(sum.get() + p.columns.load(p.column_strides.element(&column)).cast(compute));
+                });
             });
-            b.if_(shows, || {
-                let [ky, kx, height, width] = [k[0], k[1], kernel[0], kernel[1]].map(|x| x.cast(index));
-                let row = (at.channel * height + ky) * width + kx;
-                let column = Place { batch: at.batch, channel: row, at: vec![block[0] * blocks[1] + block[1]] };
-                sum.set(sum.get() + from.load(from_strides.element(&column)).cast(compute));
-            });
+            p.image.store(p.image_strides.element(&at), sum.get());
         });
-        to.store(to_strides.element(&at), sum.get());
-    });
-    b.finish()
+    }
 }
 
 #[cfg(test)]
@@ -274,10 +366,10 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::U16, Scalar::U32), (DType::U64, Scalar::U64)] {
-            accepted(&build_im2col(dtype, index));
+            accepted(&Im2col { dtype, index }.build());
         }
         for (dtype, index) in [(DType::Bool, Scalar::U32), (DType::BF16, Scalar::U64), (DType::F64, Scalar::U32)] {
-            accepted(&build_col2im(dtype, index, index == Scalar::U32));
+            accepted(&Col2im { dtype, index, channels_last: index == Scalar::U32 }.build());
         }
     }
 }

@@ -1,55 +1,77 @@
 //! The kernel that samples: one invocation an element of the result.
 
-use super::location::{Grid, Location, Mode};
+use super::location::{Grid, Location, Mode, axes_as_channels};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::primitives::launch::{GROUP, Launcher, linear_id};
-use crate::spatial::geometry::{Place, Strides, axis_params, index_type, pass_axes, pass_strides};
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::launch::linear_id;
+use crate::spatial::geometry::{ImageStrides, PerAxis, Place, Strides, index_type};
 use crate::tensor::Tensor;
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value};
+use dml_engine::{interface::Index, parameters};
+use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+
+/// Everything that changes the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    mode: Mode,
+    dtype: DType,
+    index: Scalar,
+    rank: usize,
+}
+
+parameters! {
+    Spec as s => Arguments, Parameters {
+        out: Output = s.dtype,
+        input: Input = s.dtype,
+        grid: Input = s.dtype,
+        numel: Index = s.index,
+        channels: Index = s.index,
+        size: PerAxis = s.rank,
+        /// Points of the grid along each axis.
+        points: PerAxis = s.rank,
+        in_strides: ImageStrides = (s.index, s.rank),
+        out_strides: ImageStrides = (s.index, s.rank),
+        grid_strides: ImageStrides = (s.index, s.rank),
+    }
+}
 
 /// Writes the samples of `input` at the points of `grid` to `out`.
 pub fn run(call: &Call, mode: Mode, input: &Tensor, grid: &Tensor, out: &Tensor) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
     }
-    let (dtype, index, rank) = (input.dtype, index_type(&[input, grid, out]), input.dim() - 2);
-    let key = [dtype as u32, mode.code(), index.bytes(), rank as u32, 0, 0];
-    let kernel = call.kernel("grid_sampler", key, || build(mode, dtype, index, rank))?;
-    let mut launcher = call.launch(kernel).write(out).read(input).read(grid);
-    launcher = launcher.index(index, out.numel()).index(index, out.sizes[1]);
-    launcher = pass_axes(pass_axes(launcher, &input.sizes[2..]), &out.sizes[2..]);
-    launcher = pass_strides(pass_strides(launcher, index, input), index, out);
-    pass_grid(launcher, index, grid).threads(out.numel() as u64)
+    let spec = Spec { mode, dtype: input.dtype, index: index_type(&[input, grid, out]), rank: input.dim() - 2 };
+    let arguments = Arguments {
+        out,
+        input,
+        grid,
+        numel: out.numel(),
+        channels: out.sizes[1],
+        size: &input.sizes[2..],
+        points: &out.sizes[2..],
+        in_strides: input,
+        out_strides: out,
+        grid_strides: &axes_as_channels(grid),
+    };
+    call.run_threads(&spec, &arguments, out.numel() as u64)
 }
 
-/// Passes the grid's strides as those of a tensor with the axes as channels.
-pub fn pass_grid<'c, 'a>(launcher: Launcher<'c, 'a>, index: Scalar, grid: &Tensor) -> Launcher<'c, 'a> {
-    let last = grid.dim() - 1;
-    let order: Vec<usize> = [0, last].into_iter().chain(1..last).collect();
-    pass_strides(launcher, index, &grid.permute(&order))
-}
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        "grid_sampler"
+    }
 
-fn build(mode: Mode, dtype: DType, index: Scalar, rank: usize) -> Kernel {
-    let b = Builder::new("grid_sampler", [GROUP, 1, 1]);
-    write(&b, mode, dtype, index, rank);
-    b.finish()
-}
-
-fn write(b: &Builder, mode: Mode, dtype: DType, index: Scalar, rank: usize) {
-    let (out, input) = (b.pointer("out", dtype), b.pointer("input", dtype));
-    let pointer = b.pointer("grid", dtype);
-    let (n, channels) = (b.param("n", index), b.param("channels", index));
-    let [size, points] = ["input", "output"].map(|name| axis_params(b, name, rank));
-    let [in_strides, out_strides, strides] = [(); 3].map(|()| Strides::declare(b, index, rank));
-    let grid = Grid { pointer, strides };
-    let i = linear_id(b, index);
-    b.if_(i.lt(n), || {
-        let at = Place::new(i, channels, &points, false);
-        let locations = grid.locate(b, mode, &at, &size);
-        let value = interpolate(b, &locations, input, &in_strides, in_strides.image(&at), b.bool(true));
-        out.store(out_strides.element(&at), value);
-    });
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let grid = Grid { pointer: p.grid, strides: p.grid_strides };
+        let i = linear_id(b, self.index);
+        b.if_(i.lt(p.numel), || {
+            let at = Place::new(i, p.channels, &p.points, false);
+            let locations = grid.locate(b, self.mode, &at, &p.size);
+            let image = p.in_strides.image(&at);
+            let value = interpolate(b, &locations, p.input, &p.in_strides, image, b.bool(true));
+            p.out.store(p.out_strides.element(&at), value);
+        });
+    }
 }
 
 /// The weighted sum of what a point reads, over the axes of `locations`, which are the last ones.
@@ -89,10 +111,12 @@ mod tests {
             for padding in [Padding::Zeros, Padding::Border, Padding::Reflection] {
                 for (dtype, index, rank) in [(DType::BF16, Scalar::U32, 2), (DType::F64, Scalar::U64, 2)] {
                     let mode = Mode { interpolation, padding, align_corners: rank == 2 };
-                    crate::primitives::validate::accepted(&build(mode, dtype, index, rank));
+                    crate::primitives::validate::accepted(&Spec { mode, dtype, index, rank }.build());
                 }
                 let mode = Mode { interpolation, padding, align_corners: false };
-                crate::primitives::validate::accepted(&build(mode, DType::F32, Scalar::U32, 3));
+                crate::primitives::validate::accepted(
+                    &Spec { mode, dtype: DType::F32, index: Scalar::U32, rank: 3 }.build(),
+                );
             }
         }
     }

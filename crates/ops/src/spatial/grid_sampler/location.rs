@@ -1,11 +1,13 @@
 //! Which elements of an axis a point of the grid reads, with which weights.
 
 use crate::spatial::geometry::{Place, Strides};
-use crate::spatial::upsample::cubic_weights;
+use crate::spatial::upsample::axis::cubic_weights;
+use crate::tensor::Tensor;
 use dml_kernel::{Builder, Pointer, Scalar, Value, math};
+use smallvec::SmallVec;
 
 /// How a value between elements is made.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Interpolation {
     /// Two neighbours on each axis.
     Linear,
@@ -16,7 +18,7 @@ pub enum Interpolation {
 }
 
 /// What lies outside the image.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Padding {
     /// Zeros.
     Zeros,
@@ -27,7 +29,7 @@ pub enum Padding {
 }
 
 /// A way of sampling.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mode {
     /// How values are made.
     pub interpolation: Interpolation,
@@ -38,11 +40,6 @@ pub struct Mode {
 }
 
 impl Mode {
-    /// For a kernel's key.
-    pub fn code(self) -> u32 {
-        self.interpolation as u32 | (self.padding as u32) << 4 | u32::from(self.align_corners) << 8
-    }
-
     /// Elements that a point reads on one axis.
     pub fn taps(self) -> i64 {
         match self.interpolation {
@@ -147,11 +144,18 @@ fn far_slope(x: Value<'_>, a: f64) -> Value<'_> {
     (3.0 * a * x - 10.0 * a) * x + 8.0 * a
 }
 
+/// A grid `[batch, points ..., axes]` as an image with the axes as channels.
+pub fn axes_as_channels(grid: &Tensor) -> Tensor {
+    let last = grid.dim() - 1;
+    let order: SmallVec<[usize; 5]> = [0, last].into_iter().chain(1..last).collect();
+    grid.permute(&order)
+}
+
 /// The grid in a kernel.
 pub struct Grid<'b> {
     /// Its elements.
     pub pointer: Pointer<'b>,
-    /// Strides of the batch, the axes (as channels) and the points.
+    /// Of the grid as [`axes_as_channels`] has it.
     pub strides: Strides<'b>,
 }
 

@@ -1,38 +1,42 @@
 //! adaptive_avg_pool2d and adaptive_avg_pool3d: as many windows as the result has elements, overlapping where sizes do
 //! not divide.
 
-use super::check_not_empty;
-use super::cover::{Covering, Kind};
-use crate::check;
+use super::cover::{Cover, CoverArgument, CoveredImage, Kind};
+use super::window::check_not_empty;
+use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured::type_name;
-use crate::operator::{Operator, op};
-use crate::primitives::launch::{GROUP, linear_id};
-use crate::spatial::geometry::{
-    Place, Strides, axis_params, batched, for_each, index_type, pass_axes, pass_strides, result, sizes_with,
-};
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::launch::linear_id;
+use crate::spatial::geometry::{ImageStrides, Place, batched, channels_last, for_each, index_type, result, sizes_with};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
+use crate::{check, operators};
+use dml_engine::{interface::Index, parameters};
+use dml_kernel::{Builder, DType, Scalar, Value};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::_adaptive_avg_pool2d", |c| forward(c, 2, None)),
-    op("aten::_adaptive_avg_pool2d.out", |c| forward(c, 2, Some(2))),
-    op("aten::adaptive_avg_pool2d.out", |c| forward(c, 2, Some(2))),
-    op("aten::_adaptive_avg_pool2d_backward", |c| backward(c, 2, None)),
-    op("aten::_adaptive_avg_pool3d", |c| forward(c, 3, None)),
-    op("aten::_adaptive_avg_pool3d.out", |c| forward(c, 3, Some(2))),
-    op("aten::adaptive_avg_pool3d.out", |c| forward(c, 3, Some(2))),
-    op("aten::_adaptive_avg_pool3d_backward", |c| backward(c, 3, None)),
-    op("aten::adaptive_avg_pool3d_backward.grad_input", |c| backward(c, 3, Some(2))),
-];
+operators! {
+    forward(self, output_size, out; 2) {
+        "aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
+        "aten::_adaptive_avg_pool2d.out(Tensor self, SymInt[2] output_size, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::adaptive_avg_pool2d.out(Tensor self, SymInt[2] output_size, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, out; 2) {
+        "aten::_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor",
+    }
+    forward(self, output_size, out; 3) {
+        "aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
+        "aten::_adaptive_avg_pool3d.out(Tensor self, SymInt[3] output_size, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::adaptive_avg_pool3d.out(Tensor self, SymInt[3] output_size, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, out; 3) {
+        "aten::_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor",
+        "aten::adaptive_avg_pool3d_backward.grad_input(Tensor grad_output, Tensor self, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+}
 
-/// `(self, output_size[, out])`
-fn forward(call: &mut Call, rank: usize, out: Option<usize>) -> Result<()> {
-    let input = call.tensor(0)?;
-    let wanted = call.ints(1)?;
+fn forward(call: &mut Call, input: &Tensor, wanted: &[i64], out: Out, rank: usize) -> Result<()> {
     let name = format!("adaptive_avg_pool{rank}d");
     check!(wanted.len() == rank, Runtime, "{name}: output_size must be {rank}");
     check_rank(&format!("{name}()"), input, rank)?;
@@ -44,15 +48,13 @@ fn forward(call: &mut Call, rank: usize, out: Option<usize>) -> Result<()> {
         "{name}: elements of output_size must be greater than or equal to 0 but received {wanted:?}"
     );
     check_dtype(input, if rank == 2 { "adaptive_avg_pool2d" } else { "adaptive_avg_pool3d_cpu" })?;
-    let result = result(call, out, input.dtype, &sizes_with(input, wanted), last(input, rank))?;
+    let result = result(call, out.given(), input.dtype, &sizes_with(input, wanted), keeps_channels_last(input, rank))?;
     run(call, false, rank, input, &result)?;
     call.ret(result);
     Ok(())
 }
 
-/// `(grad_output, self[, grad_input])`
-fn backward(call: &mut Call, rank: usize, out: Option<usize>) -> Result<()> {
-    let (grad, input) = (call.tensor(0)?, call.tensor(1)?);
+fn backward(call: &mut Call, grad: &Tensor, input: &Tensor, out: Out, rank: usize) -> Result<()> {
     let name = format!("adaptive_avg_pool{rank}d_backward");
     let (this, what) = (format!("{name}_out_cpu_template"), if rank == 2 { "grad_output" } else { "gradOutput_" });
     check_rank(&this, input, rank)?;
@@ -80,7 +82,7 @@ fn backward(call: &mut Call, rank: usize, out: Option<usize>) -> Result<()> {
         grad.describe()
     );
     check_dtype(input, if rank == 2 { &name } else { "adaptive_avg_pool3d_backward_cpu" })?;
-    let result = result(call, out, input.dtype, &input.sizes, last(input, rank))?;
+    let result = result(call, out.given(), input.dtype, &input.sizes, keeps_channels_last(input, rank))?;
     run(call, true, rank, grad, &result)?;
     call.ret(result);
     Ok(())
@@ -104,8 +106,8 @@ fn check_dtype(t: &Tensor, name: &str) -> Result<()> {
 }
 
 /// Whether the result has its channels closest in memory: CPU keeps that in two dimensions only.
-fn last(input: &Tensor, rank: usize) -> bool {
-    rank == 2 && input.dim() == 4 && is_channels_last(input)
+fn keeps_channels_last(input: &Tensor, rank: usize) -> bool {
+    rank == 2 && channels_last(input, rank)
 }
 
 fn run(call: &Call, backward: bool, rank: usize, from: &Tensor, to: &Tensor) -> Result<()> {
@@ -113,44 +115,69 @@ fn run(call: &Call, backward: bool, rank: usize, from: &Tensor, to: &Tensor) -> 
         return Ok(());
     }
     let (from, to) = (batched(from, rank), batched(to, rank));
-    let (index, last) = (index_type(&[&from, &to]), is_channels_last(&to));
-    let flags = u32::from(backward) | u32::from(last) << 1 | u32::from(index == Scalar::U64) << 2;
-    let kernel = call.kernel("adaptive_avg_pool", [from.dtype as u32, flags, rank as u32, 0, 0, 0], || {
-        build(backward, from.dtype, index, last, rank)
-    })?;
-    let mut launcher = call.launch(kernel).write(&to).read(&from);
-    launcher = launcher.index(index, to.numel()).index(index, to.sizes[1]);
-    for t in [&from, &to] {
-        launcher = pass_axes(launcher, &t.sizes[2..]);
-    }
-    for t in [&from, &to] {
-        launcher = pass_strides(launcher, index, t);
-    }
-    launcher.threads(to.numel() as u64)
+    let spec = Spec {
+        backward,
+        dtype: from.dtype,
+        index: index_type(&[&from, &to]),
+        channels_last: is_channels_last(&to),
+        rank,
+    };
+    let arguments = Arguments {
+        to: &to,
+        from: &from,
+        numel: to.numel(),
+        channels: to.sizes[1],
+        windows: CoverArgument { cover: &Cover::Adaptive, input: &from.sizes[2..], output: &to.sizes[2..] },
+        from_strides: &from,
+        to_strides: &to,
+    };
+    call.run_threads(&spec, &arguments, to.numel() as u64)
 }
 
-fn build(backward: bool, dtype: DType, index: Scalar, channels_last: bool, rank: usize) -> Kernel {
-    let name = if backward { "adaptive_avg_pool_backward" } else { "adaptive_avg_pool" };
-    let b = Builder::new(name, [GROUP, 1, 1]);
-    write(&b, backward, dtype, index, channels_last, rank);
-    b.finish()
+/// Everything that changes the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    backward: bool,
+    dtype: DType,
+    index: Scalar,
+    channels_last: bool,
+    rank: usize,
 }
 
-fn write<'b>(b: &'b Builder, backward: bool, dtype: DType, index: Scalar, channels_last: bool, rank: usize) {
-    let to = b.pointer("to", dtype);
-    let from = b.pointer("from", dtype);
-    let (n, channels) = (b.param("n", index), b.param("channels", index));
-    let [here, there] = ["from", "to"].map(|name| axis_params(b, name, rank));
-    let [from_strides, to_strides] = [(); 2].map(|()| Strides::declare(b, index, rank));
+parameters! {
+    Spec as s => Arguments, Parameters {
+        to: Output = s.dtype,
+        from: Input = s.dtype,
+        numel: Index = s.index,
+        channels: Index = s.index,
+        /// From `from` to `to`. Coverage is symmetric: backward, the windows over an element are what the element would
+        /// cover as a window.
+        windows: CoveredImage = (Kind::Adaptive, s.rank),
+        from_strides: ImageStrides = (s.index, s.rank),
+        to_strides: ImageStrides = (s.index, s.rank),
+    }
+}
+
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        if self.backward { "adaptive_avg_pool_backward" } else { "adaptive_avg_pool" }
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        write(b, self, p);
+    }
+}
+
+fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
+    let Spec { backward, dtype, index, .. } = *spec;
+    let Parameters { to, from, windows: covering, from_strides, to_strides, .. } = p;
     let compute = dtype.compute();
-    // Coverage is symmetric: backward, the windows over an element are what the element would cover as a window.
-    let covering = Covering::declare(b, Kind::Adaptive, &here, &there);
     let count = |ranges: &[[Value<'b>; 3]]| {
         ranges.iter().fold(b.i32(1), |product, [first, end, _]| product * (*end - *first)).cast(compute)
     };
     let i = linear_id(b, index);
-    b.if_(i.lt(n), || {
-        let at = Place::new(i, channels, &there, channels_last);
+    b.if_(i.lt(p.numel), || {
+        let at = Place::new(i, p.channels, &covering.output, spec.channels_last);
         let image = from_strides.image(&at);
         let sum = b.var(b.constant_of(compute, 0.0));
         let ranges: Vec<_> = at.at.iter().enumerate().map(|(d, &x)| covering.elements(d, x, None)).collect();
@@ -176,8 +203,10 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for dtype in [DType::F32, DType::F16, DType::F64] {
-            for (backward, index, last, rank) in [(false, Scalar::U32, true, 2), (true, Scalar::U64, false, 3)] {
-                crate::primitives::validate::accepted(&build(backward, dtype, index, last, rank));
+            for (backward, index, channels_last, rank) in [(false, Scalar::U32, true, 2), (true, Scalar::U64, false, 3)]
+            {
+                let spec = Spec { backward, dtype, index, channels_last, rank };
+                crate::primitives::validate::accepted(&spec.build());
             }
         }
     }

@@ -1,80 +1,74 @@
 //! avg_pool2d and avg_pool3d.
 
-use super::cover::{Covering, Kind};
-use super::{Arguments, Windows, check_image, check_sizes, output_sizes, spatial};
-use crate::check;
-use crate::operator::call::{Call, Scalar as Number};
+use super::cover::{Cover, CoverArgument, CoveredImage, Kind};
+use super::window::{WindowArguments, Windows, check_image, check_sizes, output_sizes, spatial};
+use crate::operator::argument::Out;
+use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured::type_name;
-use crate::operator::{Operator, op};
-use crate::primitives::launch::{GROUP, linear_id};
-use crate::spatial::geometry::{
-    Place, Strides, axis_params, batched, for_each, index_type, pass_axes, pass_strides, result,
-};
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::launch::linear_id;
+use crate::spatial::geometry::{ImageStrides, Place, batched, channels_last, for_each, index_type, result};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
+use crate::{check, operators};
+use dml_engine::interface::{I32, Index};
+use dml_engine::parameters;
+use dml_kernel::{Builder, DType, Scalar, Value};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::avg_pool2d", |c| forward(c, 2, None)),
-    op("aten::avg_pool2d.out", |c| forward(c, 2, Some(7))),
-    op("aten::avg_pool2d_backward", |c| backward(c, 2, None)),
-    op("aten::avg_pool2d_backward.grad_input", |c| backward(c, 2, Some(8))),
-    op("aten::avg_pool3d", |c| forward(c, 3, None)),
-    op("aten::avg_pool3d.out", |c| forward(c, 3, Some(7))),
-    op("aten::avg_pool3d_backward", |c| backward(c, 3, None)),
-    op("aten::avg_pool3d_backward.grad_input", |c| backward(c, 3, Some(8))),
-];
+operators! {
+    forward(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out; 2) {
+        "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+        "aten::avg_pool2d.out(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out; 2) {
+        "aten::avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
+        "aten::avg_pool2d_backward.grad_input(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    forward(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out; 3) {
+        "aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+        "aten::avg_pool3d.out(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out; 3) {
+        "aten::avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
+        "aten::avg_pool3d_backward.grad_input(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, bool ceil_mode, bool count_include_pad, int? divisor_override, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+}
 
 /// By what the sum of a window is divided.
-#[derive(Copy, Clone, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Divisor {
     /// Elements of the window, the padding included.
     Window,
     /// Elements of the input in the window.
     Input,
     /// A given number.
-    Given(i64),
+    Given,
 }
 
-impl Divisor {
-    fn code(self) -> u32 {
-        match self {
-            Divisor::Window => 0,
-            Divisor::Input => 1,
-            Divisor::Given(_) => 2,
-        }
-    }
+/// A pooling: its windows, and what their sums are divided by.
+struct Pooling {
+    windows: Windows,
+    divisor: Divisor,
+    /// Of [`Divisor::Given`].
+    given: i64,
+}
 
-    fn given(self) -> i64 {
-        if let Divisor::Given(n) = self { n } else { 0 }
+impl Pooling {
+    fn new(given: &WindowArguments, count_include_pad: bool, divisor: Option<i64>, rank: usize) -> Result<Pooling> {
+        let windows = Windows::new(name(rank), rank, given)?;
+        check!(divisor != Some(0), Runtime, "divisor must be not zero");
+        let kind = match divisor {
+            Some(_) => Divisor::Given,
+            None if count_include_pad => Divisor::Window,
+            None => Divisor::Input,
+        };
+        Ok(Pooling { windows, divisor: kind, given: divisor.unwrap_or(0) })
     }
 }
 
 fn name(rank: usize) -> &'static str {
     if rank == 2 { "avg_pool2d" } else { "avg_pool3d" }
-}
-
-/// `(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)` from argument `first`
-fn arguments(call: &Call, rank: usize, first: usize) -> Result<(Windows, Divisor)> {
-    let list = |i: usize| call.ints(first + i);
-    let given = Arguments {
-        kernel: list(0)?,
-        stride: list(1)?,
-        padding: list(2)?,
-        dilation: &[1],
-        ceil: call.flag(first + 3)?,
-    };
-    let windows = Windows::new(name(rank), rank, &given)?;
-    let given = call.opt_scalar(first + 5)?.map(Number::to_i64);
-    check!(given != Some(0), Runtime, "divisor must be not zero");
-    let divisor = match given {
-        Some(n) => Divisor::Given(n),
-        None if call.flag(first + 4)? => Divisor::Window,
-        None => Divisor::Input,
-    };
-    Ok((windows, divisor))
 }
 
 fn check_input(input: &Tensor, windows: &Windows) -> Result<()> {
@@ -98,24 +92,45 @@ fn check_input(input: &Tensor, windows: &Windows) -> Result<()> {
     Ok(())
 }
 
-/// `(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override[, out])`
-fn forward(call: &mut Call, rank: usize, out: Option<usize>) -> Result<()> {
-    let input = call.tensor(0)?;
-    let (windows, divisor) = arguments(call, rank, 1)?;
-    check_input(input, &windows)?;
-    let sizes = output_sizes(input, &windows)?;
-    let result = result(call, out, input.dtype, &sizes, last(input, rank))?;
-    run(call, false, &windows, divisor, input, &result)?;
+fn forward(
+    call: &mut Call,
+    input: &Tensor,
+    kernel: &[i64],
+    stride: &[i64],
+    padding: &[i64],
+    ceil: bool,
+    count_include_pad: bool,
+    divisor: Option<i64>,
+    out: Out,
+    rank: usize,
+) -> Result<()> {
+    let given = WindowArguments { kernel, stride, padding, dilation: &[1], ceil };
+    let pooling = Pooling::new(&given, count_include_pad, divisor, rank)?;
+    check_input(input, &pooling.windows)?;
+    let sizes = output_sizes(input, &pooling.windows)?;
+    let result = result(call, out.given(), input.dtype, &sizes, keeps_channels_last(input, rank))?;
+    run(call, false, &pooling, input, &result)?;
     call.ret(result);
     Ok(())
 }
 
-/// `(grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override[, grad_input])`
-fn backward(call: &mut Call, rank: usize, out: Option<usize>) -> Result<()> {
-    let (grad, input) = (call.tensor(0)?, call.tensor(1)?);
-    let (windows, divisor) = arguments(call, rank, 2)?;
-    check_input(input, &windows)?;
-    check_sizes(grad, &output_sizes(input, &windows)?)?;
+fn backward(
+    call: &mut Call,
+    grad: &Tensor,
+    input: &Tensor,
+    kernel: &[i64],
+    stride: &[i64],
+    padding: &[i64],
+    ceil: bool,
+    count_include_pad: bool,
+    divisor: Option<i64>,
+    out: Out,
+    rank: usize,
+) -> Result<()> {
+    let given = WindowArguments { kernel, stride, padding, dilation: &[1], ceil };
+    let pooling = Pooling::new(&given, count_include_pad, divisor, rank)?;
+    check_input(input, &pooling.windows)?;
+    check_sizes(grad, &output_sizes(input, &pooling.windows)?)?;
     check!(
         grad.dtype == input.dtype,
         Runtime,
@@ -123,51 +138,49 @@ fn backward(call: &mut Call, rank: usize, out: Option<usize>) -> Result<()> {
         type_name(input.dtype),
         type_name(grad.dtype)
     );
-    let result = result(call, out, input.dtype, &input.sizes, last(input, rank))?;
-    run(call, true, &windows, divisor, grad, &result)?;
+    let result = result(call, out.given(), input.dtype, &input.sizes, keeps_channels_last(input, rank))?;
+    run(call, true, &pooling, grad, &result)?;
     call.ret(result);
     Ok(())
 }
 
 /// Whether the result has its channels closest in memory: CPU keeps that in two dimensions only.
-fn last(input: &Tensor, rank: usize) -> bool {
-    rank == 2 && input.dim() == 4 && is_channels_last(input)
+fn keeps_channels_last(input: &Tensor, rank: usize) -> bool {
+    rank == 2 && channels_last(input, rank)
 }
 
-fn run(call: &Call, backward: bool, windows: &Windows, divisor: Divisor, from: &Tensor, to: &Tensor) -> Result<()> {
+fn run(call: &Call, backward: bool, pooling: &Pooling, from: &Tensor, to: &Tensor) -> Result<()> {
     if to.numel() == 0 {
         return Ok(());
     }
-    let rank = windows.rank();
+    let rank = pooling.windows.rank();
     let (from, to) = (batched(from, rank), batched(to, rank));
-    let shape = Shape {
+    let spec = Spec {
         backward,
-        divisor,
+        divisor: pooling.divisor,
         dtype: from.dtype,
         index: index_type(&[&from, &to]),
         channels_last: is_channels_last(&to),
         rank,
     };
-    let flags = u32::from(backward) | u32::from(shape.channels_last) << 1 | u32::from(shape.index == Scalar::U64) << 2;
-    let key = [from.dtype as u32, flags, divisor.code(), rank as u32, 0, 0];
-    let kernel = call.kernel("avg_pool", key, || build(shape))?;
-    let mut launcher = call.launch(kernel).write(&to).read(&from);
-    launcher = launcher.index(shape.index, to.numel()).index(shape.index, to.sizes[1]);
     let (output, input) = if backward { (&from, &to) } else { (&to, &from) };
-    for sizes in
-        [&output.sizes[2..], &input.sizes[2..], &windows.kernel, &windows.stride, &windows.padding, &windows.dilation]
-    {
-        launcher = pass_axes(launcher, sizes);
-    }
-    for t in [&from, &to] {
-        launcher = pass_strides(launcher, shape.index, t);
-    }
-    launcher.i32(divisor.given() as i32).threads(to.numel() as u64)
+    let cover = Cover::Fixed(&pooling.windows);
+    let arguments = Arguments {
+        to: &to,
+        from: &from,
+        numel: to.numel(),
+        channels: to.sizes[1],
+        windows: CoverArgument { cover: &cover, input: &input.sizes[2..], output: &output.sizes[2..] },
+        from_strides: &from,
+        to_strides: &to,
+        divisor: pooling.given as i32,
+    };
+    call.run_threads(&spec, &arguments, to.numel() as u64)
 }
 
 /// Everything that changes the code.
-#[derive(Copy, Clone)]
-struct Shape {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
     backward: bool,
     divisor: Divisor,
     dtype: DType,
@@ -176,21 +189,33 @@ struct Shape {
     rank: usize,
 }
 
-fn build(shape: Shape) -> Kernel {
-    let b = Builder::new(if shape.backward { "avg_pool_backward" } else { "avg_pool" }, [GROUP, 1, 1]);
-    write(&b, shape);
-    b.finish()
+parameters! {
+    Spec as s => Arguments, Parameters {
+        to: Output = s.dtype,
+        from: Input = s.dtype,
+        numel: Index = s.index,
+        channels: Index = s.index,
+        windows: CoveredImage = (Kind::Fixed, s.rank),
+        from_strides: ImageStrides = (s.index, s.rank),
+        to_strides: ImageStrides = (s.index, s.rank),
+        /// Of [`Divisor::Given`].
+        divisor: I32,
+    }
 }
 
-fn write<'b>(b: &'b Builder, shape: Shape) {
-    let Shape { backward, divisor, dtype, index, rank, .. } = shape;
-    let to = b.pointer("to", dtype);
-    let from = b.pointer("from", dtype);
-    let (n, channels) = (b.param("n", index), b.param("channels", index));
-    let [output, size] = ["output", "input"].map(|name| axis_params(b, name, rank));
-    let covering = Covering::declare(b, Kind::Fixed, &size, &output);
-    let [from_strides, to_strides] = [(); 2].map(|()| Strides::declare(b, index, rank));
-    let given = b.param("divisor", Scalar::I32);
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        if self.backward { "avg_pool_backward" } else { "avg_pool" }
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        write(b, self, p);
+    }
+}
+
+fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
+    let Spec { backward, divisor, dtype, index, .. } = *spec;
+    let Parameters { to, from, windows: covering, from_strides, to_strides, .. } = p;
     let compute = dtype.compute();
     let divided = |sum: Value<'b>, window: &[Value<'b>]| -> Value<'b> {
         let lengths = window.iter().enumerate().map(|(d, &at)| match divisor {
@@ -201,14 +226,15 @@ fn write<'b>(b: &'b Builder, shape: Shape) {
             }
         });
         let count = match divisor {
-            Divisor::Given(_) => given,
+            Divisor::Given => p.divisor,
             _ => lengths.fold(b.i32(1), |a, n| a * n),
         };
         sum / count.cast(compute)
     };
     let i = linear_id(b, index);
-    b.if_(i.lt(n), || {
-        let at = Place::new(i, channels, if backward { &size } else { &output }, shape.channels_last);
+    b.if_(i.lt(p.numel), || {
+        let size = if backward { &covering.input } else { &covering.output };
+        let at = Place::new(i, p.channels, size, spec.channels_last);
         let image = from_strides.image(&at);
         let sum = b.var(b.constant_of(compute, 0.0));
         let ranges: Vec<_> = at
@@ -237,12 +263,12 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for dtype in [DType::F32, DType::BF16, DType::F64, DType::I64] {
-            for divisor in [Divisor::Window, Divisor::Input, Divisor::Given(3)] {
+            for divisor in [Divisor::Window, Divisor::Input, Divisor::Given] {
                 for (backward, index, channels_last, rank) in
                     [(false, Scalar::U32, true, 2), (true, Scalar::U64, false, 3)]
                 {
-                    let shape = Shape { backward, divisor, dtype, index, channels_last, rank };
-                    crate::primitives::validate::accepted(&build(shape));
+                    let spec = Spec { backward, divisor, dtype, index, channels_last, rank };
+                    crate::primitives::validate::accepted(&spec.build());
                 }
             }
         }

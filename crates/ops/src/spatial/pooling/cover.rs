@@ -1,12 +1,12 @@
 //! Which elements a window covers, and which windows may cover an element.
 
-use super::Windows;
-use crate::primitives::launch::Launcher;
-use crate::spatial::geometry::{axis_params, pass_axes};
+use super::window::Windows;
+use crate::spatial::geometry::{PerAxis, Spatial};
+use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value, convert};
 
 /// The three kinds of windows.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Windows of one size at one distance.
     Fixed,
@@ -15,17 +15,6 @@ pub enum Kind {
     /// Windows of one size at pseudo-random distances (Graham, "Fractional max-pooling", 2014). The dtype is that of
     /// the random samples, in which CPU computes the distances.
     Fractional(DType),
-}
-
-impl Kind {
-    /// For a kernel's key.
-    pub fn code(self) -> u32 {
-        match self {
-            Kind::Fixed => 0,
-            Kind::Adaptive => 1,
-            Kind::Fractional(dtype) => 2 + dtype as u32,
-        }
-    }
 }
 
 /// Windows on the host.
@@ -47,14 +36,49 @@ impl Cover<'_> {
             Cover::Fractional(_, dtype) => Kind::Fractional(dtype),
         }
     }
+}
 
-    /// Passes what [`Covering::declare`] declares; `input` are the sizes of the input.
-    pub fn pass<'c, 'a>(&self, launcher: Launcher<'c, 'a>, input: &[i64]) -> Launcher<'c, 'a> {
-        match *self {
-            Cover::Fixed(w) => {
-                [&w.kernel, &w.stride, &w.padding, &w.dilation].into_iter().fold(launcher, |l, axes| pass_axes(l, axes))
-            }
-            Cover::Adaptive => launcher,
+/// The sizes of an input and of the result, and the windows between them, as a kernel's parameter.
+pub struct CoveredImage;
+
+/// The argument for [`CoveredImage`].
+pub struct CoverArgument<'a> {
+    /// The windows.
+    pub cover: &'a Cover<'a>,
+    /// The spatial sizes of the input.
+    pub input: &'a [i64],
+    /// The spatial sizes of the result.
+    pub output: &'a [i64],
+}
+
+impl Parameter for CoveredImage {
+    /// The kind of windows, and the number of spatial dimensions.
+    type Type = (Kind, usize);
+    type Argument<'a> = CoverArgument<'a>;
+    type Declared<'b> = Covering<'b>;
+
+    fn declare<'b>(b: &'b Builder, _: &str, &(kind, rank): &(Kind, usize)) -> Covering<'b> {
+        let [input, output] = ["input", "output"].map(|name| PerAxis::declare(b, name, &rank));
+        let names: &[&str] = match kind {
+            Kind::Fixed => &["kernel", "stride", "padding", "dilation"],
+            Kind::Adaptive => &[],
+            Kind::Fractional(_) => &["kernel", "slack"],
+        };
+        let numbers = names.iter().map(|name| PerAxis::declare(b, name, &rank)).collect();
+        Covering { b, kind, input, output, numbers }
+    }
+
+    fn pass(argument: &CoverArgument, &(kind, rank): &(Kind, usize), block: &mut ArgumentBlock) {
+        let CoverArgument { cover, input, output } = *argument;
+        if cover.kind() != kind {
+            block.misfit("windows are not of the kind that the kernel is made for");
+        }
+        let mut pass = |numbers: &[i64]| PerAxis::pass(&numbers, &rank, block);
+        pass(input);
+        pass(output);
+        match *cover {
+            Cover::Fixed(w) => [&w.kernel, &w.stride, &w.padding, &w.dilation].into_iter().for_each(|axes| pass(axes)),
+            Cover::Adaptive => {}
             Cover::Fractional(kernel, dtype) => {
                 // Rounded distances may be off by so much.
                 let slack = |size: &i64| match dtype {
@@ -62,8 +86,8 @@ impl Cover<'_> {
                     DType::F16 => size / 512 + 2,
                     _ => 1,
                 };
-                let slack: Vec<i64> = input.iter().map(slack).collect();
-                pass_axes(pass_axes(launcher, kernel), &slack)
+                pass(kernel);
+                pass(&input.iter().map(slack).collect::<Spatial>());
             }
         }
     }
@@ -73,9 +97,10 @@ impl Cover<'_> {
 pub struct Covering<'b> {
     b: &'b Builder,
     kind: Kind,
-    /// Sizes of the input and of the result.
-    input: Vec<Value<'b>>,
-    output: Vec<Value<'b>>,
+    /// Sizes of the input.
+    pub input: Vec<Value<'b>>,
+    /// Sizes of the result.
+    pub output: Vec<Value<'b>>,
     /// Numbers of each axis: kernel, stride, padding, dilation; or kernel, slack.
     numbers: Vec<Vec<Value<'b>>>,
 }
@@ -84,17 +109,6 @@ pub struct Covering<'b> {
 pub type Samples<'b> = (Pointer<'b>, Vec<Value<'b>>);
 
 impl<'b> Covering<'b> {
-    /// Declares the windows from images of size `input` to results of size `output`.
-    pub fn declare(b: &'b Builder, kind: Kind, input: &[Value<'b>], output: &[Value<'b>]) -> Covering<'b> {
-        let names: &[&str] = match kind {
-            Kind::Fixed => &["kernel", "stride", "padding", "dilation"],
-            Kind::Adaptive => &[],
-            Kind::Fractional(_) => &["kernel", "slack"],
-        };
-        let numbers = names.iter().map(|name| axis_params(b, name, input.len())).collect();
-        Covering { b, kind, input: input.to_vec(), output: output.to_vec(), numbers }
-    }
-
     /// First, end and step of the elements that window `at` covers along axis `d`.
     pub fn elements(&self, d: usize, at: Value<'b>, samples: Option<&Samples<'b>>) -> [Value<'b>; 3] {
         let one = self.b.i32(1);

@@ -1,47 +1,66 @@
 //! max_pool, adaptive_max_pool and fractional_max_pool, with the indices of the chosen elements.
 
 use super::cover::Cover;
-use super::{Arguments, Windows, check_image, check_not_empty, check_sizes, max_kernel, output_sizes, spatial};
-use crate::check;
+use super::max_kernel;
+use super::window::{WindowArguments, Windows, check_image, check_not_empty, check_sizes, output_sizes, spatial};
+use crate::operator::argument::{Out, Outs};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::spatial::geometry::{batched, result, sizes_with};
+use crate::operator::structured::type_name;
+use crate::spatial::geometry::{batched, channels_last, result, sizes_with};
 use crate::tensor::Tensor;
-use crate::tensor::memory_format::is_channels_last;
+use crate::{check, operators};
 use dml_kernel::DType;
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::max_pool2d_with_indices", |c| forward(c, 2, false)),
-    op("aten::max_pool2d_with_indices.out", |c| forward(c, 2, true)),
-    op("aten::max_pool2d_with_indices_backward", |c| backward(c, 2, false)),
-    op("aten::max_pool2d_with_indices_backward.grad_input", |c| backward(c, 2, true)),
-    op("aten::max_pool3d_with_indices", |c| forward(c, 3, false)),
-    op("aten::max_pool3d_with_indices.out", |c| forward(c, 3, true)),
-    op("aten::max_pool3d_with_indices_backward", |c| backward(c, 3, false)),
-    op("aten::max_pool3d_with_indices_backward.grad_input", |c| backward(c, 3, true)),
-    op("aten::adaptive_max_pool2d", |c| adaptive(c, 2, false)),
-    op("aten::adaptive_max_pool2d.out", |c| adaptive(c, 2, true)),
-    op("aten::adaptive_max_pool2d_backward", |c| adaptive_backward(c, 2, false)),
-    op("aten::adaptive_max_pool2d_backward.grad_input", |c| adaptive_backward(c, 2, true)),
-    op("aten::adaptive_max_pool3d", |c| adaptive(c, 3, false)),
-    op("aten::adaptive_max_pool3d.out", |c| adaptive(c, 3, true)),
-    op("aten::adaptive_max_pool3d_backward", |c| adaptive_backward(c, 3, false)),
-    op("aten::adaptive_max_pool3d_backward.grad_input", |c| adaptive_backward(c, 3, true)),
-    op("aten::fractional_max_pool2d", |c| fractional(c, 2, false)),
-    op("aten::fractional_max_pool2d.output", |c| fractional(c, 2, true)),
-    op("aten::fractional_max_pool2d_backward", |c| fractional_backward(c, 2, false)),
-    op("aten::fractional_max_pool2d_backward.grad_input", |c| fractional_backward(c, 2, true)),
-    op("aten::fractional_max_pool3d", |c| fractional(c, 3, false)),
-    op("aten::fractional_max_pool3d.output", |c| fractional(c, 3, true)),
-    op("aten::fractional_max_pool3d_backward", |c| fractional_backward(c, 3, false)),
-    op("aten::fractional_max_pool3d_backward.grad_input", |c| fractional_backward(c, 3, true)),
-];
-
-/// Whether `t` has a batch and its channels closest in memory.
-fn last(t: &Tensor, rank: usize) -> bool {
-    t.dim() == rank + 2 && is_channels_last(t)
+operators! {
+    forward(self, kernel_size, stride, padding, dilation, ceil_mode, outs; 2) {
+        "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
+        "aten::max_pool2d_with_indices.out(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))",
+    }
+    backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, out; 2) {
+        "aten::max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+        "aten::max_pool2d_with_indices_backward.grad_input(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    forward(self, kernel_size, stride, padding, dilation, ceil_mode, outs; 3) {
+        "aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
+        "aten::max_pool3d_with_indices.out(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))",
+    }
+    backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, out; 3) {
+        "aten::max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+        "aten::max_pool3d_with_indices_backward.grad_input(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    adaptive(self, output_size, outs; 2) {
+        "aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
+        "aten::adaptive_max_pool2d.out(Tensor self, int[2] output_size, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))",
+    }
+    adaptive_backward(grad_output, self, indices, out; 2) {
+        "aten::adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
+        "aten::adaptive_max_pool2d_backward.grad_input(Tensor grad_output, Tensor self, Tensor indices, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    adaptive(self, output_size, outs; 3) {
+        "aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
+        "aten::adaptive_max_pool3d.out(Tensor self, int[3] output_size, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))",
+    }
+    adaptive_backward(grad_output, self, indices, out; 3) {
+        "aten::adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
+        "aten::adaptive_max_pool3d_backward.grad_input(Tensor grad_output, Tensor self, Tensor indices, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    fractional(self, kernel_size, output_size, random_samples, outs; 2) {
+        "aten::fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)",
+        "aten::fractional_max_pool2d.output(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples, *, Tensor(a!) output, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))",
+    }
+    fractional_backward(grad_output, self, kernel_size, output_size, indices, out; 2) {
+        "aten::fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, Tensor indices) -> Tensor",
+        "aten::fractional_max_pool2d_backward.grad_input(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, Tensor indices, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    fractional(self, kernel_size, output_size, random_samples, outs; 3) {
+        "aten::fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, Tensor)",
+        "aten::fractional_max_pool3d.output(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples, *, Tensor(a!) output, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))",
+    }
+    fractional_backward(grad_output, self, kernel_size, output_size, indices, out; 3) {
+        "aten::fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] output_size, Tensor indices) -> Tensor",
+        "aten::fractional_max_pool3d_backward.grad_input(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] output_size, Tensor indices, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
 }
 
 /// Makes both results, of the input's shape with other spatial sizes, fills and returns them.
@@ -51,13 +70,14 @@ fn finish_forward(
     input: &Tensor,
     samples: Option<&Tensor>,
     output: &[i64],
-    outs: Option<usize>,
-    last: bool,
+    outs: Outs,
+    channels_last: bool,
 ) -> Result<()> {
     let rank = output.len();
     let sizes = sizes_with(input, output);
-    let out = result(call, outs, input.dtype, &sizes, last)?;
-    let indices = result(call, outs.map(|i| i + 1), DType::I64, &sizes, last)?;
+    let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
+    let out = result(call, given(0), input.dtype, &sizes, channels_last)?;
+    let indices = result(call, given(1), DType::I64, &sizes, channels_last)?;
     let [from, to, places] = [input, &out, &indices].map(|t| batched(t, rank));
     max_kernel::forward(call, cover, &from, samples, &to, &places)?;
     call.ret(out);
@@ -71,8 +91,8 @@ fn finish_backward(
     cover: &Cover,
     [grad, input, indices]: [&Tensor; 3],
     rank: usize,
-    out: Option<usize>,
-    last: bool,
+    out: Out,
+    channels_last: bool,
 ) -> Result<()> {
     check!(indices.dtype == DType::I64, Runtime, "expected scalar type Long but found {}", indices.dtype);
     check!(
@@ -82,7 +102,7 @@ fn finish_backward(
         call.name.trim_start_matches("aten::").trim_end_matches(".grad_input").replace("_with_indices", ""),
         input.dtype
     );
-    let result = result(call, out, input.dtype, &input.sizes, last)?;
+    let result = result(call, out.given(), input.dtype, &input.sizes, channels_last)?;
     let [from, places, to] = [grad, indices, &result].map(|t| batched(t, rank));
     max_kernel::backward(call, cover, &from, &places, &to)?;
     call.ret(result);
@@ -94,29 +114,28 @@ fn check_same_dtype(input: &Tensor, grad: &Tensor, name: &str) -> Result<()> {
         grad.dtype == input.dtype,
         Runtime,
         "expected dtype {} for `{name}` but got dtype {}",
-        crate::operator::structured::type_name(input.dtype),
-        crate::operator::structured::type_name(grad.dtype)
+        type_name(input.dtype),
+        type_name(grad.dtype)
     );
     Ok(())
 }
 
-/// `(kernel_size, stride, padding, dilation, ceil_mode)` from argument `first`
-fn windows(call: &Call, rank: usize, first: usize) -> Result<Windows> {
-    let list = |i: usize| call.ints(first + i);
-    let given = Arguments {
-        kernel: list(0)?,
-        stride: list(1)?,
-        padding: list(2)?,
-        dilation: list(3)?,
-        ceil: call.flag(first + 4)?,
-    };
-    Windows::new(if rank == 2 { "max_pool2d" } else { "max_pool3d" }, rank, &given)
+fn windows(given: &WindowArguments, rank: usize) -> Result<Windows> {
+    Windows::new(if rank == 2 { "max_pool2d" } else { "max_pool3d" }, rank, given)
 }
 
-/// `(self, kernel_size, stride, padding, dilation, ceil_mode[, out, indices])`
-fn forward(call: &mut Call, rank: usize, out: bool) -> Result<()> {
-    let input = call.tensor(0)?;
-    let windows = windows(call, rank, 1)?;
+fn forward(
+    call: &mut Call,
+    input: &Tensor,
+    kernel: &[i64],
+    stride: &[i64],
+    padding: &[i64],
+    dilation: &[i64],
+    ceil: bool,
+    outs: Outs,
+    rank: usize,
+) -> Result<()> {
+    let windows = windows(&WindowArguments { kernel, stride, padding, dilation, ceil }, rank)?;
     check!(
         input.dim() == rank + 1 || input.dim() == rank + 2,
         Runtime,
@@ -128,26 +147,33 @@ fn forward(call: &mut Call, rank: usize, out: bool) -> Result<()> {
     check!(input.dtype != DType::Bool, NotImplemented, "\"max_pool{rank}d\" not implemented for 'Bool'");
     let sizes = output_sizes(input, &windows)?;
     let output = &sizes[sizes.len() - rank..];
-    finish_forward(call, &Cover::Fixed(&windows), input, None, output, out.then_some(6), last(input, rank))
+    finish_forward(call, &Cover::Fixed(&windows), input, None, output, outs, channels_last(input, rank))
 }
 
-/// `(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices[, grad_input])`
-fn backward(call: &mut Call, rank: usize, out: bool) -> Result<()> {
-    let (grad, input, indices) = (call.tensor(0)?, call.tensor(1)?, call.tensor(7)?);
-    let windows = windows(call, rank, 2)?;
+fn backward(
+    call: &mut Call,
+    grad: &Tensor,
+    input: &Tensor,
+    kernel: &[i64],
+    stride: &[i64],
+    padding: &[i64],
+    dilation: &[i64],
+    ceil: bool,
+    indices: &Tensor,
+    out: Out,
+    rank: usize,
+) -> Result<()> {
+    let windows = windows(&WindowArguments { kernel, stride, padding, dilation, ceil }, rank)?;
     check_same_dtype(input, grad, "gradOutput")?;
     check_image("max_pool3d_with_indices_backward_out_cpu_template", input, rank)?;
     let sizes = output_sizes(input, &windows)?;
     check_sizes(grad, &sizes)?;
     check_sizes(indices, &sizes)?;
     let cover = Cover::Fixed(&windows);
-    finish_backward(call, &cover, [grad, input, indices], rank, out.then_some(8), last(input, rank))
+    finish_backward(call, &cover, [grad, input, indices], rank, out, channels_last(input, rank))
 }
 
-/// `(self, output_size[, out, indices])`
-fn adaptive(call: &mut Call, rank: usize, out: bool) -> Result<()> {
-    let input = call.tensor(0)?;
-    let wanted = call.ints(1)?;
+fn adaptive(call: &mut Call, input: &Tensor, wanted: &[i64], outs: Outs, rank: usize) -> Result<()> {
     let name = format!("adaptive_max_pool{rank}d");
     check!(
         input.dim() == rank + 1 || input.dim() == rank + 2,
@@ -171,13 +197,18 @@ fn adaptive(call: &mut Call, rank: usize, out: bool) -> Result<()> {
         input.dtype
     );
     // CPU keeps channels last in two dimensions only.
-    let last = rank == 2 && last(input, rank);
-    finish_forward(call, &Cover::Adaptive, input, None, wanted, out.then_some(2), last)
+    let last = rank == 2 && channels_last(input, rank);
+    finish_forward(call, &Cover::Adaptive, input, None, wanted, outs, last)
 }
 
-/// `(grad_output, self, indices[, grad_input])`
-fn adaptive_backward(call: &mut Call, rank: usize, out: bool) -> Result<()> {
-    let (grad, input, indices) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+fn adaptive_backward(
+    call: &mut Call,
+    grad: &Tensor,
+    input: &Tensor,
+    indices: &Tensor,
+    out: Out,
+    rank: usize,
+) -> Result<()> {
     let what = if rank == 2 { "grad_output" } else { "gradOutput" };
     check!(
         matches!(grad.dim(), d if d == rank + 1 || d == rank + 2) && input.dim() == indices.dim(),
@@ -196,14 +227,19 @@ fn adaptive_backward(call: &mut Call, rank: usize, out: bool) -> Result<()> {
         indices.sizes.as_slice(),
         grad.sizes.as_slice()
     );
-    let last = rank == 2 && last(input, rank);
-    finish_backward(call, &Cover::Adaptive, [grad, input, indices], rank, out.then_some(3), last)
+    let last = rank == 2 && channels_last(input, rank);
+    finish_backward(call, &Cover::Adaptive, [grad, input, indices], rank, out, last)
 }
 
-/// `(self, kernel_size, output_size, random_samples[, output, indices])`
-fn fractional(call: &mut Call, rank: usize, out: bool) -> Result<()> {
-    let (input, samples) = (call.tensor(0)?, call.tensor(3)?);
-    let (kernel, output) = (call.ints(1)?, call.ints(2)?);
+fn fractional(
+    call: &mut Call,
+    input: &Tensor,
+    kernel: &[i64],
+    output: &[i64],
+    samples: &Tensor,
+    outs: Outs,
+    rank: usize,
+) -> Result<()> {
     let (name, three) = if rank == 2 { ("fractional_max_pool2d", "") } else { ("fractional_max_pool3d", "three ") };
     let this = if rank == 2 { "fractional_max_pool2d()" } else { "fractional_max_pool3d_out()" };
     for (what, list) in [("kernel_size", kernel), ("output_size", output)] {
@@ -238,7 +274,7 @@ fn fractional(call: &mut Call, rank: usize, out: bool) -> Result<()> {
     check_samples(input, samples, rank)?;
     check!(input.dtype.is_float(), NotImplemented, "\"{name}_out_frame\" not implemented for '{}'", input.dtype);
     let cover = Cover::Fractional(kernel, samples.dtype);
-    finish_forward(call, &cover, input, Some(samples), output, out.then_some(4), false)
+    finish_forward(call, &cover, input, Some(samples), output, outs, false)
 }
 
 /// Checks the random samples `[batch, channels, axes]`; a batch more than the input's is left alone.
@@ -261,10 +297,16 @@ fn check_samples(input: &Tensor, samples: &Tensor, rank: usize) -> Result<()> {
     Ok(())
 }
 
-/// `(grad_output, self, kernel_size, output_size, indices[, grad_input])`
-fn fractional_backward(call: &mut Call, rank: usize, out: bool) -> Result<()> {
-    let (grad, input, indices) = (call.tensor(0)?, call.tensor(1)?, call.tensor(4)?);
-    let (kernel, output) = (call.ints(2)?, call.ints(3)?);
+fn fractional_backward(
+    call: &mut Call,
+    grad: &Tensor,
+    input: &Tensor,
+    kernel: &[i64],
+    output: &[i64],
+    indices: &Tensor,
+    out: Out,
+    rank: usize,
+) -> Result<()> {
     check!(
         matches!(input.dim(), d if d == rank + 1 || d == rank + 2) && kernel.len() == rank && output.len() == rank,
         Runtime,
@@ -295,5 +337,5 @@ fn fractional_backward(call: &mut Call, rank: usize, out: bool) -> Result<()> {
     );
     check!(grad.dtype == input.dtype, Runtime, "expected scalar type {} but found {}", input.dtype, grad.dtype);
     let cover = Cover::Fractional(kernel, input.dtype);
-    finish_backward(call, &cover, [grad, input, indices], rank, out.then_some(5), false)
+    finish_backward(call, &cover, [grad, input, indices], rank, out, false)
 }

@@ -1,19 +1,19 @@
 //! The kernels of max pooling: the largest element of each window and its place, and the gradient.
 
-use super::cover::{Cover, Covering, Kind};
+use super::cover::{Cover, CoverArgument, CoveredImage, Kind};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::primitives::launch::{GROUP, linear_id};
-use crate::spatial::geometry::{
-    Place, Strides, axis_params, for_each, index_type, pass_axes, pass_strides, pixel_number,
-};
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::launch::linear_id;
+use crate::spatial::geometry::{ImageStrides, Place, for_each, index_type, pixel_number};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value};
+use dml_engine::{interface::Index, parameters};
+use dml_kernel::{Builder, DType, Scalar, Value};
 
-/// Everything that changes the code.
-#[derive(Copy, Clone)]
-struct Shape {
+/// Everything that changes the code of the forward kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Forward {
     kind: Kind,
     dtype: DType,
     index: Scalar,
@@ -21,10 +21,27 @@ struct Shape {
     rank: usize,
 }
 
-impl Shape {
-    fn key(&self) -> [u32; 6] {
-        let flags = u32::from(self.channels_last) | u32::from(self.index == Scalar::U64) << 1;
-        [self.dtype as u32, self.kind.code(), flags, self.rank as u32, 0, 0]
+parameters! {
+    Forward as s => ForwardArguments, ForwardParameters {
+        out: Output = s.dtype,
+        indices: Output = DType::I64,
+        input: Input = s.dtype,
+        /// Random samples of fractional windows, with the axes as the only spatial dimension.
+        samples: Option<Input> = s.samples(),
+        numel: Index = s.index,
+        channels: Index = s.index,
+        windows: CoveredImage = (s.kind, s.rank),
+        in_strides: ImageStrides = (s.index, s.rank),
+        out_strides: ImageStrides = (s.index, s.rank),
+        index_strides: ImageStrides = (s.index, s.rank),
+        sample_strides: Option<ImageStrides> = s.samples().map(|_| (s.index, 1)),
+    }
+}
+
+impl Forward {
+    /// The dtype of the random samples.
+    fn samples(&self) -> Option<DType> {
+        if let Kind::Fractional(dtype) = self.kind { Some(dtype) } else { None }
     }
 }
 
@@ -41,72 +58,64 @@ pub fn forward(
     if out.numel() == 0 {
         return Ok(());
     }
-    let shape = Shape {
+    let spec = Forward {
         kind: cover.kind(),
         dtype: input.dtype,
         index: index_type(&[input, out, indices]),
         channels_last: is_channels_last(out),
         rank: out.dim() - 2,
     };
-    let kernel = call.kernel("max_pool", shape.key(), || build_forward(shape))?;
-    let mut launcher = call.launch(kernel).write(out).write(indices).read(input);
-    if let Some(samples) = samples {
-        launcher = launcher.read(samples);
-    }
-    launcher = launcher.index(shape.index, out.numel()).index(shape.index, out.sizes[1]);
-    launcher = pass_axes(pass_axes(launcher, &input.sizes[2..]), &out.sizes[2..]);
-    launcher = cover.pass(launcher, &input.sizes[2..]);
-    for t in [input, out, indices] {
-        launcher = pass_strides(launcher, shape.index, t);
-    }
-    if let Some(samples) = samples {
-        launcher = pass_strides(launcher, shape.index, samples);
-    }
-    launcher.threads(out.numel() as u64)
+    let arguments = ForwardArguments {
+        out,
+        indices,
+        input,
+        samples,
+        numel: out.numel(),
+        channels: out.sizes[1],
+        windows: CoverArgument { cover, input: &input.sizes[2..], output: &out.sizes[2..] },
+        in_strides: input,
+        out_strides: out,
+        index_strides: indices,
+        sample_strides: samples,
+    };
+    call.run_threads(&spec, &arguments, out.numel() as u64)
 }
 
-fn build_forward(shape: Shape) -> Kernel {
-    let Shape { kind, dtype, index, rank, .. } = shape;
-    let builder = Builder::new("max_pool", [GROUP, 1, 1]);
-    let b = &builder;
-    let (out, indices) = (b.pointer("out", dtype), b.pointer("indices", DType::I64));
-    let input = b.pointer("input", dtype);
-    let random = match kind {
-        Kind::Fractional(dtype) => Some(b.pointer("samples", dtype)),
-        _ => None,
-    };
-    let (n, channels) = (b.param("n", index), b.param("channels", index));
-    let [size, windows] = ["input", "output"].map(|name| axis_params(b, name, rank));
-    let covering = Covering::declare(b, kind, &size, &windows);
-    let [in_strides, out_strides, index_strides] = [(); 3].map(|()| Strides::declare(b, index, rank));
-    let random = random.map(|samples| (samples, Strides::declare(b, index, 1)));
-    let i = linear_id(b, index);
-    b.if_(i.lt(n), || {
-        let at = Place::new(i, channels, &windows, shape.channels_last);
-        let samples = random.as_ref().map(|(samples, strides)| {
-            let first = strides.image(&at);
-            // In two dimensions the first sample is that of the columns.
-            let place = |d: usize| b.i32(if rank == 2 { 1 - d as i32 } else { d as i32 });
-            (*samples, (0..rank).map(|d| first + strides.step(0, place(d))).collect())
-        });
-        let ranges: Vec<_> =
-            at.at.iter().enumerate().map(|(d, &o)| covering.elements(d, o, samples.as_ref())).collect();
-        let image = in_strides.image(&at);
-        let firsts: Vec<Value> = ranges.iter().map(|r| r[0]).collect();
-        let best = b.var(lowest(b, dtype));
-        let chosen = b.var(pixel_number(&firsts, &size, index));
-        for_each(b, &ranges, |pixel| {
-            let value = input.load(image + in_strides.pixel(pixel));
-            // Like PyTorch's: the first of equals, and the last NaN.
-            b.if_(value.gt(best.get()) | value.is_nan(), || {
-                best.set(value);
-                chosen.set(pixel_number(pixel, &size, index));
+impl KernelSpec for Forward {
+    fn name(&self) -> &'static str {
+        "max_pool"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: ForwardParameters<'b>) {
+        let covering = p.windows;
+        let random = p.samples.zip(p.sample_strides);
+        let i = linear_id(b, self.index);
+        b.if_(i.lt(p.numel), || {
+            let at = Place::new(i, p.channels, &covering.output, self.channels_last);
+            let samples = random.as_ref().map(|(samples, strides)| {
+                let first = strides.image(&at);
+                // In two dimensions the first sample is that of the columns.
+                let place = |d: usize| b.i32(if self.rank == 2 { 1 - d as i32 } else { d as i32 });
+                (*samples, (0..self.rank).map(|d| first + strides.step(0, place(d))).collect())
             });
+            let ranges: Vec<_> =
+                at.at.iter().enumerate().map(|(d, &o)| covering.elements(d, o, samples.as_ref())).collect();
+            let image = p.in_strides.image(&at);
+            let firsts: Vec<Value> = ranges.iter().map(|r| r[0]).collect();
+            let best = b.var(lowest(b, self.dtype));
+            let chosen = b.var(pixel_number(&firsts, &covering.input, self.index));
+            for_each(b, &ranges, |pixel| {
+                let value = p.input.load(image + p.in_strides.pixel(pixel));
+                // Like PyTorch's: the first of equals, and the last NaN.
+                b.if_(value.gt(best.get()) | value.is_nan(), || {
+                    best.set(value);
+                    chosen.set(pixel_number(pixel, &covering.input, self.index));
+                });
+            });
+            p.out.store(p.out_strides.element(&at), best.get());
+            p.indices.store(p.index_strides.element(&at), chosen.get().cast(Scalar::I64));
         });
-        out.store(out_strides.element(&at), best.get());
-        indices.store(index_strides.element(&at), chosen.get().cast(Scalar::I64));
-    });
-    builder.finish()
+    }
 }
 
 /// What no value is below.
@@ -127,49 +136,73 @@ pub fn backward(call: &Call, cover: &Cover, grad: &Tensor, indices: &Tensor, res
     if result.numel() == 0 {
         return Ok(());
     }
-    let shape = Shape {
+    let spec = Backward {
         kind: cover.kind(),
         dtype: grad.dtype,
         index: index_type(&[grad, indices, result]),
         channels_last: is_channels_last(result),
         rank: grad.dim() - 2,
     };
-    let kernel = call.kernel("max_pool_backward", shape.key(), || build_backward(shape))?;
-    let mut launcher = call.launch(kernel).write(result).read(grad).read(indices);
-    launcher = launcher.index(shape.index, result.numel()).index(shape.index, result.sizes[1]);
-    launcher = pass_axes(pass_axes(launcher, &result.sizes[2..]), &grad.sizes[2..]);
-    launcher = cover.pass(launcher, &result.sizes[2..]);
-    for t in [grad, indices, result] {
-        launcher = pass_strides(launcher, shape.index, t);
-    }
-    launcher.threads(result.numel() as u64)
+    let arguments = BackwardArguments {
+        result,
+        grad,
+        indices,
+        numel: result.numel(),
+        channels: result.sizes[1],
+        windows: CoverArgument { cover, input: &result.sizes[2..], output: &grad.sizes[2..] },
+        grad_strides: grad,
+        index_strides: indices,
+        result_strides: result,
+    };
+    call.run_threads(&spec, &arguments, result.numel() as u64)
 }
 
-fn build_backward(shape: Shape) -> Kernel {
-    let Shape { kind, dtype, index, rank, .. } = shape;
-    let builder = Builder::new("max_pool_backward", [GROUP, 1, 1]);
-    let b = &builder;
-    let result = b.pointer("grad_input", dtype);
-    let (grad, indices) = (b.pointer("grad_output", dtype), b.pointer("indices", DType::I64));
-    let (n, channels) = (b.param("n", index), b.param("channels", index));
-    let [size, windows] = ["input", "output"].map(|name| axis_params(b, name, rank));
-    let covering = Covering::declare(b, kind, &size, &windows);
-    let [grad_strides, index_strides, result_strides] = [(); 3].map(|()| Strides::declare(b, index, rank));
-    let i = linear_id(b, index);
-    b.if_(i.lt(n), || {
-        let at = Place::new(i, channels, &size, shape.channels_last);
-        let wanted = pixel_number(&at.at, &size, index).cast(Scalar::I64);
-        let sum = b.var(b.constant_of(dtype.compute(), 0.0));
-        let (grads, choices) = (grad_strides.image(&at), index_strides.image(&at));
-        let ranges: Vec<_> = at.at.iter().enumerate().map(|(d, &x)| covering.windows(d, x)).collect();
-        for_each(b, &ranges, |window| {
-            b.if_(indices.load(choices + index_strides.pixel(window)).eq(wanted), || {
-                sum.set(sum.get() + grad.load(grads + grad_strides.pixel(window)));
+/// Everything that changes the code of the backward kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Backward {
+    kind: Kind,
+    dtype: DType,
+    index: Scalar,
+    channels_last: bool,
+    rank: usize,
+}
+
+parameters! {
+    Backward as s => BackwardArguments, BackwardParameters {
+        result: Output = s.dtype,
+        grad: Input = s.dtype,
+        indices: Input = DType::I64,
+        numel: Index = s.index,
+        channels: Index = s.index,
+        windows: CoveredImage = (s.kind, s.rank),
+        grad_strides: ImageStrides = (s.index, s.rank),
+        index_strides: ImageStrides = (s.index, s.rank),
+        result_strides: ImageStrides = (s.index, s.rank),
+    }
+}
+
+impl KernelSpec for Backward {
+    fn name(&self) -> &'static str {
+        "max_pool_backward"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: BackwardParameters<'b>) {
+        let covering = p.windows;
+        let i = linear_id(b, self.index);
+        b.if_(i.lt(p.numel), || {
+            let at = Place::new(i, p.channels, &covering.input, self.channels_last);
+            let wanted = pixel_number(&at.at, &covering.input, self.index).cast(Scalar::I64);
+            let sum = b.var(b.constant_of(self.dtype.compute(), 0.0));
+            let (grads, choices) = (p.grad_strides.image(&at), p.index_strides.image(&at));
+            let ranges: Vec<_> = at.at.iter().enumerate().map(|(d, &x)| covering.windows(d, x)).collect();
+            for_each(b, &ranges, |window| {
+                b.if_(p.indices.load(choices + p.index_strides.pixel(window)).eq(wanted), || {
+                    sum.set(sum.get() + p.grad.load(grads + p.grad_strides.pixel(window)));
+                });
             });
+            p.result.store(p.result_strides.element(&at), sum.get());
         });
-        result.store(result_strides.element(&at), sum.get());
-    });
-    builder.finish()
+    }
 }
 
 #[cfg(test)]
@@ -182,9 +215,8 @@ mod tests {
         for dtype in [DType::F32, DType::F16, DType::F64, DType::I64, DType::U8] {
             for (index, channels_last, rank) in [(Scalar::U32, true, 2), (Scalar::U64, false, 3)] {
                 for kind in [Kind::Fixed, Kind::Adaptive, Kind::Fractional(DType::BF16), Kind::Fractional(DType::F64)] {
-                    let shape = Shape { kind, dtype, index, channels_last, rank };
-                    accepted(&build_forward(shape));
-                    accepted(&build_backward(shape));
+                    accepted(&Forward { kind, dtype, index, channels_last, rank }.build());
+                    accepted(&Backward { kind, dtype, index, channels_last, rank }.build());
                 }
             }
         }

@@ -3,32 +3,42 @@
 //! Several elements may have one place, of which PyTorch keeps any. Here the last one in row-major order stays: a first
 //! pass numbers for every place the last element that goes there, a second one fetches it.
 
-use crate::check;
 use crate::movement::copy::fill_with;
+use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::fault;
-use crate::operator::{Operator, op};
-use crate::primitives::launch::{GROUP, linear_id};
-use crate::spatial::geometry::{
-    Place, Strides, axis_params, batched, index_type, pass_axes, pass_strides, result, sizes_with,
-};
+use crate::operator::fault::Fault;
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::launch::linear_id;
+use crate::spatial::geometry::{ImageStrides, PerAxis, Place, batched, channels_last, index_type, result, sizes_with};
 use crate::tensor::Tensor;
-use crate::tensor::memory_format::is_channels_last;
-use dml_kernel::{Atomic, Builder, DType, Kernel, Scalar};
+use crate::{check, operators};
+use dml_engine::interface::{I64, Index, ReadRange, WriteRange};
+use dml_engine::parameters;
+use dml_kernel::{Atomic, Builder, DType, Scalar};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::max_unpool2d", |c| unpool(c, 2, None)),
-    op("aten::max_unpool2d.out", |c| unpool(c, 2, Some(3))),
-    op("aten::max_unpool3d", |c| unpool(c, 3, None)),
-    op("aten::max_unpool3d.out", |c| unpool(c, 3, Some(5))),
-];
+operators! {
+    unpool(self, indices, output_size, stride = &[1; 3], padding = &[0; 3], out; 2) {
+        "aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor",
+        "aten::max_unpool2d.out(Tensor self, Tensor indices, SymInt[2] output_size, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    unpool(self, indices, output_size, stride, padding, out; 3) {
+        "aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
+        "aten::max_unpool3d.out(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
 
-/// `max_unpool2d(self, indices, output_size[, out])`, `max_unpool3d(self, indices, output_size, stride, padding[, out])`
-fn unpool(call: &mut Call, rank: usize, out: Option<usize>) -> Result<()> {
-    let (input, indices) = (call.tensor(0)?, call.tensor(1)?);
-    let wanted = call.ints(2)?;
+/// Stride and padding, which three dimensions have, are only checked.
+fn unpool(
+    call: &mut Call,
+    input: &Tensor,
+    indices: &Tensor,
+    wanted: &[i64],
+    stride: &[i64],
+    padding: &[i64],
+    out: Out,
+    rank: usize,
+) -> Result<()> {
     let (count, names) = if rank == 2 { ("two", "height, width") } else { ("three", "depth, height, width") };
     check!(
         indices.dtype == DType::I64,
@@ -50,23 +60,15 @@ fn unpool(call: &mut Call, rank: usize, out: Option<usize>) -> Result<()> {
         rank + 2,
         input.dim()
     );
-    if rank == 3 {
-        for (what, i) in [("stride", 3), ("padding", 4)] {
-            let list = call.ints(i)?;
-            check!(
-                list.len() == 3,
-                Runtime,
-                "There should be exactly three elements ({names}) in {what}, but got: {} elements.",
-                list.len()
-            );
-        }
-        let stride = call.ints(3)?;
+    for (what, list) in [("stride", stride), ("padding", padding)] {
         check!(
-            stride.iter().all(|&s| s > 0),
+            list.len() == 3,
             Runtime,
-            "strides should be greater than zero, but got stride: {stride:?}"
+            "There should be exactly three elements ({names}) in {what}, but got: {} elements.",
+            list.len()
         );
     }
+    check!(stride.iter().all(|&s| s > 0), Runtime, "strides should be greater than zero, but got stride: {stride:?}");
     check!(
         input.sizes == indices.sizes,
         Runtime,
@@ -86,8 +88,8 @@ fn unpool(call: &mut Call, rank: usize, out: Option<usize>) -> Result<()> {
     }
     check!(input.dtype.is_float(), NotImplemented, "\"max_unpool{rank}d\" not implemented for '{}'", input.dtype);
     check!(wanted.iter().all(|&n| n >= 0), Runtime, "max_unpool{rank}d: output_size must not be negative: {wanted:?}");
-    let last = rank == 2 && input.dim() == 4 && is_channels_last(input);
-    let result = result(call, out, input.dtype, &sizes_with(input, wanted), last)?;
+    let last = rank == 2 && channels_last(input, rank);
+    let result = result(call, out.given(), input.dtype, &sizes_with(input, wanted), last)?;
     let [from, places, to] = [input, indices, &result].map(|t| batched(t, rank));
     run(call, &from, &places, &to)?;
     call.ret(result);
@@ -103,73 +105,119 @@ fn run(call: &Call, input: &Tensor, indices: &Tensor, out: &Tensor) -> Result<()
     let numbers = call.empty(DType::U32, &[out.numel().max(1)])?;
     fill_with(call, &numbers, Number::Int(0))?;
     let index = index_type(&[input, indices, out]);
-    let key = [index.bytes(), rank as u32, 0, 0, 0, 0];
-    let kernel = call.kernel("max_unpool_numbers", key, || build_numbers(index, rank))?;
-    let image: i64 = out.sizes[2..].iter().product();
-    let mut launcher = call.launch(kernel).write(&numbers).read(indices).fault();
-    launcher = launcher.index(index, n).index(index, input.sizes[1]).i64(image).u32(fault::operator(call.name));
-    launcher = pass_axes(launcher, &input.sizes[2..]);
-    pass_strides(launcher, index, indices).threads(n as u64)?;
+    let arguments = NumbersArguments {
+        numbers: &numbers,
+        indices,
+        fault: call.fault_of_index(),
+        numel: n,
+        channels: input.sizes[1],
+        image: out.sizes[2..].iter().product(),
+        size: &input.sizes[2..],
+        strides: indices,
+    };
+    call.run_threads(&Numbers { index, rank }, &arguments, n as u64)?;
     if out.numel() == 0 {
         return Ok(());
     }
-    let dtype = out.dtype.bits();
-    let kernel = call.kernel("max_unpool", [dtype as u32, index.bytes(), rank as u32, 0, 0, 0], || {
-        build_fetch(dtype, index, rank)
-    })?;
-    let mut launcher = call.launch(kernel).write(out).read(input).read(&numbers);
-    launcher = launcher.index(index, out.numel()).index(index, out.sizes[1]);
-    launcher = pass_axes(pass_axes(launcher, &input.sizes[2..]), &out.sizes[2..]);
-    for t in [input, out] {
-        launcher = pass_strides(launcher, index, t);
+    let arguments = FetchArguments {
+        out: out.range(),
+        input: input.range(),
+        numbers: &numbers,
+        numel: out.numel(),
+        channels: out.sizes[1],
+        size: &input.sizes[2..],
+        output: &out.sizes[2..],
+        in_strides: input,
+        out_strides: out,
+    };
+    call.run_threads(&Fetch { dtype: out.dtype.bits(), index, rank }, &arguments, out.numel() as u64)
+}
+
+/// Everything that changes the code of the kernel that numbers elements.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Numbers {
+    index: Scalar,
+    rank: usize,
+}
+
+parameters! {
+    Numbers as s => NumbersArguments, NumbersParameters {
+        numbers: Output = DType::U32,
+        indices: Input = DType::I64,
+        fault: Fault,
+        numel: Index = s.index,
+        channels: Index = s.index,
+        /// Places of an image of the result.
+        image: I64,
+        size: PerAxis = s.rank,
+        strides: ImageStrides = (s.index, s.rank),
     }
-    launcher.threads(out.numel() as u64)
 }
 
 /// For each place, one more than the row-major number of the last element that goes there.
-fn build_numbers(index: Scalar, rank: usize) -> Kernel {
-    let b = Builder::new("max_unpool_numbers", [GROUP, 1, 1]);
-    let (numbers, indices) = (b.pointer("numbers", DType::U32), b.pointer("indices", DType::I64));
-    let faults = b.pointer("fault", DType::U32);
-    let (n, channels) = (b.param("n", index), b.param("channels", index));
-    let (image, name) = (b.param("image", Scalar::I64), b.param("operator", Scalar::U32));
-    let size = axis_params(&b, "input", rank);
-    let strides = Strides::declare(&b, index, rank);
-    let i = linear_id(&b, index);
-    b.if_(i.lt(n), || {
-        let at = Place::new(i, channels, &size, false);
-        let place = indices.load(strides.element(&at));
-        b.if_else(
-            place.ge(0) & place.lt(image),
-            || {
-                let plane = (at.batch * channels + at.channel).cast(Scalar::I64);
-                numbers.atomic(Atomic::Max, plane * image + place, i.cast(Scalar::U32) + 1);
-            },
-            || fault::report(&b, faults, name, place, image, 0u32),
-        );
-    });
-    b.finish()
+impl KernelSpec for Numbers {
+    fn name(&self) -> &'static str {
+        "max_unpool_numbers"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: NumbersParameters<'b>) {
+        let i = linear_id(b, self.index);
+        b.if_(i.lt(p.numel), || {
+            let at = Place::new(i, p.channels, &p.size, false);
+            let place = p.indices.load(p.strides.element(&at));
+            b.if_else(
+                place.ge(0) & place.lt(p.image),
+                || {
+                    let plane = (at.batch * p.channels + at.channel).cast(Scalar::I64);
+                    p.numbers.atomic(Atomic::Max, plane * p.image + place, i.cast(Scalar::U32) + 1);
+                },
+                || p.fault.report(place, p.image, 0u32),
+            );
+        });
+    }
+}
+
+/// Everything that changes the code of the kernel that fetches elements.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Fetch {
+    /// Elements as bits: they are only moved.
+    dtype: DType,
+    index: Scalar,
+    rank: usize,
+}
+
+parameters! {
+    Fetch as s => FetchArguments, FetchParameters {
+        out: WriteRange = s.dtype,
+        input: ReadRange = s.dtype,
+        numbers: Input = DType::U32,
+        numel: Index = s.index,
+        channels: Index = s.index,
+        size: PerAxis = s.rank,
+        output: PerAxis = s.rank,
+        in_strides: ImageStrides = (s.index, s.rank),
+        out_strides: ImageStrides = (s.index, s.rank),
+    }
 }
 
 /// Fetches the numbered elements; places of none get 0.
-fn build_fetch(dtype: DType, index: Scalar, rank: usize) -> Kernel {
-    let b = Builder::new("max_unpool", [GROUP, 1, 1]);
-    let (out, input) = (b.pointer("out", dtype), b.pointer("input", dtype));
-    let numbers = b.pointer("numbers", DType::U32);
-    let (n, channels) = (b.param("n", index), b.param("channels", index));
-    let [size, output] = ["input", "output"].map(|name| axis_params(&b, name, rank));
-    let [in_strides, out_strides] = [(); 2].map(|()| Strides::declare(&b, index, rank));
-    let i = linear_id(&b, index);
-    b.if_(i.lt(n), || {
-        let number = numbers.load(i);
-        let value = b.var(b.constant_of(dtype.compute(), 0.0));
-        b.if_(number.gt(0), || {
-            let from = Place::new((number - 1).cast(index), channels, &size, false);
-            value.set(input.load(in_strides.element(&from)));
+impl KernelSpec for Fetch {
+    fn name(&self) -> &'static str {
+        "max_unpool"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: FetchParameters<'b>) {
+        let i = linear_id(b, self.index);
+        b.if_(i.lt(p.numel), || {
+            let number = p.numbers.load(i);
+            let value = b.var(b.constant_of(self.dtype.compute(), 0.0));
+            b.if_(number.gt(0), || {
+                let from = Place::new((number - 1).cast(self.index), p.channels, &p.size, false);
+                value.set(p.input.load(p.in_strides.element(&from)));
+            });
+            p.out.store(p.out_strides.element(&Place::new(i, p.channels, &p.output, false)), value.get());
         });
-        out.store(out_strides.element(&Place::new(i, channels, &output, false)), value.get());
-    });
-    b.finish()
+    }
 }
 
 #[cfg(test)]
@@ -180,8 +228,8 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (index, rank) in [(Scalar::U32, 2), (Scalar::U64, 3)] {
-            accepted(&build_numbers(index, rank));
-            accepted(&build_fetch(DType::U16, index, rank));
+            accepted(&Numbers { index, rank }.build());
+            accepted(&Fetch { dtype: DType::U16, index, rank }.build());
         }
     }
 }

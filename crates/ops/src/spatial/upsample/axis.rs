@@ -3,11 +3,12 @@
 //! Every rule below gives positions that do not decrease along the output, which is what lets the backward pass find the
 //! outputs that read an element.
 
-use crate::primitives::launch::Launcher;
+use dml_engine::interface::{F32, F64, I32};
+use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, Pointer, Scalar, Value};
 
 /// The kind of interpolation.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Filter {
     /// The element whose area contains the output's start.
     Nearest,
@@ -98,16 +99,49 @@ impl AxisPlan {
         let width = if filter.antialias() { 2.0 * self.support(filter) } else { filter.taps() };
         if backward { (width / self.scale.max(1e-9)).min(self.output as f64).max(1.0) } else { width }
     }
+}
 
-    /// Passes what [`Axis::declare`] declares.
-    pub fn pass<'c, 'a>(&self, mut launcher: Launcher<'c, 'a>, filter: Filter, compute: Scalar) -> Launcher<'c, 'a> {
-        launcher = launcher.i32(self.input as i32).i32(self.output as i32);
-        let inverse = if self.scale > 0.0 { 1.0 / self.scale } else { 0.0 };
-        let mut numbers = vec![self.scale, inverse];
-        if filter.antialias() {
-            numbers.extend([self.support(filter), if self.scale >= 1.0 { inverse } else { 1.0 }]);
+/// What a kernel is specialised by in an axis.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AxisSpec {
+    /// The interpolation.
+    pub filter: Filter,
+    /// Whether the centres of corner elements fall on each other.
+    pub align_corners: bool,
+    /// The type in which positions and weights are computed: f32 or f64.
+    pub compute: Scalar,
+}
+
+/// An axis, as a kernel's parameter.
+pub struct ResampledAxis;
+
+impl Parameter for ResampledAxis {
+    type Type = AxisSpec;
+    type Argument<'a> = AxisPlan;
+    type Declared<'b> = Axis<'b>;
+
+    fn declare<'b>(b: &'b Builder, _: &str, spec: &AxisSpec) -> Axis<'b> {
+        let AxisSpec { filter, align_corners, compute } = *spec;
+        let (input, output) = (b.param("input", Scalar::I32), b.param("output", Scalar::I32));
+        let (scale, inverse) = (b.param("scale", compute), b.param("inverse", compute));
+        let width = filter.antialias().then(|| ["support", "shrink"].map(|name| b.param(name, compute)));
+        Axis { b, filter, align_corners, input, output, scale, inverse, width, totals: None }
+    }
+
+    fn pass(plan: &AxisPlan, spec: &AxisSpec, block: &mut ArgumentBlock) {
+        I32::pass(&(plan.input as i32), &(), block);
+        I32::pass(&(plan.output as i32), &(), block);
+        let mut number = |x: f64| match spec.compute {
+            Scalar::F64 => F64::pass(&x, &(), block),
+            _ => F32::pass(&(x as f32), &(), block),
+        };
+        let inverse = if plan.scale > 0.0 { 1.0 / plan.scale } else { 0.0 };
+        number(plan.scale);
+        number(inverse);
+        if spec.filter.antialias() {
+            number(plan.support(spec.filter));
+            number(if plan.scale >= 1.0 { inverse } else { 1.0 });
         }
-        numbers.into_iter().fold(launcher, |l, x| if compute == Scalar::F64 { l.f64(x) } else { l.f32(x as f32) })
     }
 }
 
@@ -136,14 +170,6 @@ pub enum Taps<'b> {
 }
 
 impl<'b> Axis<'b> {
-    /// Declares an axis that is computed in `compute`.
-    pub fn declare(b: &'b Builder, filter: Filter, align_corners: bool, compute: Scalar) -> Axis<'b> {
-        let (input, output) = (b.param("input", Scalar::I32), b.param("output", Scalar::I32));
-        let (scale, inverse) = (b.param("scale", compute), b.param("inverse", compute));
-        let width = filter.antialias().then(|| ["support", "shrink"].map(|name| b.param(name, compute)));
-        Axis { b, filter, align_corners, input, output, scale, inverse, width, totals: None }
-    }
-
     /// The axis with the sums of weights that the backward pass divides by.
     pub fn with_totals(self, totals: Pointer<'b>) -> Axis<'b> {
         Axis { totals: Some(totals), ..self }

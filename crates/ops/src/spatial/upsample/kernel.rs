@@ -1,14 +1,18 @@
 //! The kernels of resampling, forward and backward, over any of the spatial axes.
 
-use super::axis::{Axis, AxisPlan, Filter, Taps};
+use super::axis::{Axis, AxisPlan, AxisSpec, Filter, ResampledAxis, Taps};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::primitives::launch::{GROUP, linear_id};
-use crate::spatial::geometry::{Place, Strides, axis_params, index_type, pass_axes, pass_strides};
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::launch::linear_id;
+use crate::spatial::geometry::{ImageStrides, PerAxis, Place, Strides, index_type};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::{self, is_channels_last};
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value};
-use smallvec::SmallVec;
+use crate::tensor::promote::accumulator;
+use dml_engine::interface::{Each, Index, ReadRange, WriteRange};
+use dml_engine::parameters;
+use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use smallvec::{SmallVec, smallvec};
 
 /// Up to this many elements are combined into one at once. Above, axes are resampled one after the other.
 const AT_ONCE: f64 = 64.0;
@@ -21,21 +25,6 @@ pub struct Plan {
     pub align_corners: bool,
     /// The spatial axes.
     pub axes: SmallVec<[AxisPlan; 3]>,
-}
-
-/// Everything that changes the code.
-#[derive(Copy, Clone)]
-struct Shape {
-    backward: bool,
-    filter: Filter,
-    align_corners: bool,
-    from: DType,
-    to: DType,
-    index: Scalar,
-    channels_last: bool,
-    rank: usize,
-    /// A bit for each axis that is resampled; the others stay as they are.
-    mask: u32,
 }
 
 /// Writes to `to` the resampled `from`; backward, from the gradient of the output to that of the input. Both are
@@ -58,8 +47,7 @@ pub fn run(call: &Call, plan: &Plan, backward: bool, from: &Tensor, to: &Tensor)
         } else {
             let mut sizes = from.sizes.clone();
             sizes[d + 2] = to.sizes[d + 2];
-            let dtype = if to.dtype == DType::F64 { DType::F64 } else { DType::F32 };
-            call.empty_strided(dtype, &sizes, &memory_format::strides(&sizes, is_channels_last(to)))?
+            call.empty_strided(number_dtype(to.dtype), &sizes, &memory_format::strides(&sizes, is_channels_last(to)))?
         };
         pass(call, plan, backward, &from, &target, &[d])?;
         from = target;
@@ -69,7 +57,7 @@ pub fn run(call: &Call, plan: &Plan, backward: bool, from: &Tensor, to: &Tensor)
 
 /// Resamples some of the axes.
 fn pass(call: &Call, plan: &Plan, backward: bool, from: &Tensor, to: &Tensor, axes: &[usize]) -> Result<()> {
-    let shape = Shape {
+    let spec = Spec {
         backward,
         filter: plan.filter,
         align_corners: plan.align_corners,
@@ -78,103 +66,150 @@ fn pass(call: &Call, plan: &Plan, backward: bool, from: &Tensor, to: &Tensor, ax
         index: index_type(&[from, to]),
         channels_last: is_channels_last(to),
         rank: plan.axes.len(),
-        mask: axes.iter().map(|d| 1 << d).sum(),
+        resampled: axes.iter().map(|d| 1 << d).sum(),
     };
-    let totals: Vec<Tensor> = if backward && plan.filter.antialias() {
-        axes.iter().map(|&d| totals(call, plan, d, to.dtype.compute())).collect::<Result<_>>()?
+    let totals: SmallVec<[Tensor; 3]> = if spec.has_totals() {
+        axes.iter().map(|&d| totals(call, plan, d, number_dtype(from.dtype))).collect::<Result<_>>()?
     } else {
-        Vec::new()
+        SmallVec::new()
     };
-    let flags = [backward, plan.align_corners, shape.channels_last, shape.index == Scalar::U64];
-    let flags = flags.iter().enumerate().map(|(i, &f)| u32::from(f) << i).sum::<u32>();
-    let key = [from.dtype as u32, to.dtype as u32, plan.filter as u32, flags, shape.rank as u32, shape.mask];
-    let kernel = call.kernel("upsample", key, || build(shape))?;
-    let mut launcher = call.launch(kernel).write(to).read(from);
-    for t in &totals {
-        launcher = launcher.read(t);
-    }
-    launcher = launcher.index(shape.index, to.numel()).index(shape.index, to.sizes[1]);
-    launcher = pass_axes(launcher, &to.sizes[2..]);
-    for &d in axes {
-        launcher = plan.axes[d].pass(launcher, plan.filter, compute(&shape));
-    }
-    for t in [from, to] {
-        launcher = pass_strides(launcher, shape.index, t);
-    }
-    launcher.threads(to.numel() as u64)
+    let arguments = Arguments {
+        to: to.range(),
+        from: from.range(),
+        totals: totals.iter().collect(),
+        numel: to.numel(),
+        channels: to.sizes[1],
+        size: &to.sizes[2..],
+        axes: axes.iter().map(|&d| plan.axes[d]).collect(),
+        from_strides: from,
+        to_strides: to,
+    };
+    call.run_threads(&spec, &arguments, to.numel() as u64)
 }
 
 /// The sums of an antialiasing filter's weights along an axis.
-fn totals(call: &Call, plan: &Plan, d: usize, compute: Scalar) -> Result<Tensor> {
-    let axis = &plan.axes[d];
-    let dtype = if compute == Scalar::F64 { DType::F64 } else { DType::F32 };
+fn totals(call: &Call, plan: &Plan, d: usize, dtype: DType) -> Result<Tensor> {
+    let axis = plan.axes[d];
     let out = call.empty(dtype, &[axis.output])?;
-    let key = [dtype as u32, plan.filter as u32, u32::from(plan.align_corners), 0, 0, 0];
-    let kernel = call.kernel("upsample_totals", key, || build_totals(plan.filter, plan.align_corners, dtype))?;
-    axis.pass(call.launch(kernel).write(&out), plan.filter, dtype.compute()).threads(axis.output as u64).map(|()| out)
+    let spec = TotalsSpec { filter: plan.filter, align_corners: plan.align_corners, dtype };
+    call.run_threads(&spec, &TotalsArguments { out: &out, axis }, axis.output as u64)?;
+    Ok(out)
 }
 
-fn build_totals(filter: Filter, align_corners: bool, dtype: DType) -> Kernel {
-    let b = Builder::new("upsample_totals", [GROUP, 1, 1]);
-    let out = b.pointer("out", dtype);
-    let axis = Axis::declare(&b, filter, align_corners, dtype.compute());
-    let o = linear_id(&b, Scalar::U32);
-    b.if_(o.lt(axis.outputs().cast(Scalar::U32)), || out.store(o, axis.total(o.cast(Scalar::I32))));
-    b.finish()
+/// Everything that changes the code of the kernel that sums weights.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct TotalsSpec {
+    filter: Filter,
+    align_corners: bool,
+    dtype: DType,
 }
 
-/// Numbers are computed in f64 where tensors are, else in f32.
-fn compute(shape: &Shape) -> Scalar {
-    if shape.from == DType::F64 { Scalar::F64 } else { Scalar::F32 }
+parameters! {
+    TotalsSpec as s => TotalsArguments, TotalsParameters {
+        out: Output = s.dtype,
+        axis: ResampledAxis =
+            AxisSpec { filter: s.filter, align_corners: s.align_corners, compute: s.dtype.compute() },
+    }
 }
 
-fn build(shape: Shape) -> Kernel {
-    let b = Builder::new(if shape.backward { "upsample_backward" } else { "upsample" }, [GROUP, 1, 1]);
-    write(&b, shape);
-    b.finish()
+impl KernelSpec for TotalsSpec {
+    fn name(&self) -> &'static str {
+        "upsample_totals"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: TotalsParameters<'b>) {
+        let o = linear_id(b, Scalar::U32);
+        b.if_(o.lt(p.axis.outputs().cast(Scalar::U32)), || p.out.store(o, p.axis.total(o.cast(Scalar::I32))));
+    }
 }
 
-fn write(b: &Builder, shape: Shape) {
-    let Shape { rank, index, filter, .. } = shape;
-    // What is only moved is moved as bits.
-    let moved = shape.mask == 0 || (filter.nearest() && !shape.backward);
-    let dtype = |dtype: DType| if moved && shape.from == shape.to { dtype.bits() } else { dtype };
-    let (to, from) = (b.pointer("to", dtype(shape.to)), b.pointer("from", dtype(shape.from)));
-    let resampled = |d: usize| shape.mask >> d & 1 == 1;
-    let tables = shape.backward && filter.antialias();
-    let totals: Vec<Option<Pointer>> =
-        (0..rank).map(|d| (tables && resampled(d)).then(|| b.pointer("totals", float(compute(&shape))))).collect();
-    let (n, channels) = (b.param("n", index), b.param("channels", index));
-    let size = axis_params(b, "size", rank);
-    let axes: Vec<Option<Axis>> = totals
-        .into_iter()
-        .enumerate()
-        .map(|(d, totals)| {
-            let axis = resampled(d).then(|| Axis::declare(b, filter, shape.align_corners, compute(&shape)))?;
-            Some(totals.map_or(axis, |t| axis.with_totals(t)))
-        })
-        .collect();
-    let [from_strides, to_strides] = [(); 2].map(|()| Strides::declare(b, index, rank));
-    let i = linear_id(b, index);
-    b.if_(i.lt(n), || {
-        let at = Place::new(i, channels, &size, shape.channels_last);
-        let image = from_strides.image(&at);
-        let walk = Walk { b, from, strides: &from_strides, axes: &axes, at: &at.at };
-        let value = if shape.backward {
-            let readers: Vec<_> = axes.iter().zip(&at.at).map(|(axis, &i)| axis.map(|a| a.readers(i))).collect();
-            walk.gather(&readers, image, 0)
-        } else {
-            let taps: Vec<_> = axes.iter().zip(&at.at).map(|(axis, &o)| axis.map(|a| a.taps(o))).collect();
-            walk.interpolate(&taps, image, 0)
-        };
-        let rounded = shape.to == DType::U8 && value.scalar().is_float();
-        let value = if rounded { value.round().max(0.0).min(255.0) } else { value };
-        to.store(to_strides.element(&at), value);
-    });
+/// Everything that changes the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    backward: bool,
+    filter: Filter,
+    align_corners: bool,
+    from: DType,
+    to: DType,
+    index: Scalar,
+    channels_last: bool,
+    rank: usize,
+    /// A bit for each axis that is resampled; the others stay as they are.
+    resampled: u32,
 }
 
-fn float(compute: Scalar) -> DType {
-    if compute == Scalar::F64 { DType::F64 } else { DType::F32 }
+parameters! {
+    Spec as s => Arguments, Parameters {
+        to: WriteRange = s.stored(s.to),
+        from: ReadRange = s.stored(s.from),
+        /// Sums of the weights of each axis that is resampled.
+        totals: Each<Input> =
+            smallvec![number_dtype(s.from); if s.has_totals() { s.resampled.count_ones() as usize } else { 0 }],
+        numel: Index = s.index,
+        channels: Index = s.index,
+        size: PerAxis = s.rank,
+        /// Those that are resampled.
+        axes: Each<ResampledAxis> = smallvec![s.axis(); s.resampled.count_ones() as usize],
+        from_strides: ImageStrides = (s.index, s.rank),
+        to_strides: ImageStrides = (s.index, s.rank),
+    }
+}
+
+impl Spec {
+    /// Whether the kernel reads the sums of an antialiasing filter's weights.
+    fn has_totals(&self) -> bool {
+        self.backward && self.filter.antialias()
+    }
+
+    /// What memory is seen as: elements that are only moved are moved as bits.
+    fn stored(&self, dtype: DType) -> DType {
+        let moved = self.resampled == 0 || (self.filter.nearest() && !self.backward);
+        if moved && self.from == self.to { dtype.bits() } else { dtype }
+    }
+
+    fn axis(&self) -> AxisSpec {
+        let compute = number_dtype(self.from).compute();
+        AxisSpec { filter: self.filter, align_corners: self.align_corners, compute }
+    }
+}
+
+/// The dtype in which positions and weights for elements of a dtype are computed: f64 for doubles, else f32.
+fn number_dtype(dtype: DType) -> DType {
+    if dtype.is_float() { accumulator(dtype) } else { DType::F32 }
+}
+
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        if self.backward { "upsample_backward" } else { "upsample" }
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let Parameters { to, from, from_strides, to_strides, .. } = p;
+        let mut declared = p.axes.into_iter();
+        let mut totals = p.totals.into_iter();
+        let axes: Vec<Option<Axis>> = (0..self.rank)
+            .map(|d| {
+                let axis = if self.resampled >> d & 1 == 1 { declared.next()? } else { return None };
+                Some(totals.next().map_or(axis, |t| axis.with_totals(t)))
+            })
+            .collect();
+        let i = linear_id(b, self.index);
+        b.if_(i.lt(p.numel), || {
+            let at = Place::new(i, p.channels, &p.size, self.channels_last);
+            let image = from_strides.image(&at);
+            let walk = Walk { b, from, strides: &from_strides, axes: &axes, at: &at.at };
+            let value = if self.backward {
+                let readers: Vec<_> = axes.iter().zip(&at.at).map(|(axis, &i)| axis.map(|a| a.readers(i))).collect();
+                walk.gather(&readers, image, 0)
+            } else {
+                let taps: Vec<_> = axes.iter().zip(&at.at).map(|(axis, &o)| axis.map(|a| a.taps(o))).collect();
+                walk.interpolate(&taps, image, 0)
+            };
+            let rounded = self.to == DType::U8 && value.scalar().is_float();
+            let value = if rounded { value.round().max(0.0).min(255.0) } else { value };
+            to.store(to_strides.element(&at), value);
+        });
+    }
 }
 
 /// One element of the result on its way through the axes.
@@ -252,12 +287,12 @@ mod tests {
             ] {
                 let (index, channels_last) = if backward { (Scalar::U64, false) } else { (Scalar::U32, true) };
                 let align_corners = backward;
-                let shape =
-                    Shape { backward, filter, align_corners, from: dtype, to: dtype, index, channels_last, rank, mask };
-                accepted(&build(shape));
+                let (from, to, resampled) = (dtype, dtype, mask);
+                let spec = Spec { backward, filter, align_corners, from, to, index, channels_last, rank, resampled };
+                accepted(&spec.build());
             }
             if filter.antialias() {
-                accepted(&build_totals(filter, false, DType::F64));
+                accepted(&TotalsSpec { filter, align_corners: false, dtype: DType::F64 }.build());
             }
         }
     }

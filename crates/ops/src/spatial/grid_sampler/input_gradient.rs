@@ -1,0 +1,239 @@
+//! The gradient of grid sampling by the input.
+//!
+//! Every point lists the pixels that it reads and their weights, the list is sorted by pixel, and each element of the input
+//! sums over its part of the list: no float atomics, the same order each time.
+
+use super::location::{Grid, Location, Mode, axes_as_channels};
+use crate::check;
+use crate::movement::copy::fill_with;
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::launch::linear_id;
+use crate::primitives::radix_sort;
+use crate::spatial::geometry::{ImageStrides, PerAxis, Place, index_type, pixel_number};
+use crate::tensor::Tensor;
+use crate::tensor::promote::accumulator;
+use dml_engine::interface::{Index, U32};
+use dml_engine::parameters;
+use dml_kernel::{Builder, DType, Pointer, Scalar, Value, Var};
+
+/// Writes the gradient of the input to `out`.
+pub fn run(call: &Call, mode: Mode, grad: &Tensor, grid: &Tensor, out: &Tensor) -> Result<()> {
+    let rank = out.dim() - 2;
+    let pixels: i64 = out.sizes[0] * out.sizes[2..].iter().product::<i64>();
+    let points: i64 = grid.sizes[..=rank].iter().product();
+    let reads = points * mode.taps().pow(rank as u32);
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    if reads == 0 || grad.numel() == 0 {
+        return fill_with(call, out, Number::Int(0));
+    }
+    check!(
+        pixels < i64::from(u32::MAX) && reads < i64::from(i32::MAX),
+        NotImplemented,
+        "{}: {points} points and {pixels} pixels are more than dml can sort",
+        call.name
+    );
+    let (keys, weights) = (call.empty(DType::U32, &[reads])?, call.empty(accumulator(out.dtype), &[reads])?);
+    let spec = ReadsSpec { mode, dtype: out.dtype, index: index_type(&[grid]), rank };
+    let arguments = ReadsArguments {
+        keys: &keys,
+        weights: &weights,
+        grid,
+        points: points as u32,
+        pixels: pixels as u32,
+        size: &out.sizes[2..],
+        grid_size: &grid.sizes[1..=rank],
+        grid_strides: &axes_as_channels(grid),
+    };
+    call.run_threads(&spec, &arguments, points as u64)?;
+
+    let (keys, positions) = radix_sort::sort(call, &keys, pixels as u32)?;
+    let spec = SumSpec { dtype: out.dtype, index: index_type(&[grad, out]), rank };
+    let arguments = SumArguments {
+        out,
+        grad,
+        weights: &weights,
+        keys: &keys,
+        positions: &positions,
+        numel: out.numel(),
+        channels: out.sizes[1],
+        points: points as u32,
+        reads: reads as u32,
+        size: &out.sizes[2..],
+        grid_size: &grid.sizes[1..=rank],
+        grad_strides: grad,
+        out_strides: out,
+    };
+    call.run_threads(&spec, &arguments, out.numel() as u64)
+}
+
+/// Everything that changes the code of the kernel that lists reads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct ReadsSpec {
+    mode: Mode,
+    dtype: DType,
+    index: Scalar,
+    rank: usize,
+}
+
+parameters! {
+    ReadsSpec as s => ReadsArguments, ReadsParameters {
+        keys: Output = DType::U32,
+        weights: Output = accumulator(s.dtype),
+        grid: Input = s.dtype,
+        points: U32,
+        /// Pixels of all images: the key of a read outside.
+        pixels: U32,
+        size: PerAxis = s.rank,
+        grid_size: PerAxis = s.rank,
+        grid_strides: ImageStrides = (s.index, s.rank),
+    }
+}
+
+/// Lists what every point reads: for each combination of taps in turn, the pixel of each point, and the weight.
+impl KernelSpec for ReadsSpec {
+    fn name(&self) -> &'static str {
+        "grid_sampler_reads"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: ReadsParameters<'b>) {
+        let grid = Grid { pointer: p.grid, strides: p.grid_strides };
+        let i = linear_id(b, Scalar::U32);
+        b.if_(i.lt(p.points), || {
+            let at = Place::new(i.cast(self.index), b.int(self.index, 1), &p.grid_size, false);
+            let locations = grid.locate(b, self.mode, &at, &p.size);
+            let image = p.size.iter().fold(b.u32(1), |product, &n| product * n.cast(Scalar::U32));
+            let first = at.batch.cast(Scalar::U32) * image;
+            let mut place = i;
+            combinations(&locations, &mut Vec::new(), &mut |choice| {
+                let taps = || locations.iter().zip(choice).map(|(l, &k)| &l.taps[k]);
+                let pixel: Vec<Value> = taps().map(|t| t.index).collect();
+                let inside = taps().fold(b.bool(true), |all, t| all & t.inside);
+                let weight = taps().map(|t| t.weight).reduce(|a, b| a * b);
+                let number = pixel_number(&pixel, &p.size, Scalar::U32).bitcast(Scalar::U32);
+                p.keys.store(place, inside.select(first + number, p.pixels));
+                if let Some(weight) = weight {
+                    p.weights.store(place, weight);
+                }
+                place = place + p.points;
+            });
+        });
+    }
+}
+
+/// Runs `body` for every choice of one tap on each axis.
+fn combinations(locations: &[Location], chosen: &mut Vec<usize>, body: &mut dyn FnMut(&[usize])) {
+    let Some(here) = locations.get(chosen.len()) else { return body(chosen) };
+    for k in 0..here.taps.len() {
+        chosen.push(k);
+        combinations(locations, chosen, body);
+        chosen.pop();
+    }
+}
+
+/// Everything that changes the code of the kernel that sums.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SumSpec {
+    dtype: DType,
+    index: Scalar,
+    rank: usize,
+}
+
+parameters! {
+    SumSpec as s => SumArguments, SumParameters {
+        out: Output = s.dtype,
+        grad: Input = s.dtype,
+        weights: Input = accumulator(s.dtype),
+        /// Pixels that are read, sorted.
+        keys: Input = DType::U32,
+        /// Where in the list of weights each of them stood.
+        positions: Input = DType::U32,
+        numel: Index = s.index,
+        channels: Index = s.index,
+        points: U32,
+        reads: U32,
+        size: PerAxis = s.rank,
+        grid_size: PerAxis = s.rank,
+        grad_strides: ImageStrides = (s.index, s.rank),
+        out_strides: ImageStrides = (s.index, s.rank),
+    }
+}
+
+/// Sums what points have read of each element.
+impl KernelSpec for SumSpec {
+    fn name(&self) -> &'static str {
+        "grid_sampler_sum"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: SumParameters<'b>) {
+        let index = self.index;
+        let i = linear_id(b, index);
+        b.if_(i.lt(p.numel), || {
+            let at = Place::new(i, p.channels, &p.size, false);
+            let image = p.size.iter().fold(b.u32(1), |product, &n| product * n.cast(Scalar::U32));
+            let key =
+                at.batch.cast(Scalar::U32) * image + pixel_number(&at.at, &p.size, Scalar::U32).bitcast(Scalar::U32);
+            let q = lower_bound(b, p.keys, p.reads, key);
+            let sum = b.var(b.constant_of(self.dtype.compute(), 0.0));
+            let more = b.var(b.bool(false));
+            let look = || {
+                let now = q.get();
+                more.set(false);
+                b.if_(now.lt(p.reads), || more.set(p.keys.load(now).eq(key)));
+            };
+            look();
+            b.while_(
+                || more.get(),
+                || {
+                    let read = p.positions.load(q.get());
+                    let point = Place::new((read % p.points).cast(index), b.int(index, 1), &p.grid_size, false);
+                    let place = Place { channel: at.channel, ..point };
+                    sum.set(sum.get() + p.weights.load(read) * p.grad.load(p.grad_strides.element(&place)));
+                    q.set(q.get() + 1);
+                    look();
+                },
+            );
+            p.out.store(p.out_strides.element(&at), sum.get());
+        });
+    }
+}
+
+/// The first of `n` sorted keys that is not below `key`.
+fn lower_bound<'b>(b: &'b Builder, keys: Pointer<'b>, n: Value<'b>, key: Value<'b>) -> Var<'b> {
+    let (low, high) = (b.var(b.u32(0)), b.var(n));
+    b.while_(
+        || low.get().lt(high.get()),
+        || {
+            let middle = (low.get() + high.get()) >> 1;
+            let below = keys.load(middle).lt(key);
+            low.set(below.select(middle + 1, low.get()));
+            high.set(below.select(high.get(), middle));
+        },
+    );
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::location::{Interpolation, Padding};
+    use super::*;
+    use crate::primitives::validate::accepted;
+
+    #[test]
+    fn kernels_are_valid() {
+        for interpolation in [Interpolation::Linear, Interpolation::Nearest, Interpolation::Cubic] {
+            for (dtype, index, rank, padding) in [
+                (DType::F16, Scalar::U32, 2, Padding::Zeros),
+                (DType::F64, Scalar::U64, 2, Padding::Reflection),
+                (DType::F32, Scalar::U32, 3, Padding::Border),
+            ] {
+                let mode = Mode { interpolation, padding, align_corners: true };
+                accepted(&ReadsSpec { mode, dtype, index, rank }.build());
+                accepted(&SumSpec { dtype, index, rank }.build());
+            }
+        }
+    }
+}
