@@ -143,6 +143,7 @@ class TestTies:
     def test_nan_and_scalars(self) -> None:
         source = made(NAN, NAN, 1)
         assert INTEGER.difference_by_elements(source, torch.tensor([2, 0, 1]), torch.tensor([2, 1, 0])) is None
+        assert INTEGER.difference_by_elements(made(NAN, 0), torch.tensor([0]), torch.tensor([1])) is not None
         assert INTEGER.difference_by_elements(torch.tensor(3.0), torch.tensor(0), torch.tensor(0)) is None
 
     def test_dtype_of_indices(self) -> None:
@@ -151,9 +152,10 @@ class TestTies:
 
     def test_named(self) -> None:
         source = torch.tensor([[1, 2], [3, 4]])
-        by_rows, by_columns = named(source, torch.tensor([[1, 0]]))
-        assert by_rows is not None and by_rows.tolist() == [[3, 2]]
-        assert by_columns is None  # one row of indices for two of the source
+        along_rows, along_columns = named(source, torch.tensor([[1, 0]]))
+        assert along_rows is not None and along_rows.tolist() == [[3, 2]]
+        assert along_columns is None  # one row of indices for two of the source
+        assert named(source, torch.tensor([[2, 0], [0, 0]])) == [None, None]  # outside of the source
 
 
 class TestRandom:

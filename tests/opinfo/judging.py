@@ -100,7 +100,7 @@ class Rules:
         if why or not expected[-1].numel():
             return why
         pairs = zip(named(source, expected[-1]), named(source, actual[-1]), strict=True)
-        if any(a is not None and b is not None and torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in pairs):
+        if any(a is not None and b is not None and _identical(a, b) for a, b in pairs):
             return None
         return "the indices name other elements"
 
@@ -135,7 +135,7 @@ class Rules:
 
 
 def named(source: torch.Tensor, indices: torch.Tensor) -> list[torch.Tensor | None]:
-    """The elements that the indices name, for each dimension along which they may be read; None where they cannot."""
+    """The elements that the indices name along each dimension of `source`; None where shape or range forbid it."""
     source, indices = source.detach().cpu(), indices.detach().cpu()
     if source.dim() == 0:
         return [source]
@@ -145,10 +145,15 @@ def named(source: torch.Tensor, indices: torch.Tensor) -> list[torch.Tensor | No
 def _taken(source: torch.Tensor, indices: torch.Tensor, dimension: int) -> torch.Tensor | None:
     if indices.dim() != source.dim():
         indices = indices.unsqueeze(dimension)
-    try:
-        return torch.take_along_dim(source, indices, dimension)
-    except (RuntimeError, IndexError):
+    # Checked here: take_along_dim broadcasts, and then reads outside of the source.
+    fits = all(source.size(other) == indices.size(other) for other in range(source.dim()) if other != dimension)
+    if not fits or indices.min() < 0 or indices.max() >= source.size(dimension):
         return None
+    return torch.take_along_dim(source, indices, dimension)
+
+
+def _identical(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return torch.equal(one.isnan(), other.isnan()) and torch.equal(one.nan_to_num(), other.nan_to_num())
 
 
 def is_random(one: Any, other: Any) -> bool:
