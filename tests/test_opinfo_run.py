@@ -122,7 +122,12 @@ class TestDifferences:
     def test_file(self, tmp_path: Path) -> None:
         path = tmp_path / "differences.toml"
         path.write_text('[[difference]]\nwhy = "because"\noperators = ["add", "mul"]\ndtypes = ["float32", "bool"]\n')
-        assert differences.read(path) == list(self.known)
+        assert differences.read(path, "2.11") == list(self.known)
+
+    def test_differences_of_older_torches(self, tmp_path: Path) -> None:
+        path = tmp_path / "differences.toml"
+        path.write_text('[[difference]]\nwhy = "because"\noperators = ["add"]\nbefore_torch = "2.15"\n')
+        assert [len(differences.read(path, version)) for version in ("2.9", "2.11", "2.15", "2.16")] == [1, 1, 0, 0]
 
 
 class TestPage:

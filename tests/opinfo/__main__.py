@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from . import differences, page
 from .results import ResultFile, Subject
-from .tasks import DTYPES, Shard, Task, all_tasks, select
+from .tasks import DTYPES, TORCH, Shard, Task, all_tasks, select
 from .trial import Settings, run_task
 from .worker import run
 
@@ -70,7 +70,7 @@ def _subject(settings: Settings) -> Subject:
     for library in sorted((Path(torch_dml.__file__).parent / "lib").iterdir()):
         digest.update(library.read_bytes())
     return Subject(
-        torch=".".join(torch.__version__.split(".")[:2]),
+        torch=TORCH,
         adapter=torch.get_device_module(settings.device).get_device_name(settings.device),
         libraries=digest.hexdigest()[:16],
         seed=settings.seed,
@@ -124,7 +124,7 @@ def main() -> int:
         kept.close()
 
     results = [kept.results[task] for task in tasks]
-    known = differences.read(options.differences)
+    known = differences.read(options.differences, TORCH)
     unexplained = [str(result) for result in differences.unexplained(results, known)]
     outdated = differences.outdated(results, known, everything)
     _report(f"differences that {options.differences.name} does not explain", unexplained, console)

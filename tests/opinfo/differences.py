@@ -29,12 +29,17 @@ class Difference:
         return task.operator in self.operators and task.dtype in self.dtypes
 
 
-def read(path: Path) -> list[Difference]:
-    """The differences of a TOML file."""
+def read(path: Path, torch: str) -> list[Difference]:
+    """The differences of a TOML file that there are in a version of torch, such as "2.11"."""
     return [
         Difference(entry["why"].strip(), tuple(entry["operators"]), tuple(entry.get("dtypes", DTYPES)))
         for entry in tomllib.loads(path.read_text())["difference"]
+        if "before_torch" not in entry or _version(torch) < _version(entry["before_torch"])
     ]
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))
 
 
 def explanation(task: Task, known: Iterable[Difference]) -> Difference | None:

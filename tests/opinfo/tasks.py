@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from torch.testing._internal.opinfo.core import OpInfo
 
 DTYPES = ("float32", "float16", "bfloat16", "int64", "bool")
+# The running torch: "2.11".
+TORCH = ".".join(torch.__version__.split(".")[:2])
 HALVES = (torch.float16, torch.bfloat16)
 
 
