@@ -29,6 +29,7 @@ help:
 	@echo "make demo   train a network on handwritten digits on the best device, then on the CPU"
 	@echo "make test   run every test"
 	@echo "make smoke  run the small set of tests"
+	@echo "make opinfo run PyTorch's own operator tests, all of them, and write docs/operators.md"
 	@echo "make lint   check the style of Rust and Python"
 	@echo "make wheel  make an installable wheel in dist/"
 	@echo "make clean  remove what was built; make distclean: the virtual environments too"
@@ -52,6 +53,11 @@ test-python: test-system $(package)
 smoke: test-system $(package)
 	$(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
 
+# Goes on where it was stopped. The page in docs is about TORCH=2.11.0.
+.PHONY: opinfo
+opinfo: test-system $(package)
+	$(py) -m tests.opinfo --jobs $(JOBS)
+
 .PHONY: lint
 lint: test-system $(environment)
 	cargo fmt --all --check
@@ -59,7 +65,7 @@ lint: test-system $(environment)
 	$(py) -m ruff format --check python examples tests scripts
 	$(py) -m ruff check python examples tests scripts
 	$(py) scripts/import_circles.py
-	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py
+	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py tests/opinfo
 
 .PHONY: wheel
 wheel: system $(environment)
@@ -87,7 +93,7 @@ $(environment): | system
 	test -x $(py) || $(PYTHON) -m venv $(VENV)
 	$(py) -m pip install --upgrade pip
 	$(py) -m pip install "torch==$(TORCH)" "setuptools>=77" "rich>=13" "numpy" "scikit-learn>=1.3" "pytest>=8" \
-		"pytest-xdist>=3" "ruff==0.17.6" "mypy==2.4.1" $(vision)
+		"pytest-xdist>=3" "expecttest" "ruff==0.17.6" "mypy==2.4.1" $(vision)
 	rm -f $(VENV)/.torch-* $(package)
 	touch $@
 

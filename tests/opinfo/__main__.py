@@ -1,0 +1,151 @@
+"""Run OpInfo's tasks, and write docs/operators.md once all of them ran.
+
+Results are kept as JSON lines: a run that was stopped goes on where it was, unless torch, the adapter, the libraries
+or the options that change results are others. Ends with 1 if a result differs from the CPU's and the file of known
+differences does not explain it, or if it explains one that is no more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import torch
+import torch_dml
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from . import differences, page
+from .results import ResultFile, Subject
+from .tasks import DTYPES, TORCH, Shard, Task, all_tasks, select
+from .trial import Settings, run_task
+from .worker import run
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _dtypes(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    if not set(names) <= set(DTYPES):
+        raise ValueError(text)
+    return names
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.opinfo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    choice = parser.add_argument_group("which tasks")
+    choice.add_argument("--operators", default="", metavar="REGEX", help="operators whose name has a match")
+    choice.add_argument("--dtypes", type=_dtypes, default=DTYPES, metavar="A,B", help=f"of {', '.join(DTYPES)}")
+    choice.add_argument("--shard", type=Shard.parse, metavar="I/N", help="the I-th of N parts, from 0")
+    how = parser.add_argument_group("how they run")
+    how.add_argument("--device", default="dml", help="the device (default: %(default)s)")
+    how.add_argument("--jobs", type=int, default=2, metavar="N", help="worker processes (default: %(default)s)")
+    how.add_argument("--timeout", type=float, default=300, metavar="SECONDS", help="for a task (default: %(default)s)")
+    how.add_argument("--seed", type=int, default=0, help="of the samples and of random operators (default: 0)")
+    how.add_argument(
+        "--max-samples", type=int, default=0, metavar="N", help="of a task, evenly spread (default: 0, all)"
+    )
+    how.add_argument("--no-backward", dest="backward", action="store_false", help="skip float32's backward")
+    files = parser.add_argument_group("files")
+    files.add_argument(
+        "--results",
+        type=Path,
+        default=ROOT / "build" / "opinfo.jsonl",
+        help="kept results (default: build/opinfo.jsonl)",
+    )
+    files.add_argument("--fresh", action="store_true", help="forget the kept results")
+    files.add_argument("--differences", type=Path, default=ROOT / "docs" / "operator_differences.toml")
+    files.add_argument("--page", type=Path, default=ROOT / "docs" / "operators.md")
+    return parser.parse_args()
+
+
+def _subject(settings: Settings) -> Subject:
+    digest = hashlib.sha256()
+    for library in sorted((Path(torch_dml.__file__).parent / "lib").iterdir()):
+        digest.update(library.read_bytes())
+    return Subject(
+        torch=TORCH,
+        adapter=torch.get_device_module(settings.device).get_device_name(settings.device),
+        libraries=digest.hexdigest()[:16],
+        seed=settings.seed,
+        max_samples=settings.max_samples,
+        backward=settings.backward,
+    )
+
+
+def _run(
+    tasks: list[Task], settings: Settings, options: argparse.Namespace, kept: ResultFile, console: Console
+) -> None:
+    """Run what is not kept yet, with a bar."""
+    missing = [task for task in tasks if task not in kept.results]
+    columns = (
+        *(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()),
+        *(TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[verdicts]}")),
+    )
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("OpInfo", total=len(tasks), completed=len(tasks) - len(missing), verdicts="")
+        for result in run(missing, partial(run_task, settings=settings), options.jobs, options.timeout):
+            kept.add(result)
+            if result.differs:
+                progress.console.print(str(result), markup=False, highlight=False, soft_wrap=True)
+            counts = Counter(kept.results[task].verdict.value for task in tasks if task in kept.results)
+            verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+            progress.update(bar, advance=1, verdicts=verdicts)
+
+
+def _report(heading: str, lines: list[str], console: Console) -> None:
+    if lines:
+        console.print(
+            f"{len(lines)} {heading}:",
+            *(f"  {line}" for line in lines),
+            sep="\n",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+def main() -> int:
+    """Run the tasks, judge the results and write the page."""
+    options, console = _options(), Console()
+    settings = Settings(options.device, options.seed, options.max_samples, options.backward)
+    everything = all_tasks()
+    tasks = select(everything, options.operators, options.dtypes, options.shard)
+    kept = ResultFile(options.results, _subject(settings), options.fresh)
+    try:
+        _run(tasks, settings, options, kept, console)
+    finally:
+        kept.close()
+
+    results = [kept.results[task] for task in tasks]
+    known = differences.read(options.differences, TORCH)
+    unexplained = [str(result) for result in differences.unexplained(results, known)]
+    outdated = differences.outdated(results, known, everything)
+    _report(f"differences that {options.differences.name} does not explain", unexplained, console)
+    _report(f"explanations in {options.differences.name} that no longer apply", outdated, console)
+    before = page.read_marks(options.page)
+    changes = [
+        f"{result.task}: {before[result.task]} -> {page.mark(result)}"
+        for result in results
+        if page.mark(result) != before.get(result.task, page.mark(result))
+    ]
+    _report(f"changes from {options.page.name}", changes, console)
+    console.print(
+        f"{sum(result.native for result in results)} native of {sum(bool(page.mark(result)) for result in results)}"
+    )
+    if unexplained or outdated:
+        return 1
+    if tasks == everything and settings == Settings(options.device):
+        options.page.write_text(page.render(results, known, kept.subject))
+        console.print(f"{options.page} is written")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""What a run found: JSON lines, the first of which says what ran, each other the result of a task."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any, TextIO
+
+from .tasks import Task
+
+
+class Verdict(str, Enum):
+    """What came of a sample or a task, the worst first: a task's verdict is that of its worst sample."""
+
+    CRASH = "crash"
+    TIMEOUT = "timeout"
+    ERROR = "error"
+    UNIMPLEMENTED = "unimplemented"
+    FAIL = "fail"  # another value, shape, dtype or device than the CPU's
+    PASS = "pass"
+    SKIP = "skip"  # there is nothing to compare with
+
+    @property
+    def severity(self) -> int:
+        """0 for the worst."""
+        return list(Verdict).index(self)
+
+
+# Verdicts of the process that ran the task: another run may end otherwise.
+INTERRUPTED = (Verdict.CRASH, Verdict.TIMEOUT)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a task."""
+
+    task: Task
+    verdict: Verdict
+    message: str = ""
+    samples: dict[str, int] = field(default_factory=dict)  # how many samples had which verdict
+    unchecked: int = 0  # samples whose values were not compared, being random or open
+    fallbacks: int = 0  # operators that ran on the CPU
+    backward: bool = False
+    seconds: float = 0.0
+
+    @property
+    def native(self) -> bool:
+        """Right, with nothing run on the CPU."""
+        return self.verdict is Verdict.PASS and not self.fallbacks
+
+    @property
+    def differs(self) -> bool:
+        """Whether the result needs an explanation."""
+        return self.verdict in (Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT, Verdict.CRASH)
+
+    def __str__(self) -> str:
+        return f"{self.task}: {self.verdict.value}: {self.message[:200]}"
+
+    def to_json(self) -> str:
+        """The result as a line of JSON."""
+        values = asdict(self)
+        return json.dumps({**values.pop("task"), **values})
+
+    @classmethod
+    def from_json(cls, line: str) -> Result:
+        """The inverse of `to_json`."""
+        values = json.loads(line)
+        task = Task(values.pop("operator"), values.pop("dtype"))
+        return cls(task, Verdict(values.pop("verdict")), **values)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What ran, and how. Results of equal subjects belong together."""
+
+    torch: str
+    adapter: str
+    libraries: str  # a digest of the engine and the plugin
+    seed: int
+    max_samples: int
+    backward: bool
+
+
+class ResultFile:
+    """The results of a subject; those of an earlier run of the same subject are kept."""
+
+    def __init__(self, path: Path, subject: Subject, fresh: bool = False) -> None:
+        """Open `path`. With `fresh`, or if it holds another subject's results, it starts empty."""
+        self.path, self.subject = path, subject
+        self.results: dict[Task, Result] = {}
+        if not fresh and path.exists():
+            self.results = _read(path, subject)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: TextIO = path.open("w")
+        self._write(json.dumps(asdict(subject)))
+        for result in self.results.values():
+            self._write(result.to_json())
+
+    def add(self, result: Result) -> None:
+        """Keep a result, on disk at once."""
+        self.results[result.task] = result
+        self._write(result.to_json())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _write(self, line: str) -> None:
+        self._file.write(line + "\n")
+        self._file.flush()
+
+
+def _read(path: Path, subject: Subject) -> dict[Task, Result]:
+    """The results in a file if they are the subject's, without those that another run may change."""
+    first, *lines = path.read_text().splitlines() or [""]
+    if _parsed(first) != asdict(subject):
+        return {}
+    # A run that was killed may have left half a line.
+    results = [Result.from_json(line) for line in lines if _parsed(line) is not None]
+    return {result.task: result for result in results if result.verdict not in INTERRUPTED}
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError:
+        return None

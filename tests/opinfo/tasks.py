@@ -1,0 +1,85 @@
+"""Which operators are run with which dtypes."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from torch.testing._internal.opinfo.core import OpInfo
+
+DTYPES = ("float32", "float16", "bfloat16", "int64", "bool")
+# The running torch: "2.11".
+TORCH = ".".join(torch.__version__.split(".")[:2])
+HALVES = (torch.float16, torch.bfloat16)
+
+
+@dataclass(frozen=True, order=True)
+class Task:
+    """An operator of OpInfo, by its full name (`nn.functional.rrelu`, `normal.in_place`), and a dtype."""
+
+    operator: str
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.operator}[{self.dtype}]"
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        """The dtype as PyTorch has it."""
+        dtype: torch.dtype = getattr(torch, self.dtype)
+        return dtype
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of `count` parts of all tasks; which part a task is in depends on nothing but its name."""
+
+    index: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """The shard that "3/64" names. Raises ValueError where there is none such."""
+        index, separator, count = text.partition("/")
+        if not separator or not 0 <= int(index) < int(count):
+            raise ValueError(f"{text!r} is no shard: i/n with 0 <= i < n")
+        return cls(int(index), int(count))
+
+    def __contains__(self, task: Task) -> bool:
+        return zlib.crc32(str(task).encode()) % self.count == self.index
+
+
+@cache
+def operators() -> dict[str, OpInfo]:
+    """OpInfo's operators by full name. The first call takes seconds."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    return {op.full_name: op for op in op_db}
+
+
+def all_tasks() -> list[Task]:
+    """Every task: the dtypes that CUDA has for an operator and the CPU can check, itself or in float32."""
+    return [
+        Task(name, dtype)
+        for name, op in operators().items()
+        for dtype in DTYPES
+        if getattr(torch, dtype) in op.dtypesIfCUDA
+        and (getattr(torch, dtype) in op.dtypes or getattr(torch, dtype) in HALVES)
+    ]
+
+
+def select(
+    tasks: list[Task], pattern: str = "", dtypes: tuple[str, ...] = DTYPES, shard: Shard | None = None
+) -> list[Task]:
+    """The tasks whose operator's name has a match of `pattern`, of these dtypes, in this shard."""
+    return [
+        task
+        for task in tasks
+        if re.search(pattern, task.operator) and task.dtype in dtypes and (shard is None or task in shard)
+    ]

@@ -1,0 +1,164 @@
+"""All samples of a task, on the CPU and on the device, and their verdict."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch_dml import fallback_count
+
+from .execution import Outcome, execute, execute_in_float32, other_seeds, tensors
+from .judging import FIRST_OUTPUT_ONLY, NAMES_ELEMENTS, OPEN, Rules, half_tolerance, is_random, tolerance
+from .results import Result, Verdict
+from .tasks import HALVES, Task, operators
+
+CPU = torch.device("cpu")
+# How operators say that they lack a dtype or a case.
+UNIMPLEMENTED = re.compile(
+    r"Could not run '|not implemented for|is not currently (supported|implemented)|"
+    r"not supported (for|on|by)|NotImplemented|does not support|Unsupported dtype",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How tasks are run."""
+
+    device: str = "dml"
+    seed: int = 0
+    max_samples: int = 0  # at most so many of a task's samples, evenly spread; 0: all
+    backward: bool = True
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What came of a sample."""
+
+    verdict: Verdict
+    message: str = ""
+    checked: bool = True  # whether values were compared
+
+
+def run_task(task: Task, settings: Settings) -> Result:
+    """Run every sample of a task."""
+    op, dtype = operators()[task.operator], task.torch_dtype
+    start = time.perf_counter()
+    backward = settings.backward and dtype is torch.float32 and op.supports_autograd and dtype in op.backward_dtypes
+    result = Result(task, Verdict.SKIP, backward=backward)
+    try:
+        samples = _samples(op, dtype, settings, backward)
+    except Exception as error:
+        return replace(result, message=f"samples: {_short(error, 120)}")
+    rules = Rules(torch.device(settings.device), tolerance(op, dtype), values=task.operator not in OPEN)
+    fallbacks = fallback_count()
+    findings = []
+    for sample in samples:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            findings.append(judge_sample(op, sample, dtype, rules, settings.seed, backward))
+    if findings:
+        index = min(range(len(findings)), key=lambda index: findings[index].verdict.severity)
+        worst = findings[index]
+        result = replace(
+            result, verdict=worst.verdict, message=f"sample {index}: {worst.message}" if worst.message else ""
+        )
+    return replace(
+        result,
+        samples=dict(Counter(finding.verdict.value for finding in findings)),
+        unchecked=sum(not finding.checked for finding in findings),
+        fallbacks=fallback_count() - fallbacks,
+        seconds=round(time.perf_counter() - start, 2),
+    )
+
+
+def _samples(op: OpInfo, dtype: torch.dtype, settings: Settings, backward: bool) -> list[SampleInput]:
+    for seed in (torch.manual_seed, numpy.random.seed, random.seed):
+        seed(settings.seed)
+    sample_inputs: Callable[..., Iterable[SampleInput]] = op.sample_inputs
+    samples = list(sample_inputs("cpu", dtype, requires_grad=backward))
+    if settings.max_samples and len(samples) > settings.max_samples:
+        step = len(samples) / settings.max_samples
+        samples = [samples[int(index * step)] for index in range(settings.max_samples)]
+    return samples
+
+
+def judge_sample(
+    op: OpInfo, sample: SampleInput, dtype: torch.dtype, rules: Rules, seed: int, backward: bool
+) -> Finding:
+    """Compare the device with the CPU.
+
+    A half-precision result may instead agree with the CPU's in float32, to twice the error of the CPU's own; where the
+    CPU has no half-precision kernel it has to.
+    """
+    half, want, exact = dtype in HALVES, None, None
+    try:
+        want = execute(op, sample, CPU, seed, backward)
+        if rules.values:
+            with other_seeds():
+                again = execute(op, sample, CPU, seed + 1, backward=False)
+            rules = replace(rules, values=not is_random(want.output, again.output))
+    except Exception as error:
+        if not half:
+            return Finding(Verdict.SKIP, f"cpu: {_short(error, 120)}")
+        want = None
+    if half:
+        try:
+            exact = execute_in_float32(op, sample)
+        except Exception as error:
+            if want is None:
+                return Finding(Verdict.SKIP, f"cpu: {_short(error, 120)}")
+    try:
+        got = execute(op, sample, rules.device, seed, backward)
+        for tensor in tensors(got.output)[:1]:
+            tensor.cpu()  # Errors of the device show at the latest here.
+    except Exception as error:
+        lacking = isinstance(error, NotImplementedError) or UNIMPLEMENTED.search(str(error))
+        verdict = Verdict.UNIMPLEMENTED if lacking else Verdict.ERROR
+        return Finding(verdict, _short(error, 240), rules.values)
+    why = _forward_difference(op, sample, rules, want, exact, got)
+    if why is None and want is not None:
+        why = _backward_difference(rules, want, got)
+    return Finding(Verdict.FAIL if why else Verdict.PASS, why or "", rules.values)
+
+
+def _forward_difference(
+    op: OpInfo, sample: SampleInput, rules: Rules, want: Outcome | None, exact: object, got: Outcome
+) -> str | None:
+    forward = replace(rules, first_output_only=op.name in FIRST_OUTPUT_ONLY)
+    if want is None:
+        why: str | None = "no CPU kernel"
+    elif op.name in NAMES_ELEMENTS:
+        why = rules.difference_by_elements(sample.input, want.output, got.output)
+    else:
+        why = forward.difference(want.output, got.output)
+    if why and exact is not None:
+        allowed = rules.tolerance if want is None else half_tolerance(rules.tolerance, exact, want.output)
+        why = replace(forward, tolerance=allowed, dtypes=False).difference(exact, got.output)
+    return f"forward {why}" if why else None
+
+
+def _backward_difference(rules: Rules, want: Outcome, got: Outcome) -> str | None:
+    if want.gradients is None:
+        return None
+    if got.gradients is None:
+        return "backward: the output does not require a gradient"
+    for index, (expected, actual) in enumerate(zip(want.gradients, got.gradients, strict=True)):
+        if (expected is None) != (actual is None):
+            return f"backward gradient {index}: only one of both is None"
+        why = rules.difference(expected, actual)
+        if why:
+            return f"backward gradient {index}: {why}"
+    return None
+
+
+def _short(error: Exception, length: int) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:length]
