@@ -32,6 +32,7 @@
 //! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others |
 //! | `TORCH_DML_DEVICES_PER_ADAPTER=2` | every adapter is two devices: for tests |
 
+mod capture;
 mod device;
 mod error;
 mod event;
@@ -59,13 +60,18 @@ pub use fork::forked;
 pub use fusion::parameters::PointwiseParameters;
 pub use fusion::pointwise::{Pointwise, PointwiseInput};
 pub use generator::{Generator, philox4x32_10};
-pub use graph::{Capture, Graph, GraphPool, GraphStats, RandomSource};
+pub use graph::capture::Capture;
+pub use graph::pool::GraphPool;
+pub use graph::random::RandomSource;
+pub use graph::replay::{Graph, GraphStats};
 pub use kernels::cache::{KernelRef, KernelStats, kernel_stats};
 pub use kernels::interface::{self, ArgumentBlock, Interface, Parameter};
 pub use kernels::key::{Family, KernelKey};
 pub use memory::statistics::{BlockInfo, MemoryStats, PoolStats, SegmentInfo, Stat};
-pub use profile::activity::{Activity, Work, set_correlation, start_profile, stop_profile};
+pub use profile::activity::{Activity, Work, set_correlation};
 pub use profile::measure;
 pub use queue::launch::{Launch, Range};
-pub use queue::pending::QueueStats;
-pub use registry::{adapter_info, all_opened, device, device_count, opened, seed_all, shutdown};
+pub use registry::{
+    adapter_info, all_opened, device, device_count, opened, seed_all, shutdown, start_profile, stop_profile,
+};
+pub use submit::statistics::QueueStats;

@@ -1,7 +1,7 @@
 //! Joins a graph's pointwise launches, as the queue does with those that run once. A graph runs many times: its joint kernels
 //! are made at the end of the capture, and not when their structure has come often.
 
-use super::capturing::{Capturing, Node};
+use crate::capture::capturing::{Capturing, Node};
 use crate::fusion::chain::Fusion;
 use dml_vulkan::Gpu;
 

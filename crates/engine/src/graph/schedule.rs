@@ -7,8 +7,9 @@
 //! Commands depend on each other where bytes that one writes are read or written by the other. This covers memory that is
 //! freed and allocated again inside the graph: the later owner writes what the earlier one read or wrote.
 
-use crate::queue::hazards::{Hazards, IntervalSet};
 use crate::queue::launch::Range;
+use crate::submit::barriers::Barriers;
+use crate::submit::intervals::IntervalSet;
 use std::collections::BTreeMap;
 
 /// Levels of commands, which are numbered as they were captured.
@@ -127,10 +128,10 @@ pub(crate) fn last<'a>(
 
 /// The barriers that the commands need in the order of their capture, with one before them.
 pub(crate) fn barriers_in_order<'a>(accesses: impl Iterator<Item = (&'a [Range], &'a [Range])>) -> u32 {
-    let mut hazards = Hazards::default();
+    let mut eager = Barriers::default();
     let mut barriers = 0;
     for (at, (reads, writes)) in accesses.enumerate() {
-        barriers += u32::from(hazards.access(reads, writes) || at == 0);
+        barriers += u32::from(eager.before(reads, writes) || at == 0);
     }
     barriers
 }
