@@ -5,16 +5,16 @@ mod transfers;
 
 use crate::error::Error;
 use crate::event::Event;
-use crate::fusion::pointwise::Pointwise;
 use crate::generator::Generator;
 use crate::graph::capture::Graphs;
 use crate::kernels::cache::{KernelCache, KernelRef};
 use crate::kernels::key::KernelKey;
+use crate::kernels::launch::Launch;
+use crate::kernels::pointwise::Pointwise;
 use crate::memory::statistics::{MemoryStats, SegmentInfo};
 use crate::profile::activity::Activity;
 use crate::profile::measure::{self, Stage};
 use crate::queue::device_queue::DeviceQueue;
-use crate::queue::launch::Launch;
 use crate::queue::thread;
 use crate::submit::statistics::QueueStats;
 use crate::transfer::copy_kernel;
@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// is returned by a later call on the device.
 ///
 /// ```
-/// use dml_engine::{KernelKey, Launch, Range, device};
+/// use dml_engine::{KernelKey, Launch, AddressRange, device};
 /// use dml_kernel::{Builder, DType};
 ///
 /// let device = device(0)?;
@@ -51,8 +51,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 ///     params: &data.to_ne_bytes(),
 ///     table: &[],
 ///     groups: [1, 1, 1],
-///     reads: &[Range::new(data, bytes)],
-///     writes: &[Range::new(data, bytes)],
+///     reads: &[AddressRange::new(data, bytes)],
+///     writes: &[AddressRange::new(data, bytes)],
 ///     operator: "example",
 /// })?;
 /// let mut out = [0; 256];

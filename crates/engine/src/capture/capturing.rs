@@ -4,8 +4,9 @@ use crate::capture::constants::{Constants, Place};
 use crate::capture::draws::Draws;
 use crate::error::Error;
 use crate::kernels::cache::KernelRef;
+use crate::kernels::launch::Launch;
 use crate::memory::device_memory::DeviceMemory;
-use crate::queue::launch::{Launch, Range};
+use crate::memory::range::AddressRange;
 use dml_vulkan::Gpu;
 use rustc_hash::FxHashSet;
 use std::thread::ThreadId;
@@ -37,7 +38,7 @@ pub(crate) struct Accesses {
 
 impl Node {
     /// Reads and writes.
-    pub(crate) fn ranges<'r>(&self, arena: &'r [Range]) -> (&'r [Range], &'r [Range]) {
+    pub(crate) fn ranges<'r>(&self, arena: &'r [AddressRange]) -> (&'r [AddressRange], &'r [AddressRange]) {
         match self {
             Self::Launch { accesses, .. } | Self::Copy { accesses, .. } => {
                 (&arena[accesses.reads.clone()], &arena[accesses.writes.clone()])
@@ -66,7 +67,7 @@ pub(crate) struct Capturing {
     pub(crate) commands: u32,
     /// Arenas of the nodes.
     pub(crate) bytes: Vec<u8>,
-    pub(crate) ranges: Vec<Range>,
+    pub(crate) ranges: Vec<AddressRange>,
     /// Uploads, indirect parameters and tables.
     pub(crate) constants: Constants,
     /// What was drawn from each generator.
@@ -118,7 +119,7 @@ impl Capturing {
     }
 
     /// Some byte lies in a block that this capture allocated. A range may go over several blocks.
-    pub(crate) fn owns(&self, memory: &DeviceMemory, range: Range) -> bool {
+    pub(crate) fn owns(&self, memory: &DeviceMemory, range: AddressRange) -> bool {
         let mut at = range.start;
         while at < range.end {
             let Some((start, bytes)) = memory.block(at) else { return false };
@@ -134,7 +135,7 @@ impl Capturing {
     pub(crate) fn launch(&mut self, gpu: &Gpu, memory: &mut DeviceMemory, launch: &Launch<'_>) -> Result<(), Error> {
         self.sound()?;
         let from = self.bytes.len();
-        if launch.kernel.spilled() {
+        if launch.kernel.has_indirect_parameters() {
             let place = self.constants.write(gpu, launch.params)?;
             self.bytes.extend_from_slice(&place.address.to_ne_bytes());
         } else {
@@ -160,14 +161,14 @@ impl Capturing {
     /// Captures a copy of a constant of `bytes` bytes to an address of the device.
     pub(crate) fn copy(&mut self, memory: &mut DeviceMemory, from: Place, dst: u64, bytes: u64) {
         if let Some((slot, to)) = memory.locate(dst, bytes) {
-            let accesses = self.access(memory, &[], &[Range::new(dst, bytes)]);
+            let accesses = self.access(memory, &[], &[AddressRange::new(dst, bytes)]);
             let (constant, from) = (from.segment, from.offset);
             self.commands += 1;
             self.nodes.push(Node::Copy { constant, from, slot, to, bytes, accesses });
         }
     }
 
-    fn access(&mut self, memory: &mut DeviceMemory, reads: &[Range], writes: &[Range]) -> Accesses {
+    fn access(&mut self, memory: &mut DeviceMemory, reads: &[AddressRange], writes: &[AddressRange]) -> Accesses {
         for range in reads.iter().chain(writes) {
             // Tensors that are neighbours may be named as one range, across segments that are neighbours.
             let mut at = range.start;
@@ -185,8 +186,8 @@ impl Capturing {
     }
 
     /// Keeps ranges in the arena.
-    pub(crate) fn note(&mut self, reads: &[Range], writes: &[Range]) -> Accesses {
-        let mut keep = |ranges: &[Range]| {
+    pub(crate) fn note(&mut self, reads: &[AddressRange], writes: &[AddressRange]) -> Accesses {
+        let mut keep = |ranges: &[AddressRange]| {
             let from = self.ranges.len();
             self.ranges.extend_from_slice(ranges);
             from..self.ranges.len()

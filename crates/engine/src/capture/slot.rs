@@ -2,8 +2,8 @@
 
 use crate::capture::capturing::Capturing;
 use crate::error::Error;
+use crate::kernels::launch::Launch;
 use crate::memory::device_memory::DeviceMemory;
-use crate::queue::launch::Launch;
 use dml_vulkan::Gpu;
 
 /// The capture of a device, if there is one.

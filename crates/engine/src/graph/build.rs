@@ -4,7 +4,7 @@ use crate::capture::capturing::{Capturing, Node};
 use crate::error::Error;
 use crate::fusion::chain::Fusion;
 use crate::graph::replay::GraphStats;
-use crate::graph::{join, schedule};
+use crate::graph::{fuse, schedule};
 use crate::queue::device_queue::DeviceQueue;
 use crate::submit::batch::Replay;
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +19,7 @@ pub(crate) fn build(
     mut capture: Capturing,
 ) -> Result<(Replay, GraphStats), Error> {
     let (gpu, submission) = (queue.gpu(), &queue.submission);
-    join::join(&mut capture, &mut fusion.lock().unwrap_or_else(PoisonError::into_inner), gpu);
+    fuse::fuse(&mut capture, &mut fusion.lock().unwrap_or_else(PoisonError::into_inner), gpu);
     let Capturing { nodes, commands, bytes, ranges, constants, .. } = capture;
     // Compiled here, and not with the queue locked.
     for node in &nodes {

@@ -15,7 +15,7 @@
 
 pub(crate) mod build;
 pub(crate) mod capture;
-pub(crate) mod join;
+pub(crate) mod fuse;
 pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod replay;

@@ -252,7 +252,7 @@ impl<S: Source> Allocator<S> {
                 self.list(grown);
                 grown = NONE;
             }
-            grown = self.join(block, grown);
+            grown = self.merge_neighbours(block, grown);
         }
         if grown != NONE {
             self.list(grown);
@@ -261,13 +261,13 @@ impl<S: Source> Allocator<S> {
 
     /// Lists a freed block, merged with its free neighbours.
     fn merge(&mut self, block: u32) {
-        let merged = self.join(block, NONE);
+        let merged = self.merge_neighbours(block, NONE);
         self.list(merged);
     }
 
     /// A freed block merged with its free neighbours, all of which are listed but perhaps the `unlisted` one behind it.
     /// The result is not listed.
-    fn join(&mut self, block: u32, unlisted: u32) -> u32 {
+    fn merge_neighbours(&mut self, block: u32, unlisted: u32) -> u32 {
         let b = &mut self.blocks[block as usize];
         b.free = true;
         let (prev, next) = (b.prev, b.next);

@@ -7,6 +7,7 @@ mod free_lists;
 pub(crate) mod host_pool;
 pub(crate) mod mapped;
 pub(crate) mod pinned;
+pub(crate) mod range;
 mod ring;
 pub(crate) mod statistics;
 pub(crate) mod upload_ring;

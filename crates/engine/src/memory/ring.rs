@@ -1,4 +1,4 @@
-//! Space in a ring of host-visible memory, recycled when the GPU is done with it.
+//! Space in a ring of host-visible memory, used again when the GPU is done with it.
 
 use dml_vulkan::Ticket;
 use std::collections::VecDeque;

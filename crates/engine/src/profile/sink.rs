@@ -1,8 +1,8 @@
 //! The notes of a device that is profiled: every command is recorded between two timestamps, which costs GPU time. What records
 //! commands writes into this; it knows nothing of them but what a [`Note`] says.
 
+use crate::memory::range::AddressRange;
 use crate::profile::activity::{Activity, Origin, Work};
-use crate::queue::launch::Range;
 use dml_vulkan::{Clocks, Recorder, Span};
 
 /// What was recorded since the profile began.
@@ -18,8 +18,8 @@ pub(crate) struct Note<'a> {
     pub(crate) work: Work,
     pub(crate) operator: &'static str,
     pub(crate) origin: Origin,
-    pub(crate) reads: &'a [Range],
-    pub(crate) writes: &'a [Range],
+    pub(crate) reads: &'a [AddressRange],
+    pub(crate) writes: &'a [AddressRange],
 }
 
 /// Records a command, between two timestamps if there is a profile.
@@ -53,7 +53,7 @@ impl Profile {
     /// Keeps a command, and returns the id of its span.
     fn note(&mut self, note: Note<'_>) -> u64 {
         let origin = note.origin;
-        let bytes = |ranges: &[Range]| ranges.iter().map(|range| range.end - range.start).sum();
+        let bytes = |ranges: &[AddressRange]| ranges.iter().map(|range| range.end - range.start).sum();
         self.activities.push(Activity {
             device: 0,
             work: note.work,

@@ -1,10 +1,11 @@
 //! Appending to the pending batch, and what follows from it: a batch that is due goes to the thread that submits, or to the driver.
 
 use crate::error::Error;
+use crate::kernels::launch::Launch;
+use crate::memory::range::AddressRange;
 use crate::memory::upload_ring::Region;
 use crate::profile::measure::{self, Stage};
 use crate::queue::device_queue::{DeviceQueue, State};
-use crate::queue::launch::{Launch, Range};
 use crate::queue::policy;
 use crate::queue::validate::validate;
 use crate::submit::batch::{Marker, Replay};
@@ -40,7 +41,7 @@ impl DeviceQueue {
         if state.capture.is_some() && self.capture_launch(state, launch)? {
             return Ok(());
         }
-        if launch.kernel.spilled() {
+        if launch.kernel.has_indirect_parameters() {
             let Region { address, .. } = self.write_ring(state, launch.params)?;
             state.pending.push_launch(launch, [&address.to_ne_bytes(), &[]]);
         } else if !launch.table.is_empty() {
@@ -49,8 +50,8 @@ impl DeviceQueue {
         } else {
             state.pending.push_launch(launch, [&[], launch.params]);
         }
-        let rested = self.submission.handover().enqueued(state.pending.pending() == 1);
-        if policy::begins_at_once(rested, || launch.kernel.is_compiled()) {
+        let woken = self.submission.handover().enqueued(state.pending.pending() == 1);
+        if policy::begins_at_once(woken, || launch.kernel.is_compiled()) {
             // An error is a later call's, as when another thread submits.
             let flushed = self.flush_locked(state);
             return self.defer_unless_lost(flushed);
@@ -91,7 +92,7 @@ impl DeviceQueue {
         from: Region,
         to: Arc<Segment>,
         offset: u64,
-        range: Range,
+        range: AddressRange,
     ) -> Result<(), Error> {
         state.pending.push_upload(from.offset, to, offset, range);
         self.submission.handover().enqueued(state.pending.pending() == 1);

@@ -3,7 +3,6 @@
 pub(crate) mod allocate;
 pub(crate) mod device_queue;
 pub(crate) mod enqueue;
-pub(crate) mod launch;
 pub(crate) mod pending;
 pub(crate) mod policy;
 pub(crate) mod thread;

@@ -6,11 +6,12 @@
 //! submitted: so events and the ring know what to wait for.
 
 use crate::error::Error;
+use crate::kernels::launch::Launch;
 use crate::memory::allocator::COMMON;
 use crate::memory::device_memory::DeviceMemory;
+use crate::memory::range::AddressRange;
 use crate::memory::upload_ring::{Region, UploadRing};
 use crate::profile::activity::{Origin, UPLOAD};
-use crate::queue::launch::{Launch, Range};
 use crate::queue::policy::{Decision, Policy};
 use crate::submit::batch::{Batch, Command, Entry, Marker, Replay};
 use crate::submit::statistics::QueueStats;
@@ -117,7 +118,7 @@ impl Pending {
     }
 
     /// Appends a copy from the ring.
-    pub(crate) fn push_upload(&mut self, from: u64, to: Arc<Segment>, offset: u64, range: Range) {
+    pub(crate) fn push_upload(&mut self, from: u64, to: Arc<Segment>, offset: u64, range: AddressRange) {
         let bytes = range.end - range.start;
         self.push(Command::Upload { from, to, offset, bytes }, UPLOAD, &[], &[range]);
         self.count();
@@ -141,7 +142,7 @@ impl Pending {
     }
 
     #[inline]
-    fn push(&mut self, command: Command, operator: &'static str, reads: &[Range], writes: &[Range]) {
+    fn push(&mut self, command: Command, operator: &'static str, reads: &[AddressRange], writes: &[AddressRange]) {
         let batch = &mut self.batch;
         let ranges = batch.ranges.len() as u32;
         batch.ranges.extend_from_slice(reads);

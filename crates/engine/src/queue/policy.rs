@@ -9,7 +9,7 @@
 //! the host would not start before the next wait. While there is activity it looks every [`TICK`]; when nothing was
 //! enqueued for a whole tick and the device has nothing to do, it submits what is pending. So an operator starts within two ticks
 //! (plus the timer slack of the system: none on Linux, where the thread asks for that; milliseconds on Windows).
-//! After [`REST_AFTER`] without work it sleeps until the next launch wakes it. That costs the launch a system call, and a
+//! After [`SLEEP_AFTER`] without work it sleeps until the next launch wakes it. That costs the launch a system call, and a
 //! processor that slept long wakes slowly: so that launch is submitted at once, by the thread that made it.
 
 use std::time::Duration;
@@ -27,8 +27,8 @@ const FREQUENT: u32 = 128;
 
 /// How often the thread that submits looks whether the host still enqueues.
 pub(crate) const TICK: Duration = Duration::from_micros(30);
-/// Quiet ticks before that thread rests.
-const REST_AFTER: u32 = 20;
+/// Quiet ticks before that thread sleeps until there is work.
+const SLEEP_AFTER: u32 = 20;
 /// Quiet ticks after which pending work is submitted also to a device that has work. Sooner it would gain nothing, and cut
 /// chains of launches in two wherever the host holds its breath.
 const PATIENCE: u32 = 8;
@@ -44,11 +44,11 @@ pub(crate) enum Decision {
     Submit,
 }
 
-/// Whether the first launch after a rest is submitted at once: a GPU that had nothing to do for long begins sooner. Not with a
+/// Whether the first launch after a sleep of the thread is submitted at once: a GPU that had nothing to do for long begins sooner. Not with a
 /// kernel that the host would have to wait for.
 #[inline]
-pub(crate) fn begins_at_once(rested: bool, is_compiled: impl FnOnce() -> bool) -> bool {
-    rested && is_compiled()
+pub(crate) fn begins_at_once(woken: bool, is_compiled: impl FnOnce() -> bool) -> bool {
+    woken && is_compiled()
 }
 
 /// What to do with pending work after ticks without another command.
@@ -56,9 +56,9 @@ pub(crate) fn quiet(ticks: u32) -> Decision {
     if ticks >= PATIENCE { Decision::Submit } else { Decision::SubmitIfIdle }
 }
 
-/// Whether the thread that submits may rest after ticks without another command, with nothing pending.
-pub(crate) fn may_rest(ticks: u32) -> bool {
-    ticks >= REST_AFTER
+/// Whether the thread that submits may sleep after ticks without another command, with nothing pending.
+pub(crate) fn may_sleep(ticks: u32) -> bool {
+    ticks >= SLEEP_AFTER
 }
 
 /// The policy's memory: how often the program waits.

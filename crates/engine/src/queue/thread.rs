@@ -58,8 +58,8 @@ fn run(handover: &Handover, queue: &Weak<DeviceQueue>) {
         if handover.has_pending() {
             let Some(queue) = queue.upgrade() else { return };
             queue.submit_quiet(policy::quiet(quiet) == Decision::Submit);
-        } else if policy::may_rest(quiet) {
-            handover.rest();
+        } else if policy::may_sleep(quiet) {
+            handover.sleep();
             quiet = 0;
         }
     }

@@ -1,8 +1,8 @@
 //! Whether a kernel can run as a launch wants it.
 
 use crate::error::Error;
+use crate::kernels::launch::Launch;
 use crate::memory::upload_ring::MAX_REGION_BYTES;
-use crate::queue::launch::Launch;
 
 /// Bytes of an address among a kernel's parameters.
 const ADDRESS_BYTES: usize = 8;
@@ -17,7 +17,8 @@ const MAX_RANGES: usize = u16::MAX as usize / 2;
 pub(crate) fn validate(launch: &Launch<'_>, max: [u32; 3]) -> Result<(), Error> {
     let tabled = !launch.table.is_empty();
     let given = launch.params.len() + if tabled { ADDRESS_BYTES } else { 0 };
-    let table_fits = !tabled || launch.table.len() as u64 <= MAX_REGION_BYTES && !launch.kernel.spilled();
+    let table_fits =
+        !tabled || launch.table.len() as u64 <= MAX_REGION_BYTES && !launch.kernel.has_indirect_parameters();
     let fits = launch.groups[0] <= max[0] && launch.groups[1] <= max[1] && launch.groups[2] <= max[2];
     let right = launch.kernel.param_bytes() as usize;
     if given == right && fits && table_fits && launch.reads.len().max(launch.writes.len()) <= MAX_RANGES {

@@ -5,7 +5,7 @@
 //! byte ranges overlap that were accessed since the last one. A barrier for the host costs 3.5 µs, once a submission: there is one
 //! only where the host is about to read mapped memory.
 
-use crate::queue::launch::Range;
+use crate::memory::range::AddressRange;
 use crate::submit::intervals::IntervalSet;
 use dml_vulkan::Ticket;
 
@@ -45,7 +45,7 @@ impl Default for Barriers {
 impl Barriers {
     /// Notes the accesses of the command that comes next. True when a barrier must come before it: it reads what
     /// was written, or writes what was read or written, since the last barrier.
-    pub(crate) fn before(&mut self, reads: &[Range], writes: &[Range]) -> bool {
+    pub(crate) fn before(&mut self, reads: &[AddressRange], writes: &[AddressRange]) -> bool {
         let conflict = reads.iter().any(|&r| self.written.overlaps(r))
             || writes.iter().any(|&w| self.written.overlaps(w) || self.read.overlaps(w))
             || self.read.len() + self.written.len() > MAX_INTERVALS;
@@ -65,7 +65,7 @@ impl Barriers {
 
     /// As [`before`](Self::before), for a read that the host polls for, the last command of its submission. It comes after
     /// all earlier work but other such reads: what it reads beside its ranges (the fault block) is as that work left it.
-    pub(crate) fn before_polled(&mut self, reads: &[Range], writes: &[Range]) -> bool {
+    pub(crate) fn before_polled(&mut self, reads: &[AddressRange], writes: &[AddressRange]) -> bool {
         let settles = !self.settled;
         if settles {
             self.clear();
@@ -125,8 +125,8 @@ mod tests {
     use super::*;
     use crate::testing::Random;
 
-    fn range(start: u64, end: u64) -> Range {
-        Range { start, end }
+    fn range(start: u64, end: u64) -> AddressRange {
+        AddressRange { start, end }
     }
 
     #[test]
@@ -153,9 +153,9 @@ mod tests {
         let mut random = Random::new(2);
         for _ in 0..100 {
             let mut barriers = Barriers::default();
-            let mut since: Vec<(Vec<Range>, Vec<Range>)> = Vec::new();
+            let mut since: Vec<(Vec<AddressRange>, Vec<AddressRange>)> = Vec::new();
             for _ in 0..60 {
-                let mut some = |most: u64| -> Vec<Range> {
+                let mut some = |most: u64| -> Vec<AddressRange> {
                     (0..random.below(most + 1))
                         .map(|_| {
                             let start = random.below(400);
@@ -164,7 +164,7 @@ mod tests {
                         .collect()
                 };
                 let (reads, writes) = (some(3), some(2));
-                let hit = |a: &[Range], b: &[Range]| {
+                let hit = |a: &[AddressRange], b: &[AddressRange]| {
                     a.iter().any(|x| {
                         b.iter().any(|y| x.start < y.end && y.start < x.end && x.start < x.end && y.start < y.end)
                     })

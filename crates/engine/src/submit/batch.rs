@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::kernels::cache::KernelRef;
+use crate::memory::range::AddressRange;
 use crate::profile::activity::Origin;
-use crate::queue::launch::Range;
 use crate::submit::intervals::IntervalSet;
 use dml_vulkan::{Recorder, Recording, Segment, Ticket, TimestampId};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,7 +90,7 @@ pub(crate) struct Batch {
     pub(crate) entries: Vec<Entry>,
     /// Arenas of the entries; they keep their capacity.
     pub(crate) bytes: Vec<u8>,
-    pub(crate) ranges: Vec<Range>,
+    pub(crate) ranges: Vec<AddressRange>,
     /// What enqueued the entries, for the profile if there is one.
     pub(crate) origins: Vec<Origin>,
     /// Commands among the entries.
@@ -119,7 +119,7 @@ impl Batch {
     }
 
     /// An entry's reads and writes.
-    pub(crate) fn ranges(&self, entry: &Entry) -> (&[Range], &[Range]) {
+    pub(crate) fn ranges(&self, entry: &Entry) -> (&[AddressRange], &[AddressRange]) {
         let from = entry.ranges as usize;
         self.ranges[from..from + usize::from(entry.reads + entry.writes)].split_at(usize::from(entry.reads))
     }

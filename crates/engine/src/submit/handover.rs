@@ -27,7 +27,7 @@ pub(crate) struct Handover {
     /// Changes with every command.
     activity: AtomicU32,
     pending: AtomicBool,
-    resting: AtomicBool,
+    asleep: AtomicBool,
     stop: AtomicBool,
     thread: OnceLock<Thread>,
     /// Whether batches are handed over. Otherwise the thread submits only what was left pending.
@@ -87,7 +87,7 @@ impl Handover {
     }
 
     /// A command was enqueued; `first` if nothing was pending before. Called with the queue locked. Returns whether the
-    /// thread was resting, and is woken now.
+    /// thread was asleep for lack of work, and is woken now.
     #[inline]
     pub(crate) fn enqueued(&self, first: bool) -> bool {
         // Only one thread at a time writes: no read-modify-write is needed.
@@ -95,10 +95,10 @@ impl Handover {
         self.activity.store(next, Ordering::Relaxed);
         if first {
             self.pending.store(true, Ordering::Relaxed);
-            // Against the fence in `rest`: either this sees `resting`, or the thread sees `pending`.
+            // Against the fence in `sleep`: either this sees `asleep`, or the thread sees `pending`.
             fence(Ordering::SeqCst);
-            // Once a rest: the thread may take its time to wake.
-            if self.resting.load(Ordering::Relaxed) && self.resting.swap(false, Ordering::Relaxed) {
+            // Once a sleep: the thread may take its time to wake.
+            if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
                 self.wake();
                 return true;
             }
@@ -166,14 +166,14 @@ impl Handover {
     }
 
     /// Sleeps until work comes or the thread is to end.
-    pub(crate) fn rest(&self) {
-        self.resting.store(true, Ordering::Relaxed);
+    pub(crate) fn sleep(&self) {
+        self.asleep.store(true, Ordering::Relaxed);
         // Against the fence in `enqueued`.
         fence(Ordering::SeqCst);
         if !self.has_pending() && !self.has_batches() && !self.is_stopped() {
             std::thread::park();
         }
-        self.resting.store(false, Ordering::Relaxed);
+        self.asleep.store(false, Ordering::Relaxed);
     }
 }
 
@@ -204,15 +204,15 @@ mod tests {
         assert_eq!(handover.lock().spare.len(), MAX_WAITING as usize);
     }
 
-    /// Whatever the two do when, the thread is woken for the first command after a rest.
+    /// Whatever the two do when, the thread is woken for the first command after its sleep.
     #[test]
-    fn a_thread_that_rests_is_woken() {
+    fn a_thread_that_sleeps_is_woken() {
         let handover = Arc::new(Handover::default());
         let thread = std::thread::spawn({
             let handover = Arc::clone(&handover);
             move || {
                 while !handover.is_stopped() {
-                    handover.rest();
+                    handover.sleep();
                     if handover.has_pending() {
                         handover.taken();
                     }

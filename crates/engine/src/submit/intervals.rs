@@ -1,16 +1,16 @@
 //! Sets of bytes.
 
-use crate::queue::launch::Range;
+use crate::memory::range::AddressRange;
 
 /// Disjoint byte ranges, sorted, neighbours merged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IntervalSet {
-    ranges: Vec<Range>,
+    ranges: Vec<AddressRange>,
 }
 
 impl IntervalSet {
     /// Whether any byte of `range` is in the set. Logarithmic.
-    pub(crate) fn overlaps(&self, range: Range) -> bool {
+    pub(crate) fn overlaps(&self, range: AddressRange) -> bool {
         if range.start >= range.end {
             return false;
         }
@@ -19,7 +19,7 @@ impl IntervalSet {
     }
 
     /// Adds the bytes of `range`.
-    pub(crate) fn insert(&mut self, range: Range) {
+    pub(crate) fn insert(&mut self, range: AddressRange) {
         if range.start >= range.end {
             return;
         }
@@ -29,8 +29,10 @@ impl IntervalSet {
             self.ranges.insert(from, range);
             return;
         }
-        let merged =
-            Range { start: range.start.min(self.ranges[from].start), end: range.end.max(self.ranges[to - 1].end) };
+        let merged = AddressRange {
+            start: range.start.min(self.ranges[from].start),
+            end: range.end.max(self.ranges[to - 1].end),
+        };
         self.ranges[from] = merged;
         self.ranges.drain(from + 1..to);
     }
@@ -56,8 +58,8 @@ mod tests {
     use super::*;
     use crate::testing::Random;
 
-    fn range(start: u64, end: u64) -> Range {
-        Range { start, end }
+    fn range(start: u64, end: u64) -> AddressRange {
+        AddressRange { start, end }
     }
 
     #[test]

@@ -5,12 +5,12 @@
 //! (see [`crate::submit::handover`]).
 
 use crate::error::Error;
-use crate::fusion::chain::{Fusion, Joint};
+use crate::fusion::chain::{Fused, Fusion};
 use crate::kernels::cache::KernelRef;
+use crate::memory::range::AddressRange;
 use crate::profile::activity::{Activity, Origin, Work};
 use crate::profile::measure::{self, Stage};
 use crate::profile::sink::{self, Note, Profile};
-use crate::queue::launch::Range;
 use crate::submit::barriers::Barriers;
 use crate::submit::batch::{Batch, Command, Entry};
 use crate::submit::statistics::QueueStats;
@@ -72,7 +72,7 @@ impl Stream {
             let entry = batch.entries.get(i);
             match entry.map(|e| &e.command) {
                 Some(Command::Launch { kernel, push, push_len, .. })
-                    if self.join(batch, i, kernel, *push, *push_len) =>
+                    if self.offer(batch, i, kernel, *push, *push_len) =>
                 {
                     continue;
                 }
@@ -88,7 +88,7 @@ impl Stream {
             }
             let Some(entry) = entry else { break };
             if let Command::Launch { kernel, push, push_len, .. } = &entry.command
-                && self.join(batch, i, kernel, *push, *push_len)
+                && self.offer(batch, i, kernel, *push, *push_len)
             {
                 continue;
             }
@@ -105,7 +105,7 @@ impl Stream {
     }
 
     /// Offers a launch to the open chain, or to a new one.
-    fn join(&mut self, batch: &Batch, entry: usize, kernel: &KernelRef, push: u32, push_len: u32) -> bool {
+    fn offer(&mut self, batch: &Batch, entry: usize, kernel: &KernelRef, push: u32, push_len: u32) -> bool {
         self.fusion.offer(entry, kernel, batch.push(push, push_len), push as usize)
     }
 
@@ -115,9 +115,9 @@ impl Stream {
             return Ok(());
         }
         let mut result = Ok(());
-        if let Some(joint) = self.fusion.joint(gpu, &batch.bytes) {
+        if let Some(fused) = self.fusion.fused(gpu, &batch.bytes) {
             let last = self.fusion.entries().last().map(|i| &batch.entries[i]);
-            result = last.map_or(Ok(()), |last| self.run_joint(gpu, &joint, batch, last));
+            result = last.map_or(Ok(()), |last| self.record_fused(gpu, &fused, batch, last));
         } else {
             let members: SmallVec<[usize; 16]> = self.fusion.entries().collect();
             for i in members {
@@ -129,19 +129,19 @@ impl Stream {
     }
 
     /// `last` is the entry of the chain's last launch.
-    fn run_joint(&mut self, gpu: &Gpu, joint: &Joint, batch: &Batch, last: &Entry) -> Result<(), Error> {
-        let pipeline = joint.kernel.pipeline(gpu)?;
-        self.order(&joint.reads, &joint.writes);
+    fn record_fused(&mut self, gpu: &Gpu, fused: &Fused, batch: &Batch, last: &Entry) -> Result<(), Error> {
+        let pipeline = fused.kernel.pipeline(gpu)?;
+        self.order(&fused.reads, &fused.writes);
         let note = || Note {
-            work: Work::launch(&joint.kernel, joint.groups, last.operator),
+            work: Work::launch(&fused.kernel, fused.groups, last.operator),
             operator: last.operator,
             origin: origin(batch, last),
-            reads: &joint.reads,
-            writes: &joint.writes,
+            reads: &fused.reads,
+            writes: &fused.writes,
         };
-        let dispatch = |recorder: &mut Recorder| recorder.dispatch(pipeline, &joint.params, joint.groups);
+        let dispatch = |recorder: &mut Recorder| recorder.dispatch(pipeline, &fused.params, fused.groups);
         sink::record(&mut self.profile, &mut self.recorder, note, dispatch)?;
-        self.stats.fused_launches += u64::from(joint.launches);
+        self.stats.fused_launches += u64::from(fused.launches);
         self.stats.fused_kernels += 1;
         Ok(())
     }
@@ -187,7 +187,7 @@ impl Stream {
     }
 
     /// Notes the accesses of the command that is recorded next, and records the barrier that it needs.
-    fn order(&mut self, reads: &[Range], writes: &[Range]) {
+    fn order(&mut self, reads: &[AddressRange], writes: &[AddressRange]) {
         let needed = self.barriers.before(reads, writes);
         self.barrier_if(needed);
     }
@@ -207,7 +207,7 @@ impl Stream {
     pub(crate) fn record_polled(
         &mut self,
         operator: &'static str,
-        [read, written]: [Range; 2],
+        [read, written]: [AddressRange; 2],
         command: impl FnOnce(&mut Recorder) -> Result<(), dml_vulkan::Error>,
     ) -> Result<Ticket, Error> {
         let (reads, writes) = (&[read][..], &[written][..]);
@@ -222,7 +222,7 @@ impl Stream {
         &mut self,
         work: Work,
         operator: &'static str,
-        [reads, writes]: [&[Range]; 2],
+        [reads, writes]: [&[AddressRange]; 2],
         command: impl FnOnce(&mut Recorder) -> Result<(), dml_vulkan::Error>,
     ) -> Result<(), Error> {
         self.order(reads, writes);
@@ -233,7 +233,7 @@ impl Stream {
         &mut self,
         work: Work,
         operator: &'static str,
-        [reads, writes]: [&[Range]; 2],
+        [reads, writes]: [&[AddressRange]; 2],
         command: impl FnOnce(&mut Recorder) -> Result<(), dml_vulkan::Error>,
     ) -> Result<(), Error> {
         let note = || Note { work, operator, origin: Origin::here(), reads, writes };

@@ -3,9 +3,9 @@
 use crate::error::Error;
 use crate::memory::host_pool::SMALL_COPY;
 use crate::memory::pinned::PinnedMemory;
+use crate::memory::range::AddressRange;
 use crate::profile::activity::{DOWNLOAD, UPLOAD, Work};
 use crate::queue::device_queue::DeviceQueue;
-use crate::queue::launch::Range;
 use crate::submit::stream::Stream;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ impl PinnedTransfers {
         };
         let segment = Arc::clone(segment);
         let mut copy = |stream: &mut Stream| {
-            let (there, here) = (Range::new(pinned.address() + at, bytes), Range::new(device, bytes));
+            let (there, here) = (AddressRange::new(pinned.address() + at, bytes), AddressRange::new(device, bytes));
             if way == Way::ToDevice {
                 stream.record_command(Work::Upload, UPLOAD, [&[there], &[here]], |recorder| {
                     recorder.copy(pinned, at, &segment, offset, bytes)

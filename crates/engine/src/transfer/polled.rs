@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::kernels::cache::{KernelCache, KernelRef};
 use crate::kernels::key::Family;
 use crate::memory::mapped::mapped;
-use crate::queue::launch::Range;
+use crate::memory::range::AddressRange;
 use dml_kernel::{Builder, DType, Scalar};
 use dml_vulkan::{Gpu, MemoryClass, Pipeline, Segment, Ticket};
 use std::ptr::NonNull;
@@ -168,7 +168,13 @@ impl PolledReadback {
 
     /// The kernel's parameters and the bytes that it writes, for a read of `words` words from `src` and, if there is one,
     /// of the first word of a fault block.
-    pub(crate) fn command(&self, read: &PolledRead, src: u64, words: u32, fault: Option<u64>) -> ([u8; 36], Range) {
+    pub(crate) fn command(
+        &self,
+        read: &PolledRead,
+        src: u64,
+        words: u32,
+        fault: Option<u64>,
+    ) -> ([u8; 36], AddressRange) {
         let pairs = words + u32::from(fault.is_some());
         let to = self.memory.address() + u64::from(read.at) * SLOT_BYTES;
         let mut params = [0; 36];
@@ -178,7 +184,7 @@ impl PolledReadback {
         params[24..28].copy_from_slice(&words.to_ne_bytes());
         params[28..32].copy_from_slice(&pairs.to_ne_bytes());
         params[32..].copy_from_slice(&read.number.to_ne_bytes());
-        (params, Range::new(to, u64::from(pairs) * PAIR_BYTES))
+        (params, AddressRange::new(to, u64::from(pairs) * PAIR_BYTES))
     }
 
     /// A read was recorded. With the stream locked, so that the ticket of a later read is a later one.

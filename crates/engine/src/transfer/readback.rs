@@ -4,9 +4,9 @@ use crate::error::Error;
 use crate::kernels::cache::KernelRef;
 use crate::memory::host_pool::SMALL_COPY;
 use crate::memory::mapped::mapped;
+use crate::memory::range::AddressRange;
 use crate::profile::activity::{DOWNLOAD, Work};
 use crate::queue::device_queue::DeviceQueue;
-use crate::queue::launch::Range;
 use crate::submit::stream::Stream;
 use crate::transfer::copy_kernel;
 use crate::transfer::polled::{MAX_WORDS, PolledRead, PolledReadback};
@@ -89,7 +89,7 @@ impl Readbacks {
         }
         let fault = queue.fault.given();
         let (params, written) = polled.command(&read, first, words, fault);
-        let source = Range::new(first, u64::from(words) * 4);
+        let source = AddressRange::new(first, u64::from(words) * 4);
         let mut shown = None;
         let mut record = |stream: &mut Stream| {
             let dispatch = |recorder: &mut Recorder| recorder.dispatch(pipeline, &params, [1, 1, 1]);
@@ -135,7 +135,7 @@ impl Readbacks {
         let (first, words, skip) = words_around(src, out.len());
         let (params, groups) = copy_kernel::arguments(readback.address(), first, words);
         let pipeline = submission.wrap(self.copy_words.pipeline(queue.gpu()))?;
-        let read = Range::new(first, u64::from(words) * 4);
+        let read = AddressRange::new(first, u64::from(words) * 4);
         let mut state = queue.lock();
         if state.memory.locate(src, out.len() as u64).is_none() {
             return Err(Error::invalid_address(DOWNLOAD, src, out.len() as u64));
@@ -177,7 +177,7 @@ impl Readbacks {
                 }
             };
             let mut copy = |stream: &mut Stream| {
-                stream.record_command(Work::Download, DOWNLOAD, [&[Range::new(from, bytes)], &[]], |recorder| {
+                stream.record_command(Work::Download, DOWNLOAD, [&[AddressRange::new(from, bytes)], &[]], |recorder| {
                     recorder.copy(&segment, offset, &readback, 0, bytes)
                 })
             };

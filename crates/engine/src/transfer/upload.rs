@@ -2,11 +2,12 @@
 
 use crate::error::Error;
 use crate::kernels::cache::KernelRef;
+use crate::kernels::launch::Launch;
 use crate::memory::host_pool::SMALL_COPY;
 use crate::memory::mapped::mapped;
+use crate::memory::range::AddressRange;
 use crate::profile::activity::{UPLOAD, Work};
 use crate::queue::device_queue::{DeviceQueue, State};
-use crate::queue::launch::{Launch, Range};
 use crate::transfer::copy_kernel;
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ impl Uploads {
 
     /// At most [`SMALL_COPY`] bytes, whoever captures.
     pub(crate) fn upload_small(&self, state: &mut State, dst: u64, data: &[u8]) -> Result<(), Error> {
-        let range = Range::new(dst, data.len() as u64);
+        let range = AddressRange::new(dst, data.len() as u64);
         let Some((segment, offset)) = state.memory.locate_segment(dst, data.len() as u64) else {
             return Err(Error::invalid_address(UPLOAD, dst, data.len() as u64));
         };
@@ -63,7 +64,7 @@ impl Uploads {
     fn capture_upload(&self, state: &mut State, dst: u64, data: &[u8]) -> Result<bool, Error> {
         let State { capture, memory, .. } = state;
         let Some(capture) = capture.here() else { return Ok(false) };
-        let (gpu, range) = (self.queue.gpu(), Range::new(dst, data.len() as u64));
+        let (gpu, range) = (self.queue.gpu(), AddressRange::new(dst, data.len() as u64));
         if memory.locate(dst, data.len() as u64).is_none() {
             return Err(Error::invalid_address(UPLOAD, dst, data.len() as u64));
         }
@@ -78,7 +79,7 @@ impl Uploads {
     }
 
     /// Runs `run` with the launch of the copy kernel that writes `to`, whole words, from an address.
-    fn with_copy<R>(&self, to: Range, from: u64, run: impl FnOnce(&Launch<'_>) -> R) -> R {
+    fn with_copy<R>(&self, to: AddressRange, from: u64, run: impl FnOnce(&Launch<'_>) -> R) -> R {
         let (params, groups) = copy_kernel::arguments(to.start, from, ((to.end - to.start) / 4) as u32);
         run(&Launch {
             kernel: &self.copy_words,
@@ -109,7 +110,7 @@ impl Uploads {
             };
             let segment = Arc::clone(segment);
             let (submitted, ticket) = queue.submit_with(&mut state, &mut |stream| {
-                stream.record_command(Work::Upload, UPLOAD, [&[], &[Range::new(to, bytes)]], |recorder| {
+                stream.record_command(Work::Upload, UPLOAD, [&[], &[AddressRange::new(to, bytes)]], |recorder| {
                     recorder.copy(&staging, 0, &segment, offset, bytes)
                 })
             });
@@ -123,6 +124,6 @@ impl Uploads {
 }
 
 /// The copy kernel can write these bytes.
-fn by_words(range: Range) -> bool {
+fn by_words(range: AddressRange) -> bool {
     range.start.is_multiple_of(4) && (range.end - range.start).is_multiple_of(4)
 }
