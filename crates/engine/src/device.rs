@@ -1,6 +1,7 @@
 //! The device: puts the parts together, and hands each call to the one that it is for.
 
 mod graphs;
+mod statistics;
 mod transfers;
 
 use crate::error::Error;
@@ -11,12 +12,9 @@ use crate::kernels::cache::{KernelCache, KernelRef};
 use crate::kernels::key::KernelKey;
 use crate::kernels::launch::Launch;
 use crate::kernels::pointwise::Pointwise;
-use crate::memory::statistics::{MemoryStats, SegmentInfo};
-use crate::profile::activity::Activity;
 use crate::profile::measure::{self, Stage};
 use crate::queue::device_queue::DeviceQueue;
 use crate::queue::thread;
-use crate::submit::statistics::QueueStats;
 use crate::transfer::copy_kernel;
 use crate::transfer::pinned::PinnedTransfers;
 use crate::transfer::polled::PolledReadback;
@@ -32,33 +30,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// is returned by a later call on the device.
 ///
 /// ```
-/// use dml_engine::{KernelKey, Launch, AddressRange, device};
+/// use dml_engine::{AddressRange, ArgumentBlock, Interface, device, interface::WriteRange, parameters};
 /// use dml_kernel::{Builder, DType};
 ///
+/// /// Adds each of 64 numbers to itself.
+/// #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// struct Double(DType);
+/// parameters! { Double as spec => Arguments, Parameters { data: WriteRange = spec.0 } }
+///
 /// let device = device(0)?;
-/// let (data, bytes) = (device.allocate(256)?, 256);
-/// device.upload(data, &[3; 256])?;
-/// // Adds each of 64 integers to itself. Built the first time, found by its key afterwards.
-/// let kernel = device.kernel(KernelKey { family: "example::double", params: [0; 6] }, || {
+/// let data = AddressRange::new(device.allocate(256)?, 256);
+/// device.upload(data.start, &[3; 256])?;
+/// let spec = Double(DType::I32);
+/// // Built the first time, found by its specialisation afterwards.
+/// let kernel = device.kernel(&spec, || {
 ///     let b = Builder::new("double", [64, 1, 1]);
-///     let data = b.pointer("data", DType::I32);
+///     let Parameters { data } = spec.declare(&b);
 ///     let i = b.global_id(0);
 ///     data.store(i, data.load(i) + data.load(i));
 ///     b.finish()
 /// })?;
-/// device.launch(Launch {
-///     kernel,
-///     params: &data.to_ne_bytes(),
-///     table: &[],
-///     groups: [1, 1, 1],
-///     reads: &[AddressRange::new(data, bytes)],
-///     writes: &[AddressRange::new(data, bytes)],
-///     operator: "example",
-/// })?;
+/// let mut block = ArgumentBlock::default();
+/// spec.pass(&Arguments { data }, &mut block);
+/// device.launch(block.launch(kernel, [1, 1, 1], "example")?)?;
 /// let mut out = [0; 256];
-/// device.download(data, &mut out)?; // Waits, for this and for everything before it.
+/// device.download(data.start, &mut out)?; // Waits for this and for everything before it.
 /// assert_eq!(out, [6; 256]);
-/// device.free(data);
+/// device.free(data.start);
 /// # Ok::<(), dml_engine::Error>(())
 /// ```
 pub struct Device {
@@ -129,37 +127,12 @@ impl Device {
         self.queue.lock().memory.block(address)
     }
 
-    /// The allocator's statistics.
-    pub fn memory_stats(&self) -> MemoryStats {
-        self.queue.lock().memory.stats()
-    }
-
-    /// What lies where in the memory held from the driver.
-    pub fn memory_snapshot(&self) -> Vec<SegmentInfo> {
-        self.queue.lock().memory.snapshot()
-    }
-
-    /// Sets every peak to the current value.
-    pub fn reset_peak_stats(&self) {
-        self.queue.lock().memory.stats_mut().reset_peaks();
-    }
-
-    /// Sets the counters of all that was ever allocated and freed to 0.
-    pub fn reset_accumulated_stats(&self) {
-        self.queue.lock().memory.stats_mut().reset_totals();
-    }
-
     /// Releases cached memory to the driver. Waits for all work.
     ///
     /// # Errors
     /// [`Error::DeviceLost`], or an error of pending work.
     pub fn empty_cache(&self) -> Result<(), Error> {
         self.queue.release()
-    }
-
-    /// Bytes that the driver says are free, and the device's total. Cached memory counts as not free.
-    pub fn memory_info(&self) -> (u64, u64) {
-        (self.queue.gpu().memory_free(), self.info().memory_total)
     }
 
     /// Limits the memory held from the driver to a fraction of the device's total.
@@ -193,11 +166,6 @@ impl Device {
     ) -> Result<&KernelRef, Error> {
         let _stage = measure::enter(Stage::Lookup);
         self.kernels.get(self.queue.gpu(), key, build)
-    }
-
-    /// How many kernels there are.
-    pub fn kernel_count(&self) -> usize {
-        self.kernels.len()
     }
 
     /// Enqueues a run of a kernel.
@@ -283,28 +251,6 @@ impl Device {
 
     pub(crate) fn seed(&self, seed: u64) {
         self.generator.lock().unwrap_or_else(PoisonError::into_inner).set_seed(seed);
-    }
-
-    /// Counters of the queue.
-    pub fn queue_stats(&self) -> QueueStats {
-        self.queue.stats()
-    }
-
-    /// Waits for the device, and notes from then on what runs on it.
-    ///
-    /// # Errors
-    /// [`dml_vulkan::Error::Unsupported`] without timestamps; [`Error::DeviceLost`]; an error of earlier work.
-    pub fn start_profile(&self) -> Result<(), Error> {
-        self.queue.start_profile()
-    }
-
-    /// Waits for the device, and returns what ran on it since [`start_profile`](Self::start_profile); nothing if that
-    /// was not called.
-    ///
-    /// # Errors
-    /// [`Error::DeviceLost`]. An error of earlier work is a later call's.
-    pub fn stop_profile(&self) -> Result<Vec<Activity>, Error> {
-        self.queue.stop_profile()
     }
 
     /// Writes compiled pipelines to disk.

@@ -47,8 +47,6 @@ mod profile;
 mod queue;
 mod registry;
 mod submit;
-#[cfg(test)]
-mod testing;
 mod transfer;
 
 pub use device::Device;

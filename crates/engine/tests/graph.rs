@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use dml_engine::{Device, Error, Family, Generator, Graph, KernelRef, Launch, RandomSource, Range};
 use dml_kernel::{Builder, DType, Scalar};
+use dml_testing::Random;
 use std::sync::{Arc, Mutex};
 
 const N: usize = 200;

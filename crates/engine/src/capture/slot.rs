@@ -95,3 +95,31 @@ impl CaptureSlot {
         Error::graph(self.device, what)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_capture_at_a_time_and_by_one_thread() {
+        let mut slot = CaptureSlot::new(3);
+        assert_eq!(slot.refuse("nothing"), Ok(()));
+        let first = slot.begin(1);
+        assert!(first.is_ok() && slot.is_some() && slot.here().is_some_and(|capture| capture.pool == 1));
+        assert!(matches!(slot.begin(1), Err(Error::Graph { device: 3, what }) if what.contains("this thread")));
+        let mut slot = std::thread::spawn(move || {
+            assert!(slot.is_some() && slot.here().is_none(), "another thread's");
+            assert_eq!(slot.refuse("waiting"), Ok(()), "this thread captures nothing");
+            assert!(matches!(slot.begin(1), Err(Error::Graph { what, .. }) if what.contains("another thread")));
+            slot
+        })
+        .join()
+        .expect("it runs");
+        let refused = slot.refuse("waiting");
+        assert!(matches!(&refused, Err(Error::Graph { what, .. }) if what.contains("waiting")));
+        assert!(slot.refuse("reading").is_err());
+        let failed = slot.take().and_then(|capture| capture.failed);
+        assert_eq!(Err(failed), refused.map_err(Some), "the first reason counts");
+        assert_ne!(slot.begin(1), first, "another number");
+    }
+}

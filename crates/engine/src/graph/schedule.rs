@@ -139,7 +139,7 @@ pub(crate) fn barriers_in_order<'a>(accesses: impl Iterator<Item = (&'a [Address
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use dml_testing::Random;
 
     type Access = (Vec<AddressRange>, Vec<AddressRange>);
 
@@ -211,7 +211,7 @@ mod tests {
     /// Every dependent pair is in order on different levels, and every command has a reason to be no earlier.
     #[test]
     fn levels_agree_with_brute_force() {
-        let mut random = Random::new(3);
+        let mut random = Random(3);
         for _ in 0..200 {
             let mut some = |most: u64| -> Vec<AddressRange> {
                 (0..random.below(most + 1))

@@ -156,6 +156,15 @@ mod tests {
     }
 
     #[test]
+    fn what_the_host_left_goes_when_it_is_quiet() {
+        assert_eq!(quiet(1), Decision::SubmitIfIdle);
+        assert_eq!(quiet(PATIENCE), Decision::Submit);
+        assert!(!may_sleep(PATIENCE) && may_sleep(SLEEP_AFTER));
+        assert!(begins_at_once(true, || true) && !begins_at_once(true, || false));
+        assert!(!begins_at_once(false, || unreachable!("the kernel is not looked at")));
+    }
+
+    #[test]
     fn huge_gaps_do_not_overflow() {
         let mut policy = Policy { since_wait: u32::MAX, mean: u32::MAX / 4, waits: true };
         policy.waited();

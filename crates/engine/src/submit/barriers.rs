@@ -123,7 +123,7 @@ impl Barriers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use dml_testing::Random;
 
     fn range(start: u64, end: u64) -> AddressRange {
         AddressRange { start, end }
@@ -150,7 +150,7 @@ mod tests {
     /// Every pair of conflicting commands has a barrier between them, and every barrier has a pair that needs it.
     #[test]
     fn barriers_agree_with_brute_force() {
-        let mut random = Random::new(2);
+        let mut random = Random(2);
         for _ in 0..100 {
             let mut barriers = Barriers::default();
             let mut since: Vec<(Vec<AddressRange>, Vec<AddressRange>)> = Vec::new();

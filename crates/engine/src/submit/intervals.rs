@@ -56,7 +56,7 @@ impl IntervalSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use dml_testing::Random;
 
     fn range(start: u64, end: u64) -> AddressRange {
         AddressRange { start, end }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn intervals_agree_with_a_bitmap() {
-        let mut random = Random::new(1);
+        let mut random = Random(1);
         for _ in 0..200 {
             let mut set = IntervalSet::default();
             let mut model = [false; 128];

@@ -1,7 +1,7 @@
 //! The allocator over a source that only counts.
 
 use super::*;
-use crate::testing::Random;
+use dml_testing::Random;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
@@ -197,7 +197,7 @@ fn out_of_memory_recovers() {
 #[test]
 fn random_traffic() {
     for seed in 0..8 {
-        let mut random = Random::new(seed);
+        let mut random = Random(seed);
         let source = Fake::new(600 * MIB);
         let mut a = Fakes::new(&source);
         let mut live: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
