@@ -70,7 +70,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens an adapter as a device of its own, beside those of [`device`](crate::device). Each call opens a new one.
+    /// Opens an adapter as a device of its own, beside those of [`device`](crate::device()). Each call opens a new one.
     ///
     /// # Errors
     /// What the driver said.

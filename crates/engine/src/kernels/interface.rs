@@ -152,7 +152,7 @@ pub trait Interface {
 /// ```
 ///
 /// makes `CopyArguments<'_>`, which a launch fills in, `CopyParameters<'_>`, which the kernel gets, and implements
-/// [`Interface`](crate::Interface) for `Spec`. A field is `name: Kind` or `name: Kind = type`, where the expression may use the specialisation (a reference).
+/// [`Interface`] for `Spec`. A field is `name: Kind` or `name: Kind = type`, where the expression may use the specialisation (a reference).
 /// Generic specialisations: `impl<F: Bound> Spec<F> as s => ...`.
 #[macro_export]
 macro_rules! parameters {

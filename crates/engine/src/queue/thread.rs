@@ -1,7 +1,7 @@
 //! The thread of a device that records and submits what other threads enqueue.
 //!
 //! Recording and submitting takes 1 to 2 µs of a host's time an operator, and the thread that enqueues has better things
-//! to do. It hands a batch over when the [policy](crate::queue::policy) says so; this thread takes it from there. Whoever waits for
+//! to do. It hands a batch over when the [`policy`] says so; this thread takes it from there. Whoever waits for
 //! the device does not wait for this thread to wake: it takes the stream's lock and records what is left by itself.
 
 use crate::queue::device_queue::DeviceQueue;
