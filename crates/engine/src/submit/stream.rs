@@ -47,11 +47,6 @@ impl Stream {
         self.stats
     }
 
-    /// The commands themselves, for what is in no batch.
-    pub(crate) fn recorder(&mut self) -> &mut Recorder {
-        &mut self.recorder
-    }
-
     /// What was submitted is visible to the host as soon as it is done.
     pub(crate) fn is_host_visible(&self) -> bool {
         self.barriers.is_host_visible()
