@@ -12,7 +12,7 @@
 #[path = "../crates/ops/tests/common/mod.rs"]
 mod common;
 
-use common::{Random, TestHost, decode, encode};
+use common::{Random, TestHost, Values, decode, encode};
 use dml_kernel::DType;
 use dml_ops::matmul::{Choice, Finish, Output, Problem, Source, Tile, select};
 use dml_ops::{Call, Scalar, Tensor};
@@ -126,7 +126,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for &[m, n, k] in &o.sizes {
         let mut random = Random(m as u64 * 31 + n as u64 * 7 + k as u64);
         let bytes = |random: &mut Random, count: i64| -> Vec<u8> {
-            (0..count).flat_map(|_| encode(o.dtype, scale(o.dtype, random.unit()))).collect()
+            (0..count).flat_map(|_| encode(o.dtype, scale(o.dtype, random.signed_unit()))).collect()
         };
         let (a, b) = (bytes(&mut random, o.batch * m * k), bytes(&mut random, o.batch * k * n));
         let (ta, tb) = (host.tensor(o.dtype, &[o.batch, m * k], &a), host.tensor(o.dtype, &[o.batch, k * n], &b));
@@ -236,7 +236,7 @@ fn check(host: &TestHost, o: &Options, size: [i64; 3], ab: [&[u8]; 2], strides: 
     let mut random = Random(42);
     let mut worst = 0f64;
     for _ in 0..samples {
-        let mut below = |n: i64| (random.bits() % n as u64) as i64;
+        let mut below = |n: i64| random.below(n as u64) as i64;
         let (z, i, j) = (below(o.batch), below(m), below(n));
         let sum: f64 = (0..k)
             .map(|l| {

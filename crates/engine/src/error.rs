@@ -131,6 +131,18 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// What cannot be done with a graph or a capture of a device.
+    pub(crate) fn graph(device: usize, what: impl Into<String>) -> Self {
+        Self::Graph { device, what: what.into() }
+    }
+
+    /// Bytes that are not memory of the device that was to read or write them.
+    pub(crate) fn invalid_address(call: &'static str, address: u64, bytes: u64) -> Self {
+        Self::InvalidAddress { call, address, bytes }
+    }
+}
+
 impl From<dml_vulkan::Error> for Error {
     fn from(e: dml_vulkan::Error) -> Self {
         Self::Vulkan(e)

@@ -1,56 +1,48 @@
 //! Events: a place in a device's queue, with the time when it was reached if wanted.
 
-use crate::device::Shared;
 use crate::error::Error;
 use crate::fork;
-use dml_vulkan::{Recorder, Ticket, TimestampId};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
-
-#[derive(Debug)]
-pub(crate) struct EventState {
-    /// The ticket that completes the event, which may be one that was not submitted yet.
-    ticket: AtomicU64,
-    stamp: OnceLock<TimestampId>,
-}
-
-impl EventState {
-    pub(crate) fn new() -> Self {
-        Self { ticket: AtomicU64::new(0), stamp: OnceLock::new() }
-    }
-
-    /// The event is complete when `ticket` is.
-    pub(crate) fn set(&self, ticket: Ticket) {
-        self.ticket.store(ticket.0, Ordering::Release);
-    }
-
-    /// Records the event's time.
-    pub(crate) fn recorded(&self, recorder: &mut Recorder) -> Result<(), Error> {
-        let _ = self.stamp.set(recorder.timestamp()?);
-        Ok(())
-    }
-}
+use crate::queue::device_queue::DeviceQueue;
+use crate::submit::batch::Marker;
+use dml_vulkan::Ticket;
+use std::sync::Arc;
 
 /// A place in a device's queue: everything enqueued before it.
 #[derive(Clone)]
 pub struct Event {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) state: Arc<EventState>,
+    queue: Arc<DeviceQueue>,
+    marker: Arc<Marker>,
 }
 
 impl Event {
+    /// Marks the end of what is enqueued; with `timing`, also the time at which it is reached.
+    ///
+    /// # Errors
+    /// As [`Device::record_event`](crate::Device::record_event).
+    pub(crate) fn record(queue: &Arc<DeviceQueue>, timing: bool) -> Result<Self, Error> {
+        let marker = Arc::new(Marker::default());
+        queue.mark(&marker, timing)?;
+        Ok(Self { queue: Arc::clone(queue), marker })
+    }
+
     /// The device's index.
     pub fn device_index(&self) -> usize {
-        self.shared.index()
+        self.queue.device()
     }
 
     /// The ticket; submits the work before the event if that was not done.
     fn ticket(&self) -> Result<Ticket, Error> {
         fork::check()?;
-        self.shared.refuse_in_capture("asking or waiting for an event")?;
-        let ticket = Ticket(self.state.ticket.load(Ordering::Acquire));
-        self.shared.ensure_submitted(ticket)?;
+        self.queue.refuse_in_capture("asking or waiting for an event")?;
+        let ticket = self.marker.ticket();
+        self.queue.ensure_submitted(ticket)?;
         Ok(ticket)
+    }
+
+    /// The ticket up to which the device says that everything is done.
+    fn completed(&self) -> Result<Ticket, Error> {
+        let submission = &self.queue.submission;
+        submission.wrap(submission.timeline().completed())
     }
 
     /// Whether everything before the event is done. Does not wait.
@@ -59,9 +51,8 @@ impl Event {
     /// [`Error::DeviceLost`], or an error of work that was pending.
     pub fn query(&self) -> Result<bool, Error> {
         let ticket = self.ticket()?;
-        let shared = &self.shared;
         // The second, and not yet the first, right after a read of a few bytes.
-        Ok(shared.wrap(shared.timeline().completed())? >= ticket || shared.lock().queue.done() >= ticket)
+        Ok(self.completed()? >= ticket || self.queue.lock().pending.done() >= ticket)
     }
 
     /// Returns when everything before the event is done.
@@ -70,10 +61,10 @@ impl Event {
     /// As [`query`](Self::query).
     pub fn wait(&self) -> Result<(), Error> {
         let ticket = self.ticket()?;
-        if self.shared.wrap(self.shared.timeline().completed())? >= ticket {
+        if self.completed()? >= ticket {
             return Ok(());
         }
-        self.shared.wait(ticket)
+        self.queue.wait(ticket)
     }
 
     /// Milliseconds from this event to a later one. Waits for both.
@@ -81,18 +72,17 @@ impl Event {
     /// # Errors
     /// [`Error::NoTiming`] unless both were recorded for timing on one device; as [`query`](Self::query).
     pub fn elapsed_ms(&self, later: &Event) -> Result<f64, Error> {
-        if !Arc::ptr_eq(&self.shared, &later.shared) {
+        if !Arc::ptr_eq(&self.queue, &later.queue) {
             return Err(Error::NoTiming { reason: "they are on different devices" });
         }
         self.wait()?;
         later.wait()?;
         let none = Error::NoTiming { reason: "both must be recorded with timing" };
-        let (Some(from), Some(to)) = (self.state.stamp.get(), later.state.stamp.get()) else {
+        let (Some(from), Some(to)) = (self.marker.stamp(), later.marker.stamp()) else {
             return Err(none);
         };
-        let (from, to) = self.shared.timestamps(from, to)?;
-        match (from, to) {
-            (Some(from), Some(to)) => Ok((to as f64 - from as f64) * 1e-6),
+        match self.queue.submission.timestamps([from, to])? {
+            [Some(from), Some(to)] => Ok((to as f64 - from as f64) * 1e-6),
             _ => Err(none),
         }
     }
@@ -100,6 +90,6 @@ impl Event {
 
 impl std::fmt::Debug for Event {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Event").field("device", &self.shared.index()).field("state", &self.state).finish()
+        f.debug_struct("Event").field("device", &self.device_index()).field("marker", &self.marker).finish()
     }
 }

@@ -10,7 +10,7 @@
 //! The operator id says what is raised: [`fault_id`].
 
 use crate::error::Error;
-use crate::queue::pending::mapped;
+use crate::memory::mapped::mapped;
 use dml_vulkan::{Gpu, MemoryClass, Segment};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

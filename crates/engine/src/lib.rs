@@ -26,12 +26,13 @@
 //!
 //! | variable | effect |
 //! |---|---|
-//! | `TORCH_DML_FUSION=0` | pointwise launches are not joined; `wait`: a flush waits for joint kernels, for tests |
+//! | `TORCH_DML_FUSION=0` | pointwise launches are not fused; `wait`: a flush waits for fused kernels, for tests |
 //! | `TORCH_DML_SUBMIT_THREAD=0` | the threads that enqueue also record and submit; `1`: a thread of the device does; by default where there are 4 processors |
 //! | `TORCH_DML_COMPILE_THREADS=4` | as many threads compile kernels: for measurements; else one a core, up to 8 |
 //! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others |
 //! | `TORCH_DML_DEVICES_PER_ADAPTER=2` | every adapter is two devices: for tests |
 
+mod capture;
 mod device;
 mod error;
 mod event;
@@ -46,8 +47,6 @@ mod profile;
 mod queue;
 mod registry;
 mod submit;
-#[cfg(test)]
-mod testing;
 mod transfer;
 
 pub use device::Device;
@@ -57,15 +56,21 @@ pub use event::Event;
 pub use fault::{FaultKind, fault_id, operator_id};
 pub use fork::forked;
 pub use fusion::parameters::PointwiseParameters;
-pub use fusion::pointwise::{Pointwise, PointwiseInput};
 pub use generator::{Generator, philox4x32_10};
-pub use graph::{Capture, Graph, GraphPool, GraphStats, RandomSource};
+pub use graph::capture::Capture;
+pub use graph::pool::GraphPool;
+pub use graph::random::RandomSource;
+pub use graph::replay::{Graph, GraphStats};
 pub use kernels::cache::{KernelRef, KernelStats, kernel_stats};
 pub use kernels::interface::{self, ArgumentBlock, Interface, Parameter};
 pub use kernels::key::{Family, KernelKey};
+pub use kernels::launch::Launch;
+pub use kernels::pointwise::{Pointwise, PointwiseInput};
+pub use memory::range::{AddressRange, AddressRange as Range};
 pub use memory::statistics::{BlockInfo, MemoryStats, PoolStats, SegmentInfo, Stat};
-pub use profile::activity::{Activity, Work, set_correlation, start_profile, stop_profile};
+pub use profile::activity::{Activity, Work, set_correlation};
 pub use profile::measure;
-pub use queue::launch::{Launch, Range};
-pub use queue::pending::QueueStats;
-pub use registry::{adapter_info, all_opened, device, device_count, opened, seed_all, shutdown};
+pub use registry::{
+    adapter_info, all_opened, device, device_count, opened, seed_all, shutdown, start_profile, stop_profile,
+};
+pub use submit::statistics::QueueStats;

@@ -4,8 +4,9 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::fork;
 use crate::kernels::compiler;
-use crate::profile::activity;
+use crate::profile::activity::Activity;
 use dml_vulkan::{Adapter, AdapterInfo, AdapterKind, adapters};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 struct Slot {
@@ -17,6 +18,8 @@ struct Slot {
 static SLOTS: OnceLock<Vec<Slot>> = OnceLock::new();
 /// What [`seed_all`] was last called with: the seed of devices that are opened later.
 static SEED: Mutex<Option<u64>> = Mutex::new(None);
+/// Devices that are opened from now on are profiled from the start.
+static PROFILING: AtomicBool = AtomicBool::new(false);
 
 fn slots() -> Result<&'static [Slot], Error> {
     if let Some(slots) = SLOTS.get() {
@@ -95,7 +98,7 @@ fn open(index: usize) -> Result<&'static Arc<Device>, Error> {
     }
     let device = Arc::new(Device::open(slot.adapter, index)?);
     fork::watch();
-    if activity::wanted()
+    if PROFILING.load(Ordering::SeqCst)
         && let Err(e) = device.start_profile()
     {
         tracing::warn!("device {index} is not profiled: {e}");
@@ -125,6 +128,28 @@ pub fn seed_all(seed: u64) {
     for device in all_opened() {
         device.seed(seed);
     }
+}
+
+/// Begins to profile every device, those opened later included.
+///
+/// # Errors
+/// [`dml_vulkan::Error::Unsupported`] of a device without timestamps; [`Error::DeviceLost`]. Other devices are profiled.
+pub fn start_profile() -> Result<(), Error> {
+    PROFILING.store(true, Ordering::SeqCst);
+    all_opened().map(|device| device.start_profile()).fold(Ok(()), Result::and)
+}
+
+/// Waits for every device, ends profiling, and returns what ran since [`start_profile`], each device's in its order.
+/// A device that was lost meanwhile has nothing to tell.
+pub fn stop_profile() -> Vec<Activity> {
+    PROFILING.store(false, Ordering::SeqCst);
+    let told = all_opened().map(|device| {
+        device.stop_profile().unwrap_or_else(|e| {
+            tracing::warn!("the profile of device {} is lost: {e}", device.index());
+            Vec::new()
+        })
+    });
+    told.flatten().collect()
 }
 
 /// Finishes all work and saves compiled pipelines: to be called before the process ends. Devices stay usable.

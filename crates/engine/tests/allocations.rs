@@ -3,31 +3,10 @@
 
 mod common;
 use common::*;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: hands every call on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = COUNT.try_with(|c| c.set(c.get() + 1));
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
+use dml_testing::{CountingAllocator, allocations};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[test]
 fn a_cached_operator_does_not_allocate() {
@@ -43,11 +22,11 @@ fn a_cached_operator_does_not_allocate() {
         operator();
     }
     device.synchronize().unwrap();
-    let before = COUNT.get();
+    let before = allocations();
     for _ in 0..2000 {
         operator();
     }
-    let count = COUNT.get() - before;
+    let count = allocations() - before;
     // The stream's lists of batches may still grow now and then.
     assert!(count < 200, "{count} allocations in 2000 operators");
 }

@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use dml_engine::{Error, Family, Launch, Range, adapter_info, device, device_count, kernel_stats};
 use dml_kernel::{Builder, DType};
+use dml_testing::Random;
 use std::sync::Arc;
 
 #[test]
@@ -159,7 +160,7 @@ fn launches_of_new_kernels_keep_their_order() {
                 let b = Builder::new("chain", [64, 1, 1]);
                 let data = b.pointer("data", DType::I32);
                 let mut value = data.load(b.global_id(0));
-                for step in 0..i as i32 * 10 {
+                for step in 0..i * 10 {
                     value = value * (2 * step + 1) + (value >> 1);
                 }
                 data.store(b.global_id(0), value);

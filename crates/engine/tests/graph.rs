@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use dml_engine::{Device, Error, Family, Generator, Graph, KernelRef, Launch, RandomSource, Range};
 use dml_kernel::{Builder, DType, Scalar};
+use dml_testing::Random;
 use std::sync::{Arc, Mutex};
 
 const N: usize = 200;
@@ -173,7 +174,7 @@ fn large_parameter_blocks_are_the_graphs() {
             let out = b.pointer("out", DType::I32);
             let mut sum = b.i32(0);
             for i in 0..count {
-                sum = sum + b.param(&format!("p{i}"), Scalar::I32) * (i as i32 + 1);
+                sum = sum + b.param(&format!("p{i}"), Scalar::I32) * (i + 1);
             }
             out.store(0, sum);
             b.finish()
@@ -183,7 +184,7 @@ fn large_parameter_blocks_are_the_graphs() {
     let (graph, ()) = capture(&device, || {
         for (round, &out) in outs.iter().enumerate() {
             let mut params = out.to_ne_bytes().to_vec();
-            (0..count).for_each(|i| params.extend_from_slice(&(round as i32 ^ i as i32).to_ne_bytes()));
+            (0..count).for_each(|i| params.extend_from_slice(&(round as i32 ^ i).to_ne_bytes()));
             let writes = &[Range::new(out, 4)];
             let launch =
                 Launch { kernel, params: &params, table: &[], groups: [1, 1, 1], reads: &[], writes, operator: "many" };
@@ -194,7 +195,7 @@ fn large_parameter_blocks_are_the_graphs() {
     graph.replay().unwrap();
     drop(graph); // What runs is kept.
     for (round, &out) in outs.iter().enumerate().step_by(37) {
-        let expected: i32 = (0..count as i32).map(|i| (round as i32 ^ i) * (i + 1)).sum();
+        let expected: i32 = (0..count).map(|i| (round as i32 ^ i) * (i + 1)).sum();
         assert_eq!(read(&device, out, 1), [expected]);
     }
 }

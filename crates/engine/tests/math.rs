@@ -6,6 +6,7 @@ use common::*;
 use dml_engine::{Device, Family, Launch, Range};
 use dml_kernel::interpret::Function;
 use dml_kernel::{Scalar, math};
+use dml_testing::Random;
 
 const SAMPLES: usize = if cfg!(debug_assertions) { 50_000 } else { 1_000_000 };
 
@@ -26,8 +27,8 @@ fn samples(scalar: Scalar, inputs: usize) -> Vec<Vec<u64>> {
     for i in 0..SAMPLES {
         for x in &mut all {
             let spread = [1.0, 8.0, 128.0, 1e5][i / 2 % 4];
-            let moderate = (random.next() as i64 as f64) / (i64::MAX as f64) * spread;
-            let any = if scalar == Scalar::F64 { random.next() } else { random.next() >> 32 };
+            let moderate = (random.next_u64() as i64 as f64) / (i64::MAX as f64) * spread;
+            let any = if scalar == Scalar::F64 { random.next_u64() } else { random.next_u64() >> 32 };
             x.push(if i % 2 == 0 { any } else { bits(scalar, moderate) });
         }
     }

@@ -4,12 +4,13 @@
 mod common;
 use common::*;
 use dml_engine::Error;
+use dml_testing::Random;
 
 fn pattern(n: usize, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     let mut data: Vec<u8> = Vec::with_capacity(n + 8);
     while data.len() < n {
-        data.extend_from_slice(&random.next().to_ne_bytes());
+        data.extend_from_slice(&random.next_u64().to_ne_bytes());
     }
     data.truncate(n);
     data
@@ -27,7 +28,7 @@ fn round_trips_of_odd_sizes_and_places() {
         let n = 1 + random.below(most) as usize;
         let at = random.below((1 << 20) - n as u64) as usize;
         if random.below(2) == 0 {
-            let data = pattern(n, random.next());
+            let data = pattern(n, random.next_u64());
             device.upload(block + at as u64, &data).unwrap();
             model[at..at + n].copy_from_slice(&data);
         } else {

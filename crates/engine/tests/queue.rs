@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use dml_engine::{Device, Error, Family, KernelRef, Launch, Range};
 use dml_kernel::{Builder, DType, Scalar};
+use dml_testing::Random;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -96,7 +97,7 @@ fn parameters_that_do_not_fit_push_constants_go_through_memory() {
             let out = b.pointer("out", DType::I32);
             let mut sum = b.i32(0);
             for i in 0..count {
-                sum = sum + b.param(&format!("p{i}"), Scalar::I32) * (i as i32 + 1);
+                sum = sum + b.param(&format!("p{i}"), Scalar::I32) * (i + 1);
             }
             out.store(0, sum);
             b.finish()
@@ -108,7 +109,7 @@ fn parameters_that_do_not_fit_push_constants_go_through_memory() {
     for round in 0..20_000i32 {
         let mut params = out.to_ne_bytes().to_vec();
         expected = 0;
-        for i in 0..count as i32 {
+        for i in 0..count {
             params.extend_from_slice(&(round ^ i).to_ne_bytes());
             expected += (round ^ i) * (i + 1);
         }

@@ -4,6 +4,7 @@
 mod common;
 use common::*;
 use dml_engine::{Device, Error};
+use dml_testing::Random;
 use std::time::{Duration, Instant};
 
 fn download(device: &Device, from: u64, bytes: usize) -> Vec<u8> {
@@ -16,7 +17,7 @@ fn download(device: &Device, from: u64, bytes: usize) -> Vec<u8> {
 fn any_length_from_anywhere() {
     let device = open();
     let mut random = Random(5);
-    let data: Vec<u8> = (0..1024).map(|_| random.next() as u8).collect();
+    let data: Vec<u8> = (0..1024).map(|_| random.next_u64() as u8).collect();
     let block = device.allocate(1024).unwrap();
     device.upload(block, &data).unwrap();
     for bytes in (1..=70).chain([127, 128, 255, 256, 500, 504, 505, 506, 507, 508, 509, 510, 512, 513, 1000]) {

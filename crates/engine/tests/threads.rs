@@ -4,6 +4,7 @@
 mod common;
 use common::*;
 use dml_engine::{Device, Error, KernelRef};
+use dml_testing::Random;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -58,7 +59,7 @@ impl Worker<'_> {
                 let at = self.pick();
                 let (from, n) =
                     (self.random.below(N as u64 / 2) as usize, 1 + self.random.below(N as u64 / 2) as usize);
-                let values: Vec<i32> = (0..n).map(|_| self.random.next() as i32).collect();
+                let values: Vec<i32> = (0..n).map(|_| self.random.next_u64() as i32).collect();
                 self.device.upload(self.live[at].0 + 4 * from as u64, &bytes_of(&values)).unwrap();
                 self.live[at].1[from..from + n].copy_from_slice(&values);
             }

@@ -1,36 +1,13 @@
 //! A cached operator allocates nothing on the heap.
-#![allow(unsafe_code)]
 
 use dml_engine::{Device, device};
 use dml_kernel::DType;
 use dml_ops::{Arg, Call, Host, Place, Result, Scalar, Tensor};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use dml_testing::{CountingAllocator, allocations};
 use std::sync::Arc;
 
-thread_local! {
-    /// Allocations of this thread.
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: the system's allocator does the work; counting touches a plain thread-local number.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Gives out one place in memory again and again.
 struct OnePlace {
@@ -83,9 +60,9 @@ fn least(device: &Arc<Device>, name: &str, args: &[Arg]) -> u64 {
     let mut least = u64::MAX;
     for _ in 0..50 {
         let mut call = Call { name: operator.name, args, device, host: &host, returns: Default::default() };
-        let before = COUNT.get();
+        let before = allocations();
         (operator.run)(&mut call).expect("it runs");
-        least = least.min(COUNT.get() - before);
+        least = least.min(allocations() - before);
     }
     device.synchronize().expect("it runs on the device");
     device.free(host.address);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Random, TestHost, flag, message, tensor};
+use common::{Random, TestHost, Values, flag, message, tensor};
 use dml_kernel::DType;
 use dml_ops::{Arg, Result, Scalar, Tensor};
 

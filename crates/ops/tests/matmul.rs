@@ -4,7 +4,7 @@ mod common;
 #[path = "../src/primitives/validate.rs"]
 mod validate;
 
-use common::{Random, TestHost, message, number, tensor};
+use common::{Random, TestHost, Values, message, number, tensor};
 use dml_engine::AdapterKind;
 use dml_kernel::DType;
 use dml_ops::matmul::epilogue::Epilogue;

@@ -1,22 +1,23 @@
-//! Joins pointwise launches that stand one after another into one kernel.
+//! Fuses pointwise launches that stand one after another into one kernel.
 //!
-//! A launch joins the launches before it when it reads exactly what one of them writes, over the same number of elements.
-//! The joint kernel computes each element through all of them in the order of the calls, with every intermediate
+//! A launch is fused with the launches before it when it reads exactly what one of them writes, over the same number of elements.
+//! The fused kernel computes each element through all of them in the order of the calls, with every intermediate
 //! rounded to its dtype, so its results have the bits of the single ones. An intermediate that was freed before the flush
-//! is never written. A joint kernel is compiled on the pool once its structure was met [`WORTH`] times;
+//! is never written. A fused kernel is compiled on the pool once its structure was met [`WORTH`] times;
 //! until it is there, the launches run one by one.
 //!
-//! What must hold for the joint kernel to mean the same: an invocation reads all of its elements before it writes one,
+//! What must hold for the fused kernel to mean the same: an invocation reads all of its elements before it writes one,
 //! and touches no other's. So a result may lie exactly where an input or an earlier result lies, or apart from all of them; any
 //! other overlap ends the chain, and so does a read of part of a result.
 
-use super::parameters::{Packed, PackedNumber, PointwiseParameters};
-use super::pointwise::{Pointwise, PointwiseInput};
+use crate::fusion::parameters::{Packed, PackedNumber, PointwiseParameters};
+use crate::fusion::plan::{Plan, Wire};
 use crate::kernels::cache::{KernelRef, float_modes};
 use crate::kernels::compiler;
 use crate::kernels::interface::ArgumentBlock;
-use crate::queue::launch::Range;
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value, convert, dense};
+use crate::kernels::pointwise::{Pointwise, PointwiseInput};
+use crate::memory::range::AddressRange;
+use dml_kernel::{DType, Scalar, dense};
 use dml_vulkan::Gpu;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -25,15 +26,15 @@ use std::sync::{Arc, OnceLock};
 /// A structure that comes this often is worth a kernel.
 const WORTH: u32 = 3;
 /// Launches of a chain.
-const MOST_MEMBERS: usize = 64;
+const MAX_MEMBERS: usize = 64;
 /// Instructions of one element: a chain's kernel holds five copies.
-const MOST_INSTRUCTIONS: usize = 2000;
+const MAX_INSTRUCTIONS: usize = 2000;
 /// Bytes of parameters that any adapter takes as push constants.
-const MOST_PARAMS: usize = 128;
+const MAX_PARAMS: usize = 128;
 /// Structures that are remembered.
-const MOST_STRUCTURES: usize = 4096;
+const MAX_STRUCTURES: usize = 4096;
 
-/// Whether launches are joined.
+/// Whether launches are fused.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Mode {
     Off,
@@ -41,14 +42,6 @@ enum Mode {
     On,
     /// The flush waits for the kernel, the first time already: for graphs and for tests.
     Wait,
-}
-
-/// Where an input of a member comes from.
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum Wire {
-    External(u16),
-    Value(u16),
-    Number,
 }
 
 struct Member {
@@ -73,7 +66,7 @@ struct Output {
     live: bool,
 }
 
-/// The launches that are being joined, and the kernels that came of it.
+/// The launches that are being fused, and the kernels that came of it.
 pub(crate) struct Fusion {
     mode: Mode,
     n: u32,
@@ -94,22 +87,22 @@ enum Known {
 }
 
 /// A launch that stands for several.
-pub(crate) struct Joint {
+pub(crate) struct Fused {
     pub(crate) kernel: KernelRef,
-    pub(crate) params: SmallVec<[u8; MOST_PARAMS]>,
+    pub(crate) params: SmallVec<[u8; MAX_PARAMS]>,
     pub(crate) groups: [u32; 3],
-    pub(crate) reads: SmallVec<[Range; 8]>,
-    pub(crate) writes: SmallVec<[Range; 8]>,
+    pub(crate) reads: SmallVec<[AddressRange; 8]>,
+    pub(crate) writes: SmallVec<[AddressRange; 8]>,
     /// How many it stands for.
     pub(crate) launches: u32,
 }
 
-fn overlap(a: Range, b: Range) -> bool {
+fn overlap(a: AddressRange, b: AddressRange) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-fn range(address: u64, dtype: DType, elements: u32) -> Range {
-    Range::new(address, dtype.bytes() * u64::from(elements))
+fn range(address: u64, dtype: DType, elements: u32) -> AddressRange {
+    AddressRange::new(address, dtype.bytes() * u64::from(elements))
 }
 
 impl Default for Fusion {
@@ -150,13 +143,15 @@ impl Fusion {
     /// Takes a launch into the open chain, or begins one with it. False if it fits neither: then the chain must be
     /// closed, and the launch offered again (once) or run by itself. `push` is where `params` begin in the arena.
     pub(crate) fn offer(&mut self, entry: usize, kernel: &KernelRef, params: &[u8], push: usize) -> bool {
-        let Some(pointwise) = kernel.pointwise().filter(|_| self.mode != Mode::Off && !kernel.spilled()) else {
+        let Some(pointwise) =
+            kernel.pointwise().filter(|_| self.mode != Mode::Off && !kernel.has_indirect_parameters())
+        else {
             return false;
         };
-        self.try_join(entry, kernel, pointwise, params, push).is_some()
+        self.try_append(entry, kernel, pointwise, params, push).is_some()
     }
 
-    fn try_join(
+    fn try_append(
         &mut self,
         entry: usize,
         kernel: &KernelRef,
@@ -168,7 +163,7 @@ impl Fusion {
         let packed = Packed::read(params, outs, &pointwise.inputs)?;
         let n = packed.numel;
         let open = self.is_open();
-        if open && n != self.n || self.members.len() >= MOST_MEMBERS {
+        if open && n != self.n || self.members.len() >= MAX_MEMBERS {
             return None;
         }
 
@@ -212,7 +207,7 @@ impl Fusion {
             pointwise.outs.iter().enumerate().map(|(i, &dtype)| (packed.out(i), dtype)).collect();
         for &(address, dtype) in &results {
             let written = range(address, dtype, n);
-            let fits = |other: Range, size: u64, constant: bool| {
+            let fits = |other: AddressRange, size: u64, constant: bool| {
                 !overlap(other, written) || (other == written && size == dtype.bytes() && !constant)
             };
             let values = self.values.iter().all(|v| fits(range(v.address, v.dtype, n), v.dtype.bytes(), false));
@@ -229,7 +224,7 @@ impl Fusion {
         let pointers = live + self.externals.len() + fresh.len();
         let instructions = self.instructions + pointwise.element.len();
         // 8 for what alignment may take.
-        if 8 * pointers + number_bytes + 4 + 8 > MOST_PARAMS || instructions > MOST_INSTRUCTIONS {
+        if 8 * pointers + number_bytes + 4 + 8 > MAX_PARAMS || instructions > MAX_INSTRUCTIONS {
             return None;
         }
 
@@ -267,7 +262,7 @@ impl Fusion {
     }
 
     /// The open chain as one launch, if there is a kernel for it. `arena` holds the parameters of its members.
-    pub(crate) fn joint(&mut self, gpu: &Gpu, arena: &[u8]) -> Option<Joint> {
+    pub(crate) fn fused(&mut self, gpu: &Gpu, arena: &[u8]) -> Option<Fused> {
         if self.members.len() < 2 {
             return None;
         }
@@ -280,7 +275,7 @@ impl Fusion {
         self.write_key(&stores, lanes);
         let kernel = self.kernel(gpu, &stores, lanes)?;
 
-        let mut joint = Joint {
+        let mut fused = Fused {
             kernel,
             params: SmallVec::new(),
             groups: dense::groups(u64::from(self.n.div_ceil(lanes))),
@@ -289,9 +284,9 @@ impl Fusion {
             launches: self.members.len() as u32,
         };
         let written = stores.iter().map(|&i| &self.values[i]);
-        joint.writes.extend(written.clone().map(|value| range(value.address, value.dtype, self.n)));
+        fused.writes.extend(written.clone().map(|value| range(value.address, value.dtype, self.n)));
         let read = |e: &External| range(e.address, e.dtype, if e.constant { 1 } else { self.n });
-        joint.reads.extend(self.externals.iter().map(read));
+        fused.reads.extend(self.externals.iter().map(read));
         let numbers = self
             .members
             .iter()
@@ -306,8 +301,8 @@ impl Fusion {
             Scalar::U32,
             u64::from(self.n),
         );
-        joint.params.extend_from_slice(self.block.params());
-        Some(joint)
+        fused.params.extend_from_slice(self.block.params());
+        Some(fused)
     }
 
     /// Neighbours an invocation: 16 bytes of the widest operand, if all of them begin at such a boundary.
@@ -350,7 +345,7 @@ impl Fusion {
                 }
             }
             None => {
-                if self.known.len() >= MOST_STRUCTURES {
+                if self.known.len() >= MAX_STRUCTURES {
                     return None;
                 }
                 if !wait {
@@ -383,47 +378,5 @@ impl Fusion {
             stores: stores.iter().map(|&i| (i, self.values[i].dtype)).collect(),
             lanes,
         }
-    }
-}
-
-/// A chain's structure: all that its kernel depends on.
-struct Plan {
-    members: Vec<(KernelRef, SmallVec<[Wire; 4]>)>,
-    externals: Vec<(DType, bool)>,
-    stores: Vec<(usize, DType)>,
-    lanes: u32,
-}
-
-impl Plan {
-    fn build(&self) -> Kernel {
-        let names: Vec<&str> = self.members.iter().map(|(k, _)| k.name()).collect();
-        let b = Builder::new(names.join("+"), [dense::GROUP, 1, 1]);
-        let externals = self.externals.iter().map(|&(dtype, constant)| PointwiseInput::Tensor { dtype, constant });
-        let numbers = self.members.iter().flat_map(|(kernel, _)| {
-            let inputs = kernel.pointwise().map(|p| p.inputs.as_slice()).unwrap_or_default();
-            inputs.iter().copied().filter(|input| matches!(input, PointwiseInput::Number(_)))
-        });
-        let dtypes = self.stores.iter().map(|&(_, dtype)| dtype);
-        let p = PointwiseParameters::declare(&b, dtypes, externals.chain(numbers), Scalar::U32);
-        let inputs: Vec<_> = p.tensors.iter().zip(&self.externals).map(|(&t, &(_, constant))| (t, constant)).collect();
-        dense::write(&b, p.numel, self.lanes, &p.outs, &inputs, &|loaded| {
-            let mut values: Vec<Value> = Vec::new();
-            let mut numbers = p.numbers.iter();
-            for (kernel, wires) in &self.members {
-                let Some(pointwise) = kernel.pointwise() else { continue };
-                let inputs: Vec<Value> = wires
-                    .iter()
-                    .filter_map(|wire| match *wire {
-                        Wire::External(i) => Some(loaded[usize::from(i)]),
-                        Wire::Value(i) => Some(values[usize::from(i)]),
-                        Wire::Number => numbers.next().copied(),
-                    })
-                    .collect();
-                let results = pointwise.element.inline(&b, &inputs);
-                values.extend(results.into_iter().zip(&pointwise.outs).map(|(v, &dtype)| convert(v, dtype)));
-            }
-            self.stores.iter().map(|&(i, _)| values[i]).collect()
-        });
-        b.finish()
     }
 }

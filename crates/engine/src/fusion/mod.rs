@@ -2,4 +2,4 @@
 
 pub(crate) mod chain;
 pub mod parameters;
-pub(crate) mod pointwise;
+mod plan;

@@ -1,10 +1,10 @@
 //! The parameters of pointwise kernels: the one place that knows their order.
 //!
 //! A pointwise kernel takes the addresses of its results, those of its input tensors, its numbers, and the number of elements. Single
-//! and fused kernels declare and pass them here, and fusion reads here what the launches that it joins were given.
+//! and fused kernels declare and pass them here, and fusion reads here what the launches of a chain were given.
 
-use super::pointwise::PointwiseInput;
 use crate::kernels::interface::ArgumentBlock;
+use crate::kernels::pointwise::PointwiseInput;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 use smallvec::SmallVec;
 

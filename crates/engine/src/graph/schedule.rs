@@ -7,8 +7,9 @@
 //! Commands depend on each other where bytes that one writes are read or written by the other. This covers memory that is
 //! freed and allocated again inside the graph: the later owner writes what the earlier one read or wrote.
 
-use crate::queue::hazards::{Hazards, IntervalSet};
-use crate::queue::launch::Range;
+use crate::memory::range::AddressRange;
+use crate::submit::barriers::Barriers;
+use crate::submit::intervals::IntervalSet;
 use std::collections::BTreeMap;
 
 /// Levels of commands, which are numbered as they were captured.
@@ -38,7 +39,7 @@ struct Map {
 
 impl Map {
     /// The ranges that overlap `range`.
-    fn overlapping(&self, range: Range) -> impl Iterator<Item = &Touched> {
+    fn overlapping(&self, range: AddressRange) -> impl Iterator<Item = &Touched> {
         let first = self.ranges.range(..=range.start).next_back().filter(|(_, touched)| touched.end > range.start);
         let from = first.map_or(range.start, |(&start, _)| start);
         self.ranges.range(from..range.end.max(from)).map(|(_, touched)| touched)
@@ -55,7 +56,7 @@ impl Map {
         }
     }
 
-    fn read(&mut self, range: Range, level: u32) {
+    fn read(&mut self, range: AddressRange, level: u32) {
         self.split(range.start);
         self.split(range.end);
         let mut at = range.start;
@@ -75,7 +76,7 @@ impl Map {
         }
     }
 
-    fn write(&mut self, range: Range, level: u32) {
+    fn write(&mut self, range: AddressRange, level: u32) {
         self.split(range.start);
         self.split(range.end);
         let covered: Vec<u64> = self.ranges.range(range.start..range.end).map(|(&start, _)| start).collect();
@@ -88,8 +89,8 @@ impl Map {
 }
 
 /// Schedules commands by their reads and writes.
-pub(crate) fn levels<'a>(accesses: impl Iterator<Item = (&'a [Range], &'a [Range])>) -> Schedule {
-    let some = |ranges: &'a [Range]| ranges.iter().copied().filter(|r| r.start < r.end);
+pub(crate) fn levels<'a>(accesses: impl Iterator<Item = (&'a [AddressRange], &'a [AddressRange])>) -> Schedule {
+    let some = |ranges: &'a [AddressRange]| ranges.iter().copied().filter(|r| r.start < r.end);
     let mut map = Map::default();
     let mut level = Vec::new();
     for (reads, writes) in accesses {
@@ -113,7 +114,7 @@ pub(crate) fn levels<'a>(accesses: impl Iterator<Item = (&'a [Range], &'a [Range
 /// What the commands of the last level read and write.
 pub(crate) fn last<'a>(
     schedule: &Schedule,
-    accesses: impl Iterator<Item = (&'a [Range], &'a [Range])>,
+    accesses: impl Iterator<Item = (&'a [AddressRange], &'a [AddressRange])>,
 ) -> (IntervalSet, IntervalSet) {
     let (mut read, mut written) = (IntervalSet::default(), IntervalSet::default());
     for ((reads, writes), &level) in accesses.zip(&schedule.level) {
@@ -126,11 +127,11 @@ pub(crate) fn last<'a>(
 }
 
 /// The barriers that the commands need in the order of their capture, with one before them.
-pub(crate) fn barriers_in_order<'a>(accesses: impl Iterator<Item = (&'a [Range], &'a [Range])>) -> u32 {
-    let mut hazards = Hazards::default();
+pub(crate) fn barriers_in_order<'a>(accesses: impl Iterator<Item = (&'a [AddressRange], &'a [AddressRange])>) -> u32 {
+    let mut eager = Barriers::default();
     let mut barriers = 0;
     for (at, (reads, writes)) in accesses.enumerate() {
-        barriers += u32::from(hazards.access(reads, writes) || at == 0);
+        barriers += u32::from(eager.before(reads, writes) || at == 0);
     }
     barriers
 }
@@ -138,12 +139,12 @@ pub(crate) fn barriers_in_order<'a>(accesses: impl Iterator<Item = (&'a [Range],
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use dml_testing::Random;
 
-    type Access = (Vec<Range>, Vec<Range>);
+    type Access = (Vec<AddressRange>, Vec<AddressRange>);
 
-    fn range(start: u64, end: u64) -> Range {
-        Range { start, end }
+    fn range(start: u64, end: u64) -> AddressRange {
+        AddressRange { start, end }
     }
 
     fn schedule(commands: &[Access]) -> Schedule {
@@ -210,9 +211,9 @@ mod tests {
     /// Every dependent pair is in order on different levels, and every command has a reason to be no earlier.
     #[test]
     fn levels_agree_with_brute_force() {
-        let mut random = Random::new(3);
+        let mut random = Random(3);
         for _ in 0..200 {
-            let mut some = |most: u64| -> Vec<Range> {
+            let mut some = |most: u64| -> Vec<AddressRange> {
                 (0..random.below(most + 1))
                     .map(|_| {
                         let start = random.below(300);
@@ -221,8 +222,9 @@ mod tests {
                     .collect()
             };
             let commands: Vec<Access> = (0..50).map(|_| (some(3), some(2))).collect();
-            let hit =
-                |a: &[Range], b: &[Range]| a.iter().any(|x| b.iter().any(|y| x.start.max(y.start) < x.end.min(y.end)));
+            let hit = |a: &[AddressRange], b: &[AddressRange]| {
+                a.iter().any(|x| b.iter().any(|y| x.start.max(y.start) < x.end.min(y.end)))
+            };
             let depends = |(r, w): &Access, (er, ew): &Access| hit(r, ew) || hit(w, ew) || hit(w, er);
             let found = schedule(&commands);
             for (at, command) in commands.iter().enumerate() {

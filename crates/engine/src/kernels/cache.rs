@@ -1,9 +1,9 @@
 //! Kernels by key: emitted once, compiled on the pool, waited for at the first flush that needs them.
 
 use crate::error::Error;
-use crate::fusion::pointwise::Pointwise;
 use crate::kernels::compiler;
 use crate::kernels::key::{self, AnyKey, KernelKey};
+use crate::kernels::pointwise::Pointwise;
 use dml_kernel::{FloatModes, Kernel, Module, Needs};
 use dml_vulkan::{AdapterInfo, Gpu, Pipeline};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -70,7 +70,7 @@ struct Inner {
     workgroup_size: [u32; 3],
     push_bytes: u32,
     param_bytes: u32,
-    spilled: bool,
+    indirect: bool,
     pipeline: OnceLock<Result<Pipeline, dml_vulkan::Error>>,
     job: Mutex<Job>,
     done: Condvar,
@@ -92,7 +92,7 @@ impl KernelRef {
             workgroup_size: module.workgroup_size,
             push_bytes: module.push_bytes,
             param_bytes: module.param_bytes,
-            spilled: module.spilled,
+            indirect: module.spilled,
             pipeline: OnceLock::new(),
             job: Mutex::new(Job::Waiting(module.words)),
             done: Condvar::new(),
@@ -124,8 +124,8 @@ impl KernelRef {
     }
 
     /// Whether parameters live in memory and the push constant is their address.
-    pub(crate) fn spilled(&self) -> bool {
-        self.0.spilled
+    pub(crate) fn has_indirect_parameters(&self) -> bool {
+        self.0.indirect
     }
 
     /// Whether the pipeline is there, good or bad: asking for it then costs nothing.

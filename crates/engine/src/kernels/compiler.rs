@@ -1,6 +1,6 @@
 //! The pool that compiles pipelines while the host goes on, one for the process.
 //!
-//! Threads start when there is work, at most [`MOST_THREADS`] of them, and end when there was none
+//! Threads start when there is work, at most [`MAX_THREADS`] of them, and end when there was none
 //! for a while. When a burst of compilations is over, and now and then while it goes on, the pipeline cache is saved, so
 //! that a process that is killed later starts fast the next time all the same.
 
@@ -10,7 +10,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// More threads gain little: drivers lock inside.
-const MOST_THREADS: usize = 8;
+const MAX_THREADS: usize = 8;
 /// Quiet time after which the cache is saved.
 const SAVE_AFTER: Duration = Duration::from_millis(400);
 /// The longest that compiled pipelines stay unsaved in a burst without quiet.
@@ -56,13 +56,13 @@ impl State {
     }
 }
 
-/// `TORCH_DML_COMPILE_THREADS`, else the cores up to [`MOST_THREADS`].
-fn most_threads() -> usize {
+/// `TORCH_DML_COMPILE_THREADS`, else the cores up to [`MAX_THREADS`].
+fn max_threads() -> usize {
     static MOST: OnceLock<usize> = OnceLock::new();
     *MOST.get_or_init(|| {
         let wish = std::env::var("TORCH_DML_COMPILE_THREADS").ok().and_then(|text| text.trim().parse().ok());
         wish.filter(|&n| n > 0)
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(2, |n| n.get()).min(MOST_THREADS))
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(2, |n| n.get()).min(MAX_THREADS))
     })
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn enqueue(gpu: &Gpu, job: Job) {
     let mut state = POOL.lock();
     state.jobs.push_back((gpu.clone(), job));
     if state.jobs.len() > state.idle
-        && state.threads < most_threads()
+        && state.threads < max_threads()
         && std::thread::Builder::new().name("dml-compile".to_owned()).spawn(run).is_ok()
     {
         state.threads += 1;

@@ -7,7 +7,8 @@
 
 use crate::error::Error;
 use crate::kernels::cache::KernelRef;
-use crate::queue::launch::{Launch, Range};
+use crate::kernels::launch::Launch;
+use crate::memory::range::AddressRange;
 use dml_kernel::{Builder, DType, Pointer, Value};
 use smallvec::SmallVec;
 use std::marker::PhantomData;
@@ -17,8 +18,8 @@ use std::marker::PhantomData;
 pub struct ArgumentBlock {
     params: Vec<u8>,
     table: Vec<u8>,
-    reads: Vec<Range>,
-    writes: Vec<Range>,
+    reads: Vec<AddressRange>,
+    writes: Vec<AddressRange>,
     misfit: Option<&'static str>,
 }
 
@@ -40,13 +41,13 @@ impl ArgumentBlock {
 
     /// Bytes that the kernel reads.
     #[inline]
-    pub fn reads(&mut self, range: Range) {
+    pub fn reads(&mut self, range: AddressRange) {
         self.reads.push(range);
     }
 
     /// Bytes that the kernel writes, and may read.
     #[inline]
-    pub fn writes(&mut self, range: Range) {
+    pub fn writes(&mut self, range: AddressRange) {
         self.writes.push(range);
     }
 
@@ -151,7 +152,7 @@ pub trait Interface {
 /// ```
 ///
 /// makes `CopyArguments<'_>`, which a launch fills in, `CopyParameters<'_>`, which the kernel gets, and implements
-/// [`Interface`](crate::Interface) for `Spec`. A field is `name: Kind` or `name: Kind = type`, where the expression may use the specialisation (a reference).
+/// [`Interface`] for `Spec`. A field is `name: Kind` or `name: Kind = type`, where the expression may use the specialisation (a reference).
 /// Generic specialisations: `impl<F: Bound> Spec<F> as s => ...`.
 #[macro_export]
 macro_rules! parameters {
@@ -265,7 +266,7 @@ pub struct ReadRange;
 
 impl Parameter for ReadRange {
     type Type = DType;
-    type Argument<'a> = Range;
+    type Argument<'a> = AddressRange;
     type Declared<'b> = Pointer<'b>;
 
     fn declare<'b>(b: &'b Builder, name: &str, dtype: &DType) -> Pointer<'b> {
@@ -273,7 +274,7 @@ impl Parameter for ReadRange {
     }
 
     #[inline]
-    fn pass(argument: &Range, _: &DType, block: &mut ArgumentBlock) {
+    fn pass(argument: &AddressRange, _: &DType, block: &mut ArgumentBlock) {
         block.reads(*argument);
         block.address(argument.start);
     }
@@ -284,7 +285,7 @@ pub struct WriteRange;
 
 impl Parameter for WriteRange {
     type Type = DType;
-    type Argument<'a> = Range;
+    type Argument<'a> = AddressRange;
     type Declared<'b> = Pointer<'b>;
 
     fn declare<'b>(b: &'b Builder, name: &str, dtype: &DType) -> Pointer<'b> {
@@ -292,7 +293,7 @@ impl Parameter for WriteRange {
     }
 
     #[inline]
-    fn pass(argument: &Range, _: &DType, block: &mut ArgumentBlock) {
+    fn pass(argument: &AddressRange, _: &DType, block: &mut ArgumentBlock) {
         block.writes(*argument);
         block.address(argument.start);
     }

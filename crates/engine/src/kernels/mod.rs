@@ -4,3 +4,5 @@ pub(crate) mod cache;
 pub(crate) mod compiler;
 pub mod interface;
 pub(crate) mod key;
+pub(crate) mod launch;
+pub(crate) mod pointwise;

@@ -118,12 +118,12 @@ impl Sorted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use dml_testing::Random;
     use std::collections::BTreeSet;
 
     #[test]
     fn bins_find_the_best_fit() {
-        let mut random = Random::new(4);
+        let mut random = Random(4);
         let mut bins = Bins::new();
         let mut model: BTreeSet<(u64, u32)> = BTreeSet::new();
         let mut sizes = vec![0u64; 300];

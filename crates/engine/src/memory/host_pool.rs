@@ -4,6 +4,37 @@ use crate::error::Error;
 use dml_vulkan::{Gpu, MemoryClass, Segment, Ticket, Timeline};
 use std::sync::{Mutex, PoisonError};
 
+/// Copies up to this size go through the ring, or through one small segment and the copy kernel.
+pub(crate) const SMALL_COPY: usize = 64 << 10;
+/// Larger copies go through segments of this size.
+const CHUNK: u64 = 8 << 20;
+
+/// The segments that a device's copies go through.
+pub(crate) struct HostPools {
+    /// To the device, in chunks.
+    pub(crate) staging: HostPool,
+    /// To the host: [`SMALL_COPY`] bytes and the rest of two words.
+    pub(crate) readback_small: HostPool,
+    /// To the host, in chunks.
+    pub(crate) readback_large: HostPool,
+}
+
+impl HostPools {
+    pub(crate) fn new() -> Self {
+        Self {
+            staging: HostPool::new(MemoryClass::Staging, CHUNK, 4),
+            readback_small: HostPool::new(MemoryClass::Readback, SMALL_COPY as u64 + 8, 64),
+            readback_large: HostPool::new(MemoryClass::Readback, CHUNK, 4),
+        }
+    }
+
+    /// Lets go of the large segments that the GPU is done with.
+    pub(crate) fn release(&self, timeline: &Timeline) {
+        self.staging.clear_done(timeline);
+        self.readback_large.clear_done(timeline);
+    }
+}
+
 /// Segments of one size and class.
 pub(crate) struct HostPool {
     class: MemoryClass,
@@ -15,7 +46,7 @@ pub(crate) struct HostPool {
 }
 
 impl HostPool {
-    pub(crate) fn new(class: MemoryClass, bytes: u64, keep: usize) -> Self {
+    fn new(class: MemoryClass, bytes: u64, keep: usize) -> Self {
         Self { class, bytes, keep, idle: Mutex::new(Vec::new()) }
     }
 
@@ -49,8 +80,8 @@ impl HostPool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push((segment, ticket));
     }
 
-    /// Lets go of the segments that the GPU is done with. The caller drained the queue.
-    pub(crate) fn clear_done(&self, timeline: &Timeline) {
+    /// Lets go of the segments that the GPU is done with.
+    fn clear_done(&self, timeline: &Timeline) {
         if let Ok(done) = timeline.completed() {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).retain(|(_, ticket)| *ticket > done);
         }

@@ -1,4 +1,4 @@
-//! Space in a ring of host-visible memory, recycled when the GPU is done with it.
+//! Space in a ring of host-visible memory, used again when the GPU is done with it.
 
 use dml_vulkan::Ticket;
 use std::collections::VecDeque;
@@ -64,7 +64,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use dml_testing::Random;
 
     #[test]
     fn full_until_retired() {
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn live_regions_never_overlap() {
-        let mut random = Random::new(3);
+        let mut random = Random(3);
         let mut ring = Ring::new(4096);
         let mut live: Vec<(u64, u64, u64)> = Vec::new(); // start, end, ticket or 0
         let (mut ticket, mut done) = (0, 0);

@@ -42,7 +42,7 @@ const CALIBRATION: u32 = 20_000;
 /// Threads that measure.
 static MEASURING: AtomicU32 = AtomicU32::new(0);
 
-/// Of threads that work [beside](beside) those that measure: ticks by stage, and commands.
+/// Of threads that work [`beside`] those that measure: ticks by stage, and commands.
 static BESIDE: [AtomicU64; STAGES] = [const { AtomicU64::new(0) }; STAGES];
 static BESIDE_COMMANDS: AtomicU64 = AtomicU64::new(0);
 

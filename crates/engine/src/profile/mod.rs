@@ -2,3 +2,4 @@
 
 pub(crate) mod activity;
 pub mod measure;
+pub(crate) mod sink;

@@ -1,52 +1,25 @@
-//! What is enqueued on one device, in order, until it is handed over to be recorded and submitted (see [`crate::submit::stream`]).
+//! What is enqueued on one device, in order, until its batch ends and is handed over to be recorded (see [`crate::submit`]).
 //!
 //! Enqueuing appends a compact entry to the pending [`Batch`]. That pipelines are needed only when the batch is recorded
 //! lets them compile while the host goes on; and the recording pass can fuse launches, as it sees the frees
-//! that make an intermediate dead. Every batch gets the ticket of its submission when it is handed over, before it is
+//! that make an intermediate dead. Every batch gets the ticket of its submission when it ends, before it is
 //! submitted: so events and the ring know what to wait for.
 
 use crate::error::Error;
-use crate::event::EventState;
-use crate::graph::Replay;
-use crate::memory::allocator::{Allocator, COMMON};
-use crate::memory::ring::Ring;
-use crate::profile::activity::Origin;
-use crate::queue::batch::{Batch, Command, Entry};
-use crate::queue::launch::{Launch, Range};
+use crate::kernels::launch::Launch;
+use crate::memory::allocator::COMMON;
+use crate::memory::device_memory::DeviceMemory;
+use crate::memory::range::AddressRange;
+use crate::memory::upload_ring::{Region, UploadRing};
+use crate::profile::activity::{Origin, UPLOAD};
 use crate::queue::policy::{Decision, Policy};
-use crate::transfer::upload::UPLOAD;
-use dml_vulkan::{Gpu, MemoryClass, Segment, Ticket, Timeline};
-use std::ptr::NonNull;
+use crate::submit::batch::{Batch, Command, Entry, Marker, Replay};
+use crate::submit::statistics::QueueStats;
+use dml_vulkan::{Gpu, Segment, Ticket, Timeline};
 use std::sync::Arc;
 
-/// Small uploads and spilled parameters lie here until their work is done.
-const RING_BYTES: u64 = 8 << 20;
-/// The most bytes of one region of the ring.
-pub(crate) const MOST_RING_BYTES: u64 = RING_BYTES / 2;
-/// Regions of the ring are aligned to this.
-const RING_ALIGN: u64 = 16;
-
-/// The allocator of device memory.
-pub(crate) type Memory = Allocator<Arc<Segment>>;
-
-/// What a device's queue did so far.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct QueueStats {
-    /// Commands enqueued: launches and copies.
-    pub commands: u64,
-    /// Launches that ran as part of a joint kernel.
-    pub fused_launches: u64,
-    /// Runs of joint kernels.
-    pub fused_kernels: u64,
-    /// Barriers recorded.
-    pub barriers: u64,
-    /// Submits.
-    pub submits: u64,
-    /// Times the host waited for the device.
-    pub waits: u64,
-}
-
-pub(crate) struct Queue {
+/// The pending batch, and how far the work before it is.
+pub(crate) struct Pending {
     batch: Batch,
     /// The last ticket that a batch was given.
     handed: Ticket,
@@ -54,41 +27,46 @@ pub(crate) struct Queue {
     done: Ticket,
     timeline: Timeline,
     policy: Policy,
-    ring: Ring,
-    ring_memory: Arc<Segment>,
-    ring_host: NonNull<u8>,
+    ring: UploadRing,
     /// What is counted here: commands and waits.
-    pub(crate) stats: QueueStats,
+    stats: QueueStats,
     /// The device is profiled.
-    pub(crate) profiled: bool,
+    profiled: bool,
 }
 
-// SAFETY: `ring_host` points into `ring_memory`, which is owned here and may be used by any thread;
-// the queue is behind the device's mutex.
-unsafe impl Send for Queue {}
-
-impl Queue {
-    /// The queue before a stream of this timeline that gives no ticket of its own accord.
+impl Pending {
+    /// What is pending for a stream of this timeline, which gives no other tickets.
     pub(crate) fn new(gpu: &Gpu, timeline: Timeline) -> Result<Self, Error> {
-        let ring_memory = gpu.allocate(RING_BYTES, MemoryClass::Upload)?;
-        let ring_host = mapped(&ring_memory)?;
         Ok(Self {
             batch: Batch::new(),
             handed: timeline.last_ticket(),
             done: Ticket(0),
             timeline,
             policy: Policy::default(),
-            ring: Ring::new(RING_BYTES),
-            ring_memory: Arc::new(ring_memory),
-            ring_host,
+            ring: UploadRing::new(gpu)?,
             stats: QueueStats::default(),
             profiled: false,
         })
     }
 
-    /// The ring's memory.
+    /// The memory of the ring that uploads travel through.
     pub(crate) fn ring_memory(&self) -> &Arc<Segment> {
-        &self.ring_memory
+        self.ring.memory()
+    }
+
+    /// Commands enqueued and waits.
+    pub(crate) fn stats(&self) -> QueueStats {
+        self.stats
+    }
+
+    /// The device is profiled.
+    pub(crate) fn is_profiled(&self) -> bool {
+        self.profiled
+    }
+
+    /// Notes what enqueues each entry, or not.
+    pub(crate) fn set_profiled(&mut self, profiled: bool) {
+        self.profiled = profiled;
     }
 
     /// Commands that were not handed over.
@@ -111,18 +89,18 @@ impl Queue {
         Ticket(self.handed.0 + 1)
     }
 
-    /// Ends the pending batch, which becomes that of the next ticket; `empty` is for what comes after it. Blocks that rested can be
-    /// used again: no address means two things within a batch.
-    pub(crate) fn take(&mut self, empty: Batch, memory: &mut Memory) -> Batch {
+    /// Ends the pending batch, which becomes that of the next ticket; `empty` is for what comes after it. Deferred frees
+    /// are carried out: no address of a small block means two things within a batch.
+    pub(crate) fn take(&mut self, empty: Batch, memory: &mut DeviceMemory) -> Batch {
         self.handed = self.next_ticket();
         self.ring.submitted(self.handed);
-        memory.recycle(COMMON);
+        memory.reclaim(COMMON);
         let mut batch = std::mem::replace(&mut self.batch, empty);
         batch.ticket = self.handed;
         batch
     }
 
-    /// Appends a launch. What is spilled and tables must already be in the ring: the push constants begin with the address.
+    /// Appends a launch. Indirect parameters and tables must already be in the ring: the push constants begin with the address.
     #[inline]
     pub(crate) fn push_launch(&mut self, launch: &Launch<'_>, constants: [&[u8]; 2]) {
         let push = self.batch.bytes.len() as u32;
@@ -140,7 +118,7 @@ impl Queue {
     }
 
     /// Appends a copy from the ring.
-    pub(crate) fn push_upload(&mut self, from: u64, to: Arc<Segment>, offset: u64, range: Range) {
+    pub(crate) fn push_upload(&mut self, from: u64, to: Arc<Segment>, offset: u64, range: AddressRange) {
         let bytes = range.end - range.start;
         self.push(Command::Upload { from, to, offset, bytes }, UPLOAD, &[], &[range]);
         self.count();
@@ -151,9 +129,9 @@ impl Queue {
         self.push(Command::Free { address }, "free", &[], &[]);
     }
 
-    /// Appends an event whose time is wanted.
-    pub(crate) fn push_event(&mut self, event: Arc<EventState>) {
-        self.push(Command::Event(event), "event", &[], &[]);
+    /// Appends a marker whose time is wanted.
+    pub(crate) fn push_marker(&mut self, marker: Arc<Marker>) {
+        self.push(Command::Event(marker), "event", &[], &[]);
     }
 
     /// Appends a run of a graph.
@@ -164,7 +142,7 @@ impl Queue {
     }
 
     #[inline]
-    fn push(&mut self, command: Command, operator: &'static str, reads: &[Range], writes: &[Range]) {
+    fn push(&mut self, command: Command, operator: &'static str, reads: &[AddressRange], writes: &[AddressRange]) {
         let batch = &mut self.batch;
         let ranges = batch.ranges.len() as u32;
         batch.ranges.extend_from_slice(reads);
@@ -234,30 +212,13 @@ impl Queue {
         self.ring.retire(self.done);
     }
 
-    /// Copies bytes into the ring, if there is room. Returns the offset and the GPU address.
-    pub(crate) fn write_ring(&mut self, data: &[u8]) -> Option<(u64, u64)> {
-        let offset = self.ring.take(data.len() as u64, RING_ALIGN)?;
-        // SAFETY: `take` returned a region inside the ring that no pending or running work reads, and
-        // `data` is not mapped memory of the ring.
-        unsafe {
-            let to = self.ring_host.add(offset as usize);
-            std::ptr::copy_nonoverlapping(data.as_ptr(), to.as_ptr(), data.len());
-        }
-        Some((offset, self.ring_memory.address() + offset))
+    /// Copies bytes into the ring, if there is room.
+    pub(crate) fn write_ring(&mut self, data: &[u8]) -> Option<Region> {
+        self.ring.write(data)
     }
 
     /// The ticket to wait for to get room in the ring; `None` when all of it belongs to what is pending.
     pub(crate) fn oldest_in_ring(&self) -> Option<Ticket> {
         self.ring.oldest()
     }
-}
-
-/// The host's view of a segment that was allocated mapped.
-pub(crate) fn mapped(segment: &Segment) -> Result<NonNull<u8>, Error> {
-    segment.host_ptr().ok_or_else(|| {
-        Error::Vulkan(dml_vulkan::Error::Invalid {
-            call: "Segment::host_ptr",
-            what: "memory of a mapped class is not mapped".to_owned(),
-        })
-    })
 }

@@ -1,11 +1,21 @@
-//! When pending work is submitted.
+//! When pending work is submitted: the only place that decides it. What must be submitted for a wait is submitted at once besides.
 //!
 //! A submit costs the host 2 to 3 µs and the GPU about 6, a dependent dispatch costs the GPU about 2,
 //! and a GPU that waits for the host does nothing. Measured best (`docs/performance.md`): submit 64 at once, or
 //! 8 when the GPU has nothing to do, or 4 then in a program that waits often.
 
+//!
+//! The thread that submits looks after what the host left pending: without it, an operator followed by other work of
+//! the host would not start before the next wait. While there is activity it looks every [`TICK`]; when nothing was
+//! enqueued for a whole tick and the device has nothing to do, it submits what is pending. So an operator starts within two ticks
+//! (plus the timer slack of the system: none on Linux, where the thread asks for that; milliseconds on Windows).
+//! After [`SLEEP_AFTER`] without work it sleeps until the next launch wakes it. That costs the launch a system call, and a
+//! processor that slept long wakes slowly: so that launch is submitted at once, by the thread that made it.
+
+use std::time::Duration;
+
 /// Commands that are always submitted together at most.
-pub(crate) const FULL: u32 = 64;
+const FULL: u32 = 64;
 /// Commands worth a submit when the GPU is idle.
 const IDLE_BATCH: u32 = 8;
 /// The same in a program that waits often.
@@ -15,11 +25,40 @@ const ASK_EVERY: u32 = 4;
 /// A program waits often when it waits at least once in so many commands.
 const FREQUENT: u32 = 128;
 
+/// How often the thread that submits looks whether the host still enqueues.
+pub(crate) const TICK: Duration = Duration::from_micros(30);
+/// Quiet ticks before that thread sleeps until there is work.
+const SLEEP_AFTER: u32 = 20;
+/// Quiet ticks after which pending work is submitted also to a device that has work. Sooner it would gain nothing, and cut
+/// chains of launches in two wherever the host holds its breath.
+const PATIENCE: u32 = 8;
+
+/// What to do with what is pending.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
+    /// More may come.
     Keep,
+    /// Submit it if the GPU has nothing to do.
     SubmitIfIdle,
+    /// Submit it.
     Submit,
+}
+
+/// Whether the first launch after a sleep of the thread is submitted at once: a GPU that had nothing to do for long begins sooner. Not with a
+/// kernel that the host would have to wait for.
+#[inline]
+pub(crate) fn begins_at_once(woken: bool, is_compiled: impl FnOnce() -> bool) -> bool {
+    woken && is_compiled()
+}
+
+/// What to do with pending work after ticks without another command.
+pub(crate) fn quiet(ticks: u32) -> Decision {
+    if ticks >= PATIENCE { Decision::Submit } else { Decision::SubmitIfIdle }
+}
+
+/// Whether the thread that submits may sleep after ticks without another command, with nothing pending.
+pub(crate) fn may_sleep(ticks: u32) -> bool {
+    ticks >= SLEEP_AFTER
 }
 
 /// The policy's memory: how often the program waits.
@@ -114,6 +153,15 @@ mod tests {
         }
         policy.waited();
         assert_eq!(policy.added(4), Decision::Keep);
+    }
+
+    #[test]
+    fn what_the_host_left_goes_when_it_is_quiet() {
+        assert_eq!(quiet(1), Decision::SubmitIfIdle);
+        assert_eq!(quiet(PATIENCE), Decision::Submit);
+        assert!(!may_sleep(PATIENCE) && may_sleep(SLEEP_AFTER));
+        assert!(begins_at_once(true, || true) && !begins_at_once(true, || false));
+        assert!(!begins_at_once(false, || unreachable!("the kernel is not looked at")));
     }
 
     #[test]

@@ -1,53 +1,43 @@
 //! The command stream of one device: records batches and submits them.
 //!
-//! Entries are recorded in order, with a barrier only where bytes overlap, and pointwise chains as one launch. The
+//! Entries are recorded in order, with a barrier only where bytes overlap ([`Barriers`]), and pointwise chains as one launch. The
 //! stream has a lock of its own, so that a thread can enqueue while another records what was handed over
-//! (see [`crate::submit::submitter`]).
+//! (see [`crate::submit::handover`]).
 
 use crate::error::Error;
-use crate::fusion::chain::{Fusion, Joint};
+use crate::fusion::chain::{Fused, Fusion};
 use crate::kernels::cache::KernelRef;
-use crate::profile::activity::{self, Note, Origin, Profile, Work};
+use crate::memory::range::AddressRange;
+use crate::profile::activity::{Activity, Origin, Work};
 use crate::profile::measure::{self, Stage};
-use crate::queue::batch::{Batch, Command, Entry};
-use crate::queue::hazards::Hazards;
-use crate::queue::launch::Range;
-use crate::queue::pending::QueueStats;
-use dml_vulkan::{Gpu, Recorder, Segment, Ticket};
+use crate::profile::sink::{self, Note, Profile};
+use crate::submit::barriers::Barriers;
+use crate::submit::batch::{Batch, Command, Entry};
+use crate::submit::statistics::QueueStats;
+use dml_vulkan::{Gpu, Recorder, Segment, Ticket, TimestampId};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 pub(crate) struct Stream {
     recorder: Recorder,
-    hazards: Hazards,
+    barriers: Barriers,
     fusion: Fusion,
     /// What copies from the ring read.
     ring: Arc<Segment>,
-    /// Submitted writes to mapped memory are visible to the host when their ticket is done.
-    host_visible: bool,
-    /// The submission that is recorded makes something visible to the host; the last that did.
-    shows: bool,
-    shown: Ticket,
-    /// What was recorded since the last barrier is reads that the host polls for at most.
-    settled: bool,
     /// What is counted here: all but commands and waits.
     stats: QueueStats,
     /// While the device is profiled.
-    pub(crate) profile: Option<Box<Profile>>,
+    profile: Option<Box<Profile>>,
 }
 
 impl Stream {
-    /// A stream over a new recorder, before a queue whose ring lies in this memory.
+    /// A stream over a new recorder, for batches whose uploads lie in this ring.
     pub(crate) fn new(recorder: Recorder, ring: Arc<Segment>) -> Self {
         Self {
             recorder,
-            hazards: Hazards::default(),
+            barriers: Barriers::default(),
             fusion: Fusion::default(),
             ring,
-            host_visible: true,
-            shows: false,
-            shown: Ticket(0),
-            settled: true,
             stats: QueueStats::default(),
             profile: None,
         }
@@ -57,22 +47,15 @@ impl Stream {
         self.stats
     }
 
-    /// The commands themselves, for what is in no batch.
-    pub(crate) fn recorder(&mut self) -> &mut Recorder {
-        &mut self.recorder
-    }
-
     /// What was submitted is visible to the host as soon as it is done.
     pub(crate) fn is_host_visible(&self) -> bool {
-        self.host_visible
+        self.barriers.is_host_visible()
     }
 
     /// Makes what was recorded visible to the host when the next submission is done.
     pub(crate) fn host_barrier(&mut self) {
-        if !self.host_visible {
+        if self.barriers.before_host() {
             self.recorder.host_barrier();
-            self.host_visible = true;
-            self.shows = true;
         }
     }
 
@@ -84,7 +67,7 @@ impl Stream {
             let entry = batch.entries.get(i);
             match entry.map(|e| &e.command) {
                 Some(Command::Launch { kernel, push, push_len, .. })
-                    if self.join(batch, i, kernel, *push, *push_len) =>
+                    if self.offer(batch, i, kernel, *push, *push_len) =>
                 {
                     continue;
                 }
@@ -100,7 +83,7 @@ impl Stream {
             }
             let Some(entry) = entry else { break };
             if let Command::Launch { kernel, push, push_len, .. } = &entry.command
-                && self.join(batch, i, kernel, *push, *push_len)
+                && self.offer(batch, i, kernel, *push, *push_len)
             {
                 continue;
             }
@@ -117,7 +100,7 @@ impl Stream {
     }
 
     /// Offers a launch to the open chain, or to a new one.
-    fn join(&mut self, batch: &Batch, entry: usize, kernel: &KernelRef, push: u32, push_len: u32) -> bool {
+    fn offer(&mut self, batch: &Batch, entry: usize, kernel: &KernelRef, push: u32, push_len: u32) -> bool {
         self.fusion.offer(entry, kernel, batch.push(push, push_len), push as usize)
     }
 
@@ -127,9 +110,9 @@ impl Stream {
             return Ok(());
         }
         let mut result = Ok(());
-        if let Some(joint) = self.fusion.joint(gpu, &batch.bytes) {
+        if let Some(fused) = self.fusion.fused(gpu, &batch.bytes) {
             let last = self.fusion.entries().last().map(|i| &batch.entries[i]);
-            result = last.map_or(Ok(()), |last| self.run_joint(gpu, &joint, batch, last));
+            result = last.map_or(Ok(()), |last| self.record_fused(gpu, &fused, batch, last));
         } else {
             let members: SmallVec<[usize; 16]> = self.fusion.entries().collect();
             for i in members {
@@ -141,19 +124,19 @@ impl Stream {
     }
 
     /// `last` is the entry of the chain's last launch.
-    fn run_joint(&mut self, gpu: &Gpu, joint: &Joint, batch: &Batch, last: &Entry) -> Result<(), Error> {
-        let pipeline = joint.kernel.pipeline(gpu)?;
-        self.order(&joint.reads, &joint.writes);
+    fn record_fused(&mut self, gpu: &Gpu, fused: &Fused, batch: &Batch, last: &Entry) -> Result<(), Error> {
+        let pipeline = fused.kernel.pipeline(gpu)?;
+        self.order(&fused.reads, &fused.writes);
         let note = || Note {
-            work: Work::launch(&joint.kernel, joint.groups, last.operator),
+            work: Work::launch(&fused.kernel, fused.groups, last.operator),
             operator: last.operator,
             origin: origin(batch, last),
-            reads: &joint.reads,
-            writes: &joint.writes,
+            reads: &fused.reads,
+            writes: &fused.writes,
         };
-        let dispatch = |recorder: &mut Recorder| recorder.dispatch(pipeline, &joint.params, joint.groups);
-        activity::record(&mut self.profile, &mut self.recorder, note, dispatch)?;
-        self.stats.fused_launches += u64::from(joint.launches);
+        let dispatch = |recorder: &mut Recorder| recorder.dispatch(pipeline, &fused.params, fused.groups);
+        sink::record(&mut self.profile, &mut self.recorder, note, dispatch)?;
+        self.stats.fused_launches += u64::from(fused.launches);
         self.stats.fused_kernels += 1;
         Ok(())
     }
@@ -173,7 +156,7 @@ impl Stream {
                     writes,
                 };
                 let dispatch = |recorder: &mut Recorder| recorder.dispatch(pipeline, push, *groups);
-                activity::record(&mut self.profile, &mut self.recorder, note, dispatch).inspect_err(|e| {
+                sink::record(&mut self.profile, &mut self.recorder, note, dispatch).inspect_err(|e| {
                     tracing::debug!("{}: {} was not recorded: {e}", entry.operator, kernel.name());
                 })?;
             }
@@ -182,18 +165,16 @@ impl Stream {
                 let origin = origin(batch, entry);
                 let note = || Note { work: Work::Upload, operator: entry.operator, origin, reads, writes };
                 let copy = |recorder: &mut Recorder| recorder.copy(&self.ring, *from, to, *offset, *bytes);
-                activity::record(&mut self.profile, &mut self.recorder, note, copy)?;
+                sink::record(&mut self.profile, &mut self.recorder, note, copy)?;
             }
             Command::Free { address } => tracing::trace!("free {address:#x}"),
-            Command::Event(event) => event.recorded(&mut self.recorder)?,
+            Command::Event(marker) => marker.record(&mut self.recorder)?,
             Command::Replay(replay) => {
                 let (work, origin) = (Work::Replay(replay.launches), origin(batch, entry));
                 let note = || Note { work, operator: entry.operator, origin, reads, writes };
                 let execute = |recorder: &mut Recorder| recorder.execute(&replay.recording);
-                activity::record(&mut self.profile, &mut self.recorder, note, execute)?;
-                self.hazards.restart(&replay.read_last, &replay.written_last);
-                self.host_visible = false;
-                self.settled = false;
+                sink::record(&mut self.profile, &mut self.recorder, note, execute)?;
+                self.barriers.after_replay(&replay.read_last, &replay.written_last);
                 self.stats.barriers += u64::from(replay.barriers);
             }
         }
@@ -201,13 +182,16 @@ impl Stream {
     }
 
     /// Notes the accesses of the command that is recorded next, and records the barrier that it needs.
-    fn order(&mut self, reads: &[Range], writes: &[Range]) {
-        if self.hazards.access(reads, writes) {
+    fn order(&mut self, reads: &[AddressRange], writes: &[AddressRange]) {
+        let needed = self.barriers.before(reads, writes);
+        self.barrier_if(needed);
+    }
+
+    fn barrier_if(&mut self, needed: bool) {
+        if needed {
             self.recorder.barrier();
             self.stats.barriers += 1;
         }
-        self.host_visible = false;
-        self.settled = false;
     }
 
     /// Records a read that the host polls for, as the last command of a submission. When it runs, all earlier work but other
@@ -218,17 +202,14 @@ impl Stream {
     pub(crate) fn record_polled(
         &mut self,
         operator: &'static str,
-        [read, written]: [Range; 2],
+        [read, written]: [AddressRange; 2],
         command: impl FnOnce(&mut Recorder) -> Result<(), dml_vulkan::Error>,
     ) -> Result<Ticket, Error> {
-        if !self.settled {
-            self.recorder.barrier();
-            self.stats.barriers += 1;
-            self.hazards.clear();
-        }
-        let recorded = self.record_command(Work::Download, operator, [&[read], &[written]], command);
-        self.settled = true;
-        recorded.map(|()| self.shown)
+        let (reads, writes) = (&[read][..], &[written][..]);
+        let needed = self.barriers.before_polled(reads, writes);
+        self.barrier_if(needed);
+        self.record_noted(Work::Download, operator, [reads, writes], command)?;
+        Ok(self.barriers.shown())
     }
 
     /// Records a command that is in no batch, with the barrier that it needs.
@@ -236,12 +217,22 @@ impl Stream {
         &mut self,
         work: Work,
         operator: &'static str,
-        [reads, writes]: [&[Range]; 2],
+        [reads, writes]: [&[AddressRange]; 2],
         command: impl FnOnce(&mut Recorder) -> Result<(), dml_vulkan::Error>,
     ) -> Result<(), Error> {
         self.order(reads, writes);
+        self.record_noted(work, operator, [reads, writes], command)
+    }
+
+    fn record_noted(
+        &mut self,
+        work: Work,
+        operator: &'static str,
+        [reads, writes]: [&[AddressRange]; 2],
+        command: impl FnOnce(&mut Recorder) -> Result<(), dml_vulkan::Error>,
+    ) -> Result<(), Error> {
         let note = || Note { work, operator, origin: Origin::here(), reads, writes };
-        Ok(activity::record(&mut self.profile, &mut self.recorder, note, command)?)
+        Ok(sink::record(&mut self.profile, &mut self.recorder, note, command)?)
     }
 
     /// Submits what was recorded, if only nothing, as `ticket`, which is the next one.
@@ -250,9 +241,7 @@ impl Stream {
         let submitted = self.recorder.submit_next();
         debug_assert!(submitted.is_err() || submitted == Ok(ticket), "tickets are given in the order of submission");
         self.stats.submits += 1;
-        if std::mem::take(&mut self.shows) {
-            self.shown = ticket;
-        }
+        self.barriers.submitted(ticket);
         submitted?;
         Ok(())
     }
@@ -260,10 +249,30 @@ impl Stream {
     /// All commands up to `ticket` are done, and the host has waited for them.
     pub(crate) fn completed(&mut self, ticket: Ticket) {
         if ticket >= self.recorder.last_ticket() && self.recorder.recorded() == 0 {
-            // The host waited for all there was, so nothing needs a barrier against it.
-            self.hazards.clear();
-            self.settled = true;
+            self.barriers.idle();
         }
+    }
+
+    /// Waits until the driver, too, is done with all that was submitted.
+    pub(crate) fn wait_idle(&mut self) -> Result<(), Error> {
+        Ok(self.recorder.wait_idle()?)
+    }
+
+    /// The times of two timestamps, in nanoseconds of the device's clock; `None` for one that is not known.
+    pub(crate) fn timestamps(&self, [a, b]: [&TimestampId; 2]) -> Result<[Option<u64>; 2], Error> {
+        Ok([self.recorder.timestamp_ns(a)?, self.recorder.timestamp_ns(b)?])
+    }
+
+    /// Notes from now on what is recorded, and when it ran.
+    pub(crate) fn start_profile(&mut self) -> Result<(), Error> {
+        self.profile = Some(Box::new(Profile::new(self.recorder.clocks()?)));
+        Ok(())
+    }
+
+    /// Ends the profile. Everything must be done.
+    pub(crate) fn stop_profile(&mut self, device: usize) -> Result<Vec<Activity>, Error> {
+        let profile = self.profile.take();
+        Ok(profile.map_or(Ok(Vec::new()), |profile| profile.finish(device, &mut self.recorder))?)
     }
 }
 

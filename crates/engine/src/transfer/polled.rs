@@ -26,8 +26,8 @@
 use crate::error::Error;
 use crate::kernels::cache::{KernelCache, KernelRef};
 use crate::kernels::key::Family;
-use crate::queue::launch::Range;
-use crate::queue::pending::mapped;
+use crate::memory::mapped::mapped;
+use crate::memory::range::AddressRange;
 use dml_kernel::{Builder, DType, Scalar};
 use dml_vulkan::{Gpu, MemoryClass, Pipeline, Segment, Ticket};
 use std::ptr::NonNull;
@@ -36,14 +36,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 /// Invocations of the kernel, and pairs of a slot.
 const PAIRS: u32 = 128;
 /// The most words of a read: one pair is the fault block's.
-pub(crate) const MOST_WORDS: u32 = PAIRS - 1;
+pub(crate) const MAX_WORDS: u32 = PAIRS - 1;
 /// So many threads may read at a time; more read the other way.
 const SLOTS: u32 = 64;
 const PAIR_BYTES: u64 = 8;
 const SLOT_BYTES: u64 = PAIRS as u64 * PAIR_BYTES;
 
-/// The slots of a device.
-pub(crate) struct Slots {
+/// The polled read-backs of a device.
+pub(crate) struct PolledReadback {
     memory: Segment,
     /// The word and its check.
     pairs: NonNull<[AtomicU32; 2]>,
@@ -65,33 +65,33 @@ pub(crate) struct Slots {
 }
 
 // SAFETY: `pairs` points into `memory`, which lives as long; it is accessed atomically only.
-unsafe impl Send for Slots {}
+unsafe impl Send for PolledReadback {}
 // SAFETY: as above.
-unsafe impl Sync for Slots {}
+unsafe impl Sync for PolledReadback {}
 
-/// One use of a slot. Whoever drops it without [`Slots::give_back`] keeps the slot from being used again, as is right when
+/// One read, and its use of a slot. Whoever drops it without [`PolledReadback::give_back`] keeps the slot from being used again, as is right when
 /// the GPU may still write to it.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct PolledRead {
     at: u32,
     number: u32,
 }
 
 /// What has arrived of a read.
 pub(crate) struct Arrival<'a> {
-    slots: &'a Slots,
-    slot: &'a Slot,
+    device: &'a PolledReadback,
+    read: &'a PolledRead,
     pairs: usize,
     seen: usize,
     bytes: [u8; PAIRS as usize * 4],
 }
 
 /// `pairs[i] = (word, word ^ number)`, of `words` words from `src` and then the first of `fault`.
-fn pack_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
-    let key = Family("engine::pack_words");
+fn polled_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
+    let key = Family("engine::polled_words");
     cache
         .get(gpu, &key, || {
-            let b = Builder::new("pack_words", [PAIRS, 1, 1]);
+            let b = Builder::new("polled_words", [PAIRS, 1, 1]);
             let to = b.pointer("to", DType::U32);
             let src = b.pointer("src", DType::U32);
             let fault = b.pointer("fault", DType::U32);
@@ -107,13 +107,13 @@ fn pack_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
         .cloned()
 }
 
-impl Slots {
+impl PolledReadback {
     pub(crate) fn new(gpu: &Gpu, kernels: &KernelCache) -> Result<Self, Error> {
         let memory = gpu.allocate(u64::from(SLOTS) * SLOT_BYTES, MemoryClass::Readback)?;
-        let slots = Self {
+        let polled = Self {
             pairs: mapped(&memory)?.cast(),
             memory,
-            kernel: pack_words(kernels, gpu)?,
+            kernel: polled_words(kernels, gpu)?,
             free: AtomicU64::new(u64::MAX),
             next: AtomicU32::new(0),
             uses: [const { AtomicU32::new(0) }; SLOTS as usize],
@@ -123,12 +123,12 @@ impl Slots {
             #[cfg(test)]
             hidden: AtomicBool::new(false),
         };
-        (0..SLOTS).for_each(|at| slots.clear(at));
-        Ok(slots)
+        (0..SLOTS).for_each(|at| polled.clear(at));
+        Ok(polled)
     }
 
     /// A slot for a new read; `None` when all are in use, or where this way does not work.
-    pub(crate) fn take(&self) -> Option<Slot> {
+    pub(crate) fn take(&self) -> Option<PolledRead> {
         if self.blind.load(Ordering::Relaxed) {
             return None;
         }
@@ -153,12 +153,12 @@ impl Slots {
             number = 1;
         }
         uses.store(number, Ordering::Relaxed);
-        Some(Slot { at, number })
+        Some(PolledRead { at, number })
     }
 
     /// Nothing will be written to the slot any more: all of it arrived, or the read was not submitted.
-    pub(crate) fn give_back(&self, slot: Slot) {
-        self.free.fetch_or(1 << slot.at, Ordering::Release);
+    pub(crate) fn give_back(&self, read: PolledRead) {
+        self.free.fetch_or(1 << read.at, Ordering::Release);
     }
 
     /// The kernel's pipeline.
@@ -168,17 +168,23 @@ impl Slots {
 
     /// The kernel's parameters and the bytes that it writes, for a read of `words` words from `src` and, if there is one,
     /// of the first word of a fault block.
-    pub(crate) fn command(&self, slot: &Slot, src: u64, words: u32, fault: Option<u64>) -> ([u8; 36], Range) {
+    pub(crate) fn command(
+        &self,
+        read: &PolledRead,
+        src: u64,
+        words: u32,
+        fault: Option<u64>,
+    ) -> ([u8; 36], AddressRange) {
         let pairs = words + u32::from(fault.is_some());
-        let to = self.memory.address() + u64::from(slot.at) * SLOT_BYTES;
+        let to = self.memory.address() + u64::from(read.at) * SLOT_BYTES;
         let mut params = [0; 36];
         params[..8].copy_from_slice(&to.to_ne_bytes());
         params[8..16].copy_from_slice(&src.to_ne_bytes());
         params[16..24].copy_from_slice(&fault.unwrap_or(0).to_ne_bytes());
         params[24..28].copy_from_slice(&words.to_ne_bytes());
         params[28..32].copy_from_slice(&pairs.to_ne_bytes());
-        params[32..].copy_from_slice(&slot.number.to_ne_bytes());
-        (params, Range::new(to, u64::from(pairs) * PAIR_BYTES))
+        params[32..].copy_from_slice(&read.number.to_ne_bytes());
+        (params, AddressRange::new(to, u64::from(pairs) * PAIR_BYTES))
     }
 
     /// A read was recorded. With the stream locked, so that the ticket of a later read is a later one.
@@ -195,8 +201,8 @@ impl Slots {
     }
 
     /// What arrives in a slot.
-    pub(crate) fn arrival<'a>(&'a self, slot: &'a Slot, pairs: u32) -> Arrival<'a> {
-        Arrival { slots: self, slot, pairs: pairs as usize, seen: 0, bytes: [0; PAIRS as usize * 4] }
+    pub(crate) fn arrival<'a>(&'a self, read: &'a PolledRead, pairs: u32) -> Arrival<'a> {
+        Arrival { device: self, read, pairs: pairs as usize, seen: 0, bytes: [0; PAIRS as usize * 4] }
     }
 
     /// A read was complete, and the host did not see it: no other is made this way.
@@ -224,13 +230,13 @@ impl Arrival<'_> {
     #[inline]
     pub(crate) fn poll(&mut self) -> bool {
         #[cfg(test)]
-        if self.slots.hidden.load(Ordering::Relaxed) {
+        if self.device.hidden.load(Ordering::Relaxed) {
             return false;
         }
         while self.seen < self.pairs {
-            let [word, check] = self.slots.pair(self.slot.at, self.seen);
+            let [word, check] = self.device.pair(self.read.at, self.seen);
             let (word, check) = (word.load(Ordering::Acquire), check.load(Ordering::Acquire));
-            if word ^ check != self.slot.number {
+            if word ^ check != self.read.number {
                 return false;
             }
             self.bytes[4 * self.seen..][..4].copy_from_slice(&word.to_ne_bytes());
@@ -265,7 +271,7 @@ mod tests {
     #[test]
     fn numbers_and_slots_come_round() {
         let device = open();
-        let slots = &device.shared().slots;
+        let slots = device.polled_readback();
         for uses in &slots.uses {
             uses.store(u32::MAX - 3, Ordering::Relaxed);
         }
@@ -282,7 +288,7 @@ mod tests {
     #[test]
     fn where_the_words_do_not_show_the_other_way_is_taken() {
         let device = open();
-        let slots = &device.shared().slots;
+        let slots = device.polled_readback();
         let x = device.allocate(4).unwrap();
         device.upload(x, &7u32.to_ne_bytes()).unwrap();
         slots.hidden.store(true, Ordering::Relaxed);
@@ -295,8 +301,8 @@ mod tests {
     #[test]
     fn with_no_slot_left_the_other_way_is_taken() {
         let device = open();
-        let slots = &device.shared().slots;
-        let held: Vec<Slot> = (0..SLOTS).map(|_| slots.take().unwrap()).collect();
+        let slots = device.polled_readback();
+        let held: Vec<PolledRead> = (0..SLOTS).map(|_| slots.take().unwrap()).collect();
         assert!(slots.take().is_none());
         let x = device.allocate(4).unwrap();
         device.upload(x, &9u32.to_ne_bytes()).unwrap();

@@ -1,49 +1,28 @@
 //! From the device to the host.
 
-use crate::device::{Device, SMALL_COPY, Shared};
 use crate::error::Error;
-use crate::profile::activity::Work;
-use crate::queue::launch::Range;
-use crate::queue::pending::mapped;
+use crate::kernels::cache::KernelRef;
+use crate::memory::host_pool::SMALL_COPY;
+use crate::memory::mapped::mapped;
+use crate::memory::range::AddressRange;
+use crate::profile::activity::{DOWNLOAD, Work};
+use crate::queue::device_queue::DeviceQueue;
 use crate::submit::stream::Stream;
 use crate::transfer::copy_kernel;
-use crate::transfer::polled::{MOST_WORDS, Slot};
-use crate::transfer::upload::invalid;
+use crate::transfer::polled::{MAX_WORDS, PolledRead, PolledReadback};
 use dml_vulkan::{Recorder, Segment, Ticket};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The operator of what brings bytes to the host.
-pub(crate) const DOWNLOAD: &str = "download";
 /// Chunks on their way at a time.
 const AHEAD: usize = 3;
 
-impl Device {
-    /// Reads `out.len()` bytes from `src`, after all work enqueued before. Waits; polls before it blocks.
-    ///
-    /// # Errors
-    /// [`Error::InvalidAddress`] unless the bytes lie in one segment of this device;
-    /// [`Error::DeviceLost`]; an error of earlier work, such as [`Error::IndexOutOfRange`].
-    pub fn download(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
-        if out.is_empty() {
-            return Ok(());
-        }
-        let shared = &**self.shared();
-        shared.alive()?;
-        shared.refuse_in_capture("reading from the device (.item(), .cpu(), print, shapes that depend on data)")?;
-        let read = if out.len() > SMALL_COPY {
-            shared.read_large(src, out)
-        } else if words_around(src, out.len()).1 <= MOST_WORDS
-            && let Some(slot) = shared.slots.take()
-        {
-            shared.read_packed(slot, src, out)
-        } else {
-            shared.read_small(src, out)
-        };
-        // A fault is the cause of what went wrong after it.
-        self.check_faults()?;
-        read
-    }
+/// Read-backs of one device: [polled](crate::transfer::polled) where there are few bytes, through the copy kernel up to 64 KiB, and
+/// through staging memory in chunks above.
+pub(crate) struct Readbacks {
+    queue: Arc<DeviceQueue>,
+    copy_words: KernelRef,
+    polled: Arc<PolledReadback>,
 }
 
 /// The first whole word of the bytes, how many words they reach over, and where the bytes begin in them. Blocks are
@@ -53,57 +32,96 @@ fn words_around(src: u64, bytes: usize) -> (u64, u32, usize) {
     (src & !3, (skip + bytes).div_ceil(4) as u32, skip)
 }
 
-impl Shared {
-    /// Polls for the words themselves; see [`packed`](crate::transfer::polled).
-    fn read_packed(&self, slot: Slot, src: u64, out: &mut [u8]) -> Result<(), Error> {
+impl Readbacks {
+    /// Read-backs by a kernel that [copies words](copy_kernel::copy_words), and by `polled`.
+    pub(crate) fn new(queue: Arc<DeviceQueue>, copy_words: KernelRef, polled: PolledReadback) -> Self {
+        let polled = Arc::new(polled);
+        queue.keep(Arc::clone(&polled) as _);
+        Self { queue, copy_words, polled }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn polled(&self) -> &PolledReadback {
+        &self.polled
+    }
+
+    /// Reads `out.len()` bytes from `src`, after all work enqueued before. Waits; polls before it blocks.
+    ///
+    /// # Errors
+    /// As [`Device::download`](crate::Device::download).
+    pub(crate) fn download(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
+        if out.is_empty() {
+            return Ok(());
+        }
+        let queue = &*self.queue;
+        queue.submission.alive()?;
+        queue.refuse_in_capture("reading from the device (.item(), .cpu(), print, shapes that depend on data)")?;
+        let read = if out.len() > SMALL_COPY {
+            self.read_large(src, out)
+        } else if words_around(src, out.len()).1 <= MAX_WORDS
+            && let Some(read) = self.polled.take()
+        {
+            self.read_polled(read, src, out)
+        } else {
+            self.read_small(src, out)
+        };
+        // A fault is the cause of what went wrong after it.
+        queue.check_faults()?;
+        read
+    }
+
+    /// Polls for the words themselves.
+    fn read_polled(&self, read: PolledRead, src: u64, out: &mut [u8]) -> Result<(), Error> {
+        let (queue, polled) = (&*self.queue, &self.polled);
+        let submission = &queue.submission;
         let (first, words, skip) = words_around(src, out.len());
-        let pipeline = match self.wrap(self.slots.pipeline(self.gpu())) {
+        let pipeline = match submission.wrap(polled.pipeline(queue.gpu())) {
             Ok(pipeline) => pipeline,
             Err(e) => {
-                self.slots.give_back(slot);
+                polled.give_back(read);
                 return Err(e);
             }
         };
-        let mut state = self.lock();
-        if state.allocator.locate(src, out.len() as u64).is_none() {
-            self.slots.give_back(slot);
-            return Err(invalid("download", src, out.len() as u64));
+        let mut state = queue.lock();
+        if state.memory.locate(src, out.len() as u64).is_none() {
+            polled.give_back(read);
+            return Err(Error::invalid_address(DOWNLOAD, src, out.len() as u64));
         }
-        let fault = self.fault.given();
-        let (params, written) = self.slots.command(&slot, first, words, fault);
-        let read = Range::new(first, u64::from(words) * 4);
+        let fault = queue.fault.given();
+        let (params, written) = polled.command(&read, first, words, fault);
+        let source = AddressRange::new(first, u64::from(words) * 4);
         let mut shown = None;
-        let mut pack = |stream: &mut Stream| {
-            let packed = |recorder: &mut Recorder| recorder.dispatch(pipeline, &params, [1, 1, 1]);
-            shown = Some(stream.record_polled(DOWNLOAD, [read, written], packed)?);
-            self.slots.began();
+        let mut record = |stream: &mut Stream| {
+            let dispatch = |recorder: &mut Recorder| recorder.dispatch(pipeline, &params, [1, 1, 1]);
+            shown = Some(stream.record_polled(DOWNLOAD, [source, written], dispatch)?);
+            polled.began();
             Ok(())
         };
-        let (submitted, ticket) = self.submit_polled(&mut state, &mut pack);
+        let (submitted, ticket) = queue.submit_polled(&mut state, &mut record);
         drop(state);
         let Some(shown) = shown else {
-            self.slots.give_back(slot);
+            polled.give_back(read);
             return submitted;
         };
-        let mut arrival = self.slots.arrival(&slot, words + u32::from(fault.is_some()));
-        let arrived = self.wrap(self.timeline().wait_for(ticket, || arrival.poll()))?;
-        if shown > self.lock().queue.done() {
-            self.wait(shown)?;
+        let mut arrival = polled.arrival(&read, words + u32::from(fault.is_some()));
+        let arrived = submission.wrap(submission.timeline().wait_for(ticket, || arrival.poll()))?;
+        if shown > queue.lock().pending.done() {
+            queue.wait(shown)?;
         }
-        if let Some(done) = self.slots.arrived(ticket) {
-            self.completed(done);
+        if let Some(done) = polled.arrived(ticket) {
+            queue.completed(done);
         }
         if arrived {
             let (bytes, fault) = arrival.bytes().split_at(words as usize * 4);
             out.copy_from_slice(&bytes[skip..skip + out.len()]);
             let faulted = fault.iter().any(|&byte| byte != 0);
-            self.slots.give_back(slot);
+            polled.give_back(read);
             if faulted {
-                self.raise_fault()?;
+                queue.raise_fault()?;
             }
         } else if submitted.is_ok() {
-            tracing::debug!("device {}: the host sees what a kernel wrote only after a barrier", self.index());
-            self.slots.give_up();
+            tracing::debug!("device {}: the host sees what a kernel wrote only after a barrier", queue.device());
+            polled.give_up();
             self.read_small(src, out)?;
         }
         submitted
@@ -111,57 +129,59 @@ impl Shared {
 
     /// By the copy kernel, in whole words: blocks are multiples of them.
     fn read_small(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
-        let readback = self.wrap(self.readback_small.take(self.gpu(), self.timeline()))?;
+        let (queue, pool) = (&*self.queue, &self.queue.host_pools.readback_small);
+        let submission = &queue.submission;
+        let readback = submission.wrap(pool.take(queue.gpu(), submission.timeline()))?;
         let (first, words, skip) = words_around(src, out.len());
         let (params, groups) = copy_kernel::arguments(readback.address(), first, words);
-        let pipeline = self.wrap(self.copy_words().pipeline(self.gpu()))?;
-        let read = Range::new(first, u64::from(words) * 4);
-        let mut state = self.lock();
-        if state.allocator.locate(src, out.len() as u64).is_none() {
-            return Err(invalid("download", src, out.len() as u64));
+        let pipeline = submission.wrap(self.copy_words.pipeline(queue.gpu()))?;
+        let read = AddressRange::new(first, u64::from(words) * 4);
+        let mut state = queue.lock();
+        if state.memory.locate(src, out.len() as u64).is_none() {
+            return Err(Error::invalid_address(DOWNLOAD, src, out.len() as u64));
         }
         let mut copy = |stream: &mut Stream| {
             stream.record_command(Work::Download, DOWNLOAD, [&[read], &[]], |recorder| {
                 recorder.dispatch(pipeline, &params, groups)
             })
         };
-        let (submitted, ticket) = self.submit_for_host(&mut state, Some(&mut copy));
+        let (submitted, ticket) = queue.submit_for_host(&mut state, Some(&mut copy));
         drop(state);
-        self.wait(ticket)?;
+        queue.wait(ticket)?;
         let host = mapped(&readback)?;
         // SAFETY: the segment has room for `SMALL_COPY` bytes and 8 more, is mapped, and the GPU wrote it
         // and is done; `out` is another memory.
         unsafe {
             std::ptr::copy_nonoverlapping(host.as_ptr().add(skip), out.as_mut_ptr(), out.len());
         }
-        self.readback_small.put(readback, ticket);
+        pool.put(readback, ticket);
         submitted
     }
 
     fn read_large(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
-        let chunk = self.readback_large.bytes() as usize;
+        let (queue, pool) = (&*self.queue, &self.queue.host_pools.readback_large);
         let mut from = src;
         let mut on_their_way: VecDeque<(Segment, Ticket, &mut [u8])> = VecDeque::new();
-        for part in out.chunks_mut(chunk) {
+        for part in out.chunks_mut(pool.bytes() as usize) {
             if on_their_way.len() == AHEAD {
                 self.arrive(on_their_way.pop_front())?;
             }
             let bytes = part.len() as u64;
-            let readback = self.wrap(self.readback_large.take(self.gpu(), self.timeline()))?;
-            let mut state = self.lock();
-            let (segment, offset) = match state.allocator.locate_segment(from, bytes) {
+            let readback = queue.submission.wrap(pool.take(queue.gpu(), queue.submission.timeline()))?;
+            let mut state = queue.lock();
+            let (segment, offset) = match state.memory.locate_segment(from, bytes) {
                 Some((segment, offset)) => (Arc::clone(segment), offset),
                 None => {
                     self.abandon(on_their_way);
-                    return Err(invalid("download", from, bytes));
+                    return Err(Error::invalid_address(DOWNLOAD, from, bytes));
                 }
             };
             let mut copy = |stream: &mut Stream| {
-                stream.record_command(Work::Download, DOWNLOAD, [&[Range::new(from, bytes)], &[]], |recorder| {
+                stream.record_command(Work::Download, DOWNLOAD, [&[AddressRange::new(from, bytes)], &[]], |recorder| {
                     recorder.copy(&segment, offset, &readback, 0, bytes)
                 })
             };
-            let (ok, ticket) = self.submit_for_host(&mut state, Some(&mut copy));
+            let (ok, ticket) = queue.submit_for_host(&mut state, Some(&mut copy));
             drop(state);
             // Keeps the segment until the GPU is done with it, also when something failed.
             on_their_way.push_back((readback, ticket, part));
@@ -180,17 +200,17 @@ impl Shared {
     /// Gives back the segments of chunks that nobody waits for.
     fn abandon(&self, on_their_way: VecDeque<(Segment, Ticket, &mut [u8])>) {
         for (segment, ticket, _) in on_their_way {
-            self.readback_large.put(segment, ticket);
+            self.queue.host_pools.readback_large.put(segment, ticket);
         }
     }
 
     fn arrive(&self, arriving: Option<(Segment, Ticket, &mut [u8])>) -> Result<(), Error> {
         let Some((segment, ticket, part)) = arriving else { return Ok(()) };
-        self.wait(ticket)?;
+        self.queue.wait(ticket)?;
         let host = mapped(&segment)?;
         // SAFETY: the segment has a chunk's bytes, is mapped, and the GPU wrote it and is done.
         unsafe { std::ptr::copy_nonoverlapping(host.as_ptr(), part.as_mut_ptr(), part.len()) };
-        self.readback_large.put(segment, ticket);
+        self.queue.host_pools.readback_large.put(segment, ticket);
         Ok(())
     }
 }

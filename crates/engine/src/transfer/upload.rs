@@ -1,66 +1,121 @@
 //! From the host to the device.
 
-use crate::device::{Device, SMALL_COPY, Shared, State};
 use crate::error::Error;
-use crate::profile::activity::Work;
-use crate::queue::launch::{Launch, Range};
-use crate::queue::pending::mapped;
+use crate::kernels::cache::KernelRef;
+use crate::kernels::launch::Launch;
+use crate::memory::host_pool::SMALL_COPY;
+use crate::memory::mapped::mapped;
+use crate::memory::range::AddressRange;
+use crate::profile::activity::{UPLOAD, Work};
+use crate::queue::device_queue::{DeviceQueue, State};
 use crate::transfer::copy_kernel;
 use std::sync::Arc;
 
-/// The operator of what writes the host's bytes.
-pub(crate) const UPLOAD: &str = "upload";
+/// Uploads of one device.
+///
+/// Up to 64 KiB travel through a ring of mapped memory, inside the command stream. More goes through staging
+/// memory in chunks, the host's copy of one beside the GPU's of another.
+pub(crate) struct Uploads {
+    queue: Arc<DeviceQueue>,
+    copy_words: KernelRef,
+}
 
-impl Device {
-    /// Writes `data` to `dst`, after all work enqueued before. The data is copied before this returns;
-    /// it does not wait for the device unless all staging memory is in use.
-    ///
-    /// Up to 64 KiB travel through a ring of mapped memory, inside the command stream. More goes through staging
-    /// memory in chunks, the host's copy of one beside the GPU's of another.
+impl Uploads {
+    /// Uploads by a kernel that [copies words](copy_kernel::copy_words).
+    pub(crate) fn new(queue: Arc<DeviceQueue>, copy_words: KernelRef) -> Self {
+        Self { queue, copy_words }
+    }
+
+    /// Writes `data` to `dst`, after all work enqueued before. The data is copied before this returns.
     ///
     /// # Errors
-    /// [`Error::InvalidAddress`] unless the bytes lie in one segment of this device;
-    /// [`Error::DeviceLost`]; an error of earlier work.
-    pub fn upload(&self, dst: u64, data: &[u8]) -> Result<(), Error> {
+    /// As [`Device::upload`](crate::Device::upload).
+    pub(crate) fn upload(&self, dst: u64, data: &[u8]) -> Result<(), Error> {
         if data.is_empty() {
             return Ok(());
         }
-        let shared = &**self.shared();
-        shared.alive()?;
+        self.queue.submission.alive()?;
         if data.len() > SMALL_COPY {
             return self.upload_large(dst, data);
         }
-        let mut state = shared.lock();
-        if state.capture.is_some() && shared.capture_upload(&mut state, dst, data)? {
+        let mut state = self.queue.lock();
+        if state.capture.is_some() && self.capture_upload(&mut state, dst, data)? {
             return Ok(());
         }
-        shared.upload_small(&mut state, dst, data)
+        self.upload_small(&mut state, dst, data)
+    }
+
+    /// At most [`SMALL_COPY`] bytes, whoever captures.
+    pub(crate) fn upload_small(&self, state: &mut State, dst: u64, data: &[u8]) -> Result<(), Error> {
+        let range = AddressRange::new(dst, data.len() as u64);
+        let Some((segment, offset)) = state.memory.locate_segment(dst, data.len() as u64) else {
+            return Err(Error::invalid_address(UPLOAD, dst, data.len() as u64));
+        };
+        let segment = Arc::clone(segment);
+        let from = self.queue.write_ring(state, data)?;
+        if by_words(range) {
+            return self.with_copy(range, from.address, |launch| self.queue.launch_locked(state, launch));
+        }
+        self.queue.copy_from_ring(state, from, segment, offset, range)
+    }
+
+    /// Captures an upload of at most [`SMALL_COPY`] bytes with its bytes. False if the calling thread captures nothing.
+    #[cold]
+    fn capture_upload(&self, state: &mut State, dst: u64, data: &[u8]) -> Result<bool, Error> {
+        let State { capture, memory, .. } = state;
+        let Some(capture) = capture.here() else { return Ok(false) };
+        let (gpu, range) = (self.queue.gpu(), AddressRange::new(dst, data.len() as u64));
+        if memory.locate(dst, data.len() as u64).is_none() {
+            return Err(Error::invalid_address(UPLOAD, dst, data.len() as u64));
+        }
+        let from = self.queue.submission.wrap(capture.constant(gpu, data))?;
+        if by_words(range) {
+            let captured = self.with_copy(range, from.address, |launch| capture.launch(gpu, memory, launch));
+            self.queue.submission.wrap(captured)?;
+        } else {
+            capture.copy(memory, from, dst, data.len() as u64);
+        }
+        Ok(true)
+    }
+
+    /// Runs `run` with the launch of the copy kernel that writes `to`, whole words, from an address.
+    fn with_copy<R>(&self, to: AddressRange, from: u64, run: impl FnOnce(&Launch<'_>) -> R) -> R {
+        let (params, groups) = copy_kernel::arguments(to.start, from, ((to.end - to.start) / 4) as u32);
+        run(&Launch {
+            kernel: &self.copy_words,
+            params: &params,
+            table: &[],
+            groups,
+            reads: &[],
+            writes: &[to],
+            operator: UPLOAD,
+        })
     }
 
     fn upload_large(&self, dst: u64, data: &[u8]) -> Result<(), Error> {
-        let shared = &**self.shared();
-        shared.refuse_in_capture("an upload of more than 64 KiB (copy into a tensor that was made before)")?;
-        let chunk = shared.staging.bytes() as usize;
+        let queue = &*self.queue;
+        queue.refuse_in_capture("an upload of more than 64 KiB (copy into a tensor that was made before)")?;
+        let pool = &queue.host_pools.staging;
         let mut to = dst;
-        for part in data.chunks(chunk) {
+        for part in data.chunks(pool.bytes() as usize) {
             let bytes = part.len() as u64;
-            let staging = shared.wrap(shared.staging.take(shared.gpu(), shared.timeline()))?;
+            let staging = queue.submission.wrap(pool.take(queue.gpu(), queue.submission.timeline()))?;
             let host = mapped(&staging)?;
-            // SAFETY: the segment has `chunk` bytes, is mapped, and is used by nobody: it was taken from
+            // SAFETY: the segment has the bytes of a chunk, is mapped, and is used by nobody: it was taken from
             // the pool, which gives only segments that the GPU is done with.
             unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), host.as_ptr(), part.len()) };
-            let mut state = shared.lock();
-            let Some((segment, offset)) = state.allocator.locate_segment(to, bytes) else {
-                return Err(invalid("upload", to, bytes));
+            let mut state = queue.lock();
+            let Some((segment, offset)) = state.memory.locate_segment(to, bytes) else {
+                return Err(Error::invalid_address(UPLOAD, to, bytes));
             };
             let segment = Arc::clone(segment);
-            let (submitted, ticket) = shared.submit_with(&mut state, &mut |stream| {
-                stream.record_command(Work::Upload, UPLOAD, [&[], &[Range::new(to, bytes)]], |recorder| {
+            let (submitted, ticket) = queue.submit_with(&mut state, &mut |stream| {
+                stream.record_command(Work::Upload, UPLOAD, [&[], &[AddressRange::new(to, bytes)]], |recorder| {
                     recorder.copy(&staging, 0, &segment, offset, bytes)
                 })
             });
             drop(state);
-            shared.staging.put(staging, ticket);
+            pool.put(staging, ticket);
             submitted?;
             to += bytes;
         }
@@ -68,33 +123,7 @@ impl Device {
     }
 }
 
-impl Shared {
-    /// At most [`SMALL_COPY`] bytes.
-    pub(crate) fn upload_small(&self, state: &mut State, dst: u64, data: &[u8]) -> Result<(), Error> {
-        let range = Range::new(dst, data.len() as u64);
-        let Some((segment, offset)) = state.allocator.locate_segment(dst, data.len() as u64) else {
-            return Err(invalid("upload", dst, data.len() as u64));
-        };
-        let segment = Arc::clone(segment);
-        let (ring, address) = self.write_ring(state, data)?;
-        if dst.is_multiple_of(4) && data.len().is_multiple_of(4) {
-            let (params, groups) = copy_kernel::arguments(dst, address, data.len() as u32 / 4);
-            let launch = Launch {
-                kernel: self.copy_words(),
-                params: &params,
-                table: &[],
-                groups,
-                reads: &[],
-                writes: &[range],
-                operator: UPLOAD,
-            };
-            return self.launch(state, &launch);
-        }
-        state.queue.push_upload(ring, segment, offset, range);
-        self.enqueued(state)
-    }
-}
-
-pub(crate) fn invalid(call: &'static str, address: u64, bytes: u64) -> Error {
-    Error::InvalidAddress { call, address, bytes }
+/// The copy kernel can write these bytes.
+fn by_words(range: AddressRange) -> bool {
+    range.start.is_multiple_of(4) && (range.end - range.start).is_multiple_of(4)
 }

@@ -7,6 +7,7 @@ use dml_kernel::builder::Value;
 use dml_kernel::interpret::Function;
 use dml_kernel::math;
 use dml_kernel::types::Scalar;
+use dml_testing::Random;
 
 /// Bits of precision of the reference.
 const P: usize = 256;
@@ -149,34 +150,29 @@ impl Case {
     }
 }
 
-/// A small generator (splitmix64).
-pub struct Random(u64);
+/// Samples of a function's arguments.
+trait Sampling {
+    /// Uniform in `[a, b)`.
+    fn between(&mut self, a: f64, b: f64) -> f64;
+    /// Uniform among the floats from `a` to `b`, both positive.
+    fn bits(&mut self, a: f64, b: f64) -> f64;
+    /// As [`bits`](Self::bits), of either sign.
+    fn signed(&mut self, a: f64, b: f64) -> f64;
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// In [0, 1).
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 * 2f64.powi(-53)
-    }
-
+impl Sampling for Random {
     fn between(&mut self, a: f64, b: f64) -> f64 {
         a + (b - a) * self.unit()
     }
 
     fn bits(&mut self, a: f64, b: f64) -> f64 {
         let (a, b) = (a.to_bits(), b.to_bits());
-        f64::from_bits(a + self.next() % (b - a + 1))
+        f64::from_bits(a + self.next_u64() % (b - a + 1))
     }
 
     fn signed(&mut self, a: f64, b: f64) -> f64 {
         let x = self.bits(a, b);
-        if self.next() & 1 == 0 { x } else { -x }
+        if self.next_u64() & 1 == 0 { x } else { -x }
     }
 }
 

@@ -4,6 +4,7 @@
 use dml_engine::{Device, Range};
 use dml_kernel::DType;
 use dml_ops::{Arg, Call, Dims, Host, Place, Result, Ret, Scalar, Tensor};
+pub use dml_testing::Random;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Makes tensors of one device; their memory is freed with it.
@@ -111,7 +112,7 @@ pub fn message(result: Result<Vec<Tensor>>) -> String {
 /// `n` floats in [-1, 1).
 pub fn noise(n: usize, seed: u64) -> Vec<f32> {
     let mut random = Random(seed);
-    (0..n).map(|_| random.unit() as f32).collect()
+    (0..n).map(|_| random.signed_unit() as f32).collect()
 }
 
 impl Drop for TestHost {
@@ -165,29 +166,23 @@ impl Host for TestHost {
     }
 }
 
-/// Numbers that a test can repeat (splitmix64).
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next 64 bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
+/// Elements of tensors that a test can repeat.
+pub trait Values {
     /// Uniform in [-1, 1).
-    pub fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    fn signed_unit(&mut self) -> f64;
+    /// `n` values for a dtype: floats in [-1, 1), small integers.
+    fn values(&mut self, dtype: DType, n: usize) -> Vec<f64>;
+}
+
+impl Values for Random {
+    fn signed_unit(&mut self) -> f64 {
+        2.0 * self.unit() - 1.0
     }
 
-    /// `n` values for a dtype: floats in [-1, 1), small integers.
-    pub fn values(&mut self, dtype: DType, n: usize) -> Vec<f64> {
+    fn values(&mut self, dtype: DType, n: usize) -> Vec<f64> {
         (0..n)
             .map(|_| {
-                let x = self.unit();
+                let x = self.signed_unit();
                 if dtype.is_float() { decode(dtype, &encode(dtype, x)) } else { (x * 6.0).floor().max(low(dtype)) }
             })
             .collect()

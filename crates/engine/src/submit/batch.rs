@@ -1,12 +1,13 @@
 //! What is submitted together: commands in the order of the calls, with what they need until they are recorded.
 
-use crate::event::EventState;
-use crate::graph::Replay;
+use crate::error::Error;
 use crate::kernels::cache::KernelRef;
+use crate::memory::range::AddressRange;
 use crate::profile::activity::Origin;
-use crate::queue::launch::Range;
-use dml_vulkan::{Segment, Ticket};
-use std::sync::Arc;
+use crate::submit::intervals::IntervalSet;
+use dml_vulkan::{Recorder, Recording, Segment, Ticket, TimestampId};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// What an entry does.
 #[derive(Debug)]
@@ -23,11 +24,53 @@ pub(crate) enum Command {
     /// A block was freed: what earlier entries wrote there is dead unless one of them reads it.
     Free { address: u64 },
     /// Records the time for an event.
-    Event(Arc<EventState>),
+    Event(Arc<Marker>),
     /// Runs a graph. It reads and writes more than its entry names: no command may move across it.
     Replay(Arc<Replay>),
 }
 
+/// What a graph's run consists of.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    pub(crate) recording: Recording,
+    pub(crate) launches: u32,
+    pub(crate) barriers: u32,
+    /// What is accessed after the last barrier.
+    pub(crate) read_last: IntervalSet,
+    pub(crate) written_last: IntervalSet,
+}
+
+/// A place between commands that an event waits for.
+#[derive(Debug, Default)]
+pub(crate) struct Marker {
+    /// The ticket that completes it, which may be one that was not submitted yet.
+    ticket: AtomicU64,
+    stamp: OnceLock<TimestampId>,
+}
+
+impl Marker {
+    /// It is reached when `ticket` is done.
+    pub(crate) fn set(&self, ticket: Ticket) {
+        self.ticket.store(ticket.0, Ordering::Release);
+    }
+
+    pub(crate) fn ticket(&self) -> Ticket {
+        Ticket(self.ticket.load(Ordering::Acquire))
+    }
+
+    /// Its time, once it was recorded for timing.
+    pub(crate) fn stamp(&self) -> Option<&TimestampId> {
+        self.stamp.get()
+    }
+
+    /// Records its time.
+    pub(crate) fn record(&self, recorder: &mut Recorder) -> Result<(), Error> {
+        let _ = self.stamp.set(recorder.timestamp()?);
+        Ok(())
+    }
+}
+
+/// A command, or what must be known in its place, and what is common to all.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) command: Command,
@@ -47,7 +90,7 @@ pub(crate) struct Batch {
     pub(crate) entries: Vec<Entry>,
     /// Arenas of the entries; they keep their capacity.
     pub(crate) bytes: Vec<u8>,
-    pub(crate) ranges: Vec<Range>,
+    pub(crate) ranges: Vec<AddressRange>,
     /// What enqueued the entries, for the profile if there is one.
     pub(crate) origins: Vec<Origin>,
     /// Commands among the entries.
@@ -76,7 +119,7 @@ impl Batch {
     }
 
     /// An entry's reads and writes.
-    pub(crate) fn ranges(&self, entry: &Entry) -> (&[Range], &[Range]) {
+    pub(crate) fn ranges(&self, entry: &Entry) -> (&[AddressRange], &[AddressRange]) {
         let from = entry.ranges as usize;
         self.ranges[from..from + usize::from(entry.reads + entry.writes)].split_at(usize::from(entry.reads))
     }

@@ -1,22 +1,7 @@
-//! What a caller hands to the queue.
+//! One run of a kernel: what a caller hands to the queue.
 
 use crate::kernels::cache::KernelRef;
-
-/// Bytes `[start, end)` by GPU address.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Range {
-    /// First byte.
-    pub start: u64,
-    /// One past the last byte.
-    pub end: u64,
-}
-
-impl Range {
-    /// `bytes` bytes from `start`.
-    pub fn new(start: u64, bytes: u64) -> Self {
-        Self { start, end: start + bytes }
-    }
-}
+use crate::memory::range::AddressRange;
 
 /// One run of a kernel. Everything is copied before [`Device::launch`](crate::Device::launch) returns.
 #[derive(Copy, Clone, Debug)]
@@ -31,9 +16,9 @@ pub struct Launch<'a> {
     /// Workgroups in each dimension. None run if one is 0.
     pub groups: [u32; 3],
     /// Bytes that may be read. What is not named here is not ordered.
-    pub reads: &'a [Range],
+    pub reads: &'a [AddressRange],
     /// Bytes that may be written.
-    pub writes: &'a [Range],
+    pub writes: &'a [AddressRange],
     /// The operator, for error messages and the profiler.
     pub operator: &'static str,
 }

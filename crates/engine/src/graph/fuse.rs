@@ -1,12 +1,12 @@
-//! Joins a graph's pointwise launches, as the queue does with those that run once. A graph runs many times: its joint kernels
+//! Fuses a graph's pointwise launches, as the stream does with those that run once. A graph runs many times: its fused kernels
 //! are made at the end of the capture, and not when their structure has come often.
 
-use super::capturing::{Capturing, Node};
+use crate::capture::capturing::{Capturing, Node};
 use crate::fusion::chain::Fusion;
 use dml_vulkan::Gpu;
 
-/// Replaces chains of launches by joint ones, and drops the frees.
-pub(crate) fn join(capture: &mut Capturing, fusion: &mut Fusion, gpu: &Gpu) {
+/// Replaces chains of launches by fused ones, and drops the frees.
+pub(crate) fn fuse(capture: &mut Capturing, fusion: &mut Fusion, gpu: &Gpu) {
     let nodes = std::mem::take(&mut capture.nodes);
     for (at, node) in nodes.iter().enumerate() {
         match node {
@@ -36,11 +36,11 @@ fn close(capture: &mut Capturing, fusion: &mut Fusion, gpu: &Gpu, nodes: &[Node]
     if !fusion.is_open() {
         return;
     }
-    if let Some(joint) = fusion.joint(gpu, &capture.bytes) {
-        let push = capture.bytes.len()..capture.bytes.len() + joint.params.len();
-        capture.bytes.extend_from_slice(&joint.params);
-        let accesses = capture.note(&joint.reads, &joint.writes);
-        capture.nodes.push(Node::Launch { kernel: joint.kernel, push, groups: joint.groups, accesses });
+    if let Some(fused) = fusion.fused(gpu, &capture.bytes) {
+        let push = capture.bytes.len()..capture.bytes.len() + fused.params.len();
+        capture.bytes.extend_from_slice(&fused.params);
+        let accesses = capture.note(&fused.reads, &fused.writes);
+        capture.nodes.push(Node::Launch { kernel: fused.kernel, push, groups: fused.groups, accesses });
     } else {
         capture.nodes.extend(fusion.entries().map(|at| nodes[at].clone()));
     }

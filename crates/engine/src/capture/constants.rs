@@ -1,12 +1,13 @@
-//! Bytes that a graph's commands read and nobody writes: uploads, spilled parameters and tables.
+//! Bytes that a graph's commands read and nobody writes: uploads, indirect parameters and tables.
 
 use crate::error::Error;
-use crate::queue::pending::mapped;
+use crate::memory::mapped::mapped;
 use dml_vulkan::{Gpu, MemoryClass, Segment};
 
 const SEGMENT: u64 = 256 << 10;
 const ALIGN: u64 = 16;
 
+/// The segments of a graph's constants.
 #[derive(Default)]
 pub(crate) struct Constants {
     segments: Vec<Segment>,

@@ -1,9 +1,9 @@
-//! What the queue must know of pointwise kernels to fuse them.
+//! What a pointwise kernel says of itself, so that it can be fused with others.
 
 use dml_kernel::{DType, Element, Scalar};
 use smallvec::SmallVec;
 
-/// What the queue must know of a dense pointwise kernel to fuse it with others. It takes [`PointwiseParameters`](super::parameters::PointwiseParameters) and counts its
+/// What the queue must know of a dense pointwise kernel to fuse it with others. It takes [`PointwiseParameters`](crate::PointwiseParameters) and counts its
 /// elements in 32 bits.
 #[derive(Debug)]
 pub struct Pointwise {

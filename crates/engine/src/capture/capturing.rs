@@ -1,12 +1,12 @@
 //! What a capture has collected so far.
 
-use super::constants::Constants;
-use super::random::Draw;
+use crate::capture::constants::{Constants, Place};
+use crate::capture::draws::Draws;
 use crate::error::Error;
 use crate::kernels::cache::KernelRef;
-use crate::queue::launch::{Launch, Range};
-use crate::queue::pending::Memory;
-use crate::transfer::copy_kernel;
+use crate::kernels::launch::Launch;
+use crate::memory::device_memory::DeviceMemory;
+use crate::memory::range::AddressRange;
 use dml_vulkan::Gpu;
 use rustc_hash::FxHashSet;
 use std::thread::ThreadId;
@@ -38,7 +38,7 @@ pub(crate) struct Accesses {
 
 impl Node {
     /// Reads and writes.
-    pub(crate) fn ranges<'r>(&self, arena: &'r [Range]) -> (&'r [Range], &'r [Range]) {
+    pub(crate) fn ranges<'r>(&self, arena: &'r [AddressRange]) -> (&'r [AddressRange], &'r [AddressRange]) {
         match self {
             Self::Launch { accesses, .. } | Self::Copy { accesses, .. } => {
                 (&arena[accesses.reads.clone()], &arena[accesses.writes.clone()])
@@ -47,6 +47,7 @@ impl Node {
         }
     }
 
+    /// Waits for the node's kernel, or compiles it.
     pub(crate) fn compile(&self, gpu: &Gpu) -> Result<(), Error> {
         match self {
             Self::Launch { kernel, .. } => kernel.pipeline(gpu).map(drop),
@@ -55,6 +56,7 @@ impl Node {
     }
 }
 
+/// A capture in progress.
 pub(crate) struct Capturing {
     pub(crate) id: u64,
     thread: ThreadId,
@@ -65,11 +67,11 @@ pub(crate) struct Capturing {
     pub(crate) commands: u32,
     /// Arenas of the nodes.
     pub(crate) bytes: Vec<u8>,
-    pub(crate) ranges: Vec<Range>,
-    /// Uploads, spilled parameters and tables.
+    pub(crate) ranges: Vec<AddressRange>,
+    /// Uploads, indirect parameters and tables.
     pub(crate) constants: Constants,
     /// What was drawn from each generator.
-    pub(crate) draws: Vec<Draw>,
+    pub(crate) draws: Draws,
     /// Where replays put the generators' states, or 0.
     pub(crate) random: u64,
     /// Segments that the nodes name.
@@ -92,7 +94,7 @@ impl Capturing {
             bytes: Vec::new(),
             ranges: Vec::new(),
             constants: Constants::default(),
-            draws: Vec::new(),
+            draws: Draws::default(),
             random: 0,
             pinned: FxHashSet::default(),
             allocated: FxHashSet::default(),
@@ -117,7 +119,7 @@ impl Capturing {
     }
 
     /// Some byte lies in a block that this capture allocated. A range may go over several blocks.
-    pub(crate) fn owns(&self, memory: &Memory, range: Range) -> bool {
+    pub(crate) fn owns(&self, memory: &DeviceMemory, range: AddressRange) -> bool {
         let mut at = range.start;
         while at < range.end {
             let Some((start, bytes)) = memory.block(at) else { return false };
@@ -129,10 +131,11 @@ impl Capturing {
         false
     }
 
-    pub(crate) fn launch(&mut self, gpu: &Gpu, memory: &mut Memory, launch: &Launch<'_>) -> Result<(), Error> {
+    /// Captures a launch.
+    pub(crate) fn launch(&mut self, gpu: &Gpu, memory: &mut DeviceMemory, launch: &Launch<'_>) -> Result<(), Error> {
         self.sound()?;
         let from = self.bytes.len();
-        if launch.kernel.spilled() {
+        if launch.kernel.has_indirect_parameters() {
             let place = self.constants.write(gpu, launch.params)?;
             self.bytes.extend_from_slice(&place.address.to_ne_bytes());
         } else {
@@ -149,41 +152,23 @@ impl Capturing {
         Ok(())
     }
 
-    pub(crate) fn upload(
-        &mut self,
-        gpu: &Gpu,
-        memory: &mut Memory,
-        copy_words: &KernelRef,
-        dst: u64,
-        data: &[u8],
-    ) -> Result<(), Error> {
+    /// Keeps bytes for the graph's commands to read.
+    pub(crate) fn constant(&mut self, gpu: &Gpu, data: &[u8]) -> Result<Place, Error> {
         self.sound()?;
-        let bytes = data.len() as u64;
-        let writes = [Range::new(dst, bytes)];
-        let place = self.constants.write(gpu, data)?;
-        if dst.is_multiple_of(4) && bytes.is_multiple_of(4) {
-            let (params, groups) = copy_kernel::arguments(dst, place.address, (bytes / 4) as u32);
-            let launch = Launch {
-                kernel: copy_words,
-                params: &params,
-                table: &[],
-                groups,
-                reads: &[],
-                writes: &writes,
-                operator: "upload",
-            };
-            return self.launch(gpu, memory, &launch);
-        }
+        self.constants.write(gpu, data)
+    }
+
+    /// Captures a copy of a constant of `bytes` bytes to an address of the device.
+    pub(crate) fn copy(&mut self, memory: &mut DeviceMemory, from: Place, dst: u64, bytes: u64) {
         if let Some((slot, to)) = memory.locate(dst, bytes) {
-            let accesses = self.access(memory, &[], &writes);
-            let (constant, from) = (place.segment, place.offset);
+            let accesses = self.access(memory, &[], &[AddressRange::new(dst, bytes)]);
+            let (constant, from) = (from.segment, from.offset);
             self.commands += 1;
             self.nodes.push(Node::Copy { constant, from, slot, to, bytes, accesses });
         }
-        Ok(())
     }
 
-    fn access(&mut self, memory: &mut Memory, reads: &[Range], writes: &[Range]) -> Accesses {
+    fn access(&mut self, memory: &mut DeviceMemory, reads: &[AddressRange], writes: &[AddressRange]) -> Accesses {
         for range in reads.iter().chain(writes) {
             // Tensors that are neighbours may be named as one range, across segments that are neighbours.
             let mut at = range.start;
@@ -201,8 +186,8 @@ impl Capturing {
     }
 
     /// Keeps ranges in the arena.
-    pub(crate) fn note(&mut self, reads: &[Range], writes: &[Range]) -> Accesses {
-        let mut keep = |ranges: &[Range]| {
+    pub(crate) fn note(&mut self, reads: &[AddressRange], writes: &[AddressRange]) -> Accesses {
+        let mut keep = |ranges: &[AddressRange]| {
             let from = self.ranges.len();
             self.ranges.extend_from_slice(ranges);
             from..self.ranges.len()

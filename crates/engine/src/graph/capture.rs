@@ -1,0 +1,127 @@
+//! Captures: their beginning and their end.
+
+use crate::capture::capturing::Capturing;
+use crate::error::Error;
+use crate::fusion::chain::Fusion;
+use crate::graph::build;
+use crate::graph::pool::{GraphPool, Held};
+use crate::graph::replay::Graph;
+use crate::queue::device_queue::{DeviceQueue, State};
+use crate::transfer::upload::Uploads;
+use std::sync::{Arc, Mutex};
+
+/// What the graphs of a device share.
+pub(crate) struct Graphs {
+    queue: Arc<DeviceQueue>,
+    uploads: Arc<Uploads>,
+    /// Fuses the launches of captures.
+    fusion: Mutex<Fusion>,
+}
+
+/// A capture in progress. Dropping it discards what was captured.
+#[must_use]
+pub struct Capture {
+    graphs: Arc<Graphs>,
+    pool: Arc<GraphPool>,
+    /// Which of the device's captures it is.
+    number: u64,
+}
+
+impl Graphs {
+    pub(crate) fn new(queue: Arc<DeviceQueue>, uploads: Arc<Uploads>) -> Self {
+        Self { queue, uploads, fusion: Mutex::new(Fusion::waiting()) }
+    }
+
+    /// Whether the calling thread is capturing.
+    pub(crate) fn is_capturing(&self) -> bool {
+        self.queue.may_capture() && self.queue.lock().capture.here().is_some()
+    }
+
+    /// From now on what this thread launches is captured, with memory from `pool` or from a new one.
+    ///
+    /// # Errors
+    /// As [`Device::capture`](crate::Device::capture).
+    pub(crate) fn capture(self: &Arc<Self>, pool: Option<&Arc<GraphPool>>) -> Result<Capture, Error> {
+        let queue = &self.queue;
+        queue.submission.alive()?;
+        queue.check_faults()?;
+        if pool.is_some_and(|pool| !pool.is_of(queue)) {
+            return Err(Error::graph(queue.device(), "this pool of graphs belongs to another device"));
+        }
+        let pool = pool.map_or_else(|| GraphPool::new(queue), Arc::clone);
+        let mut state = queue.lock();
+        let begun = queue.submission.take_deferred().and_then(|()| state.capture.begin(pool.number()));
+        if begun.is_ok() {
+            queue.set_capturing(true);
+        }
+        drop(state); // A new pool goes back if there was an error.
+        Ok(Capture { graphs: Arc::clone(self), number: begun?, pool })
+    }
+
+    /// Ends the capture in progress, and carries out the frees in its pool.
+    fn take(&self, state: &mut State, pool: &GraphPool) -> Option<Box<Capturing>> {
+        self.queue.set_capturing(false);
+        let capture = state.capture.take();
+        state.memory.reclaim(pool.number());
+        capture
+    }
+}
+
+impl Capture {
+    /// The pool that the graph allocates from.
+    pub fn pool(&self) -> &Arc<GraphPool> {
+        &self.pool
+    }
+
+    /// Ends the capture: schedules and records what was captured, and waits for kernels that are still being compiled.
+    ///
+    /// # Errors
+    /// [`Error::Graph`] on another thread than the one that began it; the first error of something that could not be captured;
+    /// [`Error::Compile`]; [`Error::DeviceLost`]. The capture is over also then.
+    pub fn end(self) -> Result<Graph, Error> {
+        let Graphs { queue, uploads, fusion } = &*self.graphs;
+        let mut state = queue.lock();
+        if !state.capture.is(self.number) || state.capture.here().is_none() {
+            drop(state);
+            let what = "the capture of a graph must end on the thread that began it";
+            return Err(Error::graph(queue.device(), what));
+        }
+        let Some(mut capture) = self.graphs.take(&mut state, &self.pool) else {
+            drop(state);
+            return Err(Error::graph(queue.device(), "no graph is being captured"));
+        };
+        drop(state);
+        let held = held(&mut capture, queue, &self.pool);
+        if let Some(e) = capture.failed {
+            return Err(e);
+        }
+        let draws = std::mem::take(&mut capture.draws);
+        let (replay, stats) = build::build(queue, fusion, *capture)?;
+        Ok(Graph { replay: Arc::new(replay), stats, draws, uploads: Arc::clone(uploads), held })
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        let queue = &self.graphs.queue;
+        let mut state = queue.lock();
+        if !state.capture.is(self.number) {
+            return; // It ended.
+        }
+        let capture = self.graphs.take(&mut state, &self.pool);
+        drop(state);
+        drop(capture.map(|mut capture| held(&mut capture, queue, &self.pool)));
+    }
+}
+
+/// What a capture keeps of the memory, and lets go when the result is dropped: without the queue locked.
+fn held(capture: &mut Capturing, queue: &Arc<DeviceQueue>, pool: &Arc<GraphPool>) -> Held {
+    let pinned = std::mem::take(&mut capture.pinned).into_iter().collect();
+    Held { queue: Arc::clone(queue), pool: Arc::clone(pool), pinned, random: capture.random }
+}
+
+impl std::fmt::Debug for Capture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Capture").field("pool", &self.pool).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,101 @@
+//! Memory of the device: the caching allocator over segments of the driver, and what happens when there are none.
+
+use crate::error::{Bytes, Error};
+use crate::memory::allocator::{Allocator, GrowError, Source};
+use dml_vulkan::{Gpu, MemoryClass, Segment};
+use std::sync::Arc;
+
+/// The allocator of a device's own memory.
+pub(crate) type DeviceMemory = Allocator<DeviceSegments>;
+
+/// Segments of one device.
+pub(crate) struct DeviceSegments {
+    gpu: Gpu,
+    /// The device's index, for messages.
+    device: usize,
+}
+
+impl DeviceSegments {
+    pub(crate) fn new(gpu: Gpu, device: usize) -> Self {
+        Self { gpu, device }
+    }
+}
+
+impl Source for DeviceSegments {
+    type Segment = Arc<Segment>;
+    type Error = dml_vulkan::Error;
+
+    fn allocate(&self, bytes: u64) -> Result<Arc<Segment>, dml_vulkan::Error> {
+        self.gpu.allocate(bytes, MemoryClass::Device).map(Arc::new)
+    }
+
+    fn address(segment: &Arc<Segment>) -> u64 {
+        segment.address()
+    }
+}
+
+impl DeviceMemory {
+    /// A block of a new segment. `None` if there is no memory as long as the cached segments are kept: the caller is to release
+    /// them, and then to [`retry`](Self::retry).
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] for more than any segment can have; what the driver said.
+    pub(crate) fn extend(&mut self, pool: u32, bytes: u64) -> Result<Option<u64>, Error> {
+        let max = self.source().gpu.largest_segment();
+        if bytes > max {
+            return Err(self.out_of_memory(bytes, format!("This driver allocates at most {} at once.", Bytes(max))));
+        }
+        let found = self.try_grow(pool, bytes, false)?;
+        if found.is_none() {
+            self.stats_mut().alloc_retries += 1;
+        }
+        Ok(found)
+    }
+
+    /// A block after cached segments were released: of what merged meanwhile, or of a new segment, in the end of one that is no
+    /// larger than needed.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; what the driver said.
+    pub(crate) fn retry(&mut self, pool: u32, bytes: u64) -> Result<u64, Error> {
+        if let Some(address) = self.take(pool, bytes) {
+            return Ok(address);
+        }
+        for modest in [false, true] {
+            if let Some(address) = self.try_grow(pool, bytes, modest)? {
+                return Ok(address);
+            }
+        }
+        let advice = if self.limit() == u64::MAX {
+            "Smaller batches need less; torch.dml.empty_cache() returns what is reserved but unused.".to_owned()
+        } else {
+            format!("This process limits itself to {}.", Bytes(self.limit()))
+        };
+        Err(self.out_of_memory(bytes, advice))
+    }
+
+    /// A block of a new segment; `None` if there is no memory for it.
+    fn try_grow(&mut self, pool: u32, bytes: u64, modest: bool) -> Result<Option<u64>, Error> {
+        match self.grow(pool, bytes, modest) {
+            Ok(address) => Ok(Some(address)),
+            Err(GrowError::Limit | GrowError::Source(dml_vulkan::Error::OutOfMemory { .. })) => Ok(None),
+            Err(GrowError::Source(e)) => Err(e.into()),
+        }
+    }
+
+    fn out_of_memory(&mut self, requested: u64, advice: String) -> Error {
+        self.stats_mut().ooms += 1;
+        let stats = self.stats();
+        let DeviceSegments { gpu, device } = self.source();
+        Error::OutOfMemory {
+            requested,
+            allocated: stats.all.allocated_bytes.current,
+            reserved: stats.all.reserved_bytes.current,
+            free: gpu.memory_free(),
+            total: gpu.info().memory_total,
+            device: *device,
+            adapter: gpu.info().name.clone(),
+            advice,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Appending to the pending batch, and what follows from it: a batch that is due goes to the thread that submits, or to the driver.
+
+use crate::error::Error;
+use crate::kernels::launch::Launch;
+use crate::memory::range::AddressRange;
+use crate::memory::upload_ring::Region;
+use crate::profile::measure::{self, Stage};
+use crate::queue::device_queue::{DeviceQueue, State};
+use crate::queue::policy;
+use crate::queue::validate::validate;
+use crate::submit::batch::{Marker, Replay};
+use dml_vulkan::Segment;
+use std::sync::Arc;
+
+impl DeviceQueue {
+    /// Enqueues a run of a kernel.
+    ///
+    /// # Errors
+    /// [`Error::InvalidLaunch`]; [`Error::DeviceLost`]; an error of earlier work.
+    #[inline]
+    pub(crate) fn launch(&self, launch: &Launch<'_>) -> Result<(), Error> {
+        self.submission.alive()?;
+        validate(launch, self.gpu().info().capabilities.max_groups)?;
+        if launch.kernel.refused() {
+            return self.submission.wrap(launch.kernel.pipeline(self.gpu()).map(drop));
+        }
+        if self.fault.raised() {
+            self.raise_fault()?;
+        }
+        if launch.groups.contains(&0) {
+            return Ok(());
+        }
+        let mut state = self.lock();
+        self.launch_locked(&mut state, launch)
+    }
+
+    /// Enqueues a valid launch.
+    #[inline]
+    pub(crate) fn launch_locked(&self, state: &mut State, launch: &Launch<'_>) -> Result<(), Error> {
+        self.submission.take_deferred()?;
+        if state.capture.is_some() && self.capture_launch(state, launch)? {
+            return Ok(());
+        }
+        if launch.kernel.has_indirect_parameters() {
+            let Region { address, .. } = self.write_ring(state, launch.params)?;
+            state.pending.push_launch(launch, [&address.to_ne_bytes(), &[]]);
+        } else if !launch.table.is_empty() {
+            let Region { address, .. } = self.write_ring(state, launch.table)?;
+            state.pending.push_launch(launch, [&address.to_ne_bytes(), launch.params]);
+        } else {
+            state.pending.push_launch(launch, [&[], launch.params]);
+        }
+        let woken = self.submission.handover().enqueued(state.pending.pending() == 1);
+        if policy::begins_at_once(woken, || launch.kernel.is_compiled()) {
+            // An error is a later call's, as when another thread submits.
+            let flushed = self.flush_locked(state);
+            return self.defer_unless_lost(flushed);
+        }
+        self.follow_policy(state)
+    }
+
+    /// Captures a launch of the capturing thread. False if it must run: it is another thread's.
+    #[cold]
+    fn capture_launch(&self, state: &mut State, launch: &Launch<'_>) -> Result<bool, Error> {
+        let State { capture, memory, .. } = state;
+        self.submission.wrap(capture.launch(self.gpu(), memory, launch))
+    }
+
+    /// Copies at most [`MAX_REGION_BYTES`](crate::memory::upload_ring::MAX_REGION_BYTES) bytes into the ring, waiting for room if
+    /// there is none.
+    pub(crate) fn write_ring(&self, state: &mut State, data: &[u8]) -> Result<Region, Error> {
+        loop {
+            if let Some(region) = state.pending.write_ring(data) {
+                return Ok(region);
+            }
+            match state.pending.oldest_in_ring() {
+                Some(ticket) => {
+                    drop(self.submission.up_to_date());
+                    self.submission.wait(ticket)?;
+                    state.pending.completed(ticket);
+                }
+                // All of it belongs to entries that are pending.
+                None => self.flush_locked(state)?,
+            }
+        }
+    }
+
+    /// Enqueues a copy from a region of the ring to `offset` in a segment, which is `range`.
+    pub(crate) fn copy_from_ring(
+        &self,
+        state: &mut State,
+        from: Region,
+        to: Arc<Segment>,
+        offset: u64,
+        range: AddressRange,
+    ) -> Result<(), Error> {
+        state.pending.push_upload(from.offset, to, offset, range);
+        self.submission.handover().enqueued(state.pending.pending() == 1);
+        self.follow_policy(state)
+    }
+
+    /// Enqueues a run of a graph.
+    pub(crate) fn replay(&self, state: &mut State, replay: &Arc<Replay>) -> Result<(), Error> {
+        let launches = replay.launches;
+        state.pending.push_replay(replay);
+        self.submission.handover().enqueued(state.pending.pending() == launches);
+        let due = state.pending.is_due_after(launches);
+        self.hand_over_if(state, due)
+    }
+
+    /// Sets a marker here; with `timing`, it notes when it is reached.
+    ///
+    /// # Errors
+    /// [`Error::Graph`] for timing in a capture; [`Error::DeviceLost`].
+    pub(crate) fn mark(&self, marker: &Arc<Marker>, timing: bool) -> Result<(), Error> {
+        self.submission.alive()?;
+        if timing {
+            self.refuse_in_capture("an event for timing")?;
+        }
+        let mut state = self.lock();
+        let pending = state.pending.has_pending();
+        marker.set(if pending || timing { state.pending.next_ticket() } else { state.pending.last_ticket() });
+        if timing {
+            state.pending.push_marker(Arc::clone(marker));
+            self.submission.handover().enqueued(!pending);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn follow_policy(&self, state: &mut State) -> Result<(), Error> {
+        let due = state.pending.is_due();
+        self.hand_over_if(state, due)
+    }
+
+    #[inline]
+    fn hand_over_if(&self, state: &mut State, due: Result<bool, Error>) -> Result<(), Error> {
+        match due {
+            Ok(false) => Ok(()),
+            due => self.hand_over(state, due),
+        }
+    }
+
+    /// Leaves the pending batch to the thread that submits, or submits it here if that has too much to do.
+    fn hand_over(&self, state: &mut State, due: Result<bool, Error>) -> Result<(), Error> {
+        let _stage = measure::enter(Stage::Submit);
+        self.submission.wrap(due)?;
+        if !self.submission.handover().has_room() {
+            return self.flush_locked(state);
+        }
+        self.leave(state);
+        self.submission.handover().wake();
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! The thread of a device that records and submits what other threads enqueue.
+//!
+//! Recording and submitting takes 1 to 2 µs of a host's time an operator, and the thread that enqueues has better things
+//! to do. It hands a batch over when the [`policy`] says so; this thread takes it from there. Whoever waits for
+//! the device does not wait for this thread to wake: it takes the stream's lock and records what is left by itself.
+
+use crate::queue::device_queue::DeviceQueue;
+use crate::queue::policy::{self, Decision};
+use crate::submit::handover::Handover;
+use dml_vulkan::AdapterKind;
+use std::sync::{Arc, Weak};
+
+/// Starts the thread. If the system has none to give, pending work waits for the next flush.
+pub(crate) fn start(queue: &Arc<DeviceQueue>) {
+    let weak = Arc::downgrade(queue);
+    let handover = Arc::clone(queue.submission.handover());
+    let spawned = {
+        let handover = Arc::clone(&handover);
+        std::thread::Builder::new().name("dml-submit".to_owned()).spawn(move || run(&handover, &weak))
+    };
+    match spawned {
+        Ok(handle) => handover.attach(handle.thread().clone(), takes_batches()),
+        Err(e) => tracing::warn!("no thread for submitting work: {e}"),
+    }
+}
+
+/// Whether the thread records and submits what others enqueue: where it has a processor to itself.
+fn takes_batches() -> bool {
+    match std::env::var("TORCH_DML_SUBMIT_THREAD").as_deref() {
+        Ok("0") => false,
+        Ok("1") => true,
+        _ => std::thread::available_parallelism().is_ok_and(|n| n.get() >= 4),
+    }
+}
+
+fn run(handover: &Handover, queue: &Weak<DeviceQueue>) {
+    sharpen_timer();
+    let mut quiet = 0;
+    while !handover.is_stopped() {
+        let seen = handover.activity();
+        if handover.has_batches() {
+            quiet = 0;
+            let Some(queue) = queue.upgrade() else { return };
+            queue.submission.record_handed();
+            // Not where the driver computes on the processor that this would keep busy.
+            let spins = queue.submission.gpu().info().kind != AdapterKind::Software;
+            drop(queue);
+            if spins && handover.spin() {
+                continue;
+            }
+        }
+        std::thread::park_timeout(policy::TICK);
+        if handover.activity() != seen {
+            quiet = 0;
+            continue;
+        }
+        quiet += 1;
+        if handover.has_pending() {
+            let Some(queue) = queue.upgrade() else { return };
+            queue.submit_quiet(policy::quiet(quiet) == Decision::Submit);
+        } else if policy::may_sleep(quiet) {
+            handover.sleep();
+            quiet = 0;
+        }
+    }
+}
+
+/// Has Linux wake this thread when it asked to be woken, instead of up to 50 µs later.
+#[cfg(target_os = "linux")]
+fn sharpen_timer() {
+    unsafe extern "C" {
+        fn prctl(option: std::ffi::c_int, ...) -> std::ffi::c_int;
+    }
+    const PR_SET_TIMERSLACK: std::ffi::c_int = 29;
+    let nanoseconds: std::ffi::c_ulong = 1;
+    // SAFETY: this option takes one unsigned long and changes the calling thread's timer slack only.
+    unsafe { prctl(PR_SET_TIMERSLACK, nanoseconds) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn sharpen_timer() {}

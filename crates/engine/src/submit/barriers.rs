@@ -1,0 +1,207 @@
+//! Which commands need a barrier before them, and when the host needs one: the only place that decides it for what runs once.
+//! (A graph arranges its commands by itself, around the barriers of its levels.)
+//!
+//! A barrier orders everything before it with everything after it and costs the GPU 2 µs. So there is one only where
+//! byte ranges overlap that were accessed since the last one. A barrier for the host costs 3.5 µs, once a submission: there is one
+//! only where the host is about to read mapped memory.
+
+use crate::memory::range::AddressRange;
+use crate::submit::intervals::IntervalSet;
+use dml_vulkan::Ticket;
+
+/// Beyond this many intervals a barrier is cheaper than the bookkeeping.
+const MAX_INTERVALS: usize = 2048;
+
+/// What the commands since the last barrier accessed, and what the host can see of what ran.
+///
+/// After a barrier both sets are empty: one suffices however many ranges conflict.
+#[derive(Debug)]
+pub(crate) struct Barriers {
+    read: IntervalSet,
+    written: IntervalSet,
+    /// What was recorded since the last barrier is reads that the host polls for at most.
+    settled: bool,
+    /// Submitted writes to mapped memory are visible to the host when their ticket is done.
+    host_visible: bool,
+    /// The submission that is recorded makes something visible to the host; the last that did.
+    shows: bool,
+    shown: Ticket,
+}
+
+impl Default for Barriers {
+    /// Before the first command.
+    fn default() -> Self {
+        Self {
+            read: IntervalSet::default(),
+            written: IntervalSet::default(),
+            settled: true,
+            host_visible: true,
+            shows: false,
+            shown: Ticket(0),
+        }
+    }
+}
+
+impl Barriers {
+    /// Notes the accesses of the command that comes next. True when a barrier must come before it: it reads what
+    /// was written, or writes what was read or written, since the last barrier.
+    pub(crate) fn before(&mut self, reads: &[AddressRange], writes: &[AddressRange]) -> bool {
+        let conflict = reads.iter().any(|&r| self.written.overlaps(r))
+            || writes.iter().any(|&w| self.written.overlaps(w) || self.read.overlaps(w))
+            || self.read.len() + self.written.len() > MAX_INTERVALS;
+        if conflict {
+            self.clear();
+        }
+        for &r in reads {
+            self.read.insert(r);
+        }
+        for &w in writes {
+            self.written.insert(w);
+        }
+        self.host_visible = false;
+        self.settled = false;
+        conflict
+    }
+
+    /// As [`before`](Self::before), for a read that the host polls for, the last command of its submission. It comes after
+    /// all earlier work but other such reads: what it reads beside its ranges (the fault block) is as that work left it.
+    pub(crate) fn before_polled(&mut self, reads: &[AddressRange], writes: &[AddressRange]) -> bool {
+        let settles = !self.settled;
+        if settles {
+            self.clear();
+        }
+        let conflict = self.before(reads, writes);
+        self.settled = true;
+        settles || conflict
+    }
+
+    /// The host is about to wait for what was recorded. True when a barrier for it must come at the end of the submission.
+    pub(crate) fn before_host(&mut self) -> bool {
+        let needed = !self.host_visible;
+        self.host_visible = true;
+        self.shows |= needed;
+        needed
+    }
+
+    /// A graph was recorded: it begins with a barrier, and after its last one accesses these.
+    pub(crate) fn after_replay(&mut self, read: &IntervalSet, written: &IntervalSet) {
+        self.read.copy_from(read);
+        self.written.copy_from(written);
+        self.host_visible = false;
+        self.settled = false;
+    }
+
+    /// What was recorded was submitted as `ticket`.
+    pub(crate) fn submitted(&mut self, ticket: Ticket) {
+        if std::mem::take(&mut self.shows) {
+            self.shown = ticket;
+        }
+    }
+
+    /// The host waited for everything that was recorded: nothing needs a barrier against it.
+    pub(crate) fn idle(&mut self) {
+        self.clear();
+        self.settled = true;
+    }
+
+    /// What was submitted is visible to the host as soon as it is done.
+    pub(crate) fn is_host_visible(&self) -> bool {
+        self.host_visible
+    }
+
+    /// The last submission that made something visible to the host.
+    pub(crate) fn shown(&self) -> Ticket {
+        self.shown
+    }
+
+    fn clear(&mut self) {
+        self.read.clear();
+        self.written.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dml_testing::Random;
+
+    fn range(start: u64, end: u64) -> AddressRange {
+        AddressRange { start, end }
+    }
+
+    #[test]
+    fn reading_twice_needs_no_barrier() {
+        let mut barriers = Barriers::default();
+        assert!(!barriers.before(&[range(0, 64)], &[range(64, 128)]));
+        assert!(!barriers.before(&[range(0, 64)], &[range(128, 192)]));
+        assert!(barriers.before(&[range(64, 68)], &[]), "read after write");
+        assert!(barriers.before(&[], &[range(64, 65)]), "write after read");
+        assert!(barriers.before(&[], &[range(64, 65)]), "write after write");
+        assert!(!barriers.before(&[], &[range(0, 64)]), "the barrier cleared it");
+    }
+
+    #[test]
+    fn in_place_is_no_hazard_of_its_own() {
+        let mut barriers = Barriers::default();
+        assert!(!barriers.before(&[range(0, 64)], &[range(0, 64)]));
+        assert!(barriers.before(&[range(0, 64)], &[range(0, 64)]));
+    }
+
+    /// Every pair of conflicting commands has a barrier between them, and every barrier has a pair that needs it.
+    #[test]
+    fn barriers_agree_with_brute_force() {
+        let mut random = Random(2);
+        for _ in 0..100 {
+            let mut barriers = Barriers::default();
+            let mut since: Vec<(Vec<AddressRange>, Vec<AddressRange>)> = Vec::new();
+            for _ in 0..60 {
+                let mut some = |most: u64| -> Vec<AddressRange> {
+                    (0..random.below(most + 1))
+                        .map(|_| {
+                            let start = random.below(400);
+                            range(start, start + random.below(20))
+                        })
+                        .collect()
+                };
+                let (reads, writes) = (some(3), some(2));
+                let hit = |a: &[AddressRange], b: &[AddressRange]| {
+                    a.iter().any(|x| {
+                        b.iter().any(|y| x.start < y.end && y.start < x.end && x.start < x.end && y.start < y.end)
+                    })
+                };
+                let needed = since.iter().any(|(r, w)| hit(&reads, w) || hit(&writes, w) || hit(&writes, r));
+                assert_eq!(barriers.before(&reads, &writes), needed);
+                if needed {
+                    since.clear();
+                }
+                since.push((reads, writes));
+            }
+        }
+    }
+
+    #[test]
+    fn a_polled_read_comes_after_all_but_others_of_its_kind() {
+        let mut barriers = Barriers::default();
+        assert!(!barriers.before_polled(&[range(0, 4)], &[range(1000, 1008)]), "nothing was recorded");
+        assert!(!barriers.before_polled(&[range(0, 4)], &[range(1008, 1016)]));
+        assert!(!barriers.before(&[], &[range(64, 128)]));
+        assert!(barriers.before_polled(&[range(0, 4)], &[range(1016, 1024)]), "whatever it was");
+        assert!(!barriers.before(&[range(64, 128)], &[]), "that barrier was for this, too");
+        barriers.idle();
+        assert!(!barriers.before_polled(&[range(64, 68)], &[range(1000, 1008)]));
+    }
+
+    #[test]
+    fn the_host_needs_one_barrier_a_submission() {
+        let mut barriers = Barriers::default();
+        assert!(!barriers.before_host());
+        barriers.before(&[], &[range(0, 4)]);
+        assert!(!barriers.is_host_visible() && barriers.before_host() && !barriers.before_host());
+        barriers.submitted(Ticket(3));
+        assert!(!barriers.before_host());
+        barriers.submitted(Ticket(4));
+        assert_eq!(barriers.shown(), Ticket(3));
+        barriers.after_replay(&IntervalSet::default(), &IntervalSet::default());
+        assert!(barriers.before_host());
+    }
+}

@@ -1,0 +1,239 @@
+//! One device's work from the moment its batch has ended: the stream, its timeline, what failed, and whether the device was lost.
+
+use crate::error::Error;
+use crate::profile::activity::Activity;
+use crate::profile::measure;
+use crate::submit::batch::Batch;
+use crate::submit::handover::Handover;
+use crate::submit::statistics::QueueStats;
+use crate::submit::stream::Stream;
+use dml_vulkan::{Gpu, Ticket, Timeline, TimestampId};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// How often a lock that is held for some tens of microseconds is tried before the thread sleeps.
+const MAX_TRIES: u32 = 1000;
+/// Commands that are recorded at once, after all that is pending.
+pub(crate) type More<'m> = &'m mut dyn FnMut(&mut Stream) -> Result<(), Error>;
+
+/// The lower half of a device's queue.
+pub(crate) struct Submission {
+    /// The device's index.
+    device: usize,
+    stream: Mutex<Stream>,
+    timeline: Timeline,
+    handover: Arc<Handover>,
+    deferred: Deferred,
+    lost: AtomicBool,
+    gpu: Gpu,
+}
+
+/// An error of work that nobody waited for, kept for the next call.
+#[derive(Default)]
+struct Deferred {
+    any: AtomicBool,
+    first: Mutex<Option<Error>>,
+}
+
+impl Deferred {
+    /// Keeps an error of work that nobody waits for. The first one counts.
+    fn put(&self, error: Error) {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.any.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    fn take(&self) -> Result<(), Error> {
+        if self.any.load(Ordering::Acquire) { self.take_first() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn take_first(&self) -> Result<(), Error> {
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        self.any.store(false, Ordering::Release);
+        first.take().map_or(Ok(()), Err)
+    }
+}
+
+impl Submission {
+    pub(crate) fn new(gpu: Gpu, device: usize, stream: Stream, timeline: Timeline) -> Self {
+        Self {
+            device,
+            stream: Mutex::new(stream),
+            timeline,
+            handover: Arc::default(),
+            deferred: Deferred::default(),
+            lost: AtomicBool::new(false),
+            gpu,
+        }
+    }
+
+    /// The device's index.
+    pub(crate) fn device(&self) -> usize {
+        self.device
+    }
+
+    pub(crate) fn gpu(&self) -> &Gpu {
+        &self.gpu
+    }
+
+    pub(crate) fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// What goes to the thread that submits.
+    #[inline]
+    pub(crate) fn handover(&self) -> &Arc<Handover> {
+        &self.handover
+    }
+
+    // ---- loss and errors
+
+    /// Fails if the loss of the device was noted.
+    #[inline]
+    pub(crate) fn alive(&self) -> Result<(), Error> {
+        if self.lost.load(Ordering::Relaxed) { Err(self.lost_error()) } else { Ok(()) }
+    }
+
+    /// Whether the loss of the device was noted.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Notes the loss of the device.
+    pub(crate) fn lose(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn lost_error(&self) -> Error {
+        Error::DeviceLost { device: self.device, adapter: self.gpu.info().name.clone() }
+    }
+
+    /// Notes the loss of the device, if that is what a call found.
+    pub(crate) fn wrap<T, E: Into<Error>>(&self, result: Result<T, E>) -> Result<T, Error> {
+        result.map_err(|e| match e.into() {
+            Error::Vulkan(dml_vulkan::Error::DeviceLost) => {
+                self.lose();
+                self.lost_error()
+            }
+            other => other,
+        })
+    }
+
+    /// Keeps an error of work that nobody waits for, for the next call.
+    pub(crate) fn defer(&self, error: Error) {
+        self.deferred.put(error);
+    }
+
+    /// The error of work that nobody waited for, once.
+    #[inline]
+    pub(crate) fn take_deferred(&self) -> Result<(), Error> {
+        self.deferred.take()
+    }
+
+    // ---- recording
+
+    /// The stream, which another thread holds for some tens of microseconds at most, compiling apart.
+    fn stream(&self) -> MutexGuard<'_, Stream> {
+        for _ in 0..MAX_TRIES {
+            match self.stream.try_lock() {
+                Ok(stream) => return stream,
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+            }
+        }
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The stream, with all that was handed over recorded and submitted.
+    pub(crate) fn up_to_date(&self) -> MutexGuard<'_, Stream> {
+        let mut stream = self.stream();
+        while let Some(batch) = self.handover.next() {
+            self.submit_handed(&mut stream, batch);
+        }
+        stream
+    }
+
+    /// The thread's: records and submits what was handed over.
+    pub(crate) fn record_handed(&self) {
+        let mut stream = self.stream();
+        while let Some(batch) = self.handover.next() {
+            measure::beside(batch.commands, || self.submit_handed(&mut stream, batch));
+        }
+    }
+
+    /// Records and submits a batch that was handed over. An error is kept for the next call.
+    fn submit_handed(&self, stream: &mut Stream, batch: Batch) {
+        let recorded = stream.record(&self.gpu, &batch);
+        let submitted = stream.submit(batch.ticket);
+        self.handover.recorded(batch);
+        if let Err(e) = self.wrap(recorded.and(submitted)) {
+            self.defer(e);
+        }
+    }
+
+    /// Records and submits a batch, then `more`, as one submission, after [all that was handed over](Self::up_to_date). With
+    /// `for_host`, what was written to mapped memory is visible when it is done. Returns also what nobody waited for.
+    pub(crate) fn submit(
+        &self,
+        mut stream: MutexGuard<'_, Stream>,
+        batch: Batch,
+        for_host: bool,
+        more: Option<More<'_>>,
+    ) -> Result<(), Error> {
+        let recorded = stream.record(&self.gpu, &batch);
+        let more = more.map_or(Ok(()), |more| more(&mut stream));
+        if for_host {
+            stream.host_barrier();
+        }
+        let submitted = stream.submit(batch.ticket);
+        drop(stream);
+        self.handover.recorded(batch);
+        let result = self.wrap(recorded.and(more).and(submitted));
+        self.take_deferred().and(result)
+    }
+
+    // ---- waiting
+
+    /// Waits for a ticket.
+    pub(crate) fn wait(&self, ticket: Ticket) -> Result<(), Error> {
+        self.wrap(self.timeline.wait(ticket))
+    }
+
+    /// All commands up to `ticket` are done, and the host has waited for them.
+    pub(crate) fn completed(&self, ticket: Ticket) {
+        // A thread that records meanwhile will not miss it.
+        if let Ok(mut stream) = self.stream.try_lock() {
+            stream.completed(ticket);
+        }
+    }
+
+    /// Waits until the driver, too, is done with everything, of which `ticket` is the last.
+    pub(crate) fn wait_idle(&self, ticket: Ticket) -> Result<(), Error> {
+        let mut stream = self.stream();
+        self.wrap(stream.wait_idle())?;
+        stream.completed(ticket);
+        Ok(())
+    }
+
+    /// The times of two timestamps, as [`Stream::timestamps`].
+    pub(crate) fn timestamps(&self, stamps: [&TimestampId; 2]) -> Result<[Option<u64>; 2], Error> {
+        self.wrap(self.stream().timestamps(stamps))
+    }
+
+    /// What the stream counts.
+    pub(crate) fn stats(&self) -> QueueStats {
+        self.up_to_date().stats()
+    }
+
+    // ---- profiling, with the device idle
+
+    pub(crate) fn start_profile(&self) -> Result<(), Error> {
+        self.wrap(self.up_to_date().start_profile())
+    }
+
+    pub(crate) fn stop_profile(&self) -> Result<Vec<Activity>, Error> {
+        self.wrap(self.up_to_date().stop_profile(self.device))
+    }
+}
