@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the system packages that building (and, with `test`, testing) needs, through apt, where it may: as root or
-# with a sudo that asks for no password. Otherwise it prints the command. It does nothing where nothing is missing.
+# install-system.sh build|test|validate: installs the system packages that building needs, or testing too, or looking on
+# with Vulkan's validation layer too, through apt, where it may: as root or with a sudo that asks for no password.
+# Otherwise it prints the command. It does nothing where nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -30,16 +31,26 @@ has_vulkan() { "$python" vulkan_devices.py >/dev/null 2>&1; }
 if ! have "$python" || ! has_vulkan; then
     packages+=(libvulkan1 mesa-vulkan-drivers)
 fi
-if [ "$purpose" = test ] && ! have spirv-val; then
+if [ "$purpose" != build ] && ! have spirv-val; then
     packages+=(spirv-tools)
+fi
+has_layer() {
+    local folder
+    for folder in /etc /usr/share /usr/local/share; do
+        [ -e $folder/vulkan/explicit_layer.d/VkLayer_khronos_validation.json ] && return 0
+    done
+    return 1
+}
+if [ "$purpose" = validate ] && [ -z "${VK_LAYER_PATH:-}" ] && ! has_layer; then
+    packages+=(vulkan-validationlayers)
 fi
 [ ${#packages[@]} -eq 0 ] && exit 0
 
 if ! have apt-get; then
     cat >&2 <<TEXT
 error: these are missing, under the names that Debian gives them: ${packages[*]}
-  Fedora: sudo dnf install gcc-c++ vulkan-loader mesa-vulkan-drivers spirv-tools
-  Arch:   sudo pacman -S gcc vulkan-icd-loader vulkan-swrast spirv-tools
+  Fedora: sudo dnf install gcc-c++ vulkan-loader mesa-vulkan-drivers spirv-tools vulkan-validation-layers
+  Arch:   sudo pacman -S gcc vulkan-icd-loader vulkan-swrast spirv-tools vulkan-validation-layers
 A GPU needs its own Vulkan driver: see README.md.
 TEXT
     exit 1

@@ -17,6 +17,7 @@ os.environ.setdefault("TORCH_DML_DEVICES_PER_ADAPTER", "2")
 
 import torch
 import torch_dml
+from torch_dml import engine
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -62,6 +63,23 @@ def no_fallback(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if request.node.get_closest_marker("allow_fallback") is None:
         assert torch_dml.fallbacks() == {}, "operators fell back to the CPU"
+
+
+@pytest.fixture(autouse=True)
+def no_validation_errors() -> Iterator[None]:
+    """Fails the test that does what Vulkan's validation layer objects to, with TORCH_DML_VALIDATION=1."""
+    if os.environ.get("TORCH_DML_VALIDATION", "0") in ("", "0"):
+        yield
+        return
+    before = {message["id"]: message["count"] for message in engine.validation_messages()}
+    yield
+    for index in range(torch.dml.device_count()):  # What is still pending would be another test's.
+        try:
+            torch.dml.synchronize(index)
+        except RuntimeError:  # The test may have broken the device or left a bad index behind.
+            pass
+    new = [m for m in engine.validation_messages() if m["count"] > before.get(m["id"], 0)]
+    assert not new, "the validation layer objects:\n" + "\n".join(message["text"] for message in new)
 
 
 def to_device(value: Any, device: torch.device | str) -> Any:

@@ -64,6 +64,7 @@ _PLAIN: dict[str, tuple[Any, list[Any]]] = {
     "dml_memory_stats_json": (c_char_p, _DEVICE),
     "dml_queue_stats_json": (c_char_p, _DEVICE),
     "dml_kernel_stats_json": (c_char_p, []),
+    "dml_validation_json": (c_char_p, []),
     "dml_memory_snapshot_json": (c_char_p, _DEVICE),
     "dml_forked": (c_int32, []),
     "dml_host_reset_stats": (None, [c_int32]),
@@ -238,6 +239,15 @@ def kernel_stats() -> dict[str, int]:
         raise RuntimeError(last_error() or "no kernel statistics")
     stats: dict[str, int] = json.loads(text)
     return stats
+
+
+def validation_messages() -> list[dict[str, Any]]:
+    """Return what Vulkan's validation layer reported in this process: of each kind id, text of the first, and count."""
+    text = library().dml_validation_json()
+    if text is None:
+        raise RuntimeError(last_error() or "no validation messages")
+    messages: list[dict[str, Any]] = json.loads(text)
+    return messages
 
 
 def memory_snapshot(device: int) -> list[dict[str, Any]]:

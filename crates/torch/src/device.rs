@@ -252,6 +252,16 @@ pub extern "C" fn dml_kernel_stats_json() -> *const c_char {
     })
 }
 
+/// What Vulkan's validation layer reported in this process so far, as JSON: a list, empty without
+/// `TORCH_DML_VALIDATION=1`; null on error. Keys: `id` (the rule), `text` (the first message), `count`.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_validation_json() -> *const c_char {
+    guard_value(std::ptr::null(), || {
+        let messages = dml_vulkan::validation_messages();
+        Ok(publish(&messages.iter().map(|m| json!({ "id": m.id, "text": m.text, "count": m.count })).collect()))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,6 +12,11 @@ pub enum Error {
         /// What the system said.
         message: String,
     },
+    /// `TORCH_DML_VALIDATION` asks for the Khronos validation layer, and it is not installed.
+    #[error(
+        "TORCH_DML_VALIDATION is set, but Vulkan's validation layer is not installed (Debian: vulkan-validationlayers)"
+    )]
+    NoValidation,
     /// The loader is there, but it lists no adapter that this crate can use.
     /// [`unsupported_adapters`](crate::unsupported_adapters) says what was left out and why.
     #[error("no usable Vulkan adapter on this machine")]

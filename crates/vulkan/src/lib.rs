@@ -76,7 +76,7 @@
 //!
 //! | variable | effect |
 //! |---|---|
-//! | `TORCH_DML_VALIDATION=1` | loads the Khronos validation layer; see [`validation_errors`] |
+//! | `TORCH_DML_VALIDATION=1` | loads the Khronos validation layer, which must be installed; see [`validation_messages`] |
 //! | `TORCH_DML_CACHE_DIR` | where compiled pipelines are kept |
 //! | `TORCH_DML_TIMEOUT_S` | seconds without progress that count as a lost device |
 //! | `TORCH_DML_NO_MARKER=1` | never uses `VK_AMD_buffer_marker` |
@@ -100,7 +100,7 @@ pub use adapter::{
 pub use command::{Encoder, Recording};
 pub use error::Error;
 pub use gpu::{Gpu, OpenOptions};
-pub use instance::validation_errors;
+pub use instance::{ValidationMessage, validation_errors, validation_messages};
 pub use memory::{MemoryClass, Segment};
 pub use pipeline::{Pipeline, PipelineOptions};
 pub use query::{Clocks, Span, TimestampId, unix_now};

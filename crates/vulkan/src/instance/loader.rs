@@ -4,10 +4,8 @@ use std::ffi::CStr;
 
 use ash::{Entry, ext, khr, vk};
 
-use super::debug::{self, Messenger};
+use super::validation::{self, Messenger};
 use crate::error::Error;
-
-const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 
 /// The loaded Vulkan library and an instance. Created once, never destroyed: a driver's worker
 /// threads may outlive `main`.
@@ -37,7 +35,7 @@ impl Instance {
 
         let extensions = instance_extensions(&entry)?;
         let has = |name: &CStr| extensions.iter().any(|e| e.as_c_str() == name);
-        let validation = validation_wanted() && validation_available(&entry);
+        let validation = validation::wanted(&entry)?;
 
         let mut names = Vec::new();
         let mut flags = vk::InstanceCreateFlags::empty();
@@ -45,23 +43,25 @@ impl Instance {
             names.push(khr::portability_enumeration::NAME.as_ptr());
             flags |= vk::InstanceCreateFlags::ENUMERATE_PORTABILITY_KHR;
         }
-        let debug = validation && has(ext::debug_utils::NAME);
-        if debug {
-            names.push(ext::debug_utils::NAME.as_ptr());
+        let mut layers = Vec::new();
+        if validation {
+            layers.push(validation::LAYER.as_ptr());
+            // The layer itself offers both where the loader does not.
+            names.extend([ext::debug_utils::NAME.as_ptr(), ext::validation_features::NAME.as_ptr()]);
         }
-        let layers = if validation { vec![VALIDATION_LAYER.as_ptr()] } else { Vec::new() };
         let application = vk::ApplicationInfo::default()
             .application_name(c"torch-dml")
             .engine_name(c"torch-dml")
             .api_version(version.min(vk::API_VERSION_1_3));
-        let mut messenger_info = debug::messenger_info();
+        let mut messenger_info = validation::messenger_info();
+        let mut features = validation::features();
         let mut info = vk::InstanceCreateInfo::default()
             .flags(flags)
             .application_info(&application)
             .enabled_extension_names(&names)
             .enabled_layer_names(&layers);
-        if debug {
-            info = info.push_next(&mut messenger_info);
+        if validation {
+            info = info.push_next(&mut messenger_info).push_next(&mut features);
         }
         // SAFETY: `info` and what it points to live through the call.
         let raw = unsafe { entry.create_instance(&info, None) }.map_err(|e| match e {
@@ -69,7 +69,7 @@ impl Instance {
             vk::Result::ERROR_INCOMPATIBLE_DRIVER => Error::NoAdapter,
             other => Error::from_vk("vkCreateInstance", other),
         })?;
-        let messenger = if debug { Messenger::new(&entry, &raw) } else { None };
+        let messenger = validation.then(|| Messenger::new(&entry, &raw)).transpose()?;
         Ok(Self { raw, entry, _messenger: messenger })
     }
 }
@@ -79,18 +79,4 @@ fn instance_extensions(entry: &Entry) -> Result<Vec<std::ffi::CString>, Error> {
     let found = unsafe { entry.enumerate_instance_extension_properties(None) }
         .map_err(|e| Error::from_vk("vkEnumerateInstanceExtensionProperties", e))?;
     Ok(found.iter().filter_map(|p| p.extension_name_as_c_str().ok()).map(CStr::to_owned).collect())
-}
-
-fn validation_wanted() -> bool {
-    std::env::var_os("TORCH_DML_VALIDATION").is_some_and(|v| !v.is_empty() && v != "0")
-}
-
-fn validation_available(entry: &Entry) -> bool {
-    // SAFETY: `entry` is a loaded Vulkan library.
-    let layers = unsafe { entry.enumerate_instance_layer_properties() }.unwrap_or_default();
-    let found = layers.iter().any(|l| l.layer_name_as_c_str() == Ok(VALIDATION_LAYER));
-    if !found {
-        tracing::warn!("TORCH_DML_VALIDATION is set, but the Khronos validation layer is not installed");
-    }
-    found
 }

@@ -1,8 +1,8 @@
 //! The Vulkan loader and the process' one instance, with the messages of the validation layer.
 
-mod debug;
 mod loader;
+mod validation;
 
-pub use debug::validation_errors;
+pub use validation::{ValidationMessage, validation_errors, validation_messages};
 
 pub(crate) use loader::Instance;
