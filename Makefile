@@ -30,6 +30,8 @@ help:
 	@echo "make test   run every test"
 	@echo "make smoke  run the small set of tests"
 	@echo "make opinfo run PyTorch's own operator tests, all of them, and write docs/operators.md"
+	@echo "make validate  run them, and those of Vulkan and the engine, under Vulkan's validation layer"
+	@echo "make test-newer-mesa  run every test on Mesa 26 under Debian 13; see scripts/newer-mesa.sh --help"
 	@echo "make lint   check the style of Rust and Python"
 	@echo "make wheel  make an installable wheel in dist/"
 	@echo "make clean  remove what was built; make distclean: the virtual environments too"
@@ -38,16 +40,24 @@ help:
 demo: system $(package)
 	@$(py) -m torch_dml demo
 
+# Every kernel that a test emits is kept here.
+spirv := $(CURDIR)/target/spirv
+
 .PHONY: test
-test: test-system lint test-rust test-python
+test: test-system lint test-rust test-python test-spirv
 
 .PHONY: test-rust
 test-rust: test-system
-	cargo test --workspace
+	TORCH_DML_SPIRV_DIR=$(spirv) cargo test --workspace
 
 .PHONY: test-python
 test-python: test-system $(package)
-	$(py) -m pytest -n $(JOBS) --dist loadfile
+	TORCH_DML_SPIRV_DIR=$(spirv) $(py) -m pytest -n $(JOBS) --dist loadfile
+
+# What the tests before it emitted and no earlier run of it has seen.
+.PHONY: test-spirv
+test-spirv: test-system
+	$(PYTHON) scripts/check_spirv.py $(spirv)
 
 .PHONY: smoke
 smoke: test-system $(package)
@@ -57,6 +67,20 @@ smoke: test-system $(package)
 .PHONY: opinfo
 opinfo: test-system $(package)
 	$(py) -m tests.opinfo --jobs $(JOBS)
+
+# One Rust test at a time, so that a message stands with its test. docs/validation.md says what this proves.
+.PHONY: validate
+validate: export TORCH_DML_VALIDATION := 1
+validate: validate-system $(package)
+	cargo test --package dml-vulkan --package dml-engine -- --test-threads=1
+	cargo test --package dml-vulkan --test validation -- --ignored
+	$(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
+
+.PHONY: test-newer-mesa
+test-newer-mesa: test-system $(package)
+	cargo test --config "target.'cfg(all())'.runner = '$(CURDIR)/scripts/newer-mesa.sh'" \
+		--package dml-kernel --package dml-vulkan --package dml-engine --lib --tests
+	scripts/newer-mesa.sh $(py) -m pytest -n $(JOBS) --dist loadfile
 
 .PHONY: lint
 lint: test-system $(environment)
@@ -83,11 +107,13 @@ distclean: clean
 	rm -rf .venv .venv-*
 
 # What the system lacks is installed where that is allowed; otherwise the command is printed.
-.PHONY: system test-system
+.PHONY: system test-system validate-system
 system:
 	@PYTHON="$(PYTHON)" scripts/install-system.sh build
 test-system:
 	@PYTHON="$(PYTHON)" scripts/install-system.sh test
+validate-system:
+	@PYTHON="$(PYTHON)" scripts/install-system.sh validate
 
 $(environment): | system
 	test -x $(py) || $(PYTHON) -m venv $(VENV)

@@ -6,6 +6,7 @@
 //! numbers. A kernel reads and writes its arguments by index and does no other address arithmetic.
 
 pub mod builder;
+mod collect;
 pub mod dense;
 mod display;
 pub mod dtype;

@@ -3,6 +3,7 @@
 //! The parameter block travels as push constants while it fits in [`MAX_PUSH_BYTES`], the least that Vulkan promises;
 //! a larger one lives in memory and the push constant is its address ([`Module::spilled`]).
 
+use crate::collect::collect;
 use crate::ir::*;
 use crate::types::{Scalar, Type, Word};
 use rspirv::binary::Assemble;
@@ -80,14 +81,17 @@ pub struct FloatModes {
 }
 
 impl Kernel {
-    /// The kernel as SPIR-V for any adapter. Pure; takes tens to hundreds of microseconds.
+    /// The kernel as SPIR-V for any adapter. Takes tens to hundreds of microseconds. A copy is kept where
+    /// `TORCH_DML_SPIRV_DIR` says.
     pub fn emit(&self) -> Module {
         self.emit_with(FloatModes::default())
     }
 
     /// The kernel as SPIR-V that asks for these float modes.
     pub fn emit_with(&self, floats: FloatModes) -> Module {
-        Emitter::new(self).run(floats)
+        let module = Emitter::new(self).run(floats);
+        collect(&module.name, &module.words);
+        module
     }
 }
 

@@ -1,0 +1,64 @@
+"""Validates every SPIR-V module of a folder with `spirv-val`: the kernels that were emitted under TORCH_DML_SPIRV_DIR.
+
+What passes is noted in `valid.txt` of the folder and not looked at again. What fails is named, and kept as `*.invalid`.
+Exits with status 1 when a module fails or when there is nothing in the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+# The Vulkan version whose rules hold, by the version of SPIR-V that a module is written in.
+TARGETS = {0x10500: "vulkan1.2", 0x10600: "vulkan1.3"}
+# So many failures are printed in full.
+SHOWN = 5
+
+
+def complaint(module: Path) -> str | None:
+    """Return what is wrong with a module, or None."""
+    header = module.read_bytes()[:8]
+    if len(header) < 8 or (version := struct.unpack("<II", header)[1]) not in TARGETS:
+        return "neither SPIR-V 1.5 nor 1.6"
+    command = ["spirv-val", "--target-env", TARGETS[version], "--scalar-block-layout", str(module)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return None if done.returncode == 0 else (done.stdout + done.stderr).strip() or f"status {done.returncode}"
+
+
+def main() -> int:
+    """Check the folder that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    folder: Path = parser.parse_args().folder
+    if shutil.which("spirv-val") is None:
+        print("error: spirv-val is missing (Debian: spirv-tools)", file=sys.stderr)
+        return 1
+    modules = sorted(folder.glob("*.spv"))
+    if not modules:
+        print(f"error: no modules in {folder}: nothing was emitted under TORCH_DML_SPIRV_DIR={folder}", file=sys.stderr)
+        return 1
+    noted = folder / "valid.txt"
+    known = set(noted.read_text().split()) if noted.exists() else set()
+    unseen = [module for module in modules if module.name not in known]
+    failures = []
+    with noted.open("a") as notes, ThreadPoolExecutor(os.cpu_count()) as pool:
+        for module, wrong in zip(unseen, pool.map(complaint, unseen), strict=True):
+            if wrong is None:
+                notes.write(f"{module.name}\n")
+            else:
+                failures.append(f"{module.name}: {wrong}")
+                module.rename(module.with_suffix(".invalid"))
+    for failure in failures[:SHOWN]:
+        print(failure, file=sys.stderr)
+    print(f"{len(modules)} modules in {folder}, {len(unseen)} of them unseen, {len(failures)} invalid")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
