@@ -7,7 +7,7 @@ use crate::operator::Operator;
 const FAMILIES: &[&[&[Operator]]] = &[
     // Products.
     crate::matmul::OPERATORS,
-    &[crate::linear_algebra::cross::OPERATORS],
+    crate::linear_algebra::OPERATORS,
     crate::attention::OPERATORS,
     crate::convolution::OPERATORS,
     // Creation and random numbers.
@@ -24,12 +24,12 @@ const FAMILIES: &[&[&[Operator]]] = &[
     // Pointwise.
     crate::pointwise::OPERATORS,
     crate::reduction::OPERATORS,
-    &[crate::recurrent::cells::OPERATORS],
+    crate::recurrent::OPERATORS,
     crate::spatial::OPERATORS,
     crate::spatial::pooling::OPERATORS,
     crate::loss::OPERATORS,
     crate::normalization::OPERATORS,
-    &[crate::linear_algebra::distance::OPERATORS, crate::normalization::softmax::OPERATORS],
+    &[crate::normalization::softmax::OPERATORS],
     crate::sorting::OPERATORS,
     &[crate::sorting::search::OPERATORS, crate::sorting::unique::OPERATORS],
 ];

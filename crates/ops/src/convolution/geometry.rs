@@ -1,7 +1,6 @@
 //! The shape of a convolution, checked, and what each of its three products looks like.
 
 use crate::check;
-use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::tensor::{Dims, Tensor};
 use smallvec::SmallVec;
@@ -47,20 +46,6 @@ pub struct Arguments<'a> {
     pub output_padding: &'a [i64],
     /// Groups of channels.
     pub groups: i64,
-}
-
-impl<'a> Arguments<'a> {
-    /// Six arguments from position `first`: stride, padding, dilation, transposed, output_padding, groups.
-    pub fn of(call: &Call<'a>, first: usize) -> Result<Arguments<'a>> {
-        Ok(Arguments {
-            stride: call.ints(first)?,
-            padding: call.ints(first + 1)?,
-            dilation: call.ints(first + 2)?,
-            transposed: call.flag(first + 3)?,
-            output_padding: call.ints(first + 4)?,
-            groups: call.int(first + 5)?,
-        })
-    }
 }
 
 impl Geometry {

@@ -1,81 +1,134 @@
 //! The convolutions that PyTorch calls by a name of their own: the same kernels under other argument lists.
 
 use super::geometry::Arguments;
-use super::{backward, forward};
-use crate::check;
+use super::overrideable::{backward, forward};
 use crate::movement::copy;
+use crate::operator::argument::{Out, Outs};
 use crate::operator::call::{Call, Ret};
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::operator::{Operator, op};
 use crate::tensor::Tensor;
+use crate::{check, operators};
 
-/// The named overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::_slow_conv2d_forward", |c| named(c, Kind::Plain, None)),
-    op("aten::_slow_conv2d_forward.output", |c| named(c, Kind::Plain, Some(6))),
-    op("aten::_slow_conv2d_backward.output_mask", |c| {
-        let wanted = c.flags(6)?;
-        slow_backward(c, wanted)
-    }),
-    op("aten::_slow_conv2d_backward.grad_input", slow_backward_out),
-    op("aten::slow_conv_dilated2d", |c| named(c, Kind::Dilated, None)),
-    op("aten::slow_conv_dilated3d", |c| named(c, Kind::Dilated, None)),
-    op("aten::slow_conv3d_forward", |c| named(c, Kind::Plain, None)),
-    op("aten::slow_conv3d_forward.output", |c| named(c, Kind::Plain, Some(6))),
-    op("aten::slow_conv_transpose2d", |c| named(c, Kind::Transposed, None)),
-    op("aten::slow_conv_transpose2d.out", |c| named(c, Kind::Transposed, Some(8))),
-    op("aten::slow_conv_transpose3d", |c| named(c, Kind::Transposed, None)),
-    op("aten::slow_conv_transpose3d.out", |c| named(c, Kind::Transposed, Some(8))),
-    op("aten::_conv_depthwise2d", |c| named(c, Kind::Depthwise, None)),
-    op("aten::_conv_depthwise2d.out", |c| named(c, Kind::Depthwise, Some(7))),
-    op("aten::conv_depthwise3d", |c| named(c, Kind::Depthwise, None)),
-];
-
-/// What follows `(self, weight, kernel_size, bias, stride, padding`.
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum Kind {
-    /// Nothing.
-    Plain,
-    /// `dilation`
-    Dilated,
-    /// `dilation`; every channel is a group.
-    Depthwise,
-    /// `output_padding, dilation`
-    Transposed,
+operators! {
+    plain(self, weight, kernel_size, bias, stride, padding, out) {
+        "aten::_slow_conv2d_forward(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, SymInt[2] padding) -> Tensor",
+        "aten::_slow_conv2d_forward.output(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, SymInt[2] padding, *, Tensor(a!) output) -> Tensor(a!)",
+        "aten::slow_conv3d_forward(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, SymInt[3] stride, SymInt[3] padding) -> Tensor",
+        "aten::slow_conv3d_forward.output(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, SymInt[3] stride, SymInt[3] padding, *, Tensor(a!) output) -> Tensor(a!)",
+    }
+    dilated(self, weight, kernel_size, bias, stride, padding, dilation, out) {
+        "aten::slow_conv_dilated2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1]) -> Tensor",
+        "aten::slow_conv_dilated3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1]) -> Tensor",
+    }
+    transposed(self, weight, kernel_size, bias, stride, padding, output_padding, dilation, out) {
+        "aten::slow_conv_transpose2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt[2] dilation=[1, 1]) -> Tensor",
+        "aten::slow_conv_transpose2d.out(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt[2] dilation=[1, 1], *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::slow_conv_transpose3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1]) -> Tensor",
+        "aten::slow_conv_transpose3d.out(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    depthwise(self, weight, kernel_size, bias, stride, padding, dilation, out) {
+        "aten::_conv_depthwise2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, SymInt[2] padding, SymInt[2] dilation) -> Tensor",
+        "aten::_conv_depthwise2d.out(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, SymInt[2] padding, SymInt[2] dilation, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::conv_depthwise3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, SymInt[3] stride, SymInt[3] padding, SymInt[3] dilation) -> Tensor",
+    }
+    slow_backward(grad_output, self, weight, kernel_size, stride, padding, output_mask) {
+        "aten::_slow_conv2d_backward.output_mask(Tensor grad_output, Tensor self, Tensor weight, SymInt[2] kernel_size, SymInt[2] stride, SymInt[2] padding, bool[3] output_mask) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
+    }
+    slow_backward_out(grad_output, self, weight, kernel_size, stride, padding, outs) {
+        "aten::_slow_conv2d_backward.grad_input(Tensor grad_output, Tensor self, Tensor weight, SymInt[2] kernel_size, SymInt[2] stride, SymInt[2] padding, *, Tensor(a!) grad_input, Tensor(b!) grad_weight, Tensor(c!) grad_bias) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
+    }
 }
 
-fn named(call: &mut Call, kind: Kind, out: Option<usize>) -> Result<()> {
-    let (input, weight, bias) = (call.tensor(0)?, call.tensor(1)?, call.opt_tensor(3)?);
-    check_kernel(call, weight, call.ints(2)?)?;
+/// What all of them take: input, weight, the kernel's size, bias.
+type Operands<'t> = (&'t Tensor, &'t Tensor, &'t [i64], Option<&'t Tensor>);
+
+#[allow(clippy::too_many_arguments)]
+fn plain(
+    call: &mut Call,
+    input: &Tensor,
+    weight: &Tensor,
+    kernel: &[i64],
+    bias: Option<&Tensor>,
+    stride: &[i64],
+    padding: &[i64],
+    out: Out,
+) -> Result<()> {
+    named(call, (input, weight, kernel, bias), Arguments { stride, padding, ..PLAIN }, out)
+}
+
+#[allow(clippy::too_many_arguments)]
+fn dilated(
+    call: &mut Call,
+    input: &Tensor,
+    weight: &Tensor,
+    kernel: &[i64],
+    bias: Option<&Tensor>,
+    stride: &[i64],
+    padding: &[i64],
+    dilation: &[i64],
+    out: Out,
+) -> Result<()> {
+    named(call, (input, weight, kernel, bias), Arguments { stride, padding, dilation, ..PLAIN }, out)
+}
+
+/// Every channel is a group.
+#[allow(clippy::too_many_arguments)]
+fn depthwise(
+    call: &mut Call,
+    input: &Tensor,
+    weight: &Tensor,
+    kernel: &[i64],
+    bias: Option<&Tensor>,
+    stride: &[i64],
+    padding: &[i64],
+    dilation: &[i64],
+    out: Out,
+) -> Result<()> {
+    let batch = usize::from(input.dim() == weight.dim());
+    let groups = input.sizes.get(batch).copied().unwrap_or(1);
+    named(call, (input, weight, kernel, bias), Arguments { stride, padding, dilation, groups, ..PLAIN }, out)
+}
+
+#[allow(clippy::too_many_arguments)]
+fn transposed(
+    call: &mut Call,
+    input: &Tensor,
+    weight: &Tensor,
+    kernel: &[i64],
+    bias: Option<&Tensor>,
+    stride: &[i64],
+    padding: &[i64],
+    output_padding: &[i64],
+    dilation: &[i64],
+    out: Out,
+) -> Result<()> {
+    let arguments = Arguments { stride, padding, dilation, transposed: true, output_padding, ..PLAIN };
+    named(call, (input, weight, kernel, bias), arguments, out)
+}
+
+const PLAIN: Arguments<'static> =
+    Arguments { stride: &[1], padding: &[0], dilation: &[1], transposed: false, output_padding: &[0], groups: 1 };
+
+fn named(call: &mut Call, operands: Operands, arguments: Arguments, out: Out) -> Result<()> {
+    let (input, weight, kernel, bias) = operands;
+    check_kernel(call, weight, kernel)?;
     let single = input.dim() + 1 == weight.dim();
     let batched = if single { unsqueeze(input) } else { input.clone() };
-    let arguments = Arguments {
-        stride: call.ints(4)?,
-        padding: call.ints(5)?,
-        dilation: match kind {
-            Kind::Plain => &[1],
-            Kind::Dilated | Kind::Depthwise => call.ints(6)?,
-            Kind::Transposed => call.ints(7)?,
-        },
-        transposed: kind == Kind::Transposed,
-        output_padding: if kind == Kind::Transposed { call.ints(6)? } else { &[0] },
-        groups: if kind == Kind::Depthwise { batched.sizes.get(1).copied().unwrap_or(1) } else { 1 },
-    };
-    structured::check_dtype(call, out, input.dtype)?;
+    structured::check_given(out.given(), input.dtype)?;
     let mut result = forward(call, &batched, weight, bias, &arguments)?;
     if single {
         result = call.host.view(&result, &result.as_strided(&result.sizes[1..], &result.strides[1..], 0))?;
     }
-    deliver(call, result, out)
+    deliver(call, result, out.given())
 }
 
 /// Returns a result, by way of its `out=` argument if there is one.
-fn deliver(call: &mut Call, result: Tensor, out: Option<usize>) -> Result<()> {
-    let out = match out {
+fn deliver(call: &mut Call, result: Tensor, given: Option<&Tensor>) -> Result<()> {
+    let out = match given {
         None => result,
         Some(_) => {
-            let out = structured::out(call, out, result.dtype, &result.sizes)?;
+            let out = structured::result(call, given, result.dtype, &result.sizes)?;
             copy::device_copy(call, &result, &out)?;
             out
         }
@@ -103,33 +156,40 @@ fn check_kernel(call: &Call, weight: &Tensor, kernel: &[i64]) -> Result<()> {
     Ok(())
 }
 
-/// The gradients of `_slow_conv2d_backward(grad_output, self, weight, kernel_size, stride, padding, ..)`.
-fn slow_gradients(call: &Call, wanted: &[u8]) -> Result<[Option<Tensor>; 3]> {
-    let tensors = [call.tensor(0)?, call.tensor(1)?, call.tensor(2)?];
-    check_kernel(call, tensors[2], call.ints(3)?)?;
-    let arguments = Arguments {
-        stride: call.ints(4)?,
-        padding: call.ints(5)?,
-        dilation: &[1],
-        transposed: false,
-        output_padding: &[0],
-        groups: 1,
-    };
-    backward(call, tensors, &arguments, wanted)
-}
-
-fn slow_backward(call: &mut Call, wanted: &[u8]) -> Result<()> {
-    for t in slow_gradients(call, wanted)? {
+#[allow(clippy::too_many_arguments)]
+fn slow_backward(
+    call: &mut Call,
+    grad: &Tensor,
+    input: &Tensor,
+    weight: &Tensor,
+    kernel: &[i64],
+    stride: &[i64],
+    padding: &[i64],
+    wanted: &[u8],
+) -> Result<()> {
+    check_kernel(call, weight, kernel)?;
+    for t in backward(call, [grad, input, weight], &Arguments { stride, padding, ..PLAIN }, wanted)? {
         call.ret_value(t.map_or(Ret::None, Ret::Tensor));
     }
     Ok(())
 }
 
 /// The overload with a tensor for every gradient.
-fn slow_backward_out(call: &mut Call) -> Result<()> {
-    let gradients = slow_gradients(call, &[1, 1, 1])?;
-    for (i, t) in gradients.into_iter().flatten().enumerate() {
-        deliver(call, t, Some(6 + i))?;
+#[allow(clippy::too_many_arguments)]
+fn slow_backward_out(
+    call: &mut Call,
+    grad: &Tensor,
+    input: &Tensor,
+    weight: &Tensor,
+    kernel: &[i64],
+    stride: &[i64],
+    padding: &[i64],
+    outs: Outs,
+) -> Result<()> {
+    check_kernel(call, weight, kernel)?;
+    let gradients = backward(call, [grad, input, weight], &Arguments { stride, padding, ..PLAIN }, &[1, 1, 1])?;
+    for (t, out) in gradients.into_iter().flatten().zip(outs.unwrap_or_default()) {
+        deliver(call, t, Some(out))?;
     }
     Ok(())
 }

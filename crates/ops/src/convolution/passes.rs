@@ -3,7 +3,6 @@
 //! Dense tensors of either memory order only: `[image, channel, pixel]` (channels first) or `[image, pixel, channel]`
 //! (channels last), where a pixel is all spatial dimensions together. Groups are the batch of the product.
 
-use super::fill;
 use super::geometry::Geometry;
 use crate::matmul::operand::{Access, Axis, Digits, Memory, Pattern, Place, Step, WIDE, Window};
 use crate::matmul::{Bias, Finish, Output, Problem, Source};
@@ -145,7 +144,7 @@ fn run(call: &Call, g: &Geometry, side: Side, weight: Source, image: Source) -> 
 }
 
 /// The outer side from the inner: a convolution.
-pub fn to_outer(
+pub fn forward(
     call: &Call,
     g: &Geometry,
     inner: &Tensor,
@@ -187,7 +186,7 @@ pub fn to_outer(
 }
 
 /// The inner side from the outer: a convolution's gradient of its input, and a transposed convolution.
-pub fn to_inner(
+pub fn backward_data(
     call: &Call,
     g: &Geometry,
     outer: &Tensor,
@@ -228,7 +227,7 @@ pub fn to_inner(
 }
 
 /// The weight's gradient: k runs over images and pixels of the outer side.
-pub fn to_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor, out: &Tensor) -> Result<()> {
+pub fn backward_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor, out: &Tensor) -> Result<()> {
     let ((ci, size), (co, places)) = (&g.inner, &g.outer);
     let (x, y, w) = (steps(inner), steps(outer), steps(out));
     let (taps, pixels) = (pixels(&g.kernel), pixels(places));
@@ -274,7 +273,7 @@ pub fn to_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor, out:
 }
 
 /// The bias's gradient: sums over images and pixels, as a product with a row of ones.
-pub fn to_bias(call: &Call, grad: &Tensor, out: &Tensor) -> Result<()> {
+pub fn backward_bias(call: &Call, grad: &Tensor, out: &Tensor) -> Result<()> {
     let (y, pixels) = (steps(grad), pixels(&grad.sizes[2..]));
     let (channels, k) = (grad.sizes[1], grad.sizes[0] * pixels);
     if out.numel() == 0 || k == 0 {
@@ -292,4 +291,12 @@ pub fn to_bias(call: &Call, grad: &Tensor, out: &Tensor) -> Result<()> {
     let finish = Finish { out: output, alpha: Scalar::Int(1), bias: None };
     let a = Source::strided(&ones, [1, 1], [0, 0], 0);
     Problem { size: [1, 1, channels, k], a, b: columns, finish }.run(call)
+}
+
+/// Sums over nothing: zeros, or the bias.
+fn fill(call: &Call, out: &Tensor, bias: Option<&Tensor>) -> Result<()> {
+    let Some(bias) = bias else { return copy::fill_with(call, out, Scalar::Int(0)) };
+    let mut strides = crate::tensor::Dims::from_elem(0, out.dim());
+    strides[1] = bias.strides[0];
+    copy::device_copy(call, &bias.as_strided(&out.sizes, &strides, 0), out)
 }

@@ -1,23 +1,24 @@
 //! The cross product of vectors of three elements along a dimension.
 
-use crate::check;
 use crate::movement::copy::cast;
+use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
 use crate::pointwise::elementwise;
 use crate::pointwise::kernel::{self, Input};
-use crate::tensor::overlap;
+use crate::tensor::{Tensor, overlap};
+use crate::{check, operators};
 use dml_kernel::DType;
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[op("aten::linalg_cross.out", cross)];
+operators! {
+    cross(self, other, dim, out) {
+        "aten::linalg_cross.out(Tensor self, Tensor other, *, int dim=-1, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
 
-/// `linalg_cross.out(self, other, *, dim, out)`
-fn cross(call: &mut Call) -> Result<()> {
-    let (x, y) = (call.tensor(0)?, call.tensor(1)?);
+fn cross(call: &mut Call, x: &Tensor, y: &Tensor, dim: i64, out: Out) -> Result<()> {
     check!(x.dim() == y.dim(), Runtime, "linalg.cross: inputs must have the same number of dimensions.");
-    let dim = call.wrap_dim(call.int(2)?, x.dim())?;
+    let dim = call.wrap_dim(dim, x.dim())?;
     check!(
         x.size(dim as i64) == 3 && y.size(dim as i64) == 3,
         Runtime,
@@ -34,7 +35,7 @@ fn cross(call: &mut Call) -> Result<()> {
         y.dtype
     );
     check!(x.dtype != DType::Bool, NotImplemented, "\"cross\" not implemented for 'Bool'");
-    let out = call.out(Some(3), x.dtype, &sizes)?;
+    let out = call.result(out.given(), x.dtype, &sizes)?;
     elementwise::check_no_self_overlap(&out)?;
     if out.numel() > 0 {
         let target = if out.dtype == x.dtype && !overlap::touches(&out, x) && !overlap::touches(&out, y) {
@@ -42,7 +43,7 @@ fn cross(call: &mut Call) -> Result<()> {
         } else {
             call.empty(x.dtype, &sizes)?
         };
-        let parts = |t: &crate::Tensor| [0, 1, 2].map(|i| t.narrow(dim, i, 1));
+        let parts = |t: &Tensor| [0, 1, 2].map(|i| t.narrow(dim, i, 1));
         let outs = parts(&target);
         let inputs = [parts(&x.expand(&sizes)), parts(&y.expand(&sizes))].concat();
         let inputs: Vec<Input> = inputs.into_iter().map(Input::Tensor).collect();

@@ -3,26 +3,34 @@
 //! Each is a reduction over views in which the rows of one side, or the columns, are repeated. Differences are taken
 //! before they are squared, so that rows that are close together lose no digits.
 
-use crate::check;
 use crate::movement::copy::{as_contiguous, fill_with};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::primitives::launch::{GROUP, linear_id};
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::launch::linear_id;
 use crate::reduction::sum::accumulator_dtype;
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::layout::index_type;
 use crate::tensor::{Dims, Tensor};
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value, math};
+use crate::{check, operators};
+use dml_engine::{interface::Index, parameters};
+use dml_kernel::{Builder, DType, Scalar, Value, math};
 use smallvec::{SmallVec, smallvec};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::_cdist_forward", cdist),
-    op("aten::_cdist_backward", cdist_backward),
-    op("aten::_pdist_forward", pdist),
-    op("aten::_pdist_backward", pdist_backward),
-];
+operators! {
+    cdist(x1, x2, p, compute_mode) {
+        "aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
+    }
+    cdist_backward(grad, x1, x2, p, cdist) {
+        "aten::_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
+    }
+    pdist(self, p) {
+        "aten::_pdist_forward(Tensor self, float p=2.) -> Tensor",
+    }
+    pdist_backward(grad, self, p, pdist) {
+        "aten::_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor",
+    }
+}
 
 /// The order of the norm.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -206,10 +214,8 @@ fn power(dtype: DType, p: f64) -> SmallVec<[(DType, crate::operator::call::Scala
     }
 }
 
-/// `_cdist_forward(x1, x2, p, compute_mode)`. Whatever the mode, no product of matrices is used: it would lose the
-/// digits of small distances.
-fn cdist(call: &mut Call) -> Result<()> {
-    let (x1, x2, p) = (call.tensor(0)?, call.tensor(1)?, call.double(2)?);
+/// Whatever the mode, no product of matrices is used: it would lose the digits of small distances.
+fn cdist(call: &mut Call, x1: &Tensor, x2: &Tensor, p: f64, mode: Option<i64>) -> Result<()> {
     for (i, t) in [x1, x2].into_iter().enumerate() {
         let n = i + 1;
         check!(t.dim() >= 2, Runtime, "cdist only supports at least 2D tensors, X{n} got: {}D", t.dim());
@@ -227,7 +233,7 @@ fn cdist(call: &mut Call) -> Result<()> {
     );
     check!(x1.dtype == x2.dtype, Runtime, "expected scalar type {} but found {}", x1.dtype, x2.dtype);
     check!(p >= 0.0, Runtime, "cdist only supports non-negative p values");
-    let mode = call.opt_scalar(3)?.map_or(0, |m| m.to_i64());
+    let mode = mode.unwrap_or(0);
     check!((0..=2).contains(&mode), Runtime, "possible modes: 0, 1, 2, but was: {mode}");
     let rows = Rows::new(call, x1, x2)?;
     let out = call.empty(x1.dtype, &rows.without(1))?;
@@ -236,10 +242,8 @@ fn cdist(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// `_cdist_backward(grad, x1, x2, p, cdist)`: the gradient of `x1`, of the shape to which its batch was broadcast
-fn cdist_backward(call: &mut Call) -> Result<()> {
-    let [grad, x1, x2, distance] = [0, 1, 2, 4].map(|i| call.tensor(i));
-    let (grad, x1, x2, distance) = (grad?, x1?, x2?, distance?);
+/// The gradient of `x1`, of the shape to which its batch was broadcast.
+fn cdist_backward(call: &mut Call, grad: &Tensor, x1: &Tensor, x2: &Tensor, p: f64, distance: &Tensor) -> Result<()> {
     check!(
         x1.dim() >= 2 && x2.dim() >= 2 && x1.size(-1) == x2.size(-1) && x1.dtype.is_float() && x1.dtype == x2.dtype,
         Runtime,
@@ -258,14 +262,13 @@ fn cdist_backward(call: &mut Call) -> Result<()> {
         pairs.as_slice()
     );
     let out = call.empty(x1.dtype, &rows.without(2))?;
-    rows.gradient(call, call.double(3)?, grad, distance, &out)?;
+    rows.gradient(call, p, grad, distance, &out)?;
     call.ret(out);
     Ok(())
 }
 
-/// `_pdist_forward(self, p)`: distances of all pairs of different rows, `(0, 1), (0, 2), .., (1, 2), ..`
-fn pdist(call: &mut Call) -> Result<()> {
-    let (x, p) = (call.tensor(0)?, call.double(1)?);
+/// Distances of all pairs of different rows, `(0, 1), (0, 2), .., (1, 2), ..`
+fn pdist(call: &mut Call, x: &Tensor, p: f64) -> Result<()> {
     check!(x.dim() == 2, Runtime, "pdist only supports 2D tensors, got: {}D", x.dim());
     check!(x.dtype.is_float(), Runtime, "pdist only supports floating-point dtypes");
     check!(p >= 0.0, Runtime, "pdist only supports non-negative p values");
@@ -280,9 +283,7 @@ fn pdist(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// `_pdist_backward(grad, self, p, pdist)`
-fn pdist_backward(call: &mut Call) -> Result<()> {
-    let (grad, x, p, distance) = (call.tensor(0)?, call.tensor(1)?, call.double(2)?, call.tensor(3)?);
+fn pdist_backward(call: &mut Call, grad: &Tensor, x: &Tensor, p: f64, distance: &Tensor) -> Result<()> {
     check!(x.dim() == 2 && x.dtype.is_float(), Runtime, "_pdist_backward: {} are not rows", x.describe());
     let n = x.sizes[0];
     let count = n * (n - 1).max(0) / 2;
@@ -311,34 +312,49 @@ fn pdist_backward(call: &mut Call) -> Result<()> {
 
 /// Copies between a symmetric square (whose diagonal is 0) and a row of its elements above the diagonal.
 fn pairs(call: &Call, square: &Tensor, row: &Tensor, n: i64, to_row: bool) -> Result<()> {
-    let index = index_type(n * n);
-    let key = [square.dtype as u32, u32::from(to_row), index.bytes(), 0, 0, 0];
-    let kernel = call.kernel("pairs", key, || build_pairs(square.dtype, to_row, index))?;
-    let launcher = call.launch(kernel);
-    let launcher = if to_row { launcher.read(square).write(row) } else { launcher.write(square).read(row) };
-    launcher.index(index, n).threads((n * n) as u64)
+    let spec = Pairs { dtype: square.dtype, to_row, index: index_type(n * n) };
+    let (read, written) = if to_row { (square, row) } else { (row, square) };
+    call.run_threads(&spec, &PairArguments { read, written, n }, (n * n) as u64)
 }
 
-fn build_pairs(dtype: DType, to_row: bool, index: Scalar) -> Kernel {
-    let b = Builder::new("pairs", [GROUP, 1, 1]);
-    let (square, row) = (b.pointer("square", dtype), b.pointer("row", dtype));
-    let n = b.param("n", index);
-    let at = linear_id(&b, index);
-    let i = at / n;
-    let j = at - i * n;
-    b.if_(i.lt(n), || {
-        let (low, high) = (i.min(j), i.max(j));
-        // Rows before `low` have n - 1, n - 2, .. pairs.
-        let pair = low * (2 * n - low - 1) / 2 + high - low - 1;
-        if to_row {
-            b.if_(i.lt(j), || row.store(pair, square.load(at)));
-        } else {
-            let value = b.var(b.float(dtype.compute(), 0.0));
-            b.if_(i.ne(j), || value.set(row.load(pair)));
-            square.store(at, value.get());
-        }
-    });
-    b.finish()
+/// Everything that changes the code of [`pairs`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Pairs {
+    dtype: DType,
+    to_row: bool,
+    index: Scalar,
+}
+
+parameters! {
+    Pairs as s => PairArguments, PairParameters {
+        written: Output = s.dtype,
+        read: Input = s.dtype,
+        n: Index = s.index,
+    }
+}
+
+impl KernelSpec for Pairs {
+    fn name(&self) -> &'static str {
+        "pairs"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, PairParameters { written, read, n }: PairParameters<'b>) {
+        let at = linear_id(b, self.index);
+        let i = at / n;
+        let j = at - i * n;
+        b.if_(i.lt(n), || {
+            let (low, high) = (i.min(j), i.max(j));
+            // Rows before `low` have n - 1, n - 2, .. pairs.
+            let pair = low * (2 * n - low - 1) / 2 + high - low - 1;
+            if self.to_row {
+                b.if_(i.lt(j), || written.store(pair, read.load(at)));
+            } else {
+                let value = b.var(b.float(self.dtype.compute(), 0.0));
+                b.if_(i.ne(j), || value.set(read.load(pair)));
+                written.store(at, value.get());
+            }
+        });
+    }
 }
 
 #[cfg(test)]
@@ -358,7 +374,7 @@ mod tests {
             }
         }
         for (to_row, index) in [(true, Scalar::U32), (false, Scalar::U64)] {
-            accepted(&build_pairs(DType::F16, to_row, index));
+            accepted(&Pairs { dtype: DType::F16, to_row, index }.build());
         }
     }
 }

@@ -2,3 +2,8 @@
 
 pub mod cross;
 pub mod distance;
+
+use crate::operator::Operator;
+
+/// This folder's overloads.
+pub const OPERATORS: &[&[Operator]] = &[cross::OPERATORS, distance::OPERATORS];

@@ -4,26 +4,35 @@
 //! Schmidhuber, "Long short-term memory", 1997), reset, update, new of a GRU (Cho et al., "Learning phrase
 //! representations using RNN encoder-decoder", 2014). The layouts of the workspaces are those of PyTorch's CUDA kernels.
 
-use crate::check;
 use crate::movement::copy;
 use crate::operator::call::{Call, Ret};
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
+use crate::primitives::kernel::{Input, Output, with_block};
 use crate::primitives::launch::{GROUP, linear_id};
 use crate::reduction::Axes;
 use crate::reduction::sum::add_up;
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value, math};
-use smallvec::SmallVec;
+use crate::{check, operators};
+use dml_engine::interface::{Each, Index};
+use dml_engine::{Family, Interface, parameters};
+use dml_kernel::{Builder, DType, Kernel, Scalar, Value, dense, math};
+use smallvec::{SmallVec, smallvec};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::_thnn_fused_lstm_cell", lstm),
-    op("aten::_thnn_fused_lstm_cell_backward_impl", lstm_backward),
-    op("aten::_thnn_fused_gru_cell", gru),
-    op("aten::_thnn_fused_gru_cell_backward", gru_backward),
-];
+operators! {
+    lstm(input_gates, hidden_gates, cx, input_bias, hidden_bias) {
+        "aten::_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor, Tensor)",
+    }
+    lstm_backward(grad_hy, grad_cy, cx, cy, workspace, has_bias) {
+        "aten::_thnn_fused_lstm_cell_backward_impl(Tensor? grad_hy, Tensor? grad_cy, Tensor cx, Tensor cy, Tensor workspace, bool has_bias) -> (Tensor, Tensor, Tensor)",
+    }
+    gru(input_gates, hidden_gates, hx, input_bias, hidden_bias) {
+        "aten::_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor)",
+    }
+    gru_backward(grad_hy, workspace, has_bias) {
+        "aten::_thnn_fused_gru_cell_backward(Tensor grad_hy, Tensor workspace, bool has_bias) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    }
+}
 
 /// What the gates' workspace of a GRU holds: reset, update, new, the old state, the hidden side of the new gate.
 const GRU_SAVED: u32 = 5;
@@ -49,56 +58,87 @@ fn cell(
         return Ok(());
     }
     let widest = outs.iter().chain(inputs).map(|(t, _)| t.numel()).max().unwrap_or(0);
-    let index = index_type(widest);
-    let key = [first.dtype as u32, index.bytes(), inputs.len() as u32, 0, 0, 0];
-    let kernel = call.kernel(family, key, || build(family, first.dtype, index, outs, inputs, body))?;
-    let mut launcher = call.launch(kernel);
-    for (t, _) in outs {
-        launcher = launcher.write(t);
-    }
-    for (t, _) in inputs {
-        launcher = launcher.read(t);
-    }
-    launcher.index(index, numel).index(index, hidden).threads(numel as u64)
+    let part = |&(t, parts): &Operand| Part { parts, bias: t.dim() == 1 };
+    let spec = Spec {
+        family: Family(family),
+        dtype: first.dtype,
+        index: index_type(widest),
+        outs: outs.iter().map(part).collect(),
+        inputs: inputs.iter().map(part).collect(),
+    };
+    let kernel = call.device.kernel(&spec, || spec.build(body))?;
+    let [outs, inputs] = [outs, inputs].map(|list| list.iter().map(|operand| operand.0).collect());
+    let arguments = Arguments { outs, inputs, numel, hidden };
+    let groups = dense::groups(numel as u64);
+    with_block(
+        |block| spec.pass(&arguments, block),
+        |block| Ok(call.device.launch(block.launch(kernel, groups, call.name)?)?),
+    )
 }
 
-fn build(
-    family: &str,
+/// An operand in the kernel.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+struct Part {
+    /// How many stand side by side.
+    parts: u32,
+    /// The same for every row.
+    bias: bool,
+}
+
+/// Everything that changes the code. The family says what is computed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    family: Family,
     dtype: DType,
     index: Scalar,
-    outs: &[Operand],
-    inputs: &[Operand],
-    body: &dyn for<'b> Fn(&Parts<'b>) -> Vec<Value<'b>>,
-) -> Kernel {
-    let b = Builder::new(family, [GROUP, 1, 1]);
-    let outs: Vec<_> = outs.iter().map(|&(_, parts)| (b.pointer("out", dtype), parts)).collect();
-    let inputs: Vec<_> = inputs.iter().map(|&(t, parts)| (b.pointer("input", dtype), parts, t.dim() == 1)).collect();
-    let (n, hidden) = (b.param("numel", index), b.param("hidden", index));
-    let i = linear_id(&b, index);
-    b.if_(i.lt(n), || {
-        let row = i / hidden;
-        let column = i - row * hidden;
-        let place = |parts: u32, part: u32| row * hidden * parts + hidden * part + column;
-        let values: Vec<Vec<Value>> = inputs
-            .iter()
-            .map(|&(p, parts, bias)| {
-                let at = |part: u32| if bias { hidden * part + column } else { place(parts, part) };
-                (0..parts).map(|part| p.load(at(part))).collect()
-            })
-            .collect();
-        let mut results = body(&values).into_iter();
-        for &(p, parts) in &outs {
-            for (part, value) in (0..parts).zip(&mut results) {
-                p.store(place(parts, part), value);
-            }
-        }
-    });
-    b.finish()
+    outs: SmallVec<[Part; 3]>,
+    inputs: SmallVec<[Part; 5]>,
 }
 
-/// The arguments of a forward cell, `(input_gates, hidden_gates, state, input_bias?, hidden_bias?)`, contiguous.
-fn arguments(call: &Call, gates: i64) -> Result<SmallVec<[Tensor; 5]>> {
-    let (x, h, state) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+parameters! {
+    Spec as s => Arguments, Parameters {
+        outs: Each<Output> = smallvec![s.dtype; s.outs.len()],
+        inputs: Each<Input> = smallvec![s.dtype; s.inputs.len()],
+        numel: Index = s.index,
+        hidden: Index = s.index,
+    }
+}
+
+impl Spec {
+    fn build(&self, body: &dyn for<'b> Fn(&Parts<'b>) -> Vec<Value<'b>>) -> Kernel {
+        let b = Builder::new(self.family.0, [GROUP, 1, 1]);
+        let Parameters { outs, inputs, numel, hidden } = self.declare(&b);
+        let i = linear_id(&b, self.index);
+        b.if_(i.lt(numel), || {
+            let row = i / hidden;
+            let column = i - row * hidden;
+            let place = |parts: u32, part: u32| row * hidden * parts + hidden * part + column;
+            let values: Vec<Vec<Value>> = inputs
+                .iter()
+                .zip(&self.inputs)
+                .map(|(p, &Part { parts, bias })| {
+                    let at = |part: u32| if bias { hidden * part + column } else { place(parts, part) };
+                    (0..parts).map(|part| p.load(at(part))).collect()
+                })
+                .collect();
+            let mut results = body(&values).into_iter();
+            for (p, &Part { parts, .. }) in outs.iter().zip(&self.outs) {
+                for (part, value) in (0..parts).zip(&mut results) {
+                    p.store(place(parts, part), value);
+                }
+            }
+        });
+        b.finish()
+    }
+}
+
+/// The operands of a forward cell, contiguous: gates of the input and of the hidden state, the state, and both biases or none.
+fn operands(
+    call: &Call,
+    gates: i64,
+    [x, h, state]: [&Tensor; 3],
+    biases: [Option<&Tensor>; 2],
+) -> Result<SmallVec<[Tensor; 5]>> {
     let name = call.name.strip_prefix("aten::").unwrap_or(call.name);
     check!(
         x.dim() == 2
@@ -113,17 +153,15 @@ fn arguments(call: &Call, gates: i64) -> Result<SmallVec<[Tensor; 5]>> {
         state.sizes.as_slice()
     );
     let mut all: SmallVec<[&Tensor; 5]> = SmallVec::from_slice(&[x, h, state]);
-    for i in [3, 4] {
-        if let Some(bias) = call.opt_tensor(i)? {
-            check!(
-                bias.sizes[..] == [x.sizes[1]],
-                Runtime,
-                "{name}: expected a bias of size [{}], but got {:?}",
-                x.sizes[1],
-                bias.sizes.as_slice()
-            );
-            all.push(bias);
-        }
+    for bias in biases.into_iter().flatten() {
+        check!(
+            bias.sizes[..] == [x.sizes[1]],
+            Runtime,
+            "{name}: expected a bias of size [{}], but got {:?}",
+            x.sizes[1],
+            bias.sizes.as_slice()
+        );
+        all.push(bias);
     }
     check!(all.len() != 4, Runtime, "{name}: expected both biases or none");
     check!(x.dtype.is_float(), Dtype, "\"{name}\" not implemented for '{}'", x.dtype);
@@ -149,9 +187,15 @@ fn sigmoid_gradient<'b>(grad: Value<'b>, y: Value<'b>) -> Value<'b> {
     grad * (1.0 - y) * y
 }
 
-/// `_thnn_fused_lstm_cell(input_gates, hidden_gates, cx, input_bias, hidden_bias) -> (hy, cy, workspace)`
-fn lstm(call: &mut Call) -> Result<()> {
-    let all = arguments(call, 4)?;
+fn lstm(
+    call: &mut Call,
+    input_gates: &Tensor,
+    hidden_gates: &Tensor,
+    cx: &Tensor,
+    input_bias: Option<&Tensor>,
+    hidden_bias: Option<&Tensor>,
+) -> Result<()> {
+    let all = operands(call, 4, [input_gates, hidden_gates, cx], [input_bias, hidden_bias])?;
     let (x, cx) = (&all[0], &all[2]);
     let [hy, cy] = [call.empty(x.dtype, &cx.sizes)?, call.empty(x.dtype, &cx.sizes)?];
     let workspace = call.empty(x.dtype, &x.sizes)?;
@@ -167,11 +211,16 @@ fn lstm(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// `_thnn_fused_lstm_cell_backward_impl(grad_hy, grad_cy, cx, cy, workspace, has_bias) -> (grad_gates, grad_cx,
-/// grad_bias)`; without a gradient nothing is returned.
-fn lstm_backward(call: &mut Call) -> Result<()> {
-    let (grad_hy, grad_cy) = (call.opt_tensor(0)?, call.opt_tensor(1)?);
-    let [cx, cy, workspace] = [call.tensor(2)?, call.tensor(3)?, call.tensor(4)?];
+/// Gradients of the gates, of `cx` and of the bias; without a gradient nothing is returned.
+fn lstm_backward(
+    call: &mut Call,
+    grad_hy: Option<&Tensor>,
+    grad_cy: Option<&Tensor>,
+    cx: &Tensor,
+    cy: &Tensor,
+    workspace: &Tensor,
+    has_bias: bool,
+) -> Result<()> {
     let family = match (grad_hy, grad_cy) {
         (None, None) => {
             (0..3).for_each(|_| call.ret_value(Ret::None));
@@ -210,16 +259,22 @@ fn lstm_backward(call: &mut Call) -> Result<()> {
             c * f,
         ]
     })?;
-    let bias = if call.flag(5)? { Some(bias_gradient(call, &grad_gates)?) } else { None };
+    let bias = if has_bias { Some(bias_gradient(call, &grad_gates)?) } else { None };
     call.ret(grad_gates);
     call.ret(grad_cx);
     call.ret_value(bias.map_or(Ret::None, Ret::Tensor));
     Ok(())
 }
 
-/// `_thnn_fused_gru_cell(input_gates, hidden_gates, hx, input_bias, hidden_bias) -> (hy, workspace)`
-fn gru(call: &mut Call) -> Result<()> {
-    let all = arguments(call, 3)?;
+fn gru(
+    call: &mut Call,
+    input_gates: &Tensor,
+    hidden_gates: &Tensor,
+    hx: &Tensor,
+    input_bias: Option<&Tensor>,
+    hidden_bias: Option<&Tensor>,
+) -> Result<()> {
+    let all = operands(call, 3, [input_gates, hidden_gates, hx], [input_bias, hidden_bias])?;
     let (x, hx) = (&all[0], &all[2]);
     let hy = call.empty(x.dtype, &hx.sizes)?;
     let workspace = call.empty(x.dtype, &[hx.sizes[0], hx.sizes[1] * i64::from(GRU_SAVED)])?;
@@ -235,10 +290,8 @@ fn gru(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// `_thnn_fused_gru_cell_backward(grad_hy, workspace, has_bias) -> (grad_input_gates, grad_hidden_gates, grad_hx,
-/// grad_input_bias, grad_hidden_bias)`
-fn gru_backward(call: &mut Call) -> Result<()> {
-    let (grad, workspace) = (call.tensor(0)?, call.tensor(1)?);
+/// Gradients of both sides' gates, of `hx` and of both biases.
+fn gru_backward(call: &mut Call, grad: &Tensor, workspace: &Tensor, has_bias: bool) -> Result<()> {
     check_like(call, grad, workspace, i64::from(GRU_SAVED))?;
     let (grad, workspace) = (copy::as_contiguous(call, grad)?, copy::as_contiguous(call, workspace)?);
     let sizes = [grad.sizes[0], grad.sizes[1] * 3];
@@ -252,7 +305,7 @@ fn gru_backward(call: &mut Call) -> Result<()> {
         let reset = sigmoid_gradient(new * hidden, r);
         vec![reset, update, new, reset, update, new * r, grad * z]
     })?;
-    let biases = if call.flag(2)? { [&x, &h].map(|t| Some(bias_gradient(call, t))) } else { [None, None] };
+    let biases = if has_bias { [&x, &h].map(|t| Some(bias_gradient(call, t))) } else { [None, None] };
     for t in [x, h, hx] {
         call.ret(t);
     }
@@ -287,25 +340,16 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        let vector = |n: usize| crate::tensor::Dims::from_elem(2, n);
-        let t = |dim: usize| Tensor {
-            handle: 0,
-            data: 0,
-            dtype: DType::F16,
-            place: crate::Place::Dml(0),
-            sizes: vector(dim),
-            strides: vector(dim),
-            storage: dml_engine::Range { start: 0, end: 0 },
-            wrapped_number: false,
-            negative: false,
-            conjugate: false,
-        };
-        let (matrix, bias) = (t(2), t(1));
-        let inputs = [(&matrix, 4), (&matrix, 1), (&bias, 4)];
+        let part = |parts, bias| Part { parts, bias };
         for (dtype, index) in [(DType::F32, Scalar::U32), (DType::BF16, Scalar::U64), (DType::F64, Scalar::U32)] {
-            let kernel = build("cell", dtype, index, &[(&matrix, 2)], &inputs, &|v| {
-                vec![math::sigmoid(v[0][3]) * v[1][0], math::tanh(v[2][1])]
-            });
+            let spec = Spec {
+                family: Family("cell"),
+                dtype,
+                index,
+                outs: smallvec![part(2, false)],
+                inputs: smallvec![part(4, false), part(1, false), part(4, true)],
+            };
+            let kernel = spec.build(&|v| vec![math::sigmoid(v[0][3]) * v[1][0], math::tanh(v[2][1])]);
             crate::primitives::validate::accepted(&kernel);
         }
     }

@@ -1,0 +1,159 @@
+//! The convolution that every module comes down to, and its gradients.
+
+use super::geometry::{Arguments, Geometry};
+use super::passes;
+use crate::matmul;
+use crate::operator::call::{Call, Ret};
+use crate::operator::error::Result;
+use crate::tensor::Tensor;
+use crate::tensor::memory_format::{self, dense, is_channels_last};
+use crate::{check, operators};
+
+operators! {
+    convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) {
+        "aten::convolution_overrideable(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
+    }
+    convolution_backward(
+        grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, output_mask
+    ) {
+        "aten::convolution_backward_overrideable(Tensor grad_output, Tensor input, Tensor weight, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)",
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn convolution(
+    call: &mut Call,
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    stride: &[i64],
+    padding: &[i64],
+    dilation: &[i64],
+    transposed: bool,
+    output_padding: &[i64],
+    groups: i64,
+) -> Result<()> {
+    let arguments = Arguments { stride, padding, dilation, transposed, output_padding, groups };
+    let out = forward(call, input, weight, bias, &arguments)?;
+    call.ret(out);
+    Ok(())
+}
+
+#[allow(clippy::too_many_arguments)]
+fn convolution_backward(
+    call: &mut Call,
+    grad: &Tensor,
+    input: &Tensor,
+    weight: &Tensor,
+    stride: &[i64],
+    padding: &[i64],
+    dilation: &[i64],
+    transposed: bool,
+    output_padding: &[i64],
+    groups: i64,
+    wanted: &[u8],
+) -> Result<()> {
+    let arguments = Arguments { stride, padding, dilation, transposed, output_padding, groups };
+    for t in backward(call, [grad, input, weight], &arguments, wanted)? {
+        call.ret_value(t.map_or(Ret::None, Ret::Tensor));
+    }
+    Ok(())
+}
+
+/// The convolution of `input` by `weight`, plus `bias`, as a new tensor.
+pub fn forward(
+    call: &Call,
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    arguments: &Arguments,
+) -> Result<Tensor> {
+    let geometry = Geometry::new(input, weight, arguments)?;
+    check_dtypes(call, input, weight)?;
+    let sizes = geometry.result();
+    if let Some(bias) = bias {
+        check!(
+            bias.dtype == input.dtype,
+            Runtime,
+            "Input type ({}) and bias type ({}) should be the same",
+            input.dtype,
+            bias.dtype
+        );
+        check!(
+            bias.sizes.as_slice() == [sizes[1]],
+            Runtime,
+            "Given weight of size {:?}, expected bias to be 1-dimensional with {} elements, but got bias of size {:?} \
+             instead",
+            weight.sizes.as_slice(),
+            sizes[1],
+            bias.sizes.as_slice()
+        );
+    }
+    let last = is_channels_last(input) || is_channels_last(weight);
+    let (input, weight) = (dense(call, input, last)?, dense(call, weight, last)?);
+    let out = empty(call, &input, &sizes, last)?;
+    if out.numel() > 0 {
+        if geometry.transposed {
+            passes::backward_data(call, &geometry, &input, &weight, &out, bias)?;
+        } else {
+            passes::forward(call, &geometry, &input, &weight, &out, bias)?;
+        }
+    }
+    Ok(out)
+}
+
+/// Gradients of input, weight and bias, those that are wanted, of `[grad, input, weight]`.
+pub fn backward(
+    call: &Call,
+    [grad, input, weight]: [&Tensor; 3],
+    arguments: &Arguments,
+    wanted: &[u8],
+) -> Result<[Option<Tensor>; 3]> {
+    let geometry = Geometry::new(input, weight, arguments)?;
+    check_dtypes(call, input, weight)?;
+    check_dtypes(call, input, grad)?;
+    check!(
+        grad.sizes == geometry.result(),
+        Runtime,
+        "Expected grad_output of size {:?}, but got {:?}",
+        geometry.result().as_slice(),
+        grad.sizes.as_slice()
+    );
+    let last = is_channels_last(input) || is_channels_last(weight);
+    let grad = dense(call, grad, last)?;
+    let wants = |i: usize| wanted.get(i).is_some_and(|&w| w != 0);
+    let mut gradients = [const { None }; 3];
+    if wants(0) {
+        let weight = dense(call, weight, last)?;
+        let out = empty(call, &grad, &input.sizes, last)?;
+        if geometry.transposed {
+            passes::forward(call, &geometry, &grad, &weight, &out, None)?;
+        } else {
+            passes::backward_data(call, &geometry, &grad, &weight, &out, None)?;
+        }
+        gradients[0] = Some(out);
+    }
+    if wants(1) {
+        let input = dense(call, input, last)?;
+        let out = empty(call, &grad, &weight.sizes, last)?;
+        let (inner, outer) = if geometry.transposed { (&grad, &input) } else { (&input, &grad) };
+        passes::backward_weight(call, &geometry, inner, outer, &out)?;
+        gradients[1] = Some(out);
+    }
+    if wants(2) {
+        let out = call.empty(grad.dtype, &[grad.sizes[1]])?;
+        passes::backward_bias(call, &grad, &out)?;
+        gradients[2] = Some(out);
+    }
+    Ok(gradients)
+}
+
+fn check_dtypes(call: &Call, a: &Tensor, b: &Tensor) -> Result<()> {
+    check!(a.dtype == b.dtype, Runtime, "expected scalar type {} but found {}", a.dtype, b.dtype);
+    matmul::check_dtype(call, a.dtype)
+}
+
+/// A new dense tensor of the wanted order.
+fn empty(call: &Call, like: &Tensor, sizes: &[i64], last: bool) -> Result<Tensor> {
+    call.empty_strided(like.dtype, sizes, &memory_format::strides(sizes, last))
+}
