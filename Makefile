@@ -63,7 +63,7 @@ test-spirv: test-system
 smoke: test-system $(package)
 	$(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
 
-# Goes on where it was stopped. The page in docs is about TORCH=2.11.0.
+# Goes on where it was stopped. The page in docs is that of TORCH=2.11.0 on Mesa's software adapter.
 .PHONY: opinfo
 opinfo: test-system $(package)
 	$(py) -m tests.opinfo --jobs $(JOBS)
