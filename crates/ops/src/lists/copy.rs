@@ -6,8 +6,8 @@ use crate::operator::argument::{OptTensors, Tensors};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::pointwise::kernel::{Input, Operand};
-use crate::pointwise::operator::check_no_self_overlap;
 use crate::tensor::Place;
+use crate::tensor::overlap;
 use crate::{check, operators};
 use dml_kernel::DType;
 use smallvec::SmallVec;
@@ -24,7 +24,7 @@ operators! {
 fn zero(call: &mut Call, list: Tensors) -> Result<()> {
     let mut rows = Vec::with_capacity(list.len());
     for t in list {
-        check_no_self_overlap(t)?;
+        overlap::check_internal(t)?;
         rows.push(Row { outs: SmallVec::from_slice(&[t]), inputs: SmallVec::new(), common: t.dtype });
     }
     let shared = [Input::Number(Number::Int(0), DType::I32)];
@@ -56,7 +56,7 @@ fn copy_lists(call: &mut Call, to: Tensors, from: OptTensors, non_blocking: bool
     for (to, from) in pairs() {
         call.check_place(from)?;
         call.broadcast(&from.sizes, &to.sizes)?;
-        check_no_self_overlap(to)?;
+        overlap::check_internal(to)?;
         copies.push(copy::as_bits(from, to));
     }
     let rows: Vec<Row> = copies

@@ -8,7 +8,7 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::fault::Fault;
 use crate::pointwise::kernel::{self, Input};
-use crate::pointwise::operator::{check_no_self_overlap, input, result_tensor};
+use crate::pointwise::operator::{input, result_tensor};
 use crate::primitives::kernel::{Input as Read, KernelSpec, Output};
 use crate::random::fill::{self, Sample, fill};
 use crate::random::in_place::{check_float, check_std};
@@ -17,6 +17,7 @@ use crate::random::philox::{Source, draw, is_stored, sample_dtype};
 use crate::reduction::{Axes, sum};
 use crate::tensor::Tensor;
 use crate::tensor::layout::{Layout, LayoutSpec, Walked};
+use crate::tensor::overlap;
 use crate::{check, operators};
 use dml_engine::{
     interface::{Each, Index},
@@ -229,7 +230,7 @@ fn bernoulli_out(call: &mut Call, p: &Tensor, generator: Option<Generator>, out:
 
 /// Ones with probability `p`.
 fn bernoulli(call: &mut Call, generator: Option<Generator>, out: Tensor, p: Input) -> Result<()> {
-    check_no_self_overlap(&out)?;
+    overlap::check_internal(&out)?;
     match p {
         Input::Number(p, _) => fill::bernoulli(call, generator.as_ref(), &out, p.to_f64())?,
         Input::Tensor(p) => {
