@@ -17,10 +17,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::movement::OPERATORS,
     crate::indexing::OPERATORS,
     // Lists of tensors.
-    crate::lists::foreach::OPERATORS[0],
-    crate::lists::foreach::OPERATORS[1],
-    crate::lists::foreach::OPERATORS[2],
-    &[crate::lists::loss_scale::OPERATORS, crate::lists::optimizer::OPERATORS],
+    crate::lists::OPERATORS,
     // Pointwise.
     crate::pointwise::OPERATORS,
     crate::reduction::OPERATORS,

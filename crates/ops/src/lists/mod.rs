@@ -1,6 +1,15 @@
 //! Lists of tensors: foreach operators, fused optimizers, loss scaling.
 
+pub mod arithmetic;
+pub mod copy;
 pub mod foreach;
 pub mod loss_scale;
 pub mod multi_tensor;
 pub mod optimizer;
+pub mod unary;
+
+use crate::operator::Operator;
+
+/// The overloads of these families.
+pub const OPERATORS: &[&[Operator]] =
+    &[arithmetic::OPERATORS, copy::OPERATORS, loss_scale::OPERATORS, optimizer::OPERATORS, unary::OPERATORS];

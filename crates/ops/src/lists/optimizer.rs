@@ -1,27 +1,35 @@
 //! Fused optimizer steps: one launch reads and writes all parameters and their states.
 
-use crate::check;
 use crate::lists::multi_tensor::{self, Row};
+use crate::operator::argument::{TensorOrScalar, Tensors};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::pointwise::elementwise;
+use crate::pointwise::comparison::maximum;
 use crate::pointwise::kernel::{Input, Operand};
+use crate::pointwise::operator;
 use crate::tensor::Tensor;
+use crate::{check, operators};
 use dml_kernel::{DType, Value, math};
 use smallvec::SmallVec;
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::_fused_adagrad_", adagrad),
-    op("aten::_fused_adagrad_.tensor_lr", adagrad),
-    op("aten::_fused_adam_", |c| adam(c, Decay::Gradient)),
-    op("aten::_fused_adam_.tensor_lr", |c| adam(c, Decay::Gradient)),
-    op("aten::_fused_adamw_", |c| adam(c, Decay::Parameter)),
-    op("aten::_fused_adamw_.tensor_lr", |c| adam(c, Decay::Parameter)),
-    op("aten::_fused_sgd_", sgd),
-    op("aten::_fused_sgd_.tensor_lr", sgd),
-];
+operators! {
+    adagrad(self, grads, state_sums, state_steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale, found_inf) {
+        "aten::_fused_adagrad_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, Tensor(d!)[] state_steps, *, float lr, float lr_decay, float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+        "aten::_fused_adagrad_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, Tensor[] state_steps, *, Tensor lr, float lr_decay, float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+    }
+    adam(self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf; Decay::Gradient) {
+        "aten::_fused_adam_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+        "aten::_fused_adam_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+    }
+    adam(self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf; Decay::Parameter) {
+        "aten::_fused_adamw_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+        "aten::_fused_adamw_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+    }
+    sgd(self, grads, momentum_buffer_list, weight_decay, momentum, lr, dampening, nesterov, maximize, is_first_step, grad_scale, found_inf) {
+        "aten::_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, float momentum, float lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+        "aten::_fused_sgd_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, float momentum, Tensor lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+    }
+}
 
 /// What the weight decay changes.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -32,27 +40,28 @@ enum Decay {
     Parameter,
 }
 
-/// A list argument that matches the parameters one by one.
-fn matching<'a>(call: &Call<'a>, i: usize, count: usize) -> Result<SmallVec<[&'a Tensor; 8]>> {
-    let list = call.tensors(i)?;
-    check!(
-        list.len() == count,
-        Runtime,
-        "{}: lists of {count} and {} tensors where the same number is expected",
-        call.name,
-        list.len()
-    );
-    Ok(list)
+/// Checks that lists match the parameters one by one.
+fn check_lists(call: &Call, count: usize, lists: &[&[&Tensor]]) -> Result<()> {
+    for list in lists {
+        check!(
+            list.len() == count,
+            Runtime,
+            "{}: lists of {count} and {} tensors where the same number is expected",
+            call.name,
+            list.len()
+        );
+    }
+    Ok(())
 }
 
-/// What every parameter shares: `found`, the learning rate at `i` (a number or a 0-dim tensor), and numbers.
-fn shared(call: &Call, found: Option<&Tensor>, i: usize, numbers: &[f64]) -> Result<SmallVec<[Input; 12]>> {
+/// What every parameter shares: `found`, the learning rate (a number or a 0-dim tensor), and numbers.
+fn shared(call: &Call, found: Option<&Tensor>, rate: TensorOrScalar, numbers: &[f64]) -> Result<SmallVec<[Input; 12]>> {
     let mut all: SmallVec<[Input; 12]> = found.map(|t| Input::Tensor(t.clone())).into_iter().collect();
     // Each kernel takes a number in the dtype of its parameters.
     let number = |n| Input::Number(n, DType::F64);
-    all.push(match &call.args[i] {
-        crate::Arg::Tensor(_) => elementwise::input(call, i)?,
-        _ => number(call.scalar(i)?),
+    all.push(match rate {
+        TensorOrScalar::Tensor(t) => operator::input(call, &t)?,
+        TensorOrScalar::Scalar(n) => number(n),
     });
     all.extend(numbers.iter().map(|&x| number(Number::Double(x))));
     Ok(all)
@@ -71,24 +80,37 @@ fn unscale(call: &Call, grads: &[&Tensor], scale: Option<&Tensor>) -> Result<()>
     multi_tensor::run(call, "div", 0, &rows, &[Input::Tensor(scale.clone())], &|_, v| vec![v[0] / v[1]])
 }
 
-/// `_fused_adam_(self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps,
-/// amsgrad, maximize, grad_scale, found_inf)`
-fn adam(call: &mut Call, decay: Decay) -> Result<()> {
-    let params = call.tensors(0)?;
+#[allow(clippy::too_many_arguments)]
+fn adam(
+    call: &mut Call,
+    params: Tensors,
+    grads: Tensors,
+    averages: Tensors,
+    squares: Tensors,
+    largest: Tensors,
+    steps: Tensors,
+    rate: TensorOrScalar,
+    beta1: f64,
+    beta2: f64,
+    weight_decay: f64,
+    eps: f64,
+    amsgrad: bool,
+    maximize: bool,
+    scale: Option<&Tensor>,
+    found: Option<&Tensor>,
+    decay: Decay,
+) -> Result<()> {
     let count = params.len();
-    let [grads, averages, squares] = [matching(call, 1, count)?, matching(call, 2, count)?, matching(call, 3, count)?];
-    let (amsgrad, maximize) = (call.flag(11)?, call.flag(12)?);
-    let largest = if amsgrad { matching(call, 4, count)? } else { SmallVec::new() };
-    let steps = matching(call, 5, count)?;
-    let (beta1, beta2, weight_decay, eps) = (call.double(7)?, call.double(8)?, call.double(9)?, call.double(10)?);
-    let found = call.opt_tensor(14)?;
-    unscale(call, &grads, call.opt_tensor(13)?)?;
+    let largest = if amsgrad { largest } else { Tensors::new() };
+    check_lists(call, count, &[&grads, &averages, &squares, &steps])?;
+    check_lists(call, if amsgrad { count } else { 0 }, &[&largest])?;
+    unscale(call, &grads, scale)?;
     let of_parameter = decay == Decay::Parameter;
     let variant = u32::from(amsgrad) | u32::from(found.is_some()) << 1 | u32::from(of_parameter) << 2;
     // The bias corrections are 1 - beta^step: by the logarithm, which loses no digits where beta is close to 1.
     let sign = if maximize { -1.0 } else { 1.0 };
     let numbers = [1.0 - beta1, beta2, 1.0 - beta2, beta1.ln(), beta2.ln(), weight_decay, eps, sign];
-    let shared = shared(call, found, 6, &numbers)?;
+    let shared = shared(call, found, rate, &numbers)?;
     let rows: Vec<Row> = (0..count)
         .map(|i| match largest.get(i) {
             None => row(&[params[i], averages[i], squares[i]], grads[i], &[steps[i]]),
@@ -109,7 +131,7 @@ fn adam(call: &mut Call, decay: Decay) -> Result<()> {
         let new_square = square * numbers[1] + numbers[2] * grad * grad;
         let correction1 = -math::expm1(step * numbers[3]);
         let correction2 = -math::expm1(step * numbers[4]);
-        let most = if amsgrad { crate::pointwise::comparison::maximum(v[4], new_square) } else { new_square };
+        let most = if amsgrad { maximum(v[4], new_square) } else { new_square };
         let spread = math::sqrt(most) / math::sqrt(correction2) + numbers[6];
         let mut results = vec![p - rate / correction1 * new_average / spread, new_average, new_square];
         if amsgrad {
@@ -130,17 +152,26 @@ fn skip_where<'b>(found: Value<'b>, results: &mut [Value<'b>], before: &[Value<'
     }
 }
 
-/// `_fused_adagrad_(self, grads, state_sums, state_steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale,
-/// found_inf)`
-fn adagrad(call: &mut Call) -> Result<()> {
-    let params = call.tensors(0)?;
+#[allow(clippy::too_many_arguments)]
+fn adagrad(
+    call: &mut Call,
+    params: Tensors,
+    grads: Tensors,
+    sums: Tensors,
+    steps: Tensors,
+    rate: TensorOrScalar,
+    decay: f64,
+    weight_decay: f64,
+    eps: f64,
+    maximize: bool,
+    scale: Option<&Tensor>,
+    found: Option<&Tensor>,
+) -> Result<()> {
     let count = params.len();
-    let [grads, sums, steps] = [matching(call, 1, count)?, matching(call, 2, count)?, matching(call, 3, count)?];
-    let (decay, weight_decay, eps) = (call.double(5)?, call.double(6)?, call.double(7)?);
-    let sign = if call.flag(8)? { -1.0 } else { 1.0 };
-    let found = call.opt_tensor(10)?;
-    unscale(call, &grads, call.opt_tensor(9)?)?;
-    let shared = shared(call, found, 4, &[decay, weight_decay, eps, sign])?;
+    check_lists(call, count, &[&grads, &sums, &steps])?;
+    let sign = if maximize { -1.0 } else { 1.0 };
+    unscale(call, &grads, scale)?;
+    let shared = shared(call, found, rate, &[decay, weight_decay, eps, sign])?;
     let rows: Vec<Row> = (0..count).map(|i| row(&[params[i], sums[i]], grads[i], &[steps[i]])).collect();
     let variant = u32::from(found.is_some());
     multi_tensor::run(call, "fused_adagrad", variant, &rows, &shared, &|_, v| {
@@ -157,24 +188,34 @@ fn adagrad(call: &mut Call) -> Result<()> {
     })
 }
 
-/// `_fused_sgd_(self, grads, momentum_buffer_list, weight_decay, momentum, lr, dampening, nesterov, maximize,
-/// is_first_step, grad_scale, found_inf)`
-fn sgd(call: &mut Call) -> Result<()> {
-    let params = call.tensors(0)?;
+#[allow(clippy::too_many_arguments)]
+fn sgd(
+    call: &mut Call,
+    params: Tensors,
+    grads: Tensors,
+    buffers: Tensors,
+    weight_decay: f64,
+    momentum: f64,
+    rate: TensorOrScalar,
+    dampening: f64,
+    nesterov: bool,
+    maximize: bool,
+    first_step: bool,
+    scale: Option<&Tensor>,
+    found: Option<&Tensor>,
+) -> Result<()> {
     let count = params.len();
-    let grads = matching(call, 1, count)?;
-    let (weight_decay, momentum, dampening) = (call.double(3)?, call.double(4)?, call.double(6)?);
-    let (nesterov, maximize, first_step) = (call.flag(7)?, call.flag(8)?, call.flag(9)?);
     let with_momentum = momentum != 0.0;
-    let buffers = if with_momentum { matching(call, 2, count)? } else { SmallVec::new() };
-    let found = call.opt_tensor(11)?;
-    unscale(call, &grads, call.opt_tensor(10)?)?;
+    let buffers = if with_momentum { buffers } else { Tensors::new() };
+    check_lists(call, count, &[&grads])?;
+    check_lists(call, if with_momentum { count } else { 0 }, &[&buffers])?;
+    unscale(call, &grads, scale)?;
     let variant = u32::from(with_momentum)
         | u32::from(nesterov) << 1
         | u32::from(first_step) << 2
         | u32::from(found.is_some()) << 3;
     let sign = if maximize { -1.0 } else { 1.0 };
-    let shared = shared(call, found, 5, &[weight_decay, momentum, 1.0 - dampening, sign])?;
+    let shared = shared(call, found, rate, &[weight_decay, momentum, 1.0 - dampening, sign])?;
     let rows: Vec<Row> = (0..count)
         .map(|i| match buffers.get(i) {
             None => row(&[params[i]], grads[i], &[]),

@@ -48,6 +48,15 @@ pub enum TensorOrScalar<'a> {
     Scalar(Scalar),
 }
 
+/// A number for all tensors of a list, or one for each.
+#[derive(Clone, Debug)]
+pub enum Numbers {
+    /// For all.
+    Same(Scalar),
+    /// One for each.
+    Each(SmallVec<[Scalar; 8]>),
+}
+
 /// A list of tensors on the call's device.
 pub type Tensors<'a> = SmallVec<[&'a Tensor; 8]>;
 /// A list of tensors or `None`s on any device.
@@ -215,6 +224,15 @@ impl<'a> FromArgument<'a> for SmallVec<[Scalar; 8]> {
             Arg::Doubles(list) => Ok(list.iter().map(|&d| Scalar::Double(d)).collect()),
             Arg::Ints(list) => Ok(list.iter().map(|&d| Scalar::Int(d)).collect()),
             _ => arguments.wrong(i, "a list of numbers"),
+        }
+    }
+}
+
+impl<'a> FromArgument<'a> for Numbers {
+    fn take(arguments: Arguments<'a>, i: usize) -> Result<Self> {
+        match arguments.raw(i)? {
+            Arg::Scalar(s) => Ok(Numbers::Same(*s)),
+            _ => arguments.get(i).map(Numbers::Each),
         }
     }
 }

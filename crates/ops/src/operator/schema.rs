@@ -131,7 +131,8 @@ pub const fn position(schema: &str, wanted: &str) -> usize {
     }
 }
 
-/// The arguments that an overload writes.
+/// The arguments that an overload puts its results in: `self`, or those that are passed by keyword. Others that it writes, such
+/// as the running mean of a batch norm, are none.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Where the first one stands; the others follow it.
@@ -142,18 +143,22 @@ pub struct Written {
     pub in_place: bool,
 }
 
-/// The arguments that an overload writes.
+/// The arguments that an overload puts its results in.
 pub const fn written(schema: &str) -> Written {
     let bytes = schema.as_bytes();
     let mut at = name_length(bytes) + 1;
     let mut position = 0;
+    let mut by_keyword = false;
     let mut written = Written { first: 0, count: 0, in_place: false };
     while let Some(span) = argument(bytes, at) {
-        if !is(bytes, span, b"*") {
-            if contains(bytes, span, b'!') {
+        if is(bytes, span, b"*") {
+            by_keyword = true;
+        } else {
+            let in_place = is(bytes, name_span(bytes, span), b"self");
+            if contains(bytes, span, b'!') && (in_place || by_keyword) {
                 if written.count == 0 {
                     written.first = position;
-                    written.in_place = is(bytes, name_span(bytes, span), b"self");
+                    written.in_place = in_place;
                 }
                 written.count += 1;
             }
@@ -179,6 +184,7 @@ mod tests {
     const NORM: &str = "aten::norm.dtype_out(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype, Tensor(a!) out) -> Tensor(a!)";
     const POOL: &str = "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=[1, 1], bool ceil_mode=False) -> (Tensor, Tensor)";
 
+    const RRELU: &str = "aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor";
     const FREXP: &str = "aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)";
     const FREXP_OUT: &str = "aten::frexp.Tensor_out(Tensor self, *, Tensor(a!) mantissa, Tensor(b!) exponent) -> (Tensor(a!) mantissa, Tensor(b!) exponent)";
 
@@ -200,8 +206,9 @@ mod tests {
         assert_eq!(written(ADD), Written { first: 3, count: 1, in_place: false });
         assert_eq!(written(TOPK), Written { first: 5, count: 2, in_place: false });
         assert_eq!(written(GELU), Written { first: 0, count: 1, in_place: true });
-        assert_eq!(written(ADAM), Written { first: 0, count: 2, in_place: true });
+        assert_eq!(written(ADAM), Written { first: 0, count: 1, in_place: true });
         assert_eq!(written(POOL).count, 0);
+        assert_eq!(written(RRELU).count, 0);
         assert_eq!(written(FREXP).count, 0);
         assert_eq!(written(FREXP_OUT), Written { first: 1, count: 2, in_place: false });
     }

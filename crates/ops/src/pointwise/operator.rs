@@ -7,7 +7,6 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::tensor::layout;
 use crate::tensor::overlap;
-pub use crate::tensor::overlap::check_internal as check_no_self_overlap;
 use crate::tensor::promote::{Promoted, result_type};
 use crate::tensor::{Dims, Place, Tensor};
 use dml_kernel::{Builder, DType, Value};

@@ -7,7 +7,7 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::launch::{GROUP, number_word};
 use crate::tensor::Tensor;
-use dml_engine::{ArgumentBlock, Interface, KernelKey, Parameter};
+use dml_engine::{ArgumentBlock, Interface, KernelKey, KernelRef, Parameter};
 use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value};
 use std::cell::Cell;
 
@@ -53,8 +53,19 @@ impl Call<'_> {
     /// Enqueues a run of the kernel of `spec`, which is written the first time it is asked for, on so many workgroups.
     pub fn run<S: KernelSpec>(&self, spec: &S, arguments: &S::Arguments<'_>, groups: [u32; 3]) -> Result<()> {
         let kernel = self.device.kernel(spec, || spec.build())?;
+        self.enqueue(kernel, spec, arguments, groups)
+    }
+
+    /// Enqueues a run of a kernel that takes what `interface` declares.
+    pub fn enqueue<I: Interface>(
+        &self,
+        kernel: &KernelRef,
+        interface: &I,
+        arguments: &I::Arguments<'_>,
+        groups: [u32; 3],
+    ) -> Result<()> {
         with_block(
-            |block| spec.pass(arguments, block),
+            |block| interface.pass(arguments, block),
             |block| Ok(self.device.launch(block.launch(kernel, groups, self.name)?)?),
         )
     }

@@ -5,13 +5,13 @@ use crate::check;
 use crate::operator::argument::Generator;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::pointwise::operator::check_no_self_overlap;
 use crate::primitives::kernel::{InDType, KernelSpec, Output};
 use crate::random::philox::{
     Source, Words, draw, is_stored, normals, per_block, philox, sample_dtype, unit, unit_open,
 };
 use crate::tensor::Tensor;
 use crate::tensor::layout::{Layout, LayoutSpec, Walked};
+use crate::tensor::overlap;
 use dml_engine::{
     interface::{Each, Index},
     parameters,
@@ -138,7 +138,7 @@ pub fn fill(
     out: &Tensor,
     numbers: &[Number],
 ) -> Result<()> {
-    check_no_self_overlap(out)?;
+    overlap::check_internal(out)?;
     let numel = out.numel();
     if numel == 0 {
         return Ok(());

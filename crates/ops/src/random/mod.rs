@@ -4,6 +4,7 @@ pub mod distributions;
 pub mod dropout;
 pub mod fill;
 pub mod in_place;
+pub mod methods;
 pub mod multinomial;
 pub mod permutation;
 pub mod philox;

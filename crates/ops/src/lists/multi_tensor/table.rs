@@ -1,15 +1,31 @@
-//! How a workgroup finds its tensor, and the pointwise kernel over lists of tensors.
+//! The table of a launch over lists, and how a workgroup finds its tensor in it.
 //!
 //! The table holds 64-bit words: for each tensor the number of the first workgroup that works on it, then the number of
 //! workgroups of all, then an entry a tensor. An entry is the number of elements, and what else the kernel
 //! wants to know: addresses, in elements, and numbers.
 
-use super::{Kind, Signature};
-use crate::pointwise::kernel::{self, Bodies};
-use crate::primitives::launch::GROUP;
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value, dense};
+use dml_engine::interface::{Table, U32, Unordered};
+use dml_engine::{ArgumentBlock, Parameter, Range};
+use dml_kernel::{Builder, DType, Pointer, Scalar, Value, dense::GROUP};
 
-/// The parameters of every kernel over lists, declared in this order.
+/// The tensors of one launch, as a kernel's parameter: its first one.
+pub struct ListTable;
+
+/// The argument for [`ListTable`].
+pub struct Listed<'a> {
+    /// The first workgroup of each tensor, and the number of all.
+    pub firsts: &'a [u64],
+    /// The tensors' entries.
+    pub entries: &'a [u64],
+    /// Accesses of an invocation.
+    pub rounds: u32,
+    /// The memory of the tensors that are read only.
+    pub reads: &'a [Range],
+    /// That of those that are written.
+    pub writes: &'a [Range],
+}
+
+/// The tensors of one launch in a kernel.
 pub struct Lists<'b> {
     b: &'b Builder,
     table: Pointer<'b>,
@@ -31,19 +47,43 @@ pub struct Part<'b> {
     pub n: Value<'b>,
 }
 
-impl<'b> Lists<'b> {
-    /// Declares the parameters: those that [`super::launch`] passes.
-    pub fn declare(b: &'b Builder) -> Self {
+impl Parameter for ListTable {
+    type Type = ();
+    type Argument<'a> = Listed<'a>;
+    type Declared<'b> = Lists<'b>;
+
+    fn declare<'b>(b: &'b Builder, _: &str, (): &()) -> Lists<'b> {
+        let number = |name: &str| U32::declare(b, name, &());
         Lists {
             b,
-            table: b.pointer("table", DType::U64),
-            memory: b.pointer("memory", DType::U8),
-            tensors: b.param("tensors", Scalar::U32),
-            groups: b.param("groups", Scalar::U32),
-            rounds: b.param("rounds", Scalar::U32),
+            table: Table::declare(b, "table", &DType::U64),
+            memory: Unordered::declare(b, "memory", &DType::U8),
+            tensors: number("tensors"),
+            groups: number("groups"),
+            rounds: number("rounds"),
         }
     }
 
+    fn pass(listed: &Listed, (): &(), block: &mut ArgumentBlock) {
+        Table::pass(&listed.firsts, &DType::U64, block);
+        for &word in listed.entries {
+            block.table(word);
+        }
+        block.address(0);
+        let tensors = listed.firsts.len() - 1;
+        for number in [tensors as u32, listed.firsts[tensors] as u32, listed.rounds] {
+            U32::pass(&number, &(), block);
+        }
+        for &range in listed.reads {
+            block.reads(range);
+        }
+        for &range in listed.writes {
+            block.writes(range);
+        }
+    }
+}
+
+impl<'b> Lists<'b> {
     /// Runs `body` in every workgroup that has work. An invocation works on `lanes` elements at a time, in
     /// [`rounds`](Self::rounds) turns with the others of its workgroup. `words` is the length of an entry.
     pub fn part(&self, lanes: u32, words: u32, body: impl FnOnce(Part<'b>)) {
@@ -86,68 +126,11 @@ impl<'b> Lists<'b> {
     }
 }
 
-/// The number whose bits a word holds, as [`crate::primitives::launch::number_word`] put them there.
-fn number(word: Value<'_>, scalar: Scalar) -> Value<'_> {
-    match scalar {
-        Scalar::Bool => word.cast(Scalar::U32).cast(Scalar::Bool),
-        s if s.bytes() == 8 => word.bitcast(s),
-        s => word.cast(Scalar::U32).bitcast(s),
-    }
-}
-
-/// The pointwise kernel. Numbers and tensors that all share are parameters.
-pub fn pointwise(family: &str, signature: &Signature, body: Bodies<'_>) -> Kernel {
-    let b = Builder::new(family, [GROUP, 1, 1]);
-    let lists = Lists::declare(&b);
-    let compute = signature.common.compute();
-    let parameters: Vec<_> = signature
-        .inputs
-        .iter()
-        .map(|&kind| match kind {
-            Kind::SharedTensor(dtype) => (Some(b.pointer("shared", dtype)), None),
-            Kind::SharedNumber if compute == Scalar::Bool => (None, Some(b.param("number", Scalar::U32).cast(compute))),
-            Kind::SharedNumber => (None, Some(b.param("number", compute))),
-            _ => (None, None),
-        })
-        .collect();
-    lists.part(signature.lanes, signature.words(), |part| {
-        let outs: Vec<Pointer> =
-            signature.outs.iter().zip(0..).map(|(&dtype, i)| lists.part_of(&part, i, dtype)).collect();
-        let mut next = outs.len() as u32;
-        let mut word = || {
-            next += 1;
-            next - 1
-        };
-        let (mut tensors, mut dtypes, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
-        for (&kind, &(pointer, parameter)) in signature.inputs.iter().zip(&parameters) {
-            let tensor = match kind {
-                Kind::Dense(dtype) => Some((lists.part_of(&part, word(), dtype), false)),
-                Kind::One(dtype) => Some((lists.tensor(&part, word(), dtype), true)),
-                Kind::SharedTensor(_) => pointer.map(|pointer| (pointer, true)),
-                Kind::Number | Kind::SharedNumber => None,
-            };
-            numbers.push(match kind {
-                Kind::Number => Some(number(lists.word(&part, word()), compute)),
-                _ => parameter,
-            });
-            dtypes.extend(tensor.map(|(pointer, _)| pointer.dtype()));
-            tensors.extend(tensor);
-        }
-        let compute = |loaded: &[_]| body(&b, &kernel::assemble(&numbers, loaded, &dtypes, signature.common));
-        b.for_(0, lists.rounds, 1, |round| {
-            let chunk = round * GROUP + b.local_id(0);
-            dense::write_chunk(&b, chunk, part.n, signature.lanes, &outs, &tensors, &compute);
-        });
-    });
-    b.finish()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::primitives::validate::accepted;
     use dml_kernel::interpret::{Argument, run};
-    use smallvec::smallvec;
 
     fn bytes(words: &[u64]) -> Vec<u8> {
         words.iter().flat_map(|w| w.to_le_bytes()).collect()
@@ -155,19 +138,6 @@ mod tests {
 
     fn words(bytes: &[u8]) -> Vec<u64> {
         bytes.chunks_exact(8).map(|b| b.iter().rev().fold(0, |w, &b| w << 8 | u64::from(b))).collect()
-    }
-
-    #[test]
-    fn kernels_are_valid() {
-        let numbers = [Kind::Number, Kind::SharedNumber, Kind::SharedTensor(DType::F32)];
-        for common in [DType::Bool, DType::U8, DType::I64, DType::F16, DType::F32, DType::F64] {
-            let mut signature = Signature { outs: smallvec![common], inputs: smallvec![], common, lanes: 2 };
-            signature.inputs.extend([Kind::Dense(common), Kind::One(DType::I32)]);
-            signature.inputs.extend(numbers);
-            accepted(&pointwise("test", &signature, &|_, v| {
-                vec![v[0].eq(v[4]).select(v[1], v[2]).ne(v[3]).cast(v[0].scalar())]
-            }));
-        }
     }
 
     /// Positions beyond 32 bits: the workgroups of tensors of more than 2^33 elements start where they should.
@@ -183,7 +153,7 @@ mod tests {
         let groups = firsts[counts.len()];
         let table = [firsts.as_slice(), &counts].concat();
         let b = Builder::new("parts", [GROUP, 1, 1]);
-        let lists = Lists::declare(&b);
+        let lists = ListTable::declare(&b, "lists", &());
         let out = b.pointer("out", DType::U64);
         lists.part(lanes as u32, 1, |part| {
             let at = (b.group_id(0) + b.group_id(1) * b.group_count(0)) * 3;

@@ -1,0 +1,71 @@
+//! Filling and copying lists of tensors.
+
+use crate::lists::multi_tensor::{self, Row};
+use crate::movement::copy;
+use crate::operator::argument::{OptTensors, Tensors};
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::pointwise::kernel::{Input, Operand};
+use crate::tensor::Place;
+use crate::tensor::overlap;
+use crate::{check, operators};
+use dml_kernel::DType;
+use smallvec::SmallVec;
+
+operators! {
+    zero(self) {
+        "aten::_foreach_zero_(Tensor(a!)[] self) -> ()",
+    }
+    copy_lists(self, src, non_blocking) {
+        "aten::_foreach_copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False) -> ()",
+    }
+}
+
+fn zero(call: &mut Call, list: Tensors) -> Result<()> {
+    let mut rows = Vec::with_capacity(list.len());
+    for t in list {
+        overlap::check_internal(t)?;
+        rows.push(Row { outs: SmallVec::from_slice(&[t]), inputs: SmallVec::new(), common: t.dtype });
+    }
+    let shared = [Input::Number(Number::Int(0), DType::I32)];
+    multi_tensor::run(call, "fill", 0, &rows, &shared, &|_, v| vec![v[0]])
+}
+
+/// The sources may be on the CPU.
+fn copy_lists(call: &mut Call, to: Tensors, from: OptTensors, non_blocking: bool) -> Result<()> {
+    check!(
+        to.len() == from.len(),
+        Runtime,
+        "Tensor lists must have the same number of tensors, got {} and {}",
+        to.len(),
+        from.len()
+    );
+    let pairs = || to.iter().copied().zip(from.iter().copied().flatten());
+    if pairs().any(|(_, from)| from.place == Place::Cpu) {
+        for (to, from) in pairs() {
+            if from.place == Place::Cpu {
+                copy::upload(call, from, to, !non_blocking)?;
+            } else {
+                call.check_place(from)?;
+                copy::device_copy(call, from, to)?;
+            }
+        }
+        return Ok(());
+    }
+    let mut copies = Vec::with_capacity(to.len());
+    for (to, from) in pairs() {
+        call.check_place(from)?;
+        call.broadcast(&from.sizes, &to.sizes)?;
+        overlap::check_internal(to)?;
+        copies.push(copy::as_bits(from, to));
+    }
+    let rows: Vec<Row> = copies
+        .iter()
+        .map(|(from, to)| Row {
+            outs: SmallVec::from_slice(&[to]),
+            inputs: SmallVec::from_slice(&[Operand::Tensor(from)]),
+            common: to.dtype,
+        })
+        .collect();
+    multi_tensor::run(call, "copy", 0, &rows, &[], &|_, v| vec![v[0]])
+}
