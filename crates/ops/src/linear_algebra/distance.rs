@@ -8,9 +8,9 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::launch::linear_id;
-use crate::reduction::sum::accumulator_dtype;
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::layout::index_type;
+use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
 use dml_engine::{interface::Index, parameters};
@@ -189,7 +189,7 @@ impl Rows {
     }
 
     fn distances(&self, call: &Call, p: f64, out: &Tensor) -> Result<()> {
-        let dtype = accumulator_dtype(self.first.dtype);
+        let dtype = accumulator(self.first.dtype);
         let fold = Distance { order: Order::of(p), scalar: dtype.compute() };
         let axes = Axes::listed(call, &[-1], self.rank, false)?;
         let inputs = [&self.first, &self.second];
@@ -198,7 +198,7 @@ impl Rows {
 
     /// The gradient of the first rows.
     fn gradient(&self, call: &Call, p: f64, grad: &Tensor, distance: &Tensor, out: &Tensor) -> Result<()> {
-        let dtype = accumulator_dtype(self.first.dtype);
+        let dtype = accumulator(self.first.dtype);
         let fold = Gradient { order: Order::of(p), scalar: dtype.compute() };
         let axes = Axes::listed(call, &[-2], self.rank, false)?;
         let (grad, distance) = (self.of_pairs(grad), self.of_pairs(distance));

@@ -6,8 +6,8 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::{Operator, op};
 use crate::pointwise::elementwise::{Out, Rule, operator};
-use crate::reduction::sum::accumulator_dtype;
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
+use crate::tensor::promote::accumulator;
 use crate::tensor::promote::{Promoted, result_type};
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::{DType, Scalar, Value, math};
@@ -204,7 +204,7 @@ fn forward(call: &mut Call, loss: Loss, out: Out) -> Result<()> {
     let dtype = result_type(&promoted, call.host.default_dtype());
     let expanded: SmallVec<[Tensor; 3]> = tensors.iter().map(|t| t.expand(&sizes)).collect();
     let inputs: SmallVec<[&Tensor; 3]> = expanded.iter().collect();
-    let accumulator: DType = accumulator_dtype(dtype);
+    let accumulator = accumulator(dtype);
     let mut numbers: SmallVec<[(DType, Number); 2]> = smallvec![(accumulator, Number::Int(sizes.iter().product()))];
     numbers.extend(knee.map(|k| (accumulator, k)));
     let result = match out {

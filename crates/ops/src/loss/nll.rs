@@ -7,11 +7,12 @@ use crate::check;
 use crate::movement::copy;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::fault;
+use crate::operator::fault::{self, Fault, Reporter};
 use crate::operator::{Operator, op};
 use crate::primitives::launch::{GROUP, linear_id};
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::{Dims, Tensor};
+use dml_engine::Parameter;
 use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value};
 use smallvec::{SmallVec, smallvec};
 
@@ -150,8 +151,7 @@ struct Terms<'b> {
     b: &'b Builder,
     input: Pointer<'b>,
     weight: Option<Pointer<'b>>,
-    fault: Pointer<'b>,
-    operator: u32,
+    fault: Reporter<'b>,
     ignore: Value<'b>,
     classes: Value<'b>,
     positions: Value<'b>,
@@ -165,7 +165,7 @@ impl<'b> Terms<'b> {
         let t = t.cast(Scalar::I64);
         let counts = t.ne(self.ignore);
         let exists = t.ge(0) & t.lt(self.classes);
-        self.b.if_(counts & !exists, || fault::report(self.b, self.fault, self.operator, t, self.classes, 1));
+        self.b.if_(counts & !exists, || self.fault.report(t, self.classes, 1));
         let counts = counts & exists;
         let class = counts.select(t, 0);
         let (classes, positions) = (self.classes.cast(self.index), self.positions.cast(self.index));
@@ -181,13 +181,15 @@ impl<'b> Terms<'b> {
     }
 }
 
+/// What errors call the operator.
+const NAME: &str = "nll_loss";
+
 /// Sums losses and weights.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Total {
     dtype: DType,
     mean: bool,
     weighted: bool,
-    operator: u32,
 }
 
 impl Total {
@@ -216,7 +218,6 @@ impl Fold for Total {
             input: s.tables[0],
             weight: self.weighted.then(|| s.tables[1]),
             fault,
-            operator: self.operator,
             ignore: s.numbers[0],
             classes: s.numbers[1],
             positions: s.numbers[2],
@@ -237,24 +238,22 @@ impl Fold for Total {
         true
     }
 
-    fn faults(&self) -> bool {
-        true
+    fn faults(&self) -> Option<&'static str> {
+        Some(NAME)
     }
 }
 
 /// `nll_loss_forward(self, target, weight, reduction, ignore_index[, output, total_weight])`
 fn forward(call: &mut Call, rank: Rank, outs: [Option<usize>; 2]) -> Result<()> {
     let p = Problem::new(call, rank, 0)?;
-    let operator = crate::operator::fault::operator("nll_loss");
     let sizes = if p.reduction == Reduce::None { p.target.sizes.clone() } else { Dims::new() };
     let output = call.out(outs[0], p.input.dtype, &sizes)?;
     let total = call.out(outs[1], p.input.dtype, &[])?;
     if p.reduction == Reduce::None {
-        each(call, &p, &output, operator)?;
+        each(call, &p, &output)?;
         copy::fill_with(call, &total, Number::Int(0))?;
     } else {
-        let fold =
-            Total { dtype: p.input.dtype, mean: p.reduction == Reduce::Mean, weighted: p.weight.is_some(), operator };
+        let fold = Total { dtype: p.input.dtype, mean: p.reduction == Reduce::Mean, weighted: p.weight.is_some() };
         let mut tables: SmallVec<[&Tensor; 2]> = smallvec![&p.input];
         tables.extend(p.weight.as_ref());
         let long = |x: i64| (DType::I64, Number::Int(x));
@@ -273,24 +272,22 @@ fn forward(call: &mut Call, rank: Rank, outs: [Option<usize>; 2]) -> Result<()> 
 }
 
 /// Losses one by one.
-fn each(call: &Call, p: &Problem, output: &Tensor, operator: u32) -> Result<()> {
+fn each(call: &Call, p: &Problem, output: &Tensor) -> Result<()> {
     let n = p.target.numel();
     if n == 0 {
         return Ok(());
     }
     let dense = if output.is_contiguous() { output.clone() } else { call.empty(output.dtype, &output.sizes)? };
-    let mut key = p.key();
-    key[3] = operator;
-    let kernel = call.kernel("nll_loss_each", key, || {
+    let kernel = call.kernel("nll_loss_each", p.key(), || {
         let b = Builder::new("nll_loss_each", [GROUP, 1, 1]);
-        write_each(&b, p, operator);
+        write_each(&b, p);
         b.finish()
     })?;
     let mut launcher = call.launch(kernel).write(&dense).read(&p.target).read(&p.input);
     if let Some(w) = &p.weight {
         launcher = launcher.read(w);
     }
-    let launcher = launcher.fault().i64(p.ignore).i64(p.classes).i64(p.positions);
+    let launcher = launcher.fault().u32(fault::operator(NAME)).i64(p.ignore).i64(p.classes).i64(p.positions);
     launcher.index(p.index(), n).threads(n as u64)?;
     if dense.data != output.data {
         copy::device_copy(call, &dense, output)?;
@@ -298,15 +295,15 @@ fn each(call: &Call, p: &Problem, output: &Tensor, operator: u32) -> Result<()> 
     Ok(())
 }
 
-fn write_each(b: &Builder, p: &Problem, operator: u32) {
+fn write_each(b: &Builder, p: &Problem) {
     let output = b.pointer("output", p.input.dtype);
     let target = b.pointer("target", p.target.dtype);
     let input = b.pointer("input", p.input.dtype);
     let weight = p.weight.as_ref().map(|w| b.pointer("weight", w.dtype));
-    let fault = b.pointer("fault", DType::U32);
+    let fault = Fault::declare(b, "fault", &());
     let [ignore, classes, positions] = ["ignore", "classes", "positions"].map(|name| b.param(name, Scalar::I64));
     let n = b.param("n", p.index());
-    let terms = Terms { b, input, weight, fault, operator, ignore, classes, positions, index: p.index() };
+    let terms = Terms { b, input, weight, fault, ignore, classes, positions, index: p.index() };
     let i = linear_id(b, p.index());
     b.if_(i.lt(n), || output.store(i, terms.term(target.load(i), i)[0]));
 }

@@ -8,9 +8,9 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::{Error, Result};
 use crate::operator::{Operator, op};
 use crate::pointwise::kernel::{self, Input};
-use crate::reduction::sum::accumulator_dtype;
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::{self, is_channels_last};
+use crate::tensor::promote::accumulator;
 use dml_kernel::{DType, math};
 use smallvec::SmallVec;
 
@@ -105,7 +105,7 @@ impl<'t> Batch<'t> {
         );
         let axes = all_but_channels(call, input.dim())?;
         let Some(running) = self.running else { return moments(call, input, axes, eps, &[mean, scale]) };
-        let variance = self.row(call, accumulator_dtype(input.dtype))?;
+        let variance = self.row(call, accumulator(input.dtype))?;
         moments(call, input, axes, eps, &[mean, scale, &variance])?;
         let n = self.count() as f64;
         update(call, running, [mean, &variance], momentum, n / (n - 1.0))
@@ -116,7 +116,7 @@ impl<'t> Batch<'t> {
         let Some([mean, var]) = self.running else {
             return Err(refused("running_mean and running_var must be given when training=False"));
         };
-        let dtype = accumulator_dtype(var.dtype);
+        let dtype = accumulator(var.dtype);
         let scale = self.row(call, dtype)?;
         let inputs = [Input::Tensor(var.clone()), Input::Number(Number::Double(eps), dtype)];
         kernel::run(call, "inverse_deviation", 0, &[&scale], &inputs, dtype, |_, v| vec![math::rsqrt(v[0] + v[1])])?;
@@ -130,7 +130,7 @@ fn refused(what: &str) -> Error {
 
 /// `running = (1 - momentum) * running + momentum * of the batch`, the variance corrected by a factor.
 pub fn update(call: &Call, running: [&Tensor; 2], batch: [&Tensor; 2], momentum: f64, correction: f64) -> Result<()> {
-    let dtype = accumulator_dtype(running[0].dtype);
+    let dtype = accumulator(running[0].dtype);
     let mut inputs: SmallVec<[Input; 7]> = running.iter().chain(&batch).map(|&t| Input::Tensor(t.clone())).collect();
     let numbers = [1.0 - momentum, momentum, correction];
     inputs.extend(numbers.map(|x| Input::Number(Number::Double(x), dtype)));
@@ -257,7 +257,7 @@ fn backward(call: &mut Call) -> Result<()> {
     let wants = |i: usize| mask.get(i).is_some_and(|&m| m != 0);
     let mut sums = None;
     if wants(1) || wants(2) || wants(0) && train {
-        let dtype = accumulator_dtype(input.dtype);
+        let dtype = accumulator(input.dtype);
         let (product, total) = (batch.row(call, dtype)?, batch.row(call, dtype)?);
         let (mean, scale) = (terms.mean.as_ref(), terms.scale.as_ref());
         let products = Products { grad, x: input, mean, scale, weight: None };

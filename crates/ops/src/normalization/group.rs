@@ -8,9 +8,9 @@ use crate::movement::copy::cast;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::{Operator, op};
-use crate::reduction::sum::accumulator_dtype;
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::memory_format::{self, is_channels_last};
+use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::{Scalar, Value};
 use smallvec::{SmallVec, smallvec};
@@ -179,7 +179,7 @@ fn backward(call: &mut Call) -> Result<()> {
     let mask = call.flags(9)?;
     let wants = |i: usize| mask.get(i).is_some_and(|&m| m != 0);
     let (x, grad) = (groups.of_input(call, input)?, groups.of_input(call, grad)?);
-    let wide = accumulator_dtype(input.dtype);
+    let wide = accumulator(input.dtype);
     let terms = Terms {
         mean: Some(groups.of_groups(&mean, 4)),
         scale: Some(groups.of_groups(&scale, 4)),

@@ -9,7 +9,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::{Operator, op};
 use crate::reduction::Axes;
-use crate::reduction::sum::accumulator_dtype;
+use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
 
 /// This family's overloads.
@@ -124,7 +124,7 @@ impl Rows {
         scale: &Tensor,
         out: &Tensor,
     ) -> Result<()> {
-        let dtype = accumulator_dtype(self.input.dtype);
+        let dtype = accumulator(self.input.dtype);
         let rows = &self.input.sizes[..1];
         let (product, total) = (call.empty(dtype, rows)?, call.empty(dtype, rows)?);
         let terms = Terms {

@@ -21,9 +21,9 @@ use crate::operator::Operator;
 use crate::operator::call::{Call, Ret, Scalar as Number};
 use crate::operator::error::Result;
 use crate::pointwise::kernel::{self, Input};
-use crate::reduction::sum::accumulator_dtype;
 use crate::reduction::variance::{Moments, Results};
 use crate::reduction::{Axes, Reduction, reduce};
+use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::{DType, Value};
 use smallvec::SmallVec;
@@ -54,7 +54,7 @@ impl Terms {
     fn normalize(&self, call: &Call, x: &Tensor, out: &Tensor) -> Result<()> {
         let terms = [Some(x), self.mean.as_ref(), self.scale.as_ref(), self.weight.as_ref(), self.bias.as_ref()];
         let (variant, inputs) = present(&terms);
-        kernel::run(call, "normalize", variant, &[out], &inputs, accumulator_dtype(x.dtype), |_, v| {
+        kernel::run(call, "normalize", variant, &[out], &inputs, accumulator(x.dtype), |_, v| {
             let term = |i| pick(v, variant, i);
             let centred = minus(v[0], term(1));
             vec![plus(times(times(centred, term(2)), term(3)), term(4))]
@@ -67,7 +67,7 @@ impl Terms {
         let weight = self.weight.as_ref();
         let terms = [Some(grad), Some(x), self.mean.as_ref(), self.scale.as_ref(), weight, total, product];
         let (variant, mut inputs) = present(&terms);
-        let dtype = accumulator_dtype(x.dtype);
+        let dtype = accumulator(x.dtype);
         inputs.push(Input::Number(Number::Double(1.0 / sums.count as f64), dtype));
         let outside = sums.weighted_after;
         kernel::run(call, "normalize_backward", variant | u32::from(outside) << 8, &[out], &inputs, dtype, |_, v| {
@@ -123,7 +123,7 @@ fn times<'b>(x: Value<'b>, y: Option<Value<'b>>) -> Value<'b> {
 
 /// Mean, `1 / sqrt(variance + eps)` and variance over some dimensions, into as many tensors as are given.
 fn moments(call: &Call, input: &Tensor, axes: Axes, eps: f64, outs: &[&Tensor]) -> Result<()> {
-    let dtype = accumulator_dtype(input.dtype);
+    let dtype = accumulator(input.dtype);
     let fold = Moments { scalar: dtype.compute(), results: Results::Normalizer };
     let numbers = &[(dtype, Number::Double(eps))][..];
     reduce(call, &fold, &Reduction { inputs: &[input], outs, axes, tables: &[], numbers })

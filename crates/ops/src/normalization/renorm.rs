@@ -8,8 +8,8 @@ use crate::operator::{Operator, op};
 use crate::pointwise::kernel::{self, Input};
 use crate::reduction::Axes;
 use crate::reduction::norm::norms;
-use crate::reduction::sum::accumulator_dtype;
 use crate::tensor::Dims;
+use crate::tensor::promote::accumulator;
 use dml_kernel::Value;
 
 /// This family's overloads. (The functional and in-place forms are PyTorch's, made of this one.)
@@ -37,7 +37,7 @@ fn renorm(call: &mut Call) -> Result<()> {
     let out = structured::out(call, Some(4), x.dtype, &x.sizes)?;
     let others: Dims = (0..x.dim() as i64).filter(|&d| d != kept).collect();
     let axes = Axes::listed(call, &others, x.dim(), true)?;
-    let dtype = accumulator_dtype(x.dtype);
+    let dtype = accumulator(x.dtype);
     let norm = call.empty(dtype, &axes.sizes(&x.sizes))?;
     norms(call, p.to_f64(), x, &norm, axes)?;
     let inputs = [Input::Tensor(x.clone()), Input::Tensor(norm), Input::Number(limit, dtype)];

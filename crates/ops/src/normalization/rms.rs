@@ -9,9 +9,9 @@ use crate::movement::copy::as_contiguous;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::{Operator, op};
-use crate::reduction::sum::accumulator_dtype;
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::Tensor;
+use crate::tensor::promote::accumulator;
 use dml_kernel::{DType, Scalar, Value, math};
 use smallvec::{SmallVec, smallvec};
 
@@ -60,7 +60,7 @@ fn rms_norm(call: &mut Call) -> Result<()> {
     let (input, weight) = (call.tensor(0)?, call.opt_tensor(2)?);
     let rows = Rows::new(call, input, call.ints(1)?, weight, None)?;
     check!(input.dtype.is_float(), NotImplemented, "\"rms_norm\" not implemented for '{}'", input.dtype);
-    let dtype = accumulator_dtype(input.dtype);
+    let dtype = accumulator(input.dtype);
     let eps = call.opt_scalar(3)?.map_or(default_eps(dtype), Number::to_f64);
     let (out, scale) = (call.empty(input.dtype, &input.sizes)?, call.empty(dtype, &rows.statistics)?);
     if let Some(held) = rows.held(Norm::Rms) {

@@ -4,8 +4,8 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::launch::GROUP;
 use crate::primitives::rows::{Rows, Share, pairwise};
-use crate::reduction::sum::accumulator_dtype;
 use crate::tensor::Tensor;
+use crate::tensor::promote::accumulator;
 use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value, math};
 
 /// What a row is normalised by.
@@ -78,7 +78,7 @@ impl Problem<'_> {
         for t in [Some(self.input), self.weight, self.bias].into_iter().flatten() {
             launcher = launcher.read(t);
         }
-        let launcher = launcher.number(accumulator_dtype(self.input.dtype), Number::Double(eps));
+        let launcher = launcher.number(accumulator(self.input.dtype), Number::Double(eps));
         shape.rows.run(launcher, self.rows(), self.n, 1)
     }
 
@@ -118,7 +118,7 @@ fn write(b: &Builder, shape: &Shape) {
     let mean = (shape.norm == Norm::Layer).then(|| b.pointer("mean", shape.statistics));
     let input = b.pointer("input", shape.input);
     let weight = shape.parameters[0].map(|d| b.pointer("weight", d));
-    let scalar = accumulator_dtype(shape.input).compute();
+    let scalar = accumulator(shape.input).compute();
     if shape.backward {
         let grad = b.pointer("grad", shape.input);
         let share = Share::new(b, &shape.rows, shape.input, 2);

@@ -13,9 +13,10 @@ use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::rows::{Extent, RowExtent, Rows, Share, pairwise};
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
+use crate::tensor::promote::accumulator;
 use crate::{check, operators};
 use dml_engine::{interface::Each, parameters};
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value, math};
+use dml_kernel::{Builder, DType, Pointer, Value, math};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -201,7 +202,7 @@ fn gradient<'b>(mode: Mode, g: Value<'b>, y: Value<'b>, sum: Value<'b>) -> Value
 
 /// Rows read twice.
 fn long<'b>(b: &'b Builder, spec: &Spec, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Share<'b>) {
-    let scalar = if spec.input == DType::F64 { Scalar::F64 } else { Scalar::F32 };
+    let scalar = accumulator(spec.input).compute();
     let forward = matches!(spec.mode, Mode::Softmax | Mode::LogSoftmax);
     let max = b.var(b.float(scalar, f64::NEG_INFINITY));
     let sum = b.var(b.float(scalar, 0.0));
@@ -251,6 +252,7 @@ fn long<'b>(b: &'b Builder, spec: &Spec, inputs: &[Pointer<'b>], out: Pointer<'b
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dml_kernel::Scalar;
 
     #[test]
     fn kernels_are_valid() {

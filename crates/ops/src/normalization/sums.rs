@@ -3,9 +3,9 @@
 use super::{minus, pick, times};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::reduction::sum::accumulator_dtype;
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::Tensor;
+use crate::tensor::promote::accumulator;
 use dml_kernel::{Scalar, Value};
 use smallvec::{SmallVec, smallvec};
 
@@ -60,7 +60,7 @@ impl Products<'_> {
         let terms = [Some(self.grad), Some(self.x), self.mean, self.scale, self.weight];
         let variant = terms.iter().enumerate().fold(0, |bits, (i, t)| bits | u32::from(t.is_some()) << i);
         let inputs: SmallVec<[&Tensor; 5]> = terms.into_iter().flatten().collect();
-        let fold = Fields { scalar: accumulator_dtype(self.x.dtype).compute(), variant };
+        let fold = Fields { scalar: accumulator(self.x.dtype).compute(), variant };
         reduce(call, &fold, &Reduction { inputs: &inputs, outs, axes, tables: &[], numbers: &[] })
     }
 }

@@ -10,11 +10,11 @@ use crate::operator::call::{Call, Ret, Scalar as Number};
 use crate::operator::error::{Error, Result};
 use crate::operator::{Operator, op};
 use crate::pointwise::kernel::{self, Input};
-use crate::reduction::sum::accumulator_dtype;
 use crate::reduction::variance::{Moments, Results};
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::{self, is_channels_last};
+use crate::tensor::promote::accumulator;
 use dml_kernel::{Scalar, Value, math};
 use smallvec::{SmallVec, smallvec};
 
@@ -47,7 +47,7 @@ fn row(call: &Call, i: usize, like: &Tensor) -> Result<Option<Tensor>> {
 /// `batch_norm_stats(input, eps) -> (mean, invstd)` of this device's part
 fn stats(call: &mut Call) -> Result<()> {
     let (input, eps) = (input(call, 0)?, call.double(1)?);
-    let dtype = accumulator_dtype(input.dtype);
+    let dtype = accumulator(input.dtype);
     let (mean, scale) = (call.empty(dtype, &[input.sizes[1]])?, call.empty(dtype, &[input.sizes[1]])?);
     moments(call, input, all_but_channels(call, input.dim())?, eps, &[&mean, &scale])?;
     call.ret(mean);
@@ -155,7 +155,7 @@ fn gather(call: &mut Call, counts: &Tensor) -> Result<()> {
     for t in running.iter().flatten() {
         check_channels("running statistics", Some(t), channels)?;
     }
-    let dtype = accumulator_dtype(mean.dtype);
+    let dtype = accumulator(mean.dtype);
     let counts = counts.as_strided(&mean.sizes, &[counts.strides[0], 0], 0);
     let new = || call.empty(dtype, &[channels]);
     let outs = [new()?, new()?, new()?];
@@ -190,7 +190,7 @@ fn backward_reduce(call: &mut Call) -> Result<()> {
     let scale = call.tensor(3)?;
     let parameter = call.opt_tensor(4)?.map_or(scale.dtype, |w| w.dtype);
     let (of_input, of_weight, of_bias) = (call.flag(5)?, call.flag(6)?, call.flag(7)?);
-    let dtype = accumulator_dtype(x.dtype);
+    let dtype = accumulator(x.dtype);
     let (product, total) = (call.empty(dtype, &[x.sizes[1]])?, call.empty(dtype, &[x.sizes[1]])?);
     let products = Products { grad, x, mean: mean.as_ref(), scale: None, weight: None };
     products.sum(call, all_but_channels(call, x.dim())?, &[&product, &total])?;
@@ -231,7 +231,7 @@ fn backward_elemt(call: &mut Call) -> Result<()> {
     let terms = Terms { mean: row(call, 2, x)?, scale: row(call, 3, x)?, weight: row(call, 4, x)?, bias: None };
     row(call, 5, x)?;
     row(call, 6, x)?;
-    let dtype = accumulator_dtype(x.dtype);
+    let dtype = accumulator(x.dtype);
     let counts = cast(call, call.tensor(7)?, dtype)?;
     let count = call.empty(dtype, &[])?;
     crate::reduction::sum::total(call, &counts, &count)?;

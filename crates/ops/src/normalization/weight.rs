@@ -10,7 +10,7 @@ use crate::operator::{Operator, op};
 use crate::pointwise::kernel::{self, Input};
 use crate::reduction::Axes;
 use crate::reduction::norm::norms;
-use crate::reduction::sum::accumulator_dtype;
+use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
 
 /// This family's overloads.
@@ -50,7 +50,7 @@ impl<'t> Problem<'t> {
 /// `_weight_norm_interface(v, g, dim) -> (w, norms)`; norms are float32 for half-precision weights.
 fn weight_norm(call: &mut Call) -> Result<()> {
     let p = Problem::new(call, 0, 2)?;
-    let dtype = accumulator_dtype(p.v.dtype);
+    let dtype = accumulator(p.v.dtype);
     let (w, norm) = (call.empty(p.v.dtype, &p.v.sizes)?, call.empty(dtype, &p.g.sizes)?);
     norms(call, 2.0, p.v, &norm, p.axes)?;
     let inputs = [p.v, &p.g, &norm].map(|t| Input::Tensor(t.clone()));
@@ -73,7 +73,7 @@ fn backward(call: &mut Call) -> Result<()> {
         p.v.describe()
     );
     let norm = as_contiguous(call, norm)?.as_strided(&p.g.sizes, &p.g.strides, 0);
-    let dtype = accumulator_dtype(p.v.dtype);
+    let dtype = accumulator(p.v.dtype);
     let product = call.empty(dtype, &p.g.sizes)?;
     Products { grad, x: p.v, mean: None, scale: None, weight: None }.sum(call, p.axes, &[&product])?;
     let (of_v, of_g) = (call.empty(p.v.dtype, &p.v.sizes)?, call.empty(p.g.dtype, &p.g.sizes)?);

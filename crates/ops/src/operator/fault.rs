@@ -55,7 +55,12 @@ impl<'b> Reporter<'b> {
 impl Call<'_> {
     /// What a kernel of this operator reports bad indices with.
     pub fn fault_of_index(&self) -> FaultArgument {
-        FaultArgument { address: self.device.fault_address(), number: operator(self.name) }
+        self.fault_of_index_in(self.name)
+    }
+
+    /// The same for errors that call the operator by another name.
+    pub fn fault_of_index_in(&self, name: &'static str) -> FaultArgument {
+        FaultArgument { address: self.device.fault_address(), number: operator(name) }
     }
 
     /// What a kernel reports a bad value with: a `RuntimeError` of this message.

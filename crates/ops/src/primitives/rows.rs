@@ -3,6 +3,7 @@
 
 use crate::operator::error::Result;
 use crate::primitives::launch::{GROUP, Launcher};
+use crate::tensor::promote::accumulator;
 use dml_engine::{ArgumentBlock, Parameter, interface::Index};
 use dml_kernel::{Builder, DType, Pointer, Scalar, Shared, Value, dense};
 
@@ -187,9 +188,8 @@ impl<'b> Share<'b> {
         let index = how.index;
         let ExtentParams { rows, n, inner: step } = extent;
         let place = how.place(b, rows, n, step);
-        let accumulator = if dtype == DType::F64 { Scalar::F64 } else { Scalar::F32 };
         let together = if how.lanes > 1 { together } else { 0 };
-        let shared = (0..together).map(|_| b.shared(accumulator, 1, GROUP)).collect();
+        let shared = (0..together).map(|_| b.shared(accumulator(dtype).compute(), 1, GROUP)).collect();
         let lane = place.lane.cast(index);
         Share { b, place, n, lane, lanes: how.lanes, step, shared }
     }

@@ -2,6 +2,7 @@
 
 use super::axes::Axes;
 use crate::operator::call::Scalar as Number;
+use crate::operator::fault::Reporter;
 use crate::tensor::Tensor;
 use dml_engine::KernelKey;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
@@ -18,8 +19,8 @@ pub struct Scope<'b> {
     pub numbers: Vec<Value<'b>>,
     /// [`Reduction::tables`], in order. Empty where the partial results of an earlier pass are joined.
     pub tables: Vec<Pointer<'b>>,
-    /// The device's fault block, where the fold asked for it.
-    pub fault: Option<Pointer<'b>>,
+    /// What reports bad indices, where the fold asked for it: in passes that read the inputs.
+    pub fault: Option<Reporter<'b>>,
     /// The type of positions.
     pub index: Scalar,
 }
@@ -44,9 +45,9 @@ pub trait Fold: KernelKey {
     fn ordered(&self) -> bool {
         false
     }
-    /// Whether it uses [`Scope::fault`].
-    fn faults(&self) -> bool {
-        false
+    /// What errors call the operator, if it uses [`Scope::fault`].
+    fn faults(&self) -> Option<&'static str> {
+        None
     }
 }
 

@@ -1,10 +1,11 @@
 //! The kernel of a reduction's pass.
 
 use super::fold::{Fold, Scope, Values};
+use crate::operator::fault::Fault;
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::primitives::launch::GROUP;
 use crate::tensor::layout::{LayoutSpec, Walked};
-use dml_engine::interface::{Each, Index, U32, Unordered};
+use dml_engine::interface::{Each, Index, U32};
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType, Scalar, Shared, Value, Var};
 use smallvec::SmallVec;
@@ -45,7 +46,7 @@ parameters! {
         inputs: Each<Input> = s.inputs,
         outs: Each<Output> = s.outs,
         tables: Each<Input> = s.tables,
-        fault: Option<Unordered> = s.fault(),
+        fault: Option<Fault> = s.faults().map(|_| ()),
         numbers: Each<InDType> = s.numbers,
         outputs: Index = s.index,
         /// Accesses that one output needs.
@@ -65,9 +66,9 @@ parameters! {
 }
 
 impl<F: Fold> Spec<F> {
-    /// The dtype of the fault block, if the pass uses it.
-    fn fault(&self) -> Option<DType> {
-        (self.first && self.fold.faults()).then_some(DType::U32)
+    /// What errors call the operator, if the pass reports any.
+    pub fn faults(&self) -> Option<&'static str> {
+        if self.first { self.fold.faults() } else { None }
     }
 
     fn kept(&self) -> LayoutSpec {

@@ -168,11 +168,6 @@ fn trace(call: &mut Call, input: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// The dtype of numbers beside a sum of `dtype`.
-pub fn accumulator_dtype(dtype: DType) -> DType {
-    accumulator(dtype)
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CountNonzero;
 

@@ -9,6 +9,6 @@ pub mod upsample;
 
 use crate::operator::Operator;
 
-/// The files' overloads, of several files where a folder has them.
+/// The files' overloads; [`pooling`] lists its own.
 pub const OPERATORS: &[&[Operator]] =
     &[grid_sampler::OPERATORS, padding::OPERATORS, unfold::OPERATORS, upsample::OPERATORS];

@@ -14,8 +14,9 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::fault;
 use crate::primitives::launch::Launcher;
-use crate::reduction::sum::{accumulator_dtype, mean, total};
+use crate::reduction::sum::{mean, total};
 use crate::tensor::layout::index_type;
+use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::{DType, Scalar};
 
@@ -100,7 +101,7 @@ fn check_dtypes(name: &str, input: &Tensor, target: &Tensor) -> Result<()> {
 fn pass<'c, 'a>(launcher: Launcher<'c, 'a>, call: &Call, p: &Problem, numbers: &[f64]) -> Launcher<'c, 'a> {
     let mut launcher = launcher.fault().u32(fault::operator(call.name));
     for &x in numbers {
-        launcher = launcher.number(accumulator_dtype(p.input.dtype), Number::Double(x));
+        launcher = launcher.number(accumulator(p.input.dtype), Number::Double(x));
     }
     launcher
 }

@@ -11,7 +11,7 @@ use crate::operator::structured;
 use crate::operator::{Operator, op};
 use crate::primitives::launch::GROUP;
 use crate::primitives::rows::{Rows, Share};
-use crate::reduction::sum::accumulator_dtype;
+use crate::tensor::promote::accumulator;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 
 /// This family's overloads.
@@ -99,7 +99,7 @@ impl<'b> Target<'b> {
 fn multi_margin(call: &mut Call, out: Option<usize>) -> Result<()> {
     let (p, shape) = multi_margin_problem(call, 0)?;
     let out = structured::out(call, out, p.input.dtype, &p.result_sizes())?;
-    let losses = call.empty(accumulator_dtype(p.input.dtype), &[p.rows])?;
+    let losses = call.empty(accumulator(p.input.dtype), &[p.rows])?;
     if p.rows > 0 {
         let (rows, _) = Rows::of_neighbours(p.index(), p.classes);
         let mut key = key(&p, u32::from(shape.squared));
@@ -121,11 +121,11 @@ fn multi_margin(call: &mut Call, out: Option<usize>) -> Result<()> {
 }
 
 fn write_multi_margin(b: &Builder, dtype: DType, weighted: bool, squared: bool, rows: &Rows) {
-    let losses = b.pointer("losses", accumulator_dtype(dtype));
+    let losses = b.pointer("losses", accumulator(dtype));
     let pointers = [b.pointer("input", dtype), b.pointer("target", DType::I64)];
     let weight = weighted.then(|| b.pointer("weight", dtype));
     let (fault, operator) = (b.pointer("fault", DType::U32), b.param("operator", Scalar::U32));
-    let margin = b.param("margin", accumulator_dtype(dtype).compute());
+    let margin = b.param("margin", accumulator(dtype).compute());
     let share = Share::new(b, rows, dtype, 1);
     let target = Target::load(b, pointers, weight, fault, operator, share.place.row, share.n);
     let sum = b.var(margin.like(0.0));
@@ -179,7 +179,7 @@ fn write_multi_margin_backward(b: &Builder, dtype: DType, weighted: bool, square
     let pointers = [b.pointer("input", dtype), b.pointer("target", DType::I64)];
     let weight = weighted.then(|| b.pointer("weight", dtype));
     let (fault, operator) = (b.pointer("fault", DType::U32), b.param("operator", Scalar::U32));
-    let scalar = accumulator_dtype(dtype).compute();
+    let scalar = accumulator(dtype).compute();
     let (margin, share_of_mean) = (b.param("margin", scalar), b.param("share", scalar));
     let share = Share::new(b, rows, dtype, 1);
     let target = Target::load(b, pointers, weight, fault, operator, share.place.row, share.n);

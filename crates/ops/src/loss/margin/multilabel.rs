@@ -11,8 +11,8 @@ use crate::operator::fault;
 use crate::operator::{Operator, op};
 use crate::primitives::launch::{GROUP, linear_id};
 use crate::primitives::rows::{Rows, Share};
-use crate::reduction::sum::accumulator_dtype;
 use crate::tensor::Dims;
+use crate::tensor::promote::accumulator;
 use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value};
 
 /// This family's overloads.
@@ -54,7 +54,7 @@ fn multilabel(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
     let out = call.out(outs[0], p.input.dtype, &p.result_sizes())?;
     let flags = call.out(outs[1], p.input.dtype, &p.target.sizes)?;
     let dense = if flags.is_contiguous() { flags.clone() } else { call.empty(flags.dtype, &flags.sizes)? };
-    let losses = call.empty(accumulator_dtype(p.input.dtype), &[p.rows])?;
+    let losses = call.empty(accumulator(p.input.dtype), &[p.rows])?;
     if p.rows > 0 {
         let kernel = call.kernel("multilabel_margin_targets", key(&p, 0), || build_targets(dense.dtype, p.index()))?;
         let launcher = pass(call.launch(kernel).write(&dense).read(&p.target), call, &p, &[]);
@@ -124,11 +124,11 @@ fn build_targets(dtype: DType, index: Scalar) -> Kernel {
 
 /// Losses of rows: over classes that are no targets, each against every target.
 fn write_multilabel(b: &Builder, dtype: DType, flag: DType, rows: &Rows) {
-    let losses = b.pointer("losses", accumulator_dtype(dtype));
+    let losses = b.pointer("losses", accumulator(dtype));
     let (input, target) = (b.pointer("input", dtype), b.pointer("target", DType::I64));
     let flags = b.pointer("is_target", flag);
     let share = Share::new(b, rows, dtype, 1);
-    let scalar = accumulator_dtype(dtype).compute();
+    let scalar = accumulator(dtype).compute();
     let sum = b.var(b.float(scalar, 0.0));
     b.for_(share.lane, share.n, share.lanes, |k| {
         let at = share.offset(k);
@@ -167,7 +167,7 @@ fn multilabel_backward(call: &mut Call, out: Option<usize>) -> Result<()> {
         let kernel = call
             .kernel("multilabel_margin_loss_backward", key, || build_multilabel_backward(dtypes, single, p.index()))?;
         let launcher = call.launch(kernel).write(&dense).read(&grad).read(&p.input).read(&p.target).read(&flags);
-        let launcher = launcher.number(accumulator_dtype(p.input.dtype), Number::Double(1.0 / p.divisor()));
+        let launcher = launcher.number(accumulator(p.input.dtype), Number::Double(1.0 / p.divisor()));
         let launcher = launcher.index(p.index(), p.input.numel()).index(p.index(), p.classes);
         launcher.threads(p.input.numel() as u64)?;
     }
@@ -183,7 +183,7 @@ fn build_multilabel_backward(dtypes: [DType; 4], single: bool, index: Scalar) ->
     let [out, grad, input] =
         [("grad_input", 0), ("grad_output", 1), ("input", 2)].map(|(n, i)| b.pointer(n, dtypes[i]));
     let (target, flags) = (b.pointer("target", DType::I64), b.pointer("is_target", dtypes[3]));
-    let share = b.param("share", accumulator_dtype(dtypes[2]).compute());
+    let share = b.param("share", accumulator(dtypes[2]).compute());
     let (n, classes) = (b.param("n", index), b.param("classes", index));
     let i = linear_id(&b, index);
     b.if_(i.lt(n), || {
