@@ -3,6 +3,7 @@
 pub mod arguments;
 mod embedding;
 mod embedding_bag;
+mod embedding_bag_backward;
 mod gather;
 mod index;
 pub mod index_select;
@@ -16,6 +17,7 @@ use crate::operator::Operator;
 pub const OPERATORS: &[&[Operator]] = &[
     embedding::OPERATORS,
     embedding_bag::OPERATORS,
+    embedding_bag_backward::OPERATORS,
     gather::OPERATORS,
     index::OPERATORS,
     index_select::OPERATORS,
