@@ -7,6 +7,8 @@ mod embedding_bag_backward;
 mod gather;
 mod index;
 pub mod index_select;
+mod mask;
+mod masked;
 pub mod nonzero;
 mod scatter;
 mod take;
@@ -21,6 +23,7 @@ pub const OPERATORS: &[&[Operator]] = &[
     gather::OPERATORS,
     index::OPERATORS,
     index_select::OPERATORS,
+    masked::OPERATORS,
     nonzero::OPERATORS,
     scatter::OPERATORS,
     take::OPERATORS,
