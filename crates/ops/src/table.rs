@@ -28,7 +28,6 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::normalization::OPERATORS,
     &[crate::normalization::softmax::OPERATORS],
     crate::sorting::OPERATORS,
-    &[crate::sorting::search::OPERATORS, crate::sorting::unique::OPERATORS],
 ];
 
 /// Every operator. The index of an overload in this list is its id at the C ABI.

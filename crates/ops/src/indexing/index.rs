@@ -2,7 +2,8 @@
 //! itself.)
 
 use super::arguments::{is_index, number_tensor};
-use super::nonzero;
+use super::masked::fill_under_mask;
+use super::nonzero::coordinates;
 use crate::movement::copy::{apart, cast, device_copy, fill_with};
 use crate::operator::argument::{AnyTensor, OptTensors, Out};
 use crate::operator::call::{Call, Scalar as Number};
@@ -147,7 +148,7 @@ fn expand_masks(call: &Call, t: &Tensor, indices: &[Option<&Tensor>]) -> Result<
             continue;
         }
         check_mask(call, t, index, per_dim.len())?;
-        let found = nonzero::coordinates(call, &on_device(call, index)?)?;
+        let found = coordinates(call, &on_device(call, index)?)?;
         for column in 0..index.dim() {
             let (n, stride) = (found.sizes[0], found.strides[0]);
             per_dim.push(Some(found.as_strided(&[n], &[stride], column as i64 * found.strides[1])));
@@ -236,7 +237,7 @@ fn index_put(
             Some(x) => Input::Number(x, t.dtype),
             None => Input::Tensor(values.as_strided(&[], &[], 0)),
         };
-        nonzero::fill_under_mask(call, t, mask, value)?;
+        fill_under_mask(call, t, mask, value)?;
         call.ret(t.clone());
         return Ok(());
     }

@@ -3,9 +3,12 @@
 pub mod arguments;
 mod embedding;
 mod embedding_bag;
+mod embedding_bag_backward;
 mod gather;
 mod index;
 pub mod index_select;
+mod mask;
+mod masked;
 pub mod nonzero;
 mod scatter;
 mod take;
@@ -16,9 +19,11 @@ use crate::operator::Operator;
 pub const OPERATORS: &[&[Operator]] = &[
     embedding::OPERATORS,
     embedding_bag::OPERATORS,
+    embedding_bag_backward::OPERATORS,
     gather::OPERATORS,
     index::OPERATORS,
     index_select::OPERATORS,
+    masked::OPERATORS,
     nonzero::OPERATORS,
     scatter::OPERATORS,
     take::OPERATORS,

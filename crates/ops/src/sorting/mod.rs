@@ -7,13 +7,14 @@ pub mod key;
 mod mode;
 pub mod operands;
 pub mod rank;
-pub mod search;
+mod search;
 mod select;
-pub mod sort;
+mod sort;
 mod tile;
-pub mod unique;
+mod unique;
 
 use crate::operator::Operator;
 
-/// This family's overloads.
-pub const OPERATORS: &[&[Operator]] = &[mode::OPERATORS, rank::OPERATORS, sort::OPERATORS];
+/// The overloads of this folder.
+pub const OPERATORS: &[&[Operator]] =
+    &[mode::OPERATORS, rank::OPERATORS, search::OPERATORS, sort::OPERATORS, unique::OPERATORS];

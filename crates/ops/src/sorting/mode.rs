@@ -4,23 +4,25 @@ use super::key;
 use super::operands::Operands;
 use super::rank::reduced;
 use super::sort::{by_rows, emit};
-use crate::check;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::primitives::launch::{GROUP, linear_id};
+use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::reduction::{Axes, extremum};
 use crate::tensor::Tensor;
-use dml_kernel::{Builder, DType, Kernel, Scalar};
+use crate::{check, operators};
+use dml_engine::interface::{Index, ReadRange, U32};
+use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
+use dml_kernel::{Builder, DType, Scalar};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[op("aten::mode", mode)];
+operators! {
+    mode(self, dim, keepdim) {
+        "aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    }
+}
 
-/// `mode(self, dim, keepdim) -> (values, indices)`
-fn mode(call: &mut Call) -> Result<()> {
-    let input = call.tensor(0)?;
-    let dim = call.wrap_dim(call.int(1)?, input.dim())?;
-    let keep = call.flag(2)?;
+fn mode(call: &mut Call, input: &Tensor, dim: i64, keep: bool) -> Result<()> {
+    let dim = call.wrap_dim(dim, input.dim())?;
     let n = input.sizes.get(dim).copied().unwrap_or(1);
     check!(n != 0, Index, "mode(): Expected reduction dim {dim} to have non-zero size.");
     let [values, value_rows] = reduced(call, None, input.dtype, input, dim, keep)?;
@@ -40,52 +42,88 @@ fn mode(call: &mut Call) -> Result<()> {
 fn most_frequent(call: &Call, elements: &Tensor, places: &Tensor, o: &Operands) -> Result<Tensor> {
     let (dtype, index) = (elements.dtype, o.layout.index);
     let lengths = call.empty(DType::U32, &[o.rows, o.n])?;
-    let key = [dtype as u32, index.bytes(), 0, 0, 0, 0];
-    let kernel = call.kernel("mode_lengths", key, || build_lengths(dtype, index))?;
-    let launcher = call.launch(kernel).read(elements).write(&lengths);
-    launcher.index(index, o.rows).u32(o.n as u32).threads((o.rows * o.n) as u64)?;
+    let (rows, n) = (o.rows, o.n as u32);
+    let arguments = LengthsArguments { elements: elements.range(), lengths: &lengths, rows, n };
+    call.run_threads(&Lengths { dtype, index }, &arguments, (o.rows * o.n) as u64)?;
     let (longest, positions) = (call.empty(DType::I64, &[o.rows])?, call.empty(DType::U32, &[o.rows])?);
     extremum::first_largest(call, &lengths, &longest, Axes::listed(call, &[1], 2, false)?)?;
-    let kernel = call.kernel("mode_place", key, || build_place(index))?;
-    let launcher = call.launch(kernel).read(places).read(&longest).write(&positions);
-    launcher.index(index, o.rows).u32(o.n as u32).threads(o.rows as u64)?;
+    let arguments = PlaceArguments { places, longest: &longest, positions: &positions, rows, n };
+    call.run_threads(&Place { index }, &arguments, o.rows as u64)?;
     Ok(positions)
 }
 
 /// At the last of equal elements how many there are, elsewhere 0.
-fn build_lengths(dtype: DType, index: Scalar) -> Kernel {
-    let b = Builder::new("mode_lengths", [GROUP, 1, 1]);
-    let (elements, lengths) = (b.pointer("elements", dtype.bits()), b.pointer("lengths", DType::U32));
-    let (rows, n) = (b.param("rows", index), b.param("n", Scalar::U32));
-    let i = linear_id(&b, index);
-    let row = i / n.cast(index);
-    b.if_(row.lt(rows), || {
-        let first = row * n.cast(index);
-        let column = (i - first).cast(Scalar::U32);
-        let own = key::load(elements, dtype, first + column.cast(index));
-        let nan = if dtype.is_float() { own.eq(key::largest(dtype)) } else { b.bool(false) };
-        let last = b.var(nan | (column + 1).eq(n));
-        b.if_(!last.get(), || last.set(key::load(elements, dtype, first + (column + 1).cast(index)).ne(own)));
-        let length = b.var(b.u32(0));
-        b.if_(last.get(), || {
-            let begin = key::partition_point(column, |c| key::load(elements, dtype, first + c.cast(index)).lt(own));
-            length.set(column + 1 - begin);
-        });
-        lengths.store(i, (nan & length.get().gt(1)).select(b.u32(1), length.get()));
-    });
-    b.finish()
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Lengths {
+    dtype: DType,
+    index: Scalar,
 }
 
-fn build_place(index: Scalar) -> Kernel {
-    let b = Builder::new("mode_place", [GROUP, 1, 1]);
-    let (places, longest) = (b.pointer("places", DType::I64), b.pointer("longest", DType::I64));
-    let positions = b.pointer("positions", DType::U32);
-    let (rows, n) = (b.param("rows", index), b.param("n", Scalar::U32));
-    let row = linear_id(&b, index);
-    b.if_(row.lt(rows), || {
-        positions.store(row, places.load(row * n.cast(index) + longest.load(row).cast(index)).cast(Scalar::U32));
-    });
-    b.finish()
+parameters! {
+    Lengths as s => LengthsArguments, LengthsParameters {
+        elements: ReadRange = s.dtype.bits(),
+        lengths: Output = DType::U32,
+        rows: Index = s.index,
+        n: U32,
+    }
+}
+
+impl KernelSpec for Lengths {
+    fn name(&self) -> &'static str {
+        "mode_lengths"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: LengthsParameters<'b>) {
+        let &Lengths { dtype, index } = self;
+        let i = linear_id(b, index);
+        let row = i / p.n.cast(index);
+        b.if_(row.lt(p.rows), || {
+            let first = row * p.n.cast(index);
+            let column = (i - first).cast(Scalar::U32);
+            let own = key::load(p.elements, dtype, first + column.cast(index));
+            let nan = if dtype.is_float() { own.eq(key::largest(dtype)) } else { b.bool(false) };
+            let last = b.var(nan | (column + 1).eq(p.n));
+            b.if_(!last.get(), || last.set(key::load(p.elements, dtype, first + (column + 1).cast(index)).ne(own)));
+            let length = b.var(b.u32(0));
+            b.if_(last.get(), || {
+                let begin =
+                    key::partition_point(column, |c| key::load(p.elements, dtype, first + c.cast(index)).lt(own));
+                length.set(column + 1 - begin);
+            });
+            p.lengths.store(i, (nan & length.get().gt(1)).select(b.u32(1), length.get()));
+        });
+    }
+}
+
+/// Where the last one of the longest run of equal elements was.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    index: Scalar,
+}
+
+parameters! {
+    Place as s => PlaceArguments, PlaceParameters {
+        places: Input = DType::I64,
+        longest: Input = DType::I64,
+        positions: Output = DType::U32,
+        rows: Index = s.index,
+        n: U32,
+    }
+}
+
+impl KernelSpec for Place {
+    fn name(&self) -> &'static str {
+        "mode_place"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: PlaceParameters<'b>) {
+        let index = self.index;
+        let row = linear_id(b, index);
+        b.if_(row.lt(p.rows), || {
+            let last = row * p.n.cast(index) + p.longest.load(row).cast(index);
+            p.positions.store(row, p.places.load(last).cast(Scalar::U32));
+        });
+    }
 }
 
 #[cfg(test)]
@@ -96,8 +134,8 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::Bool, Scalar::U32), (DType::F16, Scalar::U64), (DType::F64, Scalar::U32)] {
-            accepted(&build_lengths(dtype, index));
-            accepted(&build_place(index));
+            accepted(&Lengths { dtype, index }.build());
+            accepted(&Place { index }.build());
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The tensors of an operator that sorts or selects along a dimension, row by row.
 
-use crate::primitives::launch::Launcher;
-use crate::tensor::layout::{self, Layout, LayoutParams};
+use crate::tensor::layout::{Layout, LayoutParams, LayoutSpec, SHORT, Walked};
 use crate::tensor::{Dims, Tensor};
-use dml_kernel::{Builder, Scalar, Value};
+use dml_engine::interface::{Index, ReadRange, WriteRange};
+use dml_engine::{ArgumentBlock, Parameter};
+use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 
 /// An input and what is written: elements of its rows and their positions there. A row is all elements along one
 /// dimension.
@@ -36,12 +37,24 @@ pub enum Take {
     },
 }
 
+/// A [`Take`] without its numbers, which are a kernel's parameters.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Taken {
+    /// Elements of known ranks.
+    Ranks,
+    /// The median.
+    Median {
+        /// Whether it is the median of the numbers only.
+        ignore_nan: bool,
+    },
+}
+
 impl Take {
-    /// For a kernel's key.
-    pub fn code(self) -> u32 {
+    /// What a kernel is specialised by.
+    pub fn kind(self) -> Taken {
         match self {
-            Take::First(_) | Take::Rank(_) => 0,
-            Take::Median { ignore_nan } => 1 + u32::from(ignore_nan),
+            Take::First(_) | Take::Rank(_) => Taken::Ranks,
+            Take::Median { ignore_nan } => Taken::Median { ignore_nan },
         }
     }
 
@@ -63,7 +76,7 @@ impl Operands {
         let rest = |of: &[i64]| -> Dims { of.iter().enumerate().filter(|e| e.0 != dim).map(|e| *e.1).collect() };
         let strides = tensors.each_ref().map(|t| rest(&t.strides));
         let mut layout = Layout::row_major(&rest(&input.sizes), &strides.each_ref().map(|s| s.as_slice()));
-        if tensors.iter().any(|t| t.reach().max(t.numel()) >= crate::tensor::layout::SHORT) {
+        if tensors.iter().any(|t| t.reach().max(t.numel()) >= SHORT) {
             layout.index = Scalar::U64;
         }
         Operands {
@@ -80,31 +93,54 @@ impl Operands {
     pub fn across(&self) -> bool {
         self.layout.strides[0].first().is_some_and(|&s| s < self.steps[0])
     }
-
-    /// Passes what [`Params::declare`] declares.
-    pub fn pass<'c, 'a>(&self, launcher: Launcher<'c, 'a>) -> Launcher<'c, 'a> {
-        let index = self.layout.index;
-        let launcher = launcher.index(index, self.rows);
-        self.steps.iter().fold(self.layout.pass(launcher), |l, &s| l.index(index, s))
-    }
 }
 
-/// The numbers of [`Operands`] in a kernel.
-pub struct Params<'b> {
+/// [`Operands`] as a kernel's parameter.
+pub struct RowOperands;
+
+/// [`Operands`] in a kernel. Elements are bits.
+pub struct OperandParams<'b> {
+    /// The tensor whose elements are sorted or selected.
+    pub input: Pointer<'b>,
+    /// Where they go.
+    pub values: Pointer<'b>,
+    /// Where their positions go.
+    pub indices: Pointer<'b>,
     /// Number of rows.
     pub rows: Value<'b>,
     layout: LayoutParams<'b>,
     steps: [Value<'b>; 3],
 }
 
-impl<'b> Params<'b> {
-    /// Declares them.
-    pub fn declare(b: &'b Builder, rank: usize, index: Scalar) -> Params<'b> {
-        let rows = b.param("rows", index);
-        let layout = layout::declare(b, rank, 3, index);
-        Params { rows, layout, steps: [(); 3].map(|()| b.param("step", index)) }
+impl Parameter for RowOperands {
+    /// The dtype of the elements, and how the rows are walked.
+    type Type = (DType, LayoutSpec);
+    type Argument<'a> = &'a Operands;
+    type Declared<'b> = OperandParams<'b>;
+
+    fn declare<'b>(b: &'b Builder, name: &str, (dtype, layout): &(DType, LayoutSpec)) -> OperandParams<'b> {
+        OperandParams {
+            input: ReadRange::declare(b, "input", &dtype.bits()),
+            values: WriteRange::declare(b, "values", &dtype.bits()),
+            indices: WriteRange::declare(b, "indices", &DType::I64),
+            rows: Index::declare(b, "rows", &layout.index),
+            layout: Walked::declare(b, name, layout),
+            steps: <[Index; 3]>::declare(b, "step", &layout.index),
+        }
     }
 
+    fn pass(operands: &&Operands, (dtype, layout): &(DType, LayoutSpec), block: &mut ArgumentBlock) {
+        let [input, values, indices] = operands.tensors.each_ref().map(Tensor::range);
+        ReadRange::pass(&input, dtype, block);
+        WriteRange::pass(&values, dtype, block);
+        WriteRange::pass(&indices, &DType::I64, block);
+        Index::pass(&operands.rows, &layout.index, block);
+        Walked::pass(&&operands.layout, layout, block);
+        <[Index; 3]>::pass(&operands.steps, &layout.index, block);
+    }
+}
+
+impl<'b> OperandParams<'b> {
     /// Offsets of a row in the three tensors.
     pub fn offsets(&self, b: &'b Builder, row: Value<'b>) -> [Value<'b>; 3] {
         let offsets = self.layout.offsets(b, row);

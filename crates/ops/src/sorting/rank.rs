@@ -6,36 +6,42 @@ use super::operands::{Operands, Take};
 use super::select::{Collect, Selection};
 use super::sort::emit;
 use super::tile;
-use crate::check;
 use crate::movement::copy::{as_contiguous, contiguous, fill_with};
+use crate::operator::argument::Outs;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::operator::{Operator, op};
 use crate::pointwise::kernel::{self, Input};
 use crate::primitives::radix_sort;
 use crate::reduction::{Axes, sum};
-use crate::tensor::Tensor;
-use crate::tensor::overlap;
+use crate::tensor::{Tensor, overlap};
+use crate::{check, operators};
 use dml_kernel::DType;
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::topk", |c| topk(c, [None, None])),
-    op("aten::topk.values", |c| topk(c, [Some(5), Some(6)])),
-    op("aten::kthvalue.values", kthvalue),
-    op("aten::median", |c| median_of_all(c, false)),
-    op("aten::nanmedian", |c| median_of_all(c, true)),
-    op("aten::median.dim_values", |c| median(c, false)),
-    op("aten::nanmedian.dim_values", |c| median(c, true)),
-];
+operators! {
+    topk(self, k, dim, largest, sorted, outs) {
+        "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+        "aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+    }
+    kthvalue(self, k, dim, keepdim, outs) {
+        "aten::kthvalue.values(Tensor self, SymInt k, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+    }
+    median_of_all(self; false) {
+        "aten::median(Tensor self) -> Tensor",
+    }
+    median_of_all(self; true) {
+        "aten::nanmedian(Tensor self) -> Tensor",
+    }
+    median(self, dim, keepdim, outs; false) {
+        "aten::median.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+    }
+    median(self, dim, keepdim, outs; true) {
+        "aten::nanmedian.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+    }
+}
 
-/// `topk(self, k, dim, largest, sorted[, values, indices])`
-fn topk(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
-    let input = call.tensor(0)?;
-    let k = call.int(1)?;
-    let dim = call.wrap_dim(call.int(2)?, input.dim())?;
-    let (largest, sorted) = (call.flag(3)?, call.flag(4)?);
+fn topk(call: &mut Call, input: &Tensor, k: i64, dim: i64, largest: bool, sorted: bool, outs: Outs) -> Result<()> {
+    let dim = call.wrap_dim(dim, input.dim())?;
     let n = input.sizes.get(dim).copied().unwrap_or(1);
     check!((0..=n).contains(&k), Runtime, "selected index k out of range");
     check!(input.dtype != DType::Bool, Dtype, "topk does not support bool dtypes");
@@ -43,8 +49,9 @@ fn topk(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
     if let Some(size) = sizes.get_mut(dim) {
         *size = k;
     }
-    let values = structured::out(call, outs[0], input.dtype, &sizes)?;
-    let indices = structured::out(call, outs[1], DType::I64, &sizes)?;
+    let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
+    let values = structured::result(call, given(0), input.dtype, &sizes)?;
+    let indices = structured::result(call, given(1), DType::I64, &sizes)?;
     if values.numel() > 0 {
         let input = apart(call, input, &values)?;
         first(call, &Operands::new(&input, dim, &values, &indices), k, largest, sorted)?;
@@ -56,7 +63,7 @@ fn topk(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
 
 /// The `k` first elements of each row; `values` and `indices` have `k` in its dimension.
 pub fn first(call: &Call, o: &Operands, k: i64, descending: bool, sorted: bool) -> Result<()> {
-    if o.n <= tile::LONGEST {
+    if o.n <= tile::MAX_ROW {
         return tile::run(call, o, None, o.n, descending, Take::First(k as u32));
     }
     first_of_long(call, o, k, descending, sorted)
@@ -68,7 +75,7 @@ fn first_of_long(call: &Call, o: &Operands, k: i64, descending: bool, sorted: bo
     let ranks = Selection::same_rank(call, o.rows, k - 1)?;
     let selection = Selection { keys: &keys, rows: o.rows, bits, ranks };
     let (keys, positions) = selection.run(call, Collect::Lowest(k))?;
-    if sorted && k <= tile::LONGEST {
+    if sorted && k <= tile::MAX_ROW {
         return tile::run(call, o, Some(&positions), k, descending, Take::First(k as u32));
     }
     let positions =
@@ -84,7 +91,7 @@ fn apart(call: &Call, input: &Tensor, values: &Tensor) -> Result<Tensor> {
 
 /// One element of each row: `values` and `indices` have its dimension with size 1.
 fn one(call: &Call, o: &Operands, take: Take) -> Result<()> {
-    if o.n <= tile::LONGEST {
+    if o.n <= tile::MAX_ROW {
         return tile::run(call, o, None, o.n, false, take);
     }
     let dtype = o.tensors[0].dtype;
@@ -119,14 +126,14 @@ fn median_ranks(call: &Call, keys: &Tensor, o: &Operands, ignore_nan: bool) -> R
 /// A result of the sizes that a reduction of `dim` gives, and the same with the dimension in it.
 pub fn reduced(
     call: &Call,
-    out: Option<usize>,
+    out: Option<&Tensor>,
     dtype: DType,
     input: &Tensor,
     dim: usize,
     keep: bool,
 ) -> Result<[Tensor; 2]> {
     let axes = Axes::listed(call, &[dim as i64], input.dim(), keep)?;
-    let out = structured::out(call, out, dtype, &axes.sizes(&input.sizes))?;
+    let out = structured::result(call, out, dtype, &axes.sizes(&input.sizes))?;
     overlap::check_internal(&out)?;
     let mut view = (out.sizes.clone(), out.strides.clone());
     if !keep && input.dim() > 0 {
@@ -137,17 +144,24 @@ pub fn reduced(
     Ok([out, view])
 }
 
-/// `(self, .., dim, keepdim, values, indices)` from argument `at` on; `take` gets the length of a row.
-fn over_dim(call: &mut Call, name: &str, at: usize, take: impl FnOnce(usize, i64) -> Result<Take>) -> Result<()> {
-    let input = call.tensor(0)?;
-    let dim = call.wrap_dim(call.int(at)?, input.dim())?;
-    let keep = call.flag(at + 1)?;
+/// An element of each row along a dimension; `take` gets the dimension and the length of a row.
+fn over_dim(
+    call: &mut Call,
+    name: &str,
+    input: &Tensor,
+    dim: i64,
+    keep: bool,
+    outs: Outs,
+    take: impl FnOnce(usize, i64) -> Result<Take>,
+) -> Result<()> {
+    let dim = call.wrap_dim(dim, input.dim())?;
     let n = input.sizes.get(dim).copied().unwrap_or(1);
     check!(n != 0, Index, "{name}(): Expected reduction dim {dim} to have non-zero size.");
     let take = take(dim, n)?;
     check!(input.dtype != DType::Bool, NotImplemented, "\"{name}_out\" not implemented for 'Bool'");
-    let [values, value_rows] = reduced(call, Some(at + 2), input.dtype, input, dim, keep)?;
-    let [indices, index_rows] = reduced(call, Some(at + 3), DType::I64, input, dim, keep)?;
+    let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
+    let [values, value_rows] = reduced(call, given(0), input.dtype, input, dim, keep)?;
+    let [indices, index_rows] = reduced(call, given(1), DType::I64, input, dim, keep)?;
     if values.numel() > 0 {
         let input = apart(call, input, &values)?;
         one(call, &Operands::new(&input, dim, &value_rows, &index_rows), take)?;
@@ -157,23 +171,19 @@ fn over_dim(call: &mut Call, name: &str, at: usize, take: impl FnOnce(usize, i64
     Ok(())
 }
 
-/// `kthvalue.values(self, k, dim, keepdim, values, indices)`
-fn kthvalue(call: &mut Call) -> Result<()> {
-    let k = call.int(1)?;
-    over_dim(call, "kthvalue", 2, |dim, n| {
+fn kthvalue(call: &mut Call, input: &Tensor, k: i64, dim: i64, keep: bool, outs: Outs) -> Result<()> {
+    over_dim(call, "kthvalue", input, dim, keep, outs, |dim, n| {
         check!((1..=n).contains(&k), Runtime, "kthvalue(): selected number k out of range for dimension {dim}");
         Ok(Take::Rank(k as u32 - 1))
     })
 }
 
-/// `median.dim_values(self, dim, keepdim, values, indices)`: the lower of two middle elements
-fn median(call: &mut Call, ignore_nan: bool) -> Result<()> {
-    over_dim(call, "median", 1, |_, _| Ok(Take::Median { ignore_nan }))
+/// The lower of two middle elements.
+fn median(call: &mut Call, input: &Tensor, dim: i64, keep: bool, outs: Outs, ignore_nan: bool) -> Result<()> {
+    over_dim(call, "median", input, dim, keep, outs, |_, _| Ok(Take::Median { ignore_nan }))
 }
 
-/// `median(self)`
-fn median_of_all(call: &mut Call, ignore_nan: bool) -> Result<()> {
-    let input = call.tensor(0)?;
+fn median_of_all(call: &mut Call, input: &Tensor, ignore_nan: bool) -> Result<()> {
     check!(input.dtype != DType::Bool, NotImplemented, "\"median_cpu\" not implemented for 'Bool'");
     let out = call.empty(input.dtype, &[])?;
     if input.numel() == 0 {

@@ -1,65 +1,79 @@
 //! Looking for numbers among others: searchsorted, bucketize, isin.
 
-use crate::check;
+use crate::indexing::arguments::number_tensor;
 use crate::movement::copy::{as_contiguous, cast, device_copy, fill_with};
-use crate::operator::call::{Arg, Call, Scalar as Number};
+use crate::operator::argument::{Out, TensorOrScalar};
+use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::fault;
+use crate::operator::fault::Fault;
 use crate::operator::host;
 use crate::operator::structured;
-use crate::operator::{Operator, op};
-use crate::primitives::launch::{GROUP, linear_id};
+use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::sorting::{key, sort};
 use crate::tensor::layout;
-use crate::tensor::promote::{Promoted, result_type};
+use crate::tensor::promote::result_type;
 use crate::tensor::{Place, Tensor};
-use dml_kernel::{Builder, DType, Kernel, Scalar};
+use crate::{check, operators};
+use dml_engine::interface::{Index, ReadRange, U32};
+use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
+use dml_kernel::{Builder, DType, Scalar};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::searchsorted.Tensor", |c| searchsorted(c, None)),
-    op("aten::searchsorted.Tensor_out", |c| searchsorted(c, Some(6))),
-    op("aten::searchsorted.Scalar", |c| searchsorted(c, None)),
-    op("aten::searchsorted.Scalar_out", |c| searchsorted(c, Some(6))),
-    op("aten::bucketize.Tensor", |c| bucketize(c, None)),
-    op("aten::bucketize.Tensor_out", |c| bucketize(c, Some(4))),
-    op("aten::bucketize.Scalar", |c| bucketize(c, None)),
-    op("aten::isin.Tensor_Tensor_out", isin),
-    op("aten::isin.Tensor_Scalar_out", isin),
-    op("aten::isin.Scalar_Tensor_out", isin),
-];
-
-/// Arguments `places` as tensors of one dtype, by the rules of type promotion: numbers and 0-dim CPU tensors too.
-fn together(call: &Call, places: [usize; 2]) -> Result<[Tensor; 2]> {
-    let mut promoted = Vec::new();
-    for i in places {
-        promoted.push(match &call.args[i] {
-            Arg::Scalar(x) => Promoted::Scalar(*x),
-            _ => Promoted::Tensor(call.any_tensor(i)?),
-        });
+operators! {
+    searchsorted(sorted_sequence, self, out_int32, right, side, sorter, out) {
+        "aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
+        "aten::searchsorted.Tensor_out(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None, Tensor(a!) out) -> Tensor(a!)",
+        "aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
+        "aten::searchsorted.Scalar_out(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None, Tensor(a!) out) -> Tensor(a!)",
     }
-    let dtype = result_type(&promoted, call.host.default_dtype());
-    let one = |i: usize| -> Result<Tensor> {
-        let number = match &call.args[i] {
-            Arg::Scalar(x) => *x,
-            _ => {
-                let t = call.any_tensor(i)?;
-                if t.place != Place::Cpu || t.dim() > 0 {
-                    call.check_place(t)?;
-                    return cast(call, t, dtype);
-                }
-                host::read_number(t)?
-            }
-        };
-        crate::indexing::arguments::number_tensor(call, dtype, number)
-    };
-    Ok([one(places[0])?, one(places[1])?])
+    bucketize(self, boundaries, out_int32, right, out) {
+        "aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+        "aten::bucketize.Tensor_out(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out) -> Tensor(a!)",
+        "aten::bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    }
+    isin(elements, test_elements, invert, out) {
+        "aten::isin.Tensor_Tensor_out(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False, Tensor(a!) out) -> Tensor(a!)",
+    }
+    isin(elements, test_element, invert, out) {
+        "aten::isin.Tensor_Scalar_out(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False, Tensor(a!) out) -> Tensor(a!)",
+    }
+    isin(element, test_elements, invert, out) {
+        "aten::isin.Scalar_Tensor_out(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False, Tensor(a!) out) -> Tensor(a!)",
+    }
 }
 
-/// `searchsorted(sorted_sequence, self, *, out_int32, right, side, sorter[, out])`
-fn searchsorted(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let (int32, mut right) = (call.flag(2)?, call.flag(3)?);
-    if let Some(side) = call.opt_str(4)? {
+/// Two operands as tensors of one dtype, by the rules of type promotion: numbers and 0-dim CPU tensors too.
+fn together(call: &Call, operands: [TensorOrScalar; 2]) -> Result<[Tensor; 2]> {
+    let dtype = result_type(&operands.map(Into::into), call.host.default_dtype());
+    let one = |operand: TensorOrScalar| -> Result<Tensor> {
+        let number = match operand {
+            TensorOrScalar::Scalar(x) => x,
+            TensorOrScalar::Tensor(t) => {
+                if t.place != Place::Cpu || t.dim() > 0 {
+                    call.check_place(&t)?;
+                    return cast(call, &t, dtype);
+                }
+                host::read_number(&t)?
+            }
+        };
+        number_tensor(call, dtype, number)
+    };
+    let [a, b] = operands;
+    Ok([one(a)?, one(b)?])
+}
+
+#[allow(clippy::too_many_arguments)]
+fn searchsorted(
+    call: &mut Call,
+    boundaries: TensorOrScalar,
+    values: TensorOrScalar,
+    int32: bool,
+    mut right: bool,
+    side: Option<&str>,
+    sorter: Option<&Tensor>,
+    out: Out,
+) -> Result<()> {
+    if let Some(side) = side {
         check!(
             matches!(side, "left" | "right"),
             Runtime,
@@ -72,8 +86,7 @@ fn searchsorted(call: &mut Call, out: Option<usize>) -> Result<()> {
         );
         right = side == "right";
     }
-    let sorter = call.opt_tensor(5)?;
-    let [boundaries, values] = together(call, [0, 1])?;
+    let [boundaries, values] = together(call, [boundaries, values])?;
     if let Some(sorter) = sorter {
         check!(
             sorter.sizes == boundaries.sizes,
@@ -114,10 +127,15 @@ fn searchsorted(call: &mut Call, out: Option<usize>) -> Result<()> {
     search(call, &boundaries, &values, sorter, right, int32, out)
 }
 
-/// `bucketize(self, boundaries, *, out_int32, right[, out])`
-fn bucketize(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let (int32, right) = (call.flag(2)?, call.flag(3)?);
-    let [values, boundaries] = together(call, [0, 1])?;
+fn bucketize(
+    call: &mut Call,
+    values: TensorOrScalar,
+    boundaries: TensorOrScalar,
+    int32: bool,
+    right: bool,
+    out: Out,
+) -> Result<()> {
+    let [values, boundaries] = together(call, [values, boundaries])?;
     check!(boundaries.dim() == 1, Runtime, "boundaries tensor must be 1 dimension, but got dim({})", boundaries.dim());
     search(call, &boundaries, &values, None, right, int32, out)
 }
@@ -130,14 +148,14 @@ fn search(
     sorter: Option<&Tensor>,
     right: bool,
     int32: bool,
-    out: Option<usize>,
+    out: Out,
 ) -> Result<()> {
     let dtype = boundaries.dtype;
     let known = !matches!(dtype, DType::Bool | DType::U16 | DType::U32 | DType::U64);
     check!(known, NotImplemented, "\"searchsorted_out_cpu\" not implemented for '{dtype}'");
     let wanted = if int32 { DType::I32 } else { DType::I64 };
-    if let Some(i) = out {
-        let given = call.tensor(i)?.dtype;
+    if let Some(out) = out.given() {
+        let given = out.dtype;
         check!(
             given == wanted,
             Runtime,
@@ -146,7 +164,7 @@ fn search(
             if int32 { "True" } else { "False" }
         );
     }
-    let out = call.out(out, wanted, &values.sizes)?;
+    let out = call.result(out.given(), wanted, &values.sizes)?;
     let n = boundaries.sizes.last().copied().unwrap_or(1);
     check!(n < i64::from(i32::MAX), NotImplemented, "{}: {n} boundaries in a row are too many for dml", call.name);
     if n == 0 {
@@ -158,16 +176,19 @@ fn search(
         // Values of a row of boundaries: all of them when there is only one.
         let row = if boundaries.dim() == 1 { count } else { values.sizes.last().copied().unwrap_or(1) };
         let index = layout::index_type(count.max(boundaries.numel()));
-        let flags = u32::from(right) | u32::from(sorter.is_some()) << 1;
-        let key = [dtype as u32, wanted as u32, index.bytes(), flags, 0, 0];
-        let kernel =
-            call.kernel("searchsorted", key, || build_search(dtype, wanted, index, right, sorter.is_some()))?;
-        let mut launcher = call.launch(kernel).read(&boundaries).read(&values).write(&dense);
         let sorter = sorter.map(|s| as_contiguous(call, s)).transpose()?;
-        if let Some(sorter) = &sorter {
-            launcher = launcher.read(sorter).fault().u32(fault::operator(call.name));
-        }
-        launcher.index(index, count).index(index, row).u32(n as u32).threads(count as u64)?;
+        let spec = Search { dtype, out: wanted, index, right, sorted: sorter.is_none() };
+        let arguments = SearchArguments {
+            boundaries: &boundaries,
+            values: &values,
+            out: &dense,
+            sorter: sorter.as_ref(),
+            fault: sorter.as_ref().map(|_| call.fault_of_index()),
+            count,
+            row,
+            n: n as u32,
+        };
+        call.run_threads(&spec, &arguments, count as u64)?;
         if dense.data != out.data {
             device_copy(call, &dense, &out)?;
         }
@@ -176,51 +197,70 @@ fn search(
     Ok(())
 }
 
-fn build_search(dtype: DType, wanted: DType, index: Scalar, right: bool, sorted: bool) -> Kernel {
-    let b = Builder::new("searchsorted", [GROUP, 1, 1]);
-    let (boundaries, values) = (b.pointer("boundaries", dtype), b.pointer("values", dtype));
-    let out = b.pointer("out", wanted);
-    let sorter = if sorted {
-        let (sorter, fault) = (b.pointer("sorter", DType::I64), b.pointer("fault", DType::U32));
-        Some((sorter, fault, b.param("operator", Scalar::U32)))
-    } else {
-        None
-    };
-    let (count, row, n) = (b.param("count", index), b.param("row", index), b.param("n", Scalar::U32));
-    let i = linear_id(&b, index);
-    b.if_(i.lt(count), || {
-        let first = i / row * n.cast(index);
-        let value = values.load(i);
-        let place = key::partition_point(n, |at| {
-            let at = b.var(at.cast(index));
-            if let Some((sorter, fault, operator)) = sorter {
-                let given = sorter.load(first + at.get());
-                let size = n.cast(Scalar::I64);
-                b.if_else(
-                    given.ge(0) & given.lt(size),
-                    || at.set(given.cast(index)),
-                    || fault::report(&b, fault, operator, given, size, 0),
-                );
-            }
-            let boundary = boundaries.load(first + at.get());
-            // A NaN among the boundaries, or sought, is passed over.
-            !if right { boundary.gt(value) } else { boundary.ge(value) }
-        });
-        out.store(i, place);
-    });
-    b.finish()
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Search {
+    dtype: DType,
+    out: DType,
+    index: Scalar,
+    right: bool,
+    /// Boundaries are in order; otherwise a sorter says in which order they are.
+    sorted: bool,
 }
 
-/// `isin(elements, test_elements, *, assume_unique, invert, out)`, one of the two a number at most
-fn isin(call: &mut Call) -> Result<()> {
-    for i in [0, 1] {
-        if let Arg::Tensor(t) = &call.args[i] {
+parameters! {
+    Search as s => SearchArguments, SearchParameters {
+        boundaries: Input = s.dtype,
+        values: Input = s.dtype,
+        out: Output = s.out,
+        sorter: Option<Input> = (!s.sorted).then_some(DType::I64),
+        fault: Option<Fault> = (!s.sorted).then_some(()),
+        count: Index = s.index,
+        /// Values of a row of boundaries.
+        row: Index = s.index,
+        /// Boundaries of a row.
+        n: U32,
+    }
+}
+
+impl KernelSpec for Search {
+    fn name(&self) -> &'static str {
+        "searchsorted"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: SearchParameters<'b>) {
+        let index = self.index;
+        let i = linear_id(b, index);
+        b.if_(i.lt(p.count), || {
+            let first = i / p.row * p.n.cast(index);
+            let value = p.values.load(i);
+            let place = key::partition_point(p.n, |at| {
+                let at = b.var(at.cast(index));
+                if let (Some(sorter), Some(fault)) = (p.sorter, p.fault) {
+                    let given = sorter.load(first + at.get());
+                    let size = p.n.cast(Scalar::I64);
+                    b.if_else(
+                        given.ge(0) & given.lt(size),
+                        || at.set(given.cast(index)),
+                        || fault.report(given, size, 0),
+                    );
+                }
+                let boundary = p.boundaries.load(first + at.get());
+                // A NaN among the boundaries, or sought, is passed over.
+                !if self.right { boundary.gt(value) } else { boundary.ge(value) }
+            });
+            p.out.store(i, place);
+        });
+    }
+}
+
+fn isin(call: &mut Call, elements: TensorOrScalar, tests: TensorOrScalar, invert: bool, out: Out) -> Result<()> {
+    for operand in [elements, tests] {
+        if let TensorOrScalar::Tensor(t) = operand {
             check!(t.dtype != DType::Bool, Runtime, "Unsupported input type encountered for isin(): {}", t.dtype);
         }
     }
-    let invert = call.flag(3)?;
-    let [elements, tests] = together(call, [0, 1])?;
-    let out = structured::out(call, Some(4), DType::Bool, &elements.sizes)?;
+    let [elements, tests] = together(call, [elements, tests])?;
+    let out = structured::result(call, out.given(), DType::Bool, &elements.sizes)?;
     let n = tests.numel();
     if n == 0 {
         fill_with(call, &out, Number::Bool(invert))?;
@@ -231,10 +271,10 @@ fn isin(call: &mut Call) -> Result<()> {
         let dense = if out.is_contiguous() { out.clone() } else { call.empty(DType::Bool, &out.sizes)? };
         let (dtype, count) = (elements.dtype, dense.numel());
         let index = layout::index_type(count.max(n));
-        let key = [dtype as u32, index.bytes(), u32::from(invert), 0, 0, 0];
-        let kernel = call.kernel("isin", key, || build_isin(dtype, index, invert))?;
-        let launcher = call.launch(kernel).read(&elements).read(&tests).write(&dense);
-        launcher.index(index, count).u32(n as u32).threads(count as u64)?;
+        let spec = IsIn { dtype, index, invert };
+        let arguments =
+            IsInArguments { elements: elements.range(), tests: tests.range(), out: &dense, count, n: n as u32 };
+        call.run_threads(&spec, &arguments, count as u64)?;
         if dense.data != out.data {
             device_copy(call, &dense, &out)?;
         }
@@ -243,23 +283,42 @@ fn isin(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-fn build_isin(dtype: DType, index: Scalar, invert: bool) -> Kernel {
-    let b = Builder::new("isin", [GROUP, 1, 1]);
-    let raw = dtype.bits();
-    let (elements, tests) = (b.pointer("elements", raw), b.pointer("tests", raw));
-    let out = b.pointer("out", DType::Bool);
-    let (count, n) = (b.param("count", index), b.param("n", Scalar::U32));
-    let i = linear_id(&b, index);
-    b.if_(i.lt(count), || {
-        let wanted = key::load(elements, dtype, i);
-        let place = key::partition_point(n, |at| key::load(tests, dtype, at.cast(index)).lt(wanted));
-        let mut found = place.lt(n) & key::load(tests, dtype, place.min(n - 1).cast(index)).eq(wanted);
-        if dtype.is_float() {
-            found = found & wanted.ne(key::largest(dtype));
-        }
-        out.store(i, if invert { !found } else { found });
-    });
-    b.finish()
+/// Whether each element is among sorted ones.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct IsIn {
+    dtype: DType,
+    index: Scalar,
+    invert: bool,
+}
+
+parameters! {
+    IsIn as s => IsInArguments, IsInParameters {
+        elements: ReadRange = s.dtype.bits(),
+        tests: ReadRange = s.dtype.bits(),
+        out: Output = DType::Bool,
+        count: Index = s.index,
+        n: U32,
+    }
+}
+
+impl KernelSpec for IsIn {
+    fn name(&self) -> &'static str {
+        "isin"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: IsInParameters<'b>) {
+        let &IsIn { dtype, index, .. } = self;
+        let i = linear_id(b, index);
+        b.if_(i.lt(p.count), || {
+            let wanted = key::load(p.elements, dtype, i);
+            let place = key::partition_point(p.n, |at| key::load(p.tests, dtype, at.cast(index)).lt(wanted));
+            let mut found = place.lt(p.n) & key::load(p.tests, dtype, place.min(p.n - 1).cast(index)).eq(wanted);
+            if dtype.is_float() {
+                found = found & wanted.ne(key::largest(dtype));
+            }
+            p.out.store(i, if self.invert { !found } else { found });
+        });
+    }
 }
 
 #[cfg(test)]
@@ -271,9 +330,10 @@ mod tests {
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::U8, Scalar::U32), (DType::F16, Scalar::U64), (DType::F64, Scalar::U32)] {
             for flag in [false, true] {
-                accepted(&build_search(dtype, DType::I64, index, flag, !flag));
-                accepted(&build_search(dtype, DType::I32, index, flag, flag));
-                accepted(&build_isin(dtype, index, flag));
+                for (out, sorted) in [(DType::I64, flag), (DType::I32, !flag)] {
+                    accepted(&Search { dtype, out, index, right: flag, sorted }.build());
+                }
+                accepted(&IsIn { dtype, index, invert: flag }.build());
             }
         }
     }

@@ -1,32 +1,35 @@
 //! Sorting along a dimension. Always stable: NaN is the largest, and equal elements keep their order.
 
 use super::key;
-use super::operands::{Operands, Params, Take};
+use super::operands::{Operands, RowOperands, Take};
 use super::tile;
 use crate::movement::copy::contiguous;
+use crate::operator::argument::Outs;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::operator::{Operator, op};
-use crate::primitives::launch::{GROUP, linear_id};
+use crate::operators;
+use crate::primitives::kernel::{Input, KernelSpec};
 use crate::primitives::radix_sort;
-use crate::tensor::Tensor;
-use crate::tensor::overlap;
-use dml_kernel::{Builder, DType, Kernel, Scalar};
+use crate::tensor::layout::LayoutSpec;
+use crate::tensor::{Tensor, overlap};
+use dml_engine::interface::U32;
+use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
+use dml_kernel::{Builder, DType};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::sort.stable", |c| sort(c, [None, None])),
-    op("aten::sort.values_stable", |c| sort(c, [Some(4), Some(5)])),
-];
+operators! {
+    sort(self, dim, descending, outs) {
+        "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+        "aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+    }
+}
 
-/// `sort.stable(self, *, stable, dim, descending[, values, indices])`
-fn sort(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
-    let input = call.tensor(0)?;
-    let dim = call.wrap_dim(call.int(2)?, input.dim())?;
-    let descending = call.flag(3)?;
-    let values = structured::out(call, outs[0], input.dtype, &input.sizes)?;
-    let indices = structured::out(call, outs[1], DType::I64, &input.sizes)?;
+fn sort(call: &mut Call, input: &Tensor, dim: i64, descending: bool, outs: Outs) -> Result<()> {
+    let dim = call.wrap_dim(dim, input.dim())?;
+    let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
+    let values = structured::result(call, given(0), input.dtype, &input.sizes)?;
+    let indices = structured::result(call, given(1), DType::I64, &input.sizes)?;
     for t in [&values, &indices] {
         overlap::check_internal(t)?;
     }
@@ -42,7 +45,7 @@ fn sort(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
 
 /// Sorts the rows of the input; neither result may share its memory.
 fn sort_into(call: &Call, o: &Operands, descending: bool) -> Result<()> {
-    if o.n <= tile::LONGEST {
+    if o.n <= tile::MAX_ROW {
         return tile::run(call, o, None, o.n, descending, Take::First(o.n as u32));
     }
     let keys = key::of_rows(call, o, descending)?;
@@ -63,39 +66,53 @@ pub fn by_rows(call: &Call, input: &Tensor, dim: usize) -> Result<(Tensor, Tenso
 
 /// Writes the elements at `positions` (u32, contiguous, `[rows, n]`), and the positions as indices.
 pub fn emit(call: &Call, o: &Operands, positions: &Tensor, n: i64) -> Result<()> {
-    let (dtype, rank, index) = (o.tensors[0].dtype.bits(), o.layout.rank(), o.layout.index);
-    let key = [dtype as u32, rank as u32, index.bytes(), 0, 0, 0];
-    let kernel = call.kernel("sort_emit", key, || build_emit(dtype, rank, index))?;
-    let [input, values, indices] = &o.tensors;
-    let launcher = call.launch(kernel).read(input).write(values).write(indices).read(positions).u32(n as u32);
-    o.pass(launcher).threads((o.rows * n) as u64)
+    let spec = Emit { moved: o.tensors[0].dtype.bits(), layout: o.layout.spec() };
+    let arguments = EmitArguments { operands: o, positions, n: n as u32 };
+    call.run_threads(&spec, &arguments, (o.rows * n) as u64)
 }
 
-fn build_emit(dtype: DType, rank: usize, index: Scalar) -> Kernel {
-    let b = Builder::new("sort_emit", [GROUP, 1, 1]);
-    let (input, values) = (b.pointer("input", dtype), b.pointer("values", dtype));
-    let (indices, positions) = (b.pointer("indices", DType::I64), b.pointer("positions", DType::U32));
-    let n = b.param("n", Scalar::U32);
-    let params = Params::declare(&b, rank, index);
-    let i = linear_id(&b, index);
-    let row = i / n.cast(index);
-    b.if_(row.lt(params.rows), || {
-        let (place, offsets) = (positions.load(i), params.offsets(&b, row));
-        let to = i - row * n.cast(index);
-        values.store(params.at(1, offsets[1], to), input.load(params.at(0, offsets[0], place)));
-        indices.store(params.at(2, offsets[2], to), place);
-    });
-    b.finish()
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Emit {
+    moved: DType,
+    layout: LayoutSpec,
+}
+
+parameters! {
+    Emit as s => EmitArguments, EmitParameters {
+        operands: RowOperands = (s.moved, s.layout),
+        positions: Input = DType::U32,
+        n: U32,
+    }
+}
+
+impl KernelSpec for Emit {
+    fn name(&self) -> &'static str {
+        "sort_emit"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: EmitParameters<'b>) {
+        let (index, o) = (self.layout.index, &p.operands);
+        let i = linear_id(b, index);
+        let row = i / p.n.cast(index);
+        b.if_(row.lt(o.rows), || {
+            let (place, offsets) = (p.positions.load(i), o.offsets(b, row));
+            let to = i - row * p.n.cast(index);
+            o.values.store(o.at(1, offsets[1], to), o.input.load(o.at(0, offsets[0], place)));
+            o.indices.store(o.at(2, offsets[2], to), place);
+        });
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::primitives::validate::accepted;
+    use dml_kernel::Scalar;
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index) in [(DType::U8, Scalar::U32), (DType::U16, Scalar::U64), (DType::U64, Scalar::U32)] {
-            crate::primitives::validate::accepted(&build_emit(dtype, 2, index));
+        for (moved, index) in [(DType::U8, Scalar::U32), (DType::U16, Scalar::U64), (DType::U64, Scalar::U32)] {
+            accepted(&Emit { moved, layout: LayoutSpec { rank: 2, operands: 3, index } }.build());
         }
     }
 }

@@ -2,22 +2,28 @@
 //! and their applications", 1968). The position breaks ties, which makes the order that of a stable sort.
 
 use super::key;
-use super::operands::{Operands, Params, Take};
+use super::operands::{Operands, RowOperands, Take, Taken};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::primitives::launch::GROUP;
+use crate::primitives::kernel::{Input, KernelSpec};
 use crate::tensor::Tensor;
-use dml_kernel::{Builder, DType, Kernel, Scalar, Shared, Value};
+use crate::tensor::layout::LayoutSpec;
+use dml_engine::interface::U32;
+use dml_engine::parameters;
+use dml_kernel::dense::{self, GROUP};
+use dml_kernel::{Builder, DType, Scalar, Shared, Value};
 
 /// The longest row.
-pub const LONGEST: i64 = 2048;
+pub const MAX_ROW: i64 = 2048;
 /// A workgroup sorts at least this many elements: several rows if they are shorter.
-const LEAST: u32 = 512;
+const MIN_TILE: u32 = 512;
 
-struct Shape {
+/// Everything that changes the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
     dtype: DType,
     descending: bool,
-    take: Take,
+    taken: Taken,
     /// Elements of a row and of a workgroup, powers of two.
     padded: u32,
     tile: u32,
@@ -25,48 +31,39 @@ struct Shape {
     across: bool,
     /// Elements are found through positions.
     indirect: bool,
-    rank: usize,
-    index: Scalar,
+    layout: LayoutSpec,
 }
 
-impl Shape {
-    fn key(&self) -> [u32; 6] {
-        let flags = [self.descending, self.across, self.indirect].iter().fold(0, |f, &x| f << 1 | u32::from(x));
-        [self.dtype as u32, flags, self.take.code(), self.padded, self.rank as u32, self.index.bytes()]
+parameters! {
+    Spec as s => Arguments, Parameters {
+        operands: RowOperands = (s.dtype, s.layout),
+        positions: Option<Input> = s.indirect.then_some(DType::U32),
+        /// Elements of a row.
+        n: U32,
+        /// The first rank that is written, and how many.
+        first: U32,
+        count: U32,
     }
 }
 
-/// Sorts rows of at most [`LONGEST`] elements and writes what `take` says. With `positions` (u32, `[rows, n]`), a row's
+/// Sorts rows of at most [`MAX_ROW`] elements and writes what `take` says. With `positions` (u32, `[rows, n]`), a row's
 /// elements are those at the positions.
 pub fn run(call: &Call, o: &Operands, positions: Option<&Tensor>, n: i64, descending: bool, take: Take) -> Result<()> {
     let padded = (n as u32).next_power_of_two().max(2);
-    let tile = padded.max(LEAST);
-    let shape = Shape {
+    let tile = padded.max(MIN_TILE);
+    let spec = Spec {
         dtype: o.tensors[0].dtype,
         descending,
-        take,
+        taken: take.kind(),
         padded,
         tile,
         across: o.across() && padded < tile,
         indirect: positions.is_some(),
-        rank: o.layout.rank(),
-        index: o.layout.index,
+        layout: o.layout.spec(),
     };
-    let kernel = call.kernel("sort_tile", shape.key(), || build(&shape))?;
-    let [input, values, indices] = &o.tensors;
-    let mut launcher = call.launch(kernel).read(input).write(values).write(indices);
-    if let Some(positions) = positions {
-        launcher = launcher.read(positions);
-    }
     let (first, count) = take.window();
     let groups = (o.rows as u64).div_ceil(u64::from(tile / padded));
-    o.pass(launcher.u32(n as u32).u32(first).u32(count)).threads(groups * u64::from(GROUP))
-}
-
-fn build(shape: &Shape) -> Kernel {
-    let b = Builder::new("sort_tile", [GROUP, 1, 1]);
-    write(&b, shape);
-    b.finish()
+    call.run(&spec, &Arguments { operands: o, positions, n: n as u32, first, count }, dense::folded(groups))
 }
 
 /// An element of the workgroup's tile: the row in the tensor, its first place in the tile, and the place in the row.
@@ -76,11 +73,11 @@ struct Element<'b> {
     column: Value<'b>,
 }
 
-impl Shape {
+impl Spec {
     /// Runs `body` for this invocation's elements.
     fn each<'b>(&self, b: &'b Builder, body: impl FnOnce(Element<'b>)) {
         let rows = self.tile / self.padded;
-        let index = self.index;
+        let index = self.layout.index;
         let group = b.group_id(0).cast(index) + b.group_id(1).cast(index) * b.group_count(0).cast(index);
         b.for_(b.local_id(0), b.u32(self.tile), GROUP, |at| {
             let (row, column) = if self.across {
@@ -93,40 +90,42 @@ impl Shape {
     }
 }
 
-fn write(b: &Builder, shape: &Shape) {
-    let &Shape { dtype, padded, tile, index, .. } = shape;
-    let raw = dtype.bits();
-    let (input, values) = (b.pointer("input", raw), b.pointer("values", raw));
-    let indices = b.pointer("indices", DType::I64);
-    let positions = if shape.indirect { Some(b.pointer("positions", DType::U32)) } else { None };
-    let [n, first, count] = ["n", "first", "count"].map(|name| b.param(name, Scalar::U32));
-    let params = Params::declare(b, shape.rank, index);
-    let scalar = key::dtype_of(dtype).compute();
-    let (keys, places) = (b.shared(scalar, 1, tile), b.shared(Scalar::U32, 1, tile));
-    shape.each(b, |Element { row, base, column }| {
-        keys.store(base + column, u64::MAX);
-        places.store(base + column, u32::MAX);
-        b.if_(row.lt(params.rows) & column.lt(n), || {
-            let place = positions.map_or(column, |p| p.load(row * n.cast(index) + column.cast(index)));
-            let x = input.load(params.at(0, params.offsets(b, row)[0], place));
-            keys.store(base + column, key::of_bits(x, dtype, shape.descending));
-            places.store(base + column, place);
-        });
-    });
-    network(b, keys, places, padded, tile);
-    shape.each(b, |Element { row, base, column }| {
-        b.if_(row.lt(params.rows) & column.lt(n), || {
-            let first = match shape.take {
-                Take::First(_) | Take::Rank(_) => first,
-                Take::Median { ignore_nan } => median(dtype, ignore_nan, n, |i| keys.load(base + i)),
-            };
-            b.if_(column.ge(first) & (column - first).lt(count), || {
-                let (place, offsets) = (places.load(base + column), params.offsets(b, row));
-                values.store(params.at(1, offsets[1], column - first), input.load(params.at(0, offsets[0], place)));
-                indices.store(params.at(2, offsets[2], column - first), place);
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        "sort_tile"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let &Spec { dtype, padded, tile, .. } = self;
+        let (index, o) = (self.layout.index, &p.operands);
+        let scalar = key::dtype_of(dtype).compute();
+        let (keys, places) = (b.shared(scalar, 1, tile), b.shared(Scalar::U32, 1, tile));
+        self.each(b, |Element { row, base, column }| {
+            keys.store(base + column, u64::MAX);
+            places.store(base + column, u32::MAX);
+            b.if_(row.lt(o.rows) & column.lt(p.n), || {
+                let place =
+                    p.positions.map_or(column, |positions| positions.load(row * p.n.cast(index) + column.cast(index)));
+                let x = o.input.load(o.at(0, o.offsets(b, row)[0], place));
+                keys.store(base + column, key::of_bits(x, dtype, self.descending));
+                places.store(base + column, place);
             });
         });
-    });
+        network(b, keys, places, padded, tile);
+        self.each(b, |Element { row, base, column }| {
+            b.if_(row.lt(o.rows) & column.lt(p.n), || {
+                let first = match self.taken {
+                    Taken::Ranks => p.first,
+                    Taken::Median { ignore_nan } => median(dtype, ignore_nan, p.n, |i| keys.load(base + i)),
+                };
+                b.if_(column.ge(first) & (column - first).lt(p.count), || {
+                    let (place, offsets) = (places.load(base + column), o.offsets(b, row));
+                    o.values.store(o.at(1, offsets[1], column - first), o.input.load(o.at(0, offsets[0], place)));
+                    o.indices.store(o.at(2, offsets[2], column - first), place);
+                });
+            });
+        });
+    }
 }
 
 /// Where the median of a sorted row of `n` keys is: the lower of the two middle ones; or the first NaN, unless they are
@@ -182,16 +181,16 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        let takes =
-            [Take::First(1), Take::Rank(0), Take::Median { ignore_nan: false }, Take::Median { ignore_nan: true }];
+        let all = [Taken::Ranks, Taken::Median { ignore_nan: false }, Taken::Median { ignore_nan: true }];
         for (i, dtype) in [DType::Bool, DType::F16, DType::I32, DType::F64].into_iter().enumerate() {
-            for take in takes {
+            for taken in all {
                 let across = i == 0;
                 let index = if i % 2 == 0 { Scalar::U32 } else { Scalar::U64 };
                 let padded = if across { 2 } else { 2048 };
-                let tile = padded.max(LEAST);
+                let tile = padded.max(MIN_TILE);
                 let (descending, indirect) = (i == 1, i == 2);
-                accepted(&build(&Shape { dtype, descending, take, padded, tile, across, indirect, rank: i, index }));
+                let layout = LayoutSpec { rank: i as u32, operands: 3, index };
+                accepted(&Spec { dtype, descending, taken, padded, tile, across, indirect, layout }.build());
             }
         }
     }

@@ -3,46 +3,37 @@
 //! What is sorted, or consecutive as it is, is compared with its predecessor; the places where something new begins
 //! give the rest. The number of results is read back: it is a size. No NaN equals another.
 
-use crate::check;
+use super::{key, sort};
 use crate::indexing::index_select::Slices;
 use crate::indexing::nonzero;
 use crate::movement::copy::as_contiguous;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
 use crate::primitives::indexed_access::Action;
-use crate::primitives::launch::{GROUP, linear_id};
-use crate::sorting::{key, sort};
+use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::tensor::Tensor;
 use crate::tensor::layout;
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value};
+use crate::{check, operators};
+use dml_engine::interface::{Index, ReadRange, U32};
+use dml_engine::{ArgumentBlock, Parameter, parameters};
+use dml_kernel::dense::linear_id;
+use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::_unique", |c| {
-        let inverse = c.flag(2)?;
-        of_elements(c, true, inverse, None)
-    }),
-    op("aten::_unique2", |c| {
-        let (inverse, counts) = (c.flag(2)?, c.flag(3)?);
-        of_elements(c, true, inverse, Some(counts))
-    }),
-    op("aten::unique_dim", |c| {
-        let (dim, inverse, counts) = (c.int(1)?, c.flag(3)?, c.flag(4)?);
-        of_slices(c, dim, true, inverse, counts)
-    }),
-    op("aten::unique_consecutive", |c| {
-        let (inverse, counts) = (c.flag(1)?, c.flag(2)?);
-        match c.opt_scalar(3)? {
-            Some(dim) => of_slices(c, dim.to_i64(), false, inverse, counts),
-            None => of_elements(c, false, inverse, Some(counts)),
-        }
-    }),
-    op("aten::unique_dim_consecutive", |c| {
-        let (dim, inverse, counts) = (c.int(1)?, c.flag(2)?, c.flag(3)?);
-        of_slices(c, dim, false, inverse, counts)
-    }),
-];
+operators! {
+    of_elements(self, return_inverse, return_counts = None) {
+        "aten::_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",
+        "aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    }
+    of_slices(self, dim, return_inverse, return_counts; true) {
+        "aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    }
+    of_slices(self, dim, return_inverse, return_counts; false) {
+        "aten::unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    }
+    consecutive(self, return_inverse, return_counts, dim) {
+        "aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
+    }
+}
 
 /// `width` neighbouring elements each, in the order in which equal ones are neighbours.
 struct Ordered {
@@ -56,10 +47,19 @@ struct Ordered {
     places: Option<Tensor>,
 }
 
-/// `_unique2(self, sorted, return_inverse, return_counts)` and its kin on elements. Without `counts` the operator has
-/// two results.
-fn of_elements(call: &mut Call, sorted: bool, inverse: bool, counts: Option<bool>) -> Result<()> {
-    let input = call.tensor(0)?;
+fn of_elements(call: &mut Call, input: &Tensor, inverse: bool, counts: Option<bool>) -> Result<()> {
+    elements(call, input, true, inverse, counts)
+}
+
+fn consecutive(call: &mut Call, input: &Tensor, inverse: bool, counts: bool, dim: Option<i64>) -> Result<()> {
+    match dim {
+        Some(dim) => of_slices(call, input, dim, inverse, counts, false),
+        None => elements(call, input, false, inverse, Some(counts)),
+    }
+}
+
+/// Without `counts` the operator has two results.
+fn elements(call: &mut Call, input: &Tensor, sorted: bool, inverse: bool, counts: Option<bool>) -> Result<()> {
     let row = as_contiguous(call, input)?.as_strided(&[input.numel()], &[1], 0);
     // The elements in order, and where each was.
     let (elements, places) = match sorted {
@@ -81,9 +81,8 @@ fn of_elements(call: &mut Call, sorted: bool, inverse: bool, counts: Option<bool
     Ok(())
 }
 
-/// `unique_dim(self, dim, sorted, return_inverse, return_counts)` and its kin: slices along a dimension.
-fn of_slices(call: &mut Call, dim: i64, sorted: bool, inverse: bool, counts: bool) -> Result<()> {
-    let input = call.tensor(0)?;
+/// Slices along a dimension.
+fn of_slices(call: &mut Call, input: &Tensor, dim: i64, inverse: bool, counts: bool, sorted: bool) -> Result<()> {
     check!(input.dim() > 0, Index, "Dimension specified as {dim} but tensor has no dimensions");
     let dim = call.wrap_dim(dim, input.dim())?;
     let empty = input.sizes.iter().filter(|&&n| n == 0).count();
@@ -131,21 +130,16 @@ impl Ordered {
         layout::index_type(self.elements.numel())
     }
 
-    fn key(&self) -> [u32; 6] {
-        [self.elements.dtype as u32, self.index().bytes(), u32::from(self.places.is_some()), 0, 0, 0]
+    fn spec(&self) -> OrderedSpec {
+        OrderedSpec { dtype: self.elements.dtype, index: self.index(), placed: self.places.is_some() }
     }
 
     /// The ranks (a row of int64) at which something new begins. Waits for their number.
     fn starts(&self, call: &Call) -> Result<Tensor> {
         let mask = call.empty(DType::Bool, &[self.n])?;
         if self.n > 0 {
-            let (dtype, index, placed) = (self.elements.dtype, self.index(), self.places.is_some());
-            let kernel = call.kernel("unique_mask", self.key(), || build_mask(dtype, index, placed))?;
-            let mut launcher = call.launch(kernel).read(&self.elements).write(&mask);
-            if let Some(places) = &self.places {
-                launcher = launcher.read(places);
-            }
-            launcher.u32(self.n as u32).index(index, self.width).threads(self.n as u64)?;
+            let arguments = MaskArguments { mask: &mask, ordered: self };
+            call.run_threads(&Mask(self.spec()), &arguments, self.n as u64)?;
         }
         let found = nonzero::coordinates(call, &mask)?;
         Ok(found.as_strided(&[found.numel()], &[1], 0))
@@ -156,13 +150,15 @@ impl Ordered {
         if !wanted || self.n == 0 {
             return call.empty(DType::I64, sizes);
         }
-        let (out, placed) = (call.empty(DType::I64, sizes)?, self.places.is_some());
-        let kernel = call.kernel("unique_inverse", [u32::from(placed), 0, 0, 0, 0, 0], || build_inverse(placed))?;
-        let mut launcher = call.launch(kernel).read(starts).write(&out);
-        if let Some(places) = &self.places {
-            launcher = launcher.read(places);
-        }
-        launcher.u32(self.n as u32).u32(starts.numel() as u32).threads(self.n as u64)?;
+        let out = call.empty(DType::I64, sizes)?;
+        let arguments = InverseArguments {
+            out: &out,
+            starts,
+            places: self.places.as_ref(),
+            n: self.n as u32,
+            results: starts.numel() as u32,
+        };
+        call.run_threads(&Inverse { placed: self.places.is_some() }, &arguments, self.n as u64)?;
         Ok(out)
     }
 
@@ -170,9 +166,8 @@ impl Ordered {
     fn counts(&self, call: &Call, starts: &Tensor, wanted: bool) -> Result<Tensor> {
         let out = call.empty(DType::I64, &[if wanted { starts.numel() } else { 0 }])?;
         if out.numel() > 0 {
-            let kernel = call.kernel("unique_counts", [0; 6], build_counts)?;
-            let launcher = call.launch(kernel).read(starts).write(&out);
-            launcher.u32(self.n as u32).u32(starts.numel() as u32).threads(out.numel() as u64)?;
+            let arguments = CountsArguments { out: &out, starts, n: self.n as u32, results: starts.numel() as u32 };
+            call.run_threads(&Counts, &arguments, out.numel() as u64)?;
         }
         Ok(out)
     }
@@ -181,18 +176,11 @@ impl Ordered {
     /// the other run.
     fn sort(&mut self, call: &Call) -> Result<()> {
         check!(self.n < i64::from(i32::MAX), NotImplemented, "{}: {} slices are too many for dml", call.name, self.n);
-        let (dtype, index) = (self.elements.dtype, self.index());
         let mut run = 1;
         while run < self.n {
             let next = call.empty(DType::I64, &[self.n])?;
-            let placed = self.places.is_some();
-            let kernel = call.kernel("unique_merge", self.key(), || build_merge(dtype, index, placed))?;
-            let mut launcher = call.launch(kernel).read(&self.elements).write(&next);
-            if let Some(places) = &self.places {
-                launcher = launcher.read(places);
-            }
-            let launcher = launcher.u32(self.n as u32).index(index, self.width).u32(run as u32);
-            launcher.threads(self.n as u64)?;
+            let arguments = MergeArguments { next: &next, ordered: self, run: run as u32 };
+            call.run_threads(&Merge(self.spec()), &arguments, self.n as u64)?;
             self.places = Some(next);
             run *= 2;
         }
@@ -200,12 +188,47 @@ impl Ordered {
     }
 }
 
-/// Slices of elements in a kernel.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+struct OrderedSpec {
+    dtype: DType,
+    index: Scalar,
+    /// Ranks are not places.
+    placed: bool,
+}
+
+/// An [`Ordered`] as a kernel's parameter.
+struct Slice;
+
+/// An [`Ordered`] in a kernel.
 struct View<'b> {
     elements: Pointer<'b>,
     dtype: DType,
     places: Option<Pointer<'b>>,
+    n: Value<'b>,
     width: Value<'b>,
+}
+
+impl Parameter for Slice {
+    type Type = OrderedSpec;
+    type Argument<'a> = &'a Ordered;
+    type Declared<'b> = View<'b>;
+
+    fn declare<'b>(b: &'b Builder, _: &str, of: &OrderedSpec) -> View<'b> {
+        View {
+            elements: ReadRange::declare(b, "elements", &of.dtype.bits()),
+            dtype: of.dtype,
+            places: Option::<Input>::declare(b, "places", &of.placed.then_some(DType::I64)),
+            n: U32::declare(b, "n", &()),
+            width: Index::declare(b, "width", &of.index),
+        }
+    }
+
+    fn pass(ordered: &&Ordered, of: &OrderedSpec, block: &mut ArgumentBlock) {
+        ReadRange::pass(&ordered.elements.range(), &of.dtype.bits(), block);
+        Option::<Input>::pass(&ordered.places.as_ref(), &of.placed.then_some(DType::I64), block);
+        U32::pass(&(ordered.n as u32), &(), block);
+        Index::pass(&ordered.width, &of.index, block);
+    }
 }
 
 impl<'b> View<'b> {
@@ -243,89 +266,147 @@ impl<'b> View<'b> {
     }
 }
 
-fn build_mask(dtype: DType, index: Scalar, placed: bool) -> Kernel {
-    let b = Builder::new("unique_mask", [GROUP, 1, 1]);
-    let (elements, mask) = (b.pointer("elements", dtype.bits()), b.pointer("mask", DType::Bool));
-    let places = if placed { Some(b.pointer("places", DType::I64)) } else { None };
-    let (n, width) = (b.param("n", Scalar::U32), b.param("width", index));
-    let view = View { elements, dtype, places, width };
-    let rank = linear_id(&b, Scalar::U32);
-    b.if_(rank.lt(n), || {
-        let new = b.var(rank.eq(0));
-        b.if_(rank.gt(0), || {
-            let (x, y) = (view.at(rank), view.at(rank - 1));
-            new.set(view.differ(&b, x, y).lt(width));
-            if dtype.is_float() {
-                b.for_(0, width, 1, |column| {
-                    b.if_(view.key(x, column).eq(key::largest(dtype)), || new.set(true));
-                });
-            }
+/// Marks the ranks at which something new begins.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Mask(OrderedSpec);
+
+parameters! {
+    Mask as s => MaskArguments, MaskParameters {
+        mask: Output = DType::Bool,
+        ordered: Slice = s.0,
+    }
+}
+
+impl KernelSpec for Mask {
+    fn name(&self) -> &'static str {
+        "unique_mask"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: MaskParameters<'b>) {
+        let rank = linear_id(b, Scalar::U32);
+        b.if_(rank.lt(p.ordered.n), || {
+            let new = b.var(rank.eq(0));
+            b.if_(rank.gt(0), || {
+                let (x, y) = (p.ordered.at(rank), p.ordered.at(rank - 1));
+                new.set(p.ordered.differ(b, x, y).lt(p.ordered.width));
+                if self.0.dtype.is_float() {
+                    b.for_(0, p.ordered.width, 1, |column| {
+                        b.if_(p.ordered.key(x, column).eq(key::largest(self.0.dtype)), || new.set(true));
+                    });
+                }
+            });
+            p.mask.store(rank.cast(Scalar::U64), new.get());
         });
-        mask.store(rank.cast(Scalar::U64), new.get());
-    });
-    b.finish()
+    }
 }
 
-fn build_merge(dtype: DType, index: Scalar, placed: bool) -> Kernel {
-    let b = Builder::new("unique_merge", [GROUP, 1, 1]);
-    let (elements, next) = (b.pointer("elements", dtype.bits()), b.pointer("next", DType::I64));
-    let places = if placed { Some(b.pointer("places", DType::I64)) } else { None };
-    let (n, width, run) = (b.param("n", Scalar::U32), b.param("width", index), b.param("run", Scalar::U32));
-    let view = View { elements, dtype, places, width };
-    let rank = linear_id(&b, Scalar::U32);
-    b.if_(rank.lt(n), || {
-        let mine = view.at(rank);
-        let block = rank / run;
-        let first = (block & 1).eq(0);
-        // The other run of the pair. Of equal slices those of the first run come first.
-        let other = (first.select(block + 1, block - 1) * run).min(n);
-        let length = (n - other).min(run);
-        let (low, high) = (b.var(b.u32(0)), b.var(length));
-        b.while_(
-            || low.get().lt(high.get()),
-            || {
-                let middle = (low.get() + high.get()) >> 1;
-                let theirs = view.at(other + middle);
-                let go_on = b.var(b.bool(true));
-                b.if_else(
-                    first,
-                    || go_on.set(view.before(&b, theirs, mine)),
-                    || go_on.set(!view.before(&b, mine, theirs)),
-                );
-                b.if_else(go_on.get(), || low.set(middle + 1), || high.set(middle));
-            },
-        );
-        let base = first.select(rank, rank - run);
-        next.store((base + low.get()).cast(Scalar::U64), mine);
-    });
-    b.finish()
+/// Merges ordered runs pair by pair.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Merge(OrderedSpec);
+
+parameters! {
+    Merge as s => MergeArguments, MergeParameters {
+        next: Output = DType::I64,
+        ordered: Slice = s.0,
+        /// Slices of a run.
+        run: U32,
+    }
 }
 
-fn build_inverse(placed: bool) -> Kernel {
-    let b = Builder::new("unique_inverse", [GROUP, 1, 1]);
-    let (starts, out) = (b.pointer("starts", DType::I64), b.pointer("out", DType::I64));
-    let places = if placed { Some(b.pointer("places", DType::I64)) } else { None };
-    let (n, results) = (b.param("n", Scalar::U32), b.param("results", Scalar::U32));
-    let rank = linear_id(&b, Scalar::U32);
-    b.if_(rank.lt(n), || {
-        let result = key::partition_point(results, |r| starts.load(r.cast(Scalar::U64)).le(rank.cast(Scalar::I64))) - 1;
-        out.store(places.map_or(rank.cast(Scalar::I64), |p| p.load(rank.cast(Scalar::U64))), result);
-    });
-    b.finish()
+impl KernelSpec for Merge {
+    fn name(&self) -> &'static str {
+        "unique_merge"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: MergeParameters<'b>) {
+        let (view, n, run) = (&p.ordered, p.ordered.n, p.run);
+        let rank = linear_id(b, Scalar::U32);
+        b.if_(rank.lt(n), || {
+            let mine = view.at(rank);
+            let block = rank / run;
+            let first = (block & 1).eq(0);
+            // The other run of the pair. Of equal slices those of the first run come first.
+            let other = (first.select(block + 1, block - 1) * run).min(n);
+            let length = (n - other).min(run);
+            let (low, high) = (b.var(b.u32(0)), b.var(length));
+            b.while_(
+                || low.get().lt(high.get()),
+                || {
+                    let middle = (low.get() + high.get()) >> 1;
+                    let theirs = view.at(other + middle);
+                    let go_on = b.var(b.bool(true));
+                    b.if_else(
+                        first,
+                        || go_on.set(view.before(b, theirs, mine)),
+                        || go_on.set(!view.before(b, mine, theirs)),
+                    );
+                    b.if_else(go_on.get(), || low.set(middle + 1), || high.set(middle));
+                },
+            );
+            let base = first.select(rank, rank - run);
+            p.next.store((base + low.get()).cast(Scalar::U64), mine);
+        });
+    }
 }
 
-fn build_counts() -> Kernel {
-    let b = Builder::new("unique_counts", [GROUP, 1, 1]);
-    let (starts, out) = (b.pointer("starts", DType::I64), b.pointer("out", DType::I64));
-    let (n, results) = (b.param("n", Scalar::U32), b.param("results", Scalar::U32));
-    let result = linear_id(&b, Scalar::U64);
-    let results = results.cast(Scalar::U64);
-    b.if_(result.lt(results), || {
-        let end = b.var(n.cast(Scalar::I64));
-        b.if_((result + 1).lt(results), || end.set(starts.load(result + 1)));
-        out.store(result, end.get() - starts.load(result));
-    });
-    b.finish()
+/// Which result each slice is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Inverse {
+    placed: bool,
+}
+
+parameters! {
+    Inverse as s => InverseArguments, InverseParameters {
+        out: Output = DType::I64,
+        starts: Input = DType::I64,
+        places: Option<Input> = s.placed.then_some(DType::I64),
+        n: U32,
+        results: U32,
+    }
+}
+
+impl KernelSpec for Inverse {
+    fn name(&self) -> &'static str {
+        "unique_inverse"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: InverseParameters<'b>) {
+        let rank = linear_id(b, Scalar::U32);
+        b.if_(rank.lt(p.n), || {
+            let result =
+                key::partition_point(p.results, |r| p.starts.load(r.cast(Scalar::U64)).le(rank.cast(Scalar::I64))) - 1;
+            p.out.store(p.places.map_or(rank.cast(Scalar::I64), |places| places.load(rank.cast(Scalar::U64))), result);
+        });
+    }
+}
+
+/// How often each result occurs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Counts;
+
+parameters! {
+    Counts as s => CountsArguments, CountsParameters {
+        out: Output = DType::I64,
+        starts: Input = DType::I64,
+        n: U32,
+        results: U32,
+    }
+}
+
+impl KernelSpec for Counts {
+    fn name(&self) -> &'static str {
+        "unique_counts"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: CountsParameters<'b>) {
+        let result = linear_id(b, Scalar::U64);
+        let results = p.results.cast(Scalar::U64);
+        b.if_(result.lt(results), || {
+            let end = b.var(p.n.cast(Scalar::I64));
+            b.if_((result + 1).lt(results), || end.set(p.starts.load(result + 1)));
+            p.out.store(result, end.get() - p.starts.load(result));
+        });
+    }
 }
 
 #[cfg(test)]
@@ -337,11 +418,12 @@ mod tests {
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::Bool, Scalar::U32), (DType::F16, Scalar::U64), (DType::F64, Scalar::U32)] {
             for placed in [false, true] {
-                accepted(&build_mask(dtype, index, placed));
-                accepted(&build_merge(dtype, index, placed));
-                accepted(&build_inverse(placed));
+                let spec = OrderedSpec { dtype, index, placed };
+                accepted(&Mask(spec).build());
+                accepted(&Merge(spec).build());
+                accepted(&Inverse { placed }.build());
             }
         }
-        accepted(&build_counts());
+        accepted(&Counts.build());
     }
 }
