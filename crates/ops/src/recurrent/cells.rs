@@ -295,7 +295,7 @@ mod tests {
             place: crate::Place::Dml(0),
             sizes: vector(dim),
             strides: vector(dim),
-            storage: dml_engine::Range { start: 0, end: 0 },
+            storage: dml_engine::AddressRange { start: 0, end: 0 },
             wrapped_number: false,
             negative: false,
             conjugate: false,
