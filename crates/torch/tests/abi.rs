@@ -226,6 +226,7 @@ fn functions() -> Vec<(&'static str, String)> {
         device::dml_shutdown();
         device::dml_queue_stats_json(_);
         device::dml_kernel_stats_json();
+        device::dml_validation_json();
         error::dml_last_error();
         error::dml_set_error(_);
         error::dml_abi_version();
