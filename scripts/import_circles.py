@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Find circles of files that import each other, in every crate of the workspace.
 
-Reads `use` and paths that begin with `crate::`, `super::` or `self::`. Tests inside files and `mod` lines do not count, nor
-does a crate's root. What a module re-exports counts as an import of that module's file.
+Reads `use` and paths that begin with `crate::`, `super::` or `self::`. Tests inside files and `mod` lines do not count,
+nor does a crate's root. What a module re-exports counts as an import of that module's file.
 """
 
 from __future__ import annotations

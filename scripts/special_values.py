@@ -23,10 +23,7 @@ def points(ranges: list[Range], count: int) -> Iterator[float]:
     for low, high in ranges:
         for i in range(count):
             u = random.random()
-            if i % 4 < 2 or low * high <= 0:
-                x = low + (high - low) * u
-            else:
-                x = low * (high / low) ** u
+            x = low + (high - low) * u if i % 4 < 2 or low * high <= 0 else low * (high / low) ** u
             yield float(np.float32(x)) if i % 2 else x
 
 
@@ -84,7 +81,7 @@ UNARY: dict[str, tuple[Callable[[m.mpf], m.mpf], list[Range]]] = {
 
 def both(ranges: list[tuple[Range, Range]], count: int) -> Iterator[tuple[float, float]]:
     for first, second in ranges:
-        yield from zip(points([first], count), points([second], count))
+        yield from zip(points([first], count), points([second], count), strict=False)
 
 
 def near(low: float, high: float, reach: float, count: int) -> Iterator[tuple[float, float]]:

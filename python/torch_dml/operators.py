@@ -36,7 +36,7 @@ class OperatorReport:
 
 
 def report() -> OperatorReport:
-    """Return what the plugin found when it compared the engine's operators with the running torch's; load it if needed."""
+    """Return what the plugin found when it compared the engine's operators with torch's; load it if needed."""
     found = json.loads(loader.plugin().dml_plugin_operators_json())
     return OperatorReport(
         registered=found["registered"],
