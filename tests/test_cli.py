@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch_dml
-from conftest import run_python
+from support.processes import run_python
 
 NOWHERE = {"VK_DRIVER_FILES": "/nowhere.json", "VK_ICD_FILENAMES": "/nowhere.json"}
 

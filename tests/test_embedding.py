@@ -7,12 +7,11 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_matches_cpu, assert_same
+from support.compare import assert_matches_cpu, assert_same
+from support.dtypes import FLOATS, dtypes
 from torch import nn
 
 aten = torch.ops.aten
-FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
-LOOSE = {torch.float16: {"rtol": 5e-3, "atol": 5e-3}, torch.bfloat16: {"rtol": 3e-2, "atol": 3e-2}}
 MODES = ["sum", "mean", "max"]
 
 
@@ -25,16 +24,15 @@ OFFSETS = torch.tensor([0, 4, 4, 6])
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 def test_bags(mode, dtype):
     bag = lambda w, i, o, **k: F.embedding_bag(i, w, o, mode=mode, **k)  # noqa: E731
-    loose = LOOSE.get(dtype, {})
     w = table(10, 3, dtype)
-    assert_matches_cpu(bag, w, INDICES, OFFSETS, **loose)
-    assert_matches_cpu(bag, w, INDICES.int(), OFFSETS.int(), **loose)
-    assert_matches_cpu(bag, w, INDICES, OFFSETS, padding_idx=4, **loose)
-    assert_matches_cpu(bag, w, INDICES, torch.tensor([0, 3, 9]), include_last_offset=True, **loose)
-    assert_matches_cpu(lambda w, i: F.embedding_bag(i, w, mode=mode), w, INDICES.view(3, 3), **loose)
+    assert_matches_cpu(bag, w, INDICES, OFFSETS)
+    assert_matches_cpu(bag, w, INDICES.int(), OFFSETS.int())
+    assert_matches_cpu(bag, w, INDICES, OFFSETS, padding_idx=4)
+    assert_matches_cpu(bag, w, INDICES, torch.tensor([0, 3, 9]), include_last_offset=True)
+    assert_matches_cpu(lambda w, i: F.embedding_bag(i, w, mode=mode), w, INDICES.view(3, 3))
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean"])
@@ -48,30 +46,26 @@ def test_gradients_by_frequency(mode):
     assert_same(ours.grad, theirs.grad)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 def test_bags_with_weights(dtype):
     bag = lambda w, p, i, o, **k: F.embedding_bag(i, w, o, mode="sum", per_sample_weights=p, **k)  # noqa: E731
     w, p = table(10, 3, dtype), torch.rand(9).to(dtype).requires_grad_()
-    loose = LOOSE.get(dtype, {})
-    assert_matches_cpu(bag, w, p, INDICES, OFFSETS, **loose)
-    assert_matches_cpu(bag, w, p, INDICES, OFFSETS, padding_idx=2, **loose)
-    assert_matches_cpu(bag, w, p, INDICES, torch.tensor([0, 3, 9]), include_last_offset=True, **loose)
-    assert_matches_cpu(
-        bag, table(10, 700, dtype), p, INDICES, OFFSETS, **LOOSE.get(dtype, {"rtol": 1e-4, "atol": 1e-5})
-    )
+    assert_matches_cpu(bag, w, p, INDICES, OFFSETS)
+    assert_matches_cpu(bag, w, p, INDICES, OFFSETS, padding_idx=2)
+    assert_matches_cpu(bag, w, p, INDICES, torch.tensor([0, 3, 9]), include_last_offset=True)
+    assert_matches_cpu(bag, table(10, 700, dtype), p, INDICES, OFFSETS, terms=8)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_bag_shapes(mode):
     bag = lambda w, i, o: F.embedding_bag(i, w, o, mode=mode)  # noqa: E731
-    loose = {"rtol": 1e-4, "atol": 1e-4}
     assert_matches_cpu(bag, table(10, 3), INDICES[:0], torch.tensor([0, 0, 0]))
     assert_matches_cpu(bag, table(10, 3).detach(), INDICES[:0], OFFSETS[:0])
-    assert_matches_cpu(bag, table(10, 1), INDICES, OFFSETS, **loose)
-    assert_matches_cpu(lambda w, i, o: bag(w.t(), i, o), table(3, 10), INDICES, OFFSETS, **loose)
-    assert_matches_cpu(lambda w, i, o: bag(w[::2, 1:], i, o), table(20, 4), INDICES, OFFSETS, **loose)
+    assert_matches_cpu(bag, table(10, 1), INDICES, OFFSETS)
+    assert_matches_cpu(lambda w, i, o: bag(w.t(), i, o), table(3, 10), INDICES, OFFSETS)
+    assert_matches_cpu(lambda w, i, o: bag(w[::2, 1:], i, o), table(20, 4), INDICES, OFFSETS)
     many = torch.randint(0, 50, (5000,))
-    assert_matches_cpu(bag, table(50, 33), many, torch.arange(0, 5000, 100), **loose)
+    assert_matches_cpu(bag, table(50, 33), many, torch.arange(0, 5000, 100), terms=8)
 
 
 def test_bag_results():
@@ -129,16 +123,13 @@ def test_bag_errors():
 
 
 @pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 3.0, math.inf])
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 def test_embedding_renorm(p, dtype):
     renorm = lambda w, i: aten.embedding_renorm_(w, i, 1.5, p)  # noqa: E731
-    loose = LOOSE.get(dtype, {})
-    assert_matches_cpu(renorm, table(10, 4, dtype).detach(), INDICES, **loose)
-    assert_matches_cpu(renorm, table(10, 4, dtype).detach() * 0.1, INDICES.int().view(3, 3), **loose)
-    assert_matches_cpu(lambda w, i: renorm(w.t(), i), table(4, 10, dtype).detach(), INDICES, **loose)
-    assert_matches_cpu(
-        renorm, table(10, 600, dtype).detach(), INDICES, **LOOSE.get(dtype, {"rtol": 1e-5, "atol": 1e-5})
-    )
+    assert_matches_cpu(renorm, table(10, 4, dtype).detach(), INDICES)
+    assert_matches_cpu(renorm, table(10, 4, dtype).detach() * 0.1, INDICES.int().view(3, 3))
+    assert_matches_cpu(lambda w, i: renorm(w.t(), i), table(4, 10, dtype).detach(), INDICES)
+    assert_matches_cpu(renorm, table(10, 600, dtype).detach(), INDICES)
     assert_matches_cpu(renorm, table(10, 4, dtype).detach(), INDICES[:0])
 
 
@@ -149,7 +140,7 @@ def test_max_norm():
         bag = nn.EmbeddingBag(10, 4, max_norm=0.8, mode="max", _weight=w.detach().clone()).to(i.device)
         return layer.weight.detach(), layer.weight.grad, bag(i.view(3, 3)).detach(), bag.weight.detach()
 
-    assert_matches_cpu(run, table(10, 4).detach(), INDICES, rtol=1e-5, atol=1e-5)
+    assert_matches_cpu(run, table(10, 4).detach(), INDICES)
     assert_matches_cpu(lambda w, i: F.embedding(i, w.clone(), max_norm=0.5), table(10, 4).detach(), INDICES)
     many = torch.randint(0, 3000, (4000,))
     assert_matches_cpu(lambda w, i: aten.embedding_renorm_(w, i, 2.0, 2.0), table(3000, 8).detach(), many)
@@ -165,10 +156,9 @@ def test_renorm_errors():
         aten.embedding_renorm_(w, i + 2, 1.0, 2.0).cpu()
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 def test_embedding(dtype):
-    loose = LOOSE.get(dtype, {})
     w = table(10, 4, dtype)
-    assert_matches_cpu(lambda w, i: F.embedding(i, w), w, INDICES.view(3, 3), **loose)
-    assert_matches_cpu(lambda w, i: F.embedding(i, w, padding_idx=4, scale_grad_by_freq=True), w, INDICES, **loose)
+    assert_matches_cpu(lambda w, i: F.embedding(i, w), w, INDICES.view(3, 3))
+    assert_matches_cpu(lambda w, i: F.embedding(i, w, padding_idx=4, scale_grad_by_freq=True), w, INDICES)
     assert_same(F.embedding(INDICES[:0].to("dml"), w.to("dml")).detach(), torch.zeros(0, 4, dtype=dtype))

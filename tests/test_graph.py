@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import ROOT, assert_same, run_python
+from support.compare import assert_same
+from support.environment import ROOT
+from support.processes import run_python
 from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 

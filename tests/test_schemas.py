@@ -4,7 +4,6 @@ import re
 
 import pytest
 import torch
-
 from torch_dml import engine, operators
 
 pytestmark = pytest.mark.smoke
