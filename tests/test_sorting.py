@@ -103,7 +103,9 @@ def test_gradients():
 
 @dtypes(NUMBERS)
 def test_topk_of_dtypes(dtype):
-    for shape, dim in (((4, 30), 1), ((30, 4), 0), ((2, 60), -1), ((3000, 2), 0), ((2, 5000), 1)):
+    # The ways to the result differ by length and by how a row lies; the dtype changes only how elements compare.
+    every = (((4, 30), 1), ((30, 4), 0), ((2, 60), -1), ((3000, 2), 0), ((2, 5000), 1))
+    for shape, dim in every if dtype == torch.float32 else every[1::3]:
         x = sample(*shape, dtype=dtype)
         for largest in (True, False):
             for k in (1, 7, shape[dim]):
