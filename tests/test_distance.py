@@ -8,13 +8,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support.compare import assert_matches_cpu
-from support.dtypes import dtypes
+from support.dtypes import dtypes, leaf
 
 ORDERS = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, math.inf]
-
-
-def leaf(*sizes, dtype=torch.float32):
-    return torch.randn(*sizes).to(dtype).requires_grad_()
 
 
 @pytest.mark.parametrize("p", ORDERS)

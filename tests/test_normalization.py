@@ -6,14 +6,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support.compare import assert_matches_cpu, assert_same, cosines
-from support.dtypes import FLOATS, HALVES, dtypes
+from support.dtypes import FLOATS, HALVES, dtypes, leaf
 from torch import nn
 
 aten = torch.ops.aten
-
-
-def leaf(*sizes, dtype=torch.float32):
-    return torch.randn(*sizes).to(dtype).requires_grad_()
 
 
 def batch_norm(x, w, b, mean, var, training=True, momentum=0.1):

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support.compare import assert_matches_cpu, assert_same_error
-from support.dtypes import NUMBERS, dtypes
+from support.dtypes import NUMBERS, dtypes, leaf
 from support.environment import TORCH
 
 SHAPES = {1: (2, 3, 5), 2: (2, 3, 5, 4), 3: (2, 3, 4, 5, 3)}
@@ -17,10 +17,6 @@ AMOUNTS = {
 }
 
 
-def images(*sizes, dtype=torch.float32):
-    return torch.randn(*sizes).to(dtype).requires_grad_()
-
-
 @pytest.mark.smoke
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular", "constant"])
@@ -28,16 +24,16 @@ def test_pad(mode, rank):
     for amounts in AMOUNTS[rank]:
         ramp = torch.arange(1.0, SHAPES[rank][-1] + amounts[0] + amounts[1] + 1)
         run = lambda x, weights, amounts=amounts: F.pad(x, amounts, mode) * weights  # noqa: E731
-        assert_matches_cpu(run, images(*SHAPES[rank]), ramp)
-        assert_matches_cpu(run, images(*SHAPES[rank][1:]), ramp)
+        assert_matches_cpu(run, leaf(*SHAPES[rank]), ramp)
+        assert_matches_cpu(run, leaf(*SHAPES[rank][1:]), ramp)
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_replicate_far(rank):
     """Unlike mirrors, edges reach as far as one likes."""
     amounts = (7, 9, 0, 6, 5, 1)[: 2 * rank]
-    assert_matches_cpu(lambda x: F.pad(x, amounts, "replicate") * 2, images(*SHAPES[rank]))
-    assert_matches_cpu(lambda x: F.pad(x, amounts, "replicate") * 2, images(2, 3, *[1] * rank))
+    assert_matches_cpu(lambda x: F.pad(x, amounts, "replicate") * 2, leaf(*SHAPES[rank]))
+    assert_matches_cpu(lambda x: F.pad(x, amounts, "replicate") * 2, leaf(2, 3, *[1] * rank))
 
 
 @dtypes(NUMBERS)
@@ -106,7 +102,7 @@ def test_modules_and_deterministic_gradients():
         for name in ("ReflectionPad", "ReplicationPad", "ZeroPad", "ConstantPad", "CircularPad"):
             module = getattr(nn, f"{name}{rank}d")
             module = module(1, 3.5) if name == "ConstantPad" else module(1)
-            assert_matches_cpu(lambda x, m=module: m(x) * 2, images(*SHAPES[rank]))
+            assert_matches_cpu(lambda x, m=module: m(x) * 2, leaf(*SHAPES[rank]))
     torch.use_deterministic_algorithms(True)
     try:
         x = torch.randn(2, 3, 4, 4, device="dml", requires_grad=True)

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support.compare import assert_matches_cpu, assert_same, assert_same_error
-from support.dtypes import FLOATS, HALVES, dtypes
+from support.dtypes import FLOATS, HALVES, dtypes, leaf
 from support.environment import TORCH
 
 WINDOWS = [
@@ -22,10 +22,6 @@ WINDOWS = [
 ]
 
 
-def images(*sizes, dtype=torch.float32):
-    return torch.randn(*sizes).to(dtype).requires_grad_()
-
-
 def same_format(function, *args):
     """Compares with the CPU, the strides of the results too."""
     result = assert_matches_cpu(function, *args)
@@ -37,9 +33,9 @@ def same_format(function, *args):
 @pytest.mark.parametrize("window", [*WINDOWS, {"kernel_size": 2, "stride": 2, "dilation": 3, "padding": 1}])
 def test_max_pool(window):
     pool = lambda x: F.max_pool2d(x, return_indices=True, **window)  # noqa: E731
-    assert_matches_cpu(pool, images(2, 3, 9, 11))
-    assert_matches_cpu(pool, images(3, 9, 11))
-    assert_matches_cpu(lambda x: F.max_pool2d(x, **window) * 2, images(2, 3, 9, 11))
+    assert_matches_cpu(pool, leaf(2, 3, 9, 11))
+    assert_matches_cpu(pool, leaf(3, 9, 11))
+    assert_matches_cpu(lambda x: F.max_pool2d(x, **window) * 2, leaf(2, 3, 9, 11))
 
 
 @dtypes(FLOATS, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -62,13 +58,13 @@ def test_max_pool_special_values():
 @pytest.mark.parametrize("options", [{}, {"count_include_pad": False}, {"divisor_override": 5}])
 def test_avg_pool(window, options):
     pool = lambda x: F.avg_pool2d(x, **window, **options)  # noqa: E731
-    assert_matches_cpu(pool, images(2, 3, 9, 11))
-    assert_matches_cpu(lambda x: pool(x) * 2, images(3, 9, 11))
+    assert_matches_cpu(pool, leaf(2, 3, 9, 11))
+    assert_matches_cpu(lambda x: pool(x) * 2, leaf(3, 9, 11))
 
 
 @dtypes(FLOATS)
 def test_average_dtypes(dtype):
-    x = images(2, 3, 8, 8, dtype=dtype)
+    x = leaf(2, 3, 8, 8, dtype=dtype)
     assert_matches_cpu(lambda x: F.avg_pool2d(x, 3, 2, 1), x)
     assert_matches_cpu(lambda x: F.adaptive_avg_pool2d(x, (3, 5)), x)
     assert_matches_cpu(lambda x: F.avg_pool2d(x.long(), 2), x.detach())
@@ -76,8 +72,8 @@ def test_average_dtypes(dtype):
 
 @pytest.mark.parametrize("size", [1, 2, 3, (5, 1), (4, 7), (9, 11), (13, 12), (None, 3)])
 def test_adaptive_avg_pool(size):
-    assert_matches_cpu(lambda x: F.adaptive_avg_pool2d(x, size), images(2, 3, 9, 11))
-    assert_matches_cpu(lambda x: F.adaptive_avg_pool2d(x, size), images(3, 9, 11))
+    assert_matches_cpu(lambda x: F.adaptive_avg_pool2d(x, size), leaf(2, 3, 9, 11))
+    assert_matches_cpu(lambda x: F.adaptive_avg_pool2d(x, size), leaf(3, 9, 11))
 
 
 def test_memory_formats():
@@ -100,7 +96,7 @@ def test_memory_formats():
 
 
 def test_one_dimension():
-    x = images(2, 3, 20)
+    x = leaf(2, 3, 20)
     assert_matches_cpu(lambda x: F.max_pool1d(x, 3, 2, 1), x)
     assert_matches_cpu(lambda x: F.avg_pool1d(x, 3, 2, 1), x)
     assert_matches_cpu(lambda x: F.adaptive_avg_pool1d(x, 6), x)
@@ -159,43 +155,43 @@ VOLUMES = [
 @pytest.mark.parametrize("window", [*VOLUMES, {"kernel_size": 2, "stride": 2, "dilation": 3, "padding": 1}])
 def test_max_pool3d(window):
     pool = lambda x: F.max_pool3d(x, return_indices=True, **window)  # noqa: E731
-    assert_matches_cpu(pool, images(2, 3, 5, 6, 7))
-    assert_matches_cpu(pool, images(3, 5, 6, 7))
-    assert_matches_cpu(lambda x: F.max_pool3d(x, **window) * 2, images(2, 3, 5, 6, 7))
+    assert_matches_cpu(pool, leaf(2, 3, 5, 6, 7))
+    assert_matches_cpu(pool, leaf(3, 5, 6, 7))
+    assert_matches_cpu(lambda x: F.max_pool3d(x, **window) * 2, leaf(2, 3, 5, 6, 7))
 
 
 @pytest.mark.parametrize("window", VOLUMES)
 @pytest.mark.parametrize("options", [{}, {"count_include_pad": False}, {"divisor_override": 5}])
 def test_avg_pool3d(window, options):
     pool = lambda x: F.avg_pool3d(x, **window, **options)  # noqa: E731
-    assert_matches_cpu(pool, images(2, 3, 5, 6, 7))
-    assert_matches_cpu(lambda x: pool(x) * 2, images(3, 5, 6, 7))
+    assert_matches_cpu(pool, leaf(2, 3, 5, 6, 7))
+    assert_matches_cpu(lambda x: pool(x) * 2, leaf(3, 5, 6, 7))
 
 
 @pytest.mark.parametrize("size", [1, 2, (3, 1, 4), (5, 6, 7), (6, 7, 9), (None, 2, None)])
 def test_adaptive_pool3d(size):
     for pool in (F.adaptive_avg_pool3d, lambda x, n: F.adaptive_max_pool3d(x, n, return_indices=True)):
-        assert_matches_cpu(lambda x, pool=pool: pool(x, size), images(2, 3, 5, 6, 7))
-        assert_matches_cpu(lambda x, pool=pool: pool(x, size), images(3, 5, 6, 7))
+        assert_matches_cpu(lambda x, pool=pool: pool(x, size), leaf(2, 3, 5, 6, 7))
+        assert_matches_cpu(lambda x, pool=pool: pool(x, size), leaf(3, 5, 6, 7))
 
 
 @pytest.mark.parametrize("size", [1, 3, (5, 1), (9, 11), (13, 12)])
 def test_adaptive_max_pool(size):
-    assert_matches_cpu(lambda x: F.adaptive_max_pool2d(x, size, return_indices=True), images(2, 3, 9, 11))
-    assert_matches_cpu(lambda x: F.adaptive_max_pool2d(x, size) * 2, images(3, 9, 11))
-    assert_matches_cpu(lambda x: F.adaptive_max_pool1d(x, 4, return_indices=True), images(2, 3, 9))
+    assert_matches_cpu(lambda x: F.adaptive_max_pool2d(x, size, return_indices=True), leaf(2, 3, 9, 11))
+    assert_matches_cpu(lambda x: F.adaptive_max_pool2d(x, size) * 2, leaf(3, 9, 11))
+    assert_matches_cpu(lambda x: F.adaptive_max_pool1d(x, 4, return_indices=True), leaf(2, 3, 9))
 
 
 @dtypes(FLOATS)
 def test_dtypes_of_other_pools(dtype):
-    volume = images(2, 3, 5, 6, 7, dtype=dtype)
+    volume = leaf(2, 3, 5, 6, 7, dtype=dtype)
     assert_matches_cpu(lambda x: F.max_pool3d(x, 2, return_indices=True), volume)
     assert_matches_cpu(lambda x: F.adaptive_avg_pool3d(x, 2), volume)
     assert_matches_cpu(lambda x: F.adaptive_max_pool3d(x, 2), volume)
-    assert_matches_cpu(lambda x: F.adaptive_max_pool2d(x, 2), images(2, 3, 6, 7, dtype=dtype))
+    assert_matches_cpu(lambda x: F.adaptive_max_pool2d(x, 2), leaf(2, 3, 6, 7, dtype=dtype))
     if dtype in (torch.float32, torch.float64):
         assert_matches_cpu(lambda x: F.avg_pool3d(x, 2, 1), volume)
-        assert_matches_cpu(lambda x: F.lp_pool2d(x, 2.0, 3, 2), images(2, 3, 9, 9, dtype=dtype))
+        assert_matches_cpu(lambda x: F.lp_pool2d(x, 2.0, 3, 2), leaf(2, 3, 9, 9, dtype=dtype))
         assert_matches_cpu(lambda x: F.lp_pool3d(x, 2.0, 2), volume)
     else:
         # CPU refuses what its results are compared with here, f32 rounded.
@@ -251,8 +247,8 @@ def test_fractional(dtype):
             samples = torch.rand(2, 3, rank, dtype=dtype)
             samples = (samples * 4).floor() / 4 if dtype in HALVES else samples
             run = lambda x, s, k=kernel, o=output, pool=pool: pool(x, k, o, _random_samples=s, return_indices=True)  # noqa: E731
-            assert_matches_cpu(run, images(2, 3, *sizes, dtype=dtype), samples)
-            assert_matches_cpu(run, images(3, *sizes, dtype=dtype), samples[:1])
+            assert_matches_cpu(run, leaf(2, 3, *sizes, dtype=dtype), samples)
+            assert_matches_cpu(run, leaf(3, *sizes, dtype=dtype), samples[:1])
     pool = torch.nn.FractionalMaxPool2d(3, output_ratio=0.5)
     assert pool(torch.randn(2, 3, 10, 12, device="dml")).shape == (2, 3, 5, 6)
 
@@ -265,11 +261,11 @@ def test_unpool(dtype):
         (F.max_pool3d, F.max_unpool3d, (5, 6, 4)),
     ):
         run = lambda x, p=pool, u=unpool, n=sizes: u(*p(x, 2, return_indices=True), 2, output_size=n) * 2  # noqa: E731
-        assert_matches_cpu(run, images(2, 3, *sizes, dtype=dtype))
-        assert_matches_cpu(run, images(3, *sizes, dtype=dtype))
+        assert_matches_cpu(run, leaf(2, 3, *sizes, dtype=dtype))
+        assert_matches_cpu(run, leaf(3, *sizes, dtype=dtype))
     # Overlapping windows: several elements go to one place.
     run = lambda x: F.max_unpool2d(*F.max_pool2d(x, 3, 1, return_indices=True), 3, 1)  # noqa: E731
-    assert_matches_cpu(run, images(1, 2, 9, 9, dtype=dtype))
+    assert_matches_cpu(run, leaf(1, 2, 9, 9, dtype=dtype))
 
 
 def test_unpool_of_one_place():

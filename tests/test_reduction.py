@@ -7,17 +7,9 @@ import math
 import pytest
 import torch
 from support.compare import assert_matches_cpu, assert_same, assert_same_error
-from support.dtypes import ALL, FLOATS, INTEGERS, dtypes
+from support.dtypes import ALL, FLOATS, INTEGERS, dtypes, sample
 
 DIMS = [None, 0, -1, (0, 2), (1,), (0, 1, 2), ()]
-
-
-def sample(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    if dtype == torch.bool:
-        return torch.rand(*sizes) > 0.5
-    if dtype.is_floating_point:
-        return torch.randn(*sizes, dtype=torch.float64).to(dtype)
-    return torch.randint(0 if dtype == torch.uint8 else -20, 20, sizes, dtype=dtype)
 
 
 @dtypes(ALL)

@@ -7,15 +7,7 @@ import math
 import pytest
 import torch
 from support.compare import assert_matches_cpu
-from support.dtypes import ALL, dtypes
-
-
-def sample(*sizes, dtype=torch.float32):
-    if dtype == torch.bool:
-        return torch.rand(*sizes) > 0.5
-    if dtype.is_floating_point:
-        return torch.randn(*sizes).to(dtype)
-    return torch.randint(0 if dtype == torch.uint8 else -9, 9, sizes, dtype=dtype)
+from support.dtypes import ALL, dtypes, sample
 
 
 @dtypes(ALL)

@@ -7,18 +7,12 @@ import math
 import pytest
 import torch
 from support.compare import assert_matches_cpu
-from support.dtypes import FLOATS, INTEGERS, NUMBERS, dtypes
-
-
-def sample(*sizes, dtype=torch.float32):
-    if dtype.is_floating_point:
-        return (torch.randn(*sizes) * 4).round().to(dtype) / 2
-    return torch.randint(0 if dtype == torch.uint8 else -9, 9, sizes, dtype=dtype)
+from support.dtypes import FLOATS, INTEGERS, NUMBERS, dtypes, sample_with_ties
 
 
 @dtypes(NUMBERS)
 def test_searchsorted_of_dtypes(dtype):
-    rows, values = sample(3, 20, dtype=dtype).sort(1)[0], sample(3, 9, dtype=dtype)
+    rows, values = sample_with_ties(3, 20, dtype=dtype).sort(1)[0], sample_with_ties(3, 9, dtype=dtype)
     for right in (False, True):
         side = "right" if right else "left"
         for int32 in (False, True):
@@ -73,7 +67,7 @@ def test_searchsorted_of_nan():
 
 @dtypes(NUMBERS)
 def test_isin(dtype):
-    elements, tests = sample(4, 30, dtype=dtype), sample(6, dtype=dtype)
+    elements, tests = sample_with_ties(4, 30, dtype=dtype), sample_with_ties(6, dtype=dtype)
     for invert in (False, True):
         assert_matches_cpu(lambda e, t, i=invert: torch.isin(e, t, invert=i), elements, tests)
         assert_matches_cpu(lambda e, t, i=invert: torch.isin(e, t.repeat(600), invert=i), elements, tests)
@@ -99,7 +93,7 @@ def test_bincount(dtype):
 
 @dtypes(FLOATS, torch.int64, torch.uint8)
 def test_bincount_with_weights(dtype):
-    x, weights = torch.randint(0, 30, (5000,)), sample(5000, dtype=dtype)
+    x, weights = torch.randint(0, 30, (5000,)), sample_with_ties(5000, dtype=dtype)
     assert_matches_cpu(lambda x, w: (x.bincount(w), x[:99].bincount(w[:99], 40), x[::2].bincount(w[::2])), x, weights)
 
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from support.compare import assert_matches_cpu
-from support.dtypes import ALL, INTEGERS, NUMBERS, dtypes
-
-
-def sample(*sizes, dtype=torch.float32):
-    if dtype.is_floating_point:
-        return torch.randn(*sizes).to(dtype)
-    return torch.randint(0 if dtype == torch.uint8 else -9, 9, sizes).to(dtype)
+from support.dtypes import ALL, INTEGERS, NUMBERS, dtypes, sample
 
 
 @dtypes(torch.float32, torch.float64, INTEGERS)

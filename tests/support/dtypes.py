@@ -18,12 +18,12 @@ def dtypes(*lists: list[torch.dtype] | torch.dtype) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("dtype", every, ids=lambda dtype: str(dtype).removeprefix("torch."))
 
 
-def sample(*sizes: int, dtype: torch.dtype = torch.float32, grad: bool = False) -> torch.Tensor:
+def sample(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """Normally distributed floats, whole numbers from -9 to 8 (0 to 8 without a sign), or bools."""
     if dtype == torch.bool:
         return torch.rand(sizes) > 0.5
     if dtype.is_floating_point:
-        return torch.randn(sizes, dtype=torch.float64).to(dtype).requires_grad_(grad)
+        return torch.randn(sizes, dtype=torch.float64).to(dtype)
     return torch.randint(-9 if dtype.is_signed else 0, 9, sizes).to(dtype)
 
 
@@ -32,3 +32,8 @@ def sample_with_ties(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.T
     if dtype.is_floating_point:
         return (torch.randn(sizes) * 4).round().to(dtype) / 2
     return sample(*sizes, dtype=dtype)
+
+
+def leaf(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Normally distributed floats that require a gradient."""
+    return torch.randn(*sizes).to(dtype).requires_grad_()
