@@ -23,7 +23,7 @@ OFFSETS = torch.tensor([0, 4, 4, 6])
 @dtypes(FLOATS)
 def test_bags(mode, dtype):
     bag = lambda w, i, o, **k: F.embedding_bag(i, w, o, mode=mode, **k)  # noqa: E731
-    w = leaf(10, 3, dtype)
+    w = leaf(10, 3, dtype=dtype)
     assert_matches_cpu(bag, w, INDICES, OFFSETS)
     assert_matches_cpu(bag, w, INDICES.int(), OFFSETS.int())
     assert_matches_cpu(bag, w, INDICES, OFFSETS, padding_idx=4)
@@ -45,11 +45,11 @@ def test_gradients_by_frequency(mode):
 @dtypes(FLOATS)
 def test_bags_with_weights(dtype):
     bag = lambda w, p, i, o, **k: F.embedding_bag(i, w, o, mode="sum", per_sample_weights=p, **k)  # noqa: E731
-    w, p = leaf(10, 3, dtype), torch.rand(9).to(dtype).requires_grad_()
+    w, p = leaf(10, 3, dtype=dtype), torch.rand(9).to(dtype).requires_grad_()
     assert_matches_cpu(bag, w, p, INDICES, OFFSETS)
     assert_matches_cpu(bag, w, p, INDICES, OFFSETS, padding_idx=2)
     assert_matches_cpu(bag, w, p, INDICES, torch.tensor([0, 3, 9]), include_last_offset=True)
-    assert_matches_cpu(bag, leaf(10, 700, dtype), p, INDICES, OFFSETS, terms=8)
+    assert_matches_cpu(bag, leaf(10, 700, dtype=dtype), p, INDICES, OFFSETS, terms=8)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -122,11 +122,11 @@ def test_bag_errors():
 @dtypes(FLOATS)
 def test_embedding_renorm(p, dtype):
     renorm = lambda w, i: aten.embedding_renorm_(w, i, 1.5, p)  # noqa: E731
-    assert_matches_cpu(renorm, leaf(10, 4, dtype).detach(), INDICES)
-    assert_matches_cpu(renorm, leaf(10, 4, dtype).detach() * 0.1, INDICES.int().view(3, 3))
-    assert_matches_cpu(lambda w, i: renorm(w.t(), i), leaf(4, 10, dtype).detach(), INDICES)
-    assert_matches_cpu(renorm, leaf(10, 600, dtype).detach(), INDICES)
-    assert_matches_cpu(renorm, leaf(10, 4, dtype).detach(), INDICES[:0])
+    assert_matches_cpu(renorm, leaf(10, 4, dtype=dtype).detach(), INDICES)
+    assert_matches_cpu(renorm, leaf(10, 4, dtype=dtype).detach() * 0.1, INDICES.int().view(3, 3))
+    assert_matches_cpu(lambda w, i: renorm(w.t(), i), leaf(4, 10, dtype=dtype).detach(), INDICES)
+    assert_matches_cpu(renorm, leaf(10, 600, dtype=dtype).detach(), INDICES)
+    assert_matches_cpu(renorm, leaf(10, 4, dtype=dtype).detach(), INDICES[:0])
 
 
 def test_max_norm():
@@ -154,7 +154,7 @@ def test_renorm_errors():
 
 @dtypes(FLOATS)
 def test_embedding(dtype):
-    w = leaf(10, 4, dtype)
+    w = leaf(10, 4, dtype=dtype)
     assert_matches_cpu(lambda w, i: F.embedding(i, w), w, INDICES.view(3, 3))
     assert_matches_cpu(lambda w, i: F.embedding(i, w, padding_idx=4, scale_grad_by_freq=True), w, INDICES)
     assert_same(F.embedding(INDICES[:0].to("dml"), w.to("dml")).detach(), torch.zeros(0, 4, dtype=dtype))
