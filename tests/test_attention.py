@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_matches_cpu, assert_same
+from support.compare import assert_matches_cpu, assert_same
+from support.dtypes import FLOATS, dtypes
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -47,7 +48,7 @@ def make(b: int, h: int, length: int, keys: int, d: int, e: int, kv_heads: int |
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
+@dtypes(FLOATS)
 def test_dtypes(dtype: torch.dtype) -> None:
     check(make(2, 2, 7, 9, 16, 16), dtype)
 
@@ -247,7 +248,7 @@ def test_masked_softmax(kind: int) -> None:
         assert_matches_cpu(lambda x, m: torch._masked_softmax(x, m, 1, 2), x.requires_grad_(), mask[2])
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@dtypes(torch.float32, torch.float16)
 def test_projection_before_attention(dtype: torch.dtype) -> None:
     qkv, bias = torch.randn(2, 3, 24, dtype=dtype), torch.randn(24, dtype=dtype)
     assert_matches_cpu(lambda x, b: torch._transform_bias_rescale_qkv(x, b, 2), qkv, bias)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_same
+from support.compare import assert_same
 from torch import nn
 
 BACKENDS = ["eager", "aot_eager"]

@@ -6,21 +6,17 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from conftest import assert_same
+from support.compare import assert_same
+from support.dtypes import ALL, dtypes
 from torch_dml.engine import queue_stats
-
-DTYPES = [
-    torch.float32, torch.float16, torch.bfloat16, torch.float64,
-    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
-]  # fmt: skip
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("source", DTYPES, ids=str)
+@pytest.mark.parametrize("source", ALL, ids=str)
 def test_casts_in_every_direction(source: torch.dtype) -> None:
     x = torch.tensor([0, 1, 2, 3, 100, 1, 7, 0, 5]).to(source)
     ours = x.to("dml")
-    for target in DTYPES:
+    for target in ALL:
         expected = x.to(target)
         assert_same(ours.to(target), expected)
         assert_same(x.to("dml", target), expected)
@@ -62,7 +58,7 @@ def layouts(x: torch.Tensor) -> list[torch.Tensor]:
     ]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8, torch.float16, torch.int64], ids=str)
+@dtypes(torch.float32, torch.uint8, torch.float16, torch.int64)
 def test_strides_on_both_sides(dtype: torch.dtype) -> None:
     x = torch.arange(480).reshape(8, 6, 10).to(dtype)
     ours = x.to("dml")
@@ -129,7 +125,7 @@ def test_order_without_blocking() -> None:
     assert_same(host, torch.full((1000,), 20.0))
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@dtypes(ALL)
 def test_items(dtype: torch.dtype) -> None:
     x = torch.tensor([0, 1, 5]).to(dtype)
     y = x.to("dml")

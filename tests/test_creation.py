@@ -7,12 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import TORCH, assert_same
-
-DTYPES = [
-    torch.float32, torch.float16, torch.bfloat16, torch.float64,
-    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
-]  # fmt: skip
+from support.compare import assert_same
+from support.dtypes import ALL, NUMBERS, dtypes
+from support.environment import TORCH
 
 
 def agree(function: Callable[..., Any], *args: Any, rtol: float | None = None, **kwargs: Any) -> None:
@@ -22,7 +19,7 @@ def agree(function: Callable[..., Any], *args: Any, rtol: float | None = None, *
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@dtypes(ALL)
 def test_constants(dtype: torch.dtype) -> None:
     for sizes in ((), (0,), (3, 0, 2), (1,), (5, 7), (257,)):
         agree(torch.zeros, sizes, dtype=dtype)
@@ -36,7 +33,7 @@ def test_constants(dtype: torch.dtype) -> None:
     assert_same(x.to("dml").new_full((2,), 1), x.new_full((2,), 1))
 
 
-@pytest.mark.parametrize("dtype", [d for d in DTYPES if d != torch.bool], ids=str)
+@dtypes(NUMBERS)
 def test_ranges(dtype: torch.dtype) -> None:
     agree(torch.arange, 0, dtype=dtype)
     agree(torch.arange, 1, 50, 3, dtype=dtype)
@@ -61,13 +58,13 @@ def test_long_ranges() -> None:
         torch.arange(0, 3, -1, device="dml")
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@dtypes(ALL)
 def test_identity(dtype: torch.dtype) -> None:
     for n, m in ((3, 3), (2, 5), (5, 2), (0, 3), (3, 0)):
         agree(torch.eye, n, m, dtype=dtype)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.bool], ids=str)
+@dtypes(torch.float32, torch.float16, torch.int64, torch.bool)
 @pytest.mark.parametrize("diagonal", [0, 1, -2, 9, -9])
 def test_triangles(dtype: torch.dtype, diagonal: int) -> None:
     for x in (torch.ones(4, 5), torch.ones(2, 3, 5, 4).transpose(1, 3), torch.ones(5, 5).t(), torch.ones(0, 3)):
@@ -95,7 +92,7 @@ def test_out_arguments() -> None:
 
 
 def test_fill() -> None:
-    for dtype in DTYPES:
+    for dtype in ALL:
         x = torch.empty(5, 4, dtype=dtype, device="dml")
         assert_same(x.fill_(1), torch.ones(5, 4, dtype=dtype))
         x.t()[1:3].zero_()
@@ -118,7 +115,7 @@ def test_fill() -> None:
         torch.zeros(1, device="dml").expand(3).fill_(1)
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.float32], ids=str)
+@dtypes(torch.int64, torch.int32, torch.float32)
 @pytest.mark.parametrize(
     "bounds", [(0, 2.5, 1), (0.5, 3.5, 1), (1.9, 7.2, 2.9), (5, 0.5, -1.5), (-3, 3, 2), (0, 0, 1)], ids=str
 )
@@ -131,7 +128,7 @@ def test_arange_counts_as_on_the_cpu(bounds: tuple[float, float, float], dtype: 
     torch.testing.assert_close(got.cpu(), want)
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int32], ids=str)
+@dtypes(torch.int64, torch.int32)
 @pytest.mark.parametrize("offset", [0, 1, -1, 2, -2, 4, -4, 9, -9])
 def test_triangle_indices(dtype: torch.dtype, offset: int) -> None:
     for rows, columns in ((3, 3), (2, 5), (5, 2), (0, 3), (3, 0), (1, 1), (70, 40)):
@@ -139,7 +136,7 @@ def test_triangle_indices(dtype: torch.dtype, offset: int) -> None:
             agree(function, rows, columns, offset, dtype=dtype)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int64, torch.int32], ids=str)
+@dtypes(torch.float32, torch.float64, torch.float16, torch.int64, torch.int32)
 def test_logspace(dtype: torch.dtype) -> None:
     for steps in (0, 1, 2, 5, 8):
         agree(torch.logspace, 0, 3, steps, dtype=dtype)
@@ -150,7 +147,7 @@ def test_logspace(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:torch.range is deprecated")
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.int16], ids=str)
+@dtypes(torch.float32, torch.float64, torch.int64, torch.int16)
 def test_range(dtype: torch.dtype) -> None:
     for bounds in ((0, 5), (1, 10, 3), (5, -5, -2), (0, 0)):
         agree(torch.range, *bounds, dtype=dtype)

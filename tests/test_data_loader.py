@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import torch
-from conftest import run_python
+from support.processes import run_python
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from conftest import words
+from support.names import words
 from torch_dml import engine
 
 

@@ -7,31 +7,26 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_matches_cpu
+from support.compare import assert_matches_cpu
+from support.dtypes import dtypes, leaf
 
 ORDERS = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, math.inf]
-LOOSE = {torch.float32: {"rtol": 1e-4, "atol": 1e-5}, torch.float64: {"rtol": 1e-10, "atol": 1e-10}}
-
-
-def leaf(*sizes, dtype=torch.float32):
-    return torch.randn(*sizes).to(dtype).requires_grad_()
 
 
 @pytest.mark.parametrize("p", ORDERS)
-@pytest.mark.parametrize("dtype", LOOSE)
+@dtypes(torch.float32, torch.float64)
 def test_cdist(p, dtype):
     direct = lambda x, y: torch.cdist(x, y, p, compute_mode="donot_use_mm_for_euclid_dist")  # noqa: E731
-    assert_matches_cpu(direct, leaf(6, 3, dtype=dtype), leaf(5, 3, dtype=dtype), **LOOSE[dtype])
-    assert_matches_cpu(direct, leaf(2, 5, 3, dtype=dtype), leaf(4, 3, dtype=dtype), **LOOSE[dtype])
-    assert_matches_cpu(direct, leaf(3, 1, 2, 7, dtype=dtype), leaf(2, 4, 7, dtype=dtype), **LOOSE[dtype])
+    assert_matches_cpu(direct, leaf(6, 3, dtype=dtype), leaf(5, 3, dtype=dtype))
+    assert_matches_cpu(direct, leaf(2, 5, 3, dtype=dtype), leaf(4, 3, dtype=dtype))
+    assert_matches_cpu(direct, leaf(3, 1, 2, 7, dtype=dtype), leaf(2, 4, 7, dtype=dtype))
 
 
 def test_cdist_shapes():
-    loose = LOOSE[torch.float32]
-    assert_matches_cpu(torch.cdist, leaf(70, 9), leaf(40, 9), **loose)
-    assert_matches_cpu(torch.cdist, leaf(3, 2000), leaf(2, 2000), **loose)
-    assert_matches_cpu(lambda x, y: torch.cdist(x.mT, y[:, ::2], 1.0), leaf(5, 4), leaf(3, 10), **loose)
-    assert_matches_cpu(lambda x: torch.cdist(x, x, 2.0), leaf(4, 3), **loose)
+    assert_matches_cpu(torch.cdist, leaf(70, 9), leaf(40, 9))
+    assert_matches_cpu(torch.cdist, leaf(3, 2000), leaf(2, 2000))
+    assert_matches_cpu(lambda x, y: torch.cdist(x.mT, y[:, ::2], 1.0), leaf(5, 4), leaf(3, 10))
+    assert_matches_cpu(lambda x: torch.cdist(x, x, 2.0), leaf(4, 3))
     for a, b in (((2, 0, 3), (4, 3)), ((5, 3), (0, 3)), ((5, 0), (4, 0)), ((0, 5, 2), (1, 4, 2))):
         assert_matches_cpu(lambda x, y: torch.cdist(x, y, 3.0), leaf(*a), leaf(*b))
 
@@ -64,16 +59,16 @@ def test_cdist_errors():
 
 
 @pytest.mark.parametrize("p", ORDERS)
-@pytest.mark.parametrize("dtype", LOOSE)
+@dtypes(torch.float32, torch.float64)
 def test_pdist(p, dtype):
-    assert_matches_cpu(lambda x: F.pdist(x, p), leaf(7, 4, dtype=dtype), **LOOSE[dtype])
-    assert_matches_cpu(lambda x: F.pdist(x, p), leaf(2, 1, dtype=dtype), **LOOSE[dtype])
+    assert_matches_cpu(lambda x: F.pdist(x, p), leaf(7, 4, dtype=dtype))
+    assert_matches_cpu(lambda x: F.pdist(x, p), leaf(2, 1, dtype=dtype))
 
 
 def test_pdist_shapes_and_errors():
     for shape in ((0, 3), (1, 3), (5, 0)):
         assert_matches_cpu(F.pdist, torch.randn(*shape))  # the gradient crashes on the CPU
-    assert_matches_cpu(lambda x: F.pdist(x.t()), leaf(4, 60), **LOOSE[torch.float32])
+    assert_matches_cpu(lambda x: F.pdist(x.t()), leaf(4, 60))
     x = torch.randn(4, 3, device="dml")
     with pytest.raises(RuntimeError, match="pdist only supports 2D tensors, got: 3D"):
         F.pdist(x[None])
@@ -81,13 +76,12 @@ def test_pdist_shapes_and_errors():
         F.pdist(x, -1.0)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+@dtypes(torch.float32, torch.float64, torch.float16)
 def test_composites(dtype):
     x, y = leaf(4, 5, 3, dtype=dtype), leaf(4, 5, 3, dtype=dtype)
-    loose = LOOSE.get(dtype, {"rtol": 1e-2, "atol": 1e-2})
     for dim in (0, 1, -1):
-        assert_matches_cpu(lambda x, y, dim=dim: F.cosine_similarity(x, y, dim), x, y, **loose)
+        assert_matches_cpu(lambda x, y, dim=dim: F.cosine_similarity(x, y, dim), x, y, terms=4)
     for p in (1.0, 2.0, 3.0):
-        assert_matches_cpu(lambda x, y, p=p: F.pairwise_distance(x, y, p), x, y, **loose)
-    assert_matches_cpu(lambda x, y: F.pairwise_distance(x, y[0], keepdim=True), x, y, **loose)
-    assert_matches_cpu(lambda x, y: F.cosine_similarity(x, y[:1]), x, y, **loose)
+        assert_matches_cpu(lambda x, y, p=p: F.pairwise_distance(x, y, p), x, y, terms=4)
+    assert_matches_cpu(lambda x, y: F.pairwise_distance(x, y[0], keepdim=True), x, y, terms=4)
+    assert_matches_cpu(lambda x, y: F.cosine_similarity(x, y[:1]), x, y, terms=4)

@@ -7,17 +7,12 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_matches_cpu, assert_same
+from support.compare import assert_matches_cpu, assert_same
+from support.dtypes import FLOATS, dtypes, leaf
 from torch import nn
 
 aten = torch.ops.aten
-FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
-LOOSE = {torch.float16: {"rtol": 5e-3, "atol": 5e-3}, torch.bfloat16: {"rtol": 3e-2, "atol": 3e-2}}
 MODES = ["sum", "mean", "max"]
-
-
-def table(rows, width, dtype=torch.float32):
-    return torch.randn(rows, width).to(dtype).requires_grad_()
 
 
 INDICES = torch.tensor([1, 2, 4, 5, 4, 3, 2, 9, 4])
@@ -25,22 +20,21 @@ OFFSETS = torch.tensor([0, 4, 4, 6])
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 def test_bags(mode, dtype):
     bag = lambda w, i, o, **k: F.embedding_bag(i, w, o, mode=mode, **k)  # noqa: E731
-    loose = LOOSE.get(dtype, {})
-    w = table(10, 3, dtype)
-    assert_matches_cpu(bag, w, INDICES, OFFSETS, **loose)
-    assert_matches_cpu(bag, w, INDICES.int(), OFFSETS.int(), **loose)
-    assert_matches_cpu(bag, w, INDICES, OFFSETS, padding_idx=4, **loose)
-    assert_matches_cpu(bag, w, INDICES, torch.tensor([0, 3, 9]), include_last_offset=True, **loose)
-    assert_matches_cpu(lambda w, i: F.embedding_bag(i, w, mode=mode), w, INDICES.view(3, 3), **loose)
+    w = leaf(10, 3, dtype=dtype)
+    assert_matches_cpu(bag, w, INDICES, OFFSETS)
+    assert_matches_cpu(bag, w, INDICES.int(), OFFSETS.int())
+    assert_matches_cpu(bag, w, INDICES, OFFSETS, padding_idx=4)
+    assert_matches_cpu(bag, w, INDICES, torch.tensor([0, 3, 9]), include_last_offset=True)
+    assert_matches_cpu(lambda w, i: F.embedding_bag(i, w, mode=mode), w, INDICES.view(3, 3))
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean"])
 def test_gradients_by_frequency(mode):
     """Against the embedding's: the CPU's bags divide by the frequencies of other indices than their own."""
-    theirs = table(10, 3)
+    theirs = leaf(10, 3)
     ours = theirs.detach().to("dml").requires_grad_()
     i, g = INDICES.view(3, 3), torch.randn(3, 3)
     getattr(F.embedding(i, theirs, scale_grad_by_freq=True), mode)(1).backward(g)
@@ -48,30 +42,26 @@ def test_gradients_by_frequency(mode):
     assert_same(ours.grad, theirs.grad)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 def test_bags_with_weights(dtype):
     bag = lambda w, p, i, o, **k: F.embedding_bag(i, w, o, mode="sum", per_sample_weights=p, **k)  # noqa: E731
-    w, p = table(10, 3, dtype), torch.rand(9).to(dtype).requires_grad_()
-    loose = LOOSE.get(dtype, {})
-    assert_matches_cpu(bag, w, p, INDICES, OFFSETS, **loose)
-    assert_matches_cpu(bag, w, p, INDICES, OFFSETS, padding_idx=2, **loose)
-    assert_matches_cpu(bag, w, p, INDICES, torch.tensor([0, 3, 9]), include_last_offset=True, **loose)
-    assert_matches_cpu(
-        bag, table(10, 700, dtype), p, INDICES, OFFSETS, **LOOSE.get(dtype, {"rtol": 1e-4, "atol": 1e-5})
-    )
+    w, p = leaf(10, 3, dtype=dtype), torch.rand(9).to(dtype).requires_grad_()
+    assert_matches_cpu(bag, w, p, INDICES, OFFSETS)
+    assert_matches_cpu(bag, w, p, INDICES, OFFSETS, padding_idx=2)
+    assert_matches_cpu(bag, w, p, INDICES, torch.tensor([0, 3, 9]), include_last_offset=True)
+    assert_matches_cpu(bag, leaf(10, 700, dtype=dtype), p, INDICES, OFFSETS, terms=8)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_bag_shapes(mode):
     bag = lambda w, i, o: F.embedding_bag(i, w, o, mode=mode)  # noqa: E731
-    loose = {"rtol": 1e-4, "atol": 1e-4}
-    assert_matches_cpu(bag, table(10, 3), INDICES[:0], torch.tensor([0, 0, 0]))
-    assert_matches_cpu(bag, table(10, 3).detach(), INDICES[:0], OFFSETS[:0])
-    assert_matches_cpu(bag, table(10, 1), INDICES, OFFSETS, **loose)
-    assert_matches_cpu(lambda w, i, o: bag(w.t(), i, o), table(3, 10), INDICES, OFFSETS, **loose)
-    assert_matches_cpu(lambda w, i, o: bag(w[::2, 1:], i, o), table(20, 4), INDICES, OFFSETS, **loose)
+    assert_matches_cpu(bag, leaf(10, 3), INDICES[:0], torch.tensor([0, 0, 0]))
+    assert_matches_cpu(bag, leaf(10, 3).detach(), INDICES[:0], OFFSETS[:0])
+    assert_matches_cpu(bag, leaf(10, 1), INDICES, OFFSETS)
+    assert_matches_cpu(lambda w, i, o: bag(w.t(), i, o), leaf(3, 10), INDICES, OFFSETS)
+    assert_matches_cpu(lambda w, i, o: bag(w[::2, 1:], i, o), leaf(20, 4), INDICES, OFFSETS)
     many = torch.randint(0, 50, (5000,))
-    assert_matches_cpu(bag, table(50, 33), many, torch.arange(0, 5000, 100), **loose)
+    assert_matches_cpu(bag, leaf(50, 33), many, torch.arange(0, 5000, 100), terms=8)
 
 
 def test_bag_results():
@@ -83,13 +73,13 @@ def test_bag_results():
         return bag
 
     for mode in (1, 2):
-        assert_matches_cpu(run(mode), table(10, 3).detach(), INDICES, OFFSETS)
-    w = table(10, 3).detach()
+        assert_matches_cpu(run(mode), leaf(10, 3).detach(), INDICES, OFFSETS)
+    w = leaf(10, 3).detach()
     w[4, 1] = math.nan
     w[1, 0] = math.nan
     assert_matches_cpu(run(2), w, INDICES, OFFSETS)
     only = lambda w, i, o: aten._embedding_bag_forward_only(w, i, o, False, 1)[0]  # noqa: E731
-    assert_matches_cpu(only, table(10, 3).detach(), INDICES, OFFSETS)
+    assert_matches_cpu(only, leaf(10, 3).detach(), INDICES, OFFSETS)
 
     def backward(w, i, o, g):
         results = []
@@ -103,11 +93,11 @@ def test_bag_results():
                 assert torch.equal(dense, results[-1])
         return results
 
-    assert_matches_cpu(backward, table(10, 3).detach(), INDICES, OFFSETS, torch.randn(4, 3))
+    assert_matches_cpu(backward, leaf(10, 3).detach(), INDICES, OFFSETS, torch.randn(4, 3))
 
 
 def test_bag_errors():
-    w, i, o = table(10, 3).detach().to("dml"), INDICES.to("dml"), OFFSETS.to("dml")
+    w, i, o = leaf(10, 3).detach().to("dml"), INDICES.to("dml"), OFFSETS.to("dml")
     bag = aten._embedding_bag
     with pytest.raises(IndexError, match="index 10 is out of bounds for dimension 0 with size 10"):
         bag(w, i + 1, o)[0].cpu()
@@ -129,17 +119,14 @@ def test_bag_errors():
 
 
 @pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 3.0, math.inf])
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 def test_embedding_renorm(p, dtype):
     renorm = lambda w, i: aten.embedding_renorm_(w, i, 1.5, p)  # noqa: E731
-    loose = LOOSE.get(dtype, {})
-    assert_matches_cpu(renorm, table(10, 4, dtype).detach(), INDICES, **loose)
-    assert_matches_cpu(renorm, table(10, 4, dtype).detach() * 0.1, INDICES.int().view(3, 3), **loose)
-    assert_matches_cpu(lambda w, i: renorm(w.t(), i), table(4, 10, dtype).detach(), INDICES, **loose)
-    assert_matches_cpu(
-        renorm, table(10, 600, dtype).detach(), INDICES, **LOOSE.get(dtype, {"rtol": 1e-5, "atol": 1e-5})
-    )
-    assert_matches_cpu(renorm, table(10, 4, dtype).detach(), INDICES[:0])
+    assert_matches_cpu(renorm, leaf(10, 4, dtype=dtype).detach(), INDICES)
+    assert_matches_cpu(renorm, leaf(10, 4, dtype=dtype).detach() * 0.1, INDICES.int().view(3, 3))
+    assert_matches_cpu(lambda w, i: renorm(w.t(), i), leaf(4, 10, dtype=dtype).detach(), INDICES)
+    assert_matches_cpu(renorm, leaf(10, 600, dtype=dtype).detach(), INDICES)
+    assert_matches_cpu(renorm, leaf(10, 4, dtype=dtype).detach(), INDICES[:0])
 
 
 def test_max_norm():
@@ -149,14 +136,14 @@ def test_max_norm():
         bag = nn.EmbeddingBag(10, 4, max_norm=0.8, mode="max", _weight=w.detach().clone()).to(i.device)
         return layer.weight.detach(), layer.weight.grad, bag(i.view(3, 3)).detach(), bag.weight.detach()
 
-    assert_matches_cpu(run, table(10, 4).detach(), INDICES, rtol=1e-5, atol=1e-5)
-    assert_matches_cpu(lambda w, i: F.embedding(i, w.clone(), max_norm=0.5), table(10, 4).detach(), INDICES)
+    assert_matches_cpu(run, leaf(10, 4).detach(), INDICES)
+    assert_matches_cpu(lambda w, i: F.embedding(i, w.clone(), max_norm=0.5), leaf(10, 4).detach(), INDICES)
     many = torch.randint(0, 3000, (4000,))
-    assert_matches_cpu(lambda w, i: aten.embedding_renorm_(w, i, 2.0, 2.0), table(3000, 8).detach(), many)
+    assert_matches_cpu(lambda w, i: aten.embedding_renorm_(w, i, 2.0, 2.0), leaf(3000, 8).detach(), many)
 
 
 def test_renorm_errors():
-    w, i = table(10, 4).detach().to("dml"), INDICES.to("dml")
+    w, i = leaf(10, 4).detach().to("dml"), INDICES.to("dml")
     with pytest.raises(RuntimeError, match="Expected 2-dimensional tensor"):
         aten.embedding_renorm_(w[None], i, 1.0, 2.0)
     with pytest.raises(RuntimeError, match="scalar types: Long, Int"):
@@ -165,10 +152,9 @@ def test_renorm_errors():
         aten.embedding_renorm_(w, i + 2, 1.0, 2.0).cpu()
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 def test_embedding(dtype):
-    loose = LOOSE.get(dtype, {})
-    w = table(10, 4, dtype)
-    assert_matches_cpu(lambda w, i: F.embedding(i, w), w, INDICES.view(3, 3), **loose)
-    assert_matches_cpu(lambda w, i: F.embedding(i, w, padding_idx=4, scale_grad_by_freq=True), w, INDICES, **loose)
+    w = leaf(10, 4, dtype=dtype)
+    assert_matches_cpu(lambda w, i: F.embedding(i, w), w, INDICES.view(3, 3))
+    assert_matches_cpu(lambda w, i: F.embedding(i, w, padding_idx=4, scale_grad_by_freq=True), w, INDICES)
     assert_same(F.embedding(INDICES[:0].to("dml"), w.to("dml")).detach(), torch.zeros(0, 4, dtype=dtype))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from conftest import ROOT, run_python
+from support.environment import ROOT
+from support.processes import run_python
 
 
 @pytest.mark.smoke

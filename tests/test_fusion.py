@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import run_python
+from support.processes import run_python
 
 PROGRAM = """
 import hashlib, random, sys

@@ -5,21 +5,20 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_matches_cpu, assert_same
+from support.compare import assert_matches_cpu, assert_same
+from support.dtypes import FLOATS, dtypes
 
 aten = torch.ops.aten
-FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
-LOOSE = {torch.bfloat16: {"rtol": 2e-2, "atol": 2e-2}, torch.float16: {"rtol": 5e-3, "atol": 5e-3}}
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 def test_glu(dtype):
     x = torch.randn(4, 6, 2, 8).to(dtype).requires_grad_()
     for dim in (0, 1, -1):
-        assert_matches_cpu(lambda x, dim=dim: F.glu(x, dim), x, **LOOSE.get(dtype, {}))
+        assert_matches_cpu(lambda x, dim=dim: F.glu(x, dim), x)
     channels_last = x.detach().contiguous(memory_format=torch.channels_last).requires_grad_()
-    assert_matches_cpu(lambda x: F.glu(x, 1), channels_last, **LOOSE.get(dtype, {}))
-    assert_matches_cpu(lambda x: F.glu(x.transpose(0, 3)[::2], 1), x, **LOOSE.get(dtype, {}))
+    assert_matches_cpu(lambda x: F.glu(x, 1), channels_last)
+    assert_matches_cpu(lambda x: F.glu(x.transpose(0, 3)[::2], 1), x)
     assert_matches_cpu(F.glu, x[:0].detach().requires_grad_())
 
 
@@ -58,7 +57,7 @@ def test_glu_out_and_errors():
         aten.glu.out(x, 1, out=x.double())
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 def test_rrelu(dtype):
     x = torch.randn(100, 30).to(dtype).to("dml").requires_grad_()
     noise = torch.zeros_like(x)
@@ -94,19 +93,19 @@ def test_rrelu_follows_the_seed_and_refuses():
         aten.rrelu_with_noise(x.long(), x, 0.1, 0.3, True)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 def test_fused_dropout(dtype):
     x = torch.randn(40, 50).to(dtype).to("dml")
     y, mask = aten._fused_dropout(x, 0.75)
     assert mask.dtype == torch.uint8 and abs(mask.float().mean().item() - 0.75) < 0.04
-    loose = LOOSE.get(dtype, {})
-    assert_same(y, (x.cpu().double() * mask.cpu() / 0.75).to(dtype), **loose)
-    assert_same(aten._masked_scale(x, mask, 1 / 0.75), y.cpu(), **loose)
+    exact = x.cpu().double() * mask.cpu() / 0.75
+    assert_same(y, exact.to(dtype), exact=exact)
+    assert_same(aten._masked_scale(x, mask, 1 / 0.75), exact.to(dtype), exact=exact)
     with pytest.raises(RuntimeError, match=r"mask should be torch\.uint8"):
         aten._masked_scale(x, mask.bool(), 2.0)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.bool])
+@dtypes(torch.float32, torch.float16, torch.int64, torch.bool)
 def test_channel_shuffle(dtype):
     x = torch.arange(4 * 6 * 2 * 3).reshape(4, 6, 2, 3).to(dtype)
     for groups in (1, 2, 3, 6):

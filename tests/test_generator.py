@@ -8,7 +8,7 @@ import sys
 
 import pytest
 import torch
-from conftest import run_python
+from support.processes import run_python
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:

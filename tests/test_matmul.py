@@ -7,10 +7,10 @@ import re
 
 import pytest
 import torch
-from conftest import TORCH, assert_matches_cpu, assert_same
+from support.compare import assert_matches_cpu, assert_same
+from support.dtypes import HALVES, NUMBERS, dtypes
+from support.environment import TORCH
 
-FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
-INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
 LAYOUTS = ["rows", "columns", "gaps", "expanded"]
 
 
@@ -48,7 +48,7 @@ def check(function, *args, k=1):
     torch.testing.assert_close(got.cpu().double(), expected, **bound(dtype, k))
 
 
-@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
+@dtypes(NUMBERS)
 def test_dtypes(dtype):
     check(torch.mm, make((33, 20), dtype), make((20, 24), dtype), k=20)
     check(torch.bmm, make((3, 12, 8), dtype), make((3, 8, 20), dtype), k=8)
@@ -236,7 +236,7 @@ def test_products_with_an_activation(gelu):
     assert_matches_cpu(lambda c, a, b, o: torch._addmm_activation(c, a, b, **options, out=o), *operands, out)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@dtypes(HALVES)
 def test_products_in_a_wider_dtype(dtype):
     a, b, c = torch.randn(3, 40), torch.randn(40, 5), torch.randn(5)
     a, b, c = (t.to(dtype) for t in (a, b, c))

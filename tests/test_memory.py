@@ -6,7 +6,7 @@ import gc
 
 import pytest
 import torch
-from conftest import words
+from support.names import words
 
 MIB = 1 << 20
 

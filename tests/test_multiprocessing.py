@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from conftest import run_python
+from support.processes import run_python
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the script runs from standard input")
 

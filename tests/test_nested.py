@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_same
+from support.compare import assert_same
 from torch import nn
 
 # Building and padding them warns that they are a prototype.

@@ -5,21 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_matches_cpu, assert_same, cosines
+from support.compare import assert_matches_cpu, assert_same, cosines
+from support.dtypes import FLOATS, HALVES, dtypes, leaf
 from torch import nn
 
-FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
-# The CPU rounds intermediate results of half-precision gradients; sums over many elements differ in the last digits.
-LOOSE = {
-    torch.float16: {"rtol": 2e-2, "atol": 2e-2},
-    torch.bfloat16: {"rtol": 8e-2, "atol": 8e-2},
-    torch.float32: {"rtol": 1e-4, "atol": 1e-5},
-}
 aten = torch.ops.aten
-
-
-def leaf(*sizes, dtype=torch.float32):
-    return torch.randn(*sizes).to(dtype).requires_grad_()
 
 
 def batch_norm(x, w, b, mean, var, training=True, momentum=0.1):
@@ -28,34 +18,34 @@ def batch_norm(x, w, b, mean, var, training=True, momentum=0.1):
 
 
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 @pytest.mark.parametrize("shape", [(8, 3), (4, 5, 7), (3, 4, 6, 5), (2, 3, 2, 4, 3)])
 def test_batch_norm(shape, dtype, training):
     x, c = leaf(*shape, dtype=dtype), shape[1]
     w, b, mean, var = leaf(c, dtype=dtype), leaf(c, dtype=dtype), torch.randn(c).to(dtype), torch.rand(c).to(dtype) + 1
     run = lambda *a: batch_norm(*a, training=training)  # noqa: E731
-    assert_matches_cpu(run, x, w, b, mean, var, **LOOSE.get(dtype, {}))
+    assert_matches_cpu(run, x, w, b, mean, var, terms=4)
 
 
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@dtypes(HALVES)
 def test_batch_norm_with_float_parameters(dtype, training):
     x, mean, var = leaf(4, 3, 5, 5, dtype=dtype), torch.randn(3), torch.rand(3) + 1
     run = lambda *a: batch_norm(*a, training=training)  # noqa: E731
-    assert_matches_cpu(run, x, leaf(3), leaf(3), mean, var, **LOOSE[dtype])
-    assert_matches_cpu(run, x, None, None, mean, var, **LOOSE[dtype])
+    assert_matches_cpu(run, x, leaf(3), leaf(3), mean, var)
+    assert_matches_cpu(run, x, None, None, mean, var)
 
 
 @pytest.mark.parametrize("training", [True, False])
 def test_batch_norm_without(training):
     x, w, b, mean, var = leaf(4, 3, 5), leaf(3), leaf(3), torch.randn(3), torch.rand(3) + 1
     run = lambda *a: batch_norm(*a, training=training)  # noqa: E731
-    assert_matches_cpu(run, x, None, None, mean, var, **LOOSE[torch.float32])
-    assert_matches_cpu(run, x, w, None, mean, var, **LOOSE[torch.float32])
-    assert_matches_cpu(run, x, None, b, mean, var, **LOOSE[torch.float32])
-    assert_matches_cpu(run, x.detach(), w, b, mean, var, **LOOSE[torch.float32])
+    assert_matches_cpu(run, x, None, None, mean, var)
+    assert_matches_cpu(run, x, w, None, mean, var)
+    assert_matches_cpu(run, x, None, b, mean, var)
+    assert_matches_cpu(run, x.detach(), w, b, mean, var)
     if training:
-        assert_matches_cpu(run, x, w, b, None, None, **LOOSE[torch.float32])
+        assert_matches_cpu(run, x, w, b, None, None)
 
 
 def strides_of(run, *args):
@@ -103,14 +93,14 @@ def test_batch_norm_of_any_strides():
         torch.randn(2, 3, 1, 4).expand(2, 3, 5, 4),
     ):
         strides_of(lambda x: torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5), x)
-        assert_matches_cpu(lambda x, w: norm(x, w).transpose(0, 1), x.requires_grad_(), w, **LOOSE[torch.float32])
-    assert_matches_cpu(lambda x, w: norm(x, w[::2]), leaf(4, 3, 2), leaf(6), **LOOSE[torch.float32])
+        assert_matches_cpu(lambda x, w: norm(x, w).transpose(0, 1), x.requires_grad_(), w)
+    assert_matches_cpu(lambda x, w: norm(x, w[::2]), leaf(4, 3, 2), leaf(6))
 
 
 def test_batch_norm_of_one_element_and_of_none():
     run = lambda x, m, v: (torch.native_batch_norm(x, None, None, m, v, True, 0.3, 1e-5), m, v)  # noqa: E731
     # The CPU's x * a - mean * a is not quite 0.
-    assert_matches_cpu(run, torch.randn(1, 3), torch.randn(3), torch.rand(3), atol=1e-4)
+    assert_matches_cpu(run, torch.randn(1, 3), torch.randn(3), torch.rand(3))
     nothing = torch.zeros(0, 3, 4, device="dml")
     with pytest.raises(RuntimeError, match="input tensor must have at least one element"):
         run(nothing, None, None)
@@ -129,14 +119,13 @@ def test_batch_norm_of_one_element_and_of_none():
 
 def test_batch_norm_overloads():
     x, w, mean, var = torch.randn(4, 3, 5), torch.randn(3), torch.randn(3), torch.rand(3)
-    loose = LOOSE[torch.float32]
-    assert_matches_cpu(lambda x, w: aten._native_batch_norm_legit.no_stats(x, w, w, True, 0.1, 1e-5), x, w, **loose)
+    assert_matches_cpu(lambda x, w: aten._native_batch_norm_legit.no_stats(x, w, w, True, 0.1, 1e-5), x, w)
     legit = lambda x, w, m, v: (aten._native_batch_norm_legit(x, w, w, m, v, True, 0.1, 1e-5), m, v)  # noqa: E731
-    assert_matches_cpu(legit, x, w, mean, var, **loose)
+    assert_matches_cpu(legit, x, w, mean, var)
     update = lambda x, w, m, v: (aten._batch_norm_with_update(x, w, w, m, v, 0.1, 1e-5), m, v)  # noqa: E731
-    assert_matches_cpu(update, x, w, mean, var, **loose)
-    assert_matches_cpu(lambda x, m, v: (aten.batch_norm_update_stats(x, m, v, 0.2), m, v), x, mean, var, **loose)
-    assert_matches_cpu(lambda x: aten.batch_norm_update_stats(x, None, None, 0.2), x, **loose)
+    assert_matches_cpu(update, x, w, mean, var)
+    assert_matches_cpu(lambda x, m, v: (aten.batch_norm_update_stats(x, m, v, 0.2), m, v), x, mean, var)
+    assert_matches_cpu(lambda x: aten.batch_norm_update_stats(x, None, None, 0.2), x)
     for mask in ([True, False, False], [False, True, False], [False, False, True]):
         for train in (True, False):
             assert_matches_cpu(
@@ -149,7 +138,6 @@ def test_batch_norm_overloads():
                 w,
                 mean,
                 var,
-                **loose,
             )
     assert_matches_cpu(
         lambda x, w, m, v: aten.batch_norm_backward(
@@ -159,7 +147,6 @@ def test_batch_norm_overloads():
         w,
         mean,
         var,
-        **loose,
     )
 
     def out(x, w, m, v):
@@ -176,7 +163,7 @@ def test_batch_norm_overloads():
         )
         return outs, more, last
 
-    assert_matches_cpu(out, x, w, mean, var, **loose)
+    assert_matches_cpu(out, x, w, mean, var)
 
 
 def test_batch_norm_errors():
@@ -215,41 +202,39 @@ def test_batch_norm_modules():
 def test_instance_norm(shape):
     x, w, b = leaf(*shape), leaf(shape[1]), leaf(shape[1])
     mean, var = torch.randn(shape[1]), torch.rand(shape[1]) + 1
-    assert_matches_cpu(lambda x, w, b: F.instance_norm(x, None, None, w, b), x, w, b, **LOOSE[torch.float32])
+    assert_matches_cpu(lambda x, w, b: F.instance_norm(x, None, None, w, b), x, w, b, terms=20)
     run = lambda x, w, b, m, v: (F.instance_norm(x, m, v, w, b), m, v)  # noqa: E731
-    assert_matches_cpu(run, x, w, b, mean, var, **LOOSE[torch.float32])
+    assert_matches_cpu(run, x, w, b, mean, var, terms=20)
     eval_ = lambda x, w, b, m, v: F.instance_norm(x, m, v, w, b, use_input_stats=False)  # noqa: E731
-    assert_matches_cpu(eval_, x, w, b, mean, var, **LOOSE[torch.float32])
+    assert_matches_cpu(eval_, x, w, b, mean, var, terms=20)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 @pytest.mark.parametrize(
     ("shape", "axes"), [((3, 5), 1), ((2, 3, 7), 1), ((4, 3, 5), 2), ((2, 768), 1), ((2, 4101), 1)]
 )
 def test_layer_norm(shape, axes, dtype):
     normalized = shape[-axes:]
     x, w, b = leaf(*shape, dtype=dtype), leaf(*normalized, dtype=dtype), leaf(*normalized, dtype=dtype)
-    loose = LOOSE.get(dtype, {})
-    assert_matches_cpu(lambda x, w, b: F.layer_norm(x, normalized, w, b), x, w, b, **loose)
-    assert_matches_cpu(lambda x: F.layer_norm(x, normalized), x, **loose)
-    assert_matches_cpu(lambda x, w: F.layer_norm(x, normalized, w), x, w, **loose)
-    assert_matches_cpu(lambda x: torch.native_layer_norm(x, normalized, None, None, 1e-3), x.detach(), **loose)
+    assert_matches_cpu(lambda x, w, b: F.layer_norm(x, normalized, w, b), x, w, b, terms=8)
+    assert_matches_cpu(lambda x: F.layer_norm(x, normalized), x, terms=8)
+    assert_matches_cpu(lambda x, w: F.layer_norm(x, normalized, w), x, w, terms=8)
+    assert_matches_cpu(lambda x: torch.native_layer_norm(x, normalized, None, None, 1e-3), x.detach())
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@dtypes(HALVES)
 @pytest.mark.parametrize("n", [9, 5000])
 def test_layer_norm_with_float_parameters(dtype, n):
     x, w, b = leaf(3, n, dtype=dtype), leaf(n), leaf(n)
-    assert_matches_cpu(lambda x, w, b: torch.native_layer_norm(x, [n], w, b, 1e-5)[0], x, w, b, **LOOSE[dtype])
+    assert_matches_cpu(lambda x, w, b: torch.native_layer_norm(x, [n], w, b, 1e-5)[0], x, w, b)
 
 
 def test_layer_norm_shapes():
-    loose = LOOSE[torch.float32]
     norm = lambda x: torch.native_layer_norm(x, x.shape[-1:], None, None, 1e-5)  # noqa: E731
     for x in (torch.randn(0, 4), torch.randn(3, 0), torch.randn(4, 5).t(), torch.randn(6, 8)[::2, ::2], torch.randn(4)):
         strides_of(norm, x)
-        assert_matches_cpu(lambda x: norm(x)[0] * 2, x.requires_grad_(), **loose)
-    assert_matches_cpu(lambda x: F.layer_norm(x, (1,)), torch.randn(4, 1), **loose)
+        assert_matches_cpu(lambda x: norm(x)[0] * 2, x.requires_grad_())
+    assert_matches_cpu(lambda x: F.layer_norm(x, (1,)), torch.randn(4, 1))
     backward = lambda x, s, w: aten.native_layer_norm_backward(x, x, w.shape, s, s, w, w, [True] * 3)  # noqa: E731
     assert_matches_cpu(backward, torch.zeros(0, 4), torch.zeros(0, 1), torch.ones(4))
     assert_matches_cpu(backward, torch.zeros(3, 0), torch.zeros(3, 1), torch.ones(0))
@@ -271,22 +256,21 @@ def test_layer_norm_errors():
         torch.native_layer_norm(x, [3], torch.ones(3, device="dml").double(), None, 1e-5)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 @pytest.mark.parametrize(("shape", "groups"), [((2, 6, 5), 3), ((3, 4, 3, 5), 1), ((2, 4, 4, 3), 4), ((4, 6), 2)])
 def test_group_norm(shape, groups, dtype):
     x, w, b = leaf(*shape, dtype=dtype), leaf(shape[1], dtype=dtype), leaf(shape[1], dtype=dtype)
-    loose = LOOSE.get(dtype, {})
-    assert_matches_cpu(lambda x, w, b: F.group_norm(x, groups, w, b), x, w, b, **loose)
-    assert_matches_cpu(lambda x: F.group_norm(x, groups), x, **loose)
-    assert_matches_cpu(lambda x, w: F.group_norm(x, groups, w), x, w, **loose)
+    assert_matches_cpu(lambda x, w, b: F.group_norm(x, groups, w, b), x, w, b, terms=8)
+    assert_matches_cpu(lambda x: F.group_norm(x, groups), x, terms=8)
+    assert_matches_cpu(lambda x, w: F.group_norm(x, groups, w), x, w, terms=8)
     if dtype in (torch.float16, torch.bfloat16):
         mixed = lambda x, w: torch.native_group_norm(x, w, w, *shape[:2], x[0, 0].numel(), groups, 1e-5)  # noqa: E731
-        assert_matches_cpu(lambda x, w: mixed(x, w)[0], x, leaf(shape[1]), **loose)
+        assert_matches_cpu(lambda x, w: mixed(x, w)[0], x, leaf(shape[1]))
 
 
 def test_group_norm_shapes_and_errors():
     norm = lambda x, groups=2: F.group_norm(x, groups)  # noqa: E731
-    assert_matches_cpu(norm, torch.randn(5, 4, 2).transpose(0, 2), **LOOSE[torch.float32])
+    assert_matches_cpu(norm, torch.randn(5, 4, 2).transpose(0, 2))
     assert_matches_cpu(norm, leaf(2, 4, 3, 3).detach().to(memory_format=torch.channels_last).requires_grad_())
     empty = lambda x, c: torch.native_group_norm(x, None, None, x.shape[0], 4, c, 2, 1e-5)  # noqa: E731
     assert_matches_cpu(empty, torch.zeros(0, 4, 3), 3)
@@ -304,23 +288,23 @@ def test_group_norm_shapes_and_errors():
         torch.native_group_norm(x.int(), None, None, 2, 4, 3, 2, 1e-5)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 @pytest.mark.parametrize(("shape", "axes"), [((3, 5), 1), ((4, 3, 5), 2), ((2, 768), 1), ((2, 4101), 1)])
 def test_rms_norm(shape, axes, dtype):
     normalized = shape[-axes:]
     x, w = leaf(*shape, dtype=dtype), leaf(*normalized, dtype=dtype)
-    loose = LOOSE.get(dtype, {})
-    assert_matches_cpu(lambda x, w: F.rms_norm(x, normalized, w), x, w, **loose)
-    assert_matches_cpu(lambda x: F.rms_norm(x, normalized, eps=0.1), x, **loose)
-    assert_matches_cpu(lambda x: aten._fused_rms_norm(x, normalized, None, None), x.detach() * 1e-4, **loose)
+    assert_matches_cpu(lambda x, w: F.rms_norm(x, normalized, w), x, w)
+    assert_matches_cpu(lambda x: F.rms_norm(x, normalized, eps=0.1), x)
+    # Without eps it is that of float32, or of float64 in that.
+    eps = torch.finfo(torch.float64 if dtype == torch.float64 else torch.float32).eps
+    norm = lambda x: aten._fused_rms_norm(x, normalized, None, None if x.dtype == dtype else eps)  # noqa: E731
+    assert_matches_cpu(norm, x.detach() * 1e-4)
 
 
 def test_rms_norm_shapes_and_errors():
     for x in (torch.randn(0, 4), torch.randn(4, 5).t(), torch.randn(6, 8)[::2, ::2], torch.randn(4)):
-        assert_matches_cpu(lambda x: F.rms_norm(x, x.shape[-1:]), x.requires_grad_(), **LOOSE[torch.float32])
-    assert_matches_cpu(
-        lambda x, w: F.rms_norm(x, (4,), w), leaf(3, 4, dtype=torch.float16), leaf(4), rtol=1e-2, atol=1e-2
-    )
+        assert_matches_cpu(lambda x: F.rms_norm(x, x.shape[-1:]), x.requires_grad_())
+    assert_matches_cpu(lambda x, w: F.rms_norm(x, (4,), w), leaf(3, 4, dtype=torch.float16), leaf(4))
     x = torch.randn(4, 3, device="dml")
     with pytest.raises(RuntimeError, match="Given normalized_shape"):
         F.rms_norm(x, [4])
@@ -353,13 +337,13 @@ def test_double_backward(norm):
         return torch.autograd.grad(first, (x, v), cosines(first))
 
     x, v = torch.randn(3, 4, 5).double().requires_grad_(), torch.randn(3, 4, 5).double().requires_grad_()
-    assert_matches_cpu(lambda x, v: [t.detach() for t in twice(x, v)], x, v, rtol=1e-9, atol=1e-9)
+    assert_matches_cpu(lambda x, v: [t.detach() for t in twice(x, v)], x, v)
 
 
 @pytest.mark.parametrize("norm", [*NORMS.values(), lambda x: F.rms_norm(x, x.shape[2:])], ids=[*NORMS, "rms"])
 def test_expanded_gradient(norm):
-    assert_matches_cpu(lambda x: (norm(x) ** 3).sum(), leaf(3, 4, 5), **LOOSE[torch.float32])
-    assert_matches_cpu(lambda x: (norm(x) ** 2 * 0 + x).sum(), leaf(3, 4, 5), **LOOSE[torch.float32])
+    assert_matches_cpu(lambda x: (norm(x) ** 3).sum(), leaf(3, 4, 5), terms=10)
+    assert_matches_cpu(lambda x: (norm(x) ** 2 * 0 + x).sum(), leaf(3, 4, 5))
 
 
 def test_larger_batches():
@@ -367,7 +351,7 @@ def test_larger_batches():
     for memory_format in (torch.contiguous_format, torch.channels_last):
         y = x.detach().contiguous(memory_format=memory_format).requires_grad_()
         for norm in NORMS.values():
-            assert_matches_cpu(norm, y, rtol=1e-3, atol=1e-4)
+            assert_matches_cpu(norm, y)
 
 
 def test_autocast():
@@ -378,7 +362,7 @@ def test_autocast():
     assert all(p.grad is not None and p.grad.isfinite().all() for p in net.parameters())
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@dtypes(torch.float32, torch.float64)
 def test_synchronized(dtype):
     """The parts of SyncBatchNorm, over two devices' halves, give what one batch norm of the whole gives."""
     x, g = (torch.randn(6, 3, 4, 5).to(dtype) for _ in range(2))
@@ -386,7 +370,6 @@ def test_synchronized(dtype):
     their_mean, their_var = mean.clone(), var.clone()
     y, saved_mean, saved_scale = torch.native_batch_norm(x, w, b, their_mean, their_var, True, 0.3, 1e-5)
     gradients = aten.native_batch_norm_backward(g, x, w, None, None, saved_mean, saved_scale, True, 1e-5, [True] * 3)
-    wide = dict(rtol=1e-4, atol=1e-5) if dtype == torch.float32 else dict(rtol=1e-10, atol=1e-10)
 
     parts, grads = [t.to("dml").split([2, 4]) for t in (x, g)]
     w, b, mean, var = (t.to("dml") for t in (w, b, mean, var))
@@ -396,12 +379,12 @@ def test_synchronized(dtype):
         x.to("dml"), *(torch.stack([p[i] for p in stats]) for i in (0, 1)), mean, var, 0.3, 1e-5, counts
     )
     for ours, theirs in ((m, saved_mean), (s, saved_scale), (mean, their_mean), (var, their_var)):
-        assert_same(ours, theirs, **wide)
+        assert_same(ours, theirs)
     outs = [torch.batch_norm_elemt(part, w, b, m, s, 1e-5) for part in parts]
-    assert_same(torch.cat(outs), y, **wide)
+    assert_same(torch.cat(outs), y)
     out = torch.empty(0, device="dml", dtype=dtype)
     assert torch.batch_norm_elemt(parts[0], w, b, m, s, 1e-5, out=out) is out
-    assert_same(out, y[:2], **wide)
+    assert_same(out, y[:2])
     sums = [
         torch.batch_norm_backward_reduce(grad, part, m, s, w, True, True, True)
         for grad, part in zip(grads, parts, strict=True)
@@ -412,21 +395,21 @@ def test_synchronized(dtype):
         for grad, part in zip(grads, parts, strict=True)
     ]
     for ours, theirs in zip((torch.cat(of_input), of_weight, of_bias), gradients, strict=True):
-        assert_same(ours, theirs, **wide)
+        assert_same(ours, theirs)
     even = [torch.batch_norm_stats(part, 1e-5) for part in x.to("dml").split(3)]
     m, s = torch.batch_norm_gather_stats(
         x.to("dml"), *(torch.stack([p[i] for p in even]) for i in (0, 1)), None, None, 0.3, 1e-5, 60
     )
-    assert_same((m, s), (saved_mean, saved_scale), **wide)
+    assert_same((m, s), (saved_mean, saved_scale))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@dtypes(torch.float32, torch.float64)
 @pytest.mark.parametrize("dim", [0, 1, 2, None])
 def test_weight_norm(dim, dtype):
     v = leaf(4, 3, 5, dtype=dtype)
     g = leaf([n if d == dim else 1 for d, n in enumerate(v.shape)] if dim is not None else [], dtype=dtype)
     norm = lambda v, g: torch._weight_norm(v, g, -1 if dim is None else dim)  # noqa: E731
-    assert_matches_cpu(norm, v, g, **LOOSE.get(dtype, {}))
+    assert_matches_cpu(norm, v, g)
 
 
 def test_weight_norm_interface():
@@ -438,7 +421,7 @@ def test_weight_norm_interface():
         assert_same(same[0], [t.cpu() for t in same[1]])
         norms = torch.rand_like(g) + 1
         backward = lambda w, v, g, n, dim=dim: aten._weight_norm_interface_backward(w, v, g, n, dim)  # noqa: E731
-        assert_matches_cpu(backward, torch.randn_like(v), v, g, norms, rtol=1e-5, atol=1e-5)
+        assert_matches_cpu(backward, torch.randn_like(v), v, g, norms)
     half = lambda v, g: aten._weight_norm_interface(v, g, 0)  # noqa: E731
     assert_matches_cpu(half, v.half(), torch.randn(4, 1, 1, 1).half())
     with pytest.raises(RuntimeError, match="expected scalar type Half but found Float"):
@@ -451,11 +434,12 @@ def test_weight_norm_interface():
         y.square().sum().backward()
         return y, *(p.grad for p in layer.parameters())
 
-    assert_matches_cpu(lambda x: [t.detach() for t in module(x)], torch.randn(5, 4), rtol=1e-4, atol=1e-5)
+    # In float64 the layer would draw other weights.
+    assert_matches_cpu(lambda x: [t.detach() for t in module(x)], torch.randn(5, 4), widen=False)
 
 
 @pytest.mark.parametrize("p", [0.5, 1, 2, 3.5, float("inf")])
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 def test_renorm(p, dtype):
     x = leaf(4, 3, 5, dtype=dtype)
     for dim in (0, 1, -1):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from conftest import ROOT
 from opinfo import differences, page, tasks, trial, worker
+from support.environment import ROOT
 
 SHARD = tasks.Shard.parse(os.environ.get("OPINFO_SHARD", "0/16"))
 PAGE = ROOT / "docs" / "operators.md"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch_dml
-from conftest import assert_same
+from support.compare import assert_same
 from torch import nn
 from torch.optim import lr_scheduler, swa_utils
 

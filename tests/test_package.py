@@ -12,12 +12,13 @@ import pytest
 import torch
 import torch_dml
 import torch_dml_autoload
-from conftest import ROOT, run_python
+from support.environment import ROOT
 from torch_dml import engine, loader, vulkan
 
 sys.path.insert(0, str(ROOT / "python" / "build_backend"))
 import torch_headers
 import version as build_version
+from support.processes import run_python
 
 USE = "print(torch.ones(2, device='dml').sum().item())"
 

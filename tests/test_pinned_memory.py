@@ -6,6 +6,7 @@ import time
 
 import pytest
 import torch
+from support.dtypes import dtypes
 
 MIB = 1 << 20
 
@@ -28,7 +29,7 @@ def test_what_is_pinned():
 
 @pytest.mark.parametrize("non_blocking", [False, True])
 @pytest.mark.parametrize("count", [0, 1, 7, 1000, 16384, 16385, 3_000_001])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8, torch.int64])
+@dtypes(torch.float32, torch.uint8, torch.int64)
 def test_round_trip(count, dtype, non_blocking):
     data = torch.arange(count, dtype=torch.int64).remainder(251).to(dtype).pin_memory()
     there = data.to("dml", non_blocking=non_blocking)

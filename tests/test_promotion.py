@@ -6,18 +6,14 @@ import itertools
 
 import pytest
 import torch
-from conftest import assert_same
-
-DTYPES = [
-    torch.float32, torch.float16, torch.bfloat16, torch.float64,
-    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
-]  # fmt: skip
+from support.compare import assert_same
+from support.dtypes import ALL
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("left", DTYPES, ids=str)
+@pytest.mark.parametrize("left", ALL, ids=str)
 def test_pairs_of_tensors(left: torch.dtype) -> None:
-    for right in DTYPES:
+    for right in ALL:
         a, b = torch.tensor([0, 1, 3]).to(left), torch.tensor([1, 1, 2]).to(right)
         for x, y in ((a, b), (a, b[2]), (a[2], b), (a[2], b[2])):
             assert_same(x.to("dml") + y.to("dml"), x + y)
@@ -27,7 +23,7 @@ def test_pairs_of_tensors(left: torch.dtype) -> None:
 
 @pytest.mark.parametrize("number", [2, 1.5, True])
 def test_numbers(number: float) -> None:
-    for dtype, function in itertools.product(DTYPES, (torch.add, torch.mul, torch.div, torch.lt)):
+    for dtype, function in itertools.product(ALL, (torch.add, torch.mul, torch.div, torch.lt)):
         for x in (torch.tensor([0, 1, 3]).to(dtype), torch.tensor(3).to(dtype)):
             assert_same(function(x.to("dml"), number), function(x, number))
 

@@ -7,9 +7,9 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import assert_same
+from support.compare import assert_same
+from support.dtypes import FLOATS, dtypes
 
-FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
 N = 100_000
 
 
@@ -102,7 +102,7 @@ def test_generators_and_states() -> None:
         torch.rand(3, device="dml")
 
 
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@dtypes(FLOATS)
 def test_uniform(dtype: torch.dtype) -> None:
     x = torch.empty(N, dtype=dtype, device="dml").uniform_(-2, 3).cpu().double()
     assert x.min() >= -2
@@ -119,7 +119,7 @@ def test_uniform(dtype: torch.dtype) -> None:
         torch.empty(3, device="dml").uniform_(1, 0)
 
 
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@dtypes(FLOATS)
 def test_normal_and_exponential(dtype: torch.dtype) -> None:
     x = torch.empty(N, dtype=dtype, device="dml").normal_(1, 2).cpu().double()
     assert x.isfinite().all()
@@ -185,7 +185,7 @@ def test_bernoulli() -> None:
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@dtypes(FLOATS)
 def test_dropout(dtype: torch.dtype) -> None:
     x = torch.ones(100, 1000, dtype=dtype, device="dml", requires_grad=True)
     y = F.dropout(x, 0.25)
@@ -236,7 +236,7 @@ def test_other_distributions() -> None:
         torch.normal(mean.to("dml"), -1.0)
 
 
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@dtypes(FLOATS)
 def test_poisson(dtype: torch.dtype) -> None:
     for rate in (0.5, 4.0, 9.5, 12.0, 100.0, 1000.0):
         x = torch.poisson(torch.full((N // 4,), rate, dtype=dtype, device="dml")).cpu().double()
@@ -260,7 +260,7 @@ def test_poisson_of_large_rates() -> None:
     assert abs(x.var() / 1e6 - 1) < 0.03
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@dtypes(torch.float32, torch.float64)
 def test_binomial(dtype: torch.dtype) -> None:
     for count, p in ((1, 0.3), (20, 0.1), (20, 0.9), (50, 0.5), (1000, 0.02), (100000, 0.4)):
         counts = torch.full((N // 2,), float(count), dtype=dtype, device="dml")
@@ -275,7 +275,7 @@ def test_binomial(dtype: torch.dtype) -> None:
     assert_same(torch.binomial(*edges.to("dml")), torch.binomial(*edges))
 
 
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@dtypes(FLOATS)
 def test_gamma_and_dirichlet(dtype: torch.dtype) -> None:
     for shape in (0.3, 1.0, 2.5, 30.0):
         x = torch._standard_gamma(torch.full((N // 2,), shape, dtype=dtype, device="dml")).cpu().double()
@@ -291,7 +291,7 @@ def test_gamma_and_dirichlet(dtype: torch.dtype) -> None:
     assert abs(x[:, 2].var() - 0.7 * 0.3 / 6) < 0.002
 
 
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@dtypes(FLOATS)
 def test_multinomial(dtype: torch.dtype) -> None:
     weights = torch.tensor([[0.0, 3.0, 1.0, 0.0, 4.0], [2.0, 2.0, 0.0, 0.0, 4.0]], dtype=dtype)
     want = weights.double() / weights.double().sum(1, keepdim=True)
@@ -389,7 +389,7 @@ def test_bernoulli_of_tensors() -> None:
             torch.bernoulli(torch.tensor([0.5, bad], device="dml")).cpu()
 
 
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@dtypes(FLOATS)
 def test_rrelu(dtype: torch.dtype) -> None:
     x = torch.linspace(-2, 2, N, dtype=torch.float64).to(dtype)
     y = x.to("dml").requires_grad_()

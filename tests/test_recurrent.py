@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import assert_same
+from support.compare import assert_same
+from support.dtypes import dtypes
 from torch import nn
 from torch.nn.utils import rnn
 
@@ -86,7 +87,7 @@ def test_cells(kind: Any, bias: bool) -> None:
     on_both(kind(5, 7, bias=bias), [torch.randn(3, 5)], run)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+@dtypes(torch.float64, torch.float16, torch.bfloat16)
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
 def test_dtypes(kind: type[nn.RNNBase], dtype: torch.dtype) -> None:
     # The CPU rounds after every operation; the cells here after the last.

@@ -6,11 +6,8 @@ import math
 
 import pytest
 import torch
-from conftest import assert_matches_cpu, assert_same
-
-FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
-INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
-ALL = [*FLOATS, *INTEGERS, torch.bool]
+from support.compare import assert_matches_cpu, assert_same
+from support.dtypes import ALL, FLOATS, INTEGERS, NUMBERS, dtypes
 
 
 def sample(*sizes, dtype=torch.float32, ties=True):
@@ -39,7 +36,7 @@ def holds(x, indices, values, dim=-1):
     assert_same(x.gather(dim, indices.cpu()), values.cpu())
 
 
-@pytest.mark.parametrize("dtype", ALL)
+@dtypes(ALL)
 def test_sort_of_dtypes(dtype):
     x = sample(5, 33, 4, dtype=dtype)
     for dim in (0, 1, -1):
@@ -56,7 +53,7 @@ def test_sort_of_lengths(n):
         assert_matches_cpu(lambda x, dim=dim: sorted_rows(x, dim), torch.randint(-5, 5, shape))
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@dtypes(FLOATS)
 def test_sort_of_special_values(dtype):
     x = with_specials(dtype)
     for long in (x, x.repeat(1, 300)):
@@ -104,9 +101,11 @@ def test_gradients():
     assert_matches_cpu(lambda y: (y.sort(1)[0] ** 2, y.topk(50)[0], y.median(1)[0]), y)
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
+@dtypes(NUMBERS)
 def test_topk_of_dtypes(dtype):
-    for shape, dim in (((4, 30), 1), ((30, 4), 0), ((2, 60), -1), ((3000, 2), 0), ((2, 5000), 1)):
+    # The ways to the result differ by length and by how a row lies; the dtype changes only how elements compare.
+    every = (((4, 30), 1), ((30, 4), 0), ((2, 60), -1), ((3000, 2), 0), ((2, 5000), 1))
+    for shape, dim in every if dtype == torch.float32 else every[1::3]:
         x = sample(*shape, dtype=dtype)
         for largest in (True, False):
             for k in (1, 7, shape[dim]):
@@ -133,7 +132,7 @@ def test_topk_of_special_values():
             assert_same(x.to("dml").topk(9, -1, largest)[0], x.topk(9, -1, largest)[0])
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
+@dtypes(NUMBERS)
 def test_kthvalue_and_median(dtype):
     for shape, dim in (((4, 31), 1), ((30, 4), 0), ((2, 3, 6), 1), ((2, 2501), 1), ((4000, 2), 0)):
         x = sample(*shape, dtype=dtype)
@@ -166,16 +165,21 @@ def test_of_scalars():
     assert_matches_cpu(lambda x: (*x.sort(), *x.topk(1), *x.kthvalue(1), *x.median(0), x.median(), *x.mode()), x)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@dtypes(torch.float32, torch.float64)
 def test_quantiles(dtype):
     x = torch.randn(5, 31, dtype=dtype)
     q = torch.tensor([0.0, 0.1, 0.5, 0.77, 1.0], dtype=dtype)
+    # Between which elements a quantile lies depends on how its product with their number is rounded.
     for method in ("linear", "lower", "higher", "midpoint", "nearest"):
-        assert_matches_cpu(lambda x, q, m=method: (x.quantile(q, 1, interpolation=m), x.quantile(0.3)), x, q)
-        assert_matches_cpu(lambda x, q, m=method: x.nanquantile(q, 0, interpolation=m), x.where(x < 1, math.nan), q)
+        assert_matches_cpu(
+            lambda x, q, m=method: (x.quantile(q, 1, interpolation=m), x.quantile(0.3)), x, q, widen=False
+        )
+        assert_matches_cpu(
+            lambda x, q, m=method: x.nanquantile(q, 0, interpolation=m), x.where(x < 1, math.nan), q, widen=False
+        )
 
 
-@pytest.mark.parametrize("dtype", ALL)
+@dtypes(ALL)
 def test_mode(dtype):
     for shape, dim in (((4, 31), 1), ((30, 4), 0), ((2, 3, 6), 1), ((2, 2501), 1)):
         x = sample(*shape, dtype=dtype)

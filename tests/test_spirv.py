@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import run_python
+from support.processes import run_python
 
 ADD = "import torch, torch_dml; print((torch.ones(3, device='dml') + 1).tolist())"
 

@@ -6,7 +6,8 @@ import copy
 
 import pytest
 import torch
-from conftest import assert_matches_cpu
+from support.compare import assert_matches_cpu
+from support.dtypes import dtypes
 
 
 def numbers(n: int = 12) -> torch.Tensor:
@@ -44,7 +45,7 @@ def test_a_write_through_one_view_is_seen_through_the_others():
     assert a._version == b._version == x._version > 0
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.float32, torch.int64, torch.float16])
+@dtypes(torch.uint8, torch.int16, torch.float32, torch.int64, torch.float16)
 def test_view_as_another_dtype(dtype):
     assert_matches_cpu(lambda t: t.view(dtype), torch.arange(16, dtype=torch.int64).view(2, 8))
     assert_matches_cpu(lambda t: t.view(torch.uint8).view(dtype), torch.arange(4.0))

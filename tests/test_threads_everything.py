@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from conftest import THREADS, in_threads
+from support.processes import THREADS, in_threads
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conftest import run_python
+from support.processes import run_python
 
 HEAD = """
 import faulthandler, threading, time, torch, torch_dml

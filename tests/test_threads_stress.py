@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from conftest import THREADS, in_threads
+from support.processes import THREADS, in_threads
 from torch import nn
 from torch.nn.functional import cross_entropy
 

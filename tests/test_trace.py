@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import run_python
+from support.processes import run_python
 from torch_dml.cli import main
 
 SCRIPT = """

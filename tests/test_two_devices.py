@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import torch
+from support.dtypes import dtypes
 
 ONE, TWO = torch.device("dml:0"), torch.device("dml:1")
 
@@ -45,7 +46,7 @@ def test_operators_run_where_their_tensors_are():
 
 
 @pytest.mark.parametrize("count", [0, 1, 1000, 3_000_001])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8, torch.int64, torch.complex64])
+@dtypes(torch.float32, torch.uint8, torch.int64, torch.complex64)
 def test_copies_from_device_to_device(count, dtype):
     host = torch.arange(count).remainder(127).to(dtype)
     there = host.to(ONE).to(TWO)

@@ -6,10 +6,10 @@ import math
 
 import pytest
 import torch
-from conftest import assert_matches_cpu
+from support.compare import assert_matches_cpu
+from support.dtypes import FLOATS, dtypes
 
-ALL = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
-ALL += [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool]
+FLOATS += [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool]
 
 
 def everything(function, *args, **kwargs):
@@ -20,7 +20,7 @@ def sample(*sizes, dtype=torch.float32):
     return torch.randint(0, 2 if dtype == torch.bool else 7, sizes).to(dtype)
 
 
-@pytest.mark.parametrize("dtype", ALL)
+@dtypes(FLOATS)
 def test_dtypes(dtype):
     x = sample(5, 12, dtype=dtype)
     for function in (torch.unique, torch.unique_consecutive):

@@ -12,6 +12,7 @@ fn timed() -> Option<Device> {
         return Some(device);
     }
     assert!(device.start_profile().is_err());
+    eprintln!("not tested: the queue of {} has no timestamps", device.info().name);
     None
 }
 

@@ -415,9 +415,11 @@ mod tests {
 
     #[test]
     fn a_timestamp_of_the_queue_is_of_the_clock_that_the_driver_reads() -> Result<(), Error> {
-        let Ok(adapters) = crate::adapters() else { return Ok(()) };
-        let mut recorder = adapters[0].open()?.recorder()?;
-        let (Some(_), Ok(())) = (recorder.device.clock_ticks(), recorder.check_timestamps()) else { return Ok(()) };
+        let mut recorder = crate::adapters()?[0].open()?.recorder()?;
+        let (Some(_), Ok(())) = (recorder.device.clock_ticks(), recorder.check_timestamps()) else {
+            eprintln!("not tested: this adapter has no timestamps that can be compared with a clock");
+            return Ok(());
+        };
         let before = recorder.clocks()?;
         let ticks = recorder.submit_timestamp()?;
         assert!(before.ticks_to(ticks) >= 0, "{ticks} after {before:?}");

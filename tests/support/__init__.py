@@ -1,0 +1,1 @@
+"""What the tests share: dtypes and layouts, comparison with a reference, threads and processes."""

@@ -1,0 +1,39 @@
+"""The dtypes that operators are tested in, and tensors of them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
+HALVES = [torch.float16, torch.bfloat16]
+INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
+NUMBERS = [*FLOATS, *INTEGERS]
+ALL = [*NUMBERS, torch.bool]
+
+
+def dtypes(*lists: list[torch.dtype] | torch.dtype) -> pytest.MarkDecorator:
+    """Runs a test once for each dtype in the lists, as its argument `dtype`."""
+    every = [dtype for part in lists for dtype in (part if isinstance(part, list) else [part])]
+    return pytest.mark.parametrize("dtype", every, ids=lambda dtype: str(dtype).removeprefix("torch."))
+
+
+def sample(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Normally distributed floats, whole numbers from -9 to 8 (0 to 8 without a sign), or bools."""
+    if dtype == torch.bool:
+        return torch.rand(sizes) > 0.5
+    if dtype.is_floating_point:
+        return torch.randn(sizes, dtype=torch.float64).to(dtype)
+    return torch.randint(-9 if dtype.is_signed else 0, 9, sizes).to(dtype)
+
+
+def sample_with_ties(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """As `sample`, with floats that are multiples of a half, so that many are equal."""
+    if dtype.is_floating_point:
+        return (torch.randn(sizes) * 4).round().to(dtype) / 2
+    return sample(*sizes, dtype=dtype)
+
+
+def leaf(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Normally distributed floats that require a gradient."""
+    return torch.randn(*sizes).to(dtype).requires_grad_()

@@ -1,0 +1,49 @@
+"""Tests in several threads, and in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+
+from .environment import ROOT
+
+# What `in_threads` runs.
+THREADS = 8
+
+
+def in_threads(work: Callable[[int], None]) -> None:
+    """Run `work(0)` to `work(7)` at once, each in a thread of its own; raise the first error."""
+    errors: list[BaseException] = []
+    start = threading.Barrier(THREADS)
+
+    def run(index: int) -> None:
+        try:
+            start.wait()
+            work(index)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def run_python(*arguments: str, timeout: float = 300, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a new Python, from the repository's root, with variables added to the environment."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
