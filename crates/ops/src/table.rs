@@ -39,10 +39,10 @@ pub fn operators() -> &'static [&'static Operator] {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn every_overload_is_listed_once() {
-        let mut names: Vec<&str> = super::operators().iter().map(|operator| operator.name).collect();
-        names.sort_unstable();
-        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+    fn every_schema_is_listed_once() {
+        let mut schemas: Vec<&str> = super::operators().iter().map(|operator| operator.schema).collect();
+        schemas.sort_unstable();
+        let twice: Vec<_> = schemas.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
         assert!(twice.is_empty(), "listed twice: {twice:?}");
     }
 }

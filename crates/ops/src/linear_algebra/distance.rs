@@ -24,11 +24,18 @@ operators! {
     cdist_backward(grad, x1, x2, p, cdist) {
         "aten::_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
     }
+    // The same from torch 2.15 at the latest: the gradient has another name.
+    cdist_backward(grad_output, x1, x2, p, cdist) {
+        "aten::_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
+    }
     pdist(self, p) {
         "aten::_pdist_forward(Tensor self, float p=2.) -> Tensor",
     }
     pdist_backward(grad, self, p, pdist) {
         "aten::_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor",
+    }
+    pdist_backward(grad_output, self, p, pdist) {
+        "aten::_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor",
     }
 }
 
