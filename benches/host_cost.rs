@@ -1,6 +1,6 @@
 //! What the engine costs the host: `cargo run --release -p dml-engine --example host_cost`.
 
-use dml_engine::{Device, Error, Family, KernelRef, Launch, Range, device};
+use dml_engine::{AddressRange, Device, Error, Family, KernelRef, Launch, device};
 use dml_kernel::{Builder, DType, Scalar};
 use std::time::Instant;
 
@@ -30,8 +30,8 @@ fn launch(device: &Device, kernel: &KernelRef, out: u64, x: u64, y: u64) -> Resu
         params: &params,
         table: &[],
         groups: [1, 1, 1],
-        reads: &[Range::new(x, bytes), Range::new(y, bytes)],
-        writes: &[Range::new(out, bytes)],
+        reads: &[AddressRange::new(x, bytes), AddressRange::new(y, bytes)],
+        writes: &[AddressRange::new(out, bytes)],
         operator: "add",
     })
 }

@@ -152,7 +152,7 @@ int32_t dml_upload(int32_t device, uint64_t address, const void* source, uint64_
 int32_t dml_download(int32_t device, uint64_t address, void* target, uint64_t bytes);
 int32_t dml_memory_stats(int32_t device, DmlMemoryStats* stats);
 const char* dml_memory_stats_json(int32_t device);  // the same figures, keys as torch.accelerator.memory_stats has them
-const char* dml_queue_stats_json(int32_t device);  // launches, joint kernels, barriers, submits, waits
+const char* dml_queue_stats_json(int32_t device);  // launches, fused kernels, barriers, submits, waits
 const char* dml_validation_json(void);    // of the process: what Vulkan's validation layer reported, by kind
 const char* dml_kernel_stats_json(void);  // of the process: kernels, what their emission and compilation took
 const char* dml_memory_snapshot_json(int32_t device);  // keys as torch.cuda.memory_snapshot has them

@@ -66,7 +66,7 @@ pub use kernels::interface::{self, ArgumentBlock, Interface, Parameter};
 pub use kernels::key::{Family, KernelKey};
 pub use kernels::launch::Launch;
 pub use kernels::pointwise::{Pointwise, PointwiseInput};
-pub use memory::range::{AddressRange, AddressRange as Range};
+pub use memory::range::AddressRange;
 pub use memory::statistics::{BlockInfo, MemoryStats, PoolStats, SegmentInfo, Stat};
 pub use profile::activity::{Activity, Work, set_correlation};
 pub use profile::measure;

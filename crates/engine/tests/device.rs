@@ -3,7 +3,7 @@
 
 mod common;
 use common::*;
-use dml_engine::{Error, Family, Launch, Range, adapter_info, device, device_count, kernel_stats};
+use dml_engine::{AddressRange, Error, Family, Launch, adapter_info, device, device_count, kernel_stats};
 use dml_kernel::{Builder, DType};
 use dml_testing::Random;
 use std::sync::Arc;
@@ -173,7 +173,7 @@ fn launches_of_new_kernels_keep_their_order() {
                 table: &[],
                 groups: [1, 1, 1],
                 reads: &[],
-                writes: &[Range::new(x, 256)],
+                writes: &[AddressRange::new(x, 256)],
                 operator: "chain",
             };
             device.launch(launch).unwrap();

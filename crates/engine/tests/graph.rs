@@ -3,7 +3,7 @@
 
 mod common;
 use common::*;
-use dml_engine::{Device, Error, Family, Generator, Graph, KernelRef, Launch, RandomSource, Range};
+use dml_engine::{AddressRange, Device, Error, Family, Generator, Graph, KernelRef, Launch, RandomSource};
 use dml_kernel::{Builder, DType, Scalar};
 use dml_testing::Random;
 use std::sync::{Arc, Mutex};
@@ -185,7 +185,7 @@ fn large_parameter_blocks_are_the_graphs() {
         for (round, &out) in outs.iter().enumerate() {
             let mut params = out.to_ne_bytes().to_vec();
             (0..count).for_each(|i| params.extend_from_slice(&(round as i32 ^ i).to_ne_bytes()));
-            let writes = &[Range::new(out, 4)];
+            let writes = &[AddressRange::new(out, 4)];
             let launch =
                 Launch { kernel, params: &params, table: &[], groups: [1, 1, 1], reads: &[], writes, operator: "many" };
             device.launch(launch).unwrap();

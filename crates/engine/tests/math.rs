@@ -3,7 +3,7 @@
 
 mod common;
 use common::*;
-use dml_engine::{Device, Family, Launch, Range};
+use dml_engine::{AddressRange, Device, Family, Launch};
 use dml_kernel::interpret::Function;
 use dml_kernel::{Scalar, math};
 use dml_testing::Random;
@@ -66,10 +66,10 @@ fn on_device(device: &Device, index: u32, scalar: Scalar, function: &Function, i
         addresses.push(address);
     }
     let result = device.allocate(padded).unwrap();
-    let reads: Vec<Range> = addresses.iter().map(|&a| Range::new(a, padded)).collect();
+    let reads: Vec<AddressRange> = addresses.iter().map(|&a| AddressRange::new(a, padded)).collect();
     addresses.push(result);
     let params: Vec<u8> = addresses.iter().flat_map(|a| a.to_ne_bytes()).collect();
-    let writes = [Range::new(result, padded)];
+    let writes = [AddressRange::new(result, padded)];
     let launch = Launch {
         kernel,
         params: &params,

@@ -3,7 +3,7 @@
 
 mod common;
 use common::*;
-use dml_engine::{Device, Error, Family, KernelRef, Launch, Range};
+use dml_engine::{AddressRange, Device, Error, Family, KernelRef, Launch};
 use dml_kernel::{Builder, DType, Scalar};
 use dml_testing::Random;
 use std::time::{Duration, Instant};
@@ -120,7 +120,7 @@ fn parameters_that_do_not_fit_push_constants_go_through_memory() {
                 table: &[],
                 groups: [1, 1, 1],
                 reads: &[],
-                writes: &[Range::new(out, 4)],
+                writes: &[AddressRange::new(out, 4)],
                 operator: "many",
             })
             .unwrap();
@@ -337,8 +337,8 @@ fn an_index_out_of_range_is_raised_once() {
                 params: &params,
                 table: &[],
                 groups: [1, 1, 1],
-                reads: &[Range::new(x, 40), Range::new(at, indices.len() as u64 * 4)],
-                writes: &[Range::new(out, indices.len() as u64 * 4)],
+                reads: &[AddressRange::new(x, 40), AddressRange::new(at, indices.len() as u64 * 4)],
+                writes: &[AddressRange::new(out, indices.len() as u64 * 4)],
                 operator: "aten::gather",
             })
             .unwrap();

@@ -1,7 +1,7 @@
 //! Emits a kernel as a SPIR-V 1.5 module for Vulkan 1.2: buffer addresses, no descriptors.
 //!
 //! The parameter block travels as push constants while it fits in [`MAX_PUSH_BYTES`], the least that Vulkan promises;
-//! a larger one lives in memory and the push constant is its address ([`Module::spilled`]).
+//! a larger one lives in memory and the push constant is its address ([`Module::indirect`]).
 
 use crate::collect::collect;
 use crate::ir::*;
@@ -26,7 +26,7 @@ pub struct Module {
     /// Bytes of the parameter block.
     pub param_bytes: u32,
     /// The parameter block lives in memory and the push constant is its 8-byte address.
-    pub spilled: bool,
+    pub indirect: bool,
     /// Invocations in a workgroup.
     pub workgroup_size: [u32; 3],
     /// What an adapter must support to run it.
@@ -144,7 +144,7 @@ impl<'k> Emitter<'k> {
 
     fn run(mut self, floats: FloatModes) -> Module {
         let (offsets, param_bytes) = param_offsets(&self.k.params);
-        let spilled = param_bytes > MAX_PUSH_BYTES;
+        let indirect = param_bytes > MAX_PUSH_BYTES;
         let zero = self.constant(Scalar::U32, 0);
         self.declare_shared();
         let constants: Vec<ValueId> = (0..self.k.values.len() as ValueId).collect();
@@ -166,7 +166,7 @@ impl<'k> Emitter<'k> {
             self.vars.push(id);
         }
         self.load_builtins();
-        self.load_params(&offsets, param_bytes, spilled, zero);
+        self.load_params(&offsets, param_bytes, indirect, zero);
         self.block(&self.k.body);
         if !self.terminated {
             self.b.ret().expect("a block is open");
@@ -181,9 +181,9 @@ impl<'k> Emitter<'k> {
         Module {
             words: self.b.module().assemble(),
             name: self.k.name.clone(),
-            push_bytes: if spilled { 8 } else { param_bytes },
+            push_bytes: if indirect { 8 } else { param_bytes },
             param_bytes,
-            spilled,
+            indirect,
             workgroup_size: self.k.workgroup_size,
             needs: self.needs,
         }
@@ -398,7 +398,7 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    fn load_params(&mut self, offsets: &[u32], bytes: u32, spilled: bool, zero: Id) {
+    fn load_params(&mut self, offsets: &[u32], bytes: u32, indirect: bool, zero: Id) {
         if self.k.params.is_empty() {
             return;
         }
@@ -414,8 +414,8 @@ impl<'k> Emitter<'k> {
             })
             .collect();
         let block = self.block_struct(&members, offsets);
-        debug_assert!(spilled || bytes <= MAX_PUSH_BYTES);
-        let (base, class) = if spilled {
+        debug_assert!(indirect || bytes <= MAX_PUSH_BYTES);
+        let (base, class) = if indirect {
             let address = self.ty(TypeKey::Pointer(StorageClass::PhysicalStorageBuffer, block));
             let outer = self.block_struct(&[address], &[0]);
             let var = self.push_variable(outer);
@@ -431,7 +431,7 @@ impl<'k> Emitter<'k> {
             let index = self.constant(Scalar::U32, i as u64);
             let chain = self.op(Op::AccessChain, ty, &[base, index]);
             let mut operands = vec![Operand::IdRef(chain)];
-            if spilled {
+            if indirect {
                 operands.extend(aligned(self.k.params[i].kind.bytes()));
             }
             let value = self.op_into(Op::Load, member, operands);

@@ -71,7 +71,7 @@ fn long_parameter_blocks_move_to_memory() {
     }
     y.store(b.global_id(0), sum.get());
     let module = validated(&b.finish());
-    assert!(module.spilled);
+    assert!(module.indirect);
     assert_eq!((module.push_bytes, module.param_bytes), (8, 168));
 }
 

@@ -46,7 +46,7 @@ fn tensor(data: u64, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -
         place: Place::Dml(device),
         sizes: sizes.into(),
         strides: strides.into(),
-        storage: dml_engine::Range::new(data, 1 << 16),
+        storage: dml_engine::AddressRange::new(data, 1 << 16),
         wrapped_number: false,
         negative: false,
         conjugate: false,

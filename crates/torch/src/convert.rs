@@ -3,7 +3,7 @@
 use crate::abi::{DmlTensor, DmlValue, Payload, Status, flags, place, tag};
 use crate::error::Failure;
 use crate::generator;
-use dml_engine::Range;
+use dml_engine::AddressRange;
 use dml_kernel::DType;
 use dml_ops::{Arg, Dims, Place, Scalar, Tensor};
 use std::ffi::c_void;
@@ -49,7 +49,7 @@ pub unsafe fn tensor(t: &DmlTensor) -> Result<Tensor, Failure> {
         sizes: Dims::from_slice(unsafe { slice(t.sizes, dim) }),
         // SAFETY: the caller's promise.
         strides: Dims::from_slice(unsafe { slice(t.strides, dim) }),
-        storage: Range { start: t.storage, end: t.storage + t.storage_bytes },
+        storage: AddressRange { start: t.storage, end: t.storage + t.storage_bytes },
         wrapped_number: t.flags & flags::WRAPPED_NUMBER != 0,
         negative: t.flags & flags::NEG != 0,
         conjugate: t.flags & flags::CONJ != 0,

@@ -3,7 +3,7 @@
 use crate::abi::Status;
 use crate::error::{Failure, guard, guard_value};
 use crate::log;
-use dml_engine::{AdapterKind, Device, Family, Launch, Range};
+use dml_engine::{AdapterKind, AddressRange, Device, Family, Launch};
 use dml_kernel::{Builder, DType};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -158,8 +158,8 @@ fn add_one_and_two(device: &Device, block: u64) -> Result<f32, Failure> {
         params: &params,
         table: &[],
         groups: [1, 1, 1],
-        reads: &[Range::new(block + 4, 8)],
-        writes: &[Range::new(block, 4)],
+        reads: &[AddressRange::new(block + 4, 8)],
+        writes: &[AddressRange::new(block, 4)],
         operator: "self_test",
     })?;
     let mut sum = [0; 4];
@@ -219,7 +219,7 @@ pub extern "C" fn dml_shutdown() {
 }
 
 /// What a device's queue did so far, as JSON; null on error. Keys: `commands` (launches and copies that were asked for),
-/// `fused_launches` (those that ran as part of a joint kernel), `fused_kernels` (runs of joint kernels), `barriers`,
+/// `fused_launches` (those that ran as part of a fused kernel), `fused_kernels` (runs of fused kernels), `barriers`,
 /// `submits`, `waits`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_queue_stats_json(device: i32) -> *const c_char {

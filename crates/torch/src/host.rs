@@ -2,7 +2,7 @@
 
 use crate::abi::{DmlHost, DmlTensor, Status};
 use crate::convert::{tensor, to_abi};
-use dml_engine::Range;
+use dml_engine::AddressRange;
 use dml_engine::measure::{self, Stage};
 use dml_kernel::DType;
 use dml_ops::{Dims, Error, Host, Place, Result, Tensor};
@@ -66,7 +66,7 @@ impl Host for Plugin<'_> {
             place: Place::Dml(device),
             sizes: Dims::from_slice(sizes),
             strides: Dims::from_slice(strides),
-            storage: Range { start: made.storage, end: made.storage + made.storage_bytes },
+            storage: AddressRange { start: made.storage, end: made.storage + made.storage_bytes },
             wrapped_number: false,
             negative: false,
             conjugate: false,

@@ -92,7 +92,7 @@ impl KernelRef {
             workgroup_size: module.workgroup_size,
             push_bytes: module.push_bytes,
             param_bytes: module.param_bytes,
-            indirect: module.spilled,
+            indirect: module.indirect,
             pipeline: OnceLock::new(),
             job: Mutex::new(Job::Waiting(module.words)),
             done: Condvar::new(),

@@ -1,7 +1,7 @@
 //! What the tests on a device share.
 #![allow(dead_code, clippy::unwrap_used)] // Each test binary uses a part.
 
-use dml_engine::{Device, Family, KernelRef, Launch, Range};
+use dml_engine::{AddressRange, Device, Family, KernelRef, Launch};
 use dml_kernel::{Builder, DType, Scalar};
 
 /// A device of its own on the first adapter.
@@ -48,8 +48,8 @@ pub fn launch_multiply_add(
         params: &params,
         table: &[],
         groups: [n.div_ceil(64), 1, 1],
-        reads: &[Range::new(x, bytes), Range::new(y, bytes)],
-        writes: &[Range::new(out, bytes)],
+        reads: &[AddressRange::new(x, bytes), AddressRange::new(y, bytes)],
+        writes: &[AddressRange::new(out, bytes)],
         operator: "multiply_add",
     })
 }
@@ -99,7 +99,7 @@ pub fn launch_sum_of_table(
     let mut params = [0; 12];
     params[..8].copy_from_slice(&out.to_ne_bytes());
     params[8..].copy_from_slice(&(table.len() as u32).to_ne_bytes());
-    let writes = [Range::new(out, 4)];
+    let writes = [AddressRange::new(out, 4)];
     let table = bytes_of(table);
     device.launch(Launch {
         kernel,

@@ -3,7 +3,7 @@
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::tensor::Tensor;
-use dml_engine::{Family, KernelRef, Launch, Range};
+use dml_engine::{AddressRange, Family, KernelRef, Launch};
 pub use dml_kernel::dense::{GROUP, linear_id};
 use dml_kernel::{DType, Kernel, Scalar, dense};
 use std::cell::Cell;
@@ -20,8 +20,8 @@ pub struct Launcher<'c, 'a> {
 struct Collected {
     params: Vec<u8>,
     table: Vec<u8>,
-    reads: Vec<Range>,
-    writes: Vec<Range>,
+    reads: Vec<AddressRange>,
+    writes: Vec<AddressRange>,
 }
 
 thread_local! {
@@ -87,7 +87,7 @@ impl Launcher<'_, '_> {
     }
 
     /// Bytes that the kernel finds by itself: those it reads, and those it writes (and may read).
-    pub fn ranges(mut self, reads: &[Range], writes: &[Range]) -> Self {
+    pub fn ranges(mut self, reads: &[AddressRange], writes: &[AddressRange]) -> Self {
         self.collected.reads.extend_from_slice(reads);
         self.collected.writes.extend_from_slice(writes);
         self
@@ -107,13 +107,13 @@ impl Launcher<'_, '_> {
 
     /// Bytes the kernel reads that are no tensor.
     pub fn read_bytes(mut self, address: u64, bytes: u64) -> Self {
-        self.collected.reads.push(Range::new(address, bytes));
+        self.collected.reads.push(AddressRange::new(address, bytes));
         self.bytes(address.to_le_bytes())
     }
 
     /// Bytes the kernel writes (and may read) that are no tensor.
     pub fn write_bytes(mut self, address: u64, bytes: u64) -> Self {
-        self.collected.writes.push(Range::new(address, bytes));
+        self.collected.writes.push(AddressRange::new(address, bytes));
         self.bytes(address.to_le_bytes())
     }
 

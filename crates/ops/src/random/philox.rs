@@ -9,7 +9,7 @@ use crate::operator::error::Result;
 use crate::primitives::kernel::{KernelSpec, Output};
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
-use dml_engine::{ArgumentBlock, Parameter, RandomSource, Range, interface::U32, parameters};
+use dml_engine::{AddressRange, ArgumentBlock, Parameter, RandomSource, interface::U32, parameters};
 use dml_kernel::{Builder, DType, Scalar, Value, math};
 
 /// A block of random words; two 64-bit ones.
@@ -85,7 +85,7 @@ impl Parameter for Source {
                 counter
             }
             RandomSource::Stored { address, counter } => {
-                block.reads(Range::new(address, 16));
+                block.reads(AddressRange::new(address, 16));
                 block.address(address);
                 counter
             }

@@ -5,7 +5,7 @@ pub mod memory_format;
 pub mod overlap;
 pub mod promote;
 
-use dml_engine::Range;
+use dml_engine::AddressRange;
 use dml_kernel::DType;
 use smallvec::SmallVec;
 
@@ -56,7 +56,7 @@ pub struct Tensor {
     /// Step of each dimension, in elements.
     pub strides: Dims,
     /// Bytes of the whole storage, as addresses.
-    pub storage: Range,
+    pub storage: AddressRange,
     /// A Python number promoted to a 0-dim tensor: takes part in type promotion weakly.
     pub wrapped_number: bool,
     /// The negative bit: the value is the negative of what memory holds (`_copy_from` alone sees it set).
@@ -97,15 +97,15 @@ impl Tensor {
     }
 
     /// The bytes this view can touch: from its lowest to its highest element. Strides are not negative in PyTorch.
-    pub fn range(&self) -> Range {
+    pub fn range(&self) -> AddressRange {
         let mut last = 0;
         for (&n, &s) in self.sizes.iter().zip(&self.strides) {
             if n == 0 {
-                return Range { start: self.data, end: self.data };
+                return AddressRange { start: self.data, end: self.data };
             }
             last += (n - 1) * s;
         }
-        Range { start: self.data, end: self.data + (last as u64 + 1) * self.element_size() }
+        AddressRange { start: self.data, end: self.data + (last as u64 + 1) * self.element_size() }
     }
 
     /// Elements from the first to one past the highest that this view can touch.

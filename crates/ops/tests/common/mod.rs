@@ -1,7 +1,7 @@
 //! What tests and benchmarks of operators share: a host whose tensors are plain device memory.
 #![allow(dead_code)]
 
-use dml_engine::{Device, Range};
+use dml_engine::{AddressRange, Device};
 use dml_kernel::DType;
 use dml_ops::{Arg, Call, Dims, Host, Place, Result, Ret, Scalar, Tensor};
 pub use dml_testing::Random;
@@ -137,7 +137,7 @@ impl Host for TestHost {
             place: Place::Dml(device),
             sizes: Dims::from_slice(sizes),
             strides: Dims::from_slice(strides),
-            storage: Range::new(data, bytes),
+            storage: AddressRange::new(data, bytes),
             wrapped_number: false,
             negative: false,
             conjugate: false,

@@ -8,7 +8,7 @@ use crate::pointwise::kernel::{Input, Operand, Operands};
 use crate::primitives::launch::number_word;
 use crate::tensor::Tensor;
 use crate::tensor::layout::Layout;
-use dml_engine::Range;
+use dml_engine::AddressRange;
 use dml_kernel::{DType, dense, dense::GROUP};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
@@ -44,8 +44,8 @@ pub struct Batch {
     /// The rows' entries in the table.
     entries: Vec<u64>,
     /// As many for each row: one that is a write as well is empty.
-    reads: Vec<Range>,
-    writes: Vec<Range>,
+    reads: Vec<AddressRange>,
+    writes: Vec<AddressRange>,
 }
 
 /// One batch, but where dtypes or alignments are mixed.
@@ -81,7 +81,7 @@ fn overlap(batches: &mut Batches, singles: &[&Row], shared: &[Input]) -> bool {
         batch.reads.extend(shared);
         return ranges::conflict(&mut batch.reads, &mut batch.writes);
     }
-    let (mut reads, mut writes): (Vec<Range>, Vec<Range>) = (shared.collect(), Vec::new());
+    let (mut reads, mut writes): (Vec<AddressRange>, Vec<AddressRange>) = (shared.collect(), Vec::new());
     for batch in batches {
         reads.extend_from_slice(&batch.reads);
         writes.extend_from_slice(&batch.writes);
@@ -127,7 +127,7 @@ impl Batch {
     /// Launches a kernel: `run` gets its [`ListTable`](super::ListTable) and the workgroups, as often as it takes.
     pub fn launch(mut self, mut run: impl FnMut(Listed, [u32; 3]) -> Result<()>) -> Result<()> {
         let (rows, words) = (self.rows(), self.words() as usize);
-        let mut launch = |entries: &[u64], reads: &[Range], writes: &[Range]| {
+        let mut launch = |entries: &[u64], reads: &[AddressRange], writes: &[AddressRange]| {
             let counts = entries.iter().step_by(words);
             let Grid { firsts, groups, rounds } = Grid::new(counts.copied(), self.signature.lanes);
             let listed = Listed { firsts: &firsts, entries, rounds: rounds as u32, reads, writes };
@@ -142,7 +142,7 @@ impl Batch {
         for first in (0..rows).step_by(MAX_TENSORS) {
             let end = rows.min(first + MAX_TENSORS);
             let mut ranges = [&self.reads[first * reads..end * reads], &self.writes[first * writes..end * writes]]
-                .map(<[Range]>::to_vec);
+                .map(<[AddressRange]>::to_vec);
             ranges.iter_mut().for_each(ranges::merge);
             let [reads, writes] = &ranges;
             launch(&self.entries[first * words..end * words], reads, writes)?;
@@ -236,7 +236,7 @@ fn add(batches: &mut Batches, row: &Row, expected: usize, shared: &[Input]) -> b
         batches.len() - 1
     });
     let batch = &mut batches[at];
-    let whole = |t: &Tensor| Range::new(t.data, numel * t.element_size());
+    let whole = |t: &Tensor| AddressRange::new(t.data, numel * t.element_size());
     batch.entries.push(numel);
     for t in &row.outs {
         batch.entries.push(t.data / t.element_size());
@@ -249,7 +249,7 @@ fn add(batches: &mut Batches, row: &Row, expected: usize, shared: &[Input]) -> b
                 let alike = alike >> i & 1 == 1;
                 let again = alike && row.outs.iter().any(|out| out.data == t.data && out.dtype == t.dtype);
                 batch.reads.push(match (again, alike) {
-                    (true, _) => Range { start: 0, end: 0 },
+                    (true, _) => AddressRange { start: 0, end: 0 },
                     (false, true) => whole(t),
                     (false, false) => t.range(),
                 });

@@ -1,10 +1,10 @@
 //! The memory of many tensors: whether it overlaps, and in as few ranges as it takes.
 
-use dml_engine::Range;
+use dml_engine::AddressRange;
 
 /// Whether a range that is written overlaps another one, read or written: then the tensors must be worked on in order.
 /// Sorts both. An empty range at 0 overlaps nothing.
-pub fn conflict(reads: &mut [Range], writes: &mut [Range]) -> bool {
+pub fn conflict(reads: &mut [AddressRange], writes: &mut [AddressRange]) -> bool {
     sort(reads);
     sort(writes);
     if writes.windows(2).any(|pair| pair[1].start < pair[0].end) {
@@ -21,7 +21,7 @@ pub fn conflict(reads: &mut [Range], writes: &mut [Range]) -> bool {
 }
 
 /// Joins neighbours, and what overlaps. The queue has the less to look at.
-pub fn merge(ranges: &mut Vec<Range>) {
+pub fn merge(ranges: &mut Vec<AddressRange>) {
     ranges.retain(|range| range.start < range.end);
     sort(ranges);
     ranges.dedup_by(|next, last| {
@@ -34,7 +34,7 @@ pub fn merge(ranges: &mut Vec<Range>) {
 }
 
 /// Stable: memory that was allocated in order is sorted in one pass.
-fn sort(ranges: &mut [Range]) {
+fn sort(ranges: &mut [AddressRange]) {
     ranges.sort_by_key(|range| range.start);
 }
 
@@ -42,8 +42,8 @@ fn sort(ranges: &mut [Range]) {
 mod tests {
     use super::*;
 
-    fn ranges(pairs: &[(u64, u64)]) -> Vec<Range> {
-        pairs.iter().map(|&(start, end)| Range { start, end }).collect()
+    fn ranges(pairs: &[(u64, u64)]) -> Vec<AddressRange> {
+        pairs.iter().map(|&(start, end)| AddressRange { start, end }).collect()
     }
 
     #[test]
@@ -66,10 +66,11 @@ mod tests {
             (state >> 33) % n
         };
         for _ in 0..2000 {
-            let mut some =
-                |most| -> Vec<Range> { (0..below(most)).map(|_| Range::new(below(200), 1 + below(12))).collect() };
+            let mut some = |most| -> Vec<AddressRange> {
+                (0..below(most)).map(|_| AddressRange::new(below(200), 1 + below(12))).collect()
+            };
             let (mut reads, mut writes) = (some(8), some(6));
-            let hit = |a: &Range, b: &Range| a.start < b.end && b.start < a.end;
+            let hit = |a: &AddressRange, b: &AddressRange| a.start < b.end && b.start < a.end;
             let expected = reads.iter().any(|r| writes.iter().any(|w| hit(r, w)))
                 || (0..writes.len()).any(|i| writes[..i].iter().any(|w| hit(w, &writes[i])));
             assert_eq!(conflict(&mut reads, &mut writes), expected, "{reads:?} {writes:?}");

@@ -5,7 +5,7 @@
 //! wants to know: addresses, in elements, and numbers.
 
 use dml_engine::interface::{Table, U32, Unordered};
-use dml_engine::{ArgumentBlock, Parameter, Range};
+use dml_engine::{AddressRange, ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value, dense::GROUP};
 
 /// The tensors of one launch, as a kernel's parameter: its first one.
@@ -20,9 +20,9 @@ pub struct Listed<'a> {
     /// Accesses of an invocation.
     pub rounds: u32,
     /// The memory of the tensors that are read only.
-    pub reads: &'a [Range],
+    pub reads: &'a [AddressRange],
     /// That of those that are written.
-    pub writes: &'a [Range],
+    pub writes: &'a [AddressRange],
 }
 
 /// The tensors of one launch in a kernel.
