@@ -222,6 +222,12 @@ impl Device {
         self.queue.fault.give()
     }
 
+    /// An address that may always be read and that nobody writes: it stands for the address of memory without bytes.
+    #[inline]
+    pub fn placeholder_address(&self) -> u64 {
+        self.queue.fault.placeholder()
+    }
+
     /// Returns the fault that a kernel reported, once. Waits for all work if there is one.
     ///
     /// # Errors

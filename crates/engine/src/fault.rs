@@ -61,6 +61,9 @@ fn operator_name(id: u32) -> &'static str {
     (id as usize).checked_sub(1).and_then(|at| names.get(at).copied()).unwrap_or("an operator")
 }
 
+/// Bytes of the block's memory; the words are at its beginning.
+const BYTES: u64 = 256;
+
 pub(crate) struct FaultBlock {
     memory: Segment,
     words: NonNull<AtomicU32>,
@@ -75,7 +78,7 @@ unsafe impl Sync for FaultBlock {}
 
 impl FaultBlock {
     pub(crate) fn new(gpu: &Gpu) -> Result<Self, Error> {
-        let memory = gpu.allocate(256, MemoryClass::Readback)?;
+        let memory = gpu.allocate(BYTES, MemoryClass::Readback)?;
         let words = mapped(&memory)?.cast();
         let block = Self { memory, words, given: AtomicBool::new(false) };
         block.clear();
@@ -89,6 +92,12 @@ impl FaultBlock {
             self.given.store(true, Ordering::Relaxed);
         }
         self.memory.address()
+    }
+
+    /// The address of bytes behind the words, which nobody writes.
+    #[inline]
+    pub(crate) fn placeholder(&self) -> u64 {
+        self.memory.address() + BYTES / 2
     }
 
     /// The address, if a kernel that was launched may have reported a fault. To be asked with the queue locked.

@@ -21,6 +21,8 @@ pub struct ArgumentBlock {
     reads: Vec<AddressRange>,
     writes: Vec<AddressRange>,
     misfit: Option<&'static str>,
+    /// What stands for the address of memory without bytes.
+    placeholder: u64,
 }
 
 impl ArgumentBlock {
@@ -33,9 +35,18 @@ impl ArgumentBlock {
         self.params.extend_from_slice(&bytes);
     }
 
+    /// Begins the arguments of a launch. `placeholder` is an address that may be read: it stands for the address 0 of memory
+    /// without bytes, which some drivers load from before they look whether any invocation wants it (Mesa 26.1's
+    /// software adapter).
+    #[inline]
+    pub fn begin(&mut self, placeholder: u64) {
+        self.placeholder = placeholder;
+    }
+
     /// An address. Its bytes are not ordered against other work: see [`reads`](Self::reads) and [`writes`](Self::writes).
     #[inline]
     pub fn address(&mut self, address: u64) {
+        let address = if address == 0 { self.placeholder } else { address };
         self.scalar(address.to_ne_bytes());
     }
 

@@ -3,7 +3,6 @@
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::fault::Fault;
-use crate::primitives::kernel::with_block;
 use crate::primitives::launch::{GROUP, linear_id, number_word};
 use crate::tensor::layout::{self, Layout, LayoutSpec, Walked};
 use crate::tensor::{Dims, Tensor};
@@ -200,31 +199,28 @@ pub fn run_with(
     let kernel = call.device.pointwise_kernel(&spec, || (spec.build(body), spec.describe(body)))?;
     let lanes = if let Walk::Dense { lanes } = walk { lanes } else { 1 };
     let groups = dense::groups((numel as u64).div_ceil(u64::from(lanes)));
-    with_block(
-        |block| {
-            for t in outs {
-                block.writes(t.range());
-            }
-            for t in &all[outs.len()..] {
-                block.reads(t.range());
-            }
-            let numbers = inputs.iter().filter_map(|input| match input {
-                Operand::Number(x) => Some((compute, number_word(common, *x))),
-                Operand::Tensor(_) => None,
-            });
-            let (outs, tensors) = all.split_at(outs.len());
-            let address = |t: &&Tensor| t.data;
-            let (outs, tensors) = (outs.iter().map(address), tensors.iter().map(address));
-            PointwiseParameters::pass(block, outs, tensors, numbers, index, numel as u64);
-            if spec.is_guarded() {
-                Fault::pass(&call.fault_of_value("ZeroDivisionError"), &(), block);
-            }
-            if let Some(layout) = &layout {
-                Walked::pass(&layout, &layout.spec(), block);
-            }
-        },
-        |block| Ok(call.device.launch(block.launch(kernel, groups, call.name)?)?),
-    )
+    call.enqueue_with(kernel, groups, |block| {
+        for t in outs {
+            block.writes(t.range());
+        }
+        for t in &all[outs.len()..] {
+            block.reads(t.range());
+        }
+        let numbers = inputs.iter().filter_map(|input| match input {
+            Operand::Number(x) => Some((compute, number_word(common, *x))),
+            Operand::Tensor(_) => None,
+        });
+        let (outs, tensors) = all.split_at(outs.len());
+        let address = |t: &&Tensor| t.data;
+        let (outs, tensors) = (outs.iter().map(address), tensors.iter().map(address));
+        PointwiseParameters::pass(block, outs, tensors, numbers, index, numel as u64);
+        if spec.is_guarded() {
+            Fault::pass(&call.fault_of_value("ZeroDivisionError"), &(), block);
+        }
+        if let Some(layout) = &layout {
+            Walked::pass(&layout, &layout.spec(), block);
+        }
+    })
 }
 
 impl Spec {

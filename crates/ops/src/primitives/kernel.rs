@@ -38,17 +38,6 @@ thread_local! {
     static SPARE: Cell<Option<Box<ArgumentBlock>>> = const { Cell::new(None) };
 }
 
-/// Fills a block, and hands it to `launch`.
-#[inline]
-pub fn with_block<R>(fill: impl FnOnce(&mut ArgumentBlock), launch: impl FnOnce(&ArgumentBlock) -> R) -> R {
-    let mut block = SPARE.take().unwrap_or_default();
-    fill(&mut block);
-    let result = launch(&block);
-    block.clear();
-    SPARE.set(Some(block));
-    result
-}
-
 impl Call<'_> {
     /// Enqueues a run of the kernel of `spec`, which is written the first time it is asked for, on so many workgroups.
     pub fn run<S: KernelSpec>(&self, spec: &S, arguments: &S::Arguments<'_>, groups: [u32; 3]) -> Result<()> {
@@ -64,10 +53,24 @@ impl Call<'_> {
         arguments: &I::Arguments<'_>,
         groups: [u32; 3],
     ) -> Result<()> {
-        with_block(
-            |block| interface.pass(arguments, block),
-            |block| Ok(self.device.launch(block.launch(kernel, groups, self.name)?)?),
-        )
+        self.enqueue_with(kernel, groups, |block| interface.pass(arguments, block))
+    }
+
+    /// Enqueues a run of `kernel` with the arguments that `pass` packs.
+    #[inline]
+    pub fn enqueue_with(
+        &self,
+        kernel: &KernelRef,
+        groups: [u32; 3],
+        pass: impl FnOnce(&mut ArgumentBlock),
+    ) -> Result<()> {
+        let mut block = SPARE.take().unwrap_or_default();
+        block.begin(self.device.placeholder_address());
+        pass(&mut block);
+        let launched = block.launch(kernel, groups, self.name).and_then(|launch| self.device.launch(launch));
+        block.clear();
+        SPARE.set(Some(block));
+        Ok(launched?)
     }
 
     /// Enqueues a run on at least `threads` invocations in workgroups of [`GROUP`]; the kernel asks

@@ -7,7 +7,7 @@
 use crate::movement::copy;
 use crate::operator::call::{Call, Ret};
 use crate::operator::error::Result;
-use crate::primitives::kernel::{Input, Output, with_block};
+use crate::primitives::kernel::{Input, Output};
 use crate::primitives::launch::{GROUP, linear_id};
 use crate::reduction::Axes;
 use crate::reduction::sum::add_up;
@@ -70,10 +70,7 @@ fn cell(
     let [outs, inputs] = [outs, inputs].map(|list| list.iter().map(|operand| operand.0).collect());
     let arguments = Arguments { outs, inputs, numel, hidden };
     let groups = dense::groups(numel as u64);
-    with_block(
-        |block| spec.pass(&arguments, block),
-        |block| Ok(call.device.launch(block.launch(kernel, groups, call.name)?)?),
-    )
+    call.enqueue(kernel, &spec, &arguments, groups)
 }
 
 /// An operand in the kernel.
