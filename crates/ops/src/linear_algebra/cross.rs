@@ -4,7 +4,6 @@ use crate::movement::copy::cast;
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::pointwise::elementwise;
 use crate::pointwise::kernel::{self, Input};
 use crate::tensor::{Tensor, overlap};
 use crate::{check, operators};
@@ -36,7 +35,7 @@ fn cross(call: &mut Call, x: &Tensor, y: &Tensor, dim: i64, out: Out) -> Result<
     );
     check!(x.dtype != DType::Bool, NotImplemented, "\"cross\" not implemented for 'Bool'");
     let out = call.result(out.given(), x.dtype, &sizes)?;
-    elementwise::check_no_self_overlap(&out)?;
+    overlap::check_internal(&out)?;
     if out.numel() > 0 {
         let target = if out.dtype == x.dtype && !overlap::touches(&out, x) && !overlap::touches(&out, y) {
             out.clone()
