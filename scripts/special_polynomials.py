@@ -221,8 +221,10 @@ def hankel(order: int, part: str) -> Function:
 
 def bessel_tables() -> None:
     for n in (0, 1):
+
         def i(x, n=n):
             return m.besseli(n, x)
+
         if n == 0:
             table(
                 "I0", "`(I0(x) - 1) / x^2` in `x^2`.", in_square(lambda x: (i(x) - 1) / x**2, m.mpf(1) / 4), 0, 64, True
@@ -239,8 +241,10 @@ def bessel_tables() -> None:
     )
     table("K1", "`((K1(x) - log(x) I1(x)) x - 1) / x^2` in `x^2`.", near, 0, 1, True)
     for n in (0, 1):
+
         def k(x, n=n):
             return m.besselk(n, x) * m.exp(x) * m.sqrt(x)
+
         table(f"K{n}_MIDDLE", f"`K{n}(x) e^x sqrt(x)` in `x`.", k, 1, 2)
         table(f"K{n}_FAR", f"`K{n}(x) e^x sqrt(x)` in `1 / x`.", of_inverse(k, m.sqrt(m.pi / 2)), 0, 0.5)
     zeros = {n: [m.besseljzero(n, s) for s in (1, 2)] for n in (0, 1)}
@@ -248,9 +252,11 @@ def bessel_tables() -> None:
         for s in (1, 2):
             constant(f"J{n}_ZERO_{s}", f"Zero {s} of J{n}.", zeros[n][s - 1])
         a, b = (z * z for z in zeros[n])
+
         def j(x, n=n):
             return m.besselj(n, x) / (x if n else 1)
-        f = in_square(lambda x: j(x) / ((x * x - a) * (x * x - b)), m.mpf(0.5 if n else 1) / (a * b))
+
+        f = in_square(lambda x, j=j, a=a, b=b: j(x) / ((x * x - a) * (x * x - b)), m.mpf(0.5 if n else 1) / (a * b))
         for name, ends in (("NEAR", (0, 20)), ("MIDDLE", (20, 64))):
             text = f"`J{n}(x){' / x' if n else ''}`, its first two zeros divided out, in `x^2`."
             table(f"J{n}_{name}", text, f, *ends)
@@ -273,19 +279,26 @@ def airy_tables() -> None:
     zeros = [m.airyaizero(n) for n in (1, 2)]
     for n, zero in enumerate(zeros, 1):
         constant(f"AIRY_ZERO_{n}", f"Zero {n} of Ai.", zero)
+
     def ratio(x):
         return m.airyai(x) / ((x - zeros[0]) * (x - zeros[1]))
+
     table("AIRY_LEFT", "`Ai(x)`, its first two zeros divided out.", ratio, -left_edge, -edge)
     table("AIRY", "`Ai(x)` near zero, the left part.", m.airyai, -edge, 0)
     table("AIRY_RIGHT", "`Ai(x)` near zero, the right part.", m.airyai, 0, edge)
+
     def zeta(x):
         return 2 * x**1.5 / 3
+
     def to_x(v):
         return (m.mpf(3) / (2 * v)) ** (m.mpf(2) / 3)
+
     def decay(v):
         return m.airyai(to_x(v)) * m.exp(1 / v) * m.sqrt(m.sqrt(to_x(v)))
+
     def far(v):
         return decay(v) if v > m.mpf(10) ** -9 else 1 / (2 * m.sqrt(m.pi)) * (1 - 5 * v / 72)
+
     table("AIRY_FAR", "`Ai(x) e^z x^(1/4)` in `1 / z`, z = 2/3 x^(3/2).", far, 0, 1 / zeta(edge))
 
     def wave(part: str) -> Function:
@@ -385,8 +398,10 @@ def main() -> None:
     table("LGAMMA_3", "`lgamma(1 + z) / (z (z - 1))` in z.", lgamma_ratio, 1, 2)
     table("LGAMMA_FAR", "Stirling's series of `lgamma(x)`, times x, in `1 / x^2`.", stirling_rest, 0, m.mpf(1) / 64)
     constant("DIGAMMA_ROOT", "Less 1, the positive root of digamma.", DIGAMMA_ROOT - 1)
+
     def ratio(z):
         return m.digamma(1 + z) / (1 + z - DIGAMMA_ROOT)
+
     table("DIGAMMA", "`digamma(1 + z)`, its root divided out, in z.", ratio, 0, 1)
     text = "`(log(x) - 1 / (2 x) - digamma(x)) x^2` in `1 / x^2`."
     table("DIGAMMA_FAR", text, digamma_rest, 0, m.mpf(1) / 100)
