@@ -1,37 +1,51 @@
 //! Losses that compare an input with a target element by element: mse, smooth l1, huber, binary cross-entropy.
 
-use super::Reduce;
-use crate::check;
+use super::reduce::Reduce;
+use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::pointwise::elementwise::{Out, Rule, operator};
+use crate::pointwise::operator::{Rule, check_float, common_dtype, operator};
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::promote::accumulator;
-use crate::tensor::promote::{Promoted, result_type};
 use crate::tensor::{Dims, Tensor};
+use crate::{check, operators};
 use dml_kernel::{DType, Scalar, Value, math};
 use smallvec::{SmallVec, smallvec};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::mse_loss", |c| forward(c, Loss::Mse, Out::New)),
-    op("aten::mse_loss.out", |c| forward(c, Loss::Mse, Out::Arg(3))),
-    op("aten::mse_loss_backward", |c| backward(c, Loss::Mse, Out::New)),
-    op("aten::mse_loss_backward.grad_input", |c| backward(c, Loss::Mse, Out::Arg(4))),
-    op("aten::smooth_l1_loss", |c| forward(c, Loss::SmoothL1, Out::New)),
-    op("aten::smooth_l1_loss.out", |c| forward(c, Loss::SmoothL1, Out::Arg(4))),
-    op("aten::smooth_l1_loss_backward", |c| backward(c, Loss::SmoothL1, Out::New)),
-    op("aten::smooth_l1_loss_backward.grad_input", |c| backward(c, Loss::SmoothL1, Out::Arg(5))),
-    op("aten::huber_loss", |c| forward(c, Loss::Huber, Out::New)),
-    op("aten::huber_loss.out", |c| forward(c, Loss::Huber, Out::Arg(4))),
-    op("aten::huber_loss_backward", |c| backward(c, Loss::Huber, Out::New)),
-    op("aten::huber_loss_backward.out", |c| backward(c, Loss::Huber, Out::Arg(5))),
-    op("aten::binary_cross_entropy", |c| forward(c, Loss::BinaryCrossEntropy, Out::New)),
-    op("aten::binary_cross_entropy.out", |c| forward(c, Loss::BinaryCrossEntropy, Out::Arg(4))),
-    op("aten::binary_cross_entropy_backward", |c| backward(c, Loss::BinaryCrossEntropy, Out::New)),
-    op("aten::binary_cross_entropy_backward.grad_input", |c| backward(c, Loss::BinaryCrossEntropy, Out::Arg(5))),
-];
+operators! {
+    forward(self, target, weight = None, reduction, knee = None, out; Loss::Mse) {
+        "aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+        "aten::mse_loss.out(Tensor self, Tensor target, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, target, weight = None, reduction, knee = None, out; Loss::Mse) {
+        "aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+        "aten::mse_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    forward(self, target, weight = None, reduction, beta, out; Loss::SmoothL1) {
+        "aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
+        "aten::smooth_l1_loss.out(Tensor self, Tensor target, int reduction=1, float beta=1., *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, target, weight = None, reduction, beta, out; Loss::SmoothL1) {
+        "aten::smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
+        "aten::smooth_l1_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    forward(self, target, weight = None, reduction, delta, out; Loss::Huber) {
+        "aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
+        "aten::huber_loss.out(Tensor self, Tensor target, int reduction=1, float delta=1., *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, target, weight = None, reduction, delta, out; Loss::Huber) {
+        "aten::huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
+        "aten::huber_loss_backward.out(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    forward(self, target, weight, reduction, knee = None, out; Loss::BinaryCrossEntropy) {
+        "aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
+        "aten::binary_cross_entropy.out(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, target, weight, reduction, knee = None, out; Loss::BinaryCrossEntropy) {
+        "aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
+        "aten::binary_cross_entropy_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+}
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Loss {
@@ -59,19 +73,16 @@ impl Loss {
         matches!(self, Loss::SmoothL1 | Loss::Huber)
     }
 
-    /// The knee at argument `i`, checked.
-    fn knee(self, call: &Call, i: usize) -> Result<Option<Number>> {
-        if !self.has_knee() {
-            return Ok(None);
-        }
-        let knee = call.scalar(i)?;
-        let (positive, negative) = (knee.to_f64() > 0.0, knee.to_f64() < 0.0);
+    /// Checks the knee.
+    fn check_knee(self, knee: Option<Number>) -> Result<()> {
+        let Some(knee) = knee.map(Number::to_f64) else { return Ok(()) };
+        let (positive, negative) = (knee > 0.0, knee < 0.0);
         if self == Loss::SmoothL1 {
             check!(!negative, Runtime, "smooth_l1_loss does not support negative values for beta.");
         } else {
             check!(positive, Runtime, "huber_loss does not support non-positive values for delta.");
         }
-        Ok(Some(knee))
+        Ok(())
     }
 
     /// Loss of input `x` against target `y`.
@@ -146,23 +157,27 @@ impl Fold for Total {
     }
 }
 
-/// Argument positions of input, target and, if there is one, weight.
-fn operands(call: &Call, loss: Loss, first: usize) -> Result<SmallVec<[usize; 3]>> {
-    let mut at: SmallVec<[usize; 3]> = smallvec![first, first + 1];
-    if loss == Loss::BinaryCrossEntropy && call.opt_tensor(first + 2)?.is_some() {
-        at.push(first + 2);
-    }
+/// What is compared with what: input, target and, if there is one, weight.
+type Operands<'t> = SmallVec<[AnyTensor<'t>; 4]>;
+
+fn operands<'t>(
+    call: &Call,
+    loss: Loss,
+    x: &'t Tensor,
+    y: &'t Tensor,
+    weight: Option<&'t Tensor>,
+) -> Result<Operands<'t>> {
     let name = loss.names()[0];
-    let (x, y) = (call.tensor(first)?, call.tensor(first + 1)?);
+    let mut all: Operands = smallvec![AnyTensor(x), AnyTensor(y)];
     if loss == Loss::BinaryCrossEntropy {
-        for t in [x, y] {
-            check!(t.dtype.is_float(), NotImplemented, "\"{name}\" not implemented for '{}'", t.dtype);
-        }
+        check_float(x, name)?;
+        check_float(y, name)?;
         check!(x.dtype == y.dtype, Runtime, "Found dtype {} but expected {}", y.dtype, x.dtype);
-        return Ok(at);
+        all.extend(weight.map(AnyTensor));
+        return Ok(all);
     }
     // The others promote: a target of integers or bools meets an input of floats.
-    let common = crate::pointwise::elementwise::common_dtype(call, &[first, first + 1])?;
+    let common = common_dtype(call, &all);
     check!(
         loss != Loss::Huber || common.can_cast_to(x.dtype),
         Runtime,
@@ -171,46 +186,42 @@ fn operands(call: &Call, loss: Loss, first: usize) -> Result<SmallVec<[usize; 3]
     );
     let cpu_name = name.strip_suffix("_loss").unwrap_or(name);
     check!(common.is_float(), NotImplemented, "\"{cpu_name}_cpu\" not implemented for '{common}'");
-    Ok(at)
+    Ok(all)
 }
 
-/// Position of the reduction argument, when the input is argument `first`.
-fn reduction_at(loss: Loss, first: usize) -> usize {
-    first + if loss == Loss::BinaryCrossEntropy { 3 } else { 2 }
+/// The shape of all together.
+fn joint_sizes(call: &Call, operands: &[AnyTensor]) -> Result<Dims> {
+    operands.iter().try_fold(Dims::new(), |sizes, t| call.broadcast(&sizes, &t.sizes))
 }
 
-/// `loss(self, target[, weight], reduction[, knee][, out])`
-fn forward(call: &mut Call, loss: Loss, out: Out) -> Result<()> {
-    let at = operands(call, loss, 0)?;
-    let reduction_at = reduction_at(loss, 0);
-    let reduction = Reduce::argument(call, reduction_at)?;
-    let knee = loss.knee(call, reduction_at + 1)?;
-    let weighted = at.len() == 3;
+fn forward(
+    call: &mut Call,
+    x: &Tensor,
+    y: &Tensor,
+    weight: Option<&Tensor>,
+    reduction: i64,
+    knee: Option<Number>,
+    out: Out,
+    loss: Loss,
+) -> Result<()> {
+    let all = operands(call, loss, x, y, weight)?;
+    let reduction = Reduce::of(call, reduction)?;
+    loss.check_knee(knee)?;
+    let weighted = all.len() == 3;
     if reduction == Reduce::None {
-        return operator(call, out, Rule::Promote, loss.names()[0], &at, knee.as_slice(), |_, v| {
+        return operator(call, out, Rule::Promote, loss.names()[0], &all, knee.as_slice(), |_, v| {
             let knee = loss.has_knee().then(|| v[v.len() - 1]);
             let value = loss.value(v[0], v[1], knee);
             if weighted { value * v[2] } else { value }
         });
     }
-    let mut tensors: SmallVec<[&Tensor; 3]> = SmallVec::new();
-    let mut sizes = Dims::new();
-    for &i in &at {
-        let t = call.tensor(i)?;
-        sizes = call.broadcast(&sizes, &t.sizes)?;
-        tensors.push(t);
-    }
-    let promoted: SmallVec<[Promoted; 3]> = tensors.iter().map(|t| Promoted::Tensor(t)).collect();
-    let dtype = result_type(&promoted, call.host.default_dtype());
-    let expanded: SmallVec<[Tensor; 3]> = tensors.iter().map(|t| t.expand(&sizes)).collect();
+    let (sizes, dtype) = (joint_sizes(call, &all)?, common_dtype(call, &all));
+    let expanded: SmallVec<[Tensor; 3]> = all.iter().map(|t| t.expand(&sizes)).collect();
     let inputs: SmallVec<[&Tensor; 3]> = expanded.iter().collect();
     let accumulator = accumulator(dtype);
     let mut numbers: SmallVec<[(DType, Number); 2]> = smallvec![(accumulator, Number::Int(sizes.iter().product()))];
     numbers.extend(knee.map(|k| (accumulator, k)));
-    let result = match out {
-        Out::Arg(i) => call.out(Some(i), dtype, &[])?,
-        _ => call.empty(dtype, &[])?,
-    };
+    let result = call.result(out.given(), dtype, &[])?;
     let fold = Total { loss, scalar: accumulator.compute(), mean: reduction == Reduce::Mean, weighted };
     let axes = Axes::all(false);
     reduce(call, &fold, &Reduction { inputs: &inputs, outs: &[&result], axes, tables: &[], numbers: &numbers })?;
@@ -218,22 +229,27 @@ fn forward(call: &mut Call, loss: Loss, out: Out) -> Result<()> {
     Ok(())
 }
 
-/// `loss_backward(grad_output, self, target[, weight], reduction[, knee][, grad_input])`
-fn backward(call: &mut Call, loss: Loss, out: Out) -> Result<()> {
-    let inputs = operands(call, loss, 1)?;
-    let reduction_at = reduction_at(loss, 1);
-    let reduction = Reduce::argument(call, reduction_at)?;
-    let mut at: SmallVec<[usize; 4]> = smallvec![0];
-    at.extend(inputs.iter().copied());
-    let mut sizes = Dims::new();
-    for &i in &inputs {
-        sizes = call.broadcast(&sizes, &call.tensor(i)?.sizes)?;
-    }
+fn backward(
+    call: &mut Call,
+    grad: AnyTensor,
+    x: &Tensor,
+    y: &Tensor,
+    weight: Option<&Tensor>,
+    reduction: i64,
+    knee: Option<Number>,
+    out: Out,
+    loss: Loss,
+) -> Result<()> {
+    let mut all = operands(call, loss, x, y, weight)?;
+    let reduction = Reduce::of(call, reduction)?;
+    let sizes = joint_sizes(call, &all)?;
     let share = if reduction == Reduce::Mean { 1.0 / sizes.iter().product::<i64>() as f64 } else { 1.0 };
+    loss.check_knee(knee)?;
     let mut numbers: SmallVec<[Number; 2]> = smallvec![Number::Double(share)];
-    numbers.extend(loss.knee(call, reduction_at + 1)?);
-    let tensors = at.len();
-    operator(call, out, Rule::Promote, loss.names()[2], &at, &numbers, |_, v| {
+    numbers.extend(knee);
+    all.insert(0, grad);
+    let tensors = all.len();
+    operator(call, out, Rule::Promote, loss.names()[2], &all, &numbers, |_, v| {
         let slope = loss.slope(v[1], v[2], loss.has_knee().then(|| v[v.len() - 1]));
         let gradient = v[0] * (v[tensors] * slope);
         if tensors == 4 { gradient * v[3] } else { gradient }

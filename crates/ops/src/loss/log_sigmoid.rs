@@ -1,39 +1,41 @@
 //! log_sigmoid, of which PyTorch makes the losses that take logits.
 
+use crate::operator::argument::{AnyTensor, Out, Outs};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
-use crate::pointwise::elementwise::{Out, Rule, operator};
+use crate::operators;
+use crate::pointwise::operator::{Rule, float_operator, operator};
+use crate::tensor::Tensor;
 use dml_kernel::math;
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::log_sigmoid_forward", |c| forward(c, None)),
-    op("aten::log_sigmoid_forward.output", |c| forward(c, Some(2))),
-    op("aten::log_sigmoid_backward", |c| backward(c, Out::New)),
-    op("aten::log_sigmoid_backward.grad_input", |c| backward(c, Out::Arg(3))),
-];
+operators! {
+    forward(self, outs) {
+        "aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
+        "aten::log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!))",
+    }
+    backward(grad_output, self, out) {
+        "aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor",
+        "aten::log_sigmoid_backward.grad_input(Tensor grad_output, Tensor self, Tensor buffer, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+}
 
-/// `log_sigmoid_forward(self[, output, buffer]) -> (output, buffer)`; the buffer stays empty, as on CUDA.
-fn forward(call: &mut Call, buffer: Option<usize>) -> Result<()> {
-    let dtype = call.tensor(0)?.dtype;
-    let out = if buffer.is_some() { Out::Arg(1) } else { Out::New };
-    crate::pointwise::elementwise::check_float(call, 0, "log_sigmoid")?;
-    operator(call, out, Rule::Promote, "log_sigmoid", &[0], &[], |_, v| {
+/// The second result, a buffer for the gradient, stays empty, as on CUDA.
+fn forward(call: &mut Call, x: &Tensor, outs: Outs) -> Result<()> {
+    let out = outs.as_ref().map_or(Out::New, |outs| Out::Into(outs[0]));
+    float_operator(call, out, "log_sigmoid", &[AnyTensor(x)], &[], |_, v| {
         let x = v[0];
         x.gt(0.0).select(x.like(0.0), x) - math::log1p(math::exp(-x.abs()))
     })?;
-    let buffer = match buffer {
-        Some(i) => call.tensor(i)?.clone(),
-        None => call.empty(dtype, &[0])?,
+    let buffer = match outs {
+        Some(outs) => outs[1].clone(),
+        None => call.empty(x.dtype, &[0])?,
     };
     call.ret(buffer);
     Ok(())
 }
 
-/// `log_sigmoid_backward(grad_output, self, buffer[, grad_input])`
-fn backward(call: &mut Call, out: Out) -> Result<()> {
-    operator(call, out, Rule::Promote, "log_sigmoid_backward", &[0, 1], &[], |_, v| {
+fn backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, out: Out) -> Result<()> {
+    operator(call, out, Rule::Promote, "log_sigmoid_backward", &[grad, x], &[], |_, v| {
         let z = math::exp(-v[1].abs());
         let share = z / (z + 1.0);
         v[0] * v[1].lt(0.0).select(1.0 - share, share)

@@ -2,31 +2,42 @@
 //!
 //! The input is seen as `[batch, classes, positions]` (one position for rows) and the target as `[batch, positions]`.
 
-use super::Reduce;
-use crate::check;
+use super::reduce::Reduce;
 use crate::movement::copy;
+use crate::operator::argument::{Out, Outs};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::fault::{self, Fault, Reporter};
-use crate::operator::{Operator, op};
-use crate::primitives::launch::{GROUP, linear_id};
+use crate::operator::fault::{Fault, Reporter};
+use crate::operator::structured;
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::launch::linear_id;
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
+use crate::tensor::layout::index_type;
 use crate::tensor::{Dims, Tensor};
-use dml_engine::Parameter;
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value};
+use crate::{check, operators};
+use dml_engine::interface::{I64, Index};
+use dml_engine::parameters;
+use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::nll_loss_forward", |c| forward(c, Rank::Rows, [None, None])),
-    op("aten::nll_loss_forward.output", |c| forward(c, Rank::Rows, [Some(5), Some(6)])),
-    op("aten::nll_loss_backward", |c| backward(c, Rank::Rows, None)),
-    op("aten::nll_loss_backward.grad_input", |c| backward(c, Rank::Rows, Some(7))),
-    op("aten::nll_loss2d_forward", |c| forward(c, Rank::Images, [None, None])),
-    op("aten::nll_loss2d_forward.output", |c| forward(c, Rank::Images, [Some(5), Some(6)])),
-    op("aten::nll_loss2d_backward", |c| backward(c, Rank::Images, None)),
-    op("aten::nll_loss2d_backward.grad_input", |c| backward(c, Rank::Images, Some(7))),
-];
+operators! {
+    forward(self, target, weight, reduction, ignore_index, outs; Rank::Rows) {
+        "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+        "aten::nll_loss_forward.output(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, *, Tensor(a!) output, Tensor(b!) total_weight) -> (Tensor(a!), Tensor(b!))",
+    }
+    forward(self, target, weight, reduction, ignore_index, outs; Rank::Images) {
+        "aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+        "aten::nll_loss2d_forward.output(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, *, Tensor(a!) output, Tensor(b!) total_weight) -> (Tensor(a!), Tensor(b!))",
+    }
+    backward(grad_output, self, target, weight, reduction, ignore_index, total_weight, out; Rank::Rows) {
+        "aten::nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+        "aten::nll_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    backward(grad_output, self, target, weight, reduction, ignore_index, total_weight, out; Rank::Images) {
+        "aten::nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+        "aten::nll_loss2d_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+}
 
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Rank {
@@ -48,10 +59,15 @@ struct Problem {
 }
 
 impl Problem {
-    /// `(self, target, weight, reduction, ignore_index)` from argument `first`.
-    fn new(call: &Call, rank: Rank, first: usize) -> Result<Problem> {
-        let (input, target) = (call.tensor(first)?, call.tensor(first + 1)?);
-        let weight = call.opt_tensor(first + 2)?;
+    fn new(
+        call: &Call,
+        rank: Rank,
+        input: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        reduction: i64,
+        ignore: i64,
+    ) -> Result<Problem> {
         let (sizes, targets) = (input.sizes.as_slice(), target.sizes.as_slice());
         let classes = match (rank, sizes) {
             (Rank::Rows, &[classes]) => {
@@ -116,33 +132,42 @@ impl Problem {
             );
             check!(w.dtype == input.dtype, Runtime, "expected scalar type {} but found {}", input.dtype, w.dtype);
         }
-        let weight = match weight {
-            Some(w) => Some(copy::as_contiguous(call, w)?),
-            None => None,
-        };
         Ok(Problem {
             input: copy::as_contiguous(call, input)?,
             target: copy::as_contiguous(call, target)?,
-            weight,
-            reduction: Reduce::argument(call, first + 3)?,
-            ignore: call.int(first + 4)?,
+            weight: weight.map(|w| copy::as_contiguous(call, w)).transpose()?,
+            reduction: Reduce::of(call, reduction)?,
+            ignore,
             classes,
             positions: if rank == Rank::Images { sizes[2] * sizes[3] } else { 1 },
         })
     }
 
-    fn wide(&self) -> bool {
-        self.index() == Scalar::U64
+    /// What kernels are specialised by.
+    fn spec(&self) -> Spec {
+        Spec {
+            dtype: self.input.dtype,
+            target: self.target.dtype,
+            weighted: self.weight.is_some(),
+            index: index_type(self.input.numel()),
+        }
     }
+}
 
-    fn key(&self) -> [u32; 6] {
-        let flags = u32::from(self.weight.is_some()) | u32::from(self.wide()) << 1 | (self.reduction as u32) << 2;
-        [self.input.dtype as u32, self.target.dtype as u32, flags, 0, 0, 0]
-    }
-
+/// What changes the code of every kernel here.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    dtype: DType,
+    target: DType,
+    weighted: bool,
     /// Index type of kernels over the input.
-    fn index(&self) -> Scalar {
-        crate::tensor::layout::index_type(self.input.numel())
+    index: Scalar,
+}
+
+impl Spec {
+    /// The dtype of weights, if there are any.
+    fn weight(&self) -> Option<DType> {
+        self.weighted.then_some(self.dtype)
     }
 }
 
@@ -159,7 +184,7 @@ struct Terms<'b> {
 }
 
 impl<'b> Terms<'b> {
-    /// Loss and weight of the target `t` at index `at`, zeros where it is ignored. A class that does not exist is
+    /// Loss and weight of the target `t` at position `at`, zeros where it is ignored. A class that does not exist is
     /// reported.
     fn term(&self, t: Value<'b>, at: Value<'b>) -> [Value<'b>; 2] {
         let t = t.cast(Scalar::I64);
@@ -169,6 +194,7 @@ impl<'b> Terms<'b> {
         let counts = counts & exists;
         let class = counts.select(t, 0);
         let (classes, positions) = (self.classes.cast(self.index), self.positions.cast(self.index));
+        let at = at.cast(self.index);
         let batch = at / positions;
         let offset = (batch * classes + class.cast(self.index)) * positions + (at - batch * positions);
         let x = self.input.load(offset);
@@ -181,7 +207,7 @@ impl<'b> Terms<'b> {
     }
 }
 
-/// What errors call the operator.
+/// What errors call the operator, and the kernel's name.
 const NAME: &str = "nll_loss";
 
 /// Sums losses and weights.
@@ -190,6 +216,8 @@ struct Total {
     dtype: DType,
     mean: bool,
     weighted: bool,
+    /// Index type of the input, which is longer than the targets.
+    index: Scalar,
 }
 
 impl Total {
@@ -200,7 +228,7 @@ impl Total {
 
 impl Fold for Total {
     fn name(&self) -> &'static str {
-        "nll_loss"
+        NAME
     }
 
     fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
@@ -221,7 +249,7 @@ impl Fold for Total {
             ignore: s.numbers[0],
             classes: s.numbers[1],
             positions: s.numbers[2],
-            index: s.index,
+            index: self.index,
         };
         terms.term(elements[0], at).into_iter().collect()
     }
@@ -243,17 +271,27 @@ impl Fold for Total {
     }
 }
 
-/// `nll_loss_forward(self, target, weight, reduction, ignore_index[, output, total_weight])`
-fn forward(call: &mut Call, rank: Rank, outs: [Option<usize>; 2]) -> Result<()> {
-    let p = Problem::new(call, rank, 0)?;
+fn forward(
+    call: &mut Call,
+    input: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    reduction: i64,
+    ignore: i64,
+    outs: Outs,
+    rank: Rank,
+) -> Result<()> {
+    let p = Problem::new(call, rank, input, target, weight, reduction, ignore)?;
     let sizes = if p.reduction == Reduce::None { p.target.sizes.clone() } else { Dims::new() };
-    let output = call.out(outs[0], p.input.dtype, &sizes)?;
-    let total = call.out(outs[1], p.input.dtype, &[])?;
+    let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
+    let output = structured::result(call, given(0), p.input.dtype, &sizes)?;
+    let total = structured::result(call, given(1), p.input.dtype, &[])?;
     if p.reduction == Reduce::None {
         each(call, &p, &output)?;
         copy::fill_with(call, &total, Number::Int(0))?;
     } else {
-        let fold = Total { dtype: p.input.dtype, mean: p.reduction == Reduce::Mean, weighted: p.weight.is_some() };
+        let Spec { dtype, weighted, index, .. } = p.spec();
+        let fold = Total { dtype, mean: p.reduction == Reduce::Mean, weighted, index };
         let mut tables: SmallVec<[&Tensor; 2]> = smallvec![&p.input];
         tables.extend(p.weight.as_ref());
         let long = |x: i64| (DType::I64, Number::Int(x));
@@ -272,46 +310,75 @@ fn forward(call: &mut Call, rank: Rank, outs: [Option<usize>; 2]) -> Result<()> 
 }
 
 /// Losses one by one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct EachSpec(Spec);
+
+parameters! {
+    EachSpec as s => EachArguments, EachParameters {
+        output: Output = s.0.dtype,
+        target: Input = s.0.target,
+        input: Input = s.0.dtype,
+        weight: Option<Input> = s.0.weight(),
+        fault: Fault,
+        ignore: I64,
+        classes: I64,
+        positions: I64,
+        /// Targets.
+        numel: Index = s.0.index,
+    }
+}
+
+impl KernelSpec for EachSpec {
+    fn name(&self) -> &'static str {
+        "nll_loss_each"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: EachParameters<'b>) {
+        let EachParameters { output, target, input, weight, fault, ignore, classes, positions, numel } = p;
+        let index = self.0.index;
+        let terms = Terms { b, input, weight, fault, ignore, classes, positions, index };
+        let i = linear_id(b, index);
+        b.if_(i.lt(numel), || output.store(i, terms.term(target.load(i), i)[0]));
+    }
+}
+
 fn each(call: &Call, p: &Problem, output: &Tensor) -> Result<()> {
-    let n = p.target.numel();
-    if n == 0 {
+    let numel = p.target.numel();
+    if numel == 0 {
         return Ok(());
     }
     let dense = if output.is_contiguous() { output.clone() } else { call.empty(output.dtype, &output.sizes)? };
-    let kernel = call.kernel("nll_loss_each", p.key(), || {
-        let b = Builder::new("nll_loss_each", [GROUP, 1, 1]);
-        write_each(&b, p);
-        b.finish()
-    })?;
-    let mut launcher = call.launch(kernel).write(&dense).read(&p.target).read(&p.input);
-    if let Some(w) = &p.weight {
-        launcher = launcher.read(w);
-    }
-    let launcher = launcher.fault().u32(fault::operator(NAME)).i64(p.ignore).i64(p.classes).i64(p.positions);
-    launcher.index(p.index(), n).threads(n as u64)?;
+    let arguments = EachArguments {
+        output: &dense,
+        target: &p.target,
+        input: &p.input,
+        weight: p.weight.as_ref(),
+        fault: call.fault_of_index_in(NAME),
+        ignore: p.ignore,
+        classes: p.classes,
+        positions: p.positions,
+        numel,
+    };
+    call.run_threads(&EachSpec(p.spec()), &arguments, numel as u64)?;
     if dense.data != output.data {
         copy::device_copy(call, &dense, output)?;
     }
     Ok(())
 }
 
-fn write_each(b: &Builder, p: &Problem) {
-    let output = b.pointer("output", p.input.dtype);
-    let target = b.pointer("target", p.target.dtype);
-    let input = b.pointer("input", p.input.dtype);
-    let weight = p.weight.as_ref().map(|w| b.pointer("weight", w.dtype));
-    let fault = Fault::declare(b, "fault", &());
-    let [ignore, classes, positions] = ["ignore", "classes", "positions"].map(|name| b.param(name, Scalar::I64));
-    let n = b.param("n", p.index());
-    let terms = Terms { b, input, weight, fault, ignore, classes, positions, index: p.index() };
-    let i = linear_id(b, p.index());
-    b.if_(i.lt(n), || output.store(i, terms.term(target.load(i), i)[0]));
-}
-
-/// `nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight[, grad_input])`
-fn backward(call: &mut Call, rank: Rank, out: Option<usize>) -> Result<()> {
-    let p = Problem::new(call, rank, 1)?;
-    let (grad, total) = (call.tensor(0)?, call.tensor(6)?);
+fn backward(
+    call: &mut Call,
+    grad: &Tensor,
+    input: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    reduction: i64,
+    ignore: i64,
+    total_weight: &Tensor,
+    out: Out,
+    rank: Rank,
+) -> Result<()> {
+    let p = Problem::new(call, rank, input, target, weight, reduction, ignore)?;
     if p.reduction == Reduce::None {
         check!(
             grad.sizes == p.target.sizes || grad.numel() == p.target.numel(),
@@ -329,18 +396,22 @@ fn backward(call: &mut Call, rank: Rank, out: Option<usize>) -> Result<()> {
         );
     }
     let grad = copy::as_contiguous(call, grad)?;
-    let result = call.out(out, p.input.dtype, &p.input.sizes)?;
-    let n = result.numel();
-    if n > 0 {
+    let result = structured::result(call, out.given(), p.input.dtype, &p.input.sizes)?;
+    let numel = result.numel();
+    if numel > 0 {
         let dense = if result.is_contiguous() { result.clone() } else { call.empty(result.dtype, &result.sizes)? };
-        let kernel = call.kernel("nll_loss_backward", p.key(), || build_backward(&p))?;
-        let mut launcher = call.launch(kernel).write(&dense).read(&grad).read(&p.target).read(total);
-        if let Some(w) = &p.weight {
-            launcher = launcher.read(w);
-        }
-        let index = p.index();
-        let launcher = launcher.i64(p.ignore).index(index, p.classes).index(index, p.positions);
-        launcher.index(index, n).threads(n as u64)?;
+        let arguments = BackwardArguments {
+            grad_input: &dense,
+            grad: &grad,
+            target: &p.target,
+            total_weight,
+            weight: p.weight.as_ref(),
+            ignore: p.ignore,
+            classes: p.classes,
+            positions: p.positions,
+            numel,
+        };
+        call.run_threads(&BackwardSpec { of: p.spec(), reduction: p.reduction }, &arguments, numel as u64)?;
         if dense.data != result.data {
             copy::device_copy(call, &dense, &result)?;
         }
@@ -349,36 +420,73 @@ fn backward(call: &mut Call, rank: Rank, out: Option<usize>) -> Result<()> {
     Ok(())
 }
 
-/// Every element of the gradient looks whether it is its target's class.
-fn build_backward(p: &Problem) -> Kernel {
-    let b = Builder::new("nll_loss_backward", [GROUP, 1, 1]);
-    let index = p.index();
-    let dtype = p.input.dtype;
-    let result = b.pointer("grad_input", dtype);
-    let grad = b.pointer("grad_output", dtype);
-    let target = b.pointer("target", p.target.dtype);
-    let total = b.pointer("total_weight", dtype);
-    let weight = p.weight.as_ref().map(|w| b.pointer("weight", w.dtype));
-    let ignore = b.param("ignore", Scalar::I64);
-    let [classes, positions, n] = ["classes", "positions", "n"].map(|name| b.param(name, index));
-    let i = linear_id(&b, index);
-    b.if_(i.lt(n), || {
-        let row = i / positions;
-        let batch = row / classes;
-        let class = row - batch * classes;
-        let at = batch * positions + (i - row * positions);
-        let t = target.load(at).cast(Scalar::I64);
-        let hit = t.ne(ignore) & t.eq(class.cast(Scalar::I64));
-        let g = match p.reduction {
-            Reduce::None => grad.load(at),
-            Reduce::Mean => grad.load(0) / total.load(0),
-            Reduce::Sum => grad.load(0),
-        };
-        let g = match weight {
-            Some(w) => g * w.load(class),
-            None => g,
-        };
-        result.store(i, hit.select(-g, 0.0));
-    });
-    b.finish()
+/// The gradient: every element of it looks whether it is its target's class.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct BackwardSpec {
+    of: Spec,
+    reduction: Reduce,
+}
+
+parameters! {
+    BackwardSpec as s => BackwardArguments, BackwardParameters {
+        grad_input: Output = s.of.dtype,
+        grad: Input = s.of.dtype,
+        target: Input = s.of.target,
+        total_weight: Input = s.of.dtype,
+        weight: Option<Input> = s.of.weight(),
+        ignore: I64,
+        classes: Index = s.of.index,
+        positions: Index = s.of.index,
+        /// Elements of the gradient.
+        numel: Index = s.of.index,
+    }
+}
+
+impl KernelSpec for BackwardSpec {
+    fn name(&self) -> &'static str {
+        "nll_loss_backward"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: BackwardParameters<'b>) {
+        let BackwardParameters { grad_input, grad, target, total_weight, weight, ignore, classes, positions, numel } =
+            p;
+        let i = linear_id(b, self.of.index);
+        b.if_(i.lt(numel), || {
+            let row = i / positions;
+            let batch = row / classes;
+            let class = row - batch * classes;
+            let at = batch * positions + (i - row * positions);
+            let t = target.load(at).cast(Scalar::I64);
+            let hit = t.ne(ignore) & t.eq(class.cast(Scalar::I64));
+            let g = match self.reduction {
+                Reduce::None => grad.load(at),
+                Reduce::Mean => grad.load(0) / total_weight.load(0),
+                Reduce::Sum => grad.load(0),
+            };
+            let g = match weight {
+                Some(w) => g * w.load(class),
+                None => g,
+            };
+            grad_input.store(i, hit.select(-g, 0.0));
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::validate::accepted;
+
+    #[test]
+    fn kernels_are_valid() {
+        for (dtype, target, weighted, index) in
+            [(DType::BF16, DType::U8, false, Scalar::U32), (DType::F64, DType::I64, true, Scalar::U64)]
+        {
+            let spec = Spec { dtype, target, weighted, index };
+            accepted(&EachSpec(spec.clone()).build());
+            for reduction in [Reduce::None, Reduce::Mean, Reduce::Sum] {
+                accepted(&BackwardSpec { of: spec.clone(), reduction }.build());
+            }
+        }
+    }
 }

@@ -48,6 +48,15 @@ pub enum TensorOrScalar<'a> {
     Scalar(Scalar),
 }
 
+/// Integers that are a tensor in some overloads of a function, and a list in others.
+#[derive(Copy, Clone, Debug)]
+pub enum TensorOrInts<'a> {
+    /// A tensor on any device.
+    Tensor(AnyTensor<'a>),
+    /// A list.
+    Ints(&'a [i64]),
+}
+
 /// A number for all tensors of a list, or one for each.
 #[derive(Clone, Debug)]
 pub enum Numbers {
@@ -174,6 +183,16 @@ impl<'a> FromArgument<'a> for TensorOrScalar<'a> {
             Arg::Tensor(t) => Ok(TensorOrScalar::Tensor(AnyTensor(t))),
             Arg::Scalar(s) => Ok(TensorOrScalar::Scalar(*s)),
             _ => arguments.wrong(i, "a tensor or a number"),
+        }
+    }
+}
+
+impl<'a> FromArgument<'a> for TensorOrInts<'a> {
+    fn take(arguments: Arguments<'a>, i: usize) -> Result<Self> {
+        match arguments.raw(i)? {
+            Arg::Tensor(t) => Ok(TensorOrInts::Tensor(AnyTensor(t))),
+            Arg::Ints(list) => Ok(TensorOrInts::Ints(list)),
+            _ => arguments.wrong(i, "a tensor or a list of integers"),
         }
     }
 }

@@ -1,31 +1,35 @@
 //! The loss of several classes an example: every class that is no target against every target, with a margin of 1.
 //! Each element of the gradient is computed on its own.
 
-use super::{Problem, check_dtypes, key, pass, rows_of};
-use crate::check;
-use crate::loss::Reduce;
+use super::problem::{Problem, check_dtypes, rows_of};
+use crate::loss::reduce::Reduce;
 use crate::movement::copy::{as_contiguous, device_copy};
+use crate::operator::argument::{Out, Outs};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::fault;
-use crate::operator::{Operator, op};
-use crate::primitives::launch::{GROUP, linear_id};
-use crate::primitives::rows::{Rows, Share};
-use crate::tensor::Dims;
+use crate::operator::fault::Fault;
+use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
+use crate::primitives::launch::linear_id;
+use crate::primitives::rows::{RowExtent, Rows, Share};
 use crate::tensor::promote::accumulator;
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value};
+use crate::tensor::{Dims, Tensor};
+use crate::{check, operators};
+use dml_engine::{interface::Index, parameters};
+use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::multilabel_margin_loss_forward", |c| multilabel(c, [None, None])),
-    op("aten::multilabel_margin_loss_forward.output", |c| multilabel(c, [Some(3), Some(4)])),
-    op("aten::multilabel_margin_loss_backward", |c| multilabel_backward(c, None)),
-    op("aten::multilabel_margin_loss_backward.grad_input", |c| multilabel_backward(c, Some(5))),
-];
+operators! {
+    forward(self, target, reduction, outs) {
+        "aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
+        "aten::multilabel_margin_loss_forward.output(Tensor self, Tensor target, int reduction, *, Tensor(a!) output, Tensor(b!) is_target) -> (Tensor(a!), Tensor(b!))",
+    }
+    backward(grad_output, self, target, reduction, is_target, out) {
+        "aten::multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) -> Tensor",
+        "aten::multilabel_margin_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+}
 
-/// `(self, target, reduction)` from argument `first`
-fn multilabel_problem(call: &Call, first: usize) -> Result<Problem> {
-    let (input, target) = (call.tensor(first)?, call.tensor(first + 1)?);
+/// Checks arguments as PyTorch does.
+fn problem(call: &Call, input: &Tensor, target: &Tensor, reduction: i64) -> Result<Problem> {
     let [rows, classes] = rows_of(input)?;
     let fits = target.sizes == input.sizes || input.dim() < 2 && target.dim() < 2 && target.numel() == classes;
     check!(
@@ -40,37 +44,36 @@ fn multilabel_problem(call: &Call, first: usize) -> Result<Problem> {
         input: as_contiguous(call, input)?,
         target: as_contiguous(call, target)?,
         weight: None,
-        reduction: Reduce::argument(call, first + 2)?,
+        reduction: Reduce::of(call, reduction)?,
         rows,
         classes,
         sizes: if input.dim() < 2 { Dims::new() } else { Dims::from_slice(&[rows]) },
     })
 }
 
-/// `multilabel_margin_loss_forward(self, target, reduction[, output, is_target]) -> (output, is_target)`: the classes of
-/// a row end before its first negative one.
-fn multilabel(call: &mut Call, outs: [Option<usize>; 2]) -> Result<()> {
-    let p = multilabel_problem(call, 0)?;
-    let out = call.out(outs[0], p.input.dtype, &p.result_sizes())?;
-    let flags = call.out(outs[1], p.input.dtype, &p.target.sizes)?;
+/// The classes of a row end before its first negative one.
+fn forward(call: &mut Call, input: &Tensor, target: &Tensor, reduction: i64, outs: Outs) -> Result<()> {
+    let p = problem(call, input, target, reduction)?;
+    let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
+    let out = call.result(given(0), p.input.dtype, &p.result_sizes())?;
+    let flags = call.result(given(1), p.input.dtype, &p.target.sizes)?;
     let dense = if flags.is_contiguous() { flags.clone() } else { call.empty(flags.dtype, &flags.sizes)? };
     let losses = call.empty(accumulator(p.input.dtype), &[p.rows])?;
     if p.rows > 0 {
-        let kernel = call.kernel("multilabel_margin_targets", key(&p, 0), || build_targets(dense.dtype, p.index()))?;
-        let launcher = pass(call.launch(kernel).write(&dense).read(&p.target), call, &p, &[]);
-        let launcher = launcher.index(p.index(), p.input.numel()).index(p.index(), p.classes);
-        launcher.threads(p.input.numel() as u64)?;
-        let (rows, _) = Rows::of_neighbours(p.index(), p.classes);
-        let mut key = key(&p, 0);
-        key[3] = rows.code();
-        key[4] = dense.dtype as u32;
-        let kernel = call.kernel("multilabel_margin_loss", key, || {
-            let b = Builder::new("multilabel_margin_loss", [GROUP, 1, 1]);
-            write_multilabel(&b, p.input.dtype, dense.dtype, &rows);
-            b.finish()
-        })?;
-        let launcher = call.launch(kernel).write(&losses).read(&p.input).read(&p.target).read(&dense);
-        rows.run(launcher, p.rows, p.classes, 1)?;
+        let (index, numel, extent) = (p.index(), p.input.numel(), p.extent());
+        let arguments = TargetsArguments {
+            is_target: &dense,
+            target: &p.target,
+            fault: call.fault_of_index(),
+            numel,
+            classes: p.classes,
+        };
+        call.run_threads(&TargetsSpec { flags: dense.dtype, index }, &arguments, numel as u64)?;
+        let (rows, _) = Rows::of_neighbours(index, p.classes);
+        let arguments =
+            ForwardArguments { losses: &losses, input: &p.input, target: &p.target, is_target: &dense, extent };
+        let spec = ForwardSpec { dtype: p.input.dtype, flags: dense.dtype, rows };
+        call.run(&spec, &arguments, rows.groups(&extent))?;
     }
     if dense.data != flags.data {
         device_copy(call, &dense, &flags)?;
@@ -103,51 +106,97 @@ fn each_target<'b>(
 }
 
 /// 1 for the classes of a row's list, 0 for others. A class that does not exist is reported.
-fn build_targets(dtype: DType, index: Scalar) -> Kernel {
-    let b = Builder::new("multilabel_margin_targets", [GROUP, 1, 1]);
-    let (flags, target) = (b.pointer("is_target", dtype), b.pointer("target", DType::I64));
-    let (fault, operator) = (b.pointer("fault", DType::U32), b.param("operator", Scalar::U32));
-    let (n, classes) = (b.param("n", index), b.param("classes", index));
-    let i = linear_id(&b, index);
-    b.if_(i.lt(n), || {
-        let row = i / classes;
-        let own = i - row * classes;
-        let found = b.var(b.float(dtype.compute(), 0.0));
-        each_target(&b, target, row * classes, classes, |class| b.if_(class.eq(own), || found.set(1.0)));
-        flags.store(i, found.get());
-        let here = target.load(i);
-        let size = classes.cast(Scalar::I64);
-        b.if_(here.lt(-1) | here.ge(size), || fault::report(&b, fault, operator, here, size, 1));
-    });
-    b.finish()
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct TargetsSpec {
+    flags: DType,
+    index: Scalar,
+}
+
+parameters! {
+    TargetsSpec as s => TargetsArguments, TargetsParameters {
+        is_target: Output = s.flags,
+        target: Input = DType::I64,
+        fault: Fault,
+        numel: Index = s.index,
+        classes: Index = s.index,
+    }
+}
+
+impl KernelSpec for TargetsSpec {
+    fn name(&self) -> &'static str {
+        "multilabel_margin_targets"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: TargetsParameters<'b>) {
+        let TargetsParameters { is_target, target, fault, numel, classes } = p;
+        let i = linear_id(b, self.index);
+        b.if_(i.lt(numel), || {
+            let row = i / classes;
+            let own = i - row * classes;
+            let found = b.var(b.float(self.flags.compute(), 0.0));
+            each_target(b, target, row * classes, classes, |class| b.if_(class.eq(own), || found.set(1.0)));
+            is_target.store(i, found.get());
+            let here = target.load(i);
+            let size = classes.cast(Scalar::I64);
+            b.if_(here.lt(-1) | here.ge(size), || fault.report(here, size, 1));
+        });
+    }
 }
 
 /// Losses of rows: over classes that are no targets, each against every target.
-fn write_multilabel(b: &Builder, dtype: DType, flag: DType, rows: &Rows) {
-    let losses = b.pointer("losses", accumulator(dtype));
-    let (input, target) = (b.pointer("input", dtype), b.pointer("target", DType::I64));
-    let flags = b.pointer("is_target", flag);
-    let share = Share::new(b, rows, dtype, 1);
-    let scalar = accumulator(dtype).compute();
-    let sum = b.var(b.float(scalar, 0.0));
-    b.for_(share.lane, share.n, share.lanes, |k| {
-        let at = share.offset(k);
-        let score = input.load(at);
-        b.if_(flags.load(at).eq(0.0), || {
-            each_target(b, target, share.place.first, share.n, |class| {
-                let beyond: Value = 1.0 - input.load(share.place.first + class) + score;
-                b.if_(beyond.gt(0.0), || sum.set(sum.get() + beyond));
-            });
-        });
-    });
-    let loss = share.sum(sum.get()) / share.n.cast(scalar);
-    b.if_(share.place.lane.eq(0) & share.place.valid, || losses.store(share.place.row, loss));
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct ForwardSpec {
+    dtype: DType,
+    flags: DType,
+    rows: Rows,
 }
 
-/// `multilabel_margin_loss_backward(grad_output, self, target, reduction, is_target[, grad_input])`
-fn multilabel_backward(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let p = multilabel_problem(call, 1)?;
-    let (grad, flags) = (as_contiguous(call, call.tensor(0)?)?, as_contiguous(call, call.tensor(4)?)?);
+parameters! {
+    ForwardSpec as s => ForwardArguments, ForwardParameters {
+        losses: Output = accumulator(s.dtype),
+        input: Input = s.dtype,
+        target: Input = DType::I64,
+        is_target: Input = s.flags,
+        extent: RowExtent = s.rows.index,
+    }
+}
+
+impl KernelSpec for ForwardSpec {
+    fn name(&self) -> &'static str {
+        "multilabel_margin_loss"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: ForwardParameters<'b>) {
+        let ForwardParameters { losses, input, target, is_target, extent } = p;
+        let share = Share::of(b, &self.rows, extent, self.dtype, 1);
+        let scalar = accumulator(self.dtype).compute();
+        let sum = b.var(b.float(scalar, 0.0));
+        b.for_(share.lane, share.n, share.lanes, |k| {
+            let at = share.offset(k);
+            let score = input.load(at);
+            b.if_(is_target.load(at).eq(0.0), || {
+                each_target(b, target, share.place.first, share.n, |class| {
+                    let beyond: Value = 1.0 - input.load(share.place.first + class) + score;
+                    b.if_(beyond.gt(0.0), || sum.set(sum.get() + beyond));
+                });
+            });
+        });
+        let loss = share.sum(sum.get()) / share.n.cast(scalar);
+        b.if_(share.place.lane.eq(0) & share.place.valid, || losses.store(share.place.row, loss));
+    }
+}
+
+fn backward(
+    call: &mut Call,
+    grad: &Tensor,
+    input: &Tensor,
+    target: &Tensor,
+    reduction: i64,
+    is_target: &Tensor,
+    out: Out,
+) -> Result<()> {
+    let p = problem(call, input, target, reduction)?;
+    let (grad, flags) = (as_contiguous(call, grad)?, as_contiguous(call, is_target)?);
     p.check_gradient(&grad)?;
     check!(
         flags.sizes == p.target.sizes,
@@ -156,20 +205,29 @@ fn multilabel_backward(call: &mut Call, out: Option<usize>) -> Result<()> {
         flags.sizes.as_slice(),
         p.target.sizes.as_slice()
     );
-    let out = call.out(out, p.input.dtype, &p.input.sizes)?;
+    let out = call.result(out.given(), p.input.dtype, &p.input.sizes)?;
     let dense = if out.is_contiguous() { out.clone() } else { call.empty(out.dtype, &out.sizes)? };
     if p.rows > 0 {
-        let mut key = key(&p, 0);
-        key[4] = flags.dtype as u32;
-        key[5] = dense.dtype as u32;
-        let single = p.reduction != Reduce::None;
-        let dtypes = [dense.dtype, grad.dtype, p.input.dtype, flags.dtype];
-        let kernel = call
-            .kernel("multilabel_margin_loss_backward", key, || build_multilabel_backward(dtypes, single, p.index()))?;
-        let launcher = call.launch(kernel).write(&dense).read(&grad).read(&p.input).read(&p.target).read(&flags);
-        let launcher = launcher.number(accumulator(p.input.dtype), Number::Double(1.0 / p.divisor()));
-        let launcher = launcher.index(p.index(), p.input.numel()).index(p.index(), p.classes);
-        launcher.threads(p.input.numel() as u64)?;
+        let numel = p.input.numel();
+        let spec = BackwardSpec {
+            out: dense.dtype,
+            grad: grad.dtype,
+            input: p.input.dtype,
+            flags: flags.dtype,
+            single: p.reduction != Reduce::None,
+            index: p.index(),
+        };
+        let arguments = BackwardArguments {
+            grad_input: &dense,
+            grad: &grad,
+            input: &p.input,
+            target: &p.target,
+            is_target: &flags,
+            part: Number::Double(1.0 / p.divisor()),
+            numel,
+            classes: p.classes,
+        };
+        call.run_threads(&spec, &arguments, numel as u64)?;
     }
     if dense.data != out.data {
         device_copy(call, &dense, &out)?;
@@ -178,44 +236,70 @@ fn multilabel_backward(call: &mut Call, out: Option<usize>) -> Result<()> {
     Ok(())
 }
 
-fn build_multilabel_backward(dtypes: [DType; 4], single: bool, index: Scalar) -> Kernel {
-    let b = Builder::new("multilabel_margin_loss_backward", [GROUP, 1, 1]);
-    let [out, grad, input] =
-        [("grad_input", 0), ("grad_output", 1), ("input", 2)].map(|(n, i)| b.pointer(n, dtypes[i]));
-    let (target, flags) = (b.pointer("target", DType::I64), b.pointer("is_target", dtypes[3]));
-    let share = b.param("share", accumulator(dtypes[2]).compute());
-    let (n, classes) = (b.param("n", index), b.param("classes", index));
-    let i = linear_id(&b, index);
-    b.if_(i.lt(n), || {
-        let row = i / classes;
-        let (first, own) = (row * classes, i - row * classes);
-        let score = input.load(i);
-        let count = b.var(share.like(0.0));
-        b.if_else(
-            flags.load(i).eq(0.0),
-            || {
-                each_target(&b, target, first, classes, |class| {
-                    let beyond: Value = 1.0 - input.load(first + class) + score;
-                    b.if_(beyond.gt(0.0), || count.set(count.get() + 1.0));
-                });
-            },
-            || {
-                // As often as the list names it.
-                let times = b.var(share.like(0.0));
-                each_target(&b, target, first, classes, |class| {
-                    b.if_(class.eq(own), || times.set(times.get() + 1.0));
-                });
-                b.for_(classes.like(0.0), classes, 1, |k| {
-                    let beyond: Value = 1.0 - score + input.load(first + k);
-                    let counts = flags.load(first + k).eq(0.0) & beyond.gt(0.0);
-                    b.if_(counts, || count.set(count.get() - times.get()));
-                });
-            },
-        );
-        let unit = if single { grad.load(0) } else { grad.load(row) };
-        out.store(i, count.get() * (unit * share));
-    });
-    b.finish()
+/// The gradient.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct BackwardSpec {
+    out: DType,
+    grad: DType,
+    input: DType,
+    flags: DType,
+    /// The loss is one number, otherwise one a row.
+    single: bool,
+    index: Scalar,
+}
+
+parameters! {
+    BackwardSpec as s => BackwardArguments, BackwardParameters {
+        grad_input: Output = s.out,
+        grad: Input = s.grad,
+        input: Input = s.input,
+        target: Input = DType::I64,
+        is_target: Input = s.flags,
+        /// What a term counts in the loss.
+        part: InDType = accumulator(s.input),
+        numel: Index = s.index,
+        classes: Index = s.index,
+    }
+}
+
+impl KernelSpec for BackwardSpec {
+    fn name(&self) -> &'static str {
+        "multilabel_margin_loss_backward"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: BackwardParameters<'b>) {
+        let BackwardParameters { grad_input, grad, input, target, is_target, part, numel, classes } = p;
+        let i = linear_id(b, self.index);
+        b.if_(i.lt(numel), || {
+            let row = i / classes;
+            let (first, own) = (row * classes, i - row * classes);
+            let score = input.load(i);
+            let count = b.var(part.like(0.0));
+            b.if_else(
+                is_target.load(i).eq(0.0),
+                || {
+                    each_target(b, target, first, classes, |class| {
+                        let beyond: Value = 1.0 - input.load(first + class) + score;
+                        b.if_(beyond.gt(0.0), || count.set(count.get() + 1.0));
+                    });
+                },
+                || {
+                    // As often as the list names it.
+                    let times = b.var(part.like(0.0));
+                    each_target(b, target, first, classes, |class| {
+                        b.if_(class.eq(own), || times.set(times.get() + 1.0));
+                    });
+                    b.for_(classes.like(0.0), classes, 1, |k| {
+                        let beyond: Value = 1.0 - score + input.load(first + k);
+                        let counts = is_target.load(first + k).eq(0.0) & beyond.gt(0.0);
+                        b.if_(counts, || count.set(count.get() - times.get()));
+                    });
+                },
+            );
+            let unit = if self.single { grad.load(0) } else { grad.load(row) };
+            grad_input.store(i, count.get() * (unit * part));
+        });
+    }
 }
 
 #[cfg(test)]
@@ -227,14 +311,10 @@ mod tests {
     fn kernels_are_valid() {
         for (dtype, index, n) in [(DType::BF16, Scalar::U32, 2), (DType::F64, Scalar::U64, 3000)] {
             let (rows, _) = Rows::of_neighbours(index, n);
-            let kernel = |write: &dyn Fn(&Builder)| {
-                let b = Builder::new("margin", [GROUP, 1, 1]);
-                write(&b);
-                accepted(&b.finish());
-            };
-            kernel(&|b| write_multilabel(b, dtype, dtype, &rows));
-            accepted(&build_targets(dtype, index));
-            accepted(&build_multilabel_backward([dtype; 4], n > 2, index));
+            accepted(&TargetsSpec { flags: dtype, index }.build());
+            accepted(&ForwardSpec { dtype, flags: dtype, rows }.build());
+            let spec = BackwardSpec { out: dtype, grad: dtype, input: dtype, flags: dtype, single: n > 2, index };
+            accepted(&spec.build());
         }
     }
 }

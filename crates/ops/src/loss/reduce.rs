@@ -1,0 +1,27 @@
+//! What becomes of the losses of single elements.
+
+use crate::operator::call::Call;
+use crate::operator::error::{Error, Result};
+
+/// How losses are reduced.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Reduce {
+    /// Not at all.
+    None,
+    /// To their mean, which weights may weigh.
+    Mean,
+    /// To their sum.
+    Sum,
+}
+
+impl Reduce {
+    /// Of PyTorch's code, an operator's `reduction` argument.
+    pub fn of(call: &Call, code: i64) -> Result<Reduce> {
+        match code {
+            0 => Ok(Reduce::None),
+            1 => Ok(Reduce::Mean),
+            2 => Ok(Reduce::Sum),
+            other => Err(Error::Value(format!("{}: {other} is not a valid value for reduction", call.name))),
+        }
+    }
+}
