@@ -26,7 +26,6 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::spatial::pooling::OPERATORS,
     crate::loss::OPERATORS,
     crate::normalization::OPERATORS,
-    &[crate::normalization::softmax::OPERATORS],
     crate::sorting::OPERATORS,
 ];
 

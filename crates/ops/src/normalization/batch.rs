@@ -1,33 +1,43 @@
 //! Batch normalisation: over every dimension but that of channels.
 
+use super::channels::{all_but_channels, check_channels, like, of_channels};
+use super::statistics::{moments, parameter_dtype, update};
 use super::sums::Products;
-use super::{Sums, Terms, all_but_channels, check_channels, moments, of_channels, parameter_dtype, ret_if};
-use crate::check;
+use super::terms::{Sums, Terms};
 use crate::movement::copy::cast;
+use crate::operator::argument::Outs;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::{Error, Result};
-use crate::operator::{Operator, op};
 use crate::pointwise::kernel::{self, Input};
 use crate::tensor::Tensor;
-use crate::tensor::memory_format::{self, is_channels_last};
 use crate::tensor::promote::accumulator;
+use crate::{check, operators};
 use dml_kernel::{DType, math};
-use smallvec::SmallVec;
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::native_batch_norm", |c| native(c, None)),
-    op("aten::native_batch_norm.out", |c| native(c, Some(8))),
-    op("aten::_native_batch_norm_legit", |c| native(c, None)),
-    op("aten::_native_batch_norm_legit.out", |c| native(c, Some(8))),
-    op("aten::_native_batch_norm_legit.no_stats", |c| no_stats(c, None)),
-    op("aten::_native_batch_norm_legit.no_stats_out", |c| no_stats(c, Some(6))),
-    op("aten::_batch_norm_with_update", |c| with_update(c, None)),
-    op("aten::_batch_norm_with_update.out", |c| with_update(c, Some(7))),
-    op("aten::batch_norm_update_stats", update_stats),
-    op("aten::native_batch_norm_backward", native_backward),
-    op("aten::batch_norm_backward", backward_with_reserve),
-];
+operators! {
+    forward(input, weight, bias, running_mean = None, running_var = None, training, momentum, eps, outs) {
+        "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        "aten::native_batch_norm.out(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
+        "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        "aten::_native_batch_norm_legit.out(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps, *, Tensor(d!) out, Tensor(e!) save_mean, Tensor(f!) save_invstd) -> (Tensor(d!), Tensor(e!), Tensor(f!))",
+        "aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        "aten::_native_batch_norm_legit.no_stats_out(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
+    }
+    with_update(input, weight, bias, running_mean, running_var, momentum, eps, outs) {
+        "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
+        "aten::_batch_norm_with_update.out(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps, *, Tensor(d!) out, Tensor(e!) save_mean, Tensor(f!) save_invstd, Tensor(g!) reserve) -> (Tensor(d!), Tensor(e!), Tensor(f!), Tensor(g!))",
+    }
+    update_stats(input, running_mean, running_var, momentum) {
+        "aten::batch_norm_update_stats(Tensor input, Tensor? running_mean, Tensor? running_var, float momentum) -> (Tensor, Tensor)",
+    }
+    backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask) {
+        "aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    }
+    // What it calls the variance is the inverse deviation too, and nothing is in reserve.
+    backward(grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask) {
+        "aten::batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> (Tensor, Tensor, Tensor)",
+    }
+}
 
 /// An input with its parameters and running statistics, checked.
 struct Batch<'t> {
@@ -73,12 +83,6 @@ impl<'t> Batch<'t> {
 
     fn row(&self, call: &Call, dtype: DType) -> Result<Tensor> {
         call.empty(dtype, &[self.channels])
-    }
-
-    /// A result of the input's shape and memory format.
-    fn result(&self, call: &Call) -> Result<Tensor> {
-        let strides = memory_format::strides(&self.input.sizes, is_channels_last(self.input));
-        call.empty_strided(self.input.dtype, &self.input.sizes, &strides)
     }
 
     fn view(&self, row: &Tensor) -> Tensor {
@@ -128,35 +132,22 @@ fn refused(what: &str) -> Error {
     Error::Runtime(format!("batch_norm: {what}"))
 }
 
-/// `running = (1 - momentum) * running + momentum * of the batch`, the variance corrected by a factor.
-pub fn update(call: &Call, running: [&Tensor; 2], batch: [&Tensor; 2], momentum: f64, correction: f64) -> Result<()> {
-    let dtype = accumulator(running[0].dtype);
-    let mut inputs: SmallVec<[Input; 7]> = running.iter().chain(&batch).map(|&t| Input::Tensor(t.clone())).collect();
-    let numbers = [1.0 - momentum, momentum, correction];
-    inputs.extend(numbers.map(|x| Input::Number(Number::Double(x), dtype)));
-    kernel::run(call, "update_statistics", 0, &running, &inputs, dtype, |_, v| {
-        vec![v[0] * v[4] + v[2] * v[5], v[1] * v[4] + v[3] * v[6] * v[5]]
-    })
-}
-
-/// `native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps[, 3 outs])`
-fn native(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let running = [call.opt_tensor(3)?, call.opt_tensor(4)?];
-    forward(call, running, call.flag(5)?, call.double(6)?, call.double(7)?, out)
-}
-
-/// `_native_batch_norm_legit.no_stats(input, weight, bias, training, momentum, eps[, 3 outs])`
-fn no_stats(call: &mut Call, out: Option<usize>) -> Result<()> {
-    forward(call, [None; 2], call.flag(3)?, call.double(4)?, call.double(5)?, out)
-}
-
-/// `_batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps[, 4 outs])`; nothing is kept in
-/// reserve.
-fn with_update(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let running = [call.opt_tensor(3)?, call.opt_tensor(4)?];
-    forward(call, running, true, call.double(5)?, call.double(6)?, out)?;
-    let reserve = match out {
-        Some(i) => call.tensor(i + 3)?.clone(),
+/// Nothing is kept in reserve.
+fn with_update(
+    call: &mut Call,
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    running_mean: Option<&Tensor>,
+    running_var: Option<&Tensor>,
+    momentum: f64,
+    eps: f64,
+    outs: Outs,
+) -> Result<()> {
+    let reserve = outs.as_ref().map(|outs| outs[3].clone());
+    forward(call, input, weight, bias, running_mean, running_var, true, momentum, eps, outs)?;
+    let reserve = match reserve {
+        Some(given) => given,
         None => call.empty(DType::U8, &[0])?,
     };
     call.ret(reserve);
@@ -165,31 +156,32 @@ fn with_update(call: &mut Call, out: Option<usize>) -> Result<()> {
 
 fn forward(
     call: &mut Call,
-    running: [Option<&Tensor>; 2],
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    running_mean: Option<&Tensor>,
+    running_var: Option<&Tensor>,
     training: bool,
     momentum: f64,
     eps: f64,
-    out: Option<usize>,
+    outs: Outs,
 ) -> Result<()> {
-    let batch = Batch::new(call, call.tensor(0)?, [call.opt_tensor(1)?, call.opt_tensor(2)?], running, [None; 2])?;
-    let result = match out {
-        Some(_) => call.out(out, batch.input.dtype, &batch.input.sizes)?,
-        None => batch.result(call)?,
+    let batch = Batch::new(call, input, [weight, bias], [running_mean, running_var], [None; 2])?;
+    let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
+    let result = match given(0) {
+        Some(out) => call.result(Some(out), input.dtype, &input.sizes)?,
+        None => like(call, input)?,
     };
+    let row = |i: usize| call.result(given(i), batch.dtype, &[batch.channels]);
+    let none = |i: usize| given(i).map_or_else(|| call.empty(batch.dtype, &[0]), |t| Ok(t.clone()));
     let (saved, terms) = if training {
-        let saved = [1, 2].map(|i| call.out(out.map(|at| at + i), batch.dtype, &[batch.channels]));
-        let [mean, scale] = saved;
-        let (mean, scale) = (mean?, scale?);
+        let (mean, scale) = (row(1)?, row(2)?);
         batch.statistics(call, eps, momentum, &mean, &scale)?;
         let terms = batch.terms(&mean, &scale);
         ([mean, scale], terms)
     } else {
         let (mean, scale) = batch.remembered(call, eps)?;
-        let saved = match out {
-            Some(i) => [call.tensor(i + 1)?.clone(), call.tensor(i + 2)?.clone()],
-            None => [call.empty(batch.dtype, &[0])?, call.empty(batch.dtype, &[0])?],
-        };
-        (saved, batch.terms(&mean, &scale))
+        ([none(1)?, none(2)?], batch.terms(&mean, &scale))
     };
     terms.normalize(call, batch.input, &result)?;
     call.ret(result);
@@ -199,10 +191,15 @@ fn forward(
     Ok(())
 }
 
-/// `batch_norm_update_stats(input, running_mean, running_var, momentum) -> (mean, variance)`
-fn update_stats(call: &mut Call) -> Result<()> {
-    let running = [call.opt_tensor(1)?, call.opt_tensor(2)?];
-    let batch = Batch::new(call, call.tensor(0)?, [None; 2], running, [None; 2])?;
+/// Yields mean and variance of the batch.
+fn update_stats(
+    call: &mut Call,
+    input: &Tensor,
+    running_mean: Option<&Tensor>,
+    running_var: Option<&Tensor>,
+    momentum: f64,
+) -> Result<()> {
+    let batch = Batch::new(call, input, [None; 2], [running_mean, running_var], [None; 2])?;
     let [mean, scale, variance] = [batch.dtype; 3].map(|dtype| batch.row(call, dtype));
     let (mean, scale, variance) = (mean?, scale?, variance?);
     check!(
@@ -215,31 +212,28 @@ fn update_stats(call: &mut Call) -> Result<()> {
     moments(call, batch.input, axes, 0.0, &[&mean, &scale, &variance])?;
     if let Some(running) = batch.running {
         let n = batch.count() as f64;
-        update(call, running, [&mean, &variance], call.double(3)?, n / (n - 1.0))?;
+        update(call, running, [&mean, &variance], momentum, n / (n - 1.0))?;
     }
     call.ret(mean);
     call.ret(variance);
     Ok(())
 }
 
-/// `native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
-/// output_mask)`
-fn native_backward(call: &mut Call) -> Result<()> {
-    backward(call)
-}
-
-/// `batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask,
-/// reserve)`: `save_var` is the inverse deviation, and nothing is in reserve.
-fn backward_with_reserve(call: &mut Call) -> Result<()> {
-    backward(call)
-}
-
-fn backward(call: &mut Call) -> Result<()> {
-    let (grad, input) = (call.tensor(0)?, call.tensor(1)?);
-    let running = [call.opt_tensor(3)?, call.opt_tensor(4)?];
-    let (train, eps, mask) = (call.flag(7)?, call.double(8)?, call.flags(9)?);
-    let saved = if train { [call.opt_tensor(5)?, call.opt_tensor(6)?] } else { [None; 2] };
-    let batch = Batch::new(call, input, [call.opt_tensor(2)?, None], running, saved)?;
+fn backward(
+    call: &mut Call,
+    grad: &Tensor,
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    running_mean: Option<&Tensor>,
+    running_var: Option<&Tensor>,
+    saved_mean: Option<&Tensor>,
+    saved_scale: Option<&Tensor>,
+    train: bool,
+    eps: f64,
+    mask: &[u8],
+) -> Result<()> {
+    let saved = if train { [saved_mean, saved_scale] } else { [None; 2] };
+    let batch = Batch::new(call, input, [weight, None], [running_mean, running_var], saved)?;
     check!(
         grad.sizes == input.sizes,
         Runtime,
@@ -266,7 +260,7 @@ fn backward(call: &mut Call) -> Result<()> {
     }
     let mut of_input = None;
     if wants(0) {
-        let result = batch.result(call)?;
+        let result = like(call, input)?;
         match (&sums, train) {
             (Some([product, total]), true) => {
                 let (total, product) = (Some(batch.view(total)), Some(batch.view(product)));
@@ -284,8 +278,8 @@ fn backward(call: &mut Call) -> Result<()> {
     };
     let of_weight = of_weight.filter(|_| wants(1)).transpose()?;
     let of_bias = of_bias.filter(|_| wants(2)).transpose()?;
-    ret_if(call, of_input);
-    ret_if(call, of_weight);
-    ret_if(call, of_bias);
+    for t in [of_input, of_weight, of_bias] {
+        call.ret_optional(t);
+    }
     Ok(())
 }

@@ -1,23 +1,28 @@
 //! Group normalisation: over the channels of a group and all positions, for each element of the batch (Y. Wu and K. He,
 //! "Group normalization", ECCV 2018).
 
+use super::statistics::{moments, parameter_dtype};
 use super::sums::Products;
-use super::{Sums, Terms, moments, parameter_dtype, ret_if};
-use crate::check;
-use crate::movement::copy::cast;
+use super::terms::{Sums, Terms, times};
+use crate::movement::copy::{as_contiguous, cast};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::memory_format::{self, is_channels_last};
 use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
+use crate::{check, operators};
 use dml_kernel::{Scalar, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] =
-    &[op("aten::native_group_norm", group_norm), op("aten::native_group_norm_backward", backward)];
+operators! {
+    group_norm(input, weight, bias, N, C, HxW, group, eps) {
+        "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
+    }
+    backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask) {
+        "aten::native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    }
+}
 
 /// An input `[batch, channels, ..]` in one of the two memory formats, seen as `[batch, groups, channels of a group,
 /// positions]`.
@@ -28,10 +33,9 @@ struct Groups {
 }
 
 impl Groups {
-    /// `(N, C, HxW, group)` from argument `first`.
-    fn new(call: &Call, input: &Tensor, parameters: [Option<&Tensor>; 2], first: usize) -> Result<Groups> {
-        let [batch, channels, positions, groups] = [0, 1, 2, 3].map(|i| call.int(first + i));
-        let (batch, channels, positions, groups) = (batch?, channels?, positions?, groups?);
+    /// Of batch, channels, positions and the number of groups, checked.
+    fn new(input: &Tensor, parameters: [Option<&Tensor>; 2], sizes: [i64; 4]) -> Result<Groups> {
+        let [batch, channels, positions, groups] = sizes;
         check!(groups > 0, Runtime, "Expected num groups to be greater than 0, got {groups}");
         check!(
             channels % groups == 0,
@@ -115,7 +119,7 @@ impl Fold for Weighted {
 
     fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         let weight = self.weighted.then(|| elements[2].cast(self.scalar));
-        elements[..2].iter().map(|&x| super::times(x, weight)).collect()
+        elements[..2].iter().map(|&x| times(x, weight)).collect()
     }
 
     fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
@@ -127,10 +131,18 @@ impl Fold for Weighted {
     }
 }
 
-/// `native_group_norm(input, weight, bias, N, C, HxW, group, eps) -> (out, mean, rstd)`
-fn group_norm(call: &mut Call) -> Result<()> {
-    let (input, weight, bias) = (call.tensor(0)?, call.opt_tensor(1)?, call.opt_tensor(2)?);
-    let (groups, eps) = (Groups::new(call, input, [weight, bias], 3)?, call.double(7)?);
+fn group_norm(
+    call: &mut Call,
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    batch: i64,
+    channels: i64,
+    positions: i64,
+    groups: i64,
+    eps: f64,
+) -> Result<()> {
+    let groups = Groups::new(input, [weight, bias], [batch, channels, positions, groups])?;
     check!(input.dtype.is_float(), NotImplemented, "\"GroupNormKernelImpl\" not implemented for '{}'", input.dtype);
     let dtype = parameter_dtype(input, &[weight, bias])?;
     let [batch, count, ..] = groups.sizes;
@@ -151,10 +163,20 @@ fn group_norm(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// `native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)`
-fn backward(call: &mut Call) -> Result<()> {
-    let (grad, input, weight) = (call.tensor(0)?, call.tensor(1)?, call.opt_tensor(4)?);
-    let groups = Groups::new(call, input, [weight, None], 5)?;
+fn backward(
+    call: &mut Call,
+    grad: &Tensor,
+    input: &Tensor,
+    mean: &Tensor,
+    scale: &Tensor,
+    weight: Option<&Tensor>,
+    batch: i64,
+    channels: i64,
+    positions: i64,
+    groups: i64,
+    mask: &[u8],
+) -> Result<()> {
+    let groups = Groups::new(input, [weight, None], [batch, channels, positions, groups])?;
     check!(
         input.dtype.is_float(),
         NotImplemented,
@@ -163,7 +185,6 @@ fn backward(call: &mut Call) -> Result<()> {
     );
     check!(grad.dtype == input.dtype, Runtime, "Expected scalar types of X and dY are same.");
     let [batch, count, each, positions] = groups.sizes;
-    let (mean, scale) = (call.tensor(2)?, call.tensor(3)?);
     check!(
         grad.sizes == input.sizes && mean.numel() == batch * count && scale.numel() == batch * count,
         Runtime,
@@ -174,9 +195,7 @@ fn backward(call: &mut Call) -> Result<()> {
         input.describe()
     );
     let dtype = parameter_dtype(input, &[weight])?;
-    let [mean, scale] = [mean, scale].map(|t| crate::movement::copy::as_contiguous(call, t));
-    let (mean, scale) = (mean?, scale?);
-    let mask = call.flags(9)?;
+    let (mean, scale) = (as_contiguous(call, mean)?, as_contiguous(call, scale)?);
     let wants = |i: usize| mask.get(i).is_some_and(|&m| m != 0);
     let (x, grad) = (groups.of_input(call, input)?, groups.of_input(call, grad)?);
     let wide = accumulator(input.dtype);
@@ -221,9 +240,9 @@ fn backward(call: &mut Call) -> Result<()> {
         of_weight = wants(1).then(|| cast(call, &p, dtype)).transpose()?;
         of_bias = wants(2).then(|| cast(call, &t, dtype)).transpose()?;
     }
-    ret_if(call, of_input);
-    ret_if(call, of_weight);
-    ret_if(call, of_bias);
+    for t in [of_input, of_weight, of_bias] {
+        call.ret_optional(t);
+    }
     Ok(())
 }
 

@@ -1,20 +1,25 @@
 //! Layer normalisation: over the last dimensions.
 
 use super::rows::{Norm, Problem, fit};
+use super::statistics::{moments, parameter_dtype};
 use super::sums::Products;
-use super::{Sums, Terms, moments, parameter_dtype, ret_if};
-use crate::check;
+use super::terms::{Sums, Terms};
 use crate::movement::copy::{as_contiguous, cast};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
 use crate::reduction::Axes;
 use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
+use crate::{check, operators};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] =
-    &[op("aten::native_layer_norm", layer_norm), op("aten::native_layer_norm_backward", backward)];
+operators! {
+    layer_norm(input, normalized_shape, weight, bias, eps) {
+        "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+    }
+    backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask) {
+        "aten::native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    }
+}
 
 /// An input seen as rows, one for each place before the normalised dimensions.
 pub struct Rows {
@@ -151,10 +156,15 @@ impl Rows {
     }
 }
 
-/// `native_layer_norm(input, normalized_shape, weight, bias, eps) -> (out, mean, rstd)`
-fn layer_norm(call: &mut Call) -> Result<()> {
-    let (input, weight, bias) = (call.tensor(0)?, call.opt_tensor(2)?, call.opt_tensor(3)?);
-    let (rows, eps) = (Rows::new(call, input, call.ints(1)?, weight, bias)?, call.double(4)?);
+fn layer_norm(
+    call: &mut Call,
+    input: &Tensor,
+    shape: &[i64],
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    eps: f64,
+) -> Result<()> {
+    let rows = Rows::new(call, input, shape, weight, bias)?;
     check!(input.dtype.is_float(), NotImplemented, "\"LayerNormKernelImpl\" not implemented for '{}'", input.dtype);
     let dtype = parameter_dtype(input, &[weight, bias])?;
     let out = call.empty(input.dtype, &input.sizes)?;
@@ -178,18 +188,25 @@ fn layer_norm(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// `native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)`
-fn backward(call: &mut Call) -> Result<()> {
-    let (grad, input) = (call.tensor(0)?, call.tensor(1)?);
-    let (weight, bias) = (call.opt_tensor(5)?, call.opt_tensor(6)?);
-    let rows = Rows::new(call, input, call.ints(2)?, weight, bias)?;
+fn backward(
+    call: &mut Call,
+    grad: &Tensor,
+    input: &Tensor,
+    shape: &[i64],
+    mean: &Tensor,
+    scale: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    mask: &[u8],
+) -> Result<()> {
+    let rows = Rows::new(call, input, shape, weight, bias)?;
     check!(
         input.dtype.is_float(),
         NotImplemented,
         "\"LayerNormBackwardKernelImpl\" not implemented for '{}'",
         input.dtype
     );
-    let (mean, scale) = (as_contiguous(call, call.tensor(3)?)?, as_contiguous(call, call.tensor(4)?)?);
+    let (mean, scale) = (as_contiguous(call, mean)?, as_contiguous(call, scale)?);
     let places: i64 = rows.statistics.iter().product();
     check!(
         grad.sizes == input.sizes && mean.numel() == places && scale.numel() == places,
@@ -201,7 +218,6 @@ fn backward(call: &mut Call) -> Result<()> {
         input.describe()
     );
     let dtype = parameter_dtype(input, &[weight, bias])?;
-    let mask = call.flags(7)?;
     let wants = |i: usize| mask.get(i).is_some_and(|&m| m != 0);
     let grad = rows.like_input(&as_contiguous(call, grad)?);
     let mut of_input = None;
@@ -216,15 +232,15 @@ fn backward(call: &mut Call) -> Result<()> {
     }
     let (mut of_weight, mut of_bias) = (None, None);
     if wants(1) || wants(2) {
-        let sums = [call.empty(dtype, call.ints(2)?)?, call.empty(dtype, call.ints(2)?)?];
+        let sums = [call.empty(dtype, shape)?, call.empty(dtype, shape)?];
         let flat = sums.each_ref().map(|t| t.as_strided(&[rows.n], &[1], 0));
         rows.of_parameters(call, &grad, Some(&mean), &scale, &[&flat[0], &flat[1]])?;
         let [product, total] = sums;
         of_weight = wants(1).then_some(product);
         of_bias = wants(2).then(|| cast(call, &total, bias.map_or(dtype, |b| b.dtype))).transpose()?;
     }
-    ret_if(call, of_input);
-    ret_if(call, of_weight);
-    ret_if(call, of_bias);
+    for t in [of_input, of_weight, of_bias] {
+        call.ret_optional(t);
+    }
     Ok(())
 }

@@ -3,21 +3,25 @@
 
 use super::layer::Rows;
 use super::rows::Norm;
-use super::{Terms, ret_if};
-use crate::check;
+use super::terms::Terms;
 use crate::movement::copy::as_contiguous;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
+use crate::{check, operators};
 use dml_kernel::{DType, Scalar, Value, math};
 use smallvec::{SmallVec, smallvec};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] =
-    &[op("aten::_fused_rms_norm", rms_norm), op("aten::_fused_rms_norm_backward", backward)];
+operators! {
+    rms_norm(input, normalized_shape, weight, eps) {
+        "aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
+    }
+    backward(grad_out, input, normalized_shape, rstd, weight, output_mask) {
+        "aten::_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight, bool[2] output_mask) -> (Tensor, Tensor)",
+    }
+}
 
 /// Accumulates squares; yields `1 / sqrt(sum / numbers[0] + numbers[1])`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -55,13 +59,12 @@ fn default_eps(dtype: DType) -> f64 {
     if dtype == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }
 }
 
-/// `_fused_rms_norm(input, normalized_shape, weight, eps) -> (out, rstd)`; `rstd` is float32 for half-precision inputs.
-fn rms_norm(call: &mut Call) -> Result<()> {
-    let (input, weight) = (call.tensor(0)?, call.opt_tensor(2)?);
-    let rows = Rows::new(call, input, call.ints(1)?, weight, None)?;
+/// The inverse of the root is float32 for half-precision inputs.
+fn rms_norm(call: &mut Call, input: &Tensor, shape: &[i64], weight: Option<&Tensor>, eps: Option<f64>) -> Result<()> {
+    let rows = Rows::new(call, input, shape, weight, None)?;
     check!(input.dtype.is_float(), NotImplemented, "\"rms_norm\" not implemented for '{}'", input.dtype);
     let dtype = accumulator(input.dtype);
-    let eps = call.opt_scalar(3)?.map_or(default_eps(dtype), Number::to_f64);
+    let eps = eps.unwrap_or(default_eps(dtype));
     let (out, scale) = (call.empty(input.dtype, &input.sizes)?, call.empty(dtype, &rows.statistics)?);
     if let Some(held) = rows.held(Norm::Rms) {
         held.forward(call, eps, &out, None, &scale)?;
@@ -80,12 +83,18 @@ fn rms_norm(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// `_fused_rms_norm_backward(grad_out, input, normalized_shape, rstd, weight, output_mask)`
-fn backward(call: &mut Call) -> Result<()> {
-    let (grad, input, weight) = (call.tensor(0)?, call.tensor(1)?, call.opt_tensor(4)?);
-    let rows = Rows::new(call, input, call.ints(2)?, weight, None)?;
+fn backward(
+    call: &mut Call,
+    grad: &Tensor,
+    input: &Tensor,
+    shape: &[i64],
+    scale: &Tensor,
+    weight: Option<&Tensor>,
+    mask: &[u8],
+) -> Result<()> {
+    let rows = Rows::new(call, input, shape, weight, None)?;
     check!(input.dtype.is_float(), NotImplemented, "\"rms_norm_backward\" not implemented for '{}'", input.dtype);
-    let scale: Tensor = as_contiguous(call, call.tensor(3)?)?;
+    let scale = as_contiguous(call, scale)?;
     check!(
         grad.sizes == input.sizes && scale.numel() == rows.statistics.iter().product::<i64>(),
         Runtime,
@@ -95,7 +104,6 @@ fn backward(call: &mut Call) -> Result<()> {
         scale.describe(),
         input.describe()
     );
-    let mask = call.flags(5)?;
     let wants = |i: usize| mask.get(i).is_some_and(|&m| m != 0);
     let grad = rows.like_input(&as_contiguous(call, grad)?);
     let mut of_input = None;
@@ -114,8 +122,8 @@ fn backward(call: &mut Call) -> Result<()> {
         rows.of_parameters(call, &grad, None, &scale, &[&out.as_strided(&[rows.n], &[1], 0)])?;
         of_weight = Some(out);
     }
-    ret_if(call, of_input);
-    ret_if(call, of_weight);
+    call.ret_optional(of_input);
+    call.ret_optional(of_weight);
     Ok(())
 }
 

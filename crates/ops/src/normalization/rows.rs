@@ -2,14 +2,16 @@
 
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::primitives::launch::GROUP;
-use crate::primitives::rows::{Rows, Share, pairwise};
+use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
+use crate::primitives::rows::{Extent, RowExtent, Rows, Share, pairwise};
 use crate::tensor::Tensor;
+use crate::tensor::layout::index_type;
 use crate::tensor::promote::accumulator;
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value, math};
+use dml_engine::parameters;
+use dml_kernel::{Builder, DType, Pointer, Scalar, Value, math};
 
 /// What a row is normalised by.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Norm {
     /// Its mean and deviation.
     Layer,
@@ -32,36 +34,35 @@ pub fn fit(n: i64) -> bool {
     n > 0 && Rows::of_neighbours(Scalar::U32, n).1 > 0
 }
 
-struct Shape {
+/// What changes the code of both kernels.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
     norm: Norm,
-    backward: bool,
     rows: Rows,
+    /// Elements of a row in registers of one invocation.
     held: u32,
     input: DType,
-    /// Dtypes of weight and bias.
-    parameters: [Option<DType>; 2],
+    weight: Option<DType>,
     /// Of mean and scale.
     statistics: DType,
 }
 
-impl Shape {
-    fn new(p: &Problem, backward: bool, statistics: DType) -> Shape {
-        let index = crate::tensor::layout::index_type(p.input.numel());
-        let (rows, held) = Rows::of_neighbours(index, p.n);
-        let parameters = [p.weight, p.bias].map(|t| t.map(|t| t.dtype));
-        Shape { norm: p.norm, backward, rows, held, input: p.input.dtype, parameters, statistics }
-    }
-
-    fn key(&self) -> [u32; 6] {
-        let [weight, bias] = self.parameters.map(|d| d.map_or(0, |d| d as u32 + 1));
-        let dtypes = self.input as u32 | weight << 8 | bias << 16 | (self.statistics as u32) << 24;
-        [self.norm as u32, u32::from(self.backward), self.rows.code(), self.held, dtypes, 0]
+impl Spec {
+    /// The dtype of means, if there are any.
+    fn mean(&self) -> Option<DType> {
+        (self.norm == Norm::Layer).then_some(self.statistics)
     }
 }
 
 impl Problem<'_> {
-    fn rows(&self) -> i64 {
-        self.input.numel() / self.n
+    fn spec(&self, statistics: DType) -> Spec {
+        let (rows, held) = Rows::of_neighbours(index_type(self.input.numel()), self.n);
+        let weight = self.weight.map(|t| t.dtype);
+        Spec { norm: self.norm, rows, held, input: self.input.dtype, weight, statistics }
+    }
+
+    fn extent(&self) -> Extent {
+        Extent { rows: self.input.numel() / self.n, n: self.n, inner: 1 }
     }
 
     /// Writes the normalised rows and, one number a row, their means (not for [`Norm::Rms`]) and scales.
@@ -69,17 +70,19 @@ impl Problem<'_> {
         if self.input.numel() == 0 {
             return Ok(());
         }
-        let shape = Shape::new(self, false, scale.dtype);
-        let kernel = call.kernel("normalize_rows", shape.key(), || build(&shape))?;
-        let mut launcher = call.launch(kernel).write(out).write(scale);
-        if let Some(mean) = mean {
-            launcher = launcher.write(mean);
-        }
-        for t in [Some(self.input), self.weight, self.bias].into_iter().flatten() {
-            launcher = launcher.read(t);
-        }
-        let launcher = launcher.number(accumulator(self.input.dtype), Number::Double(eps));
-        shape.rows.run(launcher, self.rows(), self.n, 1)
+        let (of, extent) = (self.spec(scale.dtype), self.extent());
+        let groups = of.rows.groups(&extent);
+        let arguments = ForwardArguments {
+            out,
+            scale,
+            mean,
+            input: self.input,
+            weight: self.weight,
+            bias: self.bias,
+            eps: Number::Double(eps),
+            extent,
+        };
+        call.run(&ForwardSpec { of, bias: self.bias.map(|t| t.dtype) }, &arguments, groups)
     }
 
     /// Writes the input's gradient.
@@ -94,43 +97,43 @@ impl Problem<'_> {
         if self.input.numel() == 0 {
             return Ok(());
         }
-        let shape = Shape::new(self, true, scale.dtype);
-        let kernel = call.kernel("normalize_rows", shape.key(), || build(&shape))?;
-        let mut launcher = call.launch(kernel).write(out).read(scale);
-        if let Some(mean) = mean {
-            launcher = launcher.read(mean);
-        }
-        for t in [Some(self.input), self.weight, Some(grad)].into_iter().flatten() {
-            launcher = launcher.read(t);
-        }
-        shape.rows.run(launcher, self.rows(), self.n, 1)
+        let (spec, extent) = (self.spec(scale.dtype), self.extent());
+        let groups = spec.rows.groups(&extent);
+        let arguments = BackwardArguments { out, scale, mean, input: self.input, weight: self.weight, grad, extent };
+        call.run(&BackwardSpec(spec), &arguments, groups)
     }
 }
 
-fn build(shape: &Shape) -> Kernel {
-    let b = Builder::new("normalize_rows", [GROUP, 1, 1]);
-    write(&b, shape);
-    b.finish()
+/// Normalised rows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct ForwardSpec {
+    of: Spec,
+    bias: Option<DType>,
 }
 
-fn write(b: &Builder, shape: &Shape) {
-    let (out, scale) = (b.pointer("out", shape.input), b.pointer("scale", shape.statistics));
-    let mean = (shape.norm == Norm::Layer).then(|| b.pointer("mean", shape.statistics));
-    let input = b.pointer("input", shape.input);
-    let weight = shape.parameters[0].map(|d| b.pointer("weight", d));
-    let scalar = accumulator(shape.input).compute();
-    if shape.backward {
-        let grad = b.pointer("grad", shape.input);
-        let share = Share::new(b, &shape.rows, shape.input, 2);
-        let held = Held::new(&share, shape, scalar);
-        let (scale, mean) =
-            (scale.load(share.place.row).cast(scalar), mean.map(|m| m.load(share.place.row).cast(scalar)));
-        backward(&held, input, grad, weight, mean, scale, out);
-    } else {
-        let bias = shape.parameters[1].map(|d| b.pointer("bias", d));
-        let eps = b.param("eps", scalar);
-        let share = Share::new(b, &shape.rows, shape.input, 2);
-        let held = Held::new(&share, shape, scalar);
+parameters! {
+    ForwardSpec as s => ForwardArguments, ForwardParameters {
+        out: Output = s.of.input,
+        scale: Output = s.of.statistics,
+        mean: Option<Output> = s.of.mean(),
+        input: Input = s.of.input,
+        weight: Option<Input> = s.of.weight,
+        bias: Option<Input> = s.bias,
+        eps: InDType = accumulator(s.of.input),
+        extent: RowExtent = s.of.rows.index,
+    }
+}
+
+impl KernelSpec for ForwardSpec {
+    fn name(&self) -> &'static str {
+        "normalize_rows"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: ForwardParameters<'b>) {
+        let ForwardParameters { out, scale, mean, input, weight, bias, eps, extent } = p;
+        let scalar = accumulator(self.of.input).compute();
+        let share = Share::of(b, &self.of.rows, extent, self.of.input, 2);
+        let held = Held::new(&share, self.of.held, scalar);
         let x = share.load(input, &held.at, 0.0);
         let centred = mean.map_or(Centred { mean: None, values: x.clone() }, |_| held.centred(&x));
         let factor = math::rsqrt(held.mean_square(&centred) + eps);
@@ -154,6 +157,38 @@ fn write(b: &Builder, shape: &Shape) {
     }
 }
 
+/// The input's gradient: `(g * weight - mean(g * weight) - y * mean(g * weight * y)) * scale`, without the first mean if none is
+/// subtracted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct BackwardSpec(Spec);
+
+parameters! {
+    BackwardSpec as s => BackwardArguments, BackwardParameters {
+        out: Output = s.0.input,
+        scale: Input = s.0.statistics,
+        mean: Option<Input> = s.0.mean(),
+        input: Input = s.0.input,
+        weight: Option<Input> = s.0.weight,
+        grad: Input = s.0.input,
+        extent: RowExtent = s.0.rows.index,
+    }
+}
+
+impl KernelSpec for BackwardSpec {
+    fn name(&self) -> &'static str {
+        "normalize_rows"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: BackwardParameters<'b>) {
+        let BackwardParameters { out, scale, mean, input, weight, grad, extent } = p;
+        let scalar = accumulator(self.0.input).compute();
+        let share = Share::of(b, &self.0.rows, extent, self.0.input, 2);
+        let held = Held::new(&share, self.0.held, scalar);
+        let of_row = |t: Pointer<'b>| t.load(share.place.row).cast(scalar);
+        backward(&held, input, grad, weight, mean.map(of_row), of_row(scale), out);
+    }
+}
+
 /// The elements that an invocation holds of its row.
 struct Held<'s, 'b> {
     share: &'s Share<'b>,
@@ -169,8 +204,8 @@ struct Centred<'b> {
 }
 
 impl<'b> Held<'_, 'b> {
-    fn new<'s>(share: &'s Share<'b>, shape: &Shape, scalar: Scalar) -> Held<'s, 'b> {
-        Held { share, at: share.elements(shape.held), count: share.n.cast(scalar) }
+    fn new<'s>(share: &'s Share<'b>, held: u32, scalar: Scalar) -> Held<'s, 'b> {
+        Held { share, at: share.elements(held), count: share.n.cast(scalar) }
     }
 
     fn total(&self, values: &[Value<'b>]) -> Value<'b> {
@@ -195,7 +230,6 @@ impl<'b> Held<'_, 'b> {
     }
 }
 
-/// `(g * weight - mean(g * weight) - y * mean(g * weight * y)) * scale`, without the first mean if none is subtracted.
 fn backward<'b>(
     held: &Held<'_, 'b>,
     input: Pointer<'b>,
@@ -234,13 +268,12 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for norm in [Norm::Layer, Norm::Rms] {
-            for backward in [false, true] {
-                for (input, other, n) in [(DType::F16, DType::F32, 3), (DType::F64, DType::F64, 4000)] {
-                    for parameters in [[None, None], [Some(other), Some(other)]] {
-                        let (rows, held) = Rows::of_neighbours(Scalar::U64, n);
-                        let shape = Shape { norm, backward, rows, held, input, parameters, statistics: other };
-                        accepted(&build(&shape));
-                    }
+            for (input, other, n) in [(DType::F16, DType::F32, 3), (DType::F64, DType::F64, 4000)] {
+                for parameter in [None, Some(other)] {
+                    let (rows, held) = Rows::of_neighbours(Scalar::U64, n);
+                    let spec = Spec { norm, rows, held, input, weight: parameter, statistics: other };
+                    accepted(&BackwardSpec(spec.clone()).build());
+                    accepted(&ForwardSpec { of: spec, bias: parameter }.build());
                 }
             }
         }

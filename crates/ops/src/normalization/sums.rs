@@ -1,6 +1,6 @@
 //! Sums of the gradient over what was normalised together, or over what shares a parameter.
 
-use super::{minus, pick, times};
+use super::terms::{minus, pick, presence, times};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
@@ -22,7 +22,8 @@ pub struct Products<'t> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Fields {
     scalar: Scalar,
-    variant: u32,
+    /// Which terms there are.
+    presence: u32,
 }
 
 impl Fold for Fields {
@@ -39,7 +40,7 @@ impl Fold for Fields {
     }
 
     fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
-        let term = |i| pick(elements, self.variant, i).map(|x| x.cast(self.scalar));
+        let term = |i| pick(elements, self.presence, i).map(|x| x.cast(self.scalar));
         let [grad, x] = [elements[0], elements[1]].map(|x| x.cast(self.scalar));
         let weighted = times(grad, term(4));
         smallvec![weighted * times(minus(x, term(2)), term(3)), weighted]
@@ -58,9 +59,8 @@ impl Products<'_> {
     /// Sums over some dimensions: of the products and, if there is a second result, of the plain terms.
     pub fn sum(&self, call: &Call, axes: Axes, outs: &[&Tensor]) -> Result<()> {
         let terms = [Some(self.grad), Some(self.x), self.mean, self.scale, self.weight];
-        let variant = terms.iter().enumerate().fold(0, |bits, (i, t)| bits | u32::from(t.is_some()) << i);
         let inputs: SmallVec<[&Tensor; 5]> = terms.into_iter().flatten().collect();
-        let fold = Fields { scalar: accumulator(self.x.dtype).compute(), variant };
+        let fold = Fields { scalar: accumulator(self.x.dtype).compute(), presence: presence(&terms) };
         reduce(call, &fold, &Reduction { inputs: &inputs, outs, axes, tables: &[], numbers: &[] })
     }
 }
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, wide) in [(DType::F16, DType::F32), (DType::F64, DType::F64)] {
-            let fold = |variant| Fields { scalar: wide.compute(), variant };
+            let fold = |presence| Fields { scalar: wide.compute(), presence };
             validate(&fold(0b1_1111), &[dtype, dtype, wide, wide, wide], &[wide; 2], &[]);
             validate(&fold(0b0_0111), &[dtype, dtype, wide], &[wide; 1], &[]);
         }

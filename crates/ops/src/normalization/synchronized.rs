@@ -1,52 +1,62 @@
 //! The parts of a batch normalisation whose batch is spread over several devices (SyncBatchNorm). Statistics are in the
 //! accumulator's dtype: float32 for half-precision inputs.
 
-use super::batch::update;
+use super::channels::{all_but_channels, check_channels, like, of_channels};
+use super::statistics::{moments, update};
 use super::sums::Products;
-use super::{Sums, Terms, all_but_channels, check_channels, moments, of_channels};
-use crate::check;
-use crate::movement::copy::cast;
-use crate::operator::call::{Call, Ret, Scalar as Number};
+use super::terms::{Sums, Terms};
+use crate::movement::copy::{cast, device_copy, fill_with};
+use crate::operator::argument::Out;
+use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::{Error, Result};
-use crate::operator::{Operator, op};
 use crate::pointwise::kernel::{self, Input};
+use crate::reduction::sum::total;
 use crate::reduction::variance::{Moments, Results};
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::Tensor;
-use crate::tensor::memory_format::{self, is_channels_last};
 use crate::tensor::promote::accumulator;
+use crate::{check, operators};
 use dml_kernel::{Scalar, Value, math};
 use smallvec::{SmallVec, smallvec};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] = &[
-    op("aten::batch_norm_stats", stats),
-    op("aten::batch_norm_elemt", |c| elemt(c, None)),
-    op("aten::batch_norm_elemt.out", |c| elemt(c, Some(6))),
-    op("aten::batch_norm_gather_stats", gather_stats),
-    op("aten::batch_norm_gather_stats_with_counts", gather_stats_with_counts),
-    op("aten::batch_norm_backward_reduce", backward_reduce),
-    op("aten::batch_norm_backward_elemt", backward_elemt),
-];
-
-/// Argument `i`: a floating-point input with channels.
-fn input<'t>(call: &Call<'t>, i: usize) -> Result<&'t Tensor> {
-    let t = call.tensor(i)?;
-    call.wrap_dim(1, t.dim())?;
-    check!(t.dtype.is_float(), NotImplemented, "\"{}\" not implemented for '{}'", &call.name[6..], t.dtype);
-    Ok(t)
+operators! {
+    stats(input, eps) {
+        "aten::batch_norm_stats(Tensor input, float eps) -> (Tensor, Tensor)",
+    }
+    elemt(input, weight, bias, mean, invstd, out) {
+        "aten::batch_norm_elemt(Tensor input, Tensor? weight, Tensor? bias, Tensor mean, Tensor invstd, float eps) -> Tensor",
+        "aten::batch_norm_elemt.out(Tensor input, Tensor? weight, Tensor? bias, Tensor mean, Tensor invstd, float eps, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    gather_stats(mean, invstd, running_mean, running_var, momentum, eps, count) {
+        "aten::batch_norm_gather_stats(Tensor input, Tensor mean, Tensor invstd, Tensor? running_mean, Tensor? running_var, float momentum, float eps, int count) -> (Tensor, Tensor)",
+    }
+    gather(mean, invstd, running_mean, running_var, momentum, eps, counts) {
+        "aten::batch_norm_gather_stats_with_counts(Tensor input, Tensor mean, Tensor invstd, Tensor? running_mean, Tensor? running_var, float momentum, float eps, Tensor counts) -> (Tensor, Tensor)",
+    }
+    backward_reduce(grad_out, input, mean, invstd, weight, input_g, weight_g, bias_g) {
+        "aten::batch_norm_backward_reduce(Tensor grad_out, Tensor input, Tensor mean, Tensor invstd, Tensor? weight, bool input_g, bool weight_g, bool bias_g) -> (Tensor, Tensor, Tensor, Tensor)",
+    }
+    backward_elemt(grad_out, input, mean, invstd, weight, sum_dy, sum_dy_xmu, count) {
+        "aten::batch_norm_backward_elemt(Tensor grad_out, Tensor input, Tensor mean, Tensor invstd, Tensor? weight, Tensor sum_dy, Tensor sum_dy_xmu, Tensor count) -> Tensor",
+    }
 }
 
-/// Argument `i`: a row of one number a channel of `like`, as a view of its shape.
-fn row(call: &Call, i: usize, like: &Tensor) -> Result<Option<Tensor>> {
-    let t = call.opt_tensor(i)?;
+/// Checks that an input is of floats and has channels.
+fn check_input(call: &Call, t: &Tensor) -> Result<()> {
+    call.wrap_dim(1, t.dim())?;
+    check!(t.dtype.is_float(), NotImplemented, "\"{}\" not implemented for '{}'", &call.name[6..], t.dtype);
+    Ok(())
+}
+
+/// A row of one number a channel of `like`, as a view of its shape.
+fn row(call: &Call, t: Option<&Tensor>, like: &Tensor) -> Result<Option<Tensor>> {
     check_channels(call.name, t, like.sizes[1])?;
     Ok(t.map(|t| of_channels(t, like)))
 }
 
-/// `batch_norm_stats(input, eps) -> (mean, invstd)` of this device's part
-fn stats(call: &mut Call) -> Result<()> {
-    let (input, eps) = (input(call, 0)?, call.double(1)?);
+/// Mean and inverse deviation of this device's part.
+fn stats(call: &mut Call, input: &Tensor, eps: f64) -> Result<()> {
+    check_input(call, input)?;
     let dtype = accumulator(input.dtype);
     let (mean, scale) = (call.empty(dtype, &[input.sizes[1]])?, call.empty(dtype, &[input.sizes[1]])?);
     moments(call, input, all_but_channels(call, input.dim())?, eps, &[&mean, &scale])?;
@@ -55,27 +65,29 @@ fn stats(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// `batch_norm_elemt(input, weight, bias, mean, invstd, eps[, out])`
-fn elemt(call: &mut Call, out: Option<usize>) -> Result<()> {
-    let input = input(call, 0)?;
+fn elemt(
+    call: &mut Call,
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    mean: Option<&Tensor>,
+    scale: Option<&Tensor>,
+    out: Out,
+) -> Result<()> {
+    check_input(call, input)?;
     let terms = Terms {
-        mean: row(call, 3, input)?,
-        scale: row(call, 4, input)?,
-        weight: row(call, 1, input)?,
-        bias: row(call, 2, input)?,
+        mean: row(call, mean, input)?,
+        scale: row(call, scale, input)?,
+        weight: row(call, weight, input)?,
+        bias: row(call, bias, input)?,
     };
-    let out = match out {
-        Some(_) => call.out(out, input.dtype, &input.sizes)?,
+    let out = match out.given() {
+        Some(out) => call.result(Some(out), input.dtype, &input.sizes)?,
         None => like(call, input)?,
     };
     terms.normalize(call, input, &out)?;
     call.ret(out);
     Ok(())
-}
-
-fn like(call: &Call, input: &Tensor) -> Result<Tensor> {
-    let strides = memory_format::strides(&input.sizes, is_channels_last(input));
-    call.empty_strided(input.dtype, &input.sizes, &strides)
 }
 
 /// Joins parts, each given by its mean, inverse deviation and count. `numbers[0]` is eps. Yields the mean, the inverse
@@ -112,25 +124,35 @@ impl Fold for Gather {
     }
 }
 
-/// `batch_norm_gather_stats(input, mean, invstd, running_mean, running_var, momentum, eps, count)`: every part has as
-/// many elements.
-fn gather_stats(call: &mut Call) -> Result<()> {
-    let dtype = call.tensor(1)?.dtype;
-    let count = call.scalar(7)?;
-    let counts = call.empty(dtype, &[1])?;
-    crate::movement::copy::fill_with(call, &counts, count)?;
-    let parts = call.tensor(1)?.sizes.first().copied().unwrap_or(1);
-    gather(call, &counts.as_strided(&[parts], &[0], 0))
+/// Every part has as many elements.
+fn gather_stats(
+    call: &mut Call,
+    mean: &Tensor,
+    scale: &Tensor,
+    running_mean: Option<&Tensor>,
+    running_var: Option<&Tensor>,
+    momentum: f64,
+    eps: f64,
+    count: Number,
+) -> Result<()> {
+    let counts = call.empty(mean.dtype, &[1])?;
+    fill_with(call, &counts, count)?;
+    let parts = mean.sizes.first().copied().unwrap_or(1);
+    let counts = counts.as_strided(&[parts], &[0], 0);
+    gather(call, mean, scale, running_mean, running_var, momentum, eps, &counts)
 }
 
-/// `batch_norm_gather_stats_with_counts(input, mean, invstd, running_mean, running_var, momentum, eps, counts)`
-fn gather_stats_with_counts(call: &mut Call) -> Result<()> {
-    let counts = call.tensor(7)?.clone();
-    gather(call, &counts)
-}
-
-fn gather(call: &mut Call, counts: &Tensor) -> Result<()> {
-    let (mean, scale) = (call.tensor(1)?, call.tensor(2)?);
+/// Mean and inverse deviation of all parts, whose numbers of elements are `counts`.
+fn gather(
+    call: &mut Call,
+    mean: &Tensor,
+    scale: &Tensor,
+    running_mean: Option<&Tensor>,
+    running_var: Option<&Tensor>,
+    momentum: f64,
+    eps: f64,
+    counts: &Tensor,
+) -> Result<()> {
     check!(
         mean.dim() == 2
             && mean.sizes == scale.sizes
@@ -146,8 +168,7 @@ fn gather(call: &mut Call, counts: &Tensor) -> Result<()> {
         counts.describe()
     );
     let channels = mean.sizes[1];
-    let (momentum, eps) = (call.double(5)?, call.double(6)?);
-    let running = match [call.opt_tensor(3)?, call.opt_tensor(4)?] {
+    let running = match [running_mean, running_var] {
         [Some(mean), Some(var)] => Some([mean, var]),
         [None, None] => None,
         _ => return Err(Error::Runtime(format!("{}: running statistics must both be given, or neither", call.name))),
@@ -173,10 +194,20 @@ fn gather(call: &mut Call, counts: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// `batch_norm_backward_reduce(grad_out, input, mean, invstd, weight, input_g, weight_g, bias_g)
-/// -> (sum_dy, sum_dy_xmu, grad_weight, grad_bias)` of this device's part
-fn backward_reduce(call: &mut Call) -> Result<()> {
-    let (grad, x) = (call.tensor(0)?, input(call, 1)?);
+/// The sums of the gradient and of its product with the centred input, and the gradients of weight and bias, of this device's
+/// part.
+fn backward_reduce(
+    call: &mut Call,
+    grad: &Tensor,
+    x: &Tensor,
+    mean: Option<&Tensor>,
+    scale: &Tensor,
+    weight: Option<&Tensor>,
+    of_input: bool,
+    of_weight: bool,
+    of_bias: bool,
+) -> Result<()> {
+    check_input(call, x)?;
     check!(
         grad.sizes == x.sizes,
         Runtime,
@@ -185,41 +216,46 @@ fn backward_reduce(call: &mut Call) -> Result<()> {
         grad.describe(),
         x.describe()
     );
-    let mean = row(call, 2, x)?;
-    row(call, 3, x)?;
-    let scale = call.tensor(3)?;
-    let parameter = call.opt_tensor(4)?.map_or(scale.dtype, |w| w.dtype);
-    let (of_input, of_weight, of_bias) = (call.flag(5)?, call.flag(6)?, call.flag(7)?);
+    let mean = row(call, mean, x)?;
+    check_channels(call.name, Some(scale), x.sizes[1])?;
+    let parameter = weight.map_or(scale.dtype, |w| w.dtype);
     let dtype = accumulator(x.dtype);
     let (product, total) = (call.empty(dtype, &[x.sizes[1]])?, call.empty(dtype, &[x.sizes[1]])?);
     let products = Products { grad, x, mean: mean.as_ref(), scale: None, weight: None };
     products.sum(call, all_but_channels(call, x.dim())?, &[&product, &total])?;
-    let mut rest = [Ret::None, Ret::None];
+    let (mut weight_gradient, mut bias_gradient) = (None, None);
     if of_weight {
         let out = call.empty(parameter, &[x.sizes[1]])?;
         let inputs = [Input::Tensor(product.clone()), Input::Tensor(scale.clone())];
         kernel::run(call, "mul", 0, &[&out], &inputs, dtype, |_, v| vec![v[0] * v[1]])?;
-        rest[0] = Ret::Tensor(out);
+        weight_gradient = Some(out);
     }
     if of_bias {
         // Not the same tensor as the sum, which the caller changes.
         let out = call.empty(parameter, &[x.sizes[1]])?;
-        crate::movement::copy::device_copy(call, &total, &out)?;
-        rest[1] = Ret::Tensor(out);
+        device_copy(call, &total, &out)?;
+        bias_gradient = Some(out);
     }
-    for t in [total, product] {
-        call.ret_value(if of_input { Ret::Tensor(t) } else { Ret::None });
-    }
-    for r in rest {
-        call.ret_value(r);
+    let sums = if of_input { [Some(total), Some(product)] } else { [None, None] };
+    for t in sums.into_iter().chain([weight_gradient, bias_gradient]) {
+        call.ret_optional(t);
     }
     Ok(())
 }
 
-/// `batch_norm_backward_elemt(grad_out, input, mean, invstd, weight, sum_dy, sum_dy_xmu, count)`: the input's gradient,
-/// given the sums and counts of all devices
-fn backward_elemt(call: &mut Call) -> Result<()> {
-    let (grad, x) = (call.tensor(0)?, input(call, 1)?);
+/// The input's gradient, given the sums and counts of all devices.
+fn backward_elemt(
+    call: &mut Call,
+    grad: &Tensor,
+    x: &Tensor,
+    mean: Option<&Tensor>,
+    scale: &Tensor,
+    weight: Option<&Tensor>,
+    sum: &Tensor,
+    product: &Tensor,
+    counts: &Tensor,
+) -> Result<()> {
+    check_input(call, x)?;
     check!(
         grad.sizes == x.sizes,
         Runtime,
@@ -228,22 +264,26 @@ fn backward_elemt(call: &mut Call) -> Result<()> {
         grad.describe(),
         x.describe()
     );
-    let terms = Terms { mean: row(call, 2, x)?, scale: row(call, 3, x)?, weight: row(call, 4, x)?, bias: None };
-    row(call, 5, x)?;
-    row(call, 6, x)?;
+    let terms = Terms {
+        mean: row(call, mean, x)?,
+        scale: row(call, Some(scale), x)?,
+        weight: row(call, weight, x)?,
+        bias: None,
+    };
+    check_channels(call.name, Some(sum), x.sizes[1])?;
+    check_channels(call.name, Some(product), x.sizes[1])?;
     let dtype = accumulator(x.dtype);
-    let counts = cast(call, call.tensor(7)?, dtype)?;
     let count = call.empty(dtype, &[])?;
-    crate::reduction::sum::total(call, &counts, &count)?;
+    total(call, &cast(call, counts, dtype)?, &count)?;
     // Means of the gradient and of its product with the normalised input.
-    let (total, product) = (call.empty(dtype, &[x.sizes[1]])?, call.empty(dtype, &[x.sizes[1]])?);
-    let inputs = [call.tensor(5)?, call.tensor(6)?, call.tensor(3)?, &count].map(|t| Input::Tensor(t.clone()));
-    kernel::run(call, "gradient_means", 0, &[&total, &product], &inputs, dtype, |_, v| {
+    let (mean_gradient, mean_product) = (call.empty(dtype, &[x.sizes[1]])?, call.empty(dtype, &[x.sizes[1]])?);
+    let inputs = [sum, product, scale, &count].map(|t| Input::Tensor(t.clone()));
+    kernel::run(call, "gradient_means", 0, &[&mean_gradient, &mean_product], &inputs, dtype, |_, v| {
         vec![v[0] / v[3], v[1] * v[2] / v[3]]
     })?;
     let sums = Sums {
-        total: Some(of_channels(&total, x)),
-        product: Some(of_channels(&product, x)),
+        total: Some(of_channels(&mean_gradient, x)),
+        product: Some(of_channels(&mean_product, x)),
         count: 1,
         weighted_after: true,
     };

@@ -2,22 +2,26 @@
 //! taken over every dimension but one.
 
 use super::sums::Products;
-use crate::check;
 use crate::movement::copy::as_contiguous;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
 use crate::pointwise::kernel::{self, Input};
 use crate::reduction::Axes;
 use crate::reduction::norm::norms;
 use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
+use crate::{check, operators};
 
-/// This family's overloads.
-pub const OPERATORS: &[Operator] =
-    &[op("aten::_weight_norm_interface", weight_norm), op("aten::_weight_norm_interface_backward", backward)];
+operators! {
+    weight_norm(v, g, dim) {
+        "aten::_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
+    }
+    backward(grad_w, saved_v, saved_g, saved_norms, dim) {
+        "aten::_weight_norm_interface_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g, Tensor saved_norms, int dim) -> (Tensor, Tensor)",
+    }
+}
 
-/// The arguments `v, g` from `first`, checked.
+/// The arguments `v` and `g`, checked.
 struct Problem<'t> {
     v: &'t Tensor,
     /// Of the shape of `v` with all dimensions but one of size 1.
@@ -27,9 +31,8 @@ struct Problem<'t> {
 }
 
 impl<'t> Problem<'t> {
-    fn new(call: &Call<'t>, first: usize, dim: usize) -> Result<Problem<'t>> {
-        let (v, g) = (call.tensor(first)?, call.tensor(first + 1)?);
-        let kept = call.wrap_dim(call.int(dim)?, v.dim())?;
+    fn new(call: &Call, v: &'t Tensor, g: &Tensor, dim: i64) -> Result<Problem<'t>> {
+        let kept = call.wrap_dim(dim, v.dim())?;
         check!(v.dtype.is_float(), NotImplemented, "\"weight_norm_kernel\" not implemented for '{}'", v.dtype);
         check!(g.dtype == v.dtype, Runtime, "expected scalar type {} but found {}", v.dtype, g.dtype);
         let others: Dims = (0..v.dim() as i64).filter(|&d| d != kept as i64).collect();
@@ -47,9 +50,9 @@ impl<'t> Problem<'t> {
     }
 }
 
-/// `_weight_norm_interface(v, g, dim) -> (w, norms)`; norms are float32 for half-precision weights.
-fn weight_norm(call: &mut Call) -> Result<()> {
-    let p = Problem::new(call, 0, 2)?;
+/// Also yields the norms, which are float32 for half-precision weights.
+fn weight_norm(call: &mut Call, v: &Tensor, g: &Tensor, dim: i64) -> Result<()> {
+    let p = Problem::new(call, v, g, dim)?;
     let dtype = accumulator(p.v.dtype);
     let (w, norm) = (call.empty(p.v.dtype, &p.v.sizes)?, call.empty(dtype, &p.g.sizes)?);
     norms(call, 2.0, p.v, &norm, p.axes)?;
@@ -60,10 +63,9 @@ fn weight_norm(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// `_weight_norm_interface_backward(grad_w, saved_v, saved_g, saved_norms, dim) -> (grad_v, grad_g)`
-fn backward(call: &mut Call) -> Result<()> {
-    let (grad, p) = (call.tensor(0)?, Problem::new(call, 1, 4)?);
-    let norm = call.tensor(3)?;
+/// The gradients of `v` and `g`.
+fn backward(call: &mut Call, grad: &Tensor, v: &Tensor, g: &Tensor, norm: &Tensor, dim: i64) -> Result<()> {
+    let p = Problem::new(call, v, g, dim)?;
     check!(
         grad.sizes == p.v.sizes && norm.numel() == p.g.numel(),
         Runtime,

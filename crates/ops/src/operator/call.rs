@@ -243,6 +243,11 @@ impl<'a> Call<'a> {
         self.returns.push(Ret::Tensor(t));
     }
 
+    /// Adds a tensor result that not every call asks for.
+    pub fn ret_optional(&mut self, t: Option<Tensor>) {
+        self.returns.push(t.map_or(Ret::None, Ret::Tensor));
+    }
+
     /// Adds any result.
     pub fn ret_value(&mut self, r: Ret) {
         self.returns.push(r);

@@ -1,8 +1,7 @@
 //! Rows of a contiguous tensor (all elements along one dimension), each shared by some invocations of a workgroup: how
 //! they are dealt out, and what is computed of a whole row.
 
-use crate::operator::error::Result;
-use crate::primitives::launch::{GROUP, Launcher};
+use crate::primitives::launch::GROUP;
 use crate::tensor::promote::accumulator;
 use dml_engine::{ArgumentBlock, Parameter, interface::Index};
 use dml_kernel::{Builder, DType, Pointer, Scalar, Shared, Value, dense};
@@ -88,11 +87,6 @@ pub struct Place<'b> {
 }
 
 impl Rows {
-    /// As a number for a kernel's key.
-    pub fn code(&self) -> u32 {
-        self.lanes | u32::from(self.lanes_first) << 16 | u32::from(self.index == Scalar::U64) << 17
-    }
-
     /// Workgroups that these rows take.
     pub fn groups(&self, extent: &Extent) -> [u32; 3] {
         dense::folded((extent.rows as u64).div_ceil(u64::from(GROUP / self.lanes)))
@@ -116,14 +110,6 @@ impl Rows {
         let outer = row / inner;
         let first = outer * n * inner + (row - outer * inner);
         Place { local, lane, leader, apart, row, first, valid: wanted.lt(rows) }
-    }
-
-    /// Passes `rows`, `n` and `inner`, in this order, and runs the kernel on as many workgroups as the rows take.
-    pub fn run(&self, launcher: Launcher, rows: i64, n: i64, inner: i64) -> Result<()> {
-        let groups = (rows as u64).div_ceil(u64::from(GROUP / self.lanes));
-        let folds = groups.div_ceil(65_535);
-        let launcher = launcher.index(self.index, rows).index(self.index, n).index(self.index, inner);
-        launcher.groups([groups.div_ceil(folds) as u32, folds as u32, 1])
     }
 }
 
@@ -177,12 +163,6 @@ pub struct Share<'b> {
 }
 
 impl<'b> Share<'b> {
-    /// Declares `rows`, `n` and `inner`, which [`Rows::run`] passes. Up to `together` values of a row's dtype are
-    /// joined at once.
-    pub fn new(b: &'b Builder, how: &Rows, dtype: DType, together: usize) -> Share<'b> {
-        Self::of(b, how, RowExtent::declare(b, "extent", &how.index), dtype, together)
-    }
-
     /// The share of this invocation. Up to `together` values of a row's dtype are joined at once.
     pub fn of(b: &'b Builder, how: &Rows, extent: ExtentParams<'b>, dtype: DType, together: usize) -> Share<'b> {
         let index = how.index;

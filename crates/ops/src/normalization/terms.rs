@@ -1,0 +1,97 @@
+//! What normalises an input, and the gradient of that.
+
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::pointwise::kernel::{self, Input};
+use crate::tensor::Tensor;
+use crate::tensor::promote::accumulator;
+use dml_kernel::Value;
+use smallvec::SmallVec;
+
+/// What normalises an input: views of the input's shape, most of them expanded.
+#[derive(Default)]
+pub struct Terms {
+    pub mean: Option<Tensor>,
+    /// The inverse of the deviation.
+    pub scale: Option<Tensor>,
+    pub weight: Option<Tensor>,
+    pub bias: Option<Tensor>,
+}
+
+impl Terms {
+    /// `out = (x - mean) * scale * weight + bias`, of what there is.
+    pub fn normalize(&self, call: &Call, x: &Tensor, out: &Tensor) -> Result<()> {
+        let terms = [Some(x), self.mean.as_ref(), self.scale.as_ref(), self.weight.as_ref(), self.bias.as_ref()];
+        let (variant, inputs) = (presence(&terms), inputs(&terms));
+        kernel::run(call, "normalize", variant, &[out], &inputs, accumulator(x.dtype), |_, v| {
+            let term = |i| pick(v, variant, i);
+            let centred = minus(v[0], term(1));
+            vec![plus(times(times(centred, term(2)), term(3)), term(4))]
+        })
+    }
+
+    /// The input's gradient: `(g * weight - (total + y * product) / n) * scale` with `y = (x - mean) * scale`.
+    pub fn gradient(&self, call: &Call, grad: &Tensor, x: &Tensor, sums: &Sums, out: &Tensor) -> Result<()> {
+        let (total, product) = (sums.total.as_ref(), sums.product.as_ref());
+        let weight = self.weight.as_ref();
+        let terms = [Some(grad), Some(x), self.mean.as_ref(), self.scale.as_ref(), weight, total, product];
+        let (variant, mut inputs) = (presence(&terms), inputs(&terms));
+        let dtype = accumulator(x.dtype);
+        inputs.push(Input::Number(Number::Double(1.0 / sums.count as f64), dtype));
+        let outside = sums.weighted_after;
+        kernel::run(call, "normalize_backward", variant | u32::from(outside) << 8, &[out], &inputs, dtype, |_, v| {
+            let term = |i| pick(v, variant, i);
+            let share = v[v.len() - 1];
+            let (inner, outer) = if outside { (None, term(4)) } else { (term(4), None) };
+            let normal = times(minus(v[1], term(2)), term(3));
+            let mut mean = term(5);
+            if let Some(product) = term(6) {
+                mean = Some(plus(normal * product, mean));
+            }
+            let centred = minus(times(v[0], inner), mean.map(|m| m * share));
+            vec![times(times(centred, term(3)), outer)]
+        })
+    }
+}
+
+/// Sums over what was normalised together, as views of the input's shape.
+pub struct Sums {
+    /// Of the weighted gradient.
+    pub total: Option<Tensor>,
+    /// Of the weighted gradient times the normalised input.
+    pub product: Option<Tensor>,
+    /// Elements normalised together.
+    pub count: i64,
+    /// The weight is one number for all of them, and the sums are without it.
+    pub weighted_after: bool,
+}
+
+/// A bit for each term that there is.
+pub fn presence(terms: &[Option<&Tensor>]) -> u32 {
+    terms.iter().enumerate().fold(0, |bits, (i, t)| bits | u32::from(t.is_some()) << i)
+}
+
+/// The terms that there are.
+fn inputs(terms: &[Option<&Tensor>]) -> SmallVec<[Input; 8]> {
+    terms.iter().flatten().map(|&t| Input::Tensor(t.clone())).collect()
+}
+
+/// Term `i`, given the values of those that there are and their [`presence`].
+pub fn pick<'b>(values: &[Value<'b>], presence: u32, i: u32) -> Option<Value<'b>> {
+    let before = (presence & ((1 << i) - 1)).count_ones();
+    (presence >> i & 1 == 1).then(|| values[before as usize])
+}
+
+/// `x - y`, or `x` if there is no `y`.
+pub fn minus<'b>(x: Value<'b>, y: Option<Value<'b>>) -> Value<'b> {
+    y.map_or(x, |y| x - y)
+}
+
+fn plus<'b>(x: Value<'b>, y: Option<Value<'b>>) -> Value<'b> {
+    y.map_or(x, |y| x + y)
+}
+
+/// `x * y`, or `x` if there is no `y`.
+pub fn times<'b>(x: Value<'b>, y: Option<Value<'b>>) -> Value<'b> {
+    y.map_or(x, |y| x * y)
+}
