@@ -17,5 +17,6 @@ pub const OPERATORS: &[&[Operator]] = &[
     log_sigmoid::OPERATORS,
     margin::multi::OPERATORS,
     margin::multilabel::OPERATORS,
-    nll::OPERATORS,
+    nll::forward::OPERATORS,
+    nll::backward::OPERATORS,
 ];
