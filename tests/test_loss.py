@@ -79,6 +79,9 @@ def test_nll_errors():
         nll(x, target, torch.ones(4, device="dml"), 1, -100)
     with pytest.raises(RuntimeError, match="input tensor should be 1D or 2D"):
         nll(x[None], target, None, 1, -100)
+    wide = torch.empty(0, dtype=torch.float64, device="dml")
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got double instead"):
+        nll.output(x, target, None, 0, -100, output=wide, total_weight=wide.float())
 
 
 LOSSES = [
