@@ -203,6 +203,14 @@ def test_views_give_the_strides_of_the_cpu() -> None:
             assert actual.stride() == expected.stride(), (a.shape, a.stride())
 
 
+def test_resized_results_get_the_strides_of_the_cpu() -> None:
+    x = torch.randn(4, 6, 5, 3)
+    for view in views(x):
+        assert_same_outcome(lambda t, out: torch.exp(t, out=out), view, torch.empty(0))
+        assert_same_outcome(lambda t, out: torch.add(t, t.flip(0) if t.dim() else t, out=out), view, torch.empty(0))
+        assert_same_outcome(lambda t, out: torch.gt(t, 0, out=out), view, torch.empty(0))
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_layouts(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
