@@ -28,6 +28,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::normalization::OPERATORS,
     &[crate::normalization::softmax::OPERATORS],
     crate::sorting::OPERATORS,
+    crate::sparse::OPERATORS,
 ];
 
 /// Every operator. The index of an overload in this list is its id at the C ABI.
