@@ -9,8 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support.compare import assert_matches_cpu, assert_same, assert_same_error, assert_same_outcome
-from support.dtypes import FLOATS, INTEGERS, dtypes
+from support.dtypes import ALL, FLOATS, INTEGERS, dtypes, sample
 from support.environment import TORCH
+from support.layouts import lay_out, layouts
 from support.names import words
 
 RAGGED = [0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 255, 256, 257, 1000]
@@ -201,6 +202,14 @@ def test_views_give_the_strides_of_the_cpu() -> None:
             expected, actual = function(a), function(b)
             assert_same(actual, expected)
             assert actual.stride() == expected.stride(), (a.shape, a.stride())
+
+
+def test_resized_results_get_the_strides_of_the_cpu() -> None:
+    x = torch.randn(4, 6, 5, 3)
+    for view in views(x):
+        assert_same_outcome(lambda t, out: torch.exp(t, out=out), view, torch.empty(0))
+        assert_same_outcome(lambda t, out: torch.add(t, t.flip(0) if t.dim() else t, out=out), view, torch.empty(0))
+        assert_same_outcome(lambda t, out: torch.gt(t, 0, out=out), view, torch.empty(0))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -404,6 +413,37 @@ def test_accuracy_against_doubles(name: str) -> None:
     error = (function(x.to("dml")).cpu().double() - function(x.double())).abs()
     spacing = torch.finfo(torch.float32).eps * function(x.double()).abs()
     assert (error <= 4 * spacing + 1e-9).all(), float((error / spacing).max())
+
+
+@layouts()
+@dtypes(ALL)
+def test_conj_physical(dtype: torch.dtype, layout: str) -> None:
+    def into(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        return torch.conj_physical(x, out=out)
+
+    x = lay_out(sample(2, 3, 4, 5, dtype=dtype), layout)
+    assert_same_outcome(into, x, x.new_empty(0))
+    assert_same_outcome(into, x, torch.zeros_like(x))
+    assert_same_outcome(into, x, x.new_zeros(*x.shape, 2)[..., 1])
+    if layout != "empty":
+        with pytest.warns(UserWarning, match="resized"):
+            assert_same_outcome(into, x, x.new_empty(7))
+    ours = values(dtype).to("dml")
+    assert torch.conj_physical(ours, out=ours) is ours
+    assert_same(ours, values(dtype), rtol=0, atol=0)
+
+
+def test_errors_of_conj_physical() -> None:
+    def into(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        return torch.conj_physical(x, out=torch.empty_like(x, dtype=dtype))
+
+    assert_same_error(into, torch.ones(3), torch.float64)
+    assert_same_error(into, torch.ones(3, dtype=torch.bool), torch.int64)
+    x = torch.ones(2, 3)
+    assert_same_error(lambda x: torch.conj_physical(x, out=x[:1].expand(2, 3)), x)
+    assert_same_error(lambda x: torch.conj_physical(x.view(-1)[:-1], out=x.view(-1)[1:]), x)
+    with pytest.raises(RuntimeError, match="same device"):
+        torch.conj_physical(x, out=torch.empty(2, 3, device="dml"))
 
 
 @dtypes(FLOATS)

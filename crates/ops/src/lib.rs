@@ -22,6 +22,7 @@ mod random;
 mod recurrent;
 mod reduction;
 mod sorting;
+mod sparse;
 mod spatial;
 
 pub use operator::Operator;

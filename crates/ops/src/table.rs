@@ -27,6 +27,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::loss::OPERATORS,
     crate::normalization::OPERATORS,
     crate::sorting::OPERATORS,
+    crate::sparse::OPERATORS,
 ];
 
 /// Every operator. The index of an overload in this list is its id at the C ABI.

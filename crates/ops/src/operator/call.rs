@@ -50,7 +50,18 @@ impl<'a> Call<'a> {
     /// The tensor for a result of this dtype and shape: a new one, or the `out=` argument, resized. An `out=` of
     /// another dtype is accepted only if the value can be cast.
     pub fn result(&self, given: Option<&Tensor>, dtype: DType, sizes: &[i64]) -> Result<Tensor> {
-        let Some(given) = given else { return self.empty(dtype, sizes) };
+        self.result_strided(given, dtype, sizes, || Tensor::contiguous_strides(sizes))
+    }
+
+    /// As [`result`](Self::result), with the strides that a new tensor gets, and an `out=` argument that is resized.
+    pub fn result_strided(
+        &self,
+        given: Option<&Tensor>,
+        dtype: DType,
+        sizes: &[i64],
+        strides: impl FnOnce() -> Dims,
+    ) -> Result<Tensor> {
+        let Some(given) = given else { return self.empty_strided(dtype, sizes, &strides()) };
         let mut out = given.clone();
         check!(
             dtype.can_cast_to(out.dtype),
@@ -59,7 +70,7 @@ impl<'a> Call<'a> {
             out.dtype
         );
         if out.sizes.as_slice() != sizes {
-            self.host.resize(&mut out, sizes, &Tensor::contiguous_strides(sizes))?;
+            self.host.resize(&mut out, sizes, &strides())?;
         }
         Ok(out)
     }

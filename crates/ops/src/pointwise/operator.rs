@@ -224,7 +224,7 @@ fn result_of(call: &Call, out: Out, dtype: DType, inputs: &[Operand]) -> Result<
         Out::InPlace(t) => written(call, t, dtype, inputs),
         Out::Into(t) => {
             let sizes = broadcast_sizes(call, inputs)?;
-            let t = call.result(Some(t), dtype, &sizes)?;
+            let t = call.result_strided(Some(t), dtype, &sizes, || new_strides(&sizes, inputs))?;
             overlap::check_internal(&t)?;
             overlap::check_partial(&t, tensors(inputs))?;
             Ok(t)

@@ -185,6 +185,9 @@ operators! {
         "aten::neg_(Tensor(a!) self) -> Tensor(a!)",
         "aten::neg.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
+    conj_physical(self, out) {
+        "aten::conj_physical.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
     run(self, out; Rule::Float, Domain::Any, "angle", angle) {
         "aten::angle(Tensor self) -> Tensor",
         "aten::angle.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
@@ -234,6 +237,14 @@ fn neg(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
          `~` or `logical_not()` operator instead."
     );
     operator(call, out, Rule::Promote, "neg", &[x], &[], |_, v| -v[0])
+}
+
+/// The conjugate, which of a real number is the number itself. `out=` casts nothing.
+fn conj_physical(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
+    if let Some(given) = out.given() {
+        check!(given.dtype == x.dtype, Runtime, "Found dtype {} but expected {}", given.dtype, x.dtype);
+    }
+    operator(call, out, Rule::Promote, "conj_physical", &[x], &[], |_, v| v[0])
 }
 
 /// Absolute value; of a bool, itself.
