@@ -57,7 +57,7 @@ impl<'b> PointwiseParameters<'b> {
         numel: u64,
     ) {
         for address in outs.into_iter().chain(tensors) {
-            block.address(address);
+            block.memory(address);
         }
         let scalar = |block: &mut ArgumentBlock, scalar: Scalar, bits: u64| {
             if scalar.bytes() == 8 {

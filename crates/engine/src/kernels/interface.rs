@@ -46,8 +46,14 @@ impl ArgumentBlock {
     /// An address. Its bytes are not ordered against other work: see [`reads`](Self::reads) and [`writes`](Self::writes).
     #[inline]
     pub fn address(&mut self, address: u64) {
-        let address = if address == 0 { self.placeholder } else { address };
         self.scalar(address.to_ne_bytes());
+    }
+
+    /// The address of a tensor or a range, or the placeholder where it has no bytes. Nothing is ordered, as with
+    /// [`address`](Self::address).
+    #[inline]
+    pub fn memory(&mut self, address: u64) {
+        self.address(if address == 0 { self.placeholder } else { address });
     }
 
     /// Bytes that the kernel reads.
@@ -287,7 +293,7 @@ impl Parameter for ReadRange {
     #[inline]
     fn pass(argument: &AddressRange, _: &DType, block: &mut ArgumentBlock) {
         block.reads(*argument);
-        block.address(argument.start);
+        block.memory(argument.start);
     }
 }
 
@@ -306,7 +312,7 @@ impl Parameter for WriteRange {
     #[inline]
     fn pass(argument: &AddressRange, _: &DType, block: &mut ArgumentBlock) {
         block.writes(*argument);
-        block.address(argument.start);
+        block.memory(argument.start);
     }
 }
 

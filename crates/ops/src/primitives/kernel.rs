@@ -98,7 +98,7 @@ impl Parameter for Input {
             block.misfit("an input's dtype is not the one that the kernel is made for");
         }
         block.reads(t.range());
-        block.address(t.data);
+        block.memory(t.data);
     }
 }
 
@@ -120,7 +120,7 @@ impl Parameter for Output {
             block.misfit("a result's dtype is not the one that the kernel is made for");
         }
         block.writes(t.range());
-        block.address(t.data);
+        block.memory(t.data);
     }
 }
 
