@@ -2,7 +2,7 @@
 
 use super::kernel::{ACROSS, COLUMNS, PATCH, Spec};
 use super::matrix::Plane;
-use crate::matmul::kernel::multiply_add;
+use crate::matmul::gemm::multiply_add;
 use crate::random::philox::{philox, unit};
 use dml_kernel::{Builder, DType, Pointer, Scalar, Shared, Value, Var};
 
