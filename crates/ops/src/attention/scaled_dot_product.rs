@@ -95,7 +95,7 @@ impl Attention {
         Ok(Attention { query, key, value, bias, causal, scale, dropout, random: None })
     }
 
-    /// Enqueues one role's kernel: `out` from `x`, and scores of `query` and `key`. `grad` is the result's gradient, with its
+    /// Enqueues one role's kernel: `out` from `x`, and scores of `query` and `key`. `grad` is the result's gradient, and its
     /// inner products with the result.
     fn run(
         &self,

@@ -1,5 +1,5 @@
-//! Products with at most four rows (GEMV): vectors times matrices, inner products. There is nothing to reuse, so nothing
-//! is staged: every invocation walks its own part of k, and a workgroup adds its invocations' sums at the end.
+//! Products with at most four rows (GEMV): vectors times matrices, inner products. Nothing is used twice, so nothing is
+//! staged: every invocation walks its own part of k, and a workgroup adds its invocations' sums at the end.
 
 use super::gemm::multiply_add;
 use super::interface::{Product, ProductSpec};

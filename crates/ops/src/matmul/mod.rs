@@ -1,8 +1,8 @@
 //! Products of matrices: a kernel in tiles, specialised by dtype, tile, layout and epilogue, and one for few rows.
 //!
 //! [`Problem`] is one product; [`select`] chooses how it is cut up ([`Tile`]), [`gemm`] and [`gemv`] write the kernels,
-//! [`operand`] says where elements lie, [`reader`] fetches them, and [`epilogue`] is what happens to sums. Convolutions are
-//! products with operands of their own.
+//! [`operand`] says where elements lie, [`reader`] fetches them, and [`epilogue`] is what happens to sums. Convolutions
+//! are products with operands of their own.
 
 pub mod divisor;
 pub mod epilogue;

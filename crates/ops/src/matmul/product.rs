@@ -105,7 +105,7 @@ fn last<const N: usize>(dims: &Dims, fill: i64) -> [i64; N] {
     std::array::from_fn(|i| (dims.len() + i).checked_sub(N).map_or(fill, |d| dims[d]))
 }
 
-/// Computes `out = alpha * a @ b + beta * added` in `dtype` and returns it. `a` and `b` are matrices or batches of them;
+/// Computes `out = alpha * a @ b + beta * added` in `dtype` and returns it. `a` and `b` are matrices or batches of them,
 /// `sizes` is the result's shape, which may leave out dimensions of size 1 at its end.
 pub fn product(
     call: &mut Call,
