@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p dml-ops --example gemm -- [--sizes 256,1024,64x10x4096] [--tiles all|table|T,T..]
-//!     [--dtype f32] [--layout nn,nt,tn,tt] [--parts 1,4] [--batch 1] [--device 0] [--runs 12]
+//!     [--dtype f32] [--layout nn,nt,tn,tt] [--split-k 1,4] [--batch 1] [--device 0] [--runs 12]
 //! ```
 //!
 //! A size is `n` or `MxNxK`; a tile is written as `128x256x16/8x8/8x4`, with `/s1` for one stage, `/k2` for two
@@ -59,7 +59,7 @@ struct Options {
     tiles: String,
     dtype: DType,
     layouts: Vec<String>,
-    parts: Vec<u32>,
+    split_k: Vec<u32>,
     batch: i64,
     device: usize,
     runs: usize,
@@ -71,7 +71,7 @@ fn options() -> Result<Options, String> {
         tiles: "table".into(),
         dtype: DType::F32,
         layouts: vec!["nn".into()],
-        parts: vec![1],
+        split_k: vec![1],
         batch: 1,
         device: 0,
         runs: 12,
@@ -98,7 +98,9 @@ fn options() -> Result<Options, String> {
                 o.dtype = DType::from_code(code as u8).ok_or("no dtype")?;
             }
             "--layout" => o.layouts = value.split(',').map(str::to_owned).collect(),
-            "--parts" => o.parts = value.split(',').map(|s| number(s).map(|n| n as u32)).collect::<Result<_, _>>()?,
+            "--split-k" => {
+                o.split_k = value.split(',').map(|s| number(s).map(|n| n as u32)).collect::<Result<_, _>>()?
+            }
             "--batch" => o.batch = number(&value)?,
             "--device" => o.device = number(&value)? as usize,
             "--runs" => o.runs = number(&value)?.max(1) as usize,
@@ -121,7 +123,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{} ({})", host.device.info().name, host.device.info().driver_info);
     println!(
         "{:>6} {:>18} {:>3} {:>32} {:>5} {:>10} {:>8} {:>9}",
-        "dtype", "m x n x k", "", "tile", "parts", "us", "TFLOP/s", "error"
+        "dtype", "m x n x k", "", "tile", "split", "us", "TFLOP/s", "error"
     );
     for &[m, n, k] in &o.sizes {
         let mut random = Random(m as u64 * 31 + n as u64 * 7 + k as u64);
@@ -158,9 +160,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 };
                 let rate = 2.0 * (o.batch * m * n) as f64 * k as f64 / us * 1e-6;
                 let tile = choice.tile.to_string();
-                let parts = choice.parts;
+                let split_k = choice.split_k;
                 println!(
-                    "{:>6} {m:>5}x{n:>5}x{k:>6} {layout:>3} {tile:>32} {parts:>5} {us:>10.1} {rate:>8.3} {error:>9.2e}",
+                    "{:>6} {m:>5}x{n:>5}x{k:>6} {layout:>3} {tile:>32} {split_k:>5} {us:>10.1} {rate:>8.3} {error:>9.2e}",
                     o.dtype
                 );
             }
@@ -191,7 +193,7 @@ fn choices(o: &Options, host: &TestHost, size: [i64; 4], b_along_k: bool) -> Res
     } else {
         o.tiles.split(',').map(|t| Tile::parse(t).ok_or(format!("{t} is no tile"))).collect::<Result<_, _>>()?
     };
-    Ok(tiles.into_iter().flat_map(|tile| o.parts.iter().map(move |&parts| Choice { tile, parts })).collect())
+    Ok(tiles.into_iter().flat_map(|tile| o.split_k.iter().map(move |&split_k| Choice { tile, split_k })).collect())
 }
 
 /// How long a product runs before it is timed.

@@ -8,9 +8,10 @@ use common::{Random, TestHost, Values, message, number, tensor};
 use dml_engine::AdapterKind;
 use dml_kernel::DType;
 use dml_ops::matmul::epilogue::Epilogue;
-use dml_ops::matmul::kernel::{self, Spec};
+use dml_ops::matmul::interface::ProductSpec;
 use dml_ops::matmul::operand::{Access, Axis, Digits, Pattern};
-use dml_ops::matmul::{Bias, Choice, Finish, Output, Problem, Source, Tile, select, thin};
+use dml_ops::matmul::{Bias, Choice, Finish, Output, Problem, Source, Tile, gemm, gemv, select, split_k};
+use dml_ops::primitives::kernel::KernelSpec;
 use dml_ops::{Arg, Call, Scalar, Tensor};
 use validate::accepted;
 
@@ -290,7 +291,7 @@ fn tiles(host: &TestHost) -> Vec<Tile> {
 }
 
 #[test]
-fn every_tile_with_and_without_parts() {
+fn every_tile_with_and_without_split_k() {
     let host = TestHost::new();
     let call = Call { name: "gemm", args: &[], device: &host.device, host: &host, returns: Default::default() };
     let mut random = Random(5);
@@ -305,7 +306,7 @@ fn every_tile_with_and_without_parts() {
             let b = Matrix::new(&host, &mut random, DType::F32, [batch, k, n], layouts[1]);
             let bias = host.of(DType::F32, &[n], &random.values(DType::F32, n as usize));
             let added = host.read(&bias);
-            for parts in [1, 3] {
+            for split_k in [1, 3] {
                 let out = host.of(DType::F32, &[batch, m, n], &vec![f64::NAN; (batch * m * n) as usize]);
                 let s = (&a.t.strides, &b.t.strides);
                 let problem = Problem {
@@ -318,10 +319,10 @@ fn every_tile_with_and_without_parts() {
                         bias: Some(Bias { memory: (&bias).into(), strides: [0, 0, 1], beta: Scalar::Int(1) }),
                     },
                 };
-                problem.run_as(&call, Choice { tile, parts }).expect("it runs");
+                problem.run_as(&call, Choice { tile, split_k }).expect("it runs");
                 let want: Vec<f64> =
                     product(&a, &b).iter().enumerate().map(|(i, x)| 0.5 * x + added[i % n as usize]).collect();
-                assert_close(DType::F32, k, &host.read(&out), &want, &format!("{tile} {parts} parts, {size:?}"));
+                assert_close(DType::F32, k, &host.read(&out), &want, &format!("{tile} split-K {split_k}, {size:?}"));
             }
         }
         host.device.synchronize().expect("the device works");
@@ -361,34 +362,33 @@ fn every_variant_is_valid() {
                     bias_wide: flag(0),
                 };
                 let index = if flag(2) { dml_kernel::Scalar::U64 } else { dml_kernel::Scalar::U32 };
-                let (ragged_k, split) = (flag(0), flag(1));
+                let (ragged_k, split_k) = (flag(0), flag(1));
                 let tile = if flag(0) { small } else { large };
-                let spec = Spec { tile, a, b, epilogue, index, ragged_edge: flag(1), ragged_k, split };
+                let product = ProductSpec { a, b, epilogue, index, ragged_k, split_k };
                 if dtype == DType::F32 || j < 4 && i < 4 {
-                    accepted(&kernel::build(&spec));
+                    accepted(&gemm::Spec { tile, ragged_edge: flag(1), product }.build());
                 }
                 let deep = b.wide && b.axis == Axis::Inner;
                 let a = Access { wide: a.wide && a.axis == Axis::Inner && deep, ..a };
                 let rows = 1 + (i + j) as u32 % 4;
-                let spec =
-                    thin::Spec { threads: 64, along_k: 1 << (j % 4), rows, a, b, epilogue, index, ragged_k, split };
+                let product = ProductSpec { a, ..product };
                 if dtype == DType::F32 || j < 2 && i < 2 {
-                    accepted(&thin::build(&spec));
+                    accepted(&gemv::Spec { threads: 64, along_k: 1 << (j % 4), rows, product }.build());
                 }
             }
         }
     }
     for tile in select::tiles().filter(|t| t.shared_bytes(8) <= 96 << 10) {
         let f = accesses(DType::F64);
-        let epilogue = Epilogue::partial(DType::F64, true);
+        let dtype = DType::F64;
+        let epilogue = Epilogue { dtype, wide: true, split_n: false, scaled: false, bias: None, bias_wide: false };
         let index = dml_kernel::Scalar::U32;
-        let spec = Spec { tile, a: f[2], b: f[0], epilogue, index, ragged_edge: false, ragged_k: false, split: true };
-        accepted(&kernel::build(&spec));
+        let product = ProductSpec { a: f[2], b: f[0], epilogue, index, ragged_k: false, split_k: true };
+        accepted(&gemm::Spec { tile, ragged_edge: false, product }.build());
     }
     for (index, wide) in [(dml_kernel::Scalar::U32, true), (dml_kernel::Scalar::U64, false)] {
         let epilogue =
             Epilogue { dtype: DType::F16, wide, split_n: true, scaled: true, bias: Some(DType::F16), bias_wide: wide };
-        let width = if wide { 4 } else { 1 };
-        accepted(&dml_ops::matmul::reduce::build(DType::F32, epilogue, width, index));
+        accepted(&split_k::Spec { sums: DType::F32, epilogue, index }.build());
     }
 }

@@ -7,176 +7,123 @@
 //! weights come back from the saved logarithms of sums, and each gradient is one launch with rows of its own: nothing
 //! is added by two workgroups, so results are the same every time.
 
+use super::dropout::{Dropout, DropoutParams};
 use super::matrix::{Matrix, Plane};
+use super::spec::{COLUMNS, PATCH, Role, Spec};
 use super::worker::{Patch, Worker, scaled};
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value, math};
+use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
+use crate::tensor::Tensor;
+use dml_engine::interface::U32;
+use dml_engine::{ArgumentBlock, Parameter, parameters};
+use dml_kernel::{Builder, DType, Pointer, Scalar, Value, math};
 
-/// Rows and columns of one invocation's patch of a tile.
-pub const PATCH: u32 = 4;
-/// Columns of a tile.
-pub const COLUMNS: u32 = 32;
-/// Invocations along a row of a tile.
-pub const ACROSS: u32 = COLUMNS / PATCH;
+/// One number for every query: forward writes it, the gradients read it.
+struct Saved;
 
-/// What is computed.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// The result: rows are queries, columns keys, x the values.
-    Forward,
-    /// The gradient of the queries: x are the keys.
-    Query,
-    /// The gradient of the keys: rows are keys, columns queries, x the queries.
-    Key,
-    /// The gradient of the values: rows are keys, columns queries, x the result's gradient.
-    Value,
-}
+impl Parameter for Saved {
+    type Type = (Role, DType);
+    type Argument<'a> = &'a Tensor;
+    type Declared<'b> = Pointer<'b>;
 
-impl Role {
-    /// Whether columns are queries.
-    pub fn transposed(self) -> bool {
-        matches!(self, Role::Key | Role::Value)
+    fn declare<'b>(b: &'b Builder, name: &str, (role, dtype): &(Role, DType)) -> Pointer<'b> {
+        if *role == Role::Forward { Output::declare(b, name, dtype) } else { Input::declare(b, name, dtype) }
     }
 
-    /// Whether gradients of scores are needed, and for them the product of the values and the result's gradient.
-    pub fn needs_gradients(self) -> bool {
-        matches!(self, Role::Query | Role::Key)
+    fn pass(t: &&Tensor, (role, dtype): &(Role, DType), block: &mut ArgumentBlock) {
+        if *role == Role::Forward { Output::pass(t, dtype, block) } else { Input::pass(t, dtype, block) }
     }
 }
 
-/// Everything that changes the code.
-#[derive(Copy, Clone, Debug)]
-pub struct Spec {
-    /// What is computed.
-    pub role: Role,
-    /// Of all matrices.
-    pub dtype: DType,
-    /// Of what is added to scores.
-    pub bias: Option<DType>,
-    /// A query sees the keys up to its own position.
-    pub causal: bool,
-    /// Weights are dropped at random.
-    pub dropout: bool,
-    /// Type of offsets in one head's matrix.
-    pub index: Scalar,
-    /// Invocations of a workgroup: 32, 64 or 128.
-    pub threads: u32,
-    /// Columns of x that a workgroup takes: 32, 64 or 128.
-    pub width: u32,
+parameters! {
+    pub Spec as s => Arguments, Parameters {
+        /// The result.
+        out: Matrix<Output> = (s.dtype, s.index),
+        /// Of which a row with a row of `right` gives a score.
+        left: Matrix<Input> = (s.dtype, s.index),
+        /// See `left`.
+        right: Matrix<Input> = (s.dtype, s.index),
+        /// What weights multiply.
+        x: Matrix<Input> = (s.dtype, s.index),
+        /// The result's gradient and the values: as `left` and `right`, of the gradients of weights.
+        gradients: Option<[Matrix<Input>; 2]> = s.role.needs_gradients().then_some((s.dtype, s.index)),
+        /// What is added to scores, by row and column.
+        bias: Option<Matrix<Input>> = s.bias.map(|dtype| (dtype, s.index)),
+        /// Logarithms of sums, one a query.
+        saved: Saved = (s.role, s.sums()),
+        /// Inner products of the result and its gradient, one a query.
+        deltas: Option<Input> = s.role.needs_gradients().then_some(s.sums()),
+        /// What is dropped.
+        dropout: Option<Dropout> = s.dropout.then_some(s.sums()),
+        /// Elements of an inner product of queries and keys.
+        depth: U32,
+        /// Elements of an inner product of values and the result's gradient.
+        depth2: U32,
+        /// Factor of scores.
+        scale: InDType = s.sums(),
+        /// Rows that exist.
+        rows: U32,
+        /// Columns that exist.
+        columns: U32,
+        /// Columns of x.
+        width: U32,
+        /// Heads of queries.
+        heads: U32,
+        /// How many of them share a head of keys.
+        shared_by: U32,
+        /// Tiles of rows.
+        tiles: U32,
+        /// Slices of x.
+        slices: U32,
+        /// Workgroups in all.
+        total: U32,
+    }
 }
 
-impl Spec {
-    /// Rows of a tile.
-    pub fn rows(&self) -> u32 {
-        self.threads / ACROSS * PATCH
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        "attention"
     }
 
-    /// The parameters of its kernel's key.
-    pub fn key(&self) -> [u32; 6] {
-        let flags = [self.causal, self.dropout, self.index == Scalar::U64];
-        let flags = flags.iter().fold(0, |code, &flag| code << 1 | u32::from(flag));
-        let bias = self.bias.map_or(31, |dtype| dtype as u32);
-        [self.role as u32, self.dtype as u32 | bias << 8, flags, self.threads, self.width, 0]
+    fn full_name(&self) -> String {
+        format!("attention {:?}", self.role)
     }
 
-    /// The dtype of sums, and of the logarithms that are saved.
-    pub fn sums(&self) -> DType {
-        sums(self.dtype)
+    fn workgroup(&self) -> [u32; 3] {
+        [self.threads, 1, 1]
     }
-}
 
-/// The dtype of sums of products of `dtype`.
-pub fn sums(dtype: DType) -> DType {
-    if dtype == DType::F64 { DType::F64 } else { DType::F32 }
-}
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let role = self.role;
+        let Parameters { rows, columns, width, heads, shared_by, tiles, slices, total, .. } = p;
 
-/// Random numbers of a launch: the generator's state, the share that is kept, and its factor.
-struct Dropout<'b> {
-    seed: Pointer<'b>,
-    offset: Pointer<'b>,
-    keep: Value<'b>,
-    boost: Value<'b>,
-}
+        let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
+        b.if_(group.ge(total), || b.return_());
+        let unit = group / slices;
+        let slice = group - unit * slices;
+        let plane = unit / tiles;
+        let row0 = (unit - plane * tiles) * self.rows();
+        let row_heads = if role.transposed() { heads / shared_by } else { heads };
+        let batch = plane / row_heads;
+        let row_head = plane - batch * row_heads;
 
-/// The operands of a launch, declared in the order in which [`super::launch`] passes them.
-struct Operands<'b> {
-    out: Matrix<'b>,
-    left: Matrix<'b>,
-    right: Matrix<'b>,
-    x: Matrix<'b>,
-    gradients: Option<(Matrix<'b>, Matrix<'b>)>,
-    bias: Option<Matrix<'b>>,
-    /// Logarithms of sums, one a query.
-    saved: Pointer<'b>,
-    /// Inner products of the result and its gradient, one a query.
-    deltas: Option<Pointer<'b>>,
-    dropout: Option<Dropout<'b>>,
-    /// Elements of an inner product of queries and keys, and of values and the result's gradient.
-    depth: Value<'b>,
-    depth2: Value<'b>,
-    scale: Value<'b>,
-}
-
-/// The kernel of a launch.
-pub fn build(spec: &Spec) -> Kernel {
-    let b = Builder::new(format!("attention {:?}", spec.role), [spec.threads, 1, 1]);
-    write(&b, *spec);
-    b.finish()
-}
-
-fn write(b: &Builder, spec: Spec) {
-    let (role, compute) = (spec.role, spec.dtype.compute());
-    let matrix = |name: &str, dtype: DType| Matrix::declare(b, name, dtype, spec.index);
-    let number = |name: &str| b.param(name, Scalar::U32);
-    let operands = Operands {
-        out: matrix("out", spec.dtype),
-        left: matrix("left", spec.dtype),
-        right: matrix("right", spec.dtype),
-        x: matrix("x", spec.dtype),
-        gradients: role.needs_gradients().then(|| (matrix("left2", spec.dtype), matrix("right2", spec.dtype))),
-        bias: spec.bias.map(|dtype| matrix("bias", dtype)),
-        saved: b.pointer("logsumexp", spec.sums()),
-        deltas: role.needs_gradients().then(|| b.pointer("deltas", spec.sums())),
-        dropout: spec.dropout.then(|| Dropout {
-            seed: b.pointer("seed", DType::I64),
-            offset: b.pointer("offset", DType::I64),
-            keep: b.param("keep", Scalar::F32),
-            boost: b.param("boost", compute),
-        }),
-        depth: number("depth"),
-        depth2: number("depth2"),
-        scale: b.param("scale", compute),
-    };
-    let [rows, columns, width] = ["rows", "columns", "width"].map(number);
-    // Heads of queries, and how many of them share a head of keys; tiles of rows, slices of x, workgroups in all.
-    let [heads, shared_by, tiles, slices, total] = ["heads", "shared_by", "tiles", "slices", "total"].map(number);
-
-    let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
-    b.if_(group.ge(total), || b.return_());
-    let unit = group / slices;
-    let slice = group - unit * slices;
-    let plane = unit / tiles;
-    let row0 = (unit - plane * tiles) * spec.rows();
-    let row_heads = if role.transposed() { heads / shared_by } else { heads };
-    let batch = plane / row_heads;
-    let row_head = plane - batch * row_heads;
-
-    let worker = Worker::new(b, spec, [row0, rows, columns], [slice * spec.width, width]);
-    let out = operands.out.plane(batch, row_head);
-    if role.transposed() {
-        b.for_(row_head * shared_by, (row_head + 1) * shared_by, 1, |head| {
-            let weights = Gradient { worker: &worker, operands: &operands };
-            weights.walk(batch, [head, row_head], batch * heads + head);
-        });
-        worker.store(&out, None);
-        return;
-    }
-    let key_head = row_head / shared_by;
-    let query = batch * heads + row_head;
-    if role == Role::Query {
-        Gradient { worker: &worker, operands: &operands }.walk(batch, [row_head, key_head], query);
-        worker.store(&out, None);
-    } else {
-        forward(&worker, &operands, batch, [row_head, key_head], query, slice.eq(0), &out);
+        let worker = Worker::new(b, *self, [row0, rows, columns], [slice * self.width, width]);
+        let out = p.out.plane(batch, row_head);
+        if role.transposed() {
+            b.for_(row_head * shared_by, (row_head + 1) * shared_by, 1, |head| {
+                let weights = Gradient { worker: &worker, operands: &p };
+                weights.walk(batch, [head, row_head], batch * heads + head);
+            });
+            worker.store(&out, None);
+            return;
+        }
+        let key_head = row_head / shared_by;
+        let query = batch * heads + row_head;
+        if role == Role::Query {
+            Gradient { worker: &worker, operands: &p }.walk(batch, [row_head, key_head], query);
+            worker.store(&out, None);
+        } else {
+            forward(&worker, &p, batch, [row_head, key_head], query, slice.eq(0), &out);
+        }
     }
 }
 
@@ -186,7 +133,7 @@ fn of_head<'b>(p: Pointer<'b>, worker: &Worker<'b>, query: Value<'b>) -> Pointer
     p.offset(query.cast(Scalar::U64) * queries.cast(Scalar::U64))
 }
 
-impl<'b> Operands<'b> {
+impl<'b> Parameters<'b> {
     /// Scores of the tile of columns at `column0`: -inf where nothing is seen.
     fn scores(
         &self,
@@ -201,15 +148,15 @@ impl<'b> Operands<'b> {
 
     /// Factors of weights: 0 where dropped.
     fn kept(&self, worker: &Worker<'b>, column0: Value<'b>, query: Value<'b>) -> Option<Patch<'b>> {
-        let d = self.dropout.as_ref()?;
-        Some(worker.kept(column0, [d.seed.load(0), d.offset.load(0)], query, d.keep, d.boost))
+        let DropoutParams { seed, offset, keep, boost } = self.dropout.as_ref()?;
+        Some(worker.kept(column0, [seed.load(0), offset.load(0)], query, *keep, *boost))
     }
 }
 
 /// `softmax(scores) @ x`, and the logarithms of the sums.
 fn forward<'b>(
     worker: &Worker<'b>,
-    operands: &Operands<'b>,
+    operands: &Parameters<'b>,
     batch: Value<'b>,
     [head, key_head]: [Value<'b>; 2],
     query: Value<'b>,
@@ -259,7 +206,7 @@ fn forward<'b>(
 /// Gradients: weights come from the saved logarithms.
 struct Gradient<'w, 'b> {
     worker: &'w Worker<'b>,
-    operands: &'w Operands<'b>,
+    operands: &'w Parameters<'b>,
 }
 
 impl<'b> Gradient<'_, 'b> {
@@ -270,7 +217,7 @@ impl<'b> Gradient<'_, 'b> {
         let (left, right) = (o.left.plane(batch, row_head), o.right.plane(batch, column_head));
         let x = o.x.plane(batch, column_head);
         let bias = o.bias.as_ref().map(|m| m.plane(batch, head));
-        let gradients = o.gradients.as_ref().map(|(l, r)| (l.plane(batch, row_head), r.plane(batch, column_head)));
+        let gradients = o.gradients.as_ref().map(|[l, r]| (l.plane(batch, row_head), r.plane(batch, column_head)));
         let saved = of_head(o.saved, worker, query);
         let deltas = o.deltas.map(|p| of_head(p, worker, query));
         let (first, end) = worker.visible();
@@ -289,5 +236,27 @@ impl<'b> Gradient<'_, 'b> {
             };
             worker.accumulate(&weights, &x, column0);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        for role in [Role::Forward, Role::Query, Role::Key, Role::Value] {
+            for (dtype, bias, index, threads, width) in [
+                (DType::F32, None, Scalar::U32, 128, 128),
+                (DType::F16, Some(DType::F32), Scalar::U64, 32, 32),
+                (DType::F64, Some(DType::F64), Scalar::U32, 64, 64),
+                (DType::BF16, None, Scalar::U32, 64, 64),
+            ] {
+                for flag in [false, true] {
+                    let spec = Spec { role, dtype, bias, causal: flag, dropout: flag, index, threads, width };
+                    crate::primitives::validate::accepted(&spec.build());
+                }
+            }
+        }
     }
 }

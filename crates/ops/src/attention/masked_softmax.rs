@@ -1,25 +1,27 @@
 //! softmax over what a mask leaves, as PyTorch's attention for inference calls it.
 
-use crate::check;
 use crate::movement::copy;
 use crate::normalization::softmax;
-use crate::operator::call::Call;
+use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::{Error, Result};
-use crate::operator::{Operator, op};
 use crate::pointwise::kernel::{self, Input};
 use crate::tensor::Tensor;
+use crate::{check, operators};
 use dml_kernel::DType;
 
-/// This file's overloads.
-pub const OPERATORS: &[Operator] =
-    &[op("aten::_masked_softmax", forward), op("aten::_masked_softmax_backward", backward)];
+operators! {
+    forward(self, mask, dim, mask_type) {
+        "aten::_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor",
+    }
+    backward(grad_output, output, mask, dim) {
+        "aten::_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor",
+    }
+}
 
-/// `_masked_softmax(self, mask, dim, mask_type)`: the mask is true where an element is left out. Its type is 0 for
+/// The mask is true where an element is left out. Its type is 0 for
 /// `[L, L]`, 1 for `[batch, L]` beside scores `[batch, heads, L, L]`, 2 for the shape of `self`.
-fn forward(call: &mut Call) -> Result<()> {
-    let (x, mask) = (call.tensor(0)?, call.tensor(1)?);
+fn forward(call: &mut Call, x: &Tensor, mask: &Tensor, dim: Option<i64>, kind: Option<i64>) -> Result<()> {
     check!(mask.dtype == DType::Bool, Runtime, "Mask should be a boolean tensor");
-    let kind = call.opt_scalar(3)?.map(|s| s.to_i64());
     let Some(kind) = kind else { return Err(Error::Runtime("Mask Type should be defined".into())) };
     let scores = |wanted: &[i64], what: &str| {
         check!(
@@ -51,7 +53,7 @@ fn forward(call: &mut Call) -> Result<()> {
         }
     };
     check!(x.dtype.is_float(), Dtype, "\"masked_softmax\" not implemented for '{}'", x.dtype);
-    let dim = dimension(call, 2, x.dim())?;
+    let dim = call.wrap_dim(dim.unwrap_or(-1), x.dim())?;
     let out = masked(call, x, &mask, f64::NEG_INFINITY)?;
     if out.numel() > 0 {
         softmax::softmax_into(call, &out, dim, &out)?;
@@ -60,9 +62,7 @@ fn forward(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// `_masked_softmax_backward(grad_output, output, mask, dim)`
-fn backward(call: &mut Call) -> Result<()> {
-    let (grad, y, mask) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+fn backward(call: &mut Call, grad: &Tensor, y: &Tensor, mask: &Tensor, dim: Option<i64>) -> Result<()> {
     check!(mask.dtype == DType::Bool, Runtime, "Mask should be a boolean tensor");
     check!(mask.sizes == grad.sizes, Runtime, "Mask shape should match grad shape");
     check!(
@@ -73,7 +73,7 @@ fn backward(call: &mut Call) -> Result<()> {
         y.describe(),
         grad.describe()
     );
-    let dim = dimension(call, 3, grad.dim())?;
+    let dim = call.wrap_dim(dim.unwrap_or(-1), grad.dim())?;
     let out = masked(call, grad, mask, 0.0)?;
     if out.numel() > 0 {
         softmax::softmax_gradient_into(call, &out, &copy::as_contiguous(call, y)?, dim, &out)?;
@@ -84,19 +84,10 @@ fn backward(call: &mut Call) -> Result<()> {
     Ok(())
 }
 
-/// Argument `i` as a dimension; the last one if it is `None`.
-fn dimension(call: &Call, i: usize, rank: usize) -> Result<usize> {
-    call.wrap_dim(call.opt_scalar(i)?.map_or(-1, |s| s.to_i64()), rank)
-}
-
 /// A new contiguous tensor: `x`, and `value` where the mask is true.
 fn masked(call: &Call, x: &Tensor, mask: &Tensor, value: f64) -> Result<Tensor> {
     let out = call.empty(x.dtype, &x.sizes)?;
-    let inputs = [
-        Input::Tensor(x.clone()),
-        Input::Tensor(mask.clone()),
-        Input::Number(crate::operator::call::Scalar::Double(value), x.dtype),
-    ];
+    let inputs = [Input::Tensor(x.clone()), Input::Tensor(mask.clone()), Input::Number(Number::Double(value), x.dtype)];
     kernel::run(call, "masked", 0, &[&out], &inputs, x.dtype, |_, v| vec![v[1].ne(0).select(v[2], v[0])])?;
     Ok(out)
 }

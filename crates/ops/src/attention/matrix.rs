@@ -1,12 +1,18 @@
 //! A batch of heads of matrices, with strides of its own.
 
-use crate::primitives::launch::Launcher;
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
+use dml_engine::interface::Index;
+use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use std::marker::PhantomData;
 
-/// `[batch, head, row, column]`
-pub struct Matrix<'b> {
+/// A tensor `[batch, head, row, column]` as a kernel's parameter: its address, which is an
+/// [`Input`](crate::primitives::kernel::Input) or an [`Output`](crate::primitives::kernel::Output), and its strides.
+pub struct Matrix<P>(PhantomData<P>);
+
+/// A [`Matrix`] in a kernel.
+pub struct MatrixParams<'b> {
     pointer: Pointer<'b>,
     strides: [Value<'b>; 4],
     index: Scalar,
@@ -20,14 +26,30 @@ pub struct Plane<'b> {
     index: Scalar,
 }
 
-impl<'b> Matrix<'b> {
-    /// Declares what [`pass`] passes.
-    pub fn declare(b: &'b Builder, name: &str, dtype: DType, index: Scalar) -> Matrix<'b> {
-        let pointer = b.pointer(name, dtype);
-        let strides = ["batch", "head", "row", "column"].map(|d| b.param(&format!("{name}_{d}"), index));
-        Matrix { pointer, strides, index }
+impl<P> Parameter for Matrix<P>
+where
+    P: for<'a> Parameter<Type = DType, Argument<'a> = &'a Tensor, Declared<'a> = Pointer<'a>>,
+{
+    /// Of the elements, and of offsets in one head's matrix.
+    type Type = (DType, Scalar);
+    type Argument<'a> = &'a Tensor;
+    type Declared<'b> = MatrixParams<'b>;
+
+    fn declare<'b>(b: &'b Builder, name: &str, (dtype, index): &(DType, Scalar)) -> MatrixParams<'b> {
+        let pointer = P::declare(b, name, dtype);
+        let strides = ["batch", "head", "row", "column"].map(|d| b.param(&format!("{name}_{d}"), *index));
+        MatrixParams { pointer, strides, index: *index }
     }
 
+    fn pass(t: &&Tensor, (dtype, index): &(DType, Scalar), block: &mut ArgumentBlock) {
+        P::pass(t, dtype, block);
+        for stride in &t.strides {
+            Index::pass(stride, index, block);
+        }
+    }
+}
+
+impl<'b> MatrixParams<'b> {
     /// The matrix of one head.
     pub fn plane(&self, batch: Value<'b>, head: Value<'b>) -> Plane<'b> {
         let [of_batch, of_head, row, column] = self.strides;
@@ -51,12 +73,6 @@ impl<'b> Plane<'b> {
     pub fn store(&self, row: Value<'b>, column: Value<'b>, value: Value<'b>) {
         self.pointer.store(self.at(row, column), value);
     }
-}
-
-/// Passes strides after the tensor's address; `transposed` exchanges rows and columns.
-pub fn pass<'c, 'a>(launcher: Launcher<'c, 'a>, t: &Tensor, transposed: bool, index: Scalar) -> Launcher<'c, 'a> {
-    let order = if transposed { [0, 1, 3, 2] } else { [0, 1, 2, 3] };
-    order.iter().fold(launcher, |l, &d| l.index(index, t.strides[d]))
 }
 
 /// The type of offsets in every plane of these tensors.

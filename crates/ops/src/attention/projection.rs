@@ -1,18 +1,20 @@
 //! What happens to the joint projection of queries, keys and values before attention.
 
-use crate::check;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
 use crate::pointwise::kernel::{self, Input};
+use crate::tensor::Tensor;
+use crate::{check, operators};
 
-/// This file's overloads.
-pub const OPERATORS: &[Operator] = &[op("aten::_transform_bias_rescale_qkv", transform)];
+operators! {
+    transform(qkv, qkv_bias, num_heads) {
+        "aten::_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)",
+    }
+}
 
-/// `_transform_bias_rescale_qkv(qkv, qkv_bias, num_heads)`: of `[batch, length, 3 * heads * width]`, the three
+/// Of `[batch, length, 3 * heads * width]`, the three
 /// parts plus their biases as `[batch, heads, length, width]`, queries divided by `sqrt(width)`.
-fn transform(call: &mut Call) -> Result<()> {
-    let (qkv, bias, heads) = (call.tensor(0)?, call.tensor(1)?, call.int(2)?);
+fn transform(call: &mut Call, qkv: &Tensor, bias: &Tensor, heads: i64) -> Result<()> {
     check!(
         qkv.dim() == 3 && heads > 0 && qkv.sizes[2] % (3 * heads) == 0 && bias.sizes[..] == [qkv.sizes[2]],
         Runtime,

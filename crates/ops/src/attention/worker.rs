@@ -1,8 +1,8 @@
 //! One workgroup of attention: products of tiles staged in shared memory, and the sums that it keeps.
 
-use super::kernel::{ACROSS, COLUMNS, PATCH, Spec};
 use super::matrix::Plane;
-use crate::matmul::kernel::multiply_add;
+use super::spec::{ACROSS, COLUMNS, PATCH, Spec};
+use crate::matmul::gemm::multiply_add;
 use crate::random::philox::{philox, unit};
 use dml_kernel::{Builder, DType, Pointer, Scalar, Shared, Value, Var};
 

@@ -1,7 +1,7 @@
 //! Division by a number that is the same for a whole launch, as a multiplication (Granlund and Montgomery, "Division
 //! by invariant integers using multiplication", PLDI 1994).
 
-use crate::primitives::launch::Launcher;
+use dml_engine::{ArgumentBlock, Parameter, interface::U32};
 use dml_kernel::{Builder, Scalar, Value};
 
 /// `floor(2^(31 + shift) / d)` rounded up, and `shift = ceil(log2 d)`: then `x / d` is the high word of
@@ -11,28 +11,38 @@ fn magic(d: u32) -> (u32, u32) {
     ((1u64 << (31 + shift)).div_ceil(u64::from(d)) as u32, shift)
 }
 
-/// Passes a divisor in the order in which [`Divisor::declare`] declares it.
-pub fn pass<'c, 'a>(launcher: Launcher<'c, 'a>, d: i64) -> Launcher<'c, 'a> {
-    let (multiplier, shift) = magic(d as u32);
-    launcher.u32(d as u32).u32(multiplier).u32(shift)
-}
+/// A divisor (at least 1, below 2^31) as a kernel's parameter.
+pub struct Divisor;
 
-/// A divisor (at least 1) that is a parameter of the kernel.
+/// A [`Divisor`] in a kernel.
 #[derive(Copy, Clone)]
-pub struct Divisor<'b> {
+pub struct DivisorParams<'b> {
     value: Value<'b>,
     multiplier: Value<'b>,
     shift: Value<'b>,
 }
 
-impl<'b> Divisor<'b> {
-    /// Declares its three parameters.
-    pub fn declare(b: &'b Builder, name: &str) -> Divisor<'b> {
+impl Parameter for Divisor {
+    type Type = ();
+    type Argument<'a> = i64;
+    type Declared<'b> = DivisorParams<'b>;
+
+    fn declare<'b>(b: &'b Builder, name: &str, (): &()) -> DivisorParams<'b> {
         let value = b.param(name, Scalar::U32);
         let multiplier = b.param(&format!("{name}_multiplier"), Scalar::U32);
-        Divisor { value, multiplier, shift: b.param(&format!("{name}_shift"), Scalar::U32) }
+        DivisorParams { value, multiplier, shift: b.param(&format!("{name}_shift"), Scalar::U32) }
     }
 
+    #[inline]
+    fn pass(d: &i64, (): &(), block: &mut ArgumentBlock) {
+        let (multiplier, shift) = magic(*d as u32);
+        for word in [*d as u32, multiplier, shift] {
+            U32::pass(&word, &(), block);
+        }
+    }
+}
+
+impl<'b> DivisorParams<'b> {
     /// Quotient and remainder of a u32 below 2^31.
     pub fn divide(self, x: Value<'b>) -> (Value<'b>, Value<'b>) {
         let quotient = (x << 1).mul_high(self.multiplier) >> self.shift;

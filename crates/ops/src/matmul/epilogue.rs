@@ -1,13 +1,15 @@
 //! What happens to a finished sum: `out = alpha * sum + beta * bias`, rounded once to the result's dtype.
 
-use super::divisor::{self, Divisor};
+use super::divisor::{Divisor, DivisorParams};
 use super::operand::{Memory, WIDE};
 use crate::operator::call::Scalar as Number;
-use crate::primitives::launch::Launcher;
+use crate::primitives::kernel::InDType;
+use dml_engine::interface::Index;
+use dml_engine::{AddressRange, ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 
 /// The part that changes code.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Epilogue {
     /// Dtype of the result.
     pub dtype: DType,
@@ -21,20 +23,6 @@ pub struct Epilogue {
     pub bias: Option<DType>,
     /// The bias is contiguous along n too, and loaded in vectors. Only where the result is wide.
     pub bias_wide: bool,
-}
-
-impl Epilogue {
-    /// Plain sums to a workspace.
-    pub fn partial(dtype: DType, wide: bool) -> Epilogue {
-        Epilogue { dtype, wide, split_n: false, scaled: false, bias: None, bias_wide: false }
-    }
-
-    /// The epilogue as part of a kernel's key.
-    pub fn code(&self) -> u32 {
-        let flags = [self.wide, self.split_n, self.scaled, self.bias.is_some(), self.bias_wide];
-        let flags = flags.iter().fold(0, |code, &flag| code << 1 | u32::from(flag));
-        flags << 8 | self.bias.map_or(0, |d| d as u32) << 4 | self.dtype as u32
-    }
 }
 
 /// Where results go.
@@ -98,49 +86,86 @@ impl Finish {
         out.max(self.bias.as_ref().map_or(0, |b| m * b.strides[1] + n * b.strides[2]))
     }
 
-    /// Passes the pointers, from matrix `first` of the batch on.
-    pub fn pass_pointers<'c, 'a>(&self, mut launcher: Launcher<'c, 'a>, first: i64) -> Launcher<'c, 'a> {
-        let out = self.out.memory.skip(first * self.out.strides[0]);
-        launcher = launcher.write_bytes(out.address, out.bytes());
-        if let Some(bias) = &self.bias {
-            let bias = bias.memory.skip(first * bias.strides[0]);
-            launcher = launcher.read_bytes(bias.address, bias.bytes());
-        }
-        launcher
+    /// The results' bytes, from matrix `first` of the batch on.
+    pub fn out_range(&self, first: i64) -> AddressRange {
+        self.out.memory.skip(first * self.out.strides[0]).range()
     }
 
-    /// Passes the numbers in the order in which [`Writer::declare`] declares them.
-    pub fn pass<'c, 'a>(&self, compute: DType, index: Scalar, mut launcher: Launcher<'c, 'a>) -> Launcher<'c, 'a> {
-        for s in self.out.strides {
-            launcher = launcher.index(index, s);
-        }
-        if let Some((size, stride)) = self.out.split {
-            launcher = divisor::pass(launcher, size).index(index, stride);
-        }
-        if self.alpha.to_f64() != 1.0 {
-            launcher = launcher.number(compute, self.alpha);
-        }
-        if let Some(bias) = &self.bias {
-            for s in bias.strides {
-                launcher = launcher.index(index, s);
-            }
-            launcher = launcher.number(compute, bias.beta);
-        }
-        launcher
+    /// The bytes of what is added, from matrix `first` of the batch on.
+    pub fn bias_range(&self, first: i64) -> Option<AddressRange> {
+        self.bias.as_ref().map(|bias| bias.memory.skip(first * bias.strides[0]).range())
     }
 }
 
-/// The pointers of an epilogue.
-#[derive(Copy, Clone)]
-pub struct Pointers<'b> {
-    out: Pointer<'b>,
-    bias: Option<Pointer<'b>>,
+/// The numbers of a [`Finish`] as a kernel's parameter. The addresses are parameters of their own.
+pub struct Finishing;
+
+/// What a kernel is specialised by in a [`Finish`].
+#[derive(Copy, Clone, Debug)]
+pub struct FinishSpec {
+    /// The code.
+    pub epilogue: Epilogue,
+    /// Dtype of sums, alpha and beta.
+    pub sums: DType,
+    /// The type of offsets.
+    pub index: Scalar,
 }
 
-impl<'b> Pointers<'b> {
-    /// Declares them.
-    pub fn declare(b: &'b Builder, epilogue: &Epilogue) -> Pointers<'b> {
-        Pointers { out: b.pointer("out", epilogue.dtype), bias: epilogue.bias.map(|dtype| b.pointer("bias", dtype)) }
+/// A [`Finish`] in a kernel.
+pub struct FinishParams<'b> {
+    epilogue: Epilogue,
+    index: Scalar,
+    strides: [Value<'b>; 3],
+    split: Option<(DivisorParams<'b>, Value<'b>)>,
+    alpha: Option<Value<'b>>,
+    /// Strides of the bias, and beta.
+    bias: Option<([Value<'b>; 3], Value<'b>)>,
+}
+
+impl Parameter for Finishing {
+    type Type = FinishSpec;
+    type Argument<'a> = &'a Finish;
+    type Declared<'b> = FinishParams<'b>;
+
+    fn declare<'b>(b: &'b Builder, _: &str, of: &FinishSpec) -> FinishParams<'b> {
+        let FinishSpec { epilogue, sums, index } = *of;
+        let strides = ["out_batch", "out_m", "out_n"].map(|name| b.param(name, index));
+        let split = epilogue.split_n.then(|| (Divisor::declare(b, "out_size", &()), b.param("out_slow", index)));
+        let alpha = epilogue.scaled.then(|| InDType::declare(b, "alpha", &sums));
+        let bias = epilogue.bias.map(|_| {
+            let strides = ["bias_batch", "bias_m", "bias_n"].map(|name| b.param(name, index));
+            (strides, InDType::declare(b, "beta", &sums))
+        });
+        FinishParams { epilogue, index, strides, split, alpha, bias }
+    }
+
+    fn pass(finish: &&Finish, of: &FinishSpec, block: &mut ArgumentBlock) {
+        let FinishSpec { epilogue, sums, index } = of;
+        let Finish { out, alpha, bias } = *finish;
+        if out.split.is_some() != epilogue.split_n || bias.is_some() != epilogue.bias.is_some() {
+            block.misfit("an epilogue is not the one that the kernel is made for");
+        }
+        <[Index; 3]>::pass(&out.strides, index, block);
+        if let Some((size, stride)) = &out.split {
+            Divisor::pass(size, &(), block);
+            Index::pass(stride, index, block);
+        }
+        if epilogue.scaled {
+            InDType::pass(alpha, sums, block);
+        }
+        if let Some(bias) = bias {
+            <[Index; 3]>::pass(&bias.strides, index, block);
+            InDType::pass(&bias.beta, sums, block);
+        }
+    }
+}
+
+impl<'b> FinishParams<'b> {
+    /// Writes to `out`, and adds what is at `bias`.
+    pub fn writer(self, b: &'b Builder, out: Pointer<'b>, bias: Option<Pointer<'b>>) -> Writer<'b> {
+        let FinishParams { epilogue, index, strides, split, alpha, bias: numbers } = self;
+        let bias = bias.zip(numbers).map(|(pointer, (strides, beta))| (pointer, strides, beta));
+        Writer { epilogue, index, out, strides, split, alpha, bias, origin: [b.u32(0), b.u32(0)] }
     }
 }
 
@@ -150,7 +175,7 @@ pub struct Writer<'b> {
     index: Scalar,
     out: Pointer<'b>,
     strides: [Value<'b>; 3],
-    split: Option<(Divisor<'b>, Value<'b>)>,
+    split: Option<(DivisorParams<'b>, Value<'b>)>,
     alpha: Option<Value<'b>>,
     bias: Option<(Pointer<'b>, [Value<'b>; 3], Value<'b>)>,
     /// Row and column of the tile.
@@ -158,25 +183,6 @@ pub struct Writer<'b> {
 }
 
 impl<'b> Writer<'b> {
-    /// Declares the numbers; `compute` is the type of sums.
-    pub fn declare(
-        b: &'b Builder,
-        pointers: Pointers<'b>,
-        epilogue: Epilogue,
-        compute: Scalar,
-        index: Scalar,
-    ) -> Writer<'b> {
-        let strides = ["out_batch", "out_m", "out_n"].map(|name| b.param(name, index));
-        let split = epilogue.split_n.then(|| (Divisor::declare(b, "out_size"), b.param("out_slow", index)));
-        let alpha = epilogue.scaled.then(|| b.param("alpha", compute));
-        let bias = pointers.bias.map(|pointer| {
-            let strides = ["bias_batch", "bias_m", "bias_n"].map(|name| b.param(name, index));
-            (pointer, strides, b.param("beta", compute))
-        });
-        let origin = [b.u32(0), b.u32(0)];
-        Writer { epilogue, index, out: pointers.out, strides, split, alpha, bias, origin }
-    }
-
     /// Moves to the tile whose first element is `(batch, m, n)`.
     pub fn begin(&mut self, batch: Value<'b>, m: Value<'b>, n: Value<'b>) {
         let at = |place: Value<'b>, stride: Value<'b>| place.cast(Scalar::U64) * stride.cast(Scalar::U64);

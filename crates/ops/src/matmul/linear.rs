@@ -1,21 +1,22 @@
 //! The gradients of a linear layer.
 
-use super::products::multiply;
-use crate::check;
+use super::product::multiply;
 use crate::movement::copy;
 use crate::operator::call::{Call, Ret};
 use crate::operator::error::Result;
-use crate::operator::{Operator, op};
 use crate::reduction::Axes;
 use crate::reduction::sum::add_up;
 use crate::tensor::Tensor;
+use crate::{check, operators};
 
-/// This file's overloads.
-pub const OPERATORS: &[Operator] = &[op("aten::linear_backward", backward)];
+operators! {
+    backward(self, grad_output, weight, output_mask) {
+        "aten::linear_backward(Tensor self, Tensor grad_output, Tensor weight, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    }
+}
 
-/// `linear_backward(self, grad_output, weight, output_mask) -> (grad_input, grad_weight, grad_bias)`
-fn backward(call: &mut Call) -> Result<()> {
-    let (input, grad, weight) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+/// The gradients of input, weight and bias, those that are wanted.
+fn backward(call: &mut Call, input: &Tensor, grad: &Tensor, weight: &Tensor, wanted: &[u8]) -> Result<()> {
     let rank = input.dim();
     check!(
         weight.dim() == 2
@@ -29,7 +30,6 @@ fn backward(call: &mut Call) -> Result<()> {
         grad.sizes.as_slice(),
         weight.sizes.as_slice()
     );
-    let wanted = call.flags(3)?;
     let wants = |i: usize| wanted.get(i).is_some_and(|&w| w != 0);
     let rows = |t: &Tensor| -> Result<Tensor> {
         let width = t.sizes[rank - 1];

@@ -2,17 +2,16 @@
 //! where element `(outer, k)` lies in memory is one of two patterns, so that a convolution is a product whose matrix
 //! is never written out.
 
-use super::divisor::{self, Divisor};
-use crate::primitives::launch::Launcher;
 use crate::tensor::Tensor;
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use dml_engine::AddressRange;
+use dml_kernel::{DType, Scalar};
 use smallvec::SmallVec;
 
 /// Elements of a wide load.
 pub const WIDE: u32 = 4;
 
 /// The index along which neighbouring invocations read neighbouring memory.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Axis {
     /// m of the first operand, n of the second.
     Outer,
@@ -22,7 +21,7 @@ pub enum Axis {
 
 /// How one index falls apart into digits, slowest first: plain ones, which step through memory, and one for every
 /// window dimension.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Digits {
     /// Plain digits, at most 2.
     pub plain: u8,
@@ -31,7 +30,7 @@ pub struct Digits {
 }
 
 /// Where elements lie.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Pattern {
     /// `outer * stride + k * stride`
     Strided,
@@ -51,7 +50,7 @@ pub enum Pattern {
 }
 
 /// The part of an operand that changes code.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Access {
     /// Element type.
     pub dtype: DType,
@@ -69,16 +68,14 @@ impl Access {
         if self.wide { WIDE } else { 1 }
     }
 
-    /// The access as part of a kernel's key, below 2^16.
-    pub fn code(&self) -> u32 {
-        let digits = |d: Digits| u32::from(d.plain) << 1 | u32::from(d.plain_first);
-        let pattern = match self.pattern {
-            Pattern::Strided => 0,
-            Pattern::Digits { outer, inner, windows, divided } => {
-                1 | u32::from(divided) << 1 | u32::from(windows) << 2 | digits(outer) << 4 | digits(inner) << 7
-            }
-        };
-        pattern << 6 | u32::from(self.wide) << 5 | u32::from(self.axis == Axis::Inner) << 4 | self.dtype as u32
+    /// The dtype in which products of its elements are added up, and in which split-K keeps its sums.
+    pub fn sums(&self) -> DType {
+        match self.dtype.compute() {
+            Scalar::F64 => DType::F64,
+            Scalar::I64 | Scalar::U64 => DType::I64,
+            Scalar::F32 => DType::F32,
+            _ => DType::I32,
+        }
     }
 }
 
@@ -162,9 +159,9 @@ impl Memory {
         Memory { address: self.address + elements as u64 * self.dtype.bytes(), ..*self }
     }
 
-    /// Bytes from the first to the last.
-    pub fn bytes(&self) -> u64 {
-        self.end - self.address
+    /// Its bytes.
+    pub fn range(&self) -> AddressRange {
+        AddressRange { start: self.address, end: self.end }
     }
 
     /// Whether it may be accessed four elements at a time, as far as its address goes.
@@ -217,206 +214,5 @@ impl Source {
             Place::Strided { outer: o, inner: i } => o * outer + i * inner,
             Place::Digits { .. } => self.memory.reach(),
         }
-    }
-
-    /// Passes what [`Reader::declare`] declares after the pointer.
-    pub fn pass<'c, 'a>(&self, index: Scalar, mut launcher: Launcher<'c, 'a>) -> Launcher<'c, 'a> {
-        launcher = launcher.index(index, self.batch);
-        match &self.place {
-            Place::Strided { outer, inner } => launcher.index(index, *outer).index(index, *inner),
-            Place::Digits { outer, inner, windows } => {
-                let Pattern::Digits { outer: o, inner: i, divided, .. } = self.access.pattern else { return launcher };
-                for (digits, steps, side) in [(o, outer, 0), (i, inner, 1)] {
-                    let plain = steps.iter().map(|s| s.size);
-                    let inside = windows.iter().map(|w| if side == 0 { w.outer } else { w.inner });
-                    let sizes: SmallVec<[i64; 5]> =
-                        if digits.plain_first { plain.chain(inside).collect() } else { inside.chain(plain).collect() };
-                    for &size in &sizes[1..] {
-                        launcher = divisor::pass(launcher, size.max(1));
-                    }
-                    for s in steps {
-                        launcher = launcher.index(index, s.stride);
-                    }
-                }
-                for w in windows {
-                    launcher = launcher.u32(w.size as u32).index(index, w.stride);
-                    launcher = launcher.i32(w.outer_step as i32).i32(w.inner_step as i32).i32(w.offset as i32);
-                    if divided {
-                        launcher = divisor::pass(launcher, w.divisor);
-                    }
-                }
-                launcher
-            }
-        }
-    }
-}
-
-struct SideParams<'b> {
-    /// Of every digit but the slowest, slowest first.
-    divisors: Vec<Divisor<'b>>,
-    strides: Vec<Value<'b>>,
-    digits: Digits,
-}
-
-struct WindowParams<'b> {
-    size: Value<'b>,
-    stride: Value<'b>,
-    outer_step: Value<'b>,
-    inner_step: Value<'b>,
-    offset: Value<'b>,
-    divisor: Option<Divisor<'b>>,
-}
-
-enum Params<'b> {
-    Strided { outer: Value<'b>, inner: Value<'b> },
-    Digits { outer: SideParams<'b>, inner: SideParams<'b>, windows: Vec<WindowParams<'b>> },
-}
-
-/// An operand inside a kernel.
-pub struct Reader<'b> {
-    /// How it is read.
-    pub access: Access,
-    pointer: Pointer<'b>,
-    index: Scalar,
-    batch: Value<'b>,
-    params: Params<'b>,
-}
-
-/// What does not change from k-tile to k-tile of one load.
-pub struct Lane<'b> {
-    /// k in the tile.
-    k: Value<'b>,
-    offset: Value<'b>,
-    coordinates: Vec<Value<'b>>,
-}
-
-impl<'b> Reader<'b> {
-    /// Declares the numbers of an operand; the pointer is declared before.
-    pub fn declare(b: &'b Builder, name: &str, pointer: Pointer<'b>, access: Access, index: Scalar) -> Reader<'b> {
-        let batch = b.param(&format!("{name}_batch"), index);
-        let params = match access.pattern {
-            Pattern::Strided => Params::Strided {
-                outer: b.param(&format!("{name}_outer"), index),
-                inner: b.param(&format!("{name}_inner"), index),
-            },
-            Pattern::Digits { outer, inner, windows, divided } => {
-                let side = |digits: Digits, side: &str| SideParams {
-                    divisors: (1..digits.plain + windows)
-                        .map(|i| Divisor::declare(b, &format!("{name}_{side}_size{i}")))
-                        .collect(),
-                    strides: (0..digits.plain).map(|i| b.param(&format!("{name}_{side}_step{i}"), index)).collect(),
-                    digits,
-                };
-                let (outer, inner) = (side(outer, "outer"), side(inner, "inner"));
-                let windows = (0..windows)
-                    .map(|i| WindowParams {
-                        size: b.param(&format!("{name}_size{i}"), Scalar::U32),
-                        stride: b.param(&format!("{name}_stride{i}"), index),
-                        outer_step: b.param(&format!("{name}_outer_step{i}"), Scalar::I32),
-                        inner_step: b.param(&format!("{name}_inner_step{i}"), Scalar::I32),
-                        offset: b.param(&format!("{name}_offset{i}"), Scalar::I32),
-                        divisor: divided.then(|| Divisor::declare(b, &format!("{name}_divisor{i}"))),
-                    })
-                    .collect();
-                Params::Digits { outer, inner, windows }
-            }
-        };
-        Reader { access, pointer, index, batch, params }
-    }
-
-    /// Moves to one matrix of the batch, and to the row or column `origin` where a workgroup's tile begins.
-    pub fn begin(&mut self, batch: Value<'b>, origin: Value<'b>) {
-        let mut elements = batch.cast(Scalar::U64) * self.batch.cast(Scalar::U64);
-        if let Params::Strided { outer, .. } = self.params {
-            elements = elements + origin.cast(Scalar::U64) * outer.cast(Scalar::U64);
-        }
-        self.pointer = self.pointer.offset(elements);
-    }
-
-    /// A load at the outer index `origin + local` (which exists), and at `k` of every k-tile.
-    pub fn lane(&self, b: &'b Builder, origin: Value<'b>, local: Value<'b>, k: Value<'b>) -> Lane<'b> {
-        match &self.params {
-            Params::Strided { outer, inner } => Lane {
-                k,
-                offset: local.cast(self.index) * *outer + k.cast(self.index) * *inner,
-                coordinates: Vec::new(),
-            },
-            Params::Digits { outer, windows, .. } => {
-                let (offset, digits) = self.split(b, outer, windows.len(), origin + local);
-                let coordinates =
-                    digits.iter().zip(windows).map(|(d, w)| d.cast(Scalar::I32) * w.outer_step + w.offset).collect();
-                Lane { k, offset, coordinates }
-            }
-        }
-    }
-
-    /// Memory offset of an index's plain digits, and its window digits.
-    fn split(
-        &self,
-        b: &'b Builder,
-        side: &SideParams<'b>,
-        windows: usize,
-        index: Value<'b>,
-    ) -> (Value<'b>, Vec<Value<'b>>) {
-        let mut digits = Vec::new();
-        let mut rest = index;
-        for divisor in side.divisors.iter().rev() {
-            let (quotient, remainder) = divisor.divide(rest);
-            digits.push(remainder);
-            rest = quotient;
-        }
-        digits.push(rest);
-        digits.reverse();
-        let plain = if side.digits.plain_first { 0..side.strides.len() } else { windows..digits.len() };
-        let mut offset = b.int(self.index, 0);
-        for (digit, &stride) in digits.drain(plain).zip(&side.strides) {
-            offset = offset + digit.cast(self.index) * stride;
-        }
-        (offset, digits)
-    }
-
-    /// The pointer of the k-tile that begins at `k0`.
-    pub fn tile(&self, k0: Value<'b>) -> Pointer<'b> {
-        match self.params {
-            Params::Strided { inner, .. } => self.pointer.offset(k0.cast(Scalar::U64) * inner.cast(Scalar::U64)),
-            Params::Digits { .. } => self.pointer,
-        }
-    }
-
-    /// The elements of a load; zeros from `k_end` on, where it is given.
-    pub fn fetch(
-        &self,
-        b: &'b Builder,
-        tile: Pointer<'b>,
-        k0: Value<'b>,
-        lane: &Lane<'b>,
-        k_end: Option<Value<'b>>,
-    ) -> Vec<Value<'b>> {
-        let mut valid = k_end.map(|end| (k0 + lane.k).lt(end));
-        let mut offset = lane.offset;
-        if let Params::Digits { inner, windows, .. } = &self.params {
-            let (inside, digits) = self.split(b, inner, windows.len(), k0 + lane.k);
-            offset = offset + inside;
-            for ((digit, w), &base) in digits.iter().zip(windows).zip(&lane.coordinates) {
-                let mut at = (base + digit.cast(Scalar::I32) * w.inner_step).bitcast(Scalar::U32);
-                // A negative coordinate is a huge u32: one comparison tells.
-                let mut ok = b.bool(true);
-                if let Some(divisor) = w.divisor {
-                    let (quotient, remainder) = divisor.divide(at & 0x7fff_ffffu32);
-                    ok = remainder.eq(0) & at.lt(0x8000_0000u32);
-                    at = quotient;
-                }
-                ok = at.lt(w.size) & ok;
-                valid = Some(valid.map_or(ok, |v| v & ok));
-                offset = offset + at.cast(self.index) * w.stride;
-            }
-        }
-        let Some(valid) = valid else { return self.load(tile, offset) };
-        let values = self.load(tile, valid.select(offset, 0));
-        values.into_iter().map(|v| valid.select(v, 0)).collect()
-    }
-
-    fn load(&self, tile: Pointer<'b>, offset: Value<'b>) -> Vec<Value<'b>> {
-        if self.access.wide { tile.load_chunk(offset >> WIDE.ilog2(), WIDE) } else { vec![tile.load(offset)] }
     }
 }

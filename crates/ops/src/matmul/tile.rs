@@ -91,25 +91,6 @@ impl Tile {
             && (self.stages == 2 || !self.unroll)
     }
 
-    /// The tile as part of a kernel's key.
-    pub fn code(&self) -> u32 {
-        let fields = [
-            (self.m.ilog2(), 4),
-            (self.n.ilog2(), 4),
-            (self.k.ilog2(), 3),
-            (self.thread_m.ilog2(), 3),
-            (self.thread_n.ilog2(), 3),
-            (self.lanes_m.ilog2(), 3),
-            (self.lanes_n.ilog2(), 3),
-            (self.stages - 1, 1),
-            (self.k_lanes.ilog2(), 3),
-            (u32::from(self.swizzle), 1),
-            (u32::from(self.guard), 1),
-            (u32::from(self.unroll), 1),
-        ];
-        fields.iter().fold(0, |code, (value, bits)| code << bits | value)
-    }
-
     /// Reads `128x256x16/8x8/8x4`, then optionally `/s1` (one stage), `/k2` (k lanes), `/x` (swizzle), `/g` (guard),
     /// `/u` (unroll).
     pub fn parse(text: &str) -> Option<Tile> {

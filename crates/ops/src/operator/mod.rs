@@ -41,7 +41,7 @@ pub const fn op(name: &'static str, run: fn(&mut Call) -> Result<()>) -> Operato
 /// calls `softmax(call, self, dim, half_to_float, out, Mode::Log)`, each argument as what that function takes (see
 /// [`FromArgument`](argument::FromArgument)); a name that the schema lacks does not compile. `out` stands for where the overload puts
 /// its only result ([`Out`](argument::Out)), `outs` for several ([`Outs`](argument::Outs)), by what the schema marks as written; `in_place` says whether
-/// it is the first argument. `name = value` is an
+/// it is the first argument. `[out]` is an argument that is called `out` and is not written. `name = value` is an
 /// argument that other overloads of the function have, and its value in those that lack it. After `;` stand constants.
 #[macro_export]
 macro_rules! op {
@@ -56,6 +56,10 @@ macro_rules! op {
     (@take $a:ident $schema:expr, in_place) => {{
         const WRITTEN: $crate::operator::schema::Written = $crate::operator::schema::written($schema);
         WRITTEN.in_place
+    }};
+    (@take $a:ident $schema:expr, [$name:ident]) => {{
+        const POSITION: usize = $crate::operator::schema::position($schema, stringify!($name));
+        $a.get(POSITION)?
     }};
     (@take $a:ident $schema:expr, $name:tt) => {{
         const POSITION: usize = $crate::operator::schema::position($schema, stringify!($name));

@@ -16,6 +16,11 @@ pub trait KernelSpec: Interface + KernelKey {
     /// The kernel's name, for profiles and messages.
     fn name(&self) -> &'static str;
 
+    /// The name with what tells this specialisation from others, where a profile is to show it.
+    fn full_name(&self) -> String {
+        self.name().to_owned()
+    }
+
     /// Invocations of a workgroup.
     fn workgroup(&self) -> [u32; 3] {
         [GROUP, 1, 1]
@@ -26,7 +31,7 @@ pub trait KernelSpec: Interface + KernelKey {
 
     /// The kernel.
     fn build(&self) -> Kernel {
-        let b = Builder::new(self.name(), self.workgroup());
+        let b = Builder::new(self.full_name(), self.workgroup());
         let p = self.declare(&b);
         self.write(&b, p);
         b.finish()

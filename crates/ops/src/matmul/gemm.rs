@@ -3,130 +3,125 @@
 //! A workgroup computes one tile of the result. Tiles of both operands are staged in shared memory as `[k][outer]`,
 //! so that an invocation reads its rows and columns as vectors; the next k-tile travels to registers while this one is
 //! multiplied. Workgroups walk the result in bands of eight tile rows, which keeps both operands in cache. Where the
-//! result is small and k is long, parts of k go to workgroups of their own, and [`super::reduce`] adds the
+//! result is small and k is long, parts of k go to workgroups of their own, and [`super::split_k`] adds the
 //! parts in order: no atomics, the same bits every time.
 //!
 //! The blocking is that of Goto and van de Geijn ("Anatomy of high-performance matrix multiplication", 2008) carried to
 //! GPUs (Volkov and Demmel, "Benchmarking GPUs to tune dense linear algebra", 2008).
 
-use super::epilogue::{Epilogue, Pointers, Writer};
-use super::operand::{Access, Axis, Lane, Reader, WIDE};
+use super::epilogue::Writer;
+use super::interface::{Product, ProductSpec};
+use super::operand::{Axis, WIDE};
+use super::reader::{Lane, Reader};
+use super::split_k;
 use super::tile::Tile;
-use dml_kernel::{Builder, Kernel, Scalar, Shared, Value, Var};
+use crate::primitives::kernel::KernelSpec;
+use dml_engine::parameters;
+use dml_kernel::{Builder, Scalar, Shared, Value, Var};
 
 /// Tile rows of a band.
 const BAND: u32 = 8;
 
 /// Everything that changes the code of a product.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
     /// How it is cut up.
     pub tile: Tile,
-    /// The first operand: m and k.
-    pub a: Access,
-    /// The second operand: n and k.
-    pub b: Access,
-    /// What happens to sums.
-    pub epilogue: Epilogue,
-    /// Type of offsets inside a tile: u32 or u64.
-    pub index: Scalar,
     /// m or n is no multiple of the tile's.
     pub ragged_edge: bool,
-    /// k is no multiple of the tile's.
-    pub ragged_k: bool,
-    /// k is divided among workgroups.
-    pub split: bool,
+    /// What is multiplied; the step along k is the tile's.
+    pub product: ProductSpec,
 }
 
-impl Spec {
-    /// The parameters of its kernel's key.
-    pub fn key(&self) -> [u32; 6] {
-        let flags = [self.ragged_edge, self.ragged_k, self.split, self.index == Scalar::U64];
-        let flags = flags.iter().fold(0, |code, &flag| code << 1 | u32::from(flag));
-        [self.tile.code(), self.a.code(), self.b.code(), self.epilogue.code(), flags, 0]
+parameters! {
+    /// A product in tiles.
+    pub Spec as s => Arguments, Parameters {
+        /// What is multiplied.
+        product: Product = s.product,
     }
 }
 
-/// The product as a kernel. Workgroups: dimensions 0 and 1 count tiles, 2 counts batches times parts of k.
-pub fn build(spec: &Spec) -> Kernel {
-    let tile = spec.tile;
-    let compute = spec.a.dtype.compute();
-    let b = Builder::new(format!("gemm {tile}"), [tile.threads(), 1, 1]);
-    let pa = b.pointer("a", spec.a.dtype);
-    let pb = b.pointer("b", spec.b.dtype);
-    let pointers = Pointers::declare(&b, &spec.epilogue);
-    let [m, n, k] = ["m", "n", "k"].map(|name| b.param(name, Scalar::U32));
-    let mut a = Reader::declare(&b, "a", pa, spec.a, spec.index);
-    let mut bb = Reader::declare(&b, "b", pb, spec.b, spec.index);
-    let mut out = Writer::declare(&b, pointers, spec.epilogue, compute, spec.index);
-    let parts = spec.split.then(|| (b.param("parts", Scalar::U32), b.param("part", Scalar::U32)));
+/// Dimensions 0 and 1 of the workgroups count tiles, 2 counts batches times parts of k.
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        "gemm"
+    }
 
-    // Which tile.
-    let rows = (m + (tile.m - 1)) >> tile.m.ilog2();
-    let columns = (n + (tile.n - 1)) >> tile.n.ilog2();
-    let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
-    b.if_(group.ge(rows * columns), || b.return_());
-    let band = group / (columns * BAND);
-    let in_band = group - band * (columns * BAND);
-    let height = (rows - band * BAND).min(BAND);
-    let column = in_band / height;
-    let row = band * BAND + (in_band - column * height);
-    let (m0, n0) = (row << tile.m.ilog2(), column << tile.n.ilog2());
+    fn full_name(&self) -> String {
+        format!("gemm {}", self.tile)
+    }
 
-    // Which matrix, and which part of k.
-    let z = b.group_id(2);
-    let (batch, k_begin, k_end, slot) = match parts {
-        None => (z, b.u32(0), k, z),
-        Some((parts, part)) => {
-            let batch = z / parts;
-            let begin = (z - batch * parts) * part;
-            (batch, begin, (begin + part).min(k), z)
-        }
-    };
-    a.begin(batch, m0);
-    bb.begin(batch, n0);
-    out.begin(slot, m0, n0);
+    fn workgroup(&self) -> [u32; 3] {
+        [self.tile.threads(), 1, 1]
+    }
 
-    let lane = b.local_id(0);
-    let clamp = spec.ragged_edge;
-    let stage_a = Stage::new(&b, &a, &tile, Side::A, compute, lane, m0, clamp.then_some(m));
-    let stage_b = Stage::new(&b, &bb, &tile, Side::B, compute, lane, n0, clamp.then_some(n));
-    let limit = spec.ragged_k.then_some(k_end);
-    let sums = Sums::new(&b, &tile, compute, lane);
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let tile = self.tile;
+        let compute = self.product.a.dtype.compute();
+        let p = p.product;
+        let (m, n, k) = (p.m, p.n, p.k);
+        let (mut left, mut right) = (p.a_elements.reader(p.a), p.b_elements.reader(p.b));
+        let mut out = p.finish.writer(b, p.out, p.bias);
 
-    stage_a.store(&b, b.u32(0), &stage_a.fetch(&b, k_begin, limit));
-    stage_b.store(&b, b.u32(0), &stage_b.fetch(&b, k_begin, limit));
-    b.barrier();
-    let count = (k_end - k_begin + (tile.k - 1)) >> tile.k.ilog2();
-    let turn = |step: Value<'_>, here: Value<'_>| {
-        // The last step prefetches the first tile again: cheaper than a branch.
-        let more = (step + 1).lt(count);
-        let next = more.select(step + 1, 0);
-        let k0 = k_begin + (next << tile.k.ilog2());
-        let (next_a, next_b) = (stage_a.fetch(&b, k0, limit), stage_b.fetch(&b, k0, limit));
-        sums.add(&stage_a, &stage_b, here);
-        let store = || {
-            if tile.stages == 1 {
+        // Which tile.
+        let rows = (m + (tile.m - 1)) >> tile.m.ilog2();
+        let columns = (n + (tile.n - 1)) >> tile.n.ilog2();
+        let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
+        b.if_(group.ge(rows * columns), || b.return_());
+        let band = group / (columns * BAND);
+        let in_band = group - band * (columns * BAND);
+        let height = (rows - band * BAND).min(BAND);
+        let column = in_band / height;
+        let row = band * BAND + (in_band - column * height);
+        let (m0, n0) = (row << tile.m.ilog2(), column << tile.n.ilog2());
+
+        // Which matrix, and which part of k.
+        let z = b.group_id(2);
+        let (batch, k_begin, k_end) = split_k::part(b, z, k, p.split_k);
+        left.begin(batch, m0);
+        right.begin(batch, n0);
+        out.begin(z, m0, n0);
+
+        let lane = b.local_id(0);
+        let clamp = self.ragged_edge;
+        let stage_a = Stage::new(b, &left, &tile, Side::A, compute, lane, m0, clamp.then_some(m));
+        let stage_b = Stage::new(b, &right, &tile, Side::B, compute, lane, n0, clamp.then_some(n));
+        let limit = self.product.ragged_k.then_some(k_end);
+        let sums = Sums::new(b, &tile, compute, lane);
+
+        stage_a.store(b, b.u32(0), &stage_a.fetch(b, k_begin, limit));
+        stage_b.store(b, b.u32(0), &stage_b.fetch(b, k_begin, limit));
+        b.barrier();
+        let count = (k_end - k_begin + (tile.k - 1)) >> tile.k.ilog2();
+        let turn = |step: Value<'b>, here: Value<'b>| {
+            // The last step prefetches the first tile again: cheaper than a branch.
+            let more = (step + 1).lt(count);
+            let next = more.select(step + 1, 0);
+            let k0 = k_begin + (next << tile.k.ilog2());
+            let (next_a, next_b) = (stage_a.fetch(b, k0, limit), stage_b.fetch(b, k0, limit));
+            sums.add(&stage_a, &stage_b, here);
+            let store = || {
+                if tile.stages == 1 {
+                    b.barrier();
+                }
+                let there = if tile.stages == 2 { here ^ 1 } else { here };
+                stage_a.store(b, there, &next_a);
+                stage_b.store(b, there, &next_b);
                 b.barrier();
-            }
-            let there = if tile.stages == 2 { here ^ 1 } else { here };
-            stage_a.store(&b, there, &next_a);
-            stage_b.store(&b, there, &next_b);
-            b.barrier();
+            };
+            if tile.guard { b.if_(more, store) } else { store() }
         };
-        if tile.guard { b.if_(more, store) } else { store() }
-    };
-    if tile.unroll {
-        b.for_(0u32, count & !1u32, 2u32, |step| {
-            turn(step, b.u32(0));
-            turn(step + 1, b.u32(1));
-        });
-        b.if_((count & 1).ne(0), || turn(count - 1, b.u32(0)));
-    } else {
-        b.for_(0u32, count, 1u32, |step| turn(step, if tile.stages == 2 { step & 1 } else { b.u32(0) }));
+        if tile.unroll {
+            b.for_(0u32, count & !1u32, 2u32, |step| {
+                turn(step, b.u32(0));
+                turn(step + 1, b.u32(1));
+            });
+            b.if_((count & 1).ne(0), || turn(count - 1, b.u32(0)));
+        } else {
+            b.for_(0u32, count, 1u32, |step| turn(step, if tile.stages == 2 { step & 1 } else { b.u32(0) }));
+        }
+        sums.store(b, &out, clamp.then_some((m0, m, n)));
     }
-    sums.finish(&b, &out, clamp.then_some((m0, m, n)));
-    b.finish()
 }
 
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -309,7 +304,7 @@ impl<'b> Sums<'b> {
     }
 
     /// Stores all sums; `edge` guards a ragged one by the tile's first row, and the result's rows and columns.
-    fn finish(&self, b: &'b Builder, out: &Writer<'b>, edge: Option<(Value<'b>, Value<'b>, Value<'b>)>) {
+    fn store(&self, b: &'b Builder, out: &Writer<'b>, edge: Option<(Value<'b>, Value<'b>, Value<'b>)>) {
         let tile = &self.tile;
         let (_, vector_m, step_m) = Self::groups(tile.thread_m, tile.lanes_m);
         let (groups_n, vector_n, step_n) = Self::groups(tile.thread_n, tile.lanes_n);

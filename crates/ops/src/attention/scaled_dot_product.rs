@@ -1,0 +1,335 @@
+//! Scaled dot-product attention, as PyTorch calls a fused one, and its gradients.
+
+use super::dropout::Dropping;
+use super::kernel::Arguments;
+use super::matrix::index_of;
+use super::spec::{PATCH, Role, Spec};
+use crate::operator::call::{Call, Ret, Scalar as Number};
+use crate::operator::error::{Error, Result};
+use crate::random::philox::{draw, write_source};
+use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
+use crate::tensor::Tensor;
+use crate::tensor::layout;
+use crate::tensor::promote::accumulator;
+use crate::{check, operators};
+use dml_kernel::{DType, Scalar, Value, dense};
+use smallvec::{SmallVec, smallvec};
+
+operators! {
+    forward(query, key, value, attn_bias, dropout_p, is_causal, scale) {
+        "aten::_scaled_dot_product_fused_attention_overrideable(Tensor query, Tensor key, Tensor value, Tensor? attn_bias=None, float dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor philox_seed, Tensor philox_offset, Tensor debug_attn_mask)",
+    }
+    backward(
+        grad_out, query, key, value, attn_bias, grad_input_mask, [out], logsumexp, dropout_p, is_causal, philox_seed,
+        philox_offset, scale
+    ) {
+        "aten::_scaled_dot_product_fused_attention_overrideable_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor attn_bias, bool[4] grad_input_mask, Tensor out, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, Tensor philox_seed, Tensor philox_offset, *, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value, Tensor grad_attn_bias)",
+    }
+}
+
+/// Checked arguments.
+struct Attention {
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    /// Expanded to `[batch, heads, queries, keys]`.
+    bias: Option<Tensor>,
+    causal: bool,
+    scale: f64,
+    dropout: f64,
+    /// Seed and offset of the random numbers, int64 scalars on the device, where there is dropout.
+    random: Option<[Tensor; 2]>,
+}
+
+impl Attention {
+    fn new(
+        call: &Call,
+        [query, key, value]: [&Tensor; 3],
+        bias: Option<&Tensor>,
+        (dropout, causal, scale): (f64, bool, Option<f64>),
+    ) -> Result<Attention> {
+        for t in [query, key, value] {
+            check!(t.dim() == 4, Runtime, "{}: expected 4-dimensional tensors, but got {}", call.name, t.describe());
+            check!(
+                t.dtype == query.dtype && t.dtype.is_float(),
+                Runtime,
+                "Expected query, key, and value to have the same dtype, but got query.dtype: {} key.dtype: {} and \
+                 value.dtype: {} instead.",
+                query.dtype,
+                key.dtype,
+                value.dtype
+            );
+        }
+        let ([batch, heads, length, width], [keys, values]) = (sizes(query), [sizes(key), sizes(value)]);
+        check!(
+            keys[..3] == values[..3] && keys[0] == batch && keys[3] == width && keys[1] > 0 && heads % keys[1] == 0,
+            Runtime,
+            "{}: the sizes of query {:?}, key {:?} and value {:?} do not match",
+            call.name,
+            query.sizes.as_slice(),
+            key.sizes.as_slice(),
+            value.sizes.as_slice()
+        );
+        let bias = match bias {
+            None => None,
+            Some(t) => {
+                let want = [batch, heads, length, keys[2]];
+                check!(
+                    t.dim() <= 4 && call.broadcast(&t.sizes, &want)?[..] == want,
+                    Runtime,
+                    "{}: a mask of size {:?} does not broadcast to the scores' size {want:?}",
+                    call.name,
+                    t.sizes.as_slice()
+                );
+                check!(t.dtype.is_float(), Runtime, "{}: a mask of {} is not supported", call.name, t.dtype);
+                Some(t.expand(&want))
+            }
+        };
+        check!(
+            (0.0..=1.0).contains(&dropout),
+            Runtime,
+            "dropout probability has to be between 0 and 1, but got {dropout}"
+        );
+        let scale = scale.unwrap_or_else(|| 1.0 / (width as f64).sqrt());
+        let [query, key, value] = [query, key, value].map(Tensor::clone);
+        Ok(Attention { query, key, value, bias, causal, scale, dropout, random: None })
+    }
+
+    /// Enqueues one role's kernel: `out` from `x`, and scores of `query` and `key`. `grad` is the result's gradient, and its
+    /// inner products with the result.
+    fn run(
+        &self,
+        call: &Call,
+        role: Role,
+        out: &Tensor,
+        x: &Tensor,
+        saved: &Tensor,
+        grad: Option<(&Tensor, &Tensor)>,
+    ) -> Result<()> {
+        if out.numel() == 0 {
+            return Ok(());
+        }
+        let [left, right] = rows_and_columns(role, &self.query, &self.key);
+        let gradients = grad.map(|(grad, _)| rows_and_columns(role, grad, &self.value));
+        let bias = self.bias.as_ref().map(|t| if role.transposed() { t.transpose(2, 3) } else { t.clone() });
+        let mut all: SmallVec<[&Tensor; 8]> = smallvec![out, left, right, x];
+        all.extend(gradients.into_iter().flatten());
+        all.extend(&bias);
+        let [batch, row_heads, rows, width] = sizes(out);
+        let columns = right.sizes[2];
+        let spec = Spec {
+            role,
+            dtype: out.dtype,
+            bias: bias.as_ref().map(|t| t.dtype),
+            causal: self.causal,
+            dropout: self.random.is_some(),
+            index: index_of(&all),
+            threads: threads(out.dtype, rows),
+            width: slice(out.dtype, width),
+        };
+        let (heads, tiles) = (self.query.sizes[1], parts(rows, spec.rows()));
+        let slices = parts(width, spec.width);
+        let total = batch * row_heads * tiles * slices;
+        check!(
+            total < i64::from(i32::MAX) && rows.max(columns) < i64::from(i32::MAX),
+            Runtime,
+            "{}: attention of {:?} queries and {:?} keys is too large",
+            call.name,
+            self.query.sizes.as_slice(),
+            self.key.sizes.as_slice()
+        );
+        let arguments = Arguments {
+            out,
+            left,
+            right,
+            x,
+            gradients,
+            bias: bias.as_ref(),
+            saved,
+            deltas: grad.map(|(_, deltas)| deltas),
+            dropout: self.random.as_ref().map(|random| Dropping { random, probability: self.dropout }),
+            depth: self.query.sizes[3] as u32,
+            depth2: self.value.sizes[3] as u32,
+            scale: Number::Double(self.scale),
+            rows: rows as u32,
+            columns: columns as u32,
+            width: width as u32,
+            heads: heads as u32,
+            shared_by: (heads / self.key.sizes[1]) as u32,
+            tiles: tiles as u32,
+            slices: slices as u32,
+            total: total as u32,
+        };
+        call.run(&spec, &arguments, dense::folded(total as u64))
+    }
+}
+
+/// What belongs to queries and what belongs to keys, as a role has them: that of rows, that of columns.
+fn rows_and_columns<'t>(role: Role, queries: &'t Tensor, keys: &'t Tensor) -> [&'t Tensor; 2] {
+    if role.transposed() { [keys, queries] } else { [queries, keys] }
+}
+
+fn sizes(t: &Tensor) -> [i64; 4] {
+    std::array::from_fn(|d| t.sizes[d])
+}
+
+/// How many parts of `each` hold `n`.
+fn parts(n: i64, each: u32) -> i64 {
+    (n + i64::from(each) - 1) / i64::from(each)
+}
+
+/// Invocations of a workgroup: as many as rows need, and shared memory of 32 KiB allows.
+fn threads(dtype: DType, rows: i64) -> u32 {
+    let most = if dtype == DType::F64 { 64 } else { 128 };
+    match rows {
+        ..=16 => 32,
+        17..=32 => 64,
+        _ => most,
+    }
+}
+
+/// Columns of x that a workgroup takes: what registers hold.
+fn slice(dtype: DType, width: i64) -> u32 {
+    let most = if dtype == DType::F64 { 64 } else { 128 };
+    (width as u32).next_power_of_two().clamp(32, most)
+}
+
+/// A new tensor of these sizes, whose dimensions lie in memory as those of `like`.
+fn in_order_of(call: &Call, like: &Tensor, sizes: &[i64]) -> Result<Tensor> {
+    let order = layout::order(&like.sizes, &[&like.strides]);
+    call.empty_strided(like.dtype, sizes, &layout::dense_strides(sizes, &order))
+}
+
+#[allow(clippy::too_many_arguments)]
+fn forward(
+    call: &mut Call,
+    query: &Tensor,
+    key: &Tensor,
+    value: &Tensor,
+    bias: Option<&Tensor>,
+    dropout: f64,
+    causal: bool,
+    scale: Option<f64>,
+) -> Result<()> {
+    let mut attention = Attention::new(call, [query, key, value], bias, (dropout, causal, scale))?;
+    let [batch, heads, queries, _] = sizes(&attention.query);
+    let [.., keys, width] = sizes(&attention.value);
+    let out = in_order_of(call, &attention.query, &[batch, heads, queries, width])?;
+    let saved = call.empty(accumulator(out.dtype), &[batch, heads, queries])?;
+    let random = [call.empty(DType::I64, &[])?, call.empty(DType::I64, &[])?];
+    if attention.dropout > 0.0 {
+        // A block of random words serves as many keys as a patch has.
+        let blocks = batch * heads * queries * parts(keys, PATCH);
+        write_source(call, draw(call, None, blocks as u64)?, &random)?;
+        attention.random = Some(random.clone());
+    }
+    attention.run(call, Role::Forward, &out, value, &saved, None)?;
+    let [seed, offset] = random.map(Ret::Tensor);
+    let lengths = [queries, keys].map(|n| Ret::Scalar(Number::Int(n)));
+    call.ret(out);
+    call.ret(saved);
+    for value in [Ret::None, Ret::None].into_iter().chain(lengths).chain([seed, offset, Ret::None]) {
+        call.ret_value(value);
+    }
+    Ok(())
+}
+
+#[allow(clippy::too_many_arguments)]
+fn backward(
+    call: &mut Call,
+    grad: Option<&Tensor>,
+    query: &Tensor,
+    key: &Tensor,
+    value: &Tensor,
+    bias: Option<&Tensor>,
+    wanted: &[u8],
+    out: &Tensor,
+    saved: &Tensor,
+    dropout: f64,
+    causal: bool,
+    seed: Option<&Tensor>,
+    offset: Option<&Tensor>,
+    scale: Option<f64>,
+) -> Result<()> {
+    let Some(grad) = grad else {
+        (0..4).for_each(|_| call.ret_value(Ret::None));
+        return Ok(());
+    };
+    let mut attention = Attention::new(call, [query, key, value], bias, (dropout, causal, scale))?;
+    let wants = |i: usize| wanted.get(i).is_some_and(|&w| w != 0);
+    check!(
+        !(wants(3) && attention.bias.is_some()),
+        NotImplemented,
+        "{}: the gradient of a mask is computed by the math backend alone",
+        call.name
+    );
+    let [batch, heads, queries, _] = sizes(&attention.query);
+    check!(
+        grad.sizes == out.sizes && grad.dtype == out.dtype && saved.sizes[..] == [batch, heads, queries],
+        Runtime,
+        "{}: expected a gradient like the result {}, but got {}",
+        call.name,
+        out.describe(),
+        grad.describe()
+    );
+    if attention.dropout > 0.0 {
+        let (Some(seed), Some(offset)) = (seed, offset) else {
+            return Err(Error::Runtime(format!("{}: dropout needs the forward call's random numbers", call.name)));
+        };
+        attention.random = Some([seed.clone(), offset.clone()]);
+    }
+    let deltas = call.empty(saved.dtype, &saved.sizes)?;
+    if wants(0) || wants(1) {
+        let axes = Axes::listed(call, &[-1], 4, false)?;
+        let fold = InnerProducts { dtype: saved.dtype };
+        reduce(call, &fold, &Reduction { inputs: &[grad, out], outs: &[&deltas], axes, tables: &[], numbers: &[] })?;
+    }
+    let gradients = Some((grad, &deltas));
+    for (i, (role, of, x, grad)) in
+        [(Role::Query, query, key, gradients), (Role::Key, key, query, gradients), (Role::Value, value, grad, None)]
+            .into_iter()
+            .enumerate()
+    {
+        if wants(i) {
+            let result = in_order_of(call, of, &of.sizes)?;
+            attention.run(call, role, &result, x, saved, grad)?;
+            call.ret(result);
+        } else {
+            call.ret_value(Ret::None);
+        }
+    }
+    call.ret_value(Ret::None);
+    Ok(())
+}
+
+/// `sum(x * y)`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct InnerProducts {
+    dtype: DType,
+}
+
+impl Fold for InnerProducts {
+    fn name(&self) -> &'static str {
+        "inner_products"
+    }
+
+    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+        smallvec![accumulator(self.dtype).compute()]
+    }
+
+    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+        smallvec![s.b.constant_of(accumulator(self.dtype).compute(), 0.0)]
+    }
+
+    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+        smallvec![elements[0] * elements[1]]
+    }
+
+    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+        smallvec![x[0] + y[0]]
+    }
+
+    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+        smallvec![x[0]]
+    }
+}

@@ -1,0 +1,291 @@
+//! The operators of matrices and batches of them: their products, with what is added to them.
+
+use super::operand::{Access, Axis, Digits, Pattern, Place, Source, Step};
+use super::problem::Problem;
+use super::product::{Added, check_scalar_types, into, prepare, product};
+use crate::operator::argument::Out;
+use crate::operator::call::{Call, Ret, Scalar};
+use crate::operator::error::Result;
+use crate::operator::structured;
+use crate::pointwise::activation::{gelu_body, relu_body};
+use crate::pointwise::kernel::{self, Input};
+use crate::tensor::Tensor;
+use crate::{check, operators};
+use dml_kernel::DType;
+use smallvec::smallvec;
+
+operators! {
+    mm(self, mat2, out) {
+        "aten::mm(Tensor self, Tensor mat2) -> Tensor",
+        "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    mm_as(self, mat2, out_dtype, out) {
+        "aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
+        "aten::mm.dtype_out(Tensor self, Tensor mat2, ScalarType out_dtype, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    bmm(self, mat2, out) {
+        "aten::bmm(Tensor self, Tensor mat2) -> Tensor",
+        "aten::bmm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    bmm_as(self, mat2, out_dtype, out) {
+        "aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
+        "aten::bmm.dtype_out(Tensor self, Tensor mat2, ScalarType out_dtype, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    addmm(self, mat1, mat2, beta, alpha, out) {
+        "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        "aten::addmm_(Tensor(a!) self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)",
+        "aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+    }
+    addmm_as(self, mat1, mat2, out_dtype, beta, alpha, out) {
+        "aten::addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        "aten::addmm.dtype_out(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+    }
+    addmm_activation(self, mat1, mat2, beta, alpha, use_gelu, out) {
+        "aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor",
+        "aten::_addmm_activation.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False, Tensor(a!) out) -> Tensor(a!)",
+    }
+    baddbmm(self, batch1, batch2, beta, alpha, out) {
+        "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        "aten::baddbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)",
+        "aten::baddbmm.out(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+    }
+    baddbmm_as(self, batch1, batch2, out_dtype, beta, alpha, out) {
+        "aten::baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        "aten::baddbmm.dtype_out(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+    }
+    addbmm(self, batch1, batch2, beta, alpha, out) {
+        "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        "aten::addbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)",
+        "aten::addbmm.out(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
+
+fn mm(call: &mut Call, a: &Tensor, b: &Tensor, out: Out) -> Result<()> {
+    check!(a.dim() == 2, Runtime, "self must be a matrix");
+    check!(b.dim() == 2, Runtime, "mat2 must be a matrix");
+    check_inner(a, b)?;
+    check!(
+        a.dtype == b.dtype,
+        Runtime,
+        "expected m1 and m2 to have the same dtype, but got: {} != {}",
+        structured::type_name(a.dtype),
+        structured::type_name(b.dtype)
+    );
+    product(call, out, [a, b], a.dtype, &[a.sizes[0], b.sizes[1]], None)
+}
+
+fn bmm(call: &mut Call, a: &Tensor, b: &Tensor, out: Out) -> Result<()> {
+    let sizes = batched_sizes(a, b)?;
+    check_scalar_types(a, b)?;
+    product(call, out, [a, b], a.dtype, &sizes, None)
+}
+
+fn addmm(call: &mut Call, bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, out: Out) -> Result<()> {
+    for (x, y, name) in [(bias, b, "self"), (a, b, "mat1")] {
+        check!(
+            x.dtype == y.dtype,
+            Runtime,
+            "{name} and mat2 must have the same dtype, but got {} and {}",
+            x.dtype,
+            y.dtype
+        );
+    }
+    check!(a.dim() == 2, Runtime, "mat1 must be a matrix, got {}-D tensor", a.dim());
+    check!(b.dim() == 2, Runtime, "mat2 must be a matrix, got {}-D tensor", b.dim());
+    check_inner(a, b)?;
+    product(call, out, [a, b], a.dtype, &[a.sizes[0], b.sizes[1]], Some(Added { tensor: bias, beta, alpha }))
+}
+
+fn mm_as(call: &mut Call, a: &Tensor, b: &Tensor, dtype: DType, out: Out) -> Result<()> {
+    check_wider(dtype, a, b, None)?;
+    check!(a.dim() == 2, Runtime, "self must be a matrix");
+    check!(b.dim() == 2, Runtime, "mat2 must be a matrix");
+    check_inner(a, b)?;
+    product(call, out, [a, b], dtype, &[a.sizes[0], b.sizes[1]], None)
+}
+
+fn bmm_as(call: &mut Call, a: &Tensor, b: &Tensor, dtype: DType, out: Out) -> Result<()> {
+    check_wider(dtype, a, b, None)?;
+    let sizes = batched_sizes(a, b)?;
+    product(call, out, [a, b], dtype, &sizes, None)
+}
+
+#[allow(clippy::too_many_arguments)]
+fn addmm_as(
+    call: &mut Call,
+    bias: &Tensor,
+    a: &Tensor,
+    b: &Tensor,
+    dtype: DType,
+    beta: Scalar,
+    alpha: Scalar,
+    out: Out,
+) -> Result<()> {
+    check_wider(dtype, a, b, Some(bias))?;
+    check!(a.dim() == 2, Runtime, "mat1 must be a matrix, got {}-D tensor", a.dim());
+    check!(b.dim() == 2, Runtime, "mat2 must be a matrix, got {}-D tensor", b.dim());
+    check_inner(a, b)?;
+    product(call, out, [a, b], dtype, &[a.sizes[0], b.sizes[1]], Some(Added { tensor: bias, beta, alpha }))
+}
+
+#[allow(clippy::too_many_arguments)]
+fn baddbmm_as(
+    call: &mut Call,
+    bias: &Tensor,
+    a: &Tensor,
+    b: &Tensor,
+    dtype: DType,
+    beta: Scalar,
+    alpha: Scalar,
+    out: Out,
+) -> Result<()> {
+    check_wider(dtype, a, b, Some(bias))?;
+    let sizes = batched_sizes(a, b)?;
+    product(call, out, [a, b], dtype, &sizes, Some(Added { tensor: bias, beta, alpha }))
+}
+
+/// Checks the dtype that is asked for of a product of `a` and `b`: theirs, or float32 for half precision. What is added
+/// to it has either.
+fn check_wider(dtype: DType, a: &Tensor, b: &Tensor, bias: Option<&Tensor>) -> Result<()> {
+    check_scalar_types(a, b)?;
+    check!(
+        dtype == a.dtype || dtype == DType::F32 && matches!(a.dtype, DType::F16 | DType::BF16),
+        Runtime,
+        "out_dtype must be the same as input dtype or fp32 for fp16/bf16 inputs, but got {dtype} for {}",
+        a.dtype
+    );
+    if let Some(bias) = bias {
+        check!(
+            bias.dtype == dtype || bias.dtype == a.dtype,
+            Runtime,
+            "self dtype must match either out_dtype or the dtype of the matrices, but got {}",
+            bias.dtype
+        );
+    }
+    Ok(())
+}
+
+/// gelu or relu of `addmm`.
+#[allow(clippy::too_many_arguments)]
+fn addmm_activation(
+    call: &mut Call,
+    bias: &Tensor,
+    a: &Tensor,
+    b: &Tensor,
+    beta: Scalar,
+    alpha: Scalar,
+    gelu: bool,
+    out: Out,
+) -> Result<()> {
+    addmm(call, bias, a, b, beta, alpha, out)?;
+    let Some(Ret::Tensor(out)) = call.returns.last() else { return Ok(()) };
+    let inputs = [Input::Tensor(out.clone())];
+    let family = if gelu { "gelu" } else { "relu" };
+    kernel::run(call, family, 0, &[out], &inputs, out.dtype, |_, v| {
+        vec![if gelu { gelu_body(v[0]) } else { relu_body(v[0]) }]
+    })
+}
+
+fn baddbmm(
+    call: &mut Call,
+    bias: &Tensor,
+    a: &Tensor,
+    b: &Tensor,
+    beta: Scalar,
+    alpha: Scalar,
+    out: Out,
+) -> Result<()> {
+    let sizes = batched_sizes(a, b)?;
+    check!(
+        bias.dtype == a.dtype,
+        Runtime,
+        "Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}",
+        structured::type_name(bias.dtype),
+        structured::type_name(a.dtype),
+        structured::type_name(b.dtype)
+    );
+    check_scalar_types(a, b)?;
+    product(call, out, [a, b], a.dtype, &sizes, Some(Added { tensor: bias, beta, alpha }))
+}
+
+/// One product whose inner index is batch and k together.
+fn addbmm(call: &mut Call, bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, out: Out) -> Result<()> {
+    check!(a.dim() == 3, Runtime, "batch1 must be a 3D tensor");
+    check!(b.dim() == 3, Runtime, "batch2 must be a 3D tensor");
+    check!(
+        a.sizes[0] == b.sizes[0],
+        Runtime,
+        "batch1 and batch2 must have same number of batches, got {} and {}",
+        a.sizes[0],
+        b.sizes[0]
+    );
+    check!(
+        a.sizes[2] == b.sizes[1],
+        Runtime,
+        "Incompatible matrix sizes for bmm ({}x{} and {}x{})",
+        a.sizes[1],
+        a.sizes[2],
+        b.sizes[1],
+        b.sizes[2]
+    );
+    for (x, y, name) in [(bias, b, "self"), (a, b, "mat1")] {
+        check!(
+            x.dtype == y.dtype,
+            Runtime,
+            "{name} and mat2 must have the same dtype, but got {} and {}",
+            x.dtype,
+            y.dtype
+        );
+    }
+    let k = a.sizes[0] * a.sizes[2];
+    let sizes = [a.sizes[1], b.sizes[2]];
+    let (target, addend) = prepare(call, out, a.dtype, &sizes, Some(Added { tensor: bias, beta, alpha }))?;
+    let operand = |t: &Tensor, outer: usize, inner: usize| {
+        let digits = |plain| Digits { plain, plain_first: true };
+        let pattern = Pattern::Digits { outer: digits(1), inner: digits(2), windows: 0, divided: false };
+        let step = |d: usize| Step { size: t.sizes[d], stride: t.strides[d] };
+        let place = Place::Digits {
+            outer: smallvec![step(outer)],
+            inner: smallvec![step(0), step(inner)],
+            windows: smallvec![],
+        };
+        let axis = if t.strides[outer] == 1 { Axis::Outer } else { Axis::Inner };
+        Source { memory: t.into(), batch: 0, access: Access { dtype: t.dtype, axis, wide: false, pattern }, place }
+    };
+    into(call, &target, [a, b], alpha, addend, k, |finish| Problem {
+        size: [1, sizes[0], sizes[1], k],
+        a: operand(a, 1, 2),
+        b: operand(b, 2, 1),
+        finish,
+    })?;
+    call.ret(target);
+    Ok(())
+}
+
+fn check_inner(a: &Tensor, b: &Tensor) -> Result<()> {
+    check!(
+        a.sizes[1] == b.sizes[0],
+        Runtime,
+        "mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})",
+        a.sizes[0],
+        a.sizes[1],
+        b.sizes[0],
+        b.sizes[1]
+    );
+    Ok(())
+}
+
+fn batched_sizes(a: &Tensor, b: &Tensor) -> Result<[i64; 3]> {
+    check!(a.dim() == 3, Runtime, "batch1 must be a 3D tensor");
+    check!(b.dim() == 3, Runtime, "batch2 must be a 3D tensor");
+    check!(
+        a.sizes[0] == b.sizes[0] && a.sizes[2] == b.sizes[1],
+        Runtime,
+        "Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
+        a.sizes[0],
+        a.sizes[2],
+        b.sizes[0],
+        b.sizes[1]
+    );
+    Ok([a.sizes[0], a.sizes[1], b.sizes[2]])
+}

@@ -1,0 +1,191 @@
+//! Products of tensors: their result, what is added to them, and the [`Problem`] that they are.
+
+use super::epilogue::{Bias, Finish, Output};
+use super::operand::Source;
+use super::problem::Problem;
+use crate::check;
+use crate::movement::copy;
+use crate::operator::argument::Out;
+use crate::operator::call::{Call, Scalar};
+use crate::operator::error::{Error, Result};
+use crate::operator::structured;
+use crate::pointwise::kernel::{self, Input};
+use crate::tensor::overlap::{check_internal, touches};
+use crate::tensor::{Dims, Tensor};
+use dml_kernel::DType;
+
+/// Products of these dtypes exist on CPU.
+pub fn check_dtype(call: &Call, dtype: DType) -> Result<()> {
+    if matches!(dtype, DType::Bool | DType::U16 | DType::U32 | DType::U64) {
+        let name = call.name.trim_start_matches("aten::");
+        return Err(Error::NotImplemented(format!("\"{name}\" not implemented for '{dtype}'")));
+    }
+    Ok(())
+}
+
+/// Checks that operands have one dtype.
+pub fn check_scalar_types(a: &Tensor, b: &Tensor) -> Result<()> {
+    check!(a.dtype == b.dtype, Runtime, "expected scalar type {} but found {}", a.dtype, b.dtype);
+    Ok(())
+}
+
+/// What is added to a product: `alpha * a @ b + beta * tensor`.
+#[derive(Copy, Clone, Debug)]
+pub struct Added<'t> {
+    /// It broadcasts to the result's shape.
+    pub tensor: &'t Tensor,
+    /// Its factor. What 0 would multiply is not read.
+    pub beta: Scalar,
+    /// The product's factor.
+    pub alpha: Scalar,
+}
+
+/// What is added to a product, expanded to its shape, and its factor.
+pub type Addend = Option<(Tensor, Scalar)>;
+
+/// Whether a factor is 0 in this dtype: what it would multiply is then not read, and its NaNs not seen.
+fn is_zero(dtype: DType, factor: Scalar) -> bool {
+    if dtype.is_float() { factor.to_f64() == 0.0 } else { factor.to_i64() == 0 }
+}
+
+/// The result tensor of `sizes`, and the addend if there is one.
+pub fn prepare(call: &Call, out: Out, dtype: DType, sizes: &[i64], added: Option<Added>) -> Result<(Tensor, Addend)> {
+    check_dtype(call, dtype)?;
+    if let Out::InPlace(t) = out {
+        check!(
+            t.sizes.as_slice() == sizes,
+            Runtime,
+            "Bad in-place call: input tensor size {:?} and output tensor size {sizes:?} should match",
+            t.sizes.as_slice()
+        );
+    }
+    let addend = match added {
+        None => None,
+        Some(Added { tensor, beta, .. }) => {
+            let tensor = expand(tensor, sizes)?;
+            (!is_zero(dtype, beta)).then_some((tensor, beta))
+        }
+    };
+    let target = match out {
+        Out::New => call.empty(dtype, sizes)?,
+        Out::InPlace(t) => t.clone(),
+        Out::Into(t) => structured::result(call, Some(t), dtype, sizes)?,
+    };
+    check_internal(&target)?;
+    Ok((target, addend))
+}
+
+fn expand(t: &Tensor, sizes: &[i64]) -> Result<Tensor> {
+    check!(
+        t.dim() <= sizes.len(),
+        Runtime,
+        "expand(torch.{}Tensor{{{:?}}}, size={sizes:?}): the number of sizes provided ({}) must be greater or equal to \
+         the number of dimensions in the tensor ({})",
+        t.dtype,
+        t.sizes.as_slice(),
+        sizes.len(),
+        t.dim()
+    );
+    let lead = sizes.len() - t.dim();
+    for (d, (&have, &want)) in t.sizes.iter().zip(&sizes[lead..]).enumerate().rev() {
+        check!(
+            have == want || have == 1,
+            Runtime,
+            "The expanded size of the tensor ({want}) must match the existing size ({have}) at non-singleton dimension \
+             {}.  Target sizes: {sizes:?}.  Tensor sizes: {:?}",
+            d + lead,
+            t.sizes.as_slice()
+        );
+    }
+    Ok(t.expand(sizes))
+}
+
+/// Sizes or strides of the last three dimensions, with `fill` for those that are missing.
+fn last<const N: usize>(dims: &Dims, fill: i64) -> [i64; N] {
+    std::array::from_fn(|i| (dims.len() + i).checked_sub(N).map_or(fill, |d| dims[d]))
+}
+
+/// Computes `out = alpha * a @ b + beta * added` in `dtype` and returns it. `a` and `b` are matrices or batches of them,
+/// `sizes` is the result's shape, which may leave out dimensions of size 1 at its end.
+pub fn product(
+    call: &mut Call,
+    out: Out,
+    [a, b]: [&Tensor; 2],
+    dtype: DType,
+    sizes: &[i64],
+    added: Option<Added>,
+) -> Result<()> {
+    let (target, addend) = prepare(call, out, dtype, sizes, added)?;
+    let ([batch, m, k], [.., n]) = (last::<3>(&a.sizes, 1), last::<3>(&b.sizes, 1));
+    let (sa, sb) = (last::<3>(&a.strides, 0), last::<3>(&b.strides, 0));
+    let alpha = added.map_or(Scalar::Int(1), |added| added.alpha);
+    into(call, &target, [a, b], alpha, addend, k, |finish| Problem {
+        size: [batch, m, n, k],
+        a: Source::strided(a, [m, k], [sa[1], sa[2]], if batch == 1 { 0 } else { sa[0] }),
+        b: Source::strided(b, [n, k], [sb[2], sb[1]], if batch == 1 { 0 } else { sb[0] }),
+        finish,
+    })?;
+    call.ret(target);
+    Ok(())
+}
+
+/// The product of two matrices as a new contiguous tensor of `sizes`, in which the rows may be several dimensions.
+pub fn multiply(call: &Call, a: &Tensor, b: &Tensor, sizes: &[i64]) -> Result<Tensor> {
+    check_scalar_types(a, b)?;
+    check_dtype(call, a.dtype)?;
+    let ([m, k], n) = ([a.sizes[0], a.sizes[1]], b.sizes[1]);
+    let out = call.empty(a.dtype, sizes)?;
+    let matrix = out.as_strided(&[m, n], &[n, 1], 0);
+    into(call, &matrix, [a, b], Scalar::Int(1), None, k, |finish| Problem {
+        size: [1, m, n, k],
+        a: Source::strided(a, [m, k], [a.strides[0], a.strides[1]], 0),
+        b: Source::strided(b, [n, k], [b.strides[1], b.strides[0]], 0),
+        finish,
+    })?;
+    Ok(out)
+}
+
+/// Runs a product into `target`.
+pub fn into(
+    call: &Call,
+    target: &Tensor,
+    operands: [&Tensor; 2],
+    alpha: Scalar,
+    addend: Addend,
+    k: i64,
+    problem: impl FnOnce(Finish) -> Problem,
+) -> Result<()> {
+    if target.numel() == 0 {
+        return Ok(());
+    }
+    if k == 0 {
+        let Some((bias, beta)) = addend else { return copy::fill_with(call, target, Scalar::Int(0)) };
+        let inputs = [Input::Tensor(bias), Input::Number(beta, target.dtype)];
+        return kernel::run(call, "scale", 0, &[target], &inputs, target.dtype, |_, v| vec![v[0] * v[1]]);
+    }
+    // A result that overlaps an operand is computed beside it.
+    let beside = operands.iter().any(|t| touches(t, target))
+        || addend
+            .as_ref()
+            .is_some_and(|(t, _)| touches(t, target) && (t.data, &t.strides) != (target.data, &target.strides));
+    let aside = if beside { Some(call.empty(target.dtype, &target.sizes)?) } else { None };
+    let place = aside.as_ref().unwrap_or(target);
+    // A result of fewer dimensions than two is a column, or one element.
+    let strides = |t: &Tensor| match t.strides[..] {
+        [] => [0, 1, 1],
+        [m] => [0, m, 1],
+        [m, n] => [0, m, n],
+        _ => last::<3>(&t.strides, 0),
+    };
+    let bias = addend.map(|(tensor, beta)| Bias { strides: strides(&tensor), memory: (&tensor).into(), beta });
+    let out = Output { strides: strides(place), memory: place.into(), split: None };
+    let mut problem = problem(Finish { out, alpha, bias });
+    if problem.size[0] == 1 {
+        problem.finish.out.strides[0] = 0;
+        if let Some(bias) = &mut problem.finish.bias {
+            bias.strides[0] = 0;
+        }
+    }
+    problem.run(call)?;
+    aside.map_or(Ok(()), |result| copy::device_copy(call, &result, target))
+}

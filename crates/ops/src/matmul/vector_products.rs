@@ -1,0 +1,91 @@
+//! The operators of matrices with vectors, and of two vectors.
+
+use super::product::{Added, check_scalar_types, product};
+use crate::operator::argument::Out;
+use crate::operator::call::{Call, Scalar};
+use crate::operator::error::Result;
+use crate::tensor::Tensor;
+use crate::{check, operators};
+
+operators! {
+    addmv(self, mat, vec, beta, alpha, out) {
+        "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        "aten::addmv_(Tensor(a!) self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)",
+        "aten::addmv.out(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+    }
+    mv(self, vec, out) {
+        "aten::mv(Tensor self, Tensor vec) -> Tensor",
+        "aten::mv.out(Tensor self, Tensor vec, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    dot(self, tensor) {
+        "aten::dot(Tensor self, Tensor tensor) -> Tensor",
+    }
+    dot(self, other) {
+        "aten::vdot(Tensor self, Tensor other) -> Tensor",
+    }
+}
+
+fn addmv(
+    call: &mut Call,
+    bias: &Tensor,
+    mat: &Tensor,
+    vec: &Tensor,
+    beta: Scalar,
+    alpha: Scalar,
+    out: Out,
+) -> Result<()> {
+    check_vector(&bias.sizes, mat, vec)?;
+    check_scalar_types(mat, vec)?;
+    let column = vec.as_strided(&[vec.sizes[0], 1], &[vec.strides[0], 1], 0);
+    product(call, out, [mat, &column], mat.dtype, &[mat.sizes[0]], Some(Added { tensor: bias, beta, alpha }))
+}
+
+fn mv(call: &mut Call, mat: &Tensor, vec: &Tensor, out: Out) -> Result<()> {
+    check_vector(&mat.sizes[..mat.dim().min(1)], mat, vec)?;
+    check_scalar_types(mat, vec)?;
+    let column = vec.as_strided(&[vec.sizes[0], 1], &[vec.strides[0], 1], 0);
+    product(call, out, [mat, &column], mat.dtype, &[mat.sizes[0]], None)
+}
+
+/// Of real numbers `vdot` is the same.
+fn dot(call: &mut Call, a: &Tensor, b: &Tensor) -> Result<()> {
+    check!(a.dim() == 1 && b.dim() == 1, Runtime, "1D tensors expected, but got {}D and {}D tensors", a.dim(), b.dim());
+    check!(
+        a.dtype == b.dtype,
+        Runtime,
+        "dot : expected both vectors to have same dtype, but found {} and {}",
+        a.dtype,
+        b.dtype
+    );
+    let (n, m) = (a.sizes[0], b.sizes[0]);
+    check!(
+        n == m,
+        Runtime,
+        "inconsistent tensor size, expected tensor [{n}] and src [{m}] to have the same number of elements, but got \
+         {n} and {m} elements respectively"
+    );
+    let row = a.as_strided(&[1, n], &[1, a.strides[0]], 0);
+    let column = b.as_strided(&[n, 1], &[b.strides[0], 1], 0);
+    product(call, Out::New, [&row, &column], a.dtype, &[], None)
+}
+
+fn check_vector(bias: &[i64], mat: &Tensor, vec: &Tensor) -> Result<()> {
+    check!(
+        mat.dim() == 2 && vec.dim() == 1 && bias.len() <= 1,
+        Runtime,
+        "vector + matrix @ vector expected, got {}, {}, {}",
+        bias.len(),
+        mat.dim(),
+        vec.dim()
+    );
+    let n: i64 = bias.iter().product();
+    check!(
+        mat.sizes[1] == vec.sizes[0] && (n == mat.sizes[0] || n == 1),
+        Runtime,
+        "size mismatch, got input ({n}), mat ({}x{}), vec ({})",
+        mat.sizes[0],
+        mat.sizes[1],
+        vec.sizes[0]
+    );
+    Ok(())
+}
