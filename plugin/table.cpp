@@ -38,7 +38,7 @@ struct Held {
         continue;
       }
       const std::string there = print(handle->schema());
-      if (schema == there || schema.find('(') == std::string::npos) {
+      if (schema == there) {
         ids.emplace(name, op);
         table.operators.push_back({op, *handle});
       } else {

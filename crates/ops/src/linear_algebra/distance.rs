@@ -7,13 +7,13 @@ use crate::movement::copy::{as_contiguous, fill_with};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::launch::linear_id;
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::layout::index_type;
 use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
 use dml_engine::{interface::Index, parameters};
+use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Scalar, Value, math};
 use smallvec::{SmallVec, smallvec};
 

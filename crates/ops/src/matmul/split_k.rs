@@ -5,11 +5,11 @@ use super::epilogue::{Epilogue, Finish, FinishSpec, Finishing};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec};
-use crate::primitives::launch::GROUP;
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use dml_engine::interface::{ReadRange, U32, WriteRange};
 use dml_engine::{ArgumentBlock, Parameter, parameters};
+use dml_kernel::dense::GROUP;
 use dml_kernel::{Builder, DType, Scalar, Value};
 
 /// How k is divided.

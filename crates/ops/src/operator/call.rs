@@ -2,7 +2,7 @@
 
 use crate::check;
 use crate::operator::argument::{Arguments, elsewhere};
-use crate::operator::error::{Error, Result};
+use crate::operator::error::Result;
 pub use crate::operator::value::{Arg, Ret, Scalar};
 use crate::tensor::{Dims, Place, Tensor};
 use dml_engine::Device;
@@ -75,148 +75,10 @@ impl<'a> Call<'a> {
         Ok(out)
     }
 
-    fn arg(&self, i: usize) -> Result<&'a Arg<'a>> {
-        self.args.get(i).ok_or_else(|| Error::Runtime(format!("{}: argument {i} is missing", self.name)))
-    }
-
-    fn wrong<T>(&self, i: usize, wanted: &str) -> Result<T> {
-        Err(Error::Type(format!("{}: argument {i} must be {wanted}, not {:?}", self.name, self.arg(i)?)))
-    }
-
-    /// Argument `i`, a tensor on any device.
-    pub fn any_tensor(&self, i: usize) -> Result<&'a Tensor> {
-        match self.arg(i)? {
-            Arg::Tensor(t) => Ok(t),
-            _ => self.wrong(i, "a tensor"),
-        }
-    }
-
-    /// Argument `i`, a tensor on this call's device; otherwise an error that names both devices.
-    pub fn tensor(&self, i: usize) -> Result<&'a Tensor> {
-        let t = self.any_tensor(i)?;
-        self.check_place(t)?;
-        Ok(t)
-    }
-
-    /// Argument `i`, a tensor on this call's device or `None`.
-    pub fn opt_tensor(&self, i: usize) -> Result<Option<&'a Tensor>> {
-        match self.arg(i)? {
-            Arg::None => Ok(None),
-            _ => self.tensor(i).map(Some),
-        }
-    }
-
-    /// Argument `i`, a list of tensors on this call's device.
-    pub fn tensors(&self, i: usize) -> Result<SmallVec<[&'a Tensor; 8]>> {
-        let mut all = SmallVec::new();
-        for t in self.opt_tensors(i)? {
-            match t {
-                Some(t) => {
-                    self.check_place(t)?;
-                    all.push(t);
-                }
-                None => return self.wrong(i, "a list of defined tensors"),
-            }
-        }
-        Ok(all)
-    }
-
-    /// Argument `i`, a list of tensors or `None`s on any device.
-    pub fn opt_tensors(&self, i: usize) -> Result<SmallVec<[Option<&'a Tensor>; 8]>> {
-        match self.arg(i)? {
-            Arg::Tensors(list) => Ok(list.iter().map(Option::as_ref).collect()),
-            _ => self.wrong(i, "a list of tensors"),
-        }
-    }
-
     /// Checks that a tensor is on this call's device.
     pub fn check_place(&self, t: &Tensor) -> Result<()> {
         let here = self.device.index() as u8;
         if t.place == Place::Dml(here) { Ok(()) } else { Err(elsewhere(self.name, here, t)) }
-    }
-
-    /// Argument `i`, a number.
-    pub fn scalar(&self, i: usize) -> Result<Scalar> {
-        match self.arg(i)? {
-            Arg::Scalar(s) => Ok(*s),
-            _ => self.wrong(i, "a number"),
-        }
-    }
-
-    /// Argument `i`, a number or `None`.
-    pub fn opt_scalar(&self, i: usize) -> Result<Option<Scalar>> {
-        match self.arg(i)? {
-            Arg::None => Ok(None),
-            _ => self.scalar(i).map(Some),
-        }
-    }
-
-    /// Argument `i`, an integer.
-    pub fn int(&self, i: usize) -> Result<i64> {
-        Ok(self.scalar(i)?.to_i64())
-    }
-
-    /// Argument `i`, a float.
-    pub fn double(&self, i: usize) -> Result<f64> {
-        Ok(self.scalar(i)?.to_f64())
-    }
-
-    /// Argument `i`, a flag.
-    pub fn flag(&self, i: usize) -> Result<bool> {
-        Ok(self.scalar(i)?.to_i64() != 0)
-    }
-
-    /// Argument `i`, a dtype or `None`.
-    pub fn opt_dtype(&self, i: usize) -> Result<Option<DType>> {
-        match self.opt_scalar(i)? {
-            None => Ok(None),
-            Some(s) => DType::from_code(s.to_i64() as u8)
-                .map(Some)
-                .ok_or_else(|| Error::Fallback(format!("{}: this dtype has no kernels", self.name))),
-        }
-    }
-
-    /// Argument `i`, a list of integers.
-    pub fn ints(&self, i: usize) -> Result<&'a [i64]> {
-        match self.arg(i)? {
-            Arg::Ints(list) => Ok(list),
-            _ => self.wrong(i, "a list of integers"),
-        }
-    }
-
-    /// Argument `i`, a list of integers or `None`.
-    pub fn opt_ints(&self, i: usize) -> Result<Option<&'a [i64]>> {
-        match self.arg(i)? {
-            Arg::None => Ok(None),
-            _ => self.ints(i).map(Some),
-        }
-    }
-
-    /// Argument `i`, a list of flags.
-    pub fn flags(&self, i: usize) -> Result<&'a [u8]> {
-        match self.arg(i)? {
-            Arg::Bools(list) => Ok(list),
-            _ => self.wrong(i, "a list of flags"),
-        }
-    }
-
-    /// Argument `i`, a list of numbers.
-    pub fn scalars(&self, i: usize) -> Result<SmallVec<[Scalar; 8]>> {
-        match self.arg(i)? {
-            Arg::Scalars(list) => Ok(list.iter().copied().collect()),
-            Arg::Doubles(list) => Ok(list.iter().map(|&d| Scalar::Double(d)).collect()),
-            Arg::Ints(list) => Ok(list.iter().map(|&d| Scalar::Int(d)).collect()),
-            _ => self.wrong(i, "a list of numbers"),
-        }
-    }
-
-    /// Argument `i`, a string, or `None`.
-    pub fn opt_str(&self, i: usize) -> Result<Option<&'a str>> {
-        match self.arg(i)? {
-            Arg::None => Ok(None),
-            Arg::Str(s) => Ok(Some(s)),
-            _ => self.wrong(i, "a string"),
-        }
     }
 
     /// A dimension argument, wrapped into `0..dim` (a 0-dim tensor counts as 1-dim).
@@ -240,13 +102,6 @@ impl<'a> Call<'a> {
     /// A new tensor on this call's device.
     pub fn empty_strided(&self, dtype: DType, sizes: &[i64], strides: &[i64]) -> Result<Tensor> {
         self.host.empty(self.device.index() as u8, dtype, sizes, strides)
-    }
-
-    /// The tensor to write a result to: a new one, or the `out=` argument `i` of that overload, resized.
-    /// `dtype` is what the operator computes; an `out=` of another dtype is accepted only if the value can be cast.
-    pub fn out(&self, i: Option<usize>, dtype: DType, sizes: &[i64]) -> Result<Tensor> {
-        let given = i.map(|i| self.tensor(i)).transpose()?;
-        self.result(given, dtype, sizes)
     }
 
     /// Adds a tensor result.

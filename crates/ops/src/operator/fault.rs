@@ -72,7 +72,7 @@ impl Call<'_> {
 /// Writes an error into the device's fault block, unless one is there. The engine raises the error that
 /// `operator` (a u32: [`operator`] or [`value`]) stands for at the next synchronisation or launch.
 ///
-/// `fault` is a u32 pointer, passed by [`crate::primitives::launch::Launcher::fault`]; `index` and `size` are integers, `dim` is
+/// `fault` is a u32 pointer, passed as [`Fault`]; `index` and `size` are integers, `dim` is
 /// a u32.
 pub fn report<'b>(
     b: &'b Builder,

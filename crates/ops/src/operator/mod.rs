@@ -29,11 +29,6 @@ impl Operator {
     }
 }
 
-/// One overload, for a family's list.
-pub const fn op(name: &'static str, run: fn(&mut Call) -> Result<()>) -> Operator {
-    Operator::new(name, run)
-}
-
 /// An [`Operator`] from its schema and its function with the names of the arguments that it takes, in the function's order:
 ///
 /// `op!("aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor" => softmax(self, dim, half_to_float, out; Mode::Log))`

@@ -6,27 +6,6 @@ use crate::operator::error::Result;
 use crate::tensor::Tensor;
 use dml_kernel::DType;
 
-/// Like [`Call::out`], for an operator that casts nothing.
-pub fn out(call: &Call, i: Option<usize>, dtype: DType, sizes: &[i64]) -> Result<Tensor> {
-    check_dtype(call, i, dtype)?;
-    call.out(i, dtype, sizes)
-}
-
-/// Checks the dtype of the `out=` argument at `i`, if there is one.
-pub fn check_dtype(call: &Call, i: Option<usize>, dtype: DType) -> Result<()> {
-    if let Some(i) = i {
-        let given = call.tensor(i)?.dtype;
-        check!(
-            given == dtype,
-            Runtime,
-            "Expected out tensor to have dtype {}, but got {} instead",
-            type_name(dtype),
-            type_name(given)
-        );
-    }
-    Ok(())
-}
-
 /// Like [`Call::result`], for an operator that casts nothing.
 pub fn result(call: &Call, given: Option<&Tensor>, dtype: DType, sizes: &[i64]) -> Result<Tensor> {
     check_given(given, dtype)?;

@@ -3,10 +3,11 @@
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::fault::Fault;
-use crate::primitives::launch::{GROUP, linear_id, number_word};
+use crate::primitives::kernel::number_word;
 use crate::tensor::layout::{self, Layout, LayoutSpec, Walked};
 use crate::tensor::{Dims, Tensor};
 use dml_engine::{Family, Parameter, Pointwise, PointwiseInput, PointwiseParameters};
+use dml_kernel::dense::{GROUP, linear_id};
 use dml_kernel::{Builder, DType, Element, Kernel, Scalar, Value, dense};
 use smallvec::SmallVec;
 

@@ -6,7 +6,6 @@ pub mod bessel;
 pub mod binary;
 pub mod comparison;
 pub mod division;
-pub mod elementwise;
 pub mod error_function;
 pub mod exponential_activations;
 pub mod float_parts;

@@ -5,9 +5,9 @@
 
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::primitives::launch::{GROUP, number_word};
 use crate::tensor::Tensor;
 use dml_engine::{ArgumentBlock, Interface, KernelKey, KernelRef, Parameter};
+use dml_kernel::dense::GROUP;
 use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value};
 use std::cell::Cell;
 
@@ -79,7 +79,7 @@ impl Call<'_> {
     }
 
     /// Enqueues a run on at least `threads` invocations in workgroups of [`GROUP`]; the kernel asks
-    /// [`linear_id`](crate::primitives::launch::linear_id) for its index.
+    /// [`linear_id`](dml_kernel::dense::linear_id) for its index.
     pub fn run_threads<S: KernelSpec>(&self, spec: &S, arguments: &S::Arguments<'_>, threads: u64) -> Result<()> {
         self.run(spec, arguments, dml_kernel::dense::groups(threads))
     }
@@ -152,5 +152,24 @@ impl Parameter for InDType {
         } else {
             block.scalar((word as u32).to_ne_bytes());
         }
+    }
+}
+
+/// A number as the bits of `dtype.compute()`; bool is a u32.
+pub fn number_word(dtype: DType, x: Number) -> u64 {
+    match dtype.compute() {
+        Scalar::Bool => u64::from(x.to_f64() != 0.0),
+        // Narrow integers wrap to their width first: no store does it for a number that is compared.
+        Scalar::I32 => u64::from(match dtype {
+            DType::U8 => i32::from(x.to_i64() as u8),
+            DType::I8 => i32::from(x.to_i64() as i8),
+            DType::I16 => i32::from(x.to_i64() as i16),
+            DType::U16 => i32::from(x.to_i64() as u16),
+            _ => x.to_i64() as i32,
+        } as u32),
+        Scalar::U32 => u64::from(x.to_i64() as u32),
+        Scalar::I64 | Scalar::U64 => x.to_i64() as u64,
+        Scalar::F32 => u64::from((x.to_f64() as f32).to_bits()),
+        Scalar::F64 => x.to_f64().to_bits(),
     }
 }

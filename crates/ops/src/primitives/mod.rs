@@ -3,7 +3,6 @@
 pub(crate) mod indexed_access;
 pub mod kernel;
 pub(crate) mod keyed_reduction;
-pub mod launch;
 pub(crate) mod multi_copy;
 pub(crate) mod prefix_sum;
 pub(crate) mod radix_sort;

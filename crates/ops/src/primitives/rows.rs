@@ -1,9 +1,9 @@
 //! Rows of a contiguous tensor (all elements along one dimension), each shared by some invocations of a workgroup: how
 //! they are dealt out, and what is computed of a whole row.
 
-use crate::primitives::launch::GROUP;
 use crate::tensor::promote::accumulator;
 use dml_engine::{ArgumentBlock, Parameter, interface::Index};
+use dml_kernel::dense::GROUP;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Shared, Value, dense};
 
 /// How rows are dealt to invocations.

@@ -8,7 +8,6 @@ use crate::movement::copy;
 use crate::operator::call::{Call, Ret};
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, Output};
-use crate::primitives::launch::{GROUP, linear_id};
 use crate::reduction::Axes;
 use crate::reduction::sum::add_up;
 use crate::tensor::Tensor;
@@ -16,6 +15,7 @@ use crate::tensor::layout::index_type;
 use crate::{check, operators};
 use dml_engine::interface::{Each, Index};
 use dml_engine::{Family, Interface, parameters};
+use dml_kernel::dense::{GROUP, linear_id};
 use dml_kernel::{Builder, DType, Kernel, Scalar, Value, dense, math};
 use smallvec::{SmallVec, smallvec};
 

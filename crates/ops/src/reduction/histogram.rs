@@ -12,7 +12,6 @@ use crate::operator::structured;
 use crate::pointwise::kernel as pointwise;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
-use crate::primitives::launch::linear_id;
 use crate::primitives::radix_sort;
 use crate::reduction::axes::Axes;
 use crate::reduction::extremum;
@@ -22,6 +21,7 @@ use crate::tensor::promote::accumulator;
 use crate::{check, operators};
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Scalar, convert, math};
 
 operators! {

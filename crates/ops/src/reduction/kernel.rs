@@ -3,10 +3,10 @@
 use super::fold::{Fold, Scope, Values};
 use crate::operator::fault::Fault;
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
-use crate::primitives::launch::GROUP;
 use crate::tensor::layout::{LayoutSpec, Walked};
 use dml_engine::interface::{Each, Index, U32};
 use dml_engine::parameters;
+use dml_kernel::dense::GROUP;
 use dml_kernel::{Builder, DType, Scalar, Shared, Value, Var};
 use smallvec::SmallVec;
 

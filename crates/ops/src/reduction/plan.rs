@@ -1,9 +1,9 @@
 //! How a reduction is laid over workgroups. It depends on shapes, strides and addresses, never on the adapter.
 
 use super::fold::Reduction;
-use crate::primitives::launch::GROUP;
 use crate::tensor::layout::{Layout, index_type, order};
 use crate::tensor::{Dims, Tensor};
+use dml_kernel::dense::GROUP;
 use dml_kernel::{Scalar, dense};
 use smallvec::SmallVec;
 use std::borrow::Cow;

@@ -10,13 +10,13 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::launch::GROUP;
 use crate::primitives::rows::{Extent, ExtentParams, Place, RowExtent, Rows};
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use crate::tensor::promote::accumulator;
 use crate::{check, operators};
 use dml_engine::parameters;
+use dml_kernel::dense::GROUP;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Shared, Value, convert, math};
 use smallvec::{SmallVec, smallvec};
 

@@ -5,7 +5,6 @@ use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::KernelSpec;
-use crate::primitives::launch::linear_id;
 use crate::spatial::geometry::{
     ImageStrides, PerAxis, Place, Spatial, batched, channels_last, for_each, index_type, result, sizes_with,
 };
@@ -14,6 +13,7 @@ use crate::tensor::memory_format::is_channels_last;
 use crate::{check, operators};
 use dml_engine::interface::{Index, ReadRange, WriteRange};
 use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Scalar, Value};
 
 operators! {

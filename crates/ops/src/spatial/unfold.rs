@@ -5,13 +5,13 @@ use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::launch::linear_id;
 use crate::spatial::geometry::{ImageStrides, PerAxis, Place, batched, for_each, index_type, result};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
 use crate::{check, operators};
 use dml_engine::interface::{Index, ReadRange, WriteRange};
 use dml_engine::{ArgumentBlock, Parameter, parameters};
+use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Scalar, Value};
 
 operators! {

@@ -1,6 +1,5 @@
 //! How operands of one shape are walked together: dimensions reordered, merged, and indexed in 32 or 64 bits.
 
-use crate::primitives::launch::Launcher;
 use crate::tensor::{Dims, Tensor, is_contiguous};
 use dml_engine::{ArgumentBlock, Parameter, interface::Index};
 use dml_kernel::{Builder, Scalar, Value};
@@ -154,17 +153,6 @@ impl Layout {
     /// Whether operand `i` is one element for all.
     pub fn is_constant(&self, i: usize) -> bool {
         self.strides[i].iter().all(|&s| s == 0)
-    }
-
-    /// Passes sizes and strides in the order in which [`declare`] declares them.
-    pub fn pass<'c, 'a>(&self, mut launcher: Launcher<'c, 'a>) -> Launcher<'c, 'a> {
-        for d in 0..self.rank() {
-            launcher = launcher.index(self.index, self.sizes[d]);
-            for s in &self.strides {
-                launcher = launcher.index(self.index, s[d]);
-            }
-        }
-        launcher
     }
 }
 

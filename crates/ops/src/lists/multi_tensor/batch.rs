@@ -5,7 +5,7 @@ use super::signature::{Kind, Signature};
 use super::table::Listed;
 use crate::operator::error::Result;
 use crate::pointwise::kernel::{Input, Operand, Operands};
-use crate::primitives::launch::number_word;
+use crate::primitives::kernel::number_word;
 use crate::tensor::Tensor;
 use crate::tensor::layout::Layout;
 use dml_engine::AddressRange;

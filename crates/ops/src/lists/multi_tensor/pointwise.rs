@@ -106,7 +106,7 @@ impl Parameter for Shared {
     }
 }
 
-/// The number whose bits a word holds, as [`crate::primitives::launch::number_word`] put them there.
+/// The number whose bits a word holds, as [`crate::primitives::kernel::number_word`] put them there.
 fn number(word: Value<'_>, scalar: Scalar) -> Value<'_> {
     match scalar {
         Scalar::Bool => word.cast(Scalar::U32).cast(Scalar::Bool),

@@ -8,11 +8,11 @@ use crate::operator::argument::TensorOrInts;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::launch::linear_id;
 use crate::tensor::Tensor;
 use crate::{check, operators};
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Scalar, math};
 
 operators! {

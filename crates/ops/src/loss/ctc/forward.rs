@@ -9,9 +9,9 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operators;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::launch::linear_id;
 use crate::tensor::Tensor;
 use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType};
 
 operators! {

@@ -7,10 +7,10 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::fault::Fault;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::launch::{GROUP, linear_id};
 use crate::tensor::Tensor;
 use dml_engine::interface::Index;
 use dml_engine::parameters;
+use dml_kernel::dense::{GROUP, linear_id};
 use dml_kernel::{Builder, DType, Scalar, Value, dense};
 
 /// Bytes of workgroup memory for the states of two frames.

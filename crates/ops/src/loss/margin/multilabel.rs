@@ -9,12 +9,12 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::fault::Fault;
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
-use crate::primitives::launch::linear_id;
 use crate::primitives::rows::{RowExtent, Rows, Share};
 use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
 use dml_engine::{interface::Index, parameters};
+use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 
 operators! {

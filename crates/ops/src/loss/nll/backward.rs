@@ -8,11 +8,11 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::launch::linear_id;
 use crate::tensor::Tensor;
 use crate::{check, operators};
 use dml_engine::interface::{I64, Index};
 use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, Scalar};
 
 operators! {

@@ -10,11 +10,11 @@ use crate::operator::fault::{Fault, Reporter};
 use crate::operator::structured;
 use crate::operators;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::launch::linear_id;
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::{Dims, Tensor};
 use dml_engine::interface::{I64, Index};
 use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 use smallvec::{SmallVec, smallvec};
 

@@ -4,10 +4,10 @@ use super::location::{Grid, Location, Mode, axes_as_channels};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::launch::linear_id;
 use crate::spatial::geometry::{ImageStrides, PerAxis, Place, Strides, index_type};
 use crate::tensor::Tensor;
 use dml_engine::{interface::Index, parameters};
+use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 
 /// Everything that changes the code.

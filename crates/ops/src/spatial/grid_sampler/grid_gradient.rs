@@ -6,10 +6,10 @@ use crate::movement::copy::fill_with;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::launch::linear_id;
 use crate::spatial::geometry::{ImageStrides, PerAxis, Place, Strides, index_type};
 use crate::tensor::Tensor;
 use dml_engine::{interface::Index, parameters};
+use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 
 /// Writes the gradient of the grid to `out`.

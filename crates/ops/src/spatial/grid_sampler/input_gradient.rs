@@ -9,13 +9,13 @@ use crate::movement::copy::fill_with;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::launch::linear_id;
 use crate::primitives::radix_sort;
 use crate::spatial::geometry::{ImageStrides, PerAxis, Place, index_type, pixel_number};
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value, Var};
 
 /// Writes the gradient of the input to `out`.

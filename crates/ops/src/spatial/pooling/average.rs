@@ -7,13 +7,13 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured::type_name;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::launch::linear_id;
 use crate::spatial::geometry::{ImageStrides, Place, batched, channels_last, for_each, index_type, result};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
 use crate::{check, operators};
 use dml_engine::interface::{I32, Index};
 use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Scalar, Value};
 
 operators! {

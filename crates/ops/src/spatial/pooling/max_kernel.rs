@@ -4,11 +4,11 @@ use super::cover::{Cover, CoverArgument, CoveredImage, Kind};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::launch::linear_id;
 use crate::spatial::geometry::{ImageStrides, Place, for_each, index_type, pixel_number};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
 use dml_engine::{interface::Index, parameters};
+use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Scalar, Value};
 
 /// Everything that changes the code of the forward kernel.

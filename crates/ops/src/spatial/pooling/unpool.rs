@@ -9,12 +9,12 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::fault::Fault;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::launch::linear_id;
 use crate::spatial::geometry::{ImageStrides, PerAxis, Place, batched, channels_last, index_type, result, sizes_with};
 use crate::tensor::Tensor;
 use crate::{check, operators};
 use dml_engine::interface::{I64, Index, ReadRange, WriteRange};
 use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
 use dml_kernel::{Atomic, Builder, DType, Scalar};
 
 operators! {

@@ -4,13 +4,13 @@ use super::axis::{Axis, AxisPlan, AxisSpec, Filter, ResampledAxis, Taps};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::launch::linear_id;
 use crate::spatial::geometry::{ImageStrides, PerAxis, Place, Strides, index_type};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::{self, is_channels_last};
 use crate::tensor::promote::accumulator;
 use dml_engine::interface::{Each, Index, ReadRange, WriteRange};
 use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
 use smallvec::{SmallVec, smallvec};
 
