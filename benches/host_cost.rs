@@ -1,7 +1,7 @@
 //! What the engine costs the host: `cargo run --release -p dml-engine --example host_cost`.
 
 use dml_engine::{AddressRange, Device, Error, Family, KernelRef, Launch, device};
-use dml_kernel::{Builder, DType, Scalar};
+use dml_kernel::{Builder, DType, ScalarType};
 use std::time::Instant;
 
 const N: u32 = 16;
@@ -11,7 +11,7 @@ fn add(device: &Device) -> Result<&KernelRef, Error> {
     device.kernel(&KEY, || {
         let b = Builder::new("add", [64, 1, 1]);
         let (out, x, y) = (b.pointer("out", DType::F32), b.pointer("x", DType::F32), b.pointer("y", DType::F32));
-        let n = b.param("n", Scalar::U32);
+        let n = b.param("n", ScalarType::U32);
         let i = b.global_id(0);
         b.if_(i.lt(n), || out.store(i, x.load(i) + y.load(i)));
         b.finish()

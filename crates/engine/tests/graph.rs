@@ -4,7 +4,7 @@
 mod common;
 use common::*;
 use dml_engine::{AddressRange, Device, Error, Family, Generator, Graph, KernelRef, Launch, RandomSource};
-use dml_kernel::{Builder, DType, Scalar};
+use dml_kernel::{Builder, DType, ScalarType};
 use dml_testing::Random;
 use std::sync::{Arc, Mutex};
 
@@ -174,7 +174,7 @@ fn large_parameter_blocks_are_the_graphs() {
             let out = b.pointer("out", DType::I32);
             let mut sum = b.i32(0);
             for i in 0..count {
-                sum = sum + b.param(&format!("p{i}"), Scalar::I32) * (i + 1);
+                sum = sum + b.param(&format!("p{i}"), ScalarType::I32) * (i + 1);
             }
             out.store(0, sum);
             b.finish()

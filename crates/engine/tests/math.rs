@@ -5,13 +5,13 @@ mod common;
 use common::*;
 use dml_engine::{AddressRange, Device, Family, Launch};
 use dml_kernel::interpret::Function;
-use dml_kernel::{Scalar, math};
+use dml_kernel::{ScalarType, math};
 use dml_testing::Random;
 
 const SAMPLES: usize = if cfg!(debug_assertions) { 50_000 } else { 1_000_000 };
 
 /// Any bits, and numbers of moderate size with both signs; specials with specials first.
-fn samples(scalar: Scalar, inputs: usize) -> Vec<Vec<u64>> {
+fn samples(scalar: ScalarType, inputs: usize) -> Vec<Vec<u64>> {
     let specials = [0.0, 1.0, 2.0, 3.0, 0.5, 1.5, f64::INFINITY, f64::NAN, 1e-30, 1e30, 88.5, 16_777_216.0];
     let specials: Vec<u64> = specials.iter().flat_map(|&x| [x, -x]).map(|x| bits(scalar, x)).collect();
     let mut random = Random(7);
@@ -28,31 +28,35 @@ fn samples(scalar: Scalar, inputs: usize) -> Vec<Vec<u64>> {
         for x in &mut all {
             let spread = [1.0, 8.0, 128.0, 1e5][i / 2 % 4];
             let moderate = (random.next_u64() as i64 as f64) / (i64::MAX as f64) * spread;
-            let any = if scalar == Scalar::F64 { random.next_u64() } else { random.next_u64() >> 32 };
+            let any = if scalar == ScalarType::F64 { random.next_u64() } else { random.next_u64() >> 32 };
             x.push(if i % 2 == 0 { any } else { bits(scalar, moderate) });
         }
     }
     all
 }
 
-fn bits(scalar: Scalar, x: f64) -> u64 {
-    if scalar == Scalar::F64 { x.to_bits() } else { u64::from((x as f32).to_bits()) }
+fn bits(scalar: ScalarType, x: f64) -> u64 {
+    if scalar == ScalarType::F64 { x.to_bits() } else { u64::from((x as f32).to_bits()) }
 }
 
-fn value(scalar: Scalar, bits: u64) -> f64 {
-    if scalar == Scalar::F64 { f64::from_bits(bits) } else { f64::from(f32::from_bits(bits as u32)) }
+fn value(scalar: ScalarType, bits: u64) -> f64 {
+    if scalar == ScalarType::F64 { f64::from_bits(bits) } else { f64::from(f32::from_bits(bits as u32)) }
 }
 
-fn subnormal(scalar: Scalar, bits: u64) -> bool {
-    if scalar == Scalar::F64 { f64::from_bits(bits).is_subnormal() } else { f32::from_bits(bits as u32).is_subnormal() }
+fn subnormal(scalar: ScalarType, bits: u64) -> bool {
+    if scalar == ScalarType::F64 {
+        f64::from_bits(bits).is_subnormal()
+    } else {
+        f32::from_bits(bits as u32).is_subnormal()
+    }
 }
 
-fn to_bytes(scalar: Scalar, words: &[u64]) -> Vec<u8> {
+fn to_bytes(scalar: ScalarType, words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|w| w.to_le_bytes()[..scalar.bytes() as usize].to_vec()).collect()
 }
 
 /// The function's results on the device, one word an input.
-fn on_device(device: &Device, index: u32, scalar: Scalar, function: &Function, inputs: &[Vec<u64>]) -> Vec<u64> {
+fn on_device(device: &Device, index: u32, scalar: ScalarType, function: &Function, inputs: &[Vec<u64>]) -> Vec<u64> {
     let n = inputs[0].len();
     let size = u64::from(scalar.bytes());
     let groups = (n as u32).div_ceil(Function::WORKGROUP);
@@ -87,8 +91,8 @@ fn on_device(device: &Device, index: u32, scalar: Scalar, function: &Function, i
     bytes.chunks_exact(size as usize).map(word).collect()
 }
 
-fn interpreted(scalar: Scalar, function: &Function, inputs: &[Vec<u64>]) -> Vec<u64> {
-    if scalar == Scalar::F64 {
+fn interpreted(scalar: ScalarType, function: &Function, inputs: &[Vec<u64>]) -> Vec<u64> {
+    if scalar == ScalarType::F64 {
         let x: Vec<Vec<f64>> = inputs.iter().map(|x| x.iter().map(|&w| f64::from_bits(w)).collect()).collect();
         let x: Vec<&[f64]> = x.iter().map(Vec::as_slice).collect();
         return function.f64(&x).iter().map(|r| r.to_bits()).collect();
@@ -98,9 +102,9 @@ fn interpreted(scalar: Scalar, function: &Function, inputs: &[Vec<u64>]) -> Vec<
     function.f32(&x).iter().map(|r| u64::from(r.to_bits())).collect()
 }
 
-fn check(scalar: Scalar) {
+fn check(scalar: ScalarType) {
     let device = open();
-    if scalar == Scalar::F64 && !device.info().capabilities.f64 {
+    if scalar == ScalarType::F64 && !device.info().capabilities.f64 {
         return;
     }
     let unary = math::UNARY.iter().chain(math::special::UNARY);
@@ -129,10 +133,10 @@ fn check(scalar: Scalar) {
 
 #[test]
 fn f32_functions_give_the_interpreters_bits() {
-    check(Scalar::F32);
+    check(ScalarType::F32);
 }
 
 #[test]
 fn f64_functions_give_the_interpreters_bits() {
-    check(Scalar::F64);
+    check(ScalarType::F64);
 }

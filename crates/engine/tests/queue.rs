@@ -4,7 +4,7 @@
 mod common;
 use common::*;
 use dml_engine::{AddressRange, Device, Error, Family, KernelRef, Launch};
-use dml_kernel::{Builder, DType, Scalar};
+use dml_kernel::{Builder, DType, ScalarType};
 use dml_testing::Random;
 use std::time::{Duration, Instant};
 
@@ -97,7 +97,7 @@ fn parameters_that_do_not_fit_push_constants_go_through_memory() {
             let out = b.pointer("out", DType::I32);
             let mut sum = b.i32(0);
             for i in 0..count {
-                sum = sum + b.param(&format!("p{i}"), Scalar::I32) * (i + 1);
+                sum = sum + b.param(&format!("p{i}"), ScalarType::I32) * (i + 1);
             }
             out.store(0, sum);
             b.finish()
@@ -228,7 +228,7 @@ fn report(device: &Device) -> &KernelRef {
     let build = || {
         let b = Builder::new("report", [1, 1, 1]);
         let fault = b.pointer("fault", DType::I32);
-        let operator = b.param("operator", Scalar::I32);
+        let operator = b.param("operator", ScalarType::I32);
         fault.store(1, operator);
         for (word, value) in [(2, 7), (3, 0), (4, 5), (5, 0), (6, 0)] {
             fault.store(word, b.i32(value));
@@ -297,15 +297,15 @@ fn an_index_out_of_range_is_raised_once() {
             let x = b.pointer("x", DType::I32);
             let indices = b.pointer("indices", DType::I32);
             let fault = b.pointer("fault", DType::I32);
-            let n = b.param("n", Scalar::U32);
-            let size = b.param("size", Scalar::I32);
-            let operator = b.param("operator", Scalar::I32);
+            let n = b.param("n", ScalarType::U32);
+            let size = b.param("size", ScalarType::I32);
+            let operator = b.param("operator", ScalarType::I32);
             let i = b.global_id(0);
             b.if_(i.lt(n), || {
                 let index = indices.load(i);
                 b.if_else(
                     index.lt(size) & index.ge(0),
-                    || out.store(i, x.load(index.cast(Scalar::U32))),
+                    || out.store(i, x.load(index.cast(ScalarType::U32))),
                     || {
                         b.if_(fault.compare_exchange(0, 0, 1).eq(0), || {
                             fault.store(1, operator);
@@ -378,9 +378,9 @@ fn a_kernel_that_the_adapter_cannot_run_is_refused_by_name() {
     let e = device
         .kernel(&key, || {
             let b = Builder::new("big", [1, 1, 1]);
-            let shared = b.shared(Scalar::F32, 4, 1 << 20);
+            let shared = b.shared(ScalarType::F32, 4, 1 << 20);
             let out = b.pointer("out", DType::F32);
-            shared.store(0, b.vector(&[b.float(Scalar::F32, 1.0); 4]));
+            shared.store(0, b.vector(&[b.float(ScalarType::F32, 1.0); 4]));
             b.barrier();
             out.store(0, shared.load(0).lane(0));
             b.finish()

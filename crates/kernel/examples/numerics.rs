@@ -10,7 +10,7 @@ mod single;
 #[path = "../tests/common/reference_special.rs"]
 mod special;
 
-use dml_kernel::Scalar;
+use dml_kernel::ScalarType;
 use std::fmt::Write;
 use std::io;
 use std::num::NonZero;
@@ -103,12 +103,12 @@ fn double(case: &double::Case, samples: usize) -> Row {
     }
 }
 
-fn special(case: &special::Case, scalar: Scalar, samples: usize) -> Row {
+fn special(case: &special::Case, scalar: ScalarType, samples: usize) -> Row {
     let worst = case.worst(scalar, samples);
     let at: Vec<String> = worst.at.iter().map(|x| format!("{x:e}")).collect();
     Row {
         name: case.name,
-        dtype: if scalar == Scalar::F64 { "float64" } else { "float32" },
+        dtype: if scalar == ScalarType::F64 { "float64" } else { "float32" },
         ulp: worst.ulp,
         bound: case.bound(scalar),
         at: at.join(", "),
@@ -128,7 +128,7 @@ fn main() -> io::Result<()> {
     let doubles = double::CASES.iter().map(|c| double(c, few));
     broken |= append(&mut table, singles.chain(doubles))?;
     table += SPECIAL_HEADER;
-    let both = special::CASES.iter().flat_map(|c| [Scalar::F32, Scalar::F64].map(|s| special(c, s, few)));
+    let both = special::CASES.iter().flat_map(|c| [ScalarType::F32, ScalarType::F64].map(|s| special(c, s, few)));
     broken |= append(&mut table, both)?;
     std::fs::write(&file, table)?;
     if broken { Err(io::Error::other("an error is beyond its bound")) } else { Ok(()) }

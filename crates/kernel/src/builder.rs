@@ -6,7 +6,7 @@
 use crate::dtype::DType;
 use crate::ir::*;
 use crate::storage;
-use crate::types::{Scalar, Type};
+use crate::types::{ScalarType, Type};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
@@ -19,7 +19,7 @@ struct State {
     kernel: Kernel,
     /// Open blocks, innermost last.
     blocks: Vec<Block>,
-    constants: FxHashMap<(Scalar, u64), ValueId>,
+    constants: FxHashMap<(ScalarType, u64), ValueId>,
     entry: FxHashMap<EntryValue, ValueId>,
 }
 
@@ -74,11 +74,11 @@ pub struct Shared<'b> {
 /// What may stand beside a value in an expression: another value, or a Rust number that takes the value's type.
 pub trait Operand<'b> {
     /// The operand as a value of type `like`.
-    fn value(self, b: &'b Builder, like: Scalar) -> Value<'b>;
+    fn value(self, b: &'b Builder, like: ScalarType) -> Value<'b>;
 }
 
 impl<'b> Operand<'b> for Value<'b> {
-    fn value(self, _: &'b Builder, _: Scalar) -> Value<'b> {
+    fn value(self, _: &'b Builder, _: ScalarType) -> Value<'b> {
         self
     }
 }
@@ -148,7 +148,7 @@ impl Builder {
         value
     }
 
-    fn constant(&self, scalar: Scalar, bits: u64, inst: Inst) -> Value<'_> {
+    fn constant(&self, scalar: ScalarType, bits: u64, inst: Inst) -> Value<'_> {
         let ty = Type::scalar(scalar);
         if let Some(&id) = self.state.borrow().constants.get(&(scalar, bits)) {
             return Value { b: self, id, ty };
@@ -162,41 +162,41 @@ impl Builder {
 
     /// A bool constant.
     pub fn bool(&self, x: bool) -> Value<'_> {
-        self.constant(Scalar::Bool, u64::from(x), Inst::ConstBool(x))
+        self.constant(ScalarType::Bool, u64::from(x), Inst::ConstBool(x))
     }
 
     /// An integer constant of any integer type, given by its low bits.
-    pub fn int(&self, scalar: Scalar, bits: u64) -> Value<'_> {
+    pub fn int(&self, scalar: ScalarType, bits: u64) -> Value<'_> {
         assert!(scalar.is_integer());
         let bits = if scalar.bytes() == 4 { bits & 0xffff_ffff } else { bits };
         self.constant(scalar, bits, Inst::ConstInt(bits))
     }
 
     /// A floating-point constant.
-    pub fn float(&self, scalar: Scalar, x: f64) -> Value<'_> {
+    pub fn float(&self, scalar: ScalarType, x: f64) -> Value<'_> {
         assert!(scalar.is_float());
-        let x = if scalar == Scalar::F32 { f64::from(x as f32) } else { x };
+        let x = if scalar == ScalarType::F32 { f64::from(x as f32) } else { x };
         self.constant(scalar, x.to_bits(), Inst::ConstFloat(x))
     }
 
     /// A constant of any type from a double: integers truncate, bool is `x != 0`.
-    pub fn constant_of(&self, scalar: Scalar, x: f64) -> Value<'_> {
+    pub fn constant_of(&self, scalar: ScalarType, x: f64) -> Value<'_> {
         match scalar {
-            Scalar::Bool => self.bool(x != 0.0),
+            ScalarType::Bool => self.bool(x != 0.0),
             s if s.is_float() => self.float(s, x),
-            Scalar::U64 | Scalar::U32 => self.int(scalar, x as u64),
+            ScalarType::U64 | ScalarType::U32 => self.int(scalar, x as u64),
             _ => self.int(scalar, x as i64 as u64),
         }
     }
 
     /// A u32 constant.
     pub fn u32(&self, x: u32) -> Value<'_> {
-        self.int(Scalar::U32, u64::from(x))
+        self.int(ScalarType::U32, u64::from(x))
     }
 
     /// An i32 constant.
     pub fn i32(&self, x: i32) -> Value<'_> {
-        self.int(Scalar::I32, x as u32 as u64)
+        self.int(ScalarType::I32, x as u32 as u64)
     }
 
     // ---- parameters and builtins
@@ -223,14 +223,14 @@ impl Builder {
     }
 
     /// A number argument: the next member of the parameter block.
-    pub fn param(&self, name: &str, scalar: Scalar) -> Value<'_> {
-        assert!(scalar != Scalar::Bool, "a parameter is a number");
+    pub fn param(&self, name: &str, scalar: ScalarType) -> Value<'_> {
+        assert!(scalar != ScalarType::Bool, "a parameter is a number");
         let index = self.param_of(name, ParamKind::Scalar(scalar));
         self.entry(EntryValue::Param(index), Type::scalar(scalar), Inst::Param(index))
     }
 
     fn builtin(&self, builtin: Builtin) -> Value<'_> {
-        self.entry(EntryValue::Builtin(builtin), Type::scalar(Scalar::U32), Inst::Builtin(builtin))
+        self.entry(EntryValue::Builtin(builtin), Type::scalar(ScalarType::U32), Inst::Builtin(builtin))
     }
 
     /// Index of the workgroup along dimension `d`.
@@ -293,14 +293,14 @@ impl Builder {
     }
 
     /// A private array, uninitialised.
-    pub fn local_array(&self, scalar: Scalar, len: u32) -> LocalArray<'_> {
+    pub fn local_array(&self, scalar: ScalarType, len: u32) -> LocalArray<'_> {
         let ty = Type::scalar(scalar);
         LocalArray { b: self, id: self.var_info(ty, len), ty }
     }
 
     /// A workgroup array of `len` elements, each a vector of `lanes` scalars (1, 2 or 4).
-    pub fn shared(&self, scalar: Scalar, lanes: u8, len: u32) -> Shared<'_> {
-        assert!(scalar != Scalar::Bool, "shared memory holds numbers");
+    pub fn shared(&self, scalar: ScalarType, lanes: u8, len: u32) -> Shared<'_> {
+        assert!(scalar != ScalarType::Bool, "shared memory holds numbers");
         let ty = Type { scalar, lanes };
         let mut s = self.state.borrow_mut();
         s.kernel.shared.push(SharedInfo { ty, len });
@@ -322,7 +322,7 @@ impl Builder {
 
     /// Runs `then` where `cond` is true and `otherwise` elsewhere.
     pub fn if_else(&self, cond: Value<'_>, then: impl FnOnce(), otherwise: impl FnOnce()) {
-        assert_eq!(cond.ty, Type::scalar(Scalar::Bool));
+        assert_eq!(cond.ty, Type::scalar(ScalarType::Bool));
         let then = self.block(then);
         let otherwise = self.block(otherwise);
         self.stmt(Stmt::If { cond: cond.id, then, otherwise });
@@ -381,7 +381,7 @@ impl<'b> Value<'b> {
     }
 
     /// Its scalar type.
-    pub fn scalar(self) -> Scalar {
+    pub fn scalar(self) -> ScalarType {
         self.ty.scalar
     }
 
@@ -402,7 +402,7 @@ impl<'b> Value<'b> {
 
     fn compare(self, op: Compare, other: impl Operand<'b>) -> Value<'b> {
         let other = self.with(other);
-        self.b.def(Type::scalar(Scalar::Bool), Inst::Compare(op, self.id, other.id))
+        self.b.def(Type::scalar(ScalarType::Bool), Inst::Compare(op, self.id, other.id))
     }
 
     /// `self == other`
@@ -499,26 +499,26 @@ impl<'b> Value<'b> {
     }
 
     /// Converted to another type. Bool counts as 0 or 1; a number becomes true when it is not 0.
-    pub fn cast(self, to: Scalar) -> Value<'b> {
+    pub fn cast(self, to: ScalarType) -> Value<'b> {
         if to == self.ty.scalar {
             return self;
         }
-        if to == Scalar::Bool {
+        if to == ScalarType::Bool {
             // By the bits: a comparison of floats may take a subnormal number for 0.
             return match self.ty.scalar {
-                Scalar::F32 => (self.bitcast(Scalar::U32) << 1).ne(0),
-                Scalar::F64 => (self.bitcast(Scalar::U64) << 1).ne(0),
+                ScalarType::F32 => (self.bitcast(ScalarType::U32) << 1).ne(0),
+                ScalarType::F64 => (self.bitcast(ScalarType::U64) << 1).ne(0),
                 _ => self.ne(0),
             };
         }
-        if self.ty.scalar == Scalar::Bool {
+        if self.ty.scalar == ScalarType::Bool {
             return self.select(self.b.constant_of(to, 1.0), self.b.constant_of(to, 0.0));
         }
         self.b.def(Type { scalar: to, ..self.ty }, Inst::Cast(self.id))
     }
 
     /// The same bits as another type of the same width.
-    pub fn bitcast(self, to: Scalar) -> Value<'b> {
+    pub fn bitcast(self, to: ScalarType) -> Value<'b> {
         if to == self.ty.scalar {
             return self;
         }
@@ -529,8 +529,8 @@ impl<'b> Value<'b> {
     /// Whether a float is NaN, by its bits; false for other types.
     pub fn is_nan(self) -> Value<'b> {
         match self.scalar() {
-            Scalar::F32 => (self.bitcast(Scalar::U32) & 0x7fff_ffffu32).gt(0x7f80_0000u32),
-            Scalar::F64 => (self.bitcast(Scalar::U64) & (u64::MAX >> 1)).gt(0x7ff0_0000_0000_0000u64),
+            ScalarType::F32 => (self.bitcast(ScalarType::U32) & 0x7fff_ffffu32).gt(0x7f80_0000u32),
+            ScalarType::F64 => (self.bitcast(ScalarType::U64) & (u64::MAX >> 1)).gt(0x7ff0_0000_0000_0000u64),
             _ => self.b.bool(false),
         }
     }
@@ -538,8 +538,8 @@ impl<'b> Value<'b> {
     /// Whether a float is infinite, by its bits; false for other types.
     pub fn is_inf(self) -> Value<'b> {
         match self.scalar() {
-            Scalar::F32 => (self.bitcast(Scalar::U32) & 0x7fff_ffffu32).eq(0x7f80_0000u32),
-            Scalar::F64 => (self.bitcast(Scalar::U64) & (u64::MAX >> 1)).eq(0x7ff0_0000_0000_0000u64),
+            ScalarType::F32 => (self.bitcast(ScalarType::U32) & 0x7fff_ffffu32).eq(0x7f80_0000u32),
+            ScalarType::F64 => (self.bitcast(ScalarType::U64) & (u64::MAX >> 1)).eq(0x7ff0_0000_0000_0000u64),
             _ => self.b.bool(false),
         }
     }
@@ -582,13 +582,13 @@ impl<'b> Var<'b> {
 impl<'b> LocalArray<'b> {
     /// Element `index` (u32).
     pub fn get(self, index: impl Operand<'b>) -> Value<'b> {
-        let index = index.value(self.b, Scalar::U32);
+        let index = index.value(self.b, ScalarType::U32);
         self.b.def(self.ty, Inst::GetVar { var: self.id, index: Some(index.id) })
     }
 
     /// Writes element `index` (u32).
     pub fn set(self, index: impl Operand<'b>, value: impl Operand<'b>) {
-        let index = index.value(self.b, Scalar::U32);
+        let index = index.value(self.b, ScalarType::U32);
         let value = value.value(self.b, self.ty.scalar);
         self.b.stmt(Stmt::SetVar { var: self.id, index: Some(index.id), value: value.id });
     }
@@ -597,13 +597,13 @@ impl<'b> LocalArray<'b> {
 impl<'b> Shared<'b> {
     /// Element `index` (u32): a scalar, or a vector as declared.
     pub fn load(self, index: impl Operand<'b>) -> Value<'b> {
-        let index = index.value(self.b, Scalar::U32);
+        let index = index.value(self.b, ScalarType::U32);
         self.b.def(self.ty, Inst::LoadShared { shared: self.id, index: index.id })
     }
 
     /// Writes element `index` (u32).
     pub fn store(self, index: impl Operand<'b>, value: impl Operand<'b>) {
-        let index = index.value(self.b, Scalar::U32);
+        let index = index.value(self.b, ScalarType::U32);
         let value = value.value(self.b, self.ty.scalar);
         assert_eq!(self.ty, value.ty, "shared memory keeps its type");
         self.b.stmt(Stmt::StoreShared { shared: self.id, index: index.id, lane: None, value: value.id });
@@ -615,8 +615,8 @@ impl<'b> Shared<'b> {
         if self.ty.lanes == 1 {
             return self.store(index, value);
         }
-        let index = index.value(self.b, Scalar::U32);
-        let lane = lane.value(self.b, Scalar::U32);
+        let index = index.value(self.b, ScalarType::U32);
+        let lane = lane.value(self.b, ScalarType::U32);
         let value = value.value(self.b, self.ty.scalar);
         assert_eq!(Type::scalar(self.ty.scalar), value.ty, "shared memory keeps its type");
         let lane = Some(lane.id);
@@ -637,7 +637,7 @@ impl<'b> Pointer<'b> {
 
     /// The pointer moved by `elements` (any integer).
     pub fn offset(self, elements: Value<'b>) -> Pointer<'b> {
-        self.offset_from(self.id, elements.cast(Scalar::U64))
+        self.offset_from(self.id, elements.cast(ScalarType::U64))
     }
 
     /// A pointer of this dtype at `base` moved by `elements` of `base`'s type.
@@ -654,7 +654,7 @@ impl<'b> Pointer<'b> {
 
     /// Element `index`, in the dtype's compute type. Indices are u32 below 2^31, or any 64-bit integer.
     pub fn load(self, index: impl Operand<'b>) -> Value<'b> {
-        let index = index.value(self.b, Scalar::U32);
+        let index = index.value(self.b, ScalarType::U32);
         let raw = self
             .b
             .def(Type::scalar(storage::word(self.dtype).value()), Inst::Load { pointer: self.id, index: index.id });
@@ -667,7 +667,7 @@ impl<'b> Pointer<'b> {
 
     /// Writes element `index`; `value` is converted from its type.
     pub fn store(self, index: impl Operand<'b>, value: impl Operand<'b>) {
-        let index = index.value(self.b, Scalar::U32);
+        let index = index.value(self.b, ScalarType::U32);
         self.assert_writable();
         let value = value.value(self.b, self.dtype.compute());
         let raw = storage::encode(value, self.dtype);
@@ -687,11 +687,11 @@ impl<'b> Pointer<'b> {
 
     /// The same address as a pointer to elements of another dtype.
     pub fn retyped(self, dtype: DType) -> Pointer<'b> {
-        Pointer { dtype, ..self }.offset_from(self.id, self.b.int(Scalar::U64, 0))
+        Pointer { dtype, ..self }.offset_from(self.id, self.b.int(ScalarType::U64, 0))
     }
 
     pub(crate) fn load_words(self, index: Value<'b>, words: u8) -> Value<'b> {
-        let ty = Type { scalar: Scalar::U32, lanes: words };
+        let ty = Type { scalar: ScalarType::U32, lanes: words };
         self.b.def(ty, Inst::Load { pointer: self.id, index: index.id })
     }
 
@@ -702,7 +702,7 @@ impl<'b> Pointer<'b> {
 
     /// Atomic operation on a 32 or 64-bit integer element; yields the old value.
     pub fn atomic(self, op: Atomic, index: impl Operand<'b>, value: impl Operand<'b>) -> Value<'b> {
-        let index = index.value(self.b, Scalar::U32);
+        let index = index.value(self.b, ScalarType::U32);
         let value = value.value(self.b, self.dtype.compute());
         self.assert_writable();
         assert!(value.scalar().is_integer() && self.dtype.bytes() >= 4, "atomics work on 32 and 64-bit integers");
@@ -717,7 +717,7 @@ impl<'b> Pointer<'b> {
         value: impl Operand<'b>,
     ) -> Value<'b> {
         self.assert_writable();
-        let index = index.value(self.b, Scalar::U32);
+        let index = index.value(self.b, ScalarType::U32);
         let expected = expected.value(self.b, self.dtype.compute());
         let value = value.value(self.b, self.dtype.compute());
         let inst = Inst::CompareExchange { pointer: self.id, index: index.id, expected: expected.id, value: value.id };
@@ -776,9 +776,9 @@ operator!(Shr, shr, |a: Value<'b>, b| a.binary(Binary::Shr, b));
 macro_rules! number_operand {
     ($($number:ty: $int:expr),*) => {
         $(impl<'b> Operand<'b> for $number {
-            fn value(self, b: &'b Builder, like: Scalar) -> Value<'b> {
+            fn value(self, b: &'b Builder, like: ScalarType) -> Value<'b> {
                 match like {
-                    Scalar::Bool => b.bool(self != (0 as $number)),
+                    ScalarType::Bool => b.bool(self != (0 as $number)),
                     s if s.is_float() => b.float(s, self as f64),
                     s => b.int(s, $int(self)),
                 }
@@ -797,7 +797,7 @@ number_operand!(
 );
 
 impl<'b> Operand<'b> for bool {
-    fn value(self, b: &'b Builder, _: Scalar) -> Value<'b> {
+    fn value(self, b: &'b Builder, _: ScalarType) -> Value<'b> {
         b.bool(self)
     }
 }

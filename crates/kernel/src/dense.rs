@@ -2,7 +2,7 @@
 //! in memory are neighbours in the walk.
 
 use crate::builder::{Builder, Pointer, Value};
-use crate::types::Scalar;
+use crate::types::ScalarType;
 
 /// Invocations in a workgroup of one-dimensional kernels.
 pub const GROUP: u32 = 256;
@@ -26,7 +26,7 @@ pub fn folded(groups: u64) -> [u32; 3] {
 }
 
 /// Index of the invocation in a launch of [`groups`], as `scalar` (u32 or u64).
-pub fn linear_id(b: &Builder, scalar: Scalar) -> Value<'_> {
+pub fn linear_id(b: &Builder, scalar: ScalarType) -> Value<'_> {
     let group = b.group_id(0).cast(scalar) + b.group_id(1).cast(scalar) * b.group_count(0).cast(scalar);
     group * GROUP + b.local_id(0).cast(scalar)
 }

@@ -1,6 +1,6 @@
 //! Element types of tensors, as they lie in memory.
 
-use crate::types::Scalar;
+use crate::types::ScalarType;
 use std::fmt;
 
 /// The element type of a tensor in memory. The discriminants are the codes of the C ABI.
@@ -72,15 +72,15 @@ impl DType {
     }
 
     /// The type in which kernels compute with it: narrow integers in 32 bits, half-precision floats in f32.
-    pub const fn compute(self) -> Scalar {
+    pub const fn compute(self) -> ScalarType {
         match self {
-            DType::Bool => Scalar::Bool,
-            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U16 => Scalar::I32,
-            DType::U32 => Scalar::U32,
-            DType::I64 => Scalar::I64,
-            DType::U64 => Scalar::U64,
-            DType::F16 | DType::BF16 | DType::F32 => Scalar::F32,
-            DType::F64 => Scalar::F64,
+            DType::Bool => ScalarType::Bool,
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::U16 => ScalarType::I32,
+            DType::U32 => ScalarType::U32,
+            DType::I64 => ScalarType::I64,
+            DType::U64 => ScalarType::U64,
+            DType::F16 | DType::BF16 | DType::F32 => ScalarType::F32,
+            DType::F64 => ScalarType::F64,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::builder::{Builder, Value};
 use crate::ir::{Block, Inst, Kernel, Stmt, ValueId, VarId};
-use crate::types::{Scalar, Type};
+use crate::types::{ScalarType, Type};
 
 /// What a pointwise kernel computes: instructions with holes for the inputs.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ impl Element {
     /// Records what `body` does with inputs of these types. `None` if it does more than compute: reads or writes
     /// memory, asks for its place, or ends the invocation.
     pub fn record(
-        inputs: &[Scalar],
+        inputs: &[ScalarType],
         body: impl for<'b> FnOnce(&'b Builder, &[Value<'b>]) -> Vec<Value<'b>>,
     ) -> Option<Element> {
         let b = Builder::new("element", [1, 1, 1]);
@@ -169,7 +169,7 @@ mod tests {
             });
             vec![sum.get(), v[0]]
         }
-        let element = Element::record(&[Scalar::I32, Scalar::I32], powers).expect("it only computes");
+        let element = Element::record(&[ScalarType::I32, ScalarType::I32], powers).expect("it only computes");
         let make = |copied: bool| {
             let b = Builder::new("test", [4, 1, 1]);
             let (out, x) = (b.pointer("out", DType::I32), b.pointer("x", DType::I32));
@@ -193,9 +193,9 @@ mod tests {
 
     #[test]
     fn what_touches_memory_is_not_recorded() {
-        let asks = Element::record(&[Scalar::I32], |b, v| vec![v[0] + b.local_id(0).bitcast(Scalar::I32)]);
+        let asks = Element::record(&[ScalarType::I32], |b, v| vec![v[0] + b.local_id(0).bitcast(ScalarType::I32)]);
         assert!(asks.is_none());
-        let ends = Element::record(&[Scalar::I32], |b, v| {
+        let ends = Element::record(&[ScalarType::I32], |b, v| {
             b.if_(v[0].eq(0), || b.return_());
             v.to_vec()
         });

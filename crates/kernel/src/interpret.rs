@@ -11,7 +11,7 @@
 use crate::builder::{Builder, Value};
 use crate::dtype::DType;
 use crate::ir::*;
-use crate::types::{Scalar, Type, Word};
+use crate::types::{ScalarType, Type, Word};
 
 /// What a parameter of the kernel is bound to.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub fn run(kernel: &Kernel, groups: [u32; 3], subgroup_size: u32, arguments: &mu
 pub struct Function {
     kernel: Kernel,
     inputs: usize,
-    scalar: Scalar,
+    scalar: ScalarType,
 }
 
 impl Function {
@@ -52,17 +52,17 @@ impl Function {
     pub const WORKGROUP: u32 = 64;
 
     /// `f(x)`
-    pub fn unary(scalar: Scalar, f: impl for<'b> FnOnce(Value<'b>) -> Value<'b>) -> Function {
+    pub fn unary(scalar: ScalarType, f: impl for<'b> FnOnce(Value<'b>) -> Value<'b>) -> Function {
         Function::of(scalar, 1, |v| f(v[0]))
     }
 
     /// `f(x, y)`
-    pub fn binary(scalar: Scalar, f: impl for<'b> FnOnce(Value<'b>, Value<'b>) -> Value<'b>) -> Function {
+    pub fn binary(scalar: ScalarType, f: impl for<'b> FnOnce(Value<'b>, Value<'b>) -> Value<'b>) -> Function {
         Function::of(scalar, 2, |v| f(v[0], v[1]))
     }
 
-    fn of(scalar: Scalar, inputs: usize, f: impl for<'b> FnOnce(&[Value<'b>]) -> Value<'b>) -> Function {
-        let dtype = if scalar == Scalar::F64 { DType::F64 } else { DType::F32 };
+    fn of(scalar: ScalarType, inputs: usize, f: impl for<'b> FnOnce(&[Value<'b>]) -> Value<'b>) -> Function {
+        let dtype = if scalar == ScalarType::F64 { DType::F64 } else { DType::F32 };
         assert!(scalar.is_float());
         let b = Builder::new("function", [Function::WORKGROUP, 1, 1]);
         {
@@ -104,7 +104,7 @@ impl Function {
 
     /// The function of every element of an f32 slice, or of two.
     pub fn f32(&self, inputs: &[&[f32]]) -> Vec<f32> {
-        assert_eq!(self.scalar, Scalar::F32);
+        assert_eq!(self.scalar, ScalarType::F32);
         let bytes: Vec<Vec<u8>> = inputs.iter().map(|x| x.iter().flat_map(|v| v.to_le_bytes()).collect()).collect();
         let out = self.bytes(bytes, inputs[0].len(), 4);
         out.chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect()
@@ -112,7 +112,7 @@ impl Function {
 
     /// The function of every element of an f64 slice, or of two.
     pub fn f64(&self, inputs: &[&[f64]]) -> Vec<f64> {
-        assert_eq!(self.scalar, Scalar::F64);
+        assert_eq!(self.scalar, ScalarType::F64);
         let bytes: Vec<Vec<u8>> = inputs.iter().map(|x| x.iter().flat_map(|v| v.to_le_bytes()).collect()).collect();
         let out = self.bytes(bytes, inputs[0].len(), 8);
         out.chunks_exact(8).map(|c| f64::from_le_bytes([c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]])).collect()
@@ -200,7 +200,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
             match info.inst {
                 Inst::ConstBool(x) => machine.fill(id, u64::from(x)),
                 Inst::ConstInt(x) => machine.fill(id, narrow(info.ty.scalar, x)),
-                Inst::ConstFloat(x) if info.ty.scalar == Scalar::F32 => machine.fill(id, bits32(x as f32)),
+                Inst::ConstFloat(x) if info.ty.scalar == ScalarType::F32 => machine.fill(id, bits32(x as f32)),
                 Inst::ConstFloat(x) => machine.fill(id, x.to_bits()),
                 Inst::Param(p) => match machine.arguments[p as usize] {
                     Argument::Number(x) => machine.fill(id, narrow(info.ty.scalar, x)),
@@ -452,7 +452,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
             Inst::Select(c, a, b) => self.map3(id, [c, a, b], |c, a, b| if c != 0 { a } else { b }),
             Inst::Cast(a) => self.cast(id, k.values[a as usize].ty.scalar, s, a),
             Inst::Bitcast(a) => self.map1(id, a, |a| a),
-            Inst::Fma(a, b, c) if s == Scalar::F32 => {
+            Inst::Fma(a, b, c) if s == ScalarType::F32 => {
                 self.map3(id, [a, b, c], |a, b, c| bits32(f32_(a).mul_add(f32_(b), f32_(c))))
             }
             Inst::Fma(a, b, c) => self.map3(id, [a, b, c], |a, b, c| f64_(a).mul_add(f64_(b), f64_(c)).to_bits()),
@@ -524,7 +524,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
     }
 
     /// Additions run in the order of the lanes.
-    fn subgroup(&mut self, id: ValueId, op: Subgroup, s: Scalar, a: ValueId, mask: &[bool]) {
+    fn subgroup(&mut self, id: ValueId, op: Subgroup, s: ScalarType, a: ValueId, mask: &[bool]) {
         let (running, size) = (self.running(mask), self.subgroup_size);
         for subgroup in running.chunk_by(|x, y| x / size == y / size) {
             let words = subgroup.iter().map(|&l| self.lane(a, 0)[l]);
@@ -552,20 +552,20 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
         }
     }
 
-    fn unary(&mut self, id: ValueId, op: Unary, s: Scalar, a: ValueId) {
+    fn unary(&mut self, id: ValueId, op: Unary, s: ScalarType, a: ValueId) {
         macro_rules! float {
             ($f:ident) => {
                 match s {
-                    Scalar::F32 => self.map1(id, a, |a| bits32(f32_(a).$f())),
+                    ScalarType::F32 => self.map1(id, a, |a| bits32(f32_(a).$f())),
                     _ => self.map1(id, a, |a| f64_(a).$f().to_bits()),
                 }
             };
         }
         match op {
-            Unary::Neg if s == Scalar::F32 => self.map1(id, a, |a| a ^ 1 << 31),
-            Unary::Neg if s == Scalar::F64 => self.map1(id, a, |a| a ^ 1 << 63),
+            Unary::Neg if s == ScalarType::F32 => self.map1(id, a, |a| a ^ 1 << 31),
+            Unary::Neg if s == ScalarType::F64 => self.map1(id, a, |a| a ^ 1 << 63),
             Unary::Neg => self.map1(id, a, |a| narrow(s, a.wrapping_neg())),
-            Unary::Not if s == Scalar::Bool => self.map1(id, a, |a| a ^ 1),
+            Unary::Not if s == ScalarType::Bool => self.map1(id, a, |a| a ^ 1),
             Unary::Not => self.map1(id, a, |a| narrow(s, !a)),
             Unary::Abs => float!(abs),
             Unary::Floor => float!(floor),
@@ -577,12 +577,12 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
         }
     }
 
-    fn binary(&mut self, id: ValueId, op: Binary, s: Scalar, a: ValueId, b: ValueId) {
+    fn binary(&mut self, id: ValueId, op: Binary, s: ScalarType, a: ValueId, b: ValueId) {
         macro_rules! arithmetic {
             ($operator:tt, $wrapping:ident) => {
                 match s {
-                    Scalar::F32 => self.map2(id, a, b, |a, b| bits32(f32_(a) $operator f32_(b))),
-                    Scalar::F64 => self.map2(id, a, b, |a, b| (f64_(a) $operator f64_(b)).to_bits()),
+                    ScalarType::F32 => self.map2(id, a, b, |a, b| bits32(f32_(a) $operator f32_(b))),
+                    ScalarType::F64 => self.map2(id, a, b, |a, b| (f64_(a) $operator f64_(b)).to_bits()),
                     s if s.bytes() == 4 => self.map2(id, a, b, |a, b| a.$wrapping(b) & 0xffff_ffff),
                     _ => self.map2(id, a, b, |a, b| a.$wrapping(b)),
                 }
@@ -618,7 +618,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
         }
     }
 
-    fn compare(&mut self, id: ValueId, op: Compare, s: Scalar, a: ValueId, b: ValueId) {
+    fn compare(&mut self, id: ValueId, op: Compare, s: ScalarType, a: ValueId, b: ValueId) {
         macro_rules! with {
             ($view:expr) => {{
                 let view = $view;
@@ -633,30 +633,30 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
             }};
         }
         match s {
-            Scalar::F32 => with!(f32_),
-            Scalar::F64 => with!(f64_),
+            ScalarType::F32 => with!(f32_),
+            ScalarType::F64 => with!(f64_),
             s if s.is_signed() => with!(|w| signed(s, w)),
             _ => with!(|w: u64| w),
         }
     }
 
-    fn cast(&mut self, id: ValueId, from: Scalar, to: Scalar, a: ValueId) {
+    fn cast(&mut self, id: ValueId, from: ScalarType, to: ScalarType, a: ValueId) {
         match (from, to) {
-            (Scalar::F32, Scalar::F64) => self.map1(id, a, |a| f64::from(f32_(a)).to_bits()),
-            (Scalar::F64, Scalar::F32) => self.map1(id, a, |a| bits32(f64_(a) as f32)),
+            (ScalarType::F32, ScalarType::F64) => self.map1(id, a, |a| f64::from(f32_(a)).to_bits()),
+            (ScalarType::F64, ScalarType::F32) => self.map1(id, a, |a| bits32(f64_(a) as f32)),
             (from, to) if from.is_float() => self.map1(id, a, |a| {
-                let x = if from == Scalar::F32 { f64::from(f32_(a)) } else { f64_(a) };
+                let x = if from == ScalarType::F32 { f64::from(f32_(a)) } else { f64_(a) };
                 match to {
-                    Scalar::I32 => u64::from(x as i32 as u32),
-                    Scalar::U32 => u64::from(x as u32),
-                    Scalar::I64 => x as i64 as u64,
+                    ScalarType::I32 => u64::from(x as i32 as u32),
+                    ScalarType::U32 => u64::from(x as u32),
+                    ScalarType::I64 => x as i64 as u64,
                     _ => x as u64,
                 }
             }),
-            (from, Scalar::F32) if from.is_signed() => self.map1(id, a, |a| bits32(signed(from, a) as f32)),
-            (_, Scalar::F32) => self.map1(id, a, |a| bits32(a as f32)),
-            (from, Scalar::F64) if from.is_signed() => self.map1(id, a, |a| (signed(from, a) as f64).to_bits()),
-            (_, Scalar::F64) => self.map1(id, a, |a| (a as f64).to_bits()),
+            (from, ScalarType::F32) if from.is_signed() => self.map1(id, a, |a| bits32(signed(from, a) as f32)),
+            (_, ScalarType::F32) => self.map1(id, a, |a| bits32(a as f32)),
+            (from, ScalarType::F64) if from.is_signed() => self.map1(id, a, |a| (signed(from, a) as f64).to_bits()),
+            (_, ScalarType::F64) => self.map1(id, a, |a| (a as f64).to_bits()),
             (from, to) if from.is_signed() => self.map1(id, a, |a| narrow(to, signed(from, a) as u64)),
             (_, to) => self.map1(id, a, |a| narrow(to, a)),
         }
@@ -676,32 +676,32 @@ fn bits32(x: f32) -> u64 {
 }
 
 /// A word as the register of a type holds it: high bits of 32-bit types are zero.
-fn narrow(s: Scalar, word: u64) -> u64 {
+fn narrow(s: ScalarType, word: u64) -> u64 {
     if s.bytes() == 4 { word & 0xffff_ffff } else { word }
 }
 
-fn signed(s: Scalar, word: u64) -> i64 {
+fn signed(s: ScalarType, word: u64) -> i64 {
     if s.bytes() == 4 { i64::from(word as u32 as i32) } else { word as i64 }
 }
 
-fn add(s: Scalar, a: u64, b: u64) -> u64 {
+fn add(s: ScalarType, a: u64, b: u64) -> u64 {
     match s {
-        Scalar::F32 => bits32(f32_(a) + f32_(b)),
-        Scalar::F64 => (f64_(a) + f64_(b)).to_bits(),
+        ScalarType::F32 => bits32(f32_(a) + f32_(b)),
+        ScalarType::F64 => (f64_(a) + f64_(b)).to_bits(),
         s => narrow(s, a.wrapping_add(b)),
     }
 }
 
-fn less(s: Scalar, a: u64, b: u64) -> bool {
+fn less(s: ScalarType, a: u64, b: u64) -> bool {
     match s {
-        Scalar::F32 => f32_(a) < f32_(b),
-        Scalar::F64 => f64_(a) < f64_(b),
+        ScalarType::F32 => f32_(a) < f32_(b),
+        ScalarType::F64 => f64_(a) < f64_(b),
         s if s.is_signed() => signed(s, a) < signed(s, b),
         _ => a < b,
     }
 }
 
-fn atomic(op: Atomic, s: Scalar, old: u64, value: u64) -> u64 {
+fn atomic(op: Atomic, s: ScalarType, old: u64, value: u64) -> u64 {
     match op {
         Atomic::Add => add(s, old, value),
         Atomic::Min => {

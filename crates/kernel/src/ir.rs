@@ -1,6 +1,6 @@
 //! The kernel as data: parameters, values in SSA form, and structured control flow.
 
-use crate::types::{Scalar, Type, Word};
+use crate::types::{ScalarType, Type, Word};
 
 /// Index of a value in [`Kernel::values`].
 pub type ValueId = u32;
@@ -47,7 +47,7 @@ pub enum ParamKind {
     /// An 8-byte address.
     Pointer(PointerId),
     /// A number (never a bool).
-    Scalar(Scalar),
+    Scalar(ScalarType),
 }
 
 impl ParamKind {

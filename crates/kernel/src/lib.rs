@@ -24,4 +24,4 @@ pub use element::Element;
 pub use ir::{Atomic, Kernel, Subgroup};
 pub use spirv::{FloatModes, Module, Needs};
 pub use storage::convert;
-pub use types::{Scalar, Type};
+pub use types::{ScalarType, Type};

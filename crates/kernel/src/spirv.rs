@@ -5,7 +5,7 @@
 
 use crate::collect::collect;
 use crate::ir::*;
-use crate::types::{Scalar, Type, Word};
+use crate::types::{ScalarType, Type, Word};
 use rspirv::binary::Assemble;
 use rspirv::dr::{self, Instruction, Operand};
 use rspirv::spirv::{self, Capability, Decoration, Op, StorageClass};
@@ -145,7 +145,7 @@ impl<'k> Emitter<'k> {
     fn run(mut self, floats: FloatModes) -> Module {
         let (offsets, param_bytes) = param_offsets(&self.k.params);
         let indirect = param_bytes > MAX_PUSH_BYTES;
-        let zero = self.constant(Scalar::U32, 0);
+        let zero = self.constant(ScalarType::U32, 0);
         self.declare_shared();
         let constants: Vec<ValueId> = (0..self.k.values.len() as ValueId).collect();
         for id in constants {
@@ -211,8 +211,10 @@ impl<'k> Emitter<'k> {
 
     fn float_modes(&mut self, main: Id, floats: FloatModes) {
         let uses = |scalar| self.types.contains_key(&TypeKey::Plain(Type::scalar(scalar)));
-        let widths =
-            [(uses(Scalar::F32), 32, floats.keep_special_f32), (uses(Scalar::F64), 64, floats.keep_special_f64)];
+        let widths = [
+            (uses(ScalarType::F32), 32, floats.keep_special_f32),
+            (uses(ScalarType::F64), 64, floats.keep_special_f64),
+        ];
         for (_, width, keep_special) in widths.into_iter().filter(|(used, ..)| *used) {
             if floats.round_to_even {
                 self.b.execution_mode(main, spirv::ExecutionMode::RoundingModeRTE, [width]);
@@ -253,15 +255,15 @@ impl<'k> Emitter<'k> {
                 self.b.type_int(16, 0)
             }
             TypeKey::Plain(Type { scalar, lanes: 1 }) => match scalar {
-                Scalar::Bool => self.b.type_bool(),
-                Scalar::I32 => self.b.type_int(32, 1),
-                Scalar::U32 => self.b.type_int(32, 0),
-                Scalar::I64 | Scalar::U64 => {
+                ScalarType::Bool => self.b.type_bool(),
+                ScalarType::I32 => self.b.type_int(32, 1),
+                ScalarType::U32 => self.b.type_int(32, 0),
+                ScalarType::I64 | ScalarType::U64 => {
                     self.needs.i64 = true;
-                    self.b.type_int(64, u32::from(scalar == Scalar::I64))
+                    self.b.type_int(64, u32::from(scalar == ScalarType::I64))
                 }
-                Scalar::F32 => self.b.type_float(32, None),
-                Scalar::F64 => {
+                ScalarType::F32 => self.b.type_float(32, None),
+                ScalarType::F64 => {
                     self.needs.f64 = true;
                     self.b.type_float(64, None)
                 }
@@ -294,7 +296,7 @@ impl<'k> Emitter<'k> {
         id
     }
 
-    fn scalar(&mut self, scalar: Scalar) -> Id {
+    fn scalar(&mut self, scalar: ScalarType) -> Id {
         self.ty(TypeKey::Plain(Type::scalar(scalar)))
     }
 
@@ -307,7 +309,7 @@ impl<'k> Emitter<'k> {
     }
 
     fn array(&mut self, element: Id, len: u32) -> Id {
-        let len = self.constant(Scalar::U32, u64::from(len));
+        let len = self.constant(ScalarType::U32, u64::from(len));
         self.b.type_array(element, len)
     }
 
@@ -327,11 +329,11 @@ impl<'k> Emitter<'k> {
         id
     }
 
-    fn constant(&mut self, scalar: Scalar, bits: u64) -> Id {
+    fn constant(&mut self, scalar: ScalarType, bits: u64) -> Id {
         let ty = self.scalar(scalar);
         match scalar {
-            Scalar::Bool if bits != 0 => self.b.constant_true(ty),
-            Scalar::Bool => self.b.constant_false(ty),
+            ScalarType::Bool if bits != 0 => self.b.constant_true(ty),
+            ScalarType::Bool => self.b.constant_false(ty),
             s if s.bytes() == 8 => self.b.constant_bit64(ty, bits),
             _ => self.b.constant_bit32(ty, bits as u32),
         }
@@ -343,7 +345,7 @@ impl<'k> Emitter<'k> {
         let bits = match value.inst {
             Inst::ConstBool(x) => u64::from(x),
             Inst::ConstInt(x) => x,
-            Inst::ConstFloat(x) if scalar == Scalar::F32 => u64::from((x as f32).to_bits()),
+            Inst::ConstFloat(x) if scalar == ScalarType::F32 => u64::from((x as f32).to_bits()),
             Inst::ConstFloat(x) => x.to_bits(),
             _ => return,
         };
@@ -378,7 +380,7 @@ impl<'k> Emitter<'k> {
             if lane.is_none() {
                 self.needs.subgroup_shuffle = true;
             }
-            let ty = Type { scalar: Scalar::U32, lanes: if lane.is_some() { 3 } else { 1 } };
+            let ty = Type { scalar: ScalarType::U32, lanes: if lane.is_some() { 3 } else { 1 } };
             let ty = self.ty(TypeKey::Plain(ty));
             let loaded = match vectors.get(&which) {
                 Some(&id) => id,
@@ -392,7 +394,7 @@ impl<'k> Emitter<'k> {
                 }
             };
             self.values[i] = match lane {
-                Some(lane) => self.extract(Scalar::U32, loaded, lane),
+                Some(lane) => self.extract(ScalarType::U32, loaded, lane),
                 None => loaded,
             };
         }
@@ -409,7 +411,7 @@ impl<'k> Emitter<'k> {
             .map(|p| match p.kind {
                 // Every address has one type in the block: a block may not mention 8 and 16-bit types, not even
                 // behind a pointer.
-                ParamKind::Pointer(_) => self.ty(TypeKey::Buffer(Word::Full(Scalar::U32), 1)),
+                ParamKind::Pointer(_) => self.ty(TypeKey::Buffer(Word::Full(ScalarType::U32), 1)),
                 ParamKind::Scalar(s) => self.scalar(s),
             })
             .collect();
@@ -428,7 +430,7 @@ impl<'k> Emitter<'k> {
         let mut loaded = Vec::with_capacity(members.len());
         for (i, &member) in members.iter().enumerate() {
             let ty = self.ty(TypeKey::Pointer(class, member));
-            let index = self.constant(Scalar::U32, i as u64);
+            let index = self.constant(ScalarType::U32, i as u64);
             let chain = self.op(Op::AccessChain, ty, &[base, index]);
             let mut operands = vec![Operand::IdRef(chain)];
             if indirect {
@@ -438,7 +440,7 @@ impl<'k> Emitter<'k> {
             if let ParamKind::Pointer(pointer) = self.k.params[i].kind {
                 let word = self.k.pointers[pointer as usize].word;
                 self.pointers[pointer as usize] =
-                    if word == Word::Full(Scalar::U32) { value } else { self.retyped(value, word, 1) };
+                    if word == Word::Full(ScalarType::U32) { value } else { self.retyped(value, word, 1) };
             }
             loaded.push(value);
         }
@@ -490,7 +492,7 @@ impl<'k> Emitter<'k> {
         self.op_into(Op::ExtInst, ty, all)
     }
 
-    fn extract(&mut self, scalar: Scalar, vector: Id, lane: u8) -> Id {
+    fn extract(&mut self, scalar: ScalarType, vector: Id, lane: u8) -> Id {
         let ty = self.scalar(scalar);
         let operands = vec![Operand::IdRef(vector), Operand::LiteralBit32(u32::from(lane))];
         self.op_into(Op::CompositeExtract, ty, operands)
@@ -512,7 +514,7 @@ impl<'k> Emitter<'k> {
             base = self.retyped(base, word, lanes);
         }
         let bytes = word.bytes() * u32::from(lanes);
-        let zero = self.constant(Scalar::U32, 0);
+        let zero = self.constant(ScalarType::U32, 0);
         let mut at = self.values[index as usize];
         if self.k.values[index as usize].ty.scalar.bytes() == 8 {
             // By hand: drivers reduce the offset of an access chain to 32 bits even where the index has 64.
@@ -526,9 +528,9 @@ impl<'k> Emitter<'k> {
 
     /// A pointer `elements` (a 64-bit value) times `bytes` bytes further on.
     fn advanced(&mut self, pointer: Id, elements: Id, bytes: u32, word: Word, lanes: u8) -> Id {
-        let integer = self.scalar(Scalar::U64);
+        let integer = self.scalar(ScalarType::U64);
         let address = self.op(Op::ConvertPtrToU, integer, &[pointer]);
-        let size = self.constant(Scalar::U64, u64::from(bytes));
+        let size = self.constant(ScalarType::U64, u64::from(bytes));
         let offset = self.op(Op::IMul, integer, &[elements, size]);
         let sum = self.op(Op::IAdd, integer, &[address, offset]);
         let ty = self.ty(TypeKey::Buffer(word, lanes));
@@ -538,7 +540,7 @@ impl<'k> Emitter<'k> {
     /// A pointer to the same place with another element type. It goes through an integer because the validator
     /// accepts no bitcast of a pointer to 8 or 16-bit types.
     fn retyped(&mut self, pointer: Id, word: Word, lanes: u8) -> Id {
-        let integer = self.scalar(Scalar::U64);
+        let integer = self.scalar(ScalarType::U64);
         let address = self.op(Op::ConvertPtrToU, integer, &[pointer]);
         let ty = self.ty(TypeKey::Buffer(word, lanes));
         self.op(Op::ConvertUToPtr, ty, &[address])
@@ -609,9 +611,9 @@ impl<'k> Emitter<'k> {
             Stmt::If { cond, ref then, ref otherwise } => self.branch(cond, then, otherwise),
             Stmt::While { ref test, cond, ref body, unroll } => self.repeat(test, cond, body, unroll),
             Stmt::Barrier => {
-                let workgroup = self.constant(Scalar::U32, spirv::Scope::Workgroup as u64);
+                let workgroup = self.constant(ScalarType::U32, spirv::Scope::Workgroup as u64);
                 let semantics = spirv::MemorySemantics::ACQUIRE_RELEASE | spirv::MemorySemantics::WORKGROUP_MEMORY;
-                let semantics = self.constant(Scalar::U32, u64::from(semantics.bits()));
+                let semantics = self.constant(ScalarType::U32, u64::from(semantics.bits()));
                 let scopes = [workgroup, workgroup, semantics];
                 self.effect(Op::ControlBarrier, scopes.iter().map(|&s| Operand::IdRef(s)).collect());
             }
@@ -728,23 +730,23 @@ impl<'k> Emitter<'k> {
             Inst::Subgroup(op, a) => self.subgroup(op, t, ty.scalar, v(self, a)),
             Inst::ShuffleXor(a, mask) => {
                 self.needs.subgroup_shuffle = true;
-                let scope = self.constant(Scalar::U32, spirv::Scope::Subgroup as u64);
-                let mask = self.constant(Scalar::U32, u64::from(mask));
+                let scope = self.constant(ScalarType::U32, spirv::Scope::Subgroup as u64);
+                let mask = self.constant(ScalarType::U32, u64::from(mask));
                 self.op(Op::GroupNonUniformShuffleXor, t, &[scope, v(self, a), mask])
             }
         }
     }
 
     fn device_scope(&mut self) -> (Id, Id) {
-        let scope = self.constant(Scalar::U32, spirv::Scope::Device as u64);
-        (scope, self.constant(Scalar::U32, 0))
+        let scope = self.constant(ScalarType::U32, spirv::Scope::Device as u64);
+        (scope, self.constant(ScalarType::U32, 0))
     }
 
-    fn unary(&mut self, op: Unary, t: Id, scalar: Scalar, a: Id) -> Id {
+    fn unary(&mut self, op: Unary, t: Id, scalar: ScalarType, a: Id) -> Id {
         match op {
             Unary::Neg if scalar.is_float() => self.op(Op::FNegate, t, &[a]),
             Unary::Neg => self.op(Op::SNegate, t, &[a]),
-            Unary::Not if scalar == Scalar::Bool => self.op(Op::LogicalNot, t, &[a]),
+            Unary::Not if scalar == ScalarType::Bool => self.op(Op::LogicalNot, t, &[a]),
             Unary::Not => self.op(Op::Not, t, &[a]),
             Unary::Abs => self.ext(EXT_FABS, t, &[a]),
             Unary::Floor => self.ext(EXT_FLOOR, t, &[a]),
@@ -758,7 +760,7 @@ impl<'k> Emitter<'k> {
 
     fn binary(&mut self, op: Binary, t: Id, ty: Type, a: Id, b: Id) -> Id {
         let s = ty.scalar;
-        let (float, signed, logical) = (s.is_float(), s.is_signed(), s == Scalar::Bool);
+        let (float, signed, logical) = (s.is_float(), s.is_signed(), s == ScalarType::Bool);
         match op {
             Binary::Add if float => self.exact(Op::FAdd, t, &[a, b]),
             Binary::Sub if float => self.exact(Op::FSub, t, &[a, b]),
@@ -783,7 +785,7 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    fn cast(&mut self, from: Scalar, to: Scalar, a: Id) -> Id {
+    fn cast(&mut self, from: ScalarType, to: ScalarType, a: Id) -> Id {
         let t = self.scalar(to);
         if from.is_integer() && to.is_integer() {
             if from.bytes() == to.bytes() {
@@ -806,9 +808,9 @@ impl<'k> Emitter<'k> {
         self.op(op, t, &[a])
     }
 
-    fn subgroup(&mut self, op: Subgroup, t: Id, scalar: Scalar, a: Id) -> Id {
+    fn subgroup(&mut self, op: Subgroup, t: Id, scalar: ScalarType, a: Id) -> Id {
         self.needs.subgroup_arithmetic = true;
-        let scope = self.constant(Scalar::U32, spirv::Scope::Subgroup as u64);
+        let scope = self.constant(ScalarType::U32, spirv::Scope::Subgroup as u64);
         if op == Subgroup::First {
             return self.op(Op::GroupNonUniformBroadcastFirst, t, &[scope, a]);
         }
@@ -831,10 +833,10 @@ fn aligned(bytes: u32) -> [Operand; 2] {
     [Operand::MemoryAccess(spirv::MemoryAccess::ALIGNED), Operand::LiteralBit32(bytes)]
 }
 
-fn compare(op: Compare, scalar: Scalar) -> Op {
+fn compare(op: Compare, scalar: ScalarType) -> Op {
     let kind = if scalar.is_float() {
         0
-    } else if scalar == Scalar::Bool {
+    } else if scalar == ScalarType::Bool {
         3
     } else if scalar.is_signed() {
         1
@@ -863,7 +865,7 @@ fn compare(op: Compare, scalar: Scalar) -> Op {
     }
 }
 
-fn atomic(op: Atomic, scalar: Scalar) -> Op {
+fn atomic(op: Atomic, scalar: ScalarType) -> Op {
     match (op, scalar.is_signed()) {
         (Atomic::Add, _) => Op::AtomicIAdd,
         (Atomic::Min, true) => Op::AtomicSMin,

@@ -5,7 +5,7 @@
 
 use crate::builder::{Pointer, Value};
 use crate::dtype::DType;
-use crate::types::{Scalar, Word};
+use crate::types::{ScalarType, Word};
 
 /// The memory word of a dtype.
 pub fn word(dtype: DType) -> Word {
@@ -20,11 +20,11 @@ pub fn word(dtype: DType) -> Word {
 pub fn decode(raw: Value<'_>, dtype: DType) -> Value<'_> {
     match dtype {
         DType::Bool => raw.ne(0),
-        DType::U8 | DType::U16 => raw.bitcast(Scalar::I32),
-        DType::I8 => (raw.bitcast(Scalar::I32) << 24) >> 24,
-        DType::I16 => (raw.bitcast(Scalar::I32) << 16) >> 16,
+        DType::U8 | DType::U16 => raw.bitcast(ScalarType::I32),
+        DType::I8 => (raw.bitcast(ScalarType::I32) << 24) >> 24,
+        DType::I16 => (raw.bitcast(ScalarType::I32) << 16) >> 16,
         DType::F16 => decode_f16(raw),
-        DType::BF16 => (raw << 16).bitcast(Scalar::F32),
+        DType::BF16 => (raw << 16).bitcast(ScalarType::F32),
         _ => raw,
     }
 }
@@ -33,8 +33,8 @@ pub fn decode(raw: Value<'_>, dtype: DType) -> Value<'_> {
 pub fn encode(value: Value<'_>, dtype: DType) -> Value<'_> {
     let value = value.cast(dtype.compute());
     match dtype {
-        DType::Bool => value.cast(Scalar::U32),
-        DType::U8 | DType::I8 | DType::U16 | DType::I16 => value.bitcast(Scalar::U32),
+        DType::Bool => value.cast(ScalarType::U32),
+        DType::U8 | DType::I8 | DType::U16 | DType::I16 => value.bitcast(ScalarType::U32),
         DType::F16 => encode_f16(value),
         DType::BF16 => encode_bf16(value),
         _ => value,
@@ -58,26 +58,26 @@ fn decode_f16(h: Value<'_>) -> Value<'_> {
     let normal = (magnitude << 13) + (112u32 << 23);
     let special = (magnitude << 13) | 0x7f80_0000u32;
     // A subnormal is its mantissa times 2^-24: exact, and made without an f32 subnormal.
-    let subnormal = (magnitude.cast(Scalar::F32) * f64::from(2f32.powi(-24))).bitcast(Scalar::U32);
+    let subnormal = (magnitude.cast(ScalarType::F32) * f64::from(2f32.powi(-24))).bitcast(ScalarType::U32);
     let bits = magnitude.ge(0x7c00).select(special, magnitude.lt(0x400).select(subnormal, normal));
-    (bits | sign).bitcast(Scalar::F32)
+    (bits | sign).bitcast(ScalarType::F32)
 }
 
 fn encode_f16(x: Value<'_>) -> Value<'_> {
-    let bits = x.bitcast(Scalar::U32);
+    let bits = x.bitcast(ScalarType::U32);
     let sign = (bits >> 16) & 0x8000;
     let magnitude = bits & 0x7fff_ffffu32;
     let odd = (magnitude >> 13) & 1;
     let normal = (magnitude + 0xfff + odd - 0x3800_0000u32) >> 13;
     // Adding 0.5 aligns the mantissa so that the adder rounds at f16's last subnormal bit.
-    let subnormal = (magnitude.bitcast(Scalar::F32) + 0.5).bitcast(Scalar::U32) - 0x3f00_0000u32;
+    let subnormal = (magnitude.bitcast(ScalarType::F32) + 0.5).bitcast(ScalarType::U32) - 0x3f00_0000u32;
     let special = magnitude.gt(0x7f80_0000u32).select(x.b.u32(0x7e00), 0x7c00);
     let half = magnitude.ge(0x4780_0000u32).select(special, magnitude.lt(0x3880_0000u32).select(subnormal, normal));
     half | sign
 }
 
 fn encode_bf16(x: Value<'_>) -> Value<'_> {
-    let bits = x.bitcast(Scalar::U32);
+    let bits = x.bitcast(ScalarType::U32);
     let rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
     x.is_nan().select(x.b.u32(0x7fc0), rounded)
 }
@@ -121,7 +121,7 @@ pub fn store_chunk<'b>(p: Pointer<'b>, chunk: Value<'b>, values: &[Value<'b>]) {
     let raw: Vec<Value<'b>> = values.iter().map(|&v| encode(v, dtype)).collect();
     let words: Vec<Value<'b>> = match dtype.bytes() {
         8 => raw.iter().flat_map(|&r| split(r)).collect(),
-        4 => raw.iter().map(|r| r.bitcast(Scalar::U32)).collect(),
+        4 => raw.iter().map(|r| r.bitcast(ScalarType::U32)).collect(),
         size => {
             let per = 4 / size as usize;
             let (bits, mask) = (8 * size as u32, (1u32 << (8 * size)) - 1);
@@ -163,12 +163,12 @@ fn load_u32s<'b>(p: Pointer<'b>, chunk: Value<'b>, words: u32) -> Vec<Value<'b>>
 }
 
 /// Two words, low first, as one 64-bit value.
-fn join<'b>(low: Value<'b>, high: Value<'b>, to: Scalar) -> Value<'b> {
-    (low.cast(Scalar::U64) | (high.cast(Scalar::U64) << 32)).bitcast(to)
+fn join<'b>(low: Value<'b>, high: Value<'b>, to: ScalarType) -> Value<'b> {
+    (low.cast(ScalarType::U64) | (high.cast(ScalarType::U64) << 32)).bitcast(to)
 }
 
 /// A 64-bit value as two words, low first.
 fn split(x: Value<'_>) -> [Value<'_>; 2] {
-    let x = x.bitcast(Scalar::U64);
-    [x.cast(Scalar::U32), (x >> 32).cast(Scalar::U32)]
+    let x = x.bitcast(ScalarType::U64);
+    [x.cast(ScalarType::U32), (x >> 32).cast(ScalarType::U32)]
 }

@@ -3,7 +3,7 @@
 /// The type of a value that a kernel computes with. Narrower types exist in memory only ([`crate::DType`]).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum Scalar {
+pub enum ScalarType {
     Bool,
     I32,
     U32,
@@ -13,36 +13,36 @@ pub enum Scalar {
     F64,
 }
 
-impl Scalar {
+impl ScalarType {
     /// Bytes of one value; a bool has no size.
     pub const fn bytes(self) -> u32 {
         match self {
-            Scalar::Bool => 0,
-            Scalar::I32 | Scalar::U32 | Scalar::F32 => 4,
-            Scalar::I64 | Scalar::U64 | Scalar::F64 => 8,
+            ScalarType::Bool => 0,
+            ScalarType::I32 | ScalarType::U32 | ScalarType::F32 => 4,
+            ScalarType::I64 | ScalarType::U64 | ScalarType::F64 => 8,
         }
     }
 
     /// f32 or f64.
     pub const fn is_float(self) -> bool {
-        matches!(self, Scalar::F32 | Scalar::F64)
+        matches!(self, ScalarType::F32 | ScalarType::F64)
     }
 
     /// i32 or i64.
     pub const fn is_signed(self) -> bool {
-        matches!(self, Scalar::I32 | Scalar::I64)
+        matches!(self, ScalarType::I32 | ScalarType::I64)
     }
 
     /// Any integer.
     pub const fn is_integer(self) -> bool {
-        matches!(self, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64)
+        matches!(self, ScalarType::I32 | ScalarType::U32 | ScalarType::I64 | ScalarType::U64)
     }
 
     /// The unsigned integer of the same width.
-    pub const fn unsigned(self) -> Scalar {
+    pub const fn unsigned(self) -> ScalarType {
         match self {
-            Scalar::I64 | Scalar::U64 | Scalar::F64 => Scalar::U64,
-            _ => Scalar::U32,
+            ScalarType::I64 | ScalarType::U64 | ScalarType::F64 => ScalarType::U64,
+            _ => ScalarType::U32,
         }
     }
 }
@@ -51,14 +51,14 @@ impl Scalar {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Type {
     /// The element.
-    pub scalar: Scalar,
+    pub scalar: ScalarType,
     /// 1, 2 or 4.
     pub lanes: u8,
 }
 
 impl Type {
     /// A scalar's type.
-    pub const fn scalar(scalar: Scalar) -> Type {
+    pub const fn scalar(scalar: ScalarType) -> Type {
         Type { scalar, lanes: 1 }
     }
 }
@@ -69,7 +69,7 @@ impl Type {
 pub enum Word {
     W8,
     W16,
-    Full(Scalar),
+    Full(ScalarType),
 }
 
 impl Word {
@@ -83,9 +83,9 @@ impl Word {
     }
 
     /// The type a load yields and a store takes.
-    pub const fn value(self) -> Scalar {
+    pub const fn value(self) -> ScalarType {
         match self {
-            Word::W8 | Word::W16 => Scalar::U32,
+            Word::W8 | Word::W16 => ScalarType::U32,
             Word::Full(s) => s,
         }
     }

@@ -1,6 +1,6 @@
 //! Emitted modules are collected where `TORCH_DML_SPIRV_DIR` says, each content once.
 
-use dml_kernel::{Builder, DType, Scalar};
+use dml_kernel::{Builder, DType, ScalarType};
 use std::process::Command;
 
 const FOLDER: &str = "TORCH_DML_SPIRV_DIR";
@@ -10,7 +10,7 @@ fn emit() {
     for n in [1, 1, 2] {
         let b = Builder::new("store::number", [1, 1, 1]);
         let out = b.pointer("out", DType::U32);
-        let value = b.param("value", Scalar::U32);
+        let value = b.param("value", ScalarType::U32);
         out.store(0, value + n);
         b.finish().emit();
     }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::validated;
-use dml_kernel::{Atomic, Builder, DType, Scalar, Subgroup};
+use dml_kernel::{Atomic, Builder, DType, ScalarType, Subgroup};
 
 #[test]
 fn copies_and_converts_every_dtype_to_every_other() {
@@ -12,7 +12,7 @@ fn copies_and_converts_every_dtype_to_every_other() {
             let b = Builder::new(format!("copy_{from}_{to}"), [64, 1, 1]);
             let x = b.pointer("x", from);
             let y = b.pointer("y", to);
-            let n = b.param("n", Scalar::U32);
+            let n = b.param("n", ScalarType::U32);
             let i = b.global_id(0);
             b.if_(i.lt(n), || y.store(i, x.load(i)));
             validated(&b.finish());
@@ -39,10 +39,10 @@ fn control_flow_shared_memory_and_barriers() {
     let b = Builder::new("sum", [64, 1, 1]);
     let x = b.pointer("x", DType::F32);
     let y = b.pointer("y", DType::F32);
-    let n = b.param("n", Scalar::U32);
-    let shared = b.shared(Scalar::F32, 1, 64);
+    let n = b.param("n", ScalarType::U32);
+    let shared = b.shared(ScalarType::F32, 1, 64);
     let lane = b.local_id(0);
-    let acc = b.var(b.float(Scalar::F32, 0.0));
+    let acc = b.var(b.float(ScalarType::F32, 0.0));
     b.for_(lane, n, 64, |i| {
         b.if_else(x.load(i).is_nan(), || acc.set(1.0), || acc.set(acc.get() + x.load(i)));
     });
@@ -65,9 +65,9 @@ fn control_flow_shared_memory_and_barriers() {
 fn long_parameter_blocks_move_to_memory() {
     let b = Builder::new("many", [64, 1, 1]);
     let y = b.pointer("y", DType::I64);
-    let sum = b.var(b.int(Scalar::I64, 0));
+    let sum = b.var(b.int(ScalarType::I64, 0));
     for i in 0..20 {
-        sum.set(sum.get() + b.param(&format!("n{i}"), Scalar::I64));
+        sum.set(sum.get() + b.param(&format!("n{i}"), ScalarType::I64));
     }
     y.store(b.global_id(0), sum.get());
     let module = validated(&b.finish());
@@ -84,16 +84,16 @@ fn integers_atomics_subgroups_and_vectors() {
     let v = x.load(i);
     let w = v.mul_high(3) + v.count_ones() + v.highest_bit() + v.max(4u32) + v.min(7u32);
     let old = x.atomic(Atomic::Add, 0, w) ^ x.compare_exchange(1, 0, 1) ^ x.atomic(Atomic::Max, 2, w);
-    let s = old.cast(Scalar::F32).subgroup(Subgroup::Add).shuffle_xor(1);
+    let s = old.cast(ScalarType::F32).subgroup(Subgroup::Add).shuffle_xor(1);
     let t = old.subgroup(Subgroup::First) + b.subgroup_lane() + b.subgroup_size();
-    z.atomic(Atomic::Min, i, s.cast(Scalar::I64));
-    let shared = b.shared(Scalar::F32, 4, 16);
+    z.atomic(Atomic::Min, i, s.cast(ScalarType::I64));
+    let shared = b.shared(ScalarType::F32, 4, 16);
     shared.store(0, b.vector(&[s, s.floor(), s.ceil(), s.round().abs().trunc()]));
     shared.store_lane(1, t & 3, s);
     b.barrier();
     let four = shared.load(0);
-    let array = b.local_array(Scalar::F32, 4);
+    let array = b.local_array(ScalarType::F32, 4);
     array.set(t & 3, four.lane(2).fma(s, -s));
-    x.store(i, (((array.get(1).cast(Scalar::U32) / 3 % 2) << 1) >> 1) | !t);
+    x.store(i, (((array.get(1).cast(ScalarType::U32) / 3 % 2) << 1) >> 1) | !t);
     validated(&b.finish());
 }

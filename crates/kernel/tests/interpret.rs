@@ -1,7 +1,7 @@
 //! The interpreter against plain Rust.
 
 use dml_kernel::interpret::{Argument, Function, run};
-use dml_kernel::{Atomic, Builder, DType, Scalar};
+use dml_kernel::{Atomic, Builder, DType, ScalarType};
 
 fn bytes<T: Copy, const N: usize>(x: &[T], f: impl Fn(T) -> [u8; N]) -> Vec<u8> {
     x.iter().flat_map(|&v| f(v)).collect()
@@ -10,14 +10,14 @@ fn bytes<T: Copy, const N: usize>(x: &[T], f: impl Fn(T) -> [u8; N]) -> Vec<u8> 
 #[test]
 fn expressions() {
     let x: Vec<f32> = (0..1000).map(|i| i as f32 * 0.37 - 100.0).collect();
-    let f = Function::unary(Scalar::F32, |x| (x * x - 3.0 * x).abs().floor().max(x));
+    let f = Function::unary(ScalarType::F32, |x| (x * x - 3.0 * x).abs().floor().max(x));
     let want: Vec<f32> = x.iter().map(|x| (x * x - 3.0 * x).abs().floor().max(*x)).collect();
     assert_eq!(f.f32(&[&x]), want);
     let x: Vec<f64> = x.iter().map(|&x| f64::from(x)).collect();
     let y: Vec<f64> = x.iter().rev().copied().collect();
-    let f = Function::binary(Scalar::F64, |x, y| {
-        let k = x.round().cast(Scalar::I32);
-        ((k % 7) << 2).cast(Scalar::F64) + (k.gt(y.trunc().cast(Scalar::I32))).select(x, y)
+    let f = Function::binary(ScalarType::F64, |x, y| {
+        let k = x.round().cast(ScalarType::I32);
+        ((k % 7) << 2).cast(ScalarType::F64) + (k.gt(y.trunc().cast(ScalarType::I32))).select(x, y)
     });
     let want: Vec<f64> = x
         .iter()
@@ -35,13 +35,13 @@ fn loops_branches_returns_shared_memory_and_barriers() {
     let b = Builder::new("sums", [64, 1, 1]);
     let x = b.pointer("x", DType::I16);
     let y = b.pointer("y", DType::I64);
-    let n = b.param("n", Scalar::U32);
-    let shared = b.shared(Scalar::I64, 1, 64);
+    let n = b.param("n", ScalarType::U32);
+    let shared = b.shared(ScalarType::I64, 1, 64);
     let lane = b.local_id(0);
     let row = x.offset(b.group_id(0) * n);
-    let sum = b.var(b.int(Scalar::I64, 0));
+    let sum = b.var(b.int(ScalarType::I64, 0));
     b.for_(lane, n, 64, |i| {
-        let v = row.load(i).cast(Scalar::I64);
+        let v = row.load(i).cast(ScalarType::I64);
         b.if_else(v.lt(0), || sum.set(sum.get() - v * 2), || sum.set(sum.get() + v));
     });
     shared.store(lane, sum.get());
@@ -70,7 +70,7 @@ fn chunks_arrays_and_atomics() {
     let z = b.pointer("z", DType::U32);
     let i = b.global_id(0);
     let v = x.load_chunk(i, 4);
-    let array = b.local_array(Scalar::F32, 4);
+    let array = b.local_array(ScalarType::F32, 4);
     v.iter().enumerate().for_each(|(k, &v)| array.set(k as u32, v));
     y.store_chunk(i, &[array.get(3), array.get(i & 1), v[2], v[0] * 2.0]);
     z.atomic(Atomic::Max, i & 1, i * 3);
@@ -90,7 +90,7 @@ fn a_tile_is_transposed_through_lanes_of_shared_vectors() {
     let b = Builder::new("transpose", [4, 1, 1]);
     let x = b.pointer("x", DType::F32);
     let y = b.pointer("y", DType::F32);
-    let shared = b.shared(Scalar::F32, 4, 4);
+    let shared = b.shared(ScalarType::F32, 4, 4);
     let row = b.local_id(0);
     for (column, value) in x.load_chunk(row, 4).into_iter().enumerate() {
         shared.store_lane(column as u32, row, value);

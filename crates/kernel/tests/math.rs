@@ -6,7 +6,7 @@ mod reference;
 
 use common::validated;
 use dml_kernel::interpret::Function;
-use dml_kernel::{Scalar, math};
+use dml_kernel::{ScalarType, math};
 use reference::CASES;
 
 /// Random samples of each function.
@@ -14,7 +14,7 @@ const SAMPLES: usize = if cfg!(debug_assertions) { 200_000 } else { 3_000_000 };
 
 #[test]
 fn every_function_is_valid_spirv() {
-    for scalar in [Scalar::F32, Scalar::F64] {
+    for scalar in [ScalarType::F32, ScalarType::F64] {
         for (_, f) in math::UNARY {
             validated(Function::unary(scalar, f).kernel());
         }
@@ -52,7 +52,7 @@ fn significands() -> impl Iterator<Item = u32> {
 
 #[test]
 fn square_roots_of_every_significand_are_correctly_rounded() {
-    let sqrt = Function::unary(Scalar::F32, math::sqrt);
+    let sqrt = Function::unary(ScalarType::F32, math::sqrt);
     for exponent in [127, 128] {
         let x: Vec<f32> = significands().map(|m| f32::from_bits(exponent << 23 | m)).collect();
         for (x, y) in x.iter().zip(sqrt.f32(&[&x])) {
@@ -63,7 +63,7 @@ fn square_roots_of_every_significand_are_correctly_rounded() {
 
 #[test]
 fn quotients_by_every_significand_are_correctly_rounded() {
-    let div = Function::binary(Scalar::F32, math::div);
+    let div = Function::binary(ScalarType::F32, math::div);
     for numerator in [0x00_0000, 0x00_0001, 0x2a_aaab, 0x55_5555, 0x7f_ffff] {
         let y: Vec<f32> = significands().map(|m| f32::from_bits(127 << 23 | m)).collect();
         let x = vec![f32::from_bits(130 << 23 | numerator); y.len()];

@@ -5,7 +5,7 @@ mod common;
 mod reference;
 
 use common::validated;
-use dml_kernel::Scalar;
+use dml_kernel::ScalarType;
 use dml_kernel::math::special;
 use reference::CASES;
 
@@ -16,7 +16,7 @@ const SAMPLES: usize = if cfg!(debug_assertions) { 5000 } else { 200_000 };
 fn every_function_keeps_its_bounds() {
     let mut wrong = Vec::new();
     for case in CASES {
-        for scalar in [Scalar::F32, Scalar::F64] {
+        for scalar in [ScalarType::F32, ScalarType::F64] {
             let worst = case.worst(scalar, SAMPLES);
             let line = format!("{:8} {scalar:?} {:8.3} ulp at {:?}", case.name, worst.ulp, worst.at);
             println!("{line}");
@@ -31,7 +31,7 @@ fn every_function_keeps_its_bounds() {
 #[test]
 fn every_function_passes_the_validator() {
     for case in CASES {
-        for scalar in [Scalar::F32, Scalar::F64] {
+        for scalar in [ScalarType::F32, ScalarType::F64] {
             validated(case.function(scalar).kernel());
         }
     }

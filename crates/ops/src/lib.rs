@@ -29,4 +29,4 @@ pub use operator::Operator;
 pub use operator::call::{Arg, Call, Host, Ret, Scalar};
 pub use operator::error::{Error, Result};
 pub use table::operators;
-pub use tensor::{Dims, Place, Tensor};
+pub use tensor::{DeviceKind, Dims, Tensor};

@@ -2,7 +2,7 @@
 
 use dml_engine::{Device, device};
 use dml_kernel::DType;
-use dml_ops::{Arg, Call, Host, Place, Result, Scalar, Tensor};
+use dml_ops::{Arg, Call, DeviceKind, Host, Result, Scalar, Tensor};
 use dml_testing::{CountingAllocator, allocations};
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn tensor(data: u64, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -
         handle: 0,
         data,
         dtype,
-        place: Place::Dml(device),
+        place: DeviceKind::Dml(device),
         sizes: sizes.into(),
         strides: strides.into(),
         storage: dml_engine::AddressRange::new(data, 1 << 16),

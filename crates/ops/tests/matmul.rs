@@ -361,7 +361,7 @@ fn every_variant_is_valid() {
                     bias: flag(1).then_some(dtype),
                     bias_wide: flag(0),
                 };
-                let index = if flag(2) { dml_kernel::Scalar::U64 } else { dml_kernel::Scalar::U32 };
+                let index = if flag(2) { dml_kernel::ScalarType::U64 } else { dml_kernel::ScalarType::U32 };
                 let (ragged_k, split_k) = (flag(0), flag(1));
                 let tile = if flag(0) { small } else { large };
                 let product = ProductSpec { a, b, epilogue, index, ragged_k, split_k };
@@ -382,11 +382,11 @@ fn every_variant_is_valid() {
         let f = accesses(DType::F64);
         let dtype = DType::F64;
         let epilogue = Epilogue { dtype, wide: true, split_n: false, scaled: false, bias: None, bias_wide: false };
-        let index = dml_kernel::Scalar::U32;
+        let index = dml_kernel::ScalarType::U32;
         let product = ProductSpec { a: f[2], b: f[0], epilogue, index, ragged_k: false, split_k: true };
         accepted(&gemm::Spec { tile, ragged_edge: false, product }.build());
     }
-    for (index, wide) in [(dml_kernel::Scalar::U32, true), (dml_kernel::Scalar::U64, false)] {
+    for (index, wide) in [(dml_kernel::ScalarType::U32, true), (dml_kernel::ScalarType::U64, false)] {
         let epilogue =
             Epilogue { dtype: DType::F16, wide, split_n: true, scaled: true, bias: Some(DType::F16), bias_wide: wide };
         accepted(&split_k::Spec { sums: DType::F32, epilogue, index }.build());

@@ -5,7 +5,7 @@ use crate::error::Failure;
 use crate::generator;
 use dml_engine::AddressRange;
 use dml_kernel::DType;
-use dml_ops::{Arg, Dims, Place, Scalar, Tensor};
+use dml_ops::{Arg, DeviceKind, Dims, Scalar, Tensor};
 use std::ffi::c_void;
 
 /// A slice of the ABI; its pointer may be null when it is empty.
@@ -27,14 +27,14 @@ pub unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
 /// `t.sizes` and `t.strides` point to `t.dim` numbers.
 pub unsafe fn tensor(t: &DmlTensor) -> Result<Tensor, Failure> {
     let place = match t.place {
-        place::CPU => Place::Cpu,
-        place::DML => Place::Dml(t.device),
-        _ => Place::Other,
+        place::CPU => DeviceKind::Cpu,
+        place::DML => DeviceKind::Dml(t.device),
+        _ => DeviceKind::Other,
     };
     let dtype = match (DType::from_code(t.dtype), place) {
         (Some(dtype), _) => dtype,
         // The operator refuses it for its place; what it holds does not matter.
-        (None, Place::Other) => DType::F32,
+        (None, DeviceKind::Other) => DType::F32,
         (None, _) => {
             return Err(Failure::new(Status::Fallback, "dml computes with no complex, quantised or float8 tensors"));
         }
@@ -59,9 +59,9 @@ pub unsafe fn tensor(t: &DmlTensor) -> Result<Tensor, Failure> {
 /// A tensor as the plugin knows it; borrows `t`'s sizes and strides.
 pub fn to_abi(t: &Tensor) -> DmlTensor {
     let (place, device) = match t.place {
-        Place::Cpu => (place::CPU, 0),
-        Place::Dml(i) => (place::DML, i),
-        Place::Other => (place::OTHER, 0),
+        DeviceKind::Cpu => (place::CPU, 0),
+        DeviceKind::Dml(i) => (place::DML, i),
+        DeviceKind::Other => (place::OTHER, 0),
     };
     let flag = |set: bool, bit: u8| if set { bit } else { 0 };
     DmlTensor {
@@ -177,7 +177,7 @@ mod tests {
     fn a_tensor_survives_the_round_trip() {
         // SAFETY: the sample's pointers are to statics.
         let t = unsafe { tensor(&sample(DType::F32 as u8)) }.expect("f32");
-        assert_eq!(t.place, Place::Dml(1));
+        assert_eq!(t.place, DeviceKind::Dml(1));
         assert_eq!(t.sizes.as_slice(), SIZES);
         assert_eq!((t.storage.start, t.storage.end), (0x1000, 0x1040));
         assert!(t.negative && !t.conjugate && !t.wrapped_number);

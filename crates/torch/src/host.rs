@@ -5,7 +5,7 @@ use crate::convert::{tensor, to_abi};
 use dml_engine::AddressRange;
 use dml_engine::measure::{self, Stage};
 use dml_kernel::DType;
-use dml_ops::{Dims, Error, Host, Place, Result, Tensor};
+use dml_ops::{DeviceKind, Dims, Error, Host, Result, Tensor};
 use std::ffi::CString;
 use std::mem::MaybeUninit;
 
@@ -63,7 +63,7 @@ impl Host for Plugin<'_> {
             handle: made.handle as usize,
             data: made.data,
             dtype,
-            place: Place::Dml(device),
+            place: DeviceKind::Dml(device),
             sizes: Dims::from_slice(sizes),
             strides: Dims::from_slice(strides),
             storage: AddressRange { start: made.storage, end: made.storage + made.storage_bytes },

@@ -17,7 +17,7 @@ use crate::kernels::compiler;
 use crate::kernels::interface::ArgumentBlock;
 use crate::kernels::pointwise::{Pointwise, PointwiseInput};
 use crate::memory::range::AddressRange;
-use dml_kernel::{DType, Scalar, dense};
+use dml_kernel::{DType, ScalarType, dense};
 use dml_vulkan::Gpu;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -298,7 +298,7 @@ impl Fusion {
             written.map(|v| v.address),
             externals,
             numbers,
-            Scalar::U32,
+            ScalarType::U32,
             u64::from(self.n),
         );
         fused.params.extend_from_slice(self.block.params());

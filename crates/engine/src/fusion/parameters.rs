@@ -5,7 +5,7 @@
 
 use crate::kernels::interface::ArgumentBlock;
 use crate::kernels::pointwise::PointwiseInput;
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use smallvec::SmallVec;
 
 /// What a pointwise kernel gets.
@@ -26,7 +26,7 @@ impl<'b> PointwiseParameters<'b> {
         b: &'b Builder,
         outs: impl IntoIterator<Item = DType>,
         inputs: impl IntoIterator<Item = PointwiseInput> + Clone,
-        index: Scalar,
+        index: ScalarType,
     ) -> Self {
         let outs = outs.into_iter().enumerate().map(|(i, dtype)| b.pointer(&format!("out{i}"), dtype)).collect();
         let tensor = |(i, input)| match input {
@@ -35,8 +35,8 @@ impl<'b> PointwiseParameters<'b> {
         };
         let tensors = inputs.clone().into_iter().enumerate().filter_map(tensor).collect();
         let number = |(i, input)| match input {
-            PointwiseInput::Number(Scalar::Bool) => {
-                Some(b.param(&format!("number{i}"), Scalar::U32).cast(Scalar::Bool))
+            PointwiseInput::Number(ScalarType::Bool) => {
+                Some(b.param(&format!("number{i}"), ScalarType::U32).cast(ScalarType::Bool))
             }
             PointwiseInput::Number(scalar) => Some(b.param(&format!("number{i}"), scalar)),
             PointwiseInput::Tensor { .. } => None,
@@ -52,14 +52,14 @@ impl<'b> PointwiseParameters<'b> {
         block: &mut ArgumentBlock,
         outs: impl IntoIterator<Item = u64>,
         tensors: impl IntoIterator<Item = u64>,
-        numbers: impl IntoIterator<Item = (Scalar, u64)>,
-        index: Scalar,
+        numbers: impl IntoIterator<Item = (ScalarType, u64)>,
+        index: ScalarType,
         numel: u64,
     ) {
         for address in outs.into_iter().chain(tensors) {
             block.memory(address);
         }
-        let scalar = |block: &mut ArgumentBlock, scalar: Scalar, bits: u64| {
+        let scalar = |block: &mut ArgumentBlock, scalar: ScalarType, bits: u64| {
             if scalar.bytes() == 8 {
                 block.scalar(bits.to_ne_bytes())
             } else {
@@ -77,7 +77,7 @@ impl<'b> PointwiseParameters<'b> {
 #[derive(Copy, Clone)]
 pub(super) struct PackedNumber {
     at: u16,
-    pub(super) scalar: Scalar,
+    pub(super) scalar: ScalarType,
 }
 
 impl PackedNumber {
@@ -149,17 +149,17 @@ mod tests {
     #[test]
     fn packed_parameters_are_read_as_they_were_passed() {
         let tensor = PointwiseInput::Tensor { dtype: DType::F32, constant: false };
-        let inputs = [tensor, PointwiseInput::Number(Scalar::F32), tensor, PointwiseInput::Number(Scalar::F64)];
+        let inputs = [tensor, PointwiseInput::Number(ScalarType::F32), tensor, PointwiseInput::Number(ScalarType::F64)];
         let mut block = ArgumentBlock::default();
-        let numbers = [(Scalar::F32, 7), (Scalar::F64, u64::MAX - 1)];
-        PointwiseParameters::pass(&mut block, [0x100], [0x200, 0x300], numbers, Scalar::U32, 99);
+        let numbers = [(ScalarType::F32, 7), (ScalarType::F64, u64::MAX - 1)];
+        PointwiseParameters::pass(&mut block, [0x100], [0x200, 0x300], numbers, ScalarType::U32, 99);
         let params = block.params().to_vec();
         let packed = Packed::read(&params, 1, &inputs).unwrap();
         assert_eq!((packed.out(0), packed.tensor(0), packed.tensor(1), packed.numel), (0x100, 0x200, 0x300, 99));
         assert_eq!(packed.numbers[0].bits(&params), 7);
         assert_eq!(packed.numbers[1].bits(&params), u64::MAX - 1);
         let b = Builder::new("test", [1, 1, 1]);
-        PointwiseParameters::declare(&b, [DType::F32], inputs, Scalar::U32);
+        PointwiseParameters::declare(&b, [DType::F32], inputs, ScalarType::U32);
         assert_eq!(b.finish().emit().param_bytes as usize, params.len());
         assert!(Packed::read(&params[..20], 1, &inputs).is_none());
     }

@@ -3,7 +3,7 @@
 use crate::fusion::parameters::PointwiseParameters;
 use crate::kernels::cache::KernelRef;
 use crate::kernels::pointwise::PointwiseInput;
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value, convert, dense};
+use dml_kernel::{Builder, DType, Kernel, ScalarType, Value, convert, dense};
 use smallvec::SmallVec;
 
 /// Where an input of a member comes from.
@@ -40,7 +40,7 @@ impl Plan {
             inputs.iter().copied().filter(|input| matches!(input, PointwiseInput::Number(_)))
         });
         let dtypes = self.stores.iter().map(|&(_, dtype)| dtype);
-        let p = PointwiseParameters::declare(&b, dtypes, externals.chain(numbers), Scalar::U32);
+        let p = PointwiseParameters::declare(&b, dtypes, externals.chain(numbers), ScalarType::U32);
         let inputs: Vec<_> = p.tensors.iter().zip(&self.externals).map(|(&t, &(_, constant))| (t, constant)).collect();
         dense::write(&b, p.numel, self.lanes, &p.outs, &inputs, &|loaded| {
             let mut values: Vec<Value> = Vec::new();

@@ -150,12 +150,12 @@ pub trait Interface {
 ///
 /// ```
 /// use dml_engine::{interface::{Index, ReadRange, WriteRange}, parameters};
-/// use dml_kernel::{DType, Scalar};
+/// use dml_kernel::{DType, ScalarType};
 ///
 /// #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 /// struct Spec {
 ///     dtype: DType,
-///     index: Scalar,
+///     index: ScalarType,
 /// }
 ///
 /// parameters! {
@@ -229,7 +229,7 @@ macro_rules! scalars {
             type Declared<'b> = Value<'b>;
 
             fn declare<'b>(b: &'b Builder, name: &str, (): &()) -> Value<'b> {
-                b.param(name, dml_kernel::Scalar::$kind)
+                b.param(name, dml_kernel::ScalarType::$kind)
             }
 
             #[inline]
@@ -260,16 +260,16 @@ pub struct Index;
 
 impl Parameter for Index {
     /// u32 or u64, or their signed twins.
-    type Type = dml_kernel::Scalar;
+    type Type = dml_kernel::ScalarType;
     type Argument<'a> = i64;
     type Declared<'b> = Value<'b>;
 
-    fn declare<'b>(b: &'b Builder, name: &str, scalar: &dml_kernel::Scalar) -> Value<'b> {
+    fn declare<'b>(b: &'b Builder, name: &str, scalar: &dml_kernel::ScalarType) -> Value<'b> {
         b.param(name, *scalar)
     }
 
     #[inline]
-    fn pass(argument: &i64, scalar: &dml_kernel::Scalar, block: &mut ArgumentBlock) {
+    fn pass(argument: &i64, scalar: &dml_kernel::ScalarType, block: &mut ArgumentBlock) {
         if scalar.bytes() == 8 {
             block.scalar(argument.to_ne_bytes());
         } else {

@@ -1,6 +1,6 @@
 //! What a pointwise kernel says of itself, so that it can be fused with others.
 
-use dml_kernel::{DType, Element, Scalar};
+use dml_kernel::{DType, Element, ScalarType};
 use smallvec::SmallVec;
 
 /// What the queue must know of a dense pointwise kernel to fuse it with others. It takes [`PointwiseParameters`](crate::PointwiseParameters) and counts its
@@ -26,5 +26,5 @@ pub enum PointwiseInput {
         constant: bool,
     },
     /// A number of the compute type; a bool travels as u32.
-    Number(Scalar),
+    Number(ScalarType),
 }

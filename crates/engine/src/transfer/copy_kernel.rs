@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::kernels::cache::{KernelCache, KernelRef};
 use crate::kernels::key::Family;
-use dml_kernel::{Builder, DType, Scalar};
+use dml_kernel::{Builder, DType, ScalarType};
 use dml_vulkan::Gpu;
 
 const GROUP: u32 = 64;
@@ -16,7 +16,7 @@ pub(crate) fn copy_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Er
             let b = Builder::new("copy_words", [GROUP, 1, 1]);
             let dst = b.pointer("dst", DType::I32);
             let src = b.pointer("src", DType::I32);
-            let count = b.param("count", Scalar::U32);
+            let count = b.param("count", ScalarType::U32);
             let i = b.global_id(0);
             b.if_(i.lt(count), || dst.store(i, src.load(i)));
             (b.finish(), None)

@@ -28,7 +28,7 @@ use crate::kernels::cache::{KernelCache, KernelRef};
 use crate::kernels::key::Family;
 use crate::memory::mapped::mapped;
 use crate::memory::range::AddressRange;
-use dml_kernel::{Builder, DType, Scalar};
+use dml_kernel::{Builder, DType, ScalarType};
 use dml_vulkan::{Gpu, MemoryClass, Pipeline, Segment, Ticket};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -95,7 +95,7 @@ fn polled_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
             let to = b.pointer("to", DType::U32);
             let src = b.pointer("src", DType::U32);
             let fault = b.pointer("fault", DType::U32);
-            let [words, pairs, number] = ["words", "pairs", "number"].map(|name| b.param(name, Scalar::U32));
+            let [words, pairs, number] = ["words", "pairs", "number"].map(|name| b.param(name, ScalarType::U32));
             let i = b.local_id(0);
             b.if_(i.lt(pairs), || {
                 let word = b.var(b.u32(0));

@@ -2,7 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used)] // Each test binary uses a part.
 
 use dml_engine::{AddressRange, Device, Family, KernelRef, Launch};
-use dml_kernel::{Builder, DType, Scalar};
+use dml_kernel::{Builder, DType, ScalarType};
 
 /// A device of its own on the first adapter.
 pub fn open() -> Device {
@@ -18,8 +18,8 @@ pub fn multiply_add(device: &Device) -> KernelRef {
             let out = b.pointer("out", DType::I32);
             let x = b.pointer("x", DType::I32);
             let y = b.pointer("y", DType::I32);
-            let n = b.param("n", Scalar::U32);
-            let scale = b.param("scale", Scalar::I32);
+            let n = b.param("n", ScalarType::U32);
+            let scale = b.param("scale", ScalarType::I32);
             let i = b.global_id(0);
             b.if_(i.lt(n), || out.store(i, x.load(i) * scale + y.load(i)));
             b.finish()
@@ -79,7 +79,7 @@ pub fn sum_of_table(device: &Device) -> KernelRef {
         .kernel(&key, || {
             let b = Builder::new("sum_of_table", [1, 1, 1]);
             let (table, out) = (b.pointer("table", DType::I32), b.pointer("out", DType::I32));
-            let n = b.param("n", Scalar::U32);
+            let n = b.param("n", ScalarType::U32);
             let sum = b.var(b.i32(0));
             b.for_(0, n, 1, |i| sum.set(sum.get() + table.load(i)));
             out.store(0, sum.get());

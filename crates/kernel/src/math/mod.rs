@@ -4,7 +4,7 @@
 //! those three (never contracted), integer operations and comparisons. Worst errors: docs/numerics.md.
 
 use crate::builder::Value;
-use crate::types::Scalar;
+use crate::types::ScalarType;
 
 pub mod double;
 pub mod single;
@@ -20,8 +20,8 @@ macro_rules! functions {
         $($(#[$doc])*
         pub fn $name<'b>($x: Value<'b> $(, $y: Value<'b>)?) -> Value<'b> {
             match $x.scalar() {
-                Scalar::F32 => single::$name($x $(, $y)?),
-                Scalar::F64 => double::$name($x $(, $y)?),
+                ScalarType::F32 => single::$name($x $(, $y)?),
+                ScalarType::F64 => double::$name($x $(, $y)?),
                 other => unreachable!("{} of {other:?}", stringify!($name)),
             }
         })*

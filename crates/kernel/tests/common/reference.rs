@@ -3,7 +3,7 @@
 #![allow(dead_code)] // Each user takes a part.
 
 use dml_kernel::interpret::Function;
-use dml_kernel::{Scalar, math};
+use dml_kernel::{ScalarType, math};
 
 /// The f64 function that a result is compared with.
 #[derive(Copy, Clone)]
@@ -154,8 +154,8 @@ impl Case {
         let unary = math::UNARY.iter().find(|(name, _)| *name == self.name);
         let binary = math::BINARY.iter().find(|(name, _)| *name == self.name);
         match (unary, binary) {
-            (Some((_, f)), _) => Function::unary(Scalar::F32, f),
-            (_, Some((_, f))) => Function::binary(Scalar::F32, f),
+            (Some((_, f)), _) => Function::unary(ScalarType::F32, f),
+            (_, Some((_, f))) => Function::binary(ScalarType::F32, f),
             _ => panic!("the library has no {}", self.name),
         }
     }

@@ -6,7 +6,7 @@ use astro_float::{BigFloat, Consts, RoundingMode, Sign};
 use dml_kernel::builder::Value;
 use dml_kernel::interpret::Function;
 use dml_kernel::math;
-use dml_kernel::types::Scalar;
+use dml_kernel::types::ScalarType;
 use dml_testing::Random;
 
 /// Bits of precision of the reference.
@@ -65,7 +65,7 @@ macro_rules! unary {
         Case {
             name: stringify!($name),
             bound: $bound,
-            kernel: || Function::unary(Scalar::F64, |x: Value<'_>| math::$name(x)),
+            kernel: || Function::unary(ScalarType::F64, |x: Value<'_>| math::$name(x)),
             reference: Reference::Unary($reference),
             samples: $samples,
         }
@@ -77,7 +77,7 @@ macro_rules! binary {
         Case {
             name: stringify!($name),
             bound: $bound,
-            kernel: || Function::binary(Scalar::F64, |x: Value<'_>, y: Value<'_>| math::$name(x, y)),
+            kernel: || Function::binary(ScalarType::F64, |x: Value<'_>, y: Value<'_>| math::$name(x, y)),
             reference: Reference::Binary($reference),
             samples: $samples,
         }

@@ -3,7 +3,7 @@
 #![allow(dead_code)] // Each user takes a part.
 
 use dml_kernel::interpret::Function;
-use dml_kernel::{Scalar, math};
+use dml_kernel::{ScalarType, math};
 
 /// Written by scripts/special_values.py.
 const VALUES: &str = include_str!("../data/special.csv");
@@ -67,7 +67,7 @@ struct Sample {
 
 impl Case {
     /// The function of the library.
-    pub fn function(&self, scalar: Scalar) -> Function {
+    pub fn function(&self, scalar: ScalarType) -> Function {
         let unary = math::special::UNARY.iter().find(|(name, _)| *name == self.name);
         let binary = math::special::BINARY.iter().find(|(name, _)| *name == self.name);
         match (unary, binary) {
@@ -78,12 +78,12 @@ impl Case {
     }
 
     /// The worst error promised.
-    pub fn bound(&self, scalar: Scalar) -> f64 {
-        self.bounds[usize::from(scalar == Scalar::F64)]
+    pub fn bound(&self, scalar: ScalarType) -> f64 {
+        self.bounds[usize::from(scalar == ScalarType::F64)]
     }
 
     /// The points whose arguments and value a type holds.
-    fn samples(&self, scalar: Scalar) -> Vec<Sample> {
+    fn samples(&self, scalar: ScalarType) -> Vec<Sample> {
         let number = |cell: &str| cell.parse::<f64>().expect("a cell is a number");
         let lines = VALUES.lines().filter_map(|line| line.strip_prefix(self.name)?.strip_prefix(','));
         lines
@@ -94,16 +94,16 @@ impl Case {
                 let least = f64::from(f32::MIN_POSITIVE);
                 let single = at.iter().all(|&x| f64::from(x as f32) == x)
                     && (least..=f64::from(f32::MAX)).contains(&exact[0].abs());
-                (scalar == Scalar::F64 || single).then_some(Sample { at, exact })
+                (scalar == ScalarType::F64 || single).then_some(Sample { at, exact })
             })
             .collect()
     }
 
     /// The largest error over the function's points; for f32 also over `more` seeded random points between them, beside
     /// the f64 function.
-    pub fn worst(&self, scalar: Scalar, more: usize) -> Worst {
+    pub fn worst(&self, scalar: ScalarType, more: usize) -> Worst {
         let mut samples = self.samples(scalar);
-        if scalar == Scalar::F32 {
+        if scalar == ScalarType::F32 {
             samples.extend(self.between(&samples, more));
         }
         let function = self.function(scalar);
@@ -111,7 +111,7 @@ impl Case {
         let mut worst = Worst { ulp: 0.0, at: Vec::new(), samples: samples.len() };
         for (sample, got) in samples.into_iter().zip(results) {
             let scale = sample.exact[0].abs().max((self.amplitude)(sample.at[0]));
-            let digits = if scalar == Scalar::F64 { 52 } else { 23 };
+            let digits = if scalar == ScalarType::F64 { 52 } else { 23 };
             let ulp = 2f64.powi(scale.log2().floor() as i32 - digits);
             let error = ((got - sample.exact[0]) - sample.exact[1]).abs() / ulp;
             if error.is_nan() || error > worst.ulp || worst.at.is_empty() {
@@ -141,8 +141,8 @@ impl Case {
             };
             points.push(Sample { at: a.iter().zip(b).map(mix).collect(), exact: [0.0; 2] });
         }
-        let function = self.function(Scalar::F64);
-        let exact = evaluate(&function, Scalar::F64, &columns(&points, function.inputs()));
+        let function = self.function(ScalarType::F64);
+        let exact = evaluate(&function, ScalarType::F64, &columns(&points, function.inputs()));
         points.iter_mut().zip(exact).for_each(|(p, y)| p.exact[0] = y);
         let least = f64::from(f32::MIN_POSITIVE);
         points.retain(|p| (least..=f64::from(f32::MAX)).contains(&p.exact[0].abs()));
@@ -156,8 +156,8 @@ fn columns(samples: &[Sample], inputs: usize) -> Vec<Vec<f64>> {
 }
 
 /// A function's values, as f64.
-pub fn evaluate(function: &Function, scalar: Scalar, columns: &[Vec<f64>]) -> Vec<f64> {
-    if scalar == Scalar::F64 {
+pub fn evaluate(function: &Function, scalar: ScalarType, columns: &[Vec<f64>]) -> Vec<f64> {
+    if scalar == ScalarType::F64 {
         return function.f64(&columns.iter().map(Vec::as_slice).collect::<Vec<_>>());
     }
     let narrow: Vec<Vec<f32>> = columns.iter().map(|c| c.iter().map(|&x| x as f32).collect()).collect();

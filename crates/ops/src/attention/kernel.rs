@@ -15,7 +15,7 @@ use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::tensor::Tensor;
 use dml_engine::interface::U32;
 use dml_engine::{ArgumentBlock, Parameter, parameters};
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value, math};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, math};
 
 /// One number for every query: forward writes it, the gradients read it.
 struct Saved;
@@ -130,7 +130,7 @@ impl KernelSpec for Spec {
 /// One number for every query of a head.
 fn of_head<'b>(p: Pointer<'b>, worker: &Worker<'b>, query: Value<'b>) -> Pointer<'b> {
     let queries = if worker.spec.role.transposed() { worker.columns } else { worker.rows };
-    p.offset(query.cast(Scalar::U64) * queries.cast(Scalar::U64))
+    p.offset(query.cast(ScalarType::U64) * queries.cast(ScalarType::U64))
 }
 
 impl<'b> Parameters<'b> {
@@ -198,7 +198,7 @@ fn forward<'b>(
     for (i, &total) in totals.iter().enumerate() {
         let row = worker.row(i as u32);
         let log = total.eq(0.0).select(total.like(f64::INFINITY), largest[i].get() + math::log(total));
-        b.if_(first_slice & worker.across.eq(0) & row.lt(worker.rows), || saved.store(row.cast(Scalar::U64), log));
+        b.if_(first_slice & worker.across.eq(0) & row.lt(worker.rows), || saved.store(row.cast(ScalarType::U64), log));
     }
     worker.store(out, Some(&totals));
 }
@@ -247,10 +247,10 @@ mod tests {
     fn kernels_are_valid() {
         for role in [Role::Forward, Role::Query, Role::Key, Role::Value] {
             for (dtype, bias, index, threads, width) in [
-                (DType::F32, None, Scalar::U32, 128, 128),
-                (DType::F16, Some(DType::F32), Scalar::U64, 32, 32),
-                (DType::F64, Some(DType::F64), Scalar::U32, 64, 64),
-                (DType::BF16, None, Scalar::U32, 64, 64),
+                (DType::F32, None, ScalarType::U32, 128, 128),
+                (DType::F16, Some(DType::F32), ScalarType::U64, 32, 32),
+                (DType::F64, Some(DType::F64), ScalarType::U32, 64, 64),
+                (DType::BF16, None, ScalarType::U32, 64, 64),
             ] {
                 for flag in [false, true] {
                     let spec = Spec { role, dtype, bias, causal: flag, dropout: flag, index, threads, width };

@@ -4,7 +4,7 @@ use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use dml_engine::interface::Index;
 use dml_engine::{ArgumentBlock, Parameter};
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use std::marker::PhantomData;
 
 /// A tensor `[batch, head, row, column]` as a kernel's parameter: its address, which is an
@@ -15,7 +15,7 @@ pub struct Matrix<P>(PhantomData<P>);
 pub struct MatrixParams<'b> {
     pointer: Pointer<'b>,
     strides: [Value<'b>; 4],
-    index: Scalar,
+    index: ScalarType,
 }
 
 /// One matrix of it.
@@ -23,7 +23,7 @@ pub struct Plane<'b> {
     pointer: Pointer<'b>,
     row: Value<'b>,
     column: Value<'b>,
-    index: Scalar,
+    index: ScalarType,
 }
 
 impl<P> Parameter for Matrix<P>
@@ -31,17 +31,17 @@ where
     P: for<'a> Parameter<Type = DType, Argument<'a> = &'a Tensor, Declared<'a> = Pointer<'a>>,
 {
     /// Of the elements, and of offsets in one head's matrix.
-    type Type = (DType, Scalar);
+    type Type = (DType, ScalarType);
     type Argument<'a> = &'a Tensor;
     type Declared<'b> = MatrixParams<'b>;
 
-    fn declare<'b>(b: &'b Builder, name: &str, (dtype, index): &(DType, Scalar)) -> MatrixParams<'b> {
+    fn declare<'b>(b: &'b Builder, name: &str, (dtype, index): &(DType, ScalarType)) -> MatrixParams<'b> {
         let pointer = P::declare(b, name, dtype);
         let strides = ["batch", "head", "row", "column"].map(|d| b.param(&format!("{name}_{d}"), *index));
         MatrixParams { pointer, strides, index: *index }
     }
 
-    fn pass(t: &&Tensor, (dtype, index): &(DType, Scalar), block: &mut ArgumentBlock) {
+    fn pass(t: &&Tensor, (dtype, index): &(DType, ScalarType), block: &mut ArgumentBlock) {
         P::pass(t, dtype, block);
         for stride in &t.strides {
             Index::pass(stride, index, block);
@@ -53,7 +53,7 @@ impl<'b> MatrixParams<'b> {
     /// The matrix of one head.
     pub fn plane(&self, batch: Value<'b>, head: Value<'b>) -> Plane<'b> {
         let [of_batch, of_head, row, column] = self.strides;
-        let wide = |x: Value<'b>| x.cast(Scalar::U64);
+        let wide = |x: Value<'b>| x.cast(ScalarType::U64);
         let pointer = self.pointer.offset(wide(batch) * wide(of_batch) + wide(head) * wide(of_head));
         Plane { pointer, row, column, index: self.index }
     }
@@ -76,7 +76,7 @@ impl<'b> Plane<'b> {
 }
 
 /// The type of offsets in every plane of these tensors.
-pub fn index_of(tensors: &[&Tensor]) -> Scalar {
+pub fn index_of(tensors: &[&Tensor]) -> ScalarType {
     let reach = |t: &Tensor| (2..4).map(|d| (t.sizes[d] - 1).max(0) * t.strides[d]).sum::<i64>();
     let strides = tensors.iter().flat_map(|t| t.strides.iter().copied()).max().unwrap_or(0);
     let reach = tensors.iter().map(|t| reach(t)).max().unwrap_or(0).max(strides);

@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 use crate::tensor::layout;
 use crate::tensor::promote::accumulator;
 use crate::{check, operators};
-use dml_kernel::{DType, Scalar, Value, dense};
+use dml_kernel::{DType, ScalarType, Value, dense};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -313,7 +313,7 @@ impl Fold for InnerProducts {
         "inner_products"
     }
 
-    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
         smallvec![accumulator(self.dtype).compute()]
     }
 

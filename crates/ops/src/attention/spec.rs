@@ -1,7 +1,7 @@
 //! What attention's kernels are specialised by, and how their tiles are cut.
 
 use crate::tensor::promote::accumulator;
-use dml_kernel::{DType, Scalar};
+use dml_kernel::{DType, ScalarType};
 
 /// Rows and columns of one invocation's patch of a tile.
 pub const PATCH: u32 = 4;
@@ -49,7 +49,7 @@ pub struct Spec {
     /// Weights are dropped at random.
     pub dropout: bool,
     /// Type of offsets in one head's matrix.
-    pub index: Scalar,
+    pub index: ScalarType,
     /// Invocations of a workgroup: 32, 64 or 128.
     pub threads: u32,
     /// Columns of x that a workgroup takes: 32, 64 or 128.

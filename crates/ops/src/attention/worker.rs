@@ -4,7 +4,7 @@ use super::matrix::Plane;
 use super::spec::{ACROSS, COLUMNS, PATCH, Spec};
 use crate::matmul::gemm::multiply_add;
 use crate::random::philox::{philox, unit};
-use dml_kernel::{Builder, DType, Pointer, Scalar, Shared, Value, Var};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Shared, Value, Var};
 
 /// Elements of inner products that are staged at once.
 const DEPTH: u32 = 16;
@@ -197,7 +197,7 @@ impl<'b> Worker<'b> {
         numbers: Pointer<'b>,
         f: impl Fn(Value<'b>, Value<'b>) -> Value<'b>,
     ) -> Patch<'b> {
-        let load = |at: Value<'b>, limit: Value<'b>| numbers.load(at.min(limit - 1).cast(Scalar::U64));
+        let load = |at: Value<'b>, limit: Value<'b>| numbers.load(at.min(limit - 1).cast(ScalarType::U64));
         let of_query: Vec<Value> = (0..PATCH)
             .map(|i| {
                 if self.spec.role.transposed() {
@@ -223,8 +223,8 @@ impl<'b> Worker<'b> {
     ) -> Patch<'b> {
         let transposed = self.spec.role.transposed();
         let (queries, keys) = if transposed { (self.columns, self.rows) } else { (self.rows, self.columns) };
-        let [seed, offset] = [seed, offset].map(|x| x.bitcast(Scalar::U64));
-        let halves = |x: Value<'b>| [x.cast(Scalar::U32), (x >> 32).cast(Scalar::U32)];
+        let [seed, offset] = [seed, offset].map(|x| x.bitcast(ScalarType::U64));
+        let halves = |x: Value<'b>| [x.cast(ScalarType::U32), (x >> 32).cast(ScalarType::U32)];
         let zero = self.b.u32(0);
         // By query, then key.
         let drawn: Patch = (0..PATCH)
@@ -234,7 +234,7 @@ impl<'b> Worker<'b> {
                 } else {
                     (self.row(i), self.column(column0, 0))
                 };
-                let wide = |x: Value<'b>| x.cast(Scalar::U64);
+                let wide = |x: Value<'b>| x.cast(ScalarType::U64);
                 let line = wide(head) * wide(queries) + wide(query);
                 let block = line * wide((keys + (PATCH - 1)) / PATCH) + wide(key / PATCH);
                 let [low, high] = halves(offset + block);

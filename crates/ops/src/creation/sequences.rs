@@ -12,21 +12,21 @@ use dml_engine::{
     interface::{Each, I64, Index},
     parameters,
 };
-use dml_kernel::{Builder, DType, Scalar, Value, dense::linear_id, math};
+use dml_kernel::{Builder, DType, ScalarType, Value, dense::linear_id, math};
 use smallvec::smallvec;
 
 operators! {
     arange(start, end, step, out) {
-        "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::arange.start_out(ScalarType start, ScalarType end, ScalarType step=1, *, Tensor(a!) out) -> Tensor(a!)",
     }
     range(start, end, step, out) {
-        "aten::range.out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::range.out(ScalarType start, ScalarType end, ScalarType step=1, *, Tensor(a!) out) -> Tensor(a!)",
     }
     linspace(start, end, steps, out) {
-        "aten::linspace.out(Scalar start, Scalar end, int steps, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::linspace.out(ScalarType start, ScalarType end, int steps, *, Tensor(a!) out) -> Tensor(a!)",
     }
     logspace(start, end, steps, base, out) {
-        "aten::logspace.out(Scalar start, Scalar end, int steps, float base=10., *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::logspace.out(ScalarType start, ScalarType end, int steps, float base=10., *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 
@@ -84,7 +84,7 @@ fn from_both_ends<'b>(i: Value<'b>, v: &[Value<'b>]) -> Value<'b> {
 struct Spec {
     sequence: Sequence,
     out: DType,
-    index: Scalar,
+    index: ScalarType,
 }
 
 parameters! {
@@ -109,7 +109,7 @@ impl KernelSpec for Spec {
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
         let i = linear_id(b, self.index);
         b.if_(i.lt(p.numel), || {
-            p.out.store(i.cast(Scalar::I64) * p.stride, self.sequence.value(i, &p.numbers));
+            p.out.store(i.cast(ScalarType::I64) * p.stride, self.sequence.value(i, &p.numbers));
         });
     }
 }
@@ -228,7 +228,7 @@ mod tests {
             (Sequence::Logspace, DType::F32),
             (Sequence::Logspace, DType::I64),
         ] {
-            for index in [Scalar::U32, Scalar::U64] {
+            for index in [ScalarType::U32, ScalarType::U64] {
                 crate::primitives::validate::accepted(&Spec { sequence, out, index }.build());
             }
         }

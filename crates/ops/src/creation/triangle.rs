@@ -11,7 +11,7 @@ use dml_engine::{
     interface::{I64, Index, ReadRange, WriteRange},
     parameters,
 };
-use dml_kernel::{Builder, DType, Scalar, dense::linear_id};
+use dml_kernel::{Builder, DType, ScalarType, dense::linear_id};
 
 operators! {
     triangle(self, diagonal, out; Half::Upper) {
@@ -72,8 +72,8 @@ fn triangle(call: &mut Call, t: &Tensor, diagonal: i64, out: Out, half: Half) ->
 
 fn run(call: &Call, t: &Tensor, out: &Tensor, diagonal: i64, half: Half) -> Result<()> {
     // The last two dimensions stay apart, fastest first; the rest is walked as a batch in row-major order.
-    let wide = t.numel() >= layout::SHORT || Layout::new(&[out, t]).index == Scalar::U64;
-    let index = if wide { Scalar::I64 } else { Scalar::I32 };
+    let wide = t.numel() >= layout::SHORT || Layout::new(&[out, t]).index == ScalarType::U64;
+    let index = if wide { ScalarType::I64 } else { ScalarType::I32 };
     let sizes: Dims = t.sizes.iter().rev().copied().collect();
     let strides = [out, t].map(|t| t.strides.iter().rev().copied().collect::<Dims>()).into_iter().collect();
     let layout = Layout { sizes, strides, index };
@@ -93,7 +93,7 @@ impl KernelSpec for Spec {
             let offsets = p.layout.offsets(b, i);
             let column = i % p.layout.size(0);
             let row = i / p.layout.size(0) % p.layout.size(1);
-            let distance = column.cast(Scalar::I64) - row.cast(Scalar::I64);
+            let distance = column.cast(ScalarType::I64) - row.cast(ScalarType::I64);
             let keep = match self.half {
                 Half::Upper => distance.ge(p.diagonal),
                 Half::Lower => distance.le(p.diagonal),
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for half in [Half::Upper, Half::Lower] {
-            for (bits, rank, index) in [(DType::U8, 2, Scalar::I32), (DType::U64, 4, Scalar::I64)] {
+            for (bits, rank, index) in [(DType::U8, 2, ScalarType::I32), (DType::U64, 4, ScalarType::I64)] {
                 let layout = LayoutSpec { rank, operands: 2, index };
                 crate::primitives::validate::accepted(&Spec { half, bits, layout }.build());
             }

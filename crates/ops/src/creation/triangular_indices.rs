@@ -5,7 +5,7 @@ use crate::operator::error::Result;
 use crate::primitives::kernel::{KernelSpec, Output};
 use crate::{check, operators};
 use dml_engine::{interface::I64, parameters};
-use dml_kernel::{Builder, DType, Scalar, Value, dense::linear_id};
+use dml_kernel::{Builder, DType, ScalarType, Value, dense::linear_id};
 
 operators! {
     indices(row, col, offset, dtype; false) {
@@ -79,10 +79,10 @@ impl KernelSpec for Spec {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
-        let i = linear_id(b, Scalar::U64).bitcast(Scalar::I64);
+        let i = linear_id(b, ScalarType::U64).bitcast(ScalarType::I64);
         b.if_(i.lt(p.count), || {
             // The last row before which there are no more than `i` elements.
-            let (low, high) = (b.var(b.int(Scalar::I64, 0)), b.var(p.rows));
+            let (low, high) = (b.var(b.int(ScalarType::I64, 0)), b.var(p.rows));
             b.while_(
                 || (high.get() - low.get()).gt(1),
                 || {

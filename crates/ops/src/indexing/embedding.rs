@@ -204,11 +204,11 @@ impl KernelSpec for Renorm {
 mod tests {
     use super::*;
     use crate::primitives::validate::accepted;
-    use dml_kernel::Scalar;
+    use dml_kernel::ScalarType;
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, p, index) in [(DType::F32, 2.0, Scalar::U32), (DType::BF16, 1.5, Scalar::U64)] {
+        for (dtype, p, index) in [(DType::F32, 2.0, ScalarType::U32), (DType::BF16, 1.5, ScalarType::U64)] {
             let rows = Rows::of_neighbours(index, 70).0;
             accepted(&Renorm { table: dtype, order: Order::of(p), rows }.build());
         }

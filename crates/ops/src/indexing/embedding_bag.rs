@@ -15,7 +15,7 @@ use crate::{check, operators};
 use dml_engine::interface::{I64, Index};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Scalar};
+use dml_kernel::{Builder, DType, ScalarType};
 
 operators! {
     forward(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx) {
@@ -70,7 +70,7 @@ struct Forward {
     index: DType,
     weighted: bool,
     /// Of offsets into the table.
-    wide: Scalar,
+    wide: ScalarType,
 }
 
 parameters! {
@@ -193,12 +193,12 @@ impl KernelSpec for Forward {
         let bag = thread / columns;
         let column = thread - bag * columns;
         b.if_(bag.lt(p.bags), || {
-            let own = bag.cast(Scalar::I64);
-            let begin = p.offsets.load(bag).cast(Scalar::I64);
+            let own = bag.cast(ScalarType::I64);
+            let begin = p.offsets.load(bag).cast(ScalarType::I64);
             let end = b.var(p.n);
-            b.if_((own + 1).lt(p.count), || end.set(p.offsets.load(bag + 1).cast(Scalar::I64)));
+            b.if_((own + 1).lt(p.count), || end.set(p.offsets.load(bag + 1).cast(ScalarType::I64)));
             // The first bag begins with the first index; none begins before the one before it, or after the last index.
-            let limit = own.eq(0).select(b.int(Scalar::I64, 0), end.get().min(p.n));
+            let limit = own.eq(0).select(b.int(ScalarType::I64, 0), end.get().min(p.n));
             let good = begin.ge(0) & begin.le(limit) & end.get().le(p.n);
             b.if_(!good, || {
                 let wrong = end.get().gt(p.n).select(end.get(), begin);
@@ -206,12 +206,12 @@ impl KernelSpec for Forward {
             });
             let first = column.eq(0);
             let result = b.var(b.float(scalar, 0.0));
-            let place = b.var(b.int(Scalar::I64, 0));
-            let members = b.var(b.int(Scalar::I64, 0));
+            let place = b.var(b.int(ScalarType::I64, 0));
+            let members = b.var(b.int(ScalarType::I64, 0));
             let end = good.select(end.get(), begin);
             b.for_(begin, end, 1, |i| {
                 b.if_(first, || p.bag_of.store(i, own));
-                let row = p.indices.load(i).cast(Scalar::I64);
+                let row = p.indices.load(i).cast(ScalarType::I64);
                 let exists = row.ge(0) & row.lt(p.rows);
                 b.if_(!exists, || p.fault.report(row, p.rows, 0));
                 b.if_(exists & row.ne(p.padding), || {
@@ -255,7 +255,9 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (weight, index, wide) in [(DType::F16, DType::I32, Scalar::U32), (DType::F64, DType::I64, Scalar::U64)] {
+        for (weight, index, wide) in
+            [(DType::F16, DType::I32, ScalarType::U32), (DType::F64, DType::I64, ScalarType::U64)]
+        {
             for (mode, weighted) in [(Mode::Sum, true), (Mode::Mean, false), (Mode::Max, false)] {
                 accepted(&Forward { mode, weight, index, weighted, wide }.build());
             }

@@ -15,7 +15,7 @@ use crate::{check, operators};
 use dml_engine::interface::{I64, Index, U32};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Scalar, Value};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 
 operators! {
     backward(
@@ -118,7 +118,7 @@ struct Contributions {
     mean: bool,
     weighted: bool,
     /// Of offsets into the contributions.
-    wide: Scalar,
+    wide: ScalarType,
 }
 
 parameters! {
@@ -226,15 +226,15 @@ impl KernelSpec for Keys {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: KeysParameters<'b>) {
-        let i = linear_id(b, Scalar::U32);
+        let i = linear_id(b, ScalarType::U32);
         b.if_(i.lt(p.n), || {
             let bag = i / p.width;
-            let row = p.max_indices.load(i.cast(Scalar::U64)).cast(Scalar::I64);
+            let row = p.max_indices.load(i.cast(ScalarType::U64)).cast(ScalarType::I64);
             let key = b.var(p.none);
             b.if_(p.bag_size.load(bag).gt(0) & row.ge(0) & row.lt(p.rows), || {
-                key.set(row.cast(Scalar::U32) * p.width + (i - bag * p.width));
+                key.set(row.cast(ScalarType::U32) * p.width + (i - bag * p.width));
             });
-            p.keys.store(i.cast(Scalar::U64), key.get());
+            p.keys.store(i.cast(ScalarType::U64), key.get());
         });
     }
 }
@@ -326,8 +326,8 @@ impl KernelSpec for Products {
     fn write<'b>(&self, b: &'b Builder, p: ProductsParameters<'b>) {
         let share = Share::of(b, &self.rows, p.extent, self.grad, 1);
         let index = self.rows.index;
-        let row = p.indices.load(share.place.row).cast(Scalar::I64);
-        let bag = p.bag_of.load(share.place.row).cast(Scalar::I64);
+        let row = p.indices.load(share.place.row).cast(ScalarType::I64);
+        let bag = p.bag_of.load(share.place.row).cast(ScalarType::I64);
         let counts = row.ge(0) & row.lt(p.table) & row.ne(p.padding) & bag.ge(0);
         let sum = b.var(b.float(accumulator(self.grad).compute(), 0.0));
         b.if_(counts, || {
@@ -348,7 +348,9 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (grad, index, wide) in [(DType::F16, DType::I32, Scalar::U32), (DType::F64, DType::I64, Scalar::U64)] {
+        for (grad, index, wide) in
+            [(DType::F16, DType::I32, ScalarType::U32), (DType::F64, DType::I64, ScalarType::U64)]
+        {
             for (mean, weighted) in [(false, true), (true, false), (false, false)] {
                 let spec = Contributions { grad, bag_of: index, bag_size: index, mean, weighted, wide };
                 accepted(&spec.build());

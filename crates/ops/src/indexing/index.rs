@@ -13,7 +13,7 @@ use crate::pointwise::kernel::{self, Input};
 use crate::primitives::indexed_access::{self, Action, Selector, Walk};
 use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
 use crate::tensor::overlap;
-use crate::tensor::{Dims, Place, Tensor};
+use crate::tensor::{DeviceKind, Dims, Tensor};
 use crate::{check, operators};
 use dml_kernel::DType;
 use smallvec::SmallVec;
@@ -30,7 +30,7 @@ operators! {
 
 /// The tensor itself, or what a CPU tensor holds in a new tensor on the call's device.
 pub fn on_device(call: &Call, t: &Tensor) -> Result<Tensor> {
-    if t.place != Place::Cpu {
+    if t.place != DeviceKind::Cpu {
         call.check_place(t)?;
         return Ok(t.clone());
     }
@@ -225,7 +225,8 @@ fn index_put(
         values.dtype
     );
     overlap::warn_if_expanded(call, t, "index_put_");
-    let number = if values.place == Place::Cpu && values.dim() == 0 { Some(host::read_number(values)?) } else { None };
+    let number =
+        if values.place == DeviceKind::Cpu && values.dim() == 0 { Some(host::read_number(values)?) } else { None };
     if number.is_none() {
         call.check_place(values)?;
     }

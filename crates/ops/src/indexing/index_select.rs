@@ -9,7 +9,7 @@ use crate::operator::host;
 use crate::pointwise::kernel::{self, Input};
 use crate::primitives::indexed_access::{self, Action, Selector, Walk};
 use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
-use crate::tensor::{Dims, Place, Tensor, overlap};
+use crate::tensor::{DeviceKind, Dims, Tensor, overlap};
 use crate::{check, operators};
 use dml_kernel::DType;
 
@@ -284,7 +284,7 @@ fn index_fill(call: &mut Call, out: &Tensor, dim: i64, index: &Tensor, value: Te
                 "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
                 value.dim()
             );
-            if value.place == Place::Cpu {
+            if value.place == DeviceKind::Cpu {
                 (None, host::read_number(value)?)
             } else {
                 call.check_place(value)?;

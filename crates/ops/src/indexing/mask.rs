@@ -13,7 +13,7 @@ use crate::tensor::{Dims, Tensor};
 use dml_engine::interface::{I64, ReadRange, U32, WriteRange};
 use dml_engine::parameters;
 use dml_kernel::dense::{GROUP, linear_id};
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
 /// Neighbouring elements of one invocation.
@@ -165,15 +165,15 @@ fn flags<'b>(
     mask: Pointer<'b>,
     params: &LayoutParams<'b>,
     n: Value<'b>,
-    index: Scalar,
+    index: ScalarType,
 ) -> Vec<(Value<'b>, Value<'b>, Vec<Value<'b>>)> {
-    let first = linear_id(b, Scalar::U32) * EACH;
+    let first = linear_id(b, ScalarType::U32) * EACH;
     (0..EACH)
         .map(|k| {
             let i = first + k;
             let offsets = params.offsets(b, i.cast(index));
             let flag = b.var(b.u32(0));
-            b.if_(i.lt(n), || flag.set(mask.load(offsets[0]).cast(Scalar::Bool).cast(Scalar::U32)));
+            b.if_(i.lt(n), || flag.set(mask.load(offsets[0]).cast(ScalarType::Bool).cast(ScalarType::U32)));
             (i, flag.get(), offsets)
         })
         .collect()
@@ -192,7 +192,7 @@ impl KernelSpec for CountSpec {
         let sum = flags(b, p.mask, &p.layout, p.n, self.layout.index)
             .into_iter()
             .fold(b.u32(0), |sum, (_, flag, _)| sum + flag);
-        let (_, total) = prefix_sum::workgroup(b, prefix_sum::scratch(b, Scalar::U32), sum);
+        let (_, total) = prefix_sum::workgroup(b, prefix_sum::scratch(b, ScalarType::U32), sum);
         let block = block_of(b);
         b.if_(b.local_id(0).eq(0) & (block * (GROUP * EACH)).lt(p.n), || {
             if self.only {
@@ -214,7 +214,7 @@ impl KernelSpec for VisitSpec {
         let (index, rank) = (self.layout.index, self.layout.rank as usize);
         let elements = flags(b, p.mask, &p.layout, p.n, index);
         let sum = elements.iter().fold(b.u32(0), |sum, (_, flag, _)| sum + *flag);
-        let (inclusive, _) = prefix_sum::workgroup(b, prefix_sum::scratch(b, Scalar::U32), sum);
+        let (inclusive, _) = prefix_sum::workgroup(b, prefix_sum::scratch(b, ScalarType::U32), sum);
         let block = block_of(b);
         b.if_((block * (GROUP * EACH)).lt(p.n), || {
             let mut r = p.before.load(block) + inclusive - sum;
@@ -226,7 +226,7 @@ impl KernelSpec for VisitSpec {
                         (Kind::Scatter, Some(row), _) => p.written.store(offsets[1], row.load(place)),
                         (_, _, Some([row_step, column_step])) => {
                             let mut rest = i.cast(index);
-                            let row = r.cast(Scalar::I64) * row_step;
+                            let row = r.cast(ScalarType::I64) * row_step;
                             for d in 0..rank {
                                 let quotient = rest / p.layout.size(d);
                                 let column = row + column_step * (rank - 1 - d) as i64;
@@ -250,7 +250,9 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index) in [(DType::Bool, Scalar::U32), (DType::F16, Scalar::U64), (DType::F64, Scalar::U32)] {
+        for (dtype, index) in
+            [(DType::Bool, ScalarType::U32), (DType::F16, ScalarType::U64), (DType::F64, ScalarType::U32)]
+        {
             let layout = |rank, operands| LayoutSpec { rank, operands, index };
             accepted(&CountSpec { mask: dtype, only: dtype == DType::Bool, layout: layout(2, 1) }.build());
             for (kind, mask, moved, layout) in [

@@ -10,7 +10,7 @@ use crate::operator::error::Result;
 use crate::operator::host;
 use crate::primitives::indexed_access::{self, Action, Selector, Walk};
 use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
-use crate::tensor::{Place, Tensor};
+use crate::tensor::{DeviceKind, Tensor};
 use crate::{check, operators};
 use dml_kernel::DType;
 
@@ -111,7 +111,7 @@ fn run(
     check_index(call, index)?;
     let (src, number) = match src {
         TensorOrScalar::Scalar(x) => (None, x),
-        TensorOrScalar::Tensor(src) if src.place == Place::Cpu && src.dim() == 0 && index.dim() == 0 => {
+        TensorOrScalar::Tensor(src) if src.place == DeviceKind::Cpu && src.dim() == 0 && index.dim() == 0 => {
             (None, host::read_number(&src)?)
         }
         TensorOrScalar::Tensor(src) => {

@@ -14,7 +14,7 @@ use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
 use dml_engine::{interface::Index, parameters};
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Scalar, Value, math};
+use dml_kernel::{Builder, DType, ScalarType, Value, math};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -65,7 +65,7 @@ impl Order {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Distance {
     order: Order,
-    scalar: Scalar,
+    scalar: ScalarType,
 }
 
 impl Fold for Distance {
@@ -73,7 +73,7 @@ impl Fold for Distance {
         "distance"
     }
 
-    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
         smallvec![self.scalar]
     }
 
@@ -109,7 +109,7 @@ impl Fold for Distance {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Gradient {
     order: Order,
-    scalar: Scalar,
+    scalar: ScalarType,
 }
 
 impl Fold for Gradient {
@@ -117,7 +117,7 @@ impl Fold for Gradient {
         "distance_backward"
     }
 
-    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
         smallvec![self.scalar]
     }
 
@@ -329,7 +329,7 @@ fn pairs(call: &Call, square: &Tensor, row: &Tensor, n: i64, to_row: bool) -> Re
 struct Pairs {
     dtype: DType,
     to_row: bool,
-    index: Scalar,
+    index: ScalarType,
 }
 
 parameters! {
@@ -380,7 +380,7 @@ mod tests {
                 validate(&Gradient { order, scalar }, &[dtype; 4], &[dtype], &numbers);
             }
         }
-        for (to_row, index) in [(true, Scalar::U32), (false, Scalar::U64)] {
+        for (to_row, index) in [(true, ScalarType::U32), (false, ScalarType::U64)] {
             accepted(&Pairs { dtype: DType::F16, to_row, index }.build());
         }
     }

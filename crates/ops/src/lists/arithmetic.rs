@@ -14,7 +14,7 @@ use crate::pointwise::kernel::{Input, Operand};
 use crate::pointwise::operator::{Rule, result_tensor};
 use crate::pointwise::power::{power, special};
 use crate::pointwise::ternary::{addcdiv_body, addcmul_body, lerp_body};
-use crate::tensor::Place;
+use crate::tensor::DeviceKind;
 use crate::tensor::promote::{Promoted, result_type};
 use smallvec::{SmallVec, smallvec};
 
@@ -268,7 +268,7 @@ fn ternary_elements<'a>(
 ) -> Result<()> {
     let t = numbers.0;
     check!(
-        t.place == Place::Cpu && t.dim() == 1,
+        t.place == DeviceKind::Cpu && t.dim() == 1,
         Runtime,
         "Expected packed scalar Tensor to be of dimension 1 on the CPU. Got {} instead.",
         t.describe()

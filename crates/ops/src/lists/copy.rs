@@ -6,7 +6,7 @@ use crate::operator::argument::{OptTensors, Tensors};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::pointwise::kernel::{Input, Operand};
-use crate::tensor::Place;
+use crate::tensor::DeviceKind;
 use crate::tensor::overlap;
 use crate::{check, operators};
 use dml_kernel::DType;
@@ -41,9 +41,9 @@ fn copy_lists(call: &mut Call, to: Tensors, from: OptTensors, non_blocking: bool
         from.len()
     );
     let pairs = || to.iter().copied().zip(from.iter().copied().flatten());
-    if pairs().any(|(_, from)| from.place == Place::Cpu) {
+    if pairs().any(|(_, from)| from.place == DeviceKind::Cpu) {
         for (to, from) in pairs() {
-            if from.place == Place::Cpu {
+            if from.place == DeviceKind::Cpu {
                 copy::upload(call, from, to, !non_blocking)?;
             } else {
                 call.check_place(from)?;

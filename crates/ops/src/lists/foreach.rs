@@ -9,7 +9,7 @@ use crate::operator::host;
 use crate::pointwise::kernel::{Input, Operand, Operands};
 use crate::pointwise::operator::{self, Rule};
 use crate::tensor::promote::{Promoted, result_type};
-use crate::tensor::{Place, Tensor};
+use crate::tensor::{DeviceKind, Tensor};
 use dml_kernel::{DType, Value};
 use smallvec::SmallVec;
 
@@ -100,7 +100,7 @@ pub fn foreach(
         let mut inputs = Operands::new();
         for list in &lists {
             let t = list[i];
-            inputs.push(if t.place == Place::Cpu {
+            inputs.push(if t.place == DeviceKind::Cpu {
                 Operand::Number(host::read_number(t)?)
             } else {
                 Operand::Tensor(t)
@@ -149,7 +149,8 @@ fn plain(row: &[&Tensor], in_place: bool, common: DType) -> bool {
 /// A list whose 0-dim tensors may be on the CPU: an optimizer's counts of steps are.
 pub fn with_host_numbers<'a>(call: &Call, list: OptTensors<'a>) -> Result<Tensors<'a>> {
     let list = list.into_iter().flatten();
-    list.map(|t| if t.place == Place::Cpu && t.dim() == 0 { Ok(t) } else { call.check_place(t).map(|()| t) }).collect()
+    list.map(|t| if t.place == DeviceKind::Cpu && t.dim() == 0 { Ok(t) } else { call.check_place(t).map(|()| t) })
+        .collect()
 }
 
 /// A 0-dim tensor.

@@ -15,7 +15,7 @@ use dml_engine::{
     parameters,
 };
 use dml_kernel::{
-    Atomic, Builder, DType, Scalar, Value, dense,
+    Atomic, Builder, DType, ScalarType, Value, dense,
     dense::{GROUP, linear_id},
 };
 
@@ -172,7 +172,7 @@ impl KernelSpec for AnyFlag {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: AnyFlagParameters<'b>) {
-        let i = linear_id(b, Scalar::U32);
+        let i = linear_id(b, ScalarType::U32);
         b.if_(i.lt(p.n), || {
             b.if_(p.flags.load(i).ne(0), || {
                 p.found.atomic(Atomic::Max, 0, 1f32.to_bits());
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, rank, index) in [(DType::F16, 2, Scalar::U64), (DType::F64, 1, Scalar::U32)] {
+        for (dtype, rank, index) in [(DType::F16, 2, ScalarType::U64), (DType::F64, 1, ScalarType::U32)] {
             accepted(&Unscale { dtype, layout: LayoutSpec { rank, operands: 1, index } }.build());
             accepted(&UnscaleLists { dtype, lanes: 2, words: 3 }.build());
         }

@@ -9,7 +9,7 @@ use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
-use dml_kernel::{DType, Scalar, Value, math};
+use dml_kernel::{DType, ScalarType, Value, math};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -124,7 +124,7 @@ impl Loss {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Total {
     loss: Loss,
-    scalar: Scalar,
+    scalar: ScalarType,
     mean: bool,
     weighted: bool,
 }
@@ -134,7 +134,7 @@ impl Fold for Total {
         self.loss.names()[1]
     }
 
-    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
         smallvec![self.scalar]
     }
 

@@ -2,7 +2,7 @@
 //! by invariant integers using multiplication", PLDI 1994).
 
 use dml_engine::{ArgumentBlock, Parameter, interface::U32};
-use dml_kernel::{Builder, Scalar, Value};
+use dml_kernel::{Builder, ScalarType, Value};
 
 /// `floor(2^(31 + shift) / d)` rounded up, and `shift = ceil(log2 d)`: then `x / d` is the high word of
 /// `2 x * multiplier`, shifted, for every `x` below 2^31.
@@ -28,9 +28,9 @@ impl Parameter for Divisor {
     type Declared<'b> = DivisorParams<'b>;
 
     fn declare<'b>(b: &'b Builder, name: &str, (): &()) -> DivisorParams<'b> {
-        let value = b.param(name, Scalar::U32);
-        let multiplier = b.param(&format!("{name}_multiplier"), Scalar::U32);
-        DivisorParams { value, multiplier, shift: b.param(&format!("{name}_shift"), Scalar::U32) }
+        let value = b.param(name, ScalarType::U32);
+        let multiplier = b.param(&format!("{name}_multiplier"), ScalarType::U32);
+        DivisorParams { value, multiplier, shift: b.param(&format!("{name}_shift"), ScalarType::U32) }
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use crate::operator::call::Scalar as Number;
 use crate::primitives::kernel::InDType;
 use dml_engine::interface::Index;
 use dml_engine::{AddressRange, ArgumentBlock, Parameter};
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
 /// The part that changes code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -108,13 +108,13 @@ pub struct FinishSpec {
     /// Dtype of sums, alpha and beta.
     pub sums: DType,
     /// The type of offsets.
-    pub index: Scalar,
+    pub index: ScalarType,
 }
 
 /// A [`Finish`] in a kernel.
 pub struct FinishParams<'b> {
     epilogue: Epilogue,
-    index: Scalar,
+    index: ScalarType,
     strides: [Value<'b>; 3],
     split: Option<(DivisorParams<'b>, Value<'b>)>,
     alpha: Option<Value<'b>>,
@@ -172,7 +172,7 @@ impl<'b> FinishParams<'b> {
 /// An epilogue inside a kernel.
 pub struct Writer<'b> {
     epilogue: Epilogue,
-    index: Scalar,
+    index: ScalarType,
     out: Pointer<'b>,
     strides: [Value<'b>; 3],
     split: Option<(DivisorParams<'b>, Value<'b>)>,
@@ -185,7 +185,7 @@ pub struct Writer<'b> {
 impl<'b> Writer<'b> {
     /// Moves to the tile whose first element is `(batch, m, n)`.
     pub fn begin(&mut self, batch: Value<'b>, m: Value<'b>, n: Value<'b>) {
-        let at = |place: Value<'b>, stride: Value<'b>| place.cast(Scalar::U64) * stride.cast(Scalar::U64);
+        let at = |place: Value<'b>, stride: Value<'b>| place.cast(ScalarType::U64) * stride.cast(ScalarType::U64);
         let rows = |s: [Value<'b>; 3]| at(batch, s[0]) + at(m, s[1]);
         let mut elements = rows(self.strides);
         if self.split.is_none() {

@@ -17,7 +17,7 @@ use super::split_k;
 use super::tile::Tile;
 use crate::primitives::kernel::KernelSpec;
 use dml_engine::parameters;
-use dml_kernel::{Builder, Scalar, Shared, Value, Var};
+use dml_kernel::{Builder, ScalarType, Shared, Value, Var};
 
 /// Tile rows of a band.
 const BAND: u32 = 8;
@@ -159,7 +159,7 @@ impl<'r, 'b> Stage<'r, 'b> {
         reader: &'r Reader<'b>,
         tile: &Tile,
         side: Side,
-        compute: Scalar,
+        compute: ScalarType,
         lane: Value<'b>,
         origin: Value<'b>,
         size: Option<Value<'b>>,
@@ -267,7 +267,7 @@ struct Sums<'b> {
 }
 
 impl<'b> Sums<'b> {
-    fn new(b: &'b Builder, tile: &Tile, compute: Scalar, lane: Value<'b>) -> Sums<'b> {
+    fn new(b: &'b Builder, tile: &Tile, compute: ScalarType, lane: Value<'b>) -> Sums<'b> {
         let lanes = tile.lanes_m * tile.lanes_n;
         let (lm, ln) = morton(b, lane & (lanes - 1), tile.lanes_m, tile.lanes_n);
         let patch = lane >> lanes.ilog2();

@@ -6,7 +6,7 @@ use super::reader::Operand;
 use super::split_k::SplitK;
 use dml_engine::interface::{ReadRange, U32, WriteRange};
 use dml_engine::{ArgumentBlock, Interface, Parameter, parameters};
-use dml_kernel::{Builder, DType, Scalar};
+use dml_kernel::{Builder, DType, ScalarType};
 
 /// What changes the code of every kernel of a product.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,7 +18,7 @@ pub struct ProductSpec {
     /// What happens to sums.
     pub epilogue: Epilogue,
     /// Type of offsets inside a tile: u32 or u64.
-    pub index: Scalar,
+    pub index: ScalarType,
     /// k is no multiple of the step in which the kernel walks along it.
     pub ragged_k: bool,
     /// k is divided among workgroups.

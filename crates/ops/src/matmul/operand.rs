@@ -4,7 +4,7 @@
 
 use crate::tensor::Tensor;
 use dml_engine::AddressRange;
-use dml_kernel::{DType, Scalar};
+use dml_kernel::{DType, ScalarType};
 use smallvec::SmallVec;
 
 /// Elements of a wide load.
@@ -71,9 +71,9 @@ impl Access {
     /// The dtype in which products of its elements are added up, and in which split-K keeps its sums.
     pub fn sums(&self) -> DType {
         match self.dtype.compute() {
-            Scalar::F64 => DType::F64,
-            Scalar::I64 | Scalar::U64 => DType::I64,
-            Scalar::F32 => DType::F32,
+            ScalarType::F64 => DType::F64,
+            ScalarType::I64 | ScalarType::U64 => DType::I64,
+            ScalarType::F32 => DType::F32,
             _ => DType::I32,
         }
     }

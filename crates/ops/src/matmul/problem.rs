@@ -10,7 +10,7 @@ use crate::check;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::tensor::layout::index_type;
-use dml_kernel::Scalar;
+use dml_kernel::ScalarType;
 use dml_kernel::dense::{MAX_GROUPS, folded};
 
 /// `out[batch, m, n] = finish(sum over k of a[batch, m, k] * b[batch, k, n])`; no dimension is empty.
@@ -93,7 +93,7 @@ impl Problem {
         a.wide = a.wide && a.axis == Axis::Inner && self.b.access.wide && self.b.access.axis == Axis::Inner;
         let spec = |split_k: bool, finish: &Finish| {
             let (b, epilogue) = (self.b.access, finish.epilogue(n));
-            let product = ProductSpec { a, b, epilogue, index: Scalar::U32, ragged_k: true, split_k };
+            let product = ProductSpec { a, b, epilogue, index: ScalarType::U32, ragged_k: true, split_k };
             let mut spec = gemv::Spec { threads, along_k, rows: m as u32, product };
             spec.product.ragged_k = k % i64::from(spec.step()) != 0;
             spec.product.index = self.index(finish, [m, spec.width().into(), spec.step().into()]);
@@ -168,7 +168,7 @@ impl Problem {
     }
 
     /// The type of offsets in a tile of `[m, n, k]`.
-    fn index(&self, finish: &Finish, [m, n, k]: [i64; 3]) -> Scalar {
+    fn index(&self, finish: &Finish, [m, n, k]: [i64; 3]) -> ScalarType {
         let reach = self.a.reach(m, k).max(self.b.reach(n, k)).max(finish.reach(m, n));
         let batches = self.a.batch.max(self.b.batch).max(finish.out.strides[0]);
         index_type(reach.max(batches))

@@ -4,7 +4,7 @@ use super::divisor::{Divisor, DivisorParams};
 use super::operand::{Access, Digits, Pattern, Place, Source, WIDE};
 use dml_engine::interface::{I32, Index, U32};
 use dml_engine::{ArgumentBlock, Parameter};
-use dml_kernel::{Builder, Pointer, Scalar, Value};
+use dml_kernel::{Builder, Pointer, ScalarType, Value};
 use smallvec::SmallVec;
 
 /// The numbers of a [`Source`] as a kernel's parameter. Its address is another parameter.
@@ -13,7 +13,7 @@ pub struct Operand;
 /// The numbers of an operand in a kernel.
 pub struct OperandParams<'b> {
     access: Access,
-    index: Scalar,
+    index: ScalarType,
     batch: Value<'b>,
     numbers: Numbers<'b>,
 }
@@ -41,11 +41,11 @@ enum Numbers<'b> {
 
 impl Parameter for Operand {
     /// How it is read, and the type of offsets.
-    type Type = (Access, Scalar);
+    type Type = (Access, ScalarType);
     type Argument<'a> = &'a Source;
     type Declared<'b> = OperandParams<'b>;
 
-    fn declare<'b>(b: &'b Builder, name: &str, (access, index): &(Access, Scalar)) -> OperandParams<'b> {
+    fn declare<'b>(b: &'b Builder, name: &str, (access, index): &(Access, ScalarType)) -> OperandParams<'b> {
         let (access, index) = (*access, *index);
         let batch = b.param(&format!("{name}_batch"), index);
         let numbers = match access.pattern {
@@ -64,11 +64,11 @@ impl Parameter for Operand {
                 let (outer, inner) = (side(outer, "outer"), side(inner, "inner"));
                 let windows = (0..windows)
                     .map(|i| WindowParams {
-                        size: b.param(&format!("{name}_size{i}"), Scalar::U32),
+                        size: b.param(&format!("{name}_size{i}"), ScalarType::U32),
                         stride: b.param(&format!("{name}_stride{i}"), index),
-                        outer_step: b.param(&format!("{name}_outer_step{i}"), Scalar::I32),
-                        inner_step: b.param(&format!("{name}_inner_step{i}"), Scalar::I32),
-                        offset: b.param(&format!("{name}_offset{i}"), Scalar::I32),
+                        outer_step: b.param(&format!("{name}_outer_step{i}"), ScalarType::I32),
+                        inner_step: b.param(&format!("{name}_inner_step{i}"), ScalarType::I32),
+                        offset: b.param(&format!("{name}_offset{i}"), ScalarType::I32),
                         divisor: divided.then(|| Divisor::declare(b, &format!("{name}_divisor{i}"), &())),
                     })
                     .collect();
@@ -78,7 +78,7 @@ impl Parameter for Operand {
         OperandParams { access, index, batch, numbers }
     }
 
-    fn pass(source: &&Source, (access, index): &(Access, Scalar), block: &mut ArgumentBlock) {
+    fn pass(source: &&Source, (access, index): &(Access, ScalarType), block: &mut ArgumentBlock) {
         if source.access.pattern != access.pattern || source.access.dtype != access.dtype {
             return block.misfit("an operand is not laid out as the kernel expects it");
         }
@@ -130,7 +130,7 @@ pub struct Reader<'b> {
     /// How it is read.
     pub access: Access,
     pointer: Pointer<'b>,
-    index: Scalar,
+    index: ScalarType,
     batch: Value<'b>,
     numbers: Numbers<'b>,
 }
@@ -146,9 +146,9 @@ pub struct Lane<'b> {
 impl<'b> Reader<'b> {
     /// Moves to one matrix of the batch, and to the row or column `origin` where a workgroup's tile begins.
     pub fn begin(&mut self, batch: Value<'b>, origin: Value<'b>) {
-        let mut elements = batch.cast(Scalar::U64) * self.batch.cast(Scalar::U64);
+        let mut elements = batch.cast(ScalarType::U64) * self.batch.cast(ScalarType::U64);
         if let Numbers::Strided { outer, .. } = self.numbers {
-            elements = elements + origin.cast(Scalar::U64) * outer.cast(Scalar::U64);
+            elements = elements + origin.cast(ScalarType::U64) * outer.cast(ScalarType::U64);
         }
         self.pointer = self.pointer.offset(elements);
     }
@@ -163,8 +163,11 @@ impl<'b> Reader<'b> {
             },
             Numbers::Digits { outer, windows, .. } => {
                 let (offset, digits) = self.split(b, outer, windows.len(), origin + local);
-                let coordinates =
-                    digits.iter().zip(windows).map(|(d, w)| d.cast(Scalar::I32) * w.outer_step + w.offset).collect();
+                let coordinates = digits
+                    .iter()
+                    .zip(windows)
+                    .map(|(d, w)| d.cast(ScalarType::I32) * w.outer_step + w.offset)
+                    .collect();
                 Lane { k, offset, coordinates }
             }
         }
@@ -198,7 +201,9 @@ impl<'b> Reader<'b> {
     /// The pointer of the k-tile that begins at `k0`.
     pub fn tile(&self, k0: Value<'b>) -> Pointer<'b> {
         match self.numbers {
-            Numbers::Strided { inner, .. } => self.pointer.offset(k0.cast(Scalar::U64) * inner.cast(Scalar::U64)),
+            Numbers::Strided { inner, .. } => {
+                self.pointer.offset(k0.cast(ScalarType::U64) * inner.cast(ScalarType::U64))
+            }
             Numbers::Digits { .. } => self.pointer,
         }
     }
@@ -218,7 +223,7 @@ impl<'b> Reader<'b> {
             let (inside, digits) = self.split(b, inner, windows.len(), k0 + lane.k);
             offset = offset + inside;
             for ((digit, w), &base) in digits.iter().zip(windows).zip(&lane.coordinates) {
-                let mut at = (base + digit.cast(Scalar::I32) * w.inner_step).bitcast(Scalar::U32);
+                let mut at = (base + digit.cast(ScalarType::I32) * w.inner_step).bitcast(ScalarType::U32);
                 // A negative coordinate is a huge u32: one comparison tells.
                 let mut ok = b.bool(true);
                 if let Some(divisor) = w.divisor {

@@ -10,7 +10,7 @@ use crate::tensor::layout::index_type;
 use dml_engine::interface::{ReadRange, U32, WriteRange};
 use dml_engine::{ArgumentBlock, Parameter, parameters};
 use dml_kernel::dense::GROUP;
-use dml_kernel::{Builder, DType, Scalar, Value};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 
 /// How k is divided.
 #[derive(Copy, Clone, Debug)]
@@ -37,7 +37,7 @@ impl Parameter for SplitK {
     type Declared<'b> = DivisionParams<'b>;
 
     fn declare<'b>(b: &'b Builder, _: &str, (): &()) -> DivisionParams<'b> {
-        DivisionParams { parts: b.param("parts", Scalar::U32), length: b.param("length", Scalar::U32) }
+        DivisionParams { parts: b.param("parts", ScalarType::U32), length: b.param("length", ScalarType::U32) }
     }
 
     #[inline]
@@ -92,7 +92,7 @@ pub struct Spec {
     /// What happens to their totals.
     pub epilogue: Epilogue,
     /// Type of offsets.
-    pub index: Scalar,
+    pub index: ScalarType,
 }
 
 impl Spec {
@@ -137,8 +137,8 @@ impl KernelSpec for Spec {
         let first = chunk * width;
         b.if_(first.lt(size), || {
             let batch = b.group_id(2);
-            let size = size.cast(Scalar::U64);
-            let base = workspace.offset((batch * parts).cast(Scalar::U64) * size);
+            let size = size.cast(ScalarType::U64);
+            let base = workspace.offset((batch * parts).cast(ScalarType::U64) * size);
             let zero = b.constant_of(self.sums.compute(), 0.0);
             let sums: Vec<_> = (0..width).map(|_| b.var(zero)).collect();
             b.for_(0u32, parts, AHEAD, |part| {
@@ -146,7 +146,7 @@ impl KernelSpec for Spec {
                     .map(|ahead| {
                         let part = part + ahead;
                         let valid = part.lt(parts);
-                        let at = valid.select(part, 0).cast(Scalar::U64) * size;
+                        let at = valid.select(part, 0).cast(ScalarType::U64) * size;
                         let chunk = base.offset(at).load_chunk(chunk, width);
                         chunk.into_iter().map(|x| valid.select(x, 0)).collect::<Vec<_>>()
                     })

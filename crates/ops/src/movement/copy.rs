@@ -5,7 +5,7 @@ use crate::operator::call::{Call, Ret, Scalar};
 use crate::operator::error::{Error, Result};
 use crate::operator::host;
 use crate::pointwise::kernel::{self, Input};
-use crate::tensor::{Place, Tensor, overlap};
+use crate::tensor::{DeviceKind, Tensor, overlap};
 use crate::{check, operators};
 use dml_kernel::DType;
 
@@ -32,8 +32,8 @@ operators! {
 fn copy_from(call: &mut Call, AnyTensor(src): AnyTensor, AnyTensor(dst): AnyTensor, non_blocking: bool) -> Result<()> {
     let wait = !non_blocking;
     match (src.place, dst.place) {
-        (Place::Dml(a), Place::Dml(b)) if a == b => device_copy(call, src, dst)?,
-        (Place::Dml(_), Place::Dml(b)) => {
+        (DeviceKind::Dml(a), DeviceKind::Dml(b)) if a == b => device_copy(call, src, dst)?,
+        (DeviceKind::Dml(_), DeviceKind::Dml(b)) => {
             let mut bytes = vec![0; src.numel() as usize * src.element_size() as usize];
             read_back(call, src, &mut bytes, true)?;
             let other = dml_engine::device(b as usize)?;
@@ -43,8 +43,8 @@ fn copy_from(call: &mut Call, AnyTensor(src): AnyTensor, AnyTensor(dst): AnyTens
             other.upload(staged.data, &bytes)?;
             device_copy(&there, &staged, dst)?;
         }
-        (Place::Cpu, Place::Dml(_)) => upload(call, src, dst, wait)?,
-        (Place::Dml(_), Place::Cpu) => {
+        (DeviceKind::Cpu, DeviceKind::Dml(_)) => upload(call, src, dst, wait)?,
+        (DeviceKind::Dml(_), DeviceKind::Cpu) => {
             let mut target = dst.clone();
             check!(
                 src.dtype == dst.dtype && src.sizes == dst.sizes,
@@ -160,7 +160,7 @@ fn fill_from(call: &mut Call, out: &Tensor, AnyTensor(value): AnyTensor) -> Resu
         "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
         value.dim()
     );
-    if value.place == Place::Cpu {
+    if value.place == DeviceKind::Cpu {
         return fill(call, out, host::read_number(value)?);
     }
     device_copy(call, value, out)?;

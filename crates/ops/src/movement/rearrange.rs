@@ -13,7 +13,7 @@ use crate::{check, operators};
 use dml_engine::interface::{Index, U32, U64};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Scalar};
+use dml_kernel::{Builder, DType, ScalarType};
 
 operators! {
     channel_shuffle(self, groups) {
@@ -204,9 +204,9 @@ impl KernelSpec for Repeat {
     }
 
     fn write<'b>(&self, b: &'b Builder, RepeatParameters { out, starts, total, n }: RepeatParameters<'b>) {
-        let i = linear_id(b, Scalar::U64);
+        let i = linear_id(b, ScalarType::U64);
         b.if_(i.lt(total), || {
-            let place = i.cast(Scalar::I64);
+            let place = i.cast(ScalarType::I64);
             let (low, high) = (b.var(b.u32(0)), b.var(n));
             b.while_(
                 || (low.get() + 1).lt(high.get()),
@@ -241,7 +241,7 @@ fn unfold_backward(call: &mut Call, grad: &Tensor, sizes: &[i64], dim: i64, size
     let rest: Dims = (0..rank).map(|d| if d == dim { 0 } else { grad.strides[d] }).collect();
     let mut layout = Layout::row_major(sizes, &[&out.strides, &rest, &place]);
     if grad.range().end - grad.range().start >= layout::SHORT as u64 {
-        layout.index = Scalar::U64;
+        layout.index = ScalarType::U64;
     }
     let spec = UnfoldBackward { dtype: grad.dtype, layout: layout.spec() };
     let arguments = UnfoldArguments {
@@ -300,7 +300,7 @@ impl KernelSpec for UnfoldBackward {
             let first = b.var(b.int(index, 0));
             b.if_(place.ge(p.size), || first.set((place - p.size) / p.step + 1));
             let end = (place / p.step + 1).min(p.windows);
-            let scalar = if self.dtype == DType::Bool { Scalar::I32 } else { self.dtype.compute() };
+            let scalar = if self.dtype == DType::Bool { ScalarType::I32 } else { self.dtype.compute() };
             let sum = b.var(b.constant_of(scalar, 0.0));
             b.for_(first.get(), end, 1, |w| {
                 let from = at[1] + w * p.window_stride + (place - w * p.step) * p.stride;
@@ -320,7 +320,7 @@ mod tests {
     fn kernels_are_valid() {
         accepted(&Repeat { dtype: DType::I32 }.build());
         accepted(&Repeat { dtype: DType::I64 }.build());
-        for (dtype, rank, index) in [(DType::BF16, 3, Scalar::U32), (DType::F64, 1, Scalar::U64)] {
+        for (dtype, rank, index) in [(DType::BF16, 3, ScalarType::U32), (DType::F64, 1, ScalarType::U64)] {
             accepted(&UnfoldBackward { dtype, layout: LayoutSpec { rank, operands: 3, index } }.build());
         }
     }

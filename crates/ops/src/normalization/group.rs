@@ -12,7 +12,7 @@ use crate::tensor::memory_format::{self, is_channels_last};
 use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
-use dml_kernel::{Scalar, Value};
+use dml_kernel::{ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -100,7 +100,7 @@ impl Groups {
 /// Sums of two inputs, weighted by a third if there is one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Weighted {
-    scalar: Scalar,
+    scalar: ScalarType,
     weighted: bool,
 }
 
@@ -109,7 +109,7 @@ impl Fold for Weighted {
         "weighted_sums"
     }
 
-    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
         smallvec![self.scalar; 2]
     }
 

@@ -11,7 +11,7 @@ use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
 use crate::{check, operators};
-use dml_kernel::{DType, Scalar, Value, math};
+use dml_kernel::{DType, ScalarType, Value, math};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -25,14 +25,14 @@ operators! {
 
 /// Accumulates squares; yields `1 / sqrt(sum / numbers[0] + numbers[1])`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct MeanSquare(Scalar);
+struct MeanSquare(ScalarType);
 
 impl Fold for MeanSquare {
     fn name(&self) -> &'static str {
         "mean_square"
     }
 
-    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
         smallvec![self.0]
     }
 
@@ -134,6 +134,6 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        validate(&MeanSquare(Scalar::F32), &[DType::BF16], &[DType::F32], &[DType::F32; 2]);
+        validate(&MeanSquare(ScalarType::F32), &[DType::BF16], &[DType::F32], &[DType::F32; 2]);
     }
 }

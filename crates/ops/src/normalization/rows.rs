@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use crate::tensor::promote::accumulator;
 use dml_engine::parameters;
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value, math};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, math};
 
 /// What a row is normalised by.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +31,7 @@ pub struct Problem<'t> {
 
 /// Whether rows of this many elements fit.
 pub fn fit(n: i64) -> bool {
-    n > 0 && Rows::of_neighbours(Scalar::U32, n).1 > 0
+    n > 0 && Rows::of_neighbours(ScalarType::U32, n).1 > 0
 }
 
 /// What changes the code of both kernels.
@@ -204,7 +204,7 @@ struct Centred<'b> {
 }
 
 impl<'b> Held<'_, 'b> {
-    fn new<'s>(share: &'s Share<'b>, held: u32, scalar: Scalar) -> Held<'s, 'b> {
+    fn new<'s>(share: &'s Share<'b>, held: u32, scalar: ScalarType) -> Held<'s, 'b> {
         Held { share, at: share.elements(held), count: share.n.cast(scalar) }
     }
 
@@ -270,7 +270,7 @@ mod tests {
         for norm in [Norm::Layer, Norm::Rms] {
             for (input, other, n) in [(DType::F16, DType::F32, 3), (DType::F64, DType::F64, 4000)] {
                 for parameter in [None, Some(other)] {
-                    let (rows, held) = Rows::of_neighbours(Scalar::U64, n);
+                    let (rows, held) = Rows::of_neighbours(ScalarType::U64, n);
                     let spec = Spec { norm, rows, held, input, weight: parameter, statistics: other };
                     accepted(&BackwardSpec(spec.clone()).build());
                     accepted(&ForwardSpec { of: spec, bias: parameter }.build());

@@ -252,17 +252,17 @@ fn long<'b>(b: &'b Builder, spec: &Spec, inputs: &[Pointer<'b>], out: Pointer<'b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dml_kernel::Scalar;
+    use dml_kernel::ScalarType;
 
     #[test]
     fn kernels_are_valid() {
         for mode in [Mode::Softmax, Mode::LogSoftmax, Mode::SoftmaxGrad, Mode::LogSoftmaxGrad] {
             for (input, out) in [(DType::F32, DType::F32), (DType::F16, DType::F32), (DType::F64, DType::F64)] {
                 for (index, lanes, lanes_first, held) in [
-                    (Scalar::U32, 256, true, 16),
-                    (Scalar::U64, 8, false, 4),
-                    (Scalar::U32, 1, true, 2),
-                    (Scalar::U32, 64, true, 0),
+                    (ScalarType::U32, 256, true, 16),
+                    (ScalarType::U64, 8, false, 4),
+                    (ScalarType::U32, 1, true, 2),
+                    (ScalarType::U32, 64, true, 0),
                 ] {
                     let spec = Spec { mode, input, out, rows: Rows { index, lanes, lanes_first }, held };
                     crate::primitives::validate::accepted(&spec.build());

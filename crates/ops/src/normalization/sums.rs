@@ -6,7 +6,7 @@ use crate::operator::error::Result;
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
-use dml_kernel::{Scalar, Value};
+use dml_kernel::{ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
 /// What is summed: `t = grad * weight` and `t * (x - mean) * scale`, of what there is. Views of one shape.
@@ -21,7 +21,7 @@ pub struct Products<'t> {
 /// Accumulates the products, then the plain terms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Fields {
-    scalar: Scalar,
+    scalar: ScalarType,
     /// Which terms there are.
     presence: u32,
 }
@@ -31,7 +31,7 @@ impl Fold for Fields {
         "normalize_sums"
     }
 
-    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
         smallvec![self.scalar; 2]
     }
 

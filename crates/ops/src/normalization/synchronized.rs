@@ -16,7 +16,7 @@ use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
 use crate::{check, operators};
-use dml_kernel::{Scalar, Value, math};
+use dml_kernel::{ScalarType, Value, math};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -100,7 +100,7 @@ impl Fold for Gather {
         "gather_statistics"
     }
 
-    fn accumulators(&self, index: Scalar) -> SmallVec<[Scalar; 3]> {
+    fn accumulators(&self, index: ScalarType) -> SmallVec<[ScalarType; 3]> {
         self.0.accumulators(index)
     }
 

@@ -3,7 +3,7 @@
 use crate::operator::error::{Error, Result};
 use crate::operator::schema::Written;
 use crate::operator::value::{Arg, Scalar};
-use crate::tensor::{Place, Tensor};
+use crate::tensor::{DeviceKind, Tensor};
 use dml_kernel::DType;
 use smallvec::SmallVec;
 use std::ops::Deref;
@@ -149,7 +149,7 @@ impl<'a> Arguments<'a> {
     }
 
     fn check_device(self, t: &Tensor) -> Result<()> {
-        if t.place == Place::Dml(self.device) { Ok(()) } else { Err(elsewhere(self.name, self.device, t)) }
+        if t.place == DeviceKind::Dml(self.device) { Ok(()) } else { Err(elsewhere(self.name, self.device, t)) }
     }
 }
 
@@ -157,9 +157,9 @@ impl<'a> Arguments<'a> {
 #[cold]
 pub(super) fn elsewhere(name: &str, device: u8, t: &Tensor) -> Error {
     let there = match t.place {
-        Place::Cpu => "cpu".to_string(),
-        Place::Dml(i) => format!("dml:{i}"),
-        Place::Other => "another backend's device".to_string(),
+        DeviceKind::Cpu => "cpu".to_string(),
+        DeviceKind::Dml(i) => format!("dml:{i}"),
+        DeviceKind::Other => "another backend's device".to_string(),
     };
     Error::Runtime(format!(
         "Expected all tensors to be on the same device, but found at least two devices, dml:{device} and {there}! (in {name})"

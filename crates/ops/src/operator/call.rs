@@ -4,7 +4,7 @@ use crate::check;
 use crate::operator::argument::{Arguments, elsewhere};
 use crate::operator::error::Result;
 pub use crate::operator::value::{Arg, Ret, Scalar};
-use crate::tensor::{Dims, Place, Tensor};
+use crate::tensor::{DeviceKind, Dims, Tensor};
 use dml_engine::Device;
 use dml_kernel::DType;
 use smallvec::SmallVec;
@@ -78,7 +78,7 @@ impl<'a> Call<'a> {
     /// Checks that a tensor is on this call's device.
     pub fn check_place(&self, t: &Tensor) -> Result<()> {
         let here = self.device.index() as u8;
-        if t.place == Place::Dml(here) { Ok(()) } else { Err(elsewhere(self.name, here, t)) }
+        if t.place == DeviceKind::Dml(here) { Ok(()) } else { Err(elsewhere(self.name, here, t)) }
     }
 
     /// A dimension argument, wrapped into `0..dim` (a 0-dim tensor counts as 1-dim).

@@ -3,7 +3,7 @@
 
 use crate::operator::call::Call;
 use dml_engine::{ArgumentBlock, FaultKind, Parameter};
-use dml_kernel::{Builder, DType, Operand, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Operand, Pointer, ScalarType, Value};
 use std::cell::RefCell;
 
 /// What a kernel reports errors with, as its parameter.
@@ -30,7 +30,7 @@ impl Parameter for Fault {
     type Declared<'b> = Reporter<'b>;
 
     fn declare<'b>(b: &'b Builder, name: &str, (): &()) -> Reporter<'b> {
-        Reporter { b, block: b.pointer(name, DType::U32), number: b.param("error", Scalar::U32) }
+        Reporter { b, block: b.pointer(name, DType::U32), number: b.param("error", ScalarType::U32) }
     }
 
     fn pass(argument: &FaultArgument, (): &(), block: &mut ArgumentBlock) {
@@ -87,9 +87,9 @@ pub fn report<'b>(
         fault.store(1, operator);
         for (word, value) in [(2, index), (4, size)] {
             // Through i64, so that negative indices keep their sign.
-            let value = value.cast(Scalar::I64).bitcast(Scalar::U64);
-            fault.store(word, value.cast(Scalar::U32));
-            fault.store(word + 1, (value >> 32).cast(Scalar::U32));
+            let value = value.cast(ScalarType::I64).bitcast(ScalarType::U64);
+            fault.store(word, value.cast(ScalarType::U32));
+            fault.store(word + 1, (value >> 32).cast(ScalarType::U32));
         }
         fault.store(6, dim);
     });

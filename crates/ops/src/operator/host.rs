@@ -3,12 +3,12 @@
 
 use crate::operator::call::Scalar;
 use crate::operator::error::{Error, Result};
-use crate::tensor::{Place, Tensor};
+use crate::tensor::{DeviceKind, Tensor};
 use dml_kernel::DType;
 
 /// The value of a CPU tensor with one element.
 pub fn read_number(t: &Tensor) -> Result<Scalar> {
-    if t.place != Place::Cpu || t.numel() != 1 || t.data == 0 {
+    if t.place != DeviceKind::Cpu || t.numel() != 1 || t.data == 0 {
         return Err(Error::Runtime(format!("expected a CPU tensor with one element, got {}", t.describe())));
     }
     let mut bytes = [0u8; 8];
@@ -80,7 +80,7 @@ pub fn bytes_mut(t: &mut Tensor) -> Result<&mut [u8]> {
 }
 
 fn host_extent(t: &Tensor) -> Result<usize> {
-    if t.place != Place::Cpu || !t.is_contiguous() {
+    if t.place != DeviceKind::Cpu || !t.is_contiguous() {
         return Err(Error::Runtime(format!("expected a contiguous CPU tensor, got {}", t.describe())));
     }
     Ok(t.numel() as usize * t.element_size() as usize)

@@ -81,12 +81,12 @@ fn factor(x: AnyTensor, y: AnyTensor, alpha: Scalar) -> Result<Option<Scalar>> {
 
 /// A sum; of bools, their disjunction.
 pub fn sum<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
-    if x.scalar() == dml_kernel::Scalar::Bool { x | y } else { x + y }
+    if x.scalar() == dml_kernel::ScalarType::Bool { x | y } else { x + y }
 }
 
 /// A product; of bools, their conjunction.
 pub fn product<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
-    if x.scalar() == dml_kernel::Scalar::Bool { x & y } else { x * y }
+    if x.scalar() == dml_kernel::ScalarType::Bool { x & y } else { x * y }
 }
 
 fn mul(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {

@@ -7,7 +7,7 @@ use crate::pointwise::comparison::maximum;
 use crate::pointwise::operator::{Rule, common_dtype, operator, operator_of};
 use crate::tensor::promote::result_type;
 use crate::{check, operators};
-use dml_kernel::{DType, Scalar, Value, math};
+use dml_kernel::{DType, ScalarType, Value, math};
 
 operators! {
     atan2(self, other, out) {
@@ -62,18 +62,18 @@ operators! {
         "aten::bitwise_left_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::bitwise_left_shift.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
         "aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor",
-        "aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::__lshift__.ScalarType(Tensor self, ScalarType other) -> Tensor",
         "aten::__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-        "aten::__ilshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::__ilshift__.ScalarType(Tensor(a!) self, ScalarType other) -> Tensor(a!)",
     }
     right_shift(self, other, out) {
         "aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::bitwise_right_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::bitwise_right_shift.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
         "aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor",
-        "aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::__rshift__.ScalarType(Tensor self, ScalarType other) -> Tensor",
         "aten::__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-        "aten::__irshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::__irshift__.ScalarType(Tensor(a!) self, ScalarType other) -> Tensor(a!)",
     }
 }
 
@@ -122,7 +122,7 @@ pub fn copysign<'b>(magnitude: Value<'b>, sign: Value<'b>) -> Value<'b> {
 fn heaviside(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
     check!(x.dtype == y.dtype, Runtime, "heaviside is not yet implemented for tensors with different dtypes.");
     operator(call, out, Rule::Promote, "heaviside", &[x, y], &[], |_, v| {
-        if v[0].scalar() == Scalar::Bool {
+        if v[0].scalar() == ScalarType::Bool {
             return v[0] | v[1];
         }
         v[0].eq(0).select(v[1], v[0].gt(0).select(v[0].like(1.0), 0))

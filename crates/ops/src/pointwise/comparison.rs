@@ -5,68 +5,68 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operators;
 use crate::pointwise::operator::{Rule, check_integral, operator, operator_of};
-use dml_kernel::{Scalar, Value};
+use dml_kernel::{ScalarType, Value};
 
 operators! {
     compare(self, other, out; "eq", |a, b| a.eq(b)) {
         "aten::eq.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::eq_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::eq.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten::eq.Scalar(Tensor self, Scalar other) -> Tensor",
-        "aten::eq_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
-        "aten::eq.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::eq.ScalarType(Tensor self, ScalarType other) -> Tensor",
+        "aten::eq_.ScalarType(Tensor(a!) self, ScalarType other) -> Tensor(a!)",
+        "aten::eq.Scalar_out(Tensor self, ScalarType other, *, Tensor(a!) out) -> Tensor(a!)",
     }
     compare(self, other, out; "ne", |a, b| a.ne(b)) {
         "aten::ne.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::ne_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::ne.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten::ne.Scalar(Tensor self, Scalar other) -> Tensor",
-        "aten::ne_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
-        "aten::ne.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::ne.ScalarType(Tensor self, ScalarType other) -> Tensor",
+        "aten::ne_.ScalarType(Tensor(a!) self, ScalarType other) -> Tensor(a!)",
+        "aten::ne.Scalar_out(Tensor self, ScalarType other, *, Tensor(a!) out) -> Tensor(a!)",
     }
     compare(self, other, out; "lt", |a, b| ordered(a, b, Value::lt)) {
         "aten::lt.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::lt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::lt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten::lt.Scalar(Tensor self, Scalar other) -> Tensor",
-        "aten::lt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
-        "aten::lt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::lt.ScalarType(Tensor self, ScalarType other) -> Tensor",
+        "aten::lt_.ScalarType(Tensor(a!) self, ScalarType other) -> Tensor(a!)",
+        "aten::lt.Scalar_out(Tensor self, ScalarType other, *, Tensor(a!) out) -> Tensor(a!)",
     }
     compare(self, other, out; "le", |a, b| ordered(a, b, Value::le)) {
         "aten::le.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::le_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::le.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten::le.Scalar(Tensor self, Scalar other) -> Tensor",
-        "aten::le_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
-        "aten::le.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::le.ScalarType(Tensor self, ScalarType other) -> Tensor",
+        "aten::le_.ScalarType(Tensor(a!) self, ScalarType other) -> Tensor(a!)",
+        "aten::le.Scalar_out(Tensor self, ScalarType other, *, Tensor(a!) out) -> Tensor(a!)",
     }
     compare(self, other, out; "gt", |a, b| ordered(a, b, Value::gt)) {
         "aten::gt.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::gt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::gt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten::gt.Scalar(Tensor self, Scalar other) -> Tensor",
-        "aten::gt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
-        "aten::gt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::gt.ScalarType(Tensor self, ScalarType other) -> Tensor",
+        "aten::gt_.ScalarType(Tensor(a!) self, ScalarType other) -> Tensor(a!)",
+        "aten::gt.Scalar_out(Tensor self, ScalarType other, *, Tensor(a!) out) -> Tensor(a!)",
     }
     compare(self, other, out; "ge", |a, b| ordered(a, b, Value::ge)) {
         "aten::ge.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::ge_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::ge.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten::ge.Scalar(Tensor self, Scalar other) -> Tensor",
-        "aten::ge_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
-        "aten::ge.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::ge.ScalarType(Tensor self, ScalarType other) -> Tensor",
+        "aten::ge_.ScalarType(Tensor(a!) self, ScalarType other) -> Tensor(a!)",
+        "aten::ge.Scalar_out(Tensor self, ScalarType other, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    binary(self, other, out; Rule::Bool, "logical_and", |a, b| a.cast(Scalar::Bool) & b.cast(Scalar::Bool)) {
+    binary(self, other, out; Rule::Bool, "logical_and", |a, b| a.cast(ScalarType::Bool) & b.cast(ScalarType::Bool)) {
         "aten::logical_and(Tensor self, Tensor other) -> Tensor",
         "aten::logical_and_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::logical_and.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    binary(self, other, out; Rule::Bool, "logical_or", |a, b| a.cast(Scalar::Bool) | b.cast(Scalar::Bool)) {
+    binary(self, other, out; Rule::Bool, "logical_or", |a, b| a.cast(ScalarType::Bool) | b.cast(ScalarType::Bool)) {
         "aten::logical_or(Tensor self, Tensor other) -> Tensor",
         "aten::logical_or_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::logical_or.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    binary(self, other, out; Rule::Bool, "logical_xor", |a, b| a.cast(Scalar::Bool) ^ b.cast(Scalar::Bool)) {
+    binary(self, other, out; Rule::Bool, "logical_xor", |a, b| a.cast(ScalarType::Bool) ^ b.cast(ScalarType::Bool)) {
         "aten::logical_xor(Tensor self, Tensor other) -> Tensor",
         "aten::logical_xor_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::logical_xor.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
@@ -142,13 +142,13 @@ fn bitwise(
 
 /// An order comparison; bools count as 0 and 1.
 fn ordered<'b>(a: Value<'b>, b: Value<'b>, how: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Value<'b> {
-    if a.scalar() == Scalar::Bool { how(a.cast(Scalar::I32), b.cast(Scalar::I32)) } else { how(a, b) }
+    if a.scalar() == ScalarType::Bool { how(a.cast(ScalarType::I32), b.cast(ScalarType::I32)) } else { how(a, b) }
 }
 
 /// The larger of two; NaN if either is.
 pub fn maximum<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
     match a.scalar() {
-        Scalar::Bool => a | b,
+        ScalarType::Bool => a | b,
         s if s.is_float() => (a.is_nan() | a.gt(b)).select(a, b),
         _ => a.max(b),
     }
@@ -157,7 +157,7 @@ pub fn maximum<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
 /// The smaller of two; NaN if either is.
 pub fn minimum<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
     match a.scalar() {
-        Scalar::Bool => a & b,
+        ScalarType::Bool => a & b,
         s if s.is_float() => (a.is_nan() | a.lt(b)).select(a, b),
         _ => a.min(b),
     }

@@ -8,7 +8,7 @@ use crate::pointwise::kernel::{self, Input};
 use crate::pointwise::operator::{Rule, common_dtype, operator, result_tensor};
 use crate::tensor::Tensor;
 use crate::{check, operators};
-use dml_kernel::{DType, Scalar, Value};
+use dml_kernel::{DType, ScalarType, Value};
 
 operators! {
     nextafter(self, other, out) {
@@ -37,7 +37,7 @@ fn nextafter(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()
 /// Numbers of one sign are in the order of their bits.
 fn next<'b>(from: Value<'b>, to: Value<'b>, dtype: DType) -> Value<'b> {
     let b = from.builder();
-    let signed = if from.scalar() == Scalar::F64 { Scalar::I64 } else { Scalar::I32 };
+    let signed = if from.scalar() == ScalarType::F64 { ScalarType::I64 } else { ScalarType::I32 };
     let magnitude_bits = (1u64 << (8 * signed.bytes() - 1)) - 1;
     // Integers in the order of the numbers.
     let ordered = |x: Value<'b>| {
@@ -111,7 +111,7 @@ fn frexp(call: &mut Call, t: &Tensor, outs: Outs) -> Result<()> {
 fn parts(x: Value<'_>) -> Vec<Value<'_>> {
     let b = x.builder();
     let bits_type = x.scalar().unsigned();
-    let (digits, bias) = if x.scalar() == Scalar::F64 { (52, 1023) } else { (23, 127) };
+    let (digits, bias) = if x.scalar() == ScalarType::F64 { (52, 1023) } else { (23, 127) };
     let int = |n: u64| b.int(bits_type, n);
     let width = 8 * u64::from(bits_type.bytes());
     let bits = x.bitcast(bits_type);
@@ -122,7 +122,7 @@ fn parts(x: Value<'_>) -> Vec<Value<'_>> {
     let one = int(bias << digits);
     let lifted = ((magnitude | one).bitcast(x.scalar()) - 1.0).bitcast(bits_type);
     let normal = subnormal.select(lifted, magnitude);
-    let field = (normal >> int(digits)).cast(Scalar::I32);
+    let field = (normal >> int(digits)).cast(ScalarType::I32);
     let exponent = field - (bias as i32 - 1) - subnormal.select(b.i32(bias as i32 - 1), 0);
     let significand = (normal & int((1 << digits) - 1)) | int((bias - 1) << digits);
     let plain = magnitude.ne(0) & magnitude.lt(int((2 * bias + 1) << digits));

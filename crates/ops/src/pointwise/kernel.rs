@@ -8,7 +8,7 @@ use crate::tensor::layout::{self, Layout, LayoutSpec, Walked};
 use crate::tensor::{Dims, Tensor};
 use dml_engine::{Family, Parameter, Pointwise, PointwiseInput, PointwiseParameters};
 use dml_kernel::dense::{GROUP, linear_id};
-use dml_kernel::{Builder, DType, Element, Kernel, Scalar, Value, dense};
+use dml_kernel::{Builder, DType, Element, Kernel, ScalarType, Value, dense};
 use smallvec::SmallVec;
 
 /// An input: a tensor, or one number for all elements.
@@ -79,14 +79,14 @@ struct Spec {
     outs: SmallVec<[DType; 2]>,
     inputs: SmallVec<[PointwiseInput; 4]>,
     walk: Walk,
-    index: Scalar,
+    index: ScalarType,
 }
 
 /// How the operands of one launch are walked.
 struct Plan {
     walk: Walk,
     /// The type of an index.
-    index: Scalar,
+    index: ScalarType,
     /// A bit an operand, the last one's lowest: it is one element for all. Of a dense walk.
     constants: u32,
     /// The dimensions of a strided walk.
@@ -281,10 +281,10 @@ impl Spec {
 
     /// What the queue must know of the kernel to fuse it with others: of a dense walk in 32 bits that reports nothing.
     fn describe(&self, body: Bodies<'_>) -> Option<Pointwise> {
-        if !matches!(self.walk, Walk::Dense { .. }) || self.index != Scalar::U32 || self.is_guarded() {
+        if !matches!(self.walk, Walk::Dense { .. }) || self.index != ScalarType::U32 || self.is_guarded() {
             return None;
         }
-        let types: SmallVec<[Scalar; 4]> = self
+        let types: SmallVec<[ScalarType; 4]> = self
             .inputs
             .iter()
             .map(|input| match *input {

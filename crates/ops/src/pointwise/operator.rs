@@ -8,7 +8,7 @@ use crate::operator::error::Result;
 use crate::tensor::layout;
 use crate::tensor::overlap;
 use crate::tensor::promote::{Promoted, result_type};
-use crate::tensor::{Dims, Place, Tensor};
+use crate::tensor::{DeviceKind, Dims, Tensor};
 use dml_kernel::{Builder, DType, Value};
 use smallvec::SmallVec;
 
@@ -32,7 +32,7 @@ pub fn input(call: &Call, t: &Tensor) -> Result<Input> {
 }
 
 fn operand_of<'t>(call: &Call, t: &'t Tensor) -> Result<Operand<'t>> {
-    if t.place == Place::Cpu && t.dim() == 0 {
+    if t.place == DeviceKind::Cpu && t.dim() == 0 {
         return Ok(Operand::Number(crate::operator::host::read_number(t)?));
     }
     call.check_place(t)?;

@@ -10,7 +10,7 @@ use crate::operator::error::Result;
 use crate::operators;
 use crate::pointwise::operator::{Rule, check_not_half, heavy_operator};
 use dml_kernel::math::special::fused;
-use dml_kernel::{Scalar, Value, math};
+use dml_kernel::{ScalarType, Value, math};
 
 operators! {
     run(x, n, out; "chebyshev_polynomial_t", |x, n| chebyshev(x, n, Kind::T, 6.0)) {
@@ -81,7 +81,7 @@ fn recurrence<'b>(
 ) -> Value<'b> {
     let b = n.builder();
     let (before, now, k) = (b.var(first.like(1.0)), b.var(first), b.var(b.i32(1)));
-    let last = n.min(2f64.powi(30)).cast(Scalar::I32);
+    let last = n.min(2f64.powi(30)).cast(ScalarType::I32);
     b.while_(
         || k.get().lt(last) & !now.get().is_nan(),
         || {
@@ -156,7 +156,7 @@ fn chebyshev<'b>(x: Value<'b>, n: Value<'b>, kind: Kind, most: f64) -> Value<'b>
 /// Hermite's polynomials, the physicists' for a `factor` of 2 and the probabilists' for 1, of the argument times that.
 fn hermite<'b>(x: Value<'b>, n: Value<'b>, factor: f64) -> Value<'b> {
     // CPU's limits of the degree: NaN above.
-    let limit = if x.scalar() == Scalar::F64 { 512.0 } else { 128.0 };
+    let limit = if x.scalar() == ScalarType::F64 { 512.0 } else { 128.0 };
     let value = recurrence(n.min(limit), x, |k, before, now| fused(x, now, -(k * factor * before)));
     n.gt(limit).select(x.like(f64::NAN), value)
 }

@@ -7,20 +7,20 @@ use crate::operator::error::Result;
 use crate::pointwise::operator::{Argument, Rule, operator_of};
 use crate::tensor::promote::{Promoted, result_type};
 use crate::{check, operators};
-use dml_kernel::{DType, Scalar, Value, math};
+use dml_kernel::{DType, ScalarType, Value, math};
 
 operators! {
     general(self, exponent, out) {
         "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
         "aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)",
         "aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
-        "aten::pow.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::pow.ScalarType(ScalarType self, Tensor exponent) -> Tensor",
+        "aten::pow.Scalar_out(ScalarType self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
     }
     to_number(self, exponent, out) {
-        "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-        "aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
-        "aten::pow.Tensor_Scalar_out(Tensor self, Scalar exponent, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::pow.Tensor_Scalar(Tensor self, ScalarType exponent) -> Tensor",
+        "aten::pow_.ScalarType(Tensor(a!) self, ScalarType exponent) -> Tensor(a!)",
+        "aten::pow.Tensor_Scalar_out(Tensor self, ScalarType exponent, *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 
@@ -80,7 +80,7 @@ pub fn power<'b>(base: Value<'b>, exponent: Value<'b>) -> Value<'b> {
 /// By squaring, modulo the integer's width. A negative exponent yields 0, except of 1 and -1.
 fn integer_power<'b>(base: Value<'b>, exponent: Value<'b>) -> Value<'b> {
     let b = base.builder();
-    if base.scalar() == Scalar::Bool {
+    if base.scalar() == ScalarType::Bool {
         return base | !exponent;
     }
     let (result, square, left) = (b.var(base.like(1.0)), b.var(base), b.var(exponent));

@@ -5,7 +5,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::pointwise::operator::{self, Rule, operator};
 use crate::{check, operators};
-use dml_kernel::{DType, Scalar, Value, math};
+use dml_kernel::{DType, ScalarType, Value, math};
 
 operators! {
     run(self, out; Rule::Float, Domain::Any, "exp", math::exp) {
@@ -158,7 +158,7 @@ operators! {
         "aten::frac_(Tensor(a!) self) -> Tensor(a!)",
         "aten::frac.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Bool, Domain::Any, "logical_not", |x| !x.cast(Scalar::Bool)) {
+    run(self, out; Rule::Bool, Domain::Any, "logical_not", |x| !x.cast(ScalarType::Bool)) {
         "aten::logical_not(Tensor self) -> Tensor",
         "aten::logical_not_(Tensor(a!) self) -> Tensor(a!)",
         "aten::logical_not.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
@@ -249,12 +249,12 @@ fn conj_physical(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
 
 /// Absolute value; of a bool, itself.
 pub fn abs(x: Value<'_>) -> Value<'_> {
-    if x.scalar() == Scalar::Bool { x } else { x.abs() }
+    if x.scalar() == ScalarType::Bool { x } else { x.abs() }
 }
 
 /// -1, 0 or 1; NaN yields 0 as on CPU.
 pub fn sign(x: Value<'_>) -> Value<'_> {
-    if x.scalar() == Scalar::Bool {
+    if x.scalar() == ScalarType::Bool {
         return x;
     }
     x.gt(0).select(x.like(1.0), x.lt(0).select(x.like(-1.0), 0))
@@ -273,9 +273,9 @@ pub fn rounded<'b>(x: Value<'b>, how: impl Fn(Value<'b>) -> Value<'b>) -> Value<
 /// Whether the sign bit is set, that of -0 and NaN included.
 fn sign_bit(x: Value<'_>) -> Value<'_> {
     match x.scalar() {
-        Scalar::Bool => x.builder().bool(false),
-        Scalar::F32 => x.bitcast(Scalar::I32).lt(0),
-        Scalar::F64 => x.bitcast(Scalar::I64).lt(0),
+        ScalarType::Bool => x.builder().bool(false),
+        ScalarType::F32 => x.bitcast(ScalarType::I32).lt(0),
+        ScalarType::F64 => x.bitcast(ScalarType::I64).lt(0),
         _ => x.lt(0),
     }
 }

@@ -14,7 +14,7 @@ use crate::tensor::{Dims, Tensor};
 use dml_engine::interface::{Each, I64, Index, ReadRange, U32, WriteRange};
 use dml_engine::{ArgumentBlock, Parameter, parameters};
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use smallvec::SmallVec;
 
 /// An index tensor (int32 or int64) and the dimension in which it selects.
@@ -115,12 +115,12 @@ struct SelectorParams<'b> {
 
 impl Parameter for SelectorInput {
     /// The dtype of the index tensor, and the type of strides.
-    type Type = (DType, Scalar);
+    type Type = (DType, ScalarType);
     /// The selector, and the dimension's stride in units.
     type Argument<'a> = (&'a Selector, i64);
     type Declared<'b> = SelectorParams<'b>;
 
-    fn declare<'b>(b: &'b Builder, _: &str, (dtype, index): &(DType, Scalar)) -> SelectorParams<'b> {
+    fn declare<'b>(b: &'b Builder, _: &str, (dtype, index): &(DType, ScalarType)) -> SelectorParams<'b> {
         SelectorParams {
             index: Input::declare(b, "index", dtype),
             size: I64::declare(b, "size", &()),
@@ -129,7 +129,7 @@ impl Parameter for SelectorInput {
         }
     }
 
-    fn pass((selector, stride): &(&Selector, i64), (dtype, index): &(DType, Scalar), block: &mut ArgumentBlock) {
+    fn pass((selector, stride): &(&Selector, i64), (dtype, index): &(DType, ScalarType), block: &mut ArgumentBlock) {
         Input::pass(&&selector.index, dtype, block);
         I64::pass(&selector.size, &(), block);
         Index::pass(stride, index, block);
@@ -167,7 +167,7 @@ pub fn run(call: &Call, walk: &Walk, action: &Action) -> Result<()> {
     let far: i64 = walk.sizes.iter().zip(walk.strides).map(|(&n, &s)| reach(n, s)).sum::<i64>()
         + walk.selectors.iter().map(|s| reach(s.size, s.stride)).sum::<i64>();
     if far >= layout::SHORT {
-        layout.index = Scalar::U64;
+        layout.index = ScalarType::U64;
     }
     let dtype = walk.base.dtype;
     let mut unit = Unit::one(dtype);
@@ -205,11 +205,11 @@ pub fn run(call: &Call, walk: &Walk, action: &Action) -> Result<()> {
 
 impl Spec {
     /// The type of the number that is stored instead of an element of another tensor.
-    fn value(&self) -> Option<Scalar> {
+    fn value(&self) -> Option<ScalarType> {
         match self.kind {
             Kind::Read | Kind::Write => None,
-            Kind::Fill if self.unit.dtype == DType::U64 => Some(Scalar::U64),
-            Kind::Fill | Kind::Number => Some(Scalar::U32),
+            Kind::Fill if self.unit.dtype == DType::U64 => Some(ScalarType::U64),
+            Kind::Fill | Kind::Number => Some(ScalarType::U32),
         }
     }
 }
@@ -231,7 +231,7 @@ impl KernelSpec for Spec {
             let good = b.var(b.bool(true));
             for (selector, &at) in p.selectors.iter().zip(&offsets[own..]) {
                 let &SelectorParams { index: pointer, size, stride, dim } = selector;
-                let given = pointer.load(at).cast(Scalar::I64);
+                let given = pointer.load(at).cast(ScalarType::I64);
                 // Without a select: lavapipe of Mesa 22.3 takes the wrong side of one on an index that was int32.
                 let wrapped = if self.negative { given + ((given >> 63) & size) } else { given };
                 b.if_else(
@@ -250,7 +250,7 @@ impl KernelSpec for Spec {
                 }
                 (Some(from), _) => b.if_(good.get(), || unit.store(p.to, place, &unit.load(from, other))),
                 (None, Some(none)) if self.kind == Kind::Number => {
-                    p.to.store(w, good.get().select(place.cast(Scalar::U32), none));
+                    p.to.store(w, good.get().select(place.cast(ScalarType::U32), none));
                 }
                 (None, Some(value)) => b.if_(good.get(), || p.to.store(place, value)),
                 (None, None) => {}
@@ -273,12 +273,14 @@ mod tests {
             Unit { dtype: DType::U32, lanes: 4, elements: 8 },
         ];
         for kind in [Kind::Read, Kind::Write, Kind::Fill, Kind::Number] {
-            for (unit, index) in units.into_iter().zip([Scalar::U32, Scalar::U64, Scalar::U32, Scalar::U64]) {
+            for (unit, index) in
+                units.into_iter().zip([ScalarType::U32, ScalarType::U64, ScalarType::U32, ScalarType::U64])
+            {
                 for dtypes in [[DType::I64].as_slice(), &[DType::I32, DType::I64]] {
                     let unit = if kind.moves() { unit } else { Unit::one(DType::F32) };
                     let operands = (dtypes.len() + if kind.moves() { 2 } else { 1 }) as u32;
                     let layout = LayoutSpec { rank: 2, operands, index };
-                    let (negative, indices) = (index == Scalar::U32, SmallVec::from_slice(dtypes));
+                    let (negative, indices) = (index == ScalarType::U32, SmallVec::from_slice(dtypes));
                     accepted(&Spec { kind, unit, negative, indices, layout }.build());
                 }
             }

@@ -8,7 +8,7 @@ use crate::operator::error::Result;
 use crate::tensor::Tensor;
 use dml_engine::{ArgumentBlock, Interface, KernelKey, KernelRef, Parameter};
 use dml_kernel::dense::GROUP;
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Kernel, Pointer, ScalarType, Value};
 use std::cell::Cell;
 
 /// What a kernel is specialised by, and how it is written.
@@ -139,7 +139,7 @@ impl Parameter for InDType {
 
     fn declare<'b>(b: &'b Builder, name: &str, dtype: &DType) -> Value<'b> {
         match dtype.compute() {
-            Scalar::Bool => b.param(name, Scalar::U32).cast(Scalar::Bool),
+            ScalarType::Bool => b.param(name, ScalarType::U32).cast(ScalarType::Bool),
             scalar => b.param(name, scalar),
         }
     }
@@ -158,18 +158,18 @@ impl Parameter for InDType {
 /// A number as the bits of `dtype.compute()`; bool is a u32.
 pub fn number_word(dtype: DType, x: Number) -> u64 {
     match dtype.compute() {
-        Scalar::Bool => u64::from(x.to_f64() != 0.0),
+        ScalarType::Bool => u64::from(x.to_f64() != 0.0),
         // Narrow integers wrap to their width first: no store does it for a number that is compared.
-        Scalar::I32 => u64::from(match dtype {
+        ScalarType::I32 => u64::from(match dtype {
             DType::U8 => i32::from(x.to_i64() as u8),
             DType::I8 => i32::from(x.to_i64() as i8),
             DType::I16 => i32::from(x.to_i64() as i16),
             DType::U16 => i32::from(x.to_i64() as u16),
             _ => x.to_i64() as i32,
         } as u32),
-        Scalar::U32 => u64::from(x.to_i64() as u32),
-        Scalar::I64 | Scalar::U64 => x.to_i64() as u64,
-        Scalar::F32 => u64::from((x.to_f64() as f32).to_bits()),
-        Scalar::F64 => x.to_f64().to_bits(),
+        ScalarType::U32 => u64::from(x.to_i64() as u32),
+        ScalarType::I64 | ScalarType::U64 => x.to_i64() as u64,
+        ScalarType::F32 => u64::from((x.to_f64() as f32).to_bits()),
+        ScalarType::F64 => x.to_f64().to_bits(),
     }
 }

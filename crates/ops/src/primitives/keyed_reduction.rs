@@ -16,7 +16,7 @@ use crate::tensor::layout::{self, Layout, LayoutSpec, Walked};
 use dml_engine::interface::{Index, ReadRange, U32, WriteRange};
 use dml_engine::{ArgumentBlock, Parameter, parameters};
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Scalar, Value, Var};
+use dml_kernel::{Builder, DType, ScalarType, Value, Var};
 
 /// Up to this many contributions, and this many comparisons, pairs are compared.
 const MAX_COMPARED: i64 = 1024;
@@ -156,7 +156,7 @@ impl Parameter for LeftOut {
     type Declared<'b> = LeftOutParams<'b>;
 
     fn declare<'b>(b: &'b Builder, _: &str, (): &()) -> LeftOutParams<'b> {
-        LeftOutParams { none: b.param("none", Scalar::U32), skip: b.param("skip", Scalar::U32) }
+        LeftOutParams { none: b.param("none", ScalarType::U32), skip: b.param("skip", ScalarType::U32) }
     }
 
     fn pass(&LeftOutKeys { none, skip }: &LeftOutKeys, (): &(), block: &mut ArgumentBlock) {
@@ -243,31 +243,31 @@ impl Fold {
     /// The dtype that holds a combination of contributions.
     fn partial(&self) -> DType {
         match self.scalar() {
-            Scalar::F32 => DType::F32,
-            Scalar::F64 => DType::F64,
-            Scalar::U32 => DType::U32,
-            Scalar::U64 => DType::U64,
-            Scalar::I64 => DType::I64,
+            ScalarType::F32 => DType::F32,
+            ScalarType::F64 => DType::F64,
+            ScalarType::U32 => DType::U32,
+            ScalarType::U64 => DType::U64,
+            ScalarType::I64 => DType::I64,
             _ => DType::I32,
         }
     }
 
     /// The type in which contributions are combined.
-    fn scalar(&self) -> Scalar {
-        if self.moved() == DType::Bool { Scalar::I32 } else { self.moved().compute() }
+    fn scalar(&self) -> ScalarType {
+        if self.moved() == DType::Bool { ScalarType::I32 } else { self.moved().compute() }
     }
 }
 
 impl Combine {
     /// What changes nothing.
-    fn identity(self, b: &Builder, scalar: Scalar) -> Value<'_> {
+    fn identity(self, b: &Builder, scalar: ScalarType) -> Value<'_> {
         let max = self == Combine::Max;
         match self {
             Combine::Mul => b.constant_of(scalar, 1.0),
             Combine::Max | Combine::Min => match scalar {
                 s if s.is_float() => b.float(s, if max { f64::NEG_INFINITY } else { f64::INFINITY }),
-                Scalar::I32 => b.i32(if max { i32::MIN } else { i32::MAX }),
-                Scalar::I64 => b.int(scalar, if max { i64::MIN } else { i64::MAX } as u64),
+                ScalarType::I32 => b.i32(if max { i32::MIN } else { i32::MAX }),
+                ScalarType::I64 => b.int(scalar, if max { i64::MIN } else { i64::MAX } as u64),
                 s => b.int(s, if max { 0 } else { u64::MAX }),
             },
             _ => b.constant_of(scalar, 0.0),
@@ -296,7 +296,7 @@ impl KernelSpec for Spec {
         let part = thread / p.slice;
         let within = thread - part * p.slice;
         b.if_(part.lt(p.n.cast(index)), || {
-            let i = part.cast(Scalar::U32);
+            let i = part.cast(ScalarType::U32);
             let key = p.keys.load(i);
             // The first contribution of a key does the work for all of them.
             let first = b.var(p.left_out.wanted(key));
@@ -381,7 +381,7 @@ impl KernelSpec for TileSpec {
         let tile = thread / p.slice;
         let within = thread - tile * p.slice;
         b.if_(tile.lt(p.tiles.cast(index)), || {
-            let first = tile.cast(Scalar::U32) * TILE as u32;
+            let first = tile.cast(ScalarType::U32) * TILE as u32;
             let key = p.keys.load(first);
             let wanted = p.left_out.wanted(key) & p.keys.load(first + (TILE - 1) as u32).eq(key);
             b.if_(wanted, || {
@@ -423,7 +423,7 @@ mod tests {
         for (i, combine) in all.into_iter().enumerate() {
             for dtype in [DType::Bool, DType::I16, DType::I64, DType::BF16, DType::F32, DType::F64] {
                 let sorted = i % 2 == 0;
-                let index = if sorted { Scalar::U32 } else { Scalar::U64 };
+                let index = if sorted { ScalarType::U32 } else { ScalarType::U64 };
                 let layout = |rank: usize, operands| LayoutSpec { rank: rank as u32, operands, index };
                 let fold = Fold { dtype, combine, slices: layout(1, 2), parts: layout(i % 3, 1) };
                 accepted(&TileSpec(fold).build());

@@ -9,7 +9,7 @@ use crate::tensor::{Dims, Tensor};
 use dml_engine::interface::{Each, Index, ReadRange, WriteRange};
 use dml_engine::{ArgumentBlock, Parameter, parameters};
 use dml_kernel::dense::{GROUP, MAX_GROUPS};
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
 /// The most regions of one kernel.
@@ -37,7 +37,7 @@ impl Region {
         let strides = [self.dst.strides.as_slice(), self.strides.as_slice()];
         let mut layout = Layout::walk(&self.dst.sizes, &strides, &layout::order(&self.dst.sizes, &strides));
         if self.src.reach() >= layout::SHORT {
-            layout.index = Scalar::U64;
+            layout.index = ScalarType::U64;
         }
         layout
     }
@@ -54,7 +54,7 @@ pub fn copy(call: &Call, dtype: DType, regions: &[Region]) -> Result<()> {
             .map(|(r, layout)| Unit::widest(dtype, layout, &[0, 1], &[r.dst.data, r.src.data], &[r.start]));
         let unit = units.reduce(Unit::min).unwrap_or(Unit::one(dtype));
         let rank = layouts.iter().map(Layout::rank).max().unwrap_or(0);
-        let index = if layouts.iter().any(|l| l.index == Scalar::U64) { Scalar::U64 } else { Scalar::U32 };
+        let index = if layouts.iter().any(|l| l.index == ScalarType::U64) { ScalarType::U64 } else { ScalarType::U32 };
         for layout in &mut layouts {
             unit.scale(layout, &[0, 1]);
             layout.index = index;
@@ -77,7 +77,7 @@ struct Spec {
     regions: usize,
     /// Of every region's layout.
     rank: u32,
-    index: Scalar,
+    index: ScalarType,
 }
 
 parameters! {
@@ -171,10 +171,10 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (unit, index) in [
-            (Unit::one(DType::Bool), Scalar::U32),
-            (Unit::one(DType::F64), Scalar::U64),
-            (Unit { dtype: DType::U32, lanes: 4, elements: 4 }, Scalar::U32),
-            (Unit { dtype: DType::U32, lanes: 1, elements: 2 }, Scalar::U64),
+            (Unit::one(DType::Bool), ScalarType::U32),
+            (Unit::one(DType::F64), ScalarType::U64),
+            (Unit { dtype: DType::U32, lanes: 4, elements: 4 }, ScalarType::U32),
+            (Unit { dtype: DType::U32, lanes: 1, elements: 2 }, ScalarType::U64),
         ] {
             accepted(&Spec { unit, regions: 1, rank: 0, index }.build());
             accepted(&Spec { unit, regions: MAX_REGIONS, rank: 3, index }.build());

@@ -6,7 +6,7 @@ use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::tensor::Tensor;
 use dml_engine::{interface::U32, parameters};
 use dml_kernel::dense::{GROUP, linear_id};
-use dml_kernel::{Builder, DType, Pointer, Scalar, Shared, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Shared, Value};
 
 /// Neighbouring elements that one invocation adds.
 const EACH: u32 = 8;
@@ -139,14 +139,14 @@ impl KernelSpec for Add {
     }
 
     fn write<'b>(&self, b: &'b Builder, AddParameters { data, totals, n }: AddParameters<'b>) {
-        let i = linear_id(b, Scalar::U32);
+        let i = linear_id(b, ScalarType::U32);
         b.if_(i.lt(n), || data.store(i, data.load(i) + totals.load(i / STEP)));
         b.if_(i.eq(n), || data.store(n, totals.load((n + (STEP - 1)) / STEP)));
     }
 }
 
 /// Workgroup memory for [`workgroup`].
-pub fn scratch(b: &Builder, scalar: Scalar) -> Shared<'_> {
+pub fn scratch(b: &Builder, scalar: ScalarType) -> Shared<'_> {
     b.shared(scalar, 1, 2 * GROUP)
 }
 

@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use dml_engine::{ArgumentBlock, Parameter, interface::U32, parameters};
 use dml_kernel::dense::GROUP;
-use dml_kernel::{Builder, DType, Pointer, Scalar, Shared, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Shared, Value};
 
 /// Neighbouring keys of one invocation.
 pub const EACH: u32 = 8;
@@ -109,7 +109,7 @@ impl Parameter for PassNumbers {
     type Declared<'b> = PassParams<'b>;
 
     fn declare<'b>(b: &'b Builder, _: &str, (): &()) -> PassParams<'b> {
-        let [n, blocks, rows, shift] = ["n", "blocks", "rows", "shift"].map(|name| b.param(name, Scalar::U32));
+        let [n, blocks, rows, shift] = ["n", "blocks", "rows", "shift"].map(|name| b.param(name, ScalarType::U32));
         PassParams { n, blocks, rows, shift }
     }
 
@@ -144,13 +144,13 @@ pub struct Block<'b> {
 
 impl<'b> Block<'b> {
     /// The workgroup's block of `keys`. A superfluous workgroup ends here.
-    pub fn new(b: &'b Builder, keys: Pointer<'b>, pass: PassParams<'b>, index: Scalar) -> Block<'b> {
+    pub fn new(b: &'b Builder, keys: Pointer<'b>, pass: PassParams<'b>, index: ScalarType) -> Block<'b> {
         let PassParams { n, blocks, rows, shift } = pass;
         let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
         b.if_(group.ge(blocks * rows), || b.return_());
         let row = group / blocks;
-        let cells = b.shared(Scalar::U32, 1, DIGITS * GROUP);
-        let parts = b.shared(Scalar::U32, 1, GROUP);
+        let cells = b.shared(ScalarType::U32, 1, DIGITS * GROUP);
+        let parts = b.shared(ScalarType::U32, 1, GROUP);
         let base = row.cast(index) * n.cast(index);
         Block { b, keys, n, blocks, rows, shift, row, index: group - row * blocks, base, cells, parts }
     }
@@ -169,7 +169,7 @@ impl<'b> Block<'b> {
             self.b.if_(position.lt(self.n), || {
                 let at = self.base + position.cast(self.base.scalar());
                 let key = self.keys.load(at);
-                let digit = (key >> self.shift.cast(key.scalar())).cast(Scalar::U32) & (DIGITS - 1);
+                let digit = (key >> self.shift.cast(key.scalar())).cast(ScalarType::U32) & (DIGITS - 1);
                 body(at, position, key, digit * GROUP + me);
             });
         }
@@ -204,7 +204,7 @@ impl<'b> Block<'b> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Count {
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
 }
 
 parameters! {
@@ -232,7 +232,7 @@ impl KernelSpec for Count {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Move {
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
     /// Keys have positions; otherwise a key's place is its position.
     positions: bool,
 }
@@ -293,7 +293,9 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index) in [(DType::U32, Scalar::U32), (DType::U64, Scalar::U32), (DType::U64, Scalar::U64)] {
+        for (dtype, index) in
+            [(DType::U32, ScalarType::U32), (DType::U64, ScalarType::U32), (DType::U64, ScalarType::U64)]
+        {
             accepted(&Count { dtype, index }.build());
             accepted(&Move { dtype, index, positions: false }.build());
             accepted(&Move { dtype, index, positions: true }.build());

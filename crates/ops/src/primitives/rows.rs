@@ -4,13 +4,13 @@
 use crate::tensor::promote::accumulator;
 use dml_engine::{ArgumentBlock, Parameter, interface::Index};
 use dml_kernel::dense::GROUP;
-use dml_kernel::{Builder, DType, Pointer, Scalar, Shared, Value, dense};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Shared, Value, dense};
 
 /// How rows are dealt to invocations.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rows {
     /// Type of indices.
-    pub index: Scalar,
+    pub index: ScalarType,
     /// Invocations that share a row; a power of two.
     pub lanes: u32,
     /// Neighbouring invocations share a row (whose elements are neighbours); otherwise they have neighbouring rows.
@@ -53,15 +53,15 @@ pub struct ExtentParams<'b> {
 
 impl Parameter for RowExtent {
     /// The type of the three.
-    type Type = Scalar;
+    type Type = ScalarType;
     type Argument<'a> = Extent;
     type Declared<'b> = ExtentParams<'b>;
 
-    fn declare<'b>(b: &'b Builder, _: &str, index: &Scalar) -> ExtentParams<'b> {
+    fn declare<'b>(b: &'b Builder, _: &str, index: &ScalarType) -> ExtentParams<'b> {
         ExtentParams { rows: b.param("rows", *index), n: b.param("n", *index), inner: b.param("inner", *index) }
     }
 
-    fn pass(extent: &Extent, index: &Scalar, block: &mut ArgumentBlock) {
+    fn pass(extent: &Extent, index: &ScalarType, block: &mut ArgumentBlock) {
         for size in [extent.rows, extent.n, extent.inner] {
             Index::pass(&size, index, block);
         }
@@ -69,7 +69,7 @@ impl Parameter for RowExtent {
 }
 
 /// An invocation's row, and its place among those that share it.
-pub struct Place<'b> {
+pub struct RowPosition<'b> {
     /// Index of the invocation in the workgroup (u32).
     pub local: Value<'b>,
     /// Its index among those of its row (u32).
@@ -93,7 +93,7 @@ impl Rows {
     }
 
     /// The place of this invocation; `rows` rows of `n` elements, `inner` apart.
-    pub fn place<'b>(&self, b: &'b Builder, rows: Value<'b>, n: Value<'b>, inner: Value<'b>) -> Place<'b> {
+    pub fn place<'b>(&self, b: &'b Builder, rows: Value<'b>, n: Value<'b>, inner: Value<'b>) -> RowPosition<'b> {
         let (lanes, columns) = (self.lanes, GROUP / self.lanes);
         let local = b.local_id(0);
         let (lane, column, leader, apart) = if self.lanes_first {
@@ -109,7 +109,7 @@ impl Rows {
         let row = wanted.min(rows - 1);
         let outer = row / inner;
         let first = outer * n * inner + (row - outer * inner);
-        Place { local, lane, leader, apart, row, first, valid: wanted.lt(rows) }
+        RowPosition { local, lane, leader, apart, row, first, valid: wanted.lt(rows) }
     }
 }
 
@@ -119,13 +119,13 @@ const HELD: u32 = 16;
 impl Rows {
     /// How rows of `n` neighbouring elements are dealt out, and how many elements an invocation then holds in
     /// registers (0 if rows are too long for that).
-    pub fn of_neighbours(index: Scalar, n: i64) -> (Rows, u32) {
+    pub fn of_neighbours(index: ScalarType, n: i64) -> (Rows, u32) {
         let lanes = (needed(n, 4) as u32).next_power_of_two().min(GROUP);
         (Rows { index, lanes, lanes_first: true }, held(n, lanes))
     }
 
     /// The same for `rows` rows whose elements are apart, and which are neighbours themselves.
-    pub fn of_columns(index: Scalar, n: i64, rows: i64) -> (Rows, u32) {
+    pub fn of_columns(index: ScalarType, n: i64, rows: i64) -> (Rows, u32) {
         let columns = (rows.min(i64::from(COLUMNS)) as u32).next_power_of_two();
         let lanes = (needed(n, 8) as u32).next_power_of_two().min(GROUP / columns);
         (Rows { index, lanes, lanes_first: false }, held(n, lanes))
@@ -150,7 +150,7 @@ fn held(n: i64, lanes: u32) -> u32 {
 pub struct Share<'b> {
     b: &'b Builder,
     /// Where it is.
-    pub place: Place<'b>,
+    pub place: RowPosition<'b>,
     /// Elements of a row.
     pub n: Value<'b>,
     /// `place.lane` as an index.

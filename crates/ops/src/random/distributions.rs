@@ -23,7 +23,7 @@ use dml_engine::{
     interface::{Each, Index},
     parameters,
 };
-use dml_kernel::{Builder, DType, Scalar, Value, dense::linear_id};
+use dml_kernel::{Builder, DType, ScalarType, Value, dense::linear_id};
 use smallvec::SmallVec;
 
 operators! {
@@ -168,9 +168,9 @@ impl KernelSpec for Spec {
         let (words, index) = (p.source, self.layout.index);
         let i = linear_id(b, index);
         b.if_(i.lt(p.numel), || {
-            let low = words[2] + i.cast(Scalar::U32);
-            let carry = low.lt(words[2]).cast(Scalar::U32);
-            let high = if index == Scalar::U64 { (i >> 32).cast(Scalar::U32) } else { b.u32(0) };
+            let low = words[2] + i.cast(ScalarType::U32);
+            let carry = low.lt(words[2]).cast(ScalarType::U32);
+            let high = if index == ScalarType::U64 { (i >> 32).cast(ScalarType::U32) } else { b.u32(0) };
             let stream = Stream {
                 b,
                 counter: [low, words[3] + carry + high],
@@ -311,7 +311,7 @@ mod tests {
         for distribution in
             [Distribution::Bernoulli, Distribution::Poisson, Distribution::Binomial, Distribution::Gamma]
         {
-            for (dtype, index, stored) in [(DType::F16, Scalar::U32, false), (DType::F64, Scalar::U64, true)] {
+            for (dtype, index, stored) in [(DType::F16, ScalarType::U32, false), (DType::F64, ScalarType::U64, true)] {
                 let count = distribution.parameters();
                 let parameters = SmallVec::from_elem(dtype, count);
                 let layout = LayoutSpec { rank: 2, operands: 1 + count as u32, index };

@@ -16,7 +16,7 @@ use dml_engine::{
     interface::{Each, Index},
     parameters,
 };
-use dml_kernel::{Builder, DType, Scalar, Value, dense::linear_id, math};
+use dml_kernel::{Builder, DType, ScalarType, Value, dense::linear_id, math};
 use smallvec::smallvec;
 
 /// What is drawn, with the numbers that it takes.
@@ -93,17 +93,17 @@ impl Sample {
             Sample::Noise => unit_open(words, dtype).into_iter().map(|u| -math::log(u)).collect(),
             Sample::Bernoulli => unit(words, dtype).into_iter().map(|u| u.lt(v[0])).collect(),
             Sample::Integers => {
-                let (from, range) = (v[0], v[1].bitcast(Scalar::U32));
+                let (from, range) = (v[0], v[1].bitcast(ScalarType::U32));
                 // High half of the product: the word as a fraction of the range.
-                words.iter().map(|w| w.mul_high(range).bitcast(Scalar::I32) + from).collect()
+                words.iter().map(|w| w.mul_high(range).bitcast(ScalarType::I32) + from).collect()
             }
             Sample::WideIntegers => {
-                let (from, range) = (v[0], v[1].bitcast(Scalar::U64));
+                let (from, range) = (v[0], v[1].bitcast(ScalarType::U64));
                 [(words[0], words[1]), (words[2], words[3])]
                     .into_iter()
                     .map(|(low, high)| {
-                        let word = low.cast(Scalar::U64) | (high.cast(Scalar::U64) << 32);
-                        (word % range).bitcast(Scalar::I64) + from
+                        let word = low.cast(ScalarType::U64) | (high.cast(ScalarType::U64) << 32);
+                        (word % range).bitcast(ScalarType::I64) + from
                     })
                     .collect()
             }
@@ -173,10 +173,10 @@ impl KernelSpec for Spec {
         let block = linear_id(b, index);
         let first = block * per_block(dtype);
         b.if_(first.lt(p.numel), || {
-            let low_index = block.cast(Scalar::U32);
+            let low_index = block.cast(ScalarType::U32);
             let low = words[2] + low_index;
-            let carry = low.lt(low_index).cast(Scalar::U32);
-            let high_index = if index == Scalar::U64 { (block >> 32).cast(Scalar::U32) } else { b.u32(0) };
+            let carry = low.lt(low_index).cast(ScalarType::U32);
+            let high_index = if index == ScalarType::U64 { (block >> 32).cast(ScalarType::U32) } else { b.u32(0) };
             let counter = [low, words[3] + carry + high_index, b.u32(0), b.u32(0)];
             let random = philox(b, counter, [words[0], words[1]]);
             for (i, value) in self.sample.values(dtype, random, &p.numbers).into_iter().enumerate() {
@@ -220,7 +220,7 @@ mod tests {
             floats.into_iter().flat_map(|sample| [DType::F16, DType::F32, DType::F64].map(|out| (sample, out)));
         let others = others.into_iter().flat_map(|sample| [DType::U8, DType::I64].map(|out| (sample, out)));
         for (sample, out) in floats.chain(others) {
-            for (stored, index, rank) in [(false, Scalar::U32, 1), (true, Scalar::U64, 3)] {
+            for (stored, index, rank) in [(false, ScalarType::U32, 1), (true, ScalarType::U64, 3)] {
                 let layout = LayoutSpec { rank, operands: 1, index };
                 crate::primitives::validate::accepted(&Spec { sample, out, layout, stored }.build());
             }

@@ -22,7 +22,7 @@ use dml_engine::{
     interface::{U32, U64},
     parameters,
 };
-use dml_kernel::{Builder, DType, Scalar, dense::linear_id};
+use dml_kernel::{Builder, DType, ScalarType, dense::linear_id};
 
 operators! {
     multinomial(self, num_samples, replacement, generator, out) {
@@ -159,15 +159,15 @@ impl KernelSpec for Search {
 
     /// The first category whose running sum is above a uniform part of the whole: its weight is not 0.
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
-        let i = linear_id(b, Scalar::U64);
+        let i = linear_id(b, ScalarType::U64);
         b.if_(i.lt(p.count), || {
             let row = i / p.samples;
-            let first = row * p.n.cast(Scalar::U64);
-            let whole = p.sums.load(first + (p.n - 1).cast(Scalar::U64));
+            let first = row * p.n.cast(ScalarType::U64);
+            let whole = p.sums.load(first + (p.n - 1).cast(ScalarType::U64));
             let wanted = p.noise.load(i) * whole;
-            let category = key::partition_point(p.n, |c| p.sums.load(first + c.cast(Scalar::U64)).le(wanted));
+            let category = key::partition_point(p.n, |c| p.sums.load(first + c.cast(ScalarType::U64)).le(wanted));
             // Rounding may reach the whole, beyond which there is none.
-            let last = key::partition_point(p.n, |c| p.sums.load(first + c.cast(Scalar::U64)).lt(whole));
+            let last = key::partition_point(p.n, |c| p.sums.load(first + c.cast(ScalarType::U64)).lt(whole));
             p.out.store(row * p.row_stride + (i - row * p.samples) * p.stride, category.min(last));
         });
     }

@@ -8,7 +8,7 @@ use crate::random::philox::{Source, draw, is_stored, philox};
 use crate::tensor::layout;
 use crate::{check, operators};
 use dml_engine::{interface::U32, parameters};
-use dml_kernel::{Builder, DType, Scalar, dense::linear_id};
+use dml_kernel::{Builder, DType, ScalarType, dense::linear_id};
 
 operators! {
     randperm(n, generator, out) {
@@ -70,7 +70,7 @@ impl KernelSpec for Spec {
 
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
         let (words, half_bits) = (p.source, p.half_bits);
-        let i = linear_id(b, Scalar::U32);
+        let i = linear_id(b, ScalarType::U32);
         b.if_(i.lt(p.n), || {
             let mask = (b.u32(1) << half_bits) - 1;
             let x = b.var(i);

@@ -10,7 +10,7 @@ use crate::primitives::kernel::{KernelSpec, Output};
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
 use dml_engine::{AddressRange, ArgumentBlock, Parameter, RandomSource, interface::U32, parameters};
-use dml_kernel::{Builder, DType, Scalar, Value, math};
+use dml_kernel::{Builder, DType, ScalarType, Value, math};
 
 /// A block of random words; two 64-bit ones.
 pub type Words<'b> = [Value<'b>; 4];
@@ -65,13 +65,13 @@ impl Parameter for Source {
 
     fn declare<'b>(b: &'b Builder, _: &str, stored: &bool) -> Words<'b> {
         if !stored {
-            return ["seed_low", "seed_high", "counter_low", "counter_high"].map(|name| b.param(name, Scalar::U32));
+            return ["seed_low", "seed_high", "counter_low", "counter_high"].map(|name| b.param(name, ScalarType::U32));
         }
         let state = b.input("state", DType::U32);
-        let [low, high] = ["plus_low", "plus_high"].map(|name| b.param(name, Scalar::U32));
+        let [low, high] = ["plus_low", "plus_high"].map(|name| b.param(name, ScalarType::U32));
         let [seed_low, seed_high, first_low, first_high] = [0, 1, 2, 3].map(|at| state.load(b.u32(at)));
         let sum = first_low + low;
-        let carry = sum.lt(low).cast(Scalar::U32);
+        let carry = sum.lt(low).cast(ScalarType::U32);
         [seed_low, seed_high, sum, first_high + high + carry]
     }
 
@@ -131,8 +131,8 @@ impl KernelSpec for WriteSource {
 
     fn write<'b>(&self, _: &'b Builder, p: SourceParameters<'b>) {
         for (pointer, word) in p.to.iter().zip(p.source.chunks(2)) {
-            let [low, high] = [word[0], word[1]].map(|w| w.cast(Scalar::U64));
-            pointer.store(0, (low | (high << 32)).bitcast(Scalar::I64));
+            let [low, high] = [word[0], word[1]].map(|w| w.cast(ScalarType::U64));
+            pointer.store(0, (low | (high << 32)).bitcast(ScalarType::I64));
         }
     }
 }
@@ -148,12 +148,12 @@ pub fn unit<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
         return [(words[0], words[1]), (words[2], words[3])]
             .into_iter()
             .map(|(a, b)| {
-                let high = (a >> 5).cast(Scalar::F64) * f64::from(1u32 << 26);
-                (high + (b >> 6).cast(Scalar::F64)) * 2f64.powi(-53)
+                let high = (a >> 5).cast(ScalarType::F64) * f64::from(1u32 << 26);
+                (high + (b >> 6).cast(ScalarType::F64)) * 2f64.powi(-53)
             })
             .collect();
     }
-    words.iter().map(|w| (*w >> (32 - digits)).cast(Scalar::F32) * 2f64.powi(-digits)).collect()
+    words.iter().map(|w| (*w >> (32 - digits)).cast(ScalarType::F32) * 2f64.powi(-digits)).collect()
 }
 
 /// Samples strictly between 0 and 1, at the middles of equal steps: both `log(u)` and `log(1 - u)` are finite and not 0.
@@ -162,12 +162,12 @@ pub fn unit_open<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
         return [(words[0], words[1]), (words[2], words[3])]
             .into_iter()
             .map(|(a, b)| {
-                let high = (a >> 6).cast(Scalar::F64) * f64::from(1u32 << 26);
-                (high + (b >> 6).cast(Scalar::F64) + 0.5) * 2f64.powi(-52)
+                let high = (a >> 6).cast(ScalarType::F64) * f64::from(1u32 << 26);
+                (high + (b >> 6).cast(ScalarType::F64) + 0.5) * 2f64.powi(-52)
             })
             .collect();
     }
-    words.iter().map(|w| ((*w >> 9).cast(Scalar::F32) + 0.5) * 2f64.powi(-23)).collect()
+    words.iter().map(|w| ((*w >> 9).cast(ScalarType::F32) + 0.5) * 2f64.powi(-23)).collect()
 }
 
 /// Standard normal samples of the words, by G. Box and M. Muller, "A note on the generation of random normal

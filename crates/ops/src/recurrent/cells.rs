@@ -16,7 +16,7 @@ use crate::{check, operators};
 use dml_engine::interface::{Each, Index};
 use dml_engine::{Family, Interface, parameters};
 use dml_kernel::dense::{GROUP, linear_id};
-use dml_kernel::{Builder, DType, Kernel, Scalar, Value, dense, math};
+use dml_kernel::{Builder, DType, Kernel, ScalarType, Value, dense, math};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -87,7 +87,7 @@ struct Part {
 struct Spec {
     family: Family,
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
     outs: SmallVec<[Part; 3]>,
     inputs: SmallVec<[Part; 5]>,
 }
@@ -338,7 +338,9 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         let part = |parts, bias| Part { parts, bias };
-        for (dtype, index) in [(DType::F32, Scalar::U32), (DType::BF16, Scalar::U64), (DType::F64, Scalar::U32)] {
+        for (dtype, index) in
+            [(DType::F32, ScalarType::U32), (DType::BF16, ScalarType::U64), (DType::F64, ScalarType::U32)]
+        {
             let spec = Spec {
                 family: Family("cell"),
                 dtype,

@@ -10,7 +10,7 @@ use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::tensor::Tensor;
 use crate::{check, operators};
-use dml_kernel::{Builder, DType, Scalar, Value};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -80,16 +80,16 @@ impl Extreme {
         let max = self == Extreme::Max;
         match scalar {
             s if s.is_float() => b.float(s, if max { f64::NEG_INFINITY } else { f64::INFINITY }),
-            Scalar::I32 => b.i32(if max { i32::MIN } else { i32::MAX }),
-            Scalar::I64 => b.int(scalar, if max { i64::MIN } else { i64::MAX } as u64),
+            ScalarType::I32 => b.i32(if max { i32::MIN } else { i32::MAX }),
+            ScalarType::I64 => b.int(scalar, if max { i64::MIN } else { i64::MAX } as u64),
             s => b.int(s, if max { 0 } else { u64::MAX }),
         }
     }
 }
 
 /// The type in which elements are compared; flags as numbers.
-fn compute(dtype: DType) -> Scalar {
-    if dtype == DType::Bool { Scalar::U32 } else { dtype.compute() }
+fn compute(dtype: DType) -> ScalarType {
+    if dtype == DType::Bool { ScalarType::U32 } else { dtype.compute() }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -103,7 +103,7 @@ impl Fold for Single {
         if self.extreme == Extreme::Max { "amax" } else { "amin" }
     }
 
-    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
         smallvec![compute(self.dtype)]
     }
 
@@ -135,7 +135,7 @@ impl Fold for Both {
         "aminmax"
     }
 
-    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
         smallvec![compute(self.dtype); 2]
     }
 
@@ -176,7 +176,7 @@ impl Fold for Positioned {
         if self.extreme == Extreme::Max { "argmax" } else { "argmin" }
     }
 
-    fn accumulators(&self, index: Scalar) -> SmallVec<[Scalar; 3]> {
+    fn accumulators(&self, index: ScalarType) -> SmallVec<[ScalarType; 3]> {
         smallvec![compute(self.dtype), index]
     }
 
@@ -195,7 +195,7 @@ impl Fold for Positioned {
     }
 
     fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
-        let index = x[1].cast(Scalar::I64);
+        let index = x[1].cast(ScalarType::I64);
         match self.yields {
             Yields::Index => smallvec![index],
             Yields::ValueAndIndex => smallvec![x[0], index],

@@ -5,7 +5,7 @@ use crate::operator::call::Scalar as Number;
 use crate::operator::fault::Reporter;
 use crate::tensor::Tensor;
 use dml_engine::KernelKey;
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use smallvec::SmallVec;
 
 /// Values of one invocation: the accumulators of a fold, or its results.
@@ -22,7 +22,7 @@ pub struct Scope<'b> {
     /// What reports bad indices, where the fold asked for it: in passes that read the inputs.
     pub fault: Option<Reporter<'b>>,
     /// The type of positions.
-    pub index: Scalar,
+    pub index: ScalarType,
 }
 
 /// An associative and commutative accumulation. The value is part of the kernel's key, so it holds what changes the code, and
@@ -31,7 +31,7 @@ pub trait Fold: KernelKey {
     /// The kernel's name.
     fn name(&self) -> &'static str;
     /// Types of the accumulators (numbers: a flag is a u32), given the type of positions.
-    fn accumulators(&self, index: Scalar) -> SmallVec<[Scalar; 3]>;
+    fn accumulators(&self, index: ScalarType) -> SmallVec<[ScalarType; 3]>;
     /// Accumulators of no elements: `combine` with them changes nothing.
     fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b>;
     /// Accumulators of one element: its value in every input, and its position among the reduced elements (in row-major

@@ -9,7 +9,7 @@ use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::tensor::Tensor;
 use crate::{check, operators};
-use dml_kernel::{DType, Scalar, Value};
+use dml_kernel::{DType, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -28,21 +28,21 @@ impl Fold for Xor {
         "hash_tensor"
     }
 
-    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
-        smallvec![Scalar::U64]
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
+        smallvec![ScalarType::U64]
     }
 
     fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
-        smallvec![s.b.int(Scalar::U64, 0)]
+        smallvec![s.b.int(ScalarType::U64, 0)]
     }
 
     fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         let x = elements[0];
         smallvec![match x.scalar() {
-            Scalar::F32 => double_bits(x),
-            Scalar::F64 => x.bitcast(Scalar::U64),
-            Scalar::U64 => x,
-            _ => x.cast(Scalar::I64).bitcast(Scalar::U64),
+            ScalarType::F32 => double_bits(x),
+            ScalarType::F64 => x.bitcast(ScalarType::U64),
+            ScalarType::U64 => x,
+            _ => x.cast(ScalarType::I64).bitcast(ScalarType::U64),
         }]
     }
 
@@ -57,18 +57,18 @@ impl Fold for Xor {
 
 /// The bits of an f32 as a double, by integer operations: adapters without doubles have them too.
 fn double_bits(x: Value<'_>) -> Value<'_> {
-    let bits = x.bitcast(Scalar::U32);
+    let bits = x.bitcast(ScalarType::U32);
     let magnitude = bits & 0x7fff_ffffu32;
-    let wide = magnitude.cast(Scalar::U64) << 29;
+    let wide = magnitude.cast(ScalarType::U64) << 29;
     let normal = wide + (896u64 << 52);
     let special = wide | 0x7ff0_0000_0000_0000u64;
     // A subnormal with the highest bit `h` is 1.x times 2^(h - 149).
     let highest = magnitude.max(1).highest_bit();
-    let mantissa = magnitude.cast(Scalar::U64) << (52u64 - highest.cast(Scalar::U64));
-    let subnormal = mantissa + ((highest + 873).cast(Scalar::U64) << 52);
+    let mantissa = magnitude.cast(ScalarType::U64) << (52u64 - highest.cast(ScalarType::U64));
+    let subnormal = mantissa + ((highest + 873).cast(ScalarType::U64) << 52);
     let small = magnitude.eq(0).select(subnormal.like(0.0), subnormal);
     let size = magnitude.ge(0x7f80_0000u32).select(special, magnitude.lt(0x0080_0000u32).select(small, normal));
-    size | ((bits >> 31).cast(Scalar::U64) << 63)
+    size | ((bits >> 31).cast(ScalarType::U64) << 63)
 }
 
 fn hash(call: &mut Call, input: &Tensor, dim: &[i64], keep: bool, mode: i64, out: Out) -> Result<()> {

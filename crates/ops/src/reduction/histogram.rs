@@ -22,15 +22,15 @@ use crate::{check, operators};
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Scalar, convert, math};
+use dml_kernel::{Builder, DType, ScalarType, convert, math};
 
 operators! {
     bincount(self, weights, minlength) {
         "aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
     }
     histc(self, bins, min, max, out) {
-        "aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
-        "aten::histc.out(Tensor self, int bins=100, Scalar min=0, Scalar max=0, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::histc(Tensor self, int bins=100, ScalarType min=0, ScalarType max=0) -> Tensor",
+        "aten::histc.out(Tensor self, int bins=100, ScalarType min=0, ScalarType max=0, *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 
@@ -62,7 +62,7 @@ parameters! {
         n: U32,
         bins: U32,
         /// From one element of `out` to the next.
-        stride: Index = Scalar::U64,
+        stride: Index = ScalarType::U64,
     }
 }
 
@@ -72,11 +72,11 @@ impl KernelSpec for Spec {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
-        let bin = linear_id(b, Scalar::U32);
+        let bin = linear_id(b, ScalarType::U32);
         b.if_(bin.lt(p.bins), || {
-            let begin = key::partition_point(p.n, |i| p.keys.load(i.cast(Scalar::U64)).lt(bin));
-            let end = key::partition_point(p.n, |i| p.keys.load(i.cast(Scalar::U64)).le(bin));
-            p.out.store(bin.cast(Scalar::U64) * p.stride, (end - begin).cast(Scalar::I64));
+            let begin = key::partition_point(p.n, |i| p.keys.load(i.cast(ScalarType::U64)).lt(bin));
+            let end = key::partition_point(p.n, |i| p.keys.load(i.cast(ScalarType::U64)).le(bin));
+            p.out.store(bin.cast(ScalarType::U64) * p.stride, (end - begin).cast(ScalarType::I64));
         });
     }
 }
@@ -176,7 +176,7 @@ fn histc(call: &mut Call, input: &Tensor, bins: i64, mut low: f64, mut high: f64
             // Every step rounds to the input's dtype, as on the CPU: elements near an edge fall into the same bin.
             let scaled = convert(convert(x - low, of) * bins, of);
             let bin = convert(math::div(scaled, convert(high - low, of)), of).floor().min(bins - 1.0);
-            vec![(x.ge(low) & x.le(high)).select(bin, bins).cast(Scalar::U32)]
+            vec![(x.ge(low) & x.le(high)).select(bin, bins).cast(ScalarType::U32)]
         })?;
         count(call, &keys.as_strided(&[keys.numel()], &[1], 0), &out)?;
     }

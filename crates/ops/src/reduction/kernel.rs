@@ -7,7 +7,7 @@ use crate::tensor::layout::{LayoutSpec, Walked};
 use dml_engine::interface::{Each, Index, U32};
 use dml_engine::parameters;
 use dml_kernel::dense::GROUP;
-use dml_kernel::{Builder, DType, Scalar, Shared, Value, Var};
+use dml_kernel::{Builder, DType, ScalarType, Shared, Value, Var};
 use smallvec::SmallVec;
 
 /// The dtypes of some operands.
@@ -30,7 +30,7 @@ pub(super) struct Spec<F> {
     pub kept_rank: u32,
     pub reduced_rank: u32,
     /// Type of positions and offsets.
-    pub index: Scalar,
+    pub index: ScalarType,
     /// Invocations that share one output; a power of two.
     pub lanes: u32,
     /// Neighbouring invocations share an output; otherwise they have neighbouring outputs.
@@ -84,20 +84,20 @@ impl<F: Fold> Spec<F> {
 }
 
 /// The dtypes of a fold's partial results.
-pub(super) fn partial_dtypes(fold: &impl Fold, index: Scalar) -> DTypes {
+pub(super) fn partial_dtypes(fold: &impl Fold, index: ScalarType) -> DTypes {
     fold.accumulators(index).iter().map(|&scalar| dtype_of(scalar)).collect()
 }
 
 /// The dtype whose elements are of this compute type.
-fn dtype_of(scalar: Scalar) -> DType {
+fn dtype_of(scalar: ScalarType) -> DType {
     match scalar {
-        Scalar::Bool => DType::Bool,
-        Scalar::I32 => DType::I32,
-        Scalar::U32 => DType::U32,
-        Scalar::I64 => DType::I64,
-        Scalar::U64 => DType::U64,
-        Scalar::F32 => DType::F32,
-        Scalar::F64 => DType::F64,
+        ScalarType::Bool => DType::Bool,
+        ScalarType::I32 => DType::I32,
+        ScalarType::U32 => DType::U32,
+        ScalarType::I64 => DType::I64,
+        ScalarType::U64 => DType::U64,
+        ScalarType::F32 => DType::F32,
+        ScalarType::F64 => DType::F64,
     }
 }
 
@@ -264,7 +264,7 @@ fn set<'b>(vars: &[Var<'b>], values: &[Value<'b>]) {
 /// For tests: every kind of pass of a fold passes the validator.
 #[cfg(test)]
 pub fn validate(fold: &impl Fold, inputs: &[DType], outs: &[DType], numbers: &[DType]) {
-    for index in [Scalar::U32, Scalar::U64] {
+    for index in [ScalarType::U32, ScalarType::U64] {
         let partials = partial_dtypes(fold, index);
         for (first, last) in [(true, true), (true, false), (false, false), (false, true)] {
             for (lanes, lanes_first, width) in [(256, true, 4), (8, false, 1), (1, false, 1), (4, true, 1)] {

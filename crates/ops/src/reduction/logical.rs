@@ -9,7 +9,7 @@ use crate::operator::error::Result;
 use crate::pointwise::kernel::{self, Input};
 use crate::tensor::Tensor;
 use crate::{check, operators};
-use dml_kernel::{DType, Scalar, Value};
+use dml_kernel::{DType, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -49,8 +49,8 @@ impl Fold for Quantifier {
         if *self == Quantifier::Any { "any" } else { "all" }
     }
 
-    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
-        smallvec![Scalar::U32]
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
+        smallvec![ScalarType::U32]
     }
 
     fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
@@ -58,7 +58,7 @@ impl Fold for Quantifier {
     }
 
     fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
-        smallvec![elements[0].cast(Scalar::Bool).cast(Scalar::U32)]
+        smallvec![elements[0].cast(ScalarType::Bool).cast(ScalarType::U32)]
     }
 
     fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {

@@ -10,19 +10,19 @@ use crate::operator::structured;
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
 use crate::{check, operators};
-use dml_kernel::{Builder, DType, Scalar, Value, convert, math};
+use dml_kernel::{Builder, DType, ScalarType, Value, convert, math};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
     vector_norm(self, ord, dim, keepdim, dtype, out) {
-        "aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-        "aten::linalg_vector_norm.out(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+        "aten::linalg_vector_norm(Tensor self, ScalarType ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        "aten::linalg_vector_norm.out(Tensor self, ScalarType ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
     }
     norm(self, p, dim, keepdim, dtype = None, out) {
-        "aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
-        "aten::norm.out(Tensor self, Scalar? p, int[1] dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
-        "aten::norm.dtype_out(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype, Tensor(a!) out) -> Tensor(a!)",
+        "aten::norm.ScalarOpt_dim(Tensor self, ScalarType? p, int[1] dim, bool keepdim=False) -> Tensor",
+        "aten::norm.out(Tensor self, ScalarType? p, int[1] dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::norm.ScalarOpt_dim_dtype(Tensor self, ScalarType? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
+        "aten::norm.dtype_out(Tensor self, ScalarType? p, int[1] dim, bool keepdim, *, ScalarType dtype, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 
@@ -57,14 +57,14 @@ impl Order {
     }
 
     /// What joins with anything without changing it.
-    pub fn identity(self, b: &Builder, scalar: Scalar) -> Value<'_> {
+    pub fn identity(self, b: &Builder, scalar: ScalarType) -> Value<'_> {
         b.float(scalar, if self == Order::Smallest { f64::INFINITY } else { 0.0 })
     }
 
     /// What an element contributes; `p` is used for [`Order::General`] alone.
     pub fn term<'b>(self, x: Value<'b>, p: Value<'b>) -> Value<'b> {
         match self {
-            Order::Count => x.cast(Scalar::Bool).cast(x.scalar()),
+            Order::Count => x.cast(ScalarType::Bool).cast(x.scalar()),
             Order::Two => x * x,
             Order::General => math::pow(x.abs(), p),
             _ => x.abs(),
@@ -98,7 +98,7 @@ struct Norm {
 }
 
 impl Norm {
-    fn scalar(&self) -> Scalar {
+    fn scalar(&self) -> ScalarType {
         accumulator(self.dtype).compute()
     }
 
@@ -113,7 +113,7 @@ impl Fold for Norm {
         "vector_norm"
     }
 
-    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
         smallvec![self.scalar()]
     }
 

@@ -4,7 +4,7 @@ use super::fold::Reduction;
 use crate::tensor::layout::{Layout, index_type, order};
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::dense::GROUP;
-use dml_kernel::{Scalar, dense};
+use dml_kernel::{ScalarType, dense};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ pub(super) struct Plan {
     /// Kept dimensions: strides of the inputs, then of the results.
     pub kept: Layout,
     /// Type of positions and offsets.
-    pub index: Scalar,
+    pub index: ScalarType,
     /// Results.
     pub outputs: i64,
     /// Elements of each result.

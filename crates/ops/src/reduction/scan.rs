@@ -10,14 +10,14 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::rows::{Extent, ExtentParams, Place, RowExtent, Rows};
+use crate::primitives::rows::{Extent, ExtentParams, RowExtent, RowPosition, Rows};
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use crate::tensor::promote::accumulator;
 use crate::{check, operators};
 use dml_engine::parameters;
 use dml_kernel::dense::GROUP;
-use dml_kernel::{Builder, DType, Pointer, Scalar, Shared, Value, convert, math};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Shared, Value, convert, math};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -87,10 +87,10 @@ impl Spec {
         matches!(self.operation, Operation::Max | Operation::Min)
     }
 
-    fn scalar(&self) -> Scalar {
+    fn scalar(&self) -> ScalarType {
         match self.operation {
             Operation::Sum | Operation::Product => accumulator(self.dtype).compute(),
-            _ if self.dtype == DType::Bool => Scalar::U32,
+            _ if self.dtype == DType::Bool => ScalarType::U32,
             _ => self.dtype.compute(),
         }
     }
@@ -226,7 +226,7 @@ fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
     let outs: Vec<Pointer> = std::iter::once(p.out).chain(p.indices).collect();
     let Rows { index, lanes, .. } = spec.rows;
     let ExtentParams { rows, n, inner } = p.extent;
-    let Place { local, lane, leader, apart, first, valid, .. } = spec.rows.place(b, rows, n, inner);
+    let RowPosition { local, lane, leader, apart, first, valid, .. } = spec.rows.place(b, rows, n, inner);
 
     let identity = spec.identity(b);
     let shared: Vec<[Shared; 2]> =
@@ -297,7 +297,7 @@ mod tests {
         for operation in [Sum, Product, LogSumExp, Max, Min] {
             for (input, dtype) in [(DType::F32, DType::F32), (DType::F16, DType::F64), (DType::BF16, DType::BF16)] {
                 for (lanes, lanes_first, index) in
-                    [(1, true, Scalar::U32), (8, false, Scalar::U64), (256, true, Scalar::U32)]
+                    [(1, true, ScalarType::U32), (8, false, ScalarType::U64), (256, true, ScalarType::U32)]
                 {
                     let spec = Spec { operation, input, dtype, out: dtype, rows: Rows { index, lanes, lanes_first } };
                     crate::primitives::validate::accepted(&spec.build());
@@ -310,7 +310,7 @@ mod tests {
             input,
             dtype,
             out: dtype,
-            rows: Rows { index: Scalar::U32, lanes: 4, lanes_first: false },
+            rows: Rows { index: ScalarType::U32, lanes: 4, lanes_first: false },
         };
         crate::primitives::validate::accepted(&spec.build());
     }

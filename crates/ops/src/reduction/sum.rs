@@ -10,7 +10,7 @@ use crate::operator::structured;
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
 use crate::{check, operators};
-use dml_kernel::{DType, Scalar, Value, convert};
+use dml_kernel::{DType, ScalarType, Value, convert};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -70,7 +70,7 @@ impl Fold for Accumulate {
         }
     }
 
-    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
         smallvec![accumulator(self.dtype).compute()]
     }
 
@@ -176,16 +176,16 @@ impl Fold for CountNonzero {
         "count_nonzero"
     }
 
-    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
-        smallvec![Scalar::I64]
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
+        smallvec![ScalarType::I64]
     }
 
     fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
-        smallvec![s.b.int(Scalar::I64, 0)]
+        smallvec![s.b.int(ScalarType::I64, 0)]
     }
 
     fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
-        smallvec![elements[0].cast(Scalar::Bool).cast(Scalar::I64)]
+        smallvec![elements[0].cast(ScalarType::Bool).cast(ScalarType::I64)]
     }
 
     fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {

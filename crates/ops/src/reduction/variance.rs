@@ -12,23 +12,23 @@ use crate::operator::error::Result;
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
 use crate::{check, operators};
-use dml_kernel::{Scalar, Value, math};
+use dml_kernel::{ScalarType, Value, math};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
     variance(self, dim, correction, keepdim, out; false, false) {
-        "aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
-        "aten::var.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)",
+        "aten::var.correction(Tensor self, int[1]? dim=None, *, ScalarType? correction=None, bool keepdim=False) -> Tensor",
+        "aten::var.correction_out(Tensor self, int[1]? dim=None, *, ScalarType? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)",
     }
     variance(self, dim, correction, keepdim, out; true, false) {
-        "aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
-        "aten::std.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)",
+        "aten::std.correction(Tensor self, int[1]? dim=None, *, ScalarType? correction=None, bool keepdim=False) -> Tensor",
+        "aten::std.correction_out(Tensor self, int[1]? dim=None, *, ScalarType? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)",
     }
     variance(self, dim, correction, keepdim, out; false, true) {
-        "aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+        "aten::var_mean.correction(Tensor self, int[1]? dim=None, *, ScalarType? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
     }
     variance(self, dim, correction, keepdim, out; true, true) {
-        "aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+        "aten::std_mean.correction(Tensor self, int[1]? dim=None, *, ScalarType? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
     }
 }
 
@@ -37,7 +37,7 @@ operators! {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Moments {
     /// The type of the accumulators.
-    pub scalar: Scalar,
+    pub scalar: ScalarType,
     /// What becomes of them.
     pub results: Results,
 }
@@ -61,7 +61,7 @@ impl Fold for Moments {
         "variance"
     }
 
-    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
         smallvec![self.scalar; 4]
     }
 

@@ -13,7 +13,7 @@ use crate::{check, operators};
 use dml_engine::interface::{Index, ReadRange, U32};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Scalar};
+use dml_kernel::{Builder, DType, ScalarType};
 
 operators! {
     mode(self, dim, keepdim) {
@@ -56,7 +56,7 @@ fn most_frequent(call: &Call, elements: &Tensor, places: &Tensor, o: &Operands) 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Lengths {
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
 }
 
 parameters! {
@@ -79,7 +79,7 @@ impl KernelSpec for Lengths {
         let row = i / p.n.cast(index);
         b.if_(row.lt(p.rows), || {
             let first = row * p.n.cast(index);
-            let column = (i - first).cast(Scalar::U32);
+            let column = (i - first).cast(ScalarType::U32);
             let own = key::load(p.elements, dtype, first + column.cast(index));
             let nan = if dtype.is_float() { own.eq(key::largest(dtype)) } else { b.bool(false) };
             let last = b.var(nan | (column + 1).eq(p.n));
@@ -98,7 +98,7 @@ impl KernelSpec for Lengths {
 /// Where the last one of the longest run of equal elements was.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Place {
-    index: Scalar,
+    index: ScalarType,
 }
 
 parameters! {
@@ -121,7 +121,7 @@ impl KernelSpec for Place {
         let row = linear_id(b, index);
         b.if_(row.lt(p.rows), || {
             let last = row * p.n.cast(index) + p.longest.load(row).cast(index);
-            p.positions.store(row, p.places.load(last).cast(Scalar::U32));
+            p.positions.store(row, p.places.load(last).cast(ScalarType::U32));
         });
     }
 }
@@ -133,7 +133,9 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index) in [(DType::Bool, Scalar::U32), (DType::F16, Scalar::U64), (DType::F64, Scalar::U32)] {
+        for (dtype, index) in
+            [(DType::Bool, ScalarType::U32), (DType::F16, ScalarType::U64), (DType::F64, ScalarType::U32)]
+        {
             accepted(&Lengths { dtype, index }.build());
             accepted(&Place { index }.build());
         }

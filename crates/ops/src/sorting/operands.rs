@@ -4,7 +4,7 @@ use crate::tensor::layout::{Layout, LayoutParams, LayoutSpec, SHORT, Walked};
 use crate::tensor::{Dims, Tensor};
 use dml_engine::interface::{Index, ReadRange, WriteRange};
 use dml_engine::{ArgumentBlock, Parameter};
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
 /// An input and what is written: elements of its rows and their positions there. A row is all elements along one
 /// dimension.
@@ -77,7 +77,7 @@ impl Operands {
         let strides = tensors.each_ref().map(|t| rest(&t.strides));
         let mut layout = Layout::row_major(&rest(&input.sizes), &strides.each_ref().map(|s| s.as_slice()));
         if tensors.iter().any(|t| t.reach().max(t.numel()) >= SHORT) {
-            layout.index = Scalar::U64;
+            layout.index = ScalarType::U64;
         }
         Operands {
             dim,

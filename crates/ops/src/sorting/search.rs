@@ -12,33 +12,33 @@ use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::sorting::{key, sort};
 use crate::tensor::layout;
 use crate::tensor::promote::result_type;
-use crate::tensor::{Place, Tensor};
+use crate::tensor::{DeviceKind, Tensor};
 use crate::{check, operators};
 use dml_engine::interface::{Index, ReadRange, U32};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Scalar};
+use dml_kernel::{Builder, DType, ScalarType};
 
 operators! {
     searchsorted(sorted_sequence, self, out_int32, right, side, sorter, out) {
         "aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
         "aten::searchsorted.Tensor_out(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None, Tensor(a!) out) -> Tensor(a!)",
-        "aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
-        "aten::searchsorted.Scalar_out(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None, Tensor(a!) out) -> Tensor(a!)",
+        "aten::searchsorted.ScalarType(Tensor sorted_sequence, ScalarType self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
+        "aten::searchsorted.Scalar_out(Tensor sorted_sequence, ScalarType self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None, Tensor(a!) out) -> Tensor(a!)",
     }
     bucketize(self, boundaries, out_int32, right, out) {
         "aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
         "aten::bucketize.Tensor_out(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out) -> Tensor(a!)",
-        "aten::bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+        "aten::bucketize.ScalarType(ScalarType self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
     }
     isin(elements, test_elements, invert, out) {
         "aten::isin.Tensor_Tensor_out(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False, Tensor(a!) out) -> Tensor(a!)",
     }
     isin(elements, test_element, invert, out) {
-        "aten::isin.Tensor_Scalar_out(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False, Tensor(a!) out) -> Tensor(a!)",
+        "aten::isin.Tensor_Scalar_out(Tensor elements, ScalarType test_element, *, bool assume_unique=False, bool invert=False, Tensor(a!) out) -> Tensor(a!)",
     }
     isin(element, test_elements, invert, out) {
-        "aten::isin.Scalar_Tensor_out(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False, Tensor(a!) out) -> Tensor(a!)",
+        "aten::isin.Scalar_Tensor_out(ScalarType element, Tensor test_elements, *, bool assume_unique=False, bool invert=False, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 
@@ -49,7 +49,7 @@ fn together(call: &Call, operands: [TensorOrScalar; 2]) -> Result<[Tensor; 2]> {
         let number = match operand {
             TensorOrScalar::Scalar(x) => x,
             TensorOrScalar::Tensor(t) => {
-                if t.place != Place::Cpu || t.dim() > 0 {
+                if t.place != DeviceKind::Cpu || t.dim() > 0 {
                     call.check_place(&t)?;
                     return cast(call, &t, dtype);
                 }
@@ -201,7 +201,7 @@ fn search(
 struct Search {
     dtype: DType,
     out: DType,
-    index: Scalar,
+    index: ScalarType,
     right: bool,
     /// Boundaries are in order; otherwise a sorter says in which order they are.
     sorted: bool,
@@ -237,7 +237,7 @@ impl KernelSpec for Search {
                 let at = b.var(at.cast(index));
                 if let (Some(sorter), Some(fault)) = (p.sorter, p.fault) {
                     let given = sorter.load(first + at.get());
-                    let size = p.n.cast(Scalar::I64);
+                    let size = p.n.cast(ScalarType::I64);
                     b.if_else(
                         given.ge(0) & given.lt(size),
                         || at.set(given.cast(index)),
@@ -287,7 +287,7 @@ fn isin(call: &mut Call, elements: TensorOrScalar, tests: TensorOrScalar, invert
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct IsIn {
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
     invert: bool,
 }
 
@@ -328,7 +328,9 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index) in [(DType::U8, Scalar::U32), (DType::F16, Scalar::U64), (DType::F64, Scalar::U32)] {
+        for (dtype, index) in
+            [(DType::U8, ScalarType::U32), (DType::F16, ScalarType::U64), (DType::F64, ScalarType::U32)]
+        {
             for flag in [false, true] {
                 for (out, sorted) in [(DType::I64, flag), (DType::I32, !flag)] {
                     accepted(&Search { dtype, out, index, right: flag, sorted }.build());

@@ -14,7 +14,7 @@ use crate::tensor::layout::index_type;
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
 use dml_kernel::dense::{GROUP, linear_id};
-use dml_kernel::{Atomic, Builder, DType, Scalar, Value};
+use dml_kernel::{Atomic, Builder, DType, ScalarType, Value};
 
 /// What is collected from each row.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl Selection<'_> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CountDigits {
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
 }
 
 parameters! {
@@ -151,7 +151,7 @@ impl KernelSpec for NextDigit {
 
     fn write<'b>(&self, b: &'b Builder, p: NextParameters<'b>) {
         let NextParameters { digits, found, ranks, rows, shift } = p;
-        let row = linear_id(b, Scalar::U32);
+        let row = linear_id(b, ScalarType::U32);
         b.if_(row.lt(rows), || {
             let rank = ranks.load(row);
             let (mut below, mut digit, mut rest) = (b.u32(0), b.u32(0), rank);
@@ -177,7 +177,7 @@ fn count_of<'b>(b: &'b Builder, block: &Block<'b>, found: Value<'b>) -> Value<'b
     const { assert!(GROUP * EACH < 1 << 16) };
     let mine = b.var(b.u32(0));
     block.each(|_, _, key, _| {
-        mine.set(mine.get() + key.lt(found).cast(Scalar::U32) + (key.eq(found).cast(Scalar::U32) << 16));
+        mine.set(mine.get() + key.lt(found).cast(ScalarType::U32) + (key.eq(found).cast(ScalarType::U32) << 16));
     });
     mine.get()
 }
@@ -186,7 +186,7 @@ fn count_of<'b>(b: &'b Builder, block: &Block<'b>, found: Value<'b>) -> Value<'b
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CountLowest {
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
 }
 
 parameters! {
@@ -206,7 +206,7 @@ impl KernelSpec for CountLowest {
     fn write<'b>(&self, b: &'b Builder, p: LowestParameters<'b>) {
         let block = Block::new(b, p.keys, p.pass, self.index);
         let mine = count_of(b, &block, p.found.load(block.row));
-        let (_, all) = prefix_sum::workgroup(b, prefix_sum::scratch(b, Scalar::U32), mine);
+        let (_, all) = prefix_sum::workgroup(b, prefix_sum::scratch(b, ScalarType::U32), mine);
         let place = block.row * block.blocks + block.index;
         b.if_(b.local_id(0).eq(0), || {
             p.before.store(place, all & 0xffff);
@@ -221,7 +221,7 @@ struct CollectSpec {
     /// Only the key of the wanted rank.
     one: bool,
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
 }
 
 parameters! {
@@ -247,7 +247,7 @@ impl KernelSpec for CollectSpec {
         let block = Block::new(b, p.keys, p.pass, self.index);
         let found = p.found.load(block.row);
         let mine = count_of(b, &block, found);
-        let (inclusive, _) = prefix_sum::workgroup(b, prefix_sum::scratch(b, Scalar::U32), mine);
+        let (inclusive, _) = prefix_sum::workgroup(b, prefix_sum::scratch(b, ScalarType::U32), mine);
         let (first, cells) = (block.row * block.blocks, block.rows * block.blocks);
         let place = first + block.index;
         let earlier = inclusive - mine;
@@ -267,8 +267,8 @@ impl KernelSpec for CollectSpec {
                 p.to.store(at, key);
                 p.positions.store(at, position);
             });
-            below.set(below.get() + key.lt(found).cast(Scalar::U32));
-            equal.set(equal.get() + is_equal.cast(Scalar::U32));
+            below.set(below.get() + key.lt(found).cast(ScalarType::U32));
+            equal.set(equal.get() + is_equal.cast(ScalarType::U32));
         });
     }
 }
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index) in [(DType::U32, Scalar::U32), (DType::U64, Scalar::U64)] {
+        for (dtype, index) in [(DType::U32, ScalarType::U32), (DType::U64, ScalarType::U64)] {
             accepted(&CountDigits { dtype, index }.build());
             accepted(&NextDigit { dtype }.build());
             accepted(&CountLowest { dtype, index }.build());

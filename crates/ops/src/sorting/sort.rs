@@ -107,11 +107,13 @@ impl KernelSpec for Emit {
 mod tests {
     use super::*;
     use crate::primitives::validate::accepted;
-    use dml_kernel::Scalar;
+    use dml_kernel::ScalarType;
 
     #[test]
     fn kernels_are_valid() {
-        for (moved, index) in [(DType::U8, Scalar::U32), (DType::U16, Scalar::U64), (DType::U64, Scalar::U32)] {
+        for (moved, index) in
+            [(DType::U8, ScalarType::U32), (DType::U16, ScalarType::U64), (DType::U64, ScalarType::U32)]
+        {
             accepted(&Emit { moved, layout: LayoutSpec { rank: 2, operands: 3, index } }.build());
         }
     }

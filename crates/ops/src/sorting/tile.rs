@@ -11,7 +11,7 @@ use crate::tensor::layout::LayoutSpec;
 use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::dense::{self, GROUP};
-use dml_kernel::{Builder, DType, Scalar, Shared, Value};
+use dml_kernel::{Builder, DType, ScalarType, Shared, Value};
 
 /// The longest row.
 pub const MAX_ROW: i64 = 2048;
@@ -99,7 +99,7 @@ impl KernelSpec for Spec {
         let &Spec { dtype, padded, tile, .. } = self;
         let (index, o) = (self.layout.index, &p.operands);
         let scalar = key::dtype_of(dtype).compute();
-        let (keys, places) = (b.shared(scalar, 1, tile), b.shared(Scalar::U32, 1, tile));
+        let (keys, places) = (b.shared(scalar, 1, tile), b.shared(ScalarType::U32, 1, tile));
         self.each(b, |Element { row, base, column }| {
             keys.store(base + column, u64::MAX);
             places.store(base + column, u32::MAX);
@@ -185,7 +185,7 @@ mod tests {
         for (i, dtype) in [DType::Bool, DType::F16, DType::I32, DType::F64].into_iter().enumerate() {
             for taken in all {
                 let across = i == 0;
-                let index = if i % 2 == 0 { Scalar::U32 } else { Scalar::U64 };
+                let index = if i % 2 == 0 { ScalarType::U32 } else { ScalarType::U64 };
                 let padded = if across { 2 } else { 2048 };
                 let tile = padded.max(MIN_TILE);
                 let (descending, indirect) = (i == 1, i == 2);

@@ -17,7 +17,7 @@ use crate::{check, operators};
 use dml_engine::interface::{Index, ReadRange, U32};
 use dml_engine::{ArgumentBlock, Parameter, parameters};
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
 operators! {
     of_elements(self, return_inverse, return_counts = None) {
@@ -126,7 +126,7 @@ fn select(call: &Call, t: &Tensor, dim: usize, index: &Tensor) -> Result<Tensor>
 }
 
 impl Ordered {
-    fn index(&self) -> Scalar {
+    fn index(&self) -> ScalarType {
         layout::index_type(self.elements.numel())
     }
 
@@ -191,7 +191,7 @@ impl Ordered {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 struct OrderedSpec {
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
     /// Ranks are not places.
     placed: bool,
 }
@@ -235,7 +235,7 @@ impl<'b> View<'b> {
     /// The slice of a rank.
     fn at(&self, rank: Value<'b>) -> Value<'b> {
         let index = self.width.scalar();
-        self.places.map_or(rank.cast(index), |p| p.load(rank.cast(Scalar::U64)).cast(index))
+        self.places.map_or(rank.cast(index), |p| p.load(rank.cast(ScalarType::U64)).cast(index))
     }
 
     /// Key of the element `column` of a slice.
@@ -283,7 +283,7 @@ impl KernelSpec for Mask {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: MaskParameters<'b>) {
-        let rank = linear_id(b, Scalar::U32);
+        let rank = linear_id(b, ScalarType::U32);
         b.if_(rank.lt(p.ordered.n), || {
             let new = b.var(rank.eq(0));
             b.if_(rank.gt(0), || {
@@ -295,7 +295,7 @@ impl KernelSpec for Mask {
                     });
                 }
             });
-            p.mask.store(rank.cast(Scalar::U64), new.get());
+            p.mask.store(rank.cast(ScalarType::U64), new.get());
         });
     }
 }
@@ -320,7 +320,7 @@ impl KernelSpec for Merge {
 
     fn write<'b>(&self, b: &'b Builder, p: MergeParameters<'b>) {
         let (view, n, run) = (&p.ordered, p.ordered.n, p.run);
-        let rank = linear_id(b, Scalar::U32);
+        let rank = linear_id(b, ScalarType::U32);
         b.if_(rank.lt(n), || {
             let mine = view.at(rank);
             let block = rank / run;
@@ -344,7 +344,7 @@ impl KernelSpec for Merge {
                 },
             );
             let base = first.select(rank, rank - run);
-            p.next.store((base + low.get()).cast(Scalar::U64), mine);
+            p.next.store((base + low.get()).cast(ScalarType::U64), mine);
         });
     }
 }
@@ -371,11 +371,15 @@ impl KernelSpec for Inverse {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: InverseParameters<'b>) {
-        let rank = linear_id(b, Scalar::U32);
+        let rank = linear_id(b, ScalarType::U32);
         b.if_(rank.lt(p.n), || {
-            let result =
-                key::partition_point(p.results, |r| p.starts.load(r.cast(Scalar::U64)).le(rank.cast(Scalar::I64))) - 1;
-            p.out.store(p.places.map_or(rank.cast(Scalar::I64), |places| places.load(rank.cast(Scalar::U64))), result);
+            let result = key::partition_point(p.results, |r| {
+                p.starts.load(r.cast(ScalarType::U64)).le(rank.cast(ScalarType::I64))
+            }) - 1;
+            p.out.store(
+                p.places.map_or(rank.cast(ScalarType::I64), |places| places.load(rank.cast(ScalarType::U64))),
+                result,
+            );
         });
     }
 }
@@ -399,10 +403,10 @@ impl KernelSpec for Counts {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: CountsParameters<'b>) {
-        let result = linear_id(b, Scalar::U64);
-        let results = p.results.cast(Scalar::U64);
+        let result = linear_id(b, ScalarType::U64);
+        let results = p.results.cast(ScalarType::U64);
         b.if_(result.lt(results), || {
-            let end = b.var(p.n.cast(Scalar::I64));
+            let end = b.var(p.n.cast(ScalarType::I64));
             b.if_((result + 1).lt(results), || end.set(p.starts.load(result + 1)));
             p.out.store(result, end.get() - p.starts.load(result));
         });
@@ -416,7 +420,9 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index) in [(DType::Bool, Scalar::U32), (DType::F16, Scalar::U64), (DType::F64, Scalar::U32)] {
+        for (dtype, index) in
+            [(DType::Bool, ScalarType::U32), (DType::F16, ScalarType::U64), (DType::F64, ScalarType::U32)]
+        {
             for placed in [false, true] {
                 let spec = OrderedSpec { dtype, index, placed };
                 accepted(&Mask(spec).build());

@@ -12,7 +12,7 @@ use crate::{check, operators};
 use dml_engine::interface::{Each, Index, U32};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Scalar};
+use dml_kernel::{Builder, DType, ScalarType};
 use smallvec::smallvec;
 
 operators! {
@@ -90,7 +90,7 @@ struct CsrToCoo {
     crow: DType,
     col: DType,
     out: DType,
-    index: Scalar,
+    index: ScalarType,
     /// Dimensions of the batch.
     batch: usize,
     /// Columns come before rows.
@@ -121,10 +121,10 @@ impl KernelSpec for CsrToCoo {
         let i = linear_id(b, self.index);
         b.if_(i.lt(p.count), || {
             let batch = i / p.nnz;
-            let at = (i % p.nnz).cast(Scalar::I64);
+            let at = (i % p.nnz).cast(ScalarType::I64);
             let first = batch * (p.rows + 1).cast(self.index);
             // The row of an element is the number of rows that end at or before it. What no row holds counts to the last.
-            let ends = |row| p.crow.load(first + row + 1).cast(Scalar::I64);
+            let ends = |row| p.crow.load(first + row + 1).cast(ScalarType::I64);
             let row = partition_point(p.rows, |row| ends(row.cast(self.index)).le(at)).min(p.rows - 1);
             let mut rest = batch;
             for (d, &size) in p.batches.iter().enumerate().rev() {
@@ -145,7 +145,9 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index) in [(DType::U8, Scalar::U32), (DType::I32, Scalar::U64), (DType::I64, Scalar::U32)] {
+        for (dtype, index) in
+            [(DType::U8, ScalarType::U32), (DType::I32, ScalarType::U64), (DType::I64, ScalarType::U32)]
+        {
             for (col, out, batch, transpose) in [(dtype, DType::I64, 0, false), (DType::F32, DType::I32, 3, true)] {
                 accepted(&CsrToCoo { crow: dtype, col, out, index, batch, transpose }.build());
             }

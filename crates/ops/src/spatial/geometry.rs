@@ -9,7 +9,7 @@ use crate::operator::structured;
 use crate::tensor::{Dims, Tensor, layout, memory_format};
 use dml_engine::interface::{I32, Index};
 use dml_engine::{ArgumentBlock, Parameter};
-use dml_kernel::{Builder, DType, Scalar, Value};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 use smallvec::SmallVec;
 
 /// One value a spatial dimension.
@@ -53,7 +53,7 @@ pub fn batched(t: &Tensor, rank: usize) -> Tensor {
 }
 
 /// The type of offsets into these tensors.
-pub fn index_type(tensors: &[&Tensor]) -> Scalar {
+pub fn index_type(tensors: &[&Tensor]) -> ScalarType {
     let furthest = tensors.iter().map(|t| t.reach().max(t.numel())).max().unwrap_or(0);
     layout::index_type(furthest)
 }
@@ -70,16 +70,16 @@ pub struct Strides<'b> {
 
 impl Parameter for ImageStrides {
     /// The type of offsets, and the number of spatial dimensions.
-    type Type = (Scalar, usize);
+    type Type = (ScalarType, usize);
     type Argument<'a> = &'a Tensor;
     type Declared<'b> = Strides<'b>;
 
-    fn declare<'b>(b: &'b Builder, name: &str, &(index, rank): &(Scalar, usize)) -> Strides<'b> {
+    fn declare<'b>(b: &'b Builder, name: &str, &(index, rank): &(ScalarType, usize)) -> Strides<'b> {
         let (batch, channel) = (b.param(&format!("{name}_n"), index), b.param(&format!("{name}_c"), index));
         Strides { batch, channel, spatial: (0..rank).map(|d| b.param(&format!("{name}_{d}"), index)).collect() }
     }
 
-    fn pass(t: &&Tensor, (index, rank): &(Scalar, usize), block: &mut ArgumentBlock) {
+    fn pass(t: &&Tensor, (index, rank): &(ScalarType, usize), block: &mut ArgumentBlock) {
         if t.dim() != rank + 2 {
             block.misfit("a tensor has not the spatial dimensions that the kernel is made for");
         }
@@ -142,7 +142,7 @@ impl<'b> Place<'b> {
             here
         };
         let mut channel = channels_last.then(|| split(channels));
-        let mut at: Vec<Value> = size.iter().rev().map(|n| split(n.cast(index)).cast(Scalar::I32)).collect();
+        let mut at: Vec<Value> = size.iter().rev().map(|n| split(n.cast(index)).cast(ScalarType::I32)).collect();
         at.reverse();
         let channel = *channel.get_or_insert_with(|| split(channels));
         Place { batch: rest, channel, at }
@@ -159,7 +159,7 @@ impl Parameter for PerAxis {
     type Declared<'b> = Vec<Value<'b>>;
 
     fn declare<'b>(b: &'b Builder, name: &str, &rank: &usize) -> Vec<Value<'b>> {
-        (0..rank).map(|d| b.param(&format!("{name}_{d}"), Scalar::I32)).collect()
+        (0..rank).map(|d| b.param(&format!("{name}_{d}"), ScalarType::I32)).collect()
     }
 
     fn pass(numbers: &&[i64], rank: &usize, block: &mut ArgumentBlock) {
@@ -173,8 +173,8 @@ impl Parameter for PerAxis {
 }
 
 /// Row-major number of a pixel (i32 coordinates) of images of `size`, as the signed twin of `index`.
-pub fn pixel_number<'b>(at: &[Value<'b>], size: &[Value<'b>], index: Scalar) -> Value<'b> {
-    let wide = if index == Scalar::U64 { Scalar::I64 } else { Scalar::I32 };
+pub fn pixel_number<'b>(at: &[Value<'b>], size: &[Value<'b>], index: ScalarType) -> Value<'b> {
+    let wide = if index == ScalarType::U64 { ScalarType::I64 } else { ScalarType::I32 };
     let mut number = at[0].cast(wide);
     for (x, n) in at.iter().zip(size).skip(1) {
         number = number * n.cast(wide) + x.cast(wide);

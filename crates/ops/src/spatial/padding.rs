@@ -14,7 +14,7 @@ use crate::{check, operators};
 use dml_engine::interface::{Index, ReadRange, WriteRange};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Scalar, Value};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 
 operators! {
     forward(self, padding, out; Mode::Reflect, 1) {
@@ -232,7 +232,7 @@ struct Spec {
     mode: Mode,
     backward: bool,
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
     channels_last: bool,
     rank: usize,
 }
@@ -351,10 +351,10 @@ mod tests {
     fn kernels_are_valid() {
         for mode in [Mode::Reflect, Mode::Replicate] {
             for (dtype, backward, index, channels_last, rank) in [
-                (DType::U8, false, Scalar::U32, true, 2),
-                (DType::U64, false, Scalar::U64, false, 3),
-                (DType::BF16, true, Scalar::U32, true, 3),
-                (DType::F64, true, Scalar::U64, false, 1),
+                (DType::U8, false, ScalarType::U32, true, 2),
+                (DType::U64, false, ScalarType::U64, false, 3),
+                (DType::BF16, true, ScalarType::U32, true, 3),
+                (DType::F64, true, ScalarType::U64, false, 1),
             ] {
                 let spec = Spec { mode, backward, dtype, index, channels_last, rank };
                 crate::primitives::validate::accepted(&spec.build());

@@ -12,7 +12,7 @@ use crate::{check, operators};
 use dml_engine::interface::{Index, ReadRange, WriteRange};
 use dml_engine::{ArgumentBlock, Parameter, parameters};
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Scalar, Value};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 
 operators! {
     im2col(self, kernel_size, dilation, padding, stride, out) {
@@ -185,7 +185,7 @@ fn im2col(
 struct Im2col {
     /// Elements as bits: they are only moved.
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
 }
 
 parameters! {
@@ -217,7 +217,7 @@ impl KernelSpec for Im2col {
             let corner = [block / blocks[1], block % blocks[1]];
             let width = kernel[1].cast(index);
             let above = row / width;
-            let [ky, kx] = [above % kernel[0].cast(index), row % width].map(|k| k.cast(Scalar::I32));
+            let [ky, kx] = [above % kernel[0].cast(index), row % width].map(|k| k.cast(ScalarType::I32));
             let at: Vec<Value> = [ky, kx]
                 .iter()
                 .enumerate()
@@ -308,7 +308,7 @@ fn col2im(
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Col2im {
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
     channels_last: bool,
 }
 
@@ -334,7 +334,7 @@ impl KernelSpec for Col2im {
         let (dtype, index) = (self.dtype, self.index);
         let i = linear_id(b, index);
         // Of bools, whether any is true.
-        let compute = if dtype == DType::Bool { Scalar::I32 } else { dtype.compute() };
+        let compute = if dtype == DType::Bool { ScalarType::I32 } else { dtype.compute() };
         b.if_(i.lt(p.numel), || {
             let at = Place::new(i, p.channels, &size, self.channels_last);
             let sum = b.var(b.constant_of(compute, 0.0));
@@ -365,11 +365,13 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index) in [(DType::U16, Scalar::U32), (DType::U64, Scalar::U64)] {
+        for (dtype, index) in [(DType::U16, ScalarType::U32), (DType::U64, ScalarType::U64)] {
             accepted(&Im2col { dtype, index }.build());
         }
-        for (dtype, index) in [(DType::Bool, Scalar::U32), (DType::BF16, Scalar::U64), (DType::F64, Scalar::U32)] {
-            accepted(&Col2im { dtype, index, channels_last: index == Scalar::U32 }.build());
+        for (dtype, index) in
+            [(DType::Bool, ScalarType::U32), (DType::BF16, ScalarType::U64), (DType::F64, ScalarType::U32)]
+        {
+            accepted(&Col2im { dtype, index, channels_last: index == ScalarType::U32 }.build());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::tensor::{Dims, Tensor, is_contiguous};
 use dml_engine::{ArgumentBlock, Parameter, interface::Index};
-use dml_kernel::{Builder, Scalar, Value};
+use dml_kernel::{Builder, ScalarType, Value};
 use smallvec::SmallVec;
 
 /// The order in which PyTorch walks operands: dimensions from fastest to slowest, decided by the operands' strides in
@@ -73,8 +73,8 @@ pub fn joint_strides(sizes: &[i64], inputs: &[&[i64]]) -> Dims {
 pub const SHORT: i64 = 1 << 29;
 
 /// The type of an index that reaches `reach` elements: u32 or u64.
-pub fn index_type(reach: i64) -> Scalar {
-    if reach < SHORT { Scalar::U32 } else { Scalar::U64 }
+pub fn index_type(reach: i64) -> ScalarType {
+    if reach < SHORT { ScalarType::U32 } else { ScalarType::U64 }
 }
 
 /// Operands of one shape with dimensions reordered (fastest first) and merged where every operand allows it.
@@ -85,7 +85,7 @@ pub struct Layout {
     /// Strides of each operand, in elements.
     pub strides: SmallVec<[Dims; 4]>,
     /// As [`index_type`] says of the furthest index and offset.
-    pub index: Scalar,
+    pub index: ScalarType,
 }
 
 impl Layout {
@@ -161,7 +161,7 @@ pub struct LayoutParams<'b> {
     sizes: Vec<Value<'b>>,
     strides: Vec<Vec<Value<'b>>>,
     operands: usize,
-    index: Scalar,
+    index: ScalarType,
 }
 
 /// The sizes and strides of a [`Layout`], as a kernel's parameter.
@@ -175,7 +175,7 @@ pub struct LayoutSpec {
     /// Operands.
     pub operands: u32,
     /// The type of indices.
-    pub index: Scalar,
+    pub index: ScalarType,
 }
 
 impl Parameter for Walked {
@@ -201,7 +201,7 @@ impl Parameter for Walked {
 }
 
 /// Declares the parameters of a layout of this rank.
-pub fn declare(b: &Builder, rank: usize, operands: usize, index: Scalar) -> LayoutParams<'_> {
+pub fn declare(b: &Builder, rank: usize, operands: usize, index: ScalarType) -> LayoutParams<'_> {
     let mut sizes = Vec::new();
     let mut strides = Vec::new();
     for d in 0..rank {

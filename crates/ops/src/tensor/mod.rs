@@ -14,7 +14,7 @@ pub type Dims = SmallVec<[i64; 6]>;
 
 /// Where a tensor's memory is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum DeviceKind {
     /// Host memory; only 0-dim tensors may be mixed with device tensors.
     Cpu,
     /// Device `dml:index`.
@@ -50,7 +50,7 @@ pub struct Tensor {
     /// Element type.
     pub dtype: DType,
     /// Device.
-    pub place: Place,
+    pub place: DeviceKind,
     /// Elements in each dimension.
     pub sizes: Dims,
     /// Step of each dimension, in elements.

@@ -3,7 +3,7 @@
 
 use dml_engine::{AddressRange, Device};
 use dml_kernel::DType;
-use dml_ops::{Arg, Call, Dims, Host, Place, Result, Ret, Scalar, Tensor};
+use dml_ops::{Arg, Call, DeviceKind, Dims, Host, Result, Ret, Scalar, Tensor};
 pub use dml_testing::Random;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -134,7 +134,7 @@ impl Host for TestHost {
             handle: 0,
             data,
             dtype,
-            place: Place::Dml(device),
+            place: DeviceKind::Dml(device),
             sizes: Dims::from_slice(sizes),
             strides: Dims::from_slice(strides),
             storage: AddressRange::new(data, bytes),

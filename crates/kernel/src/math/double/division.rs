@@ -6,7 +6,7 @@
 
 use super::parts::*;
 use crate::builder::Value;
-use crate::types::Scalar;
+use crate::types::ScalarType;
 
 /// Bit 52: the leading one of a mantissa taken as an integer.
 const LEADING: u64 = 1 << 52;
@@ -29,41 +29,41 @@ pub fn div<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let ((mx, ex), (my, ey)) = (split_exponent(ax), split_exponent(ay));
     // The quotient of the mantissas is brought to [1, 2).
     let less = mx.lt(my);
-    let exponent = ex - ey - less.cast(Scalar::I32);
+    let exponent = ex - ey - less.cast(ScalarType::I32);
     let r = reciprocal_of_mantissa(my);
-    let q = integer(less.select(mx + mx, mx) * r).bitcast(Scalar::I64);
-    let divisor = integer(my).bitcast(Scalar::I64);
-    let dividend = (integer(mx) << (52 + less.cast(Scalar::U64))).bitcast(Scalar::I64);
+    let q = integer(less.select(mx + mx, mx) * r).bitcast(ScalarType::I64);
+    let divisor = integer(my).bitcast(ScalarType::I64);
+    let dividend = (integer(mx) << (52 + less.cast(ScalarType::U64))).bitcast(ScalarType::I64);
     let rest = dividend - q * divisor;
     // |rest| < 2^57; its high part is enough for the nearest integer to rest / divisor, give or take one.
-    let step = ((rest >> 26).cast(Scalar::I32).cast(Scalar::F64) * (r * 2f64.powi(-26))).round();
-    let step = step.cast(Scalar::I32).cast(Scalar::I64);
+    let step = ((rest >> 26).cast(ScalarType::I32).cast(ScalarType::F64) * (r * 2f64.powi(-26))).round();
+    let step = step.cast(ScalarType::I32).cast(ScalarType::I64);
     let (q, rest) = (q + step, rest - step * divisor);
-    let (one, zero) = (b.int(Scalar::I64, 1), b.int(Scalar::I64, 0));
+    let (one, zero) = (b.int(ScalarType::I64, 1), b.int(ScalarType::I64, 0));
     let up = (rest + rest).gt(divisor).select(one, zero);
     let down = (rest + rest).lt(-divisor).select(one, zero);
     let (q, rest) = (q + up - down, rest - (up - down) * divisor);
-    let q = q.bitcast(Scalar::U64);
+    let q = q.bitcast(ScalarType::U64);
 
     // The leading one of q adds 1 to the exponent field.
     let field = exponent + 1022;
-    let normal = (field.cast(Scalar::U64) << 52) + q;
+    let normal = (field.cast(ScalarType::U64) << 52) + q;
     // Below the normal numbers the quotient is rounded again at a higher bit; `rest` tells on which side of q it lies.
-    let shift = (-field).max(1).min(60).cast(Scalar::U64);
+    let shift = (-field).max(1).min(60).cast(ScalarType::U64);
     let kept = q >> shift;
-    let (low, half) = (q - (kept << shift), b.int(Scalar::U64, 1) << (shift - 1));
+    let (low, half) = (q - (kept << shift), b.int(ScalarType::U64, 1) << (shift - 1));
     let tie = rest.gt(0) | (rest.eq(0) & (kept & 1).eq(1));
     let round_up = low.gt(half) | (low.eq(half) & tie);
-    let subnormal = kept + round_up.cast(Scalar::U64);
+    let subnormal = kept + round_up.cast(ScalarType::U64);
 
-    let finite = field.lt(0).select(subnormal, field.gt(2045).select(b.int(Scalar::U64, INFINITY), normal));
+    let finite = field.lt(0).select(subnormal, field.gt(2045).select(b.int(ScalarType::U64, INFINITY), normal));
     let (x_inf, y_inf) = (ax.eq(INFINITY), ay.eq(INFINITY));
     let (x_zero, y_zero) = (ax.eq(0), ay.eq(0));
-    let result = (x_zero | y_inf).select(b.int(Scalar::U64, 0), finite);
-    let result = (x_inf | y_zero).select(b.int(Scalar::U64, INFINITY), result);
+    let result = (x_zero | y_inf).select(b.int(ScalarType::U64, 0), finite);
+    let result = (x_inf | y_zero).select(b.int(ScalarType::U64, INFINITY), result);
     let result = result | ((bits(x) ^ bits(y)) & SIGN);
     let nan = ax.gt(INFINITY) | ay.gt(INFINITY) | (x_inf & y_inf) | (x_zero & y_zero);
-    float(nan.select(b.int(Scalar::U64, NAN), result))
+    float(nan.select(b.int(ScalarType::U64, NAN), result))
 }
 
 /// See [`crate::math::reciprocal`]. Correctly rounded.
@@ -84,22 +84,22 @@ pub fn sqrt<'b>(x: Value<'b>) -> Value<'b> {
     let ax = magnitude(x);
     let (m, e, odd) = split_even_exponent(ax);
     let r = rsqrt_step(m, rsqrt_estimate(m));
-    let root = integer(m * r).bitcast(Scalar::I64);
+    let root = integer(m * r).bitcast(ScalarType::I64);
     let mantissa = (bits(m) & MANTISSA) | LEADING;
-    let radicand = (mantissa << (52 + odd.cast(Scalar::U64))).bitcast(Scalar::I64);
+    let radicand = (mantissa << (52 + odd.cast(ScalarType::U64))).bitcast(ScalarType::I64);
     let rest = radicand - root * root;
     // Half of rest / root, as in `div`.
-    let step = ((rest >> 28).cast(Scalar::I32).cast(Scalar::F64) * (r * 2f64.powi(-25))).round();
-    let root = root + step.cast(Scalar::I32).cast(Scalar::I64);
+    let step = ((rest >> 28).cast(ScalarType::I32).cast(ScalarType::F64) * (r * 2f64.powi(-25))).round();
+    let root = root + step.cast(ScalarType::I32).cast(ScalarType::I64);
     let rest = radicand - root * root;
     // (root + 1/2)^2 = root^2 + root + 1/4, and the radicand is an integer: no ties.
-    let (one, zero) = (b.int(Scalar::I64, 1), b.int(Scalar::I64, 0));
+    let (one, zero) = (b.int(ScalarType::I64, 1), b.int(ScalarType::I64, 0));
     let root = root + rest.gt(root).select(one, zero) - rest.le(-root).select(one, zero);
-    let result = ((e + 1022).cast(Scalar::U64) << 52) + root.bitcast(Scalar::U64);
+    let result = ((e + 1022).cast(ScalarType::U64) << 52) + root.bitcast(ScalarType::U64);
     let itself = ax.eq(0) | bits(x).eq(INFINITY);
     let result = itself.select(bits(x), result);
     let invalid = ax.gt(INFINITY) | (is_negative(x) & ax.ne(0));
-    float(invalid.select(b.int(Scalar::U64, NAN), result))
+    float(invalid.select(b.int(ScalarType::U64, NAN), result))
 }
 
 /// See [`crate::math::rsqrt`].
@@ -114,11 +114,11 @@ pub fn rsqrt<'b>(x: Value<'b>) -> Value<'b> {
     let (m, square) = (halves(m), halves(r * r));
     let error = ((1.0 - m.h * square.h) - (m.h * square.l + m.l * square.h)) - m.l * square.l;
     let y = r + (r * error) * (0.5 + 0.375 * error);
-    let result = bits(y) - (e.cast(Scalar::U64) << 52);
-    let result = ax.eq(0).select(b.int(Scalar::U64, INFINITY) | bits(x), result);
-    let result = bits(x).eq(INFINITY).select(b.int(Scalar::U64, 0), result);
+    let result = bits(y) - (e.cast(ScalarType::U64) << 52);
+    let result = ax.eq(0).select(b.int(ScalarType::U64, INFINITY) | bits(x), result);
+    let result = bits(x).eq(INFINITY).select(b.int(ScalarType::U64, 0), result);
     let invalid = ax.gt(INFINITY) | (is_negative(x) & ax.ne(0));
-    float(invalid.select(b.int(Scalar::U64, NAN), result))
+    float(invalid.select(b.int(ScalarType::U64, NAN), result))
 }
 
 /// See [`crate::math::fmod`]. Exact: long division, eleven bits of the quotient at a time.
@@ -135,7 +135,7 @@ pub fn fmod<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
         || left.get().gt(0),
         || {
             let step = left.get().min(11);
-            rest.set((rest.get() << step.cast(Scalar::U64)) % divisor);
+            rest.set((rest.get() << step.cast(ScalarType::U64)) % divisor);
             left.set(left.get() - step);
         },
     );
@@ -143,19 +143,19 @@ pub fn fmod<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let rest = rest.get();
     let zeros = leading_zeros_of_53(rest);
     let field = ey + 1022 - zeros;
-    let normal = (field.cast(Scalar::U64) << 52) + (rest << zeros.cast(Scalar::U64));
-    let subnormal = rest << (ey + 1022).max(0).min(52).cast(Scalar::U64);
-    let subnormal = (ey + 1022).lt(0).select(rest >> (-(ey + 1022)).max(0).cast(Scalar::U64), subnormal);
+    let normal = (field.cast(ScalarType::U64) << 52) + (rest << zeros.cast(ScalarType::U64));
+    let subnormal = rest << (ey + 1022).max(0).min(52).cast(ScalarType::U64);
+    let subnormal = (ey + 1022).lt(0).select(rest >> (-(ey + 1022)).max(0).cast(ScalarType::U64), subnormal);
     let result = field.lt(0).select(subnormal, normal);
-    let result = rest.eq(0).select(b.int(Scalar::U64, 0), result);
+    let result = rest.eq(0).select(b.int(ScalarType::U64, 0), result);
     let result = ax.lt(ay).select(ax, result) | sign(x);
     let nan = ax.ge(INFINITY) | ay.gt(INFINITY) | ay.eq(0);
-    float(nan.select(b.int(Scalar::U64, NAN), result))
+    float(nan.select(b.int(ScalarType::U64, NAN), result))
 }
 
 /// Places by which an integer below 2^53 must be shifted for bit 52 to be set; any number for 0.
 fn leading_zeros_of_53(x: Value<'_>) -> Value<'_> {
-    let (high, low) = ((x >> 32).cast(Scalar::U32), x.cast(Scalar::U32));
-    let top = high.ne(0).select(high.highest_bit() + 32, low.highest_bit()).bitcast(Scalar::I32);
+    let (high, low) = ((x >> 32).cast(ScalarType::U32), x.cast(ScalarType::U32));
+    let top = high.ne(0).select(high.highest_bit() + 32, low.highest_bit()).bitcast(ScalarType::I32);
     (-top + 52).max(0).min(52)
 }

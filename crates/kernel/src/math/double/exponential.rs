@@ -5,7 +5,7 @@
 
 use super::parts::*;
 use crate::builder::Value;
-use crate::types::Scalar;
+use crate::types::ScalarType;
 use std::f64::consts::LOG2_E;
 
 /// ln 2 to 42 bits, so that products with exponents are exact, and the rest.
@@ -53,7 +53,7 @@ pub fn reduce(x: Pair<'_>) -> (Value<'_>, Pair<'_>) {
     let k = (x.h * LOG2_E).round();
     let (high, low) = (x.h - k * LN_2.0, k * LN_2.1 - x.l);
     let h = high - low;
-    (k.cast(Scalar::I32), Pair::new(h, (high - h) - low))
+    (k.cast(ScalarType::I32), Pair::new(h, (high - h) - low))
 }
 
 /// See [`crate::math::exp`].
@@ -82,7 +82,7 @@ pub fn exp2<'b>(x: Value<'b>) -> Value<'b> {
     let r = clamped - k;
     let p = two_product(r, x.like(LN_2_PAIR.0));
     let r = Pair::new(p.h, p.l + r * LN_2_PAIR.1);
-    x.is_nan().select(x, scale(core(r).exp().value(), k.cast(Scalar::I32)))
+    x.is_nan().select(x, scale(core(r).exp().value(), k.cast(ScalarType::I32)))
 }
 
 /// See [`crate::math::expm1`].

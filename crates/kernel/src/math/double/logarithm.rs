@@ -7,7 +7,7 @@
 use super::exponential::LN_2;
 use super::parts::*;
 use crate::builder::Value;
-use crate::types::Scalar;
+use crate::types::ScalarType;
 
 /// log2(e) as a pair.
 const LOG2_E: (f64, f64) = (std::f64::consts::LOG2_E, 2.0355273740931033e-17);
@@ -37,7 +37,7 @@ pub fn split(magnitude: Value<'_>) -> (Value<'_>, Value<'_>) {
     let subnormal = magnitude.lt(MANTISSA + 1);
     let lifted = bits(float(magnitude | ONE) - 1.0);
     let shifted = subnormal.select(lifted, magnitude) + (ONE - ROOT_HALF);
-    let k = (shifted >> 52).cast(Scalar::I32) - subnormal.select(b.i32(1023 + 1022), 1023);
+    let k = (shifted >> 52).cast(ScalarType::I32) - subnormal.select(b.i32(1023 + 1022), 1023);
     (k, float((shifted & MANTISSA) + ROOT_HALF))
 }
 
@@ -63,7 +63,7 @@ fn or_special<'b>(x: Value<'b>, result: Value<'b>) -> Value<'b> {
 /// See [`crate::math::log`].
 pub fn log<'b>(x: Value<'b>) -> Value<'b> {
     let (k, m) = split(magnitude(x));
-    let (k, f) = (k.cast(Scalar::F64), m - 1.0);
+    let (k, f) = (k.cast(ScalarType::F64), m - 1.0);
     let half_square = 0.5 * (f * f);
     let s = fast_two_sum(k * LN_2.0, f);
     let rest = s.l + ((tail(f, half_square) + k * LN_2.1) - half_square);
@@ -73,7 +73,7 @@ pub fn log<'b>(x: Value<'b>) -> Value<'b> {
 /// The logarithm of a positive normal number and what rounding left, some 2^-57 relative.
 pub fn log_sum(x: Value<'_>) -> Pair<'_> {
     let (k, m) = split(magnitude(x));
-    let (k, f) = (k.cast(Scalar::F64), m - 1.0);
+    let (k, f) = (k.cast(ScalarType::F64), m - 1.0);
     let half_square = 0.5 * (f * f);
     let s = fast_two_sum(k * LN_2.0, f);
     fast_two_sum(s.h, s.l + ((tail(f, half_square) + k * LN_2.1) - half_square))
@@ -87,7 +87,7 @@ pub fn log1p<'b>(x: Value<'b>) -> Value<'b> {
     let zero = k.eq(0);
     let f = zero.select(x, m - 1.0);
     let c = zero.select(x.like(0.0), u.l * power_of_two(-k.min(1000)) * rough_reciprocal(m));
-    let k = k.cast(Scalar::F64);
+    let k = k.cast(ScalarType::F64);
     let half_square = 0.5 * (f * f);
     let s = fast_two_sum(k * LN_2.0, f);
     let rest = s.l + (((tail(f, half_square) + c) + k * LN_2.1) - half_square);
@@ -107,14 +107,14 @@ fn log_pair(f: Value<'_>) -> Pair<'_> {
 pub fn log2<'b>(x: Value<'b>) -> Value<'b> {
     let (k, m) = split(magnitude(x));
     let y = log_pair(m - 1.0).times(Pair::constant(x.builder(), LOG2_E));
-    let s = fast_two_sum(k.cast(Scalar::F64), y.h);
+    let s = fast_two_sum(k.cast(ScalarType::F64), y.h);
     or_special(x, s.h + (s.l + y.l))
 }
 
 /// See [`crate::math::log10`].
 pub fn log10<'b>(x: Value<'b>) -> Value<'b> {
     let (k, m) = split(magnitude(x));
-    let k = k.cast(Scalar::F64);
+    let k = k.cast(ScalarType::F64);
     let y = log_pair(m - 1.0).times(Pair::constant(x.builder(), LOG10_E));
     let s = fast_two_sum(k * LOG10_2.0, y.h);
     or_special(x, s.h + (s.l + (y.l + k * LOG10_2.1)))

@@ -1,7 +1,7 @@
 //! What the functions share: bits, exponents, error-free transformations, sums and quotients of two doubles.
 
 use crate::builder::{Builder, Value};
-use crate::types::Scalar;
+use crate::types::ScalarType;
 
 pub const SIGN: u64 = 1 << 63;
 pub const MANTISSA: u64 = (1 << 52) - 1;
@@ -11,12 +11,12 @@ pub const NAN: u64 = INFINITY | 1 << 51;
 
 /// The bits of a double.
 pub fn bits(x: Value<'_>) -> Value<'_> {
-    x.bitcast(Scalar::U64)
+    x.bitcast(ScalarType::U64)
 }
 
 /// The double of some bits.
 pub fn float(bits: Value<'_>) -> Value<'_> {
-    bits.bitcast(Scalar::F64)
+    bits.bitcast(ScalarType::F64)
 }
 
 /// Bits without the sign: comparing them compares magnitudes, and no driver flushes an integer.
@@ -41,12 +41,12 @@ pub fn flip<'b>(x: Value<'b>, sign: Value<'b>) -> Value<'b> {
 
 /// A double constant.
 pub fn constant(b: &Builder, x: f64) -> Value<'_> {
-    b.float(Scalar::F64, x)
+    b.float(ScalarType::F64, x)
 }
 
 /// The double constant with these bits.
 pub fn special(b: &Builder, bits: u64) -> Value<'_> {
-    float(b.int(Scalar::U64, bits))
+    float(b.int(ScalarType::U64, bits))
 }
 
 /// A polynomial, lowest coefficient first, by Horner's rule.
@@ -57,13 +57,13 @@ pub fn polynomial<'b>(x: Value<'b>, coefficients: &[f64]) -> Value<'b> {
 
 /// `2^k` for an i32 in -1022..=1023.
 pub fn power_of_two(k: Value<'_>) -> Value<'_> {
-    float((k + 1023).cast(Scalar::U64) << 52)
+    float((k + 1023).cast(ScalarType::U64) << 52)
 }
 
 /// `y * 2^k` for a `y` within 2^-60 and 2^60 and any result: infinite above, rounded once below.
 pub fn scale<'b>(y: Value<'b>, k: Value<'b>) -> Value<'b> {
     let most = k.max(-960).min(960);
-    float(bits(y) + (most.cast(Scalar::U64) << 52)) * power_of_two((k - most).max(-1000).min(1000))
+    float(bits(y) + (most.cast(ScalarType::U64) << 52)) * power_of_two((k - most).max(-1000).min(1000))
 }
 
 /// Mantissa in [1, 2) and exponent (i32) of a positive finite double, given by its bits.
@@ -73,7 +73,7 @@ pub fn split_exponent(magnitude: Value<'_>) -> (Value<'_>, Value<'_>) {
     // A subnormal m * 2^-1074 becomes m * 2^-52 without arithmetic on subnormals.
     let lifted = bits(float(magnitude | ONE) - 1.0);
     let normal = subnormal.select(lifted, magnitude);
-    let exponent = (normal >> 52).cast(Scalar::I32) - subnormal.select(b.i32(1023 + 1022), 1023);
+    let exponent = (normal >> 52).cast(ScalarType::I32) - subnormal.select(b.i32(1023 + 1022), 1023);
     (float((normal & MANTISSA) | ONE), exponent)
 }
 
@@ -177,7 +177,7 @@ pub fn two_product_of<'b>(a: Value<'b>, sa: Pair<'b>, b: Value<'b>, sb: Pair<'b>
 /// mantissas as one integer.
 pub fn rough_reciprocal(x: Value<'_>) -> Value<'_> {
     let b = x.builder();
-    reciprocal_step(x, float(b.int(Scalar::U64, 0x7fde_6238_22fc_16e6) - bits(x)))
+    reciprocal_step(x, float(b.int(ScalarType::U64, 0x7fde_6238_22fc_16e6) - bits(x)))
 }
 
 /// Takes an estimate of `1 / x` from relative error e to e^3.
@@ -195,7 +195,7 @@ pub fn reciprocal_estimate(x: Value<'_>) -> Value<'_> {
 /// of the binomial series.
 pub fn rsqrt_estimate(x: Value<'_>) -> Value<'_> {
     let b = x.builder();
-    let r = float(b.int(Scalar::U64, 0x5fe6_eb50_c7b5_37a9) - (bits(x) >> 1));
+    let r = float(b.int(ScalarType::U64, 0x5fe6_eb50_c7b5_37a9) - (bits(x) >> 1));
     rsqrt_step(x, r)
 }
 

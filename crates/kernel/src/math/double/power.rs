@@ -7,7 +7,7 @@ use super::exponential::{LN_2, exp_of};
 use super::logarithm;
 use super::parts::*;
 use crate::builder::Value;
-use crate::types::Scalar;
+use crate::types::ScalarType;
 
 /// 2/3 and 2/5 as pairs.
 const THIRD: (f64, f64) = (2.0 / 3.0, 3.700743415417188e-17);
@@ -27,7 +27,7 @@ const SERIES: [f64; 7] = [
 fn log(magnitude: Value<'_>) -> Pair<'_> {
     let b = magnitude.builder();
     let (k, m) = logarithm::split(magnitude);
-    let k = k.cast(Scalar::F64);
+    let k = k.cast(ScalarType::F64);
     let s = quotient(Pair::exact(m - 1.0), two_sum(m, m.like(1.0)));
     let z = s.times(s);
     let fifth = Pair::constant(b, FIFTH).plus(z.h * polynomial(z.h, &SERIES));
@@ -58,7 +58,7 @@ pub fn pow<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let extreme = to_zero.select(x.like(0.0), special(b, INFINITY));
     let power = (x_zero | x_inf).select(extreme, power);
     let negative = is_negative(x);
-    let power = flip(power, (negative & odd).select(b.int(Scalar::U64, SIGN), 0));
+    let power = flip(power, (negative & odd).select(b.int(ScalarType::U64, SIGN), 0));
     let nan = ax.gt(INFINITY) | ay.gt(INFINITY) | (negative & !whole & !(x_zero | x_inf));
     let power = nan.select(special(b, NAN), power);
     (bits(x).eq(ONE) | ay.eq(0)).select(x.like(1.0), power)

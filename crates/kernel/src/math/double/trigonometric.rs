@@ -2,7 +2,7 @@
 
 use super::parts::*;
 use crate::builder::Value;
-use crate::types::Scalar;
+use crate::types::ScalarType;
 use std::f64::consts::FRAC_2_PI;
 
 /// pi / 2 in parts of at most 33 bits, so that products with integers below 2^20 are exact, and the rest.
@@ -83,7 +83,7 @@ fn reduce(x: Value<'_>) -> (Value<'_>, Pair<'_>) {
     let r2 = two_sum(small - n * p1, -(n * p2));
     let r3 = two_sum(r2.h, -(n * p3));
     let r = fast_two_sum(r3.h, (r2.l + r3.l) - n * p4);
-    let (turns, h, l) = (b.var(n.cast(Scalar::I32)), b.var(r.h), b.var(r.l));
+    let (turns, h, l) = (b.var(n.cast(ScalarType::I32)), b.var(r.h), b.var(r.l));
     b.if_(magnitude(x).gt(2f64.powi(20).to_bits()), || {
         let (n, r) = reduce_large(magnitude(x));
         turns.set(n);
@@ -99,7 +99,7 @@ fn reduce_large(magnitude: Value<'_>) -> (Value<'_>, Pair<'_>) {
     let b = magnitude.builder();
     // With e the exponent, x = mantissa * 2^(e - 52). Bits of 2 / pi above place e - 54 give multiples of four quarter
     // turns; the two zero words move that place to e + 10.
-    let place = (magnitude >> 52).cast(Scalar::U32) - (1023 - 10);
+    let place = (magnitude >> 52).cast(ScalarType::U32) - (1023 - 10);
     let word = place >> 5;
     let mut window: Vec<Value<'_>> = TWO_OVER_PI.iter().map(|&w| b.u32(w)).collect();
     for step in [32usize, 16, 8, 4, 2, 1] {
@@ -113,13 +113,13 @@ fn reduce_large(magnitude: Value<'_>) -> (Value<'_>, Pair<'_>) {
     let shift = place & 31;
     // A shift by 32 is undefined.
     let window: Vec<Value<'_>> =
-        (0..6).map(|i| ((window[i] << shift) | ((window[i + 1] >> 1) >> (31 - shift))).cast(Scalar::U64)).collect();
+        (0..6).map(|i| ((window[i] << shift) | ((window[i + 1] >> 1) >> (31 - shift))).cast(ScalarType::U64)).collect();
 
     // The product modulo 2^192, lowest word first.
     let mantissa = (magnitude & MANTISSA) | (MANTISSA + 1);
     let (low, high) = (low_word(mantissa), mantissa >> 32);
     let mut product = Vec::new();
-    let mut carry = b.int(Scalar::U64, 0);
+    let mut carry = b.int(ScalarType::U64, 0);
     for i in 0..6 {
         let first = window[5 - i] * low + carry;
         let second = match i {
@@ -131,12 +131,12 @@ fn reduce_large(magnitude: Value<'_>) -> (Value<'_>, Pair<'_>) {
     }
     // Two bits of whole quarter turns, then the fraction, as a signed number below one half.
     let words: Vec<Value<'_>> =
-        (0..5).map(|i| low_word((product[5 - i] << 2) | (product[4 - i] >> 30)).cast(Scalar::U32)).collect();
+        (0..5).map(|i| low_word((product[5 - i] << 2) | (product[4 - i] >> 30)).cast(ScalarType::U32)).collect();
     let up = words[0] >> 31;
-    let n = ((product[5] >> 30).cast(Scalar::U32) + up).cast(Scalar::I32);
+    let n = ((product[5] >> 30).cast(ScalarType::U32) + up).cast(ScalarType::I32);
     let flip = -up;
     let parts: Vec<Value<'_>> =
-        (0..5).map(|i| (words[i] ^ flip).cast(Scalar::F64) * 2f64.powi(-32 * (i as i32 + 1))).collect();
+        (0..5).map(|i| (words[i] ^ flip).cast(ScalarType::F64) * 2f64.powi(-32 * (i as i32 + 1))).collect();
     let first = fast_two_sum(parts[0], parts[1]);
     let second = fast_two_sum(first.l, parts[2]);
     let sum = fast_two_sum(first.h, second.h);
@@ -148,7 +148,7 @@ fn reduce_large(magnitude: Value<'_>) -> (Value<'_>, Pair<'_>) {
 
 /// The low 32 bits of 64.
 fn low_word(x: Value<'_>) -> Value<'_> {
-    x.cast(Scalar::U32).cast(Scalar::U64)
+    x.cast(ScalarType::U32).cast(ScalarType::U64)
 }
 
 /// Sine and cosine of `|r| <= pi / 4`.
@@ -169,7 +169,7 @@ fn finite<'b>(x: Value<'b>, result: Value<'b>) -> Value<'b> {
 /// `even` or `odd` by the parity of `n`, with the other sign where bit 1 of `n` is set.
 fn quadrant<'b>(n: Value<'b>, even: Pair<'b>, odd: Pair<'b>) -> Value<'b> {
     let value = Pair::select((n & 1).eq(0), even, odd).value();
-    flip(value, (n & 2).cast(Scalar::U64) << 62)
+    flip(value, (n & 2).cast(ScalarType::U64) << 62)
 }
 
 /// See [`crate::math::sin`].
@@ -194,6 +194,6 @@ pub fn tan<'b>(x: Value<'b>) -> Value<'b> {
     let (sin, cos) = (sin.normalized(), cos.normalized());
     let odd = (n & 1).ne(0);
     let y = quotient(Pair::select(odd, cos, sin), Pair::select(odd, sin, cos)).value();
-    let y = flip(y, sign(x) ^ odd.select(x.builder().int(Scalar::U64, SIGN), 0));
+    let y = flip(y, sign(x) ^ odd.select(x.builder().int(ScalarType::U64, SIGN), 0));
     finite(x, is_below(x, -28).select(x, y))
 }

@@ -7,7 +7,7 @@
 use super::exact::head;
 use super::{INF, MAGNITUDE, MIN_NORMAL, NAN, SIGN, select_bits};
 use crate::builder::Value;
-use crate::types::Scalar::{F32, I32, U32};
+use crate::types::ScalarType::{F32, I32, U32};
 
 /// The quotient of two significands.
 pub(super) struct Quotient<'b> {

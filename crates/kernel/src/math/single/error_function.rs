@@ -4,7 +4,7 @@ use super::exact::{Sum, fast_two_sum, polynomial, two_product, two_square, two_s
 use super::exponential::{clamp, exp_sum, scaled};
 use super::{INF, MAGNITUDE, NAN, SIGN, ratio, select_bits};
 use crate::builder::Value;
-use crate::types::Scalar::{F32, U32};
+use crate::types::ScalarType::{F32, U32};
 
 /// `erf(x) / x - 1` as a polynomial in x^2 for |x| up to 1, within 2^-29.
 const ERF: [f64; 7] = [

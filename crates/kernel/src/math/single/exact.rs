@@ -4,7 +4,7 @@
 //! floating-point technique for extending the available precision" (1971), and D. E. Knuth, TAOCP 2, 4.2.2.
 
 use crate::builder::Value;
-use crate::types::Scalar;
+use crate::types::ScalarType;
 
 /// An unevaluated sum; `lo` is at most half an ulp of `hi`, or a few.
 #[derive(Copy, Clone)]
@@ -37,7 +37,7 @@ pub(super) fn split(a: Value<'_>) -> Sum<'_> {
 /// The first `bits` bits of the significand, the rest cut off.
 pub(super) fn head(a: Value<'_>, bits: u32) -> Value<'_> {
     let mask = u32::MAX << (24 - bits);
-    (a.bitcast(Scalar::U32) & mask).bitcast(Scalar::F32)
+    (a.bitcast(ScalarType::U32) & mask).bitcast(ScalarType::F32)
 }
 
 /// `a * b`, exactly.

@@ -6,7 +6,7 @@
 use super::exact::{Sum, fast_two_sum, head, polynomial, two_product, two_sum};
 use super::{INF, MAGNITUDE, MIN_NORMAL, NAN, SIGN, ratio, select_bits};
 use crate::builder::Value;
-use crate::types::Scalar::{F32, I32, U32};
+use crate::types::ScalarType::{F32, I32, U32};
 
 /// ln 2 to 15 bits, so that products with exponents are exact, and the rest.
 pub(super) const LN2: [f64; 2] = [0.693_145_751_953_125, 1.428_606_820_309_417_2e-6];

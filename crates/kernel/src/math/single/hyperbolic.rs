@@ -4,7 +4,7 @@ use super::exact::{Sum, fast_two_sum, polynomial, two_sum};
 use super::exponential::{Reduced, clamp, expm1_sum, reduce};
 use super::{INF, MAGNITUDE, NAN, SIGN, ratio, select_bits};
 use crate::builder::Value;
-use crate::types::Scalar::{F32, I32, U32};
+use crate::types::ScalarType::{F32, I32, U32};
 
 /// Hyperbolic tangent, within 0.85 ulp: `-t / (2 + t)` with `t = e^(-2 |x|) - 1`.
 pub fn tanh(x: Value<'_>) -> Value<'_> {

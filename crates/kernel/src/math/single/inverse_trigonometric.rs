@@ -7,7 +7,7 @@ use super::exponential::clamp;
 use super::trigonometric::HALF_PI;
 use super::{INF, MAGNITUDE, MIN_NORMAL, NAN, SIGN, select_bits};
 use crate::builder::Value;
-use crate::types::Scalar::{F32, I32, U32};
+use crate::types::ScalarType::{F32, I32, U32};
 
 /// `(asin(x) - x) / x^3` as a polynomial in x^2 for |x| up to 1/2, within 2^-31 of `asin(x) / x`.
 const ASIN: [f64; 6] =

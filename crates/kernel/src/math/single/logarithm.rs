@@ -7,7 +7,7 @@ use super::exact::{Sum, fast_two_sum, head, polynomial, two_sum};
 use super::exponential::LN2;
 use super::{INF, MAGNITUDE, MIN_NORMAL, NAN, SIGN, select_bits};
 use crate::builder::Value;
-use crate::types::Scalar::{F32, I32, U32};
+use crate::types::ScalarType::{F32, I32, U32};
 
 /// `(log(1 + f) - f + f^2/2) / f^3`, within 2^-28 of `log(1 + f) / f`.
 const LOG: [f64; 9] = [

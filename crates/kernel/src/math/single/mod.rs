@@ -4,7 +4,7 @@
 //! assume that float operations see no NaN and may flush subnormals. Subnormal results are zero.
 
 use crate::builder::Value;
-use crate::types::Scalar::F32;
+use crate::types::ScalarType::F32;
 
 mod division;
 mod error_function;

@@ -3,7 +3,7 @@
 
 use super::{INF, MAGNITUDE, MIN_NORMAL, NAN, SIGN};
 use crate::builder::Value;
-use crate::types::Scalar::{F32, I32, U32};
+use crate::types::ScalarType::{F32, I32, U32};
 
 /// `log2(m) / (m - 1) - 1` in Q32 as an alternating polynomial in `(m - sqrt(1/2)) * 362/256`, for m of sqrt(1/2) to
 /// sqrt(2), within 2^-33; signs left out.

@@ -7,7 +7,7 @@
 use super::exact::{Sum, fast_two_sum, polynomial, two_product, two_sum};
 use super::{INF, MAGNITUDE, NAN, SIGN, ratio, select_bits};
 use crate::builder::Value;
-use crate::types::Scalar::{F32, I32, U32};
+use crate::types::ScalarType::{F32, I32, U32};
 
 /// pi/2 in parts of 11 bits, whose products with numbers below 2^13 are exact, and the rest.
 const HALF_PI_PARTS: [f64; 5] = [

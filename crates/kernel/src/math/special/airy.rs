@@ -56,7 +56,7 @@ pub fn airy_ai(x: Value<'_>) -> Value<'_> {
 
 /// What rounding takes from 2/3.
 fn third_rest(x: Value<'_>) -> Value<'_> {
-    if x.scalar() == crate::types::Scalar::F64 {
+    if x.scalar() == crate::types::ScalarType::F64 {
         x.like(3.700_743_415_417_188e-17)
     } else {
         x.like(2.0 / 3.0 - f64::from(2.0f32 / 3.0f32))

@@ -8,7 +8,7 @@ use super::gamma::{lgamma1p, scaled_gamma};
 use super::tables::{TEMME_DOUBLE, TEMME_SINGLE};
 use crate::builder::Value;
 use crate::math;
-use crate::types::Scalar;
+use crate::types::ScalarType;
 use std::f64::consts::TAU;
 
 /// Terms of a series or of a fraction.
@@ -18,7 +18,7 @@ const TEMME_FROM: f64 = 30.0;
 const TEMME_REACH: f64 = 0.3;
 
 fn epsilon(x: Value<'_>) -> f64 {
-    if x.scalar() == Scalar::F64 { f64::EPSILON / 4.0 } else { f64::from(f32::EPSILON) / 4.0 }
+    if x.scalar() == ScalarType::F64 { f64::EPSILON / 4.0 } else { f64::from(f32::EPSILON) / 4.0 }
 }
 
 /// `log(x / a) - s` for `s = (x - a) / a`, accurate where x is near a too.
@@ -26,7 +26,7 @@ fn log_less<'b>(a: Value<'b>, x: Value<'b>, s: Value<'b>) -> Value<'b> {
     // With t = s / (2 + s): log(1 + s) = 2 atanh(t), and s - 2 t = s t.
     let t = s / (2.0 + s);
     let square = t * t;
-    let terms = if s.scalar() == Scalar::F64 { 13 } else { 6 };
+    let terms = if s.scalar() == ScalarType::F64 { 13 } else { 6 };
     let odd = |k: i32| 2.0 / f64::from(2 * k + 3);
     let tail = (0..terms).rev().fold(s.like(0.0), |sum, k| sum * square + odd(k));
     let near = t * square * tail - s * t;
@@ -41,7 +41,7 @@ fn power_part<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
         a.lt(10.0),
         || {
             // Beyond 800 it is 0 even for f64, and no power overflows before.
-            let limit = if x.scalar() == Scalar::F64 { 800.0 } else { 120.0 };
+            let limit = if x.scalar() == ScalarType::F64 { 800.0 } else { 120.0 };
             let c = x.min(limit);
             let gamma = math::special::lgamma(a + 1.0);
             // In two steps, the first of which does not vanish.
@@ -103,7 +103,7 @@ fn upper_fraction<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
     let error = b.var(a.like(1.0));
     let left = b.var(b.u32(LIMIT));
     // Large enough to matter, small enough for the square.
-    let big = if x.scalar() == Scalar::F64 { 2f64.powi(200) } else { 2f64.powi(40) };
+    let big = if x.scalar() == ScalarType::F64 { 2f64.powi(200) } else { 2f64.powi(40) };
     b.while_(
         || error.get().gt(epsilon(x)) & left.get().gt(0),
         || {
@@ -134,7 +134,7 @@ fn uniform<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
     let magnitude = math::sqrt(2.0 * half_square);
     let below = s.lt(0);
     let eta = below.select(-magnitude, magnitude);
-    let table = if a.scalar() == Scalar::F64 { TEMME_DOUBLE } else { TEMME_SINGLE };
+    let table = if a.scalar() == ScalarType::F64 { TEMME_DOUBLE } else { TEMME_SINGLE };
     let r = math::reciprocal(a);
     let row = |c: &[f64]| c.iter().rev().fold(a.like(0.0), |sum, &c| sum * eta + c);
     let sum = table.iter().rev().fold(a.like(0.0), |sum, c| sum * r + row(c));

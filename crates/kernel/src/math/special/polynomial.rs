@@ -2,7 +2,7 @@
 
 use super::sum::{Sum, fast_two_sum};
 use crate::builder::Value;
-use crate::types::Scalar;
+use crate::types::ScalarType;
 
 /// A polynomial in `u = (x - centre) * scale`. The constant coefficient comes in two parts.
 pub struct Polynomial {
@@ -21,14 +21,14 @@ pub struct Constant {
 impl Constant {
     /// The two parts for values like `x`.
     pub fn of<'b>(&self, x: Value<'b>) -> Sum<'b> {
-        let parts = if x.scalar() == Scalar::F64 { self.double } else { self.single };
+        let parts = if x.scalar() == ScalarType::F64 { self.double } else { self.single };
         Sum { hi: x.like(parts[0]), lo: x.like(parts[1]) }
     }
 }
 
 impl Polynomial {
-    fn coefficients(&self, scalar: Scalar) -> &'static [f64] {
-        if scalar == Scalar::F64 { self.double } else { self.single }
+    fn coefficients(&self, scalar: ScalarType) -> &'static [f64] {
+        if scalar == ScalarType::F64 { self.double } else { self.single }
     }
 
     /// The value at `x`, its rounding error kept.

@@ -2,7 +2,7 @@
 
 use super::super::{double, single};
 use crate::builder::Value;
-use crate::types::Scalar;
+use crate::types::ScalarType;
 
 /// `hi + lo`, `lo` small beside `hi`.
 #[derive(Copy, Clone)]
@@ -44,7 +44,7 @@ pub fn fast_two_sum<'b>(a: Value<'b>, b: Value<'b>) -> Sum<'b> {
 
 /// `a * b` exactly (Dekker), far from the ends of the range.
 pub fn two_product<'b>(a: Value<'b>, b: Value<'b>) -> Sum<'b> {
-    if a.scalar() == Scalar::F64 {
+    if a.scalar() == ScalarType::F64 {
         let p = double::two_product(a, b);
         Sum { hi: p.h, lo: p.l }
     } else {
@@ -55,7 +55,7 @@ pub fn two_product<'b>(a: Value<'b>, b: Value<'b>) -> Sum<'b> {
 
 /// `e^x * factor`, infinite where it overflows and zero below the normal range; `factor` is of 2^-20 to 1.
 pub fn exp_times<'b>(x: Sum<'b>, factor: Sum<'b>) -> Value<'b> {
-    if x.hi.scalar() == Scalar::F64 {
+    if x.hi.scalar() == ScalarType::F64 {
         double::exp_times((x.hi, x.lo), (factor.hi, factor.lo))
     } else {
         single::exp_times((x.hi, x.lo), (factor.hi, factor.lo))
@@ -64,7 +64,7 @@ pub fn exp_times<'b>(x: Sum<'b>, factor: Sum<'b>) -> Value<'b> {
 
 /// The logarithm of a positive normal number.
 pub fn log_sum(x: Value<'_>) -> Sum<'_> {
-    if x.scalar() == Scalar::F64 {
+    if x.scalar() == ScalarType::F64 {
         let log = double::log_sum(x);
         Sum { hi: log.h, lo: log.l }
     } else {

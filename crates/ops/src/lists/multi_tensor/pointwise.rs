@@ -10,7 +10,7 @@ use crate::primitives::kernel::InDType;
 use crate::tensor::Tensor;
 use dml_engine::interface::{Each, ReadRange};
 use dml_engine::{ArgumentBlock, Family, Interface, Parameter, parameters};
-use dml_kernel::{Builder, DType, Kernel, Pointer, Scalar, Value, dense, dense::GROUP};
+use dml_kernel::{Builder, DType, Kernel, Pointer, ScalarType, Value, dense, dense::GROUP};
 
 /// Computes the results of every row from its inputs and the shared ones, which are numbers and tensors of one element. `family`,
 /// `variant` and `body` are those of [`kernel::run`]; `body` gets the row's inputs, then the shared ones.
@@ -107,11 +107,11 @@ impl Parameter for Shared {
 }
 
 /// The number whose bits a word holds, as [`crate::primitives::kernel::number_word`] put them there.
-fn number(word: Value<'_>, scalar: Scalar) -> Value<'_> {
+fn number(word: Value<'_>, scalar: ScalarType) -> Value<'_> {
     match scalar {
-        Scalar::Bool => word.cast(Scalar::U32).cast(Scalar::Bool),
+        ScalarType::Bool => word.cast(ScalarType::U32).cast(ScalarType::Bool),
         s if s.bytes() == 8 => word.bitcast(s),
-        s => word.cast(Scalar::U32).bitcast(s),
+        s => word.cast(ScalarType::U32).bitcast(s),
     }
 }
 

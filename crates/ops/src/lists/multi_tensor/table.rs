@@ -6,7 +6,7 @@
 
 use dml_engine::interface::{Table, U32, Unordered};
 use dml_engine::{AddressRange, ArgumentBlock, Parameter};
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value, dense::GROUP};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, dense::GROUP};
 
 /// The tensors of one launch, as a kernel's parameter: its first one.
 pub struct ListTable;
@@ -90,9 +90,9 @@ impl<'b> Lists<'b> {
         let (b, table) = (self.b, self.table);
         let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
         // The whole workgroup searches: one look each, where a binary search would take several in a row.
-        let found = b.shared(Scalar::U32, 1, 2);
+        let found = b.shared(ScalarType::U32, 1, 2);
         b.for_(b.local_id(0), self.tensors, GROUP, |tensor| {
-            let [first, next] = [tensor, tensor + 1].map(|i| table.load(i).cast(Scalar::U32));
+            let [first, next] = [tensor, tensor + 1].map(|i| table.load(i).cast(ScalarType::U32));
             b.if_(group.ge(first) & group.lt(next), || {
                 found.store(0, tensor);
                 found.store(1, first);
@@ -102,10 +102,10 @@ impl<'b> Lists<'b> {
         b.if_(group.lt(self.groups), || {
             let (tensor, first) = (found.load(0), found.load(1));
             let entry = self.tensors + 1 + tensor * words;
-            let most = (self.rounds * (GROUP * lanes)).cast(Scalar::U64);
-            let start = (group - first).cast(Scalar::U64) * most;
+            let most = (self.rounds * (GROUP * lanes)).cast(ScalarType::U64);
+            let start = (group - first).cast(ScalarType::U64) * most;
             let left = table.load(entry) - start;
-            let n = left.lt(most).select(left, most).cast(Scalar::U32);
+            let n = left.lt(most).select(left, most).cast(ScalarType::U32);
             body(Part { entry, start, n });
         });
     }
@@ -157,9 +157,9 @@ mod tests {
         let out = b.pointer("out", DType::U64);
         lists.part(lanes as u32, 1, |part| {
             let at = (b.group_id(0) + b.group_id(1) * b.group_count(0)) * 3;
-            out.store(at, part.entry.cast(Scalar::U64));
+            out.store(at, part.entry.cast(ScalarType::U64));
             out.store(at + 1, part.start);
-            out.store(at + 2, part.n.cast(Scalar::U64));
+            out.store(at + 2, part.n.cast(ScalarType::U64));
         });
         let kernel = b.finish();
         accepted(&kernel);

@@ -13,7 +13,7 @@ use crate::{check, operators};
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Scalar, math};
+use dml_kernel::{Builder, DType, ScalarType, math};
 
 operators! {
     backward(grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity) {
@@ -175,7 +175,7 @@ impl KernelSpec for LinksSpec {
                     || !found.get() & k.get().lt(count),
                     || b.if_else(targets.load(start + k.get()).eq(label), || found.set(true), || k.set(k.get() + 1)),
                 );
-                let after = k.get().cast(Scalar::I64);
+                let after = k.get().cast(ScalarType::I64);
                 next.store(i, first.get().select(after, -1 - after));
             });
         });
@@ -266,7 +266,9 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, targets, index) in [(DType::F32, DType::I32, Scalar::U32), (DType::F64, DType::I64, Scalar::U64)] {
+        for (dtype, targets, index) in
+            [(DType::F32, DType::I32, ScalarType::U32), (DType::F64, DType::I64, ScalarType::U64)]
+        {
             let spec = Spec { dtype, targets, index };
             accepted(&RestSpec(spec.clone()).build());
             accepted(&LinksSpec(spec.clone()).build());

@@ -89,11 +89,11 @@ impl KernelSpec for LossSpec {
 mod tests {
     use super::*;
     use crate::primitives::validate::accepted;
-    use dml_kernel::Scalar;
+    use dml_kernel::ScalarType;
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index) in [(DType::F32, Scalar::U32), (DType::F64, Scalar::U64)] {
+        for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
             accepted(&LossSpec(Spec { dtype, targets: DType::I64, index }).build());
         }
     }

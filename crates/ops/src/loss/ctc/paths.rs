@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 use dml_engine::interface::Index;
 use dml_engine::parameters;
 use dml_kernel::dense::{GROUP, linear_id};
-use dml_kernel::{Builder, DType, Scalar, Value, dense};
+use dml_kernel::{Builder, DType, ScalarType, Value, dense};
 
 /// Bytes of workgroup memory for the states of two frames.
 const STATES_BYTES: i64 = 16 << 10;
@@ -85,7 +85,7 @@ fn write<'b>(b: &'b Builder, spec: &PathsSpec, p: Parameters<'b>) {
     let scalar = dtype.compute();
     // Reports a label that does not exist.
     let check = |label: Value<'b>| {
-        let (label, labels) = (label.cast(Scalar::I64), sizes.labels.cast(Scalar::I64));
+        let (label, labels) = (label.cast(ScalarType::I64), sizes.labels.cast(ScalarType::I64));
         b.if_(label.lt(0) | label.ge(labels), || fault.report(label, labels, 2));
     };
     // Places count from the side on which the walk begins.
@@ -125,11 +125,11 @@ fn write<'b>(b: &'b Builder, spec: &PathsSpec, p: Parameters<'b>) {
         });
         let count = good.select(2 * e.labels + 1, 0);
         b.for_(count.like(0.0), e.frames, 1, |step| {
-            let even = (step & 1).cast(Scalar::U32) * room;
+            let even = (step & 1).cast(ScalarType::U32) * room;
             b.for_(b.local_id(0).cast(index), count, GROUP, |place| {
-                let before = |at: Value<'b>| held.load((room - even) + at.cast(Scalar::U32));
+                let before = |at: Value<'b>| held.load((room - even) + at.cast(ScalarType::U32));
                 let value = next(&e, step, place, &before);
-                held.store(even + place.cast(Scalar::U32), value);
+                held.store(even + place.cast(ScalarType::U32), value);
             });
             b.barrier();
         });
@@ -155,7 +155,9 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, targets, index) in [(DType::F32, DType::I32, Scalar::U32), (DType::F64, DType::I64, Scalar::U64)] {
+        for (dtype, targets, index) in
+            [(DType::F32, DType::I32, ScalarType::U32), (DType::F64, DType::I64, ScalarType::U64)]
+        {
             for (from_end, fits) in [(false, true), (true, false)] {
                 accepted(&PathsSpec { of: Spec { dtype, targets, index }, from_end, fits }.build());
             }

@@ -7,10 +7,10 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::host;
 use crate::tensor::layout::index_type;
-use crate::tensor::{Place, Tensor};
+use crate::tensor::{DeviceKind, Tensor};
 use dml_engine::interface::Index;
 use dml_engine::{ArgumentBlock, Parameter};
-use dml_kernel::{Builder, DType, Scalar, Value};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 
 /// Checked arguments.
 pub struct Problem {
@@ -49,7 +49,7 @@ pub struct Spec {
     /// Of targets: int32 or int64.
     pub targets: DType,
     /// The type of indices.
-    pub index: Scalar,
+    pub index: ScalarType,
 }
 
 /// [`Sizes`] as a kernel's parameter.
@@ -67,17 +67,17 @@ pub struct SizeParams<'b> {
 
 impl Parameter for SizesOf {
     /// The type of all.
-    type Type = Scalar;
+    type Type = ScalarType;
     type Argument<'a> = Sizes;
     type Declared<'b> = SizeParams<'b>;
 
-    fn declare<'b>(b: &'b Builder, _: &str, index: &Scalar) -> SizeParams<'b> {
+    fn declare<'b>(b: &'b Builder, _: &str, index: &ScalarType) -> SizeParams<'b> {
         let [frames, batch, labels, states, blank] =
             ["frames", "batch", "labels", "states", "blank"].map(|name| b.param(name, *index));
         SizeParams { frames, batch, labels, states, blank }
     }
 
-    fn pass(sizes: &Sizes, index: &Scalar, block: &mut ArgumentBlock) {
+    fn pass(sizes: &Sizes, index: &ScalarType, block: &mut ArgumentBlock) {
         for size in [sizes.frames, sizes.batch, sizes.labels, sizes.states, sizes.blank] {
             Index::pass(&size, index, block);
         }
@@ -91,7 +91,7 @@ fn integers(call: &Call, list: TensorOrInts) -> Result<Vec<i64>> {
         TensorOrInts::Tensor(AnyTensor(t)) => t,
     };
     check!(t.dtype.is_integer(), Runtime, "{}: lengths must be integral", call.name);
-    let bytes = if t.place == Place::Cpu {
+    let bytes = if t.place == DeviceKind::Cpu {
         host::bytes_in_order(t)?
     } else {
         call.check_place(t)?;

@@ -1,7 +1,7 @@
 //! States of examples, as kernels find them.
 
 use super::problem::SizeParams;
-use dml_kernel::{Builder, Pointer, Scalar, Value, math};
+use dml_kernel::{Builder, Pointer, ScalarType, Value, math};
 
 /// What kernels can ask of examples and their states.
 pub struct Scope<'b> {
@@ -34,8 +34,8 @@ impl<'b> Scope<'b> {
     pub fn label(&self, e: &Example<'b>, state: Value<'b>) -> Value<'b> {
         let label = self.b.var(self.sizes.blank);
         self.b.if_((state & 1).eq(1), || {
-            let given = self.targets.load(e.start + (state >> 1)).cast(Scalar::I64);
-            let exists = given.ge(0) & given.lt(self.sizes.labels.cast(Scalar::I64));
+            let given = self.targets.load(e.start + (state >> 1)).cast(ScalarType::I64);
+            let exists = given.ge(0) & given.lt(self.sizes.labels.cast(ScalarType::I64));
             self.b.if_(exists, || label.set(given.cast(self.sizes.blank.scalar())));
         });
         label.get()

@@ -14,16 +14,16 @@ use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
 use crate::{check, operators};
 use dml_engine::parameters;
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
 operators! {
     forward(self, target, p, margin, weight, reduction, out) {
-        "aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
-        "aten::multi_margin_loss.out(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::multi_margin_loss(Tensor self, Tensor target, ScalarType p=1, ScalarType margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
+        "aten::multi_margin_loss.out(Tensor self, Tensor target, ScalarType p=1, ScalarType margin=1, Tensor? weight=None, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)",
     }
     backward(grad_output, self, target, p, margin, weight, reduction, out) {
-        "aten::multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, Tensor? weight=None, int reduction=1) -> Tensor",
-        "aten::multi_margin_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, Tensor? weight=None, int reduction=1, *, Tensor(a!) grad_input) -> Tensor(a!)",
+        "aten::multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, ScalarType p, ScalarType margin, Tensor? weight=None, int reduction=1) -> Tensor",
+        "aten::multi_margin_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, ScalarType p, ScalarType margin, Tensor? weight=None, int reduction=1, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
 }
 
@@ -107,7 +107,7 @@ impl<'b> Target<'b> {
         classes: Value<'b>,
     ) -> Target<'b> {
         let given = target.load(row);
-        let n = classes.cast(Scalar::I64);
+        let n = classes.cast(ScalarType::I64);
         let exists = given.ge(0) & given.lt(n);
         b.if_(!exists, || fault.report(given, n, 1));
         // All ones would be far outside; 0 is inside, and what it gives is not used.
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index, n) in [(DType::BF16, Scalar::U32, 2), (DType::F64, Scalar::U64, 3000)] {
+        for (dtype, index, n) in [(DType::BF16, ScalarType::U32, 2), (DType::F64, ScalarType::U64, 3000)] {
             let (rows, _) = Rows::of_neighbours(index, n);
             accepted(&ForwardSpec(Spec { dtype, weighted: true, squared: n > 2, rows }).build());
             let of = Spec { dtype, weighted: n > 2, squared: true, rows };

@@ -15,7 +15,7 @@ use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
 use dml_engine::{interface::Index, parameters};
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
 operators! {
     forward(self, target, reduction, outs) {
@@ -99,7 +99,7 @@ fn each_target<'b>(
         || {
             let class = target.load(first + k.get());
             more.set(class.ge(0));
-            b.if_(class.ge(0) & class.lt(classes.cast(Scalar::I64)), || body(class.cast(classes.scalar())));
+            b.if_(class.ge(0) & class.lt(classes.cast(ScalarType::I64)), || body(class.cast(classes.scalar())));
             k.set(k.get() + 1);
         },
     );
@@ -109,7 +109,7 @@ fn each_target<'b>(
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct TargetsSpec {
     flags: DType,
-    index: Scalar,
+    index: ScalarType,
 }
 
 parameters! {
@@ -137,7 +137,7 @@ impl KernelSpec for TargetsSpec {
             each_target(b, target, row * classes, classes, |class| b.if_(class.eq(own), || found.set(1.0)));
             is_target.store(i, found.get());
             let here = target.load(i);
-            let size = classes.cast(Scalar::I64);
+            let size = classes.cast(ScalarType::I64);
             b.if_(here.lt(-1) | here.ge(size), || fault.report(here, size, 1));
         });
     }
@@ -245,7 +245,7 @@ struct BackwardSpec {
     flags: DType,
     /// The loss is one number, otherwise one a row.
     single: bool,
-    index: Scalar,
+    index: ScalarType,
 }
 
 parameters! {
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index, n) in [(DType::BF16, Scalar::U32, 2), (DType::F64, Scalar::U64, 3000)] {
+        for (dtype, index, n) in [(DType::BF16, ScalarType::U32, 2), (DType::F64, ScalarType::U64, 3000)] {
             let (rows, _) = Rows::of_neighbours(index, n);
             accepted(&TargetsSpec { flags: dtype, index }.build());
             accepted(&ForwardSpec { dtype, flags: dtype, rows }.build());

@@ -9,7 +9,7 @@ use crate::primitives::rows::Extent;
 use crate::reduction::sum::{mean, total};
 use crate::tensor::layout::index_type;
 use crate::tensor::{Dims, Tensor};
-use dml_kernel::{DType, Scalar};
+use dml_kernel::{DType, ScalarType};
 
 /// Rows of classes and their targets, contiguous.
 pub struct Problem {
@@ -25,7 +25,7 @@ pub struct Problem {
 
 impl Problem {
     /// The type of indices.
-    pub fn index(&self) -> Scalar {
+    pub fn index(&self) -> ScalarType {
         index_type(self.input.numel())
     }
 

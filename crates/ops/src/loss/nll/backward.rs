@@ -13,7 +13,7 @@ use crate::{check, operators};
 use dml_engine::interface::{I64, Index};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, Scalar};
+use dml_kernel::{Builder, ScalarType};
 
 operators! {
     backward(grad_output, self, target, weight, reduction, ignore_index, total_weight, out; Rank::Rows) {
@@ -116,8 +116,8 @@ impl KernelSpec for BackwardSpec {
             let batch = row / classes;
             let class = row - batch * classes;
             let at = batch * positions + (i - row * positions);
-            let t = target.load(at).cast(Scalar::I64);
-            let hit = t.ne(ignore) & t.eq(class.cast(Scalar::I64));
+            let t = target.load(at).cast(ScalarType::I64);
+            let hit = t.ne(ignore) & t.eq(class.cast(ScalarType::I64));
             let g = match self.reduction {
                 Reduce::None => grad.load(at),
                 Reduce::Mean => grad.load(0) / total_weight.load(0),
@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        let narrow = Spec { dtype: DType::BF16, target: DType::U8, weighted: false, index: Scalar::U32 };
-        let wide = Spec { dtype: DType::F64, target: DType::I64, weighted: true, index: Scalar::U64 };
+        let narrow = Spec { dtype: DType::BF16, target: DType::U8, weighted: false, index: ScalarType::U32 };
+        let wide = Spec { dtype: DType::F64, target: DType::I64, weighted: true, index: ScalarType::U64 };
         for of in [narrow, wide] {
             for reduction in [Reduce::None, Reduce::Mean, Reduce::Sum] {
                 accepted(&BackwardSpec { of: of.clone(), reduction }.build());

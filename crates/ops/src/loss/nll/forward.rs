@@ -15,7 +15,7 @@ use crate::tensor::{Dims, Tensor};
 use dml_engine::interface::{I64, Index};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -38,14 +38,14 @@ struct Terms<'b> {
     ignore: Value<'b>,
     classes: Value<'b>,
     positions: Value<'b>,
-    index: Scalar,
+    index: ScalarType,
 }
 
 impl<'b> Terms<'b> {
     /// Loss and weight of the target `t` at position `at`, zeros where it is ignored. A class that does not exist is
     /// reported.
     fn term(&self, t: Value<'b>, at: Value<'b>) -> [Value<'b>; 2] {
-        let t = t.cast(Scalar::I64);
+        let t = t.cast(ScalarType::I64);
         let counts = t.ne(self.ignore);
         let exists = t.ge(0) & t.lt(self.classes);
         self.b.if_(counts & !exists, || self.fault.report(t, self.classes, 1));
@@ -75,11 +75,11 @@ struct Total {
     mean: bool,
     weighted: bool,
     /// Index type of the input, which is longer than the targets.
-    index: Scalar,
+    index: ScalarType,
 }
 
 impl Total {
-    fn scalar(&self) -> Scalar {
+    fn scalar(&self) -> ScalarType {
         self.dtype.compute()
     }
 }
@@ -89,7 +89,7 @@ impl Fold for Total {
         NAME
     }
 
-    fn accumulators(&self, _: Scalar) -> SmallVec<[Scalar; 3]> {
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
         smallvec![self.scalar(); 2]
     }
 
@@ -231,8 +231,8 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        let narrow = Spec { dtype: DType::BF16, target: DType::U8, weighted: false, index: Scalar::U32 };
-        let wide = Spec { dtype: DType::F64, target: DType::I64, weighted: true, index: Scalar::U64 };
+        let narrow = Spec { dtype: DType::BF16, target: DType::U8, weighted: false, index: ScalarType::U32 };
+        let wide = Spec { dtype: DType::F64, target: DType::I64, weighted: true, index: ScalarType::U64 };
         for spec in [narrow, wide] {
             accepted(&EachSpec(spec).build());
         }

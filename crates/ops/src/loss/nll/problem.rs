@@ -7,7 +7,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
-use dml_kernel::{DType, Scalar};
+use dml_kernel::{DType, ScalarType};
 
 /// What the classes are of.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -133,7 +133,7 @@ pub struct Spec {
     pub target: DType,
     pub weighted: bool,
     /// Index type of kernels over the input.
-    pub index: Scalar,
+    pub index: ScalarType,
 }
 
 impl Spec {

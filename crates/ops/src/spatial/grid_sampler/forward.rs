@@ -8,14 +8,14 @@ use crate::spatial::geometry::{ImageStrides, PerAxis, Place, Strides, index_type
 use crate::tensor::Tensor;
 use dml_engine::{interface::Index, parameters};
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
 /// Everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     mode: Mode,
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
     rank: usize,
 }
 
@@ -109,13 +109,13 @@ mod tests {
     fn kernels_are_valid() {
         for interpolation in [Interpolation::Linear, Interpolation::Nearest, Interpolation::Cubic] {
             for padding in [Padding::Zeros, Padding::Border, Padding::Reflection] {
-                for (dtype, index, rank) in [(DType::BF16, Scalar::U32, 2), (DType::F64, Scalar::U64, 2)] {
+                for (dtype, index, rank) in [(DType::BF16, ScalarType::U32, 2), (DType::F64, ScalarType::U64, 2)] {
                     let mode = Mode { interpolation, padding, align_corners: rank == 2 };
                     crate::primitives::validate::accepted(&Spec { mode, dtype, index, rank }.build());
                 }
                 let mode = Mode { interpolation, padding, align_corners: false };
                 crate::primitives::validate::accepted(
-                    &Spec { mode, dtype: DType::F32, index: Scalar::U32, rank: 3 }.build(),
+                    &Spec { mode, dtype: DType::F32, index: ScalarType::U32, rank: 3 }.build(),
                 );
             }
         }

@@ -10,7 +10,7 @@ use crate::spatial::geometry::{ImageStrides, PerAxis, Place, Strides, index_type
 use crate::tensor::Tensor;
 use dml_engine::{interface::Index, parameters};
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
 /// Writes the gradient of the grid to `out`.
 pub fn run(call: &Call, mode: Mode, grad: &Tensor, input: &Tensor, grid: &Tensor, out: &Tensor) -> Result<()> {
@@ -45,7 +45,7 @@ pub fn run(call: &Call, mode: Mode, grad: &Tensor, input: &Tensor, grid: &Tensor
 struct Spec {
     mode: Mode,
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
     rank: usize,
 }
 
@@ -132,9 +132,9 @@ mod tests {
     fn kernels_are_valid() {
         for interpolation in [Interpolation::Linear, Interpolation::Nearest, Interpolation::Cubic] {
             for (dtype, index, rank, padding) in [
-                (DType::F16, Scalar::U32, 2, Padding::Zeros),
-                (DType::F64, Scalar::U64, 2, Padding::Reflection),
-                (DType::F32, Scalar::U32, 3, Padding::Border),
+                (DType::F16, ScalarType::U32, 2, Padding::Zeros),
+                (DType::F64, ScalarType::U64, 2, Padding::Reflection),
+                (DType::F32, ScalarType::U32, 3, Padding::Border),
             ] {
                 let mode = Mode { interpolation, padding, align_corners: true };
                 crate::primitives::validate::accepted(&Spec { mode, dtype, index, rank }.build());

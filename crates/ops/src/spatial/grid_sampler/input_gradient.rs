@@ -16,7 +16,7 @@ use crate::tensor::promote::accumulator;
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value, Var};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, Var};
 
 /// Writes the gradient of the input to `out`.
 pub fn run(call: &Call, mode: Mode, grad: &Tensor, grid: &Tensor, out: &Tensor) -> Result<()> {
@@ -75,7 +75,7 @@ pub fn run(call: &Call, mode: Mode, grad: &Tensor, grid: &Tensor, out: &Tensor) 
 struct ReadsSpec {
     mode: Mode,
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
     rank: usize,
 }
 
@@ -101,19 +101,19 @@ impl KernelSpec for ReadsSpec {
 
     fn write<'b>(&self, b: &'b Builder, p: ReadsParameters<'b>) {
         let grid = Grid { pointer: p.grid, strides: p.grid_strides };
-        let i = linear_id(b, Scalar::U32);
+        let i = linear_id(b, ScalarType::U32);
         b.if_(i.lt(p.points), || {
             let at = Place::new(i.cast(self.index), b.int(self.index, 1), &p.grid_size, false);
             let locations = grid.locate(b, self.mode, &at, &p.size);
-            let image = p.size.iter().fold(b.u32(1), |product, &n| product * n.cast(Scalar::U32));
-            let first = at.batch.cast(Scalar::U32) * image;
+            let image = p.size.iter().fold(b.u32(1), |product, &n| product * n.cast(ScalarType::U32));
+            let first = at.batch.cast(ScalarType::U32) * image;
             let mut place = i;
             combinations(&locations, &mut Vec::new(), &mut |choice| {
                 let taps = || locations.iter().zip(choice).map(|(l, &k)| &l.taps[k]);
                 let pixel: Vec<Value> = taps().map(|t| t.index).collect();
                 let inside = taps().fold(b.bool(true), |all, t| all & t.inside);
                 let weight = taps().map(|t| t.weight).reduce(|a, b| a * b);
-                let number = pixel_number(&pixel, &p.size, Scalar::U32).bitcast(Scalar::U32);
+                let number = pixel_number(&pixel, &p.size, ScalarType::U32).bitcast(ScalarType::U32);
                 p.keys.store(place, inside.select(first + number, p.pixels));
                 if let Some(weight) = weight {
                     p.weights.store(place, weight);
@@ -138,7 +138,7 @@ fn combinations(locations: &[Location], chosen: &mut Vec<usize>, body: &mut dyn 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SumSpec {
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
     rank: usize,
 }
 
@@ -173,9 +173,9 @@ impl KernelSpec for SumSpec {
         let i = linear_id(b, index);
         b.if_(i.lt(p.numel), || {
             let at = Place::new(i, p.channels, &p.size, false);
-            let image = p.size.iter().fold(b.u32(1), |product, &n| product * n.cast(Scalar::U32));
-            let key =
-                at.batch.cast(Scalar::U32) * image + pixel_number(&at.at, &p.size, Scalar::U32).bitcast(Scalar::U32);
+            let image = p.size.iter().fold(b.u32(1), |product, &n| product * n.cast(ScalarType::U32));
+            let key = at.batch.cast(ScalarType::U32) * image
+                + pixel_number(&at.at, &p.size, ScalarType::U32).bitcast(ScalarType::U32);
             let q = lower_bound(b, p.keys, p.reads, key);
             let sum = b.var(b.constant_of(self.dtype.compute(), 0.0));
             let more = b.var(b.bool(false));
@@ -226,9 +226,9 @@ mod tests {
     fn kernels_are_valid() {
         for interpolation in [Interpolation::Linear, Interpolation::Nearest, Interpolation::Cubic] {
             for (dtype, index, rank, padding) in [
-                (DType::F16, Scalar::U32, 2, Padding::Zeros),
-                (DType::F64, Scalar::U64, 2, Padding::Reflection),
-                (DType::F32, Scalar::U32, 3, Padding::Border),
+                (DType::F16, ScalarType::U32, 2, Padding::Zeros),
+                (DType::F64, ScalarType::U64, 2, Padding::Reflection),
+                (DType::F32, ScalarType::U32, 3, Padding::Border),
             ] {
                 let mode = Mode { interpolation, padding, align_corners: true };
                 accepted(&ReadsSpec { mode, dtype, index, rank }.build());

@@ -3,7 +3,7 @@
 use crate::spatial::geometry::{Place, Strides};
 use crate::spatial::upsample::axis::cubic_weights;
 use crate::tensor::Tensor;
-use dml_kernel::{Builder, Pointer, Scalar, Value, math};
+use dml_kernel::{Builder, Pointer, ScalarType, Value, math};
 use smallvec::SmallVec;
 
 /// How a value between elements is made.
@@ -84,7 +84,7 @@ impl Mode {
         let one = x.like(1.0);
         let tap = |at: Value<'b>, weight: Value<'b>, slope: Value<'b>| {
             // Far outside is outside; a coordinate that is no number is too.
-            let index = at.max(-2.0).min(length + 1.0).cast(Scalar::I32);
+            let index = at.max(-2.0).min(length + 1.0).cast(ScalarType::I32);
             Tap { index, inside: index.ge(0) & index.lt(size), weight, slope }
         };
         if self.interpolation == Interpolation::Cubic {

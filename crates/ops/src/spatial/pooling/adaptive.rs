@@ -14,7 +14,7 @@ use crate::tensor::memory_format::is_channels_last;
 use crate::{check, operators};
 use dml_engine::{interface::Index, parameters};
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Scalar, Value};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 
 operators! {
     forward(self, output_size, out; 2) {
@@ -139,7 +139,7 @@ fn run(call: &Call, backward: bool, rank: usize, from: &Tensor, to: &Tensor) -> 
 struct Spec {
     backward: bool,
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
     channels_last: bool,
     rank: usize,
 }
@@ -203,7 +203,8 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for dtype in [DType::F32, DType::F16, DType::F64] {
-            for (backward, index, channels_last, rank) in [(false, Scalar::U32, true, 2), (true, Scalar::U64, false, 3)]
+            for (backward, index, channels_last, rank) in
+                [(false, ScalarType::U32, true, 2), (true, ScalarType::U64, false, 3)]
             {
                 let spec = Spec { backward, dtype, index, channels_last, rank };
                 crate::primitives::validate::accepted(&spec.build());

@@ -14,7 +14,7 @@ use crate::{check, operators};
 use dml_engine::interface::{I32, Index};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Scalar, Value};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 
 operators! {
     forward(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out; 2) {
@@ -184,7 +184,7 @@ struct Spec {
     backward: bool,
     divisor: Divisor,
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
     channels_last: bool,
     rank: usize,
 }
@@ -265,7 +265,7 @@ mod tests {
         for dtype in [DType::F32, DType::BF16, DType::F64, DType::I64] {
             for divisor in [Divisor::Window, Divisor::Input, Divisor::Given] {
                 for (backward, index, channels_last, rank) in
-                    [(false, Scalar::U32, true, 2), (true, Scalar::U64, false, 3)]
+                    [(false, ScalarType::U32, true, 2), (true, ScalarType::U64, false, 3)]
                 {
                     let spec = Spec { backward, divisor, dtype, index, channels_last, rank };
                     crate::primitives::validate::accepted(&spec.build());

@@ -3,7 +3,7 @@
 use super::window::Windows;
 use crate::spatial::geometry::{PerAxis, Spatial};
 use dml_engine::{ArgumentBlock, Parameter};
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value, convert};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, convert};
 
 /// The three kinds of windows.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -135,8 +135,8 @@ impl<'b> Covering<'b> {
                         let number = |x: Value<'b>| round(x.cast(compute));
                         let sample = samples.load(offsets[d]);
                         let distance = round(number(last) / number(self.output[d] - 1));
-                        let moved = round(round(number(at) + sample) * distance).cast(Scalar::I32);
-                        let origin = round(sample * distance).cast(Scalar::I32);
+                        let moved = round(round(number(at) + sample) * distance).cast(ScalarType::I32);
+                        let origin = round(sample * distance).cast(ScalarType::I32);
                         start.set((moved - origin).max(0).min(last));
                     });
                 }
@@ -171,12 +171,12 @@ impl<'b> Covering<'b> {
             }
             Kind::Fractional(_) => {
                 let (kernel, slack) = (self.numbers[0][d], self.numbers[1][d]);
-                let wide = |x: Value<'b>| x.cast(Scalar::I64);
+                let wide = |x: Value<'b>| x.cast(ScalarType::I64);
                 let span = wide(self.input[d] - kernel).max(1);
                 let steps = wide(self.output[d] - 1);
                 let before = wide(at - kernel - slack).max(0) * steps / span;
                 let after = wide(at + slack) * steps / span + 2;
-                [before.cast(Scalar::I32), after.min(wide(self.output[d])).cast(Scalar::I32), one]
+                [before.cast(ScalarType::I32), after.min(wide(self.output[d])).cast(ScalarType::I32), one]
             }
         }
     }
@@ -185,8 +185,8 @@ impl<'b> Covering<'b> {
 /// Elements of `size` that share `at` of `shares` covers: floor(at * size / shares) up to
 /// ceil((at + 1) * size / shares).
 pub fn share<'b>(at: Value<'b>, size: Value<'b>, shares: Value<'b>) -> [Value<'b>; 2] {
-    let (at, size, shares) = (at.cast(Scalar::I64), size.cast(Scalar::I64), shares.cast(Scalar::I64));
+    let (at, size, shares) = (at.cast(ScalarType::I64), size.cast(ScalarType::I64), shares.cast(ScalarType::I64));
     let start = at * size / shares;
     let end = ((at + 1) * size + shares - 1) / shares;
-    [start.cast(Scalar::I32), end.cast(Scalar::I32)]
+    [start.cast(ScalarType::I32), end.cast(ScalarType::I32)]
 }

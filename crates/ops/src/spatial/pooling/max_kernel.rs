@@ -9,14 +9,14 @@ use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
 use dml_engine::{interface::Index, parameters};
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Scalar, Value};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 
 /// Everything that changes the code of the forward kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Forward {
     kind: Kind,
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
     channels_last: bool,
     rank: usize,
 }
@@ -113,7 +113,7 @@ impl KernelSpec for Forward {
                 });
             });
             p.out.store(p.out_strides.element(&at), best.get());
-            p.indices.store(p.index_strides.element(&at), chosen.get().cast(Scalar::I64));
+            p.indices.store(p.index_strides.element(&at), chosen.get().cast(ScalarType::I64));
         });
     }
 }
@@ -125,7 +125,7 @@ fn lowest(b: &Builder, dtype: DType) -> Value<'_> {
         DType::I8 => b.i32(i32::from(i8::MIN)),
         DType::I16 => b.i32(i32::from(i16::MIN)),
         DType::I32 => b.i32(i32::MIN),
-        DType::I64 => b.int(Scalar::I64, i64::MIN as u64),
+        DType::I64 => b.int(ScalarType::I64, i64::MIN as u64),
         DType::F16 | DType::BF16 | DType::F32 | DType::F64 => b.float(dtype.compute(), f64::NEG_INFINITY),
         DType::U16 | DType::U32 | DType::U64 => b.constant_of(dtype.compute(), 0.0),
     }
@@ -162,7 +162,7 @@ pub fn backward(call: &Call, cover: &Cover, grad: &Tensor, indices: &Tensor, res
 struct Backward {
     kind: Kind,
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
     channels_last: bool,
     rank: usize,
 }
@@ -191,7 +191,7 @@ impl KernelSpec for Backward {
         let i = linear_id(b, self.index);
         b.if_(i.lt(p.numel), || {
             let at = Place::new(i, p.channels, &covering.input, self.channels_last);
-            let wanted = pixel_number(&at.at, &covering.input, self.index).cast(Scalar::I64);
+            let wanted = pixel_number(&at.at, &covering.input, self.index).cast(ScalarType::I64);
             let sum = b.var(b.constant_of(self.dtype.compute(), 0.0));
             let (grads, choices) = (p.grad_strides.image(&at), p.index_strides.image(&at));
             let ranges: Vec<_> = at.at.iter().enumerate().map(|(d, &x)| covering.windows(d, x)).collect();
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for dtype in [DType::F32, DType::F16, DType::F64, DType::I64, DType::U8] {
-            for (index, channels_last, rank) in [(Scalar::U32, true, 2), (Scalar::U64, false, 3)] {
+            for (index, channels_last, rank) in [(ScalarType::U32, true, 2), (ScalarType::U64, false, 3)] {
                 for kind in [Kind::Fixed, Kind::Adaptive, Kind::Fractional(DType::BF16), Kind::Fractional(DType::F64)] {
                     accepted(&Forward { kind, dtype, index, channels_last, rank }.build());
                     accepted(&Backward { kind, dtype, index, channels_last, rank }.build());

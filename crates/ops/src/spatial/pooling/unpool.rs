@@ -15,7 +15,7 @@ use crate::{check, operators};
 use dml_engine::interface::{I64, Index, ReadRange, WriteRange};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Atomic, Builder, DType, Scalar};
+use dml_kernel::{Atomic, Builder, DType, ScalarType};
 
 operators! {
     unpool(self, indices, output_size, stride = &[1; 3], padding = &[0; 3], out; 2) {
@@ -136,7 +136,7 @@ fn run(call: &Call, input: &Tensor, indices: &Tensor, out: &Tensor) -> Result<()
 /// Everything that changes the code of the kernel that numbers elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Numbers {
-    index: Scalar,
+    index: ScalarType,
     rank: usize,
 }
 
@@ -168,8 +168,8 @@ impl KernelSpec for Numbers {
             b.if_else(
                 place.ge(0) & place.lt(p.image),
                 || {
-                    let plane = (at.batch * p.channels + at.channel).cast(Scalar::I64);
-                    p.numbers.atomic(Atomic::Max, plane * p.image + place, i.cast(Scalar::U32) + 1);
+                    let plane = (at.batch * p.channels + at.channel).cast(ScalarType::I64);
+                    p.numbers.atomic(Atomic::Max, plane * p.image + place, i.cast(ScalarType::U32) + 1);
                 },
                 || p.fault.report(place, p.image, 0u32),
             );
@@ -182,7 +182,7 @@ impl KernelSpec for Numbers {
 struct Fetch {
     /// Elements as bits: they are only moved.
     dtype: DType,
-    index: Scalar,
+    index: ScalarType,
     rank: usize,
 }
 
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (index, rank) in [(Scalar::U32, 2), (Scalar::U64, 3)] {
+        for (index, rank) in [(ScalarType::U32, 2), (ScalarType::U64, 3)] {
             accepted(&Numbers { index, rank }.build());
             accepted(&Fetch { dtype: DType::U16, index, rank }.build());
         }

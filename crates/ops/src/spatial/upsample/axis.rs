@@ -5,7 +5,7 @@
 
 use dml_engine::interface::{F32, F64, I32};
 use dml_engine::{ArgumentBlock, Parameter};
-use dml_kernel::{Builder, Pointer, Scalar, Value};
+use dml_kernel::{Builder, Pointer, ScalarType, Value};
 
 /// The kind of interpolation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -109,7 +109,7 @@ pub struct AxisSpec {
     /// Whether the centres of corner elements fall on each other.
     pub align_corners: bool,
     /// The type in which positions and weights are computed: f32 or f64.
-    pub compute: Scalar,
+    pub compute: ScalarType,
 }
 
 /// An axis, as a kernel's parameter.
@@ -122,7 +122,7 @@ impl Parameter for ResampledAxis {
 
     fn declare<'b>(b: &'b Builder, _: &str, spec: &AxisSpec) -> Axis<'b> {
         let AxisSpec { filter, align_corners, compute } = *spec;
-        let (input, output) = (b.param("input", Scalar::I32), b.param("output", Scalar::I32));
+        let (input, output) = (b.param("input", ScalarType::I32), b.param("output", ScalarType::I32));
         let (scale, inverse) = (b.param("scale", compute), b.param("inverse", compute));
         let width = filter.antialias().then(|| ["support", "shrink"].map(|name| b.param(name, compute)));
         Axis { b, filter, align_corners, input, output, scale, inverse, width, totals: None }
@@ -132,7 +132,7 @@ impl Parameter for ResampledAxis {
         I32::pass(&(plan.input as i32), &(), block);
         I32::pass(&(plan.output as i32), &(), block);
         let mut number = |x: f64| match spec.compute {
-            Scalar::F64 => F64::pass(&x, &(), block),
+            ScalarType::F64 => F64::pass(&x, &(), block),
             _ => F32::pass(&(x as f32), &(), block),
         };
         let inverse = if plan.scale > 0.0 { 1.0 / plan.scale } else { 0.0 };
@@ -175,7 +175,7 @@ impl<'b> Axis<'b> {
         Axis { totals: Some(totals), ..self }
     }
 
-    fn compute(&self) -> Scalar {
+    fn compute(&self) -> ScalarType {
         self.scale.scalar()
     }
 
@@ -202,10 +202,10 @@ impl<'b> Axis<'b> {
         if self.nearest() {
             let real = if self.filter == Filter::NearestExact { real + 0.5 } else { real };
             // In f32 whatever the dtype is, as on CPU.
-            let index = real.cast(Scalar::F32).floor().cast(Scalar::I32).min(last);
+            let index = real.cast(ScalarType::F32).floor().cast(ScalarType::I32).min(last);
             return (index, real);
         }
-        let index = real.floor().cast(Scalar::I32).min(last);
+        let index = real.floor().cast(ScalarType::I32).min(last);
         (index, (real - index.cast(self.compute())).max(0.0).min(1.0))
     }
 
@@ -224,8 +224,8 @@ impl<'b> Axis<'b> {
     fn window(&self, o: Value<'b>) -> ([Value<'b>; 2], Value<'b>) {
         let center = self.scale * (o.cast(self.compute()) + 0.5);
         let support = self.width.map_or(center, |[support, _]| support);
-        let first = (center - support + 0.5).cast(Scalar::I32).max(0);
-        let end = (center + support + 0.5).cast(Scalar::I32).min(self.input);
+        let first = (center - support + 0.5).cast(ScalarType::I32).max(0);
+        let end = (center + support + 0.5).cast(ScalarType::I32).min(self.input);
         ([first, end], center)
     }
 
@@ -276,7 +276,7 @@ impl<'b> Axis<'b> {
         // About where the outputs of a position begin, then step by step to exactly there.
         let search = |position: Value<'b>, before: &dyn Fn(Value<'b>) -> Value<'b>| {
             let guess = (position * self.inverse).max(0.0).min(self.output.cast(self.compute()));
-            let at = self.b.var(guess.cast(Scalar::I32).min(self.output));
+            let at = self.b.var(guess.cast(ScalarType::I32).min(self.output));
             let step = |by: i32, wanted: &dyn Fn() -> Value<'b>| {
                 let more = self.b.var(self.b.bool(true));
                 self.b.while_(
@@ -305,7 +305,7 @@ impl<'b> Axis<'b> {
     pub fn weight(&self, o: Value<'b>, i: Value<'b>) -> Option<Value<'b>> {
         if let Some(totals) = self.totals {
             let (_, center) = self.window(o);
-            return Some(self.raw_weight(i, center) / totals.load(o.cast(Scalar::U32)));
+            return Some(self.raw_weight(i, center) / totals.load(o.cast(ScalarType::U32)));
         }
         let mut sum: Option<Value> = None;
         for (index, weight) in self.neighbours(o) {

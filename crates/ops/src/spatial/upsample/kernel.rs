@@ -11,7 +11,7 @@ use crate::tensor::promote::accumulator;
 use dml_engine::interface::{Each, Index, ReadRange, WriteRange};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Pointer, Scalar, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
 /// Up to this many elements are combined into one at once. Above, axes are resampled one after the other.
@@ -118,8 +118,8 @@ impl KernelSpec for TotalsSpec {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: TotalsParameters<'b>) {
-        let o = linear_id(b, Scalar::U32);
-        b.if_(o.lt(p.axis.outputs().cast(Scalar::U32)), || p.out.store(o, p.axis.total(o.cast(Scalar::I32))));
+        let o = linear_id(b, ScalarType::U32);
+        b.if_(o.lt(p.axis.outputs().cast(ScalarType::U32)), || p.out.store(o, p.axis.total(o.cast(ScalarType::I32))));
     }
 }
 
@@ -131,7 +131,7 @@ struct Spec {
     align_corners: bool,
     from: DType,
     to: DType,
-    index: Scalar,
+    index: ScalarType,
     channels_last: bool,
     rank: usize,
     /// A bit for each axis that is resampled; the others stay as they are.
@@ -226,7 +226,7 @@ impl<'b> Walk<'_, 'b> {
         let value = self.from.load(offset);
         // Weights are floats; what needs none keeps its type.
         let weighted = self.from.dtype() == DType::U8 && self.axes.iter().flatten().any(|a| !a.nearest());
-        if weighted { value.cast(Scalar::F32) } else { value }
+        if weighted { value.cast(ScalarType::F32) } else { value }
     }
 
     /// The interpolated value, given the taps of every axis: over axes from `d` on.
@@ -285,7 +285,7 @@ mod tests {
                 (DType::F64, 1, 1, true),
                 (DType::U8, 2, 3, false),
             ] {
-                let (index, channels_last) = if backward { (Scalar::U64, false) } else { (Scalar::U32, true) };
+                let (index, channels_last) = if backward { (ScalarType::U64, false) } else { (ScalarType::U32, true) };
                 let align_corners = backward;
                 let (from, to, resampled) = (dtype, dtype, mask);
                 let spec = Spec { backward, filter, align_corners, from, to, index, channels_last, rank, resampled };
