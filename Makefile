@@ -89,6 +89,7 @@ lint: test-system $(environment)
 	$(py) -m ruff format --check python examples tests scripts
 	$(py) -m ruff check python examples tests scripts
 	$(py) scripts/import_circles.py
+	$(VENV)/bin/clang-format --dry-run --Werror plugin/*.cpp plugin/*.h
 	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py tests/opinfo
 
 .PHONY: wheel
@@ -119,7 +120,7 @@ $(environment): | system
 	test -x $(py) || $(PYTHON) -m venv $(VENV)
 	$(py) -m pip install --upgrade pip
 	$(py) -m pip install "torch==$(TORCH)" "setuptools>=77" "rich>=13" "numpy" "scikit-learn>=1.3" "pytest>=8" \
-		"pytest-xdist>=3" "expecttest" "ruff==0.17.6" "mypy==2.4.1" $(vision)
+		"pytest-xdist>=3" "expecttest" "ruff==0.17.6" "mypy==2.4.1" "clang-format==20.1.8" $(vision)
 	rm -f $(VENV)/.torch-* $(package)
 	touch $@
 

@@ -39,8 +39,8 @@ bool fits(const at::Tensor& query, const at::Tensor& key, const at::Tensor& valu
 
 int64_t choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                const std::optional<at::Tensor>& mask, double, bool causal, std::optional<double>, bool grouped_heads) {
-  const bool takes = fused && at::globalContext().userEnabledOverrideableSDP() &&
-                     fits(query, key, value, mask, causal, grouped_heads);
+  const bool takes =
+      fused && at::globalContext().userEnabledOverrideableSDP() && fits(query, key, value, mask, causal, grouped_heads);
   return static_cast<int64_t>(takes ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);
 }
 

@@ -85,10 +85,9 @@ int32_t Call::empty(void* self, const int64_t* sizes, const int64_t* strides, in
     at::detail::check_size_nonnegative(shape);
     const caffe2::TypeMeta type = c10::scalarTypeToTypeMeta(scalar_type(dtype));
     const size_t itemsize = type.itemsize();
-    const size_t bytes =
-        strides == nullptr
-            ? at::detail::computeStorageNbytesContiguous(shape, itemsize)
-            : at::detail::computeStorageNbytes(shape, {strides, static_cast<size_t>(dim)}, itemsize);
+    const size_t bytes = strides == nullptr
+                             ? at::detail::computeStorageNbytesContiguous(shape, itemsize)
+                             : at::detail::computeStorageNbytes(shape, {strides, static_cast<size_t>(dim)}, itemsize);
     // As at::detail::empty_strided_generic, without a detour over the thread's current device.
     c10::DataPtr memory = allocate(bytes, static_cast<c10::DeviceIndex>(device));
     const auto address = reinterpret_cast<uint64_t>(memory.get());
@@ -101,8 +100,9 @@ int32_t Call::empty(void* self, const int64_t* sizes, const int64_t* strides, in
     } else {
       made->set_sizes_and_strides(shape, {strides, static_cast<size_t>(dim)});
     }
-    *out = DmlTensor{made.get(), address, made->sizes().data(), made->strides().data(), address, bytes,
-                     dim,        dtype,   DML_PLACE_DML,        device,                 0};
+    *out = DmlTensor{
+        made.get(), address, made->sizes().data(), made->strides().data(), address, bytes, dim, dtype, DML_PLACE_DML,
+        device,     0};
     call.made_.push_back(std::move(made));
   });
 }

@@ -47,9 +47,9 @@ inline uint8_t dtype_code(c10::ScalarType type) {
 
 inline c10::ScalarType scalar_type(uint8_t code) {
   using S = c10::ScalarType;
-  constexpr S table[] = {S::Bool,    S::Byte,  S::Char,   S::Short,  S::Int,    S::Long,
-                         S::Half,    S::BFloat16, S::Float, S::Double, S::UInt16, S::UInt32,
-                         S::UInt64,  S::ComplexHalf, S::ComplexFloat, S::ComplexDouble};
+  constexpr S table[] = {S::Bool,   S::Byte,        S::Char,         S::Short,        S::Int,    S::Long,
+                         S::Half,   S::BFloat16,    S::Float,        S::Double,       S::UInt16, S::UInt32,
+                         S::UInt64, S::ComplexHalf, S::ComplexFloat, S::ComplexDouble};
   return code < std::size(table) ? table[code] : S::Undefined;
 }
 

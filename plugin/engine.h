@@ -26,9 +26,23 @@ typedef enum DmlStatus {
 } DmlStatus;
 
 typedef enum DmlDType {
-  DML_BOOL = 0, DML_U8 = 1, DML_I8 = 2, DML_I16 = 3, DML_I32 = 4, DML_I64 = 5,
-  DML_F16 = 6, DML_BF16 = 7, DML_F32 = 8, DML_F64 = 9, DML_U16 = 10, DML_U32 = 11, DML_U64 = 12,
-  DML_C32 = 13, DML_C64 = 14, DML_C128 = 15, DML_DTYPE_NONE = 255,
+  DML_BOOL = 0,
+  DML_U8 = 1,
+  DML_I8 = 2,
+  DML_I16 = 3,
+  DML_I32 = 4,
+  DML_I64 = 5,
+  DML_F16 = 6,
+  DML_BF16 = 7,
+  DML_F32 = 8,
+  DML_F64 = 9,
+  DML_U16 = 10,
+  DML_U32 = 11,
+  DML_U64 = 12,
+  DML_C32 = 13,
+  DML_C64 = 14,
+  DML_C128 = 15,
+  DML_DTYPE_NONE = 255,
 } DmlDType;
 
 typedef enum DmlPlace { DML_PLACE_CPU = 0, DML_PLACE_DML = 1, DML_PLACE_OTHER = 2 } DmlPlace;
@@ -55,9 +69,20 @@ typedef struct DmlTensor {
 } DmlTensor;
 
 typedef enum DmlTag {
-  DML_NONE = 0, DML_TAG_BOOL = 1, DML_TAG_INT = 2, DML_TAG_DOUBLE = 3, DML_TAG_COMPLEX = 4, DML_TAG_TENSOR = 5,
-  DML_TAG_INTS = 6, DML_TAG_DOUBLES = 7, DML_TAG_BOOLS = 8, DML_TAG_TENSORS = 9, DML_TAG_STRING = 10,
-  DML_TAG_SCALARS = 11, DML_TAG_GENERATOR = 12, DML_TAG_DEVICE = 13,
+  DML_NONE = 0,
+  DML_TAG_BOOL = 1,
+  DML_TAG_INT = 2,
+  DML_TAG_DOUBLE = 3,
+  DML_TAG_COMPLEX = 4,
+  DML_TAG_TENSOR = 5,
+  DML_TAG_INTS = 6,
+  DML_TAG_DOUBLES = 7,
+  DML_TAG_BOOLS = 8,
+  DML_TAG_TENSORS = 9,
+  DML_TAG_STRING = 10,
+  DML_TAG_SCALARS = 11,
+  DML_TAG_GENERATOR = 12,
+  DML_TAG_DEVICE = 13,
 } DmlTag;
 
 // One argument or one result of an operator. dtype, layout and memory_format arguments travel as DML_TAG_INT:
@@ -87,8 +112,8 @@ typedef struct DmlHost {
   void* self;
   // A new uninitialised tensor on dml:`device`. strides may be NULL: contiguous. Owned by the call: what is not
   // returned is released when the call ends.
-  int32_t (*empty)(void* self, const int64_t* sizes, const int64_t* strides, int32_t dim, uint8_t dtype,
-                   uint8_t device, DmlTensor* out);
+  int32_t (*empty)(void* self, const int64_t* sizes, const int64_t* strides, int32_t dim, uint8_t dtype, uint8_t device,
+                   DmlTensor* out);
   // Resizes an `out=` tensor as at::native::resize_output does (warning included) and refreshes *tensor.
   int32_t (*resize)(void* self, DmlTensor* tensor, const int64_t* sizes, const int64_t* strides, int32_t dim);
   // A view of `base`'s storage, offset in elements from the start of the storage.
@@ -153,7 +178,7 @@ int32_t dml_download(int32_t device, uint64_t address, void* target, uint64_t by
 int32_t dml_memory_stats(int32_t device, DmlMemoryStats* stats);
 const char* dml_memory_stats_json(int32_t device);  // the same figures, keys as torch.accelerator.memory_stats has them
 const char* dml_queue_stats_json(int32_t device);  // launches, fused kernels, barriers, submits, waits
-const char* dml_validation_json(void);             // of the process: what Vulkan's validation layer reported, by kind
+const char* dml_validation_json(void);  // of the process: what Vulkan's validation layer reported, by kind
 const char* dml_kernel_stats_json(void);  // of the process: kernels, what their emission and compilation took
 const char* dml_memory_snapshot_json(int32_t device);  // keys as torch.cuda.memory_snapshot has them
 int32_t dml_block_bytes(int32_t device, uint64_t address, uint64_t* bytes);  // of a block in use, 0 when there is none
@@ -170,7 +195,7 @@ void dml_host_free(const void* address);
 int32_t dml_host_is_pinned(const void* address);  // 1 for an address inside of it
 int32_t dml_host_empty_cache(void);
 int32_t dml_host_stats(DmlPoolStats* stats);  // of all devices together; a peak is the sum of their peaks
-void dml_host_reset_stats(int32_t peaks);     // the peaks, else the totals
+void dml_host_reset_stats(int32_t peaks);  // the peaks, else the totals
 
 // ---- random numbers
 int32_t dml_generator_new(int32_t device, uint64_t* generator);  // a generator beside the default one
@@ -185,12 +210,12 @@ int32_t dml_generator_set(uint64_t generator, int32_t device, uint64_t seed, uin
 // A capture belongs to the thread that began it: what that thread runs on the device is kept, not run. Handles own what
 // they stand for. crates/engine/src/graph says what a graph promises.
 int32_t dml_graph_pool_new(int32_t device, uint64_t* pool);  // memory that several graphs allocate from
-void dml_graph_pool_free(uint64_t pool);                     // its graphs keep it
+void dml_graph_pool_free(uint64_t pool);  // its graphs keep it
 int32_t dml_graph_begin(int32_t device, uint64_t pool, uint64_t* capture);  // pool 0: a new one
-int32_t dml_graph_end(uint64_t capture, uint64_t* graph);    // the capture is over and its handle gone, also on failure
+int32_t dml_graph_end(uint64_t capture, uint64_t* graph);  // the capture is over and its handle gone, also on failure
 void dml_graph_discard(uint64_t capture);
 int32_t dml_graph_replay(uint64_t graph);
-const char* dml_graph_stats_json(uint64_t graph);            // keys as in crates/torch/src/graph.rs
+const char* dml_graph_stats_json(uint64_t graph);  // keys as in crates/torch/src/graph.rs
 void dml_graph_free(uint64_t graph);
 int32_t dml_is_capturing(int32_t device, int32_t* capturing);  // whether the calling thread is
 
@@ -206,16 +231,16 @@ typedef enum DmlWork { DML_KERNEL = 0, DML_UPLOAD = 1, DML_DOWNLOAD = 2, DML_REP
 
 // One command that ran on a device. Times are nanoseconds since 1970 by the host's clock, from and to.
 typedef struct DmlActivity {
-  const char* name;              // the kernel's, or "graph replay", "upload", "download"
-  const char* op;                // the operator that enqueued it
-  uint64_t correlation;          // what dml_profile_correlate said there
-  int64_t enqueued[2];           // on the host
-  int64_t ran[2];                // on the device; activities of a device do not overlap
+  const char* name;  // the kernel's, or "graph replay", "upload", "download"
+  const char* op;  // the operator that enqueued it
+  uint64_t correlation;  // what dml_profile_correlate said there
+  int64_t enqueued[2];  // on the host
+  int64_t ran[2];  // on the device; activities of a device do not overlap
   uint64_t bytes_read, bytes_written;
   uint32_t groups[3], group_size[3];  // of a kernel
-  uint32_t launches;             // of a graph; else 1
+  uint32_t launches;  // of a graph; else 1
   int32_t device;
-  uint8_t work;                  // DmlWork
+  uint8_t work;  // DmlWork
 } DmlActivity;
 
 int32_t dml_profile_start(void);  // every device, those opened later too; fails where there are no timestamps
@@ -224,11 +249,11 @@ int32_t dml_profile_stop(void* self, void (*each)(void* self, const DmlActivity*
 void dml_profile_correlate(uint64_t id);  // what the calling thread enqueues belongs to this id; 0: to none
 
 // ---- where the host's time goes
-const uint32_t* dml_measuring(void);       // a word that is not 0 while some thread measures
-uint32_t dml_measure_enter(void);          // the plugin's code begins; returns what dml_measure_leave takes
+const uint32_t* dml_measuring(void);  // a word that is not 0 while some thread measures
+uint32_t dml_measure_enter(void);  // the plugin's code begins; returns what dml_measure_leave takes
 void dml_measure_leave(uint32_t token);
-int32_t dml_measure_begin(void);           // the calling thread is measured from now on
-const char* dml_measure_end_json(void);    // keys as in crates/torch/src/measure.rs; NULL if nothing was begun
+int32_t dml_measure_begin(void);  // the calling thread is measured from now on
+const char* dml_measure_end_json(void);  // keys as in crates/torch/src/measure.rs; NULL if nothing was begun
 
 #ifdef __cplusplus
 }

@@ -95,8 +95,8 @@ void check_same_device(const std::string& name, const c10::OperatorHandle& op, c
     }
   }
   TORCH_CHECK(!dml.has_value() || !other.has_value(),
-              "Expected all tensors to be on the same device, but found at least two devices, ", *dml, " and ",
-              *other, "! (in ", name, ")");
+              "Expected all tensors to be on the same device, but found at least two devices, ", *dml, " and ", *other,
+              "! (in ", name, ")");
 }
 
 void boxed_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) { fallback(op, stack); }

@@ -31,8 +31,8 @@ std::string minor_of(const std::string& version) {
 
 void check_versions(const char* torch_version) {
   const std::string running = torch_version == nullptr ? "(none)" : torch_version;
-  TORCH_CHECK(minor_of(running) == kBuiltFor, "this torch-dml plugin was built for torch ", kBuiltFor,
-              " but torch ", running, " is running; install a torch-dml that supports it, or torch ", kBuiltFor);
+  TORCH_CHECK(minor_of(running) == kBuiltFor, "this torch-dml plugin was built for torch ", kBuiltFor, " but torch ",
+              running, " is running; install a torch-dml that supports it, or torch ", kBuiltFor);
   const uint32_t engine = dml_abi_version();
   TORCH_CHECK(engine == DML_ABI_VERSION, "this torch-dml plugin speaks version ", DML_ABI_VERSION,
               " of the engine's interface but the engine (", dml_version(), ") speaks version ", engine,

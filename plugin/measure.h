@@ -18,7 +18,9 @@ class Measured {
   Measured& operator=(const Measured&) = delete;
 
  private:
-  static bool on() { return reinterpret_cast<const std::atomic<uint32_t>*>(word_)->load(std::memory_order_relaxed) != 0; }
+  static bool on() {
+    return reinterpret_cast<const std::atomic<uint32_t>*>(word_)->load(std::memory_order_relaxed) != 0;
+  }
 
   static inline const uint32_t* const word_ = dml_measuring();
   const uint32_t token_;

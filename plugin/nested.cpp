@@ -28,8 +28,8 @@ void general(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   op.redispatchBoxed(c10::DispatchKeySet(kGeneral), stack);
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> transform_bias_rescale_qkv(const at::Tensor& qkv,
-                                                                          const at::Tensor& bias, int64_t heads) {
+std::tuple<at::Tensor, at::Tensor, at::Tensor> transform_bias_rescale_qkv(const at::Tensor& qkv, const at::Tensor& bias,
+                                                                          int64_t heads) {
   return at::_transform_bias_rescale_qkv(at::native::NestedTensor_to_padded_tensor_generic(qkv, 0), bias, heads);
 }
 

@@ -14,9 +14,8 @@ namespace {
 
 // The first `bytes` bytes of a storage.
 at::Tensor bytes_of(c10::Storage storage, int64_t bytes) {
-  auto impl = c10::make_intrusive<c10::TensorImpl>(std::move(storage),
-                                                   c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-                                                   caffe2::TypeMeta::Make<uint8_t>());
+  auto impl = c10::make_intrusive<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), caffe2::TypeMeta::Make<uint8_t>());
   impl->set_sizes_contiguous({bytes});
   return at::Tensor(std::move(impl));
 }

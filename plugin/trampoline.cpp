@@ -189,7 +189,8 @@ void register_table(torch::Library& aten, const Names& taken) {
       counts.composite.push_back(name);
       continue;
     }
-    aten.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Trampoline>(op, handle.schema())));
+    aten.impl(name.c_str(),
+              torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Trampoline>(op, handle.schema())));
     ++counts.registered;
   }
 }

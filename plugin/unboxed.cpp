@@ -262,10 +262,10 @@ void register_hot(torch::Library& aten, Names& taken) {
           op::_log_softmax_backward_data, op::mse_loss, op::mse_loss_backward, op::nll_loss_forward,
           op::nll_loss_backward, op::native_dropout, op::native_dropout_backward>(aten, taken);
   // Products, layers and reductions.
-  hot_all<op::mm, op::addmm, op::bmm, op::baddbmm, op::convolution_overrideable,
-          op::convolution_backward_overrideable, op::max_pool2d_with_indices, op::max_pool2d_with_indices_backward,
-          op::_adaptive_avg_pool2d, op::native_batch_norm, op::native_batch_norm_backward, op::native_layer_norm,
-          op::native_layer_norm_backward, op::_scaled_dot_product_fused_attention_overrideable,
+  hot_all<op::mm, op::addmm, op::bmm, op::baddbmm, op::convolution_overrideable, op::convolution_backward_overrideable,
+          op::max_pool2d_with_indices, op::max_pool2d_with_indices_backward, op::_adaptive_avg_pool2d,
+          op::native_batch_norm, op::native_batch_norm_backward, op::native_layer_norm, op::native_layer_norm_backward,
+          op::_scaled_dot_product_fused_attention_overrideable,
           op::_scaled_dot_product_fused_attention_overrideable_backward, op::_thnn_fused_lstm_cell,
           op::_thnn_fused_lstm_cell_backward_impl, op::_thnn_fused_gru_cell, op::_thnn_fused_gru_cell_backward,
           op::sum_dim_IntList, op::mean, op::mean_dim, op::argmax>(aten, taken);
@@ -276,13 +276,13 @@ void register_hot(torch::Library& aten, Names& taken) {
           op::_foreach_mul_Scalar, op::_foreach_div__List, op::_foreach_div__Scalar, op::_foreach_div__ScalarList,
           op::_foreach_addcmul__Scalar, op::_foreach_addcdiv__Scalar, op::_foreach_addcdiv__ScalarList,
           op::_foreach_lerp__Scalar, op::_foreach_maximum__List, op::_foreach_neg, op::_foreach_neg_,
-          op::_foreach_reciprocal_, op::_foreach_sqrt, op::_foreach_sqrt_, op::_foreach_norm_Scalar,
-          op::_foreach_zero_, op::_foreach_copy_, op::_fused_adam_, op::_fused_adam__tensor_lr, op::_fused_adamw_,
+          op::_foreach_reciprocal_, op::_foreach_sqrt, op::_foreach_sqrt_, op::_foreach_norm_Scalar, op::_foreach_zero_,
+          op::_foreach_copy_, op::_fused_adam_, op::_fused_adam__tensor_lr, op::_fused_adamw_,
           op::_fused_adamw__tensor_lr, op::_fused_sgd_, op::_fused_sgd__tensor_lr,
           op::_amp_foreach_non_finite_check_and_unscale_>(aten, taken);
   // Movement.
-  hot_all<op::cat, op::index_select, op::embedding, op::embedding_dense_backward, op::arange_start_out, op::fill__Scalar,
-          op::zero_, op::_local_scalar_dense>(aten, taken);
+  hot_all<op::cat, op::index_select, op::embedding, op::embedding_dense_backward, op::arange_start_out,
+          op::fill__Scalar, op::zero_, op::_local_scalar_dense>(aten, taken);
 }
 
 }  // namespace dml

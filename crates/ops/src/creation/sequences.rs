@@ -17,16 +17,16 @@ use smallvec::smallvec;
 
 operators! {
     arange(start, end, step, out) {
-        "aten::arange.start_out(ScalarType start, ScalarType end, ScalarType step=1, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
     }
     range(start, end, step, out) {
-        "aten::range.out(ScalarType start, ScalarType end, ScalarType step=1, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::range.out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
     }
     linspace(start, end, steps, out) {
-        "aten::linspace.out(ScalarType start, ScalarType end, int steps, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::linspace.out(Scalar start, Scalar end, int steps, *, Tensor(a!) out) -> Tensor(a!)",
     }
     logspace(start, end, steps, base, out) {
-        "aten::logspace.out(ScalarType start, ScalarType end, int steps, float base=10., *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::logspace.out(Scalar start, Scalar end, int steps, float base=10., *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 

@@ -62,18 +62,18 @@ operators! {
         "aten::bitwise_left_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::bitwise_left_shift.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
         "aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor",
-        "aten::__lshift__.ScalarType(Tensor self, ScalarType other) -> Tensor",
+        "aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor",
         "aten::__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-        "aten::__ilshift__.ScalarType(Tensor(a!) self, ScalarType other) -> Tensor(a!)",
+        "aten::__ilshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
     }
     right_shift(self, other, out) {
         "aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::bitwise_right_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::bitwise_right_shift.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
         "aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor",
-        "aten::__rshift__.ScalarType(Tensor self, ScalarType other) -> Tensor",
+        "aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor",
         "aten::__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-        "aten::__irshift__.ScalarType(Tensor(a!) self, ScalarType other) -> Tensor(a!)",
+        "aten::__irshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
     }
 }
 

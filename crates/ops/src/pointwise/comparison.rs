@@ -12,49 +12,49 @@ operators! {
         "aten::eq.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::eq_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::eq.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten::eq.ScalarType(Tensor self, ScalarType other) -> Tensor",
-        "aten::eq_.ScalarType(Tensor(a!) self, ScalarType other) -> Tensor(a!)",
-        "aten::eq.Scalar_out(Tensor self, ScalarType other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::eq.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::eq_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::eq.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
     }
     compare(self, other, out; "ne", |a, b| a.ne(b)) {
         "aten::ne.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::ne_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::ne.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten::ne.ScalarType(Tensor self, ScalarType other) -> Tensor",
-        "aten::ne_.ScalarType(Tensor(a!) self, ScalarType other) -> Tensor(a!)",
-        "aten::ne.Scalar_out(Tensor self, ScalarType other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::ne.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::ne_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::ne.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
     }
     compare(self, other, out; "lt", |a, b| ordered(a, b, Value::lt)) {
         "aten::lt.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::lt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::lt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten::lt.ScalarType(Tensor self, ScalarType other) -> Tensor",
-        "aten::lt_.ScalarType(Tensor(a!) self, ScalarType other) -> Tensor(a!)",
-        "aten::lt.Scalar_out(Tensor self, ScalarType other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::lt.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::lt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::lt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
     }
     compare(self, other, out; "le", |a, b| ordered(a, b, Value::le)) {
         "aten::le.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::le_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::le.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten::le.ScalarType(Tensor self, ScalarType other) -> Tensor",
-        "aten::le_.ScalarType(Tensor(a!) self, ScalarType other) -> Tensor(a!)",
-        "aten::le.Scalar_out(Tensor self, ScalarType other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::le.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::le_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::le.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
     }
     compare(self, other, out; "gt", |a, b| ordered(a, b, Value::gt)) {
         "aten::gt.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::gt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::gt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten::gt.ScalarType(Tensor self, ScalarType other) -> Tensor",
-        "aten::gt_.ScalarType(Tensor(a!) self, ScalarType other) -> Tensor(a!)",
-        "aten::gt.Scalar_out(Tensor self, ScalarType other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::gt.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::gt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::gt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
     }
     compare(self, other, out; "ge", |a, b| ordered(a, b, Value::ge)) {
         "aten::ge.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::ge_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::ge.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten::ge.ScalarType(Tensor self, ScalarType other) -> Tensor",
-        "aten::ge_.ScalarType(Tensor(a!) self, ScalarType other) -> Tensor(a!)",
-        "aten::ge.Scalar_out(Tensor self, ScalarType other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::ge.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::ge_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::ge.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
     }
     binary(self, other, out; Rule::Bool, "logical_and", |a, b| a.cast(ScalarType::Bool) & b.cast(ScalarType::Bool)) {
         "aten::logical_and(Tensor self, Tensor other) -> Tensor",

@@ -14,13 +14,13 @@ operators! {
         "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
         "aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)",
         "aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten::pow.ScalarType(ScalarType self, Tensor exponent) -> Tensor",
-        "aten::pow.Scalar_out(ScalarType self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+        "aten::pow.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
     }
     to_number(self, exponent, out) {
-        "aten::pow.Tensor_Scalar(Tensor self, ScalarType exponent) -> Tensor",
-        "aten::pow_.ScalarType(Tensor(a!) self, ScalarType exponent) -> Tensor(a!)",
-        "aten::pow.Tensor_Scalar_out(Tensor self, ScalarType exponent, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+        "aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
+        "aten::pow.Tensor_Scalar_out(Tensor self, Scalar exponent, *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 

@@ -29,8 +29,8 @@ operators! {
         "aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
     }
     histc(self, bins, min, max, out) {
-        "aten::histc(Tensor self, int bins=100, ScalarType min=0, ScalarType max=0) -> Tensor",
-        "aten::histc.out(Tensor self, int bins=100, ScalarType min=0, ScalarType max=0, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+        "aten::histc.out(Tensor self, int bins=100, Scalar min=0, Scalar max=0, *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 

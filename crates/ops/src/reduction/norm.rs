@@ -15,14 +15,14 @@ use smallvec::{SmallVec, smallvec};
 
 operators! {
     vector_norm(self, ord, dim, keepdim, dtype, out) {
-        "aten::linalg_vector_norm(Tensor self, ScalarType ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-        "aten::linalg_vector_norm.out(Tensor self, ScalarType ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+        "aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        "aten::linalg_vector_norm.out(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
     }
     norm(self, p, dim, keepdim, dtype = None, out) {
-        "aten::norm.ScalarOpt_dim(Tensor self, ScalarType? p, int[1] dim, bool keepdim=False) -> Tensor",
-        "aten::norm.out(Tensor self, ScalarType? p, int[1] dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
-        "aten::norm.ScalarOpt_dim_dtype(Tensor self, ScalarType? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
-        "aten::norm.dtype_out(Tensor self, ScalarType? p, int[1] dim, bool keepdim, *, ScalarType dtype, Tensor(a!) out) -> Tensor(a!)",
+        "aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
+        "aten::norm.out(Tensor self, Scalar? p, int[1] dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
+        "aten::norm.dtype_out(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 

@@ -17,18 +17,18 @@ use smallvec::{SmallVec, smallvec};
 
 operators! {
     variance(self, dim, correction, keepdim, out; false, false) {
-        "aten::var.correction(Tensor self, int[1]? dim=None, *, ScalarType? correction=None, bool keepdim=False) -> Tensor",
-        "aten::var.correction_out(Tensor self, int[1]? dim=None, *, ScalarType? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)",
+        "aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+        "aten::var.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)",
     }
     variance(self, dim, correction, keepdim, out; true, false) {
-        "aten::std.correction(Tensor self, int[1]? dim=None, *, ScalarType? correction=None, bool keepdim=False) -> Tensor",
-        "aten::std.correction_out(Tensor self, int[1]? dim=None, *, ScalarType? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)",
+        "aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+        "aten::std.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)",
     }
     variance(self, dim, correction, keepdim, out; false, true) {
-        "aten::var_mean.correction(Tensor self, int[1]? dim=None, *, ScalarType? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+        "aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
     }
     variance(self, dim, correction, keepdim, out; true, true) {
-        "aten::std_mean.correction(Tensor self, int[1]? dim=None, *, ScalarType? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+        "aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
     }
 }
 

@@ -18,12 +18,12 @@ use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
 operators! {
     forward(self, target, p, margin, weight, reduction, out) {
-        "aten::multi_margin_loss(Tensor self, Tensor target, ScalarType p=1, ScalarType margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
-        "aten::multi_margin_loss.out(Tensor self, Tensor target, ScalarType p=1, ScalarType margin=1, Tensor? weight=None, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
+        "aten::multi_margin_loss.out(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)",
     }
     backward(grad_output, self, target, p, margin, weight, reduction, out) {
-        "aten::multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, ScalarType p, ScalarType margin, Tensor? weight=None, int reduction=1) -> Tensor",
-        "aten::multi_margin_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, ScalarType p, ScalarType margin, Tensor? weight=None, int reduction=1, *, Tensor(a!) grad_input) -> Tensor(a!)",
+        "aten::multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, Tensor? weight=None, int reduction=1) -> Tensor",
+        "aten::multi_margin_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, Tensor? weight=None, int reduction=1, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
 }
 
