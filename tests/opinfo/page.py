@@ -20,6 +20,13 @@ MARKS = {
     Verdict.CRASH: "crash",
 }
 
+# What `tests/test_schemas.py` proves of each torch that it is run on.
+SCHEMAS = [
+    "Every operator carries its schema, which is compared with the running torch's when the device is loaded: one whose",
+    "schema differs runs on the CPU, and `python -m torch_dml doctor` names it. Compared with torch 2.11, 2.12, 2.13,",
+    "2.14 and 2.15: none differs. (`_cdist_backward` and `_pdist_backward` are listed with two schemas each.)",
+]
+
 
 def mark(result: Result) -> str:
     """What a cell of the table says of a result; nothing where there was nothing to compare with."""
@@ -44,6 +51,8 @@ def render(results: Iterable[Result], known: list[Difference], subject: Subject)
         f"{counts[MARKS[Verdict.FAIL]]} that differ from the CPU as explained below;",
         f"{counts[MARKS[Verdict.UNIMPLEMENTED]]} not supported (`no`);",
         f"{errors} errors.",
+        "",
+        *SCHEMAS,
         "",
         "## What differs, and why",
         "",
