@@ -22,7 +22,7 @@ MARKS = {
 
 # What `tests/test_schemas.py` proves of each torch that it is run on.
 SCHEMAS = [
-    "Every operator carries its schema, which is compared with the running torch's when the device is loaded: one whose",
+    "Every operator carries its schema, which is compared with the running torch's when the device loads: one whose",
     "schema differs runs on the CPU, and `python -m torch_dml doctor` names it. Compared with torch 2.11, 2.12, 2.13,",
     "2.14 and 2.15: none differs. (`_cdist_backward` and `_pdist_backward` are listed with two schemas each.)",
 ]
