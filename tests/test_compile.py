@@ -99,7 +99,7 @@ def test_an_optimizer_step() -> None:
             p.grad = p.detach() * 2
             step()
         results.append(p.detach().cpu())
-    assert_same(results[1], results[0])
+    assert_same(results[1], results[0], atol=4e-6)  # a few units in the last place of what the steps begin with
 
 
 def test_export() -> None:

@@ -7,9 +7,7 @@ import math
 import pytest
 import torch
 from support.compare import assert_matches_cpu
-from support.dtypes import FLOATS, dtypes
-
-FLOATS += [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool]
+from support.dtypes import ALL, dtypes
 
 
 def everything(function, *args, **kwargs):
@@ -20,7 +18,7 @@ def sample(*sizes, dtype=torch.float32):
     return torch.randint(0, 2 if dtype == torch.bool else 7, sizes).to(dtype)
 
 
-@dtypes(FLOATS)
+@dtypes(ALL)
 def test_dtypes(dtype):
     x = sample(5, 12, dtype=dtype)
     for function in (torch.unique, torch.unique_consecutive):
