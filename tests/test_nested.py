@@ -64,4 +64,4 @@ def test_rows_of_different_lengths_in_one_buffer() -> None:
         y = (F.linear(n, weight).sin() + 1).values()
         y.square().sum().backward()
         results.append([y, weight.grad])
-    assert_same(results[1], results[0])
+    assert_same(results[1], results[0], terms=10)  # the gradient sums ten rows, whose terms cancel
