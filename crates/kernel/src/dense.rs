@@ -44,7 +44,7 @@ pub fn write<'b>(
     write_chunk(b, linear_id(b, n.scalar()), n, lanes, outs, inputs, body);
 }
 
-/// As [`write`], for the invocation that computes the `lanes` elements from `chunk * lanes`, of which those below `n` exist.
+/// As [`write()`], for the invocation that computes the `lanes` elements from `chunk * lanes`, of which those below `n` exist.
 pub fn write_chunk<'b>(
     b: &'b Builder,
     chunk: Value<'b>,

@@ -4,6 +4,22 @@
 //! What is promised: float addition, subtraction and multiplication are correctly rounded and never contracted; every
 //! other float function is built from them ([`math`]), so results have the same bits on every driver, for normal
 //! numbers. A kernel reads and writes its arguments by index and does no other address arithmetic.
+//!
+//! ```
+//! use dml_kernel::interpret::{Argument, run};
+//! use dml_kernel::{Builder, DType, ScalarType};
+//!
+//! let b = Builder::new("double", [4, 1, 1]);
+//! let (x, n) = (b.pointer("x", DType::F32), b.param("n", ScalarType::U32));
+//! let i = b.global_id(0);
+//! b.if_(i.lt(n), || x.store(i, x.load(i) * 2.0));
+//! let kernel = b.finish();
+//!
+//! let mut memory: Vec<u8> = [1.0f32, 2.0, 3.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+//! run(&kernel, [1, 1, 1], 8, &mut [Argument::Memory(&mut memory), Argument::Number(3)]);
+//! assert_eq!(memory[8..], 6.0f32.to_le_bytes());
+//! assert!(!kernel.emit().words.is_empty()); // SPIR-V
+//! ```
 
 pub mod builder;
 mod collect;

@@ -1,6 +1,15 @@
 //! PyTorch's operators on a dml device: shape and dtype rules, kernels, and the table that lists them all.
 //!
-//! One family is one file. An operator is a function of [`call::Call`]; [`table::operators`] lists every overload.
+//! One family is one file. An operator is a function of [`Call`]; [`table::operators`] lists every overload,
+//! with its schema:
+//!
+//! ```
+//! use dml_ops::operator::schema;
+//!
+//! let softmax = dml_ops::operators().iter().find(|operator| operator.name == "aten::_softmax.out").expect("listed");
+//! assert_eq!(schema::position(softmax.schema, "half_to_float"), 2);
+//! assert_eq!(schema::written(softmax.schema).first, 3);
+//! ```
 
 pub mod matmul;
 pub mod operator;

@@ -142,7 +142,7 @@ fn lanes(tensors: &[&Tensor], constants: u32, heavy: bool) -> u32 {
 /// Added to the variant of a kernel with a long body: an invocation computes one element instead of several, so that the
 /// body is compiled once.
 pub const HEAVY: u32 = 1 << 16;
-/// Added to the variant of a kernel whose second operand divides the first one, see [`dividing_operator`].
+/// Added to the variant of a kernel whose second operand divides the first one, see [`dividing_operator`](super::operator::dividing_operator).
 pub const DIVIDES: u32 = 1 << 17;
 
 /// Enqueues the kernel that computes `outs` from `inputs`, which broadcast to the outputs' common shape.
