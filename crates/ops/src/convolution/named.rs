@@ -4,7 +4,7 @@ use super::geometry::Arguments;
 use super::overrideable::{backward, forward};
 use crate::movement::copy;
 use crate::operator::argument::{Out, Outs};
-use crate::operator::call::{Call, Ret};
+use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::tensor::Tensor;
@@ -169,7 +169,7 @@ fn slow_backward(
 ) -> Result<()> {
     check_kernel(call, weight, kernel)?;
     for t in backward(call, [grad, input, weight], &Arguments { stride, padding, ..PLAIN }, wanted)? {
-        call.ret_value(t.map_or(Ret::None, Ret::Tensor));
+        call.ret_optional(t);
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::geometry::{Arguments, Geometry};
 use super::passes;
 use crate::matmul;
-use crate::operator::call::{Call, Ret};
+use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::{self, dense, is_channels_last};
@@ -55,7 +55,7 @@ fn convolution_backward(
 ) -> Result<()> {
     let arguments = Arguments { stride, padding, dilation, transposed, output_padding, groups };
     for t in backward(call, [grad, input, weight], &arguments, wanted)? {
-        call.ret_value(t.map_or(Ret::None, Ret::Tensor));
+        call.ret_optional(t);
     }
     Ok(())
 }

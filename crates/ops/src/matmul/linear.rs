@@ -2,7 +2,7 @@
 
 use super::product::multiply;
 use crate::movement::copy;
-use crate::operator::call::{Call, Ret};
+use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::reduction::Axes;
 use crate::reduction::sum::add_up;
@@ -42,7 +42,7 @@ fn backward(call: &mut Call, input: &Tensor, grad: &Tensor, weight: &Tensor, wan
         if wants(1) { Some(multiply(call, &grads.transpose(0, 1), &rows(input)?, &weight.sizes)?) } else { None };
     let grad_bias = if wants(2) { Some(add_up(call, &grads, Axes::listed(call, &[0], 2, false)?)?) } else { None };
     for t in [grad_input, grad_weight, grad_bias] {
-        call.ret_value(t.map_or(Ret::None, Ret::Tensor));
+        call.ret_optional(t);
     }
     Ok(())
 }

@@ -259,7 +259,7 @@ fn lstm_backward(
     let bias = if has_bias { Some(bias_gradient(call, &grad_gates)?) } else { None };
     call.ret(grad_gates);
     call.ret(grad_cx);
-    call.ret_value(bias.map_or(Ret::None, Ret::Tensor));
+    call.ret_optional(bias);
     Ok(())
 }
 
@@ -307,7 +307,7 @@ fn gru_backward(call: &mut Call, grad: &Tensor, workspace: &Tensor, has_bias: bo
         call.ret(t);
     }
     for bias in biases {
-        call.ret_value(bias.transpose()?.map_or(Ret::None, Ret::Tensor));
+        call.ret_optional(bias.transpose()?);
     }
     Ok(())
 }
