@@ -50,9 +50,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 ///     data.store(i, data.load(i) + data.load(i));
 ///     b.finish()
 /// })?;
-/// let mut block = ArgumentBlock::default();
-/// spec.pass(&Arguments { data }, &mut block);
-/// device.launch(block.launch(kernel, [1, 1, 1], "example")?)?;
+/// ArgumentBlock::with_spare(|block| {
+///     spec.pass(&Arguments { data }, block);
+///     device.launch(block.launch(kernel, [1, 1, 1], "example")?)
+/// })?;
 /// let mut out = [0; 256];
 /// device.download(data.start, &mut out)?; // Waits for this and for everything before it.
 /// assert_eq!(out, [6; 256]);

@@ -95,6 +95,9 @@ pub enum Error {
         /// What the driver said.
         reason: String,
     },
+    /// A fault of an operator: it built a kernel that no driver may be given.
+    #[error(transparent)]
+    InvalidKernel(#[from] dml_kernel::InvalidKernel),
     /// An address is not in memory of this device.
     #[error("{call}: {bytes} bytes at {address:#x} are not memory of this device")]
     InvalidAddress {

@@ -402,6 +402,15 @@ impl<'b> Value<'b> {
 
     fn compare(self, op: Compare, other: impl Operand<'b>) -> Value<'b> {
         let other = self.with(other);
+        if self.scalar() == ScalarType::Bool {
+            match op {
+                Compare::Eq | Compare::Ne => {}
+                Compare::Lt => return !self & other,
+                Compare::Le => return !self | other,
+                Compare::Gt => return self & !other,
+                Compare::Ge => return self | !other,
+            }
+        }
         self.b.def(Type::scalar(ScalarType::Bool), Inst::Compare(op, self.id, other.id))
     }
 
@@ -415,7 +424,7 @@ impl<'b> Value<'b> {
         self.compare(Compare::Ne, other)
     }
 
-    /// `self < other`
+    /// `self < other`; as everywhere in the language, false is less than true.
     pub fn lt(self, other: impl Operand<'b>) -> Value<'b> {
         self.compare(Compare::Lt, other)
     }

@@ -18,7 +18,8 @@
 //! let mut memory: Vec<u8> = [1.0f32, 2.0, 3.0].iter().flat_map(|x| x.to_le_bytes()).collect();
 //! run(&kernel, [1, 1, 1], 8, &mut [Argument::Memory(&mut memory), Argument::Number(3)]);
 //! assert_eq!(memory[8..], 6.0f32.to_le_bytes());
-//! assert!(!kernel.emit().words.is_empty()); // SPIR-V
+//! assert!(!kernel.emit()?.words.is_empty()); // SPIR-V
+//! # Ok::<(), dml_kernel::InvalidKernel>(())
 //! ```
 
 pub mod builder;
@@ -33,6 +34,7 @@ pub mod math;
 pub mod spirv;
 mod storage;
 pub mod types;
+mod verify;
 
 pub use builder::{Builder, LocalArray, Operand, Pointer, Shared, Value, Var};
 pub use dtype::DType;
@@ -41,3 +43,4 @@ pub use ir::{Atomic, Kernel, Subgroup};
 pub use spirv::{FloatModes, Module, Needs};
 pub use storage::convert;
 pub use types::{ScalarType, Type};
+pub use verify::InvalidKernel;

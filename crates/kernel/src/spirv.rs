@@ -6,6 +6,7 @@
 use crate::collect::collect;
 use crate::ir::*;
 use crate::types::{ScalarType, Type, Word};
+use crate::verify::InvalidKernel;
 use rspirv::binary::Assemble;
 use rspirv::dr::{self, Instruction, Operand};
 use rspirv::spirv::{self, Capability, Decoration, Op, StorageClass};
@@ -83,15 +84,22 @@ pub struct FloatModes {
 impl Kernel {
     /// The kernel as SPIR-V for any adapter. Takes tens to hundreds of microseconds. A copy is kept where
     /// `TORCH_DML_SPIRV_DIR` says.
-    pub fn emit(&self) -> Module {
+    ///
+    /// # Errors
+    /// [`InvalidKernel`] of a kernel that is not [well typed](Kernel::verify).
+    pub fn emit(&self) -> Result<Module, InvalidKernel> {
         self.emit_with(FloatModes::default())
     }
 
     /// The kernel as SPIR-V that asks for these float modes.
-    pub fn emit_with(&self, floats: FloatModes) -> Module {
+    ///
+    /// # Errors
+    /// As [`emit`](Self::emit).
+    pub fn emit_with(&self, floats: FloatModes) -> Result<Module, InvalidKernel> {
+        self.verify()?;
         let module = Emitter::new(self).run(floats);
         collect(&module.name, &module.words);
-        module
+        Ok(module)
     }
 }
 

@@ -12,7 +12,7 @@ fn emit() {
         let out = b.pointer("out", DType::U32);
         let value = b.param("value", ScalarType::U32);
         out.store(0, value + n);
-        b.finish().emit();
+        b.finish().emit().expect("a valid kernel");
     }
 }
 

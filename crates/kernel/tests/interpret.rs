@@ -1,7 +1,7 @@
 //! The interpreter against plain Rust.
 
 use dml_kernel::interpret::{Argument, Function, run};
-use dml_kernel::{Atomic, Builder, DType, ScalarType};
+use dml_kernel::{Atomic, Builder, DType, ScalarType, Value};
 
 fn bytes<T: Copy, const N: usize>(x: &[T], f: impl Fn(T) -> [u8; N]) -> Vec<u8> {
     x.iter().flat_map(|&v| f(v)).collect()
@@ -28,6 +28,33 @@ fn expressions() {
         })
         .collect();
     assert_eq!(f.f64(&[&x, &y]), want);
+}
+
+/// False is less than true, as in Rust.
+#[test]
+fn bools_are_ordered() {
+    let x = [0, 0, 1, 1];
+    let y = [0, 1, 0, 1];
+    type Compare = for<'b> fn(Value<'b>, Value<'b>) -> Value<'b>;
+    type Order = fn(&bool, &bool) -> bool;
+    let orders: [(Compare, Order); 4] = [
+        (|p, q| p.lt(q), bool::lt),
+        (|p, q| p.le(q), bool::le),
+        (|p, q| p.gt(q), bool::gt),
+        (|p, q| p.ge(q), bool::ge),
+    ];
+    for (compare, want) in orders {
+        let b = Builder::new("order", [4, 1, 1]);
+        let (out, p, q) = (b.pointer("out", DType::Bool), b.input("p", DType::Bool), b.input("q", DType::Bool));
+        let i = b.local_id(0);
+        out.store(i, compare(p.load(i), q.load(i)));
+        let kernel = b.finish();
+        kernel.verify().expect("a valid kernel");
+        let (mut out, mut p, mut q) = (vec![0; 4], x.to_vec(), y.to_vec());
+        run(&kernel, [1, 1, 1], 4, &mut [&mut out, &mut p, &mut q].map(|m| Argument::Memory(m)));
+        let want: Vec<u8> = x.iter().zip(&y).map(|(x, y)| u8::from(want(&(*x != 0), &(*y != 0)))).collect();
+        assert_eq!(out, want);
+    }
 }
 
 #[test]

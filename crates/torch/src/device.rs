@@ -3,7 +3,8 @@
 use crate::abi::Status;
 use crate::error::{Failure, guard, guard_value};
 use crate::log;
-use dml_engine::{AdapterKind, AddressRange, Device, Family, Launch};
+use dml_engine::interface::{ReadRange, WriteRange};
+use dml_engine::{AdapterKind, AddressRange, ArgumentBlock, Device, Interface, parameters};
 use dml_kernel::{Builder, DType};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -136,31 +137,33 @@ pub extern "C" fn dml_self_test(device: i32) -> i32 {
     })
 }
 
+/// Adds two numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SelfTest;
+
+parameters! {
+    /// The numbers, and their sum.
+    SelfTest as _spec => SelfTestArguments, SelfTestParameters {
+        sum: WriteRange = DType::F32,
+        terms: ReadRange = DType::F32,
+    }
+}
+
 fn add_one_and_two(device: &Device, block: u64) -> Result<f32, Failure> {
-    let key = Family("torch::self_test");
-    let kernel = device.kernel(&key, || {
+    let kernel = device.kernel(&SelfTest, || {
         let b = Builder::new("self_test", [1, 1, 1]);
-        let sum = b.pointer("sum", DType::F32);
-        let terms = b.pointer("terms", DType::F32);
-        let (first, second) = (terms.load(b.u32(0)), terms.load(b.u32(1)));
-        sum.store(b.u32(0), first + second);
+        let SelfTestParameters { sum, terms } = SelfTest.declare(&b);
+        sum.store(0, terms.load(0) + terms.load(1));
         b.finish()
     })?;
     let mut terms = [0; 8];
     terms[..4].copy_from_slice(&1.0f32.to_ne_bytes());
     terms[4..].copy_from_slice(&2.0f32.to_ne_bytes());
     device.upload(block + 4, &terms)?;
-    let mut params = [0; 16];
-    params[..8].copy_from_slice(&block.to_ne_bytes());
-    params[8..].copy_from_slice(&(block + 4).to_ne_bytes());
-    device.launch(Launch {
-        kernel,
-        params: &params,
-        table: &[],
-        groups: [1, 1, 1],
-        reads: &[AddressRange::new(block + 4, 8)],
-        writes: &[AddressRange::new(block, 4)],
-        operator: "self_test",
+    let arguments = SelfTestArguments { sum: AddressRange::new(block, 4), terms: AddressRange::new(block + 4, 8) };
+    ArgumentBlock::with_spare(|packed| {
+        SelfTest.pass(&arguments, packed);
+        device.launch(packed.launch(kernel, [1, 1, 1], "self_test")?)
     })?;
     let mut sum = [0; 4];
     device.download(block, &mut sum)?;

@@ -358,7 +358,8 @@ impl Fusion {
         let slot = Arc::new(OnceLock::new());
         self.known.insert(self.key.as_slice().into(), Known::Asked(Arc::clone(&slot)));
         let make = move |gpu: &Gpu| {
-            let module = plan.build().emit_with(float_modes(gpu.info()));
+            // Of valid elements comes a valid kernel; if not, the single kernels run on.
+            let Ok(module) = plan.build().emit_with(float_modes(gpu.info())) else { return };
             let kernel = KernelRef::new(module, None);
             kernel.compile(gpu);
             let _ = slot.set(kernel);

@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(packed.numbers[1].bits(&params), u64::MAX - 1);
         let b = Builder::new("test", [1, 1, 1]);
         PointwiseParameters::declare(&b, [DType::F32], inputs, ScalarType::U32);
-        assert_eq!(b.finish().emit().param_bytes as usize, params.len());
+        assert_eq!(b.finish().emit().unwrap().param_bytes as usize, params.len());
         assert!(Packed::read(&params[..20], 1, &inputs).is_none());
     }
 }

@@ -250,7 +250,7 @@ impl KernelCache {
     ) -> Result<&'c KernelRef, Error> {
         let start = Instant::now();
         let (kernel, pointwise) = build();
-        let module = kernel.emit_with(float_modes(gpu.info()));
+        let module = kernel.emit_with(float_modes(gpu.info()))?;
         COSTS.emit_ns.fetch_add(nanoseconds_since(start), Ordering::Relaxed);
         if let Some(feature) = missing(&module.needs, gpu.info()) {
             return Err(Error::Unsupported { kernel: module.name, adapter: gpu.info().name.clone(), feature });

@@ -11,6 +11,7 @@ use crate::kernels::launch::Launch;
 use crate::memory::range::AddressRange;
 use dml_kernel::{Builder, DType, Pointer, Value};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::marker::PhantomData;
 
 /// The arguments of one launch, packed: the parameter block, and the memory that is read and written.
@@ -25,7 +26,22 @@ pub struct ArgumentBlock {
     placeholder: u64,
 }
 
+thread_local! {
+    /// The block of the thread's last launch, emptied, for the next one.
+    static SPARE: Cell<Option<Box<ArgumentBlock>>> = const { Cell::new(None) };
+}
+
 impl ArgumentBlock {
+    /// Runs `run` with an empty block that the thread used before, so that no launch allocates.
+    #[inline]
+    pub fn with_spare<R>(run: impl FnOnce(&mut Self) -> R) -> R {
+        let mut block = SPARE.take().unwrap_or_default();
+        let result = run(&mut block);
+        block.clear();
+        SPARE.set(Some(block));
+        result
+    }
+
     /// A scalar or an address, aligned to its own size, as kernels lay their block out.
     #[inline]
     pub fn scalar<const N: usize>(&mut self, bytes: [u8; N]) {

@@ -2,33 +2,42 @@
 
 use crate::error::Error;
 use crate::kernels::cache::{KernelCache, KernelRef};
-use crate::kernels::key::Family;
-use dml_kernel::{Builder, DType, ScalarType};
+use crate::kernels::interface::{ArgumentBlock, Interface, U32, Unordered, WriteRange};
+use crate::memory::range::AddressRange;
+use crate::parameters;
+use dml_kernel::{Builder, DType};
 use dml_vulkan::Gpu;
 
 const GROUP: u32 = 64;
 
 /// Copies 32-bit words, one an invocation.
-pub(crate) fn copy_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
-    let key = Family("engine::copy_words");
-    cache
-        .get(gpu, &key, || {
-            let b = Builder::new("copy_words", [GROUP, 1, 1]);
-            let dst = b.pointer("dst", DType::I32);
-            let src = b.pointer("src", DType::I32);
-            let count = b.param("count", ScalarType::U32);
-            let i = b.global_id(0);
-            b.if_(i.lt(count), || dst.store(i, src.load(i)));
-            (b.finish(), None)
-        })
-        .cloned()
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct CopyWords;
+
+parameters! {
+    /// The words that are written, where they come from, and how many they are.
+    CopyWords as _spec => CopyArguments, CopyParameters {
+        to: WriteRange = DType::I32,
+        from: Unordered = DType::I32,
+        words: U32,
+    }
 }
 
-/// The parameters and groups to copy `words` words.
-pub(crate) fn arguments(dst: u64, src: u64, words: u32) -> ([u8; 20], [u32; 3]) {
-    let mut params = [0; 20];
-    params[..8].copy_from_slice(&dst.to_ne_bytes());
-    params[8..16].copy_from_slice(&src.to_ne_bytes());
-    params[16..].copy_from_slice(&words.to_ne_bytes());
-    (params, [words.div_ceil(GROUP), 1, 1])
+/// The kernel.
+pub(crate) fn copy_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
+    let build = || {
+        let b = Builder::new("copy_words", [GROUP, 1, 1]);
+        let CopyParameters { to, from, words } = CopyWords.declare(&b);
+        let i = b.global_id(0);
+        b.if_(i.lt(words), || to.store(i, from.load(i)));
+        (b.finish(), None)
+    };
+    cache.get(gpu, &CopyWords, build).cloned()
+}
+
+/// Packs the arguments that write whole words from an address; returns the groups.
+pub(crate) fn pass(to: AddressRange, from: u64, block: &mut ArgumentBlock) -> [u32; 3] {
+    let words = ((to.end - to.start) / 4) as u32;
+    CopyWords.pass(&CopyArguments { to, from, words }, block);
+    [words.div_ceil(GROUP), 1, 1]
 }

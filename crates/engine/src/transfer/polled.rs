@@ -25,10 +25,11 @@
 
 use crate::error::Error;
 use crate::kernels::cache::{KernelCache, KernelRef};
-use crate::kernels::key::Family;
+use crate::kernels::interface::{ArgumentBlock, Interface, ReadRange, U32, Unordered, WriteRange};
 use crate::memory::mapped::mapped;
 use crate::memory::range::AddressRange;
-use dml_kernel::{Builder, DType, ScalarType};
+use crate::parameters;
+use dml_kernel::{Builder, DType};
 use dml_vulkan::{Gpu, MemoryClass, Pipeline, Segment, Ticket};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -86,25 +87,35 @@ pub(crate) struct Arrival<'a> {
     bytes: [u8; PAIRS as usize * 4],
 }
 
-/// `pairs[i] = (word, word ^ number)`, of `words` words from `src` and then the first of `fault`.
+/// `to[i] = (word, word ^ number)`, `pairs` pairs: of `words` words from `from`, and then of the first of `fault`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct PolledWords;
+
+parameters! {
+    /// What is read and where it is shown.
+    PolledWords as _spec => PolledArguments, PolledParameters {
+        to: WriteRange = DType::U32,
+        from: ReadRange = DType::U32,
+        fault: Unordered = DType::U32,
+        words: U32,
+        pairs: U32,
+        number: U32,
+    }
+}
+
 fn polled_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
-    let key = Family("engine::polled_words");
-    cache
-        .get(gpu, &key, || {
-            let b = Builder::new("polled_words", [PAIRS, 1, 1]);
-            let to = b.pointer("to", DType::U32);
-            let src = b.pointer("src", DType::U32);
-            let fault = b.pointer("fault", DType::U32);
-            let [words, pairs, number] = ["words", "pairs", "number"].map(|name| b.param(name, ScalarType::U32));
-            let i = b.local_id(0);
-            b.if_(i.lt(pairs), || {
-                let word = b.var(b.u32(0));
-                b.if_else(i.lt(words), || word.set(src.load(i)), || word.set(fault.load(0)));
-                to.store_chunk(i, &[word.get(), word.get() ^ number]);
-            });
-            (b.finish(), None)
-        })
-        .cloned()
+    let build = || {
+        let b = Builder::new("polled_words", [PAIRS, 1, 1]);
+        let PolledParameters { to, from, fault, words, pairs, number } = PolledWords.declare(&b);
+        let i = b.local_id(0);
+        b.if_(i.lt(pairs), || {
+            let word = b.var(b.u32(0));
+            b.if_else(i.lt(words), || word.set(from.load(i)), || word.set(fault.load(0)));
+            to.store_chunk(i, &[word.get(), word.get() ^ number]);
+        });
+        (b.finish(), None)
+    };
+    cache.get(gpu, &PolledWords, build).cloned()
 }
 
 impl PolledReadback {
@@ -166,25 +177,22 @@ impl PolledReadback {
         self.kernel.pipeline(gpu)
     }
 
-    /// The kernel's parameters and the bytes that it writes, for a read of `words` words from `src` and, if there is one,
-    /// of the first word of a fault block.
-    pub(crate) fn command(
+    /// Packs the kernel's arguments for a read of whole words and, if there is one, of the first word of a fault block.
+    /// Returns the bytes that it writes.
+    pub(crate) fn pass(
         &self,
         read: &PolledRead,
-        src: u64,
-        words: u32,
+        from: AddressRange,
         fault: Option<u64>,
-    ) -> ([u8; 36], AddressRange) {
+        block: &mut ArgumentBlock,
+    ) -> AddressRange {
+        let words = ((from.end - from.start) / 4) as u32;
         let pairs = words + u32::from(fault.is_some());
-        let to = self.memory.address() + u64::from(read.at) * SLOT_BYTES;
-        let mut params = [0; 36];
-        params[..8].copy_from_slice(&to.to_ne_bytes());
-        params[8..16].copy_from_slice(&src.to_ne_bytes());
-        params[16..24].copy_from_slice(&fault.unwrap_or(0).to_ne_bytes());
-        params[24..28].copy_from_slice(&words.to_ne_bytes());
-        params[28..32].copy_from_slice(&pairs.to_ne_bytes());
-        params[32..].copy_from_slice(&read.number.to_ne_bytes());
-        (params, AddressRange::new(to, u64::from(pairs) * PAIR_BYTES))
+        let slot = self.memory.address() + u64::from(read.at) * SLOT_BYTES;
+        let to = AddressRange::new(slot, u64::from(pairs) * PAIR_BYTES);
+        let (fault, number) = (fault.unwrap_or(0), read.number);
+        PolledWords.pass(&PolledArguments { to, from, fault, words, pairs, number }, block);
+        to
     }
 
     /// A read was recorded. With the stream locked, so that the ticket of a later read is a later one.

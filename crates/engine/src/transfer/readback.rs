@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::kernels::cache::KernelRef;
+use crate::kernels::interface::ArgumentBlock;
 use crate::memory::host_pool::SMALL_COPY;
 use crate::memory::mapped::mapped;
 use crate::memory::range::AddressRange;
@@ -88,16 +89,18 @@ impl Readbacks {
             return Err(Error::invalid_address(DOWNLOAD, src, out.len() as u64));
         }
         let fault = queue.fault.given();
-        let (params, written) = polled.command(&read, first, words, fault);
         let source = AddressRange::new(first, u64::from(words) * 4);
         let mut shown = None;
-        let mut record = |stream: &mut Stream| {
-            let dispatch = |recorder: &mut Recorder| recorder.dispatch(pipeline, &params, [1, 1, 1]);
-            shown = Some(stream.record_polled(DOWNLOAD, [source, written], dispatch)?);
-            polled.began();
-            Ok(())
-        };
-        let (submitted, ticket) = queue.submit_polled(&mut state, &mut record);
+        let (submitted, ticket) = ArgumentBlock::with_spare(|block| {
+            let written = polled.pass(&read, source, fault, block);
+            let mut record = |stream: &mut Stream| {
+                let dispatch = |recorder: &mut Recorder| recorder.dispatch(pipeline, block.params(), [1, 1, 1]);
+                shown = Some(stream.record_polled(DOWNLOAD, [source, written], dispatch)?);
+                polled.began();
+                Ok(())
+            };
+            queue.submit_polled(&mut state, &mut record)
+        });
         drop(state);
         let Some(shown) = shown else {
             polled.give_back(read);
@@ -133,19 +136,21 @@ impl Readbacks {
         let submission = &queue.submission;
         let readback = submission.wrap(pool.take(queue.gpu(), submission.timeline()))?;
         let (first, words, skip) = words_around(src, out.len());
-        let (params, groups) = copy_kernel::arguments(readback.address(), first, words);
         let pipeline = submission.wrap(self.copy_words.pipeline(queue.gpu()))?;
         let read = AddressRange::new(first, u64::from(words) * 4);
         let mut state = queue.lock();
         if state.memory.locate(src, out.len() as u64).is_none() {
             return Err(Error::invalid_address(DOWNLOAD, src, out.len() as u64));
         }
-        let mut copy = |stream: &mut Stream| {
-            stream.record_command(Work::Download, DOWNLOAD, [&[read], &[]], |recorder| {
-                recorder.dispatch(pipeline, &params, groups)
-            })
-        };
-        let (submitted, ticket) = queue.submit_for_host(&mut state, Some(&mut copy));
+        let (submitted, ticket) = ArgumentBlock::with_spare(|block| {
+            let groups = copy_kernel::pass(AddressRange::new(readback.address(), read.end - read.start), first, block);
+            let mut copy = |stream: &mut Stream| {
+                stream.record_command(Work::Download, DOWNLOAD, [&[read], &[]], |recorder| {
+                    recorder.dispatch(pipeline, block.params(), groups)
+                })
+            };
+            queue.submit_for_host(&mut state, Some(&mut copy))
+        });
         drop(state);
         queue.wait(ticket)?;
         let host = mapped(&readback)?;

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::kernels::cache::KernelRef;
+use crate::kernels::interface::ArgumentBlock;
 use crate::kernels::launch::Launch;
 use crate::memory::host_pool::SMALL_COPY;
 use crate::memory::mapped::mapped;
@@ -79,16 +80,15 @@ impl Uploads {
     }
 
     /// Runs `run` with the launch of the copy kernel that writes `to`, whole words, from an address.
-    fn with_copy<R>(&self, to: AddressRange, from: u64, run: impl FnOnce(&Launch<'_>) -> R) -> R {
-        let (params, groups) = copy_kernel::arguments(to.start, from, ((to.end - to.start) / 4) as u32);
-        run(&Launch {
-            kernel: &self.copy_words,
-            params: &params,
-            table: &[],
-            groups,
-            reads: &[],
-            writes: &[to],
-            operator: UPLOAD,
+    fn with_copy<R>(
+        &self,
+        to: AddressRange,
+        from: u64,
+        run: impl FnOnce(&Launch<'_>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        ArgumentBlock::with_spare(|block| {
+            let groups = copy_kernel::pass(to, from, block);
+            run(&block.launch(&self.copy_words, groups, UPLOAD)?)
         })
     }
 

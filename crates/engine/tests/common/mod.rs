@@ -1,7 +1,8 @@
 //! What the tests on a device share.
 #![allow(dead_code, clippy::unwrap_used)] // Each test binary uses a part.
 
-use dml_engine::{AddressRange, Device, Family, KernelRef, Launch};
+use dml_engine::interface::{I32, ReadRange, U32, WriteRange};
+use dml_engine::{AddressRange, ArgumentBlock, Device, Family, Interface, KernelRef, Launch, parameters};
 use dml_kernel::{Builder, DType, ScalarType};
 
 /// A device of its own on the first adapter.
@@ -9,23 +10,31 @@ pub fn open() -> Device {
     Device::open(&dml_vulkan::adapters().unwrap()[0], 0).unwrap()
 }
 
-/// `out[i] = a[i] * scale + b[i]`, wrapping.
+/// `out[i] = x[i] * scale + y[i]`, wrapping.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct MultiplyAdd;
+
+parameters! {
+    /// Arguments of [`multiply_add`].
+    MultiplyAdd as _spec => MultiplyAddArguments, MultiplyAddParameters {
+        out: WriteRange = DType::I32,
+        x: ReadRange = DType::I32,
+        y: ReadRange = DType::I32,
+        n: U32,
+        scale: I32,
+    }
+}
+
+/// The kernel of `out[i] = x[i] * scale + y[i]`.
 pub fn multiply_add(device: &Device) -> KernelRef {
-    let key = Family("test::multiply_add");
-    device
-        .kernel(&key, || {
-            let b = Builder::new("multiply_add", [64, 1, 1]);
-            let out = b.pointer("out", DType::I32);
-            let x = b.pointer("x", DType::I32);
-            let y = b.pointer("y", DType::I32);
-            let n = b.param("n", ScalarType::U32);
-            let scale = b.param("scale", ScalarType::I32);
-            let i = b.global_id(0);
-            b.if_(i.lt(n), || out.store(i, x.load(i) * scale + y.load(i)));
-            b.finish()
-        })
-        .unwrap()
-        .clone()
+    let build = || {
+        let b = Builder::new("multiply_add", [64, 1, 1]);
+        let MultiplyAddParameters { out, x, y, n, scale } = MultiplyAdd.declare(&b);
+        let i = b.global_id(0);
+        b.if_(i.lt(n), || out.store(i, x.load(i) * scale + y.load(i)));
+        b.finish()
+    };
+    device.kernel(&MultiplyAdd, build).unwrap().clone()
 }
 
 /// Enqueues `out = x * scale + y` over `n` elements at GPU addresses.
@@ -36,21 +45,10 @@ pub fn launch_multiply_add(
     n: u32,
     scale: i32,
 ) -> Result<(), dml_engine::Error> {
-    let mut params = [0; 32];
-    params[..8].copy_from_slice(&out.to_ne_bytes());
-    params[8..16].copy_from_slice(&x.to_ne_bytes());
-    params[16..24].copy_from_slice(&y.to_ne_bytes());
-    params[24..28].copy_from_slice(&n.to_ne_bytes());
-    params[28..].copy_from_slice(&scale.to_ne_bytes());
-    let bytes = u64::from(n) * 4;
-    device.launch(Launch {
-        kernel,
-        params: &params,
-        table: &[],
-        groups: [n.div_ceil(64), 1, 1],
-        reads: &[AddressRange::new(x, bytes), AddressRange::new(y, bytes)],
-        writes: &[AddressRange::new(out, bytes)],
-        operator: "multiply_add",
+    let [out, x, y] = [out, x, y].map(|address| AddressRange::new(address, u64::from(n) * 4));
+    ArgumentBlock::with_spare(|block| {
+        MultiplyAdd.pass(&MultiplyAddArguments { out, x, y, n, scale }, block);
+        device.launch(block.launch(kernel, [n.div_ceil(64), 1, 1], "multiply_add")?)
     })
 }
 

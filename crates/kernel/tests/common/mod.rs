@@ -7,7 +7,7 @@ use std::process::Command;
 pub fn validated(kernel: &Kernel) -> Module {
     let modes =
         FloatModes { round_to_even: true, keep_subnormals: true, keep_special_f32: true, keep_special_f64: true };
-    let module = kernel.emit_with(modes);
+    let module = kernel.emit_with(modes).expect("a valid kernel");
     let file = std::env::temp_dir().join(format!("dml-kernel-{}-{}.spv", std::process::id(), kernel.name));
     let bytes: Vec<u8> = module.words.iter().flat_map(|w| w.to_le_bytes()).collect();
     std::fs::write(&file, bytes).expect("the temporary folder is writable");

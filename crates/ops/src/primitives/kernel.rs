@@ -9,7 +9,6 @@ use crate::tensor::Tensor;
 use dml_engine::{ArgumentBlock, Interface, KernelKey, KernelRef, Parameter};
 use dml_kernel::dense::GROUP;
 use dml_kernel::{Builder, DType, Kernel, Pointer, ScalarType, Value};
-use std::cell::Cell;
 
 /// What a kernel is specialised by, and how it is written.
 pub trait KernelSpec: Interface + KernelKey {
@@ -38,11 +37,6 @@ pub trait KernelSpec: Interface + KernelKey {
     }
 }
 
-thread_local! {
-    /// The block of the thread's last launch, emptied, for the next one.
-    static SPARE: Cell<Option<Box<ArgumentBlock>>> = const { Cell::new(None) };
-}
-
 impl Call<'_> {
     /// Enqueues a run of the kernel of `spec`, which is written the first time it is asked for, on so many workgroups.
     pub fn run<S: KernelSpec>(&self, spec: &S, arguments: &S::Arguments<'_>, groups: [u32; 3]) -> Result<()> {
@@ -69,13 +63,11 @@ impl Call<'_> {
         groups: [u32; 3],
         pass: impl FnOnce(&mut ArgumentBlock),
     ) -> Result<()> {
-        let mut block = SPARE.take().unwrap_or_default();
-        block.begin(self.device.placeholder_address());
-        pass(&mut block);
-        let launched = block.launch(kernel, groups, self.name).and_then(|launch| self.device.launch(launch));
-        block.clear();
-        SPARE.set(Some(block));
-        Ok(launched?)
+        ArgumentBlock::with_spare(|block| {
+            block.begin(self.device.placeholder_address());
+            pass(block);
+            Ok(self.device.launch(block.launch(kernel, groups, self.name)?)?)
+        })
     }
 
     /// Enqueues a run on at least `threads` invocations in workgroups of [`GROUP`]; the kernel asks

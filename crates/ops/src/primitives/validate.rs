@@ -9,7 +9,7 @@ pub fn accepted(kernel: &Kernel) {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = format!("dml-ops-{}-{}.spv", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let file = std::env::temp_dir().join(name);
-    let bytes: Vec<u8> = kernel.emit().words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    let bytes: Vec<u8> = kernel.emit().expect("a valid kernel").words.iter().flat_map(|w| w.to_le_bytes()).collect();
     std::fs::write(&file, bytes).expect("the temporary folder is writable");
     let output = Command::new("spirv-val")
         .args(["--target-env", "vulkan1.2", "--scalar-block-layout"])
