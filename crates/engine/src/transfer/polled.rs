@@ -190,7 +190,8 @@ impl PolledReadback {
         let pairs = words + u32::from(fault.is_some());
         let slot = self.memory.address() + u64::from(read.at) * SLOT_BYTES;
         let to = AddressRange::new(slot, u64::from(pairs) * PAIR_BYTES);
-        let (fault, number) = (fault.unwrap_or(0), read.number);
+        // Some drivers load before they look whether any invocation wants it: an address that may be read, in any case.
+        let (fault, number) = (fault.unwrap_or(from.start), read.number);
         PolledWords.pass(&PolledArguments { to, from, fault, words, pairs, number }, block);
         to
     }

@@ -88,6 +88,6 @@ fn backward(call: &mut Call, grad: &Tensor, y: &Tensor, mask: &Tensor, dim: Opti
 fn masked(call: &Call, x: &Tensor, mask: &Tensor, value: f64) -> Result<Tensor> {
     let out = call.empty(x.dtype, &x.sizes)?;
     let inputs = [Input::Tensor(x.clone()), Input::Tensor(mask.clone()), Input::Number(Number::Double(value), x.dtype)];
-    kernel::run(call, "masked", 0, &[&out], &inputs, x.dtype, |_, v| vec![v[1].ne(0).select(v[2], v[0])])?;
+    kernel::run(call, "masked", &[&out], &inputs, x.dtype, |_, v| vec![v[1].ne(0).select(v[2], v[0])])?;
     Ok(out)
 }

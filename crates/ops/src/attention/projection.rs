@@ -36,7 +36,7 @@ fn transform(call: &mut Call, qkv: &Tensor, bias: &Tensor, heads: i64) -> Result
         let scale = if part == 0 { 1.0 / (width as f64).sqrt() } else { 1.0 };
         let out = call.empty(dtype, &sizes)?;
         let inputs = [Input::Tensor(x), Input::Tensor(bias), Input::Number(Number::Double(scale), dtype)];
-        kernel::run(call, "add_scale", 0, &[&out], &inputs, dtype, |_, v| vec![(v[0] + v[1]) * v[2]])?;
+        kernel::run(call, "add_scale", &[&out], &inputs, dtype, |_, v| vec![(v[0] + v[1]) * v[2]])?;
         call.ret(out);
     }
     Ok(())

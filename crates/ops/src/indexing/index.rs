@@ -310,7 +310,7 @@ fn put_everywhere(call: &Call, t: &Tensor, values: &Tensor, number: Option<Numbe
     };
     let inputs = [Input::Tensor(t.clone()), values];
     let bool = t.dtype == DType::Bool;
-    kernel::run(call, "index_put", 0, &[t], &inputs, t.dtype, |_, v| vec![if bool { v[0] | v[1] } else { v[0] + v[1] }])
+    kernel::run(call, "index_put", &[t], &inputs, t.dtype, |_, v| vec![if bool { v[0] | v[1] } else { v[0] + v[1] }])
 }
 
 /// Values that may share places, one after the other.

@@ -216,7 +216,7 @@ fn index_add(
         let scaled = call.empty(source.dtype, &source.sizes)?;
         let inputs = [Input::Tensor(source.clone()), Input::Number(alpha, source.dtype)];
         let bool = source.dtype == DType::Bool;
-        kernel::run(call, "index_add", 0, &[&scaled], &inputs, source.dtype, |_, v| {
+        kernel::run(call, "index_add", &[&scaled], &inputs, source.dtype, |_, v| {
             vec![if bool { v[0] & v[1] } else { v[0] * v[1] }]
         })?;
         source = scaled;

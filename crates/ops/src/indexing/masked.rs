@@ -94,5 +94,5 @@ fn masked_scatter(call: &mut Call, t: &Tensor, mask: &Tensor, source: &Tensor) -
 /// A number under a mask that broadcasts to `t`: no count is needed.
 pub fn fill_under_mask(call: &Call, t: &Tensor, mask: Tensor, value: Input) -> Result<()> {
     let inputs = [Input::Tensor(t.clone()), Input::Tensor(mask), value];
-    kernel::run(call, "masked_fill", 0, &[t], &inputs, t.dtype, |_, v| vec![v[1].ne(0).select(v[2], v[0])])
+    kernel::run(call, "masked_fill", &[t], &inputs, t.dtype, |_, v| vec![v[1].ne(0).select(v[2], v[0])])
 }

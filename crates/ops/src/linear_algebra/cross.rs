@@ -46,7 +46,7 @@ fn cross(call: &mut Call, x: &Tensor, y: &Tensor, dim: i64, out: Out) -> Result<
         let outs = parts(&target);
         let inputs = [parts(&x.expand(&sizes)), parts(&y.expand(&sizes))].concat();
         let inputs: Vec<Input> = inputs.into_iter().map(Input::Tensor).collect();
-        kernel::run(call, "cross", 0, &[&outs[0], &outs[1], &outs[2]], &inputs, x.dtype, |_, v| {
+        kernel::run(call, "cross", &[&outs[0], &outs[1], &outs[2]], &inputs, x.dtype, |_, v| {
             [(1, 2), (2, 0), (0, 1)].map(|(i, j)| v[i] * v[3 + j] - v[j] * v[3 + i]).to_vec()
         })?;
         if target.data != out.data {

@@ -322,7 +322,7 @@ fn number_powers(call: &mut Call, base: Number, exponents: Tensors) -> Result<()
             common: out.dtype,
         })
         .collect();
-    multi_tensor::run(call, "pow", 0, &rows, &[], &|_, v| vec![power(v[0], v[1])])?;
+    multi_tensor::run(call, "pow", &rows, &[], &|_, v| vec![power(v[0], v[1])])?;
     drop(rows);
     call.ret_value(Ret::Tensors(results));
     Ok(())

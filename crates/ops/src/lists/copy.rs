@@ -28,7 +28,7 @@ fn zero(call: &mut Call, list: Tensors) -> Result<()> {
         rows.push(Row { outs: SmallVec::from_slice(&[t]), inputs: SmallVec::new(), common: t.dtype });
     }
     let shared = [Input::Number(Number::Int(0), DType::I32)];
-    multi_tensor::run(call, "fill", 0, &rows, &shared, &|_, v| vec![v[0]])
+    multi_tensor::run(call, "fill", &rows, &shared, &|_, v| vec![v[0]])
 }
 
 /// The sources may be on the CPU.
@@ -67,5 +67,5 @@ fn copy_lists(call: &mut Call, to: Tensors, from: OptTensors, non_blocking: bool
             common: to.dtype,
         })
         .collect();
-    multi_tensor::run(call, "copy", 0, &rows, &[], &|_, v| vec![v[0]])
+    multi_tensor::run(call, "copy", &rows, &[], &|_, v| vec![v[0]])
 }

@@ -117,7 +117,7 @@ pub fn foreach(
     if let (Some(Numbers::Same(n)), Some(&common)) = (&numbers, commons.first()) {
         shared.push(Input::Number(*n, common));
     }
-    multi_tensor::run(call, family, 0, &rows, &shared, &|_, v| vec![body(v)])?;
+    multi_tensor::run(call, family, &rows, &shared, &|_, v| vec![body(v)])?;
     drop(rows);
     if !in_place {
         call.ret_value(Ret::Tensors(results));

@@ -5,7 +5,7 @@ use crate::operator::argument::{TensorOrScalar, Tensors};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::pointwise::comparison::maximum;
-use crate::pointwise::kernel::{Input, Operand};
+use crate::pointwise::kernel::{Input, Operand, Variant};
 use crate::pointwise::operator;
 use crate::tensor::Tensor;
 use crate::{check, operators};
@@ -77,7 +77,7 @@ fn row<'t>(outs: &[&'t Tensor], grad: &'t Tensor, others: &[&'t Tensor]) -> Row<
 fn unscale(call: &Call, grads: &[&Tensor], scale: Option<&Tensor>) -> Result<()> {
     let Some(scale) = scale else { return Ok(()) };
     let rows: Vec<Row> = grads.iter().map(|&grad| Row::in_place(grad)).collect();
-    multi_tensor::run(call, "div", 0, &rows, &[Input::Tensor(scale.clone())], &|_, v| vec![v[0] / v[1]])
+    multi_tensor::run(call, "div", &rows, &[Input::Tensor(scale.clone())], &|_, v| vec![v[0] / v[1]])
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -106,7 +106,7 @@ fn adam(
     check_lists(call, if amsgrad { count } else { 0 }, &[&largest])?;
     unscale(call, &grads, scale)?;
     let of_parameter = decay == Decay::Parameter;
-    let variant = u32::from(amsgrad) | u32::from(found.is_some()) << 1 | u32::from(of_parameter) << 2;
+    let variant = Variant::options([amsgrad, found.is_some(), of_parameter]);
     // The bias corrections are 1 - beta^step: by the logarithm, which loses no digits where beta is close to 1.
     let sign = if maximize { -1.0 } else { 1.0 };
     let numbers = [1.0 - beta1, beta2, 1.0 - beta2, beta1.ln(), beta2.ln(), weight_decay, eps, sign];
@@ -117,7 +117,7 @@ fn adam(
             Some(largest) => row(&[params[i], averages[i], squares[i], largest], grads[i], &[steps[i]]),
         })
         .collect();
-    multi_tensor::run(call, "fused_adam", variant, &rows, &shared, &|_, v| {
+    multi_tensor::run_variant(call, "fused_adam", variant, &rows, &shared, &|_, v| {
         let [mut p, grad, average, square] = [v[0], v[1], v[2], v[3]];
         let rest = &v[4 + usize::from(amsgrad)..];
         let (step, rate, numbers) = (rest[0], rest[1 + usize::from(found.is_some())], &rest[rest.len() - 8..]);
@@ -173,8 +173,8 @@ fn adagrad(
     unscale(call, &grads, scale)?;
     let shared = shared(call, found, rate, &[decay, weight_decay, eps, sign])?;
     let rows: Vec<Row> = (0..count).map(|i| row(&[params[i], sums[i]], grads[i], &[steps[i]])).collect();
-    let variant = u32::from(found.is_some());
-    multi_tensor::run(call, "fused_adagrad", variant, &rows, &shared, &|_, v| {
+    let variant = Variant::options([found.is_some()]);
+    multi_tensor::run_variant(call, "fused_adagrad", variant, &rows, &shared, &|_, v| {
         let [p, grad, sum, step] = [v[0], v[1], v[2], v[3]];
         let (rate, numbers) = (v[v.len() - 5], &v[v.len() - 4..]);
         let grad = grad * numbers[3] + numbers[1] * p;
@@ -210,10 +210,7 @@ fn sgd(
     check_lists(call, count, &[&grads])?;
     check_lists(call, if with_momentum { count } else { 0 }, &[&buffers])?;
     unscale(call, &grads, scale)?;
-    let variant = u32::from(with_momentum)
-        | u32::from(nesterov) << 1
-        | u32::from(first_step) << 2
-        | u32::from(found.is_some()) << 3;
+    let variant = Variant::options([with_momentum, nesterov, first_step, found.is_some()]);
     let sign = if maximize { -1.0 } else { 1.0 };
     let shared = shared(call, found, rate, &[weight_decay, momentum, 1.0 - dampening, sign])?;
     let rows: Vec<Row> = (0..count)
@@ -222,7 +219,7 @@ fn sgd(
             Some(buffer) => row(&[params[i], buffer], grads[i], &[]),
         })
         .collect();
-    multi_tensor::run(call, "fused_sgd", variant, &rows, &shared, &|_, v| {
+    multi_tensor::run_variant(call, "fused_sgd", variant, &rows, &shared, &|_, v| {
         let (p, rate, numbers) = (v[0], v[v.len() - 5], &v[v.len() - 4..]);
         let grad = v[1] * numbers[3] + numbers[0] * p;
         let mut results = Vec::new();

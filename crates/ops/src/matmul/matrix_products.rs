@@ -181,7 +181,7 @@ fn addmm_activation(
     let Some(Ret::Tensor(out)) = call.returns.last() else { return Ok(()) };
     let inputs = [Input::Tensor(out.clone())];
     let family = if gelu { "gelu" } else { "relu" };
-    kernel::run(call, family, 0, &[out], &inputs, out.dtype, |_, v| {
+    kernel::run(call, family, &[out], &inputs, out.dtype, |_, v| {
         vec![if gelu { gelu_body(v[0]) } else { relu_body(v[0]) }]
     })
 }

@@ -161,7 +161,7 @@ pub fn into(
     if k == 0 {
         let Some((bias, beta)) = addend else { return copy::fill_with(call, target, Scalar::Int(0)) };
         let inputs = [Input::Tensor(bias), Input::Number(beta, target.dtype)];
-        return kernel::run(call, "scale", 0, &[target], &inputs, target.dtype, |_, v| vec![v[0] * v[1]]);
+        return kernel::run(call, "scale", &[target], &inputs, target.dtype, |_, v| vec![v[0] * v[1]]);
     }
     // A result that overlaps an operand is computed beside it.
     let beside = operands.iter().any(|t| touches(t, target))

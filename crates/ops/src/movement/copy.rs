@@ -127,11 +127,11 @@ pub fn device_copy(call: &Call, src: &Tensor, dst: &Tensor) -> Result<()> {
     overlap::check_internal(dst)?;
     if src.negative != dst.negative {
         let dtype = dst.dtype;
-        return kernel::run(call, "copy_neg", 0, &[dst], &[Input::Tensor(src.clone())], dtype, |_, v| vec![-v[0]]);
+        return kernel::run(call, "copy_neg", &[dst], &[Input::Tensor(src.clone())], dtype, |_, v| vec![-v[0]]);
     }
     let (src, dst) = as_bits(src, dst);
     let dtype = dst.dtype;
-    kernel::run(call, "copy", 0, &[&dst], &[Input::Tensor(src)], dtype, |_, v| vec![v[0]])
+    kernel::run(call, "copy", &[&dst], &[Input::Tensor(src)], dtype, |_, v| vec![v[0]])
 }
 
 /// Source and target as a copy kernel sees them. Bits of one dtype move as they are: NaN payloads survive, and no float
@@ -208,5 +208,5 @@ pub fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
 /// Sets every element.
 pub fn fill_with(call: &Call, out: &Tensor, value: Scalar) -> Result<()> {
     let dtype = out.dtype;
-    kernel::run(call, "fill", 0, &[out], &[Input::Number(value, dtype)], dtype, |_, v| vec![v[0]])
+    kernel::run(call, "fill", &[out], &[Input::Number(value, dtype)], dtype, |_, v| vec![v[0]])
 }

@@ -123,7 +123,7 @@ impl<'t> Batch<'t> {
         let dtype = accumulator(var.dtype);
         let scale = self.row(call, dtype)?;
         let inputs = [Input::Tensor(var.clone()), Input::Number(Number::Double(eps), dtype)];
-        kernel::run(call, "inverse_deviation", 0, &[&scale], &inputs, dtype, |_, v| vec![math::rsqrt(v[0] + v[1])])?;
+        kernel::run(call, "inverse_deviation", &[&scale], &inputs, dtype, |_, v| vec![math::rsqrt(v[0] + v[1])])?;
         Ok((mean.clone(), scale))
     }
 }

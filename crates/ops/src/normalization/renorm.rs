@@ -42,7 +42,7 @@ fn renorm(call: &mut Call, x: &Tensor, p: f64, dim: i64, limit: Number, out: Out
     let norm = call.empty(dtype, &axes.sizes(&x.sizes))?;
     norms(call, p, x, &norm, axes)?;
     let inputs = [Input::Tensor(x.clone()), Input::Tensor(norm), Input::Number(limit, dtype)];
-    kernel::run(call, "renorm", 0, &[&out], &inputs, dtype, |_, v| vec![v[0] * factor(v[1], v[2])])?;
+    kernel::run(call, "renorm", &[&out], &inputs, dtype, |_, v| vec![v[0] * factor(v[1], v[2])])?;
     call.ret(out);
     Ok(())
 }

@@ -43,7 +43,7 @@ pub fn update(call: &Call, running: [&Tensor; 2], batch: [&Tensor; 2], momentum:
     let mut inputs: SmallVec<[Input; 7]> = running.iter().chain(&batch).map(|&t| Input::Tensor(t.clone())).collect();
     let numbers = [1.0 - momentum, momentum, correction];
     inputs.extend(numbers.map(|x| Input::Number(Number::Double(x), dtype)));
-    kernel::run(call, "update_statistics", 0, &running, &inputs, dtype, |_, v| {
+    kernel::run(call, "update_statistics", &running, &inputs, dtype, |_, v| {
         vec![v[0] * v[4] + v[2] * v[5], v[1] * v[4] + v[3] * v[6] * v[5]]
     })
 }

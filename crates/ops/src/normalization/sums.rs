@@ -3,6 +3,7 @@
 use super::terms::{minus, pick, presence, times};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
+use crate::pointwise::kernel::Options;
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
@@ -23,7 +24,7 @@ pub struct Products<'t> {
 struct Fields {
     scalar: ScalarType,
     /// Which terms there are.
-    presence: u32,
+    presence: Options,
 }
 
 impl Fold for Fields {
@@ -40,7 +41,7 @@ impl Fold for Fields {
     }
 
     fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
-        let term = |i| pick(elements, self.presence, i).map(|x| x.cast(self.scalar));
+        let term = |i| pick(elements, &self.presence, i).map(|x| x.cast(self.scalar));
         let [grad, x] = [elements[0], elements[1]].map(|x| x.cast(self.scalar));
         let weighted = times(grad, term(4));
         smallvec![weighted * times(minus(x, term(2)), term(3)), weighted]
@@ -75,8 +76,8 @@ mod tests {
     fn kernels_are_valid() {
         for (dtype, wide) in [(DType::F16, DType::F32), (DType::F64, DType::F64)] {
             let fold = |presence| Fields { scalar: wide.compute(), presence };
-            validate(&fold(0b1_1111), &[dtype, dtype, wide, wide, wide], &[wide; 2], &[]);
-            validate(&fold(0b0_0111), &[dtype, dtype, wide], &[wide; 1], &[]);
+            validate(&fold([true; 8]), &[dtype, dtype, wide, wide, wide], &[wide; 2], &[]);
+            validate(&fold(std::array::from_fn(|i| i < 3)), &[dtype, dtype, wide], &[wide; 1], &[]);
         }
     }
 }

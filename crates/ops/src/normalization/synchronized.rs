@@ -227,7 +227,7 @@ fn backward_reduce(
     if of_weight {
         let out = call.empty(parameter, &[x.sizes[1]])?;
         let inputs = [Input::Tensor(product.clone()), Input::Tensor(scale.clone())];
-        kernel::run(call, "mul", 0, &[&out], &inputs, dtype, |_, v| vec![v[0] * v[1]])?;
+        kernel::run(call, "mul", &[&out], &inputs, dtype, |_, v| vec![v[0] * v[1]])?;
         weight_gradient = Some(out);
     }
     if of_bias {
@@ -278,7 +278,7 @@ fn backward_elemt(
     // Means of the gradient and of its product with the normalised input.
     let (mean_gradient, mean_product) = (call.empty(dtype, &[x.sizes[1]])?, call.empty(dtype, &[x.sizes[1]])?);
     let inputs = [sum, product, scale, &count].map(|t| Input::Tensor(t.clone()));
-    kernel::run(call, "gradient_means", 0, &[&mean_gradient, &mean_product], &inputs, dtype, |_, v| {
+    kernel::run(call, "gradient_means", &[&mean_gradient, &mean_product], &inputs, dtype, |_, v| {
         vec![v[0] / v[3], v[1] * v[2] / v[3]]
     })?;
     let sums = Sums {

@@ -2,11 +2,10 @@
 
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::pointwise::kernel::{self, Input};
+use crate::pointwise::kernel::{self, Operand, Operands, Options, Variant};
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
 use dml_kernel::Value;
-use smallvec::SmallVec;
 
 /// What normalises an input: views of the input's shape, most of them expanded.
 #[derive(Default)]
@@ -22,12 +21,20 @@ impl Terms {
     /// `out = (x - mean) * scale * weight + bias`, of what there is.
     pub fn normalize(&self, call: &Call, x: &Tensor, out: &Tensor) -> Result<()> {
         let terms = [Some(x), self.mean.as_ref(), self.scale.as_ref(), self.weight.as_ref(), self.bias.as_ref()];
-        let (variant, inputs) = (presence(&terms), inputs(&terms));
-        kernel::run(call, "normalize", variant, &[out], &inputs, accumulator(x.dtype), |_, v| {
-            let term = |i| pick(v, variant, i);
-            let centred = minus(v[0], term(1));
-            vec![plus(times(times(centred, term(2)), term(3)), term(4))]
-        })
+        let (present, inputs) = (presence(&terms), inputs(&terms));
+        kernel::run_variant(
+            call,
+            "normalize",
+            Variant::Options(present),
+            &[out],
+            &inputs,
+            accumulator(x.dtype),
+            &|_, v| {
+                let term = |i| pick(v, &present, i);
+                let centred = minus(v[0], term(1));
+                vec![plus(times(times(centred, term(2)), term(3)), term(4))]
+            },
+        )
     }
 
     /// The input's gradient: `(g * weight - (total + y * product) / n) * scale` with `y = (x - mean) * scale`.
@@ -35,12 +42,14 @@ impl Terms {
         let (total, product) = (sums.total.as_ref(), sums.product.as_ref());
         let weight = self.weight.as_ref();
         let terms = [Some(grad), Some(x), self.mean.as_ref(), self.scale.as_ref(), weight, total, product];
-        let (variant, mut inputs) = (presence(&terms), inputs(&terms));
+        let (present, mut inputs) = (presence(&terms), inputs(&terms));
         let dtype = accumulator(x.dtype);
-        inputs.push(Input::Number(Number::Double(1.0 / sums.count as f64), dtype));
+        inputs.push(Operand::Number(Number::Double(1.0 / sums.count as f64)));
         let outside = sums.weighted_after;
-        kernel::run(call, "normalize_backward", variant | u32::from(outside) << 8, &[out], &inputs, dtype, |_, v| {
-            let term = |i| pick(v, variant, i);
+        let mut options = present;
+        options[terms.len()] = outside;
+        kernel::run_variant(call, "normalize_backward", Variant::Options(options), &[out], &inputs, dtype, &|_, v| {
+            let term = |i| pick(v, &present, i);
             let share = v[v.len() - 1];
             let (inner, outer) = if outside { (None, term(4)) } else { (term(4), None) };
             let normal = times(minus(v[1], term(2)), term(3));
@@ -66,20 +75,20 @@ pub struct Sums {
     pub weighted_after: bool,
 }
 
-/// A bit for each term that there is.
-pub fn presence(terms: &[Option<&Tensor>]) -> u32 {
-    terms.iter().enumerate().fold(0, |bits, (i, t)| bits | u32::from(t.is_some()) << i)
+/// Which of the terms there are.
+pub fn presence(terms: &[Option<&Tensor>]) -> Options {
+    std::array::from_fn(|i| terms.get(i).is_some_and(Option::is_some))
 }
 
 /// The terms that there are.
-fn inputs(terms: &[Option<&Tensor>]) -> SmallVec<[Input; 8]> {
-    terms.iter().flatten().map(|&t| Input::Tensor(t.clone())).collect()
+fn inputs<'t>(terms: &[Option<&'t Tensor>]) -> Operands<'t> {
+    terms.iter().flatten().map(|&t| Operand::Tensor(t)).collect()
 }
 
 /// Term `i`, given the values of those that there are and their [`presence`].
-pub fn pick<'b>(values: &[Value<'b>], presence: u32, i: u32) -> Option<Value<'b>> {
-    let before = (presence & ((1 << i) - 1)).count_ones();
-    (presence >> i & 1 == 1).then(|| values[before as usize])
+pub fn pick<'b>(values: &[Value<'b>], presence: &Options, i: usize) -> Option<Value<'b>> {
+    let before = presence[..i].iter().filter(|&&present| present).count();
+    presence[i].then(|| values[before])
 }
 
 /// `x - y`, or `x` if there is no `y`.

@@ -57,7 +57,7 @@ fn weight_norm(call: &mut Call, v: &Tensor, g: &Tensor, dim: i64) -> Result<()> 
     let (w, norm) = (call.empty(p.v.dtype, &p.v.sizes)?, call.empty(dtype, &p.g.sizes)?);
     norms(call, 2.0, p.v, &norm, p.axes)?;
     let inputs = [p.v, &p.g, &norm].map(|t| Input::Tensor(t.clone()));
-    kernel::run(call, "weight_norm", 0, &[&w], &inputs, dtype, |_, v| vec![v[0] * (v[1] / v[2])])?;
+    kernel::run(call, "weight_norm", &[&w], &inputs, dtype, |_, v| vec![v[0] * (v[1] / v[2])])?;
     call.ret(w);
     call.ret(norm);
     Ok(())
@@ -80,9 +80,9 @@ fn backward(call: &mut Call, grad: &Tensor, v: &Tensor, g: &Tensor, norm: &Tenso
     Products { grad, x: p.v, mean: None, scale: None, weight: None }.sum(call, p.axes, &[&product])?;
     let (of_v, of_g) = (call.empty(p.v.dtype, &p.v.sizes)?, call.empty(p.g.dtype, &p.g.sizes)?);
     let inputs = [&product, &norm].map(|t| Input::Tensor(t.clone()));
-    kernel::run(call, "weight_norm_backward_g", 0, &[&of_g], &inputs, dtype, |_, v| vec![v[0] / v[1]])?;
+    kernel::run(call, "weight_norm_backward_g", &[&of_g], &inputs, dtype, |_, v| vec![v[0] / v[1]])?;
     let inputs = [grad, p.v, &p.g, &norm, &product].map(|t| Input::Tensor(t.clone()));
-    kernel::run(call, "weight_norm_backward_v", 0, &[&of_v], &inputs, dtype, |_, v| {
+    kernel::run(call, "weight_norm_backward_v", &[&of_v], &inputs, dtype, |_, v| {
         let [grad, x, g, norm, product] = [v[0], v[1], v[2], v[3], v[4]];
         vec![g / norm * (grad - x * (product / (norm * norm)))]
     })?;

@@ -140,11 +140,9 @@ fn addr(call: &mut Call, t: &Tensor, x: &Tensor, y: &Tensor, beta: Scalar, alpha
         _ => result_tensor(call, out, common, &outer)?,
     };
     if beta.to_f64() == 0.0 {
-        kernel::run(call, "addr_0", 0, &[&result], &outer[1..], common, |_, v| {
-            vec![product(v[3], product(v[0], v[1]))]
-        })?;
+        kernel::run(call, "addr_0", &[&result], &outer[1..], common, |_, v| vec![product(v[3], product(v[0], v[1]))])?;
     } else {
-        kernel::run(call, "addr", 0, &[&result], &outer, common, |_, v| {
+        kernel::run(call, "addr", &[&result], &outer, common, |_, v| {
             vec![sum(product(v[3], v[0]), product(v[4], product(v[1], v[2])))]
         })?;
     }

@@ -101,7 +101,7 @@ fn frexp(call: &mut Call, t: &Tensor, outs: Outs) -> Result<()> {
     };
     let mantissa = result_tensor(call, outs[0], t.dtype, &inputs)?;
     let exponent = result_tensor(call, outs[1], DType::I32, &inputs)?;
-    kernel::run(call, "frexp", 0, &[&mantissa, &exponent], &inputs, t.dtype, |_, v| parts(v[0]))?;
+    kernel::run(call, "frexp", &[&mantissa, &exponent], &inputs, t.dtype, |_, v| parts(v[0]))?;
     call.ret(mantissa);
     call.ret(exponent);
     Ok(())

@@ -74,7 +74,7 @@ fn glu(call: &mut Call, x: &Tensor, dim: i64, out: Out) -> Result<()> {
         Some(_) => structured::result(call, out.given(), x.dtype, &a.sizes)?,
         None => call.empty_strided(x.dtype, &a.sizes, &result_strides(&a.sizes, &[&a, &b]))?,
     };
-    kernel::run(call, "glu", 0, &[&out], &inputs(&[&a, &b]), x.dtype, |_, v| vec![v[0] * math::sigmoid(v[1])])?;
+    kernel::run(call, "glu", &[&out], &inputs(&[&a, &b]), x.dtype, |_, v| vec![v[0] * math::sigmoid(v[1])])?;
     call.ret(out);
     Ok(())
 }
@@ -92,7 +92,7 @@ fn backward(call: &mut Call, grad: &Tensor, x: &Tensor, dim: i64, out: Out) -> R
     );
     let out = call.result(out.given(), x.dtype, &x.sizes)?;
     let [of_a, of_b] = halves(&out, dim);
-    kernel::run(call, "glu_backward", 0, &[&of_a, &of_b], &inputs(&[grad, &a, &b]), x.dtype, |_, v| {
+    kernel::run(call, "glu_backward", &[&of_a, &of_b], &inputs(&[grad, &a, &b]), x.dtype, |_, v| {
         let s = math::sigmoid(v[2]);
         vec![v[0] * s, v[0] * v[1] * slope(s)]
     })?;
@@ -107,7 +107,7 @@ fn jvp(call: &mut Call, result: &Tensor, x: &Tensor, dx: &Tensor, dim: i64) -> R
     check!(dx.sizes == x.sizes, Runtime, "glu_jvp: x has shape {:?}, dx {:?}", x.sizes.as_slice(), dx.sizes.as_slice());
     let ([_, b], [da, db]) = (halves(x, dim), halves(dx, dim));
     let out = call.empty_strided(x.dtype, &result.sizes, &result_strides(&result.sizes, &[result]))?;
-    kernel::run(call, "glu_jvp", 0, &[&out], &inputs(&[result, &b, &da, &db]), x.dtype, |_, v| {
+    kernel::run(call, "glu_jvp", &[&out], &inputs(&[result, &b, &da, &db]), x.dtype, |_, v| {
         let s = math::sigmoid(v[1]);
         vec![v[2] * s + v[0] * (1.0 - s) * v[3]]
     })?;
@@ -142,7 +142,7 @@ fn backward_jvp(
     let out = call.empty_strided(x.dtype, &x.sizes, &result_strides(&x.sizes, &[grad_x]))?;
     let [of_a, of_b] = halves(&out, dim);
     let operands = inputs(&[grad, dgrad, &a, &b, &da, &db]);
-    kernel::run(call, "glu_backward_jvp", 0, &[&of_a, &of_b], &operands, x.dtype, |_, v| {
+    kernel::run(call, "glu_backward_jvp", &[&of_a, &of_b], &operands, x.dtype, |_, v| {
         let [g, dg, a, b, da, db] = [v[0], v[1], v[2], v[3], v[4], v[5]];
         let s = math::sigmoid(b);
         let ds = slope(s);

@@ -72,8 +72,7 @@ enum Walk {
 struct Spec {
     /// The operator, or the group of operators, that the body belongs to.
     family: Family,
-    /// Tells apart kernels of one family whose bodies differ by more than dtypes.
-    variant: u32,
+    variant: Variant,
     /// The dtype that inputs are converted to.
     common: DType,
     outs: SmallVec<[DType; 2]>,
@@ -139,32 +138,52 @@ fn lanes(tensors: &[&Tensor], constants: u32, heavy: bool) -> u32 {
     if tensors.iter().enumerate().all(aligned) { lanes as u32 } else { 1 }
 }
 
-/// Added to the variant of a kernel with a long body: an invocation computes one element instead of several, so that the
-/// body is compiled once.
-pub const HEAVY: u32 = 1 << 16;
-/// Added to the variant of a kernel whose second operand divides the first one, see [`dividing_operator`](super::operator::dividing_operator).
-pub const DIVIDES: u32 = 1 << 17;
+/// What tells apart the bodies of one family beside their dtypes, and how a body is run.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// There is one body.
+    One,
+    /// There is one, of hundreds of instructions: an invocation computes one element instead of several, so that it is compiled
+    /// once.
+    Heavy,
+    /// There is one, whose second operand divides the first, see [`dividing_operator`](super::operator::dividing_operator).
+    Dividing,
+    /// A body for each choice of options.
+    Options(Options),
+    /// A body for each dtype that the operands do not show, and for each choice of one option.
+    Of(DType, bool),
+}
+
+/// Choices that change a body.
+pub type Options = [bool; 8];
+
+impl Variant {
+    /// A body for each choice of at most eight options.
+    pub fn options<const N: usize>(chosen: [bool; N]) -> Variant {
+        let mut options = Options::default();
+        options[..N].copy_from_slice(&chosen);
+        Variant::Options(options)
+    }
+}
 
 /// Enqueues the kernel that computes `outs` from `inputs`, which broadcast to the outputs' common shape.
-/// Values reach `body` in `common`'s compute type and wrapped to its width. `variant` tells apart kernels of one
-/// family whose bodies differ by more than dtypes.
+/// Values reach `body` in `common`'s compute type and wrapped to its width.
 pub fn run(
     call: &Call,
     family: &'static str,
-    variant: u32,
     outs: &[&Tensor],
     inputs: &[Input],
     common: DType,
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Vec<Value<'b>>,
 ) -> Result<()> {
-    run_with(call, family, variant, outs, &operands(inputs), common, &body)
+    run_variant(call, family, Variant::One, outs, &operands(inputs), common, &body)
 }
 
-/// [`run`] without a type of its own for every body: the machine code exists once.
-pub fn run_with(
+/// [`run`] of a family that has several bodies, and without a type of its own for every body: the machine code exists once.
+pub fn run_variant(
     call: &Call,
     family: &'static str,
-    variant: u32,
+    variant: Variant,
     outs: &[&Tensor],
     inputs: &[Operand],
     common: DType,
@@ -178,7 +197,7 @@ pub fn run_with(
     for t in tensors(inputs) {
         all.push(t);
     }
-    let Plan { walk, index, constants, layout } = Plan::new(&all, numel, variant & HEAVY != 0);
+    let Plan { walk, index, constants, layout } = Plan::new(&all, numel, variant == Variant::Heavy);
 
     let compute = common.compute();
     let mut spec =
@@ -227,7 +246,7 @@ pub fn run_with(
 impl Spec {
     /// Whether an integer zero as the second operand is reported.
     fn is_guarded(&self) -> bool {
-        self.variant & DIVIDES != 0 && self.common.is_integer()
+        self.variant == Variant::Dividing && self.common.is_integer()
     }
 
     /// Its input tensors: their dtypes, and whether each is one element for all.

@@ -1,6 +1,6 @@
 //! Operators on the pointwise kernel: arguments to operands, type promotion, and the result's shape, strides and dtype.
 
-use super::kernel::{Body, DIVIDES, HEAVY, Input, Operand, Operands, operands, run_with, tensors};
+use super::kernel::{Body, Input, Operand, Operands, Variant, operands, run_variant, tensors};
 use crate::check;
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar as Number};
@@ -146,10 +146,10 @@ pub fn operator_of(
     arguments: &[Argument],
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    operator_with(call, out, rule, family, 0, arguments, &body)
+    operator_with(call, out, rule, family, Variant::One, arguments, &body)
 }
 
-/// [`operator_of`] for a body of hundreds of instructions (see [`HEAVY`]).
+/// [`operator_of`] for a body of hundreds of instructions (see [`Variant::Heavy`]).
 pub fn heavy_operator(
     call: &mut Call,
     out: Out,
@@ -158,7 +158,7 @@ pub fn heavy_operator(
     arguments: &[Argument],
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    operator_with(call, out, rule, family, HEAVY, arguments, &body)
+    operator_with(call, out, rule, family, Variant::Heavy, arguments, &body)
 }
 
 /// [`operator_of`] of operands that divide: where `body`'s second operand is an integer zero, the device raises CPU's
@@ -170,7 +170,7 @@ pub fn dividing_operator(
     arguments: &[Argument],
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    operator_with(call, out, Rule::Promote, family, DIVIDES, arguments, &body)
+    operator_with(call, out, Rule::Promote, family, Variant::Dividing, arguments, &body)
 }
 
 /// [`operator_of`] without a type of its own for every body: the machine code exists once.
@@ -179,7 +179,7 @@ fn operator_with(
     out: Out,
     rule: Rule,
     family: &'static str,
-    variant: u32,
+    variant: Variant,
     arguments: &[Argument],
     body: Body<'_>,
 ) -> Result<()> {
@@ -204,7 +204,7 @@ fn operator_with(
     }
     let result = if rule == Rule::Bool { DType::Bool } else { common };
     let out = result_of(call, out, result, &inputs)?;
-    run_with(call, family, variant, &[&out], &inputs, common, &|b, v| vec![body(b, v)])?;
+    run_variant(call, family, variant, &[&out], &inputs, common, &|b, v| vec![body(b, v)])?;
     call.ret(out);
     Ok(())
 }

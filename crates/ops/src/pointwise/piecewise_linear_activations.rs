@@ -118,7 +118,7 @@ fn prelu_backward(call: &mut Call, grad: &Tensor, x: &Tensor, weight: &Tensor) -
     let inputs = [x, weight, grad].map(|t| Input::Tensor(t.clone()));
     let of_self = result_tensor(call, Out::New, dtype, &inputs)?;
     let of_weight = result_tensor(call, Out::New, dtype, &inputs)?;
-    run(call, "prelu_backward", 0, &[&of_self, &of_weight], &inputs, dtype, |_, v| {
+    run(call, "prelu_backward", &[&of_self, &of_weight], &inputs, dtype, |_, v| {
         let (x, weight, grad) = (v[0], v[1], v[2]);
         let positive = x.gt(0);
         vec![positive.select(grad, weight * grad), positive.select(grad.like(0.0), x * grad)]

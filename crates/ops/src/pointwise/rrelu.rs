@@ -49,7 +49,7 @@ fn rrelu(
     let out = result_tensor(call, out, dtype, &[Input::Tensor(x.clone())])?;
     uniform(call, generator.as_ref(), noise, lower, upper)?;
     let inputs = [x, noise].map(|t| Input::Tensor(t.clone()));
-    kernel::run(call, "rrelu_noise", 0, &[&out, noise], &inputs, dtype, |_, v| {
+    kernel::run(call, "rrelu_noise", &[&out, noise], &inputs, dtype, |_, v| {
         let negative = v[0].le(0);
         vec![negative.select(v[0] * v[1], v[0]), negative.select(v[1], v[1].like(1.0))]
     })?;

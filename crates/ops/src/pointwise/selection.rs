@@ -58,7 +58,7 @@ fn where_(call: &mut Call, condition: AnyTensor, x: AnyTensor, y: AnyTensor, out
     let common = common_dtype(call, &[x, y]);
     let inputs = [input(call, &condition)?, input(call, &x)?, input(call, &y)?];
     let out = result_tensor(call, out, common, &inputs)?;
-    kernel::run(call, "where", 0, &[&out], &inputs, common, |_, v| vec![v[0].ne(0).select(v[1], v[2])])?;
+    kernel::run(call, "where", &[&out], &inputs, common, |_, v| vec![v[0].ne(0).select(v[1], v[2])])?;
     call.ret(out);
     Ok(())
 }
@@ -86,7 +86,7 @@ fn masked_fill(call: &mut Call, t: &Tensor, mask: &Tensor, value: TensorOrScalar
     check_value_fits(common, &value)?;
     let inputs = [Input::Tensor(t.clone()), Input::Tensor(mask.clone()), value];
     let out = result_tensor(call, out, common, &inputs)?;
-    kernel::run(call, "masked_fill", 0, &[&out], &inputs, common, |_, v| vec![v[1].ne(0).select(v[2], v[0])])?;
+    kernel::run(call, "masked_fill", &[&out], &inputs, common, |_, v| vec![v[1].ne(0).select(v[2], v[0])])?;
     call.ret(out);
     Ok(())
 }

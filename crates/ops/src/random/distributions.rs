@@ -213,7 +213,7 @@ fn normal(
     fill(call, generator.as_ref(), Sample::StandardNormal, &noise, &[])?;
     let [mean, std] = inputs;
     let inputs = [Input::Tensor(noise), mean, std];
-    kernel::run(call, "normal_of", 0, &[&out], &inputs, dtype, |_, v| vec![v[0] * v[2] + v[1]])?;
+    kernel::run(call, "normal_of", &[&out], &inputs, dtype, |_, v| vec![v[0] * v[2] + v[1]])?;
     call.ret(out);
     Ok(())
 }
@@ -295,7 +295,7 @@ fn dirichlet(call: &mut Call, shape: &Tensor, generator: Option<Generator>) -> R
         };
         let bounds = [least, most].map(|x| Input::Number(Number::Double(x), wide));
         let inputs: Vec<Input> = inputs.into_iter().chain(bounds).collect();
-        kernel::run(call, "dirichlet", 0, &[&out], &inputs, wide, |_, v| vec![(v[0] / v[1]).max(v[2]).min(v[3])])?;
+        kernel::run(call, "dirichlet", &[&out], &inputs, wide, |_, v| vec![(v[0] / v[1]).max(v[2]).min(v[3])])?;
     }
     call.ret(out);
     Ok(())

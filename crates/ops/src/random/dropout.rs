@@ -76,5 +76,5 @@ fn apply_mask(call: &Call, out: &Tensor, x: &Tensor, mask: &Tensor, scale: f64) 
     let mask = if mask.dtype == DType::Bool { mask.clone() } else { cast(call, mask, DType::Bool)? };
     let scale = Input::Number(Number::Double(scale), x.dtype);
     let inputs = [Input::Tensor(x.clone()), Input::Tensor(mask), scale];
-    kernel::run(call, "apply_mask", 0, &[out], &inputs, x.dtype, |_, v| vec![v[0] * v[1] * v[2]])
+    kernel::run(call, "apply_mask", &[out], &inputs, x.dtype, |_, v| vec![v[0] * v[1] * v[2]])
 }

@@ -98,7 +98,7 @@ fn without_replacement(
     let scores = call.empty(wide, &input.sizes)?;
     fill(call, generator, Sample::Noise, &scores, &[])?;
     let inputs = [Operand::Tensor(input.clone()), Operand::Tensor(scores.clone())];
-    kernel::run(call, "multinomial_score", 0, &[&scores], &inputs, wide, |_, v| vec![v[0] / v[1]])?;
+    kernel::run(call, "multinomial_score", &[&scores], &inputs, wide, |_, v| vec![v[0] / v[1]])?;
     let values = call.empty(wide, &out.sizes)?;
     rank::first(call, &Operands::new(&scores, dim, &values, out), out.sizes[dim], true, true)
 }

@@ -9,7 +9,7 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::host;
 use crate::operator::structured;
-use crate::pointwise::kernel as pointwise;
+use crate::pointwise::kernel::{self as pointwise, Operand, Variant};
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
 use crate::primitives::radix_sort;
@@ -168,10 +168,9 @@ fn histc(call: &mut Call, input: &Tensor, bins: i64, mut low: f64, mut high: f64
     } else {
         let dtype = accumulator(input.dtype);
         let (of, keys) = (input.dtype, call.empty(DType::U32, &input.sizes)?);
-        let numbers = [low, high, bins as f64].map(|x| pointwise::Input::Number(Number::Double(x), dtype));
-        let inputs: Vec<pointwise::Input> =
-            [pointwise::Input::Tensor(input.clone())].into_iter().chain(numbers).collect();
-        pointwise::run(call, "histc", of as u32, &[&keys], &inputs, dtype, |_, v| {
+        let [low, high, bins] = [low, high, bins as f64].map(|x| Operand::Number(Number::Double(x)));
+        let inputs = [Operand::Tensor(input), low, high, bins];
+        pointwise::run_variant(call, "histc", Variant::Of(of, false), &[&keys], &inputs, dtype, &|_, v| {
             let (x, low, high, bins) = (v[0], v[1], v[2], v[3]);
             // Every step rounds to the input's dtype, as on the CPU: elements near an edge fall into the same bin.
             let scaled = convert(convert(x - low, of) * bins, of);

@@ -6,7 +6,7 @@
 use super::operands::Operands;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::pointwise::kernel::{self, Input};
+use crate::pointwise::kernel::{self, Operand, Variant};
 use crate::tensor::Tensor;
 use dml_kernel::{DType, Pointer, Value};
 use smallvec::SmallVec;
@@ -60,8 +60,8 @@ pub fn load<'b>(elements: Pointer<'b>, dtype: DType, at: Value<'b>) -> Value<'b>
 pub fn of_tensor(call: &Call, t: &Tensor, descending: bool) -> Result<Tensor> {
     let (dtype, keys) = (t.dtype, call.empty(dtype_of(t.dtype), &t.sizes)?);
     let raw = Tensor { dtype: dtype.bits(), ..t.clone() };
-    let variant = dtype as u32 | u32::from(descending) << 4;
-    kernel::run(call, "sort_key", variant, &[&keys], &[Input::Tensor(raw)], keys.dtype, |_, v| {
+    let variant = Variant::Of(dtype, descending);
+    kernel::run_variant(call, "sort_key", variant, &[&keys], &[Operand::Tensor(&raw)], keys.dtype, &|_, v| {
         vec![of_bits(v[0], dtype, descending)]
     })?;
     Ok(keys)

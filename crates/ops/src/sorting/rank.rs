@@ -11,7 +11,7 @@ use crate::operator::argument::Outs;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::pointwise::kernel::{self, Input};
+use crate::pointwise::kernel::{self, Input, Operand, Variant};
 use crate::primitives::radix_sort;
 use crate::reduction::{Axes, sum};
 use crate::tensor::{Tensor, overlap};
@@ -112,11 +112,12 @@ fn median_ranks(call: &Call, keys: &Tensor, o: &Operands, ignore_nan: bool) -> R
     let (numbers, count) = (call.empty(DType::Bool, &keys.sizes)?, call.empty(DType::I64, &[o.rows])?);
     let nan = Number::Int(key::largest(o.tensors[0].dtype) as i64);
     let inputs = [Input::Tensor(keys.clone()), Input::Number(nan, keys.dtype)];
-    kernel::run(call, "sort_is_number", 0, &[&numbers], &inputs, keys.dtype, |_, v| vec![v[0].ne(v[1])])?;
+    kernel::run(call, "sort_is_number", &[&numbers], &inputs, keys.dtype, |_, v| vec![v[0].ne(v[1])])?;
     sum::count_into(call, &numbers, &count, Axes::listed(call, &[1], 2, false)?)?;
     let ranks = call.empty(DType::U32, &[o.rows])?;
-    let inputs = [Input::Tensor(count), Input::Number(Number::Int(o.n), DType::I64)];
-    kernel::run(call, "median_rank", u32::from(ignore_nan), &[&ranks], &inputs, DType::I64, |_, v| {
+    let (variant, inputs) =
+        (Variant::options([ignore_nan]), [Operand::Tensor(&count), Operand::Number(Number::Int(o.n))]);
+    kernel::run_variant(call, "median_rank", variant, &[&ranks], &inputs, DType::I64, &|_, v| {
         let middle = (v[0].max(1) - 1) / 2;
         vec![if ignore_nan { middle } else { v[0].lt(v[1]).select(v[0], middle) }]
     })?;

@@ -11,5 +11,5 @@ mod signature;
 mod table;
 
 pub use batch::{Row, split};
-pub use pointwise::run;
+pub use pointwise::{run, run_variant};
 pub use table::ListTable;

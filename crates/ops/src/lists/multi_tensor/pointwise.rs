@@ -5,19 +5,24 @@ use super::signature::{Kind, Signature};
 use super::table::ListTable;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::pointwise::kernel::{self, Bodies, Input, Operands};
+use crate::pointwise::kernel::{self, Bodies, Input, Operands, Variant};
 use crate::primitives::kernel::InDType;
 use crate::tensor::Tensor;
 use dml_engine::interface::{Each, ReadRange};
 use dml_engine::{ArgumentBlock, Family, Interface, Parameter, parameters};
 use dml_kernel::{Builder, DType, Kernel, Pointer, ScalarType, Value, dense, dense::GROUP};
 
-/// Computes the results of every row from its inputs and the shared ones, which are numbers and tensors of one element. `family`,
-/// `variant` and `body` are those of [`kernel::run`]; `body` gets the row's inputs, then the shared ones.
-pub fn run(
+/// Computes the results of every row from its inputs and the shared ones, which are numbers and tensors of one element. `family` and
+/// `body` are those of [`kernel::run`]; `body` gets the row's inputs, then the shared ones.
+pub fn run(call: &Call, family: &'static str, rows: &[Row], shared: &[Input], body: Bodies<'_>) -> Result<()> {
+    run_variant(call, family, Variant::One, rows, shared, body)
+}
+
+/// [`run`] of a family that has several bodies.
+pub fn run_variant(
     call: &Call,
     family: &'static str,
-    variant: u32,
+    variant: Variant,
     rows: &[Row],
     shared: &[Input],
     body: Bodies<'_>,
@@ -34,7 +39,7 @@ pub fn run(
     for row in singles {
         let mut inputs: Operands = row.inputs.iter().copied().collect();
         inputs.extend(shared.iter().copied());
-        kernel::run_with(call, family, variant, &row.outs, &inputs, row.common, body)?;
+        kernel::run_variant(call, family, variant, &row.outs, &inputs, row.common, body)?;
     }
     Ok(())
 }
@@ -44,8 +49,7 @@ pub fn run(
 struct Spec {
     /// The operator that the body belongs to.
     family: Family,
-    /// Tells apart kernels of one family whose bodies differ by more than dtypes.
-    variant: u32,
+    variant: Variant,
     signature: Signature,
 }
 
@@ -169,7 +173,7 @@ mod tests {
             let mut signature = Signature { outs: smallvec![common], inputs: smallvec![], common, lanes: 2 };
             signature.inputs.extend([Kind::Dense(common), Kind::One(DType::I32)]);
             signature.inputs.extend(numbers);
-            let spec = Spec { family: Family("test"), variant: 0, signature };
+            let spec = Spec { family: Family("test"), variant: Variant::One, signature };
             accepted(&spec.build(&|_, v| vec![v[0].eq(v[4]).select(v[1], v[2]).ne(v[3]).cast(v[0].scalar())]));
         }
     }
