@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from opinfo import differences, page, tasks, trial, worker
 from support.environment import ROOT
+
+from tests.opinfo import differences, page, tasks, trial, worker
 
 SHARD = tasks.Shard.parse(os.environ.get("OPINFO_SHARD", "0/16"))
 PAGE = ROOT / "docs" / "operators.md"

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from opinfo.execution import Outcome, execute, moved, other_seeds, tensors, widened
-from opinfo.judging import EXACT, TOLERANCES, Rules, Tolerance, half_tolerance, is_random, named, tolerance
-from opinfo.results import Verdict
-from opinfo.tasks import Task, operators
-from opinfo.trial import Finding, Settings, judge_sample, run_task
 from torch.testing._internal.common_device_type import tol, toleranceOverride
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from tests.opinfo.execution import Outcome, execute, moved, other_seeds, tensors, widened
+from tests.opinfo.judging import EXACT, TOLERANCES, Rules, Tolerance, half_tolerance, is_random, named, tolerance
+from tests.opinfo.results import Verdict
+from tests.opinfo.tasks import Task, operators
+from tests.opinfo.trial import Finding, Settings, judge_sample, run_task
 
 CPU = torch.device("cpu")
 FLOAT = Rules(CPU, TOLERANCES[torch.float32])

@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from opinfo import differences, page, worker
-from opinfo.differences import Difference
-from opinfo.results import Result, ResultFile, Subject, Verdict
-from opinfo.tasks import DTYPES, Shard, Task, all_tasks, select
+
+from tests.opinfo import differences, page, worker
+from tests.opinfo.differences import Difference
+from tests.opinfo.results import Result, ResultFile, Subject, Verdict
+from tests.opinfo.tasks import DTYPES, Shard, Task, all_tasks, select
 
 SUBJECT = Subject("2.11", "a GPU", "0123", seed=0, max_samples=0, backward=True)
 

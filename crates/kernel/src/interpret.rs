@@ -1,8 +1,8 @@
 //! Runs kernels on the host: the reference semantics of the language, for tests and for tools.
 //!
 //! The bits computed here are the bits that every driver must give for normal numbers. Where Vulkan leaves a choice,
-//! one is taken: subnormals are kept, [`Inst::Fma`] is fused, conversions of floats to integers saturate, and an
-//! integer division by zero gives 0.
+//! one is taken: [`Inst::Fma`] is fused, conversions of floats to integers saturate, and an integer division by zero
+//! gives 0. Subnormals are kept, or flushed where an adapter may ([`Subnormals`]).
 //!
 //! All invocations of a workgroup run in lockstep: every instruction is evaluated for all of them before the next one,
 //! and inactive invocations of a branch are masked. Barriers therefore need no work, and the walk over the kernel is
@@ -22,14 +22,60 @@ pub enum Argument<'a> {
     Number(u64),
 }
 
-/// Runs `groups` workgroups one after another, with subgroups of `subgroup_size` invocations.
+/// What instructions on floats do with subnormal numbers. Those that only move bits (loads, stores, selects, bitcasts)
+/// keep them either way.
+#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+pub enum Subnormals {
+    /// They are numbers like others.
+    Keep,
+    /// As operands and as results of arithmetic, comparisons, conversions and roundings they count as zero, their sign
+    /// kept: what Vulkan allows where an adapter promises nothing else.
+    Flush,
+}
+
+impl Subnormals {
+    fn f32(self, word: u64) -> f32 {
+        let x = f32::from_bits(word as u32);
+        if self == Subnormals::Flush && x.is_subnormal() { 0f32.copysign(x) } else { x }
+    }
+
+    fn f64(self, word: u64) -> f64 {
+        let x = f64::from_bits(word);
+        if self == Subnormals::Flush && x.is_subnormal() { 0f64.copysign(x) } else { x }
+    }
+
+    fn bits32(self, x: f32) -> u64 {
+        bits32(self.f32(bits32(x)))
+    }
+
+    fn bits64(self, x: f64) -> u64 {
+        self.f64(x.to_bits()).to_bits()
+    }
+}
+
+/// Runs `groups` workgroups one after another, with subgroups of `subgroup_size` invocations; subnormals are kept.
 ///
 /// # Panics
 ///
 /// When an argument does not match its parameter, or the kernel leaves the memory that it was given.
 pub fn run(kernel: &Kernel, groups: [u32; 3], subgroup_size: u32, arguments: &mut [Argument<'_>]) {
+    run_with(kernel, groups, subgroup_size, Subnormals::Keep, arguments);
+}
+
+/// [`run`] with a choice about subnormals.
+///
+/// # Panics
+///
+/// As [`run`].
+pub fn run_with(
+    kernel: &Kernel,
+    groups: [u32; 3],
+    subgroup_size: u32,
+    subnormals: Subnormals,
+    arguments: &mut [Argument<'_>],
+) {
     assert_eq!(arguments.len(), kernel.params.len(), "arguments of kernel {}", kernel.name);
-    let mut machine = Machine::new(kernel, groups, subgroup_size, arguments);
+    let mut machine = Machine::new(kernel, groups, subgroup_size, subnormals, arguments);
     for z in 0..groups[2] {
         for y in 0..groups[1] {
             for x in 0..groups[0] {
@@ -45,6 +91,7 @@ pub struct Function {
     kernel: Kernel,
     inputs: usize,
     scalar: ScalarType,
+    subnormals: Subnormals,
 }
 
 impl Function {
@@ -72,7 +119,12 @@ impl Function {
             let values: Vec<_> = pointers.iter().map(|p| p.load(i)).collect();
             result.store(i, f(&values));
         }
-        Function { kernel: b.finish(), inputs, scalar }
+        Function { kernel: b.finish(), inputs, scalar, subnormals: Subnormals::Keep }
+    }
+
+    /// The same function where instructions treat subnormals so.
+    pub fn with(self, subnormals: Subnormals) -> Function {
+        Function { subnormals, ..self }
     }
 
     /// The kernel: pointer parameters x, (y,) result; one element an invocation, with no bounds check.
@@ -126,7 +178,7 @@ impl Function {
         let mut result = vec![0; padded];
         let mut arguments: Vec<_> = inputs.iter_mut().map(|x| Argument::Memory(x)).collect();
         arguments.push(Argument::Memory(&mut result));
-        run(&self.kernel, [groups as u32, 1, 1], 32, &mut arguments);
+        run_with(&self.kernel, [groups as u32, 1, 1], 32, self.subnormals, &mut arguments);
         result.truncate(len * size);
         result
     }
@@ -146,6 +198,7 @@ struct Machine<'k, 'a, 'm> {
     groups: [u32; 3],
     group: [u32; 3],
     subgroup_size: usize,
+    subnormals: Subnormals,
     /// Invocations in a workgroup.
     width: usize,
     /// First slot of each value; a slot holds `width` words. Operands lie before the values made from them.
@@ -165,6 +218,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
         k: &'k Kernel,
         groups: [u32; 3],
         subgroup_size: u32,
+        subnormals: Subnormals,
         arguments: &'m mut [Argument<'a>],
     ) -> Machine<'k, 'a, 'm> {
         let width = k.workgroup_size.iter().product::<u32>() as usize;
@@ -187,6 +241,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
             groups,
             group: [0; 3],
             subgroup_size: subgroup_size as usize,
+            subnormals,
             width,
             slots,
             words: vec![0; next * width],
@@ -452,10 +507,15 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
             Inst::Select(c, a, b) => self.map3(id, [c, a, b], |c, a, b| if c != 0 { a } else { b }),
             Inst::Cast(a) => self.cast(id, k.values[a as usize].ty.scalar, s, a),
             Inst::Bitcast(a) => self.map1(id, a, |a| a),
-            Inst::Fma(a, b, c) if s == ScalarType::F32 => {
-                self.map3(id, [a, b, c], |a, b, c| bits32(f32_(a).mul_add(f32_(b), f32_(c))))
+            Inst::Fma(a, b, c) => {
+                let n = self.subnormals;
+                match s {
+                    ScalarType::F32 => {
+                        self.map3(id, [a, b, c], |a, b, c| n.bits32(n.f32(a).mul_add(n.f32(b), n.f32(c))))
+                    }
+                    _ => self.map3(id, [a, b, c], |a, b, c| n.bits64(n.f64(a).mul_add(n.f64(b), n.f64(c)))),
+                }
             }
-            Inst::Fma(a, b, c) => self.map3(id, [a, b, c], |a, b, c| f64_(a).mul_add(f64_(b), f64_(c)).to_bits()),
             Inst::GetVar { var, index } => {
                 for l in 0..self.width {
                     let element = index.map_or(0, |i| self.lane(i, 0)[l] as usize);
@@ -525,12 +585,12 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
 
     /// Additions run in the order of the lanes.
     fn subgroup(&mut self, id: ValueId, op: Subgroup, s: ScalarType, a: ValueId, mask: &[bool]) {
-        let (running, size) = (self.running(mask), self.subgroup_size);
+        let (running, size, n) = (self.running(mask), self.subgroup_size, self.subnormals);
         for subgroup in running.chunk_by(|x, y| x / size == y / size) {
             let words = subgroup.iter().map(|&l| self.lane(a, 0)[l]);
             let all = words.reduce(|x, y| match op {
                 Subgroup::First => x,
-                Subgroup::Add => add(s, x, y),
+                Subgroup::Add => add(n, s, x, y),
                 Subgroup::Min => {
                     if less(s, y, x) {
                         y
@@ -553,17 +613,18 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
     }
 
     fn unary(&mut self, id: ValueId, op: Unary, s: ScalarType, a: ValueId) {
+        let n = self.subnormals;
         macro_rules! float {
             ($f:ident) => {
                 match s {
-                    ScalarType::F32 => self.map1(id, a, |a| bits32(f32_(a).$f())),
-                    _ => self.map1(id, a, |a| f64_(a).$f().to_bits()),
+                    ScalarType::F32 => self.map1(id, a, |a| bits32(n.f32(a).$f())),
+                    _ => self.map1(id, a, |a| n.f64(a).$f().to_bits()),
                 }
             };
         }
         match op {
-            Unary::Neg if s == ScalarType::F32 => self.map1(id, a, |a| a ^ 1 << 31),
-            Unary::Neg if s == ScalarType::F64 => self.map1(id, a, |a| a ^ 1 << 63),
+            Unary::Neg if s == ScalarType::F32 => self.map1(id, a, |a| bits32(n.f32(a)) ^ 1 << 31),
+            Unary::Neg if s == ScalarType::F64 => self.map1(id, a, |a| n.f64(a).to_bits() ^ 1 << 63),
             Unary::Neg => self.map1(id, a, |a| narrow(s, a.wrapping_neg())),
             Unary::Not if s == ScalarType::Bool => self.map1(id, a, |a| a ^ 1),
             Unary::Not => self.map1(id, a, |a| narrow(s, !a)),
@@ -578,11 +639,12 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
     }
 
     fn binary(&mut self, id: ValueId, op: Binary, s: ScalarType, a: ValueId, b: ValueId) {
+        let n = self.subnormals;
         macro_rules! arithmetic {
             ($operator:tt, $wrapping:ident) => {
                 match s {
-                    ScalarType::F32 => self.map2(id, a, b, |a, b| bits32(f32_(a) $operator f32_(b))),
-                    ScalarType::F64 => self.map2(id, a, b, |a, b| (f64_(a) $operator f64_(b)).to_bits()),
+                    ScalarType::F32 => self.map2(id, a, b, |a, b| n.bits32(n.f32(a) $operator n.f32(b))),
+                    ScalarType::F64 => self.map2(id, a, b, |a, b| n.bits64(n.f64(a) $operator n.f64(b))),
                     s if s.bytes() == 4 => self.map2(id, a, b, |a, b| a.$wrapping(b) & 0xffff_ffff),
                     _ => self.map2(id, a, b, |a, b| a.$wrapping(b)),
                 }
@@ -619,6 +681,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
     }
 
     fn compare(&mut self, id: ValueId, op: Compare, s: ScalarType, a: ValueId, b: ValueId) {
+        let n = self.subnormals;
         macro_rules! with {
             ($view:expr) => {{
                 let view = $view;
@@ -633,19 +696,20 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
             }};
         }
         match s {
-            ScalarType::F32 => with!(f32_),
-            ScalarType::F64 => with!(f64_),
+            ScalarType::F32 => with!(|w| n.f32(w)),
+            ScalarType::F64 => with!(|w| n.f64(w)),
             s if s.is_signed() => with!(|w| signed(s, w)),
             _ => with!(|w: u64| w),
         }
     }
 
     fn cast(&mut self, id: ValueId, from: ScalarType, to: ScalarType, a: ValueId) {
+        let n = self.subnormals;
         match (from, to) {
-            (ScalarType::F32, ScalarType::F64) => self.map1(id, a, |a| f64::from(f32_(a)).to_bits()),
-            (ScalarType::F64, ScalarType::F32) => self.map1(id, a, |a| bits32(f64_(a) as f32)),
+            (ScalarType::F32, ScalarType::F64) => self.map1(id, a, |a| f64::from(n.f32(a)).to_bits()),
+            (ScalarType::F64, ScalarType::F32) => self.map1(id, a, |a| n.bits32(n.f64(a) as f32)),
             (from, to) if from.is_float() => self.map1(id, a, |a| {
-                let x = if from == ScalarType::F32 { f64::from(f32_(a)) } else { f64_(a) };
+                let x = if from == ScalarType::F32 { f64::from(n.f32(a)) } else { n.f64(a) };
                 match to {
                     ScalarType::I32 => u64::from(x as i32 as u32),
                     ScalarType::U32 => u64::from(x as u32),
@@ -684,10 +748,10 @@ fn signed(s: ScalarType, word: u64) -> i64 {
     if s.bytes() == 4 { i64::from(word as u32 as i32) } else { word as i64 }
 }
 
-fn add(s: ScalarType, a: u64, b: u64) -> u64 {
+fn add(n: Subnormals, s: ScalarType, a: u64, b: u64) -> u64 {
     match s {
-        ScalarType::F32 => bits32(f32_(a) + f32_(b)),
-        ScalarType::F64 => (f64_(a) + f64_(b)).to_bits(),
+        ScalarType::F32 => n.bits32(n.f32(a) + n.f32(b)),
+        ScalarType::F64 => n.bits64(n.f64(a) + n.f64(b)),
         s => narrow(s, a.wrapping_add(b)),
     }
 }
@@ -703,7 +767,7 @@ fn less(s: ScalarType, a: u64, b: u64) -> bool {
 
 fn atomic(op: Atomic, s: ScalarType, old: u64, value: u64) -> u64 {
     match op {
-        Atomic::Add => add(s, old, value),
+        Atomic::Add => narrow(s, old.wrapping_add(value)),
         Atomic::Min => {
             if less(s, value, old) {
                 value

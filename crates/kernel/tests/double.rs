@@ -124,7 +124,7 @@ fn special_erf(x: f64) -> f64 {
 /// Stands for a result that is checked elsewhere.
 const ANY: f64 = -123.0;
 
-/// Whether two results are the same special value, or ordinary numbers within some ulp, or one is a flushed subnormal.
+/// Whether two results are the same special value, or ordinary numbers within some ulp.
 fn agree(got: f64, wanted: f64) -> bool {
     if wanted == ANY || wanted == 1.0 - ANY {
         return !got.is_nan();

@@ -72,3 +72,40 @@ fn quotients_by_every_significand_are_correctly_rounded() {
         }
     }
 }
+
+/// Pairs of bits: any numbers, subnormal ones, and ones whose quotient or remainder is subnormal.
+fn pairs() -> (Vec<f32>, Vec<f32>) {
+    let mut random = reference::Random(5);
+    (0..SAMPLES as u32 / 4)
+        .map(|i| {
+            let (x, y) = (random.bits(), random.bits());
+            let sign = x & 0x8000_0000;
+            let small = |x: u32, y: u32| sign | (x & 0x7f_ffff) >> (y % 23);
+            match i % 4 {
+                0 => (x, y),
+                1 => (small(x, y), small(y, x)),
+                2 => (small(x, y), 0x3f80_0000 - (y & 0x3ff_ffff)),
+                _ => (sign | 0x0080_0000 | x & 0x1ff_ffff, 0x3f80_0000 + (y & 0x0fff_ffff)),
+            }
+        })
+        .map(|(x, y)| (f32::from_bits(x), f32::from_bits(y)))
+        .unzip()
+}
+
+#[test]
+fn subnormal_quotients_roots_and_remainders_are_correctly_rounded() {
+    let (x, y) = pairs();
+    let agree = |name: &str, got: Vec<f32>, wanted: fn(f32, f32) -> f32| {
+        for ((x, y), got) in x.iter().zip(&y).zip(got) {
+            let wanted = wanted(*x, *y);
+            assert!(
+                got.to_bits() == wanted.to_bits() || got.is_nan() && wanted.is_nan(),
+                "{name}({x:e}, {y:e}): {got:e}, {wanted:e}"
+            );
+        }
+    };
+    agree("div", Function::binary(ScalarType::F32, math::div).f32(&[&x, &y]), |x, y| x / y);
+    agree("fmod", Function::binary(ScalarType::F32, math::fmod).f32(&[&x, &y]), |x, y| x % y);
+    agree("sqrt", Function::unary(ScalarType::F32, math::sqrt).f32(&[&x]), |x, _| x.sqrt());
+    agree("reciprocal", Function::unary(ScalarType::F32, math::reciprocal).f32(&[&x]), |x, _| 1.0 / x);
+}

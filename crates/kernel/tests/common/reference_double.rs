@@ -354,7 +354,7 @@ fn nearest(x: &BigFloat) -> f64 {
 }
 
 /// Distance of `got` from the exact value, in units in the last place of the exact value as a double; infinity counts
-/// as 2^1024. 0 where an exact value below the normal numbers was flushed.
+/// as 2^1024. Of an exact value below the normal numbers, which may have been rounded twice, half a unit does not count.
 pub fn distance(got: f64, exact: &BigFloat) -> f64 {
     if got.is_nan() || exact.is_nan() {
         return f64::NAN;
@@ -364,7 +364,7 @@ pub fn distance(got: f64, exact: &BigFloat) -> f64 {
     }
     let exponent = exact.exponent().unwrap_or(i32::MAX);
     let overflow = exponent > 1024;
-    if overflow && got.is_infinite() && (got < 0.0) == exact.is_negative() || exponent < -1021 && got == 0.0 {
+    if overflow && got.is_infinite() && (got < 0.0) == exact.is_negative() {
         return 0.0;
     }
     let ulp = (exponent - 53).max(-1074);
@@ -380,5 +380,6 @@ pub fn distance(got: f64, exact: &BigFloat) -> f64 {
     }
     let at = difference.exponent().unwrap_or(0);
     difference.set_exponent(at - ulp);
-    nearest(&difference).abs()
+    let units = nearest(&difference).abs();
+    if exponent < -1021 { (units - 0.5).max(0.0) } else { units }
 }

@@ -96,8 +96,9 @@ pub fn erf<'b>(x: Value<'b>) -> Value<'b> {
     let far = one.h + (one.l - y.l);
     let near = near_zero(a).value();
     let y = is_below(x, -1).select(near, far);
-    let y = is_below(x, -28).select(a * FACTOR.0, y);
-    x.is_nan().select(x, flip(y, sign(x)))
+    let (mantissa, exponent) = split_exponent(magnitude(x));
+    let y = is_below(x, -28).select(scale(mantissa * FACTOR.0, exponent), y);
+    (x.is_nan() | magnitude(x).eq(0)).select(x, flip(y, sign(x)))
 }
 
 /// See [`crate::math::erfc`].

@@ -83,7 +83,7 @@ pub fn atan2<'b>(y: Value<'b>, x: Value<'b>) -> Value<'b> {
     let turned = Pair::select(steep.ne(left), r.neg(), r);
     let s = fast_two_sum(offset.h, turned.h);
     let angle = s.h + (s.l + (offset.l + turned.l));
-    let angle = scale(angle, (plain & !axis).select(exponent - near, 0));
+    let angle = (plain & !axis).select(scale(angle, exponent - near), angle);
     let nan = ax.gt(INFINITY) | ay.gt(INFINITY);
     nan.select(special(b, NAN), flip(angle, sign(y)))
 }

@@ -60,10 +60,17 @@ pub fn power_of_two(k: Value<'_>) -> Value<'_> {
     float((k + 1023).cast(ScalarType::U64) << 52)
 }
 
-/// `y * 2^k` for a `y` within 2^-60 and 2^60 and any result: infinite above, rounded once below.
+/// `y * 2^k` for a `y` within 2^-60 and 2^60, not 0, and any result: infinite above, rounded below to the nearest subnormal, in
+/// integers, which no adapter flushes.
 pub fn scale<'b>(y: Value<'b>, k: Value<'b>) -> Value<'b> {
-    let most = k.max(-960).min(960);
-    float(bits(y) + (most.cast(ScalarType::U64) << 52)) * power_of_two((k - most).max(-1000).min(1000))
+    let b = y.builder();
+    let k = k.max(-1200);
+    let shifted = |by: Value<'b>| magnitude(y) + (by.cast(ScalarType::U64) << 52);
+    let field = (magnitude(y) >> 52).cast(ScalarType::I32) + k;
+    // A multiple of 2^-1074 is its own bits.
+    let units = float(shifted(k + 1074)).round().cast(ScalarType::U64);
+    let finite = field.lt(1).select(units, shifted(k));
+    float(field.gt(2046).select(b.int(ScalarType::U64, INFINITY), finite) | sign(y))
 }
 
 /// Mantissa in [1, 2) and exponent (i32) of a positive finite double, given by its bits.

@@ -1,10 +1,11 @@
 //! Division, square roots and remainders. Division and square root are correctly rounded: a Newton iteration gives the
-//! significand to about one unit, and the exact remainder in integer arithmetic decides the rounding. Results below
-//! the normal range become zero, and subnormal inputs count as zero.
+//! significand to about one unit, and the exact remainder in integer arithmetic decides the rounding, also that of a
+//! subnormal result.
 //!
 //! Sources: P. Markstein, "IA-64 and Elementary Functions" (2000), for rounding by remainders.
 
 use super::exact::head;
+use super::subnormal::{denormalized, normalized};
 use super::{INF, MAGNITUDE, MIN_NORMAL, NAN, SIGN, select_bits};
 use crate::builder::Value;
 use crate::types::ScalarType::{F32, I32, U32};
@@ -27,7 +28,7 @@ pub(super) fn reciprocal_significand(y: Value<'_>) -> Value<'_> {
     r + r * (1.0 - y * r)
 }
 
-/// Quotient of the significands of two numbers given by their bits; exponents and signs are ignored.
+/// Quotient of the significands of two numbers given by their [`normalized`] bits (u32); exponents and signs are ignored.
 pub(super) fn quotient<'b>(x: Value<'b>, y: Value<'b>) -> Quotient<'b> {
     let b = x.builder();
     let (fx, fy) = (x & 0x7f_ffff, y & 0x7f_ffff);
@@ -51,19 +52,24 @@ pub(super) fn quotient<'b>(x: Value<'b>, y: Value<'b>) -> Quotient<'b> {
     Quotient { significand: (q + step).bitcast(U32), exponent: less.select(b.i32(-1), 0), rest: left.cast(F32) * unit }
 }
 
-/// Bits of the positive number `significand * 2^(exponent - 23)`; `significand` is 2^23 to 2^24. Zero below the normal
-/// range, infinity above.
-pub(super) fn assemble<'b>(significand: Value<'b>, exponent: Value<'b>) -> Value<'b> {
-    let b = significand.builder();
-    let biased = exponent + 127;
-    let bits = ((biased - 1) << 23).bitcast(U32) + significand;
-    let bits = (biased.lt(0) | bits.lt(MIN_NORMAL)).select(b.u32(0), bits);
-    biased.gt(254).select(b.u32(INF), bits)
+/// Bits of the positive number `q.significand * 2^(exponent - 23)`, rounded once: `q.rest` decides between the neighbours
+/// of a subnormal result. Infinity above the range.
+pub(super) fn assemble<'b>(q: &Quotient<'b>, exponent: Value<'b>) -> Value<'b> {
+    let b = exponent.builder();
+    // The significand's leading one adds 1 to the exponent field.
+    let field = exponent + 126;
+    let lost = (-field).max(0).min(25).bitcast(U32);
+    let kept = q.significand >> lost;
+    let (low, half) = (q.significand - (kept << lost), (b.u32(1) << lost) >> 1);
+    let tie_up = q.rest.gt(0.0) | (q.rest.eq(0.0) & (kept & 1).ne(0));
+    let up = lost.ne(0) & (low.gt(half) | (low.eq(half) & tie_up));
+    let bits = (field.max(0) << 23).bitcast(U32) + kept + up.cast(U32);
+    field.gt(253).select(b.u32(INF), bits)
 }
 
-/// Unbiased exponent of a magnitude given by its bits, as i32.
-pub(super) fn exponent(magnitude: Value<'_>) -> Value<'_> {
-    (magnitude >> 23).bitcast(I32) - 127
+/// Unbiased exponent of a magnitude given by its [`normalized`] bits.
+fn exponent(bits: Value<'_>) -> Value<'_> {
+    (bits >> 23) - 127
 }
 
 /// `x / y`, correctly rounded.
@@ -71,15 +77,28 @@ pub fn div<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let b = x.builder();
     let (ux, uy) = (x.bitcast(U32), y.bitcast(U32));
     let (ax, ay) = (ux & MAGNITUDE, uy & MAGNITUDE);
-    let q = quotient(ux, uy);
-    let e = (ax >> 23).bitcast(I32) - (ay >> 23).bitcast(I32) + q.exponent;
-    let finite = assemble(q.significand, e);
-    let (x_zero, y_zero) = (ax.lt(MIN_NORMAL), ay.lt(MIN_NORMAL));
-    let (x_inf, y_inf) = (ax.ge(INF), ay.ge(INF));
-    let bits = (x_zero | y_inf).select(b.u32(0), finite);
-    let bits = (x_inf | y_zero).select(b.u32(INF), bits) | ((ux ^ uy) & SIGN);
-    let nan = (x_zero & y_zero) | (x_inf & y_inf) | ax.gt(INF) | ay.gt(INF);
-    select_bits(nan, NAN, bits)
+    // What is not a normal number is rare, and so are results beyond the range: they are dealt with in branches.
+    let irregular = (ax - MIN_NORMAL).max(ay - MIN_NORMAL).ge(INF - MIN_NORMAL);
+    let (nx, ny) = (b.var(ax.bitcast(I32)), b.var(ay.bitcast(I32)));
+    b.if_(irregular, || {
+        nx.set(normalized(ax));
+        ny.set(normalized(ay));
+    });
+    let (nx, ny) = (nx.get(), ny.get());
+    let q = quotient(nx.bitcast(U32), ny.bitcast(U32));
+    let e = (nx >> 23) - (ny >> 23) + q.exponent;
+    let field = (e + 126).bitcast(U32);
+    let sign = (ux ^ uy) & SIGN;
+    let result = b.var(((field << 23) + q.significand) | sign);
+    b.if_(irregular | field.gt(253), || {
+        let (x_zero, y_zero) = (ax.eq(0), ay.eq(0));
+        let (x_inf, y_inf) = (ax.ge(INF), ay.ge(INF));
+        let bits = (x_zero | y_inf).select(b.u32(0), assemble(&q, e));
+        let bits = (x_inf | y_zero).select(b.u32(INF), bits) | sign;
+        let nan = (x_zero & y_zero) | (x_inf & y_inf) | ax.gt(INF) | ay.gt(INF);
+        result.set(nan.select(b.u32(NAN), bits));
+    });
+    result.get().bitcast(F32)
 }
 
 /// `1 / x`, correctly rounded.
@@ -87,12 +106,13 @@ pub fn reciprocal(x: Value<'_>) -> Value<'_> {
     div(x.like(1.0), x)
 }
 
-/// A positive normal number as `m * 4^k`: m in [1, 4) as f32 and in units of 2^-23 as u32, k as i32.
+/// A positive number, given by its [`normalized`] bits, as `m * 4^k`: m in [1, 4) as f32 and in units of 2^-23 as u32, k
+/// as i32.
 fn quarter_range<'b>(bits: Value<'b>) -> (Value<'b>, Value<'b>, Value<'b>) {
     let b = bits.builder();
     let e = exponent(bits);
     let odd = (e & 1).ne(0);
-    let fraction = bits & 0x7f_ffff;
+    let fraction = bits.bitcast(U32) & 0x7f_ffff;
     let m = (fraction | odd.select(b.u32(0x4000_0000), 0x3f80_0000)).bitcast(F32);
     let units = (fraction | 0x80_0000) << odd.select(b.u32(1), 0);
     (m, units, e >> 1)
@@ -110,16 +130,16 @@ fn rsqrt_significand(m: Value<'_>) -> Value<'_> {
 
 /// A square root and what rounding took from it.
 pub(super) struct Root<'b> {
-    /// Correctly rounded; zero below the normal range.
+    /// Correctly rounded.
     pub root: Value<'b>,
     /// Exact root less the rounded one, in units of the last place (f32).
     pub rest: Value<'b>,
 }
 
-/// Square root of a positive normal number.
-pub(super) fn root(x: Value<'_>) -> Root<'_> {
-    let b = x.builder();
-    let (m, units, k) = quarter_range(x.bitcast(U32));
+/// Square root of a positive number given by its [`normalized`] bits.
+pub(super) fn root(bits: Value<'_>) -> Root<'_> {
+    let b = bits.builder();
+    let (m, units, k) = quarter_range(bits);
     let y = rsqrt_significand(m);
     let guess = (m * y * 8_388_608.0).cast(U32);
     let unit = y * f64::from(2f32.powi(-24));
@@ -141,11 +161,10 @@ pub fn sqrt(x: Value<'_>) -> Value<'_> {
     let b = x.builder();
     let bits = x.bitcast(U32);
     let magnitude = bits & MAGNITUDE;
-    let finite = root(x).root.bitcast(U32);
-    let zero = magnitude.lt(MIN_NORMAL);
+    let finite = root(normalized(magnitude)).root.bitcast(U32);
     let result = bits.ge(INF).select(b.u32(NAN), finite);
-    let result = bits.eq(INF).select(bits, result);
-    zero.select(bits & SIGN, result).bitcast(F32)
+    let itself = magnitude.eq(0) | bits.eq(INF);
+    itself.select(bits, result).bitcast(F32)
 }
 
 /// `1 / sqrt(x)`, within 0.52 ulp.
@@ -153,7 +172,7 @@ pub fn rsqrt(x: Value<'_>) -> Value<'_> {
     let b = x.builder();
     let bits = x.bitcast(U32);
     let magnitude = bits & MAGNITUDE;
-    let (m, _, k) = quarter_range(bits);
+    let (m, _, k) = quarter_range(normalized(magnitude));
     let y = rsqrt_significand(m);
     // 1 - m y^2 with short heads, so that the leading products and the difference are exact.
     let (mh, yh) = (head(m, 8), head(y, 8));
@@ -164,7 +183,7 @@ pub fn rsqrt(x: Value<'_>) -> Value<'_> {
     let finite = (y.bitcast(I32) - (k << 23)).bitcast(U32);
     let result = bits.ge(INF).select(b.u32(NAN), finite);
     let result = bits.eq(INF).select(b.u32(0), result);
-    magnitude.lt(MIN_NORMAL).select((bits & SIGN) | INF, result).bitcast(F32)
+    magnitude.eq(0).select(bits | INF, result).bitcast(F32)
 }
 
 /// Remainder of `x / y` with the sign of x, exact: long division of the significands, eight bits at a time.
@@ -172,14 +191,14 @@ pub fn fmod<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let b = x.builder();
     let (ux, uy) = (x.bitcast(U32), y.bitcast(U32));
     let (ax, ay) = (ux & MAGNITUDE, uy & MAGNITUDE);
-    let nan = ax.ge(INF) | ay.gt(INF) | ay.lt(MIN_NORMAL);
-    let smaller = ax.lt(ay) | ax.lt(MIN_NORMAL);
-    let my = (ay & 0x7f_ffff) | 0x80_0000;
-    let y_exponent = (ay >> 23).bitcast(I32);
+    let nan = ax.ge(INF) | ay.gt(INF) | ay.eq(0);
+    let smaller = ax.lt(ay);
     let result = b.var(ux);
     b.if_(!(nan | smaller), || {
-        let rest = b.var(((ax & 0x7f_ffff) | 0x80_0000) % my);
-        let bits = b.var((ax >> 23) - (ay >> 23));
+        let (nx, ny) = (normalized(ax), normalized(ay));
+        let my = (ny.bitcast(U32) & 0x7f_ffff) | 0x80_0000;
+        let rest = b.var(((nx.bitcast(U32) & 0x7f_ffff) | 0x80_0000) % my);
+        let bits = b.var(((nx >> 23) - (ny >> 23)).bitcast(U32));
         b.while_(
             || bits.get().ne(0),
             || {
@@ -188,8 +207,8 @@ pub fn fmod<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
                 bits.set(bits.get() - step);
             },
         );
-        let scaled = rest.get().cast(F32).bitcast(I32) + ((y_exponent - 150) << 23);
-        let magnitude = (rest.get().eq(0) | scaled.lt(MIN_NORMAL)).select(b.i32(0), scaled).bitcast(U32);
+        let scaled = rest.get().cast(F32).bitcast(I32) + (((ny >> 23) - 150) << 23);
+        let magnitude = rest.get().eq(0).select(b.u32(0), denormalized(scaled));
         result.set(magnitude | (ux & SIGN));
     });
     select_bits(nan, NAN, result.get())

@@ -2,9 +2,10 @@
 
 use super::exact::{Sum, fast_two_sum, polynomial, two_product, two_square, two_sum};
 use super::exponential::{clamp, exp_sum, scaled};
+use super::subnormal::{denormalized, normalized};
 use super::{INF, MAGNITUDE, NAN, SIGN, ratio, select_bits};
 use crate::builder::Value;
-use crate::types::ScalarType::{F32, U32};
+use crate::types::ScalarType::{F32, I32, U32};
 
 /// `erf(x) / x - 1` as a polynomial in x^2 for |x| up to 1, within 2^-29.
 const ERF: [f64; 7] = [
@@ -41,11 +42,12 @@ pub fn erf(x: Value<'_>) -> Value<'_> {
     let bits = x.bitcast(U32);
     let magnitude = bits & MAGNITUDE;
     let a = clamp(magnitude.bitcast(F32), 0.0, 4.0);
-    // Scaled, so that the product with the small coefficient is not subnormal where `a` is barely normal.
-    let up = a * 2f64.powi(32);
-    let small = (up + up * polynomial(a * a, &ERF)) * 2f64.powi(-32);
-    let large = 1.0 - polynomial(a - 2.5, &ERFC);
-    let result = a.lt(1.0).select(small, large).bitcast(U32) | (bits & SIGN);
+    // Times 2^64, so that no product is subnormal.
+    let up = (normalized(magnitude) + (64 << 23)).bitcast(F32);
+    let small = (up + up * polynomial(a * a, &ERF)).bitcast(I32) - (64 << 23);
+    let large: Value<'_> = 1.0 - polynomial(a - 2.5, &ERFC);
+    let result = a.lt(1.0).select(denormalized(small), large.bitcast(U32));
+    let result = magnitude.eq(0).select(magnitude, result) | (bits & SIGN);
     select_bits(magnitude.gt(INF), NAN, result)
 }
 

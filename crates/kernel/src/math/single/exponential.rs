@@ -4,7 +4,8 @@
 //! rounding errors of the leading sum are carried along. Powers of two are applied to the exponent field.
 
 use super::exact::{Sum, fast_two_sum, head, polynomial, two_product, two_sum};
-use super::{INF, MAGNITUDE, MIN_NORMAL, NAN, SIGN, ratio, select_bits};
+use super::subnormal::denormalized;
+use super::{INF, MAGNITUDE, NAN, SIGN, ratio, select_bits};
 use crate::builder::Value;
 use crate::types::ScalarType::{F32, I32, U32};
 
@@ -45,12 +46,9 @@ pub(super) fn clamp(x: Value<'_>, low: f64, high: f64) -> Value<'_> {
     x.max(low).min(high)
 }
 
-/// Bits of `y * 2^k` for a positive `y` near 1, with zero below the normal range and infinity above; any sign of `y`
-/// where `k` is not below zero or the result is normal.
+/// Bits of `y * 2^k` for a positive `y` near 1 and a k from -250, infinity above the range.
 pub(super) fn scaled<'b>(y: Value<'b>, k: Value<'b>) -> Value<'b> {
-    let b = y.builder();
-    let bits = (y.bitcast(I32) + (k << 23)).min(INF);
-    bits.lt(MIN_NORMAL).select(b.i32(0), bits).bitcast(U32)
+    denormalized((y.bitcast(I32) + (k << 23)).min(INF as i32))
 }
 
 /// `e^(x + lo) * 2^-k` and k, for x of -125 to 102 and a lo of a few of its ulp at most.
@@ -68,15 +66,9 @@ pub(in crate::math) fn exp_times<'b>(x: (Value<'b>, Value<'b>), factor: (Value<'
     let (y, k) = exp_sum(clamped, Some(lo));
     let p = two_product(y.hi, factor.0);
     let y = p.hi + (p.lo + (y.hi * factor.1 + y.lo * factor.0));
-    // By two powers, so that bits never pass those of infinity.
-    let half = k >> 1;
-    let scaled = (scaled(y, half).bitcast(F32) * power_of_two(k - half)).bitcast(U32);
-    scaled.lt(MIN_NORMAL).select(scaled.builder().u32(0), scaled).bitcast(F32)
-}
-
-/// `2^k` for k of -126 to 127.
-fn power_of_two(k: Value<'_>) -> Value<'_> {
-    ((k + 127) << 23).bitcast(F32)
+    // So much bits may pass those of infinity that they wrap.
+    let overflows = ((y.bitcast(I32) >> 23) + k).gt(254);
+    select_bits(overflows, INF, denormalized(y.bitcast(I32) + (k << 23)))
 }
 
 /// `e^x`, within 0.75 ulp.

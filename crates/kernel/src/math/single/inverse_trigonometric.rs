@@ -1,11 +1,12 @@
 //! Inverse sine, cosine and tangent. Polynomials are minimax (Remez); square roots and quotients come with their
 //! rounding errors.
 
-use super::division::{Quotient, assemble, quotient, root};
+use super::division::{assemble, quotient, root};
 use super::exact::{Sum, fast_two_sum, polynomial, two_product, two_square, two_sum};
 use super::exponential::clamp;
+use super::subnormal::normalized;
 use super::trigonometric::HALF_PI;
-use super::{INF, MAGNITUDE, MIN_NORMAL, NAN, SIGN, select_bits};
+use super::{INF, MAGNITUDE, NAN, SIGN, select_bits};
 use crate::builder::Value;
 use crate::types::ScalarType::{F32, I32, U32};
 
@@ -30,7 +31,7 @@ const ATAN: [f64; 9] = [
 fn arc_sine<'b>(a: Value<'b>, large: Value<'b>) -> Sum<'b> {
     // Exact for |x| of 1/2 and more. The root of 0 is not asked for.
     let half = clamp((1.0 - a) * 0.5, 1e-30, 1.0);
-    let r = root(half);
+    let r = root(half.bitcast(I32));
     // The root's error is relative to its last place.
     let unit = ((r.root.bitcast(I32) & 0x7f80_0000) - (23 << 23)).bitcast(F32);
     let s = large.select(r.root, a);
@@ -92,13 +93,13 @@ fn arc_tangent<'b>(t: Sum<'b>, turns: Value<'b>, negative: Value<'b>) -> Value<'
     r.hi + (r.lo + (s.lo + (turns * HALF_PI[1] + low_rest * sign)))
 }
 
-/// `low / high` for positive numbers given by their bits, `low` not above; zero below the normal range.
+/// `low / high` for positive numbers given by their [`normalized`] bits, `low` not above.
 fn proper_fraction<'b>(low: Value<'b>, high: Value<'b>) -> Sum<'b> {
     let b = low.builder();
-    let Quotient { significand, exponent, rest } = quotient(low, high);
-    let e = (low >> 23).bitcast(I32) - (high >> 23).bitcast(I32) + exponent;
+    let q = quotient(low.bitcast(U32), high.bitcast(U32));
+    let e = (low >> 23) - (high >> 23) + q.exponent;
     let unit = e.gt(-100).select(e + 104, b.i32(0)) << 23;
-    Sum { hi: assemble(significand, e).bitcast(F32), lo: rest * unit.bitcast(F32) }
+    Sum { hi: assemble(&q, e).bitcast(F32), lo: q.rest * unit.bitcast(F32) }
 }
 
 /// Inverse tangent, within 0.8 ulp.
@@ -107,9 +108,9 @@ pub fn atan(x: Value<'_>) -> Value<'_> {
     let bits = x.bitcast(U32);
     let magnitude = bits & MAGNITUDE;
     let large = magnitude.gt(0x3f80_0000);
-    let one = b.u32(0x3f80_0000);
+    let one = b.i32(0x3f80_0000);
     // Above 2^60 the quotient no longer counts.
-    let quotient = proper_fraction(one, magnitude.max(0x3f80_0000u32).min(0x5d80_0000u32));
+    let quotient = proper_fraction(one, magnitude.max(0x3f80_0000u32).min(0x5d80_0000u32).bitcast(I32));
     let t = Sum { hi: large.select(quotient.hi, magnitude.bitcast(F32)), lo: large.select(quotient.lo, 0.0) };
     let y = arc_tangent(t, large.select(x.like(1.0), 0.0), large).bitcast(U32);
     let result = magnitude.lt(0x3980_0000).select(magnitude, y) | (bits & SIGN);
@@ -122,9 +123,9 @@ pub fn atan2<'b>(y: Value<'b>, x: Value<'b>) -> Value<'b> {
     let (ay, ax) = (uy & MAGNITUDE, ux & MAGNITUDE);
     let steep = ay.gt(ax);
     let (low, high) = (steep.select(ax, ay), steep.select(ay, ax));
-    let t = proper_fraction(low, high);
+    let t = proper_fraction(normalized(low), normalized(high));
     // Zero beside anything, anything beside infinity, and one beside itself.
-    let vanishes = low.lt(MIN_NORMAL) | (high.ge(INF) & low.lt(INF));
+    let vanishes = low.eq(0) | (high.ge(INF) & low.lt(INF));
     let same = low.eq(high) & !vanishes;
     let hi = vanishes.select(x.like(0.0), same.select(x.like(1.0), t.hi));
     let lo = (vanishes | same).select(x.like(0.0), t.lo);

@@ -5,7 +5,8 @@
 
 use super::exact::{Sum, fast_two_sum, head, polynomial, two_sum};
 use super::exponential::LN2;
-use super::{INF, MAGNITUDE, MIN_NORMAL, NAN, SIGN, select_bits};
+use super::subnormal::normalized;
+use super::{INF, MAGNITUDE, NAN, SIGN, select_bits};
 use crate::builder::Value;
 use crate::types::ScalarType::{F32, I32, U32};
 
@@ -24,11 +25,10 @@ const LOG: [f64; 9] = [
 /// Bits of sqrt(1/2).
 const SQRT_HALF: u32 = 0x3f35_04f3;
 
-/// A positive normal number, given by its bits, as `2^k * (1 + f)`; k as i32.
+/// A positive number, given by its [`normalized`] bits, as `2^k * (1 + f)`; k as i32.
 fn reduce(bits: Value<'_>) -> (Value<'_>, Value<'_>) {
-    let shifted = (bits - SQRT_HALF).bitcast(I32);
-    let k = shifted >> 23;
-    let m = (bits.bitcast(I32) - (k << 23)).bitcast(F32);
+    let k = (bits - SQRT_HALF as i32) >> 23;
+    let m = (bits - (k << 23)).bitcast(F32);
     (k, m - 1.0)
 }
 
@@ -44,20 +44,20 @@ fn with_specials<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let bits = x.bitcast(U32);
     let result = bits.ge(INF).select(b.u32(NAN), y.bitcast(U32));
     let result = bits.eq(INF).select(bits, result);
-    select_bits((bits & MAGNITUDE).lt(MIN_NORMAL), SIGN | INF, result)
+    select_bits((bits & MAGNITUDE).eq(0), SIGN | INF, result)
 }
 
 /// Natural logarithm, within 0.95 ulp.
 pub fn log(x: Value<'_>) -> Value<'_> {
-    let (k, f) = reduce(x.bitcast(U32));
+    let (k, f) = reduce(normalized(x.bitcast(U32)));
     let k = k.cast(F32);
     let s = fast_two_sum(k * LN2[0], f);
     with_specials(x, s.hi + (s.lo + (tail(f) + k * LN2[1])))
 }
 
-/// The logarithm of a positive normal number and what rounding left, some 2^-29 relative.
+/// The logarithm of a positive number and what rounding left, some 2^-29 relative.
 pub(in crate::math) fn log_sum(x: Value<'_>) -> Sum<'_> {
-    let (k, f) = reduce(x.bitcast(U32));
+    let (k, f) = reduce(normalized(x.bitcast(U32)));
     let k = k.cast(F32);
     let s = fast_two_sum(k * LN2[0], f);
     fast_two_sum(s.hi, s.lo + (tail(f) + k * LN2[1]))
@@ -65,7 +65,7 @@ pub(in crate::math) fn log_sum(x: Value<'_>) -> Sum<'_> {
 
 /// `k * scale[0] + log(1 + f) * c`, where `scale` is c ln 2 and `c` a constant, each in a head of few bits and a rest.
 fn log_times<'b>(x: Value<'b>, scale: [f64; 2], c: [f64; 2]) -> Value<'b> {
-    let (k, f) = reduce(x.bitcast(U32));
+    let (k, f) = reduce(normalized(x.bitcast(U32)));
     let k = k.cast(F32);
     let log = fast_two_sum(f, tail(f));
     let h = head(log.hi, 12);
@@ -92,7 +92,7 @@ pub fn log1p(x: Value<'_>) -> Value<'_> {
     // 1 + x = u + c; near zero x itself is f, and nothing is lost.
     let near = x.gt(-0.292) & x.lt(0.414);
     let u = two_sum(x.like(1.0), x);
-    let (k, f) = reduce(u.hi.bitcast(U32));
+    let (k, f) = reduce(u.hi.bitcast(I32));
     let k = near.select(b.i32(0), k);
     let f = near.select(x, f);
     // c / u scaled: the derivative of the logarithm times c.

@@ -1,7 +1,8 @@
 //! The functions in f32.
 //!
 //! No f64 is used: there are adapters without it. Special values are found and made by their bits, because a driver may
-//! assume that float operations see no NaN and may flush subnormals. Subnormal results are zero.
+//! assume that float operations see no NaN and may flush subnormals. Subnormal arguments and results are exact all the
+//! same: no operation on floats meets one.
 
 use crate::builder::Value;
 use crate::types::ScalarType::F32;
@@ -14,6 +15,7 @@ mod hyperbolic;
 mod inverse_trigonometric;
 mod logarithm;
 mod power;
+mod subnormal;
 mod trigonometric;
 
 pub use division::{div, fmod, reciprocal, rsqrt, sqrt};
@@ -33,6 +35,8 @@ use division::reciprocal_significand;
 
 /// Bits of the smallest normal number.
 const MIN_NORMAL: u32 = 0x0080_0000;
+/// Bits of one.
+const ONE: u32 = 0x3f80_0000;
 /// Bits of infinity.
 const INF: u32 = 0x7f80_0000;
 /// Bits of the NaN that is returned.

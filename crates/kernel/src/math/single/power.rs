@@ -1,7 +1,8 @@
 //! Powers, in integer arithmetic: `x^y = 2^(y log2 x)` needs some 32 bits of the logarithm, more than f32 holds and
 //! less than two of them. Polynomials are minimax (Remez) and evaluated in fixed point: Qn has n fraction bits.
 
-use super::{INF, MAGNITUDE, MIN_NORMAL, NAN, SIGN};
+use super::subnormal::{denormalized, normalized};
+use super::{INF, MAGNITUDE, NAN, SIGN};
 use crate::builder::Value;
 use crate::types::ScalarType::{F32, I32, U32};
 
@@ -39,8 +40,9 @@ pub fn pow<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let (ax, ay) = (ux & MAGNITUDE, uy & MAGNITUDE);
 
     // |x| = 2^k m with m of sqrt(1/2) to sqrt(2); log2 m = (m - 1) (1 + P).
-    let k = (ax - SQRT_HALF).bitcast(I32) >> 23;
-    let m = (ax.bitcast(I32) - (k << 23)).bitcast(F32);
+    let nx = normalized(ax);
+    let k = (nx - SQRT_HALF as i32) >> 23;
+    let m = (nx - (k << 23)).bitcast(F32);
     let f = m - 1.0;
     let distance = (f.abs() * 16_777_216.0).cast(U32) << 8; // Q32
     let w = ((m - f64::from(f32::from_bits(SQRT_HALF))) * 16_777_216.0).cast(U32) * 362; // Q32
@@ -87,16 +89,14 @@ pub fn pow<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let p = EXP2.iter().rev().skip(1).fold(b.u32(EXP2[6]), |sum, &c| fraction.mul_high(sum) + c);
     let s = fraction.mul_high(p).min(0x7fff_ffffu32); // Q31
     let significand = (s >> 8) + ((s >> 7) & 1);
-    let bits = ((n + 127) << 23) + significand.bitcast(I32);
-    let bits = n.lt(-127).select(b.i32(0), bits).max(0).bitcast(U32);
-    let bits = bits.lt(MIN_NORMAL).select(zero, bits);
+    let bits = denormalized(((n.max(-152) + 127) << 23) + significand.bitcast(I32));
     let bits = n.gt(127).select(b.u32(INF), bits);
 
     // Zeros, infinities and exponents out of reach grow or vanish.
-    let x_extreme = ax.lt(MIN_NORMAL) | ax.ge(INF);
+    let x_extreme = ax.eq(0) | ax.ge(INF);
     let extreme = x_extreme | ay.ge(INF) | e.gt(7);
     let bits = extreme.select(grows.select(b.u32(INF), 0), bits);
-    let one = ax.eq(0x3f80_0000) | ay.lt(MIN_NORMAL);
+    let one = ax.eq(0x3f80_0000) | ay.eq(0);
     let bits = one.select(b.u32(0x3f80_0000), bits);
 
     // A negative base: the sign of odd powers, NaN for powers that are no integer.
@@ -105,9 +105,9 @@ pub fn pow<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let odd = integer & below_point.ne(0);
     let negative = ux.ge(SIGN);
     let bits = (negative & odd).select(bits | SIGN, bits);
-    let domain = negative & !integer & !x_extreme & ay.ge(MIN_NORMAL);
+    let domain = negative & !integer & !x_extreme & ay.ne(0);
     let nan = domain | ax.gt(INF) | ay.gt(INF);
-    let always_one = ay.lt(MIN_NORMAL) | ux.eq(0x3f80_0000);
+    let always_one = ay.eq(0) | ux.eq(0x3f80_0000);
     let bits = (nan & !always_one).select(b.u32(NAN), bits);
     bits.bitcast(F32)
 }
