@@ -32,6 +32,7 @@ help:
 	@echo "make opinfo run PyTorch's own operator tests, all of them, and write docs/operators.md"
 	@echo "make validate  run them, and those of Vulkan and the engine, under Vulkan's validation layer"
 	@echo "make test-newer-mesa  run every test on Mesa 26 under Debian 13; see scripts/newer-mesa.sh --help"
+	@echo "make smoke-newer-mesa the small set of them"
 	@echo "make lint   check the style of Rust and Python"
 	@echo "make wheel  make an installable wheel in dist/"
 	@echo "make clean  remove what was built; make distclean: the virtual environments too"
@@ -81,6 +82,10 @@ test-newer-mesa: test-system $(package)
 	cargo test --config "target.'cfg(all())'.runner = '$(CURDIR)/scripts/newer-mesa.sh'" \
 		--package dml-kernel --package dml-vulkan --package dml-engine --lib --tests
 	scripts/newer-mesa.sh $(py) -m pytest -n $(JOBS) --dist loadfile
+
+.PHONY: smoke-newer-mesa
+smoke-newer-mesa: test-system $(package)
+	scripts/newer-mesa.sh $(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
 
 .PHONY: lint
 lint: test-system $(environment)
