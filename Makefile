@@ -30,6 +30,7 @@ help:
 	@echo "make test   run every test"
 	@echo "make smoke  run the small set of tests"
 	@echo "make opinfo run PyTorch's own operator tests, all of them, and write docs/operators.md"
+	@echo "make fuzz   run random calls of the operators beside the CPU's, SECONDS=600 DEVICE=dml"
 	@echo "make validate  run them, and those of Vulkan and the engine, under Vulkan's validation layer"
 	@echo "make test-newer-mesa  run every test on Mesa 26 under Debian 13; see scripts/newer-mesa.sh --help"
 	@echo "make smoke-newer-mesa the small set of them"
@@ -69,6 +70,13 @@ smoke: test-system $(package)
 opinfo: test-system $(package)
 	$(py) -m tests.opinfo --jobs $(JOBS)
 
+# Random calls beside the CPU's: SECONDS=600 DEVICE=dml:0; `python -m tests.fuzz --help` says more.
+SECONDS ?= 600
+DEVICE ?= dml
+.PHONY: fuzz
+fuzz: test-system $(package)
+	$(py) -m tests.fuzz --seconds $(SECONDS) --device $(DEVICE) --jobs $(JOBS)
+
 # One Rust test at a time, so that a message stands with its test. docs/validation.md says what this proves.
 .PHONY: validate
 validate: export TORCH_DML_VALIDATION := 1
@@ -96,7 +104,8 @@ lint: test-system $(environment)
 	$(py) -m ruff check python examples tests scripts
 	$(py) scripts/import_circles.py
 	$(VENV)/bin/clang-format --dry-run --Werror plugin/*.cpp plugin/*.h
-	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py tests/opinfo
+	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py \
+		tests/opinfo tests/fuzz tests/support/workers.py
 
 .PHONY: wheel
 wheel: system $(environment)

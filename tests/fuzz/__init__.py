@@ -1,0 +1,14 @@
+"""A fuzzer: random calls of the operators on the device, compared with the CPU.
+
+`python -m tests.fuzz --help` runs it. A case is a number, from which its call follows.
+
+- `values`, `tensors`: random numbers, shapes and layouts
+- `schemas`, `arguments`: the engine's overloads, and what they may be given
+- `elementwise`, `samples`: calls of pointwise operators; calls made of OpInfo's samples
+- `cases`: the call of a number
+- `calls`, `outcome`: a call on a device, and what it did
+- `judging`: whether two outcomes are the same
+- `reference`: the CPU's side, in a process that may end
+- `trial`, `work`: one case; many in worker processes
+- `known`, `report`, `snippet`: explained differences; groups of the others; a case as a program
+"""

@@ -1,0 +1,98 @@
+"""Run random cases of the operators on the device and on the CPU, and list what differs, by cause.
+
+A case has a number, which says everything about it: `--case 12345` runs that one alone, in this process, and with
+`--show` prints it as a program. Ends with 1 if a difference is found that tests/fuzz/known.toml does not explain.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+# Mesa's software device compiles without optimising: most kernels run a few times.
+os.environ.setdefault("GALLIVM_PERF", "nopt")
+
+import torch
+from rich.console import Console
+from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+from . import cases, known, report, snippet, work
+from .reference import Reference
+from .trial import Finding, run_case
+
+FOREVER = 10**12
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--case", type=int, metavar="N", help="run this case alone")
+    parser.add_argument("--show", action="store_true", help="print the case as a program")
+    which = parser.add_argument_group("which cases")
+    which.add_argument("--seconds", type=float, default=60, metavar="S", help="for so long (default: %(default)s)")
+    which.add_argument("--cases", type=int, metavar="N", help="so many, however long that takes")
+    which.add_argument("--start", type=int, default=0, metavar="N", help="the first one's number (default: 0)")
+    which.add_argument("--operators", default="", metavar="REGEX", help="those whose operator's name has a match")
+    how = parser.add_argument_group("how they run")
+    how.add_argument("--device", default="dml", help="the device (default: %(default)s)")
+    how.add_argument("--jobs", type=int, default=2, metavar="N", help="worker processes (default: %(default)s)")
+    how.add_argument("--timeout", type=float, default=120, metavar="S", help="for a case (default: %(default)s)")
+    how.add_argument("--findings", type=Path, metavar="FILE", help="keep every difference as a line of JSON")
+    return parser.parse_args()
+
+
+def _one(options: argparse.Namespace, console: Console) -> int:
+    if options.show:
+        console.print(snippet.program(cases.make(options.case), options.device), markup=False, highlight=False)
+    reference = Reference(options.timeout)
+    try:
+        finding = run_case(options.case, torch.device(options.device), reference)
+    finally:
+        reference.stop()
+    console.print(f"{finding.operator} [{finding.dtype}] {finding.kind}: {finding.message}", markup=False)
+    return int(bool(known.unexplained([finding], known.read())))
+
+
+def _many(options: argparse.Namespace, console: Console) -> list[Finding]:
+    count = FOREVER if options.cases is None else options.cases
+    until = time.monotonic() + (options.seconds if options.cases is None else FOREVER)
+    numbers = range(options.start, options.start + count)
+    found: list[Finding] = []
+    explanations, counts = known.read(), Counter[str]()
+    columns = (TextColumn("{task.completed} cases"), TimeElapsedColumn(), TextColumn("{task.fields[counts]}"))
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("fuzz", total=None, counts="")
+        for finding in work.run(numbers, options.device, options.jobs, options.timeout, until, options.operators):
+            found.append(finding)
+            counts["unexplained" if known.unexplained([finding], explanations) else finding.kind] += 1
+            text = ", ".join(f"{number} {kind}" for kind, number in counts.most_common(6))
+            progress.update(bar, advance=1, counts=text)
+    return found
+
+
+def main() -> int:
+    """Run one case, or many."""
+    options, console = _options(), Console()
+    if options.case is not None:
+        return _one(options, console)
+    found = _many(options, console)
+    unexplained = known.unexplained(found, known.read())
+    if options.findings:
+        lines = [json.dumps(asdict(finding)) for finding in found if finding.differs]
+        options.findings.write_text("".join(f"{line}\n" for line in lines))
+    if unexplained:
+        console.print(report.table(unexplained))
+    console.print(report.summary(found))
+    console.print(f"{len(found)} cases, {len(unexplained)} differences that {known.PATH.name} does not explain")
+    return int(bool(unexplained))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""What a call did, as plain data that goes from process to process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+
+@dataclass(frozen=True)
+class Flat:
+    """A tensor."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    device: str
+    data: bytes  # the elements, contiguous
+
+    @property
+    def values(self) -> torch.Tensor:
+        """The elements, one after another."""
+        if not self.data:
+            return torch.empty(0, dtype=self.dtype)
+        return torch.frombuffer(bytearray(self.data), dtype=self.dtype)
+
+
+def flat(tensor: torch.Tensor) -> Flat:
+    """The tensor as plain data; dense and not complex."""
+    there = tensor.detach()
+    # What PyTorch only notes to be zero has no storage.
+    dense = torch.zeros_like(there) if there._is_zerotensor() else there  # type: ignore[no-untyped-call]
+    here = dense.cpu().resolve_neg().contiguous().reshape(-1)
+    data = here.view(torch.uint8).numpy().tobytes() if here.numel() else b""
+    return Flat(there.dtype, tuple(there.shape), there.stride(), there.device.type, data)
+
+
+@dataclass(frozen=True)
+class Error:
+    """An exception."""
+
+    type: str
+    message: str
+
+
+@dataclass
+class Outcome:
+    """What a call returned, changed, and gave as gradients; or what it raised."""
+
+    error: Error | None = None
+    results: list[Flat | float | None] = field(default_factory=list)
+    gradients: list[Flat | None] | None = None
+    second: list[Flat | None] | None = None
+    storages: list[Flat | None] = field(default_factory=list)  # those that were changed
+    fallbacks: int = 0

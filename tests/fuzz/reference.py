@@ -1,0 +1,98 @@
+"""The CPU's side of a case, in a process that may end: some of torch's CPU kernels do that."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+
+import torch
+
+from . import cases
+from .calls import Variant, execute
+from .outcome import Outcome
+
+CPU = torch.device("cpu")
+START_SECONDS = 180.0
+
+
+class ReferenceFailed(Exception):
+    """The process ended, or took too long."""
+
+
+def serve(connection: Connection, parent: int) -> None:
+    """Run what is asked for through `connection`, until it is closed or the parent is gone."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+    torch.set_num_threads(1)
+    connection.send(None)
+    case = None
+    while True:
+        try:
+            number, variant = connection.recv()
+        except EOFError:
+            return
+        if case is None or case.number != number:
+            case = cases.make(number)
+        connection.send(execute(case.call, CPU, variant))
+
+
+class Reference:
+    """The process, started when it is first asked."""
+
+    def __init__(self, timeout: float) -> None:
+        """With so many seconds for a call."""
+        self.timeout = timeout
+        self._process: SpawnProcess | None = None
+        self._connection: Connection
+
+    def ask(self, number: int, variant: Variant) -> None:
+        """Have the case run; the outcome is fetched later. One at a time."""
+        if self._process is None:
+            context = multiprocessing.get_context("spawn")
+            self._connection, theirs = context.Pipe()
+            self._process = context.Process(target=serve, args=(theirs, os.getpid()), daemon=True)
+            self._process.start()
+            theirs.close()
+            self._receive(START_SECONDS)
+        try:
+            self._connection.send((number, variant))
+        except OSError as error:
+            self.stop()
+            raise ReferenceFailed("the process was gone") from error
+
+    def answer(self) -> Outcome:
+        """What came of the case asked for. Raises ReferenceFailed."""
+        outcome: Outcome = self._receive(self.timeout)
+        return outcome
+
+    def _receive(self, timeout: float) -> Outcome:
+        assert self._process is not None
+        if not self._connection.poll(timeout):
+            self.stop()
+            raise ReferenceFailed(f"more than {timeout:g} s")
+        try:
+            outcome: Outcome = self._connection.recv()
+        except (EOFError, OSError) as error:
+            self._process.join()
+            code = self._process.exitcode or 0
+            self.stop()
+            raise ReferenceFailed(f"ended with {signal.Signals(-code).name if code < 0 else code}") from error
+        return outcome
+
+    def stop(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._connection.close()
+            self._process = None

@@ -1,0 +1,122 @@
+"""Calls of OpInfo's operators: its samples, with other numbers, layouts and forms."""
+
+from __future__ import annotations
+
+import random
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy
+import torch
+
+from ..opinfo.page import NATIVE, read_marks
+from ..support.environment import ROOT
+from . import tensors, values
+from .calls import BACKWARD, DOUBLE, FORWARD, Call, function, opinfo
+
+PAGE = ROOT / "docs" / "operators.md"
+# A sample with larger tensors is not used.
+MAX_ELEMENTS = 300_000
+
+
+class NoSamples(Exception):
+    """OpInfo has none for an operator and a dtype."""
+
+
+@cache
+def operators() -> tuple[str, ...]:
+    """The names of OpInfo's operators that the device has a kernel for in some dtype."""
+    marks = read_marks(PAGE)
+    native = {task.operator for task, mark in marks.items() if mark == NATIVE}
+    return tuple(sorted(native))
+
+
+def is_pointwise(name: str) -> bool:
+    """Whether each element of a result comes of one element of each argument."""
+    from torch.testing._internal.opinfo.core import BinaryUfuncInfo, UnaryUfuncInfo
+
+    return isinstance(opinfo(name), (BinaryUfuncInfo, UnaryUfuncInfo))
+
+
+@lru_cache(maxsize=6)
+def samples(name: str, dtype: torch.dtype) -> tuple[Any, ...]:
+    """OpInfo's samples of an operator that consist of dense tensors on the CPU of the ten dtypes."""
+    for seed in (torch.manual_seed, numpy.random.seed, random.seed):
+        seed(0)
+    try:
+        found = list(opinfo(name).sample_inputs("cpu", dtype, requires_grad=False))
+    except Exception:  # Some operators have no samples in some dtypes.
+        return ()
+    return tuple(sample for sample in found if _usable((sample.input, sample.args, sample.kwargs)))
+
+
+def _usable(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        dense = value.layout == torch.strided and not value.is_nested and value.dtype in values.DTYPES
+        return dense and value.numel() <= MAX_ELEMENTS
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return all(_usable(item) for item in value)
+    return not isinstance(value, complex)
+
+
+def make(rng: random.Random, name: str) -> Call:
+    """A call of an operator with one of its samples, changed."""
+    op = opinfo(name)
+    usual = [dtype for dtype in values.DTYPES if dtype in op.dtypes]
+    weights = [weight for dtype, weight in zip(values.DTYPES, values.WEIGHTS, strict=True) if dtype in usual]
+    dtype = rng.choices(usual, weights)[0] if usual and rng.random() < 0.93 else values.dtype(rng)
+    found = samples(name, dtype) or samples(name, torch.float32)
+    if not found:
+        raise NoSamples(f"{name} has no samples of {dtype}")
+    sample = rng.choice(found)
+    change = _Changer(rng, dtype, is_pointwise(name))
+    args = [change(sample.input), *(change(argument) for argument in sample.args)]
+    kwargs = {key: change(argument) for key, argument in sample.kwargs.items()}
+    stage = rng.choices((FORWARD, BACKWARD, DOUBLE), (5, 4, 2))[0] if op.supports_autograd else FORWARD
+    call = Call(_expression(rng, name, stage), args, kwargs, stage, rng.getrandbits(31))
+    if stage != FORWARD:
+        for tensor in call.tensors():
+            if tensor.is_floating_point() and rng.random() < 0.8:
+                tensor.requires_grad_()
+    return call
+
+
+class _Changer:
+    """Gives tensors other numbers and layouts."""
+
+    def __init__(self, rng: random.Random, dtype: torch.dtype, pointwise: bool) -> None:
+        self.rng, self.dtype = rng, dtype
+        # Integers are often indices or sizes, and keep their values.
+        self.numbers = (dtype.is_floating_point or pointwise) and rng.random() < 0.4
+        self.palette = values.palette(rng, bounded=not pointwise)
+        self.layouts = rng.random() < 0.6
+
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value.detach())
+        if isinstance(value, (list, tuple)):
+            items = [self(item) for item in value]
+            return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+        if isinstance(value, dict):
+            return {key: self(item) for key, item in value.items()}
+        return value
+
+    def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:
+        if self.numbers and tensor.dtype == self.dtype:
+            tensor = values.numbers(self.rng, tensor.numel(), tensor.dtype, self.palette).reshape(tensor.shape)
+        return tensors.placed(self.rng, tensor) if self.layouts else tensor.clone()
+
+
+def _expression(rng: random.Random, name: str, stage: str) -> str:
+    op, kind = opinfo(name), rng.random()
+    if stage == FORWARD and kind < 0.2 and op.inplace_variant is not None and op.inplace_variant is not op.op:
+        return f"opinfo({name!r}).inplace_variant"
+    for expression in (f"torch.{name}", f"F.{name.rpartition('.')[2]}"):
+        try:
+            if function(expression) is op.op:
+                return expression
+        except AttributeError:
+            pass
+    return f"opinfo({name!r}).op"

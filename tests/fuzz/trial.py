@@ -1,0 +1,113 @@
+"""One case on the device and on the CPU, and what differs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+import torch
+from torch_dml import fallback_count
+
+from ..opinfo.trial import UNIMPLEMENTED
+from . import cases, samples
+from .calls import Call, Variant, execute
+from .judging import Difference, Rules
+from .outcome import Error, Flat, Outcome
+from .reference import Reference, ReferenceFailed
+
+# What came of a case that shows no difference.
+SAME, SKIPPED, RANDOM = "same", "skipped", "random"
+CPU_FAILED = "cpu failed"
+OUT_OF_MEMORY = re.compile(r"out of memory|OutOfMemory", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What came of a case: one of the above, or a kind of difference."""
+
+    number: int
+    operator: str
+    dtype: str
+    kind: str
+    message: str = ""
+    others: tuple[str, ...] = ()  # further kinds of difference
+
+    @property
+    def differs(self) -> bool:
+        """Whether the device did something else than the CPU."""
+        return self.kind not in (SAME, SKIPPED, RANDOM)
+
+
+def run_case(number: int, device: torch.device, reference: Reference) -> Finding:
+    """Run the case of a number, and compare."""
+    try:
+        case = cases.make(number)
+    except samples.NoSamples as error:
+        return Finding(number, cases.subject(number).name, "", SKIPPED, str(error))
+    finding = Finding(number, case.subject.name, case.call.dtype, SAME)
+    try:
+        reference.ask(number, Variant())
+        got = run_device(case.call, device)
+        want = reference.answer()
+        difference = judge(case, want, got, reference)
+    except ReferenceFailed as failure:
+        return replace(finding, kind=CPU_FAILED, message=str(failure))
+    return replace(finding, kind=difference[0].kind, message=difference[0].message, others=_others(difference))
+
+
+def run_device(call: Call, device: torch.device) -> Outcome:
+    """Run a call on the device, counting what fell back to the CPU."""
+    before = fallback_count()
+    outcome = execute(call, device)
+    outcome.fallbacks = fallback_count() - before
+    return outcome
+
+
+def _others(found: list[Difference]) -> tuple[str, ...]:
+    return tuple(sorted({difference.kind for difference in found} - {found[0].kind}))
+
+
+def judge(case: cases.Case, want: Outcome, got: Outcome, reference: Reference) -> list[Difference]:
+    """What differs, the most telling first; at least one, which may be none."""
+
+    def run(variant: Variant) -> Outcome:
+        reference.ask(case.number, variant)
+        return reference.answer()
+
+    if got.fallbacks:
+        return [Difference("fallback", f"{got.fallbacks} operators ran on the CPU")]
+    if want.error or got.error:
+        return [_errors(want.error, got.error)]
+    rules = Rules(run, case.subject.is_pointwise())
+    found = list(rules.differences(want, got))
+    if any(_of_values(difference) for difference in found):
+        again = run(Variant(reseeded=True))
+        if _data(again) != _data(want):
+            found = list(replace(rules, values=False).differences(want, got))
+            return found or [Difference(RANDOM, "")]
+    return found or [Difference(SAME, "")]
+
+
+def _of_values(difference: Difference) -> bool:
+    return difference.kind.rpartition(": ")[2] in ("value", "nan", "infinity", "zero sign", "subnormal")
+
+
+def _data(outcome: Outcome) -> list[bytes | float | None]:
+    return [one.data if isinstance(one, Flat) else one for one in (*outcome.results, *outcome.storages)]
+
+
+def _errors(want: Error | None, got: Error | None) -> Difference:
+    if got is not None and OUT_OF_MEMORY.search(got.type + got.message):
+        return Difference(SKIPPED, got.message)
+    if want is None:
+        assert got is not None
+        return Difference("refused", f"{got.type}: {got.message}")
+    lacking = want.type == "NotImplementedError" or UNIMPLEMENTED.search(want.message)
+    if lacking:
+        return Difference(SKIPPED, f"cpu: {want.message}")
+    if got is None:
+        return Difference("accepted", f"want {want.type}: {want.message}")
+    # A dtype that is not taken may be found before or after another fault.
+    if want.type != got.type and (want.type, got.type) != ("RuntimeError", "NotImplementedError"):
+        return Difference("exception", f"{got.type}: {got.message}; want {want.type}: {want.message}")
+    return Difference(SAME, "")
