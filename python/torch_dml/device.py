@@ -45,7 +45,7 @@ def init() -> None:
             "start method"
         )
     if device_count() == 0:
-        raise RuntimeError(vulkan.explain_no_device())
+        raise RuntimeError(vulkan.explain_no_device(engine.why_no_device()))
 
 
 # torch calls it before it makes the first tensor, and takes the device for idle until it did.

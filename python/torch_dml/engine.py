@@ -182,6 +182,15 @@ def device_count() -> int:
     return count.value
 
 
+def why_no_device() -> str | None:
+    """Return what the engine says when the drivers cannot be asked for devices, None when they can."""
+    try:
+        device_count()
+    except RuntimeError as error:
+        return str(error)
+    return None
+
+
 def device_info(device: int) -> dict[str, Any]:
     """Return the engine's description of a device, as it wrote it."""
     text = library().dml_device_info_json(device)

@@ -79,13 +79,16 @@ def advice(kind: str | None = None) -> list[str]:
     ]
 
 
-def explain_no_device() -> str:
-    """Return one paragraph on why there is no device and what to do, for the message of an error."""
+def explain_no_device(reason: str | None) -> str:
+    """Return one paragraph on why there is no device and what to do, for the message of an error.
+
+    `reason` is what the engine said; None when it found no adapter that it may use.
+    """
     problem = loader_error()
     if problem:
         what = f"the Vulkan loader {loader_name()} is missing ({problem})"
     else:
-        what = "no Vulkan 1.2 device was found"
+        what = reason or "no Vulkan 1.2 device was found"
         variables = driver_variables()
         if variables:
             named = ", ".join(f"{name}={value}" for name, value in variables.items())

@@ -35,6 +35,12 @@ pub enum Error {
         /// Bytes asked for; 0 when the driver ran out while doing something else.
         requested: u64,
     },
+    /// The adapter allows no more allocations at a time (`maxMemoryAllocationCount`). Nothing was allocated.
+    #[error("the adapter allows {limit} allocations at a time, and they all exist")]
+    TooManyAllocations {
+        /// How many it allows.
+        limit: u32,
+    },
     /// The device was lost (crash, reset, removal, or no progress for `TORCH_DML_TIMEOUT_S`
     /// seconds). Every later call on the same [`Gpu`](crate::Gpu) returns this; other devices and
     /// a fresh [`Adapter::open`](crate::Adapter::open) are not affected.

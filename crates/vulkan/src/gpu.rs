@@ -75,8 +75,8 @@ impl Gpu {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::DeviceLost`], or what the driver said. A size of 0 is
-    /// [`Error::Invalid`]. A size over [`largest_segment`](Self::largest_segment), or
-    /// a number of segments over [`max_allocations`](crate::Capabilities::max_allocations), is out of memory.
+    /// [`Error::Invalid`], a size over [`largest_segment`](Self::largest_segment) is out of memory, and
+    /// a number of segments over [`max_allocations`](crate::Capabilities::max_allocations) [`Error::TooManyAllocations`].
     pub fn allocate(&self, bytes: u64, class: MemoryClass) -> Result<Segment, Error> {
         Segment::new(&self.device, bytes, class)
     }

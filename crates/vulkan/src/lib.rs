@@ -80,6 +80,7 @@
 //! | `TORCH_DML_CACHE_DIR` | where compiled pipelines are kept |
 //! | `TORCH_DML_TIMEOUT_S` | seconds without progress that count as a lost device |
 //! | `TORCH_DML_NO_MARKER=1` | never uses `VK_AMD_buffer_marker` |
+//! | `TORCH_DML_PROFILE` | hides features and lowers limits to those of another adapter, one of [`profiles`] |
 
 mod adapter;
 mod command;
@@ -95,7 +96,7 @@ mod ticket;
 
 pub use adapter::{
     Adapter, AdapterInfo, AdapterKind, Capabilities, FloatControls, FloatModes, MatrixElement, MatrixShape, adapters,
-    unsupported_adapters,
+    profiles, unsupported_adapters,
 };
 pub use command::{Encoder, Recording};
 pub use error::Error;

@@ -12,11 +12,12 @@ const MISTAKE: &str = "DML_TEST_MISTAKE";
 type Mistake = (&'static str, &'static str, fn(&Gpu) -> Result<(), Error>);
 
 /// What each is called, what the layer calls it, and how to make it.
-const MISTAKES: [Mistake; 4] = [
+const MISTAKES: [Mistake; 5] = [
     ("a kernel with a wrong layout", "VUID-VkComputePipelineCreateInfo-layout", wrong_layout),
     ("two writes without a barrier", "SYNC-HAZARD-WRITE-AFTER-WRITE", two_writes),
     ("a read without a barrier", "SYNC-HAZARD-READ-AFTER-WRITE", read_after_write),
     ("an overwritten source", "SYNC-HAZARD-WRITE-AFTER-READ", write_after_read),
+    ("a feature that the profile hides", "VUID-VkShaderModuleCreateInfo-pCode-", hidden_feature),
 ];
 
 /// The kernel reads push constants that the layout does not have.
@@ -48,11 +49,21 @@ fn write_after_read(gpu: &Gpu) -> Result<(), Error> {
     recorder.wait_idle()
 }
 
-/// Runs `test` of this binary in a process of its own, with the layer asked for and `variable` set.
+/// Every adapter of the tests has 64-bit integers, and the profile `minimum` has none.
+fn hidden_feature(gpu: &Gpu) -> Result<(), Error> {
+    const HEADER: usize = 5;
+    const CAPABILITY_INT64: [u32; 2] = [2 << 16 | 17, 11];
+    let (header, rest) = support::ADD.split_at(HEADER);
+    gpu.compile("hidden feature", &[header, &CAPABILITY_INT64, rest].concat(), 32).map(drop)
+}
+
+/// Runs `test` of this binary in a process of its own, with the layer asked for, the least of adapters imitated, and
+/// `variable` set.
 fn run(test: &str, variable: (&str, &str)) -> Output {
     Command::new(std::env::current_exe().expect("the test binary"))
         .args([test, "--exact", "--include-ignored", "--nocapture"])
         .env("TORCH_DML_VALIDATION", "1")
+        .env("TORCH_DML_PROFILE", "minimum")
         .env(variable.0, variable.1)
         .output()
         .expect("the test binary runs")

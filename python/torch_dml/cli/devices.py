@@ -22,7 +22,7 @@ def run(as_json: bool) -> int:
         print(json.dumps(found, indent=2))
         return 0 if found else 1
     if not found:
-        print(vulkan.explain_no_device(), file=sys.stderr)
+        print(vulkan.explain_no_device(engine.why_no_device()), file=sys.stderr)
         return 1
     console = Console()
     # A narrow window wraps the lines of a whole table rather than getting one with the names cut off.

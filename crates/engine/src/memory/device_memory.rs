@@ -34,6 +34,13 @@ impl Source for DeviceSegments {
     }
 }
 
+/// Why there is no new segment.
+enum Shortage {
+    Bytes,
+    /// The driver allows so many.
+    Segments(u32),
+}
+
 impl DeviceMemory {
     /// A block of a new segment. `None` if there is no memory as long as the cached segments are kept: the caller is to release
     /// them, and then to [`retry`](Self::retry).
@@ -46,10 +53,10 @@ impl DeviceMemory {
             return Err(self.out_of_memory(bytes, format!("This driver allocates at most {} at once.", Bytes(max))));
         }
         let found = self.try_grow(pool, bytes, false)?;
-        if found.is_none() {
+        if found.is_err() {
             self.stats_mut().alloc_retries += 1;
         }
-        Ok(found)
+        Ok(found.ok())
     }
 
     /// A block after cached segments were released: of what merged meanwhile, or of a new segment, in the end of one that is no
@@ -61,12 +68,16 @@ impl DeviceMemory {
         if let Some(address) = self.take(pool, bytes) {
             return Ok(address);
         }
+        let mut short = Shortage::Bytes;
         for modest in [false, true] {
-            if let Some(address) = self.try_grow(pool, bytes, modest)? {
-                return Ok(address);
+            match self.try_grow(pool, bytes, modest)? {
+                Ok(address) => return Ok(address),
+                Err(shortage) => short = shortage,
             }
         }
-        let advice = if self.limit() == u64::MAX {
+        let advice = if let Shortage::Segments(limit) = short {
+            format!("This driver allows {limit} allocations at a time, and they all exist.")
+        } else if self.limit() == u64::MAX {
             "Smaller batches need less; torch.dml.empty_cache() returns what is reserved but unused.".to_owned()
         } else {
             format!("This process limits itself to {}.", Bytes(self.limit()))
@@ -74,11 +85,16 @@ impl DeviceMemory {
         Err(self.out_of_memory(bytes, advice))
     }
 
-    /// A block of a new segment; `None` if there is no memory for it.
-    fn try_grow(&mut self, pool: u32, bytes: u64, modest: bool) -> Result<Option<u64>, Error> {
+    /// A block of a new segment, or what there was not enough of.
+    fn try_grow(&mut self, pool: u32, bytes: u64, modest: bool) -> Result<Result<u64, Shortage>, Error> {
         match self.grow(pool, bytes, modest) {
-            Ok(address) => Ok(Some(address)),
-            Err(GrowError::Limit | GrowError::Source(dml_vulkan::Error::OutOfMemory { .. })) => Ok(None),
+            Ok(address) => Ok(Ok(address)),
+            Err(GrowError::Limit | GrowError::Source(dml_vulkan::Error::OutOfMemory { .. })) => {
+                Ok(Err(Shortage::Bytes))
+            }
+            Err(GrowError::Source(dml_vulkan::Error::TooManyAllocations { limit })) => {
+                Ok(Err(Shortage::Segments(limit)))
+            }
             Err(GrowError::Source(e)) => Err(e.into()),
         }
     }

@@ -85,9 +85,10 @@ impl PinnedMemory {
             return Ok(address);
         }
         blocks.allocator.grow(COMMON, bytes, modest).map_err(|e| match e {
-            GrowError::Limit | GrowError::Source(dml_vulkan::Error::OutOfMemory { .. }) => {
-                Error::HostOutOfMemory { requested: bytes }
-            }
+            GrowError::Limit
+            | GrowError::Source(
+                dml_vulkan::Error::OutOfMemory { .. } | dml_vulkan::Error::TooManyAllocations { .. },
+            ) => Error::HostOutOfMemory { requested: bytes },
             GrowError::Source(e) => e.into(),
         })
     }

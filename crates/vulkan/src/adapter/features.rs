@@ -5,6 +5,8 @@ use std::marker::PhantomData;
 
 use ash::{amd, ext, khr, vk};
 
+use super::profile::Feature;
+
 /// `VK_KHR_shader_bfloat16`, which is younger than the bindings.
 const BFLOAT16: &CStr = c"VK_KHR_shader_bfloat16";
 /// `VK_COMPONENT_TYPE_BFLOAT16_KHR`.
@@ -149,6 +151,71 @@ impl Features {
     /// Cooperative matrices need the Vulkan memory model.
     pub(crate) fn cooperative_matrix(&self) -> bool {
         self.matrix.cooperative_matrix != vk::FALSE && self.v12.vulkan_memory_model != vk::FALSE
+    }
+
+    /// Takes a feature away, together with its extension.
+    pub(super) fn hide(&mut self, feature: Feature) {
+        match feature {
+            Feature::Float64 => self.core.shader_float64 = vk::FALSE,
+            Feature::Float16 => self.v12.shader_float16 = vk::FALSE,
+            Feature::Int64 => self.core.shader_int64 = vk::FALSE,
+            Feature::Int16 => self.core.shader_int16 = vk::FALSE,
+            Feature::Int8 => self.v12.shader_int8 = vk::FALSE,
+            Feature::Storage16 => {
+                self.v11.storage_buffer16_bit_access = vk::FALSE;
+                self.v11.storage_push_constant16 = vk::FALSE;
+            }
+            Feature::Storage8 => {
+                self.v12.storage_buffer8_bit_access = vk::FALSE;
+                self.v12.storage_push_constant8 = vk::FALSE;
+            }
+            Feature::AtomicInt64 => self.v12.shader_buffer_int64_atomics = vk::FALSE,
+            Feature::AtomicInt64Shared => self.v12.shader_shared_int64_atomics = vk::FALSE,
+            Feature::AtomicFloat => {
+                self.atomic_float = Default::default();
+                self.drop_extension(ext::shader_atomic_float::NAME);
+            }
+            Feature::SubgroupSizeControl => {
+                self.subgroup_size = Default::default();
+                self.drop_extension(ext::subgroup_size_control::NAME);
+            }
+            Feature::CooperativeMatrix => {
+                self.matrix = Default::default();
+                self.bf16 = Default::default();
+                self.drop_extension(khr::cooperative_matrix::NAME);
+                self.drop_extension(BFLOAT16);
+            }
+            Feature::IntegerDot => {
+                self.integer_dot = Default::default();
+                self.drop_extension(khr::shader_integer_dot_product::NAME);
+            }
+            Feature::MemoryModel => {
+                self.v12.vulkan_memory_model = vk::FALSE;
+                self.v12.vulkan_memory_model_device_scope = vk::FALSE;
+            }
+            Feature::SharedMemoryLayout => {
+                self.shared_layout = Default::default();
+                self.drop_extension(khr::workgroup_memory_explicit_layout::NAME);
+            }
+            Feature::ScalarBlockLayout => self.v12.scalar_block_layout = vk::FALSE,
+            Feature::CalibratedTimestamps => {
+                self.drop_extension(khr::calibrated_timestamps::NAME);
+                self.drop_extension(ext::calibrated_timestamps::NAME);
+            }
+            Feature::MemoryBudget => self.drop_extension(ext::memory_budget::NAME),
+            Feature::BufferMarker => self.drop_extension(amd::buffer_marker::NAME),
+            // Not of the feature structures.
+            Feature::SubgroupArithmetic
+            | Feature::SubgroupShuffle
+            | Feature::FloatControls
+            | Feature::DenormPreserve
+            | Feature::Timestamps
+            | Feature::TransferQueue => {}
+        }
+    }
+
+    fn drop_extension(&mut self, extension: &CStr) {
+        self.extensions.retain(|name| *name != extension);
     }
 
     /// What is missing for the adapter to be usable at all.

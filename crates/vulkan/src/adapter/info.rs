@@ -31,8 +31,10 @@ impl AdapterKind {
 /// What is known of an adapter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdapterInfo {
-    /// The name that the driver gives it.
+    /// The name that the driver gives it, and the profile behind it if there is one.
     pub name: String,
+    /// The other adapter that it imitates (`TORCH_DML_PROFILE`).
+    pub profile: Option<&'static str>,
     /// "NVIDIA", "AMD", "Intel", "Qualcomm", ..., or the vendor id in hexadecimal.
     pub vendor: String,
     /// The PCI vendor id, or one of Khronos' own.

@@ -6,6 +6,8 @@ use ash::vk;
 
 use super::info::AdapterInfo;
 use super::physical::{Adapter, AdapterShared};
+use super::profile::Profile;
+use super::profiles::PROFILES;
 use crate::error::Error;
 use crate::instance::Instance;
 
@@ -24,7 +26,8 @@ fn found() -> Result<&'static Found, Error> {
 /// drivers list is listed twice.
 ///
 /// # Errors
-/// [`Error::NoLoader`], [`Error::NoAdapter`], or what the driver said.
+/// [`Error::NoLoader`], [`Error::NoAdapter`], or what the driver said; [`Error::Invalid`] for a `TORCH_DML_PROFILE` that
+/// there is not.
 pub fn adapters() -> Result<&'static [Adapter], Error> {
     let found = found()?;
     if found.usable.is_empty() {
@@ -33,12 +36,18 @@ pub fn adapters() -> Result<&'static [Adapter], Error> {
     Ok(&found.usable)
 }
 
+/// The adapters that `TORCH_DML_PROFILE` can imitate: name, and where the figures are from.
+pub fn profiles() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PROFILES.iter().map(|profile| (profile.name, profile.source))
+}
+
 /// The adapters that are left out of [`adapters`]: name, and why.
 pub fn unsupported_adapters() -> Vec<(String, String)> {
     found().map_or_else(|_| Vec::new(), |found| found.unsupported.clone())
 }
 
 fn enumerate() -> Result<Found, Error> {
+    let profile = Profile::chosen()?;
     let instance = Arc::new(Instance::load()?);
     // SAFETY: the instance is valid.
     let devices = match unsafe { instance.raw.enumerate_physical_devices() } {
@@ -50,7 +59,7 @@ fn enumerate() -> Result<Found, Error> {
     let mut usable = Vec::new();
     let mut unsupported = Vec::new();
     for device in devices {
-        match AdapterShared::inspect(&instance, device) {
+        match AdapterShared::inspect(&instance, device, profile) {
             Ok(shared) => usable.push(Adapter { shared: Arc::new(shared) }),
             Err(left_out) => {
                 tracing::debug!("adapter {} left out: {}", left_out.0, left_out.1);
@@ -76,6 +85,7 @@ mod tests {
     fn info(name: &str, kind: AdapterKind, gib: u64) -> AdapterInfo {
         AdapterInfo {
             name: name.to_owned(),
+            profile: None,
             vendor: String::new(),
             vendor_id: 0,
             device_id: 0,

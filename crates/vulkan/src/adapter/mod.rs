@@ -1,8 +1,9 @@
 //! What is installed, and what it can do: plain data, read once a process.
 //!
 //! [`list`] enumerates the adapters; [`physical`] inspects one; [`features`], [`properties`] and [`matrix`] ask the
-//! driver, and [`capabilities`] is what the crate says of it; [`queue_family`] chooses the queues; [`heaps`] counts
-//! memory.
+//! driver, [`reported`] is all that it said, and [`capabilities`] is what the crate says of it; [`queue_family`] chooses
+//! the queues; [`memory`] has the memory types, and [`heaps`] counts memory. [`profile`] makes one adapter look like
+//! another, of those in [`profiles`].
 
 mod capabilities;
 mod features;
@@ -10,16 +11,21 @@ mod heaps;
 mod info;
 mod list;
 mod matrix;
+mod memory;
 mod physical;
+mod profile;
+mod profiles;
 mod properties;
 mod queue_family;
+mod reported;
 
 pub use capabilities::{Capabilities, FloatControls, FloatModes};
 pub use info::{AdapterInfo, AdapterKind};
-pub use list::{adapters, unsupported_adapters};
+pub use list::{adapters, profiles, unsupported_adapters};
 pub use matrix::{MatrixElement, MatrixShape};
 pub use physical::Adapter;
 
 pub(crate) use features::Features;
+pub(crate) use memory::MemoryLayout;
 pub(crate) use physical::AdapterShared;
 pub(crate) use queue_family::QueueFamily;

@@ -9,9 +9,10 @@ use super::capabilities::Capabilities;
 use super::features::Features;
 use super::heaps;
 use super::info::{self, AdapterInfo, AdapterKind};
-use super::matrix;
-use super::properties::Properties;
+use super::memory::MemoryLayout;
+use super::profile::Profile;
 use super::queue_family::QueueFamilies;
+use super::reported::Reported;
 use crate::error::Error;
 use crate::instance::Instance;
 
@@ -24,9 +25,12 @@ pub struct Adapter {
 pub(crate) struct AdapterShared {
     pub(crate) instance: Arc<Instance>,
     pub(crate) raw: vk::PhysicalDevice,
+    api: u32,
+    profile: Option<&'static Profile>,
     pub(crate) info: AdapterInfo,
-    pub(crate) memory: vk::PhysicalDeviceMemoryProperties,
+    pub(crate) memory: MemoryLayout,
     pub(crate) families: QueueFamilies,
+    tick_scale: Option<f64>,
     pub(crate) cache_uuid: [u8; 16],
 }
 
@@ -51,7 +55,11 @@ impl std::fmt::Debug for Adapter {
 
 impl AdapterShared {
     /// Reads what the driver says of a GPU; for one that cannot be used, its name and why.
-    pub(super) fn inspect(instance: &Arc<Instance>, raw: vk::PhysicalDevice) -> Result<Self, (String, String)> {
+    pub(super) fn inspect(
+        instance: &Arc<Instance>,
+        raw: vk::PhysicalDevice,
+        profile: Option<&'static Profile>,
+    ) -> Result<Self, (String, String)> {
         // SAFETY: `raw` comes from this instance.
         let basic = unsafe { instance.raw.get_physical_device_properties(raw) };
         let name = text(basic.device_name_as_c_str());
@@ -64,18 +72,8 @@ impl AdapterShared {
                 vk::api_version_minor(api)
             )));
         }
-        let features = Features::query(&instance.raw, raw, api)
-            .map_err(|e| leave_out(&format!("its features cannot be read: {e:?}")))?;
-        if let Some(missing) = features.missing() {
-            return Err(leave_out(missing));
-        }
-        // SAFETY: `raw` comes from this instance.
-        let families = unsafe { instance.raw.get_physical_device_queue_family_properties(raw) };
-        let families = QueueFamilies::choose(&families).ok_or_else(|| leave_out("no compute queue"))?;
-        // SAFETY: `raw` comes from this instance.
-        let memory = unsafe { instance.raw.get_physical_device_memory_properties(raw) };
-        let properties = Properties::query(&instance.raw, raw, &features);
-        let shapes = matrix::shapes(instance, raw, &features);
+        let reported = Reported::read(instance, raw, api, profile).map_err(|why| leave_out(&why))?;
+        let Reported { features, properties, memory, families, shapes, tick_scale } = reported;
         let kind = AdapterKind::from_vk(properties.core.device_type);
         let info = AdapterInfo {
             vendor: info::vendor(basic.vendor_id),
@@ -87,12 +85,24 @@ impl AdapterShared {
             driver_version: basic.driver_version,
             api_version: (vk::api_version_major(api), vk::api_version_minor(api), vk::api_version_patch(api)),
             device_uuid: properties.v11.device_uuid,
-            memory_total: heaps::total_bytes(kind, &memory),
-            capabilities: Capabilities::read(&features, &properties, &memory, shapes, &families),
-            name,
+            memory_total: heaps::total_bytes(kind, &memory.properties),
+            capabilities: Capabilities::read(&features, &properties, &memory.properties, shapes, &families),
+            profile: profile.map(|profile| profile.name),
+            name: profile.map_or_else(|| name.clone(), |profile| format!("{name}, profile {}", profile.name)),
         };
         let cache_uuid = basic.pipeline_cache_uuid;
-        Ok(Self { instance: Arc::clone(instance), raw, info, memory, families, cache_uuid })
+        Ok(Self { instance: Arc::clone(instance), raw, api, profile, info, memory, families, tick_scale, cache_uuid })
+    }
+
+    /// The features that a device of this adapter is opened with.
+    pub(crate) fn features(&self) -> Result<Features, Error> {
+        let reported = Reported::read(&self.instance, self.raw, self.api, self.profile);
+        reported.map(|reported| reported.features).map_err(|why| self.unsupported(format!("Vulkan as before: {why}")))
+    }
+
+    /// Ticks of a timestamp of the driver, in the unit that the adapter reports.
+    pub(crate) fn ticks(&self, driver: u64) -> u64 {
+        self.tick_scale.map_or(driver, |scale| (driver as f64 * scale) as u64)
     }
 
     /// See [`Adapter::memory_free`].
@@ -104,7 +114,7 @@ impl AdapterShared {
         let mut all = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budget);
         // SAFETY: the adapter has the extension that defines the chained structure.
         unsafe { self.instance.raw.get_physical_device_memory_properties2(self.raw, &mut all) };
-        heaps::free_bytes(self.info.kind, &self.memory, &budget)
+        heaps::free_bytes(self.info.kind, &self.memory.properties, &budget)
     }
 
     /// Bytes of the largest segment that is worth trying to allocate.
@@ -115,7 +125,7 @@ impl AdapterShared {
             // Drivers vouch for some 4 GiB and give more: a tensor may well be larger.
             self.info.capabilities.max_buffer
         };
-        limit.min(heaps::largest(&self.memory))
+        limit.min(heaps::largest(&self.memory.properties))
     }
 
     /// For a caller that asked for what this adapter does not have.

@@ -45,4 +45,32 @@ impl Properties {
                 .filter(|&bytes| bytes > 0),
         }
     }
+
+    /// As of a driver that does not promise to keep subnormal numbers.
+    pub(super) fn hide_denorm_preserve(&mut self) {
+        self.v12.shader_denorm_preserve_float16 = vk::FALSE;
+        self.v12.shader_denorm_preserve_float32 = vk::FALSE;
+        self.v12.shader_denorm_preserve_float64 = vk::FALSE;
+    }
+
+    /// As of a driver that promises nothing about floats.
+    pub(super) fn hide_float_controls(&mut self) {
+        self.hide_denorm_preserve();
+        let v12 = &mut self.v12;
+        for flag in [
+            &mut v12.shader_signed_zero_inf_nan_preserve_float16,
+            &mut v12.shader_signed_zero_inf_nan_preserve_float32,
+            &mut v12.shader_signed_zero_inf_nan_preserve_float64,
+            &mut v12.shader_denorm_flush_to_zero_float16,
+            &mut v12.shader_denorm_flush_to_zero_float32,
+            &mut v12.shader_denorm_flush_to_zero_float64,
+            &mut v12.shader_rounding_mode_rte_float16,
+            &mut v12.shader_rounding_mode_rte_float32,
+            &mut v12.shader_rounding_mode_rte_float64,
+        ] {
+            *flag = vk::FALSE;
+        }
+        v12.denorm_behavior_independence = vk::ShaderFloatControlsIndependence::NONE;
+        v12.rounding_mode_independence = vk::ShaderFloatControlsIndependence::NONE;
+    }
 }

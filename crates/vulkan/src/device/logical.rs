@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ash::{amd, vk};
 
 use super::clock::DeviceClock;
-use crate::adapter::{AdapterShared, Features};
+use crate::adapter::AdapterShared;
 use crate::error::Error;
 
 /// What `vkCreateDevice` gave, and what was asked of it once.
@@ -47,10 +47,7 @@ impl LogicalDevice {
 
     fn create(adapter: &AdapterShared) -> Result<Self, Error> {
         let instance = &adapter.instance.raw;
-        let (major, minor, patch) = adapter.info.api_version;
-        let api = vk::make_api_version(0, major, minor, patch);
-        let features = Features::query(instance, adapter.raw, api)
-            .map_err(|e| Error::from_vk("vkEnumerateDeviceExtensionProperties", e))?;
+        let features = adapter.features()?;
 
         let priority = [1.0];
         let queues: Vec<_> = adapter

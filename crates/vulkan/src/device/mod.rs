@@ -2,9 +2,11 @@
 //! [`DeviceShared`]; nothing here knows those objects.
 
 mod clock;
+mod ledger;
 mod logical;
 mod queue;
 mod shared;
 
+pub(crate) use ledger::{Charge, Entry};
 pub(crate) use queue::QueueKind;
 pub(crate) use shared::DeviceShared;

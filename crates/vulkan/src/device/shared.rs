@@ -7,6 +7,7 @@ use std::time::Duration;
 use ash::{amd, vk};
 
 use super::clock::DeviceClock;
+use super::ledger::Ledger;
 use super::logical::LogicalDevice;
 use super::queue::{Queue, QueueKind};
 use crate::adapter::AdapterShared;
@@ -19,6 +20,8 @@ pub(crate) struct DeviceShared {
     pub(crate) transfer: Option<Queue>,
     pub(crate) marker: Option<amd::buffer_marker::Device>,
     pub(crate) full_subgroups: bool,
+    /// What its segments take.
+    pub(crate) ledger: Arc<Ledger>,
     /// How long a wait goes on without progress before the device counts as lost.
     pub(crate) timeout: Duration,
     clock: Option<DeviceClock>,
@@ -38,6 +41,7 @@ impl DeviceShared {
             transfer: logical.transfer.zip(families.transfer).map(|(raw, family)| Queue::new(raw, family)),
             marker: logical.marker,
             full_subgroups: logical.full_subgroups,
+            ledger: Arc::default(),
             timeout,
             clock: logical.clock,
             retired: Mutex::default(),
@@ -58,7 +62,8 @@ impl DeviceShared {
     /// Ticks of the device's clock; `None` where the driver cannot read it.
     pub(crate) fn clock_ticks(&self) -> Option<Result<u64, Error>> {
         let clock = self.clock?;
-        Some(clock.ticks(&self.raw).map_err(|e| self.error("vkGetCalibratedTimestamps", e)))
+        let ticks = clock.ticks(&self.raw).map_err(|e| self.error("vkGetCalibratedTimestamps", e));
+        Some(ticks.map(|ticks| self.adapter.ticks(ticks)))
     }
 
     pub(crate) fn is_lost(&self) -> bool {

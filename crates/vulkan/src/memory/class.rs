@@ -2,7 +2,7 @@
 
 use ash::vk;
 
-use crate::adapter::AdapterKind;
+use crate::adapter::MemoryLayout;
 
 /// What memory is for. All mapped memory is coherent: it needs no flush and no invalidation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,15 +18,9 @@ pub enum MemoryClass {
     Staging,
 }
 
-/// The memory types to try for `class`, best first, as (type, heap).
-pub(super) fn candidates(
-    class: MemoryClass,
-    kind: AdapterKind,
-    memory: &vk::PhysicalDeviceMemoryProperties,
-    allowed: u32,
-) -> Vec<(u32, u32)> {
+/// The memory types to try for `class`, best first, as (type, heap). `allowed` has a bit for each of the driver's types.
+pub(super) fn candidates(class: MemoryClass, layout: &MemoryLayout, allowed: u32) -> Vec<(u32, u32)> {
     use vk::MemoryPropertyFlags as Flag;
-    let unified = matches!(kind, AdapterKind::Integrated | AdapterKind::Software);
     let avoid = Flag::PROTECTED
         | Flag::LAZILY_ALLOCATED
         | Flag::DEVICE_COHERENT_AMD
@@ -34,9 +28,9 @@ pub(super) fn candidates(
         | Flag::RDMA_CAPABLE_NV;
     let coherent = Flag::HOST_VISIBLE | Flag::HOST_COHERENT;
     let mut found: Vec<(u32, u32, u32)> = Vec::new();
-    for (index, ty) in (0u32..).zip(memory.memory_types_as_slice()) {
+    for (index, ty) in (0u32..).zip(layout.properties.memory_types_as_slice()) {
         let flags = ty.property_flags;
-        if allowed & (1 << index) == 0 || flags.intersects(avoid) {
+        if allowed & (1 << layout.driver_type(index)) == 0 || flags.intersects(avoid) {
             continue;
         }
         let local = flags.contains(Flag::DEVICE_LOCAL);
@@ -46,12 +40,12 @@ pub(super) fn candidates(
             MemoryClass::Device if local && !flags.contains(Flag::HOST_VISIBLE) => Some(0),
             MemoryClass::Device if local => Some(1),
             // The other heap of an integrated GPU is the same memory.
-            MemoryClass::Device => unified.then_some(2),
+            MemoryClass::Device => layout.unified.then_some(2),
             _ if !flags.contains(coherent) => None,
             MemoryClass::Upload if local => Some(0),
             MemoryClass::Upload => Some(if cached { 2 } else { 1 }),
             MemoryClass::Readback | MemoryClass::Staging => {
-                let host_side = !local || unified;
+                let host_side = !local || layout.unified;
                 Some(match (host_side, cached) {
                     (true, true) => 0,
                     (true, false) => 1,
@@ -71,6 +65,7 @@ pub(super) fn candidates(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::adapter::AdapterKind;
     use vk::MemoryPropertyFlags as Flag;
 
     fn memory(types: &[(Flag, u32)], heaps: &[(u64, vk::MemoryHeapFlags)]) -> vk::PhysicalDeviceMemoryProperties {
@@ -89,7 +84,7 @@ mod tests {
     }
 
     fn types(class: MemoryClass, kind: AdapterKind, m: &vk::PhysicalDeviceMemoryProperties) -> Vec<u32> {
-        candidates(class, kind, m, !0).into_iter().map(|(ty, _)| ty).collect()
+        candidates(class, &MemoryLayout::of_driver(kind, *m), !0).into_iter().map(|(ty, _)| ty).collect()
     }
 
     const COHERENT: Flag = Flag::from_raw(Flag::HOST_VISIBLE.as_raw() | Flag::HOST_COHERENT.as_raw());
@@ -133,5 +128,19 @@ mod tests {
         assert_eq!(types(MemoryClass::Device, kind, &m), [1, 3, 0, 2]);
         assert_eq!(types(MemoryClass::Upload, kind, &m), [3, 0, 2]);
         assert_eq!(types(MemoryClass::Readback, kind, &m)[0], 2);
+    }
+
+    #[test]
+    fn memory_that_is_not_coherent_is_not_mapped() {
+        // As on processors of phones, whose cached type comes first. Vulkan promises a coherent one beside it.
+        let visible = Flag::HOST_VISIBLE | Flag::DEVICE_LOCAL;
+        let m = memory(
+            &[(visible | Flag::HOST_CACHED, 0), (visible | Flag::HOST_COHERENT, 0), (visible, 0)],
+            &[(8 << 30, vk::MemoryHeapFlags::DEVICE_LOCAL)],
+        );
+        for class in [MemoryClass::Upload, MemoryClass::Readback, MemoryClass::Staging] {
+            assert_eq!(types(class, AdapterKind::Integrated, &m), [1], "{class:?}");
+        }
+        assert_eq!(types(MemoryClass::Device, AdapterKind::Integrated, &m), [0, 1, 2]);
     }
 }

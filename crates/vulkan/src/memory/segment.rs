@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ash::vk;
 
 use super::class::{self, MemoryClass};
-use crate::device::DeviceShared;
+use crate::device::{Charge, DeviceShared, Entry};
 use crate::error::Error;
 
 /// A buffer of GPU memory with a fixed address. Dropping it frees the memory at once; the caller
@@ -18,6 +18,8 @@ pub struct Segment {
     address: u64,
     bytes: u64,
     mapped: Option<NonNull<u8>>,
+    _entry: Entry,
+    _charge: Charge,
 }
 
 // SAFETY: the pointer is to mapped memory that lives as long as the segment and belongs to no
@@ -51,6 +53,7 @@ impl Segment {
         if bytes > device.adapter.largest_segment() {
             return Err(Error::OutOfMemory { requested: bytes });
         }
+        let entry = device.ledger.enter(device.adapter.info.capabilities.max_allocations)?;
         let families = device.adapter.families.indices();
         let mut info = vk::BufferCreateInfo::default().size(bytes).usage(
             vk::BufferUsageFlags::STORAGE_BUFFER
@@ -67,20 +70,23 @@ impl Segment {
             .map_err(|e| device.error_of("vkCreateBuffer", e, bytes))?;
         // SAFETY: the buffer was just created on this device.
         let needs = unsafe { device.raw.get_buffer_memory_requirements(buffer) };
-        let allocated = allocate(device, class, bytes, &needs).and_then(|memory| {
-            bind(device, buffer, memory, class, bytes).inspect_err(|_| {
+        let allocated = allocate(device, class, bytes, &needs).and_then(|(memory, charge)| {
+            let bound = bind(device, buffer, memory, class, bytes).inspect_err(|_| {
                 // SAFETY: nothing else uses the memory; freeing it unmaps it.
                 unsafe { device.raw.free_memory(memory, None) }
-            })
+            });
+            bound.map(|bound| (bound, charge))
         });
         allocated
-            .map(|(memory, address, mapped)| Self {
+            .map(|((memory, address, mapped), charge)| Self {
                 device: Arc::clone(device),
                 buffer,
                 memory,
                 address,
                 bytes,
                 mapped,
+                _entry: entry,
+                _charge: charge,
             })
             .inspect_err(|_| {
                 // SAFETY: nothing uses the buffer.
@@ -117,21 +123,26 @@ fn allocate(
     class: MemoryClass,
     bytes: u64,
     needs: &vk::MemoryRequirements,
-) -> Result<vk::DeviceMemory, Error> {
-    let types = class::candidates(class, device.adapter.info.kind, &device.adapter.memory, needs.memory_type_bits);
+) -> Result<(vk::DeviceMemory, Charge), Error> {
+    let layout = &device.adapter.memory;
+    let types = class::candidates(class, layout, needs.memory_type_bits);
     let mut full_heaps: Vec<u32> = Vec::new();
     for (index, heap) in types {
         if full_heaps.contains(&heap) {
             continue;
         }
+        let Some(charge) = device.ledger.charge(layout, heap, needs.size) else {
+            full_heaps.push(heap);
+            continue;
+        };
         let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
         let info = vk::MemoryAllocateInfo::default()
             .allocation_size(needs.size)
-            .memory_type_index(index)
+            .memory_type_index(layout.driver_type(index))
             .push_next(&mut flags);
         // SAFETY: the device is valid; `info` and what it points to live through the call.
         match unsafe { device.raw.allocate_memory(&info, None) } {
-            Ok(memory) => return Ok(memory),
+            Ok(memory) => return Ok((memory, charge)),
             Err(
                 vk::Result::ERROR_OUT_OF_DEVICE_MEMORY
                 | vk::Result::ERROR_OUT_OF_HOST_MEMORY

@@ -36,6 +36,13 @@ impl QueryPool {
     }
 }
 
+impl QueryPool {
+    /// A timestamp that was read, in the unit that the adapter reports.
+    pub(super) fn ticks(&self, read: u64) -> u64 {
+        self.device.adapter.ticks(read)
+    }
+}
+
 impl Drop for QueryPool {
     fn drop(&mut self) {
         if self.device.is_hung() {

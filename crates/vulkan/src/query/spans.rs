@@ -114,7 +114,7 @@ impl UsedPool {
         for (&id, pair) in self.ids.iter().zip(times.chunks_exact(2)) {
             let ([begin, begun], [end, ended]) = (pair[0], pair[1]);
             if begun != 0 && ended != 0 {
-                out.push((id, Span { begin, end }));
+                out.push((id, Span { begin: self.pool.ticks(begin), end: self.pool.ticks(end) }));
             }
         }
         Ok(())

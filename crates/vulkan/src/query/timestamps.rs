@@ -89,7 +89,7 @@ impl Timestamps {
         let mut ticks = [0u64];
         // SAFETY: the query was reset and written by a complete submission.
         let there = unsafe { pool.read(query, &mut ticks, vk::QueryResultFlags::TYPE_64) }?;
-        Ok(there.then_some(ticks[0]))
+        Ok(there.then(|| pool.ticks(ticks[0])))
     }
 
     /// The timestamp was recorded here.

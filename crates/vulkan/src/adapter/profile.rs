@@ -1,0 +1,96 @@
+//! Imitates an adapter that is not at hand, by hiding features of the one that is and lowering its limits.
+//!
+//! `TORCH_DML_PROFILE` names one of [`super::profiles`]. A profile changes what the driver [reported](super::reported)
+//! before anything is derived from it, so what it hides is not enabled either. It only takes away: a limit that is lower
+//! already stays, and so does a feature that is absent.
+
+use ash::vk;
+
+/// An adapter to imitate.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    /// What `TORCH_DML_PROFILE` calls it.
+    pub(super) name: &'static str,
+    /// The adapters that it stands for, and where its figures are published.
+    pub(super) source: &'static str,
+    /// The Vulkan version; extensions that later versions took over are hidden as well.
+    pub(super) api: u32,
+    /// Features that it does not have.
+    pub(super) lacks: &'static [Feature],
+    pub(super) limits: Limits,
+    /// Its heaps and memory types; `None` leaves them as they are.
+    pub(super) memory: Option<MemoryShape>,
+}
+
+/// A feature that a profile can hide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Feature {
+    Float64,
+    Float16,
+    Int64,
+    Int16,
+    Int8,
+    Storage16,
+    Storage8,
+    AtomicInt64,
+    AtomicInt64Shared,
+    AtomicFloat,
+    /// Subgroup reductions and scans.
+    SubgroupArithmetic,
+    /// Subgroup shuffles and ballots.
+    SubgroupShuffle,
+    SubgroupSizeControl,
+    CooperativeMatrix,
+    IntegerDot,
+    MemoryModel,
+    SharedMemoryLayout,
+    ScalarBlockLayout,
+    FloatControls,
+    /// That subnormal numbers are kept.
+    DenormPreserve,
+    Timestamps,
+    CalibratedTimestamps,
+    MemoryBudget,
+    BufferMarker,
+    TransferQueue,
+}
+
+/// Limits that a profile lowers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Invocations of a workgroup.
+    pub(super) invocations: u32,
+    /// Invocations of a workgroup along each axis.
+    pub(super) workgroup: [u32; 3],
+    /// Shared memory of a workgroup, bytes.
+    pub(super) shared_memory: u32,
+    /// Push constants, bytes.
+    pub(super) push_constants: u32,
+    /// A storage buffer's range, bytes.
+    pub(super) storage_range: u32,
+    /// One allocation, bytes.
+    pub(super) allocation: u64,
+    /// Allocations at a time.
+    pub(super) allocations: u32,
+    /// Nanoseconds of a tick of the timestamps.
+    pub(super) timestamp_period: Option<f32>,
+}
+
+/// Heaps and memory types.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MemoryShape {
+    /// Device and host share their memory.
+    pub(super) unified: bool,
+    pub(super) heaps: &'static [(HeapSize, vk::MemoryHeapFlags)],
+    /// Flags, and index of the heap.
+    pub(super) types: &'static [(vk::MemoryPropertyFlags, u32)],
+}
+
+/// How large a heap is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum HeapSize {
+    /// As the largest heap of the adapter at hand.
+    Whole,
+    /// So many bytes.
+    Bytes(u64),
+}
