@@ -6,7 +6,7 @@
 use crate::dtype::DType;
 use crate::ir::*;
 use crate::storage;
-use crate::types::{ScalarType, Type};
+use crate::types::{ScalarType, Type, Word};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
@@ -215,11 +215,7 @@ impl Builder {
 
     /// A tensor argument that the kernel may write: the next member of the parameter block is its address.
     pub fn pointer(&self, name: &str, dtype: DType) -> Pointer<'_> {
-        let id = self.state.borrow().kernel.pointers.len() as PointerId;
-        let param = self.param_of(name, ParamKind::Pointer(id));
-        let info = PointerInfo { word: storage::word(dtype), base: PointerBase::Param(param) };
-        self.state.borrow_mut().kernel.pointers.push(info);
-        Pointer { b: self, id, dtype, read_only: false }
+        Pointer { b: self, id: self.param_pointer(name, storage::word(dtype)), dtype, read_only: false }
     }
 
     /// A number argument: the next member of the parameter block.
@@ -229,7 +225,7 @@ impl Builder {
         self.entry(EntryValue::Param(index), Type::scalar(scalar), Inst::Param(index))
     }
 
-    fn builtin(&self, builtin: Builtin) -> Value<'_> {
+    pub(crate) fn builtin(&self, builtin: Builtin) -> Value<'_> {
         self.entry(EntryValue::Builtin(builtin), Type::scalar(ScalarType::U32), Inst::Builtin(builtin))
     }
 
@@ -262,6 +258,34 @@ impl Builder {
     /// Lanes in a subgroup.
     pub fn subgroup_size(&self) -> Value<'_> {
         self.builtin(Builtin::SubgroupSize)
+    }
+
+    /// A tensor argument whose elements lie in memory as `word` says, with no dtype.
+    pub(crate) fn param_pointer(&self, name: &str, word: Word) -> PointerId {
+        let id = self.state.borrow().kernel.pointers.len() as PointerId;
+        let param = self.param_of(name, ParamKind::Pointer(id));
+        self.declare_pointer(PointerInfo { word, base: PointerBase::Param(param) })
+    }
+
+    /// A 64-bit integer argument as its two words: the next member of the parameter block.
+    pub(crate) fn param_words(&self, name: &str) -> Value<'_> {
+        let index = self.param_of(name, ParamKind::Words);
+        let ty = Type { scalar: ScalarType::U32, lanes: 2 };
+        self.entry(EntryValue::Param(index), ty, Inst::Param(index))
+    }
+
+    /// Declares a pointer; unless it is a parameter, [`Stmt::DefPointer`] makes it.
+    pub(crate) fn declare_pointer(&self, info: PointerInfo) -> PointerId {
+        let mut s = self.state.borrow_mut();
+        s.kernel.pointers.push(info);
+        s.kernel.pointers.len() as PointerId - 1
+    }
+
+    /// Declares a workgroup array.
+    pub(crate) fn declare_shared(&self, info: SharedInfo) -> SharedId {
+        let mut s = self.state.borrow_mut();
+        s.kernel.shared.push(info);
+        s.kernel.shared.len() as SharedId - 1
     }
 
     /// Stands for input `i` of an [`Element`](crate::Element).

@@ -13,6 +13,7 @@ impl Display for Kernel {
                     write!(f, "{separator}{}: *{:?} = p{id}", p.name, self.pointers[id as usize].word)?;
                 }
                 ParamKind::Scalar(s) => write!(f, "{separator}{}: {s:?}", p.name)?,
+                ParamKind::Words => write!(f, "{separator}{}: words", p.name)?,
             }
         }
         writeln!(f, ")")?;
@@ -32,11 +33,11 @@ impl Kernel {
                     let v = &self.values[*id as usize];
                     writeln!(f, "{pad}v{id}: {:?} = {}", v.ty.scalar, self.inst(&v.inst))?;
                 }
-                Stmt::DefPointer(id) => {
-                    if let PointerBase::Offset(base, by) = self.pointers[*id as usize].base {
-                        writeln!(f, "{pad}p{id} = p{base} + {}", self.name_of(by))?;
-                    }
-                }
+                Stmt::DefPointer(id) => match self.pointers[*id as usize].base {
+                    PointerBase::Param(_) => {}
+                    PointerBase::Offset(base, by) => writeln!(f, "{pad}p{id} = p{base} + {}", self.name_of(by))?,
+                    PointerBase::Address(address) => writeln!(f, "{pad}p{id} = at {}", self.name_of(address))?,
+                },
                 Stmt::SetVar { var, index: None, value } => {
                     writeln!(f, "{pad}var{var} = {}", self.name_of(*value))?;
                 }
@@ -112,6 +113,7 @@ impl Kernel {
             Inst::CompareExchange { pointer, index, expected, value } => {
                 format!("exchange p{pointer}[{}] if {}, {}", n(index), n(expected), n(value))
             }
+            Inst::Address(pointer) => format!("address of p{pointer}"),
             Inst::Subgroup(op, a) => format!("subgroup {op:?} {}", n(a)),
             Inst::ShuffleXor(a, mask) => format!("shuffle {}, {mask}", n(a)),
             Inst::ConstBool(_)

@@ -100,24 +100,10 @@ impl<'b> Copy<'b, '_> {
     fn define(&mut self, id: ValueId) -> Value<'b> {
         let from = self.from;
         let info = &from.values[id as usize];
-        let mut at = |id: &ValueId| self.value(*id).id;
-        let inst = match &info.inst {
-            Inst::Unary(op, a) => Inst::Unary(*op, at(a)),
-            Inst::Binary(op, a, b) => Inst::Binary(*op, at(a), at(b)),
-            Inst::Compare(op, a, b) => Inst::Compare(*op, at(a), at(b)),
-            Inst::Select(c, a, b) => Inst::Select(at(c), at(a), at(b)),
-            Inst::Cast(a) => Inst::Cast(at(a)),
-            Inst::Bitcast(a) => Inst::Bitcast(at(a)),
-            Inst::Fma(a, b, c) => Inst::Fma(at(a), at(b), at(c)),
-            Inst::GetVar { var, index } => {
-                let index = index.as_ref().map(&mut at);
-                Inst::GetVar { var: self.first_var + var, index }
-            }
-            Inst::Extract(a, lane) => Inst::Extract(at(a), *lane),
-            Inst::Vector(lanes) => Inst::Vector(lanes.iter().map(at).collect()),
-            // `record` lets nothing else through.
-            other => other.clone(),
-        };
+        let mut inst = info.inst.map(|id| self.value(id).id);
+        if let Inst::GetVar { var, .. } = &mut inst {
+            *var += self.first_var;
+        }
         self.b.def(info.ty, inst)
     }
 

@@ -184,6 +184,10 @@ impl Function {
     }
 }
 
+/// Where an argument's number begins in an address that a kernel has as a number; below are bytes, from [`MIDDLE`] on.
+const ARGUMENT_BITS: u32 = 40;
+const MIDDLE: i64 = 1 << 39;
+
 /// A pointer as every invocation sees it.
 #[derive(Clone)]
 struct Address {
@@ -233,7 +237,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
             .collect();
         let pointers = k.pointers.iter().map(|p| match p.base {
             PointerBase::Param(argument) => Some(Address { argument: argument as usize, offset: vec![0; width] }),
-            PointerBase::Offset(..) => None,
+            PointerBase::Offset(..) | PointerBase::Address(_) => None,
         });
         let mut machine = Machine {
             k,
@@ -258,6 +262,10 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
                 Inst::ConstFloat(x) if info.ty.scalar == ScalarType::F32 => machine.fill(id, bits32(x as f32)),
                 Inst::ConstFloat(x) => machine.fill(id, x.to_bits()),
                 Inst::Param(p) => match machine.arguments[p as usize] {
+                    Argument::Number(x) if info.ty.lanes == 2 => {
+                        machine.fill(id, x & 0xffff_ffff);
+                        machine.lane_mut(id, 1).fill(x >> 32);
+                    }
                     Argument::Number(x) => machine.fill(id, narrow(info.ty.scalar, x)),
                     Argument::Memory(_) => panic!("parameter {p} of kernel {} is a number", k.name),
                 },
@@ -378,7 +386,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
     fn statement(&mut self, stmt: &Stmt, mask: &[bool]) {
         match *stmt {
             Stmt::Def(id) => self.define(id, mask),
-            Stmt::DefPointer(id) => self.move_pointer(id),
+            Stmt::DefPointer(id) => self.make_pointer(id, mask),
             Stmt::SetVar { var, index, value } => {
                 for l in self.running(mask) {
                     let element = index.map_or(0, |i| self.lane(i, 0)[l] as usize);
@@ -442,15 +450,41 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
 
     // ---- memory
 
-    fn move_pointer(&mut self, id: PointerId) {
-        let PointerInfo { word, base: PointerBase::Offset(base, elements) } = self.k.pointers[id as usize] else {
-            return;
+    fn make_pointer(&mut self, id: PointerId, mask: &[bool]) {
+        let PointerInfo { word, base } = self.k.pointers[id as usize];
+        let address = match base {
+            PointerBase::Param(_) => return,
+            PointerBase::Offset(base, elements) => {
+                let mut address = self.pointers[base as usize].clone().expect("a pointer is made before it is used");
+                for (offset, n) in address.offset.iter_mut().zip(self.lane(elements, 0)) {
+                    *offset = offset.wrapping_add((*n as i64).wrapping_mul(i64::from(word.bytes())));
+                }
+                address
+            }
+            PointerBase::Address(value) => {
+                let address = |l: usize| self.lane(value, 0)[l] | self.lane(value, 1)[l] << 32;
+                let mut offset = vec![0; self.width];
+                let mut argument = None;
+                for l in self.running(mask) {
+                    let of = (address(l) >> ARGUMENT_BITS) as usize;
+                    assert_eq!(*argument.get_or_insert(of), of, "a pointer is into one argument");
+                    offset[l] = (address(l) & ((1 << ARGUMENT_BITS) - 1)) as i64 - MIDDLE;
+                }
+                Address { argument: argument.map_or(0, |argument| argument - 1), offset }
+            }
         };
-        let mut address = self.pointers[base as usize].clone().expect("a pointer is made before it is used");
-        for (offset, n) in address.offset.iter_mut().zip(self.lane(elements, 0)) {
-            *offset = offset.wrapping_add((*n as i64).wrapping_mul(i64::from(word.bytes())));
-        }
         self.pointers[id as usize] = Some(address);
+    }
+
+    /// Writes the address of a pointer, as two words.
+    fn address(&mut self, id: ValueId, pointer: PointerId) {
+        let Address { argument, offset } =
+            self.pointers[pointer as usize].clone().expect("a pointer is made before it is used");
+        for (l, offset) in offset.into_iter().enumerate() {
+            let address = ((argument as u64 + 1) << ARGUMENT_BITS).wrapping_add_signed(offset + MIDDLE);
+            self.lane_mut(id, 0)[l] = address & 0xffff_ffff;
+            self.lane_mut(id, 1)[l] = address >> 32;
+        }
     }
 
     /// Argument and byte offset of an access of type `ty` by invocation `l`, and the word it moves.
@@ -501,6 +535,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
             | Inst::Builtin(_)
             | Inst::Param(_)
             | Inst::Hole(_) => {}
+            Inst::Address(pointer) => self.address(id, pointer),
             Inst::Unary(op, a) => self.unary(id, op, s, a),
             Inst::Binary(op, a, b) => self.binary(id, op, s, a, b),
             Inst::Compare(op, a, b) => self.compare(id, op, k.values[a as usize].ty.scalar, a, b),

@@ -48,13 +48,15 @@ pub enum ParamKind {
     Pointer(PointerId),
     /// A number (never a bool).
     Scalar(ScalarType),
+    /// A 64-bit integer as its two 32-bit words, low first.
+    Words,
 }
 
 impl ParamKind {
     /// Bytes in the block; also its alignment.
     pub const fn bytes(self) -> u32 {
         match self {
-            ParamKind::Pointer(_) => 8,
+            ParamKind::Pointer(_) | ParamKind::Words => 8,
             ParamKind::Scalar(s) => s.bytes(),
         }
     }
@@ -110,6 +112,8 @@ pub enum PointerBase {
     Param(u32),
     /// Another pointer, moved by a value in elements (u64 or i64).
     Offset(PointerId, ValueId),
+    /// The address in a value: two u32, low first. Only kernels that were [lowered](crate::Target) have such.
+    Address(ValueId),
 }
 
 /// An array shared by a workgroup.
@@ -182,6 +186,8 @@ pub enum Inst {
     Param(u32),
     /// An input of an [`Element`](crate::Element), in no other kernel.
     Hole(u32),
+    /// Where a pointer points: two u32, low first.
+    Address(PointerId),
     Unary(Unary, ValueId),
     Binary(Binary, ValueId, ValueId),
     Compare(Compare, ValueId, ValueId),
@@ -224,6 +230,42 @@ pub enum Inst {
     Subgroup(Subgroup, ValueId),
     /// The value of the lane whose index is this one's exclusive-or `mask`.
     ShuffleXor(ValueId, u32),
+}
+
+impl Inst {
+    /// The instruction with every value that it takes replaced by what `f` makes of it. Variables, pointers and shared
+    /// arrays keep their numbers.
+    pub(crate) fn map(&self, mut f: impl FnMut(ValueId) -> ValueId) -> Inst {
+        match *self {
+            Inst::ConstBool(_)
+            | Inst::ConstInt(_)
+            | Inst::ConstFloat(_)
+            | Inst::Builtin(_)
+            | Inst::Param(_)
+            | Inst::Hole(_)
+            | Inst::Address(_) => self.clone(),
+            Inst::Unary(op, a) => Inst::Unary(op, f(a)),
+            Inst::Binary(op, a, b) => Inst::Binary(op, f(a), f(b)),
+            Inst::Compare(op, a, b) => Inst::Compare(op, f(a), f(b)),
+            Inst::Select(c, a, b) => Inst::Select(f(c), f(a), f(b)),
+            Inst::Cast(a) => Inst::Cast(f(a)),
+            Inst::Bitcast(a) => Inst::Bitcast(f(a)),
+            Inst::Fma(a, b, c) => Inst::Fma(f(a), f(b), f(c)),
+            Inst::GetVar { var, index } => Inst::GetVar { var, index: index.map(f) },
+            Inst::Load { pointer, index } => Inst::Load { pointer, index: f(index) },
+            Inst::LoadShared { shared, index } => Inst::LoadShared { shared, index: f(index) },
+            Inst::Extract(a, lane) => Inst::Extract(f(a), lane),
+            Inst::Vector(ref lanes) => Inst::Vector(lanes.iter().map(|&lane| f(lane)).collect()),
+            Inst::Atomic { op, pointer, index, value } => {
+                Inst::Atomic { op, pointer, index: f(index), value: f(value) }
+            }
+            Inst::CompareExchange { pointer, index, expected, value } => {
+                Inst::CompareExchange { pointer, index: f(index), expected: f(expected), value: f(value) }
+            }
+            Inst::Subgroup(op, a) => Inst::Subgroup(op, f(a)),
+            Inst::ShuffleXor(a, mask) => Inst::ShuffleXor(f(a), mask),
+        }
+    }
 }
 
 /// What an invocation knows of its place.

@@ -5,12 +5,14 @@
 
 use crate::collect::collect;
 use crate::ir::*;
+use crate::lower::{FloatModes, Target};
 use crate::types::{ScalarType, Type, Word};
 use crate::verify::InvalidKernel;
 use rspirv::binary::Assemble;
 use rspirv::dr::{self, Instruction, Operand};
 use rspirv::spirv::{self, Capability, Decoration, Op, StorageClass};
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 
 /// Largest parameter block that travels as push constants, in bytes.
 pub const MAX_PUSH_BYTES: u32 = 128;
@@ -55,6 +57,9 @@ pub struct Needs {
 
 type Id = spirv::Word;
 
+/// The type of an address in a register, where it is a value.
+const WORDS: Type = Type { scalar: ScalarType::U32, lanes: 2 };
+
 // Instruction numbers of GLSL.std.450.
 const EXT_ROUND_EVEN: u32 = 2;
 const EXT_TRUNC: u32 = 3;
@@ -68,19 +73,6 @@ const EXT_SMAX: u32 = 42;
 const EXT_FMA: u32 = 50;
 const EXT_FIND_UMSB: u32 = 75;
 
-/// Promises about floats that an adapter can give and Vulkan leaves open otherwise. The kernel then asks for them.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct FloatModes {
-    /// Rounding is to nearest even, in f32 and in f64.
-    pub round_to_even: bool,
-    /// Subnormal numbers are kept, in f32 and in f64.
-    pub keep_subnormals: bool,
-    /// Signed zeros, infinities and NaNs are kept by f32 operations: `x * 0` is not simplified to 0.
-    pub keep_special_f32: bool,
-    /// The same for f64.
-    pub keep_special_f64: bool,
-}
-
 impl Kernel {
     /// The kernel as SPIR-V for any adapter. Takes tens to hundreds of microseconds. A copy is kept where
     /// `TORCH_DML_SPIRV_DIR` says.
@@ -88,16 +80,21 @@ impl Kernel {
     /// # Errors
     /// [`InvalidKernel`] of a kernel that is not [well typed](Kernel::verify).
     pub fn emit(&self) -> Result<Module, InvalidKernel> {
-        self.emit_with(FloatModes::default())
+        self.emit_for(&Target::default())
     }
 
-    /// The kernel as SPIR-V that asks for these float modes.
+    /// The kernel as SPIR-V for an adapter: made of what it has, as far as that goes, and asking for what it promises
+    /// about floats.
     ///
     /// # Errors
     /// As [`emit`](Self::emit).
-    pub fn emit_with(&self, floats: FloatModes) -> Result<Module, InvalidKernel> {
+    pub fn emit_for(&self, target: &Target) -> Result<Module, InvalidKernel> {
         self.verify()?;
-        let module = Emitter::new(self).run(floats);
+        let lowered = self.lowered(target);
+        if let Cow::Owned(lowered) = &lowered {
+            lowered.verify()?;
+        }
+        let module = Emitter::new(&lowered).run(target.floats);
         collect(&module.name, &module.words);
         Ok(module)
     }
@@ -421,6 +418,7 @@ impl<'k> Emitter<'k> {
                 // behind a pointer.
                 ParamKind::Pointer(_) => self.ty(TypeKey::Buffer(Word::Full(ScalarType::U32), 1)),
                 ParamKind::Scalar(s) => self.scalar(s),
+                ParamKind::Words => self.ty(TypeKey::Plain(WORDS)),
             })
             .collect();
         let block = self.block_struct(&members, offsets);
@@ -518,8 +516,12 @@ impl<'k> Emitter<'k> {
         let (word, lanes) =
             if ty.lanes > 1 || word.value() != ty.scalar { (Word::Full(ty.scalar), ty.lanes) } else { (word, 1) };
         let mut base = self.pointers[pointer as usize];
-        if lanes > 1 || word != self.k.pointers[pointer as usize].word {
-            base = self.retyped(base, word, lanes);
+        let declared = self.k.pointers[pointer as usize];
+        if lanes > 1 || word != declared.word {
+            base = match declared.base {
+                PointerBase::Address(address) => self.at_address(address, word, lanes),
+                PointerBase::Param(_) | PointerBase::Offset(..) => self.retyped(base, word, lanes),
+            };
         }
         let bytes = word.bytes() * u32::from(lanes);
         let zero = self.constant(ScalarType::U32, 0);
@@ -552,6 +554,13 @@ impl<'k> Emitter<'k> {
         let address = self.op(Op::ConvertPtrToU, integer, &[pointer]);
         let ty = self.ty(TypeKey::Buffer(word, lanes));
         self.op(Op::ConvertUToPtr, ty, &[address])
+    }
+
+    /// A pointer to the address that a value has.
+    fn at_address(&mut self, address: ValueId, word: Word, lanes: u8) -> Id {
+        let ty = self.ty(TypeKey::Buffer(word, lanes));
+        let address = self.values[address as usize];
+        self.op(Op::Bitcast, ty, &[address])
     }
 
     fn var_address(&mut self, var: VarId, index: Option<ValueId>) -> Id {
@@ -674,9 +683,14 @@ impl<'k> Emitter<'k> {
 
     fn moved_pointer(&mut self, id: PointerId) {
         let PointerInfo { word, base } = self.k.pointers[id as usize];
-        let PointerBase::Offset(base, elements) = base else { return };
-        let (base, elements) = (self.pointers[base as usize], self.values[elements as usize]);
-        self.pointers[id as usize] = self.advanced(base, elements, word.bytes(), word, 1);
+        self.pointers[id as usize] = match base {
+            PointerBase::Param(_) => return,
+            PointerBase::Offset(base, elements) => {
+                let (base, elements) = (self.pointers[base as usize], self.values[elements as usize]);
+                self.advanced(base, elements, word.bytes(), word, 1)
+            }
+            PointerBase::Address(address) => self.at_address(address, word, 1),
+        };
     }
 
     fn value(&mut self, id: ValueId) -> Id {
@@ -691,6 +705,10 @@ impl<'k> Emitter<'k> {
             | Inst::Builtin(_)
             | Inst::Param(_)
             | Inst::Hole(_) => self.values[id as usize],
+            Inst::Address(pointer) => {
+                let pointer = self.pointers[pointer as usize];
+                self.op(Op::Bitcast, t, &[pointer])
+            }
             Inst::Unary(op, a) => self.unary(op, t, ty.scalar, v(self, a)),
             Inst::Binary(op, a, b) => self.binary(op, t, ty, v(self, a), v(self, b)),
             Inst::Compare(op, a, b) => {

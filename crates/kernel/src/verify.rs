@@ -69,6 +69,8 @@ enum Definition {
 }
 
 const BOOL: Type = Type::scalar(ScalarType::Bool);
+/// An address, or another 64-bit integer.
+const WORDS: Type = Type { scalar: ScalarType::U32, lanes: 2 };
 
 fn is_number(ty: Type) -> bool {
     ty.scalar != ScalarType::Bool
@@ -131,9 +133,14 @@ impl Verifier<'_> {
             Inst::Builtin(_) => check(ty == Type::scalar(ScalarType::U32), wrong),
             Inst::Param(p) => match self.k.params.get(p as usize).map(|p| p.kind) {
                 Some(ParamKind::Scalar(s)) => check(ty == Type::scalar(s) && is_number(ty), wrong),
+                Some(ParamKind::Words) => check(ty == WORDS, wrong),
                 _ => Err(wrong()),
             },
             Inst::Hole(_) => Err(wrong()),
+            Inst::Address(pointer) => {
+                self.pointer(pointer)?;
+                check(ty == WORDS, wrong)
+            }
             Inst::Unary(op, a) => {
                 let a = self.used(a)?;
                 let takes = match op {
@@ -260,13 +267,21 @@ impl Verifier<'_> {
             }
             Stmt::DefPointer(id) => {
                 let info = self.k.pointers.get(id as usize).ok_or_else(|| format!("there is no pointer {id}"))?;
-                let PointerBase::Offset(base, elements) = info.base else {
-                    return Err(format!("pointer {id} is a parameter and is moved by nothing"));
-                };
-                self.pointer(base)?;
-                let by = self.used(elements)?;
-                let fits = by.lanes == 1 && by.scalar.is_integer() && by.scalar.bytes() == 8;
-                check(fits, || format!("pointer {id} is moved by %{elements} of type {by:?}"))?;
+                match info.base {
+                    PointerBase::Param(_) => {
+                        return Err(format!("pointer {id} is a parameter and is moved by nothing"));
+                    }
+                    PointerBase::Offset(base, elements) => {
+                        self.pointer(base)?;
+                        let by = self.used(elements)?;
+                        let fits = by.lanes == 1 && by.scalar.is_integer() && by.scalar.bytes() == 8;
+                        check(fits, || format!("pointer {id} is moved by %{elements} of type {by:?}"))?;
+                    }
+                    PointerBase::Address(address) => {
+                        let ty = self.used(address)?;
+                        check(ty == WORDS, || format!("pointer {id} is made of %{address} of type {ty:?}"))?;
+                    }
+                }
                 self.pointers[id as usize] = true;
                 self.opened.push(Definition::Pointer(id));
                 Ok(())

@@ -72,8 +72,8 @@ pub extern "C" fn dml_device_info_json(device: i32) -> *const c_char {
             "memory_free": free,
             "f16": caps.f16_arithmetic,
             "bf16": caps.f16_storage,
-            "f64": caps.f64,
-            "i64": caps.i64,
+            "f64": caps.f64 && caps.i64,
+            "i64": true,
             "matrix": caps.matrix,
             "software": info.kind == AdapterKind::Software,
             "uuid": info.device_uuid.iter().map(|b| format!("{b:02x}")).collect::<String>(),
@@ -110,8 +110,8 @@ pub unsafe extern "C" fn dml_device_dtypes(device: i32, mask: *mut u32) -> i32 {
         let bits = (0..=u8::MAX)
             .filter_map(DType::from_code)
             .filter(|dtype| match dtype {
-                DType::F64 => caps.f64,
-                DType::I64 | DType::U64 => caps.i64,
+                // Its bits take 64-bit integers. Those alone are made of 32-bit ones where they are missing.
+                DType::F64 => caps.f64 && caps.i64,
                 _ => true,
             })
             .fold(0, |bits, dtype| bits | 1 << dtype as u32);

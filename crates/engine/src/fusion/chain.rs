@@ -12,7 +12,7 @@
 
 use crate::fusion::parameters::{Packed, PackedNumber, PointwiseParameters};
 use crate::fusion::plan::{Plan, Wire};
-use crate::kernels::cache::{KernelRef, float_modes};
+use crate::kernels::cache::{KernelRef, target};
 use crate::kernels::compiler;
 use crate::kernels::interface::ArgumentBlock;
 use crate::kernels::pointwise::{Pointwise, PointwiseInput};
@@ -359,7 +359,7 @@ impl Fusion {
         self.known.insert(self.key.as_slice().into(), Known::Asked(Arc::clone(&slot)));
         let make = move |gpu: &Gpu| {
             // Of valid elements comes a valid kernel; if not, the single kernels run on.
-            let Ok(module) = plan.build().emit_with(float_modes(gpu.info())) else { return };
+            let Ok(module) = plan.build().emit_for(&target(gpu.info())) else { return };
             let kernel = KernelRef::new(module, None);
             kernel.compile(gpu);
             let _ = slot.set(kernel);

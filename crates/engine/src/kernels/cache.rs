@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::kernels::compiler;
 use crate::kernels::key::{self, AnyKey, KernelKey};
 use crate::kernels::pointwise::Pointwise;
-use dml_kernel::{FloatModes, Kernel, Module, Needs};
+use dml_kernel::{FloatModes, Kernel, Module, Needs, Target};
 use dml_vulkan::{AdapterInfo, Gpu, Pipeline};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -250,7 +250,7 @@ impl KernelCache {
     ) -> Result<&'c KernelRef, Error> {
         let start = Instant::now();
         let (kernel, pointwise) = build();
-        let module = kernel.emit_with(float_modes(gpu.info()))?;
+        let module = kernel.emit_for(&target(gpu.info()))?;
         COSTS.emit_ns.fetch_add(nanoseconds_since(start), Ordering::Relaxed);
         if let Some(feature) = missing(&module.needs, gpu.info()) {
             return Err(Error::Unsupported { kernel: module.name, adapter: gpu.info().name.clone(), feature });
@@ -276,9 +276,21 @@ impl KernelCache {
     }
 }
 
+/// What kernels are emitted for.
+pub(crate) fn target(info: &AdapterInfo) -> Target {
+    let has = &info.capabilities;
+    Target {
+        floats: float_modes(info),
+        int64: has.i64,
+        storage8: has.i8_storage,
+        storage16: has.f16_storage,
+        invocations: has.max_workgroup_invocations,
+    }
+}
+
 /// What the adapter promises about floats when asked. Rounding and subnormals are asked for in both widths or in none: an
 /// adapter may want them the same in all.
-pub(crate) fn float_modes(info: &AdapterInfo) -> FloatModes {
+fn float_modes(info: &AdapterInfo) -> FloatModes {
     let (has, modes) = (&info.capabilities, &info.capabilities.float_controls);
     FloatModes {
         round_to_even: modes.f32.round_to_even && (modes.f64.round_to_even || !has.f64),
@@ -292,7 +304,7 @@ pub(crate) fn float_modes(info: &AdapterInfo) -> FloatModes {
 fn missing(needs: &Needs, info: &AdapterInfo) -> Option<String> {
     let has = &info.capabilities;
     let flags = [
-        (needs.f64, has.f64, "64-bit floating point (float64)"),
+        (needs.f64, has.f64 && has.i64, "64-bit floating point (float64)"),
         (needs.i64, has.i64, "64-bit integers (int64)"),
         (needs.i16, has.i16, "16-bit integers"),
         (needs.i8, has.i8_arithmetic, "8-bit integers"),

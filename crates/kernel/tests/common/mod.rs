@@ -1,13 +1,19 @@
 //! Checks a module with `spirv-val` (package spirv-tools), the arbiter of what drivers must accept.
 
-use dml_kernel::{FloatModes, Kernel, Module};
+use dml_kernel::{FloatModes, Kernel, Module, Target};
 use std::process::Command;
 
 /// Emits the kernel and fails the test if the validator rejects it.
+#[allow(dead_code, reason = "each test uses a part")]
 pub fn validated(kernel: &Kernel) -> Module {
-    let modes =
+    let floats =
         FloatModes { round_to_even: true, keep_subnormals: true, keep_special_f32: true, keep_special_f64: true };
-    let module = kernel.emit_with(modes).expect("a valid kernel");
+    validated_for(kernel, &Target { floats, ..Target::default() })
+}
+
+/// As [`validated`], for an adapter that lacks something.
+pub fn validated_for(kernel: &Kernel, target: &Target) -> Module {
+    let module = kernel.emit_for(target).expect("a valid kernel");
     let file = std::env::temp_dir().join(format!("dml-kernel-{}-{}.spv", std::process::id(), kernel.name));
     let bytes: Vec<u8> = module.words.iter().flat_map(|w| w.to_le_bytes()).collect();
     std::fs::write(&file, bytes).expect("the temporary folder is writable");

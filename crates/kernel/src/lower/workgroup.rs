@@ -1,0 +1,224 @@
+//! Makes each invocation do the work of several, one after the other, where an adapter's workgroups are too small.
+//!
+//! Between two barriers the invocations of a workgroup run in any order, so one may run what another would have. Control
+//! flow with barriers in it is the same for a whole workgroup.
+
+use super::returns;
+use crate::builder::{Builder, Value};
+use crate::ir::*;
+
+/// The kernel with workgroups of at most `most` invocations; `None` if its own are small enough, or if they consist of
+/// subgroups, which cannot be made of fewer invocations.
+pub(super) fn fold(kernel: &Kernel, most: u32) -> Option<Kernel> {
+    let subgroups = |value: &ValueInfo| {
+        use Builtin::{SubgroupIndex, SubgroupLane, SubgroupSize};
+        matches!(
+            value.inst,
+            Inst::Builtin(SubgroupLane | SubgroupSize | SubgroupIndex) | Inst::Subgroup(..) | Inst::ShuffleXor(..)
+        )
+    };
+    if kernel.workgroup_size.iter().product::<u32>() <= most || kernel.values.iter().any(subgroups) {
+        return None;
+    }
+    let (size, runs) = divided(kernel.workgroup_size, most)?;
+    let kernel = returns::eliminate(kernel);
+    let b = Builder::new(kernel.name.clone(), size);
+    {
+        let mut folding = Folding {
+            b: &b,
+            k: &kernel,
+            size,
+            runs: (0..runs.iter().product())
+                .map(|run| Run {
+                    place: [run % runs[0], run / runs[0] % runs[1], run / (runs[0] * runs[1])],
+                    values: vec![None; kernel.values.len()],
+                    pointers: vec![0; kernel.pointers.len()],
+                    first_var: b.declare_vars(&kernel.vars),
+                })
+                .collect(),
+            params: Vec::new(),
+        };
+        folding.declare();
+        folding.block(&kernel.body);
+    }
+    Some(b.finish())
+}
+
+/// A smaller workgroup, and how often each of its invocations runs, along each dimension. The longest is divided first.
+fn divided(mut size: [u32; 3], most: u32) -> Option<([u32; 3], [u32; 3])> {
+    let mut runs = [1; 3];
+    while size.iter().product::<u32>() > most {
+        let d = (0..3).max_by_key(|&d| size[d])?;
+        let by = (2..=size[d]).find(|&by| size[d].is_multiple_of(by))?;
+        size[d] /= by;
+        runs[d] *= by;
+    }
+    Some((size, runs))
+}
+
+struct Folding<'b, 'k> {
+    b: &'b Builder,
+    k: &'k Kernel,
+    /// Of the new workgroup.
+    size: [u32; 3],
+    runs: Vec<Run<'b>>,
+    params: Vec<Option<Value<'b>>>,
+}
+
+/// What one invocation of the old workgroup has.
+struct Run<'b> {
+    /// Which of the invocations that one stands for, along each dimension.
+    place: [u32; 3],
+    values: Vec<Option<Value<'b>>>,
+    pointers: Vec<PointerId>,
+    first_var: VarId,
+}
+
+impl<'b> Folding<'b, '_> {
+    fn declare(&mut self) {
+        let (b, k) = (self.b, self.k);
+        for param in &k.params {
+            let value = match param.kind {
+                ParamKind::Pointer(id) => {
+                    let pointer = b.param_pointer(&param.name, k.pointers[id as usize].word);
+                    self.runs.iter_mut().for_each(|run| run.pointers[id as usize] = pointer);
+                    None
+                }
+                ParamKind::Scalar(scalar) => Some(b.param(&param.name, scalar)),
+                ParamKind::Words => Some(b.param_words(&param.name)),
+            };
+            self.params.push(value);
+        }
+        for &shared in &k.shared {
+            b.declare_shared(shared);
+        }
+    }
+
+    fn value(&mut self, run: usize, id: ValueId) -> Value<'b> {
+        if let Some(value) = self.runs[run].values[id as usize] {
+            return value;
+        }
+        // What has no definition that runs before it is used.
+        let ValueInfo { ty, ref inst } = self.k.values[id as usize];
+        let b = self.b;
+        let value = match *inst {
+            Inst::ConstBool(x) => b.bool(x),
+            Inst::ConstInt(bits) => b.int(ty.scalar, bits),
+            Inst::ConstFloat(x) => b.float(ty.scalar, x),
+            Inst::Param(p) => self.params[p as usize].expect("a parameter that is used as a number is one"),
+            Inst::Builtin(Builtin::Local(d)) if self.runs[run].place[usize::from(d)] > 0 => {
+                let before = self.runs[run].place[usize::from(d)] * self.size[usize::from(d)];
+                // Made anew wherever it is used: its first use may stand in a block that others do not see.
+                return b.local_id(d) + before;
+            }
+            Inst::Builtin(builtin) => b.builtin(builtin),
+            _ => unreachable!("%{id} of kernel {} is used before its definition", self.k.name),
+        };
+        self.runs[run].values[id as usize] = Some(value);
+        value
+    }
+
+    /// Statements between which there is no barrier: all of one invocation, then all of the next.
+    fn apart(&mut self, stmts: &[Stmt]) {
+        for run in 0..self.runs.len() {
+            stmts.iter().for_each(|stmt| self.statement(run, stmt));
+        }
+    }
+
+    /// A block that holds barriers, or may.
+    fn block(&mut self, block: &Block) {
+        let b = self.b;
+        let mut from = 0;
+        for (at, stmt) in block.0.iter().enumerate().filter(|(_, stmt)| has_barrier(stmt)) {
+            self.apart(&block.0[from..at]);
+            from = at + 1;
+            match stmt {
+                Stmt::If { cond, then, otherwise } => {
+                    let cond = self.value(0, *cond).id;
+                    let then = b.block(|| self.block(then));
+                    let otherwise = b.block(|| self.block(otherwise));
+                    b.stmt(Stmt::If { cond, then, otherwise });
+                }
+                Stmt::While { test, cond, body, unroll } => {
+                    let test = b.block(|| self.block(test));
+                    let cond = self.value(0, *cond).id;
+                    let body = b.block(|| self.block(body));
+                    b.stmt(Stmt::While { test, cond, body, unroll: *unroll });
+                }
+                _ => b.barrier(),
+            }
+        }
+        self.apart(&block.0[from..]);
+    }
+
+    fn statement(&mut self, run: usize, stmt: &Stmt) {
+        let b = self.b;
+        let first_var = self.runs[run].first_var;
+        match *stmt {
+            Stmt::Def(id) => {
+                let ValueInfo { ty, ref inst } = self.k.values[id as usize];
+                let mut inst = inst.map(|id| self.value(run, id).id);
+                match &mut inst {
+                    Inst::GetVar { var, .. } => *var += first_var,
+                    Inst::Load { pointer, .. }
+                    | Inst::Atomic { pointer, .. }
+                    | Inst::CompareExchange { pointer, .. } => *pointer = self.runs[run].pointers[*pointer as usize],
+                    _ => {}
+                }
+                self.runs[run].values[id as usize] = Some(b.def(ty, inst));
+            }
+            Stmt::DefPointer(id) => {
+                let PointerInfo { word, base } = self.k.pointers[id as usize];
+                let base = match base {
+                    PointerBase::Offset(base, elements) => {
+                        PointerBase::Offset(self.runs[run].pointers[base as usize], self.value(run, elements).id)
+                    }
+                    PointerBase::Address(address) => PointerBase::Address(self.value(run, address).id),
+                    PointerBase::Param(_) => return,
+                };
+                let pointer = b.declare_pointer(PointerInfo { word, base });
+                b.stmt(Stmt::DefPointer(pointer));
+                self.runs[run].pointers[id as usize] = pointer;
+            }
+            Stmt::SetVar { var, index, value } => {
+                let index = index.map(|index| self.value(run, index).id);
+                let value = self.value(run, value).id;
+                b.stmt(Stmt::SetVar { var: first_var + var, index, value });
+            }
+            Stmt::Store { pointer, index, value } => {
+                let pointer = self.runs[run].pointers[pointer as usize];
+                let (index, value) = (self.value(run, index).id, self.value(run, value).id);
+                b.stmt(Stmt::Store { pointer, index, value });
+            }
+            Stmt::StoreShared { shared, index, lane, value } => {
+                let lane = lane.map(|lane| self.value(run, lane).id);
+                let (index, value) = (self.value(run, index).id, self.value(run, value).id);
+                b.stmt(Stmt::StoreShared { shared, index, lane, value });
+            }
+            Stmt::If { cond, ref then, ref otherwise } => {
+                let cond = self.value(run, cond).id;
+                let then = b.block(|| then.0.iter().for_each(|stmt| self.statement(run, stmt)));
+                let otherwise = b.block(|| otherwise.0.iter().for_each(|stmt| self.statement(run, stmt)));
+                b.stmt(Stmt::If { cond, then, otherwise });
+            }
+            Stmt::While { ref test, cond, ref body, unroll } => {
+                let test = b.block(|| test.0.iter().for_each(|stmt| self.statement(run, stmt)));
+                let cond = self.value(run, cond).id;
+                let body = b.block(|| body.0.iter().for_each(|stmt| self.statement(run, stmt)));
+                b.stmt(Stmt::While { test, cond, body, unroll });
+            }
+            Stmt::Barrier => b.barrier(),
+            Stmt::Return => b.return_(),
+        }
+    }
+}
+
+fn has_barrier(stmt: &Stmt) -> bool {
+    let any = |block: &Block| block.0.iter().any(has_barrier);
+    match stmt {
+        Stmt::Barrier => true,
+        Stmt::If { then, otherwise, .. } => any(then) || any(otherwise),
+        Stmt::While { test, body, .. } => any(test) || any(body),
+        _ => false,
+    }
+}
