@@ -79,6 +79,26 @@ UNARY: dict[str, tuple[Callable[[m.mpf], m.mpf], list[Range]]] = {
 }
 
 
+FAR: dict[str, list[Range]] = {
+    "j0": [(1e4, 1e12)],
+    "j1": [(1e4, 1e12)],
+    "y0": [(1e4, 1e12)],
+    "y1": [(1e4, 1e12)],
+    "i0e": [(1e4, 1e30)],
+    "i1e": [(1e4, 1e30)],
+    "k0e": [(1e4, 1e30)],
+    "k1e": [(1e4, 1e30)],
+    "airy_ai": [(-1e5, -100)],
+}
+ZEROS: dict[str, Callable[[int], m.mpf]] = {
+    "j0": lambda k: m.besseljzero(0, k),
+    "j1": lambda k: m.besseljzero(1, k),
+    "y0": lambda k: m.besselyzero(0, k),
+    "y1": lambda k: m.besselyzero(1, k),
+    "airy_ai": m.airyaizero,
+}
+
+
 def both(ranges: list[tuple[Range, Range]], count: int) -> Iterator[tuple[float, float]]:
     for first, second in ranges:
         yield from zip(points([first], count), points([second], count), strict=False)
@@ -110,6 +130,15 @@ def main() -> None:
             write("igamma", (a, x), lower)
         if upper > 1e-30:
             write("igammac", (a, x), upper)
+    for name, far in FAR.items():
+        for x in points(far, 24):
+            write(name, (x,), UNARY[name][0](m.mpf(x)))
+    for name, zeros in ZEROS.items():
+        for k in range(1, 9):
+            x = float(zeros(k))
+            write(name, (x,), UNARY[name][0](m.mpf(x)))
+    for x in points([(1e-3, 2), (2, 30), (30, 1e6)], 24):  # Trigamma, which is digamma's gradient.
+        write("zeta", (2.0, x), m.psi(1, m.mpf(x)))
 
 
 if __name__ == "__main__":

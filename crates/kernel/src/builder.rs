@@ -577,6 +577,26 @@ impl<'b> Value<'b> {
         }
     }
 
+    /// Whether a float is zero, by its bits: a comparison may take a subnormal number for 0.
+    pub fn is_zero(self) -> Value<'b> {
+        let unsigned = self.scalar().unsigned();
+        (self.bitcast(unsigned) << 1).eq(0)
+    }
+
+    /// Whether a float is above zero, by its bits.
+    pub fn is_above_zero(self) -> Value<'b> {
+        let unsigned = self.scalar().unsigned();
+        let infinity = self.like(f64::INFINITY).bitcast(unsigned);
+        (self.bitcast(unsigned) - 1).lt(infinity)
+    }
+
+    /// Whether a float is below zero, by its bits.
+    pub fn is_below_zero(self) -> Value<'b> {
+        let unsigned = self.scalar().unsigned();
+        let (zero, infinity) = (self.like(-0.0), self.like(f64::INFINITY));
+        (self.bitcast(unsigned) - (zero.bitcast(unsigned) + 1)).lt(infinity.bitcast(unsigned))
+    }
+
     /// Lane `i` of a vector.
     pub fn lane(self, i: u8) -> Value<'b> {
         self.b.def(Type::scalar(self.ty.scalar), Inst::Extract(self.id, i))

@@ -42,3 +42,40 @@ fn the_cases_are_the_whole_library() {
     let names = special::UNARY.iter().map(|(n, _)| *n).chain(special::BINARY.iter().map(|(n, _)| *n));
     assert!(names.eq(CASES.iter().map(|c| c.name)));
 }
+
+/// Values at which no error is small enough to hide: what is exact stays exact, infinite or bounded.
+#[test]
+fn limits_are_the_functions_own() {
+    let limits: [(&str, f64, f64); 16] = [
+        ("j0", 0.0, 1.0),
+        ("j0", 1e-30, 1.0),
+        ("j1", 0.0, 0.0),
+        ("j1", 2f64.powi(-30), 2f64.powi(-31)),
+        ("i0", 0.0, 1.0),
+        ("i0", 1e30, f64::INFINITY),
+        ("i0", 3.4e38, f64::INFINITY),
+        ("i1", 1e30, f64::INFINITY),
+        ("i1", -3.4e38, f64::NEG_INFINITY),
+        ("k0", 1e30, 0.0),
+        ("k1", 3.4e38, 0.0),
+        ("airy_ai", 1e30, 0.0),
+        ("lgamma", -1e-30, 30.0 * std::f64::consts::LN_10),
+        ("digamma", 2f64.powi(-100), -(2f64.powi(100))),
+        ("erfinv", 0.0, 0.0),
+        ("ndtri", 0.5, 0.0),
+    ];
+    for scalar in [ScalarType::F32, ScalarType::F64] {
+        for (name, x, exact) in limits {
+            let case = CASES.iter().find(|c| c.name == name).expect("the function has a case");
+            let got = reference::evaluate(&case.function(scalar), scalar, &[vec![x]])[0];
+            let near = exact.is_finite() && (got - exact).abs() <= 1e-7 * exact.abs() && exact.fract() != 0.0;
+            assert!(got == exact || near, "{name}({x:e}) of {scalar:?}: {got:e}, not {exact:e}");
+        }
+        let airy = CASES.iter().find(|c| c.name == "airy_ai").expect("the function has a case");
+        let far: Vec<f64> = (1..38).map(|e| -(10f64.powi(e))).collect();
+        let values = reference::evaluate(&airy.function(scalar), scalar, &[far.clone()]);
+        for (x, y) in far.iter().zip(values) {
+            assert!(y.abs() <= 0.6 * x.abs().powf(-0.25), "airy_ai({x:e}) of {scalar:?}: {y:e}");
+        }
+    }
+}

@@ -103,9 +103,15 @@ pub fn erf<'b>(x: Value<'b>) -> Value<'b> {
 
 /// See [`crate::math::erfc`].
 pub fn erfc<'b>(x: Value<'b>) -> Value<'b> {
+    erfc_scaled(x, 0)
+}
+
+/// `erfc(x) * 2^n` for an n of 0 to 640, and an x that is not negative where n is above 0; no bits are lost where `erfc(x)`
+/// alone would be subnormal.
+pub fn erfc_scaled(x: Value<'_>, n: u32) -> Value<'_> {
     let a = x.abs();
-    let (y, k) = tail(a.max(0.5).min(28.0));
-    let right = scale(y.value(), k);
+    let (y, k) = tail(a.max(0.5).min(if n == 0 { 28.0 } else { 32.0 }));
+    let right = scale(y.value(), k + n);
     // 2 - erfc(a) on the left, 1 - erf(x) in the middle.
     let near = is_below(x, -1);
     let negative = is_negative(x);
@@ -114,5 +120,6 @@ pub fn erfc<'b>(x: Value<'b>) -> Value<'b> {
     let term = Pair::select(near, e, y.times_power(power_of_two(k.max(-200))));
     let sum = fast_two_sum(near.select(x.like(1.0), 2.0), -term.h);
     let sum = sum.h + (sum.l - term.l);
+    let sum = if n == 0 { sum } else { sum * 2f64.powi(n as i32) };
     x.is_nan().select(x, (near | negative).select(sum, right))
 }

@@ -4,7 +4,7 @@
 //! of `e^r`, whose leading terms stay separate so that they add without error.
 
 use super::parts::*;
-use crate::builder::Value;
+use crate::builder::{Operand, Value};
 use crate::types::ScalarType;
 use std::f64::consts::LOG2_E;
 
@@ -58,13 +58,19 @@ pub fn reduce(x: Pair<'_>) -> (Value<'_>, Pair<'_>) {
 
 /// See [`crate::math::exp`].
 pub fn exp<'b>(x: Value<'b>) -> Value<'b> {
-    x.is_nan().select(x, exp_of(Pair::exact(x.max(-746.0).min(710.0))))
+    exp_scaled(x, 0)
 }
 
-/// `e^x` for `|x.h| < 1100`.
-pub fn exp_of(x: Pair<'_>) -> Value<'_> {
+/// `e^x * 2^n` for an n of 0 to 640; no bits are lost where `e^x` alone would be subnormal.
+pub fn exp_scaled(x: Value<'_>, n: u32) -> Value<'_> {
+    let clamped = x.max(-746.0 - 0.5 * f64::from(n)).min(710.0);
+    x.is_nan().select(x, exp_of(Pair::exact(clamped), n.value(x.builder(), ScalarType::I32)))
+}
+
+/// `e^x * 2^n` for `|x.h| < 1100`.
+pub fn exp_of<'b>(x: Pair<'b>, n: Value<'b>) -> Value<'b> {
     let (k, r) = reduce(x);
-    scale(core(r).exp().value(), k)
+    scale(core(r).exp().value(), k + n)
 }
 
 /// `e^x * factor` of sums, for a factor of 2^-20 to 1; NaN becomes zero.

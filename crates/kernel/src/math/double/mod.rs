@@ -15,13 +15,15 @@ mod power;
 mod trigonometric;
 
 pub use division::{div, fmod, reciprocal, rsqrt, sqrt};
+pub(super) use error_function::erfc_scaled;
 pub use error_function::{erf, erfc};
-pub(super) use exponential::exp_times;
 pub use exponential::{exp, exp2, expm1, sigmoid};
+pub(super) use exponential::{exp_scaled, exp_times};
 pub use hyperbolic::{cosh, sinh, tanh};
 pub use inverse_trigonometric::{acos, asin, atan, atan2};
 pub(super) use logarithm::log_sum;
 pub use logarithm::{log, log1p, log2, log10};
-pub(super) use parts::two_product;
+pub(super) use parts::{lowered, product, two_product};
 pub use power::pow;
+pub(super) use power::pow_scaled;
 pub use trigonometric::{cos, sin, tan};

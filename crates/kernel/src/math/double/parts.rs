@@ -60,7 +60,7 @@ pub fn power_of_two(k: Value<'_>) -> Value<'_> {
     float((k + 1023).cast(ScalarType::U64) << 52)
 }
 
-/// `y * 2^k` for a `y` within 2^-60 and 2^60, not 0, and any result: infinite above, rounded below to the nearest subnormal, in
+/// `y * 2^k` for a `y` within 2^-60 and 2^60, or any `y` and a `k` above -1000, not 0 unless k is below 0, and any result: infinite above, rounded below to the nearest subnormal, in
 /// integers, which no adapter flushes.
 pub fn scale<'b>(y: Value<'b>, k: Value<'b>) -> Value<'b> {
     let b = y.builder();
@@ -71,6 +71,19 @@ pub fn scale<'b>(y: Value<'b>, k: Value<'b>) -> Value<'b> {
     let units = float(shifted(k + 1074)).round().cast(ScalarType::U64);
     let finite = field.lt(1).select(units, shifted(k));
     float(field.gt(2046).select(b.int(ScalarType::U64, INFINITY), finite) | sign(y))
+}
+
+/// `y * 2^-k` for a `y` that is not negative and a `k` of 0 to 1000, subnormal results too.
+pub fn lowered(y: Value<'_>, k: u32) -> Value<'_> {
+    y.is_inf().select(y, scale(y, y.builder().i32(-(k as i32))))
+}
+
+/// `x * factor` for a positive factor of 2^-1000 to 2^1000, where `x` may be subnormal, or the product beside an `x` below
+/// 2^-900.
+pub fn product<'b>(x: Value<'b>, factor: Value<'b>) -> Value<'b> {
+    let (mantissa, exponent) = split_exponent(magnitude(x));
+    let small = is_below(x, -900) & magnitude(x).ne(0);
+    small.select(flip(scale(mantissa * factor, exponent), sign(x)), x * factor)
 }
 
 /// Mantissa in [1, 2) and exponent (i32) of a positive finite double, given by its bits.

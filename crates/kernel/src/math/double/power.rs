@@ -39,6 +39,12 @@ fn log(magnitude: Value<'_>) -> Pair<'_> {
 
 /// See [`crate::math::pow`].
 pub fn pow<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
+    pow_scaled(x, y, x.builder().i32(0))
+}
+
+/// `x^y * 2^scale` for a scale (i32) of 0 to 640; no bits are lost where `x^y` alone would be subnormal. Where `x^y` is 1
+/// because a base or an exponent is, the scale must be 0.
+pub fn pow_scaled<'b>(x: Value<'b>, y: Value<'b>, scale: Value<'b>) -> Value<'b> {
     let b = x.builder();
     let (ax, ay) = (magnitude(x), magnitude(y));
     let log = log(ax);
@@ -46,8 +52,8 @@ pub fn pow<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let exponent = y.max(-(2f64.powi(64))).min(2f64.powi(64));
     let p = two_product(exponent, log.h);
     let p = fast_two_sum(p.h, p.l + exponent * log.l);
-    let h = p.h.max(-760.0).min(720.0);
-    let power = exp_of(Pair::new(h, h.eq(p.h).select(p.l, 0.0)));
+    let h = p.h.max(-1090.0).min(720.0);
+    let power = exp_of(Pair::new(h, h.eq(p.h).select(p.l, 0.0)), scale);
 
     // Whole numbers by bits: a comparison may flush a subnormal.
     let half = y * 0.5;

@@ -69,6 +69,13 @@ const SCALED: [f64; 10] = [
 
 /// `1 - erf(x)`, within 1.9 ulp.
 pub fn erfc(x: Value<'_>) -> Value<'_> {
+    erfc_scaled(x, 0)
+}
+
+/// `erfc(x) * 2^n` for an n of 0 to 64, and an x that is not negative where n is above 0; no bits are lost where `erfc(x)`
+/// alone would be subnormal.
+pub(in crate::math) fn erfc_scaled(x: Value<'_>, n: u32) -> Value<'_> {
+    let power = 2f64.powi(n as i32);
     let bits = x.bitcast(U32);
     let magnitude = bits & MAGNITUDE;
     let one = x.like(1.0);
@@ -77,7 +84,7 @@ pub fn erfc(x: Value<'_>) -> Value<'_> {
     let near = one_less.hi + (one_less.lo - x * polynomial(x * x, &ERF));
 
     // Elsewhere e^(-x^2) times a smooth function, both to more than f32's precision.
-    let a = clamp(magnitude.bitcast(F32), 0.46, 10.2);
+    let a = clamp(magnitude.bitcast(F32), 0.46, if n == 0 { 10.2 } else { 11.0 });
     let square = two_square(a);
     let (y, k) = exp_sum(-square.hi, Some(-square.lo));
     let d = fast_two_sum(one, a * 0.5);
@@ -91,9 +98,10 @@ pub fn erfc(x: Value<'_>) -> Value<'_> {
     let g = Sum { hi: g.hi, lo: g.lo + t.hi * (p.lo + SCALED_0[1]) + t.lo * slope };
     let h = two_product(g.hi, y.hi);
     let far = fast_two_sum(h.hi, h.lo + g.lo * y.hi + g.hi * y.lo);
-    let positive = scaled(far.hi, k).bitcast(F32);
+    let positive = scaled(far.hi, k + n).bitcast(F32);
     let reflected = 2.0 - positive;
     let far = (bits & SIGN).ne(0).select(reflected, positive);
+    let near = if n == 0 { near } else { near * power };
     let result = magnitude.bitcast(F32).lt(0.46).select(near, far);
     select_bits(magnitude.gt(INF), NAN, result.bitcast(U32))
 }

@@ -73,8 +73,14 @@ pub(in crate::math) fn exp_times<'b>(x: (Value<'b>, Value<'b>), factor: (Value<'
 
 /// `e^x`, within 0.75 ulp.
 pub fn exp(x: Value<'_>) -> Value<'_> {
-    let Reduced { k, r } = reduce(clamp(x, -104.0, 89.0));
+    exp_scaled(x, 0)
+}
+
+/// `e^x * 2^n` for an n of 0 to 64; no bits are lost where `e^x` alone would be subnormal.
+pub(in crate::math) fn exp_scaled(x: Value<'_>, n: u32) -> Value<'_> {
+    let Reduced { k, r } = reduce(clamp(x, -104.0 - 0.7 * f64::from(n), 89.0));
     let y = exponential_sum(x.like(1.0), r, &EXP);
+    let k = if n == 0 { k } else { k + n as i32 };
     select_bits(x.is_nan(), NAN, scaled(y.hi + y.lo, k))
 }
 

@@ -19,17 +19,20 @@ mod subnormal;
 mod trigonometric;
 
 pub use division::{div, fmod, reciprocal, rsqrt, sqrt};
+pub(super) use error_function::erfc_scaled;
 pub use error_function::{erf, erfc};
 pub use exponential::{exp, exp2, expm1, sigmoid};
 pub use hyperbolic::{cosh, sinh, tanh};
 pub use inverse_trigonometric::{acos, asin, atan, atan2};
 pub use logarithm::{log, log1p, log2, log10};
 pub use power::pow;
+pub(super) use power::pow_scaled;
 pub use trigonometric::{cos, sin, tan};
 
 pub(super) use exact::{Sum, two_product};
-pub(super) use exponential::exp_times;
+pub(super) use exponential::{exp_scaled, exp_times};
 pub(super) use logarithm::log_sum;
+pub(super) use subnormal::{lowered, product};
 
 use division::reciprocal_significand;
 

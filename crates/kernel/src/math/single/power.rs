@@ -34,6 +34,12 @@ fn shift_left<'b>(a: Value<'b>, b: Value<'b>, n: Value<'b>) -> Value<'b> {
 
 /// `x^y` with C's special cases, within 1.4 ulp.
 pub fn pow<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
+    pow_scaled(x, y, x.builder().i32(0))
+}
+
+/// `x^y * 2^scale` for a scale (i32) of 0 to 64; no bits are lost where `x^y` alone would be subnormal. Where `x^y` is 1
+/// because a base or an exponent is, the scale must be 0.
+pub(in crate::math) fn pow_scaled<'b>(x: Value<'b>, y: Value<'b>, scale: Value<'b>) -> Value<'b> {
     let b = x.builder();
     let zero = b.u32(0);
     let (ux, uy) = (x.bitcast(U32), y.bitcast(U32));
@@ -82,7 +88,7 @@ pub fn pow<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let grows = (uy.lt(SIGN)) ^ log_negative;
     let borrow = grows | fraction.eq(0);
     let n = n.bitcast(I32);
-    let n = grows.select(n, -n - borrow.select(b.i32(0), 1));
+    let n = grows.select(n, -n - borrow.select(b.i32(0), 1)) + scale;
     let fraction = grows.select(fraction, !fraction + 1);
 
     // 2^fraction, rounded to 24 bits; a carry moves into the exponent.

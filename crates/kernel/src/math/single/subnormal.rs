@@ -1,7 +1,7 @@
 //! Subnormal numbers without arithmetic on them, which an adapter may flush: their bits as if the exponent field went on
 //! below 1.
 
-use super::{MIN_NORMAL, ONE};
+use super::{MAGNITUDE, MIN_NORMAL, ONE, SIGN};
 use crate::builder::Value;
 use crate::types::ScalarType::{F32, I32, U32};
 
@@ -19,4 +19,21 @@ pub(super) fn denormalized(bits: Value<'_>) -> Value<'_> {
     // A multiple of 2^-149 is its own bits.
     let units = (bits + (149 << 23)).bitcast(F32).round().cast(U32);
     bits.lt(MIN_NORMAL as i32).select(units, bits.bitcast(U32))
+}
+
+/// `y * 2^-k` for a `y` that is not negative and a `k` of 0 to 100, subnormal results too.
+pub(in crate::math) fn lowered(y: Value<'_>, k: u32) -> Value<'_> {
+    y.is_inf().select(y, denormalized(y.bitcast(I32) - ((k as i32) << 23)).bitcast(F32))
+}
+
+/// `x * factor` for a positive factor of 2^-100 to 2^60, where `x` may be subnormal, or the product beside an `x` below
+/// 2^-63.
+pub(in crate::math) fn product<'b>(x: Value<'b>, factor: Value<'b>) -> Value<'b> {
+    let bits = x.bitcast(U32);
+    let magnitude = bits & MAGNITUDE;
+    // Lifted by 2^126 and back.
+    let small = magnitude.lt(0x2000_0000) & magnitude.ne(0);
+    let lifted = (normalized(magnitude) + (126 << 23)).bitcast(F32) * factor;
+    let result = denormalized(lifted.bitcast(I32) - (126 << 23)) | (bits & SIGN);
+    small.select(result.bitcast(F32), x * factor)
 }

@@ -10,6 +10,8 @@ use std::f64::consts::PI;
 
 const LEFT: f64 = -4.5;
 const RIGHT: f64 = 2.0;
+/// Beyond it the phase has no correct digit in either type (f32: none from some -1e9 on), and only the amplitude counts.
+const REACH: f64 = 1e20;
 
 /// Ai(x); NaN at the infinities.
 pub fn airy_ai(x: Value<'_>) -> Value<'_> {
@@ -18,7 +20,7 @@ pub fn airy_ai(x: Value<'_>) -> Value<'_> {
     let middle = x.ge(LEFT) & x.le(RIGHT);
     let oscillates = x.lt(-2.0);
     let c = middle.select(x, x.like(0.0));
-    let near = piecewise(c, &AIRY, &[(oscillates, &AIRY_LEFT), (x.gt(0), &AIRY_RIGHT)]).value();
+    let near = piecewise(c, &AIRY, &[(oscillates, &AIRY_LEFT), (x.gt(1e-30), &AIRY_RIGHT)]).value();
     let zeros = [&AIRY_ZERO_1, &AIRY_ZERO_2].iter().fold(x.like(1.0), |product, zero| {
         let zero = zero.of(x);
         product * ((c - zero.hi) - zero.lo)
@@ -26,12 +28,13 @@ pub fn airy_ai(x: Value<'_>) -> Value<'_> {
     let near = oscillates.select(near * zeros, near);
     let result = b.var(near);
     b.if_(!middle, || {
-        // z = 2/3 a^(3/2), and its rest.
-        let root = math::sqrt(a);
-        let product = two_product(a, root);
+        // z = 2/3 c^(3/2), and its rest.
+        let c = a.min(REACH);
+        let root = math::sqrt(c);
+        let product = two_product(c, root);
         let lost = two_product(root, root);
-        let root_rest = ((a - lost.hi) - lost.lo) / (2.0 * root);
-        let cube = Sum { hi: product.hi, lo: product.lo + a * root_rest };
+        let root_rest = ((c - lost.hi) - lost.lo) / (2.0 * root);
+        let cube = Sum { hi: product.hi, lo: product.lo + c * root_rest };
         let z = cube.times(Sum { hi: x.like(2.0 / 3.0), lo: third_rest(x) });
         let amplitude = math::rsqrt(math::sqrt(a));
         let v = math::reciprocal(z.hi);
@@ -44,9 +47,9 @@ pub fn airy_ai(x: Value<'_>) -> Value<'_> {
             || {
                 let square = v * v;
                 let (p, q) = (AIRY_P.at(square), AIRY_Q.at(square) * v);
-                // sqrt(2) times sine and cosine of z + pi/4, with the rest of z.
-                let (s, c) = (math::sin(z.hi), math::cos(z.hi));
-                let (s, c) = (s + c * z.lo, c - s * z.lo);
+                // sqrt(2) times sine and cosine of z + pi/4. The rest of z is an angle of its own: of a large z it is large.
+                let ((s, c), (sl, cl)) = ((math::sin(z.hi), math::cos(z.hi)), (math::sin(z.lo), math::cos(z.lo)));
+                let (s, c) = (s * cl + c * sl, c * cl - s * sl);
                 result.set(amplitude * (1.0 / (2.0 * PI).sqrt()) * (p * (s + c) - q * (c - s)));
             },
         );

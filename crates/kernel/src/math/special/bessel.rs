@@ -6,7 +6,7 @@
 //! the scaled ones are NaN, as CPU's are.
 
 use super::polynomial::{Constant, Polynomial, piecewise};
-use super::sum::{Sum, exp_times};
+use super::sum::{Sum, exp_times, flipped_by, magnitude, product};
 use super::tables::*;
 use crate::builder::Value;
 use crate::math;
@@ -24,26 +24,28 @@ struct Modified {
 const FIRST: [Modified; 2] =
     [Modified { near: &I0, far: &I0_FAR, odd: false }, Modified { near: &I1, far: &I1_FAR, odd: true }];
 
-/// I0 or I1 of |x| up to 8, with the sign of x for I1.
+/// I0, or I1 over x / 2, of |x| up to 8.
 fn modified_near<'b>(x: Value<'b>, m: &Modified) -> Value<'b> {
     let t = x * x;
-    let lead = 1.0 + t * m.near.at(t);
-    if m.odd { 0.5 * x * lead } else { lead }
+    1.0 + t * m.near.at(t)
 }
 
 fn modified(x: Value<'_>, order: usize, scaled: bool) -> Value<'_> {
     let m = &FIRST[order];
-    let a = x.abs();
+    let a = magnitude(x);
     let near = a.le(MODIFIED_EDGE);
     let c = near.select(a, x.like(1.0));
     let low = modified_near(c, m);
     let low = if scaled { low * math::exp(-c) } else { low };
+    let low = if m.odd { product(c, 0.5 * low) } else { low };
     let c = near.select(x.like(MODIFIED_EDGE), a);
+    // Where they are infinite anyway, the others stay within exp_times' range.
+    let c = if scaled { c } else { c.min(800.0) };
     let factor = m.far.sum(math::reciprocal(c));
     let root = math::rsqrt(c);
     let high = if scaled { factor.value() * root } else { exp_times(Sum::exact(c), factor.times(Sum::exact(root))) };
     let y = near.select(low, high);
-    let y = if m.odd { x.lt(0).select(-y, y) } else { y };
+    let y = if m.odd { flipped_by(y, x) } else { y };
     let y = x.is_inf().select(x.like(if scaled { 0.0 } else { f64::NAN }), y);
     x.is_nan().select(x, y)
 }
@@ -77,24 +79,20 @@ fn modified_second(x: Value<'_>, order: usize, scaled: bool) -> Value<'_> {
         K0.at(t) - log * modified_near(c, &FIRST[0])
     } else {
         // 1 / x + x K + log(x) I1
-        math::reciprocal(c) + (c * K1.at(t) + log * modified_near(c, &FIRST[1]))
+        math::reciprocal(c) + c * (K1.at(t) + 0.5 * log * modified_near(c, &FIRST[1]))
     };
     let low = if scaled { low * math::exp(c) } else { low };
     let (middle, far) = if order == 0 { (&K0_MIDDLE, &K0_FAR) } else { (&K1_MIDDLE, &K1_FAR) };
-    let c = near.select(x.like(2.0), x);
+    // Where they vanish anyway, the others stay within exp_times' range.
+    let c = near.select(x.like(2.0), if scaled { x } else { x.min(800.0) });
     let right = c.gt(2.0);
     let factor = piecewise(right.select(math::reciprocal(c), c), middle, &[(right, far)]);
     let root = math::rsqrt(c);
-    let high = if scaled {
-        factor.value() * root
-    } else {
-        // Within exp_times' range.
-        2.0 * exp_times(Sum::exact(-c), Sum { hi: factor.hi * 0.5, lo: factor.lo * 0.5 }.times(Sum::exact(root)))
-    };
+    let high = if scaled { factor.value() * root } else { exp_times(Sum::exact(-c), factor.times(Sum::exact(root))) };
     let high = x.is_inf().select(x.like(0.0), high);
     let y = near.select(low, high);
-    let y = x.eq(0).select(x.like(f64::INFINITY), y);
-    (x.is_nan() | x.lt(0)).select(x.like(f64::NAN), y)
+    let y = x.is_zero().select(x.like(f64::INFINITY), y);
+    (x.is_nan() | x.is_below_zero()).select(x.like(f64::NAN), y)
 }
 
 /// Modified Bessel function of the second kind of order 0; NaN left of zero.
@@ -133,7 +131,20 @@ const ORDERS: [Order; 2] = [
     Order { zeros: [&J1_ZERO_1, &J1_ZERO_2], j: [&J1_NEAR, &J1_MIDDLE], y: [&Y1_NEAR, &Y1_MIDDLE], p: &P1, q: &Q1 },
 ];
 
-/// J of an x of 0 to 8.
+/// Where the power series ends.
+const SERIES_EDGE: f64 = 1.5;
+
+/// J0, or J1 over x / 2, of an x of 0 to 1.5: the sum of `(-x^2 / 4)^k / (k! (k + order)!)`.
+fn first_series(x: Value<'_>, order: usize) -> Value<'_> {
+    let t = x * x * -0.25;
+    let terms = if x.scalar() == crate::types::ScalarType::F64 { 11 } else { 6 };
+    let ratio = |k: usize| 1.0 / (k * (k + order)) as f64;
+    let coefficient = |n: usize| (1..=n).map(ratio).product::<f64>();
+    let tail = (1..=terms).rev().fold(x.like(0.0), |sum, k| sum * t + coefficient(k));
+    1.0 + t * tail
+}
+
+/// J0, or J1 over x, of an x of 0 to 8.
 fn first_near(x: Value<'_>, order: usize) -> Value<'_> {
     let o = &ORDERS[order];
     let t = x * x;
@@ -142,7 +153,8 @@ fn first_near(x: Value<'_>, order: usize) -> Value<'_> {
         let zero = zero.of(x);
         y * (((x - zero.hi) - zero.lo) * (x + zero.hi))
     });
-    if order == 1 { y * x } else { y }
+    let series = first_series(x.min(SERIES_EDGE), order);
+    x.lt(SERIES_EDGE).select(if order == 1 { 0.5 * series } else { series }, y)
 }
 
 /// J and Y of an x of 8 and more, by Hankel's form.
@@ -155,17 +167,19 @@ fn far(x: Value<'_>, order: usize, second: bool) -> Value<'_> {
     // sqrt(2) times cosine and sine of x - pi/4, or of x - 3 pi/4.
     let (cos, sin) = if order == 0 { (c + s, s - c) } else { (s - c, -(s + c)) };
     let wave = if second { p * sin + q * cos } else { p * cos - q * sin };
-    math::rsqrt(x * PI) * wave
+    math::rsqrt(x) * (1.0 / PI.sqrt()) * wave
 }
 
 fn first(x: Value<'_>, order: usize) -> Value<'_> {
     let b = x.builder();
-    let a = x.abs();
+    let a = magnitude(x);
     let near = a.le(EDGE);
-    let result = b.var(first_near(near.select(a, x.like(1.0)), order));
+    let c = near.select(a, x.like(1.0));
+    let low = first_near(c, order);
+    let result = b.var(if order == 1 { product(c, low) } else { low });
     b.if_(!near, || result.set(far(a, order, false)));
     let y = result.get();
-    let y = if order == 1 { x.lt(0).select(-y, y) } else { y };
+    let y = if order == 1 { flipped_by(y, x) } else { y };
     (x.is_nan() | x.is_inf()).select(x.like(f64::NAN), y)
 }
 
@@ -187,12 +201,15 @@ fn second(x: Value<'_>, order: usize) -> Value<'_> {
     let t = c * c;
     let rest = piecewise(t, o.y[0], &[(t.gt(20.0), o.y[1])]).value();
     let log_part = math::log(c) * first_near(c, order);
-    let low =
-        if order == 0 { rest + FRAC_2_PI * log_part } else { c * rest + FRAC_2_PI * (log_part - math::reciprocal(c)) };
+    let low = if order == 0 {
+        rest + FRAC_2_PI * log_part
+    } else {
+        c * rest + FRAC_2_PI * (c * log_part - math::reciprocal(c))
+    };
     let result = b.var(low);
     b.if_(x.gt(EDGE), || result.set(far(x, order, true)));
-    let y = x.eq(0).select(x.like(f64::NEG_INFINITY), result.get());
-    (x.is_nan() | x.is_inf() | x.lt(0)).select(x.like(f64::NAN), y)
+    let y = x.is_zero().select(x.like(f64::NEG_INFINITY), result.get());
+    (x.is_nan() | x.is_inf() | x.is_below_zero()).select(x.like(f64::NAN), y)
 }
 
 /// Bessel function of the second kind of order 0; NaN left of zero.

@@ -5,7 +5,7 @@
 //! intervals, and to where the normal distribution's quantiles end.
 
 use super::polynomial::piecewise;
-use super::sum::{Sum, exp_times, two_product};
+use super::sum::{Sum, exp_times, flipped_by, magnitude, product, two_product};
 use super::tables::*;
 use crate::builder::Value;
 use crate::math;
@@ -36,30 +36,32 @@ fn inverse<'b>(x: Value<'b>, w: Value<'b>) -> Value<'b> {
     let v = far.select(math::reciprocal(root), w);
     let pieces = [(w.gt(2.0), &ERFINV_2), (far, &ERFINV_3), (w.gt(17.0), &ERFINV_4)];
     let p = piecewise(v, &ERFINV_1, &pieces);
-    far.select(root, x) * p.hi
+    far.select(root * p.hi, product(x, p.hi))
 }
 
 /// The y with `erf(y) = x`; infinite at -1 and 1, NaN beyond.
 pub fn erfinv(x: Value<'_>) -> Value<'_> {
-    let a = x.abs();
+    let a = magnitude(x);
     let inside = a.lt(1.0);
     let c = inside.select(a, x.like(0.5));
     let y = inverse(c, -math::log((1.0 - c) * (1.0 + c)));
     let y = a.eq(1.0).select(x.like(f64::INFINITY), y);
     let y = a.le(1.0).select(y, x.like(f64::NAN));
-    let y = x.lt(0).select(-y, y);
+    let y = flipped_by(y, x);
     // Keeps the sign of zero.
-    x.eq(0).select(x, x.is_nan().select(x, y))
+    x.is_zero().select(x, x.is_nan().select(x, y))
 }
 
 /// Quantile of the normal distribution; infinite at 0 and 1, NaN outside.
 pub fn ndtri(p: Value<'_>) -> Value<'_> {
-    let inside = p.gt(0) & p.lt(1.0);
+    let inside = p.is_above_zero() & p.lt(1.0);
     let c = inside.select(p, p.like(0.25));
     // x = 2 p - 1, and 1 - x^2 = 4 p (1 - p)
-    let w = -math::log(4.0 * (1.0 - c) * c);
+    let tiny = c.lt(1e-20);
+    let w = -math::log(tiny.select(c, 4.0 * (1.0 - c) * c)) - tiny.select(c.like(4f64.ln()), 0.0);
     let y = inverse(((c - 0.5) * 2.0).abs(), w) * std::f64::consts::SQRT_2;
     let y = c.lt(0.5).select(-y, y);
-    let y = p.eq(0).select(p.like(f64::NEG_INFINITY), p.eq(1.0).select(p.like(f64::INFINITY), y));
-    (inside | p.eq(0) | p.eq(1.0)).select(y, p.like(f64::NAN))
+    let zero = p.is_zero();
+    let y = zero.select(p.like(f64::NEG_INFINITY), p.eq(1.0).select(p.like(f64::INFINITY), y));
+    (inside | zero | p.eq(1.0)).select(y, p.like(f64::NAN))
 }

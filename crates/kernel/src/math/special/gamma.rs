@@ -4,7 +4,7 @@
 //! recurrence, above by Stirling's series, and left of zero by reflection (DLMF 5.4 to 5.11).
 
 use super::polynomial::piecewise;
-use super::sum::{Sum, log_sum, two_product, two_sum};
+use super::sum::{Sum, log_sum, magnitude, two_product, two_sum};
 use super::tables::*;
 use crate::builder::Value;
 use crate::math;
@@ -33,7 +33,7 @@ pub fn sin_pi(x: Value<'_>) -> Value<'_> {
 /// `log |gamma(x)|`; infinite at zero and the negative integers.
 pub fn lgamma(x: Value<'_>) -> Value<'_> {
     let b = x.builder();
-    let a = x.abs();
+    let a = magnitude(x);
     let (small, large) = (a.lt(0.7), a.ge(8.0));
     let z = b.var(small.select(a, a - 1.0));
     let product = b.var(small.select(a, x.like(1.0)));
@@ -60,14 +60,15 @@ pub fn lgamma(x: Value<'_>) -> Value<'_> {
     let positive = large.select(far, middle);
 
     let result = b.var(positive);
-    b.if_(x.lt(0) & !x.is_inf(), || {
+    // Next to zero both sides are the same.
+    b.if_(x.lt(-TINY) & !x.is_inf(), || {
         // gamma(-a) gamma(a) = -pi / (a sin(pi a)); a small factor a cancels against that of gamma(a).
         let sine = sin_pi(a).abs();
         let reflected = math::log(PI / small.select(sine, sine * a));
         let other = small.select(near.value(), positive);
         result.set(sine.eq(0).select(x.like(f64::INFINITY), reflected - other));
     });
-    let result = (x.is_inf() | a.eq(0)).select(x.like(f64::INFINITY), result.get());
+    let result = (x.is_inf() | x.is_zero()).select(x.like(f64::INFINITY), result.get());
     x.is_nan().select(x, result)
 }
 
@@ -84,7 +85,7 @@ pub fn digamma(x: Value<'_>) -> Value<'_> {
     // digamma(1 + z) plus the fraction's sum of reciprocals.
     let z = b.var(small.select(y, y - 1.0));
     let numerator = b.var(small.select(x.like(-1.0), x.like(0.0)));
-    let denominator = b.var((small & y.ne(0)).select(y, x.like(1.0)));
+    let denominator = b.var((small & y.gt(TINY)).select(y, x.like(1.0)));
     b.while_(
         || z.get().ge(1.0) & !large,
         || {
@@ -110,7 +111,7 @@ pub fn digamma(x: Value<'_>) -> Value<'_> {
         result.set(rest.eq(0).select(x.like(f64::NAN), reflected));
     });
     let pole = math::div(x.like(-1.0), x);
-    let result = x.eq(0).select(pole, result.get());
+    let result = x.abs().lt(TINY).select(pole, result.get());
     let result = (x.is_inf() & !negative).select(x, result);
     (x.is_nan() | (x.is_inf() & negative)).select(x.like(f64::NAN), result)
 }

@@ -5,12 +5,15 @@
 //! W. Gautschi, "A computational procedure for incomplete gamma functions" (1979). At most [`LIMIT`] terms.
 
 use super::gamma::{lgamma1p, scaled_gamma};
+use super::sum::{erfc_lifted, exp_lifted, lift, lowered, pow_lifted, product};
 use super::tables::{TEMME_DOUBLE, TEMME_SINGLE};
 use crate::builder::Value;
 use crate::math;
 use crate::types::ScalarType;
 use std::f64::consts::TAU;
 
+/// Euler's constant.
+const EULER: f64 = 0.577_215_664_901_532_9;
 /// Terms of a series or of a fraction.
 const LIMIT: u32 = 2000;
 /// The least `a` of Temme's expansion, and how far from 1 the ratio of the arguments may be.
@@ -33,7 +36,7 @@ fn log_less<'b>(a: Value<'b>, x: Value<'b>, s: Value<'b>) -> Value<'b> {
     s.abs().lt(0.4).select(near, math::log(x / a) - s)
 }
 
-/// `x^a e^-x / gamma(a + 1)`
+/// `x^a e^-x / gamma(a + 1) * 2^lift`
 fn power_part<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
     let b = a.builder();
     let result = b.var(a.like(0.0));
@@ -46,11 +49,14 @@ fn power_part<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
             let gamma = math::special::lgamma(a + 1.0);
             // In two steps, the first of which does not vanish.
             let half = math::exp(c * -0.5);
-            result.set(math::pow(c, a) * half * half * math::exp(-gamma));
+            let below = c.lt(1.0);
+            let first = pow_lifted(c, a, below) * half;
+            let first = below.select(first, first * 2f64.powi(lift(x.scalar()) as i32));
+            result.set(first * half * math::exp(-gamma));
         },
         || {
             let exponent = a * log_less(a, x, (x - a) / a);
-            result.set(math::exp(exponent) / (math::sqrt(a * TAU) * scaled_gamma(a)));
+            result.set(exp_lifted(exponent) / (math::sqrt(a * TAU) * scaled_gamma(a)));
         },
     );
     result.get()
@@ -70,7 +76,7 @@ fn lower_series<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
             left.set(left.get() - 1);
         },
     );
-    power_part(a, x) * sum.get()
+    lowered(power_part(a, x) * sum.get())
 }
 
 /// Q by the series of its complement: for small a and x, where P is near 1 and the difference would be lost.
@@ -90,7 +96,9 @@ fn upper_series<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
     );
     let log = a * math::log(x);
     let gamma = lgamma1p(a.min(1.9)).value();
-    -math::expm1(log - gamma) - math::exp(log - gamma) * (a * sum.get())
+    let q = -math::expm1(log - gamma) - math::exp(log - gamma) * (a * sum.get());
+    // Of a tiny a, which may be subnormal, it is a multiple: a E1(x).
+    a.lt(1e-18).select(product(a, -(math::log(x) + sum.get() + EULER)), q)
 }
 
 /// Q by its continued fraction, for x above a and 1.
@@ -124,7 +132,7 @@ fn upper_fraction<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
             left.set(left.get() - 1);
         },
     );
-    power_part(a, x) * a * value.get()
+    lowered(product(a, power_part(a, x) * value.get()))
 }
 
 /// P for x below a, Q above, by Temme's expansion.
@@ -138,16 +146,16 @@ fn uniform<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
     let r = math::reciprocal(a);
     let row = |c: &[f64]| c.iter().rev().fold(a.like(0.0), |sum, &c| sum * eta + c);
     let sum = table.iter().rev().fold(a.like(0.0), |sum, c| sum * r + row(c));
-    let rest = math::exp(-(a * half_square)) / math::sqrt(a * TAU) * sum;
+    let rest = exp_lifted(-(a * half_square)) / math::sqrt(a * TAU) * sum;
     let rest = below.select(-rest, rest);
-    0.5 * math::erfc(math::sqrt(a * half_square)) + rest
+    lowered(0.5 * erfc_lifted(math::sqrt(a * half_square)) + rest)
 }
 
 /// P, or Q for `upper`, of `a` and `x`. NaN for negative arguments, and where both are zero or both infinite.
 fn regularized<'b>(a: Value<'b>, x: Value<'b>, upper: bool) -> Value<'b> {
     let b = a.builder();
     let one = a.like(1.0);
-    let plain = a.gt(0) & x.gt(0) & !a.is_inf() & !x.is_inf();
+    let plain = a.is_above_zero() & x.is_above_zero() & !a.is_inf() & !x.is_inf();
     let (ca, cx) = (plain.select(a, one), plain.select(x, one));
     let complement = |is_upper: bool, y: Value<'b>| if is_upper == upper { y } else { 1.0 - y };
     let result = b.var(one);
@@ -183,9 +191,9 @@ fn regularized<'b>(a: Value<'b>, x: Value<'b>, upper: bool) -> Value<'b> {
     // What decides first on CPU decides here, NaN of the other argument or not.
     let y = x.is_inf().select(high, y);
     let y = a.is_inf().select(x.is_inf().select(nan, low), y);
-    let y = x.eq(0).select(low, y);
-    let y = a.eq(0).select(x.gt(0).select(high, nan), y);
-    (a.lt(0) | x.lt(0)).select(nan, y)
+    let y = x.is_zero().select(low, y);
+    let y = a.is_zero().select(x.is_above_zero().select(high, nan), y);
+    (a.is_below_zero() | x.is_below_zero()).select(nan, y)
 }
 
 /// `P(a, x)`: the integral of `t^(a-1) e^-t` from 0 to x, over gamma(a).

@@ -53,7 +53,55 @@ pub fn two_product<'b>(a: Value<'b>, b: Value<'b>) -> Sum<'b> {
     }
 }
 
-/// `e^x * factor`, infinite where it overflows and zero below the normal range; `factor` is of 2^-20 to 1.
+/// `x` without its sign, by its bits: subnormal numbers stay.
+pub fn magnitude(x: Value<'_>) -> Value<'_> {
+    let unsigned = x.scalar().unsigned();
+    (x.bitcast(unsigned) & !x.like(-0.0).bitcast(unsigned)).bitcast(x.scalar())
+}
+
+/// `y` with its sign flipped where that of `x` is set, by its bits.
+pub fn flipped_by<'b>(y: Value<'b>, x: Value<'b>) -> Value<'b> {
+    let unsigned = x.scalar().unsigned();
+    let sign = x.bitcast(unsigned) & x.like(-0.0).bitcast(unsigned);
+    (y.bitcast(unsigned) ^ sign).bitcast(y.scalar())
+}
+
+/// `x * factor` for a positive factor of 2^-100 to 2^60, where `x` may be subnormal, or the product of a tiny `x`.
+pub fn product<'b>(x: Value<'b>, factor: Value<'b>) -> Value<'b> {
+    if x.scalar() == ScalarType::F64 { double::product(x, factor) } else { single::product(x, factor) }
+}
+
+/// The power of two by which results are lifted that may be subnormal in the end.
+pub fn lift(scalar: ScalarType) -> u32 {
+    if scalar == ScalarType::F64 { 640 } else { 64 }
+}
+
+/// `y * 2^-lift`, subnormal or not, for a `y` that is not negative.
+pub fn lowered(y: Value<'_>) -> Value<'_> {
+    let k = lift(y.scalar());
+    if y.scalar() == ScalarType::F64 { double::lowered(y, k) } else { single::lowered(y, k) }
+}
+
+/// `x^y`, times `2^lift` where `lifted`.
+pub fn pow_lifted<'b>(x: Value<'b>, y: Value<'b>, lifted: Value<'b>) -> Value<'b> {
+    let b = x.builder();
+    let scale = lifted.select(b.i32(lift(x.scalar()) as i32), 0);
+    if x.scalar() == ScalarType::F64 { double::pow_scaled(x, y, scale) } else { single::pow_scaled(x, y, scale) }
+}
+
+/// `e^x * 2^lift`, for an x that is not positive.
+pub fn exp_lifted(x: Value<'_>) -> Value<'_> {
+    let n = lift(x.scalar());
+    if x.scalar() == ScalarType::F64 { double::exp_scaled(x, n) } else { single::exp_scaled(x, n) }
+}
+
+/// `erfc(x) * 2^lift`, for an x that is not negative.
+pub fn erfc_lifted(x: Value<'_>) -> Value<'_> {
+    let n = lift(x.scalar());
+    if x.scalar() == ScalarType::F64 { double::erfc_scaled(x, n) } else { single::erfc_scaled(x, n) }
+}
+
+/// `e^x * factor`, infinite where it overflows; `factor` is of 2^-20 to 1.
 pub fn exp_times<'b>(x: Sum<'b>, factor: Sum<'b>) -> Value<'b> {
     if x.hi.scalar() == ScalarType::F64 {
         double::exp_times((x.hi, x.lo), (factor.hi, factor.lo))
@@ -62,7 +110,7 @@ pub fn exp_times<'b>(x: Sum<'b>, factor: Sum<'b>) -> Value<'b> {
     }
 }
 
-/// The logarithm of a positive normal number.
+/// The logarithm of a positive number.
 pub fn log_sum(x: Value<'_>) -> Sum<'_> {
     if x.scalar() == ScalarType::F64 {
         let log = double::log_sum(x);

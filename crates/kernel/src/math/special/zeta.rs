@@ -3,9 +3,11 @@
 //! Ten terms of the series and the Euler-Maclaurin formula (DLMF 2.10). Left of zero, where the exponent must be an
 //! integer, the series over all integers and one from there on are all that is needed: constant time for every argument.
 
+use super::sum::{lift, lowered, pow_lifted};
 use super::tables::EULER_MACLAURIN;
 use crate::builder::Value;
 use crate::math;
+use crate::types::ScalarType;
 
 /// Terms that are summed one by one.
 const TERMS: u32 = 10;
@@ -13,14 +15,21 @@ const TERMS: u32 = 10;
 /// `sum of (q + k)^-s` over k from 0, for s > 1 and q > 0.
 fn series<'b>(s: Value<'b>, q: Value<'b>) -> Value<'b> {
     let b = s.builder();
+    // About the exponent of the largest term: the bits of q are linear in its logarithm, nearly. Small terms are lifted, so
+    // that none is subnormal.
+    let unsigned = s.scalar().unsigned();
+    let digits = if s.scalar() == ScalarType::F64 { 52 } else { 23 };
+    let exponent = (q.bitcast(unsigned) - q.like(1.0).bitcast(unsigned)).cast(s.scalar()) * 2f64.powi(-digits);
+    let lifted = q.gt(1.0) & (s * exponent).gt(f64::from(lift(s.scalar())) - 40.0);
+    let pow = |a: Value<'b>| pow_lifted(a, -s, lifted);
     let sum = b.var(s.like(0.0));
     let a = b.var(q);
     b.for_(b.u32(0), b.u32(TERMS), 1, |_| {
-        sum.set(sum.get() + math::pow(a.get(), -s));
+        sum.set(sum.get() + pow(a.get()));
         a.set(a.get() + 1.0);
     });
     let a = a.get();
-    let power = math::pow(a, -s);
+    let power = pow(a);
     let r = math::reciprocal(a);
     let square = r * r;
     // B_2k / (2k)! s (s + 1) .. (s + 2k - 2) a^(-s - 2k + 1), until a term no longer counts.
@@ -36,15 +45,24 @@ fn series<'b>(s: Value<'b>, q: Value<'b>) -> Value<'b> {
         factor.set(factor.get() * square * ((s + k) * (s + (k + 1.0))));
     }
     let total = sum.get() + tail.get();
-    sum.get().is_inf().select(sum.get(), total)
+    let total = sum.get().is_inf().select(sum.get(), total);
+    let result = b.var(lifted.select(lowered(total), total));
+    // Where the powers are far below the result, the integral and half a term are all that counts.
+    let large = q.gt(2f64.powi(if s.scalar() == ScalarType::F64 { 60 } else { 30 }));
+    b.if_(large, || {
+        let sum = pow_lifted(q, 1.0 - s, large) * (math::reciprocal(s - 1.0) + math::div(s.like(0.5), q));
+        result.set(lowered(sum));
+    });
+    result.get()
 }
 
 /// `sum of (q + k)^-s` over k from 0. Infinite at s = 1 and where a term is; NaN for s < 1, for a negative q unless s is
 /// an integer, and for infinite arguments where CPU's is.
 pub fn zeta<'b>(s: Value<'b>, q: Value<'b>) -> Value<'b> {
     let b = s.builder();
-    let left = q.le(0);
-    let pole = left & q.eq(q.floor());
+    let zero = q.is_zero();
+    let left = zero | q.is_below_zero();
+    let pole = zero | (q.le(-1.0) & q.eq(q.floor()));
     let plain = s.gt(1.0) & !pole & !s.is_inf() & !q.is_inf();
     let exponent = plain.select(s, s.like(2.0));
     let sign = odd(exponent).select(s.like(-1.0), s.like(1.0));
@@ -61,7 +79,8 @@ pub fn zeta<'b>(s: Value<'b>, q: Value<'b>) -> Value<'b> {
         let at = first.select(beside.select(1.0 + q, f), second.select(1.0 - f, 1.0 - q));
         let at = reflected.select(at, plain.select(q, s.like(1.0)));
         let weight = first.select(s.like(1.0), second.select(sign, -sign));
-        total.set(total.get() + weight * series(exponent, at));
+        let term = series(exponent, at);
+        total.set(reflected.select(total.get() + weight * term, term));
     });
     let nan = s.like(f64::NAN);
     let infinity = s.like(f64::INFINITY);
