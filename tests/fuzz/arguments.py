@@ -90,9 +90,9 @@ def split(overload: Overload, given: dict[str, Any]) -> tuple[list[Any], dict[st
     return positional, keywords
 
 
-def outs(rng: random.Random, overload: Overload, given: dict[str, Any]) -> dict[str, torch.Tensor]:
+def outs(rng: random.Random, overload: Overload, given: dict[str, Any], aliases: bool) -> dict[str, torch.Tensor]:
     """
-    Tensors for the results: right, empty, of another dtype or shape, in any layout; or one of the inputs.
+    Tensors for the results: right, empty, of another dtype or shape, in any layout; with `aliases` also an input.
 
     What is right is asked of the meta device, where nothing is computed.
     """
@@ -109,9 +109,10 @@ def outs(rng: random.Random, overload: Overload, given: dict[str, Any]) -> dict[
         if rng.random() < 0.2:
             kind = values.dtype(rng)
         found[argument.name] = tensors.tensor(rng, sizes, kind, "whole", plain=sizes == (0,))
-    inputs = [value for value in given.values() if isinstance(value, torch.Tensor)]
-    if len(found) == 1 and inputs and rng.random() < 0.08:
-        found = {name: rng.choice(inputs) for name in found}
+    shapes = [form.shape for form in forms]
+    fitting = [value for value in given.values() if isinstance(value, torch.Tensor) and [value.shape] == shapes]
+    if aliases and len(found) == 1 and fitting and rng.random() < 0.1:
+        found = {name: rng.choice(fitting) for name in found}
     return found
 
 
@@ -138,9 +139,10 @@ def call(
     overload: Overload,
     given: dict[str, Any],
     stage: Callable[[random.Random], str],
+    aliases: bool = False,
 ) -> Call:
     """The call of an overload with arguments by name; those that take the results are made here."""
-    given = {**given, **outs(rng, overload, given)}
+    given = {**given, **outs(rng, overload, given, aliases)}
     positional, keywords = split(overload, given)
     expression = overload.expression
     chosen = FORWARD if overload.outs else stage(rng)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ..opinfo.execution import tensors
+from ..opinfo.execution import other_seeds, tensors
 from ..opinfo.tasks import operators
 from .outcome import Error, Flat, Outcome, flat
 from .values import FLOATS
@@ -39,10 +39,20 @@ class Call:
     kwargs: dict[str, Any] = field(default_factory=dict)
     stage: str = FORWARD
     seed: int = 0
+    only_first_moves: bool = False  # the other arguments stay on the CPU
 
     def tensors(self) -> list[torch.Tensor]:
         """The tensors among the arguments."""
         return tensors((self.args, self.kwargs))
+
+    @property
+    def precision(self) -> torch.dtype | None:
+        """The float dtype that is computed in where results are written to given tensors, perhaps of another."""
+        outs = [value for name, value in self.kwargs.items() if isinstance(value, torch.Tensor)]
+        inputs = [tensor for tensor in tensors(self.args) if tensor.dtype in EPSILON]
+        if not outs:
+            return None
+        return max((tensor.dtype for tensor in inputs), key=EPSILON.__getitem__, default=torch.float32)
 
     @property
     def dtype(self) -> str:
@@ -112,14 +122,19 @@ class Mover:
 def execute(call: Call, device: torch.device, variant: Variant = Variant()) -> Outcome:
     """Run the call on copies of its arguments."""
     move = Mover(device, variant)
-    args, kwargs = move(call.args), move(call.kwargs)
+    if call.only_first_moves:
+        stay = Mover(torch.device("cpu"), variant)
+        args, kwargs = [move(call.args[0]), *stay(call.args[1:])], stay(call.kwargs)
+    else:
+        args, kwargs = move(call.args), move(call.kwargs)
     torch.manual_seed(call.seed + variant.reseeded)
     outcome = Outcome()
     default, placeless = torch.get_default_dtype(), not call.tensors() and "device" not in kwargs
     try:
         if variant.wide or variant.perturbed:
             torch.set_default_dtype(torch.float64)
-        with warnings.catch_warnings(), device if placeless else nullcontext():
+        seeds = other_seeds() if variant.reseeded else nullcontext()
+        with warnings.catch_warnings(), device if placeless else nullcontext(), seeds:
             warnings.simplefilter("ignore")
             _run(call, args, kwargs, outcome)
             synchronize(device)

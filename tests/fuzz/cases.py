@@ -36,6 +36,11 @@ class Subject:
     make: Callable[[random.Random], Call]
     is_pointwise: Callable[[], bool] = lambda: False
 
+    @property
+    def base(self) -> str:
+        """The operator's name without overload: sort of aten::sort.stable, std of std.unbiased."""
+        return self.name.removeprefix("aten::").partition(".")[0]
+
 
 @dataclass(frozen=True)
 class Case:

@@ -83,7 +83,7 @@ def make(rng: random.Random, overload: Overload) -> Call:
             given[argument.name] = plain(rng, argument, like)
     if overload.base in ("mvlgamma", "polygamma"):
         given |= {name: rng.randint(0, 4) for name in ("n", "p") if name in given}
-    made_call = call(rng, overload, given, stage)
+    made_call = call(rng, overload, given, stage, aliases=True)
     return with_number(rng, overload, made_call)
 
 

@@ -3,9 +3,10 @@ Whether what the device gave is what the CPU gave.
 
 Shape, dtype, strides, and which numbers are infinite, NaN or negative zeros, always count. Finite floats are right when
 they are within a few units in the last place of what the CPU gave or of the result in float64; where those of the CPU's
-own dtype are further away, within a multiple of the CPU's error; and where the operator is no pointwise one, within a
-multiple of what rounding the inputs changes. That is so for pointwise ones in float64 too, where there is nothing
-better than the CPU to compare with. Integers and bools are equal. Strides of dimensions of size 1 are open.
+own dtype are further away, within a multiple of the CPU's error; and where the operator is no pointwise one, within
+units of the largest element, or a multiple of what rounding the inputs changes. That multiple is also for pointwise
+ones in float64, where there is nothing better than the CPU to compare with. Integers and bools are equal. Strides of
+dimensions of size 1 are open.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Rules:
     reference: Callable[[Variant], Outcome]  # the call on the CPU
     pointwise: bool = False
     values: bool = True  # not of random results
+    precision: torch.dtype | None = None  # of the computation, if it is coarser than that of a result
 
     def differences(self, want: Outcome, got: Outcome) -> Iterator[Difference]:
         """What is wrong with `got`; neither has raised."""
@@ -72,7 +74,7 @@ class Rules:
         expected, actual = want.values, got.values
         wrong = ~same(expected, actual)
         if want.dtype in UNITS:
-            wrong &= ~near(expected.double(), actual.double(), UNITS[want.dtype] * EPSILON[want.dtype], want.dtype)
+            wrong &= ~near(expected.double(), actual.double(), self._tolerance(want.dtype), want.dtype)
             if wrong.any():
                 wrong &= ~self._near_exact(name, index, want, got)
         if wrong.any():
@@ -81,7 +83,7 @@ class Rules:
     def _near_exact(self, name: str, index: int, want: Flat, got: Flat) -> torch.Tensor:
         """Where the device is as near to the result in float64 as can be expected."""
         expected, actual = want.values.double(), got.values.double()
-        tolerance = UNITS[want.dtype] * EPSILON[want.dtype]
+        tolerance = self._tolerance(want.dtype)
         right = torch.zeros(actual.shape, dtype=torch.bool)
         exact = expected if want.dtype == torch.float64 else self._exact(name, index, Variant(wide=True), want)
         if exact is None:
@@ -92,9 +94,8 @@ class Rules:
         right |= distance <= OF_CPU * error
         if right.all() or (self.pointwise and want.dtype != torch.float64):
             return right
-        usual = error[error.isfinite()]
-        if not self.pointwise and usual.numel():
-            right |= distance <= OF_CPU * usual.max()
+        if not self.pointwise:
+            right |= distance <= torch.maximum(OF_CPU * _largest(error), tolerance * _largest(exact))
         change = torch.zeros_like(distance)
         for number in range(1, PERTURBATIONS + 1):
             moved = self._exact(name, index, Variant(wide=True, perturbed=number), want)
@@ -103,6 +104,9 @@ class Rules:
         if self.pointwise:  # Of functions with steps a rounding changes everything.
             change = torch.minimum(change, CAP * exact.abs())
         return right | (distance <= OF_PERTURBED * change)
+
+    def _tolerance(self, dtype: torch.dtype) -> float:
+        return max(UNITS[one] * EPSILON[one] for one in (dtype, self.precision or dtype))
 
     def _exact(self, name: str, index: int, variant: Variant, like: Flat) -> torch.Tensor | None:
         """The result in float64, or None where there is none such."""
@@ -146,6 +150,11 @@ def rounded(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """What is beyond the dtype's range is infinite, what is nearest to zero is zero."""
     there = exact.to(dtype).double()
     return torch.where(there.isinf() | (there == 0), there, exact)
+
+
+def _largest(numbers: torch.Tensor) -> torch.Tensor:
+    """The largest of the finite numbers, which may be none."""
+    return numbers.abs().nan_to_num(0, 0, 0).amax(0)
 
 
 def _described(expected: torch.Tensor, actual: torch.Tensor, wrong: torch.Tensor) -> Difference:

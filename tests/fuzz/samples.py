@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 import torch
 
+from ..opinfo.execution import ARGUMENTS_ON_CPU
 from ..opinfo.page import NATIVE, read_marks
 from ..support.environment import ROOT
 from . import tensors, values
@@ -75,7 +76,8 @@ def make(rng: random.Random, name: str) -> Call:
     args = [change(sample.input), *(change(argument) for argument in sample.args)]
     kwargs = {key: change(argument) for key, argument in sample.kwargs.items()}
     stage = rng.choices((FORWARD, BACKWARD, DOUBLE), (5, 4, 2))[0] if op.supports_autograd else FORWARD
-    call = Call(_expression(rng, name, stage), args, kwargs, stage, rng.getrandbits(31))
+    stays = op.name in ARGUMENTS_ON_CPU
+    call = Call(_expression(rng, name, stage), args, kwargs, stage, rng.getrandbits(31), only_first_moves=stays)
     if stage != FORWARD:
         for tensor in call.tensors():
             if tensor.is_floating_point() and rng.random() < 0.8:
