@@ -8,6 +8,7 @@
 #include "allocator.h"
 #include "convert.h"
 #include "device.h"
+#include "interrupt.h"
 #include "storage.h"
 
 namespace dml {
@@ -39,7 +40,10 @@ Call::Call() {
 bool Call::run(uint32_t op, c10::DeviceIndex device, const DmlValue* args, size_t nargs, DmlValue* results,
                size_t nresults) {
   const int32_t status = dml_call(op, device, args, nargs, &host_, results, nresults);
-  if (C10_LIKELY(status == DML_OK)) return true;
+  if (C10_LIKELY(status == DML_OK)) {
+    if (C10_UNLIKELY(may_hold_interruption()) && holds_interruption()) throw_interruption();
+    return true;
+  }
   if (error_) std::rethrow_exception(error_);
   if (status == DML_FALLBACK) return false;
   raise(status);

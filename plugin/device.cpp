@@ -2,6 +2,8 @@
 
 #include <torch/headeronly/version.h>
 
+#include "interrupt.h"
+
 namespace dml {
 namespace {
 thread_local c10::DeviceIndex current = 0;
@@ -37,6 +39,7 @@ void set_current_device(c10::DeviceIndex index) {
 }
 
 void raise(int32_t status) {
+  if (status == DML_INTERRUPTED && holds_interruption()) throw_interruption();
   const char* text = dml_last_error();
   const std::string message = text != nullptr && *text != 0 ? text : "unknown error in the dml engine";
   switch (status) {

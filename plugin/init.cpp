@@ -6,6 +6,7 @@
 #include <string>
 
 #include "device.h"
+#include "interrupt.h"
 #include "json.h"
 #include "register.h"
 #include "table.h"
@@ -46,6 +47,7 @@ void register_all() {
   register_hooks();
   register_kineto();
   register_profiler();
+  register_interrupts();
   torch::Library& aten = library("aten", c10::DispatchKey::PrivateUse1);
   Names taken;
   register_factories(aten, taken);

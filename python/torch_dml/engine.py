@@ -14,8 +14,9 @@ from typing import Any
 
 # DmlStatus of engine.h, and what each becomes in Python.
 _INDEX_ERROR, _TYPE_ERROR, _VALUE_ERROR, _NOT_IMPLEMENTED, _OUT_OF_MEMORY, _DEVICE_LOST = 2, 3, 4, 5, 6, 7
+_INTERRUPTED = 10
 
-ABI_VERSION = 5
+ABI_VERSION = 6
 
 # Keys of a device's description.
 _WORDS = ("name", "vendor", "kind", "driver", "driver_info", "api_version", "uuid")
@@ -145,7 +146,14 @@ def call(name: str, *arguments: Any) -> None:
 
 
 def error_of(name: str, status: int) -> Exception:
-    """Return the exception for the status that a function of this thread has just returned."""
+    """Return the exception for the status that a function of this thread has just returned.
+
+    What a signal handler raised while the function waited is raised as it is.
+    """
+    if status == _INTERRUPTED:
+        from torch_dml import interrupts
+
+        interrupts.raise_held()
     return exception_type(status)(last_error() or f"{name} failed with status {status}")
 
 

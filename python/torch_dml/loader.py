@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import threading
-from ctypes import c_char_p, c_int32, c_uint64
+from ctypes import POINTER, c_char_p, c_int32, c_uint64, c_void_p
 from pathlib import Path
 
 from torch_dml import engine
@@ -60,18 +60,22 @@ def load() -> None:
         library = open_plugin(path)
         initialise(library, torch.__version__)
         # Imported here: these need the engine and torch.
-        from torch_dml import backward, register
+        from torch_dml import backward, interrupts, register
 
         register.register()
         backward.run_in_calling_thread()
-        atexit.register(_finish, os.getpid())
+        interrupts.watch(library)
+        atexit.register(_finish, library, os.getpid())
         _plugin = library
 
 
-def _finish(process: int) -> None:
+def _finish(library: ctypes.CDLL, process: int) -> None:
     # Compiled kernels are saved when the device has been quiet for a while; a short program ends before that. A child
     # of a fork has nothing of its own to save.
     if os.getpid() == process:
+        from torch_dml import interrupts
+
+        interrupts.stop(library)
         engine.library().dml_shutdown()
 
 
@@ -112,6 +116,8 @@ def open_plugin(path: Path) -> ctypes.CDLL:
         library.dml_plugin_fallback_count.restype = c_uint64
         library.dml_plugin_reset_fallbacks.argtypes = []
         library.dml_plugin_reset_fallbacks.restype = None
+        library.dml_plugin_watch_signals.argtypes = [c_uint64, POINTER(c_void_p)]
+        library.dml_plugin_watch_signals.restype = None
     except (OSError, AttributeError) as error:
         raise ImportError(f"torch-dml's plugin {path} does not load: {error}") from error
     return library

@@ -216,11 +216,11 @@ impl Device {
 
     // ---- faults and loss
 
-    /// The address of the fault block: `[code u32, operator id u32, index lo, index hi, size lo, size hi, dim, 0]`.
+    /// Where kernels that the calling thread launches, or captures, report what they cannot do: `[code u32, operator id u32, index lo, index hi, size lo, size hi, dim, 0]`.
     /// A kernel that meets a bad index exchanges the code from 0 to 1 atomically and, if it was the
     /// first, writes the rest. The operator id is [`operator_id`](crate::operator_id)'s.
     pub fn fault_address(&self) -> u64 {
-        self.queue.fault.give()
+        self.queue.fault_address()
     }
 
     /// An address that may always be read and that nobody writes: it stands for the address of memory without bytes.
@@ -258,6 +258,11 @@ impl Device {
 
     pub(crate) fn seed(&self, seed: u64) {
         self.generator.lock().unwrap_or_else(PoisonError::into_inner).set_seed(seed);
+    }
+
+    /// For the end of the process: waits for what the driver was given, and submits nothing more by itself.
+    pub(crate) fn finish(&self) -> Result<(), Error> {
+        self.queue.finish()
     }
 
     /// Writes compiled pipelines to disk.

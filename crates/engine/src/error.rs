@@ -70,6 +70,9 @@ pub enum Error {
         /// How many there are.
         count: usize,
     },
+    /// The program asked that this wait end ([`set_interrupt_check`](crate::set_interrupt_check)). What was enqueued runs all the same.
+    #[error("interrupted while waiting for the device")]
+    Interrupted,
     /// A kernel met an index outside its tensor. What the kernel computed is undefined.
     #[error("{operator}: index {index} is out of bounds for dimension {dim} with size {size}")]
     IndexOutOfRange {

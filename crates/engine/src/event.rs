@@ -60,6 +60,8 @@ impl Event {
     /// # Errors
     /// As [`query`](Self::query).
     pub fn wait(&self) -> Result<(), Error> {
+        fork::check()?;
+        self.queue.await_room_to_wait()?;
         let ticket = self.ticket()?;
         if self.completed()? >= ticket {
             return Ok(());

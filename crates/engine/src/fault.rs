@@ -1,22 +1,37 @@
 //! The words where kernels report an index or another value out of range.
 //!
-//! A kernel that finds a bad index exchanges word 0 from 0 to 1 atomically, and if it was the first,
+//! Every thread has eight words of its own, whose address its launches give to their kernels: so an error finds the thread whose
+//! work it is of. A kernel that finds a bad index exchanges word 0 from 0 to 1 atomically, and if it was the first,
 //! writes the rest:
 //!
 //! | word | 0 | 1 | 2, 3 | 4, 5 | 6 | 7 |
 //! |---|---|---|---|---|---|---|
 //! | | code | operator id | index, low word first | size | dimension | free |
 //!
-//! The operator id says what is raised: [`fault_id`].
+//! The operator id says what is raised: [`fault_id`]. What a thread that has ended left behind is anybody's, as it would be
+//! lost otherwise.
+//!
+//! The kernels of graphs report into words of their own, as a graph is captured once and replayed by any thread; a
+//! [kernel](crate::graph::report) after each replay hands the report to the thread whose replay it was.
 
 use crate::error::Error;
 use crate::memory::mapped::mapped;
+use crate::memory::range::AddressRange;
+use crate::threads::ThreadNumber;
 use dml_vulkan::{Gpu, MemoryClass, Segment};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+/// Words of one report.
 const WORDS: usize = 8;
+const REPORT_BYTES: u64 = 4 * WORDS as u64;
+/// Reports: that of graphs, those of threads by their numbers, and one that all threads of higher numbers share.
+const REPORTS: usize = 256;
+const GRAPHS: usize = 0;
+const SHARED: usize = REPORTS - 1;
+/// What may be read behind the reports, and nobody writes.
+const PLACEHOLDER_BYTES: u64 = 256;
 
 /// Operators by id, which is the index plus one.
 static OPERATORS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
@@ -61,14 +76,12 @@ fn operator_name(id: u32) -> &'static str {
     (id as usize).checked_sub(1).and_then(|at| names.get(at).copied()).unwrap_or("an operator")
 }
 
-/// Bytes of the block's memory; the words are at its beginning.
-const BYTES: u64 = 256;
-
+/// The reports of one device.
 pub(crate) struct FaultBlock {
     memory: Segment,
     words: NonNull<AtomicU32>,
-    /// Some kernel may know the address.
-    given: AtomicBool,
+    /// One more than the highest report that some kernel may know the address of.
+    given: AtomicUsize,
 }
 
 // SAFETY: `words` points into `memory`, which lives as long; it is accessed atomically only.
@@ -76,66 +89,99 @@ unsafe impl Send for FaultBlock {}
 // SAFETY: as above.
 unsafe impl Sync for FaultBlock {}
 
+/// Where a thread's report is.
+fn of(thread: ThreadNumber) -> usize {
+    (thread.get() as usize).min(SHARED)
+}
+
 impl FaultBlock {
     pub(crate) fn new(gpu: &Gpu) -> Result<Self, Error> {
-        let memory = gpu.allocate(BYTES, MemoryClass::Readback)?;
+        let memory = gpu.allocate(REPORTS as u64 * REPORT_BYTES + PLACEHOLDER_BYTES, MemoryClass::Readback)?;
         let words = mapped(&memory)?.cast();
-        let block = Self { memory, words, given: AtomicBool::new(false) };
-        block.clear();
+        let block = Self { memory, words, given: AtomicUsize::new(0) };
+        (0..REPORTS).for_each(|report| block.clear(report));
         Ok(block)
     }
 
-    /// The address, for a kernel that may report a fault.
+    /// The address for a kernel that may report a fault of the calling thread's.
     #[inline]
     pub(crate) fn give(&self) -> u64 {
-        if !self.given.load(Ordering::Relaxed) {
-            self.given.store(true, Ordering::Relaxed);
+        let report = of(ThreadNumber::here());
+        if self.given.load(Ordering::Relaxed) <= report {
+            self.given.fetch_max(report + 1, Ordering::Relaxed);
         }
-        self.memory.address()
+        self.range(report).start
+    }
+
+    /// The words for the kernels of graphs.
+    pub(crate) fn of_graphs(&self) -> AddressRange {
+        self.range(GRAPHS)
     }
 
     /// The address of bytes behind the words, which nobody writes.
     #[inline]
     pub(crate) fn placeholder(&self) -> u64 {
-        self.memory.address() + BYTES / 2
+        self.memory.address() + REPORTS as u64 * REPORT_BYTES
     }
 
-    /// The address, if a kernel that was launched may have reported a fault. To be asked with the queue locked.
+    /// The address, if a kernel that the calling thread launched may have reported a fault. To be asked with the queue locked.
     pub(crate) fn given(&self) -> Option<u64> {
-        self.given.load(Ordering::Relaxed).then(|| self.memory.address())
+        let report = of(ThreadNumber::here());
+        (report < self.given.load(Ordering::Relaxed)).then(|| self.range(report).start)
     }
 
-    fn word(&self, at: usize) -> &AtomicU32 {
-        assert!(at < WORDS);
-        // SAFETY: the segment has room for `WORDS` words, is mapped at an aligned address, and lives as long as `self`.
-        unsafe { self.words.add(at).as_ref() }
+    fn range(&self, report: usize) -> AddressRange {
+        AddressRange::new(self.memory.address() + report as u64 * REPORT_BYTES, REPORT_BYTES)
     }
 
-    /// A kernel reported a fault. The rest of the block is complete only after a wait.
+    fn word(&self, report: usize, at: usize) -> &AtomicU32 {
+        assert!(report < REPORTS && at < WORDS);
+        // SAFETY: the segment has room for `REPORTS` times `WORDS` words, is mapped at an aligned address, and lives as long as
+        // `self`.
+        unsafe { self.words.add(report * WORDS + at).as_ref() }
+    }
+
+    fn is_raised(&self, report: usize) -> bool {
+        self.word(report, 0).load(Ordering::Acquire) != 0
+    }
+
+    /// A kernel that the calling thread launched reported a fault. The rest of the report is complete only after a wait.
     #[inline]
     pub(crate) fn raised(&self) -> bool {
-        self.word(0).load(Ordering::Acquire) != 0
+        self.given.load(Ordering::Relaxed) != 0 && self.is_raised(of(ThreadNumber::here()))
     }
 
-    /// The fault, which is then forgotten. The device must be idle.
+    /// As [`raised`](Self::raised), also for a kernel of a thread that has ended.
+    pub(crate) fn raised_for_wait(&self) -> bool {
+        self.raised() || self.left_behind().is_some()
+    }
+
+    /// A report that no thread waits for.
+    fn left_behind(&self) -> Option<usize> {
+        let ended = |&report: &usize| report == SHARED || ThreadNumber::of(report as u32).has_ended();
+        (GRAPHS + 1..self.given.load(Ordering::Relaxed)).filter(|&report| self.is_raised(report)).find(ended)
+    }
+
+    /// The fault of the calling thread, or of one that has ended; it is then forgotten. The device must be idle.
     pub(crate) fn take(&self) -> Result<(), Error> {
-        if !self.raised() {
+        let here = of(ThreadNumber::here());
+        let Some(report) = self.is_raised(here).then_some(here).or_else(|| self.left_behind()) else {
             return Ok(());
-        }
-        let at = |i: usize| self.word(i).load(Ordering::Relaxed);
+        };
+        let at = |i: usize| self.word(report, i).load(Ordering::Relaxed);
         let long = |i: usize| (u64::from(at(i)) | u64::from(at(i + 1)) << 32) as i64;
         let operator = operator_name(at(1) & ((1 << KIND_SHIFT) - 1));
         let error = match at(1) >> KIND_SHIFT {
             2 => Error::InvalidValue(operator),
             kind => Error::IndexOutOfRange { operator, index: long(2), size: long(4), dim: at(6), runtime: kind == 1 },
         };
-        self.clear();
+        self.clear(report);
         Err(error)
     }
 
-    fn clear(&self) {
+    fn clear(&self, report: usize) {
         for at in (0..WORDS).rev() {
-            self.word(at).store(0, Ordering::Release);
+            self.word(report, at).store(0, Ordering::Release);
         }
     }
 }

@@ -152,11 +152,12 @@ pub fn stop_profile() -> Vec<Activity> {
     told.flatten().collect()
 }
 
-/// Finishes all work and saves compiled pipelines: to be called before the process ends. Devices stay usable.
+/// Waits for the work that drivers were given and saves compiled pipelines: to be called before the process ends. Work that no
+/// driver was given is not run unless a later call waits for it: devices stay usable.
 pub fn shutdown() {
     compiler::finish();
     for device in all_opened() {
-        if let Err(e) = device.synchronize() {
+        if let Err(e) = device.finish() {
             tracing::debug!("at shutdown: {e}");
         }
         device.save_pipelines();

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of this interface; plugin and engine must agree.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 
 /// What a call came to.
 #[repr(i32)]
@@ -29,6 +29,8 @@ pub enum Status {
     Fallback = 8,
     /// What CPU raises for a dtype that it refuses: depends on the version of torch.
     Dtype = 9,
+    /// A wait was told to end.
+    Interrupted = 10,
 }
 
 /// Where a tensor is: [`DmlTensor::place`].

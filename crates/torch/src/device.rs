@@ -212,7 +212,16 @@ pub extern "C" fn dml_simulate_loss(device: i32) -> i32 {
     })
 }
 
-/// Finishes all work and saves compiled kernels; to be called before the process ends.
+/// What every wait asks from now on; null: nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_set_interrupt_check(check: Option<extern "C" fn() -> i32>) {
+    guard(|| {
+        dml_engine::set_interrupt_check(check.map(|check| Arc::new(move || check() != 0) as _));
+        Ok(())
+    });
+}
+
+/// Waits for the work that drivers were given and saves compiled kernels; to be called before the process ends.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_shutdown() {
     guard(|| {

@@ -33,6 +33,7 @@ impl From<dml_engine::Error> for Failure {
             E::DeviceLost { .. } => Status::DeviceLost,
             E::IndexOutOfRange { runtime: false, .. } => Status::Index,
             E::Unsupported { .. } => Status::NotImplemented,
+            E::Interrupted => Status::Interrupted,
             _ => Status::Runtime,
         };
         Self::new(status, e.to_string())
@@ -60,7 +61,7 @@ impl From<dml_ops::Error> for Failure {
 /// The status that a callback returned.
 fn status_of(code: i32) -> Status {
     use Status::*;
-    [Index, Type, Value, NotImplemented, OutOfMemory, DeviceLost]
+    [Index, Type, Value, NotImplemented, OutOfMemory, DeviceLost, Interrupted]
         .into_iter()
         .find(|s| *s as i32 == code)
         .unwrap_or(Runtime)

@@ -89,7 +89,7 @@ fn explain(e: dml_ops::Error, name: &str, args: &[Arg]) -> Failure {
         &e,
         dml_ops::Error::Engine(e) if !matches!(
             e,
-            Engine::OutOfMemory { .. } | Engine::IndexOutOfRange { .. } | Engine::InvalidValue(_)
+            Engine::OutOfMemory { .. } | Engine::IndexOutOfRange { .. } | Engine::InvalidValue(_) | Engine::Interrupted
         )
     );
     let mut failure = Failure::from(e);

@@ -48,6 +48,8 @@ named! {
     DmlActivity = "DmlActivity",
     DmlMemoryStats = "DmlMemoryStats",
     DmlPoolStats = "DmlPoolStats",
+    // What waits ask.
+    Option<extern "C" fn() -> i32> = "int32_t (*)(void)",
     // What a profile is handed over through.
     unsafe extern "C" fn(*mut c_void, *const DmlActivity) = "void (*)(void *, const DmlActivity *)",
 }

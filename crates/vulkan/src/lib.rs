@@ -105,5 +105,5 @@ pub use instance::{ValidationMessage, validation_errors, validation_messages};
 pub use memory::{MemoryClass, Segment};
 pub use pipeline::{Pipeline, PipelineOptions};
 pub use query::{Clocks, Span, TimestampId, unix_now};
-pub use submit::{Recorder, Timeline};
+pub use submit::{Recorder, Timeline, Waited};
 pub use ticket::Ticket;

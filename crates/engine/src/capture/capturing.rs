@@ -74,6 +74,8 @@ pub(crate) struct Capturing {
     pub(crate) draws: Draws,
     /// Where replays put the generators' states, or 0.
     pub(crate) random: u64,
+    /// A kernel may report an index error.
+    pub(crate) reports: bool,
     /// Segments that the nodes name.
     pub(crate) pinned: FxHashSet<u32>,
     /// Blocks in use that were allocated by this capture.
@@ -96,6 +98,7 @@ impl Capturing {
             constants: Constants::default(),
             draws: Draws::default(),
             random: 0,
+            reports: false,
             pinned: FxHashSet::default(),
             allocated: FxHashSet::default(),
             failed: None,

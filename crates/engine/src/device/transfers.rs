@@ -84,6 +84,12 @@ impl Device {
 
     /// For tests of how few bytes are read.
     #[cfg(test)]
+    pub(crate) fn timeline(&self) -> &dml_vulkan::Timeline {
+        self.queue.submission.timeline()
+    }
+
+    /// For tests of how few bytes are read.
+    #[cfg(test)]
     pub(crate) fn polled_readback(&self) -> &crate::transfer::polled::PolledReadback {
         self.readbacks.polled()
     }

@@ -20,7 +20,7 @@ pub(crate) fn build(
 ) -> Result<(Replay, GraphStats), Error> {
     let (gpu, submission) = (queue.gpu(), &queue.submission);
     fuse::fuse(&mut capture, &mut fusion.lock().unwrap_or_else(PoisonError::into_inner), gpu);
-    let Capturing { nodes, commands, bytes, ranges, constants, .. } = capture;
+    let Capturing { nodes, commands, bytes, ranges, constants, reports, .. } = capture;
     // Compiled here, and not with the queue locked.
     for node in &nodes {
         submission.wrap(node.compile(gpu))?;
@@ -54,7 +54,10 @@ pub(crate) fn build(
     let launches = nodes.len() as u32;
     let barriers = schedule.levels;
     let barriers_in_order = schedule::barriers_in_order(accesses());
-    let (read_last, written_last) = schedule::last(&schedule, accesses());
+    let (read_last, mut written_last) = schedule::last(&schedule, accesses());
+    if reports {
+        written_last.insert(queue.fault.of_graphs());
+    }
     let stats = GraphStats { captured: commands, launches, barriers, barriers_in_order };
     Ok((Replay { recording, launches, barriers, read_last, written_last }, stats))
 }

@@ -6,6 +6,8 @@ use crate::fusion::chain::Fusion;
 use crate::graph::build;
 use crate::graph::pool::{GraphPool, Held};
 use crate::graph::replay::Graph;
+use crate::graph::report;
+use crate::kernels::cache::KernelCache;
 use crate::queue::device_queue::{DeviceQueue, State};
 use crate::transfer::upload::Uploads;
 use std::sync::{Arc, Mutex};
@@ -16,6 +18,8 @@ pub(crate) struct Graphs {
     uploads: Arc<Uploads>,
     /// Fuses the launches of captures.
     fusion: Mutex<Fusion>,
+    /// What follows their replays.
+    kernels: KernelCache,
 }
 
 /// A capture in progress. Dropping it discards what was captured.
@@ -29,7 +33,7 @@ pub struct Capture {
 
 impl Graphs {
     pub(crate) fn new(queue: Arc<DeviceQueue>, uploads: Arc<Uploads>) -> Self {
-        Self { queue, uploads, fusion: Mutex::new(Fusion::waiting()) }
+        Self { queue, uploads, fusion: Mutex::new(Fusion::waiting()), kernels: KernelCache::default() }
     }
 
     /// Whether the calling thread is capturing.
@@ -79,7 +83,7 @@ impl Capture {
     /// [`Error::Graph`] on another thread than the one that began it; the first error of something that could not be captured;
     /// [`Error::Compile`]; [`Error::DeviceLost`]. The capture is over also then.
     pub fn end(self) -> Result<Graph, Error> {
-        let Graphs { queue, uploads, fusion } = &*self.graphs;
+        let Graphs { queue, uploads, fusion, kernels } = &*self.graphs;
         let mut state = queue.lock();
         if !state.capture.is(self.number) || state.capture.here().is_none() {
             drop(state);
@@ -96,8 +100,9 @@ impl Capture {
             return Err(e);
         }
         let draws = std::mem::take(&mut capture.draws);
+        let report = capture.reports.then(|| report::kernel(kernels, queue)).transpose()?;
         let (replay, stats) = build::build(queue, fusion, *capture)?;
-        Ok(Graph { replay: Arc::new(replay), stats, draws, uploads: Arc::clone(uploads), held })
+        Ok(Graph { replay: Arc::new(replay), stats, draws, report, uploads: Arc::clone(uploads), held })
     }
 }
 

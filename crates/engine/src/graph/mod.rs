@@ -19,4 +19,5 @@ pub(crate) mod fuse;
 pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod replay;
+pub(crate) mod report;
 pub(crate) mod schedule;

@@ -4,6 +4,8 @@ use crate::capture::draws::Draws;
 use crate::error::Error;
 use crate::graph::pool::{GraphPool, Held};
 use crate::graph::random;
+use crate::graph::report;
+use crate::kernels::cache::KernelRef;
 use crate::queue::device_queue::State;
 use crate::submit::batch::Replay;
 use crate::transfer::upload::Uploads;
@@ -14,6 +16,8 @@ pub struct Graph {
     pub(crate) replay: Arc<Replay>,
     pub(crate) stats: GraphStats,
     pub(crate) draws: Draws,
+    /// Hands the index errors of a replay to the thread whose it is, if there can be any.
+    pub(crate) report: Option<KernelRef>,
     pub(crate) uploads: Arc<Uploads>,
     pub(crate) held: Held,
 }
@@ -44,10 +48,12 @@ impl Graph {
         if self.replay.launches == 0 {
             return Ok(());
         }
+        queue.await_room_to_replay()?;
         let mut state = queue.lock();
         queue.submission.take_deferred()?;
         self.draw(&mut state)?;
-        queue.replay(&mut state, &self.replay)
+        queue.replay(&mut state, &self.replay)?;
+        self.report.as_ref().map_or(Ok(()), |kernel| report::move_report(queue, &mut state, kernel))
     }
 
     /// What the graph consists of.

@@ -21,7 +21,10 @@ impl DeviceQueue {
         }
         match state.memory.take(COMMON, bytes) {
             Some(address) => Ok(address),
-            None => self.allocate_slowly(&mut state, COMMON, bytes),
+            None => {
+                drop(state);
+                self.allocate_new(bytes)
+            }
         }
     }
 
@@ -39,12 +42,29 @@ impl DeviceQueue {
         Some(address)
     }
 
+    /// A block of the common pool in a new segment, if need be after the cached ones were released: with the queue locked only
+    /// while nothing is left to wait for.
+    #[cold]
+    fn allocate_new(&self, bytes: u64) -> Result<u64, Error> {
+        let extended = self.lock().memory.extend(COMMON, bytes);
+        if let Some(address) = self.submission.wrap(extended)? {
+            return Ok(address);
+        }
+        self.settle_before_drain()?;
+        self.allocate_released(&mut self.lock(), COMMON, bytes)
+    }
+
     /// A block of a new segment, if need be after the cached ones were released.
     #[cold]
     fn allocate_slowly(&self, state: &mut State, pool: u32, bytes: u64) -> Result<u64, Error> {
         if let Some(address) = self.submission.wrap(state.memory.extend(pool, bytes))? {
             return Ok(address);
         }
+        self.allocate_released(state, pool, bytes)
+    }
+
+    /// A block after the cached ones were released.
+    fn allocate_released(&self, state: &mut State, pool: u32, bytes: u64) -> Result<u64, Error> {
         let released = self.release_locked(state);
         self.defer_unless_lost(released)?;
         self.submission.wrap(state.memory.retry(pool, bytes))
@@ -75,6 +95,7 @@ impl DeviceQueue {
     pub(crate) fn release(&self) -> Result<(), Error> {
         self.submission.alive()?;
         self.refuse_in_capture("waiting for the device (to give back cached memory)")?;
+        self.settle_before_drain()?;
         self.release_locked(&mut self.lock())
     }
 

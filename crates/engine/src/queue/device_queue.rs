@@ -28,6 +28,8 @@ pub(crate) struct DeviceQueue {
     state: Mutex<State>,
     /// Some thread is capturing a graph. Only a hint to look further: what counts is in `state`.
     capturing: AtomicBool,
+    /// As much is in flight as may be: who enqueues waits. Written with the queue locked.
+    full: AtomicBool,
     /// Where kernels report what they cannot do.
     pub(crate) fault: FaultBlock,
     /// What copies go through: given back to the system with the device's cached memory.
@@ -60,6 +62,7 @@ impl DeviceQueue {
             submission: Submission::new(gpu, device, stream, timeline),
             state: Mutex::new(State { pending, memory, capture: CaptureSlot::new(device) }),
             capturing: AtomicBool::new(false),
+            full: AtomicBool::new(false),
             host_pools: HostPools::new(),
             kept: Mutex::default(),
         })
@@ -107,6 +110,17 @@ impl DeviceQueue {
     }
 
     // ---- submitting
+
+    /// As much is in flight as may be.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
+    }
+
+    /// As much is in flight as may be, or not. With the queue locked.
+    pub(crate) fn set_full(&self, full: bool) {
+        self.full.store(full, Ordering::Relaxed);
+    }
 
     /// Ends the pending batch.
     fn take(&self, state: &mut State) -> Batch {
@@ -171,7 +185,7 @@ impl DeviceQueue {
         let Ok(mut state) = self.state.try_lock() else { return };
         if state.pending.has_pending() {
             // An error is found again by whoever records.
-            if !must && matches!(state.pending.is_idle(), Ok(false)) {
+            if !must && matches!(state.pending.is_idle(), Ok(false)) || !self.submission.has_room() {
                 return;
             }
             self.leave(&mut state);
@@ -179,7 +193,7 @@ impl DeviceQueue {
             self.submission.handover().taken();
         }
         drop(state);
-        self.submission.record_handed();
+        self.submission.record_handed(|| self.submission.handover().is_stopped());
     }
 
     // ---- waiting
@@ -213,10 +227,42 @@ impl DeviceQueue {
     pub(crate) fn synchronize(&self) -> Result<(), Error> {
         self.submission.alive()?;
         self.refuse_in_capture("waiting for the device (synchronize)")?;
+        self.settle()?;
+        self.check_faults()
+    }
+
+    /// Submits everything enqueued, and waits for it with nothing locked.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`]; [`Error::DeviceLost`], or an error of that work.
+    fn settle(&self) -> Result<(), Error> {
+        self.await_room_to_wait()?;
         let (flushed, ticket) = self.submit_for_host(&mut self.lock(), None);
         self.wait(ticket)?;
-        flushed?;
-        self.check_faults()
+        flushed
+    }
+
+    /// As [`settle`](Self::settle), before a drain, which waits with the queue locked: then little is left for it to wait for. An
+    /// error of pending work is kept for the next call.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`]; [`Error::DeviceLost`].
+    pub(crate) fn settle_before_drain(&self) -> Result<(), Error> {
+        match self.settle() {
+            Err(Error::Interrupted) => Err(Error::Interrupted),
+            other => self.defer_unless_lost(other),
+        }
+    }
+
+    /// For the end of the process: waits for what the driver was given, and leaves alone what it was not, which nobody misses. A
+    /// later call on the device still runs that.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`].
+    pub(crate) fn finish(&self) -> Result<(), Error> {
+        self.submission.handover().stop();
+        self.submission.alive()?;
+        self.submission.wait_submitted()
     }
 
     /// Whether everything enqueued is done. Does not wait, but submits.
@@ -237,13 +283,15 @@ impl DeviceQueue {
     /// # Errors
     /// [`Error::DeviceLost`].
     pub(crate) fn drain(&self) -> Result<(), Error> {
+        self.settle_before_drain()?;
         let drained = self.drain_locked(&mut self.lock());
         self.defer_unless_lost(drained)
     }
 
-    /// Submits everything, and waits until the driver, too, is done with every segment.
+    /// Submits everything, and waits until the driver, too, is done with every segment. Whoever can
+    /// [settles](Self::settle_before_drain) before, which counts as the wait.
     pub(crate) fn drain_locked(&self, state: &mut State) -> Result<(), Error> {
-        let (flushed, ticket) = self.submit_for_host(state, None);
+        let (flushed, ticket) = self.submit(state, true, None);
         self.submission.wait_idle(ticket)?;
         state.pending.completed(ticket);
         flushed
@@ -263,18 +311,32 @@ impl DeviceQueue {
 
     // ---- faults
 
-    /// Returns the fault that a kernel reported, once. Waits for all work if there is one.
+    /// Where a kernel that the calling thread launches, or captures, reports what it cannot do.
+    #[inline]
+    pub(crate) fn fault_address(&self) -> u64 {
+        if self.may_capture()
+            && let Some(capture) = self.lock().capture.here()
+        {
+            capture.reports = true;
+            return self.fault.of_graphs().start;
+        }
+        self.fault.give()
+    }
+
+    /// Returns the fault that a kernel of the calling thread reported, or of one that has ended, once. Waits for all work if there
+    /// is one.
     ///
     /// # Errors
     /// [`Error::IndexOutOfRange`]; [`Error::DeviceLost`].
     #[inline]
     pub(crate) fn check_faults(&self) -> Result<(), Error> {
-        if self.fault.raised() { self.raise_fault() } else { Ok(()) }
+        if self.fault.raised_for_wait() { self.raise_fault() } else { Ok(()) }
     }
 
     /// Waits for all work, and returns the fault that a kernel reported.
     #[cold]
     pub(crate) fn raise_fault(&self) -> Result<(), Error> {
+        self.settle_before_drain()?;
         // Locked until the report is taken: nobody else takes it too, and no new work writes another meanwhile.
         let mut state = self.lock();
         self.drain_locked(&mut state)?;
@@ -294,6 +356,7 @@ impl DeviceQueue {
     /// [`dml_vulkan::Error::Unsupported`] without timestamps; [`Error::DeviceLost`]; an error of earlier work.
     pub(crate) fn start_profile(&self) -> Result<(), Error> {
         self.submission.alive()?;
+        self.settle_before_drain()?;
         let mut state = self.lock();
         self.drain_locked(&mut state)?;
         self.submission.start_profile()?;

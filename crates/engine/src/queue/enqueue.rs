@@ -30,6 +30,7 @@ impl DeviceQueue {
         if launch.groups.contains(&0) {
             return Ok(());
         }
+        self.await_room_to_enqueue()?;
         let mut state = self.lock();
         self.launch_locked(&mut state, launch)
     }
@@ -51,7 +52,7 @@ impl DeviceQueue {
             state.pending.push_launch(launch, [&[], launch.params]);
         }
         let woken = self.submission.handover().enqueued(state.pending.pending() == 1);
-        if policy::begins_at_once(woken, || launch.kernel.is_compiled()) {
+        if policy::begins_at_once(woken, || launch.kernel.is_compiled() && self.submission.has_room()) {
             // An error is a later call's, as when another thread submits.
             let flushed = self.flush_locked(state);
             return self.defer_unless_lost(flushed);
@@ -76,7 +77,7 @@ impl DeviceQueue {
             match state.pending.oldest_in_ring() {
                 Some(ticket) => {
                     drop(self.submission.up_to_date());
-                    self.submission.wait(ticket)?;
+                    self.submission.wait_locked(ticket)?;
                     state.pending.completed(ticket);
                 }
                 // All of it belongs to entries that are pending.
@@ -104,7 +105,7 @@ impl DeviceQueue {
         let launches = replay.launches;
         state.pending.push_replay(replay);
         self.submission.handover().enqueued(state.pending.pending() == launches);
-        let due = state.pending.is_due_after(launches);
+        let due = state.pending.is_due_after(launches, self.submission.batch_limit());
         self.hand_over_if(state, due)
     }
 
@@ -127,9 +128,63 @@ impl DeviceQueue {
         Ok(())
     }
 
+    /// Waits while as much is in flight as may be, and then submits what is due. To be called before anything is enqueued, with
+    /// nothing locked. A wait that is interrupted just ends: an operator of several launches is enqueued as a whole, and stays
+    /// pending meanwhile; who called it hears of the interruption from the program.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`]; an error of earlier work.
+    #[inline]
+    pub(crate) fn await_room_to_enqueue(&self) -> Result<(), Error> {
+        if !self.is_full() {
+            return Ok(());
+        }
+        match self.await_room() {
+            Err(Error::Interrupted) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// As [`await_room_to_enqueue`](Self::await_room_to_enqueue), for what is enqueued as a whole or not at all.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`]; as there.
+    pub(crate) fn await_room_to_replay(&self) -> Result<(), Error> {
+        if self.is_full() { self.await_room() } else { Ok(()) }
+    }
+
+    /// Waits until there is room in flight, and submits what is due.
+    #[cold]
+    fn await_room(&self) -> Result<(), Error> {
+        self.submission.await_room()?;
+        let mut state = self.lock();
+        if !self.is_full() {
+            return Ok(()); // Another thread was here.
+        }
+        if state.pending.pending() >= self.submission.batch_limit() {
+            return self.hand_over(&mut state, Ok(true));
+        }
+        self.set_full(false);
+        Ok(())
+    }
+
+    /// Waits until what was handed over is with the driver and there is room for more: to be called before a wait, with nothing
+    /// locked, so that it gives the driver no more at once than may be in flight.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`]; [`Error::DeviceLost`]; an error of earlier work.
+    #[inline]
+    pub(crate) fn await_room_to_wait(&self) -> Result<(), Error> {
+        while self.is_full() || self.submission.handover().has_batches() {
+            self.await_room()?;
+            self.submission.record_handed(|| false);
+        }
+        Ok(())
+    }
+
     #[inline]
     fn follow_policy(&self, state: &mut State) -> Result<(), Error> {
-        let due = state.pending.is_due();
+        let due = state.pending.is_due(self.submission.batch_limit());
         self.hand_over_if(state, due)
     }
 
@@ -141,10 +196,16 @@ impl DeviceQueue {
         }
     }
 
-    /// Leaves the pending batch to the thread that submits, or submits it here if that has too much to do.
+    /// Leaves the pending batch to the thread that submits, or submits it here if that has too much to do. With as much in flight
+    /// as may be, it stays pending, and who enqueues next waits.
     fn hand_over(&self, state: &mut State, due: Result<bool, Error>) -> Result<(), Error> {
         let _stage = measure::enter(Stage::Submit);
         self.submission.wrap(due)?;
+        let room = self.submission.has_room();
+        self.set_full(!room);
+        if !room {
+            return Ok(());
+        }
         if !self.submission.handover().has_room() {
             return self.flush_locked(state);
         }

@@ -15,6 +15,7 @@ use crate::profile::activity::{Origin, UPLOAD};
 use crate::queue::policy::{Decision, Policy};
 use crate::submit::batch::{Batch, Command, Entry, Marker, Replay};
 use crate::submit::statistics::QueueStats;
+use crate::threads::ThreadNumber;
 use dml_vulkan::{Gpu, Segment, Ticket, Timeline};
 use std::sync::Arc;
 
@@ -152,7 +153,7 @@ impl Pending {
             batch.origins.push(Origin::here());
         }
         let origin = batch.origins.len() as u32;
-        batch.entries.push(Entry { command, operator, ranges, reads, writes, origin });
+        batch.entries.push(Entry { command, operator, ranges, reads, writes, thread: ThreadNumber::here(), origin });
         if let Some(origin) = batch.origins.last_mut() {
             origin.enqueued();
         }
@@ -164,16 +165,16 @@ impl Pending {
         self.stats.commands += 1;
     }
 
-    /// Whether the pending batch should go now that a command was appended.
+    /// Whether the pending batch should go now that a command was appended, which should have at most `limit`.
     #[inline]
-    pub(crate) fn is_due(&mut self) -> Result<bool, Error> {
-        let decision = self.policy.added(self.batch.commands);
+    pub(crate) fn is_due(&mut self, limit: u32) -> Result<bool, Error> {
+        let decision = self.policy.added(self.batch.commands, limit);
         self.decided(decision)
     }
 
     /// As [`is_due`](Self::is_due), after a run of a graph of `launches` commands.
-    pub(crate) fn is_due_after(&mut self, launches: u32) -> Result<bool, Error> {
-        let decision = self.policy.added_many(launches, self.batch.commands);
+    pub(crate) fn is_due_after(&mut self, launches: u32, limit: u32) -> Result<bool, Error> {
+        let decision = self.policy.added_many(launches, self.batch.commands, limit);
         self.decided(decision)
     }
 

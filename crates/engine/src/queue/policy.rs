@@ -2,8 +2,8 @@
 //!
 //! A submit costs the host 2 to 3 µs and the GPU about 6, a dependent dispatch costs the GPU about 2,
 //! and a GPU that waits for the host does nothing. Measured best (`docs/performance.md`): submit 64 at once, or
-//! 8 when the GPU has nothing to do, or 4 then in a program that waits often.
-
+//! 8 when the GPU has nothing to do, or 4 then in a program that waits often. Where commands are slow, a batch has fewer
+//! ([`crate::submit::run_ahead`]).
 //!
 //! The thread that submits looks after what the host left pending: without it, an operator followed by other work of
 //! the host would not start before the next wait. While there is activity it looks every [`TICK`]; when nothing was
@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 /// Commands that are always submitted together at most.
-const FULL: u32 = 64;
+const MAX_BATCH: u32 = 64;
 /// Commands worth a submit when the GPU is idle.
 const IDLE_BATCH: u32 = 8;
 /// The same in a program that waits often.
@@ -72,10 +72,11 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    /// A command was added; `pending` commands are not yet submitted.
-    pub(crate) fn added(&mut self, pending: u32) -> Decision {
+    /// A command was added; `pending` commands are not yet submitted, and `limit` should not be at once.
+    #[inline]
+    pub(crate) fn added(&mut self, pending: u32, limit: u32) -> Decision {
         self.since_wait = self.since_wait.saturating_add(1);
-        if pending >= FULL {
+        if pending >= limit.min(MAX_BATCH) {
             return Decision::Submit;
         }
         if pending >= self.idle_batch() && pending.is_multiple_of(ASK_EVERY) {
@@ -86,9 +87,9 @@ impl Policy {
     }
 
     /// As [`added`](Self::added) for `count` commands at once.
-    pub(crate) fn added_many(&mut self, count: u32, pending: u32) -> Decision {
+    pub(crate) fn added_many(&mut self, count: u32, pending: u32, limit: u32) -> Decision {
         self.since_wait = self.since_wait.saturating_add(count);
-        if pending >= FULL {
+        if pending >= limit.min(MAX_BATCH) {
             return Decision::Submit;
         }
         if pending >= self.idle_batch() { Decision::SubmitIfIdle } else { Decision::Keep }
@@ -117,20 +118,27 @@ mod tests {
     #[test]
     fn full_batches_go_at_once() {
         let mut policy = Policy::default();
-        assert_eq!(policy.added(1), Decision::Keep);
-        assert_eq!(policy.added(4), Decision::Keep);
-        assert_eq!(policy.added(8), Decision::SubmitIfIdle);
-        assert_eq!(policy.added(9), Decision::Keep);
-        assert_eq!(policy.added(12), Decision::SubmitIfIdle);
-        assert_eq!(policy.added(64), Decision::Submit);
+        assert_eq!(policy.added(1, u32::MAX), Decision::Keep);
+        assert_eq!(policy.added(4, u32::MAX), Decision::Keep);
+        assert_eq!(policy.added(8, u32::MAX), Decision::SubmitIfIdle);
+        assert_eq!(policy.added(9, u32::MAX), Decision::Keep);
+        assert_eq!(policy.added(12, u32::MAX), Decision::SubmitIfIdle);
+        assert_eq!(policy.added(64, u32::MAX), Decision::Submit);
+    }
+
+    #[test]
+    fn batches_of_slow_commands_are_small() {
+        let mut policy = Policy::default();
+        assert_eq!((policy.added(1, 2), policy.added(2, 2)), (Decision::Keep, Decision::Submit));
+        assert_eq!((policy.added(63, 1000), policy.added(64, 1000)), (Decision::Keep, Decision::Submit));
     }
 
     #[test]
     fn many_at_once() {
         let mut policy = Policy::default();
-        assert_eq!(policy.added_many(7, 7), Decision::Keep);
-        assert_eq!(policy.added_many(3, 10), Decision::SubmitIfIdle);
-        assert_eq!(policy.added_many(500, 510), Decision::Submit);
+        assert_eq!(policy.added_many(7, 7, u32::MAX), Decision::Keep);
+        assert_eq!(policy.added_many(3, 10, u32::MAX), Decision::SubmitIfIdle);
+        assert_eq!(policy.added_many(500, 510, u32::MAX), Decision::Submit);
     }
 
     #[test]
@@ -138,21 +146,21 @@ mod tests {
         let mut policy = Policy::default();
         for _ in 0..4 {
             for i in 1..20 {
-                policy.added(i);
+                policy.added(i, u32::MAX);
             }
             policy.waited();
         }
-        assert_eq!(policy.added(4), Decision::SubmitIfIdle);
+        assert_eq!(policy.added(4, u32::MAX), Decision::SubmitIfIdle);
         for _ in 0..10_000 {
-            policy.added(1);
+            policy.added(1, u32::MAX);
         }
-        assert_eq!(policy.added(4), Decision::Keep);
+        assert_eq!(policy.added(4, u32::MAX), Decision::Keep);
         policy.waited();
         for _ in 0..10_000 {
-            policy.added(1);
+            policy.added(1, u32::MAX);
         }
         policy.waited();
-        assert_eq!(policy.added(4), Decision::Keep);
+        assert_eq!(policy.added(4, u32::MAX), Decision::Keep);
     }
 
     #[test]
@@ -168,6 +176,6 @@ mod tests {
     fn huge_gaps_do_not_overflow() {
         let mut policy = Policy { since_wait: u32::MAX, mean: u32::MAX / 4, waits: true };
         policy.waited();
-        policy.added(1);
+        policy.added(1, u32::MAX);
     }
 }

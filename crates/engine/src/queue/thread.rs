@@ -41,7 +41,7 @@ fn run(handover: &Handover, queue: &Weak<DeviceQueue>) {
         if handover.has_batches() {
             quiet = 0;
             let Some(queue) = queue.upgrade() else { return };
-            queue.submission.record_handed();
+            queue.submission.record_handed(|| handover.is_stopped());
             // Not where the driver computes on the processor that this would keep busy.
             let spins = queue.submission.gpu().info().kind != AdapterKind::Software;
             drop(queue);

@@ -5,6 +5,7 @@ use crate::kernels::cache::KernelRef;
 use crate::memory::range::AddressRange;
 use crate::profile::activity::Origin;
 use crate::submit::intervals::IntervalSet;
+use crate::threads::ThreadNumber;
 use dml_vulkan::{Recorder, Recording, Segment, Ticket, TimestampId};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -79,6 +80,8 @@ pub(crate) struct Entry {
     pub(crate) ranges: u32,
     pub(crate) reads: u16,
     pub(crate) writes: u16,
+    /// Whose it is.
+    pub(crate) thread: ThreadNumber,
     /// In the origins, counted from 1; 0 when there is no profile.
     pub(crate) origin: u32,
 }

@@ -3,8 +3,10 @@
 
 pub(crate) mod barriers;
 pub(crate) mod batch;
+pub(crate) mod errors;
 pub(crate) mod handover;
 pub(crate) mod intervals;
+pub(crate) mod run_ahead;
 pub(crate) mod statistics;
 pub(crate) mod stream;
 pub(crate) mod submission;

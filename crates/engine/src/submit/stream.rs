@@ -13,7 +13,9 @@ use crate::profile::measure::{self, Stage};
 use crate::profile::sink::{self, Note, Profile};
 use crate::submit::barriers::Barriers;
 use crate::submit::batch::{Batch, Command, Entry};
+use crate::submit::errors::Errors;
 use crate::submit::statistics::QueueStats;
+use crate::threads::ThreadNumber;
 use dml_vulkan::{Gpu, Recorder, Segment, Ticket, TimestampId};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -59,10 +61,10 @@ impl Stream {
         }
     }
 
-    /// Records a batch. An entry that fails is left out, and the first error is returned at the end.
-    pub(crate) fn record(&mut self, gpu: &Gpu, batch: &Batch) -> Result<(), Error> {
+    /// Records a batch. An entry that fails is left out; the errors are returned, with whose they are.
+    pub(crate) fn record(&mut self, gpu: &Gpu, batch: &Batch) -> Errors {
         let _stage = measure::enter(Stage::Record);
-        let mut failed = None;
+        let mut errors = Errors::default();
         for i in 0..=batch.entries.len() {
             let entry = batch.entries.get(i);
             match entry.map(|e| &e.command) {
@@ -78,25 +80,21 @@ impl Stream {
                 _ => {}
             }
             // What follows is no part of the chain.
-            if let Err(e) = self.run_chain(gpu, batch) {
-                failed.get_or_insert(e);
-            }
+            self.run_chain(gpu, batch, &mut errors);
             let Some(entry) = entry else { break };
             if let Command::Launch { kernel, push, push_len, .. } = &entry.command
                 && self.offer(batch, i, kernel, *push, *push_len)
             {
                 continue;
             }
-            if let Err(e) = self.record_entry(gpu, batch, entry) {
-                failed.get_or_insert(e);
-            }
+            errors.note(entry.thread, self.record_entry(gpu, batch, entry));
         }
         if let Some(profile) = &mut self.profile
             && let Err(e) = profile.recorded(&mut self.recorder)
         {
-            failed.get_or_insert(e.into());
+            errors.note(ThreadNumber::here(), Err(e.into()));
         }
-        failed.map_or(Ok(()), Err)
+        errors
     }
 
     /// Offers a launch to the open chain, or to a new one.
@@ -105,22 +103,23 @@ impl Stream {
     }
 
     /// Closes the open chain and records it.
-    fn run_chain(&mut self, gpu: &Gpu, batch: &Batch) -> Result<(), Error> {
+    fn run_chain(&mut self, gpu: &Gpu, batch: &Batch, errors: &mut Errors) {
         if !self.fusion.is_open() {
-            return Ok(());
+            return;
         }
-        let mut result = Ok(());
         if let Some(fused) = self.fusion.fused(gpu, &batch.bytes) {
             let last = self.fusion.entries().last().map(|i| &batch.entries[i]);
-            result = last.map_or(Ok(()), |last| self.record_fused(gpu, &fused, batch, last));
+            if let Some(last) = last {
+                errors.note(last.thread, self.record_fused(gpu, &fused, batch, last));
+            }
         } else {
             let members: SmallVec<[usize; 16]> = self.fusion.entries().collect();
             for i in members {
-                result = result.and(self.record_entry(gpu, batch, &batch.entries[i]));
+                let entry = &batch.entries[i];
+                errors.note(entry.thread, self.record_entry(gpu, batch, entry));
             }
         }
         self.fusion.close();
-        result
     }
 
     /// `last` is the entry of the chain's last launch.

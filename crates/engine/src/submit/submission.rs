@@ -1,12 +1,16 @@
 //! One device's work from the moment its batch has ended: the stream, its timeline, what failed, and whether the device was lost.
 
 use crate::error::Error;
+use crate::interrupt;
 use crate::profile::activity::Activity;
 use crate::profile::measure;
 use crate::submit::batch::Batch;
+use crate::submit::errors::{Deferred, Errors};
 use crate::submit::handover::Handover;
+use crate::submit::run_ahead::{RunAhead, Seen};
 use crate::submit::statistics::QueueStats;
 use crate::submit::stream::Stream;
+use crate::threads::ThreadNumber;
 use dml_vulkan::{Gpu, Ticket, Timeline, TimestampId};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -23,36 +27,10 @@ pub(crate) struct Submission {
     stream: Mutex<Stream>,
     timeline: Timeline,
     handover: Arc<Handover>,
+    run_ahead: RunAhead,
     deferred: Deferred,
     lost: AtomicBool,
     gpu: Gpu,
-}
-
-/// An error of work that nobody waited for, kept for the next call.
-#[derive(Default)]
-struct Deferred {
-    any: AtomicBool,
-    first: Mutex<Option<Error>>,
-}
-
-impl Deferred {
-    /// Keeps an error of work that nobody waits for. The first one counts.
-    fn put(&self, error: Error) {
-        self.first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        self.any.store(true, Ordering::Release);
-    }
-
-    #[inline]
-    fn take(&self) -> Result<(), Error> {
-        if self.any.load(Ordering::Acquire) { self.take_first() } else { Ok(()) }
-    }
-
-    #[cold]
-    fn take_first(&self) -> Result<(), Error> {
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        self.any.store(false, Ordering::Release);
-        first.take().map_or(Ok(()), Err)
-    }
 }
 
 impl Submission {
@@ -62,6 +40,7 @@ impl Submission {
             stream: Mutex::new(stream),
             timeline,
             handover: Arc::default(),
+            run_ahead: RunAhead::new(),
             deferred: Deferred::default(),
             lost: AtomicBool::new(false),
             gpu,
@@ -85,6 +64,34 @@ impl Submission {
     #[inline]
     pub(crate) fn handover(&self) -> &Arc<Handover> {
         &self.handover
+    }
+
+    // ---- how much may be in flight
+
+    /// Commands that one batch should have at most.
+    #[inline]
+    pub(crate) fn batch_limit(&self) -> u32 {
+        self.run_ahead.batch()
+    }
+
+    /// Whether the driver may be given more. A device that was lost has room: who submits finds out.
+    pub(crate) fn has_room(&self) -> bool {
+        self.timeline.completed().map_or(true, |completed| self.run_ahead.has_room(completed, Seen::Later))
+    }
+
+    /// Waits until the driver may be given more. Nothing of the engine may be locked.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`]; [`Error::DeviceLost`].
+    pub(crate) fn await_room(&self) -> Result<(), Error> {
+        let mut seen = Seen::Later;
+        let look = |completed| self.run_ahead.has_room(completed, std::mem::replace(&mut seen, Seen::AtOnce));
+        interrupt::unless(self.wrap(self.timeline.look_until(look, interrupt::requested))?)
+    }
+
+    /// A batch was submitted.
+    fn submitted(&self, ticket: Ticket, commands: u32) {
+        self.run_ahead.submitted(ticket, commands, self.timeline.completed().unwrap_or_default());
     }
 
     // ---- loss and errors
@@ -112,21 +119,27 @@ impl Submission {
 
     /// Notes the loss of the device, if that is what a call found.
     pub(crate) fn wrap<T, E: Into<Error>>(&self, result: Result<T, E>) -> Result<T, Error> {
-        result.map_err(|e| match e.into() {
+        result.map_err(|e| self.noted(e.into()))
+    }
+
+    fn noted(&self, error: Error) -> Error {
+        match error {
             Error::Vulkan(dml_vulkan::Error::DeviceLost) => {
                 self.lose();
                 self.lost_error()
             }
             other => other,
-        })
+        }
     }
 
-    /// Keeps an error of work that nobody waits for, for the next call.
+    /// Keeps an error of the calling thread's work, that nobody waits for, for its next call.
     pub(crate) fn defer(&self, error: Error) {
-        self.deferred.put(error);
+        let mut errors = Errors::default();
+        errors.note(ThreadNumber::here(), Err(error));
+        self.deferred.put(errors);
     }
 
-    /// The error of work that nobody waited for, once.
+    /// The error of the calling thread's work that nobody waited for, once; or that of a thread that has ended.
     #[inline]
     pub(crate) fn take_deferred(&self) -> Result<(), Error> {
         self.deferred.take()
@@ -155,22 +168,30 @@ impl Submission {
         stream
     }
 
-    /// The thread's: records and submits what was handed over.
-    pub(crate) fn record_handed(&self) {
+    /// Records and submits what was handed over, as far as there is room for it and until `stop` is true.
+    pub(crate) fn record_handed(&self, stop: impl Fn() -> bool) {
         let mut stream = self.stream();
-        while let Some(batch) = self.handover.next() {
+        while !stop()
+            && self.has_room()
+            && let Some(batch) = self.handover.next()
+        {
             measure::beside(batch.commands, || self.submit_handed(&mut stream, batch));
         }
     }
 
     /// Records and submits a batch that was handed over. An error is kept for the next call.
     fn submit_handed(&self, stream: &mut Stream, batch: Batch) {
-        let recorded = stream.record(&self.gpu, &batch);
+        let errors = stream.record(&self.gpu, &batch);
         let submitted = stream.submit(batch.ticket);
+        self.defer_of(&batch, errors, submitted);
+        self.submitted(batch.ticket, batch.commands);
         self.handover.recorded(batch);
-        if let Err(e) = self.wrap(recorded.and(submitted)) {
-            self.defer(e);
-        }
+    }
+
+    /// Keeps the errors of a batch for the next calls of those who enqueued it.
+    fn defer_of(&self, batch: &Batch, mut errors: Errors, submitted: Result<(), Error>) {
+        errors.note_for(batch.entries.iter().map(|entry| entry.thread), submitted);
+        self.deferred.put(errors.map(|e| self.noted(e)));
     }
 
     /// Records and submits a batch, then `more`, as one submission, after [all that was handed over](Self::up_to_date). With
@@ -182,22 +203,38 @@ impl Submission {
         for_host: bool,
         more: Option<More<'_>>,
     ) -> Result<(), Error> {
-        let recorded = stream.record(&self.gpu, &batch);
+        let errors = stream.record(&self.gpu, &batch);
         let more = more.map_or(Ok(()), |more| more(&mut stream));
         if for_host {
             stream.host_barrier();
         }
         let submitted = stream.submit(batch.ticket);
+        self.defer_of(&batch, errors, submitted);
+        self.submitted(batch.ticket, batch.commands);
         drop(stream);
         self.handover.recorded(batch);
-        let result = self.wrap(recorded.and(more).and(submitted));
-        self.take_deferred().and(result)
+        let more = self.wrap(more);
+        self.take_deferred().and(more)
     }
 
     // ---- waiting
 
-    /// Waits for a ticket.
+    /// Waits for what the driver was given, and what a thread is about to give it.
+    pub(crate) fn wait_submitted(&self) -> Result<(), Error> {
+        drop(self.stream());
+        self.wait(self.timeline.last_ticket())
+    }
+
+    /// Waits for a ticket. Nothing of the engine may be locked.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`]; [`Error::DeviceLost`].
     pub(crate) fn wait(&self, ticket: Ticket) -> Result<(), Error> {
+        interrupt::unless(self.wrap(self.timeline.wait_unless(ticket, interrupt::requested))?)
+    }
+
+    /// Waits for a ticket, whatever happens: where something is locked. Not for what others may have enqueued without bound.
+    pub(crate) fn wait_locked(&self, ticket: Ticket) -> Result<(), Error> {
         self.wrap(self.timeline.wait(ticket))
     }
 

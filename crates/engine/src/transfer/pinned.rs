@@ -93,6 +93,11 @@ impl PinnedTransfers {
     fn copy(&self, device: u64, host: u64, bytes: u64, way: Way, wait: bool) -> Result<bool, Error> {
         let queue = &*self.queue;
         queue.submission.alive()?;
+        if wait {
+            queue.await_room_to_wait()?;
+        } else {
+            queue.await_room_to_enqueue()?;
+        }
         let mut state = queue.lock();
         let mut blocks = self.memory.lock();
         let Some((pinned, at)) = blocks.locate(host, bytes) else { return Ok(false) };

@@ -30,9 +30,10 @@ use crate::memory::mapped::mapped;
 use crate::memory::range::AddressRange;
 use crate::parameters;
 use dml_kernel::{Builder, DType};
-use dml_vulkan::{Gpu, MemoryClass, Pipeline, Segment, Ticket};
+use dml_vulkan::{Gpu, MemoryClass, Pipeline, Segment, Ticket, Timeline};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Invocations of the kernel, and pairs of a slot.
 const PAIRS: u32 = 128;
@@ -58,6 +59,9 @@ pub(crate) struct PolledReadback {
     /// Reads on their way, and the last ticket of those that arrived.
     polling: AtomicU32,
     polled: AtomicU64,
+    /// Reads that nobody waits for any more.
+    abandoned: Mutex<Vec<Abandoned>>,
+    any_abandoned: AtomicBool,
     /// The host does not see the words in time.
     blind: AtomicBool,
     /// For a test of that.
@@ -76,6 +80,13 @@ unsafe impl Sync for PolledReadback {}
 pub(crate) struct PolledRead {
     at: u32,
     number: u32,
+}
+
+/// A read that nobody waits for any more.
+struct Abandoned {
+    read: PolledRead,
+    ticket: Ticket,
+    pairs: u32,
 }
 
 /// What has arrived of a read.
@@ -130,6 +141,8 @@ impl PolledReadback {
             uses: [const { AtomicU32::new(0) }; SLOTS as usize],
             polling: AtomicU32::new(0),
             polled: AtomicU64::new(0),
+            abandoned: Mutex::default(),
+            any_abandoned: AtomicBool::new(false),
             blind: AtomicBool::new(false),
             #[cfg(test)]
             hidden: AtomicBool::new(false),
@@ -139,9 +152,12 @@ impl PolledReadback {
     }
 
     /// A slot for a new read; `None` when all are in use, or where this way does not work.
-    pub(crate) fn take(&self) -> Option<PolledRead> {
+    pub(crate) fn take(&self, timeline: &Timeline) -> Option<PolledRead> {
         if self.blind.load(Ordering::Relaxed) {
             return None;
+        }
+        if self.any_abandoned.load(Ordering::Relaxed) {
+            self.take_back(timeline);
         }
         let from = self.next.load(Ordering::Relaxed);
         let mut free = self.free.load(Ordering::Relaxed);
@@ -207,6 +223,27 @@ impl PolledReadback {
     pub(crate) fn arrived(&self, ticket: Ticket) -> Option<Ticket> {
         self.polled.fetch_max(ticket.0, Ordering::AcqRel);
         (self.polling.fetch_sub(1, Ordering::AcqRel) == 1).then(|| Ticket(self.polled.load(Ordering::Acquire)))
+    }
+
+    /// The wait for a read of `pairs` pairs was interrupted. Its slot is free again, and the read no longer on its way, when the
+    /// ticket is done and all pairs have passed.
+    pub(crate) fn abandon(&self, read: PolledRead, ticket: Ticket, pairs: u32) {
+        let mut abandoned = self.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
+        abandoned.push(Abandoned { read, ticket, pairs });
+        self.any_abandoned.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes back the slots of abandoned reads that are done.
+    #[cold]
+    fn take_back(&self, timeline: &Timeline) {
+        let Ok(done) = timeline.completed() else { return };
+        let mut abandoned = self.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
+        let over = |a: &mut Abandoned| a.ticket <= done && self.arrival(&a.read, a.pairs).poll();
+        for Abandoned { read, .. } in abandoned.extract_if(.., over) {
+            self.polling.fetch_sub(1, Ordering::AcqRel);
+            self.give_back(read);
+        }
+        self.any_abandoned.store(!abandoned.is_empty(), Ordering::Relaxed);
     }
 
     /// What arrives in a slot.
@@ -302,7 +339,7 @@ mod tests {
         device.upload(x, &7u32.to_ne_bytes()).unwrap();
         slots.hidden.store(true, Ordering::Relaxed);
         assert_eq!(read(&device, x), 7);
-        assert!(slots.take().is_none());
+        assert!(slots.take(device.timeline()).is_none());
         device.upload(x, &8u32.to_ne_bytes()).unwrap();
         assert_eq!(read(&device, x), 8);
     }
@@ -311,8 +348,8 @@ mod tests {
     fn with_no_slot_left_the_other_way_is_taken() {
         let device = open();
         let slots = device.polled_readback();
-        let held: Vec<PolledRead> = (0..SLOTS).map(|_| slots.take().unwrap()).collect();
-        assert!(slots.take().is_none());
+        let held: Vec<PolledRead> = (0..SLOTS).map(|_| slots.take(device.timeline()).unwrap()).collect();
+        assert!(slots.take(device.timeline()).is_none());
         let x = device.allocate(4).unwrap();
         device.upload(x, &9u32.to_ne_bytes()).unwrap();
         assert_eq!(read(&device, x), 9);
@@ -321,6 +358,22 @@ mod tests {
         assert_eq!(at, (0..SLOTS).collect::<Vec<_>>());
         held.into_iter().for_each(|slot| slots.give_back(slot));
         assert_eq!(read(&device, x), 9);
+    }
+
+    #[test]
+    fn the_slot_of_an_abandoned_read_comes_back_when_it_is_done() {
+        let device = open();
+        let slots = device.polled_readback();
+        for _ in 0..2 * SLOTS {
+            let read = slots.take(device.timeline()).unwrap();
+            slots.began();
+            slots.abandon(read, Ticket(1), 0);
+            device.record_event(true).unwrap();
+            device.synchronize().unwrap();
+        }
+        assert!(slots.take(device.timeline()).is_some());
+        assert_eq!(slots.polling.load(Ordering::Relaxed), 0);
+        assert_eq!(slots.abandoned.lock().unwrap().len(), 0);
     }
 
     /// Every state that a pair can be seen in, for numbers and words that are close to one another.

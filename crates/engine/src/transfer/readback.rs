@@ -1,6 +1,7 @@
 //! From the device to the host.
 
 use crate::error::Error;
+use crate::interrupt;
 use crate::kernels::cache::KernelRef;
 use crate::kernels::interface::ArgumentBlock;
 use crate::memory::host_pool::SMALL_COPY;
@@ -11,7 +12,7 @@ use crate::queue::device_queue::DeviceQueue;
 use crate::submit::stream::Stream;
 use crate::transfer::copy_kernel;
 use crate::transfer::polled::{MAX_WORDS, PolledRead, PolledReadback};
-use dml_vulkan::{Recorder, Segment, Ticket};
+use dml_vulkan::{Recorder, Segment, Ticket, Waited};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -57,10 +58,11 @@ impl Readbacks {
         let queue = &*self.queue;
         queue.submission.alive()?;
         queue.refuse_in_capture("reading from the device (.item(), .cpu(), print, shapes that depend on data)")?;
+        queue.await_room_to_wait()?;
         let read = if out.len() > SMALL_COPY {
             self.read_large(src, out)
         } else if words_around(src, out.len()).1 <= MAX_WORDS
-            && let Some(read) = self.polled.take()
+            && let Some(read) = self.polled.take(queue.submission.timeline())
         {
             self.read_polled(read, src, out)
         } else {
@@ -106,15 +108,21 @@ impl Readbacks {
             polled.give_back(read);
             return submitted;
         };
-        let mut arrival = polled.arrival(&read, words + u32::from(fault.is_some()));
-        let arrived = submission.wrap(submission.timeline().wait_for(ticket, || arrival.poll()))?;
+        let pairs = words + u32::from(fault.is_some());
+        let mut arrival = polled.arrival(&read, pairs);
+        let waited = submission.timeline().wait_for(ticket, || arrival.poll(), interrupt::requested);
+        let waited = submission.wrap(waited)?;
+        if waited == Waited::Stopped {
+            polled.abandon(read, ticket, pairs);
+            return Err(Error::Interrupted);
+        }
         if shown > queue.lock().pending.done() {
             queue.wait(shown)?;
         }
         if let Some(done) = polled.arrived(ticket) {
             queue.completed(done);
         }
-        if arrived {
+        if waited == Waited::Arrived {
             let (bytes, fault) = arrival.bytes().split_at(words as usize * 4);
             out.copy_from_slice(&bytes[skip..skip + out.len()]);
             let faulted = fault.iter().any(|&byte| byte != 0);
@@ -152,15 +160,18 @@ impl Readbacks {
             queue.submit_for_host(&mut state, Some(&mut copy))
         });
         drop(state);
-        queue.wait(ticket)?;
-        let host = mapped(&readback)?;
-        // SAFETY: the segment has room for `SMALL_COPY` bytes and 8 more, is mapped, and the GPU wrote it
-        // and is done; `out` is another memory.
-        unsafe {
-            std::ptr::copy_nonoverlapping(host.as_ptr().add(skip), out.as_mut_ptr(), out.len());
-        }
+        let waited = queue.wait(ticket).and_then(|()| {
+            let host = mapped(&readback)?;
+            // SAFETY: the segment has room for `SMALL_COPY` bytes and 8 more, is mapped, and the GPU wrote it
+            // and is done; `out` is another memory.
+            unsafe {
+                std::ptr::copy_nonoverlapping(host.as_ptr().add(skip), out.as_mut_ptr(), out.len());
+            }
+            Ok(())
+        });
+        // Also after an interrupted wait: the GPU may still write to it.
         pool.put(readback, ticket);
-        submitted
+        waited.and(submitted)
     }
 
     fn read_large(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
@@ -168,8 +179,12 @@ impl Readbacks {
         let mut from = src;
         let mut on_their_way: VecDeque<(Segment, Ticket, &mut [u8])> = VecDeque::new();
         for part in out.chunks_mut(pool.bytes() as usize) {
-            if on_their_way.len() == AHEAD {
-                self.arrive(on_their_way.pop_front())?;
+            if on_their_way.len() == AHEAD
+                && let Some(first) = on_their_way.pop_front()
+                && let Err(e) = self.arrive(first)
+            {
+                self.abandon(on_their_way);
+                return Err(e);
             }
             let bytes = part.len() as u64;
             let readback = queue.submission.wrap(pool.take(queue.gpu(), queue.submission.timeline()))?;
@@ -196,8 +211,11 @@ impl Readbacks {
             }
             from += bytes;
         }
-        for arriving in on_their_way {
-            self.arrive(Some(arriving))?;
+        while let Some(first) = on_their_way.pop_front() {
+            if let Err(e) = self.arrive(first) {
+                self.abandon(on_their_way);
+                return Err(e);
+            }
         }
         Ok(())
     }
@@ -209,13 +227,14 @@ impl Readbacks {
         }
     }
 
-    fn arrive(&self, arriving: Option<(Segment, Ticket, &mut [u8])>) -> Result<(), Error> {
-        let Some((segment, ticket, part)) = arriving else { return Ok(()) };
-        self.queue.wait(ticket)?;
-        let host = mapped(&segment)?;
-        // SAFETY: the segment has a chunk's bytes, is mapped, and the GPU wrote it and is done.
-        unsafe { std::ptr::copy_nonoverlapping(host.as_ptr(), part.as_mut_ptr(), part.len()) };
+    fn arrive(&self, (segment, ticket, part): (Segment, Ticket, &mut [u8])) -> Result<(), Error> {
+        let waited = self.queue.wait(ticket).and_then(|()| {
+            let host = mapped(&segment)?;
+            // SAFETY: the segment has a chunk's bytes, is mapped, and the GPU wrote it and is done.
+            unsafe { std::ptr::copy_nonoverlapping(host.as_ptr(), part.as_mut_ptr(), part.len()) };
+            Ok(())
+        });
         self.queue.host_pools.readback_large.put(segment, ticket);
-        Ok(())
+        waited
     }
 }

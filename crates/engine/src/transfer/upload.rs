@@ -36,6 +36,7 @@ impl Uploads {
             return Ok(());
         }
         self.queue.submission.alive()?;
+        self.queue.await_room_to_enqueue()?;
         if data.len() > SMALL_COPY {
             return self.upload_large(dst, data);
         }

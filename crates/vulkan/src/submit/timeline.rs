@@ -5,7 +5,8 @@
 //! counter of a timeline semaphore. Creating a semaphore costs up to half a millisecond and signalling
 //! it raises an interrupt, so there is one per recorder, and with markers only every 32nd submit
 //! signals it: that is what command buffers are reclaimed by. A wait polls first and blocks later; if
-//! the submit that it waits for did not signal, an empty one that does is sent after it.
+//! the submit that it waits for did not signal, an empty one that does is sent after it. Waits can be
+//! told to stop: what they ask is asked every 50 ms, with nothing locked.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,8 +26,10 @@ use crate::ticket::Ticket;
 const SIGNAL_EVERY: u64 = 32;
 /// How long a wait polls before it blocks.
 const POLL: Duration = Duration::from_micros(100);
-/// How long a blocked wait sleeps before it looks whether the device still lives.
+/// How long a blocked wait sleeps before it looks whether the device still lives, and whether it is to stop.
 const SLICE: Duration = Duration::from_millis(50);
+/// The first and the longest pause between two looks of a wait that has nothing signalled.
+const PAUSES: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
 
 /// The progress of a [`Recorder`](crate::Recorder). A clone is another handle of the same timeline,
 /// which any thread may use without the recorder's lock.
@@ -43,6 +46,23 @@ struct Core {
     completed: AtomicU64,
     queue: QueueKind,
     device: Arc<DeviceShared>,
+}
+
+/// How [`Timeline::wait_for`] ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waited {
+    /// What was waited for has arrived.
+    Arrived,
+    /// The ticket is complete, and it has not arrived.
+    Missing,
+    /// The wait was told to stop.
+    Stopped,
+}
+
+/// How long ago a wait saw something complete.
+struct Progress {
+    done: u64,
+    since: Instant,
 }
 
 /// Guards the order of submits of this timeline.
@@ -86,24 +106,77 @@ impl Timeline {
     /// [`Error::DeviceLost`], also when nothing completes for `TORCH_DML_TIMEOUT_S` seconds;
     /// [`Error::Invalid`] for a ticket that was not submitted.
     pub fn wait(&self, ticket: Ticket) -> Result<(), Error> {
-        self.core.device.check()?;
-        self.known("Timeline::wait", ticket)?;
-        if self.poll_until(|| Ok(self.completed()? >= ticket))? { Ok(()) } else { self.block(ticket.0, true) }
+        self.wait_unless(ticket, || false).map(drop)
     }
 
-    /// Returns true when `arrived` does, asked at least once: what work of `ticket` wrote to mapped memory
-    /// may be seen long before the ticket is complete. False when the ticket is complete and `arrived` still says no.
+    /// As [`wait`](Self::wait), until `stop` is true, which is asked about every 50 ms: false then, and true when the ticket is
+    /// complete.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
-    pub fn wait_for(&self, ticket: Ticket, mut arrived: impl FnMut() -> bool) -> Result<bool, Error> {
+    pub fn wait_unless(&self, ticket: Ticket, mut stop: impl FnMut() -> bool) -> Result<bool, Error> {
+        self.core.device.check()?;
+        self.known("Timeline::wait", ticket)?;
+        if self.poll_until(|| Ok(self.completed()? >= ticket))? {
+            return Ok(true);
+        }
+        self.block_unless(ticket.0, true, &mut stop)
+    }
+
+    /// Waits until `arrived` is true, asked at least once: what work of `ticket` wrote to mapped memory
+    /// may be seen long before the ticket is complete. Stops as [`wait_unless`](Self::wait_unless).
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_for(
+        &self,
+        ticket: Ticket,
+        mut arrived: impl FnMut() -> bool,
+        mut stop: impl FnMut() -> bool,
+    ) -> Result<Waited, Error> {
         self.core.device.check()?;
         self.known("Timeline::wait_for", ticket)?;
         if self.poll_until(|| self.core.device.check().map(|()| arrived()))? {
+            return Ok(Waited::Arrived);
+        }
+        let complete = self.block_unless(ticket.0, true, &mut stop)?;
+        Ok(match (arrived(), complete) {
+            (true, _) => Waited::Arrived,
+            (false, true) => Waited::Missing,
+            (false, false) => Waited::Stopped,
+        })
+    }
+
+    /// Calls `done` with the last complete ticket until it is true: often at first, every millisecond later. Has nothing
+    /// signalled, so it suits a wait for work that has more behind it. Stops as [`wait_unless`](Self::wait_unless).
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`], also when nothing completes for `TORCH_DML_TIMEOUT_S` seconds.
+    pub fn look_until(
+        &self,
+        mut done: impl FnMut(Ticket) -> bool,
+        mut stop: impl FnMut() -> bool,
+    ) -> Result<bool, Error> {
+        if self.poll_until(|| Ok(done(self.completed()?)))? {
             return Ok(true);
         }
-        self.block(ticket.0, true)?;
-        Ok(arrived())
+        let mut progress = Progress { done: self.poll()?, since: Instant::now() };
+        let (mut pause, mut asked) = (PAUSES[0], Instant::now());
+        loop {
+            std::thread::sleep(pause);
+            pause = (2 * pause).min(PAUSES[1]);
+            let completed = self.completed()?;
+            if done(completed) {
+                return Ok(true);
+            }
+            self.check_progress(&mut progress, completed.0)?;
+            if asked.elapsed() >= SLICE {
+                if stop() {
+                    return Ok(false);
+                }
+                asked = Instant::now();
+            }
+        }
     }
 
     /// Asks `done` until it is true, or for 100 µs.
@@ -173,10 +246,15 @@ impl Timeline {
 
     /// Blocks until the semaphore reaches `ticket`. With `heed_loss`, a device that is marked lost ends the wait.
     pub(super) fn block(&self, ticket: u64, heed_loss: bool) -> Result<(), Error> {
+        self.block_unless(ticket, heed_loss, &mut || false).map(drop)
+    }
+
+    /// As [`block`](Self::block), until `stop` is true: false then.
+    fn block_unless(&self, ticket: u64, heed_loss: bool, stop: &mut dyn FnMut() -> bool) -> Result<bool, Error> {
         let device = &self.core.device;
         self.ensure_signal(ticket)?;
         let slice = SLICE.min(device.timeout);
-        let mut progress = (self.poll()?, Instant::now());
+        let mut progress = Progress { done: self.poll()?, since: Instant::now() };
         loop {
             let reached = self.core.semaphore.wait(ticket, slice)?;
             if heed_loss {
@@ -184,22 +262,31 @@ impl Timeline {
             }
             if reached {
                 self.core.completed.fetch_max(ticket, Ordering::AcqRel);
-                return Ok(());
+                return Ok(true);
             }
-            let done = self.poll()?;
-            if done > progress.0 {
-                progress = (done, Instant::now());
-            } else if progress.1.elapsed() >= device.timeout {
-                tracing::error!(
-                    "{}: no progress for {:?} (ticket {done} is complete, {ticket} is awaited): \
-                     the device counts as lost",
-                    device.adapter.info.name,
-                    device.timeout
-                );
-                device.mark_hung();
-                return Err(Error::DeviceLost);
+            self.check_progress(&mut progress, self.poll()?)?;
+            if stop() {
+                return Ok(false);
             }
         }
+    }
+
+    /// Fails, and marks the device as hung, if a wait has seen nothing complete for too long.
+    fn check_progress(&self, progress: &mut Progress, done: u64) -> Result<(), Error> {
+        let device = &self.core.device;
+        if done > progress.done {
+            *progress = Progress { done, since: Instant::now() };
+        } else if progress.since.elapsed() >= device.timeout {
+            tracing::error!(
+                "{}: no progress for {:?} (ticket {done} is complete, {} is submitted): the device counts as lost",
+                device.adapter.info.name,
+                device.timeout,
+                self.last_ticket().0
+            );
+            device.mark_hung();
+            return Err(Error::DeviceLost);
+        }
+        Ok(())
     }
 
     /// Fails for a ticket that was not submitted.

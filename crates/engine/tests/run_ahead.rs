@@ -1,0 +1,169 @@
+//! How far the host gets ahead of the device, and waits that are told to end.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+use common::*;
+use dml_engine::{AddressRange, Device, Error, KernelRef, interface::WriteRange, set_interrupt_check};
+use dml_engine::{ArgumentBlock, Interface, parameters};
+use dml_kernel::{Builder, DType};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Counts in one word, slowly.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Count;
+parameters! { Count as _spec => Arguments, Parameters { word: WriteRange = DType::U32 } }
+
+/// A device, a kernel that takes its time, and a word for it.
+struct Slow {
+    device: Device,
+    kernel: KernelRef,
+    word: u64,
+    /// Workgroups of a tenth of a second.
+    tenth: u32,
+}
+
+impl Slow {
+    fn open() -> Self {
+        let device = open();
+        let kernel = device.kernel(&Count, || {
+            let b = Builder::new("count", [1, 1, 1]);
+            let Parameters { word } = Count.declare(&b);
+            let state = b.var(b.global_id(0));
+            // No compiler sees through the steps of this. Mesa's software adapter ends a loop after 65,535 of them.
+            b.for_(0, b.u32(50_000), 1, |_| {
+                let mixed = state.get() ^ (state.get() >> 7);
+                state.set(mixed * 1_664_525 + b.u32(1_013_904_223));
+            });
+            b.if_(b.global_id(0).eq(0) | state.get().eq(1), || word.store(0, word.load(0) + 1));
+            b.finish()
+        });
+        let kernel = kernel.unwrap().clone();
+        let word = put(&device, &[0]);
+        let mut slow = Self { device, kernel, word, tenth: 100 };
+        slow.run(1);
+        slow.device.synchronize().unwrap();
+        let start = Instant::now();
+        slow.run(1);
+        slow.device.synchronize().unwrap();
+        let tenth = f64::from(slow.tenth) * 0.1 / start.elapsed().as_secs_f64();
+        slow.tenth = (tenth as u32).clamp(1, 60_000);
+        slow
+    }
+
+    /// Enqueues a run of so many tenths of a second, or of next to nothing for 0.
+    fn run(&self, tenths: u32) {
+        let groups = (self.tenth * tenths).clamp(1, 65_535);
+        let mut block = ArgumentBlock::default();
+        Count.pass(&Arguments { word: AddressRange::new(self.word, 4) }, &mut block);
+        self.device.launch(block.launch(&self.kernel, [groups, 1, 1], "count").unwrap()).unwrap();
+    }
+
+    fn counted(&self) -> i32 {
+        read(&self.device, self.word, 1)[0]
+    }
+}
+
+#[test]
+fn the_host_is_a_tenth_of_a_second_ahead() {
+    let slow = Slow::open();
+    let begin = Instant::now();
+    for _ in 0..40 {
+        slow.run(1);
+    }
+    let enqueued = begin.elapsed();
+    slow.device.synchronize().unwrap();
+    let ran = begin.elapsed();
+    // One at a time, and a few before anything was known of them.
+    assert!(ran - enqueued < ran / 2, "{enqueued:?} to enqueue what ran for {ran:?}");
+    assert_eq!(slow.counted(), 42);
+}
+
+#[test]
+fn fast_commands_do_not_wait_for_each_other() {
+    let slow = Slow::open();
+    let (kernel, x) = (multiply_add(&slow.device), put(&slow.device, &[1; 64]));
+    for _ in 0..20_000 {
+        launch_multiply_add(&slow.device, &kernel, (x, x, x), 64, 1).unwrap();
+    }
+    slow.device.synchronize().unwrap();
+    let stats = slow.device.queue_stats();
+    // A window of 256 commands, half of which makes a batch of up to 64.
+    assert!(stats.submits < 20_000 / 4, "{stats:?}");
+}
+
+thread_local! {
+    /// When waits of this thread are to end.
+    static STOP: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Ends the waits of this thread soon.
+fn stop_soon() -> Instant {
+    set_interrupt_check(Some(Arc::new(|| STOP.get().is_some_and(|stop| Instant::now() >= stop))));
+    let stop = Instant::now() + Duration::from_millis(30);
+    STOP.set(Some(stop));
+    stop
+}
+
+/// A wait for a device that works for half a second ends early, and what is done next is right.
+fn is_interrupted(what: &str, wait: impl Fn(&Slow) -> Result<(), Error>) {
+    let slow = Slow::open();
+    slow.run(7);
+    let stop = stop_soon();
+    let result = wait(&slow);
+    let late = Instant::now() - stop;
+    STOP.set(None);
+    assert_eq!(result, Err(Error::Interrupted), "{what}");
+    assert!(late < Duration::from_millis(400), "{what}: {late:?} late");
+    slow.run(0);
+    assert_eq!(slow.counted(), 4, "{what}");
+    assert_eq!(wait(&slow), Ok(()), "{what}");
+}
+
+#[test]
+fn waits_end_when_they_are_told_to() {
+    is_interrupted("synchronize", |slow| slow.device.synchronize());
+    is_interrupted("a few bytes", |slow| slow.device.download(slow.word, &mut [0; 4]));
+    is_interrupted("an event", |slow| slow.device.record_event(false)?.wait());
+    is_interrupted("empty_cache", |slow| slow.device.empty_cache());
+    for bytes in [10_000, 40 << 20] {
+        is_interrupted("many bytes", |slow| {
+            let block = slow.device.allocate(bytes)?;
+            let read = slow.device.download(block, &mut vec![0; bytes as usize]);
+            slow.device.free(block);
+            read
+        });
+    }
+}
+
+#[test]
+fn an_allocation_that_waits_for_memory_ends() {
+    let slow = Slow::open();
+    let block = slow.device.allocate(64 << 20).unwrap();
+    slow.run(7);
+    slow.device.free(block);
+    slow.device.set_memory_fraction(1e-9);
+    stop_soon();
+    let interrupted = slow.device.allocate(128 << 20);
+    STOP.set(None);
+    assert_eq!(interrupted, Err(Error::Interrupted));
+    assert!(matches!(slow.device.allocate(128 << 20), Err(Error::OutOfMemory { .. })));
+    slow.device.set_memory_fraction(1.0);
+    assert!(slow.device.allocate(128 << 20).is_ok());
+}
+
+/// An operator may be several launches: all of them are enqueued, interrupted or not.
+#[test]
+fn what_is_enqueued_while_interrupted_runs() {
+    let slow = Slow::open();
+    let before = Instant::now();
+    (0..6).for_each(|_| slow.run(1));
+    stop_soon();
+    (0..12).for_each(|_| slow.run(1));
+    let enqueued = before.elapsed();
+    STOP.set(None);
+    slow.device.synchronize().unwrap();
+    assert!(enqueued < before.elapsed(), "{enqueued:?}");
+    assert_eq!(slow.counted(), 20);
+}

@@ -1,0 +1,1 @@
+"""Interrupts, hostile files, nonsense and other faults: what the device promises then."""
