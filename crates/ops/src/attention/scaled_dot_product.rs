@@ -4,6 +4,7 @@ use super::dropout::Dropping;
 use super::kernel::Arguments;
 use super::matrix::index_of;
 use super::spec::{PATCH, Role, Spec};
+use super::worker::shared_bytes;
 use crate::operator::call::{Call, Ret, Scalar as Number};
 use crate::operator::error::{Error, Result};
 use crate::random::philox::{draw, write_source};
@@ -117,7 +118,7 @@ impl Attention {
         all.extend(&bias);
         let [batch, row_heads, rows, width] = sizes(out);
         let columns = right.sizes[2];
-        let spec = Spec {
+        let mut spec = Spec {
             role,
             dtype: out.dtype,
             bias: bias.as_ref().map(|t| t.dtype),
@@ -127,6 +128,9 @@ impl Attention {
             threads: threads(out.dtype, rows),
             width: slice(out.dtype, width),
         };
+        while shared_bytes(&spec) > call.device.info().capabilities.max_shared_memory && spec.threads > 32 {
+            spec.threads /= 2;
+        }
         let (heads, tiles) = (self.query.sizes[1], parts(rows, spec.rows()));
         let slices = parts(width, spec.width);
         let total = batch * row_heads * tiles * slices;
@@ -178,7 +182,7 @@ fn parts(n: i64, each: u32) -> i64 {
     (n + i64::from(each) - 1) / i64::from(each)
 }
 
-/// Invocations of a workgroup: as many as rows need, and shared memory of 32 KiB allows.
+/// Invocations of a workgroup: as many as rows need, and registers allow.
 fn threads(dtype: DType, rows: i64) -> u32 {
     let most = if dtype == DType::F64 { 64 } else { 128 };
     match rows {

@@ -59,7 +59,7 @@ impl<'b> Worker<'b> {
     ) -> Worker<'b> {
         let compute = spec.dtype.compute();
         let lane = b.local_id(0);
-        let staged = (DEPTH * (spec.rows() + COLUMNS)).max(AHEAD * spec.width);
+        let [tiles, weights, numbers] = shared(&spec);
         let zeros = |n: u32| (0..n).map(|_| b.var(b.float(compute, 0.0))).collect::<Vec<_>>();
         Worker {
             b,
@@ -71,9 +71,9 @@ impl<'b> Worker<'b> {
             row0,
             x0,
             width,
-            tiles: b.shared(compute, VECTOR as u8, staged / VECTOR),
-            weights: b.shared(compute, VECTOR as u8, COLUMNS * pitch(&spec)),
-            numbers: b.shared(compute, 1, spec.rows() * ACROSS),
+            tiles: b.shared(compute, VECTOR as u8, tiles / VECTOR),
+            weights: b.shared(compute, VECTOR as u8, weights / VECTOR),
+            numbers: b.shared(compute, 1, numbers),
             sums: (0..PATCH).map(|_| zeros(spec.width / ACROSS)).collect(),
         }
     }
@@ -304,6 +304,17 @@ impl<'b> Worker<'b> {
             }
         }
     }
+}
+
+/// Elements of shared memory: for tiles, weights and numbers.
+fn shared(spec: &Spec) -> [u32; 3] {
+    let tiles = (DEPTH * (spec.rows() + COLUMNS)).max(AHEAD * spec.width);
+    [tiles, VECTOR * COLUMNS * pitch(spec), spec.rows() * ACROSS]
+}
+
+/// Bytes of shared memory of a workgroup.
+pub fn shared_bytes(spec: &Spec) -> u32 {
+    shared(spec).iter().sum::<u32>() * spec.dtype.compute().bytes()
 }
 
 /// Vectors from one column of weights to the next; one more than needed, so that columns lie in different banks.

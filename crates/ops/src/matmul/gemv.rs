@@ -4,6 +4,7 @@
 use super::gemm::multiply_add;
 use super::interface::{Product, ProductSpec};
 use super::operand::{Access, Axis};
+use super::select::Limits;
 use super::split_k;
 use crate::primitives::kernel::KernelSpec;
 use dml_engine::parameters;
@@ -170,11 +171,17 @@ impl KernelSpec for Spec {
 }
 
 /// How a product of `[batch, m, n, k]` is cut up: invocations of a workgroup, those along k, parts of k.
-pub fn choose(software: bool, units: f64, size: [i64; 4], b: &Access) -> (u32, u32, u32) {
-    let [batch, _, n, k] = size;
-    let threads = if software { 32 } else { 256 };
+pub fn choose(limits: &Limits, size: [i64; 4], b: &Access) -> (u32, u32, u32) {
+    let Limits { software, units, shared_memory, .. } = *limits;
+    let [batch, m, n, k] = size;
+    let mut threads = if software { 32 } else { 256 };
     let width = u64::from(b.width());
     let deep = if b.axis == Axis::Inner { width } else { 1 };
+    // Each has a place in shared memory for every one of its sums.
+    let sums = m as u32 * if b.axis == Axis::Outer { b.width() } else { 1 } * b.dtype.compute().bytes();
+    while threads * sums > shared_memory && threads > 32 {
+        threads /= 2;
+    }
     // Every invocation along k gets some loads; where columns are many and contiguous, a warp reads them side by side.
     let useful = (k as u64 / (deep * u64::from(AHEAD))).max(1).next_power_of_two().min(u64::from(threads));
     let columns = if deep == width && width > 1 { 1 } else { width };

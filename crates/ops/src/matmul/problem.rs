@@ -88,7 +88,7 @@ impl Problem {
     /// Enqueues a product with few rows.
     fn run_gemv(&self, call: &Call, limits: &Limits) -> Result<()> {
         let [_, m, n, k] = self.size;
-        let (threads, along_k, parts) = gemv::choose(limits.software, limits.units, self.size, &self.b.access);
+        let (threads, along_k, parts) = gemv::choose(limits, self.size, &self.b.access);
         let mut a = self.a.access;
         a.wide = a.wide && a.axis == Axis::Inner && self.b.access.wide && self.b.access.axis == Axis::Inner;
         let spec = |split_k: bool, finish: &Finish| {

@@ -45,13 +45,14 @@ pub fn sort_rows(
     let counts = &call.empty(DType::U32, &[cells + 1])?;
     let threads = pass.threads();
     let index = index_type(keys.numel());
+    let tables = Tables::of(call);
     let (dtype, mut from, mut positions) = (keys.dtype, keys.clone(), positions.cloned());
     for shift in (0..bits.max(1)).step_by(BITS as usize) {
         let (to, moved) = (call.empty(dtype, &keys.sizes)?, call.empty(DType::U32, &keys.sizes)?);
         let pass = Pass { shift, ..pass };
-        call.run_threads(&Count { dtype, index }, &CountArguments { keys: &from, counts, pass }, threads)?;
+        call.run_threads(&Count { dtype, index, tables }, &CountArguments { keys: &from, counts, pass }, threads)?;
         prefix_sum::exclusive(call, counts, cells)?;
-        let spec = Move { dtype, index, positions: positions.is_some() };
+        let spec = Move { dtype, index, tables, positions: positions.is_some() };
         let arguments =
             MoveArguments { keys: &from, counts, to: &to, moved: &moved, positions: positions.as_ref(), pass };
         call.run_threads(&spec, &arguments, threads)?;
@@ -89,6 +90,31 @@ impl Pass {
         self.blocks() * u64::from(GROUP)
     }
 }
+
+/// How a workgroup's counts lie in shared memory.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Tables {
+    /// The counts of every sixteenth of the workgroup beside those of the invocations.
+    Apart,
+    /// In the last of its invocations', for adapters whose shared memory does not hold both.
+    Joined,
+}
+
+impl Tables {
+    /// What the adapter has room for.
+    pub fn of(call: &Call) -> Tables {
+        let apart = 4 * GROUP * (DIGITS + 1);
+        if call.device.info().capabilities.max_shared_memory >= apart { Tables::Apart } else { Tables::Joined }
+    }
+
+    /// For a kernel that counts nothing: `None` where its tables would take the room of something else.
+    pub fn unused(self) -> Option<Tables> {
+        (self == Tables::Apart).then_some(self)
+    }
+}
+
+/// Invocations of a sixteenth of the workgroup.
+const SIXTEENTH: u32 = GROUP / DIGITS;
 
 /// A [`Pass`] as a kernel's parameter.
 pub struct PassNumbers;
@@ -138,19 +164,27 @@ pub struct Block<'b> {
     base: Value<'b>,
     /// `[digit][invocation]`
     cells: Shared<'b>,
-    /// `[digit][sixteenth of the workgroup]`
-    parts: Shared<'b>,
+    /// `[digit][sixteenth of the workgroup]`; without it the last cell of each sixteenth stands for it, and the cells hold
+    /// running sums inside a sixteenth.
+    parts: Option<Shared<'b>>,
 }
 
 impl<'b> Block<'b> {
-    /// The workgroup's block of `keys`. A superfluous workgroup ends here.
-    pub fn new(b: &'b Builder, keys: Pointer<'b>, pass: PassParams<'b>, index: ScalarType) -> Block<'b> {
+    /// The workgroup's block of `keys`, with shared memory for counts if there are `tables`. A superfluous workgroup ends
+    /// here.
+    pub fn new(
+        b: &'b Builder,
+        keys: Pointer<'b>,
+        pass: PassParams<'b>,
+        index: ScalarType,
+        tables: Option<Tables>,
+    ) -> Block<'b> {
         let PassParams { n, blocks, rows, shift } = pass;
         let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
         b.if_(group.ge(blocks * rows), || b.return_());
         let row = group / blocks;
-        let cells = b.shared(ScalarType::U32, 1, DIGITS * GROUP);
-        let parts = b.shared(ScalarType::U32, 1, GROUP);
+        let cells = b.shared(ScalarType::U32, 1, if tables.is_some() { DIGITS * GROUP } else { 1 });
+        let parts = (tables == Some(Tables::Apart)).then(|| b.shared(ScalarType::U32, 1, GROUP));
         let base = row.cast(index) * n.cast(index);
         Block { b, keys, n, blocks, rows, shift, row, index: group - row * blocks, base, cells, parts }
     }
@@ -186,17 +220,52 @@ impl<'b> Block<'b> {
         });
         self.b.barrier();
         let mut sum = self.b.u32(0);
-        for k in 0..GROUP / DIGITS {
-            sum = sum + self.cells.load(me * (GROUP / DIGITS) + k);
+        for k in 0..SIXTEENTH {
+            sum = sum + self.cells.load(me * SIXTEENTH + k);
+            if self.parts.is_none() {
+                self.cells.store(me * SIXTEENTH + k, sum);
+            }
         }
-        self.parts.store(me, sum);
+        if let Some(parts) = self.parts {
+            parts.store(me, sum);
+        }
         self.b.barrier();
+    }
+
+    /// What stands for a sixteenth: its count, or where its keys begin.
+    fn part(&self, at: Value<'b>) -> Value<'b> {
+        self.parts.map_or_else(|| self.cells.load(at * SIXTEENTH + (SIXTEENTH - 1)), |parts| parts.load(at))
+    }
+
+    fn set_part(&self, at: Value<'b>, value: Value<'b>) {
+        match self.parts {
+            Some(parts) => parts.store(at, value),
+            None => self.cells.store(at * SIXTEENTH + (SIXTEENTH - 1), value),
+        }
+    }
+
+    /// Makes the invocation's sixteenth of the cells hold where their keys begin; its part says where the first ones do.
+    fn begin_cells(&self) {
+        let me = self.b.local_id(0);
+        let mut place = self.part(me);
+        if self.parts.is_none() {
+            let first = me * SIXTEENTH;
+            for k in (1..SIXTEENTH).rev() {
+                self.cells.store(first + k, place + self.cells.load(first + (k - 1)));
+            }
+            return self.cells.store(first, place);
+        }
+        for k in 0..SIXTEENTH {
+            let at = me * SIXTEENTH + k;
+            let here = self.cells.load(at);
+            self.cells.store(at, place);
+            place = place + here;
+        }
     }
 
     /// How many keys of the block were counted for a digit.
     pub fn total(&self, digit: Value<'b>) -> Value<'b> {
-        let parts = GROUP / DIGITS;
-        (0..parts).fold(self.b.u32(0), |sum, k| sum + self.parts.load(digit * parts + k))
+        (0..SIXTEENTH).fold(self.b.u32(0), |sum, k| sum + self.part(digit * SIXTEENTH + k))
     }
 }
 
@@ -205,6 +274,7 @@ impl<'b> Block<'b> {
 struct Count {
     dtype: DType,
     index: ScalarType,
+    tables: Tables,
 }
 
 parameters! {
@@ -221,7 +291,7 @@ impl KernelSpec for Count {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: CountParameters<'b>) {
-        let block = Block::new(b, p.keys, p.pass, self.index);
+        let block = Block::new(b, p.keys, p.pass, self.index, Some(self.tables));
         block.count(|_| b.bool(true));
         let digit = b.local_id(0);
         b.if_(digit.lt(DIGITS), || p.counts.store(block.count_at(digit), block.total(digit)));
@@ -233,6 +303,7 @@ impl KernelSpec for Count {
 struct Move {
     dtype: DType,
     index: ScalarType,
+    tables: Tables,
     /// Keys have positions; otherwise a key's place is its position.
     positions: bool,
 }
@@ -254,27 +325,21 @@ impl KernelSpec for Move {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: MoveParameters<'b>) {
-        let block = Block::new(b, p.keys, p.pass, self.index);
+        let block = Block::new(b, p.keys, p.pass, self.index, Some(self.tables));
         block.count(|_| b.bool(true));
         let me = b.local_id(0);
         // From counts to places in the row (the sums wrap with its base): of every sixteenth, then of every invocation.
         b.if_(me.lt(DIGITS), || {
             let mut place = p.counts.load(block.count_at(me)) - block.row * block.n;
-            for k in 0..GROUP / DIGITS {
-                let at = me * (GROUP / DIGITS) + k;
-                let here = block.parts.load(at);
-                block.parts.store(at, place);
+            for k in 0..SIXTEENTH {
+                let at = me * SIXTEENTH + k;
+                let here = block.part(at);
+                block.set_part(at, place);
                 place = place + here;
             }
         });
         b.barrier();
-        let mut place = block.parts.load(me);
-        for k in 0..GROUP / DIGITS {
-            let at = me * (GROUP / DIGITS) + k;
-            let here = block.cells.load(at);
-            block.cells.store(at, place);
-            place = place + here;
-        }
+        block.begin_cells();
         b.barrier();
         block.each(|at, position, key, cell| {
             let place = block.cells.load(cell);
@@ -289,6 +354,16 @@ impl KernelSpec for Move {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn joined_tables_fit_where_there_is_least_room() {
+        let shared = |tables| {
+            let spec = Move { dtype: DType::U64, index: ScalarType::U64, tables, positions: true };
+            spec.build().emit().expect("a valid kernel").needs.shared_bytes
+        };
+        assert_eq!((shared(Tables::Apart), shared(Tables::Joined)), (17 << 10, 16 << 10));
+    }
+
     use crate::primitives::validate::accepted;
 
     #[test]
@@ -296,9 +371,11 @@ mod tests {
         for (dtype, index) in
             [(DType::U32, ScalarType::U32), (DType::U64, ScalarType::U32), (DType::U64, ScalarType::U64)]
         {
-            accepted(&Count { dtype, index }.build());
-            accepted(&Move { dtype, index, positions: false }.build());
-            accepted(&Move { dtype, index, positions: true }.build());
+            for tables in [Tables::Apart, Tables::Joined] {
+                accepted(&Count { dtype, index, tables }.build());
+                accepted(&Move { dtype, index, tables, positions: false }.build());
+                accepted(&Move { dtype, index, tables, positions: true }.build());
+            }
         }
     }
 }

@@ -63,7 +63,7 @@ fn topk(call: &mut Call, input: &Tensor, k: i64, dim: i64, largest: bool, sorted
 
 /// The `k` first elements of each row; `values` and `indices` have `k` in its dimension.
 pub fn first(call: &Call, o: &Operands, k: i64, descending: bool, sorted: bool) -> Result<()> {
-    if o.n <= tile::MAX_ROW {
+    if o.n <= tile::max_row(call, o.tensors[0].dtype) {
         return tile::run(call, o, None, o.n, descending, Take::First(k as u32));
     }
     first_of_long(call, o, k, descending, sorted)
@@ -75,7 +75,7 @@ fn first_of_long(call: &Call, o: &Operands, k: i64, descending: bool, sorted: bo
     let ranks = Selection::same_rank(call, o.rows, k - 1)?;
     let selection = Selection { keys: &keys, rows: o.rows, bits, ranks };
     let (keys, positions) = selection.run(call, Collect::Lowest(k))?;
-    if sorted && k <= tile::MAX_ROW {
+    if sorted && k <= tile::max_row(call, o.tensors[0].dtype) {
         return tile::run(call, o, Some(&positions), k, descending, Take::First(k as u32));
     }
     let positions =
@@ -91,7 +91,7 @@ fn apart(call: &Call, input: &Tensor, values: &Tensor) -> Result<Tensor> {
 
 /// One element of each row: `values` and `indices` have its dimension with size 1.
 fn one(call: &Call, o: &Operands, take: Take) -> Result<()> {
-    if o.n <= tile::MAX_ROW {
+    if o.n <= tile::max_row(call, o.tensors[0].dtype) {
         return tile::run(call, o, None, o.n, false, take);
     }
     let dtype = o.tensors[0].dtype;

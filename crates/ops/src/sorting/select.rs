@@ -8,7 +8,7 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::prefix_sum;
-use crate::primitives::radix_sort::{BITS, Block, DIGITS, EACH, Pass, PassNumbers};
+use crate::primitives::radix_sort::{BITS, Block, DIGITS, EACH, Pass, PassNumbers, Tables};
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use dml_engine::interface::{Index, U32};
@@ -60,12 +60,12 @@ impl Selection<'_> {
         fill_with(call, found, Number::Int(0))?;
         fill_with(call, digits, Number::Int(0))?;
         let pass = Pass { n: n as u32, rows: rows as u32, shift: 0 };
-        let threads = pass.threads();
+        let (threads, tables) = (pass.threads(), Tables::of(call));
         for shift in (0..self.bits).step_by(BITS as usize).rev() {
             let above = if shift + BITS < self.bits { u64::MAX << (shift + BITS) } else { 0 } as i64;
             let pass = Pass { shift, ..pass };
             let arguments = DigitsArguments { keys: self.keys, found, digits, pass, above };
-            call.run_threads(&CountDigits { dtype, index }, &arguments, threads)?;
+            call.run_threads(&CountDigits { dtype, index, tables }, &arguments, threads)?;
             let arguments = NextArguments { digits, found, ranks: &self.ranks, rows: rows as u32, shift };
             call.run_threads(&NextDigit { dtype }, &arguments, rows as u64)?;
         }
@@ -73,7 +73,7 @@ impl Selection<'_> {
         let cells = pass.blocks() as i64;
         let before = &call.empty(DType::U32, &[2 * cells + 1])?;
         let arguments = LowestArguments { keys: self.keys, found, before, pass };
-        call.run_threads(&CountLowest { dtype, index }, &arguments, threads)?;
+        call.run_threads(&CountLowest { dtype, index, tables }, &arguments, threads)?;
         prefix_sum::exclusive(call, before, 2 * cells)?;
         let (keys, positions) = (call.empty(dtype, &[rows, count])?, call.empty(DType::U32, &[rows, count])?);
         let arguments = CollectArguments {
@@ -86,7 +86,7 @@ impl Selection<'_> {
             pass,
             count: count as u32,
         };
-        call.run_threads(&CollectSpec { one: collect == Collect::One, dtype, index }, &arguments, threads)?;
+        call.run_threads(&CollectSpec { one: collect == Collect::One, dtype, index, tables }, &arguments, threads)?;
         Ok((keys, positions))
     }
 }
@@ -96,6 +96,7 @@ impl Selection<'_> {
 struct CountDigits {
     dtype: DType,
     index: ScalarType,
+    tables: Tables,
 }
 
 parameters! {
@@ -115,7 +116,7 @@ impl KernelSpec for CountDigits {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: DigitsParameters<'b>) {
-        let block = Block::new(b, p.keys, p.pass, self.index);
+        let block = Block::new(b, p.keys, p.pass, self.index, Some(self.tables));
         let found = p.found.load(block.row);
         block.count(|key| ((key ^ found) & p.above).eq(0));
         let digit = b.local_id(0);
@@ -187,6 +188,7 @@ fn count_of<'b>(b: &'b Builder, block: &Block<'b>, found: Value<'b>) -> Value<'b
 struct CountLowest {
     dtype: DType,
     index: ScalarType,
+    tables: Tables,
 }
 
 parameters! {
@@ -204,7 +206,7 @@ impl KernelSpec for CountLowest {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: LowestParameters<'b>) {
-        let block = Block::new(b, p.keys, p.pass, self.index);
+        let block = Block::new(b, p.keys, p.pass, self.index, self.tables.unused());
         let mine = count_of(b, &block, p.found.load(block.row));
         let (_, all) = prefix_sum::workgroup(b, prefix_sum::scratch(b, ScalarType::U32), mine);
         let place = block.row * block.blocks + block.index;
@@ -222,6 +224,7 @@ struct CollectSpec {
     one: bool,
     dtype: DType,
     index: ScalarType,
+    tables: Tables,
 }
 
 parameters! {
@@ -244,7 +247,7 @@ impl KernelSpec for CollectSpec {
 
     fn write<'b>(&self, b: &'b Builder, p: CollectParameters<'b>) {
         let CollectParameters { before, count, .. } = p;
-        let block = Block::new(b, p.keys, p.pass, self.index);
+        let block = Block::new(b, p.keys, p.pass, self.index, self.tables.unused());
         let found = p.found.load(block.row);
         let mine = count_of(b, &block, found);
         let (inclusive, _) = prefix_sum::workgroup(b, prefix_sum::scratch(b, ScalarType::U32), mine);
@@ -281,11 +284,13 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::U32, ScalarType::U32), (DType::U64, ScalarType::U64)] {
-            accepted(&CountDigits { dtype, index }.build());
             accepted(&NextDigit { dtype }.build());
-            accepted(&CountLowest { dtype, index }.build());
-            for one in [false, true] {
-                accepted(&CollectSpec { one, dtype, index }.build());
+            for tables in [Tables::Apart, Tables::Joined] {
+                accepted(&CountDigits { dtype, index, tables }.build());
+                accepted(&CountLowest { dtype, index, tables }.build());
+                for one in [false, true] {
+                    accepted(&CollectSpec { one, dtype, index, tables }.build());
+                }
             }
         }
     }

@@ -45,7 +45,7 @@ fn sort(call: &mut Call, input: &Tensor, dim: i64, descending: bool, outs: Outs)
 
 /// Sorts the rows of the input; neither result may share its memory.
 fn sort_into(call: &Call, o: &Operands, descending: bool) -> Result<()> {
-    if o.n <= tile::MAX_ROW {
+    if o.n <= tile::max_row(call, o.tensors[0].dtype) {
         return tile::run(call, o, None, o.n, descending, Take::First(o.n as u32));
     }
     let keys = key::of_rows(call, o, descending)?;

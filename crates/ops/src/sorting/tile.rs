@@ -14,7 +14,7 @@ use dml_kernel::dense::{self, GROUP};
 use dml_kernel::{Builder, DType, ScalarType, Shared, Value};
 
 /// The longest row.
-pub const MAX_ROW: i64 = 2048;
+const MAX_ROW: u32 = 2048;
 /// A workgroup sorts at least this many elements: several rows if they are shorter.
 const MIN_TILE: u32 = 512;
 
@@ -46,7 +46,14 @@ parameters! {
     }
 }
 
-/// Sorts rows of at most [`MAX_ROW`] elements and writes what `take` says. With `positions` (u32, `[rows, n]`), a row's
+/// The longest row of a dtype that fits into the adapter's shared memory, with its elements' places.
+pub fn max_row(call: &Call, dtype: DType) -> i64 {
+    let element = key::dtype_of(dtype).bytes() as u32 + 4;
+    let fits = |row: u32| row * element <= call.device.info().capabilities.max_shared_memory;
+    i64::from(if fits(MAX_ROW) { MAX_ROW } else { MAX_ROW / 2 })
+}
+
+/// Sorts rows of at most [`max_row`] elements and writes what `take` says. With `positions` (u32, `[rows, n]`), a row's
 /// elements are those at the positions.
 pub fn run(call: &Call, o: &Operands, positions: Option<&Tensor>, n: i64, descending: bool, take: Take) -> Result<()> {
     let padded = (n as u32).next_power_of_two().max(2);
