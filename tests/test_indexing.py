@@ -284,6 +284,17 @@ def test_out_of_range(name: str, bad: int):
     assert_same(x[[0, 1]], x.cpu()[[0, 1]])
 
 
+@pytest.mark.parametrize("bad", [100, -101, -(2**31)])
+@pytest.mark.parametrize("name", sorted(set(OUT_OF_RANGE) - {"take", "put_", "index_copy", "index_fill"}))
+def test_int32_out_of_range(name: str, bad: int):
+    x = sample(3, 4).to("dml")
+    error = RuntimeError if name.startswith(("gather", "scatter")) else IndexError
+    with pytest.raises(error, match=f"index {bad} is out of bounds"):
+        OUT_OF_RANGE[name](x, torch.tensor([1, bad], device="dml", dtype=torch.int32))
+        torch.dml.synchronize()
+    assert_same(x[[0, 1]], x.cpu()[[0, 1]])
+
+
 def test_out_of_range_writes_nothing():
     x = torch.zeros(16, device="dml")
     part = x[4:8]

@@ -21,6 +21,16 @@ def test_pairs_of_tensors(left: torch.dtype) -> None:
         assert_same(a.to("dml") == b.to("dml"), a == b)
 
 
+@pytest.mark.parametrize("name", ["gcd", "bitwise_left_shift", "bitwise_right_shift", "floor_divide", "remainder"])
+@pytest.mark.parametrize("narrow", [torch.int32, torch.int16, torch.int8], ids=str)
+def test_widened_integers_keep_their_sign(narrow: torch.dtype, name: str) -> None:
+    function = getattr(torch, name)
+    a, b = torch.tensor([-7, -1, 0, 5, 1000, -1000]).to(narrow), torch.tensor([2, -3, 5, 4, -7, 9])
+    assert_same(function(a.to("dml"), b.to("dml")), function(a, b))
+    if name != "floor_divide" and name != "remainder":  # of which some divide by zero
+        assert_same(function(b.to("dml"), a.to("dml")), function(b, a))
+
+
 @pytest.mark.parametrize("number", [2, 1.5, True])
 def test_numbers(number: float) -> None:
     for dtype, function in itertools.product(ALL, (torch.add, torch.mul, torch.div, torch.lt)):

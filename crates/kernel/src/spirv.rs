@@ -817,11 +817,15 @@ impl<'k> Emitter<'k> {
             if from.bytes() == to.bytes() {
                 return self.op(Op::Bitcast, t, &[a]);
             }
-            if from.is_signed() {
-                return self.op(Op::SConvert, t, &[a]);
-            }
             let unsigned = self.scalar(to.unsigned());
-            let wide = self.op(Op::UConvert, unsigned, &[a]);
+            let mut wide = self.op(Op::UConvert, unsigned, &[a]);
+            if from.is_signed() && to.bytes() > from.bytes() {
+                // The sign by arithmetic: of an OpSConvert, Mesa 22.3 takes comparisons with constants for those of the
+                // narrow integer, and wrongly (an i32 below 0 is not below 0 as an i64).
+                let sign = self.constant(to.unsigned(), 1 << (8 * from.bytes() - 1));
+                let flipped = self.op(Op::BitwiseXor, unsigned, &[wide, sign]);
+                wide = self.op(Op::ISub, unsigned, &[flipped, sign]);
+            }
             return if to.is_signed() { self.op(Op::Bitcast, t, &[wide]) } else { wide };
         }
         let op = match (from.is_float(), to.is_float()) {

@@ -232,7 +232,6 @@ impl KernelSpec for Spec {
             for (selector, &at) in p.selectors.iter().zip(&offsets[own..]) {
                 let &SelectorParams { index: pointer, size, stride, dim } = selector;
                 let given = pointer.load(at).cast(ScalarType::I64);
-                // Without a select: lavapipe of Mesa 22.3 takes the wrong side of one on an index that was int32.
                 let wrapped = if self.negative { given + ((given >> 63) & size) } else { given };
                 b.if_else(
                     wrapped.ge(0) & wrapped.lt(size),
