@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 import torch_dml
-from support.compare import assert_same, assert_same_error, to_device
-from support.dtypes import dtypes
+from support.compare import assert_same, assert_same_error, assert_same_outcome, to_device
+from support.dtypes import ALL, dtypes
 from support.names import words
 from support.processes import run_python
 
@@ -328,3 +328,65 @@ print(hashlib.sha256(b"".join(t.detach().cpu().numpy().tobytes() for x in p for 
     outputs = [run_python("-c", code, TORCH_DML_FOREACH=way) for way in ("", "single")]
     assert [run.returncode for run in outputs] == [0, 0], outputs
     assert outputs[0].stdout == outputs[1].stdout
+
+
+def calls(dtype: torch.dtype) -> dict[str, Callable[[Any, Any], Any]]:
+    """What is made of two lists: every operator with every kind of operand."""
+    operands: dict[str, Callable[[Any], Any]] = {
+        "list": lambda y: y,
+        "tensor": lambda y: y[1][0].clone(),
+        **{str(value): (lambda y, value=value: value) for value in (2, 1.5, -1, 300, True, [2, 1], [1.5, 2.5])},
+    }
+    all_calls: dict[str, Callable[[Any, Any], Any]] = {}
+    for name in (*UNARY, "lgamma"):
+        all_calls[name] = lambda x, y, name=name: getattr(torch, f"_foreach_{name}")(x)
+        all_calls[name + "_"] = lambda x, y, name=name: (getattr(torch, f"_foreach_{name}_")(x), x)[1]
+    for name in words("add sub mul div clamp_min clamp_max maximum minimum pow"):
+        for kind, operand in operands.items():
+            all_calls[f"{name} {kind}"] = lambda x, y, name=name, operand=operand: getattr(torch, f"_foreach_{name}")(
+                x, operand(y)
+            )
+            all_calls[f"{name}_ {kind}"] = lambda x, y, name=name, operand=operand: (
+                getattr(torch, f"_foreach_{name}_")(x, operand(y)),
+                x,
+            )[1]
+    for name in ("addcmul", "addcdiv"):
+        for value in (2, 1.5, [2, 1], [1.5, 2.5]):
+            all_calls[f"{name} {value}"] = lambda x, y, name=name, value=value: getattr(torch, f"_foreach_{name}")(
+                x, y, y, value
+            )
+            all_calls[f"{name}_ {value}"] = lambda x, y, name=name, value=value: (
+                getattr(torch, f"_foreach_{name}_")(x, y, y, value),
+                x,
+            )[1]
+    floats = [[v.float() for v in part] for part in lists_of(dtype)]
+    all_calls |= {
+        "add alpha": lambda x, y: torch._foreach_add(x, y, alpha=2),
+        "sub alpha": lambda x, y: torch._foreach_sub(x, y, alpha=1.5),
+        "addcdiv of floats": lambda x, y: torch._foreach_addcdiv([v.float() for v in x], y, y),
+        "addcdiv by floats": lambda x, y: torch._foreach_addcdiv(x, [v.float() for v in y], y),
+        "lerp": lambda x, y: torch._foreach_lerp(x, y, 0.25),
+        "lerp lists": lambda x, y: torch._foreach_lerp(x, y, y),
+        "lerp numbers": lambda x, y: torch._foreach_lerp(x, y, [0.5, 0.25]),
+        "lerp to floats": lambda x, y: torch._foreach_lerp(x, [v.float() for v in y], 0.5),
+        "lerp by floats": lambda x, y: torch._foreach_lerp(x, y, [v.float() for v in y]),
+        "pow of a number": lambda x, y: torch._foreach_pow(2, x),
+        "norm": lambda x, y: torch._foreach_norm(x),
+        "copy": lambda x, y: torch._foreach_copy_(x, to_device(floats[1], x[0].device)),
+    }
+    return all_calls
+
+
+def lists_of(dtype: torch.dtype) -> list[list[torch.Tensor]]:
+    """Two lists of small numbers."""
+    return [[torch.tensor(row).to(dtype) for row in rows] for rows in ([[1, 0, 3], [2, 1]], [[1, 1, 2], [1, 3]])]
+
+
+@dtypes(ALL)
+def test_what_is_refused(dtype: torch.dtype) -> None:
+    """Every operator takes and refuses of lists what it does of tensors."""
+    for name, call in calls(dtype).items():
+        try:
+            assert_same_outcome(call, *lists_of(dtype), widen=False)
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}") from error

@@ -72,6 +72,12 @@ impl Geometry {
         check!(padding.iter().all(|&p| p >= 0), Runtime, "negative padding is not supported");
         check!(dilation.iter().all(|&d| d > 0), Runtime, "dilation should be greater than zero");
         check!(args.groups > 0, Runtime, "non-positive groups is not supported");
+        check!(
+            !args.transposed || (0..rank).all(|d| extra[d] < stride[d] || extra[d] < dilation[d]),
+            Runtime,
+            "output padding must be smaller than either stride or dilation, but got output_padding: {extra:?} stride: \
+             {stride:?} dilation: {dilation:?}"
+        );
         let (groups, transposed) = (args.groups, args.transposed);
         let channels = input.sizes[1];
         let expected = if transposed { weight.sizes[0] } else { weight.sizes[1] * groups };

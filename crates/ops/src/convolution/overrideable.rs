@@ -8,6 +8,7 @@ use crate::operator::error::Result;
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::{self, dense, is_channels_last};
 use crate::{check, operators};
+use dml_kernel::DType;
 
 operators! {
     convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) {
@@ -70,6 +71,15 @@ pub fn forward(
 ) -> Result<Tensor> {
     let geometry = Geometry::new(input, weight, arguments)?;
     check_dtypes(call, input, weight)?;
+    // What the CPU has of integers: all plain convolutions, and others of int64.
+    let plain = !geometry.transposed && geometry.dilation.iter().all(|&d| d == 1);
+    check!(
+        plain || input.dtype.is_float() || input.dtype == DType::I64,
+        NotImplemented,
+        "\"{}\" not implemented for '{}'",
+        if geometry.transposed { "slow_conv_transpose" } else { "slow_conv_dilated" },
+        input.dtype
+    );
     let sizes = geometry.result();
     if let Some(bias) = bias {
         check!(

@@ -3,10 +3,11 @@
 use crate::movement::copy::device_copy;
 use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::conversion::check_all_fit;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{InDType, KernelSpec, Output};
 use crate::tensor::promote::accumulator;
-use crate::tensor::{Tensor, layout};
+use crate::tensor::{Tensor, layout, overlap};
 use crate::{check, operators};
 use dml_engine::{
     interface::{Each, I64, Index},
@@ -143,11 +144,13 @@ fn as_row(call: &Call, out: &Tensor) -> Result<Tensor> {
 }
 
 /// The tensor for `size` elements. It keeps its shape if it has as many.
-fn target(call: &Call, out: Out, size: i64) -> Result<Tensor> {
+fn target(call: &Call, out: Out, size: i64, name: &str) -> Result<Tensor> {
     let mut out = out.tensor()?.clone();
+    check!(out.dtype != DType::Bool, NotImplemented, "\"{name}_cpu\" not implemented for 'Bool'");
     if out.numel() != size {
         call.host.resize(&mut out, &[size], &[1])?;
     }
+    overlap::check_internal(&out)?;
     Ok(out)
 }
 
@@ -164,9 +167,7 @@ fn check_range(start: f64, end: f64, step: f64) -> Result<()> {
 }
 
 fn arange(call: &mut Call, start: Number, end: Number, step: Number, out: Out) -> Result<()> {
-    let float = out.tensor()?.dtype.is_float();
-    let value = |x: Number| if float { x.to_f64() } else { x.to_i64() as f64 };
-    check_range(value(start), value(end), value(step))?;
+    check_range(start.to_f64(), end.to_f64(), step.to_f64())?;
     // Counted before anything is truncated, as CPU does from torch 2.15 (int64 ranges were truncated first before).
     let integers = [start, end, step].iter().all(|x| matches!(x, Number::Int(_) | Number::Bool(_)));
     let size = if integers {
@@ -175,7 +176,7 @@ fn arange(call: &mut Call, start: Number, end: Number, step: Number, out: Out) -
     } else {
         ((end.to_f64() - start.to_f64()) / step.to_f64()).ceil() as i64
     };
-    let out = target(call, out, size)?;
+    let out = target(call, out, size, "arange")?;
     fill(call, Sequence::Arange, out, &[start, step])
 }
 
@@ -183,15 +184,18 @@ fn arange(call: &mut Call, start: Number, end: Number, step: Number, out: Out) -
 fn range(call: &mut Call, start: Number, end: Number, step: Number, out: Out) -> Result<()> {
     let (s, e, d) = (start.to_f64(), end.to_f64(), step.to_f64());
     check_range(s, e, d)?;
-    let out = target(call, out, ((e - s) / d + 1.0) as i64)?;
+    let out = target(call, out, ((e - s) / d + 1.0) as i64, "range")?;
     fill(call, Sequence::Arange, out, &[start, step])
 }
 
 fn linspace(call: &mut Call, start: Number, end: Number, steps: i64, out: Out) -> Result<()> {
     check!(steps >= 0, Runtime, "number of steps must be non-negative");
-    let out = target(call, out, steps)?;
+    let out = target(call, out, steps, "linspace")?;
     if !out.dtype.is_float() {
-        let (start, end) = (start.to_i64(), end.to_i64());
+        check_all_fit(&[start, end], out.dtype)?;
+        // A negative number wraps in the dtype before it is counted from or to.
+        let wrapped = |x: Number| if out.dtype == DType::U8 { x.to_i64() & 0xff } else { x.to_i64() };
+        let (start, end) = (wrapped(start), wrapped(end));
         let numbers = [start, end - start, (steps - 1).max(1)].map(Number::Int);
         return fill(call, Sequence::IntegerLinspace, out, &numbers);
     }
@@ -204,7 +208,7 @@ fn linspace(call: &mut Call, start: Number, end: Number, steps: i64, out: Out) -
 /// Powers of the base, their exponents from both ends as in linspace.
 fn logspace(call: &mut Call, mut start: f64, mut end: f64, steps: i64, base: f64, out: Out) -> Result<()> {
     check!(steps >= 0, Runtime, "number of steps must be non-negative");
-    let out = target(call, out, steps)?;
+    let out = target(call, out, steps, "logspace")?;
     let mut step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
     if !out.dtype.is_float() {
         (start, end) = (start.trunc(), end.trunc());

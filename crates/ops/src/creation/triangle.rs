@@ -5,7 +5,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::KernelSpec;
 use crate::tensor::layout::{self, Layout, LayoutSpec, Walked};
-use crate::tensor::{Dims, Tensor};
+use crate::tensor::{Dims, Tensor, overlap};
 use crate::{check, operators};
 use dml_engine::{
     interface::{I64, Index, ReadRange, WriteRange},
@@ -60,7 +60,10 @@ fn triangle(call: &mut Call, t: &Tensor, diagonal: i64, out: Out, half: Half) ->
         if half == Half::Upper { "triu" } else { "tril" }
     );
     let out = match out {
-        Out::InPlace(t) => t.clone(),
+        Out::InPlace(t) => {
+            overlap::check_internal(t)?;
+            t.clone()
+        }
         _ => call.result(out.given(), t.dtype, &t.sizes)?,
     };
     if t.numel() > 0 {

@@ -125,3 +125,13 @@ pub fn combine_of(name: Option<&str>) -> Result<Combine> {
         }
     })
 }
+
+/// An expanded tensor is written with a warning by a few operators, as on the CPU.
+pub fn warn_if_expanded(call: &Call, t: &Tensor, name: &str) {
+    if overlap::is_expanded(t) {
+        call.host.warn(&format!(
+            "Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this \
+             operation. This also applies to advanced indexing e.g. tensor[indices] = tensor"
+        ));
+    }
+}

@@ -1,7 +1,7 @@
 //! `x[indices]` and `x[indices] = values`, with integers, masks and `None`. (Slices are views that PyTorch takes by
 //! itself.)
 
-use super::arguments::{is_index, number_tensor};
+use super::arguments::{is_index, number_tensor, warn_if_expanded};
 use super::masked::fill_under_mask;
 use super::nonzero::coordinates;
 use crate::movement::copy::{apart, cast, device_copy, fill_with};
@@ -12,6 +12,7 @@ use crate::operator::host;
 use crate::pointwise::kernel::{self, Input};
 use crate::primitives::indexed_access::{self, Action, Selector, Walk};
 use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
+use crate::tensor::layout::joint_strides;
 use crate::tensor::overlap;
 use crate::tensor::{DeviceKind, Dims, Tensor};
 use crate::{check, operators};
@@ -120,6 +121,13 @@ impl Plan {
         self.selectors.iter().map(spread).collect()
     }
 
+    /// The result lies in memory as the tensor that is indexed, then as its indices.
+    fn result_strides(&self, over_result: &[Selector]) -> Dims {
+        let mut all: SmallVec<[&[i64]; 4]> = SmallVec::from_slice(&[self.strides.as_slice()]);
+        all.extend(over_result.iter().map(|s| s.index.strides.as_slice()));
+        joint_strides(&self.sizes, &all)
+    }
+
     fn walk<'t>(&'t self, base: &'t Tensor, selectors: &'t [Selector]) -> Walk<'t> {
         Walk { sizes: &self.sizes, base, strides: &self.strides, selectors, negative: true }
     }
@@ -194,8 +202,7 @@ fn index(call: &mut Call, t: &Tensor, indices: OptTensors, out: Out) -> Result<(
         );
     }
     let selectors = plan.over_result();
-    let out = call.result(out.given(), t.dtype, &plan.sizes)?;
-    overlap::check_internal(&out)?;
+    let out = call.result_strided(out.given(), t.dtype, &plan.sizes, || plan.result_strides(&selectors))?;
     overlap::check_none(&out, &[t])?;
     overlap::check_none(&out, &selectors.iter().map(|s| &s.index).collect::<Vec<_>>())?;
     indexed_access::run(call, &plan.walk(t, &selectors), &Action::Read(&out))?;
@@ -224,7 +231,7 @@ fn index_put(
         t.dtype,
         values.dtype
     );
-    overlap::warn_if_expanded(call, t, "index_put_");
+    warn_if_expanded(call, t, "index_put_");
     let number =
         if values.place == DeviceKind::Cpu && values.dim() == 0 { Some(host::read_number(values)?) } else { None };
     if number.is_none() {
@@ -238,7 +245,7 @@ fn index_put(
             Some(x) => Input::Number(x, t.dtype),
             None => Input::Tensor(values.as_strided(&[], &[], 0)),
         };
-        fill_under_mask(call, t, mask, value)?;
+        fill_under_mask(call, t, mask, value, t)?;
         call.ret(t.clone());
         return Ok(());
     }

@@ -1,9 +1,10 @@
 //! Reading and writing through an index for each slice along a dimension: index_select and its kin.
 
-use super::arguments::{at_least_1d, combine_of, destination, is_index, short, without};
+use super::arguments::{at_least_1d, combine_of, destination, is_index, short, warn_if_expanded, without};
 use crate::movement::copy::{apart, cast};
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::conversion::{check_all_fit, check_fits};
 use crate::operator::error::{Error, Result};
 use crate::operator::host;
 use crate::pointwise::kernel::{self, Input};
@@ -213,6 +214,7 @@ fn index_add(
     let out = destination(call, t, out)?;
     let (dst, index, mut source) = slices_of(call, &out, index, source)?;
     if alpha.to_f64() != 1.0 && source.numel() > 0 {
+        check_all_fit(&[alpha], source.dtype)?;
         let scaled = call.empty(source.dtype, &source.sizes)?;
         let inputs = [Input::Tensor(source.clone()), Input::Number(alpha, source.dtype)];
         let bool = source.dtype == DType::Bool;
@@ -244,6 +246,7 @@ fn index_reduce(
         reduce.unwrap_or("None")
     );
     let dim = check_slices(call, t, dim, index, source)?;
+    check!(t.dtype != DType::Bool, NotImplemented, "\"index_reduce_func\" not implemented for 'Bool'");
     let out = destination(call, t, out)?;
     let (dst, index, source) = slices_of(call, &out, index, source)?;
     Slices { dim, index: &index, negative: false }.combine(call, &dst, &source, combine_of(reduce)?, include_self)?;
@@ -269,7 +272,7 @@ fn index_fill(call: &mut Call, out: &Tensor, dim: i64, index: &Tensor, value: Te
     let dim = call.wrap_dim(dim, out.dim())?;
     check!(index.dtype == DType::I64, Index, "index_fill_(): Expected dtype int64 for index.");
     check!(index.dim() <= 1, Index, "Index has to be a vector/scalar");
-    overlap::warn_if_expanded(call, out, "index_fill_");
+    warn_if_expanded(call, out, "index_fill_");
     let dst = at_least_1d(out);
     let index = apart(call, &dst, &at_least_1d(index))?;
     let mut sizes = dst.sizes.clone();
@@ -292,6 +295,7 @@ fn index_fill(call: &mut Call, out: &Tensor, dim: i64, index: &Tensor, value: Te
             }
         }
     };
+    check_fits(number, dst.dtype)?;
     match value {
         None => slices.run(call, &dst, &sizes, &Action::Fill(host::bits(dst.dtype, number)))?,
         Some(value) => {

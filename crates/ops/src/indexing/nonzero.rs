@@ -5,7 +5,7 @@ use crate::movement::copy::fill_with;
 use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::tensor::Tensor;
+use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
 use dml_kernel::DType;
 
@@ -20,14 +20,19 @@ operators! {
     }
 }
 
+/// Column by column, as on the CPU.
+fn strides(count: i64) -> Dims {
+    Dims::from_slice(&[1, count])
+}
+
 /// The coordinates of all elements that are not zero, `[count, rank]`, in row-major order. Waits for the count.
 pub fn coordinates(call: &Call, mask: &Tensor) -> Result<Tensor> {
     if mask.numel() == 0 {
-        return call.empty(DType::I64, &[0, mask.dim() as i64]);
+        return call.empty_strided(DType::I64, &[0, mask.dim() as i64], &strides(0));
     }
     let count = Count::new(call, mask)?;
     let total = count.total(call)?;
-    let out = call.empty(DType::I64, &[total, mask.dim() as i64])?;
+    let out = call.empty_strided(DType::I64, &[total, mask.dim() as i64], &strides(total))?;
     write_coordinates(call, &count, &out)?;
     Ok(out)
 }
@@ -51,10 +56,11 @@ fn nonzero(call: &mut Call, t: &Tensor, out: Out) -> Result<()> {
     }
     let result = if out.is_none() || t.numel() == 0 {
         let found = coordinates(call, t)?;
-        if out.is_some() { call.result(out, DType::I64, &found.sizes)? } else { found }
+        if out.is_some() { call.result_strided(out, DType::I64, &found.sizes, || strides(0))? } else { found }
     } else {
         let count = Count::new(call, t)?;
-        let result = call.result(out, DType::I64, &[count.total(call)?, t.dim() as i64])?;
+        let total = count.total(call)?;
+        let result = call.result_strided(out, DType::I64, &[total, t.dim() as i64], || strides(total))?;
         write_coordinates(call, &count, &result)?;
         result
     };

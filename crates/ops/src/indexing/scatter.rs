@@ -6,6 +6,7 @@ use super::arguments::{
 use crate::movement::copy::apart;
 use crate::operator::argument::{Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::conversion::check_fits;
 use crate::operator::error::Result;
 use crate::operator::host;
 use crate::primitives::indexed_access::{self, Action, Selector, Walk};
@@ -86,6 +87,11 @@ fn scatter_reduce(
     include_self: bool,
     out: Out,
 ) -> Result<()> {
+    check!(
+        t.dtype != DType::Bool || reduce != Some("mean"),
+        NotImplemented,
+        "\"scatter_gather_tensor_cpu_reduce_mean\" not implemented for 'Bool'"
+    );
     let combine = Some(combine_of(reduce)?);
     run(call, t, dim, index, src, out, Combined { combine, include_self })
 }
@@ -110,7 +116,10 @@ fn run(
     let dim = call.wrap_dim(dim, t.dim())?;
     check_index(call, index)?;
     let (src, number) = match src {
-        TensorOrScalar::Scalar(x) => (None, x),
+        TensorOrScalar::Scalar(x) => {
+            check_fits(x, t.dtype)?;
+            (None, x)
+        }
         TensorOrScalar::Tensor(src) if src.place == DeviceKind::Cpu && src.dim() == 0 && index.dim() == 0 => {
             (None, host::read_number(&src)?)
         }

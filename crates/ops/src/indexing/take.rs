@@ -27,7 +27,7 @@ fn take(call: &mut Call, t: &Tensor, index: &Tensor, out: Out) -> Result<()> {
         let given = out.dtype;
         check!(
             given == t.dtype,
-            Index,
+            Runtime,
             "take(): self and out expected to have the same dtype, but got self.dtype = {} and out.dtype = {given}",
             t.dtype
         );

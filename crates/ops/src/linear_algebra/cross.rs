@@ -1,9 +1,10 @@
 //! The cross product of vectors of three elements along a dimension.
 
-use crate::movement::copy::cast;
+use crate::movement::copy::device_copy;
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
+use crate::operator::structured;
 use crate::pointwise::kernel::{self, Input};
 use crate::tensor::{Tensor, overlap};
 use crate::{check, operators};
@@ -34,14 +35,11 @@ fn cross(call: &mut Call, x: &Tensor, y: &Tensor, dim: i64, out: Out) -> Result<
         y.dtype
     );
     check!(x.dtype != DType::Bool, NotImplemented, "\"cross\" not implemented for 'Bool'");
-    let out = call.result(out.given(), x.dtype, &sizes)?;
+    let out = structured::result(call, out.given(), x.dtype, &sizes)?;
     overlap::check_internal(&out)?;
     if out.numel() > 0 {
-        let target = if out.dtype == x.dtype && !overlap::touches(&out, x) && !overlap::touches(&out, y) {
-            out.clone()
-        } else {
-            call.empty(x.dtype, &sizes)?
-        };
+        let apart = !overlap::touches(&out, x) && !overlap::touches(&out, y);
+        let target = if apart { out.clone() } else { call.empty(x.dtype, &sizes)? };
         let parts = |t: &Tensor| [0, 1, 2].map(|i| t.narrow(dim, i, 1));
         let outs = parts(&target);
         let inputs = [parts(&x.expand(&sizes)), parts(&y.expand(&sizes))].concat();
@@ -50,7 +48,7 @@ fn cross(call: &mut Call, x: &Tensor, y: &Tensor, dim: i64, out: Out) -> Result<
             [(1, 2), (2, 0), (0, 1)].map(|(i, j)| v[i] * v[3 + j] - v[j] * v[3 + i]).to_vec()
         })?;
         if target.data != out.data {
-            crate::movement::copy::device_copy(call, &cast(call, &target, out.dtype)?, &out)?;
+            device_copy(call, &target, &out)?;
         }
     }
     call.ret(out);

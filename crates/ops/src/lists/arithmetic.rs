@@ -175,7 +175,7 @@ fn with_numbers(
     family: &'static str,
     body: Body,
 ) -> Result<()> {
-    let listed = Listed { lists: smallvec![list], numbers: Some(numbers), ..Listed::default() };
+    let listed = Listed { lists: smallvec![list], numbers: Some(numbers), promoting: true, ..Listed::default() };
     foreach(call, listed, in_place, rule, family, &body)
 }
 
@@ -217,7 +217,7 @@ fn with_tensor<'a>(
     family: &'static str,
     body: Body,
 ) -> Result<()> {
-    let listed = Listed { lists: smallvec![list], tensor: Some(other), numbers: None };
+    let listed = Listed { lists: smallvec![list], tensor: Some(other), ..Listed::default() };
     foreach(call, listed, in_place, rule, family, &body)
 }
 
@@ -232,7 +232,8 @@ fn with_tensor_alpha<'a>(
     family: &'static str,
     body: Body,
 ) -> Result<()> {
-    let listed = Listed { lists: smallvec![list], tensor: Some(other), numbers: Some(Numbers::Same(alpha)) };
+    let numbers = Some(Numbers::Same(alpha));
+    let listed = Listed { lists: smallvec![list], tensor: Some(other), numbers, promoting: false };
     foreach(call, listed, in_place, rule, family, &body)
 }
 
@@ -299,7 +300,8 @@ fn lerp_lists<'a>(
 fn powers(call: &mut Call, list: Tensors, exponent: Number, in_place: bool) -> Result<()> {
     let floats = matches!(exponent, Number::Double(_)) || list.iter().all(|t| t.dtype.is_float());
     check!(floats || exponent.to_i64() >= 0, Runtime, "Integers to negative integer powers are not allowed.");
-    let listed = Listed { lists: smallvec![list], numbers: Some(Numbers::Same(exponent)), ..Listed::default() };
+    let numbers = Some(Numbers::Same(exponent));
+    let listed = Listed { lists: smallvec![list], numbers, promoting: true, ..Listed::default() };
     match special(exponent.to_f64(), floats) {
         Some((family, body)) => foreach(call, listed, in_place, Rule::Promote, family, &|v| body(v[0])),
         None => foreach(call, listed, in_place, Rule::Promote, "pow", &|v| power(v[0], v[1])),

@@ -6,8 +6,7 @@ use crate::operator::argument::{OptTensors, Tensors};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::pointwise::kernel::{Input, Operand};
-use crate::tensor::DeviceKind;
-use crate::tensor::overlap;
+use crate::tensor::{DeviceKind, Tensor, overlap};
 use crate::{check, operators};
 use dml_kernel::DType;
 use smallvec::SmallVec;
@@ -22,9 +21,11 @@ operators! {
 }
 
 fn zero(call: &mut Call, list: Tensors) -> Result<()> {
+    let places: Vec<Tensor> = list.iter().filter(|t| overlap::is_expanded(t)).map(|t| overlap::unexpanded(t)).collect();
+    let mut places = places.iter();
     let mut rows = Vec::with_capacity(list.len());
     for t in list {
-        overlap::check_internal(t)?;
+        let t = if overlap::is_expanded(t) { places.next().unwrap_or(t) } else { t };
         rows.push(Row { outs: SmallVec::from_slice(&[t]), inputs: SmallVec::new(), common: t.dtype });
     }
     let shared = [Input::Number(Number::Int(0), DType::I32)];

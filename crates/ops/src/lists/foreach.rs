@@ -1,6 +1,7 @@
 //! The way of every operator on lists of tensors. One launch does all tensors where [`multi_tensor`] can.
 
 use crate::check;
+use crate::lists::checks::check_row;
 use crate::lists::multi_tensor::{self, Row};
 use crate::operator::argument::{AnyTensor, Numbers, OptTensors, Out, Tensors};
 use crate::operator::call::{Call, Ret, Scalar as Number};
@@ -24,8 +25,10 @@ pub struct Listed<'a> {
     pub lists: SmallVec<[Tensors<'a>; 3]>,
     /// A 0-dim tensor, on the CPU or on the device.
     pub tensor: Option<AnyTensor<'a>>,
-    /// Numbers, which promote unless there is a `tensor`.
+    /// Numbers.
     pub numbers: Option<Numbers>,
+    /// Whether the numbers take part in type promotion; factors and weights do not.
+    pub promoting: bool,
 }
 
 /// Runs `body` on the i-th tensors of all lists and the i-th number, for every i. `family` names the kernel, and may
@@ -38,7 +41,7 @@ pub fn foreach(
     family: &'static str,
     body: &dyn for<'b> Fn(&[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    let Listed { lists, tensor, numbers } = listed;
+    let Listed { lists, tensor, numbers, promoting } = listed;
     let count = lists[0].len();
     for list in &lists {
         check!(
@@ -71,9 +74,9 @@ pub fn foreach(
             commons[i - 1]
         } else {
             let mut promoted: SmallVec<[Promoted; 4]> = lists.iter().map(|l| Promoted::Tensor(l[i])).collect();
-            match &tensor {
-                Some(t) => promoted.push(Promoted::Tensor(t)),
-                None => promoted.extend(number(i).map(Promoted::Scalar)),
+            promoted.extend(tensor.as_ref().map(|t| Promoted::Tensor(t)));
+            if promoting {
+                promoted.extend(number(i).map(Promoted::Scalar));
             }
             let common = result_type(&promoted, call.host.default_dtype());
             if rule == Rule::Float && !common.is_float() { call.host.default_dtype() } else { common }
@@ -82,6 +85,10 @@ pub fn foreach(
         row.clear();
         for list in &lists {
             row.push(list[i]);
+        }
+        let flag = matches!(number(i), Some(Number::Bool(_)));
+        if !common.is_float() || flag || row.iter().any(|t| t.dtype != common) {
+            check_row(family, &row, number(i), common)?;
         }
         if !plain(&row, in_place, common) {
             let mut inputs = row.iter().map(|t| operator::input(call, t)).collect::<Result<SmallVec<[_; 4]>>>()?;

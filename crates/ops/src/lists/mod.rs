@@ -1,6 +1,7 @@
 //! Lists of tensors: foreach operators, fused optimizers, loss scaling.
 
 pub mod arithmetic;
+mod checks;
 pub mod copy;
 pub mod foreach;
 pub mod loss_scale;

@@ -3,6 +3,7 @@
 use crate::operator::argument::{AnyTensor, Out, Outs};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
+use crate::operator::structured;
 use crate::operators;
 use crate::pointwise::operator::{Rule, float_operator, operator};
 use crate::tensor::Tensor;
@@ -21,7 +22,9 @@ operators! {
 
 /// The second result, a buffer for the gradient, stays empty, as on CUDA.
 fn forward(call: &mut Call, x: &Tensor, outs: Outs) -> Result<()> {
-    let out = outs.as_ref().map_or(Out::New, |outs| Out::Into(outs[0]));
+    let given = outs.as_ref().map(|outs| outs[0]);
+    structured::check_given(given, x.dtype)?;
+    let out = given.map_or(Out::New, Out::Into);
     float_operator(call, out, "log_sigmoid", &[AnyTensor(x)], &[], |_, v| {
         let x = v[0];
         x.gt(0.0).select(x.like(0.0), x) - math::log1p(math::exp(-x.abs()))

@@ -7,6 +7,7 @@ use crate::check;
 use crate::movement::copy;
 use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar};
+use crate::operator::conversion::check_all_fit;
 use crate::operator::error::{Error, Result};
 use crate::operator::structured;
 use crate::pointwise::kernel::{self, Input};
@@ -50,7 +51,6 @@ fn is_zero(dtype: DType, factor: Scalar) -> bool {
 
 /// The result tensor of `sizes`, and the addend if there is one.
 pub fn prepare(call: &Call, out: Out, dtype: DType, sizes: &[i64], added: Option<Added>) -> Result<(Tensor, Addend)> {
-    check_dtype(call, dtype)?;
     if let Out::InPlace(t) = out {
         check!(
             t.sizes.as_slice() == sizes,
@@ -61,7 +61,10 @@ pub fn prepare(call: &Call, out: Out, dtype: DType, sizes: &[i64], added: Option
     }
     let addend = match added {
         None => None,
-        Some(Added { tensor, beta, .. }) => {
+        Some(Added { tensor, beta, alpha }) => {
+            if dtype.is_integer() {
+                check_all_fit(&[beta, alpha], dtype)?;
+            }
             let tensor = expand(tensor, sizes)?;
             (!is_zero(dtype, beta)).then_some((tensor, beta))
         }
@@ -132,7 +135,6 @@ pub fn product(
 /// The product of two matrices as a new contiguous tensor of `sizes`, in which the rows may be several dimensions.
 pub fn multiply(call: &Call, a: &Tensor, b: &Tensor, sizes: &[i64]) -> Result<Tensor> {
     check_scalar_types(a, b)?;
-    check_dtype(call, a.dtype)?;
     let ([m, k], n) = ([a.sizes[0], a.sizes[1]], b.sizes[1]);
     let out = call.empty(a.dtype, sizes)?;
     let matrix = out.as_strided(&[m, n], &[n, 1], 0);
@@ -155,12 +157,16 @@ pub fn into(
     k: i64,
     problem: impl FnOnce(Finish) -> Problem,
 ) -> Result<()> {
+    // Products without factors are of any dtype, as on the CPU.
     if target.numel() == 0 {
         return Ok(());
     }
-    if k == 0 {
-        let Some((bias, beta)) = addend else { return copy::fill_with(call, target, Scalar::Int(0)) };
-        let inputs = [Input::Tensor(bias), Input::Number(beta, target.dtype)];
+    if k == 0 && addend.is_none() {
+        return copy::fill_with(call, target, Scalar::Int(0));
+    }
+    check_dtype(call, target.dtype)?;
+    if let (0, Some((bias, beta))) = (k, &addend) {
+        let inputs = [Input::Tensor(bias.clone()), Input::Number(*beta, target.dtype)];
         return kernel::run(call, "scale", &[target], &inputs, target.dtype, |_, v| vec![v[0] * v[1]]);
     }
     // A result that overlaps an operand is computed beside it.

@@ -1,8 +1,9 @@
 //! The operators of matrices with vectors, and of two vectors.
 
-use super::product::{Added, check_scalar_types, product};
+use super::product::{Added, check_dtype, check_scalar_types, product};
 use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar};
+use crate::operator::conversion::check_all_fit;
 use crate::operator::error::Result;
 use crate::tensor::Tensor;
 use crate::{check, operators};
@@ -36,6 +37,7 @@ fn addmv(
 ) -> Result<()> {
     check_vector(&bias.sizes, mat, vec)?;
     check_scalar_types(mat, vec)?;
+    check_all_fit(&[beta, alpha], mat.dtype)?;
     let column = vec.as_strided(&[vec.sizes[0], 1], &[vec.strides[0], 1], 0);
     product(call, out, [mat, &column], mat.dtype, &[mat.sizes[0]], Some(Added { tensor: bias, beta, alpha }))
 }
@@ -57,6 +59,7 @@ fn dot(call: &mut Call, a: &Tensor, b: &Tensor) -> Result<()> {
         a.dtype,
         b.dtype
     );
+    check_dtype(call, a.dtype)?;
     let (n, m) = (a.sizes[0], b.sizes[0]);
     check!(
         n == m,

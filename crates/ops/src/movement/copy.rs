@@ -2,6 +2,7 @@
 
 use crate::operator::argument::AnyTensor;
 use crate::operator::call::{Call, Ret, Scalar};
+use crate::operator::conversion::check_fits;
 use crate::operator::error::{Error, Result};
 use crate::operator::host;
 use crate::pointwise::kernel::{self, Input};
@@ -168,40 +169,15 @@ fn fill_from(call: &mut Call, out: &Tensor, AnyTensor(value): AnyTensor) -> Resu
     Ok(())
 }
 
+/// As on the CPU an expanded tensor is filled too.
 fn fill(call: &mut Call, out: &Tensor, value: Scalar) -> Result<()> {
-    overlap::check_internal(out)?;
     check_fits(value, out.dtype)?;
-    fill_with(call, out, value)?;
-    call.ret(out.clone());
-    Ok(())
-}
-
-/// Checks that a dtype can hold a number, as C++'s `Scalar::to` does; unsigned integers take negative ones.
-pub fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
-    let x = value.to_f64();
-    let fits = if let (Scalar::Int(i), true) = (value, dtype.is_integer()) {
-        // Not through a double: the largest int64 would round up.
-        let bits = 8 * dtype.bytes() as u32;
-        let end = 1i128 << if dtype.is_signed_integer() { bits - 1 } else { bits };
-        (-end..end).contains(&i128::from(i))
-    } else if dtype.is_integer() {
-        let bits = 8 * dtype.bytes() as i32;
-        let (low, high) = if dtype.is_signed_integer() {
-            (-2f64.powi(bits - 1), 2f64.powi(bits - 1))
-        } else {
-            (-2f64.powi(bits), 2f64.powi(bits))
-        };
-        low <= x.trunc() && x.trunc() < high
+    if overlap::is_expanded(out) {
+        fill_with(call, &overlap::unexpanded(out), value)?;
     } else {
-        let largest = match dtype {
-            DType::F16 => 65504.0,
-            DType::BF16 => f64::from(half::bf16::MAX),
-            DType::F32 => f64::from(f32::MAX),
-            _ => f64::INFINITY,
-        };
-        !x.is_finite() || x.abs() <= largest
-    };
-    check!(fits, Runtime, "value cannot be converted to type {dtype} without overflow");
+        fill_with(call, out, value)?;
+    }
+    call.ret(out.clone());
     Ok(())
 }
 

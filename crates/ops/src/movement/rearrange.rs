@@ -35,7 +35,7 @@ operators! {
 
 /// The tensor to return: of `t`'s sizes, and of its strides if it is dense.
 fn like(call: &Call, t: &Tensor) -> Result<Tensor> {
-    call.empty_strided(t.dtype, &t.sizes, &layout::result_strides(&t.sizes, &[t]))
+    call.empty_strided(t.dtype, &t.sizes, &layout::preserved_strides(t))
 }
 
 /// Channels of `groups` groups in turn.
@@ -108,7 +108,13 @@ fn roll(call: &mut Call, t: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<()>
         shifts.len(),
         dims.len()
     );
-    let out = like(call, t)?;
+    if t.numel() == 0 {
+        let out = like(call, t)?;
+        call.ret(out);
+        return Ok(());
+    }
+    // As the concatenation that it is on the CPU.
+    let out = call.empty_strided(t.dtype, &t.sizes, &memory_format::strides(&t.sizes, is_channels_last(t)))?;
     let mut by_dim: Vec<(usize, i64)> = Vec::new();
     for (&shift, &d) in shifts.iter().zip(dims) {
         check!(t.dim() > 0, Index, "Dimension specified as {d} but tensor has no dimensions");

@@ -8,6 +8,7 @@ use crate::movement::copy::cast;
 use crate::operator::argument::Outs;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::{Error, Result};
+use crate::operator::structured;
 use crate::pointwise::kernel::{self, Input};
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
@@ -169,10 +170,10 @@ fn forward(
     let batch = Batch::new(call, input, [weight, bias], [running_mean, running_var], [None; 2])?;
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
     let result = match given(0) {
-        Some(out) => call.result(Some(out), input.dtype, &input.sizes)?,
+        given @ Some(_) => structured::result(call, given, input.dtype, &input.sizes)?,
         None => like(call, input)?,
     };
-    let row = |i: usize| call.result(given(i), batch.dtype, &[batch.channels]);
+    let row = |i: usize| structured::result(call, given(i), batch.dtype, &[batch.channels]);
     let none = |i: usize| given(i).map_or_else(|| call.empty(batch.dtype, &[0]), |t| Ok(t.clone()));
     let (saved, terms) = if training {
         let (mean, scale) = (row(1)?, row(2)?);

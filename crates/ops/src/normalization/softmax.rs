@@ -65,7 +65,13 @@ fn forward(call: &mut Call, x: &Tensor, dim: i64, widen: bool, out: Out, mode: M
     let dim = call.wrap_dim(dim, x.dim())?;
     let name = if mode == Mode::Softmax { "softmax" } else { "log_softmax" };
     let last = if dim + 1 < x.dim() { "" } else { "_lastdim" };
-    check!(x.dtype.is_float(), NotImplemented, "\"{name}{last}_kernel_impl\" not implemented for '{}'", x.dtype);
+    // Empty tensors are of any dtype, as on the CPU.
+    check!(
+        x.dtype.is_float() || x.numel() == 0,
+        NotImplemented,
+        "\"{name}{last}_kernel_impl\" not implemented for '{}'",
+        x.dtype
+    );
     check!(
         !widen || matches!(x.dtype, DType::F16 | DType::BF16),
         Runtime,
@@ -86,14 +92,21 @@ fn backward(
 ) -> Result<()> {
     let dim = call.wrap_dim(dim, grad.dim())?;
     check!(
-        grad.sizes == output.sizes && grad.dtype == output.dtype && grad.dtype.is_float(),
+        grad.sizes == output.sizes && grad.dtype == output.dtype,
         Runtime,
         "{}: expected a gradient like the output {}, got {}",
         call.name,
         output.describe(),
         grad.describe()
     );
-    run(call, mode, &[grad, output], dim, input_dtype.unwrap_or(grad.dtype), out)
+    let dtype = grad.dtype;
+    let name = if mode == Mode::SoftmaxGrad { "softmax" } else { "log_softmax" };
+    check!(
+        dtype.is_float() || grad.numel() == 0,
+        NotImplemented,
+        "\"{name}_backward_kernel_impl\" not implemented for '{dtype}'"
+    );
+    run(call, mode, &[grad, output], dim, input_dtype.unwrap_or(dtype), out)
 }
 
 /// `softmax(x)` over dimension `dim`, of contiguous tensors of one dtype; `out` may be `x`.

@@ -4,7 +4,7 @@ use crate::check;
 use crate::operator::argument::{Arguments, elsewhere};
 use crate::operator::error::Result;
 pub use crate::operator::value::{Arg, Ret, Scalar};
-use crate::tensor::{DeviceKind, Dims, Tensor};
+use crate::tensor::{DeviceKind, Dims, Tensor, overlap};
 use dml_engine::Device;
 use dml_kernel::DType;
 use smallvec::SmallVec;
@@ -72,6 +72,7 @@ impl<'a> Call<'a> {
         if out.sizes.as_slice() != sizes {
             self.host.resize(&mut out, sizes, &strides())?;
         }
+        overlap::check_internal(&out)?;
         Ok(out)
     }
 

@@ -2,6 +2,7 @@
 
 pub mod argument;
 pub mod call;
+pub mod conversion;
 pub mod error;
 pub mod fault;
 pub mod host;

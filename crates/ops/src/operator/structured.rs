@@ -1,15 +1,28 @@
 //! The `out=` argument of operators that PyTorch calls structured: its dtype must be the result's.
 
 use crate::check;
+use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::tensor::Tensor;
+use crate::tensor::{Dims, Tensor};
 use dml_kernel::DType;
 
 /// Like [`Call::result`], for an operator that casts nothing.
 pub fn result(call: &Call, given: Option<&Tensor>, dtype: DType, sizes: &[i64]) -> Result<Tensor> {
     check_given(given, dtype)?;
     call.result(given, dtype, sizes)
+}
+
+/// Like [`Call::result_strided`], for an operator that casts nothing.
+pub fn result_strided(
+    call: &Call,
+    given: Option<&Tensor>,
+    dtype: DType,
+    sizes: &[i64],
+    strides: impl FnOnce() -> Dims,
+) -> Result<Tensor> {
+    check_given(given, dtype)?;
+    call.result_strided(given, dtype, sizes, strides)
 }
 
 /// Checks the dtype of the `out=` argument, if there is one.
@@ -22,6 +35,14 @@ pub fn check_given(given: Option<&Tensor>, dtype: DType) -> Result<()> {
             type_name(dtype),
             type_name(t.dtype)
         );
+    }
+    Ok(())
+}
+
+/// Checks the dtype of the `out=` argument of a pointwise operator that casts nothing: its words are others.
+pub fn check_same(out: Out, dtype: DType) -> Result<()> {
+    if let Out::Into(t) = out {
+        check!(t.dtype == dtype, Runtime, "Found dtype {} but expected {dtype}", t.dtype);
     }
     Ok(())
 }

@@ -2,8 +2,11 @@
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::conversion::check_all_fit;
 use crate::operator::error::Result;
-use crate::pointwise::operator::{Rule, check_not_bool, float_operator, operator};
+use crate::pointwise::operator::{Rule, check_not_bool, float_operator, operator, strided};
+use crate::tensor::layout::preserved_strides;
+use crate::tensor::overlap;
 use crate::{check, operators};
 use dml_kernel::{DType, Value, math};
 
@@ -78,8 +81,23 @@ pub fn relu_body(x: Value<'_>) -> Value<'_> {
     x.lt(0).select(x.like(0.0), x)
 }
 
+/// In place also of an expanded tensor: what is computed twice does not change.
 fn threshold(call: &mut Call, x: AnyTensor, threshold: Number, value: Number, out: Out) -> Result<()> {
     check_not_bool(&x, "threshold")?;
+    check_all_fit(&[threshold, value], x.dtype)?;
+    if let Out::InPlace(t) = out
+        && overlap::is_expanded(t)
+    {
+        let places = overlap::unexpanded(t);
+        at_threshold(call, AnyTensor(&places), threshold, value, Out::InPlace(&places))?;
+        call.returns.clear();
+        call.ret(t.clone());
+        return Ok(());
+    }
+    at_threshold(call, x, threshold, value, out)
+}
+
+fn at_threshold(call: &mut Call, x: AnyTensor, threshold: Number, value: Number, out: Out) -> Result<()> {
     operator(call, out, Rule::Promote, "threshold", &[x], &[threshold, value], |_, v| v[0].le(v[1]).select(v[2], v[0]))
 }
 
@@ -157,12 +175,19 @@ fn gelu_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, approximate: Op
     })
 }
 
-fn hardtanh(call: &mut Call, x: AnyTensor, mut low: Number, high: Number, out: Out) -> Result<()> {
+/// The result lies in memory as the input does.
+fn hardtanh(call: &mut Call, x: AnyTensor, low: Number, high: Number, out: Out) -> Result<()> {
     check!(x.dtype != DType::Bool, Dtype, "Bool inputs not supported for hardtanh");
+    let float = x.dtype.is_float();
+    let limit = |x: Number| if float { x } else { Number::Int(x.to_i64()) };
+    let (mut low, high) = (limit(low), limit(high));
     if x.dtype == DType::U8 && low.to_f64() < 0.0 {
-        // A lower limit that no unsigned number reaches is none.
+        // A lower limit that no unsigned number reaches is none; torch before 2.15 refuses it.
         low = Number::Int(0);
     }
+    check_all_fit(&[low, high], x.dtype)?;
+    let mut result = None;
+    let out = strided(call, out, &mut result, x.dtype, (&x.sizes, &preserved_strides(&x)))?;
     operator(call, out, Rule::Promote, "hardtanh", &[x], &[low, high], |_, v| {
         let low = v[0].lt(v[1]).select(v[1], v[0]);
         low.gt(v[2]).select(v[2], low)

@@ -2,9 +2,10 @@
 
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar};
+use crate::operator::conversion::check_fits;
 use crate::operator::error::Result;
 use crate::pointwise::kernel::{self, Input};
-use crate::pointwise::operator::{Argument, Rule, operator, operator_of, result_tensor};
+use crate::pointwise::operator::{Argument, Rule, common_dtype, operator, operator_of, result_tensor};
 use crate::tensor::Tensor;
 use crate::tensor::promote::{Promoted, result_type};
 use crate::{check, operators};
@@ -41,7 +42,7 @@ operators! {
 
 /// `self + alpha * other`
 fn add(call: &mut Call, x: AnyTensor, y: AnyTensor, alpha: Scalar, out: Out) -> Result<()> {
-    match factor(x, y, alpha)? {
+    match factor(call, x, y, alpha)? {
         None => operator(call, out, Rule::Promote, "add", &[x, y], &[], |_, v| sum(v[0], v[1])),
         Some(a) => {
             operator(call, out, Rule::Promote, "add_alpha", &[x, y], &[a], |_, v| sum(v[0], product(v[1], v[2])))
@@ -52,13 +53,14 @@ fn add(call: &mut Call, x: AnyTensor, y: AnyTensor, alpha: Scalar, out: Out) -> 
 /// `self - alpha * other`
 fn sub(call: &mut Call, x: AnyTensor, y: AnyTensor, alpha: Scalar, out: Out) -> Result<()> {
     check_no_bools(x.dtype == DType::Bool || y.dtype == DType::Bool)?;
-    match factor(x, y, alpha)? {
+    match factor(call, x, y, alpha)? {
         None => operator(call, out, Rule::Promote, "sub", &[x, y], &[], |_, v| v[0] - v[1]),
         Some(a) => operator(call, out, Rule::Promote, "sub_alpha", &[x, y], &[a], |_, v| v[0] - v[1] * v[2]),
     }
 }
 
-fn check_no_bools(any: bool) -> Result<()> {
+/// Checks that no operand of a difference is of bools.
+pub fn check_no_bools(any: bool) -> Result<()> {
     check!(
         !any,
         Dtype,
@@ -69,14 +71,28 @@ fn check_no_bools(any: bool) -> Result<()> {
 }
 
 /// The factor `alpha`, or `None` where it is 1.
-fn factor(x: AnyTensor, y: AnyTensor, alpha: Scalar) -> Result<Option<Scalar>> {
-    let float = x.dtype.is_float() || y.dtype.is_float();
-    check!(
-        float || !matches!(alpha, Scalar::Double(_)),
-        Runtime,
-        "For integral input tensors, argument alpha must not be a floating point number."
-    );
+fn factor(call: &Call, x: AnyTensor, y: AnyTensor, alpha: Scalar) -> Result<Option<Scalar>> {
+    if alpha == Scalar::Int(1) {
+        return Ok(None);
+    }
+    check_alpha(common_dtype(call, &[x, y]), alpha)?;
     Ok((alpha.to_f64() != 1.0).then_some(alpha))
+}
+
+/// Checks the factor of operands that meet in a dtype.
+pub fn check_alpha(common: DType, alpha: Scalar) -> Result<()> {
+    check_factor("alpha", common, alpha)
+}
+
+fn check_factor(name: &str, common: DType, factor: Scalar) -> Result<()> {
+    let bools = common == DType::Bool || !matches!(factor, Scalar::Bool(_));
+    check!(bools, Runtime, "Boolean {name} only supported for Boolean results.");
+    check!(
+        common.is_float() || !matches!(factor, Scalar::Double(_)),
+        Runtime,
+        "For integral input tensors, argument {name} must not be a floating point number."
+    );
+    check_fits(factor, common)
 }
 
 /// A sum; of bools, their disjunction.
@@ -100,6 +116,7 @@ fn reversed_sub(call: &mut Call, x: AnyTensor, other: TensorOrScalar, alpha: Sca
         TensorOrScalar::Tensor(t) => t.dtype == DType::Bool,
     };
     check_no_bools(x.dtype == DType::Bool || bool_other)?;
+    check_alpha(result_type(&[Promoted::Tensor(&x), other.into()], call.host.default_dtype()), alpha)?;
     let arguments = [x.into(), other.into(), Argument::Number(alpha)];
     operator_of(call, out, Rule::Promote, "rsub", &arguments, |_, v| v[1] - v[0] * v[2])
 }
@@ -115,12 +132,8 @@ fn addr(call: &mut Call, t: &Tensor, x: &Tensor, y: &Tensor, beta: Scalar, alpha
     );
     let (rows, columns) = (x.sizes[0], y.sizes[0]);
     let common = result_type(&[t, x, y].map(Promoted::Tensor), call.host.default_dtype());
-    let float = common.is_float();
-    check!(
-        float || !matches!(beta, Scalar::Double(_)) && !matches!(alpha, Scalar::Double(_)),
-        Runtime,
-        "For integral input tensors, arguments alpha and beta must not be floating point numbers."
-    );
+    check_factor("beta", common, beta)?;
+    check_factor("alpha", common, alpha)?;
     let fits = call.broadcast(&t.sizes, &[rows, columns])?;
     check!(
         fits.as_slice() == [rows, columns],
@@ -135,10 +148,7 @@ fn addr(call: &mut Call, t: &Tensor, x: &Tensor, y: &Tensor, beta: Scalar, alpha
         Input::Number(beta, common),
         Input::Number(alpha, common),
     ];
-    let result = match out {
-        Out::New => call.empty(common, &[rows, columns])?,
-        _ => result_tensor(call, out, common, &outer)?,
-    };
+    let result = result_tensor(call, out, common, &outer)?;
     if beta.to_f64() == 0.0 {
         kernel::run(call, "addr_0", &[&result], &outer[1..], common, |_, v| vec![product(v[3], product(v[0], v[1]))])?;
     } else {

@@ -121,6 +121,9 @@ pub fn copysign<'b>(magnitude: Value<'b>, sign: Value<'b>) -> Value<'b> {
 /// 0 below zero, 1 above, `values` at zero
 fn heaviside(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
     check!(x.dtype == y.dtype, Runtime, "heaviside is not yet implemented for tensors with different dtypes.");
+    if let Out::Into(t) = out {
+        check!(t.dtype == x.dtype, Runtime, "heaviside is not yet implemented for tensors with different dtypes.");
+    }
     operator(call, out, Rule::Promote, "heaviside", &[x, y], &[], |_, v| {
         if v[0].scalar() == ScalarType::Bool {
             return v[0] | v[1];

@@ -94,7 +94,8 @@ fn divide(
     let common = result_type(&[x.into(), y.into()], call.host.default_dtype());
     check!(common != DType::Bool, NotImplemented, "\"{name}\" not implemented for 'Bool'");
     if let Some(Scalar::Int(0) | Scalar::Bool(false)) = known {
-        check!(common.is_float(), Runtime, "ZeroDivisionError");
+        let empty = matches!(x, TensorOrScalar::Tensor(x) if x.numel() == 0);
+        check!(common.is_float() || empty, Runtime, "ZeroDivisionError");
     }
     dividing_operator(call, out, name, &[x.into(), y.into()], |_, v| body(v[0], v[1]))
 }

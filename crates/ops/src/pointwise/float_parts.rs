@@ -5,8 +5,9 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::pointwise::binary::copysign;
 use crate::pointwise::kernel::{self, Input};
-use crate::pointwise::operator::{Rule, common_dtype, operator, result_tensor};
+use crate::pointwise::operator::{Rule, common_dtype, operator, result_tensor, strided};
 use crate::tensor::Tensor;
+use crate::tensor::layout::preserved_strides;
 use crate::{check, operators};
 use dml_kernel::{DType, ScalarType, Value};
 
@@ -99,6 +100,12 @@ fn frexp(call: &mut Call, t: &Tensor, outs: Outs) -> Result<()> {
             [Out::Into(given[0]), Out::Into(given[1])]
         }
     };
+    let strides = preserved_strides(t);
+    let (mut mantissa, mut exponent) = (None, None);
+    let outs = [
+        strided(call, outs[0], &mut mantissa, t.dtype, (&t.sizes, &strides))?,
+        strided(call, outs[1], &mut exponent, DType::I32, (&t.sizes, &strides))?,
+    ];
     let mantissa = result_tensor(call, outs[0], t.dtype, &inputs)?;
     let exponent = result_tensor(call, outs[1], DType::I32, &inputs)?;
     kernel::run(call, "frexp", &[&mantissa, &exponent], &inputs, t.dtype, |_, v| parts(v[0]))?;

@@ -3,7 +3,8 @@
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::pointwise::operator::{Argument, Rule, check_not_half, common_dtype, heavy_operator};
+use crate::pointwise::operator::{Argument, Rule, check_not_half, common_dtype, heavy_operator, strided};
+use crate::tensor::Tensor;
 use crate::{check, operators};
 use dml_kernel::{DType, math};
 use math::special;
@@ -52,10 +53,13 @@ fn digamma(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
     heavy_operator(call, out, Rule::Float, "digamma", &[x.into()], |_, v| special::digamma(v[0]))
 }
 
-/// `p (p - 1) / 4 log(pi) + sum of lgamma(self - j / 2)`, j from 0 to p - 1
+/// `p (p - 1) / 4 log(pi) + sum of lgamma(self - j / 2)`, j from 0 to p - 1. As the sum that it is on the CPU, the result is contiguous.
 fn mvlgamma(call: &mut Call, x: AnyTensor, p: i64, out: Out) -> Result<()> {
     check!(x.dtype != DType::Bool, Runtime, "The input tensor may not be a boolean tensor.");
     check!(p >= 1, Runtime, "p has to be greater than or equal to 1");
+    let dtype = if x.dtype.is_float() { x.dtype } else { call.host.default_dtype() };
+    let (mut result, strides) = (None, Tensor::contiguous_strides(&x.sizes));
+    let out = strided(call, out, &mut result, dtype, (&x.sizes, &strides))?;
     let constant = (p as f64) * (p as f64 - 1.0) / 4.0 * std::f64::consts::PI.ln();
     let arguments = [x.into(), Argument::Number(Number::Int(p)), Argument::Number(Number::Double(constant))];
     heavy_operator(call, out, Rule::Float, "mvlgamma", &arguments, |b, v| {

@@ -4,6 +4,7 @@ use super::kernel::{Body, Input, Operand, Operands, Variant, operands, run_varia
 use crate::check;
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::conversion::check_fits;
 use crate::operator::error::Result;
 use crate::tensor::layout;
 use crate::tensor::overlap;
@@ -199,12 +200,24 @@ fn operator_with(
     for argument in arguments {
         inputs.push(match *argument {
             Argument::Tensor(AnyTensor(t)) => operand_of(call, t)?,
-            Argument::Scalar(n) | Argument::Number(n) => Operand::Number(n),
+            Argument::Scalar(n) => Operand::Number(n),
+            Argument::Number(n) => {
+                // Floats are computed with wider numbers.
+                if common.is_integer() {
+                    check_fits(n, common)?;
+                }
+                Operand::Number(n)
+            }
         });
     }
     let result = if rule == Rule::Bool { DType::Bool } else { common };
     let out = result_of(call, out, result, &inputs)?;
-    run_variant(call, family, variant, &[&out], &inputs, common, &|b, v| vec![body(b, v)])?;
+    // What `out=` of another dtype takes is the result, wrapped or rounded to its own.
+    let exact = out.dtype == result || result == DType::Bool;
+    run_variant(call, family, variant, &[&out], &inputs, common, &|b, v| {
+        let value = body(b, v);
+        vec![if exact { value } else { dml_kernel::convert(value, result) }]
+    })?;
     call.ret(out);
     Ok(())
 }
@@ -222,14 +235,31 @@ fn result_of(call: &Call, out: Out, dtype: DType, inputs: &[Operand]) -> Result<
             call.empty_strided(dtype, &sizes, &new_strides(&sizes, inputs))
         }
         Out::InPlace(t) => written(call, t, dtype, inputs),
+        // An input that is also the result keeps its shape, as in place.
+        Out::Into(t) if t.handle != 0 && tensors(inputs).any(|input| input.handle == t.handle) => {
+            written(call, t, dtype, inputs)
+        }
         Out::Into(t) => {
             let sizes = broadcast_sizes(call, inputs)?;
             let t = call.result_strided(Some(t), dtype, &sizes, || new_strides(&sizes, inputs))?;
-            overlap::check_internal(&t)?;
             overlap::check_partial(&t, tensors(inputs))?;
             Ok(t)
         }
     }
+}
+
+/// `out`, but for a new result one of these strides: of operators whose result does not lie as their inputs do.
+pub fn strided<'t>(
+    call: &Call,
+    out: Out<'t>,
+    place: &'t mut Option<Tensor>,
+    dtype: DType,
+    (sizes, strides): (&[i64], &[i64]),
+) -> Result<Out<'t>> {
+    Ok(match out {
+        Out::New => Out::Into(place.insert(call.empty_strided(dtype, sizes, strides)?)),
+        given => given,
+    })
 }
 
 /// The strides of a new result.

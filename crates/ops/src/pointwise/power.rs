@@ -1,19 +1,22 @@
 //! Powers of tensors and numbers.
 
-use crate::movement::copy::check_fits;
-use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
+use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::conversion::check_all_fit;
 use crate::operator::error::Result;
-use crate::pointwise::operator::{Argument, Rule, operator_of};
+use crate::pointwise::operator::{Argument, Rule, operator_of, strided};
+use crate::tensor::Tensor;
 use crate::tensor::promote::{Promoted, result_type};
 use crate::{check, operators};
 use dml_kernel::{DType, ScalarType, Value, math};
 
 operators! {
-    general(self, exponent, out) {
+    of_tensor(self, exponent, out) {
         "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
         "aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)",
         "aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    of_number(self, exponent, out) {
         "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
         "aten::pow.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
     }
@@ -24,10 +27,21 @@ operators! {
     }
 }
 
-/// Of a tensor or a number to a tensor.
-fn general(call: &mut Call, base: TensorOrScalar, exponent: AnyTensor, out: Out) -> Result<()> {
-    check_not_bool(&[base.into(), Promoted::Tensor(&exponent)])?;
+/// Of a tensor to a tensor.
+fn of_tensor(call: &mut Call, base: AnyTensor, exponent: AnyTensor, out: Out) -> Result<()> {
+    check_not_bool(&[Promoted::Tensor(&base), Promoted::Tensor(&exponent)])?;
     operator_of(call, out, Rule::Promote, "pow", &[base.into(), exponent.into()], |_, v| power(v[0], v[1]))
+}
+
+/// Of a number to a tensor: the result is contiguous whatever the strides of the exponent.
+fn of_number(call: &mut Call, base: Number, exponent: AnyTensor, out: Out) -> Result<()> {
+    let promoted = [Promoted::Scalar(base), Promoted::Tensor(&exponent)];
+    check_not_bool(&promoted)?;
+    let dtype = result_type(&promoted, call.host.default_dtype());
+    let (mut result, strides) = (None, Tensor::contiguous_strides(&exponent.sizes));
+    let out = strided(call, out, &mut result, dtype, (&exponent.sizes, &strides))?;
+    let arguments = [Argument::Scalar(base), exponent.into()];
+    operator_of(call, out, Rule::Promote, "pow", &arguments, |_, v| power(v[0], v[1]))
 }
 
 fn check_not_bool(operands: &[Promoted]) -> Result<()> {
@@ -41,9 +55,7 @@ fn to_number(call: &mut Call, base: AnyTensor, exponent: Number, out: Out) -> Re
     check!(float || exponent.to_i64() >= 0, Runtime, "Integers to negative integer powers are not allowed.");
     let arguments = [base.into(), Argument::Scalar(exponent)];
     let promoted = [Promoted::Tensor(&base), Promoted::Scalar(exponent)];
-    if !float {
-        check_fits(exponent, result_type(&promoted, DType::F32))?;
-    }
+    check_all_fit(&[exponent], result_type(&promoted, DType::F32))?;
     let e = exponent.to_f64();
     if e != 0.0 && e != 1.0 {
         check_not_bool(&promoted)?;

@@ -1,26 +1,21 @@
-//! Choosing between values element by element: where, masked_fill, clamp.
+//! Choosing between values element by element: where, clamp.
 
-use crate::movement::copy::check_fits;
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::conversion::check_all_fit;
 use crate::operator::error::{Error, Result};
 use crate::pointwise::comparison::{maximum, minimum};
-use crate::pointwise::kernel::{self, Input};
+use crate::pointwise::kernel;
 use crate::pointwise::operator::{Rule, common_dtype, input, operator_of, result_tensor};
-use crate::tensor::Tensor;
+use crate::tensor::promote::{Promoted, result_type};
 use crate::{check, operators};
 use dml_kernel::DType;
+use smallvec::SmallVec;
 
 operators! {
     where_(condition, self, other, out) {
         "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
         "aten::where.self_out(Tensor condition, Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    }
-    masked_fill(self, mask, value, out) {
-        "aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
-        "aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
-        "aten::masked_fill_.Scalar(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor(a!)",
-        "aten::masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)",
     }
     clamp(self, min, max, out) {
         "aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
@@ -63,40 +58,22 @@ fn where_(call: &mut Call, condition: AnyTensor, x: AnyTensor, y: AnyTensor, out
     Ok(())
 }
 
-fn masked_fill(call: &mut Call, t: &Tensor, mask: &Tensor, value: TensorOrScalar, out: Out) -> Result<()> {
-    check!(
-        mask.dtype == DType::Bool,
-        Runtime,
-        "masked_fill_ only supports boolean masks, but got mask with dtype {}",
-        mask.dtype
-    );
-    let common = t.dtype;
-    let value = match value {
-        TensorOrScalar::Scalar(s) => Input::Number(s, common),
-        TensorOrScalar::Tensor(value) => {
-            check!(
-                value.dim() == 0,
-                Runtime,
-                "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
-                value.dim()
-            );
-            input(call, &value)?
-        }
-    };
-    check_value_fits(common, &value)?;
-    let inputs = [Input::Tensor(t.clone()), Input::Tensor(mask.clone()), value];
-    let out = result_tensor(call, out, common, &inputs)?;
-    kernel::run(call, "masked_fill", &[&out], &inputs, common, |_, v| vec![v[1].ne(0).select(v[2], v[0])])?;
-    call.ret(out);
-    Ok(())
+/// Checks that a dtype in which a limit and a tensor meet can hold the limit, as the CPU does.
+pub fn check_limit(limit: Number, common: DType) -> Result<()> {
+    check!(common != DType::Bool, NotImplemented, "\"clamp_scalar_cpu\" not implemented for 'Bool'");
+    check_all_fit(&[limit], common)
 }
 
-fn check_value_fits(dtype: DType, value: &Input) -> Result<()> {
-    if let Input::Number(Number::Double(_), _) = value {
-        check!(dtype.is_float(), Runtime, "value cannot be converted to type {dtype} without overflow");
-    }
-    if let Input::Number(value, _) = value {
-        check_fits(*value, dtype)?;
+fn check_limits(call: &Call, x: AnyTensor, limits: &[TensorOrScalar]) -> Result<()> {
+    let mut promoted: SmallVec<[Promoted; 3]> = SmallVec::from_slice(&[Promoted::Tensor(&x)]);
+    promoted.extend(limits.iter().map(|&limit| limit.into()));
+    let common = result_type(&promoted, call.host.default_dtype());
+    let takes = limits.len() < 2 || common != DType::Bool;
+    check!(takes, NotImplemented, "\"clamp_cpu\" not implemented for 'Bool'");
+    for limit in limits {
+        if let TensorOrScalar::Scalar(limit) = limit {
+            check_limit(*limit, common)?;
+        }
     }
     Ok(())
 }
@@ -111,6 +88,7 @@ fn clamp(
 ) -> Result<()> {
     match (low, high) {
         (Some(low), Some(high)) => {
+            check_limits(call, x, &[low, high])?;
             operator_of(call, out, Rule::Promote, "clamp", &[x.into(), low.into(), high.into()], |_, v| {
                 minimum(maximum(v[0], v[1]), v[2])
             })
@@ -122,9 +100,11 @@ fn clamp(
 }
 
 fn clamp_min(call: &mut Call, x: AnyTensor, low: TensorOrScalar, out: Out) -> Result<()> {
+    check_limits(call, x, &[low])?;
     operator_of(call, out, Rule::Promote, "maximum", &[x.into(), low.into()], |_, v| maximum(v[0], v[1]))
 }
 
 fn clamp_max(call: &mut Call, x: AnyTensor, high: TensorOrScalar, out: Out) -> Result<()> {
+    check_limits(call, x, &[high])?;
     operator_of(call, out, Rule::Promote, "minimum", &[x.into(), high.into()], |_, v| minimum(v[0], v[1]))
 }

@@ -4,9 +4,11 @@
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operators;
+use crate::operator::structured;
 use crate::pointwise::binary::copysign;
-use crate::pointwise::operator::{Rule, operator};
+use crate::pointwise::operator::{Rule, check_float, operator, strided};
+use crate::tensor::layout::preserved_strides;
+use crate::{check, operators};
 use dml_kernel::{DType, Value, math};
 
 operators! {
@@ -134,8 +136,18 @@ fn nan_to_num(
     negative: Option<f64>,
     out: Out,
 ) -> Result<()> {
+    if let Out::Into(t) = out {
+        let (given, own) = (t.dtype, x.dtype);
+        check!(given == own, Runtime, "nan_to_num: dtype of out: {given} should be same as input: {own}");
+    }
+    if let (Out::InPlace(t), false) = (out, x.dtype.is_float()) {
+        call.ret(t.clone());
+        return Ok(());
+    }
+    let mut result = None;
+    let out = strided(call, out, &mut result, x.dtype, (&x.sizes, &preserved_strides(&x)))?;
     if !x.dtype.is_float() {
-        return identity(call, x, out);
+        return operator(call, out, Rule::Promote, "identity", &[x], &[], |_, v| v[0]);
     }
     let largest = largest(x.dtype);
     let numbers = [nan.unwrap_or(0.0), positive.unwrap_or(largest), negative.unwrap_or(-largest)].map(Number::Double);
@@ -146,14 +158,9 @@ fn nan_to_num(
     })
 }
 
-fn identity(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
-    operator(call, out, Rule::Promote, "identity", &[x], &[], |_, v| v[0])
-}
-
 fn round_decimals(call: &mut Call, x: AnyTensor, decimals: i64, out: Out) -> Result<()> {
-    if !x.dtype.is_float() {
-        return identity(call, x, out);
-    }
+    check_float(&x, "round_cpu")?;
+    structured::check_same(out, x.dtype)?;
     let ten = [Number::Double(10f64.powi(decimals.unsigned_abs() as i32))];
     match decimals {
         0 => operator(call, out, Rule::Promote, "round", &[x], &[], |_, v| v[0].round()),

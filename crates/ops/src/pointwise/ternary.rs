@@ -3,9 +3,11 @@
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::pointwise::operator::{Argument, Rule, check_float, operator, operator_of};
+use crate::operator::structured::type_name;
+use crate::pointwise::operator::{Argument, Rule, check_float, common_dtype, operator, operator_of};
+use crate::tensor::Tensor;
 use crate::{check, operators};
-use dml_kernel::Value;
+use dml_kernel::{DType, Value};
 
 operators! {
     addcmul(self, tensor1, tensor2, value, out) {
@@ -31,7 +33,15 @@ operators! {
 }
 
 fn addcmul(call: &mut Call, t: AnyTensor, x: AnyTensor, y: AnyTensor, value: Number, out: Out) -> Result<()> {
+    check_products(call, &[t, x, y], "addcmul_cpu_out")?;
     operator(call, out, Rule::Promote, "addcmul", &[t, x, y], &[value], |_, v| addcmul_body(v))
+}
+
+/// Checks that tensors do not meet in bool, which has no products and sums.
+fn check_products(call: &Call, tensors: &[AnyTensor], name: &str) -> Result<()> {
+    let common = common_dtype(call, tensors);
+    check!(common != DType::Bool, NotImplemented, "\"{name}\" not implemented for 'Bool'");
+    Ok(())
 }
 
 /// `self + value * tensor1 * tensor2` of `[self, tensor1, tensor2, value]`.
@@ -40,13 +50,19 @@ pub fn addcmul_body<'b>(v: &[Value<'b>]) -> Value<'b> {
 }
 
 fn addcdiv(call: &mut Call, t: AnyTensor, x: AnyTensor, y: AnyTensor, value: Number, out: Out) -> Result<()> {
+    check_quotient(&x, &y)?;
+    operator(call, out, Rule::Promote, "addcdiv", &[t, x, y], &[value], |_, v| addcdiv_body(v))
+}
+
+/// Checks the tensors of which addcdiv takes the quotient.
+pub fn check_quotient(x: &Tensor, y: &Tensor) -> Result<()> {
     check!(
-        !(x.dtype.is_integer() && y.dtype.is_integer()),
+        x.dtype.is_float() || y.dtype.is_float(),
         Runtime,
-        "Integer division with addcdiv is no longer supported, and in a future release addcdiv will perform a true \
+        "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true \
          division of tensor1 and tensor2."
     );
-    operator(call, out, Rule::Promote, "addcdiv", &[t, x, y], &[value], |_, v| addcdiv_body(v))
+    Ok(())
 }
 
 /// `self + value * tensor1 / tensor2` of `[self, tensor1, tensor2, value]`.
@@ -63,9 +79,23 @@ fn lerp_tensor(call: &mut Call, start: AnyTensor, end: AnyTensor, weight: AnyTen
 }
 
 fn lerp(call: &mut Call, start: AnyTensor, end: AnyTensor, weight: Argument, out: Out) -> Result<()> {
-    check!(start.dtype == end.dtype, Runtime, "expected dtype {} for `end` but got dtype {}", start.dtype, end.dtype);
-    check_float(&start, "lerp")?;
+    check_lerp(&start, &end, if let Argument::Tensor(AnyTensor(weight)) = weight { Some(weight) } else { None })?;
     operator_of(call, out, Rule::Promote, "lerp", &[start.into(), end.into(), weight], |_, v| lerp_body(v))
+}
+
+/// Checks the dtypes of what lerp goes from and to, and of a weight that is a tensor.
+pub fn check_lerp(start: &Tensor, end: &Tensor, weight: Option<&Tensor>) -> Result<()> {
+    for (name, other) in [("end", Some(end)), ("weight", weight)] {
+        let (expected, dtype) = (start.dtype, other.map_or(start.dtype, |t| t.dtype));
+        check!(
+            dtype == expected,
+            Runtime,
+            "expected dtype {} for `{name}` but got dtype {}",
+            type_name(expected),
+            type_name(dtype)
+        );
+    }
+    check_float(start, "lerp")
 }
 
 /// Interpolation from `v[0]` to `v[1]` by `v[2]`, from the nearer end, as CPU does.

@@ -3,7 +3,9 @@
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
+use crate::operator::structured;
 use crate::pointwise::operator::{self, Rule, operator};
+use crate::tensor::Tensor;
 use crate::{check, operators};
 use dml_kernel::{DType, ScalarType, Value, math};
 
@@ -168,15 +170,15 @@ operators! {
         "aten::bitwise_not_(Tensor(a!) self) -> Tensor(a!)",
         "aten::bitwise_not.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Bool, Domain::Any, "isposinf", |x| x.is_inf() & x.gt(0)) {
+    is_in(self, out; "isposinf", |x| x.is_inf() & x.gt(0)) {
         "aten::isposinf(Tensor self) -> Tensor",
         "aten::isposinf.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Bool, Domain::Any, "isneginf", |x| x.is_inf() & x.lt(0)) {
+    is_in(self, out; "isneginf", |x| x.is_inf() & x.lt(0)) {
         "aten::isneginf(Tensor self) -> Tensor",
         "aten::isneginf.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Bool, Domain::Any, "signbit", sign_bit) {
+    is_in(self, out; "signbit", sign_bit) {
         "aten::signbit(Tensor self) -> Tensor",
         "aten::signbit.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
@@ -226,24 +228,45 @@ fn run(
         Domain::Float => operator::check_float(&x, name)?,
         Domain::Integral => operator::check_integral(&x, name)?,
     }
+    if rule == Rule::Promote {
+        structured::check_same(out, x.dtype)?;
+    }
     operator(call, out, rule, name, &[x], &[], |_, v| body(v[0]))
 }
 
+/// An operator that yields bools and casts them to nothing else.
+fn is_in(
+    call: &mut Call,
+    x: AnyTensor,
+    out: Out,
+    name: &'static str,
+    body: impl for<'b> Fn(Value<'b>) -> Value<'b>,
+) -> Result<()> {
+    let bools = out.given().is_none_or(|t| t.dtype == DType::Bool);
+    check!(bools, Runtime, "{name} does not support non-boolean outputs.");
+    run(call, x, out, Rule::Bool, Domain::Any, name, body)
+}
+
 fn neg(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
+    check_negation(&x)?;
+    structured::check_same(out, x.dtype)?;
+    operator(call, out, Rule::Promote, "neg", &[x], &[], |_, v| -v[0])
+}
+
+/// Checks that a tensor is not of bools, in negation's words.
+pub fn check_negation(x: &Tensor) -> Result<()> {
     check!(
         x.dtype != DType::Bool,
         Dtype,
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the \
          `~` or `logical_not()` operator instead."
     );
-    operator(call, out, Rule::Promote, "neg", &[x], &[], |_, v| -v[0])
+    Ok(())
 }
 
 /// The conjugate, which of a real number is the number itself. `out=` casts nothing.
 fn conj_physical(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
-    if let Some(given) = out.given() {
-        check!(given.dtype == x.dtype, Runtime, "Found dtype {} but expected {}", given.dtype, x.dtype);
-    }
+    structured::check_same(out, x.dtype)?;
     operator(call, out, Rule::Promote, "conj_physical", &[x], &[], |_, v| v[0])
 }
 

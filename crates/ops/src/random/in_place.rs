@@ -3,6 +3,7 @@
 use crate::operator::argument::Generator;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
+use crate::operator::structured::type_name;
 use crate::random::fill::{self, Sample, fill};
 use crate::tensor::Tensor;
 use crate::{check, operators};
@@ -52,6 +53,18 @@ pub fn check_float(call: &Call, t: &Tensor) -> Result<()> {
     Ok(())
 }
 
+/// Checks that a tensor holds samples of a distribution that is continuous.
+fn check_continuous(out: &Tensor, name: &str) -> Result<()> {
+    check!(
+        out.dtype.is_float(),
+        Runtime,
+        "{name} distribution is a continuous probability distribution. dtype must be a floating point but you \
+         specified {}",
+        type_name(out.dtype)
+    );
+    Ok(())
+}
+
 /// Samples in [from, to).
 fn uniform(call: &mut Call, out: &Tensor, from: f64, to: f64, generator: Option<Generator>) -> Result<()> {
     check_float(call, out)?;
@@ -68,33 +81,40 @@ pub fn check_std(std: f64) -> Result<()> {
 }
 
 fn normal(call: &mut Call, out: &Tensor, mean: f64, std: f64, generator: Option<Generator>) -> Result<()> {
-    check_float(call, out)?;
+    if out.numel() > 0 {
+        check_float(call, out)?;
+    }
     check_std(std)?;
     sample(call, out, generator, Sample::Normal, &[mean, std])
 }
 
 fn log_normal(call: &mut Call, out: &Tensor, mean: f64, std: f64, generator: Option<Generator>) -> Result<()> {
-    check_float(call, out)?;
+    if out.numel() > 0 {
+        check_float(call, out)?;
+    }
     check!(std > 0.0, Runtime, "log_normal_ expects std > 0.0, but found std={std}");
     sample(call, out, generator, Sample::LogNormal, &[mean, std])
 }
 
 fn cauchy(call: &mut Call, out: &Tensor, median: f64, sigma: f64, generator: Option<Generator>) -> Result<()> {
-    check_float(call, out)?;
     check!(sigma > 0.0, Runtime, "cauchy_ expects sigma > 0.0, but found sigma={sigma}");
+    check_continuous(out, "Cauchy")?;
     sample(call, out, generator, Sample::Cauchy, &[median, sigma])
 }
 
 /// Trials until the first success.
 fn geometric(call: &mut Call, out: &Tensor, p: f64, generator: Option<Generator>) -> Result<()> {
     check!(p > 0.0 && p < 1.0, Runtime, "geometric_ expects p to be in (0, 1), but got p={p}");
-    check!(out.dtype != DType::Bool, NotImplemented, "\"geometric_\" not implemented for 'Bool'");
+    let takes = out.dtype != DType::Bool || out.numel() == 0;
+    check!(takes, NotImplemented, "\"geometric_\" not implemented for 'Bool'");
     sample(call, out, generator, Sample::Geometric, &[(-p).ln_1p()])
 }
 
 fn exponential(call: &mut Call, out: &Tensor, lambda: f64, generator: Option<Generator>) -> Result<()> {
-    check_float(call, out)?;
     check!(lambda > 0.0, Runtime, "exponential_ expects lambda > 0.0, but found lambda={lambda}");
+    if out.numel() > 0 {
+        check_continuous(out, "Exponential")?;
+    }
     sample(call, out, generator, Sample::Exponential, &[lambda])
 }
 

@@ -307,6 +307,7 @@ fn arg(call: &mut Call, input: &Tensor, dim: Option<i64>, keep: bool, out: Out, 
         "{name}(): Expected reduction dim to be specified for input.numel() == 0."
     );
     check_not_empty(name, input, axes)?;
+    check!(input.dtype != DType::Bool, Dtype, "{name}(): does not support bool input");
     let out = structured::result(call, out.given(), DType::I64, &axes.sizes(&input.sizes))?;
     run(call, &Positioned { extreme, dtype: input.dtype, yields: Yields::Index }, input, &[&out], axes)?;
     call.ret(out);

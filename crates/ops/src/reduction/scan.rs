@@ -153,6 +153,8 @@ fn cumulate(
         }
         given @ Some(t) => structured::result(call, given, dtype.unwrap_or(t.dtype), &input.sizes)?,
     };
+    let name = if operation == Operation::Sum { "cumsum" } else { "cumprod" };
+    check!(out.dtype != DType::Bool, NotImplemented, "\"{name}_out_cpu\" not implemented for 'Bool'");
     run(call, operation, input, out.dtype, dim, &[&out])?;
     call.ret(out);
     Ok(())

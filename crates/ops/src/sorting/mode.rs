@@ -4,6 +4,7 @@ use super::key;
 use super::operands::Operands;
 use super::rank::reduced;
 use super::sort::{by_rows, emit};
+use crate::operator::argument::Outs;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
@@ -16,17 +17,19 @@ use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
 
 operators! {
-    mode(self, dim, keepdim) {
+    mode(self, dim, keepdim, outs) {
         "aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        "aten::mode.values(Tensor self, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
     }
 }
 
-fn mode(call: &mut Call, input: &Tensor, dim: i64, keep: bool) -> Result<()> {
+fn mode(call: &mut Call, input: &Tensor, dim: i64, keep: bool, outs: Outs) -> Result<()> {
     let dim = call.wrap_dim(dim, input.dim())?;
     let n = input.sizes.get(dim).copied().unwrap_or(1);
     check!(n != 0, Index, "mode(): Expected reduction dim {dim} to have non-zero size.");
-    let [values, value_rows] = reduced(call, None, input.dtype, input, dim, keep)?;
-    let [indices, index_rows] = reduced(call, None, DType::I64, input, dim, keep)?;
+    let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
+    let [values, value_rows] = reduced(call, given(0), input.dtype, input, dim, keep)?;
+    let [indices, index_rows] = reduced(call, given(1), DType::I64, input, dim, keep)?;
     if values.numel() > 0 {
         let o = Operands::new(input, dim, &value_rows, &index_rows);
         let (elements, places) = by_rows(call, input, dim)?;

@@ -159,7 +159,8 @@ fn over_dim(
     let n = input.sizes.get(dim).copied().unwrap_or(1);
     check!(n != 0, Index, "{name}(): Expected reduction dim {dim} to have non-zero size.");
     let take = take(dim, n)?;
-    check!(input.dtype != DType::Bool, NotImplemented, "\"{name}_out\" not implemented for 'Bool'");
+    // A single element is its own of any rank: the CPU only copies it.
+    check!(input.dtype != DType::Bool || input.dim() == 0, NotImplemented, "\"{name}_out\" not implemented for 'Bool'");
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
     let [values, value_rows] = reduced(call, given(0), input.dtype, input, dim, keep)?;
     let [indices, index_rows] = reduced(call, given(1), DType::I64, input, dim, keep)?;

@@ -104,16 +104,16 @@ fn searchsorted(
         );
     }
     check!(
-        boundaries.dim() > 0,
-        Runtime,
-        "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
-    );
-    check!(
         values.dim() > 0 || boundaries.dim() == 1,
         Runtime,
         "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got \
          boundaries tensor dim({}) and input value's dim(0) numel(1)",
         boundaries.dim()
+    );
+    check!(
+        boundaries.dim() > 0,
+        Runtime,
+        "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
     );
     let last = boundaries.dim() - 1;
     check!(

@@ -11,7 +11,7 @@ use crate::operator::structured;
 use crate::operators;
 use crate::primitives::kernel::{Input, KernelSpec};
 use crate::primitives::radix_sort;
-use crate::tensor::layout::LayoutSpec;
+use crate::tensor::layout::{LayoutSpec, preserved_strides};
 use crate::tensor::{Tensor, overlap};
 use dml_engine::interface::U32;
 use dml_engine::parameters;
@@ -28,8 +28,9 @@ operators! {
 fn sort(call: &mut Call, input: &Tensor, dim: i64, descending: bool, outs: Outs) -> Result<()> {
     let dim = call.wrap_dim(dim, input.dim())?;
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
-    let values = structured::result(call, given(0), input.dtype, &input.sizes)?;
-    let indices = structured::result(call, given(1), DType::I64, &input.sizes)?;
+    let strides = || preserved_strides(input);
+    let values = structured::result_strided(call, given(0), input.dtype, &input.sizes, strides)?;
+    let indices = structured::result_strided(call, given(1), DType::I64, &input.sizes, strides)?;
     for t in [&values, &indices] {
         overlap::check_internal(t)?;
     }

@@ -116,11 +116,12 @@ fn of_slices(call: &mut Call, input: &Tensor, dim: i64, inverse: bool, counts: b
     Ok(())
 }
 
-/// The slices of `t` along `dim` that a row of indices names.
+/// The slices of `t` along `dim` that a row of indices names, one after the other in memory.
 fn select(call: &Call, t: &Tensor, dim: usize, index: &Tensor) -> Result<Tensor> {
     let mut sizes = t.sizes.clone();
     sizes[dim] = index.numel();
-    let out = call.empty(t.dtype, &sizes)?;
+    let order: Vec<usize> = (0..t.dim()).rev().filter(|&d| d != dim).chain([dim]).collect();
+    let out = call.empty_strided(t.dtype, &sizes, &layout::dense_strides(&sizes, &order))?;
     Slices { dim, index, negative: false }.run(call, t, &sizes, &Action::Read(&out))?;
     Ok(out)
 }

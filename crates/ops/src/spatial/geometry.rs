@@ -3,6 +3,7 @@
 //! A tensor is `[batch, channels, spatial ...]` with its own strides, where the batch may be missing; spatial dimensions
 //! are width, height and width, or depth, height and width. Results keep the input's memory format.
 
+use crate::check;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
@@ -18,13 +19,21 @@ pub type Spatial = SmallVec<[i64; 3]>;
 /// A result with channels closest in memory or in row-major order: new, or the given `out=` argument.
 pub fn result(call: &Call, given: Option<&Tensor>, dtype: DType, sizes: &[i64], channels_last: bool) -> Result<Tensor> {
     let strides = memory_format::strides(sizes, channels_last);
-    let Some(given) = given else { return call.empty_strided(dtype, sizes, &strides) };
-    structured::check_given(Some(given), dtype)?;
-    let mut out = given.clone();
-    if out.sizes.as_slice() != sizes {
-        call.host.resize(&mut out, sizes, &strides)?;
-    }
-    Ok(out)
+    structured::result_strided(call, given, dtype, sizes, || strides)
+}
+
+/// Checks that a tensor has dimension `d`, which may be negative: `IndexError`, as where the CPU asks for its size.
+pub fn check_dimension(t: &Tensor, d: i64) -> Result<()> {
+    let rank = t.dim() as i64;
+    check!(rank > 0, Index, "Dimension specified as {d} but tensor has no dimensions");
+    check!(
+        (-rank..rank).contains(&d),
+        Index,
+        "Dimension out of range (expected to be in range of [{}, {}], but got {d})",
+        -rank,
+        rank - 1
+    );
+    Ok(())
 }
 
 /// The shape of `input` with other sizes of the spatial dimensions.

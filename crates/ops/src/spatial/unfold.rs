@@ -5,7 +5,7 @@ use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::spatial::geometry::{ImageStrides, PerAxis, Place, batched, for_each, index_type, result};
+use crate::spatial::geometry::{ImageStrides, PerAxis, Place, batched, check_dimension, for_each, index_type, result};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
 use crate::{check, operators};
@@ -139,6 +139,8 @@ fn im2col(
 ) -> Result<()> {
     let windows = Windows::new(kernel, dilation, padding, stride)?;
     let rank = input.dim();
+    check_dimension(input, 1)?;
+    check_dimension(input, 2)?;
     check!(
         matches!(rank, 3 | 4) && input.sizes[rank - 3..].iter().all(|&n| n > 0),
         Runtime,

@@ -65,7 +65,31 @@ pub fn joint_strides(sizes: &[i64], inputs: &[&[i64]]) -> Dims {
     if inputs.iter().all(|strides| is_contiguous(sizes, strides)) {
         return Tensor::contiguous_strides(sizes);
     }
+    if inputs.iter().all(|&strides| strides == inputs[0]) && is_dense(sizes, inputs[0]) {
+        return Dims::from_slice(inputs[0]);
+    }
     dense_strides(sizes, &order(sizes, inputs))
+}
+
+/// Whether elements fill the memory from the first to the last one, each a place of its own.
+fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
+    let mut order: SmallVec<[usize; 6]> = (0..sizes.len()).filter(|&d| sizes[d] != 1).collect();
+    order.sort_by_key(|&d| strides[d]);
+    let mut expected = 1;
+    sizes.contains(&0)
+        || order.iter().all(|&d| {
+            let fits = strides[d] == expected;
+            expected *= sizes[d];
+            fits
+        })
+}
+
+/// The strides of `torch.empty_like(t)`: its own if it is dense, else dense ones in the same order.
+pub fn preserved_strides(t: &Tensor) -> Dims {
+    if is_dense(&t.sizes, &t.strides) {
+        return t.strides.clone();
+    }
+    dense_strides(&t.sizes, &order(&t.sizes, &[&t.strides]))
 }
 
 /// Elements that a 32-bit index may reach: their offset in bytes stays below 4 GiB whatever the dtype, and drivers

@@ -27,12 +27,10 @@ pub enum DeviceKind {
 pub(crate) fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
     let mut expected = 1;
     for (&n, &s) in sizes.iter().zip(strides).rev() {
-        if n == 0 {
-            return true;
-        }
         if n != 1 {
             if s != expected {
-                return false;
+                // Elements that there are none of lie in any order.
+                return sizes.contains(&0);
             }
             expected *= n;
         }

@@ -1,9 +1,8 @@
 //! Operands that share memory.
 
 use crate::check;
-use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::tensor::Tensor;
+use crate::tensor::{Dims, Tensor};
 
 /// Whether the bytes between the first and the last element of two tensors meet.
 pub fn touches(a: &Tensor, b: &Tensor) -> bool {
@@ -18,9 +17,15 @@ fn dense(t: &Tensor) -> bool {
     range.end - range.start == t.numel() as u64 * t.element_size()
 }
 
-/// Whether several elements are one place in memory, because the tensor is expanded.
-fn is_expanded(t: &Tensor) -> bool {
-    t.sizes.iter().zip(&t.strides).any(|(&n, &s)| n > 1 && s == 0)
+/// Whether several elements are one place in memory, because the tensor is expanded. An empty one has no elements.
+pub fn is_expanded(t: &Tensor) -> bool {
+    t.sizes.iter().zip(&t.strides).any(|(&n, &s)| n > 1 && s == 0) && t.numel() != 0
+}
+
+/// Each place of an expanded tensor once, for operators that write the same value everywhere.
+pub fn unexpanded(t: &Tensor) -> Tensor {
+    let sizes: Dims = t.sizes.iter().zip(&t.strides).map(|(&n, &s)| if s == 0 { n.min(1) } else { n }).collect();
+    t.as_strided(&sizes, &t.strides, 0)
 }
 
 /// PyTorch's `assert_no_internal_overlap`: an expanded tensor cannot be written.
@@ -57,14 +62,4 @@ pub fn check_none(out: &Tensor, inputs: &[&Tensor]) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// An expanded tensor is written with a warning by a few operators, as on the CPU.
-pub fn warn_if_expanded(call: &Call, t: &Tensor, name: &str) {
-    if is_expanded(t) {
-        call.host.warn(&format!(
-            "Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this \
-             operation. This also applies to advanced indexing e.g. tensor[indices] = tensor"
-        ));
-    }
 }

@@ -45,7 +45,7 @@ impl Problem {
             (Rank::Rows, &[classes]) => {
                 check!(
                     target.dim() <= 1 && target.numel() == 1,
-                    Runtime,
+                    Value,
                     "For 1D input, 1D target must have size 1, but got target size: {}",
                     target.numel()
                 );

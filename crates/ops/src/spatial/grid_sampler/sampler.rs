@@ -4,6 +4,7 @@ use super::location::{Interpolation, Mode, Padding};
 use super::{forward, grid_gradient, input_gradient};
 use crate::operator::call::{Call, Ret};
 use crate::operator::error::{Error, Result};
+use crate::spatial::geometry::check_dimension;
 use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
 
@@ -42,8 +43,10 @@ fn mode(interpolation: i64, padding: i64, align_corners: bool) -> Result<Mode> {
 /// Checks both tensors; returns the sizes of the result.
 fn check_shapes(input: &Tensor, grid: &Tensor, rank: usize) -> Result<Dims> {
     let (shape, points) = (input.sizes.as_slice(), grid.sizes.as_slice());
+    check_dimension(input, 0)?;
+    check_dimension(grid, 0)?;
     check!(
-        !shape.is_empty() && !points.is_empty() && shape[0] == points[0],
+        shape[0] == points[0],
         Runtime,
         "grid_sampler(): expected grid and input to have same batch size, but got input with sizes {shape:?} and grid \
          with sizes {points:?}"

@@ -7,7 +7,9 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured::type_name;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::spatial::geometry::{ImageStrides, Place, batched, channels_last, for_each, index_type, result};
+use crate::spatial::geometry::{
+    ImageStrides, Place, batched, channels_last, check_dimension, for_each, index_type, result,
+};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
 use crate::{check, operators};
@@ -73,6 +75,9 @@ fn name(rank: usize) -> &'static str {
 
 fn check_input(input: &Tensor, windows: &Windows) -> Result<()> {
     let rank = windows.rank();
+    if rank == 2 {
+        check_dimension(input, -3)?;
+    }
     check_image("avg_pool3d", input, rank)?;
     check!(
         input.dtype.is_float() || input.dtype == DType::I64,
