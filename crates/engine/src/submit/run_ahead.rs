@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 /// What is in flight should take no longer.
 const SPAN: Duration = Duration::from_millis(100);
-/// The most commands in flight, however fast they are: the next ones may be slow, and nothing says so before.
-const MAX_WINDOW: u32 = 256;
+/// The most commands in flight, however fast they are: the next ones may be slow, and nothing says so before. CUDA queues about as many launches.
+const MAX_WINDOW: u32 = 1024;
 /// Commands in flight before anything is known of what runs. Half of them are worth a submit (see [`crate::queue::policy`]).
 const FIRST_WINDOW: u32 = 16;
 /// One submission counts as at most so many commands: a graph is measured as a whole.
