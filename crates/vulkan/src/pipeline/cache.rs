@@ -81,7 +81,7 @@ impl PipelineCache {
         let sum = checksum(&blob);
         if saved.checksum != Some(sum) {
             if let Err(error) = cache_file::write(path, &self.identity, &blob) {
-                tracing::debug!("the pipelines of {} were not saved: {error}", self.device.adapter.info.name);
+                cache_file::warn_once(path, &format!("pipelines are not saved to it: {error}"));
                 return Ok(());
             }
             tracing::debug!("saved {} bytes of pipelines to {}", blob.len(), path.display());
