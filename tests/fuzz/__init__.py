@@ -4,7 +4,8 @@
 
 - `values`, `tensors`: random numbers, shapes and layouts
 - `schemas`, `arguments`: the engine's overloads, and what they may be given
-- `elementwise`, `samples`: calls of pointwise operators; calls made of OpInfo's samples
+- `elementwise`, `reductions`, `indexing`, `products`, `lists`: calls of families of overloads
+- `networks`, `samples`: calls of torch.nn.functional; calls made of OpInfo's samples
 - `cases`: the call of a number
 - `calls`, `outcome`: a call on a device, and what it did
 - `judging`: whether two outcomes are the same

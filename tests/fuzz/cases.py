@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 
-from . import elementwise, indexing, lists, products, reductions, samples, schemas
+from . import elementwise, indexing, lists, networks, products, reductions, samples, schemas
 from .calls import Call
 from .schemas import Overload
 
@@ -61,6 +61,8 @@ def subjects() -> tuple[Subject, ...]:
                 pointwise = partial(elementwise.is_elementwise, overload)
                 found.append(Subject(f"aten::{overload.name}", partial(make, overload=overload), pointwise))
                 break
+    for name in networks.FUNCTIONS:
+        found.append(Subject(name, partial(networks.make, name=name)))
     for name in samples.operators():
         found.append(Subject(name, partial(samples.make, name=name), partial(samples.is_pointwise, name)))
     return tuple(sorted(found, key=lambda subject: subject.name))

@@ -44,6 +44,7 @@ class Rules:
     reference: Callable[[Variant], Outcome]  # the call on the CPU
     pointwise: bool = False
     values: bool = True  # not of random results
+    strides: bool = True
     precision: torch.dtype | None = None  # of the computation, if it is coarser than that of a result
 
     def differences(self, want: Outcome, got: Outcome) -> Iterator[Difference]:
@@ -66,7 +67,7 @@ class Rules:
                 want, got = (_of_number(number) for number in (want, got) if number is not None)
                 yield from self._values(name, index, want, got)
             return
-        yield from _form(name, want, got)
+        yield from _form(want, got, self.strides and name in ("results", "gradients"))
         if self.values and want.shape == got.shape and want.dtype == got.dtype and want.data != got.data:
             yield from self._values(name, index, want, got)
 
@@ -89,19 +90,22 @@ class Rules:
         if exact is None:
             return right
         right |= near(rounded(exact, want.dtype), actual, tolerance, want.dtype)
+        # Infinities and signs of zeros are right or wrong, not near.
+        comparable = actual.isfinite() & exact.isfinite() & ~_other_zeros(exact, actual)
         error = (expected - exact).abs()
-        distance = (actual - exact).abs()
+        distance = torch.where(comparable, (actual - exact).abs(), torch.inf)
         right |= distance <= OF_CPU * error
-        if right.all() or (self.pointwise and want.dtype != torch.float64):
+        pointwise = self.pointwise and name in ("results", "storages")  # gradients may be sums
+        if right.all() or (pointwise and want.dtype != torch.float64):
             return right
-        if not self.pointwise:
+        if not pointwise:
             right |= distance <= torch.maximum(OF_CPU * _largest(error), tolerance * _largest(exact))
         change = torch.zeros_like(distance)
         for number in range(1, PERTURBATIONS + 1):
             moved = self._exact(name, index, Variant(wide=True, perturbed=number), want)
             if moved is not None:
                 change = torch.maximum(change, (moved - exact).abs().nan_to_num(0, 0, 0))
-        if self.pointwise:  # Of functions with steps a rounding changes everything.
+        if pointwise:  # Of functions with steps a rounding changes everything.
             change = torch.minimum(change, CAP * exact.abs())
         return right | (distance <= OF_PERTURBED * change)
 
@@ -118,10 +122,10 @@ class Rules:
         return flat.values.double() if flat.shape == like.shape else None
 
 
-def _form(name: str, want: Flat, got: Flat) -> Iterator[Difference]:
+def _form(want: Flat, got: Flat, strides: bool) -> Iterator[Difference]:
     if want.shape != got.shape:
         yield Difference("shape", f"shape {got.shape}, want {want.shape}")
-    elif name != "storages" and 0 not in want.shape:
+    elif strides and 0 not in want.shape:
         pairs = zip(want.shape, want.strides, got.strides, strict=True)
         if any(one != other for size, one, other in pairs if size != 1):
             yield Difference("strides", f"strides {got.strides}, want {want.strides} (shape {want.shape})")
@@ -142,8 +146,12 @@ def near(expected: torch.Tensor, actual: torch.Tensor, tolerance: float, dtype: 
     """Where float64 numbers differ by no more than a relative tolerance, or two of the dtype's smallest numbers."""
     smallest = torch.finfo(dtype).tiny * torch.finfo(dtype).eps
     close = (expected - actual).abs() <= expected.abs() * tolerance + 2 * smallest
-    other_zero = ((expected == 0) | (actual == 0)) & (expected.signbit() != actual.signbit())
-    return same(expected, actual) | (close & ~other_zero)
+    return same(expected, actual) | (close & expected.isfinite() & ~_other_zeros(expected, actual))
+
+
+def _other_zeros(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Where one number or both are zero, and their signs differ."""
+    return ((one == 0) | (other == 0)) & (one.signbit() != other.signbit())
 
 
 def rounded(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

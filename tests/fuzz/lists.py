@@ -33,20 +33,21 @@ def make(rng: random.Random, overload: Overload) -> Call:
     shapes = [tensors.shape(rng) for _ in range(min(count, 5))] * (count // 5 + 1)
     dtype = rng.choice(values.FLOATS) if optimizer and rng.random() < 0.95 else values.dtype(rng)
     palette = values.palette(rng, bounded=optimizer)
-    mixed, plain_layout = rng.random() < 0.15, rng.random() < 0.6
+    # The CPU's kernels of the optimizers check nothing, and take every tensor for contiguous.
+    mixed, plain_layout = not optimizer and rng.random() < 0.15, rng.random() < 0.6
 
     def make_list(argument_name: str) -> list[torch.Tensor]:
-        length = count if rng.random() < 0.98 else count + 1
+        length = count if optimizer or rng.random() < 0.98 else count + 1
         if argument_name == "state_steps":
             return [torch.tensor(float(rng.randint(0, 5))) for _ in range(length)]
-        chosen = values.other_dtype(rng, dtype) if not mixed and rng.random() < 0.1 else dtype
+        chosen = values.other_dtype(rng, dtype) if not optimizer and rng.random() < 0.1 else dtype
         return [
             tensors.tensor(
                 rng,
-                sizes if rng.random() < 0.98 else tensors.broadcast(rng, sizes),
+                sizes if optimizer or rng.random() < 0.98 else tensors.broadcast(rng, sizes),
                 values.other_dtype(rng, dtype) if mixed else chosen,
                 "unit" if argument_name.endswith(("_sqs", "_sums")) else palette,
-                plain_layout,
+                plain_layout or optimizer,
             )
             for sizes in (shapes * 2)[:length]
         ]
@@ -70,4 +71,6 @@ def make(rng: random.Random, overload: Overload) -> Call:
             given[name] = RATES[name] if rng.random() < 0.8 else 0.0
         else:
             given[name] = plain(rng, argument, like)
+    if given.get("amsgrad") is False:
+        given["max_exp_avg_sqs"] = []
     return call(rng, overload, given, stage)

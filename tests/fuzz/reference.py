@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
@@ -24,7 +25,7 @@ class ReferenceFailed(Exception):
     """The process ended, or took too long."""
 
 
-def serve(connection: Connection, parent: int) -> None:
+def serve(connection: Connection, parent: int, make: Callable[[int], cases.Case]) -> None:
     """Run what is asked for through `connection`, until it is closed or the parent is gone."""
 
     def watch() -> None:
@@ -42,16 +43,16 @@ def serve(connection: Connection, parent: int) -> None:
         except EOFError:
             return
         if case is None or case.number != number:
-            case = cases.make(number)
+            case = make(number)
         connection.send(execute(case.call, CPU, variant))
 
 
 class Reference:
     """The process, started when it is first asked."""
 
-    def __init__(self, timeout: float) -> None:
-        """With so many seconds for a call."""
-        self.timeout = timeout
+    def __init__(self, timeout: float, make: Callable[[int], cases.Case] = cases.make) -> None:
+        """With so many seconds for a call; `make` is pickled."""
+        self.timeout, self.make = timeout, make
         self._process: SpawnProcess | None = None
         self._connection: Connection
 
@@ -60,7 +61,7 @@ class Reference:
         if self._process is None:
             context = multiprocessing.get_context("spawn")
             self._connection, theirs = context.Pipe()
-            self._process = context.Process(target=serve, args=(theirs, os.getpid()), daemon=True)
+            self._process = context.Process(target=serve, args=(theirs, os.getpid(), self.make), daemon=True)
             self._process.start()
             theirs.close()
             self._receive(START_SECONDS)

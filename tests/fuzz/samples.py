@@ -72,7 +72,7 @@ def make(rng: random.Random, name: str) -> Call:
     if not found:
         raise NoSamples(f"{name} has no samples of {dtype}")
     sample = rng.choice(found)
-    change = _Changer(rng, dtype, is_pointwise(name))
+    change = _Changer(rng, dtype, name)
     args = [change(sample.input), *(change(argument) for argument in sample.args)]
     kwargs = {key: change(argument) for key, argument in sample.kwargs.items()}
     stage = rng.choices((FORWARD, BACKWARD, DOUBLE), (5, 4, 2))[0] if op.supports_autograd else FORWARD
@@ -88,11 +88,14 @@ def make(rng: random.Random, name: str) -> Call:
 class _Changer:
     """Gives tensors other numbers and layouts."""
 
-    def __init__(self, rng: random.Random, dtype: torch.dtype, pointwise: bool) -> None:
+    def __init__(self, rng: random.Random, dtype: torch.dtype, name: str) -> None:
+        pointwise = is_pointwise(name)
         self.rng, self.dtype = rng, dtype
         # Integers are often indices or sizes, and keep their values.
         self.numbers = (dtype.is_floating_point or pointwise) and rng.random() < 0.4
-        self.palette = values.palette(rng, bounded=not pointwise)
+        # Whether an infinite weight meets the zeros of a border is each implementation's own.
+        borders = name.startswith(("nn.functional.conv", "nn.functional.interpolate", "nn.functional.grid_sample"))
+        self.palette = "normal" if borders else values.palette(rng, bounded=not pointwise)
         self.layouts = rng.random() < 0.6
 
     def __call__(self, value: Any) -> Any:

@@ -1,0 +1,21 @@
+"""Some of the fuzzer's cases. FUZZ_START=100000 chooses others; `make fuzz` runs as many as there is time for."""
+
+from __future__ import annotations
+
+import math
+import os
+
+from tests.fuzz import cases, known, work
+
+START = int(os.environ.get("FUZZ_START", "0"))
+# Of every so many cases one is run, so that there are more operators among them.
+STRIDE, CASES = 4, 500
+
+
+def test_cases() -> None:
+    """The device does what the CPU does, or tests/fuzz/known.toml says why not."""
+    numbers = range(START, START + STRIDE * CASES, STRIDE)
+    findings = list(work.run(numbers, "dml", jobs=2, timeout=120, until=math.inf))
+    assert sorted(finding.number for finding in findings) == list(numbers)
+    assert len({cases.subject(number).name for number in numbers}) > 100
+    assert known.unexplained(findings, known.read()) == []
