@@ -329,3 +329,22 @@ def test_a_state_is_saved_and_restored() -> None:
         m(torch.ones(2, 3, device="dml")).sum().backward()
         o.step()
     assert all(p.equal(q) for p, q in zip(module.parameters(), twin.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(
+    "other", [torch.ones(2, 3, 1), torch.ones(3), torch.ones(2, 3).half()], ids=["rank", "size", "dtype"]
+)
+def test_fused_steps_check_gradients_and_states(other: torch.Tensor) -> None:
+    p, step, other = torch.ones(2, 3).to("dml"), torch.zeros(()).to("dml"), other.to("dml")
+    numbers = {"lr": 0.1, "weight_decay": 0.0, "eps": 1e-8, "maximize": False}
+    adam = {**numbers, "beta1": 0.9, "beta2": 0.99, "amsgrad": False}
+    sgd = {"lr": 0.1, "weight_decay": 0.0, "momentum": 0.9, "dampening": 0.0, "nesterov": False, "maximize": False}
+    with pytest.raises(RuntimeError, match="expected"):
+        torch._fused_adam_([p], [other], [p], [p], [], [step], **adam)
+    with pytest.raises(RuntimeError, match="expected"):
+        torch._fused_adamw_([p], [p], [p], [other], [], [step], **adam)
+    with pytest.raises(RuntimeError, match="expected"):
+        torch._fused_adagrad_([p], [p], [other], [step], lr_decay=0.0, **numbers)
+    with pytest.raises(RuntimeError, match="expected"):
+        torch._fused_sgd_([p], [p], [other], is_first_step=False, **sgd)
+    assert torch.equal(p.cpu(), torch.ones(2, 3))

@@ -40,16 +40,33 @@ enum Decay {
     Parameter,
 }
 
-/// Checks that lists match the parameters one by one.
-fn check_lists(call: &Call, count: usize, lists: &[&[&Tensor]]) -> Result<()> {
+/// Checks that a list has as many tensors as there are parameters.
+fn check_count(call: &Call, count: usize, list: &[&Tensor]) -> Result<()> {
+    check!(
+        list.len() == count,
+        Runtime,
+        "{}: lists of {count} and {} tensors where the same number is expected",
+        call.name,
+        list.len()
+    );
+    Ok(())
+}
+
+/// Checks that gradients and states match the parameters one by one, in shape and dtype.
+fn check_lists(call: &Call, params: &[&Tensor], lists: &[&[&Tensor]]) -> Result<()> {
     for list in lists {
-        check!(
-            list.len() == count,
-            Runtime,
-            "{}: lists of {count} and {} tensors where the same number is expected",
-            call.name,
-            list.len()
-        );
+        check_count(call, params.len(), list)?;
+        for (param, other) in params.iter().zip(list.iter()) {
+            let (shape, dtype) = (&param.sizes, param.dtype);
+            check!(
+                other.sizes == *shape,
+                Runtime,
+                "{}: expected the parameter's shape {shape:?} but found {:?}",
+                call.name,
+                other.sizes
+            );
+            check!(other.dtype == dtype, Runtime, "expected scalar type {dtype} but found {}", other.dtype);
+        }
     }
     Ok(())
 }
@@ -102,8 +119,9 @@ fn adam(
 ) -> Result<()> {
     let count = params.len();
     let largest = if amsgrad { largest } else { Tensors::new() };
-    check_lists(call, count, &[&grads, &averages, &squares, &steps])?;
-    check_lists(call, if amsgrad { count } else { 0 }, &[&largest])?;
+    check_lists(call, &params, &[&grads, &averages, &squares])?;
+    check_lists(call, if amsgrad { &params } else { &[] }, &[&largest])?;
+    check_count(call, count, &steps)?;
     unscale(call, &grads, scale)?;
     let of_parameter = decay == Decay::Parameter;
     let variant = Variant::options([amsgrad, found.is_some(), of_parameter]);
@@ -168,7 +186,8 @@ fn adagrad(
     found: Option<&Tensor>,
 ) -> Result<()> {
     let count = params.len();
-    check_lists(call, count, &[&grads, &sums, &steps])?;
+    check_lists(call, &params, &[&grads, &sums])?;
+    check_count(call, count, &steps)?;
     let sign = if maximize { -1.0 } else { 1.0 };
     unscale(call, &grads, scale)?;
     let shared = shared(call, found, rate, &[decay, weight_decay, eps, sign])?;
@@ -207,8 +226,8 @@ fn sgd(
     let count = params.len();
     let with_momentum = momentum != 0.0;
     let buffers = if with_momentum { buffers } else { Tensors::new() };
-    check_lists(call, count, &[&grads])?;
-    check_lists(call, if with_momentum { count } else { 0 }, &[&buffers])?;
+    check_lists(call, &params, &[&grads])?;
+    check_lists(call, if with_momentum { &params } else { &[] }, &[&buffers])?;
     unscale(call, &grads, scale)?;
     let variant = Variant::options([with_momentum, nesterov, first_step, found.is_some()]);
     let sign = if maximize { -1.0 } else { 1.0 };
