@@ -29,6 +29,7 @@ help:
 	@echo "make demo   train a network on handwritten digits on the best device, then on the CPU"
 	@echo "make test   run every test"
 	@echo "make smoke  run the small set of tests"
+	@echo "make smoke-profiles  run it on imitations of other adapters; PROFILES=\"minimum arm-mali\""
 	@echo "make opinfo run PyTorch's own operator tests, all of them, and write docs/operators.md"
 	@echo "make fuzz   run random calls of the operators beside the CPU's, SECONDS=600 DEVICE=dml"
 	@echo "make validate  run them, and those of Vulkan and the engine, under Vulkan's validation layer"
@@ -64,6 +65,15 @@ test-spirv: test-system
 .PHONY: smoke
 smoke: test-system $(package)
 	$(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
+
+# On adapters that are not at hand, imitated: docs/adapters.md.
+PROFILES ?= minimum qualcomm-adreno
+.PHONY: smoke-profiles
+smoke-profiles: test-system $(package)
+	for profile in $(PROFILES); do \
+		TORCH_DML_PROFILE=$$profile TORCH_DML_SPIRV_DIR=$(spirv) $(py) -m pytest -n $(JOBS) --dist loadfile -m smoke; \
+	done
+	$(PYTHON) scripts/check_spirv.py $(spirv)
 
 # Goes on where it was stopped. The page in docs is that of TORCH=2.11.0 on Mesa's software adapter.
 .PHONY: opinfo

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ os.environ.setdefault("GALLIVM_PERF", "nopt")
 
 import torch
 import torch_dml
+from support.dtypes import refuses_float64
 from support.fallbacks import assert_nothing_fell_back
 from torch_dml import engine
 
@@ -38,6 +39,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ]
         config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
         items[:] = chosen
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """On an adapter without float64, a test that asks for it is skipped where the device refuses it."""
+    try:
+        return (yield)
+    except Exception as error:
+        if refuses_float64(error):
+            pytest.skip(str(error))
+        raise
 
 
 @pytest.fixture(autouse=True)
