@@ -19,6 +19,7 @@
 #include "device.h"
 #include "engine.h"
 #include "generator.h"
+#include "storage.h"
 
 namespace dml {
 
@@ -84,6 +85,7 @@ inline void describe(c10::TensorImpl* impl, DmlTensor& out) {
   out.strides = impl->strides().data();
   out.dim = static_cast<int32_t>(sizes.size());
   c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
+  if (C10_UNLIKELY(may_reach_beyond_storage()) && out.place == DML_PLACE_DML) check_within_storage(impl);
   // mutable_data_ptr: the engine may write, so a copy-on-write storage becomes real here.
   out.storage = reinterpret_cast<uint64_t>(storage->mutable_data_ptr().get());
   out.storage_bytes = storage->nbytes();

@@ -10,6 +10,11 @@
 #include "device.h"
 
 namespace dml {
+
+namespace detail {
+std::atomic<bool> storage_shrunk{false};
+}
+
 namespace {
 
 // The first `bytes` bytes of a storage.
@@ -33,8 +38,19 @@ void resize_storage(c10::StorageImpl* storage, size_t bytes) {
     at::_ops::_copy_from::call(bytes_of(std::move(old), static_cast<int64_t>(kept)),
                                bytes_of(fresh, static_cast<int64_t>(kept)), false);
   }
+  if (bytes < storage->nbytes()) detail::storage_shrunk.store(true, std::memory_order_relaxed);
   storage->set_data_ptr_noswap(std::move(fresh.mutable_data_ptr()));
   storage->set_nbytes(bytes);
+}
+
+void check_within_storage(const c10::TensorImpl* tensor) {
+  if (tensor->numel() == 0) return;
+  const size_t itemsize = tensor->dtype().itemsize();
+  const size_t bytes = at::detail::computeStorageNbytes(tensor->sizes(), tensor->strides(), itemsize,
+                                                        static_cast<size_t>(tensor->storage_offset()));
+  const size_t there = tensor->unsafe_storage().nbytes();
+  TORCH_CHECK(bytes <= there, "a tensor of sizes ", tensor->sizes(), " needs a storage of ", bytes,
+              " bytes, and its storage was resized to ", there);
 }
 
 void resize_tensor(c10::TensorImpl* tensor, c10::IntArrayRef sizes, std::optional<c10::IntArrayRef> strides) {

@@ -102,6 +102,32 @@ def test_untyped_storage():
     assert storage.nbytes() == 0
 
 
+def test_a_tensor_beyond_its_storage_raises():
+    """The CPU ends the process with SIGSEGV."""
+    x, y = numbers(10), numbers(10)
+    for size in (0, 20):
+        x.untyped_storage().resize_(size)
+        for use in (
+            lambda: x + 1,
+            lambda: x.add_(1),
+            lambda: x.sum(),
+            lambda: x.cpu(),
+            lambda: x.fill_(1),
+            lambda: y.copy_(x),
+            lambda: x.copy_(y),
+            lambda: torch.cat([y, x]),
+            lambda: torch.add(y, y, out=x),
+            lambda: torch._foreach_add([y, x], 1),
+            lambda: x.view(2, 5) @ y.view(5, 2),
+        ):
+            with pytest.raises(RuntimeError, match="was resized to"):
+                use()
+    assert (x[:0] + 1).shape == (0,) and (x[:5] + 1).shape == (5,)
+    x.untyped_storage().resize_(40)
+    x.copy_(y)
+    assert (x + 1).tolist() == [i + 1 for i in range(10)]
+
+
 @pytest.mark.filterwarnings("ignore:TypedStorage")
 def test_typed_storage():
     x = numbers(4)

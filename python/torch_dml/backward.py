@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import torch
+
+from torch_dml import environment
 
 
 def run_in_calling_thread() -> None:
@@ -15,5 +15,5 @@ def run_in_calling_thread() -> None:
     enqueue. Where several CUDA devices are usable, or with TORCH_DML_AUTOGRAD_THREADS=1, things stay as they are;
     `torch.autograd.set_multithreading_enabled` decides for a thread at any time.
     """
-    if os.environ.get("TORCH_DML_AUTOGRAD_THREADS") != "1" and torch.cuda.device_count() <= 1:
+    if environment.get("TORCH_DML_AUTOGRAD_THREADS") != "1" and torch.cuda.device_count() <= 1:
         torch.autograd.set_multithreading_enabled(False)

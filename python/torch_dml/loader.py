@@ -11,7 +11,7 @@ import threading
 from ctypes import POINTER, c_char_p, c_int32, c_uint64, c_void_p
 from pathlib import Path
 
-from torch_dml import engine
+from torch_dml import engine, environment
 
 DEVICE = "dml"
 
@@ -55,6 +55,7 @@ def load() -> None:
             raise ImportError(
                 f'torch-dml cannot load: another backend has taken PrivateUse1 in this process, the device "{name}"'
             )
+        environment.warn_of_nonsense()
         path = plugin_path(torch.__version__)
         engine.library()
         library = open_plugin(path)

@@ -83,10 +83,7 @@ impl Event {
         let (Some(from), Some(to)) = (self.marker.stamp(), later.marker.stamp()) else {
             return Err(none);
         };
-        match self.queue.submission.timestamps([from, to])? {
-            [Some(from), Some(to)] => Ok((to as f64 - from as f64) * 1e-6),
-            _ => Err(none),
-        }
+        self.queue.submission.elapsed_ns(from, to)?.map(|ns| ns * 1e-6).ok_or(none)
     }
 }
 

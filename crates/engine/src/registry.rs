@@ -50,7 +50,7 @@ fn visible(kinds: &[AdapterKind], software: bool) -> Vec<usize> {
 
 /// How many devices every adapter is: 1, unless a test of several devices wants more.
 fn per_adapter(wish: Option<&str>) -> usize {
-    wish.and_then(|text| text.trim().parse().ok()).map_or(1, |n: usize| n.clamp(1, 8))
+    wish.and_then(|text| text.trim().parse().ok()).filter(|n| (1..=8).contains(n)).unwrap_or(1)
 }
 
 fn slot(index: usize) -> Result<&'static Slot, Error> {
@@ -175,6 +175,7 @@ mod tests {
         assert_eq!(per_adapter(Some(" 2 ")), 2);
         assert_eq!(per_adapter(Some("none")), 1);
         assert_eq!(per_adapter(Some("0")), 1);
+        assert_eq!(per_adapter(Some("9")), 1);
     }
 
     #[test]

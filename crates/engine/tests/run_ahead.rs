@@ -80,6 +80,22 @@ fn the_host_is_a_tenth_of_a_second_ahead() {
     assert_eq!(slow.counted(), 42);
 }
 
+/// However the work gets to the driver: here, whoever asks whether it is done submits it.
+#[test]
+fn a_program_that_asks_is_bounded_too() {
+    let slow = Slow::open();
+    let begin = Instant::now();
+    for _ in 0..30 {
+        slow.run(1);
+        slow.device.idle().unwrap();
+    }
+    let enqueued = begin.elapsed();
+    slow.device.synchronize().unwrap();
+    let ran = begin.elapsed();
+    assert!(ran - enqueued < ran / 2, "{enqueued:?} to enqueue what ran for {ran:?}");
+    assert_eq!(slow.counted(), 32);
+}
+
 #[test]
 fn fast_commands_do_not_wait_for_each_other() {
     let slow = Slow::open();

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// `NAME-HASH.spv`. `scripts/check_spirv.py` validates the folder. Failures are printed, and nothing else depends on them.
 pub(crate) fn collect(name: &str, words: &[u32]) {
     static FOLDER: OnceLock<Option<OsString>> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| std::env::var_os("TORCH_DML_SPIRV_DIR").filter(|folder| !folder.is_empty()));
+    let folder = FOLDER.get_or_init(|| {
+        std::env::var_os("TORCH_DML_SPIRV_DIR").filter(|folder| !folder.is_empty() && !Path::new(folder).is_file())
+    });
     if let Some(folder) = folder
         && let Err(error) = write(Path::new(folder), name, words)
     {

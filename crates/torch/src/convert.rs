@@ -103,24 +103,24 @@ unsafe fn scalar(v: &DmlValue) -> Option<Scalar> {
 /// # Safety
 /// The payload is what the tag says, and its pointers hold for `'a`.
 pub unsafe fn arg<'a>(v: &DmlValue) -> Result<Arg<'a>, Failure> {
-    let len = v.len as usize;
+    let len = || v.len as usize;
     // SAFETY: the caller's promise. `len` is read for lists and strings alone, where the plugin sets it.
     unsafe {
         Ok(match v.tag {
             tag::TENSOR => Arg::Tensor(tensor(&v.u.tensor)?),
             tag::NONE => Arg::None,
-            tag::INTS => Arg::Ints(slice(v.u.ints, len)),
-            tag::DOUBLES => Arg::Doubles(slice(v.u.doubles, len)),
-            tag::BOOLS => Arg::Bools(slice(v.u.bools, len)),
+            tag::INTS => Arg::Ints(slice(v.u.ints, len())),
+            tag::DOUBLES => Arg::Doubles(slice(v.u.doubles, len())),
+            tag::BOOLS => Arg::Bools(slice(v.u.bools, len())),
             tag::TENSORS => Arg::Tensors(
-                slice(v.u.tensors, len)
+                slice(v.u.tensors, len())
                     .iter()
                     .map(|t| if t.handle.is_null() { Ok(None) } else { tensor(t).map(Some) })
                     .collect::<Result<_, _>>()?,
             ),
-            tag::SCALARS => Arg::Scalars(slice(v.u.scalars, len).iter().filter_map(|s| scalar(s)).collect()),
+            tag::SCALARS => Arg::Scalars(slice(v.u.scalars, len()).iter().filter_map(|s| scalar(s)).collect()),
             tag::STRING => Arg::Str(
-                std::str::from_utf8(slice(v.u.string.cast(), len))
+                std::str::from_utf8(slice(v.u.string.cast(), len()))
                     .map_err(|_| Failure::new(Status::Value, "a string argument is not UTF-8"))?,
             ),
             tag::GENERATOR => generator::shared(v.u.generator).map_or(Arg::None, Arg::Generator),

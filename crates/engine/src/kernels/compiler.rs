@@ -61,7 +61,7 @@ fn max_threads() -> usize {
     static MOST: OnceLock<usize> = OnceLock::new();
     *MOST.get_or_init(|| {
         let wish = std::env::var("TORCH_DML_COMPILE_THREADS").ok().and_then(|text| text.trim().parse().ok());
-        wish.filter(|&n| n > 0)
+        wish.filter(|n| (1..=1024).contains(n))
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(2, |n| n.get()).min(MAX_THREADS))
     })
 }

@@ -28,8 +28,6 @@ pub(crate) struct DeviceQueue {
     state: Mutex<State>,
     /// Some thread is capturing a graph. Only a hint to look further: what counts is in `state`.
     capturing: AtomicBool,
-    /// As much is in flight as may be: who enqueues waits. Written with the queue locked.
-    full: AtomicBool,
     /// Where kernels report what they cannot do.
     pub(crate) fault: FaultBlock,
     /// What copies go through: given back to the system with the device's cached memory.
@@ -62,7 +60,6 @@ impl DeviceQueue {
             submission: Submission::new(gpu, device, stream, timeline),
             state: Mutex::new(State { pending, memory, capture: CaptureSlot::new(device) }),
             capturing: AtomicBool::new(false),
-            full: AtomicBool::new(false),
             host_pools: HostPools::new(),
             kept: Mutex::default(),
         })
@@ -110,17 +107,6 @@ impl DeviceQueue {
     }
 
     // ---- submitting
-
-    /// As much is in flight as may be.
-    #[inline]
-    pub(crate) fn is_full(&self) -> bool {
-        self.full.load(Ordering::Relaxed)
-    }
-
-    /// As much is in flight as may be, or not. With the queue locked.
-    pub(crate) fn set_full(&self, full: bool) {
-        self.full.store(full, Ordering::Relaxed);
-    }
 
     /// Ends the pending batch.
     fn take(&self, state: &mut State) -> Batch {

@@ -12,6 +12,9 @@ use crate::submit::batch::{Marker, Replay};
 use dml_vulkan::Segment;
 use std::sync::Arc;
 
+/// So often a thread that is to wait for the device waits for room before: once for each batch that may have been handed over.
+const MAX_TURNS: u32 = 8;
+
 impl DeviceQueue {
     /// Enqueues a run of a kernel.
     ///
@@ -136,7 +139,7 @@ impl DeviceQueue {
     /// [`Error::DeviceLost`]; an error of earlier work.
     #[inline]
     pub(crate) fn await_room_to_enqueue(&self) -> Result<(), Error> {
-        if !self.is_full() {
+        if !self.submission.is_full() {
             return Ok(());
         }
         match self.await_room() {
@@ -150,7 +153,7 @@ impl DeviceQueue {
     /// # Errors
     /// [`Error::Interrupted`]; as there.
     pub(crate) fn await_room_to_replay(&self) -> Result<(), Error> {
-        if self.is_full() { self.await_room() } else { Ok(()) }
+        if self.submission.is_full() { self.await_room() } else { Ok(()) }
     }
 
     /// Waits until there is room in flight, and submits what is due.
@@ -158,13 +161,9 @@ impl DeviceQueue {
     fn await_room(&self) -> Result<(), Error> {
         self.submission.await_room()?;
         let mut state = self.lock();
-        if !self.is_full() {
-            return Ok(()); // Another thread was here.
-        }
         if state.pending.pending() >= self.submission.batch_limit() {
             return self.hand_over(&mut state, Ok(true));
         }
-        self.set_full(false);
         Ok(())
     }
 
@@ -175,7 +174,11 @@ impl DeviceQueue {
     /// [`Error::Interrupted`]; [`Error::DeviceLost`]; an error of earlier work.
     #[inline]
     pub(crate) fn await_room_to_wait(&self) -> Result<(), Error> {
-        while self.is_full() || self.submission.handover().has_batches() {
+        // Other threads may fill the room again and again; then this one takes its turn.
+        for _ in 0..MAX_TURNS {
+            if !self.submission.is_full() && !self.submission.handover().has_batches() {
+                break;
+            }
             self.await_room()?;
             self.submission.record_handed(|| false);
         }
@@ -201,9 +204,7 @@ impl DeviceQueue {
     fn hand_over(&self, state: &mut State, due: Result<bool, Error>) -> Result<(), Error> {
         let _stage = measure::enter(Stage::Submit);
         self.submission.wrap(due)?;
-        let room = self.submission.has_room();
-        self.set_full(!room);
-        if !room {
+        if !self.submission.has_room() {
             return Ok(());
         }
         if !self.submission.handover().has_room() {

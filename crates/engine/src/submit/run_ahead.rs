@@ -10,7 +10,7 @@
 
 use dml_vulkan::Ticket;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -39,6 +39,8 @@ pub(crate) struct RunAhead {
     window: Mutex<Window>,
     /// Half a window, for those who enqueue.
     batch: AtomicU32,
+    /// There was no room when it was last looked, or something submitted.
+    full: AtomicBool,
 }
 
 struct Window {
@@ -65,7 +67,7 @@ struct Flight {
 impl RunAhead {
     pub(crate) fn new() -> Self {
         let window = Window::new(Instant::now());
-        Self { batch: AtomicU32::new(window.batch()), window: Mutex::new(window) }
+        Self { batch: AtomicU32::new(window.batch()), full: AtomicBool::new(false), window: Mutex::new(window) }
     }
 
     /// Commands that one batch should have at most.
@@ -74,18 +76,27 @@ impl RunAhead {
         self.batch.load(Ordering::Relaxed)
     }
 
+    /// As much is in flight as may be, or was a moment ago: who wants to add to it looks, and waits if it is so.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
+    }
+
     /// `commands` were submitted as `ticket`, when all up to `completed` was complete.
     pub(crate) fn submitted(&self, ticket: Ticket, commands: u32, completed: Ticket) {
         let (mut window, now) = (self.lock(), Instant::now());
         self.complete(&mut window, completed, now, Seen::Later);
         window.submitted(ticket, commands.clamp(1, MAX_COUNTED), now);
+        self.full.store(!window.has_room(), Ordering::Relaxed);
     }
 
     /// Whether another batch may be submitted, now that all up to `completed` is complete.
     pub(crate) fn has_room(&self, completed: Ticket, seen: Seen) -> bool {
         let mut window = self.lock();
         self.complete(&mut window, completed, Instant::now(), seen);
-        window.has_room()
+        let room = window.has_room();
+        self.full.store(!room, Ordering::Relaxed);
+        room
     }
 
     fn complete(&self, window: &mut Window, completed: Ticket, now: Instant, seen: Seen) {

@@ -257,9 +257,9 @@ impl Stream {
         Ok(self.recorder.wait_idle()?)
     }
 
-    /// The times of two timestamps, in nanoseconds of the device's clock; `None` for one that is not known.
-    pub(crate) fn timestamps(&self, [a, b]: [&TimestampId; 2]) -> Result<[Option<u64>; 2], Error> {
-        Ok([self.recorder.timestamp_ns(a)?, self.recorder.timestamp_ns(b)?])
+    /// Nanoseconds from one timestamp to another; `None` if one is not known.
+    pub(crate) fn elapsed_ns(&self, from: &TimestampId, to: &TimestampId) -> Result<Option<f64>, Error> {
+        Ok(self.recorder.elapsed_ns(from, to)?)
     }
 
     /// Notes from now on what is recorded, and when it ran.

@@ -74,6 +74,12 @@ impl Submission {
         self.run_ahead.batch()
     }
 
+    /// As much is in flight as may be, or was a moment ago.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.run_ahead.is_full()
+    }
+
     /// Whether the driver may be given more. A device that was lost has room: who submits finds out.
     pub(crate) fn has_room(&self) -> bool {
         self.timeline.completed().map_or(true, |completed| self.run_ahead.has_room(completed, Seen::Later))
@@ -254,9 +260,9 @@ impl Submission {
         Ok(())
     }
 
-    /// The times of two timestamps, as [`Stream::timestamps`].
-    pub(crate) fn timestamps(&self, stamps: [&TimestampId; 2]) -> Result<[Option<u64>; 2], Error> {
-        self.wrap(self.stream().timestamps(stamps))
+    /// Nanoseconds from one timestamp to another, as [`Stream::elapsed_ns`].
+    pub(crate) fn elapsed_ns(&self, from: &TimestampId, to: &TimestampId) -> Result<Option<f64>, Error> {
+        self.wrap(self.stream().elapsed_ns(from, to))
     }
 
     /// What the stream counts.

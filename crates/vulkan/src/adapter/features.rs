@@ -91,7 +91,7 @@ impl Features {
         if wanted.contains(&khr::calibrated_timestamps::NAME) {
             wanted.retain(|name| *name != ext::calibrated_timestamps::NAME);
         }
-        if std::env::var_os("TORCH_DML_NO_MARKER").is_some_and(|v| !v.is_empty() && v != "0") {
+        if std::env::var_os("TORCH_DML_NO_MARKER").is_some_and(|v| v == "1") {
             wanted.retain(|name| *name != amd::buffer_marker::NAME);
         }
 

@@ -47,7 +47,7 @@ pub fn validation_errors() -> u64 {
 /// # Errors
 /// [`Error::NoValidation`] if it was and is not installed: a check that silently checks nothing is worse than none.
 pub(crate) fn wanted(entry: &Entry) -> Result<bool, Error> {
-    if std::env::var_os("TORCH_DML_VALIDATION").is_none_or(|v| v.is_empty() || v == "0") {
+    if std::env::var_os("TORCH_DML_VALIDATION").is_none_or(|v| v != "1") {
         return Ok(false);
     }
     // SAFETY: `entry` is a loaded Vulkan library.

@@ -125,7 +125,7 @@ fn create(device: &ash::Device, blob: &[u8]) -> Result<vk::PipelineCache, vk::Re
 /// `TORCH_DML_CACHE_DIR`, else `torch-dml` in the user's cache directory, else nowhere.
 fn default_directory(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let get = |name| env(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    if let Some(directory) = get("TORCH_DML_CACHE_DIR") {
+    if let Some(directory) = get("TORCH_DML_CACHE_DIR").filter(|directory| directory.is_dir() || !directory.exists()) {
         return Some(directory);
     }
     let base = if cfg!(windows) {

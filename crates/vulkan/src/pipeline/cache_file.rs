@@ -435,4 +435,35 @@ mod tests {
         let written = write(Path::new(&path), &identity(), &sized_blob(&identity(), LARGE));
         assert!(matches!(written, Err(Error::Io { .. })), "{written:?}");
     }
+
+    #[test]
+    fn a_kill_in_the_middle_leaves_a_sound_file() {
+        let folder = folder("middle");
+        let path = folder.join(identity().file_name());
+        for pause in 0..6 {
+            let mut child = std::process::Command::new(std::env::current_exe().expect("this test"))
+                .args(["--exact", "pipeline::cache_file::tests::writes_until_it_is_killed"])
+                .env("CACHE_FILE_TEST_KILL", &path)
+                .spawn()
+                .expect("a child");
+            while !path.exists() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::thread::sleep(Duration::from_millis(17 * pause));
+            child.kill().expect("killed");
+            child.wait().expect("ended");
+            assert!(read(&path, &identity()).is_some_and(|found| found.len() >= LARGE as usize));
+        }
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    /// The child's part of the test above.
+    #[test]
+    fn writes_until_it_is_killed() {
+        let Some(path) = std::env::var_os("CACHE_FILE_TEST_KILL") else { return };
+        let blob = sized_blob(&identity(), LARGE);
+        loop {
+            write(Path::new(&path), &identity(), &blob).expect("written");
+        }
+    }
 }

@@ -69,9 +69,15 @@ impl Clocks {
 
     /// Ticks from this moment, before it if negative.
     pub(crate) fn ticks_to(&self, ticks: u64) -> i64 {
-        let unused = 64 - self.bits.min(64);
-        (ticks.wrapping_sub(self.ticks) << unused) as i64 >> unused
+        ticks_between(self.ticks, ticks, self.bits)
     }
+}
+
+/// Ticks from one timestamp of so many valid bits to another, negative if that came before. They are less than half a round
+/// apart: with Intel's 36 bits, 47 minutes.
+pub(crate) fn ticks_between(from: u64, to: u64, bits: u32) -> i64 {
+    let unused = 64 - bits.min(64);
+    (to.wrapping_sub(from) << unused) as i64 >> unused
 }
 
 #[cfg(test)]
@@ -99,6 +105,13 @@ mod tests {
         // The device's clock is a tenth slow.
         let (first, last) = (clocks(0, 0), clocks(90_000_000, 1_000_000_000));
         assert_eq!(first.unix_ns(&last, 45_000_000), 500_000_000);
+    }
+
+    #[test]
+    fn ticks_between_timestamps_of_few_bits() {
+        assert_eq!(ticks_between((1 << 36) - 100, 100, 36), 200);
+        assert_eq!(ticks_between(100, (1 << 36) - 100, 36), -200);
+        assert_eq!(ticks_between(u64::MAX - 9, 10, 64), 20);
     }
 
     #[test]

@@ -9,5 +9,6 @@ pub use clocks::{Clocks, unix_now};
 pub use spans::Span;
 pub use timestamps::TimestampId;
 
+pub(crate) use clocks::ticks_between;
 pub(crate) use spans::Spans;
 pub(crate) use timestamps::{Timestamps, nanoseconds};

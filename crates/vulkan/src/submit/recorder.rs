@@ -11,7 +11,7 @@ use crate::device::{DeviceShared, QueueKind};
 use crate::error::Error;
 use crate::memory::Segment;
 use crate::pipeline::Pipeline;
-use crate::query::{Clocks, Span, Spans, TimestampId, Timestamps, nanoseconds};
+use crate::query::{Clocks, Span, Spans, TimestampId, Timestamps, nanoseconds, ticks_between};
 use crate::ticket::Ticket;
 
 /// Records commands and submits them in batches. Commands run in the order of the calls, and
@@ -142,6 +142,18 @@ impl Recorder {
         let period = self.device.adapter.info.capabilities.timestamp_period_ns;
         let bits = self.device.compute.family.timestamp_bits;
         Ok(self.timestamp_ticks(id)?.map(|ticks| nanoseconds(ticks, bits, period)))
+    }
+
+    /// Nanoseconds from one timestamp to another, negative if that came before; `None` while their submissions are not complete.
+    /// Right also where the device's clock began again between them, which some do every hour.
+    ///
+    /// # Errors
+    /// As [`timestamp_ns`](Self::timestamp_ns).
+    pub fn elapsed_ns(&self, from: &TimestampId, to: &TimestampId) -> Result<Option<f64>, Error> {
+        let period = f64::from(self.device.adapter.info.capabilities.timestamp_period_ns);
+        let bits = self.device.compute.family.timestamp_bits;
+        let (from, to) = (self.timestamp_ticks(from)?, self.timestamp_ticks(to)?);
+        Ok(from.zip(to).map(|(from, to)| ticks_between(from, to, bits) as f64 * period))
     }
 
     /// Runs `command`, which records one command, and has the device note when that began and ended: behind the
