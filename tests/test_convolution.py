@@ -201,6 +201,20 @@ WRONG = [
     lambda d: F.conv2d(torch.ones(1, 3, 2, 2, device=d), torch.ones(4, 3, 3, 3, device=d)),
     lambda d: F.conv2d(torch.ones(1, 3, 8, 8, device=d), torch.ones(4, 3, 3, 3, device=d), stride=0),
     lambda d: F.conv2d(torch.ones(8, 8, device=d), torch.ones(4, 3, 3, 3, device=d)),
+    *(
+        lambda d, rank=rank, stride=stride, padding=padding, dilation=dilation: getattr(F, f"conv_transpose{rank}d")(
+            torch.ones(1, 2, *[5] * rank, device=d),
+            torch.ones(2, 3, *[3] * rank, device=d),
+            None,
+            stride,
+            0,
+            padding,
+            1,
+            dilation,
+        )
+        for rank in (1, 2, 3)
+        for stride, padding, dilation in ((1, 1, 1), (2, 2, 1), (1, 2, 2), (2, 3, 3))
+    ),
 ]
 
 

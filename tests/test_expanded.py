@@ -18,7 +18,9 @@ WRITERS: dict[str, Callable[[torch.Tensor], Any]] = {
     "fill_ from a tensor": lambda x: x.fill_(x.new_tensor(3)),
     "fill_ from a tensor on the CPU": lambda x: x.fill_(torch.tensor(3)) if x.device.type == "dml" else x.fill_(3),
     "zero_": lambda x: x.zero_(),
-    "masked_fill_": lambda x: x.masked_fill_(torch.tensor([[True, False, False], [False, False, True]]).to(x.device), 5),
+    "masked_fill_": lambda x: x.masked_fill_(
+        torch.tensor([[True, False, False], [False, False, True]]).to(x.device), 5
+    ),
     "masked_fill_ with a tensor": lambda x: x.masked_fill_((x > 0) & (x > 1), x.new_tensor(5)),
     "index_put_ of a mask": lambda x: x.index_put_(
         (torch.tensor([[True, False, False], [False, False, True]]).to(x.device),), x.new_tensor(5)
@@ -30,7 +32,9 @@ WRITERS: dict[str, Callable[[torch.Tensor], Any]] = {
     "relu_": lambda x: x.relu_(),
     "clamp_": lambda x: x.clamp_(1),
     "random_": lambda x: x.random_(5),
-    "index_add_": lambda x: x.index_add_(1, torch.tensor([0]).to(x.device), torch.ones(2, 1, dtype=x.dtype).to(x.device)),
+    "index_add_": lambda x: x.index_add_(
+        1, torch.tensor([0]).to(x.device), torch.ones(2, 1, dtype=x.dtype).to(x.device)
+    ),
     "cumsum_": lambda x: x.cumsum_(0),
     "tril_": lambda x: x.tril_(),
     "masked_scatter_": lambda x: x.masked_scatter_(x > 0, x.reshape(-1) + 0),

@@ -130,6 +130,7 @@ A = torch.ops.aten
         lambda x, g: A.grid_sampler_3d(x, g, 0, 0, False),
         lambda x, g: F.grid_sample(x, g[0], align_corners=False),
         lambda x, g: F.grid_sample(x[0], g[0], align_corners=False),
+        lambda x, g: F.grid_sample(x[0, 0, 0, 0], g, align_corners=False),
     ],
 )
 def test_errors(function):

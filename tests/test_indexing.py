@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from support.compare import assert_matches_cpu, assert_same, assert_same_error
+from support.compare import assert_matches_cpu, assert_same, assert_same_error, assert_same_outcome
 from support.dtypes import ALL, FLOATS, dtypes
 
 
@@ -205,6 +205,13 @@ def test_last_assignment_wins_when_deterministic():
         assert_same(torch.empty(7, device="dml").index_copy_(0, i.to("dml"), v.to("dml")), expected)
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+def test_take_along_an_empty_dimension():
+    for shape, index, dim in (((0, 3), (0, 3), 0), ((3, 0), (3, 0), 1), ((0, 3), (0, 1), 1), ((0, 3), (2, 3), 0)):
+        assert_same_outcome(
+            lambda x, i, dim=dim: torch.take_along_dim(x, i, dim), torch.zeros(shape), torch.zeros(index).long()
+        )
 
 
 # ---- errors

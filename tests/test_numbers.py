@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from support.compare import assert_same_outcome
 from support.dtypes import dtypes
+from support.names import words
 
 NUMBERS = (300, -1, 1.5, -1.5, 255.5, -300, 1e30, float("inf"), True)
 SMALL = (torch.uint8, torch.int8, torch.bool)
@@ -18,10 +19,10 @@ SMALL = (torch.uint8, torch.int8, torch.bool)
 OPERATORS: dict[str, Callable[[torch.Tensor, Any], Any]] = {
     **{
         name: getattr(torch, name)
-        for name in (
+        for name in words(
             "eq lt ge add mul sub div remainder fmod floor_divide bitwise_and bitwise_or bitwise_left_shift pow rsub "
             "xlogy copysign float_power true_divide full_like clamp_min clamp_max isin"
-        ).split()
+        )
     },
     "pow of a number": lambda x, n: torch.pow(n, x),
     "clamp": lambda x, n: x.clamp(n, n),

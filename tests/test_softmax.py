@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from support.compare import assert_matches_cpu
+from support.compare import assert_matches_cpu, assert_same_outcome
 from support.dtypes import FLOATS, dtypes
 
 FUNCTIONS = [torch.softmax, torch.log_softmax]
@@ -85,6 +85,13 @@ def test_half_to_float(function):
     y = raw(half.to("dml"), 1, True)
     assert y.dtype == torch.float32
     torch.testing.assert_close(y.cpu(), function(half.float(), 1))
+
+
+@dtypes(torch.int64, torch.bool)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_integers_that_there_are_none_of(function, dtype):
+    for shape in ((0, 3), (3, 0), (), (2, 3)):
+        assert_same_outcome(lambda x: function(x, -1), torch.zeros(shape, dtype=dtype))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

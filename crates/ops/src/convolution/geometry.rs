@@ -72,11 +72,14 @@ impl Geometry {
         check!(padding.iter().all(|&p| p >= 0), Runtime, "negative padding is not supported");
         check!(dilation.iter().all(|&d| d > 0), Runtime, "dilation should be greater than zero");
         check!(args.groups > 0, Runtime, "non-positive groups is not supported");
+        let small = !args.transposed || (0..rank).all(|d| extra[d] < stride[d] || extra[d] < dilation[d]);
         check!(
-            !args.transposed || (0..rank).all(|d| extra[d] < stride[d] || extra[d] < dilation[d]),
+            small,
             Runtime,
-            "output padding must be smaller than either stride or dilation, but got output_padding: {extra:?} stride: \
-             {stride:?} dilation: {dilation:?}"
+            "output padding must be smaller than either stride or dilation, but got {} {} {}",
+            listed("output_padding", &extra, 0),
+            listed("stride", &stride, 1),
+            listed("dilation", &dilation, 1)
         );
         let (groups, transposed) = (args.groups, args.transposed);
         let channels = input.sizes[1];
@@ -132,6 +135,16 @@ impl Geometry {
         sizes.extend_from_slice(spatial);
         sizes
     }
+}
+
+/// Values as the CPU names them: those of a single spatial dimension are the width, beside a height of `height`.
+fn listed(name: &str, values: &[i64], height: i64) -> String {
+    let mut values = Spatial::from_slice(values);
+    if values.len() == 1 {
+        values.insert(0, height);
+    }
+    let axes = &["depth", "height", "width"][3 - values.len()..];
+    axes.iter().zip(values).map(|(axis, n)| format!("{name}_{axis}: {n}")).collect::<Vec<_>>().join(" ")
 }
 
 fn crossed(sizes: impl Iterator<Item = i64>) -> String {

@@ -146,7 +146,9 @@ fn as_row(call: &Call, out: &Tensor) -> Result<Tensor> {
 /// The tensor for `size` elements. It keeps its shape if it has as many.
 fn target(call: &Call, out: Out, size: i64, name: &str) -> Result<Tensor> {
     let mut out = out.tensor()?.clone();
-    check!(out.dtype != DType::Bool, NotImplemented, "\"{name}_cpu\" not implemented for 'Bool'");
+    // Of one element or none the CPU makes no range.
+    let range = size > 1 || !name.ends_with("space");
+    check!(out.dtype != DType::Bool || !range, NotImplemented, "\"{name}_cpu\" not implemented for 'Bool'");
     if out.numel() != size {
         call.host.resize(&mut out, &[size], &[1])?;
     }

@@ -1,0 +1,91 @@
+"""Where the device accepts, refuses or gives something else than the CPU, and why it stays so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .tasks import Task
+
+
+@dataclass(frozen=True)
+class Known:
+    """A difference and its reason: of operators by full name, of dtypes and labels of cases where they are named."""
+
+    why: str
+    operators: str
+    dtypes: str = ""
+    label: str = ""
+    difference: str = ""  # a part of what is said of it
+
+    def covers(self, task: Task, label: str, difference: str) -> bool:
+        """Whether this explains a difference."""
+        return (
+            task.operator in self.operators.split()
+            and (not self.dtypes or task.dtype in self.dtypes.split())
+            and self.label in label
+            and self.difference in difference
+        )
+
+
+INTEGERS = "uint8 int8 int16 int32 int64"
+
+KNOWN = [
+    Known(
+        "torch before 2.15 truncates the bounds of an int64 range before it counts",
+        "arange",
+        dtypes="int64",
+    ),
+    Known(
+        "the CPU gives the tensor that addbmm_ works on another shape",
+        "addbmm",
+        label="in place",
+        difference="Bad in-place call",
+    ),
+    Known(
+        "the CPU's avg_pool3d writes a result with strides as if it had none",
+        "nn.functional.avg_pool3d",
+        label="out= transposed",
+    ),
+    Known(
+        "the CPU has a max_pool1d of its own, without integers and without strides; other devices run max_pool2d",
+        "nn.functional.max_pool1d",
+    ),
+    Known(
+        "the CPU interpolates bytes in fixed point with weights of 8 bits",
+        "nn.functional.interpolate.bilinear nn.functional.interpolate.bicubic nn.functional.upsample_bilinear "
+        "_upsample_bilinear2d_aa",
+        dtypes="uint8",
+        difference="not equal",
+    ),
+    Known(
+        "the fused attention operator of devices gives the query's order of dimensions",
+        "nn.functional.scaled_dot_product_attention",
+        difference="strides",
+    ),
+    Known(
+        "the CPU rounds a quotient to half precision before it is truncated",
+        "div.trunc_rounding div.floor_rounding floor_divide",
+        dtypes="float16 bfloat16",
+        difference="not close",
+    ),
+    Known(
+        "sparse products beside torch.sparse.mm are not there",
+        "sparse.sampled_addmm sparse.mm.reduce",
+    ),
+    Known(
+        "random: the samples have so few outcomes that the CPU's two seeds agree by chance",
+        "nn.functional.fractional_max_pool2d nn.functional.fractional_max_pool3d",
+        difference="not close",
+    ),
+    Known(
+        "the CPU's transposed convolutions of integers have no order of channels last",
+        "nn.functional.conv3d nn.functional.conv_transpose3d",
+        dtypes=INTEGERS,
+        difference="strides",
+    ),
+]
+
+
+def is_known(task: Task, label: str, difference: str) -> bool:
+    """Whether a difference of a case has a reason."""
+    return any(known.covers(task, label, difference) for known in KNOWN)
