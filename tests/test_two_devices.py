@@ -136,8 +136,8 @@ def test_each_has_its_memory():
     try:
         assert torch.dml.get_per_process_memory_fraction(1) == 0.01
         with pytest.raises(torch.OutOfMemoryError, match="Device 1"):
-            torch.empty(torch.dml.mem_get_info(1)[1] // 8, dtype=torch.uint8, device=TWO)
-        assert torch.empty(torch.dml.mem_get_info(0)[1] // 8, dtype=torch.uint8, device=ONE).is_dml
+            torch.empty(torch.dml.mem_get_info(1)[1] // 64, dtype=torch.uint8, device=TWO)
+        assert torch.empty(torch.dml.mem_get_info(0)[1] // 64, dtype=torch.uint8, device=ONE).is_dml
     finally:
         torch.dml.set_per_process_memory_fraction(1.0, 1)
 
