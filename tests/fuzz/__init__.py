@@ -11,5 +11,6 @@
 - `judging`: whether two outcomes are the same
 - `reference`: the CPU's side, in a process that may end
 - `trial`, `work`: one case; many in worker processes
+- `coverage`: which overloads cases reach
 - `known`, `report`, `snippet`: explained differences; groups of the others; a case as a program
 """

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,10 +21,11 @@ os.environ.setdefault("GALLIVM_PERF", "nopt")
 
 import torch
 from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, TextColumn, TimeElapsedColumn, track
 
-from . import cases, known, report, snippet, work
+from . import cases, coverage, known, report, snippet, work
 from .reference import Reference
+from .schemas import overloads
 from .trial import Finding, run_case
 
 FOREVER = 10**12
@@ -34,6 +36,9 @@ def _options() -> argparse.Namespace:
         prog="python -m tests.fuzz", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--case", type=int, metavar="N", help="run this case alone")
+    parser.add_argument(
+        "--coverage", action="store_true", help="list the overloads that the cases do not reach, instead"
+    )
     parser.add_argument("--show", action="store_true", help="print the case as a program")
     which = parser.add_argument_group("which cases")
     which.add_argument("--seconds", type=float, default=60, metavar="S", help="for so long (default: %(default)s)")
@@ -67,14 +72,26 @@ def _many(options: argparse.Namespace, console: Console) -> list[Finding]:
     found: list[Finding] = []
     explanations, counts = known.read(), Counter[str]()
     columns = (TextColumn("{task.completed} cases"), TimeElapsedColumn(), TextColumn("{task.fields[counts]}"))
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console) as progress, ExitStack() as stack:
+        kept = stack.enter_context(options.findings.open("w")) if options.findings else None
         bar = progress.add_task("fuzz", total=None, counts="")
         for finding in work.run(numbers, options.device, options.jobs, options.timeout, until, options.operators):
             found.append(finding)
+            if finding.differs and kept is not None:
+                print(json.dumps(asdict(finding)), file=kept, flush=True)
             counts["unexplained" if known.unexplained([finding], explanations) else finding.kind] += 1
             text = ", ".join(f"{number} {kind}" for kind, number in counts.most_common(6))
             progress.update(bar, advance=1, counts=text)
     return found
+
+
+def _coverage(options: argparse.Namespace, console: Console) -> int:
+    numbers = range(options.start, options.start + (options.cases or 1000))
+    reached = coverage.reached(track(numbers, console=console), torch.device(options.device))
+    missing = sorted(set(overloads()) - reached)
+    console.print(*missing, markup=False, highlight=False)
+    console.print(f"{len(reached)} overloads reached, {len(missing)} not")
+    return 0
 
 
 def main() -> int:
@@ -82,11 +99,10 @@ def main() -> int:
     options, console = _options(), Console()
     if options.case is not None:
         return _one(options, console)
+    if options.coverage:
+        return _coverage(options, console)
     found = _many(options, console)
     unexplained = known.unexplained(found, known.read())
-    if options.findings:
-        lines = [json.dumps(asdict(finding)) for finding in found if finding.differs]
-        options.findings.write_text("".join(f"{line}\n" for line in lines))
     if unexplained:
         console.print(report.table(unexplained))
     console.print(report.summary(found))
