@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.environment import needs_timestamps
 from torch import nn
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
+
+pytestmark = needs_timestamps
 
 BOTH = [ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]
 

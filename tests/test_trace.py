@@ -7,8 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
+from support.environment import needs_timestamps
 from support.processes import run_python
 from torch_dml.cli import main
+
+pytestmark = needs_timestamps
 
 SCRIPT = """
 import sys

@@ -20,7 +20,7 @@ ABI_VERSION = 6
 
 # Keys of a device's description.
 _WORDS = ("name", "vendor", "kind", "driver", "driver_info", "api_version", "uuid")
-_FLAGS = ("f16", "bf16", "f64", "i64", "matrix", "software")
+_FLAGS = ("f16", "bf16", "f64", "i64", "matrix", "timestamps", "software")
 
 _DEVICE = [c_int32]
 _GENERATOR = [c_uint64, c_int32]
@@ -96,6 +96,7 @@ class DeviceProperties:
     f64: bool
     i64: bool
     matrix: bool
+    timestamps: bool
     software: bool
     uuid: str
 
