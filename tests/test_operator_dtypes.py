@@ -1,4 +1,4 @@
-"""A shard of what operators accept, of every dtype and layout. ACCEPTANCE_SHARD=3/64 chooses another, 0/1 all."""
+"""A shard of what operators accept, of every dtype and layout. ACCEPTANCE_SHARD=3/128 chooses another, 0/1 all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.opinfo.results import Verdict
 from tests.opinfo.tasks import Shard, Task, operators
 
 OK = (Verdict.PASS, Verdict.SKIP)
-SHARD = Shard.parse(os.environ.get("ACCEPTANCE_SHARD", "0/64"))
+SHARD = Shard.parse(os.environ.get("ACCEPTANCE_SHARD", "0/128"))
 
 
 def test_shard() -> None:

@@ -3,6 +3,7 @@
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
+use crate::operator::structured;
 use crate::primitives::kernel::KernelSpec;
 use crate::tensor::layout::{self, Layout, LayoutSpec, Walked};
 use crate::tensor::{Dims, Tensor, overlap};
@@ -64,7 +65,7 @@ fn triangle(call: &mut Call, t: &Tensor, diagonal: i64, out: Out, half: Half) ->
             overlap::check_internal(t)?;
             t.clone()
         }
-        _ => call.result(out.given(), t.dtype, &t.sizes)?,
+        _ => structured::result(call, out.given(), t.dtype, &t.sizes)?,
     };
     if t.numel() > 0 {
         run(call, t, &out, diagonal, half)?;
