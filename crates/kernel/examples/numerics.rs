@@ -27,8 +27,21 @@ const HEADER: &str = "\
 
 Vulkan promises correct rounding for addition, subtraction and multiplication only, so a driver's own division, `exp` or
 `sin` may differ from another's. torch-dml uses none of them: its functions are built from those three operations and
-integer arithmetic (`crates/kernel/src/math`), and give the same bits on every adapter for normal numbers. Subnormal
-f32 numbers may count as zero.
+integer arithmetic (`crates/kernel/src/math`), and give the same bits on every adapter.
+
+Subnormal numbers (float32 below 1.2e-38, float64 below 2.2e-308; those of float16 are ordinary float32 numbers inside) are
+treated in two ways:
+
+- The functions of the tables take and give them exactly, whatever the adapter does with them in its own arithmetic:
+  division, roots, remainders and conversions to the last bit, the others within their bounds, with at most half a unit of
+  4.9e-324 (1.4e-45) more. So do `abs`, `neg`, `sign`, `copysign`, `hypot`, and all that only moves numbers.
+- Addition, subtraction, multiplication, comparisons and `floor` and its like are the adapter's own. The engine asks for
+  subnormals to be kept (`DenormPreserve`) where the adapter offers it for all its float types
+  (`AdapterInfo::capabilities.float_controls` says what it offers): then they are. Elsewhere Vulkan lets the adapter flush them
+  to zero, and functions that are composed of these (`silu`, sums, matrix products) inherit it. Of the adapters that were tested
+  the H100 and Mesa 22.3's lavapipe keep them, Mesa 26.1's lavapipe flushes them in float32 and float64.
+
+The interpreter has both ways (`interpret::Subnormals`), and a test holds that no function depends on which.
 
 The table is measured by `cargo run --release -p xtask -- numerics`: error in units in the last place (ulp) of the
 correctly rounded result, worst input found, over edge cases and seeded random inputs, against f64 for f32 and against

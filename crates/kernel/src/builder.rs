@@ -471,7 +471,21 @@ impl<'b> Value<'b> {
     /// For a bool: `a` where true, `b` elsewhere. Both are evaluated.
     pub fn select(self, a: Value<'b>, b: impl Operand<'b>) -> Value<'b> {
         let b = a.with(b);
+        // Drivers make arithmetic of a choice between constants such as -1.0 and 0.0, and lose the sign of zero.
+        if let (Some(x), Some(y)) = (a.constant_bits(), b.constant_bits()) {
+            let bits = self.b.def(Type::scalar(x.scalar()), Inst::Select(self.id, x.id, y.id));
+            return bits.bitcast(a.ty.scalar);
+        }
         self.b.def(a.ty, Inst::Select(self.id, a.id, b.id))
+    }
+
+    /// The bits of a float constant, as a constant.
+    fn constant_bits(self) -> Option<Value<'b>> {
+        let Inst::ConstFloat(x) = self.b.state.borrow().kernel.values[self.id as usize].inst else {
+            return None;
+        };
+        let bits = if self.scalar() == ScalarType::F32 { u64::from((x as f32).to_bits()) } else { x.to_bits() };
+        Some(self.b.int(self.scalar().unsigned(), bits))
     }
 
     /// The smaller one. A float NaN in `self` yields `other`.
@@ -547,7 +561,8 @@ impl<'b> Value<'b> {
         if self.ty.scalar == ScalarType::Bool {
             return self.select(self.b.constant_of(to, 1.0), self.b.constant_of(to, 0.0));
         }
-        self.b.def(Type { scalar: to, ..self.ty }, Inst::Cast(self.id))
+        let cast = self.b.def(Type { scalar: to, ..self.ty }, Inst::Cast(self.id));
+        if self.ty.scalar.is_float() && to.is_float() { storage::with_subnormals(self, cast) } else { cast }
     }
 
     /// The same bits as another type of the same width.

@@ -2,7 +2,7 @@
 //! gives the same bits where it keeps them and where it flushes them.
 
 use dml_kernel::interpret::{Function, Subnormals};
-use dml_kernel::{ScalarType, math};
+use dml_kernel::{ScalarType, Value, math};
 use dml_testing::Random;
 
 /// Random samples of each function, beside the edges.
@@ -115,5 +115,57 @@ fn special_functions_do_not_depend_on_flushing() {
         let binary = math::special::BINARY.iter().map(|&(name, f)| (name, Function::binary(scalar, f)));
         let wrong = differences(scalar, unary.chain(binary));
         assert!(wrong.is_empty(), "{scalar:?}: {wrong:#?}");
+    }
+}
+
+/// Sums, products with ordinary factors, conversions.
+#[test]
+fn arithmetic_that_keeps_subnormals() {
+    let (keep, flush) = (Subnormals::Keep, Subnormals::Flush);
+    let x: Vec<f32> = (0..2000u32).map(|i| f32::from_bits((i * 9001) ^ (i << 31))).collect();
+    let y: Vec<f32> = x.iter().rev().copied().collect();
+    let halves = vec![0.640_625; x.len()];
+    for mode in [keep, flush] {
+        let of = |f: math::Binary| Function::binary(ScalarType::F32, f).with(mode);
+        let sums = of(math::special::sum).f32(&[&x, &y]);
+        let products = of(math::special::product).f32(&[&x, &halves]);
+        for i in 0..x.len() {
+            assert_eq!(sums[i], x[i] + y[i]);
+            // Rounded twice.
+            assert!(products[i].to_bits().abs_diff((x[i] * halves[i]).to_bits()) <= 1, "{:e}", x[i]);
+        }
+    }
+    let x: Vec<f64> = (0..2000u64).map(|i| f64::from_bits((i * 0x0017_3219_8765_4321) ^ (i << 63))).collect();
+    let y: Vec<f64> = x.iter().rev().copied().collect();
+    for mode in [keep, flush] {
+        let sums = Function::binary(ScalarType::F64, math::special::sum).with(mode).f64(&[&x, &y]);
+        let small = |x: f64| x.abs() < 1e-270;
+        for i in (0..x.len()).filter(|&i| small(x[i]) && small(y[i])) {
+            assert_eq!(sums[i], x[i] + y[i], "{:e} + {:e}", x[i], y[i]);
+        }
+    }
+}
+
+/// The high bits of an f32 as an f64.
+fn widened(x: Value<'_>) -> Value<'_> {
+    (x.cast(ScalarType::F64).bitcast(ScalarType::U64) >> 20).cast(ScalarType::U32).bitcast(ScalarType::F32)
+}
+
+/// The bits of an f64 as an f32, in those of an f64.
+fn narrowed(x: Value<'_>) -> Value<'_> {
+    x.cast(ScalarType::F32).bitcast(ScalarType::U32).cast(ScalarType::U64).bitcast(ScalarType::F64)
+}
+
+#[test]
+fn conversions_keep_subnormals() {
+    let wide = Function::unary(ScalarType::F32, widened).with(Subnormals::Flush);
+    let single: Vec<f32> = (0..400u32).map(|i| f32::from_bits((i * 60_001) ^ (i << 31))).collect();
+    for (x, got) in single.iter().zip(wide.f32(&[&single])) {
+        assert_eq!(got.to_bits(), (f64::from(*x).to_bits() >> 20) as u32, "{x:e}");
+    }
+    let narrow = Function::unary(ScalarType::F64, narrowed).with(Subnormals::Flush);
+    let double: Vec<f64> = (0..400).map(|i| f64::from(i) * 1.37e-40 * if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
+    for (x, got) in double.iter().zip(narrow.f64(&[&double])) {
+        assert_eq!(got.to_bits(), u64::from((*x as f32).to_bits()), "{x:e}");
     }
 }

@@ -198,6 +198,18 @@ impl<'b> Writer<'b> {
         self.origin = [m, n];
     }
 
+    /// `alpha * sum`. An alpha of 0 leaves nothing of it, as in BLAS, which has float32 and float64: no NaN, and in a sum
+    /// with the bias not even a zero, whose sign would count.
+    fn scaled(&self, sum: Value<'b>) -> Value<'b> {
+        let Some(alpha) = self.alpha else { return sum };
+        let product = sum * alpha;
+        if !matches!(self.epilogue.dtype, DType::F32 | DType::F64) {
+            return product;
+        }
+        let nothing = sum.like(if self.bias.is_some() { -0.0 } else { 0.0 });
+        alpha.eq(0.0).select(nothing, product)
+    }
+
     /// Finishes the sums of neighbouring columns from `(m, n)` of the tile. `columns` guards ragged edges: the
     /// columns of the whole result.
     pub fn store(&self, b: &'b Builder, m: Value<'b>, n: Value<'b>, sums: &[Value<'b>], columns: Option<Value<'b>>) {
@@ -206,7 +218,7 @@ impl<'b> Writer<'b> {
         for (i, part) in sums.chunks(step).enumerate() {
             let n = n + i as u32;
             let store = || {
-                let scaled: Vec<Value> = part.iter().map(|&s| self.alpha.map_or(s, |alpha| s * alpha)).collect();
+                let scaled: Vec<Value> = part.iter().map(|&s| self.scaled(s)).collect();
                 let results = match &self.bias {
                     None => scaled,
                     Some((pointer, strides, beta)) => {

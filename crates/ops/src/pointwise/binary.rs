@@ -7,7 +7,8 @@ use crate::pointwise::comparison::maximum;
 use crate::pointwise::operator::{Rule, common_dtype, operator, operator_of};
 use crate::tensor::promote::result_type;
 use crate::{check, operators};
-use dml_kernel::{DType, ScalarType, Value, math};
+use dml_kernel::math::{self, special};
+use dml_kernel::{DType, ScalarType, Value};
 
 operators! {
     atan2(self, other, out) {
@@ -85,11 +86,14 @@ fn atan2(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
 fn hypot(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
     floats_only(call, x, y, "hypot")?;
     operator(call, out, Rule::Promote, "hypot", &[x, y], &[], |_, v| {
-        let (a, b) = (v[0].abs(), v[1].abs());
-        let (large, small) = (a.gt(b).select(a, b), a.gt(b).select(b, a));
+        let (a, b) = (special::magnitude(v[0]), special::magnitude(v[1]));
+        // By their bits, which are in the order of the numbers.
+        let bits = a.scalar().unsigned();
+        let first = a.bitcast(bits).gt(b.bitcast(bits));
+        let (large, small) = (first.select(a, b), first.select(b, a));
         let ratio = small / large;
-        let length = large * math::sqrt(1.0 + ratio * ratio);
-        let length = large.eq(0).select(small, length);
+        let length = special::product(large, math::sqrt(1.0 + ratio * ratio));
+        let length = large.is_zero().select(small, length);
         (a.is_inf() | b.is_inf()).select(a.like(f64::INFINITY), length)
     })
 }
@@ -104,7 +108,7 @@ fn xlog1py(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> 
 }
 
 fn times_log<'b>(x: Value<'b>, y: Value<'b>, log: Value<'b>) -> Value<'b> {
-    y.is_nan().select(y, x.eq(0).select(x.like(0.0), x * log))
+    y.is_nan().select(y, x.is_zero().select(x.like(0.0), x * log))
 }
 
 fn sign_of(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {

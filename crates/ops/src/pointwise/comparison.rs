@@ -145,20 +145,20 @@ fn ordered<'b>(a: Value<'b>, b: Value<'b>, how: impl Fn(Value<'b>, Value<'b>) ->
     if a.scalar() == ScalarType::Bool { how(a.cast(ScalarType::I32), b.cast(ScalarType::I32)) } else { how(a, b) }
 }
 
-/// The larger of two; NaN if either is.
+/// The larger of two, of equal ones (zeros of both signs) the first; NaN if either is.
 pub fn maximum<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
     match a.scalar() {
         ScalarType::Bool => a | b,
-        s if s.is_float() => (a.is_nan() | a.gt(b)).select(a, b),
+        s if s.is_float() => (b.is_nan() & !a.is_nan() | b.gt(a)).select(b, a),
         _ => a.max(b),
     }
 }
 
-/// The smaller of two; NaN if either is.
+/// The smaller of two, of equal ones (zeros of both signs) the first; NaN if either is.
 pub fn minimum<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
     match a.scalar() {
         ScalarType::Bool => a & b,
-        s if s.is_float() => (a.is_nan() | a.lt(b)).select(a, b),
+        s if s.is_float() => (b.is_nan() & !a.is_nan() | b.lt(a)).select(b, a),
         _ => a.min(b),
     }
 }

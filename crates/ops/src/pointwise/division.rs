@@ -129,13 +129,18 @@ fn rest<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
 
 /// Whether a remainder's sign is not the divisor's, and it is not zero.
 fn crosses<'b>(rest: Value<'b>, b: Value<'b>) -> Value<'b> {
+    if rest.scalar().is_float() {
+        let divisor = b.is_below_zero();
+        return (rest.is_above_zero() & divisor) | (rest.is_below_zero() & !divisor);
+    }
     rest.ne(0) & (rest.lt(0) ^ b.lt(0))
 }
 
 /// The remainder with the divisor's sign.
 fn modulo<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
     let rest = rest(a, b);
-    crosses(rest, b).select(rest + b, rest)
+    let other = if a.scalar().is_float() { math::special::sum(rest, b) } else { rest + b };
+    crosses(rest, b).select(other, rest)
 }
 
 /// The quotient rounded down. For floats by Python's algorithm, which CPU follows: `a - mod` is a multiple of `b`.
@@ -149,7 +154,7 @@ fn floor_quotient<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
             let floor = (exact - floor).gt(0.5).select(floor + 1.0, floor);
             let plain = a / b;
             let zero = copysign(a.like(0.0), plain);
-            b.eq(0).select(plain, exact.eq(0).select(zero, floor))
+            b.is_zero().select(plain, exact.eq(0).select(zero, floor))
         }
         _ => {
             let (q, r) = (quotient(a, b), rest(a, b));

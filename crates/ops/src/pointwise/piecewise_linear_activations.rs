@@ -3,6 +3,7 @@
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
+use crate::pointwise::binary::copysign;
 use crate::pointwise::kernel::{Input, run};
 use crate::pointwise::operator::{float_operator, result_tensor};
 use crate::tensor::Tensor;
@@ -89,7 +90,7 @@ fn softshrink(call: &mut Call, x: AnyTensor, lambda: Number, out: Out) -> Result
     float_operator(call, out, "softshrink", &[x], &[lambda], |_, v| {
         let (x, lambda) = (v[0], v[1]);
         // Not by `x * 0`, which keeps NaN but which drivers simplify.
-        let inside = x.is_nan().select(x, 0);
+        let inside = x.is_nan().select(x, copysign(x.like(0.0), x));
         x.gt(lambda).select(x - lambda, x.lt(-lambda).select(x + lambda, inside))
     })
 }

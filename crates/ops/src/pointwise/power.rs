@@ -4,6 +4,7 @@ use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::conversion::check_all_fit;
 use crate::operator::error::Result;
+use crate::pointwise::binary::copysign;
 use crate::pointwise::operator::{Argument, Rule, operator_of, strided};
 use crate::tensor::Tensor;
 use crate::tensor::promote::{Promoted, result_type};
@@ -62,6 +63,13 @@ fn to_number(call: &mut Call, base: AnyTensor, exponent: Number, out: Out) -> Re
     }
     if let Some((family, body)) = special(e, float) {
         return operator_of(call, out, Rule::Promote, family, &arguments, |_, v| body(v[0]));
+    }
+    // An odd integer that float32 has no room for would become an even one.
+    let odd = (2f64.powi(24)..2f64.powi(53)).contains(&e.abs()) && e % 2.0 != 0.0 && e.fract() == 0.0;
+    if odd && float {
+        return operator_of(call, out, Rule::Promote, "pow_odd", &arguments, |_, v| {
+            copysign(math::pow(math::special::magnitude(v[0]), v[1]), v[0])
+        });
     }
     operator_of(call, out, Rule::Promote, "pow", &arguments, |_, v| power(v[0], v[1]))
 }

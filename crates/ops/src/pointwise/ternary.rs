@@ -102,5 +102,8 @@ pub fn check_lerp(start: &Tensor, end: &Tensor, weight: Option<&Tensor>) -> Resu
 pub fn lerp_body<'b>(v: &[Value<'b>]) -> Value<'b> {
     let (start, end, weight) = (v[0], v[1], v[2]);
     let difference = end - start;
-    weight.abs().lt(0.5).select(start + weight * difference, end - difference * (1.0 - weight))
+    let near = weight.abs().lt(0.5).select(start + weight * difference, end - difference * (1.0 - weight));
+    // The difference of two numbers may be beyond the range where what lies between them is not.
+    let overflows = difference.is_inf() & !start.is_inf() & !end.is_inf();
+    overflows.select(start * (1.0 - weight) + end * weight, near)
 }

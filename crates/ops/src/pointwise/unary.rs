@@ -250,7 +250,7 @@ fn is_in(
 fn neg(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
     check_negation(&x)?;
     structured::check_same(out, x.dtype)?;
-    operator(call, out, Rule::Promote, "neg", &[x], &[], |_, v| -v[0])
+    operator(call, out, Rule::Promote, "neg", &[x], &[], |_, v| negated(v[0]))
 }
 
 /// Checks that a tensor is not of bools, in negation's words.
@@ -264,6 +264,11 @@ pub fn check_negation(x: &Tensor) -> Result<()> {
     Ok(())
 }
 
+/// `-x`; of a float by its sign bit, which keeps subnormal numbers.
+fn negated(x: Value<'_>) -> Value<'_> {
+    if x.scalar().is_float() { math::special::flipped_by(x, x.like(-1.0)) } else { -x }
+}
+
 /// The conjugate, which of a real number is the number itself. `out=` casts nothing.
 fn conj_physical(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
     structured::check_same(out, x.dtype)?;
@@ -272,7 +277,11 @@ fn conj_physical(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
 
 /// Absolute value; of a bool, itself.
 pub fn abs(x: Value<'_>) -> Value<'_> {
-    if x.scalar() == ScalarType::Bool { x } else { x.abs() }
+    match x.scalar() {
+        ScalarType::Bool => x,
+        s if s.is_float() => math::special::magnitude(x),
+        _ => x.abs(),
+    }
 }
 
 /// -1, 0 or 1; NaN yields 0 as on CPU.
@@ -280,7 +289,9 @@ pub fn sign(x: Value<'_>) -> Value<'_> {
     if x.scalar() == ScalarType::Bool {
         return x;
     }
-    x.gt(0).select(x.like(1.0), x.lt(0).select(x.like(-1.0), 0))
+    let (above, below) =
+        if x.scalar().is_float() { (x.is_above_zero(), x.is_below_zero()) } else { (x.gt(0), x.lt(0)) };
+    below.select(x.like(-1.0), above.select(x.like(1.0), 0))
 }
 
 /// Angle of a real number in the complex plane: pi left of zero, 0 elsewhere, NaN of NaN.

@@ -70,8 +70,9 @@ impl Extreme {
         if x.scalar().is_float() { better | (x.is_nan() & !y.is_nan()) } else { better }
     }
 
+    /// Of equal ones, which zeros of both signs are, the first.
     fn pick<'b>(self, x: Value<'b>, y: Value<'b>) -> Value<'b> {
-        self.beats(x, y).select(x, y)
+        self.beats(y, x).select(y, x)
     }
 
     /// The value that every other beats or equals.

@@ -48,7 +48,7 @@ impl<'b> Core<'b> {
     }
 }
 
-/// `k` (i32) and `r` of `x = k ln 2 + r`, for `|x| < 1100`.
+/// `k` (i32) and `r` of `x = k ln 2 + r`, for `|x|` up to 1400.
 pub fn reduce(x: Pair<'_>) -> (Value<'_>, Pair<'_>) {
     let k = (x.h * LOG2_E).round();
     let (high, low) = (x.h - k * LN_2.0, k * LN_2.1 - x.l);
@@ -67,7 +67,7 @@ pub fn exp_scaled(x: Value<'_>, n: u32) -> Value<'_> {
     x.is_nan().select(x, exp_of(Pair::exact(clamped), n.value(x.builder(), ScalarType::I32)))
 }
 
-/// `e^x * 2^n` for `|x.h| < 1100`.
+/// `e^x * 2^n` for `|x.h|` up to 1400.
 pub fn exp_of<'b>(x: Pair<'b>, n: Value<'b>) -> Value<'b> {
     let (k, r) = reduce(x);
     scale(core(r).exp().value(), k + n)

@@ -1,8 +1,8 @@
 //! The functions in f64.
 //!
 //! Special values are recognised by bits: drivers need not tell NaN, infinities or subnormals apart in float
-//! comparisons. No normal result depends on whether subnormals are kept or flushed. Division, square root and
-//! remainder are exact in every bit, subnormal results included.
+//! comparisons. No result depends on whether subnormals are kept or flushed. Division, square root and remainder are
+//! exact in every bit, subnormal results included.
 
 mod division;
 mod error_function;
@@ -23,7 +23,7 @@ pub use hyperbolic::{cosh, sinh, tanh};
 pub use inverse_trigonometric::{acos, asin, atan, atan2};
 pub(super) use logarithm::log_sum;
 pub use logarithm::{log, log1p, log2, log10};
-pub(super) use parts::{lowered, product, two_product};
+pub(super) use parts::{lowered, product, sum, two_product};
 pub use power::pow;
 pub(super) use power::pow_scaled;
 pub use trigonometric::{cos, sin, tan};

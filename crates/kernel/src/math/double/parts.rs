@@ -75,7 +75,7 @@ pub fn scale<'b>(y: Value<'b>, k: Value<'b>) -> Value<'b> {
 
 /// `y * 2^-k` for a `y` that is not negative and a `k` of 0 to 1000, subnormal results too.
 pub fn lowered(y: Value<'_>, k: u32) -> Value<'_> {
-    y.is_inf().select(y, scale(y, y.builder().i32(-(k as i32))))
+    magnitude(y).ge(INFINITY).select(y, scale(y, y.builder().i32(-(k as i32))))
 }
 
 /// `x * factor` for a positive factor of 2^-1000 to 2^1000, where `x` may be subnormal, or the product beside an `x` below
@@ -84,6 +84,18 @@ pub fn product<'b>(x: Value<'b>, factor: Value<'b>) -> Value<'b> {
     let (mantissa, exponent) = split_exponent(magnitude(x));
     let small = is_below(x, -900) & magnitude(x).ne(0);
     small.select(flip(scale(mantissa * factor, exponent), sign(x)), x * factor)
+}
+
+/// `x + y`, where both may be subnormal.
+pub fn sum<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
+    // Lifted by 2^1022 and back.
+    let lifted = |x: Value<'b>| {
+        let a = magnitude(x);
+        let subnormal = bits(float(a | ONE) - 1.0);
+        flip(float(a.lt(MANTISSA + 1).select(subnormal, a + (1022u64 << 52))), sign(x))
+    };
+    let total = scale(lifted(x) + lifted(y), x.builder().i32(-1022));
+    (is_below(x, -900) & is_below(y, -900)).select(total, x + y)
 }
 
 /// Mantissa in [1, 2) and exponent (i32) of a positive finite double, given by its bits.

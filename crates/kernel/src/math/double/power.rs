@@ -52,7 +52,7 @@ pub fn pow_scaled<'b>(x: Value<'b>, y: Value<'b>, scale: Value<'b>) -> Value<'b>
     let exponent = y.max(-(2f64.powi(64))).min(2f64.powi(64));
     let p = two_product(exponent, log.h);
     let p = fast_two_sum(p.h, p.l + exponent * log.l);
-    let h = p.h.max(-1090.0).min(720.0);
+    let h = p.h.max(-1400.0).min(720.0);
     let power = exp_of(Pair::new(h, h.eq(p.h).select(p.l, 0.0)), scale);
 
     // Whole numbers by bits: a comparison may flush a subnormal.

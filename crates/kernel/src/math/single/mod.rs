@@ -32,7 +32,7 @@ pub use trigonometric::{cos, sin, tan};
 pub(super) use exact::{Sum, two_product};
 pub(super) use exponential::{exp_scaled, exp_times};
 pub(super) use logarithm::log_sum;
-pub(super) use subnormal::{lowered, product};
+pub(super) use subnormal::{lowered, product, sum};
 
 use division::reciprocal_significand;
 

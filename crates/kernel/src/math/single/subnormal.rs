@@ -23,7 +23,7 @@ pub(super) fn denormalized(bits: Value<'_>) -> Value<'_> {
 
 /// `y * 2^-k` for a `y` that is not negative and a `k` of 0 to 100, subnormal results too.
 pub(in crate::math) fn lowered(y: Value<'_>, k: u32) -> Value<'_> {
-    y.is_inf().select(y, denormalized(y.bitcast(I32) - ((k as i32) << 23)).bitcast(F32))
+    (y.is_inf() | y.is_nan()).select(y, denormalized(y.bitcast(I32) - ((k as i32) << 23)).bitcast(F32))
 }
 
 /// `x * factor` for a positive factor of 2^-100 to 2^60, where `x` may be subnormal, or the product beside an `x` below
@@ -36,4 +36,17 @@ pub(in crate::math) fn product<'b>(x: Value<'b>, factor: Value<'b>) -> Value<'b>
     let lifted = (normalized(magnitude) + (126 << 23)).bitcast(F32) * factor;
     let result = denormalized(lifted.bitcast(I32) - (126 << 23)) | (bits & SIGN);
     small.select(result.bitcast(F32), x * factor)
+}
+
+/// `x + y`, where both may be subnormal.
+pub(in crate::math) fn sum<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
+    let magnitude = |x: Value<'b>| x.bitcast(U32) & MAGNITUDE;
+    // Lifted by 2^126 and back.
+    let lifted = |x: Value<'b>| {
+        let bits = (normalized(magnitude(x)) + (126 << 23)).bitcast(U32);
+        (bits | (x.bitcast(U32) & SIGN)).bitcast(F32)
+    };
+    let total = lifted(x) + lifted(y);
+    let result = denormalized(magnitude(total).bitcast(I32) - (126 << 23)) | (total.bitcast(U32) & SIGN);
+    magnitude(x).max(magnitude(y)).lt(0x2000_0000).select(result.bitcast(F32), x + y)
 }

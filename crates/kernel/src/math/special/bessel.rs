@@ -45,8 +45,8 @@ fn modified(x: Value<'_>, order: usize, scaled: bool) -> Value<'_> {
     let root = math::rsqrt(c);
     let high = if scaled { factor.value() * root } else { exp_times(Sum::exact(c), factor.times(Sum::exact(root))) };
     let y = near.select(low, high);
-    let y = if m.odd { flipped_by(y, x) } else { y };
     let y = x.is_inf().select(x.like(if scaled { 0.0 } else { f64::NAN }), y);
+    let y = if m.odd { x.is_below_zero().select(flipped_by(y, x), y) } else { y };
     x.is_nan().select(x, y)
 }
 
@@ -179,7 +179,7 @@ fn first(x: Value<'_>, order: usize) -> Value<'_> {
     let result = b.var(if order == 1 { product(c, low) } else { low });
     b.if_(!near, || result.set(far(a, order, false)));
     let y = result.get();
-    let y = if order == 1 { flipped_by(y, x) } else { y };
+    let y = if order == 1 { x.is_below_zero().select(flipped_by(y, x), y) } else { y };
     (x.is_nan() | x.is_inf()).select(x.like(f64::NAN), y)
 }
 

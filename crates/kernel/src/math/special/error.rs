@@ -15,7 +15,7 @@ pub fn erfcx(x: Value<'_>) -> Value<'_> {
     let b = x.builder();
     let a = x.abs();
     let u = (a - ERFCX_K) / (a + ERFCX_K);
-    let positive = x.is_inf().select(x.like(0.0), ERFCX.at(u) / (1.0 + 2.0 * a));
+    let positive = x.is_inf().select(x.like(0.0), (0.5 * ERFCX.at(u)) / (0.5 + a));
     let result = b.var(positive);
     b.if_(x.lt(0), || {
         // 2 e^(x^2) - erfcx(|x|); from there on it is infinite.

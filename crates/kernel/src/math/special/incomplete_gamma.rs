@@ -132,7 +132,8 @@ fn upper_fraction<'b>(a: Value<'b>, x: Value<'b>) -> Value<'b> {
             left.set(left.get() - 1);
         },
     );
-    lowered(product(a, power_part(a, x) * value.get()))
+    // Beyond it both factors leave the range, and the result is 0 in either type.
+    x.gt(1e5).select(a.like(0.0), lowered(product(a, power_part(a, x) * value.get())))
 }
 
 /// P for x below a, Q above, by Temme's expansion.

@@ -20,7 +20,7 @@ pub use bessel::{i0, i0e, i1, i1e, j0, j1, k0, k0e, k1, k1e, y0, y1};
 pub use error::{erfcx, erfinv, ndtri};
 pub use gamma::{digamma, lgamma};
 pub use incomplete_gamma::{igamma, igammac};
-pub use sum::fused;
+pub use sum::{flipped_by, fused, magnitude, product, sum};
 pub use zeta::zeta;
 
 /// The functions of one argument, by name.

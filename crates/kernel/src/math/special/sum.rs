@@ -71,6 +71,11 @@ pub fn product<'b>(x: Value<'b>, factor: Value<'b>) -> Value<'b> {
     if x.scalar() == ScalarType::F64 { double::product(x, factor) } else { single::product(x, factor) }
 }
 
+/// `x + y`, where both may be subnormal.
+pub fn sum<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
+    if x.scalar() == ScalarType::F64 { double::sum(x, y) } else { single::sum(x, y) }
+}
+
 /// The power of two by which results are lifted that may be subnormal in the end.
 pub fn lift(scalar: ScalarType) -> u32 {
     if scalar == ScalarType::F64 { 640 } else { 64 }
