@@ -122,7 +122,7 @@ fn special_functions_do_not_depend_on_flushing() {
 #[test]
 fn arithmetic_that_keeps_subnormals() {
     let (keep, flush) = (Subnormals::Keep, Subnormals::Flush);
-    let x: Vec<f32> = (0..2000u32).map(|i| f32::from_bits(i * 9001 ^ (i << 31))).collect();
+    let x: Vec<f32> = (0..2000u32).map(|i| f32::from_bits((i * 9001) ^ (i << 31))).collect();
     let y: Vec<f32> = x.iter().rev().copied().collect();
     let halves = vec![0.640_625; x.len()];
     for mode in [keep, flush] {
@@ -135,7 +135,7 @@ fn arithmetic_that_keeps_subnormals() {
             assert!(products[i].to_bits().abs_diff((x[i] * halves[i]).to_bits()) <= 1, "{:e}", x[i]);
         }
     }
-    let x: Vec<f64> = (0..2000u64).map(|i| f64::from_bits(i * 0x0017_3219_8765_4321 ^ (i << 63))).collect();
+    let x: Vec<f64> = (0..2000u64).map(|i| f64::from_bits((i * 0x0017_3219_8765_4321) ^ (i << 63))).collect();
     let y: Vec<f64> = x.iter().rev().copied().collect();
     for mode in [keep, flush] {
         let sums = Function::binary(ScalarType::F64, math::special::sum).with(mode).f64(&[&x, &y]);
