@@ -26,7 +26,7 @@ EPSILON = {dtype: torch.finfo(dtype).eps / 2 for dtype in UNITS}
 OF_CPU, OF_PERTURBED = 4.0, 16.0
 PERTURBATIONS = 3
 # What a rounding of the input of a pointwise function is taken to change at most, relative to the result.
-CAP = 2.0**-40
+CAP = {torch.float64: 2.0**-40, torch.float32: 2.0**-16}
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Rules:
     pointwise: bool = False
     values: bool = True  # not of random results
     strides: bool = True
+    cancels: bool = False  # whether a pointwise function has zeros, or tails, near which its terms cancel
     precision: torch.dtype | None = None  # of the computation, if it is coarser than that of a result
 
     def differences(self, want: Outcome, got: Outcome) -> Iterator[Difference]:
@@ -96,7 +97,8 @@ class Rules:
         distance = torch.where(comparable, (actual - exact).abs(), torch.inf)
         right |= distance <= OF_CPU * error
         pointwise = self.pointwise and name in ("results", "storages")  # gradients may be sums
-        if right.all() or (pointwise and want.dtype != torch.float64):
+        exempt = want.dtype == torch.float64 or (self.cancels and want.dtype == torch.float32)
+        if right.all() or (pointwise and not exempt):
             return right
         if not pointwise:
             right |= distance <= torch.maximum(OF_CPU * _largest(error), tolerance * _largest(exact))
@@ -106,7 +108,7 @@ class Rules:
             if moved is not None:
                 change = torch.maximum(change, (moved - exact).abs().nan_to_num(0, 0, 0))
         if pointwise:  # Of functions with steps a rounding changes everything.
-            change = torch.minimum(change, CAP * exact.abs())
+            change = torch.minimum(change, CAP[want.dtype] * exact.abs())
         return right | (distance <= OF_PERTURBED * change)
 
     def _tolerance(self, dtype: torch.dtype) -> float:

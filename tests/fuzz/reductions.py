@@ -42,7 +42,8 @@ def make(rng: random.Random, overload: Overload) -> Call:
         if kind == "Tensor":
             given[name] = None if "?" in argument.type and rng.random() < 0.5 else first
         elif name == "k":
-            given[name] = rng.choice((0, 1, 2, rng.randint(0, max(first.shape, default=1))))
+            # Of a 0-dim tensor the CPU's topk with k=0 returns an element that it never wrote.
+            given[name] = rng.choice((0, 1, 2, rng.randint(0, max(first.shape)))) if first.dim() else 1
         elif name in ("p", "ord"):
             given[name] = rng.choice((0, 1, 2, 2, 3, 0.5, -1, float("inf"), -float("inf"), 2.5))
         elif name in ("size", "bins", "minlength"):
