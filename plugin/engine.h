@@ -150,12 +150,12 @@ int32_t dml_flush(int32_t device);
 int32_t dml_idle(int32_t device, int32_t* idle);
 int32_t dml_forked(void);                          // 1 in a child of a process that had started Vulkan
 int32_t dml_simulate_loss(int32_t device);         // for tests
-// Before the process ends: waits for the work that drivers were given, and saves compiled kernels. Work that no driver was given
-// is not run.
+// Before the process ends: waits for the work that drivers were given, and saves compiled kernels. Work that no driver
+// was given is not run.
 void dml_shutdown(void);
-// From now on every wait for a device asks `check` every 50 ms, on the thread that waits and with no lock of the engine held. It
-// ends with DML_INTERRUPTED when the answer is not 0. A wait of an operator that only enqueues ends, too, but the operator is
-// enqueued and succeeds. NULL: waits are not interrupted.
+// From now on every wait for a device asks `check` every 50 ms, on the thread that waits and with no lock of the engine
+// held. It ends with DML_INTERRUPTED when the answer is not 0. A wait of an operator that only enqueues ends, too, but
+// the operator is enqueued and succeeds. NULL: waits are not interrupted.
 void dml_set_interrupt_check(int32_t (*check)(void));
 int32_t dml_device_dtypes(int32_t device, uint32_t* mask);  // bit n: DmlDType n can be computed with
 
