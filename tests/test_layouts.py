@@ -69,7 +69,7 @@ IMAGES: dict[str, Callable[[torch.Tensor], Any]] = {
     "pad": lambda x: F.pad(x, (1, 1, 2, 0), "reflect"),
     "unfold": lambda x: F.unfold(x, 2),
     # Of other strides on the CPU, where alone it is not composed of views and a copy.
-    "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2).contiguous(),
+    "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2).clone(memory_format=torch.contiguous_format),
     "group_norm": lambda x: F.group_norm(x, 2),
 }
 

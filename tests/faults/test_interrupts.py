@@ -18,6 +18,8 @@ SOON_S = 8.0
 
 PRELUDE = """
 import signal, sys, threading, time
+# A shell's background jobs, and what they start, ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import torch, torch_dml
 x = torch.randn(SIZE, SIZE, device="dml") / SIZE
 y = (x @ x).tanh()
