@@ -225,6 +225,7 @@ fn functions() -> Vec<(&'static str, String)> {
         device::dml_idle(_ _);
         device::dml_forked();
         device::dml_simulate_loss(_);
+        device::dml_set_interrupt_check(_);
         device::dml_shutdown();
         device::dml_queue_stats_json(_);
         device::dml_kernel_stats_json();
