@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from support.compare import assert_same_outcome
 from support.dtypes import dtypes
+from support.environment import TORCH
 from support.names import words
 
 NUMBERS = (300, -1, 1.5, -1.5, 255.5, -300, 1e30, float("inf"), True)
@@ -46,6 +47,15 @@ OPERATORS: dict[str, Callable[[torch.Tensor, Any], Any]] = {
 }
 
 
+def is_another_since_2_15(name: str, dtype: torch.dtype, number: float) -> bool:
+    """
+    torch 2.15 drops a number's fraction before it asks whether a dtype can hold it, and compares clamp's limits as
+    numbers. dml does what the torches before do.
+    """
+    limit = name.startswith("clamp") and isinstance(number, int)
+    return TORCH >= (2, 15) and not dtype.is_floating_point and (limit or (number == 255.5 and dtype == torch.uint8))
+
+
 @dtypes(*SMALL, torch.float16)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_numbers(name: str, dtype: torch.dtype) -> None:
@@ -54,6 +64,8 @@ def test_numbers(name: str, dtype: torch.dtype) -> None:
             continue  # Refused by torch before 2.15.
         if (name, dtype, number) == ("where", torch.float16, 1e30):
             continue  # The CPU alone makes a tensor of a number without asking whether it fits.
+        if is_another_since_2_15(name, dtype, number):
+            continue
         x = torch.tensor([1, 2, 3]).to(dtype)
         assert_same_outcome(lambda t, number=number: OPERATORS[name](t, number), x, strides=False)
 
