@@ -12,8 +12,10 @@ ROOT = Path(__file__).resolve().parents[2]
 # The running torch, as (major, minor).
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
+_dml = torch.get_device_module("dml")
+
 # For tests of when kernels ran, which some adapters cannot tell.
 needs_timestamps = pytest.mark.skipif(
-    not torch.dml.is_available() or not torch.dml.get_device_properties(0).timestamps,
+    not _dml.is_available() or not _dml.get_device_properties(0).timestamps,
     reason="the adapter has no timestamps",
 )
