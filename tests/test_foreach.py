@@ -159,6 +159,12 @@ def many(dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
     return [(torch.rand(s) * 4 + 0.25).to(dtype).to("dml") for s in SIZES]
 
 
+@dtypes(torch.float32, torch.float64)
+def test_negation_keeps_subnormals(dtype: torch.dtype) -> None:
+    x = torch.tensor([torch.finfo(dtype).smallest_normal / 4, 0.0, -0.0, 1.0], dtype=dtype)
+    same_bits(torch._foreach_neg([x.to("dml")]), [-x])
+
+
 @pytest.mark.smoke
 @dtypes(torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int32)
 def test_the_bits_are_those_of_single_operators(dtype: torch.dtype) -> None:
@@ -372,6 +378,18 @@ def calls(dtype: torch.dtype) -> dict[str, Callable[[Any, Any], Any]]:
         "lerp to floats": lambda x, y: torch._foreach_lerp(x, [v.float() for v in y], 0.5),
         "lerp by floats": lambda x, y: torch._foreach_lerp(x, y, [v.float() for v in y]),
         "pow of a number": lambda x, y: torch._foreach_pow(2, x),
+        "pow of true": lambda x, y: torch._foreach_pow(True, x),
+        "pow of a number, transposed": lambda x, y: torch._foreach_pow(2, [torch.stack([v, v]).mT for v in x]),
+        "pow to a large odd number": lambda x, y: torch._foreach_pow([v * -1.0 for v in x], 2.0**30 + 1),
+        "pow -1": lambda x, y: torch._foreach_pow([v + v for v in x], -1),
+        "pow [2, -1]": lambda x, y: torch._foreach_pow(x, [2, -1]),
+        "pow_ [-1, 2]": lambda x, y: (torch._foreach_pow_(x, [-1, 2]), x)[1],
+        "pow [1000, 2]": lambda x, y: torch._foreach_pow(x, [1000, 2]),
+        "clamp_min 1e10": lambda x, y: torch._foreach_clamp_min(x, 1e10),
+        "add alpha 1e10": lambda x, y: torch._foreach_add(x, y, alpha=1e10),
+        "addcmul 1e10": lambda x, y: torch._foreach_addcmul(x, y, y, 1e10),
+        "div_ a row": lambda x, y: torch._foreach_div_(x, y[0]),
+        "mul_ an empty row": lambda x, y: torch._foreach_mul_(x, y[0][:0]),
         "norm": lambda x, y: torch._foreach_norm(x),
         "copy": lambda x, y: torch._foreach_copy_(x, to_device(floats[1], x[0].device)),
     }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
-from support.compare import assert_matches_cpu, assert_same
+from support.compare import assert_matches_cpu, assert_same, assert_same_error, assert_same_outcome
 from support.dtypes import FLOATS, dtypes
 from torch import nn
 
@@ -126,6 +128,57 @@ def test_binary_cross_entropy(reduction, dtype):
 def test_binary_cross_entropy_is_finite():
     x = torch.tensor([0.0, 1.0, 0.0, 1.0, 0.5], requires_grad=True)
     assert_matches_cpu(F.binary_cross_entropy, x, torch.tensor([0.0, 1.0, 1.0, 0.0, 1.0]))
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@dtypes(FLOATS)
+def test_binary_cross_entropy_of_what_is_no_probability(reduction, dtype):
+    bce = partial(F.binary_cross_entropy, reduction=reduction)
+    good = torch.tensor([0.0, -0.0, 0.5, 1.0] * 80, dtype=dtype)
+    assert_matches_cpu(bce, good, good.flip(0))
+    for value in (-0.5, -torch.finfo(dtype).smallest_normal, 1.0 + torch.finfo(dtype).eps, math.nan, math.inf):
+        bad = good.clone()
+        bad[-3] = value
+        assert_same_error(bce, bad, good)
+        assert_same_error(bce, good, bad)
+
+
+@pytest.mark.parametrize("reduction", [0, 1])
+@pytest.mark.parametrize("name", ["mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"])
+def test_dtypes_of_losses_of_differences(name, reduction):
+    """Which dtypes meet, which are refused, and what the result is of."""
+    forward, backward = getattr(torch.ops.aten, name), getattr(torch.ops.aten, name + "_backward")
+    numbers = [1.0] if name in ("smooth_l1_loss", "huber_loss") else []
+    order = (lambda r: [None, r]) if name == "binary_cross_entropy" else (lambda r: [r, *numbers])
+    made = {dtype: torch.tensor([0, 1, 1, 0]).to(dtype) for dtype in [*FLOATS, torch.int64, torch.bool]}
+    for x, y in itertools.product(made.values(), repeat=2):
+        assert_same_outcome(lambda x, y: forward(x, y, *order(reduction)), x, y)
+        for grad in made.values():
+            if x.is_floating_point():  # the CPU has gradients of integers
+                assert_same_outcome(lambda g, x, y: backward(g, x, y, *order(reduction)), grad, x, y)
+    x, grad_out = made[torch.float32], backward.out if name == "huber_loss" else backward.grad_input
+    for out in made.values():
+        assert_same_outcome(lambda x, out: forward.out(x, x, *order(0), out=out), x, out)
+        assert_same_outcome(lambda x, out: grad_out(x, x, x, *order(reduction), grad_input=out), x, out)
+        if name == "binary_cross_entropy":
+            assert_same_outcome(lambda x, w: forward(x, x, w, reduction), x, out)
+            assert_same_outcome(lambda x, w: backward(x, x, x, w, reduction), x, out)
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "smooth_l1_loss", "huber_loss"])
+def test_a_mean_s_gradient_counts_the_input(name):
+    knee = [] if name == "mse_loss" else [0.5]
+    backward = getattr(torch.ops.aten, name + "_backward")
+    x, y = torch.randn(3, 1), torch.randn(3, 4)
+    assert_same_outcome(lambda g, x, y: backward(g, x, y, 1, *knee), torch.ones(()), x, y)
+
+
+@pytest.mark.parametrize("knee", [-1.0, 0.0])
+@pytest.mark.parametrize("name", ["smooth_l1_loss", "huber_loss"])
+def test_knee_of_losses_of_differences(name, knee):
+    x = torch.tensor([3.0, -3.0, 1.0, 0.5])
+    assert_same_outcome(lambda x, y: getattr(torch.ops.aten, name)(x, y, 0, knee), x, torch.ones(4))
+    assert_same_outcome(lambda x, y: getattr(torch.ops.aten, name + "_backward")(y, x, y, 0, knee), x, torch.ones(4))
 
 
 @dtypes(FLOATS)

@@ -1,125 +1,126 @@
 //! Arithmetic of lists of tensors with each other and with numbers.
 
 use crate::check;
-use crate::lists::foreach::{Body, Listed, foreach, with_host_numbers};
+use crate::lists::checks;
+use crate::lists::foreach::{Body, Check, Listed, foreach, with_host_numbers};
 use crate::lists::multi_tensor::{self, Row};
-use crate::operator::argument::{AnyTensor, Numbers, OptTensors, Out, Tensors};
+use crate::operator::argument::{AnyTensor, Numbers, OptTensors, Tensors};
 use crate::operator::call::{Call, Ret, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::host;
 use crate::operators;
 use crate::pointwise::arithmetic::{product, sum};
 use crate::pointwise::comparison::{maximum, minimum};
-use crate::pointwise::kernel::{Input, Operand};
-use crate::pointwise::operator::{Rule, result_tensor};
-use crate::pointwise::power::{power, special};
+use crate::pointwise::kernel::Operand;
+use crate::pointwise::operator::Rule;
+use crate::pointwise::power::{check_not_bool, power, to_exponent};
 use crate::pointwise::ternary::{addcdiv_body, addcmul_body, lerp_body};
 use crate::tensor::DeviceKind;
 use crate::tensor::promote::{Promoted, result_type};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
-    with_numbers(self, scalar, in_place; Rule::Promote, "add", |v| sum(v[0], v[1])) {
+    with_numbers(self, scalar, in_place; Rule::Promote, "add", checks::nothing, |v| sum(v[0], v[1])) {
         "aten::_foreach_add.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
         "aten::_foreach_add_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()",
     }
-    with_numbers(self, scalars, in_place; Rule::Promote, "add", |v| sum(v[0], v[1])) {
+    with_numbers(self, scalars, in_place; Rule::Promote, "add", checks::nothing, |v| sum(v[0], v[1])) {
         "aten::_foreach_add.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
         "aten::_foreach_add_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()",
     }
-    with_list_alpha(self, other, alpha, in_place; Rule::Promote, "add_alpha", |v| sum(v[0], product(v[1], v[2]))) {
+    with_list_alpha(self, other, alpha, in_place; Rule::Promote, "add_alpha", checks::sum, |v| sum(v[0], product(v[1], v[2]))) {
         "aten::_foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]",
         "aten::_foreach_add_.List(Tensor(a!)[] self, Tensor[] other, *, Scalar alpha=1) -> ()",
     }
-    with_numbers(self, scalar, in_place; Rule::Promote, "sub", |v| v[0] - v[1]) {
+    with_numbers(self, scalar, in_place; Rule::Promote, "sub", checks::difference, |v| v[0] - v[1]) {
         "aten::_foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
         "aten::_foreach_sub_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()",
     }
-    with_numbers(self, scalars, in_place; Rule::Promote, "sub", |v| v[0] - v[1]) {
+    with_numbers(self, scalars, in_place; Rule::Promote, "sub", checks::difference, |v| v[0] - v[1]) {
         "aten::_foreach_sub.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
         "aten::_foreach_sub_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()",
     }
-    with_list_alpha(self, other, alpha, in_place; Rule::Promote, "sub_alpha", |v| v[0] - v[1] * v[2]) {
+    with_list_alpha(self, other, alpha, in_place; Rule::Promote, "sub_alpha", checks::difference_with_factor, |v| v[0] - v[1] * v[2]) {
         "aten::_foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]",
         "aten::_foreach_sub_.List(Tensor(a!)[] self, Tensor[] other, *, Scalar alpha=1) -> ()",
     }
-    with_tensor_alpha(self, other, alpha, in_place; Rule::Promote, "foreach_add_tensor", |v| sum(v[0], product(v[1], v[2]))) {
+    with_tensor_alpha(self, other, alpha, in_place; Rule::Promote, "foreach_add_tensor", checks::sum, |v| sum(v[0], product(v[1], v[2]))) {
         "aten::_foreach_add.Tensor(Tensor[] self, Tensor other, *, Scalar alpha=1) -> Tensor[]",
         "aten::_foreach_add_.Tensor(Tensor(a!)[] self, Tensor other, *, Scalar alpha=1) -> ()",
     }
-    with_numbers(self, scalar, in_place; Rule::Promote, "mul", |v| product(v[0], v[1])) {
+    with_numbers(self, scalar, in_place; Rule::Promote, "mul", checks::nothing, |v| product(v[0], v[1])) {
         "aten::_foreach_mul.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
         "aten::_foreach_mul_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()",
     }
-    with_numbers(self, scalars, in_place; Rule::Promote, "mul", |v| product(v[0], v[1])) {
+    with_numbers(self, scalars, in_place; Rule::Promote, "mul", checks::nothing, |v| product(v[0], v[1])) {
         "aten::_foreach_mul.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
         "aten::_foreach_mul_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()",
     }
-    with_list(self, other, in_place; Rule::Promote, "mul", |v| product(v[0], v[1])) {
+    with_list(self, other, in_place; Rule::Promote, "mul", checks::nothing, |v| product(v[0], v[1])) {
         "aten::_foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]",
         "aten::_foreach_mul_.List(Tensor(a!)[] self, Tensor[] other) -> ()",
     }
-    with_tensor(self, other, in_place; Rule::Promote, "mul", |v| product(v[0], v[1])) {
+    with_tensor(self, other, in_place; Rule::Promote, "mul", checks::nothing, |v| product(v[0], v[1])) {
         "aten::_foreach_mul.Tensor(Tensor[] self, Tensor other) -> Tensor[]",
         "aten::_foreach_mul_.Tensor(Tensor(a!)[] self, Tensor other) -> ()",
     }
-    with_numbers(self, scalar, in_place; Rule::Float, "div", |v| v[0] / v[1]) {
+    with_numbers(self, scalar, in_place; Rule::Float, "div", checks::nothing, |v| v[0] / v[1]) {
         "aten::_foreach_div.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
         "aten::_foreach_div_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()",
     }
-    with_numbers(self, scalars, in_place; Rule::Float, "div", |v| v[0] / v[1]) {
+    with_numbers(self, scalars, in_place; Rule::Float, "div", checks::nothing, |v| v[0] / v[1]) {
         "aten::_foreach_div.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
         "aten::_foreach_div_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()",
     }
-    with_list(self, other, in_place; Rule::Float, "div", |v| v[0] / v[1]) {
+    with_list(self, other, in_place; Rule::Float, "div", checks::nothing, |v| v[0] / v[1]) {
         "aten::_foreach_div.List(Tensor[] self, Tensor[] other) -> Tensor[]",
         "aten::_foreach_div_.List(Tensor(a!)[] self, Tensor[] other) -> ()",
     }
-    with_tensor(self, other, in_place; Rule::Float, "div", |v| v[0] / v[1]) {
+    with_tensor(self, other, in_place; Rule::Float, "div", checks::nothing, |v| v[0] / v[1]) {
         "aten::_foreach_div.Tensor(Tensor[] self, Tensor other) -> Tensor[]",
         "aten::_foreach_div_.Tensor(Tensor(a!)[] self, Tensor other) -> ()",
     }
-    with_numbers(self, scalar, in_place; Rule::Promote, "maximum", |v| maximum(v[0], v[1])) {
+    with_numbers(self, scalar, in_place; Rule::Promote, "maximum", checks::limit, |v| maximum(v[0], v[1])) {
         "aten::_foreach_maximum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
         "aten::_foreach_maximum_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()",
         "aten::_foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
         "aten::_foreach_clamp_min_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()",
     }
-    with_numbers(self, scalars, in_place; Rule::Promote, "maximum", |v| maximum(v[0], v[1])) {
+    with_numbers(self, scalars, in_place; Rule::Promote, "maximum", checks::limit, |v| maximum(v[0], v[1])) {
         "aten::_foreach_maximum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
         "aten::_foreach_maximum_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()",
         "aten::_foreach_clamp_min.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
         "aten::_foreach_clamp_min_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()",
     }
-    with_list(self, other, in_place; Rule::Promote, "maximum", |v| maximum(v[0], v[1])) {
+    with_list(self, other, in_place; Rule::Promote, "maximum", checks::limit, |v| maximum(v[0], v[1])) {
         "aten::_foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]",
         "aten::_foreach_maximum_.List(Tensor(a!)[] self, Tensor[] other) -> ()",
         "aten::_foreach_clamp_min.List(Tensor[] self, Tensor[] other) -> Tensor[]",
         "aten::_foreach_clamp_min_.List(Tensor(a!)[] self, Tensor[] other) -> ()",
     }
-    with_numbers(self, scalar, in_place; Rule::Promote, "minimum", |v| minimum(v[0], v[1])) {
+    with_numbers(self, scalar, in_place; Rule::Promote, "minimum", checks::limit, |v| minimum(v[0], v[1])) {
         "aten::_foreach_minimum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
         "aten::_foreach_minimum_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()",
         "aten::_foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
         "aten::_foreach_clamp_max_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()",
     }
-    with_numbers(self, scalars, in_place; Rule::Promote, "minimum", |v| minimum(v[0], v[1])) {
+    with_numbers(self, scalars, in_place; Rule::Promote, "minimum", checks::limit, |v| minimum(v[0], v[1])) {
         "aten::_foreach_minimum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
         "aten::_foreach_minimum_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()",
         "aten::_foreach_clamp_max.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
         "aten::_foreach_clamp_max_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()",
     }
-    with_list(self, other, in_place; Rule::Promote, "minimum", |v| minimum(v[0], v[1])) {
+    with_list(self, other, in_place; Rule::Promote, "minimum", checks::limit, |v| minimum(v[0], v[1])) {
         "aten::_foreach_minimum.List(Tensor[] self, Tensor[] other) -> Tensor[]",
         "aten::_foreach_minimum_.List(Tensor(a!)[] self, Tensor[] other) -> ()",
         "aten::_foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[]",
         "aten::_foreach_clamp_max_.List(Tensor(a!)[] self, Tensor[] other) -> ()",
     }
-    with_list(self, exponent, in_place; Rule::Promote, "pow", |v| power(v[0], v[1])) {
+    with_list(self, exponent, in_place; Rule::Promote, "pow", checks::power, |v| power(v[0], v[1])) {
         "aten::_foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]",
         "aten::_foreach_pow_.List(Tensor(a!)[] self, Tensor[] exponent) -> ()",
     }
-    with_numbers(self, exponent, in_place; Rule::Promote, "pow", |v| power(v[0], v[1])) {
+    with_numbers(self, exponent, in_place; Rule::Promote, "pow", checks::power, |v| power(v[0], v[1])) {
         "aten::_foreach_pow.ScalarList(Tensor[] self, Scalar[] exponent) -> Tensor[]",
         "aten::_foreach_pow_.ScalarList(Tensor(a!)[] self, Scalar[] exponent) -> ()",
     }
@@ -130,27 +131,27 @@ operators! {
     number_powers(self, exponent) {
         "aten::_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]",
     }
-    ternary(self, tensor1, tensor2, value, in_place; Rule::Promote, "addcmul", addcmul_body) {
+    ternary(self, tensor1, tensor2, value, in_place; Rule::Promote, "addcmul", checks::product, addcmul_body) {
         "aten::_foreach_addcmul.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]",
         "aten::_foreach_addcmul_.Scalar(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> ()",
     }
-    ternary(self, tensor1, tensor2, scalars, in_place; Rule::Promote, "addcmul", addcmul_body) {
+    ternary(self, tensor1, tensor2, scalars, in_place; Rule::Promote, "addcmul", checks::product, addcmul_body) {
         "aten::_foreach_addcmul.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[]",
         "aten::_foreach_addcmul_.ScalarList(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> ()",
     }
-    ternary_elements(self, tensor1, tensor2, scalars, in_place; Rule::Promote, "addcmul", addcmul_body) {
+    ternary_elements(self, tensor1, tensor2, scalars, in_place; Rule::Promote, "addcmul", checks::product, addcmul_body) {
         "aten::_foreach_addcmul.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> Tensor[]",
         "aten::_foreach_addcmul_.Tensor(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> ()",
     }
-    ternary(self, tensor1, tensor2, value, in_place; Rule::Float, "addcdiv", addcdiv_body) {
+    ternary(self, tensor1, tensor2, value, in_place; Rule::Float, "addcdiv", checks::quotient, addcdiv_body) {
         "aten::_foreach_addcdiv.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]",
         "aten::_foreach_addcdiv_.Scalar(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> ()",
     }
-    ternary(self, tensor1, tensor2, scalars, in_place; Rule::Float, "addcdiv", addcdiv_body) {
+    ternary(self, tensor1, tensor2, scalars, in_place; Rule::Float, "addcdiv", checks::quotient, addcdiv_body) {
         "aten::_foreach_addcdiv.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[]",
         "aten::_foreach_addcdiv_.ScalarList(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> ()",
     }
-    ternary_elements(self, tensor1, tensor2, scalars, in_place; Rule::Float, "addcdiv", addcdiv_body) {
+    ternary_elements(self, tensor1, tensor2, scalars, in_place; Rule::Float, "addcdiv", checks::quotient, addcdiv_body) {
         "aten::_foreach_addcdiv.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> Tensor[]",
         "aten::_foreach_addcdiv_.Tensor(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> ()",
     }
@@ -173,10 +174,11 @@ fn with_numbers(
     in_place: bool,
     rule: Rule,
     family: &'static str,
+    check: Check,
     body: Body,
 ) -> Result<()> {
     let listed = Listed { lists: smallvec![list], numbers: Some(numbers), promoting: true, ..Listed::default() };
-    foreach(call, listed, in_place, rule, family, &body)
+    foreach(call, listed, in_place, rule, family, &check, &body)
 }
 
 fn with_list<'a>(
@@ -186,10 +188,11 @@ fn with_list<'a>(
     in_place: bool,
     rule: Rule,
     family: &'static str,
+    check: Check,
     body: Body,
 ) -> Result<()> {
     let lists = smallvec![list, with_host_numbers(call, other)?];
-    foreach(call, Listed { lists, ..Listed::default() }, in_place, rule, family, &body)
+    foreach(call, Listed { lists, ..Listed::default() }, in_place, rule, family, &check, &body)
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -201,11 +204,12 @@ fn with_list_alpha<'a>(
     in_place: bool,
     rule: Rule,
     family: &'static str,
+    check: Check,
     body: Body,
 ) -> Result<()> {
     let lists = smallvec![list, with_host_numbers(call, other)?];
     let listed = Listed { lists, numbers: Some(Numbers::Same(alpha)), ..Listed::default() };
-    foreach(call, listed, in_place, rule, family, &body)
+    foreach(call, listed, in_place, rule, family, &check, &body)
 }
 
 fn with_tensor<'a>(
@@ -215,10 +219,11 @@ fn with_tensor<'a>(
     in_place: bool,
     rule: Rule,
     family: &'static str,
+    check: Check,
     body: Body,
 ) -> Result<()> {
     let listed = Listed { lists: smallvec![list], tensor: Some(other), ..Listed::default() };
-    foreach(call, listed, in_place, rule, family, &body)
+    foreach(call, listed, in_place, rule, family, &check, &body)
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -230,11 +235,12 @@ fn with_tensor_alpha<'a>(
     in_place: bool,
     rule: Rule,
     family: &'static str,
+    check: Check,
     body: Body,
 ) -> Result<()> {
     let numbers = Some(Numbers::Same(alpha));
     let listed = Listed { lists: smallvec![list], tensor: Some(other), numbers, promoting: false };
-    foreach(call, listed, in_place, rule, family, &body)
+    foreach(call, listed, in_place, rule, family, &check, &body)
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -247,11 +253,12 @@ fn ternary<'a>(
     in_place: bool,
     rule: Rule,
     family: &'static str,
+    check: Check,
     body: Body,
 ) -> Result<()> {
     let lists = smallvec![list, with_host_numbers(call, x)?, with_host_numbers(call, y)?];
     let listed = Listed { lists, numbers: Some(numbers), ..Listed::default() };
-    foreach(call, listed, in_place, rule, family, &body)
+    foreach(call, listed, in_place, rule, family, &check, &body)
 }
 
 /// With a 1-dim CPU tensor of numbers.
@@ -265,6 +272,7 @@ fn ternary_elements<'a>(
     in_place: bool,
     rule: Rule,
     family: &'static str,
+    check: Check,
     body: Body,
 ) -> Result<()> {
     let t = numbers.0;
@@ -276,13 +284,13 @@ fn ternary_elements<'a>(
     );
     let element = |e: i64| host::read_number(&t.as_strided(&[], &[], e * t.strides[0]));
     let numbers = (0..t.sizes[0]).map(element).collect::<Result<_>>()?;
-    ternary(call, list, x, y, Numbers::Each(numbers), in_place, rule, family, body)
+    ternary(call, list, x, y, Numbers::Each(numbers), in_place, rule, family, check, body)
 }
 
 fn lerp<'a>(call: &mut Call, list: Tensors<'a>, end: OptTensors<'a>, weight: Numbers, in_place: bool) -> Result<()> {
     let lists = smallvec![list, with_host_numbers(call, end)?];
     let listed = Listed { lists, numbers: Some(weight), ..Listed::default() };
-    foreach(call, listed, in_place, Rule::Float, "lerp", &lerp_body)
+    foreach(call, listed, in_place, Rule::Float, "lerp", &checks::lerp, &lerp_body)
 }
 
 fn lerp_lists<'a>(
@@ -293,27 +301,26 @@ fn lerp_lists<'a>(
     in_place: bool,
 ) -> Result<()> {
     let lists = smallvec![list, with_host_numbers(call, end)?, with_host_numbers(call, weights)?];
-    foreach(call, Listed { lists, ..Listed::default() }, in_place, Rule::Float, "lerp", &lerp_body)
+    foreach(call, Listed { lists, ..Listed::default() }, in_place, Rule::Float, "lerp", &checks::lerp, &lerp_body)
 }
 
 /// To one number.
 fn powers(call: &mut Call, list: Tensors, exponent: Number, in_place: bool) -> Result<()> {
     let floats = matches!(exponent, Number::Double(_)) || list.iter().all(|t| t.dtype.is_float());
-    check!(floats || exponent.to_i64() >= 0, Runtime, "Integers to negative integer powers are not allowed.");
     let numbers = Some(Numbers::Same(exponent));
     let listed = Listed { lists: smallvec![list], numbers, promoting: true, ..Listed::default() };
-    match special(exponent.to_f64(), floats) {
-        Some((family, body)) => foreach(call, listed, in_place, Rule::Promote, family, &|v| body(v[0])),
-        None => foreach(call, listed, in_place, Rule::Promote, "pow", &|v| power(v[0], v[1])),
-    }
+    let (family, body) = to_exponent(exponent.to_f64(), floats);
+    foreach(call, listed, in_place, Rule::Promote, family, &checks::power, &|v| body(v[0], v[1]))
 }
 
-/// Powers of one number.
+/// Powers of one number, contiguous as those of a single tensor are.
 fn number_powers(call: &mut Call, base: Number, exponents: Tensors) -> Result<()> {
     let mut results = Vec::with_capacity(exponents.len());
     for t in &exponents {
-        let common = result_type(&[Promoted::Scalar(base), Promoted::Tensor(t)], call.host.default_dtype());
-        results.push(result_tensor(call, Out::New, common, &[Input::Tensor((*t).clone())])?);
+        let promoted = [Promoted::Scalar(base), Promoted::Tensor(t)];
+        check_not_bool(&promoted)?;
+        let common = result_type(&promoted, call.host.default_dtype());
+        results.push(call.empty(common, &t.sizes)?);
     }
     let rows: Vec<Row> = results
         .iter()

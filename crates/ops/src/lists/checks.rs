@@ -1,42 +1,61 @@
-//! What operators refuse of single tensors, they refuse of lists.
+//! The checks of single operators, of the i-th tensors of lists and the number that they meet.
 
-use crate::check;
+use crate::lists::foreach::Operation;
 use crate::operator::call::Scalar as Number;
-use crate::operator::conversion::check_all_fit;
 use crate::operator::error::Result;
-use crate::pointwise::arithmetic::{check_alpha, check_no_bools};
-use crate::pointwise::selection::check_limit;
-use crate::pointwise::ternary::{check_lerp, check_quotient};
-use crate::pointwise::unary::check_negation;
-use crate::tensor::Tensor;
+use crate::pointwise::arithmetic;
+use crate::pointwise::power;
+use crate::pointwise::selection;
+use crate::pointwise::ternary;
+use crate::tensor::promote::Promoted;
 use dml_kernel::DType;
 
-/// Checks the i-th tensors of all lists, and the number that they meet, which meet in `common`.
-pub fn check_row(family: &str, row: &[&Tensor], number: Option<Number>, common: DType) -> Result<()> {
-    let known = |takes: bool| {
-        check!(takes, NotImplemented, "\"{family}\" not implemented for '{common}'");
-        Ok(())
-    };
-    match family {
-        "abs" | "floor" | "ceil" | "trunc" | "round" | "addcmul" => known(common != DType::Bool),
-        "frac" => known(common.is_float()),
-        "neg" => check_negation(row[0]),
-        "add_alpha" | "foreach_add_tensor" => number.map_or(Ok(()), |alpha| check_alpha(common, alpha)),
-        "sub" | "sub_alpha" => {
-            let flag = family == "sub" && matches!(number, Some(Number::Bool(_)));
-            check_no_bools(flag || row.iter().any(|t| t.dtype == DType::Bool))?;
-            match number {
-                Some(alpha) if family == "sub_alpha" => check_alpha(common, alpha),
-                _ => Ok(()),
-            }
-        }
-        "maximum" | "minimum" => number.map_or(Ok(()), |limit| check_limit(limit, common)),
-        "pow" => {
-            known(common != DType::Bool)?;
-            check_all_fit(number.as_slice(), common)
-        }
-        "addcdiv" => check_quotient(row[1], row[2]),
-        "lerp" => check_lerp(row[0], row[1], row.get(2).copied()),
-        _ => Ok(()),
+/// Of what takes everything.
+pub fn nothing(_: &Operation) -> Result<()> {
+    Ok(())
+}
+
+/// Of a sum with a factor.
+pub fn sum(of: &Operation) -> Result<()> {
+    of.number.map_or(Ok(()), |alpha| arithmetic::check_alpha(of.common, alpha))
+}
+
+/// Of a difference from a number.
+pub fn difference(of: &Operation) -> Result<()> {
+    let flag = matches!(of.number, Some(Number::Bool(_)));
+    arithmetic::check_no_bools(flag || of.tensors.iter().any(|t| t.dtype == DType::Bool))
+}
+
+/// Of a difference with a factor.
+pub fn difference_with_factor(of: &Operation) -> Result<()> {
+    arithmetic::check_no_bools(of.tensors.iter().any(|t| t.dtype == DType::Bool))?;
+    sum(of)
+}
+
+/// Of a limit, which may be a number.
+pub fn limit(of: &Operation) -> Result<()> {
+    of.number.map_or(Ok(()), |limit| selection::check_limit(limit, of.common))
+}
+
+/// Of a power, whose exponent may be a number.
+pub fn power(of: &Operation) -> Result<()> {
+    match of.number {
+        Some(exponent) => power::check_exponent(of.tensors[0], exponent),
+        None => power::check_not_bool(&[of.tensors[0], of.tensors[1]].map(Promoted::Tensor)),
     }
+}
+
+/// Of addcmul.
+pub fn product(of: &Operation) -> Result<()> {
+    ternary::check_product(of.common)
+}
+
+/// Of addcdiv.
+pub fn quotient(of: &Operation) -> Result<()> {
+    ternary::check_quotient(of.tensors[1], of.tensors[2])
+}
+
+/// Of lerp, whose weight may be a tensor.
+pub fn lerp(of: &Operation) -> Result<()> {
+    ternary::check_lerp(of.tensors[0], of.tensors[1], of.tensors.get(2).copied())
 }

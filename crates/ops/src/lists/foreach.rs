@@ -1,10 +1,10 @@
 //! The way of every operator on lists of tensors. One launch does all tensors where [`multi_tensor`] can.
 
 use crate::check;
-use crate::lists::checks::check_row;
 use crate::lists::multi_tensor::{self, Row};
 use crate::operator::argument::{AnyTensor, Numbers, OptTensors, Out, Tensors};
 use crate::operator::call::{Call, Ret, Scalar as Number};
+use crate::operator::conversion::check_fits;
 use crate::operator::error::Result;
 use crate::operator::host;
 use crate::pointwise::kernel::{Input, Operand, Operands};
@@ -31,14 +31,28 @@ pub struct Listed<'a> {
     pub promoting: bool,
 }
 
+/// The i-th tensors of all lists and the i-th number, to be checked as the operands of a single operator are.
+pub struct Operation<'a> {
+    /// The tensors.
+    pub tensors: &'a [&'a Tensor],
+    /// The number.
+    pub number: Option<Number>,
+    /// The dtype in which all meet.
+    pub common: DType,
+}
+
+/// What a single operator refuses of its operands.
+pub type Check = fn(&Operation) -> Result<()>;
+
 /// Runs `body` on the i-th tensors of all lists and the i-th number, for every i. `family` names the kernel, and may
-/// be that of the single operator where the body is the same.
+/// be that of the single operator where the body is the same; `check` is that operator's.
 pub fn foreach(
     call: &mut Call,
     listed: Listed,
     in_place: bool,
     rule: Rule,
     family: &'static str,
+    check: &dyn Fn(&Operation) -> Result<()>,
     body: &dyn for<'b> Fn(&[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
     let Listed { lists, tensor, numbers, promoting } = listed;
@@ -86,9 +100,9 @@ pub fn foreach(
         for list in &lists {
             row.push(list[i]);
         }
-        let flag = matches!(number(i), Some(Number::Bool(_)));
-        if !common.is_float() || flag || row.iter().any(|t| t.dtype != common) {
-            check_row(family, &row, number(i), common)?;
+        check(&Operation { tensors: &row, number: number(i), common })?;
+        if let (Some(number), false) = (number(i), promoting || common.is_float()) {
+            check_fits(number, common)?;
         }
         if !plain(&row, in_place, common) {
             let mut inputs = row.iter().map(|t| operator::input(call, t)).collect::<Result<SmallVec<[_; 4]>>>()?;

@@ -40,7 +40,7 @@ fn unscale(call: &mut Call, list: Tensors, found: &Tensor, factor: &Tensor) -> R
     for t in &list {
         check!(
             t.dtype.is_float(),
-            Dtype,
+            NotImplemented,
             "\"_amp_foreach_non_finite_check_and_unscale_\" not implemented for '{}'",
             t.dtype
         );

@@ -4,8 +4,11 @@ use super::reduce::Reduce;
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::pointwise::operator::{Rule, check_float, common_dtype, operator};
-use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
+use crate::operator::fault::Refusal;
+use crate::operator::structured;
+use crate::pointwise::kernel::{Domain, Guard};
+use crate::pointwise::operator::{Argument, Rule, common_dtype, guarded_operator, operator};
+use crate::reduction::{Axes, Fold, Reduction, Refusals, Scope, Values, reduce};
 use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
@@ -55,6 +58,20 @@ enum Loss {
     BinaryCrossEntropy,
 }
 
+/// The input and the target of binary cross-entropy.
+const PROBABILITIES: &[Guard] = &[
+    Guard {
+        operand: 0,
+        domain: Domain::Probability,
+        refusal: Refusal::Value("all elements of input should be between 0 and 1"),
+    },
+    Guard {
+        operand: 1,
+        domain: Domain::Probability,
+        refusal: Refusal::Value("all elements of target should be between 0 and 1"),
+    },
+];
+
 impl Loss {
     /// Names of the kernels: all losses, their mean or sum, gradients.
     fn names(self) -> [&'static str; 3] {
@@ -83,6 +100,44 @@ impl Loss {
             check!(positive, Runtime, "huber_loss does not support non-positive values for delta.");
         }
         Ok(())
+    }
+
+    /// Checks the dtypes of an input, of what it is compared with, and of the gradient, if the loss's gradient is asked for:
+    /// in some losses they promote.
+    fn check_dtypes(self, call: &Call, x: &Tensor, y: &Tensor, grad: Option<&Tensor>, out: Out) -> Result<()> {
+        let promotes = match self {
+            Loss::Mse | Loss::Huber => grad.is_none(),
+            Loss::SmoothL1 => true,
+            Loss::BinaryCrossEntropy => false,
+        };
+        let all: Operands = [x, y].into_iter().chain(grad).map(AnyTensor).collect();
+        if !promotes {
+            structured::check_inputs(all.iter().map(|t| t.0), x.dtype)?;
+            structured::check_same(out, x.dtype)?;
+        }
+        let (common, result) = (common_dtype(call, &all), self.result_dtype(call, x, y, grad.is_some()));
+        check!(
+            common.can_cast_to(result),
+            Runtime,
+            "result type {common} can't be cast to the desired output type {result}"
+        );
+        let name = self.names()[0];
+        let cpu_name = name.strip_suffix("_loss").unwrap_or(name);
+        check!(common.is_float(), NotImplemented, "\"{cpu_name}_cpu\" not implemented for '{common}'");
+        Ok(())
+    }
+
+    /// The dtype of the loss, or of its gradient.
+    fn result_dtype(self, call: &Call, x: &Tensor, y: &Tensor, gradient: bool) -> DType {
+        match self {
+            Loss::Mse | Loss::SmoothL1 if !gradient => common_dtype(call, &[AnyTensor(x), AnyTensor(y)]),
+            _ => x.dtype,
+        }
+    }
+
+    /// Values that are refused.
+    fn guards(self) -> &'static [Guard] {
+        if self == Loss::BinaryCrossEntropy { PROBABILITIES } else { &[] }
     }
 
     /// Loss of input `x` against target `y`.
@@ -144,6 +199,9 @@ impl Fold for Total {
 
     fn map<'b>(&self, s: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         let [x, y] = [elements[0].cast(self.scalar), elements[1].cast(self.scalar)];
+        for (guard, fault) in self.loss.guards().iter().zip(&s.faults) {
+            s.b.if_(guard.domain.lacks([x, y][guard.operand]), || fault.report_value());
+        }
         let value = self.loss.value(x, y, s.numbers.get(1).copied());
         smallvec![if self.weighted { value * elements[2].cast(self.scalar) } else { value }]
     }
@@ -155,38 +213,23 @@ impl Fold for Total {
     fn project<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
         smallvec![if self.mean { x[0] / s.numbers[0] } else { x[0] }]
     }
+
+    fn refusals(&self) -> Refusals {
+        self.loss.guards().iter().map(|guard| guard.refusal).collect()
+    }
 }
 
 /// What is compared with what: input, target and, if there is one, weight.
 type Operands<'t> = SmallVec<[AnyTensor<'t>; 4]>;
 
-fn operands<'t>(
-    call: &Call,
-    loss: Loss,
-    x: &'t Tensor,
-    y: &'t Tensor,
-    weight: Option<&'t Tensor>,
-) -> Result<Operands<'t>> {
-    let name = loss.names()[0];
-    let mut all: Operands = smallvec![AnyTensor(x), AnyTensor(y)];
-    if loss == Loss::BinaryCrossEntropy {
-        check_float(x, name)?;
-        check_float(y, name)?;
-        check!(x.dtype == y.dtype, Runtime, "Found dtype {} but expected {}", y.dtype, x.dtype);
-        all.extend(weight.map(AnyTensor));
-        return Ok(all);
-    }
-    // The others promote: a target of integers or bools meets an input of floats.
-    let common = common_dtype(call, &all);
-    check!(
-        loss != Loss::Huber || common.can_cast_to(x.dtype),
-        Runtime,
-        "result type {common} can't be cast to the desired output type {}",
-        x.dtype
-    );
-    let cpu_name = name.strip_suffix("_loss").unwrap_or(name);
-    check!(common.is_float(), NotImplemented, "\"{cpu_name}_cpu\" not implemented for '{common}'");
-    Ok(all)
+fn operands<'t>(x: &'t Tensor, y: &'t Tensor, weight: Option<&'t Tensor>) -> Operands<'t> {
+    [x, y].into_iter().chain(weight).map(AnyTensor).collect()
+}
+
+/// Tensors and numbers as the arguments of a pointwise operator.
+fn arguments<'a>(tensors: &[AnyTensor<'a>], numbers: &[Number]) -> SmallVec<[Argument<'a>; 4]> {
+    let numbers = numbers.iter().map(|&n| Argument::Number(n));
+    tensors.iter().map(|&t| Argument::Tensor(t)).chain(numbers).collect()
 }
 
 /// The shape of all together.
@@ -204,12 +247,15 @@ fn forward(
     out: Out,
     loss: Loss,
 ) -> Result<()> {
-    let all = operands(call, loss, x, y, weight)?;
+    loss.check_dtypes(call, x, y, None, out)?;
+    let all = operands(x, y, weight);
     let reduction = Reduce::of(call, reduction)?;
     loss.check_knee(knee)?;
     let weighted = all.len() == 3;
+    let result = loss.result_dtype(call, x, y, false);
     if reduction == Reduce::None {
-        return operator(call, out, Rule::Promote, loss.names()[0], &all, knee.as_slice(), |_, v| {
+        let arguments = arguments(&all, knee.as_slice());
+        return guarded_operator(call, out, Rule::As(result), loss.names()[0], loss.guards(), &arguments, |_, v| {
             let knee = loss.has_knee().then(|| v[v.len() - 1]);
             let value = loss.value(v[0], v[1], knee);
             if weighted { value * v[2] } else { value }
@@ -221,7 +267,7 @@ fn forward(
     let accumulator = accumulator(dtype);
     let mut numbers: SmallVec<[(DType, Number); 2]> = smallvec![(accumulator, Number::Int(sizes.iter().product()))];
     numbers.extend(knee.map(|k| (accumulator, k)));
-    let result = call.result(out.given(), dtype, &[])?;
+    let result = call.result(out.given(), result, &[])?;
     let fold = Total { loss, scalar: accumulator.compute(), mean: reduction == Reduce::Mean, weighted };
     let axes = Axes::all(false);
     reduce(call, &fold, &Reduction { inputs: &inputs, outs: &[&result], axes, tables: &[], numbers: &numbers })?;
@@ -240,16 +286,16 @@ fn backward(
     out: Out,
     loss: Loss,
 ) -> Result<()> {
-    let mut all = operands(call, loss, x, y, weight)?;
+    loss.check_dtypes(call, x, y, Some(&grad), out)?;
+    let mut all = operands(x, y, weight);
     let reduction = Reduce::of(call, reduction)?;
-    let sizes = joint_sizes(call, &all)?;
-    let share = if reduction == Reduce::Mean { 1.0 / sizes.iter().product::<i64>() as f64 } else { 1.0 };
-    loss.check_knee(knee)?;
+    // As on CPU a mean counts the input's elements, also where the target has more.
+    let share = if reduction == Reduce::Mean { 1.0 / x.numel() as f64 } else { 1.0 };
     let mut numbers: SmallVec<[Number; 2]> = smallvec![Number::Double(share)];
     numbers.extend(knee);
     all.insert(0, grad);
     let tensors = all.len();
-    operator(call, out, Rule::Promote, loss.names()[2], &all, &numbers, |_, v| {
+    operator(call, out, Rule::As(x.dtype), loss.names()[2], &all, &numbers, |_, v| {
         let slope = loss.slope(v[1], v[2], loss.has_knee().then(|| v[v.len() - 1]));
         let gradient = v[0] * (v[tensors] * slope);
         if tensors == 4 { gradient * v[3] } else { gradient }

@@ -5,7 +5,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::operators;
-use crate::pointwise::operator::{Rule, float_operator, operator};
+use crate::pointwise::operator::{Rule, check_float, float_operator, operator};
 use crate::tensor::Tensor;
 use dml_kernel::math;
 
@@ -23,7 +23,10 @@ operators! {
 /// The second result, a buffer for the gradient, stays empty, as on CUDA.
 fn forward(call: &mut Call, x: &Tensor, outs: Outs) -> Result<()> {
     let given = outs.as_ref().map(|outs| outs[0]);
-    structured::check_given(given, x.dtype)?;
+    if let Some(outs) = &outs {
+        check_float(x, "log_sigmoid_cpu")?;
+        structured::check_inputs([outs[1]], x.dtype)?;
+    }
     let out = given.map_or(Out::New, Out::Into);
     float_operator(call, out, "log_sigmoid", &[AnyTensor(x)], &[], |_, v| {
         let x = v[0];

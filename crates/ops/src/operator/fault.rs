@@ -9,6 +9,15 @@ use std::cell::RefCell;
 /// What a kernel reports errors with, as its parameter.
 pub struct Fault;
 
+/// What a kernel refuses, as it is said.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// An index, of the operator of this name.
+    Index(&'static str),
+    /// Another value, in these words.
+    Value(&'static str),
+}
+
 /// The argument for [`Fault`]: where to report, and what.
 #[derive(Copy, Clone)]
 pub struct FaultArgument {
@@ -30,7 +39,7 @@ impl Parameter for Fault {
     type Declared<'b> = Reporter<'b>;
 
     fn declare<'b>(b: &'b Builder, name: &str, (): &()) -> Reporter<'b> {
-        Reporter { b, block: b.pointer(name, DType::U32), number: b.param("error", ScalarType::U32) }
+        Reporter { b, block: b.pointer(name, DType::U32), number: b.param(&format!("{name}_error"), ScalarType::U32) }
     }
 
     fn pass(argument: &FaultArgument, (): &(), block: &mut ArgumentBlock) {
@@ -53,6 +62,14 @@ impl<'b> Reporter<'b> {
 }
 
 impl Call<'_> {
+    /// What a kernel reports what it refuses with.
+    pub fn fault_of(&self, refusal: Refusal) -> FaultArgument {
+        match refusal {
+            Refusal::Index(name) => self.fault_of_index_in(name),
+            Refusal::Value(message) => self.fault_of_value(message),
+        }
+    }
+
     /// What a kernel of this operator reports bad indices with.
     pub fn fault_of_index(&self) -> FaultArgument {
         self.fault_of_index_in(self.name)

@@ -39,9 +39,35 @@ pub fn check_given(given: Option<&Tensor>, dtype: DType) -> Result<()> {
     Ok(())
 }
 
+/// Checks the tensor that an operator which is neither pointwise nor casts works on in place: its shape and dtype must be the result's.
+pub fn check_in_place(t: &Tensor, dtype: DType, sizes: &[i64]) -> Result<()> {
+    check!(
+        t.dtype == dtype,
+        Runtime,
+        "Bad in-place call: input tensor dtype {} and output tensor dtype {} should match",
+        type_name(t.dtype),
+        type_name(dtype)
+    );
+    check!(
+        t.sizes.as_slice() == sizes,
+        Runtime,
+        "Bad in-place call: input tensor size {:?} and output tensor size {sizes:?} should match",
+        t.sizes.as_slice()
+    );
+    Ok(())
+}
+
 /// Checks the dtype of the `out=` argument of a pointwise operator that casts nothing: its words are others.
 pub fn check_same(out: Out, dtype: DType) -> Result<()> {
     if let Out::Into(t) = out {
+        check!(t.dtype == dtype, Runtime, "Found dtype {} but expected {dtype}", t.dtype);
+    }
+    Ok(())
+}
+
+/// Checks the dtypes of the inputs of an operator that converts none.
+pub fn check_inputs<'t>(inputs: impl IntoIterator<Item = &'t Tensor>, dtype: DType) -> Result<()> {
+    for t in inputs {
         check!(t.dtype == dtype, Runtime, "Found dtype {} but expected {dtype}", t.dtype);
     }
     Ok(())

@@ -73,7 +73,7 @@ operators! {
 
 fn relu(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
     check!(x.dtype != DType::Bool, Dtype, "Boolean inputs not supported for relu");
-    operator(call, out, Rule::Promote, "relu", &[x], &[], |_, v| relu_body(v[0]))
+    operator(call, out, Rule::Exact, "relu", &[x], &[], |_, v| relu_body(v[0]))
 }
 
 /// `x` where it is not negative. NaN passes: it is not below zero.
@@ -188,7 +188,7 @@ fn hardtanh(call: &mut Call, x: AnyTensor, low: Number, high: Number, out: Out) 
     check_all_fit(&[low, high], x.dtype)?;
     let mut result = None;
     let out = strided(call, out, &mut result, x.dtype, (&x.sizes, &preserved_strides(&x)))?;
-    operator(call, out, Rule::Promote, "hardtanh", &[x], &[low, high], |_, v| {
+    operator(call, out, Rule::Exact, "hardtanh", &[x], &[low, high], |_, v| {
         let low = v[0].lt(v[1]).select(v[1], v[0]);
         low.gt(v[2]).select(v[2], low)
     })

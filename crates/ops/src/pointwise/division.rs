@@ -3,9 +3,10 @@
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar};
 use crate::operator::error::{Error, Result};
+use crate::operator::fault::Refusal;
 use crate::pointwise::binary::copysign;
-use crate::pointwise::kernel::Input;
-use crate::pointwise::operator::{Rule, dividing_operator, input, operator};
+use crate::pointwise::kernel::{Domain, Guard, Input};
+use crate::pointwise::operator::{Rule, guarded_operator, input, operator};
 use crate::tensor::promote::result_type;
 use crate::{check, operators};
 use dml_kernel::{DType, Value, math};
@@ -75,6 +76,10 @@ fn fmod(call: &mut Call, x: TensorOrScalar, y: TensorOrScalar, out: Out) -> Resu
     divide(call, x, y, out, "fmod", rest)
 }
 
+/// The second operand, which the CPU does not divide integers by where it is zero.
+const DIVISOR: &[Guard] =
+    &[Guard { operand: 1, domain: Domain::Divisor, refusal: Refusal::Value("ZeroDivisionError") }];
+
 /// An operator whose second operand divides. An integer divisor that the host knows to be zero is an error at once.
 fn divide(
     call: &mut Call,
@@ -97,7 +102,7 @@ fn divide(
         let empty = matches!(x, TensorOrScalar::Tensor(x) if x.numel() == 0);
         check!(common.is_float() || empty, Runtime, "ZeroDivisionError");
     }
-    dividing_operator(call, out, name, &[x.into(), y.into()], |_, v| body(v[0], v[1]))
+    guarded_operator(call, out, Rule::Promote, name, DIVISOR, &[x.into(), y.into()], |_, v| body(v[0], v[1]))
 }
 
 /// An integer divisor that no driver divides by wrongly: 1 in place of 0, and of -1, whose quotient is a negation.

@@ -4,7 +4,6 @@
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::structured;
 use crate::pointwise::kernel::{self, Input};
 use crate::tensor::Tensor;
 use crate::tensor::layout::result_strides;
@@ -71,7 +70,7 @@ fn glu(call: &mut Call, x: &Tensor, dim: i64, out: Out) -> Result<()> {
     let dim = halved(call, x, dim, "glu_cpu")?;
     let [a, b] = halves(x, dim);
     let out = match out.given() {
-        Some(_) => structured::result(call, out.given(), x.dtype, &a.sizes)?,
+        Some(_) => call.result(out.given(), x.dtype, &a.sizes)?,
         None => call.empty_strided(x.dtype, &a.sizes, &result_strides(&a.sizes, &[&a, &b]))?,
     };
     kernel::run(call, "glu", &[&out], &inputs(&[&a, &b]), x.dtype, |_, v| vec![v[0] * math::sigmoid(v[1])])?;

@@ -2,7 +2,7 @@
 
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::fault::Fault;
+use crate::operator::fault::{Fault, Refusal, Reporter};
 use crate::primitives::kernel::number_word;
 use crate::tensor::layout::{self, Layout, LayoutSpec, Walked};
 use crate::tensor::{Dims, Tensor};
@@ -146,8 +146,8 @@ pub enum Variant {
     /// There is one, of hundreds of instructions: an invocation computes one element instead of several, so that it is compiled
     /// once.
     Heavy,
-    /// There is one, whose second operand divides the first, see [`dividing_operator`](super::operator::dividing_operator).
-    Dividing,
+    /// There is one, of operands that must have certain values, see [`guarded_operator`](super::operator::guarded_operator).
+    Guarded(&'static [Guard]),
     /// A body for each choice of options.
     Options(Options),
     /// A body for each dtype that the operands do not show, and for each choice of one option.
@@ -156,6 +156,36 @@ pub enum Variant {
 
 /// Choices that change a body.
 pub type Options = [bool; 8];
+
+/// Which values of an operand are refused.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Guard {
+    /// The operand, among all of the body.
+    pub operand: usize,
+    /// The values that it may have.
+    pub domain: Domain,
+    /// What is said of others.
+    pub refusal: Refusal,
+}
+
+/// The values that an operand may have.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Domain {
+    /// Of integers all but 0, of floats all.
+    Divisor,
+    /// 0 to 1, not NaN.
+    Probability,
+}
+
+impl Domain {
+    /// Whether a value is none of these.
+    pub fn lacks(self, x: Value<'_>) -> Value<'_> {
+        match self {
+            Domain::Divisor => x.eq(0),
+            Domain::Probability => !x.le(1) | x.is_below_zero(),
+        }
+    }
+}
 
 impl Variant {
     /// A body for each choice of at most eight options.
@@ -234,8 +264,8 @@ pub fn run_variant(
         let address = |t: &&Tensor| t.data;
         let (outs, tensors) = (outs.iter().map(address), tensors.iter().map(address));
         PointwiseParameters::pass(block, outs, tensors, numbers, index, numel as u64);
-        if spec.is_guarded() {
-            Fault::pass(&call.fault_of_value("ZeroDivisionError"), &(), block);
+        for guard in spec.guards() {
+            Fault::pass(&call.fault_of(guard.refusal), &(), block);
         }
         if let Some(layout) = &layout {
             Walked::pass(&layout, &layout.spec(), block);
@@ -244,9 +274,11 @@ pub fn run_variant(
 }
 
 impl Spec {
-    /// Whether an integer zero as the second operand is reported.
-    fn is_guarded(&self) -> bool {
-        self.variant == Variant::Dividing && self.common.is_integer()
+    /// What of the operands' values is reported.
+    fn guards(&self) -> impl Iterator<Item = Guard> + use<> {
+        let (all, integers) =
+            (if let Variant::Guarded(all) = self.variant { all } else { &[] }, self.common.is_integer());
+        all.iter().copied().filter(move |guard| integers || guard.domain != Domain::Divisor)
     }
 
     /// Its input tensors: their dtypes, and whether each is one element for all.
@@ -260,7 +292,8 @@ impl Spec {
     fn build(&self, body: Bodies<'_>) -> Kernel {
         let b = Builder::new(self.family.0, [GROUP, 1, 1]);
         let p = PointwiseParameters::declare(&b, self.outs.iter().copied(), self.inputs.iter().copied(), self.index);
-        let fault = self.is_guarded().then(|| Fault::declare(&b, "fault", &()));
+        let guards: Vec<(Guard, Reporter)> =
+            self.guards().map(|guard| (guard, Fault::declare(&b, "fault", &()))).collect();
         let mut numbers = p.numbers.iter();
         let numbers: Vec<Option<Value>> = self
             .inputs
@@ -270,8 +303,8 @@ impl Spec {
         let dtypes: Vec<DType> = self.tensors().map(|(dtype, _)| dtype).collect();
         let compute = |loaded: &[_]| {
             let values = assemble(&numbers, loaded, &dtypes, self.common);
-            if let Some(fault) = fault {
-                b.if_(values[1].eq(0), || fault.report_value());
+            for (guard, fault) in &guards {
+                b.if_(guard.domain.lacks(values[guard.operand]), || fault.report_value());
             }
             body(&b, &values)
         };
@@ -300,7 +333,7 @@ impl Spec {
 
     /// What the queue must know of the kernel to fuse it with others: of a dense walk in 32 bits that reports nothing.
     fn describe(&self, body: Bodies<'_>) -> Option<Pointwise> {
-        if !matches!(self.walk, Walk::Dense { .. }) || self.index != ScalarType::U32 || self.is_guarded() {
+        if !matches!(self.walk, Walk::Dense { .. }) || self.index != ScalarType::U32 || self.guards().next().is_some() {
             return None;
         }
         let types: SmallVec<[ScalarType; 4]> = self

@@ -1,11 +1,12 @@
 //! Operators on the pointwise kernel: arguments to operands, type promotion, and the result's shape, strides and dtype.
 
-use super::kernel::{Body, Input, Operand, Operands, Variant, operands, run_variant, tensors};
+use super::kernel::{Body, Guard, Input, Operand, Operands, Variant, operands, run_variant, tensors};
 use crate::check;
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::conversion::check_fits;
 use crate::operator::error::Result;
+use crate::operator::structured;
 use crate::tensor::layout;
 use crate::tensor::overlap;
 use crate::tensor::promote::{Promoted, result_type};
@@ -18,10 +19,14 @@ use smallvec::SmallVec;
 pub enum Rule {
     /// The promoted dtype of the inputs.
     Promote,
+    /// The same, and nothing else: `out=` of another dtype is refused where [`Promote`](Rule::Promote) casts.
+    Exact,
     /// Promoted, integers and bool become the default float dtype.
     Float,
     /// Computed in the promoted dtype, the result is bool.
     Bool,
+    /// Computed in the promoted dtype, the result is of this one.
+    As(DType),
 }
 
 /// A tensor as an input: 0-dim CPU tensors become numbers.
@@ -47,7 +52,8 @@ pub fn check_float(t: &Tensor, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// [`operator`] of float tensors that keeps their dtype; other dtypes are refused as CPU does.
+/// [`operator`] of tensors that meet in a float dtype, as an activation and its gradient; others are refused. That of a single
+/// tensor casts nothing to `out=`, as on CPU.
 pub fn float_operator(
     call: &mut Call,
     out: Out,
@@ -56,10 +62,10 @@ pub fn float_operator(
     numbers: &[Number],
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    for t in tensors {
-        check_float(t, family)?;
-    }
-    operator(call, out, Rule::Promote, family, tensors, numbers, body)
+    let common = common_dtype(call, tensors);
+    check!(common.is_float(), NotImplemented, "\"{family}\" not implemented for '{common}'");
+    let rule = if tensors.len() == 1 { Rule::Exact } else { Rule::Promote };
+    operator(call, out, rule, family, tensors, numbers, body)
 }
 
 /// The dtype in which tensors meet.
@@ -162,16 +168,18 @@ pub fn heavy_operator(
     operator_with(call, out, rule, family, Variant::Heavy, arguments, &body)
 }
 
-/// [`operator_of`] of operands that divide: where `body`'s second operand is an integer zero, the device raises CPU's
-/// error at the next synchronisation or launch.
-pub fn dividing_operator(
+/// [`operator_of`] of operands that must have certain values: of others, the device raises CPU's error at the next
+/// synchronisation or launch.
+pub fn guarded_operator(
     call: &mut Call,
     out: Out,
+    rule: Rule,
     family: &'static str,
+    guards: &'static [Guard],
     arguments: &[Argument],
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    operator_with(call, out, Rule::Promote, family, Variant::Dividing, arguments, &body)
+    operator_with(call, out, rule, family, Variant::Guarded(guards), arguments, &body)
 }
 
 /// [`operator_of`] without a type of its own for every body: the machine code exists once.
@@ -210,7 +218,14 @@ fn operator_with(
             }
         });
     }
-    let result = if rule == Rule::Bool { DType::Bool } else { common };
+    let result = match rule {
+        Rule::Bool => DType::Bool,
+        Rule::As(dtype) => dtype,
+        Rule::Promote | Rule::Exact | Rule::Float => common,
+    };
+    if rule == Rule::Exact {
+        structured::check_same(out, result)?;
+    }
     let out = result_of(call, out, result, &inputs)?;
     // What `out=` of another dtype takes is the result, wrapped or rounded to its own.
     let exact = out.dtype == result || result == DType::Bool;

@@ -3,6 +3,7 @@
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
+use crate::operator::structured;
 use crate::pointwise::binary::copysign;
 use crate::pointwise::kernel::{Input, run};
 use crate::pointwise::operator::{float_operator, result_tensor};
@@ -110,12 +111,14 @@ fn shrink_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, lambda: Numbe
 
 /// The weight broadcasts.
 fn prelu(call: &mut Call, x: AnyTensor, weight: AnyTensor) -> Result<()> {
+    structured::check_inputs([weight.0], x.dtype)?;
     float_operator(call, Out::New, "prelu", &[x, weight], &[], |_, v| v[0].gt(0).select(v[0], v[1] * v[0]))
 }
 
 /// The gradients of the input and of the weight, the latter not yet summed.
 fn prelu_backward(call: &mut Call, grad: &Tensor, x: &Tensor, weight: &Tensor) -> Result<()> {
     let dtype = x.dtype;
+    structured::check_inputs([weight, grad], dtype)?;
     let inputs = [x, weight, grad].map(|t| Input::Tensor(t.clone()));
     let of_self = result_tensor(call, Out::New, dtype, &inputs)?;
     let of_weight = result_tensor(call, Out::New, dtype, &inputs)?;

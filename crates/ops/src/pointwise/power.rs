@@ -2,7 +2,7 @@
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
-use crate::operator::conversion::check_all_fit;
+use crate::operator::conversion::check_fits;
 use crate::operator::error::Result;
 use crate::pointwise::binary::copysign;
 use crate::pointwise::operator::{Argument, Rule, operator_of, strided};
@@ -45,51 +45,56 @@ fn of_number(call: &mut Call, base: Number, exponent: AnyTensor, out: Out) -> Re
     operator_of(call, out, Rule::Promote, "pow", &arguments, |_, v| power(v[0], v[1]))
 }
 
-fn check_not_bool(operands: &[Promoted]) -> Result<()> {
+/// Checks that a base and an exponent do not meet in bool.
+pub fn check_not_bool(operands: &[Promoted]) -> Result<()> {
     check!(result_type(operands, DType::F32) != DType::Bool, NotImplemented, "\"pow\" not implemented for 'Bool'");
     Ok(())
 }
 
 /// To a number: the common exponents are products, roots and reciprocals, as on CPU.
 fn to_number(call: &mut Call, base: AnyTensor, exponent: Number, out: Out) -> Result<()> {
+    check_exponent(&base, exponent)?;
     let float = base.dtype.is_float() || matches!(exponent, Number::Double(_));
-    check!(float || exponent.to_i64() >= 0, Runtime, "Integers to negative integer powers are not allowed.");
     let arguments = [base.into(), Argument::Scalar(exponent)];
-    let promoted = [Promoted::Tensor(&base), Promoted::Scalar(exponent)];
-    check_all_fit(&[exponent], result_type(&promoted, DType::F32))?;
     let e = exponent.to_f64();
-    if e != 0.0 && e != 1.0 {
-        check_not_bool(&promoted)?;
-    }
-    if let Some((family, body)) = special(e, float) {
-        return operator_of(call, out, Rule::Promote, family, &arguments, |_, v| body(v[0]));
-    }
-    // An odd integer that float32 has no room for would become an even one.
-    let odd = (2f64.powi(24)..2f64.powi(53)).contains(&e.abs()) && e % 2.0 != 0.0 && e.fract() == 0.0;
-    if odd && float {
-        return operator_of(call, out, Rule::Promote, "pow_odd", &arguments, |_, v| {
-            copysign(math::pow(math::special::magnitude(v[0]), v[1]), v[0])
-        });
-    }
-    operator_of(call, out, Rule::Promote, "pow", &arguments, |_, v| power(v[0], v[1]))
+    let (family, body) = to_exponent(e, float);
+    operator_of(call, out, Rule::Promote, family, &arguments, |_, v| body(v[0], v[1]))
 }
 
-/// The kernel of an exponent that needs no general power, of floats or of integers.
-pub fn special(exponent: f64, float: bool) -> Option<(&'static str, math::Unary)> {
-    let both: [(f64, &'static str, math::Unary); 4] = [
-        (0.0, "pow_0", |x| x.like(1.0)),
-        (1.0, "pow_1", |x| x),
-        (2.0, "pow_2", |x| x * x),
-        (3.0, "pow_3", |x| x * x * x),
+/// Checks an exponent that is a number.
+pub fn check_exponent(base: &Tensor, exponent: Number) -> Result<()> {
+    let float = base.dtype.is_float() || matches!(exponent, Number::Double(_));
+    check!(float || exponent.to_i64() >= 0, Runtime, "Integers to negative integer powers are not allowed.");
+    let promoted = [Promoted::Tensor(base), Promoted::Scalar(exponent)];
+    check_fits(exponent, result_type(&promoted, DType::F32))?;
+    if matches!(exponent.to_f64(), 0.0 | 1.0) { Ok(()) } else { check_not_bool(&promoted) }
+}
+
+/// The kernel of an exponent that is a number, of floats or of integers; its body takes the base and the exponent. Some need no
+/// general power.
+pub fn to_exponent(exponent: f64, float: bool) -> (&'static str, math::Binary) {
+    let both: [(f64, &'static str, math::Binary); 4] = [
+        (0.0, "pow_0", |x, _| x.like(1.0)),
+        (1.0, "pow_1", |x, _| x),
+        (2.0, "pow_2", |x, _| x * x),
+        (3.0, "pow_3", |x, _| x * x * x),
     ];
-    let floats: [(f64, &'static str, math::Unary); 4] = [
-        (0.5, "pow_half", |x| math::sqrt(x)),
-        (-0.5, "pow_minus_half", |x| math::rsqrt(x)),
-        (-1.0, "pow_minus_1", |x| math::reciprocal(x)),
-        (-2.0, "pow_minus_2", |x| math::reciprocal(x * x)),
+    let floats: [(f64, &'static str, math::Binary); 4] = [
+        (0.5, "pow_half", |x, _| math::sqrt(x)),
+        (-0.5, "pow_minus_half", |x, _| math::rsqrt(x)),
+        (-1.0, "pow_minus_1", |x, _| math::reciprocal(x)),
+        (-2.0, "pow_minus_2", |x, _| math::reciprocal(x * x)),
     ];
-    let known = both.into_iter().chain(floats.into_iter().filter(|_| float));
-    known.into_iter().find(|(e, ..)| *e == exponent).map(|(_, family, body)| (family, body))
+    let mut known = both.into_iter().chain(floats.into_iter().filter(|_| float));
+    if let Some((_, family, body)) = known.find(|(e, ..)| *e == exponent) {
+        return (family, body);
+    }
+    // An odd integer that float32 has no room for would become an even one.
+    let size = exponent.abs();
+    if float && (2f64.powi(24)..2f64.powi(53)).contains(&size) && size % 2.0 == 1.0 {
+        return ("pow_odd", |x, e| copysign(math::pow(math::special::magnitude(x), e), x));
+    }
+    ("pow", power)
 }
 
 /// `base ^ exponent`

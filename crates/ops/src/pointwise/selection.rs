@@ -78,6 +78,11 @@ fn check_limits(call: &Call, x: AnyTensor, limits: &[TensorOrScalar]) -> Result<
     Ok(())
 }
 
+/// Limits that are numbers cast nothing to `out=`, tensors do.
+fn rule(limits: &[TensorOrScalar]) -> Rule {
+    if limits.iter().any(|limit| matches!(limit, TensorOrScalar::Tensor(_))) { Rule::Promote } else { Rule::Exact }
+}
+
 /// NaN in any of the three yields NaN. Where the bounds cross, the upper one wins.
 fn clamp(
     call: &mut Call,
@@ -89,7 +94,7 @@ fn clamp(
     match (low, high) {
         (Some(low), Some(high)) => {
             check_limits(call, x, &[low, high])?;
-            operator_of(call, out, Rule::Promote, "clamp", &[x.into(), low.into(), high.into()], |_, v| {
+            operator_of(call, out, rule(&[low, high]), "clamp", &[x.into(), low.into(), high.into()], |_, v| {
                 minimum(maximum(v[0], v[1]), v[2])
             })
         }
@@ -101,10 +106,10 @@ fn clamp(
 
 fn clamp_min(call: &mut Call, x: AnyTensor, low: TensorOrScalar, out: Out) -> Result<()> {
     check_limits(call, x, &[low])?;
-    operator_of(call, out, Rule::Promote, "maximum", &[x.into(), low.into()], |_, v| maximum(v[0], v[1]))
+    operator_of(call, out, rule(&[low]), "maximum", &[x.into(), low.into()], |_, v| maximum(v[0], v[1]))
 }
 
 fn clamp_max(call: &mut Call, x: AnyTensor, high: TensorOrScalar, out: Out) -> Result<()> {
     check_limits(call, x, &[high])?;
-    operator_of(call, out, Rule::Promote, "minimum", &[x.into(), high.into()], |_, v| minimum(v[0], v[1]))
+    operator_of(call, out, rule(&[high]), "minimum", &[x.into(), high.into()], |_, v| minimum(v[0], v[1]))
 }

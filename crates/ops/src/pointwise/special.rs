@@ -4,9 +4,8 @@
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::structured;
 use crate::pointwise::binary::copysign;
-use crate::pointwise::operator::{Rule, check_float, operator, strided};
+use crate::pointwise::operator::{Rule, check_float, float_operator, operator, strided};
 use crate::tensor::layout::preserved_strides;
 use crate::{check, operators};
 use dml_kernel::{DType, Value, math};
@@ -112,7 +111,7 @@ fn logit_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, eps: Option<f6
     let eps = eps.unwrap_or(-1.0);
     let (low, outside) = if eps < 0.0 { (0.0, f64::NAN) } else { (eps, 0.0) };
     let numbers = [low, 1.0 - low, outside].map(Number::Double);
-    operator(call, out, Rule::Promote, "logit_backward", &[grad, x], &numbers, |_, v| {
+    float_operator(call, out, "logit_backward", &[grad, x], &numbers, |_, v| {
         let (grad, x) = (v[0], v[1]);
         (x.lt(v[2]) | x.gt(v[3])).select(v[4], grad / (x * (1.0 - x)))
     })
@@ -160,11 +159,10 @@ fn nan_to_num(
 
 fn round_decimals(call: &mut Call, x: AnyTensor, decimals: i64, out: Out) -> Result<()> {
     check_float(&x, "round_cpu")?;
-    structured::check_same(out, x.dtype)?;
     let ten = [Number::Double(10f64.powi(decimals.unsigned_abs() as i32))];
     match decimals {
-        0 => operator(call, out, Rule::Promote, "round", &[x], &[], |_, v| v[0].round()),
-        1.. => operator(call, out, Rule::Promote, "round_up", &[x], &ten, |_, v| (v[0] * v[1]).round() / v[1]),
-        _ => operator(call, out, Rule::Promote, "round_down", &[x], &ten, |_, v| (v[0] / v[1]).round() * v[1]),
+        0 => operator(call, out, Rule::Exact, "round", &[x], &[], |_, v| v[0].round()),
+        1.. => operator(call, out, Rule::Exact, "round_up", &[x], &ten, |_, v| (v[0] * v[1]).round() / v[1]),
+        _ => operator(call, out, Rule::Exact, "round_down", &[x], &ten, |_, v| (v[0] / v[1]).round() * v[1]),
     }
 }

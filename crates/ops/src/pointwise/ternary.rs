@@ -4,7 +4,7 @@ use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::structured::type_name;
-use crate::pointwise::operator::{Argument, Rule, check_float, common_dtype, operator, operator_of};
+use crate::pointwise::operator::{Rule, check_float, common_dtype, operator};
 use crate::tensor::Tensor;
 use crate::{check, operators};
 use dml_kernel::{DType, Value};
@@ -33,14 +33,13 @@ operators! {
 }
 
 fn addcmul(call: &mut Call, t: AnyTensor, x: AnyTensor, y: AnyTensor, value: Number, out: Out) -> Result<()> {
-    check_products(call, &[t, x, y], "addcmul_cpu_out")?;
+    check_product(common_dtype(call, &[t, x, y]))?;
     operator(call, out, Rule::Promote, "addcmul", &[t, x, y], &[value], |_, v| addcmul_body(v))
 }
 
-/// Checks that tensors do not meet in bool, which has no products and sums.
-fn check_products(call: &Call, tensors: &[AnyTensor], name: &str) -> Result<()> {
-    let common = common_dtype(call, tensors);
-    check!(common != DType::Bool, NotImplemented, "\"{name}\" not implemented for 'Bool'");
+/// Checks the dtype in which addcmul's tensors meet: bool has no products and sums.
+pub fn check_product(common: DType) -> Result<()> {
+    check!(common != DType::Bool, NotImplemented, "\"addcmul_cpu_out\" not implemented for 'Bool'");
     Ok(())
 }
 
@@ -71,16 +70,13 @@ pub fn addcdiv_body<'b>(v: &[Value<'b>]) -> Value<'b> {
 }
 
 fn lerp_scalar(call: &mut Call, start: AnyTensor, end: AnyTensor, weight: Number, out: Out) -> Result<()> {
-    lerp(call, start, end, Argument::Number(weight), out)
+    check_lerp(&start, &end, None)?;
+    operator(call, out, Rule::Promote, "lerp", &[start, end], &[weight], |_, v| lerp_body(v))
 }
 
 fn lerp_tensor(call: &mut Call, start: AnyTensor, end: AnyTensor, weight: AnyTensor, out: Out) -> Result<()> {
-    lerp(call, start, end, weight.into(), out)
-}
-
-fn lerp(call: &mut Call, start: AnyTensor, end: AnyTensor, weight: Argument, out: Out) -> Result<()> {
-    check_lerp(&start, &end, if let Argument::Tensor(AnyTensor(weight)) = weight { Some(weight) } else { None })?;
-    operator_of(call, out, Rule::Promote, "lerp", &[start.into(), end.into(), weight], |_, v| lerp_body(v))
+    check_lerp(&start, &end, Some(&weight))?;
+    operator(call, out, Rule::Exact, "lerp", &[start, end, weight], &[], |_, v| lerp_body(v))
 }
 
 /// Checks the dtypes of what lerp goes from and to, and of a weight that is a tensor.

@@ -3,7 +3,6 @@
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::structured;
 use crate::pointwise::operator::{self, Rule, operator};
 use crate::tensor::Tensor;
 use crate::{check, operators};
@@ -120,42 +119,42 @@ operators! {
         "aten::erfc_(Tensor(a!) self) -> Tensor(a!)",
         "aten::erfc.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Promote, Domain::Number, "abs", abs) {
+    run(self, out; Rule::Exact, Domain::Number, "abs", abs) {
         "aten::abs(Tensor self) -> Tensor",
         "aten::abs_(Tensor(a!) self) -> Tensor(a!)",
         "aten::abs.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Promote, Domain::Any, "sign", sign) {
+    run(self, out; Rule::Exact, Domain::Any, "sign", sign) {
         "aten::sign(Tensor self) -> Tensor",
         "aten::sign_(Tensor(a!) self) -> Tensor(a!)",
         "aten::sign.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Promote, Domain::Any, "sgn", sign) {
+    run(self, out; Rule::Exact, Domain::Any, "sgn", sign) {
         "aten::sgn(Tensor self) -> Tensor",
         "aten::sgn_(Tensor(a!) self) -> Tensor(a!)",
         "aten::sgn.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Promote, Domain::Number, "floor", |x| rounded(x, Value::floor)) {
+    run(self, out; Rule::Exact, Domain::Number, "floor", |x| rounded(x, Value::floor)) {
         "aten::floor(Tensor self) -> Tensor",
         "aten::floor_(Tensor(a!) self) -> Tensor(a!)",
         "aten::floor.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Promote, Domain::Number, "ceil", |x| rounded(x, Value::ceil)) {
+    run(self, out; Rule::Exact, Domain::Number, "ceil", |x| rounded(x, Value::ceil)) {
         "aten::ceil(Tensor self) -> Tensor",
         "aten::ceil_(Tensor(a!) self) -> Tensor(a!)",
         "aten::ceil.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Promote, Domain::Number, "trunc", |x| rounded(x, Value::trunc)) {
+    run(self, out; Rule::Exact, Domain::Number, "trunc", |x| rounded(x, Value::trunc)) {
         "aten::trunc(Tensor self) -> Tensor",
         "aten::trunc_(Tensor(a!) self) -> Tensor(a!)",
         "aten::trunc.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Promote, Domain::Number, "round", |x| rounded(x, Value::round)) {
+    run(self, out; Rule::Exact, Domain::Number, "round", |x| rounded(x, Value::round)) {
         "aten::round(Tensor self) -> Tensor",
         "aten::round_(Tensor(a!) self) -> Tensor(a!)",
         "aten::round.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Promote, Domain::Float, "frac", |x| x - x.trunc()) {
+    run(self, out; Rule::Exact, Domain::Float, "frac", |x| x - x.trunc()) {
         "aten::frac(Tensor self) -> Tensor",
         "aten::frac_(Tensor(a!) self) -> Tensor(a!)",
         "aten::frac.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
@@ -165,7 +164,7 @@ operators! {
         "aten::logical_not_(Tensor(a!) self) -> Tensor(a!)",
         "aten::logical_not.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(self, out; Rule::Promote, Domain::Integral, "bitwise_not", |x| !x) {
+    run(self, out; Rule::Exact, Domain::Integral, "bitwise_not", |x| !x) {
         "aten::bitwise_not(Tensor self) -> Tensor",
         "aten::bitwise_not_(Tensor(a!) self) -> Tensor(a!)",
         "aten::bitwise_not.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
@@ -182,7 +181,7 @@ operators! {
         "aten::signbit(Tensor self) -> Tensor",
         "aten::signbit.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    neg(self, out) {
+    run(self, out; Rule::Exact, Domain::Signed, "neg", negated) {
         "aten::neg(Tensor self) -> Tensor",
         "aten::neg_(Tensor(a!) self) -> Tensor(a!)",
         "aten::neg.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
@@ -204,13 +203,30 @@ operators! {
 
 /// The dtypes an operator takes, where CPU refuses some.
 #[derive(Copy, Clone)]
-enum Domain {
+pub enum Domain {
+    /// All.
     Any,
     /// No bools.
     Number,
+    /// No bools, in negation's words.
+    Signed,
+    /// Floats.
     Float,
     /// Integers and bools.
     Integral,
+}
+
+impl Domain {
+    /// Checks a tensor that an operator of this name is given.
+    pub fn check(self, x: &Tensor, name: &str) -> Result<()> {
+        match self {
+            Domain::Any => Ok(()),
+            Domain::Number => operator::check_not_bool(x, name),
+            Domain::Signed => check_negation(x),
+            Domain::Float => operator::check_float(x, name),
+            Domain::Integral => operator::check_integral(x, name),
+        }
+    }
 }
 
 fn run(
@@ -222,15 +238,7 @@ fn run(
     name: &'static str,
     body: impl for<'b> Fn(Value<'b>) -> Value<'b>,
 ) -> Result<()> {
-    match domain {
-        Domain::Any => {}
-        Domain::Number => operator::check_not_bool(&x, name)?,
-        Domain::Float => operator::check_float(&x, name)?,
-        Domain::Integral => operator::check_integral(&x, name)?,
-    }
-    if rule == Rule::Promote {
-        structured::check_same(out, x.dtype)?;
-    }
+    domain.check(&x, name)?;
     operator(call, out, rule, name, &[x], &[], |_, v| body(v[0]))
 }
 
@@ -247,14 +255,7 @@ fn is_in(
     run(call, x, out, Rule::Bool, Domain::Any, name, body)
 }
 
-fn neg(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
-    check_negation(&x)?;
-    structured::check_same(out, x.dtype)?;
-    operator(call, out, Rule::Promote, "neg", &[x], &[], |_, v| negated(v[0]))
-}
-
-/// Checks that a tensor is not of bools, in negation's words.
-pub fn check_negation(x: &Tensor) -> Result<()> {
+fn check_negation(x: &Tensor) -> Result<()> {
     check!(
         x.dtype != DType::Bool,
         Dtype,
@@ -265,14 +266,13 @@ pub fn check_negation(x: &Tensor) -> Result<()> {
 }
 
 /// `-x`; of a float by its sign bit, which keeps subnormal numbers.
-fn negated(x: Value<'_>) -> Value<'_> {
+pub fn negated(x: Value<'_>) -> Value<'_> {
     if x.scalar().is_float() { math::special::flipped_by(x, x.like(-1.0)) } else { -x }
 }
 
 /// The conjugate, which of a real number is the number itself. `out=` casts nothing.
 fn conj_physical(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
-    structured::check_same(out, x.dtype)?;
-    operator(call, out, Rule::Promote, "conj_physical", &[x], &[], |_, v| v[0])
+    operator(call, out, Rule::Exact, "conj_physical", &[x], &[], |_, v| v[0])
 }
 
 /// Absolute value; of a bool, itself.

@@ -2,7 +2,7 @@
 
 use super::axes::Axes;
 use crate::operator::call::Scalar as Number;
-use crate::operator::fault::Reporter;
+use crate::operator::fault::{Refusal, Reporter};
 use crate::tensor::Tensor;
 use dml_engine::KernelKey;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
@@ -10,6 +10,9 @@ use smallvec::SmallVec;
 
 /// Values of one invocation: the accumulators of a fold, or its results.
 pub type Values<'b> = SmallVec<[Value<'b>; 3]>;
+
+/// What a fold refuses.
+pub type Refusals = SmallVec<[Refusal; 2]>;
 
 /// What a kernel of a fold may use beside the elements.
 pub struct Scope<'b> {
@@ -19,8 +22,8 @@ pub struct Scope<'b> {
     pub numbers: Vec<Value<'b>>,
     /// [`Reduction::tables`], in order. Empty where the partial results of an earlier pass are joined.
     pub tables: Vec<Pointer<'b>>,
-    /// What reports bad indices, where the fold asked for it: in passes that read the inputs.
-    pub fault: Option<Reporter<'b>>,
+    /// What reports [`Fold::refusals`], in order. Empty where the partial results of an earlier pass are joined.
+    pub faults: Vec<Reporter<'b>>,
     /// The type of positions.
     pub index: ScalarType,
 }
@@ -45,9 +48,9 @@ pub trait Fold: KernelKey {
     fn ordered(&self) -> bool {
         false
     }
-    /// What errors call the operator, if it uses [`Scope::fault`].
-    fn faults(&self) -> Option<&'static str> {
-        None
+    /// What of the elements it refuses, through [`Scope::faults`].
+    fn refusals(&self) -> Refusals {
+        Refusals::new()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The kernel of a reduction's pass.
 
-use super::fold::{Fold, Scope, Values};
+use super::fold::{Fold, Refusals, Scope, Values};
 use crate::operator::fault::Fault;
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::tensor::layout::{LayoutSpec, Walked};
@@ -46,7 +46,7 @@ parameters! {
         inputs: Each<Input> = s.inputs,
         outs: Each<Output> = s.outs,
         tables: Each<Input> = s.tables,
-        fault: Option<Fault> = s.faults().map(|_| ()),
+        faults: Each<Fault> = s.refusals().iter().map(|_| ()).collect(),
         numbers: Each<InDType> = s.numbers,
         outputs: Index = s.index,
         /// Accesses that one output needs.
@@ -66,9 +66,9 @@ parameters! {
 }
 
 impl<F: Fold> Spec<F> {
-    /// What errors call the operator, if the pass reports any.
-    pub fn faults(&self) -> Option<&'static str> {
-        if self.first { self.fold.faults() } else { None }
+    /// What the pass refuses.
+    pub fn refusals(&self) -> Refusals {
+        if self.first { self.fold.refusals() } else { Refusals::new() }
     }
 
     fn kept(&self) -> LayoutSpec {
@@ -115,7 +115,7 @@ fn write<'b, F: Fold>(b: &'b Builder, spec: &Spec<F>, p: Parameters<'b>) {
     let fold = &spec.fold;
     let Parameters { inputs, outs, outputs, extent, part_length, part_stride, blocks, parts, kept, reduced, .. } = p;
     let index = spec.index;
-    let scope = Scope { b, numbers: p.numbers, tables: p.tables, fault: p.fault, index };
+    let scope = Scope { b, numbers: p.numbers, tables: p.tables, faults: p.faults, index };
 
     let (lanes, columns) = (spec.lanes, GROUP / spec.lanes);
     let local = b.local_id(0);

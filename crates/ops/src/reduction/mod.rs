@@ -22,7 +22,7 @@ pub mod sum;
 pub mod variance;
 
 pub use axes::Axes;
-pub use fold::{Fold, Reduction, Scope, Values};
+pub use fold::{Fold, Reduction, Refusals, Scope, Values};
 #[cfg(test)]
 pub use kernel::validate;
 pub use reduce::reduce;

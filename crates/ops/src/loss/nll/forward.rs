@@ -6,11 +6,11 @@ use crate::movement::copy;
 use crate::operator::argument::Outs;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::fault::{Fault, Reporter};
+use crate::operator::fault::{Fault, Refusal, Reporter};
 use crate::operator::structured;
 use crate::operators;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
+use crate::reduction::{Axes, Fold, Reduction, Refusals, Scope, Values, reduce};
 use crate::tensor::{Dims, Tensor};
 use dml_engine::interface::{I64, Index};
 use dml_engine::parameters;
@@ -98,7 +98,7 @@ impl Fold for Total {
     }
 
     fn map<'b>(&self, s: &Scope<'b>, elements: &[Value<'b>], at: Value<'b>) -> Values<'b> {
-        let Some(fault) = s.fault else { return self.identity(s) };
+        let Some(&fault) = s.faults.first() else { return self.identity(s) };
         let terms = Terms {
             b: s.b,
             input: s.tables[0],
@@ -124,8 +124,8 @@ impl Fold for Total {
         true
     }
 
-    fn faults(&self) -> Option<&'static str> {
-        Some(NAME)
+    fn refusals(&self) -> Refusals {
+        smallvec![Refusal::Index(NAME)]
     }
 }
 
