@@ -428,6 +428,30 @@ def test_take_and_put():
     assert_matches_cpu(lambda x, i: x.clone().t().put_(i, x[:2, :2]), x, i)
 
 
+@dtypes(torch.bool, torch.int64)
+@pytest.mark.parametrize("reduce", ["prod", "mean", "amax", "amin"])
+def test_index_reduce_of_nothing(reduce: str, dtype: torch.dtype):
+    for sizes, count in (((3,), 1), ((3,), 0), ((3, 0), 1), ((0,), 0)):
+        x, index = torch.ones(sizes, dtype=dtype), torch.zeros(count, dtype=torch.int64)
+        assert_same_outcome(lambda x, i: x.index_reduce(0, i, x[: len(i)], reduce), x, index)
+        out = torch.empty(0, dtype=dtype)
+        assert_same_outcome(lambda x, i, out: torch.index_reduce(x, 0, i, x[: len(i)], reduce, out=out), x, index, out)
+
+
+@pytest.mark.parametrize("index", [torch.int64, torch.int32])
+def test_put_of_other_dtypes(index: torch.dtype):
+    for source in (torch.float32, torch.int64):
+        arguments = torch.ones(3), torch.tensor([1]).to(index), torch.tensor([2]).to(source)
+        assert_same_outcome(lambda x, i, s: x.clone().put_(i, s), *arguments)
+    for count in (1, 2):
+        assert_same_outcome(lambda x, i, s: x.put_(i, s), torch.ones(0), torch.tensor([1]), torch.ones(count))
+
+
+def test_repeats_of_other_dtypes():
+    for dtype in (torch.int32, torch.int16, torch.float32, torch.bool):
+        assert_same_outcome(torch.repeat_interleave, torch.tensor([1, 0, 1]).to(dtype))
+
+
 def test_gradients():
     x, v, i = torch.randn(5, 6, requires_grad=True), torch.randn(4, 6, requires_grad=True), indices(5, 4, 6)
     distinct = torch.rand(5, 6).argsort(0)[:4]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 
 import pytest
 import torch
-from support.compare import assert_matches_cpu, assert_same
+from support.compare import assert_matches_cpu, assert_same, assert_same_outcome
 from support.dtypes import HALVES, NUMBERS, dtypes
 from support.environment import TORCH
 
@@ -109,6 +110,37 @@ def test_a_batch_longer_than_a_launch():
 def test_beta_zero_ignores_nan():
     x = torch.full((2, 2), math.nan)
     assert_matches_cpu(lambda x: torch.addmm(x, torch.ones_like(x), torch.ones_like(x), beta=0), x)
+
+
+@dtypes(torch.float32, torch.float64, torch.int64)
+@pytest.mark.parametrize("beta", [0, 1, 2])
+def test_alpha_zero_ignores_infinities(beta, dtype):
+    values = [1, 2, 3] if dtype == torch.int64 else [1.0, -0.0, math.inf]
+    x, matrix, row = torch.full((3, 3), values[2], dtype=dtype), torch.ones(3, 3, dtype=dtype), torch.tensor(values)
+    row = row.to(dtype)
+    zero = {"beta": beta, "alpha": 0}
+    for function in (
+        lambda b, x: torch.addmv(b, x, x[0], **zero),
+        lambda b, x: (b * matrix.to(b.device)).addmm_(x, x, **zero),
+        lambda b, x: torch.addmm(b, x, x, **zero),
+        lambda b, x: torch.addmm(b, x, x, **zero, out=b.new_empty(3, 3)),
+    ):
+        assert_same_outcome(lambda b, x, function=function: (y := function(b, x), y.signbit()), row, x)
+    # What is added lies elsewhere in the result's memory.
+    out = (row * matrix).to("dml")
+    expected = torch.addmm(out.mT.clone(), x.to("dml"), x.to("dml"), **zero)
+    assert_same(torch.addmm(out.mT, x.to("dml"), x.to("dml"), **zero, out=out), expected.cpu())
+
+
+def test_dtypes_of_vectors():
+    made = [torch.tensor([1, 0, 1]).to(dtype) for dtype in (torch.float32, torch.float16, torch.int64, torch.bool)]
+    for self, matrix, row in itertools.product(made, repeat=3):
+        for n in (3, 0):
+            given = self[:n], matrix.expand(3, 3)[:n, :], row
+            assert_same_outcome(lambda s, m, v: torch.mv(m, v), *given)
+            assert_same_outcome(lambda s, m, v: s.clone().addmv_(m, v), *given)
+            if self.dtype != torch.bool:
+                assert_same_outcome(torch.addmv, *given)
 
 
 def test_special_values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -190,6 +191,17 @@ def test_mode(dtype):
             rows = (indices, values) if keep else (indices.unsqueeze(dim), values.unsqueeze(dim))
             holds(x, *rows, dim)
     assert_matches_cpu(lambda x: (*x.mode(0), *x.mode(1)), torch.tensor([[2, 1, 2], [3, 1, 1]]).to(dtype))
+
+
+@dtypes(FLOATS)
+def test_mode_of_nan(dtype):
+    """NaN equals nothing, wherever it is; the CPU's mode depends on that."""
+    nan = math.nan
+    for row, mode in (([2, nan, 1, 2], 2), ([nan, 1, nan, 1], 1), ([nan, nan, 3], 3), ([1, nan, 2, 1, nan, 2, 2], 2)):
+        rows = torch.tensor([*itertools.islice(itertools.permutations(row), 200)], dtype=dtype)
+        values, indices = (part.cpu() for part in rows.to("dml").mode(1))
+        assert (values == mode).all() and torch.equal(rows.gather(1, indices[:, None])[:, 0], values)
+    assert torch.full((3, 5), nan, dtype=dtype, device="dml").mode(1)[0].isnan().all()
 
 
 def test_errors():

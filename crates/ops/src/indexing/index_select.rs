@@ -246,7 +246,9 @@ fn index_reduce(
         reduce.unwrap_or("None")
     );
     let dim = check_slices(call, t, dim, index, source)?;
-    check!(t.dtype != DType::Bool, NotImplemented, "\"index_reduce_func\" not implemented for 'Bool'");
+    let nothing = t.dim() > 1 && t.numel() == 0 && reduce != Some("mean");
+    let refused = t.dtype == DType::Bool && !nothing;
+    check!(!refused, NotImplemented, "\"index_reduce_func\" not implemented for 'Bool'");
     let out = destination(call, t, out)?;
     let (dst, index, source) = slices_of(call, &out, index, source)?;
     Slices { dim, index: &index, negative: false }.combine(call, &dst, &source, combine_of(reduce)?, include_self)?;

@@ -5,7 +5,8 @@ use crate::movement::copy::fill_with;
 use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::tensor::{Dims, Tensor};
+use crate::operator::structured;
+use crate::tensor::{Dims, Tensor, overlap};
 use crate::{check, operators};
 use dml_kernel::DType;
 
@@ -53,6 +54,7 @@ fn nonzero(call: &mut Call, t: &Tensor, out: Out) -> Result<()> {
             Runtime,
             "nonzero: Expected out tensor to have scalar type Long but got scalar type {given}"
         );
+        overlap::check_none(out, &[t])?;
     }
     let result = if out.is_none() || t.numel() == 0 {
         let found = coordinates(call, t)?;
@@ -71,6 +73,7 @@ fn nonzero(call: &mut Call, t: &Tensor, out: Out) -> Result<()> {
 /// The first `size`, and `fill` in what is left. Waits for nothing.
 fn nonzero_static(call: &mut Call, t: &Tensor, size: i64, fill: Number, out: Out) -> Result<()> {
     check!(size >= 0, Runtime, "nonzero_static: 'size' must be an non-negative integer");
+    structured::check_given(out.given(), DType::I64)?;
     let out = call.result(out.given(), DType::I64, &[size, t.dim() as i64])?;
     fill_with(call, &out, fill)?;
     if t.numel() > 0 {

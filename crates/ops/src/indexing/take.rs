@@ -50,7 +50,7 @@ fn put(call: &mut Call, out: &Tensor, index: &Tensor, source: &Tensor, accumulat
     check!(index.dtype == DType::I64, Runtime, "put_(): Expected a long tensor for index, but got {}", index.dtype);
     check!(
         out.dtype == source.dtype,
-        Index,
+        Runtime,
         "put_(): self and source expected to have the same dtype, but got self.dtype = {} and source.dtype = {}",
         out.dtype,
         source.dtype

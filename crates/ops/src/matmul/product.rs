@@ -52,12 +52,7 @@ fn is_zero(dtype: DType, factor: Scalar) -> bool {
 /// The result tensor of `sizes`, and the addend if there is one.
 pub fn prepare(call: &Call, out: Out, dtype: DType, sizes: &[i64], added: Option<Added>) -> Result<(Tensor, Addend)> {
     if let Out::InPlace(t) = out {
-        check!(
-            t.sizes.as_slice() == sizes,
-            Runtime,
-            "Bad in-place call: input tensor size {:?} and output tensor size {sizes:?} should match",
-            t.sizes.as_slice()
-        );
+        structured::check_in_place(t, dtype, sizes)?;
     }
     let addend = match added {
         None => None,
@@ -161,14 +156,12 @@ pub fn into(
     if target.numel() == 0 {
         return Ok(());
     }
+    // As in BLAS, what is multiplied by 0 is not read, and its infinities are not seen.
+    let k = if is_zero(target.dtype, alpha) { 0 } else { k };
     if k == 0 && addend.is_none() {
         return copy::fill_with(call, target, Scalar::Int(0));
     }
     check_dtype(call, target.dtype)?;
-    if let (0, Some((bias, beta))) = (k, &addend) {
-        let inputs = [Input::Tensor(bias.clone()), Input::Number(*beta, target.dtype)];
-        return kernel::run(call, "scale", &[target], &inputs, target.dtype, |_, v| vec![v[0] * v[1]]);
-    }
     // A result that overlaps an operand is computed beside it.
     let beside = operands.iter().any(|t| touches(t, target))
         || addend
@@ -176,6 +169,11 @@ pub fn into(
             .is_some_and(|(t, _)| touches(t, target) && (t.data, &t.strides) != (target.data, &target.strides));
     let aside = if beside { Some(call.empty(target.dtype, &target.sizes)?) } else { None };
     let place = aside.as_ref().unwrap_or(target);
+    if let (0, Some((bias, beta))) = (k, &addend) {
+        let inputs = [Input::Tensor(bias.clone()), Input::Number(*beta, target.dtype)];
+        kernel::run(call, "scale", &[place], &inputs, target.dtype, |_, v| vec![v[0] * v[1]])?;
+        return aside.map_or(Ok(()), |result| copy::device_copy(call, &result, target));
+    }
     // A result of fewer dimensions than two is a column, or one element.
     let strides = |t: &Tensor| match t.strides[..] {
         [] => [0, 1, 1],

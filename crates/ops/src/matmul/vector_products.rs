@@ -5,6 +5,7 @@ use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar};
 use crate::operator::conversion::check_all_fit;
 use crate::operator::error::Result;
+use crate::operator::structured;
 use crate::tensor::Tensor;
 use crate::{check, operators};
 
@@ -36,17 +37,26 @@ fn addmv(
     out: Out,
 ) -> Result<()> {
     check_vector(&bias.sizes, mat, vec)?;
-    check_scalar_types(mat, vec)?;
-    check_all_fit(&[beta, alpha], mat.dtype)?;
+    if let Out::InPlace(t) = out {
+        structured::check_in_place(t, vec.dtype, &[mat.sizes[0]])?;
+    }
+    check_dtypes(call, mat, vec)?;
+    check_all_fit(&[beta, alpha], vec.dtype)?;
+    let (given, dtype) = (bias.dtype, vec.dtype);
+    check!(
+        mat.numel() > 0 || given.can_cast_to(dtype),
+        Runtime,
+        "result type {given} can't be cast to the desired output type {dtype}"
+    );
     let column = vec.as_strided(&[vec.sizes[0], 1], &[vec.strides[0], 1], 0);
-    product(call, out, [mat, &column], mat.dtype, &[mat.sizes[0]], Some(Added { tensor: bias, beta, alpha }))
+    product(call, out, [mat, &column], vec.dtype, &[mat.sizes[0]], Some(Added { tensor: bias, beta, alpha }))
 }
 
 fn mv(call: &mut Call, mat: &Tensor, vec: &Tensor, out: Out) -> Result<()> {
     check_vector(&mat.sizes[..mat.dim().min(1)], mat, vec)?;
-    check_scalar_types(mat, vec)?;
+    check_dtypes(call, mat, vec)?;
     let column = vec.as_strided(&[vec.sizes[0], 1], &[vec.strides[0], 1], 0);
-    product(call, out, [mat, &column], mat.dtype, &[mat.sizes[0]], None)
+    product(call, out, [mat, &column], vec.dtype, &[mat.sizes[0]], None)
 }
 
 /// Of real numbers `vdot` is the same.
@@ -70,6 +80,15 @@ fn dot(call: &mut Call, a: &Tensor, b: &Tensor) -> Result<()> {
     let row = a.as_strided(&[1, n], &[1, a.strides[0]], 0);
     let column = b.as_strided(&[n, 1], &[b.strides[0], 1], 0);
     product(call, Out::New, [&row, &column], a.dtype, &[], None)
+}
+
+/// Checks the dtypes of a product, if there is something to multiply.
+fn check_dtypes(call: &Call, mat: &Tensor, vec: &Tensor) -> Result<()> {
+    if mat.numel() == 0 {
+        return Ok(());
+    }
+    check_dtype(call, mat.dtype)?;
+    check_scalar_types(mat, vec)
 }
 
 fn check_vector(bias: &[i64], mat: &Tensor, vec: &Tensor) -> Result<()> {

@@ -154,7 +154,9 @@ fn rotate(call: &Call, src: Tensor, dst: Tensor, shifts: &[(usize, i64)]) -> Res
 /// Each index as often as `repeats` says.
 fn repeat_interleave(call: &mut Call, repeats: &Tensor, output_size: Option<i64>) -> Result<()> {
     check!(repeats.dim() == 1, Runtime, "repeat_interleave only accept 1D vector as repeat");
-    check!(matches!(repeats.dtype, DType::I32 | DType::I64), Runtime, "repeats has to be Long or Int tensor");
+    let dtype = repeats.dtype;
+    let known = matches!(dtype, DType::I32 | DType::I64);
+    check!(known, NotImplemented, "\"repeat_interleave\" not implemented for '{dtype}'");
     let n = repeats.sizes[0];
     if n == 0 {
         let out = call.empty(repeats.dtype, &[0])?;

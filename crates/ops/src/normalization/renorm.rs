@@ -8,7 +8,7 @@ use crate::pointwise::kernel::{self, Input};
 use crate::reduction::Axes;
 use crate::reduction::norm::norms;
 use crate::tensor::promote::accumulator;
-use crate::tensor::{Dims, Tensor};
+use crate::tensor::{Dims, Tensor, overlap};
 use crate::{check, operators};
 use dml_kernel::Value;
 
@@ -36,6 +36,7 @@ fn renorm(call: &mut Call, x: &Tensor, p: f64, dim: i64, limit: Number, out: Out
         x.dtype
     );
     let out = structured::result(call, out.given(), x.dtype, &x.sizes)?;
+    overlap::check_partial(&out, [x])?;
     let others: Dims = (0..x.dim() as i64).filter(|&d| d != kept).collect();
     let axes = Axes::listed(call, &others, x.dim(), true)?;
     let dtype = accumulator(x.dtype);

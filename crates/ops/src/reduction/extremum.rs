@@ -8,7 +8,7 @@ use crate::operator::argument::{Out, Outs};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, overlap};
 use crate::{check, operators};
 use dml_kernel::{Builder, DType, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
@@ -278,6 +278,7 @@ fn aminmax(call: &mut Call, input: &Tensor, dim: Option<i64>, keep: bool, outs: 
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
     let min = structured::result(call, given(0), input.dtype, &sizes)?;
     let max = structured::result(call, given(1), input.dtype, &sizes)?;
+    [&min, &max].into_iter().try_for_each(|out| overlap::check_none(out, &[input]))?;
     both(call, input, [&min, &max], axes)?;
     call.ret(min);
     call.ret(max);
@@ -292,6 +293,7 @@ fn with_indices(call: &mut Call, input: &Tensor, dim: i64, keep: bool, outs: Out
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
     let values = structured::result(call, given(0), input.dtype, &sizes)?;
     let indices = structured::result(call, given(1), DType::I64, &sizes)?;
+    [&values, &indices].into_iter().try_for_each(|out| overlap::check_none(out, &[input]))?;
     let fold = Positioned { extreme, dtype: input.dtype, yields: Yields::ValueAndIndex };
     run(call, &fold, input, &[&values, &indices], axes)?;
     call.ret(values);

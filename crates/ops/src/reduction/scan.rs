@@ -11,9 +11,9 @@ use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::rows::{Extent, ExtentParams, RowExtent, RowPosition, Rows};
-use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use crate::tensor::promote::accumulator;
+use crate::tensor::{Tensor, overlap};
 use crate::{check, operators};
 use dml_engine::parameters;
 use dml_kernel::dense::GROUP;
@@ -154,6 +154,7 @@ fn cumulate(
         given @ Some(t) => structured::result(call, given, dtype.unwrap_or(t.dtype), &input.sizes)?,
     };
     let name = if operation == Operation::Sum { "cumsum" } else { "cumprod" };
+    overlap::check_partial(&out, [input])?;
     check!(out.dtype != DType::Bool, NotImplemented, "\"{name}_out_cpu\" not implemented for 'Bool'");
     run(call, operation, input, out.dtype, dim, &[&out])?;
     call.ret(out);
@@ -164,6 +165,7 @@ fn log_sum_exp(call: &mut Call, input: &Tensor, dim: i64, out: Out) -> Result<()
     let dim = call.wrap_dim(dim, input.dim())?;
     check!(input.dtype.is_float(), NotImplemented, "\"logcumsumexp_out_cpu\" not implemented for '{}'", input.dtype);
     let out = call.result(out.given(), input.dtype, &input.sizes)?;
+    overlap::check_partial(&out, [input])?;
     run(call, Operation::LogSumExp, input, input.dtype, dim, &[&out])?;
     call.ret(out);
     Ok(())

@@ -126,6 +126,8 @@ fn sum(
             if wanted.is_some() { "Optional" } else { "Input" }
         );
     }
+    let counts = kind != Kind::NanSum || dtype.is_float() || !input.dtype.is_float();
+    check!(counts, NotImplemented, "\"nansum_cpu\" not implemented for '{dtype}'");
     let out = call.result(out.given(), dtype, &axes.sizes(&input.sizes))?;
     fold_sum(call, kind, input, &out, axes, dtype)?;
     call.ret(out);

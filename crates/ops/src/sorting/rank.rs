@@ -52,6 +52,7 @@ fn topk(call: &mut Call, input: &Tensor, k: i64, dim: i64, largest: bool, sorted
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
     let values = structured::result(call, given(0), input.dtype, &sizes)?;
     let indices = structured::result(call, given(1), DType::I64, &sizes)?;
+    [&values, &indices].into_iter().try_for_each(|out| overlap::check_none(out, &[input]))?;
     if values.numel() > 0 {
         let input = apart(call, input, &values)?;
         first(call, &Operands::new(&input, dim, &values, &indices), k, largest, sorted)?;
@@ -135,7 +136,7 @@ pub fn reduced(
 ) -> Result<[Tensor; 2]> {
     let axes = Axes::listed(call, &[dim as i64], input.dim(), keep)?;
     let out = structured::result(call, out, dtype, &axes.sizes(&input.sizes))?;
-    overlap::check_internal(&out)?;
+    overlap::check_none(&out, &[input])?;
     let mut view = (out.sizes.clone(), out.strides.clone());
     if !keep && input.dim() > 0 {
         view.0.insert(dim, 1);
