@@ -380,7 +380,7 @@ def calls(dtype: torch.dtype) -> dict[str, Callable[[Any, Any], Any]]:
         "pow of a number": lambda x, y: torch._foreach_pow(2, x),
         "pow of true": lambda x, y: torch._foreach_pow(True, x),
         "pow of a number, transposed": lambda x, y: torch._foreach_pow(2, [torch.stack([v, v]).mT for v in x]),
-        "pow to a large odd number": lambda x, y: torch._foreach_pow([v * -1.0 for v in x], 2.0**30 + 1),
+        "pow to a large odd number": lambda x, y: torch._foreach_pow([-v.float() for v in x], 2.0**30 + 1),
         "pow -1": lambda x, y: torch._foreach_pow([v + v for v in x], -1),
         "pow [2, -1]": lambda x, y: torch._foreach_pow(x, [2, -1]),
         "pow_ [-1, 2]": lambda x, y: (torch._foreach_pow_(x, [-1, 2]), x)[1],

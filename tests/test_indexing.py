@@ -430,8 +430,8 @@ def test_take_and_put():
 
 @dtypes(torch.bool, torch.int64)
 @pytest.mark.parametrize("reduce", ["prod", "mean", "amax", "amin"])
-def test_index_reduce_of_nothing(reduce: str, dtype: torch.dtype):
-    for sizes, count in (((3,), 1), ((3,), 0), ((3, 0), 1), ((0,), 0)):
+def test_index_reduce_of_flags_and_of_nothing(reduce: str, dtype: torch.dtype):
+    for sizes, count in (((3,), 1), ((3,), 0), ((3, 0), 1), ((0,), 0), ((3, 2), 1), ((3, 2), 0)):
         x, index = torch.ones(sizes, dtype=dtype), torch.zeros(count, dtype=torch.int64)
         assert_same_outcome(lambda x, i: x.index_reduce(0, i, x[: len(i)], reduce), x, index)
         out = torch.empty(0, dtype=dtype)

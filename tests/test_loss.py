@@ -171,6 +171,8 @@ def test_a_mean_s_gradient_counts_the_input(name):
     backward = getattr(torch.ops.aten, name + "_backward")
     x, y = torch.randn(3, 1), torch.randn(3, 4)
     assert_same_outcome(lambda g, x, y: backward(g, x, y, 1, *knee), torch.ones(()), x, y)
+    # It is contiguous, whatever the strides of the input.
+    assert_same_outcome(lambda g, x, y: backward(g, x, y, 0, *knee), y.mT.contiguous().mT, y.mT.contiguous().mT, y)
 
 
 @pytest.mark.parametrize("knee", [-1.0, 0.0])

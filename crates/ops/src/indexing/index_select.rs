@@ -246,9 +246,9 @@ fn index_reduce(
         reduce.unwrap_or("None")
     );
     let dim = check_slices(call, t, dim, index, source)?;
-    let nothing = t.dim() > 1 && t.numel() == 0 && reduce != Some("mean");
-    let refused = t.dtype == DType::Bool && !nothing;
-    check!(!refused, NotImplemented, "\"index_reduce_func\" not implemented for 'Bool'");
+    // Slices of several elements are combined by operators that take bools; a mean divides.
+    let takes_bools = t.dim() > 1 && (reduce != Some("mean") || index.numel() == 0);
+    check!(t.dtype != DType::Bool || takes_bools, NotImplemented, "\"index_reduce_func\" not implemented for 'Bool'");
     let out = destination(call, t, out)?;
     let (dst, index, source) = slices_of(call, &out, index, source)?;
     Slices { dim, index: &index, negative: false }.combine(call, &dst, &source, combine_of(reduce)?, include_self)?;

@@ -57,6 +57,7 @@ pub fn foreach(
 ) -> Result<()> {
     let Listed { lists, tensor, numbers, promoting } = listed;
     let count = lists[0].len();
+    check!(count > 0, Runtime, "Tensor list must have at least one tensor.");
     for list in &lists {
         check!(
             list.len() == count,

@@ -7,8 +7,9 @@ use crate::operator::error::Result;
 use crate::operator::fault::Refusal;
 use crate::operator::structured;
 use crate::pointwise::kernel::{Domain, Guard};
-use crate::pointwise::operator::{Argument, Rule, common_dtype, guarded_operator, operator};
+use crate::pointwise::operator::{Argument, Rule, common_dtype, guarded_operator, operator, strided};
 use crate::reduction::{Axes, Fold, Reduction, Refusals, Scope, Values, reduce};
+use crate::tensor::layout::preserved_strides;
 use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
@@ -295,6 +296,14 @@ fn backward(
     numbers.extend(knee);
     all.insert(0, grad);
     let tensors = all.len();
+    let sizes = joint_sizes(call, &all)?;
+    let strides = if loss == Loss::BinaryCrossEntropy && sizes == x.sizes {
+        preserved_strides(x)
+    } else {
+        Tensor::contiguous_strides(&sizes)
+    };
+    let mut result = None;
+    let out = strided(call, out, &mut result, x.dtype, (&sizes, &strides))?;
     operator(call, out, Rule::As(x.dtype), loss.names()[2], &all, &numbers, |_, v| {
         let slope = loss.slope(v[1], v[2], loss.has_knee().then(|| v[v.len() - 1]));
         let gradient = v[0] * (v[tensors] * slope);
