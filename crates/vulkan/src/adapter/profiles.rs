@@ -278,6 +278,18 @@ impl Profile {
     }
 }
 
+/// The memory of each profile that has its own, over a driver's.
+#[cfg(test)]
+pub(crate) fn imitations(
+    driver: vk::PhysicalDeviceMemoryProperties,
+) -> impl Iterator<Item = (&'static str, super::memory::MemoryLayout)> {
+    PROFILES.iter().filter_map(move |profile| {
+        let mut layout = super::memory::MemoryLayout::of_driver(super::info::AdapterKind::Software, driver);
+        layout.imitate(profile.memory.as_ref()?);
+        Some((profile.name, layout))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -74,7 +74,7 @@ impl PipelineCache {
         let other = cache_file::read(path, &self.identity).filter(|b| saved.checksum != Some(checksum(b)));
         let blob = match other {
             Some(other) => self.merged_data(&other),
-            // SAFETY: the cache is of this device.
+            // SAFETY: the cache is of this device, and not null. Others may compile into it meanwhile: the driver synchronises.
             None => unsafe { self.device.raw.get_pipeline_cache_data(self.raw) },
         }
         .map_err(|e| Error::from_vk("vkGetPipelineCacheData", e))?;
@@ -96,7 +96,8 @@ impl PipelineCache {
     fn merged_data(&self, blob: &[u8]) -> Result<Vec<u8>, vk::Result> {
         let device = &self.device.raw;
         let merged = create(device, blob)?;
-        // SAFETY: both caches are of this device, and nobody else knows `merged`.
+        // SAFETY: both caches are of this device and not null. Nobody else knows `merged`, which alone must not be used
+        // meanwhile; the driver synchronises the other.
         unsafe {
             let data =
                 device.merge_pipeline_caches(merged, &[self.raw]).and_then(|()| device.get_pipeline_cache_data(merged));
@@ -111,14 +112,16 @@ impl Drop for PipelineCache {
         if self.device.is_hung() {
             return;
         }
-        // SAFETY: the cache is used within calls alone, and this is its last owner.
+        // SAFETY: the cache is of this device, or null, which is nothing. It is used within calls alone, and this is its last
+        // owner.
         unsafe { self.device.raw.destroy_pipeline_cache(self.raw, None) };
     }
 }
 
 fn create(device: &ash::Device, blob: &[u8]) -> Result<vk::PipelineCache, vk::Result> {
     let info = vk::PipelineCacheCreateInfo::default().initial_data(blob);
-    // SAFETY: the device is valid; the blob lives through the call and is one that this driver wrote.
+    // SAFETY: the device is valid; the blob lives through the call. It is empty or, by its header and its checksum, what this
+    // driver wrote, from a file that nobody else may write to (`cache_file::read`).
     unsafe { device.create_pipeline_cache(&info, None) }
 }
 
