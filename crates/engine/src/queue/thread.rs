@@ -7,6 +7,7 @@
 use crate::queue::device_queue::DeviceQueue;
 use crate::queue::policy::{self, Decision};
 use crate::submit::handover::Handover;
+use dml_environment::SUBMIT_THREAD;
 use dml_vulkan::AdapterKind;
 use std::sync::{Arc, Weak};
 
@@ -26,11 +27,7 @@ pub(crate) fn start(queue: &Arc<DeviceQueue>) {
 
 /// Whether the thread records and submits what others enqueue: where it has a processor to itself.
 fn takes_batches() -> bool {
-    match std::env::var("TORCH_DML_SUBMIT_THREAD").as_deref() {
-        Ok("0") => false,
-        Ok("1") => true,
-        _ => std::thread::available_parallelism().is_ok_and(|n| n.get() >= 4),
-    }
+    SUBMIT_THREAD.get().unwrap_or_else(|| std::thread::available_parallelism().is_ok_and(|n| n.get() >= 4))
 }
 
 fn run(handover: &Handover, queue: &Weak<DeviceQueue>) {

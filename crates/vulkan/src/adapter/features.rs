@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString, c_void};
 use std::marker::PhantomData;
 
 use ash::{amd, ext, khr, vk};
+use dml_environment::NO_MARKER;
 
 use super::profile::Feature;
 
@@ -91,7 +92,7 @@ impl Features {
         if wanted.contains(&khr::calibrated_timestamps::NAME) {
             wanted.retain(|name| *name != ext::calibrated_timestamps::NAME);
         }
-        if std::env::var_os("TORCH_DML_NO_MARKER").is_some_and(|v| v == "1") {
+        if NO_MARKER.get() == Some(true) {
             wanted.retain(|name| *name != amd::buffer_marker::NAME);
         }
 

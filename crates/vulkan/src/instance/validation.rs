@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use ash::{Entry, ext, vk};
+use dml_environment::VALIDATION;
 
 use crate::error::Error;
 
@@ -47,7 +48,7 @@ pub fn validation_errors() -> u64 {
 /// # Errors
 /// [`Error::NoValidation`] if it was and is not installed: a check that silently checks nothing is worse than none.
 pub(crate) fn wanted(entry: &Entry) -> Result<bool, Error> {
-    if std::env::var_os("TORCH_DML_VALIDATION").is_none_or(|v| v != "1") {
+    if VALIDATION.get() != Some(true) {
         return Ok(false);
     }
     // SAFETY: `entry` is a loaded Vulkan library.

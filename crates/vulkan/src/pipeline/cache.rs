@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::vk;
+use dml_environment::CACHE_DIR;
 
 use super::cache_file::{self, Identity, checksum};
 use crate::device::DeviceShared;
@@ -34,7 +35,8 @@ impl PipelineCache {
     pub(super) fn load(device: &Arc<DeviceShared>, directory: Option<PathBuf>) -> Self {
         let identity = Identity::of(&device.adapter);
         let path = directory
-            .or_else(|| default_directory(|name| std::env::var_os(name)))
+            .or_else(|| CACHE_DIR.get())
+            .or_else(|| user_directory(|name| std::env::var_os(name)))
             .map(|directory| directory.join(identity.file_name()));
         let blob = path.as_deref().and_then(|path| cache_file::read(path, &identity));
         let checksum = blob.as_deref().map(checksum);
@@ -125,12 +127,9 @@ fn create(device: &ash::Device, blob: &[u8]) -> Result<vk::PipelineCache, vk::Re
     unsafe { device.create_pipeline_cache(&info, None) }
 }
 
-/// `TORCH_DML_CACHE_DIR`, else `torch-dml` in the user's cache directory, else nowhere.
-fn default_directory(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+/// `torch-dml` in the user's cache directory, as the system's variables name it, else nowhere.
+fn user_directory(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let get = |name| env(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    if let Some(directory) = get("TORCH_DML_CACHE_DIR").filter(|directory| directory.is_dir() || !directory.exists()) {
-        return Some(directory);
-    }
     let base = if cfg!(windows) {
         get("LOCALAPPDATA")
     } else if cfg!(target_os = "macos") {
@@ -149,14 +148,12 @@ mod tests {
 
     #[test]
     fn the_directory_comes_from_the_environment() {
-        let explicit = default_directory(|name| (name == "TORCH_DML_CACHE_DIR").then(|| OsString::from("somewhere")));
-        assert_eq!(explicit, Some(PathBuf::from("somewhere")));
         let base = if cfg!(windows) { "C:\\cache" } else { "/cache" };
         let user =
-            default_directory(|name| matches!(name, "XDG_CACHE_HOME" | "LOCALAPPDATA").then(|| OsString::from(base)));
+            user_directory(|name| matches!(name, "XDG_CACHE_HOME" | "LOCALAPPDATA").then(|| OsString::from(base)));
         if !cfg!(target_os = "macos") {
             assert_eq!(user, Some(Path::new(base).join("torch-dml")));
         }
-        assert_eq!(default_directory(|_| None), None);
+        assert_eq!(user_directory(|_| None), None);
     }
 }
