@@ -70,7 +70,8 @@ fn sharpen_timer() {
     }
     const PR_SET_TIMERSLACK: std::ffi::c_int = 29;
     let nanoseconds: std::ffi::c_ulong = 1;
-    // SAFETY: this option takes one unsigned long and changes the calling thread's timer slack only.
+    // SAFETY: the C library's function, declared as Linux has it. This option takes one unsigned long, and changes the calling
+    // thread's timer slack only.
     unsafe { prctl(PR_SET_TIMERSLACK, nanoseconds) };
 }
 

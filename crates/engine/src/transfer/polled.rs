@@ -69,7 +69,7 @@ pub(crate) struct PolledReadback {
     hidden: AtomicBool,
 }
 
-// SAFETY: `pairs` points into `memory`, which lives as long; it is accessed atomically only.
+// SAFETY: `pairs` points into `memory`, which lives as long and belongs to no thread; the host accesses it atomically only.
 unsafe impl Send for PolledReadback {}
 // SAFETY: as above.
 unsafe impl Sync for PolledReadback {}
@@ -258,8 +258,9 @@ impl PolledReadback {
 
     fn pair(&self, slot: u32, at: usize) -> &[AtomicU32; 2] {
         assert!(slot < SLOTS && at < PAIRS as usize);
-        // SAFETY: the segment has room for `SLOTS` times `PAIRS` pairs, is mapped at an aligned address, and lives as long
-        // as `self`.
+        // SAFETY: the segment has room for `SLOTS` times `PAIRS` pairs, of which this is one by the assertion; it is mapped, at a
+        // multiple of 64, and lives as long as `self`. Any bits are a value of an atomic. A GPU writes words of 4 aligned
+        // bytes whole.
         unsafe { self.pairs.add(slot as usize * PAIRS as usize + at).as_ref() }
     }
 
