@@ -95,7 +95,8 @@ impl HostPool {
         self.take_unless(gpu, timeline, interrupt::requested)
     }
 
-    /// As [`take`](Self::take), whatever happens: where something is half done.
+    /// As [`take`](Self::take), whatever happens: for what belongs to an operator, which is enqueued as a whole. What is
+    /// in flight is bounded, and so is this wait.
     ///
     /// # Errors
     /// As [`take`](Self::take), and not interrupted.

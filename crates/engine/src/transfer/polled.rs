@@ -25,7 +25,7 @@
 
 use crate::error::Error;
 use crate::kernels::cache::{KernelCache, KernelRef};
-use crate::kernels::interface::{ArgumentBlock, Interface, ReadRange, U32, Unordered, WriteRange};
+use crate::kernels::interface::{ArgumentBlock, Interface, OptionalUnordered, ReadRange, U32, WriteRange};
 use crate::memory::mapped::mapped;
 use crate::memory::range::AddressRange;
 use crate::parameters;
@@ -107,7 +107,7 @@ parameters! {
     PolledWords as _spec => PolledArguments, PolledParameters {
         to: WriteRange = DType::U32,
         from: ReadRange = DType::U32,
-        fault: Unordered = DType::U32,
+        fault: OptionalUnordered = DType::U32,
         words: U32,
         pairs: U32,
         number: U32,
@@ -206,9 +206,7 @@ impl PolledReadback {
         let pairs = words + u32::from(fault.is_some());
         let slot = self.memory.address() + u64::from(read.at) * SLOT_BYTES;
         let to = AddressRange::new(slot, u64::from(pairs) * PAIR_BYTES);
-        // Some drivers load before they look whether any invocation wants it: an address that may be read, in any case.
-        let (fault, number) = (fault.unwrap_or(from.start), read.number);
-        PolledWords.pass(&PolledArguments { to, from, fault, words, pairs, number }, block);
+        PolledWords.pass(&PolledArguments { to, from, fault, words, pairs, number: read.number }, block);
         to
     }
 

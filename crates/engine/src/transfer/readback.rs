@@ -94,6 +94,7 @@ impl Readbacks {
         let source = AddressRange::new(first, u64::from(words) * 4);
         let mut shown = None;
         let (submitted, ticket) = ArgumentBlock::with_spare(|block| {
+            block.begin(queue.fault.placeholder());
             let written = polled.pass(&read, source, fault, block);
             let mut record = |stream: &mut Stream| {
                 let dispatch = |recorder: &mut Recorder| recorder.dispatch(pipeline, block.params(), [1, 1, 1]);

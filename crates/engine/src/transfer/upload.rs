@@ -100,12 +100,7 @@ impl Uploads {
         let mut to = dst;
         for part in data.chunks(pool.bytes() as usize) {
             let bytes = part.len() as u64;
-            // Once a chunk is on its way, the rest follows: an interrupt leaves nothing half written.
-            let staging = if to == dst {
-                pool.take(queue.gpu(), queue.submission.timeline())
-            } else {
-                pool.take_in_any_case(queue.gpu(), queue.submission.timeline())
-            };
+            let staging = pool.take_in_any_case(queue.gpu(), queue.submission.timeline());
             let mut staging = queue.submission.wrap(staging)?;
             let host = mapped(&staging)?;
             // SAFETY: the segment is mapped and has the bytes of a chunk, of which `part` is one. Nobody else has it, and the
