@@ -4,6 +4,8 @@
 //!
 //! A new variable is one line here, one there, and one of the README.
 
+#![forbid(unsafe_code)]
+
 mod parse;
 
 use parse::{flag, folder, one_of, seconds, text, whole_number};
