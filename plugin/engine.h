@@ -2,6 +2,14 @@
 //
 // Every function that can fail returns a DmlStatus; the message is dml_last_error(), valid on the calling thread until
 // its next call. Sizes and strides are in elements, memory figures in bytes.
+//
+// What every caller promises:
+// - a pointer to be written through is not null and valid for a write of its type;
+// - a pointer with a length is valid for so many values, which nobody writes during the call unless it is where the call
+//   writes; with the length 0 it may be null. Nothing that a pointer leads to is kept after the call;
+// - a string ends with a 0;
+// - a handle is 0, or what the function that makes its kind has given, and was not freed. Several threads may use it at a
+//   time, but not while one frees it.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

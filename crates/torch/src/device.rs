@@ -42,7 +42,7 @@ pub unsafe extern "C" fn dml_device_count(count: *mut i32) -> i32 {
     guard(|| {
         log::start();
         let n = dml_engine::device_count()?;
-        // SAFETY: the contract.
+        // SAFETY: the contract's places.
         unsafe { count.write(n as i32) };
         Ok(())
     })
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn dml_device_dtypes(device: i32, mask: *mut u32) -> i32 {
                 _ => true,
             })
             .fold(0, |bits, dtype| bits | 1 << dtype as u32);
-        // SAFETY: the contract.
+        // SAFETY: the contract's places.
         unsafe { mask.write(bits) };
         Ok(())
     })
@@ -192,7 +192,7 @@ pub extern "C" fn dml_flush(device: i32) -> i32 {
 pub unsafe extern "C" fn dml_idle(device: i32, idle: *mut i32) -> i32 {
     guard(|| {
         let done = open(device)?.idle()?;
-        // SAFETY: the contract.
+        // SAFETY: the contract's places.
         unsafe { idle.write(i32::from(done)) };
         Ok(())
     })

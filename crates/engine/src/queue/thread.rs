@@ -8,6 +8,7 @@ use crate::fork::forked;
 use crate::queue::device_queue::DeviceQueue;
 use crate::queue::policy::{self, Decision};
 use crate::submit::handover::Handover;
+use dml_environment::SUBMIT_THREAD;
 use dml_vulkan::AdapterKind;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -51,11 +52,7 @@ impl Drop for SubmitThread {
 
 /// Whether the thread records and submits what others enqueue: where it has a processor to itself.
 fn takes_batches() -> bool {
-    match std::env::var("TORCH_DML_SUBMIT_THREAD").as_deref() {
-        Ok("0") => false,
-        Ok("1") => true,
-        _ => std::thread::available_parallelism().is_ok_and(|n| n.get() >= 4),
-    }
+    SUBMIT_THREAD.get().unwrap_or_else(|| std::thread::available_parallelism().is_ok_and(|n| n.get() >= 4))
 }
 
 fn run(handover: &Handover, queue: &Weak<DeviceQueue>) {
@@ -98,7 +95,8 @@ fn sharpen_timer() {
     }
     const PR_SET_TIMERSLACK: std::ffi::c_int = 29;
     let nanoseconds: std::ffi::c_ulong = 1;
-    // SAFETY: this option takes one unsigned long and changes the calling thread's timer slack only.
+    // SAFETY: the C library's function, declared as Linux has it. This option takes one unsigned long, and changes the calling
+    // thread's timer slack only.
     unsafe { prctl(PR_SET_TIMERSLACK, nanoseconds) };
 }
 
