@@ -52,7 +52,8 @@ pub unsafe extern "C" fn dml_device_count(count: *mut i32) -> i32 {
 ///
 /// Keys: `name`, `vendor`, `kind` ("discrete", "integrated", "virtual", "software"), `driver`, `driver_info`,
 /// `api_version` ("1.3.224"), `memory_total` and `memory_free` (bytes), `f16`, `bf16`, `f64`, `i64` (what it computes
-/// with), `matrix` (matrix units), `timestamps` (kernels' times can be known), `software`, `uuid` (hexadecimal).
+/// with), `matrix` (matrix units), `timestamps` (kernels' times can be known), `subnormals` (sums and products keep
+/// them), `software`, `uuid` (hexadecimal).
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_device_info_json(device: i32) -> *const c_char {
     guard_value(std::ptr::null(), || {
@@ -76,6 +77,7 @@ pub extern "C" fn dml_device_info_json(device: i32) -> *const c_char {
             "i64": true,
             "matrix": caps.matrix,
             "timestamps": caps.timestamp_period_ns > 0.0,
+            "subnormals": caps.keeps_subnormals(),
             "software": info.kind == AdapterKind::Software,
             "uuid": info.device_uuid.iter().map(|b| format!("{b:02x}")).collect::<String>(),
         })))

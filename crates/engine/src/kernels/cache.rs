@@ -317,7 +317,7 @@ fn float_modes(info: &AdapterInfo) -> FloatModes {
     let (has, modes) = (&info.capabilities, &info.capabilities.float_controls);
     FloatModes {
         round_to_even: modes.f32.round_to_even && (modes.f64.round_to_even || !has.f64),
-        keep_subnormals: modes.f32.denorm_preserve && (modes.f64.denorm_preserve || !has.f64),
+        keep_subnormals: has.keeps_subnormals(),
         keep_special_f32: modes.f32.signed_zero_inf_nan,
         keep_special_f64: modes.f64.signed_zero_inf_nan,
     }

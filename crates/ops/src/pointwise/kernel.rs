@@ -146,8 +146,9 @@ pub enum Variant {
     /// There is one, of hundreds of instructions: an invocation computes one element instead of several, so that it is compiled
     /// once.
     Heavy,
-    /// There is one, whose second operand divides the first, see [`dividing_operator`](super::operator::dividing_operator).
-    Dividing,
+    /// The second operand divides the first, see [`dividing_operator`](super::operator::dividing_operator); of each family
+    /// there is a body that rounds every step to the common dtype, and one that rounds the result.
+    Dividing(bool),
     /// A body for each choice of options.
     Options(Options),
     /// A body for each dtype that the operands do not show, and for each choice of one option.
@@ -246,7 +247,7 @@ pub fn run_variant(
 impl Spec {
     /// Whether an integer zero as the second operand is reported.
     fn is_guarded(&self) -> bool {
-        self.variant == Variant::Dividing && self.common.is_integer()
+        matches!(self.variant, Variant::Dividing(_)) && self.common.is_integer()
     }
 
     /// Its input tensors: their dtypes, and whether each is one element for all.
