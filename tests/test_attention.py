@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from support.compare import assert_matches_cpu, assert_same, cosines
-from support.dtypes import FLOATS, dtypes
+from support.compare import assert_matches_cpu, assert_same, cosines, to_device
+from support.dtypes import FLOATS, dtypes, sample
+from support.layouts import lay_out, layouts
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -111,6 +112,15 @@ def test_strides() -> None:
     assert out.transpose(1, 2).is_contiguous()
     q = torch.randn(2, 2, 8, 6)
     assert_matches_cpu(lambda q: F.scaled_dot_product_attention(q.mT, q.mT[:, :1].expand(2, 2, 6, 8), q.mT), q)
+
+
+@layouts("zero_dim", "empty")
+def test_the_result_lies_as_queries_do(layout: str) -> None:
+    q = lay_out(sample(2, 3, 4, 5), layout)
+    out = F.scaled_dot_product_attention(*[to_device(q, "dml")] * 3)
+    assert out.stride() == torch.empty_like(q).stride()
+    if q.stride(-1) == 1:  # Else the CPU's is not fused.
+        assert out.stride() == F.scaled_dot_product_attention(q, q, q).stride()
 
 
 def test_empty() -> None:

@@ -9,6 +9,8 @@ import pytest
 import torch
 from support.compare import assert_same_outcome
 
+aten = torch.ops.aten
+
 OPERATORS: dict[str, Callable[[torch.Tensor], Any]] = {
     "nonzero": torch.nonzero,
     "nonzero of nothing": lambda x: torch.nonzero(x * 0),
@@ -16,6 +18,7 @@ OPERATORS: dict[str, Callable[[torch.Tensor], Any]] = {
     "argwhere": torch.argwhere,
     **{f"unique {d}": (lambda x, d=d: torch.unique(x, dim=d)) for d in (0, 1, 2)},
     **{f"unique_consecutive {d}": (lambda x, d=d: torch.unique_consecutive(x, dim=d)) for d in (0, 1, 2)},
+    "msort": torch.msort,
     "sort": lambda x: tuple(x.sort(1, stable=True)),
     "sort out": lambda x: torch.sort(x, stable=True, out=(x.new_empty(0), x.new_empty(0, dtype=torch.int64))),
     "roll": lambda x: x.roll((1, 2), (0, 1)),
@@ -40,12 +43,39 @@ OPERATORS: dict[str, Callable[[torch.Tensor], Any]] = {
     "cat out": lambda x: torch.cat([x, x], out=x.new_empty(0)),
 }
 
+# Of two tensors, which may lie otherwise.
+PAIRS: dict[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
+    "add": torch.add,
+    "rsub": torch.rsub,
+    "where": lambda x, y: torch.where(x > 0, x, y),
+    "masked_fill": lambda x, y: x.masked_fill(y > 0, 2),
+    "masked_scatter": lambda x, y: x.masked_scatter(y > 0, x),
+    "prelu": aten._prelu_kernel,
+    "gelu_backward": aten.gelu_backward,
+    "sigmoid_backward": aten.sigmoid_backward,
+    "log_sigmoid_backward": lambda x, y: aten.log_sigmoid_backward(x, y, aten.log_sigmoid_forward(y)[1]),
+    "threshold_backward": lambda x, y: aten.threshold_backward(x, y, 0.5),
+    "leaky_relu_backward": lambda x, y: aten.leaky_relu_backward(x, y, 0.5, False),
+    "elu_backward": lambda x, y: aten.elu_backward(x, 1, 1, 1, False, y),
+    "hardtanh_backward": lambda x, y: aten.hardtanh_backward(x, y, 0, 1),
+    "mse_loss": lambda x, y: aten.mse_loss(x, y, 0),
+    "mse_loss_backward": lambda x, y: aten.mse_loss_backward(x, x, y, 0),
+    "smooth_l1_loss": lambda x, y: aten.smooth_l1_loss(x, y, 0),
+    "smooth_l1_loss_backward": lambda x, y: aten.smooth_l1_loss_backward(x, x, y, 0, 1),
+    "huber_loss": lambda x, y: aten.huber_loss(x, y, 0),
+    "huber_loss_backward": lambda x, y: aten.huber_loss_backward(x, x, y, 0, 1),
+    "binary_cross_entropy": lambda x, y: aten.binary_cross_entropy(x * 0 + 0.5, y.clamp(0, 1), None, 0),
+    "softmax_backward": lambda x, y: aten._softmax_backward_data(x, y, 1, x.dtype),
+    "dropout_backward": lambda x, y: aten.native_dropout_backward(x, y > 0, 2),
+}
+
 VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "contiguous": lambda x: x,
     "transposed": lambda x: x.mT.contiguous().mT,
     "rotated": lambda x: x.movedim(0, -1).contiguous().movedim(-1, 0),
     "sliced": lambda x: x.repeat(1, 1, 2)[..., ::2],
     "sliced and rotated": lambda x: x.repeat(2, 1, 1)[::2].movedim(0, -1).contiguous().movedim(-1, 0),
+    "expanded": lambda x: x[:1].expand(x.shape),
 }
 
 
@@ -54,3 +84,11 @@ VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 def test_strides(name: str, view: str) -> None:
     x = torch.randint(0, 3, (2, 3, 4)).float()
     assert_same_outcome(OPERATORS[name], VIEWS[view](x))
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_strides_of_two(name: str) -> None:
+    x, y = (torch.randint(0, 3, (2, 3, 4)).float() for _ in range(2))
+    for view in VIEWS.values():
+        for other in VIEWS.values():
+            assert_same_outcome(PAIRS[name], view(x), other(y))
