@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from support.compare import assert_same_outcome
+from support.compare import assert_same_outcome, to_device
+from support.dtypes import sample
+from support.layouts import lay_out, layouts
 
 aten = torch.ops.aten
 
@@ -92,3 +94,63 @@ def test_strides_of_two(name: str) -> None:
     for view in VIEWS.values():
         for other in VIEWS.values():
             assert_same_outcome(PAIRS[name], view(x), other(y))
+
+
+# What the functions take after the sizes.
+RESAMPLINGS: dict[str, tuple[bool, ...]] = {
+    "upsample_nearest2d": (),
+    "_upsample_nearest_exact2d": (),
+    "upsample_nearest3d": (),
+    "_upsample_nearest_exact3d": (),
+    "upsample_bilinear2d": (True,),
+    "upsample_bicubic2d": (True,),
+    "upsample_trilinear3d": (True,),
+    "_upsample_bilinear2d_aa": (True,),
+    "_upsample_bicubic2d_aa": (True,),
+}
+
+
+@layouts("zero_dim", "empty")
+@pytest.mark.parametrize("name", RESAMPLINGS)
+def test_strides_of_resampled_images(name: str, layout: str) -> None:
+    rank, more = 3 if "3d" in name else 2, RESAMPLINGS[name]
+    forward, backward = getattr(aten, name), getattr(aten, name + "_backward")
+    x = lay_out(sample(2, 3, *[4] * rank), layout)
+    assert_same_outcome(lambda x: forward(x, [6] * rank, *more), x)
+    assert_same_outcome(lambda x: backward(x, [4] * rank, [2, 3, *[2] * rank], *more), x)
+
+
+@layouts("zero_dim", "empty")
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("mode", ["reflection", "replication"])
+def test_strides_of_padded_images(mode: str, rank: int, layout: str) -> None:
+    forward, backward = (getattr(aten, f"{mode}_pad{rank}d{suffix}") for suffix in ("", "_backward"))
+    for lead in ([2], [2, 3]):
+        x, padded = (lay_out(sample(*lead, *[n] * rank), layout) for n in (4, 6))
+        assert_same_outcome(lambda x: forward(x, [1] * 2 * rank), x)
+        assert_same_outcome(lambda x, g: backward(g, x, [1] * 2 * rank), x, padded)
+
+
+DRAWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "normal of means": lambda x: torch.normal(x, 1.0),
+    "normal of deviations": lambda x: torch.normal(1.0, x),
+    "normal": lambda x: torch.normal(x, x),
+    "normal of a row": lambda x: torch.normal(x[0, 0], x),
+    "normal out": lambda x: torch.normal(x, x, out=x.new_empty(0)),
+    "bernoulli": torch.bernoulli,
+    "poisson": torch.poisson,
+    "binomial": lambda x: torch.binomial(x.round(), x),
+    "gamma": torch._standard_gamma,
+    "dirichlet": torch._sample_dirichlet,
+    "rrelu": lambda x: torch.rrelu(x, training=True),
+    "rrelu without noise": torch.rrelu,
+    "dropout": lambda x: aten.native_dropout(x, 0.5, True)[0],
+    "rand_like": torch.rand_like,
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", DRAWS)
+def test_strides_of_draws(name: str, view: str) -> None:
+    x = VIEWS[view](torch.rand(2, 3, 4))
+    assert DRAWS[name](to_device(x, "dml")).stride() == DRAWS[name](x).stride()
