@@ -4,8 +4,9 @@ use super::reduce::Reduce;
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::pointwise::operator::{Rule, check_float, common_dtype, operator};
+use crate::pointwise::operator::{Rule, check_float, common_dtype, operator, strided};
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
+use crate::tensor::layout::preserved_strides;
 use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
@@ -83,6 +84,16 @@ impl Loss {
             check!(positive, Runtime, "huber_loss does not support non-positive values for delta.");
         }
         Ok(())
+    }
+
+    /// How a new result of the input's shape lies, or its gradient, where that is not as all operands together do.
+    fn strides(self, x: &Tensor, gradient: bool) -> Option<Dims> {
+        match self {
+            Loss::BinaryCrossEntropy => Some(preserved_strides(x)),
+            _ if gradient => Some(Tensor::contiguous_strides(&x.sizes)),
+            Loss::Huber => Some(preserved_strides(x)),
+            Loss::Mse | Loss::SmoothL1 => None,
+        }
     }
 
     /// Loss of input `x` against target `y`.
@@ -194,6 +205,21 @@ fn joint_sizes(call: &Call, operands: &[AnyTensor]) -> Result<Dims> {
     operands.iter().try_fold(Dims::new(), |sizes, t| call.broadcast(&sizes, &t.sizes))
 }
 
+/// `out`, but for a new result one of these strides, unless `x` is smaller than all operands together.
+fn laid_out<'t>(
+    call: &Call,
+    strides: Option<Dims>,
+    x: &Tensor,
+    sizes: &[i64],
+    out: Out<'t>,
+    place: &'t mut Option<Tensor>,
+) -> Result<Out<'t>> {
+    match strides {
+        Some(strides) if x.sizes.as_slice() == sizes => strided(call, out, place, x.dtype, (sizes, &strides)),
+        _ => Ok(out),
+    }
+}
+
 fn forward(
     call: &mut Call,
     x: &Tensor,
@@ -208,14 +234,17 @@ fn forward(
     let reduction = Reduce::of(call, reduction)?;
     loss.check_knee(knee)?;
     let weighted = all.len() == 3;
+    let sizes = joint_sizes(call, &all)?;
     if reduction == Reduce::None {
+        let mut new = None;
+        let out = laid_out(call, loss.strides(x, false), x, &sizes, out, &mut new)?;
         return operator(call, out, Rule::Promote, loss.names()[0], &all, knee.as_slice(), |_, v| {
             let knee = loss.has_knee().then(|| v[v.len() - 1]);
             let value = loss.value(v[0], v[1], knee);
             if weighted { value * v[2] } else { value }
         });
     }
-    let (sizes, dtype) = (joint_sizes(call, &all)?, common_dtype(call, &all));
+    let dtype = common_dtype(call, &all);
     let expanded: SmallVec<[Tensor; 3]> = all.iter().map(|t| t.expand(&sizes)).collect();
     let inputs: SmallVec<[&Tensor; 3]> = expanded.iter().collect();
     let accumulator = accumulator(dtype);
@@ -249,6 +278,8 @@ fn backward(
     numbers.extend(knee);
     all.insert(0, grad);
     let tensors = all.len();
+    let mut new = None;
+    let out = laid_out(call, loss.strides(x, true), x, &sizes, out, &mut new)?;
     operator(call, out, Rule::Promote, loss.names()[2], &all, &numbers, |_, v| {
         let slope = loss.slope(v[1], v[2], loss.has_knee().then(|| v[v.len() - 1]));
         let gradient = v[0] * (v[tensors] * slope);
