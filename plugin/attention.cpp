@@ -24,6 +24,7 @@
 #include <tuple>
 #include <utility>
 
+#include "backend.h"
 #include "engine.h"
 #include "register.h"
 #include "table.h"
@@ -140,12 +141,12 @@ void register_attention() {
   fused = find_operator("aten::_scaled_dot_product_fused_attention_overrideable").has_value() &&
           find_operator("aten::_scaled_dot_product_fused_attention_overrideable_backward").has_value();
   // PyTorch composes these of other operators, in functions that it registers for its own devices alone.
-  torch::Library& aten = library("aten", c10::DispatchKey::PrivateUse1);
+  torch::Library& aten = library("aten", backend.dense);
   aten.impl("aten::_native_multi_head_attention", TORCH_FN(at::native::native_multi_head_attention_cpu));
   aten.impl("aten::_transformer_encoder_layer_fwd", TORCH_FN(at::native::transformer_encoder_layer_forward));
-  library("aten", c10::DispatchKey::AutogradPrivateUse1)
+  library("aten", backend.autograd)
       .impl("aten::_scaled_dot_product_fused_attention_overrideable_backward", TORCH_FN(backward));
-  at::native::_fused_sdp_choice_stub.set_privateuse1_dispatch_ptr(&choose);
+  set_stub(at::native::_fused_sdp_choice_stub, &choose);
 }
 
 }  // namespace dml
