@@ -135,6 +135,6 @@ c10::Allocator* allocator() {
 
 c10::DataPtr allocate(size_t bytes, c10::DeviceIndex device) { return Allocator::on(bytes, device); }
 
-void register_allocator() { c10::SetAllocator(backend.type, allocator()); }
+void register_allocator() { c10::SetAllocator(backend.type, allocator(), kAllocatorPriority); }
 
 }  // namespace dml

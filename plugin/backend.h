@@ -4,6 +4,8 @@
 #include <c10/core/Device.h>
 #include <c10/core/DispatchKeySet.h>
 
+#include <cstdint>
+
 namespace dml {
 
 struct Backend {
@@ -20,6 +22,9 @@ struct Backend {
             c10::DispatchKey::NestedTensorCUDA, c10::DispatchKeySet(c10::DispatchKey::CUDA)};
   }
 };
+
+// Above that of the allocators that torch registers for CUDA.
+constexpr uint8_t kAllocatorPriority = UINT8_MAX;
 
 // Set before anything is registered, and never again.
 inline Backend backend = Backend::own();

@@ -58,7 +58,7 @@ c10::Allocator* host_allocator() {
 bool is_pinned(const void* address) { return dml_host_is_pinned(address) != 0; }
 
 void register_host_allocator() {
-  at::setHostAllocator(backend.type, static_cast<at::HostAllocator*>(host_allocator()));
+  at::setHostAllocator(backend.type, static_cast<at::HostAllocator*>(host_allocator()), kAllocatorPriority);
 }
 
 }  // namespace dml

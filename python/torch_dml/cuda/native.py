@@ -24,6 +24,11 @@ def _needs_cuda(name: str) -> Callable[..., Any]:
     return refuse
 
 
+def _class_that_needs_cuda(name: str) -> type:
+    # A class still: libraries ask isinstance of it.
+    return type(name, (), {"__init__": _needs_cuda(f"torch.cuda.{name}"), "__doc__": "Needs NVIDIA's CUDA itself."})
+
+
 def _nothing(*_: Any, **__: Any) -> None:
     return None
 
@@ -107,8 +112,9 @@ def torch_cuda() -> dict[str, Any]:
         "temperature": _needs_cuda("torch.cuda.temperature"),
         "power_draw": _needs_cuda("torch.cuda.power_draw"),
         "clock_rate": _needs_cuda("torch.cuda.clock_rate"),
-        "ExternalStream": _needs_cuda("torch.cuda.ExternalStream"),
-        "MemPool": _needs_cuda("torch.cuda.MemPool"),
+        "ExternalStream": _class_that_needs_cuda("ExternalStream"),
+        "MemPool": _class_that_needs_cuda("MemPool"),
+        "GreenContext": _class_that_needs_cuda("GreenContext"),
         "_device_count_nvml": device.device_count,
         "_nvml_based_avail": lambda: False,
     }
