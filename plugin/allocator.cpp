@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend.h"
 #include "device.h"
 #include "stat.h"
 
@@ -18,8 +19,7 @@ void report(void* address, int64_t bytes, c10::DeviceIndex index) {
   if (dml_memory_stats(index, &stats) != DML_OK) return;
   const DmlPoolStats& all = stats.all;
   c10::reportMemoryUsageToProfiler(address, bytes, static_cast<size_t>(all.allocated_bytes.current),
-                                   static_cast<size_t>(all.reserved_bytes.current),
-                                   c10::Device(c10::DeviceType::PrivateUse1, index));
+                                   static_cast<size_t>(all.reserved_bytes.current), c10::Device(backend.type, index));
 }
 
 int64_t block_bytes(int device, uint64_t address) {
@@ -50,7 +50,7 @@ class Allocator final : public c10::DeviceAllocator {
   c10::DataPtr allocate(size_t bytes) override { return on(bytes, current_device()); }
 
   static c10::DataPtr on(size_t bytes, c10::DeviceIndex index) {
-    const c10::Device device(c10::DeviceType::PrivateUse1, index);
+    const c10::Device device(backend.type, index);
     if (bytes == 0) return {nullptr, device};
     uint64_t address = 0;
     const int32_t status = dml_allocate(index, bytes, &address);
@@ -119,7 +119,7 @@ class Allocator final : public c10::DeviceAllocator {
       const DmlPoolStats& all = stats.all;
       c10::reportOutOfMemoryToProfiler(static_cast<int64_t>(bytes), static_cast<size_t>(all.allocated_bytes.current),
                                        static_cast<size_t>(all.reserved_bytes.current),
-                                       c10::Device(c10::DeviceType::PrivateUse1, index));
+                                       c10::Device(backend.type, index));
     }
     dml_set_error(message.c_str());
     raise(status);
@@ -135,6 +135,6 @@ c10::Allocator* allocator() {
 
 c10::DataPtr allocate(size_t bytes, c10::DeviceIndex device) { return Allocator::on(bytes, device); }
 
-void register_allocator() { c10::SetAllocator(c10::DeviceType::PrivateUse1, allocator()); }
+void register_allocator() { c10::SetAllocator(backend.type, allocator(), kAllocatorPriority); }
 
 }  // namespace dml

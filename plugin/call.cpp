@@ -6,6 +6,7 @@
 #include <c10/core/DefaultDtype.h>
 
 #include "allocator.h"
+#include "backend.h"
 #include "convert.h"
 #include "device.h"
 #include "interrupt.h"
@@ -22,8 +23,6 @@ int32_t status_of(const std::exception& e) {
   if (dynamic_cast<const c10::NotImplementedError*>(&e) != nullptr) return DML_NOT_IMPLEMENTED;
   return DML_RUNTIME_ERROR;
 }
-
-constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
 }  // namespace
 
@@ -98,7 +97,7 @@ int32_t Call::empty(void* self, const int64_t* sizes, const int64_t* strides, in
     auto made = c10::make_intrusive<c10::TensorImpl>(
         c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
                                                            std::move(memory), allocator(), /*resizable=*/true)),
-        kKeys, type);
+        backend.keys, type);
     if (strides == nullptr) {
       made->set_sizes_contiguous(shape);
     } else {

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend.h"
 #include "device.h"
 #include "engine.h"
 #include "generator.h"
@@ -68,7 +69,7 @@ inline void describe(c10::TensorImpl* impl, DmlTensor& out) {
   out.impl = impl;
   const c10::Device device = impl->device();
   out.device = device.has_index() ? static_cast<uint8_t>(device.index()) : 0;
-  out.place = device.is_privateuseone() ? DML_PLACE_DML : device.is_cpu() ? DML_PLACE_CPU : DML_PLACE_OTHER;
+  out.place = is_ours(device) ? DML_PLACE_DML : device.is_cpu() ? DML_PLACE_CPU : DML_PLACE_OTHER;
   const c10::ScalarType type = c10::typeMetaToScalarType(impl->dtype());
   out.dtype = dtype_code(type);
   out.flags = static_cast<uint8_t>((impl->is_wrapped_number() ? DML_TENSOR_WRAPPED_NUMBER : 0) |
@@ -176,7 +177,7 @@ class Writer {
 
   void put(DmlValue& v, c10::Device d) {
     v.tag = DML_TAG_DEVICE;
-    if (d.is_privateuseone()) {
+    if (is_ours(d)) {
       device_ = d.has_index() ? d.index() : current_device();
       v.u.integer = device_;
     } else {

@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/resize_ops.h>
 
+#include "backend.h"
 #include "call.h"
 #include "convert.h"
 #include "fallback.h"
@@ -48,7 +49,7 @@ at::Tensor as_bits(const at::Tensor& t) {
                                 : itemsize == 2 ? caffe2::TypeMeta::Make<int16_t>()
                                 : itemsize == 4 ? caffe2::TypeMeta::Make<int32_t>()
                                                 : caffe2::TypeMeta::Make<int64_t>();
-  const c10::DispatchKeySet keys(t.is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::PrivateUse1);
+  const c10::DispatchKeySet keys(t.is_cpu() ? c10::DispatchKey::CPU : backend.dense);
   auto impl = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(t.storage()), keys, type);
   impl->set_sizes_and_strides(sizes, strides, offset);
   return at::Tensor(std::move(impl));

@@ -8,6 +8,7 @@
 #include <exception>
 #include <string_view>
 
+#include "backend.h"
 #include "device.h"
 
 namespace dml {
@@ -20,7 +21,7 @@ void repeat(uint64_t times, Body body) {
 
 void dispatch(std::string_view op, c10::DeviceIndex device, uint64_t times) {
   const std::vector<int64_t> sizes = op == "addmm" ? std::vector<int64_t>{64, 64} : std::vector<int64_t>{16};
-  at::Tensor x = at::full(sizes, 0.5, at::device(c10::Device(c10::DeviceType::PrivateUse1, device)));
+  at::Tensor x = at::full(sizes, 0.5, at::device(c10::Device(backend.type, device)));
   if (op == "add") return repeat(times, [&] { at::add(x, x); });
   if (op == "relu") return repeat(times, [&] { at::relu(x); });
   if (op == "addmm") return repeat(times, [&] { at::addmm(x, x, x); });

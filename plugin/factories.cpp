@@ -6,13 +6,12 @@
 #include <c10/core/TensorOptions.h>
 
 #include "allocator.h"
+#include "backend.h"
 #include "device.h"
 #include "register.h"
 
 namespace dml {
 namespace {
-
-constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
 c10::DeviceIndex checked(std::optional<c10::Layout> layout, std::optional<c10::Device> device,
                          std::optional<bool> pin_memory) {
@@ -37,22 +36,24 @@ at::Tensor empty(c10::IntArrayRef size, std::optional<c10::ScalarType> dtype, st
                  std::optional<c10::Device> device, std::optional<bool> pin_memory,
                  std::optional<c10::MemoryFormat> format) {
   const CurrentDevice scope(checked(layout, device, pin_memory));
-  return finished(at::detail::empty_generic(size, allocator(), kKeys, c10::dtype_or_default(dtype), format));
+  return finished(at::detail::empty_generic(size, allocator(), backend.keys, c10::dtype_or_default(dtype), format));
 }
 
 at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<c10::ScalarType> dtype,
                          std::optional<c10::Layout> layout, std::optional<c10::Device> device,
                          std::optional<bool> pin_memory) {
   const CurrentDevice scope(checked(layout, device, pin_memory));
-  return finished(at::detail::empty_strided_generic(size, stride, allocator(), kKeys, c10::dtype_or_default(dtype)));
+  return finished(
+      at::detail::empty_strided_generic(size, stride, allocator(), backend.keys, c10::dtype_or_default(dtype)));
 }
 
 // Zeros without memory, which autograd uses for tangents that are known to vanish.
 at::Tensor zero_tensor(c10::IntArrayRef size, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout> layout,
                        std::optional<c10::Device> device, std::optional<bool> pin_memory) {
-  const c10::Device on(c10::DeviceType::PrivateUse1, checked(layout, device, pin_memory));
+  const c10::Device on(backend.type, checked(layout, device, pin_memory));
   at::native::ZeroTensorAllocator nothing(on);
-  return at::Tensor(at::detail::empty_generic(size, &nothing, kKeys | c10::DispatchKeySet(c10::DispatchKey::ZeroTensor),
+  return at::Tensor(at::detail::empty_generic(size, &nothing,
+                                              backend.keys | c10::DispatchKeySet(c10::DispatchKey::ZeroTensor),
                                               c10::dtype_or_default(dtype), std::nullopt));
 }
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 
+#include "backend.h"
 #include "device.h"
 #include "json.h"
 #include "register.h"
@@ -72,7 +73,7 @@ std::optional<c10::Device> device_to_restore(const c10::OperatorHandle& op, cons
     const at::IValue& value = stack[i];
     if (!value.isTensor() || !value.toTensor().defined()) continue;
     const c10::Device device = value.toTensor().device();
-    if (device.is_privateuseone()) return cpu_first ? std::optional(device) : std::nullopt;
+    if (is_ours(device)) return cpu_first ? std::optional(device) : std::nullopt;
     cpu_first = true;
   }
   return std::nullopt;
@@ -88,9 +89,9 @@ void check_same_device(const std::string& name, const c10::OperatorHandle& op, c
     if (!stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
     const at::Tensor& tensor = stack[i].toTensor();
     const c10::Device device = tensor.device();
-    if (device.is_privateuseone() && !dml.has_value()) {
+    if (is_ours(device) && !dml.has_value()) {
       dml = device;
-    } else if (device != dml && (device.is_privateuseone() || tensor.dim() > 0)) {
+    } else if (device != dml && (is_ours(device) || tensor.dim() > 0)) {
       other = device;
     }
   }
@@ -126,7 +127,7 @@ void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   count_fallback(name);
   for (size_t i = stack->size() - op.schema().arguments().size(); i < stack->size(); ++i) {
     at::IValue& value = (*stack)[i];
-    if (value.isGenerator() && value.toGenerator().device().is_privateuseone()) value = cpu_twin(value.toGenerator());
+    if (value.isGenerator() && is_ours(value.toGenerator().device())) value = cpu_twin(value.toGenerator());
   }
   const std::optional<c10::OperatorHandle> plain = plain_form(name, stack);
   const c10::OperatorHandle& run = plain.has_value() ? *plain : op;
@@ -143,9 +144,12 @@ void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }
 
 void register_fallback() {
-  library("_", c10::DispatchKey::PrivateUse1).fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>());
+  // In CUDA's place too: its operators that are not ours go where PrivateUse1's do (cuda.cpp).
+  for (const auto key : std::set{backend.dense, c10::DispatchKey::PrivateUse1}) {
+    library("_", key).fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>());
+  }
   // PyTorch gives these a kernel for every device, which only raises: it would come before the fallback above.
-  torch::Library& aten = library("aten", c10::DispatchKey::PrivateUse1);
+  torch::Library& aten = library("aten", backend.dense);
   for (const char* name : {"aten::convolution_overrideable", "aten::convolution_backward_overrideable"}) {
     if (!find_operator(name).has_value()) {
       aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>());

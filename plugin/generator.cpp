@@ -8,6 +8,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "backend.h"
 #include "device.h"
 
 namespace dml {
@@ -17,9 +18,7 @@ class Generator final : public c10::GeneratorImpl {
  public:
   // `handle` 0 is the device's default generator, which the engine owns.
   Generator(c10::DeviceIndex device, uint64_t handle)
-      : GeneratorImpl(c10::Device(c10::DeviceType::PrivateUse1, device),
-                      c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
-        handle_(handle) {}
+      : GeneratorImpl(c10::Device(backend.type, device), backend.keys), handle_(handle) {}
 
   ~Generator() override {
     if (handle_ != 0) dml_generator_free(handle_);
@@ -104,8 +103,8 @@ at::Generator new_generator(c10::DeviceIndex device) {
 }
 
 uint64_t generator_handle(const at::Generator& generator) {
-  TORCH_CHECK(generator.device().is_privateuseone(), "Expected a '", c10::DeviceType::PrivateUse1,
-              "' device type for generator but found '", generator.device().type(), "'");
+  TORCH_CHECK(is_ours(generator.device()), "Expected a '", backend.type, "' device type for generator but found '",
+              generator.device().type(), "'");
   return static_cast<const Generator*>(generator.unsafeGetGeneratorImpl())->handle();
 }
 

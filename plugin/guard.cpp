@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 
+#include "backend.h"
 #include "convert.h"
 #include "device.h"
 #include "register.h"
@@ -29,7 +30,7 @@ thread_local std::array<c10::StreamId, kMaxDevices> current_streams{};  // 0: th
 
 class Guard final : public c10::impl::DeviceGuardImplInterface {
  public:
-  c10::DeviceType type() const override { return c10::DeviceType::PrivateUse1; }
+  c10::DeviceType type() const override { return backend.type; }
 
   c10::Device exchangeDevice(c10::Device device) const override {
     const c10::DeviceIndex previous = current_device();
@@ -143,7 +144,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
 
  private:
-  static c10::Device of(c10::DeviceIndex index) { return {c10::DeviceType::PrivateUse1, index}; }
+  static c10::Device of(c10::DeviceIndex index) { return {backend.type, index}; }
 
   static c10::Device with_index(c10::Device device) {
     if (!device.has_index()) return of(current_device());
@@ -158,6 +159,6 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
 
 }  // namespace
 
-void register_guard() { c10::impl::DeviceGuardImplRegistrar(c10::DeviceType::PrivateUse1, new Guard); }
+void register_guard() { c10::impl::DeviceGuardImplRegistrar(backend.type, new Guard); }
 
 }  // namespace dml

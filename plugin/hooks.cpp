@@ -1,6 +1,7 @@
 // What torch.accelerator and generic code ask of a backend.
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 
+#include "backend.h"
 #include "device.h"
 #include "generator.h"
 #include "host_allocator.h"
@@ -36,7 +37,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   at::Generator getNewGenerator(c10::DeviceIndex index) const override { return new_generator(index); }
 
   // Addresses of two devices may be equal: the current one is the best answer there is.
-  at::Device getDeviceFromPtr(void*) const override { return {c10::DeviceType::PrivateUse1, current_device()}; }
+  at::Device getDeviceFromPtr(void*) const override { return {backend.type, current_device()}; }
 
   bool isPinnedPtr(const void* data) const override { return is_pinned(data); }
   at::Allocator* getPinnedMemoryAllocator() const override { return host_allocator(); }

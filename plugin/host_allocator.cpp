@@ -4,6 +4,7 @@
 
 #include <ATen/core/CachingHostAllocator.h>
 
+#include "backend.h"
 #include "device.h"
 #include "register.h"
 #include "stat.h"
@@ -57,7 +58,7 @@ c10::Allocator* host_allocator() {
 bool is_pinned(const void* address) { return dml_host_is_pinned(address) != 0; }
 
 void register_host_allocator() {
-  at::setHostAllocator(c10::DeviceType::PrivateUse1, static_cast<at::HostAllocator*>(host_allocator()));
+  at::setHostAllocator(backend.type, static_cast<at::HostAllocator*>(host_allocator()), kAllocatorPriority);
 }
 
 }  // namespace dml

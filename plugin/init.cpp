@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "backend.h"
 #include "device.h"
 #include "interrupt.h"
 #include "json.h"
@@ -40,15 +41,28 @@ void check_versions(const char* torch_version) {
               "; the installation is mixed: reinstall torch-dml");
 }
 
+// PyTorch says when a kernel takes another's place, which is what is wanted here.
+struct Silent final : c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
 void register_all() {
+  Silent silent;
+  std::optional<c10::WarningUtils::WarningHandlerGuard> guard;
+  if (is_cuda()) guard.emplace(&silent);
   register_allocator();
   register_host_allocator();
   register_guard();
-  register_hooks();
-  register_kineto();
-  register_profiler();
+  if (is_cuda()) {
+    register_cuda_hooks();
+    register_over_cuda();
+  } else {
+    register_hooks();
+    register_kineto();
+    register_profiler();
+  }
   register_interrupts();
-  torch::Library& aten = library("aten", c10::DispatchKey::PrivateUse1);
+  torch::Library& aten = library("aten", backend.dense);
   Names taken;
   register_factories(aten, taken);
   register_views(aten, taken);
@@ -56,7 +70,7 @@ void register_all() {
   register_hot(aten, taken);
   register_table(aten, taken);
   register_fallback();
-  register_autocast();
+  if (!is_cuda()) register_autocast();  // PyTorch has CUDA's
   register_attention();
   register_nested();
 }
@@ -83,13 +97,15 @@ torch::Library& library(const char* ns, c10::DispatchKey key) {
 
 }  // namespace dml
 
+// Registers the device: as PyTorch's PrivateUse1, or in CUDA's place. Further calls change nothing.
 // 0 when the plugin is ready; otherwise nothing was registered and dml_plugin_last_error() says why.
-DML_EXPORT int32_t dml_plugin_init(const char* torch_version) {
+DML_EXPORT int32_t dml_plugin_init(const char* torch_version, int32_t as_cuda) {
   static std::mutex mutex;
   static bool done = false;
   const std::lock_guard<std::mutex> lock(mutex);
   try {
     dml::check_versions(torch_version);
+    if (!done && as_cuda != 0) dml::backend = dml::Backend::cuda();
     if (!done) dml::register_all();
     done = true;
     return DML_OK;

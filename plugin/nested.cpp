@@ -16,6 +16,7 @@
 #include <ATen/ops/to_padded_tensor_native.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "backend.h"
 #include "register.h"
 
 namespace dml {
@@ -61,7 +62,7 @@ void layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::
 }  // namespace
 
 void register_nested() {
-  torch::Library& nested = library("aten", c10::DispatchKey::NestedTensorPrivateUse1);
+  torch::Library& nested = library("aten", backend.nested);
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     if (name.name.rfind("aten::", 0) != 0) continue;
@@ -77,10 +78,10 @@ void register_nested() {
   nested.impl("aten::bmm", TORCH_FN(at::native::bmm_nested));
   nested.impl("aten::to_padded_tensor", TORCH_FN(at::native::NestedTensor_to_padded_tensor_generic));
 
-  at::native::LayerNormKernel.set_privateuse1_dispatch_ptr(&layer_norm);
-  at::native::LayerNormBackwardKernel.set_privateuse1_dispatch_ptr(&layer_norm_backward);
+  set_stub(at::native::LayerNormKernel, &layer_norm);
+  set_stub(at::native::LayerNormBackwardKernel, &layer_norm_backward);
 
-  torch::Library& aten = library("aten", c10::DispatchKey::PrivateUse1);
+  torch::Library& aten = library("aten", backend.dense);
   aten.impl("aten::_nested_from_padded", TORCH_FN(at::native::nested_from_padded_generic));
   aten.impl("aten::_nested_tensor_from_mask", TORCH_FN(at::native::NestedTensor_nested_tensor_from_mask));
   aten.impl("aten::_nested_tensor_from_mask_left_aligned",

@@ -6,17 +6,33 @@
 #include <set>
 #include <string>
 
+#include "backend.h"
+
 namespace dml {
 
 void register_allocator();
 void register_host_allocator();
 void register_guard();
 void register_hooks();
+void register_cuda_hooks();
 void register_kineto();
 void register_profiler();
 
 // A library that stays registered until the process ends.
 torch::Library& library(const char* ns, c10::DispatchKey key);
+
+// Sets the kernel of a DispatchStub for the device.
+template <class Stub, class Function>
+void set_stub(Stub& stub, Function* function) {
+  if (is_cuda()) {
+    stub.set_cuda_dispatch_ptr(function);
+  } else {
+    stub.set_privateuse1_dispatch_ptr(function);
+  }
+}
+
+// Gives every operator that has a kernel of CUDA's what a backend without it has. Ours are registered after it.
+void register_over_cuda();
 
 // Each of these adds to the set of names ("aten::view") that the boxed trampoline must leave alone.
 using Names = std::set<std::string>;

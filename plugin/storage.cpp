@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "allocator.h"
+#include "backend.h"
 #include "device.h"
 
 namespace dml {
@@ -19,8 +20,7 @@ namespace {
 
 // The first `bytes` bytes of a storage.
 at::Tensor bytes_of(c10::Storage storage, int64_t bytes) {
-  auto impl = c10::make_intrusive<c10::TensorImpl>(
-      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), caffe2::TypeMeta::Make<uint8_t>());
+  auto impl = c10::make_intrusive<c10::TensorImpl>(std::move(storage), backend.keys, caffe2::TypeMeta::Make<uint8_t>());
   impl->set_sizes_contiguous({bytes});
   return at::Tensor(std::move(impl));
 }
@@ -72,3 +72,17 @@ void resize_tensor(c10::TensorImpl* tensor, c10::IntArrayRef sizes, std::optiona
 }
 
 }  // namespace dml
+
+// Resizes a storage as UntypedStorage.resize_ does, in CUDA's place, where PyTorch's own would go to CUDA. 0 for
+// success.
+DML_EXPORT int32_t dml_plugin_resize_storage(void* storage, uint64_t bytes) {
+  try {
+    dml::resize_storage(static_cast<c10::StorageImpl*>(storage), bytes);
+    return DML_OK;
+  } catch (const c10::Error& e) {
+    dml_set_error(e.what_without_backtrace());
+  } catch (const std::exception& e) {
+    dml_set_error(e.what());
+  }
+  return DML_RUNTIME_ERROR;
+}

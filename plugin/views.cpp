@@ -10,6 +10,7 @@
 #include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
 
+#include "backend.h"
 #include "register.h"
 #include "storage.h"
 
@@ -47,9 +48,9 @@ at::Tensor& set_tensor(at::Tensor& self, const at::Tensor& source) {
 }
 
 at::Tensor& set_empty(at::Tensor& self) {
-  c10::Storage nothing(c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(), 0, c10::GetAllocator(c10::DeviceType::PrivateUse1)->allocate(0),
-      c10::GetAllocator(c10::DeviceType::PrivateUse1), true));
+  c10::Storage nothing(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), 0,
+                                                             c10::GetAllocator(backend.type)->allocate(0),
+                                                             c10::GetAllocator(backend.type), true));
   return set_part(self, std::move(nothing), 0, {0}, {});
 }
 
@@ -62,7 +63,7 @@ bool has_compatible_shallow_copy_type(const at::Tensor& self, const at::Tensor& 
   const auto is_plain = [](const at::Tensor& t) {
     const c10::DispatchKeySet keys = t.key_set();
     return keys.has_any(c10::DispatchKeySet(c10::DispatchKey::Dense)) && !keys.has(c10::DispatchKey::Python) &&
-           (t.is_privateuseone() || t.is_cpu() || t.is_cuda());
+           (is_ours(t.device()) || t.is_cpu() || t.is_cuda());
   };
   return (is_plain(self) && is_plain(from)) ||
          self.unsafeGetTensorImpl()->has_compatible_shallow_copy_type(from.key_set());

@@ -14,7 +14,11 @@ from types import ModuleType
 
 
 def autoload() -> None:
-    """Load torch_dml unless that would disturb someone; never fail."""
+    """Load torch_dml unless that would disturb someone; fail only where it is to take CUDA's place and cannot."""
+    if os.environ.get("TORCH_DML_AS_CUDA") in {"1", "force"}:
+        return take_cudas_place(os.environ["TORCH_DML_AS_CUDA"] == "force")
+    if "torch_dml.backend" in sys.modules:
+        return  # `import torch_dml` imported torch, and goes on by itself
     try:
         wish = os.environ.get("TORCH_DML_AUTOLOAD", "").strip().lower()
         if wish in {"0", "false", "no", "off"}:
@@ -30,6 +34,21 @@ def autoload() -> None:
             RuntimeWarning,
             stacklevel=2,
         )
+
+
+def take_cudas_place(force: bool) -> None:
+    """Load torch_dml as CUDA. A GPU that torch can use itself keeps its place, with a warning, unless `force`."""
+    if not force and has_own_accelerator(sys.modules["torch"]):
+        warnings.warn(
+            "TORCH_DML_AS_CUDA=1 is ignored: PyTorch can use a GPU of its own in this process "
+            "(TORCH_DML_AS_CUDA=force takes its place all the same)",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return
+    import torch_dml
+
+    torch_dml.load()
 
 
 def has_own_accelerator(torch: ModuleType) -> bool:

@@ -57,6 +57,11 @@ def erfcx(x: m.mpf) -> m.mpf:
     return sum((-1) ** k * m.fac2(2 * k - 1) / (2 * x * x) ** k for k in range(10)) / x / m.sqrt(m.pi)
 
 
+def log_gamma(x: m.mpf) -> m.mpf:
+    """log |gamma(x)|"""
+    return m.log(abs(m.gamma(x))) if x < 0 else m.loggamma(x).real
+
+
 UNARY: dict[str, tuple[Callable[[m.mpf], m.mpf], list[Range]]] = {
     "lgamma": (lambda x: m.loggamma(x).real, [(1e-30, 1e-3), (0.01, 4), (0.9, 1.1), (1.9, 2.1), (4, 20), (20, 1e10)]),
     "digamma": (m.digamma, [(1e-10, 0.01), (0.01, 3), (1.4, 1.5), (3, 20), (20, 1e10)]),
@@ -139,6 +144,11 @@ def main() -> None:
             write(name, (x,), UNARY[name][0](m.mpf(x)))
     for x in points([(1e-3, 2), (2, 30), (30, 1e6)], 24):  # Trigamma, which is digamma's gradient.
         write("zeta", (2.0, x), m.psi(1, m.mpf(x)))
+    for x in points([(-3, -0.01), (-3, -2), (-5, -3), (-10, -5), (-20, -10)], 48):
+        write("lgamma", (x,), log_gamma(m.mpf(x)))
+    for start in (-2.457, -2.7477, -3.1436, -3.9553, -4.0394, -4.9916, -5.0082, -5.9986, -6.0014):
+        x = float(np.float32(m.findroot(log_gamma, start)))
+        write("lgamma", (x,), log_gamma(m.mpf(x)))
 
 
 if __name__ == "__main__":

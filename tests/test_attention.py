@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from support.compare import assert_matches_cpu, assert_same
-from support.dtypes import FLOATS, dtypes
+from support.compare import assert_matches_cpu, assert_same, cosines, to_device
+from support.dtypes import FLOATS, dtypes, sample
+from support.layouts import lay_out, layouts
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -112,6 +114,15 @@ def test_strides() -> None:
     assert_matches_cpu(lambda q: F.scaled_dot_product_attention(q.mT, q.mT[:, :1].expand(2, 2, 6, 8), q.mT), q)
 
 
+@layouts("zero_dim", "empty")
+def test_the_result_lies_as_queries_do(layout: str) -> None:
+    q = lay_out(sample(2, 3, 4, 5), layout)
+    out = F.scaled_dot_product_attention(*[to_device(q, "dml")] * 3)
+    assert out.stride() == torch.empty_like(q).stride()
+    if q.stride(-1) == 1:  # Else the CPU's is not fused.
+        assert out.stride() == F.scaled_dot_product_attention(q, q, q).stride()
+
+
 def test_empty() -> None:
     for sizes in ((0, 2, 3, 4, 8, 8), (2, 2, 0, 4, 8, 8), (2, 2, 3, 0, 8, 8), (2, 2, 3, 4, 8, 0)):
         check(make(*sizes))
@@ -163,9 +174,98 @@ def test_dropout_of_everything() -> None:
 
 
 def test_the_choice_of_a_backend_is_heeded() -> None:
-    q = torch.randn(1, 2, 3, 4, device="dml", dtype=torch.float64, requires_grad=True)
+    q = torch.randn(1, 2, 3, 4, device="dml", requires_grad=True)
+    assert "Overrideable" in type(F.scaled_dot_product_attention(q, q, q).grad_fn).__name__
     with sdpa_kernel(SDPBackend.MATH):
-        torch.autograd.gradgradcheck(lambda q: F.scaled_dot_product_attention(q, q, q), q, fast_mode=True)
+        assert "Overrideable" not in type(F.scaled_dot_product_attention(q, q, q).grad_fn).__name__
+
+
+# ---- gradients of gradients
+
+
+def check_twice(
+    tensors: list[torch.Tensor],
+    dtype: torch.dtype = torch.float32,
+    mask: Any = None,
+    wanted: Sequence[int] = range(3),
+    **options: Any,
+) -> None:
+    """
+    Gradients that can be derived again, and the gradients of these.
+
+    The first are those of queries, keys and values, as far as `wanted`; the second also those of what comes in.
+    """
+    tensors = [t.to(dtype) for t in tensors]
+
+    def derive(device: str, dtype: torch.dtype) -> list[torch.Tensor]:
+        given = [t.to(device, dtype) for t in tensors]
+        leaves = [given[i].requires_grad_() for i in wanted]
+        own = None if mask is None else mask.to(device, dtype if mask.is_floating_point() else None)
+        g = given.pop().requires_grad_()
+        out = F.scaled_dot_product_attention(*given, own, **options)
+        first = torch.autograd.grad(out, leaves, g, create_graph=True)
+        second = torch.autograd.grad(first, (*leaves, g), [cosines(t) for t in first], materialize_grads=True)
+        return [t.detach().cpu().double() for t in (*first, *second)]
+
+    with sdpa_kernel(SDPBackend.MATH):
+        expected = derive("cpu", torch.float64)
+    for ours, theirs in zip(derive("dml", dtype), expected, strict=True):
+        scale = theirs.abs().max().item() + 1 if theirs.numel() else 1
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=TOLERANCE[dtype] * scale)
+
+
+@dtypes(FLOATS)
+@pytest.mark.parametrize("sizes", [(2, 2, 7, 9, 16, 16), (1, 2, 9, 5, 3, 6), (2, 1, 1, 33, 5, 3)])
+def test_second_gradients(sizes: Any, dtype: torch.dtype) -> None:
+    check_twice(make(*sizes), dtype)
+
+
+@dtypes(torch.float32, torch.bfloat16)
+@pytest.mark.parametrize("lengths", [(7, 7), (9, 5), (5, 9)])
+def test_second_gradients_of_causal_attention(lengths: Any, dtype: torch.dtype) -> None:
+    check_twice(make(2, 2, *lengths, 8, 6), dtype, is_causal=True, scale=0.3)
+
+
+@dtypes(torch.float32, torch.bfloat16)
+def test_second_gradients_under_masks(dtype: torch.dtype) -> None:
+    flags = torch.rand(7, 9) > 0.5
+    flags[2] = False
+    for mask in (flags, torch.randn(2, 1, 7, 9), torch.randn(2, 1, 1, 9) > 0, torch.randn(())):
+        check_twice(make(2, 2, 7, 9, 8, 6), dtype, mask)
+
+
+@dtypes(torch.float32, torch.bfloat16)
+@pytest.mark.parametrize("kv_heads", [1, 2])
+def test_second_gradients_of_heads_that_share_keys(kv_heads: int, dtype: torch.dtype) -> None:
+    check_twice(make(2, 4, 7, 9, 8, 6, kv_heads), dtype, enable_gqa=True)
+    check_twice(make(2, 4, 7, 9, 8, 6, kv_heads), dtype, torch.randn(4, 7, 9), enable_gqa=True)
+    check_twice(make(2, 4, 7, 9, 8, 6, kv_heads), dtype, enable_gqa=True, is_causal=True)
+
+
+def test_second_gradients_of_nothing() -> None:
+    for sizes in ((0, 2, 3, 4, 8, 8), (2, 2, 0, 4, 8, 8), (2, 2, 3, 0, 8, 8), (2, 2, 3, 4, 8, 0)):
+        check_twice(make(*sizes))
+
+
+@pytest.mark.parametrize("wanted", [(0,), (1,), (2,), (0, 2)])
+def test_second_gradients_of_some(wanted: tuple[int, ...]) -> None:
+    check_twice(make(1, 2, 5, 7, 8, 6), wanted=wanted)
+
+
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"dropout_p": 0.25}, {"dropout_p": 1.0}])
+def test_gradgradcheck(options: dict[str, Any]) -> None:
+    q, k, v = (t.to("dml").requires_grad_() for t in make(2, 4, 5, 37, 4, 3, 2)[:3])
+
+    def run(*given: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(3)
+        return F.scaled_dot_product_attention(*given, **options, enable_gqa=True)
+
+    torch.autograd.gradgradcheck(run, (q, k, v), fast_mode=True)
+    # The gradients are the same ones, whoever computes them.
+    once = torch.autograd.grad(run(q, k, v).sum(), (q, k, v))
+    again = torch.autograd.grad(run(q, k, v).sum(), (q, k, v), create_graph=True)
+    for one, other in zip(once, again, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 WRONG = [

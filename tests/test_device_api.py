@@ -86,6 +86,8 @@ def test_properties():
     assert torch.dml.get_device_capability() >= (1, 2)
     assert torch.dml.is_bf16_supported()
     assert torch.float16 in torch.dml.get_amp_supported_dtype()
+    if properties.subnormals:
+        assert (torch.tensor(1e-40, device="dml") * 1).item() > 0
 
 
 # ---- Bad input

@@ -41,13 +41,14 @@ def found(
     stage: str = FORWARD,
     pointwise: bool = True,
     name: str = "planted",
+    flushes: bool = False,
     **kwargs: object,
 ) -> set[str]:
     """The kinds of difference between the function `right` on the CPU and `wrong`, which stands for the device."""
     made = [Call(function, list(args), dict(kwargs), stage) for function in (right, wrong)]
     case = Case(0, Subject(name, lambda rng: made[0], lambda: pointwise), made[0])
     want, got = (execute(call, CPU) for call in made)
-    return {difference.kind for difference in judge(case, want, got, Here(case))}  # type: ignore[arg-type]
+    return {difference.kind for difference in judge(case, want, got, Here(case), flushes)}  # type: ignore[arg-type]
 
 
 def numbers(*values: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -84,6 +85,13 @@ class TestPlantedFaults:
     def test_flushed_subnormals(self) -> None:
         flushed = "lambda x: torch.where(x.abs() < 1e-37, 0 * x, x)"
         assert found("torch.clone", flushed, numbers(1e-40, 1)) == {"subnormal"}
+        assert found("torch.clone", flushed, numbers(1e-40, -1e-40, 1), flushes=True) == {SAME}
+        for dtype in (torch.float32, torch.float64, torch.bfloat16):
+            small, two = torch.tensor([0.75, -0.5], dtype=dtype) * torch.finfo(dtype).tiny, torch.tensor(2.0)
+            assert found("torch.mul", "lambda x, y: x * y * 0", small, two, flushes=True) == {SAME}
+            assert found("torch.mul", "lambda x, y: x.abs() * 0", small, two, flushes=True) == {"value"}
+            assert found("torch.mul", "lambda x, y: x * 0 + 1e-30", small, two, flushes=True) == {"value"}
+            assert found("torch.mul", "lambda x, y: x * 0", small, two) == {"value"}
 
     def test_wrong_strides(self) -> None:
         x = torch.randn(3, 4).t()

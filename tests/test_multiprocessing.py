@@ -64,6 +64,9 @@ def test_a_forked_child_that_drops_what_it_inherited(tmp_path):
     body = """
 kept, pinned = torch.ones(3, device="dml"), torch.ones(100_000).pin_memory()
 event = torch.dml.current_stream().record_event()
+graph = torch.dml.Graph()
+with torch.dml.graph(graph):
+    kept.add_(0)
 pid = os.fork()
 if pid == 0:
     del kept, pinned
@@ -71,6 +74,7 @@ if pid == 0:
         lambda: torch.ones(1, device="dml"),
         lambda: torch.dml.synchronize(),
         lambda: event.query(),
+        lambda: graph.replay(),
         lambda: torch.ones(3).pin_memory(),
         lambda: torch.dml.memory_allocated(),
         lambda: torch.dml.current_device(),
@@ -79,7 +83,7 @@ if pid == 0:
     assert torch.dml.device_count() > 0 and torch.dml._is_in_bad_fork() and not torch.dml.is_initialized()
     torch.manual_seed(1)
     torch.dml.empty_cache()
-    del event
+    del event, graph
     sys.exit(7)
 print("status", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), kept.tolist(), event.query())
 """

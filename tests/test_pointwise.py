@@ -129,6 +129,27 @@ def test_division_modes(mode: str | None) -> None:
         assert_same_outcome(lambda x, y: torch.div(x, y, rounding_mode=mode), a, b)
 
 
+@pytest.mark.parametrize("name", words("floor trunc remainder fmod"))
+@dtypes(torch.float16, torch.bfloat16)
+def test_divisions_round_where_the_cpu_does(name: str, dtype: torch.dtype, device: torch.device) -> None:
+    """Half a rounding of a quotient makes it another integer."""
+    modes = {mode: lambda x, y, m=mode: torch.div(x, y, rounding_mode=m) for mode in ("floor", "trunc")}
+    function = modes.get(name) or getattr(torch, name)
+    a = torch.cat([torch.randn(3000) * 8, torch.randint(-300, 300, (3000,))]).to(dtype)
+    b = torch.cat([torch.randn(3000) * 2, torch.randint(1, 40, (3000,))]).to(dtype)
+    b = torch.where(b == 0, 1, b)
+    pairs = [(a, b), (a, 2.3), (a, b[:1]), (a, b[1]), (torch.tensor(37.3, dtype=dtype), b), (a, b[:2000].repeat(3))]
+    for x, y in pairs if name == "fmod" else [*pairs, (37.3, b)]:
+        want = function(x, y)
+        got = function(*(t.to(device) if isinstance(t, torch.Tensor) else t for t in (x, y))).cpu()
+        wrong = (got != want) | (got.signbit() != want.signbit())
+        assert not wrong.any(), f"{int(wrong.sum())} differ, the first {got[wrong][0]}, not {want[wrong][0]}"
+    cpu_numbers = [(torch.tensor(37.3), b), (a, torch.tensor(2.3))]  # which are numbers to the device too
+    for x, y in cpu_numbers:
+        got = function(*(t.to(device) if t.dim() else t for t in (x, y))).cpu()
+        assert torch.equal(got, function(x, y))
+
+
 def test_division_by_an_integer_zero() -> None:
     x = torch.arange(3)
     for function in (lambda t: t // 0, lambda t: t % 0, lambda t: torch.div(t, 0, rounding_mode="trunc")):

@@ -128,6 +128,20 @@ def test_polynomials(name: str) -> None:
     assert_matches_cpu(function, torch.tensor([2, 3]), torch.tensor([3, 2]))
 
 
+@dtypes(torch.float32, torch.float64)
+@pytest.mark.parametrize("name", POLYNOMIALS)
+def test_polynomials_of_special_values(name: str, dtype: torch.dtype) -> None:
+    """Which results are NaN, infinite, and zeros of which sign."""
+    function = getattr(S, name)
+    numbers = torch.tensor([0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1e-30, -1e-30, 1e30, -1e30, INF, -INF, NAN], dtype=dtype)
+    x, n = (g.contiguous() for g in torch.meshgrid(numbers, torch.arange(-1, 24, dtype=dtype), indexing="ij"))
+    wanted, got = function(x, n), function(x.to("dml"), n.to("dml")).cpu()
+    same = (wanted.isnan() == got.isnan()) & (wanted.isinf() == got.isinf())
+    same &= (wanted != 0) | (got != 0) | (wanted.signbit() == got.signbit())
+    wrong = torch.stack([x, n, got, wanted], -1)[~same]
+    assert not len(wrong), f"x, n, device, CPU: {wrong.tolist()}"
+
+
 def test_polynomial_of_an_infinite_degree_is_zero() -> None:
     x = torch.tensor([0.3, 2.0], device="dml")
     for name in POLYNOMIALS:

@@ -128,6 +128,21 @@ def test_a_tensor_beyond_its_storage_raises():
     assert (x + 1).tolist() == [i + 1 for i in range(10)]
 
 
+def test_a_cpu_tensor_beyond_its_storage_raises():
+    x, one, y = torch.arange(10.0), torch.tensor(1.0), numbers(10)
+    for size in (0, 20):
+        x.untyped_storage().resize_(size)
+        for use in (lambda: x.dml(), lambda: y.copy_(x), lambda: x.copy_(y)):
+            with pytest.raises(RuntimeError, match=f"lies outside its storage of {size} bytes"):
+                use()
+    one.untyped_storage().resize_(0)
+    for use in (lambda: y + one, lambda: y.fill_(one), lambda: torch.add(y, one, out=y)):
+        with pytest.raises(RuntimeError, match="lies outside its storage of 0 bytes"):
+            use()
+    assert (x[:5].dml() * 0).tolist() == [0] * 5
+    assert y.tolist() == list(range(10))
+
+
 @pytest.mark.filterwarnings("ignore:TypedStorage")
 def test_typed_storage():
     x = numbers(4)

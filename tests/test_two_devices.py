@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 
 import pytest
 import torch
 from support.dtypes import dtypes
+from torch.nn.parallel import comm
 
 ONE, TWO = torch.device("dml:0"), torch.device("dml:1")
 
@@ -173,3 +175,38 @@ def test_a_model_on_two_devices():
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("where", ["cpu", "dml:0"])
+def test_data_parallel(where: str) -> None:
+    torch.manual_seed(0)
+    alone = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.LayerNorm(8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    both = torch.nn.DataParallel(copy.deepcopy(alone).to("dml"))
+    assert both.device_ids[:2] == [0, 1]
+    x = torch.randn(5, 3)
+    found = both(x.to(where))
+    assert found.device == ONE
+    torch.testing.assert_close(found.cpu(), alone(x), rtol=1e-5, atol=1e-5)
+    found.square().sum().backward()
+    alone(x).square().sum().backward()
+    for one, other in zip(both.parameters(), alone.parameters(), strict=True):
+        assert one.grad is not None
+        torch.testing.assert_close(one.grad.cpu(), other.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_data_parallel_of_a_model_on_the_cpu_is_undisturbed() -> None:
+    model = torch.nn.Linear(3, 2)
+    x = torch.randn(4, 3)
+    assert torch.equal(torch.nn.DataParallel(model)(x), model(x))
+
+
+def test_scatter_gather_and_reduce() -> None:
+    x = torch.arange(10.0)
+    pieces = comm.scatter(x.to(ONE), [0, 1], [3, 7])
+    assert [piece.device for piece in pieces] == [ONE, TWO] and pieces[1].tolist() == list(range(3, 10))
+    assert torch.equal(comm.gather(pieces, destination=-1), x)
+    copies = comm.broadcast(x.to(TWO), [0, 1])
+    assert [copy.device for copy in copies] == [ONE, TWO]
+    assert torch.equal(comm.reduce_add(copies, 0).cpu(), 2 * x)
+    out = torch.empty(10, device=ONE)
+    assert torch.equal(comm.gather(pieces, out=out).cpu(), x)

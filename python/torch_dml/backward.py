@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from torch_dml import environment
+from torch_dml.backend import AS_CUDA
 
 
 def run_in_calling_thread() -> None:
@@ -15,5 +16,7 @@ def run_in_calling_thread() -> None:
     enqueue. Where several CUDA devices are usable, or with TORCH_DML_AUTOGRAD_THREADS=1, things stay as they are;
     `torch.autograd.set_multithreading_enabled` decides for a thread at any time.
     """
-    if environment.get("TORCH_DML_AUTOGRAD_THREADS") != "1" and torch.cuda.device_count() <= 1:
+    # In CUDA's place there is no other, and counting would start the driver.
+    alone = AS_CUDA or torch.cuda.device_count() <= 1
+    if alone and environment.get("TORCH_DML_AUTOGRAD_THREADS") != "1":
         torch.autograd.set_multithreading_enabled(False)

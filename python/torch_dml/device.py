@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import torch
 
 from torch_dml import engine, vulkan
+from torch_dml.backend import DEVICE
 from torch_dml.engine import DeviceProperties
-from torch_dml.loader import DEVICE
 
 # What names a device: an index, "dml:1", a torch.device, or None for the current one.
 DeviceLike: TypeAlias = "int | str | torch.device | None"

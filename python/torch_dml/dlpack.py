@@ -9,7 +9,7 @@ import torch
 from torch.overrides import has_torch_function_unary
 from torch.utils.dlpack import DLDeviceType
 
-from torch_dml.loader import DEVICE
+from torch_dml.backend import DEVICE
 
 
 def install() -> None:

@@ -20,7 +20,7 @@ ABI_VERSION = 6
 
 # Keys of a device's description.
 _WORDS = ("name", "vendor", "kind", "driver", "driver_info", "api_version", "uuid")
-_FLAGS = ("f16", "bf16", "f64", "i64", "matrix", "timestamps", "software")
+_FLAGS = ("f16", "bf16", "f64", "i64", "matrix", "timestamps", "subnormals", "software")
 
 _DEVICE = [c_int32]
 _GENERATOR = [c_uint64, c_int32]
@@ -97,6 +97,7 @@ class DeviceProperties:
     i64: bool
     matrix: bool
     timestamps: bool
+    subnormals: bool  # whether sums and products keep them; where not, zero may stand for them
     software: bool
     uuid: str
 

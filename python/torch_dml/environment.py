@@ -43,6 +43,7 @@ VARIABLES: dict[str, tuple[Callable[[str], bool], str]] = {
         lambda value: value.strip().lower() in {"0", "false", "no", "off", "1", "true", "yes", "on"},
         "0 or 1",
     ),
+    "TORCH_DML_AS_CUDA": (_one_of("0", "1", "force"), "0, 1 or force"),
     "TORCH_DML_SOFTWARE": (_one_of("0", "1"), "0 or 1"),
     "TORCH_DML_DEVICES_PER_ADAPTER": (_whole_number(1, 8), "a number from 1 to 8"),
     "TORCH_DML_FUSION": (_one_of("0", "1", "wait"), "0, 1 or wait"),

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from torch_dml.backend import DEVICE
+
 if TYPE_CHECKING:
     from torch_dml.graphs import Graph, GraphPool
 
@@ -47,7 +49,7 @@ def make_graphed_callables(
     order. A module keeps its type: its `forward` replays in the mode (training or evaluation) that it was captured in,
     and runs as ever in the other.
     """
-    if torch.is_autocast_enabled("dml") and torch.is_autocast_cache_enabled():
+    if torch.is_autocast_enabled(DEVICE) and torch.is_autocast_cache_enabled():
         raise RuntimeError("make_graphed_callables does not support the autocast cache: set `cache_enabled=False`")
     single = not isinstance(callables, tuple)
     functions: tuple[_Callable, ...] = (callables,) if single else callables

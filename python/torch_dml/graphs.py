@@ -15,9 +15,9 @@ import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 
 from torch_dml import engine
+from torch_dml.backend import DEVICE
 from torch_dml.device import current_device, is_available
 from torch_dml.graphed import make_graphed_callables
-from torch_dml.loader import DEVICE
 
 __all__ = [
     "Graph",

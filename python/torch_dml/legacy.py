@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from torch_dml.loader import DEVICE
+from torch_dml.backend import DEVICE
 
 _DTYPES = {
     "BFloat16Tensor": torch.bfloat16,

@@ -10,10 +10,12 @@ import sys
 import threading
 from ctypes import POINTER, c_char_p, c_int32, c_uint64, c_void_p
 from pathlib import Path
+from types import ModuleType
+
+from torch_dml_autoload import has_own_accelerator
 
 from torch_dml import engine, environment
-
-DEVICE = "dml"
+from torch_dml.backend import AS_CUDA, DEVICE, FORCED
 
 _PLUGIN_FILE = re.compile(r"^(?:lib)?torch_dml_(\d+)_(\d+)\.(?:so|dll)$")
 
@@ -39,10 +41,10 @@ def plugin() -> ctypes.CDLL:
 
 
 def load() -> None:
-    """Register the device "dml" with torch. Calling it again does nothing.
+    """Register the device "dml" with torch, or have it take CUDA's place. Calling it again does nothing.
 
     Raises ImportError, with the versions or files concerned in the message, when torch is missing or of a version
-    that this installation has no plugin for, or when a library does not load.
+    that this installation has no plugin for, when a library does not load, and where CUDA's place is not free.
     """
     global _plugin
     with _lock:
@@ -50,11 +52,7 @@ def load() -> None:
             return
         import torch
 
-        name = torch._C._get_privateuse1_backend_name()
-        if name not in {"privateuseone", DEVICE}:
-            raise ImportError(
-                f'torch-dml cannot load: another backend has taken PrivateUse1 in this process, the device "{name}"'
-            )
+        check_place(torch)
         environment.warn_of_nonsense()
         path = plugin_path(torch.__version__)
         engine.library()
@@ -64,10 +62,29 @@ def load() -> None:
         from torch_dml import backward, interrupts, register
 
         register.register()
+        if AS_CUDA:
+            from torch_dml.cuda import install
+
+            install.install(library)
         backward.run_in_calling_thread()
         interrupts.watch(library)
         atexit.register(_finish, library, os.getpid())
         _plugin = library
+
+
+def check_place(torch: ModuleType) -> None:
+    """Raise ImportError where the place that the device is to take in PyTorch is not free."""
+    name = torch._C._get_privateuse1_backend_name()
+    if AS_CUDA:
+        if not FORCED and has_own_accelerator(torch):
+            raise ImportError(
+                "torch-dml does not take CUDA's place: PyTorch can use a GPU of its own in this process. "
+                "TORCH_DML_AS_CUDA=force, or `python -m torch_dml run --force`, takes its place all the same"
+            )
+    elif name not in {"privateuseone", DEVICE}:
+        raise ImportError(
+            f'torch-dml cannot load: another backend has taken PrivateUse1 in this process, the device "{name}"'
+        )
 
 
 def _finish(library: ctypes.CDLL, process: int) -> None:
@@ -104,7 +121,9 @@ def open_plugin(path: Path) -> ctypes.CDLL:
     """Map a plugin into the process and declare its functions. torch must be imported."""
     try:
         library = ctypes.CDLL(str(path))
-        library.dml_plugin_init.argtypes, library.dml_plugin_init.restype = [c_char_p], c_int32
+        library.dml_plugin_init.argtypes, library.dml_plugin_init.restype = [c_char_p, c_int32], c_int32
+        library.dml_plugin_resize_storage.argtypes = [c_void_p, c_uint64]
+        library.dml_plugin_resize_storage.restype = c_int32
         for function in (
             "dml_plugin_last_error",
             "dml_plugin_torch_version",
@@ -126,7 +145,7 @@ def open_plugin(path: Path) -> ctypes.CDLL:
 
 def initialise(library: ctypes.CDLL, torch_version: str) -> None:
     """Let a plugin register its kernels; raise ImportError when it refuses this torch."""
-    if library.dml_plugin_init(torch_version.encode()) != 0:
+    if library.dml_plugin_init(torch_version.encode(), int(AS_CUDA)) != 0:
         reason = (library.dml_plugin_last_error() or b"no reason given").decode(errors="replace")
         built = (library.dml_plugin_torch_version() or b"another version").decode(errors="replace")
         raise ImportError(f"torch-dml's plugin for torch {built} refuses torch {torch_version}: {reason}")

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from torch_dml import engine
+from torch_dml.backend import DEVICE
 from torch_dml.device import DeviceLike, device_count, get_device_name, index_of, is_available
 from torch_dml.sizes import size
 
@@ -134,7 +135,7 @@ def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
     if not abbreviated:
         rows += [("Active", "active_bytes.all"), ("Requested", "requested_bytes.all")]
     lines = [
-        f"dml:{index} {get_device_name(index)}: {size(free)} free of {size(total)}",
+        f"{DEVICE}:{index} {get_device_name(index)}: {size(free)} free of {size(total)}",
         f"{'':12}{'current':>12}{'peak':>12}{'allocated':>12}{'freed':>12}",
     ]
     for title, key in rows:

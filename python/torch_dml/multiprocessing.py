@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch.multiprocessing import reductions
 
-from torch_dml.loader import DEVICE
+from torch_dml.backend import DEVICE
 
 
 def install() -> None:
-    """Make `torch.multiprocessing` refuse dml tensors with words that help."""
+    """Make `torch.multiprocessing` refuse tensors of the device with words that help."""
     ForkingPickler.register(torch.UntypedStorage, _reduce_storage)
+
+
+def refuse(storage: torch.UntypedStorage) -> NoReturn:
+    """Raise RuntimeError: the memory stays in this process."""
+    raise RuntimeError(
+        f"a tensor on {storage.device} cannot be shared with another process: send tensor.cpu(), and move what "
+        f'arrives to "{DEVICE}" there'
+    )
 
 
 def _reduce_storage(storage: torch.UntypedStorage) -> Any:
     if storage.device.type == DEVICE:
-        raise RuntimeError(
-            f"a tensor on {storage.device} cannot be shared with another process: send tensor.cpu(), and move what "
-            f'arrives to "{DEVICE}" there'
-        )
+        refuse(storage)
     return reductions.reduce_storage(storage)  # type: ignore[no-untyped-call]

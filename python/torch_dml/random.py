@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from torch_dml import engine
+from torch_dml.backend import DEVICE
 from torch_dml.device import DeviceLike, device_count, index_of
 
 # A state is seed and offset of Philox, as in CUDA.
@@ -88,7 +89,7 @@ class DefaultGenerator:
     @property
     def device(self) -> torch.device:
         """The device that it makes numbers on."""
-        return torch.device("dml", self._index)
+        return torch.device(DEVICE, self._index)
 
     def manual_seed(self, seed: int) -> DefaultGenerator:
         """Seed it and return it."""
@@ -125,7 +126,7 @@ class _DefaultGenerators(Sequence[Any]):
             return [self[i] for i in range(*index.indices(len(self)))]
         count = len(self)
         if not -count <= index < count:
-            raise IndexError(f"no device dml:{index}: there are {count}")
+            raise IndexError(f"no device {DEVICE}:{index}: there are {count}")
         index %= count
         native = getattr(torch._C, "_accelerator_getDefaultGenerator", None)
         return native(index) if native is not None else DefaultGenerator(index)

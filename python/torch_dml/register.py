@@ -8,16 +8,19 @@ from torch.utils.backend_registration import (
     rename_privateuse1_backend,
 )
 
-from torch_dml import dlpack, module, multiprocessing
-from torch_dml.loader import DEVICE
+from torch_dml import data_parallel, dlpack, module, multiprocessing, torch_compile
+from torch_dml.backend import AS_CUDA, DEVICE
 
 
 def register() -> None:
     """Register the name, the module and `Tensor.dml()`, `Module.dml()`, `Tensor.is_dml` and their kin."""
-    rename_privateuse1_backend(DEVICE)
-    torch._register_device_module(DEVICE, module)  # type: ignore[no-untyped-call]
-    generate_methods_for_privateuse1_backend(
-        for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
-    )
+    if not AS_CUDA:
+        rename_privateuse1_backend(DEVICE)
+        torch._register_device_module(DEVICE, module)  # type: ignore[no-untyped-call]
+        generate_methods_for_privateuse1_backend(
+            for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
+        )
+    torch_compile.install()
+    data_parallel.install()
     dlpack.install()
     multiprocessing.install()

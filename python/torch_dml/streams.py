@@ -12,11 +12,8 @@ from typing import Any
 
 import torch
 
+from torch_dml.backend import DEVICE, DEVICE_TYPE
 from torch_dml.device import DeviceLike, index_of
-from torch_dml.loader import DEVICE
-
-# c10::DeviceType::PrivateUse1
-_DEVICE_TYPE = 20
 
 
 class _OfDevice(type):
@@ -59,7 +56,7 @@ def current_stream(device: DeviceLike = None) -> torch.Stream:
 
 def default_stream(device: DeviceLike = None) -> torch.Stream:
     """Return the stream that a device starts with."""
-    return torch.Stream(stream_id=0, device_index=index_of(device), device_type=_DEVICE_TYPE)
+    return torch.Stream(stream_id=0, device_index=index_of(device), device_type=DEVICE_TYPE)
 
 
 def set_stream(stream: torch.Stream) -> None:

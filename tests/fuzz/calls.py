@@ -14,7 +14,7 @@ import torch
 from ..opinfo.execution import other_seeds, tensors
 from ..opinfo.tasks import operators
 from .outcome import Error, Flat, Outcome, flat
-from .values import FLOATS
+from .values import FLOATS, flushed
 
 FORWARD, BACKWARD, DOUBLE = "forward", "backward", "double backward"
 # What numbers of a dtype may be off by, as perturbations.
@@ -23,11 +23,12 @@ EPSILON = {dtype: torch.finfo(dtype).eps for dtype in FLOATS}
 
 @dataclass(frozen=True)
 class Variant:
-    """How a call is run: in float64, with inputs off by a rounding, or with another seed."""
+    """How a call is run: in float64, with inputs off by a rounding, with zeros for subnormals, or with another seed."""
 
     wide: bool = False
     perturbed: int = 0  # 0: not, otherwise which perturbation
     reseeded: bool = False
+    flushed: bool = False
 
 
 @dataclass
@@ -110,9 +111,10 @@ class Mover:
     def _storage(self, tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         original = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage())
         epsilon = EPSILON.get(tensor.dtype)
+        given = flushed(original) if self.variant.flushed else original
         if epsilon is None or not (self.variant.wide or self.variant.perturbed):
-            return original, original.to(self.device, copy=True)
-        storage = original.to(torch.float64, copy=True)
+            return original, given.to(self.device, copy=True)
+        storage = given.to(torch.float64, copy=True)
         if self.variant.perturbed:
             draw = torch.Generator().manual_seed(self.variant.perturbed)
             storage *= 1 + epsilon * (2 * torch.randint(0, 2, storage.shape, generator=draw) - 1).double()

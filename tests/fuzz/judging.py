@@ -5,8 +5,9 @@ Shape, dtype, strides, and which numbers are infinite, NaN or negative zeros, al
 they are within a few units in the last place of what the CPU gave or of the result in float64; where those of the CPU's
 own dtype are further away, within a multiple of the CPU's error; and where the operator is no pointwise one, within
 units of the largest element, or a multiple of what rounding the inputs changes. That multiple is also for pointwise
-ones in float64, where there is nothing better than the CPU to compare with. Integers and bools are equal. Strides of
-dimensions of size 1 are open.
+ones in float64, where there is nothing better than the CPU to compare with. Of a device that may flush subnormal
+numbers an element is right with zeros in place of them too, in the inputs, in the result, or in both. Integers and
+bools are equal. Strides of dimensions of size 1 are open.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import torch
 
 from .calls import Variant
 from .outcome import Flat, Outcome
+from .values import flushed
 
 # Largest distances from the reference, in units of a dtype's rounding; 2.0 is one unit in the last place.
 UNITS = {torch.float64: 16.0, torch.float32: 8.0, torch.float16: 2.0, torch.bfloat16: 2.0}
@@ -47,6 +49,7 @@ class Rules:
     strides: bool = True
     cancels: bool = False  # whether a pointwise function has zeros, or tails, near which its terms cancel
     precision: torch.dtype | None = None  # of the computation, if it is coarser than that of a result
+    flushes: bool = False  # whether the device may take zeros for subnormal numbers
 
     def differences(self, want: Outcome, got: Outcome) -> Iterator[Difference]:
         """What is wrong with `got`; neither has raised."""
@@ -79,6 +82,8 @@ class Rules:
             wrong &= ~near(expected.double(), actual.double(), self._tolerance(want.dtype), want.dtype)
             if wrong.any():
                 wrong &= ~self._near_exact(name, index, want, got)
+            if self.flushes and wrong.any():
+                wrong &= ~self._near_flushed(name, index, want, got)
         if wrong.any():
             yield _described(expected, actual, wrong)
 
@@ -110,6 +115,16 @@ class Rules:
         if pointwise:  # Of functions with steps a rounding changes everything.
             change = torch.minimum(change, CAP[want.dtype] * exact.abs())
         return right | (distance <= OF_PERTURBED * change)
+
+    def _near_flushed(self, name: str, index: int, want: Flat, got: Flat) -> torch.Tensor:
+        """Where the device is right with zeros in place of subnormal numbers."""
+        actual, tolerance = flushed(got.values).double(), self._tolerance(want.dtype)
+        right = near(flushed(want.values).double(), actual, tolerance, want.dtype)
+        for variant in (Variant(flushed=True), Variant(flushed=True, wide=True)):
+            exact = self._exact(name, index, variant, want)
+            if exact is not None:
+                right |= near(flushed(exact.to(want.dtype)).double(), actual, tolerance, want.dtype)
+        return right
 
     def _tolerance(self, dtype: torch.dtype) -> float:
         return max(UNITS[one] * EPSILON[one] for one in (dtype, self.precision or dtype))

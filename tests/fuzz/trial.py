@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch_dml import fallback_count
+from torch_dml.device import get_device_properties
 
 from ..opinfo.judging import OPEN, named
 from ..opinfo.trial import UNIMPLEMENTED
@@ -56,10 +57,15 @@ def run_case(number: int, device: torch.device, reference: Reference) -> Finding
         reference.ask(number, Variant())
         got = run_device(case.call, device)
         want = reference.answer()
-        difference = judge(case, want, got, reference)
+        difference = judge(case, want, got, reference, flushes(device))
     except ReferenceFailed as failure:
         return replace(finding, kind=CPU_FAILED, message=str(failure))
     return replace(finding, kind=difference[0].kind, message=difference[0].message, others=_others(difference))
+
+
+def flushes(device: torch.device) -> bool:
+    """Whether sums and products of the device may flush subnormal numbers."""
+    return device.type == "dml" and not get_device_properties(device).subnormals
 
 
 def run_device(call: Call, device: torch.device) -> Outcome:
@@ -74,8 +80,10 @@ def _others(found: list[Difference]) -> tuple[str, ...]:
     return tuple(sorted({difference.kind for difference in found} - {found[0].kind}))
 
 
-def judge(case: cases.Case, want: Outcome, got: Outcome, reference: Reference) -> list[Difference]:
-    """What differs, the most telling first; at least one, which may be none."""
+def judge(
+    case: cases.Case, want: Outcome, got: Outcome, reference: Reference, flushes: bool = False
+) -> list[Difference]:
+    """What differs, the most telling first; at least one, which may be none. `flushes`: as of Rules."""
 
     def run(variant: Variant) -> Outcome:
         reference.ask(case.number, variant)
@@ -94,6 +102,7 @@ def judge(case: cases.Case, want: Outcome, got: Outcome, reference: Reference) -
         strides=not _converts(case.call, want),
         cancels=CANCELS.search(case.subject.name) is not None,
         precision=case.call.precision,
+        flushes=flushes,
     )
     found = list(rules.differences(want, got))
     if found and case.subject.base in NAMES_ELEMENTS and case.call.kwargs.get("stable") is not True:

@@ -42,6 +42,13 @@ def special(dtype: torch.dtype) -> list[float]:
     return [*positive, *(-number for number in positive), math.nan]
 
 
+def flushed(numbers: torch.Tensor) -> torch.Tensor:
+    """A copy with zeros of the same sign for subnormals; those of float16 are none in float32, where it is computed."""
+    if numbers.dtype == torch.float16 or not numbers.is_floating_point():
+        return numbers.clone()
+    return torch.where(numbers.abs() < torch.finfo(numbers.dtype).tiny, numbers * 0, numbers)
+
+
 def _normal(rng: random.Random, count: int, dtype: torch.dtype, draw: torch.Generator) -> torch.Tensor:
     if dtype.is_floating_point:
         return torch.randn(count, dtype=torch.float64, generator=draw) * rng.choice((1, 1, 8))

@@ -14,7 +14,7 @@ use crate::kernels::launch::Launch;
 use crate::kernels::pointwise::Pointwise;
 use crate::profile::measure::{self, Stage};
 use crate::queue::device_queue::DeviceQueue;
-use crate::queue::thread;
+use crate::queue::thread::SubmitThread;
 use crate::transfer::copy_kernel;
 use crate::transfer::pinned::PinnedTransfers;
 use crate::transfer::polled::PolledReadback;
@@ -61,6 +61,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// # Ok::<(), dml_engine::Error>(())
 /// ```
 pub struct Device {
+    /// Ends first. Events and graphs may outlive the device: what is enqueued is done before the last of them goes.
+    _thread: SubmitThread,
     queue: Arc<DeviceQueue>,
     kernels: KernelCache,
     generator: Arc<Mutex<Generator>>,
@@ -81,7 +83,8 @@ impl Device {
         let copy_words = copy_kernel::copy_words(&kernels, queue.gpu())?;
         let polled = PolledReadback::new(queue.gpu(), &kernels)?;
         let uploads = Arc::new(Uploads::new(Arc::clone(&queue), copy_words.clone()));
-        let device = Self {
+        Ok(Self {
+            _thread: SubmitThread::start(&queue),
             kernels,
             generator: Arc::default(),
             readbacks: Readbacks::new(Arc::clone(&queue), copy_words, polled),
@@ -89,9 +92,7 @@ impl Device {
             graphs: Arc::new(Graphs::new(Arc::clone(&queue), Arc::clone(&uploads))),
             uploads,
             queue,
-        };
-        thread::start(&device.queue);
-        Ok(device)
+        })
     }
 
     /// The device's index.
@@ -270,13 +271,6 @@ impl Device {
         if let Err(e) = self.queue.gpu().save_pipeline_cache() {
             tracing::debug!("pipeline cache not saved: {e}");
         }
-    }
-}
-
-impl Drop for Device {
-    /// Events and graphs may outlive the device: what is enqueued is done before the last of them goes.
-    fn drop(&mut self) {
-        self.queue.submission.handover().stop();
     }
 }
 

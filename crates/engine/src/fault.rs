@@ -84,7 +84,7 @@ pub(crate) struct FaultBlock {
     given: AtomicUsize,
 }
 
-// SAFETY: `words` points into `memory`, which lives as long; it is accessed atomically only.
+// SAFETY: `words` points into `memory`, which lives as long and belongs to no thread; the host accesses it atomically only.
 unsafe impl Send for FaultBlock {}
 // SAFETY: as above.
 unsafe impl Sync for FaultBlock {}
@@ -136,8 +136,8 @@ impl FaultBlock {
 
     fn word(&self, report: usize, at: usize) -> &AtomicU32 {
         assert!(report < REPORTS && at < WORDS);
-        // SAFETY: the segment has room for `REPORTS` times `WORDS` words, is mapped at an aligned address, and lives as long as
-        // `self`.
+        // SAFETY: the segment has room for `REPORTS` times `WORDS` words, of which this is one by the assertion; it is mapped, at a
+        // multiple of 64, and lives as long as `self`. Any bits are a value of an atomic.
         unsafe { self.words.add(report * WORDS + at).as_ref() }
     }
 

@@ -15,15 +15,17 @@ pub(crate) fn watch() {
             fn pthread_atfork(
                 prepare: Option<unsafe extern "C" fn()>,
                 parent: Option<unsafe extern "C" fn()>,
-                child: Option<unsafe extern "C" fn()>,
+                child: Option<extern "C" fn()>,
             ) -> c_int;
         }
-        unsafe extern "C" fn child() {
+        extern "C" fn child() {
             FORKED.store(true, Ordering::Relaxed);
         }
         static ONCE: std::sync::Once = std::sync::Once::new();
         ONCE.call_once(|| {
-            // SAFETY: the handler only stores to an atomic, which a forked child may do.
+            // SAFETY: the C library's function, declared as POSIX has it. The handler only stores to an atomic, which a forked
+            // child may do. It is there as long as it is registered: if this library is ever unloaded, the C library
+            // forgets its handlers.
             if unsafe { pthread_atfork(None, None, Some(child)) } != 0 {
                 tracing::warn!("forked processes will not be told from their parents");
             }
@@ -38,20 +40,21 @@ pub(crate) fn watch() {
 fn skip_drivers_at_exit() {
     use std::ffi::{c_int, c_void};
     unsafe extern "C" {
-        fn on_exit(function: unsafe extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+        fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
         fn fflush(stream: *mut c_void) -> c_int;
         fn _exit(status: c_int) -> !;
     }
-    unsafe extern "C" fn leave(status: c_int, _: *mut c_void) {
+    extern "C" fn leave(status: c_int, _: *mut c_void) {
         if FORKED.load(Ordering::Relaxed) {
-            // SAFETY: null flushes every stream; `_exit` ends the process.
+            // SAFETY: the C library's functions. Null flushes every stream; `_exit` ends the process, and nothing runs after it.
             unsafe {
                 fflush(std::ptr::null_mut());
                 _exit(status)
             }
         }
     }
-    // SAFETY: the handler lives as long as the process; the argument is not used.
+    // SAFETY: the C library's function, declared as glibc has it. The handler does not use its argument, and is there until the
+    // process ends: Python unloads no library, and the plugin, which uses this one, cannot be unloaded.
     if unsafe { on_exit(leave, std::ptr::null_mut()) } != 0 {
         tracing::warn!("a forked process that exits may disturb its parent's devices");
     }

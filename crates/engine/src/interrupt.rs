@@ -2,6 +2,10 @@
 
 use crate::error::Error;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+/// How long a wait goes on before it asks.
+pub(crate) const SLICE: Duration = Duration::from_millis(50);
 
 /// Says whether the calling thread is to stop waiting. Asked every 50 ms of a wait, with nothing of the engine locked.
 type Check = dyn Fn() -> bool + Send + Sync;

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::fork;
 use crate::kernels::compiler;
 use crate::profile::activity::Activity;
+use dml_environment::{DEVICES_PER_ADAPTER, SOFTWARE};
 use dml_vulkan::{Adapter, AdapterInfo, AdapterKind, adapters};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -27,8 +28,9 @@ fn slots() -> Result<&'static [Slot], Error> {
     }
     fork::watch();
     let all = adapters()?;
-    let each = per_adapter(std::env::var("TORCH_DML_DEVICES_PER_ADAPTER").ok().as_deref());
-    let wanted = std::env::var("TORCH_DML_SOFTWARE").is_ok_and(|v| v == "1");
+    // How many devices every adapter is: 1, unless a test of several devices wants more.
+    let each = DEVICES_PER_ADAPTER.get().unwrap_or(1);
+    let wanted = SOFTWARE.get() == Some(true);
     let kinds: Vec<AdapterKind> = all.iter().map(|a| a.info().kind).collect();
     Ok(SLOTS.get_or_init(|| {
         visible(&kinds, wanted)
@@ -46,11 +48,6 @@ fn visible(kinds: &[AdapterKind], software: bool) -> Vec<usize> {
         return soft;
     }
     if software { hard.into_iter().chain(soft).collect() } else { hard }
-}
-
-/// How many devices every adapter is: 1, unless a test of several devices wants more.
-fn per_adapter(wish: Option<&str>) -> usize {
-    wish.and_then(|text| text.trim().parse().ok()).filter(|n| (1..=8).contains(n)).unwrap_or(1)
 }
 
 fn slot(index: usize) -> Result<&'static Slot, Error> {
@@ -168,15 +165,6 @@ pub fn shutdown() {
 mod tests {
     use super::*;
     use AdapterKind::{Discrete, Integrated, Software};
-
-    #[test]
-    fn devices_per_adapter() {
-        assert_eq!(per_adapter(None), 1);
-        assert_eq!(per_adapter(Some(" 2 ")), 2);
-        assert_eq!(per_adapter(Some("none")), 1);
-        assert_eq!(per_adapter(Some("0")), 1);
-        assert_eq!(per_adapter(Some("9")), 1);
-    }
 
     #[test]
     fn software_adapters_are_a_last_resort() {

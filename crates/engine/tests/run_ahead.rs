@@ -122,18 +122,27 @@ fn stop_soon() -> Instant {
     stop
 }
 
-/// A wait for a device that works for half a second ends early, and what is done next is right.
+/// A wait for a device that works for a second ends early, and what is done next is right.
 fn is_interrupted(what: &str, wait: impl Fn(&Slow) -> Result<(), Error>) {
     let slow = Slow::open();
-    slow.run(7);
-    let stop = stop_soon();
-    let result = wait(&slow);
-    let late = Instant::now() - stop;
-    STOP.set(None);
+    let mut runs = 2;
+    // On a machine that was busy when the device was timed, the work ends before anybody asks whether the wait is to.
+    let (result, late) = [7, 30, 120]
+        .into_iter()
+        .map(|tenths| {
+            slow.run(tenths);
+            runs += 1;
+            let stop = stop_soon();
+            let result = wait(&slow);
+            STOP.set(None);
+            (result, stop.elapsed())
+        })
+        .find(|(result, late)| result.is_err() || *late > Duration::from_millis(200))
+        .expect("the device works for long enough");
     assert_eq!(result, Err(Error::Interrupted), "{what}");
     assert!(late < Duration::from_millis(400), "{what}: {late:?} late");
     slow.run(0);
-    assert_eq!(slow.counted(), 4, "{what}");
+    assert_eq!(slow.counted(), runs + 1, "{what}");
     assert_eq!(wait(&slow), Ok(()), "{what}");
 }
 
@@ -157,7 +166,7 @@ fn waits_end_when_they_are_told_to() {
 fn an_allocation_that_waits_for_memory_ends() {
     let slow = Slow::open();
     let block = slow.device.allocate(64 << 20).unwrap();
-    slow.run(7);
+    slow.run(15);
     slow.device.free(block);
     slow.device.set_memory_fraction(1e-9);
     stop_soon();

@@ -1,21 +1,16 @@
 //! Keeps every emitted module as a file, so that `spirv-val` can be asked about all that a program or a test emitted.
 
-use std::ffi::OsString;
+use dml_environment::SPIRV_DIR;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Writes the module into the folder that `TORCH_DML_SPIRV_DIR` names, if that is set: one file for each content, as
 /// `NAME-HASH.spv`. `scripts/check_spirv.py` validates the folder. Failures are printed, and nothing else depends on them.
 pub(crate) fn collect(name: &str, words: &[u32]) {
-    static FOLDER: OnceLock<Option<OsString>> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| {
-        std::env::var_os("TORCH_DML_SPIRV_DIR").filter(|folder| !folder.is_empty() && !Path::new(folder).is_file())
-    });
-    if let Some(folder) = folder
-        && let Err(error) = write(Path::new(folder), name, words)
+    if let Some(folder) = SPIRV_DIR.get()
+        && let Err(error) = write(&folder, name, words)
     {
         eprintln!("TORCH_DML_SPIRV_DIR: kernel {name} is not collected: {error}");
     }

@@ -22,6 +22,8 @@
 //! # Ok::<(), dml_kernel::InvalidKernel>(())
 //! ```
 
+#![forbid(unsafe_code)]
+
 pub mod builder;
 mod collect;
 pub mod dense;

@@ -11,6 +11,8 @@
 //! assert_eq!(schema::written(softmax.schema).first, 3);
 //! ```
 
+#![deny(unsafe_code)]
+
 pub mod matmul;
 pub mod operator;
 pub mod pointwise;

@@ -11,12 +11,13 @@ use std::ffi::c_void;
 /// A slice of the ABI; its pointer may be null when it is empty.
 ///
 /// # Safety
-/// `data` points to `len` values that live as long as `'a`.
+/// `data` points to `len` initialised values that live as long as `'a` and that nobody writes meanwhile; with a `len` of 0 it
+/// may be anything.
 pub unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
     if len == 0 {
         &[]
     } else {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise, and `len` is not 0.
         unsafe { std::slice::from_raw_parts(data, len) }
     }
 }
@@ -24,7 +25,7 @@ pub unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
 /// A tensor. One whose dtype the engine does not compute with (complex, quantised, float8) makes the call a fallback.
 ///
 /// # Safety
-/// `t.sizes` and `t.strides` point to `t.dim` numbers.
+/// `t.sizes` and `t.strides` point to `t.dim` numbers during the call.
 pub unsafe fn tensor(t: &DmlTensor) -> Result<Tensor, Failure> {
     let place = match t.place {
         place::CPU => DeviceKind::Cpu,
@@ -84,7 +85,7 @@ pub fn to_abi(t: &Tensor) -> DmlTensor {
 /// A number.
 ///
 /// # Safety
-/// The payload is what the tag says.
+/// The payload is what the tag says: that part of the union is initialised. Any bits are a value of the types here.
 unsafe fn scalar(v: &DmlValue) -> Option<Scalar> {
     // SAFETY: the caller's promise.
     unsafe {
@@ -101,10 +102,11 @@ unsafe fn scalar(v: &DmlValue) -> Option<Scalar> {
 /// One argument.
 ///
 /// # Safety
-/// The payload is what the tag says, and its pointers hold for `'a`.
+/// The payload is what the tag says, and its pointers are as [`slice`] and [`tensor`] want them, for `'a`.
 pub unsafe fn arg<'a>(v: &DmlValue) -> Result<Arg<'a>, Failure> {
     let len = || v.len as usize;
-    // SAFETY: the caller's promise. `len` is read for lists and strings alone, where the plugin sets it.
+    // SAFETY: the caller's promise, by which the part of the union that the tag names is initialised. `len`, which may be
+    // uninitialised otherwise, is read for lists and strings alone.
     unsafe {
         Ok(match v.tag {
             tag::TENSOR => Arg::Tensor(tensor(&v.u.tensor)?),

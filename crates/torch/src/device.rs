@@ -42,7 +42,7 @@ pub unsafe extern "C" fn dml_device_count(count: *mut i32) -> i32 {
     guard(|| {
         log::start();
         let n = dml_engine::device_count()?;
-        // SAFETY: the contract.
+        // SAFETY: the contract's places.
         unsafe { count.write(n as i32) };
         Ok(())
     })
@@ -52,7 +52,8 @@ pub unsafe extern "C" fn dml_device_count(count: *mut i32) -> i32 {
 ///
 /// Keys: `name`, `vendor`, `kind` ("discrete", "integrated", "virtual", "software"), `driver`, `driver_info`,
 /// `api_version` ("1.3.224"), `memory_total` and `memory_free` (bytes), `f16`, `bf16`, `f64`, `i64` (what it computes
-/// with), `matrix` (matrix units), `timestamps` (kernels' times can be known), `software`, `uuid` (hexadecimal).
+/// with), `matrix` (matrix units), `timestamps` (kernels' times can be known), `subnormals` (sums and products keep
+/// them), `software`, `uuid` (hexadecimal).
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_device_info_json(device: i32) -> *const c_char {
     guard_value(std::ptr::null(), || {
@@ -76,6 +77,7 @@ pub extern "C" fn dml_device_info_json(device: i32) -> *const c_char {
             "i64": true,
             "matrix": caps.matrix,
             "timestamps": caps.timestamp_period_ns > 0.0,
+            "subnormals": caps.keeps_subnormals(),
             "software": info.kind == AdapterKind::Software,
             "uuid": info.device_uuid.iter().map(|b| format!("{b:02x}")).collect::<String>(),
         })))
@@ -116,7 +118,7 @@ pub unsafe extern "C" fn dml_device_dtypes(device: i32, mask: *mut u32) -> i32 {
                 _ => true,
             })
             .fold(0, |bits, dtype| bits | 1 << dtype as u32);
-        // SAFETY: the contract.
+        // SAFETY: the contract's places.
         unsafe { mask.write(bits) };
         Ok(())
     })
@@ -192,7 +194,7 @@ pub extern "C" fn dml_flush(device: i32) -> i32 {
 pub unsafe extern "C" fn dml_idle(device: i32, idle: *mut i32) -> i32 {
     guard(|| {
         let done = open(device)?.idle()?;
-        // SAFETY: the contract.
+        // SAFETY: the contract's places.
         unsafe { idle.write(i32::from(done)) };
         Ok(())
     })

@@ -117,7 +117,7 @@ pub extern "C" fn dml_last_error() -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_set_error(message: *const c_char) {
     if !message.is_null() {
-        // SAFETY: a C string, says the contract.
+        // SAFETY: the contract's texts; it is not null.
         set(&unsafe { CStr::from_ptr(message) }.to_string_lossy());
     }
 }
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     fn last() -> String {
-        // SAFETY: dml_last_error returns a C string that lives until the thread's next call.
+        // SAFETY: `dml_last_error` returns a C string that lives until the thread's next failed call; it is copied before.
         unsafe { CStr::from_ptr(dml_last_error()) }.to_string_lossy().into_owned()
     }
 

@@ -2,23 +2,17 @@
 
 use crate::device::open;
 use crate::error::{Failure, guard};
+use crate::handle;
 use dml_engine::Generator;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The generator of a handle, shared; `None` for 0.
 ///
 /// # Safety
-/// `handle` is 0 or from [`dml_generator_new`] and not yet freed.
+/// `handle` is 0, or from [`dml_generator_new`] and not freed during the call.
 pub unsafe fn shared(handle: u64) -> Option<Arc<Mutex<Generator>>> {
-    let pointer = handle as usize as *const Mutex<Generator>;
-    if pointer.is_null() {
-        return None;
-    }
-    // SAFETY: the handle owns one reference, which stays with it.
-    unsafe {
-        Arc::increment_strong_count(pointer);
-        Some(Arc::from_raw(pointer))
-    }
+    // SAFETY: the caller's promise.
+    unsafe { handle::get(handle) }.cloned()
 }
 
 /// # Safety
@@ -43,9 +37,8 @@ fn refuse_in_capture(device: i32) -> Result<(), Failure> {
 pub unsafe extern "C" fn dml_generator_new(device: i32, generator: *mut u64) -> i32 {
     guard(|| {
         open(device)?;
-        let new = Arc::into_raw(Arc::new(Mutex::new(Generator::default())));
-        // SAFETY: the contract.
-        unsafe { generator.write(new as usize as u64) };
+        // SAFETY: the contract's places.
+        unsafe { generator.write(handle::new(Arc::new(Mutex::new(Generator::default())))) };
         Ok(())
     })
 }
@@ -53,16 +46,14 @@ pub unsafe extern "C" fn dml_generator_new(device: i32, generator: *mut u64) -> 
 /// Drops a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_generator_free(generator: u64) {
-    if generator != 0 {
-        // SAFETY: the handle's own reference.
-        drop(unsafe { Arc::from_raw(generator as usize as *const Mutex<Generator>) });
-    }
+    // SAFETY: the contract's handles.
+    guard(|| unsafe { handle::free::<Arc<Mutex<Generator>>>(generator) });
 }
 
 /// Goes to the start of `seed`'s stream.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_generator_seed(generator: u64, device: i32, seed: u64) -> i32 {
-    // SAFETY: the contract.
+    // SAFETY: the contract's handles.
     guard(|| unsafe {
         refuse_in_capture(device)?;
         with(generator, device, |g| g.set_seed(seed))
@@ -81,7 +72,7 @@ pub extern "C" fn dml_generator_seed_all(seed: u64) {
 /// Seed and offset.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_generator_get(generator: u64, device: i32, seed: *mut u64, offset: *mut u64) -> i32 {
-    // SAFETY: the contract.
+    // SAFETY: the contract's handles and places.
     guard(|| unsafe {
         let (s, o) = with(generator, device, |g| (g.seed(), g.offset()))?;
         seed.write(s);
@@ -93,7 +84,7 @@ pub unsafe extern "C" fn dml_generator_get(generator: u64, device: i32, seed: *m
 /// Sets seed and offset.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_generator_set(generator: u64, device: i32, seed: u64, offset: u64) -> i32 {
-    // SAFETY: the contract.
+    // SAFETY: the contract's handles.
     guard(|| unsafe {
         refuse_in_capture(device)?;
         with(generator, device, |g| {
@@ -110,8 +101,8 @@ mod tests {
     #[test]
     fn a_handle_keeps_its_own_state() {
         let made = Arc::new(Mutex::new(Generator::new(1)));
-        let handle = Arc::into_raw(made.clone()) as usize as u64;
-        // SAFETY: the handle owns a reference until it is freed below.
+        let handle = handle::new(made.clone());
+        // SAFETY: a handle of a generator, which is freed last, and valid places.
         unsafe {
             assert_eq!(dml_generator_seed(handle, -1, 42), 0);
             assert_eq!(dml_generator_set(handle, -1, 42, 7), 0);

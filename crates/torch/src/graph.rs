@@ -3,35 +3,17 @@
 use crate::abi::Status;
 use crate::device::{open, publish};
 use crate::error::{Failure, guard, guard_value};
+use crate::handle;
 use dml_engine::{Capture, Graph, GraphPool};
 use serde_json::json;
 use std::ffi::c_char;
 use std::sync::Arc;
 
-fn handle_of<T>(value: T) -> u64 {
-    Box::into_raw(Box::new(value)) as usize as u64
-}
-
 /// # Safety
-/// `handle` is 0 or from [`handle_of`] a `T`, and not used again.
-unsafe fn owned<T>(handle: u64) -> Option<Box<T>> {
-    let pointer = handle as usize as *mut T;
-    // SAFETY: the caller's promise.
-    (!pointer.is_null()).then(|| unsafe { Box::from_raw(pointer) })
-}
-
-/// # Safety
-/// `handle` is 0 or from [`handle_of`] a `T`, and not freed meanwhile.
-unsafe fn borrowed<'a, T>(handle: u64) -> Option<&'a T> {
-    // SAFETY: the caller's promise.
-    unsafe { (handle as usize as *const T).as_ref() }
-}
-
-/// # Safety
-/// As [`borrowed`].
+/// `handle` is 0, or from [`dml_graph_end`] and not freed during `'a`.
 unsafe fn graph<'a>(handle: u64) -> Result<&'a Graph, Failure> {
     // SAFETY: the caller's promise.
-    unsafe { borrowed(handle) }.ok_or_else(|| Failure::new(Status::Runtime, "no graph was captured"))
+    unsafe { handle::get(handle) }.ok_or_else(|| Failure::new(Status::Runtime, "no graph was captured"))
 }
 
 /// A pool of memory for several graphs.
@@ -39,8 +21,8 @@ unsafe fn graph<'a>(handle: u64) -> Result<&'a Graph, Failure> {
 pub unsafe extern "C" fn dml_graph_pool_new(device: i32, pool: *mut u64) -> i32 {
     guard(|| {
         let made = open(device)?.graph_pool();
-        // SAFETY: the contract.
-        unsafe { pool.write(handle_of(made)) };
+        // SAFETY: the contract's places.
+        unsafe { pool.write(handle::new(made)) };
         Ok(())
     })
 }
@@ -48,21 +30,18 @@ pub unsafe extern "C" fn dml_graph_pool_new(device: i32, pool: *mut u64) -> i32 
 /// Drops a handle of a pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_pool_free(pool: u64) {
-    guard(|| {
-        // SAFETY: the contract.
-        drop(unsafe { owned::<Arc<GraphPool>>(pool) });
-        Ok(())
-    });
+    // SAFETY: the contract's handles.
+    guard(|| unsafe { handle::free::<Arc<GraphPool>>(pool) });
 }
 
 /// Begins to capture what this thread runs on a device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_begin(device: i32, pool: u64, capture: *mut u64) -> i32 {
     guard(|| {
-        // SAFETY: the contract.
-        let begun = open(device)?.capture(unsafe { borrowed(pool) })?;
-        // SAFETY: the contract.
-        unsafe { capture.write(handle_of(begun)) };
+        // SAFETY: the contract's handles.
+        let begun = open(device)?.capture(unsafe { handle::get(pool) })?;
+        // SAFETY: the contract's places.
+        unsafe { capture.write(handle::new(begun)) };
         Ok(())
     })
 }
@@ -71,12 +50,12 @@ pub unsafe extern "C" fn dml_graph_begin(device: i32, pool: u64, capture: *mut u
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_end(capture: u64, graph: *mut u64) -> i32 {
     guard(|| {
-        // SAFETY: the contract.
-        let capture = unsafe { owned::<Capture>(capture) }
+        // SAFETY: the contract's handles; this one is freed here.
+        let capture = unsafe { handle::take::<Capture>(capture)? }
             .ok_or_else(|| Failure::new(Status::Runtime, "no graph is being captured"))?;
         let ended = capture.end()?;
-        // SAFETY: the contract.
-        unsafe { graph.write(handle_of(ended)) };
+        // SAFETY: the contract's places.
+        unsafe { graph.write(handle::new(ended)) };
         Ok(())
     })
 }
@@ -84,17 +63,14 @@ pub unsafe extern "C" fn dml_graph_end(capture: u64, graph: *mut u64) -> i32 {
 /// Ends a capture without a graph.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_discard(capture: u64) {
-    guard(|| {
-        // SAFETY: the contract.
-        drop(unsafe { owned::<Capture>(capture) });
-        Ok(())
-    });
+    // SAFETY: the contract's handles.
+    guard(|| unsafe { handle::free::<Capture>(capture) });
 }
 
 /// Enqueues a graph's work.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_replay(handle: u64) -> i32 {
-    // SAFETY: the contract.
+    // SAFETY: the contract's handles.
     guard(|| unsafe { Ok(graph(handle)?.replay()?) })
 }
 
@@ -103,7 +79,7 @@ pub unsafe extern "C" fn dml_graph_replay(handle: u64) -> i32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_stats_json(handle: u64) -> *const c_char {
     guard_value(std::ptr::null(), || {
-        // SAFETY: the contract.
+        // SAFETY: the contract's handles.
         let stats = unsafe { graph(handle)? }.stats();
         Ok(publish(&json!({
             "captured": stats.captured,
@@ -117,11 +93,8 @@ pub unsafe extern "C" fn dml_graph_stats_json(handle: u64) -> *const c_char {
 /// Drops a graph. Replays that are enqueued run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_free(graph: u64) {
-    guard(|| {
-        // SAFETY: the contract.
-        drop(unsafe { owned::<Graph>(graph) });
-        Ok(())
-    });
+    // SAFETY: the contract's handles.
+    guard(|| unsafe { handle::free::<Graph>(graph) });
 }
 
 /// Whether the calling thread is capturing. Opens no device.
@@ -129,7 +102,7 @@ pub unsafe extern "C" fn dml_graph_free(graph: u64) {
 pub unsafe extern "C" fn dml_is_capturing(device: i32, capturing: *mut i32) -> i32 {
     guard(|| {
         let open = usize::try_from(device).ok().and_then(dml_engine::opened);
-        // SAFETY: the contract.
+        // SAFETY: the contract's places.
         unsafe { capturing.write(i32::from(open.is_some_and(|device| device.is_capturing()))) };
         Ok(())
     })

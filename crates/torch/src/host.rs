@@ -16,7 +16,8 @@ pub struct Plugin<'a> {
 
 impl<'a> Plugin<'a> {
     /// # Safety
-    /// The functions of `host` may be called as `engine.h` says.
+    /// The functions of `host` may be called with `host.this`, as `engine.h` says, on the calling thread while the result
+    /// lives: it is neither `Send` nor `Sync`.
     pub unsafe fn new(host: &'a DmlHost) -> Self {
         Self { host }
     }
@@ -30,33 +31,38 @@ impl<'a> Plugin<'a> {
         if status != Status::Ok as i32 {
             return Err(Error::Host(status));
         }
-        // SAFETY: a callback that succeeds has filled it.
+        // SAFETY: a callback that succeeds has filled all of it, says `engine.h`.
         Ok(unsafe { out.assume_init() })
     }
 
     /// [`yielded`](Self::yielded) with the tensor's sizes and strides as the plugin has them.
     fn made(callback: impl FnOnce(*mut DmlTensor) -> i32) -> Result<Tensor> {
         let made = Self::yielded(callback)?;
-        // SAFETY: its pointers hold during the call.
+        // SAFETY: the plugin's sizes and strides of a tensor that it holds until the operator's call ends: nothing resizes it
+        // before they are copied here.
         unsafe { tensor(&made) }.map_err(|e| Error::Fallback(e.message.unwrap_or_default()))
+    }
+}
+
+/// The dimensions of a tensor of these sizes and strides.
+#[inline]
+fn dim(sizes: &[i64], strides: &[i64]) -> Result<i32> {
+    if sizes.len() == strides.len() {
+        Ok(sizes.len() as i32)
+    } else {
+        Err(Error::Runtime(format!(
+            "internal error of torch-dml, please report it: sizes {sizes:?}, strides {strides:?}"
+        )))
     }
 }
 
 impl Host for Plugin<'_> {
     fn empty(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> Result<Tensor> {
-        debug_assert_eq!(sizes.len(), strides.len());
+        let dim = dim(sizes, strides)?;
         let made = Self::yielded(|out| {
-            // SAFETY: `new`'s promise; the slices have `dim` numbers.
+            // SAFETY: `new`'s promise; both slices have `dim` numbers, and `out` is a place for a tensor.
             unsafe {
-                (self.host.empty)(
-                    self.host.this,
-                    sizes.as_ptr(),
-                    strides.as_ptr(),
-                    sizes.len() as i32,
-                    dtype as u8,
-                    device,
-                    out,
-                )
+                (self.host.empty)(self.host.this, sizes.as_ptr(), strides.as_ptr(), dim, dtype as u8, device, out)
             }
         })?;
         Ok(Tensor {
@@ -74,12 +80,13 @@ impl Host for Plugin<'_> {
     }
 
     fn resize(&self, t: &mut Tensor, sizes: &[i64], strides: &[i64]) -> Result<()> {
-        let before = to_abi(t);
+        let (before, dim) = (to_abi(t), dim(sizes, strides)?);
         *t = Self::made(|out| {
-            // SAFETY: `new`'s promise; `out` is valid for a write.
+            // SAFETY: `new`'s promise; both slices have `dim` numbers. `out` is valid for a write, and `before` points into `t`,
+            // which stays as it is until the callback has returned.
             unsafe {
                 out.write(before);
-                (self.host.resize)(self.host.this, out, sizes.as_ptr(), strides.as_ptr(), sizes.len() as i32)
+                (self.host.resize)(self.host.this, out, sizes.as_ptr(), strides.as_ptr(), dim)
             }
         })?;
         Ok(())
@@ -87,16 +94,17 @@ impl Host for Plugin<'_> {
 
     fn view(&self, base: &Tensor, view: &Tensor) -> Result<Tensor> {
         let offset = (view.data - base.storage.start) / base.element_size();
-        let base = to_abi(base);
+        let (base, dim) = (to_abi(base), dim(&view.sizes, &view.strides)?);
         Self::made(|out| {
-            // SAFETY: `new`'s promise.
+            // SAFETY: `new`'s promise; both slices have `dim` numbers, `base` points into a tensor that outlives the callback,
+            // and `out` is a place for a tensor.
             unsafe {
                 (self.host.view)(
                     self.host.this,
                     &raw const base,
                     view.sizes.as_ptr(),
                     view.strides.as_ptr(),
-                    view.sizes.len() as i32,
+                    dim,
                     offset as i64,
                     out,
                 )
@@ -106,7 +114,7 @@ impl Host for Plugin<'_> {
 
     fn warn(&self, message: &str) {
         if let Ok(text) = CString::new(message) {
-            // SAFETY: `new`'s promise.
+            // SAFETY: `new`'s promise; the text ends with a 0 and lives through the call.
             unsafe { (self.host.warn)(self.host.this, text.as_ptr()) };
         }
     }
@@ -117,5 +125,62 @@ impl Host for Plugin<'_> {
 
     fn deterministic(&self) -> bool {
         self.host.deterministic != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::{c_char, c_void};
+
+    unsafe extern "C" fn empty(
+        _: *mut c_void,
+        _: *const i64,
+        _: *const i64,
+        _: i32,
+        _: u8,
+        _: u8,
+        _: *mut DmlTensor,
+    ) -> i32 {
+        panic!("called")
+    }
+    unsafe extern "C" fn resize(_: *mut c_void, _: *mut DmlTensor, _: *const i64, _: *const i64, _: i32) -> i32 {
+        panic!("called")
+    }
+    unsafe extern "C" fn view(
+        _: *mut c_void,
+        _: *const DmlTensor,
+        _: *const i64,
+        _: *const i64,
+        _: i32,
+        _: i64,
+        _: *mut DmlTensor,
+    ) -> i32 {
+        panic!("called")
+    }
+    unsafe extern "C" fn warn(_: *mut c_void, _: *const c_char) {}
+
+    #[test]
+    fn the_plugin_never_reads_beyond_the_strides() {
+        let host =
+            DmlHost { this: std::ptr::null_mut(), empty, resize, view, warn, default_dtype: 0, deterministic: 0 };
+        // SAFETY: the functions take anything.
+        let plugin = unsafe { Plugin::new(&host) };
+        let mut tensor = Tensor {
+            handle: 16,
+            data: 0,
+            dtype: DType::F32,
+            place: DeviceKind::Dml(0),
+            sizes: Dims::from_slice(&[2, 3]),
+            strides: Dims::from_slice(&[1]),
+            storage: AddressRange { start: 0, end: 24 },
+            wrapped_number: false,
+            negative: false,
+            conjugate: false,
+        };
+        let refused = |result: Result<()>| assert!(matches!(result, Err(Error::Runtime(_))), "{result:?}");
+        refused(plugin.empty(0, DType::F32, &[2, 3], &[1]).map(drop));
+        refused(plugin.view(&tensor.clone(), &tensor).map(drop));
+        refused(plugin.resize(&mut tensor, &[2], &[]));
     }
 }

@@ -1,6 +1,7 @@
 //! Diagnostics on stderr, filtered by `TORCH_DML_LOG` (`debug`, `dml_engine=trace`, `dml::call=trace`, ...): warnings unless it says
 //! otherwise.
 
+use dml_environment::LOG;
 use std::sync::Once;
 use tracing_subscriber::EnvFilter;
 
@@ -8,7 +9,9 @@ use tracing_subscriber::EnvFilter;
 pub fn start() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let filter = EnvFilter::try_from_env("TORCH_DML_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+        let filter = LOG.get().and_then(|filter| EnvFilter::try_new(filter).ok());
+        // Variables that make no sense are in Python's warnings.
+        let filter = filter.unwrap_or_else(|| EnvFilter::new("warn,dml_environment=off"));
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
     });
 }

@@ -12,7 +12,7 @@ use std::ffi::{c_char, c_void};
 pub unsafe extern "C" fn dml_allocate(device: i32, bytes: u64, address: *mut u64) -> i32 {
     guard(|| {
         let got = open(device)?.allocate(bytes)?;
-        // SAFETY: the contract.
+        // SAFETY: the contract's places.
         unsafe { address.write(got) };
         Ok(())
     })
@@ -31,7 +31,7 @@ pub extern "C" fn dml_free(device: i32, address: u64) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_upload(device: i32, address: u64, source: *const c_void, bytes: u64) -> i32 {
     guard(|| {
-        // SAFETY: the contract: `bytes` readable bytes.
+        // SAFETY: the contract's arrays.
         let source = unsafe { crate::convert::slice(source.cast::<u8>(), bytes as usize) };
         Ok(open(device)?.upload(address, source)?)
     })
@@ -44,7 +44,8 @@ pub unsafe extern "C" fn dml_download(device: i32, address: u64, target: *mut c_
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: the contract: `bytes` writable bytes.
+        // SAFETY: the contract's arrays: `bytes` bytes that nobody else uses during the call. What they hold before, if
+        // anything, is never read.
         let target = unsafe { std::slice::from_raw_parts_mut(target.cast::<u8>(), bytes as usize) };
         Ok(open(device)?.download(address, target)?)
     })
@@ -82,7 +83,7 @@ fn stats(device: i32) -> Result<DmlMemoryStats, Failure> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_memory_stats(device: i32, out: *mut DmlMemoryStats) -> i32 {
     guard(|| {
-        // SAFETY: the contract.
+        // SAFETY: the contract's places.
         unsafe { out.write(stats(device)?) };
         Ok(())
     })
@@ -155,7 +156,7 @@ pub extern "C" fn dml_memory_snapshot_json(device: i32) -> *const c_char {
 pub unsafe extern "C" fn dml_block_bytes(device: i32, address: u64, bytes: *mut u64) -> i32 {
     guard(|| {
         let block = open(device)?.block_range(address);
-        // SAFETY: the contract.
+        // SAFETY: the contract's places.
         unsafe { bytes.write(block.map_or(0, |b| b.1)) };
         Ok(())
     })
@@ -166,7 +167,7 @@ pub unsafe extern "C" fn dml_block_bytes(device: i32, address: u64, bytes: *mut 
 pub unsafe extern "C" fn dml_memory_info(device: i32, free: *mut u64, total: *mut u64) -> i32 {
     guard(|| {
         let (f, t) = open(device)?.memory_info();
-        // SAFETY: the contract.
+        // SAFETY: the contract's places.
         unsafe {
             free.write(f);
             total.write(t);

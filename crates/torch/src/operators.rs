@@ -63,12 +63,12 @@ pub unsafe extern "C" fn dml_call(
         let device = crate::device::open(device)?;
         // Not returned from a block: that would copy all eight places.
         let mut list: SmallVec<[Arg; 8]> = SmallVec::new();
-        // SAFETY: the contract: `nargs` values, whose pointers hold during the call.
+        // SAFETY: the contract's arrays.
         for value in unsafe { slice(args, nargs) } {
-            // SAFETY: as above.
+            // SAFETY: the contract's values; `list` goes when the call returns, and no operator keeps an argument.
             list.push(unsafe { arg(value)? });
         }
-        // SAFETY: the contract: a host.
+        // SAFETY: the contract's host, which is not null and stays as it is during the call.
         let plugin = unsafe { Plugin::new(&*host) };
         let mut call = Call { name: op.name, args: &list, device, host: &plugin, returns: SmallVec::new() };
         tracing::trace!(target: "dml::call", name = op.name, "call");
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn dml_call(
             (op.run)(&mut call)
         };
         ran.map_err(|e| explain(e, op.name, &list))?;
-        // SAFETY: the contract: room for `nresults` results.
+        // SAFETY: the contract's places: room for `nresults` results.
         unsafe { deliver(&call.returns, results, nresults) }
     })
 }
@@ -101,10 +101,10 @@ fn explain(e: dml_ops::Error, name: &str, args: &[Arg]) -> Failure {
     failure
 }
 
-/// Writes the results where the plugin reads them.
+/// Writes the results where the plugin reads them. It does not where this fails: lists that were written may be gone.
 ///
 /// # Safety
-/// `results` has room for `nresults` values.
+/// `results` is valid for writes of `nresults` values.
 unsafe fn deliver(returns: &[Ret], results: *mut DmlValue, nresults: usize) -> Result<(), Failure> {
     let mut lists = Vec::new();
     for i in 0..nresults {
@@ -119,7 +119,7 @@ unsafe fn deliver(returns: &[Ret], results: *mut DmlValue, nresults: usize) -> R
                 DmlValue { tag: tag::TENSORS, len, u: Payload { tensors } }
             }
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise; `i` is below `nresults`.
         unsafe { results.add(i).write(value) };
     }
     if !lists.is_empty() {

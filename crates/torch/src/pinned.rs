@@ -11,7 +11,7 @@ use std::ffi::c_void;
 pub unsafe extern "C" fn dml_host_allocate(device: i32, bytes: u64, address: *mut *mut c_void) -> i32 {
     guard(|| {
         let got = open(device)?.allocate_pinned(bytes)?;
-        // SAFETY: the contract.
+        // SAFETY: the contract's places.
         unsafe { address.write(got.as_ptr().cast()) };
         Ok(())
     })
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn dml_host_stats(out: *mut DmlPoolStats) -> i32 {
             add(&mut sum.reserved_bytes, &one.reserved_bytes);
             add(&mut sum.requested_bytes, &one.requested_bytes);
         }
-        // SAFETY: the contract.
+        // SAFETY: the contract's places.
         unsafe { out.write(sum) };
         Ok(())
     })

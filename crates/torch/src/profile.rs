@@ -19,7 +19,8 @@ pub unsafe extern "C" fn dml_profile_stop(
 ) -> i32 {
     guard(|| {
         for activity in dml_engine::stop_profile() {
-            // SAFETY: the contract: `each` takes `this` and an activity, whose strings it copies.
+            // SAFETY: the contract's host: `each` may be called with `this`. The activity and its texts live through the
+            // call, and it copies what it keeps.
             with_activity(&activity, |activity| unsafe { each(this, activity) });
         }
         Ok(())

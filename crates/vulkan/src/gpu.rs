@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dml_environment::TIMEOUT;
+
 use crate::adapter::{Adapter, AdapterInfo};
 use crate::command::{Encoder, Recording};
 use crate::device::{DeviceShared, QueueKind};
@@ -11,6 +13,9 @@ use crate::error::Error;
 use crate::memory::{MemoryClass, Segment};
 use crate::pipeline::{Compiler, Pipeline, PipelineOptions};
 use crate::submit::Recorder;
+
+/// How long a wait goes on without progress where nobody says how long.
+const TIMEOUT_IF_UNSET: Duration = Duration::from_secs(300);
 
 /// How to open a device.
 #[derive(Debug, Clone, Default)]
@@ -47,7 +52,8 @@ impl Adapter {
     /// # Errors
     /// As [`Adapter::open`].
     pub fn open_with(&self, options: &OpenOptions) -> Result<Gpu, Error> {
-        let device = DeviceShared::open(&self.shared, options.timeout.unwrap_or_else(default_timeout))?;
+        let timeout = options.timeout.or_else(|| TIMEOUT.get()).unwrap_or(TIMEOUT_IF_UNSET);
+        let device = DeviceShared::open(&self.shared, timeout)?;
         let compiler = Arc::new(Compiler::new(&device, options.cache_dir.clone()));
         Ok(Gpu { device, compiler })
     }
@@ -166,14 +172,4 @@ impl std::fmt::Debug for Gpu {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gpu").field("name", &self.info().name).field("lost", &self.is_lost()).finish_non_exhaustive()
     }
-}
-
-/// `TORCH_DML_TIMEOUT_S`, else 300 seconds.
-fn default_timeout() -> Duration {
-    std::env::var("TORCH_DML_TIMEOUT_S")
-        .ok()
-        .and_then(|text| text.trim().parse::<f64>().ok())
-        .filter(|&seconds| seconds > 0.0)
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .unwrap_or(Duration::from_secs(300))
 }

@@ -45,8 +45,8 @@
 //! - Every run-time failure is an [`Error`]; nothing panics. A call that fails leaves its object usable, unless the
 //!   device is lost; where recorded commands are discarded, the call says so.
 //! - What would be undefined in Vulkan and can be told from the arguments in a few nanoseconds is checked and is
-//!   [`Error::Invalid`]: ranges of copies, sizes of push constants, counts of workgroups, objects of another device
-//!   where a pipeline, a recording or a timeline is named, tickets.
+//!   [`Error::Invalid`]: ranges of copies, sizes of push constants, counts of workgroups, objects of another device,
+//!   tickets.
 //! - Calls of one [`Recorder`] reach the GPU in the order in which they were made. Two commands that
 //!   touch the same bytes need [`Recorder::barrier`] between them, also across submits, unless the
 //!   host waited between them. A [`Recording`] begins with a barrier and ends with none.
@@ -64,8 +64,12 @@
 //!
 //! - Hazards are not tracked: barriers are the caller's, and so are the lifetimes of segments, of which only those given
 //!   to [`Gpu::record`] are kept.
-//! - A dispatch's addresses are not checked, nor is the SPIR-V, nor whether a segment is of the recorder's device (the
-//!   validation layer does all three). What such a mistake breaks may be the whole process.
+//! - A dispatch's addresses are not checked, nor is the SPIR-V (the validation layer does both). What such a mistake
+//!   breaks may be the whole process: a software adapter's kernels write to its memory.
+//!
+//!   These three, addresses, SPIR-V and the lifetimes of segments, are the caller's promises, and nothing else is. No type
+//!   carries them: an address is a number among a kernel's parameters. The engine keeps them for all crates above it.
+//!   It names its memory by ranges and frees it behind the work that uses it, and its SPIR-V is the emitter's.
 //! - Memory is not cleared.
 //! - Nothing limits what a process allocates; a driver may page before it reports exhausted memory.
 //! - A device that was opened is never destroyed: the driver's side of a closed one waits for the next

@@ -412,3 +412,24 @@ fn many_threads_compile() -> Result<(), Error> {
         Ok(())
     })
 }
+
+#[test]
+fn segments_of_another_device_are_refused() -> Result<(), Error> {
+    let (gpu, other) = (open(), open());
+    let mut recorder = gpu.recorder()?;
+    let allocate = |gpu: &dml_vulkan::Gpu| gpu.allocate(64, MemoryClass::Device);
+    let (here, there) = (allocate(&gpu)?, allocate(&other)?);
+    for result in [
+        recorder.copy(&here, 0, &there, 0, 64),
+        recorder.copy(&there, 0, &here, 0, 64),
+        recorder.copy(&there, 0, &there, 32, 32),
+        recorder.update(&there, 0, &[0; 64]),
+        gpu.record(Vec::new(), |encoder, _| encoder.update(&there, 0, &[0; 64])).map(drop),
+    ] {
+        assert!(matches!(result, Err(Error::Invalid { .. })), "{result:?}");
+    }
+    recorder.update(&here, 0, &[0; 64])?;
+    recorder.wait_idle()?;
+    assert_valid();
+    Ok(())
+}

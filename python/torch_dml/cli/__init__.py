@@ -69,6 +69,10 @@ def _run(options: argparse.Namespace) -> int:
             stacks=options.stacks,
             rows=options.rows,
         )
+    if options.command == "run":
+        from torch_dml.cli import run
+
+        return run.run(options.script, options.arguments, module=options.module, force=options.force)
     from torch_dml.cli import probe
 
     return probe.run(options.step)
@@ -130,6 +134,17 @@ def _parser() -> argparse.ArgumentParser:
     trace.add_argument("--rows", type=_positive, default=20, help="kernels in the table; 20 when left out")
     trace.add_argument("script", metavar="SCRIPT", help="a Python file; the options of this command come before it")
     trace.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="arguments of the script")
+
+    run = commands.add_parser(
+        "run",
+        help="run a script that was written for CUDA",
+        description='Run a script with the devices in CUDA\'s place: they are "cuda:0", "cuda:1" and so on, for '
+        "PyTorch and every library, also in the processes that the script starts.",
+    )
+    run.add_argument("-m", "--module", action="store_true", help="SCRIPT is a module's name, as in python -m")
+    run.add_argument("--force", action="store_true", help="also where a CUDA device is usable")
+    run.add_argument("script", metavar="SCRIPT", help="a Python file; the options of this command come before it")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="arguments of the script")
 
     # What doctor runs in a child process, so that a driver that crashes does not take doctor with it.
     probe = commands.add_parser("_probe")

@@ -17,6 +17,7 @@ use crate::kernels::compiler;
 use crate::kernels::interface::ArgumentBlock;
 use crate::kernels::pointwise::{Pointwise, PointwiseInput};
 use crate::memory::range::AddressRange;
+use dml_environment::{FUSION, FusionMode};
 use dml_kernel::{DType, ScalarType, dense};
 use dml_vulkan::Gpu;
 use rustc_hash::FxHashMap;
@@ -33,16 +34,6 @@ const MAX_INSTRUCTIONS: usize = 2000;
 const MAX_PARAMS: usize = 128;
 /// Structures that are remembered.
 const MAX_STRUCTURES: usize = 4096;
-
-/// Whether launches are fused.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Mode {
-    Off,
-    /// When a kernel is ready.
-    On,
-    /// The flush waits for the kernel, the first time already: for graphs and for tests.
-    Wait,
-}
 
 struct Member {
     entry: usize,
@@ -68,7 +59,7 @@ struct Output {
 
 /// The launches that are being fused, and the kernels that came of it.
 pub(crate) struct Fusion {
-    mode: Mode,
+    mode: FusionMode,
     n: u32,
     members: Vec<Member>,
     externals: Vec<External>,
@@ -107,13 +98,8 @@ fn range(address: u64, dtype: DType, elements: u32) -> AddressRange {
 
 impl Default for Fusion {
     fn default() -> Self {
-        let mode = match std::env::var("TORCH_DML_FUSION").as_deref() {
-            Ok("0") => Mode::Off,
-            Ok("wait") => Mode::Wait,
-            _ => Mode::On,
-        };
         Fusion {
-            mode,
+            mode: FUSION.get().unwrap_or(FusionMode::On),
             n: 0,
             members: Vec::new(),
             externals: Vec::new(),
@@ -131,7 +117,7 @@ impl Fusion {
     /// As the default one, but every structure is worth a kernel, and is waited for.
     pub(crate) fn waiting() -> Self {
         let fusion = Self::default();
-        let mode = if fusion.mode == Mode::Off { Mode::Off } else { Mode::Wait };
+        let mode = if fusion.mode == FusionMode::Off { FusionMode::Off } else { FusionMode::Wait };
         Self { mode, ..fusion }
     }
 
@@ -144,7 +130,7 @@ impl Fusion {
     /// closed, and the launch offered again (once) or run by itself. `push` is where `params` begin in the arena.
     pub(crate) fn offer(&mut self, entry: usize, kernel: &KernelRef, params: &[u8], push: usize) -> bool {
         let Some(pointwise) =
-            kernel.pointwise().filter(|_| self.mode != Mode::Off && !kernel.has_indirect_parameters())
+            kernel.pointwise().filter(|_| self.mode != FusionMode::Off && !kernel.has_indirect_parameters())
         else {
             return false;
         };
@@ -333,7 +319,7 @@ impl Fusion {
 
     /// The chain's kernel, if it can run now.
     fn kernel(&mut self, gpu: &Gpu, stores: &[usize], lanes: u32) -> Option<KernelRef> {
-        let wait = self.mode == Mode::Wait;
+        let wait = self.mode == FusionMode::Wait;
         match self.known.get_mut(self.key.as_slice()) {
             Some(Known::Asked(slot)) => {
                 return slot.get().filter(|k| k.is_compiled() && !k.refused()).cloned();

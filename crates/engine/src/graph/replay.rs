@@ -2,6 +2,7 @@
 
 use crate::capture::draws::Draws;
 use crate::error::Error;
+use crate::fork;
 use crate::graph::pool::{GraphPool, Held};
 use crate::graph::random;
 use crate::graph::report;
@@ -41,6 +42,7 @@ impl Graph {
     /// # Errors
     /// [`Error::Graph`] while the calling thread captures a graph of the device; [`Error::DeviceLost`]; an error of earlier work.
     pub fn replay(&self) -> Result<(), Error> {
+        fork::check()?;
         let queue = &*self.held.queue;
         queue.submission.alive()?;
         queue.refuse_in_capture("a replay of another graph")?;

@@ -1,6 +1,7 @@
 //! Kernels by key: emitted once, compiled on the pool, waited for at the first flush that needs them.
 
 use crate::error::Error;
+use crate::interrupt;
 use crate::kernels::compiler;
 use crate::kernels::key::{self, AnyKey, KernelKey};
 use crate::kernels::pointwise::Pointwise;
@@ -154,6 +155,28 @@ impl KernelRef {
         }
     }
 
+    /// Has the pipeline made before it is needed, so that nobody waits for it with something locked. Asks between the parts of
+    /// the wait whether it is to end; nothing of the engine may be locked. A driver that compiles in this thread is not
+    /// interrupted.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub(crate) fn await_compiled(&self, gpu: &Gpu) -> Result<(), Error> {
+        let start = Instant::now();
+        while !self.is_compiled() {
+            let job = self.0.job.lock().unwrap_or_else(PoisonError::into_inner);
+            if matches!(*job, Job::Running) {
+                drop(self.0.done.wait_timeout(job, interrupt::SLICE));
+            } else {
+                drop(job);
+                self.compile(gpu);
+            }
+            interrupt::unless(!interrupt::requested())?;
+        }
+        COSTS.wait_ns.fetch_add(nanoseconds_since(start), Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Compiles if nobody has, and returns when it is done.
     pub(crate) fn compile(&self, gpu: &Gpu) {
         let mut job = self.0.job.lock().unwrap_or_else(PoisonError::into_inner);
@@ -294,7 +317,7 @@ fn float_modes(info: &AdapterInfo) -> FloatModes {
     let (has, modes) = (&info.capabilities, &info.capabilities.float_controls);
     FloatModes {
         round_to_even: modes.f32.round_to_even && (modes.f64.round_to_even || !has.f64),
-        keep_subnormals: modes.f32.denorm_preserve && (modes.f64.denorm_preserve || !has.f64),
+        keep_subnormals: has.keeps_subnormals(),
         keep_special_f32: modes.f32.signed_zero_inf_nan,
         keep_special_f64: modes.f64.signed_zero_inf_nan,
     }
@@ -333,6 +356,27 @@ fn missing(needs: &Needs, info: &AdapterInfo) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_wait_for_a_kernel_that_is_being_compiled_ends_when_it_is_told_to() {
+        thread_local! {
+            static STOP: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+        }
+        let gpu = dml_vulkan::adapters().unwrap()[0].open().unwrap();
+        let kernel = dml_kernel::Builder::new("slow_to_compile", [1, 1, 1]).finish();
+        let kernel = KernelRef::new(kernel.emit_for(&target(gpu.info())).unwrap(), None);
+        // As when a thread of the pool is at it.
+        let Job::Waiting(words) = std::mem::replace(&mut *kernel.0.job.lock().unwrap(), Job::Running) else {
+            panic!("nobody compiled it")
+        };
+        crate::set_interrupt_check(Some(Arc::new(|| STOP.get())));
+        STOP.set(true);
+        assert_eq!(kernel.await_compiled(&gpu), Err(Error::Interrupted));
+        STOP.set(false);
+        *kernel.0.job.lock().unwrap() = Job::Waiting(words);
+        assert_eq!(kernel.await_compiled(&gpu), Ok(()));
+        assert!(kernel.is_compiled());
+    }
 
     /// A key of the tests.
     #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -4,6 +4,7 @@
 //! for a while. When a burst of compilations is over, and now and then while it goes on, the pipeline cache is saved, so
 //! that a process that is killed later starts fast the next time all the same.
 
+use dml_environment::COMPILE_THREADS;
 use dml_vulkan::Gpu;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -58,12 +59,9 @@ impl State {
 
 /// `TORCH_DML_COMPILE_THREADS`, else the cores up to [`MAX_THREADS`].
 fn max_threads() -> usize {
-    static MOST: OnceLock<usize> = OnceLock::new();
-    *MOST.get_or_init(|| {
-        let wish = std::env::var("TORCH_DML_COMPILE_THREADS").ok().and_then(|text| text.trim().parse().ok());
-        wish.filter(|n| (1..=1024).contains(n))
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(2, |n| n.get()).min(MAX_THREADS))
-    })
+    static MAX: OnceLock<usize> = OnceLock::new();
+    let cores = || std::thread::available_parallelism().map_or(2, |n| n.get());
+    *MAX.get_or_init(|| COMPILE_THREADS.get().unwrap_or_else(|| cores().min(MAX_THREADS)))
 }
 
 /// Has the job done soon. If the system has no thread to give it may never be: whoever needs the pipeline makes it.

@@ -350,6 +350,25 @@ impl Parameter for Unordered {
     }
 }
 
+/// As [`Unordered`], where there may be none: the kernel then gets the launch's [placeholder](ArgumentBlock::begin), and is
+/// told by another parameter not to use it.
+pub struct OptionalUnordered;
+
+impl Parameter for OptionalUnordered {
+    type Type = DType;
+    type Argument<'a> = Option<u64>;
+    type Declared<'b> = Pointer<'b>;
+
+    fn declare<'b>(b: &'b Builder, name: &str, dtype: &DType) -> Pointer<'b> {
+        b.pointer(name, *dtype)
+    }
+
+    #[inline]
+    fn pass(argument: &Option<u64>, _: &DType, block: &mut ArgumentBlock) {
+        block.memory(argument.unwrap_or(0));
+    }
+}
+
 /// Words that travel with the launch (see [`Launch::table`]), as elements of a dtype. A kernel's first parameter.
 pub struct Table;
 

@@ -1,8 +1,10 @@
 //! Mapped segments of one size for copies between host and device, kept for the next copy.
 
 use crate::error::Error;
+use crate::interrupt;
 use dml_vulkan::{Gpu, MemoryClass, Segment, Ticket, Timeline};
-use std::sync::{Mutex, PoisonError};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Copies up to this size go through the ring, or through one small segment and the copy kernel.
 pub(crate) const SMALL_COPY: usize = 64 << 10;
@@ -42,7 +44,37 @@ pub(crate) struct HostPool {
     /// So many may be in use by the GPU before `take` waits.
     keep: usize,
     /// Segments with the ticket of their last use, oldest first.
-    idle: Mutex<Vec<(Segment, Ticket)>>,
+    idle: Mutex<Vec<(Arc<Segment>, Ticket)>>,
+}
+
+/// A segment of a pool, which gets it back when this is dropped, on whatever way: so none is freed that the GPU may use.
+pub(crate) struct PooledSegment<'p> {
+    pool: &'p HostPool,
+    segment: Arc<Segment>,
+    /// Of the last use.
+    ticket: Ticket,
+}
+
+impl PooledSegment<'_> {
+    /// The GPU is done with the segment at `ticket`.
+    pub(crate) fn used(&mut self, ticket: Ticket) {
+        self.ticket = ticket;
+    }
+}
+
+impl Deref for PooledSegment<'_> {
+    type Target = Segment;
+
+    fn deref(&self) -> &Segment {
+        &self.segment
+    }
+}
+
+impl Drop for PooledSegment<'_> {
+    fn drop(&mut self) {
+        // The pool grows with the threads that copy at a time.
+        self.pool.lock().push((Arc::clone(&self.segment), self.ticket));
+    }
 }
 
 impl HostPool {
@@ -55,35 +87,91 @@ impl HostPool {
         self.bytes
     }
 
-    /// A segment that the GPU is done with. Waits for one if it uses many already.
-    pub(crate) fn take(&self, gpu: &Gpu, timeline: &Timeline) -> Result<Segment, Error> {
+    /// A segment that the GPU is done with. Waits for one if it uses many already; nothing of the engine may be locked.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`]; [`Error::DeviceLost`]; [`dml_vulkan::Error::OutOfMemory`].
+    pub(crate) fn take(&self, gpu: &Gpu, timeline: &Timeline) -> Result<PooledSegment<'_>, Error> {
+        self.take_unless(gpu, timeline, interrupt::requested)
+    }
+
+    /// As [`take`](Self::take), whatever happens: for what belongs to an operator, which is enqueued as a whole. What is
+    /// in flight is bounded, and so is this wait.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take), and not interrupted.
+    pub(crate) fn take_in_any_case(&self, gpu: &Gpu, timeline: &Timeline) -> Result<PooledSegment<'_>, Error> {
+        self.take_unless(gpu, timeline, || false)
+    }
+
+    fn take_unless(
+        &self,
+        gpu: &Gpu,
+        timeline: &Timeline,
+        stop: impl FnMut() -> bool,
+    ) -> Result<PooledSegment<'_>, Error> {
         let done = timeline.completed()?;
+        let of_pool = |(segment, ticket)| PooledSegment { pool: self, segment, ticket };
         let oldest = {
-            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut idle = self.lock();
             match idle.iter().position(|(_, ticket)| *ticket <= done) {
-                Some(at) => return Ok(idle.remove(at).0),
-                None if idle.len() >= self.keep => Some(idle.remove(0)),
+                Some(at) => return Ok(of_pool(idle.remove(at))),
+                None if idle.len() >= self.keep => Some(of_pool(idle.remove(0))),
                 None => None,
             }
         };
         match oldest {
-            Some((segment, ticket)) => {
-                timeline.wait(ticket)?;
+            Some(segment) => {
+                interrupt::unless(timeline.wait_unless(segment.ticket, stop)?)?;
                 Ok(segment)
             }
-            None => Ok(gpu.allocate(self.bytes, self.class)?),
+            None => Ok(of_pool((Arc::new(gpu.allocate(self.bytes, self.class)?), Ticket(0)))),
         }
-    }
-
-    /// Gives a segment back; the GPU is done with it at `ticket`. The pool grows with the threads that copy at a time.
-    pub(crate) fn put(&self, segment: Segment, ticket: Ticket) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push((segment, ticket));
     }
 
     /// Lets go of the segments that the GPU is done with.
     fn clear_done(&self, timeline: &Timeline) {
         if let Ok(done) = timeline.completed() {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).retain(|(_, ticket)| *ticket > done);
+            self.lock().retain(|(_, ticket)| *ticket > done);
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Arc<Segment>, Ticket)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_wait_that_fails_leaves_the_segment_in_the_pool() {
+        let gpu = dml_vulkan::adapters().unwrap()[0].open().unwrap();
+        let mut recorder = gpu.recorder().unwrap();
+        // Half a second of work, of which the waits below see the first moments.
+        const BYTES: u64 = 4 << 20;
+        let pool = HostPool::new(MemoryClass::Readback, BYTES, 2);
+        let source = gpu.allocate(BYTES, MemoryClass::Device).unwrap();
+        let timeline = recorder.timeline().clone();
+        let mut copy = |to: &mut PooledSegment<'_>| {
+            for _ in 0..300 {
+                recorder.copy(&source, 0, to, 0, BYTES).unwrap();
+                recorder.barrier();
+            }
+            to.used(recorder.submit().unwrap());
+        };
+        let mut segments = [(); 2].map(|()| pool.take(&gpu, &timeline).unwrap());
+        segments.iter_mut().for_each(&mut copy);
+        let addresses = segments.each_ref().map(|segment| segment.address());
+        drop(segments);
+        let in_pool = || pool.lock().iter().map(|(segment, _)| segment.address()).collect::<Vec<_>>();
+        assert!(matches!(pool.take_unless(&gpu, &timeline, || true).map(drop), Err(Error::Interrupted)));
+        assert!(in_pool().iter().all(|address| addresses.contains(address)) && in_pool().len() == 2);
+        gpu.simulate_loss();
+        assert!(pool.take(&gpu, &timeline).is_err());
+        assert_eq!(in_pool().len(), 2);
+        drop(recorder); // waits for the work, which in fact goes on
     }
 }

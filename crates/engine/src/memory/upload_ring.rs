@@ -29,7 +29,7 @@ pub(crate) struct UploadRing {
     host: NonNull<u8>,
 }
 
-// SAFETY: `host` points into `memory`, which is owned here and may be used by any thread; writing takes `&mut self`.
+// SAFETY: `host` points into `memory`, which lives as long and belongs to no thread; writing takes `&mut self`.
 unsafe impl Send for UploadRing {}
 
 impl UploadRing {
@@ -47,8 +47,8 @@ impl UploadRing {
     /// Copies bytes, at most [`MAX_REGION_BYTES`], to a region that belongs to what is pending; `None` while there is no room.
     pub(crate) fn write(&mut self, data: &[u8]) -> Option<Region> {
         let offset = self.ring.take(data.len() as u64, ALIGN)?;
-        // SAFETY: `take` returned a region inside the ring that no pending or running work reads, and
-        // `data` is not mapped memory of the ring.
+        // SAFETY: `take` returned a region of `data.len()` bytes inside the ring, whose size is the segment's, that no pending or
+        // running work reads. `data` is other memory: nobody has a slice of the ring's.
         unsafe {
             let to = self.host.add(offset as usize);
             std::ptr::copy_nonoverlapping(data.as_ptr(), to.as_ptr(), data.len());

@@ -1,6 +1,7 @@
 //! Appending to the pending batch, and what follows from it: a batch that is due goes to the thread that submits, or to the driver.
 
 use crate::error::Error;
+use crate::kernels::cache::KernelRef;
 use crate::kernels::launch::Launch;
 use crate::memory::range::AddressRange;
 use crate::memory::upload_ring::Region;
@@ -167,8 +168,9 @@ impl DeviceQueue {
         Ok(())
     }
 
-    /// Waits until what was handed over is with the driver and there is room for more: to be called before a wait, with nothing
-    /// locked, so that it gives the driver no more at once than may be in flight.
+    /// Waits until what was handed over is with the driver, there is room for more, and the kernels of what is pending are
+    /// compiled: to be called before a wait, with nothing locked, so that it gives the driver no more at once than may be in
+    /// flight, and waits for no compiler with something locked.
     ///
     /// # Errors
     /// [`Error::Interrupted`]; [`Error::DeviceLost`]; an error of earlier work.
@@ -180,9 +182,17 @@ impl DeviceQueue {
                 break;
             }
             self.await_room()?;
-            self.submission.record_handed(|| false);
+            self.submission.record_handed_to_wait()?;
+        }
+        while let Some(kernel) = self.uncompiled() {
+            kernel.await_compiled(self.gpu())?;
         }
         Ok(())
+    }
+
+    /// A kernel of what is pending that is not compiled.
+    fn uncompiled(&self) -> Option<KernelRef> {
+        self.lock().pending.uncompiled().cloned()
     }
 
     #[inline]

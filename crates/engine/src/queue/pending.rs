@@ -6,6 +6,7 @@
 //! submitted: so events and the ring know what to wait for.
 
 use crate::error::Error;
+use crate::kernels::cache::KernelRef;
 use crate::kernels::launch::Launch;
 use crate::memory::allocator::COMMON;
 use crate::memory::device_memory::DeviceMemory;
@@ -78,6 +79,11 @@ impl Pending {
     /// Whether entries were not handed over, events included.
     pub(crate) fn has_pending(&self) -> bool {
         !self.batch.entries.is_empty()
+    }
+
+    /// A kernel that is not compiled.
+    pub(crate) fn uncompiled(&self) -> Option<&KernelRef> {
+        self.batch.uncompiled()
     }
 
     /// The ticket of all that was handed over.

@@ -4,33 +4,55 @@
 //! to do. It hands a batch over when the [`policy`] says so; this thread takes it from there. Whoever waits for
 //! the device does not wait for this thread to wake: it takes the stream's lock and records what is left by itself.
 
+use crate::fork::forked;
 use crate::queue::device_queue::DeviceQueue;
 use crate::queue::policy::{self, Decision};
 use crate::submit::handover::Handover;
+use dml_environment::SUBMIT_THREAD;
 use dml_vulkan::AdapterKind;
 use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
 
-/// Starts the thread. If the system has none to give, pending work waits for the next flush.
-pub(crate) fn start(queue: &Arc<DeviceQueue>) {
-    let weak = Arc::downgrade(queue);
-    let handover = Arc::clone(queue.submission.handover());
-    let spawned = {
-        let handover = Arc::clone(&handover);
-        std::thread::Builder::new().name("dml-submit".to_owned()).spawn(move || run(&handover, &weak))
-    };
-    match spawned {
-        Ok(handle) => handover.attach(handle.thread().clone(), takes_batches()),
-        Err(e) => tracing::warn!("no thread for submitting work: {e}"),
+/// The thread while it runs. Dropped, it has ended: it uses the queue from time to time, and would otherwise be the one
+/// to close the device, at a time of its own or while the process ends under it.
+pub(crate) struct SubmitThread {
+    handover: Arc<Handover>,
+    handle: Option<JoinHandle<()>>,
+}
+
+impl SubmitThread {
+    /// Starts the thread. If the system has none to give, pending work waits for the next flush.
+    pub(crate) fn start(queue: &Arc<DeviceQueue>) -> Self {
+        let weak = Arc::downgrade(queue);
+        let handover = Arc::clone(queue.submission.handover());
+        let spawned = {
+            let handover = Arc::clone(&handover);
+            std::thread::Builder::new().name("dml-submit".to_owned()).spawn(move || run(&handover, &weak))
+        };
+        match &spawned {
+            Ok(handle) => handover.attach(handle.thread().clone(), takes_batches()),
+            Err(e) => tracing::warn!("no thread for submitting work: {e}"),
+        }
+        Self { handover, handle: spawned.ok() }
+    }
+}
+
+impl Drop for SubmitThread {
+    fn drop(&mut self) {
+        self.handover.stop();
+        // A forked child has the handle, and no thread to wait for.
+        if forked() {
+            return;
+        }
+        if self.handle.take().is_some_and(|handle| handle.join().is_err()) {
+            tracing::error!("the thread that submits work panicked");
+        }
     }
 }
 
 /// Whether the thread records and submits what others enqueue: where it has a processor to itself.
 fn takes_batches() -> bool {
-    match std::env::var("TORCH_DML_SUBMIT_THREAD").as_deref() {
-        Ok("0") => false,
-        Ok("1") => true,
-        _ => std::thread::available_parallelism().is_ok_and(|n| n.get() >= 4),
-    }
+    SUBMIT_THREAD.get().unwrap_or_else(|| std::thread::available_parallelism().is_ok_and(|n| n.get() >= 4))
 }
 
 fn run(handover: &Handover, queue: &Weak<DeviceQueue>) {
@@ -73,9 +95,29 @@ fn sharpen_timer() {
     }
     const PR_SET_TIMERSLACK: std::ffi::c_int = 29;
     let nanoseconds: std::ffi::c_ulong = 1;
-    // SAFETY: this option takes one unsigned long and changes the calling thread's timer slack only.
+    // SAFETY: the C library's function, declared as Linux has it. This option takes one unsigned long, and changes the calling
+    // thread's timer slack only.
     unsafe { prctl(PR_SET_TIMERSLACK, nanoseconds) };
 }
 
 #[cfg(not(target_os = "linux"))]
 fn sharpen_timer() {}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::queue::device_queue::DeviceQueue;
+
+    #[test]
+    fn the_thread_has_ended_when_it_is_dropped() {
+        let gpu = || dml_vulkan::adapters().unwrap()[0].open().unwrap();
+        for _ in 0..20 {
+            let queue = Arc::new(DeviceQueue::new(gpu(), 0).unwrap());
+            let thread = SubmitThread::start(&queue);
+            queue.submission.handover().enqueued(true);
+            drop(thread);
+            assert_eq!((Arc::strong_count(&queue), Arc::weak_count(&queue)), (1, 0));
+        }
+    }
+}

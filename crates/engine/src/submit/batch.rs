@@ -112,6 +112,14 @@ impl Batch {
         }
     }
 
+    /// The first kernel that is not compiled.
+    pub(crate) fn uncompiled(&self) -> Option<&KernelRef> {
+        self.entries.iter().find_map(|entry| match &entry.command {
+            Command::Launch { kernel, .. } if !kernel.is_compiled() => Some(kernel),
+            _ => None,
+        })
+    }
+
     /// Empties it. The kernels and events of its entries are let go.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();

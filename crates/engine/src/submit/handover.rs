@@ -1,6 +1,7 @@
 //! What goes from the threads that enqueue to the one that records and submits: ended batches, the signs that work is pending, and
 //! the batches that were recorded back again. The thread itself is the queue's ([`crate::queue::thread`]).
 
+use crate::kernels::cache::KernelRef;
 use crate::submit::batch::Batch;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -75,6 +76,11 @@ impl Handover {
             self.waiting.fetch_sub(1, Ordering::Release);
         }
         batch
+    }
+
+    /// A kernel of the oldest batch that is not compiled.
+    pub(crate) fn uncompiled(&self) -> Option<KernelRef> {
+        self.lock().batches.front().and_then(Batch::uncompiled).cloned()
     }
 
     /// Takes back a batch that was recorded.

@@ -174,13 +174,35 @@ impl Submission {
         stream
     }
 
-    /// Records and submits what was handed over, as far as there is room for it and until `stop` is true.
+    /// Records and submits what was handed over, as far as there is room for it and until `stop` is true. Kernels that are
+    /// still being compiled are waited for with nothing locked.
     pub(crate) fn record_handed(&self, stop: impl Fn() -> bool) {
+        while !stop() && self.handover.has_batches() && self.has_room() {
+            match self.handover.uncompiled() {
+                Some(kernel) => kernel.compile(&self.gpu),
+                None => self.record_next(),
+            }
+        }
+    }
+
+    /// As [`record_handed`](Self::record_handed), for a thread that is about to wait.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub(crate) fn record_handed_to_wait(&self) -> Result<(), Error> {
+        while self.handover.has_batches() && self.has_room() {
+            match self.handover.uncompiled() {
+                Some(kernel) => kernel.await_compiled(&self.gpu)?,
+                None => self.record_next(),
+            }
+        }
+        Ok(())
+    }
+
+    /// Records and submits the oldest batch that was handed over, if another thread has not.
+    fn record_next(&self) {
         let mut stream = self.stream();
-        while !stop()
-            && self.has_room()
-            && let Some(batch) = self.handover.next()
-        {
+        if let Some(batch) = self.handover.next() {
             measure::beside(batch.commands, || self.submit_handed(&mut stream, batch));
         }
     }

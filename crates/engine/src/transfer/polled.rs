@@ -25,7 +25,7 @@
 
 use crate::error::Error;
 use crate::kernels::cache::{KernelCache, KernelRef};
-use crate::kernels::interface::{ArgumentBlock, Interface, ReadRange, U32, Unordered, WriteRange};
+use crate::kernels::interface::{ArgumentBlock, Interface, OptionalUnordered, ReadRange, U32, WriteRange};
 use crate::memory::mapped::mapped;
 use crate::memory::range::AddressRange;
 use crate::parameters;
@@ -69,7 +69,7 @@ pub(crate) struct PolledReadback {
     hidden: AtomicBool,
 }
 
-// SAFETY: `pairs` points into `memory`, which lives as long; it is accessed atomically only.
+// SAFETY: `pairs` points into `memory`, which lives as long and belongs to no thread; the host accesses it atomically only.
 unsafe impl Send for PolledReadback {}
 // SAFETY: as above.
 unsafe impl Sync for PolledReadback {}
@@ -107,7 +107,7 @@ parameters! {
     PolledWords as _spec => PolledArguments, PolledParameters {
         to: WriteRange = DType::U32,
         from: ReadRange = DType::U32,
-        fault: Unordered = DType::U32,
+        fault: OptionalUnordered = DType::U32,
         words: U32,
         pairs: U32,
         number: U32,
@@ -206,9 +206,7 @@ impl PolledReadback {
         let pairs = words + u32::from(fault.is_some());
         let slot = self.memory.address() + u64::from(read.at) * SLOT_BYTES;
         let to = AddressRange::new(slot, u64::from(pairs) * PAIR_BYTES);
-        // Some drivers load before they look whether any invocation wants it: an address that may be read, in any case.
-        let (fault, number) = (fault.unwrap_or(from.start), read.number);
-        PolledWords.pass(&PolledArguments { to, from, fault, words, pairs, number }, block);
+        PolledWords.pass(&PolledArguments { to, from, fault, words, pairs, number: read.number }, block);
         to
     }
 
@@ -258,8 +256,9 @@ impl PolledReadback {
 
     fn pair(&self, slot: u32, at: usize) -> &[AtomicU32; 2] {
         assert!(slot < SLOTS && at < PAIRS as usize);
-        // SAFETY: the segment has room for `SLOTS` times `PAIRS` pairs, is mapped at an aligned address, and lives as long
-        // as `self`.
+        // SAFETY: the segment has room for `SLOTS` times `PAIRS` pairs, of which this is one by the assertion; it is mapped, at a
+        // multiple of 64, and lives as long as `self`. Any bits are a value of an atomic. A GPU writes words of 4 aligned
+        // bytes whole.
         unsafe { self.pairs.add(slot as usize * PAIRS as usize + at).as_ref() }
     }
 

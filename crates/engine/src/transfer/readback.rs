@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::interrupt;
 use crate::kernels::cache::KernelRef;
 use crate::kernels::interface::ArgumentBlock;
-use crate::memory::host_pool::SMALL_COPY;
+use crate::memory::host_pool::{PooledSegment, SMALL_COPY};
 use crate::memory::mapped::mapped;
 use crate::memory::range::AddressRange;
 use crate::profile::activity::{DOWNLOAD, Work};
@@ -12,7 +12,7 @@ use crate::queue::device_queue::DeviceQueue;
 use crate::submit::stream::Stream;
 use crate::transfer::copy_kernel;
 use crate::transfer::polled::{MAX_WORDS, PolledRead, PolledReadback};
-use dml_vulkan::{Recorder, Segment, Ticket, Waited};
+use dml_vulkan::{Recorder, Ticket, Waited};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -94,6 +94,7 @@ impl Readbacks {
         let source = AddressRange::new(first, u64::from(words) * 4);
         let mut shown = None;
         let (submitted, ticket) = ArgumentBlock::with_spare(|block| {
+            block.begin(queue.fault.placeholder());
             let written = polled.pass(&read, source, fault, block);
             let mut record = |stream: &mut Stream| {
                 let dispatch = |recorder: &mut Recorder| recorder.dispatch(pipeline, block.params(), [1, 1, 1]);
@@ -142,7 +143,7 @@ impl Readbacks {
     fn read_small(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
         let (queue, pool) = (&*self.queue, &self.queue.host_pools.readback_small);
         let submission = &queue.submission;
-        let readback = submission.wrap(pool.take(queue.gpu(), submission.timeline()))?;
+        let mut readback = submission.wrap(pool.take(queue.gpu(), submission.timeline()))?;
         let (first, words, skip) = words_around(src, out.len());
         let pipeline = submission.wrap(self.copy_words.pipeline(queue.gpu()))?;
         let read = AddressRange::new(first, u64::from(words) * 4);
@@ -160,81 +161,58 @@ impl Readbacks {
             queue.submit_for_host(&mut state, Some(&mut copy))
         });
         drop(state);
-        let waited = queue.wait(ticket).and_then(|()| {
-            let host = mapped(&readback)?;
-            // SAFETY: the segment has room for `SMALL_COPY` bytes and 8 more, is mapped, and the GPU wrote it
-            // and is done; `out` is another memory.
-            unsafe {
-                std::ptr::copy_nonoverlapping(host.as_ptr().add(skip), out.as_mut_ptr(), out.len());
-            }
-            Ok(())
-        });
-        // Also after an interrupted wait: the GPU may still write to it.
-        pool.put(readback, ticket);
-        waited.and(submitted)
+        readback.used(ticket);
+        queue.wait(ticket)?;
+        let host = mapped(&readback)?;
+        // SAFETY: the segment is mapped and has room for `SMALL_COPY` bytes and 8 more, and so for `skip`, at most 3, and
+        // `out`, at most `SMALL_COPY` (`download`). The GPU wrote it and is done, and nobody else has it. `out` is other
+        // memory: nobody has a slice of a pool's segment.
+        unsafe {
+            std::ptr::copy_nonoverlapping(host.as_ptr().add(skip), out.as_mut_ptr(), out.len());
+        }
+        submitted
     }
 
     fn read_large(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
         let (queue, pool) = (&*self.queue, &self.queue.host_pools.readback_large);
         let mut from = src;
-        let mut on_their_way: VecDeque<(Segment, Ticket, &mut [u8])> = VecDeque::new();
+        // The pool gets the segments of chunks that nobody waits for any more, too.
+        let mut on_their_way: VecDeque<(PooledSegment<'_>, Ticket, &mut [u8])> = VecDeque::new();
         for part in out.chunks_mut(pool.bytes() as usize) {
             if on_their_way.len() == AHEAD
                 && let Some(first) = on_their_way.pop_front()
-                && let Err(e) = self.arrive(first)
             {
-                self.abandon(on_their_way);
-                return Err(e);
+                self.arrive(first)?;
             }
             let bytes = part.len() as u64;
-            let readback = queue.submission.wrap(pool.take(queue.gpu(), queue.submission.timeline()))?;
+            let mut readback = queue.submission.wrap(pool.take(queue.gpu(), queue.submission.timeline()))?;
             let mut state = queue.lock();
-            let (segment, offset) = match state.memory.locate_segment(from, bytes) {
-                Some((segment, offset)) => (Arc::clone(segment), offset),
-                None => {
-                    self.abandon(on_their_way);
-                    return Err(Error::invalid_address(DOWNLOAD, from, bytes));
-                }
+            let Some((segment, offset)) = state.memory.locate_segment(from, bytes) else {
+                return Err(Error::invalid_address(DOWNLOAD, from, bytes));
             };
+            let segment = Arc::clone(segment);
             let mut copy = |stream: &mut Stream| {
                 stream.record_command(Work::Download, DOWNLOAD, [&[AddressRange::new(from, bytes)], &[]], |recorder| {
                     recorder.copy(&segment, offset, &readback, 0, bytes)
                 })
             };
-            let (ok, ticket) = queue.submit_for_host(&mut state, Some(&mut copy));
+            let (submitted, ticket) = queue.submit_for_host(&mut state, Some(&mut copy));
             drop(state);
-            // Keeps the segment until the GPU is done with it, also when something failed.
+            // Also when something failed: the GPU may use it.
+            readback.used(ticket);
+            submitted?;
             on_their_way.push_back((readback, ticket, part));
-            if ok.is_err() {
-                self.abandon(on_their_way);
-                return ok;
-            }
             from += bytes;
         }
-        while let Some(first) = on_their_way.pop_front() {
-            if let Err(e) = self.arrive(first) {
-                self.abandon(on_their_way);
-                return Err(e);
-            }
-        }
+        on_their_way.into_iter().try_for_each(|chunk| self.arrive(chunk))
+    }
+
+    fn arrive(&self, (segment, ticket, part): (PooledSegment<'_>, Ticket, &mut [u8])) -> Result<(), Error> {
+        self.queue.wait(ticket)?;
+        let host = mapped(&segment)?;
+        // SAFETY: the segment is mapped and has a chunk's bytes, of which `part` is one. The GPU wrote it and is done, and
+        // nobody else has it. `part` is other memory: nobody has a slice of a pool's segment.
+        unsafe { std::ptr::copy_nonoverlapping(host.as_ptr(), part.as_mut_ptr(), part.len()) };
         Ok(())
-    }
-
-    /// Gives back the segments of chunks that nobody waits for.
-    fn abandon(&self, on_their_way: VecDeque<(Segment, Ticket, &mut [u8])>) {
-        for (segment, ticket, _) in on_their_way {
-            self.queue.host_pools.readback_large.put(segment, ticket);
-        }
-    }
-
-    fn arrive(&self, (segment, ticket, part): (Segment, Ticket, &mut [u8])) -> Result<(), Error> {
-        let waited = self.queue.wait(ticket).and_then(|()| {
-            let host = mapped(&segment)?;
-            // SAFETY: the segment has a chunk's bytes, is mapped, and the GPU wrote it and is done.
-            unsafe { std::ptr::copy_nonoverlapping(host.as_ptr(), part.as_mut_ptr(), part.len()) };
-            Ok(())
-        });
-        self.queue.host_pools.readback_large.put(segment, ticket);
-        waited
     }
 }

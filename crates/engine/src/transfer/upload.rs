@@ -100,10 +100,11 @@ impl Uploads {
         let mut to = dst;
         for part in data.chunks(pool.bytes() as usize) {
             let bytes = part.len() as u64;
-            let staging = queue.submission.wrap(pool.take(queue.gpu(), queue.submission.timeline()))?;
+            let staging = pool.take_in_any_case(queue.gpu(), queue.submission.timeline());
+            let mut staging = queue.submission.wrap(staging)?;
             let host = mapped(&staging)?;
-            // SAFETY: the segment has the bytes of a chunk, is mapped, and is used by nobody: it was taken from
-            // the pool, which gives only segments that the GPU is done with.
+            // SAFETY: the segment is mapped and has the bytes of a chunk, of which `part` is one. Nobody else has it, and the
+            // GPU is done with it, as the pool gives no others. `part` is other memory: nobody has a slice of it.
             unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), host.as_ptr(), part.len()) };
             let mut state = queue.lock();
             let Some((segment, offset)) = state.memory.locate_segment(to, bytes) else {
@@ -116,7 +117,7 @@ impl Uploads {
                 })
             });
             drop(state);
-            pool.put(staging, ticket);
+            staging.used(ticket);
             submitted?;
             to += bytes;
         }

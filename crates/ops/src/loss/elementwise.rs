@@ -141,6 +141,16 @@ impl Loss {
         if self == Loss::BinaryCrossEntropy { PROBABILITIES } else { &[] }
     }
 
+    /// How a new result of the input's shape lies, or its gradient, where that is not as all operands together do.
+    fn strides(self, x: &Tensor, gradient: bool) -> Option<Dims> {
+        match self {
+            Loss::BinaryCrossEntropy => Some(preserved_strides(x)),
+            _ if gradient => Some(Tensor::contiguous_strides(&x.sizes)),
+            Loss::Huber => Some(preserved_strides(x)),
+            Loss::Mse | Loss::SmoothL1 => None,
+        }
+    }
+
     /// Loss of input `x` against target `y`.
     fn value<'b>(self, x: Value<'b>, y: Value<'b>, knee: Option<Value<'b>>) -> Value<'b> {
         let d = x - y;
@@ -238,6 +248,21 @@ fn joint_sizes(call: &Call, operands: &[AnyTensor]) -> Result<Dims> {
     operands.iter().try_fold(Dims::new(), |sizes, t| call.broadcast(&sizes, &t.sizes))
 }
 
+/// `out`, but for a new result one of these strides, unless `x` is smaller than all operands together.
+fn laid_out<'t>(
+    call: &Call,
+    strides: Option<Dims>,
+    x: &Tensor,
+    sizes: &[i64],
+    out: Out<'t>,
+    place: &'t mut Option<Tensor>,
+) -> Result<Out<'t>> {
+    match strides {
+        Some(strides) if x.sizes.as_slice() == sizes => strided(call, out, place, x.dtype, (sizes, &strides)),
+        _ => Ok(out),
+    }
+}
+
 fn forward(
     call: &mut Call,
     x: &Tensor,
@@ -254,15 +279,19 @@ fn forward(
     loss.check_knee(knee)?;
     let weighted = all.len() == 3;
     let result = loss.result_dtype(call, x, y, false);
+    let sizes = joint_sizes(call, &all)?;
     if reduction == Reduce::None {
+        let mut new = None;
+        let out = laid_out(call, loss.strides(x, false), x, &sizes, out, &mut new)?;
         let arguments = arguments(&all, knee.as_slice());
-        return guarded_operator(call, out, Rule::As(result), loss.names()[0], loss.guards(), &arguments, |_, v| {
+        let (name, guards) = (loss.names()[0], loss.guards());
+        return guarded_operator(call, out, Rule::As(result), name, guards, false, &arguments, |_, v| {
             let knee = loss.has_knee().then(|| v[v.len() - 1]);
             let value = loss.value(v[0], v[1], knee);
             if weighted { value * v[2] } else { value }
         });
     }
-    let (sizes, dtype) = (joint_sizes(call, &all)?, common_dtype(call, &all));
+    let dtype = common_dtype(call, &all);
     let expanded: SmallVec<[Tensor; 3]> = all.iter().map(|t| t.expand(&sizes)).collect();
     let inputs: SmallVec<[&Tensor; 3]> = expanded.iter().collect();
     let accumulator = accumulator(dtype);
@@ -297,13 +326,8 @@ fn backward(
     all.insert(0, grad);
     let tensors = all.len();
     let sizes = joint_sizes(call, &all)?;
-    let strides = if loss == Loss::BinaryCrossEntropy && sizes == x.sizes {
-        preserved_strides(x)
-    } else {
-        Tensor::contiguous_strides(&sizes)
-    };
-    let mut result = None;
-    let out = strided(call, out, &mut result, x.dtype, (&sizes, &strides))?;
+    let mut new = None;
+    let out = laid_out(call, loss.strides(x, true), x, &sizes, out, &mut new)?;
     operator(call, out, Rule::As(x.dtype), loss.names()[2], &all, &numbers, |_, v| {
         let slope = loss.slope(v[1], v[2], loss.has_knee().then(|| v[v.len() - 1]));
         let gradient = v[0] * (v[tensors] * slope);

@@ -5,8 +5,9 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::operators;
-use crate::pointwise::operator::{Rule, check_float, float_operator, operator};
+use crate::pointwise::operator::{Rule, check_float, float_operator, operator, strided};
 use crate::tensor::Tensor;
+use crate::tensor::layout::preserved_strides;
 use dml_kernel::math;
 
 operators! {
@@ -41,6 +42,8 @@ fn forward(call: &mut Call, x: &Tensor, outs: Outs) -> Result<()> {
 }
 
 fn backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, out: Out) -> Result<()> {
+    let mut result = None;
+    let out = strided(call, out, &mut result, grad.dtype, (&grad.sizes, &preserved_strides(&grad)))?;
     operator(call, out, Rule::Promote, "log_sigmoid_backward", &[grad, x], &[], |_, v| {
         let z = math::exp(-v[1].abs());
         let share = z / (z + 1.0);

@@ -1,4 +1,8 @@
-//! The one place that reads host memory: values of 0-dim CPU tensors that meet device tensors.
+//! The one place that reads and writes host memory: values of 0-dim CPU tensors that meet device tensors, and copies.
+//!
+//! A tensor's storage is memory of the plugin's tensor of that handle, which lives until the operator's call ends; whoever
+//! calls the operator says so (`plugin/engine.h`), and no other storage is ever made on the host. What a view makes of it is
+//! arithmetic of this crate, and is checked here: nothing outside of the storage is touched.
 #![allow(unsafe_code)]
 
 use crate::operator::call::Scalar;
@@ -11,11 +15,11 @@ pub fn read_number(t: &Tensor) -> Result<Scalar> {
     if t.place != DeviceKind::Cpu || t.numel() != 1 || t.data == 0 {
         return Err(Error::Runtime(format!("expected a CPU tensor with one element, got {}", t.describe())));
     }
-    let mut bytes = [0u8; 8];
-    let n = t.element_size() as usize;
-    // SAFETY: the caller's tensor is alive for the whole call, lies in host memory and holds one element of n bytes.
-    bytes[..n].copy_from_slice(unsafe { std::slice::from_raw_parts(t.data as *const u8, n) });
-    Ok(decode(t.dtype, bytes))
+    let mut element = [0u8; 8];
+    let number = t.as_strided(&[], &[], 0);
+    let from = bytes(&number)?;
+    element[..from.len()].copy_from_slice(from);
+    Ok(decode(t.dtype, element))
 }
 
 /// One element of a dtype from its bytes in memory (the first `dtype.bytes()` of the eight).
@@ -53,7 +57,9 @@ pub fn bits(dtype: DType, x: Scalar) -> u64 {
 /// The bytes of a contiguous CPU tensor.
 pub fn bytes(t: &Tensor) -> Result<&[u8]> {
     let n = host_extent(t)?;
-    // SAFETY: as in `read_number`; a contiguous tensor of n bytes starts at `data`.
+    // SAFETY: the n bytes from `data` on lie in a storage on the host, which is there while the caller has the tensor: in
+    // the time of the call. Nobody writes them meanwhile: a program that shares a tensor with a thread that writes it gets
+    // what bytes there are, as of any operator of the CPU.
     Ok(if n == 0 { &[] } else { unsafe { std::slice::from_raw_parts(t.data as *const u8, n) } })
 }
 
@@ -75,7 +81,7 @@ pub fn bytes_in_order(t: &Tensor) -> Result<Vec<u8>> {
 /// The bytes of a contiguous CPU tensor that the caller lets this call overwrite.
 pub fn bytes_mut(t: &mut Tensor) -> Result<&mut [u8]> {
     let n = host_extent(t)?;
-    // SAFETY: as in `bytes`; the caller hands this tensor over for writing and holds no other reference to its memory.
+    // SAFETY: as in `bytes`; the caller hands this tensor over for writing and holds no slice of its memory.
     Ok(if n == 0 { &mut [] } else { unsafe { std::slice::from_raw_parts_mut(t.data as *mut u8, n) } })
 }
 
@@ -83,5 +89,68 @@ fn host_extent(t: &Tensor) -> Result<usize> {
     if t.place != DeviceKind::Cpu || !t.is_contiguous() {
         return Err(Error::Runtime(format!("expected a contiguous CPU tensor, got {}", t.describe())));
     }
-    Ok(t.numel() as usize * t.element_size() as usize)
+    let bytes = (t.numel() as u64).checked_mul(t.element_size());
+    let end = bytes.and_then(|bytes| t.data.checked_add(bytes));
+    match (bytes, end) {
+        (Some(0), _) => Ok(0),
+        (Some(bytes), Some(end)) if t.data != 0 && t.data >= t.storage.start && end <= t.storage.end => {
+            Ok(bytes as usize)
+        }
+        _ => {
+            let held = t.storage.end - t.storage.start;
+            Err(Error::Runtime(format!("{} lies outside its storage of {held} bytes", t.describe())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::Dims;
+    use dml_engine::AddressRange;
+
+    fn tensor(of: &[f32], sizes: &[i64], strides: &[i64]) -> Tensor {
+        let start = of.as_ptr() as u64;
+        Tensor {
+            handle: 1,
+            data: start,
+            dtype: DType::F32,
+            place: DeviceKind::Cpu,
+            sizes: Dims::from_slice(sizes),
+            strides: Dims::from_slice(strides),
+            storage: AddressRange { start, end: start + 4 * of.len() as u64 },
+            wrapped_number: false,
+            negative: false,
+            conjugate: false,
+        }
+    }
+
+    #[test]
+    fn what_lies_in_the_storage_is_read() {
+        let memory = [1.0f32, 2.0, 3.0, 4.0];
+        let t = tensor(&memory, &[2, 2], &[1, 2]);
+        let floats = |bytes: &[u8]| -> Vec<f32> {
+            bytes.chunks_exact(4).map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect()
+        };
+        assert_eq!(bytes_in_order(&t).map(|bytes| floats(&bytes)).ok(), Some(vec![1.0, 3.0, 2.0, 4.0]));
+        assert_eq!(bytes(&t.as_strided(&[3], &[1], 1)).map(floats).ok(), Some(vec![2.0, 3.0, 4.0]));
+        assert_eq!(read_number(&t.as_strided(&[1, 1], &[7, 7], 3)).ok(), Some(Scalar::Double(4.0)));
+        assert!(bytes(&t.as_strided(&[0], &[1], 9)).is_ok_and(<[u8]>::is_empty));
+    }
+
+    #[test]
+    fn what_lies_outside_is_an_error() {
+        let memory = [1.0f32, 2.0, 3.0, 4.0];
+        let t = tensor(&memory, &[4], &[1]);
+        for (sizes, strides, offset) in
+            [(&[4i64][..], &[1i64][..], 1i64), (&[5], &[1], 0), (&[1], &[1], -1), (&[1 << 62], &[1], 0), (&[], &[], 4)]
+        {
+            let view = t.as_strided(sizes, strides, offset);
+            assert!(bytes(&view).is_err() && bytes_mut(&mut view.clone()).is_err(), "{}", view.describe());
+        }
+        assert!(bytes_in_order(&t.as_strided(&[2, 2], &[1, 3], 0)).is_err());
+        assert!(read_number(&t.as_strided(&[], &[], 4)).is_err() && read_number(&t.as_strided(&[], &[], -1)).is_err());
+        let gone = Tensor { storage: AddressRange { start: t.data, end: t.data }, ..t };
+        assert!(bytes(&gone).is_err() && read_number(&gone.as_strided(&[], &[], 0)).is_err());
+    }
 }

@@ -101,11 +101,11 @@ fn at_threshold(call: &mut Call, x: AnyTensor, threshold: Number, value: Number,
     operator(call, out, Rule::Promote, "threshold", &[x], &[threshold, value], |_, v| v[0].le(v[1]).select(v[2], v[0]))
 }
 
-/// Also the gradient of relu.
+/// Also the gradient of relu. It lies as the input does.
 fn threshold_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, threshold: Number, out: Out) -> Result<()> {
     check_not_bool(&grad, "threshold_backward")?;
-    operator(call, out, Rule::Promote, "threshold_backward", &[grad, x], &[threshold], |_, v| {
-        v[1].le(v[2]).select(v[0].like(0.0), v[0])
+    operator(call, out, Rule::Promote, "threshold_backward", &[x, grad], &[threshold], |_, v| {
+        v[0].le(v[2]).select(v[1].like(0.0), v[1])
     })
 }
 
@@ -121,9 +121,9 @@ fn leaky_relu(call: &mut Call, x: AnyTensor, slope: Number, out: Out) -> Result<
     float_operator(call, out, "leaky_relu", &[x], &[slope], |_, v| v[0].gt(0).select(v[0], v[0] * v[1]))
 }
 
-/// Of the input or of the result: their signs agree.
+/// Of the input or of the result: their signs agree. The gradient lies as they do.
 fn leaky_relu_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, slope: Number, out: Out) -> Result<()> {
-    float_operator(call, out, "leaky_relu_backward", &[grad, x], &[slope], |_, v| v[1].gt(0).select(v[0], v[0] * v[2]))
+    float_operator(call, out, "leaky_relu_backward", &[x, grad], &[slope], |_, v| v[0].gt(0).select(v[1], v[1] * v[2]))
 }
 
 fn silu(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {

@@ -117,8 +117,8 @@ fn reversed_sub(call: &mut Call, x: AnyTensor, other: TensorOrScalar, alpha: Sca
     };
     check_no_bools(x.dtype == DType::Bool || bool_other)?;
     check_alpha(result_type(&[Promoted::Tensor(&x), other.into()], call.host.default_dtype()), alpha)?;
-    let arguments = [x.into(), other.into(), Argument::Number(alpha)];
-    operator_of(call, out, Rule::Exact, "rsub", &arguments, |_, v| v[1] - v[0] * v[2])
+    let arguments = [other.into(), x.into(), Argument::Number(alpha)];
+    operator_of(call, out, Rule::Exact, "rsub", &arguments, |_, v| v[0] - v[1] * v[2])
 }
 
 /// `beta * self + alpha * vec1 vec2^T`; self is not read where beta is 0.

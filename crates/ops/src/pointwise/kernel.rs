@@ -146,8 +146,9 @@ pub enum Variant {
     /// There is one, of hundreds of instructions: an invocation computes one element instead of several, so that it is compiled
     /// once.
     Heavy,
-    /// There is one, of operands that must have certain values, see [`guarded_operator`](super::operator::guarded_operator).
-    Guarded(&'static [Guard]),
+    /// Operands that must have certain values, see [`guarded_operator`](super::operator::guarded_operator); the flag tells apart
+    /// two bodies of a family.
+    Guarded(&'static [Guard], bool),
     /// A body for each choice of options.
     Options(Options),
     /// A body for each dtype that the operands do not show, and for each choice of one option.
@@ -277,7 +278,7 @@ impl Spec {
     /// What of the operands' values is reported.
     fn guards(&self) -> impl Iterator<Item = Guard> + use<> {
         let (all, integers) =
-            (if let Variant::Guarded(all) = self.variant { all } else { &[] }, self.common.is_integer());
+            (if let Variant::Guarded(all, _) = self.variant { all } else { &[] }, self.common.is_integer());
         all.iter().copied().filter(move |guard| integers || guard.domain != Domain::Divisor)
     }
 

@@ -37,7 +37,8 @@ pub fn input(call: &Call, t: &Tensor) -> Result<Input> {
     })
 }
 
-fn operand_of<'t>(call: &Call, t: &'t Tensor) -> Result<Operand<'t>> {
+/// A tensor as an operand: 0-dim CPU tensors become numbers.
+pub fn operand_of<'t>(call: &Call, t: &'t Tensor) -> Result<Operand<'t>> {
     if t.place == DeviceKind::Cpu && t.dim() == 0 {
         return Ok(Operand::Number(crate::operator::host::read_number(t)?));
     }
@@ -169,17 +170,18 @@ pub fn heavy_operator(
 }
 
 /// [`operator_of`] of operands that must have certain values: of others, the device raises CPU's error at the next
-/// synchronisation or launch.
+/// synchronisation or launch. `stepwise` tells apart two bodies.
 pub fn guarded_operator(
     call: &mut Call,
     out: Out,
     rule: Rule,
     family: &'static str,
     guards: &'static [Guard],
+    stepwise: bool,
     arguments: &[Argument],
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    operator_with(call, out, rule, family, Variant::Guarded(guards), arguments, &body)
+    operator_with(call, out, rule, family, Variant::Guarded(guards, stepwise), arguments, &body)
 }
 
 /// [`operator_of`] without a type of its own for every body: the machine code exists once.

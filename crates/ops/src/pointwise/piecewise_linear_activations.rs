@@ -6,8 +6,9 @@ use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::pointwise::binary::copysign;
 use crate::pointwise::kernel::{Input, run};
-use crate::pointwise::operator::{float_operator, result_tensor};
+use crate::pointwise::operator::{float_operator, result_tensor, strided};
 use crate::tensor::Tensor;
+use crate::tensor::layout::preserved_strides;
 use crate::{check, operators};
 use dml_kernel::Value;
 
@@ -112,7 +113,9 @@ fn shrink_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, lambda: Numbe
 /// The weight broadcasts.
 fn prelu(call: &mut Call, x: AnyTensor, weight: AnyTensor) -> Result<()> {
     structured::check_inputs([weight.0], x.dtype)?;
-    float_operator(call, Out::New, "prelu", &[x, weight], &[], |_, v| v[0].gt(0).select(v[0], v[1] * v[0]))
+    let mut result = None;
+    let out = strided(call, Out::New, &mut result, x.dtype, (&x.sizes, &preserved_strides(&x)))?;
+    float_operator(call, out, "prelu", &[x, weight], &[], |_, v| v[0].gt(0).select(v[0], v[1] * v[0]))
 }
 
 /// The gradients of the input and of the weight, the latter not yet summed.

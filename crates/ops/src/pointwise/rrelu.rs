@@ -4,7 +4,7 @@ use crate::operator::argument::{AnyTensor, Generator, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::pointwise::kernel::{self, Input};
-use crate::pointwise::operator::{check_float, float_operator, result_tensor};
+use crate::pointwise::operator::{check_float, float_operator, result_tensor, strided};
 use crate::random::fill::uniform;
 use crate::tensor::Tensor;
 use crate::{check, operators};
@@ -17,8 +17,7 @@ operators! {
     }
 }
 
-/// In training the noise becomes each element's
-/// slope, 1 where the element is positive.
+/// In training the noise becomes each element's slope, 1 where the element is positive. A new result is contiguous.
 #[allow(clippy::too_many_arguments)]
 fn rrelu(
     call: &mut Call,
@@ -30,6 +29,8 @@ fn rrelu(
     generator: Option<Generator>,
     out: Out,
 ) -> Result<()> {
+    let (mut result, contiguous) = (None, Tensor::contiguous_strides(&x.sizes));
+    let out = strided(call, out, &mut result, x.dtype, (&x.sizes, &contiguous))?;
     if !training {
         let slope = [Number::Double((lower + upper) / 2.0)];
         return float_operator(call, out, "rrelu", &[AnyTensor(x)], &slope, |_, v| {

@@ -15,9 +15,9 @@ use crate::random::in_place::{check_float, check_std};
 use crate::random::methods::{self, Stream};
 use crate::random::philox::{Source, draw, is_stored, sample_dtype};
 use crate::reduction::{Axes, sum};
-use crate::tensor::Tensor;
 use crate::tensor::layout::{Layout, LayoutSpec, Walked};
 use crate::tensor::overlap;
+use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
 use dml_engine::{
     interface::{Each, Index},
@@ -206,13 +206,16 @@ fn normal(
         (Input::Tensor(t), _) | (_, Input::Tensor(t)) => t.dtype,
         _ => call.host.default_dtype(),
     };
-    let inputs = [mean, std];
+    let sizes = [&mean, &std].into_iter().try_fold(Dims::new(), |sizes, input| match input {
+        Input::Tensor(t) => call.broadcast(&sizes, &t.sizes),
+        Input::Number(..) => Ok(sizes),
+    })?;
+    // The first input is contiguous, and the result with it.
+    let noise = call.empty(dtype, &sizes)?;
+    let inputs = [Input::Tensor(noise.clone()), mean, std];
     let out = result_tensor(call, out, dtype, &inputs)?;
     check_float(call, &out)?;
-    let noise = call.empty(dtype, &out.sizes)?;
     fill(call, generator.as_ref(), Sample::StandardNormal, &noise, &[])?;
-    let [mean, std] = inputs;
-    let inputs = [Input::Tensor(noise), mean, std];
     kernel::run(call, "normal_of", &[&out], &inputs, dtype, |_, v| vec![v[0] * v[2] + v[1]])?;
     call.ret(out);
     Ok(())
@@ -253,7 +256,7 @@ fn bernoulli(call: &mut Call, generator: Option<Generator>, out: Tensor, p: Inpu
 
 fn poisson(call: &mut Call, mean: &Tensor, generator: Option<Generator>) -> Result<()> {
     check_float(call, mean)?;
-    let out = result_tensor(call, Out::New, mean.dtype, &[Input::Tensor(mean.clone())])?;
+    let out = call.empty(mean.dtype, &mean.sizes)?;
     sample(call, generator.as_ref(), Distribution::Poisson, &out, &[mean])?;
     call.ret(out);
     Ok(())
@@ -262,8 +265,7 @@ fn poisson(call: &mut Call, mean: &Tensor, generator: Option<Generator>) -> Resu
 fn binomial(call: &mut Call, count: &Tensor, p: &Tensor, generator: Option<Generator>) -> Result<()> {
     check_float(call, count)?;
     check!(count.dtype == p.dtype, Runtime, "Found dtype {} but expected {}", p.dtype, count.dtype);
-    let inputs = [count, p].map(|t| Input::Tensor(t.clone()));
-    let out = result_tensor(call, Out::New, count.dtype, &inputs)?;
+    let out = call.empty(count.dtype, &call.broadcast(&count.sizes, &p.sizes)?)?;
     sample(call, generator.as_ref(), Distribution::Binomial, &out, &[count, p])?;
     call.ret(out);
     Ok(())
@@ -271,7 +273,7 @@ fn binomial(call: &mut Call, count: &Tensor, p: &Tensor, generator: Option<Gener
 
 fn standard_gamma(call: &mut Call, shape: &Tensor, generator: Option<Generator>) -> Result<()> {
     check_float(call, shape)?;
-    let out = result_tensor(call, Out::New, shape.dtype, &[Input::Tensor(shape.clone())])?;
+    let out = call.empty(shape.dtype, &shape.sizes)?;
     sample(call, generator.as_ref(), Distribution::Gamma, &out, &[shape])?;
     call.ret(out);
     Ok(())

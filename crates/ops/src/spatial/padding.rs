@@ -6,7 +6,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::KernelSpec;
 use crate::spatial::geometry::{
-    ImageStrides, PerAxis, Place, Spatial, batched, channels_last, for_each, index_type, result, sizes_with,
+    ImageStrides, PerAxis, Place, Spatial, batched, for_each, index_type, result, sizes_with,
 };
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
@@ -148,7 +148,7 @@ fn forward(call: &mut Call, input: &Tensor, padding: &[i64], out: Out, mode: Mod
         mode.name(rank),
         input.dtype
     );
-    let result = result(call, out.given(), input.dtype, &sizes_with(input, &sizes), channels_last(input, rank))?;
+    let result = result(call, out.given(), input.dtype, &sizes_with(input, &sizes), is_channels_last(input))?;
     run(call, mode, false, &before, input, &result)?;
     call.ret(result);
     Ok(())
@@ -191,7 +191,7 @@ fn backward(
         mode.name(rank),
         grad.dtype
     );
-    let result = result(call, out.given(), input.dtype, &input.sizes, channels_last(input, rank))?;
+    let result = result(call, out.given(), input.dtype, &input.sizes, is_channels_last(input))?;
     run(call, mode, true, &before, grad, &result)?;
     call.ret(result);
     Ok(())

@@ -112,6 +112,15 @@ pub struct FloatControls {
     pub rounding_independent: bool,
 }
 
+impl Capabilities {
+    /// Whether kernels may ask for subnormal numbers to be kept, in all the float types that they compute in: an adapter may
+    /// want the modes of all to be the same.
+    pub fn keeps_subnormals(&self) -> bool {
+        let modes = &self.float_controls;
+        modes.f32.denorm_preserve && (modes.f64.denorm_preserve || !self.f64)
+    }
+}
+
 /// The execution modes that exist for one float width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FloatModes {

@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString, c_void};
 use std::marker::PhantomData;
 
 use ash::{amd, ext, khr, vk};
+use dml_environment::NO_MARKER;
 
 use super::profile::Feature;
 
@@ -37,8 +38,8 @@ impl Default for Bfloat16Features<'_> {
     }
 }
 
-// SAFETY: the structure has the layout of the specification, whose registry lists it as extending
-// both structures.
+// SAFETY: the structure has the fields, the order and the `sType` of `VkPhysicalDeviceShaderBfloat16FeaturesKHR` in the
+// registry (vk.xml), which lists it as extending both structures.
 unsafe impl vk::ExtendsPhysicalDeviceFeatures2 for Bfloat16Features<'_> {}
 // SAFETY: as above.
 unsafe impl vk::ExtendsDeviceCreateInfo for Bfloat16Features<'_> {}
@@ -91,7 +92,7 @@ impl Features {
         if wanted.contains(&khr::calibrated_timestamps::NAME) {
             wanted.retain(|name| *name != ext::calibrated_timestamps::NAME);
         }
-        if std::env::var_os("TORCH_DML_NO_MARKER").is_some_and(|v| v == "1") {
+        if NO_MARKER.get() == Some(true) {
             wanted.retain(|name| *name != amd::buffer_marker::NAME);
         }
 
@@ -112,7 +113,9 @@ impl Features {
         let mut chain = found.copy_unchained();
         let head = vk::PhysicalDeviceFeatures2::default();
         let mut head = chain.chain_query(head);
-        // SAFETY: each chained structure is one that the device's version or extensions define.
+        // SAFETY: `device` comes from `instance`. Each chained structure is one that `api`, which is not above the device's
+        // version or the instance's, or an extension that the device offers defines; each is in the chain once, and
+        // lives through the call.
         unsafe { instance.get_physical_device_features2(device, &mut head) };
         let core = head.features;
         found.keep_used(&core, &chain);

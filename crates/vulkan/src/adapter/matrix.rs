@@ -70,7 +70,7 @@ pub(super) fn shapes(instance: &Instance, device: vk::PhysicalDevice, features: 
         return Vec::new();
     }
     let functions = khr::cooperative_matrix::Instance::new(&instance.entry, &instance.raw);
-    // SAFETY: the device offers the extension, so the instance exports the function.
+    // SAFETY: `device` comes from this instance and offers the extension, so the instance exports the function.
     let found = unsafe { functions.get_physical_device_cooperative_matrix_properties(device) };
     let bf16 = features.bf16.shader_b_float16_cooperative_matrix != vk::FALSE;
     found

@@ -28,4 +28,6 @@ pub use physical::Adapter;
 pub(crate) use features::Features;
 pub(crate) use memory::MemoryLayout;
 pub(crate) use physical::AdapterShared;
+#[cfg(test)]
+pub(crate) use profiles::imitations;
 pub(crate) use queue_family::QueueFamily;

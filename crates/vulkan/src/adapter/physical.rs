@@ -25,6 +25,7 @@ pub struct Adapter {
 pub(crate) struct AdapterShared {
     pub(crate) instance: Arc<Instance>,
     pub(crate) raw: vk::PhysicalDevice,
+    /// The version of Vulkan that is used of it.
     api: u32,
     profile: Option<&'static Profile>,
     pub(crate) info: AdapterInfo,
@@ -72,6 +73,9 @@ impl AdapterShared {
                 vk::api_version_minor(api)
             )));
         }
+        let version = (vk::api_version_major(api), vk::api_version_minor(api), vk::api_version_patch(api));
+        // What a later version brought may not be used of an instance of an earlier one.
+        let api = api.min(instance.api);
         let reported = Reported::read(instance, raw, api, profile).map_err(|why| leave_out(&why))?;
         let Reported { features, properties, memory, families, shapes, tick_scale } = reported;
         let kind = AdapterKind::from_vk(properties.core.device_type);
@@ -83,7 +87,7 @@ impl AdapterShared {
             driver_name: text(properties.v12.driver_name_as_c_str()),
             driver_info: text(properties.v12.driver_info_as_c_str()),
             driver_version: basic.driver_version,
-            api_version: (vk::api_version_major(api), vk::api_version_minor(api), vk::api_version_patch(api)),
+            api_version: version,
             device_uuid: properties.v11.device_uuid,
             memory_total: heaps::total_bytes(kind, &memory.properties),
             capabilities: Capabilities::read(&features, &properties, &memory.properties, shapes, &families),
@@ -112,7 +116,8 @@ impl AdapterShared {
         }
         let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
         let mut all = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budget);
-        // SAFETY: the adapter has the extension that defines the chained structure.
+        // SAFETY: `self.raw` comes from this instance. The adapter has the extension that defines the chained structure, which
+        // lives through the call and is read when the chain is gone.
         unsafe { self.instance.raw.get_physical_device_memory_properties2(self.raw, &mut all) };
         heaps::free_bytes(self.info.kind, &self.memory.properties, &budget)
     }

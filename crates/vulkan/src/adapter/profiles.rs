@@ -4,6 +4,7 @@
 //! `profiles/LunarG`. Subgroup sizes are not imitated: no kernel depends on them, and a driver compiles for its own only.
 
 use ash::vk;
+use dml_environment::PROFILE;
 
 use super::profile::{Feature, HeapSize, Limits, MemoryShape, Profile};
 use crate::error::Error;
@@ -260,11 +261,7 @@ impl Profile {
     /// # Errors
     /// [`Error::Invalid`] for a name that there is no profile of.
     pub(super) fn chosen() -> Result<Option<&'static Self>, Error> {
-        match std::env::var("TORCH_DML_PROFILE") {
-            Ok(name) if !name.is_empty() => Self::named(&name).map(Some),
-            Ok(_) | Err(std::env::VarError::NotPresent) => Ok(None),
-            Err(std::env::VarError::NotUnicode(name)) => Self::named(&name.to_string_lossy()).map(Some),
-        }
+        PROFILE.get().map(|name| Self::named(&name)).transpose()
     }
 
     pub(super) fn named(name: &str) -> Result<&'static Self, Error> {
@@ -276,6 +273,18 @@ impl Profile {
             }
         })
     }
+}
+
+/// The memory of each profile that has its own, over a driver's.
+#[cfg(test)]
+pub(crate) fn imitations(
+    driver: vk::PhysicalDeviceMemoryProperties,
+) -> impl Iterator<Item = (&'static str, super::memory::MemoryLayout)> {
+    PROFILES.iter().filter_map(move |profile| {
+        let mut layout = super::memory::MemoryLayout::of_driver(super::info::AdapterKind::Software, driver);
+        layout.imitate(profile.memory.as_ref()?);
+        Some((profile.name, layout))
+    })
 }
 
 #[cfg(test)]

@@ -27,8 +27,8 @@ impl Properties {
         if features.knows_maintenance4() {
             all = all.push_next(&mut maintenance4);
         }
-        // SAFETY: `device` comes from `instance`; each chained structure is one that its version or
-        // extensions define.
+        // SAFETY: `device` comes from `instance`; each chained structure is one that its version or extensions define, is in
+        // the chain once, and lives through the call. The pointers between them are taken out below.
         unsafe { instance.get_physical_device_properties2(device, &mut all) };
         let core = all.properties;
         v11.p_next = std::ptr::null_mut();

@@ -34,7 +34,7 @@ impl CommandPool {
     ) -> Result<Arc<Self>, Error> {
         let info =
             vk::CommandPoolCreateInfo::default().queue_family_index(device.queue(queue).family.index).flags(flags);
-        // SAFETY: the device is valid and has a queue of this family.
+        // SAFETY: the device is valid and has a queue of this family; `info` lives through the call.
         let raw = unsafe { device.raw.create_command_pool(&info, None) }
             .map_err(|e| device.error("vkCreateCommandPool", e))?;
         Ok(Arc::new(Self { raw, queue, device: Arc::clone(device) }))
@@ -47,7 +47,8 @@ impl CommandPool {
             .command_pool(self.raw)
             .level(vk::CommandBufferLevel::PRIMARY)
             .command_buffer_count(1);
-        // SAFETY: the pool is of this device, and its owner, a recorder or a recording, is the only user.
+        // SAFETY: the pool is of this device, `info` lives through the call, and by the caller's promise nobody else uses the
+        // pool: its owner is a recorder, which is used by one thread at a time, or a recording that is being made.
         let buffers = unsafe { device.raw.allocate_command_buffers(&info) }
             .map_err(|e| device.error("vkAllocateCommandBuffers", e))?;
         Ok(CommandBuffer {
@@ -65,8 +66,9 @@ impl Drop for CommandPool {
         if self.device.is_hung() {
             return;
         }
-        // SAFETY: command buffers hold their pool, and submissions hold their command buffers until they are complete,
-        // so nothing of the pool is pending. After a loss objects may be destroyed.
+        // SAFETY: nobody else has the pool, as its command buffers hold it and this is the last handle. Submissions hold their
+        // command buffers until they are complete, and a recorder waits for its submissions before it lets go of them, so
+        // nothing of the pool is pending, or the device is lost, after which objects may be destroyed.
         unsafe { self.device.raw.destroy_command_pool(self.raw, None) };
     }
 }

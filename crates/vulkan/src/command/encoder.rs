@@ -29,7 +29,8 @@ impl Encoder {
         barrier: bool,
     ) -> Result<Self, (CommandBuffer, Error)> {
         let info = vk::CommandBufferBeginInfo::default().flags(usage);
-        // SAFETY: the command buffer is not pending; it is new, or its pool allows the reset that this implies.
+        // SAFETY: the command buffer is owned here, and with it the use of its pool. It is not pending; it is new, or its pool
+        // allows the reset that this implies.
         match unsafe { buffer.device.raw.begin_command_buffer(buffer.raw, &info) } {
             Ok(()) => Ok(Self { buffer, bound: vk::Pipeline::null(), barrier, commands: 0 }),
             Err(error) => {
@@ -42,7 +43,7 @@ impl Encoder {
     /// Ends the command buffer. If that fails it must not be submitted, and may be begun again.
     pub(crate) fn finish(self) -> (CommandBuffer, Result<(), Error>) {
         let Self { buffer, .. } = self;
-        // SAFETY: the command buffer is being recorded.
+        // SAFETY: the command buffer is being recorded, and owned here; every command in it is whole.
         let ended = unsafe { buffer.device.raw.end_command_buffer(buffer.raw) }
             .map_err(|e| buffer.device.error("vkEndCommandBuffer", e));
         (buffer, ended)
@@ -63,14 +64,16 @@ impl Encoder {
         if self.bound != pipeline.raw() {
             self.bound = pipeline.raw();
             self.buffer.pipelines.push(pipeline.clone());
-            // SAFETY: `commands` is being recorded, and keeps the pipeline until it has run.
+            // SAFETY: `commands` is being recorded, on a queue that has kernels. The pipeline is a compute pipeline of this
+            // device, and `pipelines` keeps it until the commands have run.
             unsafe {
                 self.buffer.device.raw.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, pipeline.raw());
             }
         }
         let device = &self.buffer.device.raw;
-        // SAFETY: `commands` is being recorded; the constants fill the layout's range, and the counts
-        // are within the limits.
+        // SAFETY: `commands` is being recorded and has this pipeline bound; the constants fill the range of its layout, the
+        // counts are within the limits. That the kernel's accesses are right is the promise of whoever passes the
+        // addresses ("What is not promised" in `lib.rs`).
         unsafe {
             if !push.is_empty() {
                 device.cmd_push_constants(commands, pipeline.layout(), vk::ShaderStageFlags::COMPUTE, 0, push);
@@ -90,7 +93,7 @@ impl Encoder {
     /// Copies `bytes` bytes. Large copies inside a device's memory are three times faster as a kernel.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a range outside its segment or an overlap; [`Error::DeviceLost`].
+    /// [`Error::Invalid`] for a range outside its segment, an overlap or another device's segment; [`Error::DeviceLost`].
     pub fn copy(
         &mut self,
         src: &Segment,
@@ -101,8 +104,8 @@ impl Encoder {
     ) -> Result<(), Error> {
         self.buffer.device.check()?;
         const CALL: &str = "Encoder::copy";
-        check_range(CALL, "source", src, src_offset, bytes)?;
-        check_range(CALL, "destination", dst, dst_offset, bytes)?;
+        self.check_range(CALL, "source", src, src_offset, bytes)?;
+        self.check_range(CALL, "destination", dst, dst_offset, bytes)?;
         if src.buffer == dst.buffer && src_offset.abs_diff(dst_offset) < bytes {
             return Err(invalid(CALL, format!("{bytes} bytes from {src_offset} overlap those from {dst_offset}")));
         }
@@ -111,8 +114,8 @@ impl Encoder {
         }
         let commands = self.command();
         let region = vk::BufferCopy { src_offset, dst_offset, size: bytes };
-        // SAFETY: `commands` is being recorded; the ranges are inside their buffers and do not overlap.
-        // The caller keeps the segments until the copy is done.
+        // SAFETY: `commands` is being recorded; both buffers are of this device and made for copies, the ranges are inside them,
+        // not empty, and do not overlap. That the segments live until the copy is done is the caller's promise.
         unsafe {
             self.buffer.device.raw.cmd_copy_buffer(commands, src.buffer, dst.buffer, &[region]);
         }
@@ -123,11 +126,11 @@ impl Encoder {
     ///
     /// # Errors
     /// [`Error::Invalid`] unless offset and length are multiples of 4, the length is at most 65,536
-    /// and the range is inside the segment; [`Error::DeviceLost`].
+    /// and the range is inside the segment, which is of this device; [`Error::DeviceLost`].
     pub fn update(&mut self, dst: &Segment, offset: u64, data: &[u8]) -> Result<(), Error> {
         self.buffer.device.check()?;
         const CALL: &str = "Encoder::update";
-        check_range(CALL, "destination", dst, offset, data.len() as u64)?;
+        self.check_range(CALL, "destination", dst, offset, data.len() as u64)?;
         if !offset.is_multiple_of(4) || !data.len().is_multiple_of(4) || data.len() > 65_536 {
             return Err(invalid(
                 CALL,
@@ -138,8 +141,8 @@ impl Encoder {
             return Ok(());
         }
         let commands = self.command();
-        // SAFETY: `commands` is being recorded; offset, length and range were checked. The caller keeps the segment
-        // until the write is done.
+        // SAFETY: `commands` is being recorded; the buffer is of this device, offset, length and range were checked, and `data` is
+        // copied by the call. That the segment lives until the write is done is the caller's promise.
         unsafe {
             self.buffer.device.raw.cmd_update_buffer(commands, dst.buffer, offset, data);
         }
@@ -256,6 +259,24 @@ impl Encoder {
         }
         Ok(())
     }
+
+    fn check_range(
+        &self,
+        call: &'static str,
+        which: &str,
+        segment: &Segment,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<(), Error> {
+        if !segment.is_of(&self.buffer.device) {
+            return Err(invalid(call, format!("the {which} is another device's")));
+        }
+        if offset.checked_add(bytes).is_none_or(|end| end > segment.bytes()) {
+            let all = segment.bytes();
+            return Err(invalid(call, format!("{bytes} bytes at offset {offset} of a {which} of {all} bytes")));
+        }
+        Ok(())
+    }
 }
 
 impl std::fmt::Debug for Encoder {
@@ -266,11 +287,4 @@ impl std::fmt::Debug for Encoder {
 
 fn invalid(call: &'static str, what: String) -> Error {
     Error::Invalid { call, what }
-}
-
-fn check_range(call: &'static str, which: &str, segment: &Segment, offset: u64, bytes: u64) -> Result<(), Error> {
-    match offset.checked_add(bytes) {
-        Some(end) if end <= segment.bytes() => Ok(()),
-        _ => Err(invalid(call, format!("{bytes} bytes at offset {offset} of a {which} of {} bytes", segment.bytes()))),
-    }
 }

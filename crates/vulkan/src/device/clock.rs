@@ -14,7 +14,8 @@ impl DeviceClock {
     /// `None` where the driver does not offer it.
     pub(super) fn find(adapter: &AdapterShared, device: &ash::Device, features: &Features) -> Option<Self> {
         let (entry, instance) = (&adapter.instance.entry, &adapter.instance.raw);
-        // SAFETY: the adapter has the extension that each block asks for.
+        // SAFETY: `device` was made from this adapter with the extension that each block asks for, so the instance exports the
+        // first function, and the device the second. Both names of the extension have the same types.
         let (domains, read) = unsafe {
             if features.has(khr::calibrated_timestamps::NAME) {
                 let functions = khr::calibrated_timestamps::Instance::new(entry, instance);
@@ -39,7 +40,8 @@ impl DeviceClock {
     pub(super) fn ticks(self, device: &ash::Device) -> Result<u64, vk::Result> {
         let info = vk::CalibratedTimestampInfoKHR::default().time_domain(vk::TimeDomainKHR::DEVICE);
         let (mut ticks, mut deviation) = (0, 0);
-        // SAFETY: the extension is enabled and has this time domain; one info, one result.
+        // SAFETY: the extension is enabled on this device and has this time domain. One info and one result, which live through
+        // the call.
         let result = unsafe { (self.read)(device.handle(), 1, &raw const info, &raw mut ticks, &raw mut deviation) };
         if result == vk::Result::SUCCESS { Ok(ticks) } else { Err(result) }
     }

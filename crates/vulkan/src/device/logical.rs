@@ -63,10 +63,12 @@ impl LogicalDevice {
             .enabled_extension_names(&names)
             .enabled_features(&features.core);
         let create = chain.chain_device(create);
-        // SAFETY: the adapter offers every extension and feature that is enabled here.
+        // SAFETY: the adapter is of this instance, and offers every extension and feature that is enabled here, as `features`
+        // are what it reported, or fewer. Its queue families are named once each; everything that `create` points to lives
+        // through the call.
         let device = unsafe { instance.create_device(adapter.raw, &create, None) }
             .map_err(|e| Error::from_vk("vkCreateDevice", e))?;
-        // SAFETY: the device was created with one queue of each of these families.
+        // SAFETY: the device was just made, with one queue of each of these families.
         let queue = |family: u32| unsafe { device.get_device_queue(family, 0) };
         let marker = features.has(amd::buffer_marker::NAME).then(|| amd::buffer_marker::Device::new(instance, &device));
         Ok(Self {

@@ -125,14 +125,16 @@ impl Drop for DeviceShared {
             return;
         }
         for queue in std::iter::once(&self.compute).chain(&self.transfer) {
-            // SAFETY: the queue is locked. It has nothing to do, so this does not block.
+            // SAFETY: the queue is of this device, and locked. It has nothing to do, as every recorder waited for its work, so
+            // this does not block.
             if let Err(error) = unsafe { self.raw.queue_wait_idle(*queue.lock()) } {
                 tracing::debug!("vkQueueWaitIdle failed: {error:?}");
                 return;
             }
         }
         for semaphore in self.retired.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            // SAFETY: the queues are idle.
+            // SAFETY: the semaphore is of this device, nobody else has it, and the queues are idle, so nothing waits for it or
+            // signals it.
             unsafe { self.raw.destroy_semaphore(semaphore, None) };
         }
         let logical = LogicalDevice {

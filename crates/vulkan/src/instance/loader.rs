@@ -12,12 +12,16 @@ use crate::error::Error;
 pub(crate) struct Instance {
     pub(crate) raw: ash::Instance,
     pub(crate) entry: Entry,
+    /// The version of Vulkan that may be used, of a device that has a later one as well.
+    pub(crate) api: u32,
     _messenger: Option<Messenger>,
 }
 
 impl Instance {
     pub(crate) fn load() -> Result<Self, Error> {
-        // SAFETY: loading the system's Vulkan loader runs its initialisers, which is its purpose.
+        // SAFETY: loading the system's Vulkan loader runs its initialisers, which is its purpose, and it has the functions that
+        // the specification says. It is never unloaded: `entry` keeps it, and the adapters, which live as long as the
+        // process, keep the instance.
         let entry = unsafe { Entry::load() }.map_err(|error| Error::NoLoader { message: error.to_string() })?;
         // SAFETY: `entry` is a loaded Vulkan library.
         let version = unsafe { entry.try_enumerate_instance_version() }
@@ -33,6 +37,7 @@ impl Instance {
             });
         }
 
+        let api = version.min(vk::API_VERSION_1_3);
         let extensions = instance_extensions(&entry)?;
         let has = |name: &CStr| extensions.iter().any(|e| e.as_c_str() == name);
         let validation = validation::wanted(&entry)?;
@@ -49,10 +54,8 @@ impl Instance {
             // The layer itself offers both where the loader does not.
             names.extend([ext::debug_utils::NAME.as_ptr(), ext::validation_features::NAME.as_ptr()]);
         }
-        let application = vk::ApplicationInfo::default()
-            .application_name(c"torch-dml")
-            .engine_name(c"torch-dml")
-            .api_version(version.min(vk::API_VERSION_1_3));
+        let application =
+            vk::ApplicationInfo::default().application_name(c"torch-dml").engine_name(c"torch-dml").api_version(api);
         let mut messenger_info = validation::messenger_info();
         let mut features = validation::features();
         let mut info = vk::InstanceCreateInfo::default()
@@ -63,14 +66,15 @@ impl Instance {
         if validation {
             info = info.push_next(&mut messenger_info).push_next(&mut features);
         }
-        // SAFETY: `info` and what it points to live through the call.
+        // SAFETY: `info` and what it points to live through the call. The loader offers the extensions and the layer, or the
+        // layer the extensions; the messenger's callback is sound to call at any time, from any thread.
         let raw = unsafe { entry.create_instance(&info, None) }.map_err(|e| match e {
             // The loader's answer when no driver is installed.
             vk::Result::ERROR_INCOMPATIBLE_DRIVER => Error::NoAdapter,
             other => Error::from_vk("vkCreateInstance", other),
         })?;
         let messenger = validation.then(|| Messenger::new(&entry, &raw)).transpose()?;
-        Ok(Self { raw, entry, _messenger: messenger })
+        Ok(Self { raw, entry, api, _messenger: messenger })
     }
 }
 

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use ash::{Entry, ext, vk};
+use dml_environment::VALIDATION;
 
 use crate::error::Error;
 
@@ -47,7 +48,7 @@ pub fn validation_errors() -> u64 {
 /// # Errors
 /// [`Error::NoValidation`] if it was and is not installed: a check that silently checks nothing is worse than none.
 pub(crate) fn wanted(entry: &Entry) -> Result<bool, Error> {
-    if std::env::var_os("TORCH_DML_VALIDATION").is_none_or(|v| v != "1") {
+    if VALIDATION.get() != Some(true) {
         return Ok(false);
     }
     // SAFETY: `entry` is a loaded Vulkan library.
@@ -75,7 +76,8 @@ pub(crate) struct Messenger {
 impl Messenger {
     pub(crate) fn new(entry: &Entry, instance: &ash::Instance) -> Result<Self, Error> {
         let functions = ext::debug_utils::Instance::new(entry, instance);
-        // SAFETY: the extension was enabled on `instance`; the callback is a plain function.
+        // SAFETY: `instance` was made with this extension, by this entry. The callback keeps to its type's contract; the
+        // messenger is never destroyed, as the instance.
         let handle = unsafe { functions.create_debug_utils_messenger(&messenger_info(), None) }
             .map_err(|e| Error::from_vk("vkCreateDebugUtilsMessengerEXT", e))?;
         Ok(Self { _functions: functions, _handle: handle })
@@ -89,15 +91,19 @@ pub(crate) fn messenger_info() -> vk::DebugUtilsMessengerCreateInfoEXT<'static> 
         .pfn_user_callback(Some(on_message))
 }
 
+/// What the layer calls, from any thread, in the middle of a Vulkan call: it calls none itself. A panic would end the process.
+///
+/// # Safety
+/// `data` is null or a structure whose strings are null or NUL-terminated, for the time of the call.
 unsafe extern "system" fn on_message(
     severity: vk::DebugUtilsMessageSeverityFlagsEXT,
     types: vk::DebugUtilsMessageTypeFlagsEXT,
     data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
     _user: *mut c_void,
 ) -> vk::Bool32 {
-    // SAFETY: the layer passes a valid structure, or null.
+    // SAFETY: the caller's promise, as the extension makes it.
     let data = unsafe { data.as_ref() };
-    // SAFETY: the layer passes null or NUL-terminated strings that live through the call.
+    // SAFETY: as above, for the strings.
     let id = data.map_or_else(String::new, |data| unsafe { text_of(data.p_message_id_name) });
     // SAFETY: as above.
     let text = data.map_or_else(String::new, |data| unsafe { text_of(data.p_message) });
@@ -126,7 +132,8 @@ unsafe fn text_of(text: *const std::ffi::c_char) -> String {
 /// Counts a message; the first of its kind is printed.
 fn count(id: String, text: String) {
     static AT_EXIT: Once = Once::new();
-    // SAFETY: `end_badly` is a plain function that takes nothing.
+    // SAFETY: `atexit` is the C library's; `end_badly` takes nothing, and is there until the process ends: libraries that
+    // Python loads are not unloaded, and of one that is, the C library runs the handlers before.
     AT_EXIT.call_once(|| unsafe {
         atexit(end_badly);
     });
@@ -152,7 +159,8 @@ unsafe extern "C" {
 extern "C" fn end_badly() {
     let kinds: Vec<_> = messages().iter().map(|message| format!("{} {}", message.count, message.id)).collect();
     let _ = writeln!(io::stderr(), "Vulkan's validation layer reported errors: {}", kinds.join(", "));
-    // SAFETY: null flushes all streams; then the process ends, without the handlers that were registered earlier.
+    // SAFETY: both are the C library's. Null flushes all streams; then the process ends, without the handlers that were
+    // registered earlier.
     unsafe {
         fflush(std::ptr::null_mut());
         _exit(EXIT_STATUS)

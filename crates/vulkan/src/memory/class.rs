@@ -5,6 +5,10 @@ use ash::vk;
 use crate::adapter::MemoryLayout;
 
 /// What memory is for. All mapped memory is coherent: it needs no flush and no invalidation.
+///
+/// There always is such memory. Vulkan requires of every adapter a type that is host-visible and host-coherent, and of every
+/// buffer that its `memoryTypeBits` have at least one such type (chapters "Device Memory" and "Resource Memory
+/// Association"). Many phones have a cached type as well that is not coherent; it would read faster, and is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MemoryClass {
     /// The fastest for the GPU. Not mapped.
@@ -18,8 +22,9 @@ pub enum MemoryClass {
     Staging,
 }
 
-/// The memory types to try for `class`, best first, as (type, heap). `allowed` has a bit for each of the driver's types.
-pub(super) fn candidates(class: MemoryClass, layout: &MemoryLayout, allowed: u32) -> Vec<(u32, u32)> {
+/// The memory types to try for `class`, best first, as (type, heap): such as the buffer that `needs` are of may lie in, and
+/// on heaps that it fits on. Those of all classes but [`MemoryClass::Device`] are host-visible and host-coherent.
+pub(super) fn candidates(class: MemoryClass, layout: &MemoryLayout, needs: &vk::MemoryRequirements) -> Vec<(u32, u32)> {
     use vk::MemoryPropertyFlags as Flag;
     let avoid = Flag::PROTECTED
         | Flag::LAZILY_ALLOCATED
@@ -30,7 +35,8 @@ pub(super) fn candidates(class: MemoryClass, layout: &MemoryLayout, allowed: u32
     let mut found: Vec<(u32, u32, u32)> = Vec::new();
     for (index, ty) in (0u32..).zip(layout.properties.memory_types_as_slice()) {
         let flags = ty.property_flags;
-        if allowed & (1 << layout.driver_type(index)) == 0 || flags.intersects(avoid) {
+        let allowed = needs.memory_type_bits & (1 << layout.driver_type(index)) != 0;
+        if !allowed || flags.intersects(avoid) || needs.size > layout.heap_bytes(ty.heap_index) {
             continue;
         }
         let local = flags.contains(Flag::DEVICE_LOCAL);
@@ -41,6 +47,7 @@ pub(super) fn candidates(class: MemoryClass, layout: &MemoryLayout, allowed: u32
             MemoryClass::Device if local => Some(1),
             // The other heap of an integrated GPU is the same memory.
             MemoryClass::Device => layout.unified.then_some(2),
+            // What is not coherent is never mapped.
             _ if !flags.contains(coherent) => None,
             MemoryClass::Upload if local => Some(0),
             MemoryClass::Upload => Some(if cached { 2 } else { 1 }),
@@ -65,7 +72,7 @@ pub(super) fn candidates(class: MemoryClass, layout: &MemoryLayout, allowed: u32
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adapter::AdapterKind;
+    use crate::adapter::{AdapterKind, imitations};
     use vk::MemoryPropertyFlags as Flag;
 
     fn memory(types: &[(Flag, u32)], heaps: &[(u64, vk::MemoryHeapFlags)]) -> vk::PhysicalDeviceMemoryProperties {
@@ -84,8 +91,15 @@ mod tests {
     }
 
     fn types(class: MemoryClass, kind: AdapterKind, m: &vk::PhysicalDeviceMemoryProperties) -> Vec<u32> {
-        candidates(class, &MemoryLayout::of_driver(kind, *m), !0).into_iter().map(|(ty, _)| ty).collect()
+        fitting(class, &MemoryLayout::of_driver(kind, *m), 64)
     }
+
+    fn fitting(class: MemoryClass, layout: &MemoryLayout, size: u64) -> Vec<u32> {
+        let needs = vk::MemoryRequirements { size, alignment: 64, memory_type_bits: !0 };
+        candidates(class, layout, &needs).into_iter().map(|(ty, _)| ty).collect()
+    }
+
+    const MAPPED: [MemoryClass; 3] = [MemoryClass::Upload, MemoryClass::Readback, MemoryClass::Staging];
 
     const COHERENT: Flag = Flag::from_raw(Flag::HOST_VISIBLE.as_raw() | Flag::HOST_COHERENT.as_raw());
 
@@ -138,9 +152,87 @@ mod tests {
             &[(visible | Flag::HOST_CACHED, 0), (visible | Flag::HOST_COHERENT, 0), (visible, 0)],
             &[(8 << 30, vk::MemoryHeapFlags::DEVICE_LOCAL)],
         );
-        for class in [MemoryClass::Upload, MemoryClass::Readback, MemoryClass::Staging] {
+        for class in MAPPED {
             assert_eq!(types(class, AdapterKind::Integrated, &m), [1], "{class:?}");
         }
         assert_eq!(types(MemoryClass::Device, AdapterKind::Integrated, &m), [0, 1, 2]);
+    }
+
+    /// Every set of up to three types of every sort that Vulkan knows, as long as it has what Vulkan requires.
+    #[test]
+    fn mapped_memory_is_coherent_and_cached_for_the_host_where_that_is_offered() {
+        let visible = Flag::HOST_VISIBLE;
+        let hosts = [Flag::empty(), visible, COHERENT, visible | Flag::HOST_CACHED, COHERENT | Flag::HOST_CACHED];
+        let sorts: Vec<Flag> = hosts.into_iter().flat_map(|host| [host, host | Flag::DEVICE_LOCAL]).collect();
+        let heaps = [(8 << 30, vk::MemoryHeapFlags::DEVICE_LOCAL), (8 << 30, vk::MemoryHeapFlags::empty())];
+        let heap = |flags: Flag| u32::from(!flags.contains(Flag::DEVICE_LOCAL));
+        let mut sets = 0;
+        for a in &sorts {
+            for b in &sorts {
+                for c in &sorts {
+                    let set = [*a, *b, *c];
+                    if !set.iter().any(|flags| flags.contains(COHERENT)) {
+                        continue;
+                    }
+                    sets += 1;
+                    let m = memory(&set.map(|flags| (flags, heap(flags))), &heaps);
+                    for kind in [AdapterKind::Discrete, AdapterKind::Integrated, AdapterKind::Software] {
+                        for class in MAPPED {
+                            let found = types(class, kind, &m);
+                            assert!(!found.is_empty(), "{set:?} {kind:?} {class:?}");
+                            assert!(found.iter().all(|&ty| set[ty as usize].contains(COHERENT)), "{set:?} {found:?}");
+                        }
+                        let near = |flags: &&Flag| kind != AdapterKind::Discrete || !flags.contains(Flag::DEVICE_LOCAL);
+                        let cached = COHERENT | Flag::HOST_CACHED;
+                        if set.iter().filter(near).any(|flags| flags.contains(cached)) {
+                            let best = types(MemoryClass::Readback, kind, &m)[0];
+                            assert!(set[best as usize].contains(cached), "{set:?} {kind:?} {best}");
+                        }
+                    }
+                }
+            }
+        }
+        assert_eq!(sets, 10 * 10 * 10 - 6 * 6 * 6);
+    }
+
+    /// The layouts of the profiles, over a driver that has one type of everything, as a software adapter has.
+    #[test]
+    fn no_profile_maps_memory_that_is_not_coherent() {
+        let all = memory(
+            &[(COHERENT | Flag::HOST_CACHED | Flag::DEVICE_LOCAL, 0)],
+            &[(64 << 30, vk::MemoryHeapFlags::DEVICE_LOCAL)],
+        );
+        let mut not_coherent = Vec::new();
+        for (name, layout) in imitations(all) {
+            let types = layout.properties.memory_types_as_slice();
+            for class in MAPPED {
+                let found = fitting(class, &layout, 64);
+                assert!(!found.is_empty(), "{name} {class:?}");
+                let coherent = |&ty: &u32| types[ty as usize].property_flags.contains(COHERENT);
+                assert!(found.iter().all(coherent), "{name} {class:?} {found:?}");
+            }
+            let cached = |flags: Flag| flags.contains(Flag::HOST_CACHED) && !flags.contains(COHERENT);
+            if types.iter().any(|ty| cached(ty.property_flags)) {
+                not_coherent.push(name);
+            }
+        }
+        assert_eq!(not_coherent, ["qualcomm-adreno", "arm-mali"]);
+    }
+
+    #[test]
+    fn a_buffer_is_not_put_on_a_heap_that_it_does_not_fit_on() {
+        let m = memory(
+            &[(Flag::DEVICE_LOCAL, 0), (COHERENT, 1), (COHERENT | Flag::DEVICE_LOCAL, 2)],
+            &[
+                (80 << 30, vk::MemoryHeapFlags::DEVICE_LOCAL),
+                (64 << 30, vk::MemoryHeapFlags::empty()),
+                (256 << 20, vk::MemoryHeapFlags::DEVICE_LOCAL),
+            ],
+        );
+        let layout = MemoryLayout::of_driver(AdapterKind::Discrete, m);
+        assert_eq!(fitting(MemoryClass::Upload, &layout, 256 << 20), [2, 1]);
+        assert_eq!(fitting(MemoryClass::Upload, &layout, (256 << 20) + 1), [1]);
+        assert_eq!(fitting(MemoryClass::Device, &layout, 72 << 30), [0]);
+        assert_eq!(fitting(MemoryClass::Device, &layout, 81 << 30), [0; 0]);
     }
 }

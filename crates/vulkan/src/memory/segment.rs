@@ -22,13 +22,19 @@ pub struct Segment {
     _charge: Charge,
 }
 
-// SAFETY: the pointer is to mapped memory that lives as long as the segment and belongs to no
-// thread; whoever dereferences it answers for races.
+// SAFETY: Vulkan's objects may be used by any thread, one at a time where they change: they do not but in `drop`, which has
+// the segment alone. The pointer is to mapped memory that lives as long as the segment and belongs to no thread;
+// whoever dereferences it answers for races.
 unsafe impl Send for Segment {}
 // SAFETY: as above; `&Segment` hands out copies of plain values only.
 unsafe impl Sync for Segment {}
 
 impl Segment {
+    /// It is of this device.
+    pub(crate) fn is_of(&self, device: &Arc<DeviceShared>) -> bool {
+        Arc::ptr_eq(&self.device, device)
+    }
+
     /// The GPU address of the first byte.
     pub fn address(&self) -> u64 {
         self.address
@@ -65,14 +71,16 @@ impl Segment {
         if families.len() > 1 {
             info = info.sharing_mode(vk::SharingMode::CONCURRENT).queue_family_indices(&families);
         }
-        // SAFETY: the device is valid; `info` lives through the call.
+        // SAFETY: the device is valid; `info` and what it points to live through the call. The size is not 0 and not above
+        // `maxBufferSize`, the families are those of the device's queues, each once.
         let buffer = unsafe { device.raw.create_buffer(&info, None) }
             .map_err(|e| device.error_of("vkCreateBuffer", e, bytes))?;
         // SAFETY: the buffer was just created on this device.
         let needs = unsafe { device.raw.get_buffer_memory_requirements(buffer) };
         let allocated = allocate(device, class, bytes, &needs).and_then(|(memory, charge)| {
             let bound = bind(device, buffer, memory, class, bytes).inspect_err(|_| {
-                // SAFETY: nothing else uses the memory; freeing it unmaps it.
+                // SAFETY: the memory is of this device, nobody else has it, and no work was given the buffer; freeing it
+                // unmaps it.
                 unsafe { device.raw.free_memory(memory, None) }
             });
             bound.map(|bound| (bound, charge))
@@ -89,7 +97,7 @@ impl Segment {
                 _charge: charge,
             })
             .inspect_err(|_| {
-                // SAFETY: nothing uses the buffer.
+                // SAFETY: the buffer is of this device, nobody else has it, and no work was given it.
                 unsafe { device.raw.destroy_buffer(buffer, None) }
             })
     }
@@ -100,7 +108,9 @@ impl Drop for Segment {
         if self.device.is_hung() {
             return; // The GPU may still write to it: leaking is the lesser harm.
         }
-        // SAFETY: the caller guarantees that the GPU is done with the segment. Freeing mapped memory unmaps it.
+        // SAFETY: both are of this device, and nobody else has them: other objects keep the segment, and not its parts. That the
+        // GPU is done with them is the promise of whoever drops a segment ("What is not promised" in `lib.rs`). Freeing
+        // mapped memory unmaps it.
         unsafe {
             self.device.raw.destroy_buffer(self.buffer, None);
             self.device.raw.free_memory(self.memory, None);
@@ -125,7 +135,7 @@ fn allocate(
     needs: &vk::MemoryRequirements,
 ) -> Result<(vk::DeviceMemory, Charge), Error> {
     let layout = &device.adapter.memory;
-    let types = class::candidates(class, layout, needs.memory_type_bits);
+    let types = class::candidates(class, layout, needs);
     let mut full_heaps: Vec<u32> = Vec::new();
     for (index, heap) in types {
         if full_heaps.contains(&heap) {
@@ -140,7 +150,8 @@ fn allocate(
             .allocation_size(needs.size)
             .memory_type_index(layout.driver_type(index))
             .push_next(&mut flags);
-        // SAFETY: the device is valid; `info` and what it points to live through the call.
+        // SAFETY: the device is valid; `info` and what it points to live through the call. The size is not 0 and not above the
+        // heap's, the type is one of the driver's, and buffer addresses are enabled, which the flag needs.
         match unsafe { device.raw.allocate_memory(&info, None) } {
             Ok(memory) => return Ok((memory, charge)),
             Err(
@@ -163,19 +174,21 @@ fn bind(
     class: MemoryClass,
     bytes: u64,
 ) -> Result<Bound, Error> {
-    // SAFETY: buffer and memory are fresh, of this device, and the memory is large enough.
+    // SAFETY: buffer and memory are fresh and of this device; the memory has the size and one of the types that the buffer
+    // asks for, and offset 0 suits any alignment.
     unsafe { device.raw.bind_buffer_memory(buffer, memory, 0) }
         .map_err(|e| device.error_of("vkBindBufferMemory", e, bytes))?;
     let mapped = if class == MemoryClass::Device {
         None
     } else {
-        // SAFETY: the classes other than Device choose host-visible types only; it is mapped once.
+        // SAFETY: the memory is fresh and of a type that the host sees, as those of all classes but `Device` are
+        // ([`class::candidates`]); a type that a profile imitates has at least the imitation's properties. It is mapped once.
         let pointer = unsafe { device.raw.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()) }
             .map_err(|e| device.error_of("vkMapMemory", e, bytes))?;
         NonNull::new(pointer.cast::<u8>())
     };
     let info = vk::BufferDeviceAddressInfo::default().buffer(buffer);
-    // SAFETY: the buffer has address usage and is bound to memory with the address flag.
+    // SAFETY: the feature is enabled; the buffer has address usage and is bound to memory with the address flag.
     let address = unsafe { device.raw.get_buffer_device_address(&info) };
     if address == 0 {
         return Err(Error::Driver { call: "vkGetBufferDeviceAddress", code: 0, name: "a null address".to_owned() });

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::vk;
+use dml_environment::CACHE_DIR;
 
 use super::cache_file::{self, Identity, checksum};
 use crate::device::DeviceShared;
@@ -34,7 +35,8 @@ impl PipelineCache {
     pub(super) fn load(device: &Arc<DeviceShared>, directory: Option<PathBuf>) -> Self {
         let identity = Identity::of(&device.adapter);
         let path = directory
-            .or_else(|| default_directory(|name| std::env::var_os(name)))
+            .or_else(|| CACHE_DIR.get())
+            .or_else(|| user_directory(|name| std::env::var_os(name)))
             .map(|directory| directory.join(identity.file_name()));
         let blob = path.as_deref().and_then(|path| cache_file::read(path, &identity));
         let checksum = blob.as_deref().map(checksum);
@@ -74,7 +76,7 @@ impl PipelineCache {
         let other = cache_file::read(path, &self.identity).filter(|b| saved.checksum != Some(checksum(b)));
         let blob = match other {
             Some(other) => self.merged_data(&other),
-            // SAFETY: the cache is of this device.
+            // SAFETY: the cache is of this device, and not null. Others may compile into it meanwhile: the driver synchronises.
             None => unsafe { self.device.raw.get_pipeline_cache_data(self.raw) },
         }
         .map_err(|e| Error::from_vk("vkGetPipelineCacheData", e))?;
@@ -96,7 +98,8 @@ impl PipelineCache {
     fn merged_data(&self, blob: &[u8]) -> Result<Vec<u8>, vk::Result> {
         let device = &self.device.raw;
         let merged = create(device, blob)?;
-        // SAFETY: both caches are of this device, and nobody else knows `merged`.
+        // SAFETY: both caches are of this device and not null. Nobody else knows `merged`, which alone must not be used
+        // meanwhile; the driver synchronises the other.
         unsafe {
             let data =
                 device.merge_pipeline_caches(merged, &[self.raw]).and_then(|()| device.get_pipeline_cache_data(merged));
@@ -111,23 +114,22 @@ impl Drop for PipelineCache {
         if self.device.is_hung() {
             return;
         }
-        // SAFETY: the cache is used within calls alone, and this is its last owner.
+        // SAFETY: the cache is of this device, or null, which is nothing. It is used within calls alone, and this is its last
+        // owner.
         unsafe { self.device.raw.destroy_pipeline_cache(self.raw, None) };
     }
 }
 
 fn create(device: &ash::Device, blob: &[u8]) -> Result<vk::PipelineCache, vk::Result> {
     let info = vk::PipelineCacheCreateInfo::default().initial_data(blob);
-    // SAFETY: the device is valid; the blob lives through the call and is one that this driver wrote.
+    // SAFETY: the device is valid; the blob lives through the call. It is empty or, by its header and its checksum, what this
+    // driver wrote, from a file that nobody else may write to (`cache_file::read`).
     unsafe { device.create_pipeline_cache(&info, None) }
 }
 
-/// `TORCH_DML_CACHE_DIR`, else `torch-dml` in the user's cache directory, else nowhere.
-fn default_directory(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+/// `torch-dml` in the user's cache directory, as the system's variables name it, else nowhere.
+fn user_directory(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let get = |name| env(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    if let Some(directory) = get("TORCH_DML_CACHE_DIR").filter(|directory| directory.is_dir() || !directory.exists()) {
-        return Some(directory);
-    }
     let base = if cfg!(windows) {
         get("LOCALAPPDATA")
     } else if cfg!(target_os = "macos") {
@@ -146,14 +148,12 @@ mod tests {
 
     #[test]
     fn the_directory_comes_from_the_environment() {
-        let explicit = default_directory(|name| (name == "TORCH_DML_CACHE_DIR").then(|| OsString::from("somewhere")));
-        assert_eq!(explicit, Some(PathBuf::from("somewhere")));
         let base = if cfg!(windows) { "C:\\cache" } else { "/cache" };
         let user =
-            default_directory(|name| matches!(name, "XDG_CACHE_HOME" | "LOCALAPPDATA").then(|| OsString::from(base)));
+            user_directory(|name| matches!(name, "XDG_CACHE_HOME" | "LOCALAPPDATA").then(|| OsString::from(base)));
         if !cfg!(target_os = "macos") {
             assert_eq!(user, Some(Path::new(base).join("torch-dml")));
         }
-        assert_eq!(default_directory(|_| None), None);
+        assert_eq!(user_directory(|_| None), None);
     }
 }

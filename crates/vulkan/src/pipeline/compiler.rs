@@ -63,7 +63,8 @@ impl Compiler {
 
         let layout = self.layouts.get(device, push_bytes)?;
         let module_info = vk::ShaderModuleCreateInfo::default().code(spirv);
-        // SAFETY: the device is valid; the words live through the call.
+        // SAFETY: the device is valid; the words live through the call. That they are a valid module is the promise of whoever
+        // compiles ("What is not promised" in `lib.rs`).
         let module = unsafe { device.raw.create_shader_module(&module_info, None) }
             .map_err(|e| device.error("vkCreateShaderModule", e))?;
         let mut subgroup = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default()
@@ -79,10 +80,12 @@ impl Compiler {
             stage = stage.push_next(&mut subgroup);
         }
         let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout.raw);
-        // SAFETY: module, layout and cache are of this device. The driver synchronises the cache.
+        // SAFETY: module, layout and cache are of this device, or the cache is null; `info` and what it points to live through the
+        // call. The layout has the push constants, and the subgroup size is one that the adapter has. The driver
+        // synchronises the cache.
         let created =
             unsafe { device.raw.create_compute_pipelines(self.cache.raw(), std::slice::from_ref(&info), None) };
-        // SAFETY: a pipeline does not need its module any more.
+        // SAFETY: the module is of this device, and nobody else has it. A pipeline does not need its module any more.
         unsafe { device.raw.destroy_shader_module(module, None) };
         let pipelines = created.map_err(|(_, e)| device.error("vkCreateComputePipelines", e))?;
         let raw = pipelines.first().copied().unwrap_or_default();

@@ -85,7 +85,8 @@ impl Drop for Inner {
         if self.device.is_hung() {
             return;
         }
-        // SAFETY: command buffers hold their pipelines until they have run, so the GPU is done with this one.
+        // SAFETY: the pipeline is of this device, and this was its last handle. Command buffers hold their pipelines until they
+        // have run, so the GPU is done with it, or the device is lost, after which objects may be destroyed.
         unsafe { self.device.raw.destroy_pipeline(self.raw, None) };
     }
 }

@@ -19,7 +19,7 @@ impl Layout {
         let range = vk::PushConstantRange::default().stage_flags(vk::ShaderStageFlags::COMPUTE).size(push_bytes);
         let ranges = if push_bytes == 0 { &[] } else { std::slice::from_ref(&range) };
         let info = vk::PipelineLayoutCreateInfo::default().push_constant_ranges(ranges);
-        // SAFETY: the device is valid; `info` lives through the call.
+        // SAFETY: the device is valid; `info` and the range behind it live through the call. The compiler checked the size.
         let raw = unsafe { device.raw.create_pipeline_layout(&info, None) }
             .map_err(|e| device.error("vkCreatePipelineLayout", e))?;
         Ok(Self { raw, device: Arc::clone(device) })
@@ -31,7 +31,8 @@ impl Drop for Layout {
         if self.device.is_hung() {
             return;
         }
-        // SAFETY: the pipelines of this layout hold it, and command buffers hold the pipelines until they have run.
+        // SAFETY: the layout is of this device, and this was its last handle. The pipelines of this layout hold it, and command
+        // buffers hold the pipelines until they have run.
         unsafe { self.device.raw.destroy_pipeline_layout(self.raw, None) };
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct QueryPool {
 impl QueryPool {
     pub(super) fn new(device: &Arc<DeviceShared>, queries: u32) -> Result<Self, Error> {
         let info = vk::QueryPoolCreateInfo::default().query_type(vk::QueryType::TIMESTAMP).query_count(queries);
-        // SAFETY: the device is valid.
+        // SAFETY: the device is valid; `info` lives through the call, and the number is not 0.
         let raw =
             unsafe { device.raw.create_query_pool(&info, None) }.map_err(|e| device.error("vkCreateQueryPool", e))?;
         Ok(Self { raw, device: Arc::clone(device) })
@@ -25,9 +25,10 @@ impl QueryPool {
     /// Reads queries from `first` on. False if some are not available.
     ///
     /// # Safety
-    /// The pool has as many queries from `first` on as `out` takes, each of which was reset once.
+    /// The pool has as many queries from `first` on as `out` takes, and a submission that is complete has reset each. `T` is
+    /// the number, or an array of the numbers, that `flags` have written for a query; any bits are a value of it.
     pub(super) unsafe fn read<T>(&self, first: u32, out: &mut [T], flags: vk::QueryResultFlags) -> Result<bool, Error> {
-        // SAFETY: the pool is of this device; the rest is the caller's promise.
+        // SAFETY: the pool is of this device, and lives as long as `self`; the rest is the caller's promise.
         match unsafe { self.device.raw.get_query_pool_results(self.raw, first, out, flags) } {
             Ok(()) => Ok(true),
             Err(vk::Result::NOT_READY) => Ok(false),
@@ -48,8 +49,8 @@ impl Drop for QueryPool {
         if self.device.is_hung() {
             return;
         }
-        // SAFETY: no submission that uses the pool is pending, or the device is lost, after which objects may be
-        // destroyed.
+        // SAFETY: the pool is of this device, and nobody else has it. Its owner waited for its submissions, so none that uses
+        // the pool is pending, or the device is lost, after which objects may be destroyed.
         unsafe { self.device.raw.destroy_query_pool(self.raw, None) };
     }
 }

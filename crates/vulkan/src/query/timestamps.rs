@@ -1,5 +1,6 @@
 //! Timestamps of the GPU, in queries that are used again.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ash::vk;
@@ -21,6 +22,8 @@ pub struct TimestampId {
 struct Query {
     index: u32,
     ticket: Ticket,
+    /// The submission was discarded: nothing reset or wrote the query since its last use.
+    discarded: AtomicBool,
     free: Arc<FreeQueries>,
 }
 
@@ -44,6 +47,11 @@ impl TimestampId {
     pub fn ticket(&self) -> Ticket {
         self.query.ticket
     }
+
+    /// That submission was discarded.
+    pub(crate) fn is_discarded(&self) -> bool {
+        self.query.discarded.load(Ordering::Relaxed)
+    }
 }
 
 impl std::fmt::Debug for TimestampId {
@@ -57,6 +65,8 @@ impl std::fmt::Debug for TimestampId {
 pub(crate) struct Timestamps {
     pools: Vec<QueryPool>,
     free: Arc<FreeQueries>,
+    /// Those of the next submission.
+    next: Vec<Arc<Query>>,
 }
 
 impl Timestamps {
@@ -74,20 +84,35 @@ impl Timestamps {
             None => self.grow(device)?,
         };
         let (pool, query) = self.find(index);
-        // SAFETY: the recorder keeps the pools until its submissions are complete, and its queue has timestamps. A reset
-        // and a write of the same query are ordered by the queue, also after an earlier use of it.
+        // SAFETY: the recorder keeps the pools until its submissions are complete, and its queue has timestamps. The
+        // query is one of the pool's, and of no `TimestampId` that is alive, so the host does not read it meanwhile; on
+        // the queue, a reset comes after all earlier uses of the query and before the write behind it.
         unsafe {
             encoder.reset_queries(pool.raw, query, 1);
             encoder.write_timestamp(pool.raw, query);
         }
-        Ok(TimestampId { query: Arc::new(Query { index, ticket, free: Arc::clone(&self.free) }) })
+        let query = Query { index, ticket, discarded: AtomicBool::new(false), free: Arc::clone(&self.free) };
+        let id = TimestampId { query: Arc::new(query) };
+        self.next.push(Arc::clone(&id.query));
+        Ok(id)
     }
 
-    /// The ticks of a timestamp whose submission is complete.
+    /// The next submission is submitted.
+    pub(crate) fn submitted(&mut self) {
+        self.next.clear();
+    }
+
+    /// The next submission is discarded, and what would have written its timestamps with it.
+    pub(crate) fn discard(&mut self) {
+        self.next.drain(..).for_each(|query| query.discarded.store(true, Ordering::Relaxed));
+    }
+
+    /// The ticks of a timestamp whose submission is complete, and was not discarded.
     pub(crate) fn ticks(&self, id: &TimestampId) -> Result<Option<u64>, Error> {
         let (pool, query) = self.find(id.query.index);
         let mut ticks = [0u64];
-        // SAFETY: the query was reset and written by a complete submission.
+        // SAFETY: the query is of this pool, and was reset and written by a submission that is complete; nothing resets
+        // it again while `id` holds it.
         let there = unsafe { pool.read(query, &mut ticks, vk::QueryResultFlags::TYPE_64) }?;
         Ok(there.then(|| pool.ticks(ticks[0])))
     }

@@ -16,10 +16,9 @@ pub(super) struct MarkerWord {
     word: NonNull<AtomicU32>,
 }
 
-// SAFETY: the word lies in the segment's mapped memory, which lives as long as this does, and is
-// only read, atomically.
+// SAFETY: the word lies in the segment's mapped memory, which lives as long as this does and belongs to no thread.
 unsafe impl Send for MarkerWord {}
-// SAFETY: as above.
+// SAFETY: as above; the host accesses the word atomically alone.
 unsafe impl Sync for MarkerWord {}
 
 impl MarkerWord {
@@ -31,7 +30,8 @@ impl MarkerWord {
         let segment = Segment::new(device, 64, MemoryClass::Readback)?;
         Ok(segment.host_ptr().map(|pointer| {
             let word = pointer.cast::<AtomicU32>();
-            // SAFETY: mapped memory is aligned to at least 64 bytes, and the GPU does not know it yet.
+            // SAFETY: the segment has 64 bytes and is mapped, at a multiple of 64 (`minMemoryMapAlignment` is at least that);
+            // an atomic has no invalid bits. The GPU does not know the word yet.
             unsafe { word.as_ref() }.store(0, Ordering::Release);
             Self { segment, word }
         }))
@@ -39,14 +39,45 @@ impl MarkerWord {
 
     /// Has a submission end with the marker of its ticket.
     pub(super) fn record(&self, encoder: &mut Encoder, ticket: Ticket) {
-        // SAFETY: the segment has room for the word, and lives as long as the timeline, which outlives its submissions:
-        // the recorder waits for them before it lets go of it.
+        // SAFETY: the segment is of the encoder's device, as both are of the recorder's, has room for the word, and lives as
+        // long as the timeline, which outlives its submissions: the recorder waits for them before it lets go of it, and
+        // where it cannot, the device counts as hung, whose segments are leaked.
         unsafe { encoder.write_marker(self.segment.buffer, ticket.0 as u32) };
     }
 
-    /// The low half of the last complete ticket.
-    pub(super) fn read(&self) -> u32 {
-        // SAFETY: the word lives as long as the segment; GPU writes of 4 aligned bytes do not tear.
-        unsafe { self.word.as_ref() }.load(Ordering::Acquire)
+    /// The last complete ticket, where that or an earlier one is `known`.
+    pub(super) fn read(&self, known: u64) -> u64 {
+        // SAFETY: the word is aligned, initialised and mapped as long as the segment lives; a GPU's writes of 4 aligned bytes
+        // do not tear.
+        later(known, unsafe { self.word.as_ref() }.load(Ordering::Acquire))
+    }
+}
+
+/// The ticket of which `word` is the low half, less than 2^31 after a `known` one; the known one for an earlier word, as is
+/// read when the host learned otherwise of a ticket whose marker it does not see yet.
+fn later(known: u64, word: u32) -> u64 {
+    let ahead = word.wrapping_sub(known as u32) as i32;
+    known + u64::from(ahead.max(0).unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::later;
+
+    #[test]
+    fn a_ticket_is_told_from_its_low_half() {
+        for known in [0, 7, u64::from(u32::MAX), (5 << 32) - 1, 5 << 32, (5 << 32) + 7] {
+            for ahead in [0, 1, 1000, i32::MAX as u64] {
+                assert_eq!(later(known, (known + ahead) as u32), known + ahead);
+            }
+        }
+    }
+
+    #[test]
+    fn a_word_that_lags_is_no_progress() {
+        for known in [7, 5 << 32, (5 << 32) + 7] {
+            assert_eq!(later(known, (known - 1) as u32), known);
+            assert_eq!(later(known, (known - 7) as u32), known);
+        }
     }
 }

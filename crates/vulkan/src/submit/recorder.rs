@@ -134,7 +134,7 @@ impl Recorder {
     }
 
     /// The time of a timestamp in nanoseconds since an arbitrary moment, the same for all timestamps
-    /// of a device; `None` while its submission is not complete.
+    /// of a device; `None` while its submission is not complete, and for ever if that was discarded.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a timestamp of another recorder; [`Error::DeviceLost`].
@@ -168,9 +168,12 @@ impl Recorder {
         self.encoder()?;
         let Some(encoder) = &mut self.open else { return Err(Error::DeviceLost) };
         let span = self.spans.begin(&self.device, encoder, ticket, id)?;
+        let submission = self.submissions.serial();
         let done = command(self);
-        // A recording is a part of its own, and closes the one that the span began in.
-        Spans::end(self.encoder()?, span);
+        if self.submissions.serial() == submission {
+            // A recording is a part of its own, and closes the one that the span began in.
+            Spans::end(self.encoder()?, span);
+        }
         done
     }
 
@@ -344,6 +347,7 @@ impl Recorder {
             Ok(ticket) => {
                 self.recorded = 0;
                 self.submissions.submitted(ticket);
+                self.timestamps.submitted();
                 Ok(ticket)
             }
             Err(error) => {
@@ -357,6 +361,8 @@ impl Recorder {
     fn discard(&mut self) {
         self.recorded = 0;
         self.submissions.discard();
+        self.timestamps.discard();
+        self.spans.discard(self.next_ticket());
     }
 
     /// What the next submission will be called.
@@ -378,7 +384,7 @@ impl Recorder {
         if !self.timestamps.owns(id) {
             return Err(invalid("Recorder::timestamp_ns", "the timestamp is another recorder's"));
         }
-        if self.timeline.completed()? < id.ticket() {
+        if id.is_discarded() || self.timeline.completed()? < id.ticket() {
             return Ok(None);
         }
         self.timestamps.ticks(id)
@@ -408,10 +414,17 @@ impl Drop for Recorder {
     /// Command buffers and query pools may go when this has returned: nothing is pending, or the device is lost, after
     /// which objects may be destroyed, or hung, when they are leaked.
     fn drop(&mut self) {
-        if !self.device.is_hung() {
-            // Also after a simulated loss, when the device in fact works on.
-            if let Err(error) = self.timeline.block(self.timeline.last_ticket().0, false) {
-                tracing::debug!("a recorder is dropped with work pending: {error}");
+        if self.device.is_hung() {
+            return;
+        }
+        // Also after a simulated loss, when the device in fact works on.
+        match self.timeline.block(self.timeline.last_ticket().0, false) {
+            Ok(()) => {}
+            Err(Error::DeviceLost) => tracing::debug!("a recorder is dropped with work pending on a lost device"),
+            Err(error) => {
+                let name = &self.device.adapter.info.name;
+                tracing::error!("{name}: waiting for the last work fails ({error}): the device counts as lost");
+                self.device.mark_hung();
             }
         }
     }
@@ -424,6 +437,47 @@ fn invalid(call: &'static str, what: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::MemoryClass;
+
+    /// Queries of a submission that the driver refused were neither reset nor written: nothing reads them.
+    #[test]
+    fn times_of_a_discarded_submission_are_never_read() -> Result<(), Error> {
+        let gpu = crate::adapters()?[0].open()?;
+        let memory = gpu.allocate(64, MemoryClass::Device)?;
+        let mut recorder = gpu.recorder()?;
+        if recorder.check_timestamps().is_err() {
+            return Ok(());
+        }
+        let update = |recorder: &mut Recorder| {
+            recorder.barrier();
+            recorder.update(&memory, 0, &[1; 64])
+        };
+        // As when the driver refuses to end a command buffer.
+        let fail = |recorder: &mut Recorder| recorder.close().map(|()| recorder.discard());
+        let mut spans = Vec::new();
+        for round in 0..3u64 {
+            recorder.timed(10 * round, update)?;
+            let kept = recorder.timestamp()?;
+            recorder.submit()?;
+            let gone = recorder.timestamp()?;
+            for i in 0..200 {
+                recorder.timed(1000 + i, update)?;
+            }
+            fail(&mut recorder)?;
+            recorder.timed(2000, |recorder| fail(recorder).and_then(|()| update(recorder)))?;
+            recorder.timed(10 * round + 1, update)?;
+            let ticket = recorder.submit()?;
+            recorder.wait_idle()?;
+            assert_eq!(gone.ticket(), ticket, "the next submission has the ticket of the one that was discarded");
+            assert_eq!(recorder.timestamp_ns(&gone), Ok(None));
+            assert!(recorder.timestamp_ns(&kept)?.is_some());
+        }
+        recorder.take_spans(&mut spans)?;
+        assert!(spans.iter().map(|span| span.0).eq([0, 1, 10, 11, 20, 21]), "{spans:?}");
+        assert!(recorder.spans.is_empty());
+        assert_eq!(crate::validation_messages(), []);
+        Ok(())
+    }
 
     #[test]
     fn a_timestamp_of_the_queue_is_of_the_clock_that_the_driver_reads() -> Result<(), Error> {

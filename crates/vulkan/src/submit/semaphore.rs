@@ -34,7 +34,7 @@ impl TimelineSemaphore {
     pub(super) fn value(&self) -> Result<u64, Error> {
         const CALL: &str = "vkGetSemaphoreCounterValue";
         let device = &self.device;
-        // SAFETY: the semaphore is a timeline semaphore of this device.
+        // SAFETY: the semaphore is a timeline semaphore of this device, and lives as long as `self`.
         let value = unsafe { device.raw.get_semaphore_counter_value(self.raw) }.map_err(|e| device.error(CALL, e))?;
         if value == u64::MAX {
             // Some drivers count to the end when the device is lost.
@@ -48,7 +48,7 @@ impl TimelineSemaphore {
         let (semaphores, values) = ([self.raw], [value]);
         let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
         let nanoseconds = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX);
-        // SAFETY: the semaphore is a timeline semaphore of this device.
+        // SAFETY: as in `value`; `info` and the arrays behind it live through the call.
         match unsafe { self.device.raw.wait_semaphores(&info, nanoseconds) } {
             Ok(()) => Ok(true),
             Err(vk::Result::TIMEOUT) => Ok(false),
@@ -59,8 +59,8 @@ impl TimelineSemaphore {
 
 impl Drop for TimelineSemaphore {
     fn drop(&mut self) {
-        // The recorder waited for all submits before it let go of its timeline, and recorders whose
-        // submits wait for this semaphore hold a handle until those are complete.
+        // The recorder waited for all submits before it let go of its timeline, or the device is lost or hung, when the
+        // semaphore is leaked. Recorders whose submits wait for it hold a handle until those are complete.
         self.device.retire(self.raw);
     }
 }

@@ -37,6 +37,8 @@ struct Submission {
 pub(super) struct Submissions {
     pool: Arc<CommandPool>,
     next: Submission,
+    /// How many were submitted or discarded before it.
+    serial: u64,
     /// Those that were submitted, oldest first.
     pending: VecDeque<Submission>,
     /// Command buffers that are not pending.
@@ -51,6 +53,7 @@ impl Submissions {
         Ok(Self {
             pool: CommandPool::new(device, queue, flags)?,
             next: Submission::default(),
+            serial: 0,
             pending: VecDeque::new(),
             free: Vec::new(),
             spare: Vec::new(),
@@ -98,8 +101,14 @@ impl Submissions {
         &self.next.after
     }
 
+    /// Tells the next submission from those before it, also from one that was discarded and had the same ticket.
+    pub(super) fn serial(&self) -> u64 {
+        self.serial
+    }
+
     /// The next submission is submitted.
     pub(super) fn submitted(&mut self, ticket: Ticket) {
+        self.serial += 1;
         self.next.ticket = ticket;
         let empty = self.spare.pop().unwrap_or_default();
         self.pending.push_back(std::mem::replace(&mut self.next, empty));
@@ -107,6 +116,7 @@ impl Submissions {
 
     /// Forgets the parts of the next submission and what it waits for.
     pub(super) fn discard(&mut self) {
+        self.serial += 1;
         let next = std::mem::take(&mut self.next);
         self.empty(next);
     }

@@ -304,12 +304,7 @@ impl Timeline {
     fn poll(&self) -> Result<u64, Error> {
         let core = &*self.core;
         let done = match &core.marker {
-            Some(marker) => {
-                // The word is read after `known` and never falls behind it, so the difference of the
-                // low halves is the true one.
-                let known = core.completed.load(Ordering::Acquire);
-                known + u64::from(marker.read().wrapping_sub(known as u32))
-            }
+            Some(marker) => marker.read(core.completed.load(Ordering::Acquire)),
             None => self.retired()?,
         };
         core.completed.fetch_max(done, Ordering::AcqRel);
@@ -341,8 +336,10 @@ impl Timeline {
                 .push_next(&mut values);
         }
         let queue = device.queue(self.core.queue).lock();
-        // SAFETY: the queue is locked; the command buffers are recorded, and not pending unless they may be
-        // several times; values only grow, as the caller holds `sent`.
+        // SAFETY: the queue is of this device, and locked. The command buffers are of it, too, are recorded whole, and are
+        // not pending unless they may be several times; the caller, a recorder, keeps them and the timelines of `after`
+        // until the ticket is complete. `info` and what it points to live through the call. The value that is signalled
+        // is above all earlier ones, as the caller holds `sent`; those that are waited for were submitted.
         unsafe { device.raw.queue_submit(*queue, std::slice::from_ref(&info), vk::Fence::null()) }
             .map_err(|e| device.error("vkQueueSubmit", e))
     }

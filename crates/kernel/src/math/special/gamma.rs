@@ -1,13 +1,15 @@
 //! The logarithm of the gamma function, and its derivatives.
 //!
 //! Between 1/2 and 3 by polynomials with the zeros at 1 and 2 (the root of digamma) divided out, up to 8 (10) by the
-//! recurrence, above by Stirling's series, and left of zero by reflection (DLMF 5.4 to 5.11).
+//! recurrence, above by Stirling's series, and left of zero by reflection (DLMF 5.4 to 5.11); the logarithm by the
+//! recurrence there too, as far as its zeros go.
 
 use super::polynomial::piecewise;
 use super::sum::{Sum, log_sum, magnitude, two_product, two_sum};
 use super::tables::*;
 use crate::builder::Value;
 use crate::math;
+use crate::types::ScalarType;
 use std::f64::consts::PI;
 
 /// `lgamma(1 + z)` for z of -0.3 to 2.
@@ -30,24 +32,36 @@ pub fn sin_pi(x: Value<'_>) -> Value<'_> {
     math::sin((x - x.round()) * PI)
 }
 
+/// How far left of zero the recurrence is taken: gamma is 1 or -1 at so many points that a type can tell from the poles.
+fn reach(scalar: ScalarType) -> f64 {
+    if scalar == ScalarType::F64 { 18.0 } else { 10.0 }
+}
+
 /// `log |gamma(x)|`; infinite at zero and the negative integers.
 pub fn lgamma(x: Value<'_>) -> Value<'_> {
     let b = x.builder();
     let a = magnitude(x);
-    let (small, large) = (a.lt(0.7), a.ge(8.0));
-    let z = b.var(small.select(a, a - 1.0));
-    let product = b.var(small.select(a, x.like(1.0)));
+    // Left of 0.7 gamma(1 + z), z = x + n, over x (x + 1) .. (x + n); above (a - 1) (a - 2) .. gamma(1 + z).
+    let left = x.lt(0.7) & x.gt(-reach(x.scalar()));
+    let large = a.ge(8.0) & !left;
+    let z = b.var(left.select(x, a - 1.0));
+    let (hi, lo) = (b.var(left.select(x, x.like(1.0))), b.var(x.like(0.0)));
+    let step = left.select(x.like(1.0), x.like(-1.0));
     b.while_(
-        || z.get().ge(2.0) & !large,
+        || left.select(z.get().lt(-0.3), z.get().ge(2.0) & !large),
         || {
-            product.set(product.get() * z.get());
-            z.set(z.get() - 1.0);
+            let next = z.get() + step;
+            let product = Sum { hi: hi.get(), lo: lo.get() }.times(Sum::exact(left.select(next, z.get())));
+            hi.set(product.hi);
+            lo.set(product.lo);
+            z.set(next);
         },
     );
     let near = lgamma1p(large.select(x.like(0.5), z.get()));
-    let log = log_sum(large.select(a, product.get()));
-    let middle = two_sum(near.hi, small.select(-log.hi, log.hi));
-    let middle = middle.hi + (middle.lo + (near.lo + small.select(-log.lo, log.lo)));
+    let log = log_sum(large.select(a, magnitude(hi.get())));
+    let log = Sum { hi: log.hi, lo: log.lo + large.select(x.like(0.0), lo.get() / hi.get()) };
+    let middle = two_sum(near.hi, left.select(-log.hi, log.hi));
+    let middle = middle.hi + (middle.lo + (near.lo + left.select(-log.lo, log.lo)));
     // (a - 1/2) (log a - 1) + (log(2 pi) - 1) / 2 + the rest
     let c = large.select(a, x.like(8.0));
     let r = math::reciprocal(c);
@@ -57,18 +71,15 @@ pub fn lgamma(x: Value<'_>) -> Value<'_> {
     let sum = two_sum(lead.hi, x.like(HALF_LOG_TAU_LESS_HALF));
     let far = sum.hi + (sum.lo + (lead.lo + LGAMMA_FAR.at(r * r) * r));
     let far = a.gt(1e35).select(a * factor.hi, far);
-    let positive = large.select(far, middle);
 
-    let result = b.var(positive);
-    // Next to zero both sides are the same.
-    b.if_(x.lt(-TINY) & !x.is_inf(), || {
-        // gamma(-a) gamma(a) = -pi / (a sin(pi a)); a small factor a cancels against that of gamma(a).
+    let result = b.var(large.select(far, middle));
+    b.if_(x.lt(0) & large & !x.is_inf(), || {
+        // gamma(-a) gamma(a) = -pi / (a sin(pi a))
         let sine = sin_pi(a).abs();
-        let reflected = math::log(PI / small.select(sine, sine * a));
-        let other = small.select(near.value(), positive);
-        result.set(sine.eq(0).select(x.like(f64::INFINITY), reflected - other));
+        result.set(math::log(PI / (sine * a)) - far);
     });
-    let result = (x.is_inf() | x.is_zero()).select(x.like(f64::INFINITY), result.get());
+    let pole = x.is_zero() | (x.lt(0) & x.eq(x.floor()));
+    let result = (x.is_inf() | pole).select(x.like(f64::INFINITY), result.get());
     x.is_nan().select(x, result)
 }
 

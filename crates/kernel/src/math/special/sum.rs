@@ -130,5 +130,7 @@ pub fn log_sum(x: Value<'_>) -> Sum<'_> {
 pub fn fused<'b>(a: Value<'b>, b: Value<'b>, c: Value<'b>) -> Value<'b> {
     let p = two_product(a, b);
     let s = two_sum(p.hi, c);
-    (p.hi.is_inf() | p.hi.is_nan() | s.hi.is_inf()).select(s.hi, s.hi + (s.lo + p.lo))
+    let rest = s.lo + p.lo;
+    // Without a rest the sum is as it is: a zero keeps its sign.
+    (p.hi.is_inf() | p.hi.is_nan() | s.hi.is_inf() | rest.eq(0)).select(s.hi, s.hi + rest)
 }

@@ -9,9 +9,9 @@ use crate::primitives::kernel::number_word;
 use crate::tensor::Tensor;
 use crate::tensor::layout::Layout;
 use dml_engine::AddressRange;
+use dml_environment::FOREACH_SINGLE;
 use dml_kernel::{DType, dense, dense::GROUP};
 use smallvec::SmallVec;
-use std::sync::OnceLock;
 
 /// The most tensors of one launch: every workgroup looks through all of them.
 const MAX_TENSORS: usize = 1024;
@@ -51,10 +51,9 @@ pub struct Batch {
 /// One batch, but where dtypes or alignments are mixed.
 pub type Batches = SmallVec<[Batch; 2]>;
 
-/// Whether lists go one tensor after the other: `TORCH_DML_FOREACH=single`, to compare.
+/// Whether lists go one tensor after the other, to compare.
 fn one_by_one() -> bool {
-    static SINGLE: OnceLock<bool> = OnceLock::new();
-    *SINGLE.get_or_init(|| std::env::var_os("TORCH_DML_FOREACH").is_some_and(|way| way == "single"))
+    FOREACH_SINGLE.get().is_some()
 }
 
 /// What goes in one launch each, and the rows that go one after the other: strided ones, or all where the order matters.

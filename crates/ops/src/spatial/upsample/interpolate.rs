@@ -169,7 +169,13 @@ fn backward(
         grad.dtype
     );
     let plan = plan(filter, align_corners, &sizes[2..], output, [scale_d, scale_h, scale_w], grad.dtype);
-    let result = result(call, out.given(), grad.dtype, sizes, is_channels_last(grad))?;
+    // The CPU's gradients of some filters are contiguous whatever their input is.
+    let keeps_format = match filter {
+        Filter::Nearest | Filter::NearestExact => rank == 2,
+        Filter::Linear | Filter::LinearAntialias => true,
+        Filter::Cubic | Filter::CubicAntialias => false,
+    };
+    let result = result(call, out.given(), grad.dtype, sizes, keeps_format && is_channels_last(grad))?;
     kernel::run(call, &plan, true, grad, &result)?;
     call.ret(result);
     Ok(())

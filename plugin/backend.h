@@ -1,0 +1,35 @@
+// Which of PyTorch's backends the device is: one of its own, "dml", or CUDA's place, so that code written for CUDA
+// runs.
+#pragma once
+#include <c10/core/Device.h>
+#include <c10/core/DispatchKeySet.h>
+
+#include <cstdint>
+
+namespace dml {
+
+struct Backend {
+  c10::DeviceType type;
+  c10::DispatchKey dense, autograd, nested;
+  c10::DispatchKeySet keys;  // of a plain tensor
+
+  static constexpr Backend own() {
+    return {c10::DeviceType::PrivateUse1, c10::DispatchKey::PrivateUse1, c10::DispatchKey::AutogradPrivateUse1,
+            c10::DispatchKey::NestedTensorPrivateUse1, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)};
+  }
+  static constexpr Backend cuda() {
+    return {c10::DeviceType::CUDA, c10::DispatchKey::CUDA, c10::DispatchKey::AutogradCUDA,
+            c10::DispatchKey::NestedTensorCUDA, c10::DispatchKeySet(c10::DispatchKey::CUDA)};
+  }
+};
+
+// Above that of the allocators that torch registers for CUDA.
+constexpr uint8_t kAllocatorPriority = UINT8_MAX;
+
+// Set before anything is registered, and never again.
+inline Backend backend = Backend::own();
+
+inline bool is_ours(c10::Device device) { return device.type() == backend.type; }
+inline bool is_cuda() { return backend.type == c10::DeviceType::CUDA; }
+
+}  // namespace dml

@@ -1,0 +1,144 @@
+// The device in CUDA's place: PyTorch takes its tensors for cuda:0, and nothing of CUDA's own is reached. It works with
+// wheels that hold CUDA's kernels and with wheels that do not, where no CUDA device is usable.
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/ops/_copy_from_ops.h>
+#include <ATen/ops/convolution_backward_overrideable.h>
+#include <ATen/ops/convolution_overrideable.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "device.h"
+#include "generator.h"
+#include "host_allocator.h"
+#include "register.h"
+
+namespace dml {
+namespace {
+
+struct Hooks final : at::CUDAHooksInterface {
+  void init() const override {}
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return device_count() > 0; }
+  bool hasPrimaryContext(c10::DeviceIndex index) const override { return index < device_count(); }
+
+  c10::DeviceIndex deviceCount() const override { return device_count(); }
+  c10::DeviceIndex getCurrentDevice() const override { return dml::current_device(); }
+  void setCurrentDevice(c10::DeviceIndex index) const override { set_current_device(index); }
+  c10::DeviceIndex exchangeDevice(c10::DeviceIndex index) const override {
+    const c10::DeviceIndex previous = dml::current_device();
+    set_current_device(index);
+    return previous;
+  }
+  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) const override {
+    return index < 0 ? dml::current_device() : exchangeDevice(index);
+  }
+
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex index) const override { return default_generator(index); }
+  at::Generator getNewGenerator(c10::DeviceIndex index) const override { return new_generator(index); }
+  at::Device getDeviceFromPtr(void*) const override { return {backend.type, dml::current_device()}; }
+  bool isPinnedPtr(const void* data) const override { return is_pinned(data); }
+  at::Allocator* getPinnedMemoryAllocator() const override { return host_allocator(); }
+
+  bool hasCUDA() const override { return device_count() > 0; }
+  bool hasCUDART() const override { return true; }
+  c10::DeviceIndex current_device() const override { return dml::current_device(); }
+  int getNumGPUs() const override { return device_count(); }
+  void deviceSynchronize(c10::DeviceIndex index) const override { check(dml_synchronize(index)); }
+
+  // Of CUDA's libraries, none. Asked for their versions, none is old.
+  long versionCuDNN() const override { return 0; }
+  long versionRuntimeCuDNN() const override { return 0; }
+  long versionCuDNNFrontend() const override { return 0; }
+  long versionCUDART() const override { return 0; }
+  std::string showConfig() const override { return "CUDA is torch-dml\n"; }
+  double batchnormMinEpsilonCuDNN() const override { return 0; }
+  int64_t cuFFTGetPlanCacheMaxSize(c10::DeviceIndex) const override { return 0; }
+  void cuFFTSetPlanCacheMaxSize(c10::DeviceIndex, int64_t) const override {}
+  int64_t cuFFTGetPlanCacheSize(c10::DeviceIndex) const override { return 0; }
+  void cuFFTClearPlanCache(c10::DeviceIndex) const override {}
+};
+
+// What a backend does that has none of CUDA's kernels: the composite kernel, the CPU's, or an error.
+template <c10::DispatchKey Other>
+void as_other(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  op.redispatchBoxed(c10::DispatchKeySet(Other), stack);
+}
+
+template <c10::DispatchKey Own, c10::DispatchKey Other>
+void replace_all() {
+  torch::Library& aten = library("aten", Own);
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    if (name.name.rfind("aten::", 0) != 0) continue;
+    const auto op = dispatcher.findOp(name);
+    if (!op.has_value() || !op->hasKernelForDispatchKey(Own)) continue;
+    const std::string full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+    aten.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&as_other<Other>>());
+  }
+}
+
+// Whether one of CUDA's libraries is to be used.
+void no(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  torch::jit::drop(*stack, op.schema().arguments().size());
+  stack->emplace_back(false);
+}
+
+// Other backends come here from PyTorch's own copy_, which for CUDA goes to CUDA's.
+at::Tensor& copy(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
+  if (self.is_same(source)) return self;
+  TORCH_CHECK(self.layout() == c10::kStrided && source.layout() == c10::kStrided,
+              "torch-dml copies strided tensors only, not from ", source.layout(), " to ", self.layout());
+  const at::Tensor from = source._is_zerotensor() ? at::zeros_like(self) : source.expand(self.sizes());
+  at::_ops::_copy_from::call(from, self, non_blocking);
+  return self;
+}
+
+at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                       c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation,
+                       bool transposed, c10::SymIntArrayRef output_padding, c10::SymInt groups) {
+  return at::convolution_overrideable_symint(input, weight, bias, stride, padding, dilation, transposed, output_padding,
+                                             std::move(groups));
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
+    const at::Tensor& grad, const at::Tensor& input, const at::Tensor& weight, at::OptionalSymIntArrayRef,
+    c10::SymIntArrayRef stride, c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
+    c10::SymIntArrayRef output_padding, c10::SymInt groups, std::array<bool, 3> mask) {
+  return at::convolution_backward_overrideable_symint(grad, input, weight, stride, padding, dilation, transposed,
+                                                      output_padding, std::move(groups), mask);
+}
+
+}  // namespace
+
+void register_cuda_hooks() {
+  // PyTorch looks CUDA's hooks up once, while it is imported, before anybody could register others. They have no state
+  // but their table of functions, so that table is replaced.
+  static_assert(sizeof(at::CUDAHooksInterface) == sizeof(void*) && sizeof(Hooks) == sizeof(void*));
+  static const Hooks& ours = *new Hooks;
+  void* theirs = const_cast<void*>(static_cast<const void*>(&at::detail::getCUDAHooks()));
+  std::memcpy(theirs, static_cast<const void*>(&ours), sizeof(void*));
+}
+
+void register_over_cuda() {
+  replace_all<c10::DispatchKey::CUDA, c10::DispatchKey::PrivateUse1>();
+  replace_all<c10::DispatchKey::SparseCUDA, c10::DispatchKey::SparsePrivateUse1>();
+  replace_all<c10::DispatchKey::SparseCsrCUDA, c10::DispatchKey::SparseCsrPrivateUse1>();
+  replace_all<c10::DispatchKey::QuantizedCUDA, c10::DispatchKey::QuantizedPrivateUse1>();
+  replace_all<c10::DispatchKey::NestedTensorCUDA, c10::DispatchKey::NestedTensorPrivateUse1>();
+  torch::Library& aten = library("aten", c10::DispatchKey::CUDA);
+  aten.impl("aten::copy_", TORCH_FN(copy));
+  for (const char* name : {"aten::_use_cudnn_ctc_loss", "aten::_use_cudnn_ctc_loss.Tensor",
+                           "aten::_use_miopen_ctc_loss", "aten::_use_miopen_ctc_loss.Tensor"}) {
+    aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&no>());
+  }
+  // CUDA's convolutions choose among CUDA's libraries; other backends come here by themselves.
+  aten.impl("aten::convolution", TORCH_FN(convolution));
+  aten.impl("aten::convolution_backward", TORCH_FN(convolution_backward));
+}
+
+}  // namespace dml

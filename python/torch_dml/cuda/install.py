@@ -1,0 +1,77 @@
+"""Makes `torch.cuda` speak of the device, once the plugin has taken CUDA's place."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import multiprocessing
+import sys
+from collections.abc import Callable
+from types import FunctionType, ModuleType
+from typing import Any
+
+import torch
+import torch.cuda
+
+from torch_dml import device, module
+from torch_dml.cuda import native, storage
+from torch_dml.cuda.properties import get_device_capability, get_device_properties
+
+# Of the module that `torch.dml` is elsewhere, what `torch.cuda` calls otherwise or has of its own.
+_OWN = {"get_device_capability", "get_device_properties", "memory", "random", "streams"}
+
+
+def install(library: ctypes.CDLL) -> None:
+    """Replace what `torch.cuda` and `torch._C` reach of CUDA."""
+    for name in module.__all__:
+        if name not in _OWN:
+            _replace(name, getattr(module, name))
+    for name, function in native.torch_cuda().items():
+        _replace(name, function)
+    _replace("get_device_capability", get_device_capability)
+    _replace("get_device_properties", get_device_properties)
+    for name in ("is_available", "device_count", "_lazy_init"):
+        _replace(name, _announcing(getattr(torch.cuda, name)))
+    for name, function in native.torch_c().items():
+        setattr(torch._C, name, _another(function))
+    torch.cuda._initialized = True
+    torch.dml = module  # type: ignore[attr-defined]
+    storage.install(library)
+    torch.backends.cudnn.enabled = False
+
+
+def _replace(name: str, value: Any) -> None:
+    """Set a name of torch.cuda, and of the modules below it where it is defined."""
+    if isinstance(value, FunctionType):
+        value = _another(value)
+    setattr(torch.cuda, name, value)
+    for below in ("memory", "random", "streams", "graphs"):
+        place: ModuleType = getattr(torch.cuda, below)
+        if name in vars(place):
+            setattr(place, name, value)
+
+
+def _another(function: Callable[..., Any]) -> Callable[..., Any]:
+    # torch.compile has a rule for each function, by its name, and refuses one that has two names with different rules.
+    return functools.wraps(function)(lambda *arguments, **named: function(*arguments, **named))
+
+
+def _announcing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Announce the devices before what programs call first. At import it would start the driver, and spoil forks."""
+
+    @functools.wraps(function)
+    def announcing(*arguments: Any, **named: Any) -> Any:
+        _announce()
+        return function(*arguments, **named)
+
+    return announcing
+
+
+@functools.cache
+def _announce() -> None:
+    """Say once, on stderr, which device stands in for CUDA. Worker processes are quiet."""
+    if multiprocessing.parent_process() is not None:
+        return
+    names = [device.get_device_name(index) for index in range(device.device_count())]
+    devices = ", ".join(f"cuda:{index} is {name}" for index, name in enumerate(names)) or "there is no device"
+    print(f"torch-dml stands in for CUDA: {devices}", file=sys.stderr)

@@ -1,0 +1,62 @@
+"""torch.compile, before there is a compiler for the device: graphs of its tensors run operator by operator."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from torch_dml.backend import DEVICE
+from torch_dml.on_import import when_imported
+
+
+def install() -> None:
+    """Have torch.compile's default backend leave graphs of the device to `aot_eager`; graphs of others stay with it."""
+    wrapper: Any = torch._TorchCompileInductorWrapper  # type: ignore[attr-defined]
+    compile_by_inductor = wrapper.__call__
+
+    @functools.wraps(compile_by_inductor)
+    def call(self: Any, graph: torch.fx.GraphModule, inputs: list[Any], **options: Any) -> Callable[..., Any]:
+        if not is_on_device(graph, inputs):
+            return compile_by_inductor(self, graph, inputs, **options)  # type: ignore[no-any-return]
+        _warn()
+        from torch._dynamo.backends.debugging import aot_eager
+
+        return aot_eager(graph, inputs)  # type: ignore[no-any-return,no-untyped-call]
+
+    wrapper.__call__ = call
+    when_imported("torch.nn.attention.flex_attention", _admit_to_flex_attention)
+
+
+def is_on_device(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> bool:
+    """Return whether a graph takes or makes a tensor of the device."""
+    values = [node.meta.get("example_value") for node in graph.graph.nodes]
+    values += [*inputs, *graph.parameters(), *graph.buffers()]
+    return any(isinstance(leaf, torch.Tensor) and leaf.device.type == DEVICE for leaf in tree_leaves(values))
+
+
+@functools.cache
+def _warn() -> None:
+    warnings.warn(
+        f"torch.compile has no compiler for {DEVICE} devices of torch-dml yet: the operators of a compiled graph run "
+        "one by one, as they do without it",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+def _admit_to_flex_attention(module: ModuleType) -> None:
+    """Let flex_attention take tensors of the device. It has a list of devices, and runs its own operators on all."""
+    validate: Callable[..., None] = module._validate_device
+
+    @functools.wraps(validate)
+    def validate_device(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
+        if query.device.type != DEVICE:
+            validate(query, key, value)
+
+    module._validate_device = validate_device  # type: ignore[attr-defined]
