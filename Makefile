@@ -109,7 +109,7 @@ smoke-newer-mesa: test-system $(package)
 lint: test-system $(environment)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
-	RUSTDOCFLAGS="--deny warnings" cargo doc --quiet --no-deps -p dml-kernel -p dml-vulkan -p dml-engine -p dml-ops -p dml-torch
+	RUSTDOCFLAGS="--deny warnings" cargo doc --quiet --no-deps -p dml-environment -p dml-kernel -p dml-vulkan -p dml-engine -p dml-ops -p dml-torch
 	$(py) -m ruff format --check python examples tests scripts
 	$(py) -m ruff check python examples tests scripts
 	$(py) scripts/import_circles.py

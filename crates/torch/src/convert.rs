@@ -102,7 +102,7 @@ unsafe fn scalar(v: &DmlValue) -> Option<Scalar> {
 /// One argument.
 ///
 /// # Safety
-/// The payload is what the tag says, and its pointers are as [`slice`] and [`tensor`] want them, for `'a`.
+/// The payload is what the tag says, and its pointers are as [`slice()`] and [`tensor`] want them, for `'a`.
 pub unsafe fn arg<'a>(v: &DmlValue) -> Result<Arg<'a>, Failure> {
     let len = || v.len as usize;
     // SAFETY: the caller's promise, by which the part of the union that the tag names is initialised. `len`, which may be
