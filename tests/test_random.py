@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from support.compare import assert_same
+from support.compare import assert_same, assert_same_error
 from support.dtypes import FLOATS, dtypes
 
 N = 100_000
@@ -408,3 +408,8 @@ def test_rrelu(dtype: torch.dtype) -> None:
     assert F.rrelu(special.to("dml"), 0.1, 0.3, training=True, inplace=True).cpu()[1].isnan()
     with pytest.raises(RuntimeError, match="Lower bound"):
         F.rrelu(special.to("dml"), 0.4, 0.3)
+
+
+def test_normal_takes_no_place_for_integers() -> None:
+    for n in (0, 3):
+        assert_same_error(lambda x, out: torch.normal(x, x, out=out), torch.ones(3), torch.zeros(n).int(), words=False)

@@ -198,6 +198,9 @@ fn normal(
         TensorOrScalar::Scalar(s) => Ok(Input::Number(s, DType::F32)),
         TensorOrScalar::Tensor(t) => input(call, &t),
     };
+    if let Some(given) = out.given() {
+        check_float(call, given)?;
+    }
     let [mean, std] = [operand(mean)?, operand(std)?];
     if let Input::Number(std, _) = std {
         check_std(std.to_f64())?;
