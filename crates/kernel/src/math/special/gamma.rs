@@ -58,12 +58,13 @@ pub fn lgamma(x: Value<'_>) -> Value<'_> {
     let near = lgamma1p(large.select(x.like(0.5), z.get()));
     let product = product.get();
     let log = log_sum(large.select(a, magnitude(product.hi)));
-    let log = Sum { hi: log.hi, lo: log.lo + large.select(x.like(0.0), product.lo / product.hi) };
+    // Of the product, of which there is a rest where it has several factors; or of a.
+    let r = math::reciprocal(large.select(a, product.hi)).max(-1e30).min(1e30);
+    let log = Sum { hi: log.hi, lo: log.lo + large.select(x.like(0.0), product.lo * r) };
     let middle = two_sum(near.hi, left.select(-log.hi, log.hi));
     let middle = middle.hi + (middle.lo + (near.lo + left.select(-log.lo, log.lo)));
     // (a - 1/2) (log a - 1) + (log(2 pi) - 1) / 2 + the rest
     let c = large.select(a, x.like(8.0));
-    let r = math::reciprocal(c);
     let factor = two_sum(log.hi, x.like(-1.0));
     let factor = Sum { hi: factor.hi, lo: factor.lo + log.lo };
     let lead = Sum::exact(c - 0.5).times(factor);
@@ -116,12 +117,12 @@ pub fn digamma(x: Value<'_>) -> Value<'_> {
     let distance = two_sum(z.hi, -root.hi);
     let near = DIGAMMA.sum(z.hi).times(Sum { hi: distance.hi, lo: distance.lo + (z.lo - root.lo) });
     let (n, d) = (numerator.get(), denominator.get());
-    let quotient = n.hi / d.hi;
+    let r = math::reciprocal(large.select(y, d.hi));
+    let quotient = n.hi * r;
     let back = two_product(quotient, d.hi);
-    let rest = (((n.hi - back.hi) - back.lo) + (n.lo - quotient * d.lo)) / d.hi;
+    let rest = (((n.hi - back.hi) - back.lo) + (n.lo - quotient * d.lo)) * r;
     let total = two_sum(near.hi, left.select(-quotient, quotient));
     let near = total.hi + (total.lo + (near.lo + left.select(-rest, rest)));
-    let r = math::reciprocal(large.select(y, x.like(10.0)));
     let square = r * r;
     let log = two_sum(math::log(large.select(y, x.like(10.0))), r * -0.5);
     let far = log.hi + (log.lo - square * DIGAMMA_FAR.at(square));
