@@ -57,9 +57,9 @@ Special functions (`math::special`) are compared with values of a multiprecision
 between those with the f64 functions. Where a Bessel or Airy function oscillates, its error is counted in ulp of 0.25,
 about its amplitude, where the value is smaller; its phase has 48 bits in f32 and 106 in f64, so that beyond some -1e6 in f32
 Airy's digits become fewer. Left of zero `lgamma` and `digamma` have zeros between the poles: from -10 (`lgamma` in f64: -18)
-to 0 their errors are counted in ulp of 1/64 where the value is smaller, further left `digamma`'s in ulp of 4. So are those of
-`zeta` there, which is not in the table, of the terms that cancel. `igamma` and `igammac` lose digits far in their tails, in
-proportion to the exponent there.
+to 0 their errors are counted in ulp of 1/64 where the value is smaller, further left `digamma`'s in ulp of 4. Of `zeta` the
+table holds positive arguments; left of zero its errors are those of the terms that cancel. `igamma` and `igammac` lose digits
+far in their tails, in proportion to the exponent there.
 
 | Function | dtype | Worst ulp | Bound | At | Samples | Instructions |
 | --- | --- | ---: | ---: | --- | ---: | ---: |
