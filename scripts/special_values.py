@@ -149,6 +149,11 @@ def main() -> None:
     for start in (-2.457, -2.7477, -3.1436, -3.9553, -4.0394, -4.9916, -5.0082, -5.9986, -6.0014):
         x = float(np.float32(m.findroot(log_gamma, start)))
         write("lgamma", (x,), log_gamma(m.mpf(x)))
+    for x in points([(-3, -0.01), (-10, -3), (-20, -10)], 48):
+        write("digamma", (x,), m.digamma(m.mpf(x)))
+    for n in range(10):
+        x = float(np.float32(m.findroot(m.digamma, -n - 0.5 - 0.02 * n)))
+        write("digamma", (x,), m.digamma(m.mpf(x)))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ treated in two ways:
   4.9e-324 (1.4e-45) more. So do `abs`, `neg`, `sign`, `copysign`, `hypot`, and all that only moves numbers.
 - Addition, subtraction, multiplication, comparisons and `floor` and its like are the adapter's own. The engine asks for
   subnormals to be kept (`DenormPreserve`) where the adapter offers it for all its float types
-  (`AdapterInfo::capabilities.float_controls` says what it offers): then they are. Elsewhere Vulkan lets the adapter flush them
+  (`torch.dml.get_device_properties().subnormals` says whether): then they are. Elsewhere Vulkan lets the adapter flush them
   to zero, and functions that are composed of these (`silu`, sums, matrix products) inherit it. Of the adapters that were tested
   the H100 and Mesa 22.3's lavapipe keep them, Mesa 26.1's lavapipe flushes them in float32 and float64.
 
@@ -55,9 +55,11 @@ division, square root, `exp` and `log`. `Instructions` counts arithmetic of ever
 const SPECIAL_HEADER: &str = "
 Special functions (`math::special`) are compared with values of a multiprecision library, and in f32 at random points
 between those with the f64 functions. Where a Bessel or Airy function oscillates, its error is counted in ulp of 0.25,
-about its amplitude, where the value is smaller; of `lgamma`, `digamma` and `zeta` the table holds positive arguments: left
-of zero their errors near zeros are those of the terms that cancel. `igamma` and `igammac` lose digits far in their tails, in
-proportion to the exponent there.
+about its amplitude, where the value is smaller; its phase has 48 bits in f32 and 106 in f64, so that beyond some -1e6 in f32
+Airy's digits become fewer. Left of zero `lgamma` and `digamma` have zeros between the poles: from -10 (`lgamma` in f64: -18)
+to 0 their errors are counted in ulp of 1/64 where the value is smaller, further left `digamma`'s in ulp of 4. Of `zeta` the
+table holds positive arguments; left of zero its errors are those of the terms that cancel. `igamma` and `igammac` lose digits
+far in their tails, in proportion to the exponent there.
 
 | Function | dtype | Worst ulp | Bound | At | Samples | Instructions |
 | --- | --- | ---: | ---: | --- | ---: | ---: |

@@ -5,7 +5,7 @@
 //! recurrence there too, as far as its zeros go.
 
 use super::polynomial::piecewise;
-use super::sum::{Sum, log_sum, magnitude, two_product, two_sum};
+use super::sum::{Sum, SumVar, log_sum, magnitude, two_product, two_sum};
 use super::tables::*;
 use crate::builder::Value;
 use crate::math;
@@ -45,26 +45,26 @@ pub fn lgamma(x: Value<'_>) -> Value<'_> {
     let left = x.lt(0.7) & x.gt(-reach(x.scalar()));
     let large = a.ge(8.0) & !left;
     let z = b.var(left.select(x, a - 1.0));
-    let (hi, lo) = (b.var(left.select(x, x.like(1.0))), b.var(x.like(0.0)));
+    let product = SumVar::new(left.select(x, x.like(1.0)));
     let step = left.select(x.like(1.0), x.like(-1.0));
     b.while_(
         || left.select(z.get().lt(-0.3), z.get().ge(2.0) & !large),
         || {
             let next = z.get() + step;
-            let product = Sum { hi: hi.get(), lo: lo.get() }.times(Sum::exact(left.select(next, z.get())));
-            hi.set(product.hi);
-            lo.set(product.lo);
+            product.set(product.get().times(Sum::exact(left.select(next, z.get()))));
             z.set(next);
         },
     );
     let near = lgamma1p(large.select(x.like(0.5), z.get()));
-    let log = log_sum(large.select(a, magnitude(hi.get())));
-    let log = Sum { hi: log.hi, lo: log.lo + large.select(x.like(0.0), lo.get() / hi.get()) };
+    let product = product.get();
+    let log = log_sum(large.select(a, magnitude(product.hi)));
+    // Of the product, of which there is a rest where it has several factors; or of a.
+    let r = math::reciprocal(large.select(a, product.hi)).max(-1e30).min(1e30);
+    let log = Sum { hi: log.hi, lo: log.lo + large.select(x.like(0.0), product.lo * r) };
     let middle = two_sum(near.hi, left.select(-log.hi, log.hi));
     let middle = middle.hi + (middle.lo + (near.lo + left.select(-log.lo, log.lo)));
     // (a - 1/2) (log a - 1) + (log(2 pi) - 1) / 2 + the rest
     let c = large.select(a, x.like(8.0));
-    let r = math::reciprocal(c);
     let factor = two_sum(log.hi, x.like(-1.0));
     let factor = Sum { hi: factor.hi, lo: factor.lo + log.lo };
     let lead = Sum::exact(c - 0.5).times(factor);
@@ -90,39 +90,48 @@ const HALF_LOG_TAU_LESS_HALF: f64 = 0.418_938_533_204_672_7;
 pub fn digamma(x: Value<'_>) -> Value<'_> {
     let b = x.builder();
     let negative = x.lt(0);
-    let y = negative.select(1.0 - x, x);
+    // Left of 1 digamma(1 + z), z = x + n, less the sum of 1 / x to 1 / (x + n); above digamma(1 + z) plus such a sum. The
+    // sums are one fraction.
+    let left = x.lt(1.0) & x.gt(-10.0);
+    let y = (negative & !left).select(1.0 - x, x);
     let large = y.ge(10.0);
-    let small = y.lt(1.0);
-    // digamma(1 + z) plus the fraction's sum of reciprocals.
-    let z = b.var(small.select(y, y - 1.0));
-    let numerator = b.var(small.select(x.like(-1.0), x.like(0.0)));
-    let denominator = b.var((small & y.gt(TINY)).select(y, x.like(1.0)));
+    let z = SumVar::new(left.select(x, y - 1.0));
+    let step = left.select(x.like(1.0), x.like(-1.0));
+    let numerator = SumVar::new(left.select(x.like(1.0), x.like(0.0)));
+    let denominator = SumVar::new((left & x.abs().gt(TINY)).select(x, x.like(1.0)));
     b.while_(
-        || z.get().ge(1.0) & !large,
+        || left.select(z.get().hi.lt(0), z.get().hi.ge(1.0) & !large),
         || {
-            numerator.set(numerator.get() * z.get() + denominator.get());
-            denominator.set(denominator.get() * z.get());
-            z.set(z.get() - 1.0);
+            // Exact, but for the last step from a number above -1/2, which leaves a rest.
+            let next = two_sum(z.get().hi, step);
+            let factor = Sum { hi: left.select(next.hi, z.get().hi), lo: left.select(next.lo, x.like(0.0)) };
+            let (n, d) = (numerator.get().times(factor), denominator.get());
+            let lead = two_sum(n.hi, d.hi);
+            numerator.set(Sum { hi: lead.hi, lo: lead.lo + (n.lo + d.lo) });
+            denominator.set(d.times(factor));
+            z.set(next);
         },
     );
     let root = DIGAMMA_ROOT.of(x);
-    let z = large.select(x.like(0.5), z.get());
-    let distance = (z - root.hi) - root.lo;
-    let near = DIGAMMA.at(z) * distance + numerator.get() / denominator.get();
-    let r = math::reciprocal(large.select(y, x.like(10.0)));
+    let z = Sum { hi: large.select(x.like(0.5), z.get().hi), lo: z.get().lo };
+    let distance = two_sum(z.hi, -root.hi);
+    let near = DIGAMMA.sum(z.hi).times(Sum { hi: distance.hi, lo: distance.lo + (z.lo - root.lo) });
+    let (n, d) = (numerator.get(), denominator.get());
+    let r = math::reciprocal(large.select(y, d.hi));
+    let quotient = n.hi * r;
+    let back = two_product(quotient, d.hi);
+    let rest = (((n.hi - back.hi) - back.lo) + (n.lo - quotient * d.lo)) * r;
+    let total = two_sum(near.hi, left.select(-quotient, quotient));
+    let near = total.hi + (total.lo + (near.lo + left.select(-rest, rest)));
     let square = r * r;
     let log = two_sum(math::log(large.select(y, x.like(10.0))), r * -0.5);
     let far = log.hi + (log.lo - square * DIGAMMA_FAR.at(square));
-    let positive = large.select(far, near);
 
-    let result = b.var(positive);
-    b.if_(negative, || {
-        let rest = x - x.round();
-        let reflected = positive - PI / math::tan(rest * PI);
-        result.set(rest.eq(0).select(x.like(f64::NAN), reflected));
-    });
+    let result = b.var(large.select(far, near));
+    b.if_(negative & !left, || result.set(far - PI / math::tan((x - x.round()) * PI)));
     let pole = math::div(x.like(-1.0), x);
-    let result = x.abs().lt(TINY).select(pole, result.get());
+    let result = (negative & x.eq(x.floor())).select(x.like(f64::NAN), result.get());
+    let result = x.abs().lt(TINY).select(pole, result);
     let result = (x.is_inf() & !negative).select(x, result);
     (x.is_nan() | (x.is_inf() & negative)).select(x.like(f64::NAN), result)
 }

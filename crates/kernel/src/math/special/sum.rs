@@ -1,7 +1,7 @@
 //! Numbers as unevaluated sums of two, for either float type, and exponentials of them.
 
 use super::super::{double, single};
-use crate::builder::Value;
+use crate::builder::{Value, Var};
 use crate::types::ScalarType;
 
 /// `hi + lo`, `lo` small beside `hi`.
@@ -26,6 +26,32 @@ impl<'b> Sum<'b> {
     pub fn times(self, other: Sum<'b>) -> Sum<'b> {
         let p = two_product(self.hi, other.hi);
         fast_two_sum(p.hi, p.lo + (self.hi * other.lo + self.lo * other.hi))
+    }
+}
+
+/// A variable that holds a [`Sum`].
+#[derive(Copy, Clone)]
+pub struct SumVar<'b> {
+    hi: Var<'b>,
+    lo: Var<'b>,
+}
+
+impl<'b> SumVar<'b> {
+    /// One that holds a number.
+    pub fn new(number: Value<'b>) -> SumVar<'b> {
+        let b = number.builder();
+        SumVar { hi: b.var(number), lo: b.var(number.like(0.0)) }
+    }
+
+    /// What it holds.
+    pub fn get(self) -> Sum<'b> {
+        Sum { hi: self.hi.get(), lo: self.lo.get() }
+    }
+
+    /// Has it hold another.
+    pub fn set(self, sum: Sum<'b>) {
+        self.hi.set(sum.hi);
+        self.lo.set(sum.lo);
     }
 }
 
