@@ -34,6 +34,13 @@ def test_memory_figures():
         torch.dml.set_per_process_memory_fraction(2.0)
 
 
+def test_free_memory_is_without_what_is_held() -> None:
+    """Also where the driver tells nothing of it."""
+    kept = torch.empty(32 << 20, dtype=torch.uint8, device="dml")
+    free, total = torch.dml.mem_get_info()
+    assert free + torch.dml.memory_reserved() <= total and torch.dml.memory_reserved() >= kept.nbytes
+
+
 def check_sums() -> dict[str, int]:
     """The pools add up to the whole, and the snapshot to the figures."""
     stats = torch.dml.memory_stats()

@@ -6,21 +6,38 @@ same where torch has no accelerator of its own (see torch_dml_autoload).
 
 from __future__ import annotations
 
+import importlib
 import sys
+from typing import TYPE_CHECKING, Any
 
 from torch_dml._version import __version__
 from torch_dml.fallback import fallback_count, fallbacks, reset_fallbacks
 from torch_dml.loader import is_loaded, load, supported_torch
 
+if TYPE_CHECKING:
+    from torch_dml.batch_size import auto_batch_size
+    from torch_dml.trees import to_device
+
 __all__ = [
     "__version__",
+    "auto_batch_size",
     "fallback_count",
     "fallbacks",
     "is_loaded",
     "load",
     "reset_fallbacks",
     "supported_torch",
+    "to_device",
 ]
+
+# They import torch, which the command line does without.
+_LATER = {"auto_batch_size": "torch_dml.batch_size", "to_device": "torch_dml.trees"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATER[name]), name)
 
 
 def _is_command_line() -> bool:

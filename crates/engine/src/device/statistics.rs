@@ -27,9 +27,10 @@ impl Device {
         self.queue.lock().memory.stats_mut().reset_totals();
     }
 
-    /// Bytes that the driver says are free, and the device's total. Cached memory counts as not free.
+    /// Bytes that are free, and the device's total. Cached memory counts as not free, and that of other processes where the
+    /// driver tells of it (`VK_EXT_memory_budget`).
     pub fn memory_info(&self) -> (u64, u64) {
-        (self.queue.gpu().memory_free(), self.info().memory_total)
+        (self.queue.lock().memory.free_bytes(), self.info().memory_total)
     }
 
     /// Counters of the queue.

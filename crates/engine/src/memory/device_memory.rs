@@ -42,6 +42,17 @@ enum Shortage {
 }
 
 impl DeviceMemory {
+    /// Bytes of the device that are free: as the driver tells, or, where it does not, all but what is held here.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        let gpu = &self.source().gpu;
+        let free = gpu.memory_free();
+        if gpu.info().capabilities.memory_budget {
+            free
+        } else {
+            free.saturating_sub(self.stats().all.reserved_bytes.current)
+        }
+    }
+
     /// A block of a new segment. `None` if there is no memory as long as the cached segments are kept: the caller is to release
     /// them, and then to [`retry`](Self::retry).
     ///
@@ -102,12 +113,13 @@ impl DeviceMemory {
     fn out_of_memory(&mut self, requested: u64, advice: String) -> Error {
         self.stats_mut().ooms += 1;
         let stats = self.stats();
+        let free = self.free_bytes();
         let DeviceSegments { gpu, device } = self.source();
         Error::OutOfMemory {
             requested,
             allocated: stats.all.allocated_bytes.current,
             reserved: stats.all.reserved_bytes.current,
-            free: gpu.memory_free(),
+            free,
             total: gpu.info().memory_total,
             device: *device,
             adapter: gpu.info().name.clone(),

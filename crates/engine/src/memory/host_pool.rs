@@ -149,21 +149,20 @@ mod tests {
     #[test]
     fn a_wait_that_fails_leaves_the_segment_in_the_pool() {
         let gpu = dml_vulkan::adapters().unwrap()[0].open().unwrap();
-        let mut recorder = gpu.recorder().unwrap();
-        // Half a second of work, of which the waits below see the first moments.
         const BYTES: u64 = 4 << 20;
         let pool = HostPool::new(MemoryClass::Readback, BYTES, 2);
         let source = gpu.allocate(BYTES, MemoryClass::Device).unwrap();
+        // Made after the memory, so dropped before it: also when an assertion fails.
+        let mut recorder = gpu.recorder().unwrap();
         let timeline = recorder.timeline().clone();
-        let mut copy = |to: &mut PooledSegment<'_>| {
-            for _ in 0..300 {
-                recorder.copy(&source, 0, to, 0, BYTES).unwrap();
-                recorder.barrier();
-            }
-            to.used(recorder.submit().unwrap());
-        };
         let mut segments = [(); 2].map(|()| pool.take(&gpu, &timeline).unwrap());
-        segments.iter_mut().for_each(&mut copy);
+        // A second or more of work, of which the waits below see the first moments.
+        for _ in 0..12_000 {
+            recorder.copy(&source, 0, &segments[0], 0, BYTES).unwrap();
+            recorder.barrier();
+        }
+        let done = recorder.submit().unwrap();
+        segments.iter_mut().for_each(|segment| segment.used(done));
         let addresses = segments.each_ref().map(|segment| segment.address());
         drop(segments);
         let in_pool = || pool.lock().iter().map(|(segment, _)| segment.address()).collect::<Vec<_>>();
