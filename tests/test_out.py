@@ -32,6 +32,7 @@ INTO: dict[str, Operator] = {name: getattr(aten, name).out for name in ALONE if 
     "nansum": lambda x, out: aten.nansum.out(x, [1], out=out),
     "nonzero_static": lambda x, out: aten.nonzero_static.out(x, size=2, out=out),
     "round to decimals": lambda x, out: aten.round.decimals_out(x, decimals=1, out=out),
+    "where": lambda x, out: aten.where.self_out(x > 0, x, x, out=out),
     "rsub": lambda x, out: aten.rsub.Tensor_out(x, x, out=out),
     "rsub of a number": lambda x, out: aten.rsub.Scalar_out(x, 2, out=out),
     "threshold": lambda x, out: aten.threshold.out(x, 0, 1, out=out),

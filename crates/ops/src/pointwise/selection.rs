@@ -51,6 +51,9 @@ fn where_(call: &mut Call, condition: AnyTensor, x: AnyTensor, y: AnyTensor, out
         condition.dtype
     );
     let common = common_dtype(call, &[x, y]);
+    if let Out::Into(t) = out {
+        check!(t.dtype == common, Runtime, "Expected out type to be {common} but got {}", t.dtype);
+    }
     let inputs = [input(call, &condition)?, input(call, &x)?, input(call, &y)?];
     let out = result_tensor(call, out, common, &inputs)?;
     kernel::run(call, "where", &[&out], &inputs, common, |_, v| vec![v[0].ne(0).select(v[1], v[2])])?;
