@@ -4,14 +4,12 @@
 // its next call. Sizes and strides are in elements, memory figures in bytes.
 //
 // What every caller promises:
-// - a pointer to be written through is not null and valid for a write of its type;
-// - a pointer with a length is valid for so many values, which nobody writes during the call unless it is where the
-// call
-//   writes; with the length 0 it may be null. Nothing that a pointer leads to is kept after the call;
-// - a string ends with a 0;
-// - a handle is 0, or what the function that makes its kind has given, and was not freed. Several threads may use it at
-// a
-//   time, but not while one frees it.
+// - A pointer to be written through is not null and valid for a write of its type.
+// - A pointer with a length is valid for so many values, which nobody writes during the call unless it is where the
+//   call writes. With the length 0 it may be null. Nothing that a pointer leads to is kept after the call.
+// - A string ends with a 0.
+// - A handle is 0, or what the function that makes its kind has given, and was not freed. Several threads may use it
+//   at a time, but not while one frees it.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -24,16 +22,16 @@ extern "C" {
 
 typedef enum DmlStatus {
   DML_OK = 0,
-  DML_RUNTIME_ERROR = 1,  // RuntimeError
-  DML_INDEX_ERROR = 2,  // IndexError
-  DML_TYPE_ERROR = 3,  // TypeError
-  DML_VALUE_ERROR = 4,  // ValueError
-  DML_NOT_IMPLEMENTED = 5,  // NotImplementedError
-  DML_OUT_OF_MEMORY = 6,  // torch.OutOfMemoryError
-  DML_DEVICE_LOST = 7,  // torch.AcceleratorError where there is one, else RuntimeError
-  DML_FALLBACK = 8,  // this operator has no kernel for these arguments: run it on the CPU
-  DML_DTYPE_ERROR = 9,  // a refused dtype: RuntimeError up to torch 2.14, NotImplementedError from 2.15
-  DML_INTERRUPTED = 10,  // a wait that the check of dml_set_interrupt_check ended
+  DML_RUNTIME_ERROR = 1,        // RuntimeError
+  DML_INDEX_ERROR = 2,          // IndexError
+  DML_TYPE_ERROR = 3,           // TypeError
+  DML_VALUE_ERROR = 4,          // ValueError
+  DML_NOT_IMPLEMENTED = 5,      // NotImplementedError
+  DML_OUT_OF_MEMORY = 6,        // torch.OutOfMemoryError
+  DML_DEVICE_LOST = 7,          // torch.AcceleratorError where there is one, else RuntimeError
+  DML_FALLBACK = 8,             // this operator has no kernel for these arguments: run it on the CPU
+  DML_DTYPE_ERROR = 9,          // a refused dtype: RuntimeError up to torch 2.14, NotImplementedError from 2.15
+  DML_INTERRUPTED = 10,         // a wait that the check of dml_set_interrupt_check ended
 } DmlStatus;
 
 typedef enum DmlDType {
@@ -66,17 +64,17 @@ enum DmlTensorFlags {
 
 // A strided tensor, borrowed for the time of one call.
 typedef struct DmlTensor {
-  void* impl;  // the plugin's TensorImpl; the engine hands it back, never reads it
-  uint64_t data;  // address of the first element (GPU address, or host pointer when place is CPU)
+  void* impl;              // the plugin's TensorImpl; the engine hands it back, never reads it
+  uint64_t data;           // address of the first element (GPU address, or host pointer when place is CPU)
   const int64_t* sizes;
   const int64_t* strides;
-  uint64_t storage;  // address of the first byte of the storage
+  uint64_t storage;        // address of the first byte of the storage
   uint64_t storage_bytes;
   int32_t dim;
-  uint8_t dtype;  // DmlDType
-  uint8_t place;  // DmlPlace
-  uint8_t device;  // index of the device
-  uint8_t flags;  // DmlTensorFlags
+  uint8_t dtype;           // DmlDType
+  uint8_t place;           // DmlPlace
+  uint8_t device;          // index of the device
+  uint8_t flags;           // DmlTensorFlags
 } DmlTensor;
 
 typedef enum DmlTag {
@@ -99,21 +97,21 @@ typedef enum DmlTag {
 // One argument or one result of an operator. dtype, layout and memory_format arguments travel as DML_TAG_INT:
 // a dtype as its DmlDType, a memory format as 0 contiguous, 1 preserve, 2 channels_last, 3 channels_last_3d.
 typedef struct DmlValue {
-  uint8_t tag;  // DmlTag
-  int64_t len;  // of a list or string
+  uint8_t tag;             // DmlTag
+  int64_t len;             // of a list or string
   union {
     uint8_t boolean;
-    int64_t integer;  // DML_TAG_DEVICE: the index
-    double number;  // DML_TAG_DOUBLE
+    int64_t integer;       // DML_TAG_DEVICE: the index
+    double number;         // DML_TAG_DOUBLE
     double complex[2];
     DmlTensor tensor;
     const int64_t* ints;
     const double* doubles;
     const uint8_t* bools;
-    const DmlTensor* tensors;  // an undefined tensor in the list has impl == NULL
+    const DmlTensor* tensors;        // an undefined tensor in the list has impl == NULL
     const struct DmlValue* scalars;  // DML_TAG_SCALARS: values of tag BOOL, INT, DOUBLE or COMPLEX
     const char* string;
-    uint64_t generator;  // handle from dml_generator_new, 0 for the device's default
+    uint64_t generator;              // handle from dml_generator_new, 0 for the device's default
   } u;
 } DmlValue;
 
@@ -131,8 +129,8 @@ typedef struct DmlHost {
   int32_t (*view)(void* self, const DmlTensor* base, const int64_t* sizes, const int64_t* strides, int32_t dim,
                   int64_t storage_offset, DmlTensor* out);
   void (*warn)(void* self, const char* message);
-  uint8_t default_dtype;  // torch.get_default_dtype()
-  uint8_t deterministic;  // torch.are_deterministic_algorithms_enabled()
+  uint8_t default_dtype;   // torch.get_default_dtype()
+  uint8_t deterministic;   // torch.are_deterministic_algorithms_enabled()
 } DmlHost;
 
 // ---- identity and errors
@@ -143,7 +141,7 @@ void dml_set_error(const char* message);  // called by plugin callbacks before t
 
 // ---- operators
 uint32_t dml_operator_count(void);
-const char* dml_operator_name(uint32_t op);  // "aten::add.Tensor"
+const char* dml_operator_name(uint32_t op);    // "aten::add.Tensor"
 const char* dml_operator_schema(uint32_t op);  // as PyTorch prints it
 // Runs operator `op` on dml:`device`. Lists and strings in `results` belong to the engine and live until the calling
 // thread's next dml_call. A missing result has tag DML_NONE.
@@ -154,12 +152,12 @@ int32_t dml_call(uint32_t op, int32_t device, const DmlValue* args, size_t nargs
 int32_t dml_device_count(int32_t* count);
 const char* dml_device_info_json(int32_t device);  // NULL on error; keys as in crates/torch/src/device.rs
 const char* dml_unsupported_adapters_json(void);
-int32_t dml_self_test(int32_t device);  // runs a kernel that computes 1 + 2 and checks it
+int32_t dml_self_test(int32_t device);             // runs a kernel that computes 1 + 2 and checks it
 int32_t dml_synchronize(int32_t device);
 int32_t dml_flush(int32_t device);
 int32_t dml_idle(int32_t device, int32_t* idle);
-int32_t dml_forked(void);  // 1 in a child of a process that had started Vulkan
-int32_t dml_simulate_loss(int32_t device);  // for tests
+int32_t dml_forked(void);                          // 1 in a child of a process that had started Vulkan
+int32_t dml_simulate_loss(int32_t device);         // for tests
 // Before the process ends: waits for the work that drivers were given, and saves compiled kernels. Work that no driver
 // was given is not run.
 void dml_shutdown(void);
