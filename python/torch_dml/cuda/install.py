@@ -16,6 +16,7 @@ import torch.cuda
 from torch_dml import device, module
 from torch_dml.cuda import native, storage
 from torch_dml.cuda.properties import get_device_capability, get_device_properties
+from torch_dml.legacy import tensor_types
 
 # Of the module that `torch.dml` is elsewhere, what `torch.cuda` calls otherwise or has of its own.
 _OWN = {"get_device_capability", "get_device_properties", "memory", "random", "streams"}
@@ -34,6 +35,9 @@ def install(library: ctypes.CDLL) -> None:
         _replace(name, _announcing(getattr(torch.cuda, name)))
     for name, function in native.torch_c().items():
         setattr(torch._C, name, _another(function))
+    if not torch._C._has_cuda:
+        # Wheels without CUDA have no `torch.cuda.FloatTensor` that works.
+        vars(torch.cuda).update(tensor_types())
     torch.cuda._initialized = True
     torch.dml = module  # type: ignore[attr-defined]
     storage.install(library)

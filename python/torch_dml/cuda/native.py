@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from torch_dml import device, engine, graphs, memory, random, streams
+from torch_dml import device, graphs, memory
 
 
 class NeedsCudaError(NotImplementedError):
@@ -129,6 +129,3 @@ def _index(value: Any, optional: bool = False, allow_cpu: bool = False) -> int:
     if value is None and not optional:
         raise ValueError("Expected a torch.device with a specified index or an integer, but got: None")
     return device.index_of(value)
-
-
-__all__ = ["NeedsCudaError", "engine", "random", "streams", "torch_c", "torch_cuda"]
