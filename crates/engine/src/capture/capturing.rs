@@ -1,6 +1,6 @@
 //! What a capture has collected so far.
 
-use crate::capture::constants::{Constants, Place};
+use crate::capture::constants::{Constant, Constants};
 use crate::capture::draws::Draws;
 use crate::error::Error;
 use crate::kernels::cache::KernelRef;
@@ -156,13 +156,13 @@ impl Capturing {
     }
 
     /// Keeps bytes for the graph's commands to read.
-    pub(crate) fn constant(&mut self, gpu: &Gpu, data: &[u8]) -> Result<Place, Error> {
+    pub(crate) fn constant(&mut self, gpu: &Gpu, data: &[u8]) -> Result<Constant, Error> {
         self.sound()?;
         self.constants.write(gpu, data)
     }
 
     /// Captures a copy of a constant of `bytes` bytes to an address of the device.
-    pub(crate) fn copy(&mut self, memory: &mut DeviceMemory, from: Place, dst: u64, bytes: u64) {
+    pub(crate) fn copy(&mut self, memory: &mut DeviceMemory, from: Constant, dst: u64, bytes: u64) {
         if let Some((slot, to)) = memory.locate(dst, bytes) {
             let accesses = self.access(memory, &[], &[AddressRange::new(dst, bytes)]);
             let (constant, from) = (from.segment, from.offset);

@@ -15,8 +15,8 @@ pub(crate) struct Constants {
     used: u64,
 }
 
-/// Where bytes were written.
-pub(crate) struct Place {
+/// Bytes that were written to a segment, and where they lie.
+pub(crate) struct Constant {
     pub(crate) segment: usize,
     pub(crate) offset: u64,
     pub(crate) address: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Place {
 
 impl Constants {
     /// Keeps a copy of `data`.
-    pub(crate) fn write(&mut self, gpu: &Gpu, data: &[u8]) -> Result<Place, Error> {
+    pub(crate) fn write(&mut self, gpu: &Gpu, data: &[u8]) -> Result<Constant, Error> {
         let bytes = data.len() as u64;
         if self.segments.last().is_none_or(|segment| self.used + bytes > segment.bytes()) {
             self.segments.push(gpu.allocate(bytes.max(SEGMENT), MemoryClass::Upload)?);
@@ -37,7 +37,7 @@ impl Constants {
         // yet. `data` is other memory: nobody has a slice of the segment.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), host.as_ptr().add(offset as usize), data.len()) };
         self.used = (offset + bytes).next_multiple_of(ALIGN);
-        Ok(Place { segment: at, offset, address: segment.address() + offset })
+        Ok(Constant { segment: at, offset, address: segment.address() + offset })
     }
 
     pub(crate) fn into_segments(self) -> Vec<Segment> {

@@ -4,7 +4,7 @@
 //! (channels last), where a pixel is all spatial dimensions together. Groups are the batch of the product.
 
 use super::geometry::Geometry;
-use crate::matmul::operand::{Access, Axis, Digits, Memory, Pattern, Place, Step, WIDE, Window};
+use crate::matmul::operand::{Access, Axis, Digits, Memory, Pattern, PatternStrides, Step, WIDE, Window};
 use crate::matmul::{Bias, Finish, Output, Problem, Source};
 use crate::movement::copy;
 use crate::operator::call::{Call, Scalar};
@@ -72,7 +72,7 @@ fn pairs(t: &Tensor, batch: i64, outer: &[Step], inner: &[Step]) -> Source {
         memory,
         batch,
         access: Access { dtype: t.dtype, axis, wide, pattern },
-        place: Place::Digits { outer, inner, windows: smallvec![] },
+        strides: PatternStrides::Digits { outer, inner, windows: smallvec![] },
     }
 }
 
@@ -107,7 +107,7 @@ fn windowed(
         memory,
         batch,
         access: Access { dtype: t.dtype, axis, wide, pattern },
-        place: Place::Digits { outer: smallvec![outer.0], inner: smallvec![inner.0], windows },
+        strides: PatternStrides::Digits { outer: smallvec![outer.0], inner: smallvec![inner.0], windows },
     }
 }
 

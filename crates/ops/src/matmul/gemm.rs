@@ -147,7 +147,7 @@ struct Stage<'r, 'b> {
 
 struct Load<'b> {
     lane: Lane<'b>,
-    /// Place in the tile.
+    /// PatternStrides in the tile.
     outer: Value<'b>,
     k: Value<'b>,
 }

@@ -1,6 +1,6 @@
 //! The operators of matrices and batches of them: their products, with what is added to them.
 
-use super::operand::{Access, Axis, Digits, Pattern, Place, Source, Step};
+use super::operand::{Access, Axis, Digits, Pattern, PatternStrides, Source, Step};
 use super::problem::Problem;
 use super::product::{Added, check_scalar_types, into, prepare, product};
 use crate::operator::argument::Out;
@@ -244,13 +244,13 @@ fn addbmm(call: &mut Call, bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, 
         let digits = |plain| Digits { plain, plain_first: true };
         let pattern = Pattern::Digits { outer: digits(1), inner: digits(2), windows: 0, divided: false };
         let step = |d: usize| Step { size: t.sizes[d], stride: t.strides[d] };
-        let place = Place::Digits {
+        let strides = PatternStrides::Digits {
             outer: smallvec![step(outer)],
             inner: smallvec![step(0), step(inner)],
             windows: smallvec![],
         };
         let axis = if t.strides[outer] == 1 { Axis::Outer } else { Axis::Inner };
-        Source { memory: t.into(), batch: 0, access: Access { dtype: t.dtype, axis, wide: false, pattern }, place }
+        Source { memory: t.into(), batch: 0, access: Access { dtype: t.dtype, axis, wide: false, pattern }, strides }
     };
     into(call, &target, [a, b], alpha, addend, k, |finish| Problem {
         size: [1, sizes[0], sizes[1], k],

@@ -109,10 +109,10 @@ pub struct Window {
     pub divisor: i64,
 }
 
-/// The numbers of a pattern.
+/// The strides of a [`Pattern`].
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, on the stack")]
-pub enum Place {
+pub enum PatternStrides {
     /// Of [`Pattern::Strided`], in elements.
     Strided {
         /// From one outer index to the next.
@@ -180,7 +180,7 @@ pub struct Source {
     /// How it is read.
     pub access: Access,
     /// The numbers of that.
-    pub place: Place,
+    pub strides: PatternStrides,
 }
 
 impl Source {
@@ -205,14 +205,14 @@ impl Source {
             (Axis::Outer, false)
         };
         let access = Access { dtype: t.dtype, axis, wide, pattern: Pattern::Strided };
-        Source { memory, batch, access, place: Place::Strided { outer: stride[0], inner: stride[1] } }
+        Source { memory, batch, access, strides: PatternStrides::Strided { outer: stride[0], inner: stride[1] } }
     }
 
     /// The largest offset, in elements, that a tile of `outer x inner` elements meets beside its own origin.
     pub fn reach(&self, outer: i64, inner: i64) -> i64 {
-        match &self.place {
-            Place::Strided { outer: o, inner: i } => o * outer + i * inner,
-            Place::Digits { .. } => self.memory.reach(),
+        match &self.strides {
+            PatternStrides::Strided { outer: o, inner: i } => o * outer + i * inner,
+            PatternStrides::Digits { .. } => self.memory.reach(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! An operand in a kernel: its numbers as a parameter, and the loads of its elements.
 
 use super::divisor::{Divisor, DivisorParams};
-use super::operand::{Access, Digits, Pattern, Place, Source, WIDE};
+use super::operand::{Access, Digits, Pattern, PatternStrides, Source, WIDE};
 use dml_engine::interface::{I32, Index, U32};
 use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, Pointer, ScalarType, Value};
@@ -83,12 +83,12 @@ impl Parameter for Operand {
             return block.misfit("an operand is not laid out as the kernel expects it");
         }
         Index::pass(&source.batch, index, block);
-        match (&source.place, access.pattern) {
-            (Place::Strided { outer, inner }, Pattern::Strided) => {
+        match (&source.strides, access.pattern) {
+            (PatternStrides::Strided { outer, inner }, Pattern::Strided) => {
                 Index::pass(outer, index, block);
                 Index::pass(inner, index, block);
             }
-            (Place::Digits { outer, inner, windows }, Pattern::Digits { outer: o, inner: i, divided, .. }) => {
+            (PatternStrides::Digits { outer, inner, windows }, Pattern::Digits { outer: o, inner: i, divided, .. }) => {
                 for (digits, steps, side) in [(o, outer, 0), (i, inner, 1)] {
                     let plain = steps.iter().map(|s| s.size);
                     let inside = windows.iter().map(|w| if side == 0 { w.outer } else { w.inner });

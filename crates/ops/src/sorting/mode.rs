@@ -50,8 +50,8 @@ fn most_frequent(call: &Call, elements: &Tensor, places: &Tensor, o: &Operands) 
     call.run_threads(&Lengths { dtype, index }, &arguments, (o.rows * o.n) as u64)?;
     let (longest, positions) = (call.empty(DType::I64, &[o.rows])?, call.empty(DType::U32, &[o.rows])?);
     extremum::first_largest(call, &lengths, &longest, Axes::listed(call, &[1], 2, false)?)?;
-    let arguments = PlaceArguments { places, longest: &longest, positions: &positions, rows, n };
-    call.run_threads(&Place { index }, &arguments, o.rows as u64)?;
+    let arguments = LocateArguments { places, longest: &longest, positions: &positions, rows, n };
+    call.run_threads(&Locate { index }, &arguments, o.rows as u64)?;
     Ok(positions)
 }
 
@@ -100,12 +100,12 @@ impl KernelSpec for Lengths {
 
 /// Where the last one of the longest run of equal elements was.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct Locate {
     index: ScalarType,
 }
 
 parameters! {
-    Place as s => PlaceArguments, PlaceParameters {
+    Locate as s => LocateArguments, LocateParameters {
         places: Input = DType::I64,
         longest: Input = DType::I64,
         positions: Output = DType::U32,
@@ -114,12 +114,12 @@ parameters! {
     }
 }
 
-impl KernelSpec for Place {
+impl KernelSpec for Locate {
     fn name(&self) -> &'static str {
         "mode_place"
     }
 
-    fn write<'b>(&self, b: &'b Builder, p: PlaceParameters<'b>) {
+    fn write<'b>(&self, b: &'b Builder, p: LocateParameters<'b>) {
         let index = self.index;
         let row = linear_id(b, index);
         b.if_(row.lt(p.rows), || {
@@ -140,7 +140,7 @@ mod tests {
             [(DType::Bool, ScalarType::U32), (DType::F16, ScalarType::U64), (DType::F64, ScalarType::U32)]
         {
             accepted(&Lengths { dtype, index }.build());
-            accepted(&Place { index }.build());
+            accepted(&Locate { index }.build());
         }
     }
 }

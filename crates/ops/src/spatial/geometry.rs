@@ -105,7 +105,7 @@ impl<'b> Strides<'b> {
     }
 
     /// Offset of the image of this batch and channel.
-    pub fn image(&self, at: &Place<'b>) -> Value<'b> {
+    pub fn image(&self, at: &Coordinates<'b>) -> Value<'b> {
         at.batch * self.batch + at.channel * self.channel
     }
 
@@ -124,13 +124,13 @@ impl<'b> Strides<'b> {
     }
 
     /// Offset of an element.
-    pub fn element(&self, at: &Place<'b>) -> Value<'b> {
+    pub fn element(&self, at: &Coordinates<'b>) -> Value<'b> {
         self.image(at) + self.pixel(&at.at)
     }
 }
 
 /// Where an invocation's element is.
-pub struct Place<'b> {
+pub struct Coordinates<'b> {
     /// Image of the batch.
     pub batch: Value<'b>,
     /// Channel.
@@ -139,9 +139,9 @@ pub struct Place<'b> {
     pub at: Vec<Value<'b>>,
 }
 
-impl<'b> Place<'b> {
+impl<'b> Coordinates<'b> {
     /// The place of element `i` of images of `size` when elements are counted with columns, or with channels, fastest.
-    pub fn new(i: Value<'b>, channels: Value<'b>, size: &[Value<'b>], channels_last: bool) -> Place<'b> {
+    pub fn new(i: Value<'b>, channels: Value<'b>, size: &[Value<'b>], channels_last: bool) -> Coordinates<'b> {
         let index = i.scalar();
         let mut rest = i;
         let mut split = |n: Value<'b>| {
@@ -154,7 +154,7 @@ impl<'b> Place<'b> {
         let mut at: Vec<Value> = size.iter().rev().map(|n| split(n.cast(index)).cast(ScalarType::I32)).collect();
         at.reverse();
         let channel = *channel.get_or_insert_with(|| split(channels));
-        Place { batch: rest, channel, at }
+        Coordinates { batch: rest, channel, at }
     }
 }
 

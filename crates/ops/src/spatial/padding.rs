@@ -6,7 +6,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::KernelSpec;
 use crate::spatial::geometry::{
-    ImageStrides, PerAxis, Place, Spatial, batched, for_each, index_type, result, sizes_with,
+    Coordinates, ImageStrides, PerAxis, Spatial, batched, for_each, index_type, result, sizes_with,
 };
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
@@ -267,7 +267,7 @@ fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
     let Parameters { to, from, from_size, to_size, before, from_strides, to_strides, .. } = p;
     let i = linear_id(b, index);
     b.if_(i.lt(p.numel), || {
-        let at = Place::new(i, p.channels, &to_size, spec.channels_last);
+        let at = Coordinates::new(i, p.channels, &to_size, spec.channels_last);
         let image = from_strides.image(&at);
         let place = to_strides.element(&at);
         if !spec.backward {

@@ -5,7 +5,9 @@ use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::spatial::geometry::{ImageStrides, PerAxis, Place, batched, check_dimension, for_each, index_type, result};
+use crate::spatial::geometry::{
+    Coordinates, ImageStrides, PerAxis, batched, check_dimension, for_each, index_type, result,
+};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
 use crate::{check, operators};
@@ -213,7 +215,7 @@ impl KernelSpec for Im2col {
         let (index, compute) = (self.index, self.dtype.compute());
         let i = linear_id(b, index);
         b.if_(i.lt(p.numel), || {
-            let column = Place::new(i, p.height, &[blocks[0] * blocks[1]], false);
+            let column = Coordinates::new(i, p.height, &[blocks[0] * blocks[1]], false);
             // The window's place in the image, and the element's in the window.
             let (block, row) = (column.at[0], column.channel);
             let corner = [block / blocks[1], block % blocks[1]];
@@ -226,7 +228,7 @@ impl KernelSpec for Im2col {
                 .map(|(d, &k)| corner[d] * stride[d] - padding[d] + k * dilation[d])
                 .collect();
             let inside = (0..2).fold(b.bool(true), |ok, d| ok & at[d].ge(0) & at[d].lt(size[d]));
-            let place = Place { batch: column.batch, channel: above / kernel[0].cast(index), at };
+            let place = Coordinates { batch: column.batch, channel: above / kernel[0].cast(index), at };
             let value = b.var(b.constant_of(compute, 0.0));
             b.if_(inside, || value.set(p.image.load(p.image_strides.element(&place))));
             p.columns.store(p.column_strides.element(&column), value.get());
@@ -338,7 +340,7 @@ impl KernelSpec for Col2im {
         // Of bools, whether any is true.
         let compute = if dtype == DType::Bool { ScalarType::I32 } else { dtype.compute() };
         b.if_(i.lt(p.numel), || {
-            let at = Place::new(i, p.channels, &size, self.channels_last);
+            let at = Coordinates::new(i, p.channels, &size, self.channels_last);
             let sum = b.var(b.constant_of(compute, 0.0));
             let one = b.i32(1);
             for_each(b, &[[b.i32(0), kernel[0], one], [b.i32(0), kernel[1], one]], |k| {
@@ -351,7 +353,8 @@ impl KernelSpec for Col2im {
                 b.if_(shows, || {
                     let [ky, kx, height, width] = [k[0], k[1], kernel[0], kernel[1]].map(|x| x.cast(index));
                     let row = (at.channel * height + ky) * width + kx;
-                    let column = Place { batch: at.batch, channel: row, at: vec![block[0] * blocks[1] + block[1]] };
+                    let column =
+                        Coordinates { batch: at.batch, channel: row, at: vec![block[0] * blocks[1] + block[1]] };
                     sum.set(sum.get() + p.columns.load(p.column_strides.element(&column)).cast(compute));
                 });
             });

@@ -4,7 +4,7 @@ use super::location::{Grid, Location, Mode, axes_as_channels};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::spatial::geometry::{ImageStrides, PerAxis, Place, Strides, index_type};
+use crate::spatial::geometry::{Coordinates, ImageStrides, PerAxis, Strides, index_type};
 use crate::tensor::Tensor;
 use dml_engine::{interface::Index, parameters};
 use dml_kernel::dense::linear_id;
@@ -65,7 +65,7 @@ impl KernelSpec for Spec {
         let grid = Grid { pointer: p.grid, strides: p.grid_strides };
         let i = linear_id(b, self.index);
         b.if_(i.lt(p.numel), || {
-            let at = Place::new(i, p.channels, &p.points, false);
+            let at = Coordinates::new(i, p.channels, &p.points, false);
             let locations = grid.locate(b, self.mode, &at, &p.size);
             let image = p.in_strides.image(&at);
             let value = interpolate(b, &locations, p.input, &p.in_strides, image, b.bool(true));

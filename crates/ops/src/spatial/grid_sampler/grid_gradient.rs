@@ -6,7 +6,7 @@ use crate::movement::copy::fill_with;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::spatial::geometry::{ImageStrides, PerAxis, Place, Strides, index_type};
+use crate::spatial::geometry::{Coordinates, ImageStrides, PerAxis, Strides, index_type};
 use crate::tensor::Tensor;
 use dml_engine::{interface::Index, parameters};
 use dml_kernel::dense::linear_id;
@@ -76,11 +76,11 @@ impl KernelSpec for Spec {
         let grid = Grid { pointer: p.grid, strides: p.grid_strides };
         let i = linear_id(b, index);
         b.if_(i.lt(p.points), || {
-            let at = Place::new(i, b.int(index, 1), &p.grid_size, false);
+            let at = Coordinates::new(i, b.int(index, 1), &p.grid_size, false);
             let locations = grid.locate(b, self.mode, &at, &p.size);
             let sums: Vec<_> = (0..rank).map(|_| b.var(b.constant_of(self.dtype.compute(), 0.0))).collect();
             b.for_(b.int(index, 0), p.channels, 1, |channel| {
-                let place = Place { batch: at.batch, channel, at: at.at.clone() };
+                let place = Coordinates { batch: at.batch, channel, at: at.at.clone() };
                 let g = p.grad.load(p.grad_strides.element(&place));
                 let image = p.in_strides.image(&place);
                 let (_, slopes) = differentiate(b, &locations, p.input, &p.in_strides, image, b.bool(true));
@@ -91,7 +91,7 @@ impl KernelSpec for Spec {
             for (d, (sum, location)) in sums.iter().zip(&locations).enumerate() {
                 // The last axis comes first.
                 let axis = b.int(index, (rank - 1 - d) as u64);
-                let place = Place { batch: at.batch, channel: axis, at: at.at.clone() };
+                let place = Coordinates { batch: at.batch, channel: axis, at: at.at.clone() };
                 p.out.store(p.out_strides.element(&place), sum.get() * location.factor);
             }
         });

@@ -10,7 +10,7 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::radix_sort;
-use crate::spatial::geometry::{ImageStrides, PerAxis, Place, index_type, pixel_number};
+use crate::spatial::geometry::{Coordinates, ImageStrides, PerAxis, index_type, pixel_number};
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
 use dml_engine::interface::{Index, U32};
@@ -103,7 +103,7 @@ impl KernelSpec for ReadsSpec {
         let grid = Grid { pointer: p.grid, strides: p.grid_strides };
         let i = linear_id(b, ScalarType::U32);
         b.if_(i.lt(p.points), || {
-            let at = Place::new(i.cast(self.index), b.int(self.index, 1), &p.grid_size, false);
+            let at = Coordinates::new(i.cast(self.index), b.int(self.index, 1), &p.grid_size, false);
             let locations = grid.locate(b, self.mode, &at, &p.size);
             let image = p.size.iter().fold(b.u32(1), |product, &n| product * n.cast(ScalarType::U32));
             let first = at.batch.cast(ScalarType::U32) * image;
@@ -172,7 +172,7 @@ impl KernelSpec for SumSpec {
         let index = self.index;
         let i = linear_id(b, index);
         b.if_(i.lt(p.numel), || {
-            let at = Place::new(i, p.channels, &p.size, false);
+            let at = Coordinates::new(i, p.channels, &p.size, false);
             let image = p.size.iter().fold(b.u32(1), |product, &n| product * n.cast(ScalarType::U32));
             let key = at.batch.cast(ScalarType::U32) * image
                 + pixel_number(&at.at, &p.size, ScalarType::U32).bitcast(ScalarType::U32);
@@ -189,8 +189,8 @@ impl KernelSpec for SumSpec {
                 || more.get(),
                 || {
                     let read = p.positions.load(q.get());
-                    let point = Place::new((read % p.points).cast(index), b.int(index, 1), &p.grid_size, false);
-                    let place = Place { channel: at.channel, ..point };
+                    let point = Coordinates::new((read % p.points).cast(index), b.int(index, 1), &p.grid_size, false);
+                    let place = Coordinates { channel: at.channel, ..point };
                     sum.set(sum.get() + p.weights.load(read) * p.grad.load(p.grad_strides.element(&place)));
                     q.set(q.get() + 1);
                     look();

@@ -1,6 +1,6 @@
 //! Which elements of an axis a point of the grid reads, with which weights.
 
-use crate::spatial::geometry::{Place, Strides};
+use crate::spatial::geometry::{Coordinates, Strides};
 use crate::spatial::upsample::axis::cubic_weights;
 use crate::tensor::Tensor;
 use dml_kernel::{Builder, Pointer, ScalarType, Value, math};
@@ -161,12 +161,12 @@ pub struct Grid<'b> {
 
 impl<'b> Grid<'b> {
     /// Where a point (batch and coordinates of `point`) is in an image of `size`: its location on every axis.
-    pub fn locate(&self, b: &'b Builder, mode: Mode, point: &Place<'b>, size: &[Value<'b>]) -> Vec<Location<'b>> {
+    pub fn locate(&self, b: &'b Builder, mode: Mode, point: &Coordinates<'b>, size: &[Value<'b>]) -> Vec<Location<'b>> {
         let index = point.batch.scalar();
         let along = |(d, &n): (usize, &Value<'b>)| {
             // The last axis comes first.
             let axis = b.int(index, (size.len() - 1 - d) as u64);
-            let place = Place { batch: point.batch, channel: axis, at: point.at.clone() };
+            let place = Coordinates { batch: point.batch, channel: axis, at: point.at.clone() };
             mode.locate(b, self.pointer.load(self.strides.element(&place)), n)
         };
         size.iter().enumerate().map(along).collect()

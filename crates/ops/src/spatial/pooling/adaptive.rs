@@ -8,7 +8,9 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured::type_name;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::spatial::geometry::{ImageStrides, Place, batched, channels_last, for_each, index_type, result, sizes_with};
+use crate::spatial::geometry::{
+    Coordinates, ImageStrides, batched, channels_last, for_each, index_type, result, sizes_with,
+};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
 use crate::{check, operators};
@@ -177,7 +179,7 @@ fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
     };
     let i = linear_id(b, index);
     b.if_(i.lt(p.numel), || {
-        let at = Place::new(i, p.channels, &covering.output, spec.channels_last);
+        let at = Coordinates::new(i, p.channels, &covering.output, spec.channels_last);
         let image = from_strides.image(&at);
         let sum = b.var(b.constant_of(compute, 0.0));
         let ranges: Vec<_> = at.at.iter().enumerate().map(|(d, &x)| covering.elements(d, x, None)).collect();

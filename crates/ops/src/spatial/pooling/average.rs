@@ -8,7 +8,7 @@ use crate::operator::error::Result;
 use crate::operator::structured::type_name;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::spatial::geometry::{
-    ImageStrides, Place, batched, channels_last, check_dimension, for_each, index_type, result,
+    Coordinates, ImageStrides, batched, channels_last, check_dimension, for_each, index_type, result,
 };
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
@@ -239,7 +239,7 @@ fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
     let i = linear_id(b, index);
     b.if_(i.lt(p.numel), || {
         let size = if backward { &covering.input } else { &covering.output };
-        let at = Place::new(i, p.channels, size, spec.channels_last);
+        let at = Coordinates::new(i, p.channels, size, spec.channels_last);
         let image = from_strides.image(&at);
         let sum = b.var(b.constant_of(compute, 0.0));
         let ranges: Vec<_> = at

@@ -4,7 +4,7 @@ use super::cover::{Cover, CoverArgument, CoveredImage, Kind};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::spatial::geometry::{ImageStrides, Place, for_each, index_type, pixel_number};
+use crate::spatial::geometry::{Coordinates, ImageStrides, for_each, index_type, pixel_number};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::is_channels_last;
 use dml_engine::{interface::Index, parameters};
@@ -91,7 +91,7 @@ impl KernelSpec for Forward {
         let random = p.samples.zip(p.sample_strides);
         let i = linear_id(b, self.index);
         b.if_(i.lt(p.numel), || {
-            let at = Place::new(i, p.channels, &covering.output, self.channels_last);
+            let at = Coordinates::new(i, p.channels, &covering.output, self.channels_last);
             let samples = random.as_ref().map(|(samples, strides)| {
                 let first = strides.image(&at);
                 // In two dimensions the first sample is that of the columns.
@@ -190,7 +190,7 @@ impl KernelSpec for Backward {
         let covering = p.windows;
         let i = linear_id(b, self.index);
         b.if_(i.lt(p.numel), || {
-            let at = Place::new(i, p.channels, &covering.input, self.channels_last);
+            let at = Coordinates::new(i, p.channels, &covering.input, self.channels_last);
             let wanted = pixel_number(&at.at, &covering.input, self.index).cast(ScalarType::I64);
             let sum = b.var(b.constant_of(self.dtype.compute(), 0.0));
             let (grads, choices) = (p.grad_strides.image(&at), p.index_strides.image(&at));

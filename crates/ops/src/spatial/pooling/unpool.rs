@@ -9,7 +9,9 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::fault::Fault;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::spatial::geometry::{ImageStrides, PerAxis, Place, batched, channels_last, index_type, result, sizes_with};
+use crate::spatial::geometry::{
+    Coordinates, ImageStrides, PerAxis, batched, channels_last, index_type, result, sizes_with,
+};
 use crate::tensor::Tensor;
 use crate::{check, operators};
 use dml_engine::interface::{I64, Index, ReadRange, WriteRange};
@@ -163,7 +165,7 @@ impl KernelSpec for Numbers {
     fn write<'b>(&self, b: &'b Builder, p: NumbersParameters<'b>) {
         let i = linear_id(b, self.index);
         b.if_(i.lt(p.numel), || {
-            let at = Place::new(i, p.channels, &p.size, false);
+            let at = Coordinates::new(i, p.channels, &p.size, false);
             let place = p.indices.load(p.strides.element(&at));
             b.if_else(
                 place.ge(0) & place.lt(p.image),
@@ -212,10 +214,10 @@ impl KernelSpec for Fetch {
             let number = p.numbers.load(i);
             let value = b.var(b.constant_of(self.dtype.compute(), 0.0));
             b.if_(number.gt(0), || {
-                let from = Place::new((number - 1).cast(self.index), p.channels, &p.size, false);
+                let from = Coordinates::new((number - 1).cast(self.index), p.channels, &p.size, false);
                 value.set(p.input.load(p.in_strides.element(&from)));
             });
-            p.out.store(p.out_strides.element(&Place::new(i, p.channels, &p.output, false)), value.get());
+            p.out.store(p.out_strides.element(&Coordinates::new(i, p.channels, &p.output, false)), value.get());
         });
     }
 }

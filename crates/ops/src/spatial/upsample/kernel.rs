@@ -4,7 +4,7 @@ use super::axis::{Axis, AxisPlan, AxisSpec, Filter, ResampledAxis, Taps};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::spatial::geometry::{ImageStrides, PerAxis, Place, Strides, index_type};
+use crate::spatial::geometry::{Coordinates, ImageStrides, PerAxis, Strides, index_type};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::{self, is_channels_last};
 use crate::tensor::promote::accumulator;
@@ -195,7 +195,7 @@ impl KernelSpec for Spec {
             .collect();
         let i = linear_id(b, self.index);
         b.if_(i.lt(p.numel), || {
-            let at = Place::new(i, p.channels, &p.size, self.channels_last);
+            let at = Coordinates::new(i, p.channels, &p.size, self.channels_last);
             let image = from_strides.image(&at);
             let walk = Walk { b, from, strides: &from_strides, axes: &axes, at: &at.at };
             let value = if self.backward {
