@@ -135,6 +135,9 @@ def test_alpha_zero_ignores_infinities(beta, dtype):
 def test_dtypes_of_vectors():
     made = [torch.tensor([1, 0, 1]).to(dtype) for dtype in (torch.float32, torch.float16, torch.int64, torch.bool)]
     for self, matrix, row in itertools.product(made, repeat=3):
+        # torch from 2.15 on refuses all mixed dtypes; the device takes those that the torches before take.
+        if TORCH >= (2, 15) and not self.dtype == matrix.dtype == row.dtype:
+            continue
         for n in (3, 0):
             given = self[:n], matrix.expand(3, 3)[:n, :], row
             assert_same_outcome(lambda s, m, v: torch.mv(m, v), *given)
