@@ -1,7 +1,6 @@
 // The device in CUDA's place: PyTorch takes its tensors for cuda:0, and nothing of CUDA's own is reached. It works with
 // wheels that hold CUDA's kernels and with wheels that do not, where no CUDA device is usable.
 #include <ATen/core/Tensor.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/_copy_from_ops.h>
 #include <ATen/ops/convolution_backward_overrideable.h>
@@ -13,37 +12,14 @@
 #include <utility>
 
 #include "device.h"
-#include "generator.h"
-#include "host_allocator.h"
+#include "hooks.h"
+#include "redirect.h"
 #include "register.h"
 
 namespace dml {
 namespace {
 
-struct Hooks final : at::CUDAHooksInterface {
-  void init() const override {}
-  bool isBuilt() const override { return true; }
-  bool isAvailable() const override { return device_count() > 0; }
-  bool hasPrimaryContext(c10::DeviceIndex index) const override { return index < device_count(); }
-
-  c10::DeviceIndex deviceCount() const override { return device_count(); }
-  c10::DeviceIndex getCurrentDevice() const override { return dml::current_device(); }
-  void setCurrentDevice(c10::DeviceIndex index) const override { set_current_device(index); }
-  c10::DeviceIndex exchangeDevice(c10::DeviceIndex index) const override {
-    const c10::DeviceIndex previous = dml::current_device();
-    set_current_device(index);
-    return previous;
-  }
-  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) const override {
-    return index < 0 ? dml::current_device() : exchangeDevice(index);
-  }
-
-  const at::Generator& getDefaultGenerator(c10::DeviceIndex index) const override { return default_generator(index); }
-  at::Generator getNewGenerator(c10::DeviceIndex index) const override { return new_generator(index); }
-  at::Device getDeviceFromPtr(void*) const override { return {backend.type, dml::current_device()}; }
-  bool isPinnedPtr(const void* data) const override { return is_pinned(data); }
-  at::Allocator* getPinnedMemoryAllocator() const override { return host_allocator(); }
-
+struct Hooks final : DeviceHooks<at::CUDAHooksInterface> {
   bool hasCUDA() const override { return device_count() > 0; }
   bool hasCUDART() const override { return true; }
   c10::DeviceIndex current_device() const override { return dml::current_device(); }
@@ -63,23 +39,11 @@ struct Hooks final : at::CUDAHooksInterface {
   void cuFFTClearPlanCache(c10::DeviceIndex) const override {}
 };
 
-// What a backend does that has none of CUDA's kernels: the composite kernel, the CPU's, or an error.
-template <c10::DispatchKey Other>
-void as_other(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  op.redispatchBoxed(c10::DispatchKeySet(Other), stack);
-}
-
+// Has CUDA's operators do what they do for a backend that has none of its kernels: run a composite kernel or the
+// CPU's, or raise.
 template <c10::DispatchKey Own, c10::DispatchKey Other>
 void replace_all() {
-  torch::Library& aten = library("aten", Own);
-  auto& dispatcher = c10::Dispatcher::singleton();
-  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
-    if (name.name.rfind("aten::", 0) != 0) continue;
-    const auto op = dispatcher.findOp(name);
-    if (!op.has_value() || !op->hasKernelForDispatchKey(Own)) continue;
-    const std::string full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-    aten.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&as_other<Other>>());
-  }
+  redirect<Other>(library("aten", Own), Own);
 }
 
 // Whether one of CUDA's libraries is to be used.

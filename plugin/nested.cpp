@@ -1,7 +1,6 @@
 // Nested tensors: PyTorch's functions for them are composed of operators on their buffers and serve any device, but it
 // registers them for its own devices alone.
 #include <ATen/core/Tensor.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/layer_norm.h>
 #include <ATen/ops/_native_multi_head_attention_native.h>
 #include <ATen/ops/_nested_from_padded_native.h>
@@ -17,6 +16,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "backend.h"
+#include "redirect.h"
 #include "register.h"
 
 namespace dml {
@@ -24,10 +24,6 @@ namespace {
 
 // The kernels that PyTorch gives the backend with none of its own are the general ones.
 constexpr c10::DispatchKey kGeneral = c10::DispatchKey::NestedTensorHPU;
-
-void general(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  op.redispatchBoxed(c10::DispatchKeySet(kGeneral), stack);
-}
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> transform_bias_rescale_qkv(const at::Tensor& qkv, const at::Tensor& bias,
                                                                           int64_t heads) {
@@ -63,14 +59,7 @@ void layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::
 
 void register_nested() {
   torch::Library& nested = library("aten", backend.nested);
-  auto& dispatcher = c10::Dispatcher::singleton();
-  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
-    if (name.name.rfind("aten::", 0) != 0) continue;
-    const auto op = dispatcher.findOp(name);
-    if (!op.has_value() || !op->hasKernelForDispatchKey(kGeneral)) continue;
-    const std::string full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-    nested.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&general>());
-  }
+  redirect<kGeneral>(nested, kGeneral);
   nested.impl("aten::_native_multi_head_attention", TORCH_FN(at::native::native_multi_head_attention_cpu));
   nested.impl("aten::_nested_tensor_softmax_with_shape", TORCH_FN(at::native::NestedTensor_softmax_dropout));
   nested.impl("aten::_nested_tensor_storage_offsets", TORCH_FN(at::native::_nested_tensor_storage_offsets));

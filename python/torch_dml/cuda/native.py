@@ -79,7 +79,6 @@ def torch_c() -> dict[str, Any]:
         "_cuda_set_cudnn_benchmark_limit": _nothing,
         "_cuda_get_conv_benchmark_empty_cache": lambda: False,
         "_cuda_tunableop_is_enabled": lambda: False,
-        "_cuda_record_memory_history": _needs_cuda("torch.cuda.memory._record_memory_history"),
     }
 
 
