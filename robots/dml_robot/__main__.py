@@ -1,0 +1,5 @@
+import sys
+
+from dml_robot.launcher import main
+
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The arm: its dimensions, how it moves, and where it reaches."""

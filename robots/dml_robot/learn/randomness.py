@@ -1,0 +1,34 @@
+"""The state of a device's default generator, which a run takes up where it stopped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def seed(device: torch.device, number: int) -> None:
+    """Seed the CPU's generator, which networks are initialised with, and the device's."""
+    torch.manual_seed(number)
+    if device.type != "cpu":
+        _module(device).manual_seed(number)
+
+
+def state(device: torch.device) -> dict[str, Tensor]:
+    """Return the states of the CPU's generator and the device's."""
+    found = {"cpu": torch.get_rng_state()}
+    if device.type != "cpu":
+        found[device.type] = _module(device).get_rng_state(device)
+    return found
+
+
+def restore(device: torch.device, found: dict[str, Tensor]) -> None:
+    """Set what `state` returned. What was saved on a device of another type goes on with that device's seed."""
+    torch.set_rng_state(found["cpu"])
+    if device.type in found and device.type != "cpu":
+        _module(device).set_rng_state(found[device.type], device)
+
+
+def _module(device: torch.device) -> Any:
+    return getattr(torch, device.type)
