@@ -5,9 +5,10 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
+use crate::platform::Platform;
 use crate::torch::Torch;
 
-/// A C++ compiler of this machine.
+/// A C++ compiler.
 pub struct Compiler {
     program: String,
     style: Style,
@@ -22,8 +23,15 @@ enum Style {
 }
 
 impl Compiler {
-    /// `$CXX`, else the first of g++, c++ and clang++ (cl on Windows) that answers.
-    pub fn detect() -> Result<Self> {
+    /// `$CXX`, else the first of g++, c++ and clang++ (cl on Windows) that answers; for a wheel GNU's for its platform.
+    pub fn detect(platform: &Platform) -> Result<Self> {
+        if let Platform::Wheel { arch, .. } = platform {
+            let program = platform.tool("g++");
+            if !answers(&program) {
+                bail!("no {program}. Install it: `sudo apt install g++-{}-linux-gnu`", arch.replace('_', "-"));
+            }
+            return Ok(Self::new(program));
+        }
         if let Some(program) = std::env::var("CXX").ok().filter(|name| !name.is_empty()) {
             if !answers(&program) {
                 bail!("CXX is {program:?}, which does not run");
@@ -61,7 +69,8 @@ impl Compiler {
         }
     }
 
-    /// The command that compiles `source` to `object` and writes the headers it read to `depfile`.
+    /// The command that compiles `source` to `object` and writes the headers it read to `depfile`. Messages of PyTorch's
+    /// checks name source files: the folders that they lie in are left out.
     pub fn compile(&self, source: &Path, object: &Path, depfile: &Path, torch: &Torch) -> Command {
         let include = torch.dir.join("include");
         let includes = [include.clone(), include.join("torch/csrc/api/include")];
@@ -73,6 +82,9 @@ impl Compiler {
                 // Warnings are ours to heed in our files, not in torch's headers.
                 for dir in &includes {
                     command.arg("-isystem").arg(dir);
+                }
+                for (dir, name) in [(source.parent().unwrap_or(Path::new(".")), "plugin"), (&torch.dir, "torch")] {
+                    command.arg(format!("-ffile-prefix-map={}={name}", dir.display()));
                 }
                 command.arg("-MMD").arg("-MF").arg(depfile);
                 command.arg("-c").arg(source).arg("-o").arg(object);

@@ -9,6 +9,8 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::platform::Platform;
+
 /// The engine's files as cargo left them.
 pub struct Engine {
     /// `libdml_torch.so` or `dml_torch.dll`
@@ -19,10 +21,12 @@ pub struct Engine {
     pub target: PathBuf,
 }
 
-/// Runs `cargo build -p dml-torch` and asks cargo where the library is.
-pub fn build(profile: &str) -> Result<Engine> {
-    let output = Command::new(cargo())
-        .args(["build", "--package", "dml-torch", "--lib", "--profile", profile])
+/// Has cargo build dml-torch for `platform` and asks it where the library is.
+pub fn build(profile: &str, platform: &Platform) -> Result<Engine> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies at the root of the disk")?;
+    let output = platform
+        .cargo_build(root)
+        .args(["--package", "dml-torch", "--lib", "--profile", profile])
         .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())
         .output()
@@ -56,8 +60,8 @@ pub fn build(profile: &str) -> Result<Engine> {
     Ok(Engine { library, link, target })
 }
 
-/// Copies the engine into `out`, without its debug symbols when `strip`.
-pub fn install(engine: &Engine, out: &Path, strip: bool) -> Result<PathBuf> {
+/// Copies the engine into `out`, without its debug symbols where there is a program `strip` to remove them.
+pub fn install(engine: &Engine, out: &Path, strip: Option<&str>) -> Result<PathBuf> {
     let name = engine.library.file_name().context("the engine has no name")?;
     let target = out.join(name);
     replace(&engine.library, &target, strip)?;
@@ -65,7 +69,7 @@ pub fn install(engine: &Engine, out: &Path, strip: bool) -> Result<PathBuf> {
 }
 
 /// Puts `from` at `to` in one step: a process that has the old library mapped keeps it.
-pub fn replace(from: &Path, to: &Path, strip: bool) -> Result<()> {
+pub fn replace(from: &Path, to: &Path, strip: Option<&str>) -> Result<()> {
     // The copy carries the original's time, so that a copy from another target folder is told apart.
     let time = modified(from);
     if time.is_some() && modified(to) == time {
@@ -75,8 +79,8 @@ pub fn replace(from: &Path, to: &Path, strip: bool) -> Result<()> {
     name.push(".new");
     let staged = to.with_file_name(name);
     fs::copy(from, &staged).with_context(|| format!("cannot copy {} to {}", from.display(), staged.display()))?;
-    if strip && cfg!(unix) {
-        run_strip(&staged);
+    if let Some(strip) = strip {
+        run_strip(strip, &staged);
     }
     if let Some(time) = time {
         let file = fs::File::options().append(true).open(&staged)?;
@@ -85,10 +89,10 @@ pub fn replace(from: &Path, to: &Path, strip: bool) -> Result<()> {
     fs::rename(&staged, to).with_context(|| format!("cannot write {}", to.display()))
 }
 
-fn run_strip(file: &Path) {
-    let done = Command::new("strip").arg("--strip-unneeded").arg(file).status();
+fn run_strip(program: &str, file: &Path) {
+    let done = Command::new(program).arg("--strip-unneeded").arg(file).status();
     if !done.is_ok_and(|status| status.success()) {
-        eprintln!("warning: strip failed; {} keeps its symbols", file.display());
+        eprintln!("warning: {program} failed; {} keeps its symbols", file.display());
     }
 }
 
@@ -99,8 +103,4 @@ pub fn is_newer(file: &Path, source: &Path) -> bool {
 
 fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|data| data.modified()).ok()
-}
-
-fn cargo() -> std::ffi::OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }

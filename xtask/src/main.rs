@@ -6,6 +6,7 @@
 
 mod compiler;
 mod engine;
+mod platform;
 mod plugin;
 mod torch;
 
@@ -16,6 +17,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
 use crate::compiler::Compiler;
+use crate::platform::Platform;
 use crate::torch::Torch;
 
 #[derive(Parser)]
@@ -53,6 +55,10 @@ struct Build {
     /// Where the libraries go
     #[arg(long, default_value = "python/torch_dml/lib", value_name = "DIR")]
     out: PathBuf,
+    /// Build for a wheel of this platform, manylinux_2_28_x86_64 or manylinux_2_28_aarch64: from any folder the same
+    /// bytes. Needs cargo-zigbuild and GNU's C++ compiler for it
+    #[arg(long, value_name = "TAG")]
+    platform: Option<String>,
     /// Cargo profile of the engine
     #[arg(long, default_value = "release")]
     profile: String,
@@ -100,19 +106,21 @@ fn numerics(out: &Path, samples: u64) -> Result<()> {
 fn build(options: &Build) -> Result<()> {
     let torches = options.torches.iter().map(|dir| Torch::find(dir)).collect::<Result<Vec<_>>>()?;
     torch::check_distinct(&torches)?;
-    let compiler = Compiler::detect()?;
+    let platform = Platform::parse(options.platform.as_deref())?;
+    let compiler = Compiler::detect(&platform)?;
     let jobs = options.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
     std::fs::create_dir_all(&options.out).with_context(|| format!("cannot make {}", options.out.display()))?;
 
-    let engine = engine::build(&options.profile)?;
-    let copied = engine::install(&engine, &options.out, !options.no_strip)?;
+    let strip = (cfg!(unix) && !options.no_strip).then(|| platform.tool("strip"));
+    let engine = engine::build(&options.profile, &platform)?;
+    let copied = engine::install(&engine, &options.out, strip.as_deref())?;
     println!("{}", copied.display());
     for library in plugin::build(&plugin::Request {
         compiler: &compiler,
         torches: &torches,
         engine: &engine,
         out: &options.out,
-        strip: !options.no_strip,
+        strip: strip.as_deref(),
         jobs,
     })? {
         println!("{}", library.display());

@@ -22,8 +22,8 @@ pub struct Request<'a> {
     pub engine: &'a Engine,
     /// Where the plugins go
     pub out: &'a Path,
-    /// Without debug symbols
-    pub strip: bool,
+    /// The program that removes debug symbols, if they are to go
+    pub strip: Option<&'a str>,
     /// Files compiled at once
     pub jobs: usize,
 }

@@ -1,0 +1,3 @@
+// The compiler runtime's part of <string.h>.
+#pragma once
+#include <string.h>

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+set -euo pipefail
+
+usage() {
+    cat <<'TEXT'
+plugin.sh [TORCH]: builds the plugin for Windows' C++ ABI without Microsoft's compiler, and runs it under Wine.
+
+The plugin is compiled by clang 19 against PyTorch's wheel for Windows (2.11.0 unless named), linked with its import
+libraries and the engine's DLL, and loaded by a program that trains the network of the demo on the device and on the CPU
+(scripts/windows/smoke.cpp). In place of Microsoft's SDK stand Microsoft's own open C++ library (its sources, in STL or
+cloned from github.com/microsoft/STL), Wine's headers and DLLs, and for what is left scripts/windows/msvc. What comes
+out is for this test, not for users: their plugin is built by Microsoft's compiler.
+
+It needs apt, as windows.sh does, for clang-19, lld-19 and libwine-dev, and pip. All is written to target/windows-plugin.
+TEXT
+}
+
+fail() { echo "plugin.sh: $*" >&2; exit 1; }
+
+case ${1:-} in -h | --help) usage; exit 0 ;; esac
+torch=${1:-2.11.0}
+tag=${torch%.*}
+tag=${tag/./_}
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+checkout=$(cd "$here/../.." && pwd)
+out=${CARGO_TARGET_DIR:-$checkout/target}/windows-plugin
+profile=${PROFILE:-dev}
+mkdir -p "$out/objects" "$out/run"
+
+packages=()
+command -v clang-19 >/dev/null || packages+=(clang-19)
+command -v lld-link-19 >/dev/null || packages+=(lld-19)
+[[ -d /usr/include/wine/wine/msvcrt ]] || packages+=(libwine-dev)
+if [[ ${#packages[@]} -gt 0 ]]; then
+    [[ $(id -u) = 0 ]] || fail "these packages are missing: ${packages[*]}"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
+fi
+"$here/../windows.sh" setup
+
+stl=${STL:-$out/STL}
+[[ -d $stl/stl/inc ]] || git clone --quiet --depth 1 --branch vs-2022-17.8 https://github.com/microsoft/STL "$stl"
+wheel=$out/torch-$torch
+if [[ ! -e $wheel/torch/version.py ]]; then
+    python3 -m pip download --quiet --platform win_amd64 --python-version 3.12 --only-binary=:all: --no-deps \
+        --dest "$out" "torch==$torch"
+    python3 -c 'import sys, zipfile; z = zipfile.ZipFile(sys.argv[1]); z.extractall(sys.argv[2], [name for name in
+        z.namelist() if name.startswith(("torch/include/", "torch/lib/", "torch/version.py"))])' \
+        "$out/torch-$torch"-*.whl "$wheel"
+    rm "$out/torch-$torch"-*.whl
+fi
+
+# As clang-cl, with nothing of Microsoft's found by itself; /GS- for want of the runtime's checks.
+flags=(--driver-mode=cl --target=x86_64-pc-windows-msvc -fms-compatibility-version=19.38 /X /nologo /std:c++20 /O1 /MD
+    /EHsc /GS- /bigobj /permissive- /Zc:__cplusplus /DNOMINMAX -D_CRT_SECURE_NO_WARNINGS -D_USE_STD_VECTOR_ALGORITHMS=0
+    -Wno-everything)
+for folder in "$here/msvc/include" "$stl/stl/inc" /usr/lib/llvm-19/lib/clang/19/include \
+    /usr/include/wine/wine/msvcrt /usr/include/wine/wine/windows \
+    "$wheel/torch/include" "$wheel/torch/include/torch/csrc/api/include"; do
+    flags+=(-imsvc "$folder")
+done
+
+# PyTorch's headers take longer than all that includes them.
+header=$here/msvc/precompiled.h
+if [[ ! -e $out/objects/precompiled.pch || $header -nt $out/objects/precompiled.pch ]]; then
+    echo "Precompiling PyTorch's headers"
+    echo >"$out/objects/precompiled.cpp"
+    clang-19 "${flags[@]}" "/FI$header" "/Yc$header" "/Fp$out/objects/precompiled.pch" \
+        "/Fo$out/objects/precompiled.obj" /c -- "$out/objects/precompiled.cpp"
+fi
+compile() { # FILE OBJECT
+    [[ $2 -nt $1 && $2 -nt $out/objects/precompiled.pch ]] && return
+    echo "Compiling ${1##*/}"
+    clang-19 "${flags[@]}" "/FI$header" "/Yu$header" "/Fp$out/objects/precompiled.pch" "/Fo$2" /c -- "$1"
+}
+for file in "$checkout"/plugin/*.cpp; do
+    name=${file##*/}
+    compile "$file" "$out/objects/${name%.cpp}.obj"
+done
+compile "$here/smoke.cpp" "$out/run/smoke.obj"
+clang-19 "${flags[@]}" "/Fo$out/runtime_library.obj" /c -- "$here/msvc/runtime.cpp"
+clang-19 "${flags[@]}" -DPROGRAM "/Fo$out/runtime_program.obj" /c -- "$here/msvc/runtime.cpp"
+
+# As windows.sh does, so that both share what is built.
+cargo test --no-run --workspace --target x86_64-pc-windows-gnu --profile "$profile"
+folder=$profile
+[[ $profile = dev ]] && folder=debug
+cp "$(dirname "$out")/x86_64-pc-windows-gnu/$folder/deps/dml_torch.dll" "$out/run/"
+libraries=()
+for name in msvcp140 vcruntime140 vcruntime140_1 msvcp140_atomic_wait ucrtbase kernel32; do
+    python3 "$here/msvc/import_library.py" "/usr/lib/x86_64-linux-gnu/wine/x86_64-windows/$name.dll" "$out/$name.lib"
+    libraries+=("$out/$name.lib")
+done
+python3 "$here/msvc/import_library.py" "$out/run/dml_torch.dll" "$out/dml_torch.lib"
+libraries+=("$wheel/torch/lib/c10.lib" "$wheel/torch/lib/torch_cpu.lib")
+link() { lld-link-19 /nologo /machine:x64 /nodefaultlib "$@" "${libraries[@]}"; }
+link /dll "/out:$out/run/torch_dml_$tag.dll" "$out"/objects/*.obj "$out/runtime_library.obj" "$out/dml_torch.lib"
+link /subsystem:console /entry:mainCRTStartup "/out:$out/run/smoke.exe" "$out/run/smoke.obj" \
+    "$out/objects/precompiled.obj" "$out/runtime_program.obj"
+ln -sf "$wheel"/torch/lib/{c10,torch_cpu,libiomp5md,libiompstubs5md,uv}.dll "$out/run/"
+cd "$out/run"
+# OpenMP asks for what Wine does not know of processors, and ends the program.
+export KMP_AFFINITY=disabled OMP_NUM_THREADS=1
+"$here/../windows.sh" run smoke.exe
