@@ -32,16 +32,22 @@ help:
 	@echo "make smoke-profiles  run it on imitations of other adapters; PROFILES=\"minimum arm-mali\""
 	@echo "make opinfo run PyTorch's own operator tests, all of them, and write docs/operators.md"
 	@echo "make fuzz   run random calls of the operators beside the CPU's, SECONDS=600 DEVICE=dml"
+	@echo "make test-libraries  run programs of other libraries on the device, and write docs/libraries.md"
+	@echo "make robots-test  run the tests of the robots' package"
 	@echo "make validate  run them, and those of Vulkan and the engine, under Vulkan's validation layer"
 	@echo "make test-newer-mesa  run every test on Mesa 26 under Debian 13; see scripts/newer-mesa.sh --help"
 	@echo "make smoke-newer-mesa the small set of them"
+	@echo "make test-windows  build the crates for Windows and run their tests under Wine; see scripts/windows.sh --help"
 	@echo "make lint   check the style of Rust and Python"
 	@echo "make wheel  make an installable wheel in dist/"
+	@echo "make release  make the wheels for x86-64 and aarch64, with a bill of materials and hashes, in dist/; RELEASE=--help"
 	@echo "make clean  remove what was built; make distclean: the virtual environments too"
 
 .PHONY: demo
 demo: system $(package)
 	@$(py) -m torch_dml demo
+	@echo
+	@echo "A robot that learns: pip install -e robots, then dml-robot eval, dml-robot demo, dml-robot train (robots/README.md)"
 
 # Every kernel that a test emits is kept here.
 spirv := $(CURDIR)/target/spirv
@@ -87,6 +93,35 @@ DEVICE ?= dml
 fuzz: test-system $(package)
 	$(py) -m tests.fuzz --seconds $(SECONDS) --device $(DEVICE) --jobs $(JOBS)
 
+# What stands in $(VENV), and the libraries at the versions that the page names. The page is that of TORCH=2.11.0 on
+# Mesa's software adapter.
+libraries := $(VENV)-libraries
+.PHONY: test-libraries
+test-libraries: test-system $(package) $(libraries)/.installed
+	$(libraries)/bin/python -m tests.libraries --jobs $(JOBS) --write docs/libraries.md
+
+$(libraries)/.installed: tests/libraries/requirements.txt $(environment)
+	rm -rf $(libraries)
+	$(py) -m venv $(libraries)
+	folder='import sysconfig; print(sysconfig.get_path("purelib"))'; \
+		$(py) -c "$$folder" > "$$($(libraries)/bin/python -c "$$folder")/torch.pth"
+	$(libraries)/bin/python -m pip install --no-deps -r tests/libraries/requirements.txt
+	touch $@
+
+# An environment of its own, so that what the robots need is not there in the tests of the device.
+robots := $(VENV)-robots
+.PHONY: robots-test
+robots-test: test-system $(package) $(robots)/.installed
+	OMP_NUM_THREADS=1 $(robots)/bin/python -m pytest -n $(JOBS) --dist loadfile robots/tests
+
+$(robots)/.installed: robots/pyproject.toml $(environment)
+	rm -rf $(robots)
+	$(py) -m venv $(robots)
+	folder='import sysconfig; print(sysconfig.get_path("purelib"))'; \
+		$(py) -c "$$folder" > "$$($(robots)/bin/python -c "$$folder")/torch.pth"
+	$(robots)/bin/python -m pip install --quiet -e "robots[test]"
+	touch $@
+
 # One Rust test at a time, so that a message stands with its test. docs/validation.md says what this proves.
 .PHONY: validate
 validate: export TORCH_DML_VALIDATION := 1
@@ -99,28 +134,48 @@ validate: validate-system $(package)
 test-newer-mesa: test-system $(package)
 	cargo test --config "target.'cfg(all())'.runner = '$(CURDIR)/scripts/newer-mesa.sh'" \
 		--package dml-kernel --package dml-vulkan --package dml-engine --lib --tests
-	scripts/newer-mesa.sh $(py) -m pytest -n $(JOBS) --dist loadfile
+	TORCH_DML_SPIRV_DIR=$(spirv) scripts/newer-mesa.sh $(py) -m pytest -n $(JOBS) --dist loadfile
+	scripts/newer-mesa.sh $(py) scripts/check_spirv.py $(spirv)
 
 .PHONY: smoke-newer-mesa
 smoke-newer-mesa: test-system $(package)
-	scripts/newer-mesa.sh $(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
+	TORCH_DML_SPIRV_DIR=$(spirv) scripts/newer-mesa.sh $(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
+	scripts/newer-mesa.sh $(py) scripts/check_spirv.py $(spirv)
+
+# Installs what it needs itself. Wine's prefix and what is built are in target.
+.PHONY: test-windows
+test-windows: test-system
+	scripts/windows.sh test
 
 .PHONY: lint
 lint: test-system $(environment)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --quiet --no-deps -p dml-environment -p dml-kernel -p dml-vulkan -p dml-engine -p dml-ops -p dml-torch
-	$(py) -m ruff format --check python examples tests scripts
-	$(py) -m ruff check python examples tests scripts
+	$(py) -m ruff format --check python examples tests scripts robots
+	$(py) -m ruff check python examples tests scripts robots
 	$(py) scripts/import_circles.py
 	$(VENV)/bin/clang-format --dry-run --Werror plugin/*.cpp plugin/*.h
 	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py \
-		tests/opinfo tests/fuzz tests/support/workers.py
+		tests/opinfo tests/fuzz tests/libraries/*.py tests/support/workers.py examples/*.py
 
 .PHONY: wheel
 wheel: system $(environment)
 	$(py) -m pip wheel --no-build-isolation --no-deps --wheel-dir dist .
 	@ls dist/*.whl
+
+# Wheels of the last commit that install on any Linux from glibc 2.28 on, for every supported torch. RELEASE passes options:
+# RELEASE="--platform manylinux_2_28_x86_64 --torch 2.15.0".
+RELEASE ?=
+.PHONY: release
+release: release-system .venv-release/.installed
+	.venv-release/bin/python scripts/release $(RELEASE)
+
+.venv-release/.installed: scripts/release/requirements.txt | release-system
+	rm -rf .venv-release
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet -r $<
+	touch $@
 
 .PHONY: clean
 clean:
@@ -133,13 +188,15 @@ distclean: clean
 	rm -rf .venv .venv-*
 
 # What the system lacks is installed where that is allowed; otherwise the command is printed.
-.PHONY: system test-system validate-system
+.PHONY: system test-system validate-system release-system
 system:
 	@PYTHON="$(PYTHON)" scripts/install-system.sh build
 test-system:
 	@PYTHON="$(PYTHON)" scripts/install-system.sh test
 validate-system:
 	@PYTHON="$(PYTHON)" scripts/install-system.sh validate
+release-system:
+	@PYTHON="$(PYTHON)" scripts/install-system.sh release
 
 $(environment): | system
 	test -x $(py) || $(PYTHON) -m venv $(VENV)

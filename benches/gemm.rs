@@ -1,19 +1,23 @@
 //! Times products of matrices by the GPU's own clock, and checks them against float64.
 //!
 //! ```text
-//! cargo run --release -p dml-ops --example gemm -- [--sizes 256,1024,64x10x4096] [--tiles all|table|T,T..]
+//! cargo run --release -p dml-ops --example gemm -- [--sizes 256,1024,64x10x4096] [--tiles all|table|matrix|T,T..]
 //!     [--dtype f32] [--layout nn,nt,tn,tt] [--split-k 1,4] [--batch 1] [--device 0] [--runs 12]
 //! ```
 //!
 //! A size is `n` or `MxNxK`; a tile is written as `128x256x16/8x8/8x4`, with `/s1` for one stage, `/k2` for two
 //! neighbours along k, `/x` for swizzled shared memory, `/g` for no prefetch in the last step,
-//! `/u` for two k-tiles a turn. `table` is what the library itself chooses.
+//! `/u` for two k-tiles a turn; on matrix units as `m128x256x32/64x64`, a workgroup's part and a subgroup's. `table` is what
+//! the library itself chooses, `matrix` all of its tiles on matrix units.
 
 #[path = "../crates/ops/tests/common/mod.rs"]
 mod common;
 
 use common::{Random, TestHost, Values, decode, encode};
 use dml_kernel::DType;
+use dml_ops::matmul::choice::{self, Question, Way};
+use dml_ops::matmul::matrix_select::{self, MatrixChoice};
+use dml_ops::matmul::matrix_tile::MatrixTile;
 use dml_ops::matmul::{Choice, Finish, Output, Problem, Source, Tile, select};
 use dml_ops::{Call, Scalar, Tensor};
 
@@ -146,21 +150,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     bias: None,
                 },
             };
-            for choice in choices(&o, &host, problem.size, layout.ends_with('t'))? {
-                let (us, error) = match measure(&host, &o, &problem, choice, &out) {
+            for way in choices(&o, &host, problem.size, layout.ends_with('t'))? {
+                let (us, error) = match measure(&host, &o, &problem, way, &out) {
                     Ok(us) => (us, check(&host, &o, [m, n, k], [&a, &b], [sa, sb], &out)),
                     Err(e) => {
-                        println!(
-                            "{:>6} {m:>5}x{n:>5}x{k:>6} {layout:>3} {:>32}: {e}",
-                            o.dtype,
-                            choice.tile.to_string()
-                        );
+                        println!("{:>6} {m:>5}x{n:>5}x{k:>6} {layout:>3} {:>32}: {e}", o.dtype, named(way).0);
                         continue;
                     }
                 };
                 let rate = 2.0 * (o.batch * m * n) as f64 * k as f64 / us * 1e-6;
-                let tile = choice.tile.to_string();
-                let split_k = choice.split_k;
+                let (tile, split_k) = named(way);
                 println!(
                     "{:>6} {m:>5}x{n:>5}x{k:>6} {layout:>3} {tile:>32} {split_k:>5} {us:>10.1} {rate:>8.3} {error:>9.2e}",
                     o.dtype
@@ -173,16 +172,31 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// A tile's name and the parts of k.
+fn named(way: Way) -> (String, u32) {
+    match way {
+        Way::Plain(choice) => (choice.tile.to_string(), choice.split_k),
+        Way::Matrix(choice) => (format!("m{}", choice.tile), choice.split_k),
+    }
+}
+
 /// Integers get more than 0 and 1.
 fn scale(dtype: DType, x: f64) -> f64 {
     if dtype.is_float() { x } else { (x * 8.0).floor() }
 }
 
-fn choices(o: &Options, host: &TestHost, size: [i64; 4], b_along_k: bool) -> Result<Vec<Choice>, String> {
+fn choices(o: &Options, host: &TestHost, size: [i64; 4], b_along_k: bool) -> Result<Vec<Way>, String> {
     let limits = select::Limits::of(host.device.info());
     let bytes = o.dtype.compute().bytes();
+    let units = matrix_select::units(host.device.info(), o.dtype);
     if o.tiles == "table" {
-        return Ok(vec![select::choose(&limits, size, bytes, b_along_k)]);
+        return Ok(vec![choice::choose(Question { limits, units, size, bytes, b_along_k })]);
+    }
+    let split = |way: &dyn Fn(u32) -> Way| -> Vec<Way> { o.split_k.iter().map(|&parts| way(parts)).collect() };
+    let on_units = |tile| split(&|split_k| Way::Matrix(MatrixChoice { tile, split_k }));
+    let plain = |tile| split(&|split_k| Way::Plain(Choice { tile, split_k }));
+    if o.tiles == "matrix" {
+        return Ok(units.into_iter().flat_map(matrix_select::tiles).flat_map(|(tile, _)| on_units(tile)).collect());
     }
     let tiles: Vec<Tile> = if o.tiles == "all" {
         let mut all: Vec<Tile> = VARIANTS.iter().filter_map(|t| Tile::parse(t)).collect();
@@ -191,28 +205,36 @@ fn choices(o: &Options, host: &TestHost, size: [i64; 4], b_along_k: bool) -> Res
         );
         all.into_iter().filter(|t| limits.allow(t, bytes)).collect()
     } else {
-        o.tiles.split(',').map(|t| Tile::parse(t).ok_or(format!("{t} is no tile"))).collect::<Result<_, _>>()?
+        let mut ways = Vec::new();
+        for text in o.tiles.split(',') {
+            let wrong = || format!("{text} is no tile, or the adapter has no matrix units for it");
+            ways.extend(match text.strip_prefix('m') {
+                Some(text) => on_units(units.and_then(|u| MatrixTile::parse(text, u)).ok_or_else(wrong)?),
+                None => plain(Tile::parse(text).ok_or_else(wrong)?),
+            });
+        }
+        return Ok(ways);
     };
-    Ok(tiles.into_iter().flat_map(|tile| o.split_k.iter().map(move |&split_k| Choice { tile, split_k })).collect())
+    Ok(tiles.into_iter().flat_map(plain).collect())
 }
 
 /// How long a product runs before it is timed.
 const WARM_UP: std::time::Duration = std::time::Duration::from_millis(1000);
 
 /// Microseconds on the device, the median of the runs.
-fn measure(host: &TestHost, o: &Options, problem: &Problem, choice: Choice, out: &Tensor) -> dml_ops::Result<f64> {
+fn measure(host: &TestHost, o: &Options, problem: &Problem, way: Way, out: &Tensor) -> dml_ops::Result<f64> {
     let call = Call { name: "gemm", args: &[], device: &host.device, host, returns: Default::default() };
     let device = &host.device;
     device.upload(out.data, &vec![0; (out.numel() as u64 * out.element_size()) as usize])?;
     // An idle GPU clocks down and takes a while to come back: warm it up for a fixed time, then leave it no pause.
     let warm = std::time::Instant::now();
     while warm.elapsed() < WARM_UP {
-        problem.run_as(&call, choice)?;
+        problem.run_in(&call, way)?;
         device.synchronize()?;
     }
     let mut events = vec![device.record_event(true)?];
     for _ in 0..o.runs {
-        problem.run_as(&call, choice)?;
+        problem.run_in(&call, way)?;
         events.push(device.record_event(true)?);
     }
     device.synchronize()?;

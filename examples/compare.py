@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from devices import choose, no_fallbacks
 
 Train = Callable[[torch.device], "Training"]
 
@@ -23,15 +24,11 @@ class Training:
 def compare(title: str, train: Train) -> int:
     """Run `train` on the CPU and on --device, print both, and return 1 when they disagree or an operator fell back."""
     parser = argparse.ArgumentParser(description=title)
-    parser.add_argument("--device", default="dml", help="device to compare with the CPU (default: dml)")
+    parser.add_argument("--device", type=choose, default="dml", help="device to compare with the CPU (default: dml)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tolerance", type=float, default=1e-5, help="largest relative difference (default: 1e-5)")
     options = parser.parse_args()
-    if options.device.startswith("dml"):
-        import torch_dml  # makes "dml" known where torch has a GPU of its own; elsewhere `import torch` has done so
-
-        torch_dml.reset_fallbacks()
-    device = torch.device(options.device)
+    device = options.device
 
     print(f"{title}: cpu and {device}, seed {options.seed}, torch {torch.__version__}")
     results = []
@@ -56,20 +53,8 @@ def compare(title: str, train: Train) -> int:
     agrees = loss_difference <= options.tolerance and weight_difference <= options.tolerance
     if not agrees:
         print(f"they differ by more than {options.tolerance:g}", file=sys.stderr)
-    native = _no_fallbacks(device)
+    native = no_fallbacks(device)
     return 0 if agrees and native else 1
-
-
-def _no_fallbacks(device: torch.device) -> bool:
-    if device.type != "dml":
-        return True
-    import torch_dml
-
-    found = torch_dml.fallbacks()
-    print(f"fallbacks to the CPU: {sum(found.values())}")
-    for name, count in found.items():
-        print(f"  {name}: {count}", file=sys.stderr)
-    return not found
 
 
 def _on_cpu(training: Training) -> Training:

@@ -4,6 +4,40 @@
 #include "register.h"
 
 namespace dml {
+namespace {
+
+// Of libraries whose own autocast kernels name CUDA's key or the CPU's.
+constexpr const char* kFloat32[] = {
+    "torchvision::deform_conv2d", "torchvision::nms",       "torchvision::ps_roi_align",
+    "torchvision::ps_roi_pool",   "torchvision::roi_align", "torchvision::roi_pool",
+};
+
+// Runs in float32; float results have the dtype of the first argument, a tensor.
+void run_in_float32(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastPrivateUse1);
+  const size_t first = stack->size() - op.schema().arguments().size();
+  const c10::ScalarType dtype = (*stack)[first].toTensor().scalar_type();
+  for (size_t i = first; i < stack->size(); ++i) {
+    at::IValue& value = (*stack)[i];
+    if (value.isTensor()) value = at::autocast::cached_cast(at::kFloat, value.toTensor(), backend.type);
+  }
+  op.callBoxed(stack);
+  for (size_t i = first; i < stack->size(); ++i) {
+    at::IValue& value = (*stack)[i];
+    if (value.isTensor() && value.toTensor().is_floating_point()) value = value.toTensor().to(dtype);
+  }
+}
+
+}  // namespace
+
+void register_library_autocast(const char* name_space) {
+  torch::Library& m = library(name_space, c10::DispatchKey::AutocastPrivateUse1);
+  for (const std::string name : kFloat32) {
+    if (name.rfind(std::string(name_space) + "::", 0) == 0) {
+      m.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_in_float32>());
+    }
+  }
+}
 
 void register_autocast() {
   using namespace at;  // the lists name types without it

@@ -1,5 +1,5 @@
-// Copies between devices. The engine copies and casts the dtypes it computes with; the rest moves as bits, and is cast,
-// conjugated and negated on the CPU. The CPU fallback itself stands on this file, so nothing here may fall back to it.
+// Copies between devices. The engine copies, casts, conjugates and negates the dtypes it computes with; the rest moves
+// as bits, and is cast on the CPU. The CPU fallback itself stands on this file, so nothing here may fall back to it.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_copy_from_ops.h>
 #include <ATen/ops/empty.h>
@@ -28,10 +28,7 @@ bool run_copy(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) 
   return call.run(copy_id, writer.device(), args, 3, &result, 1);
 }
 
-bool computes(c10::ScalarType type) {
-  const uint8_t code = dtype_code(type);
-  return code != DML_C32 && code != DML_C64 && code != DML_C128 && code != DML_DTYPE_NONE;
-}
+bool computes(c10::ScalarType type) { return dtype_code(type) != DML_DTYPE_NONE; }
 
 // The same elements as integers of the same size (16 bytes: as pairs), with no conjugate or negative bit.
 at::Tensor as_bits(const at::Tensor& t) {
@@ -62,10 +59,11 @@ bool plain_on_cpu(const at::Tensor& t) { return t.is_contiguous() && !t.is_neg()
 bool run_staged(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
   if (self.is_cpu()) {
     if (dst.is_neg()) return run_staged(self.neg(), dst._neg_view(), non_blocking);
+    if (dst.is_conj()) return run_staged(self.conj(), dst.conj(), non_blocking);
     // Narrowing here moves fewer bytes, and brings doubles to an adapter that has none.
     const bool narrow = self.scalar_type() != dst.scalar_type() && self.element_size() >= dst.element_size();
     const at::Tensor source = narrow ? self.to(dst.scalar_type()) : self;
-    return run_copy(source.resolve_neg().contiguous(), dst, non_blocking);
+    return run_copy(source.resolve_conj().resolve_neg().contiguous(), dst, non_blocking);
   }
   if (dst.is_cpu()) {
     if (plain_on_cpu(dst) && dst.scalar_type() == self.scalar_type() && dst.sizes() == self.sizes()) {
@@ -94,9 +92,17 @@ at::Tensor raw_on_cpu(const at::Tensor& self) {
   return host;
 }
 
+// A tensor of a third backend, as CUDA's beside this one: what it shares with this one is the CPU.
+bool foreign(const at::Tensor& t) { return !t.is_cpu() && !is_ours(t.device()); }
+
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
   TORCH_CHECK(self.defined() && dst.defined(), "copy: undefined tensor");
   if (dst.numel() == 0) return dst;
+  if (C10_UNLIKELY(foreign(self))) return copy_from(self.cpu(), dst, non_blocking);
+  if (C10_UNLIKELY(foreign(dst))) {
+    dst.copy_(self.cpu());
+    return dst;
+  }
   if (C10_LIKELY(computes(self.scalar_type()) && computes(dst.scalar_type())) && run_staged(self, dst, non_blocking)) {
     return dst;
   }

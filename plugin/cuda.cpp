@@ -42,8 +42,8 @@ struct Hooks final : DeviceHooks<at::CUDAHooksInterface> {
 // Has CUDA's operators do what they do for a backend that has none of its kernels: run a composite kernel or the
 // CPU's, or raise.
 template <c10::DispatchKey Own, c10::DispatchKey Other>
-void replace_all() {
-  redirect<Other>(library("aten", Own), Own);
+void replace_all(const char* name_space) {
+  redirect<Other>(library(name_space, Own), name_space, Own);
 }
 
 // Whether one of CUDA's libraries is to be used.
@@ -88,12 +88,15 @@ void register_cuda_hooks() {
   std::memcpy(theirs, static_cast<const void*>(&ours), sizeof(void*));
 }
 
+void replace_cuda(const char* name_space) {
+  replace_all<c10::DispatchKey::CUDA, c10::DispatchKey::PrivateUse1>(name_space);
+  replace_all<c10::DispatchKey::SparseCUDA, c10::DispatchKey::SparsePrivateUse1>(name_space);
+  replace_all<c10::DispatchKey::SparseCsrCUDA, c10::DispatchKey::SparseCsrPrivateUse1>(name_space);
+  replace_all<c10::DispatchKey::QuantizedCUDA, c10::DispatchKey::QuantizedPrivateUse1>(name_space);
+  replace_all<c10::DispatchKey::NestedTensorCUDA, c10::DispatchKey::NestedTensorPrivateUse1>(name_space);
+}
+
 void register_over_cuda() {
-  replace_all<c10::DispatchKey::CUDA, c10::DispatchKey::PrivateUse1>();
-  replace_all<c10::DispatchKey::SparseCUDA, c10::DispatchKey::SparsePrivateUse1>();
-  replace_all<c10::DispatchKey::SparseCsrCUDA, c10::DispatchKey::SparseCsrPrivateUse1>();
-  replace_all<c10::DispatchKey::QuantizedCUDA, c10::DispatchKey::QuantizedPrivateUse1>();
-  replace_all<c10::DispatchKey::NestedTensorCUDA, c10::DispatchKey::NestedTensorPrivateUse1>();
   torch::Library& aten = library("aten", c10::DispatchKey::CUDA);
   aten.impl("aten::copy_", TORCH_FN(copy));
   for (const char* name : {"aten::_use_cudnn_ctc_loss", "aten::_use_cudnn_ctc_loss.Tensor",

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define DML_ABI_VERSION 6u
+#define DML_ABI_VERSION 7u
 
 typedef enum DmlStatus {
   DML_OK = 0,
@@ -165,6 +165,8 @@ void dml_shutdown(void);
 // held. It ends with DML_INTERRUPTED when the answer is not 0. A wait of an operator that only enqueues ends, too, but
 // the operator is enqueued and succeeds. NULL: waits are not interrupted.
 void dml_set_interrupt_check(int32_t (*check)(void));
+// From now on messages call the devices CUDA devices.
+void dml_stand_in_for_cuda(void);
 int32_t dml_device_dtypes(int32_t device, uint32_t* mask);  // bit n: DmlDType n can be computed with
 
 // ---- memory

@@ -3,10 +3,10 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/TensorBase.h>
 #include <c10/core/GeneratorImpl.h>
+#include <c10/util/CallOnce.h>
 
 #include <array>
 #include <cstring>
-#include <mutex>
 
 #include "backend.h"
 #include "device.h"
@@ -87,9 +87,9 @@ c10::DeviceIndex checked(c10::DeviceIndex device) {
 
 const at::Generator& default_generator(c10::DeviceIndex device) {
   static std::array<at::Generator, kMaxDevices>& all = *new std::array<at::Generator, kMaxDevices>;
-  static std::array<std::once_flag, kMaxDevices>& made = *new std::array<std::once_flag, kMaxDevices>;
+  static std::array<c10::once_flag, kMaxDevices>& made = *new std::array<c10::once_flag, kMaxDevices>;
   device = checked(device);
-  std::call_once(made[device], [&] { all[device] = at::make_generator<Generator>(device, uint64_t{0}); });
+  c10::call_once(made[device], [&] { all[device] = at::make_generator<Generator>(device, uint64_t{0}); });
   return all[device];
 }
 

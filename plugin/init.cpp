@@ -46,21 +46,28 @@ struct Silent final : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
-void register_all() {
+// In CUDA's place, runs `registering` without those words.
+template <class Registering>
+void silently(Registering registering) {
   Silent silent;
   std::optional<c10::WarningUtils::WarningHandlerGuard> guard;
   if (is_cuda()) guard.emplace(&silent);
+  registering();
+}
+
+void register_all() {
   register_allocator();
   register_host_allocator();
   register_guard();
   if (is_cuda()) {
     register_cuda_hooks();
+    replace_cuda("aten");
     register_over_cuda();
   } else {
     register_hooks();
-    register_kineto();
-    register_profiler();
   }
+  register_kineto();
+  register_profiler();
   register_interrupts();
   torch::Library& aten = library("aten", backend.dense);
   Names taken;
@@ -68,11 +75,34 @@ void register_all() {
   register_views(aten, taken);
   register_copies(aten, taken);
   register_hot(aten, taken);
-  register_table(aten, taken);
+  register_table(aten, "aten", taken);
   register_fallback();
   if (!is_cuda()) register_autocast();  // PyTorch has CUDA's
   register_attention();
   register_nested();
+}
+
+void register_library(const char* name_space) {
+  if (is_cuda()) {
+    replace_cuda(name_space);
+  } else {
+    register_library_autocast(name_space);
+  }
+  register_table(library(name_space, backend.dense), name_space, {});
+}
+
+// The status of `registering`, with what it throws as the last error.
+template <class Registering>
+int32_t status_of(Registering registering) {
+  try {
+    registering();
+    return DML_OK;
+  } catch (const c10::Error& e) {
+    last_error = e.what_without_backtrace();
+  } catch (const std::exception& e) {
+    last_error = e.what();
+  }
+  return DML_RUNTIME_ERROR;
 }
 
 void append_list(std::string& text, const char* key, const std::vector<std::string>& names) {
@@ -103,18 +133,22 @@ DML_EXPORT int32_t dml_plugin_init(const char* torch_version, int32_t as_cuda) {
   static std::mutex mutex;
   static bool done = false;
   const std::lock_guard<std::mutex> lock(mutex);
-  try {
+  return dml::status_of([&] {
     dml::check_versions(torch_version);
-    if (!done && as_cuda != 0) dml::backend = dml::Backend::cuda();
-    if (!done) dml::register_all();
+    if (done) return;
+    if (as_cuda != 0) {
+      dml::backend = dml::Backend::cuda();
+      dml_stand_in_for_cuda();
+    }
+    dml::silently(dml::register_all);
     done = true;
-    return DML_OK;
-  } catch (const c10::Error& e) {
-    dml::last_error = e.what_without_backtrace();
-  } catch (const std::exception& e) {
-    dml::last_error = e.what();
-  }
-  return DML_RUNTIME_ERROR;
+  });
+}
+
+// Registers the engine's operators of a library that torch has loaded since, such as "torchvision": once, after
+// dml_plugin_init.
+DML_EXPORT int32_t dml_plugin_register_library(const char* name_space) {
+  return dml::status_of([&] { dml::silently([&] { dml::register_library(name_space); }); });
 }
 
 DML_EXPORT const char* dml_plugin_torch_version() { return dml::kBuiltFor; }
@@ -125,12 +159,18 @@ DML_EXPORT const char* dml_plugin_last_error() { return dml::last_error.c_str();
 DML_EXPORT const char* dml_plugin_operators_json() {
   thread_local std::string text;
   const dml::TableCounts& counts = dml::table_counts();
+  std::vector<std::string> unknown;
+  std::vector<dml::ChangedOperator> differing;
+  for (const dml::Table* table : dml::tables()) {
+    unknown.insert(unknown.end(), table->unknown.begin(), table->unknown.end());
+    differing.insert(differing.end(), table->changed.begin(), table->changed.end());
+  }
   text = "{\"registered\": " + std::to_string(counts.registered);
-  dml::append_list(text, "unknown", dml::table().unknown);
+  dml::append_list(text, "unknown", unknown);
   dml::append_list(text, "composite", counts.composite);
   text += ", \"changed\": [";
   const char* separator = "";
-  for (const dml::ChangedOperator& changed : dml::table().changed) {
+  for (const dml::ChangedOperator& changed : differing) {
     text += separator;
     text += "{\"engine\": ";
     dml::append_quoted(text, changed.engine);

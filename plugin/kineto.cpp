@@ -21,12 +21,16 @@ void register_kineto() {}
 #include <type_traits>
 #include <vector>
 
+#include "backend.h"
 #include "device.h"
 
 namespace dml {
 namespace {
 
 using libkineto::ActivityType;
+
+// The calls that enqueue, as PyTorch's traces have them for the backend whose place the device has.
+ActivityType launch_type() { return is_cuda() ? ActivityType::CUDA_RUNTIME : ActivityType::PRIVATEUSE1_RUNTIME; }
 
 // The one queue of a device, as its tracks are numbered.
 constexpr int kQueue = 0;
@@ -39,7 +43,7 @@ struct Activity : DmlActivity {
 // Up to some version these have constructors, later none; the constructor's order is not the fields'.
 template <class Info>
 Info device_info(int64_t id) {
-  const std::string name = "dml:" + std::to_string(id);
+  const std::string name = c10::Device(backend.type, static_cast<c10::DeviceIndex>(id)).str();
   return Info{id, id + libkineto::kExceedMaxPid, name, name};
 }
 
@@ -144,7 +148,7 @@ class Session final : public libkineto::IActivityProfilerSession {
   // The host's side, on the thread of the operator.
   void add_launch(libkineto::ActivityLogger& logger, const Activity& activity, const libkineto::ITraceActivity& op,
                   uint32_t flow) {
-    auto& launch = add(ActivityType::PRIVATEUSE1_RUNTIME, "dml_launch", activity, &op, flow);
+    auto& launch = add(launch_type(), "dml_launch", activity, &op, flow);
     launch.startTime = activity.enqueued[0];
     launch.endTime = activity.enqueued[1];
     launch.device = static_cast<int32_t>(op.deviceId());
@@ -193,7 +197,7 @@ class Profiler final : public libkineto::IActivityProfiler {
   std::unique_ptr<libkineto::IActivityProfilerSession> configure(const std::set<ActivityType>& wanted,
                                                                  const libkineto::Config&) override {
     if (wanted.count(ActivityType::CONCURRENT_KERNEL) == 0) return nullptr;
-    return std::make_unique<Session>(wanted.count(ActivityType::PRIVATEUSE1_RUNTIME) != 0);
+    return std::make_unique<Session>(wanted.count(launch_type()) != 0);
   }
 
   std::unique_ptr<libkineto::IActivityProfilerSession> configure(int64_t, int64_t, const std::set<ActivityType>& wanted,
@@ -203,8 +207,7 @@ class Profiler final : public libkineto::IActivityProfiler {
 
  private:
   const std::string name_ = "dml";
-  const std::set<ActivityType> types_ = {ActivityType::CONCURRENT_KERNEL, ActivityType::GPU_MEMCPY,
-                                         ActivityType::PRIVATEUSE1_RUNTIME};
+  const std::set<ActivityType> types_ = {ActivityType::CONCURRENT_KERNEL, ActivityType::GPU_MEMCPY, launch_type()};
 };
 
 }  // namespace

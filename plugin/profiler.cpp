@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "backend.h"
 #include "device.h"
 #include "register.h"
 
@@ -56,7 +57,11 @@ struct Stubs final : torch::profiler::impl::ProfilerStubs {
 
 void register_profiler() {
   static Stubs stubs;
-  torch::profiler::impl::registerPrivateUse1Methods(&stubs);
+  if (is_cuda()) {
+    torch::profiler::impl::registerCUDAMethods(&stubs);
+  } else {
+    torch::profiler::impl::registerPrivateUse1Methods(&stubs);
+  }
 }
 
 }  // namespace dml

@@ -31,7 +31,11 @@ void set_stub(Stub& stub, Function* function) {
   }
 }
 
-// Gives every operator that has a kernel of CUDA's what a backend without it has. Ours are registered after it.
+// Gives every operator of a namespace that has a kernel of CUDA's what a backend without it has. Ours are registered
+// after it.
+void replace_cuda(const char* name_space);
+
+// What else PyTorch does for CUDA alone. After replace_cuda.
 void register_over_cuda();
 
 // Each of these adds to the set of names ("aten::view") that the boxed trampoline must leave alone.
@@ -40,9 +44,10 @@ void register_views(torch::Library& aten, Names& taken);
 void register_factories(torch::Library& aten, Names& taken);
 void register_copies(torch::Library& aten, Names& taken);
 void register_hot(torch::Library& aten, Names& taken);
-void register_table(torch::Library& aten, const Names& taken);
+void register_table(torch::Library& library, const char* name_space, const Names& taken);
 void register_fallback();
 void register_autocast();
+void register_library_autocast(const char* name_space);
 void register_attention();
 void register_nested();
 

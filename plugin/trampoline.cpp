@@ -176,8 +176,8 @@ TableCounts counts;
 
 const TableCounts& table_counts() { return counts; }
 
-void register_table(torch::Library& aten, const Names& taken) {
-  for (const auto& [op, handle] : table().operators) {
+void register_table(torch::Library& library, const char* name_space, const Names& taken) {
+  for (const auto& [op, handle] : table(name_space).operators) {
     const std::string name = dml_operator_name(op);
     if (taken.count(name) != 0) {
       ++counts.registered;
@@ -189,8 +189,8 @@ void register_table(torch::Library& aten, const Names& taken) {
       counts.composite.push_back(name);
       continue;
     }
-    aten.impl(name.c_str(),
-              torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Trampoline>(op, handle.schema())));
+    library.impl(name.c_str(),
+                 torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Trampoline>(op, handle.schema())));
     ++counts.registered;
   }
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install-system.sh build|test|validate: installs the system packages that building needs, or testing too, or looking on
-# with Vulkan's validation layer too, through apt, where it may: as root or with a sudo that asks for no password.
+# install-system.sh build|test|validate|release: installs the system packages that building needs, or testing too, or
+# looking on with Vulkan's validation layer too, or building the wheels of every architecture, through apt, where it may: as root or with a sudo that asks for no password.
 # Otherwise it prints the command. It does nothing where nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -31,7 +31,7 @@ has_vulkan() { "$python" vulkan_devices.py >/dev/null 2>&1; }
 if ! have "$python" || ! has_vulkan; then
     packages+=(libvulkan1 mesa-vulkan-drivers)
 fi
-if [ "$purpose" != build ] && ! have spirv-val; then
+if [[ $purpose = test || $purpose = validate ]] && ! have spirv-val; then
     packages+=(spirv-tools)
 fi
 has_layer() {
@@ -43,6 +43,14 @@ has_layer() {
 }
 if [ "$purpose" = validate ] && [ -z "${VK_LAYER_PATH:-}" ] && ! has_layer; then
     packages+=(vulkan-validationlayers)
+fi
+if [ "$purpose" = release ]; then
+    for arch in x86-64 aarch64; do
+        have "${arch/-/_}-linux-gnu-g++" || packages+=("g++-$arch-linux-gnu")
+    done
+    have git || packages+=(git)
+    # Rust's standard library of the architecture that this machine does not have.
+    rustup --quiet target add x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
 fi
 [ ${#packages[@]} -eq 0 ] && exit 0
 

@@ -5,8 +5,9 @@ usage() {
     cat <<'TEXT'
 newer-mesa.sh COMMAND [ARGUMENT...]: runs a command under Debian 13 with Mesa from its backports (26.1 or newer).
 
-A second software adapter beside the system's: Vulkan 1.4, another LLVM, float32 subnormals flushed, cooperative matrices,
-and a newer spirv-val and validation layer. What was built here runs there, since its C library is newer than Debian 12's.
+A second software adapter beside the system's: Vulkan 1.4, another LLVM, float32 subnormals flushed, cooperative matrices;
+a newer validation layer; and from Debian's next release a spirv-val that knows matrices of bfloat16. What was built here
+runs there, since its C library is newer than Debian 12's.
 
     scripts/newer-mesa.sh .venv/bin/python -m torch_dml devices
     make test-newer-mesa
@@ -27,6 +28,8 @@ case $1 in -h | --help) usage; exit 0 ;; esac
 [[ $(id -u) = 0 ]] || fail "needs root, to change the root folder"
 
 root=${NEWER_MESA_ROOT:-/var/tmp/torch-dml-newer-mesa}
+# Another name than that of the roots that older versions of this script made: those are made anew.
+ready=.ready-2
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 # The mirror of Debian that apt uses: none on Ubuntu.
@@ -49,21 +52,24 @@ make_root() {
     fi
     rm -rf --one-file-system "$root"
     debootstrap --variant=minbase trixie "$root" "$from"
-    echo "deb $from trixie-backports main" >>"$root/etc/apt/sources.list"
+    printf 'deb %s %s main\n' "$from" trixie-backports "$from" forky >>"$root/etc/apt/sources.list"
+    # From the next release only what is asked for by its name.
+    printf 'Package: *\nPin: release n=forky\nPin-Priority: -1\n' >"$root/etc/apt/preferences.d/forky"
     cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
     cp /etc/resolv.conf "$root/etc/"
     chroot "$root" apt-get update -qq
     # What Python and its wheels link with, and what tests call.
     install libstdc++6 libgomp1 libexpat1 libffi8 libssl3t64 libsqlite3-0 liblzma5 libbz2-1.0 libreadline8t64 \
-        spirv-tools vulkan-validationlayers
+        vulkan-validationlayers
     install -t trixie-backports mesa-vulkan-drivers libvulkan1
-    touch "$root/.ready"
+    install spirv-tools/forky
+    touch "$root/$ready"
 }
 
 # One call makes it; others that come at the same time wait for it.
 exec 9>"$root.lock"
 flock 9
-if [[ ! -e $root/.ready ]]; then
+if [[ ! -e $root/$ready ]]; then
     echo "newer-mesa.sh: making a Debian 13 in $root, which takes minutes" >&2
     trap 'tail -n 20 "$root.log" >&2; echo "newer-mesa.sh: that failed; see $root.log" >&2' EXIT
     make_root >"$root.log" 2>&1

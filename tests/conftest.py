@@ -11,6 +11,8 @@ import pytest
 
 # Two devices on every machine. Read when the first device is asked for.
 os.environ.setdefault("TORCH_DML_DEVICES_PER_ADAPTER", "2")
+# Nobody is warned of a software adapter, and none is added to GPUs.
+os.environ.setdefault("TORCH_DML_SOFTWARE", "0")
 # Mesa's software device compiles without optimising: most kernels of the tests are compiled once and run a few times.
 os.environ.setdefault("GALLIVM_PERF", "nopt")
 

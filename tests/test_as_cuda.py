@@ -56,6 +56,26 @@ def test_programs_ran_on_the_device_alone(on_cpu: dict[str, Any], redirected: di
     assert redirected["stderr"].count(f"torch-dml stands in for CUDA: cuda:0 is {torch.dml.get_device_name(0)}") == 1
 
 
+def test_torch_profiler_has_the_kernels_times() -> None:
+    code = """
+import torch_dml.cuda, torch
+from torch.profiler import ProfilerActivity, profile
+x = torch.randn(64, 64, device="cuda")
+with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as new:
+    (x @ x).relu().cpu()
+kernels = {e.name for e in new.events() if e.device_type == torch.autograd.DeviceType.CUDA}
+assert any(name.startswith("dml::gemm") for name in kernels) and "dml::relu" in kernels, kernels
+with torch.autograd.profiler.profile(use_device="cuda") as old:
+    (x @ x).relu().cpu()
+for profiler in new, old:
+    times = {e.key: e.self_device_time_total for e in profiler.key_averages()}
+    assert times["aten::mm"] > 0 and times["aten::relu"] > 0, times
+"""
+    done = python("-W", "ignore", "-c", code)
+    assert done.returncode == 0, done.stderr
+    assert "CUPTI" not in done.stderr and "WARN" not in done.stderr, done.stderr
+
+
 def test_import_before_torch_takes_the_place() -> None:
     code = """
 import torch_dml.cuda
@@ -97,6 +117,14 @@ def test_it_is_taken_by_force() -> None:
     assert done.stdout.strip() == "tensor([1.], device='cuda:0')", done.stderr
 
 
+def test_a_checkpoint_of_dml_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "weights.pt"
+    torch.save({"weights": torch.arange(3.0, device="dml")}, file)
+    code = f"import torch; print(torch.load({str(file)!r})['weights'])"
+    done = python("-c", code, TORCH_DML_AS_CUDA="1")
+    assert done.stdout.strip() == "tensor([0., 1., 2.], device='cuda:0')", done.stderr
+
+
 def test_what_needs_cuda_itself_says_so() -> None:
     code = """
 import torch
@@ -108,6 +136,22 @@ for call in (torch.cuda.cudart, torch._C._cuda_getCurrentBlasHandle, torch.cuda.
 """
     done = python("-c", code, TORCH_DML_AS_CUDA="1")
     assert done.stdout.count("needs NVIDIA's CUDA itself") == 3, done.stderr
+
+
+def test_errors_speak_of_cuda() -> None:
+    """Libraries look for these words."""
+    code = """
+import torch
+x = torch.ones(2, device="cuda")
+for call in (lambda: torch.empty(1 << 50, device="cuda"), lambda: torch.addmm(x, torch.ones(2, 2), x.expand(2, 2))):
+    try:
+        call()
+    except RuntimeError as error:
+        print(type(error).__name__, str(error).splitlines()[0])
+"""
+    memory, devices = python("-c", code, TORCH_DML_AS_CUDA="1").stdout.strip().splitlines()
+    assert memory.startswith("OutOfMemoryError CUDA out of memory. Tried to allocate 4194304.00 GiB.")
+    assert "found at least two devices, cuda:0 and cpu!" in devices
 
 
 def test_run_passes_arguments_flags_and_the_exit_status(tmp_path: Path) -> None:

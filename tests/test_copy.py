@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
 import torch
-from support.compare import assert_same
-from support.dtypes import ALL, dtypes
+from support.compare import assert_matches_cpu, assert_same
+from support.dtypes import ALL, FLOATS, dtypes
 from torch_dml.engine import queue_stats
 
 
@@ -213,3 +214,27 @@ def test_an_event_before_a_read_is_reached() -> None:
         event.record()
         x[0].item()
         assert event.query()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.bool], ids=str)
+def test_copies_from_and_to_cuda(dtype: torch.dtype) -> None:
+    x = (torch.arange(60) % 7).to(dtype).reshape(5, 12)
+    ours, theirs = x.to("dml"), x.cuda()
+    assert torch.equal(ours.cuda().cpu(), x) and torch.equal(theirs.to("dml").cpu(), x)
+    for one, other in ((ours, theirs), (theirs, ours)):
+        into = torch.zeros(2, 12, 5, dtype=dtype, device=other.device)
+        assert torch.equal(into.copy_(one.t()).cpu(), x.t().expand(2, 12, 5))  # broadcast, transposed
+        into = torch.zeros(12, 10, dtype=dtype, device=other.device)
+        into[:, ::2].copy_(one.t())
+        assert torch.equal(into[:, ::2].cpu(), x.t())
+    assert torch.equal(ours.to("cuda", torch.bfloat16).cpu(), x.to(torch.bfloat16))
+
+
+@dtypes(FLOATS)
+def test_floats_that_no_integer_holds(dtype):
+    """They become the least integer, as on x86, and NaN too, on every adapter."""
+    numbers = [math.nan, math.inf, -math.inf, 3e9, -3e9, 5e9, 1e20, -1e20, 2.0**63, 300.5, -1.5, -300.0, 70_000.0]
+    x = torch.tensor(numbers, dtype=torch.float64).to(dtype)
+    for to in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64):
+        assert_matches_cpu(lambda x, to=to: x.to(to), x)

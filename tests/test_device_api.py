@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from support.names import words
+from support.processes import run_python
 from torch_dml import engine
 
 
@@ -173,3 +174,13 @@ def test_what_kernels_cost():
     assert set(after) == {"kernels", "emit_ns", "compile_ns", "longest_ns", "wait_ns"}
     assert after["kernels"] >= 3 and all(after[name] >= before[name] for name in after)
     assert 0 < after["longest_ns"] <= after["compile_ns"]
+
+
+@pytest.mark.parametrize("setting", ["", "0", "1"])
+def test_a_software_adapter_warns_once_unless_it_is_wanted(setting):
+    run = run_python(
+        "-c", "import torch, torch_dml; x = torch.ones(2, device='dml'); (x + x).cpu()", TORCH_DML_SOFTWARE=setting
+    )
+    assert run.returncode == 0, run.stderr
+    warned = torch.dml.get_device_properties(0).software and not setting
+    assert run.stderr.count("no GPU, but the processor") == warned, run.stderr

@@ -75,3 +75,24 @@ def test_a_script_written_for_directml():
         first = first or loss.item()
     assert loss.item() < first
     assert x.device.type == "dml" and x.cpu().device.type == "cpu"
+
+
+@pytest.mark.parametrize("name", ["privateuseone", "privateuseone:0"])
+def test_pytorchs_name_of_its_device(name: str):
+    assert torch.device(name) == torch.device(name.replace("privateuseone", "dml"))
+    assert torch.ones(2).to(name).device == torch_directml.device()
+    with torch.autocast("privateuseone", dtype=torch.float16):
+        assert (torch.ones(2, 2, device=name) @ torch.ones(2, 2, device=name)).dtype == torch.float16
+
+
+def test_what_scripts_worked_around():
+    device = torch_directml.device()
+    with torch.inference_mode():
+        assert torch.nn.Linear(2, 2).to(device)(torch.ones(1, 2, device=device)).shape == (1, 2)
+    drawn = [torch.randn(3, device=device, generator=torch.Generator(device).manual_seed(1)) for _ in range(2)]
+    assert torch.equal(*drawn)
+    model = torch.nn.LSTM(3, 4).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), foreach=True)
+    model(torch.ones(2, 1, 3, device=device))[0].sum().backward()
+    optimizer.step()
+    assert torch.ones(2).pin_memory().to(device, non_blocking=True).is_dml

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from support.compare import assert_matches_cpu, assert_same
+from support.compare import assert_matches_cpu, assert_same, assert_same_error
 from support.dtypes import FLOATS, dtypes, leaf
 from torch import nn
 
@@ -127,6 +127,17 @@ def test_embedding_renorm(p, dtype):
     assert_matches_cpu(lambda w, i: renorm(w.t(), i), leaf(4, 10, dtype=dtype).detach(), INDICES)
     assert_matches_cpu(renorm, leaf(10, 600, dtype=dtype).detach(), INDICES)
     assert_matches_cpu(renorm, leaf(10, 4, dtype=dtype).detach(), INDICES[:0])
+
+
+def test_renorm_of_expanded_rows():
+    """Elements that are one place are not scaled: refused where a row's norm is above the limit, and only there."""
+    rows = lambda w: w.as_strided((5, 3), (1, 0))  # noqa: E731
+    assert_same_error(
+        lambda w, i: aten.embedding_renorm_(rows(w), i, 1.0, 2.0), torch.arange(5.0), torch.tensor([0, 2])
+    )
+    assert_matches_cpu(
+        lambda w, i: aten.embedding_renorm_(rows(w), i, 2.0, 2.0), torch.arange(5.0), torch.tensor([0, 1])
+    )
 
 
 def test_max_norm():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -95,6 +96,14 @@ def test_lerp() -> None:
     agree("lerp", a, b, [0.1, 0.9, 0.5, 0.2, 0.7])
 
 
+@pytest.mark.parametrize("weight", [torch.bool, torch.int64, torch.float16, torch.float32, torch.float64], ids=str)
+def test_lerp_by_numbers_of_other_dtypes(weight: torch.dtype) -> None:
+    for dtype in (torch.float16, torch.float32):
+        x, y = torch.tensor([1.0, 2.0], dtype=dtype), torch.tensor([3.0, 5.0], dtype=dtype)
+        for w in (torch.tensor(1, dtype=weight), torch.tensor([1, 0], dtype=weight)):
+            assert_same_outcome(lambda x, y, w: list(torch._foreach_lerp([x, x], [y, y], [w, w])), x, y, w)
+
+
 def test_zero_copy_norm_and_powers() -> None:
     a, b, _ = lists()
     ours, others = to_device(a, "dml"), to_device(b, "dml")
@@ -127,11 +136,54 @@ def test_gradient_clipping() -> None:
         lambda a, b: torch._foreach_addcmul(a, b, b, [1.0]),
         lambda a, b: torch._foreach_mul_([x.long() for x in a], 0.5),
         lambda a, b: torch._foreach_pow([x.long() for x in a], -1),
+        lambda a, b: torch._foreach_copy_(a, [x.new_zeros(7, *x.shape) for x in b]),
     ],
 )
 def test_errors(call: Callable[..., Any]) -> None:
     a, b, _ = lists()
     assert_same_error(call, a, b, words=False)
+
+
+@dtypes(torch.float64, torch.float32, torch.bfloat16)
+def test_products_beyond_the_range(dtype: torch.dtype) -> None:
+    large = torch.finfo(dtype).max
+    a = [torch.tensor([-large, large, -math.inf, math.nan, 1.0, large], dtype=dtype)]
+    b = [torch.tensor([large, -large, large, large, large, 0.5], dtype=dtype)]
+    c = [torch.tensor([2.0, 2.0, 4.0, 4.0, 8.0, large], dtype=dtype)]
+    want = torch.tensor([large, -large, -math.inf, math.nan, math.inf, math.inf], dtype=dtype)
+    a, b, c = to_device([a, b, c], "dml")
+    for got in (torch._foreach_addcmul(a, b, c)[0], torch.addcmul(a[0], b[0], c[0])):
+        assert_same(got, want, rtol=0, atol=0)
+    for got in (torch._foreach_add(a, b, alpha=2)[0], torch.add(a[0], b[0], alpha=2)):
+        assert_same(got[:4], want[:4], rtol=0, atol=0)
+
+
+@dtypes(torch.float64, torch.float32)
+def test_interpolation_beyond_the_range(dtype: torch.dtype) -> None:
+    large = torch.finfo(dtype).max
+    start = torch.tensor([large, large, -large, -1.0], dtype=dtype)
+    end = torch.tensor([-large, large / 2, 0.0, -0.0], dtype=dtype)
+    weights = torch.tensor([0.5, -1.0, 1.5, 1.0], dtype=dtype)
+    given = to_device([start, end, weights], "dml")
+    want = torch.tensor([0.0, math.inf, large / 2, 0.0], dtype=dtype)
+    assert_same(torch._foreach_lerp([given[0]], [given[1]], [given[2]])[0], want)
+    assert_same(torch.lerp(*given), want)
+
+
+def test_exponents_of_each() -> None:
+    x = torch.tensor([-0.0, -math.inf, 4.0, -2.0, math.inf, math.nan])
+    agree("pow", [x, x, x.double(), x, x, x], [0.5, -0.5, 0.5, 2.0, 3.0, 2.5])
+
+
+@pytest.mark.parametrize("place", ["cpu", "dml"])
+def test_numbers_in_a_tensor(place: str) -> None:
+    a, b, c = lists()
+    numbers = torch.arange(1.0, len(a) + 1)
+    for name in ("addcmul", "addcdiv"):
+        function = getattr(torch, "_foreach_" + name)
+        assert_same(function(*to_device([a, b, c], "dml"), numbers.to(place)), function(a, b, c, numbers))
+        with pytest.raises(RuntimeError, match="contiguous"):
+            function(*to_device([a, b, c], "dml"), numbers.repeat(2).to(place)[::2])
 
 
 # ---- one launch for many tensors

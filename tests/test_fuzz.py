@@ -13,7 +13,7 @@ STRIDE, CASES = 4, 500
 
 
 def test_cases() -> None:
-    """The device does what the CPU does, or tests/fuzz/known.toml says why not."""
+    """The device does what the CPU does, or tests/fuzz/known says why not."""
     numbers = range(START, START + STRIDE * CASES, STRIDE)
     findings = list(work.run(numbers, "dml", jobs=2, timeout=120, until=math.inf))
     assert sorted(finding.number for finding in findings) == list(numbers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -11,6 +11,7 @@ import torch
 from tests.fuzz import cases, known, report, snippet
 from tests.fuzz.calls import BACKWARD, DOUBLE, FORWARD, Call, Variant, execute
 from tests.fuzz.cases import Case, Subject
+from tests.fuzz.judging import Difference
 from tests.fuzz.outcome import Outcome
 from tests.fuzz.reference import Reference, ReferenceFailed
 from tests.fuzz.schemas import parse
@@ -18,7 +19,7 @@ from tests.fuzz.tensors import placed
 from tests.fuzz.trial import CPU_FAILED, RANDOM, SAME, SKIPPED, Finding, judge
 
 CPU = torch.device("cpu")
-NAN = float("nan")
+NAN, INF = float("nan"), float("inf")
 
 
 @dataclass
@@ -53,6 +54,49 @@ def found(
 
 def numbers(*values: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.tensor(values, dtype=dtype)
+
+
+class TestOrderOfWriting:
+    """What is written to places that other elements share depends on the order, elsewhere not."""
+
+    def test_shared(self) -> None:
+        x = torch.arange(11.0)
+        args = (x.as_strided((3, 3), (4, 1)), x.as_strided((3, 3), (1, 4)))
+        assert found("lambda x, y: x.add_(y)", "lambda x, y: x.add_(y.clone())", *args) == {SAME}
+        assert found("lambda x, y: x.add_(y)", "lambda x, y: x.sum()", *args) >= {"shape"}
+
+    def test_apart(self) -> None:
+        x = torch.arange(10.0)
+        for args in ((x[:5], x[5:]), (x, x)):
+            assert "value" in found("lambda x, y: x.add_(y)", "lambda x, y: x.add_(y).mul_(2)", *args)
+
+
+class TestStridedArguments:
+    """Where the CPU errs with strides, the device is right with what the CPU gives of contiguous tensors."""
+
+    wrong = "lambda x, out: out.copy_(torch.as_strided(x, x.shape, (x.shape[1], 1)) if not x.is_contiguous() else x)"
+
+    def test_right(self) -> None:
+        x, out = torch.arange(8.0).reshape(2, 2, 2)[..., 0], torch.zeros(2, 4)[:, ::2]
+        assert found(self.wrong, "lambda x, out: out.copy_(x)", x, out) == {SAME}
+        assert "value" in found(self.wrong, "lambda x, out: out.copy_(x + 1)", x, out)
+        assert "value" in found("lambda x, out: out.copy_(x)", "lambda x, out: out.copy_(x + 1)", x, out)
+
+    def test_elsewhere(self) -> None:
+        x, out = torch.arange(8.0).reshape(2, 2, 2)[..., 0], torch.zeros(2, 4)[:, ::2]
+        beside = "lambda x, out: out.copy_(x.clone()) + 0 * out.as_strided((2,), (4,), 1).fill_(7)[0]"
+        assert "argument: value" in found(self.wrong, beside, x, out)
+        input_too = "lambda x, out: (out.copy_(x.clone()), x.zero_())[0]"
+        assert "argument: value" in found(self.wrong, input_too, x, out)
+
+
+def test_storage_of_other_strides() -> None:
+    one = "lambda x, y, out: out.set_(out.untyped_storage(), 0, (2, 3), (3, 1)).copy_(x + y)"
+    other = one.replace("(3, 1)", "(1, 2)")
+    out = torch.zeros(6)
+    x = torch.arange(6.0).reshape(2, 3)
+    assert found(one, other, x, x.half(), out=out) == {SAME}
+    assert "value" in found(one, other.replace("x + y", "x - y"), x, x.half(), out=out)
 
 
 class TestPlantedFaults:
@@ -93,6 +137,71 @@ class TestPlantedFaults:
             assert found("torch.mul", "lambda x, y: x * 0 + 1e-30", small, two, flushes=True) == {"value"}
             assert found("torch.mul", "lambda x, y: x * 0", small, two) == {"value"}
 
+    def test_flushed_between(self) -> None:
+        """A finite result may lose what is computed between; a kernel of the device's is to make no NaN of it."""
+        tiny = torch.finfo(torch.float32).tiny
+        x, y = numbers(tiny, 1.0), numbers(0.25, 0.5)
+        right, wrong = "lambda x, y: x * y * 64", "lambda x, y: x * y * 64 * (x == 1)"
+        assert found(right, wrong, x, y, flushes=True) == {SAME}
+        assert found(right, wrong, x, y) == {"value"}
+        assert found(right, "lambda x, y: x * y * 64 * 0", x, y, flushes=True) == {"value"}
+        right, wrong = "lambda x, y: x / (x * y)", "lambda x, y: x / (x * y * (x == 1))"
+        assert found(right, wrong, x, y, flushes=True) == {"infinity"}
+        assert found(right, wrong, x, y, pointwise=False, flushes=True) == {SAME}
+        right, wrong = "lambda x, y: x + y * 4", "lambda x, y: x + y * 4 - 0.9 * (x < 1) * x"
+        assert found(right, wrong, numbers(tiny), numbers(-tiny), flushes=True) == {SAME}
+        assert found(right, wrong, numbers(tiny), numbers(-tiny)) == {"value"}
+
+    def test_flushing_but_for_exact_functions(self) -> None:
+        """As sums and products of an adapter that flushes do, beside its own logarithms and comparisons."""
+        x = numbers(1e-40, 1.0).requires_grad_()
+        right, wrong = "lambda x: x.log()", "lambda x: x.log() + (x != 0)"
+        assert "value" in found(right, wrong, x, flushes=True)
+        made = execute(Call("lambda x: x.log() * 1e-40", [x]), CPU, Variant(flushing=True, sparing=True))
+        assert made.results[0].values.tolist() == [0.0, 0.0]  # type: ignore[union-attr]
+        made = execute(Call("torch.log", [x]), CPU, Variant(flushing=True, sparing=True))
+        assert made.results[0].values[0] > -100  # type: ignore[union-attr]
+        assert torch.tensor(1e-40) * 1 != 0
+
+    def test_floats_beyond_integers(self) -> None:
+        right, wrong = "torch.cumsum", "lambda *a, **k: torch.cumsum(*a, **k) + 1"
+        assert found(right, wrong, numbers(1.0, NAN), 0, dtype=torch.int32) == {SAME}
+        assert found(right, wrong, numbers(1.0, 2e9), 0, dtype=torch.int32) == {"value"}
+        right, wrong = "torch.cumsum", "lambda x, *a, out, **k: torch.cumsum(x.nan_to_num(), *a, out=out, **k)"
+        out = torch.zeros(2, dtype=torch.uint8)
+        assert found(right, wrong, numbers(1.0, -INF), 0, dtype=None, out=out) == {SAME}
+
+    def test_sums_of_multiples(self) -> None:
+        x, y = torch.randn(1000), torch.randn(1000)
+        fused = "lambda x, y, alpha: (x.double() + alpha * y.double()).to(x.dtype)"
+        assert found("torch.add", fused, x, y, name="aten::add.Tensor", alpha=1.7) == {SAME}
+        off = "lambda x, y, alpha: torch.add(x, y, alpha=alpha * (1 + 2e-5))"
+        assert found("torch.add", off, x, y, name="aten::add.Tensor", alpha=1.7) == {"value"}
+
+    def test_terms_that_cancel(self) -> None:
+        """Next to a zero, what is off is a part of the terms, not of the result."""
+        x = 2.404825557695773 + torch.linspace(-1e-5, 1e-5, 99)
+        off = "lambda x: torch.special.bessel_j0(x) + 2e-8"
+        assert found("torch.special.bessel_j0", off, x, name="special.bessel_j0") == {SAME}
+        assert found("torch.special.bessel_j0", off, x) == {"value"}
+        off = off.replace("2e-8", "2e-5")
+        assert found("torch.special.bessel_j0", off, x, name="special.bessel_j0") == {"value"}
+
+    def test_gradients_that_cancel(self) -> None:
+        x = torch.rand(5, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).requires_grad_()
+        right = "lambda x: x.expand(7, 5, 5) * 0.3"
+        wrong = "lambda x: x.repeat(7, 1, 1) * 0.1 + x.expand(7, 5, 5) * 0.2"
+        assert found(right, wrong, x, stage=BACKWARD) == {SAME}
+        zero = "lambda x: x.expand(7, 5, 5) * (0.3 + 1e-12)"
+        assert found(right, zero, x, stage=BACKWARD) >= {"gradient: value"}
+
+    def test_integers_that_become_floats(self) -> None:
+        x = torch.tensor([1, 2, 127])
+        off = "lambda x: torch.special.bessel_y0(x.float() * (1 + 2e-7))"
+        assert found("torch.special.bessel_y0", off, x, name="special.bessel_y0") == {SAME}
+        wrong = "lambda x: torch.special.bessel_y0(x.float() * (1 + 1e-4))"
+        assert found("torch.special.bessel_y0", wrong, x, name="special.bessel_y0") == {"value"}
+
     def test_wrong_strides(self) -> None:
         x = torch.randn(3, 4).t()
         assert found("torch.exp", "lambda x: torch.exp(x).contiguous()", x) == {"strides"}
@@ -113,7 +222,8 @@ class TestPlantedFaults:
         assert found("torch.bitwise_not", bad, numbers(1)) == {SKIPPED}  # no kernel on the CPU
 
     def test_changed_arguments(self) -> None:
-        assert "argument: count" in found("torch.neg", "lambda x: x.neg_().clone()", numbers(1, 2))
+        assert "argument: value" in found("torch.neg", "lambda x: x.neg_().clone()", numbers(1, 2))
+        assert "argument: value" in found("lambda x: x.neg_().clone()", "torch.neg", numbers(1, 2))
         outside = "lambda x: x.as_strided((5,), (1,), 0).neg_()[1:3]"
         x = torch.arange(5.0)[1:3]
         assert "argument: value" in found("lambda x: x.neg_()", outside, x)
@@ -130,8 +240,12 @@ class TestPlantedFaults:
         call = Call("torch.neg", [numbers(1)])
         case = Case(0, Subject("planted", lambda rng: call), call)
         want, got = execute(call, CPU), execute(call, CPU)
-        got.fallbacks = 1
+        got.fallbacks = ("aten::neg",)
         assert [one.kind for one in judge(case, want, got, Here(case))] == ["fallback"]  # type: ignore[arg-type]
+        got.fallbacks = ("aten::neg", "aten::_linalg_svd.U")
+        assert [one.kind for one in judge(case, want, got, Here(case))] == ["fallback"]  # type: ignore[arg-type]
+        got.fallbacks = ("aten::_linalg_svd.U",)
+        assert [one.kind for one in judge(case, want, got, Here(case))] == [SKIPPED]  # type: ignore[arg-type]
 
 
 class TestWhatIsOpen:
@@ -149,10 +263,61 @@ class TestWhatIsOpen:
         assert found("torch.sort", last, x, name="planted") == {"value"}
         assert found("torch.sort", wrong, x, name="sort") == {"value"}
 
+    def test_gradients_of_ties(self) -> None:
+        x = numbers(2, 1, 1, -3).requires_grad_()
+        other = "lambda x: x[torch.tensor([3, 2, 1, 0])]"
+        doubled = "lambda x: torch.msort(2 * x - x.detach())"
+        assert found("torch.msort", other, x, stage=BACKWARD, name="msort") == {SAME}
+        assert found("torch.msort", doubled, x, stage=BACKWARD, name="msort") == {"gradient: value"}
+
+    def test_signs_of_zeros_that_are_selected(self) -> None:
+        x, zeros = numbers(-0.0, 1), numbers(0.0, 0.0)
+        other = "lambda x, y: torch.maximum(y, x)"
+        assert found("torch.maximum", other, x, zeros, name="maximum") == {SAME}
+        assert found("torch.maximum", other, x, zeros) == {"zero sign"}
+        assert found("torch.maximum", "torch.minimum", x, zeros, name="maximum") == {"value"}
+
     def test_sums_may_cancel(self) -> None:
         x = numbers(1e4, 1, -1e4, 3e-4)
         assert found("torch.sum", "lambda x: x.flip(0).sum()", x, pointwise=False) == {SAME}
         assert found("torch.sum", "lambda x: x.flip(0).sum() + 0.1", x, pointwise=False) == {"value"}
+
+    def test_sums_near_zero_have_either_sign(self) -> None:
+        x = numbers(1, -1, 3)
+        assert found("lambda x: x * x.sum() * 0", "lambda x: x * 0 - 1e-9", x, pointwise=False) == {"value"}
+        wrong = "lambda x: torch.stack([x[0] + x[1] - 1e-9, x[2]])"
+        assert found("lambda x: torch.stack([x[0] + x[1], x[2]])", wrong, x, pointwise=False) == {SAME}
+        assert found("lambda x: torch.stack([x[0] + x[1], x[2]])", wrong, x) == {"value"}
+
+    def test_indices_out_of_range(self) -> None:
+        """The CPU's type of exception depends on dimensions and layouts."""
+        x = torch.ones(4, 5)
+        bad = "lambda x: x.index_select({}, torch.tensor([9]))"
+        assert found(bad.format(0), bad.format(1), x) == {SAME}
+        assert found(bad.format(0), "lambda x: x + torch.ones(3)", x) == {"exception"}
+
+    def test_what_cancels_has_no_sign(self) -> None:
+        """A zero in place of what the CPU leaves of terms that cancel; one that no rounding changes keeps its sign."""
+        x = numbers(0.3, 0.1)
+        right, wrong = "lambda x: (x / 3 * 3 - x).abs() - 1e-9", "lambda x: torch.zeros(2)"
+        assert found(right, wrong, x, pointwise=False) == {SAME}
+        assert found("lambda x: x * 0", "lambda x: -x * 0", x, pointwise=False) == {"zero sign"}
+        assert found("lambda x: x * 0", "lambda x: -x * 0", x, pointwise=False, name="F.conv2d") == {SAME}
+
+    def test_float64_is_as_exact_as_float32_says(self) -> None:
+        x = numbers(0.3, 0.7, dtype=torch.float64)
+        off = "lambda x: torch.exp(x * 100 / 100 + 300 - 300) * {}"
+        right, near, far = (off.format(factor) for factor in (1.0, 1 + 1e-14, 1 + 1e-10))
+        assert found(right, near, x, pointwise=False) == {SAME}
+        assert found(right, far, x, pointwise=False) == {"value"}
+
+    def test_the_order_of_terms_decides_which_sums_overflow(self) -> None:
+        large = 3e38
+        both = numbers(large, large, -large, -large, large, large).reshape(2, 3).t()
+        first, second = "lambda x: (x[0] + x[1]) + x[2]", "lambda x: x[0] + (x[1] + x[2])"
+        assert found(first, second, both, pointwise=False) == {SAME}
+        # Where none of the CPU's overflows, none of the device's may.
+        assert found(first, second, both[:, 1:], pointwise=False) == {"infinity"}
 
     def test_half_precision_may_be_better_than_the_cpu(self) -> None:
         x = torch.full((4096,), 0.01, dtype=torch.float16)
@@ -162,6 +327,19 @@ class TestWhatIsOpen:
         x, out = numbers(0.1, 0.7), torch.empty(2, dtype=torch.float64)
         near = "lambda x, out: torch.sin(x, out=out).mul_(1 + 2e-7)"
         assert found("torch.sin", near, x, out=out) == {SAME}
+
+    def test_subnormal_halves_in_another_dtype(self) -> None:
+        x = numbers(2.0, dtype=torch.float16)
+        out = torch.empty(1, dtype=torch.float64)
+        right, near, far = (f"lambda x, out: out.copy_(x * {factor}e-7)" for factor in (1.2, 1.5, 3.0))
+        assert found(right, near, x, out=out) == {SAME}
+        assert found(right, far, x, out=out) == {"value", "argument: value"}
+
+    def test_each_kind_of_difference(self) -> None:
+        """Elements that are wrong in different ways are different findings."""
+        right, wrong = numbers(1.0, NAN, INF, 0.0, 2.0), numbers(1.5, 1.0, 1.0, -0.0, 2.0)
+        kinds = found("lambda x, y: x.clone()", "lambda x, y: y.clone()", right, wrong)
+        assert kinds == {"nan", "infinity", "value", "zero sign"}
 
 
 class TestCases:
@@ -229,8 +407,25 @@ class TestKnown:
         assert known.unexplained([self.finding], known_faults) == []
         other = Finding(8, "aten::lcm.out", "int32", "value", "2, want 3")
         assert known.unexplained([other], known_faults) == [other]
-        both = Finding(9, "aten::huber_loss.out", "float32", "argument: value", "2, want 3", ("value",))
+        both = Finding(
+            9, "aten::huber_loss.out", "float32", "argument: value", "2, want 3", (Difference("value", "2"),)
+        )
         assert known.unexplained([both], known_faults) == [both]
+
+    def test_each_difference_is_explained(self) -> None:
+        """Each has its own message."""
+        one = known.Known("", "sin", ("nan", "gradient: nan"), message="want nan")
+        other = known.Known("", "sin|cos", ("zero sign",), dtypes=("float32",))
+        further = (Difference("zero sign", "0.0, want -0.0"), Difference("gradient: nan", "1, want nan"))
+        case = Finding(1, "sin", "float32", "nan", "0, want nan", further)
+        assert known.unexplained([case], [one, other]) == []
+        for found in (
+            replace(case, message="nan, want 0"),
+            replace(case, dtype="float16"),
+            replace(case, operator="cos"),
+            replace(case, others=(Difference("gradient: nan", "nan, want 1"),)),
+        ):
+            assert known.unexplained([found], [one, other]) == [found]
 
     def test_groups(self) -> None:
         findings = [Finding(number, "aten::add.Tensor", "float32", "value", "2, want 3") for number in range(5)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from support.compare import assert_matches_cpu, assert_same
-from support.dtypes import FLOATS, dtypes
+from support.compare import assert_matches_cpu, assert_same, assert_same_outcome
+from support.dtypes import ALL, FLOATS, dtypes
 
 aten = torch.ops.aten
 
@@ -93,6 +93,14 @@ def test_rrelu_follows_the_seed_and_refuses():
         aten.rrelu_with_noise(x, x.clone(), 0.4, 0.3, True)
     with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
         aten.rrelu_with_noise(x.long(), x, 0.1, 0.3, True)
+
+
+@pytest.mark.parametrize("mask", [torch.bool, torch.uint8, torch.float16])
+@dtypes(ALL)
+def test_gradient_of_dropout(dtype, mask):
+    """Two products: integers become floats in the second, a mask of numbers multiplies."""
+    x, kept = torch.tensor([-3, 0, 1, 100, 1000]).to(dtype), torch.tensor([1, 1, 0, 2, 3]).to(mask)
+    assert_same_outcome(lambda x, kept: aten.native_dropout_backward(x, kept, 1.25), x, kept)
 
 
 @dtypes(FLOATS)

@@ -62,6 +62,12 @@ def test_special_coordinates():
     grid = torch.tensor([math.nan, math.inf, -math.inf, 1e30, -1e30, 3e9]).reshape(1, 6, 1, 1).expand(1, 6, 1, 2)
     for mode, padding in itertools.product(MODES, PADDINGS[:2]):
         assert_matches_cpu(lambda x, g, m=mode, p=padding: F.grid_sample(x, g, m, p, False), image, grid)
+    volume = torch.randn(1, 1, 3, 3, 3)
+    points = torch.cartesian_prod(*[torch.tensor([math.nan, math.inf, -math.inf, 0.3, 1e30])] * 3).reshape(
+        1, 5, 5, 5, 3
+    )
+    for mode, padding in itertools.product(MODES[:2], PADDINGS[:2]):
+        assert_matches_cpu(lambda x, g, m=mode, p=padding: F.grid_sample(x, g, m, p, False), volume, points)
     # So far outside a mirrored coordinate has no digits left.
     for mode in MODES:
         assert F.grid_sample(image.to("dml"), grid.to("dml"), mode, "reflection", False).cpu().shape == (1, 1, 6, 1)
@@ -114,6 +120,17 @@ def test_affine_grid():
             image = torch.randn(sizes)
             run = lambda x, t, grid=grid, a=align_corners: F.grid_sample(x, grid(t), align_corners=a)  # noqa: E731
             assert_matches_cpu(run, image, theta)
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_points_at_infinity_in_depth(padding, number, axis):
+    """What lies outside of an image counts nothing in the gradients either."""
+    point = torch.tensor([0.3, -0.4, 0.2])
+    point[axis] = number
+    image, grid = torch.randn(1, 2, 2, 3, 4).requires_grad_(), point.view(1, 1, 1, 1, 3).requires_grad_()
+    assert_matches_cpu(lambda x, g: F.grid_sample(x, g, padding_mode=padding, align_corners=False), image, grid)
 
 
 A = torch.ops.aten

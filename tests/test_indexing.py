@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -241,6 +244,7 @@ def test_wrong_arguments():
         lambda x, i: x.index_copy(0, i, x),
         lambda x, i: x.index_copy(0, i, x[:2, :3]),
         lambda x, i: x.index_copy(0, i.int(), x[:2]),
+        lambda x, i: torch.index_copy(x[0, 0], 0, i[:0], x[0, 0], out=x.int()[0]),
         lambda x, i: x.index_reduce(0, i, x[:2], "sum"),
         lambda x, i: x.index_fill(0, i.int(), 1.0),
         lambda x, i: x.take(i.int()),
@@ -248,8 +252,62 @@ def test_wrong_arguments():
         lambda x, i: x.masked_select(i),
         lambda x, i: x.masked_scatter(x > -100, x[0]),
         lambda x, i: x.expand(2, 3, 4).scatter_(0, i[:, None, None], 1.0),
+        lambda x, i: torch.scatter(x, 0, i[:, None], 1.0, out=x[:1, :1].expand(6, 1)),
+        lambda x, i: torch.ops.aten.index.Tensor(x, []),
+        lambda x, i: torch.ops.aten._index_put_impl_(x, [], x[0, 0]),
+        lambda x, i: torch.ops.aten._index_put_impl_(x[0, 0], [], x[0]),
+        lambda x, i: x[0].index_add(0, i, x[0, 0]),
+        lambda x, i: x[0].index_reduce(0, i, x[0, 0], "amax"),
     ):
         assert_same_error(function, x, i, words=False)
+
+
+def test_one_value_under_a_mask_is_converted():
+    x, mask = sample(3, 4), sample(3, 4, dtype=torch.bool)
+    for value in (torch.tensor(7), torch.tensor([7.5], dtype=torch.float64), torch.tensor(True)):
+        assert_same_outcome(lambda x, m, v: x.clone().index_put_((m,), v), x, mask, value)
+        assert_same_outcome(lambda x, m, v: x.int().index_put_((m,), v), x, mask, value)
+
+
+FILLED = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32)
+
+
+@pytest.mark.parametrize("dtype", FILLED, ids=str)
+def test_values_that_do_not_fit_are_refused(dtype: torch.dtype):
+    """Those of tensors on the device too, by the kernel: at the limits of the dtype, and beyond."""
+    limits = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
+    given = [torch.tensor(number) for number in (300, -200, 70000, 2**31, -(2**31) - 1, 255, -256, 1)]
+    largest = math.nextafter(2.0**63, 0) if dtype == torch.int64 else limits.max
+    given += [torch.tensor(number, dtype=torch.float64) for number in (limits.min, largest, 0.5, -0.5)]
+    given += [torch.tensor(float(limits.max) * 1.01, dtype=torch.float64)]
+    given += [torch.tensor(number) for number in (3e9, 1e19, -1e19, 3e38, float("inf"), float("nan"))]
+    given += [torch.tensor(65504.0).half(), torch.tensor(True)]
+    x, mask, index = torch.ones(3, dtype=dtype), torch.tensor([True, False, True]), torch.tensor([1])
+    for value in given:
+        for fill in (
+            lambda x, m, i, v: x.masked_fill(m, v),
+            lambda x, m, i, v: x.index_fill(0, i, v),
+            lambda x, m, i, v: x.clone().index_put_((m,), v),
+        ):
+            try:
+                wanted = fill(x, mask, index, value)
+            except RuntimeError as error:
+                with pytest.raises(RuntimeError, match=re.escape(str(error).splitlines()[0])):
+                    fill(*(t.to("dml") for t in (x, mask, index, value)))
+                    torch.dml.synchronize()
+            else:
+                assert_same(fill(*(t.to("dml") for t in (x, mask, index, value))), wanted)
+
+
+@pytest.mark.parametrize(
+    "number", [2.0**63, torch.tensor(2.0**63), torch.tensor(2.0**63, dtype=torch.float64)], ids=str
+)
+def test_two_to_the_63_does_not_fit(number):
+    """Nor on the CPU from torch 2.14 on; before, it became the least integer there."""
+    value = number.to("dml") if isinstance(number, torch.Tensor) else number
+    with pytest.raises(RuntimeError, match="value cannot be converted to type int64_t without overflow"):
+        torch.ones(3, dtype=torch.int64, device="dml").masked_fill(torch.ones(3, dtype=torch.bool, device="dml"), value)
+        torch.dml.synchronize()
 
 
 def test_expanded_tensors():
@@ -315,6 +373,14 @@ def test_out_of_range_writes_nothing():
 def test_index_into_nothing():
     assert_same_error(lambda x, i: x[i], torch.zeros(0, 3), torch.tensor([0]), words=False)
     assert_same_error(lambda x, i: x.take(i), torch.zeros(0), torch.tensor([0]), words=False)
+    for sizes in ((0, 6), (6, 0)):
+        x, index = torch.zeros(sizes), torch.tensor([0, 0])
+        assert_same_outcome(lambda x, i: x.index_add(0, i, x.new_ones(2, x.size(1))), x, index)
+        assert_same_outcome(lambda x, i: x.index_select(1, i), x, index)
+        assert_same_outcome(lambda x, i: torch.scatter(x, 0, i[:0, None], 1e300), x.half(), index)
+    with pytest.raises(IndexError, match="index 7 is out of bounds"):
+        torch.zeros(6, 0, device="dml").index_select(0, torch.tensor([0, 7], device="dml"))
+        torch.dml.synchronize()
 
 
 # ---- gather, scatter and kin
@@ -446,6 +512,25 @@ def test_put_of_other_dtypes(index: torch.dtype):
         assert_same_outcome(lambda x, i, s: x.clone().put_(i, s), *arguments)
     for count in (1, 2):
         assert_same_outcome(lambda x, i, s: x.put_(i, s), torch.ones(0), torch.tensor([1]), torch.ones(count))
+
+
+def test_take_into_a_tensor_that_is_resized():
+    """It then lies as the index."""
+    index = torch.arange(12).reshape(2, 3, 2).permute(2, 0, 1) % 5
+    assert_same_outcome(lambda x, i, out: torch.take(x, i, out=out), torch.randn(5), index, torch.empty(1))
+
+
+def test_a_size_of_repeats_that_is_wrong():
+    for repeats in ([1, 2, 0], [-1, 3, 1], [0, 0, 0]):
+        for size in (3, 4, 0):
+            given = torch.tensor(repeats, device="dml")
+            if sum(repeats) == size and min(repeats) >= 0:
+                wanted = torch.repeat_interleave(given.cpu(), output_size=size)
+                assert_same(torch.repeat_interleave(given, output_size=size), wanted)
+                continue
+            with pytest.raises(RuntimeError, match=r"repeats can not be negative|does not match required size"):
+                torch.repeat_interleave(given, output_size=size)
+                torch.dml.synchronize()
 
 
 def test_repeats_of_other_dtypes():

@@ -15,7 +15,8 @@ from support.environment import TORCH
 from torch import nn
 
 REDUCTIONS = ["none", "mean", "sum"]
-# Gradients of half-precision losses are rounded more often on the CPU.
+# Before torch 2.12 the CPU's gradient of mse_loss took no operands or results of several dtypes; the device takes them.
+MSE_REFUSES = TORCH < (2, 12)
 
 
 def logs(*sizes, dtype=torch.float32):
@@ -155,14 +156,13 @@ def test_dtypes_of_losses_of_differences(name, reduction):
     for x, y in itertools.product(made.values(), repeat=2):
         assert_same_outcome(lambda x, y: forward(x, y, *order(reduction)), x, y)
         for grad in made.values():
-            # torch from 2.15 on promotes in this one; the device refuses, as the torches before.
-            promotes = TORCH >= (2, 15) and name == "mse_loss" and not grad.dtype == x.dtype == y.dtype
-            if x.is_floating_point() and not promotes:  # the CPU has gradients of integers
+            refused = MSE_REFUSES and name == "mse_loss" and not grad.dtype == x.dtype == y.dtype
+            if x.is_floating_point() and not refused:  # the CPU has gradients of integers
                 assert_same_outcome(lambda g, x, y: backward(g, x, y, *order(reduction)), grad, x, y)
     x, grad_out = made[torch.float32], backward.out if name == "huber_loss" else backward.grad_input
     for out in made.values():
         assert_same_outcome(lambda x, out: forward.out(x, x, *order(0), out=out), x, out)
-        if not (TORCH >= (2, 15) and name == "mse_loss"):
+        if not (MSE_REFUSES and name == "mse_loss"):
             assert_same_outcome(lambda x, out: grad_out(x, x, x, *order(reduction), grad_input=out), x, out)
         if name == "binary_cross_entropy":
             assert_same_outcome(lambda x, w: forward(x, x, w, reduction), x, out)
@@ -177,6 +177,49 @@ def test_a_mean_s_gradient_counts_the_input(name):
     assert_same_outcome(lambda g, x, y: backward(g, x, y, 1, *knee), torch.ones(()), x, y)
     # It is contiguous, whatever the strides of the input.
     assert_same_outcome(lambda g, x, y: backward(g, x, y, 0, *knee), y.mT.contiguous().mT, y.mT.contiguous().mT, y)
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "smooth_l1_loss", "huber_loss"])
+def test_out_of_losses_of_differences(name):
+    """Its dtype must hold what the inputs meet in, its strides begin with the input's; inputs keep their shape."""
+    knee = [] if name == "mse_loss" else [0.5]
+    aten = getattr(torch.ops.aten, name)
+    backward = getattr(torch.ops.aten, name + "_backward")
+    backward = backward.out if name == "huber_loss" else backward.grad_input
+    x, y = torch.randn(2, 3, 4).mT, torch.randn(2, 4, 3)
+    for out in (torch.empty(0), torch.empty(0, dtype=torch.float64), torch.empty(0, dtype=torch.int64)):
+        assert_same_outcome(lambda x, y, out: aten.out(x, y, 0, *knee, out=out), x, y, out)
+        if name != "mse_loss" or out.dtype == torch.float32 or not MSE_REFUSES:
+            assert_same_outcome(lambda g, x, y, out: backward(g, x, y, 1, *knee, grad_input=out), y, x, y, out)
+        if name != "mse_loss":
+            assert_same_outcome(lambda x, y, out: aten.out(x, y, 0, *knee, out=out), x.half(), y, out)
+    if name == "smooth_l1_loss":
+        bytes_ = torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3)
+        assert_same_outcome(lambda g, x, y, o: backward(g, x, y, 1, *knee, grad_input=o), y, bytes_, y, torch.empty(0))
+    assert_same_outcome(lambda x, y: aten.out(x, y, 1, *knee, out=x), torch.ones(()), y)
+    # A smaller input's gradient has the strides of all together.
+    assert_same_outcome(
+        lambda g, x, y: getattr(torch.ops.aten, name + "_backward")(g, x, y, 2, *knee), y, y[0, 0, :1], x
+    )
+
+
+def test_gradients_at_the_ends_of_the_range():
+    big = torch.tensor([3e38, -3e38, 2e-38, 1e-30] * 70)
+    mse, bce = torch.ops.aten.mse_loss_backward, torch.ops.aten.binary_cross_entropy_backward
+    assert_same_outcome(lambda g, x: mse(g, x, torch.zeros_like(x), 1), torch.full((280,), 1e-4), big)
+    assert_same_outcome(lambda g, x: bce(g, x, torch.ones_like(x), None, 1), torch.full((280,), 1e-38), big)
+    # Where the probability is certain, the divisor is 1e-12 as a float32.
+    ones = torch.ones(4, dtype=torch.float64)
+    assert_same_outcome(lambda g, x: bce(g, x, torch.zeros_like(x), None, 0), ones, ones)
+
+
+def test_binary_cross_entropy_takes_dimensions_of_size_1_for_none():
+    x, y = torch.rand(3, 1, 4), torch.rand(3, 4)
+    gradient = torch.ops.aten.binary_cross_entropy_backward
+    for reduction in (0, 1):
+        assert_same_outcome(lambda x, y, r=reduction: torch.ops.aten.binary_cross_entropy(x, y, None, r), x, y)
+        assert_same_outcome(lambda x, y, r=reduction: gradient(y, x, y, x[0], r), x, y)
+    assert_same_error(lambda x, y: torch.ops.aten.binary_cross_entropy(x, y, torch.ones(2, 3, 1, 4).to(x), 0), x, y)
 
 
 @pytest.mark.parametrize("knee", [-1.0, 0.0])
@@ -253,6 +296,15 @@ def test_multilabel_margin(dtype, reduction):
     assert_matches_cpu(loss, torch.randn(3, 300).to(dtype).requires_grad_(), wide)
     forward = torch.ops.aten.multilabel_margin_loss_forward
     assert_matches_cpu(lambda x, t: forward(x, t, 1), torch.randn(5, 5).to(dtype), target)
+
+
+@pytest.mark.parametrize("grad", [1.0, -2.0, math.nan])
+@pytest.mark.parametrize("p", [1, 2])
+def test_multi_margin_of_what_keeps_the_margin(p, grad):
+    """The signs of zeros are those of the loss's gradient, which multiplies last."""
+    x, target = torch.eye(5) * 3, torch.tensor([0, 1, 2, 3, 0])
+    gradient = torch.ops.aten.multi_margin_loss_backward
+    assert_same_outcome(lambda g, x, t: gradient(g, x, t, p, 1, x[0] - 1, 1), torch.tensor(grad), x, target)
 
 
 def test_margins_of_nothing_and_of_half():

@@ -235,6 +235,12 @@ WRONG = [
     lambda d: torch.mv(torch.ones(2, 3, device=d), torch.ones(4, device=d)),
     lambda d: torch.mv(torch.ones(2, 3, device=d), torch.ones(3, 1, device=d)),
     lambda d: torch.addmv(torch.ones(3, device=d), torch.ones(2, 3, device=d), torch.ones(3, device=d)),
+    lambda d: torch.mv(torch.ones((), device=d), torch.ones(3, device=d)),
+    *(
+        lambda d, f=f, a=a, b=b: f(torch.ones(2, 3, 4, device=d), torch.ones(a, device=d), torch.ones(b, device=d))
+        for f in (torch.baddbmm, torch.addbmm)
+        for a, b in (((), (2, 3, 4)), ((2,), (2, 3, 4)), ((2, 3, 4), ()), ((2, 3, 4), (2, 4)))
+    ),
     lambda d: torch.dot(torch.ones(2, device=d), torch.ones(3, device=d)),
     lambda d: torch.dot(torch.ones(2, 1, device=d), torch.ones(2, device=d)),
     lambda d: torch.dot(torch.ones(2, device=d), torch.ones(2, device=d).double()),
@@ -253,6 +259,18 @@ def test_errors_are_the_cpu_s(wrong):
     assert message == wanted or (
         TORCH >= (2, 15) and set(re.findall(r"\d+", message)) <= set(re.findall(r"\d+", wanted))
     )
+
+
+def test_nothing_is_multiplied_in_any_dtype():
+    for a, b in (((0, 2, 3), (0, 3, 4)), ((2, 2, 0), (2, 0, 4))):
+        x, y = torch.ones(a), torch.ones(b, dtype=torch.float64)
+        assert_same_outcome(torch.bmm, x, y, widen=False)
+        assert_same_outcome(torch.baddbmm, torch.ones(a[0], 2, 4), x, y, widen=False)
+    x, y = torch.ones(0, 2, 3), torch.ones(0, 3, 4, dtype=torch.float64)
+    assert_same_outcome(torch.addbmm, torch.ones(2, 4, dtype=torch.float16), x, y, widen=False)
+    flags = torch.ones(2, 4, dtype=torch.bool)
+    with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+        torch.addmm(*(t.to("dml") for t in (flags, flags[:, :0], flags[:0])), beta=0.5)
 
 
 def test_bool_is_not_multiplied():
@@ -301,3 +319,45 @@ def test_gradients_of_a_linear_layer(sizes):
     assert_same(torch.ops.aten.linear_backward(*there, (True, True, True)), list(expected))
     partly = torch.ops.aten.linear_backward(*there, (False, True, False))
     assert partly[0] is None and partly[2] is None
+
+
+def test_addbmm_of_no_batches_and_of_too_few_dimensions() -> None:
+    """Of no batches, self is multiplied with beta, whatever the dtypes of the batches."""
+    none, empty = torch.ones(0, 2, 3), torch.ones(2, 2, 0)
+    for self in (torch.ones(2, 4), torch.ones(4).int(), torch.ones(2, 4).half(), torch.ones(2, 4).bool()):
+        for beta in (0, 1, 2, 0.5):
+            for a, b in ((none, torch.ones(0, 3, 4)), (empty, torch.ones(2, 0, 4)), (none.int(), torch.ones(0, 3, 4))):
+                assert_same_outcome(lambda s, a, b, beta=beta: torch.addbmm(s, a, b, beta=beta, alpha=1), self, a, b)
+                assert_same_outcome(lambda s, a, b, beta=beta: torch.addbmm(s, a, b.to(s.dtype), beta=beta), self, a, b)
+    for a, b in ((torch.ones(3), torch.ones(2, 3, 4)), (torch.ones(2, 3, 4), torch.ones(4, 5)), (none, torch.ones(3))):
+        assert_same_outcome(torch.addbmm, torch.ones(4), a, b)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+@pytest.mark.parametrize("into", [torch.int8, torch.int32, torch.float32, torch.float64])
+def test_addbmm_into_another_dtype(dtype: torch.dtype, into: torch.dtype) -> None:
+    """The result is first a copy of what is added: its dtype is that of the batches, if there are any."""
+    bias, out = torch.ones(2, 4, dtype=dtype), torch.full((2, 4), 7, dtype=into)
+    for batches, beta in itertools.product((0, 2), (0, 1, 0.5)):
+        for factors in (dtype, into):
+            a, b = torch.ones(batches, 2, 3, dtype=factors), torch.ones(batches, 3, 4, dtype=factors)
+            run = lambda s, a, b, out, beta=beta: torch.addbmm(s, a, b, beta=beta, alpha=1, out=out)  # noqa: E731
+            assert_same_outcome(run, bias, a, b, out, widen=False)
+
+
+@pytest.mark.parametrize("beta", [0, 0.0, 1, 1.0, 0.5, True])
+def test_multiples_of_integers_without_a_product(beta: float) -> None:
+    """Where nothing is added to it, the CPU takes the multiple as any other one: a fraction of integers is refused."""
+    for inner in (0, 1):
+        x, a, b = (torch.ones(size, dtype=torch.int32) for size in ((2, 3), (2, inner), (inner, 3)))
+        for function in (torch.addmm, lambda x, a, b, beta: torch.baddbmm(x[None], a[None], b[None], beta=beta)):
+            assert_same_outcome(lambda x, a, b, f=function: f(x, a, b, beta=beta), x, a, b)
+        assert_same_outcome(lambda x, a, b: torch.addmv(x[:, 0], a, b[:, 0], beta=beta), x, a, b)
+
+
+def test_long_sums():
+    """Mesa's software adapter before version 23 ends loops of more than 65,535 turns: a product's are shorter."""
+    x = torch.randint(-1, 2, (9, 280_000)).float()
+    assert_same_outcome(lambda x: x @ x.t(), x)
+    assert_same_outcome(lambda x: torch.bmm(x[None, :, :270_001], x[None, :, :270_001].mT), x)
+    assert_same_outcome(lambda x: x[0] @ x[1], x)

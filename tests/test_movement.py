@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
-from support.compare import assert_matches_cpu, assert_same, assert_same_error
+from support.compare import assert_matches_cpu, assert_same, assert_same_error, assert_same_outcome
 from support.dtypes import ALL, dtypes
 
 
@@ -110,6 +112,16 @@ def test_flip_and_roll(dtype: torch.dtype):
         assert_matches_cpu(lambda x, s=shifts, d=dims: x.roll(s, d), x)
     assert_matches_cpu(lambda x: x.transpose(0, 2).roll(5), x)
     assert_matches_cpu(lambda x: x.rot90(1, (0, 2)), x)
+
+
+@pytest.mark.parametrize("shifts", [(0, 1), (6, 9), (7, -3), (1, 2)])
+@pytest.mark.parametrize("dims", [(3, 1), (0, 3), (2, 2), (1, 0)])
+@pytest.mark.parametrize("sizes", [(2, 9, 9, 6), (9, 3, 6, 1), (1, 2, 5, 3)])
+def test_strides_of_roll(sizes, dims, shifts):
+    """Of images in channels last: a part without elements, or of one row, has no such order."""
+    x = torch.arange(math.prod(sizes)).reshape(sizes).contiguous(memory_format=torch.channels_last)
+    assert_same_outcome(lambda x: x.roll(shifts, dims), x)
+    assert_same_outcome(lambda x: x.roll(shifts[0], dims[0]), x)
 
 
 def test_flip_and_roll_of_little():

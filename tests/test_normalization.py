@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -95,6 +97,16 @@ def test_batch_norm_of_any_strides():
         strides_of(lambda x: torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5), x)
         assert_matches_cpu(lambda x, w: norm(x, w).transpose(0, 1), x.requires_grad_(), w)
     assert_matches_cpu(lambda x, w: norm(x, w[::2]), leaf(4, 3, 2), leaf(6))
+
+
+def test_running_statistics_of_infinite_elements():
+    """An infinite element makes the mean infinite; only both infinities make it NaN."""
+    x = torch.randn(4, 5, 30)
+    for i, values in enumerate([[math.inf], [-math.inf], [math.inf] * 3, [math.inf, -math.inf], [math.nan]]):
+        x[: len(values), i, 7] = torch.tensor(values)
+    for view in (x, x[..., 0].clone().index_fill_(0, torch.tensor(2), math.inf), x[..., :8]):
+        run = lambda x, m, v: (F.batch_norm(x, m, v, training=True), m)  # noqa: E731
+        assert_matches_cpu(run, view, torch.zeros(5), torch.ones(5))
 
 
 def test_batch_norm_of_one_element_and_of_none():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 from typing import Any
 
 import pytest
 import torch
 import torch_dml
-from support.compare import assert_same
+from support.compare import assert_same, assert_same_error, assert_same_outcome
 from torch import nn
 from torch.optim import lr_scheduler, swa_utils
 
@@ -329,6 +330,49 @@ def test_a_state_is_saved_and_restored() -> None:
         m(torch.ones(2, 3, device="dml")).sum().backward()
         o.step()
     assert all(p.equal(q) for p, q in zip(module.parameters(), twin.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_fused_steps_of_infinite_parameters(decay: float) -> None:
+    p, steps = torch.tensor([math.inf, -math.inf, 1.0, 2.0]), torch.zeros(())
+    grad = torch.tensor([0.5, 1.0, math.inf, math.nan])
+    numbers = {"lr": 0.1, "weight_decay": decay, "maximize": False}
+
+    def adam(name: str, beta: float) -> Any:
+        function = getattr(torch, name)
+
+        def step(*lists: torch.Tensor) -> Any:
+            p, grad, average, square, largest, count = ([x] for x in lists)
+            options = {**numbers, "beta1": beta, "beta2": beta, "eps": 1e-8, "amsgrad": True}
+            function(p, grad, average, square, largest, count, **options)
+            return p, average, square, largest
+
+        return step
+
+    for beta in (0.0, 0.9):
+        for name in ("_fused_adam_", "_fused_adamw_"):
+            assert_same_outcome(adam(name, beta), p, grad, p / 2, p.abs(), p.abs(), steps)
+            assert_same_outcome(adam(name, beta), p, grad, p / 2, p.abs(), p.abs(), steps + 3)
+
+    def sgd(p: torch.Tensor, grad: torch.Tensor) -> torch.Tensor:
+        flags = {"nesterov": False, "is_first_step": False, "momentum": 0.0, "dampening": 0.0}
+        torch._fused_sgd_([p], [grad], [], **numbers, **flags)
+        return p
+
+    def adagrad(p: torch.Tensor, grad: torch.Tensor, total: torch.Tensor, count: torch.Tensor) -> Any:
+        torch._fused_adagrad_([p], [grad], [total], [count], **numbers, lr_decay=0.0, eps=1e-8)
+        return p, total
+
+    assert_same_outcome(sgd, p, grad)
+    assert_same_outcome(adagrad, p, grad, p.abs(), steps + 1)
+
+
+def test_no_momentum_takes_no_buffers() -> None:
+    def step(p: torch.Tensor) -> None:
+        numbers = {"weight_decay": 0.0, "momentum": 0.0, "lr": 0.1, "dampening": 0.0}
+        torch._fused_sgd_([p], [p], [p], **numbers, nesterov=False, maximize=False, is_first_step=False)
+
+    assert_same_error(step, torch.ones(3), words=False)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +63,15 @@ def test_activations(name: str, dtype: torch.dtype) -> None:
     x = values(dtype)
     # The CPU's vectors give NaN where its scalars, and the definition, give infinity.
     assert_same_outcome(getattr(F, name), x[~x.isinf()] if name == "gelu" else x)
+
+
+@dtypes(FLOATS)
+@pytest.mark.parametrize("limits", [(math.nan, 1), (-1, math.nan), (math.nan, math.nan), (-0.0, 0.0), (-1, -0.0)])
+def test_limits_of_hardtanh(limits: tuple[float, float], dtype: torch.dtype) -> None:
+    """Limits of NaN, and of either zero."""
+    x = torch.tensor([-2, 0.0, -0.0, 0.5, 3, math.nan, math.inf], dtype=dtype)
+    assert_same(F.hardtanh(x.to("dml"), *limits), F.hardtanh(x, *limits))
+    assert_same(torch.clamp(x.to("dml"), *limits), torch.clamp(x, *limits))
 
 
 @dtypes(torch.float32, torch.float64)
@@ -555,3 +565,97 @@ def test_losses_promote(name: str) -> None:
         with pytest.raises(NotImplementedError) as ours:
             function(*(t.to("dml") for t in given))
         assert str(ours.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
+def test_compared_numbers_are_rounded(name: str, dtype: torch.dtype) -> None:
+    """A number that a dtype does not hold is compared as the nearest one that it does."""
+    x = torch.tensor([0.1, -0.1, 0.3, 1 / 3, 1.0], dtype=dtype)
+    for number in (0.1, -0.1, 0.3, 1 / 3, 1.0001):
+        assert_matches_cpu(lambda x, n=number: getattr(torch, name)(x, n), x)
+        assert_matches_cpu(lambda x, n=number: getattr(torch, name)(x, torch.tensor(n)), x)
+
+
+def test_multiples_beyond_the_range_in_sums() -> None:
+    """A product may be beyond the range where the sum that it goes into is not."""
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        large, inf = torch.finfo(dtype).max, float("inf")
+        x = torch.tensor([-large, -inf, inf, large, -large, 1.0, inf, -inf, float("nan")], dtype=dtype)
+        y = torch.tensor([large * 0.75, large, -large, -large * 0.75, large, large, inf, inf, large], dtype=dtype)
+        assert_matches_cpu(lambda x, y: torch.add(x, y, alpha=1.5), x, y)
+        assert_matches_cpu(lambda x, y: torch.sub(x, -y, alpha=1.5), x, y)
+        assert_matches_cpu(lambda x, y: torch.rsub(-y, x, alpha=1.5), x, y)
+        assert_matches_cpu(lambda x, y: torch.addcmul(x, y, torch.full_like(y, 1.5)), x, y)
+        assert_matches_cpu(lambda x, y: torch._foreach_add([x], [y], alpha=1.5)[0], x, y)
+    far = torch.tensor([-0.5 * torch.finfo(torch.float64).max], dtype=torch.float64)
+    assert_matches_cpu(lambda end: torch.lerp(torch.ones_like(end), end, -1.5), far)
+
+
+def test_weights_that_are_one_number() -> None:
+    aten = torch.ops.aten
+    x, y = torch.tensor([1.0, 2.0], dtype=torch.float16), torch.tensor([3.0, 5.0], dtype=torch.float16)
+    for weight in (torch.tensor(0.25), torch.tensor(2), torch.tensor(0.25, dtype=torch.float64), torch.tensor(True)):
+        assert_same_outcome(lambda x, y, w: torch.lerp(x, y, w), x, y, weight)
+        assert_same_outcome(lambda x, y, w: torch.lerp(x[0], y[0], w), x, y, weight)
+        assert_same_outcome(lambda x, y, w, out: aten.lerp.Tensor_out(x, y, w, out=out), x, y, weight, torch.empty(2))
+        assert_same_outcome(lambda x, y, w: torch.lerp(x.long(), y.long(), w), x, y, weight)
+        assert_same_outcome(lambda x, y, w: torch.lerp(x, y, w.expand(2)), x, y, weight)
+
+
+def test_gradients_of_results_need_slopes_that_are_not_negative() -> None:
+    aten = torch.ops.aten
+    x = torch.tensor([-1.0, 0.5, 2.0])
+    for slope in (-0.5, 0.0, 0.5, float("nan")):
+        for of_result in (False, True):
+            assert_same_outcome(lambda x, s=slope, r=of_result: aten.leaky_relu_backward(x, x, s, r), x)
+            assert_same_outcome(lambda x, s=slope, r=of_result: aten.elu_backward(x, s, 1, 1, r, x), x)
+
+
+def test_the_gradient_of_tanh_near_one() -> None:
+    y = 1 - torch.logspace(-7, -1, 50)
+    exact = 1 - y.double() ** 2
+    got = torch.ops.aten.tanh_backward(torch.ones(50).to("dml"), y.to("dml")).cpu()
+    assert ((got.double() - exact).abs() <= 1.5e-7 * exact).all()
+
+
+def test_results_that_are_laid_out_or_typed_as_the_cpu_does() -> None:
+    aten = torch.ops.aten
+    x = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(1)).permute(2, 0, 1)
+    assert aten.log_sigmoid_forward(x.to("dml"))[0].stride() == aten.log_sigmoid_forward(x)[0].stride()
+    for dtype in (torch.float32, torch.float16, torch.int64):
+        assert_same_outcome(lambda x, d=dtype: aten.mish_backward(x, x.to(d)), torch.ones(3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_threshold_beyond_halves(dtype):
+    x = torch.tensor([1.0, -math.inf, math.inf, 6e4], dtype=dtype)
+    for threshold in (2147483647, -3.4e38, 70000.0):
+        assert_matches_cpu(lambda t, n=threshold: F.threshold(t, n, -2), x)
+
+
+LIMITED: dict[str, Callable[..., Any]] = {
+    "softshrink": lambda x, n: torch.ops.aten.softshrink(x, n),
+    "softshrink_backward": lambda x, n: torch.ops.aten.softshrink_backward(x, x, n),
+    "softshrink_backward of integers": lambda x, n: torch.ops.aten.softshrink_backward(x, x[0].int(), n),
+    "hardshrink": lambda x, n: torch.ops.aten.hardshrink(x, n),
+    "hardshrink_backward": lambda x, n: torch.ops.aten.hardshrink_backward(x, x, n),
+    "hardtanh_backward": lambda x, n: torch.ops.aten.hardtanh_backward(x, x, -n, n),
+    "leaky_relu": lambda x, n: torch.ops.aten.leaky_relu(x, n),
+    "leaky_relu_backward": lambda x, n: torch.ops.aten.leaky_relu_backward(x, x, n, False),
+    "elu": lambda x, n: torch.ops.aten.elu(x, 1, n),
+    "elu_backward": lambda x, n: torch.ops.aten.elu_backward(x, 1, n, 1, False, x),
+    "softplus": lambda x, n: torch.ops.aten.softplus(x, 1, n),
+    "softplus_backward": lambda x, n: torch.ops.aten.softplus_backward(x, x, 1, n),
+    "threshold": lambda x, n: torch.ops.aten.threshold(x, n, 0),
+    "threshold_backward": lambda x, n: torch.ops.aten.threshold_backward(x, x, n),
+    "logit": lambda x, n: torch.logit(x, n),
+    "logit_backward": lambda x, n: torch.ops.aten.logit_backward(x, x, n),
+}
+
+
+@pytest.mark.parametrize("name", LIMITED)
+@dtypes(FLOATS)
+def test_numbers_that_a_dtype_cannot_hold(name: str, dtype: torch.dtype) -> None:
+    for number in (1e5, 1e39, 0.5, math.inf, math.nan):
+        assert_same_outcome(lambda x, n=number: LIMITED[name](x, n), torch.tensor([1.0, -2.0, 7.5], dtype=dtype))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
 import torch
 import torch.nn.functional as F
-from support.compare import assert_matches_cpu, assert_same, assert_same_error
+from support.compare import assert_matches_cpu, assert_same, assert_same_error, assert_same_outcome
 from support.dtypes import FLOATS, HALVES, dtypes, leaf
 from support.environment import TORCH
 
@@ -107,6 +108,15 @@ def test_empty_batch():
     assert_matches_cpu(lambda x: F.max_pool2d(x, 2), x)
     assert_matches_cpu(lambda x: F.avg_pool2d(x, 2), x)
     assert_matches_cpu(lambda x: F.adaptive_avg_pool2d(x, 2), x)
+
+
+def test_adaptive_pools_of_integers():
+    """A dtype is refused where there is something to compute."""
+    x = torch.zeros(2, 3, 4, 4, dtype=torch.int64)
+    for view, size in itertools.product((x, x[:0], x[0]), (0, (0, 2), (2, 2), (1, 1))):
+        assert_same_outcome(lambda x, n=size: F.adaptive_avg_pool2d(x, n), view)
+    assert_same_outcome(lambda x: F.adaptive_avg_pool1d(x, 0), x[0])
+    assert_same_outcome(lambda x: F.adaptive_avg_pool3d(x, (0, 1, 1)), x)
 
 
 def test_out():
@@ -212,6 +222,13 @@ def test_max_pool_of_a_window_in_the_padding():
         x = torch.ones(1, 1, 2, 1, dtype=dtype)
         pool = lambda x: torch.ops.aten.max_pool2d_with_indices(x, [2, 1], [1, 1], [1, 0], [3, 1])[0]  # noqa: E731
         assert_matches_cpu(pool, x)
+
+
+def test_zeros_by_a_negative_divisor():
+    x = torch.tensor([0.0, -0.0, 1.0, -1.0]).reshape(1, 1, 1, 2, 2).expand(1, 1, 2, 2, 2)
+    for value in (x, x[..., :1], x * 0):
+        assert_matches_cpu(lambda x: 1 / F.avg_pool2d(x[:, 0], (2, 1), divisor_override=-2), value)
+        assert_matches_cpu(lambda x: 1 / F.avg_pool3d(x, (2, 2, 1), divisor_override=-2), value)
 
 
 def test_special_values_of_other_pools():
@@ -394,3 +411,20 @@ def test_errors_of_empty_volumes():
         lambda x: B.avg_pool3d(x, [2]),
     ):
         assert_same_error(function, torch.zeros(2, 0, 5, 6, 6), words=TORCH >= (2, 15))
+
+
+@pytest.mark.allow_fallback
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.max_pool1d(x, 70_000),
+        lambda x: F.avg_pool1d(x, 70_000),
+        lambda x: F.adaptive_avg_pool1d(x, 2),
+        lambda x: F.adaptive_max_pool1d(x, 2),
+    ],
+)
+def test_long_windows(function):
+    """Which run on the CPU where the device is Mesa's: before version 23 it ends loops of more than 65,535 turns."""
+    x = torch.arange(150_000.0)[None, None] / 1e4
+    torch.testing.assert_close(function(x.to("dml")).cpu(), function(x), rtol=1e-4, atol=0)

@@ -60,3 +60,24 @@ def test_where_and_clamp_promote() -> None:
 def test_half_dtypes_meet_in_float32() -> None:
     a, b = torch.ones(2, dtype=torch.float16), torch.ones(2, dtype=torch.bfloat16)
     assert (a.to("dml") + b.to("dml")).dtype == torch.float32
+
+
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("other", [torch.int32, torch.int64, torch.float32], ids=str)
+def test_numbers_beyond_halves(half: torch.dtype, other: torch.dtype) -> None:
+    """A factor of halves that is a tensor without dimensions is not rounded to them, as on the CPU; all else is."""
+    x = torch.tensor([1e-5, -1e-5, 2e-4, 3.0, -6e4], dtype=half)
+    for number in (100000, -70001, 2049):
+        y = torch.tensor(number, dtype=other)
+        for name in ("mul", "div", "add", "sub", "fmod", "maximum", "nextafter", "lt"):
+            function = getattr(torch, name)
+            assert_same(function(x.to("dml"), y.to("dml")), function(x, y))
+        assert_same(x.to("dml").mul_(y.to("dml")), x.clone().mul_(y))
+        for name in ("_foreach_mul", "_foreach_div"):
+            function = getattr(torch, name)
+            for shared in (False, True):
+                ours, theirs = (
+                    function([x.to(device)] * 2, y.to(device) if shared else [y.to(device)] * 2)
+                    for device in ("dml", "cpu")
+                )
+                assert_same(list(ours), list(theirs))

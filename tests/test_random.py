@@ -234,6 +234,12 @@ def test_other_distributions() -> None:
     assert torch.normal(mean.to("dml"), std.to("dml"), out=torch.empty(0, device="dml")).shape == (N,)
     with pytest.raises(RuntimeError, match="std"):
         torch.normal(mean.to("dml"), -1.0)
+    for bad in (-0.5, float("nan")):
+        given = torch.where(torch.arange(6) == 4, bad, 0.0).reshape(2, 3).t().to("dml")
+        for mean in (0.0, torch.zeros(3, 2, device="dml")):
+            with pytest.raises(RuntimeError, match="normal expects all elements of std"):
+                torch.normal(mean, given)
+                torch.dml.synchronize()
 
 
 @dtypes(FLOATS)
@@ -364,6 +370,16 @@ def test_distributions() -> None:
         assert ((x.mean(0) - mean).abs() < 6 * deviation / math.sqrt(len(x))).all(), distribution
     x = d.Categorical(weights).sample(shape).cpu()
     assert (x.bincount(minlength=3) / len(x) - weights.cpu()).abs().max() < 0.02
+
+
+@pytest.mark.parametrize("bad", [-1.0, -1e-40, math.nan])
+def test_negative_deviations_raise(bad: float) -> None:
+    std = torch.tensor([1.0, bad], device="dml")
+    for mean in (0.5, torch.zeros(2, device="dml")):
+        torch.normal(mean, std)
+        with pytest.raises(RuntimeError, match=r"normal expects all elements of std >= 0\.0"):
+            torch.dml.synchronize()
+    assert torch.normal(0.0, torch.tensor([0.0, -0.0, math.inf], device="dml")).shape == (3,)
 
 
 def test_negative_rates_raise() -> None:

@@ -237,6 +237,54 @@ def test_empty_and_zero_dim():
         assert_matches_cpu(function, zero)
 
 
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
+@pytest.mark.parametrize("elements", [1, 64, 2**23])
+def test_reductions_of_nothing_load_nothing(elements):
+    """Of a storage's beginning, where a load before the first element is one outside of memory."""
+    storage = torch.ones(elements).to("dml")
+    for size, stride in (((0,), (1,)), ((6, 0), (1, 1)), ((0, 6), (1, 1)), ((3, 0, 2), (0, 1, 0)), ((2, 0), (7, 3))):
+        x = storage.as_strided(size, stride)
+        for dim in (None, *range(x.dim())):
+            if dim is not None and size[dim] != 0:
+                continue
+            dims = () if dim is None else (dim,)
+            assert (torch.sum(x, dims) == 0).all() and (torch.nansum(x, dims) == 0).all()
+            assert torch.mean(x, dims).isnan().all() and torch.var(x, dims).isnan().all()
+            assert (torch.linalg.vector_norm(x, 2, dims) == 0).all() and (torch.logsumexp(x, dims) == -math.inf).all()
+            assert not torch.any(x, dims).any() and torch.all(x, dims).all()
+        assert x.prod() == 1 and x.count_nonzero() == 0 and torch.equal(x.unique(), x.flatten())
+        out = storage.new_full((), 3.0)
+        for loss in (torch.ops.aten.mse_loss, torch.ops.aten.smooth_l1_loss, torch.ops.aten.binary_cross_entropy):
+            more = (None,) if "entropy" in str(loss) else ()
+            assert loss.out(x, x, *more, 1, out=out).isnan() and loss(x, x, *more, 2) == 0
+
+
+@dtypes(ALL)
+def test_nothing_to_choose_from(dtype):
+    empty = torch.empty(0, dtype=dtype)
+    for function in (torch.min, torch.max):
+        assert_matches_cpu(lambda x, f=function: f(x, out=torch.ones((), dtype=x.dtype, device=x.device)), empty)
+    assert_matches_cpu(lambda x: (x.median(), x.nanmedian()), empty)
+    assert_matches_cpu(lambda x: torch.searchsorted(x, x), empty)
+    assert_matches_cpu(lambda x: torch.nansum(x.float(), dtype=torch.int8), empty)
+    assert_matches_cpu(lambda x: x.cumsum(0, dtype=torch.bool), empty)
+    assert_matches_cpu(lambda x: x.cumprod(0, dtype=torch.bool), torch.ones((), dtype=dtype))
+
+
+@dtypes(FLOATS)
+@pytest.mark.parametrize("n", [1, 2, 3, 300, 5000])
+def test_moments_of_infinities(dtype, n):
+    x = torch.randn(n).to(dtype)
+    for at in {0, n // 2, n - 1}:
+        y = x.clone()
+        y[at] = math.inf
+        spread, mean = torch.var_mean(y.to("dml"), correction=0)
+        assert spread.isnan() and mean == math.inf
+        assert torch.std(y.to("dml"), correction=0).isnan()
+    spread, mean = torch.var_mean(torch.tensor([math.inf, 1, -math.inf], dtype=dtype, device="dml"))
+    assert spread.isnan() and mean.isnan()
+
+
 @pytest.mark.parametrize(
     "function",
     [
@@ -268,6 +316,18 @@ def test_empty_and_zero_dim():
         lambda x: torch.sum(x, 0, out=torch.empty(2, dtype=torch.float64, device=x.device), dtype=torch.float32),
         lambda x: torch.amax(x, 0, out=torch.empty(2, dtype=torch.float64, device=x.device)),
         lambda x: torch.any(x, 0, out=torch.empty(2, dtype=torch.float32, device=x.device)),
+        lambda x: torch.all(x, 9, out=torch.empty(2, dtype=torch.float32, device=x.device)),
+        lambda x: torch.mean(x.long(), 0, out=x[0].clone()),
+        lambda x: torch.norm(x, 2, 0, dtype=torch.float16),
+        lambda x: torch.linalg.vector_norm(x.half(), dtype=torch.bfloat16),
+        lambda x: torch.linalg.vector_norm(x.long(), 2, 9),
+        *(
+            lambda x, norm=norm, dtype=dtype, wanted=wanted: norm(x.to(dtype), 2, [9], False, **wanted)
+            for norm in (torch.ops.aten.norm, torch.ops.aten.linalg_vector_norm)
+            for dtype in (torch.int64, torch.float32)
+            for wanted in ({}, {"dtype": torch.int64}, {"dtype": torch.float32})
+        ),
+        lambda x: torch.mode(x, 9, out=(x.bool(), x.long())),
     ],
 )
 def test_errors(function):

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from support.compare import assert_matches_cpu
+from support.compare import assert_matches_cpu, assert_same_error
 from support.dtypes import FLOATS, INTEGERS, NUMBERS, dtypes, sample_with_ties
 
 
@@ -111,6 +111,41 @@ def test_histc(dtype):
     assert_matches_cpu(lambda x: x.histc(4, 0, 2), special)
 
 
+@dtypes(INTEGERS)
+def test_histc_of_integers(dtype):
+    """As CUDA counts them; the CPU does not."""
+    x = torch.randint(0, 100, (3, 500)).to(dtype)
+    for bins, low, high in ((10, 0, 100), (7, 3, 90), (100, 0, 0), (3, 5, 5), (300, 10, 20)):
+        least, largest = (low, high) if low != high else (int(x.min()), int(x.max())) if low == 0 else (4, 6)
+        given = x if low != high or low == 0 else torch.full_like(x, 5)
+        counts = [0] * bins
+        for number in given.flatten().tolist():
+            if least <= number <= largest:
+                counts[min((number - least) * bins // (largest - least), bins - 1)] += 1
+        result = given.to("dml").histc(bins, low, high)
+        assert result.dtype == dtype
+        assert result.cpu().tolist() == torch.tensor(counts).to(dtype).tolist()
+    assert x[:, :0].to("dml").histc(4).tolist() == [0, 0, 0, 0]
+
+
+def test_histc_of_wide_integers():
+    wide = torch.tensor([-(2**62), 2**62 - 1, 0], device="dml")
+    assert wide.histc(1).tolist() == [3]
+    assert (wide // 4).histc(4).tolist() == [1, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.isin(x.bool(), x),
+        lambda x: torch.isin(True, x),
+        lambda x: torch.isin(x, False),
+    ],
+)
+def test_isin_takes_no_flags(function):
+    assert_same_error(function, torch.arange(3))
+
+
 def test_errors():
     x, whole = torch.ones(2, 3, device="dml"), torch.tensor([1, 2], device="dml")
     for call, error, text in (
@@ -128,7 +163,10 @@ def test_errors():
         (lambda: x.histc(0), RuntimeError, "bins must be"),
         (lambda: x.histc(3, 2, 1), RuntimeError, "larger than min"),
         (lambda: (x * math.nan).histc(3), RuntimeError, "not finite"),
-        (lambda: whole.histc(3), RuntimeError, "not implemented"),
+        (lambda: (whole > 1).histc(3), RuntimeError, "not implemented"),
+        (lambda: whole.histc(3, 2, 1), RuntimeError, "larger than min"),
+        (lambda: whole.int().histc(3, 0, 2**31), RuntimeError, "without overflow"),
+        (lambda: whole.histc(3, -(2**62), 2**62), RuntimeError, "beyond 64-bit"),
     ):
         with pytest.raises(error, match=text):
             call()

@@ -68,6 +68,23 @@ def test_load_mapped(tmp_path, where):
     assert loaded["floats"].device.type == (where or "dml")
 
 
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+@pytest.mark.parametrize("name", ["privateuseone", "privateuseone:0", "privateuseone:1"])
+def test_load_what_torch_directml_saved(name, zipped, monkeypatch):
+    # It does not name its backend, so that files have torch's name of the key.
+    saved = content()
+    file = io.BytesIO()
+    with monkeypatch.context() as context:
+        context.setattr(torch.serialization, "location_tag", lambda storage: name if storage.is_dml else "cpu")
+        torch.save(saved, file, _use_new_zipfile_serialization=zipped)
+    file.seek(0)
+    loaded = torch.load(file)
+    check(loaded, saved)
+    assert loaded["floats"].device == torch.device("dml", int(name.endswith("1")))
+    file.seek(0)
+    assert torch.load(file, map_location="cpu")["floats"].device.type == "cpu"
+
+
 def test_from_the_cpu():
     file = io.BytesIO()
     torch.save({"a": torch.arange(4.0)}, file)

@@ -216,3 +216,15 @@ def test_errors():
     ):
         with pytest.raises(error, match=text):
             call()
+
+
+def test_sorting_takes_the_memory_of_two_passes():
+    x = torch.randn(1 << 20, device="dml")
+    torch.dml.synchronize()
+    torch.dml.reset_peak_memory_stats()
+    before = torch.dml.memory_allocated()
+    values, _indices = x.sort()
+    taken = torch.dml.max_memory_allocated() - before
+    assert torch.equal(values.cpu(), x.cpu().sort().values)
+    # Results of 4 and 8 bytes an element, and twice a key and a position beside the first keys; a little for counts.
+    assert taken <= x.numel() * (4 + 8 + 2 * (4 + 4) + 4) * 1.05

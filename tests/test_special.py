@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -142,6 +143,33 @@ def test_polynomials_of_special_values(name: str, dtype: torch.dtype) -> None:
     assert not len(wrong), f"x, n, device, CPU: {wrong.tolist()}"
 
 
+@pytest.mark.parametrize("kind", "tuvw")
+def test_polynomials_of_high_degree_just_outside_of_their_interval(kind: str) -> None:
+    """Where they grow so slowly that a recurrence would take minutes."""
+    for degree in (5000.0, 16777215.0, 16777216.0):
+        for excess in (2**-52, 2**-50, 2**-40):
+            t = math.acosh(1 + excess)
+            right, left = {
+                "t": (math.cosh(degree * t),) * 2,
+                "u": (math.sinh((degree + 1) * t) / math.sinh(t),) * 2,
+                "v": (
+                    math.cosh((degree + 0.5) * t) / math.cosh(t / 2),
+                    math.sinh((degree + 0.5) * t) / math.sinh(t / 2),
+                ),
+                "w": (
+                    math.sinh((degree + 0.5) * t) / math.sinh(t / 2),
+                    math.cosh((degree + 0.5) * t) / math.cosh(t / 2),
+                ),
+            }[kind]
+            x = torch.tensor([1 + excess, -1 - excess], dtype=torch.float64, device="dml")
+            expected = torch.tensor([right, left if degree % 2 == 0 else -left], dtype=torch.float64)
+            got = getattr(S, f"chebyshev_polynomial_{kind}")(x, degree)
+            torch.testing.assert_close(got.cpu(), expected, rtol=1e-12, atol=0)
+    x = torch.tensor([1 + 2**-52, -2.0, math.inf, 1 + 2**-52], dtype=torch.float64, device="dml")
+    degrees = torch.tensor([2.0**53, 1e6, 1e6, 2.0**62], dtype=torch.float64, device="dml")
+    assert getattr(S, f"chebyshev_polynomial_{kind}")(x, degrees).isnan().all()
+
+
 def test_polynomial_of_an_infinite_degree_is_zero() -> None:
     x = torch.tensor([0.3, 2.0], device="dml")
     for name in POLYNOMIALS:
@@ -255,3 +283,24 @@ def test_angle() -> None:
     assert_matches_cpu(torch.angle, torch.tensor([1.0, -1.0, 0.0, -0.0, NAN, INF, -INF]))
     assert_matches_cpu(torch.angle, torch.tensor([1, -1, 0]))
     assert_matches_cpu(torch.angle, torch.randn(5, requires_grad=True))
+
+
+@pytest.mark.parametrize("name", ["laguerre_polynomial_l", "legendre_polynomial_p"])
+def test_degrees_of_many_steps(name: str) -> None:
+    """Longer recurrences than Mesa 22's software adapter has turns for a loop."""
+    x = torch.tensor([0.3, 0.51, 0.97], dtype=torch.float64)
+    n = torch.tensor([70_000.0, 300_001.0, 1_000_000.0], dtype=torch.float64)
+    function = getattr(torch.special, name)
+    found = function(x.to("dml"), n.to("dml")).cpu()
+    torch.testing.assert_close(found, function(x, n), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["laguerre_polynomial_l", "legendre_polynomial_p"])
+def test_degrees_that_take_too_many_steps(name: str) -> None:
+    """Of a degree of 2^62 no recurrence would end: the result is NaN, and what needs no recurrence is right."""
+    function = getattr(torch.special, name)
+    for dtype in (torch.float32, torch.float64):
+        for degree in (2.0**62, 2.0**30, 2.0**20 + 1):
+            x = torch.tensor([0.5, 0.25, 0.0 if "laguerre" in name else 1.0, math.nan], dtype=dtype)
+            found = function(x.to("dml"), torch.tensor(degree, dtype=dtype).to("dml")).cpu()
+            assert found.isnan().tolist() == [True, True, False, True] and found[2] == 1

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
+from support.compare import assert_same
 from support.dtypes import HALVES, dtypes
 from support.names import words
 
@@ -250,3 +251,132 @@ def test_powers_of_large_odd_integers_are_odd(device: torch.device) -> None:
         torch.pow(on_device, exponent).sum().backward()
         assert on_cpu.grad is not None and on_device.grad is not None
         torch.testing.assert_close(on_device.grad.cpu(), on_cpu.grad, equal_nan=True)
+
+
+def around_zero(dtype: torch.dtype) -> torch.Tensor:
+    """Zeros, the smallest numbers of both signs, NaN and infinities."""
+    tiny = torch.finfo(dtype).tiny
+    least = tiny * torch.finfo(dtype).eps
+    numbers = [0.0, least, 3 * least, tiny / 2, tiny, 1.0, float("inf")]
+    return torch.tensor([*numbers, *(-number for number in numbers), float("nan")], dtype=torch.float64).to(dtype)
+
+
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+CHOICES = ("maximum", "minimum", "fmax", "fmin", "clamp_min", "clamp_max")
+REDUCTIONS = ("amax", "amin", "argmax", "argmin", "aminmax", "any", "all")
+ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "relu": F.relu,
+    "relu6": F.relu6,
+    "threshold": lambda x: F.threshold(x, 0.0, 0.0),
+    "hardshrink": lambda x: F.hardshrink(x, 0.0),
+    "hardtanh": lambda x: F.hardtanh(x, -1.0, 1.0),
+    "clamp": lambda x: x.clamp(0.0, 1.0),
+}
+
+
+@pytest.mark.smoke
+@dtypes(FLOATS)
+def test_comparisons_tell_subnormals_from_zero(dtype: torch.dtype, device: torch.device) -> None:
+    x = around_zero(dtype)
+    x, y = x.repeat_interleave(len(x)), x.repeat(len(x))
+    for name in COMPARISONS + CHOICES:
+        function = getattr(torch, name)
+        assert_same(function(x.to(device), y.to(device)), function(x, y), 0, 0)
+    for name in COMPARISONS:
+        assert_same(getattr(torch, name)(x.to(device), 0), getattr(torch, name)(x, 0), 0, 0)
+    assert_same(x.to(device).bool(), x.bool())
+    assert_same(torch.logical_not(x.to(device)), torch.logical_not(x))
+    numbers = around_zero(dtype)[:-1]
+    pairs = torch.stack(torch.broadcast_tensors(numbers[:, None], numbers), -1)
+    for name in REDUCTIONS:
+        ours, theirs = getattr(torch, name)(pairs.to(device), dim=-1), getattr(torch, name)(pairs, dim=-1)
+        for got, want in zip(*((one if isinstance(one, tuple) else (one,)) for one in (ours, theirs)), strict=True):
+            assert torch.equal(got.cpu(), want), name  # Of zeros of both signs any is an extremum.
+
+
+@dtypes(FLOATS)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_keep_subnormals(name: str, dtype: torch.dtype, device: torch.device) -> None:
+    x = around_zero(dtype)
+    ours, theirs = x.to(device).requires_grad_(), x.clone().requires_grad_()
+    got, want = ACTIVATIONS[name](ours), ACTIVATIONS[name](theirs)
+    assert_same(got, want, 0, 0)
+    for one in (got, want):
+        one.backward(torch.full_like(one, 1.5))
+    assert_same(ours.grad, theirs.grad, 0, 0)
+
+
+@dtypes(torch.float32, torch.float64)
+def test_infinities_and_integers_of_subnormals(dtype: torch.dtype, device: torch.device) -> None:
+    tiny = torch.finfo(dtype).tiny
+    x = torch.tensor([tiny / 2, -tiny / 2, tiny * torch.finfo(dtype).eps], dtype=dtype)
+    for y in (0.0, math.inf):
+        y = torch.full_like(x, y)
+        assert_same(torch.xlogy(x.to(device), y.to(device)), torch.xlogy(x, y), 0, 0)
+    divisor = x[2].expand(3).clone()
+    quotient = torch.div(x.to(device), divisor.to(device), rounding_mode="floor")
+    assert_same(quotient, torch.div(x, divisor, rounding_mode="floor"), 0, 0)
+
+
+def tiny(dtype: torch.dtype) -> float:
+    """The largest power of two that is subnormal where the dtype is computed in."""
+    return torch.finfo(dtype).tiny / 2
+
+
+A = torch.ops.aten
+# Functions that go on with a product, or compare it, and numbers that make it subnormal.
+WITH_PRODUCTS: dict[str, Function] = {
+    "addcmul": lambda x, y: torch.addcmul(0 * y.nan_to_num(0, 0, 0), x, y, value=0.5),
+    "addcdiv": lambda x, y: torch.addcdiv(torch.zeros_like(x), x, y, value=0.25),
+    "foreach_addcmul": lambda x, y: torch._foreach_addcmul([torch.zeros_like(x)], [x], [y], [0.5])[0],
+    "foreach_addcdiv": lambda x, y: torch._foreach_addcdiv([torch.ones_like(x)], [x], [y], [0.25])[0],
+    "add": lambda x, y: torch.add(x, y, alpha=tiny(x.dtype)),
+    "sub": lambda x, y: torch.sub(x, y, alpha=-tiny(x.dtype)),
+    "rsub": lambda x, y: torch.rsub(x, y, alpha=2 * tiny(x.dtype)),
+    "lerp": lambda x, y: torch.lerp(torch.zeros_like(x), y, tiny(x.dtype)) + x,
+    "pow": lambda x, y: torch.pow(x, -2),
+    "xlogy": torch.xlogy,
+    "entr": lambda x, y: S.entr(x),
+    "sinc": lambda x, y: torch.sinc(x),
+    "heaviside": torch.heaviside,
+    "rrelu": lambda x, y: F.rrelu(x, 0.25, 0.25),
+    "rrelu_training": lambda x, y: F.rrelu(x, 0.0, 0.0, training=True),
+    "logit": lambda x, y: torch.logit(x, 0.0),
+    "logit_backward": lambda x, y: A.logit_backward(y, x, 0.0),
+    "logit_backward_of_halves": lambda x, y: A.logit_backward(y, x, 0.5),
+    "softplus": lambda x, y: F.softplus(x, tiny(x.dtype), 1e-30),
+    "softplus_threshold": lambda x, y: F.softplus(x.clamp(-1, 1), 1.0, -tiny(x.dtype)),
+    "softplus_backward": lambda x, y: A.softplus_backward(y, x.clamp(-1, 1), 1.0, -tiny(x.dtype)),
+}
+# Of bfloat16 the CPU rounds between the steps.
+WITH_PRODUCTS_OF_WIDE: dict[str, Function] = {
+    "addr": lambda x, y: torch.addr(0 * x[:1], x[::40], y[:50], alpha=tiny(x.dtype)).flatten(),
+    "binary_cross_entropy_backward": lambda x, y: A.binary_cross_entropy_backward(x, y, torch.ones_like(y), None, 1),
+}
+
+
+@dtypes(torch.float32, torch.float64, torch.bfloat16)
+@pytest.mark.parametrize("name", WITH_PRODUCTS)
+def test_products_inside_of_functions_keep_subnormals(name: str, dtype: torch.dtype, device: torch.device) -> None:
+    check_products(WITH_PRODUCTS[name], name, dtype, device)
+
+
+@dtypes(torch.float32, torch.float64)
+@pytest.mark.parametrize("name", WITH_PRODUCTS_OF_WIDE)
+def test_products_inside_of_wide_functions(name: str, dtype: torch.dtype, device: torch.device) -> None:
+    check_products(WITH_PRODUCTS_OF_WIDE[name], name, dtype, device)
+
+
+def check_products(f: Function, name: str, dtype: torch.dtype, device: torch.device) -> None:
+    """No infinity, NaN or number comes of a product that an adapter flushes; a sum may lose its two terms."""
+    x, y = pairs(dtype)
+    if name.startswith("logit_backward"):
+        x, y = x[~x.isnan()], y[~x.isnan()]  # CPU's is 0 there where it vectorises.
+    want, got = f(x, y), f(x.to(device), y.to(device)).cpu()
+    info = torch.finfo(dtype)
+    near = (got.double() - want.double()).abs() <= want.double().abs() * 8 * info.eps + 2 * info.tiny
+    near &= got.isfinite() & want.isfinite()
+    near |= (got == want) | (got.isnan() & want.isnan())
+    bad = [(i, got[i].item(), want[i].item()) for i in (~near).nonzero().flatten().tolist()]
+    operands = [(x[i].item(), y[i].item()) for i, *_ in bad if len(x) == len(got)]
+    assert not bad, f"{len(bad)} of {len(got)} (element, device, CPU): {bad[:5]}; operands: {operands[:5]}"

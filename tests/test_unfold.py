@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from support.compare import assert_matches_cpu, assert_same, assert_same_error
+from support.compare import assert_matches_cpu, assert_same, assert_same_error, assert_same_outcome
 from support.dtypes import FLOATS, dtypes, leaf
 
 WINDOWS = [
@@ -74,8 +74,16 @@ def test_tensor_unfold():
 @dtypes(FLOATS, torch.int64, torch.uint8)
 def test_shuffles(dtype):
     x = (torch.randn(2, 8, 6, 4) * 10).to(dtype)
-    assert_matches_cpu(lambda x: F.pixel_shuffle(x, 2), x)
-    assert_matches_cpu(lambda x: F.pixel_unshuffle(x, 2), x)
+    flat = (torch.randn(1, 1, 6, 6) * 10).to(dtype)  # contiguous and channels last
+    for view in (x, x[0], x.transpose(1, 2), x.to(memory_format=torch.channels_last), flat.mT, flat):
+        assert_same_outcome(lambda x: F.pixel_unshuffle(x, 2), view)
+        assert_same_outcome(lambda x: F.pixel_shuffle(x, 2), view)
+    for bad in (x[0, 0], x[:, :3]):
+        assert_same_error(lambda x: F.pixel_shuffle(x, 2), bad)
+        assert_same_error(lambda x: F.pixel_unshuffle(x, 4), bad)
+    for factor in (0, -2):
+        assert_same_error(lambda x, n=factor: F.pixel_shuffle(x, n), x)
+        assert_same_error(lambda x, n=factor: F.pixel_unshuffle(x, n), x)
     for groups in (1, 2, 4, 8):
         shuffle = lambda x, groups=groups: F.channel_shuffle(x, groups)  # noqa: E731
         for view in (

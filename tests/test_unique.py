@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -50,6 +51,12 @@ def test_slices(n, width):
     assert_matches_cpu(everything(torch.unique, dim=1), torch.randint(0, 2, (3, n, 2)))
 
 
+def test_consecutive_of_one_dimension():
+    x = torch.tensor([1.0, 1.0, 2.0])
+    for inverse, counts, dim in itertools.product((False, True), (False, True), (None, 0, -1)):
+        assert_matches_cpu(lambda t, o=(inverse, counts, dim): torch.ops.aten.unique_consecutive(t, *o), x)
+
+
 def test_special_values():
     x = torch.tensor([math.nan, 1.0, math.nan, -0.0, 0.0, 1.0, math.inf, -math.inf, math.inf])
     assert_matches_cpu(everything(torch.unique), x)
@@ -69,6 +76,15 @@ def test_shapes_and_strides():
         assert_matches_cpu(everything(function, dim=0), torch.zeros(0, 3))
     assert_matches_cpu(lambda x: everything(torch.unique)(x[:, ::2, 1:4]), x)
     assert_matches_cpu(lambda x: everything(torch.unique, dim=2)(x.transpose(0, 2)), x)
+
+
+def test_what_is_not_asked_for():
+    x = sample(5, 3)
+    for flags in ((False, False), (True, False), (False, True)):
+        assert_matches_cpu(lambda x, f=flags: torch.ops.aten.unique_dim(x, 0, True, *f), x)
+        assert_matches_cpu(lambda x, f=flags: torch.ops.aten.unique_dim_consecutive(x, 1, *f), x)
+        assert_matches_cpu(lambda x, f=flags: torch.ops.aten.unique_consecutive(x, *f, 0), x)
+        assert_matches_cpu(lambda x, f=flags: torch.ops.aten.unique_consecutive(x, *f), x)
 
 
 def test_errors():

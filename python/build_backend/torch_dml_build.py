@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-import platform
+import platform as running
 import shutil
 import subprocess
 import sys
@@ -56,11 +56,17 @@ prepare_metadata_for_build_editable = build_meta.prepare_metadata_for_build_edit
 
 
 def build_wheel(wheel_directory: str, config_settings: _Settings = None, metadata_directory: str | None = None) -> str:
-    """Build the libraries, then a wheel that holds them."""
-    build_libraries()
+    """Build the libraries, then a wheel that holds them.
+
+    `pip wheel --config-settings platform=manylinux_2_28_x86_64` builds for older systems than this machine, and
+    `..._aarch64` for another processor; `make release` does.
+    """
+    settings = dict(config_settings or {})
+    platform = settings.pop("platform", None)
+    build_libraries(platform)
     # setuptools never removes from here what has left the sources.
     shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)
-    settings = {**(config_settings or {}), "--build-option": ["--plat-name", platform_tag()]}
+    settings["--build-option"] = ["--plat-name", platform or platform_tag()]
     return build_meta.build_wheel(wheel_directory, settings, metadata_directory)
 
 
@@ -97,8 +103,11 @@ def _keep(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return entry
 
 
-def build_libraries() -> None:
-    """Run `cargo xtask build` for the torch versions found, and leave no plugin of another in the package."""
+def build_libraries(platform: str | None = None) -> None:
+    """Run `cargo xtask build` for the torch versions found, and leave no plugin of another in the package.
+
+    `platform` is a wheel's; None is this machine.
+    """
     torches = torch_headers.find()
     if not torches:
         raise RuntimeError(
@@ -109,6 +118,8 @@ def build_libraries() -> None:
     if not Path(cargo).exists():
         raise RuntimeError("cargo not found: torch-dml's engine is Rust; install it from https://rustup.rs")
     command = [cargo, "run", "--quiet", "--package", "xtask", "--", "build", "--out", str(LIB)]
+    if platform:
+        command += ["--platform", platform]
     for torch in torches:
         command += ["--torch", str(torch.resolve())]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
@@ -122,8 +133,8 @@ def build_libraries() -> None:
 
 def platform_tag() -> str:
     """Return the wheel's platform: on Linux the glibc of this machine is the oldest it may meet."""
-    name, libc = platform.libc_ver()
+    name, libc = running.libc_ver()
     if sys.platform == "linux" and name == "glibc":
         major, minor = libc.split(".")[:2]
-        return f"manylinux_{major}_{minor}_{platform.machine()}"
+        return f"manylinux_{major}_{minor}_{running.machine()}"
     return sysconfig.get_platform().replace("-", "_").replace(".", "_")

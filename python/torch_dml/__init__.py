@@ -16,11 +16,15 @@ from torch_dml.loader import is_loaded, load, supported_torch
 
 if TYPE_CHECKING:
     from torch_dml.batch_size import auto_batch_size
+    from torch_dml.compare import compare
+    from torch_dml.policy_runner import PolicyRunner
     from torch_dml.trees import to_device
 
 __all__ = [
+    "PolicyRunner",
     "__version__",
     "auto_batch_size",
+    "compare",
     "fallback_count",
     "fallbacks",
     "is_loaded",
@@ -31,10 +35,16 @@ __all__ = [
 ]
 
 # They import torch, which the command line does without.
-_LATER = {"auto_batch_size": "torch_dml.batch_size", "to_device": "torch_dml.trees"}
+_LATER = {
+    "PolicyRunner": "torch_dml.policy_runner",
+    "auto_batch_size": "torch_dml.batch_size",
+    "to_device": "torch_dml.trees",
+}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "compare":  # A module that can be called.
+        return importlib.import_module("torch_dml.compare")
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_LATER[name]), name)

@@ -16,7 +16,7 @@ from typing import Any
 _INDEX_ERROR, _TYPE_ERROR, _VALUE_ERROR, _NOT_IMPLEMENTED, _OUT_OF_MEMORY, _DEVICE_LOST = 2, 3, 4, 5, 6, 7
 _INTERRUPTED = 10
 
-ABI_VERSION = 6
+ABI_VERSION = 7
 
 # Keys of a device's description.
 _WORDS = ("name", "vendor", "kind", "driver", "driver_info", "api_version", "uuid")
@@ -100,6 +100,11 @@ class DeviceProperties:
     subnormals: bool  # whether sums and products keep them; where not, zero may stand for them
     software: bool
     uuid: str
+
+    @property
+    def is_integrated(self) -> bool:
+        """Whether the memory is the processor's, under CUDA's name for it."""
+        return self.kind == "integrated"
 
 
 def library_folder() -> Path:

@@ -37,6 +37,26 @@ def _log_filter(value: str) -> bool:
     return all(re.fullmatch(f"{level}|{target}(={level})?", part.strip(), re.I | re.A) for part in value.split(","))
 
 
+# The libraries that torch_dml.integrations has a file for.
+INTEGRATIONS = (
+    "accelerate",
+    "lightning",
+    "safetensors",
+    "stable_baselines3",
+    "torch_geometric",
+    "transformers",
+    "ultralytics",
+)
+
+
+def _integrations(value: str) -> bool:
+    if value == "none":
+        return True
+    names = value.split(",")
+    without = {name.startswith("-") for name in names}
+    return len(without) == 1 and {name.removeprefix("-") for name in names} <= set(INTEGRATIONS)
+
+
 # Name, whether a value is understood, and what is said of one that is not.
 VARIABLES: dict[str, tuple[Callable[[str], bool], str]] = {
     "TORCH_DML_AUTOLOAD": (
@@ -44,9 +64,14 @@ VARIABLES: dict[str, tuple[Callable[[str], bool], str]] = {
         "0 or 1",
     ),
     "TORCH_DML_AS_CUDA": (_one_of("0", "1", "force"), "0, 1 or force"),
+    "TORCH_DML_INTEGRATIONS": (
+        _integrations,
+        f"none, or some of {', '.join(INTEGRATIONS)} with commas between, all with or all without - before",
+    ),
     "TORCH_DML_SOFTWARE": (_one_of("0", "1"), "0 or 1"),
     "TORCH_DML_DEVICES_PER_ADAPTER": (_whole_number(1, 8), "a number from 1 to 8"),
     "TORCH_DML_FUSION": (_one_of("0", "1", "wait"), "0, 1 or wait"),
+    "TORCH_DML_MATRIX_UNITS": (_one_of("0", "1", "emulate"), "0, 1 or emulate"),
     "TORCH_DML_SUBMIT_THREAD": (_one_of("0", "1"), "0 or 1"),
     "TORCH_DML_AUTOGRAD_THREADS": (_one_of("0", "1"), "0 or 1"),
     "TORCH_DML_FOREACH": (_one_of("single"), "single"),
@@ -56,7 +81,9 @@ VARIABLES: dict[str, tuple[Callable[[str], bool], str]] = {
     "TORCH_DML_TIMEOUT_S": (_seconds, "a number of seconds"),
     "TORCH_DML_VALIDATION": (_one_of("0", "1"), "0 or 1"),
     "TORCH_DML_NO_MARKER": (_one_of("0", "1"), "0 or 1"),
+    "TORCH_DML_QUIRKS": (_one_of("0", "1"), "0 or 1"),
     "TORCH_DML_SPIRV_DIR": (_folder, "a folder"),
+    "TORCH_DML_RECORD": (_one_of("0", "1"), "0 or 1"),
     "TORCH_DML_LOG": (_log_filter, "a level, or TARGET=LEVEL,..."),
 }
 # These say what the whole program is to run with: it does not start with something else, but fails and names them.
@@ -68,6 +95,15 @@ def get(name: str) -> str | None:
     value = os.environ.get(name)
     understood, _ = VARIABLES[name]
     return value if value and understood(value) else None
+
+
+def chosen_integrations() -> list[str]:
+    """Return the libraries that TORCH_DML_INTEGRATIONS allows to integrate with; all when it is unset."""
+    value = get("TORCH_DML_INTEGRATIONS") or ""
+    names = [] if value == "none" else value.split(",")
+    if value.startswith("-") or not value:
+        return [name for name in INTEGRATIONS if f"-{name}" not in names]
+    return names
 
 
 def warn_of_nonsense() -> None:

@@ -59,7 +59,7 @@ def load() -> None:
         library = open_plugin(path)
         initialise(library, torch.__version__)
         # Imported here: these need the engine and torch.
-        from torch_dml import backward, interrupts, register
+        from torch_dml import backward, interrupts, libraries, record, register
 
         register.register()
         if AS_CUDA:
@@ -68,8 +68,10 @@ def load() -> None:
             install.install(library)
         backward.run_in_calling_thread()
         interrupts.watch(library)
+        libraries.install(library)
         atexit.register(_finish, library, os.getpid())
         _plugin = library
+        record.start()
 
 
 def check_place(torch: ModuleType) -> None:
@@ -122,6 +124,8 @@ def open_plugin(path: Path) -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(str(path))
         library.dml_plugin_init.argtypes, library.dml_plugin_init.restype = [c_char_p, c_int32], c_int32
+        library.dml_plugin_register_library.argtypes = [c_char_p]
+        library.dml_plugin_register_library.restype = c_int32
         library.dml_plugin_resize_storage.argtypes = [c_void_p, c_uint64]
         library.dml_plugin_resize_storage.restype = c_int32
         for function in (

@@ -14,10 +14,31 @@ Action = Callable[[ModuleType], None]
 def when_imported(name: str, action: Action) -> None:
     """Call `action` with a module after it was executed: now where that is done, else once it is imported."""
     module = sys.modules.get(name)
-    if module is not None and not getattr(module.__spec__, "_initializing", False):
+    if module is None:
+        _finder.waiting.setdefault(name, []).append(action)
+    elif not getattr(module.__spec__, "_initializing", False):
         action(module)
     else:
+        # It is importing torch, and torch imported us. No loader will be asked for it any more.
         _finder.waiting.setdefault(name, []).append(action)
+        if type(module.__spec__) is ModuleSpec:
+            module.__spec__.__class__ = _SpecOfExecuting
+
+
+class _SpecOfExecuting(ModuleSpec):
+    """The spec of a module that is being executed. Python's import sets this attribute when that has ended."""
+
+    @property
+    def _initializing(self) -> bool:
+        return True
+
+    @_initializing.setter
+    def _initializing(self, initializing: bool) -> None:
+        self.__class__ = ModuleSpec  # type: ignore[assignment]
+        self._initializing = initializing
+        module = sys.modules.get(self.name)
+        if module is not None:  # None where its execution has failed
+            _finder.tell(module, self.name)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -25,6 +46,11 @@ class _Finder(importlib.abc.MetaPathFinder):
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Action]] = {}
+
+    def tell(self, module: ModuleType, name: str) -> None:
+        """Do what waits for a module that was executed."""
+        for action in self.waiting.pop(name, []):
+            action(module)
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Find what is waited for, through the finders after this one."""
@@ -42,8 +68,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
             def execute_and_tell(module: ModuleType) -> None:
                 execute(module)
-                for action in self.waiting.pop(name, []):
-                    action(module)
+                self.tell(module, name)
 
             loader.exec_module = execute_and_tell  # type: ignore[method-assign]
         return spec

@@ -8,7 +8,7 @@ from torch.utils.backend_registration import (
     rename_privateuse1_backend,
 )
 
-from torch_dml import data_parallel, dlpack, module, multiprocessing, torch_compile
+from torch_dml import data_parallel, dlpack, integrations, module, multiprocessing, serialization, torch_compile
 from torch_dml.backend import AS_CUDA, DEVICE
 
 
@@ -24,3 +24,5 @@ def register() -> None:
     data_parallel.install()
     dlpack.install()
     multiprocessing.install()
+    serialization.install()
+    integrations.install()

@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+from torch_dml import windows_drivers
+
 
 def loader_name() -> str:
     """Return the file name of the Vulkan loader on this system."""
@@ -56,10 +58,7 @@ def advice(kind: str | None = None) -> list[str]:
     if kind == "windows":
         return [
             "Windows: install or update the GPU's driver; it brings Vulkan (vulkan-1.dll):",
-            "  AMD       https://www.amd.com/support",
-            "  Intel     https://www.intel.com/content/www/us/en/download-center/home.html",
-            "  NVIDIA    https://www.nvidia.com/drivers",
-            "  Qualcomm  Windows Update, or the maker of the computer",
+            *(f"  {vendor:9} {page}" for vendor, page in windows_drivers.PAGES.items()),
             "Drivers that Windows Update chose may lack Vulkan: prefer the vendor's.",
         ]
     if kind == "wsl":

@@ -1,7 +1,7 @@
 """Run random cases of the operators on the device and on the CPU, and list what differs, by cause.
 
 A case has a number, which says everything about it: `--case 12345` runs that one alone, in this process, and with
-`--show` prints it as a program. Ends with 1 if a difference is found that tests/fuzz/known.toml does not explain.
+`--show` prints it as a program. Ends with 1 if a difference is found that tests/fuzz/known does not explain.
 """
 
 from __future__ import annotations
@@ -12,12 +12,17 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
 # Mesa's software device compiles without optimising: most kernels run a few times.
 os.environ.setdefault("GALLIVM_PERF", "nopt")
+# Some of OpInfo's samples come in the order of a set of strings, which is to be the same in all processes.
+if os.environ.get("PYTHONHASHSEED") != "0":
+    os.environ["PYTHONHASHSEED"] = "0"
+    os.execv(sys.executable, sys.orig_argv)
 
 import torch
 from rich.console import Console
@@ -44,6 +49,7 @@ def _options() -> argparse.Namespace:
     which.add_argument("--seconds", type=float, default=60, metavar="S", help="for so long (default: %(default)s)")
     which.add_argument("--cases", type=int, metavar="N", help="so many, however long that takes")
     which.add_argument("--start", type=int, default=0, metavar="N", help="the first one's number (default: 0)")
+    which.add_argument("--again", type=Path, metavar="FILE", help="those of a file that --findings kept, instead")
     which.add_argument("--operators", default="", metavar="REGEX", help="those whose operator's name has a match")
     how = parser.add_argument_group("how they run")
     how.add_argument("--device", default="dml", help="the device (default: %(default)s)")
@@ -61,14 +67,21 @@ def _one(options: argparse.Namespace, console: Console) -> int:
         finding = run_case(options.case, torch.device(options.device), reference)
     finally:
         reference.stop()
-    console.print(f"{finding.operator} [{finding.dtype}] {finding.kind}: {finding.message}", markup=False)
+    for difference in finding.differences:
+        console.print(f"{finding.operator} [{finding.dtype}] {difference.kind}: {difference.message}", markup=False)
     return int(bool(known.unexplained([finding], known.read())))
 
 
+def _numbers(options: argparse.Namespace) -> Sequence[int]:
+    if options.again is not None:
+        return sorted({json.loads(line)["number"] for line in options.again.read_text().splitlines()})
+    return range(options.start, options.start + (FOREVER if options.cases is None else options.cases))
+
+
 def _many(options: argparse.Namespace, console: Console) -> list[Finding]:
-    count = FOREVER if options.cases is None else options.cases
-    until = time.monotonic() + (options.seconds if options.cases is None else FOREVER)
-    numbers = range(options.start, options.start + count)
+    numbers = _numbers(options)
+    limited = options.cases is None and options.again is None
+    until = time.monotonic() + (options.seconds if limited else FOREVER)
     found: list[Finding] = []
     explanations, counts = known.read(), Counter[str]()
     columns = (TextColumn("{task.completed} cases"), TimeElapsedColumn(), TextColumn("{task.fields[counts]}"))
@@ -106,7 +119,7 @@ def main() -> int:
     if unexplained:
         console.print(report.table(unexplained))
     console.print(report.summary(found))
-    console.print(f"{len(found)} cases, {len(unexplained)} differences that {known.PATH.name} does not explain")
+    console.print(f"{len(found)} cases, {len(unexplained)} differences that tests/fuzz/known does not explain")
     return int(bool(unexplained))
 
 

@@ -55,7 +55,10 @@ def plain(rng: random.Random, argument: Argument, like: torch.Tensor) -> Any:
     if name == "correction":
         return rng.choice((0, 1, 1, 2, 0.5))
     if kind == "bool":
-        return False if name in ("half_to_float", "sparse") else rng.random() < 0.5
+        if name in ("half_to_float", "sparse"):
+            return False
+        # Elements are not unique, of which isin with assume_unique=True makes anything.
+        return rng.random() < 0.5 and name != "assume_unique"
     if kind == "ScalarType":
         return values.dtype(rng)
     if kind == "Scalar":

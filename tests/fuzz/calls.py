@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -13,22 +13,32 @@ import torch
 
 from ..opinfo.execution import other_seeds, tensors
 from ..opinfo.tasks import operators
+from .flushing import Flushing
 from .outcome import Error, Flat, Outcome, flat
 from .values import FLOATS, flushed
 
 FORWARD, BACKWARD, DOUBLE = "forward", "backward", "double backward"
 # What numbers of a dtype may be off by, as perturbations.
 EPSILON = {dtype: torch.finfo(dtype).eps for dtype in FLOATS}
+# By which the amplitude of a function near a number is found.
+COARSE = 1 / 16
 
 
 @dataclass(frozen=True)
 class Variant:
-    """How a call is run: in float64, with inputs off by a rounding, with zeros for subnormals, or with another seed."""
+    """How a call is run: in float64, in float32, with inputs off by a rounding (or by a sixteenth), with another
+    seed, with zeros for subnormal inputs, with such zeros in arithmetic, or with contiguous arguments that share no
+    memory."""
 
     wide: bool = False
+    narrow: bool = False
     perturbed: int = 0  # 0: not, otherwise which perturbation
     reseeded: bool = False
     flushed: bool = False
+    flushing: bool = False
+    sparing: bool = False  # in functions that are exact on every adapter
+    coarse: bool = False  # of a perturbation
+    dense: bool = False
 
 
 @dataclass
@@ -82,6 +92,8 @@ class Mover:
         # By address and dtype: the storage on the CPU and its copy.
         self.storages: dict[tuple[int, torch.dtype], tuple[torch.Tensor, torch.Tensor]] = {}
         self.tensors: dict[int, torch.Tensor] = {}
+        self.epsilon = 0.0  # of the coarsest float dtype among the arguments
+        self.integral = False  # whether no argument is of floats: a function of floats converts them first
 
     def __call__(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -89,7 +101,7 @@ class Mover:
         if isinstance(value, torch.device):
             return self.device
         if isinstance(value, torch.dtype):
-            return torch.float64 if self.variant.wide and value in EPSILON else value
+            return self._float(value) if value in EPSILON else value
         if isinstance(value, str) and (value == "cpu" or value.startswith("cuda")):
             return str(self.device)
         if isinstance(value, (list, tuple)):
@@ -101,29 +113,53 @@ class Mover:
 
     def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:
         if id(tensor) not in self.tensors:
-            key = (tensor.untyped_storage().data_ptr(), tensor.dtype)
+            dense = self.variant.dense
+            laid = tensor.detach().clone(memory_format=torch.contiguous_format) if dense else tensor
+            key = (laid.untyped_storage().data_ptr(), laid.dtype)
             if key not in self.storages or not key[0]:
-                self.storages[key] = self._storage(tensor)
-            moved = self.storages[key][1].as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+                self.storages[key] = self._storage(laid)
+            moved = self.storages[key][1].as_strided(laid.shape, laid.stride(), laid.storage_offset())
             self.tensors[id(tensor)] = moved.detach().requires_grad_(tensor.requires_grad)
         return self.tensors[id(tensor)]
 
     def _storage(self, tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         original = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage())
-        epsilon = EPSILON.get(tensor.dtype)
+        converted = self.integral and self.variant.perturbed and not self.variant.narrow
+        epsilon = EPSILON.get(torch.float32 if converted else tensor.dtype)
         given = flushed(original) if self.variant.flushed else original
-        if epsilon is None or not (self.variant.wide or self.variant.perturbed):
+        if epsilon is None or not (self.variant.wide or self.variant.narrow or self.variant.perturbed):
             return original, given.to(self.device, copy=True)
-        storage = given.to(torch.float64, copy=True)
-        if self.variant.perturbed:
-            draw = torch.Generator().manual_seed(self.variant.perturbed)
-            storage *= 1 + epsilon * (2 * torch.randint(0, 2, storage.shape, generator=draw) - 1).double()
-        return original, storage
+        dtype = self._float(tensor.dtype)
+        epsilon = max(epsilon, EPSILON.get(dtype, 0)) if self.variant.narrow else epsilon
+        self.epsilon = max(self.epsilon, epsilon)
+        return original, self._perturbed(given.to(torch.float64, copy=True), epsilon).to(dtype)
+
+    def _float(self, dtype: torch.dtype) -> torch.dtype:
+        """What a float dtype becomes, and one of integers that are converted."""
+        if self.variant.narrow:
+            return torch.float32
+        return torch.float64 if self.variant.wide or self.variant.perturbed else dtype
+
+    def rounded(self, weights: torch.Tensor) -> torch.Tensor:
+        """What a gradient starts from, off by a rounding as the arguments are."""
+        return self._perturbed(weights, self.epsilon).to(weights.dtype)
+
+    def _perturbed(self, numbers: torch.Tensor, epsilon: float) -> torch.Tensor:
+        if not self.variant.perturbed:
+            return numbers
+        # Each tensor's own: what two of them make together must not hide it. Where both are off in the same direction
+        # in the third one, they are off in opposite directions in the fourth one.
+        index, tensor = self.variant.perturbed, len(self.storages)
+        draw = torch.Generator().manual_seed(min(index, 3) + 1000 * tensor)
+        signs = (2 * torch.randint(0, 2, numbers.shape, generator=draw) - 1).double()
+        size = COARSE if self.variant.coarse else epsilon
+        return numbers * (1 + size * (-signs if index == 4 and tensor % 2 else signs))
 
 
 def execute(call: Call, device: torch.device, variant: Variant = Variant()) -> Outcome:
     """Run the call on copies of its arguments."""
     move = Mover(device, variant)
+    move.integral = not any(tensor.dtype in EPSILON for tensor in tensors(call.args))
     if call.only_first_moves:
         stay = Mover(torch.device("cpu"), variant)
         args, kwargs = [move(call.args[0]), *stay(call.args[1:])], stay(call.kwargs)
@@ -133,15 +169,17 @@ def execute(call: Call, device: torch.device, variant: Variant = Variant()) -> O
     outcome = Outcome()
     default, placeless = torch.get_default_dtype(), not call.tensors() and "device" not in kwargs
     try:
-        if variant.wide or variant.perturbed:
+        if (variant.wide or variant.perturbed) and not variant.narrow:
             torch.set_default_dtype(torch.float64)
         seeds = other_seeds() if variant.reseeded else nullcontext()
-        with warnings.catch_warnings(), device if placeless else nullcontext(), seeds:
+        flushing = Flushing(variant.sparing) if variant.flushing else nullcontext()
+        with warnings.catch_warnings(), device if placeless else nullcontext(), seeds, flushing:
             warnings.simplefilter("ignore")
-            _run(call, args, kwargs, outcome)
+            _run(call, args, kwargs, move, outcome)
             synchronize(device)
     except Exception as error:
         outcome.error = Error(type(error).__name__, " ".join(str(error).split())[:300])
+        _forget_errors(device)
         return outcome
     finally:
         torch.set_default_dtype(default)
@@ -156,13 +194,34 @@ def _changed(original: torch.Tensor, storage: torch.Tensor) -> Flat | None:
     return flat(now)
 
 
+def originals(call: Call) -> list[Flat]:
+    """The storages of the arguments as they are given, in the order of `Outcome.storages`."""
+    move = Mover(torch.device("cpu"), Variant())
+    move((call.args, call.kwargs))
+    return [flat(original) for original, _ in move.storages.values()]
+
+
 def synchronize(device: torch.device) -> None:
     """Wait for the device, which then raises its errors."""
     if device.type != "cpu":
         torch.get_device_module(device).synchronize()
 
 
-def _run(call: Call, args: list[Any], kwargs: dict[str, Any], outcome: Outcome) -> None:
+def _forget_errors(device: torch.device) -> None:
+    """Have further errors of the device raised now, in this thread and in the one of gradients, not by another case."""
+
+    def wait(gradient: torch.Tensor) -> None:
+        synchronize(gradient.device)
+
+    with suppress(Exception):
+        synchronize(device)
+    with suppress(Exception), torch.enable_grad():
+        leaf = torch.zeros((), device=device, requires_grad=True)
+        leaf.register_hook(wait)  # type: ignore[no-untyped-call]
+        leaf.clone().backward()  # type: ignore[no-untyped-call]
+
+
+def _run(call: Call, args: list[Any], kwargs: dict[str, Any], move: Mover, outcome: Outcome) -> None:
     with torch.set_grad_enabled(call.stage != FORWARD):
         output = function(call.function)(*args, **kwargs)
     outcome.results = _flats(output)
@@ -173,7 +232,7 @@ def _run(call: Call, args: list[Any], kwargs: dict[str, Any], outcome: Outcome) 
     if not leaves or not outputs:
         return
     double = call.stage == DOUBLE
-    weights = [_weights(tensor, index).requires_grad_(double) for index, tensor in enumerate(outputs)]
+    weights = [move.rounded(_weights(tensor, index)).requires_grad_(double) for index, tensor in enumerate(outputs)]
     gradients = torch.autograd.grad(outputs, leaves, weights, create_graph=double, allow_unused=True)
     outcome.gradients = [None if gradient is None else flat(gradient) for gradient in gradients]
     first = [gradient for gradient in gradients if gradient is not None and gradient.requires_grad]

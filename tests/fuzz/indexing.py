@@ -71,7 +71,7 @@ def _distinct(rng: random.Random, sizes: tensors.Shape, dimension: int, below: i
     if not sizes:
         return torch.zeros((), dtype=torch.int64)
     scores = torch.rand(tensors.replaced(sizes, dimension % len(sizes), below), generator=draw)
-    return tensors.placed(rng, scores.argsort(dimension).narrow(dimension, 0, sizes[dimension]))
+    return tensors.placed(rng, scores.argsort(dimension).narrow(dimension, 0, sizes[dimension]), distinct=True)
 
 
 def _gather(rng: random.Random, first: torch.Tensor, dimension: int) -> Given:

@@ -1,19 +1,24 @@
 """
 Whether what the device gave is what the CPU gave.
 
-Shape, dtype, strides, and which numbers are infinite, NaN or negative zeros, always count. Finite floats are right when
-they are within a few units in the last place of what the CPU gave or of the result in float64; where those of the CPU's
-own dtype are further away, within a multiple of the CPU's error; and where the operator is no pointwise one, within
-units of the largest element, or a multiple of what rounding the inputs changes. That multiple is also for pointwise
-ones in float64, where there is nothing better than the CPU to compare with. Of a device that may flush subnormal
-numbers an element is right with zeros in place of them too, in the inputs, in the result, or in both. Integers and
-bools are equal. Strides of dimensions of size 1 are open.
+Shape, dtype, strides, and which numbers are infinite, NaN or negative zeros, always count. Finite floats are right
+when they are within a few units in the last place of what the CPU gave or of the result in float64; where those of
+the CPU's own dtype are further away, within a multiple of the CPU's error; and where the operator is no pointwise
+one, within units of the largest element, more of them the longer its sums may be, or a multiple of what rounding the
+inputs changes. That multiple is also for pointwise ones in float64, where there is nothing better than the CPU to
+compare with. How far the CPU's float32 is from float64 says how exact sums in either are. Zero stands for any number
+that is so near; the sign of one that is left when terms cancel is open, and in sums of products of any. Of a device
+that may flush subnormal numbers an element is right with zeros in place of them too: in the inputs, in the result, and
+in what is computed between, as the CPU does that flushes them itself (flushing.py); but for finite results, which no
+kernel is to lose that way. Integers and bools are equal. Strides of dimensions of size 1 are open.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 
@@ -26,8 +31,13 @@ UNITS = {torch.float64: 16.0, torch.float32: 8.0, torch.float16: 2.0, torch.bflo
 EPSILON = {dtype: torch.finfo(dtype).eps / 2 for dtype in UNITS}
 # Allowed multiples of the CPU's own error, and of what a rounding of the inputs changes.
 OF_CPU, OF_PERTURBED = 4.0, 16.0
-PERTURBATIONS = 3
-# What a rounding of the input of a pointwise function is taken to change at most, relative to the result.
+PERTURBATIONS = 4
+# What float64 is off by where float32 is off by 1.
+NARROW = EPSILON[torch.float64] / EPSILON[torch.float32]
+# What is smaller than this, beside other gradients in float64, is the rounding of terms that cancel.
+VANISHED = 2.0**-40
+# What a rounding of the input of a pointwise function is taken to change at most, relative to the result,
+# or to the function near it where terms cancel.
 CAP = {torch.float64: 2.0**-40, torch.float32: 2.0**-16}
 
 
@@ -48,14 +58,21 @@ class Rules:
     values: bool = True  # not of random results
     strides: bool = True
     cancels: bool = False  # whether a pointwise function has zeros, or tails, near which its terms cancel
+    chooses: bool = False  # whether it names elements, so that a rounding of the inputs may change everything
+    sums: bool = False  # whether elements are sums of products, which may begin with zero or with the first product
+    multiples: bool = False  # whether it is a sum of a term and a multiple of another
     precision: torch.dtype | None = None  # of the computation, if it is coarser than that of a result
+    zero_signs: bool = True  # whether the signs of zeros count
     flushes: bool = False  # whether the device may take zeros for subnormal numbers
+    terms: int = 1  # of the longest sums
 
     def differences(self, want: Outcome, got: Outcome) -> Iterator[Difference]:
         """What is wrong with `got`; neither has raised."""
         for name in ("results", "gradients", "second", "storages"):
             expected, actual = getattr(want, name), getattr(got, name)
             label = {"results": "", "second": "second gradient: ", "storages": "argument: "}.get(name, "gradient: ")
+            if name == "storages" and not self.strides and _lie_otherwise(want, got):
+                continue  # Its bytes are the results' elements in another order.
             if (expected is None) != (actual is None) or len(expected or ()) != len(actual or ()):
                 yield Difference(f"{label}count", f"{_count(actual)} {name}, want {_count(expected)}")
                 continue
@@ -76,58 +93,126 @@ class Rules:
             yield from self._values(name, index, want, got)
 
     def _values(self, name: str, index: int, want: Flat, got: Flat) -> Iterator[Difference]:
-        expected, actual = want.values, got.values
+        expected, actual = self._signed(want.values), self._signed(got.values)
         wrong = ~same(expected, actual)
         if want.dtype in UNITS:
-            wrong &= ~near(expected.double(), actual.double(), self._tolerance(want.dtype), want.dtype)
+            wrong &= ~near(expected.double(), actual.double(), self._tolerance(want.dtype), self._smallest(want.dtype))
             if wrong.any():
                 wrong &= ~self._near_exact(name, index, want, got)
             if self.flushes and wrong.any():
                 wrong &= ~self._near_flushed(name, index, want, got)
-        if wrong.any():
-            yield _described(expected, actual, wrong)
+        yield from _described(expected, actual, wrong)
 
     def _near_exact(self, name: str, index: int, want: Flat, got: Flat) -> torch.Tensor:
         """Where the device is as near to the result in float64 as can be expected."""
-        expected, actual = want.values.double(), got.values.double()
+        expected, actual = (self._signed(flat.values.double()) for flat in (want, got))
         tolerance = self._tolerance(want.dtype)
         right = torch.zeros(actual.shape, dtype=torch.bool)
         exact = expected if want.dtype == torch.float64 else self._exact(name, index, Variant(wide=True), want)
         if exact is None:
             return right
-        right |= near(rounded(exact, want.dtype), actual, tolerance, want.dtype)
-        # Infinities and signs of zeros are right or wrong, not near.
-        comparable = actual.isfinite() & exact.isfinite() & ~_other_zeros(exact, actual)
+        right |= near(rounded(exact, want.dtype), actual, tolerance, self._smallest(want.dtype))
+        pointwise = self.pointwise and name in ("results", "storages")  # gradients may be sums
+        # Infinities and signs of zeros are right or wrong, not near; a sum near zero may be on either side.
+        other_zeros = _other_zeros(exact, actual) if pointwise else _other_zeros(exact, actual) & (exact == actual)
+        comparable = actual.isfinite() & exact.isfinite() & ~other_zeros
         error = (expected - exact).abs()
         distance = torch.where(comparable, (actual - exact).abs(), torch.inf)
         right |= distance <= OF_CPU * error
-        pointwise = self.pointwise and name in ("results", "storages")  # gradients may be sums
-        exempt = want.dtype == torch.float64 or (self.cancels and want.dtype == torch.float32)
+        exempt = want.dtype == torch.float64 or self.multiples or (self.cancels and want.dtype == torch.float32)
         if right.all() or (pointwise and not exempt):
             return right
         if not pointwise:
-            right |= distance <= torch.maximum(OF_CPU * _largest(error), tolerance * _largest(exact))
-        change = torch.zeros_like(distance)
+            # Where the CPU's partial sums leave the range, the device's may elsewhere: the order of terms decides.
+            large = exact.isfinite() & (exact.abs() >= torch.finfo(want.dtype).max / (4 * self.terms))
+            right |= large & ~actual.isfinite() & (large & ~expected.isfinite()).any()
+            # Terms that are added one after another are off by as many roundings as the root of their number; so is
+            # what float64 is compared with.
+            roundings = math.sqrt(self.terms) * min(EPSILON[want.dtype], EPSILON[torch.float32])
+            roundings *= 2 if want.dtype == torch.float64 else 1
+            right |= distance <= torch.maximum(
+                OF_CPU * _largest(error), max(tolerance, roundings) * self._scale(name, exact)
+            )
+        if self.chooses:
+            return right
+        change, inexact = self._changes(name, index, exact, want)
+        if pointwise and self.multiples:  # Of 16-bit floats, the sum is of float32.
+            change = change * min(1.0, EPSILON[torch.float32] / EPSILON[want.dtype])
+        elif pointwise:  # Of functions with steps a rounding changes everything.
+            cap = max(CAP.get(dtype, CAP[torch.float32]) for dtype in (want.dtype, self.precision or want.dtype))
+            size = self._amplitude(name, index, exact, want) if self.cancels else exact.abs()
+            change = torch.minimum(change, cap * size)
+        else:
+            right |= distance <= OF_CPU * _largest(inexact)
+            # A zero that a rounding changes is what cancelled, and has no sign.
+            right |= (actual == 0) & (exact == 0) & ((change > 0) | self.sums)
+        return right | (distance <= OF_PERTURBED * change)
+
+    def _changes(self, name: str, index: int, exact: torch.Tensor, want: Flat) -> tuple[torch.Tensor, torch.Tensor]:
+        """What rounding the inputs changes at most, and what float32, or float64 for its results, may be off by."""
+        change, inexact = torch.zeros_like(exact), torch.zeros_like(exact)
         for number in range(1, PERTURBATIONS + 1):
             moved = self._exact(name, index, Variant(wide=True, perturbed=number), want)
             if moved is not None:
                 change = torch.maximum(change, (moved - exact).abs().nan_to_num(0, 0, 0))
-        if pointwise:  # Of functions with steps a rounding changes everything.
-            change = torch.minimum(change, CAP[want.dtype] * exact.abs())
-        return right | (distance <= OF_PERTURBED * change)
+            narrow = self._exact(name, index, Variant(narrow=True, perturbed=number), want)
+            if narrow is not None:
+                inexact = torch.maximum(inexact, (narrow - exact).abs().nan_to_num(0, 0, 0))
+        if want.dtype != torch.float64:
+            return change, inexact
+        return torch.maximum(change, inexact * NARROW), inexact * NARROW
+
+    def _amplitude(self, name: str, index: int, exact: torch.Tensor, want: Flat) -> torch.Tensor:
+        """How large a function is near its arguments: where it vanishes, terms of that size cancel."""
+        size = exact.abs()
+        for number in range(1, PERTURBATIONS + 1):
+            moved = self._exact(name, index, Variant(wide=True, perturbed=number, coarse=True), want)
+            if moved is not None:
+                size = torch.maximum(size, moved.abs().nan_to_num(0, 0, 0))
+        return size
+
+    def _scale(self, name: str, exact: torch.Tensor) -> torch.Tensor:
+        """The largest element; of gradients of which nothing is left, because all terms cancel, that of the others."""
+        own = _largest(exact)
+        if name not in ("gradients", "second"):
+            return own
+        found = getattr(self.reference(Variant(wide=True)), name) or []
+        others = [_largest(flat.values.double()) for flat in found if isinstance(flat, Flat) and flat.data]
+        scale = max([own, *others])
+        return scale if own <= VANISHED * scale else own
 
     def _near_flushed(self, name: str, index: int, want: Flat, got: Flat) -> torch.Tensor:
         """Where the device is right with zeros in place of subnormal numbers."""
-        actual, tolerance = flushed(got.values).double(), self._tolerance(want.dtype)
-        right = near(flushed(want.values).double(), actual, tolerance, want.dtype)
-        for variant in (Variant(flushed=True), Variant(flushed=True, wide=True)):
+        actual, tolerance = self._signed(flushed(got.values).double()), self._tolerance(want.dtype)
+        right = near(self._signed(flushed(want.values).double()), actual, tolerance, self._smallest(want.dtype))
+
+        def agrees(variant: Variant) -> torch.Tensor:
             exact = self._exact(name, index, variant, want)
-            if exact is not None:
-                right |= near(flushed(exact.to(want.dtype)).double(), actual, tolerance, want.dtype)
+            if exact is None:
+                return torch.zeros_like(right)
+            return near(
+                self._signed(flushed(exact.to(want.dtype)).double()), actual, tolerance, self._smallest(want.dtype)
+            )
+
+        for variant in (Variant(flushed=True), Variant(flushed=True, wide=True)):
+            right |= agrees(variant)
+        # A kernel makes no infinity and no NaN of what it flushes itself.
+        composed = not self.pointwise or name in ("gradients", "second")
+        for inputs, sparing in product((False, True), repeat=2):
+            right |= agrees(Variant(flushed=inputs, flushing=True, sparing=sparing)) & (composed | actual.isfinite())
+        # The last step may lose as much as the smallest normal number.
+        expected = self._signed(want.values.double())
+        if want.dtype != torch.float16:
+            off = (actual - expected).abs() < torch.finfo(want.dtype).tiny
+            right |= off & ((actual != 0) | (expected != 0))
         return right
 
     def _tolerance(self, dtype: torch.dtype) -> float:
         return max(UNITS[one] * EPSILON[one] for one in (dtype, self.precision or dtype))
+
+    def _smallest(self, dtype: torch.dtype) -> float:
+        """The smallest number of the dtype, or of the one computed in if that is larger."""
+        return max(torch.finfo(one).tiny * torch.finfo(one).eps for one in (dtype, self.precision or dtype))
 
     def _exact(self, name: str, index: int, variant: Variant, like: Flat) -> torch.Tensor | None:
         """The result in float64, or None where there is none such."""
@@ -136,7 +221,11 @@ class Rules:
         if outcome.error is not None or index >= len(found) or not isinstance(found[index], Flat):
             return None
         flat: Flat = found[index]
-        return flat.values.double() if flat.shape == like.shape else None
+        return self._signed(flat.values.double()) if flat.shape == like.shape else None
+
+    def _signed(self, numbers: torch.Tensor) -> torch.Tensor:
+        """The numbers, with the signs of zeros where those count."""
+        return numbers if self.zero_signs or not numbers.is_floating_point() else numbers + 0
 
 
 def _form(want: Flat, got: Flat, strides: bool) -> Iterator[Difference]:
@@ -150,6 +239,12 @@ def _form(want: Flat, got: Flat, strides: bool) -> Iterator[Difference]:
         yield Difference("dtype", f"{got.dtype}, want {want.dtype}")
 
 
+def _lie_otherwise(want: Outcome, got: Outcome) -> bool:
+    """Whether results of the same shapes have other strides."""
+    pairs = zip(want.results, got.results, strict=False)
+    return any(isinstance(a, Flat) and isinstance(b, Flat) and any(_form(a, b, strides=True)) for a, b in pairs)
+
+
 def same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Where numbers are the same: NaN and NaN, zeros of the same sign."""
     equal = one == other
@@ -159,9 +254,8 @@ def same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return equal
 
 
-def near(expected: torch.Tensor, actual: torch.Tensor, tolerance: float, dtype: torch.dtype) -> torch.Tensor:
-    """Where float64 numbers differ by no more than a relative tolerance, or two of the dtype's smallest numbers."""
-    smallest = torch.finfo(dtype).tiny * torch.finfo(dtype).eps
+def near(expected: torch.Tensor, actual: torch.Tensor, tolerance: float, smallest: float) -> torch.Tensor:
+    """Where float64 numbers differ by no more than a relative tolerance, or two smallest numbers."""
     close = (expected - actual).abs() <= expected.abs() * tolerance + 2 * smallest
     return same(expected, actual) | (close & expected.isfinite() & ~_other_zeros(expected, actual))
 
@@ -182,22 +276,26 @@ def _largest(numbers: torch.Tensor) -> torch.Tensor:
     return numbers.abs().nan_to_num(0, 0, 0).amax(0)
 
 
-def _described(expected: torch.Tensor, actual: torch.Tensor, wrong: torch.Tensor) -> Difference:
-    position = int(wrong.nonzero()[0])
-    one, other = expected[wrong], actual[wrong]
-    kind = "value"
-    if one.is_floating_point():
-        tiny = torch.finfo(one.dtype).tiny
-        if ((one == 0) & (other == 0)).all():
-            kind = "zero sign"
-        elif (one.isnan() != other.isnan()).any():
-            kind = "nan"
-        elif (one.isinf() != other.isinf()).any():
-            kind = "infinity"
-        elif ((one.abs() < tiny) & (other.abs() < tiny)).all():
-            kind = "subnormal"
-    count = f"{int(wrong.sum())} of {wrong.numel()}"
-    return Difference(kind, f"{other[0].item()!r}, want {one[0].item()!r} at {position}; {count} elements")
+def _described(expected: torch.Tensor, actual: torch.Tensor, wrong: torch.Tensor) -> Iterator[Difference]:
+    """A difference of each kind among the elements that are wrong: the first such element, and how many there are."""
+    kinds: dict[str, torch.Tensor] = {}
+    if expected.is_floating_point():
+        kinds["nan"] = expected.isnan() != actual.isnan()
+        kinds["infinity"] = expected.isinf() != actual.isinf()
+        tiny = torch.finfo(expected.dtype).tiny
+        kinds["value"] = (expected.abs() >= tiny) | (actual.abs() >= tiny)
+        kinds["subnormal"] = (expected != 0) | (actual != 0)
+        kinds["zero sign"] = wrong
+    else:
+        kinds["value"] = wrong
+    left = wrong
+    for kind, members in kinds.items():
+        found = left & members
+        left = left & ~members
+        if found.any():
+            position = int(found.nonzero()[0])
+            numbers = f"{actual[position].item()!r}, want {expected[position].item()!r} at {position}"
+            yield Difference(kind, f"{numbers}; {int(found.sum())} of {wrong.numel()} elements")
 
 
 def _of_number(number: float) -> Flat:

@@ -100,6 +100,11 @@ def _interpolate(rng: random.Random, dtype: torch.dtype) -> Made:
         if mode in ("bilinear", "bicubic") and rng.random() < 0.3:
             kwargs["antialias"] = True
     x = _image(rng, dtype, spatial)
+    factor = kwargs.get("scale_factor", 1)
+    width = x.shape[-1] * (factor[-1] if isinstance(factor, list) else factor)
+    if kwargs.get("size", [width])[-1] < 2:
+        # The CPU reads its first row only: its result does not belong to its gradient.
+        kwargs.pop("antialias", None)
     return [x if x.dim() == spatial + 2 else x[None]], kwargs
 
 
@@ -108,6 +113,9 @@ def _pad(rng: random.Random, dtype: torch.dtype) -> Made:
     mode = rng.choice(("constant", "constant", "reflect", "replicate", "circular"))
     low = -2 if rng.random() < 0.3 else 0
     widths = [rng.randint(low, 4) for _ in range(2 * spatial)]
+    if mode == "circular":
+        # Beside a crop it copies places that nothing was written to.
+        widths = [max(width, 0) for width in widths]
     kwargs: dict[str, Any] = {"mode": mode}
     if mode == "constant" and rng.random() < 0.7:
         kwargs["value"] = values.scalar(rng, dtype)

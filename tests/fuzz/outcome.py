@@ -30,8 +30,8 @@ def flat(tensor: torch.Tensor) -> Flat:
     there = tensor.detach()
     # What PyTorch only notes to be zero has no storage.
     dense = torch.zeros_like(there) if there._is_zerotensor() else there  # type: ignore[no-untyped-call]
-    here = dense.cpu().resolve_neg().contiguous().reshape(-1)
-    data = here.view(torch.uint8).numpy().tobytes() if here.numel() else b""
+    here = dense.cpu().resolve_neg().clone(memory_format=torch.contiguous_format)
+    data = here.reshape(-1).view(torch.uint8).numpy().tobytes() if here.numel() else b""
     return Flat(there.dtype, tuple(there.shape), there.stride(), there.device.type, data)
 
 
@@ -52,4 +52,4 @@ class Outcome:
     gradients: list[Flat | None] | None = None
     second: list[Flat | None] | None = None
     storages: list[Flat | None] = field(default_factory=list)  # those that were changed
-    fallbacks: int = 0
+    fallbacks: tuple[str, ...] = ()  # names of the operators that ran on the CPU instead of the device

@@ -54,6 +54,8 @@ def make(rng: random.Random, overload: Overload) -> Call:
             given["dims"] = rng.sample(range(first.dim()), min(len(given["shifts"]), first.dim()))
         else:
             given[name] = plain(rng, argument, first)
+    if overload.base == "topk":  # otherwise in any order
+        given["sorted"] = True
     if "weights" in given and given["weights"] is not None:
         given["weights"] = tensors.tensor(rng, tuple(first.shape), values.dtype(rng), "normal")
     return call(rng, overload, given, stage)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 from functools import cache, lru_cache
 from typing import Any
+from unittest.mock import patch
 
 import numpy
 import torch
@@ -16,6 +18,8 @@ from . import tensors, values
 from .calls import BACKWARD, DOUBLE, FORWARD, Call, function, opinfo
 
 PAGE = ROOT / "docs" / "operators.md"
+# Operators that write each element of a source where an index says: of several for one place any may stay.
+WRITES_ANY = re.compile(r"(scatter|index_copy|index_put|put)")
 # A sample with larger tensors is not used.
 MAX_ELEMENTS = 300_000
 
@@ -45,7 +49,9 @@ def samples(name: str, dtype: torch.dtype) -> tuple[Any, ...]:
     for seed in (torch.manual_seed, numpy.random.seed, random.seed):
         seed(0)
     try:
-        found = list(opinfo(name).sample_inputs("cpu", dtype, requires_grad=False))
+        # The same samples on every machine, so none of what it has beside the CPU.
+        with patch("torch.cuda.is_available", return_value=False):
+            found = list(opinfo(name).sample_inputs("cpu", dtype, requires_grad=False))
     except Exception:  # Some operators have no samples in some dtypes.
         return ()
     return tuple(sample for sample in found if _usable((sample.input, sample.args, sample.kwargs)))
@@ -97,6 +103,7 @@ class _Changer:
         borders = name.startswith(("nn.functional.conv", "nn.functional.interpolate", "nn.functional.grid_sample"))
         self.palette = "normal" if borders else values.palette(rng, bounded=not pointwise)
         self.layouts = rng.random() < 0.6
+        self.writes_any = WRITES_ANY.fullmatch(name) is not None
 
     def __call__(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -111,7 +118,8 @@ class _Changer:
     def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:
         if self.numbers and tensor.dtype == self.dtype:
             tensor = values.numbers(self.rng, tensor.numel(), tensor.dtype, self.palette).reshape(tensor.shape)
-        return tensors.placed(self.rng, tensor) if self.layouts else tensor.clone()
+        distinct = self.writes_any and not tensor.is_floating_point()
+        return tensors.placed(self.rng, tensor, distinct) if self.layouts else tensor.clone()
 
 
 def _expression(rng: random.Random, name: str, stage: str) -> str:

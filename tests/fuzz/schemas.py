@@ -70,5 +70,6 @@ def parse(schema: str) -> Overload:
 
 @cache
 def overloads() -> dict[str, Overload]:
-    """Every overload of the engine's table, by name."""
-    return {overload.name: overload for overload in map(parse, engine.schemas())}
+    """Every overload of PyTorch's own in the engine's table, by name."""
+    schemas = (schema for schema in engine.schemas() if schema.startswith("aten::"))
+    return {overload.name: overload for overload in map(parse, schemas)}

@@ -89,17 +89,22 @@ def strides(rng: random.Random, sizes: Shape) -> Shape:
     return tuple(found)
 
 
-def placed(rng: random.Random, content: torch.Tensor) -> torch.Tensor:
-    """The elements of `content` in another layout, off the start of a storage whose other elements are random."""
+def placed(rng: random.Random, content: torch.Tensor, distinct: bool = False) -> torch.Tensor:
+    """
+    The elements of `content` in another layout, off the start of a storage whose other elements are random.
+
+    Where it is expanded, the last one of those that then share a place is kept; with `distinct` it is not expanded.
+    """
     sizes, extent = tuple(content.shape), 0
     layout = strides(rng, sizes)
+    if distinct and 0 in layout:
+        layout = content.contiguous().stride()
     if content.numel():
         extent = 1 + sum((size - 1) * stride for size, stride in zip(sizes, layout, strict=True))
     offset = rng.choice((0, 0, 0, 1, 2, 3, 8)) if rng.random() < 0.5 else 0
     storage = values.numbers(rng, offset + extent + rng.choice((0, 0, 1, 5)), content.dtype, "whole")
     placed = storage.as_strided(sizes, layout, offset)
     if content.numel():
-        # The last one of what an expanded element stands for is kept.
         placed.copy_(content) if 0 not in layout else _copy_expanded(placed, content)
     return placed
 

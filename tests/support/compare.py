@@ -22,6 +22,8 @@ TOLERANCES = {
     torch.float32: (4e-6, 1e-6),
     torch.float16: (2**-10, 2**-12),
     torch.bfloat16: (2**-7, 2**-9),
+    torch.complex64: (4e-6, 1e-6),
+    torch.complex128: (1e-12, 1e-12),
 }
 WIDENED = (torch.float32, torch.float16, torch.bfloat16)
 

@@ -1,5 +1,7 @@
 //! The one error type of the crate.
 
+use crate::device_type::{DeviceName, title};
+
 /// What can go wrong on a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -9,9 +11,9 @@ pub enum Error {
     Vulkan(dml_vulkan::Error),
     /// No memory, after everything cached was released. Allocations in use remain valid, and a later one that fits succeeds.
     #[error(
-        "dml out of memory. Tried to allocate {}. Device {device} ({adapter}) has a total capacity of {} of which {} is free. \
+        "{} out of memory. Tried to allocate {}. Device {device} ({adapter}) has a total capacity of {} of which {} is free. \
          Of the memory of this process, {} is in use by tensors and {} is reserved but unused. {advice}",
-        Bytes(*requested), Bytes(*total), Bytes(*free), Bytes(*allocated), Bytes(reserved.saturating_sub(*allocated))
+        title(), Bytes(*requested), Bytes(*total), Bytes(*free), Bytes(*allocated), Bytes(reserved.saturating_sub(*allocated))
     )]
     OutOfMemory {
         /// Bytes asked for.
@@ -49,7 +51,8 @@ pub enum Error {
     },
     /// The device was lost: driver crash, reset or removal. Other devices work on; this one does not come back in this process.
     #[error(
-        "device dml:{device} ({adapter}) was lost: the driver reset it, it was removed, or a kernel did not finish"
+        "device {} ({adapter}) was lost: the driver reset it, it was removed, or a kernel did not finish",
+        DeviceName(*device)
     )]
     DeviceLost {
         /// The device's index.
@@ -59,11 +62,12 @@ pub enum Error {
     },
     /// This process was forked from one that had started Vulkan. A process that was started afresh works.
     #[error(
-        "Cannot re-initialize dml in forked subprocess. To use dml with multiprocessing, you must use the 'spawn' start method"
+        "Cannot re-initialize {0} in forked subprocess. To use {0} with multiprocessing, you must use the 'spawn' start method",
+        title()
     )]
     Forked,
     /// There is no device of this index.
-    #[error("invalid device index {index}: there are {count} dml devices")]
+    #[error("invalid device index {index}: there are {count} {} devices", title())]
     InvalidDevice {
         /// The index asked for.
         index: usize,
@@ -122,7 +126,7 @@ pub enum Error {
         what: String,
     },
     /// What cannot be done while a graph is captured, or with a graph.
-    #[error("dml:{device}: {what}")]
+    #[error("{}: {what}", DeviceName(*device))]
     Graph {
         /// The device's index.
         device: usize,

@@ -29,11 +29,12 @@
 //! | `TORCH_DML_FUSION=0` | pointwise launches are not fused; `wait`: a flush waits for fused kernels, for tests |
 //! | `TORCH_DML_SUBMIT_THREAD=0` | the threads that enqueue also record and submit; `1`: a thread of the device does; by default where there are 4 processors |
 //! | `TORCH_DML_COMPILE_THREADS=4` | as many threads compile kernels: for measurements; else one a core, up to 8 |
-//! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others |
+//! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others; `0` and `1` silence the warning where there is nothing else |
 //! | `TORCH_DML_DEVICES_PER_ADAPTER=2` | every adapter is two devices: for tests |
 
 mod capture;
 mod device;
+mod device_type;
 mod error;
 mod event;
 mod fault;
@@ -52,7 +53,8 @@ mod threads;
 mod transfer;
 
 pub use device::Device;
-pub use dml_vulkan::{AdapterInfo, AdapterKind, Capabilities};
+pub use device_type::{DeviceName, stand_in_for_cuda};
+pub use dml_vulkan::{AdapterInfo, AdapterKind, Capabilities, MatrixShape};
 pub use error::Error;
 pub use event::Event;
 pub use fault::{FaultKind, fault_id, operator_id};
@@ -68,6 +70,7 @@ pub use kernels::cache::{KernelRef, KernelStats, kernel_stats};
 pub use kernels::interface::{self, ArgumentBlock, Interface, Parameter};
 pub use kernels::key::{Family, KernelKey};
 pub use kernels::launch::Launch;
+pub use kernels::matrix_element::element_dtype;
 pub use kernels::pointwise::{Pointwise, PointwiseInput};
 pub use memory::range::AddressRange;
 pub use memory::statistics::{BlockInfo, MemoryStats, PoolStats, SegmentInfo, Stat};

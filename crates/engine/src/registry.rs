@@ -94,6 +94,14 @@ fn open(index: usize) -> Result<&'static Arc<Device>, Error> {
         return Ok(device);
     }
     let device = Arc::new(Device::open(slot.adapter, index)?);
+    let adapter = slot.adapter.info();
+    if adapter.kind == AdapterKind::Software && SOFTWARE.get().is_none() {
+        tracing::warn!(
+            "device {index} is {}: no GPU, but the processor with a driver between, slower than PyTorch's \"cpu\". `python -m \
+             torch_dml doctor` says how to get a driver; TORCH_DML_SOFTWARE=1 silences this",
+            adapter.name
+        );
+    }
     fork::watch();
     if PROFILING.load(Ordering::SeqCst)
         && let Err(e) = device.start_profile()

@@ -54,6 +54,17 @@ pub enum FusionMode {
     Wait,
 }
 
+/// Whether products of halves run on matrix units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatrixUnits {
+    /// Never.
+    Off,
+    /// Where the adapter has them, a software one too.
+    On,
+    /// As if it had them, computed without: for tests.
+    Emulated,
+}
+
 /// Loads Vulkan's validation layer.
 pub static VALIDATION: Variable<bool> = Variable::new("TORCH_DML_VALIDATION", flag, "0 or 1");
 /// Completion is never read from a marker.
@@ -64,6 +75,8 @@ pub static TIMEOUT: Variable<Duration> = Variable::new("TORCH_DML_TIMEOUT_S", se
 pub static CACHE_DIR: Variable<PathBuf> = Variable::new("TORCH_DML_CACHE_DIR", folder, "a folder");
 /// The adapter to imitate. Any name is understood here: one that there is not is an error, and not ignored.
 pub static PROFILE: Variable<String> = Variable::new("TORCH_DML_PROFILE", text, "a name");
+/// Known faults of drivers are looked for.
+pub static QUIRKS: Variable<bool> = Variable::new("TORCH_DML_QUIRKS", flag, "0 or 1");
 /// Where the SPIR-V of every kernel is kept.
 pub static SPIRV_DIR: Variable<PathBuf> = Variable::new("TORCH_DML_SPIRV_DIR", folder, "a folder");
 /// Software adapters are devices beside others.
@@ -82,6 +95,12 @@ pub static FUSION: Variable<FusionMode> = Variable::new(
     |value| one_of(value, &[("0", FusionMode::Off), ("1", FusionMode::On), ("wait", FusionMode::Wait)]),
     "0, 1 or wait",
 );
+/// See [`MatrixUnits`].
+pub static MATRIX_UNITS: Variable<MatrixUnits> = Variable::new(
+    "TORCH_DML_MATRIX_UNITS",
+    |value| one_of(value, &[("0", MatrixUnits::Off), ("1", MatrixUnits::On), ("emulate", MatrixUnits::Emulated)]),
+    "0, 1 or emulate",
+);
 /// Lists of tensors go one tensor after the other.
 pub static FOREACH_SINGLE: Variable<bool> =
     Variable::new("TORCH_DML_FOREACH", |value| one_of(value, &[("single", true)]), "single");
@@ -96,10 +115,11 @@ mod tests {
     fn what_is_unset_empty_or_nonsense_is_none() {
         for value in ["", "nonsense!", "-1", "1e999", "0x10", "é中"] {
             let value = Some(OsStr::new(value));
-            for flag in [&VALIDATION, &NO_MARKER, &SOFTWARE, &SUBMIT_THREAD, &FOREACH_SINGLE] {
+            for flag in [&VALIDATION, &NO_MARKER, &QUIRKS, &SOFTWARE, &SUBMIT_THREAD, &FOREACH_SINGLE] {
                 assert_eq!(flag.read(value), None, "{}", flag.name);
             }
             assert_eq!((TIMEOUT.read(value), FUSION.read(value)), (None, None));
+            assert_eq!(MATRIX_UNITS.read(value), None);
             assert_eq!((DEVICES_PER_ADAPTER.read(value), COMPILE_THREADS.read(value)), (None, None));
         }
         assert_eq!((CACHE_DIR.read(None), FUSION.read(None), TIMEOUT.read(None)), (None, None, None));
@@ -112,6 +132,7 @@ mod tests {
         assert_eq!((SOFTWARE.read(set("1")), SOFTWARE.read(set("0"))), (Some(true), Some(false)));
         assert_eq!((SOFTWARE.read(set("true")), FOREACH_SINGLE.read(set("single"))), (None, Some(true)));
         assert_eq!((FUSION.read(set("0")), FUSION.read(set("wait"))), (Some(FusionMode::Off), Some(FusionMode::Wait)));
+        assert_eq!(MATRIX_UNITS.read(set("emulate")), Some(MatrixUnits::Emulated));
         assert_eq!((DEVICES_PER_ADAPTER.read(set(" 2 ")), DEVICES_PER_ADAPTER.read(set("9"))), (Some(2), None));
         assert_eq!((COMPILE_THREADS.read(set("1024")), COMPILE_THREADS.read(set("0"))), (Some(1024), None));
         assert_eq!(TIMEOUT.read(set("0.25")), Some(Duration::from_millis(250)));

@@ -34,12 +34,17 @@ treated in two ways:
 
 - The functions of the tables take and give them exactly, whatever the adapter does with them in its own arithmetic:
   division, roots, remainders and conversions to the last bit, the others within their bounds, with at most half a unit of
-  4.9e-324 (1.4e-45) more. So do `abs`, `neg`, `sign`, `copysign`, `hypot`, and all that only moves numbers.
-- Addition, subtraction, multiplication, comparisons and `floor` and its like are the adapter's own. The engine asks for
+  4.9e-324 (1.4e-45) more. So do `abs`, `neg`, `sign`, `copysign`, `hypot`, and all that only moves numbers. So do
+  comparisons and what chooses by them (minimum and maximum, extrema, `clamp`, `relu` and its like, sorting), which compare
+  floats as integers: NVIDIA's driver takes subnormals for zeros when it compares, though it keeps them in sums and products.
+- Addition, subtraction, multiplication and `floor` and its like are the adapter's own. The engine asks for
   subnormals to be kept (`DenormPreserve`) where the adapter offers it for all its float types
   (`torch.dml.get_device_properties().subnormals` says whether): then they are. Elsewhere Vulkan lets the adapter flush them
-  to zero, and functions that are composed of these (`silu`, sums, matrix products) inherit it. Of the adapters that were tested
-  the H100 and Mesa 22.3's lavapipe keep them, Mesa 26.1's lavapipe flushes them in float32 and float64.
+  to zero, and functions that are composed of these (`silu`, sums, matrix products) inherit it: what they are off by is below
+  the smallest normal number, times what follows. Where infinities or NaN would come of it, as in `addcdiv`, `xlogy` or
+  `logit`, the products inside are the table's `mul`, which is as exact as division; PyTorch's own compositions, most gradients
+  among them, have no such. Of the adapters that were tested Mesa 22.3's lavapipe offers it; the H200 does not, and keeps them
+  in addition and multiplication all the same; Mesa 26.1's lavapipe flushes them in float32 and float64.
 
 The interpreter has both ways (`interpret::Subnormals`), and a test holds that no function depends on which.
 

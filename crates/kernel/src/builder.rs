@@ -5,6 +5,7 @@
 
 use crate::dtype::DType;
 use crate::ir::*;
+use crate::matrix_type::MatrixType;
 use crate::storage;
 use crate::types::{ScalarType, Type, Word};
 use rustc_hash::FxHashMap;
@@ -94,6 +95,7 @@ impl Builder {
             vars: Vec::new(),
             pointers: Vec::new(),
             shared: Vec::new(),
+            matrices: Vec::new(),
             body: Block::default(),
         };
         let state = State {
@@ -255,6 +257,11 @@ impl Builder {
         self.builtin(Builtin::SubgroupLane)
     }
 
+    /// Index of the subgroup in its workgroup.
+    pub fn subgroup_index(&self) -> Value<'_> {
+        self.builtin(Builtin::SubgroupIndex)
+    }
+
     /// Lanes in a subgroup.
     pub fn subgroup_size(&self) -> Value<'_> {
         self.builtin(Builtin::SubgroupSize)
@@ -286,6 +293,13 @@ impl Builder {
         let mut s = self.state.borrow_mut();
         s.kernel.shared.push(info);
         s.kernel.shared.len() as SharedId - 1
+    }
+
+    /// Declares a matrix register.
+    pub(crate) fn declare_matrix(&self, ty: MatrixType) -> MatrixId {
+        let mut s = self.state.borrow_mut();
+        s.kernel.matrices.push(ty);
+        s.kernel.matrices.len() as MatrixId - 1
     }
 
     /// Stands for input `i` of an [`Element`](crate::Element).
@@ -395,6 +409,11 @@ impl Builder {
     /// Waits for the workgroup; what it wrote to shared memory is visible after.
     pub fn barrier(&self) {
         self.stmt(Stmt::Barrier);
+    }
+
+    /// Waits for the subgroup; what it wrote to shared memory is visible to it after.
+    pub fn subgroup_barrier(&self) {
+        self.stmt(Stmt::SubgroupBarrier);
     }
 }
 
@@ -592,6 +611,15 @@ impl<'b> Value<'b> {
         }
     }
 
+    /// Whether a float is neither NaN nor infinite, by its bits; true for other types.
+    pub fn is_finite(self) -> Value<'b> {
+        match self.scalar() {
+            ScalarType::F32 => (self.bitcast(ScalarType::U32) & 0x7fff_ffffu32).lt(0x7f80_0000u32),
+            ScalarType::F64 => (self.bitcast(ScalarType::U64) & (u64::MAX >> 1)).lt(0x7ff0_0000_0000_0000u64),
+            _ => self.b.bool(true),
+        }
+    }
+
     /// Whether a float is zero, by its bits: a comparison may take a subnormal number for 0.
     pub fn is_zero(self) -> Value<'b> {
         let unsigned = self.scalar().unsigned();
@@ -663,6 +691,20 @@ impl<'b> LocalArray<'b> {
 }
 
 impl<'b> Shared<'b> {
+    pub(crate) fn id(self) -> SharedId {
+        self.id
+    }
+
+    /// Lanes of an element.
+    pub fn lanes(self) -> u8 {
+        self.ty.lanes
+    }
+
+    /// Scalar type of an element.
+    pub fn scalar(self) -> ScalarType {
+        self.ty.scalar
+    }
+
     /// Element `index` (u32): a scalar, or a vector as declared.
     pub fn load(self, index: impl Operand<'b>) -> Value<'b> {
         let index = index.value(self.b, ScalarType::U32);
@@ -696,6 +738,10 @@ impl<'b> Pointer<'b> {
     /// Its builder.
     pub fn builder(self) -> &'b Builder {
         self.b
+    }
+
+    pub(crate) fn id(self) -> PointerId {
+        self.id
     }
 
     /// Element type in memory.

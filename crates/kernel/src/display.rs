@@ -20,6 +20,9 @@ impl Display for Kernel {
         for (i, s) in self.shared.iter().enumerate() {
             writeln!(f, "  shared s{i}: {:?}x{}[{}]", s.ty.scalar, s.ty.lanes, s.len)?;
         }
+        for (i, m) in self.matrices.iter().enumerate() {
+            writeln!(f, "  matrix m{i}: {:?} {}x{} {:?}", m.dtype, m.rows, m.columns, m.part)?;
+        }
         self.block(f, &self.body, 1)
     }
 }
@@ -68,10 +71,33 @@ impl Kernel {
                     writeln!(f, "{pad}}}")?;
                 }
                 Stmt::Barrier => writeln!(f, "{pad}barrier")?,
+                Stmt::SubgroupBarrier => writeln!(f, "{pad}subgroup barrier")?,
+                Stmt::Matrix(stmt) => writeln!(f, "{pad}{}", self.matrix(stmt))?,
                 Stmt::Return => writeln!(f, "{pad}return")?,
             }
         }
         Ok(())
+    }
+
+    fn matrix(&self, stmt: &MatrixStmt) -> String {
+        let n = |id: &ValueId| self.name_of(*id);
+        let memory = |memory: &MatrixMemory| match memory {
+            MatrixMemory::Shared(id) => format!("s{id}"),
+            MatrixMemory::Pointer(id) => format!("p{id}"),
+        };
+        match stmt {
+            MatrixStmt::Fill { matrix, value } => format!("m{matrix} = fill {}", n(value)),
+            MatrixStmt::Load { matrix, from, index, stride, layout } => {
+                format!("m{matrix} = {}[{}] by {} {layout:?}", memory(from), n(index), n(stride))
+            }
+            MatrixStmt::Store { matrix, to, index, stride, layout } => {
+                format!("{}[{}] by {} {layout:?} = m{matrix}", memory(to), n(index), n(stride))
+            }
+            MatrixStmt::MultiplyAdd { sum, left, right } => format!("m{sum} += m{left} * m{right}"),
+            MatrixStmt::Add { to, from } => format!("m{to} += m{from}"),
+            MatrixStmt::Scale { matrix, by } => format!("m{matrix} *= {}", n(by)),
+            MatrixStmt::Convert { to, from } => format!("m{to} = convert m{from}"),
+        }
     }
 
     /// A constant as its number, a parameter by its name, anything else as `v12`.

@@ -1,4 +1,7 @@
 //! Element types of tensors, as they lie in memory.
+//!
+//! A complex number is a pair of reals, the real part first. Kernels know reals alone: a tensor of complex numbers reaches them
+//! as two tensors of reals, or as bits.
 
 use crate::types::ScalarType;
 use std::fmt;
@@ -21,10 +24,13 @@ pub enum DType {
     U16 = 10,
     U32 = 11,
     U64 = 12,
+    C32 = 13,
+    C64 = 14,
+    C128 = 15,
 }
 
 impl DType {
-    /// All of them, by code.
+    /// Those of reals, which a kernel's pointer may have, by code.
     pub const ALL: [DType; 13] = [
         DType::Bool,
         DType::U8,
@@ -41,9 +47,13 @@ impl DType {
         DType::U64,
     ];
 
+    /// Those of complex numbers, whose codes follow.
+    pub const COMPLEX: [DType; 3] = [DType::C32, DType::C64, DType::C128];
+
     /// The dtype of a code of the C ABI.
     pub fn from_code(code: u8) -> Option<DType> {
-        DType::ALL.get(code as usize).copied()
+        let code = usize::from(code);
+        DType::ALL.get(code).or_else(|| DType::COMPLEX.get(code.wrapping_sub(DType::ALL.len()))).copied()
     }
 
     /// Bytes of one element.
@@ -51,8 +61,33 @@ impl DType {
         match self {
             DType::Bool | DType::U8 | DType::I8 => 1,
             DType::I16 | DType::F16 | DType::BF16 | DType::U16 => 2,
-            DType::I32 | DType::F32 | DType::U32 => 4,
-            DType::I64 | DType::F64 | DType::U64 => 8,
+            DType::I32 | DType::F32 | DType::U32 | DType::C32 => 4,
+            DType::I64 | DType::F64 | DType::U64 | DType::C64 => 8,
+            DType::C128 => 16,
+        }
+    }
+
+    /// Whether it is a type of complex numbers.
+    pub const fn is_complex(self) -> bool {
+        self as u8 > DType::U64 as u8
+    }
+
+    /// The type of a complex number's parts; a real type itself.
+    pub const fn real(self) -> DType {
+        match self {
+            DType::C32 => DType::F16,
+            DType::C64 => DType::F32,
+            DType::C128 => DType::F64,
+            real => real,
+        }
+    }
+
+    /// The complex type whose parts hold numbers of a real one; integers are held by parts of f32.
+    pub const fn complex(self) -> DType {
+        match self {
+            DType::F16 | DType::C32 => DType::C32,
+            DType::F64 | DType::C128 => DType::C128,
+            _ => DType::C64,
         }
     }
 
@@ -63,7 +98,7 @@ impl DType {
 
     /// Whether it is an integer type; bool is not one.
     pub const fn is_integer(self) -> bool {
-        !self.is_float() && !matches!(self, DType::Bool)
+        !self.is_float() && !matches!(self, DType::Bool) && !self.is_complex()
     }
 
     /// Whether it is an integer type with a sign.
@@ -71,7 +106,8 @@ impl DType {
         matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
     }
 
-    /// The type in which kernels compute with it: narrow integers in 32 bits, half-precision floats in f32.
+    /// The type in which kernels compute with it: narrow integers in 32 bits, half-precision floats in f32, with a complex
+    /// number's parts as with reals.
     pub const fn compute(self) -> ScalarType {
         match self {
             DType::Bool => ScalarType::Bool,
@@ -79,19 +115,22 @@ impl DType {
             DType::U32 => ScalarType::U32,
             DType::I64 => ScalarType::I64,
             DType::U64 => ScalarType::U64,
-            DType::F16 | DType::BF16 | DType::F32 => ScalarType::F32,
-            DType::F64 => ScalarType::F64,
+            DType::F16 | DType::BF16 | DType::F32 | DType::C32 | DType::C64 => ScalarType::F32,
+            DType::F64 | DType::C128 => ScalarType::F64,
         }
     }
 
     /// PyTorch's `torch.can_cast`: a result of this dtype may be written to a tensor of `to`.
     pub const fn can_cast_to(self, to: DType) -> bool {
+        if self.is_complex() || to.is_complex() {
+            return to.is_complex();
+        }
         let to_integer_ok = !self.is_float() || to.is_float();
         let to_bool_ok = matches!(self, DType::Bool) || !matches!(to, DType::Bool);
         to_integer_ok && to_bool_ok
     }
 
-    /// The unsigned integer type of the same width, for copying bits.
+    /// The unsigned integer type of the same width, for copying bits; of 16 bytes, that of each half.
     pub const fn bits(self) -> DType {
         match self.bytes() {
             1 => DType::U8,
@@ -119,6 +158,9 @@ impl fmt::Display for DType {
             DType::U16 => "UInt16",
             DType::U32 => "UInt32",
             DType::U64 => "UInt64",
+            DType::C32 => "ComplexHalf",
+            DType::C64 => "ComplexFloat",
+            DType::C128 => "ComplexDouble",
         })
     }
 }

@@ -64,7 +64,7 @@ impl Element {
 /// Whether control always reaches the block's end.
 fn goes_through(block: &Block) -> bool {
     block.0.iter().all(|stmt| match stmt {
-        Stmt::Return | Stmt::Barrier => false,
+        Stmt::Return | Stmt::Barrier | Stmt::SubgroupBarrier | Stmt::Matrix(_) => false,
         Stmt::If { then, otherwise, .. } => goes_through(then) && goes_through(otherwise),
         Stmt::While { test, body, .. } => goes_through(test) && goes_through(body),
         _ => true,

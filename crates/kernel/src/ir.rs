@@ -1,5 +1,6 @@
 //! The kernel as data: parameters, values in SSA form, and structured control flow.
 
+use crate::matrix_type::{MatrixLayout, MatrixType};
 use crate::types::{ScalarType, Type, Word};
 
 /// Index of a value in [`Kernel::values`].
@@ -10,6 +11,8 @@ pub type VarId = u32;
 pub type PointerId = u32;
 /// Index of a shared array in [`Kernel::shared`].
 pub type SharedId = u32;
+/// Index of a matrix register in [`Kernel::matrices`].
+pub type MatrixId = u32;
 
 /// One compute kernel.
 #[derive(Clone, Debug)]
@@ -28,6 +31,8 @@ pub struct Kernel {
     pub pointers: Vec<PointerInfo>,
     /// Arrays shared by a workgroup.
     pub shared: Vec<SharedInfo>,
+    /// Matrix registers of each subgroup.
+    pub matrices: Vec<MatrixType>,
     /// What runs.
     pub body: Block,
 }
@@ -169,8 +174,69 @@ pub enum Stmt {
     },
     /// Waits for the workgroup; shared memory written before is visible after.
     Barrier,
+    /// Waits for the subgroup; shared memory that it wrote before is visible to it after.
+    SubgroupBarrier,
+    /// What a whole subgroup does with its matrix registers. Every invocation of it gets there, with the same values.
+    Matrix(MatrixStmt),
     /// Ends the invocation. Only at the outermost level or inside an `If` that holds no barrier.
     Return,
+}
+
+/// A statement on matrix registers. Indices and strides (u32) count elements of the shared array as it is declared, or
+/// elements of the pointer, whose dtype is the matrix's.
+#[derive(Copy, Clone, Debug)]
+#[allow(missing_docs)]
+pub enum MatrixStmt {
+    /// Every element of an accumulator becomes a value.
+    Fill {
+        matrix: MatrixId,
+        value: ValueId,
+    },
+    /// `stride` lies between neighbouring rows, or columns where those are contiguous.
+    Load {
+        matrix: MatrixId,
+        from: MatrixMemory,
+        index: ValueId,
+        stride: ValueId,
+        layout: MatrixLayout,
+    },
+    Store {
+        matrix: MatrixId,
+        to: MatrixMemory,
+        index: ValueId,
+        stride: ValueId,
+        layout: MatrixLayout,
+    },
+    /// `sum += left * right`. In which order and how exactly products are added up is the driver's choice.
+    MultiplyAdd {
+        sum: MatrixId,
+        left: MatrixId,
+        right: MatrixId,
+    },
+    /// `to += from`, element by element, of accumulators of one type.
+    Add {
+        to: MatrixId,
+        from: MatrixId,
+    },
+    /// Every element of an accumulator of floats times a value.
+    Scale {
+        matrix: MatrixId,
+        by: ValueId,
+    },
+    /// Elements converted to another accumulator's dtype.
+    Convert {
+        to: MatrixId,
+        from: MatrixId,
+    },
+}
+
+/// Where a matrix is loaded from or stored to.
+#[derive(Copy, Clone, Debug)]
+pub enum MatrixMemory {
+    /// A shared array of numbers of 4 bytes or vectors of them, in whose bytes the elements lie packed.
+    Shared(SharedId),
+    /// A tensor.
+    Pointer(PointerId),
 }
 
 /// How a value is made.

@@ -7,8 +7,9 @@ use crate::builder::{Pointer, Value};
 use crate::dtype::DType;
 use crate::types::{ScalarType, Word};
 
-/// The memory word of a dtype.
+/// The memory word of a dtype of reals.
 pub fn word(dtype: DType) -> Word {
+    assert!(!dtype.is_complex(), "a kernel's pointer is to reals, not to {dtype}");
     match dtype {
         DType::Bool | DType::U8 | DType::I8 => Word::W8,
         DType::I16 | DType::U16 | DType::F16 | DType::BF16 => Word::W16,
@@ -31,7 +32,8 @@ pub fn decode(raw: Value<'_>, dtype: DType) -> Value<'_> {
 
 /// A value as the word to store: converted to the dtype's compute type, then narrowed.
 pub fn encode(value: Value<'_>, dtype: DType) -> Value<'_> {
-    let value = value.cast(dtype.compute());
+    let whole = value.scalar().is_float() && (dtype.is_signed_integer() || dtype == DType::U8);
+    let value = if whole { truncated(value, dtype) } else { value.cast(dtype.compute()) };
     match dtype {
         DType::Bool => value.cast(ScalarType::U32),
         DType::U8 | DType::I8 | DType::U16 | DType::I16 => value.bitcast(ScalarType::U32),
@@ -39,6 +41,17 @@ pub fn encode(value: Value<'_>, dtype: DType) -> Value<'_> {
         DType::BF16 => encode_bf16(value),
         _ => value,
     }
+}
+
+/// A float as a whole number of the dtype's compute type. What that does not hold, NaN too, is its least number, as x86 has it
+/// and so the CPU; SPIR-V leaves it open, and drivers differ.
+fn truncated(value: Value<'_>, dtype: DType) -> Value<'_> {
+    // As the CPU converts float64 to uint8, whose low bits count.
+    let to = if dtype == DType::U8 && value.scalar() == ScalarType::F64 { ScalarType::I64 } else { dtype.compute() };
+    let bound = 2f64.powi(8 * to.bytes() as i32 - 1);
+    let least = if to == ScalarType::I64 { 1 << 63 } else { 1 << 31 };
+    let inside = value.ge(-bound) & value.lt(bound);
+    inside.select(value.cast(to), value.builder().int(to, least)).cast(dtype.compute())
 }
 
 /// A value as it would be after a store to a tensor of the dtype and a load from it: converted to the dtype's compute

@@ -4,6 +4,8 @@
 //! has run. What `spirv-val` would say of the module is known here without it, in microseconds.
 
 use crate::ir::*;
+use crate::matrix_type::{MatrixType, MatrixUse};
+use crate::storage;
 use crate::types::{ScalarType, Type, Word};
 
 /// A kernel that its builder should not have made.
@@ -120,6 +122,70 @@ impl Verifier<'_> {
         let info = self.k.shared.get(shared as usize).ok_or_else(|| format!("there is no shared array {shared}"))?;
         self.index(index)?;
         Ok(info.ty)
+    }
+
+    fn matrix(&self, id: MatrixId) -> Result<MatrixType, String> {
+        self.k.matrices.get(id as usize).copied().ok_or_else(|| format!("there is no matrix {id}"))
+    }
+
+    fn accumulator(&self, id: MatrixId) -> Result<MatrixType, String> {
+        let ty = self.matrix(id)?;
+        check(ty.part == MatrixUse::Accumulator, || format!("matrix {id} of type {ty:?} is used as an accumulator"))?;
+        Ok(ty)
+    }
+
+    /// Memory of a matrix of a type: from an index on, with a stride.
+    fn matrix_memory(&self, ty: MatrixType, memory: MatrixMemory, places: [ValueId; 2]) -> Check {
+        for place in places {
+            let index = self.used(place)?;
+            check(index == Type::scalar(ScalarType::U32), || format!("a matrix at or by %{place} of type {index:?}"))?;
+        }
+        match memory {
+            MatrixMemory::Shared(id) => {
+                let array = self.k.shared.get(id as usize).ok_or_else(|| format!("there is no shared array {id}"))?;
+                let fits = array.ty.scalar.bytes() == 4;
+                check(fits, || format!("a matrix of type {ty:?} in shared array {id} of {:?}", array.ty))
+            }
+            MatrixMemory::Pointer(id) => {
+                let word = self.pointer(id)?;
+                check(word == storage::word(ty.dtype), || format!("a matrix of type {ty:?} in memory of {word:?}"))
+            }
+        }
+    }
+
+    fn matrix_statement(&self, stmt: &MatrixStmt) -> Check {
+        let float = |ty: MatrixType| ty.dtype.is_float();
+        match *stmt {
+            MatrixStmt::Fill { matrix, value } => {
+                let (ty, value) = (self.accumulator(matrix)?, self.used(value)?);
+                check(value == Type::scalar(ty.dtype.compute()), || format!("a {ty:?} is filled with {value:?}"))
+            }
+            MatrixStmt::Load { matrix, from: memory, index, stride, layout: _ }
+            | MatrixStmt::Store { matrix, to: memory, index, stride, layout: _ } => {
+                self.matrix_memory(self.matrix(matrix)?, memory, [index, stride])
+            }
+            MatrixStmt::MultiplyAdd { sum, left, right } => {
+                let (sum, left, right) = (self.accumulator(sum)?, self.matrix(left)?, self.matrix(right)?);
+                let parts = (left.part, right.part) == (MatrixUse::Left, MatrixUse::Right);
+                let sizes = (left.rows, right.columns, left.columns) == (sum.rows, sum.columns, right.rows);
+                let fits = parts && sizes && float(sum) == float(left) && float(sum) == float(right);
+                check(fits, || format!("a product of {left:?} and {right:?} is added to {sum:?}"))
+            }
+            MatrixStmt::Add { to, from } => {
+                let (to, from) = (self.accumulator(to)?, self.accumulator(from)?);
+                check(to == from, || format!("{from:?} is added to {to:?}"))
+            }
+            MatrixStmt::Scale { matrix, by } => {
+                let (ty, by) = (self.accumulator(matrix)?, self.used(by)?);
+                check(float(ty) && by == Type::scalar(ScalarType::F32), || format!("{ty:?} is multiplied by {by:?}"))
+            }
+            MatrixStmt::Convert { to, from } => {
+                let (to, from) = (self.accumulator(to)?, self.accumulator(from)?);
+                let sizes = (to.rows, to.columns) == (from.rows, from.columns);
+                let fits = sizes && float(to) && float(from) && to.dtype != from.dtype;
+                check(fits, || format!("{from:?} is converted to {to:?}"))
+            }
+        }
     }
 
     fn value(&self, id: ValueId) -> Check {
@@ -320,7 +386,8 @@ impl Verifier<'_> {
                 check(ty == BOOL, || format!("a while on %{cond} of type {ty:?}"))?;
                 self.block(body)
             }
-            Stmt::Barrier | Stmt::Return => Ok(()),
+            Stmt::Matrix(ref stmt) => self.matrix_statement(stmt),
+            Stmt::Barrier | Stmt::SubgroupBarrier | Stmt::Return => Ok(()),
         }
     }
 }

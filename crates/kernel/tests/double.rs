@@ -82,7 +82,8 @@ const SPECIAL: [f64; 21] = [
 type C = fn(f64, f64) -> f64;
 
 /// C's functions, for their special values; elsewhere they are near the exact value.
-const C_FUNCTIONS: [(&str, C); 26] = [
+const C_FUNCTIONS: [(&str, C); 27] = [
+    ("mul", |x, y| x * y),
     ("div", |x, y| x / y),
     ("reciprocal", |x, _| 1.0 / x),
     ("sqrt", |x, _| x.sqrt()),

@@ -5,7 +5,7 @@ mod common;
 mod reference;
 
 use common::validated;
-use dml_kernel::interpret::Function;
+use dml_kernel::interpret::{Function, Subnormals};
 use dml_kernel::{ScalarType, math};
 use reference::CASES;
 
@@ -93,7 +93,7 @@ fn pairs() -> (Vec<f32>, Vec<f32>) {
 }
 
 #[test]
-fn subnormal_quotients_roots_and_remainders_are_correctly_rounded() {
+fn subnormal_products_quotients_roots_and_remainders_are_correctly_rounded() {
     let (x, y) = pairs();
     let agree = |name: &str, got: Vec<f32>, wanted: fn(f32, f32) -> f32| {
         for ((x, y), got) in x.iter().zip(&y).zip(got) {
@@ -104,6 +104,8 @@ fn subnormal_quotients_roots_and_remainders_are_correctly_rounded() {
             );
         }
     };
+    let mul = Function::binary(ScalarType::F32, math::mul).with(Subnormals::Flush);
+    agree("mul", mul.f32(&[&x, &y]), |x, y| x * y);
     agree("div", Function::binary(ScalarType::F32, math::div).f32(&[&x, &y]), |x, y| x / y);
     agree("fmod", Function::binary(ScalarType::F32, math::fmod).f32(&[&x, &y]), |x, y| x % y);
     agree("sqrt", Function::unary(ScalarType::F32, math::sqrt).f32(&[&x]), |x, _| x.sqrt());

@@ -4,6 +4,7 @@
 use dml_kernel::interpret::{Function, Subnormals};
 use dml_kernel::{ScalarType, Value, math};
 use dml_testing::Random;
+use std::cmp::Ordering;
 
 /// Random samples of each function, beside the edges.
 const SAMPLES: usize = if cfg!(debug_assertions) { 2000 } else { 20_000 };
@@ -167,5 +168,43 @@ fn conversions_keep_subnormals() {
     let double: Vec<f64> = (0..400).map(|i| f64::from(i) * 1.37e-40 * if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
     for (x, got) in double.iter().zip(narrow.f64(&[&double])) {
         assert_eq!(got.to_bits(), u64::from((*x as f32).to_bits()), "{x:e}");
+    }
+}
+
+/// As a number that a function of floats may return.
+fn flag<'b>(condition: Value<'b>, like: Value<'b>) -> Value<'b> {
+    condition.select(like.like(1.0), like.like(0.0))
+}
+
+#[test]
+fn comparisons_do_not_depend_on_flushing() {
+    use dml_kernel::math::comparison::{equal, less, less_equal, maximum, minimum};
+    let functions: [(&str, math::Binary); 5] = [
+        ("equal", |a, b| flag(equal(a, b), a)),
+        ("less", |a, b| flag(less(a, b), a)),
+        ("less_equal", |a, b| flag(less_equal(a, b), a)),
+        ("maximum", maximum),
+        ("minimum", minimum),
+    ];
+    for scalar in [ScalarType::F32, ScalarType::F64] {
+        let wrong = differences(scalar, functions.iter().map(|&(name, f)| (name, Function::binary(scalar, f))));
+        assert!(wrong.is_empty(), "{scalar:?}: {wrong:#?}");
+    }
+    let special =
+        [0.0, -0.0, 1e-45, -1e-45, 1e-39, 1.2e-38, -1.0, 1.0, f32::MAX, f32::INFINITY, -f32::INFINITY, f32::NAN];
+    let pairs = special.iter().flat_map(|&a| special.map(|b| (a, b)));
+    let (x, y): (Vec<f32>, Vec<f32>) = pairs.unzip();
+    let of = |f: math::Binary| Function::binary(ScalarType::F32, f).with(Subnormals::Flush).f32(&[&x, &y]);
+    let expected: [fn(f32, f32) -> bool; 3] = [|a, b| a == b, |a, b| a < b, |a, b| a <= b];
+    for ((name, function), expected) in functions.into_iter().zip(expected) {
+        for (i, got) in of(function).into_iter().enumerate() {
+            assert_eq!(got == 1.0, expected(x[i], y[i]), "{name} {:e} {:e}", x[i], y[i]);
+        }
+    }
+    for (i, (larger, smaller)) in of(maximum).into_iter().zip(of(minimum)).enumerate() {
+        let (a, b) = (x[i], y[i]);
+        let want = |first: bool| if a.is_nan() || !b.is_nan() && first { a } else { b };
+        assert_eq!(larger.to_bits(), want(a.partial_cmp(&b) != Some(Ordering::Less)).to_bits(), "{a:e} {b:e}");
+        assert_eq!(smaller.to_bits(), want(b.partial_cmp(&a) != Some(Ordering::Less)).to_bits(), "{a:e} {b:e}");
     }
 }

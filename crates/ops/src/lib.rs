@@ -21,8 +21,10 @@ pub mod table;
 pub mod tensor;
 
 mod attention;
+mod complex;
 mod convolution;
 mod creation;
+mod detection;
 mod indexing;
 mod linear_algebra;
 mod lists;
@@ -36,6 +38,7 @@ mod sorting;
 mod sparse;
 mod spatial;
 
+pub use complex::run_complex;
 pub use operator::Operator;
 pub use operator::call::{Arg, Call, Host, Ret, Scalar};
 pub use operator::error::{Error, Result};

@@ -12,6 +12,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::convolution::OPERATORS,
     // Creation and random numbers.
     crate::creation::OPERATORS,
+    crate::complex::OPERATORS,
     crate::random::OPERATORS,
     // Movement.
     crate::movement::OPERATORS,
@@ -28,6 +29,8 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::normalization::OPERATORS,
     crate::sorting::OPERATORS,
     crate::sparse::OPERATORS,
+    // Of torchvision.
+    crate::detection::OPERATORS,
 ];
 
 /// Every operator. The index of an overload in this list is its id at the C ABI.

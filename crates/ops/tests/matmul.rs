@@ -9,6 +9,8 @@ use dml_engine::AdapterKind;
 use dml_kernel::DType;
 use dml_ops::matmul::epilogue::Epilogue;
 use dml_ops::matmul::interface::ProductSpec;
+use dml_ops::matmul::matrix_select::{self, MatrixChoice};
+use dml_ops::matmul::matrix_tile::{MatrixTile, Units};
 use dml_ops::matmul::operand::{Access, Axis, Digits, Pattern};
 use dml_ops::matmul::{Bias, Choice, Finish, Output, Problem, Source, Tile, gemm, gemv, select, split_k};
 use dml_ops::primitives::kernel::KernelSpec;
@@ -296,37 +298,110 @@ fn every_tile_with_and_without_split_k() {
     let call = Call { name: "gemm", args: &[], device: &host.device, host: &host, returns: Default::default() };
     let mut random = Random(5);
     for tile in tiles(&host) {
-        for (size, layouts) in [
-            ([2, 72, 76, 68], [Layout::Rows, Layout::Rows]),
-            ([1, 37, 61, 131], [Layout::Columns, Layout::Gaps]),
-            ([2, 68, 36, 128], [Layout::Columns, Layout::Columns]),
-        ] {
-            let [batch, m, n, k] = size;
-            let a = Matrix::new(&host, &mut random, DType::F32, [batch, m, k], layouts[0]);
-            let b = Matrix::new(&host, &mut random, DType::F32, [batch, k, n], layouts[1]);
-            let bias = host.of(DType::F32, &[n], &random.values(DType::F32, n as usize));
-            let added = host.read(&bias);
+        for (size, layouts) in SIZES {
             for split_k in [1, 3] {
-                let out = host.of(DType::F32, &[batch, m, n], &vec![f64::NAN; (batch * m * n) as usize]);
-                let s = (&a.t.strides, &b.t.strides);
-                let problem = Problem {
-                    size,
-                    a: Source::strided(&a.t, [m, k], [s.0[1], s.0[2]], s.0[0]),
-                    b: Source::strided(&b.t, [n, k], [s.1[2], s.1[1]], s.1[0]),
-                    finish: Finish {
-                        out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
-                        alpha: Scalar::Double(0.5),
-                        bias: Some(Bias { memory: (&bias).into(), strides: [0, 0, 1], beta: Scalar::Int(1) }),
+                check(
+                    &host,
+                    &mut random,
+                    DType::F32,
+                    (size, layouts),
+                    &format!("{tile} split-K {split_k}"),
+                    |problem| {
+                        problem.run_as(&call, Choice { tile, split_k }).expect("it runs");
                     },
-                };
-                problem.run_as(&call, Choice { tile, split_k }).expect("it runs");
-                let want: Vec<f64> =
-                    product(&a, &b).iter().enumerate().map(|(i, x)| 0.5 * x + added[i % n as usize]).collect();
-                assert_close(DType::F32, k, &host.read(&out), &want, &format!("{tile} split-K {split_k}, {size:?}"));
+                );
             }
         }
         host.device.synchronize().expect("the device works");
         host.clear();
+    }
+}
+
+type Size = [i64; 4];
+
+const SIZES: [(Size, [Layout; 2]); 3] = [
+    ([2, 72, 76, 68], [Layout::Rows, Layout::Rows]),
+    ([1, 37, 61, 131], [Layout::Columns, Layout::Gaps]),
+    ([2, 68, 36, 128], [Layout::Columns, Layout::Columns]),
+];
+
+/// Checks `0.5 * a @ b + bias` of random operands, as `run` computes it.
+fn check(
+    host: &TestHost,
+    random: &mut Random,
+    dtype: DType,
+    ([batch, m, n, k], layouts): (Size, [Layout; 2]),
+    name: &str,
+    run: impl FnOnce(Problem),
+) {
+    let a = Matrix::new(host, random, dtype, [batch, m, k], layouts[0]);
+    let b = Matrix::new(host, random, dtype, [batch, k, n], layouts[1]);
+    let bias = host.of(dtype, &[n], &random.values(dtype, n as usize));
+    let added = host.read(&bias);
+    let out = host.of(dtype, &[batch, m, n], &vec![f64::NAN; (batch * m * n) as usize]);
+    let s = (&a.t.strides, &b.t.strides);
+    run(Problem {
+        size: [batch, m, n, k],
+        a: Source::strided(&a.t, [m, k], [s.0[1], s.0[2]], s.0[0]),
+        b: Source::strided(&b.t, [n, k], [s.1[2], s.1[1]], s.1[0]),
+        finish: Finish {
+            out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
+            alpha: Scalar::Double(0.5),
+            bias: Some(Bias { memory: (&bias).into(), strides: [0, 0, 1], beta: Scalar::Int(1) }),
+        },
+    });
+    let want: Vec<f64> = product(&a, &b).iter().enumerate().map(|(i, x)| 0.5 * x + added[i % n as usize]).collect();
+    assert_close(dtype, k, &host.read(&out), &want, &format!("{name}, {dtype}, {:?}", [batch, m, n, k]));
+}
+
+/// Whole units of 16 bytes along k, along m and n, and with ragged edges.
+const IN_UNITS: [(Size, [Layout; 2]); 3] = [
+    ([2, 64, 64, 64], [Layout::Rows, Layout::Rows]),
+    ([1, 72, 40, 104], [Layout::Rows, Layout::Columns]),
+    ([2, 40, 72, 72], [Layout::Columns, Layout::Rows]),
+];
+
+/// Every second of the cases with k divided.
+fn check_on_matrix_units(dtype: DType, tile: MatrixTile) {
+    let host = TestHost::new();
+    let call = Call { name: "gemm", args: &[], device: &host.device, host: &host, returns: Default::default() };
+    let limits = select::Limits::of(host.device.info());
+    if tile.shared_bytes() > limits.shared_memory || tile.threads() > limits.invocations {
+        return;
+    }
+    let mut random = Random(11);
+    for (case, split_k) in IN_UNITS.into_iter().chain(SIZES).zip([1, 3].into_iter().cycle()) {
+        check(&host, &mut random, dtype, case, &format!("{tile} split-K {split_k}"), |problem| {
+            problem.run_on_matrix_units(&call, MatrixChoice { tile, split_k }).expect("it runs");
+        });
+    }
+    host.device.synchronize().expect("the device works");
+}
+
+#[test]
+fn products_on_the_adapter_s_matrix_units() {
+    let info = TestHost::new().device.info().clone();
+    // Software adapters take minutes to compile the larger tiles.
+    let small = info.kind == AdapterKind::Software;
+    for dtype in [DType::F16, DType::BF16] {
+        let shape = matrix_select::shape(&info, dtype);
+        let units = shape.map(|shape| Units { shape, lanes: info.capabilities.subgroup_size, emulated: false, small });
+        for (tile, _) in units.into_iter().flat_map(matrix_select::tiles) {
+            println!("{dtype}: {tile}");
+            check_on_matrix_units(dtype, tile);
+        }
+    }
+}
+
+#[test]
+fn products_on_emulated_matrix_units() {
+    let lanes = TestHost::new().device.info().capabilities.subgroup_size;
+    // Small ones: every invocation computes all of a matrix.
+    for (dtype, shape) in [(DType::F16, [8, 16, 8]), (DType::BF16, [8, 8, 16])] {
+        let [subgroup_m, subgroup_n, _] = shape;
+        let tile = MatrixTile { m: 16, n: 16, k: 16, subgroup_m, subgroup_n, shape, lanes, emulated: true };
+        assert!(tile.is_valid());
+        check_on_matrix_units(dtype, tile);
     }
 }
 

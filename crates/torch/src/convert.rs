@@ -22,7 +22,7 @@ pub unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
     }
 }
 
-/// A tensor. One whose dtype the engine does not compute with (complex, quantised, float8) makes the call a fallback.
+/// A tensor. One whose dtype the engine does not compute with (quantised, float8) makes the call a fallback.
 ///
 /// # Safety
 /// `t.sizes` and `t.strides` point to `t.dim` numbers during the call.
@@ -33,11 +33,12 @@ pub unsafe fn tensor(t: &DmlTensor) -> Result<Tensor, Failure> {
         _ => DeviceKind::Other,
     };
     let dtype = match (DType::from_code(t.dtype), place) {
-        (Some(dtype), _) => dtype,
         // The operator refuses it for its place; what it holds does not matter.
+        (Some(dtype), DeviceKind::Other) if dtype.is_complex() => DType::F32,
+        (Some(dtype), _) => dtype,
         (None, DeviceKind::Other) => DType::F32,
         (None, _) => {
-            return Err(Failure::new(Status::Fallback, "dml computes with no complex, quantised or float8 tensors"));
+            return Err(Failure::new(Status::Fallback, "dml computes with no quantised or float8 tensors"));
         }
     };
     let dim = t.dim.max(0) as usize;
@@ -189,9 +190,9 @@ mod tests {
     }
 
     #[test]
-    fn a_complex_tensor_is_a_fallback() {
+    fn a_tensor_of_an_unknown_dtype_is_a_fallback() {
         // SAFETY: as above.
-        let e = unsafe { tensor(&sample(14)) }.expect_err("complex");
+        let e = unsafe { tensor(&sample(16)) }.expect_err("no dtype");
         assert_eq!(e.status, Status::Fallback);
     }
 

@@ -114,7 +114,7 @@ pub unsafe extern "C" fn dml_device_dtypes(device: i32, mask: *mut u32) -> i32 {
             .filter_map(DType::from_code)
             .filter(|dtype| match dtype {
                 // Its bits take 64-bit integers. Those alone are made of 32-bit ones where they are missing.
-                DType::F64 => caps.f64 && caps.i64,
+                DType::F64 | DType::C128 => caps.f64 && caps.i64,
                 _ => true,
             })
             .fold(0, |bits, dtype| bits | 1 << dtype as u32);
@@ -222,6 +222,12 @@ pub extern "C" fn dml_set_interrupt_check(check: Option<extern "C" fn() -> i32>)
         dml_engine::set_interrupt_check(check.map(|check| Arc::new(move || check() != 0) as _));
         Ok(())
     });
+}
+
+/// The devices are PyTorch's CUDA devices in this process, and messages call them that.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_stand_in_for_cuda() {
+    dml_engine::stand_in_for_cuda();
 }
 
 /// Waits for the work that drivers were given and saves compiled kernels; to be called before the process ends.

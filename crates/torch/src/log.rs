@@ -2,6 +2,7 @@
 //! otherwise.
 
 use dml_environment::LOG;
+use std::io::IsTerminal;
 use std::sync::Once;
 use tracing_subscriber::EnvFilter;
 
@@ -12,6 +13,8 @@ pub fn start() {
         let filter = LOG.get().and_then(|filter| EnvFilter::try_new(filter).ok());
         // Variables that make no sense are in Python's warnings.
         let filter = filter.unwrap_or_else(|| EnvFilter::new("warn,dml_environment=off"));
-        let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+        let ansi = std::io::stderr().is_terminal();
+        let _ =
+            tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_writer(std::io::stderr).try_init();
     });
 }

@@ -85,3 +85,26 @@ fn an_unwritable_directory_is_no_error() -> Result<(), Error> {
     fs::remove_file(&file).expect("removed");
     Ok(())
 }
+
+/// Longer than the 260 characters that Windows' older functions take, and in letters of no code page.
+#[test]
+fn a_long_folder_in_many_alphabets() -> Result<(), Error> {
+    let name = "Größe-速度-ταχύτητα-скорость-🐎";
+    let directory = cache_dir(name);
+    let deep = (0..12).fold(directory.clone(), |folder, i| folder.join(format!("{name} {i}")));
+    assert!(deep.as_os_str().len() > 600);
+    let open = || {
+        let options = OpenOptions { cache_dir: Some(deep.clone()), ..OpenOptions::default() };
+        dml_vulkan::adapters()?[0].open_with(&options)
+    };
+    let gpu = open()?;
+    add_kernel(&gpu)?;
+    gpu.save_pipeline_cache()?;
+    drop(gpu);
+    only_file(&deep);
+    let gpu = open()?;
+    add_kernel(&gpu)?;
+    drop(gpu);
+    fs::remove_dir_all(&directory).expect("removed");
+    Ok(())
+}

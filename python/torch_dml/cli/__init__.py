@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 from torch_dml._version import __version__
 
-SUITES = ("ops", "matmul", "train", "graph")
+SUITES = ("ops", "matmul", "train", "graph", "conv", "attention", "rows", "models")
+# Those that take a few minutes together.
+USUAL = SUITES[:4]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,6 +35,10 @@ def _run(options: argparse.Namespace) -> int:
         from torch_dml.cli import doctor
 
         return doctor.run()
+    if options.command == "report":
+        from torch_dml.cli import report
+
+        return report.run(options.output)
     if options.command == "bench" and options.breakdown:
         from torch_dml.cli.bench import breakdown
 
@@ -46,7 +52,7 @@ def _run(options: argparse.Namespace) -> int:
         from torch_dml.cli import bench
 
         return bench.run(
-            options.suites or list(SUITES),
+            options.suites or list(USUAL),
             options.device,
             quick=options.quick,
             limit=options.limit,
@@ -69,6 +75,10 @@ def _run(options: argparse.Namespace) -> int:
             stacks=options.stacks,
             rows=options.rows,
         )
+    if options.command == "compare":
+        from torch_dml.cli import compare
+
+        return compare.run(options)
     if options.command == "run":
         from torch_dml.cli import run
 
@@ -95,13 +105,25 @@ def _parser() -> argparse.ArgumentParser:
         "and say what to install or update when something does not work.",
     )
 
+    report = commands.add_parser(
+        "report",
+        help="write a text file for a report of a bug",
+        description="Write versions, drivers, devices and, where the last run was recorded (TORCH_DML_RECORD=1), what "
+        "fell back and which error ended it to a text file, and show it. Paths and names are left out, and nothing is "
+        "sent.",
+    )
+    default = "torch-dml-report.txt"
+    report.add_argument("-o", "--output", default=default, metavar="FILE", help=f"{default} when left out")
+
     bench = commands.add_parser(
         "bench",
         help="measure dml beside cpu and cuda",
         description="Run benchmark suites on dml and on each of cpu and cuda present, in one process. "
         "Figures are medians of several repeats after a warm-up, on random data.",
     )
-    bench.add_argument("suites", nargs="*", metavar="SUITE", type=_suite, help=f"{', '.join(SUITES)}; default: all")
+    bench.add_argument(
+        "suites", nargs="*", metavar="SUITE", type=_suite, help=f"{', '.join(SUITES)}; default: {', '.join(USUAL)}"
+    )
     bench.add_argument("--device", action="append", help="run on this device only; may be given again")
     bench.add_argument("--json", metavar="FILE", help="write the figures to FILE")
     bench.add_argument(
@@ -134,6 +156,36 @@ def _parser() -> argparse.ArgumentParser:
     trace.add_argument("--rows", type=_positive, default=20, help="kernels in the table; 20 when left out")
     trace.add_argument("script", metavar="SCRIPT", help="a Python file; the options of this command come before it")
     trace.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="arguments of the script")
+
+    compare = commands.add_parser(
+        "compare",
+        help="find where a script's results differ from the CPU's, and why",
+        description="Run a script's first training steps while each operator is also called with the same inputs on "
+        "the CPU, in float32 and in float64, and whole runs are followed there with the same weights and random "
+        "numbers. Name the first operator whose error its precision does not explain, write a script that repeats it "
+        "alone, and exit with status 1 where something stands out. The script runs twice, as far as the steps; the "
+        "model is the first one that it trains, or what it names with torch_dml.compare.watch(model).",
+    )
+    compare.add_argument("-o", "--output", default="compare.html", metavar="FILE", help="the page; compare.html")
+    compare.add_argument("-m", "--module", action="store_true", help="SCRIPT is a module's name, as in python -m")
+    compare.add_argument("--steps", type=_positive, default=2, metavar="N", help="optimizer steps; 2 when left out")
+    compare.add_argument("--device", help="the device to examine; dml when left out")
+    compare.add_argument("--seed", type=int, default=0, help="of random numbers; 0 when left out")
+    compare.add_argument("--json", metavar="FILE", help="write everything to FILE")
+    compare.add_argument("--rows", type=_positive, default=20, help="rows of each table; 20 when left out")
+    compare.add_argument("--once", action="store_true", help="do not call operators twice to compare the bits")
+    compare.add_argument(
+        "--operators-only", action="store_true", help="no whole runs in float64 and float32: less memory and time"
+    )
+    compare.add_argument(
+        "--max-elements",
+        type=_positive,
+        default=1 << 26,
+        metavar="N",
+        help="do not compare calls with more input elements; 67,108,864 when left out",
+    )
+    compare.add_argument("script", metavar="SCRIPT", help="a Python file; the options of this command come before it")
+    compare.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="arguments of the script")
 
     run = commands.add_parser(
         "run",

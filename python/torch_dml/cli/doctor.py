@@ -5,18 +5,19 @@ It imports neither torch nor a library of this package: what may be broken runs 
 
 from __future__ import annotations
 
-import json
+import datetime
 import os
 import platform
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch_dml import vulkan
+from torch_dml import vulkan, windows_drivers
 from torch_dml._version import __version__
+from torch_dml.cli.child import probe
 
-_TIMEOUT_S = 180
+# Where the whole suite of tests has passed: system, Vulkan's name of the driver, what it was.
+_KNOWN_GOOD = {("Linux", "NVIDIA"): "an H100", ("Linux", "llvmpipe"): "Mesa's software adapter"}
 _LINE, _LINES = 400, 4
 
 
@@ -52,6 +53,7 @@ def run() -> int:
     report = _Report()
     report.ok("system", f"{platform.platform()}, Python {platform.python_version()}, torch-dml {__version__}")
     loader_works = _check_loader(report)
+    _check_windows_drivers(report, windows_drivers.installed())
     engine_works = _check_engine(report)
     devices = _check_devices(report) if engine_works else []
     torch_works = _check_torch(report) and _check_operators(report)
@@ -85,8 +87,17 @@ def _check_loader(report: _Report) -> bool:
     return True
 
 
+def _check_windows_drivers(report: _Report, drivers: list[windows_drivers.Driver]) -> None:
+    for driver in drivers:
+        complaint = driver.complaint(datetime.date.today())
+        if complaint:
+            report.warn("driver", f"{driver.description()}\n{complaint}")
+        else:
+            report.ok("driver", driver.description())
+
+
 def _check_engine(report: _Report) -> bool:
-    result = _probe("engine")
+    result = probe("engine")
     if not result["ok"]:
         report.fail("engine", result["error"], "Reinstall torch-dml: `pip install --force-reinstall .`")
         return False
@@ -98,7 +109,7 @@ def _check_engine(report: _Report) -> bool:
 
 
 def _check_devices(report: _Report) -> list[dict[str, Any]]:
-    result = _probe("devices")
+    result = probe("devices")
     value = result.get("value") or {}
     for adapter in value.get("unsupported", []):
         report.warn("adapter", f"{adapter.get('name', adapter)}: {adapter.get('reason', 'not usable')}")
@@ -106,7 +117,7 @@ def _check_devices(report: _Report) -> list[dict[str, Any]]:
     if not devices:
         report.fail("devices", result.get("error") or "no device with Vulkan 1.2 or newer was found")
         return []
-    tests = _probe("kernels")
+    tests = probe("kernels")
     problems = tests["value"] if tests["ok"] else [tests["error"]] * len(devices)
     for device, problem in zip(devices, problems, strict=False):
         name = f"dml:{device['index']}"
@@ -116,18 +127,36 @@ def _check_devices(report: _Report) -> list[dict[str, Any]]:
             report.fail(name, f"{text}\na kernel failed: {problem}", "Update the driver of the device that failed.")
         else:
             report.ok(name, f"{text}: a kernel computed 1 + 2")
+    _say_what_is_known(report, devices)
     if all(device.get("software") for device in devices):
         report.warn("devices", "only a software adapter was found: it computes on the processor, slowly")
     return devices
 
 
+def _say_what_is_known(report: _Report, devices: list[dict[str, Any]]) -> None:
+    """Say which devices the tests have passed on, and of several which one programs get."""
+    here = platform.system()
+    for device in devices:
+        name, driver = f"dml:{device['index']}", str(device.get("driver"))
+        tried = _KNOWN_GOOD.get((here, driver))
+        if tried:
+            report.ok("known good", f"{name}: all tests have passed with the driver {driver} on {here} ({tried})")
+        else:
+            report.warn("known good", f"{name}: the tests have not been run with the driver {driver} on {here} yet")
+    if len(devices) > 1:
+        others = ", ".join(f"dml:{device['index']} ({device.get('name')})" for device in devices[1:])
+        report.ok(
+            "choice", f'"dml" is dml:0, {devices[0].get("name")} ({devices[0].get("kind")}); also there: {others}'
+        )
+
+
 def _check_torch(report: _Report) -> bool:
-    found = _probe("torch", TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    found = probe("torch", TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     if not found["ok"]:
         report.fail("torch", found["error"], "Install torch 2.11 or newer: `pip install torch`")
         return False
     report.ok("torch", f"version {found['value']}")
-    plugin = _probe("plugin")
+    plugin = probe("plugin")
     if not plugin["ok"]:
         report.fail("plugin", plugin["error"])
         return False
@@ -137,7 +166,7 @@ def _check_torch(report: _Report) -> bool:
 
 def _check_operators(report: _Report) -> bool:
     """Name the operators that run on the CPU because this torch has changed what they take."""
-    result = _probe("operators")
+    result = probe("operators")
     if not result["ok"]:
         report.fail("operators", result["error"])
         return False
@@ -154,7 +183,7 @@ def _check_operators(report: _Report) -> bool:
 
 
 def _check_tensors(report: _Report, devices: list[dict[str, Any]]) -> None:
-    result = _probe("tensors")
+    result = probe("tensors")
     problems = result["value"] if result["ok"] else [result["error"]]
     wrong = [(device["index"], problem) for device, problem in zip(devices, problems, strict=False) if problem]
     for index, problem in wrong:
@@ -164,28 +193,3 @@ def _check_tensors(report: _Report, devices: list[dict[str, Any]]) -> None:
         )
     if not wrong:
         report.ok("tensors", "torch computed 1 + 2 on every device")
-
-
-def _probe(step: str, **environment: str) -> dict[str, Any]:
-    """Run a step of torch_dml.cli.probe in a child; a crash is an answer too."""
-    command = [sys.executable, "-m", "torch_dml", "_probe", step]
-    try:
-        done = subprocess.run(
-            command,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return {"ok": False, "error": f"no answer within {_TIMEOUT_S} s: the driver hangs"}
-    lines = done.stdout.strip().splitlines()
-    try:
-        result: dict[str, Any] = json.loads(lines[-1])
-    except (IndexError, ValueError):
-        tail = "\n".join(done.stderr.strip().splitlines()[-3:])
-        how = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
-        return {"ok": False, "error": f"the process that tried it ended with {how}\n{tail}".strip()}
-    return result

@@ -50,3 +50,58 @@ def mlp(inputs: int = 8, width: int = 64, outputs: int = 4) -> nn.Sequential:
     return nn.Sequential(
         nn.Linear(inputs, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, outputs)
     )
+
+
+class GPT(nn.Module):
+    """A decoder of the shape of GPT-2 (Radford and others, 2019), its output tied to its embedding."""
+
+    def __init__(self, layers: int = 12, width: int = 768, heads: int = 12, context: int = 1024, words: int = 50_257):
+        """Make one of GPT-2's smallest size, 124 million weights, unless told otherwise."""
+        super().__init__()
+        self.words = nn.Embedding(words, width)
+        self.positions = nn.Parameter(torch.zeros(context, width))
+        self.blocks = nn.ModuleList(_Block(width, heads) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        nn.init.normal_(self.words.weight, std=0.02)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Return the logits (batch, length, words) of what follows each of the tokens (batch, length; int64)."""
+        x = self.words(tokens) + self.positions[: tokens.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        logits: torch.Tensor = nn.functional.linear(self.norm(x), self.words.weight)
+        return logits
+
+
+class _Block(nn.Module):
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.before_attention, self.before_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.queries_keys_values, self.joined = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(approximate="tanh"), nn.Linear(4 * width, width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (
+            part.unflatten(2, (self.heads, -1)).transpose(1, 2)
+            for part in self.queries_keys_values(self.before_attention(x)).chunk(3, 2)
+        )
+        attended = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.joined(attended.transpose(1, 2).flatten(2))
+        added: torch.Tensor = self.mlp(self.before_mlp(x))
+        return x + added
+
+
+class Tagger(nn.Module):
+    """An LSTM with a linear layer on every step."""
+
+    def __init__(self, inputs: int = 64, width: int = 128, classes: int = 10) -> None:
+        """Make one layer of `width` cells."""
+        super().__init__()
+        self.lstm = nn.LSTM(inputs, width, batch_first=True)
+        self.out = nn.Linear(width, classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the logits (batch, length, classes) of inputs (batch, length, inputs)."""
+        logits: torch.Tensor = self.out(self.lstm(x)[0])
+        return logits

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import runpy
 import sys
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -18,6 +16,7 @@ from torch._C._autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 import torch_dml
+from torch_dml.cli.script import program
 
 
 @dataclass
@@ -34,7 +33,7 @@ def run(script: str, arguments: Sequence[str], *, module: bool, target: str, sta
     """Run a script (or a module) as `python` would, write the trace, and return the script's exit status."""
     torch_dml.load()
     console = Console(file=sys.stderr)
-    program = _module(script, arguments) if module else _file(script, arguments)
+    script_program = program(script, arguments, module=module)
     profiler = profile(
         activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1], record_shapes=True, with_stack=stacks
     )
@@ -44,7 +43,7 @@ def run(script: str, arguments: Sequence[str], *, module: bool, target: str, sta
         profiler.start()
     started = time.perf_counter()
     try:
-        status = _exit_status(program)
+        status = _exit_status(script_program)
     finally:
         seconds = time.perf_counter() - started
         profiler.stop()
@@ -67,31 +66,10 @@ def kernels(profiler: profile) -> list[Kernel]:
     return sorted(found.values(), key=lambda kernel: -kernel.total_ns)
 
 
-def _file(script: str, arguments: Sequence[str]) -> Callable[[], object]:
-    if not Path(script).is_file():
-        raise RuntimeError(f"there is no file {script}")
-
-    def program() -> object:
-        sys.argv = [script, *arguments]
-        sys.path[0] = str(Path(script).resolve().parent)
-        return runpy.run_path(script, run_name="__main__")
-
-    return program
-
-
-def _module(name: str, arguments: Sequence[str]) -> Callable[[], object]:
-    def program() -> object:
-        sys.argv = [name, *arguments]
-        sys.path[0] = str(Path.cwd())
-        return runpy.run_module(name, run_name="__main__", alter_sys=True)
-
-    return program
-
-
-def _exit_status(program: Callable[[], object]) -> int:
+def _exit_status(script_program: Callable[[], object]) -> int:
     """Run to the end, and return what the process would have returned: a trace is wanted of what fails, too."""
     try:
-        program()
+        script_program()
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return end.code or 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import multiprocessing
+import os
 import sys
 from collections.abc import Callable
 from types import FunctionType, ModuleType
@@ -39,6 +40,8 @@ def install(library: ctypes.CDLL) -> None:
         # Wheels without CUDA have no `torch.cuda.FloatTensor` that works.
         vars(torch.cuda).update(tensor_types())
     torch.cuda._initialized = True
+    # Read when a profiler first starts, which would say that NVIDIA's library finds no driver.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "5")
     torch.dml = module  # type: ignore[attr-defined]
     storage.install(library)
     torch.backends.cudnn.enabled = False

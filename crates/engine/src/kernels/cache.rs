@@ -4,9 +4,10 @@ use crate::error::Error;
 use crate::interrupt;
 use crate::kernels::compiler;
 use crate::kernels::key::{self, AnyKey, KernelKey};
+use crate::kernels::matrix_element::element_dtype;
 use crate::kernels::pointwise::Pointwise;
-use dml_kernel::{FloatModes, Kernel, Module, Needs, Target};
-use dml_vulkan::{AdapterInfo, Gpu, Pipeline};
+use dml_kernel::{FloatModes, Kernel, MatrixType, Module, Target};
+use dml_vulkan::{AdapterInfo, Gpu, Pipeline, PipelineOptions};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -69,6 +70,7 @@ struct Inner {
     pointwise: Option<Pointwise>,
     name: String,
     workgroup_size: [u32; 3],
+    matrices: bool,
     push_bytes: u32,
     param_bytes: u32,
     indirect: bool,
@@ -91,6 +93,7 @@ impl KernelRef {
             pointwise,
             name: module.name,
             workgroup_size: module.workgroup_size,
+            matrices: module.needs.matrix,
             push_bytes: module.push_bytes,
             param_bytes: module.param_bytes,
             indirect: module.indirect,
@@ -177,6 +180,16 @@ impl KernelRef {
         Ok(())
     }
 
+    /// What its pipeline asks for: a matrix is held by a whole subgroup, of the size that the kernel was written for.
+    fn options(&self, gpu: &Gpu) -> PipelineOptions {
+        let size = gpu.info().capabilities.subgroup_size;
+        if self.0.matrices {
+            PipelineOptions { subgroup_size: Some(size), full_subgroups: true }
+        } else {
+            PipelineOptions::default()
+        }
+    }
+
     /// Compiles if nobody has, and returns when it is done.
     pub(crate) fn compile(&self, gpu: &Gpu) {
         let mut job = self.0.job.lock().unwrap_or_else(PoisonError::into_inner);
@@ -184,7 +197,7 @@ impl KernelRef {
             Job::Waiting(words) => {
                 drop(job);
                 let start = Instant::now();
-                let result = gpu.compile(&self.0.name, &words, self.0.push_bytes);
+                let result = gpu.compile_with(&self.0.name, &words, self.0.push_bytes, &self.options(gpu));
                 let taken = nanoseconds_since(start);
                 COSTS.kernels.fetch_add(1, Ordering::Relaxed);
                 COSTS.compile_ns.fetch_add(taken, Ordering::Relaxed);
@@ -275,7 +288,7 @@ impl KernelCache {
         let (kernel, pointwise) = build();
         let module = kernel.emit_for(&target(gpu.info()))?;
         COSTS.emit_ns.fetch_add(nanoseconds_since(start), Ordering::Relaxed);
-        if let Some(feature) = missing(&module.needs, gpu.info()) {
+        if let Some(feature) = missing(&module, gpu.info()) {
             return Err(Error::Unsupported { kernel: module.name, adapter: gpu.info().name.clone(), feature });
         }
         let new = KernelRef::new(module, pointwise);
@@ -323,9 +336,18 @@ fn float_modes(info: &AdapterInfo) -> FloatModes {
     }
 }
 
+/// Whether the adapter's matrix units multiply matrices of these types: left, right, sum.
+fn multiplies(info: &AdapterInfo, [left, right, sum]: &[MatrixType; 3]) -> bool {
+    info.capabilities.matrix_shapes.iter().any(|shape| {
+        let [a, b, c, result] = [shape.a, shape.b, shape.c, shape.result].map(element_dtype);
+        (shape.m, shape.n, shape.k) == (left.rows, right.columns, left.columns)
+            && [a, b, c, result] == [left, right, sum, sum].map(|ty| Some(ty.dtype))
+    })
+}
+
 /// The first feature that a module needs and an adapter lacks.
-fn missing(needs: &Needs, info: &AdapterInfo) -> Option<String> {
-    let has = &info.capabilities;
+fn missing(module: &Module, info: &AdapterInfo) -> Option<String> {
+    let (needs, has) = (&module.needs, &info.capabilities);
     let flags = [
         (needs.f64, has.f64 && has.i64, "64-bit floating point (float64)"),
         (needs.i64, has.i64, "64-bit integers (int64)"),
@@ -336,9 +358,14 @@ fn missing(needs: &Needs, info: &AdapterInfo) -> Option<String> {
         (needs.atomics_i64, has.atomics_i64, "64-bit atomics"),
         (needs.subgroup_arithmetic, has.subgroup_arithmetic, "subgroup arithmetic"),
         (needs.subgroup_shuffle, has.subgroup_shuffle, "subgroup shuffles"),
+        (needs.matrix, has.memory_model && !has.matrix_shapes.is_empty(), "matrix units"),
+        (needs.bf16_matrix, has.bf16_matrix, "matrix units for bfloat16"),
     ];
     if let Some((.., name)) = flags.iter().find(|(need, has, _)| *need && !has) {
         return Some((*name).to_owned());
+    }
+    if let Some([left, right, sum]) = module.products.iter().find(|product| !multiplies(info, product)) {
+        return Some(format!("matrix units that multiply {left:?} and {right:?} into {sum:?}"));
     }
     if needs.shared_bytes > has.max_shared_memory {
         return Some(format!("{} bytes of shared memory (there are {})", needs.shared_bytes, has.max_shared_memory));

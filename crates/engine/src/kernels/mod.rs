@@ -5,4 +5,5 @@ pub(crate) mod compiler;
 pub mod interface;
 pub(crate) mod key;
 pub(crate) mod launch;
+pub(crate) mod matrix_element;
 pub(crate) mod pointwise;

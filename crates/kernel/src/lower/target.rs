@@ -44,13 +44,13 @@ impl Kernel {
     /// same SPIR-V as ever.
     ///
     /// What cannot be rewritten stays, and the emitted module [needs](crate::Needs) it: f64, atomics of 64 bits, operations of
-    /// a subgroup on 64-bit integers, and subgroups in workgroups that are too large.
+    /// a subgroup on 64-bit integers, subgroups in workgroups that are too large, and all of a kernel with matrix registers.
     pub fn lowered(&self, target: &Target) -> Cow<'_, Kernel> {
         let mut kernel = Cow::Borrowed(self);
         if let Some(folded) = workgroup::fold(&kernel, target.invocations) {
             kernel = Cow::Owned(folded);
         }
-        if lacks_words(&kernel, target) && can_do_without(&kernel, target) {
+        if kernel.matrices.is_empty() && lacks_words(&kernel, target) && can_do_without(&kernel, target) {
             kernel = Cow::Owned(words::lower(&kernel, target.int64));
         }
         kernel

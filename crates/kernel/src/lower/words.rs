@@ -350,6 +350,8 @@ impl<'b, 'k> Lowering<'b, 'k> {
                 b.stmt(Stmt::While { test, cond, body, unroll });
             }
             Stmt::Barrier => b.barrier(),
+            Stmt::SubgroupBarrier => b.subgroup_barrier(),
+            Stmt::Matrix(_) => unreachable!("a kernel with matrix registers is not rewritten"),
             Stmt::Return => b.return_(),
         }
     }

@@ -17,7 +17,8 @@ pub(super) fn fold(kernel: &Kernel, most: u32) -> Option<Kernel> {
             Inst::Builtin(SubgroupLane | SubgroupSize | SubgroupIndex) | Inst::Subgroup(..) | Inst::ShuffleXor(..)
         )
     };
-    if kernel.workgroup_size.iter().product::<u32>() <= most || kernel.values.iter().any(subgroups) {
+    let apart = kernel.matrices.is_empty() && !kernel.values.iter().any(subgroups);
+    if kernel.workgroup_size.iter().product::<u32>() <= most || !apart {
         return None;
     }
     let (size, runs) = divided(kernel.workgroup_size, most)?;
@@ -208,6 +209,8 @@ impl<'b> Folding<'b, '_> {
                 b.stmt(Stmt::While { test, cond, body, unroll });
             }
             Stmt::Barrier => b.barrier(),
+            Stmt::SubgroupBarrier => b.subgroup_barrier(),
+            Stmt::Matrix(_) => unreachable!("a kernel with matrix registers is not rewritten"),
             Stmt::Return => b.return_(),
         }
     }

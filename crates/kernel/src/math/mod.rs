@@ -6,6 +6,8 @@
 use crate::builder::Value;
 use crate::types::ScalarType;
 
+pub mod comparison;
+pub mod complex;
 pub mod double;
 pub mod single;
 pub mod special;
@@ -81,6 +83,8 @@ functions! {
 
 functions! {
     BINARY: Binary;
+    /// `x * y`, on every adapter of subnormal numbers too.
+    mul(x, y);
     /// `x / y`
     div(x, y);
     /// Angle of the point `(y, x)`; the first argument is y.

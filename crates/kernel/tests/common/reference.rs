@@ -35,6 +35,7 @@ pub struct Worst {
 
 /// Every function. The bounds are a little above the worst error that was ever found.
 pub const CASES: &[Case] = &[
+    binary("mul", |x, y| x * y, 0.5, (0.001, 1000.0)),
     binary("div", |x, y| x / y, 0.5, (0.001, 1000.0)),
     unary("reciprocal", |x| 1.0 / x, 0.5, (0.001, 1000.0)),
     unary("sqrt", f64::sqrt, 0.5, (0.001, 1000.0)),

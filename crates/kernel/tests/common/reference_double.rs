@@ -86,6 +86,7 @@ macro_rules! binary {
 
 /// Every function.
 pub const CASES: &[Case] = &[
+    binary!(mul, 0.5, |_, x, y| big(x).mul(&big(y), P, RM), &[Pairs(mantissas), Pairs(anything)]),
     binary!(div, 0.5, |_, x, y| big(x).div(&big(y), P, RM), &[Pairs(mantissas), Pairs(anything)]),
     unary!(reciprocal, 0.5, |_, x| x.reciprocal(P, RM), &[Linear(1.0, 2.0), Signed(5e-324, MAX)]),
     unary!(sqrt, 0.5, |_, x| x.sqrt(P, RM), &[Linear(1.0, 4.0), Bits(5e-324, MAX), Near(1.0), Near(4.0)]),

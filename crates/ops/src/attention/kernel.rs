@@ -64,6 +64,8 @@ parameters! {
         rows: U32,
         /// Columns that exist.
         columns: U32,
+        /// First and end of the columns that this launch walks.
+        walked: [U32; 2],
         /// Columns of x.
         width: U32,
         /// Heads of queries.
@@ -106,7 +108,7 @@ impl KernelSpec for Spec {
         let batch = plane / row_heads;
         let row_head = plane - batch * row_heads;
 
-        let worker = Worker::new(b, *self, [row0, rows, columns], [slice * self.width, width]);
+        let worker = Worker::new(b, *self, [row0, rows, columns], p.walked, [slice * self.width, width]);
         let out = p.out.plane(batch, row_head);
         if role.transposed() {
             b.for_(row_head * shared_by, (row_head + 1) * shared_by, 1, |head| {

@@ -7,6 +7,7 @@ mod kernel;
 mod masked_softmax;
 mod matrix;
 mod projection;
+mod ranges;
 mod scaled_dot_product;
 mod spec;
 mod worker;

@@ -3,6 +3,7 @@
 use super::dropout::Dropping;
 use super::kernel::Arguments;
 use super::matrix::index_of;
+use super::ranges::{join, ranges};
 use super::spec::{PATCH, Role, Spec};
 use super::worker::shared_bytes;
 use crate::operator::call::{Call, Ret, Scalar as Number};
@@ -142,29 +143,46 @@ impl Attention {
             self.query.sizes.as_slice(),
             self.key.sizes.as_slice()
         );
-        let arguments = Arguments {
-            out,
-            left,
-            right,
-            x,
-            gradients,
-            bias: bias.as_ref(),
-            saved,
-            deltas: grad.map(|(_, deltas)| deltas),
-            dropout: self.random.as_ref().map(|random| Dropping { random, probability: self.dropout }),
-            depth: self.query.sizes[3] as u32,
-            depth2: self.value.sizes[3] as u32,
-            scale: Number::Double(self.scale),
-            rows: rows as u32,
-            columns: columns as u32,
-            width: width as u32,
-            heads: heads as u32,
-            shared_by: (heads / self.key.sizes[1]) as u32,
-            tiles: tiles as u32,
-            slices: slices as u32,
-            total: total as u32,
-        };
-        call.run(&spec, &arguments, dense::folded(total as u64))
+        let (depth, depth2) = (self.query.sizes[3], self.value.sizes[3]);
+        let shared_by = heads / self.key.sizes[1];
+        let depths = if role.needs_gradients() { &[depth, depth2][..] } else { &[depth] };
+        let like = |t: &Tensor| in_order_of(call, t, &t.sizes);
+        let walks = ranges(call, columns, depths, if role.transposed() { shared_by } else { 1 })?;
+        for (i, walked) in walks.into_iter().enumerate() {
+            // The first range's result becomes that of all.
+            let target = if i == 0 { None } else { Some([like(out)?, like(saved)?]) };
+            let [to, sums] = target
+                .as_ref()
+                .map_or([out, saved], |[to, sums]| [to, if role == Role::Forward { sums } else { saved }]);
+            let arguments = Arguments {
+                out: to,
+                left,
+                right,
+                x,
+                gradients,
+                bias: bias.as_ref(),
+                saved: sums,
+                deltas: grad.map(|(_, deltas)| deltas),
+                dropout: self.random.as_ref().map(|random| Dropping { random, probability: self.dropout }),
+                depth: depth as u32,
+                depth2: depth2 as u32,
+                scale: Number::Double(self.scale),
+                rows: rows as u32,
+                columns: columns as u32,
+                walked: walked.map(|column| column as u32),
+                width: width as u32,
+                heads: heads as u32,
+                shared_by: shared_by as u32,
+                tiles: tiles as u32,
+                slices: slices as u32,
+                total: total as u32,
+            };
+            call.run(&spec, &arguments, dense::folded(total as u64))?;
+            if i > 0 {
+                join(call, role, [out, saved], [to, sums])?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -13,6 +13,14 @@ const AHEAD: u32 = 8;
 /// Lanes of a vector in shared memory.
 const VECTOR: u32 = 4;
 
+/// Turns of loops of [`Worker::accumulate`].
+pub const ACCUMULATE_TURNS: i64 = (COLUMNS / AHEAD * (1 + AHEAD)) as i64;
+
+/// Turns of loops of [`Worker::product`] of so many elements.
+pub fn product_turns(depth: i64) -> i64 {
+    (depth as u64).div_ceil(u64::from(DEPTH)) as i64 * i64::from(1 + DEPTH / 2)
+}
+
 /// This invocation's part of a tile, by row and column.
 pub type Patch<'b> = Vec<Vec<Value<'b>>>;
 
@@ -26,6 +34,8 @@ pub struct Worker<'b> {
     pub rows: Value<'b>,
     /// Columns that exist.
     pub columns: Value<'b>,
+    /// First and end of those that are walked.
+    walked: [Value<'b>; 2],
     /// Place of this invocation's patch along a row of the tile.
     pub across: Value<'b>,
     down: Value<'b>,
@@ -55,6 +65,7 @@ impl<'b> Worker<'b> {
         b: &'b Builder,
         spec: Spec,
         [row0, rows, columns]: [Value<'b>; 3],
+        walked: [Value<'b>; 2],
         [x0, width]: [Value<'b>; 2],
     ) -> Worker<'b> {
         let compute = spec.dtype.compute();
@@ -66,6 +77,7 @@ impl<'b> Worker<'b> {
             spec,
             rows,
             columns,
+            walked,
             across: lane & (ACROSS - 1),
             down: lane / ACROSS,
             row0,
@@ -87,13 +99,13 @@ impl<'b> Worker<'b> {
         column0 + self.across * PATCH + j
     }
 
-    /// The first tile of columns that some row sees, and the end of the last.
+    /// Of the columns that are walked, the first tile that some row sees, and the end of the last.
     pub fn visible(&self) -> (Value<'b>, Value<'b>) {
-        let zero = self.b.u32(0);
+        let [first, end] = self.walked;
         match (self.spec.causal, self.spec.role.transposed()) {
-            (false, _) => (zero, self.columns),
-            (true, false) => (zero, self.columns.min(self.row0 + self.spec.rows())),
-            (true, true) => (self.row0 / COLUMNS * COLUMNS, self.columns),
+            (false, _) => (first, end),
+            (true, false) => (first, end.min(self.row0 + self.spec.rows())),
+            (true, true) => (first.max(self.row0 / COLUMNS * COLUMNS), end),
         }
     }
 

@@ -106,6 +106,13 @@ impl Geometry {
             })
             .collect();
         check!(
+            !transposed || there.iter().all(|&n| n > 0),
+            Runtime,
+            "Given input size per channel: ({}). Calculated output size per channel: ({}). Output size is too small",
+            crossed(here.iter().copied()),
+            crossed(there.iter().copied())
+        );
+        check!(
             there.iter().all(|&n| n > 0),
             Runtime,
             "Calculated padded input size per channel: ({}). Kernel size: ({}). Kernel size can't be greater than \

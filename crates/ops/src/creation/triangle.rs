@@ -29,8 +29,10 @@ operators! {
 
 /// What is kept of a matrix.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-enum Half {
+pub enum Half {
+    /// From the diagonal up.
     Upper,
+    /// From the diagonal down.
     Lower,
 }
 
@@ -68,13 +70,15 @@ fn triangle(call: &mut Call, t: &Tensor, diagonal: i64, out: Out, half: Half) ->
         _ => structured::result(call, out.given(), t.dtype, &t.sizes)?,
     };
     if t.numel() > 0 {
-        run(call, t, &out, diagonal, half)?;
+        copy_half(call, t, &out, diagonal, half)?;
     }
     call.ret(out);
     Ok(())
 }
 
-fn run(call: &Call, t: &Tensor, out: &Tensor, diagonal: i64, half: Half) -> Result<()> {
+/// Writes that half of the matrices `t` to `out`, which has their sizes and may be `t` itself, and zeros elsewhere. There is at
+/// least one element.
+pub fn copy_half(call: &Call, t: &Tensor, out: &Tensor, diagonal: i64, half: Half) -> Result<()> {
     // The last two dimensions stay apart, fastest first; the rest is walked as a batch in row-major order.
     let wide = t.numel() >= layout::SHORT || Layout::new(&[out, t]).index == ScalarType::U64;
     let index = if wide { ScalarType::I64 } else { ScalarType::I32 };

@@ -5,6 +5,7 @@ use crate::movement::copy::{as_contiguous, fill_with};
 use crate::normalization::renorm::factor;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
+use crate::operator::fault::Fault;
 use crate::primitives::indexed_access::{self, Action, Selector, Walk};
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
@@ -12,6 +13,7 @@ use crate::primitives::radix_sort;
 use crate::primitives::rows::{Extent, RowExtent, Rows, Share};
 use crate::reduction::norm::Order;
 use crate::tensor::layout::index_type;
+use crate::tensor::overlap::SHARED;
 use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
@@ -99,7 +101,7 @@ fn row_numbers(call: &Call, indices: &Tensor, table: &Tensor) -> Result<Tensor> 
     Ok(row)
 }
 
-/// The rows that the indices name are scaled down to a norm.
+/// The rows that the indices name are scaled down to a norm. Of rows that are expanded only those that need no scaling are taken.
 fn embedding_renorm(call: &mut Call, table: &Tensor, indices: &Tensor, limit: f64, p: f64) -> Result<()> {
     check!(
         table.dim() == 2,
@@ -128,7 +130,8 @@ fn embedding_renorm(call: &mut Call, table: &Tensor, indices: &Tensor, limit: f6
         let (keys, _) = radix_sort::sort(call, &row_numbers(call, indices, table)?, none)?;
         let index = index_type(table.reach().max(n * width));
         let (rows, _) = Rows::of_neighbours(index, width);
-        let spec = Renorm { table: table.dtype, order: Order::of(p), rows };
+        let spec =
+            Renorm { table: table.dtype, order: Order::of(p), expanded: width > 1 && table.strides[1] == 0, rows };
         let extent = Extent { rows: n, n: width, inner: 1 };
         let arguments = RenormArguments {
             table,
@@ -139,6 +142,7 @@ fn embedding_renorm(call: &mut Call, table: &Tensor, indices: &Tensor, limit: f6
             row_step: table.strides[0],
             column_step: table.strides[1],
             extent,
+            fault: call.fault_of_value(SHARED),
         };
         call.run(&spec, &arguments, rows.groups(&extent))?;
     }
@@ -150,6 +154,8 @@ fn embedding_renorm(call: &mut Call, table: &Tensor, indices: &Tensor, limit: f6
 struct Renorm {
     table: DType,
     order: Order,
+    /// Whether the elements of a row are one: such a row cannot be scaled.
+    expanded: bool,
     rows: Rows,
 }
 
@@ -165,6 +171,7 @@ parameters! {
         row_step: Index = s.rows.index,
         column_step: Index = s.rows.index,
         extent: RowExtent = s.rows.index,
+        fault: Fault,
     }
 }
 
@@ -192,6 +199,9 @@ impl KernelSpec for Renorm {
         let norm = share.all(&[norm.get()], |x, y| order.join(x, y))[0];
         let factor = factor(order.project(norm, p.p), p.limit);
         b.if_(first.get() & factor.ne(1.0), || {
+            if self.expanded {
+                return p.fault.report_value();
+            }
             b.for_(share.lane, share.n, share.lanes, |k| {
                 let place = start + k * column_step;
                 table.store(place, table.load(place) * factor);
@@ -208,9 +218,11 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, p, index) in [(DType::F32, 2.0, ScalarType::U32), (DType::BF16, 1.5, ScalarType::U64)] {
+        for (dtype, p, index, expanded) in
+            [(DType::F32, 2.0, ScalarType::U32, true), (DType::BF16, 1.5, ScalarType::U64, false)]
+        {
             let rows = Rows::of_neighbours(index, 70).0;
-            accepted(&Renorm { table: dtype, order: Order::of(p), rows }.build());
+            accepted(&Renorm { table: dtype, order: Order::of(p), expanded, rows }.build());
         }
     }
 }

@@ -8,11 +8,12 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::fault::Fault;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::segments::parts;
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use crate::tensor::promote::accumulator;
 use crate::{check, operators};
-use dml_engine::interface::{I64, Index};
+use dml_engine::interface::{I64, Index, U32};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, ScalarType};
@@ -69,6 +70,10 @@ struct Forward {
     /// Of indices and offsets.
     index: DType,
     weighted: bool,
+    /// The bags' earlier indices have been walked.
+    further: bool,
+    /// Their last ones are.
+    ends: bool,
     /// Of offsets into the table.
     wide: ScalarType,
 }
@@ -83,7 +88,11 @@ parameters! {
         indices: Input = s.index,
         offsets: Input = s.index,
         per_sample_weights: Option<Input> = s.weighted.then_some(s.weight),
+        /// The bags' sizes so far.
+        before: Option<Input> = s.further.then_some(s.index),
         fault: Fault,
+        /// Of each bag's indices, how many were walked before, and how many are at most.
+        part: [U32; 2],
         /// Offsets.
         count: I64,
         /// Indices.
@@ -142,7 +151,7 @@ fn forward(
     let each = each.map(|t| as_contiguous(call, t)).transpose()?;
     let (bags, width, n) = (offsets.numel() - i64::from(last), weight.sizes[1], indices.numel());
     let out = call.empty(weight.dtype, &[bags, width])?;
-    let (bag_of, size) = (call.empty(index, &[n])?, call.empty(index, &[bags])?);
+    let (bag_of, mut size) = (call.empty(index, &[n])?, call.empty(index, &[bags])?);
     fill_with(call, &bag_of, Number::Int(-1))?;
     let largest = if mode == Mode::Max {
         call.empty(index, &[bags, width])?
@@ -151,13 +160,20 @@ fn forward(
         fill_with(call, &unused, Number::Int(0))?;
         unused
     };
-    if bags > 0 {
+    // All indices may be one bag's.
+    let walks: Vec<[u32; 2]> = parts(call, n.max(1)).collect();
+    let mut before = if walks.len() > 1 { call.empty(index, &[bags])? } else { size.clone() };
+    for (i, &part) in walks.iter().enumerate().filter(|_| bags > 0) {
+        let (further, ends) = (i > 0, i + 1 == walks.len());
+        std::mem::swap(&mut size, &mut before);
         let wide = index_type(weight.reach().max(bags * width.max(1)));
-        let spec = Forward { mode, weight: weight.dtype, index, weighted: each.is_some(), wide };
+        let spec = Forward { mode, weight: weight.dtype, index, weighted: each.is_some(), further, ends, wide };
         let arguments = ForwardArguments {
             out: &out,
             bag_of: &bag_of,
             bag_size: &size,
+            before: further.then_some(&before),
+            part,
             max_indices: &largest,
             weight,
             indices: &indices,
@@ -208,7 +224,19 @@ impl KernelSpec for Forward {
             let result = b.var(b.float(scalar, 0.0));
             let place = b.var(b.int(ScalarType::I64, 0));
             let members = b.var(b.int(ScalarType::I64, 0));
+            if let Some(before) = p.before {
+                members.set(before.load(bag).cast(ScalarType::I64));
+                b.if_(column.lt(p.width), || {
+                    result.set(p.out.load(thread));
+                    if self.mode == Mode::Max {
+                        place.set(p.max_indices.load(thread).cast(ScalarType::I64));
+                    }
+                });
+            }
             let end = good.select(end.get(), begin);
+            let [walked, most] = p.part.map(|n| n.cast(ScalarType::I64));
+            let begin = (begin + walked).min(end);
+            let end = (begin + most).min(end);
             b.for_(begin, end, 1, |i| {
                 b.if_(first, || p.bag_of.store(i, own));
                 let row = p.indices.load(i).cast(ScalarType::I64);
@@ -233,7 +261,7 @@ impl KernelSpec for Forward {
             b.if_(first, || p.bag_size.store(bag, members.get()));
             b.if_(column.lt(p.width), || {
                 let value = match self.mode {
-                    Mode::Mean => {
+                    Mode::Mean if self.ends => {
                         let members = members.get();
                         result.get() / members.gt(0).select(members, 1).cast(scalar)
                     }
@@ -259,7 +287,9 @@ mod tests {
             [(DType::F16, DType::I32, ScalarType::U32), (DType::F64, DType::I64, ScalarType::U64)]
         {
             for (mode, weighted) in [(Mode::Sum, true), (Mode::Mean, false), (Mode::Max, false)] {
-                accepted(&Forward { mode, weight, index, weighted, wide }.build());
+                for (further, ends) in [(false, true), (true, false)] {
+                    accepted(&Forward { mode, weight, index, weighted, further, ends, wide }.build());
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 //! itself.)
 
 use super::arguments::{is_index, number_tensor, warn_if_expanded};
+use super::fill_value::check_value;
 use super::masked::fill_under_mask;
 use super::nonzero::coordinates;
 use crate::movement::copy::{apart, cast, device_copy, fill_with};
@@ -190,17 +191,25 @@ fn check_mask(call: &Call, t: &Tensor, mask: &Tensor, first: usize) -> Result<()
     Ok(())
 }
 
+/// A tensor has no more indices than dimensions.
+fn check_count(t: &Tensor, indices: &[Option<&Tensor>]) -> Result<()> {
+    let (dim, count) = (t.dim(), indices.len());
+    check!(count <= dim, Index, "too many indices for tensor of dimension {dim} (got {count})");
+    Ok(())
+}
+
 fn index(call: &mut Call, t: &Tensor, indices: OptTensors, out: Out) -> Result<()> {
-    let plan = Plan::new(call, t, &indices)?;
+    check!(!indices.is_empty(), Index, "at least one index must be provided");
+    check_count(t, &indices)?;
+    // Before the indices are looked at, as on the CPU.
     if let Some(out) = out.given() {
-        let given = out.dtype;
-        check!(
-            given == t.dtype,
-            Runtime,
-            "index_out: expected the output to have scalar type {}, but got {given}",
-            t.dtype
-        );
+        let (own, given) = (t.dtype, out.dtype);
+        check!(own == given, Runtime, "index_out: self ({own}) and result ({given}) must have the same scalar type");
+        overlap::check_internal(out)?;
+        overlap::check_none(out, &[t])?;
+        overlap::check_none(out, &indices.iter().copied().flatten().collect::<SmallVec<[_; 4]>>())?;
     }
+    let plan = Plan::new(call, t, &indices)?;
     let selectors = plan.over_result();
     let out = call.result_strided(out.given(), t.dtype, &plan.sizes, || plan.result_strides(&selectors))?;
     overlap::check_none(&out, &[t])?;
@@ -217,13 +226,27 @@ fn index_put(
     AnyTensor(values): AnyTensor,
     accumulate: bool,
 ) -> Result<()> {
-    check!(
-        indices.len() <= t.dim(),
-        Index,
-        "too many indices for tensor of dimension {} (got {})",
-        t.dim(),
-        indices.len()
-    );
+    check_count(t, &indices)?;
+    warn_if_expanded(call, t, "index_put_");
+    let number =
+        if values.place == DeviceKind::Cpu && values.dim() == 0 { Some(host::read_number(values)?) } else { None };
+    if number.is_none() {
+        call.check_place(values)?;
+    }
+    // One value under one mask is filled, and converted.
+    if !accumulate && values.numel() == 1 {
+        check!(indices.iter().any(Option::is_some), Runtime, "at least one index must be provided");
+        if let Some(mask) = only_mask(call, t, &indices)? {
+            let value = match number {
+                Some(x) => Input::Number(x, t.dtype),
+                None => Input::Tensor(values.as_strided(&[], &[], 0)),
+            };
+            check_value(call, &value, t.dtype)?;
+            fill_under_mask(call, t, mask, value, t)?;
+            call.ret(t.clone());
+            return Ok(());
+        }
+    }
     check!(
         t.dtype == values.dtype,
         Runtime,
@@ -231,25 +254,16 @@ fn index_put(
         t.dtype,
         values.dtype
     );
-    warn_if_expanded(call, t, "index_put_");
-    let number =
-        if values.place == DeviceKind::Cpu && values.dim() == 0 { Some(host::read_number(values)?) } else { None };
-    if number.is_none() {
-        call.check_place(values)?;
-    }
-    if !accumulate
-        && values.numel() == 1
-        && let Some(mask) = only_mask(call, t, &indices)?
-    {
-        let value = match number {
-            Some(x) => Input::Number(x, t.dtype),
-            None => Input::Tensor(values.as_strided(&[], &[], 0)),
-        };
-        fill_under_mask(call, t, mask, value, t)?;
-        call.ret(t.clone());
-        return Ok(());
-    }
     let mut plan = Plan::new(call, t, &indices)?;
+    let fits = values.dim() <= plan.sizes.len()
+        && values.sizes.iter().rev().zip(plan.sizes.iter().rev()).all(|(&v, &n)| v == n || v == 1);
+    check!(
+        fits,
+        Runtime,
+        "shape mismatch: value tensor of shape {:?} cannot be broadcast to indexing result of shape {:?}",
+        values.sizes.as_slice(),
+        plan.sizes.as_slice()
+    );
     if plan.selectors.is_empty() {
         put_everywhere(call, t, values, number, accumulate)?;
         call.ret(t.clone());
@@ -269,15 +283,6 @@ fn index_put(
         Some(x) => number_tensor(call, t.dtype, x)?,
         None => apart(call, t, values)?,
     };
-    let fits = values.dim() <= plan.sizes.len()
-        && values.sizes.iter().rev().zip(plan.sizes.iter().rev()).all(|(&v, &n)| v == n || v == 1);
-    check!(
-        fits,
-        Runtime,
-        "shape mismatch: value tensor of shape {:?} cannot be broadcast to indexing result of shape {:?}",
-        values.sizes.as_slice(),
-        plan.sizes.as_slice()
-    );
     let values = values.expand(&plan.sizes);
     if ordered {
         let combine = if accumulate { Combine::Add } else { Combine::Last };

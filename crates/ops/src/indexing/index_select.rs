@@ -1,16 +1,18 @@
 //! Reading and writing through an index for each slice along a dimension: index_select and its kin.
 
 use super::arguments::{at_least_1d, combine_of, destination, is_index, short, warn_if_expanded, without};
+use super::fill_value::check_value;
 use crate::movement::copy::{apart, cast};
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar as Number};
-use crate::operator::conversion::{check_all_fit, check_fits};
+use crate::operator::conversion::check_all_fit;
 use crate::operator::error::{Error, Result};
-use crate::operator::host;
+use crate::operator::{host, structured};
 use crate::pointwise::kernel::{self, Input};
+use crate::pointwise::operator::input;
 use crate::primitives::indexed_access::{self, Action, Selector, Walk};
 use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
-use crate::tensor::{DeviceKind, Dims, Tensor, overlap};
+use crate::tensor::{Dims, Tensor, overlap};
 use crate::{check, operators};
 use dml_kernel::DType;
 
@@ -62,18 +64,24 @@ impl Slices<'_> {
         indexed_access::run(call, &walk, action)
     }
 
+    /// The index as a row of u32 numbers of the slices of `t`; an index out of range is reported.
+    fn numbers(&self, call: &Call, t: &Tensor) -> Result<Tensor> {
+        let (n, size) = (self.index.numel(), t.sizes[self.dim]);
+        let row = call.empty(DType::U32, &[n])?;
+        let none = keyed_reduction::no_key(call.name, &[size])?;
+        let selectors = [Selector { index: self.index.clone(), size, stride: 1, dim: self.dim }];
+        let walk = Walk { sizes: &[n], base: t, strides: &[0], selectors: &selectors, negative: self.negative };
+        indexed_access::run(call, &walk, &Action::Number { row: &row, none })?;
+        Ok(row)
+    }
+
     /// Combines the slices of `src` into those of `dst`.
     pub fn combine(&self, call: &Call, dst: &Tensor, src: &Tensor, combine: Combine, include_self: bool) -> Result<()> {
-        let n = self.index.numel();
+        let (n, d) = (self.index.numel(), self.dim);
         if n == 0 {
             return Ok(());
         }
-        let d = self.dim;
-        let row = call.empty(DType::U32, &[n])?;
-        let none = keyed_reduction::no_key(call.name, &[dst.sizes[d]])?;
-        let selectors = [Selector { index: self.index.clone(), size: dst.sizes[d], stride: 1, dim: d }];
-        let walk = Walk { sizes: &[n], base: dst, strides: &[0], selectors: &selectors, negative: self.negative };
-        indexed_access::run(call, &walk, &Action::Number { row: &row, none })?;
+        let row = self.numbers(call, dst)?;
         let rest = |of: &[i64]| -> Dims { of.iter().enumerate().filter(|&(i, _)| i != d).map(|(_, &x)| x).collect() };
         keyed_reduction::run(
             call,
@@ -119,14 +127,20 @@ fn index_select(call: &mut Call, t: &Tensor, dim: i64, index: &Tensor, out: Out)
             "index_select(): self and result must have the same scalar type, but got {} and {given}",
             t.dtype
         );
+        // Before it is resized, as on CPU.
+        overlap::check_internal(out)?;
+        overlap::check_none(out, &[t, index])?;
     }
     let (base, index) = (at_least_1d(t), at_least_1d(index));
     let mut sizes = base.sizes.clone();
     sizes[dim] = index.numel();
     let out = call.result(out.given(), t.dtype, if t.dim() == 0 { &[] } else { &sizes })?;
-    overlap::check_internal(&out)?;
-    overlap::check_none(&out, &[t, &index])?;
     let slices = Slices { dim, index: &index, negative: false };
+    if t.dim() > 1 && t.numel() == 0 && index.numel() > 0 {
+        // There is nothing to read, but an index may be wrong.
+        check!(t.sizes[dim] > 0, Runtime, "index_select(): self indexing axis dim should be positive");
+        slices.numbers(call, t)?;
+    }
     slices.run(call, &base, &sizes, &Action::Read(&at_least_1d(&out)))?;
     call.ret(out);
     Ok(())
@@ -169,6 +183,8 @@ fn check_slices(call: &Call, t: &Tensor, dim: i64, index: &Tensor, source: &Tens
     );
     let along = if source.dim() == 0 { 1 } else { given.sizes.get(dim).copied().unwrap_or(1) };
     if index.numel() != along {
+        // For its message the CPU asks for a dimension that is not there.
+        call.size_of(source, dim)?;
         let message = format!(
             "{name}_(): Number of indices ({}) should be equal to source.size(dim): ({along}), for dim: {dim}",
             index.numel()
@@ -213,6 +229,11 @@ fn index_add(
     let dim = check_slices(call, t, dim, index, source)?;
     let out = destination(call, t, out)?;
     let (dst, index, mut source) = slices_of(call, &out, index, source)?;
+    if t.dim() > 1 && t.numel() == 0 {
+        // As on the CPU, nothing is added to nothing, wherever.
+        call.ret(out);
+        return Ok(());
+    }
     if alpha.to_f64() != 1.0 && source.numel() > 0 {
         check_all_fit(&[alpha], source.dtype)?;
         let scaled = call.empty(source.dtype, &source.sizes)?;
@@ -257,6 +278,9 @@ fn index_reduce(
 }
 
 fn index_copy(call: &mut Call, t: &Tensor, dim: i64, index: &Tensor, source: &Tensor, out: Out) -> Result<()> {
+    call.wrap_dim(dim, t.dim())?;
+    // The CPU looks at its result before it looks at the rest.
+    structured::check_given(out.given(), t.dtype)?;
     let dim = check_slices(call, t, dim, index, source)?;
     let out = destination(call, t, out)?;
     let (dst, index, source) = slices_of(call, &out, index, source)?;
@@ -280,8 +304,8 @@ fn index_fill(call: &mut Call, out: &Tensor, dim: i64, index: &Tensor, value: Te
     let mut sizes = dst.sizes.clone();
     sizes[dim] = index.numel();
     let slices = Slices { dim, index: &index, negative: true };
-    let (value, number) = match value {
-        TensorOrScalar::Scalar(x) => (None, x),
+    let value = match value {
+        TensorOrScalar::Scalar(x) => Input::Number(x, dst.dtype),
         TensorOrScalar::Tensor(AnyTensor(value)) => {
             check!(
                 value.dim() == 0,
@@ -289,19 +313,14 @@ fn index_fill(call: &mut Call, out: &Tensor, dim: i64, index: &Tensor, value: Te
                 "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
                 value.dim()
             );
-            if value.place == DeviceKind::Cpu {
-                (None, host::read_number(value)?)
-            } else {
-                call.check_place(value)?;
-                (Some(value), Number::Int(0))
-            }
+            input(call, value)?
         }
     };
-    check_fits(number, dst.dtype)?;
+    check_value(call, &value, dst.dtype)?;
     match value {
-        None => slices.run(call, &dst, &sizes, &Action::Fill(host::bits(dst.dtype, number)))?,
-        Some(value) => {
-            let value = cast(call, &apart(call, &dst, value)?, dst.dtype)?;
+        Input::Number(number, _) => slices.run(call, &dst, &sizes, &Action::Fill(host::bits(dst.dtype, number)))?,
+        Input::Tensor(value) => {
+            let value = cast(call, &apart(call, &dst, &value)?, dst.dtype)?;
             slices.run(call, &dst, &sizes, &Action::Write(&value.expand(&sizes)))?;
         }
     }

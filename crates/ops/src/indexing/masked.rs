@@ -1,11 +1,11 @@
 //! Moving and filling the elements under a mask. The number of those selected is read back: it is a size.
 
 use super::arguments::warn_if_expanded;
+use super::fill_value::check_value;
 use super::mask::{Count, Visit};
 use crate::movement::copy::{apart, as_bits, as_contiguous, device_copy, fill_with};
 use crate::operator::argument::{Out, TensorOrScalar};
 use crate::operator::call::Call;
-use crate::operator::conversion::check_fits;
 use crate::operator::error::Result;
 use crate::pointwise::kernel::{self, Input};
 use crate::pointwise::operator::input;
@@ -125,9 +125,7 @@ fn masked_fill(call: &mut Call, t: &Tensor, mask: &Tensor, value: TensorOrScalar
             input(call, &value)?
         }
     };
-    if let Input::Number(value, _) = value {
-        check_fits(value, t.dtype)?;
-    }
+    check_value(call, &value, t.dtype)?;
     let sizes = call.broadcast(&t.sizes, &mask.sizes)?;
     let (from, out) = match out {
         Out::New => (t.expand(&sizes), call.empty(t.dtype, &sizes)?),

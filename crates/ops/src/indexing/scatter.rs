@@ -11,7 +11,7 @@ use crate::operator::error::Result;
 use crate::operator::host;
 use crate::primitives::indexed_access::{self, Action, Selector, Walk};
 use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
-use crate::tensor::{DeviceKind, Tensor};
+use crate::tensor::{DeviceKind, Tensor, overlap};
 use crate::{check, operators};
 use dml_kernel::DType;
 
@@ -117,7 +117,9 @@ fn run(
     check_index(call, index)?;
     let (src, number) = match src {
         TensorOrScalar::Scalar(x) => {
-            check_fits(x, t.dtype)?;
+            if index.numel() > 0 {
+                check_fits(x, t.dtype)?;
+            }
             (None, x)
         }
         TensorOrScalar::Tensor(src) if src.place == DeviceKind::Cpu && src.dim() == 0 && index.dim() == 0 => {
@@ -131,6 +133,10 @@ fn run(
     };
     let (shape, at) = (at_least_1d(t), at_least_1d(index));
     check_shapes(call, &shape, dim, &at, src.as_ref().or(Some(&at)))?;
+    if let Out::Into(given) = out {
+        // Before it is resized, too.
+        overlap::check_internal(given)?;
+    }
     let out = destination(call, t, out)?;
     if at.numel() > 0 {
         let dst = at_least_1d(&out);

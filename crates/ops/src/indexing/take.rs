@@ -7,6 +7,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::indexed_access::{self, Action, Selector, Walk};
 use crate::primitives::keyed_reduction::Combine;
+use crate::tensor::layout::result_strides;
 use crate::tensor::{Dims, Tensor, overlap};
 use crate::{check, operators};
 use dml_kernel::DType;
@@ -33,7 +34,15 @@ fn take(call: &mut Call, t: &Tensor, index: &Tensor, out: Out) -> Result<()> {
         );
     }
     check!(t.numel() > 0 || index.numel() == 0, Index, "take(): tried to take from an empty tensor");
-    let out = call.result(out.given(), t.dtype, &index.sizes)?;
+    if let Some(out) = out.given() {
+        // As it is given, before it is resized.
+        overlap::check_internal(out)?;
+    }
+    // A tensor that is resized for the result lies as the index.
+    let out = call.result_strided(out.given(), t.dtype, &index.sizes, || match out {
+        Out::New => Tensor::contiguous_strides(&index.sizes),
+        _ => result_strides(&index.sizes, &[index]),
+    })?;
     overlap::check_internal(&out)?;
     overlap::check_none(&out, &[t, index])?;
     let base = as_contiguous(call, t)?;

@@ -1,9 +1,32 @@
-//! Products and distances of vectors and matrices beside matrix multiplication.
+//! Decompositions of matrices and systems of equations; products and distances of vectors beside matrix multiplication.
 
+pub mod cholesky;
 pub mod cross;
 pub mod distance;
+pub mod eigh;
+pub mod householder;
+pub mod jacobi;
+pub mod lu;
+pub mod lu_panel;
+pub mod matrices;
+pub mod permutation;
+pub mod qr;
+pub mod qr_panel;
+pub mod row_exchange;
+pub mod sorted_columns;
+pub mod systems;
+pub mod triangular;
+pub mod workgroup_sums;
 
 use crate::operator::Operator;
 
 /// This folder's overloads.
-pub const OPERATORS: &[&[Operator]] = &[cross::OPERATORS, distance::OPERATORS];
+pub const OPERATORS: &[&[Operator]] = &[
+    cholesky::OPERATORS,
+    cross::OPERATORS,
+    distance::OPERATORS,
+    eigh::OPERATORS,
+    qr::OPERATORS,
+    systems::OPERATORS,
+    triangular::OPERATORS,
+];

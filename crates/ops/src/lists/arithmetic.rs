@@ -4,19 +4,20 @@ use crate::check;
 use crate::lists::checks;
 use crate::lists::foreach::{Body, Check, Listed, foreach, with_host_numbers};
 use crate::lists::multi_tensor::{self, Row};
+use crate::movement::copy;
 use crate::operator::argument::{AnyTensor, Numbers, OptTensors, Tensors};
 use crate::operator::call::{Call, Ret, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::host;
 use crate::operators;
-use crate::pointwise::arithmetic::{product, sum};
-use crate::pointwise::comparison::{maximum, minimum};
+use crate::pointwise::arithmetic::{multiply_add, product, sum};
 use crate::pointwise::kernel::Operand;
 use crate::pointwise::operator::Rule;
-use crate::pointwise::power::{check_not_bool, power, to_exponent};
+use crate::pointwise::power::{check_not_bool, power, power_or_root, to_exponent};
 use crate::pointwise::ternary::{addcdiv_body, addcmul_body, lerp_body};
 use crate::tensor::DeviceKind;
 use crate::tensor::promote::{Promoted, result_type};
+use dml_kernel::math::comparison::{maximum, minimum};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -28,7 +29,7 @@ operators! {
         "aten::_foreach_add.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
         "aten::_foreach_add_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()",
     }
-    with_list_alpha(self, other, alpha, in_place; Rule::Promote, "add_alpha", checks::sum, |v| sum(v[0], product(v[1], v[2]))) {
+    with_list_alpha(self, other, alpha, in_place; Rule::Promote, "add_alpha", checks::sum, |v| multiply_add(v[1], v[2], v[0])) {
         "aten::_foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]",
         "aten::_foreach_add_.List(Tensor(a!)[] self, Tensor[] other, *, Scalar alpha=1) -> ()",
     }
@@ -40,11 +41,11 @@ operators! {
         "aten::_foreach_sub.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
         "aten::_foreach_sub_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()",
     }
-    with_list_alpha(self, other, alpha, in_place; Rule::Promote, "sub_alpha", checks::difference_with_factor, |v| v[0] - v[1] * v[2]) {
+    with_list_alpha(self, other, alpha, in_place; Rule::Promote, "sub_alpha", checks::difference_with_factor, |v| multiply_add(v[1], -v[2], v[0])) {
         "aten::_foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]",
         "aten::_foreach_sub_.List(Tensor(a!)[] self, Tensor[] other, *, Scalar alpha=1) -> ()",
     }
-    with_tensor_alpha(self, other, alpha, in_place; Rule::Promote, "foreach_add_tensor", checks::sum, |v| sum(v[0], product(v[1], v[2]))) {
+    with_tensor_alpha(self, other, alpha, in_place; Rule::Promote, "foreach_add_tensor", checks::sum, |v| multiply_add(v[1], v[2], v[0])) {
         "aten::_foreach_add.Tensor(Tensor[] self, Tensor other, *, Scalar alpha=1) -> Tensor[]",
         "aten::_foreach_add_.Tensor(Tensor(a!)[] self, Tensor other, *, Scalar alpha=1) -> ()",
     }
@@ -56,11 +57,11 @@ operators! {
         "aten::_foreach_mul.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
         "aten::_foreach_mul_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()",
     }
-    with_list(self, other, in_place; Rule::Promote, "mul", checks::nothing, |v| product(v[0], v[1])) {
+    with_factors(self, other, in_place; Rule::Promote, "mul", |v| product(v[0], v[1])) {
         "aten::_foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]",
         "aten::_foreach_mul_.List(Tensor(a!)[] self, Tensor[] other) -> ()",
     }
-    with_tensor(self, other, in_place; Rule::Promote, "mul", checks::nothing, |v| product(v[0], v[1])) {
+    with_factor(self, other, in_place; Rule::Promote, "mul", |v| product(v[0], v[1])) {
         "aten::_foreach_mul.Tensor(Tensor[] self, Tensor other) -> Tensor[]",
         "aten::_foreach_mul_.Tensor(Tensor(a!)[] self, Tensor other) -> ()",
     }
@@ -72,11 +73,11 @@ operators! {
         "aten::_foreach_div.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
         "aten::_foreach_div_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()",
     }
-    with_list(self, other, in_place; Rule::Float, "div", checks::nothing, |v| v[0] / v[1]) {
+    with_factors(self, other, in_place; Rule::Float, "div", |v| v[0] / v[1]) {
         "aten::_foreach_div.List(Tensor[] self, Tensor[] other) -> Tensor[]",
         "aten::_foreach_div_.List(Tensor(a!)[] self, Tensor[] other) -> ()",
     }
-    with_tensor(self, other, in_place; Rule::Float, "div", checks::nothing, |v| v[0] / v[1]) {
+    with_factor(self, other, in_place; Rule::Float, "div", |v| v[0] / v[1]) {
         "aten::_foreach_div.Tensor(Tensor[] self, Tensor other) -> Tensor[]",
         "aten::_foreach_div_.Tensor(Tensor(a!)[] self, Tensor other) -> ()",
     }
@@ -120,7 +121,7 @@ operators! {
         "aten::_foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]",
         "aten::_foreach_pow_.List(Tensor(a!)[] self, Tensor[] exponent) -> ()",
     }
-    with_numbers(self, exponent, in_place; Rule::Promote, "pow", checks::power, |v| power(v[0], v[1])) {
+    with_numbers(self, exponent, in_place; Rule::Promote, "foreach_pow_each", checks::power, |v| power_or_root(v[0], v[1])) {
         "aten::_foreach_pow.ScalarList(Tensor[] self, Scalar[] exponent) -> Tensor[]",
         "aten::_foreach_pow_.ScalarList(Tensor(a!)[] self, Scalar[] exponent) -> ()",
     }
@@ -212,18 +213,31 @@ fn with_list_alpha<'a>(
     foreach(call, listed, in_place, rule, family, &check, &body)
 }
 
-fn with_tensor<'a>(
+/// Products and quotients.
+fn with_factors<'a>(
+    call: &mut Call,
+    list: Tensors<'a>,
+    other: OptTensors<'a>,
+    in_place: bool,
+    rule: Rule,
+    family: &'static str,
+    body: Body,
+) -> Result<()> {
+    let lists = smallvec![list, with_host_numbers(call, other)?];
+    foreach(call, Listed { lists, factors: true, ..Listed::default() }, in_place, rule, family, &checks::nothing, &body)
+}
+
+fn with_factor<'a>(
     call: &mut Call,
     list: Tensors<'a>,
     other: AnyTensor<'a>,
     in_place: bool,
     rule: Rule,
     family: &'static str,
-    check: Check,
     body: Body,
 ) -> Result<()> {
-    let listed = Listed { lists: smallvec![list], tensor: Some(other), ..Listed::default() };
-    foreach(call, listed, in_place, rule, family, &check, &body)
+    let listed = Listed { lists: smallvec![list], tensor: Some(other), factors: true, ..Listed::default() };
+    foreach(call, listed, in_place, rule, family, &checks::nothing, &body)
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -239,7 +253,7 @@ fn with_tensor_alpha<'a>(
     body: Body,
 ) -> Result<()> {
     let numbers = Some(Numbers::Same(alpha));
-    let listed = Listed { lists: smallvec![list], tensor: Some(other), numbers, promoting: false };
+    let listed = Listed { lists: smallvec![list], tensor: Some(other), numbers, ..Listed::default() };
     foreach(call, listed, in_place, rule, family, &check, &body)
 }
 
@@ -261,7 +275,7 @@ fn ternary<'a>(
     foreach(call, listed, in_place, rule, family, &check, &body)
 }
 
-/// With a 1-dim CPU tensor of numbers.
+/// With a 1-dim tensor of numbers; the CPU's are there, those of the device are waited for.
 #[allow(clippy::too_many_arguments)]
 fn ternary_elements<'a>(
     call: &mut Call,
@@ -276,14 +290,15 @@ fn ternary_elements<'a>(
     body: Body,
 ) -> Result<()> {
     let t = numbers.0;
-    check!(
-        t.place == DeviceKind::Cpu && t.dim() == 1,
-        Runtime,
-        "Expected packed scalar Tensor to be of dimension 1 on the CPU. Got {} instead.",
-        t.describe()
-    );
-    let element = |e: i64| host::read_number(&t.as_strided(&[], &[], e * t.strides[0]));
-    let numbers = (0..t.sizes[0]).map(element).collect::<Result<_>>()?;
+    check!(t.dim() == 1, Runtime, "Expected packed scalar Tensor to be of dimension 1. Got {} instead.", t.dim());
+    check!(t.is_contiguous(), Runtime, "Expected scalars to be contiguous.");
+    let numbers = if t.place == DeviceKind::Cpu {
+        let element = |e: i64| host::read_number(&t.as_strided(&[], &[], e));
+        (0..t.sizes[0]).map(element).collect::<Result<_>>()?
+    } else {
+        call.check_place(t)?;
+        copy::read_numbers(call, t)?
+    };
     ternary(call, list, x, y, Numbers::Each(numbers), in_place, rule, family, check, body)
 }
 
@@ -301,7 +316,7 @@ fn lerp_lists<'a>(
     in_place: bool,
 ) -> Result<()> {
     let lists = smallvec![list, with_host_numbers(call, end)?, with_host_numbers(call, weights)?];
-    foreach(call, Listed { lists, ..Listed::default() }, in_place, Rule::Float, "lerp", &checks::lerp, &lerp_body)
+    foreach(call, Listed { lists, ..Listed::default() }, in_place, Rule::Promote, "lerp", &checks::lerp, &lerp_body)
 }
 
 /// To one number.

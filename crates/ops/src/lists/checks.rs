@@ -57,5 +57,8 @@ pub fn quotient(of: &Operation) -> Result<()> {
 
 /// Of lerp, whose weight may be a tensor.
 pub fn lerp(of: &Operation) -> Result<()> {
-    ternary::check_lerp(of.tensors[0], of.tensors[1], of.tensors.get(2).copied())
+    match of.tensors {
+        [start, end, weight] => ternary::check_lerp_to(start, end, weight, of.common),
+        tensors => ternary::check_lerp(tensors[0], tensors[1]),
+    }
 }

@@ -7,9 +7,9 @@ use crate::operator::call::{Call, Ret, Scalar as Number};
 use crate::operator::conversion::check_fits;
 use crate::operator::error::Result;
 use crate::operator::host;
-use crate::pointwise::kernel::{Input, Operand, Operands};
+use crate::pointwise::kernel::{self, Input, Operand, Operands};
 use crate::pointwise::operator::{self, Rule};
-use crate::tensor::promote::{Promoted, result_type};
+use crate::tensor::promote::{self, Promoted, result_type};
 use crate::tensor::{DeviceKind, Tensor};
 use dml_kernel::{DType, Value};
 use smallvec::SmallVec;
@@ -29,6 +29,8 @@ pub struct Listed<'a> {
     pub numbers: Option<Numbers>,
     /// Whether the numbers take part in type promotion; factors and weights do not.
     pub promoting: bool,
+    /// Whether tensors beside the first list are factors: see [`promote::unrounded`].
+    pub factors: bool,
 }
 
 /// The i-th tensors of all lists and the i-th number, to be checked as the operands of a single operator are.
@@ -55,7 +57,7 @@ pub fn foreach(
     check: &dyn Fn(&Operation) -> Result<()>,
     body: &dyn for<'b> Fn(&[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    let Listed { lists, tensor, numbers, promoting } = listed;
+    let Listed { lists, tensor, numbers, promoting, factors } = listed;
     let count = lists[0].len();
     check!(count > 0, Runtime, "Tensor list must have at least one tensor.");
     for list in &lists {
@@ -117,6 +119,8 @@ pub fn foreach(
             results.push(call.empty(common, &row[0].sizes)?);
         }
     }
+    let shared_number =
+        shared_tensor.iter().filter_map(|t| if let Input::Tensor(t) = t { Some(t) } else { None }).next();
     let mut rows = Vec::with_capacity(count);
     for (i, &common) in commons.iter().enumerate() {
         let mut inputs = Operands::new();
@@ -131,6 +135,8 @@ pub fn foreach(
         if let Some(Numbers::Each(all)) = &numbers {
             inputs.push(Operand::Number(all[i]));
         }
+        let others = kernel::tensors(&inputs).skip(1).chain(shared_number).filter(|_| factors);
+        let common = promote::unrounded(common, others);
         let mut outs = SmallVec::new();
         outs.push(if in_place { lists[0][i] } else { &results[i] });
         rows.push(Row { outs, inputs, common });

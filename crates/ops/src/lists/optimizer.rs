@@ -4,11 +4,12 @@ use crate::lists::multi_tensor::{self, Row};
 use crate::operator::argument::{TensorOrScalar, Tensors};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::pointwise::comparison::maximum;
 use crate::pointwise::kernel::{Input, Operand, Variant};
 use crate::pointwise::operator;
+use crate::pointwise::ternary::interpolate;
 use crate::tensor::Tensor;
 use crate::{check, operators};
+use dml_kernel::math::comparison::maximum;
 use dml_kernel::{DType, Value, math};
 use smallvec::SmallVec;
 
@@ -124,7 +125,8 @@ fn adam(
     check_count(call, count, &steps)?;
     unscale(call, &grads, scale)?;
     let of_parameter = decay == Decay::Parameter;
-    let variant = Variant::options([amsgrad, found.is_some(), of_parameter]);
+    let decays = weight_decay != 0.0;
+    let variant = Variant::options([amsgrad, found.is_some(), of_parameter, decays]);
     // The bias corrections are 1 - beta^step: by the logarithm, which loses no digits where beta is close to 1.
     let sign = if maximize { -1.0 } else { 1.0 };
     let numbers = [1.0 - beta1, beta2, 1.0 - beta2, beta1.ln(), beta2.ln(), weight_decay, eps, sign];
@@ -140,15 +142,16 @@ fn adam(
         let rest = &v[4 + usize::from(amsgrad)..];
         let (step, rate, numbers) = (rest[0], rest[1 + usize::from(found.is_some())], &rest[rest.len() - 8..]);
         let mut grad = grad * numbers[7];
-        if of_parameter {
-            p = p - rate * numbers[5] * p;
-        } else {
-            grad = grad + numbers[5] * p;
+        match (decays, of_parameter) {
+            (false, _) => {}
+            (true, true) => p = p * (1.0 - rate * numbers[5]),
+            (true, false) => grad = decayed(grad, numbers[5], p),
         }
-        let new_average = average + numbers[0] * (grad - average);
+        let new_average = interpolate(average, grad, numbers[0]);
         let new_square = square * numbers[1] + numbers[2] * grad * grad;
-        let correction1 = -math::expm1(step * numbers[3]);
-        let correction2 = -math::expm1(step * numbers[4]);
+        // Before the first step nothing is corrected by 0, also where beta is 0 and its logarithm infinite.
+        let correction = |log| step.eq(0).select(step.like(0.0), -math::expm1(step * log));
+        let (correction1, correction2) = (correction(numbers[3]), correction(numbers[4]));
         let most = if amsgrad { maximum(v[4], new_square) } else { new_square };
         let spread = math::sqrt(most) / math::sqrt(correction2) + numbers[6];
         let mut results = vec![p - rate / correction1 * new_average / spread, new_average, new_square];
@@ -160,6 +163,11 @@ fn adam(
         }
         results
     })
+}
+
+/// The gradient with the weight decay, which is only called where there is one: 0 times an infinite parameter is NaN.
+fn decayed<'b>(grad: Value<'b>, weight_decay: Value<'b>, p: Value<'b>) -> Value<'b> {
+    grad + weight_decay * p
 }
 
 /// The values from before in place of the results, if `found` is not 0: a parameter's, then (after the gradient) its state's.
@@ -192,11 +200,13 @@ fn adagrad(
     unscale(call, &grads, scale)?;
     let shared = shared(call, found, rate, &[decay, weight_decay, eps, sign])?;
     let rows: Vec<Row> = (0..count).map(|i| row(&[params[i], sums[i]], grads[i], &[steps[i]])).collect();
-    let variant = Variant::options([found.is_some()]);
+    let decays = weight_decay != 0.0;
+    let variant = Variant::options([found.is_some(), decays]);
     multi_tensor::run_variant(call, "fused_adagrad", variant, &rows, &shared, &|_, v| {
         let [p, grad, sum, step] = [v[0], v[1], v[2], v[3]];
         let (rate, numbers) = (v[v.len() - 5], &v[v.len() - 4..]);
-        let grad = grad * numbers[3] + numbers[1] * p;
+        let grad = grad * numbers[3];
+        let grad = if decays { decayed(grad, numbers[1], p) } else { grad };
         let rate = rate / (1.0 + (step - 1.0) * numbers[0]);
         let new_sum = sum + grad * grad;
         let mut results = vec![p - rate * grad / (math::sqrt(new_sum) + numbers[2]), new_sum];
@@ -225,11 +235,17 @@ fn sgd(
 ) -> Result<()> {
     let count = params.len();
     let with_momentum = momentum != 0.0;
-    let buffers = if with_momentum { buffers } else { Tensors::new() };
     check_lists(call, &params, &[&grads])?;
+    check!(
+        with_momentum || buffers.is_empty(),
+        Runtime,
+        "{}: expected no momentum buffers where the momentum is 0",
+        call.name
+    );
     check_lists(call, if with_momentum { &params } else { &[] }, &[&buffers])?;
     unscale(call, &grads, scale)?;
-    let variant = Variant::options([with_momentum, nesterov, first_step, found.is_some()]);
+    let decays = weight_decay != 0.0;
+    let variant = Variant::options([with_momentum, nesterov, first_step, found.is_some(), decays]);
     let sign = if maximize { -1.0 } else { 1.0 };
     let shared = shared(call, found, rate, &[weight_decay, momentum, 1.0 - dampening, sign])?;
     let rows: Vec<Row> = (0..count)
@@ -240,7 +256,8 @@ fn sgd(
         .collect();
     multi_tensor::run_variant(call, "fused_sgd", variant, &rows, &shared, &|_, v| {
         let (p, rate, numbers) = (v[0], v[v.len() - 5], &v[v.len() - 4..]);
-        let grad = v[1] * numbers[3] + numbers[0] * p;
+        let grad = v[1] * numbers[3];
+        let grad = if decays { decayed(grad, numbers[0], p) } else { grad };
         let mut results = Vec::new();
         if with_momentum {
             let buffer = if first_step { grad } else { numbers[1] * v[2] + numbers[2] * grad };

@@ -11,7 +11,7 @@ use crate::pointwise::operator::{Argument, Rule, common_dtype, guarded_operator,
 use crate::reduction::{Axes, Fold, Reduction, Refusals, Scope, Values, reduce};
 use crate::tensor::layout::preserved_strides;
 use crate::tensor::promote::accumulator;
-use crate::tensor::{Dims, Tensor};
+use crate::tensor::{DeviceKind, Dims, Tensor};
 use crate::{check, operators};
 use dml_kernel::{DType, ScalarType, Value, math};
 use smallvec::{SmallVec, smallvec};
@@ -107,8 +107,8 @@ impl Loss {
     /// in some losses they promote.
     fn check_dtypes(self, call: &Call, x: &Tensor, y: &Tensor, grad: Option<&Tensor>, out: Out) -> Result<()> {
         let promotes = match self {
-            Loss::Mse | Loss::Huber => grad.is_none(),
-            Loss::SmoothL1 => true,
+            Loss::Huber => grad.is_none(),
+            Loss::Mse | Loss::SmoothL1 => true,
             Loss::BinaryCrossEntropy => false,
         };
         let all: Operands = [x, y].into_iter().chain(grad).map(AnyTensor).collect();
@@ -116,7 +116,8 @@ impl Loss {
             structured::check_inputs(all.iter().map(|t| t.0), x.dtype)?;
             structured::check_same(out, x.dtype)?;
         }
-        let (common, result) = (common_dtype(call, &all), self.result_dtype(call, x, y, grad.is_some()));
+        let common = common_dtype(call, &all);
+        let result = out.given().map_or_else(|| self.result_dtype(call, x, y, grad.is_some()), |out| out.dtype);
         check!(
             common.can_cast_to(result),
             Runtime,
@@ -136,6 +137,26 @@ impl Loss {
         }
     }
 
+    /// What is compared with the input `x`, and gradients, as the loss takes them: that of probabilities has the shape of its input.
+    fn aligned<const N: usize>(
+        self,
+        call: &Call,
+        others: [&Tensor; N],
+        x: &Tensor,
+        weight: Option<&Tensor>,
+    ) -> Result<[Tensor; N]> {
+        let mut aligned = others.map(Tensor::clone);
+        if self == Loss::BinaryCrossEntropy {
+            for t in &mut aligned {
+                *t = squeezed_to(call, t, &x.sizes)?;
+            }
+            if let Some(weight) = weight {
+                check_fits(call, &weight.sizes, &x.sizes)?;
+            }
+        }
+        Ok(aligned)
+    }
+
     /// Values that are refused.
     fn guards(self) -> &'static [Guard] {
         if self == Loss::BinaryCrossEntropy { PROBABILITIES } else { &[] }
@@ -151,13 +172,18 @@ impl Loss {
         }
     }
 
+    /// The factor of all elements in [`slope`](Self::slope), beside what a mean divides by.
+    fn slope_factor(self) -> f64 {
+        if self == Loss::Mse { 2.0 } else { 1.0 }
+    }
+
     /// Loss of input `x` against target `y`.
     fn value<'b>(self, x: Value<'b>, y: Value<'b>, knee: Option<Value<'b>>) -> Value<'b> {
         let d = x - y;
         let size = d.abs();
         let half = 0.5 * size;
         match (self, knee) {
-            (Loss::SmoothL1, Some(beta)) => size.lt(beta).select(half * size / beta, size - 0.5 * beta),
+            (Loss::SmoothL1, Some(beta)) => size.lt(beta).select(math::mul(half, size) / beta, size - 0.5 * beta),
             (Loss::Huber, Some(delta)) => size.le(delta).select(half * size, delta * (size - 0.5 * delta)),
             (Loss::BinaryCrossEntropy, _) => {
                 // Logarithms stop at -100, as in PyTorch: the loss stays finite.
@@ -168,20 +194,22 @@ impl Loss {
         }
     }
 
-    /// Derivative of the loss by `x`.
-    fn slope<'b>(self, x: Value<'b>, y: Value<'b>, knee: Option<Value<'b>>) -> Value<'b> {
+    /// Derivative of the loss by `x`, times the factor of all elements and the gradient of the loss.
+    ///
+    /// In the CPU's order: what overflows or vanishes between is what does there.
+    fn slope<'b>(self, [x, y, grad, factor]: [Value<'b>; 4], knee: Option<Value<'b>>) -> Value<'b> {
         let d = x - y;
         let line = |knee: Value<'b>, size: Value<'b>, inner: Value<'b>| {
             d.le(-knee).select(-size, d.ge(knee).select(size, inner))
         };
         match (self, knee) {
-            (Loss::SmoothL1, Some(beta)) => line(beta, d.like(1.0), d / beta),
-            (Loss::Huber, Some(delta)) => line(delta, delta, d),
+            (Loss::SmoothL1, Some(beta)) => factor * line(beta, d.like(1.0), d / beta) * grad,
+            (Loss::Huber, Some(delta)) => factor * line(delta, delta, d) * grad,
             (Loss::BinaryCrossEntropy, _) => {
                 let spread: Value<'b> = (1.0 - x) * x;
-                d / spread.max(1e-12)
+                math::mul(grad, d) / spread.max(f64::from(1e-12_f32)) * factor
             }
-            _ => 2.0 * d,
+            _ => factor * d * grad,
         }
     }
 }
@@ -230,6 +258,33 @@ impl Fold for Total {
     }
 }
 
+/// `t` as the CPU's binary cross-entropy takes it beside an input of these sizes: dimensions of size 1 do not count.
+fn squeezed_to(call: &Call, t: &Tensor, sizes: &[i64]) -> Result<Tensor> {
+    if t.place == DeviceKind::Cpu {
+        return Ok(t.clone());
+    }
+    let kept = || (0..t.dim()).filter(|&d| t.sizes[d] != 1);
+    let squeezed: Dims = kept().map(|d| t.sizes[d]).collect();
+    let strides: Dims = kept().map(|d| t.strides[d]).collect();
+    let others: Dims = sizes.iter().copied().filter(|&n| n != 1).collect();
+    check_fits(call, &squeezed, &others)?;
+    let mut strides = t.as_strided(&squeezed, &strides, 0).expanded_strides(&others).into_iter();
+    let strides: Dims = sizes.iter().map(|&n| if n == 1 { 0 } else { strides.next().unwrap_or(0) }).collect();
+    Ok(t.as_strided(sizes, &strides, 0))
+}
+
+/// Checks that an operand of these sizes broadcasts to a result of the others.
+fn check_fits(call: &Call, operand: &[i64], result: &[i64]) -> Result<()> {
+    let joint = call.broadcast(operand, result)?;
+    check!(
+        joint.as_slice() == result,
+        Runtime,
+        "output with shape {result:?} doesn't match the broadcast shape {:?}",
+        joint.as_slice()
+    );
+    Ok(())
+}
+
 /// What is compared with what: input, target and, if there is one, weight.
 type Operands<'t> = SmallVec<[AnyTensor<'t>; 4]>;
 
@@ -274,11 +329,12 @@ fn forward(
     loss: Loss,
 ) -> Result<()> {
     loss.check_dtypes(call, x, y, None, out)?;
-    let all = operands(x, y, weight);
+    let [y] = loss.aligned(call, [y], x, weight)?;
+    let all = operands(x, &y, weight);
     let reduction = Reduce::of(call, reduction)?;
     loss.check_knee(knee)?;
     let weighted = all.len() == 3;
-    let result = loss.result_dtype(call, x, y, false);
+    let result = if matches!(out, Out::New) { loss.result_dtype(call, x, &y, false) } else { common_dtype(call, &all) };
     let sizes = joint_sizes(call, &all)?;
     if reduction == Reduce::None {
         let mut new = None;
@@ -290,6 +346,13 @@ fn forward(
             let value = loss.value(v[0], v[1], knee);
             if weighted { value * v[2] } else { value }
         });
+    }
+    if let Out::Into(t) = out
+        && loss != Loss::BinaryCrossEntropy
+        && all.iter().any(|operand| operand.handle == t.handle)
+    {
+        // The CPU computes the losses in it first.
+        check_fits(call, &sizes, &t.sizes)?;
     }
     let dtype = common_dtype(call, &all);
     let expanded: SmallVec<[Tensor; 3]> = all.iter().map(|t| t.expand(&sizes)).collect();
@@ -317,20 +380,23 @@ fn backward(
     loss: Loss,
 ) -> Result<()> {
     loss.check_dtypes(call, x, y, Some(&grad), out)?;
-    let mut all = operands(x, y, weight);
     let reduction = Reduce::of(call, reduction)?;
+    let [y, grad] = loss.aligned(call, [y, &grad], x, weight)?;
+    // In the CPU's order, by which the strides of a result are chosen.
+    let mut all = operands(x, &y, Some(&grad));
+    all.extend(weight.map(AnyTensor));
     // As on CPU a mean counts the input's elements, also where the target has more.
-    let share = if reduction == Reduce::Mean { 1.0 / x.numel() as f64 } else { 1.0 };
+    let count = if reduction == Reduce::Mean { x.numel() } else { 1 };
+    let share = loss.slope_factor() / count as f64;
     let mut numbers: SmallVec<[Number; 2]> = smallvec![Number::Double(share)];
     numbers.extend(knee);
-    all.insert(0, grad);
     let tensors = all.len();
     let sizes = joint_sizes(call, &all)?;
     let mut new = None;
     let out = laid_out(call, loss.strides(x, true), x, &sizes, out, &mut new)?;
-    operator(call, out, Rule::As(x.dtype), loss.names()[2], &all, &numbers, |_, v| {
-        let slope = loss.slope(v[1], v[2], loss.has_knee().then(|| v[v.len() - 1]));
-        let gradient = v[0] * (v[tensors] * slope);
+    let result = if matches!(out, Out::New) { x.dtype } else { common_dtype(call, &all) };
+    operator(call, out, Rule::As(result), loss.names()[2], &all, &numbers, |_, v| {
+        let gradient = loss.slope([v[0], v[1], v[2], v[tensors]], loss.has_knee().then(|| v[v.len() - 1]));
         if tensors == 4 { gradient * v[3] } else { gradient }
     })
 }

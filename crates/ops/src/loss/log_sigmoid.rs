@@ -5,7 +5,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::operators;
-use crate::pointwise::operator::{Rule, check_float, float_operator, operator, strided};
+use crate::pointwise::operator::{Rule, check_float, float_operator, operator, resized, strided};
 use crate::tensor::Tensor;
 use crate::tensor::layout::preserved_strides;
 use dml_kernel::math;
@@ -21,14 +21,17 @@ operators! {
     }
 }
 
-/// The second result, a buffer for the gradient, stays empty, as on CUDA.
+/// The result is contiguous. The second one, a buffer for the gradient, stays empty, as on CUDA.
 fn forward(call: &mut Call, x: &Tensor, outs: Outs) -> Result<()> {
     let given = outs.as_ref().map(|outs| outs[0]);
     if let Some(outs) = &outs {
         check_float(x, "log_sigmoid_cpu")?;
         structured::check_inputs([outs[1]], x.dtype)?;
     }
+    let (mut result, mut larger, strides) = (None, None, Tensor::contiguous_strides(&x.sizes));
     let out = given.map_or(Out::New, Out::Into);
+    let out = strided(call, out, &mut result, x.dtype, (&x.sizes, &strides))?;
+    let out = resized(call, out, &mut larger, (&x.sizes, &strides))?;
     float_operator(call, out, "log_sigmoid", &[AnyTensor(x)], &[], |_, v| {
         let x = v[0];
         x.gt(0.0).select(x.like(0.0), x) - math::log1p(math::exp(-x.abs()))

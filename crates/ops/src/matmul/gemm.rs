@@ -12,15 +12,12 @@
 use super::epilogue::Writer;
 use super::interface::{Product, ProductSpec};
 use super::operand::{Axis, WIDE};
+use super::place::Place;
 use super::reader::{Lane, Reader};
-use super::split_k;
 use super::tile::Tile;
 use crate::primitives::kernel::KernelSpec;
 use dml_engine::parameters;
 use dml_kernel::{Builder, ScalarType, Shared, Value, Var};
-
-/// Tile rows of a band.
-const BAND: u32 = 8;
 
 /// Everything that changes the code of a product.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,28 +56,8 @@ impl KernelSpec for Spec {
         let tile = self.tile;
         let compute = self.product.a.dtype.compute();
         let p = p.product;
-        let (m, n, k) = (p.m, p.n, p.k);
-        let (mut left, mut right) = (p.a_elements.reader(p.a), p.b_elements.reader(p.b));
-        let mut out = p.finish.writer(b, p.out, p.bias);
-
-        // Which tile.
-        let rows = (m + (tile.m - 1)) >> tile.m.ilog2();
-        let columns = (n + (tile.n - 1)) >> tile.n.ilog2();
-        let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
-        b.if_(group.ge(rows * columns), || b.return_());
-        let band = group / (columns * BAND);
-        let in_band = group - band * (columns * BAND);
-        let height = (rows - band * BAND).min(BAND);
-        let column = in_band / height;
-        let row = band * BAND + (in_band - column * height);
-        let (m0, n0) = (row << tile.m.ilog2(), column << tile.n.ilog2());
-
-        // Which matrix, and which part of k.
-        let z = b.group_id(2);
-        let (batch, k_begin, k_end) = split_k::part(b, z, k, p.split_k);
-        left.begin(batch, m0);
-        right.begin(batch, n0);
-        out.begin(z, m0, n0);
+        let (m, n) = (p.m, p.n);
+        let Place { left, right, out, m0, n0, k_begin, k_end } = Place::of_workgroup(b, [tile.m, tile.n], p);
 
         let lane = b.local_id(0);
         let clamp = self.ragged_edge;

@@ -7,6 +7,7 @@ use super::operand::{Access, Axis};
 use super::select::Limits;
 use super::split_k;
 use crate::primitives::kernel::KernelSpec;
+use crate::primitives::loops::SOFTWARE_TURNS;
 use dml_engine::parameters;
 use dml_kernel::{Builder, Value};
 
@@ -194,6 +195,10 @@ pub fn choose(limits: &Limits, size: [i64; 4], b: &Access) -> (u32, u32, u32) {
     let groups = (n as u64).div_ceil(u64::from(threads / along_k) * columns) * batch as u64;
     let step = u64::from(along_k) * deep * u64::from(AHEAD);
     let wanted = (2.0 * units / groups as f64) as u64;
-    let parts = if software { 1 } else { wanted.min(k as u64 / (4 * step)).clamp(1, 64) };
+    let parts = if software {
+        (k as u64).div_ceil(SOFTWARE_TURNS * step)
+    } else {
+        wanted.min(k as u64 / (4 * step)).clamp(1, 64)
+    };
     (threads, along_k, parts as u32)
 }

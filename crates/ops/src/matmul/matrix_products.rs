@@ -3,6 +3,7 @@
 use super::operand::{Access, Axis, Digits, Pattern, PatternStrides, Source, Step};
 use super::problem::Problem;
 use super::product::{Added, check_scalar_types, into, prepare, product};
+use crate::movement::copy::cast;
 use crate::operator::argument::Out;
 use crate::operator::call::{Call, Ret, Scalar};
 use crate::operator::error::Result;
@@ -10,6 +11,7 @@ use crate::operator::structured;
 use crate::pointwise::activation::{gelu_body, relu_body};
 use crate::pointwise::kernel::{self, Input};
 use crate::tensor::Tensor;
+use crate::tensor::promote::{Promoted, result_type};
 use crate::{check, operators};
 use dml_kernel::DType;
 use smallvec::smallvec;
@@ -76,8 +78,8 @@ fn mm(call: &mut Call, a: &Tensor, b: &Tensor, out: Out) -> Result<()> {
 
 fn bmm(call: &mut Call, a: &Tensor, b: &Tensor, out: Out) -> Result<()> {
     let sizes = batched_sizes(a, b)?;
-    check_scalar_types(a, b)?;
-    product(call, out, [a, b], a.dtype, &sizes, None)
+    check_batches(a, b, &sizes)?;
+    product(call, out, [a, b], b.dtype, &sizes, None)
 }
 
 fn addmm(call: &mut Call, bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, out: Out) -> Result<()> {
@@ -195,6 +197,10 @@ fn baddbmm(
     alpha: Scalar,
     out: Out,
 ) -> Result<()> {
+    // The CPU asks for the result's sizes first.
+    for (t, d) in [(a, 0), (a, 1), (b, 2)] {
+        call.size_of(t, d)?;
+    }
     let sizes = batched_sizes(a, b)?;
     check!(
         bias.dtype == a.dtype,
@@ -204,12 +210,22 @@ fn baddbmm(
         structured::type_name(a.dtype),
         structured::type_name(b.dtype)
     );
-    check_scalar_types(a, b)?;
-    product(call, out, [a, b], a.dtype, &sizes, Some(Added { tensor: bias, beta, alpha }))
+    check_batches(a, b, &sizes)?;
+    product(call, out, [a, b], b.dtype, &sizes, Some(Added { tensor: bias, beta, alpha }))
 }
 
-/// One product whose inner index is batch and k together.
+/// Checks the dtypes of batches, if there is something to multiply. The result has that of the second.
+fn check_batches(a: &Tensor, b: &Tensor, sizes: &[i64]) -> Result<()> {
+    if a.sizes[2] == 0 || sizes.contains(&0) { Ok(()) } else { check_scalar_types(a, b) }
+}
+
+/// One product whose inner index is batch and k together. Of no batches, what is added may be of another dtype than they are.
+/// `out=` is first a copy of what is added, in its own dtype.
 fn addbmm(call: &mut Call, bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, out: Out) -> Result<()> {
+    // The CPU asks for the result's sizes first.
+    for (t, d) in [(a, 1), (b, 2)] {
+        call.size_of(t, d)?;
+    }
     check!(a.dim() == 3, Runtime, "batch1 must be a 3D tensor");
     check!(b.dim() == 3, Runtime, "batch2 must be a 3D tensor");
     check!(
@@ -228,18 +244,31 @@ fn addbmm(call: &mut Call, bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, 
         b.sizes[1],
         b.sizes[2]
     );
+    let k = a.sizes[0] * a.sizes[2];
+    let converted = match out {
+        Out::Into(t) if t.dtype != bias.dtype => Some(cast(call, bias, t.dtype)?),
+        _ => None,
+    };
+    let bias = converted.as_ref().unwrap_or(bias);
+    let scaled = result_type(&[Promoted::Tensor(bias), Promoted::Scalar(beta)], call.host.default_dtype());
+    check!(
+        k > 0 || beta.to_f64() == 0.0 || scaled.can_cast_to(bias.dtype),
+        Runtime,
+        "result type {scaled} can't be cast to the desired output type {}",
+        bias.dtype
+    );
     for (x, y, name) in [(bias, b, "self"), (a, b, "mat1")] {
         check!(
-            x.dtype == y.dtype,
+            x.dtype == y.dtype || a.sizes[0] == 0,
             Runtime,
             "{name} and mat2 must have the same dtype, but got {} and {}",
             x.dtype,
             y.dtype
         );
     }
-    let k = a.sizes[0] * a.sizes[2];
+    let (a, b) = (&Tensor { dtype: bias.dtype, ..a.clone() }, &Tensor { dtype: bias.dtype, ..b.clone() });
     let sizes = [a.sizes[1], b.sizes[2]];
-    let (target, addend) = prepare(call, out, a.dtype, &sizes, Some(Added { tensor: bias, beta, alpha }))?;
+    let (target, addend) = prepare(call, out, bias.dtype, &sizes, Some(Added { tensor: bias, beta, alpha }))?;
     let operand = |t: &Tensor, outer: usize, inner: usize| {
         let digits = |plain| Digits { plain, plain_first: true };
         let pattern = Pattern::Digits { outer: digits(1), inner: digits(2), windows: 0, divided: false };

@@ -1,24 +1,32 @@
 //! Products of matrices: a kernel in tiles, specialised by dtype, tile, layout and epilogue, and one for few rows.
 //!
-//! [`Problem`] is one product; [`select`] chooses how it is cut up ([`Tile`]), [`gemm`] and [`gemv`] write the kernels,
-//! [`operand`] says where elements lie, [`reader`] fetches them, and [`epilogue`] is what happens to sums. Convolutions
+//! [`Problem`] is one product; [`choice`] says how it is cut up, into a [`Tile`] ([`select`]) or a tile on matrix units
+//! ([`matrix_select`]); [`gemm`], [`gemv`] and [`matrix_gemm`] write the kernels,
+//! [`place`] says which part is a workgroup's, [`operand`] where elements lie, [`reader`] fetches them, and [`epilogue`] is what happens to sums. Convolutions
 //! are products with operands of their own.
 
+pub mod choice;
 pub mod divisor;
 pub mod epilogue;
 pub mod gemm;
 pub mod gemv;
 pub mod interface;
+pub mod matrix_gemm;
+pub mod matrix_select;
+pub mod matrix_tile;
 pub mod operand;
+pub mod place;
 pub mod problem;
+pub mod product;
 pub mod reader;
 pub mod select;
+pub mod self_test;
 pub mod split_k;
 pub mod tile;
 
+mod dispatch;
 mod linear;
 mod matrix_products;
-mod product;
 mod vector_products;
 
 pub use epilogue::{Bias, Finish, Output};

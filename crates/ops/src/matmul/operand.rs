@@ -208,6 +208,19 @@ impl Source {
         Source { memory, batch, access, strides: PatternStrides::Strided { outer: stride[0], inner: stride[1] } }
     }
 
+    /// Whether every run of eight elements of 16 bits along the axis, of a matrix of `outer x inner` elements, is 16 bytes at
+    /// a multiple of 16.
+    pub fn is_in_units(&self, size: [i64; 2]) -> bool {
+        let PatternStrides::Strided { outer, inner } = self.strides else { return false };
+        let (along, across) = if self.access.axis == Axis::Inner { (1, 0) } else { (0, 1) };
+        let (stride, multiple) = ([outer, inner], |x: i64| x % 8 == 0);
+        stride[along] == 1
+            && multiple(size[along])
+            && (size[across] == 1 || multiple(stride[across]))
+            && multiple(self.batch)
+            && self.memory.address.is_multiple_of(16)
+    }
+
     /// The largest offset, in elements, that a tile of `outer x inner` elements meets beside its own origin.
     pub fn reach(&self, outer: i64, inner: i64) -> i64 {
         match &self.strides {

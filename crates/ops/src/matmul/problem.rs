@@ -1,12 +1,13 @@
 //! One product on its way to the device: operands, shape, epilogue, and its launches.
 
+use super::choice::Way;
 use super::epilogue::{Finish, Output};
 use super::interface::{ProductArguments, ProductSpec};
+use super::matrix_select::MatrixChoice;
 use super::operand::{Axis, Source};
-use super::select::{self, Choice, Limits};
+use super::select::{Choice, Limits};
 use super::split_k::{self, Division};
-use super::{gemm, gemv};
-use crate::check;
+use super::{gemm, gemv, matrix_gemm};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::tensor::layout::index_type;
@@ -26,67 +27,69 @@ pub struct Problem {
     pub finish: Finish,
 }
 
-impl Problem {
-    /// Enqueues it, cut up as the table says.
-    pub fn run(&mut self, call: &Call) -> Result<()> {
-        check!(
-            self.size.iter().all(|&n| n < i64::from(i32::MAX)),
-            Runtime,
-            "{}: a product of {:?} (batch, rows, columns, inner) elements is too large",
-            call.name,
-            self.size
-        );
-        let limits = Limits::of(call.device.info());
-        self.orient();
-        if self.size[1] <= gemv::MAX_ROWS {
-            return self.run_gemv(call, &limits);
-        }
-        let bytes = self.a.access.dtype.compute().bytes();
-        let b_along_k = self.b.access.axis == Axis::Inner;
-        self.run_as(call, select::choose(&limits, self.size, bytes, b_along_k))
-    }
+/// A product in tiles.
+struct Cut {
+    product: ProductSpec,
+    /// m or n is no multiple of the tile's.
+    ragged_edge: bool,
+    /// Tiles of one matrix of the batch.
+    tiles: u64,
+}
 
-    /// Exchanges the roles of m and n where that leaves few rows, or else where the result is contiguous along m.
-    fn orient(&mut self) {
-        let s = self.finish.out.strides;
-        let [batch, m, n, k] = self.size;
-        let few = |rows: i64| rows <= gemv::MAX_ROWS;
-        let turned = if few(m) || few(n) { n < m } else { s[2] != 1 && s[1] == 1 };
-        if self.finish.out.split.is_some() || !turned {
-            return;
-        }
-        self.size = [batch, n, m, k];
-        std::mem::swap(&mut self.a, &mut self.b);
-        self.finish.out.strides.swap(1, 2);
-        if let Some(bias) = &mut self.finish.bias {
-            bias.strides.swap(1, 2);
+impl Problem {
+    /// Enqueues it as told.
+    pub fn run_in(&self, call: &Call, way: Way) -> Result<()> {
+        match way {
+            Way::Plain(choice) => self.run_as(call, choice),
+            Way::Matrix(choice) => self.run_on_matrix_units(call, choice),
         }
     }
 
     /// Enqueues it, cut into tiles as told.
     pub fn run_as(&self, call: &Call, choice: Choice) -> Result<()> {
         let Choice { tile, split_k } = choice;
-        let [_, m, n, k] = self.size;
-        let ragged = |size: i64, step: u32| size % i64::from(step) != 0;
         self.divide_k(call, split_k, tile.k, |division, finish| {
-            let product = ProductSpec {
-                a: self.a.access,
-                b: self.b.access,
-                epilogue: finish.epilogue(n),
-                index: self.index(finish, [tile.m, tile.n, tile.k].map(i64::from)),
-                ragged_k: ragged(k, tile.k),
-                split_k: division.is_some(),
-            };
-            let spec = gemm::Spec { tile, ragged_edge: ragged(m, tile.m) || ragged(n, tile.n), product };
-            let tiles = (m as u64).div_ceil(tile.m.into()) * (n as u64).div_ceil(tile.n.into());
+            let Cut { product, ragged_edge, tiles } = self.cut([tile.m, tile.n, tile.k], division, finish);
+            let spec = gemm::Spec { tile, ragged_edge, product };
             self.launch(tiles, division, finish, |product, groups| {
                 call.run(&spec, &gemm::Arguments { product }, groups)
             })
         })
     }
 
+    /// Enqueues it on matrix units, cut into tiles as told.
+    pub fn run_on_matrix_units(&self, call: &Call, choice: MatrixChoice) -> Result<()> {
+        let MatrixChoice { tile, split_k } = choice;
+        let [_, m, n, k] = self.size;
+        let units = [self.a.is_in_units([m, k]), self.b.is_in_units([n, k])];
+        self.divide_k(call, split_k, tile.k, |division, finish| {
+            let Cut { product, ragged_edge, tiles } = self.cut([tile.m, tile.n, tile.k], division, finish);
+            let spec = matrix_gemm::Spec { tile, ragged_edge, units, product };
+            self.launch(tiles, division, finish, |product, groups| {
+                call.run(&spec, &matrix_gemm::Arguments { product }, groups)
+            })
+        })
+    }
+
+    /// What tiles of `[m, n, k]` elements make of it.
+    fn cut(&self, tile: [u32; 3], division: Option<Division>, finish: &Finish) -> Cut {
+        let [_, m, n, k] = self.size;
+        let [ragged_m, ragged_n, ragged_k] =
+            [(m, tile[0]), (n, tile[1]), (k, tile[2])].map(|(size, step)| size % i64::from(step) != 0);
+        let product = ProductSpec {
+            a: self.a.access,
+            b: self.b.access,
+            epilogue: finish.epilogue(n),
+            index: self.index(finish, tile.map(i64::from)),
+            ragged_k,
+            split_k: division.is_some(),
+        };
+        let tiles = (m as u64).div_ceil(tile[0].into()) * (n as u64).div_ceil(tile[1].into());
+        Cut { product, ragged_edge: ragged_m || ragged_n, tiles }
+    }
+
     /// Enqueues a product with few rows.
-    fn run_gemv(&self, call: &Call, limits: &Limits) -> Result<()> {
+    pub(super) fn run_gemv(&self, call: &Call, limits: &Limits) -> Result<()> {
         let [_, m, n, k] = self.size;
         let (threads, along_k, parts) = gemv::choose(limits, self.size, &self.b.access);
         let mut a = self.a.access;

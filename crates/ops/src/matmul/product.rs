@@ -46,7 +46,7 @@ pub type Addend = Option<(Tensor, Scalar)>;
 
 /// Whether a factor is 0 in this dtype: what it would multiply is then not read, and its NaNs not seen.
 fn is_zero(dtype: DType, factor: Scalar) -> bool {
-    if dtype.is_float() { factor.to_f64() == 0.0 } else { factor.to_i64() == 0 }
+    if dtype.is_integer() { factor.to_i64() == 0 } else { factor.to_f64() == 0.0 }
 }
 
 /// The result tensor of `sizes`, and the addend if there is one.
@@ -71,6 +71,15 @@ pub fn prepare(call: &Call, out: Out, dtype: DType, sizes: &[i64], added: Option
     };
     check_internal(&target)?;
     Ok((target, addend))
+}
+
+/// Checks that a multiple of what is added to a product is of its dtype. Without a product the CPU takes it as any multiple, of
+/// numbers.
+fn check_multiple(call: &Call, dtype: DType, beta: Scalar) -> Result<()> {
+    let as_is = dtype.is_float() || dtype == DType::Bool || !matches!(beta, Scalar::Double(_)) || beta.to_f64() == 0.0;
+    let scaled = if as_is { dtype } else { call.host.default_dtype() };
+    check!(scaled.can_cast_to(dtype), Runtime, "result type {scaled} can't be cast to the desired output type {dtype}");
+    Ok(())
 }
 
 fn expand(t: &Tensor, sizes: &[i64]) -> Result<Tensor> {
@@ -117,6 +126,13 @@ pub fn product(
     let ([batch, m, k], [.., n]) = (last::<3>(&a.sizes, 1), last::<3>(&b.sizes, 1));
     let (sa, sb) = (last::<3>(&a.strides, 0), last::<3>(&b.strides, 0));
     let alpha = added.map_or(Scalar::Int(1), |added| added.alpha);
+    if let Some(Added { beta, .. }) = added
+        && k == 0
+        && sizes.len() > 1
+        && target.numel() > 0
+    {
+        check_multiple(call, dtype, beta)?;
+    }
     into(call, &target, [a, b], alpha, addend, k, |finish| Problem {
         size: [batch, m, n, k],
         a: Source::strided(a, [m, k], [sa[1], sa[2]], if batch == 1 { 0 } else { sa[0] }),

@@ -217,6 +217,34 @@ impl<'b> Reader<'b> {
         lane: &Lane<'b>,
         k_end: Option<Value<'b>>,
     ) -> Vec<Value<'b>> {
+        let wide = self.access.wide;
+        self.guarded(b, k0, lane, k_end, |offset| {
+            if wide { tile.load_chunk(offset >> WIDE.ilog2(), WIDE) } else { vec![tile.load(offset)] }
+        })
+    }
+
+    /// [`fetch`](Self::fetch) of eight elements of 16 bits that lie in one unit of 16 bytes, as four words; `tile` is a
+    /// pointer to words.
+    pub fn fetch_unit(
+        &self,
+        b: &'b Builder,
+        tile: Pointer<'b>,
+        k0: Value<'b>,
+        lane: &Lane<'b>,
+        k_end: Option<Value<'b>>,
+    ) -> Vec<Value<'b>> {
+        self.guarded(b, k0, lane, k_end, |offset| tile.load_chunk(offset >> 3, 4))
+    }
+
+    /// What `load` loads at the offset where a load's first element lies; zeros where it is outside.
+    fn guarded(
+        &self,
+        b: &'b Builder,
+        k0: Value<'b>,
+        lane: &Lane<'b>,
+        k_end: Option<Value<'b>>,
+        load: impl FnOnce(Value<'b>) -> Vec<Value<'b>>,
+    ) -> Vec<Value<'b>> {
         let mut valid = k_end.map(|end| (k0 + lane.k).lt(end));
         let mut offset = lane.offset;
         if let Numbers::Digits { inner, windows, .. } = &self.numbers {
@@ -236,12 +264,7 @@ impl<'b> Reader<'b> {
                 offset = offset + at.cast(self.index) * w.stride;
             }
         }
-        let Some(valid) = valid else { return self.load(tile, offset) };
-        let values = self.load(tile, valid.select(offset, 0));
-        values.into_iter().map(|v| valid.select(v, 0)).collect()
-    }
-
-    fn load(&self, tile: Pointer<'b>, offset: Value<'b>) -> Vec<Value<'b>> {
-        if self.access.wide { tile.load_chunk(offset >> WIDE.ilog2(), WIDE) } else { vec![tile.load(offset)] }
+        let Some(valid) = valid else { return load(offset) };
+        load(valid.select(offset, 0)).into_iter().map(|v| valid.select(v, 0)).collect()
     }
 }

@@ -1,18 +1,17 @@
-//! Which tile computes a product: the table of tiles, and the estimate that chooses among them.
-//!
-//! The choice depends on the adapter and the shape alone, so a product gives the same bits every time.
+//! Which tile computes a product without matrix units: the table of tiles, and the estimate that chooses among them.
 
 use super::tile::Tile;
+use crate::primitives::loops::SOFTWARE_TURNS;
 use dml_engine::{AdapterInfo, AdapterKind};
 use dml_kernel::dense::MAX_GROUPS;
-use std::cell::Cell;
+use smallvec::{SmallVec, smallvec};
 
 /// How a product is run.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The tile.
     pub tile: Tile,
-    /// Into how many parts k is divided among workgroups; 1 to 64.
+    /// Into how many parts k is divided among workgroups; 1 to 64 on a GPU.
     pub split_k: u32,
 }
 
@@ -117,57 +116,67 @@ impl Limits {
     }
 }
 
-/// What a choice depends on.
-type Question = (Limits, [i64; 4], u32, bool);
-
-thread_local! {
-    /// Choices of the thread's last products, each at a place that its sizes tell: the estimates take microseconds.
-    static CHOSEN: [Cell<Option<(Question, Choice)>>; 64] = const { [const { Cell::new(None) }; 64] };
+/// What the estimate knows of a tile.
+#[derive(Copy, Clone, Debug)]
+pub struct Work {
+    /// Rows, columns and step along k of a workgroup.
+    pub size: [u32; 3],
+    /// Its invocations.
+    pub threads: u32,
+    /// Turns of loops that a step along k takes.
+    pub turns: u32,
 }
 
-/// The tile for `size = [batch, m, n, k]`, computed in elements of `bytes` bytes; `b_along_k`: the second operand is
-/// contiguous along k.
-pub fn choose(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> Choice {
-    let question = (*limits, size, bytes, b_along_k);
-    // The high bits of products with an odd number depend on every size.
-    let mixed =
-        size.iter().fold(0u64, |mixed, &n| (mixed ^ n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23));
-    CHOSEN.with(|chosen| {
-        let place = &chosen[(mixed >> 58) as usize];
-        match place.get() {
-            Some((asked, choice)) if asked == question => choice,
-            _ => {
-                let choice = estimated(limits, size, bytes, b_along_k);
-                place.set(Some((question, choice)));
-                choice
-            }
-        }
-    })
+/// Into how many parts k may be divided among workgroups that do such work.
+fn splits(limits: &Limits, [batch, m, n, k]: [i64; 4], work: Work) -> SmallVec<[u32; 7]> {
+    let step = work.size[2];
+    if limits.software {
+        let steps = (SOFTWARE_TURNS / u64::from(work.turns)).max(1);
+        return smallvec![(k as u64).div_ceil(steps * u64::from(step)).max(1) as u32];
+    }
+    let allowed = |&parts: &u32| {
+        let long = i64::from(parts) * i64::from(step) * 4 <= k && m * n <= 1 << 22;
+        parts == 1 || (long && batch * i64::from(parts) <= MAX_GROUPS as i64)
+    };
+    [1, 2, 4, 8, 16, 32, 64].into_iter().take_while(allowed).collect()
 }
 
-fn estimated(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> Choice {
-    let table = if limits.software { SOFTWARE } else { GPU };
-    let [batch, m, n, k] = size;
-    let mut best: Option<(f64, Choice)> = None;
-    for Entry { tile, rate, rate_along_k } in table.iter().filter(|e| limits.allow(&e.tile, bytes)) {
-        let rate = if b_along_k { *rate_along_k } else { *rate };
-        for split_k in [1u32, 2, 4, 8, 16, 32, 64] {
-            let divides = i64::from(split_k) * i64::from(tile.k) * 4 <= k && m * n <= 1 << 22 && !limits.software;
-            if split_k > 1 && !(divides && batch * i64::from(split_k) <= MAX_GROUPS as i64) {
-                break;
-            }
-            let time = estimate(limits, tile, rate, [batch, m, n, k], split_k);
-            if best.is_none_or(|(t, _)| time < t) {
-                best = Some((time, Choice { tile: *tile, split_k }));
-            }
+/// The tile of the least estimated time for `size = [batch, m, n, k]`, of tiles with their work and their rates: that time, the
+/// tile, and the parts of k.
+pub fn fastest<T>(
+    limits: &Limits,
+    size: [i64; 4],
+    tiles: impl Iterator<Item = (T, Work, f64)>,
+) -> Option<(f64, T, u32)> {
+    let mut best: Option<(f64, T, u32)> = None;
+    for (tile, work, rate) in tiles {
+        let times =
+            splits(limits, size, work).into_iter().map(|parts| (estimate(limits, work, rate, size, parts), parts));
+        let Some((time, split_k)) = times.reduce(|best, next| if next.0 < best.0 { next } else { best }) else {
+            continue;
+        };
+        if best.as_ref().is_none_or(|(least, ..)| time < *least) {
+            best = Some((time, tile, split_k));
         }
     }
+    best
+}
+
+/// The tile for `size = [batch, m, n, k]`, computed in elements of `bytes` bytes, and the estimate of its time; `b_along_k`:
+/// the second operand is contiguous along k.
+pub fn choose(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> (f64, Choice) {
+    let table = if limits.software { SOFTWARE } else { GPU };
+    let tiles = table.iter().filter(|e| limits.allow(&e.tile, bytes)).map(|e| {
+        let work = Work { size: [e.tile.m, e.tile.n, e.tile.k], threads: e.tile.threads(), turns: 1 };
+        (e.tile, work, if b_along_k { e.rate_along_k } else { e.rate })
+    });
     let least = one_stage(Tile::new(16, 16, 4, [4, 4], [4, 4]));
-    best.map_or(Choice { tile: least, split_k: 1 }, |(_, choice)| choice)
+    let (time, tile, split_k) = fastest(limits, size, tiles).unwrap_or((f64::INFINITY, least, 1));
+    (time, Choice { tile, split_k })
 }
 
 /// Clock cycles, roughly, of a unit that multiplies and adds 128 times a cycle.
-fn estimate(limits: &Limits, tile: &Tile, rate: f64, [batch, m, n, k]: [i64; 4], split_k: u32) -> f64 {
+fn estimate(limits: &Limits, work: Work, rate: f64, [batch, m, n, k]: [i64; 4], split_k: u32) -> f64 {
     /// Before and after the loop of one workgroup, and the second pass.
     const WORKGROUP: f64 = 1_500.0;
     const SECOND_PASS: f64 = 5_000.0;
@@ -176,16 +185,17 @@ fn estimate(limits: &Limits, tile: &Tile, rate: f64, [batch, m, n, k]: [i64; 4],
     /// Bytes a cycle of the whole memory, for the parts' sums.
     const MEMORY: f64 = 1_500.0;
 
+    let Work { size: [tile_m, tile_n, tile_k], threads, .. } = work;
     let ceil = |x: i64, y: u32| (x as f64 / f64::from(y)).ceil();
-    let groups = ceil(m, tile.m) * ceil(n, tile.n) * batch as f64 * f64::from(split_k);
+    let groups = ceil(m, tile_m) * ceil(n, tile_n) * batch as f64 * f64::from(split_k);
     let on_unit = (groups / limits.units).ceil();
     if limits.software {
         // A core runs one workgroup after another; the padding of a tile costs as much as the rest.
-        return on_unit * (f64::from(tile.m * tile.n) * k as f64 / rate + WORKGROUP);
+        return on_unit * (f64::from(tile_m * tile_n) * k as f64 / rate + WORKGROUP);
     }
-    let resident = (1024.0 / f64::from(tile.threads())).max(1.0).min(on_unit);
-    let steps = (k as f64 / f64::from(split_k) / f64::from(tile.k)).ceil();
-    let step = f64::from(tile.m * tile.n * tile.k) / 128.0 / rate;
+    let resident = (1024.0 / f64::from(threads)).max(1.0).min(on_unit);
+    let steps = (k as f64 / f64::from(split_k) / f64::from(tile_k)).ceil();
+    let step = f64::from(tile_m * tile_n * tile_k) / 128.0 / rate;
     let round = steps * (step * resident).max(LATENCY) + WORKGROUP;
     let second =
         if split_k > 1 { SECOND_PASS + (batch * m * n) as f64 * f64::from(split_k) * 8.0 / MEMORY } else { 0.0 };
@@ -216,26 +226,10 @@ mod tests {
     #[test]
     fn large_products_take_large_tiles_and_long_ones_are_divided() {
         let big = limits(48 << 10, 1024);
-        let square = choose(&big, [1, 4096, 4096, 4096], 4, false);
+        let square = choose(&big, [1, 4096, 4096, 4096], 4, false).1;
         assert!(square.tile.m * square.tile.n >= 64 * 128 && square.split_k == 1, "{square:?}");
-        assert!(choose(&big, [1, 64, 64, 65_536], 4, false).split_k > 8);
-        assert!(choose(&big, [64, 64, 64, 64], 4, false).split_k == 1);
-    }
-
-    #[test]
-    fn remembered_choices_are_those_of_the_estimate() {
-        let adapters = [limits(48 << 10, 1024), limits(16 << 10, 128)];
-        for _ in 0..2 {
-            for n in 1..200 {
-                for limits in &adapters {
-                    for (bytes, along) in [(4, false), (4, true), (8, false)] {
-                        let size = [1 + n % 3, n, 7 * n, 512];
-                        let want = estimated(limits, size, bytes, along);
-                        assert_eq!(choose(limits, size, bytes, along), want, "{size:?}");
-                    }
-                }
-            }
-        }
+        assert!(choose(&big, [1, 64, 64, 65_536], 4, false).1.split_k > 8);
+        assert!(choose(&big, [64, 64, 64, 64], 4, false).1.split_k == 1);
     }
 
     #[test]
@@ -244,7 +238,7 @@ mod tests {
             let limits = limits(shared, invocations);
             for size in [[1, 4096, 4096, 4096], [1, 1, 1, 1], [3, 17, 33, 65], [1, 100_000, 4, 64]] {
                 for bytes in [4, 8] {
-                    let choice = choose(&limits, size, bytes, false);
+                    let choice = choose(&limits, size, bytes, false).1;
                     assert!(limits.allow(&choice.tile, bytes), "{size:?} {choice:?}");
                 }
             }

@@ -53,7 +53,7 @@ fn addmv(
 }
 
 fn mv(call: &mut Call, mat: &Tensor, vec: &Tensor, out: Out) -> Result<()> {
-    check_vector(&mat.sizes[..mat.dim().min(1)], mat, vec)?;
+    check_vector(&[call.size_of(mat, 0)?], mat, vec)?;
     check_dtypes(call, mat, vec)?;
     let column = vec.as_strided(&[vec.sizes[0], 1], &[vec.strides[0], 1], 0);
     product(call, out, [mat, &column], vec.dtype, &[mat.sizes[0]], None)

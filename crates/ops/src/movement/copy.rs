@@ -31,7 +31,13 @@ operators! {
 /// Copies between devices, dtypes and strides; `src` broadcasts to `dst`. A CPU side must be contiguous and of the other side's dtype and sizes: the plugin prepares it so. With `non_blocking`, a
 /// copy with pinned memory may still be under way at the return.
 fn copy_from(call: &mut Call, AnyTensor(src): AnyTensor, AnyTensor(dst): AnyTensor, non_blocking: bool) -> Result<()> {
-    let wait = !non_blocking;
+    copy_tensor(call, src, dst, !non_blocking)?;
+    call.ret(dst.clone());
+    Ok(())
+}
+
+/// Copies between places. Unless it is to `wait`, a copy with pinned memory may still be under way at the return.
+pub fn copy_tensor(call: &Call, src: &Tensor, dst: &Tensor, wait: bool) -> Result<()> {
     match (src.place, dst.place) {
         (DeviceKind::Dml(a), DeviceKind::Dml(b)) if a == b => device_copy(call, src, dst)?,
         (DeviceKind::Dml(_), DeviceKind::Dml(b)) => {
@@ -58,7 +64,6 @@ fn copy_from(call: &mut Call, AnyTensor(src): AnyTensor, AnyTensor(dst): AnyTens
         }
         _ => check!(false, Runtime, "_copy_from: cannot copy between {:?} and {:?}", src.place, dst.place),
     }
-    call.ret(dst.clone());
     Ok(())
 }
 
@@ -91,6 +96,19 @@ fn read_back(call: &Call, src: &Tensor, bytes: &mut [u8], wait: bool) -> Result<
         call.device.download(dense.data, bytes)?;
     }
     Ok(())
+}
+
+/// The elements of a tensor, in order. Waits for them.
+pub fn read_numbers<T: FromIterator<Scalar>>(call: &Call, t: &Tensor) -> Result<T> {
+    let size = t.element_size() as usize;
+    let mut bytes = vec![0; t.numel() as usize * size];
+    read_back(call, t, &mut bytes, true)?;
+    let element = |one: &[u8]| {
+        let mut element = [0; 8];
+        element[..size].copy_from_slice(one);
+        host::decode(t.dtype, element)
+    };
+    Ok(bytes.chunks_exact(size).map(element).collect())
 }
 
 /// A contiguous copy.

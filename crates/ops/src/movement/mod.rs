@@ -1,10 +1,12 @@
-//! Elements moved as they are: copies, concatenation, flips, rolls.
+//! Elements moved as they are: copies, concatenation, flips, rolls, shuffles.
 
 pub mod concatenation;
 pub mod copy;
+pub mod pixel_shuffle;
 pub mod rearrange;
 
 use crate::operator::Operator;
 
 /// The overloads of this folder.
-pub const OPERATORS: &[&[Operator]] = &[concatenation::OPERATORS, copy::OPERATORS, rearrange::OPERATORS];
+pub const OPERATORS: &[&[Operator]] =
+    &[concatenation::OPERATORS, copy::OPERATORS, pixel_shuffle::OPERATORS, rearrange::OPERATORS];

@@ -3,6 +3,7 @@
 use crate::movement::copy::{contiguous, device_copy};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
+use crate::operator::fault::Fault;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::multi_copy::{self, Region};
 use crate::primitives::prefix_sum;
@@ -113,8 +114,8 @@ fn roll(call: &mut Call, t: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<()>
         call.ret(out);
         return Ok(());
     }
-    // As the concatenation that it is on the CPU.
-    let out = call.empty_strided(t.dtype, &t.sizes, &memory_format::strides(&t.sizes, is_channels_last(t)))?;
+    // As the concatenations that it is on the CPU: one after another, each as its two parts lie, of which one may be empty.
+    let mut lies = t.clone();
     let mut by_dim: Vec<(usize, i64)> = Vec::new();
     for (&shift, &d) in shifts.iter().zip(dims) {
         check!(t.dim() > 0, Index, "Dimension specified as {d} but tensor has no dimensions");
@@ -123,7 +124,11 @@ fn roll(call: &mut Call, t: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<()>
             Some((_, sum)) => *sum += shift,
             None => by_dim.push((d, shift)),
         }
+        let (n, end) = (t.sizes[d], shift.rem_euclid(t.sizes[d]));
+        let last = is_channels_last(&lies.narrow(d, 0, n - end)) && is_channels_last(&lies.narrow(d, n - end, end));
+        lies.strides = memory_format::strides(&t.sizes, last);
     }
+    let out = call.empty_strided(t.dtype, &t.sizes, &lies.strides)?;
     rotate(call, t.clone(), out.clone(), &by_dim)?;
     call.ret(out);
     Ok(())
@@ -183,9 +188,20 @@ fn repeat_interleave(call: &mut Call, repeats: &Tensor, output_size: Option<i64>
     };
     prefix_sum::exclusive(call, &starts, n)?;
     let out = call.empty(repeats.dtype, &[total])?;
-    if total > 0 {
-        let arguments = RepeatArguments { out: &out, starts: &starts, total: total as u64, n: n as u32 };
-        call.run_threads(&Repeat { dtype: out.dtype }, &arguments, total as u64)?;
+    // A size that is given, so that nobody has to wait for it, is checked by the kernel.
+    let checked = output_size.is_some();
+    let threads = if checked { total.max(n) } else { total } as u64;
+    if threads > 0 {
+        let refusal = |message| checked.then(|| call.fault_of_value(message));
+        let arguments = RepeatArguments {
+            out: &out,
+            starts: &starts,
+            total: total as u64,
+            n: n as u32,
+            negative: refusal("repeats can not be negative"),
+            other_size: refusal("allocated size does not match required size"),
+        };
+        call.run_threads(&Repeat { dtype: out.dtype, checked }, &arguments, threads)?;
     }
     call.ret(out);
     Ok(())
@@ -195,6 +211,8 @@ fn repeat_interleave(call: &mut Call, repeats: &Tensor, output_size: Option<i64>
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Repeat {
     dtype: DType,
+    /// Whether the repeats are looked at.
+    checked: bool,
 }
 
 parameters! {
@@ -203,6 +221,8 @@ parameters! {
         starts: Input = DType::I64,
         total: U64,
         n: U32,
+        negative: Option<Fault> = s.checked.then_some(()),
+        other_size: Option<Fault> = s.checked.then_some(()),
     }
 }
 
@@ -211,8 +231,15 @@ impl KernelSpec for Repeat {
         "repeat_interleave"
     }
 
-    fn write<'b>(&self, b: &'b Builder, RepeatParameters { out, starts, total, n }: RepeatParameters<'b>) {
+    fn write<'b>(&self, b: &'b Builder, p: RepeatParameters<'b>) {
+        let RepeatParameters { out, starts, total, n, negative, other_size } = p;
         let i = linear_id(b, ScalarType::U64);
+        if let (Some(negative), Some(other_size)) = (negative, other_size) {
+            b.if_(i.lt(n.cast(ScalarType::U64)), || {
+                b.if_(starts.load(i + 1).lt(starts.load(i)), || negative.report_value());
+            });
+            b.if_(i.eq(0) & starts.load(n).ne(total.cast(ScalarType::I64)), || other_size.report_value());
+        }
         b.if_(i.lt(total), || {
             let place = i.cast(ScalarType::I64);
             let (low, high) = (b.var(b.u32(0)), b.var(n));
@@ -326,8 +353,8 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        accepted(&Repeat { dtype: DType::I32 }.build());
-        accepted(&Repeat { dtype: DType::I64 }.build());
+        accepted(&Repeat { dtype: DType::I32, checked: false }.build());
+        accepted(&Repeat { dtype: DType::I64, checked: true }.build());
         for (dtype, rank, index) in [(DType::BF16, 3, ScalarType::U32), (DType::F64, 1, ScalarType::U64)] {
             accepted(&UnfoldBackward { dtype, layout: LayoutSpec { rank, operands: 3, index } }.build());
         }

@@ -1,7 +1,7 @@
 //! Batch normalisation: over every dimension but that of channels.
 
 use super::channels::{all_but_channels, check_channels, like, of_channels};
-use super::statistics::{moments, parameter_dtype, update};
+use super::statistics::{batch_moments, parameter_dtype, update};
 use super::sums::Products;
 use super::terms::{Sums, Terms};
 use crate::movement::copy::cast;
@@ -109,9 +109,9 @@ impl<'t> Batch<'t> {
             input.sizes.as_slice()
         );
         let axes = all_but_channels(call, input.dim())?;
-        let Some(running) = self.running else { return moments(call, input, axes, eps, &[mean, scale]) };
+        let Some(running) = self.running else { return batch_moments(call, input, axes, eps, &[mean, scale]) };
         let variance = self.row(call, accumulator(input.dtype))?;
-        moments(call, input, axes, eps, &[mean, scale, &variance])?;
+        batch_moments(call, input, axes, eps, &[mean, scale, &variance])?;
         let n = self.count() as f64;
         update(call, running, [mean, &variance], momentum, n / (n - 1.0))
     }
@@ -210,7 +210,7 @@ fn update_stats(
         batch.input.sizes.as_slice()
     );
     let axes = all_but_channels(call, batch.input.dim())?;
-    moments(call, batch.input, axes, 0.0, &[&mean, &scale, &variance])?;
+    batch_moments(call, batch.input, axes, 0.0, &[&mean, &scale, &variance])?;
     if let Some(running) = batch.running {
         let n = batch.count() as f64;
         update(call, running, [&mean, &variance], momentum, n / (n - 1.0))?;

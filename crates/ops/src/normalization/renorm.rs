@@ -28,6 +28,7 @@ fn renorm(call: &mut Call, x: &Tensor, p: f64, dim: i64, limit: Number, out: Out
     check!(p > 0.0, Runtime, "renorm: non-positive-norm not supported");
     check!(limit.to_f64() >= 0.0, Runtime, "renorm: expected maxnorm to be >= 0 but got {}", limit.to_f64());
     check!(x.dim() > 1, Runtime, "renorm: input needs at least 2 dimensions, got {} dimensions", x.dim());
+    structured::check_given(out.given(), x.dtype)?;
     let kept = call.wrap_dim(dim, x.dim())? as i64;
     check!(
         x.dtype.is_float(),
@@ -35,7 +36,7 @@ fn renorm(call: &mut Call, x: &Tensor, p: f64, dim: i64, limit: Number, out: Out
         "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
         x.dtype
     );
-    let out = structured::result(call, out.given(), x.dtype, &x.sizes)?;
+    let out = call.result(out.given(), x.dtype, &x.sizes)?;
     overlap::check_partial(&out, [x])?;
     let others: Dims = (0..x.dim() as i64).filter(|&d| d != kept).collect();
     let axes = Axes::listed(call, &others, x.dim(), true)?;

@@ -13,8 +13,17 @@ use smallvec::SmallVec;
 
 /// Mean, `1 / sqrt(variance + eps)` and variance over some dimensions, into as many tensors as are given.
 pub fn moments(call: &Call, input: &Tensor, axes: Axes, eps: f64, outs: &[&Tensor]) -> Result<()> {
+    moments_of(call, input, axes, eps, outs, false)
+}
+
+/// The same of batches, whose running mean an infinite element makes infinite, as on CPU.
+pub fn batch_moments(call: &Call, input: &Tensor, axes: Axes, eps: f64, outs: &[&Tensor]) -> Result<()> {
+    moments_of(call, input, axes, eps, outs, true)
+}
+
+fn moments_of(call: &Call, input: &Tensor, axes: Axes, eps: f64, outs: &[&Tensor], infinite: bool) -> Result<()> {
     let dtype = accumulator(input.dtype);
-    let fold = Moments { scalar: dtype.compute(), results: Results::Normalizer };
+    let fold = Moments { scalar: dtype.compute(), results: Results::Normalizer { infinite } };
     let numbers = &[(dtype, Number::Double(eps))][..];
     reduce(call, &fold, &Reduction { inputs: &[input], outs, axes, tables: &[], numbers })
 }

@@ -2,7 +2,7 @@
 //! accumulator's dtype: float32 for half-precision inputs.
 
 use super::channels::{all_but_channels, check_channels, like, of_channels};
-use super::statistics::{moments, update};
+use super::statistics::{batch_moments, update};
 use super::sums::Products;
 use super::terms::{Sums, Terms};
 use crate::movement::copy::{cast, device_copy, fill_with};
@@ -59,7 +59,7 @@ fn stats(call: &mut Call, input: &Tensor, eps: f64) -> Result<()> {
     check_input(call, input)?;
     let dtype = accumulator(input.dtype);
     let (mean, scale) = (call.empty(dtype, &[input.sizes[1]])?, call.empty(dtype, &[input.sizes[1]])?);
-    moments(call, input, all_but_channels(call, input.dim())?, eps, &[&mean, &scale])?;
+    batch_moments(call, input, all_but_channels(call, input.dim())?, eps, &[&mean, &scale])?;
     call.ret(mean);
     call.ret(scale);
     Ok(())
@@ -180,7 +180,7 @@ fn gather(
     let counts = counts.as_strided(&mean.sizes, &[counts.strides[0], 0], 0);
     let new = || call.empty(dtype, &[channels]);
     let outs = [new()?, new()?, new()?];
-    let fold = Gather(Moments { scalar: dtype.compute(), results: Results::Normalizer });
+    let fold = Gather(Moments { scalar: dtype.compute(), results: Results::Normalizer { infinite: true } });
     let axes = Axes::listed(call, &[0], 2, false)?;
     let numbers = [(dtype, Number::Double(eps))];
     let inputs = [mean, scale, &counts];
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         let dtype = DType::F32;
-        let fold = Gather(Moments { scalar: dtype.compute(), results: Results::Normalizer });
+        let fold = Gather(Moments { scalar: dtype.compute(), results: Results::Normalizer { infinite: true } });
         validate(&fold, &[dtype; 3], &[dtype; 3], &[dtype]);
     }
 }

@@ -4,6 +4,7 @@ use crate::operator::error::{Error, Result};
 use crate::operator::schema::Written;
 use crate::operator::value::{Arg, Scalar};
 use crate::tensor::{DeviceKind, Tensor};
+use dml_engine::DeviceName;
 use dml_kernel::DType;
 use smallvec::SmallVec;
 use std::ops::Deref;
@@ -158,11 +159,12 @@ impl<'a> Arguments<'a> {
 pub(super) fn elsewhere(name: &str, device: u8, t: &Tensor) -> Error {
     let there = match t.place {
         DeviceKind::Cpu => "cpu".to_string(),
-        DeviceKind::Dml(i) => format!("dml:{i}"),
+        DeviceKind::Dml(i) => DeviceName(i.into()).to_string(),
         DeviceKind::Other => "another backend's device".to_string(),
     };
     Error::Runtime(format!(
-        "Expected all tensors to be on the same device, but found at least two devices, dml:{device} and {there}! (in {name})"
+        "Expected all tensors to be on the same device, but found at least two devices, {} and {there}! (in {name})",
+        DeviceName(device.into())
     ))
 }
 
@@ -292,6 +294,7 @@ impl<'a> FromArgument<'a> for Option<DType> {
         match arguments.get::<Option<i64>>(i)? {
             None => Ok(None),
             Some(code) => DType::from_code(code as u8)
+                .filter(|dtype| !dtype.is_complex())
                 .map(Some)
                 .ok_or_else(|| Error::Fallback(format!("{}: this dtype has no kernels", arguments.name))),
         }

@@ -95,6 +95,12 @@ impl<'a> Call<'a> {
         Ok((if d < 0 { d + n } else { d }) as usize)
     }
 
+    /// The size of dimension `d`, of a tensor that may not have as many.
+    pub fn size_of(&self, t: &Tensor, d: usize) -> Result<i64> {
+        check!(t.dim() > 0, Index, "Dimension specified as {d} but tensor has no dimensions");
+        self.wrap_dim(d as i64, t.dim()).map(|d| t.sizes[d])
+    }
+
     /// A new contiguous tensor on this call's device.
     pub fn empty(&self, dtype: DType, sizes: &[i64]) -> Result<Tensor> {
         self.empty_strided(dtype, sizes, &Tensor::contiguous_strides(sizes))

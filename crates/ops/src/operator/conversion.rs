@@ -2,39 +2,83 @@
 
 use crate::check;
 use crate::operator::error::Result;
-use crate::operator::structured::type_name;
 use crate::operator::value::Scalar;
 use dml_kernel::DType;
 
-/// Checks that a dtype can hold a number, as C++'s `Scalar::to` does; unsigned integers take negative ones.
+/// The numbers that a dtype can hold, as C++'s `Scalar::to` has it: unsigned integers take negative ones.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Bounds(DType);
+
+impl Bounds {
+    /// Of a dtype.
+    pub fn of(dtype: DType) -> Self {
+        Self(dtype)
+    }
+
+    /// The least and the largest integer.
+    pub fn of_integers(self) -> (i128, i128) {
+        let dtype = self.0;
+        if dtype.is_integer() {
+            let largest = (1i128 << (8 * dtype.bytes() as u32 - u32::from(dtype.is_signed_integer()))) - 1;
+            return (-largest - i128::from(dtype.is_signed_integer()), largest);
+        }
+        let largest = self.of_floats().1;
+        // Saturates far beyond the integers that there are.
+        (-largest as i128, largest as i128)
+    }
+
+    /// The least and the largest finite double, compared with its fraction. 2^63 does not fit int64, though its limit rounds to it.
+    pub fn of_floats(self) -> (f64, f64) {
+        let bits = 8 * self.0.bytes() as i32;
+        match self.0 {
+            dtype if dtype.is_signed_integer() => (-2f64.powi(bits - 1), below_power_of_two(bits - 1)),
+            dtype if dtype.is_integer() => (0.0, below_power_of_two(bits)),
+            DType::F16 => (-65504.0, 65504.0),
+            DType::BF16 => (-f64::from(half::bf16::MAX), f64::from(half::bf16::MAX)),
+            DType::F32 => (-f64::from(f32::MAX), f64::from(f32::MAX)),
+            _ => (f64::MIN, f64::MAX),
+        }
+    }
+
+    /// Whether infinities and NaN are among them.
+    pub fn special(self) -> bool {
+        !self.0.is_integer()
+    }
+}
+
+/// The largest double that an integer below 2^`exponent` can be.
+fn below_power_of_two(exponent: i32) -> f64 {
+    let power = 2f64.powi(exponent);
+    if exponent <= f64::MANTISSA_DIGITS as i32 { power - 1.0 } else { power.next_down() }
+}
+
+/// Checks that a dtype can hold a number.
 pub fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
-    let x = value.to_f64();
-    let fits = if let (Scalar::Int(i), true) = (value, dtype.is_integer()) {
-        // Not through a double: the largest int64 would round up.
-        let bits = 8 * dtype.bytes() as u32;
-        let largest = (1i128 << if dtype.is_signed_integer() { bits - 1 } else { bits }) - 1;
-        let least = -largest - i128::from(dtype.is_signed_integer());
-        (least..=largest).contains(&i128::from(i))
-    } else if dtype.is_integer() {
-        let bits = 8 * dtype.bytes() as i32;
-        // As C++ compares: with the fraction, and with the limits of 64 bits rounded to doubles.
-        let (low, high) = if dtype.is_signed_integer() {
-            (-2f64.powi(bits - 1), (2f64.powi(bits - 1) - 1.0))
-        } else {
-            (0.0, (2f64.powi(bits) - 1.0))
-        };
-        low <= x && x <= high
-    } else {
-        let largest = match dtype {
-            DType::F16 => 65504.0,
-            DType::BF16 => f64::from(half::bf16::MAX),
-            DType::F32 => f64::from(f32::MAX),
-            _ => f64::INFINITY,
-        };
-        !x.is_finite() || x.abs() <= largest
+    let bounds = Bounds::of(dtype);
+    let fits = match value {
+        Scalar::Int(i) => {
+            let (low, high) = bounds.of_integers();
+            (low..=high).contains(&i128::from(i))
+        }
+        // No dtype here is complex.
+        Scalar::Complex(_, imaginary) if imaginary != 0.0 => false,
+        _ => {
+            let x = value.to_f64();
+            let (low, high) = bounds.of_floats();
+            (low <= x && x <= high) || (bounds.special() && !x.is_finite())
+        }
     };
-    check!(fits, Runtime, "value cannot be converted to type {} without overflow", cpp_name(dtype));
+    check!(fits, Runtime, "{}", overflow_message(dtype));
     Ok(())
+}
+
+/// A number as a 16-bit float holds it, if that is the dtype; others are rounded where they are computed with.
+pub fn rounded(value: Scalar, dtype: DType) -> Scalar {
+    match dtype {
+        DType::F16 => Scalar::Double(half::f16::from_f64(value.to_f64()).to_f64()),
+        DType::BF16 => Scalar::Double(half::bf16::from_f64(value.to_f64()).to_f64()),
+        _ => value,
+    }
 }
 
 /// [`check_fits`] of several numbers.
@@ -42,13 +86,29 @@ pub fn check_all_fit(numbers: &[Scalar], dtype: DType) -> Result<()> {
     numbers.iter().try_for_each(|&x| check_fits(x, dtype))
 }
 
-/// A dtype's type in the CPU's message.
-fn cpp_name(dtype: DType) -> &'static str {
+/// What is said of a number that a dtype cannot hold.
+pub const fn overflow_message(dtype: DType) -> &'static str {
+    macro_rules! overflow {
+        ($type:literal) => {
+            concat!("value cannot be converted to type ", $type, " without overflow")
+        };
+    }
     match dtype {
-        DType::U8 => "uint8_t",
-        DType::I8 => "int8_t",
-        DType::I16 => "int16_t",
-        DType::I64 => "int64_t",
-        _ => type_name(dtype),
+        DType::Bool => overflow!("bool"),
+        DType::U8 => overflow!("uint8_t"),
+        DType::I8 => overflow!("int8_t"),
+        DType::I16 => overflow!("int16_t"),
+        DType::I32 => overflow!("int"),
+        DType::I64 => overflow!("int64_t"),
+        DType::U16 => overflow!("short unsigned int"),
+        DType::U32 => overflow!("unsigned int"),
+        DType::U64 => overflow!("long unsigned int"),
+        DType::F16 => overflow!("c10::Half"),
+        DType::BF16 => overflow!("c10::BFloat16"),
+        DType::F32 => overflow!("float"),
+        DType::F64 => overflow!("double"),
+        DType::C32 => overflow!("c10::complex<c10::Half>"),
+        DType::C64 => overflow!("c10::complex<float>"),
+        DType::C128 => overflow!("c10::complex<double>"),
     }
 }

@@ -18,11 +18,25 @@ pub fn read_number(t: &Tensor) -> Result<Scalar> {
     let mut element = [0u8; 8];
     let number = t.as_strided(&[], &[], 0);
     let from = bytes(&number)?;
+    if t.dtype.is_complex() {
+        return Ok(decode_complex(t.dtype, from));
+    }
     element[..from.len()].copy_from_slice(from);
     Ok(decode(t.dtype, element))
 }
 
-/// One element of a dtype from its bytes in memory (the first `dtype.bytes()` of the eight).
+/// One element of a complex dtype from its bytes in memory.
+pub fn decode_complex(dtype: DType, bytes: &[u8]) -> Scalar {
+    let part = |i: usize| {
+        let mut part = [0; 8];
+        let size = dtype.real().bytes() as usize;
+        part[..size].copy_from_slice(&bytes[i * size..][..size]);
+        decode(dtype.real(), part).to_f64()
+    };
+    Scalar::Complex(part(0), part(1))
+}
+
+/// One element of a dtype of reals from its bytes in memory (the first `dtype.bytes()` of the eight).
 pub fn decode(dtype: DType, b: [u8; 8]) -> Scalar {
     let two = [b[0], b[1]];
     let four = [b[0], b[1], b[2], b[3]];
@@ -39,6 +53,7 @@ pub fn decode(dtype: DType, b: [u8; 8]) -> Scalar {
         DType::BF16 => Scalar::Double(half::bf16::from_le_bytes(two).to_f64()),
         DType::F32 => Scalar::Double(f64::from(f32::from_le_bytes(four))),
         DType::F64 => Scalar::Double(f64::from_le_bytes(b)),
+        DType::C32 | DType::C64 | DType::C128 => unreachable!("a complex number has two parts"),
     }
 }
 

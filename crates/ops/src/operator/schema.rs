@@ -120,6 +120,19 @@ const fn name_length(bytes: &[u8]) -> usize {
     at
 }
 
+/// The names of the arguments.
+pub fn names(schema: &'static str) -> impl Iterator<Item = &'static str> {
+    let bytes = schema.as_bytes();
+    let mut next = Some(name_length(bytes) + 1);
+    std::iter::from_fn(move || {
+        let span = argument(bytes, next?)?;
+        next = if is_last(bytes, span) { None } else { Some(span.end + 1) };
+        let name = name_span(bytes, span);
+        Some(&schema[name.start..name.end])
+    })
+    .filter(|name| *name != "*")
+}
+
 /// Where the argument of this name stands.
 ///
 /// # Panics
@@ -141,6 +154,13 @@ pub struct Written {
     pub count: usize,
     /// The first one is `self`: the overload works in place.
     pub in_place: bool,
+}
+
+impl Written {
+    /// Whether argument `i` is one of them.
+    pub fn contains(self, i: usize) -> bool {
+        (self.first..self.first + self.count).contains(&i)
+    }
 }
 
 /// The arguments that an overload puts its results in.
@@ -197,6 +217,8 @@ mod tests {
         assert_eq!(position(POOL, "ceil_mode"), 5);
         assert_eq!(position(NORM, "p"), 1);
         assert_eq!(find(ADD, "alph"), None);
+        assert_eq!(names(ADD).collect::<Vec<_>>(), ["self", "other", "alpha", "out"]);
+        assert_eq!(names("aten::rand() -> Tensor").count(), 0);
         assert_eq!(find(FREXP, "mantissa"), None);
         assert_eq!(find("aten::rand() -> Tensor", "self"), None);
     }

@@ -61,6 +61,22 @@ pub enum Arg<'a> {
     Generator(Arc<std::sync::Mutex<dml_engine::Generator>>),
 }
 
+impl Arg<'_> {
+    /// Whether it is, or holds, a complex number or a tensor of them.
+    #[inline]
+    pub fn is_complex(&self) -> bool {
+        let tensor = |t: &Tensor| t.dtype.is_complex();
+        let scalar = |s: &Scalar| matches!(s, Scalar::Complex(..));
+        match self {
+            Arg::Tensor(t) => tensor(t),
+            Arg::Scalar(s) => scalar(s),
+            Arg::Tensors(list) => list.iter().flatten().any(tensor),
+            Arg::Scalars(list) => list.iter().any(scalar),
+            _ => false,
+        }
+    }
+}
+
 /// One result.
 #[derive(Clone, Debug)]
 pub enum Ret {

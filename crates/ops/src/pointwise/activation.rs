@@ -2,12 +2,14 @@
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
-use crate::operator::conversion::check_all_fit;
+use crate::operator::conversion::{check_all_fit, check_fits};
 use crate::operator::error::Result;
-use crate::pointwise::operator::{Rule, check_not_bool, float_operator, operator, strided};
-use crate::tensor::layout::preserved_strides;
-use crate::tensor::overlap;
+use crate::pointwise::operator::{Rule, check_not_bool, common_dtype, float_operator, operator, resized, strided};
+use crate::tensor::layout::{preserved_strides, result_strides};
+use crate::tensor::promote::accumulator;
+use crate::tensor::{Tensor, overlap};
 use crate::{check, operators};
+use dml_kernel::math::comparison::{less, less_equal, maximum, minimum};
 use dml_kernel::{DType, Value, math};
 
 operators! {
@@ -38,7 +40,7 @@ operators! {
         "aten::leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)",
         "aten::leaky_relu.out(Tensor self, Scalar negative_slope=0.01, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    leaky_relu_backward(grad_output, self, negative_slope, out) {
+    leaky_relu_backward(grad_output, self, negative_slope, self_is_result, out) {
         "aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
         "aten::leaky_relu_backward.grad_input(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result, *, Tensor(a!) grad_input) -> Tensor(a!)",
     }
@@ -73,18 +75,21 @@ operators! {
 
 fn relu(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
     check!(x.dtype != DType::Bool, Dtype, "Boolean inputs not supported for relu");
+    let mut result = None;
+    let out = resized(call, out, &mut result, (&x.sizes, &Tensor::contiguous_strides(&x.sizes)))?;
     operator(call, out, Rule::Exact, "relu", &[x], &[], |_, v| relu_body(v[0]))
 }
 
 /// `x` where it is not negative. NaN passes: it is not below zero.
 pub fn relu_body(x: Value<'_>) -> Value<'_> {
-    x.lt(0).select(x.like(0.0), x)
+    less(x, x.like(0.0)).select(x.like(0.0), x)
 }
 
 /// In place also of an expanded tensor: what is computed twice does not change.
 fn threshold(call: &mut Call, x: AnyTensor, threshold: Number, value: Number, out: Out) -> Result<()> {
     check_not_bool(&x, "threshold")?;
-    check_all_fit(&[threshold, value], x.dtype)?;
+    check_threshold(threshold, x.dtype)?;
+    check_fits(value, x.dtype)?;
     if let Out::InPlace(t) = out
         && overlap::is_expanded(t)
     {
@@ -94,18 +99,32 @@ fn threshold(call: &mut Call, x: AnyTensor, threshold: Number, value: Number, ou
         call.ret(t.clone());
         return Ok(());
     }
+    let mut result = None;
+    let out = resized(call, out, &mut result, (&x.sizes, &preserved_strides(&x)))?;
     at_threshold(call, x, threshold, value, out)
 }
 
 fn at_threshold(call: &mut Call, x: AnyTensor, threshold: Number, value: Number, out: Out) -> Result<()> {
-    operator(call, out, Rule::Promote, "threshold", &[x], &[threshold, value], |_, v| v[0].le(v[1]).select(v[2], v[0]))
+    operator(call, out, Rule::Promote, "threshold", &[x], &[threshold, value], |_, v| {
+        less_equal(v[0], v[1]).select(v[2], v[0])
+    })
+}
+
+/// The CPU compares halves as float32.
+fn check_threshold(threshold: Number, dtype: DType) -> Result<()> {
+    check_fits(threshold, if dtype.is_float() { accumulator(dtype) } else { dtype })
 }
 
 /// Also the gradient of relu. It lies as the input does.
 fn threshold_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, threshold: Number, out: Out) -> Result<()> {
     check_not_bool(&grad, "threshold_backward")?;
+    check_threshold(threshold, common_dtype(call, &[x, grad]))?;
+    let sizes = call.broadcast(&x.sizes, &grad.sizes)?;
+    let strides = result_strides(&sizes, &[&x.expand(&sizes), &grad.expand(&sizes)]);
+    let mut result = None;
+    let out = resized(call, out, &mut result, (&sizes, &strides))?;
     operator(call, out, Rule::Promote, "threshold_backward", &[x, grad], &[threshold], |_, v| {
-        v[0].le(v[2]).select(v[1].like(0.0), v[1])
+        less_equal(v[0], v[2]).select(v[1].like(0.0), v[1])
     })
 }
 
@@ -113,17 +132,40 @@ fn sigmoid_backward(call: &mut Call, grad: AnyTensor, output: AnyTensor, out: Ou
     float_operator(call, out, "sigmoid_backward", &[grad, output], &[], |_, v| v[0] * (1.0 - v[1]) * v[1])
 }
 
+/// `1 - y²` as a product keeps its digits near 1.
 fn tanh_backward(call: &mut Call, grad: AnyTensor, output: AnyTensor, out: Out) -> Result<()> {
-    float_operator(call, out, "tanh_backward", &[grad, output], &[], |_, v| v[0] * (1.0 - v[1] * v[1]))
+    float_operator(call, out, "tanh_backward", &[grad, output], &[], |_, v| v[0] * ((1.0 - v[1]) * (1.0 + v[1])))
 }
 
 fn leaky_relu(call: &mut Call, x: AnyTensor, slope: Number, out: Out) -> Result<()> {
-    float_operator(call, out, "leaky_relu", &[x], &[slope], |_, v| v[0].gt(0).select(v[0], v[0] * v[1]))
+    float_operator(call, out, "leaky_relu", &[x], &[slope], |_, v| less(v[0].like(0.0), v[0]).select(v[0], v[0] * v[1]))
 }
 
-/// Of the input or of the result: their signs agree. The gradient lies as they do.
-fn leaky_relu_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, slope: Number, out: Out) -> Result<()> {
-    float_operator(call, out, "leaky_relu_backward", &[x, grad], &[slope], |_, v| v[0].gt(0).select(v[1], v[1] * v[2]))
+/// Of the input or of the result: their signs agree where the slope is not negative. The gradient lies as they do.
+fn leaky_relu_backward(
+    call: &mut Call,
+    grad: AnyTensor,
+    x: AnyTensor,
+    slope: Number,
+    of_result: bool,
+    out: Out,
+) -> Result<()> {
+    check_slope("leakyReLu", of_result, slope)?;
+    float_operator(call, out, "leaky_relu_backward", &[x, grad], &[slope], |_, v| {
+        less(v[0].like(0.0), v[0]).select(v[1], v[1] * v[2])
+    })
+}
+
+/// Checks the slope below zero of an activation whose gradient is taken of its result: of a negative one that says nothing
+/// of the input's sign. It is not NaN either.
+pub fn check_slope(name: &str, of_result: bool, slope: Number) -> Result<()> {
+    check!(
+        !of_result || slope.to_f64() >= 0.0,
+        Runtime,
+        "In-place {name} backward calculation is triggered with a negative slope which is not supported. This is caused \
+         by calling in-place forward function with a negative slope, please call out-of-place version instead."
+    );
+    Ok(())
 }
 
 fn silu(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
@@ -149,8 +191,15 @@ pub fn gelu_body(x: Value<'_>) -> Value<'_> {
     x * normal_cdf(x)
 }
 
+/// Whether the normal distribution is approximated, by a hyperbolic tangent.
+fn is_tanh(approximate: Option<&str>) -> Result<bool> {
+    let approximate = approximate.unwrap_or("none");
+    check!(["none", "tanh"].contains(&approximate), Runtime, "approximate argument must be either none or tanh.");
+    Ok(approximate == "tanh")
+}
+
 fn gelu(call: &mut Call, x: AnyTensor, approximate: Option<&str>, out: Out) -> Result<()> {
-    if approximate == Some("tanh") {
+    if is_tanh(approximate)? {
         return float_operator(call, out, "gelu_tanh", &[x], &[], |_, v| {
             let x = v[0];
             0.5 * x * (1.0 + math::tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)))
@@ -160,7 +209,7 @@ fn gelu(call: &mut Call, x: AnyTensor, approximate: Option<&str>, out: Out) -> R
 }
 
 fn gelu_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, approximate: Option<&str>, out: Out) -> Result<()> {
-    if approximate == Some("tanh") {
+    if is_tanh(approximate)? {
         return float_operator(call, out, "gelu_tanh_backward", &[grad, x], &[], |_, v| {
             let x = v[1];
             let t = math::tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x));
@@ -175,7 +224,7 @@ fn gelu_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, approximate: Op
     })
 }
 
-/// The result lies in memory as the input does.
+/// As clamp, so that a limit of NaN makes everything NaN; the result lies in memory as the input does.
 fn hardtanh(call: &mut Call, x: AnyTensor, low: Number, high: Number, out: Out) -> Result<()> {
     check!(x.dtype != DType::Bool, Dtype, "Bool inputs not supported for hardtanh");
     let float = x.dtype.is_float();
@@ -188,10 +237,7 @@ fn hardtanh(call: &mut Call, x: AnyTensor, low: Number, high: Number, out: Out) 
     check_all_fit(&[low, high], x.dtype)?;
     let mut result = None;
     let out = strided(call, out, &mut result, x.dtype, (&x.sizes, &preserved_strides(&x)))?;
-    operator(call, out, Rule::Exact, "hardtanh", &[x], &[low, high], |_, v| {
-        let low = v[0].lt(v[1]).select(v[1], v[0]);
-        low.gt(v[2]).select(v[2], low)
-    })
+    operator(call, out, Rule::Exact, "hardtanh", &[x], &[low, high], |_, v| minimum(maximum(v[0], v[1]), v[2]))
 }
 
 fn hardtanh_backward(
@@ -203,6 +249,6 @@ fn hardtanh_backward(
     out: Out,
 ) -> Result<()> {
     float_operator(call, out, "hardtanh_backward", &[grad, x], &[low, high], |_, v| {
-        (v[1].le(v[2]) | v[1].ge(v[3])).select(v[0].like(0.0), v[0])
+        (less_equal(v[1], v[2]) | less_equal(v[3], v[1])).select(v[0].like(0.0), v[0])
     })
 }

@@ -1,15 +1,16 @@
 //! Addition, subtraction and multiplication of tensors.
 
+use crate::movement::copy::contiguous;
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar};
 use crate::operator::conversion::check_fits;
 use crate::operator::error::Result;
 use crate::pointwise::kernel::{self, Input};
-use crate::pointwise::operator::{Argument, Rule, common_dtype, operator, operator_of, result_tensor};
-use crate::tensor::Tensor;
+use crate::pointwise::operator::{Argument, Rule, common_dtype, operator, operator_of, resized, result_tensor};
 use crate::tensor::promote::{Promoted, result_type};
+use crate::tensor::{Tensor, overlap};
 use crate::{check, operators};
-use dml_kernel::{DType, Value};
+use dml_kernel::{DType, Value, math};
 
 operators! {
     add(self, other, alpha, out) {
@@ -45,7 +46,7 @@ fn add(call: &mut Call, x: AnyTensor, y: AnyTensor, alpha: Scalar, out: Out) -> 
     match factor(call, x, y, alpha)? {
         None => operator(call, out, Rule::Promote, "add", &[x, y], &[], |_, v| sum(v[0], v[1])),
         Some(a) => {
-            operator(call, out, Rule::Promote, "add_alpha", &[x, y], &[a], |_, v| sum(v[0], product(v[1], v[2])))
+            operator(call, out, Rule::Promote, "add_alpha", &[x, y], &[a], |_, v| multiply_add(v[1], v[2], v[0]))
         }
     }
 }
@@ -55,7 +56,9 @@ fn sub(call: &mut Call, x: AnyTensor, y: AnyTensor, alpha: Scalar, out: Out) -> 
     check_no_bools(x.dtype == DType::Bool || y.dtype == DType::Bool)?;
     match factor(call, x, y, alpha)? {
         None => operator(call, out, Rule::Promote, "sub", &[x, y], &[], |_, v| v[0] - v[1]),
-        Some(a) => operator(call, out, Rule::Promote, "sub_alpha", &[x, y], &[a], |_, v| v[0] - v[1] * v[2]),
+        Some(a) => {
+            operator(call, out, Rule::Promote, "sub_alpha", &[x, y], &[a], |_, v| multiply_add(v[1], -v[2], v[0]))
+        }
     }
 }
 
@@ -105,8 +108,36 @@ pub fn product<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     if x.scalar() == dml_kernel::ScalarType::Bool { x & y } else { x * y }
 }
 
+/// [`product`] that other arithmetic goes on with: of floats it is not 0 where an adapter flushes subnormal numbers.
+pub fn exact_product<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
+    if x.scalar().is_float() { math::mul(x, y) } else { product(x, y) }
+}
+
+/// `x * y + c`; the product may be beyond the range where the sum is not. Of integers modulo their width, of bools logic.
+pub fn multiply_add<'b>(x: Value<'b>, y: Value<'b>, c: Value<'b>) -> Value<'b> {
+    let product = exact_product(x, y);
+    let plain = sum(c, product);
+    if !x.scalar().is_float() {
+        return plain;
+    }
+    // A quarter of both then, of which the product is no infinity that could meet another one.
+    let quarter = x * 0.25 * y;
+    let bounded = quarter.is_inf().select((!c.is_finite()).select(c, quarter), c * 0.25 + quarter);
+    let sum = (product.is_inf() & !x.is_inf() & !y.is_inf()).select(4.0 * bounded, plain);
+    // A product that vanishes still has a sign.
+    (product.is_zero() & c.is_zero() & !x.is_zero() & !y.is_zero()).select(product, sum)
+}
+
 fn mul(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
-    operator(call, out, Rule::Promote, "mul", &[x, y], &[], |_, v| product(v[0], v[1]))
+    operator_of(call, out, Rule::Promote, "mul", &[x.into(), Argument::Factor(y)], |_, v| product(v[0], v[1]))
+}
+
+/// A copy of an input that shares memory with `out=`.
+fn elsewhere(call: &Call, out: Out, input: &Tensor) -> Result<Option<Tensor>> {
+    match out {
+        Out::Into(t) if overlap::touches(t, input) => contiguous(call, input).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// `other - alpha * self`
@@ -117,8 +148,22 @@ fn reversed_sub(call: &mut Call, x: AnyTensor, other: TensorOrScalar, alpha: Sca
     };
     check_no_bools(x.dtype == DType::Bool || bool_other)?;
     check_alpha(result_type(&[Promoted::Tensor(&x), other.into()], call.host.default_dtype()), alpha)?;
+    let sizes = match other {
+        TensorOrScalar::Tensor(t) => call.broadcast(&t.sizes, &x.sizes)?,
+        TensorOrScalar::Scalar(_) => x.sizes.clone(),
+    };
+    // The CPU computes it elsewhere, and copies.
+    let subtrahend = elsewhere(call, out, &x)?;
+    let x = subtrahend.as_ref().map_or(x, AnyTensor);
+    let minuend = match other {
+        TensorOrScalar::Tensor(t) => elsewhere(call, out, &t)?,
+        TensorOrScalar::Scalar(_) => None,
+    };
+    let other = minuend.as_ref().map_or(other, |t| TensorOrScalar::Tensor(AnyTensor(t)));
+    let mut given = None;
+    let out = resized(call, out, &mut given, (&sizes, &Tensor::contiguous_strides(&sizes)))?;
     let arguments = [other.into(), x.into(), Argument::Number(alpha)];
-    operator_of(call, out, Rule::Exact, "rsub", &arguments, |_, v| v[0] - v[1] * v[2])
+    operator_of(call, out, Rule::Exact, "rsub", &arguments, |_, v| multiply_add(v[1], -v[2], v[0]))
 }
 
 /// `beta * self + alpha * vec1 vec2^T`; self is not read where beta is 0.
@@ -150,10 +195,12 @@ fn addr(call: &mut Call, t: &Tensor, x: &Tensor, y: &Tensor, beta: Scalar, alpha
     ];
     let result = result_tensor(call, out, common, &outer)?;
     if beta.to_f64() == 0.0 {
-        kernel::run(call, "addr_0", &[&result], &outer[1..], common, |_, v| vec![product(v[3], product(v[0], v[1]))])?;
+        kernel::run(call, "addr_0", &[&result], &outer[1..], common, |_, v| {
+            vec![exact_product(exact_product(v[3], v[0]), v[1])]
+        })?;
     } else {
         kernel::run(call, "addr", &[&result], &outer, common, |_, v| {
-            vec![sum(product(v[3], v[0]), product(v[4], product(v[1], v[2])))]
+            vec![sum(product(v[3], v[0]), exact_product(exact_product(v[4], v[1]), v[2]))]
         })?;
     }
     call.ret(result);

@@ -3,10 +3,10 @@
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::pointwise::comparison::maximum;
 use crate::pointwise::operator::{Rule, common_dtype, operator, operator_of};
 use crate::tensor::promote::result_type;
 use crate::{check, operators};
+use dml_kernel::math::comparison::{equal, less, maximum};
 use dml_kernel::math::{self, special};
 use dml_kernel::{DType, ScalarType, Value};
 
@@ -108,7 +108,7 @@ fn xlog1py(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> 
 }
 
 fn times_log<'b>(x: Value<'b>, y: Value<'b>, log: Value<'b>) -> Value<'b> {
-    y.is_nan().select(y, x.is_zero().select(x.like(0.0), x * log))
+    y.is_nan().select(y, x.is_zero().select(x.like(0.0), math::mul(x, log)))
 }
 
 fn sign_of(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
@@ -132,7 +132,8 @@ fn heaviside(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()
         if v[0].scalar() == ScalarType::Bool {
             return v[0] | v[1];
         }
-        v[0].eq(0).select(v[1], v[0].gt(0).select(v[0].like(1.0), 0))
+        let zero = v[0].like(0.0);
+        equal(v[0], zero).select(v[1], less(zero, v[0]).select(v[0].like(1.0), 0))
     })
 }
 

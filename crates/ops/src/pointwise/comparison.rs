@@ -5,10 +5,12 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operators;
 use crate::pointwise::operator::{Rule, check_integral, operator, operator_of};
+use dml_kernel::math::comparison as math;
+use dml_kernel::math::comparison::{maximum, minimum};
 use dml_kernel::{ScalarType, Value};
 
 operators! {
-    compare(self, other, out; "eq", |a, b| a.eq(b)) {
+    compare(self, other, out; "eq", math::equal) {
         "aten::eq.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::eq_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::eq.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
@@ -16,7 +18,7 @@ operators! {
         "aten::eq_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
         "aten::eq.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    compare(self, other, out; "ne", |a, b| a.ne(b)) {
+    compare(self, other, out; "ne", |a, b| !math::equal(a, b)) {
         "aten::ne.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::ne_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::ne.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
@@ -24,7 +26,7 @@ operators! {
         "aten::ne_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
         "aten::ne.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    compare(self, other, out; "lt", |a, b| ordered(a, b, Value::lt)) {
+    compare(self, other, out; "lt", math::less) {
         "aten::lt.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::lt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::lt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
@@ -32,7 +34,7 @@ operators! {
         "aten::lt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
         "aten::lt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    compare(self, other, out; "le", |a, b| ordered(a, b, Value::le)) {
+    compare(self, other, out; "le", math::less_equal) {
         "aten::le.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::le_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::le.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
@@ -40,7 +42,7 @@ operators! {
         "aten::le_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
         "aten::le.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    compare(self, other, out; "gt", |a, b| ordered(a, b, Value::gt)) {
+    compare(self, other, out; "gt", |a, b| math::less(b, a)) {
         "aten::gt.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::gt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::gt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
@@ -48,7 +50,7 @@ operators! {
         "aten::gt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
         "aten::gt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    compare(self, other, out; "ge", |a, b| ordered(a, b, Value::ge)) {
+    compare(self, other, out; "ge", |a, b| math::less_equal(b, a)) {
         "aten::ge.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::ge_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::ge.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
@@ -138,27 +140,4 @@ fn bitwise(
     check_integral(&x, family)?;
     check_integral(&y, family)?;
     binary(call, x, y, out, Rule::Promote, family, body)
-}
-
-/// An order comparison; bools count as 0 and 1.
-fn ordered<'b>(a: Value<'b>, b: Value<'b>, how: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Value<'b> {
-    if a.scalar() == ScalarType::Bool { how(a.cast(ScalarType::I32), b.cast(ScalarType::I32)) } else { how(a, b) }
-}
-
-/// The larger of two, of equal ones (zeros of both signs) the first; NaN if either is.
-pub fn maximum<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
-    match a.scalar() {
-        ScalarType::Bool => a | b,
-        s if s.is_float() => (b.is_nan() & !a.is_nan() | b.gt(a)).select(b, a),
-        _ => a.max(b),
-    }
-}
-
-/// The smaller of two, of equal ones (zeros of both signs) the first; NaN if either is.
-pub fn minimum<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
-    match a.scalar() {
-        ScalarType::Bool => a & b,
-        s if s.is_float() => (b.is_nan() & !a.is_nan() | b.lt(a)).select(b, a),
-        _ => a.min(b),
-    }
 }

@@ -6,7 +6,7 @@ use crate::operator::error::{Error, Result};
 use crate::operator::fault::Refusal;
 use crate::pointwise::binary::copysign;
 use crate::pointwise::kernel::{Domain, Guard, Operand};
-use crate::pointwise::operator::{Rule, guarded_operator, operand_of, operator};
+use crate::pointwise::operator::{Argument, Rule, guarded_operator, operand_of, operator_of};
 use crate::tensor::promote::result_type;
 use crate::{check, operators};
 use dml_kernel::{DType, Value, convert, math};
@@ -48,7 +48,7 @@ operators! {
 
 /// True division; integers become floats.
 fn div(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
-    operator(call, out, Rule::Float, "div", &[x, y], &[], |_, v| v[0] / v[1])
+    operator_of(call, out, Rule::Float, "div", &[x.into(), Argument::Factor(y)], |_, v| v[0] / v[1])
 }
 
 fn div_mode(call: &mut Call, x: AnyTensor, y: AnyTensor, mode: Option<&str>, out: Out) -> Result<()> {
@@ -196,7 +196,7 @@ fn floor_quotient<'b>(a: Value<'b>, b: Value<'b>, steps: Precision) -> Value<'b>
     match a.scalar() {
         s if s.is_float() => {
             let modulus = math::fmod(a, b);
-            let exact = steps.round(steps.round(a - modulus) / b);
+            let exact = steps.round(steps.round(math::special::sum(a, -modulus)) / b);
             let exact = crosses(modulus, b).select(steps.round(exact - 1.0), exact);
             let floor = exact.floor();
             let floor = (exact - floor).gt(0.5).select(floor + 1.0, floor);

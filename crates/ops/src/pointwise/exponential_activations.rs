@@ -4,7 +4,9 @@ use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operators;
+use crate::pointwise::activation::check_slope;
 use crate::pointwise::operator::float_operator;
+use dml_kernel::math::comparison::{less, less_equal};
 use dml_kernel::{Value, math};
 
 operators! {
@@ -30,7 +32,7 @@ operators! {
         "aten::mish_(Tensor(a!) self) -> Tensor(a!)",
         "aten::mish.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    mish_backward(grad_output, self, out) {
+    mish_backward(grad_output, self) {
         "aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor",
     }
 }
@@ -38,8 +40,8 @@ operators! {
 /// `log(1 + e^(beta x)) / beta`, the identity above the threshold
 fn softplus(call: &mut Call, x: AnyTensor, beta: Number, threshold: Number, out: Out) -> Result<()> {
     float_operator(call, out, "softplus", &[x], &[beta, threshold], |_, v| {
-        let scaled = v[0] * v[1];
-        scaled.gt(v[2]).select(v[0], math::log1p(math::exp(scaled)) / v[1])
+        let scaled = math::mul(v[0], v[1]);
+        less(v[2], scaled).select(v[0], math::log1p(math::exp(scaled)) / v[1])
     })
 }
 
@@ -52,15 +54,15 @@ fn softplus_backward(
     out: Out,
 ) -> Result<()> {
     float_operator(call, out, "softplus_backward", &[grad, x], &[beta, threshold], |_, v| {
-        let scaled = v[1] * v[2];
-        scaled.gt(v[3]).select(v[0], v[0] * math::sigmoid(scaled))
+        let scaled = math::mul(v[1], v[2]);
+        less(v[3], scaled).select(v[0], v[0] * math::sigmoid(scaled))
     })
 }
 
 fn elu(call: &mut Call, x: AnyTensor, alpha: Number, scale: Number, input_scale: Number, out: Out) -> Result<()> {
     float_operator(call, out, "elu", &[x], &[alpha, scale, input_scale], |_, v| {
         let (x, alpha, scale, input_scale) = (v[0], v[1], v[2], v[3]);
-        x.lt(0).select(math::expm1(x * input_scale) * (alpha * scale), x * scale)
+        less(x, x.like(0.0)).select(math::expm1(x * input_scale) * (alpha * scale), x * scale)
     })
 }
 
@@ -75,12 +77,13 @@ fn elu_backward(
     x: AnyTensor,
     out: Out,
 ) -> Result<()> {
+    check_slope("elu", of_result, alpha)?;
     let family = if of_result { "elu_backward_result" } else { "elu_backward" };
     float_operator(call, out, family, &[grad, x], &[alpha, scale, input_scale], |_, v| {
         let (grad, x, alpha, scale, input_scale) = (v[0], v[1], v[2], v[3], v[4]);
         let low = alpha * scale;
         let slope = if of_result { x + low } else { low * math::exp(x * input_scale) };
-        x.le(0).select(grad * input_scale * slope, grad * scale)
+        less_equal(x, x.like(0.0)).select(grad * input_scale * slope, grad * scale)
     })
 }
 
@@ -93,7 +96,10 @@ fn gate(x: Value<'_>) -> Value<'_> {
     math::tanh(math::log1p(math::exp(x)))
 }
 
-fn mish_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, out: Out) -> Result<()> {
+/// The gradient is of the input's dtype.
+fn mish_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor) -> Result<()> {
+    let empty = call.empty(x.dtype, &[0])?;
+    let out = if grad.dtype == x.dtype { Out::New } else { Out::Into(&empty) };
     float_operator(call, out, "mish_backward", &[grad, x], &[], |_, v| {
         let t = gate(v[1]);
         v[0] * (t + v[1] * math::sigmoid(v[1]) * (1.0 - t * t))

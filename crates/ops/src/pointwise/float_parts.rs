@@ -5,9 +5,9 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::pointwise::binary::copysign;
 use crate::pointwise::kernel::{self, Input};
-use crate::pointwise::operator::{Rule, common_dtype, operator, result_tensor, strided};
-use crate::tensor::Tensor;
-use crate::tensor::layout::preserved_strides;
+use crate::pointwise::operator::{Rule, common_dtype, operator, resized, result_tensor, strided};
+use crate::tensor::layout::{preserved_strides, result_strides};
+use crate::tensor::{Tensor, overlap};
 use crate::{check, operators};
 use dml_kernel::{DType, ScalarType, Value};
 
@@ -100,12 +100,26 @@ fn frexp(call: &mut Call, t: &Tensor, outs: Outs) -> Result<()> {
             [Out::Into(given[0]), Out::Into(given[1])]
         }
     };
-    let strides = preserved_strides(t);
+    // A result that keeps its shape says how another is laid out that does not.
+    let strides = match outs.iter().filter_map(|out| out.given()).find(|given| given.sizes == t.sizes) {
+        Some(kept) => result_strides(&t.sizes, &[kept, t]),
+        None => preserved_strides(t),
+    };
+    for given in outs.iter().filter_map(|out| out.given()) {
+        overlap::check_internal(given)?;
+        overlap::check_partial(given, [t])?;
+    }
+    let laid_out = (t.sizes.as_slice(), strides.as_slice());
     let (mut mantissa, mut exponent) = (None, None);
-    let outs = [
-        strided(call, outs[0], &mut mantissa, t.dtype, (&t.sizes, &strides))?,
-        strided(call, outs[1], &mut exponent, DType::I32, (&t.sizes, &strides))?,
-    ];
+    let outs = match outs {
+        [Out::New, _] => [
+            strided(call, outs[0], &mut mantissa, t.dtype, laid_out)?,
+            strided(call, outs[1], &mut exponent, DType::I32, laid_out)?,
+        ],
+        [first, second] => {
+            [resized(call, first, &mut mantissa, laid_out)?, resized(call, second, &mut exponent, laid_out)?]
+        }
+    };
     let mantissa = result_tensor(call, outs[0], t.dtype, &inputs)?;
     let exponent = result_tensor(call, outs[1], DType::I32, &inputs)?;
     kernel::run(call, "frexp", &[&mantissa, &exponent], &inputs, t.dtype, |_, v| parts(v[0]))?;

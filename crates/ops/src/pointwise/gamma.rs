@@ -3,7 +3,7 @@
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::pointwise::operator::{Argument, Rule, check_not_half, common_dtype, heavy_operator, strided};
+use crate::pointwise::operator::{Argument, Rule, check_not_half, common_dtype, heavy_operator, resized, strided};
 use crate::tensor::Tensor;
 use crate::{check, operators};
 use dml_kernel::{DType, math};
@@ -59,6 +59,8 @@ fn mvlgamma(call: &mut Call, x: AnyTensor, p: i64, out: Out) -> Result<()> {
     check!(p >= 1, Runtime, "p has to be greater than or equal to 1");
     let dtype = if x.dtype.is_float() { x.dtype } else { call.host.default_dtype() };
     let (mut result, strides) = (None, Tensor::contiguous_strides(&x.sizes));
+    let mut given = None;
+    let out = resized(call, out, &mut given, (&x.sizes, &strides))?;
     let out = strided(call, out, &mut result, dtype, (&x.sizes, &strides))?;
     let constant = (p as f64) * (p as f64 - 1.0) / 4.0 * std::f64::consts::PI.ln();
     let arguments = [x.into(), Argument::Number(Number::Int(p)), Argument::Number(Number::Double(constant))];

@@ -176,6 +176,8 @@ pub enum Domain {
     Divisor,
     /// 0 to 1, not NaN.
     Probability,
+    /// 0 or more, not NaN.
+    Deviation,
 }
 
 impl Domain {
@@ -184,6 +186,7 @@ impl Domain {
         match self {
             Domain::Divisor => x.eq(0),
             Domain::Probability => !x.le(1) | x.is_below_zero(),
+            Domain::Deviation => !x.ge(0) | x.is_below_zero(),
         }
     }
 }

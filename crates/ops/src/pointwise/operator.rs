@@ -4,12 +4,12 @@ use super::kernel::{Body, Guard, Input, Operand, Operands, Variant, operands, ru
 use crate::check;
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar as Number};
-use crate::operator::conversion::check_fits;
+use crate::operator::conversion::{check_all_fit, check_fits, rounded};
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::tensor::layout;
 use crate::tensor::overlap;
-use crate::tensor::promote::{Promoted, result_type};
+use crate::tensor::promote::{Promoted, accumulator, result_type, unrounded};
 use crate::tensor::{DeviceKind, Dims, Tensor};
 use dml_kernel::{Builder, DType, Value};
 use smallvec::SmallVec;
@@ -65,6 +65,7 @@ pub fn float_operator(
 ) -> Result<()> {
     let common = common_dtype(call, tensors);
     check!(common.is_float(), NotImplemented, "\"{family}\" not implemented for '{common}'");
+    check_all_fit(numbers, accumulator(common))?;
     let rule = if tensors.len() == 1 { Rule::Exact } else { Rule::Promote };
     operator(call, out, rule, family, tensors, numbers, body)
 }
@@ -103,6 +104,8 @@ pub fn check_integral(t: &Tensor, name: &str) -> Result<()> {
 pub enum Argument<'a> {
     /// A tensor.
     Tensor(AnyTensor<'a>),
+    /// A tensor that, if it is a number, is not rounded to halves first: see [`unrounded`].
+    Factor(AnyTensor<'a>),
     /// A number that takes part in type promotion, as a Python scalar operand does.
     Scalar(Number),
     /// A number that does not: it is converted to the common dtype.
@@ -197,7 +200,7 @@ fn operator_with(
     let mut promoted: SmallVec<[Promoted; 4]> = SmallVec::new();
     for argument in arguments {
         match argument {
-            Argument::Tensor(t) => promoted.push(Promoted::Tensor(t)),
+            Argument::Tensor(t) | Argument::Factor(t) => promoted.push(Promoted::Tensor(t)),
             Argument::Scalar(n) => promoted.push(Promoted::Scalar(*n)),
             Argument::Number(_) => {}
         }
@@ -207,10 +210,15 @@ fn operator_with(
         common = call.host.default_dtype();
     }
     let mut inputs = Operands::new();
+    // A number that is compared is rounded first; results are rounded later.
+    let compared = |n| if rule == Rule::Bool { rounded(n, common) } else { n };
     for argument in arguments {
         inputs.push(match *argument {
-            Argument::Tensor(AnyTensor(t)) => operand_of(call, t)?,
-            Argument::Scalar(n) => Operand::Number(n),
+            Argument::Tensor(AnyTensor(t)) | Argument::Factor(AnyTensor(t)) => match operand_of(call, t)? {
+                Operand::Number(n) => Operand::Number(compared(n)),
+                tensor => tensor,
+            },
+            Argument::Scalar(n) => Operand::Number(compared(n)),
             Argument::Number(n) => {
                 // Floats are computed with wider numbers.
                 if common.is_integer() {
@@ -229,9 +237,11 @@ fn operator_with(
         structured::check_same(out, result)?;
     }
     let out = result_of(call, out, result, &inputs)?;
+    let factors = arguments.iter().filter_map(|a| if let Argument::Factor(AnyTensor(t)) = a { Some(*t) } else { None });
+    let computed = unrounded(common, factors);
     // What `out=` of another dtype takes is the result, wrapped or rounded to its own.
     let exact = out.dtype == result || result == DType::Bool;
-    run_variant(call, family, variant, &[&out], &inputs, common, &|b, v| {
+    run_variant(call, family, variant, &[&out], &inputs, computed, &|b, v| {
         let value = body(b, v);
         vec![if exact { value } else { dml_kernel::convert(value, result) }]
     })?;
@@ -245,7 +255,8 @@ pub fn result_tensor(call: &Call, out: Out, dtype: DType, inputs: &[Input]) -> R
     result_of(call, out, dtype, &operands(inputs))
 }
 
-fn result_of(call: &Call, out: Out, dtype: DType, inputs: &[Operand]) -> Result<Tensor> {
+/// [`result_tensor`] of operands that are only looked at.
+pub fn result_of(call: &Call, out: Out, dtype: DType, inputs: &[Operand]) -> Result<Tensor> {
     match out {
         Out::New => {
             let sizes = broadcast_sizes(call, inputs)?;
@@ -257,7 +268,12 @@ fn result_of(call: &Call, out: Out, dtype: DType, inputs: &[Operand]) -> Result<
             written(call, t, dtype, inputs)
         }
         Out::Into(t) => {
+            // As it is given, before it is resized, and after.
+            overlap::check_internal(t)?;
+            overlap::check_partial(t, tensors(inputs))?;
             let sizes = broadcast_sizes(call, inputs)?;
+            // As it is given, before it is resized.
+            overlap::check_internal(t)?;
             let t = call.result_strided(Some(t), dtype, &sizes, || new_strides(&sizes, inputs))?;
             overlap::check_partial(&t, tensors(inputs))?;
             Ok(t)
@@ -275,6 +291,21 @@ pub fn strided<'t>(
 ) -> Result<Out<'t>> {
     Ok(match out {
         Out::New => Out::Into(place.insert(call.empty_strided(dtype, sizes, strides)?)),
+        given => given,
+    })
+}
+
+/// `out`, resized to these sizes first if it has others: of overloads that judge the resized tensor alone.
+pub fn resized<'t>(
+    call: &Call,
+    out: Out<'t>,
+    place: &'t mut Option<Tensor>,
+    (sizes, strides): (&[i64], &[i64]),
+) -> Result<Out<'t>> {
+    Ok(match out {
+        Out::Into(t) if t.sizes.as_slice() != sizes => {
+            Out::Into(place.insert(call.result_strided(Some(t), t.dtype, sizes, || Dims::from_slice(strides))?))
+        }
         given => given,
     })
 }

@@ -1,14 +1,19 @@
 //! Orthogonal polynomials of degree n, elementwise in x and n. A fractional n is cut; a negative one, NaN and infinity
 //! give 0.
 //!
-//! By their recurrences, one rounding less a step than written, which stop where a value has overflowed. Chebyshev's of a high degree within -1 to 1 by their
-//! trigonometric form, which takes the same time for every degree.
+//! By their recurrences, one rounding less a step than written, which stop where a value has overflowed. Chebyshev's of a high
+//! degree by their trigonometric form within -1 to 1, and by the hyperbolic one outside, which take the same time for every
+//! degree: of a degree of 2^53, just above 1, no recurrence would end. Laguerre's and Legendre's of a degree above 2^20 are NaN,
+//! as Hermite's are above the CPU's limits: the CPU takes minutes for one, and a GPU's driver ends a program that does.
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operators;
 use crate::pointwise::operator::{Rule, check_not_half, heavy_operator};
+use crate::pointwise::special::acosh;
+use crate::primitives::loops::SOFTWARE_TURNS;
+use dml_engine::AdapterKind;
 use dml_kernel::math::special::fused;
 use dml_kernel::{ScalarType, Value, math};
 
@@ -53,11 +58,11 @@ operators! {
         "aten::special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor",
         "aten::special_hermite_polynomial_he.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(x, n, out; "laguerre_polynomial_l", laguerre) {
+    run_long(x, n, out; ["laguerre_polynomial_l", "laguerre_polynomial_l_unrolled"], laguerre) {
         "aten::special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor",
         "aten::special_laguerre_polynomial_l.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
     }
-    run(x, n, out; "legendre_polynomial_p", legendre) {
+    run_long(x, n, out; ["legendre_polynomial_p", "legendre_polynomial_p_unrolled"], legendre) {
         "aten::special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor",
         "aten::special_legendre_polynomial_p.out(Tensor x, Tensor n, *, Tensor(a!) out) -> Tensor(a!)",
     }
@@ -65,32 +70,63 @@ operators! {
 
 fn run(call: &mut Call, x: AnyTensor, n: AnyTensor, out: Out, name: &'static str, body: math::Binary) -> Result<()> {
     check_not_half(call, &[x, n], name)?;
-    heavy_operator(call, out, Rule::Float, name, &[x.into(), n.into()], |_, v| {
-        let (x, n) = (v[0], v[1].trunc());
-        // As C converts to an integer: what does not fit is negative.
-        let valid = n.ge(0) & n.lt(2f64.powi(63));
-        valid.select(body(x, valid.select(n, 0)), 0)
-    })
+    heavy_operator(call, out, Rule::Float, name, &[x.into(), n.into()], |_, v| valid(v, body))
 }
 
-/// The polynomial of degree n from those of degrees 0 (one) and 1: `step(k, P_k-1, P_k)` is that of degree k + 1.
+/// [`run`] of a recurrence of up to [`MAX_STEPS`]: on a software adapter several steps are a turn of its loop.
+fn run_long(
+    call: &mut Call,
+    x: AnyTensor,
+    n: AnyTensor,
+    out: Out,
+    names: [&'static str; 2],
+    body: for<'b> fn(Value<'b>, Value<'b>, u32) -> Value<'b>,
+) -> Result<()> {
+    let software = call.device.info().kind == AdapterKind::Software;
+    let steps = if software { MAX_STEPS as u64 / SOFTWARE_TURNS + 1 } else { 1 } as u32;
+    check_not_half(call, &[x, n], names[0])?;
+    let family = names[usize::from(software)];
+    heavy_operator(call, out, Rule::Float, family, &[x.into(), n.into()], |_, v| valid(v, |x, n| body(x, n, steps)))
+}
+
+/// A polynomial of a cut degree; 0 where that is negative or, as C converts to an integer, does not fit.
+fn valid<'b>(v: &[Value<'b>], body: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Value<'b> {
+    let (x, n) = (v[0], v[1].trunc());
+    let valid = n.ge(0) & n.lt(2f64.powi(63));
+    valid.select(body(x, valid.select(n, 0)), 0)
+}
+
+/// The most steps of a recurrence.
+const MAX_STEPS: f64 = (1 << 20) as f64;
+
+/// NaN where a recurrence of degree n takes too many steps.
+fn bounded<'b>(n: Value<'b>, value: Value<'b>) -> Value<'b> {
+    n.gt(MAX_STEPS).select(value.like(f64::NAN), value)
+}
+
+/// The polynomial of degree n from those of degrees 0 (one) and 1: `step(k, P_k-1, P_k)` is that of degree k + 1. So many
+/// `steps` are a turn of the loop.
 fn recurrence<'b>(
     n: Value<'b>,
     first: Value<'b>,
+    steps: u32,
     step: impl Fn(Value<'b>, Value<'b>, Value<'b>) -> Value<'b>,
 ) -> Value<'b> {
     let b = n.builder();
     let (before, now, k) = (b.var(first.like(1.0)), b.var(first), b.var(b.i32(1)));
-    let last = n.min(2f64.powi(30)).cast(ScalarType::I32);
-    b.while_(
-        || k.get().lt(last) & !now.get().is_nan(),
-        || {
-            let next = step(k.get().cast(n.scalar()), before.get(), now.get());
-            before.set(now.get());
-            now.set(next);
-            k.set(k.get() + 1);
-        },
-    );
+    // Of more steps the result is NaN, see `bounded`.
+    let last = n.gt(MAX_STEPS).select(n.like(0.0), n).cast(ScalarType::I32);
+    let more = || k.get().lt(last) & !now.get().is_nan();
+    let advance = || {
+        let next = step(k.get().cast(n.scalar()), before.get(), now.get());
+        before.set(now.get());
+        now.set(next);
+        k.set(k.get() + 1);
+    };
+    b.while_(more, || {
+        advance();
+        (1..steps).for_each(|_| b.if_(more(), advance));
+    });
     n.eq(0).select(n.like(1.0), now.get())
 }
 
@@ -114,11 +150,27 @@ enum Kind {
     W,
 }
 
+/// The degree above which Chebyshev's polynomials outside of -1 to 1 are computed in the hyperbolic form.
+const HYPERBOLIC: f64 = 4096.0;
+
+/// Chebyshev's polynomial of a high degree right of 1: NaN where it overflows, as by the recurrence.
+fn hyperbolic<'b>(x: Value<'b>, n: Value<'b>, kind: Kind) -> Value<'b> {
+    let t = acosh(x);
+    let value = match kind {
+        Kind::T => math::cosh(n * t),
+        Kind::U => math::sinh((n + 1.0) * t) / math::sinh(t),
+        Kind::V => math::cosh((n + 0.5) * t) / math::cosh(t * 0.5),
+        Kind::W => math::sinh((n + 0.5) * t) / math::sinh(t * 0.5),
+    };
+    value.is_inf().select(x.like(f64::NAN), value)
+}
+
 /// Above the degree `most` (CPU's) by the trigonometric form.
 fn chebyshev<'b>(x: Value<'b>, n: Value<'b>, kind: Kind, most: f64) -> Value<'b> {
     let b = x.builder();
     let inside = x.abs().lt(1.0) & n.gt(most);
     let edge = x.abs().eq(1.0);
+    let far = x.abs().gt(1.0) & n.gt(HYPERBOLIC);
     let twice = x + x;
     let first = match kind {
         Kind::T => x,
@@ -139,10 +191,21 @@ fn chebyshev<'b>(x: Value<'b>, n: Value<'b>, kind: Kind, most: f64) -> Value<'b>
             });
         },
         || {
-            let degree = edge.select(x.like(0.0), n);
-            result.set(recurrence(degree, first, |_, before, now| fused(twice, now, -before)));
+            let degree = (edge | far).select(x.like(0.0), n);
+            result.set(recurrence(degree, first, 1, |_, before, now| fused(twice, now, -before)));
         },
     );
+    // Left of -1 they are those of the other side, V and W changing places, with the sign of the degree.
+    b.if_(far, || {
+        let size = x.abs();
+        let mirrored = match kind {
+            Kind::V => Kind::W,
+            Kind::W => Kind::V,
+            other => other,
+        };
+        let left = alternating(n, hyperbolic(size, n, mirrored));
+        result.set(x.gt(0).select(hyperbolic(size, n, kind), left));
+    });
     let one = x.like(1.0);
     let (right, left) = match kind {
         Kind::T => (one, one),
@@ -157,20 +220,22 @@ fn chebyshev<'b>(x: Value<'b>, n: Value<'b>, kind: Kind, most: f64) -> Value<'b>
 fn hermite<'b>(x: Value<'b>, n: Value<'b>, factor: f64) -> Value<'b> {
     // CPU's limits of the degree: NaN above.
     let limit = if x.scalar() == ScalarType::F64 { 512.0 } else { 128.0 };
-    let value = recurrence(n.min(limit), x, |k, before, now| fused(x, now, -(k * factor * before)));
+    let value = recurrence(n.min(limit), x, 1, |k, before, now| fused(x, now, -(k * factor * before)));
     n.gt(limit).select(x.like(f64::NAN), value)
 }
 
-fn laguerre<'b>(x: Value<'b>, n: Value<'b>) -> Value<'b> {
+fn laguerre<'b>(x: Value<'b>, n: Value<'b>, steps: u32) -> Value<'b> {
     let first = 1.0 - x;
     let degree = x.eq(0).select(n.like(0.0), n);
-    recurrence(degree, first, |k, before, now| fused(k + k + first, now, -(k * before)) / (k + 1.0))
+    let value = recurrence(degree, first, steps, |k, before, now| fused(k + k + first, now, -(k * before)) / (k + 1.0));
+    bounded(degree, value)
 }
 
-fn legendre<'b>(x: Value<'b>, n: Value<'b>) -> Value<'b> {
+fn legendre<'b>(x: Value<'b>, n: Value<'b>, steps: u32) -> Value<'b> {
     let edge = x.abs().eq(1.0);
     let degree = edge.select(n.like(0.0), n);
-    let value = recurrence(degree, x, |k, before, now| fused((k + k + 1.0) * x, now, -(k * before)) / (k + 1.0));
+    let value = recurrence(degree, x, steps, |k, before, now| fused((k + k + 1.0) * x, now, -(k * before)) / (k + 1.0));
+    let value = bounded(degree, value);
     let one = x.like(1.0);
     edge.select(x.gt(0).select(one, alternating(n, one)), value)
 }

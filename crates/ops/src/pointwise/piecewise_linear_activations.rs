@@ -2,15 +2,17 @@
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::conversion::{Bounds, check_fits};
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::pointwise::binary::copysign;
 use crate::pointwise::kernel::{Input, run};
-use crate::pointwise::operator::{float_operator, result_tensor, strided};
+use crate::pointwise::operator::{common_dtype, float_operator, result_tensor, strided};
 use crate::tensor::Tensor;
 use crate::tensor::layout::preserved_strides;
 use crate::{check, operators};
 use dml_kernel::Value;
+use dml_kernel::math::comparison::{less, less_equal};
 
 operators! {
     hardswish(self, out) {
@@ -83,30 +85,41 @@ fn hardsigmoid_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, out: Out
 }
 
 fn softshrink(call: &mut Call, x: AnyTensor, lambda: Number, out: Out) -> Result<()> {
-    check!(
-        lambda.to_f64() >= 0.0,
-        Runtime,
-        "lambda must be greater or equal to 0, but found to be {}.",
-        lambda.to_f64()
-    );
+    let (size, dtype) = (lambda.to_f64(), x.dtype);
+    if dtype.is_float() {
+        let largest = Bounds::of(dtype).of_floats().1;
+        check!(
+            (0.0..=largest).contains(&size),
+            Runtime,
+            "lambda must be in range [0, {largest}] for input dtype {dtype}, but found {size}"
+        );
+    }
     float_operator(call, out, "softshrink", &[x], &[lambda], |_, v| {
         let (x, lambda) = (v[0], v[1]);
         // Not by `x * 0`, which keeps NaN but which drivers simplify.
         let inside = x.is_nan().select(x, copysign(x.like(0.0), x));
-        x.gt(lambda).select(x - lambda, x.lt(-lambda).select(x + lambda, inside))
+        less(lambda, x).select(x - lambda, less(x, -lambda).select(x + lambda, inside))
     })
 }
 
+/// The limit of halves is a half.
+fn check_lambda(call: &Call, tensors: &[AnyTensor], lambda: Number) -> Result<()> {
+    let common = common_dtype(call, tensors);
+    if common.is_float() { check_fits(lambda, common) } else { Ok(()) }
+}
+
 fn hardshrink(call: &mut Call, x: AnyTensor, lambda: Number, out: Out) -> Result<()> {
+    check_lambda(call, &[x], lambda)?;
     float_operator(call, out, "hardshrink", &[x], &[lambda], |_, v| {
-        (v[0].ge(-v[1]) & v[0].le(v[1])).select(v[0].like(0.0), v[0])
+        (less_equal(-v[1], v[0]) & less_equal(v[0], v[1])).select(v[0].like(0.0), v[0])
     })
 }
 
 /// Of both shrinkages.
 fn shrink_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, lambda: Number, out: Out) -> Result<()> {
+    check_lambda(call, &[grad, x], lambda)?;
     float_operator(call, out, "shrink_backward", &[grad, x], &[lambda], |_, v| {
-        (v[1].ge(-v[2]) & v[1].le(v[2])).select(v[0].like(0.0), v[0])
+        (less_equal(-v[2], v[1]) & less_equal(v[1], v[2])).select(v[0].like(0.0), v[0])
     })
 }
 
@@ -115,7 +128,7 @@ fn prelu(call: &mut Call, x: AnyTensor, weight: AnyTensor) -> Result<()> {
     structured::check_inputs([weight.0], x.dtype)?;
     let mut result = None;
     let out = strided(call, Out::New, &mut result, x.dtype, (&x.sizes, &preserved_strides(&x)))?;
-    float_operator(call, out, "prelu", &[x, weight], &[], |_, v| v[0].gt(0).select(v[0], v[1] * v[0]))
+    float_operator(call, out, "prelu", &[x, weight], &[], |_, v| less(v[0].like(0.0), v[0]).select(v[0], v[1] * v[0]))
 }
 
 /// The gradients of the input and of the weight, the latter not yet summed.
@@ -127,7 +140,7 @@ fn prelu_backward(call: &mut Call, grad: &Tensor, x: &Tensor, weight: &Tensor) -
     let of_weight = result_tensor(call, Out::New, dtype, &inputs)?;
     run(call, "prelu_backward", &[&of_self, &of_weight], &inputs, dtype, |_, v| {
         let (x, weight, grad) = (v[0], v[1], v[2]);
-        let positive = x.gt(0);
+        let positive = less(x.like(0.0), x);
         vec![positive.select(grad, weight * grad), positive.select(grad.like(0.0), x * grad)]
     })?;
     call.ret(of_self);

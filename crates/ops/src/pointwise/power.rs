@@ -5,7 +5,7 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::conversion::check_fits;
 use crate::operator::error::Result;
 use crate::pointwise::binary::copysign;
-use crate::pointwise::operator::{Argument, Rule, operator_of, strided};
+use crate::pointwise::operator::{Argument, Rule, operator_of, resized, strided};
 use crate::tensor::Tensor;
 use crate::tensor::promote::{Promoted, result_type};
 use crate::{check, operators};
@@ -34,13 +34,21 @@ fn of_tensor(call: &mut Call, base: AnyTensor, exponent: AnyTensor, out: Out) ->
     operator_of(call, out, Rule::Promote, "pow", &[base.into(), exponent.into()], |_, v| power(v[0], v[1]))
 }
 
-/// Of a number to a tensor: the result is contiguous whatever the strides of the exponent.
+/// Of a number to a tensor: the result is contiguous whatever the strides of the exponent. All powers of 1 are 1, in every dtype.
 fn of_number(call: &mut Call, base: Number, exponent: AnyTensor, out: Out) -> Result<()> {
     let promoted = [Promoted::Scalar(base), Promoted::Tensor(&exponent)];
-    check_not_bool(&promoted)?;
     let dtype = result_type(&promoted, call.host.default_dtype());
     let (mut result, strides) = (None, Tensor::contiguous_strides(&exponent.sizes));
+    let mut given = None;
+    let out = resized(call, out, &mut given, (&exponent.sizes, &strides))?;
     let out = strided(call, out, &mut result, dtype, (&exponent.sizes, &strides))?;
+    if base.to_f64() == 1.0 && !matches!(base, Number::Bool(_)) {
+        let dtype = out.tensor()?.dtype;
+        return operator_of(call, out, Rule::As(dtype), "pow_of_1", &[exponent.into()], |_, v| {
+            dml_kernel::convert(v[0].like(1.0), dtype)
+        });
+    }
+    check_not_bool(&promoted)?;
     let arguments = [Argument::Scalar(base), exponent.into()];
     operator_of(call, out, Rule::Promote, "pow", &arguments, |_, v| power(v[0], v[1]))
 }
@@ -83,7 +91,7 @@ pub fn to_exponent(exponent: f64, float: bool) -> (&'static str, math::Binary) {
         (0.5, "pow_half", |x, _| math::sqrt(x)),
         (-0.5, "pow_minus_half", |x, _| math::rsqrt(x)),
         (-1.0, "pow_minus_1", |x, _| math::reciprocal(x)),
-        (-2.0, "pow_minus_2", |x, _| math::reciprocal(x * x)),
+        (-2.0, "pow_minus_2", |x, _| math::reciprocal(math::mul(x, x))),
     ];
     let mut known = both.into_iter().chain(floats.into_iter().filter(|_| float));
     if let Some((_, family, body)) = known.find(|(e, ..)| *e == exponent) {
@@ -100,6 +108,16 @@ pub fn to_exponent(exponent: f64, float: bool) -> (&'static str, math::Binary) {
 /// `base ^ exponent`
 pub fn power<'b>(base: Value<'b>, exponent: Value<'b>) -> Value<'b> {
     if base.scalar().is_float() { math::pow(base, exponent) } else { integer_power(base, exponent) }
+}
+
+/// [`power`] with an exponent that is a number: of 0.5 and -0.5 the root, which differs from the power at -0.0 and -infinity.
+pub fn power_or_root<'b>(base: Value<'b>, exponent: Value<'b>) -> Value<'b> {
+    let general = power(base, exponent);
+    if !base.scalar().is_float() {
+        return general;
+    }
+    let root = exponent.lt(0).select(math::rsqrt(base), math::sqrt(base));
+    exponent.abs().eq(0.5).select(root, general)
 }
 
 /// By squaring, modulo the integer's width. A negative exponent yields 0, except of 1 and -1.

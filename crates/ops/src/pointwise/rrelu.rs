@@ -8,6 +8,7 @@ use crate::pointwise::operator::{check_float, float_operator, result_tensor, str
 use crate::random::fill::uniform;
 use crate::tensor::Tensor;
 use crate::{check, operators};
+use dml_kernel::math::comparison::{less, less_equal};
 
 operators! {
     rrelu(self, noise, lower, upper, training, generator, out) {
@@ -34,7 +35,7 @@ fn rrelu(
     if !training {
         let slope = [Number::Double((lower + upper) / 2.0)];
         return float_operator(call, out, "rrelu", &[AnyTensor(x)], &slope, |_, v| {
-            v[0].gt(0).select(v[0], v[0] * v[1])
+            less(v[0].like(0.0), v[0]).select(v[0], v[0] * v[1])
         });
     }
     check_float(x, "rrelu_with_noise_out_cpu")?;
@@ -51,7 +52,7 @@ fn rrelu(
     uniform(call, generator.as_ref(), noise, lower, upper)?;
     let inputs = [x, noise].map(|t| Input::Tensor(t.clone()));
     kernel::run(call, "rrelu_noise", &[&out, noise], &inputs, dtype, |_, v| {
-        let negative = v[0].le(0);
+        let negative = less_equal(v[0], v[0].like(0.0));
         vec![negative.select(v[0] * v[1], v[0]), negative.select(v[1], v[1].like(1.0))]
     })?;
     call.ret(out);

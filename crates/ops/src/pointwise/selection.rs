@@ -4,12 +4,12 @@ use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::conversion::check_all_fit;
 use crate::operator::error::{Error, Result};
-use crate::pointwise::comparison::{maximum, minimum};
 use crate::pointwise::kernel;
 use crate::pointwise::operator::{Rule, common_dtype, input, operator_of, result_tensor};
 use crate::tensor::promote::{Promoted, result_type};
 use crate::{check, operators};
 use dml_kernel::DType;
+use dml_kernel::math::comparison::{maximum, minimum};
 use smallvec::SmallVec;
 
 operators! {

@@ -3,11 +3,14 @@
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::conversion::check_fits;
 use crate::operator::error::Result;
 use crate::pointwise::binary::copysign;
-use crate::pointwise::operator::{Rule, check_float, float_operator, operator, strided};
+use crate::pointwise::operator::{Rule, check_float, common_dtype, float_operator, operator, resized, strided};
+use crate::tensor::Tensor;
 use crate::tensor::layout::preserved_strides;
 use crate::{check, operators};
+use dml_kernel::math::comparison::less;
 use dml_kernel::{DType, Value, math};
 
 operators! {
@@ -71,7 +74,8 @@ fn asinh(x: Value<'_>) -> Value<'_> {
     copysign(a.gt(LARGE).select(far, near), x)
 }
 
-fn acosh(x: Value<'_>) -> Value<'_> {
+/// The inverse of the hyperbolic cosine, NaN left of 1.
+pub fn acosh(x: Value<'_>) -> Value<'_> {
     let t = x - 1.0;
     let near = math::log1p(t + math::sqrt(t * (t + 2.0)));
     let far = math::log(x) + std::f64::consts::LN_2;
@@ -85,12 +89,12 @@ fn atanh(x: Value<'_>) -> Value<'_> {
 
 fn sinc(x: Value<'_>) -> Value<'_> {
     let angle = x * std::f64::consts::PI;
-    x.eq(0).select(x.like(1.0), math::sin(angle) / angle)
+    angle.is_zero().select(x.like(1.0), math::sin(angle) / angle)
 }
 
 fn entr(x: Value<'_>) -> Value<'_> {
-    let inside = x.eq(0).select(x.like(0.0), -x * math::log(x));
-    x.lt(0).select(x.like(f64::NEG_INFINITY), inside)
+    let inside = x.is_zero().select(x.like(0.0), math::mul(-x, math::log(x)));
+    x.is_below_zero().select(x.like(f64::NEG_INFINITY), inside)
 }
 
 /// `log(x / (1 - x))`, x held `eps` away from 0 and 1. A negative `eps` is none.
@@ -99,9 +103,10 @@ fn logit(call: &mut Call, x: AnyTensor, eps: Option<f64>, out: Out) -> Result<()
     if eps < 0.0 {
         return float(call, x, out, "logit", |x| math::log(x / (1.0 - x)));
     }
+    check_fits(Number::Double(eps), if x.dtype.is_float() { x.dtype } else { call.host.default_dtype() })?;
     let bounds = [eps, 1.0 - eps].map(Number::Double);
     operator(call, out, Rule::Float, "logit_eps", &[x], &bounds, |_, v| {
-        let x = v[0].lt(v[1]).select(v[1], v[0].gt(v[2]).select(v[2], v[0]));
+        let x = less(v[0], v[1]).select(v[1], less(v[2], v[0]).select(v[2], v[0]));
         math::log(x / (1.0 - x))
     })
 }
@@ -109,11 +114,15 @@ fn logit(call: &mut Call, x: AnyTensor, eps: Option<f64>, out: Out) -> Result<()
 /// Outside of the range NaN, or 0 where `eps` is given.
 fn logit_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, eps: Option<f64>, out: Out) -> Result<()> {
     let eps = eps.unwrap_or(-1.0);
+    let common = common_dtype(call, &[grad, x]);
+    if common.is_float() {
+        check_fits(Number::Double(eps), common)?;
+    }
     let (low, outside) = if eps < 0.0 { (0.0, f64::NAN) } else { (eps, 0.0) };
     let numbers = [low, 1.0 - low, outside].map(Number::Double);
     float_operator(call, out, "logit_backward", &[grad, x], &numbers, |_, v| {
         let (grad, x) = (v[0], v[1]);
-        (x.lt(v[2]) | x.gt(v[3])).select(v[4], grad / (x * (1.0 - x)))
+        (less(x, v[2]) | less(v[3], x)).select(v[4], grad / math::mul(x, 1.0 - x))
     })
 }
 
@@ -144,10 +153,11 @@ fn nan_to_num(
         return Ok(());
     }
     let mut result = None;
-    let out = strided(call, out, &mut result, x.dtype, (&x.sizes, &preserved_strides(&x)))?;
+    let strides = preserved_strides(&x);
     if !x.dtype.is_float() {
-        return operator(call, out, Rule::Promote, "identity", &[x], &[], |_, v| v[0]);
+        return copy(call, x, out, &strides);
     }
+    let out = strided(call, out, &mut result, x.dtype, (&x.sizes, &strides))?;
     let largest = largest(x.dtype);
     let numbers = [nan.unwrap_or(0.0), positive.unwrap_or(largest), negative.unwrap_or(-largest)].map(Number::Double);
     operator(call, out, Rule::Promote, "nan_to_num", &[x], &numbers, |_, v| {
@@ -155,6 +165,21 @@ fn nan_to_num(
         let infinite = x.gt(0).select(v[2], v[3]);
         x.is_nan().select(v[1], x.is_inf().select(infinite, x))
     })
+}
+
+/// Integers as they are. A result that is the input is left alone, expanded or not; another one is judged when it is resized.
+fn copy(call: &mut Call, x: AnyTensor, out: Out, strides: &[i64]) -> Result<()> {
+    if let Out::Into(t) = out
+        && t.handle != 0
+        && t.handle == x.handle
+    {
+        call.ret(t.clone());
+        return Ok(());
+    }
+    let (mut result, mut larger) = (None, None);
+    let out = strided(call, out, &mut result, x.dtype, (&x.sizes, strides))?;
+    let out = resized(call, out, &mut larger, (&x.sizes, &Tensor::contiguous_strides(&x.sizes)))?;
+    operator(call, out, Rule::Promote, "identity", &[x], &[], |_, v| v[0])
 }
 
 fn round_decimals(call: &mut Call, x: AnyTensor, decimals: i64, out: Out) -> Result<()> {

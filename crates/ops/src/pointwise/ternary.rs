@@ -4,6 +4,7 @@ use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::structured::type_name;
+use crate::pointwise::arithmetic::{exact_product, multiply_add};
 use crate::pointwise::operator::{Rule, check_float, common_dtype, operator};
 use crate::tensor::Tensor;
 use crate::{check, operators};
@@ -45,7 +46,7 @@ pub fn check_product(common: DType) -> Result<()> {
 
 /// `self + value * tensor1 * tensor2` of `[self, tensor1, tensor2, value]`.
 pub fn addcmul_body<'b>(v: &[Value<'b>]) -> Value<'b> {
-    v[0] + v[3] * v[1] * v[2]
+    multiply_add(exact_product(v[3], v[1]), v[2], v[0])
 }
 
 fn addcdiv(call: &mut Call, t: AnyTensor, x: AnyTensor, y: AnyTensor, value: Number, out: Out) -> Result<()> {
@@ -66,40 +67,61 @@ pub fn check_quotient(x: &Tensor, y: &Tensor) -> Result<()> {
 
 /// `self + value * tensor1 / tensor2` of `[self, tensor1, tensor2, value]`.
 pub fn addcdiv_body<'b>(v: &[Value<'b>]) -> Value<'b> {
-    v[0] + v[3] * v[1] / v[2]
+    v[0] + exact_product(v[3], v[1]) / v[2]
 }
 
 fn lerp_scalar(call: &mut Call, start: AnyTensor, end: AnyTensor, weight: Number, out: Out) -> Result<()> {
-    check_lerp(&start, &end, None)?;
+    check_lerp(&start, &end)?;
     operator(call, out, Rule::Promote, "lerp", &[start, end], &[weight], |_, v| lerp_body(v))
 }
 
 fn lerp_tensor(call: &mut Call, start: AnyTensor, end: AnyTensor, weight: AnyTensor, out: Out) -> Result<()> {
-    check_lerp(&start, &end, Some(&weight))?;
-    operator(call, out, Rule::Exact, "lerp", &[start, end, weight], &[], |_, v| lerp_body(v))
+    let tensors = [start, end, weight];
+    check_lerp_to(&start, &end, &weight, common_dtype(call, &tensors))?;
+    let rule = if weight.dim() > 0 { Rule::Exact } else { Rule::Promote };
+    operator(call, out, rule, "lerp", &tensors, &[], |_, v| lerp_body(v))
 }
 
-/// Checks the dtypes of what lerp goes from and to, and of a weight that is a tensor.
-pub fn check_lerp(start: &Tensor, end: &Tensor, weight: Option<&Tensor>) -> Result<()> {
-    for (name, other) in [("end", Some(end)), ("weight", weight)] {
-        let (expected, dtype) = (start.dtype, other.map_or(start.dtype, |t| t.dtype));
-        check!(
-            dtype == expected,
-            Runtime,
-            "expected dtype {} for `{name}` but got dtype {}",
-            type_name(expected),
-            type_name(dtype)
-        );
-    }
+/// Checks the dtypes of what lerp goes from and to.
+pub fn check_lerp(start: &Tensor, end: &Tensor) -> Result<()> {
+    check_alike("end", end, start)?;
     check_float(start, "lerp")
 }
 
-/// Interpolation from `v[0]` to `v[1]` by `v[2]`, from the nearer end, as CPU does.
+/// [`check_lerp`] by a weight that is a tensor. One that is a number may be of any dtype, and is converted as such; all meet in
+/// `common`.
+pub fn check_lerp_to(start: &Tensor, end: &Tensor, weight: &Tensor, common: DType) -> Result<()> {
+    check_alike("end", end, start)?;
+    if weight.dim() > 0 {
+        check_alike("weight", weight, start)?;
+    }
+    check!(common.is_float(), NotImplemented, "\"lerp_kernel_tensor\" not implemented for '{common}'");
+    Ok(())
+}
+
+fn check_alike(name: &str, t: &Tensor, start: &Tensor) -> Result<()> {
+    let (expected, dtype) = (start.dtype, t.dtype);
+    check!(
+        dtype == expected,
+        Runtime,
+        "expected dtype {} for `{name}` but got dtype {}",
+        type_name(expected),
+        type_name(dtype)
+    );
+    Ok(())
+}
+
+/// Interpolation from `v[0]` to `v[1]` by `v[2]`. The difference of two numbers, and a multiple of it, may be beyond the
+/// range where the result is not: then a quarter of everything is computed.
 pub fn lerp_body<'b>(v: &[Value<'b>]) -> Value<'b> {
     let (start, end, weight) = (v[0], v[1], v[2]);
-    let difference = end - start;
-    let near = weight.abs().lt(0.5).select(start + weight * difference, end - difference * (1.0 - weight));
-    // The difference of two numbers may be beyond the range where what lies between them is not.
-    let overflows = difference.is_inf() & !start.is_inf() & !end.is_inf();
-    overflows.select(start * (1.0 - weight) + end * weight, near)
+    let near = interpolate(start, end, weight);
+    let overflows = !near.is_finite() & !start.is_inf() & !end.is_inf();
+    overflows.select(4.0 * interpolate(start * 0.25, end * 0.25, weight), near)
+}
+
+/// Interpolation from the nearer end, as the CPU's.
+pub fn interpolate<'b>(start: Value<'b>, end: Value<'b>, weight: Value<'b>) -> Value<'b> {
+    let near = weight.abs().lt(0.5);
+    multiply_add(end - start, near.select(weight, weight - 1.0), near.select(start, end))
 }

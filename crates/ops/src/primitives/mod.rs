@@ -3,10 +3,12 @@
 pub(crate) mod indexed_access;
 pub mod kernel;
 pub(crate) mod keyed_reduction;
+pub(crate) mod loops;
 pub(crate) mod multi_copy;
 pub(crate) mod prefix_sum;
 pub(crate) mod radix_sort;
 pub(crate) mod rows;
+pub(crate) mod segments;
 #[cfg(test)]
 pub mod validate;
 pub(crate) mod wide_access;

@@ -47,8 +47,13 @@ pub fn sort_rows(
     let index = index_type(keys.numel());
     let tables = Tables::of(call);
     let (dtype, mut from, mut positions) = (keys.dtype, keys.clone(), positions.cloned());
+    // What a pass has read, the one after the next writes: all of them take the memory of two.
+    let mut spare: Option<(Tensor, Tensor)> = None;
     for shift in (0..bits.max(1)).step_by(BITS as usize) {
-        let (to, moved) = (call.empty(dtype, &keys.sizes)?, call.empty(DType::U32, &keys.sizes)?);
+        let (to, moved) = match spare.take() {
+            Some(read) => read,
+            None => (call.empty(dtype, &keys.sizes)?, call.empty(DType::U32, &keys.sizes)?),
+        };
         let pass = Pass { shift, ..pass };
         call.run_threads(&Count { dtype, index, tables }, &CountArguments { keys: &from, counts, pass }, threads)?;
         prefix_sum::exclusive(call, counts, cells)?;
@@ -56,6 +61,8 @@ pub fn sort_rows(
         let arguments =
             MoveArguments { keys: &from, counts, to: &to, moved: &moved, positions: positions.as_ref(), pass };
         call.run_threads(&spec, &arguments, threads)?;
+        // The caller's own stay as they are.
+        spare = (shift > 0).then(|| positions.map(|positions| (from, positions))).flatten();
         (from, positions) = (to, Some(moved));
     }
     // There is at least one pass.

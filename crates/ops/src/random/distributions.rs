@@ -6,8 +6,8 @@
 use crate::operator::argument::{AnyTensor, Generator, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::operator::fault::Fault;
-use crate::pointwise::kernel::{self, Input};
+use crate::operator::fault::{Fault, Refusal};
+use crate::pointwise::kernel::{self, Domain, Guard, Input, Variant};
 use crate::pointwise::operator::{input, result_tensor};
 use crate::primitives::kernel::{Input as Read, KernelSpec, Output};
 use crate::random::fill::{self, Sample, fill};
@@ -186,6 +186,13 @@ impl KernelSpec for Spec {
     }
 }
 
+/// What a tensor of deviations, the third operand, must hold.
+const STD: [Guard; 1] = [Guard {
+    operand: 2,
+    domain: Domain::Deviation,
+    refusal: Refusal::Value("normal expects all elements of std >= 0.0"),
+}];
+
 /// Either of mean and deviation is a tensor.
 fn normal(
     call: &mut Call,
@@ -202,9 +209,10 @@ fn normal(
         check_float(call, given)?;
     }
     let [mean, std] = [operand(mean)?, operand(std)?];
-    if let Input::Number(std, _) = std {
+    if let Input::Number(std, _) = &std {
         check_std(std.to_f64())?;
     }
+    let std_number = matches!(std, Input::Number(..));
     let dtype = match (&mean, &std) {
         (Input::Tensor(t), _) | (_, Input::Tensor(t)) => t.dtype,
         _ => call.host.default_dtype(),
@@ -219,7 +227,10 @@ fn normal(
     let out = result_tensor(call, out, dtype, &inputs)?;
     check_float(call, &out)?;
     fill(call, generator.as_ref(), Sample::StandardNormal, &noise, &[])?;
-    kernel::run(call, "normal_of", &[&out], &inputs, dtype, |_, v| vec![v[0] * v[2] + v[1]])?;
+    let variant = Variant::Guarded(if std_number { &[] } else { &STD }, std_number);
+    kernel::run_variant(call, "normal_of", variant, &[&out], &kernel::operands(&inputs), dtype, &|_, v| {
+        vec![v[0] * v[2] + v[1]]
+    })?;
     call.ret(out);
     Ok(())
 }

@@ -1,27 +1,28 @@
 //! Dropout and its gradient.
 
 use crate::movement::copy::{cast, device_copy, fill_with};
-use crate::operator::argument::{Generator, Out};
+use crate::operator::argument::{AnyTensor, Generator, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
+use crate::pointwise::arithmetic::product;
 use crate::pointwise::kernel::{self, Input};
-use crate::pointwise::operator::result_tensor;
+use crate::pointwise::operator::{Argument, Rule, common_dtype, input, operator_of, result_tensor};
 use crate::random::fill::bernoulli;
 use crate::tensor::Tensor;
 use crate::{check, operators};
-use dml_kernel::DType;
+use dml_kernel::{DType, Value, convert};
 
 operators! {
     native_dropout(input, p, train) {
         "aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
     }
-    masked_scale(grad_output, mask, scale; None) {
+    native_dropout_backward(grad_output, mask, scale) {
         "aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
     }
     fused_dropout(self, p, generator) {
         "aten::_fused_dropout(Tensor self, float p, Generator? generator=None) -> (Tensor, Tensor)",
     }
-    masked_scale(self, mask, scale; Some(DType::U8)) {
+    masked_scale(self, mask, scale) {
         "aten::_masked_scale(Tensor self, Tensor mask, float scale) -> Tensor",
     }
 }
@@ -61,9 +62,23 @@ fn dropout(call: &mut Call, input: &Tensor, keep: f64, generator: Option<Generat
     Ok(())
 }
 
-/// Also the gradient of dropout. The mask is of `mask_dtype`, if there is one.
-fn masked_scale(call: &mut Call, x: &Tensor, mask: &Tensor, scale: f64, mask_dtype: Option<DType>) -> Result<()> {
-    check!(mask_dtype.is_none_or(|d| d == mask.dtype), Runtime, "mask should be torch.uint8 dtype");
+/// `grad * mask * scale`, each product in the dtype that its factors meet in: integers become floats with the second.
+fn native_dropout_backward(call: &mut Call, grad: AnyTensor, mask: AnyTensor, scale: f64) -> Result<()> {
+    let common = common_dtype(call, &[grad, mask]);
+    let factors = [Argument::Tensor(grad), Argument::Tensor(mask), Argument::Number(Number::Double(scale))];
+    if common.is_float() {
+        return operator_of(call, Out::New, Rule::Promote, "apply_mask", &factors, |_, v| masked(common, v));
+    }
+    let inputs = [input(call, &grad)?, input(call, &mask)?];
+    let masked = result_tensor(call, Out::New, common, &inputs)?;
+    kernel::run(call, "mul", &[&masked], &inputs, common, |_, v| vec![product(v[0], v[1])])?;
+    let factors = [Argument::Tensor(AnyTensor(&masked)), Argument::Scalar(Number::Double(scale))];
+    operator_of(call, Out::New, Rule::Promote, "mul", &factors, |_, v| product(v[0], v[1]))
+}
+
+/// Of a mask of bytes.
+fn masked_scale(call: &mut Call, x: &Tensor, mask: &Tensor, scale: f64) -> Result<()> {
+    check!(mask.dtype == DType::U8, Runtime, "mask should be torch.uint8 dtype");
     let inputs = [Input::Tensor(x.clone()), Input::Tensor(mask.clone())];
     let out = result_tensor(call, Out::New, x.dtype, &inputs)?;
     apply_mask(call, &out, x, mask, scale)?;
@@ -76,5 +91,10 @@ fn apply_mask(call: &Call, out: &Tensor, x: &Tensor, mask: &Tensor, scale: f64) 
     let mask = if mask.dtype == DType::Bool { mask.clone() } else { cast(call, mask, DType::Bool)? };
     let scale = Input::Number(Number::Double(scale), x.dtype);
     let inputs = [Input::Tensor(x.clone()), Input::Tensor(mask), scale];
-    kernel::run(call, "apply_mask", &[out], &inputs, x.dtype, |_, v| vec![v[0] * v[1] * v[2]])
+    kernel::run(call, "apply_mask", &[out], &inputs, x.dtype, |_, v| vec![masked(x.dtype, v)])
+}
+
+/// Of an element, its mask and the scale; the first product is rounded to `dtype`.
+fn masked<'b>(dtype: DType, v: &[Value<'b>]) -> Value<'b> {
+    convert(v[0] * v[1], dtype) * v[2]
 }

@@ -157,10 +157,10 @@ fn counted_exactly(dtype: DType) -> i64 {
         DType::U16 => 1 << 16,
         DType::I32 | DType::U32 => 1 << 31,
         DType::I64 | DType::U64 => i64::MAX,
-        DType::F16 => (1 << 11) + 1,
+        DType::F16 | DType::C32 => (1 << 11) + 1,
         DType::BF16 => (1 << 8) + 1,
-        DType::F32 => (1 << 24) + 1,
-        DType::F64 => (1 << 53) + 1,
+        DType::F32 | DType::C64 => (1 << 24) + 1,
+        DType::F64 | DType::C128 => (1 << 53) + 1,
     }
 }
 

@@ -10,6 +10,7 @@ use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::tensor::{Tensor, overlap};
 use crate::{check, operators};
+use dml_kernel::math::comparison::{equal, less};
 use dml_kernel::{Builder, DType, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
@@ -64,8 +65,8 @@ impl Extreme {
     /// Whether `x` comes before `y`; false when equal.
     fn beats<'b>(self, x: Value<'b>, y: Value<'b>) -> Value<'b> {
         let better = match self {
-            Extreme::Max => x.gt(y),
-            Extreme::Min => x.lt(y),
+            Extreme::Max => less(y, x),
+            Extreme::Min => less(x, y),
         };
         if x.scalar().is_float() { better | (x.is_nan() & !y.is_nan()) } else { better }
     }
@@ -79,9 +80,12 @@ impl Extreme {
     fn worst(self, b: &Builder, dtype: DType) -> Value<'_> {
         let scalar = compute(dtype);
         let max = self == Extreme::Max;
+        // Without elements it is the result, and must fit.
+        let bits = 8 * dtype.bytes() as u32;
         match scalar {
             s if s.is_float() => b.float(s, if max { f64::NEG_INFINITY } else { f64::INFINITY }),
-            ScalarType::I32 => b.i32(if max { i32::MIN } else { i32::MAX }),
+            ScalarType::I32 if !dtype.is_signed_integer() => b.i32(if max { 0 } else { i32::MAX >> (31 - bits) }),
+            ScalarType::I32 => b.i32(if max { i32::MIN >> (32 - bits) } else { i32::MAX >> (32 - bits) }),
             ScalarType::I64 => b.int(scalar, if max { i64::MIN } else { i64::MAX } as u64),
             s => b.int(s, if max { 0 } else { u64::MAX }),
         }
@@ -190,8 +194,8 @@ impl Fold for Positioned {
     }
 
     fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
-        let equal = x[0].eq(y[0]) | (x[0].is_nan() & y[0].is_nan());
-        let first = self.extreme.beats(x[0], y[0]) | (equal & x[1].lt(y[1]));
+        let same = equal(x[0], y[0]) | (x[0].is_nan() & y[0].is_nan());
+        let first = self.extreme.beats(x[0], y[0]) | (same & x[1].lt(y[1]));
         smallvec![first.select(x[0], y[0]), first.select(x[1], y[1])]
     }
 
@@ -255,7 +259,7 @@ fn over_dims(call: &mut Call, input: &Tensor, dims: &[i64], keep: bool, out: Out
 fn of_all(call: &mut Call, input: &Tensor, out: Out, extreme: Extreme) -> Result<()> {
     let name = if extreme == Extreme::Max { "max" } else { "min" };
     check!(
-        input.numel() > 0,
+        input.numel() > 0 || out.given().is_some(),
         Runtime,
         "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the \
          'dim' argument."
@@ -278,6 +282,7 @@ fn aminmax(call: &mut Call, input: &Tensor, dim: Option<i64>, keep: bool, outs: 
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
     let min = structured::result(call, given(0), input.dtype, &sizes)?;
     let max = structured::result(call, given(1), input.dtype, &sizes)?;
+    check!(!overlap::touches(&min, &max), Value, "aminmax(): the `min` and `max` out= tensors must not overlap.");
     [&min, &max].into_iter().try_for_each(|out| overlap::check_none(out, &[input]))?;
     both(call, input, [&min, &max], axes)?;
     call.ret(min);

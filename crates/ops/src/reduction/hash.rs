@@ -6,7 +6,6 @@ use super::reduce::reduce;
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::operator::structured;
 use crate::tensor::Tensor;
 use crate::{check, operators};
 use dml_kernel::{DType, ScalarType, Value};
@@ -72,9 +71,13 @@ fn double_bits(x: Value<'_>) -> Value<'_> {
 }
 
 fn hash(call: &mut Call, input: &Tensor, dim: &[i64], keep: bool, mode: i64, out: Out) -> Result<()> {
+    if let Some(given) = out.given() {
+        let dtype = given.dtype;
+        check!(dtype == DType::U64, Runtime, "Expected result to be of dtype uint64, but got {dtype}");
+    }
     let axes = Axes::of(call, Some(dim), input.dim(), keep)?;
     check!(mode == 0, Runtime, "Unsupported hash mode: {mode}");
-    let out = structured::result(call, out.given(), DType::U64, &axes.sizes(&input.sizes))?;
+    let out = call.result(out.given(), DType::U64, &axes.sizes(&input.sizes))?;
     let fold = Xor { dtype: input.dtype };
     reduce(call, &fold, &Reduction { inputs: &[input], outs: &[&out], axes, tables: &[], numbers: &[] })?;
     call.ret(out);

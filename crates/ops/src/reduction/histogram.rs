@@ -6,6 +6,7 @@
 use crate::movement::copy::{as_contiguous, cast, fill_with};
 use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::conversion::check_all_fit;
 use crate::operator::error::Result;
 use crate::operator::host;
 use crate::operator::structured;
@@ -149,38 +150,60 @@ fn add(call: &Call, keys: &Tensor, src: &Tensor, dst: &Tensor) -> Result<()> {
 }
 
 /// Equal bins from `low` to `high`, which counts too. Equal limits stand for the smallest and the largest element, for
-/// which this waits.
-fn histc(call: &mut Call, input: &Tensor, bins: i64, mut low: f64, mut high: f64, out: Out) -> Result<()> {
-    check!(input.dtype.is_float(), NotImplemented, "\"histogram_cpu\" not implemented for '{}'", input.dtype);
+/// which this waits. Floats as on the CPU; integers, which the CPU does not count, as on CUDA: divided as 64-bit integers.
+fn histc(call: &mut Call, input: &Tensor, bins: i64, low: Number, high: Number, out: Out) -> Result<()> {
+    check!(input.dtype != DType::Bool, NotImplemented, "\"histogram_cpu\" not implemented for 'Bool'");
     check!(bins > 0, Runtime, "torch.histogram(): bins must be > 0, but got {bins} for dimension 0");
     check!(bins < i64::from(i32::MAX), NotImplemented, "histc: {bins} bins are more than dml can sort");
-    if low == high && input.numel() > 0 {
-        [low, high] = extremes(call, input)?.map(Number::to_f64);
-    }
-    check!(low.is_finite() && high.is_finite(), Runtime, "torch.histc: range of [{low}, {high}] is not finite");
-    check!(low <= high, Runtime, "torch.histc: max must be larger than min");
-    if low == high {
-        (low, high) = (low - 1.0, high + 1.0);
-    }
+    let limits = if low.to_f64() == high.to_f64() && input.numel() > 0 { extremes(call, input)? } else { [low, high] };
+    let float = input.dtype.is_float();
+    let limits = if float { float_range(limits)? } else { integer_range(limits, input.dtype, bins)? };
     let out = structured::result(call, out.given(), input.dtype, &[bins])?;
     if input.numel() == 0 {
         fill_with(call, &out, Number::Int(0))?;
     } else {
-        let dtype = accumulator(input.dtype);
+        let dtype = if float { accumulator(input.dtype) } else { DType::I64 };
         let (of, keys) = (input.dtype, call.empty(DType::U32, &input.sizes)?);
-        let [low, high, bins] = [low, high, bins as f64].map(|x| Operand::Number(Number::Double(x)));
-        let inputs = [Operand::Tensor(input), low, high, bins];
+        let [low, high] = limits.map(Operand::Number);
+        let inputs = [Operand::Tensor(input), low, high, Operand::Number(Number::Int(bins))];
         pointwise::run_variant(call, "histc", Variant::Of(of, false), &[&keys], &inputs, dtype, &|_, v| {
             let (x, low, high, bins) = (v[0], v[1], v[2], v[3]);
-            // Every step rounds to the input's dtype, as on the CPU: elements near an edge fall into the same bin.
-            let scaled = convert(convert(x - low, of) * bins, of);
-            let bin = convert(math::div(scaled, convert(high - low, of)), of).floor().min(bins - 1.0);
-            vec![(x.ge(low) & x.le(high)).select(bin, bins).cast(ScalarType::U32)]
+            let bin = if float {
+                // Every step rounds to the input's dtype, as on the CPU: elements near an edge fall into the same bin.
+                let scaled = convert(convert(x - low, of) * bins, of);
+                convert(math::div(scaled, convert(high - low, of)), of).floor()
+            } else {
+                (x - low) * bins / (high - low)
+            };
+            vec![(x.ge(low) & x.le(high)).select(bin.min(bins - 1.0), bins).cast(ScalarType::U32)]
         })?;
         count(call, &keys.as_strided(&[keys.numel()], &[1], 0), &out)?;
     }
     call.ret(out);
     Ok(())
+}
+
+/// The limits of bins of floats; about a single number, one to either side.
+fn float_range(limits: [Number; 2]) -> Result<[Number; 2]> {
+    let [low, high] = limits.map(Number::to_f64);
+    check!(low.is_finite() && high.is_finite(), Runtime, "torch.histc: range of [{low}, {high}] is not finite");
+    check!(low <= high, Runtime, "torch.histc: max must be larger than min");
+    Ok(if low == high { [low - 1.0, high + 1.0] } else { [low, high] }.map(Number::Double))
+}
+
+/// The limits of bins of integers, and an error if a product with the number of bins would not fit 64 bits.
+fn integer_range(limits: [Number; 2], dtype: DType, bins: i64) -> Result<[Number; 2]> {
+    check_all_fit(&limits, dtype)?;
+    let [low, high] = limits.map(Number::to_i64);
+    check!(low <= high, Runtime, "torch.histc: max must be larger than min");
+    let [low, high] = if low == high { [low.saturating_sub(1), high.saturating_add(1)] } else { [low, high] };
+    let widest = (i128::from(high) - i128::from(low)) * i128::from(bins);
+    check!(
+        widest <= i128::from(i64::MAX),
+        Runtime,
+        "torch.histc: {bins} bins from {low} to {high} are beyond 64-bit integers"
+    );
+    Ok([low, high].map(Number::Int))
 }
 
 #[cfg(test)]

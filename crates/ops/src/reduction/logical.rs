@@ -78,6 +78,7 @@ fn over_dim(
     out: Out,
     quantifier: Quantifier,
 ) -> Result<()> {
+    check_out(out, quantifier)?;
     let axes = Axes::of(call, Some(dim.as_slice()), input.dim(), keep)?;
     run(call, input, axes, out, quantifier)
 }
@@ -91,6 +92,7 @@ fn over_dims(
     out: Out,
     quantifier: Quantifier,
 ) -> Result<()> {
+    check_out(out, quantifier)?;
     let axes = match dims {
         None => Axes::all(keep),
         Some([]) => Axes::none(),
@@ -99,9 +101,7 @@ fn over_dims(
     run(call, input, axes, out, quantifier)
 }
 
-fn run(call: &mut Call, input: &Tensor, axes: Axes, out: Out, quantifier: Quantifier) -> Result<()> {
-    // The result of uint8 is uint8, as it was before PyTorch had bool.
-    let mut dtype = if input.dtype == DType::U8 { DType::U8 } else { DType::Bool };
+fn check_out(out: Out, quantifier: Quantifier) -> Result<()> {
     if let Some(given) = out.given() {
         check!(
             matches!(given.dtype, DType::Bool | DType::U8),
@@ -110,6 +110,14 @@ fn run(call: &mut Call, input: &Tensor, axes: Axes, out: Out, quantifier: Quanti
             quantifier.name(),
             given.dtype
         );
+    }
+    Ok(())
+}
+
+fn run(call: &mut Call, input: &Tensor, axes: Axes, out: Out, quantifier: Quantifier) -> Result<()> {
+    // The result of uint8 is uint8, as it was before PyTorch had bool.
+    let mut dtype = if input.dtype == DType::U8 { DType::U8 } else { DType::Bool };
+    if out.given().is_some() {
         dtype = DType::Bool;
     }
     let out = call.result(out.given(), dtype, &axes.sizes(&input.sizes))?;

@@ -8,8 +8,9 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::tensor::Tensor;
-use crate::tensor::promote::accumulator;
+use crate::tensor::promote::{accumulator, promote_types};
 use crate::{check, operators};
+use dml_kernel::math::comparison::less;
 use dml_kernel::{Builder, DType, ScalarType, Value, convert, math};
 use smallvec::{SmallVec, smallvec};
 
@@ -74,8 +75,8 @@ impl Order {
     /// Two contributions in one.
     pub fn join<'b>(self, x: Value<'b>, y: Value<'b>) -> Value<'b> {
         match self {
-            Order::Largest => (x.gt(y) | x.is_nan()).select(x, y),
-            Order::Smallest => (x.lt(y) | x.is_nan()).select(x, y),
+            Order::Largest => (less(y, x) | x.is_nan()).select(x, y),
+            Order::Smallest => (less(x, y) | x.is_nan()).select(x, y),
             _ => x + y,
         }
     }
@@ -146,8 +147,20 @@ fn vector_norm(
     dtype: Option<DType>,
     out: Out,
 ) -> Result<()> {
+    check_float(input.dtype)?;
+    let named = dtype.unwrap_or(input.dtype);
+    check!(named.is_float(), Dtype, "linalg.vector_norm: dtype should be floating point or complex, but got {named}");
     let axes = Axes::of(call, dims, input.dim(), keep)?;
-    run(call, "linalg.vector_norm", input, p, axes, dtype, out)
+    run(call, input, p, axes, named, out)
+}
+
+fn check_float(dtype: DType) -> Result<()> {
+    check!(
+        dtype.is_float(),
+        Dtype,
+        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtype}"
+    );
+    Ok(())
 }
 
 fn norm(
@@ -159,24 +172,33 @@ fn norm(
     dtype: Option<DType>,
     out: Out,
 ) -> Result<()> {
+    let named = dtype.unwrap_or(input.dtype);
+    check!(
+        named.is_float(),
+        Dtype,
+        "norm(): {} dtype should be either floating point or complex. Got {named} instead.",
+        if dtype.is_some() { "the desired output" } else { "input" }
+    );
     let axes = Axes::of(call, Some(dims), input.dim(), keep)?;
-    run(call, "norm", input, p.unwrap_or(2.0), axes, dtype, out)
+    check_float(input.dtype)?;
+    run(call, input, p.unwrap_or(2.0), axes, named, out)
 }
 
-fn run(call: &mut Call, name: &str, input: &Tensor, p: f64, axes: Axes, dtype: Option<DType>, out: Out) -> Result<()> {
-    let dtype = dtype.unwrap_or(input.dtype);
+/// Both dtypes are of floats.
+fn run(call: &mut Call, input: &Tensor, p: f64, axes: Axes, dtype: DType, out: Out) -> Result<()> {
     check!(
-        input.dtype.is_float() && dtype.is_float(),
-        Dtype,
-        "{name}: Expected a floating point or complex tensor as input. Got {}",
-        if input.dtype.is_float() { dtype } else { input.dtype }
+        promote_types(input.dtype, dtype) == dtype,
+        Runtime,
+        "linalg.vector_norm: the dtype of the input ({}) should be convertible without narrowing to the specified dtype \
+         ({dtype})",
+        input.dtype
     );
     if p < 0.0 || p == f64::INFINITY {
         for (d, &n) in input.sizes.iter().enumerate() {
             check!(
                 n != 0 || !axes.reduces(d),
                 Runtime,
-                "{name} cannot compute the {p} norm on an empty tensor because the operation does not have an identity"
+                "linalg.vector_norm cannot compute the {p} norm on an empty tensor because the operation does not have an identity"
             );
         }
     }

@@ -81,6 +81,8 @@ impl Plan {
         };
         let mut kept = walk(&axes.part(sizes, false), &kept, false);
         let mut reduced = walk(&axes.part(sizes, true), &reduced, ordered);
+        // Positions are not divided by a size of 0: a driver may run the body of a loop of no steps, and load from there.
+        reduced.sizes.iter_mut().for_each(|n| *n = (*n).max(1));
         let tensors = r.inputs.iter().chain(r.outs).chain(r.tables);
         let furthest = tensors.map(|t| t.reach()).max().unwrap_or(0).max(r.inputs[0].numel());
         let index = index_type(furthest);

@@ -17,6 +17,7 @@ use crate::tensor::{Tensor, overlap};
 use crate::{check, operators};
 use dml_engine::parameters;
 use dml_kernel::dense::GROUP;
+use dml_kernel::math::comparison::less_equal;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Shared, Value, convert, math};
 use smallvec::{SmallVec, smallvec};
 
@@ -127,7 +128,7 @@ impl Spec {
                 smallvec![nan.select(a + c, same_infinity.select(a, sum))]
             }
             Operation::Max | Operation::Min => {
-                let not_worse = if self.operation == Operation::Max { c.ge(a) } else { c.le(a) };
+                let not_worse = if self.operation == Operation::Max { less_equal(a, c) } else { less_equal(c, a) };
                 let later = c.is_nan() | (not_worse & !a.is_nan());
                 let none = u64::MAX;
                 let later = (later | x[1].eq(none)) & y[1].ne(none);
@@ -155,7 +156,9 @@ fn cumulate(
     };
     let name = if operation == Operation::Sum { "cumsum" } else { "cumprod" };
     overlap::check_partial(&out, [input])?;
-    check!(out.dtype != DType::Bool, NotImplemented, "\"{name}_out_cpu\" not implemented for 'Bool'");
+    // A single element is copied.
+    let computes = out.dim() > 0 && out.numel() > 0;
+    check!(out.dtype != DType::Bool || !computes, NotImplemented, "\"{name}_out_cpu\" not implemented for 'Bool'");
     run(call, operation, input, out.dtype, dim, &[&out])?;
     call.ret(out);
     Ok(())

@@ -112,6 +112,7 @@ fn sum(
     if let Some(dtype) = dtype {
         structured::check_given(out.given(), dtype)?;
     }
+    let (given, inferred) = (dtype, dtype.unwrap_or(input.dtype));
     let wanted = out.given().map(|t| t.dtype).or(dtype);
     let dtype = match wanted {
         Some(d) => d,
@@ -120,13 +121,14 @@ fn sum(
     };
     if kind == Kind::Mean {
         check!(
-            dtype.is_float(),
+            dtype.is_float() && inferred.is_float(),
             Dtype,
-            "mean(): could not infer output dtype. {} dtype must be either a floating point or complex dtype. Got: {dtype}",
-            if wanted.is_some() { "Optional" } else { "Input" }
+            "mean(): could not infer output dtype. {} dtype must be either a floating point or complex dtype. Got: \
+             {inferred}",
+            if given.is_some() { "Optional" } else { "Input" }
         );
     }
-    let counts = kind != Kind::NanSum || dtype.is_float() || !input.dtype.is_float();
+    let counts = kind != Kind::NanSum || dtype.is_float() || !input.dtype.is_float() || input.numel() == 0;
     check!(counts, NotImplemented, "\"nansum_cpu\" not implemented for '{dtype}'");
     let out = call.result(out.given(), dtype, &axes.sizes(&input.sizes))?;
     fold_sum(call, kind, input, &out, axes, dtype)?;

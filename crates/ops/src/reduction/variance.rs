@@ -55,7 +55,10 @@ pub enum Results {
         mean: bool,
     },
     /// What normalisation takes: the mean, `1 / sqrt(variance + numbers[0])`, the variance; none of them corrected.
-    Normalizer,
+    Normalizer {
+        /// Whether an infinite element makes the mean infinite, as a sum would; else the mean is NaN, as the variance is.
+        infinite: bool,
+    },
 }
 
 /// Powers of two that deviations are halved and multiplied by before they are squared, where the sum of the squares
@@ -114,8 +117,13 @@ impl Fold for Moments {
 
     fn map<'b>(&self, s: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         let [zero, one] = [0.0, 1.0].map(|x| s.b.float(self.scalar, x));
+        let x = elements[0].cast(self.scalar);
         let mut values: Values = smallvec![zero; if self.any_size() { 6 } else { 4 }];
-        (values[0], values[1]) = (one, elements[0].cast(self.scalar));
+        (values[0], values[1]) = (one, x);
+        // Nothing is a finite distance away from an infinite element.
+        for sum in values.iter_mut().skip(3) {
+            *sum = x.is_finite().select(zero, x.like(f64::NAN));
+        }
         values
     }
 
@@ -129,7 +137,10 @@ impl Fold for Moments {
         let weight = n * share;
         if !self.any_size() {
             let delta = (y[1] - x[1]) + (y[2] - x[2]);
-            let (high, low) = two_sum(x[1], x[2] + delta * share);
+            let (mut high, low) = two_sum(x[1], x[2] + delta * share);
+            if self.results == (Results::Normalizer { infinite: true }) {
+                high = (x[1].is_inf() | y[1].is_inf()).select(x[1] + y[1], high);
+            }
             let spread = x[3] + y[3] + delta * delta * weight;
             return smallvec![count, pick(high, 1), pick(low, 2), pick(spread, 3)];
         }
@@ -137,6 +148,8 @@ impl Fold for Moments {
         let half = (y[1] * 0.5 - x[1] * 0.5) + (y[2] - x[2]) * 0.5;
         let (high, low) = two_sum(x[1], x[2] + half * (share + share));
         let low = (low.is_nan() | low.is_inf()).select(low.like(0.0), low);
+        // An infinite element makes the mean infinite, whatever follows.
+        let high = (x[1].is_inf() | y[1].is_inf()).select(x[1] + y[1], high);
         let square = |scale: f64, i: usize| {
             let distance = half * scale;
             pick(x[i] + y[i] + distance * distance * weight, i)
@@ -157,7 +170,7 @@ impl Fold for Moments {
                 }
                 results
             }
-            Results::Normalizer => {
+            Results::Normalizer { .. } => {
                 let variance = x[3] / x[0];
                 smallvec![x[1], math::rsqrt(variance + s.numbers[0]), variance]
             }
@@ -173,7 +186,7 @@ fn two_sum<'b>(a: Value<'b>, b: Value<'b>) -> (Value<'b>, Value<'b>) {
 }
 
 /// The variance, or its root, and the mean too if asked for.
-fn variance(
+pub fn variance(
     call: &mut Call,
     input: &Tensor,
     dims: Option<&[i64]>,
@@ -231,7 +244,10 @@ mod tests {
             let scalar = dtype.compute();
             let results = Results::Spread { root: true, mean: true };
             validate(&Moments { scalar, results }, &[dtype], &[dtype; 2], &[dtype]);
-            validate(&Moments { scalar, results: Results::Normalizer }, &[dtype], &[dtype; 3], &[dtype]);
+            for infinite in [false, true] {
+                let results = Results::Normalizer { infinite };
+                validate(&Moments { scalar, results }, &[dtype], &[dtype; 3], &[dtype]);
+            }
         }
     }
 }

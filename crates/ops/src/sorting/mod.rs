@@ -9,7 +9,7 @@ pub mod operands;
 pub mod rank;
 mod search;
 mod select;
-mod sort;
+pub mod sort;
 mod tile;
 mod unique;
 

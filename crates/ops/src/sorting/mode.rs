@@ -24,6 +24,16 @@ operators! {
 }
 
 fn mode(call: &mut Call, input: &Tensor, dim: i64, keep: bool, outs: Outs) -> Result<()> {
+    if let Some([values, indices]) = outs.as_deref() {
+        for (name, out, dtype) in [("values", values, input.dtype), ("indices", indices, DType::I64)] {
+            check!(
+                out.dtype == dtype,
+                Runtime,
+                "expected scalar type '{dtype}' but got '{}' for {name} output",
+                out.dtype
+            );
+        }
+    }
     let dim = call.wrap_dim(dim, input.dim())?;
     let n = input.sizes.get(dim).copied().unwrap_or(1);
     check!(n != 0, Index, "mode(): Expected reduction dim {dim} to have non-zero size.");
@@ -32,7 +42,7 @@ fn mode(call: &mut Call, input: &Tensor, dim: i64, keep: bool, outs: Outs) -> Re
     let [indices, index_rows] = reduced(call, given(1), DType::I64, input, dim, keep)?;
     if values.numel() > 0 {
         let o = Operands::new(input, dim, &value_rows, &index_rows);
-        let (elements, places) = by_rows(call, input, dim)?;
+        let (elements, places) = by_rows(call, input, dim, false)?;
         let positions = most_frequent(call, &elements, &places, &o)?;
         emit(call, &o, &positions, 1)?;
     }

@@ -187,10 +187,19 @@ fn median(call: &mut Call, input: &Tensor, dim: i64, keep: bool, outs: Outs, ign
 }
 
 fn median_of_all(call: &mut Call, input: &Tensor, ignore_nan: bool) -> Result<()> {
-    check!(input.dtype != DType::Bool, NotImplemented, "\"median_cpu\" not implemented for 'Bool'");
+    let empty = input.numel() == 0;
+    check!(input.dtype != DType::Bool || empty, NotImplemented, "\"median_cpu\" not implemented for 'Bool'");
     let out = call.empty(input.dtype, &[])?;
     if input.numel() == 0 {
-        fill_with(call, &out, Number::Double(f64::NAN))?;
+        // NaN, and what the CPU makes of it as an integer.
+        let nothing = match input.dtype {
+            DType::I32 => Number::Int(i64::from(i32::MIN)),
+            DType::I64 => Number::Int(i64::MIN),
+            d if d.is_integer() => Number::Int(0),
+            DType::Bool => Number::Bool(true),
+            _ => Number::Double(f64::NAN),
+        };
+        fill_with(call, &out, nothing)?;
     } else {
         let row = as_contiguous(call, input)?.as_strided(&[input.numel()], &[1], 0);
         let indices = call.empty(DType::I64, &[1])?;

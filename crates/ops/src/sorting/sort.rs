@@ -54,13 +54,13 @@ fn sort_into(call: &Call, o: &Operands, descending: bool) -> Result<()> {
     emit(call, o, &positions, o.n)
 }
 
-/// The sorted rows of a tensor along a dimension, contiguous, and where each element was.
-pub fn by_rows(call: &Call, input: &Tensor, dim: usize) -> Result<(Tensor, Tensor)> {
+/// The rows of a tensor along a dimension in order, contiguous, and where each element was.
+pub fn by_rows(call: &Call, input: &Tensor, dim: usize, descending: bool) -> Result<(Tensor, Tensor)> {
     let order = key::order(input, dim);
     let rows = input.permute(&order);
     let (values, indices) = (call.empty(input.dtype, &rows.sizes)?, call.empty(DType::I64, &rows.sizes)?);
     if rows.numel() > 0 {
-        sort_into(call, &Operands::new(&rows, rows.dim().max(1) - 1, &values, &indices), false)?;
+        sort_into(call, &Operands::new(&rows, rows.dim().max(1) - 1, &values, &indices), descending)?;
     }
     Ok((values, indices))
 }

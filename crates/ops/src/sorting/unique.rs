@@ -11,6 +11,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::indexed_access::Action;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::loops::check_turns;
 use crate::tensor::Tensor;
 use crate::tensor::layout;
 use crate::{check, operators};
@@ -24,10 +25,10 @@ operators! {
         "aten::_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",
         "aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
     }
-    of_slices(self, dim, return_inverse, return_counts; true) {
+    of_slices(self, dim; true) {
         "aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
     }
-    of_slices(self, dim, return_inverse, return_counts; false) {
+    of_slices(self, dim; false) {
         "aten::unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
     }
     consecutive(self, return_inverse, return_counts, dim) {
@@ -53,7 +54,9 @@ fn of_elements(call: &mut Call, input: &Tensor, inverse: bool, counts: Option<bo
 
 fn consecutive(call: &mut Call, input: &Tensor, inverse: bool, counts: bool, dim: Option<i64>) -> Result<()> {
     match dim {
-        Some(dim) => of_slices(call, input, dim, inverse, counts, false),
+        // As on the CPU, which asks for what it returns; not so for -1.
+        Some(0) if input.dim() == 1 => elements(call, input, false, inverse, Some(counts)),
+        Some(dim) => of_slices(call, input, dim, false),
         None => elements(call, input, false, inverse, Some(counts)),
     }
 }
@@ -63,7 +66,7 @@ fn elements(call: &mut Call, input: &Tensor, sorted: bool, inverse: bool, counts
     let row = as_contiguous(call, input)?.as_strided(&[input.numel()], &[1], 0);
     // The elements in order, and where each was.
     let (elements, places) = match sorted {
-        true => sort::by_rows(call, &row, 0).map(|(elements, places)| (elements, Some(places)))?,
+        true => sort::by_rows(call, &row, 0, false).map(|(elements, places)| (elements, Some(places)))?,
         false => (row, None),
     };
     let ranked = Ordered { elements: elements.clone(), width: 1, n: input.numel(), places: None };
@@ -81,8 +84,8 @@ fn elements(call: &mut Call, input: &Tensor, sorted: bool, inverse: bool, counts
     Ok(())
 }
 
-/// Slices along a dimension.
-fn of_slices(call: &mut Call, input: &Tensor, dim: i64, inverse: bool, counts: bool, sorted: bool) -> Result<()> {
+/// Slices along a dimension. As on the CPU all three results are always there, asked for or not.
+fn of_slices(call: &mut Call, input: &Tensor, dim: i64, sorted: bool) -> Result<()> {
     check!(input.dim() > 0, Index, "Dimension specified as {dim} but tensor has no dimensions");
     let dim = call.wrap_dim(dim, input.dim())?;
     let empty = input.sizes.iter().filter(|&&n| n == 0).count();
@@ -93,6 +96,9 @@ fn of_slices(call: &mut Call, input: &Tensor, dim: i64, inverse: bool, counts: b
         Runtime,
         "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied"
     );
+    // A slice is compared with one after another of the other run.
+    let comparisons = if sorted { i64::from(n.max(1).ilog2()) + 2 } else { 2 };
+    check_turns(call, input.numel() / n.max(1) * comparisons)?;
     let mut slices = Ordered { elements: input.clone(), width: 0, n, places: None };
     if n > 0 {
         let order: Vec<usize> = [dim].into_iter().chain((0..input.dim()).filter(|&d| d != dim)).collect();
@@ -108,8 +114,8 @@ fn of_slices(call: &mut Call, input: &Tensor, dim: i64, inverse: bool, counts: b
         None => starts.clone(),
     };
     let values = select(call, input, dim, &chosen)?;
-    let inverse = slices.inverse(call, &starts, inverse, &[if inverse { n } else { 0 }])?;
-    let counts = slices.counts(call, &starts, counts)?;
+    let inverse = slices.inverse(call, &starts, true, &[n])?;
+    let counts = slices.counts(call, &starts, true)?;
     call.ret(values);
     call.ret(inverse);
     call.ret(counts);

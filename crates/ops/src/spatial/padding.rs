@@ -5,6 +5,7 @@ use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::KernelSpec;
+use crate::primitives::loops::check_turns;
 use crate::spatial::geometry::{
     Coordinates, ImageStrides, PerAxis, Spatial, batched, for_each, index_type, result, sizes_with,
 };
@@ -191,6 +192,8 @@ fn backward(
         mode.name(rank),
         grad.dtype
     );
+    // Replicated, the element of a corner was read by all that lies beyond it.
+    check_turns(call, input.sizes.iter().zip(&expected).map(|(&from, &to)| (to - from).max(0) + 1).product())?;
     let result = result(call, out.given(), input.dtype, &input.sizes, is_channels_last(input))?;
     run(call, mode, true, &before, grad, &result)?;
     call.ret(result);

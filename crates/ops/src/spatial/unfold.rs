@@ -5,6 +5,7 @@ use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::loops::check_turns;
 use crate::spatial::geometry::{
     Coordinates, ImageStrides, PerAxis, batched, check_dimension, for_each, index_type, result,
 };
@@ -289,6 +290,7 @@ fn col2im(
     let mut sizes = input.sizes.clone();
     sizes.truncate(rank - 2);
     sizes.extend([height / windows.area(), image[0], image[1]]);
+    check_turns(call, windows.area())?;
     let result = result(call, out.given(), input.dtype, &sizes, false)?;
     let (from, to) = (batched(input, 1), batched(&result, 2));
     if to.numel() > 0 {

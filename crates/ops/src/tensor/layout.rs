@@ -65,14 +65,18 @@ pub fn joint_strides(sizes: &[i64], inputs: &[&[i64]]) -> Dims {
     if inputs.iter().all(|strides| is_contiguous(sizes, strides)) {
         return Tensor::contiguous_strides(sizes);
     }
-    if inputs.iter().all(|&strides| strides == inputs[0]) && is_dense(sizes, inputs[0]) {
+    if inputs.iter().all(|&strides| strides == inputs[0]) && are_dense(sizes, inputs[0]) {
         return Dims::from_slice(inputs[0]);
     }
     dense_strides(sizes, &order(sizes, inputs))
 }
 
-/// Whether elements fill the memory from the first to the last one, each a place of its own.
-fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
+/// Whether a tensor's elements fill the memory from the first to the last one, each a place of its own.
+pub fn is_dense(t: &Tensor) -> bool {
+    are_dense(&t.sizes, &t.strides)
+}
+
+fn are_dense(sizes: &[i64], strides: &[i64]) -> bool {
     let mut order: SmallVec<[usize; 6]> = (0..sizes.len()).filter(|&d| sizes[d] != 1).collect();
     order.sort_by_key(|&d| strides[d]);
     let mut expected = 1;
@@ -86,7 +90,7 @@ fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
 
 /// The strides of `torch.empty_like(t)`: its own if it is dense, else dense ones in the same order.
 pub fn preserved_strides(t: &Tensor) -> Dims {
-    if is_dense(&t.sizes, &t.strides) {
+    if is_dense(t) {
         return t.strides.clone();
     }
     dense_strides(&t.sizes, &order(&t.sizes, &[&t.strides]))

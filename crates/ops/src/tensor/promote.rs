@@ -29,6 +29,9 @@ pub fn promote_types(a: DType, b: DType) -> DType {
     if a == b {
         return a;
     }
+    if a.is_complex() || b.is_complex() {
+        return promote_types(a.real(), b.real()).complex();
+    }
     match (a.is_float(), b.is_float()) {
         (true, false) => return a,
         (false, true) => return b,
@@ -72,6 +75,13 @@ pub fn promote_types(a: DType, b: DType) -> DType {
     }
 }
 
+/// The dtype in which operands that meet in a dtype are multiplied or divided: factors without dimensions are not rounded to 16
+/// bits first, as on the CPU. 100,000 of an integer is infinite in float16, but its product with a small number is not.
+pub fn unrounded<'t>(common: DType, mut factors: impl Iterator<Item = &'t Tensor>) -> DType {
+    let half = matches!(common, DType::F16 | DType::BF16);
+    if half && factors.any(|t| t.dim() == 0 && t.dtype != common) { DType::F32 } else { common }
+}
+
 /// The dtype in which elements of a dtype are accumulated: doubles in f64, other floats in f32, integers and flags in i64.
 pub fn accumulator(dtype: DType) -> DType {
     match dtype {
@@ -81,8 +91,17 @@ pub fn accumulator(dtype: DType) -> DType {
     }
 }
 
+/// The dtype of a Python number that PyTorch passes as a tensor of a dtype.
+fn of_number(dtype: DType, default: DType) -> DType {
+    match dtype {
+        _ if dtype.is_float() => default,
+        _ if dtype.is_complex() => default.complex(),
+        _ => dtype,
+    }
+}
+
 /// The dtype in which operands meet. Dimensioned tensors decide; 0-dim tensors count only in a higher category
-/// (bool < integer < float), Python numbers only above those.
+/// (bool < integer < float < complex), Python numbers only above those.
 pub fn result_type(operands: &[Promoted], default: DType) -> DType {
     let mut dim: Option<DType> = None;
     let mut zero: Option<DType> = None;
@@ -91,7 +110,7 @@ pub fn result_type(operands: &[Promoted], default: DType) -> DType {
     for operand in operands {
         match operand {
             Promoted::Tensor(t) if t.wrapped_number => {
-                join(&mut wrapped, if t.dtype.is_float() { default } else { t.dtype });
+                join(&mut wrapped, of_number(t.dtype, default));
             }
             Promoted::Tensor(t) if t.dim() == 0 => join(&mut zero, t.dtype),
             Promoted::Tensor(t) => join(&mut dim, t.dtype),
@@ -100,13 +119,24 @@ pub fn result_type(operands: &[Promoted], default: DType) -> DType {
                 match s {
                     Scalar::Bool(_) => DType::Bool,
                     Scalar::Int(_) => DType::I64,
+                    Scalar::Complex(..) => default.complex(),
                     _ => default,
                 },
             ),
         }
     }
-    let category = |d: DType| if d.is_float() { 2 } else { i32::from(d.is_integer()) };
+    let category = |d: DType| {
+        if d.is_complex() {
+            3
+        } else if d.is_float() {
+            2
+        } else {
+            i32::from(d.is_integer())
+        }
+    };
     let combine = |higher: Option<DType>, lower: Option<DType>| match (higher, lower) {
+        // A float keeps its precision.
+        (Some(h), Some(l)) if h.is_float() && l.is_complex() => Some(h.complex()),
         (Some(h), Some(l)) => Some(if category(h) >= category(l) { h } else { promote_types(h, l) }),
         (h, l) => h.or(l),
     };
@@ -129,6 +159,12 @@ mod tests {
             (F16, F32, F32),
             (F64, BF16, F64),
             (I16, I64, I64),
+            (C64, F64, C128),
+            (C64, I64, C64),
+            (C32, F32, C64),
+            (C32, BF16, C64),
+            (C128, F16, C128),
+            (F16, C32, C32),
         ] {
             assert_eq!(promote_types(a, b), want, "{a} {b}");
             assert_eq!(promote_types(b, a), want, "{b} {a}");

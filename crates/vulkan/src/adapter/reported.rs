@@ -1,4 +1,4 @@
-//! What a driver says of an adapter, in Vulkan's structures, after a profile took from it what it hides.
+//! What a driver says of an adapter, in Vulkan's structures, without what a fault of the driver or a profile hides.
 
 use ash::vk;
 
@@ -9,6 +9,7 @@ use super::memory::MemoryLayout;
 use super::profile::{Feature, Profile};
 use super::properties::Properties;
 use super::queue_family::QueueFamilies;
+use super::quirks;
 use crate::instance::Instance;
 
 /// What the capabilities, the memory and the queues of an adapter are read from, and what a device is opened with.
@@ -42,10 +43,19 @@ impl Reported {
         // SAFETY: `raw` comes from this instance.
         let memory = unsafe { instance.raw.get_physical_device_memory_properties(raw) };
         let properties = Properties::query(&instance.raw, raw, &features);
-        let shapes = matrix::shapes(instance, raw, &features);
         let kind = AdapterKind::from_vk(properties.core.device_type);
         let memory = MemoryLayout::of_driver(kind, memory);
-        let mut reported = Self { features, properties, memory, families, shapes, tick_scale: None };
+        let mut reported = Self { features, properties, memory, families, shapes: Vec::new(), tick_scale: None };
+        for quirk in quirks::of(&reported.properties) {
+            tracing::info!(
+                "an adapter's driver has a fault, {} ({}): not used: {:?}",
+                quirk.what,
+                quirk.source,
+                quirk.hides
+            );
+            quirk.hides.iter().for_each(|&feature| reported.hide(feature));
+        }
+        reported.shapes = matrix::shapes(instance, raw, &reported.features);
         if let Some(profile) = profile {
             reported.take_away(profile);
         }

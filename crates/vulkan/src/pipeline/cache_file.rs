@@ -84,22 +84,29 @@ pub(super) fn warn_once(path: &Path, what: &str) {
     }
 }
 
+/// How often a file is opened that others replace meanwhile.
+const ATTEMPTS: usize = 16;
+/// How often it is tried on Windows to replace a file, a hundredth of a second apart.
+const REPLACE_ATTEMPTS: usize = 300;
+
 /// Reads a regular file of this user that nobody else may write: a driver trusts what it once wrote, and nothing else may hold up
 /// the start, as a FIFO would, or fill the memory, as a link to an endless file would.
 fn read_own(path: &Path) -> io::Result<Vec<u8>> {
-    // Of the link, if it is one.
-    let named = fs::symlink_metadata(path)?;
-    check(&named)?;
-    let file = open(path)?;
-    // Something else may stand there by now.
-    let opened = file.metadata()?;
-    check(&opened)?;
-    if !is_same(&named, &opened) {
-        return Err(io::Error::other("it was replaced while it was opened"));
+    for _ in 0..ATTEMPTS {
+        // Of the link, if it is one.
+        let named = fs::symlink_metadata(path)?;
+        check(&named)?;
+        let file = open(path)?;
+        let opened = file.metadata()?;
+        check(&opened)?;
+        // Something else may stand there by now: another process's pipelines, for one.
+        if is_same(&named, &opened) {
+            let mut bytes = Vec::with_capacity(opened.len() as usize);
+            file.take(MAX_BYTES).read_to_end(&mut bytes)?;
+            return Ok(bytes);
+        }
     }
-    let mut bytes = Vec::with_capacity(opened.len() as usize);
-    file.take(MAX_BYTES).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Err(io::Error::other("it is replaced again and again while it is opened"))
 }
 
 /// Fails for what is not to be read.
@@ -184,11 +191,25 @@ pub(super) fn write(path: &Path, identity: &Identity, blob: &[u8]) -> Result<(),
             file.sync_all()
         })
         .map_err(|e| Error::io(&temporary, &e))
-        .and_then(|()| fs::rename(&temporary, path).map_err(|e| Error::io(path, &e)));
+        .and_then(|()| replace(&temporary, path).map_err(|e| Error::io(path, &e)));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
     }
     written
+}
+
+/// Puts `from` in the place of `to`. Windows may refuse that while somebody reads the file, or replaces it too: which takes
+/// others a moment.
+fn replace(from: &Path, to: &Path) -> io::Result<()> {
+    const PAUSE: Duration = Duration::from_millis(10);
+    let mut left = if cfg!(windows) { REPLACE_ATTEMPTS } else { 1 };
+    loop {
+        left -= 1;
+        match fs::rename(from, to) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && left > 0 => std::thread::sleep(PAUSE),
+            done => return done,
+        }
+    }
 }
 
 /// Removes what processes left behind that were killed while they wrote.

@@ -15,14 +15,19 @@ from rich.table import Table
 
 import torch_dml
 from torch_dml._version import __version__
-from torch_dml.cli.bench import graph, matmul, ops, train
+from torch_dml.cli.bench import attention, convolution, graph, matmul, models, ops, rows, train
 from torch_dml.cli.bench.measure import Bench, Row
+from torch_dml.cli.bench.peaks import Peak, peak
 
 _SUITES: dict[str, Callable[[Bench], list[Row]]] = {
     "ops": ops.run,
     "matmul": matmul.run,
     "train": train.run,
     "graph": graph.run,
+    "conv": convolution.run,
+    "attention": attention.run,
+    "rows": rows.run,
+    "models": models.run,
 }
 
 
@@ -51,11 +56,11 @@ def run(suites: list[str], names: list[str] | None, *, quick: bool, limit: float
         "suites": {},
     }
     for suite in suites:
-        rows = _measure(console, suite, [device for device in devices if device not in first], quick, limit)
-        for row, before in zip(rows, early.get(suite, []), strict=False):
+        found = _measure(console, suite, [device for device in devices if device not in first], quick, limit)
+        for row, before in zip(found, early.get(suite, []), strict=False):
             row.values.update(before.values)
-        console.print(_table(suite, rows, devices))
-        report["suites"][suite] = [row.as_dict() for row in rows]
+        console.print(_table(suite, found, devices, peak(described[str(devices[0])])))
+        report["suites"][suite] = [row.as_dict() for row in found]
     if torch_dml.is_loaded():
         report["fallbacks"] = torch_dml.fallbacks()
         for name, count in report["fallbacks"].items():
@@ -83,7 +88,7 @@ def _measure(console: Console, suite: str, devices: list[torch.device], quick: b
         return _SUITES[suite](Bench(devices, quick, limit, lambda text: status.update(f"{suite}: {text}")))
 
 
-def _table(suite: str, rows: list[Row], devices: list[torch.device]) -> Table:
+def _table(suite: str, rows: list[Row], devices: list[torch.device], most: Peak | None) -> Table:
     table = Table(title=suite, title_justify="left")
     table.add_column("what")
     table.add_column("unit")
@@ -92,12 +97,22 @@ def _table(suite: str, rows: list[Row], devices: list[torch.device]) -> Table:
     first, *others = [str(device) for device in devices]
     for other in others:
         table.add_column(f"{first} is x times {other}", justify="right")
+    bounded = most is not None and any(row.bound for row in rows)
+    if bounded:
+        table.add_column(f"{first}, of its peak", justify="right")
     for row in rows:
         cells = [_figure(row.values.get(str(device))) for device in devices]
         ratios = [row.speedup(first, other) for other in others]
-        table.add_row(row.name, row.unit, *cells, *("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios))
+        shares = [_share(row.values.get(first), most.of(row.bound))] if bounded and most is not None else []
+        table.add_row(
+            row.name, row.unit, *cells, *("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios), *shares
+        )
     return table
 
 
 def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
+
+
+def _share(value: float | None, most: float | None) -> str:
+    return f"{value / most:.0%}" if value and most else "-"

@@ -21,6 +21,7 @@ class Row:
     unit: str
     more_is_better: bool
     values: dict[str, float] = field(default_factory=dict)
+    bound: str = ""  # the peak of an adapter that bounds it: "float32", "half", "memory"
 
     def speedup(self, one: str, other: str) -> float | None:
         """Return how many times as fast `one` is as `other`; None for what is no speed or was skipped."""
@@ -55,6 +56,13 @@ class Bench:
     def repeats(self) -> int:
         """Repeats of which the median is taken."""
         return 3 if self.quick else 7
+
+    def take(self, row: Row, device: torch.device, work: Work, amount: float, times: int = 1) -> None:
+        """Put into a row what `work` reaches of `amount` a second; nothing when it takes longer than the limit."""
+        self.tell(f"{row.name} on {device}")
+        seconds = self.seconds(device, work, times)
+        if seconds is not None:
+            row.values[str(device)] = amount / seconds
 
     def seconds(self, device: torch.device, work: Work, times: int = 1) -> float | None:
         """Return the seconds that `work` takes when it runs `times` times in a row; None when over the limit."""

@@ -9,7 +9,7 @@ use crate::builder::Value;
 use crate::types::ScalarType;
 
 /// Bit 52: the leading one of a mantissa taken as an integer.
-const LEADING: u64 = 1 << 52;
+pub(super) const LEADING: u64 = 1 << 52;
 
 /// A double in [1, 2) as an integer, in units of 2^-52.
 fn integer(mantissa: Value<'_>) -> Value<'_> {
@@ -43,20 +43,7 @@ pub fn div<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let up = (rest + rest).gt(divisor).select(one, zero);
     let down = (rest + rest).lt(-divisor).select(one, zero);
     let (q, rest) = (q + up - down, rest - (up - down) * divisor);
-    let q = q.bitcast(ScalarType::U64);
-
-    // The leading one of q adds 1 to the exponent field.
-    let field = exponent + 1022;
-    let normal = (field.cast(ScalarType::U64) << 52) + q;
-    // Below the normal numbers the quotient is rounded again at a higher bit; `rest` tells on which side of q it lies.
-    let shift = (-field).max(1).min(60).cast(ScalarType::U64);
-    let kept = q >> shift;
-    let (low, half) = (q - (kept << shift), b.int(ScalarType::U64, 1) << (shift - 1));
-    let tie = rest.gt(0) | (rest.eq(0) & (kept & 1).eq(1));
-    let round_up = low.gt(half) | (low.eq(half) & tie);
-    let subnormal = kept + round_up.cast(ScalarType::U64);
-
-    let finite = field.lt(0).select(subnormal, field.gt(2045).select(b.int(ScalarType::U64, INFINITY), normal));
+    let finite = assemble(q.bitcast(ScalarType::U64), rest, exponent);
     let (x_inf, y_inf) = (ax.eq(INFINITY), ay.eq(INFINITY));
     let (x_zero, y_zero) = (ax.eq(0), ay.eq(0));
     let result = (x_zero | y_inf).select(b.int(ScalarType::U64, 0), finite);
@@ -64,6 +51,23 @@ pub fn div<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     let result = result | ((bits(x) ^ bits(y)) & SIGN);
     let nan = ax.gt(INFINITY) | ay.gt(INFINITY) | (x_inf & y_inf) | (x_zero & y_zero);
     float(nan.select(b.int(ScalarType::U64, NAN), result))
+}
+
+/// Bits of the positive number `q * 2^(exponent - 52)`, for a `q` of 53 bits that is rounded already. Below the normal numbers
+/// it is rounded again at a higher bit; the sign of `rest` tells on which side of `q` the exact number lies. Infinity above
+/// the range.
+pub(super) fn assemble<'b>(q: Value<'b>, rest: Value<'b>, exponent: Value<'b>) -> Value<'b> {
+    let b = q.builder();
+    // The leading one of q adds 1 to the exponent field.
+    let field = exponent + 1022;
+    let normal = (field.cast(ScalarType::U64) << 52) + q;
+    let shift = (-field).max(1).min(60).cast(ScalarType::U64);
+    let kept = q >> shift;
+    let (low, half) = (q - (kept << shift), b.int(ScalarType::U64, 1) << (shift - 1));
+    let tie = rest.gt(0) | (rest.eq(0) & (kept & 1).eq(1));
+    let round_up = low.gt(half) | (low.eq(half) & tie);
+    let subnormal = kept + round_up.cast(ScalarType::U64);
+    field.lt(0).select(subnormal, field.gt(2045).select(b.int(ScalarType::U64, INFINITY), normal))
 }
 
 /// See [`crate::math::reciprocal`]. Correctly rounded.

@@ -21,6 +21,7 @@ pub use error::{erfcx, erfinv, ndtri};
 pub use gamma::{digamma, lgamma};
 pub use incomplete_gamma::{igamma, igammac};
 pub use sum::{flipped_by, fused, magnitude, product, sum};
+pub(super) use sum::{two_product, two_sum};
 pub use zeta::zeta;
 
 /// The functions of one argument, by name.

@@ -8,6 +8,7 @@ use crate::operator::argument::TensorOrInts;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::loops::check_turns;
 use crate::tensor::Tensor;
 use crate::{check, operators};
 use dml_engine::interface::{Index, U32};
@@ -46,6 +47,8 @@ fn backward(
         loss.describe(),
         alpha.describe()
     );
+    // Labels are followed from one to the next that is the same.
+    check_turns(call, 2 * sizes.states)?;
     let out = call.empty(p.log_probs.dtype, &p.log_probs.sizes)?;
     if out.numel() > 0 {
         let (grad, loss, alpha) = (as_contiguous(call, grad)?, as_contiguous(call, loss)?, as_contiguous(call, alpha)?);

@@ -7,6 +7,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::fault::Fault;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::loops::turns_allowed;
 use crate::tensor::Tensor;
 use dml_engine::interface::Index;
 use dml_engine::parameters;
@@ -27,7 +28,7 @@ struct PathsSpec {
     of: Spec,
     /// From the last frame and state on.
     from_end: bool,
-    /// States are kept in workgroup memory.
+    /// States are kept in workgroup memory, by one launch for all frames.
     fits: bool,
 }
 
@@ -50,7 +51,9 @@ pub fn walk(call: &Call, p: &Problem, paths: &Tensor, from_end: bool) -> Result<
     if batch == 0 {
         return Ok(());
     }
-    let fits = states <= room(p.log_probs.dtype);
+    // Of each frame an invocation has some states.
+    let turns = p.sizes.frames * (2 + states / i64::from(GROUP));
+    let fits = states <= room(p.log_probs.dtype) && turns_allowed(call).is_none_or(|allowed| turns <= allowed);
     let spec = PathsSpec { of: p.spec(), from_end, fits };
     let arguments = |step: i64| Arguments {
         paths,

@@ -264,24 +264,20 @@ impl KernelSpec for BackwardSpec {
         let share = Share::of(b, &self.of.rows, extent, self.of.dtype, 1);
         let target = Target::load(b, input, target, weight, fault, share.place.row, share.n);
         let grad = if self.single { grad.load(0) } else { grad.load(share.place.row) };
-        let mut unit = grad * part;
-        if let Some(w) = target.weight {
-            unit = unit * w;
-        }
-        let unit = target.exists.select(unit, 0.0);
+        let unit = target.weight.map_or(part, |w| part * w);
         let sum = b.var(margin.like(0.0));
         b.for_(share.lane, share.n, share.lanes, |k| {
             let beyond = margin - target.score + input.load(share.offset(k));
             let slope = if self.of.squared { 2.0 * beyond * unit } else { unit };
             let slope = beyond.gt(0.0).select(slope, 0.0);
             b.if_(k.ne(target.class), || {
-                sum.set(sum.get() + slope);
-                share.store(out, k, slope);
+                sum.set(sum.get() - slope);
+                share.store(out, k, slope * grad);
             });
         });
         // The target's score lowers every term.
-        let total = share.sum(sum.get());
-        b.if_(share.place.lane.eq(0), || share.store(out, target.class, -total));
+        let total = share.sum(sum.get()) * grad;
+        b.if_(share.place.lane.eq(0), || share.store(out, target.class, total));
     }
 }
 

@@ -9,6 +9,7 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::fault::Fault;
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
+use crate::primitives::loops::check_turns;
 use crate::primitives::rows::{RowExtent, Rows, Share};
 use crate::tensor::promote::accumulator;
 use crate::tensor::{Dims, Tensor};
@@ -54,6 +55,7 @@ fn problem(call: &Call, input: &Tensor, target: &Tensor, reduction: i64) -> Resu
 /// The classes of a row end before its first negative one.
 fn forward(call: &mut Call, input: &Tensor, target: &Tensor, reduction: i64, outs: Outs) -> Result<()> {
     let p = problem(call, input, target, reduction)?;
+    check_turns(call, 2 * p.classes)?;
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
     let out = call.result(given(0), p.input.dtype, &p.result_sizes())?;
     let flags = call.result(given(1), p.input.dtype, &p.target.sizes)?;
@@ -196,6 +198,7 @@ fn backward(
     out: Out,
 ) -> Result<()> {
     let p = problem(call, input, target, reduction)?;
+    check_turns(call, 2 * p.classes)?;
     let (grad, flags) = (as_contiguous(call, grad)?, as_contiguous(call, is_target)?);
     p.check_gradient(&grad)?;
     check!(

@@ -68,7 +68,7 @@ impl KernelSpec for Spec {
             let at = Coordinates::new(i, p.channels, &p.points, false);
             let locations = grid.locate(b, self.mode, &at, &p.size);
             let image = p.in_strides.image(&at);
-            let value = interpolate(b, &locations, p.input, &p.in_strides, image, b.bool(true));
+            let value = interpolate(b, self.mode, &locations, p.input, &p.in_strides, image, b.bool(true));
             p.out.store(p.out_strides.element(&at), value);
         });
     }
@@ -77,6 +77,7 @@ impl KernelSpec for Spec {
 /// The weighted sum of what a point reads, over the axes of `locations`, which are the last ones.
 fn interpolate<'b>(
     b: &'b Builder,
+    mode: Mode,
     locations: &[Location<'b>],
     input: Pointer<'b>,
     strides: &Strides<'b>,
@@ -87,7 +88,8 @@ fn interpolate<'b>(
     let d = strides.rank() - locations.len();
     let parts = here.taps.iter().map(|tap| {
         let offset = offset + strides.step(d, tap.index);
-        tap.weight * interpolate(b, inner, input, strides, offset, inside & tap.inside)
+        let part = tap.weight * interpolate(b, mode, inner, input, strides, offset, inside & tap.inside);
+        if mode.deep { tap.inside.select(part, part.like(0.0)) } else { part }
     });
     // At least one element is read.
     parts.reduce(|a, b| a + b).unwrap_or(offset)
@@ -110,10 +112,11 @@ mod tests {
         for interpolation in [Interpolation::Linear, Interpolation::Nearest, Interpolation::Cubic] {
             for padding in [Padding::Zeros, Padding::Border, Padding::Reflection] {
                 for (dtype, index, rank) in [(DType::BF16, ScalarType::U32, 2), (DType::F64, ScalarType::U64, 2)] {
-                    let mode = Mode { interpolation, padding, align_corners: rank == 2 };
+                    let mode =
+                        Mode { interpolation, padding, align_corners: rank == 2, deep: rank == 3, backward: false };
                     crate::primitives::validate::accepted(&Spec { mode, dtype, index, rank }.build());
                 }
-                let mode = Mode { interpolation, padding, align_corners: false };
+                let mode = Mode { interpolation, padding, align_corners: false, deep: true, backward: false };
                 crate::primitives::validate::accepted(
                     &Spec { mode, dtype: DType::F32, index: ScalarType::U32, rank: 3 }.build(),
                 );

@@ -6,6 +6,7 @@ use crate::movement::copy::fill_with;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::loops::check_turns;
 use crate::spatial::geometry::{Coordinates, ImageStrides, PerAxis, Strides, index_type};
 use crate::tensor::Tensor;
 use dml_engine::{interface::Index, parameters};
@@ -22,6 +23,7 @@ pub fn run(call: &Call, mode: Mode, grad: &Tensor, input: &Tensor, grid: &Tensor
     if mode.interpolation == Interpolation::Nearest || input.numel() == 0 {
         return fill_with(call, out, Number::Int(0));
     }
+    check_turns(call, input.sizes[1])?;
     let spec = Spec { mode, dtype: input.dtype, index: index_type(&[grad, input, grid, out]), rank };
     let arguments = Arguments {
         out,
@@ -83,7 +85,7 @@ impl KernelSpec for Spec {
                 let place = Coordinates { batch: at.batch, channel, at: at.at.clone() };
                 let g = p.grad.load(p.grad_strides.element(&place));
                 let image = p.in_strides.image(&place);
-                let (_, slopes) = differentiate(b, &locations, p.input, &p.in_strides, image, b.bool(true));
+                let (_, slopes) = differentiate(b, self.mode, &locations, p.input, &p.in_strides, image, b.bool(true));
                 for (sum, slope) in sums.iter().zip(slopes) {
                     sum.set(sum.get() + g * slope);
                 }
@@ -101,6 +103,7 @@ impl KernelSpec for Spec {
 /// The sample at a point, and how it grows along each axis of `locations`, which are the last ones.
 fn differentiate<'b>(
     b: &'b Builder,
+    mode: Mode,
     locations: &[Location<'b>],
     input: Pointer<'b>,
     strides: &Strides<'b>,
@@ -113,11 +116,12 @@ fn differentiate<'b>(
     let (mut value, mut slopes) = (zero, vec![zero; locations.len()]);
     for tap in &here.taps {
         let offset = offset + strides.step(d, tap.index);
-        let (below, along) = differentiate(b, inner, input, strides, offset, inside & tap.inside);
-        value = value + tap.weight * below;
-        slopes[0] = slopes[0] + tap.slope * below;
+        let (below, along) = differentiate(b, mode, inner, input, strides, offset, inside & tap.inside);
+        let counted = |part: Value<'b>| if mode.deep { tap.inside.select(part, part.like(0.0)) } else { part };
+        value = value + counted(tap.weight * below);
+        slopes[0] = slopes[0] + counted(tap.slope * below);
         for (slope, part) in slopes[1..].iter_mut().zip(along) {
-            *slope = *slope + tap.weight * part;
+            *slope = *slope + counted(tap.weight * part);
         }
     }
     (value, slopes)
@@ -136,7 +140,7 @@ mod tests {
                 (DType::F64, ScalarType::U64, 2, Padding::Reflection),
                 (DType::F32, ScalarType::U32, 3, Padding::Border),
             ] {
-                let mode = Mode { interpolation, padding, align_corners: true };
+                let mode = Mode { interpolation, padding, align_corners: true, deep: false, backward: true };
                 crate::primitives::validate::accepted(&Spec { mode, dtype, index, rank }.build());
             }
         }

@@ -10,13 +10,14 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::radix_sort;
+use crate::primitives::segments::{for_each_of_key, parts};
 use crate::spatial::geometry::{Coordinates, ImageStrides, PerAxis, index_type, pixel_number};
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, Var};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 
 /// Writes the gradient of the input to `out`.
 pub fn run(call: &Call, mode: Mode, grad: &Tensor, grid: &Tensor, out: &Tensor) -> Result<()> {
@@ -51,23 +52,30 @@ pub fn run(call: &Call, mode: Mode, grad: &Tensor, grid: &Tensor, out: &Tensor) 
     call.run_threads(&spec, &arguments, points as u64)?;
 
     let (keys, positions) = radix_sort::sort(call, &keys, pixels as u32)?;
-    let spec = SumSpec { dtype: out.dtype, index: index_type(&[grad, out]), rank };
-    let arguments = SumArguments {
-        out,
-        grad,
-        weights: &weights,
-        keys: &keys,
-        positions: &positions,
-        numel: out.numel(),
-        channels: out.sizes[1],
-        points: points as u32,
-        reads: reads as u32,
-        size: &out.sizes[2..],
-        grid_size: &grid.sizes[1..=rank],
-        grad_strides: grad,
-        out_strides: out,
-    };
-    call.run_threads(&spec, &arguments, out.numel() as u64)
+    let index = index_type(&[grad, out]);
+    for (i, part) in parts(call, reads).enumerate() {
+        let further = i > 0;
+        let spec = SumSpec { dtype: out.dtype, further, index, rank };
+        let arguments = SumArguments {
+            out,
+            before: further.then_some(out),
+            grad,
+            weights: &weights,
+            keys: &keys,
+            positions: &positions,
+            numel: out.numel(),
+            channels: out.sizes[1],
+            points: points as u32,
+            reads: reads as u32,
+            part,
+            size: &out.sizes[2..],
+            grid_size: &grid.sizes[1..=rank],
+            grad_strides: grad,
+            out_strides: out,
+        };
+        call.run_threads(&spec, &arguments, out.numel() as u64)?;
+    }
+    Ok(())
 }
 
 /// Everything that changes the code of the kernel that lists reads.
@@ -138,6 +146,8 @@ fn combinations(locations: &[Location], chosen: &mut Vec<usize>, body: &mut dyn 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SumSpec {
     dtype: DType,
+    /// Sums are added to those of earlier parts.
+    further: bool,
     index: ScalarType,
     rank: usize,
 }
@@ -145,6 +155,8 @@ struct SumSpec {
 parameters! {
     SumSpec as s => SumArguments, SumParameters {
         out: Output = s.dtype,
+        /// The sums so far.
+        before: Option<Input> = s.further.then_some(s.dtype),
         grad: Input = s.dtype,
         weights: Input = accumulator(s.dtype),
         /// Pixels that are read, sorted.
@@ -155,6 +167,8 @@ parameters! {
         channels: Index = s.index,
         points: U32,
         reads: U32,
+        /// Of the reads of each pixel: see [`for_each_of_key`].
+        part: [U32; 2],
         size: PerAxis = s.rank,
         grid_size: PerAxis = s.rank,
         grad_strides: ImageStrides = (s.index, s.rank),
@@ -176,44 +190,17 @@ impl KernelSpec for SumSpec {
             let image = p.size.iter().fold(b.u32(1), |product, &n| product * n.cast(ScalarType::U32));
             let key = at.batch.cast(ScalarType::U32) * image
                 + pixel_number(&at.at, &p.size, ScalarType::U32).bitcast(ScalarType::U32);
-            let q = lower_bound(b, p.keys, p.reads, key);
-            let sum = b.var(b.constant_of(self.dtype.compute(), 0.0));
-            let more = b.var(b.bool(false));
-            let look = || {
-                let now = q.get();
-                more.set(false);
-                b.if_(now.lt(p.reads), || more.set(p.keys.load(now).eq(key)));
-            };
-            look();
-            b.while_(
-                || more.get(),
-                || {
-                    let read = p.positions.load(q.get());
-                    let point = Coordinates::new((read % p.points).cast(index), b.int(index, 1), &p.grid_size, false);
-                    let place = Coordinates { channel: at.channel, ..point };
-                    sum.set(sum.get() + p.weights.load(read) * p.grad.load(p.grad_strides.element(&place)));
-                    q.set(q.get() + 1);
-                    look();
-                },
-            );
-            p.out.store(p.out_strides.element(&at), sum.get());
+            let place = p.out_strides.element(&at);
+            let sum = b.var(p.before.map_or(b.constant_of(self.dtype.compute(), 0.0), |sums| sums.load(place)));
+            for_each_of_key(b, p.keys, p.reads, key, p.part, |entry| {
+                let read = p.positions.load(entry);
+                let point = Coordinates::new((read % p.points).cast(index), b.int(index, 1), &p.grid_size, false);
+                let place = Coordinates { channel: at.channel, ..point };
+                sum.set(sum.get() + p.weights.load(read) * p.grad.load(p.grad_strides.element(&place)));
+            });
+            p.out.store(place, sum.get());
         });
     }
-}
-
-/// The first of `n` sorted keys that is not below `key`.
-fn lower_bound<'b>(b: &'b Builder, keys: Pointer<'b>, n: Value<'b>, key: Value<'b>) -> Var<'b> {
-    let (low, high) = (b.var(b.u32(0)), b.var(n));
-    b.while_(
-        || low.get().lt(high.get()),
-        || {
-            let middle = (low.get() + high.get()) >> 1;
-            let below = keys.load(middle).lt(key);
-            low.set(below.select(middle + 1, low.get()));
-            high.set(below.select(high.get(), middle));
-        },
-    );
-    low
 }
 
 #[cfg(test)]
@@ -230,9 +217,9 @@ mod tests {
                 (DType::F64, ScalarType::U64, 2, Padding::Reflection),
                 (DType::F32, ScalarType::U32, 3, Padding::Border),
             ] {
-                let mode = Mode { interpolation, padding, align_corners: true };
+                let mode = Mode { interpolation, padding, align_corners: true, deep: false, backward: true };
                 accepted(&ReadsSpec { mode, dtype, index, rank }.build());
-                accepted(&SumSpec { dtype, index, rank }.build());
+                accepted(&SumSpec { dtype, further: true, index, rank }.build());
             }
         }
     }

@@ -37,6 +37,11 @@ pub struct Mode {
     pub padding: Padding,
     /// Whether -1 and 1 are the centres of the corner elements, not their outer edges.
     pub align_corners: bool,
+    /// Whether images have depth. There a coordinate that is no number is held at the end of its axis, not at the start, and
+    /// what is outside counts nothing, even if its weight is no number; as on CPU.
+    pub deep: bool,
+    /// Whether gradients are made: with depth a coordinate that is no number is outside there; as on CPU.
+    pub backward: bool,
 }
 
 impl Mode {
@@ -125,7 +130,12 @@ impl Mode {
             }
         };
         let last = length - 1.0;
-        (at.max(0.0).min(last), (at.gt(0.0) & at.lt(last)).select(sign, zero))
+        let held = match (self.deep, self.backward) {
+            (true, true) => at.is_nan().select(at, at.max(0.0).min(last)),
+            (true, false) => at.lt(last).select(at.max(0.0), last),
+            (false, _) => at.max(0.0).min(last),
+        };
+        (held, (at.gt(0.0) & at.lt(last)).select(sign, zero))
     }
 }
 

@@ -23,7 +23,7 @@ operators! {
     }
 }
 
-fn mode(interpolation: i64, padding: i64, align_corners: bool) -> Result<Mode> {
+fn mode(interpolation: i64, padding: i64, align_corners: bool, rank: usize) -> Result<Mode> {
     let bad = |what: &str, i: i64| Error::Runtime(format!("grid_sampler(): {what} {i} is not known"));
     let interpolation = match interpolation {
         0 => Interpolation::Linear,
@@ -37,7 +37,7 @@ fn mode(interpolation: i64, padding: i64, align_corners: bool) -> Result<Mode> {
         2 => Padding::Reflection,
         other => return Err(bad("padding mode", other)),
     };
-    Ok(Mode { interpolation, padding, align_corners })
+    Ok(Mode { interpolation, padding, align_corners, deep: rank == 3, backward: false })
 }
 
 /// Checks both tensors; returns the sizes of the result.
@@ -94,7 +94,7 @@ fn sample(
     align_corners: bool,
     rank: usize,
 ) -> Result<()> {
-    let mode = mode(interpolation, padding, align_corners)?;
+    let mode = mode(interpolation, padding, align_corners, rank)?;
     let sizes = check_shapes(input, grid, rank)?;
     let name = if rank == 2 { "grid_sampler_2d_cpu_kernel_impl" } else { "grid_sampler3d_cpu" };
     check_dtypes(input, &[grid], name)?;
@@ -115,7 +115,7 @@ fn backward(
     wanted: &[u8],
     rank: usize,
 ) -> Result<()> {
-    let mode = mode(interpolation, padding, align_corners)?;
+    let mode = Mode { backward: true, ..mode(interpolation, padding, align_corners, rank)? };
     let sizes = check_shapes(input, grid, rank)?;
     check!(
         grad.sizes == sizes,

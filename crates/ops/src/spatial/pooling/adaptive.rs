@@ -2,12 +2,13 @@
 //! not divide.
 
 use super::cover::{Cover, CoverArgument, CoveredImage, Kind};
-use super::window::check_not_empty;
+use super::window::{adaptive_len, check_not_empty, spatial};
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured::type_name;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::loops::check_turns;
 use crate::spatial::geometry::{
     Coordinates, ImageStrides, batched, channels_last, for_each, index_type, result, sizes_with,
 };
@@ -49,7 +50,11 @@ fn forward(call: &mut Call, input: &Tensor, wanted: &[i64], out: Out, rank: usiz
         Runtime,
         "{name}: elements of output_size must be greater than or equal to 0 but received {wanted:?}"
     );
-    check_dtype(input, if rank == 2 { "adaptive_avg_pool2d" } else { "adaptive_avg_pool3d_cpu" })?;
+    let empty = wanted.contains(&0) || input.sizes.contains(&0);
+    // The CPU asks for the dtype where it has something to compute.
+    if rank == 3 || !empty {
+        check_dtype(input, if rank == 2 { "adaptive_avg_pool2d" } else { "adaptive_avg_pool3d_cpu" })?;
+    }
     let result = result(call, out.given(), input.dtype, &sizes_with(input, wanted), keeps_channels_last(input, rank))?;
     run(call, false, rank, input, &result)?;
     call.ret(result);
@@ -116,6 +121,8 @@ fn run(call: &Call, backward: bool, rank: usize, from: &Tensor, to: &Tensor) -> 
     if to.numel() == 0 {
         return Ok(());
     }
+    // Of a gradient, an element's windows.
+    check_turns(call, adaptive_len(spatial(from, rank), spatial(to, rank)))?;
     let (from, to) = (batched(from, rank), batched(to, rank));
     let spec = Spec {
         backward,

@@ -7,6 +7,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured::type_name;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::loops::check_turns;
 use crate::spatial::geometry::{
     Coordinates, ImageStrides, batched, channels_last, check_dimension, for_each, index_type, result,
 };
@@ -111,6 +112,7 @@ fn forward(
 ) -> Result<()> {
     let given = WindowArguments { kernel, stride, padding, dilation: &[1], ceil };
     let pooling = Pooling::new(&given, count_include_pad, divisor, rank)?;
+    check_turns(call, pooling.windows.len())?;
     check_input(input, &pooling.windows)?;
     let sizes = output_sizes(input, &pooling.windows)?;
     let result = result(call, out.given(), input.dtype, &sizes, keeps_channels_last(input, rank))?;
@@ -134,6 +136,7 @@ fn backward(
 ) -> Result<()> {
     let given = WindowArguments { kernel, stride, padding, dilation: &[1], ceil };
     let pooling = Pooling::new(&given, count_include_pad, divisor, rank)?;
+    check_turns(call, pooling.windows.len())?;
     check_input(input, &pooling.windows)?;
     check_sizes(grad, &output_sizes(input, &pooling.windows)?)?;
     check!(
@@ -255,7 +258,11 @@ fn write<'b>(b: &'b Builder, spec: &Spec, p: Parameters<'b>) {
         if !backward {
             // A window wholly in the padding has no elements to average.
             let some = ranges.iter().fold(b.bool(true), |some, [first, end, _]| some & first.lt(*end));
-            b.if_(some, || sum.set(divided(sum.get(), &at.at)));
+            b.if_(some, || {
+                let mean = divided(sum.get(), &at.at);
+                // The CPU adds it to zero, which shows in the sign of a zero where the divisor is negative.
+                sum.set(if divisor == Divisor::Given { mean.eq(0.0).select(mean.like(0.0), mean) } else { mean });
+            });
         }
         to.store(to_strides.element(&at), sum.get());
     });

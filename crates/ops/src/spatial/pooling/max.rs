@@ -2,11 +2,14 @@
 
 use super::cover::Cover;
 use super::max_kernel;
-use super::window::{WindowArguments, Windows, check_image, check_not_empty, check_sizes, output_sizes, spatial};
+use super::window::{
+    WindowArguments, Windows, adaptive_len, check_image, check_not_empty, check_sizes, output_sizes, spatial,
+};
 use crate::operator::argument::{Out, Outs};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured::type_name;
+use crate::primitives::loops::check_turns;
 use crate::spatial::geometry::{batched, channels_last, result, sizes_with};
 use crate::tensor::Tensor;
 use crate::{check, operators};
@@ -120,8 +123,10 @@ fn check_same_dtype(input: &Tensor, grad: &Tensor, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn windows(given: &WindowArguments, rank: usize) -> Result<Windows> {
-    Windows::new(if rank == 2 { "max_pool2d" } else { "max_pool3d" }, rank, given)
+fn windows(call: &Call, given: &WindowArguments, rank: usize) -> Result<Windows> {
+    let windows = Windows::new(if rank == 2 { "max_pool2d" } else { "max_pool3d" }, rank, given)?;
+    check_turns(call, windows.len())?;
+    Ok(windows)
 }
 
 fn forward(
@@ -135,7 +140,7 @@ fn forward(
     outs: Outs,
     rank: usize,
 ) -> Result<()> {
-    let windows = windows(&WindowArguments { kernel, stride, padding, dilation, ceil }, rank)?;
+    let windows = windows(call, &WindowArguments { kernel, stride, padding, dilation, ceil }, rank)?;
     check!(
         input.dim() == rank + 1 || input.dim() == rank + 2,
         Runtime,
@@ -163,7 +168,7 @@ fn backward(
     out: Out,
     rank: usize,
 ) -> Result<()> {
-    let windows = windows(&WindowArguments { kernel, stride, padding, dilation, ceil }, rank)?;
+    let windows = windows(call, &WindowArguments { kernel, stride, padding, dilation, ceil }, rank)?;
     check_same_dtype(input, grad, "gradOutput")?;
     check_image("max_pool3d_with_indices_backward_out_cpu_template", input, rank)?;
     let sizes = output_sizes(input, &windows)?;
@@ -185,6 +190,7 @@ fn adaptive(call: &mut Call, input: &Tensor, wanted: &[i64], outs: Outs, rank: u
     );
     check_not_empty(&name, "input", input, input.dim() - rank - 1)?;
     check!(wanted.len() == rank, Runtime, "{name}(): internal error: output_size.size() must be {rank}");
+    check_turns(call, adaptive_len(spatial(input, rank), wanted))?;
     let sizes = sizes_with(input, wanted);
     for &n in wanted {
         check!(n >= 0, Runtime, "Trying to create tensor with negative dimension {n}: {:?}", sizes.as_slice());
@@ -227,6 +233,7 @@ fn adaptive_backward(
         indices.sizes.as_slice(),
         grad.sizes.as_slice()
     );
+    check_turns(call, adaptive_len(spatial(grad, rank), spatial(input, rank)))?;
     let last = rank == 2 && channels_last(input, rank);
     finish_backward(call, &Cover::Adaptive, [grad, input, indices], rank, out, last)
 }
@@ -240,6 +247,7 @@ fn fractional(
     outs: Outs,
     rank: usize,
 ) -> Result<()> {
+    check_turns(call, kernel.iter().product())?;
     let (name, three) = if rank == 2 { ("fractional_max_pool2d", "") } else { ("fractional_max_pool3d", "three ") };
     let this = if rank == 2 { "fractional_max_pool2d()" } else { "fractional_max_pool3d_out()" };
     for (what, list) in [("kernel_size", kernel), ("output_size", output)] {
@@ -307,6 +315,7 @@ fn fractional_backward(
     out: Out,
     rank: usize,
 ) -> Result<()> {
+    check_turns(call, kernel.iter().product())?;
     check!(
         matches!(input.dim(), d if d == rank + 1 || d == rank + 2) && kernel.len() == rank && output.len() == rank,
         Runtime,

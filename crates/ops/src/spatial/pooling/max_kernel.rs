@@ -126,8 +126,8 @@ fn lowest(b: &Builder, dtype: DType) -> Value<'_> {
         DType::I16 => b.i32(i32::from(i16::MIN)),
         DType::I32 => b.i32(i32::MIN),
         DType::I64 => b.int(ScalarType::I64, i64::MIN as u64),
-        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => b.float(dtype.compute(), f64::NEG_INFINITY),
         DType::U16 | DType::U32 | DType::U64 => b.constant_of(dtype.compute(), 0.0),
+        _ => b.float(dtype.compute(), f64::NEG_INFINITY),
     }
 }
 

@@ -16,6 +16,11 @@ pub struct Windows {
     pub ceil: bool,
 }
 
+/// Elements of the largest window where `from` are pooled to `to`.
+pub fn adaptive_len(from: &[i64], to: &[i64]) -> i64 {
+    from.iter().zip(to).map(|(&from, &to)| from / to.max(1) + 2).product()
+}
+
 /// The arguments that describe windows.
 pub struct WindowArguments<'a> {
     pub kernel: &'a [i64],
@@ -74,6 +79,11 @@ impl Windows {
         positive("stride", "d", &windows.stride)?;
         positive("dilation", "dilation", &windows.dilation)?;
         Ok(windows)
+    }
+
+    /// Elements of a window.
+    pub fn len(&self) -> i64 {
+        self.kernel.iter().product()
     }
 
     /// Dimensions of windows.

@@ -4,6 +4,7 @@ use super::axis::{Axis, AxisPlan, AxisSpec, Filter, ResampledAxis, Taps};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::loops::check_turns;
 use crate::spatial::geometry::{Coordinates, ImageStrides, PerAxis, Strides, index_type};
 use crate::tensor::Tensor;
 use crate::tensor::memory_format::{self, is_channels_last};
@@ -37,6 +38,11 @@ pub fn run(call: &Call, plan: &Plan, backward: bool, from: &Tensor, to: &Tensor)
     let resampled = |d: &usize| !plan.axes[*d].identity();
     let axes: SmallVec<[usize; 3]> = (0..rank).filter(resampled).collect();
     let together: f64 = axes.iter().map(|&d| plan.axes[d].window(plan.filter, backward)).product();
+    // Along an axis twice: for the sum of the weights, which a backward pass needs too.
+    let directions = if plan.filter.antialias() { &[false, true][..] } else { &[backward] };
+    let longest = axes.iter().flat_map(|&d| directions.iter().map(move |&way| plan.axes[d].window(plan.filter, way)));
+    let longest = longest.fold(together.min(AT_ONCE), f64::max);
+    check_turns(call, 2 * longest.ceil() as i64)?;
     if axes.len() < 2 || together <= AT_ONCE {
         return pass(call, plan, backward, from, to, &axes);
     }

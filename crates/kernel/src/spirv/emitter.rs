@@ -1,11 +1,13 @@
-//! Emits a kernel as a SPIR-V 1.5 module for Vulkan 1.2: buffer addresses, no descriptors.
+//! The emitter: buffer addresses, no descriptors.
 //!
 //! The parameter block travels as push constants while it fits in [`MAX_PUSH_BYTES`], the least that Vulkan promises;
 //! a larger one lives in memory and the push constant is its address ([`Module::indirect`]).
 
 use crate::collect::collect;
+use crate::dtype::DType;
 use crate::ir::*;
 use crate::lower::{FloatModes, Target};
+use crate::matrix_type::MatrixType;
 use crate::types::{ScalarType, Type, Word};
 use crate::verify::InvalidKernel;
 use rspirv::binary::Assemble;
@@ -34,6 +36,8 @@ pub struct Module {
     pub workgroup_size: [u32; 3],
     /// What an adapter must support to run it.
     pub needs: Needs,
+    /// Types of the matrices that are multiplied on matrix units: left, right, sum. Each is listed once.
+    pub products: Vec<[MatrixType; 3]>,
 }
 
 /// What an adapter must support.
@@ -49,13 +53,17 @@ pub struct Needs {
     pub atomics_i64: bool,
     pub subgroup_arithmetic: bool,
     pub subgroup_shuffle: bool,
+    /// Matrix units: for which types, [`Module::products`] says.
+    pub matrix: bool,
+    /// Matrix units that multiply bf16.
+    pub bf16_matrix: bool,
     /// Bytes of workgroup memory.
     pub shared_bytes: u32,
     /// Invocations in a workgroup.
     pub workgroup_invocations: u32,
 }
 
-type Id = spirv::Word;
+pub(super) type Id = spirv::Word;
 
 /// The type of an address in a register, where it is a value.
 const WORDS: Type = Type { scalar: ScalarType::U32, lanes: 2 };
@@ -101,7 +109,7 @@ impl Kernel {
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
-enum TypeKey {
+pub(super) enum TypeKey {
     Void,
     Plain(Type),
     U8,
@@ -111,18 +119,21 @@ enum TypeKey {
     /// Pointer to one element of such an array.
     Element(Word, u8),
     Pointer(StorageClass, Id),
+    Matrix(MatrixType),
 }
 
-struct Emitter<'k> {
-    k: &'k Kernel,
-    b: dr::Builder,
+pub(super) struct Emitter<'k> {
+    pub(super) k: &'k Kernel,
+    pub(super) b: dr::Builder,
     glsl: Id,
     types: FxHashMap<TypeKey, Id>,
-    values: Vec<Id>,
+    pub(super) values: Vec<Id>,
     vars: Vec<Id>,
+    pub(super) matrices: Vec<Id>,
     pointers: Vec<Id>,
     shared: Vec<Id>,
-    needs: Needs,
+    pub(super) needs: Needs,
+    pub(super) products: Vec<[MatrixType; 3]>,
     interface: Vec<Id>,
     terminated: bool,
 }
@@ -139,9 +150,11 @@ impl<'k> Emitter<'k> {
             types: FxHashMap::default(),
             values: vec![0; k.values.len()],
             vars: Vec::new(),
+            matrices: Vec::new(),
             pointers: vec![0; k.pointers.len()],
             shared: Vec::new(),
             needs: Needs { workgroup_invocations: k.workgroup_size.iter().product(), ..Needs::default() },
+            products: Vec::new(),
             interface: Vec::new(),
             terminated: false,
         }
@@ -170,6 +183,7 @@ impl<'k> Emitter<'k> {
             let id = self.op_into(Op::Variable, ty, vec![Operand::StorageClass(StorageClass::Function)]);
             self.vars.push(id);
         }
+        self.declare_matrices();
         self.load_builtins();
         self.load_params(&offsets, param_bytes, indirect, zero);
         self.block(&self.k.body);
@@ -180,7 +194,9 @@ impl<'k> Emitter<'k> {
 
         self.b.entry_point(spirv::ExecutionModel::GLCompute, main, "main", self.interface.clone());
         self.b.execution_mode(main, spirv::ExecutionMode::LocalSize, self.k.workgroup_size);
-        self.b.memory_model(spirv::AddressingModel::PhysicalStorageBuffer64, spirv::MemoryModel::GLSL450);
+        // Matrix registers go with Vulkan's memory model alone.
+        let model = if self.needs.matrix { spirv::MemoryModel::Vulkan } else { spirv::MemoryModel::GLSL450 };
+        self.b.memory_model(spirv::AddressingModel::PhysicalStorageBuffer64, model);
         self.capabilities();
         self.float_modes(main, floats);
         Module {
@@ -191,11 +207,13 @@ impl<'k> Emitter<'k> {
             indirect,
             workgroup_size: self.k.workgroup_size,
             needs: self.needs,
+            products: self.products,
         }
     }
 
     fn capabilities(&mut self) {
         let n = self.needs;
+        let uses = |dtype: &DType| self.k.matrices.iter().any(|m| m.dtype == *dtype);
         let list = [
             (true, Capability::Shader),
             (true, Capability::PhysicalStorageBufferAddresses),
@@ -208,7 +226,17 @@ impl<'k> Emitter<'k> {
             (n.subgroup_arithmetic, Capability::GroupNonUniformArithmetic),
             (n.subgroup_arithmetic, Capability::GroupNonUniformBallot),
             (n.subgroup_shuffle, Capability::GroupNonUniformShuffle),
+            (n.matrix, Capability::VulkanMemoryModel),
+            (n.matrix, Capability::CooperativeMatrixKHR),
+            (n.matrix && uses(&DType::F16), Capability::Float16),
+            (n.bf16_matrix, Capability::BFloat16TypeKHR),
+            (n.bf16_matrix, Capability::BFloat16CooperativeMatrixKHR),
+            (n.matrix && (uses(&DType::I8) || uses(&DType::U8)), Capability::Int8),
         ];
+        let extensions = [(n.matrix, "SPV_KHR_cooperative_matrix"), (n.bf16_matrix, "SPV_KHR_bfloat16")];
+        for (_, extension) in extensions.into_iter().filter(|(wanted, _)| *wanted) {
+            self.b.extension(extension);
+        }
         for (_, capability) in list.into_iter().filter(|(wanted, _)| *wanted) {
             self.b.capability(capability);
         }
@@ -245,7 +273,7 @@ impl<'k> Emitter<'k> {
 
     // ---- types and constants
 
-    fn ty(&mut self, key: TypeKey) -> Id {
+    pub(super) fn ty(&mut self, key: TypeKey) -> Id {
         if let Some(&id) = self.types.get(&key) {
             return id;
         }
@@ -296,12 +324,13 @@ impl<'k> Emitter<'k> {
                 self.ty(TypeKey::Pointer(StorageClass::PhysicalStorageBuffer, element))
             }
             TypeKey::Pointer(class, to) => self.b.type_pointer(None, class, to),
+            TypeKey::Matrix(ty) => self.matrix_type(ty),
         };
         self.types.insert(key, id);
         id
     }
 
-    fn scalar(&mut self, scalar: ScalarType) -> Id {
+    pub(super) fn scalar(&mut self, scalar: ScalarType) -> Id {
         self.ty(TypeKey::Plain(Type::scalar(scalar)))
     }
 
@@ -334,7 +363,7 @@ impl<'k> Emitter<'k> {
         id
     }
 
-    fn constant(&mut self, scalar: ScalarType, bits: u64) -> Id {
+    pub(super) fn constant(&mut self, scalar: ScalarType, bits: u64) -> Id {
         let ty = self.scalar(scalar);
         match scalar {
             ScalarType::Bool if bits != 0 => self.b.constant_true(ty),
@@ -474,7 +503,7 @@ impl<'k> Emitter<'k> {
 
     // ---- instructions
 
-    fn op_into(&mut self, op: Op, ty: Id, operands: Vec<Operand>) -> Id {
+    pub(super) fn op_into(&mut self, op: Op, ty: Id, operands: Vec<Operand>) -> Id {
         let id = self.b.id();
         self.b
             .insert_into_block(dr::InsertPoint::End, Instruction::new(op, Some(ty), Some(id), operands))
@@ -482,11 +511,11 @@ impl<'k> Emitter<'k> {
         id
     }
 
-    fn op(&mut self, op: Op, ty: Id, operands: &[Id]) -> Id {
+    pub(super) fn op(&mut self, op: Op, ty: Id, operands: &[Id]) -> Id {
         self.op_into(op, ty, operands.iter().map(|&o| Operand::IdRef(o)).collect())
     }
 
-    fn effect(&mut self, op: Op, operands: Vec<Operand>) {
+    pub(super) fn effect(&mut self, op: Op, operands: Vec<Operand>) {
         self.b
             .insert_into_block(dr::InsertPoint::End, Instruction::new(op, None, None, operands))
             .expect("a block is open");
@@ -511,7 +540,7 @@ impl<'k> Emitter<'k> {
     }
 
     /// Address of an element for an access of type `ty`, and the access's alignment.
-    fn element(&mut self, pointer: PointerId, index: ValueId, ty: Type) -> (Id, u32, Word) {
+    pub(super) fn element(&mut self, pointer: PointerId, index: ValueId, ty: Type) -> (Id, u32, Word) {
         let word = self.k.pointers[pointer as usize].word;
         let (word, lanes) =
             if ty.lanes > 1 || word.value() != ty.scalar { (Word::Full(ty.scalar), ty.lanes) } else { (word, 1) };
@@ -572,7 +601,7 @@ impl<'k> Emitter<'k> {
         self.op(Op::AccessChain, ty, &[id, index])
     }
 
-    fn shared_address(&mut self, shared: SharedId, index: ValueId) -> Id {
+    pub(super) fn shared_address(&mut self, shared: SharedId, index: ValueId) -> Id {
         let element = self.ty(TypeKey::Plain(self.k.shared[shared as usize].ty));
         let ty = self.ty(TypeKey::Pointer(StorageClass::Workgroup, element));
         let index = self.values[index as usize];
@@ -622,23 +651,40 @@ impl<'k> Emitter<'k> {
                     let ty = self.ty(TypeKey::Pointer(StorageClass::Workgroup, element));
                     address = self.op(Op::AccessChain, ty, &[address, self.values[lane as usize]]);
                 }
-                let value = self.values[value as usize];
-                self.effect(Op::Store, vec![Operand::IdRef(address), Operand::IdRef(value)]);
+                let mut operands = vec![Operand::IdRef(address), Operand::IdRef(self.values[value as usize])];
+                operands.extend(self.workgroup_access());
+                self.effect(Op::Store, operands);
             }
             Stmt::If { cond, ref then, ref otherwise } => self.branch(cond, then, otherwise),
             Stmt::While { ref test, cond, ref body, unroll } => self.repeat(test, cond, body, unroll),
             Stmt::Barrier => {
                 let workgroup = self.constant(ScalarType::U32, spirv::Scope::Workgroup as u64);
-                let semantics = spirv::MemorySemantics::ACQUIRE_RELEASE | spirv::MemorySemantics::WORKGROUP_MEMORY;
-                let semantics = self.constant(ScalarType::U32, u64::from(semantics.bits()));
-                let scopes = [workgroup, workgroup, semantics];
-                self.effect(Op::ControlBarrier, scopes.iter().map(|&s| Operand::IdRef(s)).collect());
+                self.barrier(workgroup);
             }
+            Stmt::SubgroupBarrier => self.subgroup_barrier(),
+            Stmt::Matrix(ref stmt) => self.matrix(stmt),
             Stmt::Return => {
                 self.b.ret().expect("a block is open");
                 self.terminated = true;
             }
         }
+    }
+
+    /// How shared memory is accessed: in Vulkan's memory model an access is an invocation's own unless it says otherwise.
+    pub(super) fn workgroup_access(&self) -> Option<Operand> {
+        let shared = spirv::MemoryAccess::NON_PRIVATE_POINTER;
+        (!self.k.matrices.is_empty()).then_some(Operand::MemoryAccess(shared))
+    }
+
+    /// Waits for all invocations of a scope, and makes what they wrote to shared memory visible to each other.
+    pub(super) fn barrier(&mut self, scope: Id) {
+        use spirv::MemorySemantics as Semantics;
+        let mut semantics = Semantics::ACQUIRE_RELEASE | Semantics::WORKGROUP_MEMORY;
+        if !self.k.matrices.is_empty() {
+            semantics |= Semantics::MAKE_AVAILABLE | Semantics::MAKE_VISIBLE;
+        }
+        let semantics = self.constant(ScalarType::U32, u64::from(semantics.bits()));
+        self.effect(Op::ControlBarrier, [scope, scope, semantics].map(Operand::IdRef).to_vec());
     }
 
     fn branch(&mut self, cond: ValueId, then: &Block, otherwise: &Block) {
@@ -733,7 +779,9 @@ impl<'k> Emitter<'k> {
             }
             Inst::LoadShared { shared, index } => {
                 let address = self.shared_address(shared, index);
-                self.op(Op::Load, t, &[address])
+                let mut operands = vec![Operand::IdRef(address)];
+                operands.extend(self.workgroup_access());
+                self.op_into(Op::Load, t, operands)
             }
             Inst::Extract(a, lane) => self.extract(ty.scalar, v(self, a), lane),
             Inst::Vector(ref lanes) => {
@@ -764,7 +812,9 @@ impl<'k> Emitter<'k> {
     }
 
     fn device_scope(&mut self) -> (Id, Id) {
-        let scope = self.constant(ScalarType::U32, spirv::Scope::Device as u64);
+        // Vulkan's memory model has the device's scope as a feature of its own; all work is of one queue family.
+        let scope = if self.k.matrices.is_empty() { spirv::Scope::Device } else { spirv::Scope::QueueFamily };
+        let scope = self.constant(ScalarType::U32, scope as u64);
         (scope, self.constant(ScalarType::U32, 0))
     }
 
@@ -859,7 +909,7 @@ impl<'k> Emitter<'k> {
     }
 }
 
-fn aligned(bytes: u32) -> [Operand; 2] {
+pub(super) fn aligned(bytes: u32) -> [Operand; 2] {
     [Operand::MemoryAccess(spirv::MemoryAccess::ALIGNED), Operand::LiteralBit32(bytes)]
 }
 

@@ -1,4 +1,4 @@
-//! Runs kernels on the host: the reference semantics of the language, for tests and for tools.
+//! The machine that runs a kernel.
 //!
 //! The bits computed here are the bits that every driver must give for normal numbers. Where Vulkan leaves a choice,
 //! one is taken: [`Inst::Fma`] is fused, conversions of floats to integers saturate, and an integer division by zero
@@ -196,12 +196,12 @@ struct Address {
     offset: Vec<i64>,
 }
 
-struct Machine<'k, 'a, 'm> {
-    k: &'k Kernel,
+pub(super) struct Machine<'k, 'a, 'm> {
+    pub(super) k: &'k Kernel,
     arguments: &'m mut [Argument<'a>],
     groups: [u32; 3],
     group: [u32; 3],
-    subgroup_size: usize,
+    pub(super) subgroup_size: usize,
     subnormals: Subnormals,
     /// Invocations in a workgroup.
     width: usize,
@@ -211,7 +211,9 @@ struct Machine<'k, 'a, 'm> {
     /// Per variable `len * width` words.
     vars: Vec<Vec<u64>>,
     /// Per shared array `len * lanes` words.
-    shared: Vec<Vec<u64>>,
+    pub(super) shared: Vec<Vec<u64>>,
+    /// Per matrix register the elements of each subgroup's, row after row.
+    pub(super) matrices: Vec<Vec<u64>>,
     pointers: Vec<Option<Address>>,
     /// Invocations that have not returned.
     live: Vec<bool>,
@@ -251,6 +253,11 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
             words: vec![0; next * width],
             vars: k.vars.iter().map(|v| vec![0; v.len as usize * width]).collect(),
             shared: k.shared.iter().map(|s| vec![0; s.len as usize * s.ty.lanes as usize]).collect(),
+            matrices: k
+                .matrices
+                .iter()
+                .map(|m| vec![0; m.len() as usize * width.div_ceil(subgroup_size as usize)])
+                .collect(),
             pointers: pointers.collect(),
             live: vec![true; width],
         };
@@ -310,7 +317,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
         (self.slots[id as usize] + lane) * self.width
     }
 
-    fn lane(&self, id: ValueId, lane: usize) -> &[u64] {
+    pub(super) fn lane(&self, id: ValueId, lane: usize) -> &[u64] {
         let at = self.at(id, lane);
         &self.words[at..at + self.width]
     }
@@ -369,7 +376,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
     }
 
     /// Indices of the invocations that run.
-    fn running(&self, mask: &[bool]) -> Vec<usize> {
+    pub(super) fn running(&self, mask: &[bool]) -> Vec<usize> {
         (0..self.width).filter(|&l| mask[l] && self.live[l]).collect()
     }
 
@@ -439,7 +446,8 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
                     self.block(body, &inner);
                 }
             }
-            Stmt::Barrier => {}
+            Stmt::Barrier | Stmt::SubgroupBarrier => {}
+            Stmt::Matrix(ref stmt) => self.matrix(stmt, mask),
             Stmt::Return => {
                 for (live, m) in self.live.iter_mut().zip(mask) {
                     *live &= !m;
@@ -488,7 +496,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
     }
 
     /// Argument and byte offset of an access of type `ty` by invocation `l`, and the word it moves.
-    fn element(&self, pointer: PointerId, index: ValueId, ty: Type, l: usize) -> (usize, usize, Word) {
+    pub(super) fn element(&self, pointer: PointerId, index: ValueId, ty: Type, l: usize) -> (usize, usize, Word) {
         let declared = self.k.pointers[pointer as usize].word;
         let plain = ty.lanes == 1 && declared.value() == ty.scalar;
         let word = if plain { declared } else { Word::Full(ty.scalar) };
@@ -510,14 +518,14 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
             .unwrap_or_else(|| panic!("kernel {name} reaches byte {at} of argument {argument}, which has {len}"))
     }
 
-    fn read(&mut self, argument: usize, at: usize, word: Word) -> u64 {
+    pub(super) fn read(&mut self, argument: usize, at: usize, word: Word) -> u64 {
         let n = word.bytes() as usize;
         let mut bytes = [0; 8];
         bytes[..n].copy_from_slice(self.memory(argument, at, n));
         u64::from_le_bytes(bytes)
     }
 
-    fn write(&mut self, argument: usize, at: usize, word: Word, bits: u64) {
+    pub(super) fn write(&mut self, argument: usize, at: usize, word: Word, bits: u64) {
         let n = word.bytes() as usize;
         self.memory(argument, at, n).copy_from_slice(&bits.to_le_bytes()[..n]);
     }
@@ -762,7 +770,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
     }
 }
 
-fn f32_(word: u64) -> f32 {
+pub(super) fn f32_(word: u64) -> f32 {
     f32::from_bits(word as u32)
 }
 
@@ -770,7 +778,7 @@ fn f64_(word: u64) -> f64 {
     f64::from_bits(word)
 }
 
-fn bits32(x: f32) -> u64 {
+pub(super) fn bits32(x: f32) -> u64 {
     u64::from(x.to_bits())
 }
 

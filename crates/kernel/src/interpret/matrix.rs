@@ -1,0 +1,194 @@
+//! Statements on matrix registers. Products are added up in f32 with one rounding each, in the order of k, or as wrapping
+//! 32-bit integers; what a driver computes differs in that order and in what it rounds between.
+
+use super::machine::{Machine, bits32, f32_};
+use crate::dtype::DType;
+use crate::ir::{MatrixId, MatrixMemory, MatrixStmt, ValueId};
+use crate::matrix_type::{MatrixLayout, MatrixType};
+use crate::storage;
+use crate::types::Type;
+use half::{bf16, f16};
+
+impl Machine<'_, '_, '_> {
+    /// Runs a statement for every subgroup that gets there.
+    ///
+    /// # Panics
+    ///
+    /// When a part of a subgroup gets there, or with different values.
+    pub(super) fn matrix(&mut self, stmt: &MatrixStmt, mask: &[bool]) {
+        let running = self.running(mask);
+        let size = self.subgroup_size;
+        for subgroup in running.chunk_by(|x, y| x / size == y / size) {
+            let (first, index) = (subgroup[0], subgroup[0] / size);
+            let whole = size.min(mask.len() - index * size);
+            assert_eq!(subgroup.len(), whole, "kernel {}: a part of a subgroup uses a matrix", self.k.name);
+            self.matrix_of_subgroup(stmt, first, subgroup, index);
+        }
+    }
+
+    fn uniform(&self, value: ValueId, subgroup: &[usize]) -> u64 {
+        let words = self.lane(value, 0);
+        let same = subgroup.iter().all(|&l| words[l] == words[subgroup[0]]);
+        assert!(same, "kernel {}: the invocations of a subgroup disagree about a matrix", self.k.name);
+        words[subgroup[0]]
+    }
+
+    fn matrix_type(&self, matrix: MatrixId) -> MatrixType {
+        self.k.matrices[matrix as usize]
+    }
+
+    /// The elements of a subgroup's register.
+    fn register(&mut self, matrix: MatrixId, subgroup: usize) -> &mut [u64] {
+        let len = self.matrix_type(matrix).len() as usize;
+        &mut self.matrices[matrix as usize][subgroup * len..][..len]
+    }
+
+    fn matrix_of_subgroup(&mut self, stmt: &MatrixStmt, first: usize, lanes: &[usize], subgroup: usize) {
+        match *stmt {
+            MatrixStmt::Fill { matrix, value } => {
+                let dtype = self.matrix_type(matrix).dtype;
+                let word = rounded(dtype, self.uniform(value, lanes));
+                self.register(matrix, subgroup).fill(word);
+            }
+            MatrixStmt::Load { matrix, from, index, stride, layout } => {
+                let ty = self.matrix_type(matrix);
+                let places = [self.uniform(index, lanes), self.uniform(stride, lanes)];
+                for row in 0..ty.rows {
+                    for column in 0..ty.columns {
+                        let word = self.memory_element(ty, from, places, line(layout, row, column), index, first);
+                        let word = decode(ty.dtype, self.get_element(ty, from, word));
+                        self.register(matrix, subgroup)[(row * ty.columns + column) as usize] = word;
+                    }
+                }
+            }
+            MatrixStmt::Store { matrix, to, index, stride, layout } => {
+                let ty = self.matrix_type(matrix);
+                let places = [self.uniform(index, lanes), self.uniform(stride, lanes)];
+                for row in 0..ty.rows {
+                    for column in 0..ty.columns {
+                        let word = self.register(matrix, subgroup)[(row * ty.columns + column) as usize];
+                        let place = self.memory_element(ty, to, places, line(layout, row, column), index, first);
+                        self.set_element(ty, to, place, encode(ty.dtype, word));
+                    }
+                }
+            }
+            MatrixStmt::MultiplyAdd { sum, left, right } => {
+                let (ty, depth) = (self.matrix_type(sum), self.matrix_type(left).columns as usize);
+                let columns = ty.columns as usize;
+                let (x, y) = (self.register(left, subgroup).to_vec(), self.register(right, subgroup).to_vec());
+                for (i, sum) in self.register(sum, subgroup).iter_mut().enumerate() {
+                    let (row, column) = (i / columns, i % columns);
+                    for k in 0..depth {
+                        let (x, y) = (x[row * depth + k], y[k * columns + column]);
+                        *sum = if ty.dtype.is_float() {
+                            bits32(f32_(x).mul_add(f32_(y), f32_(*sum)))
+                        } else {
+                            u64::from((x as u32).wrapping_mul(y as u32).wrapping_add(*sum as u32))
+                        };
+                    }
+                    *sum = rounded(ty.dtype, *sum);
+                }
+            }
+            MatrixStmt::Add { to, from } => {
+                let dtype = self.matrix_type(to).dtype;
+                let from = self.register(from, subgroup).to_vec();
+                for (to, from) in self.register(to, subgroup).iter_mut().zip(from) {
+                    *to = if dtype.is_float() {
+                        rounded(dtype, bits32(f32_(*to) + f32_(from)))
+                    } else {
+                        u64::from((*to as u32).wrapping_add(from as u32))
+                    };
+                }
+            }
+            MatrixStmt::Scale { matrix, by } => {
+                let (dtype, by) = (self.matrix_type(matrix).dtype, f32_(self.uniform(by, lanes)));
+                for word in self.register(matrix, subgroup) {
+                    *word = rounded(dtype, bits32(f32_(*word) * by));
+                }
+            }
+            MatrixStmt::Convert { to, from } => {
+                let dtype = self.matrix_type(to).dtype;
+                let from = self.register(from, subgroup).to_vec();
+                for (to, from) in self.register(to, subgroup).iter_mut().zip(from) {
+                    *to = rounded(dtype, from);
+                }
+            }
+        }
+    }
+
+    /// Where an element lies: bytes of a shared array, or an argument and bytes of it.
+    fn memory_element(
+        &self,
+        ty: MatrixType,
+        memory: MatrixMemory,
+        [index, stride]: [u64; 2],
+        (line, along): (u32, u32),
+        place: ValueId,
+        first: usize,
+    ) -> (usize, usize) {
+        let bytes = ty.dtype.bytes() as usize;
+        let lines = (stride * u64::from(line)) as usize;
+        match memory {
+            MatrixMemory::Shared(shared) => {
+                let element = self.k.shared[shared as usize].ty;
+                let size = element.scalar.bytes() as usize * usize::from(element.lanes);
+                (shared as usize, (index as usize + lines) * size + along as usize * bytes)
+            }
+            MatrixMemory::Pointer(pointer) => {
+                let word = storage::word(ty.dtype);
+                let (argument, at, _) = self.element(pointer, place, Type::scalar(word.value()), first);
+                (argument, at + (lines + along as usize) * bytes)
+            }
+        }
+    }
+
+    fn get_element(&mut self, ty: MatrixType, memory: MatrixMemory, (of, at): (usize, usize)) -> u64 {
+        match memory {
+            MatrixMemory::Shared(_) => {
+                let word = self.shared[of][at / 4] >> (8 * (at % 4));
+                let bits = 8 * ty.dtype.bytes();
+                word & ((1u64 << bits) - 1)
+            }
+            MatrixMemory::Pointer(_) => self.read(of, at, storage::word(ty.dtype)),
+        }
+    }
+
+    fn set_element(&mut self, ty: MatrixType, memory: MatrixMemory, (of, at): (usize, usize), bits: u64) {
+        match memory {
+            MatrixMemory::Shared(_) => {
+                let (shift, mask) = (8 * (at % 4), (1u64 << (8 * ty.dtype.bytes())) - 1);
+                let word = &mut self.shared[of][at / 4];
+                *word = *word & !(mask << shift) | (bits & mask) << shift;
+            }
+            MatrixMemory::Pointer(_) => self.write(of, at, storage::word(ty.dtype), bits),
+        }
+    }
+}
+
+/// The line of neighbours in memory that an element is in, and its place there.
+fn line(layout: MatrixLayout, row: u32, column: u32) -> (u32, u32) {
+    if layout == MatrixLayout::RowMajor { (row, column) } else { (column, row) }
+}
+
+/// Bits in memory as a register holds the number: floats as f32, integers as 32 bits.
+fn decode(dtype: DType, bits: u64) -> u64 {
+    match dtype {
+        DType::F16 => bits32(f16::from_bits(bits as u16).to_f32()),
+        DType::BF16 => bits32(bf16::from_bits(bits as u16).to_f32()),
+        DType::I8 => u64::from(i32::from(bits as u8 as i8) as u32),
+        _ => bits,
+    }
+}
+
+fn encode(dtype: DType, word: u64) -> u64 {
+    match dtype {
+        DType::F16 => u64::from(f16::from_f32(f32_(word)).to_bits()),
+        DType::BF16 => u64::from(bf16::from_f32(f32_(word)).to_bits()),
+        _ => word,
+    }
+}
+
+/// A number as the dtype holds it.
+fn rounded(dtype: DType, word: u64) -> u64 {
+    decode(dtype, encode(dtype, word))
+}

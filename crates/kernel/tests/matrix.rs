@@ -1,0 +1,202 @@
+//! Matrices of subgroups: what the interpreter computes with registers, and with emulated ones, which must be the same.
+
+use dml_kernel::interpret::{Argument, run};
+use dml_kernel::matrix::product_types;
+use dml_kernel::{Builder, DType, Kernel, Matrix, MatrixLayout, MatrixType, ScalarType, Target};
+use dml_testing::Random;
+use half::{bf16, f16};
+
+const LANES: u32 = 8;
+
+/// How a test's kernel is made.
+#[derive(Copy, Clone, Debug)]
+struct Case {
+    shape: [u32; 3],
+    operands: DType,
+    sums: DType,
+    layout: MatrixLayout,
+    /// Operands go through shared memory, and the result too.
+    shared: bool,
+    emulated: bool,
+}
+
+fn matrix<'b>(b: &'b Builder, case: Case, ty: MatrixType) -> Matrix<'b> {
+    if case.emulated { b.emulated_matrix(ty) } else { b.matrix(ty) }
+}
+
+/// `c = 2 (a b + 1) + 1`, with two subgroups that do the same in two places.
+fn kernel(case: Case) -> Kernel {
+    let Case { shape: [m, n, k], layout, .. } = case;
+    let b = Builder::new("product", [2 * LANES, 1, 1]);
+    {
+        let [left, right, sum] = product_types(case.shape, case.operands, case.sums);
+        let (x, y) = (b.input("a", case.operands), b.input("b", case.operands));
+        let out = b.pointer("c", case.sums);
+        let half = b.subgroup_index();
+        let [a, w, c, d] = [left, right, sum, sum].map(|ty| matrix(&b, case, ty));
+        let (a_stride, b_stride) = if layout == MatrixLayout::RowMajor { (k, n) } else { (m, k) };
+        if case.shared {
+            let words = |ty: MatrixType| ty.len() * ty.dtype.bytes() as u32 / 16;
+            let stage_a = b.shared(ScalarType::U32, 4, words(left));
+            let stage_b = b.shared(ScalarType::U32, 4, words(right));
+            let lane = b.local_id(0);
+            for (to, from, ty) in [(stage_a, x, left), (stage_b, y, right)] {
+                let from = from.retyped(DType::U32);
+                b.for_(lane, b.u32(words(ty)), 2 * LANES, |i| {
+                    let at = i * 4;
+                    to.store(i, b.vector(&[0u32, 1, 2, 3].map(|j| from.load(at + j))));
+                });
+            }
+            b.barrier();
+            let vector = 16 / case.operands.bytes() as u32;
+            a.load(stage_a, 0u32, a_stride / vector, layout);
+            w.load(stage_b, 0u32, b_stride / vector, layout);
+        } else {
+            a.load(x, 0u32, a_stride, layout);
+            w.load(y, 0u32, b_stride, layout);
+        }
+        c.fill(1.0);
+        d.fill(1.0);
+        c.multiply_add(a, w);
+        if case.sums.is_float() {
+            c.scale(2.0);
+        } else {
+            c.add(c);
+        }
+        c.add(d);
+        let at = half * (m * n);
+        if case.shared && case.sums.bytes() == 4 {
+            let stage = b.shared(case.sums.compute(), 1, 2 * m * n);
+            c.store(stage, at, n, MatrixLayout::RowMajor);
+            b.subgroup_barrier();
+            b.for_(b.subgroup_lane(), b.u32(m * n), LANES, |i| out.store(at + i, stage.load(at + i)));
+        } else {
+            c.store(out, at, n, MatrixLayout::RowMajor);
+        }
+    }
+    b.finish()
+}
+
+fn bytes(dtype: DType, x: f32) -> Vec<u8> {
+    match dtype {
+        DType::F16 => f16::from_f32(x).to_le_bytes().to_vec(),
+        DType::BF16 => bf16::from_f32(x).to_le_bytes().to_vec(),
+        DType::I8 => vec![x as i8 as u8],
+        DType::U8 => vec![x as u8],
+        DType::I32 => (x as i32).to_le_bytes().to_vec(),
+        _ => x.to_le_bytes().to_vec(),
+    }
+}
+
+fn number(dtype: DType, bytes: &[u8]) -> f32 {
+    match dtype {
+        DType::F16 => f16::from_le_bytes([bytes[0], bytes[1]]).to_f32(),
+        DType::I32 => i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as f32,
+        _ => f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+    }
+}
+
+/// The result, which must be the exact one: whole numbers.
+fn check(case: Case) {
+    let [m, n, k] = case.shape.map(|x| x as usize);
+    let mut rng = Random(7);
+    let low = if case.operands == DType::U8 { 0.0 } else { -4.0 };
+    let mut numbers = |len: usize| -> Vec<f32> { (0..len).map(|_| low + rng.below(9) as f32).collect() };
+    let (a, b) = (numbers(m * k), numbers(k * n));
+    let laid = |x: &[f32], rows: usize, columns: usize| -> Vec<u8> {
+        let at = |i: usize| match case.layout {
+            MatrixLayout::RowMajor => x[i],
+            MatrixLayout::ColumnMajor => x[(i % rows) * columns + i / rows],
+        };
+        (0..rows * columns).flat_map(|i| bytes(case.operands, at(i))).collect()
+    };
+    let (mut a_bytes, mut b_bytes) = (laid(&a, m, k), laid(&b, k, n));
+    let size = case.sums.bytes() as usize;
+    let mut c = vec![0; 2 * m * n * size];
+    let kernel = kernel(case);
+    kernel.verify().unwrap_or_else(|wrong| panic!("{case:?}: {wrong}"));
+    let mut arguments = [&mut a_bytes, &mut b_bytes, &mut c].map(|memory| Argument::Memory(memory));
+    run(&kernel, [1, 1, 1], LANES, &mut arguments);
+    for (i, element) in c.chunks_exact(size).enumerate() {
+        let (row, column) = (i % (m * n) / n, i % n);
+        let sum: f32 = (0..k).map(|k_| a[row * k + k_] * b[k_ * n + column]).sum();
+        assert_eq!(number(case.sums, element), 2.0 * (sum + 1.0) + 1.0, "{case:?} at {row}, {column}");
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (operands, sums) in [
+        (DType::F16, DType::F32),
+        (DType::F16, DType::F16),
+        (DType::BF16, DType::F32),
+        (DType::I8, DType::I32),
+        (DType::U8, DType::I32),
+    ] {
+        for shape in [[16, 16, 16], [8, 16, 32]] {
+            for layout in [MatrixLayout::RowMajor, MatrixLayout::ColumnMajor] {
+                for shared in [false, true] {
+                    // A line of shared memory is whole vectors.
+                    if shared && operands.bytes() == 1 && layout == MatrixLayout::ColumnMajor && shape[0] == 8 {
+                        continue;
+                    }
+                    cases.push(Case { shape, operands, sums, layout, shared, emulated: false });
+                }
+            }
+        }
+    }
+    cases
+}
+
+#[test]
+fn registers_compute_the_product() {
+    cases().into_iter().for_each(check);
+}
+
+#[test]
+fn emulated_matrices_compute_the_product() {
+    cases().into_iter().for_each(|case| check(Case { emulated: true, ..case }));
+}
+
+#[test]
+fn registers_need_matrix_units_and_emulated_ones_none() -> Result<(), dml_kernel::InvalidKernel> {
+    for case in cases() {
+        let module = kernel(case).emit()?;
+        assert!(module.needs.matrix);
+        assert_eq!(module.needs.bf16_matrix, case.operands == DType::BF16);
+        assert!(!kernel(Case { emulated: true, ..case }).emit()?.needs.matrix);
+        let small = Target { invocations: 4, int64: false, storage16: false, ..Target::default() };
+        assert!(kernel(case).emit_for(&small)?.needs.matrix, "it stays as it is");
+    }
+    Ok(())
+}
+
+#[test]
+fn kernels_print_their_matrices() {
+    let text = kernel(cases()[0]).to_string();
+    for line in ["matrix m0: F16 16x16 Left", "m0 = p0[0] by 16 RowMajor", "m2 += m0 * m1", "m2 *= 2.0", "m2 += m3"] {
+        assert!(text.contains(line), "{line} in\n{text}");
+    }
+}
+
+#[test]
+fn wrong_matrices_are_refused() {
+    let refused = |body: &dyn Fn(&Builder, [Matrix<'_>; 3])| {
+        let b = Builder::new("wrong", [LANES, 1, 1]);
+        body(&b, product_types([16, 16, 16], DType::F16, DType::F32).map(|ty| b.matrix(ty)));
+        assert!(b.finish().verify().is_err());
+    };
+    refused(&|_, [left, right, sum]| sum.multiply_add(right, left));
+    refused(&|_, [left, right, _]| left.multiply_add(left, right));
+    refused(&|_, [left, ..]| left.fill(0.0));
+    refused(&|_, [left, _, sum]| sum.add(left));
+    refused(&|_, [.., sum]| sum.convert_from(sum));
+    refused(&|b, [left, ..]| left.load(b.input("x", DType::F32), 0u32, 16u32, MatrixLayout::RowMajor));
+    refused(&|b, [left, ..]| {
+        left.load(b.shared(ScalarType::F64, 1, 256), 0u32, 16u32, MatrixLayout::RowMajor);
+    });
+    refused(&|b, [_, right, sum]| {
+        let short = b.matrix(product_types([16, 16, 8], DType::F16, DType::F32)[0]);
+        sum.multiply_add(short, right);
+    });
+}

@@ -1,0 +1,64 @@
+//! Attention over more columns than a launch may walk on an adapter with short loops: one range after another, each
+//! with a result of its own, which are joined.
+
+use super::spec::{COLUMNS, Role};
+use super::worker::{ACCUMULATE_TURNS, product_turns};
+use crate::check;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::pointwise::kernel::{self, Input};
+use crate::primitives::loops::turns_allowed;
+use crate::tensor::Tensor;
+use dml_kernel::math::comparison::maximum;
+use dml_kernel::{Value, math};
+
+/// The ranges of `columns` that a launch each walks: one, but where loops may not be that long. `depths` are those of the
+/// inner products that a tile takes, and every workgroup walks the columns of `heads` heads.
+pub fn ranges(call: &Call, columns: i64, depths: &[i64], heads: i64) -> Result<Vec<[i64; 2]>> {
+    let tile = 1 + ACCUMULATE_TURNS + depths.iter().map(|&depth| product_turns(depth)).sum::<i64>();
+    let Some(allowed) = turns_allowed(call) else { return Ok(vec![[0, columns]]) };
+    let tiles = allowed / (tile * heads);
+    check!(
+        tiles > 0,
+        NotImplemented,
+        "{}: inner products of {depths:?} elements, of {heads} heads, take more turns of loops than this adapter runs",
+        call.name
+    );
+    let step = tiles * i64::from(COLUMNS);
+    Ok((0..columns.max(1)).step_by(step as usize).map(|from| [from, (from + step).min(columns)]).collect())
+}
+
+/// Joins what `role` made of further columns, `part` with its `part_saved`, with what it made of those before.
+pub fn join(call: &Call, role: Role, [out, saved]: [&Tensor; 2], [part, part_saved]: [&Tensor; 2]) -> Result<()> {
+    let inputs = |all: &[&Tensor]| all.iter().map(|&t| Input::Tensor(t.clone())).collect::<Vec<_>>();
+    if role != Role::Forward {
+        return kernel::run(call, "attention_sum", &[out], &inputs(&[out, part]), saved.dtype, |_, v| {
+            vec![v[0] + v[1]]
+        });
+    }
+    // A column, of the rows of each head.
+    let by_row = |t: &Tensor| {
+        let [batch, heads, queries] = [0, 1, 2].map(|d| t.sizes[d]);
+        t.as_strided(&[batch, heads, queries, 1], &[t.strides[0], t.strides[1], t.strides[2], 1], 0)
+    };
+    let all = inputs(&[out, part, &by_row(saved), &by_row(part_saved)]);
+    kernel::run(call, "attention_join", &[out], &all, saved.dtype, |_, v| {
+        let [x, y, _, total] = joined(v[2], v[3]);
+        let sum = v[0] * x + v[1] * y;
+        vec![total.eq(0.0).select(sum.like(0.0), sum / total)]
+    })?;
+    kernel::run(call, "attention_join_saved", &[saved], &inputs(&[saved, part_saved]), saved.dtype, |_, v| {
+        let [_, _, base, total] = joined(v[0], v[1]);
+        vec![total.eq(0.0).select(base.like(f64::INFINITY), base + math::log(total))]
+    })
+}
+
+/// The weights of two results whose sums have these logarithms, what these are relative to, and the sum of the weights. The
+/// logarithm of nothing is infinite.
+fn joined<'b>(x: Value<'b>, y: Value<'b>) -> [Value<'b>; 4] {
+    let [x, y] = [x, y].map(|log| log.eq(f64::INFINITY).select(log.like(f64::NEG_INFINITY), log));
+    let largest = maximum(x, y);
+    let base = largest.eq(f64::NEG_INFINITY).select(x.like(0.0), largest);
+    let [x, y] = [x, y].map(|log| math::exp(log - base));
+    [x, y, base, x + y]
+}

@@ -1,0 +1,132 @@
+//! Operators that are linear with real coefficients, on the real and the imaginary parts.
+
+use super::copy::device_copy;
+use super::parts::{join, parts};
+use super::pointwise::parts_of;
+use crate::operator::Operator;
+use crate::operator::argument::Out;
+use crate::operator::call::{Arg, Call, Ret, Scalar};
+use crate::operator::error::{Error, Result};
+use crate::operator::schema;
+use crate::tensor::Tensor;
+use dml_kernel::DType;
+use smallvec::SmallVec;
+
+/// Whether a tensor of reals may stand beside complex ones: it says where elements go.
+fn says_where(name: &str) -> bool {
+    matches!(name, "index" | "indices" | "mask" | "repeats" | "condition")
+}
+
+/// The only dtype of the complex tensors among the arguments. The others must say where elements go.
+pub fn only_dtype(call: &Call, operator: &Operator) -> Result<DType> {
+    let mut only = None;
+    let written = schema::written(operator.schema);
+    for (i, (name, argument)) in operator.named(call).enumerate() {
+        // What `out=` is of is checked with the result.
+        if !written.in_place && written.contains(i) && operator.base_name() != "linspace" {
+            continue;
+        }
+        let tensors: SmallVec<[&Tensor; 4]> = match argument {
+            Arg::Tensor(t) => [t].into_iter().collect(),
+            Arg::Tensors(list) => list.iter().flatten().collect(),
+            _ => continue,
+        };
+        for t in tensors {
+            let known = if t.dtype.is_complex() { *only.get_or_insert(t.dtype) == t.dtype } else { says_where(name) };
+            if !known {
+                return Err(Error::Fallback(format!("{} of several dtypes", operator.name)));
+            }
+        }
+    }
+    only.ok_or_else(|| Error::Fallback(format!("{} of complex numbers alone", operator.name)))
+}
+
+/// Numbers of which each part takes its own: those that become elements. Others are real factors of both.
+fn is_element(name: &str) -> bool {
+    matches!(name, "value" | "start" | "end")
+}
+
+/// Runs the operator of reals twice, on the parts. In place it writes the parts themselves; other results are joined.
+pub fn by_parts(call: &mut Call, operator: &Operator) -> Result<()> {
+    let complex = only_dtype(call, operator)?;
+    let written = schema::written(operator.schema);
+    if written.count > 1 {
+        return Err(Error::Fallback(format!("{} has several results", operator.name)));
+    }
+    let out = operator.out(call)?;
+    let mut results: SmallVec<[Tensor; 2]> = SmallVec::new();
+    for part in 0..2 {
+        let mut args: SmallVec<[Arg; 8]> = SmallVec::new();
+        for (i, (name, argument)) in operator.named(call).enumerate() {
+            let place = written.count == 1 && i == written.first && !written.in_place;
+            args.push(match argument {
+                Arg::Tensor(t) if place => {
+                    let dtype = if t.dtype.is_complex() { t.dtype } else { complex };
+                    Arg::Tensor(call.empty(dtype.real(), &[0])?)
+                }
+                other => part_of(other, name, part)?,
+            });
+        }
+        let mut inner =
+            Call { name: call.name, args: &args, device: call.device, host: call.host, returns: SmallVec::new() };
+        (operator.run)(&mut inner)?;
+        match inner.returns.pop() {
+            Some(Ret::Tensor(t)) if inner.returns.is_empty() => results.push(t),
+            _ => return Err(Error::Fallback(format!("{} does not return one tensor", operator.name))),
+        }
+    }
+    let result = match out {
+        Out::InPlace(t) => t.clone(),
+        Out::New | Out::Into(_) => joined(call, out, results[0].dtype.complex(), &results[0], &results[1])?,
+    };
+    call.ret(result);
+    Ok(())
+}
+
+/// A complex tensor of two real ones, or `out=` that takes it.
+pub fn joined(call: &Call, out: Out, complex: DType, re: &Tensor, im: &Tensor) -> Result<Tensor> {
+    let strides = || if re.is_contiguous() { Tensor::contiguous_strides(&re.sizes) } else { re.strides.clone() };
+    let target = call.result_strided(out.given(), complex, &re.sizes, strides)?;
+    if target.dtype == complex {
+        join(call, re, im, &target)?;
+    } else {
+        let whole = call.empty(complex, &re.sizes)?;
+        join(call, re, im, &whole)?;
+        device_copy(call, &whole, &target)?;
+    }
+    Ok(target)
+}
+
+/// An argument for the real (0) or the imaginary (1) parts.
+fn part_of<'a>(argument: &Arg<'a>, name: &str, part: usize) -> Result<Arg<'a>> {
+    let of = |t: &Tensor| {
+        if t.dtype.is_complex() {
+            let [re, im] = parts(t);
+            // Kernels may ask who it is; both parts are the tensor's.
+            Tensor { handle: t.handle, ..if part == 0 { re } else { im } }
+        } else {
+            t.clone()
+        }
+    };
+    Ok(match argument {
+        Arg::Tensor(t) => Arg::Tensor(of(t)),
+        Arg::Tensors(list) => Arg::Tensors(list.iter().map(|t| t.as_ref().map(of)).collect()),
+        Arg::Scalar(n) if is_element(name) => {
+            let (re, im) = parts_of(*n);
+            Arg::Scalar(Scalar::Double(if part == 0 { re } else { im }))
+        }
+        // Products of complex numbers mix their parts.
+        Arg::Str(mode) if name == "reduce" && *mode != "add" => {
+            return Err(Error::Fallback(format!("the reduction {mode} of complex numbers")));
+        }
+        Arg::Scalar(Scalar::Complex(..)) => {
+            return Err(Error::Fallback(format!("a complex {name}")));
+        }
+        Arg::Scalar(Scalar::Int(code)) if name == "dtype" => {
+            let dtype = DType::from_code(*code as u8).filter(|dtype| dtype.is_complex());
+            let dtype = dtype.ok_or_else(|| Error::Fallback("a real dtype of complex numbers".into()))?;
+            Arg::Scalar(Scalar::Int(dtype.real() as i64))
+        }
+        other => other.clone(),
+    })
+}

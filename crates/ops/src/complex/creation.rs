@@ -1,0 +1,121 @@
+//! New complex tensors: of two real ones, of sequences, and of random numbers.
+
+use super::copy::device_copy;
+use super::overload::run_on;
+use super::parts::{as_real, parts};
+use super::reduction::quietly;
+use super::route::Route;
+use crate::check;
+use crate::operator::Operator;
+use crate::operator::argument::Out;
+use crate::operator::call::{Arg, Call, Ret, Scalar};
+use crate::operator::error::{Error, Result};
+use crate::operators;
+use crate::pointwise::kernel::{self, Input};
+use crate::tensor::Tensor;
+use dml_kernel::DType;
+use dml_kernel::math;
+use smallvec::SmallVec;
+
+operators! {
+    of_two(real, imag, out; false) {
+        "aten::complex.out(Tensor real, Tensor imag, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    of_two(abs, angle, out; true) {
+        "aten::polar.out(Tensor abs, Tensor angle, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
+
+pub fn route(name: &str) -> Option<Route> {
+    Some(Route::Run(match name {
+        "complex" | "polar" => |call, overload| (overload.run)(call),
+        "eye" | "arange" | "range" | "logspace" => of_reals,
+        "uniform" => uniform,
+        "normal" => normal,
+        _ => return None,
+    }))
+}
+
+/// A complex tensor of its parts, or of magnitude and angle.
+fn of_two(call: &mut Call, a: &Tensor, b: &Tensor, out: Out, polar: bool) -> Result<()> {
+    let floats = |t: &Tensor| matches!(t.dtype, DType::F16 | DType::F32 | DType::F64);
+    check!(
+        floats(a) && floats(b) && !(polar && a.dtype == DType::F16),
+        Runtime,
+        "Expected both inputs to be Half, Float or Double tensors but got {} and {}",
+        a.dtype,
+        b.dtype
+    );
+    check!(
+        a.dtype == b.dtype,
+        Runtime,
+        "Expected object of scalar type {} but got scalar type {} for second argument",
+        a.dtype,
+        b.dtype
+    );
+    let given = out.tensor()?;
+    let dtype = a.dtype.complex();
+    check!(
+        given.dtype == dtype,
+        Runtime,
+        "Expected object of scalar type {dtype} but got scalar type {} for argument 'out'",
+        given.dtype
+    );
+    let sizes = call.broadcast(&a.sizes, &b.sizes)?;
+    let result = call.result(Some(given), dtype, &sizes)?;
+    let [re, im] = parts(&result);
+    let inputs = [Input::Tensor(a.clone()), Input::Tensor(b.clone())];
+    let family = if polar { "complex_polar" } else { "complex_join" };
+    kernel::run(call, family, &[&re, &im], &inputs, a.dtype, |_, v| {
+        if polar { vec![v[0] * math::cos(v[1]), v[0] * math::sin(v[1])] } else { v.to_vec() }
+    })?;
+    call.ret(result);
+    Ok(())
+}
+
+/// A sequence of reals as complex numbers.
+fn of_reals(call: &mut Call, overload: &Operator) -> Result<()> {
+    let out = overload.out(call)?.tensor()?;
+    if !out.dtype.is_complex() {
+        return Err(Error::Fallback("a sequence of complex numbers".into()));
+    }
+    let reals = call.empty(out.dtype.real(), &[0])?;
+    let args: SmallVec<[Arg; 8]> = overload
+        .named(call)
+        .map(|(name, argument)| if name == "out" { Arg::Tensor(reals.clone()) } else { argument.clone() })
+        .collect();
+    if args.iter().any(|a| matches!(a, Arg::Scalar(Scalar::Complex(..)))) {
+        return Err(Error::Fallback("a sequence of complex numbers".into()));
+    }
+    run_on(call, overload, &args)?;
+    let Some(Ret::Tensor(reals)) = call.returns.pop() else { return Ok(()) };
+    let result = call.result(Some(out), out.dtype, &reals.sizes)?;
+    device_copy(call, &reals, &result)?;
+    call.ret(result);
+    Ok(())
+}
+
+/// Both parts from the same distribution, as a tensor of reals with twice the elements.
+fn uniform(call: &mut Call, overload: &Operator) -> Result<()> {
+    sampled(call, overload, |argument, _| argument.clone())
+}
+
+/// The parts share the variance; the mean is that of each.
+fn normal(call: &mut Call, overload: &Operator) -> Result<()> {
+    let std: f64 = overload.argument(call, "std")?;
+    check!(std >= 0.0, Runtime, "normal expects std >= 0.0, but found std {std}");
+    sampled(call, overload, |argument, name| {
+        if name == "std" { Arg::Scalar(Scalar::Double(std / std::f64::consts::SQRT_2)) } else { argument.clone() }
+    })
+}
+
+fn sampled<'a>(call: &mut Call<'a>, overload: &Operator, argument: impl Fn(&Arg<'a>, &str) -> Arg<'a>) -> Result<()> {
+    let t: &Tensor = overload.argument(call, "self")?;
+    let args: SmallVec<[Arg; 8]> = overload
+        .named(call)
+        .map(|(name, given)| if name == "self" { Arg::Tensor(as_real(t)) } else { argument(given, name) })
+        .collect();
+    quietly(call, |call| run_on(call, overload, &args))?;
+    call.ret(t.clone());
+    Ok(())
+}

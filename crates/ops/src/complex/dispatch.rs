@@ -1,0 +1,129 @@
+//! Which way each operator of complex tensors takes.
+
+use super::by_parts::by_parts;
+use super::copy::device_copy;
+use super::lists::one_by_one;
+use super::moves::moves;
+use super::route::Route;
+use super::{arithmetic, comparison, creation, functions, movement, product, reduction, scan};
+use crate::operator::Operator;
+use crate::operator::call::{Arg, Call};
+use crate::operator::error::{Error, Result};
+use crate::operator::schema::written;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+
+/// The operators that only move elements, and those that are linear with real coefficients.
+fn of_any_element(name: &str) -> Option<Route> {
+    Some(match name {
+        "flip" | "roll" | "gather" | "index" | "index_select" | "take" | "masked_select" | "tril" | "triu"
+        | "index_copy" | "masked_scatter" | "pixel_shuffle" | "pixel_unshuffle" | "channel_shuffle"
+        | "reflection_pad1d" | "reflection_pad2d" | "reflection_pad3d" | "replication_pad1d" | "replication_pad2d"
+        | "replication_pad3d" => Route::Moves,
+        "sum"
+        | "mean"
+        | "cumsum"
+        | "trace"
+        | "index_add"
+        | "scatter_add"
+        | "im2col"
+        | "col2im"
+        | "put"
+        | "_index_put_impl"
+        | "unfold_backward"
+        | "reflection_pad1d_backward"
+        | "reflection_pad2d_backward"
+        | "reflection_pad3d_backward"
+        | "replication_pad1d_backward"
+        | "replication_pad2d_backward"
+        | "replication_pad3d_backward"
+        | "index_fill"
+        | "scatter"
+        | "linspace" => Route::ByParts,
+        _ => return None,
+    })
+}
+
+fn route(name: &str) -> Option<Route> {
+    movement::route(name)
+        .or_else(|| arithmetic::route(name))
+        .or_else(|| comparison::route(name))
+        .or_else(|| creation::route(name))
+        .or_else(|| product::route(name))
+        .or_else(|| reduction::route(name))
+        .or_else(|| scan::route(name))
+        .or_else(|| functions::route(name))
+        .or_else(|| of_any_element(name))
+}
+
+/// Runs an operator, one of `all`, on arguments of which one is complex.
+///
+/// # Errors
+/// [`Error::Fallback`] of an operator that has no kernel for them.
+pub fn run_complex(call: &mut Call, operator: &Operator, all: &[&'static Operator]) -> Result<()> {
+    if operator.base_name().starts_with("_foreach_") {
+        return one_by_one(call, operator, all, |call, single| run_complex(call, single, &[]));
+    }
+    let Some(route) = route(operator.base_name()) else {
+        return Err(Error::Fallback(format!("{} of complex numbers", operator.name)));
+    };
+    // Copies alone look at the bits that stand for a conjugate or a negative.
+    if operator.base_name() != "_copy_from"
+        && let Some(args) = resolved(call, operator)?
+    {
+        let mut inner =
+            Call { name: call.name, args: &args, device: call.device, host: call.host, returns: SmallVec::new() };
+        run(&mut inner, operator, route)?;
+        let returns = inner.returns;
+        call.returns = returns;
+        return Ok(());
+    }
+    run(call, operator, route)
+}
+
+fn run(call: &mut Call, operator: &Operator, route: Route) -> Result<()> {
+    match route {
+        Route::Moves => moves(call, operator),
+        Route::ByParts => by_parts(call, operator),
+        Route::Run(run) => run(call, operator),
+        Route::Unary(function) => functions::unary(call, operator, function),
+    }
+}
+
+/// The arguments with conjugates and negatives written out, where there are any: PyTorch leaves them to products, and to what
+/// it takes for views.
+fn resolved<'a>(call: &Call<'a>, operator: &Operator) -> Result<Option<SmallVec<[Arg<'a>; 8]>>> {
+    let has_bits = |t: &Tensor| t.conjugate || t.negative;
+    let any = call.args.iter().any(|argument| match argument {
+        Arg::Tensor(t) => has_bits(t),
+        Arg::Tensors(list) => list.iter().flatten().any(has_bits),
+        _ => false,
+    });
+    if !any {
+        return Ok(None);
+    }
+    let written = written(operator.schema);
+    let resolve = |t: &Tensor| -> Result<Tensor> {
+        if !has_bits(t) {
+            return Ok(t.clone());
+        }
+        call.check_place(t)?;
+        let plain = call.empty(t.dtype, &t.sizes)?;
+        device_copy(call, t, &plain)?;
+        Ok(plain)
+    };
+    let mut args = SmallVec::new();
+    for (i, argument) in call.args.iter().enumerate() {
+        args.push(match argument {
+            Arg::Tensor(t) if has_bits(t) && written.contains(i) => {
+                return Err(Error::Fallback(format!("{} into a conjugate or a negative", operator.name)));
+            }
+            Arg::Tensor(t) => Arg::Tensor(resolve(t)?),
+            Arg::Tensors(list) => {
+                Arg::Tensors(list.iter().map(|t| t.as_ref().map(resolve).transpose()).collect::<Result<_>>()?)
+            }
+            other => other.clone(),
+        });
+    }
+    Ok(Some(args))
+}

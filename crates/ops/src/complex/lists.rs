@@ -1,0 +1,102 @@
+//! Operators of lists of complex tensors: the operator of single tensors, on one after the other.
+
+use super::copy::device_copy;
+use crate::check;
+use crate::operator::Operator;
+use crate::operator::call::{Arg, Call, Ret, Scalar};
+use crate::operator::error::{Error, Result};
+use crate::operator::schema::{self, written};
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+
+/// What the lists' names for an operand are, by that of single tensors.
+fn names_in_lists(name: &str) -> &[&str] {
+    match name {
+        "other" => &["other", "scalar", "scalars"],
+        "end" => &["tensors1"],
+        "weight" => &["weight", "weights", "scalars"],
+        "value" => &["value", "scalars"],
+        "exponent" => &["exponent"],
+        "self" => &["self"],
+        "tensor1" => &["tensor1"],
+        "tensor2" => &["tensor2"],
+        "alpha" => &["alpha"],
+        _ => &[],
+    }
+}
+
+fn none(name: &str) -> Error {
+    Error::Fallback(format!("{name} of lists of complex tensors"))
+}
+
+/// Runs `_foreach_name` by the operator `name`, which is among `all`; `run` runs it on one call's arguments.
+pub fn one_by_one(
+    call: &mut Call,
+    list: &Operator,
+    all: &[&'static Operator],
+    run: impl Fn(&mut Call, &Operator) -> Result<()>,
+) -> Result<()> {
+    let name = list.base_name().trim_start_matches("_foreach_");
+    let tensors: &[Option<Tensor>] = match call.args.first() {
+        Some(Arg::Tensors(list)) => list,
+        _ => return Err(none(list.name)),
+    };
+    let complex = |t: &Option<Tensor>| t.as_ref().is_some_and(|t| t.dtype.is_complex() && !t.conjugate && !t.negative);
+    if !tensors.iter().all(complex) {
+        return Err(none(list.name));
+    }
+    if name == "copy" {
+        return copies(call, list, tensors);
+    }
+    let in_place = written(list.schema).in_place;
+    let single = all.iter().copied().find(|single| {
+        let written = written(single.schema);
+        single.base_name() == name && written.in_place == in_place && written.count == usize::from(in_place)
+    });
+    let single = single.ok_or_else(|| none(list.name))?;
+    // All calls before the first one runs: none is left half done for a fallback.
+    let calls = (0..tensors.len()).map(|i| element(call, list, single, i)).collect::<Result<Vec<_>>>()?;
+    let mut results = Vec::new();
+    for args in &calls {
+        let mut inner =
+            Call { name: single.name, args, device: call.device, host: call.host, returns: SmallVec::new() };
+        run(&mut inner, single)?;
+        if let Some(Ret::Tensor(t)) = inner.returns.pop() {
+            results.push(t);
+        }
+    }
+    if !in_place {
+        call.ret_value(Ret::Tensors(results));
+    }
+    Ok(())
+}
+
+/// The arguments of the operator of single tensors for the tensors at `i`.
+fn element<'a>(call: &Call<'a>, list: &Operator, single: &Operator, i: usize) -> Result<SmallVec<[Arg<'a>; 8]>> {
+    let given = |wanted: &str| list.named(call).find(|(name, _)| *name == wanted).map(|(_, argument)| argument);
+    schema::names(single.schema)
+        .map(|name| match (name, names_in_lists(name).iter().find_map(|name| given(name))) {
+            ("alpha" | "value", None) => Ok(Arg::Scalar(Scalar::Int(1))),
+            ("rounding_mode", None) => Ok(Arg::None),
+            (_, Some(argument)) => match argument {
+                Arg::Tensors(list) => {
+                    list.get(i).and_then(|t| t.clone()).map(Arg::Tensor).ok_or_else(|| none(single.name))
+                }
+                Arg::Scalars(list) => list.get(i).copied().map(Arg::Scalar).ok_or_else(|| none(single.name)),
+                Arg::Scalar(n) => Ok(Arg::Scalar(*n)),
+                Arg::Tensor(t) if name == "other" => Ok(Arg::Tensor(t.clone())),
+                _ => Err(none(single.name)),
+            },
+            _ => Err(none(single.name)),
+        })
+        .collect()
+}
+
+fn copies(call: &mut Call, list: &Operator, targets: &[Option<Tensor>]) -> Result<()> {
+    let sources: SmallVec<[&Tensor; 8]> = list.argument(call, "src")?;
+    check!(sources.len() == targets.len(), Runtime, "Tensor lists must have the same number of tensors");
+    for (target, source) in targets.iter().flatten().zip(sources) {
+        device_copy(call, source, target)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! Operators of complex tensors.
+//!
+//! The operators of reals never see them: a call that has one goes to [`run_complex`], which knows how the operator is done with
+//! reals, or falls back. There are four ways, by [`Route`].
+
+mod arithmetic;
+mod by_parts;
+mod comparison;
+mod copy;
+mod creation;
+mod dispatch;
+mod functions;
+mod lists;
+mod movement;
+mod moves;
+mod overload;
+mod parts;
+mod pointwise;
+mod product;
+mod reduction;
+mod route;
+mod scan;
+
+pub use dispatch::run_complex;
+
+use crate::operator::Operator;
+
+/// The overloads that make complex tensors of real ones.
+pub const OPERATORS: &[&[Operator]] = &[creation::OPERATORS];

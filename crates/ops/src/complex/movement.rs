@@ -1,0 +1,136 @@
+//! Copies, joins and fills of complex tensors, and reading one element.
+
+use super::copy::{cast, convert, device_copy, fill_with};
+use super::moves::moves;
+use super::parts::as_bits;
+use super::pointwise::{Rule, common_dtype, operator as pointwise};
+use super::route::Route;
+use crate::check;
+use crate::movement::copy;
+use crate::operator::Operator;
+use crate::operator::argument::{AnyTensor, TensorOrScalar, Tensors};
+use crate::operator::call::{Arg, Call, Ret, Scalar};
+use crate::operator::error::{Error, Result};
+use crate::operator::host::{decode_complex, read_number};
+use crate::pointwise::operator::strided;
+use crate::tensor::promote::{Promoted, result_type};
+use crate::tensor::{DeviceKind, Tensor, overlap};
+use dml_kernel::DType;
+use dml_kernel::math::complex::Complex;
+use smallvec::SmallVec;
+
+pub fn route(name: &str) -> Option<Route> {
+    Some(Route::Run(match name {
+        "_copy_from" => copy_from,
+        "_local_scalar_dense" => local_scalar_dense,
+        "fill" => fill,
+        "zero" => zero,
+        "cat" => cat,
+        "masked_fill" => masked_fill,
+        _ => return None,
+    }))
+}
+
+/// The way of a copy is as with reals; what stays as it is moves as bits.
+fn copy_from(call: &mut Call, operator: &Operator) -> Result<()> {
+    let AnyTensor(src) = operator.argument(call, "self")?;
+    let AnyTensor(dst) = operator.argument(call, "dst")?;
+    let alike = src.dtype == dst.dtype && src.conjugate == dst.conjugate && src.negative == dst.negative;
+    if !alike {
+        return convert(call, src, dst);
+    }
+    let non_blocking: bool = operator.argument(call, "non_blocking")?;
+    copy::copy_tensor(call, &as_bits(src), &as_bits(dst), !non_blocking)?;
+    call.ret(dst.clone());
+    Ok(())
+}
+
+/// The value of a tensor's only element, behind `.item()`: waits for the device.
+fn local_scalar_dense(call: &mut Call, operator: &Operator) -> Result<()> {
+    let t: &Tensor = operator.argument(call, "self")?;
+    let mut bytes = [0u8; 16];
+    let size = t.element_size() as usize;
+    call.device.download(t.data, &mut bytes[..size])?;
+    call.ret_value(Ret::Scalar(decode_complex(t.dtype, &bytes[..size])));
+    Ok(())
+}
+
+/// Sets every element, of an expanded tensor too.
+fn fill(call: &mut Call, operator: &Operator) -> Result<()> {
+    let out: &Tensor = operator.argument(call, "self")?;
+    if !out.dtype.is_complex() {
+        return Err(Error::Fallback("a complex value in a tensor of reals".into()));
+    }
+    let value = match operator.argument(call, "value")? {
+        TensorOrScalar::Scalar(n) => n,
+        TensorOrScalar::Tensor(t) if t.dim() == 0 && t.place == DeviceKind::Cpu => read_number(&t)?,
+        TensorOrScalar::Tensor(AnyTensor(t)) => {
+            check!(
+                t.dim() == 0,
+                Runtime,
+                "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
+                t.dim()
+            );
+            call.check_place(t)?;
+            device_copy(call, t, out)?;
+            call.ret(out.clone());
+            return Ok(());
+        }
+    };
+    fill_with(call, out, value)?;
+    call.ret(out.clone());
+    Ok(())
+}
+
+fn zero(call: &mut Call, operator: &Operator) -> Result<()> {
+    let out: &Tensor = operator.argument(call, "self")?;
+    copy::fill_with(call, &as_bits(&overlap::unexpanded(out)), Scalar::Int(0))?;
+    call.ret(out.clone());
+    Ok(())
+}
+
+/// Joins tensors in the dtype in which they meet: their bits, once they are of it.
+fn cat(call: &mut Call, operator: &Operator) -> Result<()> {
+    let tensors: Tensors = operator.argument(call, "tensors")?;
+    let promoted: SmallVec<[Promoted; 8]> = tensors.iter().map(|t| Promoted::Tensor(t)).collect();
+    let common = result_type(&promoted, call.host.default_dtype());
+    if let Some(given) = operator.out(call)?.given()
+        && given.dtype != common
+    {
+        check!(
+            common.can_cast_to(given.dtype),
+            Type,
+            "torch.cat(): input types can't be cast to the desired output type {}",
+            given.dtype
+        );
+        return Err(Error::Fallback("cat into another dtype".into()));
+    }
+    let alike = tensors.iter().map(|t| cast(call, t, common).map(Some)).collect::<Result<Vec<_>>>()?;
+    let mut args: SmallVec<[Arg; 3]> = call.args.iter().cloned().collect();
+    args[0] = Arg::Tensors(alike);
+    let mut inner =
+        Call { name: call.name, args: &args, device: call.device, host: call.host, returns: SmallVec::new() };
+    moves(&mut inner, operator)?;
+    let returns = inner.returns;
+    call.returns = returns;
+    Ok(())
+}
+
+/// `value` where the mask is true. It is of the tensor's dtype or becomes so.
+fn masked_fill(call: &mut Call, operator: &Operator) -> Result<()> {
+    let t: AnyTensor = operator.argument(call, "self")?;
+    let mask: AnyTensor = operator.argument(call, "mask")?;
+    let value: TensorOrScalar = operator.argument(call, "value")?;
+    let dim = if let TensorOrScalar::Tensor(value) = value { value.dim() } else { 0 };
+    let arguments = [t.into(), mask.into(), value.into()];
+    if mask.dtype != DType::Bool || dim > 0 || common_dtype(call, &arguments) != t.dtype {
+        return Err(Error::Fallback("masked_fill of these dtypes".into()));
+    }
+    // A new result is contiguous, as on the CPU.
+    let sizes = call.broadcast(&t.sizes, &mask.sizes)?;
+    let mut new = None;
+    let out = strided(call, operator.out(call)?, &mut new, t.dtype, (&sizes, &Tensor::contiguous_strides(&sizes)))?;
+    pointwise(call, out, Rule::Complex, "complex_masked_fill", &arguments, &|_, z| {
+        Complex::select(z[1].re.ne(0), z[2], z[0]).parts()
+    })
+}

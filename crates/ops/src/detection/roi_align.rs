@@ -1,0 +1,235 @@
+//! roi_align and ps_roi_align: means of bilinear samples in the bins of regions.
+//!
+//! (K. He et al., "Mask R-CNN", 2017; position-sensitive regions, in which every bin has channels of its own: J. Dai et al., "R-FCN", 2016.)
+
+use super::region::{Bins, Grid, GridNumbers, Place, check_operands, image_number};
+use super::region_gradient::{self, Channels};
+use crate::movement::copy::{as_contiguous, fill_with};
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::fault::Fault;
+use crate::operators;
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::loops::check_turns;
+use crate::spatial::geometry::index_type;
+use crate::tensor::Tensor;
+use dml_engine::interface::{I32, Index};
+use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
+use dml_kernel::{Builder, DType, ScalarType, Value};
+
+operators! {
+    align(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned) {
+        "torchvision::roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor",
+    }
+    align_backward(grad, rois, spatial_scale, pooled_height, pooled_width, batch_size, channels, height, width, sampling_ratio, aligned) {
+        "torchvision::_roi_align_backward(Tensor grad, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, SymInt batch_size, SymInt channels, SymInt height, SymInt width, int sampling_ratio, bool aligned) -> Tensor",
+    }
+    align_by_position(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio) {
+        "torchvision::ps_roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio) -> (Tensor, Tensor)",
+    }
+    align_by_position_backward(grad, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, batch_size, channels, height, width) {
+        "torchvision::_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, SymInt batch_size, SymInt channels, SymInt height, SymInt width) -> Tensor",
+    }
+}
+
+/// As torchvision has it for regions by position.
+const BY_POSITION: Bins = Bins::Samples { aligned: true };
+
+fn align(
+    call: &mut Call,
+    input: &Tensor,
+    rois: &Tensor,
+    scale: f64,
+    rows: i64,
+    columns: i64,
+    samples: i64,
+    aligned: bool,
+) -> Result<()> {
+    check_operands(input, rois, "roi_align")?;
+    let grid = Grid { scale, image: [input.sizes[2], input.sizes[3]], bins: [rows, columns], samples };
+    let out = call.empty(input.dtype, &grid.result_sizes(rois, input.sizes[1], "roi_align")?)?;
+    let spec =
+        Spec { dtype: input.dtype, index: index_type(&[input, &out]), bins: Bins::Samples { aligned }, mapped: false };
+    run(call, &spec, input, rois, grid, &out, None)?;
+    call.ret(out);
+    Ok(())
+}
+
+fn align_by_position(
+    call: &mut Call,
+    input: &Tensor,
+    rois: &Tensor,
+    scale: f64,
+    rows: i64,
+    columns: i64,
+    samples: i64,
+) -> Result<()> {
+    check_operands(input, rois, "ps_roi_align")?;
+    let grid = Grid { scale, image: [input.sizes[2], input.sizes[3]], bins: [rows, columns], samples };
+    let channels = grid.channels_by_position(input.sizes[1])?;
+    let sizes = grid.result_sizes(rois, channels, "ps_roi_align")?;
+    let (out, mapping) = (call.empty(input.dtype, &sizes)?, call.empty(DType::I32, &sizes)?);
+    let spec = Spec { dtype: input.dtype, index: index_type(&[input, &out]), bins: BY_POSITION, mapped: true };
+    run(call, &spec, input, rois, grid, &out, Some(&mapping))?;
+    call.ret(out);
+    call.ret(mapping);
+    Ok(())
+}
+
+fn align_backward(
+    call: &mut Call,
+    grad: &Tensor,
+    rois: &Tensor,
+    scale: f64,
+    rows: i64,
+    columns: i64,
+    batch: i64,
+    channels: i64,
+    height: i64,
+    width: i64,
+    samples: i64,
+    aligned: bool,
+) -> Result<()> {
+    let grid = Grid { scale, image: [height, width], bins: [rows, columns], samples };
+    let bins = Bins::Samples { aligned };
+    region_gradient::run(call, grad, rois, bins, grid, [batch, channels], Channels::Same, None)
+}
+
+fn align_by_position_backward(
+    call: &mut Call,
+    grad: &Tensor,
+    rois: &Tensor,
+    scale: f64,
+    rows: i64,
+    columns: i64,
+    samples: i64,
+    batch: i64,
+    channels: i64,
+    height: i64,
+    width: i64,
+) -> Result<()> {
+    let grid = Grid { scale, image: [height, width], bins: [rows, columns], samples };
+    region_gradient::run(call, grad, rois, BY_POSITION, grid, [batch, channels], Channels::ByPosition, None)
+}
+
+/// Everything that changes the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    dtype: DType,
+    index: ScalarType,
+    bins: Bins,
+    /// Bins have channels of their own, which are written too.
+    mapped: bool,
+}
+
+parameters! {
+    Spec as s => Arguments, Parameters {
+        out: Output = s.dtype,
+        mapping: Option<Output> = s.mapped.then_some(DType::I32),
+        input: Input = s.dtype,
+        rois: Input = s.dtype,
+        fault: Fault,
+        numel: Index = s.index,
+        /// Of the input.
+        images: I32,
+        channels: Index = s.index,
+        grid: GridNumbers = s.dtype,
+    }
+}
+
+fn run(
+    call: &Call,
+    spec: &Spec,
+    input: &Tensor,
+    rois: &Tensor,
+    grid: Grid,
+    out: &Tensor,
+    mapping: Option<&Tensor>,
+) -> Result<()> {
+    check_turns(call, grid.members())?;
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    if input.numel() == 0 {
+        return fill_with(call, out, Number::Int(0));
+    }
+    let arguments = Arguments {
+        out,
+        mapping,
+        input: &as_contiguous(call, input)?,
+        rois: &as_contiguous(call, rois)?,
+        fault: call.fault_of_index(),
+        numel: out.numel(),
+        images: input.sizes[0] as i32,
+        channels: input.sizes[1],
+        grid,
+    };
+    call.run_threads(spec, &arguments, out.numel() as u64)
+}
+
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        "roi_align"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let index = self.index;
+        let i = linear_id(b, index);
+        b.if_(i.lt(p.numel), || {
+            let place = Place::new(i, p.channels, &p.grid.bins, self.mapped);
+            if let Some(mapping) = p.mapping {
+                mapping.store(i, place.channel);
+            }
+            let image = image_number(p.rois, place.region * 5);
+            let good = image.ge(0) & image.lt(p.images);
+            b.if_(!good, || p.fault.report(image, p.images, 0));
+            let sum = b.var(b.constant_of(self.dtype.compute(), 0.0));
+            let extents = [0, 1].map(|axis| p.grid.extent(self.bins, p.rois, place.region * 5, axis));
+            b.if_(good, || {
+                let [height, width] = p.grid.image.map(|n| n.cast(index));
+                let plane = (image.cast(index) * p.channels + place.channel) * height * width;
+                let [(top, bottom), (left, right)] = [0, 1].map(|axis| extents[axis].seen(place.bin[axis]));
+                b.for_(top, bottom, 1, |y| {
+                    let y = extents[0].taps(extents[0].sample(place.bin[0], y));
+                    b.for_(left, right, 1, |x| {
+                        let x = extents[1].taps(extents[1].sample(place.bin[1], x));
+                        b.if_(y.inside & x.inside, || {
+                            let read = |row: Value<'b>, column: Value<'b>| {
+                                p.input.load(plane + row.cast(index) * width + column.cast(index))
+                            };
+                            let ([above, below], [before, after]) = (y.weights, x.weights);
+                            let value = (above * before) * read(y.low, x.low)
+                                + (above * after) * read(y.low, x.high)
+                                + (below * before) * read(y.high, x.low)
+                                + (below * after) * read(y.high, x.high);
+                            sum.set(sum.get() + value);
+                        });
+                    });
+                });
+            });
+            // As numbers: their product may be beyond an integer.
+            let count = extents[0].samples.cast(sum.get().scalar()) * extents[1].samples.cast(sum.get().scalar());
+            // A region by position that holds no sample is NaN in torchvision, another one 0.
+            let count = if self.mapped { count } else { count.max(1.0) };
+            p.out.store(i, sum.get() / count);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        for (dtype, index) in
+            [(DType::F16, ScalarType::U32), (DType::F32, ScalarType::U64), (DType::F64, ScalarType::U32)]
+        {
+            for (aligned, mapped) in [(false, false), (true, false), (true, true)] {
+                let spec = Spec { dtype, index, bins: Bins::Samples { aligned }, mapped };
+                crate::primitives::validate::accepted(&spec.build());
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Products of Householder reflections `I - tau v v^T`, in blocks `I - V T V^T` (the compact WY form).
+
+use super::matrices::{self, Into, MatrixStrides, part, transposed};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::tensor::Tensor;
+use dml_engine::interface::U32;
+use dml_engine::parameters;
+use dml_kernel::{Builder, DType, ScalarType};
+
+/// Most reflections of a block.
+pub const BLOCK: u32 = 32;
+
+/// Some reflections, fit to be applied.
+pub struct Block {
+    /// `[batch, m, k]`, with ones on the diagonal and zeros above.
+    v: Tensor,
+    /// `[batch, k, k]`, upper triangular.
+    t: Tensor,
+}
+
+impl Block {
+    /// The reflections whose vectors stand below the diagonal of `v`, `[batch, m, k]`, and whose factors are `first..first + k` of `tau`,
+    /// contiguous.
+    pub fn new(call: &Call, v: &Tensor, tau: &Tensor, first: i64) -> Result<Block> {
+        let (batch, k) = (v.sizes[0], v.sizes[2]);
+        let v = matrices::unit_lower(call, v)?;
+        let t = matrices::empty(call, v.dtype, &[batch, k, k])?;
+        matrices::multiply(call, [&transposed(&v), &v], &t, Into::Written)?;
+        let spec = Factor { dtype: v.dtype, index: matrices::index_of(&[&t, tau]) };
+        let arguments = FactorArguments {
+            t: &t,
+            tau,
+            strides: &t,
+            batch: batch as u32,
+            k: k as u32,
+            first: first as u32,
+            tau_apart: tau.size(-1) as u32,
+        };
+        call.run(&spec, &arguments, matrices::workgroups(batch, 1))?;
+        Ok(Block { v, t })
+    }
+
+    /// `c = Q c` or, `transpose`, `c = Q^T c`, of `[batch, m, n]`.
+    pub fn apply(&self, call: &Call, c: &Tensor, transpose: bool) -> Result<()> {
+        let (batch, k, n) = (c.sizes[0], self.v.sizes[2], c.sizes[2]);
+        let [inner, turned] = [(); 2].map(|()| matrices::empty(call, c.dtype, &[batch, k, n]));
+        let (inner, turned) = (inner?, turned?);
+        let t = if transpose { transposed(&self.t) } else { self.t.clone() };
+        matrices::multiply(call, [&transposed(&self.v), c], &inner, Into::Written)?;
+        matrices::multiply(call, [&t, &inner], &turned, Into::Written)?;
+        matrices::multiply(call, [&self.v, &turned], c, Into::Subtracted)
+    }
+}
+
+/// `c = Q c` or `c = Q^T c` in place, of `[batch, m, n]`, where Q is the product of the reflections in `v`, `[batch, m, k]`, and `tau`,
+/// contiguous `[.., at least k]`.
+pub fn apply(call: &Call, v: &Tensor, tau: &Tensor, c: &Tensor, transpose: bool) -> Result<()> {
+    let (m, k, n) = (c.sizes[1], v.sizes[2], c.sizes[2]);
+    if c.numel() == 0 {
+        return Ok(());
+    }
+    let blocks: Vec<i64> = (0..k).step_by(BLOCK as usize).collect();
+    let each = |&from: &i64| {
+        let to = (from + i64::from(BLOCK)).min(k);
+        let block = Block::new(call, &part(v, (from, m), (from, to)), tau, from)?;
+        block.apply(call, &part(c, (from, m), (0, n)), transpose)
+    };
+    if transpose { blocks.iter().try_for_each(each) } else { blocks.iter().rev().try_for_each(each) }
+}
+
+/// Makes T of `V^T V` and tau, in its place. A workgroup takes a matrix, an invocation a row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Factor {
+    dtype: DType,
+    index: ScalarType,
+}
+
+parameters! {
+    Factor as s => FactorArguments, FactorParameters {
+        t: Output = s.dtype,
+        tau: Input = s.dtype,
+        strides: MatrixStrides = s.index,
+        batch: U32,
+        k: U32,
+        /// The first reflection's place in `tau`, and the reflections of a whole matrix.
+        first: U32,
+        tau_apart: U32,
+    }
+}
+
+impl KernelSpec for Factor {
+    fn name(&self) -> &'static str {
+        "householder_block"
+    }
+
+    fn workgroup(&self) -> [u32; 3] {
+        [BLOCK, 1, 1]
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: FactorParameters<'b>) {
+        let compute = self.dtype.compute();
+        let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
+        let row = b.local_id(0);
+        let products = b.shared(compute, 1, BLOCK * BLOCK);
+        let at = |column| p.strides.at(matrix, row, column);
+        let t = b.local_array(compute, BLOCK);
+        b.if_(row.lt(p.k), || {
+            b.for_(0, p.k, 1, |column| products.store(row * BLOCK + column, p.t.load(at(column))));
+        });
+        b.barrier();
+        b.if_(row.lt(p.k), || {
+            b.for_(0, p.k, 1, |column| {
+                let own = matrix.cast(self.index) * p.tau_apart.cast(self.index);
+                let tau = p.tau.load(own + (p.first + column).cast(self.index));
+                // Row `row` of T times column `column` of the products; a row of T depends on no other.
+                let sum = b.var(b.float(compute, 0.0));
+                b.for_(row, column, 1, |i| sum.set(sum.get() + t.get(i) * products.load(i * BLOCK + column)));
+                let below = column.lt(row).select(tau.like(0.0), -(tau * sum.get()));
+                let value = column.eq(row).select(tau, below);
+                t.set(column, value);
+                p.t.store(at(column), value);
+            });
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::validate::accepted;
+
+    #[test]
+    fn kernels_are_valid() {
+        accepted(&Factor { dtype: DType::F32, index: ScalarType::U32 }.build());
+        accepted(&Factor { dtype: DType::F64, index: ScalarType::U64 }.build());
+    }
+}

@@ -1,0 +1,218 @@
+//! Kernels of Jacobi's method: rounds of disjoint pairs, a rotation of two-sided ones, and what is left off the diagonal.
+
+use super::matrices::{self, MatrixStrides};
+use super::workgroup_sums::{Joined, THREADS, larger};
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use dml_engine::interface::U32;
+use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
+use dml_kernel::{Builder, DType, ScalarType, Value, math};
+
+/// Pairs of a round of `n` columns; with an odd number of columns one has none to pair with.
+pub fn pairs(n: i64) -> i64 {
+    (n + 1) / 2
+}
+
+/// Rounds in which every pair of `n` columns meets once.
+pub fn rounds(n: i64) -> i64 {
+    2 * pairs(n) - 1
+}
+
+/// Pair `i` of a round, smaller index first, as a round-robin tournament has it: the last player stays, the others move on. The larger index may
+/// be `n`, which is no column.
+pub fn pair<'b>(n: Value<'b>, round: Value<'b>, i: Value<'b>) -> (Value<'b>, Value<'b>) {
+    let others = ((n + 1) / 2) * 2 - 1;
+    let x = (round + i) % others;
+    let y = (round + others - i) % others;
+    let y = i.eq(0).select(others, y);
+    (x.min(y), x.max(y))
+}
+
+/// A rotation `[[c, s], [-s, c]]`, from the right.
+#[derive(Copy, Clone)]
+pub struct Rotation<'b> {
+    sine: Value<'b>,
+    /// `s / (1 + c)`: with it a small rotation adds something small, whose rounding is small too, and lengths stay what they are.
+    half_tangent: Value<'b>,
+    /// `s / c`
+    pub tangent: Value<'b>,
+}
+
+impl<'b> Rotation<'b> {
+    /// What makes the columns of a symmetric matrix `[[p, r], [r, q]]` orthogonal.
+    pub fn of(p: Value<'b>, q: Value<'b>, r: Value<'b>) -> Rotation<'b> {
+        let (zero, one) = (p.like(0.0), p.like(1.0));
+        let none = r.is_zero();
+        let theta = (q - p) / none.select(one, r + r);
+        let size = theta.abs();
+        // Beyond the square root of the largest number the square is not needed.
+        let root = math::sqrt(theta * theta + 1.0);
+        let tangent = one / (size + root.is_inf().select(size, root));
+        let tangent = none.select(zero, theta.is_below_zero().select(-tangent, tangent));
+        let cosine = one / math::sqrt(tangent * tangent + 1.0);
+        let sine = tangent * cosine;
+        Rotation { sine, half_tangent: sine / (cosine + 1.0), tangent }
+    }
+
+    /// Two elements of a row, of the two columns.
+    pub fn turn(&self, left: Value<'b>, right: Value<'b>) -> (Value<'b>, Value<'b>) {
+        let (sine, half) = (self.sine, self.half_tangent);
+        (left - sine * (right + half * left), right + sine * (left - half * right))
+    }
+}
+
+/// A round of two-sided rotations of symmetric matrices, of which the lower triangle counts. An invocation takes the four elements where two pairs
+/// cross, or two of a row of the basis.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Round {
+    /// Of the matrices.
+    pub dtype: DType,
+    /// Type of offsets.
+    pub index: ScalarType,
+}
+
+parameters! {
+    pub Round as s => RoundArguments, RoundParameters {
+        a: Input = s.dtype,
+        basis: Input = s.dtype,
+        next_a: Output = s.dtype,
+        next_basis: Output = s.dtype,
+        /// Of all four.
+        strides: MatrixStrides = s.index,
+        batch: U32,
+        n: U32,
+        round: U32,
+    }
+}
+
+impl KernelSpec for Round {
+    fn name(&self) -> &'static str {
+        "jacobi_round"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: RoundParameters<'b>) {
+        let id = linear_id(b, self.index);
+        let pairs = (p.n + 1) / 2;
+        let line = id / pairs.cast(self.index);
+        let column = (id - line * pairs.cast(self.index)).cast(ScalarType::U32);
+        let lines = pairs + p.n;
+        let matrix = (line / lines.cast(self.index)).cast(ScalarType::U32);
+        let row = (line % lines.cast(self.index)).cast(ScalarType::U32);
+        let at = |row: Value<'b>, column: Value<'b>| p.strides.at(matrix, row.max(column), row.min(column));
+        let rotation_of = |(x, y): (Value<'b>, Value<'b>)| {
+            let last = p.n - 1;
+            let [r, q] = [(y, x), (y, y)].map(|(i, j)| p.a.load(at(i.min(last), j.min(last))));
+            let rotation = Rotation::of(p.a.load(at(x, x)), q, y.lt(p.n).select(r, r.like(0.0)));
+            (rotation, r)
+        };
+        b.if_(matrix.lt(p.batch) & row.ge(pairs), || {
+            let (x, y) = pair(p.n, p.round, column);
+            let (rotation, _) = rotation_of((x, y));
+            let row = row - pairs;
+            let at = |column| p.strides.at(matrix, row, column);
+            let left = p.basis.load(at(x));
+            b.if_else(
+                y.lt(p.n),
+                || {
+                    let right = p.basis.load(at(y));
+                    let (left, right) = rotation.turn(left, right);
+                    p.next_basis.store(at(x), left);
+                    p.next_basis.store(at(y), right);
+                },
+                || p.next_basis.store(at(x), left),
+            );
+        });
+        b.if_(matrix.lt(p.batch) & row.eq(column), || {
+            let (x, y) = pair(p.n, p.round, column);
+            let (Rotation { tangent, .. }, r) = rotation_of((x, y));
+            p.next_a.store(at(x, x), p.a.load(at(x, x)) - y.lt(p.n).select(tangent * r, r.like(0.0)));
+            b.if_(y.lt(p.n), || {
+                p.next_a.store(at(y, y), p.a.load(at(y, y)) + tangent * r);
+                p.next_a.store(at(y, x), r.like(0.0));
+            });
+        });
+        b.if_(matrix.lt(p.batch) & row.lt(column), || {
+            let [rows, columns] = [row, column].map(|i| pair(p.n, p.round, i));
+            let [(of_rows, _), (of_columns, _)] = [rows, columns].map(rotation_of);
+            let inside = |i: Value<'b>, j: Value<'b>| i.lt(p.n) & j.lt(p.n);
+            let element = |i: Value<'b>, j: Value<'b>| {
+                let value = b.var(b.float(self.dtype.compute(), 0.0));
+                b.if_(inside(i, j), || value.set(p.a.load(at(i, j))));
+                value.get()
+            };
+            let [xx, xy] = [columns.0, columns.1].map(|j| element(rows.0, j));
+            let [yx, yy] = [columns.0, columns.1].map(|j| element(rows.1, j));
+            let ((xx, xy), (yx, yy)) = (of_columns.turn(xx, xy), of_columns.turn(yx, yy));
+            let ((xx, yx), (xy, yy)) = (of_rows.turn(xx, yx), of_rows.turn(xy, yy));
+            for (i, j, value) in
+                [(rows.0, columns.0, xx), (rows.0, columns.1, xy), (rows.1, columns.0, yx), (rows.1, columns.1, yy)]
+            {
+                b.if_(inside(i, j), || p.next_a.store(at(i, j), value));
+            }
+        });
+    }
+}
+
+/// Tells whether something that counts is left off the diagonal of a matrix, or none of it is finite. A workgroup takes a matrix.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Remainder {
+    /// Of the matrices.
+    pub dtype: DType,
+    /// Type of offsets.
+    pub index: ScalarType,
+}
+
+parameters! {
+    pub Remainder as s => RemainderArguments, RemainderParameters {
+        a: Input = s.dtype,
+        /// Becomes 1.
+        left: Output = DType::I32,
+        strides: MatrixStrides = s.index,
+        batch: U32,
+        n: U32,
+    }
+}
+
+impl KernelSpec for Remainder {
+    fn name(&self) -> &'static str {
+        "jacobi_remainder"
+    }
+
+    fn workgroup(&self) -> [u32; 3] {
+        [THREADS, 1, 1]
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: RemainderParameters<'b>) {
+        let compute = self.dtype.compute();
+        let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
+        let local = b.local_id(0);
+        let joined = Joined::new(b, compute, 2);
+        let [on, off] = [(); 2].map(|()| b.var(b.float(compute, 0.0)));
+        b.for_(local, p.n, THREADS, |row| {
+            b.for_(0, row + 1, 1, |column| {
+                let size = p.a.load(p.strides.at(matrix, row, column)).abs();
+                let largest = |v: dml_kernel::Var<'b>| v.set(larger(v.get(), size));
+                b.if_else(row.eq(column), || largest(on), || largest(off));
+            });
+        });
+        joined.join(&[on, off], larger);
+        let (on, off) = (joined.result(0), joined.result(1));
+        let epsilon = if compute == ScalarType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
+        let bound = on * (epsilon / 8.0);
+        b.if_(local.eq(0) & !off.le(bound), || p.left.store(0, 1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::validate::accepted;
+
+    #[test]
+    fn kernels_are_valid() {
+        for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
+            accepted(&Round { dtype, index }.build());
+            accepted(&Remainder { dtype, index }.build());
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The decomposition `A = P L U` with partial pivoting: halves of halves of the columns, down to panels of a few.
+
+use super::lu_panel::{Panel, PanelArguments, WIDTH};
+use super::matrices::{self, Into, part};
+use super::row_exchange::{Exchange, ExchangeArguments};
+use super::triangular::{self, Triangle};
+use crate::movement::copy::fill_with;
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::tensor::Tensor;
+use dml_kernel::DType;
+
+/// What a decomposition gives, in new tensors.
+pub struct Decomposed {
+    /// U with its diagonal, and below it L, whose diagonal is ones.
+    pub lu: Tensor,
+    /// With which row each was exchanged, counted from 1 (int32).
+    pub pivots: Tensor,
+    /// 0, or which element of U's diagonal is the first zero, counted from 1 (int32).
+    pub info: Tensor,
+}
+
+/// Decomposes the matrices `a`; without `pivot` no rows are exchanged.
+pub fn decompose(call: &Call, a: &Tensor, pivot: bool) -> Result<Decomposed> {
+    let batch = matrices::batch_of(a);
+    let (m, n) = (a.size(-2), a.size(-1));
+    let lu = matrices::copied(call, a, &a.sizes)?;
+    let pivots = call.empty(DType::I32, &matrices::sizes_of(batch, &[m.min(n)]))?;
+    let info = call.empty(DType::I32, batch)?;
+    if info.numel() > 0 {
+        fill_with(call, &info, Number::Int(0))?;
+    }
+    if lu.numel() > 0 {
+        let flat = matrices::flat(&lu);
+        let work = Work { call, a: &flat, pivots: &pivots, info: &info, pivot };
+        let k = m.min(n);
+        work.factor((0, k))?;
+        if n > k {
+            work.update_right((0, k), (k, n))?;
+        }
+    }
+    Ok(Decomposed { lu, pivots, info })
+}
+
+/// A decomposition on its way: the first columns are done, and every exchange of theirs is made in them.
+struct Work<'a, 'c> {
+    call: &'a Call<'c>,
+    a: &'a Tensor,
+    pivots: &'a Tensor,
+    info: &'a Tensor,
+    pivot: bool,
+}
+
+impl Work<'_, '_> {
+    /// Decomposes columns `from..to` from row `from` on.
+    fn factor(&self, (from, to): (i64, i64)) -> Result<()> {
+        let (m, width) = (self.a.sizes[1], to - from);
+        if width <= i64::from(WIDTH) {
+            return self.panel((from, to));
+        }
+        let half = from + matrices::half(width, WIDTH);
+        self.factor((from, half))?;
+        self.update_right((from, half), (half, to))?;
+        let [below, right] = [part(self.a, (half, m), (from, half)), part(self.a, (from, half), (half, to))];
+        matrices::multiply(self.call, [&below, &right], &part(self.a, (half, m), (half, to)), Into::Subtracted)?;
+        self.factor((half, to))?;
+        self.exchange((from, half), (half, to))
+    }
+
+    /// What columns `done` make of their own rows in columns `right`.
+    fn update_right(&self, done: (i64, i64), right: (i64, i64)) -> Result<()> {
+        self.exchange(right, done)?;
+        let (l, u) = (part(self.a, done, done), part(self.a, done, right));
+        triangular::solve(self.call, &l, &u, Triangle::UNIT_LOWER)
+    }
+
+    /// Makes the exchanges of the pivots `steps` in `columns`.
+    fn exchange(&self, columns: (i64, i64), steps: (i64, i64)) -> Result<()> {
+        if !self.pivot {
+            return Ok(());
+        }
+        exchange_rows(self.call, &part(self.a, (0, self.a.sizes[1]), columns), self.pivots, steps, false)
+    }
+
+    fn panel(&self, (from, to): (i64, i64)) -> Result<()> {
+        let (batch, m) = (self.a.sizes[0], self.a.sizes[1]);
+        let panel = part(self.a, (from, m), (from, to));
+        let spec = Panel { dtype: panel.dtype, index: matrices::index_of(&[self.a]), pivot: self.pivot };
+        let arguments = PanelArguments {
+            a: &panel,
+            pivots: self.pivots,
+            info: self.info,
+            strides: &panel,
+            batch: batch as u32,
+            rows: (m - from) as u32,
+            columns: (to - from) as u32,
+            first: from as u32,
+            pivots_apart: self.pivots.size(-1) as u32,
+        };
+        self.call.run(&spec, &arguments, matrices::workgroups(batch, 1))
+    }
+}
+
+/// Makes the exchanges of the pivots `steps` (contiguous, `[.., k]`) in the rows of `x`, `[batch, rows, columns]`; the other way round
+/// if `reverse`.
+pub fn exchange_rows(call: &Call, x: &Tensor, pivots: &Tensor, steps: (i64, i64), reverse: bool) -> Result<()> {
+    let (batch, columns) = (x.sizes[0], x.sizes[2]);
+    if x.numel() == 0 || steps.0 == steps.1 {
+        return Ok(());
+    }
+    let tiles = (columns as u64).div_ceil(u64::from(super::row_exchange::COLUMNS)) as i64;
+    let spec = Exchange { dtype: x.dtype, index: matrices::index_of(&[x]), reverse };
+    let arguments = ExchangeArguments {
+        x,
+        pivots,
+        strides: x,
+        batch: batch as u32,
+        columns: columns as u32,
+        tiles: tiles as u32,
+        first: steps.0 as u32,
+        steps: (steps.1 - steps.0) as u32,
+        pivots_apart: pivots.size(-1) as u32,
+    };
+    call.run(&spec, &arguments, matrices::workgroups(batch, tiles))
+}
+
+/// Solves `A x = x` in place, or `A^T x = x`, with `lu` `[batch, n, n]` and `x` `[batch, n, k]`.
+pub fn solve(call: &Call, lu: &Tensor, pivots: &Tensor, x: &Tensor, adjoint: bool) -> Result<()> {
+    let steps = (0, pivots.size(-1));
+    if adjoint {
+        let turned = matrices::transposed(lu);
+        triangular::solve(call, &turned, x, Triangle::LOWER)?;
+        triangular::solve(call, &turned, x, Triangle::UNIT_UPPER)?;
+        return exchange_rows(call, x, pivots, steps, true);
+    }
+    exchange_rows(call, x, pivots, steps, false)?;
+    triangular::solve(call, lu, x, Triangle::UNIT_LOWER)?;
+    triangular::solve(call, lu, x, Triangle::UPPER)
+}

@@ -1,0 +1,213 @@
+//! The decomposition `A = Q R` by Householder reflections, in panels of a few columns, and what is made of the reflections.
+
+use super::householder::{self, Block};
+use super::matrices::{self, part, transposed};
+use super::qr_panel::{Panel, PanelArguments, WIDTH};
+use crate::creation::triangle::{Half, copy_half};
+use crate::movement::copy::as_contiguous;
+use crate::operator::argument::{Out, Outs};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::structured;
+use crate::tensor::Tensor;
+use crate::{check, operators};
+
+operators! {
+    geqrf(self, outs) {
+        "aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)",
+        "aten::geqrf.a(Tensor self, *, Tensor(a!) a, Tensor(b!) tau) -> (Tensor(a!) a, Tensor(b!) tau)",
+    }
+    householder_product(input, tau, out) {
+        "aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+        "aten::linalg_householder_product.out(Tensor input, Tensor tau, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    ormqr(self, input2, input3, left, transpose, out) {
+        "aten::ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
+        "aten::ormqr.out(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    linalg_qr(A, mode, outs) {
+        "aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)",
+        "aten::linalg_qr.out(Tensor A, str mode=\"reduced\", *, Tensor(a!) Q, Tensor(b!) R) -> (Tensor(a!) Q, Tensor(b!) R)",
+    }
+}
+
+/// R in the upper triangle of new matrices, the reflections' vectors below; and their factors, `[.., min(m, n)]`.
+pub fn decompose(call: &Call, a: &Tensor) -> Result<(Tensor, Tensor)> {
+    let (m, n) = (a.size(-2), a.size(-1));
+    let k = m.min(n);
+    let qr = matrices::copied(call, a, &a.sizes)?;
+    let tau = call.empty(a.dtype, &matrices::sizes_of(matrices::batch_of(a), &[k]))?;
+    if qr.numel() == 0 {
+        return Ok((qr, tau));
+    }
+    let flat = matrices::flat(&qr);
+    let batch = flat.sizes[0];
+    for from in (0..k).step_by(WIDTH as usize) {
+        let to = (from + i64::from(WIDTH)).min(k);
+        let panel = part(&flat, (from, m), (from, to));
+        let spec = Panel { dtype: a.dtype, index: matrices::index_of(&[&flat]) };
+        let arguments = PanelArguments {
+            a: &panel,
+            tau: &tau,
+            strides: &panel,
+            batch: batch as u32,
+            rows: (m - from) as u32,
+            columns: (to - from) as u32,
+            steps: (to - from) as u32,
+            first: from as u32,
+            tau_apart: k as u32,
+        };
+        call.run(&spec, &arguments, matrices::workgroups(batch, 1))?;
+        if to < n {
+            Block::new(call, &panel, &tau, from)?.apply(call, &part(&flat, (from, m), (to, n)), true)?;
+        }
+    }
+    Ok((qr, tau))
+}
+
+/// The first `columns` columns of Q as new matrices, of reflections `[.., m, at least k]` and `tau`, contiguous `[.., k]`.
+pub fn orthogonal(call: &Call, v: &Tensor, tau: &Tensor, columns: i64) -> Result<Tensor> {
+    let q = matrices::identity(call, v.dtype, &matrices::sizes_of(matrices::batch_of(v), &[v.size(-2), columns]))?;
+    let k = tau.size(-1);
+    if q.numel() > 0 && k > 0 {
+        let v = matrices::readable(call, &v.narrow(v.dim() - 1, 0, k), matrices::batch_of(v))?;
+        householder::apply(call, &v, tau, &matrices::flat(&q), false)?;
+    }
+    Ok(q)
+}
+
+fn geqrf(call: &mut Call, a: &Tensor, outs: Outs) -> Result<()> {
+    check!(a.dim() >= 2, Runtime, "torch.geqrf: input must have at least 2 dimensions.");
+    matrices::check_kernels(a, "geqrf_cpu")?;
+    let (qr, tau) = decompose(call, a)?;
+    let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
+    matrices::give(call, given(0), qr)?;
+    matrices::give(call, given(1), tau)
+}
+
+fn householder_product(call: &mut Call, input: &Tensor, tau: &Tensor, out: Out) -> Result<()> {
+    check!(input.dim() >= 2, Runtime, "torch.linalg.householder_product: input must have at least 2 dimensions.");
+    check!(
+        input.size(-2) >= input.size(-1),
+        Runtime,
+        "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]"
+    );
+    check!(
+        tau.dim() >= 1 && input.size(-1) >= tau.size(-1),
+        Runtime,
+        "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]"
+    );
+    check!(
+        input.dim() - tau.dim() == 1,
+        Runtime,
+        "torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim equal to {} \
+         and input.ndim is equal to {}",
+        tau.dim(),
+        input.dim()
+    );
+    check!(
+        tau.sizes[..tau.dim() - 1] == *matrices::batch_of(input),
+        Runtime,
+        "torch.linalg.householder_product: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {:?}",
+        &tau.sizes[..tau.dim() - 1]
+    );
+    check!(
+        tau.dtype == input.dtype,
+        Runtime,
+        "torch.linalg.householder_product: tau dtype {} does not match input dtype {}",
+        tau.dtype,
+        input.dtype
+    );
+    matrices::check_kernels_of_elements(input, "orgqr_cpu")?;
+    let q = orthogonal(call, input, &as_contiguous(call, tau)?, input.size(-1))?;
+    matrices::give(call, out.given(), q)
+}
+
+fn ormqr(
+    call: &mut Call,
+    input: &Tensor,
+    tau: &Tensor,
+    other: &Tensor,
+    left: bool,
+    transpose: bool,
+    out: Out,
+) -> Result<()> {
+    check!(input.dim() >= 2, Runtime, "torch.ormqr: input must have at least 2 dimensions.");
+    check!(other.dim() >= 2, Runtime, "torch.ormqr: other must have at least 2 dimensions.");
+    let at = if left { -2 } else { -1 };
+    check!(
+        tau.dim() >= 1 && other.size(at) >= tau.size(-1),
+        Runtime,
+        "torch.ormqr: other.shape[{at}] must be greater than or equal to tau.shape[-1]"
+    );
+    check!(
+        other.size(at) == input.size(-2),
+        Runtime,
+        "torch.ormqr: other.shape[{at}] must be equal to input.shape[-2]"
+    );
+    check!(
+        tau.size(-1) <= input.size(-1),
+        Runtime,
+        "torch.ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]"
+    );
+    check!(
+        input.dim() - tau.dim() == 1 && input.dim() == other.dim(),
+        Runtime,
+        "torch.ormqr: Expected input and other to have as many dimensions, and tau one less, but got {}, {} and {}",
+        input.dim(),
+        other.dim(),
+        tau.dim()
+    );
+    let batch = matrices::batch_of(input);
+    check!(
+        tau.sizes[..tau.dim() - 1] == *batch && matrices::batch_of(other) == batch,
+        Runtime,
+        "torch.ormqr: Expected batch dimensions of tau and other to be equal to input.shape[:-2]"
+    );
+    check!(
+        tau.dtype == input.dtype && other.dtype == input.dtype,
+        Runtime,
+        "torch.ormqr: Expected input, tau and other to have the same dtype"
+    );
+    matrices::check_kernels(input, "ormqr_cpu")?;
+    structured::check_given(out.given(), input.dtype)?;
+    let c = matrices::copied(call, other, &other.sizes)?;
+    let k = tau.size(-1);
+    if c.numel() > 0 && k > 0 {
+        let v = matrices::readable(call, &input.narrow(input.dim() - 1, 0, k), batch)?;
+        let flat = matrices::flat(&c);
+        let turned = if left { flat } else { transposed(&flat) };
+        householder::apply(call, &v, &as_contiguous(call, tau)?, &turned, transpose == left)?;
+    }
+    matrices::give(call, out.given(), c)
+}
+
+fn linalg_qr(call: &mut Call, a: &Tensor, mode: Option<&str>, outs: Outs) -> Result<()> {
+    matrices::check_matrices(a, "linalg.qr", "A")?;
+    matrices::check_floats(a, "linalg.qr")?;
+    let mode = mode.unwrap_or("reduced");
+    check!(
+        matches!(mode, "reduced" | "complete" | "r"),
+        Runtime,
+        "qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+    );
+    matrices::check_kernels(a, "geqrf_cpu")?;
+    let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
+    structured::check_given(given(0), a.dtype)?;
+    structured::check_given(given(1), a.dtype)?;
+    let (m, n) = (a.size(-2), a.size(-1));
+    let k = if mode == "complete" { m } else { m.min(n) };
+    let (qr, tau) = decompose(call, a)?;
+    let r = matrices::empty(call, a.dtype, &matrices::sizes_of(matrices::batch_of(a), &[k, n]))?;
+    if r.numel() > 0 {
+        copy_half(call, &qr.narrow(qr.dim() - 2, 0, k), &r, 0, Half::Upper)?;
+    }
+    if mode == "r" {
+        let none = call.empty(a.dtype, &[0])?;
+        matrices::give(call, given(0), none)?;
+    } else {
+        let q = orthogonal(call, &qr, &tau, k)?;
+        matrices::give(call, given(0), q)?;
+    }
+    matrices::give(call, given(1), r)
+}

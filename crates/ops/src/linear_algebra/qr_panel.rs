@@ -1,0 +1,144 @@
+//! The kernel that turns a few columns into a triangle by Householder reflections.
+//!
+//! A workgroup takes a matrix, an invocation every so many of its rows, which no other invocation reads or writes: only sums, and the row on
+//! the diagonal, go through shared memory. Columns are scaled by their largest element, so that no square overflows.
+
+use super::matrices::{self, MatrixStrides};
+use super::workgroup_sums::{Joined, THREADS, larger};
+use crate::primitives::kernel::{KernelSpec, Output};
+use dml_engine::interface::U32;
+use dml_engine::parameters;
+use dml_kernel::{Builder, DType, ScalarType, Var, math};
+
+/// Most columns of a panel.
+pub const WIDTH: u32 = 16;
+
+/// Everything that changes the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Panel {
+    /// Of the matrices.
+    pub dtype: DType,
+    /// Type of offsets.
+    pub index: ScalarType,
+}
+
+parameters! {
+    pub Panel as s => PanelArguments, PanelParameters {
+        /// The panel, from the diagonal down.
+        a: Output = s.dtype,
+        /// The factors of the reflections `I - tau v v^T`.
+        tau: Output = s.dtype,
+        strides: MatrixStrides = s.index,
+        batch: U32,
+        rows: U32,
+        columns: U32,
+        /// Reflections: the smaller one of the two.
+        steps: U32,
+        /// The first reflection's place in `tau`, and the reflections of a whole matrix.
+        first: U32,
+        tau_apart: U32,
+    }
+}
+
+impl KernelSpec for Panel {
+    fn name(&self) -> &'static str {
+        "qr_panel"
+    }
+
+    fn workgroup(&self) -> [u32; 3] {
+        [THREADS, 1, 1]
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: PanelParameters<'b>) {
+        let compute = self.dtype.compute();
+        let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
+        let local = b.local_id(0);
+        let at = |row, column| p.strides.at(matrix, row, column);
+        let zero = b.float(compute, 0.0);
+        let joined = Joined::new(b, compute, WIDTH);
+        let top = b.shared(compute, 1, WIDTH);
+        let largest = b.var(zero);
+        let sums: Vec<Var> = (0..WIDTH).map(|_| b.var(zero)).collect();
+        b.for_(local, p.rows, THREADS, |row| {
+            largest.set(larger(largest.get(), p.a.load(at(row, b.u32(0))).abs()));
+        });
+        b.for_(0, p.steps, 1, |j| {
+            b.if_((j & (THREADS - 1)).eq(local), || {
+                b.for_(0, p.columns, 1, |column| top.store(column, p.a.load(at(j, column))));
+            });
+            joined.join(&[largest], larger);
+            let scale = joined.result(0);
+            let empty = scale.is_zero();
+            let divisor = empty.select(scale.like(1.0), scale);
+            // The products of the column below the diagonal with all that follow, and at 0 with itself.
+            sums.iter().for_each(|sum| sum.set(zero));
+            b.for_(local, p.rows, THREADS, |row| {
+                b.if_(row.gt(j), || {
+                    let x = p.a.load(at(row, j)) / divisor;
+                    sums[0].set(sums[0].get() + x * x);
+                    for column in 1..WIDTH {
+                        let here = b.u32(column);
+                        b.if_(here.gt(j) & here.lt(p.columns), || {
+                            let sum = sums[column as usize];
+                            sum.set(sum.get() + x * p.a.load(at(row, here)));
+                        });
+                    }
+                });
+            });
+            joined.join(&sums, |x, y| x + y);
+            let square = joined.result(0);
+            let alpha = top.load(j) / divisor;
+            let norm = math::sqrt(alpha * alpha + square);
+            let beta = alpha.is_below_zero().select(norm, -norm);
+            // Nothing is below the diagonal: no reflection.
+            let flat = square.is_zero();
+            let one = alpha.like(1.0);
+            let safe = flat.select(one, beta);
+            let tau = flat.select(zero, (beta - alpha) / safe);
+            let apart = flat.select(one, alpha - beta);
+            b.if_(local.eq(0), || {
+                let to = matrix.cast(self.index) * p.tau_apart.cast(self.index) + (p.first + j).cast(self.index);
+                p.tau.store(to, tau);
+            });
+            largest.set(zero);
+            b.for_(local, p.rows, THREADS, |row| {
+                let below = row.gt(j);
+                b.if_(row.ge(j) & !flat, || {
+                    let factor = b.var(one);
+                    b.if_else(
+                        below,
+                        || {
+                            factor.set(p.a.load(at(row, j)) / divisor / apart);
+                            p.a.store(at(row, j), factor.get());
+                        },
+                        || p.a.store(at(row, j), beta * scale),
+                    );
+                    let factor = factor.get();
+                    for column in 1..WIDTH {
+                        let column = b.u32(column);
+                        b.if_(column.gt(j) & column.lt(p.columns), || {
+                            let product = tau * (top.load(column) + joined.result(column) / apart);
+                            p.a.store(at(row, column), p.a.load(at(row, column)) - factor * product);
+                        });
+                    }
+                });
+                b.if_(below & (j + 1).lt(p.columns), || {
+                    largest.set(larger(largest.get(), p.a.load(at(row, j + 1)).abs()));
+                });
+            });
+            b.barrier();
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::validate::accepted;
+
+    #[test]
+    fn kernels_are_valid() {
+        accepted(&Panel { dtype: DType::F32, index: ScalarType::U32 }.build());
+        accepted(&Panel { dtype: DType::F64, index: ScalarType::U64 }.build());
+    }
+}

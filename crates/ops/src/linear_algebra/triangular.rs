@@ -1,0 +1,265 @@
+//! Systems with triangular matrices: halves of halves, whose coupling is a product, and a kernel for the blocks on the diagonal.
+
+use super::matrices::{self, Into, MatrixStrides, part};
+use crate::operator::argument::{Out, Outs};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::structured;
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::tensor::Tensor;
+use crate::{check, operators};
+use dml_engine::interface::U32;
+use dml_engine::parameters;
+use dml_kernel::dense::GROUP;
+use dml_kernel::{Builder, DType, ScalarType};
+
+operators! {
+    solve_triangular(self, B, upper, left, unitriangular, out) {
+        "aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+        "aten::linalg_solve_triangular.out(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False, Tensor(a!) out) -> Tensor(a!)",
+    }
+    triangular_solve(self, A, upper, transpose, unitriangular, outs) {
+        "aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
+        "aten::triangular_solve.X(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False, *, Tensor(a!) X, Tensor(b!) M) -> (Tensor(a!) solution, Tensor(b!) cloned_coefficient)",
+    }
+}
+
+/// `a` is `[.., n, n]`, `b` `[.., n, k]`, or `[.., k, n]` where `a` is on the right.
+fn solve_triangular(
+    call: &mut Call,
+    a: &Tensor,
+    b: &Tensor,
+    upper: bool,
+    left: bool,
+    unit: bool,
+    out: Out,
+) -> Result<()> {
+    const NAME: &str = "linalg.solve_triangular";
+    matrices::check_system(a, b, left, NAME)?;
+    check_same(a, b, NAME)?;
+    structured::check_given(out.given(), b.dtype)?;
+    let x = solved(call, a, b, Triangle { upper, unit }, left)?;
+    matrices::give(call, out.given(), x)
+}
+
+fn check_same(a: &Tensor, b: &Tensor, name: &str) -> Result<()> {
+    check!(
+        a.dtype == b.dtype,
+        Runtime,
+        "{name}: Expected A and B to have the same dtype, but found A of type {} and B of type {} instead",
+        a.dtype,
+        b.dtype
+    );
+    matrices::check_kernels(a, "triangular_solve_cpu")
+}
+
+/// The new tensor that solves it.
+fn solved(call: &Call, a: &Tensor, b: &Tensor, triangle: Triangle, left: bool) -> Result<Tensor> {
+    let batch = matrices::broadcast_batch(call, b, a)?;
+    let x = matrices::copied(call, b, &matrices::sizes_of(&batch, &[b.size(-2), b.size(-1)]))?;
+    if x.numel() > 0 {
+        let (a, flat) = (matrices::readable(call, a, &batch)?, matrices::flat(&x));
+        if left {
+            solve(call, &a, &flat, triangle)?;
+        } else {
+            let turned = Triangle { upper: !triangle.upper, ..triangle };
+            solve(call, &matrices::transposed(&a), &matrices::transposed(&flat), turned)?;
+        }
+    }
+    Ok(x)
+}
+
+fn triangular_solve(
+    call: &mut Call,
+    b: &Tensor,
+    a: &Tensor,
+    upper: bool,
+    transpose: bool,
+    unit: bool,
+    outs: Outs,
+) -> Result<()> {
+    check!(
+        b.dim() >= 2,
+        Runtime,
+        "torch.triangular_solve: Expected b to have at least 2 dimensions, but it has {} dimensions instead",
+        b.dim()
+    );
+    check!(
+        a.dim() >= 2,
+        Runtime,
+        "torch.triangular_solve: Expected A to have at least 2 dimensions, but it has {} dimensions instead",
+        a.dim()
+    );
+    check!(
+        a.dtype == b.dtype,
+        Runtime,
+        "Expected b and A to have the same dtype, but found b of type {} and A of type {} instead.",
+        b.dtype,
+        a.dtype
+    );
+    check!(
+        a.size(-1) == a.size(-2),
+        Runtime,
+        "A must be batches of square matrices, but they are {} by {} matrices",
+        a.size(-2),
+        a.size(-1)
+    );
+    check!(
+        a.size(-2) == b.size(-2),
+        Runtime,
+        "Incompatible matrix sizes for triangular_solve: each A matrix is {} by {} but each b matrix is {} by {}",
+        a.size(-1),
+        a.size(-1),
+        b.size(-2),
+        b.size(-1)
+    );
+    check_same(a, b, "triangular_solve")?;
+    let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
+    (0..2).try_for_each(|i| structured::check_given(given(i), b.dtype))?;
+    let batch = matrices::broadcast_batch(call, b, a)?;
+    let coefficient = matrices::copied(call, a, &matrices::sizes_of(&batch, &[a.size(-2), a.size(-1)]))?;
+    let turned = if transpose { matrices::transposed(a) } else { a.clone() };
+    let solution = solved(call, &turned, b, Triangle { upper: upper != transpose, unit }, true)?;
+    matrices::give(call, given(0), solution)?;
+    matrices::give(call, given(1), coefficient)
+}
+
+/// Which triangle of a matrix counts, and whether its diagonal counts as ones.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Triangle {
+    /// The upper one.
+    pub upper: bool,
+    /// Ones on the diagonal, which is not read.
+    pub unit: bool,
+}
+
+impl Triangle {
+    /// The lower one.
+    pub const LOWER: Triangle = Triangle { upper: false, unit: false };
+    /// The lower one with ones on the diagonal.
+    pub const UNIT_LOWER: Triangle = Triangle { upper: false, unit: true };
+    /// The upper one.
+    pub const UPPER: Triangle = Triangle { upper: true, unit: false };
+    /// The upper one with ones on the diagonal.
+    pub const UNIT_UPPER: Triangle = Triangle { upper: true, unit: true };
+}
+
+/// Rows of a block on the diagonal.
+const BLOCK: u32 = 32;
+/// Columns of the right side that a workgroup solves for.
+const COLUMNS: u32 = GROUP / BLOCK;
+
+/// Solves `t @ x = x` in place: `t` is `[batch, n, n]`, `x` is `[batch, n, k]`.
+pub fn solve(call: &Call, t: &Tensor, x: &Tensor, triangle: Triangle) -> Result<()> {
+    let (n, k) = (x.sizes[1], x.sizes[2]);
+    if x.numel() == 0 {
+        return Ok(());
+    }
+    if n <= i64::from(BLOCK) {
+        return solve_block(call, t, x, triangle);
+    }
+    let half = matrices::half(n, BLOCK);
+    let (first, second) = if triangle.upper { ((half, n), (0, half)) } else { ((0, half), (half, n)) };
+    let [x_first, x_second] = [first, second].map(|rows| part(x, rows, (0, k)));
+    solve(call, &part(t, first, first), &x_first, triangle)?;
+    matrices::multiply(call, [&part(t, second, first), &x_first], &x_second, Into::Subtracted)?;
+    solve(call, &part(t, second, second), &x_second, triangle)
+}
+
+fn solve_block(call: &Call, t: &Tensor, x: &Tensor, triangle: Triangle) -> Result<()> {
+    let [batch, n, k] = [x.sizes[0], x.sizes[1], x.sizes[2]];
+    let spec = Block { dtype: x.dtype, index: matrices::index_of(&[t, x]), triangle };
+    let tiles = (k as u64).div_ceil(u64::from(COLUMNS)) as i64;
+    let arguments = BlockArguments {
+        t,
+        x,
+        t_strides: t,
+        x_strides: x,
+        batch: batch as u32,
+        n: n as u32,
+        k: k as u32,
+        tiles: tiles as u32,
+    };
+    call.run(&spec, &arguments, matrices::workgroups(batch, tiles))
+}
+
+/// A block on the diagonal, and [`COLUMNS`] columns: an invocation holds one element, and a row's are told to all when they are known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Block {
+    dtype: DType,
+    index: ScalarType,
+    triangle: Triangle,
+}
+
+parameters! {
+    Block as s => BlockArguments, BlockParameters {
+        t: Input = s.dtype,
+        x: Output = s.dtype,
+        t_strides: MatrixStrides = s.index,
+        x_strides: MatrixStrides = s.index,
+        batch: U32,
+        n: U32,
+        k: U32,
+        /// Tiles of columns.
+        tiles: U32,
+    }
+}
+
+impl KernelSpec for Block {
+    fn name(&self) -> &'static str {
+        "triangular_block"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: BlockParameters<'b>) {
+        let Triangle { upper, unit } = self.triangle;
+        let compute = self.dtype.compute();
+        let (matrix, tile) = matrices::own_tile(b, p.batch, p.tiles);
+        let local = b.local_id(0);
+        let (row, lane) = (local & (BLOCK - 1), local >> BLOCK.ilog2());
+        let column = tile * COLUMNS + lane;
+        // Columns of the block stand one after another.
+        let block = b.shared(compute, 1, BLOCK * BLOCK);
+        for e in 0..BLOCK / COLUMNS {
+            let at = lane + e * COLUMNS;
+            b.if_(row.lt(p.n) & at.lt(p.n), || {
+                block.store(at * BLOCK + row, p.t.load(p.t_strides.at(matrix, row, at)));
+            });
+        }
+        let own = row.lt(p.n) & column.lt(p.k);
+        let x = b.var(b.float(compute, 0.0));
+        b.if_(own, || x.set(p.x.load(p.x_strides.at(matrix, row, column))));
+        // Two rows in turn, so that one barrier a step is enough.
+        let known = b.shared(compute, 1, 2 * COLUMNS);
+        b.barrier();
+        b.for_(0, p.n, 1, |step| {
+            let j = if upper { p.n - 1 - step } else { step };
+            let slot = (step & 1) * COLUMNS + lane;
+            b.if_(row.eq(j), || {
+                if !unit {
+                    x.set(x.get() / block.load(j * BLOCK + j));
+                }
+                known.store(slot, x.get());
+            });
+            b.barrier();
+            b.if_((if upper { row.lt(j) } else { row.gt(j) }) & row.lt(p.n), || {
+                x.set(x.get() - block.load(j * BLOCK + row) * known.load(slot));
+            });
+        });
+        b.if_(own, || p.x.store(p.x_strides.at(matrix, row, column), x.get()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::validate::accepted;
+
+    #[test]
+    fn kernels_are_valid() {
+        for (dtype, index, triangle) in
+            [(DType::F32, ScalarType::U32, Triangle::UNIT_LOWER), (DType::F64, ScalarType::U64, Triangle::UPPER)]
+        {
+            accepted(&Block { dtype, index, triangle }.build());
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! How a product is run: on matrix units or without, and in which tile, remembered by its sizes.
+//!
+//! The choice depends on the adapter and the shape alone, so a product gives the same bits every time.
+
+use super::matrix_select::{self, MatrixChoice};
+use super::matrix_tile::Units;
+use super::select::{self, Choice, Limits};
+use std::cell::Cell;
+
+/// How a product is run.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Way {
+    /// Every invocation multiplies and adds.
+    Plain(Choice),
+    /// On matrix units.
+    Matrix(MatrixChoice),
+}
+
+/// What a choice depends on.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The adapter.
+    pub limits: Limits,
+    /// Its matrix units for the operands' dtype.
+    pub units: Option<Units>,
+    /// `[batch, m, n, k]`
+    pub size: [i64; 4],
+    /// Bytes of the elements that plain tiles compute with.
+    pub bytes: u32,
+    /// The second operand is contiguous along k.
+    pub b_along_k: bool,
+}
+
+thread_local! {
+    /// Choices of the thread's last products, each at a place that its sizes tell: the estimates take microseconds.
+    static CHOSEN: [Cell<Option<(Question, Way)>>; 64] = const { [const { Cell::new(None) }; 64] };
+}
+
+/// The way of the least estimated time.
+pub fn choose(question: Question) -> Way {
+    // The high bits of products with an odd number depend on every size.
+    let mixed = question
+        .size
+        .iter()
+        .fold(0u64, |mixed, &n| (mixed ^ n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23));
+    CHOSEN.with(|chosen| {
+        let place = &chosen[(mixed >> 58) as usize];
+        match place.get() {
+            Some((asked, way)) if asked == question => way,
+            _ => {
+                let way = estimated(&question);
+                place.set(Some((question, way)));
+                way
+            }
+        }
+    })
+}
+
+fn estimated(question: &Question) -> Way {
+    let Question { limits, units, size, bytes, b_along_k } = question;
+    let (time, plain) = select::choose(limits, *size, *bytes, *b_along_k);
+    match units.and_then(|units| matrix_select::choose(limits, units, *size)) {
+        Some((other, choice)) if other < time => Way::Matrix(choice),
+        _ => Way::Plain(plain),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(shared_memory: u32, invocations: u32) -> Limits {
+        Limits { software: false, shared_memory, invocations, units: 128.0 }
+    }
+
+    const UNITS: Option<Units> = Some(Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false });
+
+    #[test]
+    fn remembered_choices_are_those_of_the_estimate() {
+        let adapters = [limits(48 << 10, 1024), limits(16 << 10, 128)];
+        for _ in 0..2 {
+            for n in 1..200 {
+                for limits in adapters {
+                    for (bytes, b_along_k, units) in [(4, false, None), (4, true, UNITS), (8, false, None)] {
+                        let size = [1 + n % 3, n, 7 * n, 512];
+                        let question = Question { limits, units, size, bytes, b_along_k };
+                        assert_eq!(choose(question), estimated(&question), "{size:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn large_products_of_halves_run_on_matrix_units() {
+        for (shared_memory, invocations) in [(48 << 10, 1024), (32 << 10, 256), (16 << 10, 128)] {
+            let limits = limits(shared_memory, invocations);
+            for n in [512, 1024, 4096, 8192] {
+                let question = Question { limits, units: UNITS, size: [1, n, n, n], bytes: 4, b_along_k: false };
+                let Way::Matrix(choice) = choose(question) else { panic!("{question:?}") };
+                assert!(choice.tile.shared_bytes() <= shared_memory && choice.tile.threads() <= invocations);
+                assert!(matches!(choose(Question { units: None, ..question }), Way::Plain(_)));
+            }
+        }
+    }
+}

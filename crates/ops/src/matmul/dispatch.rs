@@ -1,0 +1,68 @@
+//! How a product finds its way: turned as it suits, then by rows, in plain tiles or on matrix units.
+
+use super::choice::{self, Question};
+use super::matrix_tile::Units;
+use super::operand::Axis;
+use super::problem::Problem;
+use super::select::Limits;
+use super::{gemv, matrix_select, self_test};
+use crate::check;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+
+impl Problem {
+    /// Enqueues it, cut up as the table says.
+    pub fn run(&mut self, call: &Call) -> Result<()> {
+        check!(
+            self.size.iter().all(|&n| n < i64::from(i32::MAX)),
+            Runtime,
+            "{}: a product of {:?} (batch, rows, columns, inner) elements is too large",
+            call.name,
+            self.size
+        );
+        let limits = Limits::of(call.device.info());
+        self.orient();
+        if self.size[1] <= gemv::MAX_ROWS {
+            return self.run_gemv(call, &limits);
+        }
+        let dtype = self.a.access.dtype;
+        let question = Question {
+            limits,
+            units: self.units(call)?,
+            size: self.size,
+            bytes: dtype.compute().bytes(),
+            b_along_k: self.b.access.axis == Axis::Inner,
+        };
+        self.run_in(call, choice::choose(question))
+    }
+
+    /// The matrix units that it may run on.
+    fn units(&self, call: &Call) -> Result<Option<Units>> {
+        let dtype = self.a.access.dtype;
+        match matrix_select::units(call.device.info(), dtype) {
+            Some(units)
+                if self.b.access.dtype == dtype && (units.emulated || self_test::passed(call, units, dtype)?) =>
+            {
+                Ok(Some(units))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Exchanges the roles of m and n where that leaves few rows, or else where the result is contiguous along m.
+    fn orient(&mut self) {
+        let s = self.finish.out.strides;
+        let [batch, m, n, k] = self.size;
+        let few = |rows: i64| rows <= gemv::MAX_ROWS;
+        let turned = if few(m) || few(n) { n < m } else { s[2] != 1 && s[1] == 1 };
+        if self.finish.out.split.is_some() || !turned {
+            return;
+        }
+        self.size = [batch, n, m, k];
+        std::mem::swap(&mut self.a, &mut self.b);
+        self.finish.out.strides.swap(1, 2);
+        if let Some(bias) = &mut self.finish.bias {
+            bias.strides.swap(1, 2);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Whether a product runs on matrix units, and in which tiles: what the adapter offers, and the estimate of
+//! [`select`](super::select) with rates of its own.
+
+use super::matrix_tile::{MatrixTile, Units};
+use super::select::{Limits, Work, fastest};
+use dml_engine::{AdapterInfo, AdapterKind, MatrixShape, element_dtype};
+use dml_environment::{MATRIX_UNITS, MatrixUnits};
+use dml_kernel::DType;
+
+/// How a product is run on matrix units.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct MatrixChoice {
+    /// The tile.
+    pub tile: MatrixTile,
+    /// Into how many parts k is divided among workgroups; 1 to 64 on a GPU.
+    pub split_k: u32,
+}
+
+/// The matrix units of an adapter for products of f16 or bf16; `None` for other dtypes, and where there are none to be used.
+///
+/// Software adapters' are slower than plain tiles, and used where `TORCH_DML_MATRIX_UNITS` asks for them.
+pub fn units(info: &AdapterInfo, operands: DType) -> Option<Units> {
+    if !matches!(operands, DType::F16 | DType::BF16) {
+        return None;
+    }
+    let lanes = info.capabilities.subgroup_size;
+    let software = info.kind == AdapterKind::Software;
+    let of = |shape, emulated| Units { shape, lanes, emulated, small: software || emulated };
+    match MATRIX_UNITS.get() {
+        Some(MatrixUnits::Off) => None,
+        Some(MatrixUnits::Emulated) => info.capabilities.subgroup_shuffle.then(|| of([16, 16, 16], true)),
+        Some(MatrixUnits::On) => shape(info, operands).map(|shape| of(shape, false)),
+        None if software => None,
+        None => shape(info, operands).map(|shape| of(shape, false)),
+    }
+}
+
+/// The adapter's best product of f16 or bf16 with sums in f32.
+pub fn shape(info: &AdapterInfo, operands: DType) -> Option<[u32; 3]> {
+    let offers = move |s: &&MatrixShape| {
+        let dtypes = [s.a, s.b, s.c, s.result].map(element_dtype);
+        let types = dtypes == [operands, operands, DType::F32, DType::F32].map(Some);
+        types && !s.saturating && [s.m, s.n, s.k].iter().all(|x| x.is_power_of_two() && *x >= 8)
+    };
+    let shapes = info.capabilities.matrix_shapes.iter().filter(offers).map(|s| [s.m, s.n, s.k]);
+    // Square ones of 16 are what every vendor's units compute at full speed.
+    shapes.min_by_key(|&[m, n, k]| (m.abs_diff(16) + n.abs_diff(16) + k.abs_diff(16), m, n, k))
+}
+
+/// A workgroup's tile and a subgroup's part of it, along m and n, and the share of the rate that f32 reaches without matrix
+/// units (docs/performance.md).
+struct Entry {
+    size: [u32; 3],
+    subgroup: [u32; 2],
+    rate: f64,
+}
+
+const ENTRIES: &[Entry] = &[
+    Entry { size: [128, 256, 32], subgroup: [64, 64], rate: 6.5 },
+    Entry { size: [128, 128, 32], subgroup: [64, 64], rate: 4.5 },
+    Entry { size: [64, 128, 32], subgroup: [32, 64], rate: 3.5 },
+    Entry { size: [64, 64, 32], subgroup: [32, 32], rate: 2.5 },
+    Entry { size: [32, 32, 32], subgroup: [16, 16], rate: 1.0 },
+    Entry { size: [16, 32, 32], subgroup: [16, 16], rate: 0.6 },
+];
+
+/// The tiles of the table in matrices of an adapter's shape.
+pub fn tiles(units: Units) -> impl Iterator<Item = (MatrixTile, f64)> {
+    let Units { shape, lanes, emulated, small } = units;
+    let entries = ENTRIES.iter().filter(move |entry| !small || entry.subgroup == [16, 16]);
+    entries.filter_map(move |Entry { size: [m, n, k], subgroup: [subgroup_m, subgroup_n], rate }| {
+        let tile = MatrixTile {
+            m: *m,
+            n: *n,
+            k: (*k).max(shape[2]),
+            subgroup_m: (*subgroup_m).max(shape[0]),
+            subgroup_n: (*subgroup_n).max(shape[1]),
+            shape,
+            lanes,
+            emulated,
+        };
+        tile.is_valid().then_some((tile, *rate))
+    })
+}
+
+/// The tile for `size = [batch, m, n, k]`, and how long it is estimated to take, in the units of plain tiles' estimates.
+pub fn choose(limits: &Limits, units: Units, size: [i64; 4]) -> Option<(f64, MatrixChoice)> {
+    let fits = |tile: &MatrixTile| tile.shared_bytes() <= limits.shared_memory && tile.threads() <= limits.invocations;
+    let tiles = tiles(units).filter(|(tile, _)| fits(tile)).map(|(tile, rate)| {
+        (tile, Work { size: [tile.m, tile.n, tile.k], threads: tile.threads(), turns: tile.turns() }, rate)
+    });
+    fastest(limits, size, tiles).map(|(time, tile, split_k)| (time, MatrixChoice { tile, split_k }))
+}

@@ -1,0 +1,151 @@
+//! How a product on matrix units is cut into workgroups, subgroups and the adapter's matrices.
+
+use dml_kernel::{DType, MatrixType, matrix};
+
+/// Elements of a 16-byte unit of shared memory.
+pub const UNIT: u32 = 8;
+
+/// The matrix units that products of a dtype use.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Units {
+    /// m, n and k of one of their products.
+    pub shape: [u32; 3],
+    /// Invocations of a subgroup.
+    pub lanes: u32,
+    /// There are none: every invocation computes all of a matrix, for tests.
+    pub emulated: bool,
+    /// Subgroups compute as little as they can: their compiler takes long.
+    pub small: bool,
+}
+
+/// The shape of the work of one workgroup. Every number is a power of two.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MatrixTile {
+    /// Rows of the result that a workgroup computes.
+    pub m: u32,
+    /// Columns.
+    pub n: u32,
+    /// Length of the inner dimension that is staged in shared memory at a time.
+    pub k: u32,
+    /// Rows of one subgroup.
+    pub subgroup_m: u32,
+    /// Columns of one subgroup.
+    pub subgroup_n: u32,
+    /// The adapter's product: m, n, k.
+    pub shape: [u32; 3],
+    /// Invocations of a subgroup.
+    pub lanes: u32,
+    /// The matrices are emulated, for tests.
+    pub emulated: bool,
+}
+
+impl MatrixTile {
+    /// Reads `128x256x32/64x64`: the workgroup's m, n and k, and the subgroup's m and n.
+    pub fn parse(text: &str, units: Units) -> Option<MatrixTile> {
+        let (size, subgroup) = text.split_once('/')?;
+        let numbers = |part: &str| part.split('x').map(|n| n.parse().ok()).collect::<Option<Vec<u32>>>();
+        let (size, subgroup) = (numbers(size)?, numbers(subgroup)?);
+        let (&[m, n, k], &[subgroup_m, subgroup_n]) = (&size[..], &subgroup[..]) else { return None };
+        let Units { shape, lanes, emulated, small: _ } = units;
+        let tile = MatrixTile { m, n, k, subgroup_m, subgroup_n, shape, lanes, emulated };
+        tile.is_valid().then_some(tile)
+    }
+
+    /// Subgroups of a workgroup along m and n.
+    pub const fn subgroups(&self) -> [u32; 2] {
+        [self.m / self.subgroup_m, self.n / self.subgroup_n]
+    }
+
+    /// Invocations of a workgroup.
+    pub const fn threads(&self) -> u32 {
+        let [m, n] = self.subgroups();
+        m * n * self.lanes
+    }
+
+    /// Matrices of a subgroup's result along m and n, and steps along k of a staged tile.
+    pub const fn fragments(&self) -> [u32; 3] {
+        [self.subgroup_m / self.shape[0], self.subgroup_n / self.shape[1], self.k / self.shape[2]]
+    }
+
+    /// At most so many turns of loops take one step along k.
+    pub fn turns(&self) -> u32 {
+        let ([rows, columns, steps], [m, n, k]) = (self.fragments(), self.shape);
+        if self.emulated {
+            steps * (rows * columns * m * n * (k + 1) + rows * m.max(k) + columns * n.max(k))
+        } else {
+            1
+        }
+    }
+
+    /// Types of the left and the right operand and of the sum.
+    pub fn types(&self, operands: DType) -> [MatrixType; 3] {
+        matrix::product_types(self.shape, operands, DType::F32)
+    }
+
+    /// 16-byte units of an operand's tile of `rows` rows, each of `length` contiguous elements. A row is a unit longer than
+    /// its elements, so that neighbouring rows begin in different banks.
+    pub const fn units(rows: u32, length: u32) -> u32 {
+        rows * (length / UNIT + 1)
+    }
+
+    /// 16-byte units of shared memory: both operands' tiles, and later a matrix of sums for each subgroup.
+    pub fn shared_units(&self) -> u32 {
+        let [m, n] = self.subgroups();
+        // Either way round that an operand is contiguous.
+        let operand = |outer: u32| Self::units(outer, self.k).max(Self::units(self.k, outer));
+        (operand(self.m) + operand(self.n)).max(m * n * self.shape[0] * self.shape[1] / 4)
+    }
+
+    /// Bytes of shared memory.
+    pub fn shared_bytes(&self) -> u32 {
+        16 * self.shared_units()
+    }
+
+    /// Whether the numbers fit together.
+    pub fn is_valid(&self) -> bool {
+        let [m, n, k] = self.shape;
+        let all = [self.m, self.n, self.k, self.subgroup_m, self.subgroup_n, m, n, k, self.lanes];
+        all.iter().all(|x| x.is_power_of_two())
+            && self.subgroup_m <= self.m
+            && self.subgroup_n <= self.n
+            && m <= self.subgroup_m
+            && n <= self.subgroup_n
+            && k <= self.k
+            // Matrices begin at units of shared memory.
+            && [m, n, k].iter().all(|x| x.is_multiple_of(UNIT))
+    }
+}
+
+impl std::fmt::Display for MatrixTile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [m, n, k] = self.shape;
+        write!(
+            f,
+            "{}x{}x{}/{}x{}/{m}x{n}x{k}{}",
+            self.m,
+            self.n,
+            self.k,
+            self.subgroup_m,
+            self.subgroup_n,
+            if self.emulated { "/emulated" } else { "" }
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_numbers() {
+        let units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false };
+        let tile = MatrixTile::parse("128x256x32/64x64", units).expect("it is well formed");
+        assert_eq!((tile.threads(), tile.fragments()), (256, [4, 4, 2]));
+        assert_eq!(tile.to_string(), "128x256x32/64x64/16x16x16");
+        // Both tiles with a unit more in each row: what two workgroups of 48 KiB of shared memory allow.
+        assert_eq!(tile.shared_bytes(), 16 * (128 * 5 + 256 * 5));
+        for bad in ["", "128x256x32", "128x256x32/8x64", "100x256x32/64x64", "128x256x8/64x64", "32x32x32/64x64"] {
+            assert_eq!(MatrixTile::parse(bad, units), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+"""
+Text generation: how long a token takes on each device, and whether the devices say the same.
+
+A GPT-2 or a Llama of transformers, made on the spot with random weights, continues a prompt greedily, one sequence with
+a key-value cache, as a chat program does. Every device generates the same number of tokens in float32 and float16; the
+table has the median of several rounds. In float32 the tokens must be the CPU's: where they part, the CPU's two best
+tokens must be as good as equal. Ends with 1 where they are not, or where an operator ran on the CPU for want of a
+kernel.
+
+    python examples/generate.py                              # every device of this machine
+    python examples/generate.py --model llama --size large --device dml,cuda --json speed.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import statistics
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from devices import choose, describe, no_fallbacks, synchronize
+
+try:
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.table import Table
+    from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedModel
+except ImportError as error:
+    sys.exit(f"{error.name} is missing: pip install transformers rich")
+
+PROMPT = 16
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+# vocabulary, width, width of the MLP, layers, heads; the large ones are GPT-2's 124M and a Llama of 162M.
+SIZES = {
+    "gpt2": {"tiny": (256, 64, 256, 2, 2), "small": (8192, 256, 1024, 4, 4), "large": (50257, 768, 3072, 12, 12)},
+    "llama": {"tiny": (256, 64, 192, 2, 2), "small": (8192, 256, 768, 4, 4), "large": (32000, 768, 3072, 12, 12)},
+}
+
+
+@dataclass
+class Speed:
+    """What one device did in one dtype. Times are medians, in ms."""
+
+    device: str
+    name: str
+    dtype: str
+    first_token_ms: float
+    token_ms: float
+    tokens: list[int]
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Return the speed after the first token."""
+        return 1e3 / self.token_ms
+
+
+def make_model(family: str, size: str) -> PreTrainedModel:
+    """Return a model with random weights that never ends its text."""
+    vocabulary, width, inner, layers, heads = SIZES[family][size]
+    common = {
+        "vocab_size": vocabulary,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        # Weights as small as for training would say one token for ever.
+        "initializer_range": 2 / width**0.5,
+        "eos_token_id": None,
+        "bos_token_id": None,
+        "pad_token_id": None,
+    }
+    if family == "gpt2":
+        return GPT2LMHeadModel(GPT2Config(n_embd=width, n_inner=inner, **common)).eval()
+    return LlamaForCausalLM(LlamaConfig(hidden_size=width, intermediate_size=inner, **common)).eval()
+
+
+def generate(model: PreTrainedModel, prompt: torch.Tensor, new_tokens: int) -> torch.Tensor:
+    """Return the prompt and what the model makes of it."""
+    found: torch.Tensor = model.generate(
+        prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=new_tokens, do_sample=False, use_cache=True
+    )
+    return found
+
+
+@dataclass
+class Runner:
+    """One model and a prompt on one device in one dtype, and the times of its rounds in ms."""
+
+    model: PreTrainedModel
+    prompt: torch.Tensor
+    device: torch.device
+    steps: int
+    first: list[float] = field(default_factory=list)
+    each: list[float] = field(default_factory=list)
+
+    def warm_up(self) -> list[int]:
+        """Generate as will be timed, so that everything is compiled; return the new tokens."""
+        found = generate(self.model, self.prompt, self.steps)
+        return found[0, self.prompt.shape[1] :].tolist()
+
+    def round(self) -> None:
+        """Time one token, and all of them: the difference is what the others took."""
+        one, every = self._timed(1), self._timed(self.steps)
+        self.first.append(one)
+        self.each.append((every - one) / (self.steps - 1))
+
+    def _timed(self, steps: int) -> float:
+        gc.collect()
+        synchronize(self.device)
+        started = time.perf_counter()
+        generate(self.model, self.prompt, steps)
+        synchronize(self.device)
+        return (time.perf_counter() - started) * 1e3
+
+
+def measure(
+    model: PreTrainedModel, prompt: torch.Tensor, places: list[torch.device], options: argparse.Namespace
+) -> list[Speed]:
+    """Return the speeds in the order of the dtypes. The devices take turns, so that they meet the same machine."""
+    speeds = []
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=len(options.dtype) * len(places) * (options.repeats + 1))
+        for dtype in options.dtype:
+            runners, said = [], []
+            for device in places:
+                progress.update(task, description=f"{device} {dtype}: warm-up")
+                runner = Runner(copy_of(model, device, DTYPES[dtype]), prompt.to(device), device, options.steps)
+                said.append(runner.warm_up())
+                runners.append(runner)
+                progress.advance(task)
+            for _ in range(options.repeats):
+                for runner in runners:
+                    progress.update(task, description=f"{runner.device} {dtype}")
+                    runner.round()
+                    progress.advance(task)
+            for runner, tokens in zip(runners, said, strict=True):
+                first, each = statistics.median(runner.first), statistics.median(runner.each)
+                speeds.append(Speed(str(runner.device), describe(runner.device), dtype, first, each, tokens))
+    return speeds
+
+
+def copy_of(model: PreTrainedModel, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
+    """Return a model of the same weights elsewhere."""
+    other = type(model)(model.config)
+    other.load_state_dict(model.state_dict())
+    return other.to(device, dtype).eval()
+
+
+def first_difference(expected: list[int], found: list[int]) -> int | None:
+    """Return where two texts part, None where they do not."""
+    return next((i for i, (one, other) in enumerate(zip(expected, found, strict=True)) if one != other), None)
+
+
+def judge(model: PreTrainedModel, prompt: torch.Tensor, expected: list[int], speed: Speed) -> str:
+    """Return why a float32 text is wrong, empty if it is right. `expected` is the CPU's, `model` is on the CPU."""
+    place = first_difference(expected, speed.tokens)
+    if place is None:
+        return ""
+    text = torch.cat([prompt, torch.tensor([expected[:place]], dtype=torch.long)], dim=1)
+    with torch.no_grad():
+        logits = model(text).logits[0, -1]
+    gap = (logits[expected[place]] - logits[speed.tokens[place]]).item() / logits.abs().max().item()
+    print(f"{speed.device} parts from the CPU at token {place}, where its choice is worse by {gap:.1e} of the largest")
+    return "" if gap < 1e-4 else f"{speed.device} says something else than the CPU"
+
+
+def table_of(speeds: list[Speed], reference: list[int], fastest: str) -> Table:
+    """Return the table; ratios are to the device `fastest` names, in the same dtype."""
+    table = Table()
+    base = {speed.dtype: speed.token_ms for speed in speeds if speed.device == fastest}
+    titles = ["device", "dtype", "first token ms", "ms a token", "tokens/s", f"of {fastest}'s time", "as the CPU"]
+    for title in titles:
+        table.add_column(title, justify="left" if title in ("device", "dtype") else "right")
+    for speed in speeds:
+        place = first_difference(reference, speed.tokens)
+        table.add_row(
+            speed.device,
+            speed.dtype,
+            f"{speed.first_token_ms:.2f}",
+            f"{speed.token_ms:.3f}",
+            f"{speed.tokens_per_s:,.1f}",
+            f"{speed.token_ms / base[speed.dtype]:.2f}",
+            "all" if place is None else f"first {place}",
+        )
+    return table
+
+
+def places_of(text: str) -> list[torch.device]:
+    """Return devices by their names, with a comma between; "auto" is every one of this machine."""
+    if text != "auto":
+        return [choose(name) for name in text.split(",")]
+    found = [torch.device("cpu")]
+    for name in ("cuda", "dml"):
+        try:
+            found.append(choose(name))
+        except argparse.ArgumentTypeError:
+            continue
+    return found
+
+
+def arguments() -> argparse.Namespace:
+    """Return the command line's options."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", type=places_of, default="auto", metavar="A,B", help="cpu, dml, cuda (default: all)")
+    parser.add_argument("--model", choices=SIZES, default="gpt2", help="(default: %(default)s)")
+    parser.add_argument("--size", choices=SIZES["gpt2"], default="small", help="(default: %(default)s)")
+    parser.add_argument(
+        "--dtype", type=lambda text: text.split(","), default="float32,float16", help="(default: %(default)s)"
+    )
+    parser.add_argument("--steps", type=int, default=64, metavar="N", help="tokens (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="rounds (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
+    options = parser.parse_args()
+    if options.steps < 2 or options.repeats < 1:
+        parser.error("--steps is 2 at least, --repeats 1")
+    if unknown := set(options.dtype) - set(DTYPES):
+        parser.error(f"--dtype: {', '.join(sorted(unknown))}; there are {', '.join(DTYPES)}")
+    return options
+
+
+def main() -> int:
+    """Measure, compare, and return the exit status."""
+    options, console = arguments(), Console()
+    torch.manual_seed(options.seed)
+    model = make_model(options.model, options.size)
+    prompt = torch.randint(1, model.config.vocab_size, (1, PROMPT))
+    count = sum(parameter.numel() for parameter in model.parameters())
+    console.print(f"{options.model} {options.size}: {count / 1e6:.1f} million parameters, torch {torch.__version__}")
+    places: list[torch.device] = options.device
+    for device in places:
+        console.print(f"{device}: {describe(device)}", highlight=False)
+    reference = Runner(model, prompt, torch.device("cpu"), options.steps).warm_up()
+    speeds = measure(model, prompt, places, options)
+    fastest = next((str(device) for device in places if device.type == "cuda"), str(places[0]))
+    console.print(table_of(speeds, reference, fastest))
+    faults = [judge(model, prompt, reference, speed) for speed in speeds if speed.dtype == "float32"]
+    for fault in filter(None, faults):
+        print(fault, file=sys.stderr)
+    native = all([no_fallbacks(device) for device in places])
+    if options.json is not None:
+        figures = {"model": options.model, "size": options.size, "parameters": count, "torch": torch.__version__}
+        options.json.write_text(json.dumps({**figures, "speeds": [asdict(speed) for speed in speeds]}, indent=1))
+    return 0 if native and not any(faults) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

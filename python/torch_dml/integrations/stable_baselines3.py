@@ -1,0 +1,32 @@
+"""stable-baselines3: `device="auto"` is the device where that is a GPU, and accepted by name everywhere."""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from torch_dml import device as devices
+from torch_dml.backend import DEVICE
+from torch_dml.integrations.patching import put_everywhere
+
+TESTED = ("2.6", "3")
+
+
+def apply(module: ModuleType) -> None:
+    """Make the device what "auto" means, where it is a GPU."""
+    get_device = module.common.utils.get_device
+
+    @functools.wraps(get_device)
+    def chosen(device: Any = "auto") -> torch.device:
+        return torch.device(DEVICE) if device == "auto" and _is_a_gpu() else get_device(device)
+
+    put_everywhere(get_device, chosen)
+
+
+def _is_a_gpu() -> bool:
+    # "auto" is CUDA where there is one, whatever the network. A software adapter is the processor again, with a driver
+    # between: docs/integrations.md has the figures.
+    return devices.is_available() and not devices.get_device_properties(0).software

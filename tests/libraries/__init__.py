@@ -1,0 +1,1 @@
+"""Programs of the libraries that people use, unmodified, on the CPU and on the device: `python -m tests.libraries`."""

@@ -1,0 +1,40 @@
+"""Matrices for tests of linear algebra, and how far results are from solving their problem."""
+
+from __future__ import annotations
+
+import torch
+
+from support.dtypes import dtypes
+
+REALS = dtypes(torch.float32, torch.float64)
+
+# No elements, one, within a block, its edge, several blocks, batches of those.
+SQUARES = [(0, 0), (1, 1), (7, 7), (32, 32), (33, 33), (130, 130), (0, 3, 3), (2, 0, 0), (3, 5, 5), (2, 3, 40, 40)]
+
+
+def general(*sizes: int, dtype: torch.dtype) -> torch.Tensor:
+    """Matrices of normal numbers."""
+    return torch.randn(sizes, generator=torch.Generator().manual_seed(sum(sizes)), dtype=dtype)
+
+
+def positive_definite(*sizes: int, dtype: torch.dtype) -> torch.Tensor:
+    """Symmetric positive-definite matrices."""
+    x = general(*sizes, dtype=torch.float64)
+    return (x @ x.mT / max(sizes[-1], 1) + 0.1 * torch.eye(sizes[-1], dtype=torch.float64)).to(dtype)
+
+
+def triangular(*sizes: int, upper: bool, dtype: torch.dtype) -> torch.Tensor:
+    """Well-conditioned triangles, and NaN where nothing may be read."""
+    x = general(*sizes, dtype=dtype) / max(sizes[-1], 1) + 2 * torch.eye(sizes[-1], dtype=dtype)
+    x = x.triu() if upper else x.tril()
+    beyond = torch.ones_like(x, dtype=torch.bool)
+    return x.masked_fill(beyond.tril(-1) if upper else beyond.triu(1), torch.nan)
+
+
+def assert_no_worse(error: torch.Tensor, of_cpu: torch.Tensor, scale: torch.Tensor, dtype: torch.dtype) -> None:
+    """Asserts that a residual (both in float64) is at most twice the CPU's, or a few roundings of `scale`."""
+    if error.numel():
+        norm = lambda x: torch.linalg.vector_norm(x.double(), dim=(-2, -1))  # noqa: E731
+        least = 4 * torch.finfo(dtype).eps * norm(scale)
+        bound = torch.maximum(2 * norm(of_cpu), least)
+        assert (norm(error) <= bound).all(), (norm(error) / bound).max()

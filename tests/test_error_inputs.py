@@ -1,0 +1,69 @@
+"""OpInfo's wrong inputs of every operator: the device raises what the CPU raises, and nothing where it does not."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils._pytree import tree_map
+
+DML = torch.device("dml", 0)
+
+
+# The CPU has an implementation of its own there, which asks otherwise; CUDA raises what the device raises.
+NOT_AS_THE_CPU = {"narrow_copy"}
+
+
+class Mover:
+    """Moves tensors of the CPU with their strides, what memory they share, and which of them are one object."""
+
+    def __init__(self) -> None:
+        self.storages: dict[int, torch.UntypedStorage] = {}
+        self.tensors: dict[int, torch.Tensor] = {}
+
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, torch.device | str) and str(value) == "cpu":
+            return DML
+        if not isinstance(value, torch.Tensor) or value.layout != torch.strided or value.device.type != "cpu":
+            return value
+        if id(value) not in self.tensors:
+            self.tensors[id(value)] = self._tensor(value)
+        return self.tensors[id(value)]
+
+    def _tensor(self, value: torch.Tensor) -> torch.Tensor:
+        storage = value.untyped_storage()
+        if storage._cdata not in self.storages:
+            everything = torch.empty(0, dtype=torch.uint8).set_(storage)
+            self.storages[storage._cdata] = everything.to(DML).untyped_storage()
+        found = torch.empty(0, dtype=value.dtype, device=DML)
+        found.set_(self.storages[storage._cdata], value.storage_offset(), value.shape, value.stride())
+        return found.requires_grad_(value.requires_grad)
+
+
+def outcome(op: Any, input: Any, args: Any, kwargs: Any) -> str:
+    """Return the type of the error, or nothing."""
+    try:
+        op(input, *args, **kwargs)
+        torch.dml.synchronize()
+    except Exception as error:
+        return type(error).__name__
+    return ""
+
+
+@pytest.mark.allow_fallback
+@pytest.mark.parametrize("op", [op for op in op_db if op.error_inputs_func is not None], ids=lambda op: op.full_name)
+def test_wrong_inputs_raise_what_the_cpu_raises(op: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for index, wrong in enumerate(op.error_inputs("cpu")):
+            sample = wrong.sample_input
+            given = (sample.input, sample.args, sample.kwargs)
+            moved = tree_map(Mover(), given)
+            found, expected = outcome(op, *moved), outcome(op, *given)
+            if op.name in NOT_AS_THE_CPU:
+                assert bool(found) == bool(expected)
+            else:
+                assert found == expected, f"{index}: {sample.summary()}"

@@ -1,0 +1,100 @@
+"""QR decompositions and products of reflections against the CPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from support.compare import assert_same_error
+from support.matrices import REALS, SQUARES, assert_no_worse, general
+
+SIZES = [*SQUARES, (5, 3), (3, 5), (100, 17), (17, 100), (300, 40), (2, 40, 70), (3, 0), (0, 4), (2, 3, 1)]
+
+
+def spread(q):
+    """How far columns are from orthonormal."""
+    q = q.cpu().double()
+    return q.mT @ q - torch.eye(q.shape[-1], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
+@REALS
+def test_qr(mode, dtype):
+    for sizes in SIZES:
+        a = general(*sizes, dtype=dtype)
+        dml, cpu = (torch.linalg.qr(a.to(d), mode) for d in ("dml", "cpu"))
+        assert dml.R.shape == cpu.R.shape and dml.Q.shape == cpu.Q.shape
+        assert torch.equal(dml.R.cpu(), dml.R.cpu().triu())
+        residual = lambda x: x.R.cpu().double().mT @ x.R.cpu().double() - a.double().mT @ a.double()  # noqa: B023, E731
+        if mode != "r":
+            assert dml.Q.stride() == cpu.Q.stride() and dml.R.stride() == cpu.R.stride()
+            assert_no_worse(spread(dml.Q), spread(cpu.Q), torch.eye(dml.Q.shape[-1]), dtype)
+            residual = lambda x: x.Q.cpu().double() @ x.R.cpu().double() - a.double()  # noqa: B023, E731
+            assert_no_worse(residual(dml), residual(cpu), a, dtype)
+        else:
+            assert_no_worse(residual(dml), residual(cpu), a.mT @ a, dtype)
+
+
+@REALS
+def test_reflections(dtype):
+    for sizes in SIZES:
+        a = general(*sizes, dtype=dtype)
+        (dml, dml_tau), (cpu, cpu_tau) = (torch.geqrf(a.to(d)) for d in ("dml", "cpu"))
+        assert dml.shape == cpu.shape and dml_tau.shape == cpu_tau.shape
+        if sizes[-2] >= sizes[-1]:
+            check_products(torch.linalg.householder_product, cpu, cpu_tau)
+        for left in (True, False):
+            c = general(*sizes[:-2], *((sizes[-2], 4) if left else (4, sizes[-2])), dtype=dtype)
+            check_products(lambda *t, left=left: torch.ormqr(*t, left, True), cpu, cpu_tau, c)
+            check_products(lambda *t, left=left: torch.ormqr(*t, left, False), cpu, cpu_tau, c)
+
+
+def check_products(function, *tensors):
+    """Compares with the product in float64 what the device and the CPU make of it, where that is more exact."""
+    exact = function(*(t.double() for t in tensors))
+    dml, cpu = (function(*(t.to(d) for t in tensors)).cpu().double() for d in ("dml", "cpu"))
+    if tensors[0].dtype == torch.float64:
+        torch.testing.assert_close(dml, cpu, rtol=1e-12, atol=1e-13)
+    else:
+        assert_no_worse(dml - exact, cpu - exact, exact, tensors[0].dtype)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_scales(scale):
+    a = general(40, 20, dtype=torch.float32) * scale
+    q, r = (t.cpu() for t in torch.linalg.qr(a.to("dml")))
+    assert_no_worse(spread(q), torch.zeros(1, 1), torch.eye(20), torch.float32)
+    torch.testing.assert_close(q @ (r / scale), a / scale, rtol=1e-5, atol=1e-5)
+
+
+def test_columns_of_zeros():
+    a = general(6, 4, dtype=torch.float64)
+    a[:, 1] = 0
+    a[1:, 0] = 0
+    q, r = torch.linalg.qr(a.to("dml"))
+    torch.testing.assert_close((q @ r).cpu(), a)
+    assert_no_worse(spread(q), torch.zeros(1, 1), torch.eye(4), torch.float64)
+
+
+def test_out():
+    a = general(3, 6, 4, dtype=torch.float32).to("dml")
+    outs = torch.empty(0, device="dml"), torch.empty(0, device="dml")
+    assert torch.linalg.qr(a, out=outs)[0] is outs[0]
+    assert torch.equal(outs[0], torch.linalg.qr(a).Q) and torch.equal(outs[1], torch.linalg.qr(a).R)
+
+
+def test_gradients():
+    check = torch.autograd.gradcheck
+    for sizes in ((2, 4, 3), (3, 3), (3, 5)):
+        a = general(*sizes, dtype=torch.float64).to("dml").requires_grad_()
+        assert check(lambda a: torch.linalg.qr(a), a)
+    a = general(4, 3, dtype=torch.float64).to("dml").requires_grad_()
+    tau = torch.rand(3, dtype=torch.float64).to("dml").requires_grad_()
+    assert check(torch.linalg.householder_product, (a, tau))
+
+
+def test_errors():
+    assert_same_error(torch.linalg.qr, torch.ones(3))
+    assert_same_error(lambda a: torch.linalg.qr(a, "full"), torch.ones(3, 3), words=False)
+    assert_same_error(torch.geqrf, torch.ones(3))
+    assert_same_error(torch.linalg.householder_product, torch.ones(3, 4), torch.ones(3))
+    assert_same_error(torch.linalg.householder_product, torch.ones(4, 3), torch.ones(4))

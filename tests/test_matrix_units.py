@@ -1,0 +1,75 @@
+"""Products of halves on matrix units: the adapter's where it has them, and emulated ones everywhere."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from support.processes import run_python
+
+PRODUCTS = """
+import json
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+worst = {}
+
+
+def compare(name, function, *args):
+    expected = function(*(x.double() for x in args))
+    actual = function(*(x.to("dml") for x in args)).cpu().double()
+    # Each sum is rounded once to the dtype, and its terms are at most a few.
+    error = (actual - expected).abs() / (1 + expected.abs())
+    worst[name] = max(worst.get(name, 0.0), error.max().item() / torch.finfo(args[0].dtype).eps)
+
+
+for dtype in (torch.float16, torch.bfloat16):
+    x, y = torch.randn(48, 64).to(dtype), torch.randn(64, 40).to(dtype)
+    compare("mm", torch.mm, x, y)
+    compare("mm of transposes", lambda a, b: b.t() @ a.t(), x, y)
+    compare("odd sizes", torch.mm, x[:33, :61], y[:61, :19])
+    compare("steps", torch.mm, x[::2, ::2], y[::2, ::2])
+    compare("addmm", lambda a, b, c: torch.addmm(c, a, b, beta=0.5, alpha=2), x, y, torch.randn(40).to(dtype))
+    compare("bmm", torch.bmm, torch.randn(3, 17, 24).to(dtype), torch.randn(3, 24, 33).to(dtype))
+    compare("linear", F.linear, x, y.t().contiguous(), torch.randn(40).to(dtype))
+    image, weight = torch.randn(2, 8, 9, 9).to(dtype), torch.randn(16, 8, 3, 3).to(dtype)
+    compare("conv2d", lambda a, w: F.conv2d(a, w, padding=1), image, weight)
+wide = torch.tensor([[65504.0, float("inf"), float("nan"), 6e-8]] * 16, dtype=torch.float16).repeat(1, 4)
+one = torch.eye(16, dtype=torch.float16)
+product = (wide.to("dml") @ one.to("dml")).cpu()
+print(json.dumps({"worst": worst, "special": product.isnan().all(1).tolist()}))
+"""
+
+
+@pytest.mark.parametrize("mode", ["0", "1", "emulate"])
+def test_products(mode: str) -> None:
+    """With and without, as near to float64; an infinity times 0 is NaN in each."""
+    done = run_python("-c", PRODUCTS, TORCH_DML_MATRIX_UNITS=mode, TORCH_DML_FALLBACK="error")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert all(found["special"])
+    for name, error in found["worst"].items():
+        assert error < 4, f"{name}: {error} of the dtype's epsilon"
+
+
+def test_capture_of_the_first_product() -> None:
+    """Which cannot wait for the check of the units: it is computed without them, and rightly."""
+    code = """
+import torch
+x = torch.randint(-3, 4, (32, 32)).half()
+given = x.to("dml")
+graph = torch.dml.Graph()
+with torch.dml.graph(graph):
+    result = given @ given
+graph.replay()
+assert torch.equal(result.cpu(), (x.float() @ x.float()).half()), result
+"""
+    done = run_python("-c", code, TORCH_DML_MATRIX_UNITS="1")
+    assert done.returncode == 0, done.stderr
+
+
+def test_determinism() -> None:
+    x = torch.randn(130, 70, device="dml").half()
+    assert torch.equal(x @ x.t(), x @ x.t())
