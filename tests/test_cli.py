@@ -149,7 +149,9 @@ def test_bench(tmp_path: Path):
 def test_bench_of_kernels_and_models(tmp_path: Path):
     target = tmp_path / "figures.json"
     suites = ("conv", "attention", "rows", "models")
-    done = command("bench", *suites, "--device", "dml", "--quick", "--json", str(target), timeout=600)
+    # No figure may be missing: on a busy machine without a GPU a repeat takes long.
+    arguments = ("--device", "dml", "--quick", "--limit", "120", "--json", str(target))
+    done = command("bench", *suites, *arguments, timeout=600)
     assert done.returncode == 0, done.stderr
     report = json.loads(target.read_text(encoding="utf-8"))
     assert report["fallbacks"] == {}

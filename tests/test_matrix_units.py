@@ -36,6 +36,24 @@ for dtype in (torch.float16, torch.bfloat16):
     compare("linear", F.linear, x, y.t().contiguous(), torch.randn(40).to(dtype))
     image, weight = torch.randn(2, 8, 9, 9).to(dtype), torch.randn(16, 8, 3, 3).to(dtype)
     compare("conv2d", lambda a, w: F.conv2d(a, w, padding=1), image, weight)
+    for name, inputs, outputs, kernel, pixels, options in (
+        ("conv2d of tiles of channels", 64, 40, 3, 8, {"padding": 1}),
+        ("conv2d of steps", 16, 24, 3, 11, {"padding": 2, "stride": 2, "dilation": 2}),
+        ("conv2d of single pixels", 16, 8, 1, 7, {}),
+        ("conv2d of units of pixels", 16, 8, 1, 8, {}),
+    ):
+        image = torch.randn(2, inputs, pixels, pixels).to(dtype)
+        weight = (torch.randn(outputs, inputs, kernel, kernel) / (inputs * kernel * kernel) ** 0.5).to(dtype)
+        result = F.conv2d(image.double(), weight.double(), **options)
+        slope = torch.randn(result.shape).to(dtype)
+        compare(name, lambda a, w, _: F.conv2d(a, w, **options), image, weight, slope)
+        for i, of in enumerate(("image", "weight")):
+
+            def gradient(a, w, slope, i=i):
+                operands = (a.detach().requires_grad_(), w.detach().requires_grad_())
+                return torch.autograd.grad(F.conv2d(*operands, **options), operands, slope)[i] / (1, 8)[i]
+
+            compare(f"{name}: gradient of the {of}", gradient, image, weight, slope)
 wide = torch.tensor([[65504.0, float("inf"), float("nan"), 6e-8]] * 16, dtype=torch.float16).repeat(1, 4)
 one = torch.eye(16, dtype=torch.float16)
 product = (wide.to("dml") @ one.to("dml")).cpu()

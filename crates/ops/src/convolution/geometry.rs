@@ -135,6 +135,12 @@ impl Geometry {
         })
     }
 
+    /// Whether every window is one pixel, and each pixel has one.
+    pub fn is_pointwise(&self) -> bool {
+        let all = |values: &[i64], x: i64| values.iter().all(|&n| n == x);
+        all(&self.kernel, 1) && all(&self.stride, 1) && all(&self.padding, 0)
+    }
+
     /// Sizes of the operator's result.
     pub fn result(&self) -> Dims {
         let (channels, spatial) = if self.transposed { &self.inner } else { &self.outer };

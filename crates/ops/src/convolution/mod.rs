@@ -7,6 +7,7 @@
 
 mod geometry;
 mod named;
+mod order;
 mod overrideable;
 mod passes;
 

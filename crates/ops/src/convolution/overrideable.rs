@@ -1,7 +1,7 @@
 //! The convolution that every module comes down to, and its gradients.
 
 use super::geometry::{Arguments, Geometry};
-use super::passes;
+use super::{order, passes};
 use crate::matmul;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -100,7 +100,8 @@ pub fn forward(
         );
     }
     let last = is_channels_last(input) || is_channels_last(weight);
-    let (input, weight) = (dense(call, input, last)?, dense(call, weight, last)?);
+    let by_channels = last || order::by_channels(call, &geometry, input.dtype);
+    let (input, weight) = (dense(call, input, by_channels)?, dense(call, weight, by_channels)?);
     let out = empty(call, &input, &sizes, last)?;
     if out.numel() > 0 {
         if geometry.transposed {
@@ -130,11 +131,12 @@ pub fn backward(
         grad.sizes.as_slice()
     );
     let last = is_channels_last(input) || is_channels_last(weight);
-    let grad = dense(call, grad, last)?;
+    let by_channels = last || order::by_channels(call, &geometry, grad.dtype);
+    let grad = dense(call, grad, by_channels)?;
     let wants = |i: usize| wanted.get(i).is_some_and(|&w| w != 0);
     let mut gradients = [const { None }; 3];
     if wants(0) {
-        let weight = dense(call, weight, last)?;
+        let weight = dense(call, weight, by_channels)?;
         let out = empty(call, &grad, &input.sizes, last)?;
         if geometry.transposed {
             passes::forward(call, &geometry, &grad, &weight, &out, None)?;
@@ -144,7 +146,7 @@ pub fn backward(
         gradients[0] = Some(out);
     }
     if wants(1) {
-        let input = dense(call, input, last)?;
+        let input = dense(call, input, by_channels)?;
         let out = empty(call, &grad, &weight.sizes, last)?;
         let (inner, outer) = if geometry.transposed { (&grad, &input) } else { (&input, &grad) };
         passes::backward_weight(call, &geometry, inner, outer, &out)?;

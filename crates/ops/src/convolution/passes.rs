@@ -71,7 +71,7 @@ fn pairs(t: &Tensor, batch: i64, outer: &[Step], inner: &[Step]) -> Source {
     Source {
         memory,
         batch,
-        access: Access { dtype: t.dtype, axis, wide, pattern },
+        access: Access { dtype: t.dtype, axis, wide, pattern, whole_steps: false },
         strides: PatternStrides::Digits { outer, inner, windows: smallvec![] },
     }
 }
@@ -106,8 +106,28 @@ fn windowed(
     Source {
         memory,
         batch,
-        access: Access { dtype: t.dtype, axis, wide, pattern },
+        access: Access { dtype: t.dtype, axis, wide, pattern, whole_steps: false },
         strides: PatternStrides::Digits { outer: smallvec![outer.0], inner: smallvec![inner.0], windows },
+    }
+}
+
+/// An operand whose elements are seen through the windows of `g`, which are left out where each is one pixel. The arguments
+/// are those of [`windowed`].
+fn seen(
+    g: &Geometry,
+    t: &Tensor,
+    batch: i64,
+    (outer, inner): ((Step, bool), (Step, bool)),
+    windows: SmallVec<[Window; 3]>,
+    pixels: Axis,
+) -> Source {
+    if !g.is_pointwise() {
+        return windowed(t, batch, outer, inner, windows, pixels);
+    }
+    let every = Step { size: t.sizes[2..].iter().product(), stride: t.strides[t.dim() - 1] };
+    match pixels {
+        Axis::Outer => pairs(t, batch, &[outer.0, every], &[inner.0]),
+        Axis::Inner => pairs(t, batch, &[outer.0], &[inner.0, every]),
     }
 }
 
@@ -180,7 +200,8 @@ pub fn forward(
         .collect();
     let images = Step { size: g.batch, stride: x.image };
     let channels = Step { size: *ci, stride: x.channel };
-    let image = windowed(inner, ci * x.channel, (images, true), (channels, !last), windows, Axis::Outer);
+    let digits = ((images, true), (channels, !last));
+    let image = seen(g, inner, ci * x.channel, digits, windows, Axis::Outer);
     let side = Side { out, bias, channels: *co, pixels: pixels(places), k: ci * taps };
     run(call, g, side, matrix, image)
 }
@@ -221,7 +242,8 @@ pub fn backward_data(
         .collect();
     let images = Step { size: g.batch, stride: x.image };
     let channels = Step { size: *co, stride: x.channel };
-    let image = windowed(outer, co * x.channel, (images, true), (channels, !last), windows, Axis::Outer);
+    let digits = ((images, true), (channels, !last));
+    let image = seen(g, outer, co * x.channel, digits, windows, Axis::Outer);
     let side = Side { out, bias, channels: *ci, pixels: pixels(places), k: co * taps };
     run(call, g, side, matrix, image)
 }
@@ -255,19 +277,18 @@ pub fn backward_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor
             divisor: 1,
         })
         .collect();
-    // Columns are (channel, tap), or (tap, channel), as the weight's memory has them: then they are contiguous.
-    let last = is_last(out) || is_last(inner) && *ci > 1 && taps == 1;
+    // Columns are (channel, tap), or (tap, channel) where either memory has channels fastest.
+    let last = *ci > 1 && (is_last(out) || is_last(inner));
     let images = Step { size: g.batch, stride: x.image };
     let channels = Step { size: *ci, stride: x.channel };
-    let columns = windowed(inner, ci * x.channel, (channels, !last), (images, true), windows, Axis::Inner);
-    let fastest = if last && taps > 1 {
-        w.channel
-    } else if taps > 1 {
-        w.pixel
-    } else {
-        w.channel
+    let digits = ((channels, !last), (images, true));
+    let columns = seen(g, inner, ci * x.channel, digits, windows, Axis::Inner);
+    let (fastest, split) = match (taps, last) {
+        (1, _) => (w.channel, None),
+        (_, false) => (w.pixel, None),
+        (_, true) => (w.channel, (!is_last(out)).then_some((*ci, w.pixel))),
     };
-    let output = Output { memory: out.into(), strides: [co * w.image, w.image, fastest], split: None };
+    let output = Output { memory: out.into(), strides: [co * w.image, w.image, fastest], split };
     let finish = Finish { out: output, alpha: Scalar::Int(1), bias: None };
     Problem { size: [g.groups, *co, ci * taps, g.batch * pixels], a: rows, b: columns, finish }.run(call)
 }

@@ -274,8 +274,8 @@ impl<'b> Sums<'b> {
         self.multiply(self.left.len() - 1, rows);
     }
 
-    /// Stores all sums, a matrix at a time through the subgroup's part of shared memory. `edge` guards a ragged one by the
-    /// tile's first row, and the result's rows and columns.
+    /// Stores all sums, some matrices of a row at a time through the subgroup's part of shared memory. `edge` guards a ragged
+    /// one by the tile's first row, and the result's rows and columns.
     fn store(
         &self,
         b: &'b Builder,
@@ -285,16 +285,19 @@ impl<'b> Sums<'b> {
     ) {
         let [rows, columns, _] = self.tile.shape;
         let (lanes, lane) = (self.tile.lanes, b.subgroup_lane());
-        let (across, chunks) = (columns / WIDE, rows * columns / WIDE);
+        let together = self.tile.stored_together();
+        let (across, chunks) = (columns * together / WIDE, rows * columns * together / WIDE);
         let begin = self.subgroup * chunks;
         for (i, line) in (0u32..).zip(&self.sums) {
-            for (j, sum) in (0u32..).zip(line) {
-                sum.store(memory, begin, across, MatrixLayout::RowMajor);
+            for (j, group) in (0u32..).zip(line.chunks(together as usize)) {
+                for (place, sum) in (0u32..).zip(group) {
+                    sum.store(memory, begin + place * (columns / WIDE), across, MatrixLayout::RowMajor);
+                }
                 b.subgroup_barrier();
                 for first in (0..chunks).step_by(lanes as usize) {
                     let chunk = lane + first;
                     let (row, column) = (chunk >> across.ilog2(), (chunk & (across - 1)) * WIDE);
-                    let (m, n) = (self.m + i * rows + row, self.n + j * columns + column);
+                    let (m, n) = (self.m + i * rows + row, self.n + j * (columns * together) + column);
                     let store = || {
                         let words = memory.load(begin + chunk);
                         let sums: Vec<_> = (0..WIDE as u8).map(|l| words.lane(l).bitcast(ScalarType::F32)).collect();

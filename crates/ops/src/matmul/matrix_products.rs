@@ -279,7 +279,8 @@ fn addbmm(call: &mut Call, bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, 
             windows: smallvec![],
         };
         let axis = if t.strides[outer] == 1 { Axis::Outer } else { Axis::Inner };
-        Source { memory: t.into(), batch: 0, access: Access { dtype: t.dtype, axis, wide: false, pattern }, strides }
+        let access = Access { dtype: t.dtype, axis, wide: false, pattern, whole_steps: false };
+        Source { memory: t.into(), batch: 0, access, strides }
     };
     into(call, &target, [a, b], alpha, addend, k, |finish| Problem {
         size: [1, sizes[0], sizes[1], k],

@@ -56,10 +56,13 @@ struct Entry {
 }
 
 const ENTRIES: &[Entry] = &[
-    Entry { size: [128, 256, 32], subgroup: [64, 64], rate: 6.5 },
-    Entry { size: [128, 128, 32], subgroup: [64, 64], rate: 4.5 },
-    Entry { size: [64, 128, 32], subgroup: [32, 64], rate: 3.5 },
-    Entry { size: [64, 64, 32], subgroup: [32, 32], rate: 2.5 },
+    Entry { size: [128, 128, 64], subgroup: [64, 64], rate: 6.5 },
+    Entry { size: [128, 256, 32], subgroup: [64, 64], rate: 5.8 },
+    Entry { size: [128, 128, 32], subgroup: [64, 64], rate: 5.7 },
+    Entry { size: [64, 128, 64], subgroup: [32, 64], rate: 4.7 },
+    Entry { size: [64, 128, 32], subgroup: [32, 64], rate: 3.7 },
+    Entry { size: [64, 64, 64], subgroup: [32, 32], rate: 3.1 },
+    Entry { size: [64, 64, 32], subgroup: [32, 32], rate: 2.9 },
     Entry { size: [32, 32, 32], subgroup: [16, 16], rate: 1.0 },
     Entry { size: [16, 32, 32], subgroup: [16, 16], rate: 0.6 },
 ];

@@ -88,12 +88,27 @@ impl MatrixTile {
         rows * (length / UNIT + 1)
     }
 
-    /// 16-byte units of shared memory: both operands' tiles, and later a matrix of sums for each subgroup.
+    /// 16-byte units of shared memory: both operands' tiles, and later matrices of sums.
     pub fn shared_units(&self) -> u32 {
-        let [m, n] = self.subgroups();
-        // Either way round that an operand is contiguous.
+        self.operand_units().max(self.sum_units())
+    }
+
+    /// Units of both operands' tiles, either way round that an operand is contiguous.
+    fn operand_units(&self) -> u32 {
         let operand = |outer: u32| Self::units(outer, self.k).max(Self::units(self.k, outer));
-        (operand(self.m) + operand(self.n)).max(m * n * self.shape[0] * self.shape[1] / 4)
+        operand(self.m) + operand(self.n)
+    }
+
+    /// Units of a matrix of sums for each subgroup.
+    fn sum_units(&self) -> u32 {
+        let [m, n] = self.subgroups();
+        m * n * self.shape[0] * self.shape[1] / 4
+    }
+
+    /// Matrices of sums side by side that a subgroup stores together: as many as the operands' memory has room for.
+    pub fn stored_together(&self) -> u32 {
+        let room = (self.operand_units() / self.sum_units()).max(1);
+        (1 << room.ilog2()).min(self.fragments()[1])
     }
 
     /// Bytes of shared memory.

@@ -60,6 +60,9 @@ pub struct Access {
     pub wide: bool,
     /// Where elements lie.
     pub pattern: Pattern,
+    /// The fastest digit of k is a multiple of the kernel's step along k: all of a step's elements have the same slower
+    /// digits. What a kernel is launched with decides; a [`Source`] does not know.
+    pub whole_steps: bool,
 }
 
 impl Access {
@@ -204,21 +207,43 @@ impl Source {
         } else {
             (Axis::Outer, false)
         };
-        let access = Access { dtype: t.dtype, axis, wide, pattern: Pattern::Strided };
+        let access = Access { dtype: t.dtype, axis, wide, pattern: Pattern::Strided, whole_steps: false };
         Source { memory, batch, access, strides: PatternStrides::Strided { outer: stride[0], inner: stride[1] } }
     }
 
     /// Whether every run of eight elements of 16 bits along the axis, of a matrix of `outer x inner` elements, is 16 bytes at
     /// a multiple of 16.
     pub fn is_in_units(&self, size: [i64; 2]) -> bool {
-        let PatternStrides::Strided { outer, inner } = self.strides else { return false };
-        let (along, across) = if self.access.axis == Axis::Inner { (1, 0) } else { (0, 1) };
-        let (stride, multiple) = ([outer, inner], |x: i64| x % 8 == 0);
-        stride[along] == 1
-            && multiple(size[along])
-            && (size[across] == 1 || multiple(stride[across]))
-            && multiple(self.batch)
-            && self.memory.address.is_multiple_of(16)
+        let multiple = |x: i64| x % 8 == 0;
+        let aligned = multiple(self.batch) && self.memory.address.is_multiple_of(16);
+        let along_k = self.access.axis == Axis::Inner;
+        aligned
+            && match &self.strides {
+                PatternStrides::Strided { outer, inner } => {
+                    let (along, across) = if along_k { (1, 0) } else { (0, 1) };
+                    let stride = [*outer, *inner];
+                    stride[along] == 1 && multiple(size[along]) && (size[across] == 1 || multiple(stride[across]))
+                }
+                // Of a wide access one digit's stride is 1, that along which it runs.
+                PatternStrides::Digits { outer, inner, windows } => {
+                    self.access.wide
+                        && outer.iter().chain(inner).all(|s| multiple(if s.stride == 1 { s.size } else { s.stride }))
+                        && windows.iter().all(|w| multiple(w.stride))
+                }
+            }
+    }
+
+    /// How a kernel reads it that takes `step` elements of k at a time.
+    pub fn access_in_steps(&self, step: u32) -> Access {
+        let whole_steps = match (&self.strides, self.access.pattern) {
+            (PatternStrides::Digits { inner, windows, .. }, Pattern::Digits { inner: digits, .. }) => {
+                let plain = inner.last().map(|s| s.size);
+                let fastest = if digits.plain_first { windows.last().map(|w| w.inner).or(plain) } else { plain };
+                fastest.is_some_and(|size| size % i64::from(step) == 0)
+            }
+            _ => false,
+        };
+        Access { whole_steps, ..self.access }
     }
 
     /// The largest offset, in elements, that a tile of `outer x inner` elements meets beside its own origin.

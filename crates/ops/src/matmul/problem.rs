@@ -77,8 +77,8 @@ impl Problem {
         let [ragged_m, ragged_n, ragged_k] =
             [(m, tile[0]), (n, tile[1]), (k, tile[2])].map(|(size, step)| size % i64::from(step) != 0);
         let product = ProductSpec {
-            a: self.a.access,
-            b: self.b.access,
+            a: self.a.access_in_steps(tile[2]),
+            b: self.b.access_in_steps(tile[2]),
             epilogue: finish.epilogue(n),
             index: self.index(finish, tile.map(i64::from)),
             ragged_k,

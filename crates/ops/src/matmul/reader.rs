@@ -162,7 +162,7 @@ impl<'b> Reader<'b> {
                 coordinates: Vec::new(),
             },
             Numbers::Digits { outer, windows, .. } => {
-                let (offset, digits) = self.split(b, outer, windows.len(), origin + local);
+                let (offset, digits) = self.split(b, outer, windows.len(), origin + local, None);
                 let coordinates = digits
                     .iter()
                     .zip(windows)
@@ -173,13 +173,14 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// Memory offset of an index's plain digits, and its window digits.
+    /// Memory offset of an index's plain digits, and its window digits. `more` is added to the fastest digit.
     fn split(
         &self,
         b: &'b Builder,
         side: &SideParams<'b>,
         windows: usize,
         index: Value<'b>,
+        more: Option<Value<'b>>,
     ) -> (Value<'b>, Vec<Value<'b>>) {
         let mut digits = Vec::new();
         let mut rest = index;
@@ -189,6 +190,9 @@ impl<'b> Reader<'b> {
             rest = quotient;
         }
         digits.push(rest);
+        if let Some(more) = more {
+            digits[0] = digits[0] + more;
+        }
         digits.reverse();
         let plain = if side.digits.plain_first { 0..side.strides.len() } else { windows..digits.len() };
         let mut offset = b.int(self.index, 0);
@@ -248,7 +252,9 @@ impl<'b> Reader<'b> {
         let mut valid = k_end.map(|end| (k0 + lane.k).lt(end));
         let mut offset = lane.offset;
         if let Numbers::Digits { inner, windows, .. } = &self.numbers {
-            let (inside, digits) = self.split(b, inner, windows.len(), k0 + lane.k);
+            // Where a step keeps to one value of the slower digits, they are the same for the whole workgroup.
+            let (apart, together) = if self.access.whole_steps { (k0, Some(lane.k)) } else { (k0 + lane.k, None) };
+            let (inside, digits) = self.split(b, inner, windows.len(), apart, together);
             offset = offset + inside;
             for ((digit, w), &base) in digits.iter().zip(windows).zip(&lane.coordinates) {
                 let mut at = (base + digit.cast(ScalarType::I32) * w.inner_step).bitcast(ScalarType::U32);

@@ -33,6 +33,8 @@ _SUITES: dict[str, Callable[[Bench], list[Row]]] = {
 
 def run(suites: list[str], names: list[str] | None, *, quick: bool, limit: float, target: str | None) -> int:
     """Run suites, print a table each, and write the figures to `target`."""
+    # float32 is float32 on every device: cuDNN's convolutions would use TF32, which has 10 bits of significand.
+    torch.backends.cudnn.allow_tf32 = False
     wanted = names or ["dml", "cpu", *(["cuda"] if torch.cuda.is_available() else [])]
     # Once a PrivateUse1 backend is registered, PyTorch's autograd engine has no streams for CUDA and its backward fails
     # (pytorch/pytorch issue 161129). So CUDA is measured first.

@@ -1,0 +1,37 @@
+//! Which order of memory a convolution multiplies in: the one its tensors have, or channels last by way of copies.
+
+use super::geometry::Geometry;
+use crate::matmul::matrix_select;
+use crate::matmul::operand::WIDE;
+use crate::operator::call::Call;
+use dml_engine::AdapterKind;
+use dml_kernel::DType;
+
+/// Channels of a 16-byte unit of 16-bit elements: what a load on matrix units takes.
+const UNIT: i64 = 8;
+/// Multiplications from which the copies, two launches, are worth their while on a GPU.
+const LARGE: i64 = 1 << 26;
+
+/// Whether operands of `dtype` whose channels are not the fastest in memory are first copied so that they are.
+///
+/// A window's elements lie apart in memory where pixels are the fastest, and every one is found and loaded by itself. Where
+/// channels are, a load takes several of them, and a step along k keeps to one place of the window. Windows of one pixel
+/// need no copy if loads of several pixels fit.
+pub fn by_channels(call: &Call, g: &Geometry, dtype: DType) -> bool {
+    let info = call.device.info();
+    let software = info.kind == AdapterKind::Software;
+    let wide = match matrix_select::units(info, dtype) {
+        Some(_) => UNIT,
+        None if dtype == DType::F32 && !software => i64::from(WIDE),
+        None => return false,
+    };
+    let pixels: i64 = g.outer.1.iter().product();
+    let taps: i64 = g.kernel.iter().product();
+    let products = [g.inner.0, g.outer.0, taps, pixels].into_iter().fold(g.batch, i64::saturating_mul);
+    let whole = |n: i64| n % wide == 0;
+    g.groups == 1
+        && whole(g.inner.0)
+        && whole(g.outer.0)
+        && (software || products >= LARGE)
+        && !(g.is_pointwise() && whole(pixels))
+}
