@@ -5,8 +5,8 @@
 
 pub mod key;
 mod mode;
-pub mod operands;
 pub mod rank;
+mod row_sort;
 mod search;
 mod select;
 pub mod sort;
