@@ -4,7 +4,7 @@
 use super::key;
 use super::select::{Collect, Selection};
 use super::sort::emit;
-use super::tile;
+use super::{row_select, tile};
 use crate::movement::copy::{as_contiguous, contiguous, fill_with};
 use crate::operator::argument::Outs;
 use crate::operator::call::{Call, Scalar as Number};
@@ -65,6 +65,9 @@ fn topk(call: &mut Call, input: &Tensor, k: i64, dim: i64, largest: bool, sorted
 
 /// The `k` first elements of each row; `values` and `indices` have `k` in its dimension.
 pub fn first(call: &Call, o: &Operands, k: i64, descending: bool, sorted: bool) -> Result<()> {
+    if row_select::takes(o.n, k) {
+        return row_select::run(call, o, k, descending);
+    }
     if o.n <= tile::max_row(call) {
         return tile::run(call, o, None, o.n, descending, Take::First(k as u32));
     }

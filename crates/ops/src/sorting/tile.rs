@@ -116,7 +116,7 @@ impl KernelSpec for Spec {
                 places.store(base + column, place);
             });
         });
-        network(b, keys, places, padded);
+        network(b, keys, places, padded, TILE);
         self.each(b, |Element { row, base, column }| {
             b.if_(row.lt(o.rows) & column.lt(p.n), || {
                 let first = match self.taken {
@@ -151,8 +151,8 @@ pub fn median_rank<'b>(
     if ignore_nan { middle(numbers) } else { numbers.lt(n).select(numbers, middle(n)) }
 }
 
-/// Sorts every `padded` neighbours of the tile, ascending.
-fn network<'b>(b: &'b Builder, keys: Shared<'b>, places: Shared<'b>, padded: u32) {
+/// Sorts every `padded` neighbours of the `tile` elements, ascending.
+pub fn network<'b>(b: &'b Builder, keys: Shared<'b>, places: Shared<'b>, padded: u32, tile: u32) {
     let block = b.var(b.u32(1));
     b.while_(
         || block.get().le(padded.ilog2()),
@@ -163,7 +163,7 @@ fn network<'b>(b: &'b Builder, keys: Shared<'b>, places: Shared<'b>, padded: u32
                 || {
                     let shift = half.get() - 1;
                     b.barrier();
-                    b.for_(b.local_id(0), b.u32(TILE / 2), GROUP, |pair| {
+                    b.for_(b.local_id(0), b.u32(tile / 2), GROUP, |pair| {
                         let low = ((pair >> shift) << half.get()) | (pair & ((b.u32(1) << shift) - 1));
                         let high = low | (b.u32(1) << shift);
                         let ascending = ((low & (padded - 1)) >> block.get() & 1).eq(0);
