@@ -719,6 +719,15 @@ impl<'b> Shared<'b> {
         self.b.stmt(Stmt::StoreShared { shared: self.id, index: index.id, lane: None, value: value.id });
     }
 
+    /// Atomic operation on element `index` (u32) of an array of 32-bit integers; yields the old value. Orders nothing else:
+    /// a barrier does.
+    pub fn atomic(self, op: Atomic, index: impl Operand<'b>, value: impl Operand<'b>) -> Value<'b> {
+        let index = index.value(self.b, ScalarType::U32);
+        let value = value.value(self.b, self.ty.scalar);
+        assert!(self.ty.lanes == 1 && self.ty.scalar.is_integer() && self.ty.scalar.bytes() == 4);
+        self.b.def(value.ty, Inst::AtomicShared { op, shared: self.id, index: index.id, value: value.id })
+    }
+
     /// Writes lane `lane` (u32) of the vector element `index` (u32), and leaves its other lanes alone: how a tile
     /// is transposed on its way to shared memory.
     pub fn store_lane(self, index: impl Operand<'b>, lane: impl Operand<'b>, value: impl Operand<'b>) {

@@ -136,6 +136,9 @@ impl Kernel {
             Inst::Atomic { op, pointer, index, value } => {
                 format!("atomic {op:?} p{pointer}[{}], {}", n(index), n(value))
             }
+            Inst::AtomicShared { op, shared, index, value } => {
+                format!("atomic {op:?} s{shared}[{}], {}", n(index), n(value))
+            }
             Inst::CompareExchange { pointer, index, expected, value } => {
                 format!("exchange p{pointer}[{}] if {}, {}", n(index), n(expected), n(value))
             }

@@ -286,6 +286,13 @@ pub enum Inst {
         index: ValueId,
         value: ValueId,
     },
+    /// Old value of an element of a shared array of scalars of 32 bits; relaxed, workgroup scope.
+    AtomicShared {
+        op: Atomic,
+        shared: SharedId,
+        index: ValueId,
+        value: ValueId,
+    },
     /// Old value; stores `value` where it equals `expected`.
     CompareExchange {
         pointer: PointerId,
@@ -324,6 +331,9 @@ impl Inst {
             Inst::Vector(ref lanes) => Inst::Vector(lanes.iter().map(|&lane| f(lane)).collect()),
             Inst::Atomic { op, pointer, index, value } => {
                 Inst::Atomic { op, pointer, index: f(index), value: f(value) }
+            }
+            Inst::AtomicShared { op, shared, index, value } => {
+                Inst::AtomicShared { op, shared, index: f(index), value: f(value) }
             }
             Inst::CompareExchange { pointer, index, expected, value } => {
                 Inst::CompareExchange { pointer, index: f(index), expected: f(expected), value: f(value) }

@@ -282,6 +282,11 @@ impl Verifier<'_> {
                 self.atomic(pointer, index, ty)?;
                 check(value == ty, || wrong_of(&[value]))
             }
+            Inst::AtomicShared { op: _, shared, index, value } => {
+                let (element, value) = (self.shared(shared, index)?, self.used(value)?);
+                let fits = element == ty && ty.lanes == 1 && ty.scalar.is_integer() && ty.scalar.bytes() == 4;
+                check(fits && value == ty, || wrong_of(&[element, value]))
+            }
             Inst::CompareExchange { pointer, index, expected, value } => {
                 let (expected, value) = (self.used(expected)?, self.used(value)?);
                 self.atomic(pointer, index, ty)?;

@@ -131,3 +131,23 @@ fn a_tile_is_transposed_through_lanes_of_shared_vectors() {
     let want: Vec<f32> = (0..16).map(|i| (i % 4 * 4 + i / 4) as f32).collect();
     assert_eq!(to, bytes(&want, f32::to_le_bytes));
 }
+
+/// Every invocation adds to the shared count of its digit.
+#[test]
+fn counts_in_shared_memory() {
+    let b = Builder::new("histogram", [64, 1, 1]);
+    let (out, x) = (b.pointer("out", DType::U32), b.input("x", DType::U32));
+    let (counts, me) = (b.shared(ScalarType::U32, 1, 4), b.local_id(0));
+    b.if_(me.lt(4), || counts.store(me, b.u32(0)));
+    b.barrier();
+    counts.atomic(Atomic::Add, x.load(me) & 3, b.u32(1));
+    b.barrier();
+    b.if_(me.lt(4), || out.store(me, counts.load(me)));
+    let kernel = b.finish();
+    kernel.verify().expect("a valid kernel");
+    let x: Vec<u32> = (0..64).map(|i| i * i / 3).collect();
+    let (mut out, mut input) = (vec![0; 16], bytes(&x, u32::to_le_bytes));
+    run(&kernel, [1, 1, 1], 4, &mut [&mut out, &mut input].map(|m| Argument::Memory(m)));
+    let want: Vec<u32> = (0..4).map(|d| x.iter().filter(|x| *x & 3 == d).count() as u32).collect();
+    assert_eq!(out, bytes(&want, u32::to_le_bytes));
+}

@@ -111,3 +111,23 @@ fn subnormal_products_quotients_roots_and_remainders_are_correctly_rounded() {
     agree("sqrt", Function::unary(ScalarType::F32, math::sqrt).f32(&[&x]), |x, _| x.sqrt());
     agree("reciprocal", Function::unary(ScalarType::F32, math::reciprocal).f32(&[&x]), |x, _| 1.0 / x);
 }
+
+/// The functions of ordinary arguments give the bits of the general ones.
+#[test]
+fn ordinary_arguments_have_the_same_results() {
+    let functions: [(math::Unary, math::Unary, f32, f32); 4] = [
+        (math::sin, |x| math::ordinary::sin_cos(x)[0], -8191.0, 8191.0),
+        (math::cos, |x| math::ordinary::sin_cos(x)[1], -7.0, 7.0),
+        (math::log, math::ordinary::log, f32::MIN_POSITIVE, 4.0),
+        (math::sqrt, math::ordinary::sqrt, 0.0, 1e9),
+    ];
+    for (general, ordinary, low, high) in functions {
+        let steps = 20_000;
+        let between = (0..=steps).map(|i| low + (high - low) * (i as f32 / steps as f32));
+        let powers = (0..30).flat_map(|k| [2f32.powi(-k), 1.0 - 2f32.powi(-k)]);
+        let x: Vec<f32> = between.chain(powers.filter(|x| (low..=high).contains(x))).collect();
+        let of = |f| Function::unary(ScalarType::F32, f).f32(&[&x]);
+        let bits = |y: Vec<f32>| y.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+        assert_eq!(bits(of(ordinary)), bits(of(general)));
+    }
+}

@@ -604,6 +604,14 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
                     self.lane_mut(id, 0)[l] = old;
                 }
             }
+            Inst::AtomicShared { op, shared, index, value } => {
+                for l in self.running(mask) {
+                    let at = self.lane(index, 0)[l] as usize;
+                    let old = self.shared[shared as usize][at];
+                    self.shared[shared as usize][at] = atomic(op, s, old, self.lane(value, 0)[l]);
+                    self.lane_mut(id, 0)[l] = old;
+                }
+            }
             Inst::CompareExchange { pointer, index, expected, value } => {
                 for l in self.running(mask) {
                     let (argument, at, word) = self.element(pointer, index, ty, l);

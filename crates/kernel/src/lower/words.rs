@@ -192,7 +192,9 @@ impl<'b, 'k> Lowering<'b, 'k> {
                 let mut inst = inst.map(|id| self.value(id).id);
                 match &mut inst {
                     Inst::GetVar { var, .. } => *var = self.vars[*var as usize],
-                    Inst::LoadShared { shared, .. } => *shared = self.shared[*shared as usize],
+                    Inst::LoadShared { shared, .. } | Inst::AtomicShared { shared, .. } => {
+                        *shared = self.shared[*shared as usize]
+                    }
                     _ => {}
                 }
                 Lowered::Same(self.b.def(ty, inst))

@@ -9,6 +9,7 @@ use crate::types::ScalarType;
 pub mod comparison;
 pub mod complex;
 pub mod double;
+pub mod ordinary;
 pub mod single;
 pub mod special;
 

@@ -794,6 +794,12 @@ impl<'k> Emitter<'k> {
                 let (scope, relaxed) = self.device_scope();
                 self.op(atomic(op, ty.scalar), t, &[address, scope, relaxed, v(self, value)])
             }
+            Inst::AtomicShared { op, shared, index, value } => {
+                let address = self.shared_address(shared, index);
+                let scope = self.constant(ScalarType::U32, spirv::Scope::Workgroup as u64);
+                let relaxed = self.constant(ScalarType::U32, 0);
+                self.op(atomic(op, ty.scalar), t, &[address, scope, relaxed, v(self, value)])
+            }
             Inst::CompareExchange { pointer, index, expected, value } => {
                 let (address, ..) = self.element(pointer, index, ty);
                 self.needs.atomics_i64 |= ty.scalar.bytes() == 8;

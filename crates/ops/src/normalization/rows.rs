@@ -3,12 +3,13 @@
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
-use crate::primitives::rows::{Extent, RowExtent, Rows, Share, pairwise};
+use crate::primitives::rows::{Dealt, Extent, RowExtent, Share, pairwise};
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use crate::tensor::promote::accumulator;
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, math};
+use smallvec::SmallVec;
 
 /// What a row is normalised by.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,16 +32,15 @@ pub struct Problem<'t> {
 
 /// Whether rows of this many elements fit.
 pub fn fit(n: i64) -> bool {
-    n > 0 && Rows::of_neighbours(ScalarType::U32, n).1 > 0
+    n > 0 && Dealt::neighbours(ScalarType::U32, n, DType::F32, &[]).held > 0
 }
 
 /// What changes the code of both kernels.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spec {
     norm: Norm,
-    rows: Rows,
-    /// Elements of a row in registers of one invocation.
-    held: u32,
+    /// Whose elements are held in registers.
+    rows: Dealt,
     input: DType,
     weight: Option<DType>,
     /// Of mean and scale.
@@ -55,10 +55,13 @@ impl Spec {
 }
 
 impl Problem<'_> {
-    fn spec(&self, statistics: DType) -> Spec {
-        let (rows, held) = Rows::of_neighbours(index_type(self.input.numel()), self.n);
+    /// Of a kernel that also accesses `others` row by row.
+    fn spec(&self, statistics: DType, others: &[&Tensor]) -> Spec {
+        let tensors = others.iter().copied().chain([self.input]).chain(self.weight).chain(self.bias);
+        let accessed: SmallVec<[(u64, u64); 4]> = tensors.map(|t| (t.data, t.dtype.bytes())).collect();
+        let rows = Dealt::neighbours(index_type(self.input.numel()), self.n, self.input.dtype, &accessed);
         let weight = self.weight.map(|t| t.dtype);
-        Spec { norm: self.norm, rows, held, input: self.input.dtype, weight, statistics }
+        Spec { norm: self.norm, rows, input: self.input.dtype, weight, statistics }
     }
 
     fn extent(&self) -> Extent {
@@ -70,8 +73,8 @@ impl Problem<'_> {
         if self.input.numel() == 0 {
             return Ok(());
         }
-        let (of, extent) = (self.spec(scale.dtype), self.extent());
-        let groups = of.rows.groups(&extent);
+        let (of, extent) = (self.spec(scale.dtype, &[out]), self.extent());
+        let groups = of.rows.rows.groups(&extent);
         let arguments = ForwardArguments {
             out,
             scale,
@@ -97,8 +100,8 @@ impl Problem<'_> {
         if self.input.numel() == 0 {
             return Ok(());
         }
-        let (spec, extent) = (self.spec(scale.dtype), self.extent());
-        let groups = spec.rows.groups(&extent);
+        let (spec, extent) = (self.spec(scale.dtype, &[out, grad]), self.extent());
+        let groups = spec.rows.rows.groups(&extent);
         let arguments = BackwardArguments { out, scale, mean, input: self.input, weight: self.weight, grad, extent };
         call.run(&BackwardSpec(spec), &arguments, groups)
     }
@@ -120,7 +123,7 @@ parameters! {
         weight: Option<Input> = s.of.weight,
         bias: Option<Input> = s.bias,
         eps: InDType = accumulator(s.of.input),
-        extent: RowExtent = s.of.rows.index,
+        extent: RowExtent = s.of.rows.rows.index,
     }
 }
 
@@ -132,8 +135,8 @@ impl KernelSpec for ForwardSpec {
     fn write<'b>(&self, b: &'b Builder, p: ForwardParameters<'b>) {
         let ForwardParameters { out, scale, mean, input, weight, bias, eps, extent } = p;
         let scalar = accumulator(self.of.input).compute();
-        let share = Share::of(b, &self.of.rows, extent, self.of.input, 2);
-        let held = Held::new(&share, self.of.held, scalar);
+        let share = Share::dealt(b, &self.of.rows, extent, self.of.input, 2);
+        let held = Held::new(&share, self.of.rows.held, scalar);
         let x = share.load(input, &held.at, 0.0);
         let centred = mean.map_or(Centred { mean: None, values: x.clone() }, |_| held.centred(&x));
         let factor = math::rsqrt(held.mean_square(&centred) + eps);
@@ -143,17 +146,14 @@ impl KernelSpec for ForwardSpec {
                 pointer.store(share.place.row, value);
             }
         });
-        for (&k, &x) in held.at.iter().zip(&centred.values) {
-            let column = k.min(share.n - 1);
-            let mut y = x * factor;
-            if let Some(weight) = weight {
-                y = y * weight.load(column).cast(scalar);
-            }
-            if let Some(bias) = bias {
-                y = y + bias.load(column).cast(scalar);
-            }
-            share.store(out, k, y);
+        let mut y: Vec<Value> = centred.values.iter().map(|&x| x * factor).collect();
+        if let Some(weight) = weight {
+            y = y.into_iter().zip(share.load_shared(weight, &held.at, scalar)).map(|(y, w)| y * w).collect();
         }
+        if let Some(bias) = bias {
+            y = y.into_iter().zip(share.load_shared(bias, &held.at, scalar)).map(|(y, b)| y + b).collect();
+        }
+        share.store_all(out, &held.at, &y);
     }
 }
 
@@ -170,7 +170,7 @@ parameters! {
         input: Input = s.0.input,
         weight: Option<Input> = s.0.weight,
         grad: Input = s.0.input,
-        extent: RowExtent = s.0.rows.index,
+        extent: RowExtent = s.0.rows.rows.index,
     }
 }
 
@@ -182,8 +182,8 @@ impl KernelSpec for BackwardSpec {
     fn write<'b>(&self, b: &'b Builder, p: BackwardParameters<'b>) {
         let BackwardParameters { out, scale, mean, input, weight, grad, extent } = p;
         let scalar = accumulator(self.0.input).compute();
-        let share = Share::of(b, &self.0.rows, extent, self.0.input, 2);
-        let held = Held::new(&share, self.0.held, scalar);
+        let share = Share::dealt(b, &self.0.rows, extent, self.0.input, 2);
+        let held = Held::new(&share, self.0.rows.held, scalar);
         let of_row = |t: Pointer<'b>| t.load(share.place.row).cast(scalar);
         backward(&held, input, grad, weight, mean.map(of_row), of_row(scale), out);
     }
@@ -215,7 +215,7 @@ impl<'b> Held<'_, 'b> {
     /// Subtracts the mean twice: what rounding left in the first difference is a mean too.
     fn centred(&self, x: &[Value<'b>]) -> Centred<'b> {
         let within = |values: Vec<Value<'b>>| -> Vec<Value<'b>> {
-            self.at.iter().zip(values).map(|(k, v)| k.lt(self.share.n).select(v, 0.0)).collect()
+            self.at.iter().zip(values).map(|(&k, v)| self.share.has(k).select(v, 0.0)).collect()
         };
         let first = self.share.sum(self.total(x)) / self.count;
         let near = within(x.iter().map(|&x| x - first).collect());
@@ -243,8 +243,7 @@ fn backward<'b>(
     let x = share.load(input, &held.at, 0.0);
     let mut g = share.load(grad, &held.at, 0.0);
     if let Some(weight) = weight {
-        let scalar = scale.scalar();
-        let columns = held.at.iter().map(|&k| weight.load(k.min(share.n - 1)).cast(scalar));
+        let columns = share.load_shared(weight, &held.at, scale.scalar());
         g = g.iter().zip(columns).map(|(&g, w)| g * w).collect();
     }
     let y: Vec<Value> = x.iter().map(|&x| mean.map_or(x, |m| x - m) * scale).collect();
@@ -254,10 +253,11 @@ fn backward<'b>(
         parts.push(held.total(&g));
     }
     let means: Vec<Value> = share.all(&parts, |x, y| x + y).into_iter().map(|s| s / held.count).collect();
-    for ((&k, &g), &y) in held.at.iter().zip(&g).zip(&y) {
+    let gradient = |(&g, &y): (&Value<'b>, &Value<'b>)| {
         let centred = means[1..].iter().fold(g, |g, &m| g - m);
-        share.store(out, k, (centred - y * means[0]) * scale);
-    }
+        (centred - y * means[0]) * scale
+    };
+    share.store_all(out, &held.at, &g.iter().zip(&y).map(gradient).collect::<Vec<_>>());
 }
 
 #[cfg(test)]
@@ -270,8 +270,8 @@ mod tests {
         for norm in [Norm::Layer, Norm::Rms] {
             for (input, other, n) in [(DType::F16, DType::F32, 3), (DType::F64, DType::F64, 4000)] {
                 for parameter in [None, Some(other)] {
-                    let (rows, held) = Rows::of_neighbours(ScalarType::U64, n);
-                    let spec = Spec { norm, rows, held, input, weight: parameter, statistics: other };
+                    let rows = Dealt::neighbours(ScalarType::U64, n, input, &[]);
+                    let spec = Spec { norm, rows, input, weight: parameter, statistics: other };
                     accepted(&BackwardSpec(spec.clone()).build());
                     accepted(&ForwardSpec { of: spec, bias: parameter }.build());
                 }

@@ -10,7 +10,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::rows::{Extent, RowExtent, Rows, Share, pairwise};
+use crate::primitives::rows::{Dealt, Extent, RowExtent, Share, pairwise};
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use crate::tensor::promote::accumulator;
@@ -59,7 +59,7 @@ impl Mode {
 }
 
 /// Elements taken at a time from a row that is not held.
-const AHEAD: u32 = 4;
+const AHEAD: u32 = 8;
 
 fn forward(call: &mut Call, x: &Tensor, dim: i64, widen: bool, out: Out, mode: Mode) -> Result<()> {
     let dim = call.wrap_dim(dim, x.dim())?;
@@ -140,16 +140,14 @@ struct Spec {
     mode: Mode,
     input: DType,
     out: DType,
-    rows: Rows,
-    /// Elements of a row in registers of one invocation; 0 if rows are too long.
-    held: u32,
+    rows: Dealt,
 }
 
 parameters! {
     Spec as s => Arguments, Parameters {
         out: Output = s.out,
         inputs: Each<Input> = smallvec![s.input; s.mode.inputs()],
-        extent: RowExtent = s.rows.index,
+        extent: RowExtent = s.rows.rows.index,
     }
 }
 
@@ -158,13 +156,15 @@ fn rows(call: &Call, mode: Mode, inputs: &[Tensor], dim: usize, out: &Tensor) ->
     let input = &inputs[0];
     let extent = Extent::along(&input.sizes, dim);
     let index = index_type(input.numel());
-    let (rows, held) = if extent.inner == 1 {
-        Rows::of_neighbours(index, extent.n)
+    let rows = if extent.inner == 1 {
+        let accessed: SmallVec<[(u64, u64); 3]> =
+            inputs.iter().chain([out]).map(|t| (t.data, t.dtype.bytes())).collect();
+        Dealt::neighbours(index, extent.n, input.dtype, &accessed)
     } else {
-        Rows::of_columns(index, extent.n, extent.rows)
+        Dealt::columns(index, extent.n, extent.rows)
     };
-    let spec = Spec { mode, input: input.dtype, out: out.dtype, rows, held };
-    call.run(&spec, &Arguments { out, inputs: inputs.iter().collect(), extent }, rows.groups(&extent))
+    let spec = Spec { mode, input: input.dtype, out: out.dtype, rows };
+    call.run(&spec, &Arguments { out, inputs: inputs.iter().collect(), extent }, rows.rows.groups(&extent))
 }
 
 impl KernelSpec for Spec {
@@ -173,24 +173,25 @@ impl KernelSpec for Spec {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
-        let row = Share::of(b, &self.rows, p.extent, self.input, 1);
-        if self.held > 0 { held(self, &p.inputs, p.out, &row) } else { long(b, self, &p.inputs, p.out, &row) }
+        let row = Share::dealt(b, &self.rows, p.extent, self.input, 1);
+        if self.rows.held > 0 { held(self, &p.inputs, p.out, &row) } else { long(b, self, &p.inputs, p.out, &row) }
     }
 }
 
 /// Rows in registers.
 fn held<'b>(spec: &Spec, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Share<'b>) {
-    let at = row.elements(spec.held);
+    let at = row.elements(spec.rows.held);
     let load = |input: Pointer<'b>, beyond: f64| row.load(input, &at, beyond);
     let results: Vec<Value> = match spec.mode {
         Mode::Softmax | Mode::LogSoftmax => {
             let x = load(inputs[0], f64::NEG_INFINITY);
             let max = row.max(pairwise(x.clone(), |x, y| x.max(y)));
             let exp: Vec<Value> =
-                at.iter().zip(&x).map(|(k, &x)| k.lt(row.n).select(math::exp(x - max), 0.0)).collect();
+                at.iter().zip(&x).map(|(&k, &x)| row.has(k).select(math::exp(x - max), 0.0)).collect();
             let sum = row.sum(pairwise(exp.clone(), |x, y| x + y));
             if spec.mode == Mode::Softmax {
-                exp.iter().map(|&e| e / sum).collect()
+                let scale = 1.0 / sum;
+                exp.iter().map(|&e| e * scale).collect()
             } else {
                 let log = math::log(sum);
                 x.iter().map(|&x| x - max - log).collect()
@@ -204,9 +205,7 @@ fn held<'b>(spec: &Spec, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Share<'
             pairs.map(|(&g, &y)| gradient(spec.mode, g, y, sum)).collect()
         }
     };
-    for (&k, &value) in at.iter().zip(&results) {
-        row.store(out, k, value);
-    }
+    row.store_all(out, &at, &results);
 }
 
 fn gradient<'b>(mode: Mode, g: Value<'b>, y: Value<'b>, sum: Value<'b>) -> Value<'b> {
@@ -221,24 +220,24 @@ fn long<'b>(b: &'b Builder, spec: &Spec, inputs: &[Pointer<'b>], out: Pointer<'b
     let sum = b.var(b.float(scalar, 0.0));
     // exp(x - m), which is 1 where both are the same infinity.
     let exp_below = |x: Value<'b>, m: Value<'b>| x.eq(m).select(x.like(1.0), math::exp(x - m));
-    b.for_(row.lane, row.n, AHEAD * row.lanes, |k| {
-        let at: Vec<Value> = (0..AHEAD).map(|q| k + q * row.lanes).collect();
-        let inside = |k: Value<'b>, x: Value<'b>, beyond: f64| k.lt(row.n).select(x, x.like(beyond));
+    let each = |body: &dyn Fn(&[Value<'b>])| {
+        b.for_(row.first(), row.n, AHEAD * row.lanes, |k| body(&row.elements_from(k, AHEAD)));
+    };
+    each(&|at| {
+        let inside = |k: Value<'b>, x: Value<'b>| row.has(k).select(x, 0.0);
         if forward {
-            let x: Vec<Value> =
-                at.iter().map(|&k| inside(k, inputs[0].load(row.offset(k)), f64::NEG_INFINITY)).collect();
+            let x = row.load(inputs[0], at, f64::NEG_INFINITY);
             let before = max.get();
             let now = before.max(pairwise(x.clone(), |x, y| x.max(y)));
-            let terms = at.iter().zip(&x).map(|(&k, &x)| inside(k, exp_below(x, now), 0.0)).collect();
+            let terms = at.iter().zip(&x).map(|(&k, &x)| inside(k, exp_below(x, now))).collect();
             sum.set(sum.get() * exp_below(before, now) + pairwise(terms, |x, y| x + y));
             max.set(now);
         } else {
-            let term = |k: Value<'b>| {
-                let g = inputs[0].load(row.offset(k));
-                let x = if spec.mode == Mode::SoftmaxGrad { g * inputs[1].load(row.offset(k)) } else { g };
-                inside(k, x, 0.0)
-            };
-            sum.set(sum.get() + pairwise(at.iter().map(|&k| term(k)).collect(), |x, y| x + y));
+            let mut terms = row.load(inputs[0], at, 0.0);
+            if spec.mode == Mode::SoftmaxGrad {
+                terms = terms.iter().zip(row.load(inputs[1], at, 0.0)).map(|(&g, y)| g * y).collect();
+            }
+            sum.set(sum.get() + pairwise(terms, |x, y| x + y));
         }
     });
     let (largest, total) = if forward {
@@ -250,15 +249,22 @@ fn long<'b>(b: &'b Builder, spec: &Spec, inputs: &[Pointer<'b>], out: Pointer<'b
     } else {
         (max.get(), row.sum(sum.get()))
     };
-    let log = if spec.mode == Mode::LogSoftmax { math::log(total) } else { total };
-    b.for_(row.lane, row.n, row.lanes, |k| {
-        let x = inputs[0].load(row.offset(k));
-        let value = match spec.mode {
-            Mode::Softmax => math::exp(x - largest) / total,
-            Mode::LogSoftmax => x - largest - log,
-            mode => gradient(mode, x, inputs[1].load(row.offset(k)), total),
+    let factor = match spec.mode {
+        Mode::Softmax => 1.0 / total,
+        Mode::LogSoftmax => math::log(total),
+        _ => total,
+    };
+    each(&|at| {
+        let x = row.load(inputs[0], at, 0.0);
+        let values: Vec<Value> = match spec.mode {
+            Mode::Softmax => x.iter().map(|&x| math::exp(x - largest) * factor).collect(),
+            Mode::LogSoftmax => x.iter().map(|&x| x - largest - factor).collect(),
+            mode => {
+                let y = row.load(inputs[1], at, 0.0);
+                x.iter().zip(y).map(|(&g, y)| gradient(mode, g, y, factor)).collect()
+            }
         };
-        row.store(out, k, value);
+        row.store_all(out, at, &values);
     });
 }
 
@@ -271,14 +277,13 @@ mod tests {
     fn kernels_are_valid() {
         for mode in [Mode::Softmax, Mode::LogSoftmax, Mode::SoftmaxGrad, Mode::LogSoftmaxGrad] {
             for (input, out) in [(DType::F32, DType::F32), (DType::F16, DType::F32), (DType::F64, DType::F64)] {
-                for (index, lanes, lanes_first, held) in [
-                    (ScalarType::U32, 256, true, 16),
-                    (ScalarType::U64, 8, false, 4),
-                    (ScalarType::U32, 1, true, 2),
-                    (ScalarType::U32, 64, true, 0),
+                for rows in [
+                    Dealt::neighbours(ScalarType::U32, 4096, input, &[]),
+                    Dealt::neighbours(ScalarType::U32, 2, input, &[(1, 2)]),
+                    Dealt::neighbours(ScalarType::U64, 100_000, input, &[]),
+                    Dealt::columns(ScalarType::U64, 50, 8),
                 ] {
-                    let spec = Spec { mode, input, out, rows: Rows { index, lanes, lanes_first }, held };
-                    crate::primitives::validate::accepted(&spec.build());
+                    crate::primitives::validate::accepted(&Spec { mode, input, out, rows }.build());
                 }
             }
         }

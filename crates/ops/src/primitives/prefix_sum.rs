@@ -151,23 +151,35 @@ pub fn scratch(b: &Builder, scalar: ScalarType) -> Shared<'_> {
 }
 
 /// The sum of `value` over this and all earlier invocations of a workgroup of [`GROUP`], and over all of them.
-/// Every invocation must come here. (Hillis and Steele, "Data parallel algorithms", CACM 29, 1986.)
+/// Every invocation must come here.
 pub fn workgroup<'b>(b: &'b Builder, scratch: Shared<'b>, value: Value<'b>) -> (Value<'b>, Value<'b>) {
-    let me = b.local_id(0);
-    scratch.store(me, value);
-    b.barrier();
-    let (mut from, mut step) = (0, 1);
-    while step < GROUP {
-        let to = GROUP - from;
-        let sum = b.var(scratch.load(me + from));
-        b.if_(me.ge(step), || sum.set(sum.get() + scratch.load(me + from - step)));
-        scratch.store(me + to, sum.get());
-        b.barrier();
-        (from, step) = (to, step * 2);
-    }
-    let result = (scratch.load(me + from), scratch.load(b.u32(from + GROUP - 1)));
+    let result = neighbours(b, scratch, value, GROUP);
     b.barrier();
     result
+}
+
+/// The same among every `threads` neighbours of a workgroup, a power of two. The scratch may be written again behind a
+/// barrier.
+///
+/// Hillis and Steele, "Data parallel algorithms", CACM 29, 1986, with four sums joined at a time, which takes half the barriers.
+pub fn neighbours<'b>(b: &'b Builder, scratch: Shared<'b>, value: Value<'b>, threads: u32) -> (Value<'b>, Value<'b>) {
+    const JOINED: u32 = 4;
+    let local = b.local_id(0);
+    let me = local & (threads - 1);
+    scratch.store(local, value);
+    b.barrier();
+    let (mut from, mut step, mut sum) = (0, 1, value);
+    while step < threads {
+        for before in (1..JOINED.min(threads / step)).map(|k| k * step) {
+            let other = scratch.load(((local - before) & (GROUP - 1)) + from);
+            sum = sum + me.ge(before).select(other, value.like(0.0));
+        }
+        from = GROUP - from;
+        scratch.store(local + from, sum);
+        b.barrier();
+        step *= JOINED;
+    }
+    (sum, scratch.load((local | (threads - 1)) + from))
 }
 
 #[cfg(test)]

@@ -1,27 +1,27 @@
-//! Sorting of unsigned keys together with their positions, row by row: stable, so that what follows can work in the
-//! order of positions.
+//! Sorting of rows that are longer than what a workgroup holds: stable, so that what follows can work in the order of
+//! positions.
 //!
-//! Least significant digit first, four bits a pass. In a pass each workgroup counts the digits of a block of a row's
-//! keys, the counts of all blocks are summed up digit by digit, and each workgroup puts its keys where the sums say
-//! (Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs", IPDPS 2009).
+//! Least significant digit first, eight bits a pass. In a pass each workgroup counts the digits of a block of a row, the counts
+//! of all blocks are summed up digit by digit, and each workgroup puts its elements where the sums say (Satish, Harris and
+//! Garland, "Designing efficient sorting algorithms for manycore GPUs", IPDPS 2009). It sorts a tile of its block at a time by
+//! the digit first ([`block_sort`](super::block_sort)), so that neighbours are written together.
+//!
+//! The first pass reads elements or keys, the last one writes elements, and no other memory is needed than two keys and two
+//! positions an element.
 
 use crate::check;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
+use crate::primitives::block_sort::{self, BlockSort, Order, Shape, halves, joined};
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::prefix_sum;
+use crate::primitives::radix_pass::{BITS, Block, DIGITS, Kind, Pass, PassNumbers, Place};
+use crate::primitives::row_operands::{Operands, RowOperands};
+use crate::primitives::{prefix_sum, sort_key};
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
-use dml_engine::{ArgumentBlock, Parameter, interface::U32, parameters};
+use dml_engine::parameters;
 use dml_kernel::dense::GROUP;
-use dml_kernel::{Builder, DType, Pointer, ScalarType, Shared, Value};
-
-/// Neighbouring keys of one invocation.
-pub const EACH: u32 = 8;
-/// Bits of a digit.
-pub const BITS: u32 = 4;
-/// Values of a digit.
-pub const DIGITS: u32 = 1 << BITS;
+use dml_kernel::{Builder, DType, ScalarType, Value};
 
 /// Sorts `keys` (u32, one contiguous row), none above `largest`. Returns the keys in order and the position that each
 /// had.
@@ -29,8 +29,8 @@ pub fn sort(call: &Call, keys: &Tensor, largest: u32) -> Result<(Tensor, Tensor)
     sort_rows(call, keys, None, 1, u32::BITS - largest.leading_zeros())
 }
 
-/// Sorts `keys` (u32 or u64, contiguous), `rows` of one length below 2^31, by their lowest `bits`. Returns the keys in
-/// order and the position in its row that each had, or what `positions` (u32) holds there.
+/// Sorts `keys` (u32 or u64, contiguous), `rows` of one length below 2^31, which have no more than their lowest `bits`. Returns
+/// the keys in order and the position in its row that each had, or what `positions` (u32) holds there.
 pub fn sort_rows(
     call: &Call,
     keys: &Tensor,
@@ -38,255 +38,113 @@ pub fn sort_rows(
     rows: i64,
     bits: u32,
 ) -> Result<(Tensor, Tensor)> {
-    let n = keys.numel() / rows;
-    check!(n < i64::from(i32::MAX), NotImplemented, "{}: {n} elements in a row are more than dml can sort", call.name);
-    let pass = Pass { n: n as u32, rows: rows as u32, shift: 0 };
-    let cells = (pass.blocks() * u64::from(DIGITS)) as i64;
-    let counts = &call.empty(DType::U32, &[cells + 1])?;
-    let threads = pass.threads();
-    let index = index_type(keys.numel());
-    let tables = Tables::of(call);
-    let (dtype, mut from, mut positions) = (keys.dtype, keys.clone(), positions.cloned());
-    // What a pass has read, the one after the next writes: all of them take the memory of two.
-    let mut spare: Option<(Tensor, Tensor)> = None;
-    for shift in (0..bits.max(1)).step_by(BITS as usize) {
-        let (to, moved) = match spare.take() {
-            Some(read) => read,
-            None => (call.empty(dtype, &keys.sizes)?, call.empty(DType::U32, &keys.sizes)?),
-        };
-        let pass = Pass { shift, ..pass };
-        call.run_threads(&Count { dtype, index, tables }, &CountArguments { keys: &from, counts, pass }, threads)?;
-        prefix_sum::exclusive(call, counts, cells)?;
-        let spec = Move { dtype, index, tables, positions: positions.is_some() };
-        let arguments =
-            MoveArguments { keys: &from, counts, to: &to, moved: &moved, positions: positions.as_ref(), pass };
-        call.run_threads(&spec, &arguments, threads)?;
-        // The caller's own stay as they are.
-        spare = (shift > 0).then(|| positions.map(|positions| (from, positions))).flatten();
-        (from, positions) = (to, Some(moved));
-    }
-    // There is at least one pass.
-    let positions = positions.unwrap_or_else(|| from.clone());
-    Ok((from, positions))
+    let rows = Problem { keys: keys.dtype, rows, n: keys.numel() / rows, bits };
+    let to = rows.pair(call)?;
+    rows.run(call, Place::Keys(keys, positions), Place::Keys(&to.0, Some(&to.1)))?;
+    Ok(to)
 }
 
-/// One pass over the digits of rows of keys, a block of a row a workgroup.
-#[derive(Copy, Clone, Debug)]
-pub struct Pass {
-    /// Keys of a row.
-    pub n: u32,
-    /// Rows.
-    pub rows: u32,
-    /// The digit's lowest bit.
-    pub shift: u32,
+/// Sorts the rows of the operands' input, and writes elements and positions. Neither may share the input's memory. The input's
+/// [keys](sort_key), contiguous, are read in its place if they are given.
+pub fn sort_elements(call: &Call, operands: &Operands, keys: Option<&Tensor>, descending: bool) -> Result<()> {
+    let dtype = operands.tensors[0].dtype;
+    let rows =
+        Problem { keys: sort_key::dtype_of(dtype), rows: operands.rows, n: operands.n, bits: sort_key::bits(dtype) };
+    let elements = Place::Elements(operands, descending);
+    rows.run(call, keys.map_or(elements, |keys| Place::Keys(keys, None)), elements)
 }
 
-impl Pass {
-    /// Blocks of a row.
-    fn blocks_of_row(self) -> u32 {
-        self.n.div_ceil(GROUP * EACH)
-    }
-
-    /// Blocks of all rows.
-    pub fn blocks(self) -> u64 {
-        u64::from(self.rows) * u64::from(self.blocks_of_row())
-    }
-
-    /// Invocations that the blocks take.
-    pub fn threads(self) -> u64 {
-        self.blocks() * u64::from(GROUP)
-    }
-}
-
-/// How a workgroup's counts lie in shared memory.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Tables {
-    /// The counts of every sixteenth of the workgroup beside those of the invocations.
-    Apart,
-    /// In the last of its invocations', for adapters whose shared memory does not hold both.
-    Joined,
-}
-
-impl Tables {
-    /// What the adapter has room for.
-    pub fn of(call: &Call) -> Tables {
-        let apart = 4 * GROUP * (DIGITS + 1);
-        if call.device.info().capabilities.max_shared_memory >= apart { Tables::Apart } else { Tables::Joined }
-    }
-
-    /// For a kernel that counts nothing: `None` where its tables would take the room of something else.
-    pub fn unused(self) -> Option<Tables> {
-        (self == Tables::Apart).then_some(self)
-    }
-}
-
-/// Invocations of a sixteenth of the workgroup.
-const SIXTEENTH: u32 = GROUP / DIGITS;
-
-/// A [`Pass`] as a kernel's parameter.
-pub struct PassNumbers;
-
-/// A [`Pass`] in a kernel (u32).
+/// Rows of keys.
 #[derive(Copy, Clone)]
-pub struct PassParams<'b> {
-    n: Value<'b>,
-    /// Blocks of a row.
-    blocks: Value<'b>,
-    rows: Value<'b>,
-    shift: Value<'b>,
+struct Problem {
+    keys: DType,
+    rows: i64,
+    n: i64,
+    /// The lowest bits, by which they are sorted.
+    bits: u32,
 }
 
-impl Parameter for PassNumbers {
-    type Type = ();
-    type Argument<'a> = Pass;
-    type Declared<'b> = PassParams<'b>;
-
-    fn declare<'b>(b: &'b Builder, _: &str, (): &()) -> PassParams<'b> {
-        let [n, blocks, rows, shift] = ["n", "blocks", "rows", "shift"].map(|name| b.param(name, ScalarType::U32));
-        PassParams { n, blocks, rows, shift }
+impl Problem {
+    /// Memory for keys and positions.
+    fn pair(self, call: &Call) -> Result<(Tensor, Tensor)> {
+        let sizes = [self.rows, self.n];
+        Ok((call.empty(self.keys, &sizes)?, call.empty(DType::U32, &sizes)?))
     }
 
-    fn pass(pass: &Pass, (): &(), block: &mut ArgumentBlock) {
-        for number in [pass.n, pass.blocks_of_row(), pass.rows, pass.shift] {
-            U32::pass(&number, &(), block);
+    fn run(self, call: &Call, from: Place, to: Place) -> Result<()> {
+        let n = self.n;
+        check!(
+            n < i64::from(i32::MAX),
+            NotImplemented,
+            "{}: {n} elements in a row are more than dml can sort",
+            call.name
+        );
+        let shape = shape(call, self.keys);
+        let pass = Pass::new(n, self.rows, shape.tile());
+        let (groups, cells) = (pass.groups(), pass.blocks() as i64 * i64::from(DIGITS));
+        let counts = &call.empty(DType::U32, &[cells + 1])?;
+        let (keys, index) = (self.keys, index_type(self.rows * n));
+        let passes = self.bits.div_ceil(BITS).max(1);
+        // Passes write by turns; keys that are wanted go to where they are wanted every other time.
+        let own = passes > 2 && matches!(to, Place::Elements(..));
+        let spare = [own.then(|| self.pair(call)).transpose()?, (passes > 1).then(|| self.pair(call)).transpose()?];
+        let written = |pass: u32| match &spare[((passes - 1 - pass) % 2) as usize] {
+            Some((keys, positions)) if pass + 1 < passes => Place::Keys(keys, Some(positions)),
+            _ => to,
+        };
+        for number in 0..passes {
+            let (shift, pass) = (number * BITS, pass.at(number * BITS));
+            let (source, target) = (if number == 0 { from } else { written(number - 1) }, written(number));
+            let spec = Count { keys, index, from: source.kind(), each: shape.each };
+            let arguments = CountArguments { from: source.keys(), operands: source.operands(), counts, pass };
+            call.run(&spec, &arguments, groups)?;
+            prefix_sum::exclusive(call, counts, cells)?;
+            let halves = if self.bits > shift + block_sort::BITS { 2 } else { 1 };
+            let spec = Move { keys, index, from: source.kind(), to: target.kind(), shape, halves };
+            let arguments = MoveArguments {
+                from: source.keys(),
+                positions: source.positions(),
+                operands: source.operands().or(target.operands()),
+                counts,
+                to: target.keys(),
+                moved: target.positions(),
+                pass,
+            };
+            call.run(&spec, &arguments, groups)?;
         }
+        Ok(())
     }
 }
 
-/// A workgroup's keys in a pass: every invocation's, and how many it has of each digit.
-pub struct Block<'b> {
-    b: &'b Builder,
-    keys: Pointer<'b>,
-    n: Value<'b>,
-    /// Blocks of a row.
-    pub blocks: Value<'b>,
-    /// Rows.
-    pub rows: Value<'b>,
-    shift: Value<'b>,
-    /// The workgroup's row.
-    pub row: Value<'b>,
-    /// Its block in the row.
-    pub index: Value<'b>,
-    /// Index of the row's first key.
-    base: Value<'b>,
-    /// `[digit][invocation]`
-    cells: Shared<'b>,
-    /// `[digit][sixteenth of the workgroup]`; without it the last cell of each sixteenth stands for it, and the cells hold
-    /// running sums inside a sixteenth.
-    parts: Option<Shared<'b>>,
+/// A workgroup's tile: what its memory and registers hold.
+fn shape(call: &Call, keys: DType) -> Shape {
+    let room = call.device.info().capabilities.max_shared_memory;
+    let of = |each, together| Shape { each, threads: GROUP, together };
+    let words = keys.bytes() as u32 / 4 + 1;
+    let each = if keys == DType::U32 && move_bytes(of(16, 1)) <= room { 16 } else { 8 };
+    // More than one workgroup is to fit.
+    if move_bytes(of(each, words)) <= room / 2 { of(each, words) } else { of(each, 1) }
 }
 
-impl<'b> Block<'b> {
-    /// The workgroup's block of `keys`, with shared memory for counts if there are `tables`. A superfluous workgroup ends
-    /// here.
-    pub fn new(
-        b: &'b Builder,
-        keys: Pointer<'b>,
-        pass: PassParams<'b>,
-        index: ScalarType,
-        tables: Option<Tables>,
-    ) -> Block<'b> {
-        let PassParams { n, blocks, rows, shift } = pass;
-        let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
-        b.if_(group.ge(blocks * rows), || b.return_());
-        let row = group / blocks;
-        let cells = b.shared(ScalarType::U32, 1, if tables.is_some() { DIGITS * GROUP } else { 1 });
-        let parts = (tables == Some(Tables::Apart)).then(|| b.shared(ScalarType::U32, 1, GROUP));
-        let base = row.cast(index) * n.cast(index);
-        Block { b, keys, n, blocks, rows, shift, row, index: group - row * blocks, base, cells, parts }
-    }
-
-    /// Where the block's count of a digit is.
-    fn count_at(&self, digit: Value<'b>) -> Value<'b> {
-        (self.row * DIGITS + digit) * self.blocks + self.index
-    }
-
-    /// Runs `body` for this invocation's keys, given a key's index, its position in the row, the key and the cell of
-    /// its digit.
-    pub fn each(&self, body: impl Fn(Value<'b>, Value<'b>, Value<'b>, Value<'b>)) {
-        let me = self.b.local_id(0);
-        for k in 0..EACH {
-            let position = (self.index * GROUP + me) * EACH + k;
-            self.b.if_(position.lt(self.n), || {
-                let at = self.base + position.cast(self.base.scalar());
-                let key = self.keys.load(at);
-                let digit = (key >> self.shift.cast(key.scalar())).cast(ScalarType::U32) & (DIGITS - 1);
-                body(at, position, key, digit * GROUP + me);
-            });
-        }
-    }
-
-    /// Fills `cells` with the digits of the keys that are wanted, and `parts` with the sums of every 16 neighbours.
-    pub fn count(&self, wanted: impl Fn(Value<'b>) -> Value<'b>) {
-        let me = self.b.local_id(0);
-        for digit in 0..DIGITS {
-            self.cells.store(me + digit * GROUP, self.b.u32(0));
-        }
-        self.each(|_, _, key, cell| {
-            self.b.if_(wanted(key), || self.cells.store(cell, self.cells.load(cell) + 1));
-        });
-        self.b.barrier();
-        let mut sum = self.b.u32(0);
-        for k in 0..SIXTEENTH {
-            sum = sum + self.cells.load(me * SIXTEENTH + k);
-            if self.parts.is_none() {
-                self.cells.store(me * SIXTEENTH + k, sum);
-            }
-        }
-        if let Some(parts) = self.parts {
-            parts.store(me, sum);
-        }
-        self.b.barrier();
-    }
-
-    /// What stands for a sixteenth: its count, or where its keys begin.
-    fn part(&self, at: Value<'b>) -> Value<'b> {
-        self.parts.map_or_else(|| self.cells.load(at * SIXTEENTH + (SIXTEENTH - 1)), |parts| parts.load(at))
-    }
-
-    fn set_part(&self, at: Value<'b>, value: Value<'b>) {
-        match self.parts {
-            Some(parts) => parts.store(at, value),
-            None => self.cells.store(at * SIXTEENTH + (SIXTEENTH - 1), value),
-        }
-    }
-
-    /// Makes the invocation's sixteenth of the cells hold where their keys begin; its part says where the first ones do.
-    fn begin_cells(&self) {
-        let me = self.b.local_id(0);
-        let mut place = self.part(me);
-        if self.parts.is_none() {
-            let first = me * SIXTEENTH;
-            for k in (1..SIXTEENTH).rev() {
-                self.cells.store(first + k, place + self.cells.load(first + (k - 1)));
-            }
-            return self.cells.store(first, place);
-        }
-        for k in 0..SIXTEENTH {
-            let at = me * SIXTEENTH + k;
-            let here = self.cells.load(at);
-            self.cells.store(at, place);
-            place = place + here;
-        }
-    }
-
-    /// How many keys of the block were counted for a digit.
-    pub fn total(&self, digit: Value<'b>) -> Value<'b> {
-        (0..SIXTEENTH).fold(self.b.u32(0), |sum, k| sum + self.part(digit * SIXTEENTH + k))
-    }
+/// Shared memory of a [`Move`].
+fn move_bytes(shape: Shape) -> u32 {
+    shape.bytes() + 4 * 2 * DIGITS
 }
 
 /// Counts the digits of each block.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Count {
-    dtype: DType,
+    keys: DType,
     index: ScalarType,
-    tables: Tables,
+    from: Kind,
+    /// Elements that an invocation loads at a time.
+    each: u32,
 }
 
 parameters! {
     Count as s => CountArguments, CountParameters {
-        keys: Input = s.dtype,
+        from: Option<Input> = s.from.has_keys().then_some(s.keys),
+        operands: Option<RowOperands> = s.from.operands(),
         counts: Output = DType::U32,
         pass: PassNumbers,
     }
@@ -298,30 +156,35 @@ impl KernelSpec for Count {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: CountParameters<'b>) {
-        let block = Block::new(b, p.keys, p.pass, self.index, Some(self.tables));
-        block.count(|_| b.bool(true));
-        let digit = b.local_id(0);
-        b.if_(digit.lt(DIGITS), || p.counts.store(block.count_at(digit), block.total(digit)));
+        let tile = GROUP * self.each;
+        let block = Block::new(b, p.pass, self.index, tile);
+        let key = block.keys(self.from, p.from, p.operands.as_ref());
+        let counts = block.count(self.each, key, |_| b.bool(true));
+        let me = b.local_id(0);
+        p.counts.store(block.count_at(me), counts.load(me));
     }
 }
 
-/// Puts keys and positions where the sums of the counts say.
+/// Puts keys and positions, or elements, where the sums of the counts say.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Move {
-    dtype: DType,
+    keys: DType,
     index: ScalarType,
-    tables: Tables,
-    /// Keys have positions; otherwise a key's place is its position.
-    positions: bool,
+    from: Kind,
+    to: Kind,
+    shape: Shape,
+    /// Digits of a [`BlockSort`] that make up one.
+    halves: u32,
 }
 
 parameters! {
     Move as s => MoveArguments, MoveParameters {
-        keys: Input = s.dtype,
+        from: Option<Input> = s.from.has_keys().then_some(s.keys),
+        positions: Option<Input> = s.from.has_positions().then_some(DType::U32),
+        operands: Option<RowOperands> = s.from.operands().or(s.to.operands()),
         counts: Input = DType::U32,
-        to: Output = s.dtype,
-        moved: Output = DType::U32,
-        positions: Option<Input> = s.positions.then_some(DType::U32),
+        to: Option<Output> = s.to.has_keys().then_some(s.keys),
+        moved: Option<Output> = s.to.has_positions().then_some(DType::U32),
         pass: PassNumbers,
     }
 }
@@ -332,56 +195,147 @@ impl KernelSpec for Move {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: MoveParameters<'b>) {
-        let block = Block::new(b, p.keys, p.pass, self.index, Some(self.tables));
-        block.count(|_| b.bool(true));
+        let tile = self.shape.tile();
+        let block = Block::new(b, p.pass, self.index, tile);
+        let sort = BlockSort::new(b, self.shape);
+        // Of each digit in the tile: its first element, and behind its last one; then where its elements go.
+        let (firsts, ends) = (b.shared(ScalarType::U32, 1, DIGITS), b.shared(ScalarType::U32, 1, DIGITS));
         let me = b.local_id(0);
-        // From counts to places in the row (the sums wrap with its base): of every sixteenth, then of every invocation.
-        b.if_(me.lt(DIGITS), || {
-            let mut place = p.counts.load(block.count_at(me)) - block.row * block.n;
-            for k in 0..SIXTEENTH {
-                let at = me * SIXTEENTH + k;
-                let here = block.part(at);
-                block.set_part(at, place);
-                place = place + here;
+        let key = block.keys(self.from, p.from, p.operands.as_ref());
+        let write = self.writer(&block, &p);
+        // The sums wrap with the row's base.
+        let next = b.var(p.counts.load(block.count_at(me)) - block.row * block.pass.n);
+        b.for_(block.begin, block.end, tile, |start| {
+            let count = (block.end - start).min(tile);
+            let places = sort.places(Order::Striped);
+            let mut words: Vec<Vec<Value>> = vec![Vec::new(); self.keys.bytes() as usize / 4];
+            let within: Vec<Value> = places.iter().map(|&at| start + at.min(count - 1)).collect();
+            for (&at, &place) in places.iter().zip(&within) {
+                for (words, word) in words.iter_mut().zip(halves(key(place))) {
+                    // What only fills the tile up comes last.
+                    words.push(at.lt(count).select(word, u32::MAX));
+                }
+            }
+            if let Some(positions) = p.positions {
+                words.push(within.iter().map(|&at| positions.load(block.base + at.cast(self.index))).collect());
+            }
+            let mut held = sort.exchange(&words, &places, Order::Blocked);
+            if p.positions.is_none() {
+                held.push(sort.places(Order::Blocked).into_iter().map(|at| start + at).collect());
+            }
+            for half in 0..self.halves {
+                let digits = self.digits(&held, block.pass.shift + half * block_sort::BITS);
+                let to = if half + 1 < self.halves { Order::Blocked } else { Order::Striped };
+                held = sort.exchange(&held, &sort.ranks(&digits), to);
+            }
+
+            firsts.store(me, b.u32(0));
+            ends.store(me, b.u32(0));
+            let keys: Vec<Value> = (0..places.len()).map(|k| self.key(&held, k)).collect();
+            let digits: Vec<Value> = keys.iter().map(|&key| block.digit(key)).collect();
+            // Neighbours look at each other's digits.
+            sort.exchange(std::slice::from_ref(&digits), &places, Order::Striped);
+            for (&at, &digit) in places.iter().zip(&digits) {
+                b.if_(at.lt(count), || {
+                    let before = sort.load(at.max(1) - 1);
+                    b.if_(at.gt(0) & before.ne(digit), || {
+                        firsts.store(digit, at);
+                        ends.store(before, at);
+                    });
+                    b.if_((at + 1).eq(count), || ends.store(digit, count));
+                });
+            }
+            b.barrier();
+            let (first, here) = (firsts.load(me), next.get());
+            next.set(here + ends.load(me) - first);
+            firsts.store(me, here - first);
+            b.barrier();
+            let positions = held.last().cloned().unwrap_or_default();
+            for (k, &at) in places.iter().enumerate() {
+                b.if_(at.lt(count), || write(firsts.load(digits[k]) + at, keys[k], positions[k]));
             }
         });
-        b.barrier();
-        block.begin_cells();
-        b.barrier();
-        block.each(|at, position, key, cell| {
-            let place = block.cells.load(cell);
-            block.cells.store(cell, place + 1);
-            let place = block.base + place.cast(self.index);
-            p.to.store(place, key);
-            p.moved.store(place, p.positions.map_or(position, |positions| positions.load(at)));
-        });
+    }
+}
+
+impl Move {
+    /// The digits of a [`BlockSort`] at a shift, of keys by word and element.
+    fn digits<'b>(&self, words: &[Vec<Value<'b>>], shift: Value<'b>) -> Vec<Value<'b>> {
+        (0..words[0].len()).map(|k| block_sort::digit(words, k, self.keys, shift)).collect()
+    }
+
+    fn key<'b>(&self, words: &[Vec<Value<'b>>], k: usize) -> Value<'b> {
+        if self.keys == DType::U64 { joined(words[0][k], words[1][k]) } else { words[0][k] }
+    }
+
+    /// What writes a key and a position at a place of the row.
+    fn writer<'a, 'b>(
+        &'a self,
+        block: &'a Block<'b>,
+        p: &'a MoveParameters<'b>,
+    ) -> impl Fn(Value<'b>, Value<'b>, Value<'b>) + use<'a, 'b> {
+        let b = block.b;
+        let offsets =
+            p.operands.as_ref().filter(|_| !self.to.has_keys()).map(|o| o.offsets(b, block.row.cast(o.rows.scalar())));
+        move |place, key, position| match (self.to, &p.operands, offsets, p.to, p.moved) {
+            (Kind::Elements { dtype, descending, .. }, Some(o), Some([input, values, indices]), ..) => {
+                let value = b.var(sort_key::to_bits(key, dtype, descending));
+                if dtype.is_float() {
+                    b.if_(sort_key::is_of_several(key, dtype, descending), || {
+                        value.set(o.input.load(o.at(0, input, position)).cast(key.scalar()));
+                    });
+                }
+                o.values.store(o.at(1, values, place), value.get());
+                o.indices.store(o.at(2, indices, place), position);
+            }
+            (.., Some(to), Some(moved)) => {
+                let at = block.base + place.cast(self.index);
+                to.store(at, key);
+                moved.store(at, position);
+            }
+            _ => unreachable!("a pass writes keys with positions, or elements"),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::primitives::validate::accepted;
+    use crate::tensor::layout::LayoutSpec;
 
     #[test]
-    fn joined_tables_fit_where_there_is_least_room() {
-        let shared = |tables| {
-            let spec = Move { dtype: DType::U64, index: ScalarType::U64, tables, positions: true };
-            spec.build().emit().expect("a valid kernel").needs.shared_bytes
+    fn tiles_fit_where_there_is_least_room() {
+        let spec = Move {
+            keys: DType::U64,
+            index: ScalarType::U64,
+            from: Kind::Keys { positions: true },
+            to: Kind::Keys { positions: true },
+            shape: Shape { each: 8, threads: GROUP, together: 1 },
+            halves: 2,
         };
-        assert_eq!((shared(Tables::Apart), shared(Tables::Joined)), (17 << 10, 16 << 10));
+        let bytes = spec.build().emit().expect("a valid kernel").needs.shared_bytes;
+        assert_eq!(bytes, move_bytes(spec.shape));
+        assert!(bytes <= 16 << 10);
     }
-
-    use crate::primitives::validate::accepted;
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index) in
-            [(DType::U32, ScalarType::U32), (DType::U64, ScalarType::U32), (DType::U64, ScalarType::U64)]
-        {
-            for tables in [Tables::Apart, Tables::Joined] {
-                accepted(&Count { dtype, index, tables }.build());
-                accepted(&Move { dtype, index, tables, positions: false }.build());
-                accepted(&Move { dtype, index, tables, positions: true }.build());
+        for (keys, dtype, index) in [
+            (DType::U32, DType::F16, ScalarType::U32),
+            (DType::U64, DType::F64, ScalarType::U32),
+            (DType::U64, DType::I64, ScalarType::U64),
+        ] {
+            let elements = Kind::Elements {
+                dtype,
+                descending: dtype == DType::F16,
+                layout: LayoutSpec { rank: 1, operands: 3, index },
+            };
+            let (first, next) = (Kind::Keys { positions: false }, Kind::Keys { positions: true });
+            for (from, to) in [(first, next), (next, next), (next, elements), (elements, next), (elements, elements)] {
+                let shape = Shape { each: 8, threads: GROUP, together: if from == first { 3 } else { 1 } };
+                accepted(&Count { keys, index, from, each: 8 }.build());
+                accepted(&Move { keys, index, from, to, shape, halves: 1 + u32::from(to == next) }.build());
             }
         }
     }

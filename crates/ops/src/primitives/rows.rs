@@ -119,6 +119,12 @@ const HELD: u32 = 16;
 impl Rows {
     /// How rows of `n` neighbouring elements are dealt out, and how many elements an invocation then holds in
     /// registers (0 if rows are too long for that).
+    fn held_neighbours(index: ScalarType, n: i64) -> (Rows, u32) {
+        let lanes = (needed(n, i64::from(HELD)) as u32).next_power_of_two().min(GROUP);
+        (Rows { index, lanes, lanes_first: true }, held(n, lanes))
+    }
+
+    /// The same where an invocation holds few, and rows are rather shared by more.
     pub fn of_neighbours(index: ScalarType, n: i64) -> (Rows, u32) {
         let lanes = (needed(n, 4) as u32).next_power_of_two().min(GROUP);
         (Rows { index, lanes, lanes_first: true }, held(n, lanes))
@@ -132,6 +138,8 @@ impl Rows {
     }
 }
 
+/// Values that an invocation joins when what a row's invocations have is joined.
+const JOINED: u32 = 16;
 /// Neighbouring rows in a workgroup when their elements are neighbours in memory.
 const COLUMNS: u32 = 32;
 /// Rows are never held from this length on.
@@ -146,7 +154,42 @@ fn held(n: i64, lanes: u32) -> u32 {
     if held <= HELD && n < LONG { held } else { 0 }
 }
 
-/// An invocation's share of a row: elements `lane`, `lane + lanes`, ...
+/// How the elements of rows are dealt out.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Dealt {
+    /// Who shares a row.
+    pub rows: Rows,
+    /// Elements that an invocation holds in registers; 0 if rows are too long for that.
+    pub held: u32,
+    /// How many neighbours go to one invocation before the next has its first: it depends on the rows' length and dtype alone,
+    /// as do the results of sums.
+    pub chunk: u32,
+    /// They are moved in one access.
+    pub wide: bool,
+    /// Every invocation of a row holds as many elements as any.
+    pub full: bool,
+}
+
+impl Dealt {
+    /// Rows of `n` neighbouring elements of a dtype; the addresses of all tensors that are accessed so, and the bytes of
+    /// their elements.
+    pub fn neighbours(index: ScalarType, n: i64, dtype: DType, accessed: &[(u64, u64)]) -> Dealt {
+        let (rows, held) = Rows::held_neighbours(index, n);
+        let most = 16 / dtype.bytes() as i64;
+        let chunk = (1 << n.trailing_zeros().min(most.ilog2())) as u32;
+        let aligned = |&(address, bytes): &(u64, u64)| address.is_multiple_of(u64::from(chunk) * bytes);
+        let (wide, full) = (chunk > 1 && accessed.iter().all(aligned), n == i64::from(held * rows.lanes));
+        Dealt { rows, held, chunk, wide, full }
+    }
+
+    /// `rows` rows of `n` elements that are apart.
+    pub fn columns(index: ScalarType, n: i64, rows: i64) -> Dealt {
+        let (rows, held) = Rows::of_columns(index, n, rows);
+        Dealt { rows, held, chunk: 1, wide: false, full: n == i64::from(held * rows.lanes) }
+    }
+}
+
+/// An invocation's share of a row: elements `lane`, `lane + lanes`, ..., or as many chunks of neighbours.
 pub struct Share<'b> {
     b: &'b Builder,
     /// Where it is.
@@ -160,9 +203,18 @@ pub struct Share<'b> {
     /// From one element to the next.
     step: Value<'b>,
     shared: Vec<Shared<'b>>,
+    chunk: u32,
+    wide: bool,
+    full: bool,
 }
 
 impl<'b> Share<'b> {
+    /// The share of this invocation of rows that are dealt so.
+    pub fn dealt(b: &'b Builder, how: &Dealt, extent: ExtentParams<'b>, dtype: DType, together: usize) -> Share<'b> {
+        let Dealt { chunk, wide, full, .. } = *how;
+        Share { chunk, wide, full, ..Share::of(b, &how.rows, extent, dtype, together) }
+    }
+
     /// The share of this invocation. Up to `together` values of a row's dtype are joined at once.
     pub fn of(b: &'b Builder, how: &Rows, extent: ExtentParams<'b>, dtype: DType, together: usize) -> Share<'b> {
         let index = how.index;
@@ -171,29 +223,86 @@ impl<'b> Share<'b> {
         let together = if how.lanes > 1 { together } else { 0 };
         let shared = (0..together).map(|_| b.shared(accumulator(dtype).compute(), 1, GROUP)).collect();
         let lane = place.lane.cast(index);
-        Share { b, place, n, lane, lanes: how.lanes, step, shared }
+        Share { b, place, n, lane, lanes: how.lanes, step, shared, chunk: 1, wide: false, full: false }
+    }
+
+    /// The first `count` elements that the invocation has from `start` on, the first one of its lane and a multiple of all lanes'.
+    pub fn elements_from(&self, start: Value<'b>, count: u32) -> Vec<Value<'b>> {
+        let chunk = self.chunk;
+        (0..count).map(|e| start + (e / chunk * self.lanes * chunk + e % chunk)).collect()
+    }
+
+    /// The first of the invocation's elements.
+    pub fn first(&self) -> Value<'b> {
+        self.lane * self.chunk
     }
 
     /// The elements that the invocation holds.
     pub fn elements(&self, held: u32) -> Vec<Value<'b>> {
-        (0..held).map(|e| self.lane + e * self.lanes).collect()
+        self.elements_from(self.first(), held)
     }
 
-    /// Element `k` if it exists, else the last one: loads need no branch.
+    /// Whether the row has an element `k`, which is one of those that are held or of a loop over the row.
+    pub fn has(&self, k: Value<'b>) -> Value<'b> {
+        if self.full { self.b.bool(true) } else { k.lt(self.n) }
+    }
+
+    /// `k`, or the first of the last so many elements if there are not so many from `k` on: loads need no branch.
+    fn within(&self, k: Value<'b>, count: u32) -> Value<'b> {
+        if self.full { k } else { k.min(self.n - count) }
+    }
+
+    /// Element `k` if it exists, else the last one.
     pub fn offset(&self, k: Value<'b>) -> Value<'b> {
-        self.place.first + k.min(self.n - 1) * self.step
+        self.place.first + self.within(k, 1) * self.step
     }
 
     /// The elements of a row at `at`, or `beyond` where there are none.
     pub fn load(&self, input: Pointer<'b>, at: &[Value<'b>], beyond: f64) -> Vec<Value<'b>> {
         // All loads first: they do not wait for each other.
-        let elements: Vec<Value> = at.iter().map(|&k| input.load(self.offset(k))).collect();
-        at.iter().zip(elements).map(|(k, x)| k.lt(self.n).select(x, x.like(beyond))).collect()
+        let elements: Vec<Value> = if self.wide {
+            at.chunks(self.chunk as usize).flat_map(|at| self.load_chunk(input, self.place.first, at[0])).collect()
+        } else {
+            at.iter().map(|&k| input.load(self.offset(k))).collect()
+        };
+        if self.full {
+            return elements;
+        }
+        at.iter().zip(elements).map(|(&k, x)| self.has(k).select(x, x.like(beyond))).collect()
+    }
+
+    /// The same of something that all rows share, in the scalar type given.
+    pub fn load_shared(&self, input: Pointer<'b>, at: &[Value<'b>], scalar: ScalarType) -> Vec<Value<'b>> {
+        let elements: Vec<Value> = if self.wide {
+            let start = self.n.like(0.0);
+            at.chunks(self.chunk as usize).flat_map(|at| self.load_chunk(input, start, at[0])).collect()
+        } else {
+            at.iter().map(|&k| input.load(self.within(k, 1))).collect()
+        };
+        elements.into_iter().map(|x| x.cast(scalar)).collect()
+    }
+
+    /// The chunk that begins with element `k`, or the last one. Rows consist of whole chunks.
+    fn load_chunk(&self, input: Pointer<'b>, start: Value<'b>, k: Value<'b>) -> Vec<Value<'b>> {
+        input.load_chunk((start + self.within(k, self.chunk)) >> self.chunk.ilog2(), self.chunk)
+    }
+
+    /// Writes those of the elements `at` that exist.
+    pub fn store_all(&self, out: Pointer<'b>, at: &[Value<'b>], values: &[Value<'b>]) {
+        if !self.wide {
+            return at.iter().zip(values).for_each(|(&k, &value)| self.store(out, k, value));
+        }
+        let size = self.chunk as usize;
+        for (at, values) in at.chunks(size).zip(values.chunks(size)) {
+            self.b.if_(self.place.valid & self.has(at[0]), || {
+                out.store_chunk((self.place.first + at[0]) >> self.chunk.ilog2(), values);
+            });
+        }
     }
 
     /// Writes element `k` if it exists.
     pub fn store(&self, out: Pointer<'b>, k: Value<'b>, value: Value<'b>) {
-        self.b.if_(self.place.valid & k.lt(self.n), || out.store(self.place.first + k * self.step, value));
+        self.b.if_(self.place.valid & self.has(k), || out.store(self.place.first + k * self.step, value));
     }
 
     /// Values joined, each with its like, over the row's invocations; known to all of them.
@@ -201,26 +310,25 @@ impl<'b> Share<'b> {
         if self.shared.is_empty() {
             return values.to_vec();
         }
-        let (b, lane) = (self.b, self.place.lane);
-        let parts: Vec<_> = values.iter().zip(&self.shared).map(|(&x, &shared)| (b.var(x), shared)).collect();
+        let (b, RowPosition { local, lane, leader, apart, .. }) = (self.b, &self.place);
         b.barrier();
-        for (total, shared) in &parts {
-            shared.store(self.place.local, total.get());
-        }
-        let mut half = self.lanes / 2;
-        while half > 0 {
-            b.barrier();
-            b.if_(lane.lt(half), || {
-                for (total, shared) in &parts {
-                    let sum = join(total.get(), shared.load(self.place.local + half * self.place.apart));
-                    total.set(sum);
-                    shared.store(self.place.local, sum);
+        values.iter().zip(&self.shared).for_each(|(&x, shared)| shared.store(*local, x));
+        b.barrier();
+        // Two levels: each of a few invocations joins as many values, and all join what these have.
+        let mut left = self.lanes;
+        if left > JOINED {
+            left /= JOINED;
+            b.if_(lane.lt(left), || {
+                for shared in &self.shared[..values.len()] {
+                    let parts = (0..JOINED).map(|k| shared.load(*local + k * left * apart)).collect();
+                    shared.store(*local, pairwise(parts, &join));
                 }
             });
-            half /= 2;
+            b.barrier();
         }
-        b.barrier();
-        parts.iter().map(|(_, shared)| shared.load(self.place.leader)).collect()
+        let joined =
+            |shared: &Shared<'b>| pairwise((0..left).map(|k| shared.load(*leader + k * apart)).collect(), &join);
+        self.shared[..values.len()].iter().map(joined).collect()
     }
 
     /// The sum over the row's invocations.

@@ -117,6 +117,8 @@ struct Spec {
     sample: Sample,
     out: DType,
     layout: LayoutSpec,
+    /// The samples of a block lie together, and are stored at once.
+    together: bool,
     stored: bool,
 }
 
@@ -143,10 +145,12 @@ pub fn fill(
     if numel == 0 {
         return Ok(());
     }
-    let blocks = (numel as u64).div_ceil(u64::from(per_block(sample.dtype(out.dtype))));
+    let each = per_block(sample.dtype(out.dtype));
+    let blocks = (numel as u64).div_ceil(u64::from(each));
     let source = draw(call, generator, blocks)?;
     let layout = Layout::new(&[out]);
-    let spec = Spec { sample, out: out.dtype, layout: layout.spec(), stored: is_stored(source) };
+    let together = is_flat(&layout) && out.data.is_multiple_of(u64::from(each) * out.dtype.bytes());
+    let spec = Spec { sample, out: out.dtype, layout: layout.spec(), together, stored: is_stored(source) };
     call.run_threads(&spec, &Arguments { out, source, numbers: numbers.into(), numel, layout: &layout }, blocks)
 }
 
@@ -173,18 +177,36 @@ impl KernelSpec for Spec {
         let block = linear_id(b, index);
         let first = block * per_block(dtype);
         b.if_(first.lt(p.numel), || {
-            let low_index = block.cast(ScalarType::U32);
-            let low = words[2] + low_index;
-            let carry = low.lt(low_index).cast(ScalarType::U32);
-            let high_index = if index == ScalarType::U64 { (block >> 32).cast(ScalarType::U32) } else { b.u32(0) };
-            let counter = [low, words[3] + carry + high_index, b.u32(0), b.u32(0)];
-            let random = philox(b, counter, [words[0], words[1]]);
-            for (i, value) in self.sample.values(dtype, random, &p.numbers).into_iter().enumerate() {
-                let at = first + i as u32;
-                b.if_(at.lt(p.numel), || p.out.store(p.layout.offsets(b, at)[0], value));
+            let values = self.sample.values(dtype, words_of(words, block), &p.numbers);
+            let singly = || {
+                for (i, &value) in values.iter().enumerate() {
+                    let at = first + i as u32;
+                    b.if_(at.lt(p.numel), || p.out.store(p.layout.offsets(b, at)[0], value));
+                }
+            };
+            if self.together {
+                let whole = (first + (per_block(dtype) - 1)).lt(p.numel);
+                b.if_else(whole, || p.out.store_chunk(block, &values), singly);
+            } else {
+                singly();
             }
         });
     }
+}
+
+/// Whether a walk is through memory, element by element.
+pub fn is_flat(layout: &Layout) -> bool {
+    layout.rank() == 1 && layout.strides.iter().all(|strides| strides[0] == 1)
+}
+
+/// The random words of a block, given its index in the kernel's and the [`Source`].
+pub fn words_of<'b>(source: Words<'b>, block: Value<'b>) -> Words<'b> {
+    let b = block.builder();
+    let low_index = block.cast(ScalarType::U32);
+    let low = source[2] + low_index;
+    let carry = low.lt(low_index).cast(ScalarType::U32);
+    let high_index = if block.scalar() == ScalarType::U64 { (block >> 32).cast(ScalarType::U32) } else { b.u32(0) };
+    philox(b, [low, source[3] + carry + high_index, b.u32(0), b.u32(0)], [source[0], source[1]])
 }
 
 /// Fills a float tensor with samples in [from, to).
@@ -222,7 +244,8 @@ mod tests {
         for (sample, out) in floats.chain(others) {
             for (stored, index, rank) in [(false, ScalarType::U32, 1), (true, ScalarType::U64, 3)] {
                 let layout = LayoutSpec { rank, operands: 1, index };
-                crate::primitives::validate::accepted(&Spec { sample, out, layout, stored }.build());
+                let together = rank == 1;
+                crate::primitives::validate::accepted(&Spec { sample, out, layout, together, stored }.build());
             }
         }
     }

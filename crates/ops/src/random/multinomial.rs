@@ -10,12 +10,13 @@ use crate::operator::structured;
 use crate::pointwise::kernel;
 use crate::pointwise::kernel::Input as Operand;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::row_operands::Operands;
 use crate::random::fill::{Sample, fill};
 use crate::random::philox::sample_dtype;
 use crate::reduction::histogram::extremes;
 use crate::reduction::scan;
 use crate::reduction::{Axes, extremum};
-use crate::sorting::{key, operands::Operands, rank};
+use crate::sorting::{key, rank};
 use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
 use dml_engine::{

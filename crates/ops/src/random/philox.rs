@@ -10,7 +10,7 @@ use crate::primitives::kernel::{KernelSpec, Output};
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
 use dml_engine::{AddressRange, ArgumentBlock, Parameter, RandomSource, interface::U32, parameters};
-use dml_kernel::{Builder, DType, ScalarType, Value, math};
+use dml_kernel::{Builder, DType, ScalarType, Value, math::ordinary};
 
 /// A block of random words; two 64-bit ones.
 pub type Words<'b> = [Value<'b>; 4];
@@ -176,9 +176,10 @@ pub fn normals<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
     unit(words, sample_dtype(dtype))
         .chunks(2)
         .flat_map(|pair| {
-            let radius = math::sqrt(-2.0 * math::log(1.0 - pair[0]));
-            let angle = pair[1] * (2.0 * std::f64::consts::PI);
-            [radius * math::cos(angle), radius * math::sin(angle)]
+            // A logarithm of 2^-53 to 1, and an angle of a turn.
+            let radius = ordinary::sqrt(-2.0 * ordinary::log(1.0 - pair[0]));
+            let [sin, cos] = ordinary::sin_cos(pair[1] * (2.0 * std::f64::consts::PI));
+            [radius * cos, radius * sin]
         })
         .collect()
 }

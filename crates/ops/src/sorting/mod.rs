@@ -1,12 +1,14 @@
 //! Sorting and selection along a dimension.
 //!
-//! Elements become unsigned keys ([`key`]). Rows that fit a workgroup's memory are sorted there ([`tile`]); longer ones
-//! by a radix sort ([`crate::primitives::radix_sort`]), or, where only some elements are wanted, by a radix selection ([`select`]).
+//! Elements become unsigned keys ([`key`]). Rows that fit a workgroup's memory are sorted there ([`tile`], [`row_sort`]);
+//! longer ones by a radix sort ([`crate::primitives::radix_sort`]). Where only some elements are wanted, they are found by a radix
+//! selection ([`row_select`], [`select`]).
 
 pub mod key;
 mod mode;
-pub mod operands;
 pub mod rank;
+mod row_select;
+mod row_sort;
 mod search;
 mod select;
 pub mod sort;

@@ -1,13 +1,13 @@
 //! The most frequent element along a dimension; of several the smallest one. No NaN equals another.
 
 use super::key;
-use super::operands::Operands;
 use super::rank::reduced;
 use super::sort::{by_rows, emit};
 use crate::operator::argument::Outs;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::row_operands::Operands;
 use crate::reduction::{Axes, extremum};
 use crate::tensor::Tensor;
 use crate::{check, operators};

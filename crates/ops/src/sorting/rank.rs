@@ -2,17 +2,18 @@
 //! ones are chosen.
 
 use super::key;
-use super::operands::{Operands, Take};
 use super::select::{Collect, Selection};
 use super::sort::emit;
-use super::tile;
+use super::{row_select, tile};
 use crate::movement::copy::{as_contiguous, contiguous, fill_with};
 use crate::operator::argument::Outs;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::pointwise::kernel::{self, Input, Operand, Variant};
+use crate::primitives::radix_pass::Place;
 use crate::primitives::radix_sort;
+use crate::primitives::row_operands::{Operands, Take};
 use crate::reduction::{Axes, sum};
 use crate::tensor::{Tensor, overlap};
 use crate::{check, operators};
@@ -64,24 +65,34 @@ fn topk(call: &mut Call, input: &Tensor, k: i64, dim: i64, largest: bool, sorted
 
 /// The `k` first elements of each row; `values` and `indices` have `k` in its dimension.
 pub fn first(call: &Call, o: &Operands, k: i64, descending: bool, sorted: bool) -> Result<()> {
-    if o.n <= tile::max_row(call, o.tensors[0].dtype) {
+    if row_select::takes(o.n, k) {
+        return row_select::run(call, o, k, descending);
+    }
+    if o.n <= tile::max_row(call) {
         return tile::run(call, o, None, o.n, descending, Take::First(k as u32));
     }
     first_of_long(call, o, k, descending, sorted)
 }
 
 fn first_of_long(call: &Call, o: &Operands, k: i64, descending: bool, sorted: bool) -> Result<()> {
-    let bits = key::bits(o.tensors[0].dtype);
-    let keys = key::of_rows(call, o, descending)?;
-    let ranks = Selection::same_rank(call, o.rows, k - 1)?;
-    let selection = Selection { keys: &keys, rows: o.rows, bits, ranks };
+    // Elements that are far apart are fetched once.
+    let keys = o.across().then(|| key::of_rows(call, o, descending)).transpose()?;
+    let from = keys.as_ref().map_or(Place::Elements(o, descending), |keys| Place::Keys(keys, None));
+    let selection = selection(o, from, Selection::same_rank(call, o.rows, k - 1)?);
+    let bits = selection.bits;
     let (keys, positions) = selection.run(call, Collect::Lowest(k))?;
-    if sorted && k <= tile::max_row(call, o.tensors[0].dtype) {
+    if sorted && k <= tile::max_row(call) {
         return tile::run(call, o, Some(&positions), k, descending, Take::First(k as u32));
     }
     let positions =
         if sorted { radix_sort::sort_rows(call, &keys, Some(&positions), o.rows, bits)?.1 } else { positions };
     emit(call, o, &positions, k)
+}
+
+/// A selection in the rows of the input, whose keys are in `from`.
+fn selection<'t>(o: &Operands, from: Place<'t>, ranks: Tensor) -> Selection<'t> {
+    let dtype = o.tensors[0].dtype;
+    Selection { from, dtype: key::dtype_of(dtype), bits: key::bits(dtype), rows: o.rows, n: o.n, ranks }
 }
 
 /// The input, or a copy if the values overwrite it before it has been read.
@@ -92,7 +103,7 @@ fn apart(call: &Call, input: &Tensor, values: &Tensor) -> Result<Tensor> {
 
 /// One element of each row: `values` and `indices` have its dimension with size 1.
 fn one(call: &Call, o: &Operands, take: Take) -> Result<()> {
-    if o.n <= tile::max_row(call, o.tensors[0].dtype) {
+    if o.n <= tile::max_row(call) {
         return tile::run(call, o, None, o.n, false, take);
     }
     let dtype = o.tensors[0].dtype;
@@ -102,8 +113,7 @@ fn one(call: &Call, o: &Operands, take: Take) -> Result<()> {
         Take::Median { .. } => Selection::same_rank(call, o.rows, (o.n - 1) / 2)?,
         Take::Rank(rank) | Take::First(rank) => Selection::same_rank(call, o.rows, i64::from(rank))?,
     };
-    let selection = Selection { keys: &keys, rows: o.rows, bits: key::bits(dtype), ranks };
-    let (_, positions) = selection.run(call, Collect::One)?;
+    let (_, positions) = selection(o, Place::Keys(&keys, None), ranks).run(call, Collect::One)?;
     emit(call, o, &positions, 1)
 }
 

@@ -8,13 +8,17 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::prefix_sum;
-use crate::primitives::radix_sort::{BITS, Block, DIGITS, EACH, Pass, PassNumbers, Tables};
+use crate::primitives::radix_pass::{BITS, Block, DIGITS, Kind, Pass, PassNumbers, Place};
+use crate::primitives::row_operands::RowOperands;
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
-use dml_kernel::dense::{GROUP, linear_id};
+use dml_kernel::dense::{self, GROUP};
 use dml_kernel::{Atomic, Builder, DType, ScalarType, Value};
+
+/// Elements that an invocation looks at together.
+const EACH: u32 = 16;
 
 /// What is collected from each row.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -25,16 +29,35 @@ pub enum Collect {
     One,
 }
 
-/// A selection in `rows` rows of contiguous keys, which differ in their lowest `bits`.
+/// A selection in `rows` rows of `n` keys.
 pub struct Selection<'t> {
-    /// `[rows, n]`, u32 or u64.
-    pub keys: &'t Tensor,
+    /// Where the keys are.
+    pub from: Place<'t>,
+    /// Their dtype, u32 or u64, and bits.
+    pub dtype: DType,
+    /// See `dtype`.
+    pub bits: u32,
     /// Number of rows.
     pub rows: i64,
-    /// Width of a key.
-    pub bits: u32,
+    /// Elements of a row.
+    pub n: i64,
     /// The rank wanted in each row, from 0 (u32, `[rows]`). Is overwritten.
     pub ranks: Tensor,
+}
+
+/// What all kernels are specialised by.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+struct Keys {
+    dtype: DType,
+    index: ScalarType,
+    from: Kind,
+}
+
+impl Keys {
+    /// The dtype of keys in memory, if it is keys that are read.
+    fn in_memory(self) -> Option<DType> {
+        self.from.has_keys().then_some(self.dtype)
+    }
 }
 
 impl Selection<'_> {
@@ -47,66 +70,63 @@ impl Selection<'_> {
 
     /// Keys and positions (u32) of what is collected, `[rows, count]`.
     pub fn run(&self, call: &Call, collect: Collect) -> Result<(Tensor, Tensor)> {
-        let (rows, n) = (self.rows, self.keys.numel() / self.rows);
+        let &Selection { dtype, rows, n, .. } = self;
         check!(
             n < i64::from(i32::MAX),
             NotImplemented,
             "{}: {n} elements in a row are more than dml can sort",
             call.name
         );
-        let dtype = self.keys.dtype;
-        let index = index_type(self.keys.numel());
+        let spec = Keys { dtype, index: index_type(rows * n), from: self.from.kind() };
         let (found, digits) = (&call.empty(dtype, &[rows])?, &call.empty(DType::U32, &[rows, i64::from(DIGITS)])?);
         fill_with(call, found, Number::Int(0))?;
         fill_with(call, digits, Number::Int(0))?;
-        let pass = Pass { n: n as u32, rows: rows as u32, shift: 0 };
-        let (threads, tables) = (pass.threads(), Tables::of(call));
+        let pass = Pass::new(n, rows, GROUP * EACH);
+        let (keys, operands, groups) = (self.from.keys(), self.from.operands(), pass.groups());
         for shift in (0..self.bits).step_by(BITS as usize).rev() {
             let above = if shift + BITS < self.bits { u64::MAX << (shift + BITS) } else { 0 } as i64;
-            let pass = Pass { shift, ..pass };
-            let arguments = DigitsArguments { keys: self.keys, found, digits, pass, above };
-            call.run_threads(&CountDigits { dtype, index, tables }, &arguments, threads)?;
+            let pass = pass.at(shift);
+            let arguments = DigitsArguments { keys, operands, found, digits, pass, above };
+            call.run(&CountDigits(spec), &arguments, groups)?;
             let arguments = NextArguments { digits, found, ranks: &self.ranks, rows: rows as u32, shift };
-            call.run_threads(&NextDigit { dtype }, &arguments, rows as u64)?;
+            call.run(&NextDigit { dtype }, &arguments, dense::folded(rows as u64))?;
         }
         let count = if let Collect::Lowest(count) = collect { count } else { 1 };
         let cells = pass.blocks() as i64;
         let before = &call.empty(DType::U32, &[2 * cells + 1])?;
-        let arguments = LowestArguments { keys: self.keys, found, before, pass };
-        call.run_threads(&CountLowest { dtype, index, tables }, &arguments, threads)?;
+        let arguments = LowestArguments { keys, operands, found, before, pass };
+        call.run(&CountLowest(spec), &arguments, groups)?;
         prefix_sum::exclusive(call, before, 2 * cells)?;
-        let (keys, positions) = (call.empty(dtype, &[rows, count])?, call.empty(DType::U32, &[rows, count])?);
+        let (to, positions) = (call.empty(dtype, &[rows, count])?, call.empty(DType::U32, &[rows, count])?);
         let arguments = CollectArguments {
-            keys: self.keys,
+            keys,
+            operands,
             found,
             before,
             ranks: &self.ranks,
-            to: &keys,
+            to: &to,
             positions: &positions,
             pass,
             count: count as u32,
         };
-        call.run_threads(&CollectSpec { one: collect == Collect::One, dtype, index, tables }, &arguments, threads)?;
-        Ok((keys, positions))
+        call.run(&CollectSpec { one: collect == Collect::One, keys: spec }, &arguments, groups)?;
+        Ok((to, positions))
     }
 }
 
 /// Adds the digits of the keys that agree with what was found above to the counts of their row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct CountDigits {
-    dtype: DType,
-    index: ScalarType,
-    tables: Tables,
-}
+struct CountDigits(Keys);
 
 parameters! {
     CountDigits as s => DigitsArguments, DigitsParameters {
-        keys: Input = s.dtype,
-        found: Input = s.dtype,
+        keys: Option<Input> = s.0.in_memory(),
+        operands: Option<RowOperands> = s.0.from.operands(),
+        found: Input = s.0.dtype,
         digits: Output = DType::U32,
         pass: PassNumbers,
         /// The bits above the digit.
-        above: Index = s.dtype.compute(),
+        above: Index = s.0.dtype.compute(),
     }
 }
 
@@ -116,15 +136,14 @@ impl KernelSpec for CountDigits {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: DigitsParameters<'b>) {
-        let block = Block::new(b, p.keys, p.pass, self.index, Some(self.tables));
+        let block = Block::new(b, p.pass, self.0.index, GROUP * EACH);
         let found = p.found.load(block.row);
-        block.count(|key| ((key ^ found) & p.above).eq(0));
+        let key = block.keys(self.0.from, p.keys, p.operands.as_ref());
+        let counts = block.count(EACH, key, |key| ((key ^ found) & p.above).eq(0));
         let digit = b.local_id(0);
-        b.if_(digit.lt(DIGITS), || {
-            let total = block.total(digit);
-            b.if_(total.ne(0), || {
-                p.digits.atomic(Atomic::Add, block.row * DIGITS + digit, total);
-            });
+        let total = counts.load(digit);
+        b.if_(total.ne(0), || {
+            p.digits.atomic(Atomic::Add, block.row * DIGITS + digit, total);
         });
     }
 }
@@ -152,49 +171,44 @@ impl KernelSpec for NextDigit {
 
     fn write<'b>(&self, b: &'b Builder, p: NextParameters<'b>) {
         let NextParameters { digits, found, ranks, rows, shift } = p;
-        let row = linear_id(b, ScalarType::U32);
-        b.if_(row.lt(rows), || {
-            let rank = ranks.load(row);
-            let (mut below, mut digit, mut rest) = (b.u32(0), b.u32(0), rank);
-            for d in 0..DIGITS {
-                let here = digits.load(row * DIGITS + d);
-                digits.store(row * DIGITS + d, b.u32(0));
-                let inside = rank.ge(below);
-                digit = inside.select(b.u32(d), digit);
-                rest = inside.select(rank - below, rest);
-                below = below + here;
-            }
+        let row = b.group_id(0) + b.group_id(1) * b.group_count(0);
+        b.if_(row.ge(rows), || b.return_());
+        let digit = b.local_id(0);
+        let (rank, here) = (ranks.load(row), digits.load(row * DIGITS + digit));
+        digits.store(row * DIGITS + digit, b.u32(0));
+        let (inclusive, _) = prefix_sum::workgroup(b, prefix_sum::scratch(b, ScalarType::U32), here);
+        let before = inclusive - here;
+        // Of one digit only.
+        b.if_(rank.ge(before) & rank.lt(inclusive), || {
             let scalar = self.dtype.compute();
-            let digit = digit.cast(scalar) << shift.cast(scalar);
-            found.store(row, found.load(row) | digit);
-            ranks.store(row, rest);
+            found.store(row, found.load(row) | (digit.cast(scalar) << shift.cast(scalar)));
+            ranks.store(row, rank - before);
         });
     }
 }
 
-/// An invocation's keys below the found one (the lower 16 bits), and equal to it: how many they are.
-fn count_of<'b>(b: &'b Builder, block: &Block<'b>, found: Value<'b>) -> Value<'b> {
-    // Two counts in one word: a block has fewer than 2^16 keys.
-    const { assert!(GROUP * EACH < 1 << 16) };
-    let mine = b.var(b.u32(0));
-    block.each(|_, _, key, _| {
-        mine.set(mine.get() + key.lt(found).cast(ScalarType::U32) + (key.eq(found).cast(ScalarType::U32) << 16));
-    });
-    mine.get()
+/// Of keys in order how many are below the found one (the lower 16 bits), and equal to it.
+fn count_of<'b>(
+    b: &'b Builder,
+    keys: &[Value<'b>],
+    inside: impl Fn(usize) -> Value<'b>,
+    found: Value<'b>,
+) -> Value<'b> {
+    keys.iter().enumerate().fold(b.u32(0), |sum, (k, key)| {
+        let both = key.lt(found).select(b.u32(1), key.eq(found).select(b.u32(1 << 16), 0));
+        sum + inside(k).select(both, 0)
+    })
 }
 
 /// Counts what lies below the found key, and its equals, in each block.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct CountLowest {
-    dtype: DType,
-    index: ScalarType,
-    tables: Tables,
-}
+struct CountLowest(Keys);
 
 parameters! {
     CountLowest as s => LowestArguments, LowestParameters {
-        keys: Input = s.dtype,
-        found: Input = s.dtype,
+        keys: Option<Input> = s.0.in_memory(),
+        operands: Option<RowOperands> = s.0.from.operands(),
+        found: Input = s.0.dtype,
         before: Output = DType::U32,
         pass: PassNumbers,
     }
@@ -206,13 +220,21 @@ impl KernelSpec for CountLowest {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: LowestParameters<'b>) {
-        let block = Block::new(b, p.keys, p.pass, self.index, self.tables.unused());
-        let mine = count_of(b, &block, p.found.load(block.row));
-        let (_, all) = prefix_sum::workgroup(b, prefix_sum::scratch(b, ScalarType::U32), mine);
-        let place = block.row * block.blocks + block.index;
-        b.if_(b.local_id(0).eq(0), || {
+        let block = Block::new(b, p.pass, self.0.index, GROUP * EACH);
+        let (found, me) = (p.found.load(block.row), b.local_id(0));
+        let key = block.keys(self.0.from, p.keys, p.operands.as_ref());
+        // Two counts in one word: a block has fewer than 2^16 keys.
+        let mine = b.var(b.u32(0));
+        b.for_(block.begin, block.end, GROUP * EACH, |start| {
+            let places: Vec<Value> = (0..EACH).map(|k| start + me + k * GROUP).collect();
+            let keys: Vec<Value> = places.iter().map(|&at| key(at.min(block.end - 1))).collect();
+            mine.set(mine.get() + count_of(b, &keys, |k| places[k].lt(block.end), found));
+        });
+        let (_, all) = prefix_sum::workgroup(b, prefix_sum::scratch(b, ScalarType::U32), mine.get());
+        let [place, _, blocks] = block.numbers();
+        b.if_(me.eq(0), || {
             p.before.store(place, all & 0xffff);
-            p.before.store(block.rows * block.blocks + place, all >> 16);
+            p.before.store(blocks + place, all >> 16);
         });
     }
 }
@@ -222,18 +244,17 @@ impl KernelSpec for CountLowest {
 struct CollectSpec {
     /// Only the key of the wanted rank.
     one: bool,
-    dtype: DType,
-    index: ScalarType,
-    tables: Tables,
+    keys: Keys,
 }
 
 parameters! {
     CollectSpec as s => CollectArguments, CollectParameters {
-        keys: Input = s.dtype,
-        found: Input = s.dtype,
+        keys: Option<Input> = s.keys.in_memory(),
+        operands: Option<RowOperands> = s.keys.from.operands(),
+        found: Input = s.keys.dtype,
         before: Input = DType::U32,
         ranks: Input = DType::U32,
-        to: Output = s.dtype,
+        to: Output = s.keys.dtype,
         positions: Output = DType::U32,
         pass: PassNumbers,
         count: U32,
@@ -242,36 +263,48 @@ parameters! {
 
 impl KernelSpec for CollectSpec {
     fn name(&self) -> &'static str {
-        "select_part"
+        "select_collect"
     }
 
     fn write<'b>(&self, b: &'b Builder, p: CollectParameters<'b>) {
-        let CollectParameters { before, count, .. } = p;
-        let block = Block::new(b, p.keys, p.pass, self.index, self.tables.unused());
-        let found = p.found.load(block.row);
-        let mine = count_of(b, &block, found);
-        let (inclusive, _) = prefix_sum::workgroup(b, prefix_sum::scratch(b, ScalarType::U32), mine);
-        let (first, cells) = (block.row * block.blocks, block.rows * block.blocks);
-        let place = first + block.index;
-        let earlier = inclusive - mine;
-        let below = b.var(before.load(place) - before.load(first) + (earlier & 0xffff));
-        let equal = b.var(before.load(cells + place) - before.load(cells + first) + (earlier >> 16));
-        let rank = p.ranks.load(block.row);
-        block.each(|_, position, key, _| {
-            let is_equal = key.eq(found);
-            let (slot, wanted) = if self.one {
-                (b.u32(0), is_equal & equal.get().eq(rank))
-            } else {
-                let slot = is_equal.select(count - 1 - rank + equal.get(), below.get());
-                (slot, key.lt(found) | (is_equal & equal.get().le(rank)))
-            };
-            b.if_(wanted, || {
-                let at = block.row.cast(self.index) * count.cast(self.index) + slot.cast(self.index);
-                p.to.store(at, key);
-                p.positions.store(at, position);
-            });
-            below.set(below.get() + key.lt(found).cast(ScalarType::U32));
-            equal.set(equal.get() + is_equal.cast(ScalarType::U32));
+        let (before, count, index) = (p.before, p.count, self.keys.index);
+        let block = Block::new(b, p.pass, index, GROUP * EACH);
+        let (found, rank) = (p.found.load(block.row), p.ranks.load(block.row));
+        let [place, first, blocks] = block.numbers();
+        let below = b.var(before.load(place) - before.load(first));
+        let equal = b.var(before.load(blocks + place) - before.load(blocks + first));
+        // Most blocks of long rows have nothing that is wanted.
+        let lower = before.load(place + 1).ne(before.load(place));
+        let equals = before.load(blocks + place + 1).ne(before.load(blocks + place)) & equal.get().le(rank);
+        let any = if self.one { equals } else { lower | equals };
+        let key = block.keys(self.keys.from, p.keys, p.operands.as_ref());
+        let scratch = prefix_sum::scratch(b, ScalarType::U32);
+        b.for_(any.select(block.begin, block.end), block.end, GROUP * EACH, |start| {
+            // An invocation's are neighbours, so that slots follow positions.
+            let own = start + b.local_id(0) * EACH;
+            let places: Vec<Value> = (0..EACH).map(|k| own + k).collect();
+            let keys: Vec<Value> = places.iter().map(|&at| key(at.min(block.end - 1))).collect();
+            let mine = count_of(b, &keys, |k| places[k].lt(block.end), found);
+            let (inclusive, all) = prefix_sum::workgroup(b, scratch, mine);
+            let (mut lowers, mut equals) =
+                (below.get() + ((inclusive - mine) & 0xffff), equal.get() + ((inclusive - mine) >> 16));
+            for (&at, &key) in places.iter().zip(&keys) {
+                let is_equal = key.eq(found);
+                let (slot, wanted) = if self.one {
+                    (b.u32(0), is_equal & equals.eq(rank))
+                } else {
+                    (is_equal.select(count - 1 - rank + equals, lowers), key.lt(found) | (is_equal & equals.le(rank)))
+                };
+                b.if_(at.lt(block.end) & wanted, || {
+                    let to = block.row.cast(index) * count.cast(index) + slot.cast(index);
+                    p.to.store(to, key);
+                    p.positions.store(to, at);
+                });
+                lowers = lowers + key.lt(found).cast(ScalarType::U32);
+                equals = equals + is_equal.cast(ScalarType::U32);
+            }
+            below.set(below.get() + (all & 0xffff));
+            equal.set(equal.get() + (all >> 16));
         });
     }
 }
@@ -280,16 +313,22 @@ impl KernelSpec for CollectSpec {
 mod tests {
     use super::*;
     use crate::primitives::validate::accepted;
+    use crate::tensor::layout::LayoutSpec;
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index) in [(DType::U32, ScalarType::U32), (DType::U64, ScalarType::U64)] {
+        for (dtype, element, index) in
+            [(DType::U32, DType::F16, ScalarType::U32), (DType::U64, DType::F64, ScalarType::U64)]
+        {
             accepted(&NextDigit { dtype }.build());
-            for tables in [Tables::Apart, Tables::Joined] {
-                accepted(&CountDigits { dtype, index, tables }.build());
-                accepted(&CountLowest { dtype, index, tables }.build());
+            let layout = LayoutSpec { rank: 1, operands: 3, index };
+            let elements = Kind::Elements { dtype: element, descending: true, layout };
+            for from in [elements, Kind::Keys { positions: false }] {
+                let keys = Keys { dtype, index, from };
+                accepted(&CountDigits(keys).build());
+                accepted(&CountLowest(keys).build());
                 for one in [false, true] {
-                    accepted(&CollectSpec { one, dtype, index, tables }.build());
+                    accepted(&CollectSpec { one, keys }.build());
                 }
             }
         }

@@ -1,7 +1,6 @@
 //! Sorting along a dimension. Always stable: NaN is the largest, and equal elements keep their order.
 
 use super::key;
-use super::operands::{Operands, RowOperands, Take};
 use super::tile;
 use crate::movement::copy::contiguous;
 use crate::operator::argument::Outs;
@@ -11,6 +10,7 @@ use crate::operator::structured;
 use crate::operators;
 use crate::primitives::kernel::{Input, KernelSpec};
 use crate::primitives::radix_sort;
+use crate::primitives::row_operands::{Operands, RowOperands, Take};
 use crate::tensor::layout::{LayoutSpec, preserved_strides};
 use crate::tensor::{Tensor, overlap};
 use dml_engine::interface::U32;
@@ -46,12 +46,12 @@ fn sort(call: &mut Call, input: &Tensor, dim: i64, descending: bool, outs: Outs)
 
 /// Sorts the rows of the input; neither result may share its memory.
 fn sort_into(call: &Call, o: &Operands, descending: bool) -> Result<()> {
-    if o.n <= tile::max_row(call, o.tensors[0].dtype) {
+    if o.n <= tile::max_row(call) {
         return tile::run(call, o, None, o.n, descending, Take::First(o.n as u32));
     }
-    let keys = key::of_rows(call, o, descending)?;
-    let (_, positions) = radix_sort::sort_rows(call, &keys, None, o.rows, key::bits(o.tensors[0].dtype))?;
-    emit(call, o, &positions, o.n)
+    // Elements that are far apart are fetched once.
+    let keys = o.across().then(|| key::of_rows(call, o, descending)).transpose()?;
+    radix_sort::sort_elements(call, o, keys.as_ref(), descending)
 }
 
 /// The rows of a tensor along a dimension in order, contiguous, and where each element was.

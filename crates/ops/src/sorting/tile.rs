@@ -1,11 +1,11 @@
-//! Short rows, sorted in workgroup memory: a bitonic network on pairs of key and position (K. Batcher, "Sorting networks
-//! and their applications", 1968). The position breaks ties, which makes the order that of a stable sort.
+//! Rows that fit a workgroup's memory, and the shortest of them: a bitonic network on pairs of key and position (K. Batcher,
+//! "Sorting networks and their applications", 1968). The position breaks ties, which makes the order that of a stable sort.
 
-use super::key;
-use super::operands::{Operands, RowOperands, Take, Taken};
+use super::{key, row_sort};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec};
+use crate::primitives::row_operands::{Operands, RowOperands, Take, Taken};
 use crate::tensor::Tensor;
 use crate::tensor::layout::LayoutSpec;
 use dml_engine::interface::U32;
@@ -13,10 +13,10 @@ use dml_engine::parameters;
 use dml_kernel::dense::{self, GROUP};
 use dml_kernel::{Builder, DType, ScalarType, Shared, Value};
 
-/// The longest row.
-const MAX_ROW: u32 = 2048;
-/// A workgroup sorts at least this many elements: several rows if they are shorter.
-const MIN_TILE: u32 = 512;
+/// The longest row that is sorted by a network, whose length grows with the square of the row's logarithm.
+const MAX_ROW: u32 = 128;
+/// A workgroup sorts this many elements: several rows.
+const TILE: u32 = 512;
 
 /// Everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,9 +24,8 @@ struct Spec {
     dtype: DType,
     descending: bool,
     taken: Taken,
-    /// Elements of a row and of a workgroup, powers of two.
+    /// Elements of a row, a power of two.
     padded: u32,
-    tile: u32,
     /// Neighbouring invocations load from neighbouring rows.
     across: bool,
     /// Elements are found through positions.
@@ -46,30 +45,29 @@ parameters! {
     }
 }
 
-/// The longest row of a dtype that fits into the adapter's shared memory, with its elements' places.
-pub fn max_row(call: &Call, dtype: DType) -> i64 {
-    let element = key::dtype_of(dtype).bytes() as u32 + 4;
-    let fits = |row: u32| row * element <= call.device.info().capabilities.max_shared_memory;
-    i64::from(if fits(MAX_ROW) { MAX_ROW } else { MAX_ROW / 2 })
+/// The longest row that [`run`] takes.
+pub fn max_row(call: &Call) -> i64 {
+    row_sort::max_row(call)
 }
 
 /// Sorts rows of at most [`max_row`] elements and writes what `take` says. With `positions` (u32, `[rows, n]`), a row's
-/// elements are those at the positions.
+/// elements are those at the positions, among which equal ones keep their order, or are in that of their positions.
 pub fn run(call: &Call, o: &Operands, positions: Option<&Tensor>, n: i64, descending: bool, take: Take) -> Result<()> {
+    if n > i64::from(MAX_ROW) {
+        return row_sort::run(call, o, positions, n, descending, take);
+    }
     let padded = (n as u32).next_power_of_two().max(2);
-    let tile = padded.max(MIN_TILE);
     let spec = Spec {
         dtype: o.tensors[0].dtype,
         descending,
         taken: take.kind(),
         padded,
-        tile,
-        across: o.across() && padded < tile,
+        across: o.across(),
         indirect: positions.is_some(),
         layout: o.layout.spec(),
     };
     let (first, count) = take.window();
-    let groups = (o.rows as u64).div_ceil(u64::from(tile / padded));
+    let groups = (o.rows as u64).div_ceil(u64::from(TILE / padded));
     call.run(&spec, &Arguments { operands: o, positions, n: n as u32, first, count }, dense::folded(groups))
 }
 
@@ -83,10 +81,10 @@ struct Element<'b> {
 impl Spec {
     /// Runs `body` for this invocation's elements.
     fn each<'b>(&self, b: &'b Builder, body: impl FnOnce(Element<'b>)) {
-        let rows = self.tile / self.padded;
+        let rows = TILE / self.padded;
         let index = self.layout.index;
         let group = b.group_id(0).cast(index) + b.group_id(1).cast(index) * b.group_count(0).cast(index);
-        b.for_(b.local_id(0), b.u32(self.tile), GROUP, |at| {
+        b.for_(b.local_id(0), b.u32(TILE), GROUP, |at| {
             let (row, column) = if self.across {
                 (at & (rows - 1), at >> rows.ilog2())
             } else {
@@ -103,10 +101,10 @@ impl KernelSpec for Spec {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
-        let &Spec { dtype, padded, tile, .. } = self;
+        let &Spec { dtype, padded, .. } = self;
         let (index, o) = (self.layout.index, &p.operands);
         let scalar = key::dtype_of(dtype).compute();
-        let (keys, places) = (b.shared(scalar, 1, tile), b.shared(ScalarType::U32, 1, tile));
+        let (keys, places) = (b.shared(scalar, 1, TILE), b.shared(ScalarType::U32, 1, TILE));
         self.each(b, |Element { row, base, column }| {
             keys.store(base + column, u64::MAX);
             places.store(base + column, u32::MAX);
@@ -118,12 +116,14 @@ impl KernelSpec for Spec {
                 places.store(base + column, place);
             });
         });
-        network(b, keys, places, padded, tile);
+        network(b, keys, places, padded, TILE);
         self.each(b, |Element { row, base, column }| {
             b.if_(row.lt(o.rows) & column.lt(p.n), || {
                 let first = match self.taken {
                     Taken::Ranks => p.first,
-                    Taken::Median { ignore_nan } => median(dtype, ignore_nan, p.n, |i| keys.load(base + i)),
+                    Taken::Median { ignore_nan } => {
+                        median_rank(dtype, ignore_nan, p.n, |i| keys.load(base + i).lt(key::largest(dtype)))
+                    }
                 };
                 b.if_(column.ge(first) & (column - first).lt(p.count), || {
                     let (place, offsets) = (places.load(base + column), o.offsets(b, row));
@@ -136,18 +136,23 @@ impl KernelSpec for Spec {
 }
 
 /// Where the median of a sorted row of `n` keys is: the lower of the two middle ones; or the first NaN, unless they are
-/// ignored.
-fn median<'b>(dtype: DType, ignore_nan: bool, n: Value<'b>, load: impl FnOnce(Value<'b>) -> Value<'b>) -> Value<'b> {
+/// ignored. `number` tells whether the key at an index is another's than NaN's.
+pub fn median_rank<'b>(
+    dtype: DType,
+    ignore_nan: bool,
+    n: Value<'b>,
+    number: impl FnOnce(Value<'b>) -> Value<'b>,
+) -> Value<'b> {
     let middle = |n: Value<'b>| (n.max(1) - 1) >> 1;
     if !dtype.is_float() {
         return middle(n);
     }
-    let numbers = key::partition_point(n, |i| load(i).lt(key::largest(dtype)));
+    let numbers = key::partition_point(n, number);
     if ignore_nan { middle(numbers) } else { numbers.lt(n).select(numbers, middle(n)) }
 }
 
-/// Sorts every `padded` neighbours of the `tile`, ascending.
-fn network<'b>(b: &'b Builder, keys: Shared<'b>, places: Shared<'b>, padded: u32, tile: u32) {
+/// Sorts every `padded` neighbours of the `tile` elements, ascending.
+pub fn network<'b>(b: &'b Builder, keys: Shared<'b>, places: Shared<'b>, padded: u32, tile: u32) {
     let block = b.var(b.u32(1));
     b.while_(
         || block.get().le(padded.ilog2()),
@@ -193,11 +198,10 @@ mod tests {
             for taken in all {
                 let across = i == 0;
                 let index = if i % 2 == 0 { ScalarType::U32 } else { ScalarType::U64 };
-                let padded = if across { 2 } else { 2048 };
-                let tile = padded.max(MIN_TILE);
+                let padded = if across { 2 } else { 128 };
                 let (descending, indirect) = (i == 1, i == 2);
                 let layout = LayoutSpec { rank: i as u32, operands: 3, index };
-                accepted(&Spec { dtype, descending, taken, padded, tile, across, indirect, layout }.build());
+                accepted(&Spec { dtype, descending, taken, padded, across, indirect, layout }.build());
             }
         }
     }

@@ -167,6 +167,12 @@ pub fn sqrt(x: Value<'_>) -> Value<'_> {
     itself.select(bits, result).bitcast(F32)
 }
 
+/// The square root of a zero, or of a positive number that is normal.
+pub(in crate::math) fn normal_sqrt(x: Value<'_>) -> Value<'_> {
+    let zero = (x.bitcast(U32) & MAGNITUDE).eq(0);
+    zero.select(x, root(x.bitcast(I32)).root)
+}
+
 /// `1 / sqrt(x)`, within 0.52 ulp.
 pub fn rsqrt(x: Value<'_>) -> Value<'_> {
     let b = x.builder();

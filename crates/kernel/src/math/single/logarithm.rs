@@ -49,10 +49,20 @@ fn with_specials<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
 
 /// Natural logarithm, within 0.95 ulp.
 pub fn log(x: Value<'_>) -> Value<'_> {
-    let (k, f) = reduce(normalized(x.bitcast(U32)));
+    with_specials(x, log_of(normalized(x.bitcast(U32))))
+}
+
+/// The logarithm of a positive number that is normal.
+pub(in crate::math) fn normal_log(x: Value<'_>) -> Value<'_> {
+    log_of(x.bitcast(I32))
+}
+
+/// The logarithm of a positive number, given by its [`normalized`] bits.
+fn log_of(bits: Value<'_>) -> Value<'_> {
+    let (k, f) = reduce(bits);
     let k = k.cast(F32);
     let s = fast_two_sum(k * LN2[0], f);
-    with_specials(x, s.hi + (s.lo + (tail(f) + k * LN2[1])))
+    s.hi + (s.lo + (tail(f) + k * LN2[1]))
 }
 
 /// The logarithm of a positive number and what rounding left, some 2^-29 relative.

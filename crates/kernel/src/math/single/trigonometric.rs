@@ -40,14 +40,8 @@ fn reduce(x: Value<'_>) -> Reduced<'_> {
     let b = x.builder();
     let magnitude = x.bitcast(U32) & MAGNITUDE;
     let large = magnitude.ge(8192f32.to_bits()) & magnitude.lt(INF);
-    let near = large.select(x.like(0.0), x);
-    let k = (near * std::f64::consts::FRAC_2_PI).round();
-    // Two exact differences, two with their errors, and a rest.
-    let first = (near - k * HALF_PI_PARTS[0]) - k * HALF_PI_PARTS[1];
-    let second = two_sum(first, -(k * HALF_PI_PARTS[2]));
-    let third = two_sum(second.hi, -(k * HALF_PI_PARTS[3]));
-    let r = two_sum(third.hi, (second.lo + third.lo) - k * HALF_PI_PARTS[4]);
-    let quadrant = b.var(k.cast(I32).bitcast(U32) & 3);
+    let Reduced { quadrant, r } = reduce_near(large.select(x.like(0.0), x));
+    let quadrant = b.var(quadrant);
     let (hi, lo) = (b.var(r.hi), b.var(r.lo));
     b.if_(large, || {
         let far = reduce_large(magnitude);
@@ -58,6 +52,17 @@ fn reduce(x: Value<'_>) -> Reduced<'_> {
         lo.set((far.r.lo.bitcast(U32) ^ sign).bitcast(F32));
     });
     Reduced { quadrant: quadrant.get(), r: Sum { hi: hi.get(), lo: lo.get() } }
+}
+
+/// For a number below 2^13.
+fn reduce_near(x: Value<'_>) -> Reduced<'_> {
+    let k = (x * std::f64::consts::FRAC_2_PI).round();
+    // Two exact differences, two with their errors, and a rest.
+    let first = (x - k * HALF_PI_PARTS[0]) - k * HALF_PI_PARTS[1];
+    let second = two_sum(first, -(k * HALF_PI_PARTS[2]));
+    let third = two_sum(second.hi, -(k * HALF_PI_PARTS[3]));
+    let r = two_sum(third.hi, (second.lo + third.lo) - k * HALF_PI_PARTS[4]);
+    Reduced { quadrant: k.cast(I32).bitcast(U32) & 3, r }
 }
 
 /// For a number of at least 2^13, given by its bits.
@@ -149,6 +154,17 @@ pub fn sin(x: Value<'_>) -> Value<'_> {
 pub fn cos(x: Value<'_>) -> Value<'_> {
     let magnitude = x.bitcast(U32) & MAGNITUDE;
     select_bits(magnitude.ge(INF), NAN, wave(x, 1))
+}
+
+/// Sine and cosine for magnitudes below 2^13.
+pub(in crate::math) fn near_sin_cos<'b>(x: Value<'b>) -> [Value<'b>; 2] {
+    let Reduced { quadrant, r } = reduce_near(x);
+    let (sin, cos) = sin_cos(r);
+    let (sin, cos) = (sin.hi + sin.lo, cos.hi + cos.lo);
+    let odd = (quadrant & 1).ne(0);
+    let wave = |y: Value<'b>, quadrant: Value<'b>| (y.bitcast(U32) ^ ((quadrant & 2) << 30)).bitcast(F32);
+    let tiny = (x.bitcast(U32) & MAGNITUDE).lt(0x3980_0000);
+    [tiny.select(x, wave(odd.select(cos, sin), quadrant)), wave(odd.select(sin, cos), quadrant + 1)]
 }
 
 /// Tangent, within 1.45 ulp, for every f32.

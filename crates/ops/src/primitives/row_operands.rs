@@ -30,7 +30,7 @@ pub enum Take {
     First(u32),
     /// The one of this rank.
     Rank(u32),
-    /// The median, see [`super::tile::median`].
+    /// The median, see `median` of `sorting`.
     Median {
         /// Whether it is the median of the numbers only.
         ignore_nan: bool,
