@@ -8,10 +8,10 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The most numbers that an invocation transforms at a time.
+/// The most numbers that an invocation transforms at a time, but for [`MAX_PRIME`].
 pub const MAX_RADIX: u32 = 16;
-/// The largest prime length that is transformed as it is; others are convolutions.
-const MAX_PRIME: i64 = 13;
+/// The largest prime that is a radix; lengths with larger ones are convolutions, which lose three times the digits.
+const MAX_PRIME: u32 = 31;
 /// The longest line of one pass.
 const MAX_LINE: i64 = 8192;
 
@@ -82,7 +82,7 @@ impl Limits {
         if n >= 1 << 31 {
             return None;
         }
-        if !is_smooth(n, MAX_PRIME) {
+        if !is_smooth(n, i64::from(MAX_PRIME)) {
             return convolution(n).map(Plan::Chirp);
         }
         // One of several passes works beside as many neighbours as make half of what memory gives at a time.
@@ -141,7 +141,7 @@ fn radices(n: i64) -> Radices {
         }
         let cost = |r: &Radices| (r.len(), r.iter().sum::<u32>());
         (2..=most.min(n))
-            .filter(|&r| n.is_multiple_of(r))
+            .filter(|&r| n.is_multiple_of(r) && (r <= MAX_RADIX || (2..r).all(|p| !r.is_multiple_of(p))))
             .filter_map(|r| {
                 let mut all = best(n / r, r)?;
                 all.insert(0, r);
@@ -149,7 +149,7 @@ fn radices(n: i64) -> Radices {
             })
             .min_by_key(cost)
     }
-    best(n as u32, MAX_RADIX).filter(|all| !all.is_empty()).unwrap_or_else(|| Radices::from_slice(&[1]))
+    best(n as u32, MAX_PRIME).filter(|all| !all.is_empty()).unwrap_or_else(|| Radices::from_slice(&[1]))
 }
 
 #[cfg(test)]
@@ -166,6 +166,8 @@ mod tests {
             (1, &[1][..]),
             (2, &[2]),
             (13, &[13]),
+            (30, &[6, 5]),
+            (62, &[31, 2]),
             (16, &[16]),
             (60, &[10, 6]),
             (64, &[8, 8]),

@@ -59,6 +59,13 @@ pub struct Position {
     pub rows: i64,
 }
 
+impl Position {
+    /// Of lines that are whole transforms of `length` numbers, in so many dimensions.
+    fn whole(dimensions: usize, length: i64) -> Position {
+        Position { strides: Dims::from_elem(0, dimensions), step: 1, total: length, rows: 1 }
+    }
+}
+
 /// Lines to be transformed.
 #[derive(Clone, Debug)]
 pub struct Lines {
@@ -96,7 +103,7 @@ impl Lines {
     /// Lines of `length` numbers along `dim` of `input`, whose sizes are `output`'s in the other dimensions.
     pub fn along(dim: usize, length: i64, (input, load): (&Tensor, Load), (output, store): (&Tensor, Store)) -> Lines {
         let sizes: Dims = (0..output.dim()).filter(|&d| d != dim).map(|d| output.sizes[d]).collect();
-        let position = Position { strides: Dims::from_elem(0, sizes.len()), step: 1, total: length, rows: 1 };
+        let position = Position::whole(sizes.len(), length);
         Lines {
             part: input.dtype.real(),
             length,
@@ -193,8 +200,14 @@ impl Lines {
         pass::run(call, &of_input, first, Some(self.length))?;
 
         let spectrum = matches!(self.store, Store::Half | Store::Whole);
-        let of_rows = if spectrum { 0 } else { self.output.step };
-        let of_results = Lines {
+        let row_step = if spectrum { 0 } else { self.output.step };
+        let of_results = Position {
+            strides: with(&self.position.strides, &[self.position.step]),
+            step: self.position.step * n,
+            total: self.position.total,
+            rows: if real { n } else { self.position.rows },
+        };
+        let of_rows = Lines {
             length: m,
             kept: m,
             sizes: with(&self.sizes, &[rows]),
@@ -202,18 +215,13 @@ impl Lines {
             load: if real { Load::Complex } else { self.load },
             output: Side {
                 range: self.output.range,
-                strides: with(&self.output.strides, &[of_rows]),
+                strides: with(&self.output.strides, &[row_step]),
                 step: if spectrum { self.output.step } else { self.output.step * n },
             },
-            position: Position {
-                strides: with(&self.position.strides, &[self.position.step]),
-                step: self.position.step * n,
-                rows: if real { n } else { self.position.rows },
-                ..self.position
-            },
+            position: if self.load == Load::Half { Position::whole(lines + 1, m) } else { of_results },
             ..self.clone()
         };
-        of_results.in_passes(call, others)
+        of_rows.in_passes(call, others)
     }
 
     /// A whole line in one pass needs no positions for the results of real input.

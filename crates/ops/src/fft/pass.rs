@@ -45,6 +45,7 @@ pub fn run(call: &Call, lines: &Lines, stages: &Stages, turn: Option<i64>) -> Re
         store: lines.store,
         inverse: lines.inverse,
         turned: turn.is_some(),
+        partial: lines.kept < stages.length,
     };
     let table = if spec.radices.len() > 1 { Some(twiddles::of_stages(call, part, &spec.radices)?) } else { None };
     let roots = turn.map(|order| twiddles::of_order(call, part, order as u64)).transpose()?;
@@ -87,7 +88,7 @@ impl Shape {
         let length = stages.length as u32;
         let most = stages.radices.iter().copied().max().unwrap_or(1);
         // Sixteen numbers an invocation, or as many as the largest radix leaves of them.
-        let lanes = (length / most).div_ceil(MAX_RADIX / most).max(1);
+        let lanes = (length / most).div_ceil((MAX_RADIX / most).max(1));
         let invocations = INVOCATIONS.min(limits.invocations);
         let mut lines = (invocations / lanes).max(if across { limits.neighbours } else { 1 }).max(1);
         let fits =
@@ -116,6 +117,8 @@ struct Pass {
     store: Store,
     inverse: bool,
     turned: bool,
+    /// Some results of a line are not stored.
+    partial: bool,
 }
 
 parameters! {
@@ -275,11 +278,17 @@ impl<'b> Writer<'_, 'b> {
         }
     }
 
-    /// Where number `i` of the line lies in shared memory.
-    fn slot(&self, i: Value<'b>) -> Value<'b> {
+    /// Where `count` numbers of the line, from number `start` on and `step` apart, lie in shared memory.
+    fn slots(&self, start: Value<'b>, step: u32, count: u32) -> Vec<Value<'b>> {
         let Shape { lines, across, .. } = self.spec.shape;
-        let plain = if across { i * lines + self.line } else { self.line * self.length + i };
-        plain + (plain >> 5)
+        let (first, step) =
+            if across { (start * lines + self.line, step * lines) } else { (self.line * self.length + start, step) };
+        let padded = |plain: Value<'b>| plain + (plain >> 5);
+        if step.is_multiple_of(32) {
+            let first = padded(first);
+            return (0..count).map(|k| first + k * (step + step / 32)).collect();
+        }
+        (0..count).map(|k| padded(first + k * step)).collect()
     }
 
     /// Hands the results of a stage, in front of which the radices multiply to `done`, to the butterflies of the next.
@@ -298,7 +307,7 @@ impl<'b> Writer<'_, 'b> {
             .map(|&(butterfly, _)| {
                 let inner = butterfly % done;
                 let start = (butterfly - inner) * radix + inner;
-                (0..radix).map(|k| self.slot(start + k * done)).collect()
+                self.slots(start, done, radix)
             })
             .collect();
         let count = self.count(next);
@@ -307,7 +316,7 @@ impl<'b> Writer<'_, 'b> {
             .iter()
             .map(|&(butterfly, ragged)| {
                 let start = if ragged { butterfly.min(count - 1) } else { butterfly };
-                (0..next).map(|k| self.slot(start + k * count)).collect()
+                self.slots(start, count, next)
             })
             .collect();
         let parts = |z: &Complex<'b>| [z.re, z.im];
@@ -350,16 +359,16 @@ impl<'b> Writer<'_, 'b> {
     fn store(&self, numbers: &[Vec<Complex<'b>>]) {
         let radix = self.spec.radices.last().copied().unwrap_or(1);
         let count = self.count(radix);
-        for (&(butterfly, ragged), numbers) in self.butterflies(radix).iter().zip(numbers) {
-            for (k, &z) in (0..radix).zip(numbers) {
-                let i = butterfly + k * count;
-                let mut stored = self.valid & i.lt(self.p.kept);
-                if ragged {
-                    stored = stored & butterfly.lt(count);
-                }
-                let z = self.exchanged(self.turned(z, i).times(self.p.scale));
-                self.b.if_(stored, || self.write(i, z));
-            }
+        for (&butterfly, numbers) in self.butterflies(radix).iter().zip(numbers) {
+            self.where_real(radix, butterfly, || {
+                self.b.if_(self.valid, || {
+                    for (k, &z) in (0..radix).zip(numbers) {
+                        let i = butterfly.0 + k * count;
+                        let write = || self.write(i, self.exchanged(self.turned(z, i).times(self.p.scale)));
+                        if self.spec.partial { self.b.if_(i.lt(self.p.kept), write) } else { write() }
+                    }
+                });
+            });
         }
     }
 
@@ -418,4 +427,71 @@ pub fn root<'b>(b: &'b Builder, roots: Pointer<'b>, bits: Value<'b>, e: Value<'b
     let entries = b.u32(1) << bits;
     let (low, high) = (number(roots, e & (entries - 1)), number(roots, entries + (e >> bits)));
     mul(low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::validate::accepted;
+    use smallvec::smallvec;
+
+    #[test]
+    fn kernels_are_valid() {
+        let shape = |lanes, lines, across, together| Shape { lanes, lines, across, together };
+        let layout = |operands, index| LayoutSpec { rank: 2, operands, index };
+        let plain = Pass {
+            part: DType::F32,
+            radices: smallvec![10, 6],
+            shape: shape(6, 42, false, true),
+            layout: layout(2, ScalarType::U32),
+            load: Load::Complex,
+            store: Store::Complex,
+            inverse: false,
+            turned: false,
+            partial: false,
+        };
+        let three = layout(3, ScalarType::U64);
+        for pass in [
+            plain.clone(),
+            Pass { radices: smallvec![1], shape: shape(1, 256, true, true), inverse: true, ..plain.clone() },
+            Pass {
+                radices: smallvec![31],
+                shape: shape(1, 256, false, true),
+                load: Load::Real,
+                partial: true,
+                ..plain.clone()
+            },
+            Pass { shape: shape(6, 32, true, false), layout: three, turned: true, load: Load::Half, ..plain.clone() },
+            Pass { part: DType::F64, layout: three, store: Store::Half, ..plain.clone() },
+            Pass { part: DType::F64, layout: three, store: Store::Whole, ..plain.clone() },
+            Pass { load: Load::Half, store: Store::Real, inverse: true, ..plain },
+        ] {
+            accepted(&pass.build());
+        }
+    }
+
+    #[test]
+    fn shapes_fit() {
+        for (shared, invocations) in [(16 << 10, 128), (32 << 10, 256), (48 << 10, 1024)] {
+            for part in [DType::F32, DType::F64] {
+                let mut points = 8192;
+                while padded(points) * part.bytes() as u32 > shared || points / MAX_RADIX > invocations {
+                    points /= 2;
+                }
+                let limits =
+                    Limits { points: points.into(), shared, invocations, neighbours: 32 / part.bytes() as u32 };
+                for n in 1..=i64::from(points) {
+                    let Some(plan) = limits.plan(n) else { panic!("{n} has no plan") };
+                    let super::super::lengths::Plan::Passes(passes) = &*plan else { continue };
+                    for across in [false, true] {
+                        let shape = Shape::of(&limits, &passes[0], part, across);
+                        let arrays = if shape.together { 2 } else { 1 };
+                        let exchanged = if passes[0].radices.len() > 1 { shape.lines * n as u32 } else { 0 };
+                        assert!(shape.lanes * shape.lines <= invocations, "{n} {shape:?}");
+                        assert!(arrays * padded(exchanged) * part.bytes() as u32 <= shared, "{n} {shape:?}");
+                    }
+                }
+            }
+        }
+    }
 }
