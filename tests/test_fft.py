@@ -328,3 +328,19 @@ def test_tolerances_are_those_of_other_operators() -> None:
     direct = torch.nn.functional.conv1d(x[None], kernel.flip(1)[:, None], padding=30, groups=3)[0]
     relative, _ = TOLERANCES[torch.float32]
     assert relative_error(through, direct) <= relative
+
+
+def test_graphs_find_their_roots_of_unity() -> None:
+    """A length that is first met in a capture, in one pass, in several and as a convolution."""
+    for n in (330, 3 << 13, 82):
+        x = torch.zeros(n, dtype=torch.complex64, device="dml")
+        graph = torch.dml.Graph()
+        with torch.dml.graph(graph):
+            y = torch.fft.fft(x)
+        for _ in range(2):
+            values = random(n, dtype=torch.complex64)
+            x.copy_(values)
+            graph.replay()
+            assert relative_error(y, torch.fft.fft(values)) <= 1e-6
+        plain = torch.fft.fft(values.to("dml"))
+        assert torch.equal(y, plain)
