@@ -1,13 +1,13 @@
 //! Transforms of any length as convolutions (Bluestein, "A linear filtering approach to the computation of discrete Fourier
-//! transform", 1970): with `c[i] = exp(-pi i^2 / n)` on the unit circle, result `k` is `c[k]` times the sum of `x[i] c[i]` times the
-//! conjugate of `c[k - i]`.
+//! transform", 1970): with `c[k] = exp(-pi i k^2 / n)`, result `k` is `c[k]` times the sum of `x[j] c[j]` times the
+//! conjugate of `c[k - j]`.
 
 use super::lines::{Lines, Load, Store};
 use super::pass::{half, number, root};
 use super::twiddles::{self, Roots};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
-use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
+use crate::primitives::kernel::{InDType, KernelSpec};
 use crate::tensor::Tensor;
 use crate::tensor::layout::{Layout, LayoutSpec, Walked, index_type};
 use dml_engine::AddressRange;
@@ -15,29 +15,27 @@ use dml_engine::interface::{Index, ReadRange, U32, WriteRange};
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::math::complex::{Complex, mul};
-use dml_kernel::{Builder, DType, ScalarType};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 
 /// The most bytes of lines that are transformed at a time, one line excepted.
 const AT_A_TIME: i64 = 256 << 20;
+/// The longest convolution whose filter the host transforms.
+const BY_HOST: i64 = 4096;
 
 /// Transforms lines by convolutions of `length` numbers.
 pub fn transform(call: &Call, lines: &Lines, length: i64) -> Result<()> {
     let part = lines.part;
-    let chirp = call.empty(part, &[lines.length, 2])?;
-    let filter = call.empty(part.complex(), &[1, length])?;
-    make(call, &chirp, &filter)?;
-    Lines::along(1, length, (&filter, Load::Complex), (&filter, Store::Complex)).transform(call)?;
-
+    let (chirp, filter) = factors(call, part, lines.length, length)?;
     let once = (AT_A_TIME / (length * part.complex().bytes() as i64)).clamp(1, lines.count());
     let padded = call.empty(part.complex(), &[once, length])?;
     let mut first = 0;
     while first < lines.count() {
         let some = padded.narrow(0, 0, once.min(lines.count() - first));
-        let walk = Walk::of(lines, first, &some, &chirp);
+        let walk = Walk::of(lines, first, &some, chirp);
         walk.load(call)?;
         let along = Lines::along(1, length, (&some, Load::Complex), (&some, Store::Complex));
         along.transform(call)?;
-        filtered(call, &some, &filter)?;
+        filtered(call, &some, filter)?;
         Lines { inverse: true, scale: 1.0 / length as f64, ..along }.transform(call)?;
         walk.store(call)?;
         first += once;
@@ -45,14 +43,27 @@ pub fn transform(call: &Call, lines: &Lines, length: i64) -> Result<()> {
     Ok(())
 }
 
-/// The chirp `c`, and the conjugates of `c[-i]` for `i` from `1 - n` to `n - 1`, modulo the filter's length.
-fn make(call: &Call, chirp: &Tensor, filter: &Tensor) -> Result<()> {
-    let n = chirp.sizes[0];
-    let Roots { table, bits } = twiddles::of_order(call, chirp.dtype, 2 * n as u64)?;
-    let length = filter.sizes[1];
-    let arguments =
-        ChirpArguments { chirp, filter: filter.range(), roots: table, bits, n: n as u32, length: length as u32 };
-    call.run_threads(&Chirp { part: chirp.dtype }, &arguments, length as u64)
+/// The chirp, and the spectrum of the filter that it is: the host's, in double precision, for short convolutions.
+fn factors(call: &Call, part: DType, n: i64, length: i64) -> Result<(AddressRange, AddressRange)> {
+    if length <= BY_HOST {
+        let both = twiddles::of_convolution(call, part, n as u64, length as u64)?;
+        let middle = both.start + n as u64 * part.complex().bytes();
+        return Ok((AddressRange { end: middle, ..both }, AddressRange { start: middle, ..both }));
+    }
+    let chirp = call.empty(part.complex(), &[n])?;
+    let filter = call.empty(part.complex(), &[1, length])?;
+    let Roots { table, bits } = twiddles::of_order(call, part, 2 * n as u64)?;
+    let arguments = ChirpArguments {
+        chirp: chirp.range(),
+        filter: filter.range(),
+        roots: table,
+        bits,
+        n: n as u32,
+        length: length as u32,
+    };
+    call.run_threads(&Chirp { part }, &arguments, length as u64)?;
+    Lines::along(1, length, (&filter, Load::Complex), (&filter, Store::Complex)).transform(call)?;
+    Ok((chirp.range(), filter.range()))
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -62,7 +73,7 @@ struct Chirp {
 
 parameters! {
     Chirp as s => ChirpArguments, ChirpParameters {
-        chirp: Output = s.part,
+        chirp: WriteRange = s.part,
         filter: WriteRange = s.part,
         roots: ReadRange = s.part,
         bits: U32,
@@ -97,11 +108,11 @@ struct Walk<'l> {
     layout: Layout,
     first: i64,
     padded: &'l Tensor,
-    chirp: &'l Tensor,
+    chirp: AddressRange,
 }
 
 impl<'l> Walk<'l> {
-    fn of(lines: &'l Lines, first: i64, padded: &'l Tensor, chirp: &'l Tensor) -> Walk<'l> {
+    fn of(lines: &'l Lines, first: i64, padded: &'l Tensor, chirp: AddressRange) -> Walk<'l> {
         let operands = [&lines.input.strides[..], &lines.output.strides[..]];
         let mut layout = Layout::walk(&lines.sizes, &operands, &lines.order());
         let reals = |range: AddressRange| ((range.end - range.start) / lines.part.bytes()) as i64;
@@ -161,7 +172,7 @@ parameters! {
     Padding as s => PaddingArguments, PaddingParameters {
         input: ReadRange = s.part,
         padded: WriteRange = s.part,
-        chirp: Input = s.part,
+        chirp: ReadRange = s.part,
         /// Numbers of all padded lines.
         count: Index = s.layout.index,
         /// The first line.
@@ -188,7 +199,7 @@ impl KernelSpec for Padding {
             let [re, im] = [0, 1].map(|_| b.var(b.float(self.part.compute(), 0.0)));
             b.if_(i.lt(p.n), || {
                 let start = p.layout.offsets(b, p.first + line)[0];
-                let place = |i: dml_kernel::Value<'b>| start + i.cast(index) * p.step;
+                let place = |i: Value<'b>| start + i.cast(index) * p.step;
                 let z = match self.load {
                     Load::Complex => number(p.input, place(i)),
                     Load::Real => Complex::real(p.input.load(place(i))),
@@ -217,7 +228,7 @@ parameters! {
     Kept as s => KeptArguments, KeptParameters {
         out: WriteRange = s.part,
         padded: ReadRange = s.part,
-        chirp: Input = s.part,
+        chirp: ReadRange = s.part,
         scale: InDType = s.part,
         /// Numbers that are kept of all lines.
         count: Index = s.layout.index,
@@ -255,10 +266,10 @@ impl KernelSpec for Kept {
 }
 
 /// Multiplies the spectrum of every line by the filter's.
-fn filtered(call: &Call, lines: &Tensor, filter: &Tensor) -> Result<()> {
+fn filtered(call: &Call, lines: &Tensor, filter: AddressRange) -> Result<()> {
     let count = lines.numel();
     let spec = Filtered { part: lines.dtype.real(), index: index_type(2 * count) };
-    let arguments = FilteredArguments { lines: lines.range(), filter: filter.range(), count, length: filter.numel() };
+    let arguments = FilteredArguments { lines: lines.range(), filter, count, length: lines.sizes[1] };
     call.run_threads(&spec, &arguments, count as u64)
 }
 
@@ -288,5 +299,26 @@ impl KernelSpec for Filtered {
             let z = mul(number(p.lines, at), number(p.filter, at % p.length));
             p.lines.store_chunk(at, &z.parts());
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::validate::accepted;
+
+    #[test]
+    fn kernels_are_valid() {
+        for (part, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
+            let layout = LayoutSpec { rank: 2, operands: 2, index };
+            accepted(&Chirp { part }.build());
+            accepted(&Filtered { part, index }.build());
+            for (load, real, inverse) in
+                [(Load::Complex, false, false), (Load::Real, false, false), (Load::Half, true, true)]
+            {
+                accepted(&Padding { part, load, inverse, layout }.build());
+                accepted(&Kept { part, real, inverse, layout }.build());
+            }
+        }
     }
 }

@@ -61,6 +61,39 @@ pub fn of_order(call: &Call, part: DType, n: u64) -> Result<Roots> {
     Ok(Roots { table, bits })
 }
 
+/// What a convolution of `length` numbers needs that transforms `n`: the chirp, `c[k] = exp(-pi i k^2 / n)`, for each of them, and the
+/// spectrum of the filter, the conjugates of `c[k]` for `k` from `1 - n` to `n - 1`, modulo `length`.
+pub fn of_convolution(call: &Call, part: DType, n: u64, length: u64) -> Result<AddressRange> {
+    table(call, part, ["fft_chirp_f32", "fft_chirp_f64"], n, || {
+        let chirp = |i: u64| root(i * i % (2 * n), 2 * n);
+        let filter: Vec<_> = (0..length)
+            .map(|i| match i.min(length - i) {
+                i if i < n => (chirp(i).0, -chirp(i).1),
+                _ => (0.0, 0.0),
+            })
+            .collect();
+        (0..n).map(chirp).chain(spectrum(&filter)).collect()
+    })
+}
+
+/// The transform of a few numbers, by halves.
+fn spectrum(x: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let n = x.len() as u64;
+    let turned = |(re, im): (f64, f64), e: u64| {
+        let (cos, sin) = root(e, n);
+        (re * cos - im * sin, re * sin + im * cos)
+    };
+    let sum = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
+    if !n.is_multiple_of(2) {
+        let term = |k: u64| (0..n).zip(x).map(move |(i, &z)| turned(z, i * k)).fold((0.0, 0.0), sum);
+        return (0..n).map(term).collect();
+    }
+    let every_other = |from: usize| spectrum(&x.iter().skip(from).step_by(2).copied().collect::<Vec<_>>());
+    let (even, odd) = (every_other(0), every_other(1));
+    let half = (n / 2) as usize;
+    (0..n).map(|k| sum(even[k as usize % half], turned(odd[k as usize % half], k))).collect()
+}
+
 fn table(
     call: &Call,
     part: DType,
@@ -82,7 +115,18 @@ fn table(
 
 #[cfg(test)]
 mod tests {
-    use super::root;
+    use super::{root, spectrum};
+
+    #[test]
+    fn spectra_of_powers_are_peaks() {
+        for n in [1, 5, 12, 40] {
+            let x: Vec<_> = (0..n).map(|i| root(n - i % n, n)).collect();
+            for (k, (re, im)) in spectrum(&x).into_iter().enumerate() {
+                let expected = if k as u64 == 1 % n { n as f64 } else { 0.0 };
+                assert!((re - expected).abs() < 1e-12 && im.abs() < 1e-12, "{n} {k}");
+            }
+        }
+    }
 
     #[test]
     fn roots_are_exact_where_they_can_be() {
