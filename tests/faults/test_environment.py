@@ -56,7 +56,7 @@ x = torch.arange(10.0, device="dml")
 y = [x * 2, x + 1]
 torch._foreach_add_(y, 1)
 print((y[0] + y[1]).relu().sum().item(), torch.dml.device_count())
-print(torch.fft.fft(x).shape[0])
+print(torch.linalg.eigvals(torch.diag(x)).shape[0])
 """
     done = run_python("-c", code, **values)
     assert done.stdout == "165.0 1\n10\n", done.stderr

@@ -47,7 +47,7 @@ def render(results: Iterable[Result], known: list[Difference], subject: Subject)
         "compared with the CPU, forward and (float32) backward. Made by `make opinfo`; do not edit.",
         "",
         f"{len(results)} tasks: {counts[NATIVE]} native;",
-        f"{counts[FALLBACK]} right through a fallback to the CPU (`cpu`: fft, most of linalg);",
+        f"{counts[FALLBACK]} right through a fallback to the CPU (`cpu`: most of linalg);",
         f"{counts[MARKS[Verdict.FAIL]]} that differ from the CPU as explained below;",
         f"{counts[MARKS[Verdict.UNIMPLEMENTED]]} not supported (`no`);",
         f"{errors} errors.",

@@ -16,6 +16,7 @@ use crate::profile::measure::{self, Stage};
 use crate::queue::device_queue::DeviceQueue;
 use crate::queue::thread::SubmitThread;
 use crate::transfer::copy_kernel;
+use crate::transfer::lookup_tables::LookupTables;
 use crate::transfer::pinned::PinnedTransfers;
 use crate::transfer::polled::PolledReadback;
 use crate::transfer::readback::Readbacks;
@@ -67,6 +68,7 @@ pub struct Device {
     kernels: KernelCache,
     generator: Arc<Mutex<Generator>>,
     uploads: Arc<Uploads>,
+    tables: LookupTables,
     readbacks: Readbacks,
     pinned: PinnedTransfers,
     graphs: Arc<Graphs>,
@@ -89,6 +91,7 @@ impl Device {
             generator: Arc::default(),
             readbacks: Readbacks::new(Arc::clone(&queue), copy_words, polled),
             pinned: PinnedTransfers::new(Arc::clone(&queue)),
+            tables: LookupTables::new(Arc::clone(&queue), Arc::clone(&uploads)),
             graphs: Arc::new(Graphs::new(Arc::clone(&queue), Arc::clone(&uploads))),
             uploads,
             queue,

@@ -25,6 +25,7 @@ mod complex;
 mod convolution;
 mod creation;
 mod detection;
+mod fft;
 mod indexing;
 mod linear_algebra;
 mod lists;

@@ -13,6 +13,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     // Creation and random numbers.
     crate::creation::OPERATORS,
     crate::complex::OPERATORS,
+    crate::fft::OPERATORS,
     crate::random::OPERATORS,
     // Movement.
     crate::movement::OPERATORS,

@@ -2,6 +2,7 @@
 
 use crate::device::Device;
 use crate::error::Error;
+use crate::memory::range::AddressRange;
 use crate::memory::statistics::MemoryStats;
 use std::ptr::NonNull;
 
@@ -14,6 +15,20 @@ impl Device {
     /// [`Error::DeviceLost`]; an error of earlier work.
     pub fn upload(&self, dst: u64, data: &[u8]) -> Result<(), Error> {
         self.uploads.upload(dst, data)
+    }
+
+    /// Memory with what `make` computed when it was first asked for under this name and number: at most 4 MiB that
+    /// kernels read and nobody writes. It is kept as long as the device. A graph that is being captured finds it ready.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; [`Error::DeviceLost`]; an error of earlier work.
+    pub fn lookup_table(
+        &self,
+        name: &'static str,
+        number: u64,
+        make: impl FnOnce() -> Vec<u8>,
+    ) -> Result<AddressRange, Error> {
+        self.tables.get(name, number, make)
     }
 
     /// Reads `out.len()` bytes from `src`, after all work enqueued before. Waits; polls before it blocks.

@@ -28,6 +28,16 @@ impl DeviceQueue {
         }
     }
 
+    /// As [`allocate`](Self::allocate), always from the common pool: for memory that outlives a capture.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    pub(crate) fn allocate_common(&self, bytes: u64) -> Result<u64, Error> {
+        self.submission.alive()?;
+        let taken = self.lock().memory.take(COMMON, bytes);
+        taken.map_or_else(|| self.allocate_new(bytes), Ok)
+    }
+
     /// Allocates for the capture of the calling thread; `None` if it captures nothing.
     #[cold]
     pub(crate) fn allocate_captured(&self, state: &mut State, bytes: u64) -> Option<Result<u64, Error>> {

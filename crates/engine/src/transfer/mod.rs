@@ -1,6 +1,7 @@
 //! Copies between host and device.
 
 pub(crate) mod copy_kernel;
+pub(crate) mod lookup_tables;
 pub(crate) mod pinned;
 pub(crate) mod polled;
 pub(crate) mod readback;

@@ -61,6 +61,20 @@ impl Uploads {
         self.queue.copy_from_ring(state, from, segment, offset, range)
     }
 
+    /// At most [`MAX_REGION_BYTES`](crate::memory::upload_ring::MAX_REGION_BYTES) bytes, now also where the calling thread captures: what is written is no part of its graph.
+    pub(crate) fn upload_at_once(&self, dst: u64, data: &[u8]) -> Result<(), Error> {
+        let range = AddressRange::new(dst, data.len() as u64);
+        self.queue.submission.alive()?;
+        self.queue.await_room_to_enqueue()?;
+        let mut state = self.queue.lock();
+        let Some((segment, offset)) = state.memory.locate_segment(dst, range.end - range.start) else {
+            return Err(Error::invalid_address(UPLOAD, dst, range.end - range.start));
+        };
+        let segment = Arc::clone(segment);
+        let from = self.queue.write_ring(&mut state, data)?;
+        self.queue.copy_from_ring(&mut state, from, segment, offset, range)
+    }
+
     /// Captures an upload of at most [`SMALL_COPY`] bytes with its bytes. False if the calling thread captures nothing.
     #[cold]
     fn capture_upload(&self, state: &mut State, dst: u64, data: &[u8]) -> Result<bool, Error> {

@@ -53,6 +53,7 @@ fn route(name: &str) -> Option<Route> {
         .or_else(|| reduction::route(name))
         .or_else(|| scan::route(name))
         .or_else(|| functions::route(name))
+        .or_else(|| name.starts_with("_fft_").then_some(Route::Run(|call, overload| (overload.run)(call))))
         .or_else(|| of_any_element(name))
 }
 

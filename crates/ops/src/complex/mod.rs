@@ -21,6 +21,7 @@ mod reduction;
 mod route;
 mod scan;
 
+pub use copy::device_copy;
 pub use dispatch::run_complex;
 
 use crate::operator::Operator;
