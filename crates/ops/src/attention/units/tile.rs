@@ -116,7 +116,8 @@ pub fn tiles(role: Role, dtype: DType, longest: u32, small: bool) -> &'static [T
     const fn tile(subgroups: u32, rows: u32, columns: u32, resident: bool) -> Tile {
         Tile { subgroups, rows, columns, resident }
     }
-    const SMALL: &[Tile] = &[tile(2, 16, 32, true), tile(1, 16, 16, true)];
+    // As little code as there may be: its compiler takes long.
+    const SMALL: &[Tile] = &[tile(2, 8, 8, true), tile(2, 16, 16, true)];
     const FORWARD: [&[Tile]; 3] = [
         &[tile(4, 32, 64, true), tile(4, 16, 64, true), tile(4, 16, 32, true), tile(2, 16, 16, true)],
         &[tile(4, 16, 64, true), tile(4, 16, 32, true), tile(2, 16, 16, true)],
