@@ -22,6 +22,8 @@ struct State {
     blocks: Vec<Block>,
     constants: FxHashMap<(ScalarType, u64), ValueId>,
     entry: FxHashMap<EntryValue, ValueId>,
+    /// By length.
+    exchanges: FxHashMap<u32, SharedId>,
 }
 
 /// A value that is the same wherever it is asked for; the emitter makes it once at the top.
@@ -103,6 +105,7 @@ impl Builder {
             blocks: vec![Block::default()],
             constants: FxHashMap::default(),
             entry: FxHashMap::default(),
+            exchanges: FxHashMap::default(),
         };
         Builder { state: RefCell::new(state) }
     }
@@ -300,6 +303,21 @@ impl Builder {
         let mut s = self.state.borrow_mut();
         s.kernel.matrices.push(ty);
         s.kernel.matrices.len() as MatrixId - 1
+    }
+
+    /// An array of so many f32, which emulated matrices exchange components through.
+    pub(crate) fn exchange(&self, len: u32) -> Shared<'_> {
+        if let Some(&id) = self.state.borrow().exchanges.get(&len) {
+            return Shared { b: self, id, ty: Type::scalar(ScalarType::F32) };
+        }
+        let shared = self.shared(ScalarType::F32, 1, len);
+        self.state.borrow_mut().exchanges.insert(len, shared.id);
+        shared
+    }
+
+    /// Invocations of a workgroup.
+    pub(crate) fn invocations(&self) -> u32 {
+        self.state.borrow().kernel.workgroup_size.iter().product()
     }
 
     /// Stands for input `i` of an [`Element`](crate::Element).
@@ -517,6 +535,11 @@ impl<'b> Value<'b> {
     pub fn max(self, other: impl Operand<'b>) -> Value<'b> {
         let other = self.with(other);
         if self.scalar().is_float() { self.gt(other).select(self, other) } else { self.binary(Binary::Max, other) }
+    }
+
+    /// The larger one of two f32; of a NaN and a number, either. Cheaper than [`max`](Self::max).
+    pub fn larger(self, other: Value<'b>) -> Value<'b> {
+        self.b.def(self.ty, Inst::Larger(self.id, other.id))
     }
 
     /// Absolute value; the smallest integer stays itself.

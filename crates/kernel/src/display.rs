@@ -97,6 +97,7 @@ impl Kernel {
             MatrixStmt::Add { to, from } => format!("m{to} += m{from}"),
             MatrixStmt::Scale { matrix, by } => format!("m{matrix} *= {}", n(by)),
             MatrixStmt::Convert { to, from } => format!("m{to} = convert m{from}"),
+            MatrixStmt::SetComponent { matrix, component, value } => format!("m{matrix}.{component} = {}", n(value)),
         }
     }
 
@@ -145,6 +146,8 @@ impl Kernel {
             Inst::Address(pointer) => format!("address of p{pointer}"),
             Inst::Subgroup(op, a) => format!("subgroup {op:?} {}", n(a)),
             Inst::ShuffleXor(a, mask) => format!("shuffle {}, {mask}", n(a)),
+            Inst::Component { matrix, component } => format!("m{matrix}.{component}"),
+            Inst::Larger(a, b) => format!("larger {}, {}", n(a), n(b)),
             Inst::ConstBool(_)
             | Inst::ConstInt(_)
             | Inst::ConstFloat(_)

@@ -34,7 +34,7 @@ impl Element {
             && kernel
                 .values
                 .iter()
-                .all(|v| !matches!(v.inst, Inst::Builtin(_) | Inst::Subgroup(..) | Inst::ShuffleXor(..)))
+                .all(|v| !matches!(v.inst, Inst::Builtin(_) | Inst::Subgroup(..) | Inst::ShuffleXor(..) | Inst::Component { .. }))
             && goes_through(&kernel.body);
         computes.then_some(Element { kernel, inputs, results })
     }

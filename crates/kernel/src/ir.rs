@@ -228,6 +228,12 @@ pub enum MatrixStmt {
         to: MatrixId,
         from: MatrixId,
     },
+    /// Each invocation gives one of its own components an f32 of its own, rounded to the matrix's dtype.
+    SetComponent {
+        matrix: MatrixId,
+        component: u32,
+        value: ValueId,
+    },
 }
 
 /// Where a matrix is loaded from or stored to.
@@ -303,6 +309,14 @@ pub enum Inst {
     Subgroup(Subgroup, ValueId),
     /// The value of the lane whose index is this one's exclusive-or `mask`.
     ShuffleXor(ValueId, u32),
+    /// A component of this invocation's part of a matrix of floats, as an f32. Which elements an invocation has, and in which
+    /// order, is the driver's choice.
+    Component {
+        matrix: MatrixId,
+        component: u32,
+    },
+    /// The larger one of two f32; of a NaN and a number, either.
+    Larger(ValueId, ValueId),
 }
 
 impl Inst {
@@ -340,6 +354,8 @@ impl Inst {
             }
             Inst::Subgroup(op, a) => Inst::Subgroup(op, f(a)),
             Inst::ShuffleXor(a, mask) => Inst::ShuffleXor(f(a), mask),
+            Inst::Component { .. } => self.clone(),
+            Inst::Larger(a, b) => Inst::Larger(f(a), f(b)),
         }
     }
 }

@@ -26,6 +26,7 @@
 
 pub mod builder;
 mod collect;
+pub mod component_map;
 pub mod dense;
 mod display;
 pub mod dtype;
@@ -42,6 +43,7 @@ pub mod types;
 mod verify;
 
 pub use builder::{Builder, LocalArray, Operand, Pointer, Shared, Value, Var};
+pub use component_map::ComponentMap;
 pub use dtype::DType;
 pub use element::Element;
 pub use ir::{Atomic, Kernel, Subgroup};
@@ -49,6 +51,6 @@ pub use lower::{FloatModes, Target};
 pub use matrix::Matrix;
 pub use matrix_type::{MatrixLayout, MatrixType, MatrixUse};
 pub use spirv::{Module, Needs};
-pub use storage::convert;
+pub use storage::{convert, encode};
 pub use types::{ScalarType, Type};
 pub use verify::InvalidKernel;

@@ -5,10 +5,11 @@
 
 use crate::builder::{Builder, LocalArray, Operand, Pointer, Shared, Value};
 use crate::dtype::DType;
-use crate::ir::{MatrixId, MatrixMemory, MatrixStmt, Stmt};
+use crate::component_map::ComponentMap;
+use crate::ir::{Inst, MatrixId, MatrixMemory, MatrixStmt, Stmt};
 use crate::matrix_type::{MatrixLayout, MatrixType, MatrixUse};
 use crate::storage::{convert, decode};
-use crate::types::ScalarType;
+use crate::types::{ScalarType, Type};
 
 /// A matrix of a subgroup: mutable, and uninitialised at first. Every invocation of the subgroup must reach what is done
 /// with it, with the same values.
@@ -215,11 +216,11 @@ impl<'b> Matrix<'b> {
         self.each(|i| {
             let (row, column) = (i / columns, i % columns);
             let sum = b.var(sums.get(i));
-            b.for_(0u32, b.u32(depth), 1u32, |k| {
-                let (x, y) = (left.get(row * depth + k), right.get(k * columns + column));
+            for k in 0..depth {
+                let (x, y) = (left.get(row * depth + k), right.get(column + k * columns));
                 let product = if x.scalar().is_float() { x.fma(y, sum.get()) } else { x * y + sum.get() };
                 sum.set(product);
-            });
+            }
             sums.set(i, convert(sum.get(), self.ty.dtype));
         });
     }
@@ -241,6 +242,48 @@ impl<'b> Matrix<'b> {
         match self.place {
             Place::Register(matrix) => self.stmt(MatrixStmt::Scale { matrix, by: by.id }),
             Place::Emulated(array) => self.each(|i| array.set(i, convert(array.get(i) * by, self.ty.dtype))),
+        }
+    }
+
+    /// This invocation's part of a matrix of floats, as f32, which `map` says where it lies.
+    pub fn components(self, map: &ComponentMap) -> Vec<Value<'b>> {
+        let components = 0..map.components();
+        match self.place {
+            Place::Register(matrix) => components
+                .map(|component| self.b.def(Type::scalar(ScalarType::F32), Inst::Component { matrix, component }))
+                .collect(),
+            Place::Emulated(array) => {
+                let [row, column] = map.lane_place(self.b);
+                let begin = row * self.ty.columns + column;
+                let element = |[row, column]: [u32; 2]| row * self.ty.columns + column;
+                components.map(|component| array.get(begin + element(map.component_place(component)))).collect()
+            }
+        }
+    }
+
+    /// Replaces this invocation's part of a matrix of floats by numbers (f32), rounded to the matrix's dtype.
+    pub fn set_components(self, map: &ComponentMap, values: &[Value<'b>]) {
+        assert_eq!(values.len(), map.components() as usize, "one number for each component");
+        match self.place {
+            Place::Register(matrix) => {
+                for (component, value) in (0..).zip(values) {
+                    self.stmt(MatrixStmt::SetComponent { matrix, component, value: value.id });
+                }
+            }
+            Place::Emulated(array) => {
+                let (b, len) = (self.b, self.ty.len());
+                let exchange = b.exchange(b.invocations() / map.lanes() * len);
+                let begin = b.subgroup_index() * len;
+                let [row, column] = map.lane_place(b);
+                let own = begin + row * self.ty.columns + column;
+                b.subgroup_barrier();
+                for (component, &value) in (0..).zip(values) {
+                    let [row, column] = map.component_place(component);
+                    exchange.store(own + (row * self.ty.columns + column), convert(value, self.ty.dtype));
+                }
+                b.subgroup_barrier();
+                self.each(|i| array.set(i, exchange.load(begin + i)));
+            }
         }
     }
 

@@ -30,7 +30,7 @@ pub fn decode(raw: Value<'_>, dtype: DType) -> Value<'_> {
     }
 }
 
-/// A value as the word to store: converted to the dtype's compute type, then narrowed.
+/// A value as the word to store: converted to the dtype's compute type, then narrowed. Bits above the dtype's are undefined.
 pub fn encode(value: Value<'_>, dtype: DType) -> Value<'_> {
     let whole = value.scalar().is_float() && (dtype.is_signed_integer() || dtype == DType::U8);
     let value = if whole { truncated(value, dtype) } else { value.cast(dtype.compute()) };

@@ -185,6 +185,11 @@ impl Verifier<'_> {
                 let fits = sizes && float(to) && float(from) && to.dtype != from.dtype;
                 check(fits, || format!("{from:?} is converted to {to:?}"))
             }
+            MatrixStmt::SetComponent { matrix, component, value } => {
+                let (ty, value) = (self.matrix(matrix)?, self.used(value)?);
+                let fits = float(ty) && component < ty.len() && value == Type::scalar(ScalarType::F32);
+                check(fits, || format!("component {component} of {ty:?} becomes {value:?}"))
+            }
         }
     }
 
@@ -300,6 +305,14 @@ impl Verifier<'_> {
             Inst::ShuffleXor(a, _) => {
                 let a = self.used(a)?;
                 check(ty.lanes == 1 && a == ty, || wrong_of(&[a]))
+            }
+            Inst::Component { matrix, component } => {
+                let of = self.matrix(matrix)?;
+                check(of.dtype.is_float() && component < of.len() && ty == Type::scalar(ScalarType::F32), wrong)
+            }
+            Inst::Larger(a, b) => {
+                let (a, b) = (self.used(a)?, self.used(b)?);
+                check(ty == Type::scalar(ScalarType::F32) && [a, b] == [ty; 2], || wrong_of(&[a, b]))
             }
         }
     }

@@ -20,7 +20,7 @@ pub mod primitives;
 pub mod table;
 pub mod tensor;
 
-mod attention;
+pub mod attention;
 mod complex;
 mod convolution;
 mod creation;

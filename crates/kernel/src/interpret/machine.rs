@@ -631,6 +631,18 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
                     self.lane_mut(id, 0)[l] = word;
                 }
             }
+            Inst::Component { matrix, component } => {
+                for l in self.running(mask) {
+                    let word = *self.component(matrix, component, l);
+                    self.lane_mut(id, 0)[l] = word;
+                }
+            }
+            Inst::Larger(a, b) => {
+                for l in 0..self.width {
+                    let (x, y) = (self.lane(a, 0)[l], self.lane(b, 0)[l]);
+                    self.lane_mut(id, 0)[l] = bits32(f32_(x).max(f32_(y)));
+                }
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 //! 32-bit integers; what a driver computes differs in that order and in what it rounds between.
 
 use super::machine::{Machine, bits32, f32_};
+use crate::component_map::ComponentMap;
 use crate::dtype::DType;
 use crate::ir::{MatrixId, MatrixMemory, MatrixStmt, ValueId};
 use crate::matrix_type::{MatrixLayout, MatrixType};
@@ -17,6 +18,13 @@ impl Machine<'_, '_, '_> {
     /// When a part of a subgroup gets there, or with different values.
     pub(super) fn matrix(&mut self, stmt: &MatrixStmt, mask: &[bool]) {
         let running = self.running(mask);
+        if let MatrixStmt::SetComponent { matrix, component, value } = *stmt {
+            for lane in running {
+                let word = rounded(self.matrix_type(matrix).dtype, self.lane(value, 0)[lane]);
+                *self.component(matrix, component, lane) = word;
+            }
+            return;
+        }
         let size = self.subgroup_size;
         for subgroup in running.chunk_by(|x, y| x / size == y / size) {
             let (first, index) = (subgroup[0], subgroup[0] / size);
@@ -113,7 +121,16 @@ impl Machine<'_, '_, '_> {
                     *to = rounded(dtype, from);
                 }
             }
+            MatrixStmt::SetComponent { .. } => unreachable!("an invocation sets a component by itself"),
         }
+    }
+
+    /// A component of an invocation, as [`ComponentMap::quads`] spreads them.
+    pub(super) fn component(&mut self, matrix: MatrixId, component: u32, invocation: usize) -> &mut u64 {
+        let (ty, size) = (self.matrix_type(matrix), self.subgroup_size);
+        let map = ComponentMap::quads(ty.rows, ty.columns, size as u32);
+        let [row, column] = map.place((invocation % size) as u32, component);
+        &mut self.register(matrix, invocation / size)[(row * ty.columns + column) as usize]
     }
 
     /// Where an element lies: bytes of a shared array, or an argument and bytes of it.

@@ -76,6 +76,7 @@ const EXT_FLOOR: u32 = 8;
 const EXT_CEIL: u32 = 9;
 const EXT_UMIN: u32 = 38;
 const EXT_SMIN: u32 = 39;
+const EXT_FMAX: u32 = 40;
 const EXT_UMAX: u32 = 41;
 const EXT_SMAX: u32 = 42;
 const EXT_FMA: u32 = 50;
@@ -814,6 +815,8 @@ impl<'k> Emitter<'k> {
                 let mask = self.constant(ScalarType::U32, u64::from(mask));
                 self.op(Op::GroupNonUniformShuffleXor, t, &[scope, v(self, a), mask])
             }
+            Inst::Component { matrix, component } => self.component(matrix, component),
+            Inst::Larger(a, b) => self.ext(EXT_FMAX, t, &[v(self, a), v(self, b)]),
         }
     }
 

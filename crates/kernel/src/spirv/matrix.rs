@@ -23,15 +23,38 @@ impl Emitter<'_> {
         }
     }
 
-    pub(super) fn matrix_type(&mut self, ty: MatrixType) -> Id {
-        let component = match ty.dtype {
+    /// The type of a matrix's elements.
+    fn number(&mut self, dtype: DType) -> Id {
+        match dtype {
             DType::F16 => self.b.type_float(16, None),
             DType::BF16 => self.b.type_float(16, Some(spirv::FPEncoding::BFloat16KHR)),
             DType::F32 => self.scalar(ScalarType::F32),
             DType::I8 => self.b.type_int(8, 1),
             DType::U8 => self.ty(TypeKey::U8),
             dtype => self.scalar(dtype.compute()),
-        };
+        }
+    }
+
+    /// Where a component of this invocation's part of a matrix is, and its type.
+    fn component_address(&mut self, matrix: MatrixId, component: u32) -> (Id, Id) {
+        let number = self.number(self.k.matrices[matrix as usize].dtype);
+        let pointer = self.ty(TypeKey::Pointer(StorageClass::Function, number));
+        let index = self.constant(ScalarType::U32, component.into());
+        (self.op(Op::AccessChain, pointer, &[self.matrices[matrix as usize], index]), number)
+    }
+
+    pub(super) fn component(&mut self, matrix: MatrixId, component: u32) -> Id {
+        let (address, number) = self.component_address(matrix, component);
+        let value = self.op(Op::Load, number, &[address]);
+        if self.k.matrices[matrix as usize].dtype == DType::F32 {
+            return value;
+        }
+        let f32 = self.scalar(ScalarType::F32);
+        self.op(Op::FConvert, f32, &[value])
+    }
+
+    pub(super) fn matrix_type(&mut self, ty: MatrixType) -> Id {
+        let component = self.number(ty.dtype);
         let part = match ty.part {
             MatrixUse::Left => spirv::CooperativeMatrixUse::MatrixAKHR,
             MatrixUse::Right => spirv::CooperativeMatrixUse::MatrixBKHR,
@@ -151,6 +174,15 @@ impl Emitter<'_> {
                 let ty = self.ty(TypeKey::Matrix(types[to as usize]));
                 let converted = self.op(Op::FConvert, ty, &[value]);
                 self.set(to, converted);
+            }
+            MatrixStmt::SetComponent { matrix, component, value } => {
+                let dtype = types[matrix as usize].dtype;
+                let (address, number) = self.component_address(matrix, component);
+                let mut value = self.values[value as usize];
+                if dtype != DType::F32 {
+                    value = self.op(Op::FConvert, number, &[value]);
+                }
+                self.effect(Op::Store, vec![Operand::IdRef(address), Operand::IdRef(value)]);
             }
         }
     }

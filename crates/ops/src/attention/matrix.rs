@@ -60,7 +60,19 @@ impl<'b> MatrixParams<'b> {
 }
 
 impl<'b> Plane<'b> {
-    fn at(&self, row: Value<'b>, column: Value<'b>) -> Value<'b> {
+    /// Its rows from `row` on.
+    pub fn from_row(&self, row: Value<'b>) -> Plane<'b> {
+        let elements = row.cast(ScalarType::U64) * self.row.cast(ScalarType::U64);
+        Plane { pointer: self.pointer.offset(elements), ..*self }
+    }
+
+    /// Its first element.
+    pub fn pointer(&self) -> Pointer<'b> {
+        self.pointer
+    }
+
+    /// Offset of an element from the first.
+    pub fn at(&self, row: Value<'b>, column: Value<'b>) -> Value<'b> {
         row.cast(self.index) * self.row + column.cast(self.index) * self.column
     }
 

@@ -10,6 +10,7 @@ mod projection;
 mod ranges;
 mod scaled_dot_product;
 mod spec;
+pub mod units;
 mod worker;
 
 use crate::operator::Operator;

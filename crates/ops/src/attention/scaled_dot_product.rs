@@ -5,6 +5,7 @@ use super::kernel::Arguments;
 use super::matrix::index_of;
 use super::ranges::{join, ranges};
 use super::spec::{PATCH, Role, Spec};
+use super::units;
 use super::worker::shared_bytes;
 use crate::operator::call::{Call, Ret, Scalar as Number};
 use crate::operator::error::{Error, Result};
@@ -95,6 +96,29 @@ impl Attention {
         let scale = scale.unwrap_or_else(|| 1.0 / (width as f64).sqrt());
         let [query, key, value] = [query, key, value].map(Tensor::clone);
         Ok(Attention { query, key, value, bias, causal, scale, dropout, random: None })
+    }
+
+    /// Enqueues a kernel on matrix units where they can do it, and says whether they can.
+    fn run_on_units(
+        &self,
+        call: &Call,
+        role: units::Role,
+        outs: [&Tensor; 2],
+        saved: &Tensor,
+        gradient: Option<[&Tensor; 2]>,
+    ) -> Result<bool> {
+        let problem = units::Problem {
+            role,
+            outs,
+            inputs: [&self.query, &self.key, &self.value],
+            bias: self.bias.as_ref(),
+            logs: saved,
+            gradient,
+            causal: self.causal,
+            scale: self.scale,
+            dropout: self.random.as_ref().map(|random| (random, self.dropout)),
+        };
+        problem.run(call)
     }
 
     /// Enqueues one role's kernel: `out` from `x`, and scores of `query` and `key`. `grad` is the result's gradient, and its
@@ -245,7 +269,9 @@ fn forward(
         write_source(call, draw(call, None, blocks as u64)?, &random)?;
         attention.random = Some(random.clone());
     }
-    attention.run(call, Role::Forward, &out, value, &saved, None)?;
+    if !attention.run_on_units(call, units::Role::Forward, [&out, &out], &saved, None)? {
+        attention.run(call, Role::Forward, &out, value, &saved, None)?;
+    }
     let [seed, offset] = random.map(Ret::Tensor);
     let lengths = [queries, keys].map(|n| Ret::Scalar(Number::Int(n)));
     call.ret(out);
@@ -301,24 +327,38 @@ fn backward(
         attention.random = Some([seed.clone(), offset.clone()]);
     }
     let deltas = call.empty(saved.dtype, &saved.sizes)?;
-    if wants(0) || wants(1) {
+    if (0..3).any(wants) {
         let axes = Axes::listed(call, &[-1], 4, false)?;
         let fold = InnerProducts { dtype: saved.dtype };
         reduce(call, &fold, &Reduction { inputs: &[grad, out], outs: &[&deltas], axes, tables: &[], numbers: &[] })?;
     }
     let gradients = Some((grad, &deltas));
-    for (i, (role, of, x, grad)) in
-        [(Role::Query, query, key, gradients), (Role::Key, key, query, gradients), (Role::Value, value, grad, None)]
-            .into_iter()
-            .enumerate()
-    {
-        if wants(i) {
-            let result = in_order_of(call, of, &of.sizes)?;
-            attention.run(call, role, &result, x, saved, grad)?;
-            call.ret(result);
-        } else {
+    let inputs = [query, key, value];
+    let results: [Option<Tensor>; 3] = {
+        // The kernel of keys' gradients on matrix units has those of values too.
+        let pair = wants(1) || wants(2);
+        let make = |i: usize, wanted: bool| wanted.then(|| in_order_of(call, inputs[i], &inputs[i].sizes)).transpose();
+        [make(0, wants(0))?, make(1, pair)?, make(2, pair)?]
+    };
+    let mut done = [false; 3];
+    if let [Some(of_query), ..] = &results {
+        done[0] = attention.run_on_units(call, units::Role::Query, [of_query; 2], saved, Some([grad, &deltas]))?;
+    }
+    if let [_, Some(of_key), Some(of_value)] = &results {
+        let both =
+            attention.run_on_units(call, units::Role::Key, [of_key, of_value], saved, Some([grad, &deltas]))?;
+        done[1..].fill(both);
+    }
+    let roles = [(Role::Query, key, gradients), (Role::Key, query, gradients), (Role::Value, grad, None)];
+    for (i, (result, (role, x, grad))) in results.into_iter().zip(roles).enumerate() {
+        let Some(result) = result.filter(|_| wants(i)) else {
             call.ret_value(Ret::None);
+            continue;
+        };
+        if !done[i] {
+            attention.run(call, role, &result, x, saved, grad)?;
         }
+        call.ret(result);
     }
     call.ret_value(Ret::None);
     Ok(())

@@ -1,0 +1,285 @@
+//! Times attention on matrix units by the GPU's own clock, and checks it against float64.
+//!
+//! ```text
+//! cargo run --release -p dml-ops --example attention -- [--sizes 1x16x4096x128,..] [--tiles table|T,T..]
+//!     [--roles forward,query,key] [--dtype bf16] [--causal 1] [--device 0] [--runs 12]
+//! ```
+//!
+//! A size is batch, heads, length and elements of a head; a tile is written as `4x16x64`: subgroups, rows of each, and columns
+//! of a step, with `s` behind it where rows stay in shared memory. `table` tries all that the library has for the size, the one
+//! that it takes first. Rates count the products that a role computes: 2 forward, 3 for queries, 4 for keys and values.
+
+#[path = "../crates/ops/tests/common/mod.rs"]
+mod common;
+
+use common::{Random, TestHost, Values, decode, encode};
+use dml_kernel::DType;
+use dml_ops::attention::units::{Parts, Problem, Role, Tile, tiles};
+use dml_ops::matmul::matrix_select;
+use dml_ops::{Call, Tensor};
+
+struct Options {
+    sizes: Vec<[i64; 4]>,
+    tiles: String,
+    roles: Vec<Role>,
+    dtype: DType,
+    causal: bool,
+    device: usize,
+    runs: usize,
+}
+
+fn options() -> Result<Options, String> {
+    let mut o = Options {
+        sizes: vec![[4, 16, 512, 64], [1, 16, 4096, 64], [4, 16, 512, 128], [1, 16, 4096, 128]],
+        tiles: "table".into(),
+        roles: vec![Role::Forward, Role::Query, Role::Key],
+        dtype: DType::BF16,
+        causal: true,
+        device: 0,
+        runs: 12,
+    };
+    let mut args = std::env::args().skip(1);
+    while let Some(name) = args.next() {
+        let value = args.next().ok_or(format!("{name} wants a value"))?;
+        let number = |s: &str| s.parse::<i64>().map_err(|e| format!("{name}: {s}: {e}"));
+        match name.as_str() {
+            "--sizes" => {
+                let size = |s: &str| {
+                    let numbers = s.split('x').map(number).collect::<Result<Vec<_>, _>>()?;
+                    <[i64; 4]>::try_from(numbers).map_err(|_| format!("{s} is no size"))
+                };
+                o.sizes = value.split(',').map(size).collect::<Result<_, String>>()?;
+            }
+            "--tiles" => o.tiles = value,
+            "--roles" => {
+                let role = |name: &str| match name {
+                    "forward" => Ok(Role::Forward),
+                    "query" => Ok(Role::Query),
+                    "key" => Ok(Role::Key),
+                    _ => Err(format!("{name} is no role")),
+                };
+                o.roles = value.split(',').map(role).collect::<Result<_, String>>()?;
+            }
+            "--dtype" => {
+                o.dtype = match value.as_str() {
+                    "f16" => DType::F16,
+                    "bf16" => DType::BF16,
+                    _ => return Err(format!("{value} is neither f16 nor bf16")),
+                }
+            }
+            "--causal" => o.causal = number(&value)? != 0,
+            "--device" => o.device = number(&value)? as usize,
+            "--runs" => o.runs = number(&value)?.max(1) as usize,
+            _ => return Err(format!("{name} is no option")),
+        }
+    }
+    Ok(o)
+}
+
+/// The tensors of one size, on the device and as doubles.
+struct Data {
+    size: [i64; 4],
+    /// Queries, keys, values, and the result's gradient.
+    given: [Tensor; 4],
+    numbers: [Vec<f64>; 4],
+    outs: [Tensor; 2],
+    logs: Tensor,
+    deltas: Tensor,
+}
+
+impl Data {
+    fn new(host: &TestHost, o: &Options, size: [i64; 4]) -> Data {
+        let [batch, heads, length, width] = size;
+        let mut random = Random((length * width) as u64);
+        let count = size.iter().product::<i64>();
+        let bytes: [Vec<u8>; 4] = std::array::from_fn(|_| {
+            (0..count).flat_map(|_| encode(o.dtype, random.signed_unit() * 1.7)).collect()
+        });
+        let numbers = bytes.each_ref().map(|b| b.chunks(2).map(|x| decode(o.dtype, x)).collect());
+        let given = bytes.each_ref().map(|b| host.tensor(o.dtype, &size, b));
+        let empty = || host.tensor(o.dtype, &size, &vec![0; count as usize * 2]);
+        let rows = [batch, heads, length];
+        let row = || host.tensor(DType::F32, &rows, &vec![0; (batch * heads * length) as usize * 4]);
+        Data { size, given, numbers, outs: [empty(), empty()], logs: row(), deltas: row() }
+    }
+
+    fn problem(&self, o: &Options, role: Role) -> Problem<'_> {
+        let [query, key, value, gradient] = &self.given;
+        Problem {
+            role,
+            outs: [&self.outs[0], &self.outs[1]],
+            inputs: [query, key, value],
+            bias: None,
+            logs: &self.logs,
+            gradient: (role != Role::Forward).then_some([gradient, &self.deltas]),
+            causal: o.causal,
+            scale: self.scale(),
+            dropout: None,
+        }
+    }
+
+    fn scale(&self) -> f64 {
+        1.0 / (self.size[3] as f64).sqrt()
+    }
+
+    /// Inner products of the result and its gradient, of a forward result that is there.
+    fn fill_deltas(&self, host: &TestHost) {
+        let width = self.size[3] as usize;
+        let out = host.read(&self.outs[0]);
+        let deltas = out.chunks(width).zip(self.numbers[3].chunks(width));
+        let bytes: Vec<u8> = deltas.flat_map(|(x, y)| (dot(x, y) as f32).to_le_bytes()).collect();
+        host.device.upload(self.deltas.data, &bytes).expect("the device works");
+    }
+
+    /// Row `i` of a head, of given tensor `which`.
+    fn row(&self, which: usize, head: usize, i: usize) -> &[f64] {
+        let (length, width) = (self.size[2] as usize, self.size[3] as usize);
+        &self.numbers[which][(head * length + i) * width..][..width]
+    }
+
+    /// The largest error of a few rows of the results, relative to the largest number in them.
+    fn error(&self, host: &TestHost, o: &Options, role: Role) -> f64 {
+        let [batch, heads, length, width] = self.size.map(|n| n as usize);
+        let found = self.outs.each_ref().map(|out| host.read(out));
+        let (logs, deltas) = (host.read(&self.logs), host.read(&self.deltas));
+        let sees = |query: usize, key: usize| !o.causal || key <= query;
+        let mut random = Random(3);
+        let (mut worst, mut largest) = (0f64, 0f64);
+        for _ in 0..24 {
+            let head = random.below((batch * heads) as u64) as usize;
+            let i = random.below(length as u64) as usize;
+            let at = |j: usize| head * length + j;
+            let mut sums = [vec![0.0; width], vec![0.0; width]];
+            let mut total = 0.0;
+            for j in 0..length {
+                let (query, key) = if role == Role::Key { (j, i) } else { (i, j) };
+                if !sees(query, key) {
+                    continue;
+                }
+                let score = self.scale() * dot(self.row(0, head, query), self.row(1, head, key));
+                // Forward, any base will do.
+                let weight = (score - if role == Role::Forward { 0.0 } else { logs[at(query)] }).exp();
+                total += weight;
+                let slope = dot(self.row(3, head, query), self.row(2, head, key)) - deltas[at(query)];
+                let terms = match role {
+                    Role::Forward => vec![(weight, self.row(2, head, key))],
+                    Role::Query => vec![(weight * slope * self.scale(), self.row(1, head, key))],
+                    Role::Key => vec![
+                        (weight * slope * self.scale(), self.row(0, head, query)),
+                        (weight, self.row(3, head, query)),
+                    ],
+                };
+                for (sum, (factor, row)) in sums.iter_mut().zip(terms) {
+                    sum.iter_mut().zip(row).for_each(|(sum, x)| *sum += factor * x);
+                }
+            }
+            let results = if role == Role::Key { 2 } else { 1 };
+            for (sums, found) in sums.iter().zip(&found).take(results) {
+                for (sum, x) in sums.iter().zip(&found[at(i) * width..][..width]) {
+                    let sum = if role == Role::Forward { sum / total } else { *sum };
+                    let error = (sum - x).abs();
+                    worst = if error.is_nan() { f64::NAN } else { worst.max(error) };
+                    largest = largest.max(sum.abs());
+                }
+            }
+        }
+        worst / largest
+    }
+}
+
+fn dot(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| x * y).sum()
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let o = options()?;
+    // SAFETY: no other thread runs yet.
+    unsafe { std::env::set_var("DML_TEST_DEVICE", o.device.to_string()) };
+    let host = TestHost::new();
+    let info = host.device.info();
+    println!("{} ({})", info.name, info.driver_info);
+    let call = Call { name: "attention", args: &[], device: &host.device, host: &host, returns: Default::default() };
+    let units = matrix_select::units(info, o.dtype).ok_or("the adapter has no matrix units for the dtype")?;
+    let parts = Parts::of(&call, units, o.dtype)?.ok_or("it cannot be told who holds what of a matrix")?;
+    println!("weights stay in registers: {}", parts.goes_directly());
+    println!("{parts:?}");
+    println!("{:>20} {:>8} {:>10} {:>10} {:>9} {:>9}", "size", "role", "tile", "us", "TFLOP/s", "error");
+    for &size in &o.sizes {
+        let data = Data::new(&host, &o, size);
+        let [batch, heads, length, width] = size;
+        let name = format!("{batch}x{heads}x{length}x{width}");
+        // What the gradients need.
+        if !data.problem(&o, Role::Forward).run(&call)? {
+            println!("{name:>20}: not on matrix units");
+            continue;
+        }
+        data.fill_deltas(&host);
+        for &role in &o.roles {
+            let problem = data.problem(&o, role);
+            let all: Vec<Tile> = if o.tiles == "table" {
+                tiles(role, o.dtype, width as u32, units.small).to_vec()
+            } else {
+                let parse = |text| Tile::parse(text).ok_or_else(|| format!("{text} is no tile"));
+                o.tiles.split(',').map(parse).collect::<Result<_, _>>()?
+            };
+            for tile in all {
+                let tried = if tile.fits(parts.shape) { measure(&call, &o, &problem, parts, tile) } else { Ok(None) };
+                let us = match tried {
+                    Ok(Some(us)) => us,
+                    Ok(None) => {
+                        println!("{name:>20} {:>8} {:>10} does not fit", format!("{role:?}"), tile.to_string());
+                        continue;
+                    }
+                    Err(e) => {
+                        println!("{name:>20} {:>8} {:>10}: {e}", format!("{role:?}"), tile.to_string());
+                        continue;
+                    }
+                };
+                let products = match role {
+                    Role::Forward => 2.0,
+                    Role::Query => 3.0,
+                    Role::Key => 4.0,
+                };
+                let all = 2.0 * products * (batch * heads * length * length * width) as f64;
+                let rate = if o.causal { all / 2.0 } else { all } / us * 1e-6;
+                let error = data.error(&host, &o, role);
+                println!(
+                    "{name:>20} {:>8} {:>10} {us:>10.1} {rate:>10.3} {error:>9.2e}",
+                    format!("{role:?}"),
+                    tile.to_string()
+                );
+            }
+        }
+        host.device.synchronize()?;
+        drop(data);
+        host.clear();
+    }
+    Ok(())
+}
+
+/// How long a kernel runs before it is timed.
+const WARM_UP: std::time::Duration = std::time::Duration::from_millis(300);
+
+/// Microseconds on the device, the median of the runs; `None` where the tile does not fit.
+fn measure(call: &Call, o: &Options, problem: &Problem, parts: Parts, tile: Tile) -> dml_ops::Result<Option<f64>> {
+    let device = call.device;
+    let warm = std::time::Instant::now();
+    while warm.elapsed() < WARM_UP {
+        if !problem.run_in(call, parts, tile)? {
+            return Ok(None);
+        }
+        device.synchronize()?;
+    }
+    let mut events = vec![device.record_event(true)?];
+    for _ in 0..o.runs {
+        problem.run_in(call, parts, tile)?;
+        events.push(device.record_event(true)?);
+    }
+    device.synchronize()?;
+    let mut times = Vec::new();
+    for pair in events.windows(2) {
+        times.push(pair[0].elapsed_ms(&pair[1])? * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(Some(times[times.len() / 2]))
+}

@@ -1,0 +1,15 @@
+//! Attention on matrix units, of f16 or bf16 with sums in f32.
+
+mod kernel;
+mod parts;
+mod run;
+mod spec;
+mod stage;
+mod tile;
+mod weights;
+mod worker;
+
+pub use parts::Parts;
+pub use run::Problem;
+pub use spec::Role;
+pub use tile::{Tile, tiles};

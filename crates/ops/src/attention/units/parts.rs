@@ -1,0 +1,183 @@
+//! The matrices of an adapter's units, and who holds which of their elements: found by trying, once for each device.
+
+use crate::matmul::matrix_tile::Units;
+use crate::matmul::self_test;
+use crate::operator::call::Call;
+use crate::operator::error::{Error, Result};
+use crate::primitives::kernel::{KernelSpec, Output};
+use crate::tensor::Tensor;
+use dml_engine::{Error as DeviceError, parameters};
+use dml_kernel::{Builder, ComponentMap, DType, Matrix, MatrixLayout, MatrixType, ScalarType, encode, matrix};
+use half::{bf16, f16};
+use std::sync::OnceLock;
+
+/// Matrices of a product, as attention uses them.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Parts {
+    /// m, n and k.
+    pub shape: [u32; 3],
+    /// Invocations of a subgroup.
+    pub lanes: u32,
+    /// There are no units: every invocation computes all of a matrix, for tests.
+    pub emulated: bool,
+    /// Where the components of sums lie.
+    pub sums: ComponentMap,
+    /// Those of left operands; `None` where that is not known, or they do not round to nearest even.
+    pub left: Option<ComponentMap>,
+}
+
+/// Devices whose parts are kept; those beyond do without.
+const DEVICES: usize = 64;
+
+/// Of each device, for f16 and bf16.
+static FOUND: [[OnceLock<Option<Parts>>; 2]; DEVICES] = [const { [const { OnceLock::new() }; 2] }; DEVICES];
+
+impl Parts {
+    /// Of emulated matrices.
+    pub fn emulated(units: Units) -> Parts {
+        let Units { shape: [m, n, k], lanes, .. } = units;
+        let [sums, left] = [n, k].map(|columns| ComponentMap::quads(m, columns, lanes));
+        Parts { shape: units.shape, lanes, emulated: true, sums, left: Some(left) }
+    }
+
+    /// Of a device's units for operands of a dtype; `None` where they do not multiply rightly or it cannot be told who holds
+    /// what, and while a graph is captured, unless it is known already.
+    ///
+    /// # Errors
+    /// What the device says, but for a kernel that its driver refuses.
+    pub fn of(call: &Call, units: Units, dtype: DType) -> Result<Option<Parts>> {
+        if units.emulated {
+            return Ok(Some(Parts::emulated(units)));
+        }
+        let Some(found) = FOUND.get(call.device.index()) else { return Ok(None) };
+        let found = &found[usize::from(dtype == DType::BF16)];
+        if let Some(&found) = found.get() {
+            return Ok(found);
+        }
+        if call.device.is_capturing() || !self_test::passed(call, units, dtype)? {
+            return Ok(None);
+        }
+        let parts = match find(call, units, dtype) {
+            Err(Error::Engine(DeviceError::Compile { .. } | DeviceError::Unsupported { .. })) => None,
+            tried => tried?,
+        };
+        if parts.is_none() {
+            tracing::warn!("{}: who holds what of a matrix of {dtype} is not known", call.device.info().name);
+        }
+        Ok(*found.get_or_init(|| parts))
+    }
+
+    /// Whether sums become left operands in registers.
+    pub fn goes_directly(&self) -> bool {
+        let [_, n, k] = self.shape;
+        n == k && self.left.is_some_and(|left| self.sums.order_of(&left).is_some())
+    }
+
+    /// Types of left and right operands and sums.
+    pub fn types(&self, dtype: DType) -> [MatrixType; 3] {
+        matrix::product_types(self.shape, dtype, DType::F32)
+    }
+
+    /// A new matrix.
+    pub fn matrix<'b>(&self, b: &'b Builder, ty: MatrixType) -> Matrix<'b> {
+        if self.emulated { b.emulated_matrix(ty) } else { b.matrix(ty) }
+    }
+}
+
+fn find(call: &Call, units: Units, dtype: DType) -> Result<Option<Parts>> {
+    let Units { shape, lanes, .. } = units;
+    let [left, _, sum] = matrix::product_types(shape, dtype, DType::F32);
+    let probe = |ty: MatrixType| -> Result<(Option<ComponentMap>, bool)> {
+        let probe = Probe { ty, lanes };
+        let len = ty.len() as usize;
+        let out = call.empty(DType::F32, &[3, i64::from(ty.len())])?;
+        call.run(&probe, &ProbeArguments { out: &out }, [1, 1, 1])?;
+        let numbers = read(call, &out)?;
+        let (rows, rest) = numbers.split_at(len);
+        let (columns, rounded) = rest.split_at(len);
+        let at = |lane: u32, component: u32| {
+            let i = (lane * (ty.len() / lanes) + component) as usize;
+            [rows[i] as u32, columns[i] as u32]
+        };
+        let rounds = (0..).zip(rounded).all(|(i, &x)| x == nearest(ty.dtype, awkward(i)));
+        Ok((ComponentMap::found([ty.rows, ty.columns], lanes, at), rounds))
+    };
+    let ((sums, _), (left, rounds)) = (probe(sum)?, probe(left)?);
+    Ok(sums.map(|sums| Parts { shape, lanes, emulated: false, sums, left: left.filter(|_| rounds) }))
+}
+
+fn read(call: &Call, t: &Tensor) -> Result<Vec<f32>> {
+    let mut bytes = vec![0; t.numel() as usize * 4];
+    call.device.download(t.data, &mut bytes)?;
+    Ok(bytes.chunks_exact(4).map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
+}
+
+/// Numbers between those of halves, and halfway.
+fn awkward(i: u32) -> f32 {
+    1.0 + (i * 17) as f32 / 16384.0
+}
+
+fn nearest(dtype: DType, x: f32) -> f32 {
+    match dtype {
+        DType::F16 => f16::from_f32(x).to_f32(),
+        DType::BF16 => bf16::from_f32(x).to_f32(),
+        _ => x,
+    }
+}
+
+/// Writes the rows of all components of a matrix, lane after lane, then their columns, then [`awkward`] numbers that they took.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+struct Probe {
+    ty: MatrixType,
+    lanes: u32,
+}
+
+parameters! {
+    Probe as _s => ProbeArguments, ProbeParameters {
+        out: Output = DType::F32,
+    }
+}
+
+impl KernelSpec for Probe {
+    fn name(&self) -> &'static str {
+        "matrix_components"
+    }
+
+    fn workgroup(&self) -> [u32; 3] {
+        [self.lanes, 1, 1]
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: ProbeParameters<'b>) {
+        let MatrixType { dtype, columns, .. } = self.ty;
+        let (len, per_word) = (self.ty.len(), 4 / dtype.bytes() as u32);
+        // Any map with so many components: it is not yet known which.
+        let any = ComponentMap::quads(self.lanes / 4, 4 * len / self.lanes, self.lanes);
+        let memory = b.shared(ScalarType::U32, 1, len / per_word);
+        let (matrix, lane) = (b.matrix(self.ty), b.subgroup_lane());
+        let store = |part: u32| {
+            for (i, x) in (0..).zip(matrix.components(&any)) {
+                p.out.store(lane * any.components() + (part * len + i), x);
+            }
+        };
+        for part in 0..2 {
+            b.for_(lane, b.u32(len / per_word), self.lanes, |word| {
+                let halves = (0..per_word).map(|i| {
+                    let element = word * per_word + i;
+                    let place = if part == 0 { element / columns } else { element % columns };
+                    let bits = encode(place.cast(ScalarType::F32), dtype).bitcast(ScalarType::U32);
+                    if i == 0 { bits } else { bits << 16 }
+                });
+                memory.store(word, halves.reduce(|x, y| x | y).unwrap_or(word));
+            });
+            b.barrier();
+            matrix.load(memory, 0u32, columns / per_word, MatrixLayout::RowMajor);
+            store(part);
+            b.barrier();
+        }
+        let numbers: Vec<_> = (0..any.components())
+            .map(|i| ((lane * any.components() + i) * 17).cast(ScalarType::F32) * (1.0 / 16384.0) + 1.0)
+            .collect();
+        matrix.set_components(&any, &numbers);
+        store(2);
+    }
+}
