@@ -72,8 +72,9 @@ impl Limits {
     /// How to transform lines of this length; `None` of one that is too long. Remembered, as it takes longer to find than a
     /// launch.
     pub fn plan(&self, n: i64) -> Option<Rc<Plan>> {
+        type Plans = HashMap<(Limits, i64), Option<Rc<Plan>>>;
         thread_local! {
-            static PLANS: RefCell<HashMap<(Limits, i64), Option<Rc<Plan>>>> = RefCell::default();
+            static PLANS: RefCell<Plans> = RefCell::default();
         }
         PLANS.with_borrow_mut(|plans| plans.entry((*self, n)).or_insert_with(|| self.find(n).map(Rc::new)).clone())
     }

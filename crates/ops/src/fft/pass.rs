@@ -88,7 +88,7 @@ impl Shape {
         let length = stages.length as u32;
         let most = stages.radices.iter().copied().max().unwrap_or(1);
         // Sixteen numbers an invocation, or as many as the largest radix leaves of them.
-        let lanes = (length / most).div_ceil((MAX_RADIX / most).max(1));
+        let lanes = (length / most).div_ceil((MAX_RADIX / most).max(1)).min(limits.invocations);
         let invocations = INVOCATIONS.min(limits.invocations);
         let mut lines = (invocations / lanes).max(if across { limits.neighbours } else { 1 }).max(1);
         let fits =
