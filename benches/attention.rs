@@ -92,9 +92,8 @@ impl Data {
         let [batch, heads, length, width] = size;
         let mut random = Random((length * width) as u64);
         let count = size.iter().product::<i64>();
-        let bytes: [Vec<u8>; 4] = std::array::from_fn(|_| {
-            (0..count).flat_map(|_| encode(o.dtype, random.signed_unit() * 1.7)).collect()
-        });
+        let bytes: [Vec<u8>; 4] =
+            std::array::from_fn(|_| (0..count).flat_map(|_| encode(o.dtype, random.signed_unit() * 1.7)).collect());
         let numbers = bytes.each_ref().map(|b| b.chunks(2).map(|x| decode(o.dtype, x)).collect());
         let given = bytes.each_ref().map(|b| host.tensor(o.dtype, &size, b));
         let empty = || host.tensor(o.dtype, &size, &vec![0; count as usize * 2]);

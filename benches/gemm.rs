@@ -150,7 +150,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     bias: None,
                 },
             };
-            for way in choices(&o, &host, problem.size, layout.ends_with('t'))? {
+            for way in choices(&o, &host, problem.size, layout)? {
                 let (us, error) = match measure(&host, &o, &problem, way, &out) {
                     Ok(us) => (us, check(&host, &o, [m, n, k], [&a, &b], [sa, sb], &out)),
                     Err(e) => {
@@ -185,12 +185,13 @@ fn scale(dtype: DType, x: f64) -> f64 {
     if dtype.is_float() { x } else { (x * 8.0).floor() }
 }
 
-fn choices(o: &Options, host: &TestHost, size: [i64; 4], b_along_k: bool) -> Result<Vec<Way>, String> {
+fn choices(o: &Options, host: &TestHost, size: [i64; 4], layout: &str) -> Result<Vec<Way>, String> {
+    let (a_along_k, b_along_k) = (!layout.starts_with('t'), layout.ends_with('t'));
     let limits = select::Limits::of(host.device.info());
     let bytes = o.dtype.compute().bytes();
     let units = matrix_select::units(host.device.info(), o.dtype);
     if o.tiles == "table" {
-        return Ok(vec![choice::choose(Question { limits, units, size, bytes, b_along_k })]);
+        return Ok(vec![choice::choose(Question { limits, units, size, bytes, a_along_k, b_along_k })]);
     }
     let split = |way: &dyn Fn(u32) -> Way| -> Vec<Way> { o.split_k.iter().map(|&parts| way(parts)).collect() };
     let on_units = |tile| split(&|split_k| Way::Matrix(MatrixChoice { tile, split_k }));

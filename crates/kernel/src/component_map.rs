@@ -53,11 +53,7 @@ impl ComponentMap {
 
     /// The map of a matrix of which `place(lane, component)` is the row and the column; `None` if it is none, or elements are
     /// missing.
-    pub fn found(
-        [rows, columns]: [u32; 2],
-        lanes: u32,
-        place: impl Fn(u32, u32) -> [u32; 2],
-    ) -> Option<ComponentMap> {
+    pub fn found([rows, columns]: [u32; 2], lanes: u32, place: impl Fn(u32, u32) -> [u32; 2]) -> Option<ComponentMap> {
         let all = [rows, columns, lanes];
         let components = (rows * columns).checked_div(lanes)?;
         let fits = |x: u32| x.is_power_of_two() && x <= 1 << (BITS - 1);
@@ -114,9 +110,10 @@ impl ComponentMap {
         let lane = b.subgroup_lane();
         [0, 1].map(|axis| {
             let zero = b.u32(0);
-            self.bits_of_lanes().zip(0u32..).filter(|(place, _)| place[axis] > 0).fold(zero, |sum, (place, bit)| {
-                sum | (((lane >> bit) & 1) << u32::from(place[axis]).ilog2())
-            })
+            self.bits_of_lanes()
+                .zip(0u32..)
+                .filter(|(place, _)| place[axis] > 0)
+                .fold(zero, |sum, (place, bit)| sum | (((lane >> bit) & 1) << u32::from(place[axis]).ilog2()))
         })
     }
 
@@ -157,9 +154,15 @@ mod tests {
     fn quads_are_those_of_the_units() {
         let map = ComponentMap::quads(16, 16, 32);
         assert_eq!((map.lanes(), map.components()), (32, 8));
-        for (lane, component, place) in
-            [(0, 0, [0, 0]), (0, 1, [0, 1]), (1, 0, [0, 2]), (4, 0, [1, 0]), (0, 2, [8, 0]), (0, 4, [0, 8]), (31, 7, [15, 15])]
-        {
+        for (lane, component, place) in [
+            (0, 0, [0, 0]),
+            (0, 1, [0, 1]),
+            (1, 0, [0, 2]),
+            (4, 0, [1, 0]),
+            (0, 2, [8, 0]),
+            (0, 4, [0, 8]),
+            (31, 7, [15, 15]),
+        ] {
             assert_eq!(map.place(lane, component), place);
         }
         assert_eq!((map.lanes_along(0), map.lanes_along(1)), (vec![1, 2], vec![4, 8, 16]));

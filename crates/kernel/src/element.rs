@@ -31,10 +31,9 @@ impl Element {
         let computes = kernel.params.is_empty()
             && kernel.pointers.is_empty()
             && kernel.shared.is_empty()
-            && kernel
-                .values
-                .iter()
-                .all(|v| !matches!(v.inst, Inst::Builtin(_) | Inst::Subgroup(..) | Inst::ShuffleXor(..) | Inst::Component { .. }))
+            && kernel.values.iter().all(|v| {
+                !matches!(v.inst, Inst::Builtin(_) | Inst::Subgroup(..) | Inst::ShuffleXor(..) | Inst::Component { .. })
+            })
             && goes_through(&kernel.body);
         computes.then_some(Element { kernel, inputs, results })
     }

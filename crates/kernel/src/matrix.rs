@@ -4,8 +4,8 @@
 //! that have no matrix units, and to say what they compute.
 
 use crate::builder::{Builder, LocalArray, Operand, Pointer, Shared, Value};
-use crate::dtype::DType;
 use crate::component_map::ComponentMap;
+use crate::dtype::DType;
 use crate::ir::{Inst, MatrixId, MatrixMemory, MatrixStmt, Stmt};
 use crate::matrix_type::{MatrixLayout, MatrixType, MatrixUse};
 use crate::storage::{convert, decode};

@@ -345,8 +345,7 @@ fn backward(
         done[0] = attention.run_on_units(call, units::Role::Query, [of_query; 2], saved, Some([grad, &deltas]))?;
     }
     if let [_, Some(of_key), Some(of_value)] = &results {
-        let both =
-            attention.run_on_units(call, units::Role::Key, [of_key, of_value], saved, Some([grad, &deltas]))?;
+        let both = attention.run_on_units(call, units::Role::Key, [of_key, of_value], saved, Some([grad, &deltas]))?;
         done[1..].fill(both);
     }
     let roles = [(Role::Query, key, gradients), (Role::Key, query, gradients), (Role::Value, grad, None)];

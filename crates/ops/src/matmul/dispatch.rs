@@ -31,6 +31,7 @@ impl Problem {
             units: self.units(call)?,
             size: self.size,
             bytes: dtype.compute().bytes(),
+            a_along_k: self.a.access.axis == Axis::Inner,
             b_along_k: self.b.access.axis == Axis::Inner,
         };
         self.run_in(call, choice::choose(question))

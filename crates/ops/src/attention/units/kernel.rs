@@ -343,10 +343,9 @@ mod tests {
         ];
         for role in [Role::Forward, Role::Query, Role::Key] {
             for (i, parts) in ways.into_iter().enumerate() {
-                for (dtype, bias, index, resident) in [
-                    (DType::BF16, None, ScalarType::U32, true),
-                    (DType::F16, Some(DType::F32), ScalarType::U64, false),
-                ] {
+                for (dtype, bias, index, resident) in
+                    [(DType::BF16, None, ScalarType::U32, true), (DType::F16, Some(DType::F32), ScalarType::U64, false)]
+                {
                     let flag = resident == (i % 2 == 0);
                     let spec = Spec {
                         role,

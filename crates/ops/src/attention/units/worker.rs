@@ -218,7 +218,8 @@ impl<'b> Worker<'b> {
     /// Rounds weights to the dtype, as left operands: in registers, or through the subgroup's part of shared memory.
     fn become_left(&self, weights: &Patch<'b>) {
         let parts = self.spec.parts;
-        let order = parts.left.filter(|_| parts.goes_directly()).and_then(|left| Some((left, parts.sums.order_of(&left)?)));
+        let order =
+            parts.left.filter(|_| parts.goes_directly()).and_then(|left| Some((left, parts.sums.order_of(&left)?)));
         let Some((left, order)) = order else { return self.pass_weights(weights) };
         let per_matrix = weights.chunks_exact(order.len());
         for (matrix, own) in self.weights.iter().flatten().zip(per_matrix) {
@@ -374,7 +375,8 @@ impl<'b> Worker<'b> {
         let wide = |x: Value<'b>| x.cast(ScalarType::U64);
         let zero = self.b.u32(0);
         let key_axis = usize::from(!transposed);
-        let key_offset = |cell: [usize; 2]| if transposed { self.row_offsets[cell[0]] } else { self.column_offsets[cell[1]] };
+        let key_offset =
+            |cell: [usize; 2]| if transposed { self.row_offsets[cell[0]] } else { self.column_offsets[cell[1]] };
         let own = self.lane[key_axis] & (DROPPED_TOGETHER - 1);
         let place = |cell: [usize; 2]| (self.row(cell[0]), self.column(column0, cell[1]));
         // By the cell's query, and the block of keys without what the lane adds.
@@ -407,10 +409,8 @@ impl<'b> Worker<'b> {
         let slots = self.own_rows() / sums.len();
         for (line, factors) in sums.iter().zip(factors.chunks_exact(slots)) {
             for sum in line {
-                let scaled: Vec<Value> = (0..)
-                    .zip(sum.components(&map))
-                    .map(|(i, x)| x * factors[self.slot(&map, i)])
-                    .collect();
+                let scaled: Vec<Value> =
+                    (0..).zip(sum.components(&map)).map(|(i, x)| x * factors[self.slot(&map, i)]).collect();
                 sum.set_components(&map, &scaled);
             }
         }
