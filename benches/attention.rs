@@ -1,13 +1,14 @@
 //! Times attention on matrix units by the GPU's own clock, and checks it against float64.
 //!
 //! ```text
-//! cargo run --release -p dml-ops --example attention -- [--sizes 1x16x4096x128,..] [--tiles table|T,T..]
-//!     [--roles forward,query,key] [--dtype bf16] [--causal 1] [--device 0] [--runs 12]
+//! cargo run --release -p dml-ops --example attention -- [--sizes 1x16x4096x128,..] [--tiles table|all|T,T..]
+//!     [--roles forward,query,key,value,keyvalue] [--dtype bf16] [--causal 1] [--device 0] [--runs 12]
 //! ```
 //!
 //! A size is batch, heads, length and elements of a head; a tile is written as `4x16x64`: subgroups, rows of each, and columns
-//! of a step, with `s` behind it where rows stay in shared memory. `table` tries all that the library has for the size, the one
-//! that it takes first. Rates count the products that a role computes: 2 forward, 3 for queries, 4 for keys and values.
+//! of a step, with `l` behind it for lazy sums (forward) and `s` where rows stay in shared memory. `table` tries all that the
+//! library has for the size, the one that it takes first; `all` many more. Rates count the products that a role computes: 2 forward and for values, 3 for queries and for keys, 4 for
+//! keys and values together.
 
 #[path = "../crates/ops/tests/common/mod.rs"]
 mod common;
@@ -17,6 +18,30 @@ use dml_kernel::DType;
 use dml_ops::attention::units::{Parts, Problem, Role, Tile, tiles};
 use dml_ops::matmul::matrix_select;
 use dml_ops::{Call, Tensor};
+
+/// What `--tiles all` tries.
+const VARIANTS: &[&str] = &[
+    "4x16x16",
+    "4x16x32",
+    "4x16x32l",
+    "4x16x64",
+    "4x16x64l",
+    "4x16x64s",
+    "4x16x64ls",
+    "4x16x128",
+    "4x32x32",
+    "4x32x32s",
+    "4x32x64",
+    "4x32x64l",
+    "2x32x64",
+    "8x16x32",
+    "8x16x32s",
+    "8x16x64",
+    "8x16x64l",
+    "8x16x64s",
+    "8x32x32",
+    "8x32x64",
+];
 
 struct Options {
     sizes: Vec<[i64; 4]>,
@@ -32,7 +57,7 @@ fn options() -> Result<Options, String> {
     let mut o = Options {
         sizes: vec![[4, 16, 512, 64], [1, 16, 4096, 64], [4, 16, 512, 128], [1, 16, 4096, 128]],
         tiles: "table".into(),
-        roles: vec![Role::Forward, Role::Query, Role::Key],
+        roles: vec![Role::Forward, Role::Query, Role::Key, Role::Value, Role::KeyValue],
         dtype: DType::BF16,
         causal: true,
         device: 0,
@@ -56,6 +81,8 @@ fn options() -> Result<Options, String> {
                     "forward" => Ok(Role::Forward),
                     "query" => Ok(Role::Query),
                     "key" => Ok(Role::Key),
+                    "value" => Ok(Role::Value),
+                    "keyvalue" => Ok(Role::KeyValue),
                     _ => Err(format!("{name} is no role")),
                 };
                 o.roles = value.split(',').map(role).collect::<Result<_, String>>()?;
@@ -151,7 +178,7 @@ impl Data {
             let mut sums = [vec![0.0; width], vec![0.0; width]];
             let mut total = 0.0;
             for j in 0..length {
-                let (query, key) = if role == Role::Key { (j, i) } else { (i, j) };
+                let (query, key) = if role.transposed() { (j, i) } else { (i, j) };
                 if !sees(query, key) {
                     continue;
                 }
@@ -163,7 +190,9 @@ impl Data {
                 let terms = match role {
                     Role::Forward => vec![(weight, self.row(2, head, key))],
                     Role::Query => vec![(weight * slope * self.scale(), self.row(1, head, key))],
-                    Role::Key => vec![
+                    Role::Key => vec![(weight * slope * self.scale(), self.row(0, head, query))],
+                    Role::Value => vec![(weight, self.row(3, head, query))],
+                    Role::KeyValue => vec![
                         (weight * slope * self.scale(), self.row(0, head, query)),
                         (weight, self.row(3, head, query)),
                     ],
@@ -172,7 +201,7 @@ impl Data {
                     sum.iter_mut().zip(row).for_each(|(sum, x)| *sum += factor * x);
                 }
             }
-            let results = if role == Role::Key { 2 } else { 1 };
+            let results = if role == Role::KeyValue { 2 } else { 1 };
             for (sums, found) in sums.iter().zip(&found).take(results) {
                 for (sum, x) in sums.iter().zip(&found[at(i) * width..][..width]) {
                     let sum = if role == Role::Forward { sum / total } else { *sum };
@@ -217,6 +246,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let problem = data.problem(&o, role);
             let all: Vec<Tile> = if o.tiles == "table" {
                 tiles(role, o.dtype, width as u32, units.small).to_vec()
+            } else if o.tiles == "all" {
+                let lazy = |tile: &Tile| tile.lazy && role != Role::Forward;
+                VARIANTS.iter().filter_map(|text| Tile::parse(text)).filter(|tile| !lazy(tile)).collect()
             } else {
                 let parse = |text| Tile::parse(text).ok_or_else(|| format!("{text} is no tile"));
                 o.tiles.split(',').map(parse).collect::<Result<_, _>>()?
@@ -235,9 +267,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     }
                 };
                 let products = match role {
-                    Role::Forward => 2.0,
-                    Role::Query => 3.0,
-                    Role::Key => 4.0,
+                    Role::Forward | Role::Value => 2.0,
+                    Role::Query | Role::Key => 3.0,
+                    Role::KeyValue => 4.0,
                 };
                 let all = 2.0 * products * (batch * heads * length * length * width) as f64;
                 let rate = if o.causal { all / 2.0 } else { all } / us * 1e-6;

@@ -2,7 +2,7 @@
 
 use dml_kernel::interpret::{Argument, run};
 use dml_kernel::matrix::product_types;
-use dml_kernel::{Builder, DType, Kernel, Matrix, MatrixLayout, MatrixType, ScalarType, Target};
+use dml_kernel::{Builder, ComponentMap, DType, Kernel, Matrix, MatrixLayout, MatrixType, ScalarType, Target};
 use dml_testing::Random;
 use half::{bf16, f16};
 
@@ -169,6 +169,44 @@ fn registers_need_matrix_units_and_emulated_ones_none() -> Result<(), dml_kernel
         assert!(kernel(case).emit_for(&small)?.needs.matrix, "it stays as it is");
     }
     Ok(())
+}
+
+/// `c = 2 (a + 1)`, by components: of the left operand before it is multiplied by 1, and of the sum.
+#[test]
+fn invocations_have_components() {
+    for (emulated, operands) in [(false, DType::F16), (true, DType::F16), (false, DType::BF16), (true, DType::BF16)] {
+        let b = Builder::new("components", [2 * LANES, 1, 1]);
+        {
+            let [left, right, sum] = product_types([16; 3], operands, DType::F32);
+            let (x, one, out) = (b.input("a", operands), b.input("b", operands), b.pointer("c", DType::F32));
+            let matrix = |ty| if emulated { b.emulated_matrix(ty) } else { b.matrix(ty) };
+            let (map, [x_, one_, sum]) = (ComponentMap::quads(16, 16, LANES), [left, right, sum].map(matrix));
+            x_.load(x, 0u32, 16u32, MatrixLayout::RowMajor);
+            one_.load(one, 0u32, 16u32, MatrixLayout::RowMajor);
+            let change = |matrix: Matrix<'_>, times: f64, plus: f64| {
+                let changed: Vec<_> = matrix.components(&map).iter().map(|&x| x * times + plus).collect();
+                matrix.set_components(&map, &changed);
+            };
+            // The second subgroup does less.
+            b.if_(b.subgroup_index().eq(0), || change(x_, 1.0, 1.0));
+            sum.fill(0.0);
+            sum.multiply_add(x_, one_);
+            change(sum, 2.0, 0.0);
+            sum.store(out, b.subgroup_index() * 256, 16u32, MatrixLayout::RowMajor);
+        }
+        let kernel = b.finish();
+        kernel.verify().unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert_eq!(kernel.emit().is_ok_and(|module| module.needs.matrix), !emulated);
+        let numbers: Vec<f32> = (0..256).map(|i| (i * 7 % 31) as f32).collect();
+        let mut a: Vec<u8> = numbers.iter().flat_map(|&x| bytes(operands, x)).collect();
+        let mut one: Vec<u8> = (0..256).flat_map(|i| bytes(operands, if i % 17 == 0 { 1.0 } else { 0.0 })).collect();
+        let mut c = vec![0; 2 * 256 * 4];
+        run(&kernel, [1, 1, 1], LANES, &mut [&mut a, &mut one, &mut c].map(|memory| Argument::Memory(memory)));
+        for (i, element) in c.chunks_exact(4).enumerate() {
+            let plus = if i < 256 { 1.0 } else { 0.0 };
+            assert_eq!(number(DType::F32, element), 2.0 * (numbers[i % 256] + plus), "{emulated} {operands:?} at {i}");
+        }
+    }
 }
 
 #[test]

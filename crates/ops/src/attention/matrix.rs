@@ -81,6 +81,15 @@ impl<'b> Plane<'b> {
         self.pointer.load(self.at(row, column))
     }
 
+    /// Writes elements of a row to the column and those behind it, which are neighbours in memory that begin at a multiple of
+    /// their number, if there are more than one.
+    pub fn store_chunk(&self, row: Value<'b>, column: Value<'b>, values: &[Value<'b>]) {
+        match values {
+            [one] => self.store(row, column, *one),
+            _ => self.pointer.store_chunk(self.at(row, column) / values.len() as u32, values),
+        }
+    }
+
     /// Writes one element.
     pub fn store(&self, row: Value<'b>, column: Value<'b>, value: Value<'b>) {
         self.pointer.store(self.at(row, column), value);

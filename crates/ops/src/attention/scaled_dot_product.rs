@@ -327,37 +327,34 @@ fn backward(
         attention.random = Some([seed.clone(), offset.clone()]);
     }
     let deltas = call.empty(saved.dtype, &saved.sizes)?;
-    if (0..3).any(wants) {
+    if wants(0) || wants(1) {
         let axes = Axes::listed(call, &[-1], 4, false)?;
         let fold = InnerProducts { dtype: saved.dtype };
         reduce(call, &fold, &Reduction { inputs: &[grad, out], outs: &[&deltas], axes, tables: &[], numbers: &[] })?;
     }
     let gradients = Some((grad, &deltas));
-    let inputs = [query, key, value];
-    let results: [Option<Tensor>; 3] = {
-        // The kernel of keys' gradients on matrix units has those of values too.
-        let pair = wants(1) || wants(2);
-        let make = |i: usize, wanted: bool| wanted.then(|| in_order_of(call, inputs[i], &inputs[i].sizes)).transpose();
-        [make(0, wants(0))?, make(1, pair)?, make(2, pair)?]
+    let make = |wanted: bool, of: &Tensor| wanted.then(|| in_order_of(call, of, &of.sizes)).transpose();
+    let results = [make(wants(0), query)?, make(wants(1), key)?, make(wants(2), value)?];
+    let on_units = |role, outs| attention.run_on_units(call, role, outs, saved, Some([grad, &deltas]));
+    let both = match &results {
+        [_, Some(of_key), Some(of_value)] => on_units(units::Role::KeyValue, [of_key, of_value])?,
+        _ => false,
     };
-    let mut done = [false; 3];
-    if let [Some(of_query), ..] = &results {
-        done[0] = attention.run_on_units(call, units::Role::Query, [of_query; 2], saved, Some([grad, &deltas]))?;
-    }
-    if let [_, Some(of_key), Some(of_value)] = &results {
-        let both = attention.run_on_units(call, units::Role::Key, [of_key, of_value], saved, Some([grad, &deltas]))?;
-        done[1..].fill(both);
-    }
-    let roles = [(Role::Query, key, gradients), (Role::Key, query, gradients), (Role::Value, grad, None)];
-    for (i, (result, (role, x, grad))) in results.into_iter().zip(roles).enumerate() {
-        let Some(result) = result.filter(|_| wants(i)) else {
-            call.ret_value(Ret::None);
-            continue;
-        };
-        if !done[i] {
-            attention.run(call, role, &result, x, saved, grad)?;
+    let roles = [
+        (Role::Query, units::Role::Query, key, gradients, false),
+        (Role::Key, units::Role::Key, query, gradients, both),
+        (Role::Value, units::Role::Value, grad, None, both),
+    ];
+    for (result, (role, unit_role, x, grad, done)) in results.iter().zip(roles) {
+        if let Some(result) = result
+            && !done
+            && !on_units(unit_role, [result, result])?
+        {
+            attention.run(call, role, result, x, saved, grad)?;
         }
-        call.ret(result);
+    }
+    for result in results {
+        call.ret_value(result.map_or(Ret::None, Ret::Tensor));
     }
     call.ret_value(Ret::None);
     Ok(())

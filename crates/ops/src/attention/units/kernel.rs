@@ -13,7 +13,7 @@ use crate::attention::matrix::{Matrix, Plane};
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use dml_engine::interface::{F32, U32};
 use dml_engine::parameters;
-use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, math};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Subgroup, Value, math};
 use std::f64::consts::{LN_2, LOG2_E};
 
 parameters! {
@@ -22,11 +22,11 @@ parameters! {
         /// The result.
         out: Matrix<Output> = (s.dtype, s.index),
         /// The gradient of values, where `out` is that of keys.
-        values_out: Option<Matrix<Output>> = (s.role == Role::Key).then_some((s.dtype, s.index)),
+        values_out: Option<Matrix<Output>> = (s.role == Role::KeyValue).then_some((s.dtype, s.index)),
         /// Of which a row with a row of `right[0]` gives a score.
         left: Matrix<Input> = (s.dtype, s.index),
         /// The same of gradients of weights, with `right[1]`.
-        left2: Option<Matrix<Input>> = (s.role != Role::Forward).then_some((s.dtype, s.index)),
+        left2: Option<Matrix<Input>> = s.role.needs_slopes().then_some((s.dtype, s.index)),
         /// See the others; forward, `right[1]` is what weights multiply.
         right: [Matrix<Input>; 2] = (s.dtype, s.index),
         /// What is added to scores, by row and column.
@@ -36,7 +36,7 @@ parameters! {
         /// The same, from forward.
         logs: Option<Input> = (s.role != Role::Forward).then_some(DType::F32),
         /// Inner products of the result and its gradient, one a query.
-        deltas: Option<Input> = (s.role != Role::Forward).then_some(DType::F32),
+        deltas: Option<Input> = s.role.needs_slopes().then_some(DType::F32),
         /// What is dropped.
         dropout: Option<Dropout> = s.dropout.then_some(DType::F32),
         /// Elements of queries and keys.
@@ -87,7 +87,7 @@ impl KernelSpec for Spec {
         match self.role {
             Role::Forward => work.forward(),
             Role::Query => work.gradient_of_queries(),
-            Role::Key => work.gradients_of_keys(),
+            Role::Key | Role::Value | Role::KeyValue => work.gradients_of_keys(),
         }
     }
 }
@@ -179,21 +179,30 @@ impl<'b> Work<'_, 'b> {
             keys_stage.fetch(&keys, next, self.edge());
             let scores = w.scores(&scores, column0, scale, bias.as_ref());
             let found = w.join_rows(w.fold_rows(&scores, Value::larger), Value::larger);
-            let (mut bases, mut shrinks) = (Vec::new(), Vec::new());
-            for (largest, found) in largest.iter().zip(found) {
-                let before = largest.get();
-                let now = before.larger(found);
-                // A row that has seen nothing yet has no finite base.
-                let base = now.eq(f64::NEG_INFINITY).select(now.like(0.0), now);
-                shrinks.push(exp2(before - base));
-                bases.push(base);
-                largest.set(now);
+            let rebase = || {
+                let mut shrinks = Vec::new();
+                for ((largest, share), &found) in largest.iter().zip(&shares).zip(&found) {
+                    let before = largest.get();
+                    let now = before.larger(found);
+                    let shrink = exp2(before - base_of(now));
+                    share.set(share.get() * shrink);
+                    shrinks.push(shrink);
+                    largest.set(now);
+                }
+                w.scale_rows(&sums, &shrinks);
+            };
+            if spec.tile.lazy {
+                let grown = largest.iter().zip(&found).map(|(largest, &found)| found.gt(largest.get() + LAZY));
+                let grown = grown.reduce(|x, y| x | y).unwrap_or_else(|| b.bool(true));
+                b.if_(grown.cast(ScalarType::U32).subgroup(Subgroup::Max).ne(0), rebase);
+            } else {
+                rebase();
             }
+            let bases: Vec<Value> = largest.iter().map(|largest| base_of(largest.get())).collect();
             let weights = w.by_row(&scores, &bases, |score, base| exp2(score - base));
-            for ((share, shrink), sum) in shares.iter().zip(&shrinks).zip(w.fold_rows(&weights, |x, y| x + y)) {
-                share.set(share.get() * *shrink + sum);
+            for (share, sum) in shares.iter().zip(w.fold_rows(&weights, |x, y| x + y)) {
+                share.set(share.get() + sum);
             }
-            w.scale_rows(&sums, &shrinks);
             let weights = scaled(weights, self.kept(column0, query));
             b.barrier();
             keys_stage.store();
@@ -229,58 +238,64 @@ impl<'b> Work<'_, 'b> {
         };
         let (lefts, stages) = (self.lefts(), self.stages());
         let sums = w.sums(w.spec.depth);
-        self.gradients(&head, &lefts, &stages, &sums, None);
+        self.gradients(&head, &lefts, &stages, [Some(&sums), None]);
         let out = p.out.plane(self.batch, self.head);
         w.store(&sums, &out, p.depth, w.spec.ragged.depth, |_, sum| sum * p.scale);
     }
 
     fn gradients_of_keys(&self) {
         let (w, p) = (self.worker, self.p);
+        let (spec, role) = (w.spec, w.spec.role);
         let (lefts, stages) = (self.lefts(), self.stages());
-        let (sums, values_sums) = (w.sums(w.spec.depth), w.sums(w.spec.width));
+        let sums = role.needs_slopes().then(|| w.sums(spec.depth));
+        let values_sums = role.gives_values().then(|| w.sums(spec.width));
         w.b.for_(self.head * p.shared_by, (self.head + 1) * p.shared_by, 1u32, |head| {
             let head = Head {
                 right: p.right.each_ref().map(|m| m.plane(self.batch, head)),
                 bias: self.bias(head),
                 query: self.query_number(head),
             };
-            self.gradients(&head, &lefts, &stages, &sums, Some(&values_sums));
+            self.gradients(&head, &lefts, &stages, [sums.as_ref(), values_sums.as_ref()]);
         });
-        let out = p.out.plane(self.batch, self.head);
-        w.store(&sums, &out, p.depth, w.spec.ragged.depth, |_, sum| sum * p.scale);
-        if let Some(out) = &p.values_out {
-            let out = out.plane(self.batch, self.head);
-            w.store(&values_sums, &out, p.width, w.spec.ragged.width, |_, sum| sum);
+        if let Some(sums) = &sums {
+            let out = p.out.plane(self.batch, self.head);
+            w.store(sums, &out, p.depth, spec.ragged.depth, |_, sum| sum * p.scale);
+        }
+        if let Some(sums) = &values_sums {
+            let out = p.values_out.as_ref().unwrap_or(&p.out).plane(self.batch, self.head);
+            w.store(sums, &out, p.width, spec.ragged.width, |_, sum| sum);
         }
     }
 
-    /// The rows' matrices: those of scores, and those of weights' gradients.
-    fn lefts(&self) -> [Left<'b>; 2] {
+    /// The rows' matrices: that of scores, and that of weights' gradients.
+    fn lefts(&self) -> (Left<'b>, Option<Left<'b>>) {
         let (w, p) = (self.worker, self.p);
-        let first = w.left(0, &p.left.plane(self.batch, self.head), p.depth);
-        let second = p.left2.as_ref().map(|m| w.left(1, &m.plane(self.batch, self.head), p.width));
-        [first, second.unwrap_or_else(|| Left::Resident(Matrices::new()))]
+        let left = w.left(0, &p.left.plane(self.batch, self.head), p.depth);
+        (left, p.left2.as_ref().map(|m| w.left(1, &m.plane(self.batch, self.head), p.width)))
     }
 
-    /// Adds what one head of queries gives: to the rows' gradient, which lacks the scores' factor, and to that of values.
+    /// Adds what one head of queries gives: to the gradient of queries or keys, which lacks the scores' factor, and to that of
+    /// values.
     fn gradients(
         &self,
         head: &Head<'b>,
-        [left, left2]: &[Left<'b>; 2],
+        (left, left2): &(Left<'b>, Option<Left<'b>>),
         stages: &[Stage<'b>; 2],
-        sums: &Matrices<'b>,
-        values_sums: Option<&Matrices<'b>>,
+        [sums, values_sums]: [Option<&Matrices<'b>>; 2],
     ) {
         let (w, p, b) = (self.worker, self.p, self.worker.b);
         let (spec, query) = (w.spec, head.query);
-        let products = [w.sums(spec.tile.columns), w.sums(spec.tile.columns)];
+        let products = w.sums(spec.tile.columns);
+        let slopes_products = left2.is_some().then(|| w.sums(spec.tile.columns));
         let scale = p.scale * LOG2_E;
-        let numbers = [p.logs, p.deltas].map(|numbers| numbers.map(|numbers| self.of_head(numbers, query)));
+        let logs = p.logs.map(|logs| self.of_head(logs, query));
+        let deltas = p.deltas.map(|deltas| self.of_head(deltas, query));
         let of_queries = |column0: Value<'b>| -> [Vec<Value<'b>>; 2] {
-            let [logs, deltas] = numbers.map(|numbers| {
-                w.of_queries(column0, |at| numbers.map_or(at, |numbers| numbers.load(at.cast(ScalarType::U64))))
-            });
-            [logs.into_iter().map(|log| log * LOG2_E).collect(), deltas]
+            let numbers = |numbers: Option<Pointer<'b>>| {
+                let load = |at: Value<'b>| numbers.map_or(at, |numbers| numbers.load(at));
+                if numbers.is_some() { w.of_queries(column0, load) } else { Vec::new() }
+            };
+            [numbers(logs).into_iter().map(|log| log * LOG2_E).collect(), numbers(deltas)]
         };
         // The rows' own, where these are queries.
         let own = (!spec.role.transposed()).then(|| of_queries(b.u32(0)));
@@ -297,23 +312,33 @@ impl<'b> Work<'_, 'b> {
         self.walk(begin, |column0, next| {
             let [logs, deltas] = own.clone().unwrap_or_else(|| of_queries(column0));
             fetch(next);
-            let scores = w.product(left, &stages[0].lines, &products[0], spec.depth);
+            let scores = w.product(left, &stages[0].lines, &products, spec.depth);
             let scores = w.scores(&scores, column0, scale, head.bias.as_ref());
             let weights = w.by_query(&scores, &logs, |score, log| exp2(score - log));
-            let slopes = w.product(left2, &stages[1].lines, &products[1], spec.width);
             let kept = self.kept(column0, query);
-            if let Some(values_sums) = values_sums {
-                let weights = scaled(weights.clone(), kept.clone());
-                w.accumulate(&weights, &stages[1].lines, values_sums);
+            let slopes = left2.as_ref().zip(slopes_products.as_ref()).map(|(left2, products)| {
+                let slopes = w.product(left2, &stages[1].lines, products, spec.width);
+                w.by_query(&scaled(slopes, kept.clone()), &deltas, |slope, delta| slope - delta)
+            });
+            if let Some(sums) = values_sums {
+                w.accumulate(&scaled(weights.clone(), kept), &stages[1].lines, sums);
             }
-            let slopes = scaled(slopes, kept);
-            let slopes = w.by_query(&slopes, &deltas, |slope, delta| slope - delta);
-            w.accumulate(&scaled(weights, Some(slopes)), &stages[0].lines, sums);
+            if let Some(sums) = sums {
+                w.accumulate(&scaled(weights, slopes), &stages[0].lines, sums);
+            }
             b.barrier();
             store();
             b.barrier();
         });
     }
+}
+
+/// How much a maximum grows before lazy sums follow, in powers of two: weights stay well within f16.
+const LAZY: f64 = 8.0;
+
+/// What weights of a row with this maximum are relative to: a row that has seen nothing yet has no finite one.
+fn base_of(largest: Value<'_>) -> Value<'_> {
+    largest.eq(f64::NEG_INFINITY).select(largest.like(0.0), largest)
 }
 
 /// Element by element; without factors the patch itself.
@@ -341,10 +366,10 @@ mod tests {
             Parts { emulated: false, left: None, ..emulated },
             Parts { emulated: false, sums: column.expect("it is a map"), ..emulated },
         ];
-        for role in [Role::Forward, Role::Query, Role::Key] {
+        for role in [Role::Forward, Role::Query, Role::Key, Role::Value, Role::KeyValue] {
             for (i, parts) in ways.into_iter().enumerate() {
                 for (dtype, bias, index, resident) in
-                    [(DType::BF16, None, ScalarType::U32, true), (DType::F16, Some(DType::F32), ScalarType::U64, false)]
+                    [(DType::F16, None, ScalarType::U32, true), (DType::F16, Some(DType::F32), ScalarType::U64, false)]
                 {
                     let flag = resident == (i % 2 == 0);
                     let spec = Spec {
@@ -354,14 +379,21 @@ mod tests {
                         causal: flag,
                         dropout: !flag,
                         index,
-                        tile: Tile { subgroups: 2, rows: 16, columns: 32, resident },
+                        tile: Tile { subgroups: 2, rows: 16, columns: 32, resident, lazy: flag },
                         parts,
                         depth: 32,
                         width: 48,
                         ragged: Ragged { columns: flag, depth: flag, width: !flag },
+                        pairs: flag,
                         aligned: [[flag, !flag], [true, flag]],
                     };
-                    crate::primitives::validate::accepted(&spec.build());
+                    let kernel = spec.build();
+                    // Debian 12's validator does not know matrices.
+                    if parts.emulated {
+                        crate::primitives::validate::accepted(&kernel);
+                    } else {
+                        assert!(kernel.emit().is_ok_and(|module| module.needs.matrix), "{spec:?}");
+                    }
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! Attention on matrix units, of f16 or bf16 with sums in f32.
 
+#[cfg(test)]
+mod interpreted;
 mod kernel;
 mod parts;
 mod run;

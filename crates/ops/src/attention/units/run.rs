@@ -15,8 +15,8 @@ use crate::tensor::Tensor;
 use dml_kernel::dense;
 use smallvec::SmallVec;
 
-/// Most elements of a head, forward and backward: what registers hold.
-const LONGEST: [i64; 2] = [256, 128];
+/// Most elements of a head: what registers hold.
+const LONGEST: i64 = 256;
 /// Fewest rows on a GPU: fewer leave most of a matrix empty.
 const FEWEST_ROWS: i64 = 16;
 
@@ -25,7 +25,7 @@ const FEWEST_ROWS: i64 = 16;
 pub struct Problem<'a> {
     /// What is computed.
     pub role: Role,
-    /// The result; with [`Role::Key`], the gradients of keys and of values.
+    /// The result, twice; with [`Role::KeyValue`], the gradients of keys and of values.
     pub outs: [&'a Tensor; 2],
     /// Queries, keys and values.
     pub inputs: [&'a Tensor; 3],
@@ -61,9 +61,8 @@ impl<'a> Problem<'a> {
         let [depth, width] = [0, 1].map(|i| right[i].sizes[3]);
         let longest = depth.max(width);
         let Some(units) = units(call.device.info(), self.inputs[0].dtype) else { return Ok(false) };
-        let most = LONGEST[usize::from(self.role != Role::Forward)];
         let few = rows < FEWEST_ROWS && !units.small;
-        if few || columns == 0 || depth == 0 || longest > most || self.outs[0].numel() == 0 {
+        if few || columns == 0 || depth == 0 || longest > LONGEST || self.outs[0].numel() == 0 {
             return Ok(false);
         }
         let Some(parts) = Parts::of(call, units, self.inputs[0].dtype)? else { return Ok(false) };
@@ -108,6 +107,7 @@ impl<'a> Problem<'a> {
                 depth: is_ragged(depth),
                 width: is_ragged(width),
             },
+            pairs: self.outs.into_iter().all(is_paired),
             aligned: [left, right].map(|pair| pair.map(is_aligned)),
         };
         let limits = &call.device.info().capabilities;
@@ -123,17 +123,17 @@ impl<'a> Problem<'a> {
         if !fits {
             return Ok(false);
         }
-        let backward = self.role != Role::Forward;
+        let (backward, slopes) = (self.role != Role::Forward, self.role.needs_slopes());
         let arguments = Arguments {
             out: self.outs[0],
-            values_out: (self.role == Role::Key).then_some(self.outs[1]),
+            values_out: (self.role == Role::KeyValue).then_some(self.outs[1]),
             left: left[0],
-            left2: backward.then_some(left[1]),
+            left2: slopes.then_some(left[1]),
             right,
             bias: bias.as_ref(),
             logs_out: (!backward).then_some(self.logs),
             logs: backward.then_some(self.logs),
-            deltas: self.gradient.map(|[_, deltas]| deltas),
+            deltas: self.gradient.map(|[_, deltas]| deltas).filter(|_| slopes),
             dropout: self.dropout.map(|(random, probability)| Dropping { random, probability }),
             depth: depth as u32,
             width: width as u32,
@@ -156,9 +156,19 @@ fn sizes(t: &Tensor) -> [i64; 4] {
 
 /// Whether every run of eight elements of a row is 16 bytes at a multiple of 16.
 fn is_aligned(t: &Tensor) -> bool {
-    let multiple = |x: i64| x % i64::from(UNIT) == 0;
+    in_runs(t, UNIT)
+}
+
+/// Whether every pair of neighbours in a row is 4 bytes at a multiple of 4.
+fn is_paired(t: &Tensor) -> bool {
+    in_runs(t, 2)
+}
+
+/// Whether runs of so many elements of 16 bits of a row begin at multiples of their size.
+fn in_runs(t: &Tensor, elements: u32) -> bool {
+    let multiple = |x: i64| x % i64::from(elements) == 0;
     t.strides[3] == 1
         && multiple(t.sizes[3])
         && (0..3).all(|d| t.sizes[d] == 1 || multiple(t.strides[d]))
-        && t.data.is_multiple_of(16)
+        && t.data.is_multiple_of(2 * u64::from(elements))
 }

@@ -11,14 +11,28 @@ pub enum Role {
     Forward,
     /// The gradient of the queries: rows are queries.
     Query,
-    /// The gradients of keys and values: rows are keys.
+    /// That of the keys: rows are keys.
     Key,
+    /// That of the values: rows are keys.
+    Value,
+    /// Those of keys and values together: one product of five less, if registers hold both.
+    KeyValue,
 }
 
 impl Role {
     /// Whether columns are queries.
     pub fn transposed(self) -> bool {
-        self == Role::Key
+        matches!(self, Role::Key | Role::Value | Role::KeyValue)
+    }
+
+    /// Whether gradients of scores are needed, and for them the product of the values and the result's gradient.
+    pub fn needs_slopes(self) -> bool {
+        matches!(self, Role::Query | Role::Key | Role::KeyValue)
+    }
+
+    /// Whether weights themselves multiply the gradient of the result.
+    pub fn gives_values(self) -> bool {
+        matches!(self, Role::Value | Role::KeyValue)
     }
 }
 
@@ -58,6 +72,8 @@ pub struct Spec {
     pub width: u32,
     /// What has edges.
     pub ragged: Ragged,
+    /// Whether two neighbours of a row of the results are one word.
+    pub pairs: bool,
     /// Whether 16 bytes are loaded at once: of the rows' matrices, and of the columns'.
     pub aligned: [[bool; 2]; 2],
 }

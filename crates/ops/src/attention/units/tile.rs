@@ -16,15 +16,19 @@ pub struct Tile {
     pub columns: u32,
     /// Matrices of the rows stay in registers; otherwise they stay in shared memory, and are loaded for every product.
     pub resident: bool,
+    /// Forward, sums are brought to a row's new maximum only when that has grown much: a branch, against many products.
+    pub lazy: bool,
 }
 
 impl Tile {
-    /// Reads `4x16x64`: subgroups, rows of each, columns; with `s` behind it, rows stay in shared memory.
+    /// Reads `4x16x64`: subgroups, rows of each, columns; with `l` behind it, it is lazy, and with `s` behind that, rows stay
+    /// in shared memory.
     pub fn parse(text: &str) -> Option<Tile> {
-        let (numbers, resident) = text.strip_suffix('s').map_or((text, true), |numbers| (numbers, false));
+        let (text, resident) = text.strip_suffix('s').map_or((text, true), |text| (text, false));
+        let (numbers, lazy) = text.strip_suffix('l').map_or((text, false), |text| (text, true));
         let numbers = numbers.split('x').map(|n| n.parse().ok()).collect::<Option<Vec<u32>>>()?;
         let &[subgroups, rows, columns] = &numbers[..] else { return None };
-        numbers.iter().all(|n| n.is_power_of_two()).then_some(Tile { subgroups, rows, columns, resident })
+        numbers.iter().all(|n| n.is_power_of_two()).then_some(Tile { subgroups, rows, columns, resident, lazy })
     }
 
     /// Whether it consists of matrices of an adapter's shape.
@@ -36,7 +40,9 @@ impl Tile {
 
 impl std::fmt::Display for Tile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}x{}x{}{}", self.subgroups, self.rows, self.columns, if self.resident { "" } else { "s" })
+        let Tile { subgroups, rows, columns, resident, lazy } = self;
+        let (lazy, staged) = (if *lazy { "l" } else { "" }, if *resident { "" } else { "s" });
+        write!(f, "{subgroups}x{rows}x{columns}{lazy}{staged}")
     }
 }
 
@@ -64,7 +70,7 @@ impl SharedLayout {
     pub fn of(spec: &Spec) -> SharedLayout {
         let Spec { tile, depth, width, .. } = *spec;
         let rows = tile.subgroups * tile.rows;
-        let [left, left2] = [rows * pitch(depth), if spec.role == Role::Forward { 0 } else { rows * pitch(width) }];
+        let [left, left2] = [rows * pitch(depth), if spec.role.needs_slopes() { rows * pitch(width) } else { 0 }];
         let right = [tile.columns * pitch(depth), tile.columns * pitch(width)];
         let own = if spec.parts.goes_directly() {
             0
@@ -105,16 +111,16 @@ pub fn turns(spec: &Spec) -> i64 {
     let values = product(width, columns) + exchanged(columns) + exchanged(width);
     let scores = 1 + product(columns, depth);
     i64::from(match spec.role {
-        Role::Forward => scores + values,
-        Role::Query => scores + gradients,
-        Role::Key => scores + values + gradients,
+        Role::Forward | Role::Value => scores + values,
+        Role::Query | Role::Key => scores + gradients,
+        Role::KeyValue => scores + values + gradients,
     })
 }
 
 /// The tiles of a role, the best first, of heads whose inner products have at most so many elements.
 pub fn tiles(role: Role, dtype: DType, longest: u32, small: bool) -> &'static [Tile] {
     const fn tile(subgroups: u32, rows: u32, columns: u32, resident: bool) -> Tile {
-        Tile { subgroups, rows, columns, resident }
+        Tile { subgroups, rows, columns, resident, lazy: false }
     }
     // As little code as there may be: its compiler takes long.
     const SMALL: &[Tile] = &[tile(2, 8, 8, true), tile(2, 16, 16, true)];
@@ -123,17 +129,25 @@ pub fn tiles(role: Role, dtype: DType, longest: u32, small: bool) -> &'static [T
         &[tile(4, 16, 64, true), tile(4, 16, 32, true), tile(2, 16, 16, true)],
         &[tile(4, 16, 32, true), tile(2, 16, 16, true), tile(1, 16, 16, true)],
     ];
-    const BACKWARD: [&[Tile]; 3] = [
+    const VALUE: [&[Tile]; 3] = [
         &[tile(4, 16, 64, true), tile(4, 16, 32, true), tile(2, 16, 16, true)],
-        &[tile(4, 16, 32, false), tile(4, 16, 32, true), tile(2, 16, 16, false), tile(1, 16, 16, true)],
-        &[tile(2, 16, 16, false), tile(1, 16, 16, true)],
+        &[tile(4, 16, 32, true), tile(2, 16, 16, true)],
+        &[tile(2, 16, 16, true), tile(1, 16, 16, true)],
     ];
+    const ONE: [&[Tile]; 3] = [
+        &[tile(4, 16, 64, true), tile(4, 16, 32, true), tile(2, 16, 16, true)],
+        &[tile(4, 16, 32, true), tile(2, 16, 16, true), tile(1, 16, 16, true)],
+        &[tile(2, 16, 16, true), tile(1, 16, 16, true)],
+    ];
+    const BOTH: [&[Tile]; 3] = [&[tile(4, 16, 32, true), tile(2, 16, 16, true)], &[], &[]];
     debug_assert!(matches!(dtype, DType::F16 | DType::BF16));
     let class = if longest <= 64 { 0 } else { 1 + usize::from(longest > 128) };
     match role {
         _ if small => SMALL,
         Role::Forward => FORWARD[class],
-        Role::Query | Role::Key => BACKWARD[class],
+        Role::Value => VALUE[class],
+        Role::Query | Role::Key => ONE[class],
+        Role::KeyValue => BOTH[class],
     }
 }
 
@@ -143,10 +157,10 @@ mod tests {
 
     #[test]
     fn text_and_numbers() {
-        let tile = Tile { subgroups: 4, rows: 16, columns: 64, resident: true };
+        let tile = Tile { subgroups: 4, rows: 16, columns: 64, resident: true, lazy: false };
         assert_eq!(Tile::parse("4x16x64"), Some(tile));
         assert_eq!(Tile::parse("4x16x64s"), Some(Tile { resident: false, ..tile }));
-        for tile in [tile, Tile { resident: false, ..tile }] {
+        for tile in [tile, Tile { resident: false, ..tile }, Tile { lazy: true, resident: false, ..tile }] {
             assert_eq!(Tile::parse(&tile.to_string()), Some(tile));
         }
         for bad in ["", "4x16", "4x16x48", "4x16x64x", "0x16x64"] {

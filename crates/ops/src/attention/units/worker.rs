@@ -318,7 +318,8 @@ impl<'b> Worker<'b> {
     /// One number for each query of this invocation's cells; of a query that does not exist, that of the last.
     pub fn of_queries(&self, column0: Value<'b>, load: impl Fn(Value<'b>) -> Value<'b>) -> Vec<Value<'b>> {
         if self.spec.role.transposed() {
-            (0..self.column_offsets.len()).map(|i| load(self.column(column0, i).min(self.columns - 1))).collect()
+            let edge = |column: Value<'b>| if self.spec.ragged.columns { column.min(self.columns - 1) } else { column };
+            (0..self.column_offsets.len()).map(|i| load(edge(self.column(column0, i)))).collect()
         } else {
             (0..self.own_rows()).map(|i| load(self.row(i).min(self.rows - 1))).collect()
         }
@@ -433,17 +434,29 @@ impl<'b> Worker<'b> {
     ) {
         let (map, [_, n, _]) = (self.spec.parts.sums, self.spec.parts.shape);
         let slots = self.own_rows() / sums.len();
-        for (i, line) in sums.iter().enumerate() {
-            for (j, sum) in (0u32..).zip(line) {
-                for (component, x) in (0u32..).zip(sum.components(&map)) {
-                    let own = i * slots + self.slot(&map, component);
-                    let row = self.row(own);
-                    let column = self.lane[1] + (j * n + map.component_place(component)[1]);
-                    let exists = row.lt(self.rows);
-                    let exists = if ragged { exists & column.lt(width) } else { exists };
-                    self.b.if_(exists, || out.store(row, column, f(own, x)));
+        // Neighbours in memory, where an invocation has both, go as one word.
+        let together = if self.spec.pairs && map.lane_of_neighbour(1) == 0 { 2 } else { 1 };
+        for own in 0..self.own_rows() {
+            let row = self.row(own);
+            self.b.if_(row.lt(self.rows), || {
+                for (j, sum) in (0u32..).zip(&sums[own / slots]) {
+                    let all = sum.components(&map);
+                    let place = |i: u32| j * n + map.component_place(i)[1];
+                    let begins = (0..map.components()).filter(|&i| self.slot(&map, i) == own % slots);
+                    for i in begins.filter(|&i| place(i) % together == 0) {
+                        let value = |at: u32| {
+                            let component = (0..map.components())
+                                .find(|&other| self.slot(&map, other) == own % slots && place(other) == at)
+                                .unwrap_or(i);
+                            f(own, all[component as usize])
+                        };
+                        let values: Vec<Value> = (0..together).map(|k| value(place(i) + k)).collect();
+                        let column = self.lane[1] + place(i);
+                        let store = || out.store_chunk(row, column, &values);
+                        if ragged { self.b.if_(column.lt(width), store) } else { store() }
+                    }
                 }
-            }
+            });
         }
     }
 
