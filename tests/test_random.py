@@ -429,3 +429,29 @@ def test_rrelu(dtype: torch.dtype) -> None:
 def test_normal_takes_no_place_for_integers() -> None:
     for n in (0, 3):
         assert_same_error(lambda x, out: torch.normal(x, x, out=out), torch.ones(3), torch.zeros(n).int(), words=False)
+
+
+@dtypes(FLOATS)
+def test_numbers_do_not_depend_on_the_address(dtype: torch.dtype) -> None:
+    """A tensor whose samples are stored at once, and one that is not aligned for that."""
+    for n in (1, 3, 4, 1023):
+        for fill in (torch.Tensor.normal_, torch.Tensor.uniform_, torch.Tensor.bernoulli_):
+            x, y = torch.empty(n, dtype=dtype, device="dml"), torch.empty(n + 1, dtype=dtype, device="dml")[1:]
+            seeded(3)
+            fill(x)
+            seeded(3)
+            fill(y)
+            assert torch.equal(x, y)
+
+
+@dtypes(FLOATS)
+def test_dropout_is_the_same_in_one_kernel_and_in_two(dtype: torch.dtype) -> None:
+    for n in (1, 4, 1001):
+        x = torch.randn(2, n, dtype=dtype, device="dml")
+        x[0, 0] = math.inf
+        seeded(5)
+        together = torch.native_dropout(x, 0.3, True)
+        seeded(5)
+        apart = torch.native_dropout(torch.cat([x, x], 1)[:, :n], 0.3, True)
+        assert_same(together[0], apart[0].cpu())
+        assert torch.equal(together[1], apart[1])

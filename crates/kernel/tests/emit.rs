@@ -90,6 +90,8 @@ fn integers_atomics_subgroups_and_vectors() {
     let shared = b.shared(ScalarType::F32, 4, 16);
     shared.store(0, b.vector(&[s, s.floor(), s.ceil(), s.round().abs().trunc()]));
     shared.store_lane(1, t & 3, s);
+    let counts = b.shared(ScalarType::U32, 1, 8);
+    counts.store(t & 7, counts.atomic(Atomic::Add, t & 3, w));
     b.barrier();
     let four = shared.load(0);
     let array = b.local_array(ScalarType::F32, 4);
