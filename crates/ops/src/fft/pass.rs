@@ -362,9 +362,11 @@ impl<'b> Writer<'_, 'b> {
         for (&butterfly, numbers) in self.butterflies(radix).iter().zip(numbers) {
             self.where_real(radix, butterfly, || {
                 self.b.if_(self.valid, || {
+                    let turns = self.turns(butterfly.0, radix);
                     for (k, &z) in (0..radix).zip(numbers) {
                         let i = butterfly.0 + k * count;
-                        let write = || self.write(i, self.exchanged(self.turned(z, i).times(self.p.scale)));
+                        let z = turns.as_ref().map_or(z, |turns| mul(z, turns[k as usize]));
+                        let write = || self.write(i, self.exchanged(z.times(self.p.scale)));
                         if self.spec.partial { self.b.if_(i.lt(self.p.kept), write) } else { write() }
                     }
                 });
@@ -372,10 +374,19 @@ impl<'b> Writer<'_, 'b> {
         }
     }
 
-    /// Result `i`, turned for the passes that follow.
-    fn turned(&self, z: Complex<'b>, i: Value<'b>) -> Complex<'b> {
-        let (Some(roots), Some(bits)) = (self.p.roots, self.p.bits) else { return z };
-        mul(z, root(self.b, roots, bits, i * self.position))
+    /// What turns the results of a butterfly for the passes that follow, if there are any. Root `position (butterfly + k count)` is
+    /// made of three, those of the butterfly, of the fours in `k` and of its rest: the table is read at scattered
+    /// places, which costs more than products.
+    fn turns(&self, butterfly: Value<'b>, radix: u32) -> Option<Vec<Complex<'b>>> {
+        let (roots, bits) = (self.p.roots?, self.p.bits?);
+        let step = self.position * self.count(radix);
+        let at = |e: Value<'b>| root(self.b, roots, bits, e);
+        let first = at(self.position * butterfly);
+        let rests: Vec<Complex> = (1..radix.min(4)).map(|k| at(step * k)).collect();
+        let fours = (1..radix.div_ceil(4)).map(|k| mul(first, at(step * (4 * k))));
+        let fours: Vec<Complex> = std::iter::once(first).chain(fours).collect();
+        let product = |k: usize| if k % 4 == 0 { fours[k / 4] } else { mul(fours[k / 4], rests[k % 4 - 1]) };
+        Some((0..radix as usize).map(product).collect())
     }
 
     fn write(&self, i: Value<'b>, z: Complex<'b>) {

@@ -24,9 +24,9 @@ def run(bench: Bench) -> list[Row]:
         cases.append((f"fft of {n:,}, {most // n:,} times", (most // n, n), torch.complex64, torch.fft.fft))
     for side in sides:
         count = max(most // side**2, 1)
-        sizes = (count, side, side)
-        cases.append((f"fft2 of {side:,}x{side:,}, {count:,} times", sizes, torch.complex64, torch.fft.fft2))
-        cases.append((f"rfft2 of {side:,}x{side:,}, {count:,} times", sizes, torch.float32, torch.fft.rfft2))
+        images = (count, side, side)
+        cases.append((f"fft2 of {side:,}x{side:,}, {count:,} times", images, torch.complex64, torch.fft.fft2))
+        cases.append((f"rfft2 of {side:,}x{side:,}, {count:,} times", images, torch.float32, torch.fft.rfft2))
     cases.append((f"rfft of {most:,}", (most,), torch.float32, torch.fft.rfft))
     cases.append((f"irfft to {most:,}", (most // 2 + 1,), torch.complex64, torch.fft.irfft))
     rows = [Row(name, "GB/s", more_is_better=True, bound="memory") for name, *_ in cases]
