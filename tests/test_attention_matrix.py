@@ -1,7 +1,7 @@
 """Attention on matrix units against float64: the adapter's where it has them, and emulated ones everywhere.
 
-What the kernels of real tiles compute is tested by the interpreter (crates/ops/src/attention/units/interpreted.rs); here are
-few kernels, since software adapters compile them slowly.
+What the kernels of real tiles compute is tested by the interpreter (crates/ops/src/attention/units/interpreted.rs);
+here are few kernels, since software adapters compile them slowly.
 """
 
 from __future__ import annotations

@@ -197,7 +197,9 @@ fn check(case: Case) {
         let numbers =
             [depth, width, (SCALE as f32).to_bits() as usize, rows, columns, HEADS, HEADS, tiles, tiles * row_heads];
         arguments.extend(numbers.map(|n| Argument::Number(n as u64)));
-        run(&spec.build(), [(tiles * row_heads) as u32, 1, 1], parts.lanes, &mut arguments);
+        let kernel = spec.build();
+        assert!(kernel.emit().is_ok_and(|module| module.needs.matrix != parts.emulated), "{case:?}");
+        run(&kernel, [(tiles * row_heads) as u32, 1, 1], parts.lanes, &mut arguments);
     }
     let epsilon = if dtype == DType::F16 { 2f64.powi(-10) } else { 2f64.powi(-7) };
     for ((want, _), out) in results.iter().zip(&outs) {

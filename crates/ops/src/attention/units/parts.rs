@@ -46,7 +46,12 @@ impl Parts {
     /// # Errors
     /// What the device says, but for a kernel that its driver refuses.
     pub fn of(call: &Call, units: Units, dtype: DType) -> Result<Option<Parts>> {
-        if units.emulated {
+        let Units { shape: [m, n, k], lanes, emulated, .. } = units;
+        // Subgroups so small or large that an invocation has no two components, or that quads are none.
+        if !lanes.is_power_of_two() || !(4..=4 * m).contains(&lanes) || m * n.min(k) < 2 * lanes {
+            return Ok(None);
+        }
+        if emulated {
             return Ok(Some(Parts::emulated(units)));
         }
         let Some(found) = FOUND.get(call.device.index()) else { return Ok(None) };
