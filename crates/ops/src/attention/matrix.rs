@@ -61,7 +61,7 @@ impl<'b> MatrixParams<'b> {
 
 impl<'b> Plane<'b> {
     /// Its rows from `row` on.
-    pub fn from_row(&self, row: Value<'b>) -> Plane<'b> {
+    pub fn below(&self, row: Value<'b>) -> Plane<'b> {
         let elements = row.cast(ScalarType::U64) * self.row.cast(ScalarType::U64);
         Plane { pointer: self.pointer.offset(elements), ..*self }
     }

@@ -385,7 +385,7 @@ impl<'b> Writer<'_, 'b> {
         let rests: Vec<Complex> = (1..radix.min(4)).map(|k| at(step * k)).collect();
         let fours = (1..radix.div_ceil(4)).map(|k| mul(first, at(step * (4 * k))));
         let fours: Vec<Complex> = std::iter::once(first).chain(fours).collect();
-        let product = |k: usize| if k % 4 == 0 { fours[k / 4] } else { mul(fours[k / 4], rests[k % 4 - 1]) };
+        let product = |k: usize| if k.is_multiple_of(4) { fours[k / 4] } else { mul(fours[k / 4], rests[k % 4 - 1]) };
         Some((0..radix as usize).map(product).collect())
     }
 

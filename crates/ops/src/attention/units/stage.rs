@@ -78,7 +78,7 @@ impl<'b> Stage<'b> {
 
     /// Fetches this invocation's part of the rows from `row0` on, which exists; zeros from row `end` on, where it is given.
     pub fn fetch(&self, plane: &Plane<'b>, row0: Value<'b>, end: Option<Value<'b>>) {
-        let tile = plane.from_row(row0);
+        let tile = plane.below(row0);
         let elements = tile.pointer().retyped(if self.aligned { DType::U32 } else { DType::U16 });
         for load in &self.loads {
             let row = end.map(|end| (row0 + load.row).lt(end));
