@@ -107,7 +107,8 @@ def measure(settings: Settings, seconds: float, until: float | None, tell: Calla
 def to_success(settings: Settings, limit: float, tell: Callable[[str], None]) -> tuple[float | None, float]:
     """Train until `SUCCESS` on `EPISODES` unseen targets; return the seconds of training (None: not within `limit`).
 
-    Return also the last rate. Evaluations are not counted; they come when a twentieth of the limit has passed.
+    Return also the last rate. Evaluations are not counted; they come when a twentieth of the limit has passed, and
+    after the last step.
     """
     place = torch.device("cpu")
     arms = make("batched" if settings.way == "device" else settings.sim, EPISODES, place, UNSEEN, as_torch=place)
@@ -115,7 +116,7 @@ def to_success(settings: Settings, limit: float, tell: Callable[[str], None]) ->
 
     def look(run: Run) -> bool:
         nonlocal rate, next_look
-        if run.seconds >= next_look:
+        if run.seconds >= next_look or run.trainer.steps >= (run.settings.steps or 0):
             next_look = run.seconds + limit / 20
             rate = evaluate(arms, run.trainer.policy(), EPISODES, seed=UNSEEN).success_rate
             tell(f"{run.seconds:.1f} s, {run.trainer.steps:,} steps: {rate:.1%} of unseen targets")
