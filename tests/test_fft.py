@@ -60,7 +60,7 @@ def test_short_spectra_of_reals(n: int) -> None:
     assert_accurate(lambda z: torch.fft.irfft(z, n), random(3, n // 2 + 1, dtype=torch.complex64))
 
 
-@pytest.mark.parametrize("n", [121, 1000, 1024, 4096, 5000, 10007, 1 << 14, 44100, 1 << 16])
+@pytest.mark.parametrize("n", [121, 1000, 1024, 4096, 5000, 10007, 44100, 1 << 16])
 def test_lengths(n: int) -> None:
     z = random(2, n, dtype=torch.complex64)
     assert_accurate(torch.fft.fft, z)
@@ -83,17 +83,16 @@ def test_double_precision(n: int) -> None:
         assert errors[0] <= 2 * errors[1] + 1e-16 * float(numpy.linalg.norm(exact))
 
 
-@pytest.mark.parametrize("n", [3 * 5**8, 1 << 21])
-def test_long_lengths(n: int) -> None:
-    """In three passes, where shared memory is scarce."""
+def test_three_passes() -> None:
+    """Where shared memory is scarce; elsewhere it takes two."""
+    n = 3 * 5**8
     z = random(n, dtype=torch.complex64)
     assert_accurate(torch.fft.fft, z)
     assert_accurate(torch.fft.rfft, z.real.contiguous())
-    assert_accurate(torch.fft.fft, z.real.contiguous())
     assert_accurate(lambda z: torch.fft.irfft(z, n), z[: n // 2 + 1])
 
 
-@pytest.mark.parametrize(("n", "dim"), [(6, 0), (6, 1), (6, 2), (74, 1), (1500, 1), (20000, 0), (20000, 1)])
+@pytest.mark.parametrize(("n", "dim"), [(6, 0), (6, 1), (6, 2), (74, 1), (360, 1), (20000, 0), (20000, 1)])
 def test_dimensions(n: int, dim: int) -> None:
     sizes = [3, 5, 2]
     sizes[dim] = n
