@@ -66,6 +66,11 @@ impl<'b> Plane<'b> {
         Plane { pointer: self.pointer.offset(elements), ..*self }
     }
 
+    /// Elements from row to row.
+    pub fn row_stride(&self) -> Value<'b> {
+        self.row
+    }
+
     /// Its first element.
     pub fn pointer(&self) -> Pointer<'b> {
         self.pointer

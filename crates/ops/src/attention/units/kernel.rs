@@ -4,10 +4,11 @@
 //! has, and shares a row's maximum with the lanes that have the others. (The partition of rows among subgroups is that of Dao,
 //! "FlashAttention-2: faster attention with better parallelism and work partitioning", 2023.)
 
+use super::products::Left;
 use super::spec::{Role, Spec};
 use super::stage::Stage;
 use super::weights::exp2;
-use super::worker::{Left, Matrices, Patch, Worker};
+use super::worker::{Matrices, Patch, Worker};
 use crate::attention::dropout::{Dropout, DropoutParams};
 use crate::attention::matrix::{Matrix, Plane};
 use crate::primitives::kernel::{Input, KernelSpec, Output};

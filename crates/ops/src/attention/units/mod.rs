@@ -4,6 +4,7 @@
 mod interpreted;
 mod kernel;
 mod parts;
+mod products;
 mod run;
 mod spec;
 mod stage;

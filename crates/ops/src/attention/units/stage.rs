@@ -37,6 +37,8 @@ pub struct Stage<'b> {
 /// A unit of a row.
 struct Load<'b> {
     row: Value<'b>,
+    /// Rows further on.
+    below: u32,
     first: Value<'b>,
     /// Where it goes.
     unit: Value<'b>,
@@ -58,22 +60,31 @@ impl<'b> Stage<'b> {
     ) -> Stage<'b> {
         let (across, lane) = (elements / UNIT, b.local_id(0));
         let total = rows * across;
-        let loads = (0..total.div_ceil(threads)).map(|i| {
-            let whole = (i + 1) * threads <= total;
-            let number = lane + i * threads;
-            let load = if whole { number } else { number.min(total - 1) };
+        let words = || (0..UNIT / 2).map(|_| b.var(b.u32(0))).collect();
+        let place = |load: Value<'b>| {
             let row = load / across;
             let unit = load - row * across;
-            Load {
-                row,
-                first: unit * UNIT,
-                unit: row * pitch(elements) + unit + begin,
-                busy: (!whole).then(|| number.lt(total)),
-                words: (0..UNIT / 2).map(|_| b.var(b.u32(0))).collect(),
-            }
-        });
+            (row, unit * UNIT, row * pitch(elements) + unit + begin)
+        };
+        let loads: Vec<Load> = if threads.is_multiple_of(across) && total.is_multiple_of(threads) {
+            // All loads are at one place of rows so far apart: one address is enough.
+            let (row, first, unit) = place(lane);
+            let step = threads / across;
+            let load = |below: u32| {
+                let unit = unit + below * pitch(elements);
+                Load { row, below, first, unit, busy: None, words: words() }
+            };
+            (0..total / threads).map(|i| load(i * step)).collect()
+        } else {
+            let load = |i: u32| {
+                let number = lane + i * threads;
+                let (row, first, unit) = place(number.min(total - 1));
+                Load { row, below: 0, first, unit, busy: Some(number.lt(total)), words: words() }
+            };
+            (0..total.div_ceil(threads)).map(load).collect()
+        };
         let lines = Lines { memory, begin: b.u32(begin), pitch: pitch(elements) };
-        Stage { b, lines, aligned, length, loads: loads.collect() }
+        Stage { b, lines, aligned, length, loads }
     }
 
     /// Fetches this invocation's part of the rows from `row0` on, which exists; zeros from row `end` on, where it is given.
@@ -81,7 +92,7 @@ impl<'b> Stage<'b> {
         let tile = plane.below(row0);
         let elements = tile.pointer().retyped(if self.aligned { DType::U32 } else { DType::U16 });
         for load in &self.loads {
-            let row = end.map(|end| (row0 + load.row).lt(end));
+            let row = end.map(|end| (row0 + (load.row + load.below)).lt(end));
             let element = |i: u32| {
                 let at = load.first + i;
                 let exists = match (row, self.length.map(|length| at.lt(length))) {
@@ -89,6 +100,7 @@ impl<'b> Stage<'b> {
                     (one, other) => one.or(other),
                 };
                 let offset = tile.at(load.row, at);
+                let offset = if load.below == 0 { offset } else { offset + tile.row_stride() * load.below };
                 (exists, exists.map_or(offset, |exists| exists.select(offset, 0)))
             };
             let or_zero = |exists: Option<Value<'b>>, x: Value<'b>| exists.map_or(x, |exists| exists.select(x, 0));
