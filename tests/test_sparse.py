@@ -99,3 +99,40 @@ def test_errors_of_csr_to_coo() -> None:
         csr_to_coo(crow.to("dml"), col[0].to("dml"))
     with pytest.raises(RuntimeError, match="same device"):
         csr_to_coo(crow.to("dml"), col)
+
+
+def coo_to_csr(rows: torch.Tensor, size: int, **options: Any) -> torch.Tensor:
+    return torch._convert_indices_from_coo_to_csr(rows, size, **options)
+
+
+@pytest.mark.smoke
+@dtypes([*INDICES, torch.uint8, torch.int16])
+def test_coo_to_csr(dtype: torch.dtype) -> None:
+    for size, nnz in [(1, 1), (1, 5), (7, 20), (50, 3), (20, 0), (0, 0)]:
+        rows = torch.randint(0, max(size, 1), (nnz,)).sort().values.to(dtype)
+        for int32 in (False, True):
+            assert_same_outcome(lambda x, n=size, a=int32: coo_to_csr(x, n, out_int32=a), rows)
+    assert_same_outcome(lambda x: coo_to_csr(x[::3], 9), torch.arange(9).to(dtype))
+    assert_same_outcome(lambda x: coo_to_csr(x, 3), torch.tensor(2).to(dtype))
+
+
+def test_coo_to_csr_of_many_elements() -> None:
+    assert_same_outcome(lambda x: coo_to_csr(x, 70_001), torch.randint(0, 70_001, (100_003,)).sort().values)
+
+
+def test_coo_to_csr_into_a_tensor() -> None:
+    rows = torch.tensor([0, 0, 2, 5])
+    for out in (torch.empty(0).long(), torch.empty(7).long()):
+        assert_same_outcome(lambda x, y: coo_to_csr(x, 6, out=y), rows, out)
+    # The input itself is the result.
+    device = rows.to("dml")
+    assert coo_to_csr(device, 3, out=device).tolist() == [0, 2, 2, 3]
+
+
+def test_coo_to_csr_of_wrong_arguments() -> None:
+    assert_same_error(lambda x: coo_to_csr(x, 3), torch.tensor([1.0]))
+    assert_same_error(lambda x: coo_to_csr(x, 3), torch.tensor([[0, 1]]))
+    # The CPU writes beyond its result; here rows that do not exist are counted by none.
+    assert coo_to_csr(torch.tensor([0, 7], device="dml"), 3).tolist() == [0, 1, 1, 1]
+    with pytest.raises(RuntimeError, match="negative dimension"):
+        coo_to_csr(torch.tensor([0], device="dml"), -5)
