@@ -186,12 +186,12 @@ fn scale(dtype: DType, x: f64) -> f64 {
 }
 
 fn choices(o: &Options, host: &TestHost, size: [i64; 4], layout: &str) -> Result<Vec<Way>, String> {
-    let (a_along_k, b_along_k) = (!layout.starts_with('t'), layout.ends_with('t'));
+    let (long_steps, b_along_k) = (!layout.starts_with('t'), layout.ends_with('t'));
     let limits = select::Limits::of(host.device.info());
     let bytes = o.dtype.compute().bytes();
     let units = matrix_select::units(host.device.info(), o.dtype);
     if o.tiles == "table" {
-        return Ok(vec![choice::choose(Question { limits, units, size, bytes, a_along_k, b_along_k })]);
+        return Ok(vec![choice::choose(Question { limits, units, size, bytes, long_steps, b_along_k })]);
     }
     let split = |way: &dyn Fn(u32) -> Way| -> Vec<Way> { o.split_k.iter().map(|&parts| way(parts)).collect() };
     let on_units = |tile| split(&|split_k| Way::Matrix(MatrixChoice { tile, split_k }));

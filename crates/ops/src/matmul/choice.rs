@@ -27,8 +27,8 @@ pub struct Question {
     pub size: [i64; 4],
     /// Bytes of the elements that plain tiles compute with.
     pub bytes: u32,
-    /// The first operand is contiguous along k.
-    pub a_along_k: bool,
+    /// Long steps along k suit matrix units: both operands are read in whole units of 16 bytes, the first along k.
+    pub long_steps: bool,
     /// The second operand is contiguous along k.
     pub b_along_k: bool,
 }
@@ -59,9 +59,9 @@ pub fn choose(question: Question) -> Way {
 }
 
 fn estimated(question: &Question) -> Way {
-    let Question { limits, units, size, bytes, a_along_k, b_along_k } = question;
+    let Question { limits, units, size, bytes, long_steps, b_along_k } = question;
     let (time, plain) = select::choose(limits, *size, *bytes, *b_along_k);
-    match units.and_then(|units| matrix_select::choose(limits, units, *size, *a_along_k)) {
+    match units.and_then(|units| matrix_select::choose(limits, units, *size, *long_steps)) {
         Some((other, choice)) if other < time => Way::Matrix(choice),
         _ => Way::Plain(plain),
     }
@@ -85,7 +85,7 @@ mod tests {
                 for limits in adapters {
                     for (bytes, b_along_k, units) in [(4, false, None), (4, true, UNITS), (8, false, None)] {
                         let size = [1 + n % 3, n, 7 * n, 512];
-                        let question = Question { limits, units, size, bytes, a_along_k: n % 2 == 0, b_along_k };
+                        let question = Question { limits, units, size, bytes, long_steps: n % 2 == 0, b_along_k };
                         assert_eq!(choose(question), estimated(&question), "{size:?}");
                     }
                 }
@@ -99,7 +99,7 @@ mod tests {
             let limits = limits(shared_memory, invocations);
             for n in [512, 1024, 4096, 8192] {
                 let question =
-                    Question { limits, units: UNITS, size: [1, n, n, n], bytes: 4, a_along_k: true, b_along_k: false };
+                    Question { limits, units: UNITS, size: [1, n, n, n], bytes: 4, long_steps: true, b_along_k: false };
                 let Way::Matrix(choice) = choose(question) else { panic!("{question:?}") };
                 assert!(choice.tile.shared_bytes() <= shared_memory && choice.tile.threads() <= invocations);
                 assert!(matches!(choose(Question { units: None, ..question }), Way::Plain(_)));

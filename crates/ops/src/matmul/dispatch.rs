@@ -26,12 +26,17 @@ impl Problem {
             return self.run_gemv(call, &limits);
         }
         let dtype = self.a.access.dtype;
+        let units = self.units(call)?;
+        let [_, m, n, k] = self.size;
         let question = Question {
             limits,
-            units: self.units(call)?,
+            units,
             size: self.size,
             bytes: dtype.compute().bytes(),
-            a_along_k: self.a.access.axis == Axis::Inner,
+            long_steps: units.is_some()
+                && self.a.access.axis == Axis::Inner
+                && self.a.is_in_units([m, k])
+                && self.b.is_in_units([n, k]),
             b_along_k: self.b.access.axis == Axis::Inner,
         };
         self.run_in(call, choice::choose(question))

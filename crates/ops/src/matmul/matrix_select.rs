@@ -55,8 +55,8 @@ struct Entry {
     rate: f64,
 }
 
-/// The part of its rate that a tile of more than 32 elements along k keeps where the left operand is contiguous along m.
-const TURNED: f64 = 0.79;
+/// The part of its rate that a tile of more than 32 elements along k keeps where long steps do not suit the operands.
+const LONG_STEP: f64 = 0.75;
 
 const ENTRIES: &[Entry] = &[
     Entry { size: [128, 128, 64], subgroup: [64, 64], rate: 6.5 },
@@ -91,11 +91,11 @@ pub fn tiles(units: Units) -> impl Iterator<Item = (MatrixTile, f64)> {
 
 /// The tile for `size = [batch, m, n, k]`, and how long it is estimated to take, in the units of plain tiles' estimates.
 ///
-/// `a_along_k`: the first operand is contiguous along k.
-pub fn choose(limits: &Limits, units: Units, size: [i64; 4], a_along_k: bool) -> Option<(f64, MatrixChoice)> {
+/// `long_steps`: see [`Question`](super::choice::Question).
+pub fn choose(limits: &Limits, units: Units, size: [i64; 4], long_steps: bool) -> Option<(f64, MatrixChoice)> {
     let fits = |tile: &MatrixTile| tile.shared_bytes() <= limits.shared_memory && tile.threads() <= limits.invocations;
     let tiles = tiles(units).filter(|(tile, _)| fits(tile)).map(|(tile, rate)| {
-        let rate = if a_along_k || tile.k <= 32 { rate } else { TURNED * rate };
+        let rate = if long_steps || tile.k <= 32 { rate } else { LONG_STEP * rate };
         (tile, Work { size: [tile.m, tile.n, tile.k], threads: tile.threads(), turns: tile.turns() }, rate)
     });
     fastest(limits, size, tiles).map(|(time, tile, split_k)| (time, MatrixChoice { tile, split_k }))
