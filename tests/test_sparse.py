@@ -112,7 +112,8 @@ def test_coo_to_csr(dtype: torch.dtype) -> None:
         rows = torch.randint(0, max(size, 1), (nnz,)).sort().values.to(dtype)
         for int32 in (False, True):
             assert_same_outcome(lambda x, n=size, a=int32: coo_to_csr(x, n, out_int32=a), rows)
-    assert_same_outcome(lambda x: coo_to_csr(x[::3], 9), torch.arange(9).to(dtype))
+    # The CPU reads memory as if it were contiguous.
+    assert coo_to_csr(torch.arange(9).to(dtype).to("dml")[::3], 9).tolist() == [0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
     assert_same_outcome(lambda x: coo_to_csr(x, 3), torch.tensor(2).to(dtype))
 
 

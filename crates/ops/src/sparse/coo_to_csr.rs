@@ -34,7 +34,7 @@ fn coo_to_csr(call: &mut Call, rows: &Tensor, size: i64, int32: bool, out: Out) 
     } else {
         let integral = !rows.dtype.is_float() && rows.dtype != DType::Bool;
         let name = "convert_indices_from_coo_to_csr_cpu";
-        check!(integral, NotImplemented, "\"{name}\" not implemented for '{}'", structured::type_name(rows.dtype));
+        check!(integral, NotImplemented, "\"{name}\" not implemented for '{}'", rows.dtype);
         let most = i64::from(i32::MAX);
         check!(rows.numel() < most, NotImplemented, "{}: {} elements are too many for dml", call.name, rows.numel());
         if out.numel() > 0 {
