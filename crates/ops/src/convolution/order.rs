@@ -2,13 +2,12 @@
 
 use super::geometry::Geometry;
 use crate::matmul::matrix_select;
+use crate::matmul::matrix_tile::UNIT;
 use crate::matmul::operand::WIDE;
 use crate::operator::call::Call;
 use dml_engine::AdapterKind;
 use dml_kernel::DType;
 
-/// Channels of a 16-byte unit of 16-bit elements: what a load on matrix units takes.
-const UNIT: i64 = 8;
 /// Multiplications from which the copies, two launches, are worth their while on a GPU.
 const LARGE: i64 = 1 << 26;
 
@@ -21,7 +20,7 @@ pub fn by_channels(call: &Call, g: &Geometry, dtype: DType) -> bool {
     let info = call.device.info();
     let software = info.kind == AdapterKind::Software;
     let wide = match matrix_select::units(info, dtype) {
-        Some(_) => UNIT,
+        Some(_) => i64::from(UNIT),
         None if dtype == DType::F32 && !software => i64::from(WIDE),
         None => return false,
     };

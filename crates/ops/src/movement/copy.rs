@@ -127,6 +127,11 @@ pub fn as_contiguous(call: &Call, t: &Tensor) -> Result<Tensor> {
 /// [`overlap::check_none`] lets them.
 pub fn apart(call: &Call, out: &Tensor, input: &Tensor) -> Result<Tensor> {
     overlap::check_none(out, &[input])?;
+    separate(call, out, input)
+}
+
+/// The input, or a copy where it may share memory with `out`.
+pub fn separate(call: &Call, out: &Tensor, input: &Tensor) -> Result<Tensor> {
     if overlap::touches(out, input) { contiguous(call, input) } else { Ok(input.clone()) }
 }
 

@@ -5,7 +5,7 @@ use super::key;
 use super::select::{Collect, Selection};
 use super::sort::emit;
 use super::{row_select, tile};
-use crate::movement::copy::{as_contiguous, contiguous, fill_with};
+use crate::movement::copy::{as_contiguous, fill_with, separate};
 use crate::operator::argument::Outs;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
@@ -98,7 +98,7 @@ fn selection<'t>(o: &Operands, from: Place<'t>, ranks: Tensor) -> Selection<'t> 
 /// The input, or a copy if the values overwrite it before it has been read.
 fn apart(call: &Call, input: &Tensor, values: &Tensor) -> Result<Tensor> {
     overlap::check_internal(values)?;
-    if overlap::touches(input, values) { contiguous(call, input) } else { Ok(input.clone()) }
+    separate(call, values, input)
 }
 
 /// One element of each row: `values` and `indices` have its dimension with size 1.

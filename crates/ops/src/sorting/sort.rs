@@ -2,7 +2,7 @@
 
 use super::key;
 use super::tile;
-use crate::movement::copy::contiguous;
+use crate::movement::copy::separate;
 use crate::operator::argument::Outs;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -36,7 +36,7 @@ fn sort(call: &mut Call, input: &Tensor, dim: i64, descending: bool, outs: Outs)
     }
     if input.numel() > 0 {
         // The values are read once more when their places are known.
-        let input = if overlap::touches(input, &values) { contiguous(call, input)? } else { input.clone() };
+        let input = separate(call, &values, input)?;
         sort_into(call, &Operands::new(&input, dim, &values, &indices), descending)?;
     }
     call.ret(values);
