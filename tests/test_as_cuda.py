@@ -165,6 +165,32 @@ def test_run_passes_arguments_flags_and_the_exit_status(tmp_path: Path) -> None:
     assert done.returncode == 1 and "TORCH_DEVICE_BACKEND_AUTOLOAD=0" in done.stderr
 
 
+def test_what_wheels_without_cuda_lack_is_supplied() -> None:
+    code = """
+import torch
+for name in [name for name in dir(torch._C) if name.startswith("_cuda_")]:
+    delattr(torch._C, name)
+torch._C._has_cuda = False
+import torch_dml.cuda
+from torch._C import _cuda_getCurrentRawStream as stream
+model = torch.nn.Linear(3, 3).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+model(torch.ones(2, 3, device="cuda")).sum().backward()
+optimizer.step()
+print(torch.backends.cuda.is_built(), torch.cuda.FloatTensor([2.0]).tolist(), torch.dml.fallbacks())
+print(stream is torch._C._cuda_getCurrentRawStream, hasattr(torch._C, "_something_else"))
+try:
+    stream(0)
+except NotImplementedError as error:
+    print(error)
+"""
+    done = python("-W", "ignore", "-c", code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:2] == ["True [2.0] {}", "True False"]
+    assert lines[2].startswith("torch._C._cuda_getCurrentRawStream needs NVIDIA's CUDA itself")
+
+
 def test_worker_processes_have_it_too(tmp_path: Path) -> None:
     script = tmp_path / "workers.py"
     script.write_text("""

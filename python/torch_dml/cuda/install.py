@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 import torch.cuda
+import torch.profiler
+from torch.profiler import ProfilerActivity
 
 from torch_dml import device, module
 from torch_dml.cuda import native, storage
@@ -37,14 +39,38 @@ def install(library: ctypes.CDLL) -> None:
     for name, function in native.torch_c().items():
         setattr(torch._C, name, _another(function))
     if not torch._C._has_cuda:
-        # Wheels without CUDA have no `torch.cuda.FloatTensor` that works.
-        vars(torch.cuda).update(tensor_types())
+        _complete()
     torch.cuda._initialized = True
     # Read when a profiler first starts, which would say that NVIDIA's library finds no driver.
     os.environ.setdefault("KINETO_LOG_LEVEL", "5")
     torch.dml = module  # type: ignore[attr-defined]
     storage.install(library)
     torch.backends.cudnn.enabled = False
+
+
+def _complete() -> None:
+    """Supply what wheels without CUDA lack, such as those for Windows."""
+
+    def missing(name: str) -> Any:
+        if not name.startswith("_cuda_"):
+            raise AttributeError(f"module 'torch._C' has no attribute {name!r}")
+        # Kept: a function is to be the same each time.
+        setattr(torch._C, name, native.needs_cuda(f"torch._C.{name}"))
+        return vars(torch._C)[name]
+
+    # PyTorch imports some of these as soon as it finds itself built with CUDA: with torch._dynamo, so with every optimizer.
+    torch._C.__getattr__ = missing  # type: ignore[method-assign]
+    torch._C._has_cuda = True
+    # There, `torch.cuda.FloatTensor` is a class that only raises.
+    vars(torch.cuda).update(tensor_types())
+    if sys.platform != "win32":
+        # The plugin gives the profiler its kernels there (plugin/kineto.cpp).
+        for module_ in (torch.autograd, torch.autograd.profiler, torch.profiler):
+            vars(module_)["_supported_activities"] = _supported_activities
+
+
+def _supported_activities() -> set[ProfilerActivity]:
+    return {*torch._C._autograd._supported_activities(), ProfilerActivity.CUDA}
 
 
 def _replace(name: str, value: Any) -> None:
@@ -77,7 +103,9 @@ def _announcing(function: Callable[..., Any]) -> Callable[..., Any]:
 @functools.cache
 def _announce() -> None:
     """Say once, on stderr, which device stands in for CUDA. Worker processes are quiet."""
-    if multiprocessing.parent_process() is not None:
+    # A server of forks (from Python 3.14 on the default) is no child of anybody, and imports the program for its children.
+    inheriting = getattr(multiprocessing.current_process(), "_inheriting", False)
+    if inheriting or multiprocessing.parent_process() is not None:
         return
     names = [device.get_device_name(index) for index in range(device.device_count())]
     devices = ", ".join(f"cuda:{index} is {name}" for index, name in enumerate(names)) or "there is no device"

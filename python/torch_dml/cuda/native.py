@@ -14,7 +14,9 @@ class NeedsCudaError(NotImplementedError):
     """Something needs NVIDIA's CUDA itself, and cuda:0 is a device of torch-dml."""
 
 
-def _needs_cuda(name: str) -> Callable[..., Any]:
+def needs_cuda(name: str) -> Callable[..., Any]:
+    """Return a function that says that `name` needs NVIDIA's CUDA."""
+
     def refuse(*_: Any, **__: Any) -> Any:
         raise NeedsCudaError(
             f"{name} needs NVIDIA's CUDA itself, and the devices named cuda are torch-dml's in this process "
@@ -24,9 +26,9 @@ def _needs_cuda(name: str) -> Callable[..., Any]:
     return refuse
 
 
-def _class_that_needs_cuda(name: str) -> type:
+def _class_thatneeds_cuda(name: str) -> type:
     # A class still: libraries ask isinstance of it.
-    return type(name, (), {"__init__": _needs_cuda(f"torch.cuda.{name}"), "__doc__": "Needs NVIDIA's CUDA itself."})
+    return type(name, (), {"__init__": needs_cuda(f"torch.cuda.{name}"), "__doc__": "Needs NVIDIA's CUDA itself."})
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -42,7 +44,7 @@ def _exchange(index: int) -> int:
 
 def torch_c() -> dict[str, Any]:
     """Return what replaces `torch._C._cuda_*`, all of them."""
-    refused = {name: _needs_cuda(f"torch._C.{name}") for name in dir(torch._C) if name.startswith("_cuda_")}
+    refused = {name: needs_cuda(f"torch._C.{name}") for name in dir(torch._C) if name.startswith("_cuda_")}
     return {
         **refused,
         "_cuda_init": device.init,
@@ -104,16 +106,16 @@ def torch_cuda() -> dict[str, Any]:
         "get_allocator_backend": lambda: "native",
         "get_sync_debug_mode": lambda: 0,
         "set_sync_debug_mode": _nothing,
-        "current_blas_handle": _needs_cuda("torch.cuda.current_blas_handle"),
-        "cudart": _needs_cuda("torch.cuda.cudart"),
-        "list_gpu_processes": _needs_cuda("torch.cuda.list_gpu_processes"),
-        "utilization": _needs_cuda("torch.cuda.utilization"),
-        "temperature": _needs_cuda("torch.cuda.temperature"),
-        "power_draw": _needs_cuda("torch.cuda.power_draw"),
-        "clock_rate": _needs_cuda("torch.cuda.clock_rate"),
-        "ExternalStream": _class_that_needs_cuda("ExternalStream"),
-        "MemPool": _class_that_needs_cuda("MemPool"),
-        "GreenContext": _class_that_needs_cuda("GreenContext"),
+        "current_blas_handle": needs_cuda("torch.cuda.current_blas_handle"),
+        "cudart": needs_cuda("torch.cuda.cudart"),
+        "list_gpu_processes": needs_cuda("torch.cuda.list_gpu_processes"),
+        "utilization": needs_cuda("torch.cuda.utilization"),
+        "temperature": needs_cuda("torch.cuda.temperature"),
+        "power_draw": needs_cuda("torch.cuda.power_draw"),
+        "clock_rate": needs_cuda("torch.cuda.clock_rate"),
+        "ExternalStream": _class_thatneeds_cuda("ExternalStream"),
+        "MemPool": _class_thatneeds_cuda("MemPool"),
+        "GreenContext": _class_thatneeds_cuda("GreenContext"),
         "_device_count_nvml": device.device_count,
         "_nvml_based_avail": lambda: False,
     }
