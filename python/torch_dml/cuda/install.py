@@ -58,7 +58,7 @@ def _complete() -> None:
         setattr(torch._C, name, native.needs_cuda(f"torch._C.{name}"))
         return vars(torch._C)[name]
 
-    # PyTorch imports some of these as soon as it finds itself built with CUDA: with torch._dynamo, so with every optimizer.
+    # PyTorch imports some of these where it finds itself built with CUDA: with torch._dynamo, so with every optimizer.
     torch._C.__getattr__ = missing  # type: ignore[method-assign]
     torch._C._has_cuda = True
     # There, `torch.cuda.FloatTensor` is a class that only raises.
@@ -103,7 +103,7 @@ def _announcing(function: Callable[..., Any]) -> Callable[..., Any]:
 @functools.cache
 def _announce() -> None:
     """Say once, on stderr, which device stands in for CUDA. Worker processes are quiet."""
-    # A server of forks (from Python 3.14 on the default) is no child of anybody, and imports the program for its children.
+    # A server of forks, from Python 3.14 on the default, is nobody's child, and imports the program for its children.
     inheriting = getattr(multiprocessing.current_process(), "_inheriting", False)
     if inheriting or multiprocessing.parent_process() is not None:
         return
