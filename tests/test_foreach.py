@@ -89,6 +89,12 @@ def test_three_lists(name: str) -> None:
     assert_same(list(function(*ours, numbers)), list(function(a, b, c, numbers)))
 
 
+def test_powers_that_float32_has_no_room_for() -> None:
+    x = [torch.tensor([-1.5, -0.5, 2.0, 0.9]), torch.tensor([-2.0, -1.0]), torch.tensor([3])]
+    for exponents in ([2147483647, 2.0, 1], [16777217, 1.5, 2], [2147483647.0, 0.5, 3]):
+        agree("pow", x, exponents)
+
+
 def test_lerp() -> None:
     a, b, c = lists()
     agree("lerp", a, b, 0.3)

@@ -280,6 +280,15 @@ def test_group_norm(shape, groups, dtype):
         assert_matches_cpu(lambda x, w: mixed(x, w)[0], x, leaf(shape[1]))
 
 
+def test_group_norm_of_halves_far_from_zero():
+    x = torch.tensor([[-9.234375, -8.8671875]], dtype=torch.float16)
+    assert_same(F.group_norm(x.to("dml"), 1), F.group_norm(x, 1))
+    for ours, expected in zip(
+        *(torch.native_group_norm(t, None, None, 1, 2, 1, 1, 1e-5) for t in (x.to("dml"), x)), strict=True
+    ):
+        assert_same(ours, expected)
+
+
 def test_group_norm_shapes_and_errors():
     norm = lambda x, groups=2: F.group_norm(x, groups)  # noqa: E731
     assert_matches_cpu(norm, torch.randn(5, 4, 2).transpose(0, 2))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 import torch
-from support.compare import assert_same
+from support.compare import assert_same, assert_same_outcome
 from support.dtypes import ALL
 
 
@@ -55,6 +56,17 @@ def test_where_and_clamp_promote() -> None:
     assert_same(torch.where(flag.to("dml"), n.to("dml"), 0.5), torch.where(flag, n, 0.5))
     assert_same(torch.clamp(n.to("dml"), 0.5, 1.5), torch.clamp(n, 0.5, 1.5))
     assert_same(torch.clamp(n.to("dml"), max=f.to("dml")), torch.clamp(n, max=f))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int32], ids=str)
+def test_a_bound_that_is_nan(dtype: torch.dtype) -> None:
+    """By itself and as a number it bounds nothing; in any other way all becomes NaN."""
+    x, nan = torch.tensor([1, -3, 7], dtype=dtype), math.nan
+    for low, high in ((nan, None), (None, nan), (nan, 5), (5, nan), (torch.tensor(nan), None)):
+        ours = [b.to("dml") if isinstance(b, torch.Tensor) else b for b in (low, high)]
+        assert_same(torch.clamp(x.to("dml"), *ours), torch.clamp(x, low, high))
+    assert_same(torch.clamp_min(x.to("dml"), nan), torch.clamp_min(x, nan))
+    assert_same_outcome(lambda x: torch.nn.functional.hardtanh(x, nan, 5.0), x)
 
 
 def test_half_dtypes_meet_in_float32() -> None:

@@ -67,6 +67,14 @@ def test_mean(dtype, dim):
     assert_matches_cpu(lambda x: x.mean(dim), sample(3, 5, 7, dtype=dtype))
 
 
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16], ids=str)
+def test_the_mean_of_floats_as_a_half_rounds_the_mean_alone(half):
+    x = sample(4, 50) - sample(4, 50).mean()
+    for view in (x, x.double(), x.T):
+        assert_same(view.to("dml").mean(dtype=half), view.mean(dtype=half))
+        assert_matches_cpu(lambda x: x.mean(1, dtype=half), view)
+
+
 @dtypes(ALL)
 def test_prod(dtype):
     x = sample(3, 5, dtype=dtype)

@@ -83,6 +83,7 @@ VARIABLES: dict[str, tuple[Callable[[str], bool], str]] = {
     "TORCH_DML_NO_MARKER": (_one_of("0", "1"), "0 or 1"),
     "TORCH_DML_QUIRKS": (_one_of("0", "1"), "0 or 1"),
     "TORCH_DML_SPIRV_DIR": (_folder, "a folder"),
+    "TORCH_DML_HLSL_DIR": (_folder, "a folder"),
     "TORCH_DML_RECORD": (_one_of("0", "1"), "0 or 1"),
     "TORCH_DML_LOG": (_log_filter, "a level, or TARGET=LEVEL,..."),
 }

@@ -79,6 +79,8 @@ pub static PROFILE: Variable<String> = Variable::new("TORCH_DML_PROFILE", text, 
 pub static QUIRKS: Variable<bool> = Variable::new("TORCH_DML_QUIRKS", flag, "0 or 1");
 /// Where the SPIR-V of every kernel is kept.
 pub static SPIRV_DIR: Variable<PathBuf> = Variable::new("TORCH_DML_SPIRV_DIR", folder, "a folder");
+/// Where the HLSL of every kernel is kept.
+pub static HLSL_DIR: Variable<PathBuf> = Variable::new("TORCH_DML_HLSL_DIR", folder, "a folder");
 /// Software adapters are devices beside others.
 pub static SOFTWARE: Variable<bool> = Variable::new("TORCH_DML_SOFTWARE", flag, "0 or 1");
 /// How many devices each adapter is.

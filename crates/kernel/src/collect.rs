@@ -1,6 +1,7 @@
-//! Keeps every emitted module as a file, so that `spirv-val` can be asked about all that a program or a test emitted.
+//! Keeps every emitted module as a file, so that `spirv-val`, or a compiler of HLSL, can be asked about all that a program or a
+//! test emitted.
 
-use dml_environment::SPIRV_DIR;
+use dml_environment::{HLSL_DIR, SPIRV_DIR};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::Path;
@@ -9,25 +10,47 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Writes the module into the folder that `TORCH_DML_SPIRV_DIR` names, if that is set: one file for each content, as
 /// `NAME-HASH.spv`. `scripts/check_spirv.py` validates the folder. Failures are printed, and nothing else depends on them.
 pub(crate) fn collect(name: &str, words: &[u32]) {
-    if let Some(folder) = SPIRV_DIR.get()
-        && let Err(error) = write(&folder, name, words)
-    {
-        eprintln!("TORCH_DML_SPIRV_DIR: kernel {name} is not collected: {error}");
+    if let Some(folder) = SPIRV_DIR.get() {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        if let Err(error) = write(&folder, name, "spv", &bytes) {
+            eprintln!("TORCH_DML_SPIRV_DIR: kernel {name} is not collected: {error}");
+        }
     }
 }
 
-fn write(folder: &Path, name: &str, words: &[u32]) -> io::Result<()> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
+/// The same for HLSL, with `TORCH_DML_HLSL_DIR` and `NAME-HASH.hlsl`.
+pub(crate) fn collect_text(name: &str, text: &str) {
+    if let Some(folder) = HLSL_DIR.get()
+        && let Err(error) = write(&folder, name, "hlsl", text.as_bytes())
+    {
+        eprintln!("TORCH_DML_HLSL_DIR: kernel {name} is not collected: {error}");
+    }
+}
+
+/// The SPIR-V that a compiler of HLSL made of a text in that folder (`scripts/check_hlsl.py`).
+pub(crate) fn collected(name: &str, text: &str) -> Option<Vec<u32>> {
+    let file = HLSL_DIR.get()?.join(file_name(name, "spv", text.as_bytes()));
+    let bytes = std::fs::read(file).ok()?;
+    Some(bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
+}
+
+/// A name that says what is in the file.
+fn file_name(name: &str, kind: &str, content: &[u8]) -> String {
     let mut hasher = DefaultHasher::new(); // The same in every process.
-    words.hash(&mut hasher);
+    content.hash(&mut hasher);
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(100).collect();
-    let file = folder.join(format!("{name}-{:016x}.spv", hasher.finish()));
+    format!("{name}-{:016x}.{kind}", hasher.finish())
+}
+
+fn write(folder: &Path, name: &str, kind: &str, content: &[u8]) -> io::Result<()> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let file = folder.join(file_name(name, kind, content));
     if file.exists() {
         return Ok(());
     }
     std::fs::create_dir_all(folder)?;
     // Other processes write the same file: each a copy of its own first, so that the file is whole from the start.
     let copy = folder.join(format!(".{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-    std::fs::write(&copy, words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>())?;
+    std::fs::write(&copy, content)?;
     std::fs::rename(copy, file)
 }

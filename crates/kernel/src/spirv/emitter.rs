@@ -5,11 +5,13 @@
 
 use crate::collect::collect;
 use crate::dtype::DType;
+use crate::hlsl::compiled;
 use crate::ir::*;
 use crate::lower::{FloatModes, Target};
 use crate::matrix_type::MatrixType;
 use crate::types::{ScalarType, Type, Word};
 use crate::verify::InvalidKernel;
+use dml_environment::HLSL_DIR;
 use rspirv::binary::Assemble;
 use rspirv::dr::{self, Instruction, Operand};
 use rspirv::spirv::{self, Capability, Decoration, Op, StorageClass};
@@ -103,8 +105,13 @@ impl Kernel {
         if let Cow::Owned(lowered) = &lowered {
             lowered.verify()?;
         }
-        let module = Emitter::new(&lowered).run(target.floats);
+        let mut module = Emitter::new(&lowered).run(target.floats);
         collect(&module.name, &module.words);
+        if HLSL_DIR.get().is_some()
+            && let Some(words) = compiled(self, target)
+        {
+            module.words = words;
+        }
         Ok(module)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::check;
 use crate::lists::checks;
-use crate::lists::foreach::{Body, Check, Listed, foreach, with_host_numbers};
+use crate::lists::foreach::{Body, Check, Listed, computed, foreach, with_host_numbers};
 use crate::lists::multi_tensor::{self, Row};
 use crate::movement::copy;
 use crate::operator::argument::{AnyTensor, Numbers, OptTensors, Tensors};
@@ -13,10 +13,10 @@ use crate::operators;
 use crate::pointwise::arithmetic::{multiply_add, product, sum};
 use crate::pointwise::kernel::Operand;
 use crate::pointwise::operator::Rule;
-use crate::pointwise::power::{check_not_bool, power, power_or_root, to_exponent};
+use crate::pointwise::power::{check_not_bool, is_large_and_odd, power, power_or_root, to_exponent};
 use crate::pointwise::ternary::{addcdiv_body, addcmul_body, lerp_body};
-use crate::tensor::DeviceKind;
 use crate::tensor::promote::{Promoted, result_type};
+use crate::tensor::{DeviceKind, Tensor};
 use dml_kernel::math::comparison::{maximum, minimum};
 use smallvec::{SmallVec, smallvec};
 
@@ -121,7 +121,7 @@ operators! {
         "aten::_foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]",
         "aten::_foreach_pow_.List(Tensor(a!)[] self, Tensor[] exponent) -> ()",
     }
-    with_numbers(self, exponent, in_place; Rule::Promote, "foreach_pow_each", checks::power, |v| power_or_root(v[0], v[1])) {
+    powers_of_each(self, exponent, in_place) {
         "aten::_foreach_pow.ScalarList(Tensor[] self, Scalar[] exponent) -> Tensor[]",
         "aten::_foreach_pow_.ScalarList(Tensor(a!)[] self, Scalar[] exponent) -> ()",
     }
@@ -319,13 +319,44 @@ fn lerp_lists<'a>(
     foreach(call, Listed { lists, ..Listed::default() }, in_place, Rule::Promote, "lerp", &checks::lerp, &lerp_body)
 }
 
+/// Each to a number of its own.
+fn powers_of_each(call: &mut Call, list: Tensors, exponents: Numbers, in_place: bool) -> Result<()> {
+    let alone =
+        |numbers: &[Number]| numbers.len() == list.len() && numbers.iter().any(|n| is_large_and_odd(n.to_f64()));
+    match exponents {
+        // One launch has its numbers in float32.
+        Numbers::Each(numbers) if alone(&numbers) => {
+            let mut results = Vec::new();
+            for (&t, &number) in list.iter().zip(&numbers) {
+                results.extend(powers_of(call, smallvec![t], number, in_place)?);
+            }
+            if !in_place {
+                call.ret_value(Ret::Tensors(results));
+            }
+            Ok(())
+        }
+        numbers => {
+            let body: Body = |v| power_or_root(v[0], v[1]);
+            with_numbers(call, list, numbers, in_place, Rule::Promote, "foreach_pow_each", checks::power, body)
+        }
+    }
+}
+
 /// To one number.
 fn powers(call: &mut Call, list: Tensors, exponent: Number, in_place: bool) -> Result<()> {
+    let results = powers_of(call, list, exponent, in_place)?;
+    if !in_place {
+        call.ret_value(Ret::Tensors(results));
+    }
+    Ok(())
+}
+
+fn powers_of(call: &Call, list: Tensors, exponent: Number, in_place: bool) -> Result<Vec<Tensor>> {
     let floats = matches!(exponent, Number::Double(_)) || list.iter().all(|t| t.dtype.is_float());
     let numbers = Some(Numbers::Same(exponent));
     let listed = Listed { lists: smallvec![list], numbers, promoting: true, ..Listed::default() };
     let (family, body) = to_exponent(exponent.to_f64(), floats);
-    foreach(call, listed, in_place, Rule::Promote, family, &checks::power, &|v| body(v[0], v[1]))
+    computed(call, listed, in_place, Rule::Promote, family, &checks::power, &|v| body(v[0], v[1]))
 }
 
 /// Powers of one number, contiguous as those of a single tensor are.

@@ -57,6 +57,23 @@ pub fn foreach(
     check: &dyn Fn(&Operation) -> Result<()>,
     body: &dyn for<'b> Fn(&[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
+    let results = computed(call, listed, in_place, rule, family, check, body)?;
+    if !in_place {
+        call.ret_value(Ret::Tensors(results));
+    }
+    Ok(())
+}
+
+/// The same, with the results not returned yet; none in place.
+pub fn computed(
+    call: &Call,
+    listed: Listed,
+    in_place: bool,
+    rule: Rule,
+    family: &'static str,
+    check: &dyn Fn(&Operation) -> Result<()>,
+    body: &dyn for<'b> Fn(&[Value<'b>]) -> Value<'b>,
+) -> Result<Vec<Tensor>> {
     let Listed { lists, tensor, numbers, promoting, factors } = listed;
     let count = lists[0].len();
     check!(count > 0, Runtime, "Tensor list must have at least one tensor.");
@@ -147,10 +164,7 @@ pub fn foreach(
     }
     multi_tensor::run(call, family, &rows, &shared, &|_, v| vec![body(v)])?;
     drop(rows);
-    if !in_place {
-        call.ret_value(Ret::Tensors(results));
-    }
-    Ok(())
+    Ok(results)
 }
 
 /// Whether one tensor counts in type promotion as the other one does.

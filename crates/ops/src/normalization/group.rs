@@ -147,7 +147,9 @@ fn group_norm(
     let dtype = parameter_dtype(input, &[weight, bias])?;
     let [batch, count, ..] = groups.sizes;
     let out = groups.empty_like(call, input)?;
-    let (mean, scale) = (call.empty(dtype, &[batch, count])?, call.empty(dtype, &[batch, count])?);
+    // In half precision a mean far from zero has no digit of the elements' differences.
+    let exact = accumulator(input.dtype);
+    let (mean, scale) = (call.empty(exact, &[batch, count])?, call.empty(exact, &[batch, count])?);
     let x = groups.of_input(call, input)?;
     moments(call, &x, groups.axes(call, &[2, 3], 4)?, eps, &[&mean, &scale])?;
     let terms = Terms {
@@ -157,8 +159,9 @@ fn group_norm(
         bias: bias.map(|t| groups.of_channels(t, 4)),
     };
     terms.normalize(call, &x, &groups.of_input(call, &out)?)?;
-    for t in [out, mean, scale] {
-        call.ret(t);
+    call.ret(out);
+    for t in [mean, scale] {
+        call.ret(cast(call, &t, dtype)?);
     }
     Ok(())
 }

@@ -228,6 +228,9 @@ fn gelu_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, approximate: Op
 fn hardtanh(call: &mut Call, x: AnyTensor, low: Number, high: Number, out: Out) -> Result<()> {
     check!(x.dtype != DType::Bool, Dtype, "Bool inputs not supported for hardtanh");
     let float = x.dtype.is_float();
+    if !float {
+        check_all_fit(&[low, high], DType::I64)?;
+    }
     let limit = |x: Number| if float { x } else { Number::Int(x.to_i64()) };
     let (mut low, high) = (limit(low), limit(high));
     if x.dtype == DType::U8 && low.to_f64() < 0.0 {

@@ -97,12 +97,16 @@ pub fn to_exponent(exponent: f64, float: bool) -> (&'static str, math::Binary) {
     if let Some((_, family, body)) = known.find(|(e, ..)| *e == exponent) {
         return (family, body);
     }
-    // An odd integer that float32 has no room for would become an even one.
-    let size = exponent.abs();
-    if float && (2f64.powi(24)..2f64.powi(53)).contains(&size) && size % 2.0 == 1.0 {
+    if float && is_large_and_odd(exponent) {
         return ("pow_odd", |x, e| copysign(math::pow(math::special::magnitude(x), e), x));
     }
     ("pow", power)
+}
+
+/// Whether an exponent is an odd integer that float32 has no room for: it would become an even one.
+pub fn is_large_and_odd(exponent: f64) -> bool {
+    let size = exponent.abs();
+    (2f64.powi(24)..2f64.powi(53)).contains(&size) && size % 2.0 == 1.0
 }
 
 /// `base ^ exponent`

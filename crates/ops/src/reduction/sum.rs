@@ -82,7 +82,10 @@ impl Fold for Accumulate {
     fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
         let x = elements[0];
         let x = if self.kind == Kind::NanSum { x.is_nan().select(x.like(0.0), x) } else { x };
-        let x = if self.dtype == self.input { x } else { convert(x, self.dtype) };
+        // The CPU rounds the elements of a half's mean to float32 only.
+        let half = matches!(self.dtype, DType::F16 | DType::BF16);
+        let dtype = if self.kind == Kind::Mean && half { DType::F32 } else { self.dtype };
+        let x = if dtype == self.input { x } else { convert(x, dtype) };
         smallvec![x.cast(accumulator(self.dtype).compute())]
     }
 

@@ -1,0 +1,145 @@
+//! SPIR-V that Microsoft's compiler made of a kernel's HLSL, as Vulkan's addresses have it.
+
+use crate::collect::collected;
+use crate::ir::Kernel;
+use crate::lower::Target;
+use rspirv::binary::Assemble;
+use rspirv::dr::{self, Instruction, Module, Operand};
+use rspirv::spirv::{
+    AddressingModel, BuiltIn, Capability, Decoration, MemoryAccess, MemoryModel, Op, StorageClass, Word,
+};
+
+/// The module that `scripts/check_hlsl.py` left beside the kernel's HLSL, to run in place of the emitter's. Where there is
+/// none yet, the HLSL is kept.
+pub(crate) fn compiled(kernel: &Kernel, target: &Target) -> Option<Vec<u32>> {
+    // With the accesses of 16 bits that Direct3D has.
+    kernel.hlsl_for(target).ok()?;
+    // Of an access of 16 bits the compiler's SPIR-V writes the whole word, which may tear a neighbour.
+    let shader = kernel.hlsl_for(&Target { storage16: false, ..*target }).ok()?;
+    let words = collected(&shader.name, &shader.source)?;
+    let parameters = if shader.indirect { 2 } else { shader.param_bytes / 4 };
+    let module = dr::load_words(words).ok().and_then(|module| with_addresses(module, parameters));
+    if module.is_none() {
+        eprintln!(
+            "TORCH_DML_HLSL_DIR: kernel {} runs as the emitter's module: the other is not understood",
+            shader.name
+        );
+    }
+    module.map(|module| module.assemble())
+}
+
+/// What a table of buffers was, by addresses; and the numbers of workgroups, which follow so many words of parameters.
+/// `None` of a module that does not have the compiler's form.
+fn with_addresses(module: Module, parameters: u32) -> Option<Module> {
+    let mut b = dr::Builder::new_from_module(module);
+    let uint = b.type_int(32, 0);
+    let ulong = b.type_int(64, 0);
+    let (word_bits, bytes_bits) = (b.constant_bit32(uint, 32), b.constant_bit32(uint, 2));
+    let to_word = b.type_pointer(None, StorageClass::PhysicalStorageBuffer, uint);
+    let to_count = b.type_pointer(None, StorageClass::Input, uint);
+    let counts = number_of_groups(&mut b, uint);
+    let (memory, block) = (named(b.module_ref(), "memory"), named(b.module_ref(), "block"));
+    let mut functions = std::mem::take(&mut b.module_mut().functions);
+    let (mut addresses, mut counted) = (Vec::new(), false);
+    for block_ in functions.iter_mut().flat_map(|f| &mut f.blocks) {
+        let mut rewritten = Vec::with_capacity(block_.instructions.len());
+        for mut inst in std::mem::take(&mut block_.instructions) {
+            let of = inst.operands.first().and_then(Operand::id_ref_any);
+            match inst.class.opcode {
+                Op::AccessChain if of == memory && of.is_some() => {
+                    let [_, buffer, _, word] = &inst.operands[..] else { return None };
+                    let (buffer, word) = (buffer.clone(), word.clone());
+                    let mut op = |op, ty, operands: Vec<Operand>| {
+                        let id = b.id();
+                        rewritten.push(Instruction::new(op, Some(ty), Some(id), operands));
+                        Operand::IdRef(id)
+                    };
+                    let high = op(Op::UConvert, ulong, vec![buffer]);
+                    let high = op(Op::ShiftLeftLogical, ulong, vec![high, Operand::IdRef(word_bits)]);
+                    let low = op(Op::UConvert, ulong, vec![word]);
+                    let low = op(Op::ShiftLeftLogical, ulong, vec![low, Operand::IdRef(bytes_bits)]);
+                    let address = op(Op::BitwiseOr, ulong, vec![high, low]);
+                    addresses.extend(inst.result_id);
+                    inst = Instruction::new(Op::ConvertUToPtr, Some(to_word), inst.result_id, vec![address]);
+                }
+                Op::AccessChain if of == block && of.is_some() => {
+                    let member = constant(b.module_ref(), inst.operands.get(1)?.id_ref_any()?)?;
+                    if member >= parameters {
+                        counted = true;
+                        let index = Operand::IdRef(b.constant_bit32(uint, member - parameters));
+                        let operands = vec![Operand::IdRef(counts), index];
+                        inst = Instruction::new(Op::AccessChain, Some(to_count), inst.result_id, operands);
+                    }
+                }
+                Op::Load | Op::Store if of.is_some_and(|id| addresses.contains(&id)) => {
+                    inst.operands.extend([Operand::MemoryAccess(MemoryAccess::ALIGNED), Operand::LiteralBit32(4)]);
+                }
+                _ => {}
+            }
+            rewritten.push(inst);
+        }
+        block_.instructions = rewritten;
+    }
+    let module = b.module_mut();
+    module.functions = functions;
+    without_table(module, memory);
+    if counted {
+        module.entry_points.iter_mut().for_each(|entry| entry.operands.push(Operand::IdRef(counts)));
+    }
+    b.capability(Capability::PhysicalStorageBufferAddresses);
+    b.capability(Capability::Int64);
+    b.memory_model(AddressingModel::PhysicalStorageBuffer64, MemoryModel::GLSL450);
+    Some(b.module())
+}
+
+/// What the text calls so.
+fn named(module: &Module, wanted: &str) -> Option<Word> {
+    module.debug_names.iter().find_map(|i| match (&i.operands[0], &i.operands[1]) {
+        (Operand::IdRef(id), Operand::LiteralString(name)) if name == wanted => Some(*id),
+        _ => None,
+    })
+}
+
+/// The value of a constant of 32 bits.
+fn constant(module: &Module, id: Word) -> Option<u32> {
+    let found = module.types_global_values.iter().find(|i| i.result_id == Some(id))?;
+    match found.operands.first() {
+        Some(Operand::LiteralBit32(value)) if found.class.opcode == Op::Constant => Some(*value),
+        _ => None,
+    }
+}
+
+/// The variable that the numbers of workgroups are in.
+fn number_of_groups(b: &mut dr::Builder, uint: Word) -> Word {
+    let vector = b.type_vector(uint, 3);
+    let pointer = b.type_pointer(None, StorageClass::Input, vector);
+    let id = b.id();
+    let operands = vec![Operand::StorageClass(StorageClass::Input)];
+    b.module_mut().types_global_values.push(Instruction::new(Op::Variable, Some(pointer), Some(id), operands));
+    b.decorate(id, Decoration::BuiltIn, [Operand::BuiltIn(BuiltIn::NumWorkgroups)]);
+    id
+}
+
+/// Removes the table of buffers, and what a module says of it.
+fn without_table(module: &mut Module, memory: Option<Word>) {
+    let Some(memory) = memory else { return };
+    let globals = &module.types_global_values;
+    let of = |id: Word| globals.iter().find(|i| i.result_id == Some(id));
+    let pointer = of(memory).and_then(|variable| variable.result_type);
+    let array = pointer.and_then(of).and_then(|pointer| pointer.operands[1].id_ref_any());
+    let table: Vec<Word> = [Some(memory), pointer, array].into_iter().flatten().collect();
+    let is_table = |operand: &Operand| operand.id_ref_any().is_some_and(|id| table.contains(&id));
+    module.types_global_values.retain(|i| i.result_id.is_none_or(|id| !table.contains(&id)));
+    module.debug_names.retain(|i| !is_table(&i.operands[0]));
+    module.annotations.retain(|i| {
+        !is_table(&i.operands[0]) && i.operands.get(1) != Some(&Operand::Decoration(Decoration::NonUniform))
+    });
+    module.capabilities.retain(|i| {
+        let gone = [Capability::RuntimeDescriptorArray, Capability::ShaderNonUniform];
+        !gone.iter().any(|&capability| i.operands[0] == Operand::Capability(capability))
+    });
+    module.extensions.retain(|i| i.operands[0] != Operand::LiteralString("SPV_EXT_descriptor_indexing".into()));
+    for entry in &mut module.entry_points {
+        entry.operands.retain(|operand| !is_table(operand));
+    }
+}
