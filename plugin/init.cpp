@@ -80,6 +80,8 @@ void register_all() {
   if (!is_cuda()) register_autocast();  // PyTorch has CUDA's
   register_attention();
   register_nested();
+  register_own();
+  register_recurrent();
 }
 
 void register_library(const char* name_space) {

@@ -51,4 +51,8 @@ void register_library_autocast(const char* name_space);
 void register_attention();
 void register_nested();
 
+// Defines the operators of the engine that are no one else's, "torch_dml::recurrence" and its like, and registers them.
+void register_own();
+void register_recurrent();
+
 }  // namespace dml

@@ -5,6 +5,7 @@
 #include <ATen/core/jit_type.h>
 #include <ATen/core/stack.h>
 
+#include "backend.h"
 #include "call.h"
 #include "convert.h"
 #include "device.h"
@@ -193,6 +194,17 @@ void register_table(torch::Library& library, const char* name_space, const Names
                  torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Trampoline>(op, handle.schema())));
     ++counts.registered;
   }
+}
+
+void register_own() {
+  constexpr const char* kOwn = "torch_dml";
+  static torch::Library& definitions = *new torch::Library(torch::Library::DEF, kOwn, std::nullopt, __FILE__, __LINE__);
+  const uint32_t count = dml_operator_count();
+  for (uint32_t op = 0; op < count; ++op) {
+    const std::string name = dml_operator_name(op);
+    if (name.rfind(std::string(kOwn) + "::", 0) == 0) definitions.def(dml_operator_schema(op));
+  }
+  register_table(library(kOwn, backend.dense), kOwn, {});
 }
 
 }  // namespace dml

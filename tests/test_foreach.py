@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-import torch_dml
 from support.compare import assert_same, assert_same_error, assert_same_outcome, to_device
 from support.dtypes import ALL, dtypes
 from support.environment import TORCH
+from support.launches import launches
 from support.names import words
 from support.processes import run_python
 
@@ -193,15 +193,6 @@ def test_numbers_in_a_tensor(place: str) -> None:
 
 
 # ---- one launch for many tensors
-
-
-def launches(work: Callable[[], object]) -> int:
-    """Launches and copies that `work` enqueues, once its kernels are made."""
-    work()
-    torch.dml.synchronize()
-    before = torch_dml.engine.queue_stats(0)["commands"]
-    work()
-    return torch_dml.engine.queue_stats(0)["commands"] - before
 
 
 def same_bits(actual: Any, expected: Any) -> None:

@@ -8,12 +8,14 @@ from typing import Any
 
 import torch
 
+from torch_dml.compare import recurrence
+
 Tensors = tuple[torch.Tensor | None, ...]
 
 
 def on_cpu(func: Any) -> Callable[..., Any]:
     """The operator itself, or what stands for it."""
-    return _EQUIVALENTS.get(func, func)  # type: ignore[no-any-return]
+    return _EQUIVALENTS.get(func) or _OWN.get(func.name(), func)  # type: ignore[no-any-return]
 
 
 def _attention(
@@ -122,4 +124,10 @@ _EQUIVALENTS: dict[Any, Callable[..., Any]] = {
     _aten._scaled_dot_product_fused_attention_overrideable_backward.default: _attention_backward,
     _aten._thnn_fused_lstm_cell.default: _lstm_cell,
     _aten._thnn_fused_lstm_cell_backward_impl.default: _lstm_cell_backward,
+}
+
+# Of the engine's own operators, which are there once the device is.
+_OWN: dict[str, Callable[..., Any]] = {
+    "torch_dml::recurrence": recurrence.recurrence,
+    "torch_dml::recurrence_backward": recurrence.recurrence_backward,
 }

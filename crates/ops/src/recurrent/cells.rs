@@ -1,9 +1,8 @@
-//! Cells of LSTM and GRU: what happens to the gates after their matrix products, and its gradient.
+//! PyTorch's operators of one step of an LSTM's or a GRU's cells, and of its gradient: all but the matrix products.
 //!
-//! Gates of a row stand side by side, each `hidden` elements: input, forget, cell, output of an LSTM (Hochreiter and
-//! Schmidhuber, "Long short-term memory", 1997), reset, update, new of a GRU (Cho et al., "Learning phrase
-//! representations using RNN encoder-decoder", 2014). The layouts of the workspaces are those of PyTorch's CUDA kernels.
+//! Gates of a row stand side by side, each `hidden` elements. The layouts of the workspaces are those of PyTorch's CUDA kernels.
 
+use super::gates::{Cell, State};
 use crate::movement::copy;
 use crate::operator::call::{Call, Ret};
 use crate::operator::error::Result;
@@ -16,7 +15,7 @@ use crate::{check, operators};
 use dml_engine::interface::{Each, Index};
 use dml_engine::{Family, Interface, parameters};
 use dml_kernel::dense::{GROUP, linear_id};
-use dml_kernel::{Builder, DType, Kernel, ScalarType, Value, dense, math};
+use dml_kernel::{Builder, DType, Kernel, ScalarType, Value, dense};
 use smallvec::{SmallVec, smallvec};
 
 operators! {
@@ -173,15 +172,12 @@ fn with_parts(all: &[Tensor], gates: u32) -> SmallVec<[Operand<'_>; 5]> {
     all.iter().enumerate().map(|(i, t)| (t, if i == 2 { 1 } else { gates })).collect()
 }
 
-/// The four sums (input side, hidden side, biases) of one part.
-fn gate<'b>(v: &Parts<'b>, part: usize) -> Value<'b> {
-    let sum = v[0][part] + v[1][part];
-    if v.len() > 3 { sum + v[3][part] + v[4][part] } else { sum }
-}
-
-/// The gradient at the argument of a sigmoid, of the gradient at its value `y`.
-fn sigmoid_gradient<'b>(grad: Value<'b>, y: Value<'b>) -> Value<'b> {
-    grad * (1.0 - y) * y
+/// The sums of the gates of one side: its products, and its biases.
+fn side<'b>(v: &Parts<'b>, side: usize) -> Vec<Value<'b>> {
+    match v.get(3 + side) {
+        Some(bias) => v[side].iter().zip(bias).map(|(&x, &bias)| x + bias).collect(),
+        None => v[side].clone(),
+    }
 }
 
 fn lstm(
@@ -197,10 +193,11 @@ fn lstm(
     let [hy, cy] = [call.empty(x.dtype, &cx.sizes)?, call.empty(x.dtype, &cx.sizes)?];
     let workspace = call.empty(x.dtype, &x.sizes)?;
     cell(call, "lstm_cell", &[(&hy, 1), (&cy, 1), (&workspace, 4)], &with_parts(&all, 4), &|v| {
-        let [i, f, o] = [0, 1, 3].map(|part| math::sigmoid(gate(v, part)));
-        let g = math::tanh(gate(v, 2));
-        let cy = f * v[2][0] + i * g;
-        vec![o * math::tanh(cy), cy, i, f, g, o]
+        let before = State { h: v[2][0].like(0.0), c: Some(v[2][0]) };
+        let (after, kept) = Cell::Lstm.step(&side(v, 0), &side(v, 1), before, |x| x);
+        let mut values = vec![after.h, kept[4]];
+        values.extend(&kept[..4]);
+        values
     })?;
     for t in [hy, cy, workspace] {
         call.ret(t);
@@ -239,22 +236,16 @@ fn lstm_backward(
     let grad_gates = call.empty(workspace.dtype, &workspace.sizes)?;
     let grad_cx = call.empty(cx.dtype, &cx.sizes)?;
     cell(call, family, &[(&grad_gates, 4), (&grad_cx, 1)], &inputs, &|v| {
-        let [i, f, g, o] = [0, 1, 2, 3].map(|part| v[0][part]);
-        let (cx, t) = (v[1][0], math::tanh(v[2][0]));
-        let zero = i.like(0.0);
-        let (grad_hy, grad_cy) = match (both, only_cy) {
-            (true, _) => (v[3][0], v[4][0]),
-            (_, true) => (zero, v[3][0]),
-            _ => (v[3][0], zero),
+        let (cx, cy) = (v[1][0], v[2][0]);
+        let zero = cx.like(0.0);
+        let grad = match (both, only_cy) {
+            (true, _) => State { h: v[3][0], c: Some(v[4][0]) },
+            (_, true) => State { h: zero, c: Some(v[3][0]) },
+            _ => State { h: v[3][0], c: None },
         };
-        let c = grad_hy * o * (1.0 - t * t) + grad_cy;
-        vec![
-            sigmoid_gradient(c * g, i),
-            sigmoid_gradient(c * cx, f),
-            c * i * (1.0 - g * g),
-            sigmoid_gradient(grad_hy * t, o),
-            c * f,
-        ]
+        let kept: Vec<Value> = v[0].iter().copied().chain([cy]).collect();
+        let found = Cell::Lstm.gradient(grad, &kept, zero, State { h: zero, c: Some(cx) });
+        found.gates.into_iter().chain(found.before.c).collect()
     })?;
     let bias = if has_bias { Some(bias_gradient(call, &grad_gates)?) } else { None };
     call.ret(grad_gates);
@@ -276,11 +267,9 @@ fn gru(
     let hy = call.empty(x.dtype, &hx.sizes)?;
     let workspace = call.empty(x.dtype, &[hx.sizes[0], hx.sizes[1] * i64::from(GRU_SAVED)])?;
     cell(call, "gru_cell", &[(&hy, 1), (&workspace, GRU_SAVED)], &with_parts(&all, 3), &|v| {
-        let [r, z] = [0, 1].map(|part| math::sigmoid(gate(v, part)));
-        let with_bias = |side: usize| if v.len() > 3 { v[side][2] + v[side + 3][2] } else { v[side][2] };
-        let (hidden, hx) = (with_bias(1), v[2][0]);
-        let n = math::tanh(with_bias(0) + r * hidden);
-        vec![n + z * (hx - n), r, z, n, hx, hidden]
+        let hx = v[2][0];
+        let (after, kept) = Cell::Gru.step(&side(v, 0), &side(v, 1), State { h: hx, c: None }, |x| x);
+        vec![after.h, kept[0], kept[1], kept[2], hx, kept[3]]
     })?;
     call.ret(hy);
     call.ret(workspace);
@@ -297,10 +286,9 @@ fn gru_backward(call: &mut Call, grad: &Tensor, workspace: &Tensor, has_bias: bo
     let outs = [(&x, 3), (&h, 3), (&hx, 1)];
     cell(call, "gru_cell_backward", &outs, &[(&workspace, GRU_SAVED), (&grad, 1)], &|v| {
         let ([r, z, n, hx, hidden], grad) = ([0, 1, 2, 3, 4].map(|part| v[0][part]), v[1][0]);
-        let update = sigmoid_gradient(grad * (hx - n), z);
-        let new = grad * (1.0 - z) * (1.0 - n * n);
-        let reset = sigmoid_gradient(new * hidden, r);
-        vec![reset, update, new, reset, update, new * r, grad * z]
+        let before = State { h: hx, c: None };
+        let found = Cell::Gru.gradient(State { h: grad, c: None }, &[r, z, n, hidden], hx, before);
+        found.gates.into_iter().chain(found.hidden).chain([found.before.h]).collect()
     })?;
     let biases = if has_bias { [&x, &h].map(|t| Some(bias_gradient(call, t))) } else { [None, None] };
     for t in [x, h, hx] {
@@ -334,6 +322,7 @@ fn bias_gradient(call: &Call, gates: &Tensor) -> Result<Tensor> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dml_kernel::math;
 
     #[test]
     fn kernels_are_valid() {

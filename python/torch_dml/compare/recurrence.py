@@ -1,0 +1,120 @@
+"""The engine's recurrence of a layer, and its gradient, from operators that the CPU has: a step at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+Tensors = tuple[torch.Tensor | None, ...]
+Rows = list[torch.Tensor]
+
+
+def recurrence(
+    gates: torch.Tensor,
+    hx: torch.Tensor,
+    cx: torch.Tensor | None,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    cell: str,
+    batch_sizes: Sequence[int],
+    batch_first: bool,
+    reverse: bool,
+    keep: bool,
+) -> Tensors:
+    """Stand for torch_dml::recurrence."""
+    steps = _steps(len(gates), len(hx), batch_sizes, batch_first, reverse)
+    output = torch.empty(len(gates), hx.size(1), dtype=gates.dtype)
+    kept = output.new_empty(len(gates) if keep and cell in _KEPT else 0, _KEPT.get(cell, 0) * hx.size(1))
+    h, c = hx.clone(), None if cx is None else cx.clone()
+    for rows in steps:
+        n = len(rows)
+        hidden = torch.nn.functional.linear(h[:n], weight, bias)
+        x = gates[rows]
+        parts: Rows = []
+        if c is not None:
+            enter, forget, new, leave = (x + hidden).chunk(4, 1)
+            parts = [enter.sigmoid(), forget.sigmoid(), new.tanh(), leave.sigmoid()]
+            c[:n] = parts[1] * c[:n] + parts[0] * parts[2]
+            parts.append(c[:n])
+            h[:n] = parts[3] * c[:n].tanh()
+        elif cell == "gru":
+            reset, update, new = zip(x.chunk(3, 1), hidden.chunk(3, 1), strict=True)
+            r, z = sum(reset).sigmoid(), sum(update).sigmoid()  # type: ignore[union-attr]
+            n_gate = (new[0] + r * new[1]).tanh()
+            parts = [r, z, n_gate, new[1]]
+            h[:n] = n_gate + z * (h[:n] - n_gate)
+        else:
+            h[:n] = (x + hidden).tanh() if cell == "tanh" else (x + hidden).relu()
+        output[rows] = h[:n]
+        if len(kept):
+            kept[rows] = torch.cat(parts, 1)
+    return output, h, c, kept
+
+
+def recurrence_backward(
+    grad_output: torch.Tensor,
+    grad_hy: torch.Tensor,
+    grad_cy: torch.Tensor | None,
+    hx: torch.Tensor,
+    cx: torch.Tensor | None,
+    weight: torch.Tensor,
+    output: torch.Tensor,
+    kept: torch.Tensor,
+    cell: str,
+    batch_sizes: Sequence[int],
+    batch_first: bool,
+    reverse: bool,
+) -> Tensors:
+    """Stand for torch_dml::recurrence_backward."""
+    steps = _steps(len(output), len(hx), batch_sizes, batch_first, reverse)
+    grad_gates = output.new_empty(len(output), len(weight))
+    grad_hidden = torch.empty_like(grad_gates) if cell == "gru" else None
+    before = torch.empty_like(output)
+    grad_h, grad_c = grad_hy.clone(), None if grad_cy is None else grad_cy.clone()
+    for i, rows in reversed(list(enumerate(steps))):
+        n = len(rows)
+        earlier = steps[i - 1] if i else rows[:0]
+        both = min(n, len(earlier))
+        h = torch.cat([output[earlier[:both]], hx[both:n]])
+        before[rows] = h
+        grad = grad_h[:n] + grad_output[rows]
+        direct = torch.zeros_like(grad)
+        if grad_c is not None and cx is not None:
+            enter, forget, new, leave, cell_state = kept[rows].chunk(5, 1)
+            c = torch.cat([kept[earlier[:both]].chunk(5, 1)[4], cx[both:n]])
+            squashed = cell_state.tanh()
+            of_cell = grad * leave * (1 - squashed * squashed) + grad_c[:n]
+            parts = [
+                of_cell * new * enter * (1 - enter),
+                of_cell * c * forget * (1 - forget),
+                of_cell * enter * (1 - new * new),
+                grad * squashed * leave * (1 - leave),
+            ]
+            grad_c[:n] = of_cell * forget
+        elif cell == "gru":
+            r, z, new, hidden = kept[rows].chunk(4, 1)
+            of_new = grad * (1 - z) * (1 - new * new)
+            parts = [of_new * hidden * r * (1 - r), grad * (h - new) * z * (1 - z), of_new]
+            direct = grad * z
+        else:
+            parts = [torch.where(output[rows] == 0, 0, grad) if cell == "relu" else grad * (1 - output[rows] ** 2)]
+        gates = grad_gates[rows] = torch.cat(parts, 1)
+        if grad_hidden is not None:
+            gates = grad_hidden[rows] = torch.cat([*parts[:2], parts[2] * r], 1)
+        grad_h[:n] = direct + gates @ weight
+    return grad_gates, grad_hidden, before, grad_h, grad_c
+
+
+# Numbers that are kept of a unit.
+_KEPT = {"lstm": 5, "gru": 4}
+
+
+def _steps(rows: int, batch: int, batch_sizes: Sequence[int], batch_first: bool, reverse: bool) -> Rows:
+    """Return the rows of every step, in the order in which the recurrence takes them."""
+    places = torch.arange(rows)
+    if batch_sizes:
+        steps = list(places.split(list(batch_sizes)))
+    else:
+        steps = list((places.view(batch, -1).T if batch_first else places.view(-1, batch)).unbind(0))
+    return steps[::-1] if reverse else steps
