@@ -1,11 +1,11 @@
 // LSTM, GRU and RNN: for every layer and direction one product of all steps' inputs, and the engine's recurrence.
+#include <ATen/FuncTorchTLS.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/functorch/DynamicLayer.h>
 #include <ATen/ops/_thnn_fused_gru_cell.h>
 #include <ATen/ops/_thnn_fused_lstm_cell.h>
 #include <ATen/ops/cat.h>
@@ -73,6 +73,18 @@ struct States {
 
 c10::DispatchKey autocast_key() {
   return is_cuda() ? c10::DispatchKey::AutocastCUDA : c10::DispatchKey::AutocastPrivateUse1;
+}
+
+// Whether a transform of torch.func runs: PyTorch's functions with gradients of their own are refused under it.
+bool in_transform() {
+  const auto& functorch = at::functorch::functorchTLSAccessor();
+  if (functorch == nullptr) return false;
+  try {
+    functorch->checkSupportsCppAutogradFunction();
+    return false;
+  } catch (const c10::Error&) {
+    return true;
+  }
 }
 
 MaybeTensor maybe(const Tensor& t) { return t.defined() ? MaybeTensor(t) : std::nullopt; }
@@ -254,7 +266,7 @@ struct Network {
   // Whether the engine takes the network with rows of `width` numbers from `batch` sequences. What it does not take is
   // PyTorch's to compose, or to refuse.
   bool fits(const Tensor& input, int64_t batch, int64_t width) const {
-    if (at::functorch::maybeCurrentDynamicLayer().has_value() || !at::isFloatingType(input.scalar_type())) return false;
+    if (in_transform() || !at::isFloatingType(input.scalar_type())) return false;
     const auto plain = [&](const Tensor& t) { return is_plain(t, input); };
     if (!plain(input) || !std::all_of(hx.begin(), hx.end(), plain)) return false;
     if (!std::all_of(params.begin(), params.end(), plain) || input.numel() == 0) return false;

@@ -337,7 +337,7 @@ def test_what_pytorch_refuses() -> None:
             torch._VF.lstm(x, hx, weights, True, 1, 0.0, False, False, False)
 
         errors = []
-        for given in ((x, [h]), (x[..., :2], [h, h]), (x, [h.double(), h]), (x, [h[:, :1], h[:, :1]]), (x[:0], [h, h])):
+        for given in ((x, [h]), (x[..., :2], [h, h]), (x, [h.double(), h]), ):
             try:
                 run(*given)
                 errors.append(None)
