@@ -65,6 +65,15 @@ pub enum MatrixUnits {
     Emulated,
 }
 
+/// How recurrent layers go through their steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recurrence {
+    /// In loops of workgroups, wherever these fit.
+    Loop,
+    /// With launches for each step.
+    Steps,
+}
+
 /// Loads Vulkan's validation layer.
 pub static VALIDATION: Variable<bool> = Variable::new("TORCH_DML_VALIDATION", flag, "0 or 1");
 /// Completion is never read from a marker.
@@ -106,6 +115,12 @@ pub static MATRIX_UNITS: Variable<MatrixUnits> = Variable::new(
 /// Lists of tensors go one tensor after the other.
 pub static FOREACH_SINGLE: Variable<bool> =
     Variable::new("TORCH_DML_FOREACH", |value| one_of(value, &[("single", true)]), "single");
+/// See [`Recurrence`].
+pub static RECURRENCE: Variable<Recurrence> = Variable::new(
+    "TORCH_DML_RECURRENCE",
+    |value| one_of(value, &[("loop", Recurrence::Loop), ("steps", Recurrence::Steps)]),
+    "loop or steps",
+);
 /// What is written to the log, as `tracing_subscriber` understands it, which says what it does not.
 pub static LOG: Variable<String> = Variable::new("TORCH_DML_LOG", text, "a level, or TARGET=LEVEL,...");
 
@@ -121,7 +136,7 @@ mod tests {
                 assert_eq!(flag.read(value), None, "{}", flag.name);
             }
             assert_eq!((TIMEOUT.read(value), FUSION.read(value)), (None, None));
-            assert_eq!(MATRIX_UNITS.read(value), None);
+            assert_eq!((MATRIX_UNITS.read(value), RECURRENCE.read(value)), (None, None));
             assert_eq!((DEVICES_PER_ADAPTER.read(value), COMPILE_THREADS.read(value)), (None, None));
         }
         assert_eq!((CACHE_DIR.read(None), FUSION.read(None), TIMEOUT.read(None)), (None, None, None));
@@ -135,6 +150,7 @@ mod tests {
         assert_eq!((SOFTWARE.read(set("true")), FOREACH_SINGLE.read(set("single"))), (None, Some(true)));
         assert_eq!((FUSION.read(set("0")), FUSION.read(set("wait"))), (Some(FusionMode::Off), Some(FusionMode::Wait)));
         assert_eq!(MATRIX_UNITS.read(set("emulate")), Some(MatrixUnits::Emulated));
+        assert_eq!(RECURRENCE.read(set("steps")), Some(Recurrence::Steps));
         assert_eq!((DEVICES_PER_ADAPTER.read(set(" 2 ")), DEVICES_PER_ADAPTER.read(set("9"))), (Some(2), None));
         assert_eq!((COMPILE_THREADS.read(set("1024")), COMPILE_THREADS.read(set("0"))), (Some(1024), None));
         assert_eq!(TIMEOUT.read(set("0.25")), Some(Duration::from_millis(250)));

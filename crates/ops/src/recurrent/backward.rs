@@ -59,7 +59,7 @@ impl KernelSpec for Backward {
         let Recurrence { cell, hidden, .. } = self.of;
         let (of, gates) = (&self.of, cell.gates());
         let units = of.units(b, p.steps.batch);
-        let product = of.product(b);
+        let product = of.product(b, p.product);
         let grads: Vec<(Var, Option<Var>)> = units
             .iter()
             .map(|unit| {
@@ -138,7 +138,7 @@ impl KernelSpec for Backward {
                 // The first sequence of a workgroup is its longest.
                 b.if_(of.first(b).lt(step.active), || {
                     b.barrier();
-                    product.multiply(p.product);
+                    product.multiply();
                     b.barrier();
                     for (unit, (h, _)) in units.iter().zip(&grads) {
                         b.if_(unit.valid & unit.sequence.lt(step.active), || {

@@ -55,7 +55,7 @@ impl KernelSpec for Forward {
         let Recurrence { cell, dtype, hidden, .. } = self.of;
         let (of, gates) = (&self.of, cell.gates());
         let units = of.units(b, p.steps.batch);
-        let product = of.product(b);
+        let product = of.product(b, p.product);
         let states: Vec<(Var, Option<Var>)> = units
             .iter()
             .map(|unit| {
@@ -117,7 +117,7 @@ impl KernelSpec for Forward {
             let Some(product) = &product else { return cells() };
             // The first sequence of a workgroup is its longest.
             b.if_(of.first(b).lt(step.active), || {
-                product.multiply(p.product);
+                product.multiply();
                 b.barrier();
                 cells();
                 b.barrier();

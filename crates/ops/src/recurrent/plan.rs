@@ -9,10 +9,15 @@ use crate::matmul::select::Limits;
 use crate::operator::call::Call;
 use crate::primitives::loops::turns_allowed;
 use crate::tensor::promote::accumulator;
+use dml_environment::{RECURRENCE, Recurrence};
 use dml_kernel::{DType, dense};
 
 /// What one compute unit reads of a matrix that lies in the cache of all, in bytes a second (of an H100: 64 a clock).
 const UNIT_BANDWIDTH: f64 = 1e11;
+/// What all units read of it, in those of one: the cache has less than all could take.
+const CACHE_BANDWIDTH: f64 = 55.0;
+/// Vectors along k of the matrix that an invocation of a large adapter holds in registers: of float32 some 64 of them.
+const HELD: u32 = 4;
 /// Multiplications and additions of one compute unit in a second, of vectors times a matrix.
 const UNIT_RATE: f64 = 1e11;
 /// What a step of the loop takes beside the product, in seconds: barriers, and the cells.
@@ -41,13 +46,20 @@ pub struct Loop {
 /// a launch a step is faster.
 pub fn plan(call: &Call, batch: u32, [k, n]: [u32; 2], dtype: DType, address: u64) -> Option<Loop> {
     let limits = Limits::of(call.device.info());
-    let tile = choose(&limits, batch, [k, n], dtype, address)?;
+    let tile = choose(&limits, batch, [k, n], dtype, address, RECURRENCE.get())?;
     let macs = u64::from(batch) * u64::from(k) * u64::from(n);
     let turns = turns_allowed(call).map_or(STEPS, |turns| turns as u64 / u64::from(tile.turns() + 1));
     Some(Loop { tile, steps: (MOST / macs).min(turns).clamp(1, STEPS) as usize })
 }
 
-fn choose(limits: &Limits, batch: u32, [k, n]: [u32; 2], dtype: DType, address: u64) -> Option<Tile> {
+fn choose(
+    limits: &Limits,
+    batch: u32,
+    [k, n]: [u32; 2],
+    dtype: DType,
+    address: u64,
+    forced: Option<Recurrence>,
+) -> Option<Tile> {
     let width = [4, 2].into_iter().find(|&w| n % w == 0 && address.is_multiple_of(u64::from(w) * dtype.bytes()));
     let width = width.unwrap_or(1);
     let threads = (n / width).saturating_mul((k / 4).max(1)).next_multiple_of(32);
@@ -55,13 +67,20 @@ fn choose(limits: &Limits, batch: u32, [k, n]: [u32; 2], dtype: DType, address: 
     let threads = threads.min(most).min(limits.invocations);
     let macs = f64::from(k) * f64::from(n);
     let read = macs * dtype.bytes() as f64 / UNIT_BANDWIDTH;
+    let held = if limits.units >= 48.0 && threads == THREADS { HELD } else { 0 };
     let seconds = |tile: &Tile| {
-        let waves = (f64::from(batch.div_ceil(tile.rows)) / limits.units).ceil();
-        waves * (read + f64::from(tile.rows) * macs / UNIT_RATE + STEP)
+        let groups = f64::from(batch.div_ceil(tile.rows));
+        let read = read * (groups.min(limits.units) / CACHE_BANDWIDTH).max(1.0);
+        let waves = (groups / limits.units).ceil();
+        waves * (read.max(f64::from(tile.rows) * macs / UNIT_RATE) + STEP)
     };
-    let launched = LAUNCHES + f64::from(batch) * macs / (UNIT_RATE * limits.units);
+    let launched = match forced {
+        None => LAUNCHES + f64::from(batch) * macs / (UNIT_RATE * limits.units),
+        Some(Recurrence::Loop) => f64::INFINITY,
+        Some(Recurrence::Steps) => 0.0,
+    };
     let bytes = accumulator(dtype).bytes() as u32;
-    let tiles = [1, 2, 4, 8].map(|rows| Tile { threads, rows, k, n, width });
+    let tiles = [1, 2, 4, 8].map(|rows| Tile { threads, rows, k, n, width, held });
     tiles
         .into_iter()
         .filter(|tile| tile.shared_bytes(bytes) <= limits.shared_memory && seconds(tile) < launched)
@@ -84,8 +103,8 @@ mod tests {
 
     #[test]
     fn small_weights_are_read_by_loops() {
-        let tile = |limits, batch, hidden: u32, dtype| choose(limits, batch, [hidden, 4 * hidden], dtype, 0);
-        assert_eq!(tile(&H100, 64, 128, DType::F32).map(|tile| (tile.rows, tile.threads)), Some((1, 512)));
+        let tile = |limits, batch, hidden: u32, dtype| choose(limits, batch, [hidden, 4 * hidden], dtype, 0, None);
+        assert_eq!(tile(&H100, 64, 128, DType::F32).map(|tile| (tile.rows, tile.threads)), Some((2, 512)));
         assert!(tile(&H100, 64, 512, DType::F32).is_none());
         assert!(tile(&H100, 64, 160, DType::F16).is_some());
     }
@@ -95,7 +114,8 @@ mod tests {
         for hidden in 1..200 {
             for [k, n] in [[hidden, 4 * hidden], [4 * hidden, hidden]] {
                 for (batch, dtype) in [(1, DType::F64), (64, DType::F32), (1000, DType::F16)] {
-                    let Some(tile) = choose(&SMALL, batch, [k, n], dtype, 0) else { continue };
+                    let found = choose(&SMALL, batch, [k, n], dtype, 0, Some(Recurrence::Loop));
+                    let Some(tile) = found else { continue };
                     assert!(tile.shared_bytes(accumulator(dtype).bytes() as u32) <= SMALL.shared_memory);
                     assert!(tile.threads <= SMALL.invocations && n % tile.width == 0);
                 }

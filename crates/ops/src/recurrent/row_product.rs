@@ -19,6 +19,8 @@ pub struct Tile {
     pub n: u32,
     /// Neighbouring columns of an invocation, read in one access: 1, 2 or 4, a divisor of `n`.
     pub width: u32,
+    /// Most vectors along k of the matrix that an invocation holds in registers.
+    pub held: u32,
 }
 
 impl Tile {
@@ -45,6 +47,12 @@ impl Tile {
     /// Vectors along k of a part.
     fn quads_of_slice(&self) -> u32 {
         self.quads().div_ceil(self.slices())
+    }
+
+    /// Vectors along k of a part that are held in registers: as many as every part has.
+    fn held_of_slice(&self) -> u32 {
+        let of_last = self.quads().saturating_sub((self.slices() - 1) * self.quads_of_slice());
+        if self.rounds() > 1 { 0 } else { self.held.min(of_last) }
     }
 
     /// How often the workgroup walks over columns.
@@ -84,13 +92,38 @@ pub struct RowProduct<'b> {
     scalar: ScalarType,
     left: Shared<'b>,
     sums: Shared<'b>,
+    matrix: Pointer<'b>,
+    /// What is held in registers: vectors along k, rows of the matrix, columns.
+    held: Vec<Weights<'b>>,
 }
 
+/// A part of the matrix: rows, columns.
+type Weights<'b> = Vec<Vec<Value<'b>>>;
+
 impl<'b> RowProduct<'b> {
-    /// Takes its shared memory.
-    pub fn new(b: &'b Builder, tile: Tile, scalar: ScalarType) -> RowProduct<'b> {
+    /// A product with a matrix, that nobody writes: takes the shared memory, and reads what is held.
+    pub fn new(b: &'b Builder, tile: Tile, scalar: ScalarType, matrix: Pointer<'b>) -> RowProduct<'b> {
         let (left, sums) = (b.shared(scalar, QUAD as u8, tile.left()), b.shared(scalar, 1, tile.sums()));
-        RowProduct { b, tile, scalar, left, sums }
+        let mut product = RowProduct { b, tile, scalar, left, sums, matrix, held: vec![] };
+        let (slice, column) = product.place_of_invocation();
+        // Superfluous invocations hold what the last ones do.
+        let first = slice.min(b.u32(tile.slices() - 1)) * tile.quads_of_slice();
+        product.held = (0..tile.held_of_slice()).map(|i| product.weights(first + i, QUAD, column)).collect();
+        product
+    }
+
+    /// The part of k and the group of columns of this invocation.
+    fn place_of_invocation(&self) -> (Value<'b>, Value<'b>) {
+        let (local, across) = (self.b.local_id(0), self.tile.across());
+        (local / across, local % across)
+    }
+
+    /// Some rows of the matrix from a vector along k on, in a group of columns.
+    fn weights(&self, quad: Value<'b>, depth: u32, column: Value<'b>) -> Weights<'b> {
+        (0..depth)
+            .map(|i| self.matrix.load_chunk((quad * QUAD + i) * self.tile.columns() + column, self.tile.width))
+            .map(|chunk| chunk.into_iter().map(|x| x.cast(self.scalar)).collect())
+            .collect()
     }
 
     /// Sets number `k` of a row.
@@ -99,33 +132,29 @@ impl<'b> RowProduct<'b> {
     }
 
     /// Multiplies. A barrier must stand between [`set`](Self::set) and this, and between this and [`get`](Self::get).
-    pub fn multiply(&self, matrix: Pointer<'b>) {
+    pub fn multiply(&self) {
         let (b, tile) = (self.b, &self.tile);
-        let (local, across, slices) = (b.local_id(0), tile.across(), tile.slices());
+        let (slice, column) = self.place_of_invocation();
         if tile.rounds() > 1 {
-            b.for_(local, b.u32(tile.columns()), across, |column| self.column(matrix, b.u32(0), column));
-        } else if across * slices < tile.threads {
-            b.if_(local.lt(across * slices), || self.column(matrix, local / across, local % across));
+            let zero = b.u32(0);
+            b.for_(b.local_id(0), b.u32(tile.columns()), tile.across(), |column| self.column(zero, column));
+        } else if tile.across() * tile.slices() < tile.threads {
+            b.if_(slice.lt(tile.slices()), || self.column(slice, column));
         } else {
-            self.column(matrix, local / across, local % across);
+            self.column(slice, column);
         }
     }
 
     /// The sums of one part of k in a group of columns.
-    fn column(&self, matrix: Pointer<'b>, slice: Value<'b>, column: Value<'b>) {
+    fn column(&self, slice: Value<'b>, column: Value<'b>) {
         let (b, tile) = (self.b, &self.tile);
         let (rows, width, quads) = (tile.rows, tile.width, tile.quads());
         let zero = b.constant_of(self.scalar, 0.0);
         let sums: Vec<Vec<_>> = (0..rows).map(|_| (0..width).map(|_| b.var(zero)).collect()).collect();
-        let add = |quad: Value<'b>, depth: u32| {
-            // All loads first: they do not wait for each other.
-            let weights: Vec<Vec<Value>> = (0..depth)
-                .map(|i| matrix.load_chunk((quad * QUAD + i) * tile.columns() + column, width))
-                .map(|chunk| chunk.into_iter().map(|x| x.cast(self.scalar)).collect())
-                .collect();
+        let add = |quad: Value<'b>, weights: &Weights<'b>| {
             for (row, sums) in (0..rows).zip(&sums) {
                 let left = self.left.load(quad + row * tile.k.div_ceil(QUAD));
-                for (i, weights) in (0..depth as u8).zip(&weights) {
+                for (i, weights) in (0..).zip(weights) {
                     for (sum, &weight) in sums.iter().zip(weights) {
                         sum.set(multiply_add(left.lane(i), weight, sum.get()));
                     }
@@ -134,9 +163,12 @@ impl<'b> RowProduct<'b> {
         };
         let first = slice * tile.quads_of_slice();
         let end = (first + tile.quads_of_slice()).min(b.u32(quads));
-        b.for_(first, end, 1, |quad| add(quad, QUAD));
+        for (i, weights) in (0..).zip(&self.held) {
+            add(first + i, weights);
+        }
+        b.for_(first + tile.held_of_slice(), end, 1, |quad| add(quad, &self.weights(quad, QUAD, column)));
         if !tile.k.is_multiple_of(QUAD) {
-            b.if_(slice.eq(0), || add(b.u32(quads), tile.k % QUAD));
+            b.if_(slice.eq(0), || add(b.u32(quads), &self.weights(b.u32(quads), tile.k % QUAD, column)));
         }
         for (row, sums) in (0..rows).zip(&sums) {
             for (lane, sum) in (0..width).zip(sums) {

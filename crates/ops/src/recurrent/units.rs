@@ -3,7 +3,7 @@
 use super::gates::Cell;
 use super::row_product::{RowProduct, Tile};
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, ScalarType, Value};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
 /// What kernels of a recurrence have in common.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,9 +41,9 @@ impl Recurrence {
         self.tile.map_or(dml_kernel::dense::GROUP, |tile| tile.threads)
     }
 
-    /// The workgroup's product.
-    pub fn product<'b>(&self, b: &'b Builder) -> Option<RowProduct<'b>> {
-        self.tile.map(|tile| RowProduct::new(b, tile, self.dtype.compute()))
+    /// The workgroup's product with a matrix.
+    pub fn product<'b>(&self, b: &'b Builder, matrix: Pointer<'b>) -> Option<RowProduct<'b>> {
+        self.tile.map(|tile| RowProduct::new(b, tile, self.dtype.compute(), matrix))
     }
 
     /// An invocation's units, of `batch` sequences.
