@@ -198,7 +198,8 @@ void register_table(torch::Library& library, const char* name_space, const Names
 
 void register_own() {
   constexpr const char* kOwn = "torch_dml";
-  static torch::Library& definitions = *new torch::Library(torch::Library::FRAGMENT, kOwn, std::nullopt, __FILE__, __LINE__);
+  static torch::Library& definitions =
+      *new torch::Library(torch::Library::FRAGMENT, kOwn, std::nullopt, __FILE__, __LINE__);
   const uint32_t count = dml_operator_count();
   for (uint32_t op = 0; op < count; ++op) {
     const std::string name = dml_operator_name(op);

@@ -39,11 +39,11 @@ def recurrence(
             parts.append(c[:n])
             h[:n] = parts[3] * c[:n].tanh()
         elif cell == "gru":
-            reset, update, new = zip(x.chunk(3, 1), hidden.chunk(3, 1), strict=True)
-            r, z = sum(reset).sigmoid(), sum(update).sigmoid()  # type: ignore[union-attr]
-            n_gate = (new[0] + r * new[1]).tanh()
-            parts = [r, z, n_gate, new[1]]
-            h[:n] = n_gate + z * (h[:n] - n_gate)
+            of_input, of_hidden = x.chunk(3, 1), hidden.chunk(3, 1)
+            reset, update = (of_input[0] + of_hidden[0]).sigmoid(), (of_input[1] + of_hidden[1]).sigmoid()
+            candidate = (of_input[2] + reset * of_hidden[2]).tanh()
+            parts = [reset, update, candidate, of_hidden[2]]
+            h[:n] = candidate + update * (h[:n] - candidate)
         else:
             h[:n] = (x + hidden).tanh() if cell == "tanh" else (x + hidden).relu()
         output[rows] = h[:n]

@@ -24,8 +24,9 @@ const UNIT_RATE: f64 = 1e11;
 const STEP: f64 = 1e-6;
 /// What the launches of a step take, in seconds.
 const LAUNCHES: f64 = 6e-6;
-/// Most multiplications of one launch: some tens of milliseconds on a small adapter.
+/// Most multiplications of one launch, and of one of its workgroups: some tens of milliseconds on a small adapter.
 const MOST: u64 = 1 << 31;
+const MOST_OF_GROUP: u64 = 1 << 28;
 /// Most steps of one launch, whose places travel with it.
 const STEPS: u64 = 2048;
 /// Invocations of a workgroup, of those that read more than they compute.
@@ -47,9 +48,10 @@ pub struct Loop {
 pub fn plan(call: &Call, batch: u32, [k, n]: [u32; 2], dtype: DType, address: u64) -> Option<Loop> {
     let limits = Limits::of(call.device.info());
     let tile = choose(&limits, batch, [k, n], dtype, address, RECURRENCE.get())?;
-    let macs = u64::from(batch) * u64::from(k) * u64::from(n);
+    let macs = u64::from(k) * u64::from(n);
+    let work = (MOST / (u64::from(batch) * macs)).min(MOST_OF_GROUP / (u64::from(tile.rows) * macs));
     let turns = turns_allowed(call).map_or(STEPS, |turns| turns as u64 / u64::from(tile.turns() + 1));
-    Some(Loop { tile, steps: (MOST / macs).min(turns).clamp(1, STEPS) as usize })
+    Some(Loop { tile, steps: work.min(turns).clamp(1, STEPS) as usize })
 }
 
 fn choose(

@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn rows_of_steps() {
         let rows = |batch_sizes: &[i64], batch_first, reverse| {
-            let steps = Steps::new(6, 3, batch_sizes, batch_first, reverse).unwrap();
+            let steps = Steps::new(6, 3, batch_sizes, batch_first, reverse).expect("steps");
             (0..steps.len()).map(|i| (steps.rows(i), steps.active(i))).collect::<Vec<_>>()
         };
         assert_eq!(rows(&[], false, false), [((0, 1), 3), ((3, 1), 3)]);
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_step_comes_with_the_one_before() {
-        let steps = Steps::new(6, 3, &[3, 2, 1], false, false).unwrap();
+        let steps = Steps::new(6, 3, &[3, 2, 1], false, false).expect("steps");
         let word = |first: u64, active: u64| first | active << 32;
         assert_eq!(steps.words(1, 2), [word(3, 2), word(0, 3), word(5, 1), word(3, 2)]);
         assert_eq!(steps.words_back(0, 2), [word(3, 2), word(0, 3), word(0, 3), 0]);
