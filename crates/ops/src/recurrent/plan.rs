@@ -16,8 +16,8 @@ use dml_kernel::{DType, dense};
 const UNIT_BANDWIDTH: f64 = 1e11;
 /// What all units read of it, in those of one: the cache has less than all could take.
 const CACHE_BANDWIDTH: f64 = 55.0;
-/// Vectors along k of the matrix that an invocation of a large adapter holds in registers: of float32 some 64 of them.
-const HELD: u32 = 4;
+/// 32-bit registers that an invocation of a large adapter has for its sums and for the part of the matrix that it holds.
+const REGISTERS: u32 = 72;
 /// Multiplications and additions of one compute unit in a second, of vectors times a matrix.
 const UNIT_RATE: f64 = 1e11;
 /// What a step of the loop takes beside the product, in seconds: barriers, and the cells.
@@ -69,7 +69,6 @@ fn choose(
     let threads = threads.min(most).min(limits.invocations);
     let macs = f64::from(k) * f64::from(n);
     let read = macs * dtype.bytes() as f64 / UNIT_BANDWIDTH;
-    let held = if limits.units >= 48.0 && threads == THREADS { HELD } else { 0 };
     let seconds = |tile: &Tile| {
         let groups = f64::from(batch.div_ceil(tile.rows));
         let read = read * (groups.min(limits.units) / CACHE_BANDWIDTH).max(1.0);
@@ -82,7 +81,11 @@ fn choose(
         Some(Recurrence::Steps) => 0.0,
     };
     let bytes = accumulator(dtype).bytes() as u32;
-    let tiles = [1, 2, 4, 8].map(|rows| Tile { threads, rows, k, n, width, held });
+    // A software adapter's are memory: there it is for tests alone.
+    let many = limits.software || limits.units >= 48.0;
+    let registers = if many { REGISTERS * 4 / bytes } else { 0 };
+    let held = |rows: u32| registers.saturating_sub(rows * width) / (4 * width);
+    let tiles = [1, 2, 4, 8].map(|rows| Tile { threads, rows, k, n, width, held: held(rows) });
     tiles
         .into_iter()
         .filter(|tile| tile.shared_bytes(bytes) <= limits.shared_memory && seconds(tile) < launched)

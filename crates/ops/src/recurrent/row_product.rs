@@ -162,7 +162,8 @@ impl<'b> RowProduct<'b> {
             }
         };
         let first = slice * tile.quads_of_slice();
-        let end = (first + tile.quads_of_slice()).min(b.u32(quads));
+        let end = first + tile.quads_of_slice();
+        let end = if quads.is_multiple_of(tile.slices()) { end } else { end.min(b.u32(quads)) };
         for (i, weights) in (0..).zip(&self.held) {
             add(first + i, weights);
         }
