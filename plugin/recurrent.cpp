@@ -114,7 +114,10 @@ struct Network {
       rows = outputs.size() == 1 ? outputs[0] : at::cat(outputs, 1);
       if (dropout != 0 && train && i + 1 < num_layers) rows = at::dropout(rows, dropout, /*train=*/true);
     }
-    return {rows, at::stack(last_h), last_c.empty() ? std::nullopt : std::optional(at::stack(last_c))};
+    const auto joined = [](const std::vector<Tensor>& all) {
+      return all.size() == 1 ? all[0].unsqueeze(0) : at::stack(all);
+    };
+    return {rows, joined(last_h), last_c.empty() ? std::nullopt : std::optional(joined(last_c))};
   }
 
   // Sequences of one length.
