@@ -32,6 +32,7 @@ mod lists;
 mod loss;
 mod movement;
 mod normalization;
+mod quantization;
 mod random;
 mod recurrent;
 mod reduction;

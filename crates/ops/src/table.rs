@@ -28,6 +28,7 @@ const FAMILIES: &[&[&[Operator]]] = &[
     crate::spatial::pooling::OPERATORS,
     crate::loss::OPERATORS,
     crate::normalization::OPERATORS,
+    crate::quantization::OPERATORS,
     crate::sorting::OPERATORS,
     crate::sparse::OPERATORS,
     // Of torchvision.

@@ -7,6 +7,9 @@ use dml_engine::interface::F32;
 use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Pointer, Value};
 
+/// Neighbouring keys of a query that share a block of random words.
+pub const DROPPED_TOGETHER: u32 = 4;
+
 /// Random numbers, and what is kept of them.
 pub struct Dropout;
 

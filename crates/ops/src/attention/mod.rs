@@ -3,6 +3,7 @@
 //! share one (Ainslie et al., "GQA: training generalized multi-query transformer models", 2023).
 
 mod dropout;
+mod dropout_mask;
 mod kernel;
 mod masked_softmax;
 mod matrix;
@@ -17,4 +18,4 @@ use crate::operator::Operator;
 
 /// The files' overloads.
 pub const OPERATORS: &[&[Operator]] =
-    &[scaled_dot_product::OPERATORS, masked_softmax::OPERATORS, projection::OPERATORS];
+    &[scaled_dot_product::OPERATORS, dropout_mask::OPERATORS, masked_softmax::OPERATORS, projection::OPERATORS];

@@ -25,8 +25,8 @@ pub struct Spec {
     pub along_k: u32,
     /// Rows of the first operand and of the result: m.
     pub rows: u32,
-    /// What is multiplied; the first operand is wide only if the second is, along k. The step along k is
-    /// [`Spec::step`].
+    /// What is multiplied; the first operand is wide only if the second is, along k. The second may be of another dtype, and
+    /// is converted. The step along k is [`Spec::step`].
     pub product: ProductSpec,
 }
 
@@ -126,7 +126,8 @@ impl KernelSpec for Spec {
                 .map(|(lane, of_x)| {
                     let fetch = |lane| x.fetch(b, tile_x, k0, lane, limit);
                     let xs = of_x.iter().map(|row| row.iter().flat_map(fetch).collect()).collect();
-                    (matrix.fetch(b, tile, k0, lane, limit), xs)
+                    let values = matrix.fetch(b, tile, k0, lane, limit);
+                    (values.into_iter().map(|value| value.cast(compute)).collect(), xs)
                 })
                 .collect();
             for (values, xs) in &loaded {

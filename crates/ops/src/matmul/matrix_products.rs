@@ -17,6 +17,10 @@ use dml_kernel::DType;
 use smallvec::smallvec;
 
 operators! {
+    int_mm(self, mat2, out) {
+        "aten::_int_mm(Tensor self, Tensor mat2) -> Tensor",
+        "aten::_int_mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)",
+    }
     mm(self, mat2, out) {
         "aten::mm(Tensor self, Tensor mat2) -> Tensor",
         "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)",
@@ -60,6 +64,42 @@ operators! {
         "aten::addbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)",
         "aten::addbmm.out(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
     }
+}
+
+/// int8 matrices, whose products are added up in int32.
+fn int_mm(call: &mut Call, a: &Tensor, b: &Tensor, out: Out) -> Result<()> {
+    let name = "int_mm_out_cpu";
+    for (t, what) in [(a, "self"), (b, "mat2")] {
+        check!(t.dim() == 2, Runtime, "{name}: Expected {what} to be of dimension 2 but got {}", t.dim());
+    }
+    let ([m, k], [rows, n]) = ([a.sizes[0], a.sizes[1]], [b.sizes[0], b.sizes[1]]);
+    check!(k == rows, Runtime, "{name}: self.size(1) needs to match mat2.size(0) but got {k} and {rows}");
+    for (t, what) in [(a, "self"), (b, "mat2")] {
+        let int8 = t.dtype == DType::I8;
+        check!(int8, Runtime, "{name}: Expected {what} dtype to be of type int8 but got {}", structured::type_name(t.dtype));
+    }
+    let target = match out.given() {
+        None => call.empty(DType::I32, &[m, n])?,
+        Some(t) => {
+            let dtype = structured::type_name(t.dtype);
+            check!(t.dtype == DType::I32, Runtime, "{name}: Expected result dtype to be of type kInt but got {dtype}");
+            for (d, size) in [m, n].into_iter().enumerate() {
+                let have = call.size_of(t, d)?;
+                check!(have == size, Runtime, "{name}: Expected result.size({d}) to be {size} but got {have}");
+            }
+            check!(t.dim() == 2, Runtime, "{name}: Expected result to be of dimension 2 but got {}", t.dim());
+            check!(t.is_contiguous(), Runtime, "{name}: Expected result to be contiguous.");
+            t.clone()
+        }
+    };
+    into(call, &target, [a, b], Scalar::Int(1), None, k, |finish| Problem {
+        size: [1, m, n, k],
+        a: Source::strided(a, [m, k], [a.strides[0], a.strides[1]], 0),
+        b: Source::strided(b, [n, k], [b.strides[1], b.strides[0]], 0),
+        finish,
+    })?;
+    call.ret(target);
+    Ok(())
 }
 
 fn mm(call: &mut Call, a: &Tensor, b: &Tensor, out: Out) -> Result<()> {

@@ -2,14 +2,11 @@
 
 use super::spec::Spec;
 use super::tile::SharedLayout;
-use crate::attention::dropout::DropoutParams;
+use crate::attention::dropout::{DROPPED_TOGETHER, DropoutParams};
 use crate::attention::matrix::Plane;
 use crate::random::philox::{philox, unit};
 use dml_kernel::{Builder, ComponentMap, DType, Matrix, MatrixType, ScalarType, Shared, Value};
 use std::f64::consts::LOG2_E;
-
-/// Keys that share a block of random words, as in the kernel without matrix units.
-const DROPPED_TOGETHER: u32 = 4;
 
 /// This invocation's scores, one for each of [`Worker`]'s cells.
 pub type Patch<'b> = Vec<Value<'b>>;
