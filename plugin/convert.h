@@ -43,15 +43,36 @@ inline uint8_t dtype_code(c10::ScalarType type) {
     case S::ComplexHalf: return DML_C32;
     case S::ComplexFloat: return DML_C64;
     case S::ComplexDouble: return DML_C128;
+    case S::Float8_e4m3fn: return DML_F8E4M3FN;
+    case S::Float8_e5m2: return DML_F8E5M2;
+    case S::Float8_e4m3fnuz: return DML_F8E4M3FNUZ;
+    case S::Float8_e5m2fnuz: return DML_F8E5M2FNUZ;
     default: return DML_DTYPE_NONE;
   }
 }
 
 inline c10::ScalarType scalar_type(uint8_t code) {
   using S = c10::ScalarType;
-  constexpr S table[] = {S::Bool,   S::Byte,        S::Char,         S::Short,        S::Int,    S::Long,
-                         S::Half,   S::BFloat16,    S::Float,        S::Double,       S::UInt16, S::UInt32,
-                         S::UInt64, S::ComplexHalf, S::ComplexFloat, S::ComplexDouble};
+  constexpr S table[] = {S::Bool,
+                         S::Byte,
+                         S::Char,
+                         S::Short,
+                         S::Int,
+                         S::Long,
+                         S::Half,
+                         S::BFloat16,
+                         S::Float,
+                         S::Double,
+                         S::UInt16,
+                         S::UInt32,
+                         S::UInt64,
+                         S::ComplexHalf,
+                         S::ComplexFloat,
+                         S::ComplexDouble,
+                         S::Float8_e4m3fn,
+                         S::Float8_e5m2,
+                         S::Float8_e4m3fnuz,
+                         S::Float8_e5m2fnuz};
   return code < std::size(table) ? table[code] : S::Undefined;
 }
 

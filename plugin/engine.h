@@ -51,6 +51,10 @@ typedef enum DmlDType {
   DML_C32 = 13,
   DML_C64 = 14,
   DML_C128 = 15,
+  DML_F8E4M3FN = 16,
+  DML_F8E5M2 = 17,
+  DML_F8E4M3FNUZ = 18,
+  DML_F8E5M2FNUZ = 19,
   DML_DTYPE_NONE = 255,
 } DmlDType;
 

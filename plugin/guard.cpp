@@ -75,7 +75,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     check(dml_device_dtypes(device.has_index() ? device.index() : current_device(), &mask));
     c10::DeviceCapability capability;
     capability.capability_data.capability_bits = 0;
-    for (uint8_t code = 0; code <= DML_C128; ++code) {
+    for (uint8_t code = 0; code <= DML_F8E5M2FNUZ; ++code) {
       if (mask >> code & 1) capability.capability_data.capability_bits |= 1ULL << static_cast<int>(scalar_type(code));
     }
     return capability;

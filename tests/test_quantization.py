@@ -109,6 +109,7 @@ def test_fake_quantize_of_nothing() -> None:
         x.requires_grad_(),
         torch.ones(1).requires_grad_(),
         torch.zeros(1).requires_grad_(),
+        widen=False,
     )
 
 

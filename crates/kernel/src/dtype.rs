@@ -27,6 +27,10 @@ pub enum DType {
     C32 = 13,
     C64 = 14,
     C128 = 15,
+    F8E4M3FN = 16,
+    F8E5M2 = 17,
+    F8E4M3FNUZ = 18,
+    F8E5M2FNUZ = 19,
 }
 
 impl DType {
@@ -50,16 +54,22 @@ impl DType {
     /// Those of complex numbers, whose codes follow.
     pub const COMPLEX: [DType; 3] = [DType::C32, DType::C64, DType::C128];
 
+    /// Those of floats of 8 bits, whose codes follow these. A kernel's pointer may have them.
+    pub const FLOAT8: [DType; 4] = [DType::F8E4M3FN, DType::F8E5M2, DType::F8E4M3FNUZ, DType::F8E5M2FNUZ];
+
     /// The dtype of a code of the C ABI.
     pub fn from_code(code: u8) -> Option<DType> {
         let code = usize::from(code);
-        DType::ALL.get(code).or_else(|| DType::COMPLEX.get(code.wrapping_sub(DType::ALL.len()))).copied()
+        let complex = || DType::COMPLEX.get(code.wrapping_sub(DType::C32 as usize));
+        let float8 = || DType::FLOAT8.get(code.wrapping_sub(DType::F8E4M3FN as usize));
+        DType::ALL.get(code).or_else(complex).or_else(float8).copied()
     }
 
     /// Bytes of one element.
     pub const fn bytes(self) -> u64 {
         match self {
             DType::Bool | DType::U8 | DType::I8 => 1,
+            DType::F8E4M3FN | DType::F8E5M2 | DType::F8E4M3FNUZ | DType::F8E5M2FNUZ => 1,
             DType::I16 | DType::F16 | DType::BF16 | DType::U16 => 2,
             DType::I32 | DType::F32 | DType::U32 | DType::C32 => 4,
             DType::I64 | DType::F64 | DType::U64 | DType::C64 => 8,
@@ -69,7 +79,17 @@ impl DType {
 
     /// Whether it is a type of complex numbers.
     pub const fn is_complex(self) -> bool {
-        self as u8 > DType::U64 as u8
+        matches!(self, DType::C32 | DType::C64 | DType::C128)
+    }
+
+    /// Whether it is a type of floats of 8 bits.
+    pub const fn is_float8(self) -> bool {
+        self as u8 > DType::C128 as u8
+    }
+
+    /// Whether it is one of reals that every operator takes: neither complex nor a float of 8 bits.
+    pub const fn is_common(self) -> bool {
+        self as u8 <= DType::U64 as u8
     }
 
     /// The type of a complex number's parts; a real type itself.
@@ -93,7 +113,7 @@ impl DType {
 
     /// Whether it is a floating-point type.
     pub const fn is_float(self) -> bool {
-        matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
+        matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64) || self.is_float8()
     }
 
     /// Whether it is an integer type; bool is not one.
@@ -116,6 +136,7 @@ impl DType {
             DType::I64 => ScalarType::I64,
             DType::U64 => ScalarType::U64,
             DType::F16 | DType::BF16 | DType::F32 | DType::C32 | DType::C64 => ScalarType::F32,
+            DType::F8E4M3FN | DType::F8E5M2 | DType::F8E4M3FNUZ | DType::F8E5M2FNUZ => ScalarType::F32,
             DType::F64 | DType::C128 => ScalarType::F64,
         }
     }
@@ -161,6 +182,10 @@ impl fmt::Display for DType {
             DType::C32 => "ComplexHalf",
             DType::C64 => "ComplexFloat",
             DType::C128 => "ComplexDouble",
+            DType::F8E4M3FN => "Float8_e4m3fn",
+            DType::F8E5M2 => "Float8_e5m2",
+            DType::F8E4M3FNUZ => "Float8_e4m3fnuz",
+            DType::F8E5M2FNUZ => "Float8_e5m2fnuz",
         })
     }
 }

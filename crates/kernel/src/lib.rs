@@ -31,6 +31,7 @@ pub mod dense;
 mod display;
 pub mod dtype;
 mod element;
+pub mod float8;
 pub mod hlsl;
 pub mod interpret;
 pub mod ir;

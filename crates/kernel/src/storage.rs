@@ -1,10 +1,11 @@
 //! How each dtype lies in memory: the one place where kernels convert between memory and compute types.
 //!
-//! f16 and bf16 are decoded and encoded with integer operations, rounding to nearest even, so that no driver's
+//! f16, bf16 and [floats of 8 bits](crate::float8) are decoded and encoded with integer operations, rounding to nearest even, so that no driver's
 //! conversion is involved.
 
 use crate::builder::{Pointer, Value};
 use crate::dtype::DType;
+use crate::float8::Format;
 use crate::types::{ScalarType, Word};
 
 /// The memory word of a dtype of reals.
@@ -12,6 +13,7 @@ pub fn word(dtype: DType) -> Word {
     assert!(!dtype.is_complex(), "a kernel's pointer is to reals, not to {dtype}");
     match dtype {
         DType::Bool | DType::U8 | DType::I8 => Word::W8,
+        float8 if float8.is_float8() => Word::W8,
         DType::I16 | DType::U16 | DType::F16 | DType::BF16 => Word::W16,
         other => Word::Full(other.compute()),
     }
@@ -19,6 +21,9 @@ pub fn word(dtype: DType) -> Word {
 
 /// A loaded word (u32 for narrow types) as a value of the dtype's compute type.
 pub fn decode(raw: Value<'_>, dtype: DType) -> Value<'_> {
+    if let Some(format) = Format::of(dtype) {
+        return format.decode(raw);
+    }
     match dtype {
         DType::Bool => raw.ne(0),
         DType::U8 | DType::U16 => raw.bitcast(ScalarType::I32),
@@ -34,6 +39,9 @@ pub fn decode(raw: Value<'_>, dtype: DType) -> Value<'_> {
 pub fn encode(value: Value<'_>, dtype: DType) -> Value<'_> {
     let whole = value.scalar().is_float() && (dtype.is_signed_integer() || dtype == DType::U8);
     let value = if whole { truncated(value, dtype) } else { value.cast(dtype.compute()) };
+    if let Some(format) = Format::of(dtype) {
+        return format.encode(value);
+    }
     match dtype {
         DType::Bool => value.cast(ScalarType::U32),
         DType::U8 | DType::I8 | DType::U16 | DType::I16 => value.bitcast(ScalarType::U32),

@@ -63,12 +63,12 @@ pub unsafe extern "C" fn dml_call(
         let device = crate::device::open(device)?;
         // Not returned from a block: that would copy all eight places.
         let mut list: SmallVec<[Arg; 8]> = SmallVec::new();
-        let mut complex = false;
+        let mut special = false;
         // SAFETY: the contract's arrays.
         for value in unsafe { slice(args, nargs) } {
             // SAFETY: the contract's values; `list` goes when the call returns, and no operator keeps an argument.
             let value = unsafe { arg(value)? };
-            complex |= value.is_complex();
+            special |= value.is_special();
             list.push(value);
         }
         // SAFETY: the contract's host, which is not null and stays as it is during the call.
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn dml_call(
         tracing::trace!(target: "dml::call", name = op.name, "call");
         let ran = {
             let _stage = measure::enter(Stage::Shape);
-            if complex { dml_ops::run_complex(&mut call, op, operators()) } else { (op.run)(&mut call) }
+            if special { dml_ops::run_special(&mut call, op, operators()) } else { (op.run)(&mut call) }
         };
         ran.map_err(|e| explain(e, op.name, &list))?;
         // SAFETY: the contract's places: room for `nresults` results.

@@ -7,39 +7,11 @@ use crate::operator::Operator;
 use crate::operator::argument::Out;
 use crate::operator::call::{Arg, Call, Ret, Scalar};
 use crate::operator::error::{Error, Result};
+use crate::operator::on_bits::only_dtype;
 use crate::operator::schema;
 use crate::tensor::Tensor;
 use dml_kernel::DType;
 use smallvec::SmallVec;
-
-/// Whether a tensor of reals may stand beside complex ones: it says where elements go.
-fn says_where(name: &str) -> bool {
-    matches!(name, "index" | "indices" | "mask" | "repeats" | "condition")
-}
-
-/// The only dtype of the complex tensors among the arguments. The others must say where elements go.
-pub fn only_dtype(call: &Call, operator: &Operator) -> Result<DType> {
-    let mut only = None;
-    let written = schema::written(operator.schema);
-    for (i, (name, argument)) in operator.named(call).enumerate() {
-        // What `out=` is of is checked with the result.
-        if !written.in_place && written.contains(i) && operator.base_name() != "linspace" {
-            continue;
-        }
-        let tensors: SmallVec<[&Tensor; 4]> = match argument {
-            Arg::Tensor(t) => [t].into_iter().collect(),
-            Arg::Tensors(list) => list.iter().flatten().collect(),
-            _ => continue,
-        };
-        for t in tensors {
-            let known = if t.dtype.is_complex() { *only.get_or_insert(t.dtype) == t.dtype } else { says_where(name) };
-            if !known {
-                return Err(Error::Fallback(format!("{} of several dtypes", operator.name)));
-            }
-        }
-    }
-    only.ok_or_else(|| Error::Fallback(format!("{} of complex numbers alone", operator.name)))
-}
 
 /// Numbers of which each part takes its own: those that become elements. Others are real factors of both.
 fn is_element(name: &str) -> bool {
@@ -48,7 +20,7 @@ fn is_element(name: &str) -> bool {
 
 /// Runs the operator of reals twice, on the parts. In place it writes the parts themselves; other results are joined.
 pub fn by_parts(call: &mut Call, operator: &Operator) -> Result<()> {
-    let complex = only_dtype(call, operator)?;
+    let complex = only_dtype(call, operator, DType::is_complex)?;
     let written = schema::written(operator.schema);
     if written.count > 1 {
         return Err(Error::Fallback(format!("{} has several results", operator.name)));

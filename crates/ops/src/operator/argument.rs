@@ -294,7 +294,7 @@ impl<'a> FromArgument<'a> for Option<DType> {
         match arguments.get::<Option<i64>>(i)? {
             None => Ok(None),
             Some(code) => DType::from_code(code as u8)
-                .filter(|dtype| !dtype.is_complex())
+                .filter(|dtype| dtype.is_common())
                 .map(Some)
                 .ok_or_else(|| Error::Fallback(format!("{}: this dtype has no kernels", arguments.name))),
         }

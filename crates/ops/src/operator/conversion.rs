@@ -4,6 +4,7 @@ use crate::check;
 use crate::operator::error::Result;
 use crate::operator::value::Scalar;
 use dml_kernel::DType;
+use dml_kernel::float8::Format;
 
 /// The numbers that a dtype can hold, as C++'s `Scalar::to` has it: unsigned integers take negative ones.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -72,12 +73,15 @@ pub fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// A number as a 16-bit float holds it, if that is the dtype; others are rounded where they are computed with.
+/// A number as a float of 16 or 8 bits holds it, if that is the dtype; others are rounded where they are computed with.
 pub fn rounded(value: Scalar, dtype: DType) -> Scalar {
     match dtype {
         DType::F16 => Scalar::Double(half::f16::from_f64(value.to_f64()).to_f64()),
         DType::BF16 => Scalar::Double(half::bf16::from_f64(value.to_f64()).to_f64()),
-        _ => value,
+        _ => match Format::of(dtype) {
+            Some(format) => Scalar::Double(format.number(format.bits(value.to_f64()))),
+            None => value,
+        },
     }
 }
 
@@ -110,5 +114,9 @@ pub const fn overflow_message(dtype: DType) -> &'static str {
         DType::C32 => overflow!("c10::complex<c10::Half>"),
         DType::C64 => overflow!("c10::complex<float>"),
         DType::C128 => overflow!("c10::complex<double>"),
+        DType::F8E4M3FN => overflow!("c10::Float8_e4m3fn"),
+        DType::F8E5M2 => overflow!("c10::Float8_e5m2"),
+        DType::F8E4M3FNUZ => overflow!("c10::Float8_e4m3fnuz"),
+        DType::F8E5M2FNUZ => overflow!("c10::Float8_e5m2fnuz"),
     }
 }

@@ -9,6 +9,7 @@ use crate::operator::call::Scalar;
 use crate::operator::error::{Error, Result};
 use crate::tensor::{DeviceKind, Tensor};
 use dml_kernel::DType;
+use dml_kernel::float8::Format;
 
 /// The value of a CPU tensor with one element.
 pub fn read_number(t: &Tensor) -> Result<Scalar> {
@@ -53,6 +54,9 @@ pub fn decode(dtype: DType, b: [u8; 8]) -> Scalar {
         DType::BF16 => Scalar::Double(half::bf16::from_le_bytes(two).to_f64()),
         DType::F32 => Scalar::Double(f64::from(f32::from_le_bytes(four))),
         DType::F64 => Scalar::Double(f64::from_le_bytes(b)),
+        DType::F8E4M3FN | DType::F8E5M2 | DType::F8E4M3FNUZ | DType::F8E5M2FNUZ => {
+            Scalar::Double(Format::of(dtype).map_or(f64::NAN, |format| format.number(b[0])))
+        }
         DType::C32 | DType::C64 | DType::C128 => unreachable!("a complex number has two parts"),
     }
 }
@@ -65,6 +69,9 @@ pub fn bits(dtype: DType, x: Scalar) -> u64 {
         DType::BF16 => u64::from(half::bf16::from_f64(x.to_f64()).to_bits()),
         DType::F32 => u64::from((x.to_f64() as f32).to_bits()),
         DType::F64 => x.to_f64().to_bits(),
+        DType::F8E4M3FN | DType::F8E5M2 | DType::F8E4M3FNUZ | DType::F8E5M2FNUZ => {
+            Format::of(dtype).map_or(0, |format| u64::from(format.bits(x.to_f64())))
+        }
         _ => x.to_i64() as u64 & (u64::MAX >> (64 - 8 * dtype.bytes())),
     }
 }

@@ -6,6 +6,7 @@ pub mod conversion;
 pub mod error;
 pub mod fault;
 pub mod host;
+pub mod on_bits;
 pub mod schema;
 pub mod structured;
 pub mod value;

@@ -62,10 +62,10 @@ pub enum Arg<'a> {
 }
 
 impl Arg<'_> {
-    /// Whether it is, or holds, a complex number or a tensor of them.
+    /// Whether it is, or holds, a complex number, or a tensor of a dtype that not every operator takes.
     #[inline]
-    pub fn is_complex(&self) -> bool {
-        let tensor = |t: &Tensor| t.dtype.is_complex();
+    pub fn is_special(&self) -> bool {
+        let tensor = |t: &Tensor| !t.dtype.is_common();
         let scalar = |s: &Scalar| matches!(s, Scalar::Complex(..));
         match self {
             Arg::Tensor(t) => tensor(t),

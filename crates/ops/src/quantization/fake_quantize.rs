@@ -61,7 +61,7 @@ impl Quantizer {
         } else {
             "fake_quantize_channel_cachemask_cpu_type_handling"
         };
-        check!(x.dtype.is_float(), Dtype, "\"{name}\" not implemented for '{}'", x.dtype);
+        check!(x.dtype.is_float(), NotImplemented, "\"{name}\" not implemented for '{}'", x.dtype);
         let Quantizer { scale, zero, kind, enabled, bounds } = self;
         let common = accumulator(x.dtype);
         let [min, max] = bounds.map(|bound| Input::Number(Number::Int(bound), common));

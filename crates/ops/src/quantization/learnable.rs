@@ -13,7 +13,7 @@ use crate::operator::error::Result;
 use crate::pointwise::kernel::{self, Input, Variant, operands};
 use crate::pointwise::operator::{input, result_tensor};
 use crate::reduction::Axes;
-use crate::reduction::sum::add_up;
+use crate::reduction::sum::{add_up, total};
 use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
 use dml_kernel::{DType, Value};
@@ -151,8 +151,9 @@ fn per_tensor_backward(
     let [of_x, of_scale, of_zero] = gradients(call, grad, x, parameters, [min, max], factor, false)?;
     call.ret(of_x);
     for of_all in [of_scale, of_zero] {
-        let sum = add_up(call, &of_all, Axes::all(true))?;
-        call.ret(sum.as_strided(&[1], &[1], 0));
+        let sum = call.empty(DType::F32, &[1])?;
+        total(call, &of_all, &sum.as_strided(&[], &[], 0))?;
+        call.ret(sum);
     }
     Ok(())
 }
