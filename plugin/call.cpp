@@ -146,6 +146,7 @@ c10::Scalar to_scalar(const DmlValue& value) {
   switch (value.tag) {
     case DML_TAG_BOOL: return c10::Scalar(value.u.boolean != 0);
     case DML_TAG_INT: return c10::Scalar(value.u.integer);
+    case DML_TAG_UNSIGNED: return c10::Scalar(static_cast<uint64_t>(value.u.integer));
     case DML_TAG_DOUBLE: return c10::Scalar(value.u.number);
     case DML_TAG_COMPLEX: return c10::Scalar(c10::complex<double>(value.u.complex[0], value.u.complex[1]));
     default: TORCH_INTERNAL_ASSERT(false, "the dml engine returned no number");

@@ -96,6 +96,7 @@ typedef enum DmlTag {
   DML_TAG_SCALARS = 11,
   DML_TAG_GENERATOR = 12,
   DML_TAG_DEVICE = 13,
+  DML_TAG_UNSIGNED = 14,  // a result alone: an int whose bits are of uint64
 } DmlTag;
 
 // One argument or one result of an operator. dtype, layout and memory_format arguments travel as DML_TAG_INT:

@@ -174,7 +174,10 @@ mod tests {
             for bits in 0..=u8::MAX {
                 let x = format.number(bits);
                 let back = format.bits(x);
-                assert!(x.is_nan() && format.number(back).is_nan() || back == bits, "{dtype} {bits:#x}: {x}, {back:#x}");
+                assert!(
+                    x.is_nan() && format.number(back).is_nan() || back == bits,
+                    "{dtype} {bits:#x}: {x}, {back:#x}"
+                );
             }
         }
     }

@@ -37,7 +37,7 @@ pub fn decode(raw: Value<'_>, dtype: DType) -> Value<'_> {
 
 /// A value as the word to store: converted to the dtype's compute type, then narrowed. Bits above the dtype's are undefined.
 pub fn encode(value: Value<'_>, dtype: DType) -> Value<'_> {
-    let whole = value.scalar().is_float() && (dtype.is_signed_integer() || dtype == DType::U8);
+    let whole = value.scalar().is_float() && dtype.is_integer();
     let value = if whole { truncated(value, dtype) } else { value.cast(dtype.compute()) };
     if let Some(format) = Format::of(dtype) {
         return format.encode(value);
@@ -54,8 +54,16 @@ pub fn encode(value: Value<'_>, dtype: DType) -> Value<'_> {
 /// A float as a whole number of the dtype's compute type. What that does not hold, NaN too, is its least number, as x86 has it
 /// and so the CPU; SPIR-V leaves it open, and drivers differ.
 fn truncated(value: Value<'_>, dtype: DType) -> Value<'_> {
-    // As the CPU converts float64 to uint8, whose low bits count.
-    let to = if dtype == DType::U8 && value.scalar() == ScalarType::F64 { ScalarType::I64 } else { dtype.compute() };
+    if dtype == DType::U64 {
+        // The upper half of its numbers is converted without the upper bit, which is then added.
+        let half = 2f64.powi(63);
+        let upper = value.ge(half);
+        let rest = truncated(upper.select(value - half, value), DType::I64).bitcast(ScalarType::U64);
+        return upper.select(rest ^ (1u64 << 63), rest);
+    }
+    // As the CPU converts to uint32, and float64 to uint8, whose low bits count.
+    let low_bits = dtype == DType::U32 || (dtype == DType::U8 && value.scalar() == ScalarType::F64);
+    let to = if low_bits { ScalarType::I64 } else { dtype.compute() };
     let bound = 2f64.powi(8 * to.bytes() as i32 - 1);
     let least = if to == ScalarType::I64 { 1 << 63 } else { 1 << 31 };
     let inside = value.ge(-bound) & value.lt(bound);

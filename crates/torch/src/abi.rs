@@ -111,6 +111,8 @@ pub mod tag {
     pub const GENERATOR: u8 = 12;
     /// `Device`
     pub const DEVICE: u8 = 13;
+    /// A result: the bits of a uint64
+    pub const UNSIGNED: u8 = 14;
 }
 
 /// What a [`DmlValue`] holds; its tag says which.
@@ -119,7 +121,7 @@ pub mod tag {
 pub union Payload {
     /// `BOOL`
     pub boolean: u8,
-    /// `INT`, `DEVICE`
+    /// `INT`, `DEVICE`, `UNSIGNED`
     pub integer: i64,
     /// `DOUBLE`
     pub number: f64,

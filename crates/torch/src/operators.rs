@@ -114,6 +114,9 @@ unsafe fn deliver(returns: &[Ret], results: *mut DmlValue, nresults: usize) -> R
         let value = match returns.get(i) {
             None | Some(Ret::None) => NONE,
             Some(Ret::Scalar(s)) => from_scalar(*s),
+            Some(Ret::Unsigned(bits)) => {
+                DmlValue { tag: tag::UNSIGNED, len: 0, u: Payload { integer: bits.cast_signed() } }
+            }
             Some(Ret::Tensor(t)) => DmlValue { tag: tag::TENSOR, len: 0, u: Payload { tensor: known(to_abi(t))? } },
             Some(Ret::Tensors(list)) => {
                 let list: Vec<_> = list.iter().map(|t| known(to_abi(t))).collect::<Result<_, _>>()?;

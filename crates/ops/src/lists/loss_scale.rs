@@ -1,12 +1,13 @@
 //! What `torch.amp.GradScaler` does on the device: gradients are freed of the loss scale and searched for overflows,
 //! and the scale is adapted (Micikevicius et al., "Mixed precision training", 2018).
 
-use crate::lists::multi_tensor::{self, ListTable, Row};
+use crate::lists::multi_tensor::{self, Row};
 use crate::movement::copy;
 use crate::operator::argument::Tensors;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::list_table::ListTable;
 use crate::tensor::Tensor;
 use crate::tensor::layout::{Layout, LayoutSpec, Walked};
 use crate::{check, operators};

@@ -76,7 +76,12 @@ fn int_mm(call: &mut Call, a: &Tensor, b: &Tensor, out: Out) -> Result<()> {
     check!(k == rows, Runtime, "{name}: self.size(1) needs to match mat2.size(0) but got {k} and {rows}");
     for (t, what) in [(a, "self"), (b, "mat2")] {
         let int8 = t.dtype == DType::I8;
-        check!(int8, Runtime, "{name}: Expected {what} dtype to be of type int8 but got {}", structured::type_name(t.dtype));
+        check!(
+            int8,
+            Runtime,
+            "{name}: Expected {what} dtype to be of type int8 but got {}",
+            structured::type_name(t.dtype)
+        );
     }
     let target = match out.given() {
         None => call.empty(DType::I32, &[m, n])?,

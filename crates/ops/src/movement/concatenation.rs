@@ -7,7 +7,7 @@ use crate::operator::error::Result;
 use crate::primitives::multi_copy::{self, Region};
 use crate::tensor::memory_format::{self, is_channels_last};
 use crate::tensor::overlap;
-use crate::tensor::promote::{Promoted, result_type};
+use crate::tensor::promote::{Promoted, check_promotable, result_type};
 use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
 use smallvec::SmallVec;
@@ -25,6 +25,7 @@ fn cat(call: &mut Call, all: Tensors, dim: i64, out: Out) -> Result<()> {
         check!(t.dim() > 0, Runtime, "zero-dimensional tensor (at position {i}) cannot be concatenated");
     }
     let promoted: SmallVec<[Promoted; 8]> = all.iter().map(|t| Promoted::Tensor(t)).collect();
+    check_promotable(&promoted)?;
     let dtype = result_type(&promoted, call.host.default_dtype());
     if let Some(out) = out.given() {
         let given = out.dtype;

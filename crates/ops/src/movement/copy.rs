@@ -173,7 +173,10 @@ pub fn as_bits(src: &Tensor, dst: &Tensor) -> (Tensor, Tensor) {
 fn local_scalar_dense(call: &mut Call, t: &Tensor) -> Result<()> {
     let mut bytes = [0u8; 8];
     call.device.download(t.data, &mut bytes[..t.element_size() as usize])?;
-    call.ret_value(Ret::Scalar(host::decode(t.dtype, bytes)));
+    call.ret_value(match t.dtype {
+        DType::U64 => Ret::Unsigned(u64::from_le_bytes(bytes)),
+        dtype => Ret::Scalar(host::decode(dtype, bytes)),
+    });
     Ok(())
 }
 

@@ -88,4 +88,6 @@ pub enum Ret {
     Tensors(Vec<Tensor>),
     /// A number.
     Scalar(Scalar),
+    /// A number of uint64, which [`Scalar::Int`] has room for the bits of.
+    Unsigned(u64),
 }

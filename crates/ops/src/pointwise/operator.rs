@@ -9,7 +9,7 @@ use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::tensor::layout;
 use crate::tensor::overlap;
-use crate::tensor::promote::{Promoted, accumulator, result_type, unrounded};
+use crate::tensor::promote::{Promoted, accumulator, check_promotable, result_type, unrounded};
 use crate::tensor::{DeviceKind, Dims, Tensor};
 use dml_kernel::{Builder, DType, Value};
 use smallvec::SmallVec;
@@ -205,6 +205,7 @@ fn operator_with(
             Argument::Number(_) => {}
         }
     }
+    check_promotable(&promoted)?;
     let mut common = result_type(&promoted, call.host.default_dtype());
     if rule == Rule::Float && !common.is_float() {
         common = call.host.default_dtype();

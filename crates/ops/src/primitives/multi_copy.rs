@@ -3,6 +3,7 @@
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::KernelSpec;
+use crate::primitives::row_copy;
 use crate::primitives::wide_access::Unit;
 use crate::tensor::layout::{self, Layout, LayoutParams, LayoutSpec, Walked};
 use crate::tensor::{Dims, Tensor};
@@ -33,7 +34,8 @@ impl Region {
         Region { strides: src.strides.clone(), start: 0, dst, src }
     }
 
-    fn layout(&self) -> Layout {
+    /// How both sides are walked.
+    pub fn layout(&self) -> Layout {
         let strides = [self.dst.strides.as_slice(), self.strides.as_slice()];
         let mut layout = Layout::walk(&self.dst.sizes, &strides, &layout::order(&self.dst.sizes, &strides));
         if self.src.reach() >= layout::SHORT {
@@ -43,9 +45,12 @@ impl Region {
     }
 }
 
-/// Enqueues copies that do not depend on each other.
+/// Enqueues copies that do not depend on each other. Many of them that lie in rows are one launch.
 pub fn copy(call: &Call, dtype: DType, regions: &[Region]) -> Result<()> {
-    let regions: Vec<&Region> = regions.iter().filter(|r| r.dst.numel() > 0).collect();
+    let mut regions: Vec<&Region> = regions.iter().filter(|r| r.dst.numel() > 0).collect();
+    if regions.len() > MAX_REGIONS {
+        regions = row_copy::copy(call, dtype, &regions)?;
+    }
     for batch in regions.chunks(MAX_REGIONS) {
         let mut layouts: Vec<Layout> = batch.iter().map(|r| r.layout()).collect();
         let units = batch

@@ -197,7 +197,11 @@ fn per_channel(
     let axis = check_channels(call, x, scale, zero, axis)?;
     check_bounds(min, max)?;
     if !zero.dtype.is_float() {
-        check!(zero.numel() > 0, Runtime, "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
+        check!(
+            zero.numel() > 0,
+            Runtime,
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        );
         let zeros: Vec<Number> = read_numbers(call, zero)?;
         check!(zeros.iter().all(|zero| (min..=max).contains(&zero.to_i64())), Runtime, "{ZERO_POINT_OUTSIDE}");
     }
@@ -215,11 +219,7 @@ pub fn of_channels(x: &Tensor, scale: &Tensor, zero: &Tensor, axis: usize, bound
 /// Checks scales and zero points of the channels along `axis`, which is returned.
 pub fn check_channels(call: &Call, x: &Tensor, scale: &Tensor, zero: &Tensor, axis: i64) -> Result<usize> {
     let (of_scale, of_zero) = (scale.dtype, zero.dtype);
-    check!(
-        matches!(of_scale, DType::F32 | DType::BF16),
-        Runtime,
-        "Scale must be Float or BFloat16, found {of_scale}"
-    );
+    check!(matches!(of_scale, DType::F32 | DType::BF16), Runtime, "Scale must be Float or BFloat16, found {of_scale}");
     check!(
         matches!(of_zero, DType::I32 | DType::F32 | DType::F16),
         Runtime,

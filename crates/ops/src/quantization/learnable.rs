@@ -36,8 +36,18 @@ operators! {
 /// The first element of a tensor as an input for all elements of another.
 fn first(call: &Call, t: &Tensor) -> Result<Input> {
     check!(t.dim() > 0, Index, "select() cannot be applied to a 0-dim tensor.");
-    check!(t.sizes[0] > 0, Index, "select(): index 0 out of range for tensor of size {:?} at dimension 0", t.sizes.as_slice());
-    check!(t.numel() == t.sizes[0], Runtime, "a Tensor with {} elements cannot be converted to Scalar", t.numel() / t.sizes[0]);
+    check!(
+        t.sizes[0] > 0,
+        Index,
+        "select(): index 0 out of range for tensor of size {:?} at dimension 0",
+        t.sizes.as_slice()
+    );
+    check!(
+        t.numel() == t.sizes[0],
+        Runtime,
+        "a Tensor with {} elements cannot be converted to Scalar",
+        t.numel() / t.sizes[0]
+    );
     input(call, &t.as_strided(&[], &[], 0))
 }
 
@@ -71,9 +81,14 @@ fn per_channel(
     let integers = call.empty(DType::I32, &zero.sizes)?;
     let bounds = [min, max].map(|bound| Input::Number(Number::Int(bound), DType::F32));
     let [low, high] = bounds;
-    kernel::run(call, "round_zero_point", &[&integers], &[Input::Tensor(zero.clone()), low, high], DType::F32, |_, v| {
-        vec![clamped(v[0].round(), v[1], v[2])]
-    })?;
+    kernel::run(
+        call,
+        "round_zero_point",
+        &[&integers],
+        &[Input::Tensor(zero.clone()), low, high],
+        DType::F32,
+        |_, v| vec![clamped(v[0].round(), v[1], v[2])],
+    )?;
     let axis = check_channels(call, x, scale, &integers, axis)?;
     check_bounds(min, max)?;
     let y = like(call, x, x.dtype)?;
@@ -108,8 +123,7 @@ fn gradients(
 /// Of an element: number, its gradient, scale, zero point, bounds and the factor of the gradients of scale and zero point.
 fn gradient<'b>(v: &[Value<'b>], of_channel: bool) -> [Value<'b>; 3] {
     let (x, grad, scale, min, max, factor) = (v[0], v[1], v[2], v[4], v[5], v[6]);
-    let zero =
-        if of_channel { clamped(v[3].round(), min, max) } else { clamped(v[3] + 0.5, min, max).trunc() };
+    let zero = if of_channel { clamped(v[3].round(), min, max) } else { clamped(v[3] + 0.5, min, max).trunc() };
     let inverse = reciprocal(scale);
     let level = as_integer((zero + x * inverse).round());
     let (below, above) = (level.lt(min), level.gt(max));

@@ -6,9 +6,15 @@ mod learnable;
 mod nibbles;
 mod observer;
 mod packed_weights;
+mod scaled_mm;
 
 use crate::operator::Operator;
 
 /// The overloads of this folder.
-pub const OPERATORS: &[&[Operator]] =
-    &[fake_quantize::OPERATORS, learnable::OPERATORS, observer::OPERATORS, packed_weights::OPERATORS];
+pub const OPERATORS: &[&[Operator]] = &[
+    fake_quantize::OPERATORS,
+    learnable::OPERATORS,
+    observer::OPERATORS,
+    packed_weights::OPERATORS,
+    scaled_mm::OPERATORS,
+];

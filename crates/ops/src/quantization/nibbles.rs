@@ -39,8 +39,7 @@ pub fn write_out(call: &Call, weights: Nibbles) -> Result<Tensor> {
     let out = call.empty(parameters.dtype, &[n, k])?;
     let spec = WriteOut { dtype: parameters.dtype, index: index_type(out.numel()) };
     let (count, each) = (words.numel(), i64::from(LEVELS));
-    let arguments =
-        WriteOutArguments { words, parameters, out: &out, row: k / each, group: group / each, n, count };
+    let arguments = WriteOutArguments { words, parameters, out: &out, row: k / each, group: group / each, n, count };
     call.run_threads(&spec, &arguments, count as u64)?;
     Ok(out)
 }

@@ -234,9 +234,11 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (zero, on, symmetric, wide) in
-            [(DType::I32, DType::I64, false, true), (DType::I64, DType::U8, true, false), (DType::I32, DType::Bool, true, true)]
-        {
+        for (zero, on, symmetric, wide) in [
+            (DType::I32, DType::I64, false, true),
+            (DType::I64, DType::U8, true, false),
+            (DType::I32, DType::Bool, true, true),
+        ] {
             accepted(&Observe { zero, observing: on, quantizing: DType::I64, symmetric, wide }.build());
         }
     }

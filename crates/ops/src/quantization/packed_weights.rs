@@ -50,11 +50,7 @@ fn multiply_rows(call: &Call, out: &Tensor, x: &Tensor, w: &Tensor, bias: Option
 /// `x` is `[m, k]`, `w` `[n, k]` of int8; the sums are scaled in float32, by a number a column.
 fn int8(call: &mut Call, x: &Tensor, w: &Tensor, scales: &Tensor) -> Result<()> {
     let name = "_weight_int8pack_mm_cpu";
-    check!(
-        is_narrow_or_single(x.dtype),
-        Runtime,
-        "{name} : expect A to be either 32-bit or 16-bit float tensor."
-    );
+    check!(is_narrow_or_single(x.dtype), Runtime, "{name} : expect A to be either 32-bit or 16-bit float tensor.");
     check!(x.dim() > 0 && x.strides[x.dim() - 1] == 1, Runtime, "{name} : A must be contiguous on the last dimension.");
     check!(x.dim() == 2, Runtime, "{name} : expect A to be 2D tensor.");
     check!(w.dtype == DType::I8, Runtime, "{name} : expect B to be int8 tensor.");
@@ -62,11 +58,7 @@ fn int8(call: &mut Call, x: &Tensor, w: &Tensor, scales: &Tensor) -> Result<()> 
     let (m, k) = (x.sizes[0], x.sizes[1]);
     check!(w.dim() == 2 && w.sizes[1] == k, Runtime, "{name} : expect B.size(1) == {k}");
     let n = w.sizes[0];
-    check!(
-        scales.dim() == 1 && scales.sizes[0] == n,
-        Runtime,
-        "{name} : expect scales to be 1d tensor with size {n}"
-    );
+    check!(scales.dim() == 1 && scales.sizes[0] == n, Runtime, "{name} : expect scales to be 1d tensor with size {n}");
     let x = &as_contiguous(call, x)?;
     let sums = call.empty(DType::F32, &[m, n])?;
     // A product of few columns exchanges its operands, and is then computed in the type of the first: both are floats.
@@ -159,7 +151,12 @@ fn mixed(
     check!(weight.is_contiguous(), Runtime, "{name}: Expected weight argument to be contiguous");
     check!(scale.dim() == 1, Runtime, "{name}: Expected scale argument to be 1D tensor, got {} dims", scale.dim());
     let (k, n) = (weight.sizes[0], scale.sizes[0]);
-    check!(input.size(-1) == k, Runtime, "{name}: Expected input argument to have {k} columns, but got {}", input.size(-1));
+    check!(
+        input.size(-1) == k,
+        Runtime,
+        "{name}: Expected input argument to have {k} columns, but got {}",
+        input.size(-1)
+    );
     check!(
         weight.sizes[1] == n || 2 * weight.sizes[1] == n,
         Runtime,
@@ -169,9 +166,18 @@ fn mixed(
     );
     if let Some(bias) = bias {
         check!(bias.dim() == 1, Runtime, "{name}: Expected bias argument to be 1D tensor, got {} dims", bias.dim());
-        check!(bias.sizes[0] == n, Runtime, "{name}: Expected bias argument to have {n} elements, but got {}", bias.sizes[0]);
+        check!(
+            bias.sizes[0] == n,
+            Runtime,
+            "{name}: Expected bias argument to have {n} elements, but got {}",
+            bias.sizes[0]
+        );
     }
-    check!(k % 64 == 0 && n % 64 == 0, Runtime, "{name}: Number of rows/columns of the weight matrix must be divisible by 64");
+    check!(
+        k % 64 == 0 && n % 64 == 0,
+        Runtime,
+        "{name}: Number of rows/columns of the weight matrix must be divisible by 64"
+    );
     let activation = match activation.unwrap_or("none") {
         "none" => None,
         "relu" => Some(false),

@@ -1,7 +1,9 @@
 //! Type promotion: `torch.result_type`.
 
+use crate::check;
 use crate::operator::argument::{AnyTensor, TensorOrScalar};
 use crate::operator::call::Scalar;
+use crate::operator::error::Result;
 use crate::tensor::Tensor;
 use dml_kernel::DType;
 
@@ -141,6 +143,41 @@ pub fn result_type(operands: &[Promoted], default: DType) -> DType {
         (h, l) => h.or(l),
     };
     combine(combine(dim, zero), wrapped).unwrap_or(default)
+}
+
+/// Checks that tensors can meet at all: one of 16, 32 or 64 bits without a sign meets floats alone, and a float of 8 bits nothing.
+///
+/// # Errors
+/// PyTorch's, of the first two that cannot.
+pub fn check_promotable(operands: &[Promoted]) -> Result<()> {
+    let unsigned = |dtype| matches!(dtype, DType::U16 | DType::U32 | DType::U64);
+    let dtypes = |with_dims: bool| {
+        operands.iter().filter_map(move |operand| match operand {
+            Promoted::Tensor(t) if !t.wrapped_number && (t.dim() > 0) == with_dims => Some(t.dtype),
+            _ => None,
+        })
+    };
+    for with_dims in [true, false] {
+        let mut met: Option<DType> = None;
+        for dtype in dtypes(with_dims) {
+            let before = *met.get_or_insert(dtype);
+            if before == dtype {
+                continue;
+            }
+            check!(
+                !before.is_float8() && !dtype.is_float8(),
+                Runtime,
+                "Promotion for Float8 Types is not supported, attempted to promote {before} and {dtype}"
+            );
+            check!(
+                !(unsigned(before) || unsigned(dtype)) || before.is_float() || dtype.is_float(),
+                Runtime,
+                "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {before} and {dtype}"
+            );
+            met = Some(promote_types(before, dtype));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

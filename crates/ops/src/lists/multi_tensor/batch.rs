@@ -2,23 +2,16 @@
 
 use super::ranges;
 use super::signature::{Kind, Signature};
-use super::table::Listed;
 use crate::operator::error::Result;
 use crate::pointwise::kernel::{Input, Operand, Operands};
 use crate::primitives::kernel::number_word;
+use crate::primitives::list_table::{Grid, Listed, MAX_TENSORS};
 use crate::tensor::Tensor;
 use crate::tensor::layout::Layout;
 use dml_engine::AddressRange;
 use dml_environment::FOREACH_SINGLE;
-use dml_kernel::{DType, dense, dense::GROUP};
+use dml_kernel::{DType, dense};
 use smallvec::SmallVec;
-
-/// The most tensors of one launch: every workgroup looks through all of them.
-const MAX_TENSORS: usize = 1024;
-/// Workgroups that keep a large adapter busy; with more, a workgroup takes more elements.
-const MIN_GROUPS: u64 = 2048;
-/// The most accesses of an invocation.
-const MAX_ROUNDS: u64 = 16;
 
 /// One tensor of the list, with all that belongs to it.
 #[derive(Clone, Debug)]
@@ -123,7 +116,7 @@ impl Batch {
         self.signature.words()
     }
 
-    /// Launches a kernel: `run` gets its [`ListTable`](super::ListTable) and the workgroups, as often as it takes.
+    /// Launches a kernel: `run` gets its [`ListTable`](crate::primitives::list_table::ListTable) and the workgroups, as often as it takes.
     pub fn launch(mut self, mut run: impl FnMut(Listed, [u32; 3]) -> Result<()>) -> Result<()> {
         let (rows, words) = (self.rows(), self.words() as usize);
         let mut launch = |entries: &[u64], reads: &[AddressRange], writes: &[AddressRange]| {
@@ -147,30 +140,6 @@ impl Batch {
             launch(&self.entries[first * words..end * words], reads, writes)?;
         }
         Ok(())
-    }
-}
-
-/// How many workgroups work on each tensor.
-struct Grid {
-    /// The first workgroup of each tensor, and the number of all.
-    firsts: SmallVec<[u64; 64]>,
-    groups: u64,
-    /// Accesses of an invocation.
-    rounds: u64,
-}
-
-impl Grid {
-    fn new(counts: impl Iterator<Item = u64> + Clone, lanes: u32) -> Grid {
-        let access = u64::from(GROUP * lanes);
-        let all: u64 = counts.clone().map(|n| n.div_ceil(access)).sum();
-        let rounds = (all / MIN_GROUPS).clamp(1, MAX_ROUNDS);
-        let mut firsts = SmallVec::from_slice(&[0]);
-        let mut groups = 0;
-        for n in counts {
-            groups += n.div_ceil(access * rounds);
-            firsts.push(groups);
-        }
-        Grid { firsts, groups, rounds }
     }
 }
 
@@ -257,20 +226,4 @@ fn add(batches: &mut Batches, row: &Row, expected: usize, shared: &[Input]) -> b
         });
     }
     true
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn workgroups_are_shared_out() {
-        // Small tensors: a workgroup each, one access an invocation.
-        let small = Grid::new([1, 4096, 1024, 1025].into_iter(), 4);
-        assert_eq!((small.firsts.as_slice(), small.groups, small.rounds), (&[0, 1, 5, 6, 8][..], 8, 1));
-        // More than 2^31 elements.
-        let large = Grid::new([3 << 33, 5].into_iter(), 4);
-        assert_eq!(large.rounds, MAX_ROUNDS);
-        assert_eq!(large.firsts.as_slice(), [0, (3 << 33) / (16 * 1024), (3 << 33) / (16 * 1024) + 1]);
-    }
 }

@@ -8,8 +8,6 @@ mod batch;
 mod pointwise;
 mod ranges;
 mod signature;
-mod table;
 
 pub use batch::{Row, split};
 pub use pointwise::{run, run_variant};
-pub use table::ListTable;

@@ -2,11 +2,11 @@
 
 use super::batch::{Row, split};
 use super::signature::{Kind, Signature};
-use super::table::ListTable;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::pointwise::kernel::{self, Bodies, Input, Operands, Variant};
 use crate::primitives::kernel::InDType;
+use crate::primitives::list_table::ListTable;
 use crate::tensor::Tensor;
 use dml_engine::interface::{Each, ReadRange};
 use dml_engine::{ArgumentBlock, Family, Interface, Parameter, parameters};

@@ -7,6 +7,14 @@
 use dml_engine::interface::{Table, U32, Unordered};
 use dml_engine::{AddressRange, ArgumentBlock, Parameter};
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, dense::GROUP};
+use smallvec::SmallVec;
+
+/// The most tensors of one launch: every workgroup looks through all of them.
+pub const MAX_TENSORS: usize = 1024;
+/// Workgroups that keep a large adapter busy; with more, a workgroup takes more elements.
+const MIN_GROUPS: u64 = 2048;
+/// The most accesses of an invocation.
+const MAX_ROUNDS: u64 = 16;
 
 /// The tensors of one launch, as a kernel's parameter: its first one.
 pub struct ListTable;
@@ -126,6 +134,32 @@ impl<'b> Lists<'b> {
     }
 }
 
+/// How many workgroups work on each tensor.
+pub struct Grid {
+    /// The first workgroup of each tensor, and the number of all.
+    pub firsts: SmallVec<[u64; 64]>,
+    /// Workgroups of all.
+    pub groups: u64,
+    /// Accesses of an invocation.
+    pub rounds: u64,
+}
+
+impl Grid {
+    /// For tensors of so many elements, of which an access takes `lanes`.
+    pub fn new(counts: impl Iterator<Item = u64> + Clone, lanes: u32) -> Grid {
+        let access = u64::from(GROUP * lanes);
+        let all: u64 = counts.clone().map(|n| n.div_ceil(access)).sum();
+        let rounds = (all / MIN_GROUPS).clamp(1, MAX_ROUNDS);
+        let mut firsts = SmallVec::from_slice(&[0]);
+        let mut groups = 0;
+        for n in counts {
+            groups += n.div_ceil(access * rounds);
+            firsts.push(groups);
+        }
+        Grid { firsts, groups, rounds }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,5 +220,16 @@ mod tests {
             }
         }
         assert_eq!(words(&found), expected);
+    }
+
+    #[test]
+    fn workgroups_are_shared_out() {
+        // Small tensors: a workgroup each, one access an invocation.
+        let small = Grid::new([1, 4096, 1024, 1025].into_iter(), 4);
+        assert_eq!((small.firsts.as_slice(), small.groups, small.rounds), (&[0, 1, 5, 6, 8][..], 8, 1));
+        // More than 2^31 elements.
+        let large = Grid::new([3 << 33, 5].into_iter(), 4);
+        assert_eq!(large.rounds, MAX_ROUNDS);
+        assert_eq!(large.firsts.as_slice(), [0, (3 << 33) / (16 * 1024), (3 << 33) / (16 * 1024) + 1]);
     }
 }
