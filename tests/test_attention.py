@@ -166,6 +166,24 @@ def test_dropout(causal: bool) -> None:
     torch.autograd.gradcheck(run, (q, k, v), fast_mode=True, atol=1e-6)
 
 
+@pytest.mark.parametrize("keys", [30, 7, 4])
+def test_mask_of_dropout(keys: int) -> None:
+    """Attention that was given the seed and the offset back keeps a weight whose number is above what is dropped."""
+    eye = torch.eye(keys, device="dml").expand(2, 3, keys, keys)
+    q, k = torch.randn(2, 3, 9, 16, device="dml"), torch.randn(2, 3, keys, 16, device="dml")
+    for share in (0.1, 0.5):
+        overrideable = torch.ops.aten._scaled_dot_product_fused_attention_overrideable
+        dropped, *_, seed, offset, _ = overrideable(q, k, eye, dropout_p=share)
+        mask = torch.empty(2, 3, 9, keys, device="dml")
+        assert torch._fill_mem_eff_dropout_mask_(mask, share, seed.item(), offset.item()) is mask
+        assert mask.min() > 0 and mask.max() <= 1
+        assert torch.equal(dropped != 0, mask > share)
+    empty = torch.empty(2, 3, 0, keys, device="dml")
+    assert torch._fill_mem_eff_dropout_mask_(empty, 0.5, 1, 2).numel() == 0
+    with pytest.raises(RuntimeError, match="contiguous"):
+        torch._fill_mem_eff_dropout_mask_(mask.transpose(0, 1), 0.5, 1, 2)
+
+
 def test_dropout_of_everything() -> None:
     q = torch.randn(1, 1, 4, 8, device="dml", requires_grad=True)
     out = F.scaled_dot_product_attention(q, q, q, dropout_p=1.0)

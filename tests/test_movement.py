@@ -169,3 +169,24 @@ def test_repeat_and_tile():
     assert_matches_cpu(lambda x: x.repeat(2, 1, 3), x)
     assert_matches_cpu(lambda x: x.tile(2, 2), x.t())
     assert_matches_cpu(lambda x: x.repeat(0, 1), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int8, torch.bool, torch.float16, torch.int64])
+def test_cat_of_many_pieces(dtype: torch.dtype) -> None:
+    """Pieces in rows of several lengths, and some that do not lie in rows."""
+    for dim, shape in [(0, (3, 5)), (1, (3, 4)), (1, (2, 8, 4)), (0, (7,)), (-1, (4, 1))]:
+        pieces = [sample(*shape, dtype=dtype).narrow(dim, 0, 1 + i % shape[dim]) for i in range(40)]
+        assert_same_outcome(lambda *pieces, d=dim: torch.cat(pieces, d), *pieces)
+    turned = [
+        sample(3, 4, 2, dtype=dtype).transpose(0, 2) if i % 3 else sample(2, 4, 3, dtype=dtype) for i in range(30)
+    ]
+    assert_same_outcome(lambda *pieces: torch.cat(pieces), *turned)
+
+
+def test_cat_of_a_thousand_pieces() -> None:
+    pieces = [torch.randn(1 + i % 7, 3) for i in range(1100)]
+    assert_same_outcome(lambda *pieces: torch.cat(pieces), *pieces)
+    assert_same_outcome(lambda *pieces: torch.stack([p[:1] for p in pieces], 1), *pieces)
+    assert_same_outcome(lambda x: torch.cat(x.unbind(), 0), torch.randn(1000, 8, 2))
+    large = [torch.randn(1000), *(torch.randn(3) for _ in range(20)), torch.randn(70_001)]
+    assert_same_outcome(lambda *pieces: torch.cat(pieces), *large)

@@ -137,3 +137,9 @@ def test_coo_to_csr_of_wrong_arguments() -> None:
     assert coo_to_csr(torch.tensor([0, 7], device="dml"), 3).tolist() == [0, 1, 1, 1]
     with pytest.raises(RuntimeError, match="negative dimension"):
         coo_to_csr(torch.tensor([0], device="dml"), -5)
+
+
+def test_sspaddmm_of_strided_tensors() -> None:
+    x = torch.ones(3, 3)
+    assert_same_error(torch.sspaddmm, x, x, x)
+    assert_same_error(lambda x: torch.sspaddmm(x, x, x, out=x.clone()), x)

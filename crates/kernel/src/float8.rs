@@ -80,6 +80,16 @@ impl Format {
         }
     }
 
+    /// The largest number.
+    pub fn largest(self) -> f64 {
+        self.number(self.first_special() as u8 - 1)
+    }
+
+    /// Whether there are infinities.
+    pub const fn has_infinities(self) -> bool {
+        matches!(self.special, Special::Infinities)
+    }
+
     /// Adding it to a magnitude below the least normal number has f32's adder round at this format's last bit.
     fn aligner(self) -> f32 {
         2f32.powi(24 - self.bias as i32 - self.mantissa as i32)

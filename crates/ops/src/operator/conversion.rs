@@ -37,7 +37,10 @@ impl Bounds {
             DType::F16 => (-65504.0, 65504.0),
             DType::BF16 => (-f64::from(half::bf16::MAX), f64::from(half::bf16::MAX)),
             DType::F32 => (-f64::from(f32::MAX), f64::from(f32::MAX)),
-            _ => (f64::MIN, f64::MAX),
+            other => {
+                let largest = Format::of(other).map_or(f64::MAX, Format::largest);
+                (-largest, largest)
+            }
         }
     }
 
@@ -66,7 +69,9 @@ pub fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
         _ => {
             let x = value.to_f64();
             let (low, high) = bounds.of_floats();
-            (low <= x && x <= high) || (bounds.special() && !x.is_finite())
+            (low <= x && x <= high)
+                || (bounds.special() && x.is_nan())
+                || (bounds.special() && x.is_infinite() && Format::of(dtype).is_none_or(Format::has_infinities))
         }
     };
     check!(fits, Runtime, "{}", overflow_message(dtype));

@@ -11,6 +11,7 @@ mod fold;
 mod kernel;
 mod plan;
 mod reduce;
+mod segment_reduce;
 
 pub mod extremum;
 pub mod hash;
@@ -37,6 +38,7 @@ pub const OPERATORS: &[&[Operator]] = &[
     logical::OPERATORS,
     norm::OPERATORS,
     scan::OPERATORS,
+    segment_reduce::OPERATORS,
     sum::OPERATORS,
     variance::OPERATORS,
 ];
