@@ -73,11 +73,12 @@ def test_errors() -> None:
     data, lengths = torch.randn(6, 2), torch.tensor([2, 4])
     function = torch.segment_reduce
     assert_same_error(lambda x, n: function(x, "median", lengths=n), data, lengths)
-    assert_same_error(lambda x, n: function(x, "sum", lengths=n - 3), data, lengths, words=False)
-    assert_same_error(lambda x, n: function(x, "sum", lengths=n + 1), data, lengths, words=False)
+    assert_same_error(lambda x, n: function(x, "sum", lengths=n - 3), data, lengths)
+    assert_same_error(lambda x, n: function(x, "sum", lengths=n + 1), data, lengths)
     assert_same_error(lambda x, n: function(x, "sum", lengths=n, axis=1), data, lengths)
     assert_same_error(lambda x, n: function(x, "sum", indices=n), data, lengths)
     assert_same_error(lambda x, n: function(x, "sum"), data, lengths)
+    assert_same_error(lambda x, n: function(x, "sum", lengths=n.float(), unsafe=True), data, lengths)
     assert_same_error(lambda x, n: function(x.long(), "sum", lengths=n), data, lengths)
 
 

@@ -37,12 +37,15 @@ enum Kind {
 impl Kind {
     fn of(name: &str) -> Result<Kind> {
         Ok(match name {
-            "max" => Kind::Max,
+            "max" | "amax" => Kind::Max,
             "mean" => Kind::Mean,
-            "min" => Kind::Min,
+            "min" | "amin" => Kind::Min,
             "sum" => Kind::Sum,
             "prod" => Kind::Prod,
-            other => return Err(Error::Runtime(format!("unsupported reduction given! {other}"))),
+            other => {
+                let known = "reduce argument must be either sum, prod, mean, amax or amin, got";
+                return Err(Error::Runtime(format!("{known} {other}")));
+            }
         })
     }
 
@@ -102,13 +105,9 @@ impl Segments {
             Runtime,
             "segment_reduce(): Expected axis to be the last dimension of {what} but got {axis}."
         );
-        let name = if what == "offsets" {
-            "_segment_reduce_cpu_offsets_kernel1"
-        } else {
-            "_segment_reduce_cpu_lengths_kernel1"
-        };
         let index = matches!(given.dtype, DType::I32 | DType::I64);
-        check!(index, NotImplemented, "\"{name}\" not implemented for '{}'", given.dtype);
+        let dtype = given.dtype;
+        check!(index, NotImplemented, "\"_segment_reduce_{what}_cpu_kernel1\" not implemented for '{dtype}'");
         let fits = given.sizes[..axis] == data.sizes[..axis];
         check!(fits, Runtime, "segment_reduce(): {what} {} does not fit data {}", given.describe(), data.describe());
         check_turns(call, data.sizes[axis])?;
