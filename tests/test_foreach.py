@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from support.compare import assert_same, assert_same_error, assert_same_outcome, to_device
-from support.dtypes import ALL, dtypes
+from support.compare import assert_matches_cpu, assert_same, assert_same_error, assert_same_outcome, to_device
+from support.dtypes import ALL, FLOATS, HALVES, dtypes
 from support.environment import TORCH
 from support.launches import launches
 from support.names import words
@@ -460,3 +460,31 @@ def test_what_is_refused(dtype: torch.dtype) -> None:
             assert_same_outcome(call, *lists_of(dtype), widen=False)
         except AssertionError as error:
             raise AssertionError(f"{name}: {error}") from error
+
+
+@dtypes(FLOATS)
+def test_norms(dtype: torch.dtype) -> None:
+    """Of tensors of several shapes, dense and not, unaligned and of one element, and of the list without tensors."""
+    memory = torch.randn(50_000).to(dtype)
+    tensors = [memory[:40_000], memory[1:8], memory[3], memory[:600].view(20, 30).t(), memory[:100:3], memory[:8]]
+    for order in (0, 1, 2, 3.5, float("inf"), -float("inf")):
+        assert_matches_cpu(lambda *t, p=order: torch._foreach_norm(t, p), *tensors)
+    if dtype in HALVES:
+        assert_matches_cpu(lambda *t: torch._foreach_norm(t, 2, torch.float32), *tensors, widen=False)
+
+
+def test_norms_of_many_tensors() -> None:
+    tensors = [torch.randn(1 + i % 50) for i in range(1100)]
+    tensors[7] = torch.randn(9, dtype=torch.float16)
+    tensors[8] = torch.tensor([1.0, float("nan"), float("inf")])
+    for order in (1, 2, float("inf")):
+        assert_matches_cpu(lambda *t, p=order: torch._foreach_norm(t, p), *tensors)
+    assert torch._foreach_norm([torch.randn(3, 2, device="dml").fill_(2)])[0].item() == pytest.approx(24**0.5)
+
+
+def test_norms_of_empty_and_complex_tensors() -> None:
+    empty, z = torch.empty(0, 3), torch.randn(5, dtype=torch.complex64)
+    assert_matches_cpu(lambda x, y: torch._foreach_norm([x, y]), empty, torch.randn(4))
+    assert_same_error(lambda x, y: torch._foreach_norm([x, y], float("inf")), torch.randn(4), empty)
+    assert_same_error(lambda x: torch._foreach_norm([x]), torch.arange(3))
+    assert_same(torch._foreach_norm([z.to("dml"), z[:2].to("dml")]), torch._foreach_norm([z, z[:2]]))

@@ -18,6 +18,8 @@ fn names_in_lists(name: &str) -> &[&str] {
         "value" => &["value", "scalars"],
         "exponent" => &["exponent"],
         "self" => &["self"],
+        "ord" => &["ord"],
+        "dtype" => &["dtype"],
         "tensor1" => &["tensor1"],
         "tensor2" => &["tensor2"],
         "alpha" => &["alpha"],
@@ -36,7 +38,10 @@ pub fn one_by_one(
     all: &[&'static Operator],
     run: impl Fn(&mut Call, &Operator) -> Result<()>,
 ) -> Result<()> {
-    let name = list.base_name().trim_start_matches("_foreach_");
+    let name = match list.base_name().trim_start_matches("_foreach_") {
+        "norm" => "linalg_vector_norm",
+        name => name,
+    };
     let tensors: &[Option<Tensor>] = match call.args.first() {
         Some(Arg::Tensors(list)) => list,
         _ => return Err(none(list.name)),
@@ -77,13 +82,15 @@ fn element<'a>(call: &Call<'a>, list: &Operator, single: &Operator, i: usize) ->
     schema::names(single.schema)
         .map(|name| match (name, names_in_lists(name).iter().find_map(|name| given(name))) {
             ("alpha" | "value", None) => Ok(Arg::Scalar(Scalar::Int(1))),
-            ("rounding_mode", None) => Ok(Arg::None),
+            ("rounding_mode" | "dim", None) => Ok(Arg::None),
+            ("keepdim", None) => Ok(Arg::Scalar(Scalar::Bool(false))),
             (_, Some(argument)) => match argument {
                 Arg::Tensors(list) => {
                     list.get(i).and_then(|t| t.clone()).map(Arg::Tensor).ok_or_else(|| none(single.name))
                 }
                 Arg::Scalars(list) => list.get(i).copied().map(Arg::Scalar).ok_or_else(|| none(single.name)),
                 Arg::Scalar(n) => Ok(Arg::Scalar(*n)),
+                Arg::None => Ok(Arg::None),
                 Arg::Tensor(t) if name == "other" => Ok(Arg::Tensor(t.clone())),
                 _ => Err(none(single.name)),
             },

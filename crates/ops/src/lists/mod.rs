@@ -6,11 +6,18 @@ pub mod copy;
 pub mod foreach;
 pub mod loss_scale;
 pub mod multi_tensor;
+pub mod norm;
 pub mod optimizer;
 pub mod unary;
 
 use crate::operator::Operator;
 
 /// The overloads of these families.
-pub const OPERATORS: &[&[Operator]] =
-    &[arithmetic::OPERATORS, copy::OPERATORS, loss_scale::OPERATORS, optimizer::OPERATORS, unary::OPERATORS];
+pub const OPERATORS: &[&[Operator]] = &[
+    arithmetic::OPERATORS,
+    copy::OPERATORS,
+    loss_scale::OPERATORS,
+    norm::OPERATORS,
+    optimizer::OPERATORS,
+    unary::OPERATORS,
+];

@@ -118,6 +118,16 @@ impl<'b> Lists<'b> {
         });
     }
 
+    /// The first workgroup of a tensor, and that of the next one.
+    pub fn groups_of(&self, tensor: Value<'b>) -> [Value<'b>; 2] {
+        [tensor, tensor + 1].map(|i| self.table.load(i).cast(ScalarType::U32))
+    }
+
+    /// Word `i` of a tensor's entry of `words`, after the number of elements.
+    pub fn word_of(&self, tensor: Value<'b>, words: u32, i: u32) -> Value<'b> {
+        self.table.load(self.tensors + 1 + tensor * words + (1 + i))
+    }
+
     /// Word `i` of a part's entry, after the number of elements.
     pub fn word(&self, part: &Part<'b>, i: u32) -> Value<'b> {
         self.table.load(part.entry + (1 + i))

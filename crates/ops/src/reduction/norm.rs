@@ -147,11 +147,21 @@ fn vector_norm(
     dtype: Option<DType>,
     out: Out,
 ) -> Result<()> {
+    let axes = Axes::of(call, dims, input.dim(), keep)?;
+    let dtype = check_norm(input, p, dtype, axes)?;
+    run(call, input, p, axes, dtype, out)
+}
+
+/// Checks the arguments of `linalg_vector_norm`; the dtype of its result.
+///
+/// # Errors
+/// The CPU's.
+pub fn check_norm(input: &Tensor, p: f64, dtype: Option<DType>, axes: Axes) -> Result<DType> {
     check_float(input.dtype)?;
     let named = dtype.unwrap_or(input.dtype);
     check!(named.is_float(), Dtype, "linalg.vector_norm: dtype should be floating point or complex, but got {named}");
-    let axes = Axes::of(call, dims, input.dim(), keep)?;
-    run(call, input, p, axes, named, out)
+    check_range(input, p, axes, named)?;
+    Ok(named)
 }
 
 fn check_float(dtype: DType) -> Result<()> {
@@ -185,7 +195,7 @@ fn norm(
 }
 
 /// Both dtypes are of floats.
-fn run(call: &mut Call, input: &Tensor, p: f64, axes: Axes, dtype: DType, out: Out) -> Result<()> {
+fn check_range(input: &Tensor, p: f64, axes: Axes, dtype: DType) -> Result<()> {
     check!(
         promote_types(input.dtype, dtype) == dtype,
         Runtime,
@@ -202,6 +212,12 @@ fn run(call: &mut Call, input: &Tensor, p: f64, axes: Axes, dtype: DType, out: O
             );
         }
     }
+    Ok(())
+}
+
+/// Both dtypes are of floats.
+fn run(call: &mut Call, input: &Tensor, p: f64, axes: Axes, dtype: DType, out: Out) -> Result<()> {
+    check_range(input, p, axes, dtype)?;
     let out = structured::result(call, out.given(), dtype, &axes.sizes(&input.sizes))?;
     norms(call, p, input, &out, axes)?;
     call.ret(out);
