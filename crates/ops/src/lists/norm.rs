@@ -14,6 +14,7 @@ use crate::tensor::Tensor;
 use crate::tensor::layout::Layout;
 use crate::tensor::promote::accumulator;
 use dml_engine::{AddressRange, parameters};
+use dml_environment::FOREACH_SINGLE;
 use dml_kernel::dense::{GROUP, folded, write_chunk};
 use dml_kernel::{Builder, DType, Value, convert};
 use smallvec::SmallVec;
@@ -33,6 +34,7 @@ fn norm(call: &mut Call, list: Tensors, p: f64, dtype: Option<DType>) -> Result<
         check_norm(t, p, dtype, Axes::all(false))?;
     }
     let order = Order::of(p);
+    let at_once = order != Order::General && FOREACH_SINGLE.get().is_none();
     let mut results: Vec<Option<Tensor>> = vec![None; list.len()];
     let mut left: Vec<usize> = (0..list.len()).collect();
     while let Some(&first) = left.first() {
@@ -44,7 +46,7 @@ fn norm(call: &mut Call, list: Tensors, p: f64, dtype: Option<DType>) -> Result<
         for (place, &i) in alike.iter().enumerate() {
             let result = all.as_strided(&[], &[], place as i64);
             let t = list[i];
-            if order != Order::General && t.numel() > 0 && Layout::new(&[t]).is_dense(0) {
+            if at_once && t.numel() > 0 && Layout::new(&[t]).is_dense(0) {
                 together.push((t, place));
             } else {
                 norms(call, p, t, &result, Axes::all(false))?;
