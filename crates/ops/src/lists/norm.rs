@@ -5,7 +5,6 @@
 use crate::operator::argument::Tensors;
 use crate::operator::call::{Call, Ret};
 use crate::operator::error::Result;
-use crate::operators;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::list_table::{Grid, ListTable, Listed, MAX_TENSORS};
 use crate::reduction::Axes;
@@ -13,6 +12,7 @@ use crate::reduction::norm::{Order, check_norm, norms};
 use crate::tensor::Tensor;
 use crate::tensor::layout::Layout;
 use crate::tensor::promote::accumulator;
+use crate::{check, operators};
 use dml_engine::{AddressRange, parameters};
 use dml_environment::FOREACH_SINGLE;
 use dml_kernel::dense::{GROUP, folded, write_chunk};
@@ -31,6 +31,11 @@ const WORDS: usize = 3;
 /// The results are views of one tensor for each dtype, as on CUDA.
 fn norm(call: &mut Call, list: Tensors, p: f64, dtype: Option<DType>) -> Result<()> {
     for t in &list {
+        check!(
+            p != f64::INFINITY || t.numel() > 0,
+            Runtime,
+            "_foreach_norm cannot compute the infinity norm on an empty tensor because the operation does not have an identity"
+        );
         check_norm(t, p, dtype, Axes::all(false))?;
     }
     let order = Order::of(p);
