@@ -22,6 +22,16 @@ def test_glu(dtype):
     assert_matches_cpu(F.glu, x[:0].detach().requires_grad_())
 
 
+def test_glu_into_a_tensor_that_has_to_grow():
+    x = torch.arange(120.0).div(60).reshape(2, 3, 5, 4).permute(0, 3, 1, 2)
+    for view, dim in ((x, 1), (x[:, :, :2], 2), (x.transpose(0, 1), 0)):
+        expected, ours = torch.empty(0), torch.empty(0, device="dml")
+        aten.glu.out(view, dim, out=expected)
+        aten.glu.out(view.to("dml"), dim, out=ours)
+        assert_same(ours, expected)
+        assert ours.stride() == expected.stride()
+
+
 def test_glu_derivatives():
     x, dx = torch.randn(3, 4, 2).double(), torch.randn(3, 4, 2).double()
     dy = torch.randn(3, 2, 2).double()

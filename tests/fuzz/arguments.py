@@ -20,6 +20,9 @@ WORDS: dict[str, tuple[str | None, ...]] = {
     "side": (None, "left", "right"),
 }
 
+# Elements of a result's tensor.
+MOST = 1 << 26
+
 
 def dimension(rng: random.Random, rank: int) -> int:
     """A dimension of a tensor; a few there are not."""
@@ -103,7 +106,8 @@ def outs(rng: random.Random, overload: Overload, given: dict[str, Any], aliases:
     found = {}
     for index, argument in enumerate(overload.outs):
         form = forms[index] if index < len(forms) else None
-        sizes = tuple(form.shape) if form is not None else (0,)
+        # Of operands that broadcast to more than any memory holds there is no right tensor.
+        sizes = tuple(form.shape) if form is not None and form.numel() <= MOST else (0,)
         kind, kind_of_size = form.dtype if form is not None else values.dtype(rng), rng.random()
         if kind_of_size < 0.25:
             sizes = (0,)

@@ -69,10 +69,8 @@ fn slope(s: Value<'_>) -> Value<'_> {
 fn glu(call: &mut Call, x: &Tensor, dim: i64, out: Out) -> Result<()> {
     let dim = halved(call, x, dim, "glu_cpu")?;
     let [a, b] = halves(x, dim);
-    let out = match out.given() {
-        Some(_) => call.result(out.given(), x.dtype, &a.sizes)?,
-        None => call.empty_strided(x.dtype, &a.sizes, &result_strides(&a.sizes, &[&a, &b]))?,
-    };
+    let strides = || result_strides(&a.sizes, &[&a, &b]);
+    let out = call.result_strided(out.given(), x.dtype, &a.sizes, strides)?;
     kernel::run(call, "glu", &[&out], &inputs(&[&a, &b]), x.dtype, |_, v| vec![v[0] * math::sigmoid(v[1])])?;
     call.ret(out);
     Ok(())
