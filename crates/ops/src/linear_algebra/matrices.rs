@@ -110,12 +110,14 @@ pub fn diagonal(t: &Tensor) -> Tensor {
 }
 
 /// What a product does to its result.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Into {
     /// It is written.
     Written,
     /// It is subtracted.
     Subtracted,
+    /// So many times it is added.
+    Added(f64),
 }
 
 /// The product of `[batch, m, k]` and `[batch, k, n]` into `[batch, m, n]`, which may share memory with them but no element.
@@ -129,9 +131,12 @@ pub fn multiply(call: &Call, [a, b]: [&Tensor; 2], out: &Tensor, into: Into) -> 
     }
     let apart = |t: &Tensor| if batch == 1 { 0 } else { t.strides[0] };
     let strides = [apart(out), out.strides[1], out.strides[2]];
-    let subtracted = into == Into::Subtracted;
-    let bias = subtracted.then(|| Bias { strides, memory: out.into(), beta: Number::Int(1) });
-    let alpha = Number::Int(if subtracted { -1 } else { 1 });
+    let bias = (into != Into::Written).then(|| Bias { strides, memory: out.into(), beta: Number::Int(1) });
+    let alpha = match into {
+        Into::Written => Number::Int(1),
+        Into::Subtracted => Number::Int(-1),
+        Into::Added(times) => Number::Double(times),
+    };
     let mut problem = Problem {
         size: [batch, m, n, k],
         a: Source::strided(a, [m, k], [a.strides[1], a.strides[2]], apart(a)),

@@ -1,6 +1,8 @@
 //! Decompositions of matrices and systems of equations; products and distances of vectors beside matrix multiplication.
 
+pub mod block_pair;
 pub mod cholesky;
+pub mod column_norms;
 pub mod cross;
 pub mod distance;
 pub mod eigh;
@@ -9,11 +11,14 @@ pub mod jacobi;
 pub mod lu;
 pub mod lu_panel;
 pub mod matrices;
+pub mod one_sided_jacobi;
 pub mod permutation;
 pub mod qr;
 pub mod qr_panel;
+pub mod rotate_columns;
 pub mod row_exchange;
 pub mod sorted_columns;
+pub mod svd;
 pub mod systems;
 pub mod triangular;
 pub mod workgroup_sums;
@@ -27,6 +32,7 @@ pub const OPERATORS: &[&[Operator]] = &[
     distance::OPERATORS,
     eigh::OPERATORS,
     qr::OPERATORS,
+    svd::OPERATORS,
     systems::OPERATORS,
     triangular::OPERATORS,
 ];
