@@ -226,6 +226,41 @@ pub fn check_system(a: &Tensor, b: &Tensor, left: bool, operator: &str) -> Resul
     Ok(())
 }
 
+/// Checks the operands of `AX = b` of the operators that came before linalg's.
+pub fn check_linear_solve(b: &Tensor, a: &Tensor, operator: &str) -> Result<()> {
+    check!(
+        a.dtype == b.dtype,
+        Runtime,
+        "Expected b and A to have the same dtype, but found b of type {} and A of type {} instead.",
+        b.dtype,
+        a.dtype
+    );
+    check!(
+        a.size(-1) == a.size(-2),
+        Runtime,
+        "A must be batches of square matrices, but they are {} by {} matrices",
+        a.size(-2),
+        a.size(-1)
+    );
+    check!(
+        b.dim() >= 2,
+        Index,
+        "Dimension out of range (expected to be in range of [-{0}, {1}], but got -2)",
+        b.dim().max(1),
+        b.dim().max(1) - 1
+    );
+    check!(
+        a.size(-2) == b.size(-2),
+        Runtime,
+        "Incompatible matrix sizes for {operator}: each A matrix is {} by {} but each b matrix is {} by {}",
+        a.size(-1),
+        a.size(-1),
+        b.size(-2),
+        b.size(-1)
+    );
+    Ok(())
+}
+
 /// The batch's sizes of two operands, broadcast.
 pub fn broadcast_batch(call: &Call, a: &Tensor, b: &Tensor) -> Result<Dims> {
     call.broadcast(batch_of(a), batch_of(b))

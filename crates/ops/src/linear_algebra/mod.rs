@@ -8,9 +8,13 @@ pub mod distance;
 pub mod eigh;
 pub mod householder;
 pub mod jacobi;
+pub mod ldl;
+pub mod ldl_blocks;
+pub mod ldl_step;
 pub mod lu;
 pub mod lu_panel;
 pub mod matrices;
+pub mod matrix_exponential;
 pub mod one_sided_jacobi;
 pub mod permutation;
 pub mod qr;
@@ -31,6 +35,8 @@ pub const OPERATORS: &[&[Operator]] = &[
     cross::OPERATORS,
     distance::OPERATORS,
     eigh::OPERATORS,
+    ldl::OPERATORS,
+    matrix_exponential::OPERATORS,
     qr::OPERATORS,
     svd::OPERATORS,
     systems::OPERATORS,

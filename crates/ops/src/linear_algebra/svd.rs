@@ -1,9 +1,9 @@
 //! The singular value decomposition `A = U S V^H`.
 //!
-//! Of a matrix that is not wide (a wide one is transposed) `A = Q R` is computed first, so that what follows works on square matrices only, then
-//! [Jacobi's one-sided method](super::one_sided_jacobi) makes the columns of `L = R^T` orthogonal, which takes fewer sweeps than those of R would
-//! (Drmač, Veselić, "New fast and accurate Jacobi SVD algorithm", 2008). With `L V = W`, whose columns are as long as the singular values, another
-//! QR decomposition turns W into an orthogonal matrix, also where its columns are zeros. A is scaled by a power of two for all of it.
+//! Of a matrix that is not wide (a wide one is transposed), its longest columns first, `A = Q R` is computed, so that what follows works on square
+//! matrices only. [Jacobi's one-sided method](super::one_sided_jacobi) makes the columns of `L = R^T` orthogonal, which takes fewer sweeps than those
+//! of R would (Drmač, Veselić, "New fast and accurate Jacobi SVD algorithm", 2008). With `L V = W`, whose columns are as long as the singular values,
+//! another QR decomposition turns W into an orthogonal matrix, also where its columns are zeros. A is scaled by a power of two for all of it.
 
 use super::column_norms;
 use super::householder;
@@ -74,17 +74,20 @@ fn linalg_svd(call: &mut Call, a: &Tensor, full: bool, vectors: bool, driver: Op
 }
 
 /// Decomposes `a`, which is not wide. Writes the singular values to `values`, `[batch, n]` contiguous, and the vectors to columns of `[batch, m, ..]`
-/// and `[batch, n, n]`, which are ones on the diagonal and zeros before.
+/// and `[batch, n, n]`; the first of these are ones on the diagonal and zeros before.
 fn decompose(call: &Call, a: &Tensor, values: &Tensor, vectors: Option<(Tensor, Tensor)>) -> Result<()> {
     let (batch, n) = (values.sizes[0], values.sizes[1]);
-    let scaled = matrices::copied(call, a, &a.sizes)?;
+    let copied = matrices::copied(call, a, &a.sizes)?;
     let flags = call.empty(DType::I32, &[2])?;
     fill_with(call, &flags, Number::Int(0))?;
-    let norms = column_norms::norms(call, &matrices::flat(&scaled))?;
+    let norms = column_norms::norms(call, &matrices::flat(&copied))?;
     let powers = column_norms::powers(call, &norms, &flags.narrow(0, 1, 1))?;
-    column_norms::scale(call, &scaled, &powers, true)?;
+    column_norms::scale(call, &copied, &powers, true)?;
+    let sorted = matrices::empty(call, a.dtype, &a.sizes)?;
+    let order = sorted_columns::sort(call, &norms, &call.empty(a.dtype, &norms.sizes)?, true)?;
+    sorted_columns::arrange(call, &matrices::flat(&copied), &matrices::flat(&sorted), &order)?;
 
-    let (qr, tau) = qr::decompose(call, &scaled)?;
+    let (qr, tau) = qr::decompose(call, &sorted)?;
     let qr = matrices::flat(&qr);
     let l = matrices::empty(call, a.dtype, &[batch, n, n])?;
     copy_half(call, &part(&qr, (0, n), (0, n)), &transposed(&l), 0, Half::Upper)?;
@@ -101,11 +104,13 @@ fn decompose(call: &Call, a: &Tensor, values: &Tensor, vectors: Option<(Tensor, 
     let w = matrices::empty(call, a.dtype, &[batch, n, n])?;
     sorted_columns::arrange(call, &columns.columns(), &w, &places)?;
     let (qr, tau) = qr::decompose(call, &w)?;
-    let spec = Signs { dtype: a.dtype, index: matrices::index_of(&[&qr, &right]) };
-    let arguments =
-        SignsArguments { r: &qr, signs: &right, r_strides: &qr, strides: &right, numel: batch * n, n: n as u32 };
+    let qr = matrices::flat(&qr);
+    let u = matrices::identity(call, a.dtype, &[batch, n, n])?;
+    let spec = Signs { dtype: a.dtype, index: matrices::index_of(&[&qr, &u]) };
+    let arguments = SignsArguments { r: &qr, signs: &u, strides: &u, numel: batch * n, n: n as u32 };
     call.run_threads(&spec, &arguments, (batch * n) as u64)?;
-    householder::apply(call, &qr, &tau, &right, false)
+    householder::apply(call, &qr, &tau, &u, false)?;
+    sorted_columns::restore(call, &transposed(&u), &transposed(&right), &order)
 }
 
 /// Writes the signs of a diagonal to another. An invocation takes an element.
@@ -119,7 +124,7 @@ parameters! {
     Signs as s => SignsArguments, SignsParameters {
         r: Input = s.dtype,
         signs: Output = s.dtype,
-        r_strides: MatrixStrides = s.index,
+        /// Of both.
         strides: MatrixStrides = s.index,
         numel: Index = s.index,
         n: U32,
@@ -136,7 +141,7 @@ impl KernelSpec for Signs {
         b.if_(i.lt(p.numel), || {
             let n = p.n.cast(self.index);
             let (matrix, row) = ((i / n).cast(ScalarType::U32), (i % n).cast(ScalarType::U32));
-            let value = p.r.load(p.r_strides.at(matrix, row, row));
+            let value = p.r.load(p.strides.at(matrix, row, row));
             let one = value.like(1.0);
             p.signs.store(p.strides.at(matrix, row, row), value.is_below_zero().select(-one, one));
         });
