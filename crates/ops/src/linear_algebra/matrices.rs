@@ -104,9 +104,19 @@ pub fn copy_unit_lower(call: &Call, t: &Tensor, l: &Tensor) -> Result<()> {
 
 /// The diagonals, `[batch, n]`, of matrices that [`flat`] takes.
 pub fn diagonal(t: &Tensor) -> Tensor {
-    let flat = flat(t);
-    let n = flat.sizes[1].min(flat.sizes[2]);
-    flat.as_strided(&[flat.sizes[0], n], &[flat.strides[0], flat.strides[1] + flat.strides[2]], 0)
+    diagonal_of(&flat(t))
+}
+
+/// The diagonals, `[batch, n]`, of `[batch, rows, columns]`.
+pub fn diagonal_of(t: &Tensor) -> Tensor {
+    let n = t.sizes[1].min(t.sizes[2]);
+    t.as_strided(&[t.sizes[0], n], &[t.strides[0], t.strides[1] + t.strides[2]], 0)
+}
+
+/// Vectors, `[.., n]`, as matrices of one column.
+pub fn column(t: &Tensor) -> Tensor {
+    let strides: Dims = t.strides.iter().copied().chain([1]).collect();
+    t.as_strided(&sizes_of(&t.sizes, &[1]), &strides, 0)
 }
 
 /// What a product does to its result.

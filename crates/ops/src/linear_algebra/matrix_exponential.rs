@@ -52,7 +52,9 @@ fn matrix_exp(call: &mut Call, a: &Tensor) -> Result<()> {
     let out = call.empty(a.dtype, &a.sizes)?;
     if a.numel() > 0 {
         if a.size(-1) == 1 {
-            kernel::run(call, "exp", &[&out], &[Operand::Tensor(a.clone())], a.dtype, |_, v| vec![math::exp(v[0])])?;
+            kernel::run(call, "matrix_exp_single", &[&out], &[Operand::Tensor(a.clone())], a.dtype, |_, v| {
+                vec![math::exp(v[0])]
+            })?;
         } else {
             exponentials(call, a, &out)?;
         }
@@ -135,7 +137,7 @@ fn combine_into(call: &Call, identity: f64, terms: &[(f64, &Tensor)], out: &Tens
         .iter()
         .flat_map(|&(factor, t)| [Operand::Tensor(t.clone()), Operand::Number(Number::Double(factor), dtype)])
         .collect();
-    kernel::run(call, "linear_combination", &[out], &inputs, dtype, |_, v| {
+    kernel::run(call, "matrix_exp_combination", &[out], &inputs, dtype, |_, v| {
         let products = v.chunks_exact(2).map(|term| term[0] * term[1]);
         vec![products.reduce(|sum, term| sum + term).unwrap_or_else(|| v[0].like(0.0))]
     })?;
@@ -144,7 +146,7 @@ fn combine_into(call: &Call, identity: f64, terms: &[(f64, &Tensor)], out: &Tens
     }
     let diagonal = matrices::diagonal(out);
     let inputs = [Operand::Tensor(diagonal.clone()), Operand::Number(Number::Double(identity), dtype)];
-    kernel::run(call, "add_number", &[&diagonal], &inputs, dtype, |_, v| vec![v[0] + v[1]])
+    kernel::run(call, "matrix_exp_identity", &[&diagonal], &inputs, dtype, |_, v| vec![v[0] + v[1]])
 }
 
 fn combined(call: &Call, identity: f64, terms: &[(f64, &Tensor)]) -> Result<Tensor> {

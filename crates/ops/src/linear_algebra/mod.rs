@@ -11,11 +11,13 @@ pub mod jacobi;
 pub mod ldl;
 pub mod ldl_blocks;
 pub mod ldl_step;
+pub mod least_squares;
 pub mod lu;
 pub mod lu_panel;
 pub mod matrices;
 pub mod matrix_exponential;
 pub mod one_sided_jacobi;
+pub mod orthogonal;
 pub mod permutation;
 pub mod qr;
 pub mod qr_panel;
@@ -36,6 +38,7 @@ pub const OPERATORS: &[&[Operator]] = &[
     distance::OPERATORS,
     eigh::OPERATORS,
     ldl::OPERATORS,
+    least_squares::OPERATORS,
     matrix_exponential::OPERATORS,
     qr::OPERATORS,
     svd::OPERATORS,

@@ -5,12 +5,12 @@
 //! orthogonal, and a sweep of rounds meets every pair. Small matrices are one pair, and every launch works on the whole batch.
 //!
 //! Rotations round, and there are many of them. So when the columns are nearly orthogonal, the product of the rotations is made orthogonal again by
-//! a step of Newton's method (Björck, Bowie, "An iterative algorithm for computing the best estimate of an orthogonal matrix", 1971) and the
-//! columns are computed with it anew; the few small rotations that follow add little.
+//! a [step of Newton's method](super::orthogonal) and the columns are computed with it anew; the few small rotations that follow add little.
 
 use super::block_pair::{self, BlockPair, BlockPairArguments};
 use super::jacobi;
-use super::matrices::{self, Into, part, transposed};
+use super::matrices::{self, Into, part};
+use super::orthogonal::polish;
 use super::rotate_columns::{self, RotateColumns, RotateColumnsArguments};
 use crate::movement::copy::{device_copy, fill_with, read_numbers};
 use crate::operator::call::{Call, Scalar as Number};
@@ -182,16 +182,11 @@ impl<'a, 'c> Columns<'a, 'c> {
         Ok(flags[0].to_i64() != 0)
     }
 
-    /// Makes the product of the rotations orthogonal, V + V (I - V^T V) / 2, and computes the columns with it.
+    /// Makes the product of the rotations as orthogonal as it can be, and computes the columns with it.
     fn renew(&self) -> Result<()> {
-        let (call, v) = (self.call, self.rotations());
-        let correction = matrices::identity(call, v.dtype, &v.sizes)?;
-        fill_with(call, &matrices::diagonal(&correction), Number::Double(0.5))?;
-        matrices::multiply(call, [&transposed(&v), &v], &correction, Into::Added(-0.5))?;
-        let better = matrices::copied(call, &v, &v.sizes)?;
-        matrices::multiply(call, [&v, &correction], &better, Into::Added(1.0))?;
-        device_copy(call, &better, &v)?;
-        matrices::multiply(call, [self.x, &better], &self.columns(), Into::Written)
+        let v = self.rotations();
+        polish(self.call, &v)?;
+        matrices::multiply(self.call, [self.x, &v], &self.columns(), Into::Written)
     }
 }
 

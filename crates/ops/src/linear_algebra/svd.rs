@@ -9,6 +9,7 @@ use super::column_norms;
 use super::householder;
 use super::matrices::{self, MatrixStrides, part, transposed};
 use super::one_sided_jacobi::Columns;
+use super::orthogonal::polish;
 use super::qr;
 use super::sorted_columns;
 use crate::creation::triangle::{Half, copy_half};
@@ -39,9 +40,6 @@ fn linalg_svd(call: &mut Call, a: &Tensor, full: bool, vectors: bool, driver: Op
     matrices::check_floats(a, "linalg.svd")?;
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
     (0..3).try_for_each(|i| structured::check_given(given(i), a.dtype))?;
-    let batch = matrices::batch_of(a);
-    let (m, n) = (a.size(-2), a.size(-1));
-    let k = m.min(n);
     if a.numel() > 0 {
         check!(
             driver.is_none(),
@@ -50,6 +48,17 @@ fn linalg_svd(call: &mut Call, a: &Tensor, full: bool, vectors: bool, driver: Op
         );
         matrices::check_kernels(a, "linalg_svd_cpu")?;
     }
+    for (i, made) in decomposed(call, a, full, vectors)?.into_iter().enumerate() {
+        matrices::give(call, given(i), made)?;
+    }
+    Ok(())
+}
+
+/// U, singular values and V^H as new tensors.
+pub fn decomposed(call: &Call, a: &Tensor, full: bool, vectors: bool) -> Result<[Tensor; 3]> {
+    let batch = matrices::batch_of(a);
+    let (m, n) = (a.size(-2), a.size(-1));
+    let k = m.min(n);
     let s = call.empty(a.dtype, &matrices::sizes_of(batch, &[k]))?;
     let [u, vh] = if vectors {
         let (rows, columns) = if full { (m, n) } else { (k, k) };
@@ -67,10 +76,7 @@ fn linalg_svd(call: &mut Call, a: &Tensor, full: bool, vectors: bool, driver: Op
             decompose(call, a, &values, flat)?;
         }
     }
-    for (i, made) in [u, s, vh].into_iter().enumerate() {
-        matrices::give(call, given(i), made)?;
-    }
-    Ok(())
+    Ok([u, s, vh])
 }
 
 /// Decomposes `a`, which is not wide. Writes the singular values to `values`, `[batch, n]` contiguous, and the vectors to columns of `[batch, m, ..]`
@@ -100,6 +106,7 @@ fn decompose(call: &Call, a: &Tensor, values: &Tensor, vectors: Option<(Tensor, 
     let Some((left, right)) = vectors else { return Ok(()) };
     sorted_columns::arrange(call, &columns.rotations(), &part(&left, (0, n), (0, n)), &places)?;
     householder::apply(call, &qr, &tau, &left, false)?;
+    polish(call, &left)?;
 
     let w = matrices::empty(call, a.dtype, &[batch, n, n])?;
     sorted_columns::arrange(call, &columns.columns(), &w, &places)?;
@@ -110,6 +117,7 @@ fn decompose(call: &Call, a: &Tensor, values: &Tensor, vectors: Option<(Tensor, 
     let arguments = SignsArguments { r: &qr, signs: &u, strides: &u, numel: batch * n, n: n as u32 };
     call.run_threads(&spec, &arguments, (batch * n) as u64)?;
     householder::apply(call, &qr, &tau, &u, false)?;
+    polish(call, &u)?;
     sorted_columns::restore(call, &transposed(&u), &transposed(&right), &order)
 }
 
