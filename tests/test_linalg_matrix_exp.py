@@ -9,7 +9,7 @@ from support.dtypes import dtypes
 from support.matrices import REALS, assert_no_worse, general
 
 # 1-norms on both sides of the limits of every polynomial.
-NORMS = [1e-10, 1e-8, 1e-5, 1e-3, 0.02, 0.2, 0.4, 0.8, 1.3, 2.5, 4.0, 30.0]
+NORMS = [1e-10, 1e-8, 1e-5, 1e-3, 0.02, 0.2, 0.4, 0.57, 0.8, 1.3, 2.5, 4.0, 30.0]
 
 
 def of_norm(norm, *sizes, dtype):

@@ -121,28 +121,28 @@ impl Problem<'_> {
         self.a.expand(&matrices::sizes_of(&self.batch, &[self.a.size(-2), self.a.size(-1)]))
     }
 
-    /// The right sides in a new tensor's first rows, and zeros below.
+    /// Writes the right sides to the room's first rows, and zeros below.
     fn write_right_sides(&self, call: &Call) -> Result<()> {
         let (m, n, k) = self.shape();
         let rows = |from, count| self.x.narrow(self.x.dim() - 2, from, count);
-        if m * k > 0 && self.x.numel() > 0 {
-            device_copy(call, &self.b.expand(&matrices::sizes_of(&self.batch, &[m, k])), &rows(0, m))?;
-        }
-        if m < n && self.x.numel() > 0 {
-            fill_with(call, &rows(m, n - m), Number::Int(0))?;
-        }
-        Ok(())
+        device_copy(call, &self.b.expand(&matrices::sizes_of(&self.batch, &[m, k])), &rows(0, m))?;
+        if m < n { fill_with(call, &rows(m, n - m), Number::Int(0)) } else { Ok(()) }
     }
 
     /// Solves with Q and R of the matrices, or of their transposes where they are wide; says whether they have full rank. Below the solution is then
     /// what the residuals are the lengths of.
     fn solve_of_full_rank(&self, call: &Call) -> Result<bool> {
         let (m, n, k) = self.shape();
-        self.write_right_sides(call)?;
         let a = self.matrices();
-        if a.numel() == 0 || self.x.numel() == 0 {
+        if self.x.numel() == 0 {
             return Ok(true);
         }
+        if a.numel() == 0 {
+            // As LAPACK does, so that there are no residuals either.
+            fill_with(call, &self.x, Number::Int(0))?;
+            return Ok(true);
+        }
+        self.write_right_sides(call)?;
         let tall = m >= n;
         let (qr, tau) = qr::decompose(call, &if tall { a } else { transposed(&a) })?;
         let (qr, x) = (matrices::flat(&qr), matrices::flat(&self.x));

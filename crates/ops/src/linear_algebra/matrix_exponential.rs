@@ -191,7 +191,7 @@ fn degree_8(call: &Call, [a, a2]: [&Tensor; 2], out: &Tensor) -> Result<()> {
         &[
             ((-11.0 + 11.0 * root) / (1260.0 * x3), a),
             ((-99.0 + 11.0 * root) / (5040.0 * x3), a2),
-            ((89.0 - root) / (5040.0 * x3), &a4),
+            ((89.0 - root) / (5040.0 * x3 * x3), &a4),
         ],
     )?;
     combine_into(call, 1.0, &[(1.0, a), ((857.0 - 58.0 * root) / 630.0, a2)], out)?;
