@@ -67,6 +67,23 @@ def test_halves(dtype):
     )
 
 
+@dtypes(torch.complex64, torch.complex128)
+def test_complex_numbers(dtype):
+    real = torch.float32 if dtype == torch.complex64 else torch.float64
+    a = torch.complex(*(of_norm(torch.tensor(NORMS)[:, None, None], len(NORMS), 5, 5, dtype=real) for _ in range(2)))
+    for x in (a, a[3:5].mH, a[:, :1, :1], 1j * a[7].mT, torch.ones(0, 3, 3, dtype=dtype)):
+        dml = torch.linalg.matrix_exp(to_device(x, "dml"))
+        exact = torch.linalg.matrix_exp(x.to(torch.complex128))
+        scale = exact.abs().amax() if x.numel() else 1
+        assert dml.dtype == dtype
+        torch.testing.assert_close(
+            dml.cpu() / scale, (exact / scale).to(dtype), rtol=0, atol=30 * torch.finfo(real).eps
+        )
+    x = (a[10] / 8).to("dml").requires_grad_()
+    if dtype == torch.complex128:
+        assert torch.autograd.gradcheck(torch.linalg.matrix_exp, x)
+
+
 def test_layouts():
     a = of_norm(1.0, 4, 6, 6, dtype=torch.float32)
     for x in (a.mT, a[::2, 1:5, 1:5], a[0].expand(3, 6, 6), a.permute(1, 0, 2)[:, :, :4]):

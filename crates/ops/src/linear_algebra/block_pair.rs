@@ -13,7 +13,7 @@ use dml_kernel::{Atomic, Builder, DType, ScalarType, Value, Var, math};
 
 /// Most columns of a pair of blocks.
 pub const COLUMNS: u32 = 32;
-/// Numbers of a rotation in memory.
+/// Numbers of the largest rotation.
 pub const NUMBERS: u32 = COLUMNS * COLUMNS;
 /// Invocations of a workgroup.
 const THREADS: u32 = 128;
@@ -40,6 +40,17 @@ impl<'b> Blocks<'b> {
         let second = c.ge(self.width * 2).select(self.n, y * self.width + c - self.width);
         c.lt(self.width).select(x * self.width + c, second)
     }
+
+    /// Where an element of the rotation of the `slot`-th pair is.
+    pub fn number(&self, slot: Value<'b>, row: Value<'b>, column: Value<'b>) -> Value<'b> {
+        let size = self.width * 2;
+        slot * (size * size).cast(slot.scalar()) + (row * size + column).cast(slot.scalar())
+    }
+
+    /// Where a column's place in it is.
+    pub fn place(&self, slot: Value<'b>, column: Value<'b>) -> Value<'b> {
+        slot * (self.width * 2).cast(slot.scalar()) + column.cast(slot.scalar())
+    }
 }
 
 /// Everything that changes the code.
@@ -56,7 +67,7 @@ parameters! {
         /// `[batch, rows, n]`
         x: Input = s.dtype,
         strides: MatrixStrides = s.index,
-        /// For every matrix and pair `Q - P`, `[COLUMNS, COLUMNS]`: Q is the rotation, P a permutation that it is close to.
+        /// For every matrix and pair `Q - P`, as large as two blocks are wide: Q is the rotation, P a permutation that it is close to.
         turns: Output = s.dtype,
         /// For every matrix, pair and column of P, which row of it the one is in.
         places: Output = DType::I32,
@@ -248,15 +259,16 @@ impl KernelSpec for BlockPair {
                 going.set(flags.load(0));
             },
         );
-        b.if_(some.ne(0), || {
+        b.if_(some.ne(0) & line.lt(players), || {
             for e in 0..EACH {
-                let to = slot * u64::from(NUMBERS) + (line * COLUMNS + first + e).cast(self.index);
-                p.turns.store(to, turns.load(at(line, first + e)));
+                let column = first + e;
+                b.if_(column.lt(players), || {
+                    p.turns.store(blocks.number(slot, line, column), turns.load(at(line, column)))
+                });
             }
-            b.if_(local.lt(COLUMNS), || {
-                let to = slot * u64::from(COLUMNS) + local.cast(self.index);
-                p.places.store(to, places.load(local).cast(ScalarType::I32));
-            });
+        });
+        b.if_(some.ne(0) & local.lt(players), || {
+            p.places.store(blocks.place(slot, local), places.load(local).cast(ScalarType::I32));
         });
     }
 }

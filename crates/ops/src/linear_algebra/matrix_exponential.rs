@@ -80,7 +80,8 @@ impl Way {
     }
 }
 
-fn exponentials(call: &Call, a: &Tensor, out: &Tensor) -> Result<()> {
+/// Writes the exponentials of matrices of real numbers, at least one, to `out`, of the same sizes and dtype.
+pub fn exponentials(call: &Call, a: &Tensor, out: &Tensor) -> Result<()> {
     let dtype = if a.dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let n = a.size(-1);
     let x = call.empty(dtype, &a.sizes)?;

@@ -66,7 +66,7 @@ impl<'a, 'c> Columns<'a, 'c> {
         let width = (n as u64).div_ceil(2).min(u64::from(block_pair::COLUMNS / 2)) as i64;
         let blocks = (n as u64).div_ceil(width as u64) as i64;
         let slots = batch * jacobi::pairs(blocks);
-        let (size, numbers) = (i64::from(block_pair::COLUMNS), i64::from(block_pair::NUMBERS));
+        let size = 2 * width;
         let rows = if with_rotations { 2 * n } else { n };
         let all = matrices::empty(call, x.dtype, &[batch, rows, n])?;
         device_copy(call, x, &part(&all, (0, n), (0, n)))?;
@@ -77,7 +77,7 @@ impl<'a, 'c> Columns<'a, 'c> {
             with_rotations,
             width,
             blocks,
-            turns: call.empty(x.dtype, &[slots, numbers])?,
+            turns: call.empty(x.dtype, &[slots, size * size])?,
             places: call.empty(DType::I32, &[slots, size])?,
             rotated: call.empty(DType::I32, &[slots])?,
             flags: flags.clone(),

@@ -60,16 +60,19 @@ impl KernelSpec for RotateColumns {
         let slot = (matrix * pairs + own).cast(self.index);
         b.if_(p.rotated.load(slot).eq(0), || b.return_());
         let [turns, places] = [b.shared(compute, 1, NUMBERS), b.shared(ScalarType::U32, 1, COLUMNS)];
+        let blocks = Blocks { pair: pair(p.blocks, p.round, own), width: p.width, n: p.n };
+        let columns = p.width * 2;
         for e in 0..NUMBERS / ROWS {
             let element = local + e * ROWS;
-            turns.store(element, p.turns.load(slot * u64::from(NUMBERS) + element.cast(self.index)));
+            let (from, to) = (element / COLUMNS, element % COLUMNS);
+            let value = b.var(b.float(compute, 0.0));
+            b.if_(from.lt(columns) & to.lt(columns), || value.set(p.turns.load(blocks.number(slot, from, to))));
+            turns.store(element, value.get());
         }
-        b.if_(local.lt(COLUMNS), || {
-            let from = slot * u64::from(COLUMNS) + local.cast(self.index);
-            places.store(local, p.places.load(from).cast(ScalarType::U32));
+        b.if_(local.lt(columns), || {
+            places.store(local, p.places.load(blocks.place(slot, local)).cast(ScalarType::U32));
         });
         b.barrier();
-        let blocks = Blocks { pair: pair(p.blocks, p.round, own), width: p.width, n: p.n };
         let at = |column: Value<'b>| p.strides.at(matrix, row, column);
         b.if_(row.lt(p.rows), || {
             let before = b.local_array(compute, COLUMNS);
@@ -81,7 +84,7 @@ impl KernelSpec for RotateColumns {
                     value
                 })
                 .collect();
-            b.for_(0, p.width * 2, 1, |c| {
+            b.for_(0, columns, 1, |c| {
                 let column = blocks.column(c);
                 b.if_(column.lt(p.n), || {
                     let change = values
