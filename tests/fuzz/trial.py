@@ -28,7 +28,7 @@ NAMES_ELEMENTS = {"argsort", "kthvalue", "sort", "topk", "mode", "median", "nanm
 # Operators that give one of two or more elements: of zeros of both signs the CPU's vectorised loops take another one
 # than the ends of rows.
 SELECTS = re.compile(r"(_foreach_)?(maximum|minimum|fmax|fmin|clamp(_max|_min)?|clip|max|min|a(max|min|minmax))_?")
-# Operators that have no kernel on the device yet.
+# Operators that leave numbers that are not finite to the CPU.
 FACTORISATIONS = {"aten::_linalg_svd.U"}
 # Operators whose further results are each backend's own.
 FIRST_OUTPUT_ONLY = {"log_sigmoid_forward", "_native_batch_norm_legit", "native_batch_norm", "_batch_norm_with_update"}

@@ -5,7 +5,7 @@ use super::copy::device_copy;
 use super::lists::one_by_one;
 use super::moves::moves;
 use super::route::Route;
-use super::{arithmetic, comparison, creation, functions, movement, product, reduction, scan};
+use super::{arithmetic, comparison, creation, exponential, functions, movement, product, reduction, scan};
 use crate::operator::Operator;
 use crate::operator::call::{Arg, Call};
 use crate::operator::error::{Error, Result};
@@ -53,6 +53,7 @@ fn route(name: &str) -> Option<Route> {
         .or_else(|| reduction::route(name))
         .or_else(|| scan::route(name))
         .or_else(|| functions::route(name))
+        .or_else(|| exponential::route(name))
         .or_else(|| name.starts_with("_fft_").then_some(Route::Run(|call, overload| (overload.run)(call))))
         .or_else(|| of_any_element(name))
 }

@@ -9,6 +9,7 @@ mod comparison;
 mod copy;
 mod creation;
 mod dispatch;
+mod exponential;
 mod functions;
 mod lists;
 mod movement;

@@ -31,9 +31,10 @@ pub fn pair<'b>(n: Value<'b>, round: Value<'b>, i: Value<'b>) -> (Value<'b>, Val
 /// A rotation `[[c, s], [-s, c]]`, from the right.
 #[derive(Copy, Clone)]
 pub struct Rotation<'b> {
-    sine: Value<'b>,
+    /// `s`
+    pub sine: Value<'b>,
     /// `s / (1 + c)`: with it a small rotation adds something small, whose rounding is small too, and lengths stay what they are.
-    half_tangent: Value<'b>,
+    pub half_tangent: Value<'b>,
     /// `s / c`
     pub tangent: Value<'b>,
 }
@@ -56,9 +57,13 @@ impl<'b> Rotation<'b> {
 
     /// Two elements of a row, of the two columns.
     pub fn turn(&self, left: Value<'b>, right: Value<'b>) -> (Value<'b>, Value<'b>) {
-        let (sine, half) = (self.sine, self.half_tangent);
-        (left - sine * (right + half * left), right + sine * (left - half * right))
+        turned((self.sine, self.half_tangent), left, right)
     }
+}
+
+/// Two elements of a row, turned by the rotation of this sine and half tangent.
+pub fn turned<'b>((sine, half): (Value<'b>, Value<'b>), x: Value<'b>, y: Value<'b>) -> (Value<'b>, Value<'b>) {
+    (x - sine * (y + half * x), y + sine * (x - half * y))
 }
 
 /// A round of two-sided rotations of symmetric matrices, of which the lower triangle counts. An invocation takes the four elements where two pairs

@@ -4,6 +4,7 @@
 //! the pivot and the one that it is exchanged with go through shared memory, and matrices may have any number of rows.
 
 use super::matrices::{self, MatrixStrides};
+use super::workgroup_sums::Largest;
 use crate::primitives::kernel::{KernelSpec, Output};
 use dml_engine::interface::U32;
 use dml_engine::parameters;
@@ -53,7 +54,7 @@ impl KernelSpec for Panel {
         let local = b.local_id(0);
         let at = |row, column| p.strides.at(matrix, row, column);
         let [pivot_row, own_row] = [(); 2].map(|()| b.shared(compute, 1, WIDTH));
-        let (values, places) = (b.shared(compute, 1, GROUP), b.shared(ScalarType::U32, 1, GROUP));
+        let search = Largest::new(b, compute, GROUP);
         let failed = b.var(p.info.load(matrix).cast(ScalarType::U32));
         // The largest element of the next column in this invocation's rows, and its row.
         let (largest, place) = (b.var(b.float(compute, -1.0)), b.var(b.u32(0)));
@@ -68,27 +69,13 @@ impl KernelSpec for Panel {
             b.for_(local, p.rows, GROUP, |row| consider(row, p.a.load(at(row, b.u32(0)))));
         }
         b.for_(0, p.columns, 1, |j| {
-            if self.pivot {
-                values.store(local, largest.get());
-                places.store(local, place.get());
-                let mut half = GROUP / 2;
-                while half > 0 {
-                    b.barrier();
-                    b.if_(local.lt(half), || {
-                        let (x, y) = (values.load(local), values.load(local + half));
-                        let (here, there) = (places.load(local), places.load(local + half));
-                        // Of equal ones the first.
-                        b.if_(y.gt(x) | (y.eq(x) & there.lt(here)), || {
-                            values.store(local, y);
-                            places.store(local, there);
-                        });
-                    });
-                    half /= 2;
-                }
-                b.barrier();
-            }
             // Where there is nothing but NaN the row stays where it is.
-            let pivot = if self.pivot { values.load(0).lt(0.0).select(j, places.load(0)) } else { j };
+            let pivot = if self.pivot {
+                let (size, row) = search.find(largest.get(), place.get());
+                size.lt(0.0).select(j, row)
+            } else {
+                j
+            };
             let owns = |row: dml_kernel::Value<'b>| (row & (GROUP - 1)).eq(local);
             for (row, shared) in [(pivot, pivot_row), (j, own_row)] {
                 b.if_(owns(row), || {

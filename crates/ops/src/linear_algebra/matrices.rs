@@ -104,18 +104,30 @@ pub fn copy_unit_lower(call: &Call, t: &Tensor, l: &Tensor) -> Result<()> {
 
 /// The diagonals, `[batch, n]`, of matrices that [`flat`] takes.
 pub fn diagonal(t: &Tensor) -> Tensor {
-    let flat = flat(t);
-    let n = flat.sizes[1].min(flat.sizes[2]);
-    flat.as_strided(&[flat.sizes[0], n], &[flat.strides[0], flat.strides[1] + flat.strides[2]], 0)
+    diagonal_of(&flat(t))
+}
+
+/// The diagonals, `[batch, n]`, of `[batch, rows, columns]`.
+pub fn diagonal_of(t: &Tensor) -> Tensor {
+    let n = t.sizes[1].min(t.sizes[2]);
+    t.as_strided(&[t.sizes[0], n], &[t.strides[0], t.strides[1] + t.strides[2]], 0)
+}
+
+/// Vectors, `[.., n]`, as matrices of one column.
+pub fn column(t: &Tensor) -> Tensor {
+    let strides: Dims = t.strides.iter().copied().chain([1]).collect();
+    t.as_strided(&sizes_of(&t.sizes, &[1]), &strides, 0)
 }
 
 /// What a product does to its result.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Into {
     /// It is written.
     Written,
     /// It is subtracted.
     Subtracted,
+    /// So many times it is added.
+    Added(f64),
 }
 
 /// The product of `[batch, m, k]` and `[batch, k, n]` into `[batch, m, n]`, which may share memory with them but no element.
@@ -129,9 +141,12 @@ pub fn multiply(call: &Call, [a, b]: [&Tensor; 2], out: &Tensor, into: Into) -> 
     }
     let apart = |t: &Tensor| if batch == 1 { 0 } else { t.strides[0] };
     let strides = [apart(out), out.strides[1], out.strides[2]];
-    let subtracted = into == Into::Subtracted;
-    let bias = subtracted.then(|| Bias { strides, memory: out.into(), beta: Number::Int(1) });
-    let alpha = Number::Int(if subtracted { -1 } else { 1 });
+    let bias = (into != Into::Written).then(|| Bias { strides, memory: out.into(), beta: Number::Int(1) });
+    let alpha = match into {
+        Into::Written => Number::Int(1),
+        Into::Subtracted => Number::Int(-1),
+        Into::Added(times) => Number::Double(times),
+    };
     let mut problem = Problem {
         size: [batch, m, n, k],
         a: Source::strided(a, [m, k], [a.strides[1], a.strides[2]], apart(a)),
@@ -214,6 +229,41 @@ pub fn check_system(a: &Tensor, b: &Tensor, left: bool, operator: &str) -> Resul
         "{operator}: Incompatible shapes of A and B for the equation {} ({}x{} and {}x{})",
         if left { "AX = B" } else { "XA = B" },
         a.size(-2),
+        a.size(-1),
+        b.size(-2),
+        b.size(-1)
+    );
+    Ok(())
+}
+
+/// Checks the operands of `AX = b` of the operators that came before linalg's.
+pub fn check_linear_solve(b: &Tensor, a: &Tensor, operator: &str) -> Result<()> {
+    check!(
+        a.dtype == b.dtype,
+        Runtime,
+        "Expected b and A to have the same dtype, but found b of type {} and A of type {} instead.",
+        b.dtype,
+        a.dtype
+    );
+    check!(
+        a.size(-1) == a.size(-2),
+        Runtime,
+        "A must be batches of square matrices, but they are {} by {} matrices",
+        a.size(-2),
+        a.size(-1)
+    );
+    check!(
+        b.dim() >= 2,
+        Index,
+        "Dimension out of range (expected to be in range of [-{0}, {1}], but got -2)",
+        b.dim().max(1),
+        b.dim().max(1) - 1
+    );
+    check!(
+        a.size(-2) == b.size(-2),
+        Runtime,
+        "Incompatible matrix sizes for {operator}: each A matrix is {} by {} but each b matrix is {} by {}",
+        a.size(-1),
         a.size(-1),
         b.size(-2),
         b.size(-1)

@@ -1,19 +1,30 @@
 //! Decompositions of matrices and systems of equations; products and distances of vectors beside matrix multiplication.
 
+pub mod block_pair;
 pub mod cholesky;
+pub mod column_norms;
 pub mod cross;
 pub mod distance;
 pub mod eigh;
 pub mod householder;
 pub mod jacobi;
+pub mod ldl;
+pub mod ldl_blocks;
+pub mod ldl_step;
+pub mod least_squares;
 pub mod lu;
 pub mod lu_panel;
 pub mod matrices;
+pub mod matrix_exponential;
+pub mod one_sided_jacobi;
+pub mod orthogonal;
 pub mod permutation;
 pub mod qr;
 pub mod qr_panel;
+pub mod rotate_columns;
 pub mod row_exchange;
 pub mod sorted_columns;
+pub mod svd;
 pub mod systems;
 pub mod triangular;
 pub mod workgroup_sums;
@@ -26,7 +37,11 @@ pub const OPERATORS: &[&[Operator]] = &[
     cross::OPERATORS,
     distance::OPERATORS,
     eigh::OPERATORS,
+    ldl::OPERATORS,
+    least_squares::OPERATORS,
+    matrix_exponential::OPERATORS,
     qr::OPERATORS,
+    svd::OPERATORS,
     systems::OPERATORS,
     triangular::OPERATORS,
 ];

@@ -2,13 +2,14 @@
 
 use super::householder::{self, Block};
 use super::matrices::{self, part, transposed};
-use super::qr_panel::{Panel, PanelArguments, WIDTH};
+use super::qr_panel::{self, Panel, PanelArguments, WIDTH};
 use crate::creation::triangle::{Half, copy_half};
 use crate::movement::copy::as_contiguous;
 use crate::operator::argument::{Out, Outs};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
+use crate::primitives::loops::check_turns;
 use crate::tensor::Tensor;
 use crate::{check, operators};
 
@@ -42,6 +43,7 @@ pub fn decompose(call: &Call, a: &Tensor) -> Result<(Tensor, Tensor)> {
     }
     let flat = matrices::flat(&qr);
     let batch = flat.sizes[0];
+    check_turns(call, qr_panel::turns(m))?;
     for from in (0..k).step_by(WIDTH as usize) {
         let to = (from + i64::from(WIDTH)).min(k);
         let panel = part(&flat, (from, m), (from, to));

@@ -13,6 +13,11 @@ use dml_kernel::{Builder, DType, ScalarType, Var, math};
 /// Most columns of a panel.
 pub const WIDTH: u32 = 16;
 
+/// Turns of loops of an invocation with matrices of so many rows.
+pub fn turns(rows: i64) -> i64 {
+    i64::from(WIDTH) * (2 * rows / i64::from(THREADS) + 64)
+}
+
 /// Everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Panel {

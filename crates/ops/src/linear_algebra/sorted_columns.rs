@@ -21,8 +21,17 @@ pub fn sort(call: &Call, values: &Tensor, sorted: &Tensor, descending: bool) -> 
 
 /// Writes column `j` of `from` to column `places[j]` of `to`, of `[batch, m, n]`.
 pub fn arrange(call: &Call, from: &Tensor, to: &Tensor, places: &Tensor) -> Result<()> {
+    run_arrange(call, from, to, places, false)
+}
+
+/// Writes column `places[j]` of `from` to column `j` of `to`: what [`arrange`] did is undone.
+pub fn restore(call: &Call, from: &Tensor, to: &Tensor, places: &Tensor) -> Result<()> {
+    run_arrange(call, from, to, places, true)
+}
+
+fn run_arrange(call: &Call, from: &Tensor, to: &Tensor, places: &Tensor, back: bool) -> Result<()> {
     let (total, rows, columns) = (from.numel(), from.sizes[1] as u32, from.sizes[2] as u32);
-    let spec = Arrange { dtype: from.dtype, index: matrices::index_of(&[from, to]) };
+    let spec = Arrange { dtype: from.dtype, index: matrices::index_of(&[from, to]), back };
     let arguments = ArrangeArguments { from, to, places, from_strides: from, to_strides: to, total, rows, columns };
     call.run_threads(&spec, &arguments, total as u64)
 }
@@ -74,6 +83,7 @@ impl KernelSpec for Rank {
 struct Arrange {
     dtype: DType,
     index: ScalarType,
+    back: bool,
 }
 
 parameters! {
@@ -102,7 +112,8 @@ impl KernelSpec for Arrange {
             let matrix = (line / p.columns.cast(self.index)).cast(ScalarType::U32);
             let column = (line % p.columns.cast(self.index)).cast(ScalarType::U32);
             let place = p.places.load(line).cast(ScalarType::U32);
-            p.to.store(p.to_strides.at(matrix, row, place), p.from.load(p.from_strides.at(matrix, row, column)));
+            let (from, to) = if self.back { (place, column) } else { (column, place) };
+            p.to.store(p.to_strides.at(matrix, row, to), p.from.load(p.from_strides.at(matrix, row, from)));
         });
     }
 }
@@ -116,7 +127,7 @@ mod tests {
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
             accepted(&Rank { dtype, index, descending: dtype == DType::F32 }.build());
-            accepted(&Arrange { dtype, index }.build());
+            accepted(&Arrange { dtype, index, back: dtype == DType::F32 }.build());
         }
     }
 }

@@ -11,8 +11,8 @@ use crate::operator::argument::{Out, Outs};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
+use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
-use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
 use dml_kernel::DType;
 
@@ -237,11 +237,7 @@ fn solve_ex(call: &mut Call, a: &Tensor, b: &Tensor, left: bool, check_errors: b
         "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case \
          linalg.solve is equivalent to B / A.squeeze(-1)"
     );
-    let column = |t: &Tensor| {
-        let strides: Dims = t.strides.iter().copied().chain([1]).collect();
-        t.as_strided(&matrices::sizes_of(&t.sizes, &[1]), &strides, 0)
-    };
-    let b = if vector { column(b) } else { b.clone() };
+    let b = if vector { matrices::column(b) } else { b.clone() };
     matrices::check_system(a, &b, left, NAME)?;
     matrices::check_kernels_of_elements(a, "lu_cpu")?;
     let Decomposed { lu, pivots, info } = lu::decompose(call, a, true)?;

@@ -90,29 +90,7 @@ fn triangular_solve(
         "torch.triangular_solve: Expected A to have at least 2 dimensions, but it has {} dimensions instead",
         a.dim()
     );
-    check!(
-        a.dtype == b.dtype,
-        Runtime,
-        "Expected b and A to have the same dtype, but found b of type {} and A of type {} instead.",
-        b.dtype,
-        a.dtype
-    );
-    check!(
-        a.size(-1) == a.size(-2),
-        Runtime,
-        "A must be batches of square matrices, but they are {} by {} matrices",
-        a.size(-2),
-        a.size(-1)
-    );
-    check!(
-        a.size(-2) == b.size(-2),
-        Runtime,
-        "Incompatible matrix sizes for triangular_solve: each A matrix is {} by {} but each b matrix is {} by {}",
-        a.size(-1),
-        a.size(-1),
-        b.size(-2),
-        b.size(-1)
-    );
+    matrices::check_linear_solve(b, a, "triangular_solve")?;
     check_same(a, b, "triangular_solve")?;
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
     (0..2).try_for_each(|i| structured::check_given(given(i), b.dtype))?;

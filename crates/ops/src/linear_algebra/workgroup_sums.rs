@@ -10,6 +10,45 @@ pub fn larger<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
     (y.gt(x) | y.is_nan()).select(y, x)
 }
 
+/// The search of a workgroup for the largest of some values.
+pub struct Largest<'b> {
+    b: &'b Builder,
+    values: Shared<'b>,
+    places: Shared<'b>,
+    threads: u32,
+}
+
+impl<'b> Largest<'b> {
+    /// Of a workgroup of so many invocations, a power of two.
+    pub fn new(b: &'b Builder, scalar: ScalarType, threads: u32) -> Largest<'b> {
+        Largest { b, values: b.shared(scalar, 1, threads), places: b.shared(ScalarType::U32, 1, threads), threads }
+    }
+
+    /// The largest of the values that each invocation has, and its place (u32); of equal ones that of the least place. Known to all until the next
+    /// call.
+    pub fn find(&self, value: Value<'b>, place: Value<'b>) -> (Value<'b>, Value<'b>) {
+        let (b, local) = (self.b, self.b.local_id(0));
+        b.barrier();
+        self.values.store(local, value);
+        self.places.store(local, place);
+        let mut half = self.threads / 2;
+        while half > 0 {
+            b.barrier();
+            b.if_(local.lt(half), || {
+                let (x, y) = (self.values.load(local), self.values.load(local + half));
+                let (here, there) = (self.places.load(local), self.places.load(local + half));
+                b.if_(y.gt(x) | (y.eq(x) & there.lt(here)), || {
+                    self.values.store(local, y);
+                    self.places.store(local, there);
+                });
+            });
+            half /= 2;
+        }
+        b.barrier();
+        (self.values.load(0), self.places.load(0))
+    }
+}
+
 /// Values that a workgroup of [`THREADS`] joins.
 pub struct Joined<'b> {
     b: &'b Builder,

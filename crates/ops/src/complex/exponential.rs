@@ -1,0 +1,41 @@
+//! The exponential of complex matrices, as that of real ones of twice the size in which `x + iy` is `[[x, -y], [y, x]]`.
+
+use super::parts::{join, parts};
+use super::route::Route;
+use crate::linear_algebra::matrices;
+use crate::linear_algebra::matrix_exponential::exponentials;
+use crate::movement::copy::device_copy;
+use crate::operator::Operator;
+use crate::operator::call::Call;
+use crate::operator::error::{Error, Result};
+use crate::tensor::Tensor;
+use dml_kernel::DType;
+
+pub fn route(name: &str) -> Option<Route> {
+    (name == "linalg_matrix_exp").then_some(Route::Run(matrix_exp))
+}
+
+fn matrix_exp(call: &mut Call, overload: &Operator) -> Result<()> {
+    let a = overload.argument(call, "self")?;
+    matrices::check_square(a, "linalg.matrix_exp", "A")?;
+    if !matches!(a.dtype, DType::C64 | DType::C128) {
+        return Err(Error::Fallback(format!("{} of {}", call.name, a.dtype)));
+    }
+    let out = call.empty(a.dtype, &a.sizes)?;
+    if a.numel() > 0 {
+        let n = a.size(-1);
+        let sizes = matrices::sizes_of(matrices::batch_of(a), &[2 * n, 2 * n]);
+        let [whole, result] = [call.empty(a.dtype.real(), &sizes)?, call.empty(a.dtype.real(), &sizes)?];
+        let block =
+            |t: &Tensor, row: i64, column: i64| t.narrow(t.dim() - 2, row * n, n).narrow(t.dim() - 1, column * n, n);
+        let [re, im] = parts(a);
+        device_copy(call, &re, &block(&whole, 0, 0))?;
+        device_copy(call, &re, &block(&whole, 1, 1))?;
+        device_copy(call, &im, &block(&whole, 1, 0))?;
+        device_copy(call, &Tensor { negative: true, ..im }, &block(&whole, 0, 1))?;
+        exponentials(call, &whole, &result)?;
+        join(call, &block(&result, 0, 0), &block(&result, 1, 0), &out)?;
+    }
+    call.ret(out);
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! Jacobi's one-sided method: rotations that make the columns of matrices orthogonal.
+//!
+//! Hestenes, "Inversion of matrices by biorthogonalization and related results", 1958. Columns are taken in blocks, as in Bečka, Okša, Vajteršic,
+//! "Dynamic ordering for a parallel block-Jacobi SVD algorithm", 2002, but in a fixed order: a round makes the columns of disjoint pairs of blocks
+//! orthogonal, and a sweep of rounds meets every pair. Small matrices are one pair, and every launch works on the whole batch.
+//!
+//! Rotations round, and there are many of them. So when the columns are nearly orthogonal, the product of the rotations is made orthogonal again by
+//! a [step of Newton's method](super::orthogonal) and the columns are computed with it anew; the few small rotations that follow add little.
+
+use super::block_pair::{self, BlockPair, BlockPairArguments};
+use super::jacobi;
+use super::matrices::{self, Into, part};
+use super::orthogonal::polish;
+use super::rotate_columns::{self, RotateColumns, RotateColumnsArguments};
+use crate::movement::copy::{device_copy, fill_with, read_numbers};
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::{Error, Result};
+use crate::primitives::loops::check_turns;
+use crate::tensor::Tensor;
+use dml_kernel::DType;
+
+/// Sweeps after which the method has failed; it needs about ten of the largest matrices.
+const MAX_SWEEPS: usize = 60;
+/// Sweeps over the columns of one pair.
+const INNER_SWEEPS: u32 = 4;
+/// Sweeps after columns were computed anew; one is enough where no singular values are close to each other.
+const LAST_SWEEPS: usize = 4;
+
+/// What a sweep does.
+#[derive(Copy, Clone)]
+struct Aim {
+    /// The cosine from which on columns are rotated, and that from which on another sweep is needed.
+    least: f64,
+    counted: f64,
+    /// Sweeps over the columns of one pair.
+    inner: u32,
+    /// Longer columns come first.
+    ordered: bool,
+}
+
+/// Matrices whose columns are being made orthogonal.
+pub struct Columns<'a, 'c> {
+    call: &'a Call<'c>,
+    /// `[batch, n, n]`, as they were.
+    x: &'a Tensor,
+    /// They, and below them the product of all rotations.
+    all: Tensor,
+    with_rotations: bool,
+    /// Columns of a block, and blocks.
+    width: i64,
+    blocks: i64,
+    /// What a round's pairs are rotated by.
+    turns: Tensor,
+    places: Tensor,
+    rotated: Tensor,
+    /// Whether a sweep left anything; and what the caller asks for with it.
+    flags: Tensor,
+}
+
+impl<'a, 'c> Columns<'a, 'c> {
+    /// Of `x`, `[batch, n, n]` of at least one element, each of a length of about one. `flags` are two numbers (int32): the method fails where the
+    /// second one is not 0, which is looked at when the first one is.
+    pub fn new(call: &'a Call<'c>, x: &'a Tensor, flags: &Tensor, with_rotations: bool) -> Result<Self> {
+        let (batch, n) = (x.sizes[0], x.sizes[1]);
+        check_turns(call, n + n / 16 + 4_000)?;
+        let width = (n as u64).div_ceil(2).min(u64::from(block_pair::COLUMNS / 2)) as i64;
+        let blocks = (n as u64).div_ceil(width as u64) as i64;
+        let slots = batch * jacobi::pairs(blocks);
+        let size = 2 * width;
+        let rows = if with_rotations { 2 * n } else { n };
+        let all = matrices::empty(call, x.dtype, &[batch, rows, n])?;
+        device_copy(call, x, &part(&all, (0, n), (0, n)))?;
+        let columns = Columns {
+            call,
+            x,
+            all,
+            with_rotations,
+            width,
+            blocks,
+            turns: call.empty(x.dtype, &[slots, size * size])?,
+            places: call.empty(DType::I32, &[slots, size])?,
+            rotated: call.empty(DType::I32, &[slots])?,
+            flags: flags.clone(),
+        };
+        if with_rotations {
+            device_copy(call, &matrices::identity(call, x.dtype, &[batch, n, n])?, &columns.rotations())?;
+        }
+        Ok(columns)
+    }
+
+    /// The columns, `[batch, n, n]`.
+    pub fn columns(&self) -> Tensor {
+        part(&self.all, (0, self.x.sizes[1]), (0, self.x.sizes[2]))
+    }
+
+    /// The product of the rotations, `[batch, n, n]`: the columns are `x` times it.
+    pub fn rotations(&self) -> Tensor {
+        let n = self.x.sizes[1];
+        part(&self.all, (n, 2 * n), (0, n))
+    }
+
+    /// Makes the columns orthogonal.
+    pub fn orthogonalise(&self) -> Result<()> {
+        let n = self.x.sizes[1] as f64;
+        let epsilon = epsilon(self.x.dtype);
+        // About what products of columns are off by.
+        let noise = epsilon / 2.0 * n.sqrt();
+        let coarse = Aim { least: 30.0 * noise, counted: 30.0 * noise, inner: INNER_SWEEPS, ordered: true };
+        let mut sweeps = 0;
+        while self.sweep(coarse)? {
+            sweeps += 1;
+            if sweeps == MAX_SWEEPS {
+                return Err(Error::Fallback(format!("{}: no convergence", self.call.name)));
+            }
+        }
+        if self.with_rotations {
+            self.renew()?;
+        }
+        let fine = Aim { least: epsilon / 32.0, counted: noise, inner: 1, ordered: false };
+        for _ in 0..LAST_SWEEPS {
+            if !self.sweep(fine)? {
+                break;
+            }
+        }
+        if self.with_rotations { self.renew() } else { Ok(()) }
+    }
+
+    /// Every pair of blocks once. Says whether another sweep is needed.
+    fn sweep(&self, aim: Aim) -> Result<bool> {
+        let (call, x) = (self.call, self.columns());
+        let [batch, rows, n] = [x.sizes[0], self.all.sizes[1], x.sizes[2]];
+        let left = self.flags.narrow(0, 0, 1);
+        fill_with(call, &left, Number::Int(0))?;
+        let pairs = jacobi::pairs(self.blocks);
+        let tiles = (rows as u64).div_ceil(u64::from(rotate_columns::ROWS)) as i64;
+        let index = matrices::index_of(&[&self.all, &self.turns]);
+        let (width, blocks) = (self.width as u32, self.blocks as u32);
+        for round in 0..jacobi::rounds(self.blocks) {
+            let arguments = BlockPairArguments {
+                x: &x,
+                strides: &x,
+                turns: &self.turns,
+                places: &self.places,
+                rotated: &self.rotated,
+                left: &left,
+                batch: batch as u32,
+                rows: n as u32,
+                n: n as u32,
+                width,
+                blocks,
+                round: round as u32,
+                least: Number::Double(aim.least),
+                counted: Number::Double(aim.counted),
+                negligible: Number::Double(epsilon(x.dtype) / 64.0),
+                sweeps: aim.inner,
+                ordered: aim.ordered.into(),
+            };
+            let spec = BlockPair { dtype: x.dtype, index };
+            call.run(&spec, &arguments, matrices::workgroups(batch, pairs))?;
+            let arguments = RotateColumnsArguments {
+                x: &self.all,
+                strides: &self.all,
+                turns: &self.turns,
+                places: &self.places,
+                rotated: &self.rotated,
+                batch: batch as u32,
+                rows: rows as u32,
+                n: n as u32,
+                width,
+                blocks,
+                round: round as u32,
+                tiles: tiles as u32,
+            };
+            let spec = RotateColumns { dtype: x.dtype, index };
+            call.run(&spec, &arguments, matrices::workgroups(batch, pairs * tiles))?;
+        }
+        let flags: Vec<Number> = read_numbers(call, &self.flags)?;
+        if flags[1].to_i64() != 0 {
+            // Infinities or NaN: the CPU says so.
+            return Err(Error::Fallback(format!("{}: numbers that are not finite", call.name)));
+        }
+        Ok(flags[0].to_i64() != 0)
+    }
+
+    /// Makes the product of the rotations as orthogonal as it can be, and computes the columns with it.
+    fn renew(&self) -> Result<()> {
+        let v = self.rotations();
+        polish(self.call, &v)?;
+        matrices::multiply(self.call, [self.x, &v], &self.columns(), Into::Written)
+    }
+}
+
+/// The distance from one to the next number.
+fn epsilon(dtype: DType) -> f64 {
+    if dtype == DType::F32 { f32::EPSILON.into() } else { f64::EPSILON }
+}

@@ -1,0 +1,169 @@
+//! The singular value decomposition `A = U S V^H`.
+//!
+//! Of a matrix that is not wide (a wide one is transposed), its longest columns first, `A = Q R` is computed, so that what follows works on square
+//! matrices only. [Jacobi's one-sided method](super::one_sided_jacobi) makes the columns of `L = R^T` orthogonal, which takes fewer sweeps than those
+//! of R would (Drmač, Veselić, "New fast and accurate Jacobi SVD algorithm", 2008). With `L V = W`, whose columns are as long as the singular values,
+//! another QR decomposition turns W into an orthogonal matrix, also where its columns are zeros. A is scaled by a power of two for all of it.
+
+use super::column_norms;
+use super::householder;
+use super::matrices::{self, MatrixStrides, part, transposed};
+use super::one_sided_jacobi::Columns;
+use super::orthogonal::polish;
+use super::qr;
+use super::sorted_columns;
+use crate::creation::triangle::{Half, copy_half};
+use crate::movement::copy::fill_with;
+use crate::operator::argument::Outs;
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::Result;
+use crate::operator::structured;
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::tensor::Tensor;
+use crate::{check, operators};
+use dml_engine::interface::{Index, U32};
+use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
+use dml_kernel::{Builder, DType, ScalarType};
+
+operators! {
+    linalg_svd(A, full_matrices, compute_uv, driver, outs) {
+        "aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+        "aten::_linalg_svd.U(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None, Tensor(a!) U, Tensor(b!) S, Tensor(c!) Vh) -> (Tensor(a!) U, Tensor(b!) S, Tensor(c!) Vh)",
+    }
+}
+
+/// U `[.., m, k]`, singular values in descending order, `[.., k]`, and V^H `[.., k, n]` of `a`, `[.., m, n]`, where k is the smaller one of the two;
+/// `full` square U and V. Without `vectors` both are empty.
+fn linalg_svd(call: &mut Call, a: &Tensor, full: bool, vectors: bool, driver: Option<&str>, outs: Outs) -> Result<()> {
+    matrices::check_matrices(a, "linalg.svd", "A")?;
+    matrices::check_floats(a, "linalg.svd")?;
+    let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
+    (0..3).try_for_each(|i| structured::check_given(given(i), a.dtype))?;
+    if a.numel() > 0 {
+        check!(
+            driver.is_none(),
+            Runtime,
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        );
+        matrices::check_kernels(a, "linalg_svd_cpu")?;
+    }
+    for (i, made) in decomposed(call, a, full, vectors)?.into_iter().enumerate() {
+        matrices::give(call, given(i), made)?;
+    }
+    Ok(())
+}
+
+/// U, singular values and V^H as new tensors.
+pub fn decomposed(call: &Call, a: &Tensor, full: bool, vectors: bool) -> Result<[Tensor; 3]> {
+    let batch = matrices::batch_of(a);
+    let (m, n) = (a.size(-2), a.size(-1));
+    let k = m.min(n);
+    let s = call.empty(a.dtype, &matrices::sizes_of(batch, &[k]))?;
+    let [u, vh] = if vectors {
+        let (rows, columns) = if full { (m, n) } else { (k, k) };
+        let u = matrices::identity(call, a.dtype, &matrices::sizes_of(batch, &[m, rows]))?;
+        [u, matrices::identity(call, a.dtype, &matrices::sizes_of(batch, &[columns, n]))?]
+    } else {
+        [call.empty(a.dtype, &[0])?, call.empty(a.dtype, &[0])?]
+    };
+    if a.numel() > 0 {
+        let flat = vectors.then(|| (matrices::flat(&u), transposed(&matrices::flat(&vh))));
+        let values = s.as_strided(&[s.numel() / k, k], &[k, 1], 0);
+        if m < n {
+            decompose(call, &transposed(a), &values, flat.map(|(u, v)| (v, u)))?;
+        } else {
+            decompose(call, a, &values, flat)?;
+        }
+    }
+    Ok([u, s, vh])
+}
+
+/// Decomposes `a`, which is not wide. Writes the singular values to `values`, `[batch, n]` contiguous, and the vectors to columns of `[batch, m, ..]`
+/// and `[batch, n, n]`; the first of these are ones on the diagonal and zeros before.
+fn decompose(call: &Call, a: &Tensor, values: &Tensor, vectors: Option<(Tensor, Tensor)>) -> Result<()> {
+    let (batch, n) = (values.sizes[0], values.sizes[1]);
+    let copied = matrices::copied(call, a, &a.sizes)?;
+    let flags = call.empty(DType::I32, &[2])?;
+    fill_with(call, &flags, Number::Int(0))?;
+    let norms = column_norms::norms(call, &matrices::flat(&copied))?;
+    let powers = column_norms::powers(call, &norms, &flags.narrow(0, 1, 1))?;
+    column_norms::scale(call, &copied, &powers, true)?;
+    let sorted = matrices::empty(call, a.dtype, &a.sizes)?;
+    let order = sorted_columns::sort(call, &norms, &call.empty(a.dtype, &norms.sizes)?, true)?;
+    sorted_columns::arrange(call, &matrices::flat(&copied), &matrices::flat(&sorted), &order)?;
+
+    let (qr, tau) = qr::decompose(call, &sorted)?;
+    let qr = matrices::flat(&qr);
+    let l = matrices::empty(call, a.dtype, &[batch, n, n])?;
+    copy_half(call, &part(&qr, (0, n), (0, n)), &transposed(&l), 0, Half::Upper)?;
+    let columns = Columns::new(call, &l, &flags, vectors.is_some())?;
+    columns.orthogonalise()?;
+
+    let unsorted = column_norms::norms(call, &columns.columns())?;
+    let places = sorted_columns::sort(call, &unsorted, values, true)?;
+    column_norms::scale(call, values, &powers, false)?;
+    let Some((left, right)) = vectors else { return Ok(()) };
+    sorted_columns::arrange(call, &columns.rotations(), &part(&left, (0, n), (0, n)), &places)?;
+    householder::apply(call, &qr, &tau, &left, false)?;
+    polish(call, &left)?;
+
+    let w = matrices::empty(call, a.dtype, &[batch, n, n])?;
+    sorted_columns::arrange(call, &columns.columns(), &w, &places)?;
+    let (qr, tau) = qr::decompose(call, &w)?;
+    let qr = matrices::flat(&qr);
+    let u = matrices::identity(call, a.dtype, &[batch, n, n])?;
+    let spec = Signs { dtype: a.dtype, index: matrices::index_of(&[&qr, &u]) };
+    let arguments = SignsArguments { r: &qr, signs: &u, strides: &u, numel: batch * n, n: n as u32 };
+    call.run_threads(&spec, &arguments, (batch * n) as u64)?;
+    householder::apply(call, &qr, &tau, &u, false)?;
+    polish(call, &u)?;
+    sorted_columns::restore(call, &transposed(&u), &transposed(&right), &order)
+}
+
+/// Writes the signs of a diagonal to another. An invocation takes an element.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Signs {
+    dtype: DType,
+    index: ScalarType,
+}
+
+parameters! {
+    Signs as s => SignsArguments, SignsParameters {
+        r: Input = s.dtype,
+        signs: Output = s.dtype,
+        /// Of both.
+        strides: MatrixStrides = s.index,
+        numel: Index = s.index,
+        n: U32,
+    }
+}
+
+impl KernelSpec for Signs {
+    fn name(&self) -> &'static str {
+        "signs_of_diagonal"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: SignsParameters<'b>) {
+        let i = linear_id(b, self.index);
+        b.if_(i.lt(p.numel), || {
+            let n = p.n.cast(self.index);
+            let (matrix, row) = ((i / n).cast(ScalarType::U32), (i % n).cast(ScalarType::U32));
+            let value = p.r.load(p.strides.at(matrix, row, row));
+            let one = value.like(1.0);
+            p.signs.store(p.strides.at(matrix, row, row), value.is_below_zero().select(-one, one));
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::validate::accepted;
+
+    #[test]
+    fn kernels_are_valid() {
+        accepted(&Signs { dtype: DType::F32, index: ScalarType::U32 }.build());
+        accepted(&Signs { dtype: DType::F64, index: ScalarType::U64 }.build());
+    }
+}
