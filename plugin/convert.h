@@ -53,26 +53,10 @@ inline uint8_t dtype_code(c10::ScalarType type) {
 
 inline c10::ScalarType scalar_type(uint8_t code) {
   using S = c10::ScalarType;
-  constexpr S table[] = {S::Bool,
-                         S::Byte,
-                         S::Char,
-                         S::Short,
-                         S::Int,
-                         S::Long,
-                         S::Half,
-                         S::BFloat16,
-                         S::Float,
-                         S::Double,
-                         S::UInt16,
-                         S::UInt32,
-                         S::UInt64,
-                         S::ComplexHalf,
-                         S::ComplexFloat,
-                         S::ComplexDouble,
-                         S::Float8_e4m3fn,
-                         S::Float8_e5m2,
-                         S::Float8_e4m3fnuz,
-                         S::Float8_e5m2fnuz};
+  constexpr S table[] = {S::Bool,          S::Byte,          S::Char,        S::Short,           S::Int,
+                         S::Long,          S::Half,          S::BFloat16,    S::Float,           S::Double,
+                         S::UInt16,        S::UInt32,        S::UInt64,      S::ComplexHalf,     S::ComplexFloat,
+                         S::ComplexDouble, S::Float8_e4m3fn, S::Float8_e5m2, S::Float8_e4m3fnuz, S::Float8_e5m2fnuz};
   return code < std::size(table) ? table[code] : S::Undefined;
 }
 
