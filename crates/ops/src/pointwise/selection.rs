@@ -86,15 +86,6 @@ fn rule(limits: &[TensorOrScalar]) -> Rule {
     if limits.iter().any(|limit| matches!(limit, TensorOrScalar::Tensor(_))) { Rule::Promote } else { Rule::Exact }
 }
 
-/// A bound of `clamp` without the other. If it is a number and NaN it bounds nothing, on the CPU and with CUDA, unlike one of two,
-/// an element of a tensor, and that of `clamp_min`.
-fn only(bound: TensorOrScalar, none: f64) -> TensorOrScalar {
-    match bound {
-        TensorOrScalar::Scalar(Number::Double(x)) if x.is_nan() => TensorOrScalar::Scalar(Number::Double(none)),
-        _ => bound,
-    }
-}
-
 /// NaN in any of the three yields NaN. Where the bounds cross, the upper one wins.
 fn clamp(
     call: &mut Call,
@@ -110,8 +101,8 @@ fn clamp(
                 minimum(maximum(v[0], v[1]), v[2])
             })
         }
-        (Some(low), None) => clamp_min(call, x, only(low, f64::NEG_INFINITY), out),
-        (None, Some(high)) => clamp_max(call, x, only(high, f64::INFINITY), out),
+        (Some(low), None) => clamp_min(call, x, low, out),
+        (None, Some(high)) => clamp_max(call, x, high, out),
         (None, None) => Err(Error::Runtime("torch.clamp: At least one of 'min' or 'max' must not be None".to_owned())),
     }
 }
