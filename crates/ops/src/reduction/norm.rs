@@ -147,9 +147,17 @@ fn vector_norm(
     dtype: Option<DType>,
     out: Out,
 ) -> Result<()> {
+    let dtype = norm_dtype(input, dtype)?;
     let axes = Axes::of(call, dims, input.dim(), keep)?;
-    let dtype = check_norm(input, p, dtype, axes)?;
     run(call, input, p, axes, dtype, out)
+}
+
+/// The dtype of a norm, checked.
+fn norm_dtype(input: &Tensor, dtype: Option<DType>) -> Result<DType> {
+    check_float(input.dtype)?;
+    let named = dtype.unwrap_or(input.dtype);
+    check!(named.is_float(), Dtype, "linalg.vector_norm: dtype should be floating point or complex, but got {named}");
+    Ok(named)
 }
 
 /// Checks the arguments of `linalg_vector_norm`; the dtype of its result.
@@ -157,11 +165,9 @@ fn vector_norm(
 /// # Errors
 /// The CPU's.
 pub fn check_norm(input: &Tensor, p: f64, dtype: Option<DType>, axes: Axes) -> Result<DType> {
-    check_float(input.dtype)?;
-    let named = dtype.unwrap_or(input.dtype);
-    check!(named.is_float(), Dtype, "linalg.vector_norm: dtype should be floating point or complex, but got {named}");
-    check_range(input, p, axes, named)?;
-    Ok(named)
+    let dtype = norm_dtype(input, dtype)?;
+    check_range(input, p, axes, dtype)?;
+    Ok(dtype)
 }
 
 fn check_float(dtype: DType) -> Result<()> {
