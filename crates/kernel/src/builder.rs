@@ -6,7 +6,6 @@
 use crate::dtype::DType;
 use crate::ir::*;
 use crate::matrix_type::MatrixType;
-use crate::storage;
 use crate::types::{ScalarType, Type, Word};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -220,7 +219,7 @@ impl Builder {
 
     /// A tensor argument that the kernel may write: the next member of the parameter block is its address.
     pub fn pointer(&self, name: &str, dtype: DType) -> Pointer<'_> {
-        Pointer { b: self, id: self.param_pointer(name, storage::word(dtype)), dtype, read_only: false }
+        Pointer { b: self, id: self.param_pointer(name, dtype.word()), dtype, read_only: false }
     }
 
     /// A number argument: the next member of the parameter block.
@@ -604,7 +603,11 @@ impl<'b> Value<'b> {
             return self.select(self.b.constant_of(to, 1.0), self.b.constant_of(to, 0.0));
         }
         let cast = self.b.def(Type { scalar: to, ..self.ty }, Inst::Cast(self.id));
-        if self.ty.scalar.is_float() && to.is_float() { storage::with_subnormals(self, cast) } else { cast }
+        if self.ty.scalar.is_float() && to.is_float() {
+            crate::math::conversion::with_subnormals(self, cast)
+        } else {
+            cast
+        }
     }
 
     /// The same bits as another type of the same width.
@@ -788,7 +791,7 @@ impl<'b> Pointer<'b> {
 
     /// A pointer of this dtype at `base` moved by `elements` of `base`'s type.
     fn offset_from(self, base: PointerId, elements: Value<'b>) -> Pointer<'b> {
-        let info = PointerInfo { word: storage::word(self.dtype), base: PointerBase::Offset(base, elements.id) };
+        let info = PointerInfo { word: self.dtype.word(), base: PointerBase::Offset(base, elements.id) };
         let id = {
             let mut s = self.b.state.borrow_mut();
             s.kernel.pointers.push(info);
@@ -798,37 +801,8 @@ impl<'b> Pointer<'b> {
         Pointer { id, ..self }
     }
 
-    /// Element `index`, in the dtype's compute type. Indices are u32 below 2^31, or any 64-bit integer.
-    pub fn load(self, index: impl Operand<'b>) -> Value<'b> {
-        let index = index.value(self.b, ScalarType::U32);
-        let raw = self
-            .b
-            .def(Type::scalar(storage::word(self.dtype).value()), Inst::Load { pointer: self.id, index: index.id });
-        storage::decode(raw, self.dtype)
-    }
-
     fn assert_writable(self) {
         assert!(!self.read_only, "a kernel writes through a pointer that it declared as an input");
-    }
-
-    /// Writes element `index`; `value` is converted from its type.
-    pub fn store(self, index: impl Operand<'b>, value: impl Operand<'b>) {
-        let index = index.value(self.b, ScalarType::U32);
-        self.assert_writable();
-        let value = value.value(self.b, self.dtype.compute());
-        let raw = storage::encode(value, self.dtype);
-        self.b.stmt(Stmt::Store { pointer: self.id, index: index.id, value: raw.id });
-    }
-
-    /// The `n` elements from `chunk * n`, in one access where the bytes allow it.
-    /// The address of the first must be a multiple of `n * size`; `n` is a power of two and `n * size` at most 32.
-    pub fn load_chunk(self, chunk: Value<'b>, n: u32) -> Vec<Value<'b>> {
-        storage::load_chunk(self, chunk, n)
-    }
-
-    /// Writes `values` to the elements from `chunk * values.len()`, under [`Pointer::load_chunk`]'s conditions.
-    pub fn store_chunk(self, chunk: Value<'b>, values: &[Value<'b>]) {
-        storage::store_chunk(self, chunk, values)
     }
 
     /// The same address as a pointer to elements of another dtype.
@@ -836,14 +810,15 @@ impl<'b> Pointer<'b> {
         Pointer { dtype, ..self }.offset_from(self.id, self.b.int(ScalarType::U64, 0))
     }
 
-    pub(crate) fn load_words(self, index: Value<'b>, words: u8) -> Value<'b> {
-        let ty = Type { scalar: ScalarType::U32, lanes: words };
+    /// Element `index` as it lies in memory: a word of the dtype, or `lanes` words of 32 bits.
+    pub(crate) fn load_raw(self, index: Value<'b>, ty: Type) -> Value<'b> {
         self.b.def(ty, Inst::Load { pointer: self.id, index: index.id })
     }
 
-    pub(crate) fn store_words(self, index: Value<'b>, words: Value<'b>) {
+    /// Writes what [`Pointer::load_raw`] would read.
+    pub(crate) fn store_raw(self, index: Value<'b>, raw: Value<'b>) {
         self.assert_writable();
-        self.b.stmt(Stmt::Store { pointer: self.id, index: index.id, value: words.id });
+        self.b.stmt(Stmt::Store { pointer: self.id, index: index.id, value: raw.id });
     }
 
     /// Atomic operation on a 32 or 64-bit integer element; yields the old value.

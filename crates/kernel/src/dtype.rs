@@ -3,7 +3,7 @@
 //! A complex number is a pair of reals, the real part first. Kernels know reals alone: a tensor of complex numbers reaches them
 //! as two tensors of reals, or as bits.
 
-use crate::types::ScalarType;
+use crate::types::{ScalarType, Word};
 use std::fmt;
 
 /// The element type of a tensor in memory. The discriminants are the codes of the C ABI.
@@ -138,6 +138,17 @@ impl DType {
             DType::F16 | DType::BF16 | DType::F32 | DType::C32 | DType::C64 => ScalarType::F32,
             DType::F8E4M3FN | DType::F8E5M2 | DType::F8E4M3FNUZ | DType::F8E5M2FNUZ => ScalarType::F32,
             DType::F64 | DType::C128 => ScalarType::F64,
+        }
+    }
+
+    /// The memory word of a dtype of reals.
+    pub fn word(self) -> Word {
+        assert!(!self.is_complex(), "a kernel's pointer is to reals, not to {self}");
+        match self {
+            DType::Bool | DType::U8 | DType::I8 => Word::W8,
+            float8 if float8.is_float8() => Word::W8,
+            DType::I16 | DType::U16 | DType::F16 | DType::BF16 => Word::W16,
+            other => Word::Full(other.compute()),
         }
     }
 

@@ -3,19 +3,88 @@
 //! f16, bf16 and [floats of 8 bits](crate::float8) are decoded and encoded with integer operations, rounding to nearest even, so that no driver's
 //! conversion is involved.
 
-use crate::builder::{Pointer, Value};
+use crate::builder::{Operand, Pointer, Value};
 use crate::dtype::DType;
 use crate::float8::Format;
-use crate::types::{ScalarType, Word};
+use crate::types::{ScalarType, Type};
 
-/// The memory word of a dtype of reals.
-pub fn word(dtype: DType) -> Word {
-    assert!(!dtype.is_complex(), "a kernel's pointer is to reals, not to {dtype}");
-    match dtype {
-        DType::Bool | DType::U8 | DType::I8 => Word::W8,
-        float8 if float8.is_float8() => Word::W8,
-        DType::I16 | DType::U16 | DType::F16 | DType::BF16 => Word::W16,
-        other => Word::Full(other.compute()),
+impl<'b> Pointer<'b> {
+    /// Element `index`, in the dtype's compute type. Indices are u32 below 2^31, or any 64-bit integer.
+    pub fn load(self, index: impl Operand<'b>) -> Value<'b> {
+        let index = index.value(self.builder(), ScalarType::U32);
+        let raw = self.load_raw(index, Type::scalar(self.dtype().word().value()));
+        decode(raw, self.dtype())
+    }
+
+    /// Writes element `index`; `value` is converted from its type.
+    pub fn store(self, index: impl Operand<'b>, value: impl Operand<'b>) {
+        let index = index.value(self.builder(), ScalarType::U32);
+        let value = value.value(self.builder(), self.dtype().compute());
+        self.store_raw(index, encode(value, self.dtype()));
+    }
+
+    /// The `n` elements from `chunk * n`, in one access where the bytes allow it.
+    /// The address of the first must be a multiple of `n * size`; `n` is a power of two and `n * size` at most 32.
+    pub fn load_chunk(self, chunk: Value<'b>, n: u32) -> Vec<Value<'b>> {
+        let dtype = self.dtype();
+        let bytes = dtype.bytes() as u32 * n;
+        if n == 1 {
+            return vec![self.load(chunk)];
+        }
+        if bytes < 4 {
+            return (0..n).map(|i| self.load(chunk * n + i)).collect();
+        }
+        let words = load_u32s(whole_words(self, bytes), chunk, bytes / 4);
+        match dtype.bytes() {
+            8 => words.chunks(2).map(|w| decode(join(w[0], w[1], dtype.compute()), dtype)).collect(),
+            4 => words.iter().map(|w| decode(w.bitcast(dtype.compute()), dtype)).collect(),
+            size => {
+                let per = 4 / size as u32;
+                let (bits, mask) = (8 * size as u32, (1u32 << (8 * size)) - 1);
+                (0..n).map(|i| decode((words[(i / per) as usize] >> (i % per * bits)) & mask, dtype)).collect()
+            }
+        }
+    }
+
+    /// Writes `values` to the elements from `chunk * values.len()`, under [`Pointer::load_chunk`]'s conditions.
+    pub fn store_chunk(self, chunk: Value<'b>, values: &[Value<'b>]) {
+        let dtype = self.dtype();
+        let n = values.len() as u32;
+        let bytes = dtype.bytes() as u32 * n;
+        if n == 1 {
+            return self.store(chunk, values[0]);
+        }
+        if bytes < 4 {
+            for (i, &v) in values.iter().enumerate() {
+                self.store(chunk * n + i as u32, v);
+            }
+            return;
+        }
+        let raw: Vec<Value<'b>> = values.iter().map(|&v| encode(v, dtype)).collect();
+        let words: Vec<Value<'b>> = match dtype.bytes() {
+            8 => raw.iter().flat_map(|&r| split(r)).collect(),
+            4 => raw.iter().map(|r| r.bitcast(ScalarType::U32)).collect(),
+            size => {
+                let per = 4 / size as usize;
+                let (bits, mask) = (8 * size as u32, (1u32 << (8 * size)) - 1);
+                raw.chunks(per)
+                    .map(|part| {
+                        let mut word = part[0] & mask;
+                        for (i, &r) in part.iter().enumerate().skip(1) {
+                            word = word | ((r & mask) << (i as u32 * bits));
+                        }
+                        word
+                    })
+                    .collect()
+            }
+        };
+        let words_at = whole_words(self, bytes);
+        let vectors = words.len().div_ceil(4) as u32;
+        for (i, part) in words.chunks(4).enumerate() {
+            let index = if vectors == 1 { chunk } else { chunk * vectors + i as u32 };
+            let v = if part.len() == 1 { part[0] } else { self.builder().vector(part) };
+            words_at.store_raw(index, v);
+        }
     }
 }
 
@@ -81,25 +150,6 @@ pub fn convert(value: Value<'_>, dtype: DType) -> Value<'_> {
     }
 }
 
-/// `cast`, which is `x` converted from one float type to another, where no f32 number involved is subnormal; there it is
-/// made of integers, because an adapter may flush it.
-pub fn with_subnormals<'b>(x: Value<'b>, cast: Value<'b>) -> Value<'b> {
-    const LEAST_NORMAL: f64 = f32::MIN_POSITIVE as f64;
-    if x.scalar() == ScalarType::F32 {
-        let bits = x.bitcast(ScalarType::U32);
-        let magnitude = bits & 0x7fff_ffffu32;
-        let exact = (magnitude.cast(ScalarType::F64) * 2f64.powi(-149)).bitcast(ScalarType::U64);
-        let sign = (bits >> 31).cast(ScalarType::U64) << 63;
-        return magnitude.lt(0x0080_0000u32).select((exact | sign).bitcast(ScalarType::F64), cast);
-    }
-    let bits = x.bitcast(ScalarType::U64);
-    let magnitude = bits & (u64::MAX >> 1);
-    // A multiple of 2^-149 is its own bits.
-    let units = (magnitude.bitcast(ScalarType::F64) * 2f64.powi(149)).round().cast(ScalarType::U32);
-    let sign = (bits >> 32).cast(ScalarType::U32) & 0x8000_0000u32;
-    magnitude.lt(LEAST_NORMAL.to_bits()).select((units | sign).bitcast(ScalarType::F32), cast)
-}
-
 fn decode_f16(h: Value<'_>) -> Value<'_> {
     let sign = (h & 0x8000) << 16;
     let magnitude = h & 0x7fff;
@@ -130,69 +180,6 @@ fn encode_bf16(x: Value<'_>) -> Value<'_> {
     x.is_nan().select(x.b.u32(0x7fc0), rounded)
 }
 
-/// See [`Pointer::load_chunk`].
-pub fn load_chunk<'b>(p: Pointer<'b>, chunk: Value<'b>, n: u32) -> Vec<Value<'b>> {
-    let dtype = p.dtype();
-    let bytes = dtype.bytes() as u32 * n;
-    if n == 1 {
-        return vec![p.load(chunk)];
-    }
-    if bytes < 4 {
-        return (0..n).map(|i| p.load(chunk * n + i)).collect();
-    }
-    let words = load_u32s(whole_words(p, bytes), chunk, bytes / 4);
-    match dtype.bytes() {
-        8 => words.chunks(2).map(|w| decode(join(w[0], w[1], dtype.compute()), dtype)).collect(),
-        4 => words.iter().map(|w| decode(w.bitcast(dtype.compute()), dtype)).collect(),
-        size => {
-            let per = 4 / size as u32;
-            let (bits, mask) = (8 * size as u32, (1u32 << (8 * size)) - 1);
-            (0..n).map(|i| decode((words[(i / per) as usize] >> (i % per * bits)) & mask, dtype)).collect()
-        }
-    }
-}
-
-/// See [`Pointer::store_chunk`].
-pub fn store_chunk<'b>(p: Pointer<'b>, chunk: Value<'b>, values: &[Value<'b>]) {
-    let dtype = p.dtype();
-    let n = values.len() as u32;
-    let bytes = dtype.bytes() as u32 * n;
-    if n == 1 {
-        return p.store(chunk, values[0]);
-    }
-    if bytes < 4 {
-        for (i, &v) in values.iter().enumerate() {
-            p.store(chunk * n + i as u32, v);
-        }
-        return;
-    }
-    let raw: Vec<Value<'b>> = values.iter().map(|&v| encode(v, dtype)).collect();
-    let words: Vec<Value<'b>> = match dtype.bytes() {
-        8 => raw.iter().flat_map(|&r| split(r)).collect(),
-        4 => raw.iter().map(|r| r.bitcast(ScalarType::U32)).collect(),
-        size => {
-            let per = 4 / size as usize;
-            let (bits, mask) = (8 * size as u32, (1u32 << (8 * size)) - 1);
-            raw.chunks(per)
-                .map(|part| {
-                    let mut word = part[0] & mask;
-                    for (i, &r) in part.iter().enumerate().skip(1) {
-                        word = word | ((r & mask) << (i as u32 * bits));
-                    }
-                    word
-                })
-                .collect()
-        }
-    };
-    let p = whole_words(p, bytes);
-    let vectors = words.len().div_ceil(4) as u32;
-    for (i, part) in words.chunks(4).enumerate() {
-        let index = if vectors == 1 { chunk } else { chunk * vectors + i as u32 };
-        let v = if part.len() == 1 { part[0] } else { p.builder().vector(part) };
-        p.store_words(index, v);
-    }
-}
-
 /// A pointer through which one 32-bit word is moved at a time: a narrow dtype's own would move one element.
 fn whole_words(p: Pointer<'_>, bytes: u32) -> Pointer<'_> {
     if bytes == 4 && p.dtype().bytes() < 4 { p.retyped(DType::U32) } else { p }
@@ -204,7 +191,7 @@ fn load_u32s<'b>(p: Pointer<'b>, chunk: Value<'b>, words: u32) -> Vec<Value<'b>>
     (0..vectors)
         .flat_map(|i| {
             let index = if vectors == 1 { chunk } else { chunk * vectors + i };
-            let v = p.load_words(index, lanes);
+            let v = p.load_raw(index, Type { scalar: ScalarType::U32, lanes });
             if lanes == 1 { vec![v] } else { (0..lanes).map(|l| v.lane(l)).collect() }
         })
         .collect()

@@ -5,7 +5,6 @@
 
 use crate::ir::*;
 use crate::matrix_type::{MatrixType, MatrixUse};
-use crate::storage;
 use crate::types::{ScalarType, Type, Word};
 
 /// A kernel that its builder should not have made.
@@ -148,7 +147,7 @@ impl Verifier<'_> {
             }
             MatrixMemory::Pointer(id) => {
                 let word = self.pointer(id)?;
-                check(word == storage::word(ty.dtype), || format!("a matrix of type {ty:?} in memory of {word:?}"))
+                check(word == ty.dtype.word(), || format!("a matrix of type {ty:?} in memory of {word:?}"))
             }
         }
     }

@@ -6,7 +6,6 @@ use crate::component_map::ComponentMap;
 use crate::dtype::DType;
 use crate::ir::{MatrixId, MatrixMemory, MatrixStmt, ValueId};
 use crate::matrix_type::{MatrixLayout, MatrixType};
-use crate::storage;
 use crate::types::Type;
 use half::{bf16, f16};
 
@@ -152,7 +151,7 @@ impl Machine<'_, '_, '_> {
                 (shared as usize, (index as usize + lines) * size + along as usize * bytes)
             }
             MatrixMemory::Pointer(pointer) => {
-                let word = storage::word(ty.dtype);
+                let word = ty.dtype.word();
                 let (argument, at, _) = self.element(pointer, place, Type::scalar(word.value()), first);
                 (argument, at + (lines + along as usize) * bytes)
             }
@@ -166,7 +165,7 @@ impl Machine<'_, '_, '_> {
                 let bits = 8 * ty.dtype.bytes();
                 word & ((1u64 << bits) - 1)
             }
-            MatrixMemory::Pointer(_) => self.read(of, at, storage::word(ty.dtype)),
+            MatrixMemory::Pointer(_) => self.read(of, at, ty.dtype.word()),
         }
     }
 
@@ -177,7 +176,7 @@ impl Machine<'_, '_, '_> {
                 let word = &mut self.shared[of][at / 4];
                 *word = *word & !(mask << shift) | (bits & mask) << shift;
             }
-            MatrixMemory::Pointer(_) => self.write(of, at, storage::word(ty.dtype), bits),
+            MatrixMemory::Pointer(_) => self.write(of, at, ty.dtype.word(), bits),
         }
     }
 }

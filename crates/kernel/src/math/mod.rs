@@ -8,6 +8,7 @@ use crate::types::ScalarType;
 
 pub mod comparison;
 pub mod complex;
+pub mod conversion;
 pub mod double;
 pub mod ordinary;
 pub mod single;

@@ -4,7 +4,6 @@ use super::emitter::{Emitter, Id, TypeKey, aligned};
 use crate::dtype::DType;
 use crate::ir::{MatrixId, MatrixMemory, MatrixStmt, ValueId};
 use crate::matrix_type::{MatrixLayout, MatrixType, MatrixUse};
-use crate::storage;
 use crate::types::{ScalarType, Type};
 use rspirv::dr::{Instruction, Operand};
 use rspirv::spirv::{self, Op, StorageClass};
@@ -91,7 +90,7 @@ impl Emitter<'_> {
                 (self.shared_address(shared, index), self.workgroup_access().into_iter().collect())
             }
             MatrixMemory::Pointer(pointer) => {
-                let word = storage::word(ty.dtype);
+                let word = ty.dtype.word();
                 let (address, alignment, _) = self.element(pointer, index, Type::scalar(word.value()));
                 (address, aligned(alignment).to_vec())
             }
