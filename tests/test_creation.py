@@ -142,6 +142,8 @@ def test_logspace(dtype: torch.dtype) -> None:
         agree(torch.logspace, 2.7, -3, steps, base=1.1, dtype=dtype)
     if dtype.is_floating_point:
         agree(torch.logspace, -0.5, 1.25, 50, base=3.5, dtype=dtype)
+    for start in (4.3, 1.5, -0.5):  # One step alone: of integers too, the exponent keeps its fraction.
+        agree(torch.logspace, start, 2, 1, dtype=dtype)
 
 
 @pytest.mark.filterwarnings("ignore:torch.range is deprecated")

@@ -76,6 +76,13 @@ def test_pdist_shapes_and_errors():
         F.pdist(x, -1.0)
 
 
+def test_gradients_of_infinite_distances():
+    x = torch.tensor([[math.inf, 1.0], [0.0, 2.0], [math.nan, 1.0], [4.0, 1.0]], requires_grad=True)
+    assert_matches_cpu(lambda x: F.pdist(x, math.inf), x)
+    finite = torch.tensor([[0.0, 2.0], [3.0, 1.0]])  # Of NaN, the CPU's cdist takes the other differences.
+    assert_matches_cpu(lambda x, y: torch.cdist(x[:2], y, math.inf), x, finite)
+
+
 @dtypes(torch.float32, torch.float64, torch.float16)
 def test_composites(dtype):
     x, y = leaf(4, 5, 3, dtype=dtype), leaf(4, 5, 3, dtype=dtype)

@@ -143,6 +143,12 @@ def test_gradient_clipping() -> None:
         lambda a, b: torch._foreach_mul_([x.long() for x in a], 0.5),
         lambda a, b: torch._foreach_pow([x.long() for x in a], -1),
         lambda a, b: torch._foreach_copy_(a, [x.new_zeros(7, *x.shape) for x in b]),
+        lambda a, b: torch._foreach_norm(a, True),
+        lambda a, b: torch._foreach_addcmul(a, b, b, value=1e114),
+        lambda a, b: torch._foreach_addcmul(a, b, b, torch.full((5,), 1e114, dtype=torch.float64)),
+        lambda a, b: torch._foreach_addcdiv_(a, b, b, [1.0, 1.0, 1.0, 1.0, -1e114]),
+        lambda a, b: torch.addcmul(a[0], b[0], b[0], value=1e114),
+        lambda a, b: torch.addcdiv(a[0], b[0], b[0], value=1e114),
     ],
 )
 def test_errors(call: Callable[..., Any]) -> None:

@@ -404,3 +404,11 @@ def test_same_bits_twice():
     x = torch.randn(300, 5000).to("dml")
     for dim in (0, 1, None):
         assert_same(x.sum(dim), x.sum(dim).cpu(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_extremum_of_no_flags(name):
+    """The CPU takes no elements where a result is given, and writes what every other would beat."""
+    function = getattr(torch.ops.aten, name).unary_out
+    x = torch.empty(6, 0, dtype=torch.bool)
+    assert_matches_cpu(lambda x: function(x, out=torch.zeros((), dtype=torch.float64, device=x.device)), x)

@@ -128,6 +128,11 @@ def test_histc_of_integers(dtype):
     assert x[:, :0].to("dml").histc(4).tolist() == [0, 0, 0, 0]
 
 
+def test_histc_limits_beyond_the_dtype():
+    for low, high in ((-7, 255), (0, 256), (-7, 0)):
+        assert_same_error(lambda x, low=low, high=high: x.histc(3, low, high), torch.arange(5, dtype=torch.uint8))
+
+
 def test_histc_of_wide_integers():
     wide = torch.tensor([-(2**62), 2**62 - 1, 0], device="dml")
     assert wide.histc(1).tolist() == [3]

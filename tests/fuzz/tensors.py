@@ -22,6 +22,9 @@ LARGE: tuple[Shape, ...] = (
     (131073,),
 )
 
+# Elements of two tensors multiplied, which what they broadcast to may have: two large ones make one of 20 GB.
+MOST_TOGETHER = 1 << 26
+
 
 def shape(rng: random.Random, least: int = 0, most: int = 8) -> Shape:
     """Sizes of a tensor of `least` to `most` dimensions."""
@@ -60,7 +63,8 @@ def broadcast(rng: random.Random, sizes: Shape) -> Shape:
     if kind < 0.55:
         return sizes
     if kind < 0.58:
-        return shape(rng)
+        other = shape(rng)
+        return other if math.prod(sizes) * math.prod(other) <= MOST_TOGETHER else sizes
     kept = sizes[rng.randrange(len(sizes) + 1) :]
     return tuple(1 if rng.random() < 0.3 else size for size in kept)
 

@@ -1,9 +1,9 @@
 //! Tensors of evenly spaced numbers, and of their powers: arange, linspace, logspace.
 
-use crate::movement::copy::device_copy;
+use crate::movement::copy::{device_copy, fill_with};
 use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar as Number};
-use crate::operator::conversion::check_all_fit;
+use crate::operator::conversion::{check_all_fit, check_fits};
 use crate::operator::error::Result;
 use crate::primitives::kernel::{InDType, KernelSpec, Output};
 use crate::tensor::promote::accumulator;
@@ -211,10 +211,18 @@ fn linspace(call: &mut Call, start: Number, end: Number, steps: i64, out: Out) -
 fn logspace(call: &mut Call, mut start: f64, mut end: f64, steps: i64, base: f64, out: Out) -> Result<()> {
     check!(steps >= 0, Runtime, "number of steps must be non-negative");
     let out = target(call, out, steps, "logspace")?;
-    let mut step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
+    if steps == 1 {
+        // In doubles, as on the CPU; only of several exponents an integer dtype drops the fractions.
+        let power = Number::Double(base.powf(start));
+        check_fits(power, out.dtype)?;
+        fill_with(call, &out, power)?;
+        call.ret(out);
+        return Ok(());
+    }
+    let mut step = (end - start) / (steps - 1) as f64;
     if !out.dtype.is_float() {
         (start, end) = (start.trunc(), end.trunc());
-        step = if steps > 1 { f64::from((end - start) as f32 / (steps - 1) as f32) } else { 0.0 };
+        step = f64::from((end - start) as f32 / (steps - 1) as f32);
     }
     let numbers = [start, end, step, (steps / 2) as f64, (steps - 1) as f64, base].map(Number::Double);
     fill(call, Sequence::Logspace, out, &numbers)

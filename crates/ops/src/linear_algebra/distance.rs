@@ -135,7 +135,8 @@ impl Fold for Gradient {
             Order::Zero => zero,
             Order::One => signed,
             Order::Two => distance.eq(0.0).select(zero, grad * difference / distance),
-            Order::Infinity => size.eq(distance).select(signed, zero),
+            // An infinite difference is not told from an infinite distance: NaN, as on the CPU.
+            Order::Infinity => (size - distance).is_nan().select(size - distance, size.eq(distance).select(signed, zero)),
             Order::General => {
                 let power: Value = s.numbers[0] - 1.0;
                 let slope = signed * math::pow(size, power) / math::pow(distance, power);

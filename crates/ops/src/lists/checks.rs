@@ -47,12 +47,12 @@ pub fn power(of: &Operation) -> Result<()> {
 
 /// Of addcmul.
 pub fn product(of: &Operation) -> Result<()> {
-    ternary::check_product(of.common)
+    ternary::check_product(of.common, of.number)
 }
 
 /// Of addcdiv.
 pub fn quotient(of: &Operation) -> Result<()> {
-    ternary::check_quotient(of.tensors[1], of.tensors[2])
+    ternary::check_quotient(of.tensors[1], of.tensors[2], of.common, of.number)
 }
 
 /// Of lerp, whose weight may be a tensor.

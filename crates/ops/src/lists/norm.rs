@@ -3,7 +3,7 @@
 //! Every workgroup folds its part of a tensor; then one workgroup a tensor joins what its parts gave.
 
 use crate::operator::argument::Tensors;
-use crate::operator::call::{Call, Ret};
+use crate::operator::call::{Call, Ret, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::list_table::{Grid, ListTable, Listed, MAX_TENSORS};
@@ -29,7 +29,13 @@ operators! {
 const WORDS: usize = 3;
 
 /// The results are views of one tensor for each dtype, as on CUDA.
-fn norm(call: &mut Call, list: Tensors, p: f64, dtype: Option<DType>) -> Result<()> {
+fn norm(call: &mut Call, list: Tensors, order: Number, dtype: Option<DType>) -> Result<()> {
+    check!(
+        matches!(order, Number::Int(_) | Number::Double(_)),
+        Runtime,
+        "foreach_tensor_norm_slow expects ord to be integer or float"
+    );
+    let p = order.to_f64();
     for t in &list {
         check!(
             p != f64::INFINITY || t.numel() > 0,

@@ -2,11 +2,13 @@
 
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::conversion::check_fits;
 use crate::operator::error::Result;
 use crate::operator::structured::type_name;
 use crate::pointwise::arithmetic::{exact_product, multiply_add};
 use crate::pointwise::operator::{Rule, check_float, common_dtype, operator};
 use crate::tensor::Tensor;
+use crate::tensor::promote::accumulator;
 use crate::{check, operators};
 use dml_kernel::{DType, Value};
 
@@ -34,14 +36,20 @@ operators! {
 }
 
 fn addcmul(call: &mut Call, t: AnyTensor, x: AnyTensor, y: AnyTensor, value: Number, out: Out) -> Result<()> {
-    check_product(common_dtype(call, &[t, x, y]))?;
+    check_product(common_dtype(call, &[t, x, y]), Some(value))?;
     operator(call, out, Rule::Promote, "addcmul", &[t, x, y], &[value], |_, v| addcmul_body(v))
 }
 
-/// Checks the dtype in which addcmul's tensors meet: bool has no products and sums.
-pub fn check_product(common: DType) -> Result<()> {
+/// Checks the dtype in which addcmul's tensors meet, bool has no products and sums, and the number that it multiplies by.
+pub fn check_product(common: DType, value: Option<Number>) -> Result<()> {
     check!(common != DType::Bool, NotImplemented, "\"addcmul_cpu_out\" not implemented for 'Bool'");
-    Ok(())
+    check_value(common, value)
+}
+
+/// Checks the number of addcmul and addcdiv, which must fit the type that floats are accumulated in, and other dtypes themselves.
+fn check_value(common: DType, value: Option<Number>) -> Result<()> {
+    let held = if common.is_float() { accumulator(common) } else { common };
+    value.map_or(Ok(()), |value| check_fits(value, held))
 }
 
 /// `self + value * tensor1 * tensor2` of `[self, tensor1, tensor2, value]`.
@@ -50,19 +58,19 @@ pub fn addcmul_body<'b>(v: &[Value<'b>]) -> Value<'b> {
 }
 
 fn addcdiv(call: &mut Call, t: AnyTensor, x: AnyTensor, y: AnyTensor, value: Number, out: Out) -> Result<()> {
-    check_quotient(&x, &y)?;
+    check_quotient(&x, &y, common_dtype(call, &[t, x, y]), Some(value))?;
     operator(call, out, Rule::Promote, "addcdiv", &[t, x, y], &[value], |_, v| addcdiv_body(v))
 }
 
-/// Checks the tensors of which addcdiv takes the quotient.
-pub fn check_quotient(x: &Tensor, y: &Tensor) -> Result<()> {
+/// Checks the tensors of which addcdiv takes the quotient, and the number that it multiplies by.
+pub fn check_quotient(x: &Tensor, y: &Tensor, common: DType, value: Option<Number>) -> Result<()> {
     check!(
         x.dtype.is_float() || y.dtype.is_float(),
         Runtime,
         "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true \
          division of tensor1 and tensor2."
     );
-    Ok(())
+    check_value(common, value)
 }
 
 /// `self + value * tensor1 / tensor2` of `[self, tensor1, tensor2, value]`.

@@ -86,6 +86,7 @@ impl Extreme {
             s if s.is_float() => b.float(s, if max { f64::NEG_INFINITY } else { f64::INFINITY }),
             ScalarType::I32 if !dtype.is_signed_integer() => b.i32(if max { 0 } else { i32::MAX >> (31 - bits) }),
             ScalarType::I32 => b.i32(if max { i32::MIN >> (32 - bits) } else { i32::MAX >> (32 - bits) }),
+            ScalarType::U32 if dtype == DType::Bool => b.u32(u32::from(!max)),
             ScalarType::I64 => b.int(scalar, if max { i64::MIN } else { i64::MAX } as u64),
             s => b.int(s, if max { 0 } else { u64::MAX }),
         }
