@@ -304,3 +304,12 @@ def test_degrees_that_take_too_many_steps(name: str) -> None:
             x = torch.tensor([0.5, 0.25, 0.0 if "laguerre" in name else 1.0, math.nan], dtype=dtype)
             found = function(x.to("dml"), torch.tensor(degree, dtype=dtype).to("dml")).cpu()
             assert found.isnan().tolist() == [True, True, False, True] and found[2] == 1
+
+
+@dtypes(torch.float32, torch.float64)
+def test_k1_near_zero(dtype):
+    """1 / x, down to where that is infinite."""
+    tiny = torch.finfo(dtype).tiny
+    x = torch.tensor([tiny / 4, tiny / 2, tiny, 1e-20, 2**-31, 2**-30, 2**-29, 1e-3], dtype=dtype)
+    for function in (S.modified_bessel_k1, S.scaled_modified_bessel_k1):
+        assert_same(function(x.to("dml")), function(x.double()).to(dtype), rtol=4 * torch.finfo(dtype).eps, atol=0)
