@@ -7,7 +7,11 @@ table has the median of several rounds. In float32 the tokens must be the CPU's:
 tokens must be as good as equal. Ends with 1 where they are not, or where an operator ran on the CPU for want of a
 kernel.
 
+With `--graph` every device but the CPU has a second row: there the step of one token is captured once, with a cache of
+fixed size, and then replayed (docs/graphs.md). What bounds such small models is the host, which a replay costs little.
+
     python examples/generate.py                              # every device of this machine
+    python examples/generate.py --graph
     python examples/generate.py --model llama --size large --device dml,cuda --json speed.json
 """
 
@@ -29,7 +33,14 @@ try:
     from rich.console import Console
     from rich.progress import Progress
     from rich.table import Table
-    from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedModel
+    from transformers import (
+        GPT2Config,
+        GPT2LMHeadModel,
+        LlamaConfig,
+        LlamaForCausalLM,
+        PreTrainedModel,
+        StaticCache,
+    )
 except ImportError as error:
     sys.exit(f"{error.name} is missing: pip install transformers rich")
 
@@ -77,29 +88,66 @@ def make_model(family: str, size: str) -> PreTrainedModel:
     return LlamaForCausalLM(LlamaConfig(hidden_size=width, intermediate_size=inner, **common)).eval()
 
 
-def generate(model: PreTrainedModel, prompt: torch.Tensor, new_tokens: int) -> torch.Tensor:
-    """Return the prompt and what the model makes of it."""
-    found: torch.Tensor = model.generate(
-        prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=new_tokens, do_sample=False, use_cache=True
-    )
-    return found
+class Eager:
+    """A model that continues a prompt by transformers' `generate`."""
+
+    def __init__(self, model: PreTrainedModel, prompt: torch.Tensor) -> None:
+        """Of a prompt `[1, length]` on the model's device."""
+        self._model, self._prompt = model, prompt
+
+    def __call__(self, steps: int) -> list[int]:
+        """Return so many new tokens."""
+        found: torch.Tensor = self._model.generate(
+            self._prompt,
+            attention_mask=torch.ones_like(self._prompt),
+            max_new_tokens=steps,
+            do_sample=False,
+            use_cache=True,
+        )
+        return found[0, self._prompt.shape[1] :].tolist()
+
+
+class Captured:
+    """The same, with the step of one token captured and replayed. Each token is read before the next is asked for."""
+
+    def __init__(self, model: PreTrainedModel, prompt: torch.Tensor, most: int) -> None:
+        """Of a prompt `[1, length]` on the model's device, for at most so many new tokens."""
+        self._model, self._prompt = model, prompt
+        self._cache = StaticCache(config=model.config, max_cache_len=prompt.shape[1] + most)
+        self._token = self._next(prompt)
+        module = torch.get_device_module(prompt.device)
+        for _ in range(2):  # What is made at its first use exists before the capture.
+            self._token.copy_(self._next(self._token))
+        self._graph = module.CUDAGraph() if prompt.device.type == "cuda" else module.Graph()
+        with module.graph(self._graph):
+            self._token.copy_(self._next(self._token))
+
+    @torch.no_grad()
+    def _next(self, tokens: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self._model(input_ids=tokens, past_key_values=self._cache, use_cache=True).logits
+        return logits[:, -1].argmax(-1, keepdim=True)
+
+    def __call__(self, steps: int) -> list[int]:
+        """Return so many new tokens."""
+        self._cache.reset()
+        self._token.copy_(self._next(self._prompt))
+        found = [int(self._token.item())]
+        for _ in range(steps - 1):
+            self._graph.replay()
+            found.append(int(self._token.item()))
+        return found
 
 
 @dataclass
 class Runner:
-    """One model and a prompt on one device in one dtype, and the times of its rounds in ms."""
+    """What writes on one device in one dtype, and the times of its rounds in ms."""
 
-    model: PreTrainedModel
-    prompt: torch.Tensor
+    name: str
+    write: Eager | Captured
     device: torch.device
     steps: int
     first: list[float] = field(default_factory=list)
     each: list[float] = field(default_factory=list)
-
-    def warm_up(self) -> list[int]:
-        """Generate as will be timed, so that everything is compiled; return the new tokens."""
-        found = generate(self.model, self.prompt, self.steps)
-        return found[0, self.prompt.shape[1] :].tolist()
 
     def round(self) -> None:
         """Time one token, and all of them: the difference is what the others took."""
@@ -111,9 +159,19 @@ class Runner:
         gc.collect()
         synchronize(self.device)
         started = time.perf_counter()
-        generate(self.model, self.prompt, steps)
-        synchronize(self.device)
+        self.write(steps)
         return (time.perf_counter() - started) * 1e3
+
+
+def runners_of(
+    model: PreTrainedModel, prompt: torch.Tensor, device: torch.device, options: argparse.Namespace
+) -> list[Runner]:
+    """Return what writes on a device: `generate`, and where that is asked for, replays of a graph."""
+    prompt = prompt.to(device)
+    found = [Runner(str(device), Eager(model, prompt), device, options.steps)]
+    if options.graph and device.type != "cpu":
+        found.append(Runner(f"{device}, graph", Captured(model, prompt, options.steps), device, options.steps))
+    return found
 
 
 def measure(
@@ -122,23 +180,24 @@ def measure(
     """Return the speeds in the order of the dtypes. The devices take turns, so that they meet the same machine."""
     speeds = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=len(options.dtype) * len(places) * (options.repeats + 1))
+        count = sum(1 + (options.graph and place.type != "cpu") for place in places)
+        task = progress.add_task("", total=len(options.dtype) * (len(places) + count * options.repeats))
         for dtype in options.dtype:
             runners, said = [], []
             for device in places:
                 progress.update(task, description=f"{device} {dtype}: warm-up")
-                runner = Runner(copy_of(model, device, DTYPES[dtype]), prompt.to(device), device, options.steps)
-                said.append(runner.warm_up())
-                runners.append(runner)
+                for runner in runners_of(copy_of(model, device, DTYPES[dtype]), prompt, device, options):
+                    said.append(runner.write(options.steps))  # as will be timed, so that everything is compiled
+                    runners.append(runner)
                 progress.advance(task)
             for _ in range(options.repeats):
                 for runner in runners:
-                    progress.update(task, description=f"{runner.device} {dtype}")
+                    progress.update(task, description=f"{runner.name} {dtype}")
                     runner.round()
                     progress.advance(task)
             for runner, tokens in zip(runners, said, strict=True):
                 first, each = statistics.median(runner.first), statistics.median(runner.each)
-                speeds.append(Speed(str(runner.device), describe(runner.device), dtype, first, each, tokens))
+                speeds.append(Speed(runner.name, describe(runner.device), dtype, first, each, tokens))
     return speeds
 
 
@@ -212,6 +271,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--steps", type=int, default=64, metavar="N", help="tokens (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="rounds (default: %(default)s)")
+    parser.add_argument("--graph", action="store_true", help="replay a captured step too")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
     options = parser.parse_args()
@@ -233,7 +293,7 @@ def main() -> int:
     places: list[torch.device] = options.device
     for device in places:
         console.print(f"{device}: {describe(device)}", highlight=False)
-    reference = Runner(model, prompt, torch.device("cpu"), options.steps).warm_up()
+    reference = Eager(model, prompt)(options.steps)
     speeds = measure(model, prompt, places, options)
     fastest = next((str(device) for device in places if device.type == "cuda"), str(places[0]))
     console.print(table_of(speeds, reference, fastest))

@@ -36,16 +36,16 @@ def test_unknown_device_is_named():
 def test_generation_is_timed_and_the_same_everywhere(model: str, tmp_path: Path):
     pytest.importorskip("transformers")
     file = tmp_path / "speeds.json"
-    options = f"--device cpu,dml --model {model} --size tiny --steps 6 --repeats 1 --json {file}".split()
+    options = f"--device cpu,dml --model {model} --size tiny --steps 6 --repeats 3 --graph --json {file}".split()
     done = run_python("examples/generate.py", *options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "fallbacks to the CPU: 0" in done.stdout
     speeds = json.loads(file.read_text(encoding="utf-8"))["speeds"]
     assert [(one["device"], one["dtype"]) for one in speeds] == [
-        (device, dtype) for dtype in ("float32", "float16") for device in ("cpu", "dml")
+        (device, dtype) for dtype in ("float32", "float16") for device in ("cpu", "dml", "dml, graph")
     ]
     assert all(one["token_ms"] > 0 and len(one["tokens"]) == 6 for one in speeds)
-    assert speeds[0]["tokens"] == speeds[1]["tokens"] and len(set(speeds[0]["tokens"])) > 1
+    assert speeds[0]["tokens"] == speeds[1]["tokens"] == speeds[2]["tokens"] and len(set(speeds[0]["tokens"])) > 1
 
 
 def test_adapter_is_trained_saved_and_merged(tmp_path: Path):
