@@ -65,6 +65,36 @@ def test_causal(sizes: Any) -> None:
     check(make(*sizes, 16, 16), is_causal=True)
 
 
+@pytest.mark.parametrize("sizes", [(1, 2, 130, 140, 64, 40), (1, 1, 101, 97, 33, 18), (1, 1, 128, 128, 16, 128)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_long_rows_and_columns(sizes: Any, causal: bool) -> None:
+    """Of which an invocation takes more; rows of whole quads and others."""
+    check(make(*sizes), is_causal=causal)
+    if not causal:
+        check(make(*sizes), mask=torch.randn(sizes[2], sizes[3], dtype=torch.float64))
+
+
+def test_dropout_of_long_rows_and_columns() -> None:
+    """All launches draw the same: the gradients are those of the weights that were kept."""
+    q, k, v, g = (t.float().to("dml") for t in make(1, 2, 130, 110, 16, 24))
+    eye = torch.eye(110, device="dml").expand(1, 2, 110, 110)
+
+    def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(3)
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=0.25)
+
+    kept = (run(q, k, eye) != 0).double().cpu() / 0.75
+
+    def composed(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return ((q @ k.mT / 4).softmax(-1) * kept) @ v
+
+    expected = attend("cpu", torch.float64, [q, k, v, g], composed)
+    for ours, theirs in zip(attend("dml", torch.float32, [q, k, v, g], run), expected, strict=True):
+        torch.testing.assert_close(
+            ours, theirs, rtol=0, atol=TOLERANCE[torch.float32] * (theirs.abs().max().item() + 1)
+        )
+
+
 @pytest.mark.parametrize("shape", [(7, 9), (2, 1, 7, 9), (1, 2, 1, 9), (2, 2, 7, 9), ()])
 def test_masks_of_numbers(shape: tuple[int, ...]) -> None:
     check(make(2, 2, 7, 9, 16, 16), mask=torch.randn(shape))

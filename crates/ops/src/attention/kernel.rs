@@ -9,7 +9,7 @@
 
 use super::dropout::{Dropout, DropoutParams};
 use super::matrix::{Matrix, Plane};
-use super::spec::{COLUMNS, PATCH, Role, Spec};
+use super::spec::{Role, Spec};
 use super::worker::{Patch, Worker, scaled};
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::tensor::Tensor;
@@ -170,11 +170,11 @@ fn forward<'b>(
     let x = operands.x.plane(batch, key_head);
     let bias = operands.bias.as_ref().map(|m| m.plane(batch, head));
     let compute = worker.spec.dtype.compute();
-    let start = |x: f64| (0..PATCH).map(|_| b.var(b.float(compute, x))).collect::<Vec<_>>();
+    let start = |x: f64| (0..worker.spec.patch[0]).map(|_| b.var(b.float(compute, x))).collect::<Vec<_>>();
     // Of each row: the largest score so far, and this invocation's share of the sum of exp(score - largest).
     let (largest, shares) = (start(f64::NEG_INFINITY), start(0.0));
     let (first, end) = worker.visible();
-    b.for_(first, end, COLUMNS, |column0| {
+    b.for_(first, end, worker.spec.columns(), |column0| {
         let scores = operands.scores(worker, [&left, &right], bias.as_ref(), column0);
         let own = scores.iter().map(|row| row.iter().copied().reduce(|x, y| x.max(y)).unwrap_or(row[0])).collect();
         let now = worker.join_rows(own, |x, y| x.max(y));
@@ -223,7 +223,7 @@ impl<'b> Gradient<'_, 'b> {
         let saved = of_head(o.saved, worker, query);
         let deltas = o.deltas.map(|p| of_head(p, worker, query));
         let (first, end) = worker.visible();
-        worker.b.for_(first, end, COLUMNS, |column0| {
+        worker.b.for_(first, end, worker.spec.columns(), |column0| {
             let scores = o.scores(worker, [&left, &right], bias.as_ref(), column0);
             let weights = worker.with_queries(&scores, column0, saved, |s, log| math::exp(s - log));
             let kept = o.kept(worker, column0, query);
@@ -243,19 +243,23 @@ impl<'b> Gradient<'_, 'b> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::spec::QUAD;
     use super::*;
 
     #[test]
     fn kernels_are_valid() {
         for role in [Role::Forward, Role::Query, Role::Key, Role::Value] {
-            for (dtype, bias, index, threads, width) in [
-                (DType::F32, None, ScalarType::U32, 128, 128),
-                (DType::F16, Some(DType::F32), ScalarType::U64, 32, 32),
-                (DType::F64, Some(DType::F64), ScalarType::U32, 64, 64),
-                (DType::BF16, None, ScalarType::U32, 64, 64),
+            for (dtype, bias, index, threads, width, patch) in [
+                (DType::F32, None, ScalarType::U32, 128, 128, [QUAD, QUAD]),
+                (DType::F32, None, ScalarType::U64, 64, 64, [8, 8]),
+                (DType::F16, Some(DType::F32), ScalarType::U64, 32, 32, [QUAD, QUAD]),
+                (DType::F64, Some(DType::F64), ScalarType::U32, 64, 64, [QUAD, QUAD]),
+                (DType::BF16, None, ScalarType::U32, 64, 64, [8, 4]),
             ] {
                 for flag in [false, true] {
-                    let spec = Spec { role, dtype, bias, causal: flag, dropout: flag, index, threads, width };
+                    let quads = flag;
+                    let spec =
+                        Spec { role, dtype, bias, causal: flag, dropout: flag, index, threads, width, patch, quads };
                     crate::primitives::validate::accepted(&spec.build());
                 }
             }

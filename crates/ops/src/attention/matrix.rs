@@ -86,6 +86,14 @@ impl<'b> Plane<'b> {
         self.pointer.load(self.at(row, column))
     }
 
+    /// Elements of a row from a column on: one, or some that are neighbours in memory and begin at a multiple of their number.
+    pub fn load_chunk(&self, row: Value<'b>, column: Value<'b>, count: u32) -> Vec<Value<'b>> {
+        match count {
+            1 => vec![self.load(row, column)],
+            _ => self.pointer.load_chunk(self.at(row, column) / count, count),
+        }
+    }
+
     /// Writes elements of a row to the column and those behind it, which are neighbours in memory that begin at a multiple of
     /// their number, if there are more than one.
     pub fn store_chunk(&self, row: Value<'b>, column: Value<'b>, values: &[Value<'b>]) {

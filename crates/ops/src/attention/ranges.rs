@@ -1,8 +1,7 @@
 //! Attention over more columns than a launch may walk on an adapter with short loops: one range after another, each
 //! with a result of its own, which are joined.
 
-use super::spec::{COLUMNS, Role};
-use super::worker::{ACCUMULATE_TURNS, product_turns};
+use super::spec::{Role, Spec};
 use crate::check;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -14,8 +13,8 @@ use dml_kernel::{Value, math};
 
 /// The ranges of `columns` that a launch each walks: one, but where loops may not be that long. `depths` are those of the
 /// inner products that a tile takes, and every workgroup walks the columns of `heads` heads.
-pub fn ranges(call: &Call, columns: i64, depths: &[i64], heads: i64) -> Result<Vec<[i64; 2]>> {
-    let tile = 1 + ACCUMULATE_TURNS + depths.iter().map(|&depth| product_turns(depth)).sum::<i64>();
+pub fn ranges(call: &Call, spec: &Spec, columns: i64, depths: &[i64], heads: i64) -> Result<Vec<[i64; 2]>> {
+    let tile = 1 + spec.accumulate_turns() + depths.iter().map(|&depth| spec.product_turns(depth)).sum::<i64>();
     let Some(allowed) = turns_allowed(call) else { return Ok(vec![[0, columns]]) };
     let tiles = allowed / (tile * heads);
     check!(
@@ -24,7 +23,7 @@ pub fn ranges(call: &Call, columns: i64, depths: &[i64], heads: i64) -> Result<V
         "{}: inner products of {depths:?} elements, of {heads} heads, take more turns of loops than this adapter runs",
         call.name
     );
-    let step = tiles * i64::from(COLUMNS);
+    let step = tiles * i64::from(spec.columns());
     Ok((0..columns.max(1)).step_by(step as usize).map(|from| [from, (from + step).min(columns)]).collect())
 }
 

@@ -4,7 +4,7 @@ use super::dropout::Dropping;
 use super::kernel::Arguments;
 use super::matrix::index_of;
 use super::ranges::{join, ranges};
-use super::spec::{PATCH, Role, Spec};
+use super::spec::{QUAD, Role, Spec};
 use super::units;
 use super::worker::shared_bytes;
 use crate::operator::call::{Call, Ret, Scalar as Number};
@@ -15,6 +15,7 @@ use crate::tensor::Tensor;
 use crate::tensor::layout;
 use crate::tensor::promote::accumulator;
 use crate::{check, operators};
+use dml_engine::AdapterKind;
 use dml_kernel::{DType, ScalarType, Value, dense};
 use smallvec::{SmallVec, smallvec};
 
@@ -143,6 +144,10 @@ impl Attention {
         all.extend(&bias);
         let [batch, row_heads, rows, width] = sizes(out);
         let columns = right.sizes[2];
+        // A software adapter compiles the large ones for seconds.
+        let few = if call.device.info().kind == AdapterKind::Software { 96 } else { 32 };
+        let large = rows.min(columns) > few && out.dtype != DType::F64;
+        let matrices = [left, right, x].into_iter().chain(gradients.into_iter().flatten());
         let mut spec = Spec {
             role,
             dtype: out.dtype,
@@ -150,10 +155,16 @@ impl Attention {
             causal: self.causal,
             dropout: self.random.is_some(),
             index: index_of(&all),
-            threads: threads(out.dtype, rows),
+            threads: if large { 64 } else { threads(out.dtype, rows) },
             width: slice(out.dtype, width),
+            patch: if large { large_patch(role) } else { [QUAD; 2] },
+            quads: matrices.into_iter().all(has_quads),
         };
-        while shared_bytes(&spec) > call.device.info().capabilities.max_shared_memory && spec.threads > 32 {
+        let shared_memory = call.device.info().capabilities.max_shared_memory;
+        if shared_bytes(&spec) > shared_memory {
+            (spec.threads, spec.patch) = (threads(out.dtype, rows), [QUAD; 2]);
+        }
+        while shared_bytes(&spec) > shared_memory && spec.threads > 32 {
             spec.threads /= 2;
         }
         let (heads, tiles) = (self.query.sizes[1], parts(rows, spec.rows()));
@@ -171,7 +182,7 @@ impl Attention {
         let shared_by = heads / self.key.sizes[1];
         let depths = if role.needs_gradients() { &[depth, depth2][..] } else { &[depth] };
         let like = |t: &Tensor| in_order_of(call, t, &t.sizes);
-        let walks = ranges(call, columns, depths, if role.transposed() { shared_by } else { 1 })?;
+        let walks = ranges(call, &spec, columns, depths, if role.transposed() { shared_by } else { 1 })?;
         for (i, walked) in walks.into_iter().enumerate() {
             // The first range's result becomes that of all.
             let target = if i == 0 { None } else { Some([like(out)?, like(saved)?]) };
@@ -234,6 +245,22 @@ fn threads(dtype: DType, rows: i64) -> u32 {
     }
 }
 
+/// The patch of an invocation where there are rows and columns for many: the more of them, the fewer loads for a
+/// product, as far as registers hold what a role keeps of it.
+fn large_patch(role: Role) -> [u32; 2] {
+    if role.needs_gradients() { [8, 4] } else { [8, 8] }
+}
+
+/// Whether every row of a tensor's matrices is made of quads in one piece, at multiples of their size.
+fn has_quads(t: &Tensor) -> bool {
+    let quad = i64::from(QUAD);
+    let whole = |strides: &[i64]| strides.iter().all(|stride| stride % quad == 0);
+    t.sizes[3] % quad == 0
+        && t.strides[3] == 1
+        && whole(&t.strides[..3])
+        && t.data.is_multiple_of(u64::from(QUAD) * t.dtype.bytes())
+}
+
 /// Columns of x that a workgroup takes: what registers hold.
 fn slice(dtype: DType, width: i64) -> u32 {
     let most = if dtype == DType::F64 { 64 } else { 128 };
@@ -264,8 +291,8 @@ fn forward(
     let saved = call.empty(accumulator(out.dtype), &[batch, heads, queries])?;
     let random = [call.empty(DType::I64, &[])?, call.empty(DType::I64, &[])?];
     if attention.dropout > 0.0 {
-        // A block of random words serves as many keys as a patch has.
-        let blocks = batch * heads * queries * parts(keys, PATCH);
+        // A block of random words serves a quad of keys.
+        let blocks = batch * heads * queries * parts(keys, QUAD);
         write_source(call, draw(call, None, blocks as u64)?, &random)?;
         attention.random = Some(random.clone());
     }

@@ -3,12 +3,11 @@
 use crate::tensor::promote::accumulator;
 use dml_kernel::{DType, ScalarType};
 
-/// Rows and columns of one invocation's patch of a tile.
-pub const PATCH: u32 = 4;
-/// Columns of a tile.
-pub const COLUMNS: u32 = 32;
+/// Neighbouring rows, or columns, of one invocation: lanes of a vector in shared memory. Its others lie a round of all
+/// invocations further.
+pub const QUAD: u32 = 4;
 /// Invocations along a row of a tile.
-pub const ACROSS: u32 = COLUMNS / PATCH;
+pub const ACROSS: u32 = 8;
 
 /// What is computed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -54,12 +53,47 @@ pub struct Spec {
     pub threads: u32,
     /// Columns of x that a workgroup takes: 32, 64 or 128.
     pub width: u32,
+    /// Rows and columns of one invocation's patch of a tile: multiples of [`QUAD`].
+    pub patch: [u32; 2],
+    /// Rows of all matrices are made of whole quads that begin at multiples of their size.
+    pub quads: bool,
 }
 
 impl Spec {
+    /// Invocations along a column of a tile.
+    pub fn down(&self) -> u32 {
+        self.threads / ACROSS
+    }
+
     /// Rows of a tile.
     pub fn rows(&self) -> u32 {
-        self.threads / ACROSS * PATCH
+        self.down() * self.patch[0]
+    }
+
+    /// Columns of a tile.
+    pub fn columns(&self) -> u32 {
+        ACROSS * self.patch[1]
+    }
+
+    /// Elements of inner products that are staged at once.
+    pub fn depth(&self) -> u32 {
+        if self.patch[0] > QUAD { 32 } else { 16 }
+    }
+
+    /// Rows of x that are staged at once.
+    pub fn ahead(&self) -> u32 {
+        // Of the narrowest x, as many quads as a workgroup has invocations.
+        if self.patch[0] > QUAD || self.width == 32 { 16 } else { 8 }
+    }
+
+    /// Turns of loops of an inner product of so many elements.
+    pub fn product_turns(&self, elements: i64) -> i64 {
+        (elements as u64).div_ceil(u64::from(self.depth())) as i64 * i64::from(1 + self.depth() / 2)
+    }
+
+    /// Turns of loops of adding a tile's weights times x.
+    pub fn accumulate_turns(&self) -> i64 {
+        i64::from(self.columns() / self.ahead() * (1 + self.ahead()))
     }
 
     /// The dtype of sums, and of the logarithms that are saved.

@@ -1,25 +1,10 @@
 //! One workgroup of attention: products of tiles staged in shared memory, and the sums that it keeps.
 
 use super::matrix::Plane;
-use super::spec::{ACROSS, COLUMNS, PATCH, Spec};
+use super::spec::{ACROSS, QUAD, Spec};
 use crate::matmul::gemm::multiply_add;
 use crate::random::philox::{philox, unit};
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Shared, Value, Var};
-
-/// Elements of inner products that are staged at once.
-const DEPTH: u32 = 16;
-/// Rows of x that are staged at once.
-const AHEAD: u32 = 8;
-/// Lanes of a vector in shared memory.
-const VECTOR: u32 = 4;
-
-/// Turns of loops of [`Worker::accumulate`].
-pub const ACCUMULATE_TURNS: i64 = (COLUMNS / AHEAD * (1 + AHEAD)) as i64;
-
-/// Turns of loops of [`Worker::product`] of so many elements.
-pub fn product_turns(depth: i64) -> i64 {
-    (depth as u64).div_ceil(u64::from(DEPTH)) as i64 * i64::from(1 + DEPTH / 2)
-}
 
 /// This invocation's part of a tile, by row and column.
 pub type Patch<'b> = Vec<Vec<Value<'b>>>;
@@ -49,7 +34,7 @@ pub struct Worker<'b> {
     weights: Shared<'b>,
     /// One number of every invocation, `[row][across]`.
     numbers: Shared<'b>,
-    /// Sums of `weights @ x`: by row of the patch, vectors of columns that lie [`COLUMNS`] apart.
+    /// Sums of `weights @ x`: by row of the patch, quads of columns that lie a round of invocations apart.
     sums: Vec<Vec<Var<'b>>>,
 }
 
@@ -83,20 +68,28 @@ impl<'b> Worker<'b> {
             row0,
             x0,
             width,
-            tiles: b.shared(compute, VECTOR as u8, tiles / VECTOR),
-            weights: b.shared(compute, VECTOR as u8, weights / VECTOR),
+            tiles: b.shared(compute, QUAD as u8, tiles / QUAD),
+            weights: b.shared(compute, QUAD as u8, weights / QUAD),
             numbers: b.shared(compute, 1, numbers),
-            sums: (0..PATCH).map(|_| zeros(spec.width / ACROSS)).collect(),
+            sums: (0..spec.patch[0]).map(|_| zeros(spec.width / ACROSS)).collect(),
         }
     }
 
     /// Row `i` of the patch.
     pub fn row(&self, i: u32) -> Value<'b> {
-        self.row0 + self.down * PATCH + i
+        self.row0 + self.row_of_tile(i)
+    }
+
+    fn row_of_tile(&self, i: u32) -> Value<'b> {
+        self.down * QUAD + (i / QUAD * self.spec.down() * QUAD + i % QUAD)
     }
 
     fn column(&self, column0: Value<'b>, j: u32) -> Value<'b> {
-        column0 + self.across * PATCH + j
+        column0 + self.column_of_tile(j)
+    }
+
+    fn column_of_tile(&self, j: u32) -> Value<'b> {
+        self.across * QUAD + (j / QUAD * ACROSS * QUAD + j % QUAD)
     }
 
     /// Of the columns that are walked, the first tile that some row sees, and the end of the last.
@@ -105,13 +98,13 @@ impl<'b> Worker<'b> {
         match (self.spec.causal, self.spec.role.transposed()) {
             (false, _) => (first, end),
             (true, false) => (first, end.min(self.row0 + self.spec.rows())),
-            (true, true) => (first.max(self.row0 / COLUMNS * COLUMNS), end),
+            (true, true) => (first.max(self.row0 / self.spec.columns() * self.spec.columns()), end),
         }
     }
 
     /// `join` over the invocations of each row, known to all of them.
     pub fn join_rows(&self, own: Vec<Value<'b>>, join: impl Fn(Value<'b>, Value<'b>) -> Value<'b>) -> Vec<Value<'b>> {
-        let place = |i: u32| (self.down * PATCH + i) * ACROSS;
+        let place = |i: u32| self.row_of_tile(i) * ACROSS;
         for (i, &x) in own.iter().enumerate() {
             self.numbers.store(place(i as u32) + self.across, x);
         }
@@ -126,21 +119,26 @@ impl<'b> Worker<'b> {
 
     /// Inner products of `depth` elements of the tile's rows of `left` with rows `column0..` of `right`.
     pub fn product(&self, left: &Plane<'b>, right: &Plane<'b>, column0: Value<'b>, depth: Value<'b>) -> Patch<'b> {
-        let (b, rows) = (self.b, self.spec.rows());
-        let zero = b.float(self.spec.dtype.compute(), 0.0);
-        let sums: Vec<Vec<Var>> = (0..PATCH).map(|_| (0..PATCH).map(|_| b.var(zero)).collect()).collect();
-        let right_tile = DEPTH * rows / VECTOR;
-        b.for_(0u32, depth, DEPTH, |depth0| {
+        let (b, spec) = (self.b, &self.spec);
+        let (rows, columns, step) = (spec.rows(), spec.columns(), spec.depth());
+        let zero = b.float(spec.dtype.compute(), 0.0);
+        let [patch_rows, patch_columns] = spec.patch;
+        let sums: Vec<Vec<Var>> = (0..patch_rows).map(|_| (0..patch_columns).map(|_| b.var(zero)).collect()).collect();
+        let right_tile = step * pitch(rows);
+        b.for_(0u32, depth, step, |depth0| {
             self.stage(left, 0, rows, [self.row0, self.rows], [depth0, depth]);
-            self.stage(right, right_tile, COLUMNS, [column0, self.columns], [depth0, depth]);
+            self.stage(right, right_tile, columns, [column0, self.columns], [depth0, depth]);
             b.barrier();
-            b.for_(0u32, b.u32(DEPTH), 2u32, |k| {
+            b.for_(0u32, b.u32(step), 2u32, |k| {
                 for k in [k, k + 1] {
-                    let x = self.tiles.load(k * (rows / VECTOR) + self.down);
-                    let y = self.tiles.load(k * (COLUMNS / VECTOR) + self.across + right_tile);
+                    let (x, y) = (k * pitch(rows) + self.down, k * pitch(columns) + self.across + right_tile);
+                    let x: Vec<Value> =
+                        (0..patch_rows / QUAD).map(|quad| self.tiles.load(x + quad * spec.down())).collect();
+                    let y: Vec<Value> =
+                        (0..patch_columns / QUAD).map(|quad| self.tiles.load(y + quad * ACROSS)).collect();
                     for (i, row) in sums.iter().enumerate() {
                         for (j, sum) in row.iter().enumerate() {
-                            sum.set(multiply_add(x.lane(i as u8), y.lane(j as u8), sum.get()));
+                            sum.set(multiply_add(lane_of(&x, i), lane_of(&y, j), sum.get()));
                         }
                     }
                 }
@@ -160,14 +158,19 @@ impl<'b> Worker<'b> {
         [row0, rows]: [Value<'b>; 2],
         [depth0, depth]: [Value<'b>; 2],
     ) {
-        let lane = self.b.local_id(0);
-        for first in (0..count * DEPTH).step_by(self.spec.threads as usize) {
+        let (lane, step, pitch) = (self.b.local_id(0), self.spec.depth(), pitch(count));
+        let each = if self.spec.quads { QUAD } else { 1 };
+        for first in (0..count * step / each).step_by(self.spec.threads as usize) {
             let i = lane + first;
-            let (k, row) = (i & (DEPTH - 1), i / DEPTH);
-            let at = depth0 + k;
-            let x = plane.load((row0 + row).min(rows - 1), at.min(depth - 1));
-            let x = at.lt(depth).select(x, 0);
-            self.tiles.store_lane(k * (count / VECTOR) + row / VECTOR + base, row & (VECTOR - 1), x);
+            // Neighbours write to other banks: quads to other rows, and single elements, thanks to the pitch, of one row.
+            let (k, row) =
+                if self.spec.quads { (i / count * QUAD, i & (count - 1)) } else { (i & (step - 1), i / step) };
+            let (row_of_plane, at) = ((row0 + row).min(rows - 1), depth0 + k);
+            let elements = plane.load_chunk(row_of_plane, at.min(depth - each), each);
+            for (e, x) in elements.into_iter().enumerate() {
+                let x = at.lt(depth).select(x, 0);
+                self.tiles.store_lane((k + e as u32) * pitch + row / QUAD + base, row & (QUAD - 1), x);
+            }
         }
     }
 
@@ -210,16 +213,12 @@ impl<'b> Worker<'b> {
         f: impl Fn(Value<'b>, Value<'b>) -> Value<'b>,
     ) -> Patch<'b> {
         let load = |at: Value<'b>, limit: Value<'b>| numbers.load(at.min(limit - 1).cast(ScalarType::U64));
-        let of_query: Vec<Value> = (0..PATCH)
-            .map(|i| {
-                if self.spec.role.transposed() {
-                    load(self.column(column0, i), self.columns)
-                } else {
-                    load(self.row(i), self.rows)
-                }
-            })
-            .collect();
         let transposed = self.spec.role.transposed();
+        let of_query: Vec<Value> = if transposed {
+            (0..self.spec.patch[1]).map(|j| load(self.column(column0, j), self.columns)).collect()
+        } else {
+            (0..self.spec.patch[0]).map(|i| load(self.row(i), self.rows)).collect()
+        };
         self.each(patch, |i, j, x| f(x, of_query[if transposed { j } else { i } as usize]))
     }
 
@@ -238,27 +237,29 @@ impl<'b> Worker<'b> {
         let [seed, offset] = [seed, offset].map(|x| x.bitcast(ScalarType::U64));
         let halves = |x: Value<'b>| [x.cast(ScalarType::U32), (x >> 32).cast(ScalarType::U32)];
         let zero = self.b.u32(0);
-        // By query, then key.
-        let drawn: Patch = (0..PATCH)
-            .map(|i| {
-                let (query, key) = if transposed {
-                    (self.column(column0, i), self.row(0))
-                } else {
-                    (self.row(i), self.column(column0, 0))
-                };
-                let wide = |x: Value<'b>| x.cast(ScalarType::U64);
-                let line = wide(head) * wide(queries) + wide(query);
-                let block = line * wide((keys + (PATCH - 1)) / PATCH) + wide(key / PATCH);
-                let [low, high] = halves(offset + block);
-                let words = philox(self.b, [low, high, zero, zero], halves(seed));
-                unit(words, DType::F32).into_iter().map(|u| u.lt(keep).select(boost, 0)).collect()
-            })
-            .collect();
-        if transposed {
-            (0..PATCH as usize).map(|key| drawn.iter().map(|row| row[key]).collect()).collect()
-        } else {
-            drawn
+        let wide = |x: Value<'b>| x.cast(ScalarType::U64);
+        let quads = wide((keys + (QUAD - 1)) / QUAD);
+        // Of the keys from `key` on.
+        let drawn = |query: Value<'b>, key: Value<'b>| {
+            let line = wide(head) * wide(queries) + wide(query);
+            let [low, high] = halves(offset + line * quads + wide(key / QUAD));
+            let words = philox(self.b, [low, high, zero, zero], halves(seed));
+            unit(words, DType::F32).into_iter().map(|u| u.lt(keep).select(boost, 0)).collect::<Vec<_>>()
+        };
+        let [rows, columns] = self.spec.patch;
+        if !transposed {
+            let row = |i: u32| {
+                let query = self.row(i);
+                (0..columns).step_by(QUAD as usize).flat_map(|j| drawn(query, self.column(column0, j))).collect()
+            };
+            return (0..rows).map(row).collect();
         }
+        let column = |j: u32| {
+            let query = self.column(column0, j);
+            (0..rows).step_by(QUAD as usize).flat_map(|i| drawn(query, self.row(i))).collect()
+        };
+        let by_column: Patch = (0..columns).map(column).collect();
+        (0..rows as usize).map(|key| by_column.iter().map(|column| column[key]).collect()).collect()
     }
 
     /// Multiplies the sums of row `i` of the patch.
@@ -270,31 +271,28 @@ impl<'b> Worker<'b> {
 
     /// Adds `weights @ x[column0..]`.
     pub fn accumulate(&self, weights: &Patch<'b>, x: &Plane<'b>, column0: Value<'b>) {
-        let (b, width, pitch) = (self.b, self.spec.width, pitch(&self.spec));
-        for j in 0..PATCH {
+        let (b, spec) = (self.b, &self.spec);
+        let (width, ahead, pitch) = (spec.width, spec.ahead(), pitch(spec.rows()));
+        for j in 0..spec.patch[1] {
             let column: Vec<Value> = weights.iter().map(|row| row[j as usize]).collect();
-            self.weights.store((self.across * PATCH + j) * pitch + self.down, b.vector(&column));
-        }
-        let lane = b.local_id(0);
-        b.for_(0u32, b.u32(COLUMNS), AHEAD, |ahead| {
-            for first in (0..AHEAD * width).step_by(self.spec.threads as usize) {
-                let i = lane + first;
-                let (k, j) = (i & (width - 1), i / width);
-                let (column, at) = (column0 + ahead + j, self.x0 + k);
-                let value = x.load(column.min(self.columns - 1), at.min(self.width - 1));
-                // What does not exist must not meet a weight of 0: it may be NaN.
-                let value = (column.lt(self.columns) & at.lt(self.width)).select(value, 0);
-                self.tiles.store_lane(i / VECTOR, i & (VECTOR - 1), value);
+            for (quad, rows) in column.chunks(QUAD as usize).enumerate() {
+                let at = self.column_of_tile(j) * pitch + self.down + quad as u32 * spec.down();
+                self.weights.store(at, b.vector(rows));
             }
+        }
+        b.for_(0u32, b.u32(spec.columns()), ahead, |first| {
+            self.stage_x(x, column0 + first);
             b.barrier();
-            b.for_(0u32, b.u32(AHEAD), 1u32, |j| {
-                let weight = self.weights.load((ahead + j) * pitch + self.down);
-                for part in 0..width / COLUMNS {
-                    let x = self.tiles.load(j * (width / VECTOR) + part * ACROSS + self.across);
+            b.for_(0u32, b.u32(ahead), 1u32, |j| {
+                let at = (first + j) * pitch + self.down;
+                let weight: Vec<Value> =
+                    (0..spec.patch[0] / QUAD).map(|quad| self.weights.load(at + quad * spec.down())).collect();
+                for part in 0..width / (ACROSS * QUAD) {
+                    let x = [self.tiles.load(j * (width / QUAD) + part * ACROSS + self.across)];
                     for (i, row) in self.sums.iter().enumerate() {
-                        for c in 0..VECTOR {
-                            let sum = row[(part * VECTOR + c) as usize];
-                            sum.set(multiply_add(weight.lane(i as u8), x.lane(c as u8), sum.get()));
+                        for c in 0..QUAD as usize {
+                            let sum = row[part as usize * QUAD as usize + c];
+                            sum.set(multiply_add(lane_of(&weight, i), lane_of(&x, c), sum.get()));
                         }
                     }
                 }
@@ -303,13 +301,31 @@ impl<'b> Worker<'b> {
         });
     }
 
+    /// Brings rows of x from `column0` on to shared memory.
+    fn stage_x(&self, x: &Plane<'b>, column0: Value<'b>) {
+        let (lane, spec) = (self.b.local_id(0), &self.spec);
+        let each = if spec.quads { QUAD } else { 1 };
+        for first in (0..spec.ahead() * spec.width / each).step_by(spec.threads as usize) {
+            let i = (lane + first) * each;
+            let (k, j) = (i & (spec.width - 1), i / spec.width);
+            let (column, at) = (column0 + j, self.x0 + k);
+            // What does not exist must not meet a weight of 0: it may be NaN.
+            let exists = column.lt(self.columns) & at.lt(self.width);
+            let elements = x.load_chunk(column.min(self.columns - 1), at.min(self.width - each), each);
+            let elements: Vec<Value> = elements.into_iter().map(|x| exists.select(x, 0)).collect();
+            match elements[..] {
+                [one] => self.tiles.store_lane(i / QUAD, i & (QUAD - 1), one),
+                _ => self.tiles.store(i / QUAD, self.b.vector(&elements)),
+            }
+        }
+    }
+
     /// Writes the sums, divided by their rows' totals. A row whose total is 0 has seen nothing: its sums are 0.
     pub fn store(&self, out: &Plane<'b>, totals: Option<&[Value<'b>]>) {
         for (i, row) in self.sums.iter().enumerate() {
             let at = self.row(i as u32);
             for (n, sum) in row.iter().enumerate() {
-                let (part, c) = (n as u32 / VECTOR, n as u32 % VECTOR);
-                let column = self.x0 + self.across * VECTOR + (part * COLUMNS + c);
+                let column = self.x0 + self.column_of_tile(n as u32);
                 let sum = sum.get();
                 let value = totals.map_or(sum, |t| t[i].eq(0.0).select(t[i].like(0.0), sum / t[i]));
                 self.b.if_(at.lt(self.rows) & column.lt(self.width), || out.store(at, column, value));
@@ -318,10 +334,15 @@ impl<'b> Worker<'b> {
     }
 }
 
+/// Lane `i` of vectors, one after another.
+fn lane_of<'b>(vectors: &[Value<'b>], i: usize) -> Value<'b> {
+    vectors[i / QUAD as usize].lane((i % QUAD as usize) as u8)
+}
+
 /// Elements of shared memory: for tiles, weights and numbers.
 fn shared(spec: &Spec) -> [u32; 3] {
-    let tiles = (DEPTH * (spec.rows() + COLUMNS)).max(AHEAD * spec.width);
-    [tiles, VECTOR * COLUMNS * pitch(spec), spec.rows() * ACROSS]
+    let tiles = (QUAD * spec.depth() * (pitch(spec.rows()) + pitch(spec.columns()))).max(spec.ahead() * spec.width);
+    [tiles, QUAD * spec.columns() * pitch(spec.rows()), spec.rows() * ACROSS]
 }
 
 /// Bytes of shared memory of a workgroup.
@@ -329,7 +350,7 @@ pub fn shared_bytes(spec: &Spec) -> u32 {
     shared(spec).iter().sum::<u32>() * spec.dtype.compute().bytes()
 }
 
-/// Vectors from one column of weights to the next; one more than needed, so that columns lie in different banks.
-fn pitch(spec: &Spec) -> u32 {
-    spec.rows() / VECTOR + 1
+/// Vectors from one element of `rows` rows to the next; one more than needed, so that neighbours lie in different banks.
+fn pitch(rows: u32) -> u32 {
+    rows / QUAD + 1
 }

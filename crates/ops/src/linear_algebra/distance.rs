@@ -136,7 +136,8 @@ impl Fold for Gradient {
             Order::One => signed,
             Order::Two => distance.eq(0.0).select(zero, grad * difference / distance),
             // An infinite difference is not told from an infinite distance: NaN, as on the CPU.
-            Order::Infinity => (size - distance).is_nan().select(size - distance, size.eq(distance).select(signed, zero)),
+            Order::Infinity =>
+                (size - distance).is_nan().select(size - distance, size.eq(distance).select(signed, zero)),
             Order::General => {
                 let power: Value = s.numbers[0] - 1.0;
                 let slope = signed * math::pow(size, power) / math::pow(distance, power);
