@@ -251,7 +251,7 @@ mod tests {
         for role in [Role::Forward, Role::Query, Role::Key, Role::Value] {
             for (dtype, bias, index, threads, width, patch) in [
                 (DType::F32, None, ScalarType::U32, 128, 128, [QUAD, QUAD]),
-                (DType::F32, None, ScalarType::U64, 64, 64, [8, 8]),
+                (DType::F32, None, ScalarType::U64, 64, 64, [8, 4]),
                 (DType::F16, Some(DType::F32), ScalarType::U64, 32, 32, [QUAD, QUAD]),
                 (DType::F64, Some(DType::F64), ScalarType::U32, 64, 64, [QUAD, QUAD]),
                 (DType::BF16, None, ScalarType::U32, 64, 64, [8, 4]),

@@ -157,7 +157,7 @@ impl Attention {
             index: index_of(&all),
             threads: if large { 64 } else { threads(out.dtype, rows) },
             width: slice(out.dtype, width),
-            patch: if large { large_patch(role) } else { [QUAD; 2] },
+            patch: if large { LARGE_PATCH } else { [QUAD; 2] },
             quads: matrices.into_iter().all(has_quads),
         };
         let shared_memory = call.device.info().capabilities.max_shared_memory;
@@ -245,11 +245,9 @@ fn threads(dtype: DType, rows: i64) -> u32 {
     }
 }
 
-/// The patch of an invocation where there are rows and columns for many: the more of them, the fewer loads for a
-/// product, as far as registers hold what a role keeps of it.
-fn large_patch(role: Role) -> [u32; 2] {
-    if role.needs_gradients() { [8, 4] } else { [8, 8] }
-}
+/// The patch of an invocation where there are rows and columns for many: the more of them, the fewer loads for a product,
+/// as far as registers hold two patches and the sums of a row's slice of x.
+const LARGE_PATCH: [u32; 2] = [8, 4];
 
 /// Whether every row of a tensor's matrices is made of quads in one piece, at multiples of their size.
 fn has_quads(t: &Tensor) -> bool {
