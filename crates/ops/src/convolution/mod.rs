@@ -5,6 +5,7 @@
 //! `[outer channels, inner channels, kernel..]`. There are three products, each computes one from the other two. A
 //! transposed convolution and its gradients are the same three in other roles.
 
+mod depthwise;
 mod geometry;
 mod named;
 mod order;

@@ -5,8 +5,14 @@ use crate::matmul::matrix_select;
 use crate::matmul::matrix_tile::UNIT;
 use crate::matmul::operand::WIDE;
 use crate::operator::call::Call;
+use crate::tensor::Tensor;
 use dml_engine::AdapterKind;
 use dml_kernel::DType;
+
+/// Whether channels are the fastest in memory.
+pub fn is_last(t: &Tensor) -> bool {
+    t.strides[1] == 1 && t.strides[t.dim() - 1] != 1
+}
 
 /// Multiplications from which the copies, two launches, are worth their while on a GPU.
 const LARGE: i64 = 1 << 26;

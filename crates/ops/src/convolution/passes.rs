@@ -3,7 +3,9 @@
 //! Dense tensors of either memory order only: `[image, channel, pixel]` (channels first) or `[image, pixel, channel]`
 //! (channels last), where a pixel is all spatial dimensions together. Groups are the batch of the product.
 
+use super::depthwise;
 use super::geometry::Geometry;
+use super::order::is_last;
 use crate::matmul::operand::{Access, Axis, Digits, Memory, Pattern, PatternStrides, Step, WIDE, Window};
 use crate::matmul::{Bias, Finish, Output, Problem, Source};
 use crate::movement::copy;
@@ -26,11 +28,6 @@ fn steps(t: &Tensor) -> Steps {
 
 fn pixels(spatial: &[i64]) -> i64 {
     spatial.iter().product()
-}
-
-/// Whether channels are the fastest in memory.
-fn is_last(t: &Tensor) -> bool {
-    t.strides[1] == 1 && t.strides[t.dim() - 1] != 1
 }
 
 fn plain(count: u8, first: bool) -> Digits {
@@ -181,6 +178,9 @@ pub fn forward(
     if ci * taps == 0 {
         return fill(call, out, bias);
     }
+    if depthwise::applies(call, g, inner, out) {
+        return depthwise::forward(call, g, inner, weight, out, bias);
+    }
     // k is (channel, tap), or (tap, channel) where channels are the fastest in memory.
     let last = is_last(inner);
     let (channel, tap) = (Step { size: *ci, stride: w.channel }, Step { size: taps, stride: w.pixel });
@@ -224,6 +224,9 @@ pub fn backward_data(
     if co * taps == 0 {
         return fill(call, out, bias);
     }
+    if depthwise::applies(call, g, out, outer) {
+        return depthwise::backward_data(call, g, outer, weight, out, bias);
+    }
     let last = is_last(outer);
     let (channel, tap) = (Step { size: *co, stride: w.image }, Step { size: taps, stride: w.pixel });
     let order = if last { [tap, channel] } else { [channel, tap] };
@@ -258,6 +261,9 @@ pub fn backward_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor
     }
     if g.batch * pixels == 0 {
         return fill(call, out, None);
+    }
+    if depthwise::applies(call, g, inner, outer) {
+        return depthwise::backward_weight(call, g, inner, outer, out);
     }
     let rows = pairs(
         outer,

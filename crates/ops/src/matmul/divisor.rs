@@ -43,6 +43,11 @@ impl Parameter for Divisor {
 }
 
 impl<'b> DivisorParams<'b> {
+    /// The divisor.
+    pub fn value(self) -> Value<'b> {
+        self.value
+    }
+
     /// Quotient and remainder of a u32 below 2^31.
     pub fn divide(self, x: Value<'b>) -> (Value<'b>, Value<'b>) {
         let quotient = (x << 1).mul_high(self.multiplier) >> self.shift;

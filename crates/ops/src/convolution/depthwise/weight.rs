@@ -1,0 +1,330 @@
+//! The gradient of the weight: for every channel and tap a sum over images and places.
+//!
+//! A workgroup has some channels, some of the filter's lines along the tile's dimension, and a slice of the places. An invocation
+//! has one line and holds the sums of its taps; those that share a line are added as a tree. Slices leave a sum each, which a
+//! second pass adds in order. An invocation's own sums are short, so that errors grow like those of pairwise summation.
+
+use super::axis::{Axes, MOST_PLACES, MOST_PLACES_OF_ROW, Pass, Tile, inside, strides, tap_strides};
+use super::{axes, shape};
+use crate::convolution::geometry::{Geometry, Spatial};
+use crate::convolution::order::is_last;
+use crate::matmul::divisor::Divisor;
+use crate::matmul::gemm::multiply_add;
+use crate::matmul::select::Limits;
+use crate::matmul::{self, Finish, split_k};
+use crate::operator::call::{Call, Scalar};
+use crate::operator::error::Result;
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::spatial::geometry::PerAxis;
+use crate::tensor::Tensor;
+use crate::tensor::promote::accumulator;
+use dml_engine::interface::{Each, U32};
+use dml_engine::parameters;
+use dml_kernel::dense::MAX_GROUPS;
+use dml_kernel::{Builder, DType, ScalarType, Value, Var};
+
+/// Lines of a workgroup at most.
+const LINES: u32 = 8;
+/// Neighbouring channels of a workgroup at most.
+const CHANNELS: u32 = 32;
+/// Invocations of a workgroup at most.
+const THREADS: u32 = 256;
+/// Products that an invocation adds to a sum one after the other.
+const CHAIN: i64 = 256;
+
+/// The gradient of the weight, `[channel, 1, taps..]` in row-major order.
+pub fn backward_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor, out: &Tensor) -> Result<()> {
+    let (axes, rank, channels) = (axes(g), g.kernel.len(), g.groups);
+    let limits = Limits::of(call.device.info());
+    let last = is_last(inner) || is_last(outer);
+    let along = Tile::along(rank);
+    let steps = axes[along].steps(Pass::Forward);
+    let taps: i64 = g.kernel.iter().product();
+    let mut counts: Spatial = g.outer.1.clone();
+    let size = counts[along];
+    let beside = counts.iter().product::<i64>() / size * g.batch;
+    let columns = channels.saturating_mul(beside).saturating_mul(taps / i64::from(steps.taps));
+    // A tile that sticks out takes its places one by one.
+    let most = if rank == 1 && !last { MOST_PLACES_OF_ROW } else { MOST_PLACES };
+    let one = Tile::new(along, &steps, 1);
+    let cost = |tile: &Tile| {
+        let places = i64::from(tile.places);
+        size / places * tile.cost(1) + size % places * one.cost(1)
+    };
+    let tiles = (1..=most).map(|n| Tile::new(along, &steps, n));
+    let tile = Tile::choose(&limits, tiles, [size, columns], cost).unwrap_or(one);
+    let count = tile.count(size);
+    counts[along] = count;
+    let total = beside * count;
+    let lines = (taps / i64::from(tile.taps)) as u32;
+    let groups = lines.div_ceil(lines.div_ceil(LINES));
+    let together = 1 << (THREADS / groups).min(THREADS / 2).ilog2();
+    let neighbours = if last { (channels as u32).min(CHANNELS).next_power_of_two() } else { 1 };
+    let ragged = size % i64::from(tile.places) != 0;
+    let lanes = [together / neighbours, neighbours];
+    let spec = Spec { dtype: inner.dtype, sums: out.dtype, axes, tile, last, ragged, groups, lanes };
+    let blocks = [(channels as u32).div_ceil(neighbours), lines.div_ceil(groups)];
+    // Enough workgroups to keep the adapter busy, of invocations that have at least two turns, and short sums.
+    let wide = |n: u32| i64::from(n);
+    let turn = wide(lanes[0]);
+    let needed = ceil(total * wide(spec.tile.places), turn * CHAIN);
+    let wanted = ceil((8.0 * limits.units) as i64, wide(blocks[0]) * wide(blocks[1])).min(ceil(total, 2 * turn));
+    let slices = needed.max(wanted).clamp(1, MAX_GROUPS as i64);
+    let length = ceil(ceil(total, slices), turn) * turn;
+    let slices = ceil(total, length);
+    let run = |spec: &Spec, sums: &Tensor| {
+        let arguments = Arguments {
+            out: sums,
+            inner,
+            outer,
+            channels: channels as u32,
+            total: total as u32,
+            length: length as u32,
+            counts: counts.iter().copied().collect(),
+            inner_size: &inner.sizes[2..],
+            outer_size: &outer.sizes[2..],
+            padding: &g.padding,
+        };
+        call.run(spec, &arguments, [blocks[0], blocks[1], slices as u32])
+    };
+    if slices == 1 {
+        return run(&spec, out);
+    }
+    let sums = call.empty(accumulator(inner.dtype), &[slices, channels, taps])?;
+    run(&Spec { sums: sums.dtype, ..spec }, &sums)?;
+    let output = matmul::Output { memory: out.into(), strides: [0, taps, 1], split: None };
+    let finish = Finish { out: output, alpha: Scalar::Int(1), bias: None };
+    split_k::reduce(call, &sums, [1, channels, taps], slices, &finish)
+}
+
+fn ceil(n: i64, by: i64) -> i64 {
+    (n + by - 1) / by
+}
+
+/// Everything that changes the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    dtype: DType,
+    /// Of what is written: the result's, or a slice's sums'.
+    sums: DType,
+    axes: Axes,
+    tile: Tile,
+    /// Channels are the fastest in memory.
+    last: bool,
+    /// The last tile of a line of places sticks out.
+    ragged: bool,
+    /// Lines of a workgroup.
+    groups: u32,
+    /// Invocations that share a line, and neighbouring channels; powers of two.
+    lanes: [u32; 2],
+}
+
+parameters! {
+    /// Of the workgroups dimension 0 counts channels, 1 lines, 2 slices.
+    Spec as s => Arguments, Parameters {
+        out: Output = s.sums,
+        inner: Input = s.dtype,
+        outer: Input = s.dtype,
+        channels: U32,
+        /// Tiles of a channel in all images, and of a slice.
+        total: U32,
+        length: U32,
+        /// Places of the outer side in each dimension, or tiles of them.
+        counts: Each<Divisor> = s.axes.iter().map(|_| ()).collect(),
+        inner_size: PerAxis = s.axes.len(),
+        outer_size: PerAxis = s.axes.len(),
+        padding: PerAxis = s.axes.len(),
+    }
+}
+
+impl Spec {
+    fn threads(&self) -> u32 {
+        self.groups * self.lanes[0] * self.lanes[1]
+    }
+}
+
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        "depthwise weight"
+    }
+
+    fn full_name(&self) -> String {
+        format!("depthwise weight {}", shape(&self.axes))
+    }
+
+    fn workgroup(&self) -> [u32; 3] {
+        [self.threads(), 1, 1]
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let Spec { tile, ref axes, groups, lanes: [together, neighbours], .. } = *self;
+        let (signed, wide) = (ScalarType::I32, ScalarType::U64);
+        let along = tile.along;
+        let local = b.local_id(0);
+        let lane = (local >> neighbours.ilog2()) & (together - 1);
+        let line = b.group_id(1) * groups + (local >> (together * neighbours).ilog2());
+        let channel = b.group_id(0) * neighbours + (local & (neighbours - 1));
+        // Superfluous invocations do what the last ones do, and write nothing.
+        let taps: u32 = axes.iter().map(|axis| axis.taps).product();
+        let lines = taps / tile.taps;
+        let ours = line.lt(lines) & channel.lt(p.channels);
+        let (line, channel) = (line.min(lines - 1), channel.min(p.channels - 1));
+        let (first, others, tap) = self.taps(b, line);
+
+        let fastest = if self.last { p.channels.cast(signed) } else { b.i32(1) };
+        let (inner_strides, inner_image) = strides(&p.inner_size, fastest);
+        let (outer_strides, outer_image) = strides(&p.outer_size, fastest);
+        let compute = self.dtype.compute();
+        let sums: Vec<Var> = (0..tile.taps).map(|_| b.var(b.constant_of(compute, 0.0))).collect();
+        let begin = b.group_id(2) * p.length;
+        let end = (begin + p.length).min(p.total);
+        b.for_(begin + lane, end, together, |at| {
+            // Where the tile's first place is, and what its window sees.
+            let mut rest = at;
+            let (mut offset, mut ok, mut place) = (b.i32(0), b.bool(true), b.i32(0));
+            let mut start = place;
+            for d in (0..axes.len()).rev() {
+                let (quotient, digit) = p.counts[d].divide(rest);
+                rest = quotient;
+                if d == along {
+                    start = (digit * tile.places).cast(signed);
+                    continue;
+                }
+                let digit = digit.cast(signed);
+                let seen = digit * axes[d].stride as i32 - p.padding[d] + others[d];
+                let (step, valid) = inside(seen, p.inner_size[d], inner_strides[d]);
+                (offset, ok, place) = (offset + step, ok & valid, place + digit * outer_strides[d]);
+            }
+            let (image, own) =
+                if self.last { (rest, channel.cast(wide)) } else { (rest * p.channels + channel, b.int(wide, 0)) };
+            let inner = p.inner.offset(image.cast(wide) * inner_image.cast(wide) + own);
+            let outer = p.outer.offset(image.cast(wide) * outer_image.cast(wide) + own);
+            let seen = start * axes[along].stride as i32 - p.padding[along] + first;
+            let load = |position: Value<'b>| {
+                let (step, valid) = inside(position, p.inner_size[along], inner_strides[along]);
+                (ok & valid).select(inner.load((offset + step).cast(ScalarType::U32)), 0)
+            };
+            let grad = |at: Value<'b>| outer.load((place + at * outer_strides[along]).cast(ScalarType::U32));
+            let whole = || {
+                let grads: Vec<Value> = (0..tile.places as i32).map(|i| grad(start + i)).collect();
+                let order = tile.positions();
+                let values: Vec<Value> = order.iter().map(|&position| load(seen + position)).collect();
+                for (tap, sum) in sums.iter().enumerate() {
+                    for (i, &grad) in grads.iter().enumerate() {
+                        let position = tile.position(i as u32, tap as u32);
+                        let value = values[order.partition_point(|&x| x < position)];
+                        sum.set(multiply_add(grad, value, sum.get()));
+                    }
+                }
+            };
+            let one_by_one = || {
+                b.for_(start, p.outer_size[along], 1, |at| {
+                    let grad = grad(at);
+                    let seen = seen + (at - start) * axes[along].stride as i32;
+                    for (tap, sum) in sums.iter().enumerate() {
+                        let value = load(seen + tile.position(0, tap as u32));
+                        sum.set(multiply_add(grad, value, sum.get()));
+                    }
+                });
+            };
+            if self.ragged {
+                b.if_else((start + tile.places as i32).le(p.outer_size[along]), whole, one_by_one);
+            } else {
+                whole();
+            }
+        });
+        self.add(b, &sums, lane);
+        b.if_(ours & lane.eq(0), || {
+            let slice = (b.group_id(2) * p.channels + channel).cast(wide) * taps;
+            let out = p.out.offset(slice);
+            let stride = tap_strides(axes)[along];
+            for (i, sum) in sums.iter().enumerate() {
+                out.store(tap + i as u32 * stride, sum.get());
+            }
+        });
+    }
+}
+
+impl Spec {
+    /// What a line's taps see from the first tap of all: along the tile (i32), in the other dimensions (i32), and the offset of its first
+    /// tap in the filter (u32).
+    fn taps<'b>(&self, b: &'b Builder, line: Value<'b>) -> (Value<'b>, Vec<Value<'b>>, Value<'b>) {
+        let (mut rest, mut tap) = (line, b.u32(0));
+        let strides = tap_strides(&self.axes);
+        let mut seen = vec![b.i32(0); self.axes.len()];
+        for (d, axis) in self.axes.iter().enumerate().rev() {
+            // Along the tile a line has several taps.
+            let each = if d == self.tile.along { self.tile.taps } else { 1 };
+            let digits = axis.taps / each;
+            let quotient = rest / digits;
+            let first = (rest - quotient * digits) * each;
+            seen[d] = (first * axis.dilation).cast(ScalarType::I32);
+            tap = tap + first * strides[d];
+            rest = quotient;
+        }
+        (seen[self.tile.along], seen, tap)
+    }
+
+    /// Adds the sums of the invocations that share a line; the first one has the totals.
+    fn add<'b>(&self, b: &'b Builder, sums: &[Var<'b>], lane: Value<'b>) {
+        let [together, neighbours] = self.lanes;
+        if together == 1 {
+            return;
+        }
+        let (threads, local) = (self.threads(), b.local_id(0));
+        let scalar = self.dtype.compute();
+        let at_once = (SHARED / (threads * scalar.bytes())).clamp(1, sums.len() as u32);
+        let shared = b.shared(scalar, 1, threads * at_once);
+        for (turn, sums) in sums.chunks(at_once as usize).enumerate() {
+            if turn > 0 {
+                b.barrier();
+            }
+            for (i, sum) in sums.iter().enumerate() {
+                shared.store(local + i as u32 * threads, sum.get());
+            }
+            let mut half = together / 2;
+            while half > 0 {
+                b.barrier();
+                b.if_(lane.lt(half), || {
+                    for (i, sum) in sums.iter().enumerate() {
+                        let own = local + i as u32 * threads;
+                        let total = sum.get() + shared.load(own + half * neighbours);
+                        sum.set(total);
+                        shared.store(own, total);
+                    }
+                });
+                half /= 2;
+            }
+        }
+    }
+}
+
+/// Bytes of shared memory at most.
+const SHARED: u32 = 8 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::convolution::depthwise::axis::Axis;
+    use crate::primitives::validate::accepted;
+
+    #[test]
+    fn kernels_are_valid() {
+        let axis = |taps, stride, dilation| Axis { taps, stride, dilation };
+        let cases: [(&[Axis], DType, bool, [u32; 2]); 4] = [
+            (&[axis(7, 1, 1), axis(7, 1, 1)], DType::F32, false, [32, 1]),
+            (&[axis(3, 2, 1), axis(3, 2, 3)], DType::F16, true, [4, 16]),
+            (&[axis(62, 1, 2)], DType::F64, false, [64, 1]),
+            (&[axis(2, 3, 6), axis(40, 2, 1), axis(5, 1, 2)], DType::BF16, true, [1, 32]),
+        ];
+        for (axes, dtype, last, lanes) in cases {
+            for ragged in [false, true] {
+                let along = Tile::along(axes.len());
+                let tile = Tile::new(along, &axes[along].steps(Pass::Forward), 4);
+                let (axes, groups) = (Axes::from_slice(axes), 3);
+                let sums = if ragged { dtype } else { accumulator(dtype) };
+                accepted(&Spec { dtype, sums, axes, tile, last, ragged, groups, lanes }.build());
+            }
+        }
+    }
+}
