@@ -201,9 +201,12 @@ fn two_dimensions() {
         Case { padding: 2, dilation: 2, ..case(1, [4, 20], &[8, 8], &[3, 3]) },
         Case { groups: 2, padding: 1, ..case(3, [8, 8], &[6, 5], &[3, 3]) },
         Case { groups: 6, stride: 2, padding: 1, ..case(2, [6, 12], &[7, 7], &[3, 3]) },
+        Case { groups: 6, padding: 1, ..case(2, [6, 6], &[7, 9], &[3, 4]) },
+        Case { groups: 4, stride: 2, dilation: 2, padding: 2, ..case(2, [4, 4], &[17, 8], &[3, 2]) },
         case(2, [16, 24], &[4, 4], &[1, 1]),
         case(4, [8, 4], &[5, 5], &[5, 5]),
         Case { transposed: true, ..plain },
+        Case { transposed: true, stride: 2, padding: 1, extra: 1, groups: 4, ..case(2, [4, 4], &[5, 4], &[3, 3]) },
         Case { transposed: true, stride: 2, padding: 1, extra: 1, groups: 2, ..case(2, [4, 6], &[5, 4], &[3, 3]) },
     ];
     for case in &cases {

@@ -3,7 +3,8 @@
 //!
 //! A convolution relates an inner side (of a plain convolution: its input), an outer side (its result) and a weight
 //! `[outer channels, inner channels, kernel..]`. There are three products, each computes one from the other two. A
-//! transposed convolution and its gradients are the same three in other roles.
+//! transposed convolution and its gradients are the same three in other roles. Where every channel is a group of its own, nothing is
+//! multiplied with more than one number, and [`depthwise`] takes the sums by itself.
 
 mod depthwise;
 mod geometry;

@@ -189,7 +189,16 @@ impl Tile {
     /// Instructions that the tile takes for each tap of the other dimensions, roughly, beside those of `again` loads a place.
     pub fn cost(&self, again: i64) -> i64 {
         let places = i64::from(self.places);
-        LOAD * (self.positions().len() as i64 + again * places) + places * i64::from(self.taps)
+        LOAD * (i64::from(self.distinct()) + again * places) + places * i64::from(self.taps)
+    }
+
+    /// How many [`positions`](Self::positions) there are. A place and a tap see what the place `apart` further on sees with another tap, where
+    /// the tile has both: what sees one position is a chain of such pairs.
+    fn distinct(&self) -> u32 {
+        let common = divisor(self.source.unsigned_abs(), self.source_of_tap.unsigned_abs());
+        let apart = [self.source_of_tap, self.source].map(|step| step.unsigned_abs() / common);
+        let linked = self.places.saturating_sub(apart[0]) * self.taps.saturating_sub(apart[1]);
+        self.places * self.taps - linked
     }
 
     /// Coordinate in the source that tap `tap` of place `place` sees, from the first one's.
@@ -267,5 +276,11 @@ mod tests {
         assert_eq!(Tile::new(0, &steps, 4).positions(), [-1, 0, 1, 2, 3]);
         let steps = Axis { taps: 62, stride: 1, dilation: 1 }.steps(Pass::Forward);
         assert_eq!(Tile::new(0, &steps, 2).taps, 31);
+        for (taps, stride, dilation) in [(3, 1, 1), (7, 1, 2), (3, 2, 1), (5, 2, 4), (4, 3, 2), (2, 5, 7), (1, 1, 1)] {
+            for (pass, places) in [(Pass::Forward, 1), (Pass::Forward, 9), (Pass::Data, 2), (Pass::Data, 14)] {
+                let tile = Tile::new(0, &Axis { taps, stride, dilation }.steps(pass), places);
+                assert_eq!(tile.distinct() as usize, tile.positions().len());
+            }
+        }
     }
 }

@@ -11,6 +11,7 @@
 mod axis;
 mod weight;
 mod window;
+mod window_kernel;
 
 pub use weight::backward_weight;
 pub use window::{backward_data, forward};
