@@ -159,8 +159,13 @@ fn fold_sum(call: &Call, kind: Kind, input: &Tensor, out: &Tensor, axes: Axes, d
 /// A new tensor with the sums of `input` along `axes`, of its dtype.
 pub fn add_up(call: &Call, input: &Tensor, axes: Axes) -> Result<Tensor> {
     let out = call.empty(input.dtype, &axes.sizes(&input.sizes))?;
-    fold_sum(call, Kind::Sum, input, &out, axes, input.dtype)?;
+    add_up_into(call, input, &out, axes)?;
     Ok(out)
+}
+
+/// The sums of `input` along `axes` into a tensor that may be of another dtype: they are rounded once.
+pub fn add_up_into(call: &Call, input: &Tensor, out: &Tensor, axes: Axes) -> Result<()> {
+    fold_sum(call, Kind::Sum, input, out, axes, input.dtype)
 }
 
 /// The sum of the diagonal.

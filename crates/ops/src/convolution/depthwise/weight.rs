@@ -2,19 +2,20 @@
 //!
 //! A workgroup has some channels, some of the filter's lines along the tile's dimension, and a slice of the places. An invocation
 //! has one line and holds the sums of its taps; those that share a line are added as a tree. Slices leave a sum each, which a
-//! second pass adds in order. An invocation's own sums are short, so that errors grow like those of pairwise summation.
+//! reduction adds. An invocation adds the sums of tiles, and not many, so that errors grow like those of pairwise summation.
 
-use super::axis::{Axes, MOST_PLACES, MOST_PLACES_OF_ROW, Pass, Tile, inside, strides, tap_strides};
+use super::axis::{self, MOST_PLACES, MOST_PLACES_OF_ROW, Pass, Tile, inside, strides, tap_strides};
 use super::{axes, shape};
 use crate::convolution::geometry::{Geometry, Spatial};
 use crate::convolution::order::is_last;
 use crate::matmul::divisor::Divisor;
 use crate::matmul::gemm::multiply_add;
 use crate::matmul::select::Limits;
-use crate::matmul::{self, Finish, split_k};
-use crate::operator::call::{Call, Scalar};
+use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::reduction::Axes;
+use crate::reduction::sum::add_up_into;
 use crate::spatial::geometry::PerAxis;
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
@@ -29,8 +30,8 @@ const LINES: u32 = 8;
 const CHANNELS: u32 = 32;
 /// Invocations of a workgroup at most.
 const THREADS: u32 = 256;
-/// Products that an invocation adds to a sum one after the other.
-const CHAIN: i64 = 256;
+/// Tiles whose sums an invocation adds one after the other.
+const TURNS: i64 = 64;
 
 /// The gradient of the weight, `[channel, 1, taps..]` in row-major order.
 pub fn backward_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor, out: &Tensor) -> Result<()> {
@@ -67,7 +68,7 @@ pub fn backward_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor
     // Enough workgroups to keep the adapter busy, of invocations that have at least two turns, and short sums.
     let wide = |n: u32| i64::from(n);
     let turn = wide(lanes[0]);
-    let needed = ceil(total * wide(spec.tile.places), turn * CHAIN);
+    let needed = ceil(total, turn * TURNS);
     let wanted = ceil((8.0 * limits.units) as i64, wide(blocks[0]) * wide(blocks[1])).min(ceil(total, 2 * turn));
     let slices = needed.max(wanted).clamp(1, MAX_GROUPS as i64);
     let length = ceil(ceil(total, slices), turn) * turn;
@@ -92,9 +93,8 @@ pub fn backward_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor
     }
     let sums = call.empty(accumulator(inner.dtype), &[slices, channels, taps])?;
     run(&Spec { sums: sums.dtype, ..spec }, &sums)?;
-    let output = matmul::Output { memory: out.into(), strides: [0, taps, 1], split: None };
-    let finish = Finish { out: output, alpha: Scalar::Int(1), bias: None };
-    split_k::reduce(call, &sums, [1, channels, taps], slices, &finish)
+    let rows = out.as_strided(&[channels, taps], &[taps, 1], 0);
+    add_up_into(call, &sums, &rows, Axes::listed(call, &[0], 3, false)?)
 }
 
 fn ceil(n: i64, by: i64) -> i64 {
@@ -107,7 +107,7 @@ struct Spec {
     dtype: DType,
     /// Of what is written: the result's, or a slice's sums'.
     sums: DType,
-    axes: Axes,
+    axes: axis::Axes,
     tile: Tile,
     /// Channels are the fastest in memory.
     last: bool,
@@ -210,11 +210,13 @@ impl KernelSpec for Spec {
                 let order = tile.positions();
                 let values: Vec<Value> = order.iter().map(|&position| load(seen + position)).collect();
                 for (tap, sum) in sums.iter().enumerate() {
-                    for (i, &grad) in grads.iter().enumerate() {
-                        let position = tile.position(i as u32, tap as u32);
-                        let value = values[order.partition_point(|&x| x < position)];
-                        sum.set(multiply_add(grad, value, sum.get()));
-                    }
+                    let value = |place: usize| {
+                        let position = tile.position(place as u32, tap as u32);
+                        values[order.partition_point(|&x| x < position)]
+                    };
+                    let own = grads[1..].iter().enumerate();
+                    let own = own.fold(grads[0] * value(0), |own, (i, &grad)| multiply_add(grad, value(i + 1), own));
+                    sum.set(sum.get() + own);
                 }
             };
             let one_by_one = || {
@@ -305,7 +307,7 @@ const SHARED: u32 = 8 << 10;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convolution::depthwise::axis::Axis;
+    use crate::convolution::depthwise::axis::{self, Axis};
     use crate::primitives::validate::accepted;
 
     #[test]
@@ -321,7 +323,7 @@ mod tests {
             for ragged in [false, true] {
                 let along = Tile::along(axes.len());
                 let tile = Tile::new(along, &axes[along].steps(Pass::Forward), 4);
-                let (axes, groups) = (Axes::from_slice(axes), 3);
+                let (axes, groups) = (axis::Axes::from_slice(axes), 3);
                 let sums = if ragged { dtype } else { accumulator(dtype) };
                 accepted(&Spec { dtype, sums, axes, tile, last, ragged, groups, lanes }.build());
             }
