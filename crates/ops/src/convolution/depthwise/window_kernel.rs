@@ -13,7 +13,7 @@ use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, Var};
 
-/// Products that are unrolled over the taps of another dimension too.
+/// Products that are unrolled over the taps of the last dimension too.
 const UNROLLED: u32 = 256;
 
 /// Everything that changes the code.
@@ -214,7 +214,7 @@ impl<'b, 's> Worker<'b, 's> {
         };
         let tile = self.spec.tile;
         let products = steps.taps * tile.places * tile.taps * self.spec.channels.unwrap_or(1);
-        if steps.phases == 1 && products <= UNROLLED {
+        if steps.phases == 1 && products <= UNROLLED && rank == self.spec.axes.len() {
             (0..steps.taps as i32).for_each(|tap| turn(self.b.i32(tap)));
         } else {
             self.b.for_(0, line.count, 1, turn);
