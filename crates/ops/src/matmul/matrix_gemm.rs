@@ -37,7 +37,7 @@ pub enum Padding {
     None,
     /// The rest of a tile.
     Whole,
-    /// The rest of a tile; k holds low and high [terms](super::terms::Terms), and is as long as one of them.
+    /// The rest of a tile; k holds low and high [terms](super::terms), and is as long as one of them.
     Terms {
         /// It is longer than a [`RUN`].
         gathered: bool,
@@ -130,6 +130,7 @@ impl KernelSpec for Spec {
         };
         scales.begin(b.group_id(2), [m0, n0]);
         let exchange = Exchange { memory, begin: tile.operand_units(), together: tile.terms_stored_together() };
+        // First products with low terms, which are then scaled; and those of high terms, a run of k at a time.
         let steps = RUN / tile.k;
         let runs = (length + (steps - 1)) / steps;
         b.for_(0u32, runs + 1, 1u32, |run| {

@@ -8,11 +8,12 @@ use super::guard::Tiles;
 use super::matrix_gemm::{self, Padding};
 use super::matrix_select::MatrixChoice;
 use super::matrix_tile::MatrixTile;
+use super::operand::Source;
 use super::problem::{Cut, Guarded, Problem};
 use super::scales::{RUN, Sums};
 use super::select::Choice;
-use super::split::{EDGE, Form};
-use super::terms::{Order, Terms};
+use super::split::EDGE;
+use super::terms::{self, Floats};
 use super::tile::Tile;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -39,20 +40,17 @@ impl Problem {
     /// Enqueues a product of float32 in two terms of float16 each, whose results are as near as those of plain tiles.
     pub fn run_split(&self, call: &Call, choice: SplitChoice) -> Result<()> {
         let SplitChoice { tile, plain } = choice;
-        let [batch, m, n, k] = self.size;
-        let blocks = SplitChoice::blocks(&tile);
-        let a = Terms::of(call, Form::Halves, (&self.a, Order::LowFirst), batch, [m, k], blocks[0])?;
-        let b = Terms::of(call, Form::Halves, (&self.b, Order::HighFirst), batch, [n, k], blocks[1])?;
-        let (Some((largest_a, found_a)), Some((largest_b, found_b))) = (a.marks, b.marks) else { return Ok(()) };
-        let blocks = [found_a, found_b];
+        let [(a, marks_a), (b, marks_b)] = terms::halves(call, self.floats(&tile), self.size[0])?;
+        let blocks = [marks_a.blocks, marks_b.blocks];
+        let terms = self.of_terms([a, b]);
 
         let held = Some(Guarded { tiles: Tiles::Held, blocks });
-        let terms = Problem { size: [batch, m, n, a.k], a: a.source, b: b.source, finish: self.finish };
         let Cut { product, ragged_edge, tiles } =
             terms.cut([tile.m, tile.n, tile.k], None, &self.finish, held.as_ref());
         let [x, y, _] = folded(tiles);
+        let [batch, _, _, k] = terms.size;
         let size = [batch, i64::from(x) * i64::from(y), i64::from(tile.m * tile.n)];
-        let gathered = if a.k > i64::from(RUN) { Some(call.empty(DType::F32, &size)?) } else { None };
+        let gathered = if k > i64::from(RUN) { Some(call.empty(DType::F32, &size)?) } else { None };
         let spec = matrix_gemm::Spec {
             tile,
             ragged_edge,
@@ -60,7 +58,7 @@ impl Problem {
             padding: Padding::Terms { gathered: gathered.is_some() },
             product,
         };
-        let sums = Sums { largest: [largest_a, largest_b], gathered: gathered.as_ref().map(|t| t.range()) };
+        let sums = Sums { largest: [marks_a.largest, marks_b.largest], gathered: gathered.as_ref().map(|t| t.range()) };
         terms.launch(tiles, None, &self.finish, held.as_ref(), |product, groups| {
             call.run(&spec, &matrix_gemm::Arguments { product, terms: Some(sums) }, groups)
         })?;
@@ -70,11 +68,22 @@ impl Problem {
 
     /// Enqueues a product of float32 operands that are rounded to bfloat16.
     pub fn run_rounded(&self, call: &Call, choice: MatrixChoice) -> Result<()> {
+        let terms = terms::rounded(call, self.floats(&choice.tile), self.size[0])?;
+        self.of_terms(terms).run_in_units(call, choice, [true; 2], Padding::Whole)
+    }
+
+    /// Its operands, to be padded for a tile.
+    fn floats(&self, tile: &MatrixTile) -> [Floats<'_>; 2] {
+        let ([_, m, n, k], [rows, columns]) = (self.size, SplitChoice::blocks(tile));
+        [
+            Floats { source: &self.a, size: [m, k], block: rows },
+            Floats { source: &self.b, size: [n, k], block: columns },
+        ]
+    }
+
+    /// The product of its operands' terms.
+    fn of_terms(&self, [a, b]: [Source; 2]) -> Problem {
         let [batch, m, n, k] = self.size;
-        let blocks = SplitChoice::blocks(&choice.tile);
-        let a = Terms::of(call, Form::Rounded, (&self.a, Order::LowFirst), batch, [m, k], blocks[0])?;
-        let b = Terms::of(call, Form::Rounded, (&self.b, Order::LowFirst), batch, [n, k], blocks[1])?;
-        let terms = Problem { size: [batch, m, n, a.k], a: a.source, b: b.source, finish: self.finish };
-        terms.run_in_units(call, choice, [true; 2], Padding::Whole)
+        Problem { size: [batch, m, n, terms::padded(k)], a, b, finish: self.finish }
     }
 }
