@@ -32,6 +32,7 @@ Call::Call() {
   host_.resize = &Call::resize;
   host_.view = &Call::view;
   host_.warn = &Call::warn;
+  host_.matmul_precision = &Call::matmul_precision;
   host_.default_dtype = dtype_code(c10::get_default_dtype_as_scalartype());
   host_.deterministic = at::globalContext().deterministicAlgorithms();
 }
@@ -140,6 +141,20 @@ int32_t Call::view(void* self, const DmlTensor* base, const int64_t* sizes, cons
 
 void Call::warn(void* self, const char* message) {
   static_cast<Call*>(self)->guarded([&] { dml::warn(message); });
+}
+
+uint8_t Call::matmul_precision(void*) {
+  // What CUDA's products go by, which every way to set it sets: torch.set_float32_matmul_precision and
+  // torch.backends.cuda.matmul's allow_tf32 and fp32_precision. Context::float32MatmulPrecision throws where they were mixed.
+  // "medium" differs from "high" in what the CPU's products go by.
+  using at::Float32Backend, at::Float32Op, at::Float32Precision;
+  const at::Context& context = at::globalContext();
+  if (context.float32Precision(Float32Backend::CUDA, Float32Op::MATMUL) != Float32Precision::TF32 ||
+      at::NoTF32Guard::should_disable_tf32()) {
+    return DML_PRECISION_HIGHEST;
+  }
+  const bool bfloat = context.float32Precision(Float32Backend::MKLDNN, Float32Op::MATMUL) == Float32Precision::BF16;
+  return bfloat ? DML_PRECISION_MEDIUM : DML_PRECISION_HIGH;
 }
 
 c10::Scalar to_scalar(const DmlValue& value) {

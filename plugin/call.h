@@ -31,6 +31,7 @@ class Call {
   static int32_t view(void* self, const DmlTensor* base, const int64_t* sizes, const int64_t* strides, int32_t dim,
                       int64_t storage_offset, DmlTensor* out);
   static void warn(void* self, const char* message);
+  static uint8_t matmul_precision(void* self);
 
   template <class F>
   int32_t guarded(F&& body) noexcept;

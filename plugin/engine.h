@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define DML_ABI_VERSION 7u
+#define DML_ABI_VERSION 8u
 
 typedef enum DmlStatus {
   DML_OK = 0,
@@ -120,6 +120,13 @@ typedef struct DmlValue {
   } u;
 } DmlValue;
 
+// torch.get_float32_matmul_precision()
+typedef enum DmlPrecision {
+  DML_PRECISION_HIGHEST = 0,
+  DML_PRECISION_HIGH = 1,
+  DML_PRECISION_MEDIUM = 2,
+} DmlPrecision;
+
 // What the engine asks of the plugin during dml_call. Callbacks return a DmlStatus and leave the message to
 // dml_set_error.
 typedef struct DmlHost {
@@ -134,6 +141,7 @@ typedef struct DmlHost {
   int32_t (*view)(void* self, const DmlTensor* base, const int64_t* sizes, const int64_t* strides, int32_t dim,
                   int64_t storage_offset, DmlTensor* out);
   void (*warn)(void* self, const char* message);
+  uint8_t (*matmul_precision)(void* self);  // DmlPrecision; asked by products of float32
   uint8_t default_dtype;   // torch.get_default_dtype()
   uint8_t deterministic;   // torch.are_deterministic_algorithms_enabled()
 } DmlHost;

@@ -54,7 +54,7 @@ pub enum FusionMode {
     Wait,
 }
 
-/// Whether products of halves run on matrix units.
+/// Whether products run on matrix units: of halves, and of float32 where PyTorch is told that they may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatrixUnits {
     /// Never.

@@ -43,7 +43,7 @@ mod spatial;
 mod special_dtypes;
 
 pub use operator::Operator;
-pub use operator::call::{Arg, Call, Host, Ret, Scalar};
+pub use operator::call::{Arg, Call, Host, MatmulPrecision, Ret, Scalar};
 pub use operator::error::{Error, Result};
 pub use special_dtypes::run_special;
 pub use table::operators;

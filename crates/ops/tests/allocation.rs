@@ -2,7 +2,7 @@
 
 use dml_engine::{Device, device};
 use dml_kernel::DType;
-use dml_ops::{Arg, Call, DeviceKind, Host, Result, Scalar, Tensor};
+use dml_ops::{Arg, Call, DeviceKind, Host, MatmulPrecision, Result, Scalar, Tensor};
 use dml_testing::{CountingAllocator, allocations};
 use std::sync::Arc;
 
@@ -35,6 +35,10 @@ impl Host for OnePlace {
 
     fn deterministic(&self) -> bool {
         false
+    }
+
+    fn matmul_precision(&self) -> MatmulPrecision {
+        MatmulPrecision::Highest
     }
 }
 

@@ -441,7 +441,7 @@ fn every_variant_is_valid() {
                 let index = if flag(2) { dml_kernel::ScalarType::U64 } else { dml_kernel::ScalarType::U32 };
                 let (ragged_k, split_k) = (flag(0), flag(1));
                 let tile = if flag(0) { small } else { large };
-                let product = ProductSpec { a, b, epilogue, index, ragged_k, split_k };
+                let product = ProductSpec { a, b, epilogue, index, ragged_k, split_k, guard: None };
                 if dtype == DType::F32 || j < 4 && i < 4 {
                     accepted(&gemm::Spec { tile, ragged_edge: flag(1), product }.build());
                 }
@@ -460,7 +460,7 @@ fn every_variant_is_valid() {
         let dtype = DType::F64;
         let epilogue = Epilogue { dtype, wide: true, split_n: false, scaled: false, bias: None, bias_wide: false };
         let index = dml_kernel::ScalarType::U32;
-        let product = ProductSpec { a: f[2], b: f[0], epilogue, index, ragged_k: false, split_k: true };
+        let product = ProductSpec { a: f[2], b: f[0], epilogue, index, ragged_k: false, split_k: true, guard: None };
         accepted(&gemm::Spec { tile, ragged_edge: false, product }.build());
     }
     for (index, wide) in [(dml_kernel::ScalarType::U32, true), (dml_kernel::ScalarType::U64, false)] {

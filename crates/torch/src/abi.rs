@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of this interface; plugin and engine must agree.
-pub const ABI_VERSION: u32 = 7;
+pub const ABI_VERSION: u32 = 8;
 
 /// What a call came to.
 #[repr(i32)]
@@ -157,6 +157,16 @@ pub struct DmlValue {
     pub u: Payload,
 }
 
+/// `torch.get_float32_matmul_precision()`
+pub mod precision {
+    /// "highest"
+    pub const HIGHEST: u8 = 0;
+    /// "high"
+    pub const HIGH: u8 = 1;
+    /// "medium"
+    pub const MEDIUM: u8 = 2;
+}
+
 /// What the plugin offers during a call.
 #[repr(C)]
 pub struct DmlHost {
@@ -171,6 +181,8 @@ pub struct DmlHost {
         unsafe extern "C" fn(*mut c_void, *const DmlTensor, *const i64, *const i64, i32, i64, *mut DmlTensor) -> i32,
     /// A warning for the user.
     pub warn: unsafe extern "C" fn(*mut c_void, *const c_char),
+    /// How float32 is multiplied: one of [`precision`].
+    pub matmul_precision: unsafe extern "C" fn(*mut c_void) -> u8,
     /// `torch.get_default_dtype()`
     pub default_dtype: u8,
     /// `torch.are_deterministic_algorithms_enabled()`

@@ -1,11 +1,11 @@
 //! The plugin as the operators' host.
 
-use crate::abi::{DmlHost, DmlTensor, Status};
+use crate::abi::{DmlHost, DmlTensor, Status, precision};
 use crate::convert::{tensor, to_abi};
 use dml_engine::AddressRange;
 use dml_engine::measure::{self, Stage};
 use dml_kernel::DType;
-use dml_ops::{DeviceKind, Dims, Error, Host, Result, Tensor};
+use dml_ops::{DeviceKind, Dims, Error, Host, MatmulPrecision, Result, Tensor};
 use std::ffi::CString;
 use std::mem::MaybeUninit;
 
@@ -126,6 +126,15 @@ impl Host for Plugin<'_> {
     fn deterministic(&self) -> bool {
         self.host.deterministic != 0
     }
+
+    fn matmul_precision(&self) -> MatmulPrecision {
+        // SAFETY: `new`'s promise.
+        match unsafe { (self.host.matmul_precision)(self.host.this) } {
+            precision::HIGH => MatmulPrecision::High,
+            precision::MEDIUM => MatmulPrecision::Medium,
+            _ => MatmulPrecision::Highest,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -159,11 +168,22 @@ mod tests {
         panic!("called")
     }
     unsafe extern "C" fn warn(_: *mut c_void, _: *const c_char) {}
+    unsafe extern "C" fn matmul_precision(_: *mut c_void) -> u8 {
+        precision::MEDIUM
+    }
 
     #[test]
     fn the_plugin_never_reads_beyond_the_strides() {
-        let host =
-            DmlHost { this: std::ptr::null_mut(), empty, resize, view, warn, default_dtype: 0, deterministic: 0 };
+        let host = DmlHost {
+            this: std::ptr::null_mut(),
+            empty,
+            resize,
+            view,
+            warn,
+            matmul_precision,
+            default_dtype: 0,
+            deterministic: 0,
+        };
         // SAFETY: the functions take anything.
         let plugin = unsafe { Plugin::new(&host) };
         let mut tensor = Tensor {

@@ -6,7 +6,7 @@
 use dml_kernel::DType;
 use dml_torch::abi::{
     ABI_VERSION, DmlActivity, DmlHost, DmlMemoryStats, DmlPoolStats, DmlStat, DmlTensor, DmlValue, Payload, Status,
-    flags, place, tag, work,
+    flags, place, precision, tag, work,
 };
 use std::ffi::{c_char, c_void};
 use std::fmt::Write as _;
@@ -113,7 +113,7 @@ fn structs(to: &mut String) {
     });
     layout!(to, DmlValue { tag, len, u });
     check(to, "sizeof(((DmlValue *)0)->u)", size_of::<Payload>());
-    layout!(to, DmlHost { this as "self", empty, resize, view, warn, default_dtype, deterministic });
+    layout!(to, DmlHost { this as "self", empty, resize, view, warn, matmul_precision, default_dtype, deterministic });
     layout!(
         to,
         DmlActivity {
@@ -185,6 +185,9 @@ fn constants(to: &mut String) {
         ("TENSOR_WRAPPED_NUMBER", flags::WRAPPED_NUMBER),
         ("TENSOR_CONJ", flags::CONJ),
         ("TENSOR_NEG", flags::NEG),
+        ("PRECISION_HIGHEST", precision::HIGHEST),
+        ("PRECISION_HIGH", precision::HIGH),
+        ("PRECISION_MEDIUM", precision::MEDIUM),
         ("KERNEL", work::KERNEL),
         ("UPLOAD", work::UPLOAD),
         ("DOWNLOAD", work::DOWNLOAD),

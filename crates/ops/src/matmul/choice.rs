@@ -5,6 +5,8 @@
 use super::matrix_select::{self, MatrixChoice};
 use super::matrix_tile::Units;
 use super::select::{self, Choice, Limits};
+use super::split::Form;
+use super::split_product::SplitChoice;
 use std::cell::Cell;
 
 /// How a product is run.
@@ -14,6 +16,10 @@ pub enum Way {
     Plain(Choice),
     /// On matrix units.
     Matrix(MatrixChoice),
+    /// On matrix units, of float32 in two terms of float16.
+    Split(SplitChoice),
+    /// On matrix units, of float32 rounded to bfloat16.
+    Rounded(MatrixChoice),
 }
 
 /// What a choice depends on.
@@ -21,8 +27,10 @@ pub enum Way {
 pub struct Question {
     /// The adapter.
     pub limits: Limits,
-    /// Its matrix units for the operands' dtype.
+    /// Its matrix units for the operands' dtype, or for what they may become.
     pub units: Option<Units>,
+    /// What operands may become.
+    pub form: Option<Form>,
     /// `[batch, m, n, k]`
     pub size: [i64; 4],
     /// Bytes of the elements that plain tiles compute with.
@@ -59,11 +67,27 @@ pub fn choose(question: Question) -> Way {
 }
 
 fn estimated(question: &Question) -> Way {
-    let Question { limits, units, size, bytes, long_steps, b_along_k } = question;
+    let Question { limits, units, form, size, bytes, long_steps, b_along_k } = question;
     let (time, plain) = select::choose(limits, *size, *bytes, *b_along_k);
-    match units.and_then(|units| matrix_select::choose(limits, units, *size, *long_steps)) {
-        Some((other, choice)) if other < time => Way::Matrix(choice),
-        _ => Way::Plain(plain),
+    let plain = Way::Plain(plain);
+    let Some(units) = *units else { return plain };
+    let other = match form {
+        None => {
+            matrix_select::choose(limits, units, *size, *long_steps).map(|(time, choice)| (time, Way::Matrix(choice)))
+        }
+        Some(Form::Halves) => {
+            let split = matrix_select::choose_split(limits, units, *size, *b_along_k);
+            split.map(|(time, choice)| (time, Way::Split(choice)))
+        }
+        Some(Form::Rounded) => {
+            let rounded = matrix_select::choose_rounded(limits, units, *size);
+            rounded.map(|(time, choice)| (time, Way::Rounded(choice)))
+        }
+    };
+    match other {
+        // Small units are there to be tried, not to be fast.
+        Some((other, way)) if other < time || (units.small && form.is_some()) => way,
+        _ => plain,
     }
 }
 
@@ -85,7 +109,8 @@ mod tests {
                 for limits in adapters {
                     for (bytes, b_along_k, units) in [(4, false, None), (4, true, UNITS), (8, false, None)] {
                         let size = [1 + n % 3, n, 7 * n, 512];
-                        let question = Question { limits, units, size, bytes, long_steps: n % 2 == 0, b_along_k };
+                        let (form, long_steps) = (None, n % 2 == 0);
+                        let question = Question { limits, units, form, size, bytes, long_steps, b_along_k };
                         assert_eq!(choose(question), estimated(&question), "{size:?}");
                     }
                 }
@@ -98,11 +123,34 @@ mod tests {
         for (shared_memory, invocations) in [(48 << 10, 1024), (32 << 10, 256), (16 << 10, 128)] {
             let limits = limits(shared_memory, invocations);
             for n in [512, 1024, 4096, 8192] {
-                let question =
-                    Question { limits, units: UNITS, size: [1, n, n, n], bytes: 4, long_steps: true, b_along_k: false };
+                let question = of_size(limits, n);
                 let Way::Matrix(choice) = choose(question) else { panic!("{question:?}") };
                 assert!(choice.tile.shared_bytes() <= shared_memory && choice.tile.threads() <= invocations);
                 assert!(matches!(choose(Question { units: None, ..question }), Way::Plain(_)));
+            }
+        }
+    }
+
+    fn of_size(limits: Limits, n: i64) -> Question {
+        let size = [1, n, n, n];
+        Question { limits, units: UNITS, form: None, size, bytes: 4, long_steps: true, b_along_k: false }
+    }
+
+    #[test]
+    fn large_products_of_floats_are_split_or_rounded_and_small_ones_plain() {
+        for (shared_memory, invocations) in [(48 << 10, 1024), (32 << 10, 256)] {
+            let limits = limits(shared_memory, invocations);
+            for n in [2048, 4096, 8192] {
+                let question = Question { form: Some(Form::Halves), ..of_size(limits, n) };
+                let Way::Split(SplitChoice { tile, plain }) = choose(question) else { panic!("{question:?}") };
+                assert!(16 * tile.units_of_terms() <= shared_memory && tile.threads() <= invocations);
+                let [rows, columns] = SplitChoice::blocks(&tile);
+                assert!(plain.m <= rows && plain.n <= columns && limits.allow(&plain, 4));
+                let rounded = Question { form: Some(Form::Rounded), ..question };
+                assert!(matches!(choose(rounded), Way::Rounded(_)), "{rounded:?}");
+            }
+            for form in [Form::Halves, Form::Rounded] {
+                assert!(matches!(choose(Question { form: Some(form), ..of_size(limits, 64) }), Way::Plain(_)));
             }
         }
     }

@@ -5,14 +5,21 @@ use super::matrix_tile::Units;
 use super::operand::Axis;
 use super::problem::Problem;
 use super::select::Limits;
+use super::split::Form;
 use super::{gemv, matrix_select, self_test};
 use crate::check;
-use crate::operator::call::Call;
+use crate::operator::call::{Call, MatmulPrecision};
 use crate::operator::error::Result;
+use dml_kernel::DType;
 
 impl Problem {
-    /// Enqueues it, cut up as the table says.
+    /// Enqueues it, cut up as the table says; float32 is multiplied as such.
     pub fn run(&mut self, call: &Call) -> Result<()> {
+        self.run_with(call, MatmulPrecision::Highest)
+    }
+
+    /// [`run`](Self::run), where float32 may be multiplied with this precision.
+    pub fn run_with(&mut self, call: &Call, precision: MatmulPrecision) -> Result<()> {
         check!(
             self.size.iter().all(|&n| n < i64::from(i32::MAX)),
             Runtime,
@@ -26,14 +33,16 @@ impl Problem {
             return self.run_gemv(call, &limits);
         }
         let dtype = self.a.access.dtype;
-        let units = self.units(call)?;
+        let (units, form) = self.units(call, precision)?;
         let [_, m, n, k] = self.size;
         let question = Question {
             limits,
             units,
+            form,
             size: self.size,
             bytes: dtype.compute().bytes(),
             long_steps: units.is_some()
+                && form.is_none()
                 && self.a.access.axis == Axis::Inner
                 && self.a.is_in_units([m, k])
                 && self.b.is_in_units([n, k]),
@@ -42,17 +51,25 @@ impl Problem {
         self.run_in(call, choice::choose(question))
     }
 
-    /// The matrix units that it may run on.
-    fn units(&self, call: &Call) -> Result<Option<Units>> {
+    /// The matrix units that it may run on, and what its operands then become.
+    fn units(&self, call: &Call, precision: MatmulPrecision) -> Result<(Option<Units>, Option<Form>)> {
         let dtype = self.a.access.dtype;
-        match matrix_select::units(call.device.info(), dtype) {
-            Some(units)
-                if self.b.access.dtype == dtype && (units.emulated || self_test::passed(call, units, dtype)?) =>
-            {
-                Ok(Some(units))
-            }
-            _ => Ok(None),
+        if self.b.access.dtype != dtype {
+            return Ok((None, None));
         }
+        let forms: &[Form] = match precision {
+            _ if dtype != DType::F32 => return Ok((usable(call, dtype)?, None)),
+            MatmulPrecision::Highest => &[],
+            MatmulPrecision::High => &[Form::Halves],
+            // As in PyTorch: where there is no fast bfloat16, it is "high".
+            MatmulPrecision::Medium => &[Form::Rounded, Form::Halves],
+        };
+        for &form in forms {
+            if let Some(units) = usable(call, form.dtype())? {
+                return Ok((Some(units), Some(form)));
+            }
+        }
+        Ok((None, None))
     }
 
     /// Exchanges the roles of m and n where that leaves few rows, or else where the result is contiguous along m.
@@ -70,5 +87,13 @@ impl Problem {
         if let Some(bias) = &mut self.finish.bias {
             bias.strides.swap(1, 2);
         }
+    }
+}
+
+/// The adapter's matrix units for this dtype, if they are to be used.
+fn usable(call: &Call, dtype: DType) -> Result<Option<Units>> {
+    match matrix_select::units(call.device.info(), dtype) {
+        Some(units) if units.emulated || self_test::passed(call, units, dtype)? => Ok(Some(units)),
+        _ => Ok(None),
     }
 }

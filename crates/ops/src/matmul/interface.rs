@@ -1,6 +1,7 @@
 //! What the kernels of a product take, whichever way they compute it.
 
 use super::epilogue::{Epilogue, FinishSpec, Finishing};
+use super::guard::{Guard, Tiles};
 use super::operand::Access;
 use super::reader::Operand;
 use super::split_k::SplitK;
@@ -23,6 +24,8 @@ pub struct ProductSpec {
     pub ragged_k: bool,
     /// k is divided among workgroups.
     pub split_k: bool,
+    /// Another launch computes some of the tiles.
+    pub guard: Option<Tiles>,
 }
 
 impl ProductSpec {
@@ -57,6 +60,8 @@ parameters! {
         finish: Finishing = FinishSpec { epilogue: s.epilogue, sums: s.sums(), index: s.index },
         /// How k is divided among workgroups.
         split_k: Option<SplitK> = s.split_k.then_some(()),
+        /// Which tiles are another launch's.
+        guard: Option<Guard> = s.guard,
     }
 }
 

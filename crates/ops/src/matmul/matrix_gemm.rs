@@ -1,19 +1,19 @@
-//! The tiled product on matrix units, of f16 or bf16 with sums in f32.
+//! The tiled product on matrix units, of f16 or bf16 with sums in f32; or of f32 in [terms](super::split_product) of f16.
 //!
 //! A workgroup computes one tile of the result, a subgroup a part of it in matrices of the adapter's shape. Tiles of both
 //! operands are staged in shared memory as they lie in memory, in rows of whole 16-byte units: a matrix is loaded in either
 //! order, so nothing is transposed. While one k-tile is multiplied the next one is on its way to registers; it is stored
 //! after the last matrices of this one are loaded, behind their multiplications.
 
-use super::epilogue::Writer;
 use super::interface::{Product, ProductSpec};
-use super::matrix_tile::{MatrixTile, UNIT};
-use super::operand::{Axis, WIDE};
+use super::matrix_stage::Stage;
+use super::matrix_tile::MatrixTile;
+use super::operand::WIDE;
 use super::place::Place;
-use super::reader::{Lane, Reader};
+use super::scales::{Gather, LIFT, RUN, Scales};
 use crate::primitives::kernel::KernelSpec;
 use dml_engine::parameters;
-use dml_kernel::{Builder, DType, Matrix, MatrixLayout, MatrixType, MatrixUse, ScalarType, Shared, Value, Var};
+use dml_kernel::{Builder, DType, Matrix, MatrixLayout, MatrixType, ScalarType, Shared, Value};
 
 /// Everything that changes the code of a product on matrix units.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,8 +24,24 @@ pub struct Spec {
     pub ragged_edge: bool,
     /// Both operands' loads take whole units of 16 bytes.
     pub units: [bool; 2],
+    /// How far operands can be read.
+    pub padding: Padding,
     /// What is multiplied; the step along k is the tile's.
     pub product: ProductSpec,
+}
+
+/// What lies behind an operand's last row (column).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Padding {
+    /// Nothing.
+    None,
+    /// The rest of a tile.
+    Whole,
+    /// The rest of a tile; k holds low and high [terms](super::terms), and is as long as one of them.
+    Terms {
+        /// It is longer than a [`RUN`].
+        gathered: bool,
+    },
 }
 
 parameters! {
@@ -33,6 +49,18 @@ parameters! {
     pub Spec as s => Arguments, Parameters {
         /// What is multiplied.
         product: Product = s.product,
+        /// What becomes of sums of terms.
+        terms: Option<Scales> = s.terms(),
+    }
+}
+
+impl Spec {
+    /// Of operands in terms: whether sums are gathered.
+    fn terms(&self) -> Option<bool> {
+        match self.padding {
+            Padding::Terms { gathered } => Some(gathered),
+            Padding::None | Padding::Whole => None,
+        }
     }
 }
 
@@ -52,32 +80,37 @@ impl KernelSpec for Spec {
 
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
         let tile = self.tile;
-        let p = p.product;
+        let Parameters { product: p, terms } = p;
         let (m, n) = (p.m, p.n);
         let Place { left, right, out, m0, n0, k_begin, k_end } = Place::of_workgroup(b, [tile.m, tile.n], p);
 
-        let memory = b.shared(ScalarType::U32, 4, tile.shared_units());
-        let edge = |size: Value<'b>| self.ragged_edge.then_some(size);
+        let units = if terms.is_some() { tile.units_of_terms() } else { tile.shared_units() };
+        let memory = b.shared(ScalarType::U32, 4, units);
+        let edge = |size: Value<'b>| (self.ragged_edge && self.padding == Padding::None).then_some(size);
         let a = Stage::new(b, &left, &tile, memory, b.u32(0), (tile.m, self.units[0]), (m0, edge(m)));
         let behind = MatrixTile::units(a.rows, a.length);
         let w = Stage::new(b, &right, &tile, memory, b.u32(behind), (tile.n, self.units[1]), (n0, edge(n)));
         let limit = self.product.ragged_k.then_some(k_end);
         let sums = Sums::new(b, &tile, self.product.a.dtype);
 
-        for stage in [&a, &w] {
-            stage.fetch(b, k_begin, limit);
-            stage.store(b);
-        }
-        b.barrier();
-        let count = (k_end - k_begin + (tile.k - 1)) >> tile.k.ilog2();
+        let length = (k_end - k_begin + (tile.k - 1)) >> tile.k.ilog2();
+        let count = if terms.is_some() { length * 3 } else { length };
         let fetch = |step: Value<'b>| {
             // The last step fetches the first tile again: cheaper than a branch.
             let k0 = k_begin + (step.lt(count).select(step, 0) << tile.k.ilog2());
-            a.fetch(b, k0, limit);
-            w.fetch(b, k0, limit);
+            // Low and high terms of the left operand, and of the right one high and low; then the high ones of both.
+            let last = terms.map(|_| step.ge(length * 2) & step.lt(count));
+            let back = |terms: u32| last.map_or(k0, |last| k0 - last.select(k_end * terms, 0));
+            a.fetch(b, back(1), limit);
+            w.fetch(b, back(2), limit);
         };
+        fetch(b.u32(0));
+        for stage in [&a, &w] {
+            stage.store(b);
+        }
+        b.barrier();
         fetch(b.u32(1));
-        b.for_(0u32, count, 1u32, |step| {
+        let turn = |step: Value<'b>| {
             sums.load(&a, &w);
             sums.multiply_all_but_the_last();
             b.barrier();
@@ -87,127 +120,47 @@ impl KernelSpec for Spec {
             fetch(step + 2);
             sums.multiply_last(1..tile.fragments()[0]);
             b.barrier();
+        };
+        let rows = self.ragged_edge.then_some((m0, m));
+        let columns = self.ragged_edge.then_some(n);
+        let Some(mut scales) = terms else {
+            b.for_(0u32, count, 1u32, turn);
+            let exchange = Exchange { memory, begin: 0, together: tile.stored_together() };
+            return sums.store(b, exchange, rows, |_, m, n, sums| out.store(b, m, n, sums, columns));
+        };
+        scales.begin(b.group_id(2), [m0, n0]);
+        let exchange = Exchange { memory, begin: tile.operand_units(), together: tile.terms_stored_together() };
+        // First products with low terms, which are then scaled; and those of high terms, a run of k at a time.
+        let steps = RUN / tile.k;
+        let runs = (length + (steps - 1)) / steps;
+        b.for_(0u32, runs + 1, 1u32, |run| {
+            let first = run.eq(0);
+            let begin = first.select(b.u32(0), length * 2 + (run - 1) * steps);
+            let end = first.select(length * 2, (length * 2 + run * steps).min(count));
+            b.for_(begin, end, 1u32, turn);
+            b.if_else(
+                first,
+                || sums.scale(2f64.powi(-LIFT)),
+                || {
+                    let gather = Gather::new(b, scales, [run.gt(1), run.lt(runs)], tile.m * tile.n);
+                    sums.store(b, exchange, rows, |unit, m, n, sums| {
+                        gather.add(unit, sums, |sums| out.store(b, m, n, &scales.undo(b, m, n, sums), columns));
+                    });
+                    sums.fill(0.0);
+                },
+            );
         });
-        sums.store(b, &out, memory, self.ragged_edge.then_some((m0, m, n)));
     }
 }
 
-/// One operand's tile in shared memory, and this invocation's part in filling it.
-struct Stage<'r, 'b> {
-    reader: &'r Reader<'b>,
+/// Shared memory through which subgroups hand on sums.
+#[derive(Copy, Clone)]
+struct Exchange<'b> {
     memory: Shared<'b>,
     /// Where it begins there.
-    begin: Value<'b>,
-    /// Rows, and contiguous elements of a row.
-    rows: u32,
-    length: u32,
-    /// Elements of a load: a unit, or as the operand is read otherwise; of single ones two are fetched together.
-    width: u32,
-    loads: Vec<Load<'b>>,
-    /// Whether this invocation has a part at all.
-    busy: Option<Value<'b>>,
-}
-
-struct Load<'b> {
-    /// One, or two of single elements.
-    lanes: Vec<Lane<'b>>,
-    /// Where it goes: unit and place in that.
-    unit: Value<'b>,
-    place: Value<'b>,
-    /// What was fetched, two elements a word.
-    words: Vec<Var<'b>>,
-}
-
-impl<'r, 'b> Stage<'r, 'b> {
-    fn new(
-        b: &'b Builder,
-        reader: &'r Reader<'b>,
-        tile: &MatrixTile,
-        memory: Shared<'b>,
-        begin: Value<'b>,
-        (outer, units): (u32, bool),
-        (origin, size): (Value<'b>, Option<Value<'b>>),
-    ) -> Stage<'r, 'b> {
-        let along_k = reader.access.axis == Axis::Inner;
-        let (rows, length) = if along_k { (outer, tile.k) } else { (tile.k, outer) };
-        let width = if units { UNIT } else { reader.access.width() };
-        let step = width.max(2);
-        let (lane, threads) = (b.local_id(0), tile.threads());
-        let (across, total) = (length / step, rows * length / step);
-        let busy = (total < threads).then(|| lane.lt(total));
-        let loads = (0..(total / threads).max(1))
-            .map(|i| {
-                let load = if total < threads { lane & (total - 1) } else { lane + i * threads };
-                let (row, first) = (load >> across.ilog2(), (load & (across - 1)) * step);
-                let lanes = (0..step / width).map(|j| {
-                    let along = first + j;
-                    let (o, k) = if along_k { (row, along) } else { (along, row) };
-                    // Beyond the edge, the last row is read again: its sums are not stored.
-                    let wide = if along_k { 1 } else { width };
-                    let local = size.map_or(o, |size| o.min(size - wide - origin));
-                    reader.lane(b, origin, local, k)
-                });
-                Load {
-                    lanes: lanes.collect(),
-                    unit: begin + row * (length / UNIT + 1) + (first >> UNIT.ilog2()),
-                    place: first & (UNIT - 1),
-                    words: (0..step / 2).map(|_| b.var(b.u32(0))).collect(),
-                }
-            })
-            .collect();
-        Stage { reader, memory, begin, rows, length, width, loads, busy }
-    }
-
-    /// Fetches this invocation's part of the k-tile at `k0`.
-    fn fetch(&self, b: &'b Builder, k0: Value<'b>, k_end: Option<Value<'b>>) {
-        let words = self.width == UNIT;
-        let tile = self.reader.tile(k0).retyped(if words { DType::U32 } else { DType::U16 });
-        for load in &self.loads {
-            let mut halves = Vec::new();
-            for lane in &load.lanes {
-                if words {
-                    let words = self.reader.fetch_unit(b, tile, k0, lane, k_end);
-                    load.words.iter().zip(words).for_each(|(to, word)| to.set(word));
-                } else {
-                    let bits = self.reader.fetch(b, tile, k0, lane, k_end);
-                    halves.extend(bits.into_iter().map(|bits| bits.bitcast(ScalarType::U32)));
-                }
-            }
-            for (to, pair) in load.words.iter().zip(halves.chunks_exact(2)) {
-                to.set(pair[0] | (pair[1] << 16));
-            }
-        }
-    }
-
-    fn store(&self, b: &'b Builder) {
-        let store = || {
-            for load in &self.loads {
-                let words: Vec<_> = load.words.iter().map(|word| word.get()).collect();
-                if self.width == UNIT {
-                    self.memory.store(load.unit, b.vector(&words));
-                    continue;
-                }
-                for (i, word) in words.into_iter().enumerate() {
-                    self.memory.store_lane(load.unit, (load.place >> 1) + i as u32, word);
-                }
-            }
-        };
-        match self.busy {
-            Some(busy) => b.if_(busy, store),
-            None => store(),
-        }
-    }
-
-    /// Loads the matrix that begins at `outer` and `k`.
-    fn load(&self, to: Matrix<'b>, outer: Value<'b>, k: u32) {
-        let stride = self.length / UNIT + 1;
-        let along_k = self.reader.access.axis == Axis::Inner;
-        let index = if along_k { outer * stride + k / UNIT } else { (outer >> UNIT.ilog2()) + k * stride };
-        // The left operand's rows are its outer index, the right one's columns.
-        let left = to.ty().part == MatrixUse::Left;
-        let layout = if along_k == left { MatrixLayout::RowMajor } else { MatrixLayout::ColumnMajor };
-        to.load(self.memory, self.begin + index, stride, layout);
-    }
+    begin: u32,
+    /// Matrices side by side that a subgroup stores at a time.
+    together: u32,
 }
 
 /// The matrices of one subgroup.
@@ -233,8 +186,7 @@ impl<'b> Sums<'b> {
         let [_, across] = tile.subgroups();
         let subgroup = b.subgroup_index();
         let sums: Vec<Vec<Matrix<'b>>> = (0..rows).map(|_| matrices(columns, sum)).collect();
-        sums.iter().flatten().for_each(|sum| sum.fill(0.0));
-        Sums {
+        let sums = Sums {
             tile: *tile,
             m: (subgroup >> across.ilog2()) * tile.subgroup_m,
             n: (subgroup & (across - 1)) * tile.subgroup_n,
@@ -242,7 +194,17 @@ impl<'b> Sums<'b> {
             left: (0..steps).map(|_| matrices(rows, left)).collect(),
             right: (0..steps).map(|_| matrices(columns, right)).collect(),
             sums,
-        }
+        };
+        sums.fill(0.0);
+        sums
+    }
+
+    fn fill(&self, value: f64) {
+        self.sums.iter().flatten().for_each(|sum| sum.fill(value));
+    }
+
+    fn scale(&self, by: f64) {
+        self.sums.iter().flatten().for_each(|sum| sum.scale(by));
     }
 
     /// Loads the operands' matrices of a whole k-tile.
@@ -274,20 +236,22 @@ impl<'b> Sums<'b> {
         self.multiply(self.left.len() - 1, rows);
     }
 
-    /// Stores all sums, some matrices of a row at a time through the subgroup's part of shared memory. `edge` guards a ragged
-    /// one by the tile's first row, and the result's rows and columns.
+    /// Hands on all sums, some matrices of a row at a time through the subgroup's part of shared memory: neighbouring columns,
+    /// the first one's place in the tile, and the number among the tile's units of 16 bytes, which is the same invocation's
+    /// every time. `edge` guards a ragged one by the tile's first row, and the result's rows.
     fn store(
         &self,
         b: &'b Builder,
-        out: &Writer<'b>,
-        memory: Shared<'b>,
-        edge: Option<(Value<'b>, Value<'b>, Value<'b>)>,
+        Exchange { memory, begin, together }: Exchange<'b>,
+        edge: Option<(Value<'b>, Value<'b>)>,
+        take: impl Fn(Value<'b>, Value<'b>, Value<'b>, &[Value<'b>]),
     ) {
         let [rows, columns, _] = self.tile.shape;
         let (lanes, lane) = (self.tile.lanes, b.subgroup_lane());
-        let together = self.tile.stored_together();
         let (across, chunks) = (columns * together / WIDE, rows * columns * together / WIDE);
-        let begin = self.subgroup * chunks;
+        let begin = begin + self.subgroup * chunks;
+        let unit = self.subgroup * (self.tile.subgroup_m * self.tile.subgroup_n / WIDE);
+        let groups = self.tile.fragments()[1] / together;
         for (i, line) in (0u32..).zip(&self.sums) {
             for (j, group) in (0u32..).zip(line.chunks(together as usize)) {
                 for (place, sum) in (0u32..).zip(group) {
@@ -301,9 +265,9 @@ impl<'b> Sums<'b> {
                     let store = || {
                         let words = memory.load(begin + chunk);
                         let sums: Vec<_> = (0..WIDE as u8).map(|l| words.lane(l).bitcast(ScalarType::F32)).collect();
-                        out.store(b, m, n, &sums, edge.map(|e| e.2));
+                        take(unit + (i * groups + j) * chunks + chunk, m, n, &sums);
                     };
-                    let inside = edge.map(|(m0, rows, _)| (m0 + m).lt(rows));
+                    let inside = edge.map(|(m0, rows)| (m0 + m).lt(rows));
                     let busy = (chunks < lanes).then(|| lane.lt(chunks));
                     match (inside, busy) {
                         (Some(inside), Some(busy)) => b.if_(inside & busy, store),

@@ -2,7 +2,12 @@
 //! [`select`](super::select) with rates of its own.
 
 use super::matrix_tile::{MatrixTile, Units};
-use super::select::{Limits, Work, fastest};
+use super::scales::RUN;
+use super::select::{self, Limits, Work, fastest};
+use super::split::Form;
+use super::split_product::SplitChoice;
+use super::terms;
+use crate::primitives::loops::SOFTWARE_TURNS;
 use dml_engine::{AdapterInfo, AdapterKind, MatrixShape, element_dtype};
 use dml_environment::{MATRIX_UNITS, MatrixUnits};
 use dml_kernel::DType;
@@ -96,7 +101,50 @@ pub fn choose(limits: &Limits, units: Units, size: [i64; 4], long_steps: bool) -
     let fits = |tile: &MatrixTile| tile.shared_bytes() <= limits.shared_memory && tile.threads() <= limits.invocations;
     let tiles = tiles(units).filter(|(tile, _)| fits(tile)).map(|(tile, rate)| {
         let rate = if long_steps || tile.k <= 32 { rate } else { LONG_STEP * rate };
-        (tile, Work { size: [tile.m, tile.n, tile.k], threads: tile.threads(), turns: tile.turns() }, rate)
+        (tile, work(&tile, true), rate)
     });
     fastest(limits, size, tiles).map(|(time, tile, split_k)| (time, MatrixChoice { tile, split_k }))
+}
+
+fn work(tile: &MatrixTile, divided: bool) -> Work {
+    Work { size: [tile.m, tile.n, tile.k], threads: tile.threads(), turns: tile.turns(), divided }
+}
+
+/// How a product of float32 in two terms is run, and the estimate of its time. `b_along_k`: see
+/// [`Question`](super::choice::Question).
+pub fn choose_split(limits: &Limits, units: Units, size: [i64; 4], b_along_k: bool) -> Option<(f64, SplitChoice)> {
+    let [batch, m, n, k] = size;
+    let fits = |tile: &MatrixTile| {
+        16 * tile.units_of_terms() <= limits.shared_memory
+            && tile.threads() <= limits.invocations
+            && !(limits.software && tile.turns_of_terms(k as u64) > SOFTWARE_TURNS)
+    };
+    let tiles = tiles(units).filter(|(tile, _)| fits(tile)).map(|(tile, rate)| (tile, work(&tile, false), rate));
+    let (time, tile, _) = terms::fits(size).then(|| fastest(limits, [batch, m, n, 3 * k], tiles)).flatten()?;
+    let (_, plain) = select::choose_within(limits, size, 4, b_along_k, SplitChoice::blocks(&tile));
+    // Neither launch divides k, which software adapters may have to.
+    if limits.software && plain.split_k > 1 {
+        return None;
+    }
+    let gathered = 8 * batch * m * n * ((k - 1) / i64::from(RUN));
+    // Zeros, the largest of each row and column, the split, and the product of what it does not hold.
+    Some((
+        time + select::passes(4, preparation(size, Form::Halves) + gathered as f64),
+        SplitChoice { tile, plain: plain.tile },
+    ))
+}
+
+/// How a product of float32 rounded to bfloat16 is run, and the estimate of its time.
+pub fn choose_rounded(limits: &Limits, units: Units, size: [i64; 4]) -> Option<(f64, MatrixChoice)> {
+    let (time, choice) = terms::fits(size).then(|| choose(limits, units, size, true)).flatten()?;
+    Some((time + select::passes(1, preparation(size, Form::Rounded)), choice))
+}
+
+/// Bytes that go through memory where operands become terms.
+fn preparation([batch, m, n, k]: [i64; 4], form: Form) -> f64 {
+    let each = match form {
+        Form::Halves => 4 + 4 + 4,
+        Form::Rounded => 4 + 2,
+    };
+    (batch * k * (m + n) * each) as f64
 }

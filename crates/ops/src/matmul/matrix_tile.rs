@@ -1,5 +1,6 @@
 //! How a product on matrix units is cut into workgroups, subgroups and the adapter's matrices.
 
+use super::scales::RUN;
 use dml_kernel::{DType, MatrixType, matrix};
 
 /// Elements of a 16-byte unit of shared memory.
@@ -70,11 +71,15 @@ impl MatrixTile {
     /// At most so many turns of loops take one step along k.
     pub fn turns(&self) -> u32 {
         let ([rows, columns, steps], [m, n, k]) = (self.fragments(), self.shape);
-        if self.emulated {
-            steps * (rows * columns * m * n * (k + 1) + rows * m.max(k) + columns * n.max(k))
-        } else {
-            1
-        }
+        if self.emulated { steps * (rows * columns * m * n + rows * m.max(k) + columns * n.max(k)) } else { 1 }
+    }
+
+    /// At most so many turns of loops take a product of terms of `k` elements.
+    pub fn turns_of_terms(&self, k: u64) -> u64 {
+        let ([rows, columns, _], [m, n, _]) = (self.fragments(), self.shape);
+        let gathering = if self.emulated { rows * columns * (2 * m * n + m) } else { 0 };
+        3 * (k.div_ceil(self.k.into()) + 1) * u64::from(self.turns() + 1)
+            + (k / u64::from(RUN) + 2) * u64::from(gathering)
     }
 
     /// Types of the left and the right operand and of the sum.
@@ -94,7 +99,7 @@ impl MatrixTile {
     }
 
     /// Units of both operands' tiles, either way round that an operand is contiguous.
-    fn operand_units(&self) -> u32 {
+    pub fn operand_units(&self) -> u32 {
         let operand = |outer: u32| Self::units(outer, self.k).max(Self::units(self.k, outer));
         operand(self.m) + operand(self.n)
     }
@@ -109,6 +114,16 @@ impl MatrixTile {
     pub fn stored_together(&self) -> u32 {
         let room = (self.operand_units() / self.sum_units()).max(1);
         (1 << room.ilog2()).min(self.fragments()[1])
+    }
+
+    /// Matrices of sums of terms that a subgroup stores together, beside the operands' memory.
+    pub fn terms_stored_together(&self) -> u32 {
+        self.fragments()[1].min(2)
+    }
+
+    /// 16-byte units of shared memory for operands in terms, whose sums are stored while tiles of operands stay.
+    pub fn units_of_terms(&self) -> u32 {
+        self.operand_units() + self.terms_stored_together() * self.sum_units()
     }
 
     /// Bytes of shared memory.

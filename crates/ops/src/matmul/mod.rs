@@ -10,6 +10,7 @@ pub mod divisor;
 pub mod epilogue;
 pub mod gemm;
 pub mod gemv;
+pub mod guard;
 pub mod interface;
 pub mod matrix_gemm;
 pub mod matrix_select;
@@ -19,14 +20,19 @@ pub mod place;
 pub mod problem;
 pub mod product;
 pub mod reader;
+pub mod scales;
 pub mod select;
 pub mod self_test;
+pub mod split;
 pub mod split_k;
+pub mod split_product;
+pub mod terms;
 pub mod tile;
 
 mod dispatch;
 mod linear;
 mod matrix_products;
+mod matrix_stage;
 mod vector_products;
 
 pub use epilogue::{Bias, Finish, Output};

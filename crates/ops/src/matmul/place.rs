@@ -28,13 +28,17 @@ pub struct Place<'b> {
 }
 
 impl<'b> Place<'b> {
-    /// The place of this workgroup, where a tile has so many rows and columns; workgroups beyond the result return.
+    /// The place of this workgroup, where a tile has so many rows and columns; workgroups beyond the result return, and those
+    /// whose tile is another launch's.
     pub fn of_workgroup(b: &'b Builder, tile: [u32; 2], p: ProductParams<'b>) -> Place<'b> {
         let (mut left, mut right) = (p.a_elements.reader(p.a), p.b_elements.reader(p.b));
         let mut out = p.finish.writer(b, p.out, p.bias);
         let [m0, n0] = origin(b, tile, [p.m, p.n]);
         let z = b.group_id(2);
         let (batch, k_begin, k_end) = split_k::part(b, z, p.k, p.split_k);
+        if let Some(guard) = p.guard {
+            b.if_(guard.leaves(batch, [m0, n0]), || b.return_());
+        }
         left.begin(batch, m0);
         right.begin(batch, n0);
         out.begin(z, m0, n0);

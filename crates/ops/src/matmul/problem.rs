@@ -2,7 +2,9 @@
 
 use super::choice::Way;
 use super::epilogue::{Finish, Output};
+use super::guard::{Blocks, Tiles};
 use super::interface::{ProductArguments, ProductSpec};
+use super::matrix_gemm::Padding;
 use super::matrix_select::MatrixChoice;
 use super::operand::{Axis, Source};
 use super::select::{Choice, Limits};
@@ -28,12 +30,21 @@ pub struct Problem {
 }
 
 /// A product in tiles.
-struct Cut {
-    product: ProductSpec,
+pub(super) struct Cut {
+    pub(super) product: ProductSpec,
     /// m or n is no multiple of the tile's.
-    ragged_edge: bool,
+    pub(super) ragged_edge: bool,
     /// Tiles of one matrix of the batch.
-    tiles: u64,
+    pub(super) tiles: u64,
+}
+
+/// The part of a product's tiles that a launch computes.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Guarded {
+    /// Which.
+    pub(super) tiles: Tiles,
+    /// What says so, of both operands.
+    pub(super) blocks: [Blocks; 2],
 }
 
 impl Problem {
@@ -42,16 +53,23 @@ impl Problem {
         match way {
             Way::Plain(choice) => self.run_as(call, choice),
             Way::Matrix(choice) => self.run_on_matrix_units(call, choice),
+            Way::Split(choice) => self.run_split(call, choice),
+            Way::Rounded(choice) => self.run_rounded(call, choice),
         }
     }
 
     /// Enqueues it, cut into tiles as told.
     pub fn run_as(&self, call: &Call, choice: Choice) -> Result<()> {
+        self.run_tiles(call, choice, None)
+    }
+
+    /// Enqueues some of its tiles, cut as told.
+    pub(super) fn run_tiles(&self, call: &Call, choice: Choice, guard: Option<&Guarded>) -> Result<()> {
         let Choice { tile, split_k } = choice;
         self.divide_k(call, split_k, tile.k, |division, finish| {
-            let Cut { product, ragged_edge, tiles } = self.cut([tile.m, tile.n, tile.k], division, finish);
+            let Cut { product, ragged_edge, tiles } = self.cut([tile.m, tile.n, tile.k], division, finish, guard);
             let spec = gemm::Spec { tile, ragged_edge, product };
-            self.launch(tiles, division, finish, |product, groups| {
+            self.launch(tiles, division, finish, guard, |product, groups| {
                 call.run(&spec, &gemm::Arguments { product }, groups)
             })
         })
@@ -59,20 +77,37 @@ impl Problem {
 
     /// Enqueues it on matrix units, cut into tiles as told.
     pub fn run_on_matrix_units(&self, call: &Call, choice: MatrixChoice) -> Result<()> {
-        let MatrixChoice { tile, split_k } = choice;
         let [_, m, n, k] = self.size;
         let units = [self.a.is_in_units([m, k]), self.b.is_in_units([n, k])];
+        self.run_in_units(call, choice, units, Padding::None)
+    }
+
+    /// Enqueues it on matrix units, where both operands' loads take whole units of 16 bytes or not.
+    pub(super) fn run_in_units(
+        &self,
+        call: &Call,
+        choice: MatrixChoice,
+        units: [bool; 2],
+        padding: Padding,
+    ) -> Result<()> {
+        let MatrixChoice { tile, split_k } = choice;
         self.divide_k(call, split_k, tile.k, |division, finish| {
-            let Cut { product, ragged_edge, tiles } = self.cut([tile.m, tile.n, tile.k], division, finish);
-            let spec = matrix_gemm::Spec { tile, ragged_edge, units, product };
-            self.launch(tiles, division, finish, |product, groups| {
-                call.run(&spec, &matrix_gemm::Arguments { product }, groups)
+            let Cut { product, ragged_edge, tiles } = self.cut([tile.m, tile.n, tile.k], division, finish, None);
+            let spec = matrix_gemm::Spec { tile, ragged_edge, units, padding, product };
+            self.launch(tiles, division, finish, None, |product, groups| {
+                call.run(&spec, &matrix_gemm::Arguments { product, terms: None }, groups)
             })
         })
     }
 
     /// What tiles of `[m, n, k]` elements make of it.
-    fn cut(&self, tile: [u32; 3], division: Option<Division>, finish: &Finish) -> Cut {
+    pub(super) fn cut(
+        &self,
+        tile: [u32; 3],
+        division: Option<Division>,
+        finish: &Finish,
+        guard: Option<&Guarded>,
+    ) -> Cut {
         let [_, m, n, k] = self.size;
         let [ragged_m, ragged_n, ragged_k] =
             [(m, tile[0]), (n, tile[1]), (k, tile[2])].map(|(size, step)| size % i64::from(step) != 0);
@@ -83,6 +118,7 @@ impl Problem {
             index: self.index(finish, tile.map(i64::from)),
             ragged_k,
             split_k: division.is_some(),
+            guard: guard.map(|guard| guard.tiles),
         };
         let tiles = (m as u64).div_ceil(tile[0].into()) * (n as u64).div_ceil(tile[1].into());
         Cut { product, ragged_edge: ragged_m || ragged_n, tiles }
@@ -96,7 +132,7 @@ impl Problem {
         a.wide = a.wide && a.axis == Axis::Inner && self.b.access.wide && self.b.access.axis == Axis::Inner;
         let spec = |split_k: bool, finish: &Finish| {
             let (b, epilogue) = (self.b.access, finish.epilogue(n));
-            let product = ProductSpec { a, b, epilogue, index: ScalarType::U32, ragged_k: true, split_k };
+            let product = ProductSpec { a, b, epilogue, index: ScalarType::U32, ragged_k: true, split_k, guard: None };
             let mut spec = gemv::Spec { threads, along_k, rows: m as u32, product };
             spec.product.ragged_k = k % i64::from(spec.step()) != 0;
             spec.product.index = self.index(finish, [m, spec.width().into(), spec.step().into()]);
@@ -105,7 +141,7 @@ impl Problem {
         self.divide_k(call, parts, spec(false, &self.finish).step(), |division, finish| {
             let spec = spec(division.is_some(), finish);
             let groups = (n as u64).div_ceil(spec.width().into());
-            self.launch(groups, division, finish, |product, groups| {
+            self.launch(groups, division, finish, None, |product, groups| {
                 call.run(&spec, &gemv::Arguments { product }, groups)
             })
         })
@@ -137,11 +173,12 @@ impl Problem {
     }
 
     /// Runs a kernel on `groups` workgroups for every matrix of the batch and every part of k.
-    fn launch(
+    pub(super) fn launch(
         &self,
         groups: u64,
         division: Option<Division>,
         finish: &Finish,
+        guard: Option<&Guarded>,
         run: impl Fn(ProductArguments<'_>, [u32; 3]) -> Result<()>,
     ) -> Result<()> {
         let [batch, m, n, k] = self.size;
@@ -164,6 +201,7 @@ impl Problem {
                 b_elements: &self.b,
                 finish,
                 split_k: division,
+                guard: guard.map(|guard| guard.blocks),
             };
             run(product, [x, y, (count * parts) as u32])?;
         }

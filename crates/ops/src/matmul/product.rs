@@ -6,7 +6,7 @@ use super::problem::Problem;
 use crate::check;
 use crate::movement::copy;
 use crate::operator::argument::Out;
-use crate::operator::call::{Call, Scalar};
+use crate::operator::call::{Call, MatmulPrecision, Scalar};
 use crate::operator::conversion::check_all_fit;
 use crate::operator::error::{Error, Result};
 use crate::operator::structured;
@@ -158,7 +158,7 @@ pub fn multiply(call: &Call, a: &Tensor, b: &Tensor, sizes: &[i64]) -> Result<Te
     Ok(out)
 }
 
-/// Runs a product into `target`.
+/// Runs a product into `target`; one of float32 as precisely as PyTorch is told to.
 pub fn into(
     call: &Call,
     target: &Tensor,
@@ -206,6 +206,7 @@ pub fn into(
             bias.strides[0] = 0;
         }
     }
-    problem.run(call)?;
+    let precision = if target.dtype == DType::F32 { call.host.matmul_precision() } else { MatmulPrecision::Highest };
+    problem.run_with(call, precision)?;
     aside.map_or(Ok(()), |result| copy::device_copy(call, &result, target))
 }

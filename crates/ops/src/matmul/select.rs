@@ -125,10 +125,15 @@ pub struct Work {
     pub threads: u32,
     /// Turns of loops that a step along k takes.
     pub turns: u32,
+    /// k may be divided among workgroups.
+    pub divided: bool,
 }
 
 /// Into how many parts k may be divided among workgroups that do such work.
 fn splits(limits: &Limits, [batch, m, n, k]: [i64; 4], work: Work) -> SmallVec<[u32; 7]> {
+    if !work.divided {
+        return smallvec![1];
+    }
     let step = work.size[2];
     if limits.software {
         let steps = (SOFTWARE_TURNS / u64::from(work.turns)).max(1);
@@ -165,9 +170,22 @@ pub fn fastest<T>(
 /// The tile for `size = [batch, m, n, k]`, computed in elements of `bytes` bytes, and the estimate of its time; `b_along_k`:
 /// the second operand is contiguous along k.
 pub fn choose(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> (f64, Choice) {
+    choose_within(limits, size, bytes, b_along_k, [u32::MAX; 2])
+}
+
+/// [`choose`] among tiles of at most so many rows and columns.
+pub fn choose_within(
+    limits: &Limits,
+    size: [i64; 4],
+    bytes: u32,
+    b_along_k: bool,
+    [rows, columns]: [u32; 2],
+) -> (f64, Choice) {
     let table = if limits.software { SOFTWARE } else { GPU };
-    let tiles = table.iter().filter(|e| limits.allow(&e.tile, bytes)).map(|e| {
-        let work = Work { size: [e.tile.m, e.tile.n, e.tile.k], threads: e.tile.threads(), turns: 1 };
+    let allowed = |tile: &Tile| limits.allow(tile, bytes) && tile.m <= rows && tile.n <= columns;
+    let tiles = table.iter().filter(|e| allowed(&e.tile)).map(|e| {
+        let size = [e.tile.m, e.tile.n, e.tile.k];
+        let work = Work { size, threads: e.tile.threads(), turns: 1, divided: true };
         (e.tile, work, if b_along_k { e.rate_along_k } else { e.rate })
     });
     let least = one_stage(Tile::new(16, 16, 4, [4, 4], [4, 4]));
@@ -175,16 +193,22 @@ pub fn choose(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> (
     (time, Choice { tile, split_k })
 }
 
+/// Bytes a cycle of the whole memory.
+const MEMORY: f64 = 1_500.0;
+/// A launch that waits for the one before.
+const NEXT_LAUNCH: f64 = 5_000.0;
+
+/// The estimate of launches one after the other that go through so many bytes.
+pub fn passes(launches: u32, bytes: f64) -> f64 {
+    f64::from(launches) * NEXT_LAUNCH + bytes / MEMORY
+}
+
 /// Clock cycles, roughly, of a unit that multiplies and adds 128 times a cycle.
 fn estimate(limits: &Limits, work: Work, rate: f64, [batch, m, n, k]: [i64; 4], split_k: u32) -> f64 {
-    /// Before and after the loop of one workgroup, and the second pass.
+    /// Before and after the loop of one workgroup.
     const WORKGROUP: f64 = 1_500.0;
-    const SECOND_PASS: f64 = 5_000.0;
     /// Least time of a k-tile: global memory answers after that.
     const LATENCY: f64 = 600.0;
-    /// Bytes a cycle of the whole memory, for the parts' sums.
-    const MEMORY: f64 = 1_500.0;
-
     let Work { size: [tile_m, tile_n, tile_k], threads, .. } = work;
     let ceil = |x: i64, y: u32| (x as f64 / f64::from(y)).ceil();
     let groups = ceil(m, tile_m) * ceil(n, tile_n) * batch as f64 * f64::from(split_k);
@@ -197,8 +221,7 @@ fn estimate(limits: &Limits, work: Work, rate: f64, [batch, m, n, k]: [i64; 4], 
     let steps = (k as f64 / f64::from(split_k) / f64::from(tile_k)).ceil();
     let step = f64::from(tile_m * tile_n * tile_k) / 128.0 / rate;
     let round = steps * (step * resident).max(LATENCY) + WORKGROUP;
-    let second =
-        if split_k > 1 { SECOND_PASS + (batch * m * n) as f64 * f64::from(split_k) * 8.0 / MEMORY } else { 0.0 };
+    let second = if split_k > 1 { passes(1, (batch * m * n) as f64 * f64::from(split_k) * 8.0) } else { 0.0 };
     (on_unit / resident).ceil() * round + second
 }
 

@@ -10,6 +10,17 @@ use dml_kernel::DType;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
+/// How products of float32 matrices are computed: `torch.set_float32_matmul_precision`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum MatmulPrecision {
+    /// In float32.
+    Highest,
+    /// In float32, or on matrix units as near to it in each sum: factors in two terms of 11 bits.
+    High,
+    /// Factors rounded to bfloat16, where that is faster.
+    Medium,
+}
+
 /// What an operator asks of its caller: tensors live there.
 pub trait Host {
     /// A new uninitialised tensor on `dml:device`.
@@ -24,6 +35,8 @@ pub trait Host {
     fn default_dtype(&self) -> DType;
     /// `torch.are_deterministic_algorithms_enabled()`
     fn deterministic(&self) -> bool;
+    /// `torch.get_float32_matmul_precision()`, where it is in force. Asked by products alone: it is a call of its own.
+    fn matmul_precision(&self) -> MatmulPrecision;
 }
 
 /// One call of an operator.

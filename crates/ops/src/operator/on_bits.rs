@@ -1,7 +1,7 @@
 //! Operators that only move elements, run on integers of the elements' size.
 
 use crate::operator::Operator;
-use crate::operator::call::{Arg, Call, Host, Ret};
+use crate::operator::call::{Arg, Call, Host, MatmulPrecision, Ret};
 use crate::operator::error::{Error, Result};
 use crate::operator::schema;
 use crate::tensor::Tensor;
@@ -45,6 +45,10 @@ impl Host for Bits<'_> {
 
     fn deterministic(&self) -> bool {
         self.host.deterministic()
+    }
+
+    fn matmul_precision(&self) -> MatmulPrecision {
+        self.host.matmul_precision()
     }
 }
 

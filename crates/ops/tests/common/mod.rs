@@ -3,7 +3,7 @@
 
 use dml_engine::{AddressRange, Device};
 use dml_kernel::DType;
-use dml_ops::{Arg, Call, DeviceKind, Dims, Host, Result, Ret, Scalar, Tensor};
+use dml_ops::{Arg, Call, DeviceKind, Dims, Host, MatmulPrecision, Result, Ret, Scalar, Tensor};
 pub use dml_testing::Random;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -163,6 +163,10 @@ impl Host for TestHost {
 
     fn deterministic(&self) -> bool {
         false
+    }
+
+    fn matmul_precision(&self) -> MatmulPrecision {
+        MatmulPrecision::Highest
     }
 }
 

@@ -1,0 +1,124 @@
+//! Operands' tiles of a product on matrix units: staged in shared memory as they lie in memory.
+
+use super::matrix_tile::{MatrixTile, UNIT};
+use super::operand::Axis;
+use super::reader::{Lane, Reader};
+use dml_kernel::{Builder, DType, Matrix, MatrixLayout, MatrixUse, ScalarType, Shared, Value, Var};
+
+/// One operand's tile in shared memory, and this invocation's part in filling it.
+pub(super) struct Stage<'r, 'b> {
+    reader: &'r Reader<'b>,
+    memory: Shared<'b>,
+    /// Where it begins there.
+    begin: Value<'b>,
+    /// Rows, and contiguous elements of a row.
+    pub(super) rows: u32,
+    pub(super) length: u32,
+    /// Elements of a load: a unit, or as the operand is read otherwise; of single ones two are fetched together.
+    width: u32,
+    loads: Vec<Load<'b>>,
+    /// Whether this invocation has a part at all.
+    busy: Option<Value<'b>>,
+}
+
+struct Load<'b> {
+    /// One, or two of single elements.
+    lanes: Vec<Lane<'b>>,
+    /// Where it goes: unit and place in that.
+    unit: Value<'b>,
+    place: Value<'b>,
+    /// What was fetched, two elements a word.
+    words: Vec<Var<'b>>,
+}
+
+impl<'r, 'b> Stage<'r, 'b> {
+    pub(super) fn new(
+        b: &'b Builder,
+        reader: &'r Reader<'b>,
+        tile: &MatrixTile,
+        memory: Shared<'b>,
+        begin: Value<'b>,
+        (outer, units): (u32, bool),
+        (origin, size): (Value<'b>, Option<Value<'b>>),
+    ) -> Stage<'r, 'b> {
+        let along_k = reader.access.axis == Axis::Inner;
+        let (rows, length) = if along_k { (outer, tile.k) } else { (tile.k, outer) };
+        let width = if units { UNIT } else { reader.access.width() };
+        let step = width.max(2);
+        let (lane, threads) = (b.local_id(0), tile.threads());
+        let (across, total) = (length / step, rows * length / step);
+        let busy = (total < threads).then(|| lane.lt(total));
+        let loads = (0..(total / threads).max(1))
+            .map(|i| {
+                let load = if total < threads { lane & (total - 1) } else { lane + i * threads };
+                let (row, first) = (load >> across.ilog2(), (load & (across - 1)) * step);
+                let lanes = (0..step / width).map(|j| {
+                    let along = first + j;
+                    let (o, k) = if along_k { (row, along) } else { (along, row) };
+                    // Beyond the edge, the last row is read again: its sums are not stored.
+                    let wide = if along_k { 1 } else { width };
+                    let local = size.map_or(o, |size| o.min(size - wide - origin));
+                    reader.lane(b, origin, local, k)
+                });
+                Load {
+                    lanes: lanes.collect(),
+                    unit: begin + row * (length / UNIT + 1) + (first >> UNIT.ilog2()),
+                    place: first & (UNIT - 1),
+                    words: (0..step / 2).map(|_| b.var(b.u32(0))).collect(),
+                }
+            })
+            .collect();
+        Stage { reader, memory, begin, rows, length, width, loads, busy }
+    }
+
+    /// Fetches this invocation's part of the k-tile at `k0`.
+    pub(super) fn fetch(&self, b: &'b Builder, k0: Value<'b>, k_end: Option<Value<'b>>) {
+        let words = self.width == UNIT;
+        let tile = self.reader.tile(k0).retyped(if words { DType::U32 } else { DType::U16 });
+        for load in &self.loads {
+            let mut halves = Vec::new();
+            for lane in &load.lanes {
+                if words {
+                    let words = self.reader.fetch_unit(b, tile, k0, lane, k_end);
+                    load.words.iter().zip(words).for_each(|(to, word)| to.set(word));
+                } else {
+                    let bits = self.reader.fetch(b, tile, k0, lane, k_end);
+                    halves.extend(bits.into_iter().map(|bits| bits.bitcast(ScalarType::U32)));
+                }
+            }
+            for (to, pair) in load.words.iter().zip(halves.chunks_exact(2)) {
+                to.set(pair[0] | (pair[1] << 16));
+            }
+        }
+    }
+
+    pub(super) fn store(&self, b: &'b Builder) {
+        let store = || {
+            for load in &self.loads {
+                let words: Vec<_> = load.words.iter().map(|word| word.get()).collect();
+                if self.width == UNIT {
+                    self.memory.store(load.unit, b.vector(&words));
+                    continue;
+                }
+                for (i, word) in words.into_iter().enumerate() {
+                    self.memory.store_lane(load.unit, (load.place >> 1) + i as u32, word);
+                }
+            }
+        };
+        match self.busy {
+            Some(busy) => b.if_(busy, store),
+            None => store(),
+        }
+    }
+
+    /// Loads the matrix that begins at `outer` and `k`.
+    pub(super) fn load(&self, to: Matrix<'b>, outer: Value<'b>, k: u32) {
+        let stride = self.length / UNIT + 1;
+        let along_k = self.reader.access.axis == Axis::Inner;
+        let index = if along_k { outer * stride + k / UNIT } else { (outer >> UNIT.ilog2()) + k * stride };
+        // The left operand's rows are its outer index, the right one's columns.
+        let left = to.ty().part == MatrixUse::Left;
+        let layout = if along_k == left { MatrixLayout::RowMajor } else { MatrixLayout::ColumnMajor };
+        to.load(self.memory, self.begin + index, stride, layout);
+    }
+}
