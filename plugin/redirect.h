@@ -13,9 +13,8 @@ void run_under(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   op.redispatchBoxed(c10::DispatchKeySet(To), stack);
 }
 
-// Has every operator of a namespace that has a kernel for `having`, but for some, run under the library's key what it
-// runs under `To`.
-template <c10::DispatchKey To>
+// Has every operator of a namespace that has a kernel for `having`, but for some, run `kernel` under the library's key.
+template <c10::KernelFunction::BoxedKernelFunction* kernel>
 void redirect(torch::Library& library, const std::string& name_space, c10::DispatchKey having,
               const std::set<std::string>& but = {}) {
   auto& dispatcher = c10::Dispatcher::singleton();
@@ -25,7 +24,7 @@ void redirect(torch::Library& library, const std::string& name_space, c10::Dispa
     if (!op.has_value() || !op->hasKernelForDispatchKey(having)) continue;
     const std::string full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
     if (but.count(full) != 0) continue;
-    library.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_under<To>>());
+    library.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<kernel>());
   }
 }
 

@@ -15,13 +15,15 @@
 #include <ATen/ops/zeros.h>
 
 #include "backend.h"
+#include "device.h"
 #include "redirect.h"
 #include "register.h"
 
 namespace at::native {
 
 // Its header is not among those that PyTorch installs.
-DECLARE_DISPATCH(at::Tensor (*)(const at::Tensor&, c10::IntArrayRef), flatten_indices_stub)
+using flatten_indices_fn = at::Tensor (*)(const at::Tensor&, c10::IntArrayRef);
+DECLARE_DISPATCH(flatten_indices_fn, flatten_indices_stub)
 
 }  // namespace at::native
 
@@ -55,6 +57,7 @@ const Names kCooApart = {
     "aten::index_select",
     "aten::is_pinned",
     "aten::mul.out",
+    "aten::sparse_mask",
     "aten::sspaddmm.out",
 };
 
@@ -80,6 +83,26 @@ constexpr const char* kToSparse[] = {
     "aten::_to_sparse",     "aten::_to_sparse.sparse_dim", "aten::_to_sparse_csr",
     "aten::_to_sparse_csc", "aten::_to_sparse_bsr",        "aten::_to_sparse_bsc",
 };
+
+// The device of an operator's results: that of its argument `device`, or else of its first tensor of ours.
+c10::DeviceIndex device_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  std::optional<c10::Device> found;
+  for (const at::IValue& value : torch::jit::last(stack, op.schema().arguments().size())) {
+    if (value.isDevice() && is_ours(value.toDevice()) && value.toDevice().has_index()) return value.toDevice().index();
+    const Tensor first = value.isTensor()                                     ? value.toTensor()
+                         : value.isTensorList() && !value.toListRef().empty() ? value.toTensorVector()[0]
+                                                                              : Tensor();
+    if (!found.has_value() && first.defined() && is_ours(first.device())) found = first.device();
+  }
+  return found.has_value() ? found->index() : current_device();
+}
+
+// The CPU's kernels make sparse tensors on the current device, whatever device the operands are on.
+template <DispatchKey Cpu>
+void run_kernel_of(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const CurrentDevice scope(device_of(op, *stack));
+  run_under<Cpu>(op, stack);
+}
 
 // The CPU fallback writes results of out= and of operators in place with it.
 Tensor copy_from_and_resize(const Tensor& self, const Tensor& dst) {
@@ -135,16 +158,16 @@ Tensor& put(const Tensor& found, Tensor& out) {
 
 void register_sparse() {
   torch::Library& coo = library("aten", backend.sparse);
-  redirect<DispatchKey::SparseCPU>(coo, "aten", DispatchKey::SparseCPU, kCooApart);
+  redirect<&run_kernel_of<DispatchKey::SparseCPU>>(coo, "aten", DispatchKey::SparseCPU, kCooApart);
   coo.impl("aten::_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
   register_coo(coo);
   torch::Library& compressed = library("aten", backend.sparse_csr);
-  redirect<DispatchKey::SparseCsrCPU>(compressed, "aten", DispatchKey::SparseCsrCPU, kCompressedApart);
+  redirect<&run_kernel_of<DispatchKey::SparseCsrCPU>>(compressed, "aten", DispatchKey::SparseCsrCPU, kCompressedApart);
   compressed.impl("aten::_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
   register_compressed(compressed);
   torch::Library& aten = library("aten", backend.dense);
   for (const char* name : kToSparse) {
-    aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_under<DispatchKey::CPU>>());
+    aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_kernel_of<DispatchKey::CPU>>());
   }
   set_stub(at::native::flatten_indices_stub, &flatten_indices);
 }

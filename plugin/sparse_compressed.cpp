@@ -169,10 +169,10 @@ Tensor sampled_addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2,
   const bool floats = self.is_floating_point() || self.is_complex();
   TORCH_CHECK(floats, "sparse_sampled_addmm: Expected self to be a floating-point or complex tensor, but got ",
               self.scalar_type());
+  check_sampled(self, mat1, mat2);
   if (!is(self, kSparseCsr) || self.dim() != 2 || mat1.dim() != 2 || mat2.dim() != 2 || self.is_complex()) {
     return on_cpu<at::_ops::sparse_sampled_addmm>(self, mat1, mat2, beta, alpha);
   }
-  check_sampled(self, mat1, mat2);
   const auto [rows, columns] = coordinates(self);
   Tensor values = sampled_mm(rows, columns, mat1, mat2.t());
   if (!alpha.equal(1)) values = at::mul(values, alpha);

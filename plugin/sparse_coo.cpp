@@ -11,6 +11,7 @@
 #include <ATen/ops/div.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/remainder.h>
 #include <ATen/ops/result_type.h>
 #include <ATen/ops/searchsorted.h>
@@ -61,9 +62,9 @@ Tensor like(const Tensor& sparse, const Tensor& indices, const Tensor& values, b
                                        coalesced);
 }
 
-Tensor& write(Tensor& out, const Tensor& found, c10::ScalarType common, const char* name) {
+Tensor& write(Tensor& out, const Tensor& found, c10::ScalarType common, const char* where) {
   TORCH_CHECK(c10::canCast(common, out.scalar_type()), "Can't convert result type ", common, " to output ",
-              out.scalar_type(), " in ", name, " operation");
+              out.scalar_type(), where);
   return put(found, out);
 }
 
@@ -97,6 +98,8 @@ Tensor& add_to_dense(const Tensor& dense, const Tensor& sparse, const Scalar& al
   return direct ? out : put(sum, out);
 }
 
+constexpr const char* kInAdd = " in add operation";
+
 Tensor& add_out(const Tensor& self, const Tensor& other, const Scalar& alpha, Tensor& out) {
   if (!self.is_sparse()) return add_to_dense(self, other, alpha, out);
   TORCH_CHECK(other.is_sparse(), "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
@@ -105,15 +108,15 @@ Tensor& add_out(const Tensor& self, const Tensor& other, const Scalar& alpha, Te
   const c10::ScalarType common = c10::promoteTypes(self.scalar_type(), other.scalar_type());
   const Tensor scaled = alpha.equal(1) ? other._values().to(common) : at::mul(other._values().to(common), alpha);
   const bool coalesced = self.is_coalesced() && other.is_coalesced();
-  if (other._nnz() == 0) return write(out, self, common, "add");
-  if (self._nnz() == 0) return write(out, like(other, other._indices(), scaled, other.is_coalesced()), common, "add");
+  if (other._nnz() == 0) return write(out, self, common, kInAdd);
+  if (self._nnz() == 0) return write(out, like(other, other._indices(), scaled, other.is_coalesced()), common, kInAdd);
   TORCH_CHECK(self.sparse_dim() == other.sparse_dim() && self.dense_dim() == other.dense_dim(),
               "add: expected 'self' and 'other' to have same density, but 'self' has ", self.sparse_dim(),
               " sparse dimensions while 'other' has ", other.sparse_dim(), " sparse dimensions");
   TORCH_CHECK_NOT_IMPLEMENTED(common != c10::ScalarType::Bool, "\"cadd_sparse\" not implemented for 'Bool'");
   const Tensor sum = like(self, at::cat({self._indices(), other._indices()}, 1),
                           at::cat({self._values().to(common), scaled}, 0), /*coalesced=*/false);
-  return write(out, coalesced ? sum.coalesce() : sum, common, "add");
+  return write(out, coalesced ? sum.coalesce() : sum, common, kInAdd);
 }
 
 // For each of `keys` where it is in `sorted`, or some place, and whether it is there.
@@ -129,7 +132,6 @@ Tensor multiply_sparse(const Tensor& self, const Tensor& other) {
               "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, number of sparse "
               "dimensions, and shape of sparse dimensions");
   const Tensor a = self.coalesce(), b = other.coalesce();
-  const std::vector<int64_t> sizes = at::infer_size(self.sizes(), other.sizes());
   Tensor indices = a._indices(), left = a._values(), right = b._values();
   if (a._nnz() == 0 || b._nnz() == 0) {
     indices = indices.narrow(1, 0, 0);
@@ -137,13 +139,14 @@ Tensor multiply_sparse(const Tensor& self, const Tensor& other) {
     right = right.narrow(0, 0, 0);
   } else {
     const auto [at, found] = find(places(b), places(a));
-    const Tensor kept = found.nonzero().squeeze(1);
-    indices = indices.index_select(1, kept);
-    left = left.index_select(0, kept);
-    right = right.index_select(0, at.index_select(0, kept));
+    const Tensor common = found.nonzero().squeeze(1);
+    indices = indices.index_select(1, common);
+    left = left.index_select(0, common);
+    right = right.index_select(0, at.index_select(0, common));
   }
   const Tensor values = at::mul(left, right);
-  return at::_sparse_coo_tensor_unsafe(indices, values, sizes, values.options().layout(c10::kSparse), true);
+  return at::_sparse_coo_tensor_unsafe(indices, values, at::infer_size(self.sizes(), other.sizes()),
+                                       values.options().layout(c10::kSparse), true);
 }
 
 Tensor multiply_dense(const Tensor& sparse, const Tensor& dense) {
@@ -177,24 +180,57 @@ Tensor& mul_out(const Tensor& self, const Tensor& other, Tensor& out) {
   } else {
     product = multiply_sparse(self, other);
   }
-  return write(out, product, common, "mul");
+  return write(out, product, common, "");
 }
 
-// The values of `self` where `mask` has entries, and zeros where only `mask` has.
-Tensor mask_projection(const Tensor& self, const Tensor& mask, bool) {
-  TORCH_CHECK(self.is_sparse() && mask.is_sparse() && self.sizes().equals(mask.sizes()),
-              "_sparse_mask_projection(): operands have incompatible sizes; self has size ", self.sizes(),
-              " but mask has size ", mask.sizes());
-  const Tensor from = self.coalesce();
-  const Tensor values = from._values();
-  Tensor chosen = at::zeros(values_sizes(mask, mask._nnz()), values.options());
-  if (from._nnz() > 0 && mask._nnz() > 0) {
-    auto [at, found] = find(places(from), places(mask));
-    std::vector<int64_t> sizes(static_cast<size_t>(chosen.dim()), 1);
-    sizes[0] = found.size(0);
-    chosen = at::where(found.view(sizes), values.index_select(0, at), chosen);
+void check_mask(const Tensor& self, const Tensor& mask, const char* name) {
+  TORCH_CHECK(self.sizes().equals(mask.sizes()), name, "(): operands have incompatible sizes; self has size ",
+              self.sizes(), " but mask has size ", mask.sizes());
+}
+
+// The values of entries that were found, and zeros for the others.
+Tensor kept(const Tensor& values, const Tensor& found) {
+  std::vector<int64_t> sizes(static_cast<size_t>(values.dim()), 1);
+  sizes[0] = found.size(0);
+  return at::where(found.view(sizes), values, at::zeros({}, values.options()));
+}
+
+// The elements of `self` where `mask` has entries.
+Tensor sparse_mask(const Tensor& self, const Tensor& mask) {
+  check_mask(self, mask, "sparse_mask");
+  if (self.is_same(mask)) return self;
+  const Tensor indices = mask._indices().clone();
+  if (!self.is_sparse()) {
+    const Tensor ones = at::ones({}, self.options()).expand(mask._values().sizes());
+    return multiply_dense(like(mask, indices, ones, mask.is_coalesced()), self);
   }
-  return like(mask, mask._indices().clone(), chosen, mask.is_coalesced());
+  const Tensor from = self.coalesce();
+  if (from._nnz() == 0 || mask._nnz() == 0) {
+    const Tensor zeros = at::zeros(mask._values().sizes(), self._values().options());
+    return like(mask, indices, zeros, mask.is_coalesced());
+  }
+  const auto [at, found] = find(places(from), places(mask));
+  return like(mask, indices, kept(from._values().index_select(0, at), found), mask.is_coalesced());
+}
+
+// The entries of `self`, zeros where `mask` has none; times how many `mask` has, if these are to be accumulated.
+Tensor mask_projection(const Tensor& self, const Tensor& mask, bool accumulate_matches) {
+  check_mask(self, mask, "_sparse_mask_projection");
+  Tensor values = self._values();
+  if (self._nnz() == 0 || mask._nnz() == 0) {
+    values = at::zeros(values.sizes(), values.options());
+  } else {
+    const auto [keys, inverse, counts] = at::_unique2(places(mask), /*sorted=*/true, /*return_inverse=*/false,
+                                                      /*return_counts=*/true);
+    const auto [at, found] = find(keys, places(self));
+    values = kept(values, found);
+    if (accumulate_matches && !mask.is_coalesced()) {
+      std::vector<int64_t> sizes(static_cast<size_t>(values.dim()), 1);
+      sizes[0] = at.size(0);
+      values = at::mul(values, counts.index_select(0, at).view(sizes).to(values.scalar_type()));
+    }
+  }
+  return like(self, self._indices().clone(), values, self.is_coalesced());
 }
 
 void check_product(const Tensor& self, const Tensor& sparse, const Tensor& dense) {
@@ -231,8 +267,6 @@ Tensor addmm_of_sizes(const Tensor& self, const Tensor& sparse, const Tensor& de
 
 Tensor dense_addmm(const Tensor& self, const Tensor& sparse, const Tensor& dense, const Scalar& beta,
                    const Scalar& alpha) {
-  TORCH_CHECK(self.layout() == c10::kStrided, "addmm_sparse_dense: expected strided result tensor, got tensor with ",
-              "layout ", self.layout());
   return addmm_of_sizes(self.expand({sparse.size(0), dense.size(1)}), sparse, dense, beta, alpha);
 }
 
@@ -279,6 +313,7 @@ void register_coo(torch::Library& coo) {
   coo.impl("aten::bmm", TORCH_FN(dense_bmm));
   coo.impl("aten::bmm.out", TORCH_FN(bmm_out));
   coo.impl("aten::mul.out", TORCH_FN(mul_out));
+  coo.impl("aten::sparse_mask", TORCH_FN(sparse_mask));
 }
 
 }  // namespace dml
