@@ -633,6 +633,19 @@ def test_a_sparse_embedding_trains_as_on_the_cpu(optimizer: Callable[[Any], Any]
         assert_same(ours, theirs, 1e-4, 1e-5)
 
 
+@pytest.mark.allow_fallback
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_a_bag_of_embeddings_has_sparse_gradients(mode: str) -> None:
+    table, tokens = torch.nn.EmbeddingBag(20, 4, mode=mode, sparse=True), torch.randint(0, 20, (5, 6))
+    gradients = []
+    for device in ("cpu", "dml"):
+        (bag,) = to_modules([table], device)
+        bag(tokens.to(device)).square().sum().backward()
+        gradients.append(bag.weight.grad)
+    assert gradients[1].is_sparse and gradients[1].device.type == "dml"
+    assert_same(gradients[1].to_dense(), gradients[0].to_dense())
+
+
 def test_gradients_of_sparse_tensors_are_accumulated() -> None:
     table = sample(20, 3)
     found = []

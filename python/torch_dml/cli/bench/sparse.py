@@ -1,8 +1,9 @@
-"""Suite `sparse`: products of sparse and dense matrices, coalescing, and steps of an embedding with sparse gradients."""
+"""Suite `sparse`: products of sparse and dense matrices, coalescing, steps of an embedding with sparse gradients."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -36,20 +37,20 @@ def _products(bench: Bench, generator: torch.Generator) -> list[_Case]:
         times = 5 if bench.quick else 20
         for name, sparse in (("CSR", csr), ("COO", coo)):
             row = Row(f"{name} {label}", "GFLOP/s", more_is_better=True)
-            cases.append((row, lambda device, a=sparse, b=dense: _product(a.to(device), b.to(device)), work, times))
+            cases.append((row, partial(_product, sparse, dense), work, times))
         row = Row(f"CSR {label}, gradient", "GFLOP/s", more_is_better=True)
-        cases.append((row, lambda device, b=dense: _gradient(csr.to(device), b.to(device)), work, times))
+        cases.append((row, partial(_gradient, csr, dense), work, times))
     return cases
 
 
-def _product(sparse: torch.Tensor, dense: torch.Tensor) -> _Work:
-    return lambda: torch.sparse.mm(sparse, dense)
+def _product(sparse: torch.Tensor, dense: torch.Tensor, device: torch.device) -> _Work:
+    return partial(torch.sparse.mm, sparse.to(device), dense.to(device))
 
 
-def _gradient(sparse: torch.Tensor, dense: torch.Tensor) -> _Work:
-    leaf = dense.clone().requires_grad_()
-    product = torch.sparse.mm(sparse, leaf)
-    return lambda: torch.autograd.grad(product, leaf, dense, retain_graph=True)
+def _gradient(sparse: torch.Tensor, dense: torch.Tensor, device: torch.device) -> _Work:
+    leaf = dense.to(device, copy=True).requires_grad_()
+    product, weights = torch.sparse.mm(sparse.to(device), leaf), dense.to(device)
+    return lambda: torch.autograd.grad(product, leaf, weights, retain_graph=True)
 
 
 def _coalesce(bench: Bench, generator: torch.Generator) -> _Case:
@@ -80,7 +81,7 @@ def _embedding(bench: Bench, generator: torch.Generator) -> list[_Case]:
         "SparseAdam": lambda parameters: torch.optim.SparseAdam(parameters, lr=0.1),
     }
 
-    def prepare(device: torch.device, kind: Callable[..., torch.optim.Optimizer]) -> _Work:
+    def prepare(kind: Callable[..., torch.optim.Optimizer], device: torch.device) -> _Work:
         table = torch.nn.Embedding.from_pretrained(weight, freeze=False, sparse=True).to(device)
         optimizer, batch_there = kind(list(table.parameters())), tokens.to(device)
 
@@ -98,7 +99,7 @@ def _embedding(bench: Bench, generator: torch.Generator) -> list[_Case]:
                 "steps/s",
                 more_is_better=True,
             ),
-            lambda device, kind=kind: prepare(device, kind),
+            partial(prepare, kind),
             1.0,
             5 if bench.quick else 20,
         )
