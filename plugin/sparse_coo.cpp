@@ -1,12 +1,15 @@
 // Operators of COO tensors, composed of dense ones on indices and values.
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/WrapDimUtilsMulti.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/BinaryOps.h>
 #include <ATen/ops/_convert_indices_from_coo_to_csr.h>
 #include <ATen/ops/_sparse_broadcast_to.h>
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/_unique2.h>
+#include <ATen/ops/aminmax.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/empty.h>
@@ -15,8 +18,11 @@
 #include <ATen/ops/remainder.h>
 #include <ATen/ops/result_type.h>
 #include <ATen/ops/searchsorted.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "sparse.h"
 
@@ -301,17 +307,86 @@ Tensor dense_bmm(const Tensor& self, const Tensor& dense) {
 
 Tensor& bmm_out(const Tensor& self, const Tensor& dense, Tensor& out) { return put(dense_bmm(self, dense), out); }
 
+// Rows, columns and so on of `self` in another order, or several times.
+Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
+  TORCH_CHECK_INDEX(self.dim() > 0, "index_select() cannot be applied to a 0-dim tensor.");
+  TORCH_CHECK_INDEX(index.dim() == 1 && index.scalar_type() == c10::ScalarType::Long && index.layout() == c10::kStrided,
+                    "index_select() argument index must be 1-D strided (non-sparse) long-tensor.");
+  dim = c10::maybe_wrap_dim(dim, self.dim());
+  const int64_t size = self.size(dim), count = index.size(0);
+  if (count > 0) {
+    const auto [least, most] = at::aminmax(index);
+    for (const int64_t x : {least.item<int64_t>(), most.item<int64_t>()}) {
+      TORCH_CHECK_INDEX(-size <= x && x < size, "index_select(): index contains ", x,
+                        " that is out of range for tensor of size ", self.sizes(), " at dimension ", dim);
+    }
+  }
+  const Tensor wanted = count == 0 ? index : at::remainder(index, size);
+  Tensor indices = self._indices(), values = self._values();
+  if (dim >= self.sparse_dim()) {
+    values = values.index_select(dim - self.sparse_dim() + 1, wanted);
+    indices = indices.clone();
+  } else if (count == 0) {
+    indices = indices.narrow(1, 0, 0).clone();
+    values = values.narrow(0, 0, 0).clone();
+  } else {
+    // The entries in the order of the dimension, and where those of each place begin.
+    const auto [sorted, order] = at::sort(indices.select(0, dim), /*stable=*/std::optional<bool>(true));
+    const Tensor offsets = at::_convert_indices_from_coo_to_csr(sorted, size);
+    const Tensor begin = offsets.index_select(0, wanted);
+    const Tensor each = offsets.index_select(0, at::add(wanted, 1)).sub(begin);
+    const Tensor row = at::arange(count, index.options()).repeat_interleave(each);
+    const Tensor before = each.cumsum(0).sub(each);
+    const Tensor within = at::arange(row.size(0), index.options()).sub(before.index_select(0, row));
+    const Tensor entries = order.index_select(0, at::add(within, begin.index_select(0, row)));
+    indices = indices.index_select(1, entries);
+    indices.select(0, dim).copy_(row);
+    values = values.index_select(0, entries);
+  }
+  std::vector<int64_t> sizes = self.sizes().vec();
+  sizes[static_cast<size_t>(dim)] = count;
+  return at::_sparse_coo_tensor_unsafe(indices, values, sizes, values.options().layout(c10::kSparse));
+}
+
+// Each entry of `self` gets the element of `grad` that it was added to.
+Tensor sum_backward(const Tensor& grad, const Tensor& self, IntArrayRef dims) {
+  const Tensor from = self.coalesce(), indices = from._indices(), values = from._values();
+  const int64_t sparse_dim = self.sparse_dim();
+  const auto summed = at::dim_list_to_bitset(dims, static_cast<size_t>(self.dim()));
+  std::vector<int64_t> kept_sizes;
+  std::vector<Tensor> kept_indices;
+  for (int64_t d = 0; d < sparse_dim; ++d) {
+    if (summed[static_cast<size_t>(d)]) continue;
+    kept_sizes.push_back(self.size(d));
+    kept_indices.push_back(indices.select(0, d));
+  }
+  Tensor elements = grad.unsqueeze(0);
+  if (!kept_sizes.empty()) {
+    TORCH_CHECK(grad.is_sparse(), "_sparse_sum_backward_cpu: expected grad_ Tensor to be sparse, but got dense");
+    const Tensor there = grad.coalesce();
+    if (there._nnz() == 0 || from._nnz() == 0) return like(self, indices.clone(), at::zeros_like(values), true);
+    const auto [at, found] = find(places(there), flatten_indices(at::stack(kept_indices), kept_sizes));
+    elements = kept(there._values().index_select(0, at), found);
+  }
+  for (int64_t d = sparse_dim; d < self.dim(); ++d) {
+    if (summed[static_cast<size_t>(d)]) elements = elements.unsqueeze(d - sparse_dim + 1);
+  }
+  return like(self, indices.clone(), elements.expand(values.sizes()).clone(), true);
+}
+
 }  // namespace
 
 void register_coo(torch::Library& coo) {
   coo.impl("aten::_coalesce", TORCH_FN(coalesce));
   coo.impl("aten::_sparse_mask_projection", TORCH_FN(mask_projection));
+  coo.impl("aten::_sparse_sum_backward", TORCH_FN(sum_backward));
   coo.impl("aten::add.out", TORCH_FN(add_out));
   coo.impl("aten::addmm", TORCH_FN(dense_addmm));
   coo.impl("aten::addmm.out", TORCH_FN(addmm_out));
   coo.impl("aten::addmm_", TORCH_FN(addmm_));
   coo.impl("aten::bmm", TORCH_FN(dense_bmm));
   coo.impl("aten::bmm.out", TORCH_FN(bmm_out));
+  coo.impl("aten::index_select", TORCH_FN(index_select));
   coo.impl("aten::mul.out", TORCH_FN(mul_out));
   coo.impl("aten::sparse_mask", TORCH_FN(sparse_mask));
 }

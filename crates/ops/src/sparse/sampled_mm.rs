@@ -6,7 +6,7 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::fault::Fault;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
-use crate::primitives::loops::check_turns;
+use crate::primitives::loops::turns_allowed;
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use crate::{check, operators};
@@ -46,7 +46,8 @@ fn sampled_mm(call: &mut Call, rows: &Tensor, columns: &Tensor, a: &Tensor, b: &
         let (rows, columns, a, b) = (&rows?, &columns?, &a?, &b?);
         let wide = widest(a.dtype, a.sizes[1], &[a.data, b.data]);
         let chunks = a.sizes[1] / i64::from(wide);
-        check_turns(call, chunks)?;
+        let fits = turns_allowed(call).is_none_or(|allowed| chunks <= allowed);
+        check!(fits, NotImplemented, "{}: rows of {} elements on a software adapter", call.name, a.sizes[1]);
         let index = index_type(a.numel().max(b.numel()).max(entries));
         let spec = SampledProduct { indices: rows.dtype, dtype: a.dtype, wide, index };
         let extent = [entries, chunks, a.sizes[0], b.sizes[0]];
