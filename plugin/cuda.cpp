@@ -43,7 +43,7 @@ struct Hooks final : DeviceHooks<at::CUDAHooksInterface> {
 // CPU's, or raise.
 template <c10::DispatchKey Own, c10::DispatchKey Other>
 void replace_all(const char* name_space) {
-  redirect<Other>(library(name_space, Own), name_space, Own);
+  redirect<&run_under<Other>>(library(name_space, Own), name_space, Own);
 }
 
 // Whether one of CUDA's libraries is to be used.

@@ -100,7 +100,18 @@ void check_same_device(const std::string& name, const c10::OperatorHandle& op, c
               "! (in ", name, ")");
 }
 
-void boxed_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) { fallback(op, stack); }
+template <c10::DispatchKey Cpu>
+void boxed_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  fallback(op, stack, Cpu);
+}
+
+// In CUDA's place too for PrivateUse1's key: operators of CUDA's that are not ours go there (cuda.cpp).
+template <c10::DispatchKey Cpu>
+void register_fallback_of(c10::DispatchKey ours, c10::DispatchKey own) {
+  for (const auto key : std::set{ours, own}) {
+    library("_", key).fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_fallback<Cpu>>());
+  }
+}
 
 }  // namespace
 
@@ -121,7 +132,7 @@ void count_fallback(const std::string& name) {
   }
 }
 
-void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack, c10::DispatchKey cpu_key) {
   const std::string name = name_of(op);
   check_same_device(name, op, *stack);
   count_fallback(name);
@@ -132,7 +143,7 @@ void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const std::optional<c10::OperatorHandle> plain = plain_form(name, stack);
   const c10::OperatorHandle& run = plain.has_value() ? *plain : op;
   const std::optional<c10::Device> device = device_to_restore(run, *stack);
-  at::native::cpu_fallback(run, stack, /*error_on_views=*/true);
+  at::native::cpu_fallback(run, stack, /*error_on_views=*/true, cpu_key);
   if (!device.has_value()) return;
   const auto& returns = run.schema().returns();
   for (size_t i = 0; i < returns.size(); ++i) {
@@ -144,15 +155,15 @@ void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }
 
 void register_fallback() {
-  // In CUDA's place too: its operators that are not ours go where PrivateUse1's do (cuda.cpp).
-  for (const auto key : std::set{backend.dense, c10::DispatchKey::PrivateUse1}) {
-    library("_", key).fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>());
-  }
+  using c10::DispatchKey;
+  register_fallback_of<DispatchKey::CPU>(backend.dense, DispatchKey::PrivateUse1);
+  register_fallback_of<DispatchKey::SparseCPU>(backend.sparse, DispatchKey::SparsePrivateUse1);
+  register_fallback_of<DispatchKey::SparseCsrCPU>(backend.sparse_csr, DispatchKey::SparseCsrPrivateUse1);
   // PyTorch gives these a kernel for every device, which only raises: it would come before the fallback above.
   torch::Library& aten = library("aten", backend.dense);
   for (const char* name : {"aten::convolution_overrideable", "aten::convolution_backward_overrideable"}) {
     if (!find_operator(name).has_value()) {
-      aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>());
+      aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&boxed_fallback<c10::DispatchKey::CPU>>());
     }
   }
 }

@@ -8,7 +8,9 @@
 
 namespace dml {
 
-void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+// `cpu_key` is the key under which the CPU has the operator's kernel.
+void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack,
+              c10::DispatchKey cpu_key = c10::DispatchKey::CPU);
 
 // Counts one fallback of `name` and warns at its first; raises under TORCH_DML_FALLBACK=error.
 void count_fallback(const std::string& name);

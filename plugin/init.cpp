@@ -80,6 +80,7 @@ void register_all() {
   if (!is_cuda()) register_autocast();  // PyTorch has CUDA's
   register_attention();
   register_nested();
+  register_sparse();
   register_own();
   register_recurrent();
 }

@@ -59,7 +59,7 @@ void layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::
 
 void register_nested() {
   torch::Library& nested = library("aten", backend.nested);
-  redirect<kGeneral>(nested, "aten", kGeneral);
+  redirect<&run_under<kGeneral>>(nested, "aten", kGeneral);
   nested.impl("aten::_native_multi_head_attention", TORCH_FN(at::native::native_multi_head_attention_cpu));
   nested.impl("aten::_nested_tensor_softmax_with_shape", TORCH_FN(at::native::NestedTensor_softmax_dropout));
   nested.impl("aten::_nested_tensor_storage_offsets", TORCH_FN(at::native::_nested_tensor_storage_offsets));

@@ -3,6 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
+#include <set>
 #include <string>
 
 namespace dml {
@@ -12,17 +13,18 @@ void run_under(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   op.redispatchBoxed(c10::DispatchKeySet(To), stack);
 }
 
-// Has every operator of a namespace that has a kernel for `having` run, under the library's key, what it runs under
-// `To`.
-template <c10::DispatchKey To>
-void redirect(torch::Library& library, const std::string& name_space, c10::DispatchKey having) {
+// Has every operator of a namespace that has a kernel for `having`, but for some, run `kernel` under the library's key.
+template <c10::KernelFunction::BoxedKernelFunction* kernel>
+void redirect(torch::Library& library, const std::string& name_space, c10::DispatchKey having,
+              const std::set<std::string>& but = {}) {
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     if (name.name.rfind(name_space + "::", 0) != 0) continue;
     const auto op = dispatcher.findOp(name);
     if (!op.has_value() || !op->hasKernelForDispatchKey(having)) continue;
     const std::string full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-    library.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_under<To>>());
+    if (but.count(full) != 0) continue;
+    library.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<kernel>());
   }
 }
 

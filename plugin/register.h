@@ -50,6 +50,7 @@ void register_autocast();
 void register_library_autocast(const char* name_space);
 void register_attention();
 void register_nested();
+void register_sparse();
 
 // Defines the operators of the engine that are no one else's, "torch_dml::recurrence" and its like, and registers them.
 void register_own();

@@ -69,10 +69,6 @@ KNOWN = [
         difference="not close",
     ),
     Known(
-        "sparse products beside torch.sparse.mm are not there",
-        "sparse.sampled_addmm sparse.mm.reduce",
-    ),
-    Known(
         "random: the samples have so few outcomes that the CPU's two seeds agree by chance",
         "nn.functional.fractional_max_pool2d nn.functional.fractional_max_pool3d",
         difference="not close",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from torch_dml._version import __version__
 
-SUITES = ("ops", "matmul", "train", "graph", "conv", "attention", "rows", "models", "fft")
+SUITES = ("ops", "matmul", "train", "graph", "conv", "attention", "rows", "models", "fft", "sparse")
 # Those that take a few minutes together.
 USUAL = SUITES[:4]
 

@@ -4,7 +4,7 @@ use super::embedding::accumulate_rows;
 use super::embedding_bag::{Mode, check_index};
 use crate::movement::copy::{as_contiguous, fill_with};
 use crate::operator::call::{Call, Scalar as Number};
-use crate::operator::error::Result;
+use crate::operator::error::{Error, Result};
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::keyed_reduction::{self, Accumulation, Combine};
 use crate::primitives::rows::{Extent, RowExtent, Rows, Share};
@@ -45,7 +45,9 @@ fn backward(
     each: Option<&Tensor>,
     padding: i64,
 ) -> Result<()> {
-    check!(!sparse, NotImplemented, "embedding_bag: sparse gradients are not supported on dml");
+    if sparse {
+        return Err(Error::Fallback(format!("{}: a sparse gradient", call.name)));
+    }
     let mode = Mode::of(mode)?;
     check_index(indices, 2, "indices")?;
     check!(grad.dim() == 2 && grad.dtype.is_float(), Runtime, "embedding_bag: a gradient of {}", grad.describe());

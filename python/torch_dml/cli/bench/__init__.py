@@ -15,7 +15,7 @@ from rich.table import Table
 
 import torch_dml
 from torch_dml._version import __version__
-from torch_dml.cli.bench import attention, convolution, fft, graph, matmul, models, ops, rows, train
+from torch_dml.cli.bench import attention, convolution, fft, graph, matmul, models, ops, rows, sparse, train
 from torch_dml.cli.bench.measure import Bench, Row
 from torch_dml.cli.bench.peaks import Peak, peak
 
@@ -29,6 +29,7 @@ _SUITES: dict[str, Callable[[Bench], list[Row]]] = {
     "rows": rows.run,
     "models": models.run,
     "fft": fft.run,
+    "sparse": sparse.run,
 }
 
 
