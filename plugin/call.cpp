@@ -145,8 +145,8 @@ void Call::warn(void* self, const char* message) {
 
 uint8_t Call::matmul_precision(void*) {
   // What CUDA's products go by, which every way to set it sets: torch.set_float32_matmul_precision and
-  // torch.backends.cuda.matmul's allow_tf32 and fp32_precision. Context::float32MatmulPrecision throws where they were mixed.
-  // "medium" differs from "high" in what the CPU's products go by.
+  // torch.backends.cuda.matmul's allow_tf32 and fp32_precision. Context::float32MatmulPrecision throws where they were
+  // mixed. "medium" differs from "high" in what the CPU's products go by.
   using at::Float32Backend, at::Float32Op, at::Float32Precision;
   const at::Context& context = at::globalContext();
   if (context.float32Precision(Float32Backend::CUDA, Float32Op::MATMUL) != Float32Precision::TF32 ||

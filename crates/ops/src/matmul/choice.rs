@@ -2,11 +2,10 @@
 //!
 //! The choice depends on the adapter and the shape alone, so a product gives the same bits every time.
 
-use super::matrix_select::{self, MatrixChoice};
+use super::matrix_select::{self, MatrixChoice, SplitChoice};
 use super::matrix_tile::Units;
 use super::select::{self, Choice, Limits};
 use super::split::Form;
-use super::split_product::SplitChoice;
 use std::cell::Cell;
 
 /// How a product is run.

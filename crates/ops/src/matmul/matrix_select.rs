@@ -4,9 +4,9 @@
 use super::matrix_tile::{MatrixTile, Units};
 use super::scales::RUN;
 use super::select::{self, Limits, Work, fastest};
-use super::split::Form;
-use super::split_product::SplitChoice;
+use super::split::{EDGE, Form};
 use super::terms;
+use super::tile::Tile;
 use crate::primitives::loops::SOFTWARE_TURNS;
 use dml_engine::{AdapterInfo, AdapterKind, MatrixShape, element_dtype};
 use dml_environment::{MATRIX_UNITS, MatrixUnits};
@@ -19,6 +19,22 @@ pub struct MatrixChoice {
     pub tile: MatrixTile,
     /// Into how many parts k is divided among workgroups; 1 to 64 on a GPU.
     pub split_k: u32,
+}
+
+/// How a product of operands in two terms is run.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct SplitChoice {
+    /// Of most of the result.
+    pub tile: MatrixTile,
+    /// Of what the terms do not hold: a part of a [block](Self::blocks).
+    pub plain: Tile,
+}
+
+impl SplitChoice {
+    /// Rows and columns that either way computes together.
+    pub fn blocks(tile: &MatrixTile) -> [u32; 2] {
+        [tile.m, tile.n].map(|size| size.max(EDGE))
+    }
 }
 
 /// The matrix units of an adapter for products of f16 or bf16; `None` for other dtypes, and where there are none to be used.

@@ -6,35 +6,17 @@
 
 use super::guard::Tiles;
 use super::matrix_gemm::{self, Padding};
-use super::matrix_select::MatrixChoice;
+use super::matrix_select::{MatrixChoice, SplitChoice};
 use super::matrix_tile::MatrixTile;
 use super::operand::Source;
 use super::problem::{Cut, Guarded, Problem};
 use super::scales::{RUN, Sums};
 use super::select::Choice;
-use super::split::EDGE;
 use super::terms::{self, Floats};
-use super::tile::Tile;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use dml_kernel::DType;
 use dml_kernel::dense::folded;
-
-/// How a product of operands in two terms is run.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct SplitChoice {
-    /// Of most of the result.
-    pub tile: MatrixTile,
-    /// Of what the terms do not hold: a part of a [block](Self::blocks).
-    pub plain: Tile,
-}
-
-impl SplitChoice {
-    /// Rows and columns that either way computes together.
-    pub fn blocks(tile: &MatrixTile) -> [u32; 2] {
-        [tile.m, tile.n].map(|size| size.max(EDGE))
-    }
-}
 
 impl Problem {
     /// Enqueues a product of float32 in two terms of float16 each, whose results are as near as those of plain tiles.
