@@ -1,5 +1,5 @@
 //! Whether a product runs on matrix units, and in which tiles: what the adapter offers, and the estimate of
-//! [`select`](super::select) with rates of its own.
+//! [`select`] with rates of its own.
 
 use super::matrix_tile::{MatrixTile, Units};
 use super::scales::RUN;
