@@ -11,14 +11,19 @@ use crate::operator::call::{Arg, Call};
 use crate::operator::error::Result;
 use crate::pointwise::operator::Argument;
 use crate::tensor::Tensor;
+use dml_kernel::math::comparison;
 use dml_kernel::math::complex::Complex;
 use dml_kernel::{DType, ScalarType, Value};
 use smallvec::SmallVec;
 
+fn same<'b>(a: Complex<'b>, b: Complex<'b>) -> Value<'b> {
+    comparison::equal(a.re, b.re) & comparison::equal(a.im, b.im)
+}
+
 pub fn route(name: &str) -> Option<Route> {
     Some(Route::Run(match name {
-        "eq" => |call, overload| binary(call, overload, "complex_eq", &|a, b| a.re.eq(b.re) & a.im.eq(b.im)),
-        "ne" => |call, overload| binary(call, overload, "complex_ne", &|a, b| a.re.ne(b.re) | a.im.ne(b.im)),
+        "eq" => |call, overload| binary(call, overload, "complex_eq", &|a, b| same(a, b)),
+        "ne" => |call, overload| binary(call, overload, "complex_ne", &|a, b| !same(a, b)),
         "logical_and" => |call, overload| binary(call, overload, "complex_and", &|a, b| is_true(a) & is_true(b)),
         "logical_or" => |call, overload| binary(call, overload, "complex_or", &|a, b| is_true(a) | is_true(b)),
         "logical_xor" => |call, overload| binary(call, overload, "complex_xor", &|a, b| is_true(a) ^ is_true(b)),

@@ -9,6 +9,7 @@ use crate::operator::error::Result;
 use crate::pointwise::kernel::{self, Input};
 use crate::tensor::Tensor;
 use crate::{check, operators};
+use dml_kernel::math::comparison;
 use dml_kernel::{DType, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
@@ -139,7 +140,7 @@ fn equal(call: &mut Call, a: &Tensor, b: &Tensor) -> Result<()> {
     if same && a.numel() > 0 {
         let flags = call.empty(DType::Bool, &a.sizes)?;
         let inputs = [Input::Tensor(a.clone()), Input::Tensor(b.clone())];
-        kernel::run(call, "eq", &[&flags], &inputs, a.dtype, |_, v| vec![v[0].eq(v[1])])?;
+        kernel::run(call, "eq", &[&flags], &inputs, a.dtype, |_, v| vec![comparison::equal(v[0], v[1])])?;
         let out = call.empty(DType::Bool, &[])?;
         let axes = Axes::all(false);
         let reduction = Reduction { inputs: &[&flags], outs: &[&out], axes, tables: &[], numbers: &[] };
