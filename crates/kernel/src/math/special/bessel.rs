@@ -72,16 +72,14 @@ pub fn i1e(x: Value<'_>) -> Value<'_> {
 
 fn modified_second(x: Value<'_>, order: usize, scaled: bool) -> Value<'_> {
     let near = x.le(1.0);
-    let c = near.select(x, x.like(1.0));
+    // Not 1 elsewhere: NVIDIA's driver would make a minimum of it, which takes subnormal numbers for 0.
+    let c = near.select(x, x.like(0.5));
     let t = c * c;
     let log = math::log(c);
     let low = if order == 0 {
         K0.at(t) - log * modified_near(c, &FIRST[0])
     } else {
-        // 1 / x + x K + log(x) I1, of which the first alone counts near zero: NVIDIA's driver makes NaN of the rest at 2^-127.
-        let first = math::reciprocal(c);
-        let rest = c * (K1.at(t) + 0.5 * log * modified_near(c, &FIRST[1]));
-        c.lt(2f64.powi(-30)).select(first, first + rest)
+        math::reciprocal(c) + c * (K1.at(t) + 0.5 * log * modified_near(c, &FIRST[1]))
     };
     let low = if scaled { low * math::exp(c) } else { low };
     let (middle, far) = if order == 0 { (&K0_MIDDLE, &K0_FAR) } else { (&K1_MIDDLE, &K1_FAR) };
