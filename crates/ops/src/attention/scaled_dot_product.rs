@@ -144,9 +144,9 @@ impl Attention {
         all.extend(&bias);
         let [batch, row_heads, rows, width] = sizes(out);
         let columns = right.sizes[2];
-        // A software adapter compiles the large ones for seconds.
+        // A software adapter compiles large patches for seconds.
         let few = if call.device.info().kind == AdapterKind::Software { 96 } else { 32 };
-        let large = rows.min(columns) > few && out.dtype != DType::F64;
+        let large = rows.min(columns) > few && width > 64 && out.dtype != DType::F64;
         let matrices = [left, right, x].into_iter().chain(gradients.into_iter().flatten());
         let mut spec = Spec {
             role,
@@ -155,14 +155,14 @@ impl Attention {
             causal: self.causal,
             dropout: self.random.is_some(),
             index: index_of(&all),
-            threads: if large { 64 } else { threads(out.dtype, rows) },
+            threads: threads(out.dtype, rows),
             width: slice(out.dtype, width),
             patch: if large { LARGE_PATCH } else { [QUAD; 2] },
             quads: matrices.into_iter().all(has_quads),
         };
         let shared_memory = call.device.info().capabilities.max_shared_memory;
         if shared_bytes(&spec) > shared_memory {
-            (spec.threads, spec.patch) = (threads(out.dtype, rows), [QUAD; 2]);
+            spec.patch = [QUAD; 2];
         }
         while shared_bytes(&spec) > shared_memory && spec.threads > 32 {
             spec.threads /= 2;
@@ -245,8 +245,8 @@ fn threads(dtype: DType, rows: i64) -> u32 {
     }
 }
 
-/// The patch of an invocation where there are rows and columns for many: the more of them, the fewer loads for a product,
-/// as far as registers hold two patches and the sums of a row's slice of x.
+/// The patch of an invocation where there are rows and columns for many, and wide slices of x: a larger one takes fewer loads
+/// for a product, and leaves fewer invocations to wait for them, which costs more where slices are narrow (an H100).
 const LARGE_PATCH: [u32; 2] = [8, 4];
 
 /// Whether every row of a tensor's matrices is made of quads in one piece, at multiples of their size.

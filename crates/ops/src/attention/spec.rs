@@ -88,7 +88,7 @@ impl Spec {
 
     /// Turns of loops of an inner product of so many elements.
     pub fn product_turns(&self, elements: i64) -> i64 {
-        (elements as u64).div_ceil(u64::from(self.depth())) as i64 * i64::from(1 + self.depth() / 2)
+        (elements as u64).div_ceil(u64::from(self.depth())) as i64 * i64::from(1 + self.depth() / QUAD)
     }
 
     /// Turns of loops of adding a tile's weights times x.

@@ -129,13 +129,18 @@ impl<'b> Worker<'b> {
             self.stage(left, 0, rows, [self.row0, self.rows], [depth0, depth]);
             self.stage(right, right_tile, columns, [column0, self.columns], [depth0, depth]);
             b.barrier();
-            b.for_(0u32, b.u32(step), 2u32, |k| {
-                for k in [k, k + 1] {
-                    let (x, y) = (k * pitch(rows) + self.down, k * pitch(columns) + self.across + right_tile);
-                    let x: Vec<Value> =
-                        (0..patch_rows / QUAD).map(|quad| self.tiles.load(x + quad * spec.down())).collect();
-                    let y: Vec<Value> =
-                        (0..patch_columns / QUAD).map(|quad| self.tiles.load(y + quad * ACROSS)).collect();
+            b.for_(0u32, b.u32(step), QUAD, |quad| {
+                let place = |first: Value<'b>, n: u32, apart: u32, count: u32| {
+                    (0..n / QUAD).map(|i| swizzled(first + i * apart, quad, count)).collect::<Vec<_>>()
+                };
+                let x_places = place(self.down, patch_rows, spec.down(), rows);
+                let y_places = place(self.across, patch_columns, ACROSS, columns);
+                for k in (0..QUAD).map(|e| quad + e) {
+                    let load = |places: &[Value<'b>], base: Value<'b>| -> Vec<Value<'b>> {
+                        places.iter().map(|&at| self.tiles.load(base + at)).collect()
+                    };
+                    let x = load(&x_places, k * pitch(rows));
+                    let y = load(&y_places, k * pitch(columns) + right_tile);
                     for (i, row) in sums.iter().enumerate() {
                         for (j, sum) in row.iter().enumerate() {
                             sum.set(multiply_add(lane_of(&x, i), lane_of(&y, j), sum.get()));
@@ -148,8 +153,8 @@ impl<'b> Worker<'b> {
         sums.iter().map(|row| row.iter().map(|sum| sum.get()).collect()).collect()
     }
 
-    /// Brings `count` rows of a plane, `depth0..` of each, to shared memory as `[depth][row]`. Past the depth are
-    /// zeros; past the rows is the last one.
+    /// Brings `count` rows of a plane, `depth0..` of each, to shared memory as `[depth][row]`, quads of rows
+    /// [`swizzled`]. Past the depth are zeros; past the rows is the last one.
     fn stage(
         &self,
         plane: &Plane<'b>,
@@ -162,14 +167,14 @@ impl<'b> Worker<'b> {
         let each = if self.spec.quads { QUAD } else { 1 };
         for first in (0..count * step / each).step_by(self.spec.threads as usize) {
             let i = lane + first;
-            // Neighbours write to other banks: quads to other rows, and single elements, thanks to the pitch, of one row.
-            let (k, row) =
-                if self.spec.quads { (i / count * QUAD, i & (count - 1)) } else { (i & (step - 1), i / step) };
+            // Neighbours read what lies together.
+            let (k, row) = ((i & (step / each - 1)) * each, i / (step / each));
             let (row_of_plane, at) = ((row0 + row).min(rows - 1), depth0 + k);
             let elements = plane.load_chunk(row_of_plane, at.min(depth - each), each);
             for (e, x) in elements.into_iter().enumerate() {
                 let x = at.lt(depth).select(x, 0);
-                self.tiles.store_lane((k + e as u32) * pitch + row / QUAD + base, row & (QUAD - 1), x);
+                let place = swizzled(row / QUAD, k + e as u32, count);
+                self.tiles.store_lane((k + e as u32) * pitch + place + base, row & (QUAD - 1), x);
             }
         }
     }
@@ -348,6 +353,12 @@ fn shared(spec: &Spec) -> [u32; 3] {
 /// Bytes of shared memory of a workgroup.
 pub fn shared_bytes(spec: &Spec) -> u32 {
     shared(spec).iter().sum::<u32>() * spec.dtype.compute().bytes()
+}
+
+/// Where a quad of `count` rows lies for element `k` of an inner product. Four elements of eight neighbours are stored at
+/// once, and with [`pitch`] no two of them to one bank.
+fn swizzled<'b>(quad: Value<'b>, k: Value<'b>, count: u32) -> Value<'b> {
+    quad ^ (k / QUAD & ((count / QUAD).min(8) - 1))
 }
 
 /// Vectors from one element of `rows` rows to the next; one more than needed, so that neighbours lie in different banks.
