@@ -4,7 +4,7 @@ use super::problem::{Problem, Rank, Spec};
 use crate::loss::reduce::Reduce;
 use crate::movement::copy;
 use crate::operator::argument::Out;
-use crate::operator::call::Call;
+use crate::operator::call::{Call, Scalar};
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
@@ -57,9 +57,10 @@ fn backward(
     }
     let grad = copy::as_contiguous(call, grad)?;
     let result = structured::result(call, out.given(), p.input.dtype, &p.input.sizes)?;
-    let numel = result.numel();
-    if numel > 0 {
+    if result.numel() > 0 {
         let dense = if result.is_contiguous() { result.clone() } else { call.empty(result.dtype, &result.sizes)? };
+        copy::fill_with(call, &dense, Scalar::Int(0))?;
+        let targets = p.target.numel();
         let arguments = BackwardArguments {
             grad_input: &dense,
             grad: &grad,
@@ -69,9 +70,9 @@ fn backward(
             ignore: p.ignore,
             classes: p.classes,
             positions: p.positions,
-            numel,
+            targets,
         };
-        call.run_threads(&BackwardSpec { of: p.spec(), reduction: p.reduction }, &arguments, numel as u64)?;
+        call.run_threads(&BackwardSpec { of: p.spec(), reduction: p.reduction }, &arguments, targets as u64)?;
         if dense.data != result.data {
             copy::device_copy(call, &dense, &result)?;
         }
@@ -80,7 +81,7 @@ fn backward(
     Ok(())
 }
 
-/// The gradient: every element of it looks whether it is its target's class.
+/// The gradient where it is not 0: at every target's class.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct BackwardSpec {
     of: Spec,
@@ -97,8 +98,7 @@ parameters! {
         ignore: I64,
         classes: Index = s.of.index,
         positions: Index = s.of.index,
-        /// Elements of the gradient.
-        numel: Index = s.of.index,
+        targets: Index = s.of.index,
     }
 }
 
@@ -108,26 +108,26 @@ impl KernelSpec for BackwardSpec {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: BackwardParameters<'b>) {
-        let BackwardParameters { grad_input, grad, target, total_weight, weight, ignore, classes, positions, numel } =
+        let BackwardParameters { grad_input, grad, target, total_weight, weight, ignore, classes, positions, targets } =
             p;
-        let i = linear_id(b, self.of.index);
-        b.if_(i.lt(numel), || {
-            let row = i / positions;
-            let batch = row / classes;
-            let class = row - batch * classes;
-            let at = batch * positions + (i - row * positions);
-            let t = target.load(at).cast(ScalarType::I64);
-            let hit = t.ne(ignore) & t.eq(class.cast(ScalarType::I64));
-            let g = match self.reduction {
-                Reduce::None => grad.load(at),
-                Reduce::Mean => grad.load(0) / total_weight.load(0),
-                Reduce::Sum => grad.load(0),
-            };
-            let g = match weight {
-                Some(w) => g * w.load(class),
-                None => g,
-            };
-            grad_input.store(i, hit.select(-g, 0.0));
+        let at = linear_id(b, self.of.index);
+        b.if_(at.lt(targets), || {
+            let class = target.load(at).cast(ScalarType::I64);
+            let exists = class.ge(0) & class.lt(classes.cast(ScalarType::I64));
+            b.if_(exists & class.ne(ignore), || {
+                let class = class.cast(self.of.index);
+                let g = match self.reduction {
+                    Reduce::None => grad.load(at),
+                    Reduce::Mean => grad.load(0) / total_weight.load(0),
+                    Reduce::Sum => grad.load(0),
+                };
+                let g = match weight {
+                    Some(w) => g * w.load(class),
+                    None => g,
+                };
+                let batch = at / positions;
+                grad_input.store((batch * classes + class) * positions + (at - batch * positions), -g);
+            });
         });
     }
 }
