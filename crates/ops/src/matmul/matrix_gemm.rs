@@ -10,7 +10,7 @@ use super::matrix_stage::Stage;
 use super::matrix_tile::MatrixTile;
 use super::operand::WIDE;
 use super::place::Place;
-use super::scales::{Gather, LIFT, RUN, Scales};
+use super::scales::{Gather, LIFT, Scales};
 use crate::primitives::kernel::KernelSpec;
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType, Matrix, MatrixLayout, MatrixType, ScalarType, Shared, Value};
@@ -39,7 +39,7 @@ pub enum Padding {
     Whole,
     /// The rest of a tile; k holds low and high [terms](super::terms), and is as long as one of them.
     Terms {
-        /// It is longer than a [`RUN`].
+        /// It is longer than a [run](super::scales::run).
         gathered: bool,
     },
 }
@@ -131,7 +131,7 @@ impl KernelSpec for Spec {
         scales.begin(b.group_id(2), [m0, n0]);
         let exchange = Exchange { memory, begin: tile.operand_units(), together: tile.terms_stored_together() };
         // First products with low terms, which are then scaled; and those of high terms, a run of k at a time.
-        let steps = RUN / tile.k;
+        let steps = scales.run >> tile.k.ilog2();
         let runs = (length + (steps - 1)) / steps;
         b.for_(0u32, runs + 1, 1u32, |run| {
             let first = run.eq(0);

@@ -2,7 +2,7 @@
 //! [`select`] with rates of its own.
 
 use super::matrix_tile::{MatrixTile, Units};
-use super::scales::RUN;
+use super::scales;
 use super::select::{self, Limits, Work, fastest};
 use super::split::{EDGE, Form};
 use super::terms;
@@ -142,7 +142,7 @@ pub fn choose_split(limits: &Limits, units: Units, size: [i64; 4], b_along_k: bo
     if limits.software && plain.split_k > 1 {
         return None;
     }
-    let gathered = 8 * batch * m * n * ((k - 1) / i64::from(RUN));
+    let gathered = 8 * batch * m * n * ((k - 1) / i64::from(scales::run(k)));
     // Zeros, the largest of each row and column, the split, and the product of what it does not hold.
     Some((
         time + select::passes(4, preparation(size, Form::Halves) + gathered as f64),

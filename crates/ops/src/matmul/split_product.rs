@@ -10,7 +10,7 @@ use super::matrix_select::{MatrixChoice, SplitChoice};
 use super::matrix_tile::MatrixTile;
 use super::operand::Source;
 use super::problem::{Cut, Guarded, Problem};
-use super::scales::{RUN, Sums};
+use super::scales::{self, Sums};
 use super::select::Choice;
 use super::terms::{self, Floats};
 use crate::operator::call::Call;
@@ -32,7 +32,8 @@ impl Problem {
         let [x, y, _] = folded(tiles);
         let [batch, _, _, k] = terms.size;
         let size = [batch, i64::from(x) * i64::from(y), i64::from(tile.m * tile.n)];
-        let gathered = if k > i64::from(RUN) { Some(call.empty(DType::F32, &size)?) } else { None };
+        let run = scales::run(k);
+        let gathered = if k > i64::from(run) { Some(call.empty(DType::F32, &size)?) } else { None };
         let spec = matrix_gemm::Spec {
             tile,
             ragged_edge,
@@ -40,7 +41,8 @@ impl Problem {
             padding: Padding::Terms { gathered: gathered.is_some() },
             product,
         };
-        let sums = Sums { largest: [marks_a.largest, marks_b.largest], gathered: gathered.as_ref().map(|t| t.range()) };
+        let sums =
+            Sums { largest: [marks_a.largest, marks_b.largest], run, gathered: gathered.as_ref().map(|t| t.range()) };
         terms.launch(tiles, None, &self.finish, held.as_ref(), |product, groups| {
             call.run(&spec, &matrix_gemm::Arguments { product, terms: Some(sums) }, groups)
         })?;
