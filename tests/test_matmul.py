@@ -361,3 +361,26 @@ def test_long_sums():
     assert_same_outcome(lambda x: x @ x.t(), x)
     assert_same_outcome(lambda x: torch.bmm(x[None, :, :270_001], x[None, :, :270_001].mT), x)
     assert_same_outcome(lambda x: x[0] @ x[1], x)
+
+
+def beside_nan(x):
+    """The same matrices as a part of larger ones, whose other elements are NaN."""
+    larger = torch.full((*x.shape[:-2], x.shape[-2] + 9, x.shape[-1] + 9), math.nan, dtype=x.dtype).to("dml")
+    part = larger[..., : x.shape[-2], : x.shape[-1]]
+    part.copy_(x)
+    return part
+
+
+@pytest.mark.parametrize("k", [513, 518])
+@dtypes([torch.float32, *HALVES])
+def test_many_rows_that_begin_between_wide_loads(dtype, k):
+    """They are copied first: nothing that lies behind a row is seen, in either operand."""
+    m, n = 514, 520
+    a, b = make((m, k), dtype), make((k, n), dtype)
+    expected = a.double() @ b.double()
+    left, right, turned = beside_nan(a), beside_nan(b), beside_nan(b.t().contiguous()).t()
+    for x, y in ((left, right), (left, turned), (a.to("dml"), turned), (a.to("dml"), b.to("dml"))):
+        torch.testing.assert_close((x @ y).cpu().double(), expected, **bound(dtype, k))
+    batch = torch.bmm(torch.stack([left, left]), turned.expand(2, k, n))
+    for result in batch.cpu().double():
+        torch.testing.assert_close(result, expected, **bound(dtype, k))

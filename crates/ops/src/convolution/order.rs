@@ -2,7 +2,7 @@
 
 use super::geometry::Geometry;
 use crate::matmul::matrix_select;
-use crate::matmul::matrix_tile::UNIT;
+use crate::matmul::operand::UNIT;
 use crate::matmul::operand::WIDE;
 use crate::operator::call::Call;
 use crate::tensor::Tensor;

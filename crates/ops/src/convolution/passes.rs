@@ -65,12 +65,8 @@ fn pairs(t: &Tensor, batch: i64, outer: &[Step], inner: &[Step]) -> Source {
         && memory.is_aligned();
     let digits = |steps: &[Step]| plain(steps.len() as u8, true);
     let pattern = Pattern::Digits { outer: digits(&outer), inner: digits(&inner), windows: 0, divided: false };
-    Source {
-        memory,
-        batch,
-        access: Access { dtype: t.dtype, axis, wide, pattern, whole_steps: false },
-        strides: PatternStrides::Digits { outer, inner, windows: smallvec![] },
-    }
+    let access = Access { dtype: t.dtype, axis, wide, pattern, whole_steps: false };
+    Source::new(memory, batch, access, PatternStrides::Digits { outer, inner, windows: smallvec![] })
 }
 
 /// An operand whose elements are seen through windows. `outer` and `inner` are its plain digits, and whether they are
@@ -100,12 +96,9 @@ fn windowed(
     let divided = windows.iter().any(|w| w.divisor != 1);
     let digits = |(_, first): (Step, bool)| plain(1, first);
     let pattern = Pattern::Digits { outer: digits(outer), inner: digits(inner), windows: windows.len() as u8, divided };
-    Source {
-        memory,
-        batch,
-        access: Access { dtype: t.dtype, axis, wide, pattern, whole_steps: false },
-        strides: PatternStrides::Digits { outer: smallvec![outer.0], inner: smallvec![inner.0], windows },
-    }
+    let access = Access { dtype: t.dtype, axis, wide, pattern, whole_steps: false };
+    let strides = PatternStrides::Digits { outer: smallvec![outer.0], inner: smallvec![inner.0], windows };
+    Source::new(memory, batch, access, strides)
 }
 
 /// An operand whose elements are seen through the windows of `g`, which are left out where each is one pixel. The arguments

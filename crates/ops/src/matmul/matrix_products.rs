@@ -325,7 +325,7 @@ fn addbmm(call: &mut Call, bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, 
         };
         let axis = if t.strides[outer] == 1 { Axis::Outer } else { Axis::Inner };
         let access = Access { dtype: t.dtype, axis, wide: false, pattern, whole_steps: false };
-        Source { memory: t.into(), batch: 0, access, strides }
+        Source::new(t.into(), 0, access, strides)
     };
     into(call, &target, [a, b], alpha, addend, k, |finish| Problem {
         size: [1, sizes[0], sizes[1], k],

@@ -1,7 +1,7 @@
 //! Operands' tiles of a product on matrix units: staged in shared memory as they lie in memory.
 
-use super::matrix_tile::{MatrixTile, UNIT};
-use super::operand::Axis;
+use super::matrix_tile::MatrixTile;
+use super::operand::{Axis, UNIT};
 use super::reader::{Lane, Reader};
 use dml_kernel::{Builder, DType, Matrix, MatrixLayout, MatrixUse, ScalarType, Shared, Value, Var};
 

@@ -1,10 +1,8 @@
 //! How a product on matrix units is cut into workgroups, subgroups and the adapter's matrices.
 
-use super::scales::RUN;
+use super::operand::UNIT;
+use super::scales;
 use dml_kernel::{DType, MatrixType, matrix};
-
-/// Elements of a 16-byte unit of shared memory.
-pub const UNIT: u32 = 8;
 
 /// The matrix units that products of a dtype use.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -79,7 +77,7 @@ impl MatrixTile {
         let ([rows, columns, _], [m, n, _]) = (self.fragments(), self.shape);
         let gathering = if self.emulated { rows * columns * (2 * m * n + m) } else { 0 };
         3 * (k.div_ceil(self.k.into()) + 1) * u64::from(self.turns() + 1)
-            + (k / u64::from(RUN) + 2) * u64::from(gathering)
+            + (k / u64::from(scales::run(k as i64)) + 2) * u64::from(gathering)
     }
 
     /// Types of the left and the right operand and of the sum.

@@ -16,6 +16,7 @@ pub mod matrix_gemm;
 pub mod matrix_select;
 pub mod matrix_tile;
 pub mod operand;
+pub mod padded;
 pub mod place;
 pub mod problem;
 pub mod product;

@@ -9,6 +9,8 @@ use smallvec::SmallVec;
 
 /// Elements of a wide load.
 pub const WIDE: u32 = 4;
+/// Elements of 16 bits in a unit of 16 bytes, the widest access.
+pub const UNIT: u32 = 8;
 
 /// The index along which neighbouring invocations read neighbouring memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -184,9 +186,22 @@ pub struct Source {
     pub access: Access,
     /// The numbers of that.
     pub strides: PatternStrides,
+    /// Behind every row are zeros, up to a multiple of [`UNIT`] elements.
+    padded: bool,
 }
 
 impl Source {
+    /// An operand read in this way.
+    pub fn new(memory: Memory, batch: i64, access: Access, strides: PatternStrides) -> Source {
+        Source { memory, batch, access, strides, padded: false }
+    }
+
+    /// Contiguous matrices of `outer x inner` elements, the latter a multiple of [`UNIT`], that end with what `k` does not reach and
+    /// is 0.
+    pub fn padded(t: &Tensor, size: [i64; 2], batch: i64) -> Source {
+        Source { padded: true, ..Source::strided(t, size, [size[1], 1], batch) }
+    }
+
     /// A strided matrix of `outer x inner` elements, with a wide access where memory allows it.
     pub fn strided(t: &Tensor, size: [i64; 2], stride: [i64; 2], batch: i64) -> Source {
         let memory = Memory::from(t);
@@ -208,13 +223,13 @@ impl Source {
             (Axis::Outer, false)
         };
         let access = Access { dtype: t.dtype, axis, wide, pattern: Pattern::Strided, whole_steps: false };
-        Source { memory, batch, access, strides: PatternStrides::Strided { outer: stride[0], inner: stride[1] } }
+        Source::new(memory, batch, access, PatternStrides::Strided { outer: stride[0], inner: stride[1] })
     }
 
     /// Whether every run of eight elements of 16 bits along the axis, of a matrix of `outer x inner` elements, is 16 bytes at
     /// a multiple of 16.
     pub fn is_in_units(&self, size: [i64; 2]) -> bool {
-        let multiple = |x: i64| x % 8 == 0;
+        let multiple = |x: i64| x % i64::from(UNIT) == 0;
         let aligned = multiple(self.batch) && self.memory.address.is_multiple_of(16);
         let along_k = self.access.axis == Axis::Inner;
         aligned
@@ -222,7 +237,8 @@ impl Source {
                 PatternStrides::Strided { outer, inner } => {
                     let (along, across) = if along_k { (1, 0) } else { (0, 1) };
                     let stride = [*outer, *inner];
-                    stride[along] == 1 && multiple(size[along]) && (size[across] == 1 || multiple(stride[across]))
+                    let whole = multiple(size[along]) || self.padded;
+                    stride[along] == 1 && whole && (size[across] == 1 || multiple(stride[across]))
                 }
                 // Of a wide access one digit's stride is 1, that along which it runs.
                 PatternStrides::Digits { outer, inner, windows } => {

@@ -1,7 +1,7 @@
 //! Products of tensors: their result, what is added to them, and the [`Problem`] that they are.
 
 use super::epilogue::{Bias, Finish, Output};
-use super::operand::Source;
+use super::padded;
 use super::problem::Problem;
 use crate::check;
 use crate::movement::copy;
@@ -133,10 +133,12 @@ pub fn product(
     {
         check_multiple(call, dtype, beta)?;
     }
+    let left = padded::source(call, a, [batch, m, k], sa, n)?;
+    let right = padded::source(call, b, [batch, n, k], [sb[0], sb[2], sb[1]], m)?;
     into(call, &target, [a, b], alpha, addend, k, |finish| Problem {
         size: [batch, m, n, k],
-        a: Source::strided(a, [m, k], [sa[1], sa[2]], if batch == 1 { 0 } else { sa[0] }),
-        b: Source::strided(b, [n, k], [sb[2], sb[1]], if batch == 1 { 0 } else { sb[0] }),
+        a: left,
+        b: right,
         finish,
     })?;
     call.ret(target);
@@ -149,10 +151,12 @@ pub fn multiply(call: &Call, a: &Tensor, b: &Tensor, sizes: &[i64]) -> Result<Te
     let ([m, k], n) = ([a.sizes[0], a.sizes[1]], b.sizes[1]);
     let out = call.empty(a.dtype, sizes)?;
     let matrix = out.as_strided(&[m, n], &[n, 1], 0);
+    let left = padded::source(call, a, [1, m, k], [0, a.strides[0], a.strides[1]], n)?;
+    let right = padded::source(call, b, [1, n, k], [0, b.strides[1], b.strides[0]], m)?;
     into(call, &matrix, [a, b], Scalar::Int(1), None, k, |finish| Problem {
         size: [1, m, n, k],
-        a: Source::strided(a, [m, k], [a.strides[0], a.strides[1]], 0),
-        b: Source::strided(b, [n, k], [b.strides[1], b.strides[0]], 0),
+        a: left,
+        b: right,
         finish,
     })?;
     Ok(out)

@@ -177,7 +177,7 @@ impl<'s> Layout<'s> {
         let dtype = self.form.dtype();
         let access = Access { dtype, wide: true, pattern: Pattern::Strided, whole_steps: false, ..access };
         let batch = if self.of.source.batch == 0 { 0 } else { self.matrix };
-        Source { memory: Memory::from(terms), batch, access, strides }
+        Source::new(Memory::from(terms), batch, access, strides)
     }
 
     /// Marks for every matrix of the batch.

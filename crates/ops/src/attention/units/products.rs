@@ -5,7 +5,7 @@ use super::stage::{Lines, Stage};
 use super::tile::pitch;
 use super::worker::{Matrices, Patch, Worker};
 use crate::attention::matrix::Plane;
-use crate::matmul::matrix_tile::UNIT;
+use crate::matmul::operand::UNIT;
 use dml_kernel::{Matrix, MatrixLayout, ScalarType, Value, encode};
 
 /// The rows' matrices as left operands.

@@ -7,7 +7,7 @@ use super::tile::{Tile, shared_bytes, tiles, turns};
 use crate::attention::dropout::Dropping;
 use crate::attention::matrix::index_of;
 use crate::matmul::matrix_select::units;
-use crate::matmul::matrix_tile::UNIT;
+use crate::matmul::operand::UNIT;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::loops::turns_allowed;

@@ -2,7 +2,7 @@
 
 use super::tile::pitch;
 use crate::attention::matrix::Plane;
-use crate::matmul::matrix_tile::UNIT;
+use crate::matmul::operand::UNIT;
 use dml_kernel::{Builder, DType, Matrix, MatrixLayout, ScalarType, Shared, Value, Var};
 
 /// Lines of elements of 16 bits in shared memory.

@@ -2,7 +2,7 @@
 
 use super::parts::Parts;
 use super::spec::{Role, Spec};
-use crate::matmul::matrix_tile::UNIT;
+use crate::matmul::operand::UNIT;
 use dml_kernel::DType;
 
 /// The shape of the work of one workgroup. Every number is a power of two.
