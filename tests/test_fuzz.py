@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import os
 
-from tests.fuzz import cases, known, work
+import pytest
+
+from tests.fuzz import cases, families, known, work
 
 START = int(os.environ.get("FUZZ_START", "0"))
 # Of every so many cases one is run, so that there are more operators among them.
@@ -18,4 +20,17 @@ def test_cases() -> None:
     findings = list(work.run(numbers, "dml", jobs=2, timeout=120, until=math.inf))
     assert sorted(finding.number for finding in findings) == list(numbers)
     assert len({cases.subject(number).name for number in numbers}) > 100
+    assert known.unexplained(findings, known.read()) == []
+
+
+OF_FAMILY = {"complex": 96, "fft": 128, "sparse": 160, "linalg": 128, "random": 96}
+
+
+@pytest.mark.parametrize("family", OF_FAMILY)
+def test_cases_of_families(family: str) -> None:
+    """Complex numbers, transforms, sparse tensors, decompositions and random numbers do what the CPU's do."""
+    first = families.NAMES.index(family) * families.SPAN + START
+    numbers = range(first, first + STRIDE * OF_FAMILY[family], STRIDE)
+    findings = list(work.run(numbers, "dml", jobs=2, timeout=120, until=math.inf))
+    assert sorted(finding.number for finding in findings) == list(numbers)
     assert known.unexplained(findings, known.read()) == []

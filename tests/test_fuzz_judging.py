@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from tests.fuzz import cases, known, report, snippet
+from tests.fuzz import cases, families, known, report, snippet
 from tests.fuzz.calls import BACKWARD, DOUBLE, FORWARD, Call, Variant, execute
-from tests.fuzz.cases import Case, Subject
+from tests.fuzz.cases import Case
 from tests.fuzz.judging import Difference
 from tests.fuzz.outcome import Outcome
 from tests.fuzz.reference import Reference, ReferenceFailed
 from tests.fuzz.schemas import parse
+from tests.fuzz.subjects import Subject
 from tests.fuzz.tensors import placed
 from tests.fuzz.trial import CPU_FAILED, RANDOM, SAME, SKIPPED, Finding, judge
 
@@ -54,6 +55,96 @@ def found(
 
 def numbers(*values: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.tensor(values, dtype=dtype)
+
+
+class TestComplexNumbers:
+    """Complex results are compared by their distances in the plane."""
+
+    z = torch.tensor([1 + 2j, -0.25j, 3e-3 + 1e3j, 0.5 - 0.5j], dtype=torch.complex64)
+
+    def test_near(self) -> None:
+        # A part that is small beside the other one may be off by a rounding of the larger one.
+        assert found("torch.clone", "lambda z: z + 3e-5", self.z[2:3]) == {SAME}
+        assert found("torch.clone", "lambda z: z + 3e-5", self.z) == {"value"}
+        assert found("torch.clone", "lambda z: z * (1 + 1e-7j)", self.z) == {SAME}
+        assert found("torch.exp", "lambda z: torch.exp(z) * (1 + 1e-4j)", self.z[:2]) == {"value"}
+
+    def test_conjugates(self) -> None:
+        for view in (self.z.conj(), torch._neg_view(self.z), self.z.conj()[1:3]):
+            assert found("torch.clone", "lambda z: z.resolve_conj().resolve_neg().clone()", view) == {SAME}
+            assert found("torch.clone", "lambda z: z.resolve_conj().resolve_neg().conj()", view) == {"value"}
+
+    def test_sums(self) -> None:
+        z = torch.complex(torch.randn(1000), torch.randn(1000))
+        assert found("torch.fft.fft", "lambda z: torch.fft.fft(z) + 3e-6", z, pointwise=False) == {SAME}
+        assert found("torch.fft.fft", "lambda z: torch.fft.fft(z) + 1e-2", z, pointwise=False) == {"value"}
+        assert found("torch.fft.fft", "lambda z: torch.fft.ifft(z, norm='forward')", z, pointwise=False) == {"value"}
+
+    def test_what_is_not_finite(self) -> None:
+        assert found("torch.clone", "lambda z: z * float('nan')", self.z) == {"infinity"}
+        assert found("lambda z: z * float('nan')", "lambda z: z * float('inf')", self.z) == {SAME}
+
+    def test_gradients(self) -> None:
+        z = self.z.clone().requires_grad_()
+        wrong = "lambda z: torch.complex(z.real, 2 * z.imag - z.imag.detach())"
+        assert found("lambda z: z * 1", wrong, z, stage=BACKWARD, pointwise=False) == {"gradient: value"}
+
+
+class TestRandomNumbers:
+    """Samples are compared by their distribution."""
+
+    def found(self, right: str, wrong: str) -> set[str]:
+        one, other = (Call(function, [], {}, seed=seed) for seed, function in ((1, right), (2, wrong)))
+        case = Case(0, Subject("planted", lambda rng: one, drawn=True), one)
+        want, got = (execute(call, CPU) for call in (one, other))
+        return {difference.kind for difference in judge(case, want, got, Here(case))}  # type: ignore[arg-type]
+
+    def test_same(self) -> None:
+        for drawn in ("torch.randn(4096, 2)", "torch.randint(0, 3, (4096, 1))", "torch.bernoulli(torch.rand(4096, 2))"):
+            assert self.found(f"lambda: {drawn}", f"lambda: {drawn}") == {SAME}
+
+    def test_others(self) -> None:
+        right = "lambda: torch.randn(4096, 2)"
+        for wrong in ("1.3 * torch.randn(4096, 2)", "torch.randn(4096, 2) + 0.2", "torch.randn(4096, 2).round()"):
+            assert self.found(right, f"lambda: {wrong}") == {"distribution"}
+        column = "lambda: torch.stack((torch.randn(4096), torch.rand(4096)), 1)"
+        assert self.found(right, column) == {"distribution"}
+        assert self.found(right, "lambda: torch.randn(4096, 2).log()") == {"distribution"}
+
+
+def test_sparse_results() -> None:
+    i, v = torch.tensor([[0, 2, 0], [1, 1, 1]]), torch.tensor([1.0, 2.0, 3.0])
+    made = "torch.sparse_coo_tensor(i, v, (3, 4))"
+    assert found(f"lambda i, v: {made}.coalesce()", f"lambda i, v: {made}.coalesce()", i, v) == {SAME}
+    assert "value" in found(f"lambda i, v: {made}", f"lambda i, v: {made} * 2", i, v)
+    assert "shape" in found(f"lambda i, v: {made}.coalesce()", f"lambda i, v: {made}", i, v)
+    rows = f"lambda i, v: {made}.coalesce().to_sparse_csr()"
+    assert found(rows, rows, i, v) == {SAME}
+    assert "value" in found(rows, rows.replace("coalesce()", "coalesce().mul(-1)"), i, v)
+
+
+@pytest.mark.parametrize("family", families.MEMBERS)
+def test_families_are_the_same_each_time(family: str) -> None:
+    """A case's number says everything, and mostly something that the CPU takes."""
+    first, taken = families.NAMES.index(family) * families.SPAN, 0
+    numbers = range(first, first + 24 * cases.BLOCK, cases.BLOCK + 1)
+    for number in numbers:
+        assert families.name_of(number) == family
+        one, other = cases.make(number), cases.make(number)
+        assert one.subject is other.subject
+        assert snippet.program(one, "dml") == snippet.program(other, "dml")
+        taken += execute(one.call, CPU).error is None
+    assert taken > len(numbers) // 2
+
+
+def test_interleaved_numbers() -> None:
+    span, block = families.SPAN, cases.BLOCK
+    numbers = families.Interleaved(["fft", "real"], 32, 3 * block, block)
+    assert len(numbers) == 3 * block
+    expected = [*range(2 * span + 32, 2 * span + 32 + block), *range(32, 32 + block)]
+    assert numbers[: 2 * block] == expected
+    assert numbers[2 * block] == 2 * span + 32 + block
+    assert families.name_of(31) == "real"
 
 
 class TestOrderOfWriting:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 import time
@@ -28,12 +29,10 @@ import torch
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn, track
 
-from . import cases, coverage, known, report, snippet, work
+from . import cases, coverage, families, known, report, snippet, work
 from .reference import Reference
 from .schemas import overloads
 from .trial import Finding, run_case
-
-FOREVER = 10**12
 
 
 def _options() -> argparse.Namespace:
@@ -49,6 +48,13 @@ def _options() -> argparse.Namespace:
     which.add_argument("--seconds", type=float, default=60, metavar="S", help="for so long (default: %(default)s)")
     which.add_argument("--cases", type=int, metavar="N", help="so many, however long that takes")
     which.add_argument("--start", type=int, default=0, metavar="N", help="the first one's number (default: 0)")
+    which.add_argument(
+        "--families",
+        default=families.FIRST,
+        metavar="NAMES",
+        help=f"of which families, whose numbers follow each other at {families.SPAN:,}: all, or some of "
+        f"{', '.join(families.NAMES)} with commas (default: %(default)s)",
+    )
     which.add_argument("--again", type=Path, metavar="FILE", help="those of a file that --findings kept, instead")
     which.add_argument("--operators", default="", metavar="REGEX", help="those whose operator's name has a match")
     how = parser.add_argument_group("how they run")
@@ -56,7 +62,11 @@ def _options() -> argparse.Namespace:
     how.add_argument("--jobs", type=int, default=2, metavar="N", help="worker processes (default: %(default)s)")
     how.add_argument("--timeout", type=float, default=120, metavar="S", help="for a case (default: %(default)s)")
     how.add_argument("--findings", type=Path, metavar="FILE", help="keep every difference as a line of JSON")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.families = list(families.NAMES) if options.families == "all" else options.families.split(",")
+    for name in set(options.families) - set(families.NAMES):
+        parser.error(f"--families: there is no {name!r}; there are {', '.join(families.NAMES)}")
+    return options
 
 
 def _one(options: argparse.Namespace, console: Console) -> int:
@@ -75,13 +85,17 @@ def _one(options: argparse.Namespace, console: Console) -> int:
 def _numbers(options: argparse.Namespace) -> Sequence[int]:
     if options.again is not None:
         return sorted({json.loads(line)["number"] for line in options.again.read_text().splitlines()})
-    return range(options.start, options.start + (FOREVER if options.cases is None else options.cases))
+    count = families.SPAN - options.start if options.cases is None else options.cases
+    if len(options.families) == 1:
+        first = families.NAMES.index(options.families[0]) * families.SPAN + options.start
+        return range(first, first + count)
+    return families.Interleaved(options.families, options.start, count, cases.BLOCK)  # type: ignore[return-value]
 
 
 def _many(options: argparse.Namespace, console: Console) -> list[Finding]:
     numbers = _numbers(options)
     limited = options.cases is None and options.again is None
-    until = time.monotonic() + (options.seconds if limited else FOREVER)
+    until = time.monotonic() + options.seconds if limited else math.inf
     found: list[Finding] = []
     explanations, counts = known.read(), Counter[str]()
     columns = (TextColumn("{task.completed} cases"), TimeElapsedColumn(), TextColumn("{task.fields[counts]}"))
@@ -99,7 +113,8 @@ def _many(options: argparse.Namespace, console: Console) -> list[Finding]:
 
 
 def _coverage(options: argparse.Namespace, console: Console) -> int:
-    numbers = range(options.start, options.start + (options.cases or 1000))
+    options.cases = options.cases or 1000
+    numbers = _numbers(options)
     reached = coverage.reached(track(numbers, console=console), torch.device(options.device))
     missing = sorted(set(overloads()) - reached)
     console.print(*missing, markup=False, highlight=False)

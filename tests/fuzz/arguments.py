@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from . import tensors, values
-from .calls import FORWARD, Call
+from .calls import EPSILON, FORWARD, Call
 from .schemas import Argument, Overload
 
 # Strings that arguments of these names may be.
@@ -164,5 +164,5 @@ def require_gradients(rng: random.Random, arguments: list[Any]) -> None:
     """Most of the float tensors require gradients from here on."""
     for value in arguments:
         for tensor in value if isinstance(value, list) else [value]:
-            if isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and rng.random() < 0.8:
+            if isinstance(tensor, torch.Tensor) and tensor.dtype in EPSILON and rng.random() < 0.8:
                 tensor.requires_grad_()

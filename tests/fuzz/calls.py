@@ -15,11 +15,11 @@ from ..opinfo.execution import other_seeds, tensors
 from ..opinfo.tasks import operators
 from .flushing import Flushing
 from .outcome import Error, Flat, Outcome, flat
-from .values import FLOATS, flushed
+from .values import COMPLEX, FLOATS, flushed
 
 FORWARD, BACKWARD, DOUBLE = "forward", "backward", "double backward"
 # What numbers of a dtype may be off by, as perturbations.
-EPSILON = {dtype: torch.finfo(dtype).eps for dtype in FLOATS}
+EPSILON = {dtype: torch.finfo(dtype).eps for dtype in (*FLOATS, *COMPLEX)}
 # By which the amplitude of a function near a number is found.
 COARSE = 1 / 16
 
@@ -75,7 +75,8 @@ class Call:
 @cache
 def function(expression: str) -> Callable[..., Any]:
     """The function that an expression of torch, F or opinfo stands for."""
-    found: Callable[..., Any] = eval(expression, {"torch": torch, "F": torch.nn.functional, "opinfo": opinfo})
+    names = {"torch": torch, "F": torch.nn.functional, "opinfo": opinfo}
+    found: Callable[..., Any] = eval(expression, names)
     return found
 
 
@@ -119,6 +120,8 @@ class Mover:
             if key not in self.storages or not key[0]:
                 self.storages[key] = self._storage(laid)
             moved = self.storages[key][1].as_strided(laid.shape, laid.stride(), laid.storage_offset())
+            moved = moved.conj() if laid.is_conj() else moved
+            moved = torch._neg_view(moved) if laid.is_neg() else moved
             self.tensors[id(tensor)] = moved.detach().requires_grad_(tensor.requires_grad)
         return self.tensors[id(tensor)]
 
@@ -132,13 +135,15 @@ class Mover:
         dtype = self._float(tensor.dtype)
         epsilon = max(epsilon, EPSILON.get(dtype, 0)) if self.variant.narrow else epsilon
         self.epsilon = max(self.epsilon, epsilon)
-        return original, self._perturbed(given.to(torch.float64, copy=True), epsilon).to(dtype)
+        wide = given.to(torch.complex128 if given.is_complex() else torch.float64, copy=True)
+        return original, self._perturbed(wide, epsilon).to(dtype)
 
     def _float(self, dtype: torch.dtype) -> torch.dtype:
         """What a float dtype becomes, and one of integers that are converted."""
+        narrow, wide = (torch.complex64, torch.complex128) if dtype.is_complex else (torch.float32, torch.float64)
         if self.variant.narrow:
-            return torch.float32
-        return torch.float64 if self.variant.wide or self.variant.perturbed else dtype
+            return narrow
+        return wide if self.variant.wide or self.variant.perturbed else dtype
 
     def rounded(self, weights: torch.Tensor) -> torch.Tensor:
         """What a gradient starts from, off by a rounding as the arguments are."""
@@ -147,6 +152,9 @@ class Mover:
     def _perturbed(self, numbers: torch.Tensor, epsilon: float) -> torch.Tensor:
         if not self.variant.perturbed:
             return numbers
+        if numbers.is_complex():
+            parts = torch.view_as_real(numbers.resolve_conj().resolve_neg())
+            return torch.view_as_complex(self._perturbed(parts, epsilon))
         # Each tensor's own: what two of them make together must not hide it. Where both are off in the same direction
         # in the third one, they are off in opposite directions in the fourth one.
         index, tensor = self.variant.perturbed, len(self.storages)
@@ -228,7 +236,8 @@ def _run(call: Call, args: list[Any], kwargs: dict[str, Any], move: Mover, outco
     if call.stage == FORWARD:
         return
     leaves = [tensor for tensor in tensors((args, kwargs)) if tensor.requires_grad and tensor.is_leaf]
-    outputs = [tensor for tensor in tensors(output) if tensor.requires_grad and tensor.dtype in EPSILON]
+    found = [tensor for tensor in tensors(output) if tensor.layout == torch.strided]
+    outputs = [tensor for tensor in found if tensor.requires_grad and tensor.dtype in EPSILON]
     if not leaves or not outputs:
         return
     double = call.stage == DOUBLE
@@ -247,16 +256,32 @@ def _run(call: Call, args: list[Any], kwargs: dict[str, Any], move: Mover, outco
 def _weights(like: torch.Tensor, index: int) -> torch.Tensor:
     """Weights that are no sum of each other, exact in every dtype."""
     count = torch.arange(like.numel()).reshape(like.shape)
-    return (((count * 5 + index) % 13 - 6) / 4).to(like.dtype).to(like.device)
+    weights = ((count * 5 + index) % 13 - 6) / 4
+    if like.is_complex():
+        weights = torch.complex(weights, ((count * 7 + index) % 11 - 5) / 4)
+    return weights.to(like.dtype).to(like.device)
 
 
 def _flats(output: Any) -> list[Flat | float | None]:
     if isinstance(output, torch.Tensor):
-        return [flat(output)]
+        return [flat(output)] if output.layout == torch.strided else _parts(output)
     if isinstance(output, dict):
         output = list(output.values())
     if isinstance(output, (list, tuple)):
         return [one for item in output for one in _flats(item)]
     if output is None or isinstance(output, (bool, int, float)):
         return [output]
+    if isinstance(output, complex):
+        return [output.real, output.imag]
     return []
+
+
+def _parts(sparse: torch.Tensor) -> list[Flat | float | None]:
+    """What a sparse tensor consists of."""
+    if sparse.layout == torch.sparse_coo:
+        parts: list[Any] = [sparse._indices(), sparse._values(), sparse.is_coalesced()]
+    elif sparse.layout in (torch.sparse_csr, torch.sparse_bsr):
+        parts = [sparse.crow_indices(), sparse.col_indices(), sparse.values()]
+    else:
+        parts = [sparse.ccol_indices(), sparse.row_indices(), sparse.values()]
+    return _flats([*parts, *sparse.shape])

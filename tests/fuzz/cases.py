@@ -5,41 +5,16 @@ from __future__ import annotations
 import random
 import re
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 
-from . import elementwise, indexing, lists, networks, products, reductions, samples, schemas
+from . import elementwise, families, networks, samples, schemas
 from .calls import Call
-from .schemas import Overload
+from .makers import MAKERS
+from .subjects import Subject
 
 # So many cases one after another are of the same operator, whose kernels and samples are then used again.
 BLOCK = 16
-
-
-# Which overloads are called how.
-MAKERS: tuple[tuple[Callable[[Overload], bool], Callable[..., Call]], ...] = (
-    (elementwise.is_elementwise, elementwise.make),
-    (lambda overload: overload.base in elementwise.LOSSES, elementwise.make),
-    (lambda overload: overload.base in reductions.OPERATORS, reductions.make),
-    (lambda overload: overload.base in indexing.OPERATORS, indexing.make),
-    (lambda overload: overload.base in products.SIZES, products.make),
-    (lists.is_of_lists, lists.make),
-)
-
-
-@dataclass(frozen=True)
-class Subject:
-    """An operator, and what makes calls of it."""
-
-    name: str
-    make: Callable[[random.Random], Call]
-    is_pointwise: Callable[[], bool] = lambda: False
-
-    @property
-    def base(self) -> str:
-        """The operator's name without overload: sort of aten::sort.stable, std of std.unbiased."""
-        return self.name.removeprefix("aten::").partition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -53,7 +28,7 @@ class Case:
 
 @cache
 def subjects() -> tuple[Subject, ...]:
-    """Everything that is called, in the order of names."""
+    """Everything that is called with numbers below families.SPAN, in the order of names."""
     found = []
     for overload in schemas.overloads().values():
         for belongs, make in MAKERS:
@@ -70,7 +45,9 @@ def subjects() -> tuple[Subject, ...]:
 
 def subject(number: int) -> Subject:
     """The operator of a case."""
-    return random.Random(f"operator {number // BLOCK}").choice(subjects())
+    family = families.name_of(number)
+    members = subjects() if family == families.FIRST else families.subjects(family)
+    return random.Random(f"operator {number // BLOCK}").choice(members)
 
 
 def matches(name: str, pattern: str) -> bool:

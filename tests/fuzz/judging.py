@@ -6,11 +6,13 @@ when they are within a few units in the last place of what the CPU gave or of th
 the CPU's own dtype are further away, within a multiple of the CPU's error; and where the operator is no pointwise
 one, within units of the largest element, more of them the longer its sums may be, or a multiple of what rounding the
 inputs changes. That multiple is also for pointwise ones in float64, where there is nothing better than the CPU to
-compare with. How far the CPU's float32 is from float64 says how exact sums in either are. Zero stands for any number
-that is so near; the sign of one that is left when terms cancel is open, and in sums of products of any. Of a device
-that may flush subnormal numbers an element is right with zeros in place of them too: in the inputs, in the result, and
-in what is computed between, as the CPU does that flushes them itself (flushing.py); but for finite results, which no
-kernel is to lose that way. Integers and bools are equal. Strides of dimensions of size 1 are open.
+compare with. Complex numbers are compared so by their distances in the plane, pointwise ones also within what
+rounding the inputs changes; what is not finite is so in both, whichever part of it is. Random numbers are compared by
+their distribution alone. How far the CPU's float32 is from float64 says how exact sums in either are. Zero stands for
+any number that is so near; the sign of one that is left when terms cancel is open, and in sums of products of any. Of
+a device that may flush subnormal numbers an element is right with zeros in place of them too: in the inputs, in the
+result, and in what is computed between, as the CPU does that flushes them itself (flushing.py); but for finite
+results, which no kernel is to lose that way. Integers and bools are equal. Strides of dimensions of size 1 are open.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ OF_CPU, OF_PERTURBED = 4.0, 16.0
 PERTURBATIONS = 4
 # What float64 is off by where float32 is off by 1.
 NARROW = EPSILON[torch.float64] / EPSILON[torch.float32]
+# How often samples of one distribution may seem to be of two.
+CHANCE = 1e-8
 # What is smaller than this, beside other gradients in float64, is the rounding of terms that cancel.
 VANISHED = 2.0**-40
 # What a rounding of the input of a pointwise function is taken to change at most, relative to the result,
@@ -65,6 +69,7 @@ class Rules:
     zero_signs: bool = True  # whether the signs of zeros count
     flushes: bool = False  # whether the device may take zeros for subnormal numbers
     terms: int = 1  # of the longest sums
+    drawn: bool = False  # whether results are random numbers, of which only the distribution counts
 
     def differences(self, want: Outcome, got: Outcome) -> Iterator[Difference]:
         """What is wrong with `got`; neither has raised."""
@@ -93,6 +98,12 @@ class Rules:
             yield from self._values(name, index, want, got)
 
     def _values(self, name: str, index: int, want: Flat, got: Flat) -> Iterator[Difference]:
+        if self.drawn:
+            yield from _drawn(want, got)
+            return
+        if want.dtype.is_complex:
+            yield from self._complex_values(name, index, want, got)
+            return
         expected, actual = self._signed(want.values), self._signed(got.values)
         wrong = ~same(expected, actual)
         if want.dtype in UNITS:
@@ -102,6 +113,34 @@ class Rules:
             if self.flushes and wrong.any():
                 wrong &= ~self._near_flushed(name, index, want, got)
         yield from _described(expected, actual, wrong)
+
+    def _complex_values(self, name: str, index: int, want: Flat, got: Flat) -> Iterator[Difference]:
+        expected, actual = want.values.to(torch.complex128), got.values.to(torch.complex128)
+        wide = want.dtype == torch.complex128
+        exact = expected if wide else self._exact(name, index, Variant(wide=True), want)
+        exact = expected if exact is None else exact
+        finite = _finite(expected) & _finite(actual) & _finite(exact)
+        distance = torch.where(finite, (actual - exact).abs(), torch.inf)
+        error = torch.where(finite, (expected - exact).abs(), 0.0)
+        unit = torch.float64 if wide else torch.float32
+        tolerance = UNITS[unit] * EPSILON[unit]
+        right = (distance <= tolerance * exact.abs() + 2 * self._smallest(unit)) | (distance <= OF_CPU * error)
+        # Which part of what is not finite is NaN and which infinite, each implementation has in its own way.
+        right |= ~_finite(actual) & (~_finite(expected) | ~_finite(exact))
+        pointwise = self.pointwise and name in ("results", "storages")
+        if not pointwise and not bool(right.all()):
+            roundings = math.sqrt(self.terms) * EPSILON[unit] * (2 if wide else 1)
+            own = _largest(torch.where(finite, exact.abs(), 0.0))
+            right |= distance <= torch.maximum(OF_CPU * _largest(error), max(tolerance, roundings) * own)
+        if not bool(right.all()):
+            change, inexact = self._changes(name, index, exact, want)
+            right |= distance <= OF_PERTURBED * change
+            if not pointwise:
+                right |= distance <= OF_CPU * _largest(inexact)
+        for at in (~right).nonzero()[:1].flatten().tolist():
+            kind = "value" if bool(_finite(actual[at]) & _finite(expected[at])) else "infinity"
+            numbers = f"{actual[at].item()!r}, want {expected[at].item()!r} at {at}"
+            yield Difference(kind, f"{numbers}; {int((~right).sum())} of {right.numel()} elements")
 
     def _near_exact(self, name: str, index: int, want: Flat, got: Flat) -> torch.Tensor:
         """Where the device is as near to the result in float64 as can be expected."""
@@ -150,7 +189,7 @@ class Rules:
 
     def _changes(self, name: str, index: int, exact: torch.Tensor, want: Flat) -> tuple[torch.Tensor, torch.Tensor]:
         """What rounding the inputs changes at most, and what float32, or float64 for its results, may be off by."""
-        change, inexact = torch.zeros_like(exact), torch.zeros_like(exact)
+        change, inexact = torch.zeros_like(exact.abs()), torch.zeros_like(exact.abs())
         for number in range(1, PERTURBATIONS + 1):
             moved = self._exact(name, index, Variant(wide=True, perturbed=number), want)
             if moved is not None:
@@ -158,7 +197,7 @@ class Rules:
             narrow = self._exact(name, index, Variant(narrow=True, perturbed=number), want)
             if narrow is not None:
                 inexact = torch.maximum(inexact, (narrow - exact).abs().nan_to_num(0, 0, 0))
-        if want.dtype != torch.float64:
+        if want.dtype not in (torch.float64, torch.complex128):
             return change, inexact
         return torch.maximum(change, inexact * NARROW), inexact * NARROW
 
@@ -177,7 +216,7 @@ class Rules:
         if name not in ("gradients", "second"):
             return own
         found = getattr(self.reference(Variant(wide=True)), name) or []
-        others = [_largest(flat.values.double()) for flat in found if isinstance(flat, Flat) and flat.data]
+        others = [_largest(flat.values.abs().double()) for flat in found if isinstance(flat, Flat) and flat.data]
         scale = max([own, *others])
         return scale if own <= VANISHED * scale else own
 
@@ -221,11 +260,47 @@ class Rules:
         if outcome.error is not None or index >= len(found) or not isinstance(found[index], Flat):
             return None
         flat: Flat = found[index]
-        return self._signed(flat.values.double()) if flat.shape == like.shape else None
+        wide = flat.values.to(torch.complex128 if flat.dtype.is_complex else torch.float64)
+        return (
+            self._signed(wide) if flat.shape == like.shape and flat.dtype.is_complex == like.dtype.is_complex else None
+        )
 
     def _signed(self, numbers: torch.Tensor) -> torch.Tensor:
         """The numbers, with the signs of zeros where those count."""
         return numbers if self.zero_signs or not numbers.is_floating_point() else numbers + 0
+
+
+def _finite(numbers: torch.Tensor) -> torch.Tensor:
+    """Where both parts of complex numbers are finite."""
+    return numbers.real.isfinite() & numbers.imag.isfinite()
+
+
+def _drawn(want: Flat, got: Flat) -> Iterator[Difference]:
+    """Whether columns of samples are of the same distributions, by Smirnov's test."""
+    one, other = (flat.values.reshape(flat.shape).double().flatten(1) for flat in (want, got))
+    for column, (mine, its) in enumerate(zip(one.T, other.T, strict=True)):
+        if bool(mine.isnan().all()) and bool(its.isnan().all()):
+            continue
+        distance, limit = smirnov(mine, its), smirnov_limit(len(mine), len(its))
+        if not distance <= limit:
+            means = f"means {its.mean().item():g} and {mine.mean().item():g}"
+            yield Difference("distribution", f"{distance:.4f} apart, at most {limit:.4f}, {means}, of column {column}")
+            return
+
+
+def smirnov(one: torch.Tensor, other: torch.Tensor) -> float:
+    """The largest distance of the distribution functions of two samples."""
+    if bool(one.isnan().any()) or bool(other.isnan().any()):
+        return math.nan
+    points = torch.cat((one, other)).unique()
+    below = (torch.searchsorted(sample.sort().values, points, right=True) / len(sample) for sample in (one, other))
+    first, second = below
+    return float((first - second).abs().max())
+
+
+def smirnov_limit(one: int, other: int) -> float:
+    """What the distance of two samples of so many numbers exceeds once in a hundred million times."""
+    return math.sqrt(-math.log(CHANCE / 2) / 2 * (one + other) / (one * other))
 
 
 def _form(want: Flat, got: Flat, strides: bool) -> Iterator[Difference]:

@@ -26,11 +26,11 @@ class Flat:
 
 
 def flat(tensor: torch.Tensor) -> Flat:
-    """The tensor as plain data; dense and not complex."""
+    """The tensor as plain data; a dense one."""
     there = tensor.detach()
     # What PyTorch only notes to be zero has no storage.
     dense = torch.zeros_like(there) if there._is_zerotensor() else there  # type: ignore[no-untyped-call]
-    here = dense.cpu().resolve_neg().clone(memory_format=torch.contiguous_format)
+    here = dense.cpu().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
     data = here.reshape(-1).view(torch.uint8).numpy().tobytes() if here.numel() else b""
     return Flat(there.dtype, tuple(there.shape), there.stride(), there.device.type, data)
 

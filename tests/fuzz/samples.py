@@ -15,7 +15,7 @@ from ..opinfo.execution import ARGUMENTS_ON_CPU
 from ..opinfo.page import NATIVE, read_marks
 from ..support.environment import ROOT
 from . import tensors, values
-from .calls import BACKWARD, DOUBLE, FORWARD, Call, function, opinfo
+from .calls import BACKWARD, DOUBLE, EPSILON, FORWARD, Call, function, opinfo
 
 PAGE = ROOT / "docs" / "operators.md"
 # Operators that write each element of a source where an index says: of several for one place any may stay.
@@ -54,18 +54,20 @@ def samples(name: str, dtype: torch.dtype) -> tuple[Any, ...]:
             found = list(opinfo(name).sample_inputs("cpu", dtype, requires_grad=False))
     except Exception:  # Some operators have no samples in some dtypes.
         return ()
-    return tuple(sample for sample in found if _usable((sample.input, sample.args, sample.kwargs)))
+    are = dtype.is_complex
+    return tuple(sample for sample in found if _usable((sample.input, sample.args, sample.kwargs), are))
 
 
-def _usable(value: Any) -> bool:
+def _usable(value: Any, complex_too: bool) -> bool:
     if isinstance(value, torch.Tensor):
-        dense = value.layout == torch.strided and not value.is_nested and value.dtype in values.DTYPES
+        known = value.dtype in values.DTYPES or (complex_too and value.dtype in values.COMPLEX)
+        dense = value.layout == torch.strided and not value.is_nested and known
         return dense and value.numel() <= MAX_ELEMENTS
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
-        return all(_usable(item) for item in value)
-    return not isinstance(value, complex)
+        return all(_usable(item, complex_too) for item in value)
+    return complex_too or not isinstance(value, complex)
 
 
 def make(rng: random.Random, name: str) -> Call:
@@ -74,6 +76,8 @@ def make(rng: random.Random, name: str) -> Call:
     usual = [dtype for dtype in values.DTYPES if dtype in op.dtypes]
     weights = [weight for dtype, weight in zip(values.DTYPES, values.WEIGHTS, strict=True) if dtype in usual]
     dtype = rng.choices(usual, weights)[0] if usual and rng.random() < 0.93 else values.dtype(rng)
+    if values.are_complex():
+        dtype = rng.choice([one for one in (torch.complex64, *values.COMPLEX) if one in op.dtypes])
     found = samples(name, dtype) or samples(name, torch.float32)
     if not found:
         raise NoSamples(f"{name} has no samples of {dtype}")
@@ -86,7 +90,7 @@ def make(rng: random.Random, name: str) -> Call:
     call = Call(_expression(rng, name, stage), args, kwargs, stage, rng.getrandbits(31), only_first_moves=stays)
     if stage != FORWARD:
         for tensor in call.tensors():
-            if tensor.is_floating_point() and rng.random() < 0.8:
+            if tensor.dtype in EPSILON and rng.random() < 0.8:
                 tensor.requires_grad_()
     return call
 
@@ -98,7 +102,7 @@ class _Changer:
         pointwise = is_pointwise(name)
         self.rng, self.dtype = rng, dtype
         # Integers are often indices or sizes, and keep their values.
-        self.numbers = (dtype.is_floating_point or pointwise) and rng.random() < 0.4
+        self.numbers = (dtype in EPSILON or pointwise) and rng.random() < 0.4
         # Whether an infinite weight meets the zeros of a border is each implementation's own.
         borders = name.startswith(("nn.functional.conv", "nn.functional.interpolate", "nn.functional.grid_sample"))
         self.palette = "normal" if borders else values.palette(rng, bounded=not pointwise)
@@ -118,8 +122,10 @@ class _Changer:
     def _tensor(self, tensor: torch.Tensor) -> torch.Tensor:
         if self.numbers and tensor.dtype == self.dtype:
             tensor = values.numbers(self.rng, tensor.numel(), tensor.dtype, self.palette).reshape(tensor.shape)
-        distinct = self.writes_any and not tensor.is_floating_point()
-        return tensors.placed(self.rng, tensor, distinct) if self.layouts else tensor.clone()
+        distinct = self.writes_any and tensor.dtype not in EPSILON
+        if not self.layouts:
+            return tensor.clone()
+        return tensors.marked(self.rng, tensors.placed(self.rng, tensor, distinct))
 
 
 def _expression(rng: random.Random, name: str, stage: str) -> str:

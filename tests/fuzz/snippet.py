@@ -21,6 +21,8 @@ def on(device, value):
     if isinstance(value, torch.Tensor):
         storage = torch.empty(0, dtype=value.dtype).set_(value.untyped_storage()).to(device, copy=True)
         moved = storage.as_strided(value.shape, value.stride(), value.storage_offset())
+        moved = moved.conj() if value.is_conj() else moved
+        moved = torch._neg_view(moved) if value.is_neg() else moved
         return moved.detach().requires_grad_(value.requires_grad)
     if isinstance(value, dict):
         return {key: on(device, item) for key, item in value.items()}
@@ -95,6 +97,8 @@ def source(value: Any) -> str:
 def _tensor(tensor: torch.Tensor) -> str:
     plain = tensor.detach()
     storage = torch.empty(0, dtype=plain.dtype).set_(plain.untyped_storage())
+    plain = plain.conj() if plain.is_conj() else plain
+    plain = torch._neg_view(plain) if plain.is_neg() else plain
     if 0 in plain.shape and plain.is_contiguous() and not storage.numel():
         text = f"torch.empty({tuple(plain.shape)}, dtype={plain.dtype})"
     elif plain.is_contiguous() and storage.numel() == plain.numel():
@@ -104,4 +108,6 @@ def _tensor(tensor: torch.Tensor) -> str:
             f"torch.tensor({storage.tolist()}, dtype={plain.dtype})"
             f".as_strided({tuple(plain.shape)}, {plain.stride()}, {plain.storage_offset()})"
         )
+    text += ".conj()" if tensor.is_conj() else ""
+    text = f"torch._neg_view({text})" if tensor.is_neg() else text
     return text + (".requires_grad_()" if tensor.requires_grad else "")

@@ -125,7 +125,16 @@ def tensor(
 ) -> torch.Tensor:
     """A tensor; with `plain` a contiguous one."""
     content = values.numbers(rng, math.prod(sizes), dtype, palette or values.palette(rng)).reshape(sizes)
-    return content if plain else placed(rng, content)
+    return content if plain else marked(rng, placed(rng, content))
+
+
+def marked(rng: random.Random, tensor: torch.Tensor) -> torch.Tensor:
+    """Of complex numbers at times a view with the conjugate or the negative bit, which turns them around."""
+    if tensor.is_complex() and rng.random() < 0.25:
+        tensor = tensor.conj()
+    if tensor.is_complex() and rng.random() < 0.05:
+        tensor = torch._neg_view(tensor)
+    return tensor
 
 
 def indices(rng: random.Random, sizes: Shape, below: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:

@@ -4,19 +4,43 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+COMPLEX = (torch.complex64, torch.complex128)
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 DTYPES = (*FLOATS, *INTEGERS, torch.bool)
 # Of ten tensors how many have which dtype: floats more often than integers.
 WEIGHTS = (6, 3, 4, 3, 3, 2, 1, 1, 1, 2)
 
 
+# Whether calls are made of complex numbers, and of what meets them, instead of the ten.
+_complex = ContextVar("complex", default=False)
+
+
+@contextmanager
+def complex_numbers() -> Iterator[None]:
+    """Most tensors that are made in this context are complex, of numbers whose functions are bounded."""
+    token = _complex.set(True)
+    try:
+        yield
+    finally:
+        _complex.reset(token)
+
+
+def are_complex() -> bool:
+    """Whether `complex_numbers` are made."""
+    return _complex.get()
+
+
 def dtype(rng: random.Random) -> torch.dtype:
     """One of the ten."""
+    if are_complex():
+        return rng.choices((*COMPLEX, torch.float32, torch.float64, torch.int64, torch.bool), (12, 5, 1, 1, 1, 1))[0]
     return rng.choices(DTYPES, WEIGHTS)[0]
 
 
@@ -110,10 +134,14 @@ PALETTES: dict[str, tuple[int, Callable[..., torch.Tensor]]] = {
 }
 # Numbers whose sums and products do not overflow, and so do not depend on their order.
 BOUNDED = ("normal", "normal", "unit", "whole", "odd")
+# Of complex numbers, where what is infinite and NaN is each implementation's own: C99's annex G leaves much open.
+COMPLEX_BOUNDED = ("normal", "normal", "unit", "whole")
 
 
 def palette(rng: random.Random, bounded: bool = False) -> str:
     """The name of a way to choose numbers; with `bounded` those of which sums may be made."""
+    if are_complex():
+        return rng.choice(COMPLEX_BOUNDED)
     if bounded:
         return rng.choice(BOUNDED)
     return rng.choices(list(PALETTES), [weight for weight, _ in PALETTES.values()])[0]
@@ -124,12 +152,19 @@ def numbers(rng: random.Random, count: int, dtype: torch.dtype, palette: str) ->
     draw = torch.Generator().manual_seed(rng.getrandbits(62))
     if dtype == torch.bool:
         return torch.rand(count, generator=draw) < rng.choice((0.5, 0.5, 0.05, 1.0))
+    if dtype.is_complex:
+        parts = [PALETTES[palette][1](rng, count, dtype.to_real(), draw).double() for _ in range(2)]
+        return torch.complex(parts[0], parts[1]).to(dtype)
     return PALETTES[palette][1](rng, count, dtype, draw).to(dtype)
 
 
-def scalar(rng: random.Random, dtype: torch.dtype) -> float:
+def scalar(rng: random.Random, dtype: torch.dtype) -> float | complex:
     """A Python number: often one that fits the dtype, at times one of another kind."""
     kind = rng.random()
+    if dtype.is_complex and kind < 0.5:
+        return complex(rng.choice((0.5, 2.0, -1.5)), rng.choice((0.25, -3.0, 1.0)))
+    if are_complex():
+        return rng.choice((0, 1, 2, 3, -1, 0.5, -2.25, rng.uniform(-4, 4)))
     if kind < 0.06:
         return rng.random() < 0.5
     if (dtype.is_floating_point and kind < 0.75) or kind < 0.2:

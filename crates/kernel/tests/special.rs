@@ -6,6 +6,7 @@ mod reference;
 
 use common::validated;
 use dml_kernel::ScalarType;
+use dml_kernel::interpret::Function;
 use dml_kernel::math::special;
 use reference::CASES;
 
@@ -33,6 +34,31 @@ fn every_function_passes_the_validator() {
     for case in CASES {
         for scalar in [ScalarType::F32, ScalarType::F64] {
             validated(case.function(scalar).kernel());
+        }
+    }
+}
+
+/// Of known distributions, whose derivatives have a closed form: gamma's at its mean for large shapes, and beta's of `x^a`.
+#[test]
+fn gradients_of_samples_are_those_of_closed_forms() {
+    for scalar in [ScalarType::F32, ScalarType::F64] {
+        let gamma = Function::binary(scalar, special::gamma_sample_gradient);
+        let beta = Function::binary(scalar, |x, a| special::beta_sample_gradient(x, a, a + 1.0));
+        validated(gamma.kernel());
+        validated(beta.kernel());
+        let epsilon = if scalar == ScalarType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
+        // 1 / (3 a) is the square of the skewness over 12.
+        for a in [1e4, 1e6, 1e8, 1e12] {
+            let got = reference::evaluate(&gamma, scalar, &[vec![a], vec![a]])[0];
+            assert!((got - (1.0 + 1.0 / (6.0 * a))).abs() < 1.0 / (a * a) + 8.0 * epsilon, "{a:e}: {got}");
+        }
+        // Of beta with `total - a` of 1 the distribution function is x^a: its derivative is x^a log(x).
+        for a in [0.125, 1.0, 2.5, 40.0] {
+            for x in [0.0078125, 0.25, 0.625, 0.984375] {
+                let got = reference::evaluate(&beta, scalar, &[vec![x], vec![a]])[0];
+                let exact = -x * f64::ln(x) / (a * (1.0 - x));
+                assert!((got / exact - 1.0).abs() < 64.0 * a.max(1.0) * epsilon, "{x}, {a}: {got}, not {exact}");
+            }
         }
     }
 }

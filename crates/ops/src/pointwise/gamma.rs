@@ -4,10 +4,11 @@ use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::pointwise::operator::{Argument, Rule, check_not_half, common_dtype, heavy_operator, resized, strided};
-use crate::tensor::Tensor;
+use crate::tensor::{Dims, Tensor};
 use crate::{check, operators};
-use dml_kernel::{DType, math};
+use dml_kernel::{DType, Value, math};
 use math::special;
+use smallvec::SmallVec;
 
 operators! {
     lgamma(self, out) {
@@ -38,6 +39,12 @@ operators! {
     polygamma(n, self, out) {
         "aten::polygamma(int n, Tensor self) -> Tensor",
         "aten::polygamma.out(int n, Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    standard_gamma_grad(self, output) {
+        "aten::_standard_gamma_grad(Tensor self, Tensor output) -> Tensor",
+    }
+    dirichlet_grad(x, alpha, total) {
+        "aten::_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor",
     }
     zeta(self, other, out) {
         "aten::special_zeta(Tensor self, Tensor other) -> Tensor",
@@ -115,4 +122,34 @@ fn incomplete(
     let common = common_dtype(call, &[a, x]);
     check!(common.is_float(), NotImplemented, "\"{name}_cpu\" not implemented for '{common}'");
     heavy_operator(call, out, Rule::Promote, name, &[a.into(), x.into()], |_, v| body(v[0], v[1]))
+}
+
+/// How samples of gamma distributions move with their shapes, `self`. Of 16-bit floats too, which CUDA has and CPU has not.
+fn standard_gamma_grad(call: &mut Call, shape: AnyTensor, sample: AnyTensor) -> Result<()> {
+    gradient(call, "_standard_gamma_grad", &[shape, sample], |v| special::gamma_sample_gradient(v[0], v[1]))
+}
+
+/// How an element of a Dirichlet sample moves with its own concentration, but for a factor that all elements share.
+fn dirichlet_grad(call: &mut Call, x: AnyTensor, alpha: AnyTensor, total: AnyTensor) -> Result<()> {
+    check_not_half(call, &[x, alpha, total], "_dirichlet_grad")?;
+    gradient(call, "_dirichlet_grad", &[x, alpha, total], |v| special::beta_sample_gradient(v[0], v[1], v[2]))
+}
+
+/// Of floats of one dtype, and nothing else; the result is contiguous.
+fn gradient(
+    call: &mut Call,
+    name: &'static str,
+    tensors: &[AnyTensor],
+    body: impl for<'b> Fn(&[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
+    let dtype = tensors[0].dtype;
+    for t in tensors {
+        check!(t.dtype == dtype, Runtime, "Found dtype {} but expected {dtype}", t.dtype);
+    }
+    check!(dtype.is_float(), NotImplemented, "\"{name}_cpu\" not implemented for '{dtype}'");
+    let arguments: SmallVec<[Argument; 4]> = tensors.iter().map(|&t| t.into()).collect();
+    let sizes = tensors.iter().try_fold(Dims::new(), |sizes, t| call.broadcast(&sizes, &t.sizes))?;
+    let (mut result, strides) = (None, Tensor::contiguous_strides(&sizes));
+    let out = strided(call, Out::New, &mut result, dtype, (&sizes, &strides))?;
+    heavy_operator(call, out, Rule::Exact, name, &arguments, |_, v| body(v))
 }

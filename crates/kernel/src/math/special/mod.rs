@@ -10,6 +10,7 @@ mod error;
 mod gamma;
 mod incomplete_gamma;
 mod polynomial;
+mod sample_gradient;
 mod sum;
 #[rustfmt::skip]
 mod tables;
@@ -20,6 +21,7 @@ pub use bessel::{i0, i0e, i1, i1e, j0, j1, k0, k0e, k1, k1e, y0, y1};
 pub use error::{erfcx, erfinv, ndtri};
 pub use gamma::{digamma, lgamma};
 pub use incomplete_gamma::{igamma, igammac};
+pub use sample_gradient::{beta_sample_gradient, gamma_sample_gradient};
 pub use sum::{flipped_by, fused, magnitude, product, sum};
 pub(super) use sum::{two_product, two_sum};
 pub use zeta::zeta;
