@@ -89,7 +89,13 @@ def describe(device: torch.device) -> str:
 
 def _measure(console: Console, suite: str, devices: list[torch.device], quick: bool, limit: float) -> list[Row]:
     with console.status(f"{suite} ...") as status:
-        return _SUITES[suite](Bench(devices, quick, limit, lambda text: status.update(f"{suite}: {text}")))
+
+        def tell(text: str) -> None:
+            status.update(f"{suite}: {text}")
+            if not console.is_terminal:  # where no status is seen, a run that is stopped has said what it found
+                console.print(f"{suite}: {text}", highlight=False)
+
+        return _SUITES[suite](Bench(devices, quick, limit, tell))
 
 
 def _table(suite: str, rows: list[Row], devices: list[torch.device], most: Peak | None) -> Table:

@@ -51,7 +51,7 @@ def _inference(bench: Bench) -> list[Row]:
 
             seconds = None if work is None else bench.seconds(device, answer, times // 4)
             if seconds is not None:
-                row.values[str(device)] = seconds * 1e6
+                bench.put(row, device, seconds * 1e6)
         _host_and_total(bench, device, eager, rows[2:4], times)
         _host_and_total(bench, device, replay, rows[4:6], times)
     return rows
@@ -111,4 +111,4 @@ def _captured(device: torch.device, work: _Work) -> tuple[_Work | None, Any]:
 def _host_and_total(bench: Bench, device: torch.device, work: _Work | None, rows: list[Row], times: int) -> None:
     taken = bench.host_and_total(device, work, times) if work is not None else None
     for row, seconds in zip(rows, taken or (), strict=False):
-        row.values[str(device)] = seconds * 1e6
+        bench.put(row, device, seconds * 1e6)

@@ -62,7 +62,12 @@ class Bench:
         self.tell(f"{row.name} on {device}")
         seconds = self.seconds(device, work, times)
         if seconds is not None:
-            row.values[str(device)] = amount / seconds
+            self.put(row, device, amount / seconds)
+
+    def put(self, row: Row, device: torch.device, value: float) -> None:
+        """Put a figure into a row, and tell it."""
+        row.values[str(device)] = value
+        self.tell(f"{row.name} on {device}: {value:.4g} {row.unit}")
 
     def seconds(self, device: torch.device, work: Work, times: int = 1) -> float | None:
         """Return the seconds that `work` takes when it runs `times` times in a row; None when over the limit."""

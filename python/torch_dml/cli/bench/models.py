@@ -52,10 +52,10 @@ def _measure(
     work = _step(case, mixed, device)
     seconds = bench.seconds(device, work, 1 if bench.quick else 5)
     if seconds is not None:
-        step.values[str(device)] = seconds * 1e3
+        bench.put(step, device, seconds * 1e3)
         if module is not None:
             synchronize(device)
-            memory.values[str(device)] = module.max_memory_allocated(device) / _MIB
+            bench.put(memory, device, module.max_memory_allocated(device) / _MIB)
 
 
 def _step(case: _Case, mixed: torch.dtype | None, device: torch.device) -> Callable[[], None]:

@@ -36,7 +36,7 @@ def _round_trip(bench: Bench) -> list[Row]:
         x = torch.rand(1).to(device)
         seconds = bench.seconds(device, lambda x=x: (x + 1).item(), 50 if bench.quick else 500)  # type: ignore[misc]
         if seconds is not None:
-            row.values[str(device)] = seconds * 1e6
+            bench.put(row, device, seconds * 1e6)
     return [row]
 
 
@@ -61,5 +61,5 @@ def _big(bench: Bench) -> list[Row]:
             bench.tell(f"{name} on {device}")
             seconds = bench.seconds(device, lambda a=a, b=b, work=work: work(a, b), 3 if bench.quick else 10)  # type: ignore[misc]
             if seconds is not None:
-                row.values[str(device)] = moved / seconds / 1e9
+                bench.put(row, device, moved / seconds / 1e9)
     return rows

@@ -34,7 +34,7 @@ def _row(
         step = _step(make().to(device), inputs.to(device), wanted.to(device), loss)
         seconds = bench.seconds(device, step, 5 if bench.quick else 50)
         if seconds is not None:
-            row.values[str(device)] = seconds * 1e3
+            bench.put(row, device, seconds * 1e3)
     return row
 
 
