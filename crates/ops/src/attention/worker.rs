@@ -358,7 +358,7 @@ pub fn shared_bytes(spec: &Spec) -> u32 {
 /// Where a quad of `count` rows lies for element `k` of an inner product. Four elements of eight neighbours are stored at
 /// once, and with [`pitch`] no two of them to one bank.
 fn swizzled<'b>(quad: Value<'b>, k: Value<'b>, count: u32) -> Value<'b> {
-    quad ^ (k / QUAD & ((count / QUAD).min(8) - 1))
+    quad ^ ((k / QUAD) & ((count / QUAD).min(8) - 1))
 }
 
 /// Vectors from one element of `rows` rows to the next; one more than needed, so that neighbours lie in different banks.
