@@ -4,13 +4,15 @@ use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operators;
+use crate::pointwise::kernel::{Operand, Variant, run_variant};
 use crate::pointwise::operator::{Rule, check_integral, operator, operator_of};
+use crate::tensor::Tensor;
 use dml_kernel::math::comparison as math;
 use dml_kernel::math::comparison::{maximum, minimum};
 use dml_kernel::{ScalarType, Value};
 
 operators! {
-    compare(self, other, out; "eq", math::equal) {
+    compare(self, other, out; EQUAL.0, EQUAL.1) {
         "aten::eq.Tensor(Tensor self, Tensor other) -> Tensor",
         "aten::eq_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "aten::eq.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
@@ -104,6 +106,16 @@ operators! {
         "aten::fmin(Tensor self, Tensor other) -> Tensor",
         "aten::fmin.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
     }
+}
+
+/// The family of `eq`, and its body.
+const EQUAL: (&str, for<'b> fn(Value<'b>, Value<'b>) -> Value<'b>) = ("eq", math::equal);
+
+/// Writes where the elements of two tensors of one shape and dtype are equal, as `eq` does.
+pub fn equal(call: &Call, a: &Tensor, b: &Tensor, flags: &Tensor) -> Result<()> {
+    let (family, body) = EQUAL;
+    let operands = [Operand::Tensor(a), Operand::Tensor(b)];
+    run_variant(call, family, Variant::One, &[flags], &operands, a.dtype, &|_, v| vec![body(v[0], v[1])])
 }
 
 fn compare(

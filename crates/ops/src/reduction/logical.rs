@@ -6,10 +6,9 @@ use super::reduce::reduce;
 use crate::operator::argument::Out;
 use crate::operator::call::{Call, Ret, Scalar as Number};
 use crate::operator::error::Result;
-use crate::pointwise::kernel::{self, Input};
+use crate::pointwise::comparison;
 use crate::tensor::Tensor;
 use crate::{check, operators};
-use dml_kernel::math::comparison;
 use dml_kernel::{DType, ScalarType, Value};
 use smallvec::{SmallVec, smallvec};
 
@@ -139,8 +138,7 @@ fn equal(call: &mut Call, a: &Tensor, b: &Tensor) -> Result<()> {
     let mut same = a.sizes == b.sizes;
     if same && a.numel() > 0 {
         let flags = call.empty(DType::Bool, &a.sizes)?;
-        let inputs = [Input::Tensor(a.clone()), Input::Tensor(b.clone())];
-        kernel::run(call, "eq", &[&flags], &inputs, a.dtype, |_, v| vec![comparison::equal(v[0], v[1])])?;
+        comparison::equal(call, a, b, &flags)?;
         let out = call.empty(DType::Bool, &[])?;
         let axes = Axes::all(false);
         let reduction = Reduction { inputs: &[&flags], outs: &[&out], axes, tables: &[], numbers: &[] };
