@@ -82,7 +82,8 @@ def make(rng: random.Random, name: str) -> Call:
     stage = (
         rng.choice((FORWARD, FORWARD, BACKWARD)) if name in ("mm", "sparse.mm", "addmm", "to_dense", "mul") else FORWARD
     )
-    if layout == "csc" or dtype.is_complex:  # of which PyTorch has few derivatives
+    # Of some layouts and of complex entries PyTorch has few derivatives.
+    if layout == "csc" or not dtype.is_floating_point:
         stage = FORWARD
     if name in UNARY:
         call = Call(f"lambda i, v, s: {text}", args, {}, stage, rng.getrandbits(31))
