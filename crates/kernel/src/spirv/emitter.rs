@@ -843,7 +843,7 @@ impl<'k> Emitter<'k> {
             Unary::Abs => self.ext(EXT_FABS, t, &[a]),
             Unary::Floor => self.ext(EXT_FLOOR, t, &[a]),
             Unary::Ceil => self.ext(EXT_CEIL, t, &[a]),
-            Unary::Trunc | Unary::Round if scalar == ScalarType::F64 => self.to_integer(op, t, a),
+            Unary::Trunc | Unary::Round if scalar == ScalarType::F64 => self.whole(op, t, a),
             Unary::Trunc => self.ext(EXT_TRUNC, t, &[a]),
             Unary::Round => self.ext(EXT_ROUND_EVEN, t, &[a]),
             Unary::CountOneBits => self.op(Op::BitCount, t, &[a]),
@@ -854,7 +854,7 @@ impl<'k> Emitter<'k> {
     /// An f64 to the nearest integer, or cut to one, with its sign: of sums, which round there. Mesa's software adapter has
     /// instructions of its own only on processors with AVX-512, and errs elsewhere: in halves, in the sign of a zero, and in
     /// numbers beyond 32 bits.
-    fn to_integer(&mut self, op: Unary, t: Id, a: Id) -> Id {
+    fn whole(&mut self, op: Unary, t: Id, a: Id) -> Id {
         let (words, flags) = (self.scalar(ScalarType::U64), self.scalar(ScalarType::Bool));
         let sign_bit = self.constant(ScalarType::U64, 1 << 63);
         let other_bits = self.constant(ScalarType::U64, !(1 << 63));
