@@ -191,6 +191,28 @@ def test_conversions_keep_subnormals(dtype: torch.dtype, device: torch.device) -
 
 
 @dtypes(FLOATS)
+def test_rounding_to_integers(dtype: torch.dtype, device: torch.device) -> None:
+    """Halves, zeros of both signs, and numbers beyond 32 bits, which some adapters' own instructions miss."""
+    x = torch.arange(-9, 9.5, 0.5, dtype=torch.float64)
+    around = [2.0**k + d for k in (23, 31, 32, 40, 51, 52, 53) for d in (-1.5, -0.5, 0, 0.5, 0.7, 1.5)]
+    x = torch.cat([x, 0.3 * x, torch.tensor([*around, -0.0, 5e-324, 1.7e308, math.inf, math.nan], dtype=torch.float64)])
+    x = torch.cat([x, -x]).to(dtype)
+    for name in ("round", "trunc", "floor", "ceil", "frac"):
+        function = getattr(torch, name)
+        expected, got = function(x), function(x.to(device)).cpu()
+        same = (got == expected) & (got.signbit() == expected.signbit()) | got.isnan() & expected.isnan()
+        assert bool(same.all()), f"{name}: {x[~same].tolist()}: {got[~same].tolist()}"
+
+
+def test_signs_of_large_odd_powers(device: torch.device) -> None:
+    """Whether an exponent is odd is seen by rounding its half."""
+    x = torch.tensor([-math.inf, -1.0, -0.0, -1.0000000000000002], dtype=torch.float64)
+    for exponent in (2.0**53 - 1, 2.0**52 + 1, 2.0**33 + 1, 2.0**31 - 1, 3.0, 2.0**53, -(2.0**53 - 1)):
+        y = torch.full_like(x, exponent)
+        assert_same(torch.pow(x.to(device), y.to(device)), torch.pow(x, y))
+
+
+@dtypes(FLOATS)
 def test_zeros_keep_their_signs(dtype: torch.dtype, device: torch.device) -> None:
     a = torch.tensor([0.0, 0.0, -0.0, -0.0, 1.0], dtype=dtype)
     b = torch.tensor([0.0, -0.0, 0.0, -0.0, 1.0], dtype=dtype)

@@ -216,6 +216,7 @@ impl Verifier<'_> {
                 let takes = match op {
                     Unary::Neg => is_number(ty),
                     Unary::Not => !ty.scalar.is_float(),
+                    Unary::Trunc | Unary::Round if ty.scalar == ScalarType::F64 => ty.lanes == 1,
                     Unary::Abs | Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round => ty.scalar.is_float(),
                     Unary::CountOneBits => ty.scalar.is_integer() && ty.scalar.bytes() == 4,
                     Unary::HighestBit => ty.scalar == ScalarType::U32,

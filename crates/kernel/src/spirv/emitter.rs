@@ -843,11 +843,39 @@ impl<'k> Emitter<'k> {
             Unary::Abs => self.ext(EXT_FABS, t, &[a]),
             Unary::Floor => self.ext(EXT_FLOOR, t, &[a]),
             Unary::Ceil => self.ext(EXT_CEIL, t, &[a]),
+            Unary::Trunc | Unary::Round if scalar == ScalarType::F64 => self.whole(op, t, a),
             Unary::Trunc => self.ext(EXT_TRUNC, t, &[a]),
             Unary::Round => self.ext(EXT_ROUND_EVEN, t, &[a]),
             Unary::CountOneBits => self.op(Op::BitCount, t, &[a]),
             Unary::HighestBit => self.ext(EXT_FIND_UMSB, t, &[a]),
         }
+    }
+
+    /// An f64 to the nearest integer, or cut to one, with its sign: of sums, which round there. Mesa's software adapter has
+    /// instructions of its own only on processors with AVX-512, and errs elsewhere: in halves, in the sign of a zero, and in
+    /// numbers beyond 32 bits.
+    fn whole(&mut self, op: Unary, t: Id, a: Id) -> Id {
+        let (words, flags) = (self.scalar(ScalarType::U64), self.scalar(ScalarType::Bool));
+        let sign_bit = self.constant(ScalarType::U64, 1 << 63);
+        let other_bits = self.constant(ScalarType::U64, !(1 << 63));
+        let integers = self.constant(ScalarType::F64, 2f64.powi(52).to_bits()); // From here on there is nothing else.
+        let bits = self.op(Op::Bitcast, words, &[a]);
+        let sign = self.op(Op::BitwiseAnd, words, &[bits, sign_bit]);
+        let size = self.op(Op::BitwiseAnd, words, &[bits, other_bits]);
+        let size = self.op(Op::Bitcast, t, &[size]);
+        let sum = self.exact(Op::FAdd, t, &[size, integers]);
+        let mut result = self.exact(Op::FSub, t, &[sum, integers]);
+        if op == Unary::Trunc {
+            let one = self.constant(ScalarType::F64, 1f64.to_bits());
+            let below = self.exact(Op::FSub, t, &[result, one]);
+            let above = self.op(Op::FOrdGreaterThan, flags, &[result, size]);
+            result = self.op(Op::Select, t, &[above, below, result]);
+        }
+        let small = self.op(Op::FOrdLessThan, flags, &[size, integers]); // Infinities and NaN are not.
+        let result = self.op(Op::Select, t, &[small, result, size]);
+        let result = self.op(Op::Bitcast, words, &[result]);
+        let result = self.op(Op::BitwiseOr, words, &[result, sign]);
+        self.op(Op::Bitcast, t, &[result])
     }
 
     fn binary(&mut self, op: Binary, t: Id, ty: Type, a: Id, b: Id) -> Id {
