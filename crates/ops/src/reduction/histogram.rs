@@ -157,7 +157,7 @@ fn histc(call: &mut Call, input: &Tensor, bins: i64, low: Number, high: Number, 
     check!(bins < i64::from(i32::MAX), NotImplemented, "histc: {bins} bins are more than dml can sort");
     let limits = if low.to_f64() == high.to_f64() && input.numel() > 0 { extremes(call, input)? } else { [low, high] };
     let float = input.dtype.is_float();
-    let limits = if float { float_range(limits)? } else { integer_range(limits, input.dtype, bins)? };
+    let limits = if float { float_range(limits, input.dtype)? } else { integer_range(limits, input.dtype, bins)? };
     let out = structured::result(call, out.given(), input.dtype, &[bins])?;
     if input.numel() == 0 {
         fill_with(call, &out, Number::Int(0))?;
@@ -183,12 +183,14 @@ fn histc(call: &mut Call, input: &Tensor, bins: i64, low: Number, high: Number, 
     Ok(())
 }
 
-/// The limits of bins of floats; about a single number, one to either side.
-fn float_range(limits: [Number; 2]) -> Result<[Number; 2]> {
+/// The limits of bins of floats, which the dtype must have room for; about a single number, one to either side.
+fn float_range(limits: [Number; 2], dtype: DType) -> Result<[Number; 2]> {
     let [low, high] = limits.map(Number::to_f64);
     check!(low.is_finite() && high.is_finite(), Runtime, "torch.histc: range of [{low}, {high}] is not finite");
     check!(low <= high, Runtime, "torch.histc: max must be larger than min");
-    Ok(if low == high { [low - 1.0, high + 1.0] } else { [low, high] }.map(Number::Double))
+    let limits = if low == high { [low - 1.0, high + 1.0] } else { [low, high] }.map(Number::Double);
+    check_all_fit(&limits, dtype)?;
+    Ok(limits)
 }
 
 /// The limits of bins of integers, and an error if a product with the number of bins would not fit 64 bits.
