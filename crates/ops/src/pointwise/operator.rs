@@ -63,11 +63,12 @@ pub fn float_operator(
     numbers: &[Number],
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    let common = common_dtype(call, tensors);
-    check!(common.is_float(), NotImplemented, "\"{family}\" not implemented for '{common}'");
-    check_all_fit(numbers, accumulator(common))?;
+    let check = |common: DType| {
+        check!(common.is_float(), NotImplemented, "\"{family}\" not implemented for '{common}'");
+        check_all_fit(numbers, accumulator(common))
+    };
     let rule = if tensors.len() == 1 { Rule::Exact } else { Rule::Promote };
-    operator(call, out, rule, family, tensors, numbers, body)
+    checked_operator(call, out, rule, family, tensors, numbers, check, body)
 }
 
 /// The dtype in which tensors meet.
@@ -138,6 +139,21 @@ pub fn operator(
     numbers: &[Number],
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
+    checked_operator(call, out, rule, family, tensors, numbers, |_| Ok(()), body)
+}
+
+/// [`operator`], with a check of the dtype in which the tensors meet before all others.
+#[allow(clippy::too_many_arguments)]
+pub fn checked_operator(
+    call: &mut Call,
+    out: Out,
+    rule: Rule,
+    family: &'static str,
+    tensors: &[AnyTensor],
+    numbers: &[Number],
+    check: impl Fn(DType) -> Result<()>,
+    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
     let mut arguments: SmallVec<[Argument; 4]> = SmallVec::new();
     for &t in tensors {
         arguments.push(Argument::Tensor(t));
@@ -145,7 +161,7 @@ pub fn operator(
     for &n in numbers {
         arguments.push(Argument::Number(n));
     }
-    operator_of(call, out, rule, family, &arguments, body)
+    operator_with(call, out, rule, family, Variant::One, &arguments, &check, &body)
 }
 
 /// Runs a pointwise operator of any mix of arguments; `body` gets them in order, in the common dtype's compute type.
@@ -157,7 +173,7 @@ pub fn operator_of(
     arguments: &[Argument],
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    operator_with(call, out, rule, family, Variant::One, arguments, &body)
+    operator_with(call, out, rule, family, Variant::One, arguments, &|_| Ok(()), &body)
 }
 
 /// [`operator_of`] for a body of hundreds of instructions (see [`Variant::Heavy`]).
@@ -169,7 +185,7 @@ pub fn heavy_operator(
     arguments: &[Argument],
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    operator_with(call, out, rule, family, Variant::Heavy, arguments, &body)
+    operator_with(call, out, rule, family, Variant::Heavy, arguments, &|_| Ok(()), &body)
 }
 
 /// [`operator_of`] of operands that must have certain values: of others, the device raises CPU's error at the next
@@ -184,7 +200,7 @@ pub fn guarded_operator(
     arguments: &[Argument],
     body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>,
 ) -> Result<()> {
-    operator_with(call, out, rule, family, Variant::Guarded(guards, stepwise), arguments, &body)
+    operator_with(call, out, rule, family, Variant::Guarded(guards, stepwise), arguments, &|_| Ok(()), &body)
 }
 
 /// [`operator_of`] without a type of its own for every body: the machine code exists once.
@@ -195,6 +211,7 @@ fn operator_with(
     family: &'static str,
     variant: Variant,
     arguments: &[Argument],
+    check: &dyn Fn(DType) -> Result<()>,
     body: Body<'_>,
 ) -> Result<()> {
     let mut promoted: SmallVec<[Promoted; 4]> = SmallVec::new();
@@ -205,8 +222,9 @@ fn operator_with(
             Argument::Number(_) => {}
         }
     }
-    check_promotable(&promoted)?;
     let mut common = result_type(&promoted, call.host.default_dtype());
+    check(common)?;
+    check_promotable(&promoted)?;
     if rule == Rule::Float && !common.is_float() {
         common = call.host.default_dtype();
     }

@@ -6,7 +6,7 @@ use crate::operator::conversion::check_fits;
 use crate::operator::error::Result;
 use crate::operator::structured::type_name;
 use crate::pointwise::arithmetic::{exact_product, multiply_add};
-use crate::pointwise::operator::{Rule, check_float, common_dtype, operator};
+use crate::pointwise::operator::{Rule, check_float, checked_operator, operator};
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
 use crate::{check, operators};
@@ -36,8 +36,8 @@ operators! {
 }
 
 fn addcmul(call: &mut Call, t: AnyTensor, x: AnyTensor, y: AnyTensor, value: Number, out: Out) -> Result<()> {
-    check_product(common_dtype(call, &[t, x, y]), Some(value))?;
-    operator(call, out, Rule::Promote, "addcmul", &[t, x, y], &[value], |_, v| addcmul_body(v))
+    let check = |common| check_product(common, Some(value));
+    checked_operator(call, out, Rule::Promote, "addcmul", &[t, x, y], &[value], check, |_, v| addcmul_body(v))
 }
 
 /// Checks the dtype in which addcmul's tensors meet, bool has no products and sums, and the number that it multiplies by.
@@ -58,8 +58,8 @@ pub fn addcmul_body<'b>(v: &[Value<'b>]) -> Value<'b> {
 }
 
 fn addcdiv(call: &mut Call, t: AnyTensor, x: AnyTensor, y: AnyTensor, value: Number, out: Out) -> Result<()> {
-    check_quotient(&x, &y, common_dtype(call, &[t, x, y]), Some(value))?;
-    operator(call, out, Rule::Promote, "addcdiv", &[t, x, y], &[value], |_, v| addcdiv_body(v))
+    let check = |common| check_quotient(&x, &y, common, Some(value));
+    checked_operator(call, out, Rule::Promote, "addcdiv", &[t, x, y], &[value], check, |_, v| addcdiv_body(v))
 }
 
 /// Checks the tensors of which addcdiv takes the quotient, and the number that it multiplies by.
@@ -85,9 +85,9 @@ fn lerp_scalar(call: &mut Call, start: AnyTensor, end: AnyTensor, weight: Number
 
 fn lerp_tensor(call: &mut Call, start: AnyTensor, end: AnyTensor, weight: AnyTensor, out: Out) -> Result<()> {
     let tensors = [start, end, weight];
-    check_lerp_to(&start, &end, &weight, common_dtype(call, &tensors))?;
+    let check = |common| check_lerp_to(&start, &end, &weight, common);
     let rule = if weight.dim() > 0 { Rule::Exact } else { Rule::Promote };
-    operator(call, out, rule, "lerp", &tensors, &[], |_, v| lerp_body(v))
+    checked_operator(call, out, rule, "lerp", &tensors, &[], check, |_, v| lerp_body(v))
 }
 
 /// Checks the dtypes of what lerp goes from and to.
