@@ -107,6 +107,12 @@ def test_of_three(dtype: torch.dtype) -> None:
         assert_matches_cpu(function, x, y, z, rtol=1e-5, atol=1e-5, widen=False)
 
 
+def test_lerp_of_other_dtypes_is_refused() -> None:
+    x, wide = torch.randn(3, dtype=torch.complex64), torch.randn(3, dtype=torch.complex128)
+    for given in ((x, wide, x), (x, x, wide), (wide, wide, x), (x, x, wide[0])):
+        assert_same_outcome(torch.lerp, *given, widen=False)
+
+
 def test_division_neither_overflows_nor_vanishes() -> None:
     x = torch.tensor([3e38 + 3e38j, 1e-38 + 1e-38j, 1 + 1j, 1e30 + 1e-30j])
     y = torch.tensor([3e38 + 3e38j, 1e-38 + 1e-38j, 1e30 + 1e30j, 1e30 + 1e30j])

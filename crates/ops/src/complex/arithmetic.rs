@@ -2,14 +2,13 @@
 
 use super::pointwise::{Rule, operator, parts_of};
 use super::route::Route;
-use crate::check;
 use crate::operator::Operator;
 use crate::operator::argument::{AnyTensor, TensorOrScalar};
 use crate::operator::call::{Call, Scalar};
 use crate::operator::error::{Error, Result};
-use crate::operator::structured::type_name;
 use crate::pointwise::arithmetic::check_no_bools as subtraction_of_bools;
 use crate::pointwise::operator::Argument;
+use crate::pointwise::ternary::check_alike;
 use dml_kernel::math::complex::{self, Complex};
 
 pub fn route(name: &str) -> Option<Route> {
@@ -170,13 +169,12 @@ fn lerp(call: &mut Call, overload: &Operator) -> Result<()> {
         TensorOrScalar::Tensor(t) => Argument::Tensor(t),
         TensorOrScalar::Scalar(n) => Argument::Number(n),
     };
-    check!(
-        x.dtype == end.dtype,
-        Runtime,
-        "expected dtype {} for `end` but got dtype {}",
-        type_name(x.dtype),
-        type_name(end.dtype)
-    );
+    check_alike("end", &end, &x)?;
+    if let Argument::Tensor(weight) = &weight
+        && weight.dim() > 0
+    {
+        check_alike("weight", weight, &x)?;
+    }
     let out = overload.out(call)?;
     operator(call, out, Rule::Exact, "complex_lerp", &[x.into(), end.into(), weight], &|_, z| {
         let (x, end, weight) = (z[0], z[1], z[2]);

@@ -107,7 +107,8 @@ pub fn check_lerp_to(start: &Tensor, end: &Tensor, weight: &Tensor, common: DTyp
     Ok(())
 }
 
-fn check_alike(name: &str, t: &Tensor, start: &Tensor) -> Result<()> {
+/// Checks that an argument has the dtype of the first one.
+pub fn check_alike(name: &str, t: &Tensor, start: &Tensor) -> Result<()> {
     let (expected, dtype) = (start.dtype, t.dtype);
     check!(
         dtype == expected,
