@@ -1,6 +1,6 @@
 //! Sums of products of scaled terms: where they are gathered, and how they become results again.
 //!
-//! Matrix units lose bits of long sums, so these are added up in float32 elsewhere after every [run](run) of k.
+//! Matrix units lose bits of long sums, so these are added up in float32 elsewhere after every [run] of k.
 
 use super::operand::WIDE;
 use dml_engine::interface::{ReadRange, U32, WriteRange};
@@ -39,7 +39,7 @@ pub struct Largest {
 pub struct Sums {
     /// Of both operands.
     pub largest: [Largest; 2],
-    /// Elements of a [run](run).
+    /// Elements of a [run].
     pub run: u32,
     /// Room for a float32 for every element of every tile, where k is longer than a run.
     pub gathered: Option<AddressRange>,
