@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, object, object]:
-    """On an adapter without float64, a test that asks for it is skipped where the device refuses it."""
+    """On an adapter without float64, a test is skipped where the device refuses it."""
     try:
         return (yield)
     except Exception as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from support.compare import assert_same
+from support.compare import assert_matches_cpu, assert_same
 from support.dtypes import ALL, NUMBERS, dtypes
 from support.environment import TORCH
 
@@ -111,6 +111,12 @@ def test_fill() -> None:
         for device in ("cpu", "dml"):
             with pytest.raises(RuntimeError, match="without overflow"):
                 torch.zeros(2, dtype=dtype, device=device).fill_(value)
+    # As on the CPU, a single half takes what becomes infinite: a Python number that meets a tensor is one.
+    for dtype in (torch.float16, torch.bfloat16):
+        for shape in ((), (1,)):
+            assert torch.full(shape, -1e39, dtype=dtype, device="dml").item() == -float("inf")
+        x = torch.tensor([1.0, -1.0], dtype=dtype)
+        assert_matches_cpu(lambda x: torch.where(x > 0, x, -1e39), x)
 
 
 @dtypes(torch.int64, torch.int32, torch.float32)

@@ -7,7 +7,7 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F
-from support.dtypes import FLOATS, HALVES, HAS_FLOAT64, dtypes
+from support.dtypes import FLOATS, HALVES, dtypes
 from support.launches import launches
 
 LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -197,7 +197,6 @@ def test_launches():
     assert launches(lambda: F.conv2d(last, w, groups=4)) == 2
 
 
-@pytest.mark.skipif(not HAS_FLOAT64, reason="gradients are checked in float64")
 @pytest.mark.parametrize("transposed", [False, True])
 def test_second_derivatives(transposed):
     for options in ({"padding": 1}, {"stride": 2, "dilation": 2, "padding": 1}):

@@ -9,9 +9,8 @@ import numpy
 import pytest
 import torch
 from support.compare import TOLERANCES, assert_same_error, to_device
-from support.dtypes import HAS_FLOAT64
 
-COMPLEX = [torch.complex64, *([torch.complex128] if HAS_FLOAT64 else [])]
+COMPLEX = [torch.complex64, torch.complex128]
 NORMS = ("backward", "ortho", "forward")
 # Rounding of a number, relative: errors below a few of it are nobody's fault.
 EPSILON = {torch.complex64: 2.0**-24, torch.complex128: 2.0**-53}
@@ -68,7 +67,6 @@ def test_lengths(n: int) -> None:
     assert_accurate(lambda z: torch.fft.irfft(z, n), z[:, : n // 2 + 1].contiguous())
 
 
-@pytest.mark.skipif(not HAS_FLOAT64, reason="the adapter has no float64")
 @pytest.mark.parametrize("n", [1, 2, 13, 30, 74, 1000, 2048, 1009, 1 << 14])
 def test_double_precision(n: int) -> None:
     """As near to the exact result as the CPU is, where NumPy has longer numbers."""
@@ -220,9 +218,7 @@ def test_out() -> None:
             torch.empty_like(plain),
             torch.empty(0, dtype=plain.dtype, device="dml"),
             torch.empty(plain.shape[::-1], dtype=plain.dtype, device="dml").mT,
-            torch.empty(plain.shape, dtype=torch.promote_types(plain.dtype, torch.float64), device="dml")
-            if HAS_FLOAT64
-            else torch.empty_like(plain),
+            torch.empty(plain.shape, dtype=torch.promote_types(plain.dtype, torch.float64), device="dml"),
         ):
             pointer = out.data_ptr()
             assert function(given, out=out) is out

@@ -478,6 +478,13 @@ def test_norms(dtype: torch.dtype) -> None:
         assert_matches_cpu(lambda *t: torch._foreach_norm(t, 2, torch.float32), *tensors, widen=False)
 
 
+def test_the_norm_of_one_element_is_its_magnitude() -> None:
+    """Also where its powers are beyond the range."""
+    lone = [torch.tensor(-1e-30), torch.tensor([1e30]), torch.tensor([[-0.08]])]
+    for order in (0, 1, 2, 3.5, 255, float("inf")):
+        assert_matches_cpu(lambda *t, p=order: torch._foreach_norm(t, p), *lone)
+
+
 def test_norms_of_many_tensors() -> None:
     tensors = [torch.randn(1 + i % 50) for i in range(1100)]
     tensors[7] = torch.randn(9, dtype=torch.float16)

@@ -602,6 +602,8 @@ def test_masked_select_and_scatter():
     assert_matches_cpu(lambda x, m, v: x.masked_scatter(m, v), x, m, v)
     assert_matches_cpu(lambda x, m, v: x.t().masked_scatter(m.t(), v[: int(m.sum())]), x, m, v)
     assert_matches_cpu(lambda x, m, v: x.masked_scatter(m[0], v), x, m, v)
+    shared = lambda x: torch.zeros(3, device=x.device).expand(2, 3)  # noqa: E731
+    assert_same_error(lambda x: torch.masked_select(x, x > 9, out=shared(x)), torch.arange(4.0))
     assert_matches_cpu(lambda x, m: x.masked_select(m) * 2, torch.randn(4, 5, requires_grad=True), m)
     assert_matches_cpu(
         lambda x, m, v: x.masked_scatter(m, v) * 2,

@@ -96,6 +96,25 @@ def test_out_and_empty():
             assert_matches_cpu(lambda x, m=mode, r=rank: F.pad(x, AMOUNTS[r][0], m), torch.zeros(0, *SHAPES[rank][1:]))
 
 
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_nothing_left_of_a_dimension(mode):
+    for shape, amounts in (
+        ((2, 4, 5), (-5, 0, 1, 1)),
+        ((1, 2, 3, 4, 5), (0, 0, -4, 0)),
+        ((1, 2, 3, 4, 5), (1, 1, 1, 1, -3, 0)),
+    ):
+        amounts = amounts + (0,) * (2 * (len(shape) - 2) - len(amounts))
+        assert_matches_cpu(lambda x, a=amounts: F.pad(x, a, mode), torch.randn(shape))
+        # Not compared: some of the CPU's gradients of nothing were never written.
+        x = torch.randn(shape, device="dml", requires_grad=True)
+        F.pad(x, amounts, mode).sum().backward()
+        assert not x.grad.any()
+    for amounts in ((-5, 0), (-5, 0, -4, 0), (0, 0, 0, 0, -4, 0), (-5, 0, -4, 0, -3, 0)):
+        rank = max(len(amounts) // 2, 1)
+        images = torch.randn(1, 2, 3, 4, 5)[(0,) * (3 - rank)]
+        assert_same_error(lambda x, a=amounts: F.pad(x, a, mode), images, words=False)  # The CPU's commas differ.
+
+
 def test_modules_and_deterministic_gradients():
     nn = torch.nn
     for rank in (1, 2, 3):

@@ -592,6 +592,14 @@ def test_multiples_beyond_the_range_in_sums() -> None:
     assert_matches_cpu(lambda end: torch.lerp(torch.ones_like(end), end, -1.5), far)
 
 
+def test_interpolation_of_small_numbers_by_an_infinite_weight() -> None:
+    small = torch.tensor([2.0**-126, -(2.0**-126), -(2.0**-126), 1.0])
+    end, weight = torch.tensor([2.0**-127, -3e-45, -0.0, 2.0]), torch.tensor([-1.0, 1.0, 1.0, -1.0]) * float("inf")
+    assert torch.lerp(*(t.to("dml") for t in (small, end, weight))).tolist()[::3] == [float("inf"), -float("inf")]
+    if torch.dml.get_device_properties().subnormals:
+        assert_matches_cpu(torch.lerp, small, end, weight)
+
+
 def test_weights_that_are_one_number() -> None:
     aten = torch.ops.aten
     x, y = torch.tensor([1.0, 2.0], dtype=torch.float16), torch.tensor([3.0, 5.0], dtype=torch.float16)

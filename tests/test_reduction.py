@@ -184,6 +184,13 @@ def test_norms(dtype, p):
     assert_matches_cpu(lambda x: torch.linalg.vector_norm(x, p, dtype=torch.float64), x)
 
 
+def test_the_norm_of_one_element_is_its_magnitude():
+    x = torch.tensor([[-1e-30, 1e30, 0.08, math.nan, -math.inf]])
+    for p in (0, 2, 3.5, 255, -2, math.inf):
+        assert_matches_cpu(lambda x, p=p: torch.linalg.vector_norm(x, p, dim=0), x)
+        assert_matches_cpu(lambda x, p=p: x[0, 1].norm(p), x)
+
+
 @dtypes(FLOATS)
 @pytest.mark.parametrize("correction", [0, 1, 2.5])
 def test_variance(dtype, correction):

@@ -131,6 +131,8 @@ def test_histc_of_integers(dtype):
 def test_histc_limits_beyond_the_dtype():
     for low, high in ((-7, 255), (0, 256), (-7, 0)):
         assert_same_error(lambda x, low=low, high=high: x.histc(3, low, high), torch.arange(5, dtype=torch.uint8))
+    # Fractions are compared before they become integers.
+    assert_same_error(lambda x: x.histc(10, 0.1, 0), torch.arange(5, dtype=torch.int8))
     for dtype, low, high in ((torch.float16, -16777216.0, 0), (torch.bfloat16, 0, 1e39), (torch.float32, 0, 1e39)):
         assert_same_error(lambda x, low=low, high=high: x.histc(3, low, high), torch.rand(5).to(dtype))
 

@@ -210,7 +210,8 @@ impl Device {
         self.queue.idle()
     }
 
-    /// Marks this place in the queue; with `timing`, also the time at which it is reached.
+    /// Marks this place in the queue; with `timing`, also the time at which it is reached, for which this waits where the queue has
+    /// no timestamps.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].

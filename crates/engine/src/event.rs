@@ -6,23 +6,35 @@ use crate::queue::device_queue::DeviceQueue;
 use crate::submit::batch::Marker;
 use dml_vulkan::Ticket;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A place in a device's queue: everything enqueued before it.
 #[derive(Clone)]
 pub struct Event {
     queue: Arc<DeviceQueue>,
     marker: Arc<Marker>,
+    /// When it was reached by the host's clock, if it was recorded for timing where the queue has no timestamps.
+    reached: Option<Instant>,
 }
 
 impl Event {
-    /// Marks the end of what is enqueued; with `timing`, also the time at which it is reached.
+    /// Marks the end of what is enqueued; with `timing`, also the time at which it is reached, for which this waits where the queue
+    /// has no timestamps.
     ///
     /// # Errors
     /// As [`Device::record_event`](crate::Device::record_event).
     pub(crate) fn record(queue: &Arc<DeviceQueue>, timing: bool) -> Result<Self, Error> {
-        let marker = Arc::new(Marker::default());
-        queue.mark(&marker, timing)?;
-        Ok(Self { queue: Arc::clone(queue), marker })
+        let stamped = timing && queue.gpu().info().capabilities.timestamp_period_ns > 0.0;
+        let mut event = Self { queue: Arc::clone(queue), marker: Arc::new(Marker::default()), reached: None };
+        if timing {
+            queue.refuse_in_capture("an event for timing")?;
+        }
+        queue.mark(&event.marker, stamped)?;
+        if timing && !stamped {
+            event.wait()?;
+            event.reached = Some(Instant::now());
+        }
+        Ok(event)
     }
 
     /// The device's index.
@@ -79,6 +91,10 @@ impl Event {
         }
         self.wait()?;
         later.wait()?;
+        if let (Some(from), Some(to)) = (self.reached, later.reached) {
+            let seconds = |from: Instant, to: Instant| to.saturating_duration_since(from).as_secs_f64();
+            return Ok((seconds(from, to) - seconds(to, from)) * 1e3);
+        }
         let none = Error::NoTiming { reason: "both must be recorded with timing" };
         let (Some(from), Some(to)) = (self.marker.stamp(), later.marker.stamp()) else {
             return Err(none);

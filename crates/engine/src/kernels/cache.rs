@@ -6,6 +6,8 @@ use crate::kernels::compiler;
 use crate::kernels::key::{self, AnyKey, KernelKey};
 use crate::kernels::matrix_element::element_dtype;
 use crate::kernels::pointwise::Pointwise;
+#[cfg(debug_assertions)]
+use crate::kernels::written::Written;
 use dml_kernel::{FloatModes, Kernel, MatrixType, Module, Target};
 use dml_vulkan::{AdapterInfo, Gpu, Pipeline, PipelineOptions};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -77,6 +79,8 @@ struct Inner {
     pipeline: OnceLock<Result<Pipeline, dml_vulkan::Error>>,
     job: Mutex<Job>,
     done: Condvar,
+    #[cfg(debug_assertions)]
+    written: Written,
 }
 
 enum Job {
@@ -88,6 +92,8 @@ enum Job {
 impl KernelRef {
     pub(crate) fn new(module: Module, pointwise: Option<Pointwise>) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
+        #[cfg(debug_assertions)]
+        let written = Written::of(&module);
         Self(Arc::new(Inner {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             pointwise,
@@ -100,6 +106,8 @@ impl KernelRef {
             pipeline: OnceLock::new(),
             job: Mutex::new(Job::Waiting(module.words)),
             done: Condvar::new(),
+            #[cfg(debug_assertions)]
+            written,
         }))
     }
 
@@ -267,6 +275,8 @@ impl KernelCache {
         let mut end = &self.lists[hash as usize % LISTS];
         while let Some(listed) = end.get() {
             if listed.is(hash, key) {
+                #[cfg(debug_assertions)]
+                listed.kernel.0.written.assert_written_again(gpu, key, build);
                 return Ok(&listed.kernel);
             }
             end = &listed.next;
@@ -301,6 +311,8 @@ impl KernelCache {
                 return Ok(&listed.kernel);
             }
             if listed.is(hash, key) {
+                #[cfg(debug_assertions)]
+                listed.kernel.0.written.assert_same(&new.0.written, key);
                 return Ok(&listed.kernel); // Another thread was quicker.
             }
             end = &listed.next;
@@ -318,6 +330,7 @@ pub(crate) fn target(info: &AdapterInfo) -> Target {
     Target {
         floats: float_modes(info),
         int64: has.i64,
+        float64: has.f64 && has.i64,
         storage8: has.i8_storage,
         storage16: has.f16_storage,
         invocations: has.max_workgroup_invocations,

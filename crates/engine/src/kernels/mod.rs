@@ -7,3 +7,5 @@ pub(crate) mod key;
 pub(crate) mod launch;
 pub(crate) mod matrix_element;
 pub(crate) mod pointwise;
+#[cfg(debug_assertions)]
+mod written;

@@ -113,15 +113,12 @@ impl DeviceQueue {
         self.hand_over_if(state, due)
     }
 
-    /// Sets a marker here; with `timing`, it notes when it is reached.
+    /// Sets a marker here; with `timing`, which the queue must have timestamps for, it notes when it is reached.
     ///
     /// # Errors
-    /// [`Error::Graph`] for timing in a capture; [`Error::DeviceLost`].
+    /// [`Error::DeviceLost`].
     pub(crate) fn mark(&self, marker: &Arc<Marker>, timing: bool) -> Result<(), Error> {
         self.submission.alive()?;
-        if timing {
-            self.refuse_in_capture("an event for timing")?;
-        }
         let mut state = self.lock();
         let pending = state.pending.has_pending();
         marker.set(if pending || timing { state.pending.next_ticket() } else { state.pending.last_ticket() });

@@ -1,6 +1,6 @@
 //! What an adapter has of that which the language takes for granted.
 
-use super::{words, workgroup};
+use super::{doubles, words, workgroup};
 use crate::ir::{Inst, Kernel};
 use crate::types::{ScalarType, Word};
 use std::borrow::Cow;
@@ -23,8 +23,10 @@ pub struct FloatModes {
 pub struct Target {
     /// What it promises about floats.
     pub floats: FloatModes,
-    /// 64-bit integers. An adapter without them has no f64 either.
+    /// 64-bit integers.
     pub int64: bool,
+    /// 64-bit floats, for which an adapter needs 64-bit integers too.
+    pub float64: bool,
     /// Loads and stores of 8 bits.
     pub storage8: bool,
     /// Loads and stores of 16 bits.
@@ -35,7 +37,14 @@ pub struct Target {
 
 impl Default for Target {
     fn default() -> Self {
-        Self { floats: FloatModes::default(), int64: true, storage8: true, storage16: true, invocations: u32::MAX }
+        Self {
+            floats: FloatModes::default(),
+            int64: true,
+            float64: true,
+            storage8: true,
+            storage16: true,
+            invocations: u32::MAX,
+        }
     }
 }
 
@@ -43,16 +52,32 @@ impl Kernel {
     /// The kernel as the target can run it, and borrowed where that is as it is: a target that has everything gets the
     /// same SPIR-V as ever.
     ///
-    /// What cannot be rewritten stays, and the emitted module [needs](crate::Needs) it: f64, atomics of 64 bits, operations of
-    /// a subgroup on 64-bit integers, subgroups in workgroups that are too large, and all of a kernel with matrix registers.
+    /// What cannot be rewritten stays, and the emitted module [needs](crate::Needs) it: f64 in kernels that would become too large,
+    /// atomics of 64 bits, operations of a subgroup on 64-bit numbers, subgroups in workgroups that are too large, and all of a
+    /// kernel with matrix registers.
     pub fn lowered(&self, target: &Target) -> Cow<'_, Kernel> {
-        let mut kernel = Cow::Borrowed(self);
-        if let Some(folded) = workgroup::fold(&kernel, target.invocations) {
-            kernel = Cow::Owned(folded);
+        let kernel = match workgroup::fold(self, target.invocations) {
+            Some(folded) => Cow::Owned(folded),
+            None => Cow::Borrowed(self),
+        };
+        if !target.float64 && doubles::uses_doubles(&kernel) && doubles::can_lower(&kernel) {
+            let without = in_words(Cow::Owned(doubles::lower(&kernel)), target);
+            if without.values.len() <= MOST_VALUES {
+                return without;
+            }
         }
-        if kernel.matrices.is_empty() && lacks_words(&kernel, target) && can_do_without(&kernel, target) {
-            kernel = Cow::Owned(words::lower(&kernel, target.int64));
-        }
+        in_words(kernel, target)
+    }
+}
+
+/// The most values of a kernel whose doubles are computed in software: drivers take seconds for more. A sum or a product takes
+/// a hundred of them, or three hundred in pairs of words.
+const MOST_VALUES: usize = 100_000;
+
+fn in_words<'k>(kernel: Cow<'k, Kernel>, target: &Target) -> Cow<'k, Kernel> {
+    if kernel.matrices.is_empty() && lacks_words(&kernel, target) && can_do_without(&kernel, target) {
+        Cow::Owned(words::lower(&kernel, target.int64))
+    } else {
         kernel
     }
 }

@@ -40,6 +40,7 @@ fn masked_select(call: &mut Call, t: &Tensor, mask: &Tensor, out: Out) -> Result
     if let Some(out) = out {
         let given = out.dtype;
         check!(given == t.dtype, Runtime, "masked_select(): self and result must have the same scalar type");
+        overlap::check_internal(out)?;
     }
     let sizes = call.broadcast(&t.sizes, &mask.sizes)?;
     let (t, mask) = (t.expand(&sizes), mask.expand(&sizes));

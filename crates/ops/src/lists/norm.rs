@@ -121,13 +121,15 @@ impl KernelSpec for Parts {
         let (scalar, lists) = (accumulator(self.result).compute(), p.lists);
         lists.part(self.lanes, WORDS as u32, |part| {
             let x = lists.part_of(&part, 0, self.dtype);
+            let lone = lists.numel(&part).eq(1);
             let sum = b.var(self.order.identity(b, scalar));
             b.for_(0, lists.rounds, 1, |round| {
                 let chunk = round * GROUP + b.local_id(0);
                 write_chunk(b, chunk, part.n, self.lanes, &[], &[(x, false)], &|v| {
                     let x = if self.result == self.dtype { v[0] } else { convert(v[0], self.result) };
                     let x = x.cast(scalar);
-                    sum.set(self.order.join(sum.get(), self.order.term(x, x)));
+                    let term = self.order.of_lone(lone, x.abs(), self.order.term(x, x));
+                    sum.set(self.order.join(sum.get(), term));
                     Vec::new()
                 });
             });
@@ -168,8 +170,9 @@ impl KernelSpec for Join {
         });
         let total = joined(b, self.order, sum.get());
         b.if_(b.local_id(0).eq(0), || {
+            let lone = p.lists.numel_of(tensor, WORDS as u32).eq(1);
             let place = p.lists.word_of(tensor, WORDS as u32, 1);
-            p.out.store(place, self.order.project(total, total));
+            p.out.store(place, self.order.of_lone(lone, total, self.order.project(total, total)));
         });
     }
 }

@@ -125,7 +125,7 @@ pub fn check_alike(name: &str, t: &Tensor, start: &Tensor) -> Result<()> {
 pub fn lerp_body<'b>(v: &[Value<'b>]) -> Value<'b> {
     let (start, end, weight) = (v[0], v[1], v[2]);
     let near = interpolate(start, end, weight);
-    let overflows = !near.is_finite() & !start.is_inf() & !end.is_inf();
+    let overflows = !near.is_finite() & !start.is_inf() & !end.is_inf() & !weight.is_inf();
     overflows.select(4.0 * interpolate(start * 0.25, end * 0.25, weight), near)
 }
 

@@ -128,6 +128,16 @@ impl<'b> Lists<'b> {
         self.table.load(self.tensors + 1 + tensor * words + (1 + i))
     }
 
+    /// Elements of a tensor (u64), whose entry is of `words`.
+    pub fn numel_of(&self, tensor: Value<'b>, words: u32) -> Value<'b> {
+        self.table.load(self.tensors + 1 + tensor * words)
+    }
+
+    /// Elements of the tensor that a part belongs to (u64).
+    pub fn numel(&self, part: &Part<'b>) -> Value<'b> {
+        self.table.load(part.entry)
+    }
+
     /// Word `i` of a part's entry, after the number of elements.
     pub fn word(&self, part: &Part<'b>, i: u32) -> Value<'b> {
         self.table.load(part.entry + (1 + i))

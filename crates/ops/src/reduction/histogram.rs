@@ -195,10 +195,10 @@ fn float_range(limits: [Number; 2], dtype: DType) -> Result<[Number; 2]> {
 
 /// The limits of bins of integers, and an error if a product with the number of bins would not fit 64 bits.
 fn integer_range(limits: [Number; 2], dtype: DType, bins: i64) -> Result<[Number; 2]> {
-    // As floats: of unsigned numbers, negative limits do not wrap.
+    // As floats: of unsigned numbers, negative limits do not wrap, and fractions count.
+    check!(limits[0].to_f64() <= limits[1].to_f64(), Runtime, "torch.histc: max must be larger than min");
     check_all_fit(&limits.map(|limit| Number::Double(limit.to_f64())), dtype)?;
     let [low, high] = limits.map(Number::to_i64);
-    check!(low <= high, Runtime, "torch.histc: max must be larger than min");
     let [low, high] = if low == high { [low.saturating_sub(1), high.saturating_add(1)] } else { [low, high] };
     let widest = (i128::from(high) - i128::from(low)) * i128::from(bins);
     check!(

@@ -72,6 +72,12 @@ impl Order {
         }
     }
 
+    /// The magnitude of a lone element, which is its norm, or else what its power contributes or becomes, where they differ.
+    /// Not of [`Order::General`].
+    pub fn of_lone<'b>(self, lone: Value<'b>, magnitude: Value<'b>, power: Value<'b>) -> Value<'b> {
+        if self == Order::Two { lone.select(magnitude, power) } else { power }
+    }
+
     /// Two contributions in one.
     pub fn join<'b>(self, x: Value<'b>, y: Value<'b>) -> Value<'b> {
         match self {
@@ -232,7 +238,9 @@ fn run(call: &mut Call, input: &Tensor, p: f64, axes: Axes, dtype: DType, out: O
 
 /// Norms of order `p` over some dimensions of a float tensor.
 pub fn norms(call: &Call, p: f64, input: &Tensor, out: &Tensor, axes: Axes) -> Result<()> {
-    let order = Order::of(p);
+    // The norm of one element is its magnitude, whose powers may be beyond the range.
+    let lone = input.sizes.iter().enumerate().all(|(d, &n)| n == 1 || !axes.reduces(d));
+    let order = if lone && p != 0.0 { Order::One } else { Order::of(p) };
     let fold = Norm { order, input: input.dtype, dtype: out.dtype };
     let power = [(accumulator(out.dtype), Number::Double(p))];
     let numbers = if order == Order::General { &power[..] } else { &[] };

@@ -1,8 +1,9 @@
 //! reflection_pad and replication_pad over one to three spatial dimensions. (constant and circular padding are
 //! composites of copies.)
 
+use crate::movement::copy::fill_with;
 use crate::operator::argument::Out;
-use crate::operator::call::Call;
+use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::kernel::KernelSpec;
 use crate::primitives::loops::check_turns;
@@ -126,10 +127,13 @@ fn output(call: &Call, mode: Mode, rank: usize, input: &Tensor, padding: &[i64])
         let names = &["D", "H", "W"][3 - rank..];
         names.iter().zip(sizes).map(|(name, n)| format!("{name}: {n}")).collect::<Vec<_>>().join(separator)
     };
-    let valid = sizes.iter().all(|&n| n >= 1);
     let (shape, padded) = (named(&input.sizes[lead..], ", "), named(&sizes, " "));
-    check!(valid || rank > 1, Runtime, "input ({shape}) is too small. Calculated output {padded}");
-    check!(valid, Runtime, "Calculated output {padded} must be >= 1 in every dimension (input {shape})");
+    // As on the CPU an image may be left without rows, and without columns, but not without both.
+    check!(sizes.iter().any(|&n| n >= 1), Runtime, "input ({shape}) is too small. Calculated output {padded}");
+    if let Some(negative) = sizes.iter().find(|&&n| n < 0) {
+        let whole: Vec<i64> = input.sizes[..lead].iter().chain(&sizes).copied().collect();
+        check!(false, Runtime, "Trying to create tensor with negative dimension {negative}: {whole:?}");
+    }
     check!(
         sizes.iter().all(|&n| n < i64::from(i32::MAX / 2)),
         NotImplemented,
@@ -203,6 +207,9 @@ fn backward(
 fn run(call: &Call, mode: Mode, backward: bool, before: &[i64], from: &Tensor, to: &Tensor) -> Result<()> {
     if to.numel() == 0 {
         return Ok(());
+    }
+    if from.numel() == 0 {
+        return fill_with(call, to, Number::Int(0)); // The gradient of an empty image.
     }
     let rank = before.len();
     let (from, to) = (batched(from, rank), batched(to, rank));
