@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from support.environment import needs_timestamps
 from support.processes import run_python
 
 from tests.as_cuda.programs import PROGRAMS
@@ -56,6 +57,7 @@ def test_programs_ran_on_the_device_alone(on_cpu: dict[str, Any], redirected: di
     assert redirected["stderr"].count(f"torch-dml stands in for CUDA: cuda:0 is {torch.dml.get_device_name(0)}") == 1
 
 
+@needs_timestamps
 def test_torch_profiler_has_the_kernels_times() -> None:
     code = """
 import torch_dml.cuda, torch

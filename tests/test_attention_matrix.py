@@ -7,6 +7,7 @@ here are few kernels, since software adapters compile them slowly.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,8 @@ def test_against_float64(mode: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for name, error in json.loads(done.stdout).items():
         assert error < 2, f"{name}: {error} of the dtype's epsilon"
-    if mode == "emulate":
+    # That profile's workgroups are too small for the kernels.
+    if mode == "emulate" and os.environ.get("TORCH_DML_PROFILE") != "minimum":
         assert all(f"matrix_attention_{role}" in names(tmp_path) for role in ("Forward", "Query", "Key"))
 
 

@@ -160,6 +160,22 @@ def test_a_device_that_does_not_exist():
         torch.ones(1, device="dml:99")
 
 
+@pytest.mark.smoke
+def test_what_pytorch_itself_computes_in_float64():
+    """Also on adapters without it."""
+    x = torch.tensor([1.5, -0.25, 3e-3], device="dml")
+    assert str(x) == f"tensor([ 1.5000, -0.2500,  0.0030], device='{x.device}')"
+    weight = torch.ones(2, 2, device="dml", requires_grad=True)
+    scaler, optimizer = torch.amp.GradScaler("dml", init_scale=8.0), torch.optim.SGD([weight], lr=0.5)
+    scaler.scale(weight.sum()).backward()
+    scaler.unscale_(optimizer)
+    assert weight.grad.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    scaler.step(optimizer)
+    assert weight.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    exact = torch.tensor([0.1, -7.0], dtype=torch.float64, device="dml") / 3
+    assert exact.tolist() == [0.1 / 3, -7.0 / 3]
+
+
 def test_what_kernels_cost():
     before = engine.kernel_stats()
     x = torch.rand(3, 5, device="dml").erfinv().igamma(torch.ones((), device="dml"))

@@ -68,5 +68,4 @@ def test_the_older_profiler_times_operators():
         for _ in range(3):
             x = x @ x
     (matmul,) = [e for e in profiler.key_averages() if e.key == "aten::mm"]
-    # On an adapter without timestamps there is no time, and the program runs on.
-    assert matmul.count == 3 and (matmul.device_time_total > 0) == torch.dml.get_device_properties().timestamps
+    assert matmul.count == 3 and matmul.device_time_total > 0

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+from support.environment import needs_timestamps
 from support.processes import THREADS, in_threads
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
@@ -220,7 +221,7 @@ def look_on(device: torch.device, done: Future[None]) -> int:
     return others
 
 
-@pytest.mark.parametrize("profiled", [False, True], ids=["plain", "profiled"])
+@pytest.mark.parametrize("profiled", [False, pytest.param(True, marks=needs_timestamps)], ids=["plain", "profiled"])
 def test_everything_at_once(devices: list[torch.device], profiled: bool) -> None:
     capturing = [threading.Lock() for _ in devices]
     workers = [Worker(index, devices, capturing) for index in range(THREADS)]

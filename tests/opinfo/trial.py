@@ -91,6 +91,11 @@ def _samples(op: OpInfo, dtype: torch.dtype, settings: Settings, backward: bool)
     return samples
 
 
+def lacks_doubles(error: BaseException | str) -> bool:
+    """Whether an adapter without float64 refuses a kernel that would be too large with doubles in software."""
+    return re.search(r"needs 64-bit floating point \(float64\), which .+ does not have", str(error)) is not None
+
+
 def judge_sample(
     op: OpInfo, sample: SampleInput, dtype: torch.dtype, rules: Rules, seed: int, backward: bool
 ) -> Finding:
@@ -121,6 +126,8 @@ def judge_sample(
         for tensor in tensors(got.output)[:1]:
             tensor.cpu()  # Errors of the device show at the latest here.
     except Exception as error:
+        if lacks_doubles(error):
+            return Finding(Verdict.SKIP, _short(error, 120))
         lacking = isinstance(error, NotImplementedError) or UNIMPLEMENTED.search(str(error))
         verdict = Verdict.UNIMPLEMENTED if lacking else Verdict.ERROR
         return Finding(verdict, _short(error, 240), rules.values)

@@ -46,7 +46,9 @@ def _table(found: list[dict[str, Any]]) -> Table:
         table.add_column(title, justify="right" if title in {"memory", "free"} else "left")
     for device in found:
         driver = f"{device.get('driver', '')} {device.get('driver_info', '')}".strip()
-        flags = ("yes" if device.get(key) else "no" for key in ("f16", "bf16", "f64", "matrix"))
+        # What float64 the hardware lacks is computed in software.
+        lacking = {"f64": "software"}
+        flags = ("yes" if device.get(key) else lacking.get(key, "no") for key in ("f16", "bf16", "f64", "matrix"))
         table.add_row(
             f"dml:{device['index']}",
             str(device.get("name", "")),
