@@ -140,7 +140,7 @@ def test_movement(dtype: torch.dtype) -> None:
         lambda x, rows, mask: x.repeat(2, 3),
         lambda x, rows, mask: torch.where(mask, x, x.t()),
         lambda x, rows, mask: torch.where(mask, x, 1.3),
-        lambda x, rows, mask: x.clone().index_put_((rows,), x[4:8]),
+        lambda x, rows, mask: x.clone().index_put_((rows[:3],), x[4:7]),
         lambda x, rows, mask: torch.nn.functional.pad(x, (1, 2)),
         lambda x, rows, mask: x[2:9, 1::3].contiguous(),
         lambda x, rows, mask: x.view(torch.uint8),

@@ -150,9 +150,9 @@ def test_every_product(mode: str) -> None:
     if mode == "0":
         assert not any(errors["split"] for errors in found.values())
     if mode == "emulate":
-        # A vector's gradient is a sum of rows, and emulated units are too slow for the longest sums.
-        plain = [name for name, errors in found.items() if not errors["split"]]
-        assert plain == ["longer", "gradient of linear's bias"]
+        # A vector's gradient is a sum of rows, and emulated units are too slow for the longest sums on small adapters.
+        plain = {name for name, errors in found.items() if not errors["split"]}
+        assert plain - {"longer"} == {"gradient of linear's bias"}
 
 
 @pytest.mark.parametrize("mode", ["0", "1", "emulate"])

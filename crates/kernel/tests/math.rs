@@ -112,22 +112,48 @@ fn subnormal_products_quotients_roots_and_remainders_are_correctly_rounded() {
     agree("reciprocal", Function::unary(ScalarType::F32, math::reciprocal).f32(&[&x]), |x, _| 1.0 / x);
 }
 
-/// The functions of ordinary arguments give the bits of the general ones.
+/// Numbers between two others, and those near 0 and 1 among them.
+fn between(low: f32, high: f32) -> Vec<f32> {
+    let steps = 20_000;
+    let even = (0..=steps).map(|i| low + (high - low) * (i as f32 / steps as f32));
+    let powers = (0..30).flat_map(|k| [2f32.powi(-k), 1.0 - 2f32.powi(-k)]);
+    even.chain(powers.filter(|x| (low..=high).contains(x))).collect()
+}
+
 #[test]
-fn ordinary_arguments_have_the_same_results() {
-    let functions: [(math::Unary, math::Unary, f32, f32); 4] = [
-        (math::sin, |x| math::ordinary::sin_cos(x)[0], -8191.0, 8191.0),
-        (math::cos, |x| math::ordinary::sin_cos(x)[1], -7.0, 7.0),
-        (math::log, math::ordinary::log, f32::MIN_POSITIVE, 4.0),
-        (math::sqrt, math::ordinary::sqrt, 0.0, 1e9),
-    ];
-    for (general, ordinary, low, high) in functions {
-        let steps = 20_000;
-        let between = (0..=steps).map(|i| low + (high - low) * (i as f32 / steps as f32));
-        let powers = (0..30).flat_map(|k| [2f32.powi(-k), 1.0 - 2f32.powi(-k)]);
-        let x: Vec<f32> = between.chain(powers.filter(|x| (low..=high).contains(x))).collect();
-        let of = |f| Function::unary(ScalarType::F32, f).f32(&[&x]);
-        let bits = |y: Vec<f32>| y.into_iter().map(f32::to_bits).collect::<Vec<_>>();
-        assert_eq!(bits(of(ordinary)), bits(of(general)));
-    }
+fn ordinary_logarithms_are_the_others() {
+    let x = between(f32::MIN_POSITIVE, 4.0);
+    let bits = |f: math::Unary| {
+        Function::unary(ScalarType::F32, f).f32(&[&x]).into_iter().map(f32::to_bits).collect::<Vec<_>>()
+    };
+    assert_eq!(bits(math::ordinary::log), bits(math::log));
+}
+
+#[test]
+fn ordinary_roots_and_turns_are_near() {
+    // Exact where a sine or cosine is 0: the rest of the last quarter has no rounding.
+    let turn = |x: f32, shift: f64| {
+        let quarters = 4.0 * f64::from(x);
+        let k = quarters.round();
+        let r = (quarters - k) * std::f64::consts::FRAC_PI_2;
+        match (k + shift) as u32 % 4 {
+            0 => r.sin(),
+            1 => r.cos(),
+            2 => -r.sin(),
+            _ => -r.cos(),
+        }
+    };
+    let near = |function: math::Unary, exact: &dyn Fn(f32) -> f64, high: f32, bound: f64| {
+        let x = between(0.0, high);
+        for (&x, y) in x.iter().zip(Function::unary(ScalarType::F32, function).f32(&[&x])) {
+            let exact = exact(x);
+            let ulp = f64::from((exact.abs() as f32).next_up()) - f64::from(exact.abs() as f32);
+            assert!((f64::from(y) - exact).abs() <= bound * ulp, "{x:e}: {y:e}, but it is {exact:e}");
+        }
+    };
+    near(|x| math::ordinary::turn_sin_cos(x)[0], &|x| turn(x, 0.0), 1.0, 1.8);
+    near(|x| math::ordinary::turn_sin_cos(x)[1], &|x| turn(x, 1.0), 1.0, 1.8);
+    let root = |x: f32| f64::from(x).sqrt();
+    near(math::ordinary::sqrt, &root, 40.0, 1.0);
+    near(math::ordinary::sqrt, &root, 1e-6, 1.0);
 }

@@ -125,6 +125,7 @@ impl Stream {
     /// `last` is the entry of the chain's last launch.
     fn record_fused(&mut self, gpu: &Gpu, fused: &Fused, batch: &Batch, last: &Entry) -> Result<(), Error> {
         let pipeline = fused.kernel.pipeline(gpu)?;
+        tracing::trace!("{}: {}, fused, {:?}", last.operator, fused.kernel.name(), fused.groups);
         self.order(&fused.reads, &fused.writes);
         let note = || Note {
             work: Work::launch(&fused.kernel, fused.groups, last.operator),
@@ -147,6 +148,7 @@ impl Stream {
                 let pipeline = kernel.pipeline(gpu)?;
                 self.order(reads, writes);
                 let push = batch.push(*push, *push_len);
+                tracing::trace!("{}: {}, {groups:?}", entry.operator, kernel.name());
                 let note = || Note {
                     work: Work::launch(kernel, *groups, entry.operator),
                     operator: entry.operator,
@@ -238,6 +240,7 @@ impl Stream {
     pub(crate) fn submit(&mut self, ticket: Ticket) -> Result<(), Error> {
         let _stage = measure::enter(Stage::Submit);
         let submitted = self.recorder.submit_next();
+        tracing::trace!("submitted as {}", ticket.0);
         debug_assert!(submitted.is_err() || submitted == Ok(ticket), "tickets are given in the order of submission");
         self.stats.submits += 1;
         self.barriers.submitted(ticket);

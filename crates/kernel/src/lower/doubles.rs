@@ -1,5 +1,6 @@
 //! Does without 64-bit floats, which become 64-bit integers that hold their bits, with [`Double`]'s arithmetic.
 
+use super::control;
 use super::double::Double;
 use crate::builder::{Builder, Value};
 use crate::ir::*;
@@ -239,22 +240,7 @@ impl<'b> Lowering<'b, '_> {
                 let (index, lane) = (self.value(index).id, lane.map(|lane| self.value(lane).id));
                 b.stmt(Stmt::StoreShared { shared, index, lane, value: self.value(value).id });
             }
-            Stmt::If { cond, ref then, ref otherwise } => {
-                let cond = self.value(cond).id;
-                let then = b.block(|| self.block(then));
-                let otherwise = b.block(|| self.block(otherwise));
-                b.stmt(Stmt::If { cond, then, otherwise });
-            }
-            Stmt::While { ref test, cond, ref body, unroll } => {
-                let test = b.block(|| self.block(test));
-                let cond = self.value(cond).id;
-                let body = b.block(|| self.block(body));
-                b.stmt(Stmt::While { test, cond, body, unroll });
-            }
-            Stmt::Barrier => b.barrier(),
-            Stmt::SubgroupBarrier => b.subgroup_barrier(),
-            Stmt::Matrix(_) => unreachable!("a kernel with matrix registers is not rewritten"),
-            Stmt::Return => b.return_(),
+            _ => control::rewrite(self, b, stmt, Self::value, Self::block),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Every pointer becomes an address in two words. Where there are 64-bit integers they stay, but in addresses.
 
 use super::address::Address;
+use super::control;
 use super::pair::Pair;
 use crate::builder::{Builder, Value};
 use crate::ir::*;
@@ -339,22 +340,7 @@ impl<'b, 'k> Lowering<'b, 'k> {
                     b.stmt(Stmt::StoreShared { shared: to, index: (first + at).id, lane: None, value: value.id });
                 }
             }
-            Stmt::If { cond, ref then, ref otherwise } => {
-                let cond = self.value(cond).id;
-                let then = b.block(|| self.block(then));
-                let otherwise = b.block(|| self.block(otherwise));
-                b.stmt(Stmt::If { cond, then, otherwise });
-            }
-            Stmt::While { ref test, cond, ref body, unroll } => {
-                let test = b.block(|| self.block(test));
-                let cond = self.value(cond).id;
-                let body = b.block(|| self.block(body));
-                b.stmt(Stmt::While { test, cond, body, unroll });
-            }
-            Stmt::Barrier => b.barrier(),
-            Stmt::SubgroupBarrier => b.subgroup_barrier(),
-            Stmt::Matrix(_) => unreachable!("a kernel with matrix registers is not rewritten"),
-            Stmt::Return => b.return_(),
+            _ => control::rewrite(self, b, stmt, Self::value, Self::block),
         }
     }
 

@@ -3,7 +3,7 @@
 //! Between two barriers the invocations of a workgroup run in any order, so one may run what another would have. Control
 //! flow with barriers in it is the same for a whole workgroup.
 
-use super::returns;
+use super::{control, returns};
 use crate::builder::{Builder, Value};
 use crate::ir::*;
 
@@ -133,21 +133,7 @@ impl<'b> Folding<'b, '_> {
         for (at, stmt) in block.0.iter().enumerate().filter(|(_, stmt)| has_barrier(stmt)) {
             self.apart(&block.0[from..at]);
             from = at + 1;
-            match stmt {
-                Stmt::If { cond, then, otherwise } => {
-                    let cond = self.value(0, *cond).id;
-                    let then = b.block(|| self.block(then));
-                    let otherwise = b.block(|| self.block(otherwise));
-                    b.stmt(Stmt::If { cond, then, otherwise });
-                }
-                Stmt::While { test, cond, body, unroll } => {
-                    let test = b.block(|| self.block(test));
-                    let cond = self.value(0, *cond).id;
-                    let body = b.block(|| self.block(body));
-                    b.stmt(Stmt::While { test, cond, body, unroll: *unroll });
-                }
-                _ => b.barrier(),
-            }
+            control::rewrite(self, b, stmt, |folding, id| folding.value(0, id), Self::block);
         }
         self.apart(&block.0[from..]);
     }
@@ -196,22 +182,13 @@ impl<'b> Folding<'b, '_> {
                 let (index, value) = (self.value(run, index).id, self.value(run, value).id);
                 b.stmt(Stmt::StoreShared { shared, index, lane, value });
             }
-            Stmt::If { cond, ref then, ref otherwise } => {
-                let cond = self.value(run, cond).id;
-                let then = b.block(|| then.0.iter().for_each(|stmt| self.statement(run, stmt)));
-                let otherwise = b.block(|| otherwise.0.iter().for_each(|stmt| self.statement(run, stmt)));
-                b.stmt(Stmt::If { cond, then, otherwise });
-            }
-            Stmt::While { ref test, cond, ref body, unroll } => {
-                let test = b.block(|| test.0.iter().for_each(|stmt| self.statement(run, stmt)));
-                let cond = self.value(run, cond).id;
-                let body = b.block(|| body.0.iter().for_each(|stmt| self.statement(run, stmt)));
-                b.stmt(Stmt::While { test, cond, body, unroll });
-            }
-            Stmt::Barrier => b.barrier(),
-            Stmt::SubgroupBarrier => b.subgroup_barrier(),
-            Stmt::Matrix(_) => unreachable!("a kernel with matrix registers is not rewritten"),
-            Stmt::Return => b.return_(),
+            _ => control::rewrite(
+                self,
+                b,
+                stmt,
+                |folding, id| folding.value(run, id),
+                |folding, block| block.0.iter().for_each(|stmt| folding.statement(run, stmt)),
+            ),
         }
     }
 }

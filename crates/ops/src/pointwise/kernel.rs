@@ -231,9 +231,10 @@ pub fn run_variant(
     for t in tensors(inputs) {
         all.push(t);
     }
-    let Plan { walk, index, constants, layout } = Plan::new(&all, numel, variant == Variant::Heavy);
-
     let compute = common.compute();
+    // Doubles in software are long, too.
+    let in_software = || compute == ScalarType::F64 && !call.device.info().capabilities.f64;
+    let Plan { walk, index, constants, layout } = Plan::new(&all, numel, variant == Variant::Heavy || in_software());
     let mut spec =
         Spec { family: Family(family), variant, common, outs: SmallVec::new(), inputs: SmallVec::new(), walk, index };
     for t in outs {

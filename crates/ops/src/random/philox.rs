@@ -176,9 +176,9 @@ pub fn normals<'b>(words: Words<'b>, dtype: DType) -> Vec<Value<'b>> {
     unit(words, sample_dtype(dtype))
         .chunks(2)
         .flat_map(|pair| {
-            // A logarithm of 2^-53 to 1, and an angle of a turn.
+            // A logarithm of 2^-53 to 1, and a part of a turn.
             let radius = ordinary::sqrt(-2.0 * ordinary::log(1.0 - pair[0]));
-            let [sin, cos] = ordinary::sin_cos(pair[1] * (2.0 * std::f64::consts::PI));
+            let [sin, cos] = ordinary::turn_sin_cos(pair[1]);
             [radius * cos, radius * sin]
         })
         .collect()

@@ -118,7 +118,7 @@ fn quarter_range<'b>(bits: Value<'b>) -> (Value<'b>, Value<'b>, Value<'b>) {
     (m, units, e >> 1)
 }
 
-/// `1 / sqrt(m)` for m in [1, 4), within some 2^-22 relative.
+/// `1 / sqrt(m)` for m in [1, 4), within some 2^-22 relative; as good where `m` is far from the ends of the range.
 fn rsqrt_significand(m: Value<'_>) -> Value<'_> {
     // The first guess is linear in the bits; each step squares the error and more.
     let y = (0x5f37_59dfu32 - (m.bitcast(U32) >> 1)).bitcast(F32);
@@ -167,10 +167,12 @@ pub fn sqrt(x: Value<'_>) -> Value<'_> {
     itself.select(bits, result).bitcast(F32)
 }
 
-/// The square root of a zero, or of a positive number that is normal.
-pub(in crate::math) fn normal_sqrt(x: Value<'_>) -> Value<'_> {
-    let zero = (x.bitcast(U32) & MAGNITUDE).eq(0);
-    zero.select(x, root(x.bitcast(I32)).root)
+/// The square root of a zero, or of a normal number between 2^-100 and 2^100, within 1 ulp.
+pub(in crate::math) fn near_sqrt(x: Value<'_>) -> Value<'_> {
+    let y = rsqrt_significand(x);
+    // A zero times the large guess stays zero.
+    let root = x * y;
+    root + (x - root * root) * (y * 0.5)
 }
 
 /// `1 / sqrt(x)`, within 0.52 ulp.

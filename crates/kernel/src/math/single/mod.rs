@@ -31,12 +31,12 @@ pub use power::pow;
 pub(super) use power::pow_scaled;
 pub use trigonometric::{cos, sin, tan};
 
-pub(super) use division::normal_sqrt;
+pub(super) use division::near_sqrt;
 pub(super) use exact::{Sum, two_product};
 pub(super) use exponential::{exp_scaled, exp_times};
 pub(super) use logarithm::{log_sum, normal_log};
 pub(super) use subnormal::{lowered, product, sum};
-pub(super) use trigonometric::near_sin_cos;
+pub(super) use trigonometric::turn_sin_cos;
 
 use division::reciprocal_significand;
 

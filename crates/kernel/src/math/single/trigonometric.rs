@@ -156,15 +156,19 @@ pub fn cos(x: Value<'_>) -> Value<'_> {
     select_bits(magnitude.ge(INF), NAN, wave(x, 1))
 }
 
-/// Sine and cosine for magnitudes below 2^13.
-pub(in crate::math) fn near_sin_cos<'b>(x: Value<'b>) -> [Value<'b>; 2] {
-    let Reduced { quadrant, r } = reduce_near(x);
-    let (sin, cos) = sin_cos(r);
-    let (sin, cos) = (sin.hi + sin.lo, cos.hi + cos.lo);
+/// Sine and cosine of a whole turn times `x`, which is 0 to 1, within 1.8 ulp.
+pub(in crate::math) fn turn_sin_cos<'b>(x: Value<'b>) -> [Value<'b>; 2] {
+    // Exact: quarters of a turn, and what is left of the last one.
+    let quarters = x * 4.0;
+    let k = quarters.round();
+    let r = (quarters - k) * std::f64::consts::FRAC_PI_2;
+    let z = r * r;
+    let sin = r + (z * r) * polynomial(z, &SIN);
+    let cos = (1.0 - z * 0.5) + z * z * polynomial(z, &COS);
+    let quadrant = k.cast(I32).bitcast(U32);
     let odd = (quadrant & 1).ne(0);
     let wave = |y: Value<'b>, quadrant: Value<'b>| (y.bitcast(U32) ^ ((quadrant & 2) << 30)).bitcast(F32);
-    let tiny = (x.bitcast(U32) & MAGNITUDE).lt(0x3980_0000);
-    [tiny.select(x, wave(odd.select(cos, sin), quadrant)), wave(odd.select(sin, cos), quadrant + 1)]
+    [wave(odd.select(cos, sin), quadrant), wave(odd.select(sin, cos), quadrant + 1)]
 }
 
 /// Tangent, within 1.45 ulp, for every f32.
