@@ -184,13 +184,149 @@ def test_singular(dtype):
     assert_same_error(torch.linalg.solve, a, a)
 
 
+def spread(q):
+    """How far columns are from orthonormal."""
+    return wide(q).mH @ wide(q) - one(q.shape[-1])
+
+
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
+@COMPLEXES
+def test_qr(mode, dtype):
+    for sizes in SQUARES + OBLONGS + [LARGE]:
+        a = general(*sizes, dtype=dtype)
+        dml, cpu = on_both(lambda a: tuple(torch.linalg.qr(a, mode)), a)
+        assert dml[1].shape == cpu[1].shape and dml[0].shape == cpu[0].shape
+        assert torch.equal(dml[1], dml[1].triu()) and not dml[1].diagonal(dim1=-2, dim2=-1).imag.any()
+        if mode == "r":
+            residual = lambda r: wide(r).mH @ wide(r) - wide(a).mH @ wide(a)  # noqa: B023, E731
+            assert_no_worse(residual(dml[1]), residual(cpu[1]), a.mH @ a, dtype)
+        else:
+            assert [t.stride() for t in dml] == [t.stride() for t in cpu]
+            assert_no_worse(spread(dml[0]), spread(cpu[0]), one(dml[0].shape[-1]), dtype)
+            residual = lambda q, r: wide(q) @ wide(r) - a  # noqa: B023, E731
+            assert_no_worse(residual(*dml), residual(*cpu), a, dtype)
+
+
+@COMPLEXES
+def test_reflections(dtype):
+    tolerance = 1e-12 if dtype == torch.complex128 else 1e-4
+    close = lambda results: torch.testing.assert_close(*results, rtol=tolerance, atol=tolerance)  # noqa: E731
+    for sizes in SQUARES + OBLONGS:
+        a = general(*sizes, dtype=dtype)
+        (dml, dml_tau), (cpu, tau) = on_both(torch.geqrf, a)
+        if sizes != (100, 100):  # Some LAPACKs leave the last element of a large R complex.
+            close((dml_tau, tau))
+            close((dml, cpu))
+        if sizes[-2] >= sizes[-1]:
+            close(on_both(torch.linalg.householder_product, cpu, tau))
+        for left, transpose in FLAGS:
+            c = general(*sizes[:-2], *((sizes[-2], 4) if left else (4, sizes[-2])), dtype=dtype)
+            close(on_both(lambda *t, f=(left, transpose): torch.ormqr(*t, *f), cpu, tau, c))
+    a = general(6, 4, dtype=dtype)
+    a[:, 1] = 0
+    a[1:, 0] = 0
+    for x in laid_out(a):
+        q, r = (t.cpu() for t in torch.linalg.qr(x.to("dml")))
+        torch.testing.assert_close(q @ r, x.resolve_conj())
+        assert_no_worse(spread(q), torch.zeros(1, 1), one(4), dtype)
+
+
+def column(x):
+    return x[..., None]
+
+
+def check_eigh(a, uplo="L"):
+    """Compares eigenvalues, residuals and orthogonality with the CPU's."""
+    dml, cpu = on_both(lambda a: tuple(torch.linalg.eigh(a, uplo)), a)
+    assert [t.stride() for t in dml] == [t.stride() for t in cpu]
+    triangle = wide(a.tril() if uplo == "L" else a.triu().mH)
+    whole = triangle.tril(-1) + triangle.tril(-1).mH + torch.diag_embed(triangle.diagonal(dim1=-2, dim2=-1).real)
+    exact = torch.linalg.eigvalsh(whole)
+    size = column(exact.abs().amax(-1, keepdim=True).expand(exact.shape)) if exact.numel() else column(exact)
+    values = torch.linalg.eigvalsh(a.to("dml"), uplo).cpu()
+    for w in (dml[0], values):
+        assert w.dtype == cpu[0].dtype
+        assert_no_worse(column(w - exact), column(cpu[0] - exact), size, a.dtype)
+    residual = lambda w, v: whole @ wide(v) - wide(v) * w[..., None, :]  # noqa: E731
+    assert_no_worse(residual(*dml), residual(*cpu), whole, a.dtype)
+    assert_no_worse(spread(dml[1]), spread(cpu[1]), one(a.shape[-1]), a.dtype)
+
+
+@pytest.mark.parametrize("uplo", ["L", "U"])
+@COMPLEXES
+def test_eigh(uplo, dtype):
+    for sizes in [(0, 0), (1, 1), (2, 2), (3, 3), (33, 33), (2, 0, 0), (0, 3, 3), (2, 2, 5, 5)]:
+        check_eigh(general(*sizes, dtype=dtype), uplo)
+    for x in laid_out(general(12, 12, dtype=dtype)):
+        check_eigh(x, uplo)
+
+
+@COMPLEXES
+def test_eigh_of_special_matrices(dtype):
+    check_eigh(torch.zeros(12, 12, dtype=dtype))
+    check_eigh(torch.eye(12, dtype=dtype))
+    check_eigh(torch.full((9, 9), 1j, dtype=dtype))
+    check_eigh(torch.diag_embed(general(12, dtype=dtype)))
+    x = general(12, 3, dtype=dtype)
+    check_eigh(x @ x.mH)
+    if dtype == torch.complex128:
+        check_eigh(general(100, 100, dtype=dtype))
+
+
+def check_svd(a, full=False):
+    """Compares singular values, residuals and orthogonality with the CPU's."""
+    dml, cpu = on_both(lambda a: tuple(torch.linalg.svd(a, full)), a)
+    assert [t.shape for t in dml] == [t.shape for t in cpu]
+    assert [t.stride() for t in dml] == [t.stride() for t in cpu]
+    exact = torch.linalg.svdvals(wide(a))
+    size = column(exact.amax(-1, keepdim=True).expand(exact.shape)) if exact.numel() else column(exact)
+    for values in (dml[1], torch.linalg.svdvals(a.to("dml")).cpu()):
+        assert values.dtype == cpu[1].dtype
+        assert_no_worse(column(values - exact), column(cpu[1] - exact), size, a.dtype)
+
+    def residual(u, s, vh):
+        k = s.shape[-1]
+        return wide(u)[..., :k] * s[..., None, :] @ wide(vh)[..., :k, :] - a
+
+    assert_no_worse(residual(*dml), residual(*cpu), a, a.dtype)
+    assert_no_worse(spread(dml[0]), spread(cpu[0]), one(dml[0].shape[-1]), a.dtype)
+    assert_no_worse(spread(dml[2].mH), spread(cpu[2].mH), one(dml[2].shape[-2]), a.dtype)
+
+
+@pytest.mark.parametrize("full", [False, True])
+@COMPLEXES
+def test_svd(full, dtype):
+    for sizes in [(0, 0), (1, 1), (3, 3), (33, 33), (40, 17), (17, 40), (0, 3, 3), (2, 3, 5, 4), (3, 0), (0, 4)]:
+        check_svd(general(*sizes, dtype=dtype), full)
+    for x in laid_out(general(7, 5, dtype=dtype)):
+        check_svd(x, full)
+
+
+@COMPLEXES
+def test_svd_of_special_matrices(dtype):
+    check_svd(torch.zeros(9, 6, dtype=dtype))
+    check_svd(torch.eye(9, dtype=dtype) * 1j)
+    check_svd(general(20, 3, dtype=dtype) @ general(3, 20, dtype=dtype))
+    check_svd(general(100, 100, dtype=dtype))
+
+
+@COMPLEXES
+def test_what_singular_values_are_for(dtype):
+    a = general(2, 9, 6, dtype=dtype)
+    for function in (torch.linalg.pinv, torch.linalg.matrix_rank, torch.linalg.cond):
+        torch.testing.assert_close(*on_both(function, a), rtol=1e-4, atol=1e-4)
+    for order in ("nuc", 2, -2):
+        norm = lambda a, order=order: torch.linalg.matrix_norm(a, order)  # noqa: E731
+        torch.testing.assert_close(*on_both(norm, a), rtol=1e-4, atol=1e-4)
+
+
 def test_out():
     a = positive_definite(3, 6, 6, dtype=torch.complex64).to("dml")
     empty = lambda dtype=torch.complex64: torch.empty(0, dtype=dtype, device="dml")  # noqa: E731
     for function in (torch.linalg.cholesky, torch.linalg.inv, torch.linalg.det):
         assert torch.equal(function(a, out=empty()), function(a))
     assert torch.equal(torch.linalg.solve(a, a[0], out=empty()), torch.linalg.solve(a, a[0]))
-    for function in (torch.linalg.lu,):
+    for function in (torch.linalg.lu, torch.linalg.qr, torch.linalg.eigh, torch.linalg.svd):
         expected = function(a)
         outs = function(a, out=tuple(empty(t.dtype) for t in expected))
         assert all(torch.equal(x, y) for x, y in zip(outs, expected, strict=True))
@@ -213,6 +349,22 @@ def test_gradients():
     assert check(torch.linalg.inv, a)
     assert check(lambda a: torch.linalg.lu(a)[1:], a)
     assert check(lambda a, b: torch.linalg.lu_solve(*torch.linalg.lu_factor(a), b), (a, b))
+
+
+def test_gradients_of_orthogonal_factors():
+    check = torch.autograd.gradcheck
+    for sizes in ((2, 4, 3), (3, 3), (3, 5)):
+        a = leaf(general(*sizes, dtype=torch.complex128))
+        assert check(lambda a: torch.linalg.qr(a), a)
+        assert check(torch.linalg.svdvals, a)
+        assert check(torch.linalg.pinv, a)
+    a, tau = leaf(general(4, 3, dtype=torch.complex128)), leaf(general(3, dtype=torch.complex128))
+    assert check(torch.linalg.householder_product, (a, tau))
+    a = leaf(general(4, 4, dtype=torch.complex128))
+    assert check(lambda a: torch.linalg.eigvalsh(a + a.mH), a)
+    # Vectors have any phase; what has none is differentiable.
+    assert check(lambda a: torch.linalg.eigh(a + a.mH)[1].abs(), a)
+    assert check(lambda a: torch.linalg.svd(a)[0].abs(), a)
 
 
 def test_errors():

@@ -63,6 +63,12 @@ fn takes_complex(name: &str) -> bool {
                 | "linalg_inv_ex"
                 | "_linalg_det"
                 | "_linalg_slogdet"
+                | "geqrf"
+                | "linalg_householder_product"
+                | "ormqr"
+                | "linalg_qr"
+                | "_linalg_eigh"
+                | "_linalg_svd"
         )
 }
 

@@ -7,7 +7,7 @@ use crate::primitives::kernel::{Input, Output};
 use crate::tensor::Tensor;
 use dml_engine::{ArgumentBlock, Parameter};
 use dml_kernel::math::complex::{self, Complex};
-use dml_kernel::{Builder, DType, Operand, Pointer, Shared, Value, Var};
+use dml_kernel::{Builder, DType, LocalArray, Operand, Pointer, Shared, Value, Var};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// A number. Those of one kernel are all real or all complex.
@@ -40,11 +40,24 @@ impl<'b> Element<'b> {
         }
     }
 
+    /// A constant of this kind.
+    pub fn like(self, x: f64) -> Self {
+        self.alike(self.real().like(x))
+    }
+
     /// The real part.
     pub fn real(self) -> Value<'b> {
         match self {
             R(x) => x,
             C(z) => z.re,
+        }
+    }
+
+    /// The imaginary part of a complex number.
+    pub fn imaginary(self) -> Option<Value<'b>> {
+        match self {
+            R(_) => None,
+            C(z) => Some(z.im),
         }
     }
 
@@ -54,6 +67,11 @@ impl<'b> Element<'b> {
             R(x) => R(x),
             C(z) => C(z.conjugate()),
         }
+    }
+
+    /// Times a real number.
+    pub fn times(self, factor: Value<'b>) -> Self {
+        self.map(|x| factor * x)
     }
 
     /// Divided by a real number.
@@ -81,6 +99,14 @@ impl<'b> Element<'b> {
         match self {
             R(x) => x.abs(),
             C(z) => complex::abs(z),
+        }
+    }
+
+    /// The square of the absolute value.
+    pub fn square(self) -> Value<'b> {
+        match self {
+            R(x) => x * x,
+            C(z) => z.re * z.re + z.im * z.im,
         }
     }
 
@@ -183,6 +209,8 @@ impl<S: Copy> Kept<S> {
 pub type ElementVar<'b> = Kept<Var<'b>>;
 /// A workgroup's array.
 pub type SharedElements<'b> = Kept<Shared<'b>>;
+/// An invocation's array.
+pub type LocalElements<'b> = Kept<LocalArray<'b>>;
 
 impl<'b> ElementVar<'b> {
     /// A variable that starts with `init`.
@@ -196,6 +224,11 @@ impl<'b> ElementVar<'b> {
     /// What it is.
     pub fn get(self) -> Element<'b> {
         self.read(Var::get)
+    }
+
+    /// Of several variables those of reals, then those of imaginary parts.
+    pub fn parts(all: &[Self]) -> Vec<Var<'b>> {
+        all.iter().map(|var| var.re).chain(all.iter().filter_map(|var| var.im)).collect()
     }
 
     /// Makes it this.
@@ -218,6 +251,23 @@ impl<'b> SharedElements<'b> {
     /// Writes the element at `index`.
     pub fn store(self, index: impl Operand<'b> + Copy, element: Element<'b>) {
         self.write(element, |array, x| array.store(index, x));
+    }
+}
+
+impl<'b> LocalElements<'b> {
+    /// An array of `len` elements, uninitialised.
+    pub fn local(b: &'b Builder, dtype: DType, len: u32) -> Self {
+        Self::new(dtype, || b.local_array(dtype.compute(), len))
+    }
+
+    /// The element at `index`.
+    pub fn get(self, index: impl Operand<'b> + Copy) -> Element<'b> {
+        self.read(|array| array.get(index))
+    }
+
+    /// Writes the element at `index`.
+    pub fn set(self, index: impl Operand<'b> + Copy, element: Element<'b>) {
+        self.write(element, |array, x| array.set(index, x));
     }
 }
 

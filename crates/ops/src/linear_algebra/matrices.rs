@@ -40,6 +40,11 @@ pub fn fill_with(call: &Call, out: &Tensor, value: Number) -> Result<()> {
     if out.dtype.is_complex() { complex::fill_with(call, out, value) } else { copy::fill_with(call, out, value) }
 }
 
+/// The tensor itself if it is contiguous, else a contiguous copy, of real or complex elements.
+pub fn as_contiguous(call: &Call, t: &Tensor) -> Result<Tensor> {
+    if t.is_contiguous() && !t.conjugate { Ok(t.clone()) } else { complex::contiguous(call, t) }
+}
+
 /// Whether an element, of at least one, is 0. Waits for them.
 pub fn has_zero(call: &Call, t: &Tensor) -> Result<bool> {
     if !t.dtype.is_complex() {
@@ -338,10 +343,19 @@ pub fn sizes_of(batch: &[i64], then: &[i64]) -> Dims {
     batch.iter().chain(then).copied().collect()
 }
 
-/// The type of offsets in all of these, of complex ones in pairs of reals.
+/// The type of offsets in all of these.
 pub fn index_of(tensors: &[&Tensor]) -> ScalarType {
-    let reach = |t: &&Tensor| if t.dtype.is_complex() { 2 * t.reach() } else { t.reach() };
-    index_type(tensors.iter().map(reach).max().unwrap_or(0))
+    index_type(tensors.iter().map(|t| reach(t)).max().unwrap_or(0))
+}
+
+/// Real numbers from the first of these to one past the highest.
+pub fn reach(t: &Tensor) -> i64 {
+    if t.dtype.is_complex() { 2 * t.reach() } else { t.reach() }
+}
+
+/// The real parts of complex matrices; real ones as they are.
+pub fn real_part(t: &Tensor) -> Tensor {
+    if t.dtype.is_complex() { complex::parts(t)[0].clone() } else { t.clone() }
 }
 
 /// The strides of `[batch, rows, columns]` as a kernel's parameter.

@@ -198,13 +198,13 @@ impl KernelSpec for Block {
         let local = b.local_id(0);
         let (row, lane) = (local & (BLOCK - 1), local >> BLOCK.ilog2());
         let column = tile * COLUMNS + lane;
+        let counted = |element: Element<'b>| if self.conjugate { element.conjugate() } else { element };
         // Columns of the block stand one after another.
         let block = SharedElements::shared(b, dtype, BLOCK * BLOCK);
         for e in 0..BLOCK / COLUMNS {
             let at = lane + e * COLUMNS;
             b.if_(row.lt(p.n) & at.lt(p.n), || {
-                let element = p.t.load(p.t_strides.at(matrix, row, at));
-                block.store(at * BLOCK + row, if self.conjugate { element.conjugate() } else { element });
+                block.store(at * BLOCK + row, counted(p.t.load(p.t_strides.at(matrix, row, at))));
             });
         }
         let own = row.lt(p.n) & column.lt(p.k);
