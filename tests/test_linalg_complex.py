@@ -320,6 +320,62 @@ def test_what_singular_values_are_for(dtype):
         torch.testing.assert_close(*on_both(norm, a), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd", "gelss"])
+@COMPLEXES
+def test_least_squares(driver, dtype):
+    tolerance = 1e-9 if dtype == torch.complex128 else 1e-3
+    solve = lambda a, b: tuple(torch.linalg.lstsq(a, b, driver=driver))  # noqa: E731
+    problems = [((5, 5), 2), ((9, 4), 3), ((4, 9), 3), ((3, 7, 2), 1), ((2, 3, 5, 6), 2), ((40, 30), 2), ((0, 3, 2), 2)]
+    for sizes, k in problems:
+        a = general(*sizes, dtype=dtype)
+        for x in laid_out(a):
+            b = general(*sizes[:-1], k, dtype=dtype)
+            dml, cpu = (solve(x.to(d), b.to(d)) for d in ("dml", "cpu"))
+            assert [t.stride() for t in dml] == [t.stride() for t in cpu]
+            dml = tuple(t.cpu() for t in dml)
+            torch.testing.assert_close(dml, cpu, rtol=tolerance, atol=tolerance)
+    a = general(9, 2, dtype=dtype) @ general(2, 5, dtype=dtype)
+    if driver != "gels":
+        dml, cpu = on_both(solve, a, general(9, 2, dtype=dtype))
+        torch.testing.assert_close(dml, cpu, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.allow_fallback
+def test_least_squares_without_full_rank():
+    a = general(9, 5, dtype=torch.complex64)
+    a[:, 2] = 0
+    assert_same_error(lambda a, b: torch.linalg.lstsq(a, b, driver="gels"), a, general(9, 2, dtype=torch.complex64))
+
+
+@pytest.mark.parametrize("hermitian", [False, True])
+@COMPLEXES
+def test_ldl(hermitian, dtype):
+    factor = lambda a: tuple(torch.linalg.ldl_factor_ex(a, hermitian=hermitian))  # noqa: E731
+    solve = lambda *t: torch.linalg.ldl_solve(*t, hermitian=hermitian)  # noqa: E731
+    for sizes in [(1, 1), (2, 2), (3, 3), (33, 33), (70, 70), (3, 9, 9), (2, 2, 5, 5), (0, 0), (2, 0, 0), (0, 3, 3)]:
+        x = general(*sizes, dtype=dtype)
+        a = x + (x.mH if hermitian else x.mT)
+        # Small numbers on the diagonal, for pivots of two columns.
+        a = a - 0.75 * torch.diag_embed(a.diagonal(dim1=-2, dim2=-1))
+        dml, cpu = on_both(factor, a)
+        assert dml[0].stride() == cpu[0].stride() and torch.equal(dml[0], dml[0].tril())
+        assert torch.equal(dml[1], cpu[1]) and torch.equal(dml[2], cpu[2])
+        b = general(*sizes[:-1], 3, dtype=dtype)
+        solutions = [solve(*(t.to("dml") for t in dml[:2]), b.to("dml")).cpu(), solve(*cpu[:2], b)]
+        assert solutions[0].stride() == solutions[1].stride()
+        if not a.numel():
+            continue
+        scale = cpu[0].abs().amax() * torch.finfo(dtype).eps
+        assert (dml[0] - cpu[0]).abs().amax() <= 100 * sizes[-1] * scale
+        size = torch.linalg.matrix_norm(wide(a), keepdim=True) * wide(solutions[1])
+        errors = [wide(a) @ wide(x) - b for x in solutions]
+        assert_no_worse(*errors, 2 * size, dtype)
+    for x in laid_out(a.new_ones(5, 5) + torch.diag_embed(general(5, dtype=dtype))):
+        torch.testing.assert_close(*on_both(factor, x))
+    zero = torch.zeros(2, 3, 3, dtype=dtype)
+    assert torch.equal(*(t[2] for t in on_both(factor, zero)))
+
+
 def test_out():
     a = positive_definite(3, 6, 6, dtype=torch.complex64).to("dml")
     empty = lambda dtype=torch.complex64: torch.empty(0, dtype=dtype, device="dml")  # noqa: E731
@@ -362,6 +418,9 @@ def test_gradients_of_orthogonal_factors():
     assert check(torch.linalg.householder_product, (a, tau))
     a = leaf(general(4, 4, dtype=torch.complex128))
     assert check(lambda a: torch.linalg.eigvalsh(a + a.mH), a)
+    a, b = leaf(general(5, 3, dtype=torch.complex128)), leaf(general(5, 2, dtype=torch.complex128))
+    assert check(lambda a, b: torch.linalg.lstsq(a, b).solution, (a, b))
+    a = leaf(general(4, 4, dtype=torch.complex128))
     # Vectors have any phase; what has none is differentiable.
     assert check(lambda a: torch.linalg.eigh(a + a.mH)[1].abs(), a)
     assert check(lambda a: torch.linalg.svd(a)[0].abs(), a)

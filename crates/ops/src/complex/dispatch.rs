@@ -69,6 +69,9 @@ fn takes_complex(name: &str) -> bool {
                 | "linalg_qr"
                 | "_linalg_eigh"
                 | "_linalg_svd"
+                | "linalg_lstsq"
+                | "linalg_ldl_factor_ex"
+                | "linalg_ldl_solve"
         )
 }
 
