@@ -12,9 +12,9 @@ use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::{Atomic, Builder, DType, ScalarType, Value, math};
 
-/// Most columns of a pair of blocks: as many as two squares of so many fit into the shared memory of every adapter.
+/// Most columns of a pair of blocks. Two squares of so many numbers are in shared memory, of which some adapters have 16 KiB.
 pub const fn columns(dtype: DType) -> u32 {
-    if matches!(dtype, DType::C128) { 16 } else { 32 }
+    if dtype.is_complex() { 16 } else { 32 }
 }
 
 /// Invocations of a workgroup.
