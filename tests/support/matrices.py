@@ -7,6 +7,7 @@ import torch
 from support.dtypes import dtypes
 
 REALS = dtypes(torch.float32, torch.float64)
+COMPLEXES = dtypes(torch.complex64, torch.complex128)
 
 # No elements, one, within a block, its edge, several blocks, batches of those.
 SQUARES = [(0, 0), (1, 1), (7, 7), (32, 32), (33, 33), (130, 130), (0, 3, 3), (2, 0, 0), (3, 5, 5), (2, 3, 40, 40)]
@@ -17,10 +18,15 @@ def general(*sizes: int, dtype: torch.dtype) -> torch.Tensor:
     return torch.randn(sizes, generator=torch.Generator().manual_seed(sum(sizes)), dtype=dtype)
 
 
+def wide(x: torch.Tensor) -> torch.Tensor:
+    """The same numbers in float64 or complex128."""
+    return x.to(torch.complex128 if x.is_complex() else torch.float64)
+
+
 def positive_definite(*sizes: int, dtype: torch.dtype) -> torch.Tensor:
-    """Symmetric positive-definite matrices."""
-    x = general(*sizes, dtype=torch.float64)
-    return (x @ x.mT / max(sizes[-1], 1) + 0.1 * torch.eye(sizes[-1], dtype=torch.float64)).to(dtype)
+    """Symmetric or Hermitian positive-definite matrices."""
+    x = general(*sizes, dtype=torch.complex128 if dtype.is_complex else torch.float64)
+    return (x @ x.mH / max(sizes[-1], 1) + 0.1 * torch.eye(sizes[-1], dtype=torch.float64)).to(dtype)
 
 
 def triangular(*sizes: int, upper: bool, dtype: torch.dtype) -> torch.Tensor:
@@ -32,9 +38,9 @@ def triangular(*sizes: int, upper: bool, dtype: torch.dtype) -> torch.Tensor:
 
 
 def assert_no_worse(error: torch.Tensor, of_cpu: torch.Tensor, scale: torch.Tensor, dtype: torch.dtype) -> None:
-    """Asserts that a residual (both in float64) is at most twice the CPU's, or a few roundings of `scale`."""
+    """Asserts that a residual (both of 64-bit floats) is at most twice the CPU's, or a few roundings of `scale`."""
     if error.numel():
-        norm = lambda x: torch.linalg.vector_norm(x.double(), dim=(-2, -1))  # noqa: E731
+        norm = lambda x: torch.linalg.vector_norm(wide(x), dim=(-2, -1))  # noqa: E731
         least = 4 * torch.finfo(dtype).eps * norm(scale)
         bound = torch.maximum(2 * norm(of_cpu), least)
         assert (norm(error) <= bound).all(), (norm(error) / bound).max()

@@ -44,6 +44,37 @@ fn of_any_element(name: &str) -> Option<Route> {
     })
 }
 
+/// The operators whose own function takes complex tensors.
+fn takes_complex(name: &str) -> bool {
+    name.starts_with("_fft_")
+        || matches!(
+            name,
+            "linalg_solve_triangular"
+                | "triangular_solve"
+                | "linalg_cholesky_ex"
+                | "cholesky"
+                | "_cholesky_solve_helper"
+                | "cholesky_inverse"
+                | "linalg_lu_factor_ex"
+                | "linalg_lu"
+                | "lu_unpack"
+                | "linalg_lu_solve"
+                | "_linalg_solve_ex"
+                | "linalg_inv_ex"
+                | "_linalg_det"
+                | "_linalg_slogdet"
+                | "geqrf"
+                | "linalg_householder_product"
+                | "ormqr"
+                | "linalg_qr"
+                | "_linalg_eigh"
+                | "_linalg_svd"
+                | "linalg_lstsq"
+                | "linalg_ldl_factor_ex"
+                | "linalg_ldl_solve"
+        )
+}
+
 fn route(name: &str) -> Option<Route> {
     movement::route(name)
         .or_else(|| arithmetic::route(name))
@@ -54,7 +85,7 @@ fn route(name: &str) -> Option<Route> {
         .or_else(|| scan::route(name))
         .or_else(|| functions::route(name))
         .or_else(|| exponential::route(name))
-        .or_else(|| name.starts_with("_fft_").then_some(Route::Run(|call, overload| (overload.run)(call))))
+        .or_else(|| takes_complex(name).then_some(Route::Run(|call, overload| (overload.run)(call))))
         .or_else(|| of_any_element(name))
 }
 

@@ -22,8 +22,11 @@ mod reduction;
 mod route;
 mod scan;
 
-pub use copy::device_copy;
+pub use copy::{device_copy, fill_with};
 pub use dispatch::run_complex;
+pub use parts::{as_real, parts};
+pub use product::{blocks, interleaved};
+pub use reduction::working_copy as contiguous;
 
 use crate::operator::Operator;
 

@@ -261,8 +261,8 @@ pub fn multiply(call: &mut Call, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     Ok(result)
 }
 
-/// The rows as rows of reals.
-fn interleaved(t: &Tensor, width: i64) -> Tensor {
+/// The rows, whose numbers lie one after another, as rows of `width` reals.
+pub fn interleaved(t: &Tensor, width: i64) -> Tensor {
     let pairs = as_real(t);
     let rank = t.dim();
     let (mut sizes, mut strides) = (Dims::from_slice(&pairs.sizes[..rank]), Dims::from_slice(&pairs.strides[..rank]));
@@ -270,8 +270,8 @@ fn interleaved(t: &Tensor, width: i64) -> Tensor {
     pairs.as_strided(&sizes, &strides, 0)
 }
 
-/// The matrix `[.., k, n]` as `[.., 2k, 2n]` of blocks.
-fn blocks(call: &Call, b: &Tensor, [k, n]: [i64; 2]) -> Result<Tensor> {
+/// The matrix `[.., k, n]`, whose conjugate bit counts, as `[.., 2k, 2n]` of blocks.
+pub fn blocks(call: &Call, b: &Tensor, [k, n]: [i64; 2]) -> Result<Tensor> {
     let rank = b.dim();
     let mut sizes = b.sizes.clone();
     (sizes[rank - 2], sizes[rank - 1]) = (2 * k, 2 * n);
@@ -281,8 +281,10 @@ fn blocks(call: &Call, b: &Tensor, [k, n]: [i64; 2]) -> Result<Tensor> {
     let corner = |row: i64, column: i64| all.as_strided(&b.sizes, &strides, row * 2 * n + column);
     let outs = [corner(0, 0), corner(0, 1), corner(1, 0), corner(1, 1)];
     let inputs = parts(b).map(Input::Tensor);
-    kernel::run(call, "complex_blocks", &[&outs[0], &outs[1], &outs[2], &outs[3]], &inputs, b.dtype.real(), |_, v| {
-        vec![v[0], v[1], -v[1], v[0]]
+    let family = if b.conjugate { "complex_blocks_conj" } else { "complex_blocks" };
+    kernel::run(call, family, &[&outs[0], &outs[1], &outs[2], &outs[3]], &inputs, b.dtype.real(), |_, v| {
+        let (above, below) = if b.conjugate { (-v[1], v[1]) } else { (v[1], -v[1]) };
+        vec![v[0], above, below, v[0]]
     })?;
     Ok(all)
 }

@@ -1,5 +1,6 @@
 //! The upper and the lower triangle of matrices: triu and tril.
 
+use crate::complex::parts;
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -79,6 +80,10 @@ fn triangle(call: &mut Call, t: &Tensor, diagonal: i64, out: Out, half: Half) ->
 /// Writes that half of the matrices `t` to `out`, which has their sizes and may be `t` itself, and zeros elsewhere. There is at
 /// least one element.
 pub fn copy_half(call: &Call, t: &Tensor, out: &Tensor, diagonal: i64, half: Half) -> Result<()> {
+    if t.dtype == DType::C128 {
+        // No integer is as wide.
+        return parts(t).iter().zip(&parts(out)).try_for_each(|(t, out)| copy_half(call, t, out, diagonal, half));
+    }
     // The last two dimensions stay apart, fastest first; the rest is walked as a batch in row-major order.
     let wide = t.numel() >= layout::SHORT || Layout::new(&[out, t]).index == ScalarType::U64;
     let index = if wide { ScalarType::I64 } else { ScalarType::I32 };

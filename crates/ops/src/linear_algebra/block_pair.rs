@@ -4,23 +4,21 @@
 //! makes these a diagonal, and writes it for [`rotate_columns`](super::rotate_columns) to apply. The larger column of two comes first, by which
 //! sweeps become fewer (de Rijk, "A one-sided Jacobi algorithm for computing the singular value decomposition on a vector computer", 1989).
 
-use super::jacobi::{Rotation, pair, turned};
+use super::element::{Element, ElementVar, InputElements, OutputElements, SharedElements};
+use super::jacobi::{Phase, Rotation, mirrored, pair, turned};
 use super::matrices::{self, MatrixStrides};
-use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
+use crate::primitives::kernel::{InDType, KernelSpec, Output};
 use dml_engine::interface::U32;
 use dml_engine::parameters;
-use dml_kernel::{Atomic, Builder, DType, ScalarType, Value, Var, math};
+use dml_kernel::{Atomic, Builder, DType, ScalarType, Value, math};
 
-/// Most columns of a pair of blocks.
-pub const COLUMNS: u32 = 32;
-/// Numbers of the largest rotation.
-pub const NUMBERS: u32 = COLUMNS * COLUMNS;
+/// Most columns of a pair of blocks. Two squares of so many numbers are in shared memory, of which some adapters have 16 KiB.
+pub const fn columns(dtype: DType) -> u32 {
+    if dtype.is_complex() { 16 } else { 32 }
+}
+
 /// Invocations of a workgroup.
 const THREADS: u32 = 128;
-/// Products of an invocation, of one column with as many that stand one after another.
-const EACH: u32 = NUMBERS / THREADS;
-/// From one column to the next in shared memory: neighbours in different banks.
-const PITCH: u32 = COLUMNS + 1;
 
 /// Where blocks are: the two of a pair, and the width of each.
 #[derive(Copy, Clone)]
@@ -65,10 +63,10 @@ pub struct BlockPair {
 parameters! {
     pub BlockPair as s => BlockPairArguments, BlockPairParameters {
         /// `[batch, rows, n]`
-        x: Input = s.dtype,
+        x: InputElements = s.dtype,
         strides: MatrixStrides = s.index,
         /// For every matrix and pair `Q - P`, as large as two blocks are wide: Q is the rotation, P a permutation that it is close to.
-        turns: Output = s.dtype,
+        turns: OutputElements = s.dtype,
         /// For every matrix, pair and column of P, which row of it the one is in.
         places: Output = DType::I32,
         /// For every matrix and pair whether there is anything to rotate.
@@ -83,11 +81,11 @@ parameters! {
         blocks: U32,
         round: U32,
         /// The cosine from which on two columns are rotated.
-        least: InDType = s.dtype,
+        least: InDType = s.dtype.real(),
         /// The cosine from which on the work is not done.
-        counted: InDType = s.dtype,
+        counted: InDType = s.dtype.real(),
         /// Columns no longer than this count as zeros.
-        negligible: InDType = s.dtype,
+        negligible: InDType = s.dtype.real(),
         /// Most sweeps over a pair's columns.
         sweeps: U32,
         /// Not 0: longer columns come first.
@@ -105,37 +103,44 @@ impl KernelSpec for BlockPair {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: BlockPairParameters<'b>) {
-        let compute = self.dtype.compute();
+        let (dtype, compute) = (self.dtype, self.dtype.compute());
+        let most = columns(dtype);
+        // Products of an invocation, of one column with as many that stand one after another.
+        let each = most * most / THREADS;
+        // From one column to the next in shared memory: neighbours in different banks.
+        let pitch = most + 1;
         let pairs = (p.blocks + 1) / 2;
         let (matrix, own) = matrices::own_tile(b, p.batch, pairs);
         let slot = (matrix * pairs + own).cast(self.index);
         let local = b.local_id(0);
-        let (line, first) = (local / (COLUMNS / EACH), local % (COLUMNS / EACH) * EACH);
+        let (line, first) = (local / (most / each), local % (most / each) * each);
         let zero = b.float(compute, 0.0);
+        let nothing = Element::of_real(dtype, zero);
         let players = p.width * 2;
         let blocks = Blocks { pair: pair(p.blocks, p.round, own), width: p.width, n: p.n };
-        let [gram, turns] = [(); 2].map(|()| b.shared(compute, 1, COLUMNS * PITCH));
-        let [roots, places] = [b.shared(compute, 1, COLUMNS), b.shared(ScalarType::U32, 1, COLUMNS)];
-        let at = |row: Value<'b>, column: Value<'b>| row * PITCH + column;
+        let [gram, turns] = [(); 2].map(|()| SharedElements::shared(b, dtype, most * pitch));
+        let [roots, places] = [b.shared(compute, 1, most), b.shared(ScalarType::U32, 1, most)];
+        let at = |row: Value<'b>, column: Value<'b>| row * pitch + column;
 
         // The products, of some rows after another in shared memory.
-        let [totals, sums]: [Vec<Var>; 2] = [(); 2].map(|()| (0..EACH).map(|_| b.var(zero)).collect());
-        b.for_(0, p.rows, COLUMNS, |top| {
+        let [totals, sums]: [Vec<ElementVar>; 2] =
+            [(); 2].map(|()| (0..each).map(|_| ElementVar::var(b, nothing)).collect());
+        b.for_(0, p.rows, most, |top| {
             b.barrier();
-            for e in 0..EACH {
+            for e in 0..each {
                 let element = local + e * THREADS;
-                let (column, row) = (element / COLUMNS, element % COLUMNS);
-                let (from, value) = (blocks.column(column), b.var(zero));
+                let (column, row) = (element / most, element % most);
+                let (from, value) = (blocks.column(column), ElementVar::var(b, nothing));
                 b.if_(from.lt(p.n) & (top + row).lt(p.rows), || {
                     value.set(p.x.load(p.strides.at(matrix, top + row, from)));
                 });
                 turns.store(at(column, row), value.get());
             }
             b.barrier();
-            sums.iter().for_each(|sum| sum.set(zero));
-            b.for_(0, b.u32(COLUMNS), 1, |row| {
-                let x = turns.load(at(line, row));
-                for e in 0..EACH {
+            sums.iter().for_each(|sum| sum.set(nothing));
+            b.for_(0, b.u32(most), 1, |row| {
+                let x = turns.load(at(line, row)).conjugate();
+                for e in 0..each {
                     let sum = sums[e as usize];
                     sum.set(sum.get() + x * turns.load(at(first + e, row)));
                 }
@@ -143,24 +148,24 @@ impl KernelSpec for BlockPair {
             totals.iter().zip(&sums).for_each(|(total, sum)| total.set(total.get() + sum.get()));
         });
         b.barrier();
-        for e in 0..EACH {
+        for e in 0..each {
             gram.store(at(line, first + e), totals[e as usize].get());
-            turns.store(at(line, first + e), zero);
+            turns.store(at(line, first + e), nothing);
         }
-        b.if_(local.lt(COLUMNS), || places.store(local, local));
+        b.if_(local.lt(most), || places.store(local, local));
 
         let root = |square: Value<'b>| math::sqrt(square.is_above_zero().select(square, zero));
-        let beyond = |product: Value<'b>, (x, y): (Value<'b>, Value<'b>), cosine: Value<'b>| {
+        let beyond = |product: Element<'b>, (x, y): (Value<'b>, Value<'b>), cosine: Value<'b>| {
             x.gt(p.negligible) & y.gt(p.negligible) & product.abs().gt(cosine * x * y)
         };
         // Whether there are columns to rotate, and whether there are some that count.
         let flags = b.shared(ScalarType::U32, 1, 2);
         let measure = || {
             b.barrier();
-            b.if_(local.lt(COLUMNS), || roots.store(local, root(gram.load(at(local, local)))));
+            b.if_(local.lt(most), || roots.store(local, root(gram.load(at(local, local)).real())));
             b.if_(local.lt(2), || flags.store(local, 0));
             b.barrier();
-            for e in 0..EACH {
+            for e in 0..each {
                 let column = first + e;
                 b.if_(column.lt(line), || {
                     let (product, lengths) = (gram.load(at(line, column)), (roots.load(line), roots.load(column)));
@@ -181,8 +186,9 @@ impl KernelSpec for BlockPair {
         });
 
         // The rotations of a round: sine, half tangent, the new squares, and whether the two columns are exchanged.
-        let kept: [_; 4] = std::array::from_fn(|_| b.shared(compute, 1, COLUMNS / 2));
-        let exchanged = b.shared(ScalarType::U32, 1, COLUMNS / 2);
+        let kept: [_; 4] = std::array::from_fn(|_| b.shared(compute, 1, most / 2));
+        let phases = Phases(dtype.is_complex().then(|| SharedElements::shared(b, dtype, most / 2)));
+        let exchanged = b.shared(ScalarType::U32, 1, most / 2);
         let (going, sweep) = (b.var(some), b.var(b.u32(0)));
         b.while_(
             || going.get().ne(0) & sweep.get().lt(p.sweeps),
@@ -191,16 +197,23 @@ impl KernelSpec for BlockPair {
                     b.if_(local.lt(p.width), || {
                         let (x, y) = pair(players, round, local);
                         let (xx, yy, product) = (gram.load(at(x, x)), gram.load(at(y, y)), gram.load(at(y, x)));
-                        let rotates = beyond(product, (root(xx), root(yy)), p.least);
-                        let rotation = Rotation::of(xx, yy, rotates.select(product, zero));
-                        let change = rotation.tangent * rotates.select(product, zero);
+                        let (xx, yy) = (xx.real(), yy.real());
+                        let (phase, size) = Phase::apart(product);
+                        let rotates = beyond(Element::Real(size), (root(xx), root(yy)), p.least);
+                        let rotation = Rotation::of(xx, yy, rotates.select(size, zero));
+                        let change = rotation.tangent * rotates.select(size, zero);
                         let (xx, yy) = (xx - change, yy + change);
                         let exchange = p.ordered.ne(0) & xx.lt(yy) & yy.is_above_zero();
                         let squares = (exchange.select(yy, xx), exchange.select(xx, yy));
                         let values = [rotation.sine, rotation.half_tangent, squares.0, squares.1];
                         kept.iter().zip(values).for_each(|(to, value)| to.store(local, value));
+                        phases.store(local, phase);
                         exchanged.store(local, exchange.cast(ScalarType::U32));
-                        gram.store(at(y, x), rotates.select(zero, product));
+                        let product = match product {
+                            Element::Real(_) => product,
+                            Element::Complex(_) => Element::select(exchange, product.conjugate(), product),
+                        };
+                        gram.store(at(y, x), Element::select(rotates, nothing, product));
                         b.if_(exchange, || {
                             let (from_x, from_y) = (places.load(x), places.load(y));
                             places.store(x, from_y);
@@ -209,31 +222,33 @@ impl KernelSpec for BlockPair {
                     });
                     b.barrier();
                     // What turns two numbers of a row, and puts them where they go.
-                    let turn = |i: Value<'b>, (x, y): (Value<'b>, Value<'b>)| {
-                        let (x, y) = turned((kept[0].load(i), kept[1].load(i)), x, y);
+                    let turn = |i: Value<'b>, phase: Phase<'b>, (x, y): (Element<'b>, Element<'b>)| {
+                        let (x, y) = turned((kept[0].load(i), kept[1].load(i)), phase, x, y);
                         let exchange = exchanged.load(i).ne(0);
-                        (exchange.select(y, x), exchange.select(x, y))
+                        (Element::select(exchange, y, x), Element::select(exchange, x, y))
                     };
                     b.for_(local, p.width * p.width, THREADS, |e| {
                         let (i, j) = (e / p.width, e % p.width);
                         let (rows, columns) = (pair(players, round, i), pair(players, round, j));
                         b.if_(i.eq(j), || {
-                            gram.store(at(rows.0, rows.0), kept[2].load(i));
-                            gram.store(at(rows.1, rows.1), kept[3].load(i));
+                            gram.store(at(rows.0, rows.0), Element::of_real(dtype, kept[2].load(i)));
+                            gram.store(at(rows.1, rows.1), Element::of_real(dtype, kept[3].load(i)));
                         });
                         b.if_(i.lt(j), || {
                             let lower = |x: Value<'b>, y: Value<'b>| at(x.max(y), x.min(y));
-                            let row = |x: Value<'b>| [columns.0, columns.1].map(|y| gram.load(lower(x, y)));
+                            let element = |x: Value<'b>, y: Value<'b>| mirrored(x, y, gram.load(lower(x, y)));
+                            let row = |x: Value<'b>| [columns.0, columns.1].map(|y| element(x, y));
                             let ([xx, xy], [yx, yy]) = (row(rows.0), row(rows.1));
-                            let ((xx, xy), (yx, yy)) = (turn(j, (xx, xy)), turn(j, (yx, yy)));
-                            let ((xx, yx), (xy, yy)) = (turn(i, (xx, yx)), turn(i, (xy, yy)));
+                            let (of_rows, of_columns) = (phases.load(i).conjugate(), phases.load(j));
+                            let ((xx, xy), (yx, yy)) = (turn(j, of_columns, (xx, xy)), turn(j, of_columns, (yx, yy)));
+                            let ((xx, yx), (xy, yy)) = (turn(i, of_rows, (xx, yx)), turn(i, of_rows, (xy, yy)));
                             for (x, y, value) in [
                                 (rows.0, columns.0, xx),
                                 (rows.0, columns.1, xy),
                                 (rows.1, columns.0, yx),
                                 (rows.1, columns.1, yy),
                             ] {
-                                gram.store(lower(x, y), value);
+                                gram.store(lower(x, y), mirrored(x, y, value));
                             }
                         });
                     });
@@ -242,15 +257,18 @@ impl KernelSpec for BlockPair {
                         let (i, row) = (e / players, e % players);
                         let (x, y) = pair(players, round, i);
                         let exchange = exchanged.load(i).ne(0);
-                        let one = |column: Value<'b>| places.load(column).eq(row).cast(compute);
+                        let one =
+                            |column: Value<'b>| Element::of_real(dtype, places.load(column).eq(row).cast(compute));
                         let (one_x, one_y) = (one(exchange.select(y, x)), one(exchange.select(x, y)));
                         let (less_x, less_y) = (turns.load(at(row, x)), turns.load(at(row, y)));
                         let (whole_x, whole_y) = (less_x + one_x, less_y + one_y);
                         let (sine, half) = (kept[0].load(i), kept[1].load(i));
-                        let less_x = less_x - sine * (whole_y + half * whole_x);
-                        let less_y = less_y + sine * (whole_x - half * whole_y);
-                        turns.store(at(row, x), exchange.select(less_y, less_x));
-                        turns.store(at(row, y), exchange.select(less_x, less_y));
+                        let phase = phases.load(i);
+                        let (over_x, over_y) = (phase.of(whole_y), phase.conjugate().of(whole_x));
+                        let less_x = less_x - (over_x + whole_x.times(half)).times(sine);
+                        let less_y = less_y + (over_y - whole_y.times(half)).times(sine);
+                        turns.store(at(row, x), Element::select(exchange, less_y, less_x));
+                        turns.store(at(row, y), Element::select(exchange, less_x, less_y));
                     });
                     b.barrier();
                 });
@@ -260,7 +278,7 @@ impl KernelSpec for BlockPair {
             },
         );
         b.if_(some.ne(0) & line.lt(players), || {
-            for e in 0..EACH {
+            for e in 0..each {
                 let column = first + e;
                 b.if_(column.lt(players), || {
                     p.turns.store(blocks.number(slot, line, column), turns.load(at(line, column)))
@@ -273,6 +291,21 @@ impl KernelSpec for BlockPair {
     }
 }
 
+/// The phases of a round's pairs, which real matrices do not have.
+struct Phases<'b>(Option<SharedElements<'b>>);
+
+impl<'b> Phases<'b> {
+    fn store(&self, i: Value<'b>, phase: Phase<'b>) {
+        if let (Some(phases), Phase(Some(phase))) = (self.0, phase) {
+            phases.store(i, phase);
+        }
+    }
+
+    fn load(&self, i: Value<'b>) -> Phase<'b> {
+        Phase(self.0.map(|phases| phases.load(i)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,7 +313,11 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        accepted(&BlockPair { dtype: DType::F32, index: ScalarType::U32 }.build());
-        accepted(&BlockPair { dtype: DType::F64, index: ScalarType::U64 }.build());
+        for dtype in [DType::F32, DType::C64] {
+            accepted(&BlockPair { dtype, index: ScalarType::U32 }.build());
+        }
+        for dtype in [DType::F64, DType::C128] {
+            accepted(&BlockPair { dtype, index: ScalarType::U64 }.build());
+        }
     }
 }

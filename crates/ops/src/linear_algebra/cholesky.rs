@@ -1,9 +1,10 @@
-//! The Cholesky decomposition `A = L L^T`: halves of halves, and a kernel for the blocks on the diagonal.
+//! The Cholesky decomposition `A = L L^H`: halves of halves, and a kernel for the blocks on the diagonal.
 
-use super::matrices::{self, Into, MatrixStrides, part, transposed};
+use super::element::{Element, OutputElements, SharedElements};
+use super::matrices::{self, Into, MatrixStrides, adjoint, conjugated, fill_with, part, transposed};
 use super::triangular::{self, Triangle};
 use crate::creation::triangle::{Half, copy_half};
-use crate::movement::copy::{fill_with, read_numbers};
+use crate::movement::copy::read_numbers;
 use crate::operator::argument::{Out, Outs};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::{Error, Result};
@@ -102,21 +103,21 @@ fn factor(call: &Call, a: &Tensor, info: &Tensor, first: i64) -> Result<()> {
     let (upper, lower) = ((0, half), (half, n));
     let (diagonal, below, rest) = (part(a, upper, upper), part(a, lower, upper), part(a, lower, lower));
     factor(call, &diagonal, info, first)?;
-    triangular::solve(call, &diagonal, &transposed(&below), Triangle::LOWER)?;
+    triangular::solve(call, &conjugated(&diagonal), &transposed(&below), Triangle::LOWER)?;
     subtract_square(call, &below, &rest)?;
     factor(call, &rest, info, first + half)
 }
 
-/// `c -= x @ x^T`, at least in the lower triangle.
+/// `c -= x @ x^H`, at least in the lower triangle.
 fn subtract_square(call: &Call, x: &Tensor, c: &Tensor) -> Result<()> {
     let (n, k) = (x.sizes[1], x.sizes[2]);
     if n <= UPDATE {
-        return matrices::multiply(call, [x, &transposed(x)], c, Into::Subtracted);
+        return matrices::multiply(call, [x, &adjoint(x)], c, Into::Subtracted);
     }
     let half = matrices::half(n, BLOCK);
     let (above, below) = (part(x, (0, half), (0, k)), part(x, (half, n), (0, k)));
     subtract_square(call, &above, &part(c, (0, half), (0, half)))?;
-    matrices::multiply(call, [&below, &transposed(&above)], &part(c, (half, n), (0, half)), Into::Subtracted)?;
+    matrices::multiply(call, [&below, &adjoint(&above)], &part(c, (half, n), (0, half)), Into::Subtracted)?;
     subtract_square(call, &below, &part(c, (half, n), (half, n)))
 }
 
@@ -126,9 +127,9 @@ fn cholesky_solve(call: &mut Call, b: &Tensor, a: &Tensor, upper: bool) -> Resul
     let x = matrices::copied(call, b, &b.sizes)?;
     if x.numel() > 0 {
         let (l, flat) = (matrices::readable(call, a, matrices::batch_of(b))?, matrices::flat(&x));
-        let l = if upper { transposed(&l) } else { l };
+        let l = if upper { adjoint(&l) } else { l };
         triangular::solve(call, &l, &flat, Triangle::LOWER)?;
-        triangular::solve(call, &transposed(&l), &flat, Triangle::UPPER)?;
+        triangular::solve(call, &adjoint(&l), &flat, Triangle::UPPER)?;
     }
     call.ret(x);
     Ok(())
@@ -142,14 +143,13 @@ fn cholesky_inverse(call: &mut Call, a: &Tensor, upper: bool, out: Out) -> Resul
     let inverse = matrices::empty(call, a.dtype, &a.sizes)?;
     if inverse.numel() > 0 {
         let l = matrices::readable(call, a, matrices::batch_of(a))?;
-        let diagonal: Vec<Number> = read_numbers(call, &matrices::diagonal(&l))?;
-        if diagonal.iter().any(|x| x.to_f64() == 0.0) {
+        if matrices::has_zero(call, &matrices::diagonal_of(&l))? {
             return Err(Error::Fallback(format!("{}: of a factor that has no inverse", call.name)));
         }
-        let l = if upper { transposed(&l) } else { l };
+        let l = if upper { adjoint(&l) } else { l };
         let root = matrices::flat(&matrices::identity(call, a.dtype, &a.sizes)?);
         triangular::solve(call, &l, &root, Triangle::LOWER)?;
-        matrices::multiply(call, [&transposed(&root), &root], &matrices::flat(&inverse), Into::Written)?;
+        matrices::multiply(call, [&adjoint(&root), &root], &matrices::flat(&inverse), Into::Written)?;
     }
     matrices::give(call, out.given(), inverse)
 }
@@ -163,7 +163,7 @@ struct Block {
 
 parameters! {
     Block as s => BlockArguments, BlockParameters {
-        a: Output = s.dtype,
+        a: OutputElements = s.dtype,
         /// One a matrix; where it is not 0 already, nothing is done.
         info: Output = DType::I32,
         strides: MatrixStrides = s.index,
@@ -180,14 +180,13 @@ impl KernelSpec for Block {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: BlockParameters<'b>) {
-        let compute = self.dtype.compute();
         let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
         let local = b.local_id(0);
         let (row, lane) = (local & (BLOCK - 1), local >> BLOCK.ilog2());
         let lanes = GROUP / BLOCK;
         let columns: Vec<_> = (0..BLOCK / lanes).map(|e| lane + e * lanes).collect();
         // Columns of the block stand one after another.
-        let block = b.shared(compute, 1, BLOCK * BLOCK);
+        let block = SharedElements::shared(b, self.dtype, BLOCK * BLOCK);
         let inside = |column| row.lt(p.n) & row.ge(column);
         for &column in &columns {
             b.if_(inside(column), || {
@@ -198,19 +197,19 @@ impl KernelSpec for Block {
         let failed = b.var(before.cast(ScalarType::U32));
         b.for_(0, p.n, 1, |j| {
             b.barrier();
-            let pivot = block.load(j * BLOCK + j);
+            let pivot = block.load(j * BLOCK + j).real();
             b.if_(failed.get().eq(0) & !pivot.is_above_zero(), || failed.set(p.first + j + 1));
             let root = math::sqrt(pivot);
             b.barrier();
             let going = failed.get().eq(0);
             b.if_(going & lane.eq(0) & inside(j), || {
-                let below = block.load(j * BLOCK + row) / root;
-                block.store(j * BLOCK + row, row.eq(j).select(root, below));
+                let below = block.load(j * BLOCK + row).over(root);
+                block.store(j * BLOCK + row, Element::select(row.eq(j), below.alike(root), below));
             });
             b.barrier();
             for &column in &columns {
                 b.if_(going & column.gt(j) & inside(column), || {
-                    let product = block.load(j * BLOCK + row) * block.load(j * BLOCK + column);
+                    let product = block.load(j * BLOCK + row) * block.load(j * BLOCK + column).conjugate();
                     block.store(column * BLOCK + row, block.load(column * BLOCK + row) - product);
                 });
             }
@@ -232,7 +231,11 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        accepted(&Block { dtype: DType::F32, index: ScalarType::U32 }.build());
-        accepted(&Block { dtype: DType::F64, index: ScalarType::U64 }.build());
+        for dtype in [DType::F32, DType::C64] {
+            accepted(&Block { dtype, index: ScalarType::U32 }.build());
+        }
+        for dtype in [DType::F64, DType::C128] {
+            accepted(&Block { dtype, index: ScalarType::U64 }.build());
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! Kernels of columns' lengths: the lengths, powers of two that bring matrices to length one, and what multiplies with them.
 
+use super::element::{Element, InputElements};
 use super::matrices::{self, MatrixStrides};
 use super::workgroup_sums::{Joined, THREADS, larger};
+use crate::complex::as_real;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
@@ -14,7 +16,7 @@ use dml_kernel::{Builder, DType, ScalarType, Value, math};
 /// The lengths of the columns of `[batch, rows, n]`, `[batch, n]`. No square overflows or vanishes.
 pub fn norms(call: &Call, x: &Tensor) -> Result<Tensor> {
     let [batch, rows, n] = [x.sizes[0], x.sizes[1], x.sizes[2]];
-    let norms = call.empty(x.dtype, &[batch, n])?;
+    let norms = call.empty(x.dtype.real(), &[batch, n])?;
     let spec = Norms { dtype: x.dtype, index: matrices::index_of(&[x]) };
     let arguments =
         NormsArguments { x, norms: &norms, strides: x, batch: batch as u32, rows: rows as u32, n: n as u32 };
@@ -33,8 +35,9 @@ pub fn powers(call: &Call, norms: &Tensor, failed: &Tensor) -> Result<Tensor> {
     Ok(powers)
 }
 
-/// Multiplies the contiguous `x` in place, as many elements of it after another as `powers` goes into, with one of the powers, or with its reciprocal.
+/// Multiplies `x`, real or complex and without gaps, in place, as many elements of it after another as `powers` goes into, with one of the powers, or with its reciprocal.
 pub fn scale(call: &Call, x: &Tensor, powers: &Tensor, reciprocal: bool) -> Result<()> {
+    let x = &if x.dtype.is_complex() { as_real(x) } else { x.clone() };
     let (numel, each) = (x.numel(), x.numel() / powers.numel());
     let spec = Scale { dtype: x.dtype, index: matrices::index_of(&[x]), reciprocal };
     call.run_threads(&spec, &ScaleArguments { x, powers, numel, each }, numel as u64)
@@ -49,8 +52,8 @@ struct Norms {
 
 parameters! {
     Norms as s => NormsArguments, NormsParameters {
-        x: Input = s.dtype,
-        norms: Output = s.dtype,
+        x: InputElements = s.dtype,
+        norms: Output = s.dtype.real(),
         strides: MatrixStrides = s.index,
         batch: U32,
         rows: U32,
@@ -90,7 +93,10 @@ impl KernelSpec for Norms {
         let (matrix, column) = matrices::own_tile(b, p.batch, p.n);
         let local = b.local_id(0);
         let (largest, root) = length(b, self.dtype.compute(), |take| {
-            b.for_(local, p.rows, THREADS, |row| take(p.x.load(p.strides.at(matrix, row, column))));
+            b.for_(local, p.rows, THREADS, |row| match p.x.load(p.strides.at(matrix, row, column)) {
+                Element::Real(x) => take(x),
+                Element::Complex(z) => z.parts().into_iter().for_each(take),
+            });
         });
         b.if_(local.eq(0), || {
             let to = matrix.cast(self.index) * p.n.cast(self.index) + column.cast(self.index);
@@ -191,6 +197,7 @@ mod tests {
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
             accepted(&Norms { dtype, index }.build());
+            accepted(&Norms { dtype: dtype.complex(), index }.build());
             accepted(&Powers { dtype, index }.build());
             accepted(&Scale { dtype, index, reciprocal: dtype == DType::F32 }.build());
         }

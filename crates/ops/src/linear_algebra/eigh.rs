@@ -1,11 +1,11 @@
-//! Eigenvalues and eigenvectors of symmetric matrices by Jacobi's method with rotations of disjoint pairs at once.
+//! Eigenvalues and eigenvectors of symmetric and Hermitian matrices by Jacobi's method with rotations of disjoint pairs at once.
 //!
 //! A round rotates every row and column with one other, reading one copy of the matrices and writing another, and a sweep of rounds meets every
 //! pair. What is off the diagonal only ever becomes sums of what is off the diagonal: so it vanishes, in the end quadratically. After a sweep
 //! the host asks whether it has.
 
 use super::jacobi::{self, Remainder, RemainderArguments, Round, RoundArguments};
-use super::matrices::{self, transposed};
+use super::matrices::{self, adjoint};
 use super::sorted_columns;
 use crate::movement::copy::{device_copy, fill_with, read_numbers};
 use crate::operator::argument::Outs;
@@ -34,22 +34,22 @@ fn eigh(call: &mut Call, a: &Tensor, uplo: Option<&str>, vectors: bool, outs: Ou
     check!(matches!(uplo, "L" | "U" | "l" | "u"), Runtime, "Expected UPLO argument to be 'L' or 'U', but got {uplo}");
     matrices::check_kernels_of_elements(a, "linalg_eigh_cpu")?;
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
-    structured::check_given(given(0), a.dtype)?;
+    structured::check_given(given(0), a.dtype.real())?;
     structured::check_given(given(1), a.dtype)?;
     let batch = matrices::batch_of(a);
     let n = a.size(-1);
-    let values = call.empty(a.dtype, &matrices::sizes_of(batch, &[n]))?;
+    let values = call.empty(a.dtype.real(), &matrices::sizes_of(batch, &[n]))?;
     let q = if vectors { matrices::empty(call, a.dtype, &a.sizes)? } else { call.empty(a.dtype, &[0])? };
     if values.numel() > 0 {
-        let lower = if uplo.eq_ignore_ascii_case("l") { a.clone() } else { transposed(a) };
+        let lower = if uplo.eq_ignore_ascii_case("l") { a.clone() } else { adjoint(a) };
         let mut rotated = matrices::flat(&matrices::copied(call, &lower, &a.sizes)?);
         let mut basis = matrices::flat(&matrices::identity(call, a.dtype, &a.sizes)?);
         sweep(call, &mut rotated, &mut basis)?;
         let count = rotated.sizes[0];
-        let (unsorted, sorted) = (call.empty(a.dtype, &[count, n])?, values.as_strided(&[count, n], &[n, 1], 0));
+        let (unsorted, sorted) = (call.empty(values.dtype, &[count, n])?, values.as_strided(&[count, n], &[n, 1], 0));
         let diagonal =
             rotated.as_strided(&[count, n], &[rotated.strides[0], rotated.strides[1] + rotated.strides[2]], 0);
-        device_copy(call, &diagonal, &unsorted)?;
+        device_copy(call, &matrices::real_part(&diagonal), &unsorted)?;
         let places = sorted_columns::sort(call, &unsorted, &sorted, false)?;
         if vectors {
             sorted_columns::arrange(call, &basis, &matrices::flat(&q), &places)?;
@@ -70,7 +70,7 @@ fn sweep(call: &Call, a: &mut Tensor, basis: &mut Tensor) -> Result<()> {
     let left = call.empty(DType::I32, &[1])?;
     let pairs = jacobi::pairs(n);
     let threads = pairs * (pairs + n) * batch;
-    let index = index_type(threads.max(a.reach()));
+    let index = index_type(threads.max(matrices::reach(a)));
     for _ in 0..MAX_SWEEPS {
         for round in 0..jacobi::rounds(n) {
             let arguments = RoundArguments {

@@ -1,9 +1,10 @@
-//! Products of Householder reflections `I - tau v v^T`, in blocks `I - V T V^T` (the compact WY form).
+//! Products of Householder reflections `I - tau v v^H`, in blocks `I - V T V^H` (the compact WY form).
 
-use super::matrices::{self, Into, MatrixStrides, part, transposed};
+use super::element::{Element, ElementVar, InputElements, LocalElements, OutputElements, SharedElements};
+use super::matrices::{self, Into, MatrixStrides, adjoint, part};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
-use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::kernel::KernelSpec;
 use crate::tensor::Tensor;
 use dml_engine::interface::U32;
 use dml_engine::parameters;
@@ -27,7 +28,7 @@ impl Block {
         let (batch, k) = (v.sizes[0], v.sizes[2]);
         let v = matrices::unit_lower(call, v)?;
         let t = matrices::empty(call, v.dtype, &[batch, k, k])?;
-        matrices::multiply(call, [&transposed(&v), &v], &t, Into::Written)?;
+        matrices::multiply(call, [&adjoint(&v), &v], &t, Into::Written)?;
         let spec = Factor { dtype: v.dtype, index: matrices::index_of(&[&t, tau]) };
         let arguments = FactorArguments {
             t: &t,
@@ -42,21 +43,21 @@ impl Block {
         Ok(Block { v, t })
     }
 
-    /// `c = Q c` or, `transpose`, `c = Q^T c`, of `[batch, m, n]`.
-    pub fn apply(&self, call: &Call, c: &Tensor, transpose: bool) -> Result<()> {
+    /// `c = Q c` or, `inverse`, `c = Q^H c`, of `[batch, m, n]`.
+    pub fn apply(&self, call: &Call, c: &Tensor, inverse: bool) -> Result<()> {
         let (batch, k, n) = (c.sizes[0], self.v.sizes[2], c.sizes[2]);
         let [inner, turned] = [(); 2].map(|()| matrices::empty(call, c.dtype, &[batch, k, n]));
         let (inner, turned) = (inner?, turned?);
-        let t = if transpose { transposed(&self.t) } else { self.t.clone() };
-        matrices::multiply(call, [&transposed(&self.v), c], &inner, Into::Written)?;
+        let t = if inverse { adjoint(&self.t) } else { self.t.clone() };
+        matrices::multiply(call, [&adjoint(&self.v), c], &inner, Into::Written)?;
         matrices::multiply(call, [&t, &inner], &turned, Into::Written)?;
         matrices::multiply(call, [&self.v, &turned], c, Into::Subtracted)
     }
 }
 
-/// `c = Q c` or `c = Q^T c` in place, of `[batch, m, n]`, where Q is the product of the reflections in `v`, `[batch, m, k]`, and `tau`,
+/// `c = Q c` or, `inverse`, `c = Q^H c` in place, of `[batch, m, n]`, where Q is the product of the reflections in `v`, `[batch, m, k]`, and `tau`,
 /// contiguous `[.., at least k]`.
-pub fn apply(call: &Call, v: &Tensor, tau: &Tensor, c: &Tensor, transpose: bool) -> Result<()> {
+pub fn apply(call: &Call, v: &Tensor, tau: &Tensor, c: &Tensor, inverse: bool) -> Result<()> {
     let (m, k, n) = (c.sizes[1], v.sizes[2], c.sizes[2]);
     if c.numel() == 0 {
         return Ok(());
@@ -65,12 +66,12 @@ pub fn apply(call: &Call, v: &Tensor, tau: &Tensor, c: &Tensor, transpose: bool)
     let each = |&from: &i64| {
         let to = (from + i64::from(BLOCK)).min(k);
         let block = Block::new(call, &part(v, (from, m), (from, to)), tau, from)?;
-        block.apply(call, &part(c, (from, m), (0, n)), transpose)
+        block.apply(call, &part(c, (from, m), (0, n)), inverse)
     };
-    if transpose { blocks.iter().try_for_each(each) } else { blocks.iter().rev().try_for_each(each) }
+    if inverse { blocks.iter().try_for_each(each) } else { blocks.iter().rev().try_for_each(each) }
 }
 
-/// Makes T of `V^T V` and tau, in its place. A workgroup takes a matrix, an invocation a row.
+/// Makes T of `V^H V` and tau, in its place. A workgroup takes a matrix, an invocation a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Factor {
     dtype: DType,
@@ -79,8 +80,8 @@ struct Factor {
 
 parameters! {
     Factor as s => FactorArguments, FactorParameters {
-        t: Output = s.dtype,
-        tau: Input = s.dtype,
+        t: OutputElements = s.dtype,
+        tau: InputElements = s.dtype,
         strides: MatrixStrides = s.index,
         batch: U32,
         k: U32,
@@ -100,12 +101,12 @@ impl KernelSpec for Factor {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: FactorParameters<'b>) {
-        let compute = self.dtype.compute();
+        let dtype = self.dtype;
         let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
         let row = b.local_id(0);
-        let products = b.shared(compute, 1, BLOCK * BLOCK);
+        let products = SharedElements::shared(b, dtype, BLOCK * BLOCK);
         let at = |column| p.strides.at(matrix, row, column);
-        let t = b.local_array(compute, BLOCK);
+        let t = LocalElements::local(b, dtype, BLOCK);
         b.if_(row.lt(p.k), || {
             b.for_(0, p.k, 1, |column| products.store(row * BLOCK + column, p.t.load(at(column))));
         });
@@ -115,10 +116,10 @@ impl KernelSpec for Factor {
                 let own = matrix.cast(self.index) * p.tau_apart.cast(self.index);
                 let tau = p.tau.load(own + (p.first + column).cast(self.index));
                 // Row `row` of T times column `column` of the products; a row of T depends on no other.
-                let sum = b.var(b.float(compute, 0.0));
+                let sum = ElementVar::var(b, Element::constant(b, dtype, 0.0));
                 b.for_(row, column, 1, |i| sum.set(sum.get() + t.get(i) * products.load(i * BLOCK + column)));
-                let below = column.lt(row).select(tau.like(0.0), -(tau * sum.get()));
-                let value = column.eq(row).select(tau, below);
+                let below = Element::select(column.lt(row), tau.like(0.0), -(tau * sum.get()));
+                let value = Element::select(column.eq(row), tau, below);
                 t.set(column, value);
                 p.t.store(at(column), value);
             });
@@ -133,7 +134,11 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        accepted(&Factor { dtype: DType::F32, index: ScalarType::U32 }.build());
-        accepted(&Factor { dtype: DType::F64, index: ScalarType::U64 }.build());
+        for dtype in [DType::F32, DType::C64] {
+            accepted(&Factor { dtype, index: ScalarType::U32 }.build());
+        }
+        for dtype in [DType::F64, DType::C128] {
+            accepted(&Factor { dtype, index: ScalarType::U64 }.build());
+        }
     }
 }

@@ -1,14 +1,15 @@
-//! The decomposition `A = L D L^T` of symmetric matrices that need not be definite, with blocks of one and two in D, and systems with it.
+//! The decomposition `A = L D L^T` of symmetric matrices, or `A = L D L^H` of Hermitian ones, that need not be definite, with blocks of one and two in D, and systems with it.
 //!
 //! Bunch, Kaufman, "Some stable methods for calculating inertia and solving symmetric linear systems", 1977; layout and pivots are LAPACK's
-//! (`sytrf`, lower triangle).
+//! (`sytrf` and `hetrf`, lower triangle).
 
 use super::cholesky::check_info;
 use super::ldl_blocks::{Arranged, ArrangedArguments, Divided, DividedArguments, Exchanges, ExchangesArguments};
 use super::ldl_step::{self, Pivot, PivotArguments, Update, UpdateArguments};
 use super::lu::exchange_rows;
-use super::matrices::{self, transposed};
+use super::matrices::{self, adjoint, transposed};
 use super::triangular::{self, Triangle};
+use crate::complex;
 use crate::creation::triangle::{Half, copy_half};
 use crate::movement::copy::{as_contiguous, device_copy, fill_with};
 use crate::operator::argument::{Out, Outs};
@@ -33,7 +34,7 @@ operators! {
 
 /// L below the diagonal and D, of the lower triangle of `a`; pivots; and 0 or which element of D's diagonal is the first zero. Of real matrices
 /// symmetric and hermitian are the same.
-fn factor(call: &mut Call, a: &Tensor, _hermitian: bool, check_errors: bool, outs: Outs) -> Result<()> {
+fn factor(call: &mut Call, a: &Tensor, hermitian: bool, check_errors: bool, outs: Outs) -> Result<()> {
     const NAME: &str = "torch.linalg.ldl_factor_ex";
     matrices::check_square(a, NAME, "A")?;
     matrices::check_floats(a, NAME)?;
@@ -51,7 +52,12 @@ fn factor(call: &mut Call, a: &Tensor, _hermitian: bool, check_errors: bool, out
     }
     if ld.numel() > 0 {
         copy_half(call, a, &ld, 0, Half::Lower)?;
-        decompose(call, &matrices::flat(&ld), &pivots, &info)?;
+        let (flat, hermitian) = (matrices::flat(&ld), hermitian && a.dtype.is_complex());
+        if hermitian {
+            let [_, imaginary] = complex::parts(&matrices::diagonal_of(&flat));
+            fill_with(call, &imaginary, Number::Int(0))?;
+        }
+        decompose(call, &flat, &pivots, &info, hermitian)?;
         if check_errors {
             check_info(call, &info)?;
         }
@@ -63,27 +69,27 @@ fn factor(call: &mut Call, a: &Tensor, _hermitian: bool, check_errors: bool, out
 }
 
 /// Decomposes `a`, `[batch, n, n]`, in place, a pivot after another: how many columns they have only the device knows.
-fn decompose(call: &Call, a: &Tensor, pivots: &Tensor, info: &Tensor) -> Result<()> {
+fn decompose(call: &Call, a: &Tensor, pivots: &Tensor, info: &Tensor, hermitian: bool) -> Result<()> {
     let (batch, n) = (a.sizes[0], a.sizes[1]);
     let state = call.empty(DType::I32, &[batch, ldl_step::STATE])?;
     fill_with(call, &state, Number::Int(0))?;
     let index = matrices::index_of(&[a]);
     for first in 0..=n {
         let arguments = PivotArguments { a, strides: a, state: &state, pivots, info, batch: batch as u32, n: n as u32 };
-        call.run(&Pivot { dtype: a.dtype, index }, &arguments, matrices::workgroups(batch, 1))?;
+        call.run(&Pivot { dtype: a.dtype, index, hermitian }, &arguments, matrices::workgroups(batch, 1))?;
         let rest = n - first - 1;
         if rest > 0 {
             let numel = batch * rest * rest;
             let arguments =
                 UpdateArguments { a, strides: a, state: &state, numel, n: n as u32, first: first as u32 + 1 };
-            call.run_threads(&Update { dtype: a.dtype, index }, &arguments, numel as u64)?;
+            call.run_threads(&Update { dtype: a.dtype, index, hermitian }, &arguments, numel as u64)?;
         }
     }
     Ok(())
 }
 
 /// The X of `A X = b`.
-fn solve(call: &mut Call, ld: &Tensor, pivots: &Tensor, b: &Tensor, _hermitian: bool, out: Out) -> Result<()> {
+fn solve(call: &mut Call, ld: &Tensor, pivots: &Tensor, b: &Tensor, hermitian: bool, out: Out) -> Result<()> {
     const NAME: &str = "torch.linalg.ldl_solve";
     matrices::check_square(ld, NAME, "A")?;
     matrices::check_floats(ld, NAME)?;
@@ -110,13 +116,14 @@ fn solve(call: &mut Call, ld: &Tensor, pivots: &Tensor, b: &Tensor, _hermitian: 
             &matrices::readable(call, ld, &batch)?,
             &as_contiguous(call, &whole)?,
             &matrices::flat(&x),
+            hermitian && x.dtype.is_complex(),
         )?;
     }
     matrices::give(call, out.given(), x)
 }
 
 /// The same with `ld` `[batch, n, n]`, pivots `[.., n]` contiguous and `x` `[batch, n, k]`, which is B before.
-fn solve_in_place(call: &Call, ld: &Tensor, pivots: &Tensor, x: &Tensor) -> Result<()> {
+fn solve_in_place(call: &Call, ld: &Tensor, pivots: &Tensor, x: &Tensor, hermitian: bool) -> Result<()> {
     let [batch, n, k] = [x.sizes[0], x.sizes[1], x.sizes[2]];
     check_turns(call, 2 * n)?;
     let index = matrices::index_of(&[ld, x]);
@@ -140,7 +147,8 @@ fn solve_in_place(call: &Call, ld: &Tensor, pivots: &Tensor, x: &Tensor) -> Resu
         n: n as u32,
         k: k as u32,
     };
-    call.run_threads(&Divided { dtype: x.dtype, index }, &arguments, x.numel() as u64)?;
-    triangular::solve(call, &transposed(&l), x, Triangle::UNIT_UPPER)?;
+    call.run_threads(&Divided { dtype: x.dtype, index, hermitian }, &arguments, x.numel() as u64)?;
+    let turned = if hermitian { adjoint(&l) } else { transposed(&l) };
+    triangular::solve(call, &turned, x, Triangle::UNIT_UPPER)?;
     exchange_rows(call, x, &exchanges, (0, n), true)
 }

@@ -1,6 +1,8 @@
 //! Kernels that solve with Bunch and Kaufman's decomposition: LAPACK leaves the columns of L as they were when they were made, so the exchanges after
 //! them are made first.
 
+use super::element::{Element, InputElements, OutputElements};
+use super::jacobi::Phase;
 use super::matrices::MatrixStrides;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use dml_engine::interface::{Index, U32};
@@ -67,7 +69,7 @@ pub struct Arranged {
 
 parameters! {
     pub Arranged as s => ArrangedArguments, ArrangedParameters {
-        l: Output = s.dtype,
+        l: OutputElements = s.dtype,
         strides: MatrixStrides = s.index,
         exchanges: Input = DType::I32,
         kinds: Input = DType::I32,
@@ -90,7 +92,7 @@ impl KernelSpec for Arranged {
             let first = i / n * n;
             let behind = b.var(column + 1);
             b.if_(p.kinds.load(i).eq(FIRST), || {
-                p.l.store(p.strides.at(matrix, column + 1, column), 0.0);
+                p.l.store(p.strides.at(matrix, column + 1, column), Element::constant(b, self.dtype, 0.0));
                 behind.set(column + 2);
             });
             b.for_(behind.get(), p.n, 1, |row| {
@@ -113,15 +115,17 @@ pub struct Divided {
     pub dtype: DType,
     /// Type of offsets.
     pub index: ScalarType,
+    /// The matrices are Hermitian, not symmetric.
+    pub hermitian: bool,
 }
 
 parameters! {
     pub Divided as s => DividedArguments, DividedParameters {
-        d: Input = s.dtype,
+        d: InputElements = s.dtype,
         d_strides: MatrixStrides = s.index,
         kinds: Input = DType::I32,
         /// `[batch, n, k]`
-        x: Output = s.dtype,
+        x: OutputElements = s.dtype,
         x_strides: MatrixStrides = s.index,
         numel: Index = s.index,
         n: U32,
@@ -147,15 +151,24 @@ impl KernelSpec for Divided {
             b.if_(kind.eq(SINGLE), || p.x.store(at(row), p.x.load(at(row)) / d(row, row)));
             b.if_(kind.eq(FIRST), || {
                 let next = row + 1;
-                let below = d(next, row);
+                let (phase, below) = coupling(d(next, row), self.hermitian);
                 let (first, second) = (d(row, row) / below, d(next, next) / below);
-                let determinant = first * second - 1.0;
+                let determinant = first * second - first.like(1.0);
                 let (x, y) = (p.x.load(at(row)) / below, p.x.load(at(next)) / below);
-                p.x.store(at(row), (second * x - y) / determinant);
-                p.x.store(at(next), (first * y - x) / determinant);
+                p.x.store(at(row), (second * x - phase.conjugate().of(y)) / determinant);
+                p.x.store(at(next), (first * y - phase.of(x)) / determinant);
             });
         });
     }
+}
+
+/// What a block of two columns is divided by, of the element below its diagonal: of a Hermitian one its absolute value, beside its phase.
+pub fn coupling<'b>(below: Element<'b>, hermitian: bool) -> (Phase<'b>, Element<'b>) {
+    if !hermitian {
+        return (Phase(None), below);
+    }
+    let (phase, size) = Phase::apart(below);
+    (phase, below.alike(size))
 }
 
 #[cfg(test)]
@@ -168,7 +181,11 @@ mod tests {
         for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
             accepted(&Exchanges { index }.build());
             accepted(&Arranged { dtype, index }.build());
-            accepted(&Divided { dtype, index }.build());
+            accepted(&Divided { dtype, index, hermitian: false }.build());
+        }
+        for (dtype, index) in [(DType::C64, ScalarType::U64), (DType::C128, ScalarType::U32)] {
+            accepted(&Arranged { dtype, index }.build());
+            accepted(&Divided { dtype, index, hermitian: dtype == DType::C64 }.build());
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use super::column_norms;
 use super::householder;
-use super::matrices::{self, Into, part, transposed};
+use super::matrices::{self, Into, adjoint, device_copy, fill_with, part};
 use super::qr;
 use super::svd;
 use super::triangular::{self, Triangle};
-use crate::movement::copy::{device_copy, fill_with, read_numbers};
+use crate::complex;
+use crate::movement::copy::read_numbers;
 use crate::operator::argument::Outs;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::{Error, Result};
@@ -70,7 +71,7 @@ fn lstsq(call: &mut Call, a: &Tensor, b: &Tensor, rcond: Option<f64>, driver: Op
         "{NAME}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
     );
     check!(
-        matches!(a.dtype, DType::F32 | DType::F64),
+        matches!(a.dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128),
         Dtype,
         "This function doesn't handle types other than float and double"
     );
@@ -80,7 +81,7 @@ fn lstsq(call: &mut Call, a: &Tensor, b: &Tensor, rcond: Option<f64>, driver: Op
     let x = matrices::empty(call, a.dtype, &matrices::sizes_of(&batch, &[m.max(n), k]))?;
     let problem = Problem { a, b: &b, batch, x };
 
-    let none = call.empty(a.dtype, &[0])?;
+    let none = call.empty(a.dtype.real(), &[0])?;
     let (residuals, rank, values) = match chosen.as_deref() {
         None | Some("gels") if problem.solve_of_full_rank(call)? => {
             (problem.lengths_below(call)?, call.empty(DType::I64, &[0])?, none.clone())
@@ -144,12 +145,11 @@ impl Problem<'_> {
         }
         self.write_right_sides(call)?;
         let tall = m >= n;
-        let (qr, tau) = qr::decompose(call, &if tall { a } else { transposed(&a) })?;
+        let (qr, tau) = qr::decompose(call, &if tall { a } else { adjoint(&a) })?;
         let (qr, x) = (matrices::flat(&qr), matrices::flat(&self.x));
         let least = m.min(n);
         let r = part(&qr, (0, least), (0, least));
-        let diagonal: Vec<Number> = read_numbers(call, &matrices::diagonal_of(&r))?;
-        if diagonal.iter().any(|x| x.to_f64() == 0.0) {
+        if matrices::has_zero(call, &matrices::diagonal_of(&r))? {
             return Ok(false);
         }
         let top = part(&x, (0, least), (0, k));
@@ -157,7 +157,7 @@ impl Problem<'_> {
             householder::apply(call, &qr, &tau, &x, true)?;
             triangular::solve(call, &r, &top, Triangle::UPPER)?;
         } else {
-            triangular::solve(call, &transposed(&r), &top, Triangle::LOWER)?;
+            triangular::solve(call, &adjoint(&r), &top, Triangle::LOWER)?;
             householder::apply(call, &qr, &tau, &x, false)?;
         }
         Ok(true)
@@ -167,7 +167,7 @@ impl Problem<'_> {
     fn solve_of_any_rank(&self, call: &Call, rcond: Option<f64>) -> Result<(Tensor, Tensor)> {
         let (m, n, k) = self.shape();
         let batch = matrices::batch_of(self.a);
-        let epsilon = if self.a.dtype == DType::F32 { f32::EPSILON.into() } else { f64::EPSILON };
+        let epsilon = if self.a.dtype.real() == DType::F32 { f32::EPSILON.into() } else { f64::EPSILON };
         let rcond = rcond.unwrap_or(epsilon * m.max(n) as f64);
         let rcond = if rcond < 0.0 { epsilon / 2.0 } else { rcond };
         let [u, values, vh] = svd::decomposed(call, self.a, false, true)?;
@@ -182,8 +182,8 @@ impl Problem<'_> {
             }
             return Ok((rank, values));
         }
-        let reciprocals = call.empty(self.a.dtype, &values.sizes)?;
-        let spec = Cut { dtype: self.a.dtype, index: matrices::index_of(&[&values]) };
+        let reciprocals = call.empty(values.dtype, &values.sizes)?;
+        let spec = Cut { dtype: values.dtype, index: matrices::index_of(&[&values]) };
         let arguments = CutArguments {
             values: &values,
             reciprocals: &reciprocals,
@@ -199,12 +199,15 @@ impl Problem<'_> {
         let inner = matrices::empty(call, self.a.dtype, &matrices::sizes_of(&self.batch, &[least, k]))?;
         let b = matrices::readable(call, self.b, &self.batch)?;
         let [u, vh] = [matrices::readable(call, &u, &self.batch)?, matrices::readable(call, &vh, &self.batch)?];
-        matrices::multiply(call, [&transposed(&u), &b], &matrices::flat(&inner), Into::Written)?;
-        let inputs =
-            [Operand::Tensor(inner.clone()), Operand::Tensor(matrices::column(&reciprocals).expand(&inner.sizes))];
-        kernel::run(call, "least_squares_scaled", &[&inner], &inputs, self.a.dtype, |_, v| vec![v[0] * v[1]])?;
+        matrices::multiply(call, [&adjoint(&u), &b], &matrices::flat(&inner), Into::Written)?;
+        let reciprocals = matrices::column(&reciprocals).expand(&inner.sizes);
+        let parts = if inner.dtype.is_complex() { complex::parts(&inner).to_vec() } else { vec![inner.clone()] };
+        for part in parts {
+            let inputs = [Operand::Tensor(part.clone()), Operand::Tensor(reciprocals.clone())];
+            kernel::run(call, "least_squares_scaled", &[&part], &inputs, part.dtype, |_, v| vec![v[0] * v[1]])?;
+        }
         let x = part(&matrices::flat(&self.x), (0, n), (0, k));
-        matrices::multiply(call, [&transposed(&vh), &matrices::flat(&inner)], &x, Into::Written)?;
+        matrices::multiply(call, [&adjoint(&vh), &matrices::flat(&inner)], &x, Into::Written)?;
         Ok((rank, values))
     }
 
@@ -238,11 +241,11 @@ impl Problem<'_> {
 
     /// Sums of squares of the columns of `[batch, rows, k]`, whose batch is that of the solution's room or contiguous.
     fn squares(&self, call: &Call, t: &Tensor) -> Result<Tensor> {
-        let sums = call.empty(t.dtype, &matrices::sizes_of(&self.batch, &[t.size(-1)]))?;
+        let sums = call.empty(t.dtype.real(), &matrices::sizes_of(&self.batch, &[t.size(-1)]))?;
         if sums.numel() > 0 {
             let norms = column_norms::norms(call, &matrices::readable(call, t, &self.batch)?)?;
             let norms = norms.as_strided(&sums.sizes, &sums.strides, 0);
-            kernel::run(call, "least_squares_squared", &[&sums], &[Operand::Tensor(norms)], t.dtype, |_, v| {
+            kernel::run(call, "least_squares_squared", &[&sums], &[Operand::Tensor(norms)], sums.dtype, |_, v| {
                 vec![v[0] * v[0]]
             })?;
         }

@@ -1,10 +1,9 @@
 //! The decomposition `A = P L U` with partial pivoting: halves of halves of the columns, down to panels of a few.
 
 use super::lu_panel::{Panel, PanelArguments, WIDTH};
-use super::matrices::{self, Into, part};
+use super::matrices::{self, Into, fill_with, part};
 use super::row_exchange::{Exchange, ExchangeArguments};
 use super::triangular::{self, Triangle};
-use crate::movement::copy::fill_with;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::tensor::Tensor;
@@ -124,10 +123,10 @@ pub fn exchange_rows(call: &Call, x: &Tensor, pivots: &Tensor, steps: (i64, i64)
     call.run(&spec, &arguments, matrices::workgroups(batch, tiles))
 }
 
-/// Solves `A x = x` in place, or `A^T x = x`, with `lu` `[batch, n, n]` and `x` `[batch, n, k]`.
-pub fn solve(call: &Call, lu: &Tensor, pivots: &Tensor, x: &Tensor, adjoint: bool) -> Result<()> {
+/// Solves `A x = x` in place, or `A^T x = x`, with `lu` `[batch, n, n]`, whose conjugate bit counts, and `x` `[batch, n, k]`.
+pub fn solve(call: &Call, lu: &Tensor, pivots: &Tensor, x: &Tensor, transpose: bool) -> Result<()> {
     let steps = (0, pivots.size(-1));
-    if adjoint {
+    if transpose {
         let turned = matrices::transposed(lu);
         triangular::solve(call, &turned, x, Triangle::LOWER)?;
         triangular::solve(call, &turned, x, Triangle::UNIT_UPPER)?;

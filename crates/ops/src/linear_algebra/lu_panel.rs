@@ -3,6 +3,7 @@
 //! A workgroup takes a matrix, an invocation every so many of its rows, which no other invocation reads or writes: so only the row of
 //! the pivot and the one that it is exchanged with go through shared memory, and matrices may have any number of rows.
 
+use super::element::{Element, ElementVar, OutputElements, SharedElements};
 use super::matrices::{self, MatrixStrides};
 use super::workgroup_sums::Largest;
 use crate::primitives::kernel::{KernelSpec, Output};
@@ -28,7 +29,7 @@ pub struct Panel {
 parameters! {
     pub Panel as s => PanelArguments, PanelParameters {
         /// The panel, from the diagonal down.
-        a: Output = s.dtype,
+        a: OutputElements = s.dtype,
         pivots: Output = DType::I32,
         info: Output = DType::I32,
         strides: MatrixStrides = s.index,
@@ -49,17 +50,17 @@ impl KernelSpec for Panel {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: PanelParameters<'b>) {
-        let compute = self.dtype.compute();
+        let (dtype, compute) = (self.dtype, self.dtype.compute());
         let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
         let local = b.local_id(0);
         let at = |row, column| p.strides.at(matrix, row, column);
-        let [pivot_row, own_row] = [(); 2].map(|()| b.shared(compute, 1, WIDTH));
+        let [pivot_row, own_row] = [(); 2].map(|()| SharedElements::shared(b, dtype, WIDTH));
         let search = Largest::new(b, compute, GROUP);
         let failed = b.var(p.info.load(matrix).cast(ScalarType::U32));
         // The largest element of the next column in this invocation's rows, and its row.
         let (largest, place) = (b.var(b.float(compute, -1.0)), b.var(b.u32(0)));
-        let consider = |row, value: dml_kernel::Value<'b>| {
-            let size = value.abs();
+        let consider = |row, value: Element<'b>| {
+            let size = value.size();
             b.if_(size.gt(largest.get()), || {
                 largest.set(size);
                 place.set(row);
@@ -101,7 +102,7 @@ impl KernelSpec for Panel {
             b.for_(local, p.rows, GROUP, |row| {
                 b.if_(row.gt(j), || {
                     let above = p.a.load(at(row, j));
-                    let factor = b.var(above);
+                    let factor = ElementVar::var(b, above);
                     b.if_(!zero, || factor.set(above / divisor));
                     let factor = factor.get();
                     p.a.store(at(row, j), factor);
@@ -131,7 +132,11 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        accepted(&Panel { dtype: DType::F32, index: ScalarType::U32, pivot: true }.build());
-        accepted(&Panel { dtype: DType::F64, index: ScalarType::U64, pivot: false }.build());
+        for dtype in [DType::F32, DType::C64] {
+            accepted(&Panel { dtype, index: ScalarType::U32, pivot: true }.build());
+        }
+        for dtype in [DType::F64, DType::C128] {
+            accepted(&Panel { dtype, index: ScalarType::U64, pivot: false }.build());
+        }
     }
 }

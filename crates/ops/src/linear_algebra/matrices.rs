@@ -3,9 +3,10 @@
 //! A decomposition works on a tensor of three dimensions, `[batch, rows, columns]`, of any strides; a part of the matrices is a view.
 
 use crate::check;
+use crate::complex;
 use crate::creation::triangle::{Half, copy_half};
 use crate::matmul::{Bias, Finish, Output, Problem, Source};
-use crate::movement::copy::{device_copy, fill_with};
+use crate::movement::copy::{self, read_numbers};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::tensor::layout::index_type;
@@ -27,6 +28,30 @@ pub fn column_major(sizes: &[i64]) -> Dims {
 /// A new tensor of these sizes with contiguous columns.
 pub fn empty(call: &Call, dtype: DType, sizes: &[i64]) -> Result<Tensor> {
     call.empty_strided(dtype, sizes, &column_major(sizes))
+}
+
+/// Copies elements, real or complex, on one device; `src` broadcasts to `dst`.
+pub fn device_copy(call: &Call, src: &Tensor, dst: &Tensor) -> Result<()> {
+    if dst.dtype.is_complex() { complex::device_copy(call, src, dst) } else { copy::device_copy(call, src, dst) }
+}
+
+/// Sets every element, real or complex, to a number.
+pub fn fill_with(call: &Call, out: &Tensor, value: Number) -> Result<()> {
+    if out.dtype.is_complex() { complex::fill_with(call, out, value) } else { copy::fill_with(call, out, value) }
+}
+
+/// The tensor itself if it is contiguous, else a contiguous copy, of real or complex elements.
+pub fn as_contiguous(call: &Call, t: &Tensor) -> Result<Tensor> {
+    if t.is_contiguous() && !t.conjugate { Ok(t.clone()) } else { complex::contiguous(call, t) }
+}
+
+/// Whether an element, of at least one, is 0. Waits for them.
+pub fn has_zero(call: &Call, t: &Tensor) -> Result<bool> {
+    if !t.dtype.is_complex() {
+        return Ok(read_numbers::<Vec<Number>>(call, t)?.iter().any(|x| x.to_f64() == 0.0));
+    }
+    let parts: Vec<Number> = read_numbers(call, &complex::as_real(t))?;
+    Ok(parts.chunks_exact(2).any(|parts| parts.iter().all(|x| x.to_f64() == 0.0)))
 }
 
 /// New matrices with contiguous columns, of these sizes, with the elements of `t`, which broadcasts to them.
@@ -89,6 +114,16 @@ pub fn transposed(t: &Tensor) -> Tensor {
     t.transpose(d - 2, d - 1)
 }
 
+/// Complex matrices conjugated: what reads them looks at the conjugate bit. Real ones as they are.
+pub fn conjugated(t: &Tensor) -> Tensor {
+    Tensor { conjugate: t.dtype.is_complex() != t.conjugate, ..t.clone() }
+}
+
+/// The matrices conjugated and transposed: what makes of `x` its `x^H`.
+pub fn adjoint(t: &Tensor) -> Tensor {
+    conjugated(&transposed(t))
+}
+
 /// The matrices' lower triangle with ones on the diagonal and zeros above, as new matrices, of at least one element.
 pub fn unit_lower(call: &Call, t: &Tensor) -> Result<Tensor> {
     let l = empty(call, t.dtype, &t.sizes)?;
@@ -130,7 +165,8 @@ pub enum Into {
     Added(f64),
 }
 
-/// The product of `[batch, m, k]` and `[batch, k, n]` into `[batch, m, n]`, which may share memory with them but no element.
+/// The product of `[batch, m, k]` and `[batch, k, n]` into `[batch, m, n]`, which may share memory with them but no element. Conjugate bits of
+/// the two count.
 pub fn multiply(call: &Call, [a, b]: [&Tensor; 2], out: &Tensor, into: Into) -> Result<()> {
     let ([batch, m, k], n) = ([a.sizes[0], a.sizes[1], a.sizes[2]], b.sizes[2]);
     if out.numel() == 0 {
@@ -138,6 +174,9 @@ pub fn multiply(call: &Call, [a, b]: [&Tensor; 2], out: &Tensor, into: Into) -> 
     }
     if k == 0 {
         return if into == Into::Written { fill_with(call, out, Number::Int(0)) } else { Ok(()) };
+    }
+    if out.dtype.is_complex() {
+        return multiply_complex(call, [a, b], out, into);
     }
     let apart = |t: &Tensor| if batch == 1 { 0 } else { t.strides[0] };
     let strides = [apart(out), out.strides[1], out.strides[2]];
@@ -154,6 +193,23 @@ pub fn multiply(call: &Call, [a, b]: [&Tensor; 2], out: &Tensor, into: Into) -> 
         finish: Finish { out: Output { strides, memory: out.into(), split: None }, alpha, bias },
     };
     problem.run(call)
+}
+
+/// The same of complex matrices, as a product of real ones of twice the size, for which rows of the result have to lie as rows of reals.
+fn multiply_complex(call: &Call, [a, b]: [&Tensor; 2], out: &Tensor, into: Into) -> Result<()> {
+    let is_dense = |t: &Tensor, d: usize| t.sizes[d] == 1 || t.strides[d] == 1;
+    if !is_dense(out, 2) {
+        if is_dense(out, 1) {
+            return multiply_complex(call, [&transposed(b), &transposed(a)], &transposed(out), into);
+        }
+        let aside = copied(call, out, &out.sizes)?;
+        multiply_complex(call, [a, b], &aside, into)?;
+        return device_copy(call, &aside, out);
+    }
+    let rows = if is_dense(a, 2) && !a.conjugate { a.clone() } else { complex::contiguous(call, a)? };
+    let (k, n) = (a.sizes[2], out.sizes[2]);
+    let blocks = complex::blocks(call, b, [k, n])?;
+    multiply(call, [&complex::interleaved(&rows, 2 * k), &blocks], &complex::interleaved(out, 2 * n), into)
 }
 
 /// Gives a result back: `made` itself, or `out=`, which gets its elements and is cast to where that loses nothing.
@@ -192,7 +248,8 @@ pub fn check_square(t: &Tensor, operator: &str, name: &str) -> Result<()> {
 /// Checks that elements are floating point numbers.
 pub fn check_floats(t: &Tensor, operator: &str) -> Result<()> {
     let dtype = t.dtype;
-    check!(dtype.is_float(), Dtype, "{operator}: Expected a floating point or complex tensor as input. Got {dtype}");
+    let fits = dtype.is_float() || dtype.is_complex();
+    check!(fits, Dtype, "{operator}: Expected a floating point or complex tensor as input. Got {dtype}");
     Ok(())
 }
 
@@ -216,7 +273,7 @@ pub fn check_kernels(t: &Tensor, kernel: &str) -> Result<()> {
 }
 
 fn has_kernels(dtype: DType) -> bool {
-    matches!(dtype, DType::F32 | DType::F64)
+    matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128)
 }
 
 /// Checks the operands of `AX = B`, or of `XA = B` where A is not on the left.
@@ -288,7 +345,17 @@ pub fn sizes_of(batch: &[i64], then: &[i64]) -> Dims {
 
 /// The type of offsets in all of these.
 pub fn index_of(tensors: &[&Tensor]) -> ScalarType {
-    index_type(tensors.iter().map(|t| t.reach()).max().unwrap_or(0))
+    index_type(tensors.iter().map(|t| reach(t)).max().unwrap_or(0))
+}
+
+/// Real numbers from the first of these to one past the highest.
+pub fn reach(t: &Tensor) -> i64 {
+    if t.dtype.is_complex() { 2 * t.reach() } else { t.reach() }
+}
+
+/// The real parts of complex matrices; real ones as they are.
+pub fn real_part(t: &Tensor) -> Tensor {
+    if t.dtype.is_complex() { complex::parts(t)[0].clone() } else { t.clone() }
 }
 
 /// The strides of `[batch, rows, columns]` as a kernel's parameter.

@@ -6,6 +6,7 @@ pub mod column_norms;
 pub mod cross;
 pub mod distance;
 pub mod eigh;
+pub mod element;
 pub mod householder;
 pub mod jacobi;
 pub mod ldl;

@@ -9,10 +9,10 @@
 
 use super::block_pair::{self, BlockPair, BlockPairArguments};
 use super::jacobi;
-use super::matrices::{self, Into, part};
+use super::matrices::{self, Into, device_copy, fill_with, part};
 use super::orthogonal::polish;
 use super::rotate_columns::{self, RotateColumns, RotateColumnsArguments};
-use crate::movement::copy::{device_copy, fill_with, read_numbers};
+use crate::movement::copy::read_numbers;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::{Error, Result};
 use crate::primitives::loops::check_turns;
@@ -63,7 +63,7 @@ impl<'a, 'c> Columns<'a, 'c> {
     pub fn new(call: &'a Call<'c>, x: &'a Tensor, flags: &Tensor, with_rotations: bool) -> Result<Self> {
         let (batch, n) = (x.sizes[0], x.sizes[1]);
         check_turns(call, n + n / 16 + 4_000)?;
-        let width = (n as u64).div_ceil(2).min(u64::from(block_pair::COLUMNS / 2)) as i64;
+        let width = (n as u64).div_ceil(2).min(u64::from(block_pair::columns(x.dtype) / 2)) as i64;
         let blocks = (n as u64).div_ceil(width as u64) as i64;
         let slots = batch * jacobi::pairs(blocks);
         let size = 2 * width;
@@ -192,5 +192,5 @@ impl<'a, 'c> Columns<'a, 'c> {
 
 /// The distance from one to the next number.
 fn epsilon(dtype: DType) -> f64 {
-    if dtype == DType::F32 { f32::EPSILON.into() } else { f64::EPSILON }
+    if dtype.real() == DType::F32 { f32::EPSILON.into() } else { f64::EPSILON }
 }

@@ -1,5 +1,6 @@
 //! Kernels of pivots: the permutation matrix that they amount to, and the determinant of an LU decomposition.
 
+use super::element::{Element, ElementVar, InputElements, OutputElements};
 use super::matrices::MatrixStrides;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use dml_engine::interface::{Index, U32};
@@ -60,7 +61,7 @@ parameters! {
     pub PermutationMatrix as s => PermutationMatrixArguments, PermutationMatrixParameters {
         rows_of: Input = DType::I32,
         /// `[batch, rows, rows]`, contiguous.
-        out: Output = s.dtype,
+        out: OutputElements = s.dtype,
         numel: Index = s.index,
         rows: U32,
     }
@@ -78,7 +79,7 @@ impl KernelSpec for PermutationMatrix {
             let (line, column) = (i / n, i % n);
             let (matrix, row) = (line / n, line % n);
             let one = p.rows_of.load(matrix * n + column).cast(self.index).eq(row);
-            p.out.store(i, one.cast(self.dtype.compute()));
+            p.out.store(i, Element::of_real(self.dtype, one.cast(self.dtype.compute())));
         });
     }
 }
@@ -105,13 +106,13 @@ pub struct Determinant {
 
 parameters! {
     pub Determinant as s => DeterminantArguments, DeterminantParameters {
-        lu: Input = s.dtype,
+        lu: InputElements = s.dtype,
         strides: MatrixStrides = s.index,
         pivots: Input = DType::I32,
         /// The determinant or its sign.
-        out: Output = s.dtype,
-        /// The logarithm, where it is computed; otherwise as `out`.
-        logarithm: Output = s.dtype,
+        out: OutputElements = s.dtype,
+        /// The logarithm, where it is computed; otherwise not written.
+        logarithm: Output = s.dtype.real(),
         batch: U32,
         n: U32,
     }
@@ -126,7 +127,7 @@ impl KernelSpec for Determinant {
         let compute = self.dtype.compute();
         let matrix = linear_id(b, ScalarType::U32);
         b.if_(matrix.lt(p.batch), || {
-            let product = b.var(b.float(compute, 1.0));
+            let product = ElementVar::var(b, Element::constant(b, self.dtype, 1.0));
             let sum = b.var(b.float(compute, 0.0));
             let first = matrix.cast(self.index) * p.n.cast(self.index);
             b.for_(0, p.n, 1, |i| {
@@ -135,13 +136,11 @@ impl KernelSpec for Determinant {
                     Of::Determinant => element,
                     Of::Logarithm => {
                         sum.set(sum.get() + math::log(element.abs()));
-                        let (one, zero) = (element.like(1.0), element.like(0.0));
-                        let sign = element.is_below_zero().select(-one, element.is_above_zero().select(one, zero));
-                        element.is_nan().select(element, sign)
+                        element.sign()
                     }
                 };
                 let stays = p.pivots.load(first + i.cast(self.index)).eq((i + 1).cast(ScalarType::I32));
-                product.set(product.get() * stays.select(factor, -factor));
+                product.set(product.get() * Element::select(stays, factor, -factor));
             });
             p.out.store(matrix, product.get());
             if self.of == Of::Logarithm {
@@ -158,7 +157,12 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
+        for (dtype, index) in [
+            (DType::F32, ScalarType::U32),
+            (DType::F64, ScalarType::U64),
+            (DType::C64, ScalarType::U64),
+            (DType::C128, ScalarType::U32),
+        ] {
             accepted(&Permutation { index }.build());
             accepted(&PermutationMatrix { dtype, index }.build());
             for of in [Of::Determinant, Of::Logarithm] {

@@ -1,10 +1,9 @@
 //! The decomposition `A = Q R` by Householder reflections, in panels of a few columns, and what is made of the reflections.
 
 use super::householder::{self, Block};
-use super::matrices::{self, part, transposed};
+use super::matrices::{self, as_contiguous, conjugated, part, transposed};
 use super::qr_panel::{self, Panel, PanelArguments, WIDTH};
 use crate::creation::triangle::{Half, copy_half};
-use crate::movement::copy::as_contiguous;
 use crate::operator::argument::{Out, Outs};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -176,10 +175,14 @@ fn ormqr(
     let c = matrices::copied(call, other, &other.sizes)?;
     let k = tau.size(-1);
     if c.numel() > 0 && k > 0 {
-        let v = matrices::readable(call, &input.narrow(input.dim() - 1, 0, k), batch)?;
         let flat = matrices::flat(&c);
-        let turned = if left { flat } else { transposed(&flat) };
-        householder::apply(call, &v, &as_contiguous(call, tau)?, &turned, transpose == left)?;
+        // C Q is the transpose of Q^T C^T, and Q^T the adjoint of the conjugate of Q.
+        let (turned, [input, tau]) =
+            if left { (flat, [input.clone(), tau.clone()]) } else { (transposed(&flat), [input, tau].map(conjugated)) };
+        let v = input.narrow(input.dim() - 1, 0, k);
+        let v = if v.conjugate { as_contiguous(call, &v)? } else { v };
+        let v = matrices::readable(call, &v, batch)?;
+        householder::apply(call, &v, &as_contiguous(call, &tau)?, &turned, transpose == left)?;
     }
     matrices::give(call, out.given(), c)
 }

@@ -1,12 +1,13 @@
 //! The kernel that applies the rotations of [`block_pair`](super::block_pair): an invocation takes a row of a pair of blocks.
 
-use super::block_pair::{Blocks, COLUMNS, NUMBERS};
+use super::block_pair::{Blocks, columns};
+use super::element::{Element, ElementVar, InputElements, LocalElements, OutputElements, SharedElements};
 use super::jacobi::pair;
 use super::matrices::{self, MatrixStrides};
-use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::kernel::{Input, KernelSpec};
 use dml_engine::interface::U32;
 use dml_engine::parameters;
-use dml_kernel::{Builder, DType, ScalarType, Value, Var};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 
 /// Rows of a workgroup.
 pub const ROWS: u32 = 128;
@@ -23,10 +24,10 @@ pub struct RotateColumns {
 parameters! {
     pub RotateColumns as s => RotateColumnsArguments, RotateColumnsParameters {
         /// `[batch, rows, n]`
-        x: Output = s.dtype,
+        x: OutputElements = s.dtype,
         strides: MatrixStrides = s.index,
         /// As [`block_pair`](super::block_pair) writes them.
-        turns: Input = s.dtype,
+        turns: InputElements = s.dtype,
         places: Input = DType::I32,
         rotated: Input = DType::I32,
         batch: U32,
@@ -51,7 +52,9 @@ impl KernelSpec for RotateColumns {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: RotateColumnsParameters<'b>) {
-        let compute = self.dtype.compute();
+        let dtype = self.dtype;
+        let most = columns(dtype);
+        let nothing = || Element::constant(b, dtype, 0.0);
         let pairs = (p.blocks + 1) / 2;
         let (matrix, tile) = matrices::own_tile(b, p.batch, pairs * p.tiles);
         let own = tile / p.tiles;
@@ -59,13 +62,13 @@ impl KernelSpec for RotateColumns {
         let row = tile % p.tiles * ROWS + local;
         let slot = (matrix * pairs + own).cast(self.index);
         b.if_(p.rotated.load(slot).eq(0), || b.return_());
-        let [turns, places] = [b.shared(compute, 1, NUMBERS), b.shared(ScalarType::U32, 1, COLUMNS)];
+        let (turns, places) = (SharedElements::shared(b, dtype, most * most), b.shared(ScalarType::U32, 1, most));
         let blocks = Blocks { pair: pair(p.blocks, p.round, own), width: p.width, n: p.n };
         let columns = p.width * 2;
-        for e in 0..NUMBERS / ROWS {
+        for e in 0..most * most / ROWS {
             let element = local + e * ROWS;
-            let (from, to) = (element / COLUMNS, element % COLUMNS);
-            let value = b.var(b.float(compute, 0.0));
+            let (from, to) = (element / most, element % most);
+            let value = ElementVar::var(b, nothing());
             b.if_(from.lt(columns) & to.lt(columns), || value.set(p.turns.load(blocks.number(slot, from, to))));
             turns.store(element, value.get());
         }
@@ -75,10 +78,10 @@ impl KernelSpec for RotateColumns {
         b.barrier();
         let at = |column: Value<'b>| p.strides.at(matrix, row, column);
         b.if_(row.lt(p.rows), || {
-            let before = b.local_array(compute, COLUMNS);
-            let values: Vec<Var> = (0..COLUMNS)
+            let before = LocalElements::local(b, dtype, most);
+            let values: Vec<ElementVar> = (0..most)
                 .map(|c| {
-                    let (column, value) = (blocks.column(b.u32(c)), b.var(b.float(compute, 0.0)));
+                    let (column, value) = (blocks.column(b.u32(c)), ElementVar::var(b, nothing()));
                     b.if_(column.lt(p.n), || value.set(p.x.load(at(column))));
                     before.set(b.u32(c), value.get());
                     value
@@ -90,7 +93,7 @@ impl KernelSpec for RotateColumns {
                     let change = values
                         .iter()
                         .zip(0..)
-                        .fold(b.float(compute, 0.0), |sum, (value, i)| sum + value.get() * turns.load(c + i * COLUMNS));
+                        .fold(nothing(), |sum, (value, i)| sum + value.get() * turns.load(c + i * most));
                     p.x.store(at(column), before.get(places.load(c)) + change);
                 });
             });
@@ -105,7 +108,11 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        accepted(&RotateColumns { dtype: DType::F32, index: ScalarType::U32 }.build());
-        accepted(&RotateColumns { dtype: DType::F64, index: ScalarType::U64 }.build());
+        for dtype in [DType::F32, DType::C64] {
+            accepted(&RotateColumns { dtype, index: ScalarType::U32 }.build());
+        }
+        for dtype in [DType::F64, DType::C128] {
+            accepted(&RotateColumns { dtype, index: ScalarType::U64 }.build());
+        }
     }
 }

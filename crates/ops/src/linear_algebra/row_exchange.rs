@@ -1,7 +1,8 @@
 //! The kernel that exchanges rows as pivots say: an invocation takes a column.
 
+use super::element::OutputElements;
 use super::matrices::{self, MatrixStrides};
-use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::kernel::{Input, KernelSpec};
 use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType, ScalarType};
@@ -22,7 +23,7 @@ pub struct Exchange {
 
 parameters! {
     pub Exchange as s => ExchangeArguments, ExchangeParameters {
-        x: Output = s.dtype,
+        x: OutputElements = s.dtype,
         pivots: Input = DType::I32,
         strides: MatrixStrides = s.index,
         batch: U32,
@@ -72,7 +73,11 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        accepted(&Exchange { dtype: DType::F32, index: ScalarType::U32, reverse: false }.build());
-        accepted(&Exchange { dtype: DType::F64, index: ScalarType::U64, reverse: true }.build());
+        for dtype in [DType::F32, DType::C64] {
+            accepted(&Exchange { dtype, index: ScalarType::U32, reverse: false }.build());
+        }
+        for dtype in [DType::F64, DType::C128] {
+            accepted(&Exchange { dtype, index: ScalarType::U64, reverse: true }.build());
+        }
     }
 }

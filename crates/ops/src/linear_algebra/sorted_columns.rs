@@ -1,5 +1,6 @@
 //! Kernels that sort eigenvalues and singular values, and the columns that belong to them.
 
+use super::element::{InputElements, OutputElements};
 use super::matrices::{self, MatrixStrides};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -88,8 +89,8 @@ struct Arrange {
 
 parameters! {
     Arrange as s => ArrangeArguments, ArrangeParameters {
-        from: Input = s.dtype,
-        to: Output = s.dtype,
+        from: InputElements = s.dtype,
+        to: OutputElements = s.dtype,
         places: Input = DType::I32,
         from_strides: MatrixStrides = s.index,
         to_strides: MatrixStrides = s.index,
@@ -128,6 +129,9 @@ mod tests {
         for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
             accepted(&Rank { dtype, index, descending: dtype == DType::F32 }.build());
             accepted(&Arrange { dtype, index, back: dtype == DType::F32 }.build());
+        }
+        for (dtype, index) in [(DType::C64, ScalarType::U32), (DType::C128, ScalarType::U64)] {
+            accepted(&Arrange { dtype, index, back: false }.build());
         }
     }
 }

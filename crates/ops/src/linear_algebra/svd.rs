@@ -1,13 +1,14 @@
 //! The singular value decomposition `A = U S V^H`.
 //!
 //! Of a matrix that is not wide (a wide one is transposed), its longest columns first, `A = Q R` is computed, so that what follows works on square
-//! matrices only. [Jacobi's one-sided method](super::one_sided_jacobi) makes the columns of `L = R^T` orthogonal, which takes fewer sweeps than those
+//! matrices only. [Jacobi's one-sided method](super::one_sided_jacobi) makes the columns of `L = R^H` orthogonal, which takes fewer sweeps than those
 //! of R would (Drmač, Veselić, "New fast and accurate Jacobi SVD algorithm", 2008). With `L V = W`, whose columns are as long as the singular values,
 //! another QR decomposition turns W into an orthogonal matrix, also where its columns are zeros. A is scaled by a power of two for all of it.
 
 use super::column_norms;
+use super::element::{Element, InputElements, OutputElements};
 use super::householder;
-use super::matrices::{self, MatrixStrides, part, transposed};
+use super::matrices::{self, MatrixStrides, adjoint, conjugated, device_copy, part, transposed};
 use super::one_sided_jacobi::Columns;
 use super::orthogonal::polish;
 use super::qr;
@@ -18,7 +19,7 @@ use crate::operator::argument::Outs;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::kernel::KernelSpec;
 use crate::tensor::Tensor;
 use crate::{check, operators};
 use dml_engine::interface::{Index, U32};
@@ -39,7 +40,8 @@ fn linalg_svd(call: &mut Call, a: &Tensor, full: bool, vectors: bool, driver: Op
     matrices::check_matrices(a, "linalg.svd", "A")?;
     matrices::check_floats(a, "linalg.svd")?;
     let given = |i: usize| outs.as_ref().map(|outs| outs[i]);
-    (0..3).try_for_each(|i| structured::check_given(given(i), a.dtype))?;
+    let dtypes = [a.dtype, a.dtype.real(), a.dtype];
+    (0..3).try_for_each(|i| structured::check_given(given(i), dtypes[i]))?;
     if a.numel() > 0 {
         check!(
             driver.is_none(),
@@ -59,7 +61,7 @@ pub fn decomposed(call: &Call, a: &Tensor, full: bool, vectors: bool) -> Result<
     let batch = matrices::batch_of(a);
     let (m, n) = (a.size(-2), a.size(-1));
     let k = m.min(n);
-    let s = call.empty(a.dtype, &matrices::sizes_of(batch, &[k]))?;
+    let s = call.empty(a.dtype.real(), &matrices::sizes_of(batch, &[k]))?;
     let [u, vh] = if vectors {
         let (rows, columns) = if full { (m, n) } else { (k, k) };
         let u = matrices::identity(call, a.dtype, &matrices::sizes_of(batch, &[m, rows]))?;
@@ -71,12 +73,20 @@ pub fn decomposed(call: &Call, a: &Tensor, full: bool, vectors: bool) -> Result<
         let flat = vectors.then(|| (matrices::flat(&u), transposed(&matrices::flat(&vh))));
         let values = s.as_strided(&[s.numel() / k, k], &[k, 1], 0);
         if m < n {
-            decompose(call, &transposed(a), &values, flat.map(|(u, v)| (v, u)))?;
+            decompose(call, &adjoint(a), &values, flat.map(|(u, v)| (v, u)))?;
         } else {
             decompose(call, a, &values, flat)?;
         }
+        if vectors {
+            conjugate(call, &vh)?;
+        }
     }
     Ok([u, s, vh])
+}
+
+/// Complex matrices conjugated in place.
+fn conjugate(call: &Call, t: &Tensor) -> Result<()> {
+    if t.dtype.is_complex() { device_copy(call, &conjugated(t), t) } else { Ok(()) }
 }
 
 /// Decomposes `a`, which is not wide. Writes the singular values to `values`, `[batch, n]` contiguous, and the vectors to columns of `[batch, m, ..]`
@@ -90,13 +100,14 @@ fn decompose(call: &Call, a: &Tensor, values: &Tensor, vectors: Option<(Tensor, 
     let powers = column_norms::powers(call, &norms, &flags.narrow(0, 1, 1))?;
     column_norms::scale(call, &copied, &powers, true)?;
     let sorted = matrices::empty(call, a.dtype, &a.sizes)?;
-    let order = sorted_columns::sort(call, &norms, &call.empty(a.dtype, &norms.sizes)?, true)?;
+    let order = sorted_columns::sort(call, &norms, &call.empty(norms.dtype, &norms.sizes)?, true)?;
     sorted_columns::arrange(call, &matrices::flat(&copied), &matrices::flat(&sorted), &order)?;
 
     let (qr, tau) = qr::decompose(call, &sorted)?;
     let qr = matrices::flat(&qr);
     let l = matrices::empty(call, a.dtype, &[batch, n, n])?;
     copy_half(call, &part(&qr, (0, n), (0, n)), &transposed(&l), 0, Half::Upper)?;
+    conjugate(call, &l)?;
     let columns = Columns::new(call, &l, &flags, vectors.is_some())?;
     columns.orthogonalise()?;
 
@@ -121,7 +132,7 @@ fn decompose(call: &Call, a: &Tensor, values: &Tensor, vectors: Option<(Tensor, 
     sorted_columns::restore(call, &transposed(&u), &transposed(&right), &order)
 }
 
-/// Writes the signs of a diagonal to another. An invocation takes an element.
+/// Writes the signs of a diagonal, whose numbers are real, to another. An invocation takes an element.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Signs {
     dtype: DType,
@@ -130,8 +141,8 @@ struct Signs {
 
 parameters! {
     Signs as s => SignsArguments, SignsParameters {
-        r: Input = s.dtype,
-        signs: Output = s.dtype,
+        r: InputElements = s.dtype,
+        signs: OutputElements = s.dtype,
         /// Of both.
         strides: MatrixStrides = s.index,
         numel: Index = s.index,
@@ -149,9 +160,10 @@ impl KernelSpec for Signs {
         b.if_(i.lt(p.numel), || {
             let n = p.n.cast(self.index);
             let (matrix, row) = ((i / n).cast(ScalarType::U32), (i % n).cast(ScalarType::U32));
-            let value = p.r.load(p.strides.at(matrix, row, row));
+            let value = p.r.load(p.strides.at(matrix, row, row)).real();
             let one = value.like(1.0);
-            p.signs.store(p.strides.at(matrix, row, row), value.is_below_zero().select(-one, one));
+            let sign = || Element::of_real(self.dtype, value.is_below_zero().select(-one, one));
+            p.signs.store(p.strides.at(matrix, row, row), sign());
         });
     }
 }
@@ -163,7 +175,11 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        accepted(&Signs { dtype: DType::F32, index: ScalarType::U32 }.build());
-        accepted(&Signs { dtype: DType::F64, index: ScalarType::U64 }.build());
+        for dtype in [DType::F32, DType::C64] {
+            accepted(&Signs { dtype, index: ScalarType::U32 }.build());
+        }
+        for dtype in [DType::F64, DType::C128] {
+            accepted(&Signs { dtype, index: ScalarType::U64 }.build());
+        }
     }
 }

@@ -205,7 +205,7 @@ fn lu_solve(
     matrices::give(call, out.given(), x)
 }
 
-/// The new tensor that solves `A X = B`, or `X A = B`, or with A's transpose.
+/// The new tensor that solves `A X = B`, or `X A = B`, or with A's adjoint.
 fn solved(call: &Call, lu: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: bool) -> Result<Tensor> {
     let batch = matrices::broadcast_batch(call, b, lu)?;
     let x = matrices::copied(call, b, &matrices::sizes_of(&batch, &[b.size(-2), b.size(-1)]))?;
@@ -213,6 +213,7 @@ fn solved(call: &Call, lu: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adj
         let all = matrices::sizes_of(&batch, &[pivots.size(-1)]);
         let pivots = as_contiguous(call, &pivots.expand(&all))?;
         let (lu, flat) = (matrices::readable(call, lu, &batch)?, matrices::flat(&x));
+        let lu = if adjoint { matrices::conjugated(&lu) } else { lu };
         let turned = if left { flat } else { matrices::transposed(&flat) };
         lu::solve(call, &lu, &pivots, &turned, adjoint == left)?;
     }
@@ -267,12 +268,12 @@ fn inv_ex(call: &mut Call, a: &Tensor, check_errors: bool, outs: Outs) -> Result
 }
 
 /// Decomposes, and computes of the diagonals: the determinant or its sign, its logarithm, LU and pivots. These are of the transposed
-/// matrices where `a` is contiguous, as PyTorch's formulas for gradients expect them.
+/// matrices where `a` is real and contiguous, as PyTorch's formulas for gradients expect them.
 fn determinant(call: &Call, a: &Tensor, of: Of) -> Result<[Tensor; 4]> {
-    let turned = if a.is_contiguous() { matrices::transposed(a) } else { a.clone() };
+    let turned = if a.is_contiguous() && !a.dtype.is_complex() { matrices::transposed(a) } else { a.clone() };
     let Decomposed { lu, pivots, .. } = lu::decompose(call, &turned, true)?;
     let batch = matrices::batch_of(a);
-    let [out, logarithm] = [call.empty(a.dtype, batch)?, call.empty(a.dtype, batch)?];
+    let [out, logarithm] = [call.empty(a.dtype, batch)?, call.empty(a.dtype.real(), batch)?];
     if out.numel() > 0 {
         let flat = matrices::flat(&lu);
         let spec = Determinant { dtype: a.dtype, index: matrices::index_of(&[&flat]), of };

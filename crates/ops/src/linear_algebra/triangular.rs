@@ -1,11 +1,12 @@
 //! Systems with triangular matrices: halves of halves, whose coupling is a product, and a kernel for the blocks on the diagonal.
 
+use super::element::{Element, ElementVar, InputElements, OutputElements, SharedElements};
 use super::matrices::{self, Into, MatrixStrides, part};
 use crate::operator::argument::{Out, Outs};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::kernel::KernelSpec;
 use crate::tensor::Tensor;
 use crate::{check, operators};
 use dml_engine::interface::U32;
@@ -127,7 +128,7 @@ const BLOCK: u32 = 32;
 /// Columns of the right side that a workgroup solves for.
 const COLUMNS: u32 = GROUP / BLOCK;
 
-/// Solves `t @ x = x` in place: `t` is `[batch, n, n]`, `x` is `[batch, n, k]`.
+/// Solves `t @ x = x` in place: `t` is `[batch, n, n]`, whose conjugate bit counts, `x` is `[batch, n, k]`.
 pub fn solve(call: &Call, t: &Tensor, x: &Tensor, triangle: Triangle) -> Result<()> {
     let (n, k) = (x.sizes[1], x.sizes[2]);
     if x.numel() == 0 {
@@ -146,7 +147,7 @@ pub fn solve(call: &Call, t: &Tensor, x: &Tensor, triangle: Triangle) -> Result<
 
 fn solve_block(call: &Call, t: &Tensor, x: &Tensor, triangle: Triangle) -> Result<()> {
     let [batch, n, k] = [x.sizes[0], x.sizes[1], x.sizes[2]];
-    let spec = Block { dtype: x.dtype, index: matrices::index_of(&[t, x]), triangle };
+    let spec = Block { dtype: x.dtype, index: matrices::index_of(&[t, x]), triangle, conjugate: t.conjugate };
     let tiles = (k as u64).div_ceil(u64::from(COLUMNS)) as i64;
     let arguments = BlockArguments {
         t,
@@ -167,12 +168,14 @@ struct Block {
     dtype: DType,
     index: ScalarType,
     triangle: Triangle,
+    /// The conjugate of `t` counts.
+    conjugate: bool,
 }
 
 parameters! {
     Block as s => BlockArguments, BlockParameters {
-        t: Input = s.dtype,
-        x: Output = s.dtype,
+        t: InputElements = s.dtype,
+        x: OutputElements = s.dtype,
         t_strides: MatrixStrides = s.index,
         x_strides: MatrixStrides = s.index,
         batch: U32,
@@ -190,24 +193,25 @@ impl KernelSpec for Block {
 
     fn write<'b>(&self, b: &'b Builder, p: BlockParameters<'b>) {
         let Triangle { upper, unit } = self.triangle;
-        let compute = self.dtype.compute();
+        let dtype = self.dtype;
         let (matrix, tile) = matrices::own_tile(b, p.batch, p.tiles);
         let local = b.local_id(0);
         let (row, lane) = (local & (BLOCK - 1), local >> BLOCK.ilog2());
         let column = tile * COLUMNS + lane;
+        let counted = |element: Element<'b>| if self.conjugate { element.conjugate() } else { element };
         // Columns of the block stand one after another.
-        let block = b.shared(compute, 1, BLOCK * BLOCK);
+        let block = SharedElements::shared(b, dtype, BLOCK * BLOCK);
         for e in 0..BLOCK / COLUMNS {
             let at = lane + e * COLUMNS;
             b.if_(row.lt(p.n) & at.lt(p.n), || {
-                block.store(at * BLOCK + row, p.t.load(p.t_strides.at(matrix, row, at)));
+                block.store(at * BLOCK + row, counted(p.t.load(p.t_strides.at(matrix, row, at))));
             });
         }
         let own = row.lt(p.n) & column.lt(p.k);
-        let x = b.var(b.float(compute, 0.0));
+        let x = ElementVar::var(b, Element::constant(b, dtype, 0.0));
         b.if_(own, || x.set(p.x.load(p.x_strides.at(matrix, row, column))));
         // Two rows in turn, so that one barrier a step is enough.
-        let known = b.shared(compute, 1, 2 * COLUMNS);
+        let known = SharedElements::shared(b, dtype, 2 * COLUMNS);
         b.barrier();
         b.for_(0, p.n, 1, |step| {
             let j = if upper { p.n - 1 - step } else { step };
@@ -234,10 +238,13 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index, triangle) in
-            [(DType::F32, ScalarType::U32, Triangle::UNIT_LOWER), (DType::F64, ScalarType::U64, Triangle::UPPER)]
-        {
-            accepted(&Block { dtype, index, triangle }.build());
+        for (dtype, index, triangle, conjugate) in [
+            (DType::F32, ScalarType::U32, Triangle::UNIT_LOWER, false),
+            (DType::F64, ScalarType::U64, Triangle::UPPER, false),
+            (DType::C64, ScalarType::U32, Triangle::LOWER, true),
+            (DType::C128, ScalarType::U64, Triangle::UNIT_UPPER, false),
+        ] {
+            accepted(&Block { dtype, index, triangle, conjugate }.build());
         }
     }
 }

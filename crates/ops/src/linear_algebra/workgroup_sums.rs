@@ -1,6 +1,8 @@
 //! Sums and other folds over a workgroup of values that each of its invocations has.
 
-use dml_kernel::{Builder, Operand, ScalarType, Shared, Value, Var};
+use super::element::{Element, ElementVar};
+use dml_kernel::math::complex::Complex;
+use dml_kernel::{Builder, DType, Operand, ScalarType, Shared, Value, Var};
 
 /// Invocations of a workgroup.
 pub const THREADS: u32 = 128;
@@ -102,5 +104,42 @@ impl<'b> Joined<'b> {
             self.results.store(local, join(join(loaded[0], loaded[1]), join(loaded[2], loaded[3])));
         });
         b.barrier();
+    }
+}
+
+/// Real or complex elements that a workgroup of [`THREADS`] adds up.
+pub struct JoinedElements<'b> {
+    joined: Joined<'b>,
+    dtype: DType,
+    /// Imaginary parts stand so far behind real ones.
+    width: u32,
+}
+
+impl<'b> JoinedElements<'b> {
+    /// For up to `width` elements, a power of two of at most 16, at once.
+    pub fn new(b: &'b Builder, dtype: DType, width: u32) -> JoinedElements<'b> {
+        let values = if dtype.is_complex() { 2 * width } else { width };
+        JoinedElements { joined: Joined::new(b, dtype.compute(), values), dtype, width }
+    }
+
+    /// What the elements at `i` of the last [`add`](Self::add) of `width` came to.
+    pub fn sum(&self, i: impl Operand<'b>) -> Element<'b> {
+        let b = self.joined.b;
+        if !self.dtype.is_complex() {
+            return Element::Real(self.joined.result(i));
+        }
+        let i = i.value(b, ScalarType::U32);
+        Element::Complex(Complex::new(self.joined.result(i), self.joined.result(i + self.width)))
+    }
+
+    /// Each of `width` elements added to its likes over the workgroup, as [`Joined::join`] does.
+    pub fn add(&self, elements: &[ElementVar<'b>]) {
+        self.joined.join(&ElementVar::parts(elements), |x, y| x + y);
+    }
+
+    /// The largest of real values over the workgroup. Known to all until the next call.
+    pub fn largest(&self, value: Var<'b>) -> Value<'b> {
+        self.joined.join(&[value], larger);
+        self.joined.result(0)
     }
 }
