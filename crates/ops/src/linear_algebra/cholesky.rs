@@ -85,21 +85,20 @@ fn decomposed(call: &Call, a: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> 
     Ok((l, info))
 }
 
-/// Rows of a block on the diagonal.
-const BLOCK: u32 = 32;
 /// From here on the two triangles of an update are told apart.
 const UPDATE: i64 = 512;
 
 /// Writes the factor over the lower triangle of `a`, `[batch, n, n]`, which begins at row `first` of the whole. What is above is lost.
 fn factor(call: &Call, a: &Tensor, info: &Tensor, first: i64) -> Result<()> {
     let (batch, n) = (a.sizes[0], a.sizes[1]);
-    if n <= i64::from(BLOCK) {
+    let rows = matrices::block_rows(a.dtype);
+    if n <= i64::from(rows) {
         let spec = Block { dtype: a.dtype, index: matrices::index_of(&[a]) };
         let (batch_32, n, first) = (batch as u32, n as u32, first as u32);
         let arguments = BlockArguments { a, info, strides: a, batch: batch_32, n, first };
         return call.run(&spec, &arguments, matrices::workgroups(batch, 1));
     }
-    let half = matrices::half(n, BLOCK);
+    let half = matrices::half(n, rows);
     let (upper, lower) = ((0, half), (half, n));
     let (diagonal, below, rest) = (part(a, upper, upper), part(a, lower, upper), part(a, lower, lower));
     factor(call, &diagonal, info, first)?;
@@ -114,7 +113,7 @@ fn subtract_square(call: &Call, x: &Tensor, c: &Tensor) -> Result<()> {
     if n <= UPDATE {
         return matrices::multiply(call, [x, &adjoint(x)], c, Into::Subtracted);
     }
-    let half = matrices::half(n, BLOCK);
+    let half = matrices::half(n, matrices::block_rows(c.dtype));
     let (above, below) = (part(x, (0, half), (0, k)), part(x, (half, n), (0, k)));
     subtract_square(call, &above, &part(c, (0, half), (0, half)))?;
     matrices::multiply(call, [&below, &adjoint(&above)], &part(c, (half, n), (0, half)), Into::Subtracted)?;
@@ -182,42 +181,43 @@ impl KernelSpec for Block {
     fn write<'b>(&self, b: &'b Builder, p: BlockParameters<'b>) {
         let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
         let local = b.local_id(0);
-        let (row, lane) = (local & (BLOCK - 1), local >> BLOCK.ilog2());
-        let lanes = GROUP / BLOCK;
-        let columns: Vec<_> = (0..BLOCK / lanes).map(|e| lane + e * lanes).collect();
+        let rows = matrices::block_rows(self.dtype);
+        let (row, lane) = (local & (rows - 1), local >> rows.ilog2());
+        let lanes = GROUP / rows;
+        let columns: Vec<_> = (0..rows / lanes).map(|e| lane + e * lanes).collect();
         // Columns of the block stand one after another.
-        let block = SharedElements::shared(b, self.dtype, BLOCK * BLOCK);
+        let block = SharedElements::shared(b, self.dtype, rows * rows);
         let inside = |column| row.lt(p.n) & row.ge(column);
         for &column in &columns {
             b.if_(inside(column), || {
-                block.store(column * BLOCK + row, p.a.load(p.strides.at(matrix, row, column)));
+                block.store(column * rows + row, p.a.load(p.strides.at(matrix, row, column)));
             });
         }
         let before = p.info.load(matrix);
         let failed = b.var(before.cast(ScalarType::U32));
         b.for_(0, p.n, 1, |j| {
             b.barrier();
-            let pivot = block.load(j * BLOCK + j).real();
+            let pivot = block.load(j * rows + j).real();
             b.if_(failed.get().eq(0) & !pivot.is_above_zero(), || failed.set(p.first + j + 1));
             let root = math::sqrt(pivot);
             b.barrier();
             let going = failed.get().eq(0);
             b.if_(going & lane.eq(0) & inside(j), || {
-                let below = block.load(j * BLOCK + row).over(root);
-                block.store(j * BLOCK + row, Element::select(row.eq(j), below.alike(root), below));
+                let below = block.load(j * rows + row).over(root);
+                block.store(j * rows + row, Element::select(row.eq(j), below.alike(root), below));
             });
             b.barrier();
             for &column in &columns {
                 b.if_(going & column.gt(j) & inside(column), || {
-                    let product = block.load(j * BLOCK + row) * block.load(j * BLOCK + column).conjugate();
-                    block.store(column * BLOCK + row, block.load(column * BLOCK + row) - product);
+                    let product = block.load(j * rows + row) * block.load(j * rows + column).conjugate();
+                    block.store(column * rows + row, block.load(column * rows + row) - product);
                 });
             }
         });
         b.barrier();
         for &column in &columns {
             b.if_(inside(column), || {
-                p.a.store(p.strides.at(matrix, row, column), block.load(column * BLOCK + row));
+                p.a.store(p.strides.at(matrix, row, column), block.load(column * rows + row));
             });
         }
         b.if_(local.eq(0), || p.info.store(matrix, failed.get().cast(ScalarType::I32)));

@@ -358,6 +358,11 @@ pub fn real_part(t: &Tensor) -> Tensor {
     if t.dtype.is_complex() { complex::parts(t)[0].clone() } else { t.clone() }
 }
 
+/// Rows of a block on the diagonal of matrices of this dtype, which fits into 16 KiB of shared memory with more beside it.
+pub fn block_rows(dtype: DType) -> u32 {
+    if dtype == DType::C128 { 16 } else { 32 }
+}
+
 /// The strides of `[batch, rows, columns]` as a kernel's parameter.
 pub struct MatrixStrides;
 

@@ -123,23 +123,19 @@ impl Triangle {
     pub const UNIT_UPPER: Triangle = Triangle { upper: true, unit: true };
 }
 
-/// Rows of a block on the diagonal.
-const BLOCK: u32 = 32;
-/// Columns of the right side that a workgroup solves for.
-const COLUMNS: u32 = GROUP / BLOCK;
-
 /// Solves `t @ x = x` in place: `t` is `[batch, n, n]`, whose conjugate bit counts, `x` is `[batch, n, k]`.
 pub fn solve(call: &Call, t: &Tensor, x: &Tensor, triangle: Triangle) -> Result<()> {
     let (n, k) = (x.sizes[1], x.sizes[2]);
     if x.numel() == 0 {
         return Ok(());
     }
-    if n <= i64::from(BLOCK) {
+    let rows = matrices::block_rows(x.dtype);
+    if n <= i64::from(rows) {
         return solve_block(call, t, x, triangle);
     }
-    let half = matrices::half(n, BLOCK);
+    let half = matrices::half(n, rows);
     let (first, second) = if triangle.upper { ((half, n), (0, half)) } else { ((0, half), (half, n)) };
-    let [x_first, x_second] = [first, second].map(|rows| part(x, rows, (0, k)));
+    let [x_first, x_second] = [first, second].map(|part_rows| part(x, part_rows, (0, k)));
     solve(call, &part(t, first, first), &x_first, triangle)?;
     matrices::multiply(call, [&part(t, second, first), &x_first], &x_second, Into::Subtracted)?;
     solve(call, &part(t, second, second), &x_second, triangle)
@@ -148,7 +144,7 @@ pub fn solve(call: &Call, t: &Tensor, x: &Tensor, triangle: Triangle) -> Result<
 fn solve_block(call: &Call, t: &Tensor, x: &Tensor, triangle: Triangle) -> Result<()> {
     let [batch, n, k] = [x.sizes[0], x.sizes[1], x.sizes[2]];
     let spec = Block { dtype: x.dtype, index: matrices::index_of(&[t, x]), triangle, conjugate: t.conjugate };
-    let tiles = (k as u64).div_ceil(u64::from(COLUMNS)) as i64;
+    let tiles = (k as u64).div_ceil(u64::from(spec.columns())) as i64;
     let arguments = BlockArguments {
         t,
         x,
@@ -162,7 +158,7 @@ fn solve_block(call: &Call, t: &Tensor, x: &Tensor, triangle: Triangle) -> Resul
     call.run(&spec, &arguments, matrices::workgroups(batch, tiles))
 }
 
-/// A block on the diagonal, and [`COLUMNS`] columns: an invocation holds one element, and a row's are told to all when they are known.
+/// A block on the diagonal, and some columns: an invocation holds one element, and a row's are told to all when they are known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Block {
     dtype: DType,
@@ -186,6 +182,13 @@ parameters! {
     }
 }
 
+impl Block {
+    /// Columns of the right side that a workgroup solves for.
+    fn columns(&self) -> u32 {
+        GROUP / matrices::block_rows(self.dtype)
+    }
+}
+
 impl KernelSpec for Block {
     fn name(&self) -> &'static str {
         "triangular_block"
@@ -193,38 +196,38 @@ impl KernelSpec for Block {
 
     fn write<'b>(&self, b: &'b Builder, p: BlockParameters<'b>) {
         let Triangle { upper, unit } = self.triangle;
-        let dtype = self.dtype;
+        let (dtype, rows, columns) = (self.dtype, matrices::block_rows(self.dtype), self.columns());
         let (matrix, tile) = matrices::own_tile(b, p.batch, p.tiles);
         let local = b.local_id(0);
-        let (row, lane) = (local & (BLOCK - 1), local >> BLOCK.ilog2());
-        let column = tile * COLUMNS + lane;
+        let (row, lane) = (local & (rows - 1), local >> rows.ilog2());
+        let column = tile * columns + lane;
         let counted = |element: Element<'b>| if self.conjugate { element.conjugate() } else { element };
         // Columns of the block stand one after another.
-        let block = SharedElements::shared(b, dtype, BLOCK * BLOCK);
-        for e in 0..BLOCK / COLUMNS {
-            let at = lane + e * COLUMNS;
+        let block = SharedElements::shared(b, dtype, rows * rows);
+        for e in 0..rows / columns {
+            let at = lane + e * columns;
             b.if_(row.lt(p.n) & at.lt(p.n), || {
-                block.store(at * BLOCK + row, counted(p.t.load(p.t_strides.at(matrix, row, at))));
+                block.store(at * rows + row, counted(p.t.load(p.t_strides.at(matrix, row, at))));
             });
         }
         let own = row.lt(p.n) & column.lt(p.k);
         let x = ElementVar::var(b, Element::constant(b, dtype, 0.0));
         b.if_(own, || x.set(p.x.load(p.x_strides.at(matrix, row, column))));
         // Two rows in turn, so that one barrier a step is enough.
-        let known = SharedElements::shared(b, dtype, 2 * COLUMNS);
+        let known = SharedElements::shared(b, dtype, 2 * columns);
         b.barrier();
         b.for_(0, p.n, 1, |step| {
             let j = if upper { p.n - 1 - step } else { step };
-            let slot = (step & 1) * COLUMNS + lane;
+            let slot = (step & 1) * columns + lane;
             b.if_(row.eq(j), || {
                 if !unit {
-                    x.set(x.get() / block.load(j * BLOCK + j));
+                    x.set(x.get() / block.load(j * rows + j));
                 }
                 known.store(slot, x.get());
             });
             b.barrier();
             b.if_((if upper { row.lt(j) } else { row.gt(j) }) & row.lt(p.n), || {
-                x.set(x.get() - block.load(j * BLOCK + row) * known.load(slot));
+                x.set(x.get() - block.load(j * rows + row) * known.load(slot));
             });
         });
         b.if_(own, || p.x.store(p.x_strides.at(matrix, row, column), x.get()));
