@@ -3,7 +3,7 @@
 //! The parameter block travels as push constants while it fits in [`MAX_PUSH_BYTES`], the least that Vulkan promises;
 //! a larger one lives in memory and the push constant is its address ([`Module::indirect`]).
 
-use crate::collect::collect;
+use crate::collect::{collect, collect_origin};
 use crate::dtype::DType;
 use crate::hlsl::compiled;
 use crate::ir::*;
@@ -107,10 +107,10 @@ impl Kernel {
         }
         let mut module = Emitter::new(&lowered).run(target.floats);
         collect(&module.name, &module.words);
-        if HLSL_DIR.get().is_some()
-            && let Some(words) = compiled(self, target)
-        {
-            module.words = words;
+        if HLSL_DIR.get().is_some() {
+            let compiled = compiled(self, target);
+            collect_origin(&module.name, &module.words, compiled.as_ref().err().map(String::as_str));
+            module.words = compiled.unwrap_or(module.words);
         }
         Ok(module)
     }
