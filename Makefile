@@ -32,6 +32,7 @@ help:
 	@echo "make smoke-profiles  run it on imitations of other adapters; PROFILES=\"minimum arm-mali\""
 	@echo "make opinfo run PyTorch's own operator tests, all of them, and write docs/operators.md"
 	@echo "make fuzz   run random calls of the operators beside the CPU's, SECONDS=600 DEVICE=dml"
+	@echo "make accuracy  measure the errors of operators beside the CPU's, and write their table in docs/numerics.md"
 	@echo "make test-libraries  run programs of other libraries on the device, and write docs/libraries.md"
 	@echo "make robots-test  run the tests of the robots' package"
 	@echo "make validate  run them, and those of Vulkan and the engine, under Vulkan's validation layer"
@@ -87,6 +88,10 @@ smoke-profiles: test-system $(package)
 .PHONY: opinfo
 opinfo: test-system $(package)
 	$(py) -m tests.opinfo --jobs $(JOBS)
+
+.PHONY: accuracy
+accuracy: test-system $(package)
+	$(py) -m tests.accuracy
 
 # Random calls beside the CPU's: SECONDS=600 DEVICE=dml:0; `python -m tests.fuzz --help` says more.
 SECONDS ?= 600
@@ -159,7 +164,7 @@ lint: test-system $(environment)
 	$(py) scripts/import_circles.py
 	$(VENV)/bin/clang-format --dry-run --Werror plugin/*.cpp plugin/*.h
 	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py \
-		tests/opinfo tests/fuzz tests/libraries/*.py tests/support/workers.py examples/*.py
+		tests/accuracy tests/opinfo tests/fuzz tests/libraries/*.py tests/support/workers.py examples/*.py
 
 .PHONY: wheel
 wheel: system $(environment)
