@@ -6,8 +6,7 @@ use common::slow::Slow;
 use common::*;
 use dml_engine::interface::{U32, WriteRange};
 use dml_engine::{Activity, AddressRange, ArgumentBlock, Device, Interface, KernelRef, parameters};
-use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, ScalarType};
+use dml_kernel::{Builder, DType};
 use std::time::Duration;
 
 /// How a kernel knows its place.
@@ -47,7 +46,7 @@ fn kernel(device: &Device, place: Place) -> KernelRef {
         let in_group = |group| group * SIZE + b.local_id(0);
         let at = match place {
             Place::Indices => in_group(b.group_id(0) + x * (b.group_id(1) + y * b.group_id(2))),
-            Place::Folded => linear_id(&b, ScalarType::U32) + b.group_id(2) * (x * y * SIZE),
+            Place::Folded => in_group(b.group_id(0) + b.group_id(1) * b.group_count(0) + b.group_id(2) * (x * y)),
             Place::Deep => {
                 in_group(b.group_id(0) + b.group_count(0) * (b.group_id(1) + b.group_count(1) * b.group_id(2)))
             }
@@ -105,8 +104,10 @@ fn launches_are_cut_where_their_kernel_allows_it() {
                 Place::Stride => y * z,
             };
             for parts in [1, 4, 8] {
-                let launches = check(place, groups, parts.into());
-                assert_eq!(launches / 2, parts.min(most), "{place:?} {groups:?} {parts}");
+                let cut = check(place, groups, parts.into()) / 2;
+                // Halves of halves: up to twice as many as needed.
+                let expected = if parts == 1 { 1..=1 } else { parts.min(most)..=most.min(2 * parts) };
+                assert!(expected.contains(&cut), "{place:?} {groups:?} {parts}: {cut}");
             }
         }
     }
