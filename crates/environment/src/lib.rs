@@ -97,6 +97,9 @@ pub static DEVICES_PER_ADAPTER: Variable<usize> =
     Variable::new("TORCH_DML_DEVICES_PER_ADAPTER", whole_number::<1, 8>, "a number from 1 to 8");
 /// Whether a device's thread submits what others enqueue.
 pub static SUBMIT_THREAD: Variable<bool> = Variable::new("TORCH_DML_SUBMIT_THREAD", flag, "0 or 1");
+/// Millions of operations that one submission does at most.
+pub static SUBMIT_WORK: Variable<usize> =
+    Variable::new("TORCH_DML_SUBMIT_WORK", whole_number::<1, 999_999_999>, "a number from 1 to 999999999");
 /// How many threads compile kernels.
 pub static COMPILE_THREADS: Variable<usize> =
     Variable::new("TORCH_DML_COMPILE_THREADS", whole_number::<1, 1024>, "a number from 1 to 1024");
@@ -138,6 +141,7 @@ mod tests {
             assert_eq!((TIMEOUT.read(value), FUSION.read(value)), (None, None));
             assert_eq!((MATRIX_UNITS.read(value), RECURRENCE.read(value)), (None, None));
             assert_eq!((DEVICES_PER_ADAPTER.read(value), COMPILE_THREADS.read(value)), (None, None));
+            assert_eq!(SUBMIT_WORK.read(value), None);
         }
         assert_eq!((CACHE_DIR.read(None), FUSION.read(None), TIMEOUT.read(None)), (None, None, None));
         assert_eq!(CACHE_DIR.read(Some(OsStr::new(""))), None);
