@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 
-import pytest
 import torch
 import torch.nn.functional as F
 from support.launches import launches
@@ -61,7 +60,7 @@ def cases() -> Iterator[tuple[str, Callable[[], object]]]:
             lambda x, w: F.conv2d(x, w, padding=2, groups=24), numbers(4, 24, 31, 31), numbers(24, 1, 5, 5)
         ),
     )
-    for width, heads, causal in ((64, 4, False), (40, 3, True), (128, 2, True)):
+    for width, heads, causal in ((64, 4, False), (40, 3, True)):
         inputs = [numbers(2, heads, n, width) for n in (150, 170, 170)]
         yield (
             f"attention {width}",
@@ -76,8 +75,9 @@ def cases() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "lists", lambda: torch._foreach_add([numbers(n, 101) for n in (300, 5, 999)], 2.5)
     yield "reductions", lambda: [large.sum(), large.amax(0), large.var(1), large.argmin(), large.logsumexp(0)]
     yield "scans", lambda: [large.cumsum(1), large.cumsum(0), torch.cummax(large, 1)]
-    yield "sorts", lambda: [*large.sort(1), *large.flatten().sort(), *large.topk(7), *large.T.median(1)]
-    yield "unique", lambda: torch.unique((large * 9).long(), return_counts=True)
+    some = large[:60]
+    yield "sorts", lambda: [*some.sort(1), *some.flatten().sort(), *some.topk(7), *some.T.median(1)]
+    yield "unique", lambda: torch.unique((some * 9).long(), return_counts=True)
     yield "indexing", lambda: [large[large > 1], large.nonzero(), large[numbers(500).long().abs()]]
     yield "softmax", lambda: gradients(lambda x: x.softmax(1), numbers(300, 777))
     yield "normalization", lambda: gradients(lambda x: F.layer_norm(x, [500]), numbers(333, 500))
@@ -110,21 +110,21 @@ def digests() -> dict[str, tuple[str, int]]:
         count = launches(lambda run=run, results=results: results.extend(tensors(run())))
         digest = hashlib.sha256()
         for result in results:
-            digest.update(result.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+            digest.update(result.detach().cpu().flatten().view(torch.uint8).numpy().tobytes())
         found[name] = digest.hexdigest(), count
     return found
 
 
-@pytest.mark.parametrize("thread", ["0", "1"])
-def test_no_bit_depends_on_how_work_is_cut(thread: str):
+def test_no_bit_depends_on_how_work_is_cut():
     whole = digests()
-    done = run_python(__file__, TORCH_DML_SUBMIT_WORK="1", TORCH_DML_SUBMIT_THREAD=thread)
-    assert done.returncode == 0, done.stderr
-    cut = json.loads(done.stdout)
-    assert cut.keys() == whole.keys()
-    assert [name for name in whole if cut[name][0] != whole[name][0]] == []
-    long = [name for name in whole if cut[name][1] > whole[name][1]]
-    assert {"mm", "conv3d", "depthwise", "attention 64", "cdist", "pointwise", "reductions", "sparse"} <= set(long)
+    for thread in "01":
+        done = run_python(__file__, TORCH_DML_SUBMIT_WORK="1", TORCH_DML_SUBMIT_THREAD=thread)
+        assert done.returncode == 0, done.stderr
+        cut = json.loads(done.stdout)
+        assert cut.keys() == whole.keys()
+        assert [name for name in whole if cut[name][0] != whole[name][0]] == []
+        long = {name for name in whole if cut[name][1] > whole[name][1]}
+        assert {"mm", "conv3d", "depthwise", "attention 64", "cdist", "pointwise", "reductions", "sparse"} <= long
 
 
 if __name__ == "__main__":

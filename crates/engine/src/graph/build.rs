@@ -30,6 +30,10 @@ pub(crate) fn build(
     mut capture: Capturing,
 ) -> Result<(Vec<Arc<Replay>>, GraphStats), Error> {
     let (gpu, submission) = (queue.gpu(), &queue.submission);
+    if gpu.is_lost() {
+        submission.lose(); // Nothing else finds out where nothing was captured.
+    }
+    submission.alive()?;
     fuse::fuse(&mut capture, &mut fusion.lock().unwrap_or_else(PoisonError::into_inner), gpu);
     let Capturing { nodes, commands, bytes, ranges, constants, reports, .. } = capture;
     // Compiled here, and not with the queue locked.
