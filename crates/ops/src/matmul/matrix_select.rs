@@ -11,6 +11,7 @@ use crate::primitives::loops::SOFTWARE_TURNS;
 use dml_engine::{AdapterInfo, AdapterKind, MatrixShape, element_dtype};
 use dml_environment::{MATRIX_UNITS, MatrixUnits};
 use dml_kernel::DType;
+use smallvec::{SmallVec, smallvec};
 
 /// How a product is run on matrix units.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -37,35 +38,47 @@ impl SplitChoice {
     }
 }
 
-/// The matrix units of an adapter for products of f16 or bf16; `None` for other dtypes, and where there are none to be used.
+/// The matrix units of an adapter for products of f16 or bf16 with sums in f32, best first; none for other dtypes, and where there
+/// are none to be used. Which of them multiply rightly, [`self_test`](super::self_test) knows.
 ///
 /// Software adapters' are slower than plain tiles, and used where `TORCH_DML_MATRIX_UNITS` asks for them.
-pub fn units(info: &AdapterInfo, operands: DType) -> Option<Units> {
-    if !matches!(operands, DType::F16 | DType::BF16) {
-        return None;
-    }
-    let lanes = info.capabilities.subgroup_size;
+pub fn candidates(info: &AdapterInfo, operands: DType) -> smallvec::IntoIter<[Units; MOST_SHAPES]> {
     let software = info.kind == AdapterKind::Software;
-    let of = |shape, emulated| Units { shape, lanes, emulated, small: software || emulated };
-    match MATRIX_UNITS.get() {
-        Some(MatrixUnits::Off) => None,
-        Some(MatrixUnits::Emulated) => info.capabilities.subgroup_shuffle.then(|| of([16, 16, 16], true)),
-        Some(MatrixUnits::On) => shape(info, operands).map(|shape| of(shape, false)),
-        None if software => None,
-        None => shape(info, operands).map(|shape| of(shape, false)),
-    }
+    let of = |shape, emulated| Units {
+        shape,
+        lanes: info.capabilities.subgroup_size,
+        emulated,
+        small: software || emulated,
+    };
+    let own = || shapes(info, operands).into_iter().map(|shape| of(shape, false)).collect();
+    let all: SmallVec<[Units; MOST_SHAPES]> = match MATRIX_UNITS.get() {
+        _ if !matches!(operands, DType::F16 | DType::BF16) => SmallVec::new(),
+        Some(MatrixUnits::Off) => SmallVec::new(),
+        Some(MatrixUnits::Emulated) if info.capabilities.subgroup_shuffle => smallvec![of([16, 16, 16], true)],
+        Some(MatrixUnits::Emulated) => SmallVec::new(),
+        Some(MatrixUnits::On) => own(),
+        None if software => SmallVec::new(),
+        None => own(),
+    };
+    all.into_iter()
 }
 
-/// The adapter's best product of f16 or bf16 with sums in f32.
-pub fn shape(info: &AdapterInfo, operands: DType) -> Option<[u32; 3]> {
+/// Shapes that are considered at most.
+pub const MOST_SHAPES: usize = 4;
+
+/// The adapter's products of f16 or bf16 with sums in f32, best first.
+pub fn shapes(info: &AdapterInfo, operands: DType) -> SmallVec<[[u32; 3]; MOST_SHAPES]> {
     let offers = move |s: &&MatrixShape| {
         let dtypes = [s.a, s.b, s.c, s.result].map(element_dtype);
         let types = dtypes == [operands, operands, DType::F32, DType::F32].map(Some);
         types && !s.saturating && [s.m, s.n, s.k].iter().all(|x| x.is_power_of_two() && *x >= 8)
     };
-    let shapes = info.capabilities.matrix_shapes.iter().filter(offers).map(|s| [s.m, s.n, s.k]);
+    let mut shapes: SmallVec<[[u32; 3]; 16]> =
+        info.capabilities.matrix_shapes.iter().filter(offers).map(|s| [s.m, s.n, s.k]).collect();
     // Square ones of 16 are what every vendor's units compute at full speed.
-    shapes.min_by_key(|&[m, n, k]| (m.abs_diff(16) + n.abs_diff(16) + k.abs_diff(16), m, n, k))
+    shapes.sort_unstable_by_key(|&[m, n, k]| (m.abs_diff(16) + n.abs_diff(16) + k.abs_diff(16), m, n, k));
+    shapes.dedup();
+    shapes.into_iter().take(MOST_SHAPES).collect()
 }
 
 /// A workgroup's tile and a subgroup's part of it, along m and n, and the share of the rate that f32 reaches without matrix
