@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support import notes
 from support.processes import run_python
 
 PRODUCTS = """
@@ -114,40 +115,17 @@ def product(folder: Path, code: str = PRODUCT) -> tuple[int, str]:
     return sum("matrix_gemm" in file.name for file in kernels.glob("*.spv")), done.stderr
 
 
-def notes(folder: Path) -> Path:
-    (file,) = (folder / "cache").glob("notes-*.bin")
-    return file
-
-
-def checksum(content: bytes) -> int:
-    """Return the checksum that the files' headers hold."""
-    prime, mask = 0x9E3779B97F4A7C15, (1 << 64) - 1
-    whole = len(content) // 8 * 8
-    words = [int.from_bytes(content[i : i + 8], "little") for i in range(0, whole, 8)]
-    value = prime
-    for word in [len(content), *words, *content[whole:]]:
-        value = (value ^ word) * prime & mask
-        value ^= value >> 29
-    return value
-
-
-def rewritten(file: bytes, content: bytes) -> bytes:
-    """Return a sound file with another content."""
-    head = file[:40] + len(content).to_bytes(8, "little") + checksum(content).to_bytes(8, "little")
-    return head + checksum(head).to_bytes(8, "little") + content
-
-
 @pytest.mark.skipif(
     os.environ.get("TORCH_DML_PROFILE") == "minimum", reason="that profile's workgroups are too small for the kernels"
 )
 def test_the_verdict_is_kept(tmp_path: Path) -> None:
     """The first process tries the units, later ones believe what is noted, and nobody a file that is not sound."""
     tried, said = product(tmp_path)
-    file = notes(tmp_path)
+    file = notes.file(tmp_path / "cache")
     good = file.read_bytes()
     content = good[64:]
-    assert b"f16 16x16x16" in content and content.endswith(b"\tright\n") and said == ""
-    assert rewritten(good, content) == good
+    assert b"Half 16x16x16" in content and content.endswith(b"\tright\n") and said == ""
+    assert notes.rewritten(good, content) == good
     # One is the product's own.
     known, _ = product(tmp_path)
     assert tried > known == 1
@@ -158,15 +136,15 @@ def test_the_verdict_is_kept(tmp_path: Path) -> None:
     )
     assert product(tmp_path, captured.split("assert")[0]) == (1, "")
 
-    file.write_bytes(rewritten(good, content.replace(b"right", b"wrong")))
+    file.write_bytes(notes.rewritten(good, content.replace(b"right", b"wrong")))
     made, said = product(tmp_path)
-    assert made == 0 and "no right products of f16" in said
+    assert made == 0 and "no right products of Half" in said
     damaged = bytearray(good)
     damaged[-2] ^= 1
-    other_version = bytearray(good)
-    other_version[20] ^= 1
-    other_version[56:64] = checksum(bytes(other_version[:56])).to_bytes(8, "little")
-    for foreign in (bytes(damaged), bytes(other_version)):
+    header = bytearray(good[:64])
+    header[20] ^= 1
+    other_version = notes.resealed(bytes(header), content)
+    for foreign in (bytes(damaged), other_version):
         file.write_bytes(foreign)
         made, said = product(tmp_path)
         assert made == tried and "it is not read" in said

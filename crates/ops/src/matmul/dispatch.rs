@@ -49,7 +49,7 @@ impl Problem {
                 && self.b.is_in_units([n, k]),
             b_along_k: self.b.access.axis == Axis::Inner,
         };
-        self.run_in(call, choice::choose(question))
+        self.run_tuned(call, question, choice::choose(question))
     }
 
     /// The matrix units that it may run on, and what its operands then become.

@@ -3,7 +3,7 @@
 
 use super::matrix_tile::{MatrixTile, Units};
 use super::scales;
-use super::select::{self, Limits, Work, fastest};
+use super::select::{self, Limits, Work, fastest, rated_of};
 use super::split::{EDGE, Form};
 use super::terms;
 use super::tile::Tile;
@@ -104,6 +104,11 @@ const ENTRIES: &[Entry] = &[
     Entry { size: [16, 32, 32], subgroup: [16, 16], rate: 0.6 },
 ];
 
+/// Sums that an invocation may hold: half of its registers. There are 256 of them, and where subgroups are smaller (Intel's) 128.
+fn most_sums(lanes: u32) -> u32 {
+    if lanes >= 32 { 128 } else { 64 }
+}
+
 /// The tiles of the table in matrices of an adapter's shape.
 pub fn tiles(units: Units) -> impl Iterator<Item = (MatrixTile, f64)> {
     let Units { shape, lanes, emulated, small } = units;
@@ -119,7 +124,7 @@ pub fn tiles(units: Units) -> impl Iterator<Item = (MatrixTile, f64)> {
             lanes,
             emulated,
         };
-        tile.is_valid().then_some((tile, *rate))
+        (tile.is_valid() && tile.sums() <= most_sums(lanes)).then_some((tile, *rate))
     })
 }
 
@@ -127,12 +132,27 @@ pub fn tiles(units: Units) -> impl Iterator<Item = (MatrixTile, f64)> {
 ///
 /// `long_steps`: see [`Question`](super::choice::Question).
 pub fn choose(limits: &Limits, units: Units, size: [i64; 4], long_steps: bool) -> Option<(f64, MatrixChoice)> {
+    fastest(limits, size, entries(limits, units, long_steps))
+        .map(|(time, tile, split_k)| (time, MatrixChoice { tile, split_k }))
+}
+
+/// Every tile that fits and its parts of k, with the estimate of its time; see [`choose`].
+pub fn rated(
+    limits: &Limits,
+    units: Units,
+    size: [i64; 4],
+    long_steps: bool,
+) -> impl Iterator<Item = (f64, MatrixTile, u32)> {
+    rated_of(limits, size, entries(limits, units, long_steps))
+}
+
+/// The tiles of the table that fit, with their work and their rates.
+fn entries(limits: &Limits, units: Units, long_steps: bool) -> impl Iterator<Item = (MatrixTile, Work, f64)> {
     let fits = |tile: &MatrixTile| tile.shared_bytes() <= limits.shared_memory && tile.threads() <= limits.invocations;
-    let tiles = tiles(units).filter(|(tile, _)| fits(tile)).map(|(tile, rate)| {
+    tiles(units).filter(move |(tile, _)| fits(tile)).map(move |(tile, rate)| {
         let rate = if long_steps || tile.k <= 32 { rate } else { LONG_STEP * rate };
         (tile, work(&tile, true), rate)
-    });
-    fastest(limits, size, tiles).map(|(time, tile, split_k)| (time, MatrixChoice { tile, split_k }))
+    })
 }
 
 fn work(tile: &MatrixTile, divided: bool) -> Work {
@@ -176,4 +196,21 @@ fn preparation([batch, m, n, k]: [i64; 4], form: Form) -> f64 {
         Form::Rounded => 4 + 2,
     };
     (batch * k * (m + n) * each) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_fit_into_registers() {
+        for (lanes, largest) in [(8, 32 * 16), (16, 32 * 32), (32, 64 * 64), (64, 64 * 64)] {
+            for shape in [[16, 16, 16], [8, 16, 16]] {
+                let all: Vec<_> = tiles(Units { shape, lanes, emulated: false, small: false }).collect();
+                assert!(all.iter().all(|(tile, _)| tile.sums() <= most_sums(lanes)), "{lanes} lanes");
+                let most = all.iter().map(|(tile, _)| tile.subgroup_m * tile.subgroup_n).max();
+                assert!(most <= Some(largest) && most >= Some(256), "{lanes} lanes: {most:?}");
+            }
+        }
+    }
 }
