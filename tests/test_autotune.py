@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support import notes
+from support.environment import needs_timestamps
 from support.processes import run_python
 
 # Two products that come often enough, from several threads, compared with themselves at their first use.
@@ -68,6 +69,7 @@ def products(folder: Path) -> dict[str, str]:
     return {name: text for name, text in notes.read(folder).items() if name.startswith("product ")}
 
 
+@needs_timestamps
 def test_the_fastest_way_is_kept_and_read_back(tmp_path: Path) -> None:
     said = run(tmp_path)
     found = products(tmp_path)

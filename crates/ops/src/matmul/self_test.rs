@@ -18,17 +18,13 @@ use dml_engine::Error as DeviceError;
 use dml_kernel::DType;
 use half::{bf16, f16};
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::OnceLock;
 
-/// Devices whose verdicts are kept; those beyond do without matrix units.
+/// Devices whose units are kept; those beyond do without.
 const DEVICES: usize = 64;
-const UNTESTED: u8 = 0;
-const NONE: u8 = 1;
-/// And one more for each candidate before the one that is right.
-const FIRST: u8 = 2;
 
-/// Of each device, for f16 and bf16.
-static VERDICTS: [[AtomicU8; 2]; DEVICES] = [const { [const { AtomicU8::new(UNTESTED) }; 2] }; DEVICES];
+/// Of each device, for f16 and bf16; once they are known.
+static FOUND: [[OnceLock<Option<Units>>; 2]; DEVICES] = [const { [const { OnceLock::new() }; 2] }; DEVICES];
 
 /// The matrix units of the call's device for products of a dtype: of those that it offers and that are to be used, the best that
 /// multiply rightly. The first time on an adapter and driver, for which this waits, they are tried; while a graph is
@@ -37,32 +33,29 @@ static VERDICTS: [[AtomicU8; 2]; DEVICES] = [const { [const { AtomicU8::new(UNTE
 /// # Errors
 /// What the device says, but for a kernel that its driver refuses.
 pub fn usable(call: &Call, dtype: DType) -> Result<Option<Units>> {
-    let Some(verdicts) = VERDICTS.get(call.device.index()) else { return Ok(None) };
-    let verdict = &verdicts[usize::from(dtype == DType::BF16)];
-    let mut candidates = matrix_select::candidates(call.device.info(), dtype);
-    match verdict.load(Ordering::Relaxed) {
-        _ if candidates.len() == 0 => Ok(None),
-        UNTESTED => {
-            let may_wait = !call.device.is_capturing();
-            let Some(found) = first_right(candidates, |units| judged(call, units, dtype, may_wait))? else {
-                return Ok(None);
-            };
-            verdict.store(found.map_or(NONE, |(i, _)| FIRST + i), Ordering::Relaxed);
-            Ok(found.map(|(_, units)| units))
-        }
-        NONE => Ok(None),
-        of => Ok(candidates.nth(usize::from(of - FIRST))),
+    let of = match dtype {
+        DType::F16 => 0,
+        DType::BF16 => 1,
+        _ => return Ok(None),
+    };
+    let Some(found) = FOUND.get(call.device.index()).map(|found| &found[of]) else { return Ok(None) };
+    if let Some(&units) = found.get() {
+        return Ok(units);
     }
+    let may_wait = !call.device.is_capturing();
+    let candidates = matrix_select::candidates(call.device.info(), dtype);
+    let tried = first_right(candidates, |units| judged(call, units, dtype, may_wait))?;
+    Ok(tried.and_then(|units| *found.get_or_init(|| units)))
 }
 
-/// The first candidate that is right and its number, or that none is; nothing where a verdict is missing before one is found.
+/// The first candidate that is right, or that none is; nothing where a verdict is missing before one is found.
 fn first_right(
     candidates: impl Iterator<Item = Units>,
     mut is_right: impl FnMut(Units) -> Result<Option<bool>>,
-) -> Result<Option<Option<(u8, Units)>>> {
-    for (i, units) in (0..).zip(candidates) {
+) -> Result<Option<Option<Units>>> {
+    for units in candidates {
         match is_right(units)? {
-            Some(true) => return Ok(Some(Some((i, units)))),
+            Some(true) => return Ok(Some(Some(units))),
             Some(false) => {}
             None => return Ok(None),
         }
@@ -201,10 +194,10 @@ mod tests {
                 asked += 1;
                 Ok(SHAPES.iter().position(|&shape| shape == units.shape).and_then(|i| right[i]))
             });
-            (found.expect("nothing fails").map(|found| found.map(|(i, _)| i)), asked)
+            (found.expect("nothing fails").map(|found| found.map(|units| units.shape)), asked)
         };
-        assert_eq!(found([Some(true), None, None]), (Some(Some(0)), 1));
-        assert_eq!(found([Some(false), Some(true), None]), (Some(Some(1)), 2));
+        assert_eq!(found([Some(true), None, None]), (Some(Some(SHAPES[0])), 1));
+        assert_eq!(found([Some(false), Some(true), None]), (Some(Some(SHAPES[1])), 2));
         assert_eq!(found([Some(false); 3]), (Some(None), 3));
         // While a graph is captured nothing is tried: the next call asks again.
         assert_eq!(found([Some(false), None, Some(true)]), (None, 2));
