@@ -32,13 +32,14 @@ help:
 	@echo "make smoke-profiles  run it on imitations of other adapters; PROFILES=\"minimum arm-mali\""
 	@echo "make opinfo run PyTorch's own operator tests, all of them, and write docs/operators.md"
 	@echo "make fuzz   run random calls of the operators beside the CPU's, SECONDS=600 DEVICE=dml"
+	@echo "make accuracy  measure the errors of operators beside the CPU's, and write their table in docs/numerics.md"
 	@echo "make test-libraries  run programs of other libraries on the device, and write docs/libraries.md"
 	@echo "make robots-test  run the tests of the robots' package"
 	@echo "make validate  run them, and those of Vulkan and the engine, under Vulkan's validation layer"
 	@echo "make test-newer-mesa  run every test on Mesa 26 under Debian 13; see scripts/newer-mesa.sh --help"
 	@echo "make smoke-newer-mesa the small set of them"
 	@echo "make test-windows  build the crates for Windows and run their tests under Wine; see scripts/windows.sh --help"
-	@echo "make test-hlsl  compile the smoke tests' kernels as HLSL and run them so; DXC=libdxcompiler.so"
+	@echo "make test-hlsl  compile the smoke tests' kernels as HLSL and run them so; DXC=libdxcompiler.so HLSL_TESTS=tests for all"
 	@echo "make lint   check the style of Rust and Python"
 	@echo "make wheel  make an installable wheel in dist/"
 	@echo "make release  make the wheels for x86-64 and aarch64, with a bill of materials and hashes, in dist/; RELEASE=--help"
@@ -87,6 +88,10 @@ smoke-profiles: test-system $(package)
 .PHONY: opinfo
 opinfo: test-system $(package)
 	$(py) -m tests.opinfo --jobs $(JOBS)
+
+.PHONY: accuracy
+accuracy: test-system $(package)
+	$(py) -m tests.accuracy
 
 # Random calls beside the CPU's: SECONDS=600 DEVICE=dml:0; `python -m tests.fuzz --help` says more.
 SECONDS ?= 600
@@ -159,28 +164,31 @@ lint: test-system $(environment)
 	$(py) scripts/import_circles.py
 	$(VENV)/bin/clang-format --dry-run --Werror plugin/*.cpp plugin/*.h
 	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py \
-		tests/opinfo tests/fuzz tests/libraries/*.py tests/support/workers.py examples/*.py
+		tests/accuracy tests/opinfo tests/fuzz tests/libraries/*.py tests/support/workers.py examples/*.py
 
 .PHONY: wheel
 wheel: system $(environment)
 	$(py) -m pip wheel --no-build-isolation --no-deps --wheel-dir dist .
 	@ls dist/*.whl
 
-# Wheels of the last commit that install on any Linux from glibc 2.28 on, for every supported torch. RELEASE passes options:
-# RELEASE="--platform manylinux_2_28_x86_64 --torch 2.15.0".
-RELEASE ?=
-# Every kernel of the smoke tests as HLSL, through Microsoft's compiler; then those tests again with what it made. DXC names
-# the compiler's library, which is not installed here.
+# Every kernel of the tests as HLSL, through Microsoft's compiler; then those tests again with what it made. DXC names the
+# compiler's library, which is not installed here. HLSL_TESTS chooses the tests: "tests" for all, "tests/test_bits.py" for
+# the recorded bits of pointwise results.
+HLSL_TESTS ?= -m smoke
 hlsl := $(CURDIR)/target/hlsl
-smoke-hlsl = TORCH_DML_HLSL_DIR=$(hlsl) TORCH_DML_CACHE_DIR=$(hlsl)/cache $(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
+run-hlsl = TORCH_DML_HLSL_DIR=$(hlsl) TORCH_DML_CACHE_DIR=$(hlsl)/cache $(py) -m pytest -n $(JOBS) --dist loadfile $(HLSL_TESTS)
 .PHONY: test-hlsl
 test-hlsl: test-system $(package)
 	@test -n "$(DXC)" || { echo 'error: DXC=libdxcompiler.so is missing; see scripts/check_hlsl.py --help' >&2; exit 2; }
 	rm -rf $(hlsl)
-	$(smoke-hlsl)
+	$(run-hlsl)
 	$(py) scripts/check_hlsl.py $(hlsl) --dxc $(DXC) --jobs $(JOBS)
-	$(smoke-hlsl)
+	$(run-hlsl)
+	$(py) scripts/check_hlsl.py $(hlsl) --ran
 
+# Wheels of the last commit that install on any Linux from glibc 2.28 on, for every supported torch. RELEASE passes options:
+# RELEASE="--platform manylinux_2_28_x86_64 --torch 2.15.0".
+RELEASE ?=
 .PHONY: release
 release: release-system .venv-release/.installed
 	.venv-release/bin/python scripts/release $(RELEASE)

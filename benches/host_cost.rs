@@ -32,6 +32,7 @@ fn launch(device: &Device, kernel: &KernelRef, out: u64, x: u64, y: u64) -> Resu
         groups: [1, 1, 1],
         reads: &[AddressRange::new(x, bytes), AddressRange::new(y, bytes)],
         writes: &[AddressRange::new(out, bytes)],
+        work: 0,
         operator: "add",
     })
 }

@@ -4,6 +4,9 @@ Each becomes DXIL (cs_6_2 with 16-bit types; cs_6_6 where it has 64-bit atomics)
 unless it has those, SPIR-V. That stays beside it: a program that runs with the same TORCH_DML_HLSL_DIR computes with
 it. What passed is not looked at again. Exits with status 1 when a kernel fails or when there is nothing in the folder.
 
+With --ran nothing is compiled: it counts what has run since, as the compiler's SPIR-V or as the emitter's module, and
+why. Exits with status 1 when nothing ran as the compiler's, or when some of that was not understood.
+
 The library is libdxcompiler.so of DXC 1.6 or 1.7, which PyPI's source distribution of compushady holds, or
 dxcompiler.dll.
 """
@@ -30,6 +33,8 @@ FACTS = re.compile(r"// (\d+) bytes shared, (\d+) invocations, (\d+) atomics, (\
 # The first methods of every object; behind them stand, elsewhere than on Windows, the two forms of a destructor.
 RELEASE, FIRST = 2, 3 if sys.platform == "win32" else 5
 UTF8 = 65001
+# Notes of what ran (crates/kernel/src/hlsl/compiled.rs).
+COMPILED, NOT_UNDERSTOOD = "compiled", "the compiler's SPIR-V is not understood"
 # So many failures are printed.
 SHOWN = 5
 
@@ -118,13 +123,25 @@ def check(file: Path) -> tuple[str, str]:
     return ("DXIL alone" if wide else "DXIL and SPIR-V"), ""
 
 
+def report(folder: Path) -> int:
+    """Print what ran since the folder was compiled, by the notes that programs left, and return the exit status."""
+    ran = Counter(note.read_text() for note in folder.glob("*.origin"))
+    compiled = ran.pop(COMPILED, 0)
+    reasons = "".join(f"; {number} as the emitter's module: {reason}" for reason, number in ran.most_common())
+    print(f"{compiled + ran.total()} kernels ran: {compiled} as the compiler's SPIR-V{reasons}")
+    return 0 if compiled and NOT_UNDERSTOOD not in ran else 1
+
+
 def main() -> int:
     """Check the folder that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--dxc", default="libdxcompiler.so", metavar="FILE", help="the compiler (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
+    parser.add_argument("--ran", action="store_true", help="count what ran since, instead of compiling")
     options = parser.parse_args()
+    if options.ran:
+        return report(options.folder)
     kernels = sorted(options.folder.glob("*.hlsl"))
     if not kernels:
         print(f"error: no kernels in {options.folder}: nothing ran with TORCH_DML_HLSL_DIR there", file=sys.stderr)
@@ -141,6 +158,9 @@ def main() -> int:
                 failures.append(words)
             else:
                 notes.write(f"{kernel.name}\n")
+    # What ran until now ran without these.
+    for note in options.folder.glob("*.origin"):
+        note.unlink()
     for failure in failures[:SHOWN]:
         print(failure, file=sys.stderr)
     found = ", ".join(f"{number} {became}" for became, number in counts.most_common()) or "none unseen"

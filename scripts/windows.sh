@@ -3,17 +3,24 @@ set -euo pipefail
 
 usage() {
     cat <<'TEXT'
-windows.sh test [ARGUMENT...]    cargo test --workspace for Windows (x86_64-pc-windows-gnu), run under Wine
-windows.sh run PROGRAM [ARGUMENT...]   runs a program for Windows under Wine
-windows.sh setup                 installs what both need, and does nothing else
+windows.sh test [OPTION...] [-- ARGUMENT...]   builds the crates' tests for Windows (x86_64-pc-windows-gnu) and runs them
+                                             under Wine, several programs side by side. Options are those of cargo test,
+                                             arguments those of the programs, a part of a test's name to begin with.
+windows.sh run PROGRAM [ARGUMENT...]         runs a program for Windows under Wine
+windows.sh setup                             installs what both need, and does nothing else
 
-Programs find the Vulkan drivers of this system: Mesa's software adapter, where there is no GPU. They see Windows 10.
+Programs find the Vulkan drivers of this system: Mesa's software adapter, where there is no GPU. They see Windows 10. Tests
+in the crates' documentation are left to cargo test on the system itself.
 
-    scripts/windows.sh test --package dml-vulkan
     make test-windows
+    scripts/windows.sh test --package dml-vulkan -- cache
 
-It needs Rust by rustup, and apt as root (or a sudo that asks for no password) for wine64, xvfb, MinGW's gcc and Mesa's
-drivers, about 1.2 GB. Windows' drive is target/wine; Vulkan under Wine needs an X server, which is one without a screen.
+    JOBS=2       how many programs run at a time (as many as there are processors)
+    LIMIT_S=600  seconds after which one that has not ended has failed
+
+What each printed is in target/x86_64-pc-windows-gnu/logs. It needs Rust by rustup, Python, and apt as root (or a sudo that asks
+for no password) for wine64, xvfb, MinGW's gcc and Mesa's drivers, about 1.2 GB. Windows' drive is target/wine; Vulkan under Wine
+needs an X server, which is one without a screen.
 TEXT
 }
 
@@ -81,6 +88,56 @@ make_drive() {
     touch "$WINEPREFIX/.ready"
 }
 
+# The folder of the package and the program of every test that cargo has built, from what it says.
+programs='
+import json, sys
+for line in sys.stdin:
+    said = json.loads(line)
+    if said.get("executable") and said["profile"]["test"]:
+        print(said["manifest_path"].rpartition("/")[0], said["executable"], sep="\t")
+'
+
+# Runs one of them, as cargo would, with the arguments in front of it; prints a line, or all that it printed if it failed.
+run_program() {
+    local entry=${!#} status=0
+    local program=${entry#*$'\t'}
+    local name=${program##*/}
+    name=${name%.exe}
+    cd "${entry%%$'\t'*}"
+    timeout "$limit" "$wine" "$program" "${@:1:$#-1}" >"$logs/$name.log" 2>&1 </dev/null || status=$?
+    if [[ $status = 0 ]] && grep -q "^test result: ok" "$logs/$name.log"; then
+        echo "$name: $(grep "^test result" "$logs/$name.log"), ${SECONDS} s"
+    else
+        printf '%s: FAILED with status %s after %s s\n%s\n' "$name" "$status" "$SECONDS" "$(cat "$logs/$name.log")"
+        return 1
+    fi
+}
+
+build_and_run() {
+    local for_cargo=()
+    while [[ $# -gt 0 && $1 != -- ]]; do
+        for_cargo+=("$1")
+        shift
+    done
+    [[ $# -eq 0 ]] || shift
+    export wine logs=${CARGO_TARGET_DIR:-$checkout/target}/$target/logs limit=${LIMIT_S:-600}
+    export -f run_program
+    rm -rf "$logs"
+    mkdir -p "$logs"
+    cargo test --no-run --target $target --message-format=json-render-diagnostics "${for_cargo[@]}" |
+        python3 -c "$programs" >"$logs/programs.txt"
+    local built=$SECONDS failed=0
+    # The server would end with the first program that leaves none behind it, and start again with the next.
+    "$wineserver" -p
+    xargs -d '\n' -P "${JOBS:-$(nproc)}" -I{} bash -c 'run_program "$@"' _ "$@" {} <"$logs/programs.txt" || failed=1
+    awk -v built=$built -v ran=$((SECONDS - built)) '
+        FILENAME ~ /programs.txt$/ { programs++; next }
+        /^test result/ { ended++; passed += $4; failed += $6; ignored += $8 }
+        END { printf "%d of %d programs ended: %d tests passed, %d failed, %d ignored; built in %d s, run in %d s\n",
+                     ended, programs, passed, failed, ignored, built, ran }' "$logs/programs.txt" "$logs"/*.log
+    return $failed
+}
+
 [[ $# -gt 0 ]] || { usage >&2; exit 2; }
 task=$1
 shift
@@ -100,8 +157,7 @@ make_drive
 case $task in
 run) "$wine" "$@" ;;
 test)
-    export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$wine
-    cargo test --workspace --target $target "$@"
+    build_and_run "$@"
     # What the test of the C interface leaves to a compiler that Wine does not have.
     program=${CARGO_TARGET_DIR:-$checkout/target}/$target/tmp/abi.c
     [[ ! -e $program ]] || x86_64-w64-mingw32-gcc -std=c11 -fsyntax-only -Werror -I "$checkout/plugin" "$program"

@@ -1,10 +1,14 @@
-"""What `doctor` says of Windows' drivers, and of several devices, from what a Windows machine would answer."""
+"""What `doctor` says of Windows' drivers, of several devices and of a package without an engine, from what such a
+machine would answer."""
 
 from __future__ import annotations
 
 import datetime
+import json
 import sys
 import types
+from importlib import metadata
+from pathlib import Path
 
 import pytest
 from torch_dml import vulkan, windows_drivers
@@ -111,6 +115,49 @@ def test_of_several_devices_the_first_is_the_choice(capsys: pytest.CaptureFixtur
     text = capsys.readouterr().out
     assert '"dml" is dml:0, GeForce (discrete); also there: dml:1 (Iris)' in text
     assert "have not been run with the driver Intel Corporation" in text
+    assert 'another: device="dml:1", or torch.dml.set_device(1)' in text and "VK_DRIVER_FILES" in text
+
+
+def test_of_one_device_there_is_no_choice(capsys: pytest.CaptureFixture[str]):
+    doctor._say_what_is_known(doctor._Report(), [{"index": 0, "name": "Iris", "kind": "integrated", "driver": "Intel"}])
+    assert "choice" not in capsys.readouterr().out
+
+
+WHEEL = {"url": "file:///C:/Users/a/torch_dml-0.1.0-py3-none-win_amd64.whl", "archive_info": {}}
+SOURCES = {"url": "file:///home/a/torch-dml", "dir_info": {}}
+EDITABLE = {"url": "file:///home/a/torch-dml", "dir_info": {"editable": True}}
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        (None, "pip install --force-reinstall --no-deps torch_dml-0.1.0-py3-none-PLATFORM.whl"),
+        (WHEEL, "pip install --force-reinstall --no-deps torch_dml-0.1.0-py3-none-PLATFORM.whl"),
+        (SOURCES, "pip install --force-reinstall --no-deps ."),
+        (EDITABLE, "pip install -e . --no-build-isolation"),
+    ],
+)
+def test_a_package_without_an_engine_is_reinstalled_as_it_was_installed(
+    origin: dict[str, object] | None, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "METADATA").write_text("Metadata-Version: 2.4\nName: torch-dml\nVersion: 0.1.0\n")
+    if origin is not None:
+        (tmp_path / "direct_url.json").write_text(json.dumps(origin))
+    monkeypatch.setattr(metadata, "distribution", lambda _: metadata.PathDistribution(tmp_path))
+    monkeypatch.setattr(doctor, "probe", lambda _: {"ok": False, "error": "no library"})
+    report = doctor._Report()
+    assert not doctor._check_engine(report)
+    (hint,) = report.hints
+    assert f"`{command}`" in hint
+    assert ("file:///home/a/torch-dml" in hint) == (origin in (SOURCES, EDITABLE))
+
+
+def test_a_package_that_is_not_installed_is_built(monkeypatch: pytest.MonkeyPatch):
+    def missing(name: str) -> metadata.Distribution:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "distribution", missing)
+    assert "cargo xtask build" in doctor._how_to_reinstall()
 
 
 def test_the_advice_has_every_vendors_page():

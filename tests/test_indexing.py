@@ -195,22 +195,6 @@ def test_accumulation_of_many(count: int, places: int):
     torch.testing.assert_close(ours.cpu().double(), exact, rtol=1e-5, atol=1e-4)
 
 
-def test_last_assignment_wins_when_deterministic():
-    i, v = indices(7, 3_000), torch.randn(3_000)
-    expected = torch.empty(7)
-    for place, value in zip(i.tolist(), v.tolist(), strict=True):
-        expected[place] = value
-    torch.use_deterministic_algorithms(True)
-    try:
-        x = torch.empty(7, device="dml")
-        x[i.to("dml")] = v.to("dml")
-        assert_same(x, expected)
-        assert_same(torch.empty(7, device="dml").scatter_(0, i.to("dml"), v.to("dml")), expected)
-        assert_same(torch.empty(7, device="dml").index_copy_(0, i.to("dml"), v.to("dml")), expected)
-    finally:
-        torch.use_deterministic_algorithms(False)
-
-
 def test_take_along_an_empty_dimension():
     for shape, index, dim in (((0, 3), (0, 3), 0), ((3, 0), (3, 0), 1), ((0, 3), (0, 1), 1), ((0, 3), (2, 3), 0)):
         assert_same_outcome(

@@ -41,3 +41,18 @@ def test_an_invalid_kernel_is_named(tmp_path: Path):
 
 def test_nothing_collected_is_an_error(tmp_path: Path):
     assert check(tmp_path).returncode == 1
+
+
+def test_what_runs_in_place_of_the_emitters_modules_is_counted(tmp_path: Path):
+    """Without Microsoft's compiler nothing does; the numbers are right all the same, and the reason is counted."""
+    for reason in ("its HLSL is not compiled", "the compiler's SPIR-V is not understood"):
+        done = run_python("-c", ADD, TORCH_DML_HLSL_DIR=str(tmp_path), TORCH_DML_CACHE_DIR=str(tmp_path))
+        assert done.stdout == "[2.0, 2.0, 2.0]\n", done.stderr
+        count = len(list(tmp_path.glob("*.origin")))
+        report = run_python("scripts/check_hlsl.py", str(tmp_path), "--ran")
+        assert report.returncode == 1
+        assert report.stdout == (
+            f"{count} kernels ran: 0 as the compiler's SPIR-V; {count} as the emitter's module: {reason}\n"
+        )
+        for kernel in tmp_path.glob("*.hlsl"):
+            kernel.with_suffix(".spv").write_bytes(b"no module")

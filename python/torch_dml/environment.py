@@ -74,6 +74,7 @@ VARIABLES: dict[str, tuple[Callable[[str], bool], str]] = {
     "TORCH_DML_MATRIX_UNITS": (_one_of("0", "1", "emulate"), "0, 1 or emulate"),
     "TORCH_DML_AUTOTUNE": (_one_of("0", "1", "all"), "0, 1 or all"),
     "TORCH_DML_SUBMIT_THREAD": (_one_of("0", "1"), "0 or 1"),
+    "TORCH_DML_SUBMIT_WORK": (_whole_number(1, 999_999_999), "a number from 1 to 999999999"),
     "TORCH_DML_AUTOGRAD_THREADS": (_one_of("0", "1"), "0 or 1"),
     "TORCH_DML_FOREACH": (_one_of("single"), "single"),
     "TORCH_DML_RECURRENCE": (_one_of("loop", "steps"), "loop or steps"),

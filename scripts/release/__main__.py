@@ -1,8 +1,9 @@
 """Builds the wheels of the last commit: `make release`, or `python scripts/release --help`.
 
 A wheel holds the engine and a plugin for every torch that is supported, and serves every CPython. Beside the wheels
-come a bill of materials (CycloneDX) and SHA256SUMS. The same commit and the same tools give the same bytes, in any
-folder: what is built is a fresh copy of the commit, and every time in it is the commit's.
+come a bill of materials (CycloneDX), for Windows the launchers that install the wheel beside them, and SHA256SUMS. The
+same commit and the same tools give the same bytes, in any folder: what is built is a fresh copy of the commit, and
+every time in it is the commit's.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ RUST_TARGETS = {
     "win_amd64": "x86_64-pc-windows-msvc",
     "win_arm64": "aarch64-pc-windows-msvc",
 }
+# Of scripts/windows.
+LAUNCHERS = ("demo.bat", "demo.ps1")
 
 
 def main() -> int:
@@ -58,6 +61,8 @@ def main() -> int:
         wheel = build_wheel(source, platform, torches, options.out, environment)
         check_wheel(wheel, platform, environment)
         materials.write(source, RUST_TARGETS[platform], wheel, int(time), wheel.with_suffix(".cdx.json"))
+        if platform.startswith("win"):
+            copy_launchers(source, options.out)
         shutil.rmtree(source)
     write_sums(options.out)
     return 0
@@ -124,9 +129,15 @@ def check_wheel(wheel: Path, platform: str, environment: dict[str, str]) -> None
         raise SystemExit(f"{wheel.name} does not run where its name says")
 
 
+def copy_launchers(source: Path, out: Path) -> None:
+    """Put beside a wheel for Windows what makes an environment with it and starts the demo."""
+    for name in LAUNCHERS:
+        shutil.copy(source / "scripts" / "windows" / name, out / name)
+
+
 def write_sums(out: Path) -> None:
     """Write SHA256SUMS of everything in `out`, for `sha256sum --check`."""
-    files = sorted(file for file in out.iterdir() if file.suffix in {".whl", ".json"})
+    files = sorted(file for file in out.iterdir() if file.suffix in {".whl", ".json"} or file.name in LAUNCHERS)
     lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files]
     (out / "SHA256SUMS").write_text("".join(lines), encoding="utf-8", newline="\n")
     print("".join(lines), end="")

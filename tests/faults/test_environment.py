@@ -12,13 +12,14 @@ from torch_dml import environment
 
 # Read when the package is built, not when it runs.
 BUILD = {"TORCH_DML_TORCH"}
+PAGE = ROOT / "docs" / "environment.md"
 NONSENSE = ["nonsense!", "-1", "1e999", "\u00e9\u4e2d", "0x10"]
 SOURCES = [*(ROOT / "crates").rglob("src/**/*.rs"), *(ROOT / "plugin").glob("*.cpp"), *(ROOT / "python").rglob("*.py")]
 
 
 def documented() -> set[str]:
-    """The variables of the README's table."""
-    return set(re.findall(r"^\| `(TORCH_DML_\w+)` \|", (ROOT / "README.md").read_text(), re.MULTILINE))
+    """The variables of the table in docs."""
+    return set(re.findall(r"^\| `(TORCH_DML_\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def test_every_variable_is_documented_and_checked() -> None:
@@ -39,11 +40,11 @@ def test_which_values_make_sense(name: str, tmp_path: Path, monkeypatch: pytest.
             environment.warn_of_nonsense()
     monkeypatch.setenv(name, "")
     assert environment.get(name) is None
-    row = next(line for line in (ROOT / "README.md").read_text().splitlines() if f"| `{name}` |" in line)
+    row = next(line for line in PAGE.read_text(encoding="utf-8").splitlines() if f"| `{name}` |" in line)
     values = re.findall(r"`([^`]+)`" if name == "TORCH_DML_LOG" else r"`([^`]+)`:", row.split("|", 2)[2])
     for value in [str(tmp_path)] if folder else values:
         monkeypatch.setenv(name, value)
-        assert environment.get(name) == value, "what the README names is understood"
+        assert environment.get(name) == value, "what the page names is understood"
 
 
 def test_nonsense_in_all_of_them_changes_nothing(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def run_task(task: Task, settings: Settings) -> Result:
     backward = settings.backward and dtype is torch.float32 and op.supports_autograd and dtype in op.backward_dtypes
     result = Result(task, Verdict.SKIP, backward=backward)
     try:
-        samples = _samples(op, dtype, settings, backward)
+        samples = samples_of(op, dtype, settings, backward)
     except Exception as error:
         return replace(result, message=f"samples: {_short(error, 120)}")
     rules = Rules(torch.device(settings.device), tolerance(op, dtype), values=task.operator not in OPEN)
@@ -80,7 +80,8 @@ def run_task(task: Task, settings: Settings) -> Result:
     )
 
 
-def _samples(op: OpInfo, dtype: torch.dtype, settings: Settings, backward: bool) -> list[SampleInput]:
+def samples_of(op: OpInfo, dtype: torch.dtype, settings: Settings, backward: bool) -> list[SampleInput]:
+    """OpInfo's samples of an operator on the CPU, or some of them: always the same."""
     for seed in (torch.manual_seed, numpy.random.seed, random.seed):
         seed(settings.seed)
     sample_inputs: Callable[..., Iterable[SampleInput]] = op.sample_inputs

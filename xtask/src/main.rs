@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask build --torch DIR` makes what the Python package loads: the engine (`libdml_torch`) and one plugin per
 //! torch minor (`libtorch_dml_2_11`, ...). `DIR` is the folder of an installed torch, `.../site-packages/torch`.
-//! `cargo xtask numerics` measures the math library and writes docs/numerics.md.
+//! `cargo xtask numerics` measures the math library and writes its tables in docs/numerics.md.
 
 mod compiler;
 mod engine;
@@ -38,7 +38,7 @@ enum Task {
     },
     /// Measure the worst error of every function of the math library and write the table
     Numerics {
-        /// Where the table goes
+        /// The file whose tables are replaced
         #[arg(long, default_value = "docs/numerics.md", value_name = "FILE")]
         out: PathBuf,
         /// Inputs per f32 function; f64 takes a thousandth

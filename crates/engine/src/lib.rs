@@ -28,6 +28,7 @@
 //! |---|---|
 //! | `TORCH_DML_FUSION=0` | pointwise launches are not fused; `wait`: a flush waits for fused kernels, for tests |
 //! | `TORCH_DML_SUBMIT_THREAD=0` | the threads that enqueue also record and submit; `1`: a thread of the device does; by default where there are 4 processors |
+//! | `TORCH_DML_SUBMIT_WORK=137000` | one submission does at most so many millions of operations; the default is about this |
 //! | `TORCH_DML_COMPILE_THREADS=4` | as many threads compile kernels: for measurements; else one a core, up to 8 |
 //! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others; `0` and `1` silence the warning where there is nothing else |
 //! | `TORCH_DML_DEVICES_PER_ADAPTER=2` | every adapter is two devices: for tests |

@@ -174,6 +174,7 @@ fn launches_of_new_kernels_keep_their_order() {
                 groups: [1, 1, 1],
                 reads: &[],
                 writes: &[AddressRange::new(x, 256)],
+                work: 0,
                 operator: "chain",
             };
             device.launch(launch).unwrap();

@@ -186,8 +186,16 @@ fn large_parameter_blocks_are_the_graphs() {
             let mut params = out.to_ne_bytes().to_vec();
             (0..count).for_each(|i| params.extend_from_slice(&(round as i32 ^ i).to_ne_bytes()));
             let writes = &[AddressRange::new(out, 4)];
-            let launch =
-                Launch { kernel, params: &params, table: &[], groups: [1, 1, 1], reads: &[], writes, operator: "many" };
+            let launch = Launch {
+                kernel,
+                params: &params,
+                table: &[],
+                groups: [1, 1, 1],
+                reads: &[],
+                writes,
+                work: 0,
+                operator: "many",
+            };
             device.launch(launch).unwrap();
         }
     });

@@ -71,6 +71,7 @@ fn on_device(device: &Device, wide: ScalarType) -> Vec<i32> {
             groups: [1, 1, 1],
             reads: &[AddressRange::new(x, NUMBERS.len() as u64 * 4)],
             writes: &[AddressRange::new(out, count as u64 * 4)],
+            work: 0,
             operator: "integers",
         })
         .unwrap();

@@ -79,6 +79,7 @@ fn on_device(device: &Device, index: u32, scalar: ScalarType, function: &Functio
         groups: [groups, 1, 1],
         reads: &reads,
         writes: &writes,
+        work: 0,
         operator: "math",
     };
     device.launch(launch).unwrap();

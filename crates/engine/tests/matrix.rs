@@ -90,6 +90,7 @@ fn check(device: &Device, case: Case) {
             groups: [1, 1, 1],
             reads: &[range(0, &a), range(1, &b)],
             writes: &[range(2, &c)],
+            work: 0,
             operator: "matrix",
         })
         .unwrap();

@@ -121,6 +121,7 @@ fn parameters_that_do_not_fit_push_constants_go_through_memory() {
                 groups: [1, 1, 1],
                 reads: &[],
                 writes: &[AddressRange::new(out, 4)],
+                work: 0,
                 operator: "many",
             })
             .unwrap();
@@ -153,6 +154,7 @@ fn a_launch_carries_a_table() {
         groups: [1, 1, 1],
         reads: &[],
         writes: &[],
+        work: 0,
         operator: "sum_of_table",
     };
     let e = device.launch(launch).unwrap_err();
@@ -170,6 +172,7 @@ fn invalid_launches_are_refused() {
         groups: [1, 1, 1],
         reads: &[],
         writes: &[],
+        work: 0,
         operator: "aten::test",
     };
     let e = device.launch(launch).unwrap_err();
@@ -262,6 +265,7 @@ fn a_lone_launch_runs_without_a_wait() {
             groups: [1, 1, 1],
             reads: &[],
             writes: &[],
+            work: 0,
             operator: "aten::report",
         };
         device.launch(launch).unwrap();
@@ -339,6 +343,7 @@ fn an_index_out_of_range_is_raised_once() {
                 groups: [1, 1, 1],
                 reads: &[AddressRange::new(x, 40), AddressRange::new(at, indices.len() as u64 * 4)],
                 writes: &[AddressRange::new(out, indices.len() as u64 * 4)],
+                work: 0,
                 operator: "aten::gather",
             })
             .unwrap();

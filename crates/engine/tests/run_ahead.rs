@@ -2,68 +2,12 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+use common::slow::Slow;
 use common::*;
-use dml_engine::{AddressRange, Device, Error, KernelRef, interface::WriteRange, set_interrupt_check};
-use dml_engine::{ArgumentBlock, Interface, parameters};
-use dml_kernel::{Builder, DType};
+use dml_engine::{Error, set_interrupt_check};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Counts in one word, slowly.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Count;
-parameters! { Count as _spec => Arguments, Parameters { word: WriteRange = DType::U32 } }
-
-/// A device, a kernel that takes its time, and a word for it.
-struct Slow {
-    device: Device,
-    kernel: KernelRef,
-    word: u64,
-    /// Workgroups of a tenth of a second.
-    tenth: u32,
-}
-
-impl Slow {
-    fn open() -> Self {
-        let device = open();
-        let kernel = device.kernel(&Count, || {
-            let b = Builder::new("count", [1, 1, 1]);
-            let Parameters { word } = Count.declare(&b);
-            let state = b.var(b.global_id(0));
-            // No compiler sees through the steps of this. Mesa's software adapter ends a loop after 65,535 of them.
-            b.for_(0, b.u32(50_000), 1, |_| {
-                let mixed = state.get() ^ (state.get() >> 7);
-                state.set(mixed * 1_664_525 + b.u32(1_013_904_223));
-            });
-            b.if_(b.global_id(0).eq(0) | state.get().eq(1), || word.store(0, word.load(0) + 1));
-            b.finish()
-        });
-        let kernel = kernel.unwrap().clone();
-        let word = put(&device, &[0]);
-        let mut slow = Self { device, kernel, word, tenth: 100 };
-        slow.run(1);
-        slow.device.synchronize().unwrap();
-        let start = Instant::now();
-        slow.run(1);
-        slow.device.synchronize().unwrap();
-        let tenth = f64::from(slow.tenth) * 0.1 / start.elapsed().as_secs_f64();
-        slow.tenth = (tenth as u32).clamp(1, 60_000);
-        slow
-    }
-
-    /// Enqueues a run of so many tenths of a second, or of next to nothing for 0.
-    fn run(&self, tenths: u32) {
-        let groups = (self.tenth * tenths).clamp(1, 65_535);
-        let mut block = ArgumentBlock::default();
-        Count.pass(&Arguments { word: AddressRange::new(self.word, 4) }, &mut block);
-        self.device.launch(block.launch(&self.kernel, [groups, 1, 1], "count").unwrap()).unwrap();
-    }
-
-    fn counted(&self) -> i32 {
-        read(&self.device, self.word, 1)[0]
-    }
-}
 
 #[test]
 fn the_host_is_a_tenth_of_a_second_ahead() {

@@ -2,7 +2,7 @@
 //! they mean. A value that makes no sense is named in a warning of the log, once, and ignored. Python's side has a table of
 //! its own (`python/torch_dml/environment.py`), which names the same values as nonsense in Python's warnings.
 //!
-//! A new variable is one line here, one there, and one of the README.
+//! A new variable is one line here, one there, and one of `docs/environment.md`.
 
 #![forbid(unsafe_code)]
 
@@ -108,6 +108,9 @@ pub static DEVICES_PER_ADAPTER: Variable<usize> =
     Variable::new("TORCH_DML_DEVICES_PER_ADAPTER", whole_number::<1, 8>, "a number from 1 to 8");
 /// Whether a device's thread submits what others enqueue.
 pub static SUBMIT_THREAD: Variable<bool> = Variable::new("TORCH_DML_SUBMIT_THREAD", flag, "0 or 1");
+/// Millions of operations that one submission does at most.
+pub static SUBMIT_WORK: Variable<usize> =
+    Variable::new("TORCH_DML_SUBMIT_WORK", whole_number::<1, 999_999_999>, "a number from 1 to 999999999");
 /// How many threads compile kernels.
 pub static COMPILE_THREADS: Variable<usize> =
     Variable::new("TORCH_DML_COMPILE_THREADS", whole_number::<1, 1024>, "a number from 1 to 1024");
@@ -156,6 +159,7 @@ mod tests {
             assert_eq!((MATRIX_UNITS.read(value), RECURRENCE.read(value)), (None, None));
             assert_eq!(AUTOTUNE.read(value), None);
             assert_eq!((DEVICES_PER_ADAPTER.read(value), COMPILE_THREADS.read(value)), (None, None));
+            assert_eq!(SUBMIT_WORK.read(value), None);
         }
         assert_eq!((CACHE_DIR.read(None), FUSION.read(None), TIMEOUT.read(None)), (None, None, None));
         assert_eq!(CACHE_DIR.read(Some(OsStr::new(""))), None);

@@ -1,4 +1,5 @@
-//! Measures the worst error of every function of the math library and writes the table.
+//! Measures the worst error of every function of the math library and writes the tables: of a file in which they stand between
+//! `<!-- begin: math -->` and `<!-- end: math -->`, and likewise `special`. The rest of the file stays as it is.
 //!
 //! `cargo run --release -p dml-kernel --example numerics -- [FILE] [SAMPLES]`; FILE is docs/numerics.md and SAMPLES
 //! (per f32 function) 50,000,000 when left out. f64 is compared with a multiprecision library, so it takes fewer.
@@ -22,50 +23,7 @@ const BATCH: usize = 1 << 20;
 /// f32 samples for each f64 sample.
 const SINGLE_PER_DOUBLE: usize = 1000;
 
-const HEADER: &str = "\
-# Numerics
-
-Vulkan promises correct rounding for addition, subtraction and multiplication only, so a driver's own division, `exp` or
-`sin` may differ from another's. torch-dml uses none of them: its functions are built from those three operations and
-integer arithmetic (`crates/kernel/src/math`), and give the same bits on every adapter.
-
-Subnormal numbers (float32 below 1.2e-38, float64 below 2.2e-308; those of float16 are ordinary float32 numbers inside) are
-treated in two ways:
-
-- The functions of the tables take and give them exactly, whatever the adapter does with them in its own arithmetic:
-  division, roots, remainders and conversions to the last bit, the others within their bounds, with at most half a unit of
-  4.9e-324 (1.4e-45) more. So do `abs`, `neg`, `sign`, `copysign`, `hypot`, and all that only moves numbers. So do
-  comparisons and what chooses by them (minimum and maximum, extrema, `clamp`, `relu` and its like, sorting), which compare
-  floats as integers: NVIDIA's driver takes subnormals for zeros when it compares, though it keeps them in sums and products.
-- Addition, subtraction, multiplication and `floor` and its like are the adapter's own. The engine asks for
-  subnormals to be kept (`DenormPreserve`) where the adapter offers it for all its float types
-  (`torch.dml.get_device_properties().subnormals` says whether): then they are. Elsewhere Vulkan lets the adapter flush them
-  to zero, and functions that are composed of these (`silu`, sums, matrix products) inherit it: what they are off by is below
-  the smallest normal number, times what follows. Where infinities or NaN would come of it, as in `addcdiv`, `xlogy` or
-  `logit`, the products inside are the table's `mul`, which is as exact as division; PyTorch's own compositions, most gradients
-  among them, have no such. Of the adapters that were tested Mesa 22.3's lavapipe offers it; the H200 does not, and keeps them
-  in addition and multiplication all the same; Mesa 26.1's lavapipe flushes them in float32 and float64.
-
-The interpreter has both ways (`interpret::Subnormals`), and a test holds that no function depends on which.
-
-The table is measured by `cargo run --release -p xtask -- numerics`: error in units in the last place (ulp) of the
-correctly rounded result, worst input found, over edge cases and seeded random inputs, against f64 for f32 and against
-256-bit arithmetic for f64. 0.5 is correct rounding. `Bound` is what the tests hold; the promise is 2 ulp, and 1 ulp for
-division, square root, `exp` and `log`. `Instructions` counts arithmetic of every branch.
-
-| Function | dtype | Worst ulp | Bound | At | Samples | Instructions |
-| --- | --- | ---: | ---: | --- | ---: | ---: |
-";
-
-const SPECIAL_HEADER: &str = "
-Special functions (`math::special`) are compared with values of a multiprecision library, and in f32 at random points
-between those with the f64 functions. Where a Bessel or Airy function oscillates, its error is counted in ulp of 0.25,
-about its amplitude, where the value is smaller; its phase has 48 bits in f32 and 106 in f64, so that beyond some -1e6 in f32
-Airy's digits become fewer. Left of zero `lgamma` and `digamma` have zeros between the poles: from -10 (`lgamma` in f64: -18)
-to 0 their errors are counted in ulp of 1/64 where the value is smaller, further left `digamma`'s in ulp of 4. Of `zeta` the
-table holds positive arguments; left of zero its errors are those of the terms that cancel. `igamma` and `igammac` lose digits
-far in their tails, in proportion to the exponent there.
-
+const COLUMNS: &str = "\
 | Function | dtype | Worst ulp | Bound | At | Samples | Instructions |
 | --- | --- | ---: | ---: | --- | ---: | ---: |
 ";
@@ -141,22 +99,30 @@ fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let file = arguments.next().unwrap_or_else(|| "docs/numerics.md".to_string());
     let samples = arguments.next().and_then(|s| s.parse().ok()).unwrap_or(50_000_000);
-    let mut table = HEADER.to_string();
-    let mut broken = false;
+    let text = std::fs::read_to_string(&file)?;
+    // Measuring takes minutes, so a file without the places is refused before.
+    let text = replaced(&replaced(&text, "math", "")?, "special", "")?;
     let few = (samples / SINGLE_PER_DOUBLE).max(1);
     let singles = single::CASES.iter().map(|c| single(c, samples));
     let doubles = double::CASES.iter().map(|c| double(c, few));
-    broken |= append(&mut table, singles.chain(doubles))?;
-    table += SPECIAL_HEADER;
+    let (math, math_broken) = table(singles.chain(doubles))?;
     let both = special::CASES.iter().flat_map(|c| [ScalarType::F32, ScalarType::F64].map(|s| special(c, s, few)));
-    broken |= append(&mut table, both)?;
-    std::fs::write(&file, table)?;
-    if broken { Err(io::Error::other("an error is beyond its bound")) } else { Ok(()) }
+    let (special, special_broken) = table(both)?;
+    std::fs::write(&file, replaced(&replaced(&text, "math", &math)?, "special", &special)?)?;
+    if math_broken || special_broken { Err(io::Error::other("an error is beyond its bound")) } else { Ok(()) }
 }
 
-/// Adds the rows to the table; whether one is beyond its bound.
-fn append(table: &mut String, rows: impl Iterator<Item = Row>) -> io::Result<bool> {
-    let mut broken = false;
+/// The text with `table` between the two lines that mark the place of this name.
+fn replaced(text: &str, name: &str, table: &str) -> io::Result<String> {
+    let (begin, end) = (format!("<!-- begin: {name} -->\n"), format!("<!-- end: {name} -->\n"));
+    let parts = text.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(&end)?.1)));
+    let (before, after) = parts.ok_or_else(|| io::Error::other(format!("there is no place for the table `{name}`")))?;
+    Ok(format!("{before}{begin}{table}{end}{after}"))
+}
+
+/// The rows as a table; whether one is beyond its bound.
+fn table(rows: impl Iterator<Item = Row>) -> io::Result<(String, bool)> {
+    let (mut table, mut broken) = (COLUMNS.to_string(), false);
     for row in rows {
         let Row { name, dtype, ulp, bound, at, samples, instructions } = row;
         broken |= ulp.is_nan() || ulp > bound + 1e-9;
@@ -164,5 +130,5 @@ fn append(table: &mut String, rows: impl Iterator<Item = Row>) -> io::Result<boo
         println!("{line}");
         writeln!(table, "{line}").map_err(io::Error::other)?;
     }
-    Ok(broken)
+    Ok((table, broken))
 }

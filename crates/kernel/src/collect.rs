@@ -34,6 +34,17 @@ pub(crate) fn collected(name: &str, text: &str) -> Option<Vec<u32>> {
     Some(bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
 }
 
+/// Notes in that folder, as `NAME-HASH.origin`, what runs of a kernel, which the emitter's words name: the compiler's
+/// module, or for a reason the emitter's. `scripts/check_hlsl.py --ran` counts them.
+pub(crate) fn collect_origin(name: &str, words: &[u32], reason: Option<&str>) {
+    let Some(folder) = HLSL_DIR.get() else { return };
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let note = reason.unwrap_or("compiled");
+    if let Err(error) = replace(&folder, &file_name(name, "origin", &bytes), note.as_bytes()) {
+        eprintln!("TORCH_DML_HLSL_DIR: what runs of kernel {name} is not noted: {error}");
+    }
+}
+
 /// A name that says what is in the file.
 fn file_name(name: &str, kind: &str, content: &[u8]) -> String {
     let mut hasher = DefaultHasher::new(); // The same in every process.
@@ -43,14 +54,15 @@ fn file_name(name: &str, kind: &str, content: &[u8]) -> String {
 }
 
 fn write(folder: &Path, name: &str, kind: &str, content: &[u8]) -> io::Result<()> {
+    let name = file_name(name, kind, content);
+    if folder.join(&name).exists() { Ok(()) } else { replace(folder, &name, content) }
+}
+
+/// Other processes write the same file: each a copy of its own first, so that the file is whole from the start.
+fn replace(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let file = folder.join(file_name(name, kind, content));
-    if file.exists() {
-        return Ok(());
-    }
     std::fs::create_dir_all(folder)?;
-    // Other processes write the same file: each a copy of its own first, so that the file is whole from the start.
     let copy = folder.join(format!(".{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
     std::fs::write(&copy, content)?;
-    std::fs::rename(copy, file)
+    std::fs::rename(copy, folder.join(name))
 }

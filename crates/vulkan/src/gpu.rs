@@ -162,10 +162,10 @@ impl Gpu {
     /// What `body` returns; [`Error::DeviceLost`], [`Error::OutOfMemory`], or what the driver said.
     pub fn record<E: From<Error>>(
         &self,
-        segments: Vec<Segment>,
+        segments: impl Into<Arc<[Segment]>>,
         body: impl FnOnce(&mut Encoder, &[Segment]) -> Result<(), E>,
     ) -> Result<Recording, E> {
-        Recording::new(&self.device, segments, body)
+        Recording::new(&self.device, segments.into(), body)
     }
 
     /// The device was lost.

@@ -3,7 +3,7 @@
 mod support;
 
 use dml_vulkan::{AdapterKind, Error, Gpu, MemoryClass, Recorder, Segment, Ticket, Timeline};
-use support::{add, add_kernel, assert_valid, open, read, upload, write};
+use support::{add, add_kernel, add_push, assert_valid, open, read, upload, write};
 
 fn readback(gpu: &Gpu, count: u64) -> Segment {
     gpu.allocate(count * 4, MemoryClass::Readback).expect("memory")
@@ -429,6 +429,35 @@ fn segments_of_another_device_are_refused() -> Result<(), Error> {
         assert!(matches!(result, Err(Error::Invalid { .. })), "{result:?}");
     }
     recorder.update(&here, 0, &[0; 64])?;
+    recorder.wait_idle()?;
+    assert_valid();
+    Ok(())
+}
+
+#[test]
+fn workgroups_can_be_counted_from_a_base() -> Result<(), Error> {
+    let gpu = open();
+    let kernel = add_kernel(&gpu)?;
+    let mut recorder = gpu.recorder()?;
+    let count = 10 * 64u32;
+    let ones = upload(&gpu, &vec![1.0; count as usize]);
+    let sum = readback(&gpu, u64::from(count));
+    write(&sum, &vec![0.0; count as usize]);
+    let push = add_push([&ones, &ones, &sum], count);
+    recorder.dispatch_from(&kernel, &push, [3, 0, 0], [4, 1, 1])?;
+    recorder.dispatch_from(&kernel, &push, [9, 0, 0], [1, 1, 1])?;
+    recorder.dispatch_from(&kernel, &push, [8, 0, 0], [0, 1, 1])?;
+    recorder.host_barrier();
+    let ticket = recorder.submit()?;
+    recorder.wait(ticket)?;
+    let expected: Vec<f32> =
+        (0..count / 64).flat_map(|group| [if (3..7).contains(&group) || group == 9 { 2.0 } else { 0.0 }; 64]).collect();
+    assert_eq!(read(&sum, count as usize), expected);
+    let most = gpu.info().capabilities.max_groups[1];
+    for base in [[0, 1, 0], [0, u32::MAX, 0]] {
+        let beyond = recorder.dispatch_from(&kernel, &push, base, [1, most, 1]);
+        assert!(matches!(beyond, Err(Error::Invalid { .. })), "{beyond:?}");
+    }
     recorder.wait_idle()?;
     assert_valid();
     Ok(())

@@ -6,10 +6,12 @@ It imports neither torch nor a library of this package: what may be broken runs 
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import platform
 import sys
 from dataclasses import dataclass, field
+from importlib import metadata
 from typing import Any
 
 from torch_dml import vulkan, windows_drivers
@@ -99,13 +101,30 @@ def _check_windows_drivers(report: _Report, drivers: list[windows_drivers.Driver
 def _check_engine(report: _Report) -> bool:
     result = probe("engine")
     if not result["ok"]:
-        report.fail("engine", result["error"], "Reinstall torch-dml: `pip install --force-reinstall .`")
+        report.fail("engine", result["error"], _how_to_reinstall())
         return False
     if result["value"] != __version__ and __version__ != "0+unknown":
-        report.warn("engine", f"is version {result['value']}, the package {__version__}: reinstall torch-dml")
+        report.warn("engine", f"is version {result['value']}, the package {__version__}\n{_how_to_reinstall()}")
     else:
         report.ok("engine", f"version {result['value']}")
     return True
+
+
+def _how_to_reinstall() -> str:
+    """Say how to get the libraries again, in the way in which this package was installed."""
+    try:
+        installed = metadata.distribution("torch-dml")
+    except metadata.PackageNotFoundError:
+        return "The package is used from its sources. Build its libraries: `cargo xtask build --torch FOLDER_OF_TORCH`"
+    # What pip notes (PEP 610) of all that does not come from an index.
+    origin = json.loads(installed.read_text("direct_url.json") or "{}")
+    if "dir_info" not in origin:
+        return (
+            "Reinstall torch-dml from the wheel for this system and processor: "
+            f"`pip install --force-reinstall --no-deps torch_dml-{installed.version}-py3-none-PLATFORM.whl`"
+        )
+    command = "-e . --no-build-isolation" if origin["dir_info"].get("editable") else "--force-reinstall --no-deps ."
+    return f"Reinstall torch-dml from its sources, {origin['url']}: `pip install {command}` there"
 
 
 def _check_devices(report: _Report) -> list[dict[str, Any]]:
@@ -146,7 +165,10 @@ def _say_what_is_known(report: _Report, devices: list[dict[str, Any]]) -> None:
     if len(devices) > 1:
         others = ", ".join(f"dml:{device['index']} ({device.get('name')})" for device in devices[1:])
         report.ok(
-            "choice", f'"dml" is dml:0, {devices[0].get("name")} ({devices[0].get("kind")}); also there: {others}'
+            "choice",
+            f'"dml" is dml:0, {devices[0].get("name")} ({devices[0].get("kind")}); also there: {others}\n'
+            'another: device="dml:1", or torch.dml.set_device(1) for all that follows in a thread\n'
+            "without a change of the program: VK_DRIVER_FILES=FILE.json leaves only the devices of that driver",
         )
 
 

@@ -21,6 +21,8 @@ pub(crate) enum Node {
         /// Its push constants in the byte arena.
         push: Span,
         groups: [u32; 3],
+        /// As [`Launch::work`].
+        work: u64,
         accesses: Accesses,
     },
     /// Bytes of a constant to a segment, for lengths and addresses that the copy kernel cannot take.
@@ -151,7 +153,8 @@ impl Capturing {
         let accesses = self.access(memory, launch.reads, launch.writes);
         let push = from..self.bytes.len();
         self.commands += 1;
-        self.nodes.push(Node::Launch { kernel: launch.kernel.clone(), push, groups: launch.groups, accesses });
+        let (kernel, groups, work) = (launch.kernel.clone(), launch.groups, launch.work);
+        self.nodes.push(Node::Launch { kernel, push, groups, work, accesses });
         Ok(())
     }
 

@@ -101,8 +101,8 @@ impl Capture {
         }
         let draws = std::mem::take(&mut capture.draws);
         let report = capture.reports.then(|| report::kernel(kernels, queue)).transpose()?;
-        let (replay, stats) = build::build(queue, fusion, *capture)?;
-        Ok(Graph { replay: Arc::new(replay), stats, draws, report, uploads: Arc::clone(uploads), held })
+        let (replays, stats) = build::build(queue, fusion, *capture)?;
+        Ok(Graph { replays, stats, draws, report, uploads: Arc::clone(uploads), held })
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::capture::capturing::{Capturing, Node};
 use crate::fusion::chain::Fusion;
+use crate::kernels::launch::work_of;
 use dml_vulkan::Gpu;
 
 /// Replaces chains of launches by fused ones, and drops the frees.
@@ -40,7 +41,8 @@ fn close(capture: &mut Capturing, fusion: &mut Fusion, gpu: &Gpu, nodes: &[Node]
         let push = capture.bytes.len()..capture.bytes.len() + fused.params.len();
         capture.bytes.extend_from_slice(&fused.params);
         let accesses = capture.note(&fused.reads, &fused.writes);
-        capture.nodes.push(Node::Launch { kernel: fused.kernel, push, groups: fused.groups, accesses });
+        let work = fused.reads.iter().chain(&fused.writes).map(|&range| work_of(range)).sum();
+        capture.nodes.push(Node::Launch { kernel: fused.kernel, push, groups: fused.groups, work, accesses });
     } else {
         capture.nodes.extend(fusion.entries().map(|at| nodes[at].clone()));
     }

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 /// Captured work of one device.
 pub struct Graph {
-    pub(crate) replay: Arc<Replay>,
+    /// What is submitted one after the other: nothing, for a graph without commands.
+    pub(crate) replays: Vec<Arc<Replay>>,
     pub(crate) stats: GraphStats,
     pub(crate) draws: Draws,
     /// Hands the index errors of a replay to the thread whose it is, if there can be any.
@@ -28,7 +29,7 @@ pub struct Graph {
 pub struct GraphStats {
     /// Launches and copies that were captured.
     pub captured: u32,
-    /// Launches and copies of a replay: pointwise ones that follow one another are fused.
+    /// Launches and copies of a replay: pointwise ones that follow one another are fused, and long ones are cut.
     pub launches: u32,
     /// Barriers of a replay, the one before it included.
     pub barriers: u32,
@@ -47,14 +48,14 @@ impl Graph {
         queue.submission.alive()?;
         queue.refuse_in_capture("a replay of another graph")?;
         queue.check_faults()?;
-        if self.replay.launches == 0 {
+        if self.replays.is_empty() {
             return Ok(());
         }
         queue.await_room_to_replay()?;
         let mut state = queue.lock();
         queue.submission.take_deferred()?;
         self.draw(&mut state)?;
-        queue.replay(&mut state, &self.replay)?;
+        queue.replay(&mut state, &self.replays)?;
         self.report.as_ref().map_or(Ok(()), |kernel| report::move_report(queue, &mut state, kernel))
     }
 

@@ -18,7 +18,6 @@ pub(crate) struct Schedule {
     pub(crate) level: Vec<u32>,
     /// The commands by level, inside a level as they were captured.
     pub(crate) order: Vec<usize>,
-    pub(crate) levels: u32,
 }
 
 /// Bytes up to `end` that were last accessed alike. Levels are counted from 1; 0 is no access.
@@ -107,21 +106,17 @@ pub(crate) fn levels<'a>(accesses: impl Iterator<Item = (&'a [AddressRange], &'a
     }
     let mut order: Vec<usize> = (0..level.len()).collect();
     order.sort_by_key(|&at| level[at]);
-    let levels = level.iter().max().map_or(0, |last| last + 1);
-    Schedule { level, order, levels }
+    Schedule { level, order }
 }
 
-/// What the commands of the last level read and write.
-pub(crate) fn last<'a>(
-    schedule: &Schedule,
+/// What commands read and write.
+pub(crate) fn accessed<'a>(
     accesses: impl Iterator<Item = (&'a [AddressRange], &'a [AddressRange])>,
 ) -> (IntervalSet, IntervalSet) {
     let (mut read, mut written) = (IntervalSet::default(), IntervalSet::default());
-    for ((reads, writes), &level) in accesses.zip(&schedule.level) {
-        if level + 1 == schedule.levels {
-            reads.iter().for_each(|&r| read.insert(r));
-            writes.iter().for_each(|&w| written.insert(w));
-        }
+    for (reads, writes) in accesses {
+        reads.iter().for_each(|&r| read.insert(r));
+        writes.iter().for_each(|&w| written.insert(w));
     }
     (read, written)
 }
@@ -151,6 +146,10 @@ mod tests {
         levels(commands.iter().map(|(r, w)| (r.as_slice(), w.as_slice())))
     }
 
+    fn count(schedule: &Schedule) -> u32 {
+        schedule.level.iter().max().map_or(0, |last| last + 1)
+    }
+
     fn in_order(commands: &[Access]) -> u32 {
         barriers_in_order(commands.iter().map(|(r, w)| (r.as_slice(), w.as_slice())))
     }
@@ -158,8 +157,8 @@ mod tests {
     #[test]
     fn nothing_has_no_levels() {
         let none = schedule(&[]);
-        assert_eq!((none.levels, in_order(&[])), (0, 0));
-        assert_eq!(schedule(&[(vec![], vec![range(5, 5)])]).levels, 1);
+        assert_eq!((count(&none), in_order(&[])), (0, 0));
+        assert_eq!(count(&schedule(&[(vec![], vec![range(5, 5)])])), 1);
     }
 
     #[test]
@@ -171,7 +170,7 @@ mod tests {
         let found = schedule(&commands);
         assert_eq!(found.level, [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2]);
         assert_eq!(found.order, [0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11]);
-        assert_eq!((found.levels, in_order(&commands)), (3, 9));
+        assert_eq!((count(&found), in_order(&commands)), (3, 9));
     }
 
     #[test]
@@ -200,10 +199,9 @@ mod tests {
     }
 
     #[test]
-    fn the_last_level_is_what_comes_after_the_last_barrier() {
-        let commands = [(vec![range(0, 4)], vec![range(4, 8)]), (vec![range(4, 8)], vec![range(8, 12)])];
-        let found = schedule(&commands);
-        let (read, written) = last(&found, commands.iter().map(|(r, w)| (r.as_slice(), w.as_slice())));
+    fn what_commands_access_is_the_union() {
+        let commands = [(vec![range(4, 8)], vec![range(8, 12)]), (vec![range(6, 8)], vec![])];
+        let (read, written) = accessed(commands.iter().map(|(r, w): &Access| (r.as_slice(), w.as_slice())));
         assert!(read.overlaps(range(4, 5)) && !read.overlaps(range(0, 4)));
         assert!(written.overlaps(range(8, 9)) && !written.overlaps(range(4, 8)));
     }
@@ -231,7 +229,7 @@ mod tests {
                 let after = (0..at).filter(|&e| depends(command, &commands[e])).map(|e| found.level[e] + 1).max();
                 assert_eq!(found.level[at], after.unwrap_or(0));
             }
-            assert!(found.levels <= in_order(&commands));
+            assert!(count(&found) <= in_order(&commands));
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::kernels::matrix_element::element_dtype;
 use crate::kernels::pointwise::Pointwise;
 #[cfg(debug_assertions)]
 use crate::kernels::written::Written;
-use dml_kernel::{FloatModes, Kernel, MatrixType, Module, Target};
+use dml_kernel::{FloatModes, GroupCounts, Kernel, MatrixType, Module, Target};
 use dml_vulkan::{AdapterInfo, Gpu, Pipeline, PipelineOptions};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -76,6 +76,7 @@ struct Inner {
     push_bytes: u32,
     param_bytes: u32,
     indirect: bool,
+    counts: GroupCounts,
     pipeline: OnceLock<Result<Pipeline, dml_vulkan::Error>>,
     job: Mutex<Job>,
     done: Condvar,
@@ -103,6 +104,7 @@ impl KernelRef {
             push_bytes: module.push_bytes,
             param_bytes: module.param_bytes,
             indirect: module.indirect,
+            counts: module.counts,
             pipeline: OnceLock::new(),
             job: Mutex::new(Job::Waiting(module.words)),
             done: Condvar::new(),
@@ -138,6 +140,11 @@ impl KernelRef {
     /// Whether parameters live in memory and the push constant is their address.
     pub(crate) fn has_indirect_parameters(&self) -> bool {
         self.0.indirect
+    }
+
+    /// Along which dimensions its launches may be cut.
+    pub(crate) fn group_counts(&self) -> GroupCounts {
+        self.0.counts
     }
 
     /// Whether the pipeline is there, good or bad: asking for it then costs nothing.

@@ -7,7 +7,7 @@
 
 use crate::error::Error;
 use crate::kernels::cache::KernelRef;
-use crate::kernels::launch::Launch;
+use crate::kernels::launch::{Launch, work_of};
 use crate::memory::range::AddressRange;
 use dml_kernel::{Builder, DType, Pointer, Value};
 use smallvec::SmallVec;
@@ -22,6 +22,8 @@ pub struct ArgumentBlock {
     reads: Vec<AddressRange>,
     writes: Vec<AddressRange>,
     misfit: Option<&'static str>,
+    /// As [`Launch::work`].
+    work: u64,
     /// What stands for the address of memory without bytes.
     placeholder: u64,
 }
@@ -75,13 +77,21 @@ impl ArgumentBlock {
     /// Bytes that the kernel reads.
     #[inline]
     pub fn reads(&mut self, range: AddressRange) {
+        self.work += work_of(range);
         self.reads.push(range);
     }
 
     /// Bytes that the kernel writes, and may read.
     #[inline]
     pub fn writes(&mut self, range: AddressRange) {
+        self.work += work_of(range);
         self.writes.push(range);
+    }
+
+    /// Says that the kernel does so many operations, if that is more than its accesses count as. See [`Launch::work`].
+    #[inline]
+    pub fn operations(&mut self, operations: u64) {
+        self.work = self.work.max(operations);
     }
 
     /// A word of the table (see [`Launch::table`]), whose address is the kernel's first parameter.
@@ -109,8 +119,8 @@ impl ArgumentBlock {
         if let Some(what) = self.misfit {
             return Err(misfit(kernel, operator, what));
         }
-        let Self { params, table, reads, writes, .. } = self;
-        Ok(Launch { kernel, params, table, groups, reads, writes, operator })
+        let Self { params, table, reads, writes, work, .. } = self;
+        Ok(Launch { kernel, params, table, groups, reads, writes, work: *work, operator })
     }
 
     /// The parameter block so far.
@@ -126,6 +136,7 @@ impl ArgumentBlock {
         self.reads.clear();
         self.writes.clear();
         self.misfit = None;
+        self.work = 0;
     }
 }
 

@@ -6,6 +6,7 @@ pub mod interface;
 pub(crate) mod key;
 pub(crate) mod launch;
 pub(crate) mod matrix_element;
+pub(crate) mod parts;
 pub(crate) mod pointwise;
 #[cfg(debug_assertions)]
 mod written;

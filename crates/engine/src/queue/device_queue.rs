@@ -11,6 +11,7 @@ use crate::memory::device_memory::{DeviceMemory, DeviceSegments};
 use crate::memory::host_pool::HostPools;
 use crate::profile::activity::Activity;
 use crate::queue::pending::Pending;
+use crate::queue::policy::WorkBound;
 use crate::submit::batch::Batch;
 use crate::submit::statistics::QueueStats;
 use crate::submit::stream::Stream;
@@ -28,6 +29,8 @@ pub(crate) struct DeviceQueue {
     state: Mutex<State>,
     /// Some thread is capturing a graph. Only a hint to look further: what counts is in `state`.
     capturing: AtomicBool,
+    /// What one submission does at most.
+    pub(crate) work_bound: WorkBound,
     /// Where kernels report what they cannot do.
     pub(crate) fault: FaultBlock,
     /// What copies go through: given back to the system with the device's cached memory.
@@ -56,6 +59,7 @@ impl DeviceQueue {
         let stream = Stream::new(recorder, Arc::clone(pending.ring_memory()));
         let memory = DeviceMemory::new(DeviceSegments::new(gpu.clone(), device));
         Ok(Self {
+            work_bound: WorkBound::default(),
             fault: FaultBlock::new(&gpu)?,
             submission: Submission::new(gpu, device, stream, timeline),
             state: Mutex::new(State { pending, memory, capture: CaptureSlot::new(device) }),

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::kernels::cache::KernelRef;
 use crate::kernels::launch::Launch;
+use crate::kernels::parts::{Part, parts};
 use crate::memory::range::AddressRange;
 use crate::memory::upload_ring::Region;
 use crate::profile::measure::{self, Stage};
@@ -46,14 +47,50 @@ impl DeviceQueue {
         if state.capture.is_some() && self.capture_launch(state, launch)? {
             return Ok(());
         }
+        if self.work_bound.is_exceeded(state.pending.work(), launch.work) {
+            return self.append_bounded(state, launch);
+        }
+        self.append(state, launch, None)
+    }
+
+    /// Appends a launch that does too much to go with what is pending, and maybe too much for one submission.
+    #[cold]
+    fn append_bounded(&self, state: &mut State, launch: &Launch<'_>) -> Result<(), Error> {
+        let mut number = None;
+        for Part { base, groups, work } in parts(launch.kernel, launch.groups, launch.work, self.work_bound.most()) {
+            self.end_batch_before(state, work)?;
+            let of = (groups != launch.groups).then(|| (base, *number.get_or_insert_with(|| state.pending.cut())));
+            self.append(state, &Launch { groups, work, ..*launch }, of)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the pending batch if it would do too much with `work` more, however much is in flight.
+    fn end_batch_before(&self, state: &mut State, work: u64) -> Result<(), Error> {
+        if state.pending.pending() == 0 || !self.work_bound.is_exceeded(state.pending.work(), work) {
+            return Ok(());
+        }
+        if self.submission.handover().has_room() {
+            self.leave(state);
+            self.submission.handover().wake();
+            return Ok(());
+        }
+        // An error is a later call's, as when another thread submits.
+        let flushed = self.flush_locked(state);
+        self.defer_unless_lost(flushed)
+    }
+
+    /// Appends a launch, or a part of one (see [`Pending::push_launch`](crate::queue::pending::Pending::push_launch)).
+    #[inline]
+    fn append(&self, state: &mut State, launch: &Launch<'_>, part: Option<([u32; 3], u64)>) -> Result<(), Error> {
         if launch.kernel.has_indirect_parameters() {
             let Region { address, .. } = self.write_ring(state, launch.params)?;
-            state.pending.push_launch(launch, [&address.to_ne_bytes(), &[]]);
+            state.pending.push_launch(launch, [&address.to_ne_bytes(), &[]], part);
         } else if !launch.table.is_empty() {
             let Region { address, .. } = self.write_ring(state, launch.table)?;
-            state.pending.push_launch(launch, [&address.to_ne_bytes(), launch.params]);
+            state.pending.push_launch(launch, [&address.to_ne_bytes(), launch.params], part);
         } else {
-            state.pending.push_launch(launch, [&[], launch.params]);
+            state.pending.push_launch(launch, [&[], launch.params], part);
         }
         let woken = self.submission.handover().enqueued(state.pending.pending() == 1);
         if policy::begins_at_once(woken, || launch.kernel.is_compiled() && self.submission.has_room()) {
@@ -104,11 +141,15 @@ impl DeviceQueue {
         self.follow_policy(state)
     }
 
-    /// Enqueues a run of a graph.
-    pub(crate) fn replay(&self, state: &mut State, replay: &Arc<Replay>) -> Result<(), Error> {
-        let launches = replay.launches;
-        state.pending.push_replay(replay);
-        self.submission.handover().enqueued(state.pending.pending() == launches);
+    /// Enqueues a run of a graph, which consists of these. Nothing comes between them.
+    pub(crate) fn replay(&self, state: &mut State, replays: &[Arc<Replay>]) -> Result<(), Error> {
+        let mut launches = 0;
+        for replay in replays {
+            self.end_batch_before(state, replay.work)?;
+            state.pending.push_replay(replay);
+            launches += replay.launches;
+            self.submission.handover().enqueued(state.pending.pending() == replay.launches);
+        }
         let due = state.pending.is_due_after(launches, self.submission.batch_limit());
         self.hand_over_if(state, due)
     }

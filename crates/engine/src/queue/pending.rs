@@ -14,7 +14,7 @@ use crate::memory::range::AddressRange;
 use crate::memory::upload_ring::{Region, UploadRing};
 use crate::profile::activity::{Origin, UPLOAD};
 use crate::queue::policy::{Decision, Policy};
-use crate::submit::batch::{Batch, Command, Entry, Marker, Replay};
+use crate::submit::batch::{Batch, Command, Entry, LaunchPart, Marker, Replay};
 use crate::submit::statistics::QueueStats;
 use crate::threads::ThreadNumber;
 use dml_vulkan::{Gpu, Segment, Ticket, Timeline};
@@ -32,6 +32,8 @@ pub(crate) struct Pending {
     ring: UploadRing,
     /// What is counted here: commands and waits.
     stats: QueueStats,
+    /// Launches that were cut.
+    cut: u64,
     /// The device is profiled.
     profiled: bool,
 }
@@ -47,6 +49,7 @@ impl Pending {
             policy: Policy::default(),
             ring: UploadRing::new(gpu)?,
             stats: QueueStats::default(),
+            cut: 0,
             profiled: false,
         })
     }
@@ -74,6 +77,12 @@ impl Pending {
     /// Commands that were not handed over.
     pub(crate) fn pending(&self) -> u32 {
         self.batch.commands
+    }
+
+    /// What they do.
+    #[inline]
+    pub(crate) fn work(&self) -> u64 {
+        self.batch.work
     }
 
     /// Whether entries were not handed over, events included.
@@ -107,19 +116,29 @@ impl Pending {
         batch
     }
 
-    /// Appends a launch. Indirect parameters and tables must already be in the ring: the push constants begin with the address.
+    /// The number of a launch that is cut, which its parts are given.
+    pub(crate) fn cut(&mut self) -> u64 {
+        self.cut += 1;
+        self.cut
+    }
+
+    /// Appends a launch, or the part of one that begins at an index and is of the launch of a number. Indirect parameters and tables must
+    /// already be in the ring: the push constants begin with the address.
     #[inline]
-    pub(crate) fn push_launch(&mut self, launch: &Launch<'_>, constants: [&[u8]; 2]) {
+    pub(crate) fn push_launch(&mut self, launch: &Launch<'_>, constants: [&[u8]; 2], part: Option<([u32; 3], u64)>) {
         let push = self.batch.bytes.len() as u32;
         for part in constants {
             self.batch.bytes.extend_from_slice(part);
         }
-        let command = Command::Launch {
-            kernel: launch.kernel.clone(),
-            push,
-            push_len: self.batch.bytes.len() as u32 - push,
-            groups: launch.groups,
+        let (kernel, push_len) = (launch.kernel.clone(), self.batch.bytes.len() as u32 - push);
+        let groups = launch.groups;
+        let command = match part {
+            None => Command::Launch { kernel, push, push_len, groups },
+            Some((base, launch)) => {
+                Command::Part(Box::new(LaunchPart { kernel, push, push_len, base, groups, launch }))
+            }
         };
+        self.batch.work = self.batch.work.saturating_add(launch.work);
         self.push(command, launch.operator, launch.reads, launch.writes);
         self.count();
     }
@@ -145,6 +164,7 @@ impl Pending {
     pub(crate) fn push_replay(&mut self, replay: &Arc<Replay>) {
         self.push(Command::Replay(Arc::clone(replay)), "graph", &[], &[]);
         self.batch.commands += replay.launches;
+        self.batch.work = self.batch.work.saturating_add(replay.work);
         self.stats.commands += u64::from(replay.launches);
     }
 

@@ -12,8 +12,14 @@
 //! After [`SLEEP_AFTER`] without work it sleeps until the next launch wakes it. That costs the launch a system call, and a
 //! processor that slept long wakes slowly: so that launch is submitted at once, by the thread that made it.
 
+use dml_environment::SUBMIT_WORK;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// Operations that one submission does at most, so that no display driver takes a slow GPU for a hung one (Windows does after 2
+/// seconds): 0.9 seconds at 0.15 TFLOPS, which is about the slowest GPU with Vulkan 1.2. On one that does 40 TFLOPS it is
+/// 3 milliseconds, beside which a submit's few microseconds are nothing.
+const MAX_WORK: u64 = 1 << 37;
 /// Commands that are always submitted together at most.
 const MAX_BATCH: u32 = 64;
 /// Commands worth a submit when the GPU is idle.
@@ -59,6 +65,34 @@ pub(crate) fn quiet(ticks: u32) -> Decision {
 /// Whether the thread that submits may sleep after ticks without another command, with nothing pending.
 pub(crate) fn may_sleep(ticks: u32) -> bool {
     ticks >= SLEEP_AFTER
+}
+
+/// How much work one submission does at most. What a launch does is an estimate ([`Launch::work`](crate::Launch::work)), known before anything ran:
+/// how long commands take is not. A launch that does more is cut into parts, and a batch ends before it does more.
+pub(crate) struct WorkBound(AtomicU64);
+
+impl Default for WorkBound {
+    fn default() -> Self {
+        Self(AtomicU64::new(SUBMIT_WORK.get().map_or(MAX_WORK, |millions| millions as u64 * 1_000_000)))
+    }
+}
+
+impl WorkBound {
+    pub(crate) fn set(&self, operations: u64) {
+        self.0.store(operations, Ordering::Relaxed);
+    }
+
+    /// What one submission, and so one part of a launch, does at most.
+    #[inline]
+    pub(crate) fn most(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Whether a batch that does `pending` would do too much with `more`.
+    #[inline]
+    pub(crate) fn is_exceeded(&self, pending: u64, more: u64) -> bool {
+        pending.saturating_add(more) > self.most()
+    }
 }
 
 /// The policy's memory: how often the program waits.
@@ -131,6 +165,14 @@ mod tests {
         let mut policy = Policy::default();
         assert_eq!((policy.added(1, 2), policy.added(2, 2)), (Decision::Keep, Decision::Submit));
         assert_eq!((policy.added(63, 1000), policy.added(64, 1000)), (Decision::Keep, Decision::Submit));
+    }
+
+    #[test]
+    fn batches_of_much_work_end() {
+        let bound = WorkBound::default();
+        bound.set(100);
+        assert!(!bound.is_exceeded(0, 100) && !bound.is_exceeded(60, 40));
+        assert!(bound.is_exceeded(0, 101) && bound.is_exceeded(60, 41) && bound.is_exceeded(1, u64::MAX));
     }
 
     #[test]

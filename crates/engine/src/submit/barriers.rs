@@ -19,6 +19,8 @@ const MAX_INTERVALS: usize = 2048;
 pub(crate) struct Barriers {
     read: IntervalSet,
     written: IntervalSet,
+    /// What was noted last is a part of the cut launch of this number.
+    part_of: Option<u64>,
     /// What was recorded since the last barrier is reads that the host polls for at most.
     settled: bool,
     /// Submitted writes to mapped memory are visible to the host when their ticket is done.
@@ -34,6 +36,7 @@ impl Default for Barriers {
         Self {
             read: IntervalSet::default(),
             written: IntervalSet::default(),
+            part_of: None,
             settled: true,
             host_visible: true,
             shows: false,
@@ -58,8 +61,18 @@ impl Barriers {
         for &w in writes {
             self.written.insert(w);
         }
+        self.part_of = None;
         self.host_visible = false;
         self.settled = false;
+        conflict
+    }
+
+    /// As [`before`](Self::before), for a part of the launch of this number. The parts of a launch do not wait for each other, as its
+    /// workgroups do not.
+    pub(crate) fn before_part(&mut self, launch: u64, reads: &[AddressRange], writes: &[AddressRange]) -> bool {
+        let conflict = self.part_of != Some(launch) && self.before(reads, writes);
+        self.part_of = Some(launch);
+        self.host_visible = false;
         conflict
     }
 
@@ -87,6 +100,7 @@ impl Barriers {
     pub(crate) fn after_replay(&mut self, read: &IntervalSet, written: &IntervalSet) {
         self.read.copy_from(read);
         self.written.copy_from(written);
+        self.part_of = None;
         self.host_visible = false;
         self.settled = false;
     }
@@ -115,6 +129,7 @@ impl Barriers {
     }
 
     fn clear(&mut self) {
+        self.part_of = None;
         self.read.clear();
         self.written.clear();
     }
@@ -145,6 +160,25 @@ mod tests {
         let mut barriers = Barriers::default();
         assert!(!barriers.before(&[range(0, 64)], &[range(0, 64)]));
         assert!(barriers.before(&[range(0, 64)], &[range(0, 64)]));
+    }
+
+    #[test]
+    fn parts_of_a_launch_do_not_wait_for_each_other() {
+        let (x, y) = (range(0, 64), range(64, 128));
+        let mut barriers = Barriers::default();
+        assert!(!barriers.before_part(1, &[x], &[y]) && !barriers.before_part(1, &[x], &[y]));
+        assert!(barriers.before_part(2, &[x], &[y]), "another launch");
+        assert!(barriers.before(&[y], &[]), "a reader");
+        assert!(barriers.before_part(2, &[x], &[y]), "a part after it");
+        assert!(!barriers.before_part(2, &[x], &[y]));
+        barriers.idle();
+        assert!(!barriers.before_part(2, &[x], &[y]));
+        assert!(barriers.before(&[y], &[]), "what the last part wrote");
+        barriers.after_replay(&IntervalSet::default(), &IntervalSet::default());
+        barriers.before_host();
+        assert!(!barriers.before_part(2, &[x], &[y]) && barriers.before_host(), "the host cannot see it yet");
+        barriers.before_part(2, &[x], &[y]);
+        assert!(barriers.before_host(), "nor this");
     }
 
     /// Every pair of conflicting commands has a barrier between them, and every barrier has a pair that needs it.

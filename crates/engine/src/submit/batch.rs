@@ -20,6 +20,8 @@ pub(crate) enum Command {
         push_len: u32,
         groups: [u32; 3],
     },
+    /// Some of the workgroups of a launch that is cut.
+    Part(Box<LaunchPart>),
     /// Bytes of the ring to a segment, by the copy command: for lengths and addresses that the copy kernel cannot take.
     Upload { from: u64, to: Arc<Segment>, offset: u64, bytes: u64 },
     /// A block was freed: what earlier entries wrote there is dead unless one of them reads it.
@@ -30,12 +32,27 @@ pub(crate) enum Command {
     Replay(Arc<Replay>),
 }
 
-/// What a graph's run consists of.
+/// See [`Command::Part`].
+#[derive(Debug)]
+pub(crate) struct LaunchPart {
+    pub(crate) kernel: KernelRef,
+    /// As the launch's.
+    pub(crate) push: u32,
+    pub(crate) push_len: u32,
+    /// The index of the first workgroup, and how many.
+    pub(crate) base: [u32; 3],
+    pub(crate) groups: [u32; 3],
+    /// Which launch it is of: the number of those that were cut before.
+    pub(crate) launch: u64,
+}
+
+/// What a graph's run consists of, or as much of it as is submitted at once.
 #[derive(Debug)]
 pub(crate) struct Replay {
     pub(crate) recording: Recording,
     pub(crate) launches: u32,
     pub(crate) barriers: u32,
+    pub(crate) work: u64,
     /// What is accessed after the last barrier.
     pub(crate) read_last: IntervalSet,
     pub(crate) written_last: IntervalSet,
@@ -98,6 +115,8 @@ pub(crate) struct Batch {
     pub(crate) origins: Vec<Origin>,
     /// Commands among the entries.
     pub(crate) commands: u32,
+    /// What they do: see [`Launch::work`](crate::Launch::work).
+    pub(crate) work: u64,
 }
 
 impl Batch {
@@ -109,6 +128,7 @@ impl Batch {
             ranges: Vec::with_capacity(1024),
             origins: Vec::new(),
             commands: 0,
+            work: 0,
         }
     }
 
@@ -116,6 +136,7 @@ impl Batch {
     pub(crate) fn uncompiled(&self) -> Option<&KernelRef> {
         self.entries.iter().find_map(|entry| match &entry.command {
             Command::Launch { kernel, .. } if !kernel.is_compiled() => Some(kernel),
+            Command::Part(part) if !part.kernel.is_compiled() => Some(&part.kernel),
             _ => None,
         })
     }
@@ -127,6 +148,7 @@ impl Batch {
         self.ranges.clear();
         self.origins.clear();
         self.commands = 0;
+        self.work = 0;
     }
 
     /// An entry's reads and writes.

@@ -13,6 +13,8 @@ pub struct QueueStats {
     pub barriers: u64,
     /// Submits.
     pub submits: u64,
+    /// The most work that one of them did, as [`Launch::work`](crate::Launch::work) counts it.
+    pub most_work: u64,
     /// Times the host waited for the device.
     pub waits: u64,
 }

@@ -12,7 +12,7 @@ use crate::profile::activity::{Activity, Origin, Work};
 use crate::profile::measure::{self, Stage};
 use crate::profile::sink::{self, Note, Profile};
 use crate::submit::barriers::Barriers;
-use crate::submit::batch::{Batch, Command, Entry};
+use crate::submit::batch::{Batch, Command, Entry, LaunchPart};
 use crate::submit::errors::Errors;
 use crate::submit::statistics::QueueStats;
 use crate::threads::ThreadNumber;
@@ -161,6 +161,25 @@ impl Stream {
                     tracing::debug!("{}: {} was not recorded: {e}", entry.operator, kernel.name());
                 })?;
             }
+            Command::Part(part) => {
+                let LaunchPart { kernel, base, groups, .. } = &**part;
+                let pipeline = kernel.pipeline(gpu)?;
+                let needed = self.barriers.before_part(part.launch, reads, writes);
+                self.barrier_if(needed);
+                let push = batch.push(part.push, part.push_len);
+                tracing::trace!("{}: {}, {groups:?} from {base:?} on", entry.operator, kernel.name());
+                // The launch's bytes are the first part's.
+                let (reads, writes) = if *base == [0; 3] { (reads, writes) } else { Default::default() };
+                let note = || Note {
+                    work: Work::launch(kernel, *groups, entry.operator),
+                    operator: entry.operator,
+                    origin: origin(batch, entry),
+                    reads,
+                    writes,
+                };
+                let dispatch = |recorder: &mut Recorder| recorder.dispatch_from(pipeline, push, *base, *groups);
+                sink::record(&mut self.profile, &mut self.recorder, note, dispatch)?;
+            }
             Command::Upload { from, to, offset, bytes } => {
                 self.order(reads, writes);
                 let origin = origin(batch, entry);
@@ -236,13 +255,14 @@ impl Stream {
         Ok(sink::record(&mut self.profile, &mut self.recorder, note, command)?)
     }
 
-    /// Submits what was recorded, if only nothing, as `ticket`, which is the next one.
-    pub(crate) fn submit(&mut self, ticket: Ticket) -> Result<(), Error> {
+    /// Submits what was recorded, if only nothing, as `ticket`, which is the next one. It does so much work.
+    pub(crate) fn submit(&mut self, ticket: Ticket, work: u64) -> Result<(), Error> {
         let _stage = measure::enter(Stage::Submit);
         let submitted = self.recorder.submit_next();
         tracing::trace!("submitted as {}", ticket.0);
         debug_assert!(submitted.is_err() || submitted == Ok(ticket), "tickets are given in the order of submission");
         self.stats.submits += 1;
+        self.stats.most_work = self.stats.most_work.max(work);
         self.barriers.submitted(ticket);
         submitted?;
         Ok(())

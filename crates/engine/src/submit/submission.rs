@@ -210,7 +210,7 @@ impl Submission {
     /// Records and submits a batch that was handed over. An error is kept for the next call.
     fn submit_handed(&self, stream: &mut Stream, batch: Batch) {
         let errors = stream.record(&self.gpu, &batch);
-        let submitted = stream.submit(batch.ticket);
+        let submitted = stream.submit(batch.ticket, batch.work);
         self.defer_of(&batch, errors, submitted);
         self.submitted(batch.ticket, batch.commands);
         self.handover.recorded(batch);
@@ -236,7 +236,7 @@ impl Submission {
         if for_host {
             stream.host_barrier();
         }
-        let submitted = stream.submit(batch.ticket);
+        let submitted = stream.submit(batch.ticket, batch.work);
         self.defer_of(&batch, errors, submitted);
         self.submitted(batch.ticket, batch.commands);
         drop(stream);

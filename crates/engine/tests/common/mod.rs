@@ -1,6 +1,8 @@
 //! What the tests on a device share.
 #![allow(dead_code, clippy::unwrap_used)] // Each test binary uses a part.
 
+pub mod slow;
+
 use dml_engine::interface::{I32, ReadRange, U32, WriteRange};
 use dml_engine::{AddressRange, ArgumentBlock, Device, Family, Interface, KernelRef, Launch, parameters};
 use dml_kernel::{Builder, DType, ScalarType};
@@ -106,6 +108,7 @@ pub fn launch_sum_of_table(
         groups: [1, 1, 1],
         reads: &[],
         writes: &writes,
+        work: 0,
         operator: "sum_of_table",
     })
 }

@@ -11,21 +11,22 @@ use rspirv::spirv::{
 
 /// The module that `scripts/check_hlsl.py` left beside the kernel's HLSL, to run in place of the emitter's. Where there is
 /// none yet, the HLSL is kept.
-pub(crate) fn compiled(kernel: &Kernel, target: &Target) -> Option<Vec<u32>> {
+///
+/// # Errors
+/// Says why the kernel runs as the emitter's module.
+pub(crate) fn compiled(kernel: &Kernel, target: &Target) -> Result<Vec<u32>, String> {
     // With the accesses of 16 bits that Direct3D has.
-    kernel.hlsl_for(target).ok()?;
+    kernel.hlsl_for(target).map_err(|unsupported| unsupported.to_string())?;
     // Of an access of 16 bits the compiler's SPIR-V writes the whole word, which may tear a neighbour.
-    let shader = kernel.hlsl_for(&Target { storage16: false, ..*target }).ok()?;
-    let words = collected(&shader.name, &shader.source)?;
+    let shader =
+        kernel.hlsl_for(&Target { storage16: false, ..*target }).map_err(|unsupported| unsupported.to_string())?;
+    if shader.atomics_i64 {
+        return Err("the compiler's SPIR-V has no 64-bit atomics".to_owned());
+    }
+    let words = collected(&shader.name, &shader.source).ok_or("its HLSL is not compiled")?;
     let parameters = if shader.indirect { 2 } else { shader.param_bytes / 4 };
     let module = dr::load_words(words).ok().and_then(|module| with_addresses(module, parameters));
-    if module.is_none() {
-        eprintln!(
-            "TORCH_DML_HLSL_DIR: kernel {} runs as the emitter's module: the other is not understood",
-            shader.name
-        );
-    }
-    module.map(|module| module.assemble())
+    Ok(module.ok_or("the compiler's SPIR-V is not understood")?.assemble())
 }
 
 /// What a table of buffers was, by addresses; and the numbers of workgroups, which follow so many words of parameters.

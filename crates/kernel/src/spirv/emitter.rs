@@ -3,8 +3,9 @@
 //! The parameter block travels as push constants while it fits in [`MAX_PUSH_BYTES`], the least that Vulkan promises;
 //! a larger one lives in memory and the push constant is its address ([`Module::indirect`]).
 
-use crate::collect::collect;
+use crate::collect::{collect, collect_origin};
 use crate::dtype::DType;
+use crate::group_counts::GroupCounts;
 use crate::hlsl::compiled;
 use crate::ir::*;
 use crate::lower::{FloatModes, Target};
@@ -40,6 +41,8 @@ pub struct Module {
     pub needs: Needs,
     /// Types of the matrices that are multiplied on matrix units: left, right, sum. Each is listed once.
     pub products: Vec<[MatrixType; 3]>,
+    /// Along which dimensions its launches may be cut.
+    pub counts: GroupCounts,
 }
 
 /// What an adapter must support.
@@ -105,12 +108,12 @@ impl Kernel {
         if let Cow::Owned(lowered) = &lowered {
             lowered.verify()?;
         }
-        let mut module = Emitter::new(&lowered).run(target.floats);
+        let mut module = Emitter::new(&lowered).run(target.floats, GroupCounts::of(self));
         collect(&module.name, &module.words);
-        if HLSL_DIR.get().is_some()
-            && let Some(words) = compiled(self, target)
-        {
-            module.words = words;
+        if HLSL_DIR.get().is_some() {
+            let compiled = compiled(self, target);
+            collect_origin(&module.name, &module.words, compiled.as_ref().err().map(String::as_str));
+            module.words = compiled.unwrap_or(module.words);
         }
         Ok(module)
     }
@@ -168,7 +171,7 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    fn run(mut self, floats: FloatModes) -> Module {
+    fn run(mut self, floats: FloatModes, counts: GroupCounts) -> Module {
         let (offsets, param_bytes) = param_offsets(&self.k.params);
         let indirect = param_bytes > MAX_PUSH_BYTES;
         let zero = self.constant(ScalarType::U32, 0);
@@ -216,6 +219,7 @@ impl<'k> Emitter<'k> {
             workgroup_size: self.k.workgroup_size,
             needs: self.needs,
             products: self.products,
+            counts,
         }
     }
 

@@ -9,6 +9,7 @@ use super::units;
 use super::worker::shared_bytes;
 use crate::operator::call::{Call, Ret, Scalar as Number};
 use crate::operator::error::{Error, Result};
+use crate::primitives::work::multiply_adds;
 use crate::random::philox::{draw, write_source};
 use crate::reduction::{Axes, Fold, Reduction, Scope, Values, reduce};
 use crate::tensor::Tensor;
@@ -212,7 +213,11 @@ impl Attention {
                 slices: slices as u32,
                 total: total as u32,
             };
-            call.run(&spec, &arguments, dense::folded(total as u64))?;
+            let heads_walked = if role.transposed() { shared_by } else { 1 };
+            let scores = slices * (depth + if role.needs_gradients() { depth2 } else { 0 });
+            let count = [batch, row_heads, heads_walked, rows, walked[1] - walked[0], scores + width];
+            let operations = multiply_adds(accumulator(out.dtype), count.map(|n| n as u64).iter().product());
+            call.run_heavy(&spec, &arguments, dense::folded(total as u64), operations)?;
             if i > 0 {
                 join(call, role, [out, saved], [to, sums])?;
             }

@@ -13,6 +13,7 @@ use super::{gemm, gemv, matrix_gemm};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::kernel::KernelSpec;
+use crate::primitives::work::{multiply_adds, multiply_adds_on_units};
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use dml_engine::KernelRef;
@@ -72,8 +73,8 @@ impl Problem {
         self.divide_k(call, split_k, tile.k, |division, finish| {
             let Cut { product, ragged_edge, tiles } = self.cut([tile.m, tile.n, tile.k], division, finish, guard);
             let spec = gemm::Spec { tile, ragged_edge, product };
-            self.launch(tiles, division, finish, guard, |product, groups| {
-                call.run(&spec, &gemm::Arguments { product }, groups)
+            self.launch(tiles, division, finish, guard, |product, groups, count| {
+                call.run_heavy(&spec, &gemm::Arguments { product }, groups, self.multiply_adds(count))
             })
         })
     }
@@ -95,8 +96,9 @@ impl Problem {
         self.divide_k(call, split_k, tile.k, |division, finish| {
             let Cut { product, ragged_edge, tiles } = self.cut([tile.m, tile.n, tile.k], division, finish, None);
             let spec = matrix_gemm::Spec { tile, ragged_edge, units, padding, product };
-            self.launch(tiles, division, finish, None, |product, groups| {
-                call.run(&spec, &matrix_gemm::Arguments { product, terms: None }, groups)
+            self.launch(tiles, division, finish, None, |product, groups, count| {
+                let arguments = matrix_gemm::Arguments { product, terms: None };
+                call.run_heavy(&spec, &arguments, groups, multiply_adds_on_units(count))
             })
         })
     }
@@ -175,8 +177,8 @@ impl Problem {
         self.divide_k(call, parts, spec(false, &self.finish).step(), |division, finish| {
             let spec = spec(division.is_some(), finish);
             let groups = (n as u64).div_ceil(spec.width().into());
-            self.launch(groups, division, finish, None, |product, groups| {
-                call.run(&spec, &gemv::Arguments { product }, groups)
+            self.launch(groups, division, finish, None, |product, groups, count| {
+                call.run_heavy(&spec, &gemv::Arguments { product }, groups, self.multiply_adds(count))
             })
         })
     }
@@ -216,14 +218,20 @@ impl Problem {
         Ok(Some((Division { parts, length }, workspace, partial)))
     }
 
-    /// Runs a kernel on `groups` workgroups for every matrix of the batch and every part of k.
+    /// What so many multiplications of its elements, and additions, count as.
+    fn multiply_adds(&self, count: u64) -> u64 {
+        multiply_adds(self.a.access.sums(), count)
+    }
+
+    /// Runs a kernel on `groups` workgroups for every matrix of the batch and every part of k. `run` is also told how many
+    /// multiplications it does.
     pub(super) fn launch(
         &self,
         groups: u64,
         division: Option<Division>,
         finish: &Finish,
         guard: Option<&Guarded>,
-        run: impl Fn(ProductArguments<'_>, [u32; 3]) -> Result<()>,
+        run: impl Fn(ProductArguments<'_>, [u32; 3], u64) -> Result<()>,
     ) -> Result<()> {
         let [batch, m, n, k] = self.size;
         let parts = division.map_or(1, |division| division.parts);
@@ -247,7 +255,7 @@ impl Problem {
                 split_k: division,
                 guard: guard.map(|guard| guard.blocks),
             };
-            run(product, [x, y, (count * parts) as u32])?;
+            run(product, [x, y, (count * parts) as u32], [count, m, n, k].map(|n| n as u64).iter().product())?;
         }
         Ok(())
     }

@@ -15,8 +15,12 @@ use super::select::Choice;
 use super::terms::{self, Floats};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
+use crate::primitives::work::multiply_adds_on_units;
 use dml_kernel::DType;
 use dml_kernel::dense::folded;
+
+/// Products of terms that make one of floats.
+const PRODUCTS: u64 = 3;
 
 impl Problem {
     /// Enqueues a product of float32 in two terms of float16 each, whose results are as near as those of plain tiles.
@@ -43,8 +47,9 @@ impl Problem {
         };
         let sums =
             Sums { largest: [marks_a.largest, marks_b.largest], run, gathered: gathered.as_ref().map(|t| t.range()) };
-        terms.launch(tiles, None, &self.finish, held.as_ref(), |product, groups| {
-            call.run(&spec, &matrix_gemm::Arguments { product, terms: Some(sums) }, groups)
+        terms.launch(tiles, None, &self.finish, held.as_ref(), |product, groups, count| {
+            let arguments = matrix_gemm::Arguments { product, terms: Some(sums) };
+            call.run_heavy(&spec, &arguments, groups, multiply_adds_on_units(PRODUCTS * count))
         })?;
         let others = Guarded { tiles: Tiles::Others, blocks };
         self.run_tiles(call, Choice { tile: plain, split_k: 1 }, Some(&others))

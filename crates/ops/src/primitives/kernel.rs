@@ -44,6 +44,22 @@ impl Call<'_> {
         self.enqueue(kernel, spec, arguments, groups)
     }
 
+    /// As [`run`](Self::run), of a launch that does so many operations (see [`Launch::work`](dml_engine::Launch::work)): what takes long on a slow
+    /// GPU is cut.
+    pub fn run_heavy<S: KernelSpec>(
+        &self,
+        spec: &S,
+        arguments: &S::Arguments<'_>,
+        groups: [u32; 3],
+        operations: u64,
+    ) -> Result<()> {
+        let kernel = self.device.kernel(spec, || spec.build())?;
+        self.enqueue_with(kernel, groups, |block| {
+            spec.pass(arguments, block);
+            block.operations(operations);
+        })
+    }
+
     /// Enqueues a run of a kernel that takes what `interface` declares.
     pub fn enqueue<I: Interface>(
         &self,

@@ -18,3 +18,4 @@ pub mod sort_key;
 #[cfg(test)]
 pub mod validate;
 pub(crate) mod wide_access;
+pub(crate) mod work;

@@ -5,8 +5,12 @@ use super::kernel::{Arguments, Spec, partial_dtypes};
 use super::plan::{Pass, Plan};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
+use crate::primitives::work::multiply_adds;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
+
+/// Multiplications and additions that an element counts as, such as those of a distance.
+const EACH: u64 = 4;
 
 /// Partial results, a tensor for each accumulator.
 type Partials = SmallVec<[Tensor; 3]>;
@@ -36,6 +40,8 @@ fn run<F: Fold>(call: &Call, fold: &F, r: &Reduction, plan: &Plan, pass: &Pass, 
             partials.push(call.empty(dtype, &[plan.outputs * pass.parts])?);
         }
     }
+    // Of broadcast tensors, which have few bytes and many elements.
+    let operations = r.inputs.first().filter(|_| first).map_or(0, |t| multiply_adds(t.dtype, EACH * t.numel() as u64));
     let inputs = if first { SmallVec::from_slice(r.inputs) } else { read.iter().collect() };
     let outs = if last { SmallVec::from_slice(r.outs) } else { partials.iter().collect() };
     let tables = SmallVec::from_slice(if first { r.tables } else { &[] });
@@ -71,7 +77,7 @@ fn run<F: Fold>(call: &Call, fold: &F, r: &Reduction, plan: &Plan, pass: &Pass, 
         kept: &plan.kept(pass),
         reduced: &pass.reduced,
     };
-    call.run(&spec, &arguments, pass.groups())?;
+    call.run_heavy(&spec, &arguments, pass.groups(), operations)?;
     drop(arguments);
     Ok(partials)
 }

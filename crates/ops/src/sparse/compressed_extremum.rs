@@ -8,12 +8,13 @@ use crate::operator::error::Result;
 use crate::operator::fault::Fault;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::segments;
+use crate::primitives::work::multiply_adds;
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use crate::{check, operators};
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
-use dml_kernel::dense::linear_id;
+use dml_kernel::dense::{groups, linear_id};
 use dml_kernel::{Builder, DType, ScalarType};
 
 operators! {
@@ -70,7 +71,8 @@ fn compressed_extremum(
                 part,
                 fault: call.fault_of_index(),
             };
-            call.run_threads(&spec, &arguments, out.numel() as u64)?;
+            let operations = multiply_adds(dtype, (entries * sizes[1]) as u64);
+            call.run_heavy(&spec, &arguments, groups(out.numel() as u64), operations)?;
             continued = true;
         }
     }

@@ -7,13 +7,14 @@ use crate::operator::error::Result;
 use crate::operator::fault::{Fault, Reporter};
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::primitives::segments;
+use crate::primitives::work::multiply_adds;
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use crate::tensor::promote::accumulator;
 use crate::{check, operators};
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
-use dml_kernel::dense::linear_id;
+use dml_kernel::dense::{groups, linear_id};
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
 operators! {
@@ -114,7 +115,8 @@ fn multiply(
             part,
             fault: call.fault_of_index(),
         };
-        call.run_threads(&spec, &arguments, (out.numel() / i64::from(wide)) as u64)?;
+        let operations = multiply_adds(dtype, (entries * n) as u64);
+        call.run_heavy(&spec, &arguments, groups((out.numel() / i64::from(wide)) as u64), operations)?;
         (before, beta) = (Some(out.clone()), Number::Int(1));
     }
     Ok(())

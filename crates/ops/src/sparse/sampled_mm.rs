@@ -7,12 +7,13 @@ use crate::operator::error::Result;
 use crate::operator::fault::Fault;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::loops::turns_allowed;
+use crate::primitives::work::multiply_adds;
 use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
 use crate::{check, operators};
 use dml_engine::interface::Index;
 use dml_engine::parameters;
-use dml_kernel::dense::linear_id;
+use dml_kernel::dense::{self, linear_id};
 use dml_kernel::{Builder, DType, ScalarType};
 
 operators! {
@@ -53,7 +54,8 @@ fn sampled_mm(call: &mut Call, rows: &Tensor, columns: &Tensor, a: &Tensor, b: &
         let extent = [entries, chunks, a.sizes[0], b.sizes[0]];
         let arguments =
             SampledProductArguments { rows, columns, a, b, out: &out, extent, fault: call.fault_of_index() };
-        call.run_threads(&spec, &arguments, entries as u64)?;
+        let operations = multiply_adds(a.dtype, (entries * a.sizes[1]) as u64);
+        call.run_heavy(&spec, &arguments, dense::groups(entries as u64), operations)?;
     }
     call.ret(out);
     Ok(())

@@ -56,7 +56,22 @@ impl Encoder {
     /// [`max_groups`](crate::Capabilities::max_groups), if the pipeline is another device's, or on a queue that only
     /// copies; [`Error::DeviceLost`].
     pub fn dispatch(&mut self, pipeline: &Pipeline, push: &[u8], groups: [u32; 3]) -> Result<(), Error> {
-        self.check_dispatch(pipeline, push, groups)?;
+        self.dispatch_from(pipeline, push, [0; 3], groups)
+    }
+
+    /// As [`dispatch`](Self::dispatch), where the workgroups' indices begin at `base`. The number of workgroups that a kernel is told is
+    /// that of this run.
+    ///
+    /// # Errors
+    /// As [`dispatch`](Self::dispatch), where `base` counts as workgroups.
+    pub fn dispatch_from(
+        &mut self,
+        pipeline: &Pipeline,
+        push: &[u8],
+        base: [u32; 3],
+        groups: [u32; 3],
+    ) -> Result<(), Error> {
+        self.check_dispatch(pipeline, push, base, groups)?;
         if groups.contains(&0) {
             return Ok(());
         }
@@ -71,14 +86,18 @@ impl Encoder {
             }
         }
         let device = &self.buffer.device.raw;
-        // SAFETY: `commands` is being recorded and has this pipeline bound; the constants fill the range of its layout, the
-        // counts are within the limits. That the kernel's accesses are right is the promise of whoever passes the
+        // SAFETY: `commands` is being recorded and has this pipeline bound, which was made for a base; the constants fill the range of
+        // its layout, the counts are within the limits, the base included. That the kernel's accesses are right is the promise of whoever passes the
         // addresses ("What is not promised" in `lib.rs`).
         unsafe {
             if !push.is_empty() {
                 device.cmd_push_constants(commands, pipeline.layout(), vk::ShaderStageFlags::COMPUTE, 0, push);
             }
-            device.cmd_dispatch(commands, groups[0], groups[1], groups[2]);
+            if base == [0; 3] {
+                device.cmd_dispatch(commands, groups[0], groups[1], groups[2]);
+            } else {
+                device.cmd_dispatch_base(commands, base[0], base[1], base[2], groups[0], groups[1], groups[2]);
+            }
         }
         Ok(())
     }
@@ -229,7 +248,7 @@ impl Encoder {
         }
     }
 
-    fn check_dispatch(&self, pipeline: &Pipeline, push: &[u8], groups: [u32; 3]) -> Result<(), Error> {
+    fn check_dispatch(&self, pipeline: &Pipeline, push: &[u8], base: [u32; 3], groups: [u32; 3]) -> Result<(), Error> {
         let device = &self.buffer.device;
         device.check()?;
         const CALL: &str = "Encoder::dispatch";
@@ -245,10 +264,13 @@ impl Encoder {
                 ),
             ));
         }
-        if groups.iter().zip(max).any(|(&n, max)| n > max) {
+        if (0..3).any(|d| groups[d] > max[d] || base[d] > max[d] - groups[d]) {
             return Err(invalid(
                 CALL,
-                format!("kernel {}: {groups:?} workgroups, and at most {max:?} are possible", pipeline.name()),
+                format!(
+                    "kernel {}: {groups:?} workgroups from {base:?} on, and at most {max:?} are possible",
+                    pipeline.name()
+                ),
             ));
         }
         if self.buffer.queue == QueueKind::Transfer || !pipeline.is_of(device) {

@@ -23,14 +23,14 @@ struct Inner {
     /// Commands in it, barriers not counted.
     commands: usize,
     /// What the commands use.
-    _segments: Vec<Segment>,
+    _segments: Arc<[Segment]>,
 }
 
 impl Recording {
     /// See [`Gpu::record`](crate::Gpu::record).
     pub(crate) fn new<E: From<Error>>(
         device: &Arc<DeviceShared>,
-        segments: Vec<Segment>,
+        segments: Arc<[Segment]>,
         body: impl FnOnce(&mut Encoder, &[Segment]) -> Result<(), E>,
     ) -> Result<Self, E> {
         device.check()?;

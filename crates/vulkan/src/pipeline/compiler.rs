@@ -79,7 +79,11 @@ impl Compiler {
         if options.subgroup_size.is_some() && capabilities.subgroup_size_control {
             stage = stage.push_next(&mut subgroup);
         }
-        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout.raw);
+        // Any launch may be cut into parts, whose workgroups are not counted from 0.
+        let info = vk::ComputePipelineCreateInfo::default()
+            .flags(vk::PipelineCreateFlags::DISPATCH_BASE)
+            .stage(stage)
+            .layout(layout.raw);
         // SAFETY: module, layout and cache are of this device, or the cache is null; `info` and what it points to live through the
         // call. The layout has the push constants, and the subgroup size is one that the adapter has. The driver
         // synchronises the cache.

@@ -62,6 +62,20 @@ impl Recorder {
         self.encoder()?.dispatch(pipeline, push, groups)
     }
 
+    /// As [`Encoder::dispatch_from`].
+    ///
+    /// # Errors
+    /// As [`Encoder::dispatch_from`]; [`Error::OutOfMemory`].
+    pub fn dispatch_from(
+        &mut self,
+        pipeline: &Pipeline,
+        push: &[u8],
+        base: [u32; 3],
+        groups: [u32; 3],
+    ) -> Result<(), Error> {
+        self.encoder()?.dispatch_from(pipeline, push, base, groups)
+    }
+
     /// As [`Encoder::barrier`], also across submissions.
     pub fn barrier(&mut self) {
         match &mut self.open {

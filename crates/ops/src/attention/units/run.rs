@@ -11,6 +11,7 @@ use crate::matmul::self_test::usable;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::loops::turns_allowed;
+use crate::primitives::work::multiply_adds_on_units;
 use crate::tensor::Tensor;
 use dml_kernel::dense;
 use smallvec::SmallVec;
@@ -145,7 +146,10 @@ impl<'a> Problem<'a> {
             tiles: tiles as u32,
             total: total as u32,
         };
-        call.run(&spec, &arguments, dense::folded(total as u64))?;
+        // A gradient is made of the weights, and of theirs.
+        let products = if backward { 2 * (depth + width) } else { depth + width };
+        let count = [batch, row_heads, heads_walked, rows, columns, products].map(|n| n as u64).iter().product();
+        call.run_heavy(&spec, &arguments, dense::folded(total as u64), multiply_adds_on_units(count))?;
         Ok(true)
     }
 }

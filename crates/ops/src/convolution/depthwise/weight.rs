@@ -14,6 +14,7 @@ use crate::matmul::select::Limits;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
+use crate::primitives::work::multiply_adds;
 use crate::reduction::Axes;
 use crate::reduction::sum::add_up_into;
 use crate::spatial::geometry::PerAxis;
@@ -86,7 +87,8 @@ pub fn backward_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor
             outer_size: &outer.sizes[2..],
             padding: &g.padding,
         };
-        call.run(spec, &arguments, [blocks[0], blocks[1], slices as u32])
+        let operations = multiply_adds(sums.dtype, (outer.numel() * taps) as u64);
+        call.run_heavy(spec, &arguments, [blocks[0], blocks[1], slices as u32], operations)
     };
     if slices == 1 {
         return run(&spec, out);

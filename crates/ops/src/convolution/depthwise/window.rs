@@ -10,8 +10,10 @@ use crate::matmul::select::Limits;
 use crate::movement::copy;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
+use crate::primitives::work::multiply_adds;
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
+use dml_kernel::dense;
 
 /// The outer side from the inner.
 pub fn forward(
@@ -96,7 +98,9 @@ fn run(call: &Call, g: &Geometry, pass: Pass, tensors: [&Tensor; 3], bias: Optio
         result_size: &out.sizes[2..],
         padding: &g.padding,
     };
-    call.run_threads(&spec, &arguments, threads as u64)
+    let taps = weight.numel() / channels;
+    let operations = multiply_adds(accumulator(out.dtype), (out.numel() * taps) as u64);
+    call.run_heavy(&spec, &arguments, dense::groups(threads as u64), operations)
 }
 
 /// Filters `[tap, channel]`, in the dtype of sums.

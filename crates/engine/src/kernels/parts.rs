@@ -1,0 +1,106 @@
+//! Long launches in parts of some of their workgroups, each of which knows its place in the whole.
+
+use crate::kernels::cache::KernelRef;
+use dml_kernel::GroupCounts;
+use smallvec::{SmallVec, smallvec};
+
+/// Some of a launch's workgroups.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The index of the first one.
+    pub(crate) base: [u32; 3],
+    /// How many.
+    pub(crate) groups: [u32; 3],
+    /// What they do.
+    pub(crate) work: u64,
+}
+
+/// Halves of halves of a launch, in the order of its workgroups.
+pub(crate) struct Parts {
+    counts: GroupCounts,
+    /// The whole launch.
+    groups: [u32; 3],
+    most: u64,
+    /// What is still to be cut, the first one last.
+    rest: SmallVec<[Part; 8]>,
+}
+
+/// A launch that does so much work, in parts that do at most `most`: as far as the kernel may be cut, and down to one workgroup.
+pub(crate) fn parts(kernel: &KernelRef, groups: [u32; 3], work: u64, most: u64) -> Parts {
+    Parts::new(kernel.group_counts(), groups, work, most)
+}
+
+impl Parts {
+    fn new(counts: GroupCounts, groups: [u32; 3], work: u64, most: u64) -> Self {
+        Self { counts, groups, most, rest: smallvec![Part { base: [0; 3], groups, work }] }
+    }
+
+    /// Whole batches of matrices first, then rows of workgroups, then some of a row.
+    fn dimension(&self, part: &Part) -> Option<usize> {
+        (0..3).rev().find(|&d| part.groups[d] > 1 && self.counts.may_cut(self.groups, d))
+    }
+}
+
+impl Iterator for Parts {
+    type Item = Part;
+
+    fn next(&mut self) -> Option<Part> {
+        let mut part = self.rest.pop()?;
+        while part.work > self.most
+            && let Some(d) = self.dimension(&part)
+        {
+            let (all, half) = (part.groups[d], part.groups[d].div_ceil(2));
+            let work = (u128::from(part.work) * u128::from(half) / u128::from(all)) as u64;
+            let mut second = Part { work: part.work - work, ..part };
+            second.base[d] += half;
+            second.groups[d] -= half;
+            self.rest.push(second);
+            part.groups[d] = half;
+            part.work = work;
+        }
+        Some(part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether parts are all of the workgroups, each once, in order along the dimensions that were cut.
+    fn is_whole(parts: &[Part], groups: [u32; 3]) -> bool {
+        let mut places: Vec<[u32; 3]> = Vec::new();
+        for part in parts {
+            let [x, y, z] = [0, 1, 2].map(|d| part.base[d]..part.base[d] + part.groups[d]);
+            places.extend(
+                z.flat_map(|z| y.clone().map(move |y| (y, z))).flat_map(|(y, z)| x.clone().map(move |x| [x, y, z])),
+            );
+        }
+        places.sort_unstable();
+        places.dedup();
+        let count = parts.iter().map(|part| part.groups.iter().product::<u32>()).sum::<u32>();
+        places.len() as u32 == count
+            && count == groups.iter().product()
+            && places.iter().all(|p| (0..3).all(|d| p[d] < groups[d]))
+    }
+
+    #[test]
+    fn parts_are_the_whole_and_small_enough() {
+        for groups in [[1000, 1, 1], [13, 7, 1], [5, 3, 11], [1, 1, 300], [2, 1, 1]] {
+            for most in [1, 3, 10, 77, 1_000_000] {
+                let work = u64::from(groups.iter().product::<u32>()) * 10;
+                let parts: Vec<Part> = Parts::new(GroupCounts::default(), groups, work, most).collect();
+                assert!(is_whole(&parts, groups), "{groups:?} {most}: {parts:?}");
+                assert_eq!(parts.iter().map(|part| part.work).sum::<u64>(), work);
+                assert!(parts.iter().all(|part| part.work <= most.max(10)), "{groups:?} {most}: {parts:?}");
+                assert!(parts.iter().all(|part| parts.len() == 1 || part.work > most / 4 || most < 40), "{parts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn matrices_of_a_batch_are_kept_whole() {
+        let parts: Vec<Part> = Parts::new(GroupCounts::default(), [9, 5, 8], 800, 100).collect();
+        assert_eq!(parts.len(), 8);
+        assert!(parts.iter().enumerate().all(|(i, part)| part.base == [0, 0, i as u32] && part.groups == [9, 5, 1]));
+    }
+}
