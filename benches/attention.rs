@@ -227,7 +227,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let info = host.device.info();
     println!("{} ({})", info.name, info.driver_info);
     let call = Call { name: "attention", args: &[], device: &host.device, host: &host, returns: Default::default() };
-    let units = matrix_select::units(info, o.dtype).ok_or("the adapter has no matrix units for the dtype")?;
+    let units =
+        matrix_select::candidates(info, o.dtype).next().ok_or("the adapter has no matrix units for the dtype")?;
     let parts = Parts::of(&call, units, o.dtype)?.ok_or("it cannot be told who holds what of a matrix")?;
     println!("weights stay in registers: {}", parts.goes_directly());
     println!("{parts:?}");

@@ -191,7 +191,7 @@ fn choices(o: &Options, host: &TestHost, size: [i64; 4], layout: &str) -> Result
     let (long_steps, b_along_k) = (!layout.starts_with('t'), layout.ends_with('t'));
     let limits = select::Limits::of(host.device.info());
     let bytes = o.dtype.compute().bytes();
-    let units = matrix_select::units(host.device.info(), o.dtype);
+    let units = matrix_select::candidates(host.device.info(), o.dtype).next();
     if o.tiles == "table" {
         return Ok(vec![choice::choose(Question { limits, units, form: None, size, bytes, long_steps, b_along_k })]);
     }

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 import torch
+from support import notes
 from support.processes import run_python
 
 PRODUCTS = """
@@ -86,6 +89,68 @@ assert torch.equal(result.cpu(), (x.float() @ x.float()).half()), result
 """
     done = run_python("-c", code, TORCH_DML_MATRIX_UNITS="1")
     assert done.returncode == 0, done.stderr
+
+
+PRODUCT = """
+import torch
+x = torch.randint(-3, 4, (64, 64)).half()
+given = x.to("dml")
+assert torch.equal((given @ given).cpu(), (x.float() @ x.float()).half())
+"""
+
+
+def product(folder: Path, code: str = PRODUCT) -> tuple[int, str]:
+    """Run a product of halves in a new process; return how many kernels for matrix units it made, and what it said."""
+    kernels = folder / "kernels"
+    for file in kernels.glob("*"):
+        file.unlink()
+    variables = {
+        "TORCH_DML_CACHE_DIR": str(folder / "cache"),
+        "TORCH_DML_SPIRV_DIR": str(kernels),
+        "TORCH_DML_MATRIX_UNITS": "emulate",
+        "TORCH_DML_LOG": "warn",
+    }
+    done = run_python("-c", code, **variables)
+    assert done.returncode == 0, done.stderr
+    return sum("matrix_gemm" in file.name for file in kernels.glob("*.spv")), done.stderr
+
+
+@pytest.mark.skipif(
+    os.environ.get("TORCH_DML_PROFILE") == "minimum", reason="that profile's workgroups are too small for the kernels"
+)
+def test_the_verdict_is_kept(tmp_path: Path) -> None:
+    """The first process tries the units, later ones believe what is noted, and nobody a file that is not sound."""
+    tried, said = product(tmp_path)
+    file = notes.file(tmp_path / "cache")
+    good = file.read_bytes()
+    content = good[64:]
+    assert b"Half 16x16x16" in content and content.endswith(b"\tright\n") and said == ""
+    assert notes.rewritten(good, content) == good
+    # One is the product's own.
+    known, _ = product(tmp_path)
+    assert tried > known == 1
+    assert file.read_bytes() == good
+    # What is known need not be waited for in a capture.
+    captured = PRODUCT.replace(
+        "assert", "graph = torch.dml.Graph()\nwith torch.dml.graph(graph):\n    given @ given\nassert"
+    )
+    assert product(tmp_path, captured.split("assert")[0]) == (1, "")
+
+    file.write_bytes(notes.rewritten(good, content.replace(b"right", b"wrong")))
+    made, said = product(tmp_path)
+    assert made == 0 and "no right products of Half" in said
+    damaged = bytearray(good)
+    damaged[-2] ^= 1
+    header = bytearray(good[:64])
+    header[20] ^= 1
+    other_version = notes.resealed(bytes(header), content)
+    for foreign in (bytes(damaged), other_version):
+        file.write_bytes(foreign)
+        made, said = product(tmp_path)
+        assert made == tried and "it is not read" in said
+        assert file.read_bytes() == good
+    file.chmod(0o666)
+    assert product(tmp_path)[0] == tried
 
 
 def test_determinism() -> None:

@@ -72,6 +72,7 @@ VARIABLES: dict[str, tuple[Callable[[str], bool], str]] = {
     "TORCH_DML_DEVICES_PER_ADAPTER": (_whole_number(1, 8), "a number from 1 to 8"),
     "TORCH_DML_FUSION": (_one_of("0", "1", "wait"), "0, 1 or wait"),
     "TORCH_DML_MATRIX_UNITS": (_one_of("0", "1", "emulate"), "0, 1 or emulate"),
+    "TORCH_DML_AUTOTUNE": (_one_of("0", "1", "all"), "0, 1 or all"),
     "TORCH_DML_SUBMIT_THREAD": (_one_of("0", "1"), "0 or 1"),
     "TORCH_DML_SUBMIT_WORK": (_whole_number(1, 999_999_999), "a number from 1 to 999999999"),
     "TORCH_DML_AUTOGRAD_THREADS": (_one_of("0", "1"), "0 or 1"),

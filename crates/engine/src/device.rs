@@ -12,6 +12,7 @@ use crate::kernels::cache::{KernelCache, KernelRef};
 use crate::kernels::key::KernelKey;
 use crate::kernels::launch::Launch;
 use crate::kernels::pointwise::Pointwise;
+use crate::notes::Notes;
 use crate::profile::measure::{self, Stage};
 use crate::queue::device_queue::DeviceQueue;
 use crate::queue::thread::SubmitThread;
@@ -72,6 +73,7 @@ pub struct Device {
     readbacks: Readbacks,
     pinned: PinnedTransfers,
     graphs: Arc<Graphs>,
+    notes: Notes,
 }
 
 impl Device {
@@ -94,6 +96,7 @@ impl Device {
             tables: LookupTables::new(Arc::clone(&queue), Arc::clone(&uploads)),
             graphs: Arc::new(Graphs::new(Arc::clone(&queue), Arc::clone(&uploads))),
             uploads,
+            notes: Notes::of(queue.gpu()),
             queue,
         })
     }
@@ -261,6 +264,24 @@ impl Device {
         self.queue.submission.lose();
     }
 
+    // ---- what is kept on disk
+
+    /// What was noted under this name, by this process or an earlier one of the same version on the same adapter and driver.
+    pub fn note(&self, name: &str) -> Option<String> {
+        self.notes.get(name)
+    }
+
+    /// Notes a text under a name: each a line at most, without tabs, of up to 120 bytes. It is written at the end of the process,
+    /// or by [`save_notes`](Self::save_notes). A device keeps thousands of them.
+    pub fn put_note(&self, name: &str, text: &str) {
+        self.notes.put(name, text);
+    }
+
+    /// Writes what was noted to disk, which takes milliseconds. Where that cannot be, it is known to this process alone.
+    pub fn save_notes(&self) {
+        self.notes.save();
+    }
+
     // ---- the rest
 
     /// The device's random number generator.
@@ -277,8 +298,9 @@ impl Device {
         self.queue.finish()
     }
 
-    /// Writes compiled pipelines to disk.
+    /// Writes notes and compiled pipelines to disk.
     pub(crate) fn save_pipelines(&self) {
+        self.notes.save();
         if let Err(e) = self.queue.gpu().save_pipeline_cache() {
             tracing::debug!("pipeline cache not saved: {e}");
         }

@@ -46,6 +46,7 @@ mod graph;
 mod interrupt;
 mod kernels;
 mod memory;
+mod notes;
 mod profile;
 mod queue;
 mod registry;

@@ -65,6 +65,17 @@ pub enum MatrixUnits {
     Emulated,
 }
 
+/// Whether products that come again and again are timed in several ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Autotune {
+    /// Never.
+    Off,
+    /// In ways of the same bits.
+    On,
+    /// In all ways.
+    All,
+}
+
 /// How recurrent layers go through their steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recurrence {
@@ -115,6 +126,12 @@ pub static MATRIX_UNITS: Variable<MatrixUnits> = Variable::new(
     |value| one_of(value, &[("0", MatrixUnits::Off), ("1", MatrixUnits::On), ("emulate", MatrixUnits::Emulated)]),
     "0, 1 or emulate",
 );
+/// See [`Autotune`].
+pub static AUTOTUNE: Variable<Autotune> = Variable::new(
+    "TORCH_DML_AUTOTUNE",
+    |value| one_of(value, &[("0", Autotune::Off), ("1", Autotune::On), ("all", Autotune::All)]),
+    "0, 1 or all",
+);
 /// Lists of tensors go one tensor after the other.
 pub static FOREACH_SINGLE: Variable<bool> =
     Variable::new("TORCH_DML_FOREACH", |value| one_of(value, &[("single", true)]), "single");
@@ -140,6 +157,7 @@ mod tests {
             }
             assert_eq!((TIMEOUT.read(value), FUSION.read(value)), (None, None));
             assert_eq!((MATRIX_UNITS.read(value), RECURRENCE.read(value)), (None, None));
+            assert_eq!(AUTOTUNE.read(value), None);
             assert_eq!((DEVICES_PER_ADAPTER.read(value), COMPILE_THREADS.read(value)), (None, None));
             assert_eq!(SUBMIT_WORK.read(value), None);
         }
@@ -154,6 +172,7 @@ mod tests {
         assert_eq!((SOFTWARE.read(set("true")), FOREACH_SINGLE.read(set("single"))), (None, Some(true)));
         assert_eq!((FUSION.read(set("0")), FUSION.read(set("wait"))), (Some(FusionMode::Off), Some(FusionMode::Wait)));
         assert_eq!(MATRIX_UNITS.read(set("emulate")), Some(MatrixUnits::Emulated));
+        assert_eq!((AUTOTUNE.read(set("0")), AUTOTUNE.read(set("all"))), (Some(Autotune::Off), Some(Autotune::All)));
         assert_eq!(RECURRENCE.read(set("steps")), Some(Recurrence::Steps));
         assert_eq!((DEVICES_PER_ADAPTER.read(set(" 2 ")), DEVICES_PER_ADAPTER.read(set("9"))), (Some(2), None));
         assert_eq!((COMPILE_THREADS.read(set("1024")), COMPILE_THREADS.read(set("0"))), (Some(1024), None));

@@ -384,9 +384,14 @@ fn products_on_the_adapter_s_matrix_units() {
     // Software adapters take minutes to compile the larger tiles.
     let small = info.kind == AdapterKind::Software;
     for dtype in [DType::F16, DType::BF16] {
-        let shape = matrix_select::shape(&info, dtype);
-        let units = shape.map(|shape| Units { shape, lanes: info.capabilities.subgroup_size, emulated: false, small });
-        for (tile, _) in units.into_iter().flat_map(matrix_select::tiles) {
+        let shapes = matrix_select::shapes(&info, dtype);
+        let units = shapes.into_iter().map(|shape| Units {
+            shape,
+            lanes: info.capabilities.subgroup_size,
+            emulated: false,
+            small,
+        });
+        for (tile, _) in units.flat_map(matrix_select::tiles) {
             println!("{dtype}: {tile}");
             check_on_matrix_units(dtype, tile);
         }

@@ -93,11 +93,12 @@ fn tiles(host: &TestHost, dtype: DType, emulated: [u32; 3]) -> Vec<MatrixTile> {
         tiles.push(MatrixTile { m: 16, n: 32, k: 16, subgroup_m, subgroup_n, shape: emulated, lanes, emulated: true });
     }
     let small = info.kind == AdapterKind::Software;
-    let units = matrix_select::shape(info, dtype).map(|shape| Units { shape, lanes, emulated: false, small });
+    let units =
+        matrix_select::shapes(info, dtype).into_iter().map(|shape| Units { shape, lanes, emulated: false, small });
     let limits = select::Limits::of(info);
     let fits =
         |tile: &MatrixTile| 16 * tile.units_of_terms() <= limits.shared_memory && tile.threads() <= limits.invocations;
-    tiles.extend(units.into_iter().flat_map(matrix_select::tiles).map(|(tile, _)| tile).filter(fits));
+    tiles.extend(units.flat_map(matrix_select::tiles).map(|(tile, _)| tile).filter(fits));
     tiles
 }
 

@@ -1,6 +1,6 @@
 //! An opened device, as the layer above sees it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use crate::adapter::{Adapter, AdapterInfo};
 use crate::command::{Encoder, Recording};
 use crate::device::{DeviceShared, QueueKind};
 use crate::error::Error;
+use crate::kept::{KeptFile, Kind, folder};
 use crate::memory::{MemoryClass, Segment};
 use crate::pipeline::{Compiler, Pipeline, PipelineOptions};
 use crate::submit::Recorder;
@@ -20,7 +21,7 @@ const TIMEOUT_IF_UNSET: Duration = Duration::from_secs(300);
 /// How to open a device.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// The directory of the pipeline cache file; `None` means `TORCH_DML_CACHE_DIR`, else
+    /// The directory of what is kept on disk, the compiled pipelines for one; `None` means `TORCH_DML_CACHE_DIR`, else
     /// `torch-dml` in the user's cache directory.
     pub cache_dir: Option<PathBuf>,
     /// How long a wait goes on without progress before the device counts as lost; `None` means
@@ -35,6 +36,8 @@ pub struct OpenOptions {
 pub struct Gpu {
     device: Arc<DeviceShared>,
     compiler: Arc<Compiler>,
+    /// Where files are kept.
+    folder: Option<Arc<Path>>,
 }
 
 impl Adapter {
@@ -54,8 +57,9 @@ impl Adapter {
     pub fn open_with(&self, options: &OpenOptions) -> Result<Gpu, Error> {
         let timeout = options.timeout.or_else(|| TIMEOUT.get()).unwrap_or(TIMEOUT_IF_UNSET);
         let device = DeviceShared::open(&self.shared, timeout)?;
-        let compiler = Arc::new(Compiler::new(&device, options.cache_dir.clone()));
-        Ok(Gpu { device, compiler })
+        let folder = folder(options.cache_dir.clone()).map(Arc::from);
+        let compiler = Arc::new(Compiler::new(&device, folder.as_deref()));
+        Ok(Gpu { device, compiler, folder })
     }
 }
 
@@ -121,6 +125,13 @@ impl Gpu {
     /// [`Error::DeviceLost`], or what the driver said.
     pub fn save_pipeline_cache(&self) -> Result<(), Error> {
         self.compiler.save()
+    }
+
+    /// The file of notes of this adapter and driver, beside that of the pipelines: what the layer above found out about them and
+    /// keeps. What another `version` wrote is not read. `None` where nothing is kept.
+    pub fn notes_file(&self, version: u32) -> Option<KeptFile> {
+        let kind = Kind { name: "notes", magic: *b"TDMLNO\x00\x01", version, most_bytes: 1 << 20 };
+        self.folder.as_deref().map(|folder| KeptFile::new(&self.device.adapter, folder, kind))
     }
 
     /// A new command stream of the compute queue. One is enough; each costs two semaphores' creation (up to 1 ms).

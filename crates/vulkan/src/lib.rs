@@ -33,6 +33,7 @@
 //! | `instance` | the loader, the one instance, the validation layer's messages |
 //! | `adapter` | what is installed and what it can do: features, capabilities, queue families, heaps |
 //! | `device` | an opened device: functions, queues, its clock, whether it is lost |
+//! | `kept` | files on disk of one adapter and driver, and what of them is trusted |
 //! | `memory` | segments, and which memory types they are made of |
 //! | `pipeline` | compiling, and the cache of compiled kernels on disk |
 //! | `command` | [`Encoder`], the one thing that records commands, and [`Recording`], a command buffer for many runs |
@@ -81,7 +82,7 @@
 //! | variable | effect |
 //! |---|---|
 //! | `TORCH_DML_VALIDATION=1` | loads the Khronos validation layer, which must be installed; see [`validation_messages`] |
-//! | `TORCH_DML_CACHE_DIR` | where compiled pipelines are kept |
+//! | `TORCH_DML_CACHE_DIR` | where compiled pipelines and what was found out about the adapter are kept |
 //! | `TORCH_DML_TIMEOUT_S` | seconds without progress that count as a lost device |
 //! | `TORCH_DML_NO_MARKER=1` | never uses `VK_AMD_buffer_marker` |
 //! | `TORCH_DML_PROFILE` | hides features and lowers limits to those of another adapter, one of [`profiles`] |
@@ -92,6 +93,7 @@ mod device;
 mod error;
 mod gpu;
 mod instance;
+mod kept;
 mod memory;
 mod pipeline;
 mod query;
@@ -106,6 +108,7 @@ pub use command::{Encoder, Recording};
 pub use error::Error;
 pub use gpu::{Gpu, OpenOptions};
 pub use instance::{ValidationMessage, validation_errors, validation_messages};
+pub use kept::KeptFile;
 pub use memory::{MemoryClass, Segment};
 pub use pipeline::{Pipeline, PipelineOptions};
 pub use query::{Clocks, Span, TimestampId, unix_now};

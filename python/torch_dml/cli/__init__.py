@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from torch_dml._version import __version__
 
-SUITES = ("ops", "matmul", "train", "graph", "conv", "attention", "rows", "models", "fft", "sparse")
+SUITES = ("ops", "matmul", "train", "graph", "conv", "attention", "rows", "models", "fft", "sparse", "linear", "linalg")
 # Those that take a few minutes together.
 USUAL = SUITES[:4]
 
@@ -119,19 +119,23 @@ def _parser() -> argparse.ArgumentParser:
         "bench",
         help="measure dml beside cpu and cuda",
         description="Run benchmark suites on dml and on each of cpu and cuda present, in one process. "
-        "Figures are medians of several repeats after a warm-up, on random data.",
+        "Figures are medians of several repeats after a warm-up, on random data, printed as they come.",
     )
     bench.add_argument(
         "suites", nargs="*", metavar="SUITE", type=_suite, help=f"{', '.join(SUITES)}; default: {', '.join(USUAL)}"
     )
     bench.add_argument("--device", action="append", help="run on this device only; may be given again")
-    bench.add_argument("--json", metavar="FILE", help="write the figures to FILE")
+    bench.add_argument("--json", metavar="FILE", help="write the figures to FILE, as they come")
     bench.add_argument(
         "--breakdown", action="store_true", help="ops only: split a small operator's host time into its stages"
     )
     bench.add_argument("--quick", action="store_true", help="small sizes, for a first look")
     bench.add_argument(
-        "--limit", type=float, default=10.0, metavar="S", help="skip what takes longer than S seconds a repeat (10)"
+        "--limit",
+        type=float,
+        default=10.0,
+        metavar="S",
+        help="skip what takes longer than S seconds a repeat, and stop repeating after S seconds (10)",
     )
 
     demo = commands.add_parser(

@@ -154,7 +154,7 @@ impl KernelRef {
 
     /// Whether the driver refused the kernel.
     #[inline]
-    pub(crate) fn refused(&self) -> bool {
+    pub fn refused(&self) -> bool {
         matches!(self.0.pipeline.get(), Some(Err(_)))
     }
 

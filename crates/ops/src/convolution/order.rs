@@ -1,10 +1,10 @@
 //! Which order of memory a convolution multiplies in: the one its tensors have, or channels last by way of copies.
 
 use super::geometry::Geometry;
-use crate::matmul::matrix_select;
-use crate::matmul::operand::UNIT;
-use crate::matmul::operand::WIDE;
+use crate::matmul::operand::{UNIT, WIDE};
+use crate::matmul::self_test::usable;
 use crate::operator::call::Call;
+use crate::operator::error::Result;
 use crate::tensor::Tensor;
 use dml_engine::AdapterKind;
 use dml_kernel::DType;
@@ -22,21 +22,20 @@ const LARGE: i64 = 1 << 26;
 /// A window's elements lie apart in memory where pixels are the fastest, and every one is found and loaded by itself. Where
 /// channels are, a load takes several of them, and a step along k keeps to one place of the window. Windows of one pixel
 /// need no copy if loads of several pixels fit.
-pub fn by_channels(call: &Call, g: &Geometry, dtype: DType) -> bool {
-    let info = call.device.info();
-    let software = info.kind == AdapterKind::Software;
-    let wide = match matrix_select::units(info, dtype) {
+pub fn by_channels(call: &Call, g: &Geometry, dtype: DType) -> Result<bool> {
+    let software = call.device.info().kind == AdapterKind::Software;
+    let wide = match usable(call, dtype)? {
         Some(_) => i64::from(UNIT),
         None if dtype == DType::F32 && !software => i64::from(WIDE),
-        None => return false,
+        None => return Ok(false),
     };
     let pixels: i64 = g.outer.1.iter().product();
     let taps: i64 = g.kernel.iter().product();
     let products = [g.inner.0, g.outer.0, taps, pixels].into_iter().fold(g.batch, i64::saturating_mul);
     let whole = |n: i64| n % wide == 0;
-    g.groups == 1
+    Ok(g.groups == 1
         && whole(g.inner.0)
         && whole(g.outer.0)
         && (software || products >= LARGE)
-        && !(g.is_pointwise() && whole(pixels))
+        && !(g.is_pointwise() && whole(pixels)))
 }

@@ -100,7 +100,7 @@ pub fn forward(
         );
     }
     let last = is_channels_last(input) || is_channels_last(weight);
-    let by_channels = last || order::by_channels(call, &geometry, input.dtype);
+    let by_channels = last || order::by_channels(call, &geometry, input.dtype)?;
     let (input, weight) = (dense(call, input, by_channels)?, dense(call, weight, by_channels)?);
     let out = empty(call, &input, &sizes, last)?;
     if out.numel() > 0 {
@@ -131,7 +131,7 @@ pub fn backward(
         grad.sizes.as_slice()
     );
     let last = is_channels_last(input) || is_channels_last(weight);
-    let by_channels = last || order::by_channels(call, &geometry, grad.dtype);
+    let by_channels = last || order::by_channels(call, &geometry, grad.dtype)?;
     let grad = dense(call, grad, by_channels)?;
     let wants = |i: usize| wanted.get(i).is_some_and(|&w| w != 0);
     let mut gradients = [const { None }; 3];

@@ -1,12 +1,13 @@
 //! How a product finds its way: turned as it suits, then by rows, in plain tiles or on matrix units.
 
 use super::choice::{self, Question};
+use super::gemv;
 use super::matrix_tile::Units;
 use super::operand::Axis;
 use super::problem::Problem;
 use super::select::Limits;
+use super::self_test::usable;
 use super::split::Form;
-use super::{gemv, matrix_select, self_test};
 use crate::check;
 use crate::operator::call::{Call, MatmulPrecision};
 use crate::operator::error::Result;
@@ -48,7 +49,7 @@ impl Problem {
                 && self.b.is_in_units([n, k]),
             b_along_k: self.b.access.axis == Axis::Inner,
         };
-        self.run_in(call, choice::choose(question))
+        self.run_tuned(call, question, choice::choose(question))
     }
 
     /// The matrix units that it may run on, and what its operands then become.
@@ -87,13 +88,5 @@ impl Problem {
         if let Some(bias) = &mut self.finish.bias {
             bias.strides.swap(1, 2);
         }
-    }
-}
-
-/// The adapter's matrix units for this dtype, if they are to be used.
-fn usable(call: &Call, dtype: DType) -> Result<Option<Units>> {
-    match matrix_select::units(call.device.info(), dtype) {
-        Some(units) if units.emulated || self_test::passed(call, units, dtype)? => Ok(Some(units)),
-        _ => Ok(None),
     }
 }

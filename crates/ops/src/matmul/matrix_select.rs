@@ -3,7 +3,7 @@
 
 use super::matrix_tile::{MatrixTile, Units};
 use super::scales;
-use super::select::{self, Limits, Work, fastest};
+use super::select::{self, Limits, Work, fastest, rated_of};
 use super::split::{EDGE, Form};
 use super::terms;
 use super::tile::Tile;
@@ -11,6 +11,7 @@ use crate::primitives::loops::SOFTWARE_TURNS;
 use dml_engine::{AdapterInfo, AdapterKind, MatrixShape, element_dtype};
 use dml_environment::{MATRIX_UNITS, MatrixUnits};
 use dml_kernel::DType;
+use smallvec::{SmallVec, smallvec};
 
 /// How a product is run on matrix units.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -37,35 +38,47 @@ impl SplitChoice {
     }
 }
 
-/// The matrix units of an adapter for products of f16 or bf16; `None` for other dtypes, and where there are none to be used.
+/// The matrix units of an adapter for products of f16 or bf16 with sums in f32, best first; none for other dtypes, and where there
+/// are none to be used. Which of them multiply rightly, [`self_test`](super::self_test) knows.
 ///
 /// Software adapters' are slower than plain tiles, and used where `TORCH_DML_MATRIX_UNITS` asks for them.
-pub fn units(info: &AdapterInfo, operands: DType) -> Option<Units> {
-    if !matches!(operands, DType::F16 | DType::BF16) {
-        return None;
-    }
-    let lanes = info.capabilities.subgroup_size;
+pub fn candidates(info: &AdapterInfo, operands: DType) -> smallvec::IntoIter<[Units; MOST_SHAPES]> {
     let software = info.kind == AdapterKind::Software;
-    let of = |shape, emulated| Units { shape, lanes, emulated, small: software || emulated };
-    match MATRIX_UNITS.get() {
-        Some(MatrixUnits::Off) => None,
-        Some(MatrixUnits::Emulated) => info.capabilities.subgroup_shuffle.then(|| of([16, 16, 16], true)),
-        Some(MatrixUnits::On) => shape(info, operands).map(|shape| of(shape, false)),
-        None if software => None,
-        None => shape(info, operands).map(|shape| of(shape, false)),
-    }
+    let of = |shape, emulated| Units {
+        shape,
+        lanes: info.capabilities.subgroup_size,
+        emulated,
+        small: software || emulated,
+    };
+    let own = || shapes(info, operands).into_iter().map(|shape| of(shape, false)).collect();
+    let all: SmallVec<[Units; MOST_SHAPES]> = match MATRIX_UNITS.get() {
+        _ if !matches!(operands, DType::F16 | DType::BF16) => SmallVec::new(),
+        Some(MatrixUnits::Off) => SmallVec::new(),
+        Some(MatrixUnits::Emulated) if info.capabilities.subgroup_shuffle => smallvec![of([16, 16, 16], true)],
+        Some(MatrixUnits::Emulated) => SmallVec::new(),
+        Some(MatrixUnits::On) => own(),
+        None if software => SmallVec::new(),
+        None => own(),
+    };
+    all.into_iter()
 }
 
-/// The adapter's best product of f16 or bf16 with sums in f32.
-pub fn shape(info: &AdapterInfo, operands: DType) -> Option<[u32; 3]> {
+/// Shapes that are considered at most.
+pub const MOST_SHAPES: usize = 4;
+
+/// The adapter's products of f16 or bf16 with sums in f32, best first.
+pub fn shapes(info: &AdapterInfo, operands: DType) -> SmallVec<[[u32; 3]; MOST_SHAPES]> {
     let offers = move |s: &&MatrixShape| {
         let dtypes = [s.a, s.b, s.c, s.result].map(element_dtype);
         let types = dtypes == [operands, operands, DType::F32, DType::F32].map(Some);
         types && !s.saturating && [s.m, s.n, s.k].iter().all(|x| x.is_power_of_two() && *x >= 8)
     };
-    let shapes = info.capabilities.matrix_shapes.iter().filter(offers).map(|s| [s.m, s.n, s.k]);
+    let mut shapes: SmallVec<[[u32; 3]; 16]> =
+        info.capabilities.matrix_shapes.iter().filter(offers).map(|s| [s.m, s.n, s.k]).collect();
     // Square ones of 16 are what every vendor's units compute at full speed.
-    shapes.min_by_key(|&[m, n, k]| (m.abs_diff(16) + n.abs_diff(16) + k.abs_diff(16), m, n, k))
+    shapes.sort_unstable_by_key(|&[m, n, k]| (m.abs_diff(16) + n.abs_diff(16) + k.abs_diff(16), m, n, k));
+    shapes.dedup();
+    shapes.into_iter().take(MOST_SHAPES).collect()
 }
 
 /// A workgroup's tile and a subgroup's part of it, along m and n, and the share of the rate that f32 reaches without matrix
@@ -91,6 +104,11 @@ const ENTRIES: &[Entry] = &[
     Entry { size: [16, 32, 32], subgroup: [16, 16], rate: 0.6 },
 ];
 
+/// Sums that an invocation may hold: half of its registers. There are 256 of them, and where subgroups are smaller (Intel's) 128.
+fn most_sums(lanes: u32) -> u32 {
+    if lanes >= 32 { 128 } else { 64 }
+}
+
 /// The tiles of the table in matrices of an adapter's shape.
 pub fn tiles(units: Units) -> impl Iterator<Item = (MatrixTile, f64)> {
     let Units { shape, lanes, emulated, small } = units;
@@ -106,7 +124,7 @@ pub fn tiles(units: Units) -> impl Iterator<Item = (MatrixTile, f64)> {
             lanes,
             emulated,
         };
-        tile.is_valid().then_some((tile, *rate))
+        (tile.is_valid() && tile.sums() <= most_sums(lanes)).then_some((tile, *rate))
     })
 }
 
@@ -114,12 +132,27 @@ pub fn tiles(units: Units) -> impl Iterator<Item = (MatrixTile, f64)> {
 ///
 /// `long_steps`: see [`Question`](super::choice::Question).
 pub fn choose(limits: &Limits, units: Units, size: [i64; 4], long_steps: bool) -> Option<(f64, MatrixChoice)> {
+    fastest(limits, size, entries(limits, units, long_steps))
+        .map(|(time, tile, split_k)| (time, MatrixChoice { tile, split_k }))
+}
+
+/// Every tile that fits and its parts of k, with the estimate of its time; see [`choose`].
+pub fn rated(
+    limits: &Limits,
+    units: Units,
+    size: [i64; 4],
+    long_steps: bool,
+) -> impl Iterator<Item = (f64, MatrixTile, u32)> {
+    rated_of(limits, size, entries(limits, units, long_steps))
+}
+
+/// The tiles of the table that fit, with their work and their rates.
+fn entries(limits: &Limits, units: Units, long_steps: bool) -> impl Iterator<Item = (MatrixTile, Work, f64)> {
     let fits = |tile: &MatrixTile| tile.shared_bytes() <= limits.shared_memory && tile.threads() <= limits.invocations;
-    let tiles = tiles(units).filter(|(tile, _)| fits(tile)).map(|(tile, rate)| {
+    tiles(units).filter(move |(tile, _)| fits(tile)).map(move |(tile, rate)| {
         let rate = if long_steps || tile.k <= 32 { rate } else { LONG_STEP * rate };
         (tile, work(&tile, true), rate)
-    });
-    fastest(limits, size, tiles).map(|(time, tile, split_k)| (time, MatrixChoice { tile, split_k }))
+    })
 }
 
 fn work(tile: &MatrixTile, divided: bool) -> Work {
@@ -163,4 +196,21 @@ fn preparation([batch, m, n, k]: [i64; 4], form: Form) -> f64 {
         Form::Rounded => 4 + 2,
     };
     (batch * k * (m + n) * each) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_fit_into_registers() {
+        for (lanes, largest) in [(8, 32 * 16), (16, 32 * 32), (32, 64 * 64), (64, 64 * 64)] {
+            for shape in [[16, 16, 16], [8, 16, 16]] {
+                let all: Vec<_> = tiles(Units { shape, lanes, emulated: false, small: false }).collect();
+                assert!(all.iter().all(|(tile, _)| tile.sums() <= most_sums(lanes)), "{lanes} lanes");
+                let most = all.iter().map(|(tile, _)| tile.subgroup_m * tile.subgroup_n).max();
+                assert!(most <= Some(largest) && most >= Some(256), "{lanes} lanes: {most:?}");
+            }
+        }
+    }
 }

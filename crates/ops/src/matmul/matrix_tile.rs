@@ -66,6 +66,11 @@ impl MatrixTile {
         [self.subgroup_m / self.shape[0], self.subgroup_n / self.shape[1], self.k / self.shape[2]]
     }
 
+    /// Sums of one invocation.
+    pub const fn sums(&self) -> u32 {
+        self.subgroup_m * self.subgroup_n / self.lanes
+    }
+
     /// At most so many turns of loops take one step along k.
     pub fn turns(&self) -> u32 {
         let ([rows, columns, steps], [m, n, k]) = (self.fragments(), self.shape);

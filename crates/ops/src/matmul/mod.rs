@@ -1,7 +1,7 @@
 //! Products of matrices: a kernel in tiles, specialised by dtype, tile, layout and epilogue, and one for few rows.
 //!
 //! [`Problem`] is one product; [`choice`] says how it is cut up, into a [`Tile`] ([`select`]) or a tile on matrix units
-//! ([`matrix_select`]); [`gemm`], [`gemv`] and [`matrix_gemm`] write the kernels,
+//! ([`matrix_select`]), which [`tune`] may refine; [`gemm`], [`gemv`] and [`matrix_gemm`] write the kernels,
 //! [`place`] says which part is a workgroup's, [`operand`] where elements lie, [`reader`] fetches them, and [`epilogue`] is what happens to sums. Convolutions
 //! are products with operands of their own.
 
@@ -29,6 +29,7 @@ pub mod split_k;
 pub mod split_product;
 pub mod terms;
 pub mod tile;
+pub mod tune;
 
 mod dispatch;
 mod linear;

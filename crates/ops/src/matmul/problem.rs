@@ -12,8 +12,11 @@ use super::split_k::{self, Division};
 use super::{gemm, gemv, matrix_gemm};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
+use crate::primitives::kernel::KernelSpec;
 use crate::primitives::work::{multiply_adds, multiply_adds_on_units};
+use crate::tensor::Tensor;
 use crate::tensor::layout::index_type;
+use dml_engine::KernelRef;
 use dml_kernel::ScalarType;
 use dml_kernel::dense::{MAX_GROUPS, folded};
 
@@ -78,9 +81,7 @@ impl Problem {
 
     /// Enqueues it on matrix units, cut into tiles as told.
     pub fn run_on_matrix_units(&self, call: &Call, choice: MatrixChoice) -> Result<()> {
-        let [_, m, n, k] = self.size;
-        let units = [self.a.is_in_units([m, k]), self.b.is_in_units([n, k])];
-        self.run_in_units(call, choice, units, Padding::None)
+        self.run_in_units(call, choice, self.units_of_loads(), Padding::None)
     }
 
     /// Enqueues it on matrix units, where both operands' loads take whole units of 16 bytes or not.
@@ -100,6 +101,39 @@ impl Problem {
                 call.run_heavy(&spec, &arguments, groups, multiply_adds_on_units(count))
             })
         })
+    }
+
+    /// The kernel of one of its ways, which begins to be compiled; `None` for ways of more than one.
+    pub(super) fn kernel<'d>(&self, call: &Call<'d>, way: Way) -> Result<Option<&'d KernelRef>> {
+        let (size, split_k) = match way {
+            Way::Plain(Choice { tile, split_k }) => ([tile.m, tile.n, tile.k], split_k),
+            Way::Matrix(MatrixChoice { tile, split_k }) => ([tile.m, tile.n, tile.k], split_k),
+            Way::Split(_) | Way::Rounded(_) => return Ok(None),
+        };
+        let divided = self.divided(call, split_k, size[2])?;
+        let (division, finish) = match &divided {
+            Some((division, _, partial)) => (Some(*division), partial),
+            None => (None, &self.finish),
+        };
+        let Cut { product, ragged_edge, .. } = self.cut(size, division, finish, None);
+        Ok(Some(match way {
+            Way::Matrix(MatrixChoice { tile, .. }) => {
+                let (units, padding) = (self.units_of_loads(), Padding::None);
+                let spec = matrix_gemm::Spec { tile, ragged_edge, units, padding, product };
+                call.device.kernel(&spec, || spec.build())?
+            }
+            Way::Plain(Choice { tile, .. }) => {
+                let spec = gemm::Spec { tile, ragged_edge, product };
+                call.device.kernel(&spec, || spec.build())?
+            }
+            Way::Split(_) | Way::Rounded(_) => return Ok(None),
+        }))
+    }
+
+    /// Whether loads of both operands take whole units of 16 bytes.
+    fn units_of_loads(&self) -> [bool; 2] {
+        let [_, m, n, k] = self.size;
+        [self.a.is_in_units([m, k]), self.b.is_in_units([n, k])]
     }
 
     /// What tiles of `[m, n, k]` elements make of it.
@@ -158,11 +192,22 @@ impl Problem {
         step: u32,
         launch: impl FnOnce(Option<Division>, &Finish) -> Result<()>,
     ) -> Result<()> {
+        let Some((division, workspace, partial)) = self.divided(call, parts, step)? else {
+            return launch(None, &self.finish);
+        };
+        launch(Some(division), &partial)?;
+        let [batch, m, n, _] = self.size;
+        split_k::reduce(call, &workspace, [batch, m, n], division.parts, &self.finish)
+    }
+
+    /// How k is divided into at most so many parts, each a multiple of `step`; where their sums go, and what happens to them. `None`
+    /// for one part.
+    fn divided(&self, call: &Call, parts: u32, step: u32) -> Result<Option<(Division, Tensor, Finish)>> {
         let [batch, m, n, k] = self.size;
         let length = (k as u64).div_ceil(parts.into()).next_multiple_of(step.into()) as i64;
         let parts = (k as u64).div_ceil(length as u64) as i64;
         if parts == 1 {
-            return launch(None, &self.finish);
+            return Ok(None);
         }
         let workspace = call.empty(self.a.access.sums(), &[batch, parts, m, n])?;
         let partial = Finish {
@@ -170,8 +215,7 @@ impl Problem {
             alpha: Number::Int(1),
             bias: None,
         };
-        launch(Some(Division { parts, length }), &partial)?;
-        split_k::reduce(call, &workspace, [batch, m, n], parts, &self.finish)
+        Ok(Some((Division { parts, length }, workspace, partial)))
     }
 
     /// What so many multiplications of its elements, and additions, count as.

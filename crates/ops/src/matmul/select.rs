@@ -148,23 +148,25 @@ fn splits(limits: &Limits, [batch, m, n, k]: [i64; 4], work: Work) -> SmallVec<[
 
 /// The tile of the least estimated time for `size = [batch, m, n, k]`, of tiles with their work and their rates: that time, the
 /// tile, and the parts of k.
-pub fn fastest<T>(
+pub fn fastest<T: Copy>(
     limits: &Limits,
     size: [i64; 4],
     tiles: impl Iterator<Item = (T, Work, f64)>,
 ) -> Option<(f64, T, u32)> {
-    let mut best: Option<(f64, T, u32)> = None;
-    for (tile, work, rate) in tiles {
-        let times =
-            splits(limits, size, work).into_iter().map(|parts| (estimate(limits, work, rate, size, parts), parts));
-        let Some((time, split_k)) = times.reduce(|best, next| if next.0 < best.0 { next } else { best }) else {
-            continue;
-        };
-        if best.as_ref().is_none_or(|(least, ..)| time < *least) {
-            best = Some((time, tile, split_k));
-        }
-    }
-    best
+    rated_of(limits, size, tiles).reduce(|best, next| if next.0 < best.0 { next } else { best })
+}
+
+/// The estimated times of tiles with their work and their rates, for each number of parts that k may be divided into.
+pub fn rated_of<T: Copy>(
+    limits: &Limits,
+    size: [i64; 4],
+    tiles: impl Iterator<Item = (T, Work, f64)>,
+) -> impl Iterator<Item = (f64, T, u32)> {
+    tiles.flat_map(move |(tile, work, rate)| {
+        splits(limits, size, work)
+            .into_iter()
+            .map(move |parts| (estimate(limits, work, rate, size, parts), tile, parts))
+    })
 }
 
 /// The tile for `size = [batch, m, n, k]`, computed in elements of `bytes` bytes, and the estimate of its time; `b_along_k`:
@@ -181,16 +183,25 @@ pub fn choose_within(
     b_along_k: bool,
     [rows, columns]: [u32; 2],
 ) -> (f64, Choice) {
-    let table = if limits.software { SOFTWARE } else { GPU };
-    let allowed = |tile: &Tile| limits.allow(tile, bytes) && tile.m <= rows && tile.n <= columns;
-    let tiles = table.iter().filter(|e| allowed(&e.tile)).map(|e| {
-        let size = [e.tile.m, e.tile.n, e.tile.k];
-        let work = Work { size, threads: e.tile.threads(), turns: 1, divided: true };
-        (e.tile, work, if b_along_k { e.rate_along_k } else { e.rate })
-    });
+    let tiles = entries(limits, bytes, b_along_k).filter(|(tile, ..)| tile.m <= rows && tile.n <= columns);
     let least = one_stage(Tile::new(16, 16, 4, [4, 4], [4, 4]));
     let (time, tile, split_k) = fastest(limits, size, tiles).unwrap_or((f64::INFINITY, least, 1));
     (time, Choice { tile, split_k })
+}
+
+/// Every tile that fits and its parts of k, with the estimate of its time; see [`choose`].
+pub fn rated(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> impl Iterator<Item = (f64, Tile, u32)> {
+    rated_of(limits, size, entries(limits, bytes, b_along_k))
+}
+
+/// The tiles of the table that fit, with their work and their rates.
+fn entries(limits: &Limits, bytes: u32, b_along_k: bool) -> impl Iterator<Item = (Tile, Work, f64)> {
+    let table = if limits.software { SOFTWARE } else { GPU };
+    table.iter().filter(move |e| limits.allow(&e.tile, bytes)).map(move |e| {
+        let size = [e.tile.m, e.tile.n, e.tile.k];
+        let work = Work { size, threads: e.tile.threads(), turns: 1, divided: true };
+        (e.tile, work, if b_along_k { e.rate_along_k } else { e.rate })
+    })
 }
 
 /// Bytes a cycle of the whole memory.

@@ -1,23 +1,27 @@
 //! The driver's pipeline cache, filled from a file and saved to it.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ash::vk;
-use dml_environment::CACHE_DIR;
-
-use super::cache_file::{self, Identity, checksum};
 use crate::device::DeviceShared;
 use crate::error::Error;
+use crate::kept::{Identity, KeptFile, Kind, checksum};
+use ash::vk;
+
+const PIPELINES: Kind = Kind {
+    name: "pipelines",
+    magic: *b"TDMLPC\x00\x01",
+    version: 0,
+    // Drivers' caches have tens of megabytes.
+    most_bytes: 1 << 30,
+};
 
 /// The driver's pipeline cache and its file.
 pub(super) struct PipelineCache {
     raw: vk::PipelineCache,
     device: Arc<DeviceShared>,
-    identity: Identity,
-    path: Option<PathBuf>,
+    file: Option<KeptFile>,
     compiled: AtomicU64,
     saved: Mutex<Saved>,
 }
@@ -32,13 +36,9 @@ struct Saved {
 impl PipelineCache {
     /// Creates the cache, filled from the file if there is a sound one. Never fails: without a
     /// cache, compilation is slower and nothing else changes.
-    pub(super) fn load(device: &Arc<DeviceShared>, directory: Option<PathBuf>) -> Self {
-        let identity = Identity::of(&device.adapter);
-        let path = directory
-            .or_else(|| CACHE_DIR.get())
-            .or_else(|| user_directory(|name| std::env::var_os(name)))
-            .map(|directory| directory.join(identity.file_name()));
-        let blob = path.as_deref().and_then(|path| cache_file::read(path, &identity));
+    pub(super) fn load(device: &Arc<DeviceShared>, folder: Option<&Path>) -> Self {
+        let file = folder.map(|folder| KeptFile::new(&device.adapter, folder, PIPELINES));
+        let blob = file.as_ref().and_then(read);
         let checksum = blob.as_deref().map(checksum);
         let raw = create(&device.raw, blob.as_deref().unwrap_or(&[])).or_else(|_| create(&device.raw, &[]));
         Self {
@@ -47,8 +47,7 @@ impl PipelineCache {
                 vk::PipelineCache::null()
             }),
             device: Arc::clone(device),
-            identity,
-            path,
+            file,
             compiled: AtomicU64::new(0),
             saved: Mutex::new(Saved { compiled: 0, checksum }),
         }
@@ -66,14 +65,14 @@ impl PipelineCache {
     pub(super) fn save(&self) -> Result<(), Error> {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         let compiled = self.compiled.load(Ordering::Relaxed);
-        let Some(path) = &self.path else {
+        let Some(file) = &self.file else {
             return Ok(());
         };
         if compiled == saved.compiled || self.raw == vk::PipelineCache::null() {
             return Ok(());
         }
         // Another process may have saved since: keep its pipelines too.
-        let other = cache_file::read(path, &self.identity).filter(|b| saved.checksum != Some(checksum(b)));
+        let other = read(file).filter(|b| saved.checksum != Some(checksum(b)));
         let blob = match other {
             Some(other) => self.merged_data(&other),
             // SAFETY: the cache is of this device, and not null. Others may compile into it meanwhile: the driver synchronises.
@@ -82,11 +81,11 @@ impl PipelineCache {
         .map_err(|e| Error::from_vk("vkGetPipelineCacheData", e))?;
         let sum = checksum(&blob);
         if saved.checksum != Some(sum) {
-            if let Err(error) = cache_file::write(path, &self.identity, &blob) {
-                cache_file::warn_once(path, &format!("pipelines are not saved to it: {error}"));
+            if let Err(error) = file.write(&blob) {
+                file.warn_once(&format!("pipelines are not saved to it: {error}"));
                 return Ok(());
             }
-            tracing::debug!("saved {} bytes of pipelines to {}", blob.len(), path.display());
+            tracing::debug!("saved {} bytes of pipelines to {}", blob.len(), file.path().display());
         }
         saved.compiled = compiled;
         saved.checksum = Some(sum);
@@ -120,40 +119,47 @@ impl Drop for PipelineCache {
     }
 }
 
+/// The blob of a file, if it is one of that device.
+fn read(file: &KeptFile) -> Option<Vec<u8>> {
+    let blob = file.read()?;
+    if is_of(&blob, file.identity()) {
+        return Some(blob);
+    }
+    file.warn_once("it holds another device's pipelines; they are not read");
+    None
+}
+
 fn create(device: &ash::Device, blob: &[u8]) -> Result<vk::PipelineCache, vk::Result> {
     let info = vk::PipelineCacheCreateInfo::default().initial_data(blob);
     // SAFETY: the device is valid; the blob lives through the call. It is empty or, by its header and its checksum, what this
-    // driver wrote, from a file that nobody else may write to (`cache_file::read`).
+    // driver wrote, from a file that nobody else may write to (`KeptFile::read`).
     unsafe { device.create_pipeline_cache(&info, None) }
 }
 
-/// `torch-dml` in the user's cache directory, as the system's variables name it, else nowhere.
-fn user_directory(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let get = |name| env(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let base = if cfg!(windows) {
-        get("LOCALAPPDATA")
-    } else if cfg!(target_os = "macos") {
-        get("HOME").map(|home| home.join("Library/Caches"))
-    } else {
-        get("XDG_CACHE_HOME").filter(|path| path.is_absolute()).or_else(|| get("HOME").map(|home| home.join(".cache")))
-    };
-    base.map(|base| base.join("torch-dml"))
+/// The blob's own header (`VkPipelineCacheHeaderVersionOne`) names the device whose file it lay in.
+fn is_of(blob: &[u8], identity: &Identity) -> bool {
+    blob.len() >= 32
+        && blob[4..8] == 1u32.to_ne_bytes()
+        && blob[8..12] == identity.vendor.to_ne_bytes()
+        && blob[12..16] == identity.device.to_ne_bytes()
+        && blob[16..32] == identity.uuid
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[test]
-    fn the_directory_comes_from_the_environment() {
-        let base = if cfg!(windows) { "C:\\cache" } else { "/cache" };
-        let user =
-            user_directory(|name| matches!(name, "XDG_CACHE_HOME" | "LOCALAPPDATA").then(|| OsString::from(base)));
-        if !cfg!(target_os = "macos") {
-            assert_eq!(user, Some(Path::new(base).join("torch-dml")));
-        }
-        assert_eq!(user_directory(|_| None), None);
+    fn blobs_of_other_devices_are_refused() {
+        let identity = Identity { vendor: 0x10DE, device: 0x2330, driver: 7, uuid: [3; 16] };
+        let mut blob = 32u32.to_ne_bytes().to_vec();
+        blob.extend_from_slice(&1u32.to_ne_bytes());
+        blob.extend_from_slice(&identity.vendor.to_ne_bytes());
+        blob.extend_from_slice(&identity.device.to_ne_bytes());
+        blob.extend_from_slice(&identity.uuid);
+        assert!(is_of(&blob, &identity));
+        assert!(!is_of(&blob[..31], &identity));
+        assert!(!is_of(&blob, &Identity { device: 1, ..identity.clone() }));
+        assert!(!is_of(&blob, &Identity { uuid: [4; 16], ..identity }));
     }
 }

@@ -1,6 +1,6 @@
 //! Compiles SPIR-V for one device.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use ash::vk;
@@ -19,9 +19,9 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
-    /// With the pipelines that a file in `cache_dir` holds.
-    pub(crate) fn new(device: &Arc<DeviceShared>, cache_dir: Option<PathBuf>) -> Self {
-        Self { cache: PipelineCache::load(device, cache_dir), layouts: Layouts::default(), device: Arc::clone(device) }
+    /// With the pipelines that a file in `folder` holds.
+    pub(crate) fn new(device: &Arc<DeviceShared>, folder: Option<&Path>) -> Self {
+        Self { cache: PipelineCache::load(device, folder), layouts: Layouts::default(), device: Arc::clone(device) }
     }
 
     /// Writes the pipelines to disk; see [`Gpu::save_pipeline_cache`](crate::Gpu::save_pipeline_cache).

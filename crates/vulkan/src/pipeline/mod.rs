@@ -1,7 +1,6 @@
 //! Compute pipelines: compiling SPIR-V, and keeping what was compiled on disk.
 
 mod cache;
-mod cache_file;
 mod compiler;
 mod compute;
 mod layout;

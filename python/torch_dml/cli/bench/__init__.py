@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
+import os
 import platform
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +18,21 @@ from rich.table import Table
 
 import torch_dml
 from torch_dml._version import __version__
-from torch_dml.cli.bench import attention, convolution, fft, graph, matmul, models, ops, rows, sparse, train
-from torch_dml.cli.bench.measure import Bench, Row
+from torch_dml.cli.bench import (
+    attention,
+    convolution,
+    fft,
+    graph,
+    linalg,
+    linear,
+    matmul,
+    models,
+    ops,
+    rows,
+    sparse,
+    train,
+)
+from torch_dml.cli.bench.measure import Bench, Row, means
 from torch_dml.cli.bench.peaks import Peak, peak
 
 _SUITES: dict[str, Callable[[Bench], list[Row]]] = {
@@ -30,7 +46,11 @@ _SUITES: dict[str, Callable[[Bench], list[Row]]] = {
     "models": models.run,
     "fft": fft.run,
     "sparse": sparse.run,
+    "linear": linear.run,
+    "linalg": linalg.run,
 }
+# Figures are on disk at most so many seconds after they were found.
+_WRITE_EVERY_S = 2.0
 
 
 def run(suites: list[str], names: list[str] | None, *, quick: bool, limit: float, target: str | None) -> int:
@@ -42,37 +62,89 @@ def run(suites: list[str], names: list[str] | None, *, quick: bool, limit: float
     # (pytorch/pytorch issue 161129). So CUDA is measured first.
     first = [] if torch_dml.is_loaded() else [torch.device(name) for name in wanted if name.startswith("cuda")]
     console = Console()
-    early = {suite: _measure(console, suite, first, quick, limit) for suite in suites} if first else {}
+    report = _Report(target, quick)
+    for suite in suites if first else []:
+        _measure(console, report, suite, first, quick, limit)
     if any(name.startswith("dml") for name in wanted):
         torch_dml.load()  # makes the name known to torch.device
         torch.get_device_module("dml").init()
     devices = [torch.device(name) for name in wanted]
-    described = {str(device): describe(device) for device in devices}
-    for name, text in described.items():
+    report.described = {str(device): describe(device) for device in devices}
+    for name, text in report.described.items():
         console.print(f"{name:6} {text}", highlight=False)
-    report: dict[str, Any] = {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "torch_dml": __version__,
-        "torch": str(torch.__version__),
-        "system": platform.platform(),
-        "devices": described,
-        "quick": quick,
-        "suites": {},
-    }
     for suite in suites:
-        found = _measure(console, suite, [device for device in devices if device not in first], quick, limit)
-        for row, before in zip(found, early.get(suite, []), strict=False):
-            row.values.update(before.values)
-        console.print(_table(suite, found, devices, peak(described[str(devices[0])])))
-        report["suites"][suite] = [row.as_dict() for row in found]
+        _measure(console, report, suite, [device for device in devices if device not in first], quick, limit)
+        found = report.rows(suite)
+        console.print(_table(suite, found, devices, peak(report.described[str(devices[0])])))
+        for text in _means(found, devices):
+            console.print(text, highlight=False)
     if torch_dml.is_loaded():
-        report["fallbacks"] = torch_dml.fallbacks()
-        for name, count in report["fallbacks"].items():
+        report.fallbacks = torch_dml.fallbacks()
+        for name, count in report.fallbacks.items():
             console.print(f"[yellow]{name} fell back to the CPU {count} times: its figures are not the device's.[/]")
     if target:
-        Path(target).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        report.write()
         console.print(f"Written to {target}")
     return 0
+
+
+class _Report:
+    """All figures so far, and the file that they go to as they come: a run that is stopped has kept them."""
+
+    def __init__(self, target: str | None, quick: bool) -> None:
+        self.described: dict[str, str] = {}
+        self.fallbacks: dict[str, int] | None = None
+        self._target = None if target is None else Path(target)
+        self._quick = quick
+        self._date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        self._suites: dict[str, dict[str, Row]] = {}
+        self._written = time.monotonic()
+
+    def add(self, suite: str, row: Row) -> None:
+        """Take over a row's figures, with those that an earlier run of the suite on other devices left."""
+        known = self._suites.setdefault(suite, {}).setdefault(row.name, dataclasses.replace(row, values={}))
+        known.values.update(row.values)
+
+    def found(self, suite: str, row: Row) -> None:
+        """Take over a row that just got a figure."""
+        self.add(suite, row)
+        if self._target and time.monotonic() - self._written > _WRITE_EVERY_S:
+            self.write()
+
+    def rows(self, suite: str) -> list[Row]:
+        """Return a suite's rows, with the devices in the order in which they were asked for."""
+        order = list(self.described)
+        rows = list(self._suites.get(suite, {}).values())
+        for row in rows:
+            place = {name: i for i, name in enumerate(order)}
+            row.values = dict(sorted(row.values.items(), key=lambda item: place.get(item[0], len(place))))
+        return rows
+
+    def write(self) -> None:
+        """Write the file."""
+        if self._target is None:
+            return
+        report: dict[str, Any] = {
+            "date": self._date,
+            "torch_dml": __version__,
+            "torch": str(torch.__version__),
+            "system": platform.platform(),
+            "devices": self.described,
+            "quick": self._quick,
+            "suites": {suite: [row.as_dict() for row in self.rows(suite)] for suite in self._suites},
+            "means": {suite: self._means(suite) for suite in self._suites},
+        }
+        if self.fallbacks is not None:
+            report["fallbacks"] = self.fallbacks
+        beside = self._target.with_name(self._target.name + ".part")
+        beside.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        os.replace(beside, self._target)
+        self._written = time.monotonic()
+
+    def _means(self, suite: str) -> dict[str, list[dict[str, Any]]]:
+        first, *others = list(self.described) or [""]
+        rows = self.rows(suite)
+        return {other: [dataclasses.asdict(mean) for mean in means(rows, first, other)] for other in others}
 
 
 def describe(device: torch.device) -> str:
@@ -87,7 +159,9 @@ def describe(device: torch.device) -> str:
     return f"{name}, CUDA {torch.version.cuda}"
 
 
-def _measure(console: Console, suite: str, devices: list[torch.device], quick: bool, limit: float) -> list[Row]:
+def _measure(
+    console: Console, report: _Report, suite: str, devices: list[torch.device], quick: bool, limit: float
+) -> None:
     with console.status(f"{suite} ...") as status:
 
         def tell(text: str) -> None:
@@ -95,7 +169,20 @@ def _measure(console: Console, suite: str, devices: list[torch.device], quick: b
             if not console.is_terminal:  # where no status is seen, a run that is stopped has said what it found
                 console.print(f"{suite}: {text}", highlight=False)
 
-        return _SUITES[suite](Bench(devices, quick, limit, tell))
+        bench = Bench(devices, quick, limit, tell, lambda row: report.found(suite, row))
+        for row in _SUITES[suite](bench):
+            report.add(suite, row)
+
+
+def _means(rows: list[Row], devices: list[torch.device]) -> list[str]:
+    """Return a line for each group of rows and each other device."""
+    first, *others = [str(device) for device in devices]
+    return [
+        f"{mean.group}: geometric mean of {mean.count} ratios to {other} {mean.ratio:.3f}; "
+        f"the least {mean.least:.2f}, {mean.worst}"
+        for other in others
+        for mean in means(rows, first, other)
+    ]
 
 
 def _table(suite: str, rows: list[Row], devices: list[torch.device], most: Peak | None) -> Table:

@@ -42,7 +42,10 @@ def _layer(bench: Bench, batch: int, layer: tuple[int, int, int, int, int], dtyp
     kind = str(dtype).removeprefix("torch.")
     shape = f"{given} to {made}, {kernel}x{kernel}/{stride} on {width}x{width}, {kind}"
     bound = "float32" if dtype == torch.float32 else "half"
-    rows = {name: Row(f"{shape}: {name}", "TFLOP/s", more_is_better=True, bound=bound) for name in _PASSES}
+    rows = {
+        name: Row(f"{shape}: {name}", "TFLOP/s", more_is_better=True, bound=bound, group=f"{kind} {name}")
+        for name in _PASSES
+    }
     image = torch.randn(batch, given, width, width)
     weight = torch.randn(made, given, kernel, kernel) / (given * kernel * kernel) ** 0.5
     for device in bench.devices:

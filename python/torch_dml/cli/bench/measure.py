@@ -12,6 +12,10 @@ import torch
 
 Work = Callable[[], Any]
 
+# As many calls in a row as take so long are a repeat where a suite does not say how many: what waiting for the device
+# costs is then small beside them, and hundreds of figures take minutes.
+_REPEAT_S = 0.005
+
 
 @dataclass
 class Row:
@@ -22,6 +26,7 @@ class Row:
     more_is_better: bool
     values: dict[str, float] = field(default_factory=dict)
     bound: str = ""  # the peak of an adapter that bounds it: "float32", "half", "memory"
+    group: str = ""  # rows of one group have a geometric mean of their ratios
 
     def speedup(self, one: str, other: str) -> float | None:
         """Return how many times as fast `one` is as `other`; None for what is no speed or was skipped."""
@@ -43,6 +48,32 @@ class Row:
         }
 
 
+@dataclass(frozen=True)
+class Mean:
+    """What the ratios of a group of rows come to."""
+
+    group: str
+    ratio: float  # the geometric mean
+    count: int
+    worst: str  # the row with the least ratio
+    least: float
+
+
+def means(rows: list[Row], one: str, other: str) -> list[Mean]:
+    """Return how many times as fast `one` is as `other` in each group, over the rows that have figures of both."""
+    groups: dict[str, dict[str, float]] = {}
+    for row in rows:
+        ratio = row.speedup(one, other) if row.group else None
+        if ratio is not None:
+            groups.setdefault(row.group, {})[row.name] = ratio
+    found = []
+    for group, ratios in groups.items():
+        worst = min(ratios, key=lambda name: ratios[name])
+        mean = statistics.geometric_mean(ratios.values())
+        found.append(Mean(group, mean, len(ratios), worst, ratios[worst]))
+    return found
+
+
 @dataclass
 class Bench:
     """What a suite is run with."""
@@ -51,14 +82,18 @@ class Bench:
     quick: bool
     limit_s: float
     tell: Callable[[str], None]
+    found: Callable[[Row], None] = lambda _: None  # called whenever a row got a figure
 
     @property
     def repeats(self) -> int:
         """Repeats of which the median is taken."""
         return 3 if self.quick else 7
 
-    def take(self, row: Row, device: torch.device, work: Work, amount: float, times: int = 1) -> None:
-        """Put into a row what `work` reaches of `amount` a second; nothing when it takes longer than the limit."""
+    def take(self, row: Row, device: torch.device, work: Work, amount: float, times: int | None = 1) -> None:
+        """Put into a row what `work` reaches of `amount` a second; nothing when it takes longer than the limit.
+
+        See `seconds` for `times`.
+        """
         self.tell(f"{row.name} on {device}")
         seconds = self.seconds(device, work, times)
         if seconds is not None:
@@ -67,15 +102,26 @@ class Bench:
     def put(self, row: Row, device: torch.device, value: float) -> None:
         """Put a figure into a row, and tell it."""
         row.values[str(device)] = value
+        self.found(row)
         self.tell(f"{row.name} on {device}: {value:.4g} {row.unit}")
 
-    def seconds(self, device: torch.device, work: Work, times: int = 1) -> float | None:
-        """Return the seconds that `work` takes when it runs `times` times in a row; None when over the limit."""
-        first = _timed(device, work, 1)
-        if first[1] * times > self.limit_s and _timed(device, work, 1)[1] * times > self.limit_s:
+    def seconds(self, device: torch.device, work: Work, times: int | None = 1) -> float | None:
+        """Return the seconds that `work` takes when it runs `times` times in a row; None when over the limit.
+
+        As often as makes a repeat long enough where `times` is None. After the limit there are no more repeats.
+        """
+        first = _timed(device, work, 1)[1]
+        if times is None:  # the first call may have compiled something
+            again = _timed(device, work, 3)[1] / 3
+            times = max(1, min(1000, round(_REPEAT_S / max(again, 1e-6))))
+        elif first * times > self.limit_s and _timed(device, work, 1)[1] * times > self.limit_s:
             return None
+        ends = time.perf_counter() + self.limit_s
         _timed(device, work, min(times, 10))
-        return statistics.median(_timed(device, work, times)[1] / times for _ in range(self.repeats))
+        taken: list[float] = []
+        while not taken or (len(taken) < self.repeats and time.perf_counter() < ends):
+            taken.append(_timed(device, work, times)[1] / times)
+        return statistics.median(taken)
 
     def host_and_total(self, device: torch.device, work: Work, times: int) -> tuple[float, float] | None:
         """Return what one call costs: until it returns, and until the device has done all calls."""

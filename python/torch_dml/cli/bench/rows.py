@@ -1,4 +1,4 @@
-"""Suite `rows`: what should run at the speed of memory: norms, softmax, losses, random numbers, sorting, joining."""
+"""Suite `rows`: what should run at the speed of memory: norms, softmax, losses, random numbers, sorting; lists."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ from torch.nn import functional
 from torch_dml.cli.bench.measure import Bench, Row
 
 _Work = Callable[[torch.Tensor, torch.Tensor], object]
+
+# Of lists of tensors as an optimizer has them, of this many elements each.
+_ELEMENTS = 64
+_LISTS: dict[str, Callable[[list[torch.Tensor], list[torch.Tensor]], object]] = {
+    "_foreach_add_ of a number": lambda x, _: torch._foreach_add_(x, 1.0),
+    "_foreach_add of lists": torch._foreach_add,
+    "_foreach_addcmul_": lambda x, y: torch._foreach_addcmul_(x, y, y, 0.5),
+    "_foreach_norm": lambda x, _: torch._foreach_norm(x),
+}
 
 
 def run(bench: Bench) -> list[Row]:
@@ -36,11 +45,17 @@ def run(bench: Bench) -> list[Row]:
         ("x.t().contiguous()", 2 * size, lambda x, _: x.t().contiguous()),
     ]
     rows = [Row(f"{name}, {shape}", "GB/s", more_is_better=True, bound="memory") for name, _, _ in cases]
+    count = 100 if bench.quick else 10_000
+    kind = f"{count:,} tensors of {_ELEMENTS}"
+    lists = [Row(f"{name}, {kind}", "M tensors/s", more_is_better=True) for name in _LISTS]
     for device in bench.devices:
         x, w = torch.randn(height, width).to(device), weight.to(device)
         for row, (_, moved, work) in zip(rows, cases, strict=True):
             bench.take(row, device, lambda x=x, w=w, work=work: work(x, w), moved / 1e9, 3)  # type: ignore[misc]
-    return rows
+        one, other = ([torch.rand(_ELEMENTS, device=device) for _ in range(count)] for _ in range(2))
+        for row, on_lists in zip(lists, _LISTS.values(), strict=True):
+            bench.take(row, device, functools.partial(on_lists, one, other), count / 1e6, 3)
+    return rows + lists
 
 
 def _cross_entropy(classes: torch.Tensor) -> _Work:

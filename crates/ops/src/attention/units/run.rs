@@ -6,8 +6,8 @@ use super::spec::{Ragged, Role, Spec};
 use super::tile::{Tile, shared_bytes, tiles, turns};
 use crate::attention::dropout::Dropping;
 use crate::attention::matrix::index_of;
-use crate::matmul::matrix_select::units;
 use crate::matmul::operand::UNIT;
+use crate::matmul::self_test::usable;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::loops::turns_allowed;
@@ -61,7 +61,7 @@ impl<'a> Problem<'a> {
         let (rows, columns) = (left[0].sizes[2], right[0].sizes[2]);
         let [depth, width] = [0, 1].map(|i| right[i].sizes[3]);
         let longest = depth.max(width);
-        let Some(units) = units(call.device.info(), self.inputs[0].dtype) else { return Ok(false) };
+        let Some(units) = usable(call, self.inputs[0].dtype)? else { return Ok(false) };
         let few = rows < FEWEST_ROWS && !units.small;
         if few || columns == 0 || depth == 0 || longest > LONGEST || self.outs[0].numel() == 0 {
             return Ok(false);

@@ -1,17 +1,17 @@
-//! The file of a pipeline cache.
+//! One file: whom it is read from, and how it is written.
 //!
-//! A file is a header of 64 bytes, then the driver's blob. The header says which adapter and driver
-//! wrote the blob, how long it is, and its checksum: a driver may crash on a blob that it did not
-//! write, so nothing reaches it that is not exactly what it wrote.
+//! A file is a header of 64 bytes, then what is kept. The header says of which adapter and driver it
+//! is, how long, and its checksum: a driver may crash on a blob of pipelines that it did not
+//! write, so nothing is handed on that is not exactly what was written for it.
 //!
 //! | bytes | content |
 //! |---|---|
 //! | 0..8 | magic and format version |
 //! | 8..12, 12..16, 16..20 | vendor, device, driver version |
-//! | 20..24 | zero |
+//! | 20..24 | the writer's version; 0 where that does not matter |
 //! | 24..40 | the driver's cache UUID |
-//! | 40..48 | length of the blob |
-//! | 48..56 | checksum of the blob |
+//! | 40..48 | length of what is kept |
+//! | 48..56 | checksum of what is kept |
 //! | 56..64 | checksum of bytes 0..56 |
 
 use std::fs::{self, File};
@@ -24,24 +24,34 @@ use std::time::Duration;
 use crate::adapter::AdapterShared;
 use crate::error::Error;
 
-const MAGIC: &[u8; 8] = b"TDMLPC\x00\x01";
 const HEADER: usize = 64;
-/// A larger file is none of ours: drivers' caches have tens of megabytes.
-const MAX_BYTES: u64 = 1 << 30;
 /// A temporary file that was not written to for so long is one of a process that was killed.
 const ABANDONED: Duration = Duration::from_secs(600);
 
-/// Whose pipelines a file holds.
+/// A sort of file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kind {
+    /// The first part of its name, and what messages call it.
+    pub(crate) name: &'static str,
+    /// Its first bytes.
+    pub(crate) magic: [u8; 8],
+    /// What another version of the writer wrote is not read.
+    pub(crate) version: u32,
+    /// A larger file is none of ours.
+    pub(crate) most_bytes: u64,
+}
+
+/// Of which adapter and driver a file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Identity {
-    vendor: u32,
-    device: u32,
-    driver: u32,
-    uuid: [u8; 16],
+pub(crate) struct Identity {
+    pub(crate) vendor: u32,
+    pub(crate) device: u32,
+    pub(crate) driver: u32,
+    pub(crate) uuid: [u8; 16],
 }
 
 impl Identity {
-    pub(super) fn of(adapter: &AdapterShared) -> Self {
+    fn of(adapter: &AdapterShared) -> Self {
         Self {
             vendor: adapter.info.vendor_id,
             device: adapter.info.device_id,
@@ -50,37 +60,86 @@ impl Identity {
         }
     }
 
-    pub(super) fn file_name(&self) -> String {
+    fn file_name(&self, kind: Kind) -> String {
         let uuid: String = self.uuid.iter().map(|b| format!("{b:02x}")).collect();
-        format!("pipelines-{:04x}-{:04x}-{:08x}-{uuid}.bin", self.vendor, self.device, self.driver)
+        format!("{}-{:04x}-{:04x}-{:08x}-{uuid}.bin", kind.name, self.vendor, self.device, self.driver)
     }
 }
 
-/// The blob of a file, if there is a sound one. Whatever else stands at the path is ignored, with one warning.
-pub(super) fn read(path: &Path, identity: &Identity) -> Option<Vec<u8>> {
-    let mut bytes = match read_own(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        Err(error) => {
-            warn_once(path, &format!("{error}; pipelines are not read from it"));
+/// A file of an adapter and its driver, which need not exist yet.
+#[derive(Debug, Clone)]
+pub struct KeptFile {
+    path: PathBuf,
+    identity: Identity,
+    kind: Kind,
+}
+
+impl KeptFile {
+    pub(crate) fn new(adapter: &AdapterShared, folder: &Path, kind: Kind) -> Self {
+        let identity = Identity::of(adapter);
+        Self { path: folder.join(identity.file_name(kind)), identity, kind }
+    }
+
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// What was last written, if the file is sound. Whatever else stands at its path is ignored, with one warning.
+    pub fn read(&self) -> Option<Vec<u8>> {
+        let mut bytes = match read_own(&self.path, self.kind.most_bytes) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                self.warn_once(&format!("{error}; it is not read"));
+                return None;
+            }
+        };
+        if !is_sound(&bytes, self.kind, &self.identity) {
+            self.warn_once("it is damaged, or another driver's or version's; it is not read");
             return None;
         }
-    };
-    if !is_sound(&bytes, identity) {
-        warn_once(path, "it is damaged or another driver's; pipelines are not read from it");
-        return None;
+        bytes.drain(..HEADER);
+        Some(bytes)
     }
-    bytes.drain(..HEADER);
-    Some(bytes)
-}
 
-/// Says once a process and path what is wrong with it.
-pub(super) fn warn_once(path: &Path, what: &str) {
-    static SAID: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if !said.iter().any(|known| known == path) {
-        tracing::warn!("the pipeline cache {}: {what}", path.display());
-        said.push(path.to_owned());
+    /// Says once a process and path what is wrong with it.
+    pub(crate) fn warn_once(&self, what: &str) {
+        static SAID: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+        let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+        if !said.contains(&self.path) {
+            tracing::warn!("the cache of {}, {}: {what}", self.kind.name, self.path.display());
+            said.push(self.path.clone());
+        }
+    }
+
+    /// Writes it through a temporary file and a rename: who reads meanwhile, or is killed, finds the old file or the new one.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write(&self, content: &[u8]) -> Result<(), Error> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let path = &self.path;
+        let directory = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(directory).map_err(|e| Error::io(directory, &e))?;
+        remove_abandoned(directory, self.kind.name);
+        let temporary =
+            path.with_extension(format!("{}-{}.tmp", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)));
+        let written = create(&temporary)
+            .and_then(|mut file| {
+                file.write_all(&encode(self.kind, &self.identity, content))?;
+                file.sync_all()
+            })
+            .map_err(|e| Error::io(&temporary, &e))
+            .and_then(|()| replace(&temporary, path).map_err(|e| Error::io(path, &e)));
+        if written.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        written
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 }
 
@@ -91,18 +150,18 @@ const REPLACE_ATTEMPTS: usize = 300;
 
 /// Reads a regular file of this user that nobody else may write: a driver trusts what it once wrote, and nothing else may hold up
 /// the start, as a FIFO would, or fill the memory, as a link to an endless file would.
-fn read_own(path: &Path) -> io::Result<Vec<u8>> {
+fn read_own(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
     for _ in 0..ATTEMPTS {
         // Of the link, if it is one.
         let named = fs::symlink_metadata(path)?;
-        check(&named)?;
+        check(&named, most_bytes)?;
         let file = open(path)?;
         let opened = file.metadata()?;
-        check(&opened)?;
+        check(&opened, most_bytes)?;
         // Something else may stand there by now: another process's pipelines, for one.
         if is_same(&named, &opened) {
             let mut bytes = Vec::with_capacity(opened.len() as usize);
-            file.take(MAX_BYTES).read_to_end(&mut bytes)?;
+            file.take(most_bytes).read_to_end(&mut bytes)?;
             return Ok(bytes);
         }
     }
@@ -110,12 +169,12 @@ fn read_own(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Fails for what is not to be read.
-fn check(metadata: &fs::Metadata) -> io::Result<()> {
+fn check(metadata: &fs::Metadata, most_bytes: u64) -> io::Result<()> {
     if !metadata.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
-    if metadata.len() > MAX_BYTES {
-        return Err(io::Error::other(format!("it has {} bytes, and at most {MAX_BYTES} are read", metadata.len())));
+    if metadata.len() > most_bytes {
+        return Err(io::Error::other(format!("it has {} bytes, and at most {most_bytes} are read", metadata.len())));
     }
     check_owner(metadata)
 }
@@ -177,27 +236,6 @@ fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Writes a blob through a temporary file and a rename: who reads meanwhile, or is killed, finds the old file or the new one.
-pub(super) fn write(path: &Path, identity: &Identity, blob: &[u8]) -> Result<(), Error> {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let directory = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(directory).map_err(|e| Error::io(directory, &e))?;
-    remove_abandoned(directory);
-    let temporary =
-        path.with_extension(format!("{}-{}.tmp", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed)));
-    let written = create(&temporary)
-        .and_then(|mut file| {
-            file.write_all(&encode(identity, blob))?;
-            file.sync_all()
-        })
-        .map_err(|e| Error::io(&temporary, &e))
-        .and_then(|()| replace(&temporary, path).map_err(|e| Error::io(path, &e)));
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written
-}
-
 /// Puts `from` in the place of `to`. Windows may refuse that while somebody reads the file, or replaces it too: which takes
 /// others a moment.
 fn replace(from: &Path, to: &Path) -> io::Result<()> {
@@ -213,9 +251,11 @@ fn replace(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Removes what processes left behind that were killed while they wrote.
-fn remove_abandoned(directory: &Path) {
+fn remove_abandoned(directory: &Path, kind: &str) {
     let ours = |name: &std::ffi::OsStr| {
-        name.to_str().is_some_and(|name| name.starts_with("pipelines-") && name.ends_with(".tmp"))
+        name.to_str()
+            .and_then(|name| name.strip_prefix(kind))
+            .is_some_and(|rest| rest.starts_with('-') && rest.ends_with(".tmp"))
     };
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|at| at.elapsed().unwrap_or_default());
@@ -225,13 +265,13 @@ fn remove_abandoned(directory: &Path) {
     }
 }
 
-fn encode(identity: &Identity, blob: &[u8]) -> Vec<u8> {
+fn encode(kind: Kind, identity: &Identity, blob: &[u8]) -> Vec<u8> {
     let mut file = Vec::with_capacity(HEADER + blob.len());
-    file.extend_from_slice(MAGIC);
+    file.extend_from_slice(&kind.magic);
     file.extend_from_slice(&identity.vendor.to_le_bytes());
     file.extend_from_slice(&identity.device.to_le_bytes());
     file.extend_from_slice(&identity.driver.to_le_bytes());
-    file.extend_from_slice(&[0; 4]);
+    file.extend_from_slice(&kind.version.to_le_bytes());
     file.extend_from_slice(&identity.uuid);
     file.extend_from_slice(&(blob.len() as u64).to_le_bytes());
     file.extend_from_slice(&checksum(blob).to_le_bytes());
@@ -241,32 +281,20 @@ fn encode(identity: &Identity, blob: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The file is what [`encode`] makes of some blob for this identity, and the blob's own header
-/// (`VkPipelineCacheHeaderVersionOne`) names the same device.
-fn is_sound(file: &[u8], identity: &Identity) -> bool {
+/// The file is what [`encode`] makes of something for this identity.
+fn is_sound(file: &[u8], kind: Kind, identity: &Identity) -> bool {
     let Some((header, blob)) = file.split_at_checked(HEADER) else {
         return false;
     };
-    if encode(identity, &[])[..40] != header[..40] {
+    if encode(kind, identity, &[])[..40] != header[..40] {
         return false;
     }
     let word = |at: usize| header[at..at + 8].iter().rev().fold(0u64, |w, &b| w << 8 | u64::from(b));
-    word(40) == blob.len() as u64
-        && word(56) == checksum(&header[..56])
-        && word(48) == checksum(blob)
-        && driver_header_matches(blob, identity)
-}
-
-fn driver_header_matches(blob: &[u8], identity: &Identity) -> bool {
-    blob.len() >= 32
-        && blob[4..8] == 1u32.to_ne_bytes()
-        && blob[8..12] == identity.vendor.to_ne_bytes()
-        && blob[12..16] == identity.device.to_ne_bytes()
-        && blob[16..32] == identity.uuid
+    word(40) == blob.len() as u64 && word(56) == checksum(&header[..56]) && word(48) == checksum(blob)
 }
 
 /// A multiplicative hash, eight bytes a step. It guards against damage, not against malice.
-pub(super) fn checksum(bytes: &[u8]) -> u64 {
+pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     const PRIME: u64 = 0x9E37_79B9_7F4A_7C15;
     let step = |hash: u64, word: u64| {
         let mixed = (hash ^ word).wrapping_mul(PRIME);
@@ -284,68 +312,68 @@ pub(super) fn checksum(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
+    const KIND: Kind = Kind { name: "pipelines", magic: *b"TDMLPC\x00\x01", version: 0, most_bytes: 1 << 30 };
+
     fn identity() -> Identity {
         Identity { vendor: 0x10DE, device: 0x2330, driver: 7, uuid: [3; 16] }
     }
 
+    fn kept(path: &Path) -> KeptFile {
+        KeptFile { path: path.to_owned(), identity: identity(), kind: KIND }
+    }
+
     /// A folder of its own for a test.
     fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("torch-dml-cache-file-{}-{name}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("torch-dml-kept-file-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("a folder");
         folder
     }
 
-    fn blob(identity: &Identity) -> Vec<u8> {
-        sized_blob(identity, 1003)
+    fn blob() -> Vec<u8> {
+        sized_blob(1003)
     }
 
-    fn sized_blob(identity: &Identity, bytes: u32) -> Vec<u8> {
-        let mut blob = 32u32.to_ne_bytes().to_vec();
-        blob.extend_from_slice(&1u32.to_ne_bytes());
-        blob.extend_from_slice(&identity.vendor.to_ne_bytes());
-        blob.extend_from_slice(&identity.device.to_ne_bytes());
-        blob.extend_from_slice(&identity.uuid);
-        blob.extend((0..bytes).map(|i| i as u8));
-        blob
+    fn sized_blob(bytes: u32) -> Vec<u8> {
+        (0..bytes).map(|i| i as u8).collect()
     }
 
     #[test]
     fn what_was_written_is_sound() {
-        let file = encode(&identity(), &blob(&identity()));
-        assert!(is_sound(&file, &identity()));
+        let file = encode(KIND, &identity(), &blob());
+        assert!(is_sound(&file, KIND, &identity()));
     }
 
     #[test]
     fn truncated_files_are_refused() {
-        let file = encode(&identity(), &blob(&identity()));
+        let file = encode(KIND, &identity(), &blob());
         for length in 0..file.len() {
-            assert!(!is_sound(&file[..length], &identity()), "{length} bytes");
+            assert!(!is_sound(&file[..length], KIND, &identity()), "{length} bytes");
         }
         let mut longer = file;
         longer.push(0);
-        assert!(!is_sound(&longer, &identity()));
+        assert!(!is_sound(&longer, KIND, &identity()));
     }
 
     #[test]
     fn every_flipped_byte_is_noticed() {
-        let file = encode(&identity(), &blob(&identity()));
+        let file = encode(KIND, &identity(), &blob());
         for at in 0..file.len() {
             let mut damaged = file.clone();
             damaged[at] ^= 0x10;
-            assert!(!is_sound(&damaged, &identity()), "byte {at}");
+            assert!(!is_sound(&damaged, KIND, &identity()), "byte {at}");
         }
     }
 
     #[test]
     fn files_of_another_driver_are_refused() {
-        let file = encode(&identity(), &blob(&identity()));
+        let file = encode(KIND, &identity(), &blob());
         let newer = Identity { driver: 8, ..identity() };
-        assert!(!is_sound(&file, &newer));
-        assert_ne!(newer.file_name(), identity().file_name());
-        // A sound file around another device's blob.
-        let other = Identity { device: 1, ..identity() };
-        assert!(!is_sound(&encode(&identity(), &blob(&other)), &identity()));
+        assert!(!is_sound(&file, KIND, &newer));
+        assert_ne!(newer.file_name(KIND), identity().file_name(KIND));
+        for kind in [Kind { version: 1, ..KIND }, Kind { magic: *b"TDMLNO\x00\x01", ..KIND }] {
+            assert!(!is_sound(&file, kind, &identity()), "{kind:?}");
+        }
     }
 
     /// As large as the H100's after PyTorch's operator tests.
@@ -354,19 +382,19 @@ mod tests {
     #[test]
     fn writers_at_once_leave_one_sound_file() {
         let folder = folder("writers");
-        let path = folder.join(identity().file_name());
-        let blobs: Vec<_> = (0..3).map(|i| sized_blob(&identity(), LARGE + i)).collect();
+        let path = folder.join(identity().file_name(KIND));
+        let blobs: Vec<_> = (0..3).map(|i| sized_blob(LARGE + i)).collect();
         std::thread::scope(|scope| {
             for blob in &blobs {
                 let path = &path;
                 scope.spawn(move || {
-                    write(path, &identity(), blob).expect("written");
-                    let found = read(path, &identity()).expect("always a sound file");
+                    kept(path).write(blob).expect("written");
+                    let found = kept(path).read().expect("always a sound file");
                     assert!(found.len() >= LARGE as usize);
                 });
             }
         });
-        let found = read(&path, &identity()).expect("a sound file");
+        let found = kept(&path).read().expect("a sound file");
         assert!(blobs.contains(&found));
         assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1, "no temporary file is left");
         fs::remove_dir_all(folder).expect("removed");
@@ -375,17 +403,17 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_is_removed() {
         let folder = folder("killed");
-        let path = folder.join(identity().file_name());
+        let path = folder.join(identity().file_name(KIND));
         let (old, new) = (path.with_extension("1-0.tmp"), path.with_extension("2-0.tmp"));
         for temporary in [&old, &new] {
-            fs::write(temporary, &encode(&identity(), &blob(&identity()))[..500]).expect("written");
+            fs::write(temporary, &encode(KIND, &identity(), &blob())[..500]).expect("written");
         }
         let long_ago = std::time::SystemTime::now() - 2 * ABANDONED;
         File::options().write(true).open(&old).and_then(|file| file.set_modified(long_ago)).expect("dated");
-        assert_eq!(read(&path, &identity()), None);
-        write(&path, &identity(), &blob(&identity())).expect("written");
+        assert_eq!(kept(&path).read(), None);
+        kept(&path).write(&blob()).expect("written");
         assert!(!old.exists() && new.exists(), "another process may still be writing");
-        assert_eq!(read(&path, &identity()), Some(blob(&identity())));
+        assert_eq!(kept(&path).read(), Some(blob()));
         fs::remove_dir_all(folder).expect("removed");
     }
 
@@ -394,23 +422,23 @@ mod tests {
     fn only_a_regular_file_of_the_user_is_read() {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let folder = folder("hostile");
-        let path = folder.join(identity().file_name());
+        let path = folder.join(identity().file_name(KIND));
         let refused = |what: &str| {
-            assert!(read_own(&path).is_err(), "{what} is read");
-            assert_eq!(read(&path, &identity()), None, "{what}");
+            assert!(read_own(&path, KIND.most_bytes).is_err(), "{what} is read");
+            assert_eq!(kept(&path).read(), None, "{what}");
         };
         let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo");
         assert!(made.success());
         refused("a FIFO");
         // What takes its place is a file again.
-        write(&path, &identity(), &blob(&identity())).expect("written");
-        assert!(read(&path, &identity()).is_some());
+        kept(&path).write(&blob()).expect("written");
+        assert!(kept(&path).read().is_some());
         for writable in [0o620, 0o602] {
             fs::set_permissions(&path, fs::Permissions::from_mode(writable)).expect("changed");
             refused("a file that others may write to");
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("changed");
-        assert!(read(&path, &identity()).is_some());
+        assert!(kept(&path).read().is_some());
         let elsewhere = folder.join("elsewhere");
         fs::rename(&path, &elsewhere).expect("moved");
         for target in [Path::new("/dev/zero"), &elsewhere] {
@@ -420,10 +448,10 @@ mod tests {
         }
         fs::create_dir(&path).expect("made");
         refused("a directory");
-        assert!(write(&path, &identity(), &blob(&identity())).is_err());
+        assert!(kept(&path).write(&blob()).is_err());
         fs::remove_dir(&path).expect("removed");
         let huge = File::create(&path).expect("made");
-        huge.set_len(MAX_BYTES + 1).expect("a file with holes");
+        huge.set_len(KIND.most_bytes + 1).expect("a file with holes");
         refused("a huge file");
         fs::remove_dir_all(folder).expect("removed");
     }
@@ -433,17 +461,17 @@ mod tests {
     #[test]
     fn a_full_disk_leaves_the_old_file() {
         let folder = folder("full");
-        let path = folder.join(identity().file_name());
-        write(&path, &identity(), &blob(&identity())).expect("written");
+        let path = folder.join(identity().file_name(KIND));
+        kept(&path).write(&blob()).expect("written");
         let limited = std::process::Command::new("sh")
             .args(["-c", "ulimit -f 1000; trap '' XFSZ; exec \"$0\" --exact \"$1\" --nocapture"])
             .arg(std::env::current_exe().expect("this test"))
-            .arg("pipeline::cache_file::tests::writes_more_than_there_is_room_for")
+            .arg("kept::file::tests::writes_more_than_there_is_room_for")
             .env("CACHE_FILE_TEST_FULL", &path)
             .status()
             .expect("a shell");
         assert!(limited.success());
-        assert_eq!(read(&path, &identity()), Some(blob(&identity())), "the old one");
+        assert_eq!(kept(&path).read(), Some(blob()), "the old one");
         assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1, "no temporary file is left");
         fs::remove_dir_all(folder).expect("removed");
     }
@@ -453,17 +481,17 @@ mod tests {
     #[test]
     fn writes_more_than_there_is_room_for() {
         let Some(path) = std::env::var_os("CACHE_FILE_TEST_FULL") else { return };
-        let written = write(Path::new(&path), &identity(), &sized_blob(&identity(), LARGE));
+        let written = kept(Path::new(&path)).write(&sized_blob(LARGE));
         assert!(matches!(written, Err(Error::Io { .. })), "{written:?}");
     }
 
     #[test]
     fn a_kill_in_the_middle_leaves_a_sound_file() {
         let folder = folder("middle");
-        let path = folder.join(identity().file_name());
+        let path = folder.join(identity().file_name(KIND));
         for pause in 0..6 {
             let mut child = std::process::Command::new(std::env::current_exe().expect("this test"))
-                .args(["--exact", "pipeline::cache_file::tests::writes_until_it_is_killed"])
+                .args(["--exact", "kept::file::tests::writes_until_it_is_killed"])
                 .env("CACHE_FILE_TEST_KILL", &path)
                 .spawn()
                 .expect("a child");
@@ -473,7 +501,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(17 * pause));
             child.kill().expect("killed");
             child.wait().expect("ended");
-            assert!(read(&path, &identity()).is_some_and(|found| found.len() >= LARGE as usize));
+            assert!(kept(&path).read().is_some_and(|found| found.len() >= LARGE as usize));
         }
         fs::remove_dir_all(folder).expect("removed");
     }
@@ -482,9 +510,9 @@ mod tests {
     #[test]
     fn writes_until_it_is_killed() {
         let Some(path) = std::env::var_os("CACHE_FILE_TEST_KILL") else { return };
-        let blob = sized_blob(&identity(), LARGE);
+        let blob = sized_blob(LARGE);
         loop {
-            write(Path::new(&path), &identity(), &blob).expect("written");
+            kept(Path::new(&path)).write(&blob).expect("written");
         }
     }
 }
