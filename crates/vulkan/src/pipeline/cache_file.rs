@@ -373,6 +373,38 @@ mod tests {
     }
 
     #[test]
+    fn processes_that_write_at_once_leave_one_sound_file() {
+        let folder = folder("processes");
+        let path = folder.join(identity().file_name());
+        let mut writers: Vec<_> = (0..3)
+            .map(|_| {
+                std::process::Command::new(std::env::current_exe().expect("this test"))
+                    .args(["--exact", "pipeline::cache_file::tests::writes_and_reads_a_few_times"])
+                    .env("CACHE_FILE_TEST_SHARE", &path)
+                    .spawn()
+                    .expect("a child")
+            })
+            .collect();
+        for writer in &mut writers {
+            assert!(writer.wait().expect("ended").success());
+        }
+        assert!(read(&path, &identity()).is_some_and(|found| found.len() >= LARGE as usize));
+        assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1, "no temporary file is left");
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    /// The children's part of the test above.
+    #[test]
+    fn writes_and_reads_a_few_times() {
+        let Some(path) = std::env::var_os("CACHE_FILE_TEST_SHARE") else { return };
+        let (path, blob) = (Path::new(&path), sized_blob(&identity(), LARGE));
+        for _ in 0..3 {
+            write(path, &identity(), &blob).expect("written");
+            assert!(read(path, &identity()).expect("always a sound file") == blob);
+        }
+    }
+
+    #[test]
     fn what_a_killed_process_left_is_removed() {
         let folder = folder("killed");
         let path = folder.join(identity().file_name());
