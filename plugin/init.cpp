@@ -79,6 +79,7 @@ void register_all() {
   register_fallback();
   if (!is_cuda()) register_autocast();  // PyTorch has CUDA's
   register_attention();
+  register_ldexp();
   register_nested();
   register_sparse();
   register_own();

@@ -49,6 +49,7 @@ void register_fallback();
 void register_autocast();
 void register_library_autocast(const char* name_space);
 void register_attention();
+void register_ldexp();
 void register_nested();
 void register_sparse();
 

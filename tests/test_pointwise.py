@@ -379,6 +379,55 @@ def test_errors_are_those_of_the_cpu() -> None:
         x + torch.ones(3, 4)
 
 
+@pytest.mark.parametrize("name", ["addcmul", "addcdiv"])
+def test_products_and_quotients_of_bools_are_refused(name: str) -> None:
+    """A module that computes with bools once reached the driver, which ended the process."""
+    f, on = torch.tensor([True, False, True]), {"words": False}
+    for value in (1, True, 0.5):
+        assert_same_error(lambda x, value=value: getattr(torch, name)(x, x, x, value=value), f, **on)
+        assert_same_error(lambda x, value=value: getattr(x, f"{name}_")(x, x, value=value), f, **on)
+    assert_same_error(lambda x: getattr(torch, name)(x, x, x, out=torch.empty_like(x)), f, **on)
+    assert_same_error(lambda x: getattr(torch, f"_foreach_{name}")([x], [x], [x]), f, **on)
+    # Bools beside numbers are numbers.
+    for dtype in (torch.float32, torch.float16, torch.int32):
+        assert_same_outcome(lambda x, y: getattr(torch, name)(x, y, x, value=2), torch.ones(3, dtype=dtype), f)
+    assert torch.logical_and(f.to("dml"), f.to("dml")).tolist() == f.tolist()
+
+
+def test_ldexp_in_place_does_not_grow() -> None:
+    exponents = (
+        torch.ones(2, 3),
+        torch.ones(2, 1, 3),
+        torch.ones(4),
+        torch.ones(0, 3),
+        torch.ones(2, 3, dtype=torch.int32),
+    )
+    for y in exponents:
+        assert_same_error(lambda x, y: x.ldexp_(y), torch.ones(3), y)
+    assert_same_error(lambda x, y: x.ldexp_(y), torch.ones(1), torch.ones(3))
+    assert_same_error(lambda x, y: x.ldexp_(y), torch.ones(3, dtype=torch.int32), torch.ones(3))
+    assert_matches_cpu(lambda x, y: x.clone().ldexp_(y), torch.ones(2, 3), torch.arange(3))
+
+
+@dtypes(torch.float32, torch.float16, torch.bfloat16, torch.float64)
+def test_ldexp_of_integers(dtype: torch.dtype) -> None:
+    """PyTorch has a kernel of each device's for them, and composes the function of any others."""
+    x, k = torch.randn(4, 6).to(dtype), torch.randint(-9, 9, (4, 6))
+    for y in (k, k.int(), k.to(torch.int8), k[0], k[:, :1], k.t().contiguous().t(), k[0, 0], k[:, ::2].repeat(1, 2)):
+        assert_same_outcome(torch.ldexp, x, y)
+        assert_same_outcome(lambda x, y: x.clone().ldexp_(y), x, y)
+        assert_same_outcome(lambda x, y: torch.ldexp(x, y, out=torch.empty_like(x)), x, y)
+    assert_same_outcome(torch.ldexp, x[:0], k[:1])
+    assert_same_outcome(torch.ldexp, x.t(), k.t())
+    assert_same_outcome(torch.ldexp, x, k.bool())
+    complex_numbers = torch.rand(4, 6, dtype=torch.complex128 if dtype == torch.float64 else torch.complex64)
+    for y in (k.float() / 2, complex_numbers):
+        assert_same_outcome(torch.ldexp, x, y)
+    assert_same_outcome(torch.ldexp, k, k.abs())
+    if dtype not in (torch.float16, torch.bfloat16):
+        assert_matches_cpu(lambda x: torch.ldexp(x, k.to(x.device)) ** 2, x.clone().requires_grad_())
+
+
 def test_writing_where_elements_do_not_overlap() -> None:
     x = torch.arange(12.0)
     y = x.to("dml")

@@ -133,6 +133,28 @@ def test_topk_of_special_values():
             assert_same(x.to("dml").topk(9, -1, largest)[0], x.topk(9, -1, largest)[0])
 
 
+@dtypes(FLOATS)
+@pytest.mark.parametrize("largest", [True, False])
+def test_topk_of_both_zeros(dtype, largest):
+    """They are equal, and stay as they stand; the CPU leaves no more than four so, of which it sorts by insertion."""
+    for row in (
+        [-0.0, 0.0],
+        [0.0, -0.0],
+        [-1.0, 0.0, -0.0],
+        [1.0, -0.0, 0.0],
+        [-0.0, 0.0, 2.0] * 20,
+        [0.0, -0.0] * 1500,
+    ):
+        x = torch.tensor([row, row[::-1]], dtype=dtype)
+        order = sorted_rows(x, descending=largest)
+        for k in sorted({1, 2, len(row) // 2, len(row)} - {0}):
+            values, indices = x.to("dml").topk(k, largest=largest)
+            assert torch.equal(indices.cpu(), order.indices[:, :k])
+            assert torch.equal(values.cpu().signbit(), order.values[:, :k].signbit())
+            if len(row) < 4:
+                assert torch.equal(values.cpu().signbit(), x.topk(k, largest=largest).values.signbit())
+
+
 @dtypes(NUMBERS)
 def test_kthvalue_and_median(dtype):
     for shape, dim in (((4, 31), 1), ((30, 4), 0), ((2, 3, 6), 1), ((2, 2501), 1), ((4000, 2), 0)):

@@ -252,6 +252,63 @@ def test_spread_of_any_size(dtype: torch.dtype, device: torch.device) -> None:
                 torch.testing.assert_close(f(x.to(device)).cpu(), exact, rtol=1e-5, atol=1e-40)
 
 
+@dtypes(FLOATS)
+def test_ldexp_rounds_once(dtype: torch.dtype, device: torch.device) -> None:
+    info = torch.finfo(dtype)
+    eps, least = info.eps, info.tiny * info.eps
+    row = [
+        1.0,
+        1.5,
+        1 + eps,
+        2 - eps,
+        0.75,
+        info.max,
+        info.tiny,
+        info.tiny * (1 + eps),
+        least,
+        3 * least,
+        0.0,
+        INF,
+        NAN,
+    ]
+    x = torch.tensor([sign * x for x in row for sign in (1, -1)], dtype=torch.float64).to(dtype)
+    around = [0, 1, 7, 15, 24, 100, 126, 127, 149, 200, 261, 1022, 1023, 1074, 1075, 2098, 99999]
+    k = torch.tensor([sign * k for k in around for sign in (1, -1)])
+    a, b = x.repeat_interleave(len(k)), k.repeat(len(x))
+    for exponents in (b, b.int(), b.clamp(-128, 127).to(torch.int8), b.clamp(0, 255).to(torch.uint8)):
+        got, expected = torch.ldexp(a.to(device), exponents.to(device)).cpu(), torch.ldexp(a, exponents)
+        assert_same(got, expected, 0, 0)
+        assert torch.equal(got[~got.isnan()].signbit(), expected[~got.isnan()].signbit())
+
+
+@dtypes(torch.float32, torch.float64)
+def test_spread_and_mean_at_the_end_of_the_range(dtype: torch.dtype, device: torch.device) -> None:
+    """CPU's mean, and with it the spread, overflow on the way."""
+    for most in (1.4e308, 1.79e308) if dtype == torch.float64 else (2.5e38, 3.4e38):
+        for sign in (1, -1):
+            equal = torch.full((2, 3000), sign * most, dtype=dtype, device=device)
+            for n in (2, 3, 100, 3000):
+                for f in (torch.var, torch.std):
+                    assert f(equal[:, :n], 1).tolist() == [0, 0]
+                    assert f(equal[:, :n]).item() == 0
+            x = torch.tensor([1.0, 0.9, 0.95, 1.0], dtype=dtype) * (sign * most)
+            exact = (x / most).double().std() * most
+            torch.testing.assert_close(torch.std(x.to(device)).cpu().double(), exact, rtol=1e-6, atol=0)
+
+
+@dtypes(torch.float32, torch.float64)
+def test_floor_division_does_not_overflow_below_its_quotient(dtype: torch.dtype, device: torch.device) -> None:
+    info = torch.finfo(dtype)
+    for most in (1.4e308, info.max) if dtype == torch.float64 else (2.5e38, info.max):
+        x = torch.tensor([most, most / 2, 1.0, 0.9, 0.5, 7.0, info.tiny], dtype=dtype)
+        x = torch.cat([x, -x])
+        a, b = (part.flatten() for part in torch.meshgrid(x, x, indexing="ij"))
+        for f in (torch.floor_divide, lambda a, b: torch.div(a, b, rounding_mode="floor")):
+            expected, got = f(a, b), f(a.to(device), b.to(device)).cpu()
+            assert_same(got, expected, 0, 0)
+            assert not got[(a / b).isfinite()].isinf().any()
+
+
 @dtypes(torch.float32, torch.float64)
 def test_lerp_does_not_overflow_between_numbers(dtype: torch.dtype, device: torch.device) -> None:
     most = torch.finfo(dtype).max

@@ -8,7 +8,7 @@ use dml_environment::TIMEOUT;
 
 use crate::adapter::{Adapter, AdapterInfo};
 use crate::command::{Encoder, Recording};
-use crate::device::{DeviceShared, QueueKind};
+use crate::device::DeviceShared;
 use crate::error::Error;
 use crate::kept::{KeptFile, Kind, folder};
 use crate::memory::{MemoryClass, Segment};
@@ -29,7 +29,7 @@ pub struct OpenOptions {
     pub timeout: Option<Duration>,
 }
 
-/// An opened device: one compute queue, a transfer queue where there is one, memory, pipelines.
+/// An opened device: one queue, memory, pipelines.
 /// A clone is another handle of the same device. The device closes when the last handle, segment,
 /// pipeline, recording, recorder and timeline are gone.
 #[derive(Clone)]
@@ -134,23 +134,12 @@ impl Gpu {
         self.folder.as_deref().map(|folder| KeptFile::new(&self.device.adapter, folder, kind))
     }
 
-    /// A new command stream of the compute queue. One is enough; each costs two semaphores' creation (up to 1 ms).
+    /// A new command stream of the queue. One is enough; each costs two semaphores' creation (up to 1 ms).
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::DeviceLost`], or what the driver said.
     pub fn recorder(&self) -> Result<Recorder, Error> {
-        Recorder::new(&self.device, QueueKind::Compute)
-    }
-
-    /// A new command stream of the transfer queue: copies only. `None` where there is no such queue.
-    ///
-    /// # Errors
-    /// As [`Gpu::recorder`].
-    pub fn transfer_recorder(&self) -> Result<Option<Recorder>, Error> {
-        if self.device.transfer.is_none() {
-            return Ok(None);
-        }
-        Recorder::new(&self.device, QueueKind::Transfer).map(Some)
+        Recorder::new(&self.device)
     }
 
     /// Makes a recording of what `body` records, which is not run now: [`Recorder::execute`] runs it. It begins with a

@@ -31,8 +31,8 @@
 //! | folder | what is in it |
 //! |---|---|
 //! | `instance` | the loader, the one instance, the validation layer's messages |
-//! | `adapter` | what is installed and what it can do: features, capabilities, queue families, heaps |
-//! | `device` | an opened device: functions, queues, its clock, whether it is lost |
+//! | `adapter` | what is installed and what it can do: features, capabilities, the queue family, heaps |
+//! | `device` | an opened device: functions, its queue and clock, whether it is lost |
 //! | `kept` | files on disk of one adapter and driver, and what of them is trusted |
 //! | `memory` | segments, and which memory types they are made of |
 //! | `pipeline` | compiling, and the cache of compiled kernels on disk |

@@ -223,10 +223,7 @@ fn recorders_wait_for_each_other() -> Result<(), Error> {
     let gpu = open();
     let kernel = add_kernel(&gpu)?;
     let mut first = gpu.recorder()?;
-    let mut second = match gpu.transfer_recorder()? {
-        Some(recorder) => recorder,
-        None => gpu.recorder()?,
-    };
+    let mut second = gpu.recorder()?;
     let one = upload(&gpu, &[1.0; 64]);
     let sum = gpu.allocate(256, MemoryClass::Device)?;
     let back = readback(&gpu, 64);

@@ -127,3 +127,46 @@ impl DeviceMemory {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::memory::allocator::COMMON;
+
+    /// The adapter at hand may allow more than there is memory for. In a process of its own, this test binary called again, since
+    /// a process lists its adapters once.
+    #[test]
+    fn limits_of_the_driver_are_named() {
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["memory::device_memory::tests::names_the_limits", "--exact", "--ignored"])
+            .env("TORCH_DML_PROFILE", "minimum")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && said.contains("1 passed"), "{said}");
+    }
+
+    #[test]
+    #[ignore = "called under the profile minimum"]
+    fn names_the_limits() {
+        let gpu = dml_vulkan::adapters().unwrap()[0].open().unwrap();
+        let mut memory = DeviceMemory::new(DeviceSegments::new(gpu.clone(), 0));
+        let error = memory.extend(COMMON, (1 << 30) + 1).unwrap_err().to_string();
+        assert!(error.ends_with("This driver allocates at most 1.00 GiB at once."), "{error}");
+
+        // All but one, which is the first segment of tensors.
+        let others: Vec<_> = (1..4096).map(|_| gpu.allocate(64, MemoryClass::Device).unwrap()).collect();
+        assert!(memory.extend(COMMON, 2 << 20).unwrap().is_some());
+        assert_eq!(memory.extend(COMMON, 20 << 20).unwrap(), None, "what is cached is to be released first");
+        let error = memory.retry(COMMON, 20 << 20).unwrap_err();
+        assert!(matches!(error, Error::OutOfMemory { requested, .. } if requested == 20 << 20), "{error}");
+        let error = error.to_string();
+        assert!(error.ends_with("This driver allows 4096 allocations at a time, and they all exist."), "{error}");
+        let stats = memory.stats();
+        assert_eq!((stats.ooms, stats.alloc_retries), (2, 1));
+        drop(others);
+        assert!(memory.retry(COMMON, 20 << 20).is_ok());
+    }
+}

@@ -5,7 +5,9 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::pointwise::binary::copysign;
 use crate::pointwise::kernel::{self, Input};
-use crate::pointwise::operator::{Rule, common_dtype, operator, resized, result_tensor, strided};
+use crate::pointwise::operator::{
+    Rule, check_float, check_not_bool, common_dtype, input, operator, resized, result_tensor, strided,
+};
 use crate::tensor::layout::{preserved_strides, result_strides};
 use crate::tensor::{Tensor, overlap};
 use crate::{check, operators};
@@ -20,6 +22,9 @@ operators! {
     frexp(self, outs) {
         "aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
         "aten::frexp.Tensor_out(Tensor self, *, Tensor(a!) mantissa, Tensor(b!) exponent) -> (Tensor(a!) mantissa, Tensor(b!) exponent)",
+    }
+    ldexp(self, exponent, out) {
+        "torch_dml::ldexp.out(Tensor self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
     }
 }
 
@@ -148,4 +153,39 @@ fn parts(x: Value<'_>) -> Vec<Value<'_>> {
     let significand = (normal & int((1 << digits) - 1)) | int((bias - 1) << digits);
     let plain = magnitude.ne(0) & magnitude.lt(int((2 * bias + 1) << digits));
     vec![plain.select((significand | sign).bitcast(x.scalar()), x), plain.select(exponent, 0)]
+}
+
+/// `self * 2^exponent` of a float and an integer, rounded once. Of other dtypes PyTorch composes it (`plugin/ldexp.cpp`).
+fn ldexp(call: &mut Call, x: AnyTensor, exponent: AnyTensor, out: Out) -> Result<()> {
+    check_float(&x, "ldexp_cpu")?;
+    check_not_bool(&exponent, "ldexp_cpu_exp")?;
+    let inputs = [input(call, &x)?, input(call, &exponent)?];
+    let out = result_tensor(call, out, x.dtype, &inputs)?;
+    // bfloat16 has no room for the exponents that lead from its smallest numbers to its largest.
+    let wide = if x.dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    kernel::run(call, "ldexp", &[&out], &inputs, wide, |_, v| vec![scaled(v[0], v[1])])?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `x * 2^k` for a whole number k, subnormal operands and results too.
+fn scaled<'b>(x: Value<'b>, k: Value<'b>) -> Value<'b> {
+    let b = x.builder();
+    let bits_type = x.scalar().unsigned();
+    let (digits, bias) = if x.scalar() == ScalarType::F64 { (52, 1023) } else { (23, 127) };
+    let parts = parts(x);
+    let (mantissa, exponent) = (parts[0], parts[1]);
+    // From the smallest number to beyond the largest, and back.
+    let most = f64::from(2 * bias + digits + 8);
+    let k = k.max(-most).min(most).cast(ScalarType::I32) + exponent;
+    let bits = mantissa.bitcast(bits_type);
+    let sign = bits & b.int(bits_type, 1 << (8 * u64::from(bits_type.bytes()) - 1));
+    let shifted = |by: Value<'b>| (bits ^ sign) + (by.cast(bits_type) << b.int(bits_type, digits as u64));
+    let infinity = b.int(bits_type, (2 * bias as u64 + 1) << digits);
+    // The smallest numbers are multiples of a power of two, and their bits say how many.
+    let lowest = bias - 1 + digits;
+    let units = shifted(k.max(-(lowest + 3)) + lowest).bitcast(x.scalar()).round().cast(bits_type);
+    let magnitude = k.gt(bias + 1).select(infinity, k.lt(2 - bias).select(units, shifted(k)));
+    let plain = x.is_zero() | x.is_inf() | x.is_nan();
+    plain.select(x, (magnitude | sign).bitcast(x.scalar()))
 }

@@ -5,7 +5,7 @@ use ash::vk;
 use super::features::Features;
 use super::matrix::{MatrixElement, MatrixShape};
 use super::properties::Properties;
-use super::queue_family::QueueFamilies;
+use super::queue_family::QueueFamily;
 
 /// What an adapter can do. Everything that is listed as supported is enabled on every opened device.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -79,14 +79,12 @@ pub struct Capabilities {
     pub memory_model: bool,
     /// Packed 8-bit integer dot products.
     pub integer_dot: bool,
-    /// Nanoseconds of one timestamp tick; 0 when the compute queue has no timestamps.
+    /// Nanoseconds of one timestamp tick; 0 when the queue has no timestamps.
     pub timestamp_period_ns: f32,
     /// [`Adapter::memory_free`](crate::Adapter::memory_free) asks the driver (`VK_EXT_memory_budget`).
     pub memory_budget: bool,
     /// Completion is reported by a word in memory (`VK_AMD_buffer_marker`).
     pub buffer_marker: bool,
-    /// There is a queue for copies beside the compute queue.
-    pub transfer_queue: bool,
     /// Device-local memory larger than 256 MiB is mapped into the host's address space.
     pub host_visible_device_memory: bool,
     /// Control over subnormals, rounding and NaN.
@@ -141,7 +139,7 @@ impl Capabilities {
         properties: &Properties,
         memory: &vk::PhysicalDeviceMemoryProperties,
         shapes: Vec<MatrixShape>,
-        families: &QueueFamilies,
+        family: QueueFamily,
     ) -> Self {
         let limits = &properties.core.limits;
         let operations = properties.v11.subgroup_supported_operations;
@@ -192,10 +190,9 @@ impl Capabilities {
             shared_memory_layout: on(features.shared_layout.workgroup_memory_explicit_layout),
             memory_model: on(features.v12.vulkan_memory_model),
             integer_dot: on(features.integer_dot.shader_integer_dot_product),
-            timestamp_period_ns: if families.compute.timestamp_bits == 0 { 0.0 } else { limits.timestamp_period },
+            timestamp_period_ns: if family.timestamp_bits == 0 { 0.0 } else { limits.timestamp_period },
             memory_budget: features.has(ash::ext::memory_budget::NAME),
             buffer_marker: features.has(ash::amd::buffer_marker::NAME),
-            transfer_queue: families.transfer.is_some(),
             host_visible_device_memory: host_visible_device_memory(memory),
             float_controls: float_controls(&properties.v12),
         }

@@ -212,8 +212,7 @@ impl Features {
             | Feature::SubgroupShuffle
             | Feature::FloatControls
             | Feature::DenormPreserve
-            | Feature::Timestamps
-            | Feature::TransferQueue => {}
+            | Feature::Timestamps => {}
         }
     }
 

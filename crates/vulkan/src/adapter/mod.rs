@@ -2,7 +2,7 @@
 //!
 //! [`list`] enumerates the adapters; [`physical`] inspects one; [`features`], [`properties`] and [`matrix`] ask the
 //! driver, [`reported`] is all that it said, and [`capabilities`] is what the crate says of it; [`queue_family`] chooses
-//! the queues; [`memory`] has the memory types, and [`heaps`] counts memory. [`quirks`] has the drivers' known
+//! the queue; [`memory`] has the memory types, and [`heaps`] counts memory. [`quirks`] has the drivers' known
 //! faults; [`profile`] makes one adapter look like another, of those in [`profiles`].
 
 mod capabilities;

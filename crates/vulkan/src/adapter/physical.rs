@@ -11,7 +11,7 @@ use super::heaps;
 use super::info::{self, AdapterInfo, AdapterKind};
 use super::memory::MemoryLayout;
 use super::profile::Profile;
-use super::queue_family::QueueFamilies;
+use super::queue_family::QueueFamily;
 use super::reported::Reported;
 use crate::error::Error;
 use crate::instance::Instance;
@@ -30,7 +30,7 @@ pub(crate) struct AdapterShared {
     profile: Option<&'static Profile>,
     pub(crate) info: AdapterInfo,
     pub(crate) memory: MemoryLayout,
-    pub(crate) families: QueueFamilies,
+    pub(crate) family: QueueFamily,
     tick_scale: Option<f64>,
     pub(crate) cache_uuid: [u8; 16],
 }
@@ -77,7 +77,7 @@ impl AdapterShared {
         // What a later version brought may not be used of an instance of an earlier one.
         let api = api.min(instance.api);
         let reported = Reported::read(instance, raw, api, profile).map_err(|why| leave_out(&why))?;
-        let Reported { features, properties, memory, families, shapes, tick_scale } = reported;
+        let Reported { features, properties, memory, family, shapes, tick_scale } = reported;
         let kind = AdapterKind::from_vk(properties.core.device_type);
         let info = AdapterInfo {
             vendor: info::vendor(basic.vendor_id),
@@ -90,12 +90,12 @@ impl AdapterShared {
             api_version: version,
             device_uuid: properties.v11.device_uuid,
             memory_total: heaps::total_bytes(kind, &memory.properties),
-            capabilities: Capabilities::read(&features, &properties, &memory.properties, shapes, &families),
+            capabilities: Capabilities::read(&features, &properties, &memory.properties, shapes, family),
             profile: profile.map(|profile| profile.name),
             name: profile.map_or_else(|| name.clone(), |profile| format!("{name}, profile {}", profile.name)),
         };
         let cache_uuid = basic.pipeline_cache_uuid;
-        Ok(Self { instance: Arc::clone(instance), raw, api, profile, info, memory, families, tick_scale, cache_uuid })
+        Ok(Self { instance: Arc::clone(instance), raw, api, profile, info, memory, family, tick_scale, cache_uuid })
     }
 
     /// The features that a device of this adapter is opened with.

@@ -52,7 +52,6 @@ pub(super) enum Feature {
     CalibratedTimestamps,
     MemoryBudget,
     BufferMarker,
-    TransferQueue,
 }
 
 /// Limits that a profile lowers.

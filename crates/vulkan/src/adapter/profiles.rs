@@ -1,7 +1,8 @@
 //! The adapters that can be imitated, and where their figures are from.
 //!
 //! "Report" is an adapter's report to vulkan.gpuinfo.org as Khronos' Vulkan-Profiles repository keeps it in
-//! `profiles/LunarG`. Subgroup sizes are not imitated: no kernel depends on them, and a driver compiles for its own only.
+//! `profiles/LunarG`. Subgroup sizes are not imitated: a driver compiles for its own only, and but for matrix
+//! units no kernel depends on them.
 
 use ash::vk;
 use dml_environment::PROFILE;
@@ -13,7 +14,6 @@ use Feature::{
     AtomicFloat, AtomicInt64, AtomicInt64Shared, BufferMarker, CalibratedTimestamps, CooperativeMatrix, DenormPreserve,
     Float16, Float64, FloatControls, Int8, Int16, Int64, IntegerDot, MemoryBudget, MemoryModel, ScalarBlockLayout,
     SharedMemoryLayout, Storage8, Storage16, SubgroupArithmetic, SubgroupShuffle, SubgroupSizeControl, Timestamps,
-    TransferQueue,
 };
 
 const LOCAL_HEAP: vk::MemoryHeapFlags = vk::MemoryHeapFlags::DEVICE_LOCAL;
@@ -105,7 +105,7 @@ pub(super) static PROFILES: &[Profile] = &[
         name: "intel-gen9",
         source: "report: Intel HD Graphics 620 (KBL GT2), Mesa 26.1.2, Debian",
         api: vk::API_VERSION_1_3,
-        lacks: &[CooperativeMatrix, AtomicInt64Shared, AtomicFloat, TransferQueue],
+        lacks: &[CooperativeMatrix, AtomicInt64Shared, AtomicFloat],
         limits: Limits {
             shared_memory: 48 << 10,
             push_constants: 256,
@@ -150,7 +150,6 @@ pub(super) static PROFILES: &[Profile] = &[
             Storage16,
             CooperativeMatrix,
             BufferMarker,
-            TransferQueue,
         ],
         limits: Limits {
             invocations: 512,
@@ -181,7 +180,6 @@ pub(super) static PROFILES: &[Profile] = &[
             Timestamps,
             CalibratedTimestamps,
             BufferMarker,
-            TransferQueue,
         ],
         limits: Limits {
             invocations: 256,
@@ -204,7 +202,6 @@ pub(super) static PROFILES: &[Profile] = &[
             SharedMemoryLayout,
             DenormPreserve,
             BufferMarker,
-            TransferQueue,
         ],
         limits: Limits {
             push_constants: 4096,
@@ -248,7 +245,6 @@ pub(super) static PROFILES: &[Profile] = &[
             CalibratedTimestamps,
             MemoryBudget,
             BufferMarker,
-            TransferQueue,
         ],
         limits: REQUIRED,
         memory: Some(SMALL_BAR),

@@ -1,8 +1,8 @@
-//! Which queue families are used: one for compute, and one that only copies where there is one.
+//! Which queue family is used.
 
 use ash::vk;
 
-/// A queue family that is used.
+/// The queue family that is used: it computes, and copies too, as every family that computes does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QueueFamily {
     pub(crate) index: u32,
@@ -10,45 +10,14 @@ pub(crate) struct QueueFamily {
     pub(crate) timestamp_bits: u32,
 }
 
-/// The queue families of an adapter.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct QueueFamilies {
-    pub(crate) compute: QueueFamily,
-    pub(crate) transfer: Option<QueueFamily>,
-}
-
-impl QueueFamilies {
-    /// `None` for an adapter that cannot compute.
+impl QueueFamily {
+    /// A family with compute and no graphics, else any with compute. `None` for an adapter that cannot compute.
     pub(super) fn choose(families: &[vk::QueueFamilyProperties]) -> Option<Self> {
-        compute_family(families).map(|compute| Self { compute, transfer: transfer_family(families) })
+        let with = |avoid: vk::QueueFlags| {
+            position(families, |flags| flags.contains(vk::QueueFlags::COMPUTE) && !flags.intersects(avoid))
+        };
+        with(vk::QueueFlags::GRAPHICS).or_else(|| with(vk::QueueFlags::empty()))
     }
-
-    /// The indices of all of them, each once.
-    pub(crate) fn indices(&self) -> Vec<u32> {
-        std::iter::once(self.compute).chain(self.transfer).map(|family| family.index).collect()
-    }
-}
-
-/// A family with compute and no graphics, else any with compute.
-fn compute_family(families: &[vk::QueueFamilyProperties]) -> Option<QueueFamily> {
-    let with = |avoid: vk::QueueFlags| {
-        position(families, |flags| flags.contains(vk::QueueFlags::COMPUTE) && !flags.intersects(avoid))
-    };
-    with(vk::QueueFlags::GRAPHICS).or_else(|| with(vk::QueueFlags::empty()))
-}
-
-/// A family that copies and does neither compute nor graphics: a copy engine.
-fn transfer_family(families: &[vk::QueueFamilyProperties]) -> Option<QueueFamily> {
-    position(families, |flags| {
-        flags.contains(vk::QueueFlags::TRANSFER)
-            && !flags.intersects(
-                vk::QueueFlags::COMPUTE
-                    | vk::QueueFlags::GRAPHICS
-                    | vk::QueueFlags::VIDEO_DECODE_KHR
-                    | vk::QueueFlags::VIDEO_ENCODE_KHR
-                    | vk::QueueFlags::OPTICAL_FLOW_NV,
-            )
-    })
 }
 
 fn position(families: &[vk::QueueFamilyProperties], accept: impl Fn(vk::QueueFlags) -> bool) -> Option<QueueFamily> {
@@ -60,19 +29,48 @@ fn position(families: &[vk::QueueFamilyProperties], accept: impl Fn(vk::QueueFla
 mod tests {
     use super::*;
 
+    const ALL: vk::QueueFlags = vk::QueueFlags::from_raw(
+        vk::QueueFlags::GRAPHICS.as_raw() | vk::QueueFlags::COMPUTE.as_raw() | vk::QueueFlags::TRANSFER.as_raw(),
+    );
+
+    fn family(flags: vk::QueueFlags) -> vk::QueueFamilyProperties {
+        vk::QueueFamilyProperties { queue_flags: flags, queue_count: 1, timestamp_valid_bits: 64, ..Default::default() }
+    }
+
+    fn chosen(families: &[vk::QueueFamilyProperties]) -> Option<u32> {
+        QueueFamily::choose(families).map(|family| family.index)
+    }
+
     #[test]
     fn compute_prefers_a_family_without_graphics() {
-        let family = |flags| vk::QueueFamilyProperties { queue_flags: flags, queue_count: 1, ..Default::default() };
-        let all = vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER;
         let nvidia = [
-            family(all),
+            family(ALL),
             family(vk::QueueFlags::TRANSFER | vk::QueueFlags::SPARSE_BINDING),
             family(vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER),
             family(vk::QueueFlags::TRANSFER | vk::QueueFlags::VIDEO_DECODE_KHR),
         ];
-        assert_eq!(QueueFamilies::choose(&nvidia).map(|f| f.indices()), Some(vec![2, 1]));
-        let one = [family(all)];
-        assert_eq!(QueueFamilies::choose(&one).map(|f| f.indices()), Some(vec![0]));
-        assert!(QueueFamilies::choose(&[family(vk::QueueFlags::TRANSFER)]).is_none());
+        assert_eq!(chosen(&nvidia), Some(2));
+        assert_eq!(chosen(&[family(ALL)]), Some(0));
+        // A family that computes need not say that it copies.
+        assert_eq!(chosen(&[family(ALL), family(vk::QueueFlags::COMPUTE)]), Some(1));
+        assert_eq!(chosen(&[family(vk::QueueFlags::TRANSFER), family(vk::QueueFlags::COMPUTE)]), Some(1));
+    }
+
+    #[test]
+    fn a_family_that_only_copies_is_not_used() {
+        assert_eq!(chosen(&[family(vk::QueueFlags::TRANSFER)]), None);
+        assert_eq!(chosen(&[family(vk::QueueFlags::TRANSFER), family(ALL)]), Some(1));
+        assert_eq!(chosen(&[]), None);
+    }
+
+    #[test]
+    fn a_family_has_queues_and_its_own_timestamps() {
+        let empty = vk::QueueFamilyProperties { queue_count: 0, ..family(vk::QueueFlags::COMPUTE) };
+        let untimed = vk::QueueFamilyProperties { timestamp_valid_bits: 0, ..family(vk::QueueFlags::COMPUTE) };
+        assert_eq!(
+            QueueFamily::choose(&[empty, family(ALL), untimed]).map(|f| (f.index, f.timestamp_bits)),
+            Some((2, 0))
+        );
+        assert_eq!(QueueFamily::choose(&[empty, family(ALL)]).map(|f| (f.index, f.timestamp_bits)), Some((1, 64)));
     }
 }

@@ -8,7 +8,7 @@ use super::matrix::{self, MatrixShape};
 use super::memory::MemoryLayout;
 use super::profile::{Feature, Profile};
 use super::properties::Properties;
-use super::queue_family::QueueFamilies;
+use super::queue_family::QueueFamily;
 use super::quirks;
 use crate::instance::Instance;
 
@@ -17,7 +17,7 @@ pub(crate) struct Reported {
     pub(crate) features: Features,
     pub(super) properties: Properties,
     pub(super) memory: MemoryLayout,
-    pub(super) families: QueueFamilies,
+    pub(super) family: QueueFamily,
     pub(super) shapes: Vec<MatrixShape>,
     /// Ticks of the timestamps that a profile imitates in one of the driver's.
     pub(super) tick_scale: Option<f64>,
@@ -39,13 +39,13 @@ impl Reported {
         }
         // SAFETY: `raw` comes from this instance.
         let families = unsafe { instance.raw.get_physical_device_queue_family_properties(raw) };
-        let families = QueueFamilies::choose(&families).ok_or("no compute queue")?;
+        let family = QueueFamily::choose(&families).ok_or("no compute queue")?;
         // SAFETY: `raw` comes from this instance.
         let memory = unsafe { instance.raw.get_physical_device_memory_properties(raw) };
         let properties = Properties::query(&instance.raw, raw, &features);
         let kind = AdapterKind::from_vk(properties.core.device_type);
         let memory = MemoryLayout::of_driver(kind, memory);
-        let mut reported = Self { features, properties, memory, families, shapes: Vec::new(), tick_scale: None };
+        let mut reported = Self { features, properties, memory, family, shapes: Vec::new(), tick_scale: None };
         for quirk in quirks::of(&reported.properties) {
             tracing::info!(
                 "an adapter's driver has a fault, {} ({}): not used: {:?}",
@@ -105,8 +105,7 @@ impl Reported {
                 self.features.hide(feature);
                 self.shapes.clear();
             }
-            Feature::Timestamps => self.families.compute.timestamp_bits = 0,
-            Feature::TransferQueue => self.families.transfer = None,
+            Feature::Timestamps => self.family.timestamp_bits = 0,
             other => self.features.hide(other),
         }
     }

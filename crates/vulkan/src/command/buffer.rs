@@ -4,21 +4,19 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use crate::device::{DeviceShared, QueueKind};
+use crate::device::DeviceShared;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
 
 /// A pool, which lives as long as its command buffers. One thread at a time uses the pool and its buffers.
 pub(crate) struct CommandPool {
     raw: vk::CommandPool,
-    queue: QueueKind,
     device: Arc<DeviceShared>,
 }
 
 /// A command buffer and what must live until it has run.
 pub(crate) struct CommandBuffer {
     pub(super) raw: vk::CommandBuffer,
-    pub(super) queue: QueueKind,
     /// Used by its commands.
     pub(super) pipelines: Vec<Pipeline>,
     pub(super) device: Arc<DeviceShared>,
@@ -26,18 +24,13 @@ pub(crate) struct CommandBuffer {
 }
 
 impl CommandPool {
-    /// A pool of a queue's family, whose buffers are used once (`RESET_COMMAND_BUFFER`) or as `flags` say.
-    pub(crate) fn new(
-        device: &Arc<DeviceShared>,
-        queue: QueueKind,
-        flags: vk::CommandPoolCreateFlags,
-    ) -> Result<Arc<Self>, Error> {
-        let info =
-            vk::CommandPoolCreateInfo::default().queue_family_index(device.queue(queue).family.index).flags(flags);
+    /// A pool of the queue's family, whose buffers are used once (`RESET_COMMAND_BUFFER`) or as `flags` say.
+    pub(crate) fn new(device: &Arc<DeviceShared>, flags: vk::CommandPoolCreateFlags) -> Result<Arc<Self>, Error> {
+        let info = vk::CommandPoolCreateInfo::default().queue_family_index(device.queue.family.index).flags(flags);
         // SAFETY: the device is valid and has a queue of this family; `info` lives through the call.
         let raw = unsafe { device.raw.create_command_pool(&info, None) }
             .map_err(|e| device.error("vkCreateCommandPool", e))?;
-        Ok(Arc::new(Self { raw, queue, device: Arc::clone(device) }))
+        Ok(Arc::new(Self { raw, device: Arc::clone(device) }))
     }
 
     /// A new command buffer. The caller is the pool's only user.
@@ -53,7 +46,6 @@ impl CommandPool {
             .map_err(|e| device.error("vkAllocateCommandBuffers", e))?;
         Ok(CommandBuffer {
             raw: buffers.first().copied().unwrap_or_default(),
-            queue: self.queue,
             pipelines: Vec::new(),
             device: Arc::clone(device),
             _pool: Arc::clone(self),

@@ -4,7 +4,6 @@ use ash::vk;
 
 use super::barrier::Barrier;
 use super::buffer::CommandBuffer;
-use crate::device::QueueKind;
 use crate::error::Error;
 use crate::memory::Segment;
 use crate::pipeline::Pipeline;
@@ -53,8 +52,8 @@ impl Encoder {
     ///
     /// # Errors
     /// [`Error::Invalid`] if `push` is not [`Pipeline::push_bytes`] long, if there are more groups than
-    /// [`max_groups`](crate::Capabilities::max_groups), if the pipeline is another device's, or on a queue that only
-    /// copies; [`Error::DeviceLost`].
+    /// [`max_groups`](crate::Capabilities::max_groups), or if the pipeline is another device's;
+    /// [`Error::DeviceLost`].
     pub fn dispatch(&mut self, pipeline: &Pipeline, push: &[u8], groups: [u32; 3]) -> Result<(), Error> {
         self.dispatch_from(pipeline, push, [0; 3], groups)
     }
@@ -182,13 +181,13 @@ impl Encoder {
     #[inline]
     pub(crate) fn flush_barrier(&mut self) {
         if std::mem::take(&mut self.barrier) {
-            self.record_barrier(Barrier::between_commands(self.buffer.queue));
+            self.record_barrier(Barrier::BETWEEN_COMMANDS);
         }
     }
 
     /// Makes what the commands so far write to mapped memory visible to the host once they are complete.
     pub(crate) fn host_barrier(&mut self) {
-        self.record_barrier(Barrier::before_host(self.buffer.queue));
+        self.record_barrier(Barrier::BEFORE_HOST);
     }
 
     /// Has queries reset, ahead of their use.
@@ -273,11 +272,8 @@ impl Encoder {
                 ),
             ));
         }
-        if self.buffer.queue == QueueKind::Transfer || !pipeline.is_of(device) {
-            return Err(invalid(
-                CALL,
-                format!("kernel {} is another device's, or the queue only copies", pipeline.name()),
-            ));
+        if !pipeline.is_of(device) {
+            return Err(invalid(CALL, format!("kernel {} is another device's", pipeline.name())));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use ash::vk;
 
 use super::buffer::{CommandBuffer, CommandPool};
 use super::encoder::Encoder;
-use crate::device::{DeviceShared, QueueKind};
+use crate::device::DeviceShared;
 use crate::error::Error;
 use crate::memory::Segment;
 
@@ -34,7 +34,7 @@ impl Recording {
         body: impl FnOnce(&mut Encoder, &[Segment]) -> Result<(), E>,
     ) -> Result<Self, E> {
         device.check()?;
-        let pool = CommandPool::new(device, QueueKind::Compute, vk::CommandPoolCreateFlags::empty())?;
+        let pool = CommandPool::new(device, vk::CommandPoolCreateFlags::empty())?;
         // It may be pending several times at once.
         let usage = vk::CommandBufferUsageFlags::SIMULTANEOUS_USE;
         let mut encoder = Encoder::begin(pool.allocate()?, usage, true).map_err(|(_, error)| error)?;

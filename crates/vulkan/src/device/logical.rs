@@ -15,8 +15,7 @@ use crate::error::Error;
 /// What `vkCreateDevice` gave, and what was asked of it once.
 pub(super) struct LogicalDevice {
     pub(super) device: ash::Device,
-    pub(super) compute: vk::Queue,
-    pub(super) transfer: Option<vk::Queue>,
+    pub(super) queue: vk::Queue,
     pub(super) marker: Option<amd::buffer_marker::Device>,
     pub(super) clock: Option<DeviceClock>,
     pub(super) full_subgroups: bool,
@@ -50,30 +49,25 @@ impl LogicalDevice {
         let features = adapter.features()?;
 
         let priority = [1.0];
-        let queues: Vec<_> = adapter
-            .families
-            .indices()
-            .into_iter()
-            .map(|index| vk::DeviceQueueCreateInfo::default().queue_family_index(index).queue_priorities(&priority))
-            .collect();
+        let family = adapter.family.index;
+        let queue = vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(&priority);
         let names: Vec<_> = features.extensions().iter().map(|n| n.as_ptr()).collect();
         let mut chain = features.copy_unchained();
         let create = vk::DeviceCreateInfo::default()
-            .queue_create_infos(&queues)
+            .queue_create_infos(std::slice::from_ref(&queue))
             .enabled_extension_names(&names)
             .enabled_features(&features.core);
         let create = chain.chain_device(create);
         // SAFETY: the adapter is of this instance, and offers every extension and feature that is enabled here, as `features`
-        // are what it reported, or fewer. Its queue families are named once each; everything that `create` points to lives
+        // are what it reported, or fewer. It has a queue of the family; everything that `create` points to lives
         // through the call.
         let device = unsafe { instance.create_device(adapter.raw, &create, None) }
             .map_err(|e| Error::from_vk("vkCreateDevice", e))?;
-        // SAFETY: the device was just made, with one queue of each of these families.
-        let queue = |family: u32| unsafe { device.get_device_queue(family, 0) };
+        // SAFETY: the device was just made, with one queue of this family.
+        let queue = unsafe { device.get_device_queue(family, 0) };
         let marker = features.has(amd::buffer_marker::NAME).then(|| amd::buffer_marker::Device::new(instance, &device));
         Ok(Self {
-            compute: queue(adapter.families.compute.index),
-            transfer: adapter.families.transfer.map(|family| queue(family.index)),
+            queue,
             marker,
             clock: DeviceClock::find(adapter, &device, &features),
             full_subgroups: features.full_subgroups(),

@@ -1,4 +1,4 @@
-//! An opened device: the driver's functions, the queues, and whether it is lost. Every object of a device holds
+//! An opened device: the driver's functions, its queue, and whether it is lost. Every object of a device holds
 //! [`DeviceShared`]; nothing here knows those objects.
 
 mod clock;
@@ -8,5 +8,4 @@ mod queue;
 mod shared;
 
 pub(crate) use ledger::{Charge, Entry};
-pub(crate) use queue::QueueKind;
 pub(crate) use shared::DeviceShared;

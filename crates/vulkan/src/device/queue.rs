@@ -6,15 +6,7 @@ use ash::vk;
 
 use crate::adapter::QueueFamily;
 
-/// What a queue can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum QueueKind {
-    /// Runs kernels and copies.
-    Compute,
-    /// Copies only.
-    Transfer,
-}
-
+/// The queue of a device: it runs kernels and copies.
 pub(crate) struct Queue {
     raw: Mutex<vk::Queue>,
     pub(crate) family: QueueFamily,

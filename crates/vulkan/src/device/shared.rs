@@ -9,15 +9,14 @@ use ash::{amd, vk};
 use super::clock::DeviceClock;
 use super::ledger::Ledger;
 use super::logical::LogicalDevice;
-use super::queue::{Queue, QueueKind};
+use super::queue::Queue;
 use crate::adapter::AdapterShared;
 use crate::error::Error;
 
 pub(crate) struct DeviceShared {
     pub(crate) raw: ash::Device,
     pub(crate) adapter: Arc<AdapterShared>,
-    pub(crate) compute: Queue,
-    pub(crate) transfer: Option<Queue>,
+    pub(crate) queue: Queue,
     pub(crate) marker: Option<amd::buffer_marker::Device>,
     pub(crate) full_subgroups: bool,
     /// What its segments take.
@@ -34,11 +33,9 @@ pub(crate) struct DeviceShared {
 impl DeviceShared {
     pub(crate) fn open(adapter: &Arc<AdapterShared>, timeout: Duration) -> Result<Arc<Self>, Error> {
         let logical = LogicalDevice::open(adapter)?;
-        let families = adapter.families;
         Ok(Arc::new(Self {
             adapter: Arc::clone(adapter),
-            compute: Queue::new(logical.compute, families.compute),
-            transfer: logical.transfer.zip(families.transfer).map(|(raw, family)| Queue::new(raw, family)),
+            queue: Queue::new(logical.queue, adapter.family),
             marker: logical.marker,
             full_subgroups: logical.full_subgroups,
             ledger: Arc::default(),
@@ -49,14 +46,6 @@ impl DeviceShared {
             hung: AtomicBool::new(false),
             raw: logical.device,
         }))
-    }
-
-    /// The queue of a kind; the compute queue where there is none that only copies.
-    pub(crate) fn queue(&self, kind: QueueKind) -> &Queue {
-        match &self.transfer {
-            Some(queue) if kind == QueueKind::Transfer => queue,
-            _ => &self.compute,
-        }
     }
 
     /// Ticks of the device's clock; `None` where the driver cannot read it.
@@ -124,23 +113,20 @@ impl Drop for DeviceShared {
         if self.is_hung() || self.is_lost() {
             return;
         }
-        for queue in std::iter::once(&self.compute).chain(&self.transfer) {
-            // SAFETY: the queue is of this device, and locked. It has nothing to do, as every recorder waited for its work, so
-            // this does not block.
-            if let Err(error) = unsafe { self.raw.queue_wait_idle(*queue.lock()) } {
-                tracing::debug!("vkQueueWaitIdle failed: {error:?}");
-                return;
-            }
+        // SAFETY: the queue is of this device, and locked. It has nothing to do, as every recorder waited for its work, so this
+        // does not block.
+        if let Err(error) = unsafe { self.raw.queue_wait_idle(*self.queue.lock()) } {
+            tracing::debug!("vkQueueWaitIdle failed: {error:?}");
+            return;
         }
         for semaphore in self.retired.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            // SAFETY: the semaphore is of this device, nobody else has it, and the queues are idle, so nothing waits for it or
+            // SAFETY: the semaphore is of this device, nobody else has it, and the queue is idle, so nothing waits for it or
             // signals it.
             unsafe { self.raw.destroy_semaphore(semaphore, None) };
         }
         let logical = LogicalDevice {
             device: self.raw.clone(),
-            compute: *self.compute.lock(),
-            transfer: self.transfer.as_ref().map(|queue| *queue.lock()),
+            queue: *self.queue.lock(),
             marker: self.marker.take(),
             clock: self.clock,
             full_subgroups: self.full_subgroups,

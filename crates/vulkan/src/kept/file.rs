@@ -401,6 +401,38 @@ mod tests {
     }
 
     #[test]
+    fn processes_that_write_at_once_leave_one_sound_file() {
+        let folder = folder("processes");
+        let path = folder.join(identity().file_name(KIND));
+        let mut writers: Vec<_> = (0..3)
+            .map(|_| {
+                std::process::Command::new(std::env::current_exe().expect("this test"))
+                    .args(["--exact", "kept::file::tests::writes_and_reads_a_few_times"])
+                    .env("KEPT_FILE_TEST_SHARE", &path)
+                    .spawn()
+                    .expect("a child")
+            })
+            .collect();
+        for writer in &mut writers {
+            assert!(writer.wait().expect("ended").success());
+        }
+        assert!(kept(&path).read().is_some_and(|found| found.len() >= LARGE as usize));
+        assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1, "no temporary file is left");
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    /// The children's part of the test above.
+    #[test]
+    fn writes_and_reads_a_few_times() {
+        let Some(path) = std::env::var_os("KEPT_FILE_TEST_SHARE") else { return };
+        let (path, blob) = (Path::new(&path), sized_blob(LARGE));
+        for _ in 0..3 {
+            kept(path).write(&blob).expect("written");
+            assert!(kept(path).read().expect("always a sound file") == blob);
+        }
+    }
+
+    #[test]
     fn what_a_killed_process_left_is_removed() {
         let folder = folder("killed");
         let path = folder.join(identity().file_name(KIND));

@@ -60,19 +60,14 @@ impl Segment {
             return Err(Error::OutOfMemory { requested: bytes });
         }
         let entry = device.ledger.enter(device.adapter.info.capabilities.max_allocations)?;
-        let families = device.adapter.families.indices();
-        let mut info = vk::BufferCreateInfo::default().size(bytes).usage(
+        let info = vk::BufferCreateInfo::default().size(bytes).usage(
             vk::BufferUsageFlags::STORAGE_BUFFER
                 | vk::BufferUsageFlags::TRANSFER_SRC
                 | vk::BufferUsageFlags::TRANSFER_DST
                 | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS,
         );
-        // Concurrent sharing costs buffers nothing and saves ownership transfers.
-        if families.len() > 1 {
-            info = info.sharing_mode(vk::SharingMode::CONCURRENT).queue_family_indices(&families);
-        }
         // SAFETY: the device is valid; `info` and what it points to live through the call. The size is not 0 and not above
-        // `maxBufferSize`, the families are those of the device's queues, each once.
+        // `maxBufferSize`.
         let buffer = unsafe { device.raw.create_buffer(&info, None) }
             .map_err(|e| device.error_of("vkCreateBuffer", e, bytes))?;
         // SAFETY: the buffer was just created on this device.

@@ -7,7 +7,7 @@ use ash::vk;
 use super::submissions::{Part, Submissions};
 use super::timeline::Timeline;
 use crate::command::{Encoder, Recording};
-use crate::device::{DeviceShared, QueueKind};
+use crate::device::DeviceShared;
 use crate::error::Error;
 use crate::memory::Segment;
 use crate::pipeline::Pipeline;
@@ -19,7 +19,6 @@ use crate::ticket::Ticket;
 /// submitted and waits for what was.
 pub struct Recorder {
     device: Arc<DeviceShared>,
-    queue: QueueKind,
     timeline: Timeline,
     /// The next submission, without the part that is being recorded, and those before it.
     submissions: Submissions,
@@ -37,13 +36,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(device: &Arc<DeviceShared>, queue: QueueKind) -> Result<Self, Error> {
+    pub(crate) fn new(device: &Arc<DeviceShared>) -> Result<Self, Error> {
         device.check()?;
         Ok(Self {
-            timeline: Timeline::new(device, queue)?,
-            submissions: Submissions::new(device, queue)?,
+            timeline: Timeline::new(device)?,
+            submissions: Submissions::new(device)?,
             device: Arc::clone(device),
-            queue,
             open: None,
             barrier: false,
             host_barrier: false,
@@ -116,12 +114,11 @@ impl Recorder {
     /// Runs a recording after everything that was recorded before. Costs the host next to nothing.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a recording of another device or on a transfer recorder; [`Error::DeviceLost`]; what the
-    /// driver said, and what was recorded since the last submit is then discarded.
+    /// [`Error::Invalid`] for a recording of another device; [`Error::DeviceLost`]; what the driver said, and what was recorded since the last submit is then discarded.
     pub fn execute(&mut self, recording: &Recording) -> Result<(), Error> {
         self.device.check()?;
-        if self.queue == QueueKind::Transfer || !recording.is_of(&self.device) {
-            return Err(invalid("Recorder::execute", "the recording is another device's, or the queue only copies"));
+        if !recording.is_of(&self.device) {
+            return Err(invalid("Recorder::execute", "the recording is another device's"));
         }
         if recording.is_empty() {
             return Ok(());
@@ -154,7 +151,7 @@ impl Recorder {
     /// [`Error::Invalid`] for a timestamp of another recorder; [`Error::DeviceLost`].
     pub fn timestamp_ns(&self, id: &TimestampId) -> Result<Option<u64>, Error> {
         let period = self.device.adapter.info.capabilities.timestamp_period_ns;
-        let bits = self.device.compute.family.timestamp_bits;
+        let bits = self.device.queue.family.timestamp_bits;
         Ok(self.timestamp_ticks(id)?.map(|ticks| nanoseconds(ticks, bits, period)))
     }
 
@@ -165,7 +162,7 @@ impl Recorder {
     /// As [`timestamp_ns`](Self::timestamp_ns).
     pub fn elapsed_ns(&self, from: &TimestampId, to: &TimestampId) -> Result<Option<f64>, Error> {
         let period = f64::from(self.device.adapter.info.capabilities.timestamp_period_ns);
-        let bits = self.device.compute.family.timestamp_bits;
+        let bits = self.device.queue.family.timestamp_bits;
         let (from, to) = (self.timestamp_ticks(from)?, self.timestamp_ticks(to)?);
         Ok(from.zip(to).map(|(from, to)| ticks_between(from, to, bits) as f64 * period))
     }
@@ -210,7 +207,7 @@ impl Recorder {
     /// [`Error::Unsupported`] where the queue has no timestamps; [`Error::DeviceLost`]; [`Error::OutOfMemory`].
     pub fn clocks(&mut self) -> Result<Clocks, Error> {
         self.check_timestamps()?;
-        let bits = self.device.compute.family.timestamp_bits;
+        let bits = self.device.queue.family.timestamp_bits;
         let period = f64::from(self.device.adapter.info.capabilities.timestamp_period_ns);
         Clocks::read(bits, period, || self.device.clock_ticks().unwrap_or_else(|| self.submit_timestamp()))
     }
@@ -386,7 +383,7 @@ impl Recorder {
 
     fn check_timestamps(&self) -> Result<(), Error> {
         self.device.check()?;
-        if self.queue == QueueKind::Transfer || self.device.compute.family.timestamp_bits == 0 {
+        if self.device.queue.family.timestamp_bits == 0 {
             return Err(self.device.adapter.unsupported("timestamps on this queue"));
         }
         Ok(())

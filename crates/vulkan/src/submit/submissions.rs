@@ -7,7 +7,7 @@ use ash::vk;
 
 use super::timeline::Timeline;
 use crate::command::{CommandBuffer, CommandPool, Recording};
-use crate::device::{DeviceShared, QueueKind};
+use crate::device::DeviceShared;
 use crate::error::Error;
 use crate::ticket::Ticket;
 
@@ -48,10 +48,10 @@ pub(super) struct Submissions {
 }
 
 impl Submissions {
-    pub(super) fn new(device: &Arc<DeviceShared>, queue: QueueKind) -> Result<Self, Error> {
+    pub(super) fn new(device: &Arc<DeviceShared>) -> Result<Self, Error> {
         let flags = vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER | vk::CommandPoolCreateFlags::TRANSIENT;
         Ok(Self {
-            pool: CommandPool::new(device, queue, flags)?,
+            pool: CommandPool::new(device, flags)?,
             next: Submission::default(),
             serial: 0,
             pending: VecDeque::new(),

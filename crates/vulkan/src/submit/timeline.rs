@@ -18,7 +18,7 @@ use super::marker::MarkerWord;
 use super::semaphore::TimelineSemaphore;
 use crate::adapter::AdapterKind;
 use crate::command::Encoder;
-use crate::device::{DeviceShared, QueueKind};
+use crate::device::DeviceShared;
 use crate::error::Error;
 use crate::ticket::Ticket;
 
@@ -44,7 +44,6 @@ struct Core {
     sent: Mutex<Sent>,
     submitted: AtomicU64,
     completed: AtomicU64,
-    queue: QueueKind,
     device: Arc<DeviceShared>,
 }
 
@@ -72,7 +71,7 @@ struct Sent {
 }
 
 impl Timeline {
-    pub(super) fn new(device: &Arc<DeviceShared>, queue: QueueKind) -> Result<Self, Error> {
+    pub(super) fn new(device: &Arc<DeviceShared>) -> Result<Self, Error> {
         Ok(Self {
             core: Arc::new(Core {
                 marker: MarkerWord::new(device)?,
@@ -80,7 +79,6 @@ impl Timeline {
                 sent: Mutex::new(Sent { submitted: 0, signalled: 0 }),
                 submitted: AtomicU64::new(0),
                 completed: AtomicU64::new(0),
-                queue,
                 device: Arc::clone(device),
             }),
         })
@@ -335,7 +333,7 @@ impl Timeline {
                 .signal_semaphores(&signal_semaphores[..signals])
                 .push_next(&mut values);
         }
-        let queue = device.queue(self.core.queue).lock();
+        let queue = device.queue.lock();
         // SAFETY: the queue is of this device, and locked. The command buffers are of it, too, are recorded whole, and are
         // not pending unless they may be several times; the caller, a recorder, keeps them and the timelines of `after`
         // until the ticket is complete. `info` and what it points to live through the call. The value that is signalled
