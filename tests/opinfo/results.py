@@ -41,7 +41,7 @@ class Result:
     message: str = ""
     samples: dict[str, int] = field(default_factory=dict)  # how many samples had which verdict
     unchecked: int = 0  # samples whose values were not compared, being random or open
-    fallbacks: int = 0  # operators that ran on the CPU
+    fallbacks: dict[str, int] = field(default_factory=dict)  # how often which operator ran on the CPU
     backward: bool = False
     seconds: float = 0.0
 
