@@ -12,7 +12,7 @@ import pytest
 
 from tests.opinfo import differences, page, worker
 from tests.opinfo.differences import Difference
-from tests.opinfo.results import Result, ResultFile, Subject, Verdict
+from tests.opinfo.results import Result, ResultFile, Subject, Verdict, read_all
 from tests.opinfo.tasks import DTYPES, Shard, Task, all_tasks, select
 
 SUBJECT = Subject("2.11", "a GPU", "0123", seed=0, max_samples=0, backward=True)
@@ -92,6 +92,12 @@ class TestResults:
         assert kept() == {one.task: one for one in ended}
         assert kept() == {one.task: one for one in ended}
         assert kept(fresh=True) == {}
+
+    def test_all_of_a_file(self, kept: Callable[..., dict[Task, Result]], tmp_path: Path) -> None:
+        crashed = result("sub", Verdict.CRASH)
+        kept(add=(result("add"), crashed))
+        subject, results = read_all(tmp_path / "results.jsonl")
+        assert subject == SUBJECT and results[crashed.task] == crashed and len(results) == 2
 
     def test_another_subject_starts_anew(self, kept: Callable[..., dict[Task, Result]]) -> None:
         kept(add=(result("add"),))
