@@ -84,6 +84,7 @@ void register_all() {
   register_sparse();
   register_own();
   register_recurrent();
+  register_half_fft();
 }
 
 void register_library(const char* name_space) {

@@ -10,11 +10,13 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/complex.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/sparse_sampled_addmm_ops.h>
+#include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <array>
@@ -157,11 +159,22 @@ std::pair<Tensor, Tensor> coordinates(const Tensor& self) {
 }
 
 // The engine's: of real numbers.
-Tensor sampled_mm(const Tensor& rows, const Tensor& columns, const Tensor& a, const Tensor& b) {
+Tensor sampled_mm_of_reals(const Tensor& rows, const Tensor& columns, const Tensor& a, const Tensor& b) {
   using Signature = Tensor(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
   static const auto engine =
       c10::Dispatcher::singleton().findSchemaOrThrow("torch_dml::sampled_mm", "").typed<Signature>();
   return engine.call(rows, columns, a, b);
+}
+
+// A row of complex numbers is one of reals, (re, im) after (re, im). The sums of its products with (re, -im) are the real
+// parts of the complex ones, those with (im, re) the imaginary parts.
+Tensor sampled_mm(const Tensor& rows, const Tensor& columns, const Tensor& a, const Tensor& b) {
+  if (!a.is_complex()) return sampled_mm_of_reals(rows, columns, a, b);
+  const auto reals = [](const Tensor& t) { return at::view_as_real(t.resolve_conj().contiguous()).flatten(1); };
+  const Tensor left = reals(a), conjugate = b.conj();
+  const Tensor swapped = at::mul(conjugate, Scalar(c10::complex<double>(0, 1)));
+  return at::complex(sampled_mm_of_reals(rows, columns, left, reals(conjugate)),
+                     sampled_mm_of_reals(rows, columns, left, reals(swapped)));
 }
 
 Tensor sampled_addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
@@ -170,7 +183,7 @@ Tensor sampled_addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2,
   TORCH_CHECK(floats, "sparse_sampled_addmm: Expected self to be a floating-point or complex tensor, but got ",
               self.scalar_type());
   check_sampled(self, mat1, mat2);
-  if (!is(self, kSparseCsr) || self.dim() != 2 || mat1.dim() != 2 || mat2.dim() != 2 || self.is_complex()) {
+  if (!is(self, kSparseCsr) || self.dim() != 2 || mat1.dim() != 2 || mat2.dim() != 2) {
     return on_cpu<at::_ops::sparse_sampled_addmm>(self, mat1, mat2, beta, alpha);
   }
   const auto [rows, columns] = coordinates(self);

@@ -144,6 +144,53 @@ def test_comparisons(dtype: torch.dtype) -> None:
         assert_matches_cpu(function, z, widen=False)
 
 
+OF_REALS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(torch, name) for name in ("add", "sub", "mul", "div", "pow", "eq", "lt", "maximum", "fmod")},
+    **{name: getattr(torch, name) for name in ("atan2", "logical_or", "floor_divide", "xlogy")},
+    "add with a factor": lambda x, y, out: torch.add(x, y, alpha=2, out=out),
+    "sin": lambda x, y, out: torch.sin(x, out=out),
+    "erf": lambda x, y, out: torch.erf(x, out=out),
+    "sigmoid": lambda x, y, out: torch.sigmoid(x, out=out),
+    "clamp": lambda x, y, out: torch.clamp(x, y, y + 1, out=out),
+    "addcmul": lambda x, y, out: torch.addcmul(x, x, y, out=out),
+}
+
+
+@pytest.mark.parametrize("name", OF_REALS)
+@dtypes(torch.float16, torch.float32, torch.float64, torch.int64)
+def test_reals_into_complex_tensors(name: str, dtype: torch.dtype) -> None:
+    x, y = numbers(3, 4, dtype=dtype), numbers(3, 4, dtype=dtype).abs() + 1
+    for to in COMPLEX:
+        for sizes in ((3, 4), (0,)):
+
+            def into(x: torch.Tensor, y: torch.Tensor, to: torch.dtype = to, sizes: Any = sizes) -> torch.Tensor:
+                result: torch.Tensor = OF_REALS[name](x, y, out=torch.empty(sizes, dtype=to, device=x.device))
+                return result
+
+            assert_matches_cpu(into, x, y, rtol=2e-3 if dtype == torch.float16 else 1e-5, atol=1e-5, widen=False)
+
+
+@pytest.mark.allow_fallback
+def test_what_takes_no_complex_tensor_for_its_result() -> None:
+    """Or takes one without a kernel."""
+    x = numbers(4, 4, dtype=torch.float32)
+    for function in (
+        lambda x, out: torch.neg(x, out=out),
+        lambda x, out: torch.bmm(x[None], x[None], out=out),
+        lambda x, out: torch.gather(x, 0, x.long() * 0, out=out),
+        lambda x, out: torch.where(x > 0, x, x, out=out),
+        lambda x, out: torch.amax(x, 0, out=out),
+        lambda x, out: torch.std(x, 0, out=out),
+        lambda x, out: torch.var(x, 0, out=out),
+        lambda x, out: torch.max(x, out=out),
+        lambda x, out: torch.linalg.vector_norm(x, out=out),
+        lambda x, out: torch.topk(x, 2, out=(out, out.real.long())),
+        lambda x, out: torch.special.bessel_j0(x, out=out),
+        lambda x, out: torch.normal(x, 0.0, out=out),
+    ):
+        assert_same_outcome(lambda x, f=function: f(x, torch.empty(0, dtype=torch.complex64, device=x.device)), x)
+
+
 @pytest.mark.allow_fallback
 def test_orderings_are_refused() -> None:
     z = torch.randn(3, dtype=torch.complex64)

@@ -51,6 +51,110 @@ def test_reductions_to_other_places() -> None:
         assert_matches_cpu(function, z, rtol=1e-5, atol=1e-5, widen=False)
 
 
+# Complex numbers as reals, and the reverse.
+TARGETS = [
+    *((torch.complex64, to) for to in (torch.float32, torch.float64, torch.int64, torch.bool, torch.complex128)),
+    *((source, to) for source in (torch.float32, torch.int32, torch.bool) for to in COMPLEX),
+]
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+@pytest.mark.parametrize(
+    ("name", "source", "to"),
+    [
+        (name, source, to)
+        for source, to in TARGETS
+        for name in ("sum", "mean", "prod", "cumsum", "cumprod", "nansum")
+        if not (name == "mean" and to in (torch.int64, torch.bool))
+        and not (name == "nansum" and (source.is_complex or source.is_floating_point))
+        and not (name.startswith("cum") and to == torch.bool)
+    ],
+    ids=lambda value: str(value).removeprefix("torch."),
+)
+def test_reductions_between_reals_and_complex_numbers(name: str, source: torch.dtype, to: torch.dtype) -> None:
+    z = (3 * torch.randn(4, 5, dtype=torch.complex64 if source.is_complex else torch.float32)).to(source)
+    reduce = getattr(torch, name)
+
+    def out(z: torch.Tensor, *sizes: int) -> torch.Tensor:
+        return torch.empty(sizes, dtype=to, device=z.device)
+
+    sizes = (4, 5) if name.startswith("cum") else (4,)
+    # Of integers a mean has to be asked for.
+    dtype = {"dtype": to} if name == "mean" else {}
+    for function in (
+        lambda z: reduce(z, 1, dtype=to),
+        lambda z: reduce(z, 1, out=out(z, *sizes), **dtype),
+        lambda z: reduce(z.mT, 0, dtype=to, out=out(z, 0)) if name == "sum" else reduce(z.mT, 0, dtype=to),
+        lambda z: reduce(z[:0], 0, dtype=to),
+    ):
+        assert_matches_cpu(function, z, rtol=1e-5, atol=1e-5, widen=False)
+    if source.is_complex:
+        assert_matches_cpu(lambda z: reduce(z.conj(), 0, dtype=to), z, rtol=1e-5, atol=1e-5, widen=False)
+
+
+@pytest.mark.allow_fallback
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+def test_reductions_that_are_refused() -> None:
+    z, x = torch.randn(3, 4, dtype=torch.complex64), torch.randn(3, 4)
+    for function in (
+        lambda z, x: z.mean(dtype=torch.int64),
+        lambda z, x: torch.mean(x.int(), 0, out=torch.empty(4, dtype=torch.complex64, device=x.device)),
+        lambda z, x: z.cumsum(0, dtype=torch.bool),
+        lambda z, x: z.cumprod(0, dtype=torch.bool),
+        lambda z, x: torch.sum(z, 0, dtype=torch.float64, out=torch.empty(4, dtype=torch.complex64, device=z.device)),
+        lambda z, x: torch.cumsum(z, 0, dtype=torch.complex128, out=torch.empty_like(z)),
+        lambda z, x: z.clone().cumsum_(0, dtype=torch.float32),
+        lambda z, x: x.clone().cumprod_(0, dtype=torch.complex64),
+        lambda z, x: torch.linalg.vector_norm(x, dtype=torch.complex64),
+        lambda z, x: torch.linalg.vector_norm(z, dtype=torch.float32),
+        lambda z, x: torch.nansum(x, 0, dtype=torch.complex64),
+    ):
+        assert_same_outcome(function, z, x)
+
+
+@layouts("zero_dim", "empty")
+@dtypes(*COMPLEX)
+def test_log_cumulative_sums(layout: str, dtype: torch.dtype) -> None:
+    z = lay_out(4 * torch.randn(5, 7, dtype=dtype), layout)
+    tight = dtype == torch.complex128
+    for function in (
+        lambda z: (z.logcumsumexp(0), z.logcumsumexp(-1)),
+        lambda z: torch.logcumsumexp(z, 0, out=torch.empty(0, dtype=z.dtype, device=z.device)),
+        lambda z: z.conj().logcumsumexp(0),
+    ):
+        assert_matches_cpu(function, z, rtol=1e-11 if tight else 1e-4, atol=1e-11 if tight else 1e-4, widen=False)
+
+
+def test_log_cumulative_sums_of_special_values() -> None:
+    infinity, nan = float("inf"), float("nan")
+    for row in (
+        (-infinity, 1 + 2j, -infinity),
+        (complex(-infinity, 1), complex(-infinity, 2), 3 + 4j),
+        (infinity, 1j, infinity),
+        (1 + 1j, complex(nan, 1), 2),
+        (1 + 1j, complex(1, nan), 2),
+        (800 + 1j, -800 + 3j, 801),
+    ):
+        z = torch.tensor(row, dtype=torch.complex128)
+        assert_matches_cpu(lambda z: z.logcumsumexp(0), z, rtol=1e-12, atol=1e-12, widen=False)
+
+
+def test_long_log_cumulative_sums() -> None:
+    z = torch.randn(2, 9001, dtype=torch.complex128)
+    assert_matches_cpu(lambda z: z.logcumsumexp(1), z, rtol=1e-9, atol=1e-9, widen=False)
+
+
+@dtypes(*COMPLEX)
+def test_products_into_conjugates(dtype: torch.dtype) -> None:
+    a, b, c = (torch.randn(4, 4, dtype=dtype) for _ in range(3))
+    for function in (
+        lambda a, b, c: c.clone().conj().addmm_(a, b),
+        lambda a, b, c: torch.mm(a, b.conj(), out=torch.empty_like(c).conj()),
+        lambda a, b, c: torch.mm(a, b, out=torch.empty_like(c).mT.conj()),
+    ):
+        assert_matches_cpu(function, a, b, c, rtol=1e-5, atol=1e-5, widen=False)
+
+
 PRODUCTS: dict[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
     "mm": lambda a, b: a[0] @ b[0],
     "mm of conjugates": lambda a, b: b[0].mH @ a[0].mH,

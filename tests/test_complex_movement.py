@@ -113,10 +113,44 @@ def test_creation() -> None:
         lambda x, y: torch.zeros(2, dtype=torch.complex128, device=x.device) + 1j,
         lambda x, y: torch.linspace(0, 1 + 2j, 7, dtype=torch.complex64, device=x.device),
         lambda x, y: torch.logspace(0, 1, 5, dtype=torch.complex64, device=x.device),
+        lambda x, y: torch.logspace(0, 1 + 2j, 5, dtype=torch.complex64, device=x.device),
+        lambda x, y: torch.logspace(1j, 2, 6, base=-2.0, dtype=torch.complex128, device=x.device),
+        lambda x, y: torch.logspace(0, 1, 4, base=-2.0, dtype=torch.complex64, device=x.device),
+        lambda x, y: torch.logspace(1j, 2, 1, dtype=torch.complex64, device=x.device),
+        lambda x, y: torch.logspace(1j, 2, 0, dtype=torch.complex64, device=x.device),
         lambda x, y: torch.arange(5, device=x.device).to(torch.complex64),
     ):
         assert_matches_cpu(function, x, y, rtol=1e-5, atol=1e-5, widen=False)
     assert_same_outcome(lambda x, y: torch.complex(x, y.double()), x, y)
+
+
+def test_cat_into_another_dtype() -> None:
+    x, z = torch.rand(3, 4), torch.rand(3, 4, dtype=torch.complex64)
+
+    def into(dtype: torch.dtype, *sizes: int) -> Callable[..., torch.Tensor]:
+        return lambda *tensors: torch.cat(tensors, out=torch.empty(sizes, dtype=dtype, device=tensors[0].device))
+
+    for tensors in ((x, x), (x, z), (z, z), (x.double(), x), (x.long(), x)):
+        for dtype in (torch.complex32, *COMPLEX):
+            assert_matches_cpu(into(dtype, 6, 4), *tensors, widen=False)
+            assert_matches_cpu(into(dtype, 0), *tensors, widen=False)
+
+
+@pytest.mark.allow_fallback
+def test_cat_into_reals() -> None:
+    z = torch.rand(3, 4, dtype=torch.complex64)
+    assert_same_outcome(lambda z: torch.cat((z, z), out=torch.empty(6, 4, device=z.device)), z)
+
+
+@dtypes(torch.bool, torch.int64, torch.float32, torch.float64)
+def test_filling_reals(dtype: torch.dtype) -> None:
+    for value in (2 + 0j, 0j, torch.tensor(1 + 2j), 1j):
+        x = torch.zeros(3, dtype=dtype)
+
+        def fill(x: torch.Tensor, value: complex | torch.Tensor = value) -> torch.Tensor:
+            return x.fill_(value.to(x.device) if isinstance(value, torch.Tensor) else value)
+
+        assert_same_outcome(fill, x)
 
 
 def test_random_numbers() -> None:

@@ -304,7 +304,6 @@ def test_errors() -> None:
         lambda z: torch.fft.fft2(z, dim=(0, 0)),
         lambda z: torch.fft.rfft(z),
         lambda z: torch.fft.fft(z, norm="other"),
-        lambda z: torch.fft.fft(z.real.half()),
         lambda z: torch.fft.fft(z, out=torch.empty(0, device=z.device)),
         lambda z: torch.fft.fft(z[0], out=z[0, :1].expand(6)),
         lambda z: torch.ops.aten._fft_c2c(z.real, [0], 0, True),
@@ -342,3 +341,47 @@ def test_graphs_find_their_roots_of_unity() -> None:
             assert relative_error(y, torch.fft.fft(values)) <= 1e-6
         plain = torch.fft.fft(values.to("dml"))
         assert torch.equal(y, plain)
+
+
+HALVES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "fft": torch.fft.fft,
+    "ifft": lambda x: torch.fft.ifft(x, 12, norm="ortho"),
+    "rfft": torch.fft.rfft,
+    "irfft": torch.fft.irfft,
+    "hfft": torch.fft.hfft,
+    "ihfft": torch.fft.ihfft,
+    "fft2": torch.fft.fft2,
+    "irfft2": lambda x: torch.fft.irfft2(x, (6, 7)),
+    "hfft2": torch.fft.hfft2,
+    "ihfft2": torch.fft.ihfft2,
+    "rfftn": lambda x: torch.fft.rfftn(x, dim=(2, 0)),
+    "ifftn": torch.fft.ifftn,
+    "hfftn": torch.fft.hfftn,
+}
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_halves_of_any_length_are_those_of_float32_rounded(name: str) -> None:
+    x = torch.randn(4, 6, 15, device="dml").half()
+    got, wide = HALVES[name](x), HALVES[name](x.float())
+    assert got.dtype == (torch.complex32 if wide.is_complex() else torch.float16)
+    assert torch.equal(got.cpu().to(wide.dtype), wide.cpu().to(got.dtype).to(wide.dtype))
+    z = torch.complex(x.float(), x.float().flip(0)).to(torch.complex32)
+    if name not in ("rfft", "ihfft", "ihfft2", "rfftn"):
+        got, wide = HALVES[name](z), HALVES[name](z.to(torch.complex64))
+        torch.testing.assert_close(got.cpu().to(wide.dtype), wide.cpu(), rtol=2e-3, atol=2e-2)
+
+
+def test_gradients_of_halves() -> None:
+    def gradient(dtype: torch.dtype) -> torch.Tensor:
+        x = torch.linspace(-1, 1, 30, device="dml").to(dtype).requires_grad_()
+        torch.fft.irfft(2 * torch.fft.rfft(x), 30).square().sum().backward()
+        assert x.grad is not None and x.grad.dtype == dtype
+        return x.grad.float().cpu()
+
+    torch.testing.assert_close(gradient(torch.float16), gradient(torch.float32), rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.allow_fallback
+def test_bfloat16_is_refused_as_on_cuda() -> None:
+    assert_same_error(torch.fft.fft, torch.ones(8, dtype=torch.bfloat16))

@@ -319,4 +319,4 @@ def test_a_task_has_its_worst_samples_verdict(monkeypatch: pytest.MonkeyPatch) -
     result = run_task(Task("made_up", "float32"), Settings(device="cpu", backward=False))
     assert result.verdict is Verdict.FAIL and result.message.startswith("sample 1: forward ")
     assert result.samples == {"pass": 2, "fail": 1}
-    assert (result.unchecked, result.fallbacks) == (0, 0)
+    assert (result.unchecked, result.fallbacks) == (0, {})

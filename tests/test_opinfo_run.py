@@ -12,14 +12,14 @@ import pytest
 
 from tests.opinfo import differences, page, worker
 from tests.opinfo.differences import Difference
-from tests.opinfo.results import Result, ResultFile, Subject, Verdict
+from tests.opinfo.results import Result, ResultFile, Subject, Verdict, read_all
 from tests.opinfo.tasks import DTYPES, Shard, Task, all_tasks, select
 
 SUBJECT = Subject("2.11", "a GPU", "0123", seed=0, max_samples=0, backward=True)
 
 
-def result(name: str, verdict: Verdict = Verdict.PASS, dtype: str = "float32", fallbacks: int = 0) -> Result:
-    return Result(Task(name, dtype), verdict, message=verdict.value, fallbacks=fallbacks)
+def result(name: str, verdict: Verdict = Verdict.PASS, dtype: str = "float32", *fallbacks: str) -> Result:
+    return Result(Task(name, dtype), verdict, message=verdict.value, fallbacks=dict.fromkeys(fallbacks, 1))
 
 
 def act(task: Task) -> Result:
@@ -93,6 +93,12 @@ class TestResults:
         assert kept() == {one.task: one for one in ended}
         assert kept(fresh=True) == {}
 
+    def test_all_of_a_file(self, kept: Callable[..., dict[Task, Result]], tmp_path: Path) -> None:
+        crashed = result("sub", Verdict.CRASH)
+        kept(add=(result("add"), crashed))
+        subject, results = read_all(tmp_path / "results.jsonl")
+        assert subject == SUBJECT and results[crashed.task] == crashed and len(results) == 2
+
     def test_another_subject_starts_anew(self, kept: Callable[..., dict[Task, Result]]) -> None:
         kept(add=(result("add"),))
         assert kept(replace(SUBJECT, libraries="4567")) == {}
@@ -127,7 +133,9 @@ class TestDifferences:
 
     def test_differences_of_older_torches(self, tmp_path: Path) -> None:
         path = tmp_path / "differences.toml"
-        path.write_text('[[difference]]\nwhy = "because"\noperators = ["add"]\nbefore_torch = "2.15"\n')
+        path.write_text(
+            '[[difference]]\nwhy = "because"\noperators = ["add"]\ndtypes = ["bool"]\nbefore_torch = "2.15"\n'
+        )
         assert [len(differences.read(path, version)) for version in ("2.9", "2.11", "2.15", "2.16")] == [1, 1, 0, 0]
 
 
@@ -136,12 +144,12 @@ class TestPage:
         results = [
             result("sub", Verdict.UNIMPLEMENTED, "bool"),
             result("add", Verdict.FAIL),
-            result("add", dtype="int64", fallbacks=2),
+            result("add", Verdict.PASS, "int64", "aten::add", "aten::copy"),
             result("add", dtype="float16"),
-            result("mul", Verdict.SKIP),
+            replace(result("mul", Verdict.SKIP), message="sample 0: the CPU has none"),
         ]
         path = tmp_path / "operators.md"
-        path.write_text(page.render(results, [Difference("because", ("add",))], SUBJECT))
+        path.write_text(page.render(results, [Difference("because", ("add",), ("float32",))], SUBJECT))
         assert page.read_marks(path) == {
             Task("add", "float32"): "differs",
             Task("add", "float16"): "native",
@@ -149,8 +157,12 @@ class TestPage:
             Task("sub", "bool"): "no",
         }
         assert page.read_torch(path) == "2.11"
-        assert "- because: `add` (float32)." in path.read_text()
-        assert "4 tasks: 1 native;" in path.read_text()
+        text = path.read_text()
+        assert "- because: `add` (float32)." in text
+        assert "- `aten::add`, `aten::copy`: `add` (int64)." in text
+        assert "- the CPU has none: `mul` (float32)." in text
+        assert "| float32 | 2 | 1 | 0 | 0 | 1 | 0 | 0 | 0 | 0 |" in text
+        assert "| all | 5 | 4 | 1 | 1 | 1 | 1 | 0 | 0 | 0 |" in text
 
 
 class TestTasks:
@@ -162,7 +174,7 @@ class TestTasks:
 
     def test_a_shard_is_the_same_everywhere(self) -> None:
         shards = [[index for index in range(100) if Task("add", name) in Shard(index, 100)] for name in DTYPES]
-        assert shards == [[94], [68], [6], [9], [65]]
+        assert shards == [[68], [6], [94], [67], [35], [57], [80], [40], [9], [65]]
 
     @pytest.mark.parametrize("text", ["", "3", "4/4", "-1/4", "a/b", "0/0"])
     def test_what_is_no_shard(self, text: str) -> None:

@@ -331,6 +331,19 @@ def test_sampled_addmm(dtype: torch.dtype) -> None:
                 assert_same(ours.values(), theirs.values().to(dtype), exact=theirs.values(), terms=8)
 
 
+@dtypes(torch.complex64, torch.complex128)
+def test_sampled_addmm_of_complex_numbers(dtype: torch.dtype) -> None:
+    x = matrix(dtype=dtype).to_sparse_csr()
+    for k in (1, 13):
+        a, b = torch.randn(12, k, dtype=dtype), torch.randn(k, 9, dtype=dtype)
+        for first, second in ((a, b), (a.conj(), b), (a, b.mH.contiguous().mH), (a[:, :0], b[:0])):
+            ours, theirs = (
+                torch.sparse.sampled_addmm(*(t.to(device) for t in (x, first, second)), beta=1j, alpha=2 - 1j)
+                for device in ("dml", "cpu")
+            )
+            assert_same(ours.values(), theirs.values())
+
+
 def test_errors_of_sampled_addmm() -> None:
     x = matrix().to_sparse_csr()
     for a, b in [((12, 4), (4, 8)), ((12, 4), (5, 9)), ((11, 4), (4, 9)), ((4,), (4, 9))]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .results import Result
-from .tasks import DTYPES, Task
+from .tasks import Task
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -22,7 +22,7 @@ class Difference:
 
     why: str
     operators: tuple[str, ...]
-    dtypes: tuple[str, ...] = DTYPES
+    dtypes: tuple[str, ...]
 
     def covers(self, task: Task) -> bool:
         """Whether this explains a difference of the task."""
@@ -32,7 +32,7 @@ class Difference:
 def read(path: Path, torch: str) -> list[Difference]:
     """The differences of a TOML file that there are in a version of torch, such as "2.11"."""
     return [
-        Difference(entry["why"].strip(), tuple(entry["operators"]), tuple(entry.get("dtypes", DTYPES)))
+        Difference(entry["why"].strip(), tuple(entry["operators"]), tuple(entry["dtypes"]))
         for entry in tomllib.loads(path.read_text())["difference"]
         if "before_torch" not in entry or _version(torch) < _version(entry["before_torch"])
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .differences import Difference, explanation
 from .results import Result, Subject, Verdict
-from .tasks import DTYPES, Task
+from .tasks import COMMON_DTYPES, DTYPES, Task
 
 NATIVE, FALLBACK = "native", "cpu"
 MARKS = {
@@ -19,6 +19,9 @@ MARKS = {
     Verdict.TIMEOUT: "slow",
     Verdict.CRASH: "crash",
 }
+
+# How a task's message begins where it is a sample's.
+SAMPLE = re.compile(r"^sample \d+: ")
 
 # What `tests/test_schemas.py` proves of each torch that it is run on.
 SCHEMAS = [
@@ -37,20 +40,18 @@ def mark(result: Result) -> str:
 
 def render(results: Iterable[Result], known: list[Difference], subject: Subject) -> str:
     """The text of the page."""
-    results = sorted((result for result in results if mark(result)), key=lambda result: _row_order(result.task))
-    counts = Counter(mark(result) for result in results)
-    errors = sum(counts[MARKS[verdict]] for verdict in (Verdict.ERROR, Verdict.TIMEOUT, Verdict.CRASH))
+    results = sorted(results, key=lambda result: _row_order(result.task))
     lines = [
         "# Operators",
         "",
         f"PyTorch's own OpInfo database, torch {subject.torch}, on {subject.adapter}: every sample of every operator,",
         "compared with the CPU, forward and (float32) backward. Made by `make opinfo`; do not edit.",
         "",
-        f"{len(results)} tasks: {counts[NATIVE]} native;",
-        f"{counts[FALLBACK]} right through a fallback to the CPU (`cpu`: most of linalg);",
-        f"{counts[MARKS[Verdict.FAIL]]} that differ from the CPU as explained below;",
-        f"{counts[MARKS[Verdict.UNIMPLEMENTED]]} not supported (`no`);",
-        f"{errors} errors.",
+        "A task is an operator and a dtype: `native` if every sample is right and nothing ran on the CPU, `cpu` if it",
+        "is right and something did, `no` if it is not supported. Where the CPU cannot do it either, there is nothing",
+        "to compare with, and the task is never native: the most that can be are those of the column `possible`.",
+        "",
+        *_counts(results),
         "",
         *SCHEMAS,
         "",
@@ -58,9 +59,17 @@ def render(results: Iterable[Result], known: list[Difference], subject: Subject)
         "",
         *(_reasons(results, known) or ["Nothing."]),
         "",
+        "## What ran on the CPU",
+        "",
+        *(_on_cpu(results) or ["Nothing."]),
+        "",
+        "## What there is nothing to compare with",
+        "",
+        *(_skipped(results) or ["Nothing."]),
+        "",
         "## The table",
         "",
-        *_table(results),
+        *_table(result for result in results if mark(result)),
         "",
     ]
     return "\n".join(lines)
@@ -87,15 +96,46 @@ def read_torch(path: Path) -> str:
     return found.group(1)
 
 
+def _counts(results: list[Result]) -> list[str]:
+    """A row for each dtype, and for the dtypes that are counted together."""
+    groups = {**{dtype: (dtype,) for dtype in DTYPES}, ", ".join(COMMON_DTYPES): COMMON_DTYPES, "all": DTYPES}
+    marks = [NATIVE, FALLBACK, *MARKS.values()]
+    lines = [
+        "| dtypes | tasks | possible | " + " | ".join(marks) + " |",
+        "|---" * (len(marks) + 3) + "|",
+    ]
+    for name, dtypes in groups.items():
+        counts = Counter(mark(result) for result in results if result.task.dtype in dtypes)
+        cells = [counts.total(), counts.total() - counts[""], *(counts[text] for text in marks)]
+        lines.append(f"| {name} | " + " | ".join(map(str, cells)) + " |")
+    return lines
+
+
 def _reasons(results: Iterable[Result], known: list[Difference]) -> list[str]:
+    found = ((explanation(result.task, known), result.task) for result in results if result.differs)
+    return _grouped((difference.why, task) for difference, task in found if difference is not None)
+
+
+def _on_cpu(results: Iterable[Result]) -> list[str]:
+    """What fell back, and the tasks in which it did."""
+    tasks = ((result.task, result.fallbacks) for result in results if mark(result) == FALLBACK)
+    return _grouped((", ".join(f"`{name}`" for name in sorted(names)), task) for task, names in tasks)
+
+
+def _skipped(results: Iterable[Result]) -> list[str]:
+    """What the CPU, or OpInfo, said of the first sample."""
+    tasks = (result for result in results if not mark(result))
+    return _grouped((SAMPLE.sub("", result.message) or "no samples", result.task) for result in tasks)
+
+
+def _grouped(tasks: Iterable[tuple[str, Task]]) -> list[str]:
+    """A line for each reason, with the operators and dtypes that have it."""
     reasons: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for result in results:
-        difference = explanation(result.task, known)
-        if result.differs and difference is not None:
-            reasons[difference.why][result.task.operator].append(result.task.dtype)
+    for reason, task in tasks:
+        reasons[reason][task.operator].append(task.dtype)
     return [
-        f"- {why}: " + "; ".join(f"`{name}` ({', '.join(dtypes)})" for name, dtypes in operators.items()) + "."
-        for why, operators in reasons.items()
+        f"- {reason}: " + "; ".join(f"`{name}` ({', '.join(dtypes)})" for name, dtypes in operators.items()) + "."
+        for reason, operators in reasons.items()
     ]
 
 

@@ -41,7 +41,7 @@ class Result:
     message: str = ""
     samples: dict[str, int] = field(default_factory=dict)  # how many samples had which verdict
     unchecked: int = 0  # samples whose values were not compared, being random or open
-    fallbacks: int = 0  # operators that ran on the CPU
+    fallbacks: dict[str, int] = field(default_factory=dict)  # how often which operator ran on the CPU
     backward: bool = False
     seconds: float = 0.0
 
@@ -112,17 +112,24 @@ class ResultFile:
         self._file.flush()
 
 
+def read_all(path: Path) -> tuple[Subject, dict[Task, Result]]:
+    """What ran, and every result in a file, crashes and time-outs included."""
+    first, *lines = path.read_text().splitlines()
+    results = [Result.from_json(line) for line in lines if _parsed(line) is not None]
+    return Subject(**json.loads(first)), {result.task: result for result in results}
+
+
 def _read(path: Path, subject: Subject) -> dict[Task, Result]:
     """The results in a file if they are the subject's, without those that another run may change."""
-    first, *lines = path.read_text().splitlines() or [""]
+    first, *_ = path.read_text().splitlines() or [""]
     if _parsed(first) != asdict(subject):
         return {}
-    # A run that was killed may have left half a line.
-    results = [Result.from_json(line) for line in lines if _parsed(line) is not None]
-    return {result.task: result for result in results if result.verdict not in INTERRUPTED}
+    _, results = read_all(path)
+    return {task: result for task, result in results.items() if result.verdict not in INTERRUPTED}
 
 
 def _parsed(line: str) -> Any:
+    """A line of JSON; None where a run that was killed left half of it."""
     try:
         return json.loads(line)
     except json.JSONDecodeError:

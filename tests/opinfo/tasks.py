@@ -13,7 +13,12 @@ import torch
 if TYPE_CHECKING:
     from torch.testing._internal.opinfo.core import OpInfo
 
-DTYPES = ("float32", "float16", "bfloat16", "int64", "bool")
+DTYPES = (
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+    *("uint8", "int32", "int64", "bool"),
+)
+# Those that programs use most, which are counted by themselves as well.
+COMMON_DTYPES = ("float16", "bfloat16", "float32", "int64", "bool")
 # The running torch: "2.11".
 TORCH = ".".join(torch.__version__.split(".")[:2])
 HALVES = (torch.float16, torch.bfloat16)

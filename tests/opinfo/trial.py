@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
-from torch_dml import fallback_count
+from torch_dml import fallbacks
 
 from .execution import Outcome, execute, execute_in_float32, other_seeds, tensors
 from .judging import FIRST_OUTPUT_ONLY, NAMES_ELEMENTS, OPEN, Rules, half_tolerance, is_random, tolerance
@@ -59,7 +59,7 @@ def run_task(task: Task, settings: Settings) -> Result:
     except Exception as error:
         return replace(result, message=f"samples: {_short(error, 120)}")
     rules = Rules(torch.device(settings.device), tolerance(op, dtype), values=task.operator not in OPEN)
-    fallbacks = fallback_count()
+    before = Counter(fallbacks())
     findings = []
     for sample in samples:
         with warnings.catch_warnings():
@@ -75,7 +75,7 @@ def run_task(task: Task, settings: Settings) -> Result:
         result,
         samples=dict(Counter(finding.verdict.value for finding in findings)),
         unchecked=sum(not finding.checked for finding in findings),
-        fallbacks=fallback_count() - fallbacks,
+        fallbacks=dict(Counter(fallbacks()) - before),
         seconds=round(time.perf_counter() - start, 2),
     )
 

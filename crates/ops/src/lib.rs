@@ -45,6 +45,6 @@ mod special_dtypes;
 pub use operator::Operator;
 pub use operator::call::{Arg, Call, Host, MatmulPrecision, Ret, Scalar};
 pub use operator::error::{Error, Result};
-pub use special_dtypes::run_special;
+pub use special_dtypes::{asks_for_complex, run_special};
 pub use table::operators;
 pub use tensor::{DeviceKind, Dims, Tensor};

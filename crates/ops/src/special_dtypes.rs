@@ -6,7 +6,13 @@ use crate::operator::Operator;
 use crate::operator::call::Call;
 use crate::operator::error::{Error, Result};
 
-/// Runs an operator, one of `all`, on arguments of which one [is special](crate::Arg::is_special).
+/// Whether a call of reals asks for complex numbers as its result.
+pub fn asks_for_complex(call: &Call, operator: &Operator) -> bool {
+    matches!(operator.dtype_argument(call, "dtype"), Ok(Some(dtype)) if dtype.is_complex())
+}
+
+/// Runs an operator, one of `all`, on arguments of which one [is special](crate::Arg::is_special), or that
+/// [ask for it](asks_for_complex).
 ///
 /// # Errors
 /// [`Error::Fallback`] of an operator that has no kernel for them.

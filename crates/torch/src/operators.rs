@@ -77,7 +77,14 @@ pub unsafe extern "C" fn dml_call(
         tracing::trace!(target: "dml::call", name = op.name, "call");
         let ran = {
             let _stage = measure::enter(Stage::Shape);
-            if special { dml_ops::run_special(&mut call, op, operators()) } else { (op.run)(&mut call) }
+            let ran = if special { dml_ops::run_special(&mut call, op, operators()) } else { (op.run)(&mut call) };
+            match ran {
+                // A function of reals leaves it to the CPU before it does anything.
+                Err(dml_ops::Error::Fallback(_)) if !special && dml_ops::asks_for_complex(&call, op) => {
+                    dml_ops::run_special(&mut call, op, operators())
+                }
+                ran => ran,
+            }
         };
         ran.map_err(|e| explain(e, op.name, &list))?;
         // SAFETY: the contract's places: room for `nresults` results.

@@ -3,18 +3,22 @@
 use super::copy::device_copy;
 use super::overload::run_on;
 use super::parts::{as_real, parts};
+use super::pointwise::parts_of;
 use super::reduction::quietly;
 use super::route::Route;
 use crate::check;
+use crate::creation::sequences::linspace;
 use crate::operator::Operator;
-use crate::operator::argument::Out;
+use crate::operator::argument::{Out, TensorOrScalar};
 use crate::operator::call::{Arg, Call, Ret, Scalar};
 use crate::operator::error::{Error, Result};
 use crate::operators;
 use crate::pointwise::kernel::{self, Input};
 use crate::tensor::Tensor;
+use crate::tensor::promote::accumulator;
 use dml_kernel::DType;
 use dml_kernel::math;
+use dml_kernel::math::complex::{self, Complex};
 use smallvec::SmallVec;
 
 operators! {
@@ -29,7 +33,8 @@ operators! {
 pub fn route(name: &str) -> Option<Route> {
     Some(Route::Run(match name {
         "complex" | "polar" => |call, overload| (overload.run)(call),
-        "eye" | "arange" | "range" | "logspace" => of_reals,
+        "eye" | "arange" | "range" => of_reals,
+        "logspace" => logspace,
         "uniform" => uniform,
         "normal" => normal,
         _ => return None,
@@ -95,6 +100,37 @@ fn of_reals(call: &mut Call, overload: &Operator) -> Result<()> {
     Ok(())
 }
 
+/// Powers of a number with exponents on a line in the complex plane.
+fn logspace(call: &mut Call, overload: &Operator) -> Result<()> {
+    let [start, end]: [Scalar; 2] = [overload.argument(call, "start")?, overload.argument(call, "end")?];
+    let (steps, base): (i64, f64) = (overload.argument(call, "steps")?, overload.argument(call, "base")?);
+    let out = overload.out(call)?.tensor()?;
+    let ((start_re, start_im), (end_re, end_im)) = (parts_of(start), parts_of(end));
+    if start_im == 0.0 && end_im == 0.0 && base > 0.0 {
+        return of_reals(call, overload);
+    }
+    if !out.dtype.is_complex() {
+        return Err(Error::Fallback("complex powers as reals".into()));
+    }
+    let dtype = accumulator(out.dtype.real());
+    let mut inputs: SmallVec<[Input; 3]> = SmallVec::new();
+    for (from, to) in [(start_re, end_re), (start_im, end_im)] {
+        let part = call.empty(dtype, &[0])?;
+        linspace(call, Scalar::Double(from), Scalar::Double(to), steps, Out::Into(&part))?;
+        if let Some(Ret::Tensor(part)) = call.returns.pop() {
+            inputs.push(Input::Tensor(part));
+        }
+    }
+    inputs.push(Input::Number(Scalar::Double(base), dtype));
+    let result = call.result(Some(out), out.dtype, &[steps])?;
+    let [re, im] = parts(&result);
+    kernel::run(call, "complex_logspace", &[&re, &im], &inputs, dtype, |_, v| {
+        complex::pow(Complex::real(v[2]), Complex::new(v[0], v[1])).parts()
+    })?;
+    call.ret(result);
+    Ok(())
+}
+
 /// Both parts from the same distribution, as a tensor of reals with twice the elements.
 fn uniform(call: &mut Call, overload: &Operator) -> Result<()> {
     sampled(call, overload, |argument, _| argument.clone())
@@ -102,7 +138,10 @@ fn uniform(call: &mut Call, overload: &Operator) -> Result<()> {
 
 /// The parts share the variance; the mean is that of each.
 fn normal(call: &mut Call, overload: &Operator) -> Result<()> {
-    let std: f64 = overload.argument(call, "std")?;
+    let TensorOrScalar::Scalar(std) = overload.argument(call, "std")? else {
+        return Err(Error::Fallback("deviations that are complex".into()));
+    };
+    let std = std.to_f64();
     check!(std >= 0.0, Runtime, "normal expects std >= 0.0, but found std {std}");
     sampled(call, overload, |argument, name| {
         if name == "std" { Arg::Scalar(Scalar::Double(std / std::f64::consts::SQRT_2)) } else { argument.clone() }

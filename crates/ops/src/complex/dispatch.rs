@@ -1,13 +1,16 @@
 //! Which way each operator of complex tensors takes.
 
 use super::by_parts::by_parts;
+use super::conversion::{converted, converts_first, reals_into_complex};
 use super::copy::device_copy;
 use super::lists::one_by_one;
 use super::moves::moves;
 use super::route::Route;
-use super::{arithmetic, comparison, creation, exponential, functions, movement, product, reduction, scan};
+use super::{
+    arithmetic, comparison, creation, exponential, functions, log_cumsum_exp, movement, product, reduction, scan,
+};
 use crate::operator::Operator;
-use crate::operator::call::{Arg, Call};
+use crate::operator::call::{Arg, Call, Ret};
 use crate::operator::error::{Error, Result};
 use crate::operator::schema::written;
 use crate::tensor::Tensor;
@@ -22,6 +25,7 @@ fn of_any_element(name: &str) -> Option<Route> {
         | "replication_pad3d" => Route::Moves,
         "sum"
         | "mean"
+        | "nansum"
         | "cumsum"
         | "trace"
         | "index_add"
@@ -83,6 +87,7 @@ fn route(name: &str) -> Option<Route> {
         .or_else(|| product::route(name))
         .or_else(|| reduction::route(name))
         .or_else(|| scan::route(name))
+        .or_else(|| log_cumsum_exp::route(name))
         .or_else(|| functions::route(name))
         .or_else(|| exponential::route(name))
         .or_else(|| takes_complex(name).then_some(Route::Run(|call, overload| (overload.run)(call))))
@@ -97,21 +102,43 @@ pub fn run_complex(call: &mut Call, operator: &Operator, all: &[&'static Operato
     if operator.base_name().starts_with("_foreach_") {
         return one_by_one(call, operator, all, |call, single| run_complex(call, single, &[]));
     }
-    let Some(route) = route(operator.base_name()) else {
+    let name = operator.base_name();
+    if converts_first(name) {
+        if let Some(args) = converted(call, operator)? {
+            return with_arguments(call, &args, |inner| {
+                if inner.args.iter().any(Arg::is_special) {
+                    run_complex(inner, operator, all)
+                } else {
+                    (operator.run)(inner)
+                }
+            });
+        }
+    } else if !matches!(name, "cat" | "normal") && reals_into_complex(call, operator) {
+        // Functions of reals take it, or leave it to the CPU.
+        return (operator.run)(call);
+    }
+    let Some(route) = route(name) else {
         return Err(Error::Fallback(format!("{} of complex numbers", operator.name)));
     };
     // Copies alone look at the bits that stand for a conjugate or a negative.
-    if operator.base_name() != "_copy_from"
-        && let Some(args) = resolved(call, operator)?
+    if name != "_copy_from"
+        && let Some(args) = resolved(call)?
     {
-        let mut inner =
-            Call { name: call.name, args: &args, device: call.device, host: call.host, returns: SmallVec::new() };
-        run(&mut inner, operator, route)?;
-        let returns = inner.returns;
-        call.returns = returns;
-        return Ok(());
+        with_arguments(call, &args, |inner| run(inner, operator, route))?;
+        return write_back(call, operator);
     }
     run(call, operator, route)
+}
+
+/// Runs a call with other arguments, and returns what it returns.
+fn with_arguments(call: &mut Call, args: &[Arg], run: impl FnOnce(&mut Call) -> Result<()>) -> Result<()> {
+    let returns = {
+        let mut inner = Call { name: call.name, args, device: call.device, host: call.host, returns: SmallVec::new() };
+        run(&mut inner)?;
+        inner.returns
+    };
+    call.returns = returns;
+    Ok(())
 }
 
 fn run(call: &mut Call, operator: &Operator, route: Route) -> Result<()> {
@@ -123,10 +150,13 @@ fn run(call: &mut Call, operator: &Operator, route: Route) -> Result<()> {
     }
 }
 
+fn has_bits(t: &Tensor) -> bool {
+    t.conjugate || t.negative
+}
+
 /// The arguments with conjugates and negatives written out, where there are any: PyTorch leaves them to products, and to what
 /// it takes for views.
-fn resolved<'a>(call: &Call<'a>, operator: &Operator) -> Result<Option<SmallVec<[Arg<'a>; 8]>>> {
-    let has_bits = |t: &Tensor| t.conjugate || t.negative;
+fn resolved<'a>(call: &Call<'a>) -> Result<Option<SmallVec<[Arg<'a>; 8]>>> {
     let any = call.args.iter().any(|argument| match argument {
         Arg::Tensor(t) => has_bits(t),
         Arg::Tensors(list) => list.iter().flatten().any(has_bits),
@@ -135,7 +165,6 @@ fn resolved<'a>(call: &Call<'a>, operator: &Operator) -> Result<Option<SmallVec<
     if !any {
         return Ok(None);
     }
-    let written = written(operator.schema);
     let resolve = |t: &Tensor| -> Result<Tensor> {
         if !has_bits(t) {
             return Ok(t.clone());
@@ -146,11 +175,8 @@ fn resolved<'a>(call: &Call<'a>, operator: &Operator) -> Result<Option<SmallVec<
         Ok(plain)
     };
     let mut args = SmallVec::new();
-    for (i, argument) in call.args.iter().enumerate() {
+    for argument in call.args {
         args.push(match argument {
-            Arg::Tensor(t) if has_bits(t) && written.contains(i) => {
-                return Err(Error::Fallback(format!("{} into a conjugate or a negative", operator.name)));
-            }
             Arg::Tensor(t) => Arg::Tensor(resolve(t)?),
             Arg::Tensors(list) => {
                 Arg::Tensors(list.iter().map(|t| t.as_ref().map(resolve).transpose()).collect::<Result<_>>()?)
@@ -159,4 +185,23 @@ fn resolved<'a>(call: &Call<'a>, operator: &Operator) -> Result<Option<SmallVec<
         });
     }
     Ok(Some(args))
+}
+
+/// Copies results to where they belong if that is a conjugate or a negative: the operator wrote a plain tensor instead.
+fn write_back(call: &mut Call, operator: &Operator) -> Result<()> {
+    let written = written(operator.schema);
+    let mut returns = std::mem::take(&mut call.returns);
+    for (result, place) in returns.iter_mut().zip(&call.args[written.first..written.first + written.count]) {
+        let (Ret::Tensor(result), Arg::Tensor(place)) = (result, place) else { continue };
+        if has_bits(place) {
+            if result.sizes != place.sizes {
+                return Err(Error::Fallback(format!("{} resizes a conjugate or a negative", operator.name)));
+            }
+            // What moved as bits still is.
+            device_copy(call, &Tensor { dtype: place.dtype, ..result.clone() }, place)?;
+            *result = place.clone();
+        }
+    }
+    call.returns = returns;
+    Ok(())
 }

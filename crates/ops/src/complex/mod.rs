@@ -6,12 +6,14 @@
 mod arithmetic;
 mod by_parts;
 mod comparison;
+mod conversion;
 mod copy;
 mod creation;
 mod dispatch;
 mod exponential;
 mod functions;
 mod lists;
+mod log_cumsum_exp;
 mod movement;
 mod moves;
 mod overload;

@@ -1,9 +1,11 @@
 //! Copies, joins and fills of complex tensors, and reading one element.
 
+use super::conversion::through_new;
 use super::copy::{cast, convert, device_copy, fill_with};
 use super::moves::moves;
+use super::overload::run_on;
 use super::parts::as_bits;
-use super::pointwise::{Rule, common_dtype, operator as pointwise};
+use super::pointwise::{Rule, common_dtype, operator as pointwise, parts_of};
 use super::route::Route;
 use crate::check;
 use crate::movement::copy;
@@ -12,6 +14,8 @@ use crate::operator::argument::{AnyTensor, TensorOrScalar, Tensors};
 use crate::operator::call::{Arg, Call, Ret, Scalar};
 use crate::operator::error::{Error, Result};
 use crate::operator::host::{decode_complex, read_number};
+use crate::operator::schema::written;
+use crate::operator::structured::type_name;
 use crate::pointwise::operator::strided;
 use crate::tensor::promote::{Promoted, result_type};
 use crate::tensor::{DeviceKind, Tensor, overlap};
@@ -59,7 +63,7 @@ fn local_scalar_dense(call: &mut Call, operator: &Operator) -> Result<()> {
 fn fill(call: &mut Call, operator: &Operator) -> Result<()> {
     let out: &Tensor = operator.argument(call, "self")?;
     if !out.dtype.is_complex() {
-        return Err(Error::Fallback("a complex value in a tensor of reals".into()));
+        return fill_reals(call, operator, out);
     }
     let value = match operator.argument(call, "value")? {
         TensorOrScalar::Scalar(n) => n,
@@ -82,6 +86,32 @@ fn fill(call: &mut Call, operator: &Operator) -> Result<()> {
     Ok(())
 }
 
+/// Sets every element of a tensor of reals to a complex number: one without an imaginary part, or the real part of a tensor's.
+fn fill_reals(call: &mut Call, operator: &Operator, out: &Tensor) -> Result<()> {
+    let value = match operator.argument(call, "value")? {
+        TensorOrScalar::Tensor(AnyTensor(t)) => {
+            if t.place == DeviceKind::Cpu || t.dim() > 0 {
+                return Err(Error::Fallback("a complex tensor as the value of reals".into()));
+            }
+            call.check_place(t)?;
+            device_copy(call, t, out)?;
+            call.ret(out.clone());
+            return Ok(());
+        }
+        TensorOrScalar::Scalar(n) => n,
+    };
+    let (re, im) = parts_of(value);
+    check!(
+        im == 0.0 || out.dtype == DType::Bool,
+        Runtime,
+        "value cannot be converted to type {} without overflow",
+        type_name(out.dtype)
+    );
+    let real = if out.dtype == DType::Bool { Scalar::Bool(re != 0.0 || im != 0.0) } else { Scalar::Double(re) };
+    let args: SmallVec<[Arg; 2]> = [call.args[0].clone(), Arg::Scalar(real)].into_iter().collect();
+    run_on(call, operator, &args)
+}
+
 fn zero(call: &mut Call, operator: &Operator) -> Result<()> {
     let out: &Tensor = operator.argument(call, "self")?;
     copy::fill_with(call, &as_bits(&overlap::unexpanded(out)), Scalar::Int(0))?;
@@ -94,22 +124,38 @@ fn cat(call: &mut Call, operator: &Operator) -> Result<()> {
     let tensors: Tensors = operator.argument(call, "tensors")?;
     let promoted: SmallVec<[Promoted; 8]> = tensors.iter().map(|t| Promoted::Tensor(t)).collect();
     let common = result_type(&promoted, call.host.default_dtype());
-    if let Some(given) = operator.out(call)?.given()
-        && given.dtype != common
-    {
-        check!(
-            common.can_cast_to(given.dtype),
-            Type,
-            "torch.cat(): input types can't be cast to the desired output type {}",
-            given.dtype
-        );
-        return Err(Error::Fallback("cat into another dtype".into()));
-    }
-    let alike = tensors.iter().map(|t| cast(call, t, common).map(Some)).collect::<Result<Vec<_>>>()?;
     let mut args: SmallVec<[Arg; 3]> = call.args.iter().cloned().collect();
+    let given = operator.out(call)?.given().filter(|given| given.dtype != common);
+    let Some(given) = given else {
+        return cat_alike(call, operator, &tensors, common, &mut args);
+    };
+    check!(
+        common.can_cast_to(given.dtype),
+        Type,
+        "torch.cat(): input types can't be cast to the desired output type {}",
+        given.dtype
+    );
+    let place = written(operator.schema).first;
+    through_new(call, given, common, |call, new| {
+        args[place] = Arg::Tensor(new.clone());
+        if common.is_complex() {
+            cat_alike(call, operator, &tensors, common, &mut args)?;
+        } else {
+            run_on(call, operator, &args)?;
+        }
+        match call.returns.pop() {
+            // What moved as bits still is.
+            Some(Ret::Tensor(joined)) => Ok(Tensor { dtype: common, ..joined }),
+            _ => Err(Error::Fallback("cat returned no tensor".into())),
+        }
+    })
+}
+
+/// Joins tensors once they are all of one complex dtype.
+fn cat_alike(call: &mut Call, operator: &Operator, tensors: &[&Tensor], dtype: DType, args: &mut [Arg]) -> Result<()> {
+    let alike = tensors.iter().map(|t| cast(call, t, dtype).map(Some)).collect::<Result<Vec<_>>>()?;
     args[0] = Arg::Tensors(alike);
-    let mut inner =
-        Call { name: call.name, args: &args, device: call.device, host: call.host, returns: SmallVec::new() };
+    let mut inner = Call { name: call.name, args, device: call.device, host: call.host, returns: SmallVec::new() };
     moves(&mut inner, operator)?;
     let returns = inner.returns;
     call.returns = returns;

@@ -2,7 +2,7 @@
 //! are made by halves. Sums and means go by parts.
 
 use super::by_parts::joined;
-use super::copy::{cast, device_copy, fill_with};
+use super::copy::{device_copy, fill_with};
 use super::overload::run_on;
 use super::parts::parts;
 use super::pointwise::{Rule, operator};
@@ -20,8 +20,8 @@ use crate::reduction::norm::norms;
 use crate::reduction::variance::variance;
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
-use dml_kernel::math;
 use dml_kernel::math::complex;
+use dml_kernel::{DType, math};
 use smallvec::SmallVec;
 
 pub fn route(name: &str) -> Option<Route> {
@@ -44,6 +44,12 @@ fn norm(call: &mut Call, overload: &Operator) -> Result<()> {
         return Err(Error::Fallback("a norm of a complex order".into()));
     }
     let wanted = overload.dtype_argument(call, "dtype")?;
+    check!(
+        wanted.is_none_or(DType::is_complex),
+        Runtime,
+        "linalg.vector_norm: dtype should be complex for complex inputs, but got {}",
+        wanted.unwrap_or(t.dtype)
+    );
     let size = call.empty(wanted.unwrap_or(t.dtype).real(), &t.sizes)?;
     magnitudes(call, t, &size)?;
     let mut args: SmallVec<[Arg; 8]> = SmallVec::new();
@@ -135,16 +141,12 @@ fn prod(call: &mut Call, overload: &Operator) -> Result<()> {
     let dim: Option<i64> = overload.argument_or(call, "dim", None)?;
     let keep: bool = overload.argument_or(call, "keepdim", false)?;
     let out = overload.out(call)?;
-    let dtype = overload.dtype_argument(call, "dtype")?.or(out.given().map(|t| t.dtype)).unwrap_or(t.dtype);
-    if !dtype.is_complex() || !t.dtype.is_complex() {
-        return Err(Error::Fallback("a product of complex numbers in reals".into()));
-    }
     let axes = Axes::of(call, dim.as_ref().map(std::slice::from_ref), t.dim(), keep)?;
-    let result = call.result(out.given(), dtype, &axes.sizes(&t.sizes))?;
+    let result = call.result(out.given(), t.dtype, &axes.sizes(&t.sizes))?;
     let (mut factors, along) = match dim {
-        Some(d) if t.dim() > 0 => (working_copy(call, &cast(call, t, dtype)?)?, call.wrap_dim(d, t.dim())?),
+        Some(d) if t.dim() > 0 => (working_copy(call, t)?, call.wrap_dim(d, t.dim())?),
         _ => {
-            let copy = working_copy(call, &cast(call, t, dtype)?)?;
+            let copy = working_copy(call, t)?;
             (copy.as_strided(&[t.numel()], &[1], 0), 0)
         }
     };

@@ -1,12 +1,12 @@
 //! Running products of complex tensors, in steps of doubling distance (Hillis and Steele, "Data parallel algorithms", 1986). Running
 //! sums go by parts.
 
-use super::copy::{cast, device_copy};
+use super::copy::device_copy;
 use super::reduction::{multiply_by, working_copy};
 use super::route::Route;
 use crate::operator::Operator;
 use crate::operator::call::Call;
-use crate::operator::error::{Error, Result};
+use crate::operator::error::Result;
 use crate::tensor::Tensor;
 
 pub fn route(name: &str) -> Option<Route> {
@@ -20,13 +20,9 @@ fn running_product(call: &mut Call, overload: &Operator) -> Result<()> {
     let t: &Tensor = overload.argument(call, "self")?;
     let dim: i64 = overload.argument(call, "dim")?;
     let out = overload.out(call)?;
-    let dtype = overload.dtype_argument(call, "dtype")?.unwrap_or(t.dtype);
-    if !dtype.is_complex() || !t.dtype.is_complex() || out.given().is_some_and(|out| out.dtype != dtype) {
-        return Err(Error::Fallback("running products in another dtype".into()));
-    }
     let along = call.wrap_dim(dim, t.dim())?;
-    let result = call.result(out.given(), dtype, &t.sizes)?;
-    let mut now = cast(call, t, dtype)?;
+    let result = call.result(out.given(), t.dtype, &t.sizes)?;
+    let mut now = t.clone();
     let n = t.sizes.get(along).copied().unwrap_or(1);
     let mut step = 1;
     while step < n && t.numel() > 0 {

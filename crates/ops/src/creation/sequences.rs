@@ -190,7 +190,7 @@ fn range(call: &mut Call, start: Number, end: Number, step: Number, out: Out) ->
     fill(call, Sequence::Arange, out, &[start, step])
 }
 
-fn linspace(call: &mut Call, start: Number, end: Number, steps: i64, out: Out) -> Result<()> {
+pub fn linspace(call: &mut Call, start: Number, end: Number, steps: i64, out: Out) -> Result<()> {
     check!(steps >= 0, Runtime, "number of steps must be non-negative");
     let out = target(call, out, steps, "linspace")?;
     if !out.dtype.is_float() {

@@ -4,7 +4,7 @@ use super::lines::{Lines, Load, Store};
 use crate::complex::device_copy;
 use crate::movement::copy;
 use crate::operator::argument::Out;
-use crate::operator::call::Call;
+use crate::operator::call::{Call, Ret};
 use crate::operator::error::Result;
 use crate::tensor::layout::preserved_strides;
 use crate::tensor::{Dims, Tensor, overlap};
@@ -31,6 +31,9 @@ type Axes = SmallVec<[usize; 6]>;
 
 fn complex_to_complex(call: &mut Call, t: &Tensor, dim: &[i64], norm: i64, forward: bool, out: Out) -> Result<()> {
     check!(t.dtype.is_complex(), Runtime, "Only supports complex dtypes, but found: {}", t.dtype);
+    if t.dtype.real() == DType::F16 {
+        return in_float32(call, t, out, |call, t| complex_to_complex(call, t, dim, norm, forward, Out::New));
+    }
     check_part(t.dtype)?;
     let axes = axes(call, dim, t)?;
     if axes.is_empty() {
@@ -48,6 +51,9 @@ fn complex_to_complex(call: &mut Call, t: &Tensor, dim: &[i64], norm: i64, forwa
 fn real_to_complex(call: &mut Call, t: &Tensor, dim: &[i64], norm: i64, onesided: bool, out: Out) -> Result<()> {
     let float = t.dtype.is_float();
     check!(float, Runtime, "Only supports floating-point dtypes, but found: {}", t.dtype);
+    if t.dtype.real() == DType::F16 {
+        return in_float32(call, t, out, |call, t| real_to_complex(call, t, dim, norm, onesided, Out::New));
+    }
     check_part(t.dtype)?;
     let axes = axes(call, dim, t)?;
     let last = last_of(&axes)?;
@@ -70,6 +76,9 @@ fn real_to_complex(call: &mut Call, t: &Tensor, dim: &[i64], norm: i64, onesided
 
 fn complex_to_real(call: &mut Call, t: &Tensor, dim: &[i64], norm: i64, length: i64, out: Out) -> Result<()> {
     check!(t.dtype.is_complex(), Runtime, "Only supports complex dtypes, but found: {}", t.dtype);
+    if t.dtype.real() == DType::F16 {
+        return in_float32(call, t, out, |call, t| complex_to_real(call, t, dim, norm, length, Out::New));
+    }
     check_part(t.dtype)?;
     let axes = axes(call, dim, t)?;
     let last = last_of(&axes)?;
@@ -97,6 +106,25 @@ fn complex_to_real(call: &mut Call, t: &Tensor, dim: &[i64], norm: i64, length: 
     let lines = Lines::along(last, length, (&spectrum, Load::Half), (&result, Store::Real));
     Lines { inverse: true, scale, ..lines }.transform(call)?;
     finish(call, out, result)
+}
+
+/// A transform of halves: rounded once, in the end.
+fn in_float32(
+    call: &mut Call,
+    t: &Tensor,
+    out: Out,
+    transform: impl FnOnce(&mut Call, &Tensor) -> Result<()>,
+) -> Result<()> {
+    let wide = if t.dtype.is_complex() { DType::C64 } else { DType::F32 };
+    let wide = call.empty_strided(wide, &t.sizes, &preserved_strides(t))?;
+    device_copy(call, t, &wide)?;
+    transform(call, &wide)?;
+    let Some(Ret::Tensor(wide)) = call.returns.pop() else { return Ok(()) };
+    let dtype = if wide.dtype.is_complex() { DType::C32 } else { DType::F16 };
+    let result = call.result_strided(out.given(), dtype, &wide.sizes, || preserved_strides(&wide))?;
+    device_copy(call, &wide, &result)?;
+    call.ret(result);
+    Ok(())
 }
 
 /// Transforms along every one of these dimensions, the last first, and scales the results. `from` may be `to`.

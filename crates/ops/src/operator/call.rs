@@ -2,7 +2,7 @@
 
 use crate::check;
 use crate::operator::argument::{Arguments, elsewhere};
-use crate::operator::error::Result;
+use crate::operator::error::{Error, Result};
 pub use crate::operator::value::{Arg, Ret, Scalar};
 use crate::tensor::{DeviceKind, Dims, Tensor, overlap};
 use dml_engine::Device;
@@ -75,6 +75,20 @@ impl<'a> Call<'a> {
         strides: impl FnOnce() -> Dims,
     ) -> Result<Tensor> {
         let Some(given) = given else { return self.empty_strided(dtype, sizes, &strides()) };
+        if given.dtype.is_complex() && !dtype.is_complex() {
+            return Err(Error::Fallback(format!("{}: reals into complex numbers", self.name)));
+        }
+        self.given_strided(given, dtype, sizes, strides)
+    }
+
+    /// An `out=` argument for a result of this dtype, which may be of reals where it is complex itself: the caller writes both parts.
+    pub fn given_strided(
+        &self,
+        given: &Tensor,
+        dtype: DType,
+        sizes: &[i64],
+        strides: impl FnOnce() -> Dims,
+    ) -> Result<Tensor> {
         let mut out = given.clone();
         check!(
             dtype.can_cast_to(out.dtype),

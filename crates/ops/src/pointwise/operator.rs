@@ -1,11 +1,12 @@
 //! Operators on the pointwise kernel: arguments to operands, type promotion, and the result's shape, strides and dtype.
 
-use super::kernel::{Body, Guard, Input, Operand, Operands, Variant, operands, run_variant, tensors};
+use super::kernel::{Bodies, Body, Guard, Input, Operand, Operands, Variant, operands, run_variant, tensors};
 use crate::check;
+use crate::complex::parts;
 use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::conversion::{check_all_fit, check_fits, rounded};
-use crate::operator::error::Result;
+use crate::operator::error::{Error, Result};
 use crate::operator::structured;
 use crate::tensor::layout;
 use crate::tensor::overlap;
@@ -260,10 +261,17 @@ fn operator_with(
     let computed = unrounded(common, factors);
     // What `out=` of another dtype takes is the result, wrapped or rounded to its own.
     let exact = out.dtype == result || result == DType::Bool;
-    run_variant(call, family, variant, &[&out], &inputs, computed, &|b, v| {
+    // A real number in a complex tensor has an imaginary part of 0.
+    let both = out.dtype.is_complex().then(|| parts(&out));
+    let body: Bodies<'_> = &|b, v| {
         let value = body(b, v);
-        vec![if exact { value } else { dml_kernel::convert(value, result) }]
-    })?;
+        let value = if exact { value } else { dml_kernel::convert(value, result) };
+        if both.is_some() { vec![value, value.like(0.0)] } else { vec![value] }
+    };
+    match &both {
+        Some([re, im]) => run_variant(call, family, variant, &[re, im], &inputs, computed, body)?,
+        None => run_variant(call, family, variant, &[&out], &inputs, computed, body)?,
+    }
     call.ret(out);
     Ok(())
 }
@@ -271,10 +279,14 @@ fn operator_with(
 /// The tensor that holds the result of a pointwise operator on `inputs`, by PyTorch's rules for shapes, strides,
 /// in-place and `out=` arguments.
 pub fn result_tensor(call: &Call, out: Out, dtype: DType, inputs: &[Input]) -> Result<Tensor> {
-    result_of(call, out, dtype, &operands(inputs))
+    let out = result_of(call, out, dtype, &operands(inputs))?;
+    if out.dtype.is_complex() && !dtype.is_complex() {
+        return Err(Error::Fallback(format!("{}: reals into complex numbers", call.name)));
+    }
+    Ok(out)
 }
 
-/// [`result_tensor`] of operands that are only looked at.
+/// [`result_tensor`] of operands that are only looked at. It may be complex where the result is of reals.
 pub fn result_of(call: &Call, out: Out, dtype: DType, inputs: &[Operand]) -> Result<Tensor> {
     match out {
         Out::New => {
@@ -293,7 +305,7 @@ pub fn result_of(call: &Call, out: Out, dtype: DType, inputs: &[Operand]) -> Res
             let sizes = broadcast_sizes(call, inputs)?;
             // As it is given, before it is resized.
             overlap::check_internal(t)?;
-            let t = call.result_strided(Some(t), dtype, &sizes, || new_strides(&sizes, inputs))?;
+            let t = call.given_strided(t, dtype, &sizes, || new_strides(&sizes, inputs))?;
             overlap::check_partial(&t, tensors(inputs))?;
             Ok(t)
         }
