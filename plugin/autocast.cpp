@@ -55,6 +55,12 @@ void register_autocast() {
   AT_FORALL_DIFFERENT_REDISPATCH_SIGNATURE(KERNEL_DIFFERENT_REDISPATCH_SIGNATURE_PRIVATEUSEONE)
   AT_FORALL_PROMOTE(DML_PROMOTE)
   // cat and stack take their widest dtype too, but no list carries their signatures: their kernels promote.
+  // So does CUDA's kernel of equal; the device's refuses tensors of two dtypes, as the CPU's does.
+  m.impl("aten::equal", [](const at::Tensor& self, const at::Tensor& other) -> bool {
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastPrivateUse1);
+    const at::ScalarType dtype = at::promote_types(self.scalar_type(), other.scalar_type());
+    return at::equal(self.to(dtype), other.to(dtype));
+  });
 
   m.impl("aten::binary_cross_entropy",
          [](const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, int64_t) -> at::Tensor {
