@@ -166,8 +166,8 @@ Tensor sampled_mm_of_reals(const Tensor& rows, const Tensor& columns, const Tens
   return engine.call(rows, columns, a, b);
 }
 
-// A row of complex numbers is one of reals, (re, im) after (re, im). The sums of its products with (re, -im) are the real
-// parts of the complex ones, those with (im, re) the imaginary parts.
+// A row of complex numbers is one of reals, (re, im) after (re, im). The sums of its products with (re, -im) are the
+// real parts of the complex ones, those with (im, re) the imaginary parts.
 Tensor sampled_mm(const Tensor& rows, const Tensor& columns, const Tensor& a, const Tensor& b) {
   if (!a.is_complex()) return sampled_mm_of_reals(rows, columns, a, b);
   const auto reals = [](const Tensor& t) { return at::view_as_real(t.resolve_conj().contiguous()).flatten(1); };
