@@ -36,7 +36,7 @@ def said_by(folder: Path, *arguments: str) -> str:
     environment = {"TORCH_DML_CACHE_DIR": str(folder), "TORCH_DML_LOG": "dml_vulkan=warn"}
     done = run_python("-c", PROGRAM, *arguments, timeout=100, **environment)
     assert (done.returncode, done.stdout) == (0, "55\n"), done.stderr
-    return "\n".join(line for line in done.stderr.splitlines() if "pipeline cache" in line)
+    return "\n".join(line for line in done.stderr.splitlines() if "cache of pipelines" in line)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_a_fifo_in_its_place_delays_nothing(folder: Path) -> None:
     begin = time.monotonic()
     said = said_by(folder)
     assert time.monotonic() - begin < 3 * usual + 5
-    assert f"{file}: it is not a regular file; pipelines are not read from it" in said
+    assert f"{file}: it is not a regular file; it is not read" in said
     assert is_sound(cache_file(folder)), "a file is in its place again"
     assert said_by(folder) == ""
 
@@ -84,7 +84,7 @@ def test_a_folder_that_may_not_be_written_to(folder: Path) -> None:
     os.chown(file, OTHER, OTHER)
     before = file.read_bytes()
     said = said_by(folder, str(OTHER))
-    assert "not read from it" not in said, "it is the user's own"
+    assert "not read" not in said, "it is the user's own"
     assert file.read_bytes() == before and cache_file(folder) == file
 
 
@@ -95,11 +95,11 @@ def test_another_users_file_is_not_read(folder: Path) -> None:
     file.chmod(0o644)
     assert said_by(folder) == "", "one's own is read, if others may read it too"
     os.chown(file, OTHER, OTHER)
-    assert "it is another user's; pipelines are not read from it" in said_by(folder)
+    assert "it is another user's; it is not read" in said_by(folder)
     assert file.lstat().st_uid == os.geteuid(), "one's own has taken its place"
     # The other way round: not root's, where one is not root.
     file.chmod(0o644)
-    assert "it is another user's; pipelines are not read from it" in said_by(folder, str(OTHER))
+    assert "it is another user's; it is not read" in said_by(folder, str(OTHER))
 
 
 def test_three_programs_at_once_leave_one_sound_file(folder: Path) -> None:
@@ -128,6 +128,6 @@ for op in ops[int(sys.argv[1])]:
     ]
     for one in programs:
         _, err = one.communicate(timeout=200)
-        assert one.returncode == 0 and "pipeline cache" not in err, err
+        assert one.returncode == 0 and "cache of pipelines" not in err, err
     assert is_sound(cache_file(folder)), "and no temporary file"
     assert said_by(folder) == ""
