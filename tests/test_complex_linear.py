@@ -238,6 +238,26 @@ def test_gradients(name: str) -> None:
     assert torch.autograd.gradcheck(GRADIENTS[name], z)
 
 
+def test_wrong_lists() -> None:
+    z, bad = torch.randn(3, 4, dtype=torch.complex64), torch.ones(1, dtype=torch.complex64)
+    for function in (
+        lambda z, bad: torch._foreach_mul([], z[0, 0]),
+        lambda z, bad: torch._foreach_add([z], bad),
+        lambda z, bad: torch._foreach_mul([z, z], bad),
+        lambda z, bad: torch._foreach_sub([z], [1j, 2]),
+        lambda z, bad: torch._foreach_add([z, z], [z]),
+        lambda z, bad: torch._foreach_copy_([z, z], [z]),
+    ):
+        assert_same_outcome(function, z, bad)
+
+
+def test_wrong_limits_of_norms() -> None:
+    z = torch.randn(3, 4, dtype=torch.complex64)
+    for p, limit in ((2, 1j), (2j, 1), (-1, 1j)):
+        assert_same_outcome(lambda z, p=p, limit=limit: torch.renorm(z, p, 0, limit), z)
+        assert_same_outcome(lambda z, p=p, limit=limit: torch.renorm(z, p, 0, limit, out=torch.empty_like(z)), z)
+
+
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop])
 @pytest.mark.parametrize("foreach", [False, True])
 def test_training(optimizer: type[torch.optim.Optimizer], foreach: bool) -> None:

@@ -1,7 +1,7 @@
 //! Operators of lists of complex tensors: the operator of single tensors, on one after the other.
 
 use super::copy::device_copy;
-use crate::check;
+use crate::lists::foreach::{check_counts, check_number_tensor, check_numbers};
 use crate::operator::Operator;
 use crate::operator::call::{Arg, Call, Ret, Scalar};
 use crate::operator::error::{Error, Result};
@@ -49,6 +49,15 @@ pub fn one_by_one(
     let complex = |t: &Option<Tensor>| t.as_ref().is_some_and(|t| t.dtype.is_complex() && !t.conjugate && !t.negative);
     if !tensors.iter().all(complex) {
         return Err(none(list.name));
+    }
+    check_counts(tensors.len(), [])?;
+    for argument in call.args {
+        match argument {
+            Arg::Tensors(other) => check_counts(tensors.len(), [other.len()])?,
+            Arg::Scalars(numbers) => check_numbers(tensors.len(), numbers.len())?,
+            Arg::Tensor(t) => check_number_tensor(t)?,
+            _ => {}
+        }
     }
     if name == "copy" {
         return copies(call, list, tensors);
@@ -101,7 +110,6 @@ fn element<'a>(call: &Call<'a>, list: &Operator, single: &Operator, i: usize) ->
 
 fn copies(call: &mut Call, list: &Operator, targets: &[Option<Tensor>]) -> Result<()> {
     let sources: SmallVec<[&Tensor; 8]> = list.argument(call, "src")?;
-    check!(sources.len() == targets.len(), Runtime, "Tensor lists must have the same number of tensors");
     for (target, source) in targets.iter().flatten().zip(sources) {
         device_copy(call, source, target)?;
     }

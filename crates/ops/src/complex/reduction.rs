@@ -69,7 +69,10 @@ fn renorm(call: &mut Call, overload: &Operator) -> Result<()> {
     let (p, limit): (Scalar, Scalar) = (overload.argument(call, "p")?, overload.argument(call, "maxnorm")?);
     let dim: i64 = overload.argument(call, "dim")?;
     let out = overload.out(call)?;
+    let real = |n: Scalar| !matches!(n, Scalar::Complex(..));
+    check!(real(p), Runtime, "renorm: p must be real-valued");
     check!(p.to_f64() > 0.0, Runtime, "renorm: non-positive-norm not supported");
+    check!(real(limit), Runtime, "renorm: maxnorm must be real-valued");
     check!(limit.to_f64() >= 0.0, Runtime, "renorm: expected maxnorm to be >= 0 but got {}", limit.to_f64());
     check!(t.dim() > 1, Runtime, "renorm: input needs at least 2 dimensions, got {} dimensions", t.dim());
     let kept = call.wrap_dim(dim, t.dim())? as i64;

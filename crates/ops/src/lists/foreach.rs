@@ -76,23 +76,10 @@ pub fn computed(
 ) -> Result<Vec<Tensor>> {
     let Listed { lists, tensor, numbers, promoting, factors } = listed;
     let count = lists[0].len();
-    check!(count > 0, Runtime, "Tensor list must have at least one tensor.");
-    for list in &lists {
-        check!(
-            list.len() == count,
-            Runtime,
-            "Tensor lists must have the same number of tensors, got {count} and {}",
-            list.len()
-        );
-    }
+    check_counts(count, lists.iter().map(|list| list.len()))?;
     let shared_tensor = tensor.map(|t| number_tensor(call, &t)).transpose()?;
     if let Some(Numbers::Each(all)) = &numbers {
-        check!(
-            all.len() == count,
-            Runtime,
-            "Tensor list must have same number of elements as scalar list, got {count} and {}",
-            all.len()
-        );
+        check_numbers(count, all.len())?;
     }
     let number = |i: usize| match &numbers {
         None => None,
@@ -195,8 +182,27 @@ pub fn with_host_numbers<'a>(call: &Call, list: OptTensors<'a>) -> Result<Tensor
         .collect()
 }
 
-/// A 0-dim tensor.
-fn number_tensor(call: &Call, t: &Tensor) -> Result<Input> {
+/// Fails for no tensors, and for a list of another length than this.
+pub fn check_counts(count: usize, lists: impl IntoIterator<Item = usize>) -> Result<()> {
+    check!(count > 0, Runtime, "Tensor list must have at least one tensor.");
+    for other in lists {
+        check!(other == count, Runtime, "Tensor lists must have the same number of tensors, got {count} and {other}");
+    }
+    Ok(())
+}
+
+/// Fails for another count of numbers than of tensors.
+pub fn check_numbers(count: usize, numbers: usize) -> Result<()> {
+    check!(
+        numbers == count,
+        Runtime,
+        "Tensor list must have same number of elements as scalar list, got {count} and {numbers}"
+    );
+    Ok(())
+}
+
+/// Fails for what is not a 0-dim tensor.
+pub fn check_number_tensor(t: &Tensor) -> Result<()> {
     check!(
         t.dim() == 0 && t.numel() == 1,
         Runtime,
@@ -204,5 +210,11 @@ fn number_tensor(call: &Call, t: &Tensor) -> Result<Input> {
         t.dim(),
         t.numel()
     );
+    Ok(())
+}
+
+/// A 0-dim tensor.
+fn number_tensor(call: &Call, t: &Tensor) -> Result<Input> {
+    check_number_tensor(t)?;
     operator::input(call, t)
 }
