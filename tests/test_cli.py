@@ -215,12 +215,20 @@ def test_a_figure_takes_no_longer_than_the_limit():
     bench.take(row, cpu, work, 1.0)
     assert len(calls) < 2 + bench.repeats and found == [row]  # warm-up, and repeats until the limit
     calls.clear()
-    bench.take(row, cpu, work, 1.0, times=None)
-    assert 0 < len(calls) < 20
+    assert (
+        bench.seconds(cpu, work, times=10) is None and len(calls) == 2
+    )  # what was compiled first is not held against it
     calls.clear()
     slow = Row("y", "1/s", more_is_better=True)
-    bench.take(slow, cpu, work, 1.0, times=10)
+    bench.take(slow, cpu, lambda: calls.append(time.sleep(0.06)), 1.0)
     assert len(calls) == 2 and slow.values == {}
+
+
+def test_short_calls_are_repeated_until_waiting_costs_little():
+    calls: list[None] = []
+    bench = Bench([], quick=False, limit_s=5.0, tell=lambda _: None)
+    assert bench.seconds(torch.device("cpu"), lambda: calls.append(time.sleep(0.0005))) >= 0.0005
+    assert len(calls) > 5 * bench.repeats
 
 
 def test_shares_of_a_known_gpu_s_peak():

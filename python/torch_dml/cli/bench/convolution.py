@@ -56,7 +56,7 @@ def _layer(bench: Bench, batch: int, layer: tuple[int, int, int, int, int], dtyp
         for name, wanted in _PASSES.items():
             if name == "backward data" and given == 3:
                 continue  # nobody needs a picture's gradient
-            bench.take(rows[name], device, _pass(x, w, gradient, stride, kernel // 2, wanted), amount, 3)
+            bench.take(rows[name], device, _pass(x, w, gradient, stride, kernel // 2, wanted), amount)
     return [row for row in rows.values() if row.values]
 
 

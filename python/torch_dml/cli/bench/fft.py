@@ -34,6 +34,5 @@ def run(bench: Bench) -> list[Row]:
         for row, (_, sizes, dtype, transform) in zip(rows, cases, strict=True):
             x = torch.randn(sizes, dtype=dtype).to(device)
             moved = x.nbytes + transform(x).nbytes
-            times = 100 if moved < 1 << 20 else 5
-            bench.take(row, device, lambda x=x, f=transform: f(x), moved / 1e9, times)  # type: ignore[misc]
+            bench.take(row, device, lambda x=x, f=transform: f(x), moved / 1e9)  # type: ignore[misc]
     return rows

@@ -97,7 +97,7 @@ def run(bench: Bench) -> list[Row]:
             row = Row(f"{product.name}, {kind}", "TFLOP/s", more_is_better=True, bound=bound, group=kind)
             amount = 2 * product.m * product.n * product.k / 1e12
             for device in bench.devices:
-                bench.take(row, device, _work(product, dtype, device), amount, None)
+                bench.take(row, device, _work(product, dtype, device), amount)
             rows.append(row)
     return rows
 

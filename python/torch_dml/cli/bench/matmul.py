@@ -90,9 +90,8 @@ def _product(bench: Bench, case: _Case, too_slow: set[tuple[torch.device, torch.
         if (device, dtype) in too_slow:
             continue
         x, y = (_lying(t.to(device), order) for t, order in zip((a, b), case.layout, strict=True))
-        times = 20 if case.is_few else 1 if m * n * k > 2048**3 else 3
         with _precision(case.precision if case.precision != "high" or device.type == "dml" else "highest"):
-            bench.take(speed, device, lambda x=x, y=y: x @ y, amount, times)  # type: ignore[misc]
+            bench.take(speed, device, lambda x=x, y=y: x @ y, amount)  # type: ignore[misc]
             if str(device) not in speed.values:
                 too_slow.add((device, dtype))
                 continue

@@ -51,10 +51,10 @@ def run(bench: Bench) -> list[Row]:
     for device in bench.devices:
         x, w = torch.randn(height, width).to(device), weight.to(device)
         for row, (_, moved, work) in zip(rows, cases, strict=True):
-            bench.take(row, device, lambda x=x, w=w, work=work: work(x, w), moved / 1e9, 3)  # type: ignore[misc]
+            bench.take(row, device, lambda x=x, w=w, work=work: work(x, w), moved / 1e9)  # type: ignore[misc]
         one, other = ([torch.rand(_ELEMENTS, device=device) for _ in range(count)] for _ in range(2))
         for row, on_lists in zip(lists, _LISTS.values(), strict=True):
-            bench.take(row, device, functools.partial(on_lists, one, other), count / 1e6, 3)
+            bench.take(row, device, functools.partial(on_lists, one, other), count / 1e6)
     return rows + lists
 
 

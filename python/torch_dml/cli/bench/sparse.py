@@ -10,7 +10,7 @@ import torch
 from torch_dml.cli.bench.measure import Bench, Row
 
 _Work = Callable[[], object]
-_Case = tuple[Row, Callable[[torch.device], _Work], float, int]
+_Case = tuple[Row, Callable[[torch.device], _Work], float]
 
 
 def run(bench: Bench) -> list[Row]:
@@ -18,8 +18,8 @@ def run(bench: Bench) -> list[Row]:
     generator = torch.Generator().manual_seed(0)
     cases = [*_products(bench, generator), _coalesce(bench, generator), *_embedding(bench, generator)]
     for device in bench.devices:
-        for row, prepare, amount, times in cases:
-            bench.take(row, device, prepare(device), amount, times)
+        for row, prepare, amount in cases:
+            bench.take(row, device, prepare(device), amount)
     return [row for row, *_ in cases]
 
 
@@ -34,12 +34,11 @@ def _products(bench: Bench, generator: torch.Generator) -> list[_Case]:
     for width in (64, 256):
         dense = torch.rand(n, width, generator=generator)
         work, label = 2 * each * n * width / 1e9, f"{n:,} x {n:,}, {each} a row, times {width} columns"
-        times = 5 if bench.quick else 20
         for name, sparse in (("CSR", csr), ("COO", coo)):
             row = Row(f"{name} {label}", "GFLOP/s", more_is_better=True)
-            cases.append((row, partial(_product, sparse, dense), work, times))
+            cases.append((row, partial(_product, sparse, dense), work))
         row = Row(f"CSR {label}, gradient", "GFLOP/s", more_is_better=True)
-        cases.append((row, partial(_gradient, csr, dense), work, times))
+        cases.append((row, partial(_gradient, csr, dense), work))
     return cases
 
 
@@ -68,7 +67,7 @@ def _coalesce(bench: Bench, generator: torch.Generator) -> _Case:
         there = x.to(device)
         return lambda: there.coalesce()
 
-    return row, prepare, entries / 1e6, 5 if bench.quick else 20
+    return row, prepare, entries / 1e6
 
 
 def _embedding(bench: Bench, generator: torch.Generator) -> list[_Case]:
@@ -101,7 +100,6 @@ def _embedding(bench: Bench, generator: torch.Generator) -> list[_Case]:
             ),
             partial(prepare, kind),
             1.0,
-            5 if bench.quick else 20,
         )
         for name, kind in kinds.items()
     ]
