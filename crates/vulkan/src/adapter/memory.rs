@@ -28,8 +28,8 @@ impl MemoryLayout {
         }
     }
 
-    /// The layout `shape`, of the driver's memory: each of its types is one of the driver's that can do as much. Types
-    /// that the driver has no equal of are left out.
+    /// The layout `shape`, of the driver's memory: each of its types is one of the driver's that can do as much, and lies as near and is
+    /// cached as it if there is one. Types that the driver has no equal of are left out.
     pub(super) fn imitate(&mut self, shape: &MemoryShape) {
         let driver = self.properties;
         let largest = heaps::largest(&driver);
@@ -42,11 +42,17 @@ impl MemoryLayout {
             };
             *heap = vk::MemoryHeap { size, flags };
         }
+        // What a program can tell apart. Whose memory it is and what is cached are a matter of speed.
+        let able_to = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
         for &(property_flags, heap_index) in shape.types {
             let able = (0u32..)
                 .zip(driver.memory_types_as_slice())
-                .filter(|(_, ty)| ty.property_flags.contains(property_flags))
-                .min_by_key(|(_, ty)| (ty.property_flags.as_raw() & !property_flags.as_raw()).count_ones());
+                .filter(|(_, ty)| ty.property_flags.contains(property_flags & able_to))
+                .min_by_key(|(_, ty)| {
+                    let missing = property_flags.as_raw() & !ty.property_flags.as_raw();
+                    let beyond = ty.property_flags.as_raw() & !property_flags.as_raw();
+                    (missing.count_ones(), beyond.count_ones())
+                });
             if let Some((index, _)) = able {
                 let at = imitated.memory_type_count as usize;
                 imitated.memory_types[at] = vk::MemoryType { property_flags, heap_index };

@@ -195,28 +195,49 @@ mod tests {
         assert_eq!(sets, 10 * 10 * 10 - 6 * 6 * 6);
     }
 
-    /// The layouts of the profiles, over a driver that has one type of everything, as a software adapter has.
+    /// The layouts of the profiles, over a driver that has one type of everything, as a software adapter has, and over a card.
     #[test]
     fn no_profile_maps_memory_that_is_not_coherent() {
-        let all = memory(
+        let software = memory(
             &[(COHERENT | Flag::HOST_CACHED | Flag::DEVICE_LOCAL, 0)],
             &[(64 << 30, vk::MemoryHeapFlags::DEVICE_LOCAL)],
         );
-        let mut not_coherent = Vec::new();
-        for (name, layout) in imitations(all) {
-            let types = layout.properties.memory_types_as_slice();
-            for class in MAPPED {
-                let found = fitting(class, &layout, 64);
-                assert!(!found.is_empty(), "{name} {class:?}");
-                let coherent = |&ty: &u32| types[ty as usize].property_flags.contains(COHERENT);
-                assert!(found.iter().all(coherent), "{name} {class:?} {found:?}");
+        // None of its types is both near and cached.
+        let card = memory(
+            &[
+                (Flag::empty(), 1),
+                (Flag::DEVICE_LOCAL, 0),
+                (COHERENT, 1),
+                (COHERENT | Flag::HOST_CACHED, 1),
+                (COHERENT | Flag::DEVICE_LOCAL, 2),
+            ],
+            &[
+                (80 << 30, vk::MemoryHeapFlags::DEVICE_LOCAL),
+                (64 << 30, vk::MemoryHeapFlags::empty()),
+                (256 << 20, vk::MemoryHeapFlags::DEVICE_LOCAL),
+            ],
+        );
+        for driver in [software, card] {
+            let mut not_coherent = Vec::new();
+            for (name, layout) in imitations(driver) {
+                let types = layout.properties.memory_types_as_slice();
+                assert!(!fitting(MemoryClass::Device, &layout, 64).is_empty(), "{name}");
+                for class in MAPPED {
+                    let found = fitting(class, &layout, 64);
+                    assert!(!found.is_empty(), "{name} {class:?}");
+                    for ty in found {
+                        let own = driver.memory_types[layout.driver_type(ty) as usize].property_flags;
+                        assert!(types[ty as usize].property_flags.contains(COHERENT), "{name} {class:?} {ty}");
+                        assert!(own.contains(COHERENT), "{name} {class:?} {ty}");
+                    }
+                }
+                let cached = |flags: Flag| flags.contains(Flag::HOST_CACHED) && !flags.contains(COHERENT);
+                if types.iter().any(|ty| cached(ty.property_flags)) {
+                    not_coherent.push(name);
+                }
             }
-            let cached = |flags: Flag| flags.contains(Flag::HOST_CACHED) && !flags.contains(COHERENT);
-            if types.iter().any(|ty| cached(ty.property_flags)) {
-                not_coherent.push(name);
-            }
+            assert_eq!(not_coherent, ["qualcomm-adreno", "arm-mali"]);
         }
-        assert_eq!(not_coherent, ["qualcomm-adreno", "arm-mali"]);
     }
 
     #[test]
