@@ -1,0 +1,130 @@
+"""Modules of `module_db`: against the CPU, memory formats, gradients, pickling."""
+
+from __future__ import annotations
+
+import copy
+import io
+
+import torch
+from torch.testing._internal.common_device_type import instantiate_device_type_tests
+from torch.testing._internal.common_modules import module_db, modules
+from torch.testing._internal.common_utils import TestCase, freeze_rng_state, gradcheck, noncontiguous_like, run_tests
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+FLOATS = (torch.float32, torch.float64)
+
+
+def moved(value, device):
+    """`value` with copies of its tensors on a device."""
+    return tree_map_only(torch.Tensor, lambda t: t.detach().clone().to(device).requires_grad_(t.requires_grad), value)
+
+
+def differentiable(value):
+    return [t for t in tree_leaves(value) if isinstance(t, torch.Tensor) and t.requires_grad]
+
+
+def built(info, given, device, dtype, training):
+    """The module that a set of inputs describes."""
+    arguments = given.constructor_input
+    module = info.module_cls(*arguments.args, **arguments.kwargs)
+    return module.to(device).to(dtype).train(training)
+
+
+class TestModule(TestCase):
+    """What every module has in common."""
+
+    def _inputs(self, info, device, dtype, training, requires_grad=False):
+        for given in info.module_inputs_func(
+            info, device=device, dtype=dtype, requires_grad=requires_grad, training=training
+        ):
+            if given.forward_input is not None:
+                yield given
+
+    def _run(self, module, arguments):
+        with freeze_rng_state():
+            return module(*arguments.args, **arguments.kwargs)
+
+    @modules(module_db, allowed_dtypes=FLOATS)
+    def test_forward(self, device, dtype, module_info, training):
+        """The module computes what PyTorch's reference does, where it has one."""
+        for given in self._inputs(module_info, device, dtype, training):
+            module = built(module_info, given, device, dtype, training)
+            arguments = given.forward_input
+            found = self._run(module, arguments)
+            if given.reference_fn is not None:
+                self.assertEqual(found, given.reference_fn(module, *arguments.args, **arguments.kwargs))
+
+    @modules(module_db, allowed_dtypes=FLOATS)
+    def test_cpu_gpu_parity(self, device, dtype, module_info, training):
+        """Values and gradients are the CPU's."""
+        for given in self._inputs(module_info, "cpu", dtype, training, requires_grad=True):
+            results = []
+            module = built(module_info, given, "cpu", dtype, training)
+            for place, twin in (("cpu", module), (device, copy.deepcopy(module).to(device))):
+                arguments = copy.copy(given.forward_input)
+                arguments.args, arguments.kwargs = moved((arguments.args, arguments.kwargs), place)
+                output = self._run(twin, arguments)
+                outputs = [t for t in differentiable(output) if t.is_floating_point()]
+                if outputs:
+                    sum(t.square().sum() for t in outputs).backward()
+                inputs = differentiable((arguments.args, arguments.kwargs))
+                gradients = [t.grad for t in (*inputs, *twin.parameters())]
+                results.append((output, gradients))
+            self.assertEqual(results[1], results[0], exact_device=False)
+
+    @modules(module_db, allowed_dtypes=FLOATS)
+    def test_non_contiguous_tensors(self, device, dtype, module_info, training):
+        """The same values of inputs and parameters that are not contiguous."""
+        for given in self._inputs(module_info, device, dtype, training):
+            module = built(module_info, given, device, dtype, training)
+            arguments = given.forward_input
+            expected = self._run(copy.deepcopy(module), arguments)
+            spread = copy.copy(arguments)
+            spread.args, spread.kwargs = tree_map_only(
+                torch.Tensor, noncontiguous_like, (arguments.args, arguments.kwargs)
+            )
+            self.assertEqual(self._run(module, spread), expected)
+
+    @modules(module_db, allowed_dtypes=(torch.float64,))
+    def test_grad(self, device, dtype, module_info, training):
+        """Gradients against differences of values."""
+        for given in self._inputs(module_info, device, dtype, training, requires_grad=True):
+            module = built(module_info, given, device, dtype, training)
+            arguments = given.forward_input
+            inputs = differentiable((arguments.args, arguments.kwargs))
+            if not inputs:
+                continue
+
+            def values(*_ignored, module=module, arguments=arguments):
+                output = self._run(module, arguments)
+                return tuple(t for t in tree_leaves(output) if isinstance(t, torch.Tensor) and t.is_floating_point())
+
+            with freeze_rng_state():
+                self.assertTrue(
+                    gradcheck(
+                        values,
+                        (*inputs, *module.parameters()),
+                        check_undefined_grad=False,
+                        nondet_tol=module_info.gradcheck_nondet_tol,
+                        fast_mode=True,
+                    )
+                )
+
+    @modules(module_db, allowed_dtypes=(torch.float32,))
+    def test_save_load(self, device, dtype, module_info, training):
+        """A module's state that was saved on the device gives the same values, there and on the CPU."""
+        for given in self._inputs(module_info, device, dtype, training):
+            module = built(module_info, given, device, dtype, training)
+            buffer = io.BytesIO()
+            torch.save(module.state_dict(), buffer)
+            for place in (device, "cpu"):
+                buffer.seek(0)
+                twin = built(module_info, given, place, dtype, training)
+                twin.load_state_dict(torch.load(buffer, map_location=place, weights_only=True))
+                self.assertEqual(twin.state_dict(), module.state_dict(), exact_device=False)
+
+
+instantiate_device_type_tests(TestModule, globals())
+
+if __name__ == "__main__":
+    run_tests()
