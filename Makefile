@@ -92,8 +92,8 @@ smoke-profiles: test-system $(package)
 opinfo: test-system $(package)
 	$(py) -m tests.opinfo --jobs $(JOBS)
 
-# Goes on where it was stopped. SHARD="--shard 0/20" runs a part: all of it takes days on Mesa's software adapter. The files of
-# tests are not in any wheel: PYTORCH names a source tree, and without it only this project's suites run.
+# Goes on where it was stopped. SHARD="--shard 0/20" runs a part. The files of tests are in no wheel: PYTORCH names a source tree,
+# and without it only this project's suites run.
 PYTORCH ?=
 SHARD ?=
 .PHONY: device-generic

@@ -14,6 +14,7 @@ import os
 import re
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 # As for the other tests: two devices on every machine, no warning of a software adapter, and no time lost in optimising
@@ -82,12 +83,18 @@ def _adapter(device: str) -> str:
     return name
 
 
-def _subject(device: str, tree: sources.Tree | None) -> Subject:
+def _digest(*files: Path) -> str:
     digest = hashlib.sha256()
-    for library in sorted((Path(torch_dml.__file__).parent / "lib").iterdir()):
-        digest.update(library.read_bytes())
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _subject(device: str, tree: sources.Tree | None, files: dict[str, Path]) -> Subject:
+    libraries = _digest(*sorted((Path(torch_dml.__file__).parent / "lib").iterdir()))
     where = str(tree) if tree is not None else "no source tree of PyTorch"
-    return Subject(torch.__version__, _adapter(device), digest.hexdigest()[:16], where)
+    digests = {name: _digest(file) for name, file in files.items()}
+    return Subject(torch.__version__, _adapter(device), libraries, where, digests)
 
 
 def _chosen(everything: list[Test], options: argparse.Namespace) -> list[Test]:
@@ -116,10 +123,19 @@ def _run(
         bar = progress.add_task("tests", total=len(tests), completed=len(tests) - len(missing), verdicts="")
         for result in worker.run(missing, files, options.device, options.jobs, options.time):
             kept.add(result)
-            if result.wrong and differences.explanation(result, known) is None:
+            if result.questionable and differences.explanation(result, known) is None:
                 progress.console.print(str(result), markup=False, highlight=False, soft_wrap=True)
             counts = Counter(kept.results[test].verdict.value for test in tests if test in kept.results)
             progress.update(bar, advance=1, verdicts=", ".join(f"{n} {name}" for name, n in counts.most_common()))
+
+
+def _control(tests: list[Test], files: dict[str, Path], options: argparse.Namespace, kept: ResultFile) -> None:
+    """What went wrong on the device runs again on the CPU."""
+    if torch.device(options.device).type == "cpu":
+        return
+    wrong = [test for test in tests if kept.results[test].wrong and kept.results[test].control is None]
+    for test, verdict in worker.control(wrong, files, options.device, options.jobs, options.time):
+        kept.add(replace(kept.results[test], control=verdict))
 
 
 def _report(heading: str, lines: list[str], console: Console) -> None:
@@ -146,15 +162,16 @@ def main() -> int:
         print(f"error: no test of {', '.join(files)} is for {options.device} and chosen", file=sys.stderr)
         return 2
 
-    subject = _subject(options.device, tree)
+    subject = _subject(options.device, tree, files)
     known = differences.read(options.differences, sources.released())
     kept = ResultFile(options.results, subject, options.fresh)
     try:
         _run(tests, files, options, kept, known, console)
+        _control(tests, files, options, kept)
     finally:
         kept.close()
     results = [kept.results[test] for test in tests]
-    unexplained = [one for one in results if one.wrong and differences.explanation(one, known) is None]
+    unexplained = [one for one in results if one.questionable and differences.explanation(one, known) is None]
     outdated = differences.outdated(results, known, everything)
     _report("files that cannot be imported", broken, console)
     _report(f"failures that {options.differences.name} does not explain", [str(one) for one in unexplained], console)

@@ -49,7 +49,7 @@ def _number(version: str) -> tuple[int, ...]:
 
 def explanation(result: Result, known: Iterable[Difference]) -> Difference | None:
     """The first difference that covers a failure."""
-    return next((one for one in known if one.covers(result)), None) if result.wrong else None
+    return next((one for one in known if one.covers(result)), None) if result.questionable else None
 
 
 def outdated(results: Iterable[Result], known: Iterable[Difference], everything: Iterable[Test]) -> list[str]:
@@ -61,6 +61,6 @@ def outdated(results: Iterable[Result], known: Iterable[Difference], everything:
         for expression in one.tests:
             named = [test for test in everything if re.fullmatch(expression, str(test))]
             whole = all(test in ran for test in named)
-            if named and whole and not any(ran[test].wrong and one.covers(ran[test]) for test in named):
+            if named and whole and not any(ran[test].questionable and one.covers(ran[test]) for test in named):
                 found.append(f"{expression} no longer fails so: {one.why}")
     return found

@@ -39,6 +39,13 @@ def names(case: type[unittest.TestCase]) -> list[str]:
     return list(unittest.TestLoader().getTestCaseNames(case))
 
 
+def renamed(case: str, name: str, device: str, other: str) -> tuple[str, str]:
+    """A class's and a test's name, as they are for another kind of device."""
+    kind, to = torch.device(device).type, torch.device(other).type
+    before, _, after = name.rpartition(f"_{kind}")
+    return case.removesuffix(kind.upper()) + to.upper(), f"{before}_{to}{after}"
+
+
 def _base(device: str) -> Any:
     """PyTorch's class that the tests of a device inherit from."""
     from torch.testing._internal import common_device_type as machinery

@@ -21,12 +21,13 @@ What `instantiate_device_type_tests` of PyTorch makes of its test classes, for `
   operators with a NumPy reference), with their samples, tolerances and expected failures:
   [tests/device_generic/suites](../tests/device_generic/suites).
 
-`skipped` are also the tests that PyTorch expects to fail, and that do. `on the CPU`: tests, passed or not, in which an
-operator ran on the CPU.
+`skipped` are also the tests that PyTorch expects to fail, and that do. What went wrong ran again on the CPU: `wrong on
+the CPU too` are those of the failed, crashed and too slow that say nothing of the device. `through the CPU`: tests in
+which an operator fell back to the CPU.
 """
 
 # What `counts` counts.
-COUNTED = ("passed", "failed", "skipped", "crashed", "too slow", "on the CPU")
+COUNTED = ("passed", "failed", "skipped", "crashed", "too slow", "wrong on the CPU too", "through the CPU")
 
 
 def render(
@@ -42,7 +43,8 @@ def render(
     missing = [name for name in PYTORCH_FILES if name not in totals]
     wrong = [result for result in results if result.wrong]
     explained = [(why, result) for result in wrong if (why := explanation(result, known)) is not None]
-    unexplained = [result for result in wrong if explanation(result, known) is None]
+    unexplained = [result for result in wrong if result.questionable and explanation(result, known) is None]
+    shared = [result.test for result in wrong if result.shared]
     share = f"part {shard} of the tests, chosen by their names" if shard else "all tests of the files below"
     lines = [
         HEAD,
@@ -53,7 +55,9 @@ def render(
         "",
         "## What fails, and why",
         "",
-        *(_reasons(explained) or ["Nothing that is explained."]),
+        *([f"- wrong on the CPU too ({len(shared)}): {_named(shared)}."] if shared else []),
+        *_reasons(explained),
+        *([] if wrong else ["Nothing."]),
         "",
         *(["Not explained:", "", *(f"- `{one.test}`: {_cell(one)}" for one in unexplained), ""] if unexplained else []),
         "## What ran on the CPU",
@@ -76,13 +80,14 @@ def _table(results: Sequence[Result], totals: Counter[str]) -> list[str]:
 
 
 def counts(results: Sequence[Result]) -> list[int]:
-    """How many passed, failed, were skipped, crashed, took too long; and in how many something ran on the CPU."""
+    """As `COUNTED` says."""
     verdicts = Counter(result.verdict for result in results)
     return [
         verdicts[Verdict.PASS],
         verdicts[Verdict.FAIL] + verdicts[Verdict.ERROR],
         verdicts[Verdict.SKIP],
         *(verdicts[verdict] for verdict in INTERRUPTED),
+        sum(result.shared for result in results),
         sum(bool(result.fallbacks) for result in results),
     ]
 

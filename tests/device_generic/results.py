@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ class Verdict(str, Enum):
     SKIP = "skip"  # also a failure that PyTorch expects
 
 
+FINE = (Verdict.PASS, Verdict.SKIP)
 # Verdicts of the process that ran the test: another run may end otherwise.
 INTERRUPTED = (Verdict.CRASH, Verdict.TIMEOUT)
 
@@ -49,11 +50,22 @@ class Result:
     message: str = ""
     fallbacks: dict[str, int] = field(default_factory=dict)  # how often which operator ran on the CPU
     seconds: float = 0.0
+    control: Verdict | None = None  # of the same test on the CPU, which runs where the device's is wrong
 
     @property
     def wrong(self) -> bool:
+        """Whether the test failed, crashed or took too long."""
+        return self.verdict not in FINE
+
+    @property
+    def shared(self) -> bool:
+        """Whether the test goes wrong on the CPU too: then it says nothing of the device."""
+        return self.wrong and self.control is not None and self.control not in FINE
+
+    @property
+    def questionable(self) -> bool:
         """Whether the result needs an explanation."""
-        return self.verdict not in (Verdict.PASS, Verdict.SKIP)
+        return self.wrong and not self.shared
 
     def __str__(self) -> str:
         return f"{self.test}: {self.verdict.value}: {self.message[:300]}"
@@ -68,17 +80,19 @@ class Result:
         """The inverse of `to_line`."""
         values = dict(line)
         test = Test(values.pop("file"), values.pop("case"), values.pop("name"))
-        return cls(test, Verdict(values.pop("verdict")), **values)
+        control = values.pop("control", None)
+        return cls(test, Verdict(values.pop("verdict")), control=control and Verdict(control), **values)
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What ran. Results of equal subjects belong together."""
+    """What ran. Results of equal subjects belong together, of files that have not changed."""
 
     torch: str
     adapter: str
     libraries: str  # a digest of the engine and the plugin
     sources: str  # where PyTorch's files are from
+    files: dict[str, str] = field(default_factory=dict, compare=False)  # a digest of each
 
 
 class ResultFile:
@@ -87,9 +101,16 @@ class ResultFile:
     def __init__(self, path: Path, subject: Subject, fresh: bool = False) -> None:
         """Open `path`. With `fresh`, or if it holds another subject's results, it starts empty."""
         self.results: dict[Test, Result] = {}
-        if not fresh and path.exists() and json_lines.read(path)[0] == asdict(subject):
-            _, found = read_all(path)
-            self.results = {test: one for test, one in found.items() if one.verdict not in INTERRUPTED}
+        if not fresh and path.exists() and json_lines.read(path)[0]:
+            before, found = read_all(path)
+            if before == subject:
+                files = {**before.files, **subject.files}
+                self.results = {
+                    test: one
+                    for test, one in found.items()
+                    if one.verdict not in INTERRUPTED and before.files.get(test.file) == files[test.file]
+                }
+                subject = replace(subject, files=files)
         self._file = json_lines.LineFile(path, asdict(subject), (one.to_line() for one in self.results.values()))
 
     def add(self, result: Result) -> None:

@@ -46,6 +46,37 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Control:
+    """Running the same tests on the CPU."""
+
+    work: Work
+
+    def prepare(self, test: Test) -> None:
+        """Import the test's file for the CPU."""
+        instantiation.cases(self.work.files[test.file], "cpu")
+
+    def perform(self, test: Test) -> tuple[Test, Verdict]:
+        """Run the test's twin."""
+        case, name = instantiation.renamed(test.case, test.name, self.work.device, "cpu")
+        cases = instantiation.cases(self.work.files[test.file], "cpu")
+        if case not in cases or not hasattr(cases[case], name):
+            return test, Verdict.SKIP
+        return test, run_test(cases[case], Test(test.file, case, name), "cpu").verdict
+
+    def crashed(self, test: Test, message: str) -> tuple[Test, Verdict]:
+        """The process ended."""
+        return test, Verdict.CRASH
+
+    def timed_out(self, test: Test, message: str) -> tuple[Test, Verdict]:
+        """The process was killed."""
+        return test, Verdict.TIMEOUT
+
+    def spoils(self, result: tuple[Test, Verdict]) -> bool:
+        """Never: nothing runs on the device."""
+        return False
+
+
+@dataclass(frozen=True)
 class Collection:
     """The tests of a file, or why it could not be imported."""
 
@@ -96,3 +127,10 @@ def collect(files: Mapping[str, Path], device: str, jobs: int) -> list[Collectio
 def run(tests: Iterable[Test], files: Mapping[str, Path], device: str, jobs: int, timeout: float) -> Iterator[Result]:
     """Run the tests in `jobs` processes, each within `timeout` seconds; give each result when it is there."""
     return workers.run(Work(files, device), [iter(tests)] * jobs, timeout)
+
+
+def control(
+    tests: Iterable[Test], files: Mapping[str, Path], device: str, jobs: int, timeout: float
+) -> Iterator[tuple[Test, Verdict]]:
+    """What comes of the same tests on the CPU, where they are instantiated for it."""
+    return workers.run(Control(Work(files, device)), [iter(tests)] * jobs, timeout)
