@@ -93,8 +93,8 @@ void put(Writer& writer, DmlValue& v, const at::IValue& value, Reading reading) 
   TORCH_CHECK_NOT_IMPLEMENTED(false, "dml: an argument of type ", value.tagKind(), " is not supported");
 }
 
-// Zeros without memory, a tangent that is known to vanish. PyTorch gives memory to those of most operators, and leaves a
-// few, as aten::dot and aten::vdot, to see for themselves.
+// Zeros without memory, a tangent that is known to vanish. PyTorch gives memory to those of most operators, and leaves
+// a few, as aten::dot and aten::vdot, to see for themselves.
 bool is_zero_tensor(const at::IValue& value) {
   return value.isTensor() && value.unsafeToTensorImpl()->key_set().has(c10::DispatchKey::ZeroTensor);
 }

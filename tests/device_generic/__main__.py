@@ -177,7 +177,7 @@ def main() -> int:
     _report(f"failures that {options.differences.name} does not explain", [str(one) for one in unexplained], console)
     _report(f"explanations in {options.differences.name} that no longer apply", outdated, console)
     found = zip(page.counts(results), page.COUNTED, strict=True)
-    console.print(", ".join(f"{count} {name}" for count, name in found), highlight=False)
+    console.print(", ".join(f"{count} {name}" for count, name in found), highlight=False, soft_wrap=True)
     if options.write:
         options.write.write_text(page.render(results, everything, known, subject, options.shard))
         console.print(f"{options.write} is written")
