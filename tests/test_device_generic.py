@@ -173,6 +173,9 @@ class TestCommand:
         assert again.returncode == 1 and "2 passed, 1 failed, 0 skipped, 1 crashed" in again.stdout, again.stderr
         after = self.results(folder)
         assert after["test_wrong_dml"] == before["test_wrong_dml"]  # it was not run again
+        kept = command(*options, "--kept", "-k", "test_(right|wrong|crash)")
+        assert kept.returncode == 1 and "2 passed, 1 failed, 0 skipped, 1 crashed" in kept.stdout, kept.stderr
+        assert self.results(folder) == after
 
     def test_a_file_that_cannot_be_imported(self, tmp_path: Path) -> None:
         file = tmp_path / "test_broken.py"

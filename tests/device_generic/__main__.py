@@ -30,7 +30,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ..support.shards import Shard
 from . import differences, page, sources, worker
-from .results import ResultFile, Subject, Test
+from .results import Result, ResultFile, Subject, Test, read_all
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -57,6 +57,7 @@ def _options() -> argparse.Namespace:
         help="kept results (default: build/device_generic.jsonl)",
     )
     files.add_argument("--fresh", action="store_true", help="forget the kept results")
+    files.add_argument("--kept", action="store_true", help="run nothing: judge the kept results")
     files.add_argument("--differences", type=Path, default=ROOT / "docs" / "device_generic_differences.toml")
     files.add_argument("--write", type=Path, metavar="PAGE", help="write what was found, as docs/device_generic.md")
     options = parser.parse_args()
@@ -138,6 +139,24 @@ def _control(tests: list[Test], files: dict[str, Path], options: argparse.Namesp
         kept.add(replace(kept.results[test], control=verdict))
 
 
+def _found(
+    tests: list[Test],
+    files: dict[str, Path],
+    subject: Subject,
+    options: argparse.Namespace,
+    known: list[differences.Difference],
+    console: Console,
+) -> tuple[Subject, dict[Test, Result]]:
+    """What the tests give; what an earlier run of the same gave is kept."""
+    kept = ResultFile(options.results, subject, options.fresh)
+    try:
+        _run(tests, files, options, kept, known, console)
+        _control(tests, files, options, kept)
+    finally:
+        kept.close()
+    return subject, kept.results
+
+
 def _report(heading: str, lines: list[str], console: Console) -> None:
     if lines:
         text = "\n  ".join((f"{len(lines)} {heading}:", *lines))
@@ -162,22 +181,19 @@ def main() -> int:
         print(f"error: no test of {', '.join(files)} is for {options.device} and chosen", file=sys.stderr)
         return 2
 
-    subject = _subject(options.device, tree, files)
     known = differences.read(options.differences, sources.released())
-    kept = ResultFile(options.results, subject, options.fresh)
-    try:
-        _run(tests, files, options, kept, known, console)
-        _control(tests, files, options, kept)
-    finally:
-        kept.close()
-    results = [kept.results[test] for test in tests]
+    if options.kept:
+        subject, found = read_all(options.results)
+    else:
+        subject, found = _found(tests, files, _subject(options.device, tree, files), options, known, console)
+    results = [found[test] for test in tests if test in found]
     unexplained = [one for one in results if one.questionable and differences.explanation(one, known) is None]
     outdated = differences.outdated(results, known, everything)
     _report("files that cannot be imported", broken, console)
     _report(f"failures that {options.differences.name} does not explain", [str(one) for one in unexplained], console)
     _report(f"explanations in {options.differences.name} that no longer apply", outdated, console)
-    found = zip(page.counts(results), page.COUNTED, strict=True)
-    console.print(", ".join(f"{count} {name}" for count, name in found), highlight=False, soft_wrap=True)
+    counts = zip(page.counts(results), page.COUNTED, strict=True)
+    console.print(", ".join(f"{count} {name}" for count, name in counts), highlight=False, soft_wrap=True)
     if options.write:
         options.write.write_text(page.render(results, everything, known, subject, options.shard))
         console.print(f"{options.write} is written")
