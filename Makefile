@@ -14,6 +14,8 @@ PYTHON ?= python3
 TORCH ?= 2.15.0
 # Tests run in this many processes.
 JOBS ?= 4
+# What the long runs of operators run on.
+DEVICE ?= dml
 VENV ?= .venv
 
 py := $(VENV)/bin/python
@@ -31,6 +33,7 @@ help:
 	@echo "make smoke  run the small set of tests"
 	@echo "make smoke-profiles  run it on imitations of other adapters; PROFILES=\"minimum arm-mali\""
 	@echo "make opinfo run PyTorch's own operator tests, all of them, and write docs/operators.md"
+	@echo "make device-generic  run PyTorch's own device-generic tests, PYTORCH=a source tree of the same release, and write docs/device_generic.md"
 	@echo "make fuzz   run random calls of the operators beside the CPU's, SECONDS=600 DEVICE=dml"
 	@echo "make accuracy  measure the errors of operators beside the CPU's, and write their table in docs/numerics.md"
 	@echo "make test-libraries  run programs of other libraries on the device, and write docs/libraries.md"
@@ -89,13 +92,21 @@ smoke-profiles: test-system $(package)
 opinfo: test-system $(package)
 	$(py) -m tests.opinfo --jobs $(JOBS)
 
+# Goes on where it was stopped. SHARD="--shard 0/20" runs a part. The files of tests are in no wheel: PYTORCH names a source tree,
+# and without it only this project's suites run.
+PYTORCH ?=
+SHARD ?=
+.PHONY: device-generic
+device-generic: test-system $(package)
+	$(py) -m tests.device_generic $(if $(PYTORCH),--pytorch $(PYTORCH),--suites) $(SHARD) --device $(DEVICE) --jobs $(JOBS) \
+		--write docs/device_generic.md
+
 .PHONY: accuracy
 accuracy: test-system $(package)
 	$(py) -m tests.accuracy
 
 # Random calls beside the CPU's: SECONDS=600 DEVICE=dml:0; `python -m tests.fuzz --help` says more.
 SECONDS ?= 600
-DEVICE ?= dml
 .PHONY: fuzz
 fuzz: test-system $(package)
 	$(py) -m tests.fuzz --seconds $(SECONDS) --device $(DEVICE) --jobs $(JOBS)
@@ -164,7 +175,8 @@ lint: test-system $(environment)
 	$(py) scripts/import_circles.py
 	$(VENV)/bin/clang-format --dry-run --Werror plugin/*.cpp plugin/*.h
 	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py \
-		tests/accuracy tests/opinfo tests/fuzz tests/libraries/*.py tests/support/workers.py examples/*.py
+		tests/accuracy tests/opinfo tests/fuzz tests/libraries/*.py tests/device_generic/*.py tests/support/workers.py \
+		tests/support/shards.py tests/support/json_lines.py examples/*.py
 
 .PHONY: wheel
 wheel: system $(environment)

@@ -4,6 +4,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 #include <ATen/core/stack.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "backend.h"
 #include "call.h"
@@ -92,6 +93,12 @@ void put(Writer& writer, DmlValue& v, const at::IValue& value, Reading reading) 
   TORCH_CHECK_NOT_IMPLEMENTED(false, "dml: an argument of type ", value.tagKind(), " is not supported");
 }
 
+// Zeros without memory, a tangent that is known to vanish. PyTorch gives memory to those of most operators, and leaves
+// a few, as aten::dot and aten::vdot, to see for themselves.
+bool is_zero_tensor(const at::IValue& value) {
+  return value.isTensor() && value.unsafeToTensorImpl()->key_set().has(c10::DispatchKey::ZeroTensor);
+}
+
 constexpr size_t kInlineArgs = 8, kInlineResults = 4;
 
 class Trampoline final : public c10::OperatorKernel {
@@ -110,7 +117,11 @@ class Trampoline final : public c10::OperatorKernel {
     Writer writer;
     DmlValue* args = writer.arena.take<DmlValue>(nargs);
     DmlValue* results = writer.arena.take<DmlValue>(nresults);
-    for (size_t i = 0; i < nargs; ++i) put(writer, args[i], (*stack)[base + i], readings_[i]);
+    for (size_t i = 0; i < nargs; ++i) {
+      at::IValue& value = (*stack)[base + i];
+      if (C10_UNLIKELY(is_zero_tensor(value))) value = at::zeros_like(value.toTensor());
+      put(writer, args[i], value, readings_[i]);
+    }
     Call call;
     if (!call.run(op_, writer.device(), args, nargs, results, nresults)) {
       return fallback(handle, stack);

@@ -430,3 +430,17 @@ def test_what_a_program_starts_with(wish: str, expected: str) -> None:
         expected = "True"
     done = run_python("-c", script, TORCH_DML_AUTOGRAD_THREADS=wish)
     assert done.stdout.strip() == expected, done.stderr
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
+@pytest.mark.parametrize("product", [torch.dot, torch.vdot])
+def test_tangents_that_are_known_to_vanish(product: Any, dtype: torch.dtype) -> None:
+    """PyTorch has them as tensors without memory, and leaves it to these products to see that."""
+    x = torch.tensor([1, 2, 3], dtype=dtype, device="dml")
+    nothing = torch._efficientzerotensor((3,), dtype=dtype, device="dml")
+    for a, b in ((x, nothing), (nothing, x), (x.conj(), nothing), (nothing.conj(), x), (nothing, nothing)):
+        assert product(a, b).cpu().equal(torch.zeros((), dtype=dtype))
+    dual_level, make_dual = torch.autograd.forward_ad.dual_level, torch.autograd.forward_ad.make_dual
+    with dual_level():
+        tangent = torch.autograd.forward_ad.unpack_dual(product(make_dual(x, x), x)).tangent
+        assert tangent is not None and tangent.cpu().equal(torch.tensor(14, dtype=dtype))

@@ -98,3 +98,16 @@ def test_errors():
     assert_same_error(torch.geqrf, torch.ones(3))
     assert_same_error(torch.linalg.householder_product, torch.ones(3, 4), torch.ones(3))
     assert_same_error(torch.linalg.householder_product, torch.ones(4, 3), torch.ones(4))
+    for sizes, tau, other in (
+        ((5, 3), (4,), (5, 2)),
+        ((5, 3), (2,), (5, 2)),
+        ((3, 5), (5,), (3, 3)),
+        ((5, 3), (3,), (2, 5)),
+        ((5, 3), (), (5, 2)),
+        ((2, 5, 3), (3,), (5, 2)),
+        ((2, 5, 3), (2, 3), (5, 2)),
+        ((2, 5, 3), (2, 2, 3), (2, 5, 2)),
+        ((2, 5, 3), (3, 3), (2, 5, 2)),
+        ((2, 5, 3), (2, 3), (3, 5, 2)),
+    ):
+        assert_same_error(torch.ormqr, torch.ones(sizes), torch.ones(tau), torch.ones(other))

@@ -8,7 +8,8 @@ from functools import partial
 from tests.opinfo import worker
 from tests.opinfo.acceptance import DTYPES, run_acceptance
 from tests.opinfo.results import Verdict
-from tests.opinfo.tasks import Shard, Task, operators
+from tests.opinfo.tasks import Task, operators
+from tests.support.shards import Shard
 
 OK = (Verdict.PASS, Verdict.SKIP)
 SHARD = Shard.parse(os.environ.get("ACCEPTANCE_SHARD", "0/128"))

@@ -8,8 +8,9 @@ from functools import partial
 from support.environment import ROOT
 
 from tests.opinfo import differences, page, tasks, trial, worker
+from tests.support.shards import Shard
 
-SHARD = tasks.Shard.parse(os.environ.get("OPINFO_SHARD", "0/32"))
+SHARD = Shard.parse(os.environ.get("OPINFO_SHARD", "0/32"))
 PAGE = ROOT / "docs" / "operators.md"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -13,7 +14,8 @@ import pytest
 from tests.opinfo import differences, page, worker
 from tests.opinfo.differences import Difference
 from tests.opinfo.results import Result, ResultFile, Subject, Verdict, read_all
-from tests.opinfo.tasks import DTYPES, Shard, Task, all_tasks, select
+from tests.opinfo.tasks import DTYPES, Task, all_tasks, select
+from tests.support.shards import Shard
 
 SUBJECT = Subject("2.11", "a GPU", "0123", seed=0, max_samples=0, backward=True)
 
@@ -66,7 +68,7 @@ class TestWorker:
 class TestResults:
     def test_json(self) -> None:
         one = replace(result("add", Verdict.FAIL), samples={"pass": 3, "fail": 1}, unchecked=2, seconds=0.5)
-        assert Result.from_json(one.to_json()) == one
+        assert Result.from_line(json.loads(json.dumps(one.to_line()))) == one
 
     @pytest.fixture
     def kept(self, tmp_path: Path) -> Callable[..., dict[Task, Result]]:

@@ -28,6 +28,9 @@ class Work:
 
     device: str
 
+    def prepare(self, number: int) -> None:
+        """Nothing: a case needs no more than the process."""
+
     def perform(self, number: int) -> Finding:
         """Run the case of a number."""
         global _reference

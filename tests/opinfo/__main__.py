@@ -19,9 +19,10 @@ import torch_dml
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from ..support.shards import Shard
 from . import differences, page
 from .results import Result, ResultFile, Subject, read_all
-from .tasks import DTYPES, TORCH, Shard, Task, all_tasks, select
+from .tasks import DTYPES, TORCH, Task, all_tasks, select
 from .trial import Settings, run_task
 from .worker import run
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
+from ..support import json_lines
 from .tasks import Task
 
 
@@ -58,15 +59,15 @@ class Result:
     def __str__(self) -> str:
         return f"{self.task}: {self.verdict.value}: {self.message[:200]}"
 
-    def to_json(self) -> str:
-        """The result as a line of JSON."""
+    def to_line(self) -> dict[str, Any]:
+        """The result as a line of JSON has it."""
         values = asdict(self)
-        return json.dumps({**values.pop("task"), **values})
+        return {**values.pop("task"), **values}
 
     @classmethod
-    def from_json(cls, line: str) -> Result:
-        """The inverse of `to_json`."""
-        values = json.loads(line)
+    def from_line(cls, line: Mapping[str, Any]) -> Result:
+        """The inverse of `to_line`."""
+        values = dict(line)
         task = Task(values.pop("operator"), values.pop("dtype"))
         return cls(task, Verdict(values.pop("verdict")), **values)
 
@@ -88,49 +89,32 @@ class ResultFile:
 
     def __init__(self, path: Path, subject: Subject, fresh: bool = False) -> None:
         """Open `path`. With `fresh`, or if it holds another subject's results, it starts empty."""
-        self.path, self.subject = path, subject
+        self.subject = subject
         self.results: dict[Task, Result] = {}
         if not fresh and path.exists():
             self.results = _read(path, subject)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: TextIO = path.open("w")
-        self._write(json.dumps(asdict(subject)))
-        for result in self.results.values():
-            self._write(result.to_json())
+        self._file = json_lines.LineFile(path, asdict(subject), (one.to_line() for one in self.results.values()))
 
     def add(self, result: Result) -> None:
         """Keep a result, on disk at once."""
         self.results[result.task] = result
-        self._write(result.to_json())
+        self._file.add(result.to_line())
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def _write(self, line: str) -> None:
-        self._file.write(line + "\n")
-        self._file.flush()
-
 
 def read_all(path: Path) -> tuple[Subject, dict[Task, Result]]:
     """What ran, and every result in a file, crashes and time-outs included."""
-    first, *lines = path.read_text().splitlines()
-    results = [Result.from_json(line) for line in lines if _parsed(line) is not None]
-    return Subject(**json.loads(first)), {result.task: result for result in results}
+    subject, lines = json_lines.read(path)
+    results = map(Result.from_line, lines)
+    return Subject(**subject), {result.task: result for result in results}
 
 
 def _read(path: Path, subject: Subject) -> dict[Task, Result]:
     """The results in a file if they are the subject's, without those that another run may change."""
-    first, *_ = path.read_text().splitlines() or [""]
-    if _parsed(first) != asdict(subject):
+    if json_lines.read(path)[0] != asdict(subject):
         return {}
     _, results = read_all(path)
     return {task: result for task, result in results.items() if result.verdict not in INTERRUPTED}
-
-
-def _parsed(line: str) -> Any:
-    """A line of JSON; None where a run that was killed left half of it."""
-    try:
-        return json.loads(line)
-    except json.JSONDecodeError:
-        return None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-import zlib
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 import torch
+
+from ..support.shards import Shard
 
 if TYPE_CHECKING:
     from torch.testing._internal.opinfo.core import OpInfo
@@ -39,25 +40,6 @@ class Task:
         """The dtype as PyTorch has it."""
         dtype: torch.dtype = getattr(torch, self.dtype)
         return dtype
-
-
-@dataclass(frozen=True)
-class Shard:
-    """One of `count` parts of all tasks; which part a task is in depends on nothing but its name."""
-
-    index: int
-    count: int
-
-    @classmethod
-    def parse(cls, text: str) -> Shard:
-        """The shard that "3/64" names. Raises ValueError where there is none such."""
-        index, separator, count = text.partition("/")
-        if not separator or not 0 <= int(index) < int(count):
-            raise ValueError(f"{text!r} is no shard: i/n with 0 <= i < n")
-        return cls(int(index), int(count))
-
-    def __contains__(self, task: Task) -> bool:
-        return zlib.crc32(str(task).encode()) % self.count == self.index
 
 
 @cache

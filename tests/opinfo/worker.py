@@ -19,6 +19,9 @@ class Work:
 
     perform: Callable[[Task], Result]
 
+    def prepare(self, task: Task) -> None:
+        """Nothing: a task needs no more than the process."""
+
     def crashed(self, task: Task, message: str) -> Result:
         """The process ended."""
         return Result(task, Verdict.CRASH, message)

@@ -27,6 +27,9 @@ READY = "ready"
 class Work(Protocol[Accepted, Result]):
     """What the processes do. It is pickled: an object of a module's class."""
 
+    def prepare(self, task: Accepted) -> None:
+        """What a task needs and its time does not count, as imports; called in a process, before `perform`."""
+
     def perform(self, task: Accepted) -> Result:
         """Perform a task; called in a process."""
 
@@ -46,12 +49,13 @@ def serve(connection: Connection, work: Work[Any, Any], output: str) -> None:
         for descriptor in (1, 2):
             os.dup2(file.fileno(), descriptor)
     torch.set_num_threads(1)
-    connection.send(READY)
     while True:
         try:
             task = connection.recv()
         except EOFError:
             return
+        work.prepare(task)
+        connection.send(READY)
         connection.send(work.perform(task))
 
 
@@ -69,19 +73,18 @@ class Worker(Generic[Task, Result]):
 
     def give(self, task: Task) -> None:
         """Have a task performed, in a new process if there is none."""
-        self.task, self.deadline = task, time.monotonic() + self.timeout
+        self.task, self.deadline = task, time.monotonic() + self.timeout + START_SECONDS
         if self.process is None:
             context = multiprocessing.get_context("spawn")
             self.connection, theirs = context.Pipe()
             self.process = context.Process(target=serve, args=(theirs, self.work, str(self.output)))
             self.process.start()
             theirs.close()
-            self.deadline += START_SECONDS
         with contextlib.suppress(OSError):  # A process that is gone is noticed when its answer is read.
             self.connection.send(task)
 
     def receive(self) -> Result | None:
-        """What the process sent: the result of its task, or None if it has only started."""
+        """What the process sent: the result of its task, or None if it is only ready to perform it."""
         assert self.task is not None and self.process is not None
         try:
             message = self.connection.recv()

@@ -99,7 +99,7 @@ fn householder_product(call: &mut Call, input: &Tensor, tau: &Tensor, out: Out) 
         "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]"
     );
     check!(
-        input.dim() - tau.dim() == 1,
+        tau.dim() + 1 == input.dim(),
         Runtime,
         "torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim equal to {} \
          and input.ndim is equal to {}",
@@ -137,34 +137,40 @@ fn ormqr(
     check!(other.dim() >= 2, Runtime, "torch.ormqr: other must have at least 2 dimensions.");
     let at = if left { -2 } else { -1 };
     check!(
-        tau.dim() >= 1 && other.size(at) >= tau.size(-1),
-        Runtime,
-        "torch.ormqr: other.shape[{at}] must be greater than or equal to tau.shape[-1]"
-    );
-    check!(
         other.size(at) == input.size(-2),
         Runtime,
         "torch.ormqr: other.shape[{at}] must be equal to input.shape[-2]"
     );
+    check!(tau.dim() > 0, Index, "Dimension specified as -1 but tensor has no dimensions");
     check!(
-        tau.size(-1) <= input.size(-1),
+        tau.size(-1) == other.size(at).min(input.size(-1)),
         Runtime,
-        "torch.ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]"
+        "torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{at}], input.shape[-1])"
     );
     check!(
-        input.dim() - tau.dim() == 1 && input.dim() == other.dim(),
+        tau.dim() + 1 == input.dim(),
         Runtime,
-        "torch.ormqr: Expected input and other to have as many dimensions, and tau one less, but got {}, {} and {}",
-        input.dim(),
+        "torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to {} and input.ndim \
+         is equal to {}",
+        tau.dim(),
+        input.dim()
+    );
+    check!(
+        input.dim() == other.dim(),
+        Runtime,
+        "torch.ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to {} \
+         and input.ndim is equal to {}",
         other.dim(),
-        tau.dim()
+        input.dim()
     );
     let batch = matrices::batch_of(input);
-    check!(
-        tau.sizes[..tau.dim() - 1] == *batch && matrices::batch_of(other) == batch,
-        Runtime,
-        "torch.ormqr: Expected batch dimensions of tau and other to be equal to input.shape[:-2]"
-    );
+    for (name, given) in [("tau", &tau.sizes[..tau.dim() - 1]), ("other", matrices::batch_of(other))] {
+        check!(
+            *given == *batch,
+            Runtime,
+            "torch.ormqr: Expected batch dimensions of {name} to be equal to input.shape[:-2], but got {given:?}"
+        );
+    }
     check!(
         tau.dtype == input.dtype && other.dtype == input.dtype,
         Runtime,

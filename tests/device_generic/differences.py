@@ -1,0 +1,66 @@
+"""The failures that are known, with their reasons: docs/device_generic_differences.toml."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .results import Result, Test
+from .sources import minor
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Tests that fail with such a message, and why."""
+
+    why: str
+    tests: tuple[str, ...]  # expressions that match all of "file::class::name"
+    message: str = ""  # an expression that the message has a match of
+
+    def names(self, test: Test) -> bool:
+        """Whether this speaks of a test."""
+        return any(re.fullmatch(expression, str(test)) for expression in self.tests)
+
+    def covers(self, result: Result) -> bool:
+        """Whether this explains a failure."""
+        return self.names(result.test) and re.search(self.message, result.message) is not None
+
+
+def read(path: Path, torch: str) -> list[Difference]:
+    """The differences of a TOML file that there are in a version of torch, such as "2.14.1"."""
+    return [
+        Difference(entry["why"].strip(), tuple(entry["tests"]), entry.get("message", ""))
+        for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("difference", [])
+        if "before_torch" not in entry or _number(torch) < _number(entry["before_torch"])
+    ]
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in minor(version))
+
+
+def explanation(result: Result, known: Iterable[Difference]) -> Difference | None:
+    """The first difference that covers a failure."""
+    return next((one for one in known if one.covers(result)), None) if result.questionable else None
+
+
+def outdated(results: Iterable[Result], known: Iterable[Difference], everything: Iterable[Test]) -> list[str]:
+    """The expressions that explain nothing, where all of the tests (of all there are) that they match were run."""
+    ran = {result.test: result for result in results}
+    everything = list(everything)
+    found = []
+    for one in known:
+        for expression in one.tests:
+            named = [test for test in everything if re.fullmatch(expression, str(test))]
+            whole = all(test in ran for test in named)
+            if named and whole and not any(ran[test].questionable and one.covers(ran[test]) for test in named):
+                found.append(f"{expression} no longer fails so: {one.why}")
+    return found

@@ -1,0 +1,130 @@
+"""What a run found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from ..support import json_lines
+
+
+@dataclass(frozen=True, order=True)
+class Test:
+    """A test: its file as it was named, its class and its name."""
+
+    __test__ = False  # pytest is not to collect it
+
+    file: str
+    case: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.file}::{self.case}::{self.name}"
+
+
+class Verdict(str, Enum):
+    """What came of a test."""
+
+    CRASH = "crash"
+    TIMEOUT = "timeout"
+    ERROR = "error"  # an exception that is no assertion
+    FAIL = "fail"  # an assertion, or a success where PyTorch expects a failure
+    PASS = "pass"
+    SKIP = "skip"  # also a failure that PyTorch expects
+
+
+FINE = (Verdict.PASS, Verdict.SKIP)
+# Verdicts of the process that ran the test: another run may end otherwise.
+INTERRUPTED = (Verdict.CRASH, Verdict.TIMEOUT)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a test."""
+
+    test: Test
+    verdict: Verdict
+    message: str = ""
+    fallbacks: dict[str, int] = field(default_factory=dict)  # how often which operator ran on the CPU
+    seconds: float = 0.0
+    control: Verdict | None = None  # of the same test on the CPU, which runs where the device's is wrong
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the test failed, crashed or took too long."""
+        return self.verdict not in FINE
+
+    @property
+    def shared(self) -> bool:
+        """Whether the test goes wrong on the CPU too: then it says nothing of the device."""
+        return self.wrong and self.control is not None and self.control not in FINE
+
+    @property
+    def questionable(self) -> bool:
+        """Whether the result needs an explanation."""
+        return self.wrong and not self.shared
+
+    def __str__(self) -> str:
+        return f"{self.test}: {self.verdict.value}: {self.message[:300]}"
+
+    def to_line(self) -> dict[str, Any]:
+        """The result as a line of JSON has it."""
+        values = asdict(self)
+        return {**values.pop("test"), **values}
+
+    @classmethod
+    def from_line(cls, line: Mapping[str, Any]) -> Result:
+        """The inverse of `to_line`."""
+        values = dict(line)
+        test = Test(values.pop("file"), values.pop("case"), values.pop("name"))
+        control = values.pop("control", None)
+        return cls(test, Verdict(values.pop("verdict")), control=control and Verdict(control), **values)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What ran. Results of equal subjects belong together, of files that have not changed."""
+
+    torch: str
+    adapter: str
+    libraries: str  # a digest of the engine and the plugin
+    sources: str  # where PyTorch's files are from
+    files: dict[str, str] = field(default_factory=dict, compare=False)  # a digest of each
+
+
+class ResultFile:
+    """The results of a subject; those of an earlier run of the same subject are kept."""
+
+    def __init__(self, path: Path, subject: Subject, fresh: bool = False) -> None:
+        """Open `path`. With `fresh`, or if it holds another subject's results, it starts empty."""
+        self.results: dict[Test, Result] = {}
+        if not fresh and path.exists() and json_lines.read(path)[0]:
+            before, found = read_all(path)
+            if before == subject:
+                files = {**before.files, **subject.files}
+                self.results = {
+                    test: one
+                    for test, one in found.items()
+                    if one.verdict not in INTERRUPTED and before.files.get(test.file) == files[test.file]
+                }
+                subject = replace(subject, files=files)
+        self._file = json_lines.LineFile(path, asdict(subject), (one.to_line() for one in self.results.values()))
+
+    def add(self, result: Result) -> None:
+        """Keep a result, on disk at once."""
+        self.results[result.test] = result
+        self._file.add(result.to_line())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def read_all(path: Path) -> tuple[Subject, dict[Test, Result]]:
+    """What ran, and every result in a file, crashes and time-outs included."""
+    subject, lines = json_lines.read(path)
+    results = map(Result.from_line, lines)
+    return Subject(**subject), {result.test: result for result in results}
