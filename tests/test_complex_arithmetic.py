@@ -198,3 +198,42 @@ def test_orderings_are_refused() -> None:
         for operand in (z, z.to("dml")):
             with pytest.raises((RuntimeError, TypeError)):  # torch 2.15 has TypeError of some
                 function(operand, operand)
+
+
+@dtypes(*COMPLEX)
+def test_powers_of_numbers_are_contiguous(dtype: torch.dtype) -> None:
+    """As the CPU's; and all powers of 1 are 1, whatever the exponent."""
+    z = numbers(3, 4, 2, dtype=dtype).permute(2, 0, 1)
+    for number in (0.5 + 1j, 1, 2.5):
+        assert_same_outcome(lambda z, number=number: torch.pow(number, z), z)
+        assert_same_outcome(lambda z, out, number=number: torch.pow(number, z, out=out), z, z.new_empty(0))
+    infinite = torch.tensor([complex(math.inf, 1), complex(math.nan, 0), complex(2, -math.inf)], dtype=dtype)
+    assert torch.equal(torch.pow(1, infinite.to("dml")).cpu(), torch.ones(3, dtype=dtype))
+
+
+def test_a_reversed_difference_makes_its_result_contiguous() -> None:
+    x, y = numbers(3, 4).t(), numbers(3, 4).t()
+
+    def into(x: torch.Tensor, y: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        return torch.ops.aten.rsub.Tensor_out(x, y, alpha=2, out=out)
+
+    assert_same_outcome(into, x, y, x.new_empty(0))
+    assert_same_outcome(into, x, y, x.new_empty(4, 3))
+
+
+@pytest.mark.parametrize("where", ["cpu", "dml"])
+@pytest.mark.parametrize("name", ["_foreach_addcmul", "_foreach_addcdiv"])
+def test_lists_with_packed_numbers(name: str, where: str) -> None:
+    function = getattr(torch.ops.aten, name).Tensor
+    lists = [[numbers(3, 4) + 2, numbers(0), numbers(5) + 2] for _ in range(3)]
+    values = numbers(3)
+    want = function(*lists, values)
+    ours = [[t.to("dml") for t in items] for items in lists]
+    for got, expected in zip(function(*ours, values.to(where)), want, strict=True):
+        torch.testing.assert_close(got.cpu(), expected)
+    for got, expected in zip(function(*ours, values.conj().to(where)), function(*lists, values.conj()), strict=True):
+        torch.testing.assert_close(got.cpu(), expected)
+    for wrong in (numbers(2), numbers(3, 1), numbers()):
+        for items, place in ((lists, "cpu"), (ours, where)):
+            with pytest.raises(RuntimeError):
+                function(*items, wrong.to(place))

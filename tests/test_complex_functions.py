@@ -134,3 +134,12 @@ def test_conjugates_and_negatives_are_seen(dtype: torch.dtype) -> None:
         lambda z: torch.zeros_like(z).imag.add_(1),
     ):
         assert_matches_cpu(function, z, widen=False, rtol=1e-5, atol=1e-5)
+
+
+@layouts()
+@dtypes(torch.complex64, torch.complex128, torch.float32, torch.int64)
+def test_conjugates_in_place(dtype: torch.dtype, layout: str) -> None:
+    x = torch.randn(2, 3, 4, 5).to(dtype) if not dtype.is_complex else torch.randn(2, 3, 4, 5, dtype=dtype)
+    for made in (lay_out(x, layout), lay_out(x, layout).conj(), torch._neg_view(lay_out(x, layout)), x[:0]):
+        assert_same_outcome(lambda t: t.clone().conj_physical_(), made)
+        assert_same_outcome(torch.conj_physical_, made.clone())

@@ -107,6 +107,9 @@ def test_reductions_that_are_refused() -> None:
         lambda z, x: x.clone().cumprod_(0, dtype=torch.complex64),
         lambda z, x: torch.linalg.vector_norm(x, dtype=torch.complex64),
         lambda z, x: torch.linalg.vector_norm(z, dtype=torch.float32),
+        lambda z, x: torch.linalg.vector_norm(z.to(torch.complex128), dtype=torch.complex64),
+        lambda z, x: torch.ops.aten.norm.ScalarOpt_dim_dtype(z, 2, [0], False, dtype=torch.complex64),
+        lambda z, x: torch.ops.aten.norm.ScalarOpt_dim_dtype(z, 2, [0], False, dtype=torch.complex128),
         lambda z, x: torch.nansum(x, 0, dtype=torch.complex64),
     ):
         assert_same_outcome(function, z, x)

@@ -69,6 +69,10 @@ class TestComplexNumbers:
         assert found("torch.clone", "lambda z: z * (1 + 1e-7j)", self.z) == {SAME}
         assert found("torch.exp", "lambda z: torch.exp(z) * (1 + 1e-4j)", self.z[:2]) == {"value"}
 
+    def test_real_results_of_complex_numbers_that_flush(self) -> None:
+        assert found("torch.abs", "torch.abs", self.z, flushes=True) == {SAME}
+        assert found("torch.angle", "lambda z: torch.angle(z) + 1e-3", self.z, flushes=True) == {"value"}
+
     def test_conjugates(self) -> None:
         for view in (self.z.conj(), torch._neg_view(self.z), self.z.conj()[1:3]):
             assert found("torch.clone", "lambda z: z.resolve_conj().resolve_neg().clone()", view) == {SAME}

@@ -247,7 +247,7 @@ class Rules:
         return right
 
     def _tolerance(self, dtype: torch.dtype) -> float:
-        return max(UNITS[one] * EPSILON[one] for one in (dtype, self.precision or dtype))
+        return max(UNITS[one] * EPSILON[one] for one in (dtype.to_real(), (self.precision or dtype).to_real()))
 
     def _smallest(self, dtype: torch.dtype) -> float:
         """The smallest number of the dtype, or of the one computed in if that is larger."""

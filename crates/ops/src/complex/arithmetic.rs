@@ -1,14 +1,15 @@
 //! Arithmetic of complex tensors: sums, products, quotients, powers, and what is made of them.
 
-use super::pointwise::{Rule, operator, parts_of};
+use super::pointwise::{Rule, common_dtype, operator, parts_of};
 use super::route::Route;
 use crate::operator::Operator;
-use crate::operator::argument::{AnyTensor, TensorOrScalar};
+use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
 use crate::operator::call::{Call, Scalar};
 use crate::operator::error::{Error, Result};
 use crate::pointwise::arithmetic::check_no_bools as subtraction_of_bools;
-use crate::pointwise::operator::Argument;
+use crate::pointwise::operator::{Argument, resized, strided};
 use crate::pointwise::ternary::check_alike;
+use crate::tensor::{Dims, Tensor};
 use dml_kernel::math::complex::{self, Complex};
 
 pub fn route(name: &str) -> Option<Route> {
@@ -80,11 +81,23 @@ fn sub(call: &mut Call, overload: &Operator) -> Result<()> {
 fn reversed_sub(call: &mut Call, overload: &Operator) -> Result<()> {
     let [x, y] = operands(call, overload, "other")?;
     check_no_bools(&[x, y])?;
-    difference(call, overload, [y, x], Rule::Exact)
+    let sizes = match (x, y) {
+        (Argument::Tensor(x), Argument::Tensor(y)) => call.broadcast(&y.sizes, &x.sizes)?,
+        (Argument::Tensor(t), _) | (_, Argument::Tensor(t)) => t.sizes.clone(),
+        _ => Dims::new(),
+    };
+    // The CPU computes it elsewhere, and copies into a contiguous result where it has to be resized.
+    let (out, mut given) = (overload.out(call)?, None);
+    let out = resized(call, out, &mut given, (&sizes, &Tensor::contiguous_strides(&sizes)))?;
+    difference_into(call, overload, out, [y, x], Rule::Exact)
 }
 
-fn difference(call: &mut Call, overload: &Operator, [x, y]: [Argument; 2], rule: Rule) -> Result<()> {
+fn difference(call: &mut Call, overload: &Operator, operands: [Argument; 2], rule: Rule) -> Result<()> {
     let out = overload.out(call)?;
+    difference_into(call, overload, out, operands, rule)
+}
+
+fn difference_into(call: &mut Call, overload: &Operator, out: Out, [x, y]: [Argument; 2], rule: Rule) -> Result<()> {
     match factor(call, overload, "alpha")? {
         None => operator(call, out, rule, "complex_sub", &[x, y], &|_, z| complex::sub(z[0], z[1]).parts()),
         Some(alpha) => {
@@ -117,6 +130,9 @@ fn div(call: &mut Call, overload: &Operator) -> Result<()> {
 fn pow(call: &mut Call, overload: &Operator) -> Result<()> {
     let [x, y] = operands(call, overload, "exponent")?;
     let out = overload.out(call)?;
+    if let (Argument::Scalar(_), Argument::Tensor(exponent)) = (x, y) {
+        return of_number(call, x, exponent, out);
+    }
     let known: &[(f64, &'static str, complex::Unary)] = &[
         (0.0, "complex_pow_0", |z| z.like(1.0)),
         (1.0, "complex_pow_1", |z| z),
@@ -134,6 +150,20 @@ fn pow(call: &mut Call, overload: &Operator) -> Result<()> {
         return operator(call, out, Rule::Complex, family, &[x, y], &|_, z| body(z[0]).parts());
     }
     operator(call, out, Rule::Complex, "complex_pow", &[x, y], &|_, z| complex::pow(z[0], z[1]).parts())
+}
+
+/// Of a number to a tensor: the result is contiguous whatever the strides of the exponent, and all powers of 1 are 1.
+fn of_number(call: &mut Call, base: Argument, exponent: AnyTensor, out: Out) -> Result<()> {
+    let arguments = [base, Argument::Tensor(exponent)];
+    let shape = (exponent.sizes.as_slice(), &Tensor::contiguous_strides(&exponent.sizes)[..]);
+    let (mut new, mut given, dtype) = (None, None, common_dtype(call, &arguments));
+    let out = resized(call, out, &mut given, shape)?;
+    let out = strided(call, out, &mut new, dtype, shape)?;
+    let one = matches!(base, Argument::Scalar(n) if parts_of(n) == (1.0, 0.0));
+    if one {
+        return operator(call, out, Rule::Complex, "complex_pow_of_1", &arguments, &|_, z| z[1].like(1.0).parts());
+    }
+    operator(call, out, Rule::Complex, "complex_pow", &arguments, &|_, z| complex::pow(z[0], z[1]).parts())
 }
 
 /// `self`, two tensors, and the factor `value`.

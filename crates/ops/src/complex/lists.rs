@@ -1,12 +1,15 @@
 //! Operators of lists of complex tensors: the operator of single tensors, on one after the other.
 
 use super::copy::device_copy;
-use crate::lists::foreach::{check_counts, check_number_tensor, check_numbers};
+use super::parts::as_real;
+use crate::lists::foreach::{check_counts, check_number_tensor, check_numbers, check_packed};
+use crate::movement::copy::read_numbers;
 use crate::operator::Operator;
 use crate::operator::call::{Arg, Call, Ret, Scalar};
 use crate::operator::error::{Error, Result};
+use crate::operator::host;
 use crate::operator::schema::{self, written};
-use crate::tensor::Tensor;
+use crate::tensor::{DeviceKind, Tensor};
 use smallvec::SmallVec;
 
 /// What the lists' names for an operand are, by that of single tensors.
@@ -55,10 +58,10 @@ pub fn one_by_one(
         match argument {
             Arg::Tensors(other) => check_counts(tensors.len(), [other.len()])?,
             Arg::Scalars(numbers) => check_numbers(tensors.len(), numbers.len())?,
-            Arg::Tensor(t) => check_number_tensor(t)?,
             _ => {}
         }
     }
+    let packed = packed_numbers(call, list, tensors.len())?;
     if name == "copy" {
         return copies(call, list, tensors);
     }
@@ -69,7 +72,8 @@ pub fn one_by_one(
     });
     let single = single.ok_or_else(|| none(list.name))?;
     // All calls before the first one runs: none is left half done for a fallback.
-    let calls = (0..tensors.len()).map(|i| element(call, list, single, i)).collect::<Result<Vec<_>>>()?;
+    let calls =
+        (0..tensors.len()).map(|i| element(call, list, single, packed.as_deref(), i)).collect::<Result<Vec<_>>>()?;
     let mut results = Vec::new();
     for args in &calls {
         let mut inner =
@@ -85,8 +89,44 @@ pub fn one_by_one(
     Ok(())
 }
 
+/// The numbers of an overload that takes them packed into a tensor; `None` of the others, whose tensor is one number.
+fn packed_numbers(call: &Call, list: &Operator, count: usize) -> Result<Option<Vec<Scalar>>> {
+    let tensors = list.named(call).filter_map(|(name, argument)| match argument {
+        Arg::Tensor(t) => Some((name, t)),
+        _ => None,
+    });
+    for (name, t) in tensors {
+        if name != "scalars" {
+            check_number_tensor(t)?;
+            continue;
+        }
+        check_packed(t)?;
+        check_numbers(count, t.numel() as usize)?;
+        if t.place == DeviceKind::Cpu {
+            let element = |e: i64| host::read_number(&t.as_strided(&[], &[], e));
+            return (0..t.numel()).map(element).collect::<Result<_>>().map(Some);
+        }
+        call.check_place(t)?;
+        if !t.dtype.is_complex() {
+            return read_numbers(call, t).map(Some);
+        }
+        let parts: Vec<Scalar> = read_numbers(call, &as_real(t))?;
+        let sign = if t.conjugate { -1.0 } else { 1.0 };
+        let (pairs, _) = parts.as_chunks::<2>();
+        let number = |[re, im]: &[Scalar; 2]| Scalar::Complex(re.to_f64(), sign * im.to_f64());
+        return Ok(Some(pairs.iter().map(number).collect()));
+    }
+    Ok(None)
+}
+
 /// The arguments of the operator of single tensors for the tensors at `i`.
-fn element<'a>(call: &Call<'a>, list: &Operator, single: &Operator, i: usize) -> Result<SmallVec<[Arg<'a>; 8]>> {
+fn element<'a>(
+    call: &Call<'a>,
+    list: &Operator,
+    single: &Operator,
+    packed: Option<&[Scalar]>,
+    i: usize,
+) -> Result<SmallVec<[Arg<'a>; 8]>> {
     let given = |wanted: &str| list.named(call).find(|(name, _)| *name == wanted).map(|(_, argument)| argument);
     schema::names(single.schema)
         .map(|name| match (name, names_in_lists(name).iter().find_map(|name| given(name))) {
@@ -101,6 +141,9 @@ fn element<'a>(call: &Call<'a>, list: &Operator, single: &Operator, i: usize) ->
                 Arg::Scalar(n) => Ok(Arg::Scalar(*n)),
                 Arg::None => Ok(Arg::None),
                 Arg::Tensor(t) if name == "other" => Ok(Arg::Tensor(t.clone())),
+                Arg::Tensor(_) => {
+                    packed.and_then(|numbers| numbers.get(i)).map(|n| Arg::Scalar(*n)).ok_or_else(|| none(single.name))
+                }
                 _ => Err(none(single.name)),
             },
             _ => Err(none(single.name)),

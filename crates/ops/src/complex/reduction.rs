@@ -13,10 +13,11 @@ use crate::operator::Operator;
 use crate::operator::argument::{AnyTensor, Out};
 use crate::operator::call::{Arg, Call, Ret, Scalar};
 use crate::operator::error::{Error, Result};
+use crate::operator::structured;
 use crate::pointwise::kernel::{self, Input};
 use crate::pointwise::operator::Argument;
 use crate::reduction::Axes;
-use crate::reduction::norm::norms;
+use crate::reduction::norm::{check_no_narrowing, norms};
 use crate::reduction::variance::variance;
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
@@ -50,6 +51,13 @@ fn norm(call: &mut Call, overload: &Operator) -> Result<()> {
         "linalg.vector_norm: dtype should be complex for complex inputs, but got {}",
         wanted.unwrap_or(t.dtype)
     );
+    if let Some(wanted) = wanted {
+        check_no_narrowing(t.dtype, wanted)?;
+        // This overload makes its result of the dtype that it is told, which no norm has.
+        if overload.name == "aten::norm.ScalarOpt_dim_dtype" {
+            return structured::wrong_dtype(wanted.real(), wanted);
+        }
+    }
     let size = call.empty(wanted.unwrap_or(t.dtype).real(), &t.sizes)?;
     magnitudes(call, t, &size)?;
     let mut args: SmallVec<[Arg; 8]> = SmallVec::new();

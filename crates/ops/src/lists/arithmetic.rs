@@ -1,8 +1,7 @@
 //! Arithmetic of lists of tensors with each other and with numbers.
 
-use crate::check;
 use crate::lists::checks;
-use crate::lists::foreach::{Body, Check, Listed, computed, foreach, with_host_numbers};
+use crate::lists::foreach::{Body, Check, Listed, check_packed, computed, foreach, with_host_numbers};
 use crate::lists::multi_tensor::{self, Row};
 use crate::movement::copy;
 use crate::operator::argument::{AnyTensor, Numbers, OptTensors, Tensors};
@@ -290,8 +289,7 @@ fn ternary_elements<'a>(
     body: Body,
 ) -> Result<()> {
     let t = numbers.0;
-    check!(t.dim() == 1, Runtime, "Expected packed scalar Tensor to be of dimension 1. Got {} instead.", t.dim());
-    check!(t.is_contiguous(), Runtime, "Expected scalars to be contiguous.");
+    check_packed(t)?;
     let numbers = if t.place == DeviceKind::Cpu {
         let element = |e: i64| host::read_number(&t.as_strided(&[], &[], e));
         (0..t.sizes[0]).map(element).collect::<Result<_>>()?

@@ -213,6 +213,13 @@ pub fn check_number_tensor(t: &Tensor) -> Result<()> {
     Ok(())
 }
 
+/// Fails for what cannot hold a number for each tensor of a list.
+pub fn check_packed(t: &Tensor) -> Result<()> {
+    check!(t.dim() == 1, Runtime, "Expected packed scalar Tensor to be of dimension 1. Got {} instead.", t.dim());
+    check!(t.is_contiguous(), Runtime, "Expected scalars to be contiguous.");
+    Ok(())
+}
+
 /// A 0-dim tensor.
 fn number_tensor(call: &Call, t: &Tensor) -> Result<Input> {
     check_number_tensor(t)?;

@@ -3,7 +3,7 @@
 use crate::check;
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
-use crate::operator::error::Result;
+use crate::operator::error::{Error, Result};
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::DType;
 
@@ -27,16 +27,19 @@ pub fn result_strided(
 
 /// Checks the dtype of the `out=` argument, if there is one.
 pub fn check_given(given: Option<&Tensor>, dtype: DType) -> Result<()> {
-    if let Some(t) = given {
-        check!(
-            t.dtype == dtype,
-            Runtime,
-            "Expected out tensor to have dtype {}, but got {} instead",
-            type_name(dtype),
-            type_name(t.dtype)
-        );
+    match given {
+        Some(t) if t.dtype != dtype => wrong_dtype(dtype, t.dtype),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// The error of a result that is not of the dtype that it has to be of.
+pub fn wrong_dtype(expected: DType, given: DType) -> Result<()> {
+    Err(Error::Runtime(format!(
+        "Expected out tensor to have dtype {}, but got {} instead",
+        type_name(expected),
+        type_name(given)
+    )))
 }
 
 /// Checks the tensor that an operator which is neither pointwise nor casts works on in place: its shape and dtype must be the result's.

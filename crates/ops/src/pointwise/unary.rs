@@ -187,6 +187,7 @@ operators! {
         "aten::neg.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
     conj_physical(self, out) {
+        "aten::conj_physical_(Tensor(a!) self) -> Tensor(a!)",
         "aten::conj_physical.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     }
     run(self, out; Rule::Float, Domain::Any, "angle", angle) {

@@ -206,15 +206,20 @@ fn norm(
     run(call, input, p.unwrap_or(2.0), axes, named, out)
 }
 
+/// Fails where a norm is asked for in a dtype that holds less than the input's.
+pub fn check_no_narrowing(input: DType, dtype: DType) -> Result<()> {
+    check!(
+        promote_types(input, dtype) == dtype,
+        Runtime,
+        "linalg.vector_norm: the dtype of the input ({input}) should be convertible without narrowing to the specified dtype \
+         ({dtype})"
+    );
+    Ok(())
+}
+
 /// Both dtypes are of floats.
 fn check_range(input: &Tensor, p: f64, axes: Axes, dtype: DType) -> Result<()> {
-    check!(
-        promote_types(input.dtype, dtype) == dtype,
-        Runtime,
-        "linalg.vector_norm: the dtype of the input ({}) should be convertible without narrowing to the specified dtype \
-         ({dtype})",
-        input.dtype
-    );
+    check_no_narrowing(input.dtype, dtype)?;
     if p < 0.0 || p == f64::INFINITY {
         for (d, &n) in input.sizes.iter().enumerate() {
             check!(
