@@ -55,6 +55,8 @@ class Result:
     """Of the processor, busy while learning."""
     gpu: float | None
     """Share of the time in which the GPU was busy, where its driver tells."""
+    fallbacks: int
+    """Operators that ran on the CPU in the device's place, in all that was measured."""
     seconds: float | None
     """Of training until success; None if it was not asked for or not reached."""
     success: float | None
@@ -65,6 +67,7 @@ def measure(settings: Settings, seconds: float, until: float | None, tell: Calla
     """Measure for about `seconds` each, and train for up to `until` seconds until success if that is given."""
     settings = settings.checked()
     device = torch.device(settings.device)
+    fallbacks = sum(devices.fallbacks(device).values())
     with devices.told(device):
         devices.peak_memory(device, reset=True)
         simulation, inference = _simulated(settings, device, seconds)
@@ -76,7 +79,7 @@ def measure(settings: Settings, seconds: float, until: float | None, tell: Calla
             begun, before = time.perf_counter(), trainer.steps
             while time.perf_counter() - begun < seconds:
                 trainer.iterate()
-            gpu = _utilisation(device)
+            gpu = devices.busy(device)
             taken = time.perf_counter() - begun
             cores = (time.process_time() - busy) / taken
             learning = (trainer.steps - before) / taken
@@ -100,6 +103,7 @@ def measure(settings: Settings, seconds: float, until: float | None, tell: Calla
         memory,
         cores,
         gpu,
+        sum(devices.fallbacks(device).values()) - fallbacks,
         *found,
     )
 
@@ -136,7 +140,17 @@ def table(results: list[Result]) -> Table:
     found = Table(title="control steps a second, and what they cost")
     for heading in ("device", "simulator", "way", "arms"):
         found.add_column(heading)
-    headings = ("simulation", "+ inference", "+ learning", "operators", "MiB", "cores", "GPU", f"s to {SUCCESS:.0%}")
+    headings = (
+        "simulation",
+        "+ inference",
+        "+ learning",
+        "operators",
+        "MiB",
+        "cores",
+        "GPU",
+        "fallbacks",
+        f"s to {SUCCESS:.0%}",
+    )
     for heading in headings:
         found.add_column(heading, justify="right")
     for each in results:
@@ -151,6 +165,7 @@ def table(results: list[Result]) -> Table:
             f"{each.memory / 2**20:,.0f}",
             f"{each.cores:.1f}",
             "-" if each.gpu is None else f"{each.gpu:.0%}",
+            str(each.fallbacks),
             reached if each.seconds is None else f"{each.seconds:.1f}",
         )
     return found
@@ -235,12 +250,3 @@ def _counted(settings: Settings) -> tuple[int, int]:
     finally:
         trainer.close()
     return counter.count, steps
-
-
-def _utilisation(device: torch.device) -> float | None:
-    if device.type != "cuda":
-        return None
-    try:
-        return torch.cuda.utilization(device) / 100
-    except (ModuleNotFoundError, RuntimeError):
-        return None

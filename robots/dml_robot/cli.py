@@ -206,6 +206,9 @@ def bench(
     sim: Annotated[Sim | None, typer.Option(help="[default: both]")] = None,
     way: Annotated[Way | None, typer.Option(help="[default: all]")] = None,
     parallel: Annotated[int | None, typer.Option(min=1, help="[default: each way's own]")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Steps a gradient is of. [default: each way's own]")
+    ] = None,
     seconds: Annotated[float, typer.Option(min=0.01, help="How long each speed is measured.")] = 3.0,
     until: Annotated[
         float | None, typer.Option(help="Also train until 95 % of unseen targets, for so many seconds at most.")
@@ -222,7 +225,9 @@ def bench(
 
     names = device or [kind for kind in ("cpu", "dml", "cuda") if devices.available(kind)]
     chosen = [
-        Settings(sim=each, way=kind, device=str(devices.choose(name)), parallel=parallel).checked()
+        Settings(
+            sim=each, way=kind, device=str(devices.choose(name)), parallel=parallel, batch_size=batch_size
+        ).checked()
         for name in names
         for each, kind in measuring.WAYS
         if sim in (None, each) and way in (None, "auto", kind)

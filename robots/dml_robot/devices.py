@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import platform
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -81,6 +83,29 @@ def peak_memory(device: torch.device, *, reset: bool = False) -> int:
         module.empty_cache()
         module.reset_peak_memory_stats(device)
     return found
+
+
+def busy(device: torch.device) -> float | None:
+    """Return in which share of the last moments the GPU worked, where its driver tells: NVIDIA's, AMD's on Linux."""
+    if device.type == "cpu":
+        return None
+    if device.type == "cuda":
+        with contextlib.suppress(ModuleNotFoundError, RuntimeError):
+            return float(torch.cuda.utilization(device)) / 100
+    name = describe(device)
+    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
+        if "NVIDIA" in name:
+            query = ["nvidia-smi", "--query-gpu=name,utilization.gpu", "--format=csv,noheader,nounits"]
+            lines = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout.splitlines()
+            shares = [float(share) for gpu, share in (line.rsplit(",", 1) for line in lines) if gpu.strip() == name]
+        elif "AMD" in name or "Radeon" in name:
+            files = Path("/sys/class/drm").glob("card[0-9]*/device/gpu_busy_percent")
+            shares = [float(file.read_text()) for file in files]
+        else:
+            shares = []
+        if len(shares) == 1:  # of several it is not known which one this is
+            return shares[0] / 100
+    return None
 
 
 def fallbacks(device: torch.device) -> dict[str, int]:
