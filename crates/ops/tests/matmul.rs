@@ -11,7 +11,7 @@ use dml_ops::matmul::epilogue::Epilogue;
 use dml_ops::matmul::interface::ProductSpec;
 use dml_ops::matmul::matrix_select::{self, MatrixChoice};
 use dml_ops::matmul::matrix_tile::{MatrixTile, Units};
-use dml_ops::matmul::operand::{Access, Axis, Digits, Pattern};
+use dml_ops::matmul::operand::{Access, Axis, Digits, Pattern, unit};
 use dml_ops::matmul::{Bias, Choice, Finish, Output, Problem, Source, Tile, gemm, gemv, select, split_k};
 use dml_ops::primitives::kernel::KernelSpec;
 use dml_ops::{Arg, Call, Scalar, Tensor};
@@ -325,7 +325,7 @@ const SIZES: [(Size, [Layout; 2]); 3] = [
     ([2, 68, 36, 128], [Layout::Columns, Layout::Columns]),
 ];
 
-/// Checks `0.5 * a @ b + bias` of random operands, as `run` computes it.
+/// Checks `0.5 * a @ b + bias` of random operands, as `run` computes it; of int8 `3 * a @ b + bias` in int32.
 fn check(
     host: &TestHost,
     random: &mut Random,
@@ -336,6 +336,7 @@ fn check(
 ) {
     let a = Matrix::new(host, random, dtype, [batch, m, k], layouts[0]);
     let b = Matrix::new(host, random, dtype, [batch, k, n], layouts[1]);
+    let (dtype, alpha) = if dtype == DType::I8 { (DType::I32, Scalar::Int(3)) } else { (dtype, Scalar::Double(0.5)) };
     let bias = host.of(dtype, &[n], &random.values(dtype, n as usize));
     let added = host.read(&bias);
     let out = host.of(dtype, &[batch, m, n], &vec![f64::NAN; (batch * m * n) as usize]);
@@ -346,20 +347,24 @@ fn check(
         b: Source::strided(&b.t, [n, k], [s.1[2], s.1[1]], s.1[0]),
         finish: Finish {
             out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
-            alpha: Scalar::Double(0.5),
+            alpha,
             bias: Some(Bias { memory: (&bias).into(), strides: [0, 0, 1], beta: Scalar::Int(1) }),
         },
     });
-    let want: Vec<f64> = product(&a, &b).iter().enumerate().map(|(i, x)| 0.5 * x + added[i % n as usize]).collect();
+    let want: Vec<f64> =
+        product(&a, &b).iter().enumerate().map(|(i, x)| alpha.to_f64() * x + added[i % n as usize]).collect();
     assert_close(dtype, k, &host.read(&out), &want, &format!("{name}, {dtype}, {:?}", [batch, m, n, k]));
 }
 
 /// Whole units of 16 bytes along k, along m and n, and with ragged edges.
-const IN_UNITS: [(Size, [Layout; 2]); 3] = [
+const IN_UNITS: [(Size, [Layout; 2]); 5] = [
     ([2, 64, 64, 64], [Layout::Rows, Layout::Rows]),
     ([1, 72, 40, 104], [Layout::Rows, Layout::Columns]),
     ([2, 40, 72, 72], [Layout::Columns, Layout::Rows]),
 ];
+    // Of int8 too.
+    ([1, 80, 48, 176], [Layout::Rows, Layout::Columns]),
+    ([2, 48, 80, 80], [Layout::Columns, Layout::Rows]),
 
 /// Every second of the cases with k divided.
 fn check_on_matrix_units(dtype: DType, tile: MatrixTile) {
@@ -383,7 +388,7 @@ fn products_on_the_adapter_s_matrix_units() {
     let info = TestHost::new().device.info().clone();
     // Software adapters take minutes to compile the larger tiles.
     let small = info.kind == AdapterKind::Software;
-    for dtype in [DType::F16, DType::BF16] {
+    for dtype in [DType::F16, DType::BF16, DType::I8] {
         let shapes = matrix_select::shapes(&info, dtype);
         let units = shapes.into_iter().map(|shape| Units {
             shape,
@@ -391,6 +396,7 @@ fn products_on_the_adapter_s_matrix_units() {
             emulated: false,
             small,
         });
+            unit: unit(dtype),
         for (tile, _) in units.flat_map(matrix_select::tiles) {
             println!("{dtype}: {tile}");
             check_on_matrix_units(dtype, tile);
@@ -402,9 +408,10 @@ fn products_on_the_adapter_s_matrix_units() {
 fn products_on_emulated_matrix_units() {
     let lanes = TestHost::new().device.info().capabilities.subgroup_size;
     // Small ones: every invocation computes all of a matrix.
-    for (dtype, shape) in [(DType::F16, [8, 16, 8]), (DType::BF16, [8, 8, 16])] {
-        let [subgroup_m, subgroup_n, _] = shape;
-        let tile = MatrixTile { m: 16, n: 16, k: 16, subgroup_m, subgroup_n, shape, lanes, emulated: true };
+    for (dtype, shape) in [(DType::F16, [8, 16, 8]), (DType::BF16, [8, 8, 16]), (DType::I8, [16, 16, 16])] {
+        let ([subgroup_m, subgroup_n, _], unit) = (shape, unit(dtype));
+        let k = 2 * unit;
+        let tile = MatrixTile { m: 16, n: 16, k, subgroup_m, subgroup_n, shape, lanes, emulated: true, unit };
         assert!(tile.is_valid());
         check_on_matrix_units(dtype, tile);
     }

@@ -90,11 +90,26 @@ fn tiles(host: &TestHost, dtype: DType, emulated: [u32; 3]) -> Vec<MatrixTile> {
     let [subgroup_m, subgroup_n, _] = emulated;
     let mut tiles = Vec::new();
     if info.capabilities.subgroup_shuffle {
-        tiles.push(MatrixTile { m: 16, n: 32, k: 16, subgroup_m, subgroup_n, shape: emulated, lanes, emulated: true });
+        tiles.push(MatrixTile {
+            m: 16,
+            n: 32,
+            k: 16,
+            subgroup_m,
+            subgroup_n,
+            shape: emulated,
+            lanes,
+            emulated: true,
+            unit: 8,
+        });
     }
     let small = info.kind == AdapterKind::Software;
-    let units =
-        matrix_select::shapes(info, dtype).into_iter().map(|shape| Units { shape, lanes, emulated: false, small });
+    let units = matrix_select::shapes(info, dtype).into_iter().map(|shape| Units {
+        shape,
+        lanes,
+        emulated: false,
+        small,
+        unit: 8,
+    });
     let limits = select::Limits::of(info);
     let fits =
         |tile: &MatrixTile| 16 * tile.units_of_terms() <= limits.shared_memory && tile.threads() <= limits.invocations;

@@ -1,4 +1,4 @@
-//! The tiled product on matrix units, of f16 or bf16 with sums in f32; or of f32 in [terms](super::split_product) of f16.
+//! The tiled product on matrix units, of f16 or bf16 with sums in f32, of i8 with sums in i32; or of f32 in [terms](super::split_product) of f16.
 //!
 //! A workgroup computes one tile of the result, a subgroup a part of it in matrices of the adapter's shape. Tiles of both
 //! operands are staged in shared memory as they lie in memory, in rows of whole 16-byte units: a matrix is loaded in either
@@ -88,7 +88,7 @@ impl KernelSpec for Spec {
         let memory = b.shared(ScalarType::U32, 4, units);
         let edge = |size: Value<'b>| (self.ragged_edge && self.padding == Padding::None).then_some(size);
         let a = Stage::new(b, &left, &tile, memory, b.u32(0), (tile.m, self.units[0]), (m0, edge(m)));
-        let behind = MatrixTile::units(a.rows, a.length);
+        let behind = tile.units(a.rows, a.length);
         let w = Stage::new(b, &right, &tile, memory, b.u32(behind), (tile.n, self.units[1]), (n0, edge(n)));
         let limit = self.product.ragged_k.then_some(k_end);
         let sums = Sums::new(b, &tile, self.product.a.dtype);
@@ -247,6 +247,7 @@ impl<'b> Sums<'b> {
         take: impl Fn(Value<'b>, Value<'b>, Value<'b>, &[Value<'b>]),
     ) {
         let [rows, columns, _] = self.tile.shape;
+        let scalar = self.sums[0][0].ty().dtype.compute();
         let (lanes, lane) = (self.tile.lanes, b.subgroup_lane());
         let (across, chunks) = (columns * together / WIDE, rows * columns * together / WIDE);
         let begin = begin + self.subgroup * chunks;
@@ -264,7 +265,7 @@ impl<'b> Sums<'b> {
                     let (m, n) = (self.m + i * rows + row, self.n + j * (columns * together) + column);
                     let store = || {
                         let words = memory.load(begin + chunk);
-                        let sums: Vec<_> = (0..WIDE as u8).map(|l| words.lane(l).bitcast(ScalarType::F32)).collect();
+                        let sums: Vec<_> = (0..WIDE as u8).map(|l| words.lane(l).bitcast(scalar)).collect();
                         take(unit + (i * groups + j) * chunks + chunk, m, n, &sums);
                     };
                     let inside = edge.map(|(m0, rows)| (m0 + m).lt(rows));

@@ -2,6 +2,7 @@
 
 use super::operand::{Access, Axis, Digits, Pattern, PatternStrides, Source, Step};
 use super::problem::Problem;
+use super::padded;
 use super::product::{Added, check_scalar_types, into, prepare, product};
 use crate::movement::copy::cast;
 use crate::operator::argument::Out;
@@ -97,10 +98,12 @@ fn int_mm(call: &mut Call, a: &Tensor, b: &Tensor, out: Out) -> Result<()> {
             t.clone()
         }
     };
+    let left = padded::source(call, a, [1, m, k], [0, a.strides[0], a.strides[1]], n)?;
+    let right = padded::source(call, b, [1, n, k], [0, b.strides[1], b.strides[0]], m)?;
     into(call, &target, [a, b], Scalar::Int(1), None, k, |finish| Problem {
         size: [1, m, n, k],
-        a: Source::strided(a, [m, k], [a.strides[0], a.strides[1]], 0),
-        b: Source::strided(b, [n, k], [b.strides[1], b.strides[0]], 0),
+        a: left,
+        b: right,
         finish,
     })?;
     call.ret(target);

@@ -1,6 +1,5 @@
 //! How a product on matrix units is cut into workgroups, subgroups and the adapter's matrices.
 
-use super::operand::UNIT;
 use super::scales;
 use dml_kernel::{DType, MatrixType, matrix};
 
@@ -15,6 +14,8 @@ pub struct Units {
     pub emulated: bool,
     /// Subgroups compute as little as they can: their compiler takes long.
     pub small: bool,
+    /// Elements of an operand in 16 bytes.
+    pub unit: u32,
 }
 
 /// The shape of the work of one workgroup. Every number is a power of two.
@@ -36,6 +37,8 @@ pub struct MatrixTile {
     pub lanes: u32,
     /// The matrices are emulated, for tests.
     pub emulated: bool,
+    /// Elements of an operand in 16 bytes.
+    pub unit: u32,
 }
 
 impl MatrixTile {
@@ -45,8 +48,8 @@ impl MatrixTile {
         let numbers = |part: &str| part.split('x').map(|n| n.parse().ok()).collect::<Option<Vec<u32>>>();
         let (size, subgroup) = (numbers(size)?, numbers(subgroup)?);
         let (&[m, n, k], &[subgroup_m, subgroup_n]) = (&size[..], &subgroup[..]) else { return None };
-        let Units { shape, lanes, emulated, small: _ } = units;
-        let tile = MatrixTile { m, n, k, subgroup_m, subgroup_n, shape, lanes, emulated };
+        let Units { shape, lanes, emulated, small: _, unit } = units;
+        let tile = MatrixTile { m, n, k, subgroup_m, subgroup_n, shape, lanes, emulated, unit };
         tile.is_valid().then_some(tile)
     }
 
@@ -87,13 +90,13 @@ impl MatrixTile {
 
     /// Types of the left and the right operand and of the sum.
     pub fn types(&self, operands: DType) -> [MatrixType; 3] {
-        matrix::product_types(self.shape, operands, DType::F32)
+        matrix::product_types(self.shape, operands, sums(operands))
     }
 
     /// 16-byte units of an operand's tile of `rows` rows, each of `length` contiguous elements. A row is a unit longer than
     /// its elements, so that neighbouring rows begin in different banks.
-    pub const fn units(rows: u32, length: u32) -> u32 {
-        rows * (length / UNIT + 1)
+    pub const fn units(&self, rows: u32, length: u32) -> u32 {
+        rows * (length / self.unit + 1)
     }
 
     /// 16-byte units of shared memory: both operands' tiles, and later matrices of sums.
@@ -103,7 +106,7 @@ impl MatrixTile {
 
     /// Units of both operands' tiles, either way round that an operand is contiguous.
     pub fn operand_units(&self) -> u32 {
-        let operand = |outer: u32| Self::units(outer, self.k).max(Self::units(self.k, outer));
+        let operand = |outer: u32| self.units(outer, self.k).max(self.units(self.k, outer));
         operand(self.m) + operand(self.n)
     }
 
@@ -145,8 +148,13 @@ impl MatrixTile {
             && n <= self.subgroup_n
             && k <= self.k
             // Matrices begin at units of shared memory.
-            && [m, n, k].iter().all(|x| x.is_multiple_of(UNIT))
+            && [m, n, k].iter().all(|x| x.is_multiple_of(self.unit))
     }
+}
+
+/// The dtype of sums of products of a dtype on matrix units.
+pub fn sums(operands: DType) -> DType {
+    if operands == DType::I8 { DType::I32 } else { DType::F32 }
 }
 
 impl std::fmt::Display for MatrixTile {
@@ -171,7 +179,7 @@ mod tests {
 
     #[test]
     fn text_and_numbers() {
-        let units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false };
+        let units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, unit: 8 };
         let tile = MatrixTile::parse("128x256x32/64x64", units).expect("it is well formed");
         assert_eq!((tile.threads(), tile.fragments()), (256, [4, 4, 2]));
         assert_eq!(tile.to_string(), "128x256x32/64x64/16x16x16");
