@@ -7,7 +7,7 @@ mod validate;
 use common::{Random, TestHost, Values, message, number, tensor};
 use dml_engine::AdapterKind;
 use dml_kernel::DType;
-use dml_ops::matmul::epilogue::Epilogue;
+use dml_ops::matmul::epilogue::{Activation, Epilogue};
 use dml_ops::matmul::interface::ProductSpec;
 use dml_ops::matmul::matrix_select::{self, MatrixChoice};
 use dml_ops::matmul::matrix_tile::{MatrixTile, Units};
@@ -349,6 +349,7 @@ fn check(
             out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
             alpha,
             bias: Some(Bias { memory: (&bias).into(), strides: [0, 0, 1], beta: Scalar::Int(1) }),
+            activation: None,
         },
     });
     let want: Vec<f64> =
@@ -361,10 +362,10 @@ const IN_UNITS: [(Size, [Layout; 2]); 5] = [
     ([2, 64, 64, 64], [Layout::Rows, Layout::Rows]),
     ([1, 72, 40, 104], [Layout::Rows, Layout::Columns]),
     ([2, 40, 72, 72], [Layout::Columns, Layout::Rows]),
-];
     // Of int8 too.
     ([1, 80, 48, 176], [Layout::Rows, Layout::Columns]),
     ([2, 48, 80, 80], [Layout::Columns, Layout::Rows]),
+];
 
 /// Every second of the cases with k divided.
 fn check_on_matrix_units(dtype: DType, tile: MatrixTile) {
@@ -395,8 +396,8 @@ fn products_on_the_adapter_s_matrix_units() {
             lanes: info.capabilities.subgroup_size,
             emulated: false,
             small,
-        });
             unit: unit(dtype),
+        });
         for (tile, _) in units.flat_map(matrix_select::tiles) {
             println!("{dtype}: {tile}");
             check_on_matrix_units(dtype, tile);
@@ -449,6 +450,7 @@ fn every_variant_is_valid() {
                     scaled: flag(2),
                     bias: flag(1).then_some(dtype),
                     bias_wide: flag(0),
+                    activation: (dtype.is_float() && flag(1)).then_some(Activation::Gelu),
                 };
                 let index = if flag(2) { dml_kernel::ScalarType::U64 } else { dml_kernel::ScalarType::U32 };
                 let (ragged_k, split_k) = (flag(0), flag(1));
@@ -470,14 +472,29 @@ fn every_variant_is_valid() {
     for tile in select::tiles().filter(|t| t.shared_bytes(8) <= 96 << 10) {
         let f = accesses(DType::F64);
         let dtype = DType::F64;
-        let epilogue = Epilogue { dtype, wide: true, split_n: false, scaled: false, bias: None, bias_wide: false };
+        let epilogue = Epilogue {
+            dtype,
+            wide: true,
+            split_n: false,
+            scaled: false,
+            bias: None,
+            bias_wide: false,
+            activation: None,
+        };
         let index = dml_kernel::ScalarType::U32;
         let product = ProductSpec { a: f[2], b: f[0], epilogue, index, ragged_k: false, split_k: true, guard: None };
         accepted(&gemm::Spec { tile, ragged_edge: false, product }.build());
     }
     for (index, wide) in [(dml_kernel::ScalarType::U32, true), (dml_kernel::ScalarType::U64, false)] {
-        let epilogue =
-            Epilogue { dtype: DType::F16, wide, split_n: true, scaled: true, bias: Some(DType::F16), bias_wide: wide };
+        let epilogue = Epilogue {
+            dtype: DType::F16,
+            wide,
+            split_n: true,
+            scaled: true,
+            bias: Some(DType::F16),
+            bias_wide: wide,
+            activation: wide.then_some(Activation::Relu),
+        };
         accepted(&split_k::Spec { sums: DType::F32, epilogue, index }.build());
     }
 }

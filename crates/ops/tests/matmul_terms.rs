@@ -250,9 +250,16 @@ fn products_of_bfloat16() {
 #[test]
 fn every_variant_is_valid() {
     let access = |dtype, axis, wide| Access { dtype, axis, wide, pattern: Pattern::Strided, whole_steps: false };
-    let units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false };
-    let epilogue =
-        Epilogue { dtype: DType::F32, wide: true, split_n: false, scaled: true, bias: None, bias_wide: false };
+    let units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, unit: 8 };
+    let epilogue = Epilogue {
+        dtype: DType::F32,
+        wide: true,
+        split_n: false,
+        scaled: true,
+        bias: None,
+        bias_wide: false,
+        activation: None,
+    };
     for (i, (axis, wide)) in
         [(Axis::Inner, true), (Axis::Outer, true), (Axis::Inner, false), (Axis::Outer, false)].into_iter().enumerate()
     {

@@ -145,6 +145,7 @@ fn products_are_right(call: &Call, units: Units, dtype: DType) -> Result<bool> {
                     out: Output { memory: (&out).into(), strides: [0, n, 1], split: None },
                     alpha: Scalar::Int(1),
                     bias: None,
+                    activation: None,
                 },
             };
             problem.run_on_matrix_units(call, MatrixChoice { tile, split_k: 1 })?;
