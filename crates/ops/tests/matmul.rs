@@ -11,7 +11,7 @@ use dml_ops::matmul::epilogue::{Activation, Epilogue};
 use dml_ops::matmul::interface::ProductSpec;
 use dml_ops::matmul::matrix_select::{self, MatrixChoice};
 use dml_ops::matmul::matrix_tile::{MatrixTile, Units};
-use dml_ops::matmul::operand::{Access, Axis, Digits, Pattern, unit};
+use dml_ops::matmul::operand::{Access, Axis, Digits, Pattern};
 use dml_ops::matmul::{Bias, Choice, Finish, Output, Problem, Source, Tile, gemm, gemv, select, split_k};
 use dml_ops::primitives::kernel::KernelSpec;
 use dml_ops::{Arg, Call, Scalar, Tensor};
@@ -396,7 +396,7 @@ fn products_on_the_adapter_s_matrix_units() {
             lanes: info.capabilities.subgroup_size,
             emulated: false,
             small,
-            unit: unit(dtype),
+            bytes: dtype.bytes() as u32,
         });
         for (tile, _) in units.flat_map(matrix_select::tiles) {
             println!("{dtype}: {tile}");
@@ -409,10 +409,12 @@ fn products_on_the_adapter_s_matrix_units() {
 fn products_on_emulated_matrix_units() {
     let lanes = TestHost::new().device.info().capabilities.subgroup_size;
     // Small ones: every invocation computes all of a matrix.
-    for (dtype, shape) in [(DType::F16, [8, 16, 8]), (DType::BF16, [8, 8, 16]), (DType::I8, [16, 16, 16])] {
-        let ([subgroup_m, subgroup_n, _], unit) = (shape, unit(dtype));
-        let k = 2 * unit;
-        let tile = MatrixTile { m: 16, n: 16, k, subgroup_m, subgroup_n, shape, lanes, emulated: true, unit };
+    let shapes =
+        [(DType::F16, [8, 16, 8]), (DType::BF16, [8, 8, 16]), (DType::I8, [16, 16, 16]), (DType::I8, [8, 16, 8])];
+    for (dtype, shape) in shapes {
+        let ([subgroup_m, subgroup_n, _], bytes) = (shape, dtype.bytes() as u32);
+        let k = 32 / bytes;
+        let tile = MatrixTile { m: 16, n: 16, k, subgroup_m, subgroup_n, shape, lanes, emulated: true, bytes };
         assert!(tile.is_valid());
         check_on_matrix_units(dtype, tile);
     }

@@ -99,7 +99,7 @@ fn tiles(host: &TestHost, dtype: DType, emulated: [u32; 3]) -> Vec<MatrixTile> {
             shape: emulated,
             lanes,
             emulated: true,
-            unit: 8,
+            bytes: 2,
         });
     }
     let small = info.kind == AdapterKind::Software;
@@ -108,7 +108,7 @@ fn tiles(host: &TestHost, dtype: DType, emulated: [u32; 3]) -> Vec<MatrixTile> {
         lanes,
         emulated: false,
         small,
-        unit: 8,
+        bytes: 2,
     });
     let limits = select::Limits::of(info);
     let fits =
@@ -250,7 +250,7 @@ fn products_of_bfloat16() {
 #[test]
 fn every_variant_is_valid() {
     let access = |dtype, axis, wide| Access { dtype, axis, wide, pattern: Pattern::Strided, whole_steps: false };
-    let units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, unit: 8 };
+    let units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2 };
     let epilogue = Epilogue {
         dtype: DType::F32,
         wide: true,

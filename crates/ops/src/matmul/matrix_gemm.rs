@@ -85,7 +85,7 @@ impl KernelSpec for Spec {
         let Place { left, right, out, m0, n0, k_begin, k_end } = Place::of_workgroup(b, [tile.m, tile.n], p);
 
         let units = if terms.is_some() { tile.units_of_terms() } else { tile.shared_units() };
-        let memory = b.shared(ScalarType::U32, 4, units);
+        let memory = b.shared(ScalarType::U32, tile.words() as u8, units);
         let edge = |size: Value<'b>| (self.ragged_edge && self.padding == Padding::None).then_some(size);
         let a = Stage::new(b, &left, &tile, memory, b.u32(0), (tile.m, self.units[0]), (m0, edge(m)));
         let behind = tile.units(a.rows, a.length);
@@ -250,13 +250,20 @@ impl<'b> Sums<'b> {
         let scalar = self.sums[0][0].ty().dtype.compute();
         let (lanes, lane) = (self.tile.lanes, b.subgroup_lane());
         let (across, chunks) = (columns * together / WIDE, rows * columns * together / WIDE);
-        let begin = begin + self.subgroup * chunks;
+        // Units of shared memory that four sums take.
+        let (words, pieces) = (self.tile.words(), WIDE / self.tile.words());
+        let begin = begin + self.subgroup * (chunks * pieces);
         let unit = self.subgroup * (self.tile.subgroup_m * self.tile.subgroup_n / WIDE);
         let groups = self.tile.fragments()[1] / together;
         for (i, line) in (0u32..).zip(&self.sums) {
             for (j, group) in (0u32..).zip(line.chunks(together as usize)) {
                 for (place, sum) in (0u32..).zip(group) {
-                    sum.store(memory, begin + place * (columns / WIDE), across, MatrixLayout::RowMajor);
+                    sum.store(
+                        memory,
+                        begin + place * (columns / WIDE * pieces),
+                        across * pieces,
+                        MatrixLayout::RowMajor,
+                    );
                 }
                 b.subgroup_barrier();
                 for first in (0..chunks).step_by(lanes as usize) {
@@ -264,8 +271,9 @@ impl<'b> Sums<'b> {
                     let (row, column) = (chunk >> across.ilog2(), (chunk & (across - 1)) * WIDE);
                     let (m, n) = (self.m + i * rows + row, self.n + j * (columns * together) + column);
                     let store = || {
-                        let words = memory.load(begin + chunk);
-                        let sums: Vec<_> = (0..WIDE as u8).map(|l| words.lane(l).bitcast(scalar)).collect();
+                        let loaded: Vec<_> = (0..pieces).map(|i| memory.load(begin + chunk * pieces + i)).collect();
+                        let lanes = loaded.iter().flat_map(|unit| (0..words as u8).map(|lane| unit.lane(lane)));
+                        let sums: Vec<_> = lanes.map(|word| word.bitcast(scalar)).collect();
                         take(unit + (i * groups + j) * chunks + chunk, m, n, &sums);
                     };
                     let inside = edge.map(|(m0, rows)| (m0 + m).lt(rows));

@@ -2,7 +2,6 @@
 //! [`select`] with rates of its own.
 
 use super::matrix_tile::{MatrixTile, Units, sums};
-use super::operand::{UNIT, unit};
 use super::scales;
 use super::select::{self, Limits, Work, fastest, rated_of};
 use super::split::{EDGE, Form};
@@ -50,7 +49,7 @@ pub fn candidates(info: &AdapterInfo, operands: DType) -> smallvec::IntoIter<[Un
         lanes: info.capabilities.subgroup_size,
         emulated,
         small: software || emulated,
-        unit: unit(operands),
+        bytes: operands.bytes() as u32,
     };
     let own = || shapes(info, operands).into_iter().map(|shape| of(shape, false)).collect();
     let all: SmallVec<[Units; MOST_SHAPES]> = match MATRIX_UNITS.get() {
@@ -74,7 +73,7 @@ pub fn shapes(info: &AdapterInfo, operands: DType) -> SmallVec<[[u32; 3]; MOST_S
         let dtypes = [s.a, s.b, s.c, s.result].map(element_dtype);
         let sums = sums(operands);
         let types = dtypes == [operands, operands, sums, sums].map(Some);
-        types && !s.saturating && [s.m, s.n, s.k].iter().all(|x| x.is_power_of_two() && *x >= unit(operands))
+        types && !s.saturating && [s.m, s.n, s.k].iter().all(|x| x.is_power_of_two() && *x >= 8)
     };
     let mut shapes: SmallVec<[[u32; 3]; 16]> =
         info.capabilities.matrix_shapes.iter().filter(offers).map(|s| [s.m, s.n, s.k]).collect();
@@ -114,19 +113,19 @@ fn most_sums(lanes: u32) -> u32 {
 
 /// The tiles of the table in matrices of an adapter's shape.
 pub fn tiles(units: Units) -> impl Iterator<Item = (MatrixTile, f64)> {
-    let Units { shape, lanes, emulated, small, unit } = units;
+    let Units { shape, lanes, emulated, small, bytes } = units;
     let entries = ENTRIES.iter().filter(move |entry| !small || entry.subgroup == [16, 16]);
     entries.filter_map(move |Entry { size: [m, n, k], subgroup: [subgroup_m, subgroup_n], rate }| {
         let tile = MatrixTile {
             m: *m,
             n: *n,
-            k: (*k * unit / UNIT).max(shape[2]),
+            k: (*k * 2 / bytes).max(shape[2]),
             subgroup_m: (*subgroup_m).max(shape[0]),
             subgroup_n: (*subgroup_n).max(shape[1]),
             shape,
             lanes,
             emulated,
-            unit,
+            bytes,
         };
         (tile.is_valid() && tile.sums() <= most_sums(lanes)).then_some((tile, *rate))
     })
@@ -154,7 +153,7 @@ pub fn rated(
 fn entries(limits: &Limits, units: Units, long_steps: bool) -> impl Iterator<Item = (MatrixTile, Work, f64)> {
     let fits = |tile: &MatrixTile| tile.shared_bytes() <= limits.shared_memory && tile.threads() <= limits.invocations;
     tiles(units).filter(move |(tile, _)| fits(tile)).map(move |(tile, rate)| {
-        let rate = if long_steps || tile.k * UNIT <= 32 * tile.unit { rate } else { LONG_STEP * rate };
+        let rate = if long_steps || tile.k * tile.bytes <= 64 { rate } else { LONG_STEP * rate };
         (tile, work(&tile, true), rate)
     })
 }
@@ -210,7 +209,7 @@ mod tests {
     fn sums_fit_into_registers() {
         for (lanes, largest) in [(8, 32 * 16), (16, 32 * 32), (32, 64 * 64), (64, 64 * 64)] {
             for shape in [[16, 16, 16], [8, 16, 16]] {
-                let all: Vec<_> = tiles(Units { shape, lanes, emulated: false, small: false, unit: 8 }).collect();
+                let all: Vec<_> = tiles(Units { shape, lanes, emulated: false, small: false, bytes: 2 }).collect();
                 assert!(all.iter().all(|(tile, _)| tile.sums() <= most_sums(lanes)), "{lanes} lanes");
                 let most = all.iter().map(|(tile, _)| tile.subgroup_m * tile.subgroup_n).max();
                 assert!(most <= Some(largest) && most >= Some(256), "{lanes} lanes: {most:?}");

@@ -16,8 +16,9 @@ pub(super) struct Stage<'r, 'b> {
     pub(super) length: u32,
     /// Elements of a load: a unit, or as the operand is read otherwise; of single ones those of a word are fetched together.
     width: u32,
-    /// Elements of 16 bytes.
+    /// Elements of a unit of shared memory, and of a word.
     unit: u32,
+    packed: u32,
     loads: Vec<Load<'b>>,
     /// Whether this invocation has a part at all.
     busy: Option<Value<'b>>,
@@ -45,9 +46,9 @@ impl<'r, 'b> Stage<'r, 'b> {
     ) -> Stage<'r, 'b> {
         let along_k = reader.access.axis == Axis::Inner;
         let (rows, length) = if along_k { (outer, tile.k) } else { (tile.k, outer) };
-        let unit = tile.unit;
+        let unit = tile.unit();
         let width = if units { unit } else { reader.access.width() };
-        let packed = unit / 4;
+        let packed = 4 / tile.bytes;
         let step = width.max(packed);
         let (lane, threads) = (b.local_id(0), tile.threads());
         let (across, total) = (length / step, rows * length / step);
@@ -72,20 +73,20 @@ impl<'r, 'b> Stage<'r, 'b> {
                 }
             })
             .collect();
-        Stage { reader, memory, begin, rows, length, width, unit, loads, busy }
+        Stage { reader, memory, begin, rows, length, width, unit, packed, loads, busy }
     }
 
     /// Fetches this invocation's part of the k-tile at `k0`.
     pub(super) fn fetch(&self, b: &'b Builder, k0: Value<'b>, k_end: Option<Value<'b>>) {
         let words = self.width == self.unit;
-        let packed = (self.unit / 4) as usize;
+        let packed = self.packed as usize;
         let single = if packed == 2 { DType::U16 } else { DType::U8 };
         let tile = self.reader.tile(k0).retyped(if words { DType::U32 } else { single });
         for load in &self.loads {
             let mut elements = Vec::new();
             for lane in &load.lanes {
                 if words {
-                    let words = self.reader.fetch_unit(b, tile, self.unit, k0, lane, k_end);
+                    let words = self.reader.fetch_unit(b, tile, [self.unit, self.packed], k0, lane, k_end);
                     load.words.iter().zip(words).for_each(|(to, word)| to.set(word));
                 } else {
                     let bits = self.reader.fetch(b, tile, k0, lane, k_end);
@@ -111,7 +112,7 @@ impl<'r, 'b> Stage<'r, 'b> {
                     continue;
                 }
                 for (i, word) in words.into_iter().enumerate() {
-                    self.memory.store_lane(load.unit, (load.place >> (self.unit / 4).ilog2()) + i as u32, word);
+                    self.memory.store_lane(load.unit, (load.place >> self.packed.ilog2()) + i as u32, word);
                 }
             }
         };

@@ -14,8 +14,8 @@ pub struct Units {
     pub emulated: bool,
     /// Subgroups compute as little as they can: their compiler takes long.
     pub small: bool,
-    /// Elements of an operand in 16 bytes.
-    pub unit: u32,
+    /// Bytes of an operand's element: 1 or 2.
+    pub bytes: u32,
 }
 
 /// The shape of the work of one workgroup. Every number is a power of two.
@@ -37,8 +37,8 @@ pub struct MatrixTile {
     pub lanes: u32,
     /// The matrices are emulated, for tests.
     pub emulated: bool,
-    /// Elements of an operand in 16 bytes.
-    pub unit: u32,
+    /// Bytes of an operand's element: 1 or 2.
+    pub bytes: u32,
 }
 
 impl MatrixTile {
@@ -48,8 +48,8 @@ impl MatrixTile {
         let numbers = |part: &str| part.split('x').map(|n| n.parse().ok()).collect::<Option<Vec<u32>>>();
         let (size, subgroup) = (numbers(size)?, numbers(subgroup)?);
         let (&[m, n, k], &[subgroup_m, subgroup_n]) = (&size[..], &subgroup[..]) else { return None };
-        let Units { shape, lanes, emulated, small: _, unit } = units;
-        let tile = MatrixTile { m, n, k, subgroup_m, subgroup_n, shape, lanes, emulated, unit };
+        let Units { shape, lanes, emulated, small: _, bytes } = units;
+        let tile = MatrixTile { m, n, k, subgroup_m, subgroup_n, shape, lanes, emulated, bytes };
         tile.is_valid().then_some(tile)
     }
 
@@ -93,13 +93,23 @@ impl MatrixTile {
         matrix::product_types(self.shape, operands, sums(operands))
     }
 
-    /// 16-byte units of an operand's tile of `rows` rows, each of `length` contiguous elements. A row is a unit longer than
-    /// its elements, so that neighbouring rows begin in different banks.
-    pub const fn units(&self, rows: u32, length: u32) -> u32 {
-        rows * (length / self.unit + 1)
+    /// Elements of a unit of shared memory, at which matrices begin: 16 bytes, or 8 where matrices of bytes are smaller.
+    pub fn unit(&self) -> u32 {
+        if self.bytes == 1 && self.shape.iter().all(|&size| size >= 16) { 16 } else { 8 }
     }
 
-    /// 16-byte units of shared memory: both operands' tiles, and later matrices of sums.
+    /// Words of such a unit.
+    pub fn words(&self) -> u32 {
+        self.unit() * self.bytes / 4
+    }
+
+    /// Units of an operand's tile of `rows` rows, each of `length` contiguous elements. A row is a unit longer than
+    /// its elements, so that neighbouring rows begin in different banks.
+    pub fn units(&self, rows: u32, length: u32) -> u32 {
+        rows * (length / self.unit() + 1)
+    }
+
+    /// Units of shared memory: both operands' tiles, and later matrices of sums.
     pub fn shared_units(&self) -> u32 {
         self.operand_units().max(self.sum_units())
     }
@@ -113,7 +123,7 @@ impl MatrixTile {
     /// Units of a matrix of sums for each subgroup.
     fn sum_units(&self) -> u32 {
         let [m, n] = self.subgroups();
-        m * n * self.shape[0] * self.shape[1] / 4
+        m * n * self.shape[0] * self.shape[1] / self.words()
     }
 
     /// Matrices of sums side by side that a subgroup stores together: as many as the operands' memory has room for.
@@ -127,14 +137,14 @@ impl MatrixTile {
         self.fragments()[1].min(2)
     }
 
-    /// 16-byte units of shared memory for operands in terms, whose sums are stored while tiles of operands stay.
+    /// Units of shared memory for operands in terms, whose sums are stored while tiles of operands stay.
     pub fn units_of_terms(&self) -> u32 {
         self.operand_units() + self.terms_stored_together() * self.sum_units()
     }
 
     /// Bytes of shared memory.
     pub fn shared_bytes(&self) -> u32 {
-        16 * self.shared_units()
+        4 * self.words() * self.shared_units()
     }
 
     /// Whether the numbers fit together.
@@ -148,7 +158,7 @@ impl MatrixTile {
             && n <= self.subgroup_n
             && k <= self.k
             // Matrices begin at units of shared memory.
-            && [m, n, k].iter().all(|x| x.is_multiple_of(self.unit))
+            && [m, n, k].iter().all(|x| x.is_multiple_of(self.unit()))
     }
 }
 
@@ -179,7 +189,7 @@ mod tests {
 
     #[test]
     fn text_and_numbers() {
-        let units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, unit: 8 };
+        let units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2 };
         let tile = MatrixTile::parse("128x256x32/64x64", units).expect("it is well formed");
         assert_eq!((tile.threads(), tile.fragments()), (256, [4, 4, 2]));
         assert_eq!(tile.to_string(), "128x256x32/64x64/16x16x16");

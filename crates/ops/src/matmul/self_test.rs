@@ -68,7 +68,7 @@ fn first_right(
 const REVISION: u32 = 1;
 
 fn name(units: Units, dtype: DType) -> String {
-    let Units { shape: [m, n, k], lanes, emulated, small, unit: _ } = units;
+    let Units { shape: [m, n, k], lanes, emulated, small, bytes: _ } = units;
     let kind = if emulated { " emulated" } else { "" };
     let size = if small { " small" } else { "" };
     format!("matrix units {REVISION}: {dtype} {m}x{n}x{k} of {lanes}{kind}{size}")
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     fn units(shape: [u32; 3]) -> Units {
-        Units { shape, lanes: 32, emulated: false, small: false, unit: 8 }
+        Units { shape, lanes: 32, emulated: false, small: false, bytes: 2 }
     }
 
     const SHAPES: [[u32; 3]; 3] = [[16; 3], [8, 16, 16], [16, 16, 8]];

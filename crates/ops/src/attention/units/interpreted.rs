@@ -224,7 +224,7 @@ const ROLES: [Role; 5] = [Role::Forward, Role::Query, Role::Key, Role::Value, Ro
 fn quads() -> Parts {
     Parts {
         emulated: false,
-        ..Parts::emulated(Units { shape: [16; 3], lanes: 32, emulated: true, small: false, unit: 8 })
+        ..Parts::emulated(Units { shape: [16; 3], lanes: 32, emulated: true, small: false, bytes: 2 })
     }
 }
 
