@@ -148,6 +148,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
                     alpha: Scalar::Int(1),
                     bias: None,
+                    activation: None,
                 },
             };
             for way in choices(&o, &host, problem.size, layout)? {

@@ -84,6 +84,7 @@ void register_all() {
   register_sparse();
   register_own();
   register_recurrent();
+  register_cross_entropy();
   register_half_fft();
 }
 

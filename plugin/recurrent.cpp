@@ -1,5 +1,4 @@
 // LSTM, GRU and RNN: for every layer and direction one product of all steps' inputs, and the engine's recurrence.
-#include <ATen/FuncTorchTLS.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
@@ -21,6 +20,7 @@
 #include <vector>
 
 #include "backend.h"
+#include "plain.h"
 #include "recurrent_layer.h"
 #include "register.h"
 
@@ -29,18 +29,6 @@ namespace {
 
 using at::Tensor;
 using at::TensorList;
-
-// Whether a transform of torch.func runs: PyTorch's functions with gradients of their own are refused under it.
-bool in_transform() {
-  const auto& functorch = at::functorch::functorchTLSAccessor();
-  if (functorch == nullptr) return false;
-  try {
-    functorch->checkSupportsCppAutogradFunction();
-    return false;
-  } catch (const c10::Error&) {
-    return true;
-  }
-}
 
 // A whole network: `hx` holds the states of all layers and directions, the hidden ones and those of an LSTM's cells.
 struct Network {
@@ -54,19 +42,13 @@ struct Network {
   int64_t directions() const { return bidirectional ? 2 : 1; }
   size_t params_of_layer() const { return has_biases ? 4 : 2; }
 
-  // A plain tensor of the device: nothing follows it that takes operators apart.
-  static bool is_plain(const Tensor& t, const Tensor& like) {
-    using c10::DispatchKey;
-    const c10::DispatchKeySet plain({backend.dense, backend.autograd, DispatchKey::ADInplaceOrView, autocast_key()});
-    return t.defined() && is_ours(t.device()) && t.device() == like.device() && t.scalar_type() == like.scalar_type() &&
-           plain.has_all(t.key_set()) && !t._fw_grad(/*level=*/0).defined();
-  }
-
   // Whether the engine takes the network with rows of `width` numbers from `batch` sequences. What it does not take is
   // PyTorch's to compose, or to refuse.
   bool fits(const Tensor& input, int64_t batch, int64_t width) const {
     if (in_transform() || !at::isFloatingType(input.scalar_type())) return false;
-    const auto plain = [&](const Tensor& t) { return is_plain(t, input); };
+    const auto plain = [&](const Tensor& t) {
+      return is_plain(t) && t.device() == input.device() && t.scalar_type() == input.scalar_type();
+    };
     if (!plain(input) || !std::all_of(hx.begin(), hx.end(), plain)) return false;
     if (!std::all_of(params.begin(), params.end(), plain) || input.numel() == 0) return false;
     const int64_t count = num_layers * directions();

@@ -19,6 +19,8 @@
 #include <tuple>
 #include <utility>
 
+#include "plain.h"
+
 namespace dml {
 namespace {
 

@@ -6,17 +6,11 @@
 #include <optional>
 #include <vector>
 
-#include "backend.h"
-
 namespace dml {
 
 enum class CellKind : int64_t { Lstm, Gru, Tanh, Relu };
 
 inline int64_t gates_of(CellKind kind) { return kind == CellKind::Lstm ? 4 : kind == CellKind::Gru ? 3 : 1; }
-
-inline c10::DispatchKey autocast_key() {
-  return is_cuda() ? c10::DispatchKey::AutocastCUDA : c10::DispatchKey::AutocastPrivateUse1;
-}
 
 // Which step of which sequence a row is: packed by `batch_sizes`, or, where there are none, sequence after sequence
 // (`batch_first`) or step after step. Whether the last step comes first.

@@ -56,6 +56,7 @@ void register_sparse();
 // Defines the operators of the engine that are no one else's, "torch_dml::recurrence" and its like, and registers them.
 void register_own();
 void register_recurrent();
+void register_cross_entropy();
 void register_half_fft();
 
 }  // namespace dml

@@ -9,8 +9,9 @@ import re
 import pytest
 import torch
 from support.compare import assert_matches_cpu, assert_same, assert_same_outcome
-from support.dtypes import HALVES, NUMBERS, dtypes
+from support.dtypes import FLOATS, HALVES, NUMBERS, dtypes
 from support.environment import TORCH
+from support.launches import launches
 
 LAYOUTS = ["rows", "columns", "gaps", "expanded"]
 
@@ -287,6 +288,29 @@ def test_products_with_an_activation(gelu):
     assert_matches_cpu(lambda c, a, b: torch._addmm_activation(c, a, b, **options), *operands)
     out = torch.empty(0)
     assert_matches_cpu(lambda c, a, b, o: torch._addmm_activation(c, a, b, **options, out=o), *operands, out)
+
+
+@pytest.mark.parametrize("gelu", [False, True])
+@dtypes(FLOATS)
+def test_activations_in_every_way_of_a_product(dtype, gelu):
+    """Few rows and many, k divided, and nothing to multiply; infinities and NaN pass as in the activation alone."""
+    run = lambda c, a, b, **o: torch._addmm_activation(c, a, b, use_gelu=gelu, **o)  # noqa: E731
+    for m, k, n in ((1, 33, 40), (3, 7, 2), (70, 40, 66), (20, 3000, 12), (4, 0, 3)):
+        a, b = torch.randn(m, k) / max(k, 1) ** 0.5, torch.randn(k, n)
+        c, a, b = torch.randn(n).to(dtype), a.to(dtype), b.to(dtype)
+        # What is added cancels some of the sums.
+        assert_matches_cpu(run, c, a, b, terms=8)
+        assert_matches_cpu(run, c, a, b.mT.contiguous().mT, beta=0, terms=8)
+    assert_matches_cpu(run, c, a, b, alpha=0)
+    special = torch.tensor([math.inf, -math.inf, math.nan, -0.0], dtype=dtype)
+    assert_matches_cpu(run, special, torch.zeros(5, 8, dtype=dtype), torch.zeros(8, 4, dtype=dtype))
+
+
+@pytest.mark.parametrize("gelu", [False, True])
+def test_an_activation_is_no_launch_of_its_own(gelu):
+    c, a, b = (torch.randn(s, device="dml") for s in ((48,), (64, 32), (32, 48)))
+    alone = launches(lambda: torch.addmm(c, a, b))
+    assert launches(lambda: torch._addmm_activation(c, a, b, use_gelu=gelu)) == alone
 
 
 @dtypes(HALVES)

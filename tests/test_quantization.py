@@ -10,6 +10,7 @@ from support.compare import assert_matches_cpu, assert_same, assert_same_error, 
 from support.dtypes import FLOATS, HALVES, dtypes
 from support.environment import TORCH
 from support.layouts import lay_out, layouts
+from support.processes import run_python
 from torch.quantization import _quantized_conversions as conversions
 
 SPECIAL = torch.tensor([float("inf"), -float("inf"), float("nan"), 0.0, -0.0, 1e30, -1e30])
@@ -223,6 +224,32 @@ def test_int_mm() -> None:
         assert_same_outcome(torch._int_mm, a, b.t().contiguous().t())
         out = torch.empty(m, n, dtype=torch.int32)
         assert_same_outcome(lambda a, b, out: torch._int_mm(a, b, out=out), a, b, out)
+
+
+INT8 = """
+import torch
+
+torch.manual_seed(0)
+for m, k, n in ((32, 80, 48), (33, 61, 19)):
+    a, b = (torch.randint(-128, 128, size, dtype=torch.int8) for size in ((m, k), (k, n)))
+    a[0], b[:, 0] = -128, -128
+    expected = torch._int_mm(a, b)
+    for left in (a, a.t().contiguous().t()):
+        for right in (b, b.t().contiguous().t()):
+            left_there = torch.empty_strided(left.shape, left.stride(), dtype=torch.int8, device="dml").copy_(left)
+            right_there = torch.empty_strided(right.shape, right.stride(), dtype=torch.int8, device="dml").copy_(right)
+            product = torch._int_mm(left_there, right_there).cpu()
+            assert torch.equal(product, torch._int_mm(left, right)), (m, k, n, left.stride(), right.stride())
+    batches = torch.stack([a, a]).to("dml") @ torch.stack([b, b]).to("dml")
+    assert torch.equal(batches[1].cpu(), expected.to(torch.int8)), (m, k, n)
+"""
+
+
+@pytest.mark.parametrize("mode", ["0", "1", "emulate"])
+def test_int_mm_on_matrix_units(mode: str) -> None:
+    """The adapter's where it has them, emulated and none: the same integers, however operands lie."""
+    done = run_python("-c", INT8, TORCH_DML_MATRIX_UNITS=mode, TORCH_DML_FALLBACK="error")
+    assert done.returncode == 0, done.stderr
 
 
 def test_errors_of_int_mm() -> None:

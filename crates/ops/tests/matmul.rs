@@ -7,7 +7,7 @@ mod validate;
 use common::{Random, TestHost, Values, message, number, tensor};
 use dml_engine::AdapterKind;
 use dml_kernel::DType;
-use dml_ops::matmul::epilogue::Epilogue;
+use dml_ops::matmul::epilogue::{Activation, Epilogue};
 use dml_ops::matmul::interface::ProductSpec;
 use dml_ops::matmul::matrix_select::{self, MatrixChoice};
 use dml_ops::matmul::matrix_tile::{MatrixTile, Units};
@@ -325,7 +325,7 @@ const SIZES: [(Size, [Layout; 2]); 3] = [
     ([2, 68, 36, 128], [Layout::Columns, Layout::Columns]),
 ];
 
-/// Checks `0.5 * a @ b + bias` of random operands, as `run` computes it.
+/// Checks `0.5 * a @ b + bias` of random operands, as `run` computes it; of int8 `3 * a @ b + bias` in int32.
 fn check(
     host: &TestHost,
     random: &mut Random,
@@ -336,6 +336,7 @@ fn check(
 ) {
     let a = Matrix::new(host, random, dtype, [batch, m, k], layouts[0]);
     let b = Matrix::new(host, random, dtype, [batch, k, n], layouts[1]);
+    let (dtype, alpha) = if dtype == DType::I8 { (DType::I32, Scalar::Int(3)) } else { (dtype, Scalar::Double(0.5)) };
     let bias = host.of(dtype, &[n], &random.values(dtype, n as usize));
     let added = host.read(&bias);
     let out = host.of(dtype, &[batch, m, n], &vec![f64::NAN; (batch * m * n) as usize]);
@@ -346,19 +347,24 @@ fn check(
         b: Source::strided(&b.t, [n, k], [s.1[2], s.1[1]], s.1[0]),
         finish: Finish {
             out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
-            alpha: Scalar::Double(0.5),
+            alpha,
             bias: Some(Bias { memory: (&bias).into(), strides: [0, 0, 1], beta: Scalar::Int(1) }),
+            activation: None,
         },
     });
-    let want: Vec<f64> = product(&a, &b).iter().enumerate().map(|(i, x)| 0.5 * x + added[i % n as usize]).collect();
+    let want: Vec<f64> =
+        product(&a, &b).iter().enumerate().map(|(i, x)| alpha.to_f64() * x + added[i % n as usize]).collect();
     assert_close(dtype, k, &host.read(&out), &want, &format!("{name}, {dtype}, {:?}", [batch, m, n, k]));
 }
 
 /// Whole units of 16 bytes along k, along m and n, and with ragged edges.
-const IN_UNITS: [(Size, [Layout; 2]); 3] = [
+const IN_UNITS: [(Size, [Layout; 2]); 5] = [
     ([2, 64, 64, 64], [Layout::Rows, Layout::Rows]),
     ([1, 72, 40, 104], [Layout::Rows, Layout::Columns]),
     ([2, 40, 72, 72], [Layout::Columns, Layout::Rows]),
+    // Of int8 too.
+    ([1, 80, 48, 176], [Layout::Rows, Layout::Columns]),
+    ([2, 48, 80, 80], [Layout::Columns, Layout::Rows]),
 ];
 
 /// Every second of the cases with k divided.
@@ -383,13 +389,14 @@ fn products_on_the_adapter_s_matrix_units() {
     let info = TestHost::new().device.info().clone();
     // Software adapters take minutes to compile the larger tiles.
     let small = info.kind == AdapterKind::Software;
-    for dtype in [DType::F16, DType::BF16] {
+    for dtype in [DType::F16, DType::BF16, DType::I8] {
         let shapes = matrix_select::shapes(&info, dtype);
         let units = shapes.into_iter().map(|shape| Units {
             shape,
             lanes: info.capabilities.subgroup_size,
             emulated: false,
             small,
+            bytes: dtype.bytes() as u32,
         });
         for (tile, _) in units.flat_map(matrix_select::tiles) {
             println!("{dtype}: {tile}");
@@ -402,9 +409,12 @@ fn products_on_the_adapter_s_matrix_units() {
 fn products_on_emulated_matrix_units() {
     let lanes = TestHost::new().device.info().capabilities.subgroup_size;
     // Small ones: every invocation computes all of a matrix.
-    for (dtype, shape) in [(DType::F16, [8, 16, 8]), (DType::BF16, [8, 8, 16])] {
-        let [subgroup_m, subgroup_n, _] = shape;
-        let tile = MatrixTile { m: 16, n: 16, k: 16, subgroup_m, subgroup_n, shape, lanes, emulated: true };
+    let shapes =
+        [(DType::F16, [8, 16, 8]), (DType::BF16, [8, 8, 16]), (DType::I8, [16, 16, 16]), (DType::I8, [8, 16, 8])];
+    for (dtype, shape) in shapes {
+        let ([subgroup_m, subgroup_n, _], bytes) = (shape, dtype.bytes() as u32);
+        let k = 32 / bytes;
+        let tile = MatrixTile { m: 16, n: 16, k, subgroup_m, subgroup_n, shape, lanes, emulated: true, bytes };
         assert!(tile.is_valid());
         check_on_matrix_units(dtype, tile);
     }
@@ -442,6 +452,7 @@ fn every_variant_is_valid() {
                     scaled: flag(2),
                     bias: flag(1).then_some(dtype),
                     bias_wide: flag(0),
+                    activation: (dtype.is_float() && flag(1)).then_some(Activation::Gelu),
                 };
                 let index = if flag(2) { dml_kernel::ScalarType::U64 } else { dml_kernel::ScalarType::U32 };
                 let (ragged_k, split_k) = (flag(0), flag(1));
@@ -463,14 +474,29 @@ fn every_variant_is_valid() {
     for tile in select::tiles().filter(|t| t.shared_bytes(8) <= 96 << 10) {
         let f = accesses(DType::F64);
         let dtype = DType::F64;
-        let epilogue = Epilogue { dtype, wide: true, split_n: false, scaled: false, bias: None, bias_wide: false };
+        let epilogue = Epilogue {
+            dtype,
+            wide: true,
+            split_n: false,
+            scaled: false,
+            bias: None,
+            bias_wide: false,
+            activation: None,
+        };
         let index = dml_kernel::ScalarType::U32;
         let product = ProductSpec { a: f[2], b: f[0], epilogue, index, ragged_k: false, split_k: true, guard: None };
         accepted(&gemm::Spec { tile, ragged_edge: false, product }.build());
     }
     for (index, wide) in [(dml_kernel::ScalarType::U32, true), (dml_kernel::ScalarType::U64, false)] {
-        let epilogue =
-            Epilogue { dtype: DType::F16, wide, split_n: true, scaled: true, bias: Some(DType::F16), bias_wide: wide };
+        let epilogue = Epilogue {
+            dtype: DType::F16,
+            wide,
+            split_n: true,
+            scaled: true,
+            bias: Some(DType::F16),
+            bias_wide: wide,
+            activation: wide.then_some(Activation::Relu),
+        };
         accepted(&split_k::Spec { sums: DType::F32, epilogue, index }.build());
     }
 }

@@ -90,11 +90,26 @@ fn tiles(host: &TestHost, dtype: DType, emulated: [u32; 3]) -> Vec<MatrixTile> {
     let [subgroup_m, subgroup_n, _] = emulated;
     let mut tiles = Vec::new();
     if info.capabilities.subgroup_shuffle {
-        tiles.push(MatrixTile { m: 16, n: 32, k: 16, subgroup_m, subgroup_n, shape: emulated, lanes, emulated: true });
+        tiles.push(MatrixTile {
+            m: 16,
+            n: 32,
+            k: 16,
+            subgroup_m,
+            subgroup_n,
+            shape: emulated,
+            lanes,
+            emulated: true,
+            bytes: 2,
+        });
     }
     let small = info.kind == AdapterKind::Software;
-    let units =
-        matrix_select::shapes(info, dtype).into_iter().map(|shape| Units { shape, lanes, emulated: false, small });
+    let units = matrix_select::shapes(info, dtype).into_iter().map(|shape| Units {
+        shape,
+        lanes,
+        emulated: false,
+        small,
+        bytes: 2,
+    });
     let limits = select::Limits::of(info);
     let fits =
         |tile: &MatrixTile| 16 * tile.units_of_terms() <= limits.shared_memory && tile.threads() <= limits.invocations;
@@ -235,9 +250,16 @@ fn products_of_bfloat16() {
 #[test]
 fn every_variant_is_valid() {
     let access = |dtype, axis, wide| Access { dtype, axis, wide, pattern: Pattern::Strided, whole_steps: false };
-    let units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false };
-    let epilogue =
-        Epilogue { dtype: DType::F32, wide: true, split_n: false, scaled: true, bias: None, bias_wide: false };
+    let units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2 };
+    let epilogue = Epilogue {
+        dtype: DType::F32,
+        wide: true,
+        split_n: false,
+        scaled: true,
+        bias: None,
+        bias_wide: false,
+        activation: None,
+    };
     for (i, (axis, wide)) in
         [(Axis::Inner, true), (Axis::Outer, true), (Axis::Inner, false), (Axis::Outer, false)].into_iter().enumerate()
     {

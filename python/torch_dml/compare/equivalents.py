@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from torch_dml.compare import recurrence
+from torch_dml.compare import cross_entropy, recurrence
 
 Tensors = tuple[torch.Tensor | None, ...]
 
@@ -128,6 +128,8 @@ _EQUIVALENTS: dict[Any, Callable[..., Any]] = {
 
 # Of the engine's own operators, which are there once the device is.
 _OWN: dict[str, Callable[..., Any]] = {
+    "torch_dml::cross_entropy": cross_entropy.cross_entropy,
+    "torch_dml::cross_entropy_backward": cross_entropy.cross_entropy_backward,
     "torch_dml::recurrence": recurrence.recurrence,
     "torch_dml::recurrence_backward": recurrence.recurrence_backward,
 }

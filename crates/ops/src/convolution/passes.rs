@@ -149,7 +149,8 @@ fn run(call: &Call, g: &Geometry, side: Side, weight: Source, image: Source) -> 
         let split = (g.batch > 1).then_some((pixels, o.image));
         ([g.groups, channels, places, k], weight, image, [group * o.channel, o.channel, o.pixel], split)
     };
-    let finish = Finish { out: Output { memory: out.into(), strides, split }, alpha: Scalar::Int(1), bias };
+    let finish =
+        Finish { out: Output { memory: out.into(), strides, split }, alpha: Scalar::Int(1), bias, activation: None };
     Problem { size, a, b, finish }.run(call)
 }
 
@@ -288,7 +289,7 @@ pub fn backward_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor
         (_, true) => (w.channel, (!is_last(out)).then_some((*ci, w.pixel))),
     };
     let output = Output { memory: out.into(), strides: [co * w.image, w.image, fastest], split };
-    let finish = Finish { out: output, alpha: Scalar::Int(1), bias: None };
+    let finish = Finish { out: output, alpha: Scalar::Int(1), bias: None, activation: None };
     Problem { size: [g.groups, *co, ci * taps, g.batch * pixels], a: rows, b: columns, finish }.run(call)
 }
 
@@ -308,7 +309,7 @@ pub fn backward_bias(call: &Call, grad: &Tensor, out: &Tensor) -> Result<()> {
         &[Step { size: grad.sizes[0], stride: y.image }, Step { size: pixels, stride: y.pixel }],
     );
     let output = Output { memory: out.into(), strides: [0, channels, 1], split: None };
-    let finish = Finish { out: output, alpha: Scalar::Int(1), bias: None };
+    let finish = Finish { out: output, alpha: Scalar::Int(1), bias: None, activation: None };
     let a = Source::strided(&ones, [1, 1], [0, 0], 0);
     Problem { size: [1, 1, channels, k], a, b: columns, finish }.run(call)
 }

@@ -190,7 +190,7 @@ pub fn multiply(call: &Call, [a, b]: [&Tensor; 2], out: &Tensor, into: Into) -> 
         size: [batch, m, n, k],
         a: Source::strided(a, [m, k], [a.strides[1], a.strides[2]], apart(a)),
         b: Source::strided(b, [n, k], [b.strides[2], b.strides[1]], apart(b)),
-        finish: Finish { out: Output { strides, memory: out.into(), split: None }, alpha, bias },
+        finish: Finish { out: Output { strides, memory: out.into(), split: None }, alpha, bias, activation: None },
     };
     problem.run(call)
 }

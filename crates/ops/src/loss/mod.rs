@@ -1,5 +1,6 @@
-//! Losses that PyTorch does not compose of other operators.
+//! Losses that PyTorch does not compose of other operators, and cross-entropy, which it does.
 
+mod cross_entropy;
 mod ctc;
 mod elementwise;
 mod log_sigmoid;
@@ -11,6 +12,8 @@ use crate::operator::Operator;
 
 /// The files' overloads.
 pub const OPERATORS: &[&[Operator]] = &[
+    cross_entropy::forward::OPERATORS,
+    cross_entropy::backward::OPERATORS,
     ctc::forward::OPERATORS,
     ctc::backward::OPERATORS,
     elementwise::OPERATORS,

@@ -98,7 +98,8 @@ mod tests {
         Limits { software: false, shared_memory, invocations, units: 128.0 }
     }
 
-    const UNITS: Option<Units> = Some(Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false });
+    const UNITS: Option<Units> =
+        Some(Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2 });
 
     #[test]
     fn remembered_choices_are_those_of_the_estimate() {

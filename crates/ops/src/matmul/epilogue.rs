@@ -1,8 +1,9 @@
-//! What happens to a finished sum: `out = alpha * sum + beta * bias`, rounded once to the result's dtype.
+//! What happens to a finished sum: `out = activation(alpha * sum + beta * bias)`, rounded once to the result's dtype.
 
 use super::divisor::{Divisor, DivisorParams};
 use super::operand::{Memory, WIDE};
 use crate::operator::call::Scalar as Number;
+use crate::pointwise::activation::{gelu_body, relu_body};
 use crate::primitives::kernel::InDType;
 use dml_engine::interface::Index;
 use dml_engine::{AddressRange, ArgumentBlock, Parameter};
@@ -23,6 +24,35 @@ pub struct Epilogue {
     pub bias: Option<DType>,
     /// The bias is contiguous along n too, and loaded in vectors. Only where the result is wide.
     pub bias_wide: bool,
+    /// What is taken of the rest.
+    pub activation: Option<Activation>,
+}
+
+/// A function of each result.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Activation {
+    /// `max(x, 0)`
+    Relu,
+    /// `x` times the normal distribution function of it.
+    Gelu,
+}
+
+impl Activation {
+    /// The name of the operator's own kernel.
+    pub fn name(self) -> &'static str {
+        match self {
+            Activation::Relu => "relu",
+            Activation::Gelu => "gelu",
+        }
+    }
+
+    /// The function.
+    pub fn of(self, x: Value<'_>) -> Value<'_> {
+        match self {
+            Activation::Relu => relu_body(x),
+            Activation::Gelu => gelu_body(x),
+        }
+    }
 }
 
 /// Where results go.
@@ -56,6 +86,8 @@ pub struct Finish {
     pub alpha: Number,
     /// What is added.
     pub bias: Option<Bias>,
+    /// What is taken of that.
+    pub activation: Option<Activation>,
 }
 
 impl Finish {
@@ -73,6 +105,7 @@ impl Finish {
             scaled: self.alpha.to_f64() != 1.0,
             bias: self.bias.as_ref().map(|b| b.memory.dtype),
             bias_wide: out_wide && self.bias.as_ref().is_some_and(|b| wide(b.memory, b.strides)),
+            activation: self.activation,
         }
     }
 
@@ -141,8 +174,11 @@ impl Parameter for Finishing {
 
     fn pass(finish: &&Finish, of: &FinishSpec, block: &mut ArgumentBlock) {
         let FinishSpec { epilogue, sums, index } = of;
-        let Finish { out, alpha, bias } = *finish;
-        if out.split.is_some() != epilogue.split_n || bias.is_some() != epilogue.bias.is_some() {
+        let Finish { out, alpha, bias, activation } = *finish;
+        if out.split.is_some() != epilogue.split_n
+            || bias.is_some() != epilogue.bias.is_some()
+            || *activation != epilogue.activation
+        {
             block.misfit("an epilogue is not the one that the kernel is made for");
         }
         <[Index; 3]>::pass(&out.strides, index, block);
@@ -219,7 +255,7 @@ impl<'b> Writer<'b> {
             let n = n + i as u32;
             let store = || {
                 let scaled: Vec<Value> = part.iter().map(|&s| self.scaled(s)).collect();
-                let results = match &self.bias {
+                let sums_and_bias = match &self.bias {
                     None => scaled,
                     Some((pointer, strides, beta)) => {
                         let at = |n: Value<'b>| m.cast(self.index) * strides[1] + n.cast(self.index) * strides[2];
@@ -231,6 +267,10 @@ impl<'b> Writer<'b> {
                         let bias = bias.into_iter().map(|x| x.cast(sums[0].scalar()) * *beta);
                         scaled.into_iter().zip(bias).map(|(s, x)| s + x).collect()
                     }
+                };
+                let results: Vec<Value> = match self.epilogue.activation {
+                    Some(activation) => sums_and_bias.into_iter().map(|x| activation.of(x)).collect(),
+                    None => sums_and_bias,
                 };
                 let column = match self.split {
                     None => n.cast(self.index) * self.strides[2],

@@ -1,4 +1,4 @@
-//! The tiled product on matrix units, of f16 or bf16 with sums in f32; or of f32 in [terms](super::split_product) of f16.
+//! The tiled product on matrix units, of f16 or bf16 with sums in f32, of i8 with sums in i32; or of f32 in [terms](super::split_product) of f16.
 //!
 //! A workgroup computes one tile of the result, a subgroup a part of it in matrices of the adapter's shape. Tiles of both
 //! operands are staged in shared memory as they lie in memory, in rows of whole 16-byte units: a matrix is loaded in either
@@ -85,10 +85,10 @@ impl KernelSpec for Spec {
         let Place { left, right, out, m0, n0, k_begin, k_end } = Place::of_workgroup(b, [tile.m, tile.n], p);
 
         let units = if terms.is_some() { tile.units_of_terms() } else { tile.shared_units() };
-        let memory = b.shared(ScalarType::U32, 4, units);
+        let memory = b.shared(ScalarType::U32, tile.words() as u8, units);
         let edge = |size: Value<'b>| (self.ragged_edge && self.padding == Padding::None).then_some(size);
         let a = Stage::new(b, &left, &tile, memory, b.u32(0), (tile.m, self.units[0]), (m0, edge(m)));
-        let behind = MatrixTile::units(a.rows, a.length);
+        let behind = tile.units(a.rows, a.length);
         let w = Stage::new(b, &right, &tile, memory, b.u32(behind), (tile.n, self.units[1]), (n0, edge(n)));
         let limit = self.product.ragged_k.then_some(k_end);
         let sums = Sums::new(b, &tile, self.product.a.dtype);
@@ -247,15 +247,23 @@ impl<'b> Sums<'b> {
         take: impl Fn(Value<'b>, Value<'b>, Value<'b>, &[Value<'b>]),
     ) {
         let [rows, columns, _] = self.tile.shape;
+        let scalar = self.sums[0][0].ty().dtype.compute();
         let (lanes, lane) = (self.tile.lanes, b.subgroup_lane());
         let (across, chunks) = (columns * together / WIDE, rows * columns * together / WIDE);
-        let begin = begin + self.subgroup * chunks;
+        // Units of shared memory that four sums take.
+        let (words, pieces) = (self.tile.words(), WIDE / self.tile.words());
+        let begin = begin + self.subgroup * (chunks * pieces);
         let unit = self.subgroup * (self.tile.subgroup_m * self.tile.subgroup_n / WIDE);
         let groups = self.tile.fragments()[1] / together;
         for (i, line) in (0u32..).zip(&self.sums) {
             for (j, group) in (0u32..).zip(line.chunks(together as usize)) {
                 for (place, sum) in (0u32..).zip(group) {
-                    sum.store(memory, begin + place * (columns / WIDE), across, MatrixLayout::RowMajor);
+                    sum.store(
+                        memory,
+                        begin + place * (columns / WIDE * pieces),
+                        across * pieces,
+                        MatrixLayout::RowMajor,
+                    );
                 }
                 b.subgroup_barrier();
                 for first in (0..chunks).step_by(lanes as usize) {
@@ -263,8 +271,9 @@ impl<'b> Sums<'b> {
                     let (row, column) = (chunk >> across.ilog2(), (chunk & (across - 1)) * WIDE);
                     let (m, n) = (self.m + i * rows + row, self.n + j * (columns * together) + column);
                     let store = || {
-                        let words = memory.load(begin + chunk);
-                        let sums: Vec<_> = (0..WIDE as u8).map(|l| words.lane(l).bitcast(ScalarType::F32)).collect();
+                        let loaded: Vec<_> = (0..pieces).map(|i| memory.load(begin + chunk * pieces + i)).collect();
+                        let lanes = loaded.iter().flat_map(|unit| (0..words as u8).map(|lane| unit.lane(lane)));
+                        let sums: Vec<_> = lanes.map(|word| word.bitcast(scalar)).collect();
                         take(unit + (i * groups + j) * chunks + chunk, m, n, &sums);
                     };
                     let inside = edge.map(|(m0, rows)| (m0 + m).lt(rows));

@@ -1,14 +1,15 @@
 //! The operators of matrices and batches of them: their products, with what is added to them.
 
+use super::epilogue::Activation;
 use super::operand::{Access, Axis, Digits, Pattern, PatternStrides, Source, Step};
+use super::padded;
 use super::problem::Problem;
-use super::product::{Added, check_scalar_types, into, prepare, product};
+use super::product::{Added, check_scalar_types, into, prepare, product, product_of};
 use crate::movement::copy::cast;
 use crate::operator::argument::Out;
 use crate::operator::call::{Call, Ret, Scalar};
 use crate::operator::error::Result;
 use crate::operator::structured;
-use crate::pointwise::activation::{gelu_body, relu_body};
 use crate::pointwise::kernel::{self, Input};
 use crate::tensor::Tensor;
 use crate::tensor::promote::{Promoted, result_type};
@@ -97,10 +98,12 @@ fn int_mm(call: &mut Call, a: &Tensor, b: &Tensor, out: Out) -> Result<()> {
             t.clone()
         }
     };
+    let left = padded::source(call, a, [1, m, k], [0, a.strides[0], a.strides[1]], n)?;
+    let right = padded::source(call, b, [1, n, k], [0, b.strides[1], b.strides[0]], m)?;
     into(call, &target, [a, b], Scalar::Int(1), None, k, |finish| Problem {
         size: [1, m, n, k],
-        a: Source::strided(a, [m, k], [a.strides[0], a.strides[1]], 0),
-        b: Source::strided(b, [n, k], [b.strides[1], b.strides[0]], 0),
+        a: left,
+        b: right,
         finish,
     })?;
     call.ret(target);
@@ -128,6 +131,19 @@ fn bmm(call: &mut Call, a: &Tensor, b: &Tensor, out: Out) -> Result<()> {
 }
 
 fn addmm(call: &mut Call, bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, out: Out) -> Result<()> {
+    addmm_of(call, bias, a, b, beta, alpha, out, None)
+}
+
+fn addmm_of(
+    call: &mut Call,
+    bias: &Tensor,
+    a: &Tensor,
+    b: &Tensor,
+    beta: Scalar,
+    alpha: Scalar,
+    out: Out,
+    activation: Option<Activation>,
+) -> Result<()> {
     for (x, y, name) in [(bias, b, "self"), (a, b, "mat1")] {
         check!(
             x.dtype == y.dtype,
@@ -140,7 +156,8 @@ fn addmm(call: &mut Call, bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, a
     check!(a.dim() == 2, Runtime, "mat1 must be a matrix, got {}-D tensor", a.dim());
     check!(b.dim() == 2, Runtime, "mat2 must be a matrix, got {}-D tensor", b.dim());
     check_inner(a, b)?;
-    product(call, out, [a, b], a.dtype, &[a.sizes[0], b.sizes[1]], Some(Added { tensor: bias, beta, alpha }))
+    let added = Some(Added { tensor: bias, beta, alpha });
+    product_of(call, out, [a, b], a.dtype, &[a.sizes[0], b.sizes[1]], added, activation)
 }
 
 fn mm_as(call: &mut Call, a: &Tensor, b: &Tensor, dtype: DType, out: Out) -> Result<()> {
@@ -224,13 +241,14 @@ fn addmm_activation(
     gelu: bool,
     out: Out,
 ) -> Result<()> {
+    let activation = if gelu { Activation::Gelu } else { Activation::Relu };
+    if a.dtype.is_float() {
+        return addmm_of(call, bias, a, b, beta, alpha, out, Some(activation));
+    }
     addmm(call, bias, a, b, beta, alpha, out)?;
     let Some(Ret::Tensor(out)) = call.returns.last() else { return Ok(()) };
     let inputs = [Input::Tensor(out.clone())];
-    let family = if gelu { "gelu" } else { "relu" };
-    kernel::run(call, family, &[out], &inputs, out.dtype, |_, v| {
-        vec![if gelu { gelu_body(v[0]) } else { relu_body(v[0]) }]
-    })
+    kernel::run(call, activation.name(), &[out], &inputs, out.dtype, |_, v| vec![activation.of(v[0])])
 }
 
 fn baddbmm(

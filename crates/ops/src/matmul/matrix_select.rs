@@ -1,7 +1,7 @@
 //! Whether a product runs on matrix units, and in which tiles: what the adapter offers, and the estimate of
 //! [`select`] with rates of its own.
 
-use super::matrix_tile::{MatrixTile, Units};
+use super::matrix_tile::{MatrixTile, Units, sums};
 use super::scales;
 use super::select::{self, Limits, Work, fastest, rated_of};
 use super::split::{EDGE, Form};
@@ -38,7 +38,7 @@ impl SplitChoice {
     }
 }
 
-/// The matrix units of an adapter for products of f16 or bf16 with sums in f32, best first; none for other dtypes, and where there
+/// The matrix units of an adapter for products of f16 or bf16 with sums in f32, or of i8 with sums in i32, best first; none for other dtypes, and where there
 /// are none to be used. Which of them multiply rightly, [`self_test`](super::self_test) knows.
 ///
 /// Software adapters' are slower than plain tiles, and used where `TORCH_DML_MATRIX_UNITS` asks for them.
@@ -49,10 +49,11 @@ pub fn candidates(info: &AdapterInfo, operands: DType) -> smallvec::IntoIter<[Un
         lanes: info.capabilities.subgroup_size,
         emulated,
         small: software || emulated,
+        bytes: operands.bytes() as u32,
     };
     let own = || shapes(info, operands).into_iter().map(|shape| of(shape, false)).collect();
     let all: SmallVec<[Units; MOST_SHAPES]> = match MATRIX_UNITS.get() {
-        _ if !matches!(operands, DType::F16 | DType::BF16) => SmallVec::new(),
+        _ if !matches!(operands, DType::F16 | DType::BF16 | DType::I8) => SmallVec::new(),
         Some(MatrixUnits::Off) => SmallVec::new(),
         Some(MatrixUnits::Emulated) if info.capabilities.subgroup_shuffle => smallvec![of([16, 16, 16], true)],
         Some(MatrixUnits::Emulated) => SmallVec::new(),
@@ -66,11 +67,12 @@ pub fn candidates(info: &AdapterInfo, operands: DType) -> smallvec::IntoIter<[Un
 /// Shapes that are considered at most.
 pub const MOST_SHAPES: usize = 4;
 
-/// The adapter's products of f16 or bf16 with sums in f32, best first.
+/// The adapter's products of a dtype with sums in f32, or i32 of i8, best first.
 pub fn shapes(info: &AdapterInfo, operands: DType) -> SmallVec<[[u32; 3]; MOST_SHAPES]> {
     let offers = move |s: &&MatrixShape| {
         let dtypes = [s.a, s.b, s.c, s.result].map(element_dtype);
-        let types = dtypes == [operands, operands, DType::F32, DType::F32].map(Some);
+        let sums = sums(operands);
+        let types = dtypes == [operands, operands, sums, sums].map(Some);
         types && !s.saturating && [s.m, s.n, s.k].iter().all(|x| x.is_power_of_two() && *x >= 8)
     };
     let mut shapes: SmallVec<[[u32; 3]; 16]> =
@@ -111,18 +113,19 @@ fn most_sums(lanes: u32) -> u32 {
 
 /// The tiles of the table in matrices of an adapter's shape.
 pub fn tiles(units: Units) -> impl Iterator<Item = (MatrixTile, f64)> {
-    let Units { shape, lanes, emulated, small } = units;
+    let Units { shape, lanes, emulated, small, bytes } = units;
     let entries = ENTRIES.iter().filter(move |entry| !small || entry.subgroup == [16, 16]);
     entries.filter_map(move |Entry { size: [m, n, k], subgroup: [subgroup_m, subgroup_n], rate }| {
         let tile = MatrixTile {
             m: *m,
             n: *n,
-            k: (*k).max(shape[2]),
+            k: (*k * 2 / bytes).max(shape[2]),
             subgroup_m: (*subgroup_m).max(shape[0]),
             subgroup_n: (*subgroup_n).max(shape[1]),
             shape,
             lanes,
             emulated,
+            bytes,
         };
         (tile.is_valid() && tile.sums() <= most_sums(lanes)).then_some((tile, *rate))
     })
@@ -150,7 +153,7 @@ pub fn rated(
 fn entries(limits: &Limits, units: Units, long_steps: bool) -> impl Iterator<Item = (MatrixTile, Work, f64)> {
     let fits = |tile: &MatrixTile| tile.shared_bytes() <= limits.shared_memory && tile.threads() <= limits.invocations;
     tiles(units).filter(move |(tile, _)| fits(tile)).map(move |(tile, rate)| {
-        let rate = if long_steps || tile.k <= 32 { rate } else { LONG_STEP * rate };
+        let rate = if long_steps || tile.k * tile.bytes <= 64 { rate } else { LONG_STEP * rate };
         (tile, work(&tile, true), rate)
     })
 }
@@ -206,7 +209,7 @@ mod tests {
     fn sums_fit_into_registers() {
         for (lanes, largest) in [(8, 32 * 16), (16, 32 * 32), (32, 64 * 64), (64, 64 * 64)] {
             for shape in [[16, 16, 16], [8, 16, 16]] {
-                let all: Vec<_> = tiles(Units { shape, lanes, emulated: false, small: false }).collect();
+                let all: Vec<_> = tiles(Units { shape, lanes, emulated: false, small: false, bytes: 2 }).collect();
                 assert!(all.iter().all(|(tile, _)| tile.sums() <= most_sums(lanes)), "{lanes} lanes");
                 let most = all.iter().map(|(tile, _)| tile.subgroup_m * tile.subgroup_n).max();
                 assert!(most <= Some(largest) && most >= Some(256), "{lanes} lanes: {most:?}");

@@ -1,7 +1,7 @@
 //! Operands' tiles of a product on matrix units: staged in shared memory as they lie in memory.
 
 use super::matrix_tile::MatrixTile;
-use super::operand::{Axis, UNIT};
+use super::operand::Axis;
 use super::reader::{Lane, Reader};
 use dml_kernel::{Builder, DType, Matrix, MatrixLayout, MatrixUse, ScalarType, Shared, Value, Var};
 
@@ -14,20 +14,23 @@ pub(super) struct Stage<'r, 'b> {
     /// Rows, and contiguous elements of a row.
     pub(super) rows: u32,
     pub(super) length: u32,
-    /// Elements of a load: a unit, or as the operand is read otherwise; of single ones two are fetched together.
+    /// Elements of a load: a unit, or as the operand is read otherwise; of single ones those of a word are fetched together.
     width: u32,
+    /// Elements of a unit of shared memory, and of a word.
+    unit: u32,
+    packed: u32,
     loads: Vec<Load<'b>>,
     /// Whether this invocation has a part at all.
     busy: Option<Value<'b>>,
 }
 
 struct Load<'b> {
-    /// One, or two of single elements.
+    /// One, or of single elements those of a word.
     lanes: Vec<Lane<'b>>,
     /// Where it goes: unit and place in that.
     unit: Value<'b>,
     place: Value<'b>,
-    /// What was fetched, two elements a word.
+    /// What was fetched.
     words: Vec<Var<'b>>,
 }
 
@@ -43,8 +46,10 @@ impl<'r, 'b> Stage<'r, 'b> {
     ) -> Stage<'r, 'b> {
         let along_k = reader.access.axis == Axis::Inner;
         let (rows, length) = if along_k { (outer, tile.k) } else { (tile.k, outer) };
-        let width = if units { UNIT } else { reader.access.width() };
-        let step = width.max(2);
+        let unit = tile.unit();
+        let width = if units { unit } else { reader.access.width() };
+        let packed = 4 / tile.bytes;
+        let step = width.max(packed);
         let (lane, threads) = (b.local_id(0), tile.threads());
         let (across, total) = (length / step, rows * length / step);
         let busy = (total < threads).then(|| lane.lt(total));
@@ -62,32 +67,38 @@ impl<'r, 'b> Stage<'r, 'b> {
                 });
                 Load {
                     lanes: lanes.collect(),
-                    unit: begin + row * (length / UNIT + 1) + (first >> UNIT.ilog2()),
-                    place: first & (UNIT - 1),
-                    words: (0..step / 2).map(|_| b.var(b.u32(0))).collect(),
+                    unit: begin + row * (length / unit + 1) + (first >> unit.ilog2()),
+                    place: first & (unit - 1),
+                    words: (0..step / packed).map(|_| b.var(b.u32(0))).collect(),
                 }
             })
             .collect();
-        Stage { reader, memory, begin, rows, length, width, loads, busy }
+        Stage { reader, memory, begin, rows, length, width, unit, packed, loads, busy }
     }
 
     /// Fetches this invocation's part of the k-tile at `k0`.
     pub(super) fn fetch(&self, b: &'b Builder, k0: Value<'b>, k_end: Option<Value<'b>>) {
-        let words = self.width == UNIT;
-        let tile = self.reader.tile(k0).retyped(if words { DType::U32 } else { DType::U16 });
+        let words = self.width == self.unit;
+        let packed = self.packed as usize;
+        let single = if packed == 2 { DType::U16 } else { DType::U8 };
+        let tile = self.reader.tile(k0).retyped(if words { DType::U32 } else { single });
         for load in &self.loads {
-            let mut halves = Vec::new();
+            let mut elements = Vec::new();
             for lane in &load.lanes {
                 if words {
-                    let words = self.reader.fetch_unit(b, tile, k0, lane, k_end);
+                    let words = self.reader.fetch_unit(b, tile, [self.unit, self.packed], k0, lane, k_end);
                     load.words.iter().zip(words).for_each(|(to, word)| to.set(word));
                 } else {
                     let bits = self.reader.fetch(b, tile, k0, lane, k_end);
-                    halves.extend(bits.into_iter().map(|bits| bits.bitcast(ScalarType::U32)));
+                    elements.extend(bits.into_iter().map(|bits| bits.bitcast(ScalarType::U32)));
                 }
             }
-            for (to, pair) in load.words.iter().zip(halves.chunks_exact(2)) {
-                to.set(pair[0] | (pair[1] << 16));
+            for (to, parts) in load.words.iter().zip(elements.chunks_exact(packed)) {
+                let word = parts[1..]
+                    .iter()
+                    .zip(1u32..)
+                    .fold(parts[0], |word, (&part, i)| word | (part << (i * 32 / packed as u32)));
+                to.set(word);
             }
         }
     }
@@ -96,12 +107,12 @@ impl<'r, 'b> Stage<'r, 'b> {
         let store = || {
             for load in &self.loads {
                 let words: Vec<_> = load.words.iter().map(|word| word.get()).collect();
-                if self.width == UNIT {
+                if self.width == self.unit {
                     self.memory.store(load.unit, b.vector(&words));
                     continue;
                 }
                 for (i, word) in words.into_iter().enumerate() {
-                    self.memory.store_lane(load.unit, (load.place >> 1) + i as u32, word);
+                    self.memory.store_lane(load.unit, (load.place >> self.packed.ilog2()) + i as u32, word);
                 }
             }
         };
@@ -113,9 +124,10 @@ impl<'r, 'b> Stage<'r, 'b> {
 
     /// Loads the matrix that begins at `outer` and `k`.
     pub(super) fn load(&self, to: Matrix<'b>, outer: Value<'b>, k: u32) {
-        let stride = self.length / UNIT + 1;
+        let unit = self.unit;
+        let stride = self.length / unit + 1;
         let along_k = self.reader.access.axis == Axis::Inner;
-        let index = if along_k { outer * stride + k / UNIT } else { (outer >> UNIT.ilog2()) + k * stride };
+        let index = if along_k { outer * stride + k / unit } else { (outer >> unit.ilog2()) + k * stride };
         // The left operand's rows are its outer index, the right one's columns.
         let left = to.ty().part == MatrixUse::Left;
         let layout = if along_k == left { MatrixLayout::RowMajor } else { MatrixLayout::ColumnMajor };

@@ -1,6 +1,5 @@
 //! How a product on matrix units is cut into workgroups, subgroups and the adapter's matrices.
 
-use super::operand::UNIT;
 use super::scales;
 use dml_kernel::{DType, MatrixType, matrix};
 
@@ -15,6 +14,8 @@ pub struct Units {
     pub emulated: bool,
     /// Subgroups compute as little as they can: their compiler takes long.
     pub small: bool,
+    /// Bytes of an operand's element: 1 or 2.
+    pub bytes: u32,
 }
 
 /// The shape of the work of one workgroup. Every number is a power of two.
@@ -36,6 +37,8 @@ pub struct MatrixTile {
     pub lanes: u32,
     /// The matrices are emulated, for tests.
     pub emulated: bool,
+    /// Bytes of an operand's element: 1 or 2.
+    pub bytes: u32,
 }
 
 impl MatrixTile {
@@ -45,8 +48,8 @@ impl MatrixTile {
         let numbers = |part: &str| part.split('x').map(|n| n.parse().ok()).collect::<Option<Vec<u32>>>();
         let (size, subgroup) = (numbers(size)?, numbers(subgroup)?);
         let (&[m, n, k], &[subgroup_m, subgroup_n]) = (&size[..], &subgroup[..]) else { return None };
-        let Units { shape, lanes, emulated, small: _ } = units;
-        let tile = MatrixTile { m, n, k, subgroup_m, subgroup_n, shape, lanes, emulated };
+        let Units { shape, lanes, emulated, small: _, bytes } = units;
+        let tile = MatrixTile { m, n, k, subgroup_m, subgroup_n, shape, lanes, emulated, bytes };
         tile.is_valid().then_some(tile)
     }
 
@@ -87,30 +90,40 @@ impl MatrixTile {
 
     /// Types of the left and the right operand and of the sum.
     pub fn types(&self, operands: DType) -> [MatrixType; 3] {
-        matrix::product_types(self.shape, operands, DType::F32)
+        matrix::product_types(self.shape, operands, sums(operands))
     }
 
-    /// 16-byte units of an operand's tile of `rows` rows, each of `length` contiguous elements. A row is a unit longer than
+    /// Elements of a unit of shared memory, at which matrices begin: 16 bytes, or 8 where matrices of bytes are smaller.
+    pub fn unit(&self) -> u32 {
+        if self.bytes == 1 && self.shape.iter().all(|&size| size >= 16) { 16 } else { 8 }
+    }
+
+    /// Words of such a unit.
+    pub fn words(&self) -> u32 {
+        self.unit() * self.bytes / 4
+    }
+
+    /// Units of an operand's tile of `rows` rows, each of `length` contiguous elements. A row is a unit longer than
     /// its elements, so that neighbouring rows begin in different banks.
-    pub const fn units(rows: u32, length: u32) -> u32 {
-        rows * (length / UNIT + 1)
+    pub fn units(&self, rows: u32, length: u32) -> u32 {
+        rows * (length / self.unit() + 1)
     }
 
-    /// 16-byte units of shared memory: both operands' tiles, and later matrices of sums.
+    /// Units of shared memory: both operands' tiles, and later matrices of sums.
     pub fn shared_units(&self) -> u32 {
         self.operand_units().max(self.sum_units())
     }
 
     /// Units of both operands' tiles, either way round that an operand is contiguous.
     pub fn operand_units(&self) -> u32 {
-        let operand = |outer: u32| Self::units(outer, self.k).max(Self::units(self.k, outer));
+        let operand = |outer: u32| self.units(outer, self.k).max(self.units(self.k, outer));
         operand(self.m) + operand(self.n)
     }
 
     /// Units of a matrix of sums for each subgroup.
     fn sum_units(&self) -> u32 {
         let [m, n] = self.subgroups();
-        m * n * self.shape[0] * self.shape[1] / 4
+        m * n * self.shape[0] * self.shape[1] / self.words()
     }
 
     /// Matrices of sums side by side that a subgroup stores together: as many as the operands' memory has room for.
@@ -124,14 +137,14 @@ impl MatrixTile {
         self.fragments()[1].min(2)
     }
 
-    /// 16-byte units of shared memory for operands in terms, whose sums are stored while tiles of operands stay.
+    /// Units of shared memory for operands in terms, whose sums are stored while tiles of operands stay.
     pub fn units_of_terms(&self) -> u32 {
         self.operand_units() + self.terms_stored_together() * self.sum_units()
     }
 
     /// Bytes of shared memory.
     pub fn shared_bytes(&self) -> u32 {
-        16 * self.shared_units()
+        4 * self.words() * self.shared_units()
     }
 
     /// Whether the numbers fit together.
@@ -145,8 +158,13 @@ impl MatrixTile {
             && n <= self.subgroup_n
             && k <= self.k
             // Matrices begin at units of shared memory.
-            && [m, n, k].iter().all(|x| x.is_multiple_of(UNIT))
+            && [m, n, k].iter().all(|x| x.is_multiple_of(self.unit()))
     }
+}
+
+/// The dtype of sums of products of a dtype on matrix units.
+pub fn sums(operands: DType) -> DType {
+    if operands == DType::I8 { DType::I32 } else { DType::F32 }
 }
 
 impl std::fmt::Display for MatrixTile {
@@ -171,7 +189,7 @@ mod tests {
 
     #[test]
     fn text_and_numbers() {
-        let units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false };
+        let units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2 };
         let tile = MatrixTile::parse("128x256x32/64x64", units).expect("it is well formed");
         assert_eq!((tile.threads(), tile.fragments()), (256, [4, 4, 2]));
         assert_eq!(tile.to_string(), "128x256x32/64x64/16x16x16");

@@ -12,6 +12,11 @@ pub const WIDE: u32 = 4;
 /// Elements of 16 bits in a unit of 16 bytes, the widest access.
 pub const UNIT: u32 = 8;
 
+/// Elements that matrix units take in 16 bytes of an operand: of a byte each, or else, converted or not, of 16 bits.
+pub fn unit(dtype: DType) -> u32 {
+    if dtype.bytes() == 1 { 2 * UNIT } else { UNIT }
+}
+
 /// The index along which neighbouring invocations read neighbouring memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Axis {
@@ -71,6 +76,11 @@ impl Access {
     /// Elements of one load.
     pub fn width(&self) -> u32 {
         if self.wide { WIDE } else { 1 }
+    }
+
+    /// Elements that matrix units take in one load of 16 bytes, the widest access.
+    pub fn unit(&self) -> u32 {
+        unit(self.dtype)
     }
 
     /// The dtype in which products of its elements are added up, and in which split-K keeps its sums.
@@ -186,7 +196,7 @@ pub struct Source {
     pub access: Access,
     /// The numbers of that.
     pub strides: PatternStrides,
-    /// Behind every row are zeros, up to a multiple of [`UNIT`] elements.
+    /// Behind every row are zeros, up to a multiple of a [unit](Access::unit).
     padded: bool,
 }
 
@@ -196,7 +206,7 @@ impl Source {
         Source { memory, batch, access, strides, padded: false }
     }
 
-    /// Contiguous matrices of `outer x inner` elements, the latter a multiple of [`UNIT`], that end with what `k` does not reach and
+    /// Contiguous matrices of `outer x inner` elements, the latter a multiple of a [unit](Access::unit), that end with what `k` does not reach and
     /// is 0.
     pub fn padded(t: &Tensor, size: [i64; 2], batch: i64) -> Source {
         Source { padded: true, ..Source::strided(t, size, [size[1], 1], batch) }
@@ -226,10 +236,10 @@ impl Source {
         Source::new(memory, batch, access, PatternStrides::Strided { outer: stride[0], inner: stride[1] })
     }
 
-    /// Whether every run of eight elements of 16 bits along the axis, of a matrix of `outer x inner` elements, is 16 bytes at
-    /// a multiple of 16.
+    /// Whether every [unit](Access::unit) of elements of at most 16 bits along the axis, of a matrix of `outer x inner` elements, is
+    /// 16 bytes at a multiple of 16.
     pub fn is_in_units(&self, size: [i64; 2]) -> bool {
-        let multiple = |x: i64| x % i64::from(UNIT) == 0;
+        let multiple = |x: i64| x % i64::from(self.access.unit()) == 0;
         let aligned = multiple(self.batch) && self.memory.address.is_multiple_of(16);
         let along_k = self.access.axis == Axis::Inner;
         aligned

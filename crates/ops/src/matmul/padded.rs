@@ -3,11 +3,12 @@
 //! An odd k is that of a vocabulary: the gradient of a language model's last layer. Loads of single elements take a third
 //! of such a product's time on an H100, and the copy less than a tenth.
 
-use super::operand::{Source, UNIT};
+use super::operand::{Source, unit};
 use crate::movement::copy;
 use crate::operator::call::{Call, Scalar};
 use crate::operator::error::Result;
 use crate::tensor::Tensor;
+use dml_kernel::DType;
 
 /// Uses of every element from which on copying it costs clearly less than loading it alone as often.
 const USES: i64 = 512;
@@ -24,11 +25,15 @@ pub fn source(
 ) -> Result<Source> {
     let apart = if batch == 1 { 0 } else { apart };
     let plain = Source::strided(t, [outer, k], [row, step], apart);
-    let worthwhile = t.dtype.is_float() && step == 1 && uses >= USES && outer >= USES && k >= SHORTEST;
-    if plain.access.wide || !worthwhile {
+    // Single bytes are gathered even where four of them are loaded at a time.
+    let whole = if t.dtype == DType::I8 { plain.is_in_units([outer, k]) } else { plain.access.wide };
+    let worthwhile =
+        (t.dtype.is_float() || t.dtype == DType::I8) && step == 1 && uses >= USES && outer >= USES && k >= SHORTEST;
+    if whole || !worthwhile {
         return Ok(plain);
     }
-    let (count, length) = (if apart == 0 { 1 } else { batch }, (k as u64).next_multiple_of(UNIT.into()) as i64);
+    let (count, length) =
+        (if apart == 0 { 1 } else { batch }, (k as u64).next_multiple_of(unit(t.dtype).into()) as i64);
     // Without the memory for it the product is only slower.
     let Ok(copied) = call.empty(t.dtype, &[count, outer, length]) else { return Ok(plain) };
     if length > k {

@@ -214,6 +214,7 @@ impl Problem {
             out: Output { memory: (&workspace).into(), strides: [m * n, n, 1], split: None },
             alpha: Number::Int(1),
             bias: None,
+            activation: None,
         };
         Ok(Some((Division { parts, length }, workspace, partial)))
     }

@@ -1,6 +1,6 @@
 //! Products of tensors: their result, what is added to them, and the [`Problem`] that they are.
 
-use super::epilogue::{Bias, Finish, Output};
+use super::epilogue::{Activation, Bias, Finish, Output};
 use super::padded;
 use super::problem::Problem;
 use crate::check;
@@ -122,6 +122,19 @@ pub fn product(
     sizes: &[i64],
     added: Option<Added>,
 ) -> Result<()> {
+    product_of(call, out, [a, b], dtype, sizes, added, None)
+}
+
+/// [`product`], and a function of each element of the result, of float dtypes.
+pub fn product_of(
+    call: &mut Call,
+    out: Out,
+    [a, b]: [&Tensor; 2],
+    dtype: DType,
+    sizes: &[i64],
+    added: Option<Added>,
+    activation: Option<Activation>,
+) -> Result<()> {
     let (target, addend) = prepare(call, out, dtype, sizes, added)?;
     let ([batch, m, k], [.., n]) = (last::<3>(&a.sizes, 1), last::<3>(&b.sizes, 1));
     let (sa, sb) = (last::<3>(&a.strides, 0), last::<3>(&b.strides, 0));
@@ -135,12 +148,15 @@ pub fn product(
     }
     let left = padded::source(call, a, [batch, m, k], sa, n)?;
     let right = padded::source(call, b, [batch, n, k], [sb[0], sb[2], sb[1]], m)?;
-    into(call, &target, [a, b], alpha, addend, k, |finish| Problem {
-        size: [batch, m, n, k],
-        a: left,
-        b: right,
-        finish,
+    let mut multiplied = false;
+    into(call, &target, [a, b], alpha, addend, k, |finish| {
+        multiplied = true;
+        Problem { size: [batch, m, n, k], a: left, b: right, finish: Finish { activation, ..finish } }
     })?;
+    if let Some(activation) = activation.filter(|_| !multiplied && target.numel() > 0) {
+        let (inputs, name) = ([Input::Tensor(target.clone())], activation.name());
+        kernel::run(call, name, &[&target], &inputs, target.dtype, |_, v| vec![activation.of(v[0])])?;
+    }
     call.ret(target);
     Ok(())
 }
@@ -203,7 +219,7 @@ pub fn into(
     };
     let bias = addend.map(|(tensor, beta)| Bias { strides: strides(&tensor), memory: (&tensor).into(), beta });
     let out = Output { strides: strides(place), memory: place.into(), split: None };
-    let mut problem = problem(Finish { out, alpha, bias });
+    let mut problem = problem(Finish { out, alpha, bias, activation: None });
     if problem.size[0] == 1 {
         problem.finish.out.strides[0] = 0;
         if let Some(bias) = &mut problem.finish.bias {

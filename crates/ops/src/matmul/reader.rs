@@ -227,17 +227,17 @@ impl<'b> Reader<'b> {
         })
     }
 
-    /// [`fetch`](Self::fetch) of eight elements of 16 bits that lie in one unit of 16 bytes, as four words; `tile` is a
-    /// pointer to words.
+    /// [`fetch`](Self::fetch) of `unit` elements that lie together, as words of `packed` elements; `tile` is a pointer to words.
     pub fn fetch_unit(
         &self,
         b: &'b Builder,
         tile: Pointer<'b>,
+        [unit, packed]: [u32; 2],
         k0: Value<'b>,
         lane: &Lane<'b>,
         k_end: Option<Value<'b>>,
     ) -> Vec<Value<'b>> {
-        self.guarded(b, k0, lane, k_end, |offset| tile.load_chunk(offset >> 3, 4))
+        self.guarded(b, k0, lane, k_end, |offset| tile.load_chunk(offset >> unit.ilog2(), unit / packed))
     }
 
     /// What `load` loads at the offset where a load's first element lies; zeros where it is outside.

@@ -7,7 +7,7 @@
 
 use super::epilogue::{Finish, Output};
 use super::matrix_select::{self, MatrixChoice};
-use super::matrix_tile::{MatrixTile, Units};
+use super::matrix_tile::{MatrixTile, Units, sums};
 use super::operand::Source;
 use super::problem::Problem;
 use super::select::Limits;
@@ -23,8 +23,8 @@ use std::sync::OnceLock;
 /// Devices whose units are kept; those beyond do without.
 const DEVICES: usize = 64;
 
-/// Of each device, for f16 and bf16; once they are known.
-static FOUND: [[OnceLock<Option<Units>>; 2]; DEVICES] = [const { [const { OnceLock::new() }; 2] }; DEVICES];
+/// Of each device, for f16, bf16 and i8; once they are known.
+static FOUND: [[OnceLock<Option<Units>>; 3]; DEVICES] = [const { [const { OnceLock::new() }; 3] }; DEVICES];
 
 /// The matrix units of the call's device for products of a dtype: of those that it offers and that are to be used, the best that
 /// multiply rightly. The first time on an adapter and driver, for which this waits, they are tried; while a graph is
@@ -36,6 +36,7 @@ pub fn usable(call: &Call, dtype: DType) -> Result<Option<Units>> {
     let of = match dtype {
         DType::F16 => 0,
         DType::BF16 => 1,
+        DType::I8 => 2,
         _ => return Ok(None),
     };
     let Some(found) = FOUND.get(call.device.index()).map(|found| &found[of]) else { return Ok(None) };
@@ -67,7 +68,7 @@ fn first_right(
 const REVISION: u32 = 1;
 
 fn name(units: Units, dtype: DType) -> String {
-    let Units { shape: [m, n, k], lanes, emulated, small } = units;
+    let Units { shape: [m, n, k], lanes, emulated, small, bytes: _ } = units;
     let kind = if emulated { " emulated" } else { "" };
     let size = if small { " small" } else { "" };
     format!("matrix units {REVISION}: {dtype} {m}x{n}x{k} of {lanes}{kind}{size}")
@@ -123,7 +124,7 @@ const SIZE: [i64; 3] = [72, 56, 104];
 
 fn products_are_right(call: &Call, units: Units, dtype: DType) -> Result<bool> {
     let [m, n, k] = SIZE;
-    // Whole numbers that both dtypes hold: all sums are exact, and more than the 11 bits of a half.
+    // Whole numbers that all dtypes hold: all sums are exact, and more than the 11 bits of a half.
     let [left, right] = [(m * k, 37, 127), (k * n, 53, 113)]
         .map(|(len, by, of)| -> Vec<i64> { (0..len).map(|i| (i * by + i / 13) % of - of / 2).collect() });
     let [a, b] = [(&left, [m, k]), (&right, [k, n])].map(|(numbers, sizes)| put(call, dtype, numbers, sizes));
@@ -135,7 +136,7 @@ fn products_are_right(call: &Call, units: Units, dtype: DType) -> Result<bool> {
             // The same bytes as the operands' transposes: another product.
             let at = |rows: i64, columns: i64| if transposed { [1, rows] } else { [columns, 1] };
             let strides @ ([am, ak], [bk, bn]) = (at(m, k), at(k, n));
-            let out = call.empty(DType::F32, &[m, n])?;
+            let out = call.empty(sums(dtype), &[m, n])?;
             let problem = Problem {
                 size: [1, m, n, k],
                 a: Source::strided(&a, [m, k], [am, ak], 0),
@@ -144,6 +145,7 @@ fn products_are_right(call: &Call, units: Units, dtype: DType) -> Result<bool> {
                     out: Output { memory: (&out).into(), strides: [0, n, 1], split: None },
                     alpha: Scalar::Int(1),
                     bias: None,
+                    activation: None,
                 },
             };
             problem.run_on_matrix_units(call, MatrixChoice { tile, split_k: 1 })?;
@@ -159,18 +161,23 @@ fn products_are_right(call: &Call, units: Units, dtype: DType) -> Result<bool> {
         };
         all_right &= bytes.chunks_exact(4).enumerate().all(|(i, word)| {
             let (row, column) = (i as i64 / n, i as i64 % n);
-            f32::from_le_bytes([word[0], word[1], word[2], word[3]]) == sum(row, column) as f32
+            let (word, sum) = ([word[0], word[1], word[2], word[3]], sum(row, column));
+            if dtype == DType::I8 {
+                i64::from(i32::from_le_bytes(word)) == sum
+            } else {
+                f32::from_le_bytes(word) == sum as f32
+            }
         });
     }
     Ok(all_right)
 }
 
 fn put(call: &Call, dtype: DType, numbers: &[i64], sizes: [i64; 2]) -> Result<Tensor> {
-    let bits = |&x: &i64| match dtype {
-        DType::BF16 => bf16::from_f64(x as f64).to_bits(),
-        _ => f16::from_f64(x as f64).to_bits(),
+    let bytes: Vec<u8> = match dtype {
+        DType::I8 => numbers.iter().flat_map(|&x| (x as i8).to_le_bytes()).collect(),
+        DType::BF16 => numbers.iter().flat_map(|&x| bf16::from_f64(x as f64).to_le_bytes()).collect(),
+        _ => numbers.iter().flat_map(|&x| f16::from_f64(x as f64).to_le_bytes()).collect(),
     };
-    let bytes: Vec<u8> = numbers.iter().flat_map(|x| bits(x).to_le_bytes()).collect();
     let tensor = call.empty(dtype, &sizes)?;
     call.device.upload(tensor.data, &bytes)?;
     Ok(tensor)
@@ -181,7 +188,7 @@ mod tests {
     use super::*;
 
     fn units(shape: [u32; 3]) -> Units {
-        Units { shape, lanes: 32, emulated: false, small: false }
+        Units { shape, lanes: 32, emulated: false, small: false, bytes: 2 }
     }
 
     const SHAPES: [[u32; 3]; 3] = [[16; 3], [8, 16, 16], [16, 16, 8]];

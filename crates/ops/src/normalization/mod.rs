@@ -7,6 +7,7 @@
 
 mod batch;
 mod channels;
+pub mod exponentials;
 mod group;
 mod layer;
 pub mod renorm;

@@ -4,6 +4,7 @@
 //! rows are read twice; the first reading keeps a running maximum and a sum scaled to it (Milakov and Gimelshein,
 //! "Online normalizer calculation for softmax", 2018).
 
+use super::exponentials::{AHEAD, Exponentials};
 use crate::movement::copy;
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
@@ -57,9 +58,6 @@ impl Mode {
         if matches!(self, Mode::Softmax | Mode::LogSoftmax) { 1 } else { 2 }
     }
 }
-
-/// Elements taken at a time from a row that is not held.
-const AHEAD: u32 = 8;
 
 fn forward(call: &mut Call, x: &Tensor, dim: i64, widen: bool, out: Out, mode: Mode) -> Result<()> {
     let dim = call.wrap_dim(dim, x.dim())?;
@@ -185,16 +183,13 @@ fn held<'b>(spec: &Spec, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Share<'
     let results: Vec<Value> = match spec.mode {
         Mode::Softmax | Mode::LogSoftmax => {
             let x = load(inputs[0], f64::NEG_INFINITY);
-            let max = row.max(pairwise(x.clone(), |x, y| x.max(y)));
-            let exp: Vec<Value> =
-                at.iter().zip(&x).map(|(&k, &x)| row.has(k).select(math::exp(x - max), 0.0)).collect();
-            let sum = row.sum(pairwise(exp.clone(), |x, y| x + y));
+            let (Exponentials { largest, sum }, terms) = Exponentials::of_held(row, &at, &x);
             if spec.mode == Mode::Softmax {
                 let scale = 1.0 / sum;
-                exp.iter().map(|&e| e * scale).collect()
+                terms.iter().map(|&e| e * scale).collect()
             } else {
                 let log = math::log(sum);
-                x.iter().map(|&x| x - max - log).collect()
+                x.iter().map(|&x| x - largest - log).collect()
             }
         }
         Mode::SoftmaxGrad | Mode::LogSoftmaxGrad => {
@@ -215,46 +210,25 @@ fn gradient<'b>(mode: Mode, g: Value<'b>, y: Value<'b>, sum: Value<'b>) -> Value
 /// Rows read twice.
 fn long<'b>(b: &'b Builder, spec: &Spec, inputs: &[Pointer<'b>], out: Pointer<'b>, row: &Share<'b>) {
     let scalar = accumulator(spec.input).compute();
-    let forward = matches!(spec.mode, Mode::Softmax | Mode::LogSoftmax);
-    let max = b.var(b.float(scalar, f64::NEG_INFINITY));
-    let sum = b.var(b.float(scalar, 0.0));
-    // exp(x - m), which is 1 where both are the same infinity.
-    let exp_below = |x: Value<'b>, m: Value<'b>| x.eq(m).select(x.like(1.0), math::exp(x - m));
-    let each = |body: &dyn Fn(&[Value<'b>])| {
-        b.for_(row.first(), row.n, AHEAD * row.lanes, |k| body(&row.elements_from(k, AHEAD)));
-    };
-    each(&|at| {
-        let inside = |k: Value<'b>, x: Value<'b>| row.has(k).select(x, 0.0);
-        if forward {
-            let x = row.load(inputs[0], at, f64::NEG_INFINITY);
-            let before = max.get();
-            let now = before.max(pairwise(x.clone(), |x, y| x.max(y)));
-            let terms = at.iter().zip(&x).map(|(&k, &x)| inside(k, exp_below(x, now))).collect();
-            sum.set(sum.get() * exp_below(before, now) + pairwise(terms, |x, y| x + y));
-            max.set(now);
-        } else {
-            let mut terms = row.load(inputs[0], at, 0.0);
-            if spec.mode == Mode::SoftmaxGrad {
-                terms = terms.iter().zip(row.load(inputs[1], at, 0.0)).map(|(&g, y)| g * y).collect();
-            }
-            sum.set(sum.get() + pairwise(terms, |x, y| x + y));
+    let (largest, factor) = match spec.mode {
+        Mode::Softmax | Mode::LogSoftmax => {
+            let Exponentials { largest, sum } = Exponentials::of_long(b, row, inputs[0], scalar);
+            (largest, if spec.mode == Mode::Softmax { 1.0 / sum } else { math::log(sum) })
         }
-    });
-    let (largest, total) = if forward {
-        let own = max.get();
-        let largest = row.max(own);
-        let total = row.sum(sum.get() * exp_below(own, largest));
-        // As of infinity minus infinity, which drivers may simplify.
-        (largest, largest.is_inf().select(b.float(scalar, f64::NAN), total))
-    } else {
-        (max.get(), row.sum(sum.get()))
+        Mode::SoftmaxGrad | Mode::LogSoftmaxGrad => {
+            let sum = b.var(b.float(scalar, 0.0));
+            row.walk(AHEAD, |row, at| {
+                let mut terms = row.load(inputs[0], at, 0.0);
+                if spec.mode == Mode::SoftmaxGrad {
+                    terms = terms.iter().zip(row.load(inputs[1], at, 0.0)).map(|(&g, y)| g * y).collect();
+                }
+                sum.set(sum.get() + pairwise(terms, |x, y| x + y));
+            });
+            let total = row.sum(sum.get());
+            (total, total)
+        }
     };
-    let factor = match spec.mode {
-        Mode::Softmax => 1.0 / total,
-        Mode::LogSoftmax => math::log(total),
-        _ => total,
-    };
-    each(&|at| {
+    row.walk(AHEAD, |row, at| {
         let x = row.load(inputs[0], at, 0.0);
         let values: Vec<Value> = match spec.mode {
             Mode::Softmax => x.iter().map(|&x| math::exp(x - largest) * factor).collect(),

@@ -69,6 +69,7 @@ impl Parameter for RowExtent {
 }
 
 /// An invocation's row, and its place among those that share it.
+#[derive(Clone)]
 pub struct RowPosition<'b> {
     /// Index of the invocation in the workgroup (u32).
     pub local: Value<'b>,
@@ -190,6 +191,7 @@ impl Dealt {
 }
 
 /// An invocation's share of a row: elements `lane`, `lane + lanes`, ..., or as many chunks of neighbours.
+#[derive(Clone)]
 pub struct Share<'b> {
     b: &'b Builder,
     /// Where it is.
@@ -240,6 +242,17 @@ impl<'b> Share<'b> {
     /// The elements that the invocation holds.
     pub fn elements(&self, held: u32) -> Vec<Value<'b>> {
         self.elements_from(self.first(), held)
+    }
+
+    /// Goes through the row, `count` of the invocation's elements at a time. What `body` gets beside their places is this share, or
+    /// one that need not ask whether they exist: all but the last of them do.
+    pub fn walk(&self, count: u32, body: impl Fn(&Share<'b>, &[Value<'b>])) {
+        let (b, step) = (self.b, count * self.lanes);
+        let whole = self.n - (self.n & (step - 1));
+        let inside = Share { full: true, ..self.clone() };
+        b.for_(self.first(), whole, step, |k| body(&inside, &self.elements_from(k, count)));
+        let rest = whole + self.first();
+        b.if_(rest.lt(self.n), || body(self, &self.elements_from(rest, count)));
     }
 
     /// Whether the row has an element `k`, which is one of those that are held or of a loop over the row.

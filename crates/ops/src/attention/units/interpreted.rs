@@ -222,7 +222,10 @@ const ROLES: [Role; 5] = [Role::Forward, Role::Query, Role::Key, Role::Value, Ro
 
 /// As an NVIDIA adapter's.
 fn quads() -> Parts {
-    Parts { emulated: false, ..Parts::emulated(Units { shape: [16; 3], lanes: 32, emulated: true, small: false }) }
+    Parts {
+        emulated: false,
+        ..Parts::emulated(Units { shape: [16; 3], lanes: 32, emulated: true, small: false, bytes: 2 })
+    }
 }
 
 fn case(role: Role, tile: Tile, parts: Parts) -> Case {

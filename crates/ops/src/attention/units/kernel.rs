@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        let emulated = Parts::emulated(Units { shape: [16; 3], lanes: 32, emulated: true, small: true });
+        let emulated = Parts::emulated(Units { shape: [16; 3], lanes: 32, emulated: true, small: true, bytes: 2 });
         let column = ComponentMap::found([16, 16], 32, |lane, i| [2 * i + lane / 16, lane % 16]);
         let ways = [
             emulated,

@@ -1,7 +1,7 @@
 //! The gradient of the weight: for every channel and tap a sum over images and places.
 //!
 //! A workgroup has some channels, some of the filter's lines along the tile's dimension, and a slice of the places. An invocation
-//! has one line and holds the sums of its taps; those that share a line are added as a tree. Slices leave a sum each, which a
+//! has one line, of one channel or of a few neighbours in memory, and holds the sums of its taps; those that share a line are added as a tree. Slices leave a sum each, which a
 //! reduction adds. An invocation adds the sums of tiles, and not many, so that errors grow like those of pairwise summation.
 
 use super::axis::{self, MOST_PLACES, MOST_PLACES_OF_ROW, Pass, Tile, inside, strides, tap_strides};
@@ -10,6 +10,7 @@ use crate::convolution::geometry::{Geometry, Spatial};
 use crate::convolution::order::is_last;
 use crate::matmul::divisor::Divisor;
 use crate::matmul::gemm::multiply_add;
+use crate::matmul::operand::{Memory, WIDE};
 use crate::matmul::select::Limits;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -23,12 +24,16 @@ use crate::tensor::promote::accumulator;
 use dml_engine::interface::{Each, U32};
 use dml_engine::parameters;
 use dml_kernel::dense::MAX_GROUPS;
-use dml_kernel::{Builder, DType, ScalarType, Value, Var};
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value, Var};
 
 /// Lines of a workgroup at most.
 const LINES: u32 = 8;
-/// Neighbouring channels of a workgroup at most.
+/// Neighbouring channels of a workgroup at most, or as many groups of them as an invocation has.
 const CHANNELS: u32 = 32;
+/// Taps of a line up to which an invocation has several channels.
+const WIDE_TAPS: u32 = 8;
+/// Elements and sums that an invocation of several channels holds at most.
+const REGISTERS: u32 = 96;
 /// Invocations of a workgroup at most.
 const THREADS: u32 = 256;
 /// Tiles whose sums an invocation adds one after the other.
@@ -45,7 +50,15 @@ pub fn backward_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor
     let mut counts: Spatial = g.outer.1.clone();
     let size = counts[along];
     let beside = counts.iter().product::<i64>() / size * g.batch;
-    let columns = channels.saturating_mul(beside).saturating_mul(taps / i64::from(steps.taps));
+    // What shapes decide, sums depend on; how elements are loaded, also on where they lie.
+    let width = if last && steps.taps <= WIDE_TAPS && channels % i64::from(WIDE) == 0 && inner.dtype.bytes() <= 4 {
+        WIDE
+    } else {
+        1
+    };
+    let wide_loads = width > 1 && [inner, outer].into_iter().all(|t| Memory::from(t).is_aligned());
+    let chunks = channels / i64::from(width);
+    let columns = chunks.saturating_mul(beside).saturating_mul(taps / i64::from(steps.taps));
     // A tile that sticks out takes its places one by one.
     let most = if rank == 1 && !last { MOST_PLACES_OF_ROW } else { MOST_PLACES };
     let one = Tile::new(along, &steps, 1);
@@ -53,7 +66,9 @@ pub fn backward_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor
         let places = i64::from(tile.places);
         size / places * tile.cost(1) + size % places * one.cost(1)
     };
+    let registers = |tile: &Tile| (tile.places + tile.positions().len() as u32 + tile.taps) * width;
     let tiles = (1..=most).map(|n| Tile::new(along, &steps, n));
+    let tiles = tiles.filter(|tile| width == 1 || tile.places == 1 || registers(tile) <= REGISTERS);
     let tile = Tile::choose(&limits, tiles, [size, columns], cost).unwrap_or(one);
     let count = tile.count(size);
     counts[along] = count;
@@ -61,11 +76,12 @@ pub fn backward_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor
     let lines = (taps / i64::from(tile.taps)) as u32;
     let groups = lines.div_ceil(lines.div_ceil(LINES));
     let together = 1 << (THREADS / groups).min(THREADS / 2).ilog2();
-    let neighbours = if last { (channels as u32).min(CHANNELS).next_power_of_two() } else { 1 };
+    let neighbours = if last { (chunks as u32).min(CHANNELS).next_power_of_two() } else { 1 };
     let ragged = size % i64::from(tile.places) != 0;
     let lanes = [together / neighbours, neighbours];
-    let spec = Spec { dtype: inner.dtype, sums: out.dtype, axes, tile, last, ragged, groups, lanes };
-    let blocks = [(channels as u32).div_ceil(neighbours), lines.div_ceil(groups)];
+    let channels_of = Channels { last, width, wide_loads };
+    let spec = Spec { dtype: inner.dtype, sums: out.dtype, axes, tile, channels: channels_of, ragged, groups, lanes };
+    let blocks = [(chunks as u32).div_ceil(neighbours), lines.div_ceil(groups)];
     // Enough workgroups to keep the adapter busy, of invocations that have at least two turns, and short sums.
     let wide = |n: u32| i64::from(n);
     let turn = wide(lanes[0]);
@@ -79,7 +95,7 @@ pub fn backward_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor
             out: sums,
             inner,
             outer,
-            channels: channels as u32,
+            chunks: chunks as u32,
             total: total as u32,
             length: length as u32,
             counts: counts.iter().copied().collect(),
@@ -111,14 +127,34 @@ struct Spec {
     sums: DType,
     axes: axis::Axes,
     tile: Tile,
-    /// Channels are the fastest in memory.
-    last: bool,
+    channels: Channels,
     /// The last tile of a line of places sticks out.
     ragged: bool,
     /// Lines of a workgroup.
     groups: u32,
-    /// Invocations that share a line, and neighbouring channels; powers of two.
+    /// Invocations that share a line, and those of neighbouring channels; powers of two.
     lanes: [u32; 2],
+}
+
+/// The channels of an invocation.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+struct Channels {
+    /// They are the fastest in memory.
+    last: bool,
+    /// How many there are, neighbours; 1 where they are not the fastest.
+    width: u32,
+    /// They are loaded in one access.
+    wide_loads: bool,
+}
+
+impl Channels {
+    /// The elements of chunk `at` (u32).
+    fn load<'b>(&self, pointer: Pointer<'b>, at: Value<'b>) -> Vec<Value<'b>> {
+        if self.wide_loads {
+            return pointer.load_chunk(at, self.width);
+        }
+        (0..self.width).map(|channel| pointer.load(at * self.width + channel)).collect()
+    }
 }
 
 parameters! {
@@ -127,7 +163,8 @@ parameters! {
         out: Output = s.sums,
         inner: Input = s.dtype,
         outer: Input = s.dtype,
-        channels: U32,
+        /// Channels, in as many as an invocation has.
+        chunks: U32,
         /// Tiles of a channel in all images, and of a slice.
         total: U32,
         length: U32,
@@ -159,25 +196,27 @@ impl KernelSpec for Spec {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
-        let Spec { tile, ref axes, groups, lanes: [together, neighbours], .. } = *self;
+        let Spec { tile, ref axes, groups, lanes: [together, neighbours], channels, .. } = *self;
+        let width = channels.width;
         let (signed, wide) = (ScalarType::I32, ScalarType::U64);
         let along = tile.along;
         let local = b.local_id(0);
         let lane = (local >> neighbours.ilog2()) & (together - 1);
         let line = b.group_id(1) * groups + (local >> (together * neighbours).ilog2());
-        let channel = b.group_id(0) * neighbours + (local & (neighbours - 1));
+        let chunk = b.group_id(0) * neighbours + (local & (neighbours - 1));
         // Superfluous invocations do what the last ones do, and write nothing.
         let taps: u32 = axes.iter().map(|axis| axis.taps).product();
         let lines = taps / tile.taps;
-        let ours = line.lt(lines) & channel.lt(p.channels);
-        let (line, channel) = (line.min(lines - 1), channel.min(p.channels - 1));
+        let ours = line.lt(lines) & chunk.lt(p.chunks);
+        let (line, chunk) = (line.min(lines - 1), chunk.min(p.chunks - 1));
         let (first, others, tap) = self.taps(b, line);
 
-        let fastest = if self.last { p.channels.cast(signed) } else { b.i32(1) };
+        let fastest = if channels.last { p.chunks.cast(signed) } else { b.i32(1) };
         let (inner_strides, inner_image) = strides(&p.inner_size, fastest);
         let (outer_strides, outer_image) = strides(&p.outer_size, fastest);
         let compute = self.dtype.compute();
-        let sums: Vec<Var> = (0..tile.taps).map(|_| b.var(b.constant_of(compute, 0.0))).collect();
+        // Of each tap those of the channels.
+        let sums: Vec<Var> = (0..tile.taps * width).map(|_| b.var(b.constant_of(compute, 0.0))).collect();
         let begin = b.group_id(2) * p.length;
         let end = (begin + p.length).min(p.total);
         b.for_(begin + lane, end, together, |at| {
@@ -198,26 +237,30 @@ impl KernelSpec for Spec {
                 (offset, ok, place) = (offset + step, ok & valid, place + digit * outer_strides[d]);
             }
             let (image, own) =
-                if self.last { (rest, channel.cast(wide)) } else { (rest * p.channels + channel, b.int(wide, 0)) };
-            let inner = p.inner.offset(image.cast(wide) * inner_image.cast(wide) + own);
-            let outer = p.outer.offset(image.cast(wide) * outer_image.cast(wide) + own);
+                if channels.last { (rest, chunk.cast(wide)) } else { (rest * p.chunks + chunk, b.int(wide, 0)) };
+            let inner = p.inner.offset((image.cast(wide) * inner_image.cast(wide) + own) * width);
+            let outer = p.outer.offset((image.cast(wide) * outer_image.cast(wide) + own) * width);
             let seen = start * axes[along].stride as i32 - p.padding[along] + first;
             let load = |position: Value<'b>| {
                 let (step, valid) = inside(position, p.inner_size[along], inner_strides[along]);
-                (ok & valid).select(inner.load((offset + step).cast(ScalarType::U32)), 0)
+                let loaded = channels.load(inner, (offset + step).cast(ScalarType::U32));
+                loaded.into_iter().map(|x| (ok & valid).select(x, 0)).collect::<Vec<Value>>()
             };
-            let grad = |at: Value<'b>| outer.load((place + at * outer_strides[along]).cast(ScalarType::U32));
+            let grad = |at: Value<'b>| channels.load(outer, (place + at * outer_strides[along]).cast(ScalarType::U32));
             let whole = || {
-                let grads: Vec<Value> = (0..tile.places as i32).map(|i| grad(start + i)).collect();
+                let grads: Vec<Vec<Value>> = (0..tile.places as i32).map(|i| grad(start + i)).collect();
                 let order = tile.positions();
-                let values: Vec<Value> = order.iter().map(|&position| load(seen + position)).collect();
-                for (tap, sum) in sums.iter().enumerate() {
+                let values: Vec<Vec<Value>> = order.iter().map(|&position| load(seen + position)).collect();
+                for (i, sum) in (0u32..).zip(&sums) {
+                    let (tap, channel) = (i / width, (i % width) as usize);
                     let value = |place: usize| {
-                        let position = tile.position(place as u32, tap as u32);
-                        values[order.partition_point(|&x| x < position)]
+                        let position = tile.position(place as u32, tap);
+                        values[order.partition_point(|&x| x < position)][channel]
                     };
                     let own = grads[1..].iter().enumerate();
-                    let own = own.fold(grads[0] * value(0), |own, (i, &grad)| multiply_add(grad, value(i + 1), own));
+                    let own = own.fold(grads[0][channel] * value(0), |own, (i, grad)| {
+                        multiply_add(grad[channel], value(i + 1), own)
+                    });
                     sum.set(sum.get() + own);
                 }
             };
@@ -225,9 +268,11 @@ impl KernelSpec for Spec {
                 b.for_(start, p.outer_size[along], 1, |at| {
                     let grad = grad(at);
                     let seen = seen + (at - start) * axes[along].stride as i32;
-                    for (tap, sum) in sums.iter().enumerate() {
-                        let value = load(seen + tile.position(0, tap as u32));
-                        sum.set(multiply_add(grad, value, sum.get()));
+                    for (tap, sums) in (0u32..).zip(sums.chunks(width as usize)) {
+                        let values = load(seen + tile.position(0, tap));
+                        for ((sum, value), &grad) in sums.iter().zip(values).zip(&grad) {
+                            sum.set(multiply_add(grad, value, sum.get()));
+                        }
                     }
                 });
             };
@@ -239,11 +284,11 @@ impl KernelSpec for Spec {
         });
         self.add(b, &sums, lane);
         b.if_(ours & lane.eq(0), || {
-            let slice = (b.group_id(2) * p.channels + channel).cast(wide) * taps;
+            let slice = (b.group_id(2) * p.chunks + chunk).cast(wide) * (taps * width);
             let out = p.out.offset(slice);
             let stride = tap_strides(axes)[along];
-            for (i, sum) in sums.iter().enumerate() {
-                out.store(tap + i as u32 * stride, sum.get());
+            for (i, sum) in (0u32..).zip(&sums) {
+                out.store(tap + (i / width * stride + i % width * taps), sum.get());
             }
         });
     }
@@ -327,7 +372,13 @@ mod tests {
                 let tile = Tile::new(along, &axes[along].steps(Pass::Forward), 4);
                 let (axes, groups) = (axis::Axes::from_slice(axes), 3);
                 let sums = if ragged { dtype } else { accumulator(dtype) };
-                accepted(&Spec { dtype, sums, axes, tile, last, ragged, groups, lanes }.build());
+                for (width, wide_loads) in [(1, false), (4, false), (4, true)] {
+                    let channels = Channels { last, width, wide_loads };
+                    let axes = axes.clone();
+                    if width == 1 || last {
+                        accepted(&Spec { dtype, sums, axes, tile, channels, ragged, groups, lanes }.build());
+                    }
+                }
             }
         }
     }

@@ -86,7 +86,7 @@ mod tests {
     use crate::matmul::matrix_tile::Units;
     use crate::matmul::select::Limits;
 
-    const UNITS: Units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false };
+    const UNITS: Units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2 };
     const LIMITS: Limits = Limits { software: false, shared_memory: 48 << 10, invocations: 1024, units: 128.0 };
 
     fn question(size: [i64; 4], units: Option<Units>) -> Question {
