@@ -17,11 +17,8 @@
 //! | `adapter/` | what is known of an adapter: features, limits, shapes of matrices |
 //! | `kept/` | files on disk of one adapter and driver, and what of them is trusted |
 //! | `query/` | the device's clock beside the host's, spans |
-//! | `api.rs` | [`Api`]: the types that belong together |
-//! | `device.rs` | [`Adapter`], which is opened, and [`Gpu`], which is open |
-//! | `memory.rs` | [`Segment`], and what memory is for |
-//! | `command.rs` | [`Commands`] and [`Recorder`] |
-//! | `timeline.rs` | [`Timeline`] |
+//! | `options.rs`, `memory.rs`, `timeline.rs` | how a device is opened; [`Segment`], and what memory is for; [`Timeline`] |
+//! | `api.rs` | the traits that name each other: [`Api`], [`Adapter`], [`Gpu`], [`Commands`], [`Recorder`] |
 //!
 //! # What an implementation promises
 //!
@@ -57,11 +54,10 @@
 
 mod adapter;
 mod api;
-mod command;
-mod device;
 mod error;
 mod kept;
 mod memory;
+mod options;
 mod query;
 mod ticket;
 mod timeline;
@@ -70,12 +66,11 @@ mod validation;
 pub use adapter::{
     AdapterInfo, AdapterKind, Capabilities, FloatControls, FloatModes, MatrixElement, MatrixShape, vendor_name,
 };
-pub use api::Api;
-pub use command::{Commands, Recorder};
-pub use device::{Adapter, Gpu, OpenOptions, PipelineOptions};
+pub use api::{Adapter, Api, Commands, Gpu, Recorder};
 pub use error::Error;
 pub use kept::{FileIdentity, FileKind, KeptFile, checksum, folder};
 pub use memory::{MemoryClass, Segment};
+pub use options::{OpenOptions, PipelineOptions};
 pub use query::{Clocks, Span, ticks_between, unix_now};
 pub use ticket::Ticket;
 pub use timeline::{Timeline, Waited};

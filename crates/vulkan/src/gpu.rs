@@ -2,9 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use dml_environment::TIMEOUT;
 use dml_gpu::traits::*;
 use dml_gpu::{
     AdapterInfo, Api, FileKind, KeptFile, MemoryClass, OpenOptions, PipelineOptions, ValidationMessage, folder,
@@ -20,9 +18,6 @@ use crate::pipeline::{Compiler, Pipeline};
 use crate::query::TimestampId;
 use crate::submit::{Recorder, Timeline};
 use crate::vulkan::{NAME, Vulkan};
-
-/// How long a wait goes on without progress where nobody says how long.
-const TIMEOUT_IF_UNSET: Duration = Duration::from_secs(300);
 
 impl Api for Vulkan {
     const NAME: &'static str = NAME;
@@ -70,8 +65,7 @@ impl dml_gpu::Adapter for Adapter {
 
     /// The driver's side of a closed device is used again.
     fn open_with(&self, options: &OpenOptions) -> Result<Gpu, Error> {
-        let timeout = options.timeout.or_else(|| TIMEOUT.get()).unwrap_or(TIMEOUT_IF_UNSET);
-        let device = DeviceShared::open(&self.shared, timeout)?;
+        let device = DeviceShared::open(&self.shared, options.wait_limit())?;
         let folder = folder(options.cache_dir.clone()).map(Arc::from);
         let compiler = Arc::new(Compiler::new(&device, folder.as_deref()));
         Ok(Gpu { device, compiler, folder })

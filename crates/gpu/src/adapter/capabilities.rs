@@ -76,7 +76,7 @@ pub struct Capabilities {
     pub integer_dot: bool,
     /// Nanoseconds of one timestamp tick; 0 when the queue has no timestamps.
     pub timestamp_period_ns: f32,
-    /// [`Adapter::memory_free`](crate::Adapter::memory_free) asks the driver (`VK_EXT_memory_budget`).
+    /// [`Gpu::memory_free`](crate::Gpu::memory_free) asks the driver (Vulkan: `VK_EXT_memory_budget`).
     pub memory_budget: bool,
     /// Completion is reported by a word in memory (`VK_AMD_buffer_marker`).
     pub buffer_marker: bool,
