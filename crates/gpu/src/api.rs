@@ -157,7 +157,7 @@ pub trait Gpu: Clone + Debug + Send + Sync + 'static {
     fn recorder(&self) -> Result<<Self::Api as Api>::Recorder, Error>;
 
     /// Makes a recording of what `body` records, which is not run now:
-    /// [`Recorder::execute`](crate::Recorder::execute) runs it. It begins with a barrier, so that each run comes after
+    /// [`Recorder::execute`] runs it. It begins with a barrier, so that each run comes after
     /// everything before it; what comes after a run and depends on it needs a barrier of its own. `body` gets `segments`,
     /// which live as long as the recording or a run of it; other segments are the caller's to keep.
     ///
@@ -297,10 +297,10 @@ pub trait Recorder: Commands + Sized + Send + 'static {
     /// The last ticket that [`submit`](Self::submit) returned.
     fn last_ticket(&self) -> Ticket;
 
-    /// Returns when `ticket` is complete; see [`Timeline::wait`](crate::Timeline::wait).
+    /// Returns when `ticket` is complete; see [`Timeline::wait`].
     ///
     /// # Errors
-    /// As [`Timeline::wait`](crate::Timeline::wait).
+    /// As [`Timeline::wait`].
     fn wait(&mut self, ticket: Ticket) -> Result<(), Error>;
 
     /// Submits what was recorded, and returns when the GPU is done with everything. Afterwards the
