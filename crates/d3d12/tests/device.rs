@@ -151,7 +151,7 @@ fn a_recording_runs_as_often_as_wanted_and_keeps_what_it_uses() {
 #[test]
 fn mistakes_are_errors_and_change_nothing() {
     let Some(gpu) = gpu() else { return };
-    let Some(other) = support::another(&gpu) else { return };
+    let Some(other) = support::gpu() else { return };
     let (a, b) = (upload(&gpu, &[1; 64]), gpu.allocate(64, MemoryClass::Device).expect("memory"));
     let foreign = other.allocate(64, MemoryClass::Device).expect("memory");
     let mut recorder = gpu.recorder().expect("a recorder");
@@ -176,7 +176,7 @@ fn mistakes_are_errors_and_change_nothing() {
 #[test]
 fn after_a_loss_every_call_says_so_and_another_device_works() {
     let Some(gpu) = gpu() else { return };
-    let Some(other) = support::another(&gpu) else { return };
+    let Some(other) = support::gpu() else { return };
     let (from, to) = (upload(&gpu, &[1; 64]), gpu.allocate(64, MemoryClass::Device).expect("memory"));
     let mut recorder = gpu.recorder().expect("a recorder");
     copy(&mut recorder, &from, &to);

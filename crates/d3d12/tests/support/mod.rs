@@ -18,11 +18,6 @@ pub fn gpu() -> Option<Gpu> {
     Some(adapter.open_with(&options).expect("it opens"))
 }
 
-/// Another device of the same adapter.
-pub fn another(_: &Gpu) -> Option<Gpu> {
-    gpu()
-}
-
 /// A segment that the host filled.
 pub fn upload(gpu: &Gpu, bytes: &[u8]) -> Segment {
     let segment = gpu.allocate(bytes.len() as u64, MemoryClass::Upload).expect("memory");
