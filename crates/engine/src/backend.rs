@@ -4,7 +4,10 @@
 use dml_gpu::{Api, Error, ValidationMessage};
 
 /// The graphics API.
+#[cfg(not(all(windows, feature = "direct3d12")))]
 type Backend = dml_vulkan::Vulkan;
+#[cfg(all(windows, feature = "direct3d12"))]
+type Backend = dml_d3d12::D3d12;
 
 /// A GPU as one driver lists it.
 pub type Adapter = <Backend as Api>::Adapter;
@@ -33,4 +36,18 @@ pub fn unsupported_adapters() -> Vec<(String, String)> {
 /// the first use.
 pub fn validation_messages() -> Vec<ValidationMessage> {
     Backend::validation_messages()
+}
+
+/// A kernel's SPIR-V as the graphics API takes kernels.
+///
+/// # Errors
+/// [`Error::Unsupported`] where it takes none: Direct3D takes DXIL, which nothing here makes of the kernels' HLSL yet.
+pub(crate) fn code(spirv: &[u32]) -> Result<&<Backend as Api>::Code, Error> {
+    #[cfg(not(all(windows, feature = "direct3d12")))]
+    return Ok(spirv);
+    #[cfg(all(windows, feature = "direct3d12"))]
+    return Err(Error::Unsupported {
+        adapter: Backend::NAME.to_owned(),
+        what: format!("{} words of SPIR-V", spirv.len()),
+    });
 }

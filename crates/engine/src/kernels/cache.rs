@@ -1,6 +1,6 @@
 //! Kernels by key: emitted once, compiled on the pool, waited for at the first flush that needs them.
 
-use crate::backend::{Gpu, Pipeline};
+use crate::backend::{self, Gpu, Pipeline};
 use crate::error::Error;
 use crate::interrupt;
 use crate::kernels::compiler;
@@ -214,7 +214,8 @@ impl KernelRef {
             Job::Waiting(words) => {
                 drop(job);
                 let start = Instant::now();
-                let result = gpu.compile_with(&self.0.name, &words, self.0.push_bytes, &self.options(gpu));
+                let result = backend::code(&words)
+                    .and_then(|code| gpu.compile_with(&self.0.name, code, self.0.push_bytes, &self.options(gpu)));
                 let taken = nanoseconds_since(start);
                 COSTS.kernels.fetch_add(1, Ordering::Relaxed);
                 COSTS.compile_ns.fetch_add(taken, Ordering::Relaxed);
