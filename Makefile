@@ -151,7 +151,7 @@ validate: validate-system $(package)
 .PHONY: test-newer-mesa
 test-newer-mesa: test-system $(package)
 	cargo test --config "target.'cfg(all())'.runner = '$(CURDIR)/scripts/newer-mesa.sh'" \
-		--package dml-kernel --package dml-vulkan --package dml-engine --lib --tests
+		--package dml-gpu --package dml-kernel --package dml-vulkan --package dml-engine --lib --tests
 	TORCH_DML_SPIRV_DIR=$(spirv) scripts/newer-mesa.sh $(py) -m pytest -n $(JOBS) --dist loadfile
 	scripts/newer-mesa.sh $(py) scripts/check_spirv.py $(spirv)
 
@@ -169,7 +169,7 @@ test-windows: test-system
 lint: test-system $(environment)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
-	RUSTDOCFLAGS="--deny warnings" cargo doc --quiet --no-deps -p dml-environment -p dml-kernel -p dml-vulkan -p dml-engine -p dml-ops -p dml-torch
+	RUSTDOCFLAGS="--deny warnings" cargo doc --quiet --no-deps -p dml-environment -p dml-gpu -p dml-kernel -p dml-vulkan -p dml-engine -p dml-ops -p dml-torch
 	$(py) -m ruff format --check python examples tests scripts robots
 	$(py) -m ruff check python examples tests scripts robots
 	$(py) scripts/import_circles.py

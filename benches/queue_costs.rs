@@ -7,7 +7,9 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use dml_vulkan::{Error, MemoryClass, Recorder, Ticket};
+use dml_gpu::traits::*;
+use dml_gpu::{Error, MemoryClass, Ticket};
+use dml_vulkan::Recorder;
 use support::{add, add_kernel, upload};
 
 fn micros(time: Duration) -> f64 {

@@ -14,12 +14,13 @@ in the crates' documentation are left to cargo test on the system itself.
 
     make test-windows
     scripts/windows.sh test --package dml-vulkan -- cache
+    scripts/newer-mesa.sh scripts/windows.sh test --package dml-d3d12    # on Debian 13's Wine, which runs Direct3D's kernels
 
     JOBS=2       how many programs run at a time (as many as there are processors)
     LIMIT_S=600  seconds after which one that has not ended has failed
 
 What each printed is in target/x86_64-pc-windows-gnu/logs. It needs Rust by rustup, Python, and apt as root (or a sudo that asks
-for no password) for wine64, xvfb, MinGW's gcc and Mesa's drivers, about 1.2 GB. Windows' drive is target/wine; Vulkan under Wine
+for no password) for wine64, xvfb, MinGW's gcc and Mesa's drivers, about 1.2 GB. Windows' drive is target/wine-VERSION; Vulkan under Wine
 needs an X server, which is one without a screen.
 TEXT
 }
@@ -28,7 +29,6 @@ fail() { echo "windows.sh: $*" >&2; exit 1; }
 
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 target=x86_64-pc-windows-gnu
-export WINEPREFIX=${WINEPREFIX:-${CARGO_TARGET_DIR:-$checkout/target}/wine}
 export WINEARCH=win64 WINEDEBUG=${WINEDEBUG:--all}
 # Neither a browser's engine nor .NET, which a new drive would ask for; no entries in the menus of a desktop
 # here; no debugger, which would keep a program that has crashed from ending.
@@ -128,12 +128,20 @@ build_and_run() {
         python3 -c "$programs" >"$logs/programs.txt"
     local built=$SECONDS failed=0
     # The server would end with the first program that leaves none behind it, and start again with the next.
+    # One that has just made the drive may still be there, for seconds.
+    timeout 30 "$wineserver" -w || "$wineserver" -k || true
     "$wineserver" -p
     xargs -d '\n' -P "${JOBS:-$(nproc)}" -I{} bash -c 'run_program "$@"' _ "$@" {} <"$logs/programs.txt" || failed=1
     awk -v built=$built -v ran=$((SECONDS - built)) '
         FILENAME ~ /programs.txt$/ { programs++; next }
-        /^test result/ { ended++; passed += $4; failed += $6; ignored += $8 }
-        END { printf "%d of %d programs ended: %d tests passed, %d failed, %d ignored; built in %d s, run in %d s\n",
+        # The last of a program is its own; those before it are of tests that started it again.
+        FNR == 1 { add() }
+        /^test result/ { line = $0 }
+        function add(  part) {
+            if (split(line, part, " ") < 8) return
+            ended++; passed += part[4]; failed += part[6]; ignored += part[8]; line = ""
+        }
+        END { add(); printf "%d of %d programs ended: %d tests passed, %d failed, %d ignored; built in %d s, run in %d s\n",
                      ended, programs, passed, failed, ignored, built, ran }' "$logs/programs.txt" "$logs"/*.log
     return $failed
 }
@@ -149,6 +157,9 @@ esac
 
 install_packages
 wine=$(find_wine)
+# A drive of one version is none for another.
+version=$("$wine" --version)
+export WINEPREFIX=${WINEPREFIX:-${CARGO_TARGET_DIR:-$checkout/target}/${version%% *}}
 wineserver=$(dirname "$(readlink -f "$wine")")/wineserver
 install_target
 trap stop EXIT
@@ -158,6 +169,8 @@ case $task in
 run) "$wine" "$@" ;;
 test)
     build_and_run "$@"
+    # The engine asks for nothing but what crates/gpu has.
+    [[ $# -gt 0 ]] || cargo check --quiet --target $target --package dml-engine --features direct3d12
     # What the test of the C interface leaves to a compiler that Wine does not have.
     program=${CARGO_TARGET_DIR:-$checkout/target}/$target/tmp/abi.c
     [[ ! -e $program ]] || x86_64-w64-mingw32-gcc -std=c11 -fsyntax-only -Werror -I "$checkout/plugin" "$program"

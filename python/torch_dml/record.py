@@ -29,7 +29,7 @@ def file() -> Path | None:
     chosen = environment.get("TORCH_DML_CACHE_DIR")
     if chosen:
         return Path(chosen) / _NAME
-    # The folder of crates/vulkan/src/pipeline/cache.rs.
+    # The folder of crates/gpu/src/kept/folder.rs.
     get = os.environ.get
     if sys.platform == "win32":
         base = get("LOCALAPPDATA", "")

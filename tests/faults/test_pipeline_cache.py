@@ -33,7 +33,7 @@ needs_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0,
 
 def said_by(folder: Path, *arguments: str) -> str:
     """What the log says of the cache in a program that computes; that it comes out right, and in time."""
-    environment = {"TORCH_DML_CACHE_DIR": str(folder), "TORCH_DML_LOG": "dml_vulkan=warn"}
+    environment = {"TORCH_DML_CACHE_DIR": str(folder), "TORCH_DML_LOG": "dml_gpu=warn"}
     done = run_python("-c", PROGRAM, *arguments, timeout=100, **environment)
     assert (done.returncode, done.stdout) == (0, "55\n"), done.stderr
     return "\n".join(line for line in done.stderr.splitlines() if "cache of pipelines" in line)
@@ -113,7 +113,7 @@ for op in ops[int(sys.argv[1])]:
     assert torch.allclose(op(x).cpu(), op(x.cpu()), atol=1e-5)
     time.sleep(0.6)  # What is new is saved after 0.4 s.
 """
-    environment = {**os.environ, "TORCH_DML_CACHE_DIR": str(folder), "TORCH_DML_LOG": "dml_vulkan=warn"}
+    environment = {**os.environ, "TORCH_DML_CACHE_DIR": str(folder), "TORCH_DML_LOG": "dml_gpu=warn"}
     programs = [
         subprocess.Popen(
             [sys.executable, "-c", program, str(index)],

@@ -4,6 +4,7 @@ mod graphs;
 mod statistics;
 mod transfers;
 
+use crate::backend::Adapter;
 use crate::error::Error;
 use crate::event::Event;
 use crate::generator::Generator;
@@ -22,8 +23,9 @@ use crate::transfer::pinned::PinnedTransfers;
 use crate::transfer::polled::PolledReadback;
 use crate::transfer::readback::Readbacks;
 use crate::transfer::upload::Uploads;
+use dml_gpu::AdapterInfo;
+use dml_gpu::traits::*;
 use dml_kernel::Kernel;
-use dml_vulkan::{Adapter, AdapterInfo};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// One GPU, opened. All methods may be called from any thread.

@@ -8,7 +8,7 @@ use crate::device_type::{DeviceName, title};
 pub enum Error {
     /// The layer below failed.
     #[error(transparent)]
-    Vulkan(dml_vulkan::Error),
+    Gpu(dml_gpu::Error),
     /// No memory, after everything cached was released. Allocations in use remain valid, and a later one that fits succeeds.
     #[error(
         "{} out of memory. Tried to allocate {}. Device {device} ({adapter}) has a total capacity of {} of which {} is free. \
@@ -153,9 +153,9 @@ impl Error {
     }
 }
 
-impl From<dml_vulkan::Error> for Error {
-    fn from(e: dml_vulkan::Error) -> Self {
-        Self::Vulkan(e)
+impl From<dml_gpu::Error> for Error {
+    fn from(e: dml_gpu::Error) -> Self {
+        Self::Gpu(e)
     }
 }
 

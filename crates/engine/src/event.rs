@@ -4,7 +4,8 @@ use crate::error::Error;
 use crate::fork;
 use crate::queue::device_queue::DeviceQueue;
 use crate::submit::batch::Marker;
-use dml_vulkan::Ticket;
+use dml_gpu::Ticket;
+use dml_gpu::traits::*;
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -14,11 +14,13 @@
 //! The kernels of graphs report into words of their own, as a graph is captured once and replayed by any thread; a
 //! [kernel](crate::graph::report) after each replay hands the report to the thread whose replay it was.
 
+use crate::backend::{Gpu, Segment};
 use crate::error::Error;
 use crate::memory::mapped::mapped;
 use crate::memory::range::AddressRange;
 use crate::threads::ThreadNumber;
-use dml_vulkan::{Gpu, MemoryClass, Segment};
+use dml_gpu::MemoryClass;
+use dml_gpu::traits::*;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

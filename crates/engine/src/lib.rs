@@ -33,6 +33,7 @@
 //! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others; `0` and `1` silence the warning where there is nothing else |
 //! | `TORCH_DML_DEVICES_PER_ADAPTER=2` | every adapter is two devices: for tests |
 
+mod backend;
 mod capture;
 mod device;
 mod device_type;
@@ -54,9 +55,10 @@ mod submit;
 mod threads;
 mod transfer;
 
+pub use backend::{Adapter, adapters, unsupported_adapters, validation_messages};
 pub use device::Device;
 pub use device_type::{DeviceName, stand_in_for_cuda};
-pub use dml_vulkan::{AdapterInfo, AdapterKind, Capabilities, MatrixShape};
+pub use dml_gpu::{AdapterInfo, AdapterKind, Capabilities, MatrixShape};
 pub use error::Error;
 pub use event::Event;
 pub use fault::{FaultKind, fault_id, operator_id};

@@ -1,6 +1,8 @@
 //! What was found out about an adapter and its driver, kept on disk beside the compiled pipelines: short texts by name.
 
-use dml_vulkan::{Gpu, KeptFile};
+use crate::backend::Gpu;
+use dml_gpu::KeptFile;
+use dml_gpu::traits::*;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -94,7 +96,8 @@ fn read(file: &KeptFile) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dml_vulkan::{OpenOptions, adapters};
+    use crate::backend::adapters;
+    use dml_gpu::OpenOptions;
     use std::path::PathBuf;
 
     fn gpu(name: &str) -> (Gpu, PathBuf) {

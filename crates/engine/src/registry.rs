@@ -1,12 +1,14 @@
 //! The devices of the process.
 
+use crate::backend::{Adapter, adapters};
 use crate::device::Device;
 use crate::error::Error;
 use crate::fork;
 use crate::kernels::compiler;
 use crate::profile::activity::Activity;
 use dml_environment::{DEVICES_PER_ADAPTER, SOFTWARE};
-use dml_vulkan::{Adapter, AdapterInfo, AdapterKind, adapters};
+use dml_gpu::traits::*;
+use dml_gpu::{AdapterInfo, AdapterKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -55,12 +57,12 @@ fn slot(index: usize) -> Result<&'static Slot, Error> {
     slots.get(index).ok_or(Error::InvalidDevice { index, count: slots.len() })
 }
 
-/// How many devices there are: every adapter in [`dml_vulkan::adapters`]' order, software adapters only
+/// How many devices there are: every adapter in [`adapters`]' order, software adapters only
 /// when there is nothing else, or when `TORCH_DML_SOFTWARE=1`, and then last. With `TORCH_DML_DEVICES_PER_ADAPTER=2` each
 /// is two devices with nothing in common.
 ///
 /// # Errors
-/// [`dml_vulkan::Error::NoLoader`] and [`dml_vulkan::Error::NoAdapter`] when there is none.
+/// [`dml_gpu::Error::NoLoader`] and [`dml_gpu::Error::NoAdapter`] when there is none.
 pub fn device_count() -> Result<usize, Error> {
     Ok(slots()?.len())
 }
@@ -138,7 +140,7 @@ pub fn seed_all(seed: u64) {
 /// Begins to profile every device, those opened later included.
 ///
 /// # Errors
-/// [`dml_vulkan::Error::Unsupported`] of a device without timestamps; [`Error::DeviceLost`]. Other devices are profiled.
+/// [`dml_gpu::Error::Unsupported`] of a device without timestamps; [`Error::DeviceLost`]. Other devices are profiled.
 pub fn start_profile() -> Result<(), Error> {
     PROFILING.store(true, Ordering::SeqCst);
     all_opened().map(|device| device.start_profile()).fold(Ok(()), Result::and)

@@ -97,7 +97,7 @@ fn kind(kind: AdapterKind) -> &'static str {
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_unsupported_adapters_json() -> *const c_char {
     guard_value(std::ptr::null(), || {
-        let all: Vec<Value> = dml_vulkan::unsupported_adapters()
+        let all: Vec<Value> = dml_engine::unsupported_adapters()
             .into_iter()
             .map(|(name, reason)| json!({ "name": name, "reason": reason }))
             .collect();
@@ -278,7 +278,7 @@ pub extern "C" fn dml_kernel_stats_json() -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_validation_json() -> *const c_char {
     guard_value(std::ptr::null(), || {
-        let messages = dml_vulkan::validation_messages();
+        let messages = dml_engine::validation_messages();
         Ok(publish(&messages.iter().map(|m| json!({ "id": m.id, "text": m.text, "count": m.count })).collect()))
     })
 }

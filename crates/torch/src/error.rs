@@ -32,7 +32,7 @@ impl From<dml_engine::Error> for Failure {
             E::OutOfMemory { .. } | E::HostOutOfMemory { .. } => Status::OutOfMemory,
             E::DeviceLost { .. } => Status::DeviceLost,
             E::IndexOutOfRange { runtime: false, .. } => Status::Index,
-            E::Unsupported { .. } | E::Vulkan(dml_vulkan::Error::Unsupported { .. }) => Status::NotImplemented,
+            E::Unsupported { .. } | E::Gpu(dml_gpu::Error::Unsupported { .. }) => Status::NotImplemented,
             E::Interrupted => Status::Interrupted,
             _ => Status::Runtime,
         };

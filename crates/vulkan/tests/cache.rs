@@ -5,7 +5,8 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dml_vulkan::{Error, OpenOptions};
+use dml_gpu::traits::*;
+use dml_gpu::{Error, OpenOptions};
 use support::{add_kernel, cache_dir, open_in};
 
 fn only_file(directory: &Path) -> PathBuf {

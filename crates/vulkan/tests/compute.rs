@@ -2,7 +2,9 @@
 
 mod support;
 
-use dml_vulkan::{AdapterKind, Error, Gpu, MemoryClass, Recorder, Segment, Ticket, Timeline};
+use dml_gpu::traits::*;
+use dml_gpu::{AdapterKind, Error, MemoryClass, Ticket};
+use dml_vulkan::{Gpu, Recorder, Segment, Timeline};
 use support::{add, add_kernel, add_push, assert_valid, open, read, upload, write};
 
 fn readback(gpu: &Gpu, count: u64) -> Segment {

@@ -4,7 +4,8 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use dml_vulkan::{Error, MemoryClass, OpenOptions};
+use dml_gpu::traits::*;
+use dml_gpu::{Error, MemoryClass, OpenOptions};
 use support::{add, add_kernel, open, read, upload};
 
 #[test]

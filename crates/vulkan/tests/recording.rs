@@ -2,7 +2,9 @@
 
 mod support;
 
-use dml_vulkan::{Error, MemoryClass, Recording};
+use dml_gpu::traits::*;
+use dml_gpu::{Error, MemoryClass};
+use dml_vulkan::Recording;
 use support::{add, add_kernel, add_push, assert_valid, open, read, upload};
 
 const N: u32 = 1000;

@@ -2,7 +2,9 @@
 
 mod support;
 
-use dml_vulkan::{Error, Recorder, Span, unix_now};
+use dml_gpu::traits::*;
+use dml_gpu::{Error, Span, unix_now};
+use dml_vulkan::Recorder;
 use support::{add, add_kernel, assert_valid, open, upload};
 
 /// Everything that was submitted is done, and its spans are taken.

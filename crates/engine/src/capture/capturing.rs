@@ -1,5 +1,6 @@
 //! What a capture has collected so far.
 
+use crate::backend::Gpu;
 use crate::capture::constants::{Constant, Constants};
 use crate::capture::draws::Draws;
 use crate::error::Error;
@@ -7,7 +8,6 @@ use crate::kernels::cache::KernelRef;
 use crate::kernels::launch::Launch;
 use crate::memory::device_memory::DeviceMemory;
 use crate::memory::range::AddressRange;
-use dml_vulkan::Gpu;
 use rustc_hash::FxHashSet;
 use std::thread::ThreadId;
 

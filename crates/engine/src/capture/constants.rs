@@ -1,8 +1,10 @@
 //! Bytes that a graph's commands read and nobody writes: uploads, indirect parameters and tables.
 
+use crate::backend::{Gpu, Segment};
 use crate::error::Error;
 use crate::memory::mapped::mapped;
-use dml_vulkan::{Gpu, MemoryClass, Segment};
+use dml_gpu::MemoryClass;
+use dml_gpu::traits::*;
 
 const SEGMENT: u64 = 256 << 10;
 const ALIGN: u64 = 16;

@@ -1,10 +1,10 @@
 //! The place for the one capture that a device may have, and which calls belong to it.
 
+use crate::backend::Gpu;
 use crate::capture::capturing::Capturing;
 use crate::error::Error;
 use crate::kernels::launch::Launch;
 use crate::memory::device_memory::DeviceMemory;
-use dml_vulkan::Gpu;
 
 /// The capture of a device, if there is one.
 pub(crate) struct CaptureSlot {

@@ -46,7 +46,7 @@ impl Device {
     /// Waits for the device, and notes from then on what runs on it.
     ///
     /// # Errors
-    /// [`dml_vulkan::Error::Unsupported`] without timestamps; [`Error::DeviceLost`]; an error of earlier work.
+    /// [`dml_gpu::Error::Unsupported`] without timestamps; [`Error::DeviceLost`]; an error of earlier work.
     pub fn start_profile(&self) -> Result<(), Error> {
         self.queue.start_profile()
     }

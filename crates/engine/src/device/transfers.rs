@@ -99,7 +99,7 @@ impl Device {
 
     /// For tests of how few bytes are read.
     #[cfg(test)]
-    pub(crate) fn timeline(&self) -> &dml_vulkan::Timeline {
+    pub(crate) fn timeline(&self) -> &crate::backend::Timeline {
         self.queue.submission.timeline()
     }
 

@@ -10,6 +10,7 @@
 //! and touches no other's. So a result may lie exactly where an input or an earlier result lies, or apart from all of them; any
 //! other overlap ends the chain, and so does a read of part of a result.
 
+use crate::backend::Gpu;
 use crate::fusion::parameters::{Packed, PackedNumber, PointwiseParameters};
 use crate::fusion::plan::{Plan, Wire};
 use crate::kernels::cache::{KernelRef, target};
@@ -18,8 +19,8 @@ use crate::kernels::interface::ArgumentBlock;
 use crate::kernels::pointwise::{Pointwise, PointwiseInput};
 use crate::memory::range::AddressRange;
 use dml_environment::{FUSION, FusionMode};
+use dml_gpu::traits::*;
 use dml_kernel::{DType, ScalarType, dense};
-use dml_vulkan::Gpu;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};

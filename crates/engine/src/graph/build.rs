@@ -1,5 +1,6 @@
 //! From what was captured to commands that the device can run as often as wanted.
 
+use crate::backend::Segment;
 use crate::capture::capturing::{Capturing, Node};
 use crate::error::Error;
 use crate::fusion::chain::Fusion;
@@ -10,7 +11,7 @@ use crate::kernels::parts::{Part, parts};
 use crate::queue::device_queue::DeviceQueue;
 use crate::queue::policy::WorkBound;
 use crate::submit::batch::Replay;
-use dml_vulkan::Segment;
+use dml_gpu::traits::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Some of a graph's commands, as many as are submitted at once: the numbers of nodes, and what runs of each.

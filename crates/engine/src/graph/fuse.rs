@@ -1,10 +1,10 @@
 //! Fuses a graph's pointwise launches, as the stream does with those that run once. A graph runs many times: its fused kernels
 //! are made at the end of the capture, and not when their structure has come often.
 
+use crate::backend::Gpu;
 use crate::capture::capturing::{Capturing, Node};
 use crate::fusion::chain::Fusion;
 use crate::kernels::launch::work_of;
-use dml_vulkan::Gpu;
 
 /// Replaces chains of launches by fused ones, and drops the frees.
 pub(crate) fn fuse(capture: &mut Capturing, fusion: &mut Fusion, gpu: &Gpu) {

@@ -1,5 +1,6 @@
 //! Kernels by key: emitted once, compiled on the pool, waited for at the first flush that needs them.
 
+use crate::backend::{self, Gpu, Pipeline};
 use crate::error::Error;
 use crate::interrupt;
 use crate::kernels::compiler;
@@ -8,8 +9,9 @@ use crate::kernels::matrix_element::element_dtype;
 use crate::kernels::pointwise::Pointwise;
 #[cfg(debug_assertions)]
 use crate::kernels::written::Written;
+use dml_gpu::traits::*;
+use dml_gpu::{AdapterInfo, PipelineOptions};
 use dml_kernel::{FloatModes, GroupCounts, Kernel, MatrixType, Module, Target};
-use dml_vulkan::{AdapterInfo, Gpu, Pipeline, PipelineOptions};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -77,7 +79,7 @@ struct Inner {
     param_bytes: u32,
     indirect: bool,
     counts: GroupCounts,
-    pipeline: OnceLock<Result<Pipeline, dml_vulkan::Error>>,
+    pipeline: OnceLock<Result<Pipeline, dml_gpu::Error>>,
     job: Mutex<Job>,
     done: Condvar,
     #[cfg(debug_assertions)]
@@ -167,7 +169,7 @@ impl KernelRef {
         }
         match self.0.pipeline.get() {
             Some(Ok(pipeline)) => Ok(pipeline),
-            Some(Err(dml_vulkan::Error::DeviceLost)) => Err(dml_vulkan::Error::DeviceLost.into()),
+            Some(Err(dml_gpu::Error::DeviceLost)) => Err(dml_gpu::Error::DeviceLost.into()),
             Some(Err(e)) => Err(Error::Compile { kernel: self.0.name.clone(), reason: e.to_string() }),
             None => Err(Error::Compile { kernel: self.0.name.clone(), reason: "the compiler stopped".to_owned() }),
         }
@@ -212,7 +214,8 @@ impl KernelRef {
             Job::Waiting(words) => {
                 drop(job);
                 let start = Instant::now();
-                let result = gpu.compile_with(&self.0.name, &words, self.0.push_bytes, &self.options(gpu));
+                let result = backend::code(&words)
+                    .and_then(|code| gpu.compile_with(&self.0.name, code, self.0.push_bytes, &self.options(gpu)));
                 let taken = nanoseconds_since(start);
                 COSTS.kernels.fetch_add(1, Ordering::Relaxed);
                 COSTS.compile_ns.fetch_add(taken, Ordering::Relaxed);
@@ -409,7 +412,7 @@ mod tests {
         thread_local! {
             static STOP: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
         }
-        let gpu = dml_vulkan::adapters().unwrap()[0].open().unwrap();
+        let gpu = crate::backend::adapters().unwrap()[0].open().unwrap();
         let kernel = dml_kernel::Builder::new("slow_to_compile", [1, 1, 1]).finish();
         let kernel = KernelRef::new(kernel.emit_for(&target(gpu.info())).unwrap(), None);
         // As when a thread of the pool is at it.
@@ -432,7 +435,7 @@ mod tests {
     /// Keys that share a list, asked for by several threads at once.
     #[test]
     fn kernels_of_one_list_are_told_apart_and_made_once() {
-        let device = crate::Device::open(&dml_vulkan::adapters().unwrap()[0], 0).unwrap();
+        let device = crate::Device::open(&crate::backend::adapters().unwrap()[0], 0).unwrap();
         let before = device.kernel_count();
         let list = |key: &Numbered| key::hash(key) as usize % LISTS;
         let keys: Vec<_> = (0..).map(Numbered).filter(|k| list(k) == list(&Numbered(0))).take(3).collect();

@@ -4,8 +4,9 @@
 //! for a while. When a burst of compilations is over, and now and then while it goes on, the pipeline cache is saved, so
 //! that a process that is killed later starts fast the next time all the same.
 
+use crate::backend::Gpu;
 use dml_environment::COMPILE_THREADS;
-use dml_vulkan::Gpu;
+use dml_gpu::traits::*;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Elements of matrix units as dtypes.
 
+use dml_gpu::MatrixElement;
 use dml_kernel::DType;
-use dml_vulkan::MatrixElement;
 
 /// The dtype of a matrix's elements; None where kernels have no such dtype.
 pub fn element_dtype(element: MatrixElement) -> Option<DType> {

@@ -7,8 +7,9 @@
 
 use super::cache::target;
 use super::pointwise::Pointwise;
+use crate::backend::Gpu;
+use dml_gpu::traits::*;
 use dml_kernel::{Kernel, Module};
-use dml_vulkan::Gpu;
 use rustc_hash::FxBuildHasher;
 use std::fmt::Debug;
 use std::hash::BuildHasher;
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn two_kernels_of_one_key_are_found() {
-        let device = Device::open(&dml_vulkan::adapters().unwrap()[0], 0).unwrap();
+        let device = Device::open(&crate::backend::adapters().unwrap()[0], 0).unwrap();
         let get = |name, number| device.kernel(&Stores, || stores(name, number)).unwrap().id();
         let id = get("stores_one", 1);
         assert_eq!(get("stores_one", 1), id);

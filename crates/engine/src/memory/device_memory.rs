@@ -1,8 +1,10 @@
 //! Memory of the device: the caching allocator over segments of the driver, and what happens when there are none.
 
+use crate::backend::{Gpu, Segment};
 use crate::error::{Bytes, Error};
 use crate::memory::allocator::{Allocator, GrowError, Source};
-use dml_vulkan::{Gpu, MemoryClass, Segment};
+use dml_gpu::MemoryClass;
+use dml_gpu::traits::*;
 use std::sync::Arc;
 
 /// The allocator of a device's own memory.
@@ -23,9 +25,9 @@ impl DeviceSegments {
 
 impl Source for DeviceSegments {
     type Segment = Arc<Segment>;
-    type Error = dml_vulkan::Error;
+    type Error = dml_gpu::Error;
 
-    fn allocate(&self, bytes: u64) -> Result<Arc<Segment>, dml_vulkan::Error> {
+    fn allocate(&self, bytes: u64) -> Result<Arc<Segment>, dml_gpu::Error> {
         self.gpu.allocate(bytes, MemoryClass::Device).map(Arc::new)
     }
 
@@ -100,12 +102,8 @@ impl DeviceMemory {
     fn try_grow(&mut self, pool: u32, bytes: u64, modest: bool) -> Result<Result<u64, Shortage>, Error> {
         match self.grow(pool, bytes, modest) {
             Ok(address) => Ok(Ok(address)),
-            Err(GrowError::Limit | GrowError::Source(dml_vulkan::Error::OutOfMemory { .. })) => {
-                Ok(Err(Shortage::Bytes))
-            }
-            Err(GrowError::Source(dml_vulkan::Error::TooManyAllocations { limit })) => {
-                Ok(Err(Shortage::Segments(limit)))
-            }
+            Err(GrowError::Limit | GrowError::Source(dml_gpu::Error::OutOfMemory { .. })) => Ok(Err(Shortage::Bytes)),
+            Err(GrowError::Source(dml_gpu::Error::TooManyAllocations { limit })) => Ok(Err(Shortage::Segments(limit))),
             Err(GrowError::Source(e)) => Err(e.into()),
         }
     }
@@ -151,7 +149,7 @@ mod tests {
     #[test]
     #[ignore = "called under the profile minimum"]
     fn names_the_limits() {
-        let gpu = dml_vulkan::adapters().unwrap()[0].open().unwrap();
+        let gpu = crate::backend::adapters().unwrap()[0].open().unwrap();
         let mut memory = DeviceMemory::new(DeviceSegments::new(gpu.clone(), 0));
         let error = memory.extend(COMMON, (1 << 30) + 1).unwrap_err().to_string();
         assert!(error.ends_with("This driver allocates at most 1.00 GiB at once."), "{error}");

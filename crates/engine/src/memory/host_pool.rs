@@ -1,8 +1,10 @@
 //! Mapped segments of one size for copies between host and device, kept for the next copy.
 
+use crate::backend::{Gpu, Segment, Timeline};
 use crate::error::Error;
 use crate::interrupt;
-use dml_vulkan::{Gpu, MemoryClass, Segment, Ticket, Timeline};
+use dml_gpu::traits::*;
+use dml_gpu::{MemoryClass, Ticket};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -90,7 +92,7 @@ impl HostPool {
     /// A segment that the GPU is done with. Waits for one if it uses many already; nothing of the engine may be locked.
     ///
     /// # Errors
-    /// [`Error::Interrupted`]; [`Error::DeviceLost`]; [`dml_vulkan::Error::OutOfMemory`].
+    /// [`Error::Interrupted`]; [`Error::DeviceLost`]; [`dml_gpu::Error::OutOfMemory`].
     pub(crate) fn take(&self, gpu: &Gpu, timeline: &Timeline) -> Result<PooledSegment<'_>, Error> {
         self.take_unless(gpu, timeline, interrupt::requested)
     }
@@ -148,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_wait_that_fails_leaves_the_segment_in_the_pool() {
-        let gpu = dml_vulkan::adapters().unwrap()[0].open().unwrap();
+        let gpu = crate::backend::adapters().unwrap()[0].open().unwrap();
         const BYTES: u64 = 4 << 20;
         let pool = HostPool::new(MemoryClass::Readback, BYTES, 2);
         let source = gpu.allocate(BYTES, MemoryClass::Device).unwrap();

@@ -1,16 +1,17 @@
 //! The host's view of memory that both sides reach.
 
+use crate::backend::Segment;
 use crate::error::Error;
-use dml_vulkan::Segment;
+use dml_gpu::traits::*;
 use std::ptr::NonNull;
 
 /// Where the host sees a segment that was allocated mapped.
 ///
 /// # Errors
-/// [`dml_vulkan::Error::Invalid`] if the driver did not map it.
+/// [`dml_gpu::Error::Invalid`] if the driver did not map it.
 pub(crate) fn mapped(segment: &Segment) -> Result<NonNull<u8>, Error> {
     segment.host_ptr().ok_or_else(|| {
-        Error::Vulkan(dml_vulkan::Error::Invalid {
+        Error::Gpu(dml_gpu::Error::Invalid {
             call: "Segment::host_ptr",
             what: "memory of a mapped class is not mapped".to_owned(),
         })

@@ -4,10 +4,12 @@
 //! The blocks are those of the device's allocator, over mapped segments and by the host's addresses. A block that is
 //! freed while a copy with it is under way is handed out again when the copy is done.
 
+use crate::backend::{Gpu, Segment, Timeline};
 use crate::error::Error;
 use crate::memory::allocator::{Allocator, COMMON, GrowError, Source};
 use crate::memory::statistics::MemoryStats;
-use dml_vulkan::{Gpu, MemoryClass, Segment, Ticket, Timeline};
+use dml_gpu::traits::*;
+use dml_gpu::{MemoryClass, Ticket};
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -30,9 +32,9 @@ struct HostSegments(Gpu);
 
 impl Source for HostSegments {
     type Segment = Segment;
-    type Error = dml_vulkan::Error;
+    type Error = dml_gpu::Error;
 
-    fn allocate(&self, bytes: u64) -> Result<Segment, dml_vulkan::Error> {
+    fn allocate(&self, bytes: u64) -> Result<Segment, dml_gpu::Error> {
         self.0.allocate(bytes, MemoryClass::Staging)
     }
 
@@ -86,9 +88,9 @@ impl PinnedMemory {
         }
         blocks.allocator.grow(COMMON, bytes, modest).map_err(|e| match e {
             GrowError::Limit
-            | GrowError::Source(
-                dml_vulkan::Error::OutOfMemory { .. } | dml_vulkan::Error::TooManyAllocations { .. },
-            ) => Error::HostOutOfMemory { requested: bytes },
+            | GrowError::Source(dml_gpu::Error::OutOfMemory { .. } | dml_gpu::Error::TooManyAllocations { .. }) => {
+                Error::HostOutOfMemory { requested: bytes }
+            }
             GrowError::Source(e) => e.into(),
         })
     }
@@ -114,7 +116,7 @@ impl PinnedMemory {
     /// Releases the segments that hold no block in use. The caller drained the queue.
     ///
     /// # Errors
-    /// [`dml_vulkan::Error::DeviceLost`].
+    /// [`dml_gpu::Error::DeviceLost`].
     pub(crate) fn release(&self) -> Result<(), Error> {
         let mut blocks = self.lock();
         blocks.reclaim(self.timeline.completed()?);

@@ -1,6 +1,6 @@
 //! Space in a ring of host-visible memory, used again when the GPU is done with it.
 
-use dml_vulkan::Ticket;
+use dml_gpu::Ticket;
 use std::collections::VecDeque;
 
 /// Offsets in a ring of `bytes` bytes. Knows no memory.

@@ -1,9 +1,11 @@
 //! Small uploads, indirect parameters and tables on their way to the device: mapped memory, used in a ring.
 
+use crate::backend::{Gpu, Segment};
 use crate::error::Error;
 use crate::memory::mapped::mapped;
 use crate::memory::ring::Ring;
-use dml_vulkan::{Gpu, MemoryClass, Segment, Ticket};
+use dml_gpu::traits::*;
+use dml_gpu::{MemoryClass, Ticket};
 use std::ptr::NonNull;
 use std::sync::Arc;
 

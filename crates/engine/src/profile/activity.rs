@@ -1,7 +1,7 @@
 //! What ran on a device and when, and what enqueued it.
 
 use crate::kernels::cache::KernelRef;
-use dml_vulkan::unix_now;
+use dml_gpu::unix_now;
 use std::cell::Cell;
 
 /// The operator of what writes the host's bytes.

@@ -1,9 +1,11 @@
 //! The notes of a device that is profiled: every command is recorded between two timestamps, which costs GPU time. What records
 //! commands writes into this; it knows nothing of them but what a [`Note`] says.
 
+use crate::backend::Recorder;
 use crate::memory::range::AddressRange;
 use crate::profile::activity::{Activity, Origin, Work};
-use dml_vulkan::{Clocks, Recorder, Span};
+use dml_gpu::traits::*;
+use dml_gpu::{Clocks, Span};
 
 /// What was recorded since the profile began.
 pub(crate) struct Profile {
@@ -28,8 +30,8 @@ pub(crate) fn record<'a>(
     profile: &mut Option<Box<Profile>>,
     recorder: &mut Recorder,
     note: impl FnOnce() -> Note<'a>,
-    command: impl FnOnce(&mut Recorder) -> Result<(), dml_vulkan::Error>,
-) -> Result<(), dml_vulkan::Error> {
+    command: impl FnOnce(&mut Recorder) -> Result<(), dml_gpu::Error>,
+) -> Result<(), dml_gpu::Error> {
     match profile {
         None => command(recorder),
         Some(profile) => {
@@ -46,7 +48,7 @@ impl Profile {
     }
 
     /// A batch was recorded.
-    pub(crate) fn recorded(&mut self, recorder: &mut Recorder) -> Result<(), dml_vulkan::Error> {
+    pub(crate) fn recorded(&mut self, recorder: &mut Recorder) -> Result<(), dml_gpu::Error> {
         recorder.take_spans(&mut self.spans)
     }
 
@@ -68,7 +70,7 @@ impl Profile {
     }
 
     /// The activities whose times are known, with them. Everything must be done.
-    pub(crate) fn finish(mut self, device: usize, recorder: &mut Recorder) -> Result<Vec<Activity>, dml_vulkan::Error> {
+    pub(crate) fn finish(mut self, device: usize, recorder: &mut Recorder) -> Result<Vec<Activity>, dml_gpu::Error> {
         recorder.take_spans(&mut self.spans)?;
         let end = recorder.clocks()?;
         let Self { start, mut activities, spans, .. } = self;

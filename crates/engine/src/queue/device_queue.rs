@@ -4,6 +4,7 @@
 //! Whoever needs both locks takes this one first. Nothing waits for the device with this one locked, but for what must not
 //! change meanwhile: a drain, and room in the ring.
 
+use crate::backend::Gpu;
 use crate::capture::slot::CaptureSlot;
 use crate::error::Error;
 use crate::fault::FaultBlock;
@@ -16,7 +17,8 @@ use crate::submit::batch::Batch;
 use crate::submit::statistics::QueueStats;
 use crate::submit::stream::Stream;
 use crate::submit::submission::{More, Submission};
-use dml_vulkan::{Gpu, Ticket};
+use dml_gpu::Ticket;
+use dml_gpu::traits::*;
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -343,7 +345,7 @@ impl DeviceQueue {
     /// Waits for the device, and notes from then on what runs on it.
     ///
     /// # Errors
-    /// [`dml_vulkan::Error::Unsupported`] without timestamps; [`Error::DeviceLost`]; an error of earlier work.
+    /// [`dml_gpu::Error::Unsupported`] without timestamps; [`Error::DeviceLost`]; an error of earlier work.
     pub(crate) fn start_profile(&self) -> Result<(), Error> {
         self.submission.alive()?;
         self.settle_before_drain()?;

@@ -1,5 +1,6 @@
 //! Appending to the pending batch, and what follows from it: a batch that is due goes to the thread that submits, or to the driver.
 
+use crate::backend::Segment;
 use crate::error::Error;
 use crate::kernels::cache::KernelRef;
 use crate::kernels::launch::Launch;
@@ -11,7 +12,7 @@ use crate::queue::device_queue::{DeviceQueue, State};
 use crate::queue::policy;
 use crate::queue::validate::validate;
 use crate::submit::batch::{Marker, Replay};
-use dml_vulkan::Segment;
+use dml_gpu::traits::*;
 use std::sync::Arc;
 
 /// So often a thread that is to wait for the device waits for room before: once for each batch that may have been handed over.

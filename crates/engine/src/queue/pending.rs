@@ -5,6 +5,7 @@
 //! that make an intermediate dead. Every batch gets the ticket of its submission when it ends, before it is
 //! submitted: so events and the ring know what to wait for.
 
+use crate::backend::{Gpu, Segment, Timeline};
 use crate::error::Error;
 use crate::kernels::cache::KernelRef;
 use crate::kernels::launch::Launch;
@@ -17,7 +18,8 @@ use crate::queue::policy::{Decision, Policy};
 use crate::submit::batch::{Batch, Command, Entry, LaunchPart, Marker, Replay};
 use crate::submit::statistics::QueueStats;
 use crate::threads::ThreadNumber;
-use dml_vulkan::{Gpu, Segment, Ticket, Timeline};
+use dml_gpu::Ticket;
+use dml_gpu::traits::*;
 use std::sync::Arc;
 
 /// The pending batch, and how far the work before it is.

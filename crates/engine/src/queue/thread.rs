@@ -9,7 +9,8 @@ use crate::queue::device_queue::DeviceQueue;
 use crate::queue::policy::{self, Decision};
 use crate::submit::handover::Handover;
 use dml_environment::SUBMIT_THREAD;
-use dml_vulkan::AdapterKind;
+use dml_gpu::AdapterKind;
+use dml_gpu::traits::*;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
@@ -111,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_thread_has_ended_when_it_is_dropped() {
-        let gpu = || dml_vulkan::adapters().unwrap()[0].open().unwrap();
+        let gpu = || crate::backend::adapters().unwrap()[0].open().unwrap();
         for _ in 0..20 {
             let queue = Arc::new(DeviceQueue::new(gpu(), 0).unwrap());
             let thread = SubmitThread::start(&queue);

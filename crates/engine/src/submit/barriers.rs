@@ -7,7 +7,7 @@
 
 use crate::memory::range::AddressRange;
 use crate::submit::intervals::IntervalSet;
-use dml_vulkan::Ticket;
+use dml_gpu::Ticket;
 
 /// Beyond this many intervals a barrier is cheaper than the bookkeeping.
 const MAX_INTERVALS: usize = 2048;

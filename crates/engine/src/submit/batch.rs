@@ -1,12 +1,14 @@
 //! What is submitted together: commands in the order of the calls, with what they need until they are recorded.
 
+use crate::backend::{Recorder, Recording, Segment, TimestampId};
 use crate::error::Error;
 use crate::kernels::cache::KernelRef;
 use crate::memory::range::AddressRange;
 use crate::profile::activity::Origin;
 use crate::submit::intervals::IntervalSet;
 use crate::threads::ThreadNumber;
-use dml_vulkan::{Recorder, Recording, Segment, Ticket, TimestampId};
+use dml_gpu::Ticket;
+use dml_gpu::traits::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 

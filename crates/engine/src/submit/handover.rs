@@ -186,7 +186,7 @@ impl Handover {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dml_vulkan::Ticket;
+    use dml_gpu::Ticket;
     use std::sync::Arc;
 
     fn batch(ticket: u64) -> Batch {

@@ -8,7 +8,7 @@
 //! had nothing to do for long, what comes next may be anything, and the window is as at first. Half a window makes a batch, so that one runs while the next is recorded; where one command takes longer
 //! than the span, one is in flight at a time.
 
-use dml_vulkan::Ticket;
+use dml_gpu::Ticket;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -4,6 +4,7 @@
 //! stream has a lock of its own, so that a thread can enqueue while another records what was handed over
 //! (see [`crate::submit::handover`]).
 
+use crate::backend::{Gpu, Recorder, Segment, TimestampId};
 use crate::error::Error;
 use crate::fusion::chain::{Fused, Fusion};
 use crate::kernels::cache::KernelRef;
@@ -16,7 +17,8 @@ use crate::submit::batch::{Batch, Command, Entry, LaunchPart};
 use crate::submit::errors::Errors;
 use crate::submit::statistics::QueueStats;
 use crate::threads::ThreadNumber;
-use dml_vulkan::{Gpu, Recorder, Segment, Ticket, TimestampId};
+use dml_gpu::Ticket;
+use dml_gpu::traits::*;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -223,7 +225,7 @@ impl Stream {
         &mut self,
         operator: &'static str,
         [read, written]: [AddressRange; 2],
-        command: impl FnOnce(&mut Recorder) -> Result<(), dml_vulkan::Error>,
+        command: impl FnOnce(&mut Recorder) -> Result<(), dml_gpu::Error>,
     ) -> Result<Ticket, Error> {
         let (reads, writes) = (&[read][..], &[written][..]);
         let needed = self.barriers.before_polled(reads, writes);
@@ -238,7 +240,7 @@ impl Stream {
         work: Work,
         operator: &'static str,
         [reads, writes]: [&[AddressRange]; 2],
-        command: impl FnOnce(&mut Recorder) -> Result<(), dml_vulkan::Error>,
+        command: impl FnOnce(&mut Recorder) -> Result<(), dml_gpu::Error>,
     ) -> Result<(), Error> {
         self.order(reads, writes);
         self.record_noted(work, operator, [reads, writes], command)
@@ -249,7 +251,7 @@ impl Stream {
         work: Work,
         operator: &'static str,
         [reads, writes]: [&[AddressRange]; 2],
-        command: impl FnOnce(&mut Recorder) -> Result<(), dml_vulkan::Error>,
+        command: impl FnOnce(&mut Recorder) -> Result<(), dml_gpu::Error>,
     ) -> Result<(), Error> {
         let note = || Note { work, operator, origin: Origin::here(), reads, writes };
         Ok(sink::record(&mut self.profile, &mut self.recorder, note, command)?)

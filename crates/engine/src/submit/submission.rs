@@ -1,5 +1,6 @@
 //! One device's work from the moment its batch has ended: the stream, its timeline, what failed, and whether the device was lost.
 
+use crate::backend::{Gpu, Timeline, TimestampId};
 use crate::error::Error;
 use crate::interrupt;
 use crate::profile::activity::Activity;
@@ -11,7 +12,8 @@ use crate::submit::run_ahead::{RunAhead, Seen};
 use crate::submit::statistics::QueueStats;
 use crate::submit::stream::Stream;
 use crate::threads::ThreadNumber;
-use dml_vulkan::{Gpu, Ticket, Timeline, TimestampId};
+use dml_gpu::Ticket;
+use dml_gpu::traits::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -130,7 +132,7 @@ impl Submission {
 
     fn noted(&self, error: Error) -> Error {
         match error {
-            Error::Vulkan(dml_vulkan::Error::DeviceLost) => {
+            Error::Gpu(dml_gpu::Error::DeviceLost) => {
                 self.lose();
                 self.lost_error()
             }

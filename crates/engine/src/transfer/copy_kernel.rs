@@ -1,12 +1,12 @@
 //! The kernel that moves small uploads and read-backs: a copy command costs the GPU 5 µs more.
 
+use crate::backend::Gpu;
 use crate::error::Error;
 use crate::kernels::cache::{KernelCache, KernelRef};
 use crate::kernels::interface::{ArgumentBlock, Interface, U32, Unordered, WriteRange};
 use crate::memory::range::AddressRange;
 use crate::parameters;
 use dml_kernel::{Builder, DType};
-use dml_vulkan::Gpu;
 
 const GROUP: u32 = 64;
 

@@ -7,6 +7,7 @@ use crate::memory::range::AddressRange;
 use crate::profile::activity::{DOWNLOAD, UPLOAD, Work};
 use crate::queue::device_queue::DeviceQueue;
 use crate::submit::stream::Stream;
+use dml_gpu::traits::*;
 use std::ptr::NonNull;
 use std::sync::Arc;
 

@@ -23,14 +23,16 @@
 //! Where the words are not there when the submit is complete, they are read again with a barrier for the host, as more
 //! bytes are, and the device does not read this way any more.
 
+use crate::backend::{Gpu, Pipeline, Segment, Timeline};
 use crate::error::Error;
 use crate::kernels::cache::{KernelCache, KernelRef};
 use crate::kernels::interface::{ArgumentBlock, Interface, OptionalUnordered, ReadRange, U32, WriteRange};
 use crate::memory::mapped::mapped;
 use crate::memory::range::AddressRange;
 use crate::parameters;
+use dml_gpu::traits::*;
+use dml_gpu::{MemoryClass, Ticket};
 use dml_kernel::{Builder, DType};
-use dml_vulkan::{Gpu, MemoryClass, Pipeline, Segment, Ticket, Timeline};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -303,7 +305,7 @@ mod tests {
     use crate::Device;
 
     fn open() -> Device {
-        Device::open(&dml_vulkan::adapters().unwrap()[0], 0).unwrap()
+        Device::open(&crate::backend::adapters().unwrap()[0], 0).unwrap()
     }
 
     fn read(device: &Device, from: u64) -> u32 {

@@ -1,5 +1,6 @@
 //! From the device to the host.
 
+use crate::backend::Recorder;
 use crate::error::Error;
 use crate::interrupt;
 use crate::kernels::cache::KernelRef;
@@ -12,7 +13,8 @@ use crate::queue::device_queue::DeviceQueue;
 use crate::submit::stream::Stream;
 use crate::transfer::copy_kernel;
 use crate::transfer::polled::{MAX_WORDS, PolledRead, PolledReadback};
-use dml_vulkan::{Recorder, Ticket, Waited};
+use dml_gpu::traits::*;
+use dml_gpu::{Ticket, Waited};
 use std::collections::VecDeque;
 use std::sync::Arc;
 

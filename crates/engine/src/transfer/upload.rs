@@ -10,6 +10,7 @@ use crate::memory::range::AddressRange;
 use crate::profile::activity::{UPLOAD, Work};
 use crate::queue::device_queue::{DeviceQueue, State};
 use crate::transfer::copy_kernel;
+use dml_gpu::traits::*;
 use std::sync::Arc;
 
 /// Uploads of one device.

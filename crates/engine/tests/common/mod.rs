@@ -9,7 +9,7 @@ use dml_kernel::{Builder, DType, ScalarType};
 
 /// A device of its own on the first adapter.
 pub fn open() -> Device {
-    Device::open(&dml_vulkan::adapters().unwrap()[0], 0).unwrap()
+    Device::open(&dml_engine::adapters().unwrap()[0], 0).unwrap()
 }
 
 /// `out[i] = x[i] * scale + y[i]`, wrapping.
@@ -61,7 +61,7 @@ pub fn bytes_of(values: &[i32]) -> Vec<u8> {
 pub fn read(device: &Device, address: u64, n: usize) -> Vec<i32> {
     let mut bytes = vec![0; n * 4];
     device.download(address, &mut bytes).unwrap();
-    assert_eq!(dml_vulkan::validation_errors(), 0); // Counted with TORCH_DML_VALIDATION=1.
+    assert_eq!(dml_engine::validation_messages(), []); // Counted with TORCH_DML_VALIDATION=1.
     bytes.chunks_exact(4).map(|b| i32::from_ne_bytes(b.try_into().unwrap())).collect()
 }
 

@@ -1,201 +1,71 @@
-//! What an adapter can do, in plain numbers and flags.
+//! What an adapter can do, out of what its driver reported.
 
 use ash::vk;
+use dml_gpu::{Capabilities, FloatControls, FloatModes, MatrixElement, MatrixShape};
 
 use super::features::Features;
-use super::matrix::{MatrixElement, MatrixShape};
 use super::properties::Properties;
 use super::queue_family::QueueFamily;
 
-/// What an adapter can do. Everything that is listed as supported is enabled on every opened device.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Capabilities {
-    /// 16-bit values (f16, i16, bf16 as bits) can be loaded from and stored to memory.
-    pub f16_storage: bool,
-    /// 8-bit values can be loaded from and stored to memory.
-    pub i8_storage: bool,
-    /// Arithmetic on 16-bit integers.
-    pub i16: bool,
-    /// Arithmetic on f16.
-    pub f16_arithmetic: bool,
-    /// Arithmetic on f64.
-    pub f64: bool,
-    /// Arithmetic on 64-bit integers.
-    pub i64: bool,
-    /// Arithmetic on 8-bit integers.
-    pub i8_arithmetic: bool,
-    /// 64-bit integer atomics on memory.
-    pub atomics_i64: bool,
-    /// 64-bit integer atomics on shared memory.
-    pub atomics_i64_shared: bool,
-    /// f32 atomic add on memory (`VK_EXT_shader_atomic_float`).
-    pub atomics_f32_add: bool,
-    /// f32 atomic add on shared memory.
-    pub atomics_f32_add_shared: bool,
-    /// Invocations of a subgroup when the pipeline asks for none in particular.
-    pub subgroup_size: u32,
-    /// The smallest subgroup size that [`PipelineOptions`](crate::PipelineOptions) may ask for.
-    pub subgroup_size_min: u32,
-    /// The largest subgroup size that [`PipelineOptions`](crate::PipelineOptions) may ask for.
-    pub subgroup_size_max: u32,
-    /// A compute pipeline may ask for a subgroup size.
-    pub subgroup_size_control: bool,
-    /// Subgroup reductions and scans in compute kernels.
-    pub subgroup_arithmetic: bool,
-    /// Subgroup shuffles in compute kernels.
-    pub subgroup_shuffle: bool,
-    /// Subgroup ballots in compute kernels.
-    pub subgroup_ballot: bool,
-    /// Subgroup operations on 8-, 16- and 64-bit types.
-    pub subgroup_extended_types: bool,
-    /// Shared memory of a workgroup, bytes.
-    pub max_shared_memory: u32,
-    /// Invocations of a workgroup.
-    pub max_workgroup_invocations: u32,
-    /// Invocations of a workgroup along each axis.
-    pub max_workgroup_size: [u32; 3],
-    /// Workgroups of a dispatch along each axis.
-    pub max_groups: [u32; 3],
-    /// Push constants, bytes.
-    pub max_push_constants: u32,
-    /// The largest single [`Segment`](crate::Segment) that the driver vouches for, bytes (4 GiB on
-    /// NVIDIA). Larger ones up to [`max_buffer`](Self::max_buffer) are tried, and usually succeed.
-    pub max_allocation: u64,
-    /// The largest single [`Segment`](crate::Segment) that is possible, bytes.
-    pub max_buffer: u64,
-    /// How many segments may exist at a time.
-    pub max_allocations: u32,
-    /// The largest storage buffer range through a descriptor, bytes. Buffer addresses are not bound by it.
-    pub max_storage_range: u64,
-    /// f16 matrix units are usable through `VK_KHR_cooperative_matrix`.
-    pub matrix: bool,
-    /// bf16 matrix units are usable (`VK_KHR_shader_bfloat16` beside the above).
-    pub bf16_matrix: bool,
-    /// Every subgroup-scope matrix shape that the adapter offers; empty without cooperative matrices.
-    pub matrix_shapes: Vec<MatrixShape>,
-    /// Explicit layout of shared memory, so that one array can be read as several types.
-    pub shared_memory_layout: bool,
-    /// The Vulkan memory model can be used in kernels.
-    pub memory_model: bool,
-    /// Packed 8-bit integer dot products.
-    pub integer_dot: bool,
-    /// Nanoseconds of one timestamp tick; 0 when the queue has no timestamps.
-    pub timestamp_period_ns: f32,
-    /// [`Adapter::memory_free`](crate::Adapter::memory_free) asks the driver (`VK_EXT_memory_budget`).
-    pub memory_budget: bool,
-    /// Completion is reported by a word in memory (`VK_AMD_buffer_marker`).
-    pub buffer_marker: bool,
-    /// Device-local memory larger than 256 MiB is mapped into the host's address space.
-    pub host_visible_device_memory: bool,
-    /// Control over subnormals, rounding and NaN.
-    pub float_controls: FloatControls,
-}
-
-/// Control over floating-point behaviour that a kernel may ask for (`VK_KHR_shader_float_controls`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct FloatControls {
-    /// Execution modes for f16.
-    pub f16: FloatModes,
-    /// Execution modes for f32.
-    pub f32: FloatModes,
-    /// Execution modes for f64.
-    pub f64: FloatModes,
-    /// Subnormal modes may differ between f32 and the other widths.
-    pub denorm_independent_f32: bool,
-    /// Subnormal modes may differ between all widths.
-    pub denorm_independent: bool,
-    /// Rounding modes may differ between f32 and the other widths.
-    pub rounding_independent_f32: bool,
-    /// Rounding modes may differ between all widths.
-    pub rounding_independent: bool,
-}
-
-impl Capabilities {
-    /// Whether kernels may ask for subnormal numbers to be kept, in all the float types that they compute in: an adapter may
-    /// want the modes of all to be the same.
-    pub fn keeps_subnormals(&self) -> bool {
-        let modes = &self.float_controls;
-        modes.f32.denorm_preserve && (modes.f64.denorm_preserve || !self.f64)
-    }
-}
-
-/// The execution modes that exist for one float width.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct FloatModes {
-    /// `DenormPreserve`.
-    pub denorm_preserve: bool,
-    /// `DenormFlushToZero`.
-    pub denorm_flush: bool,
-    /// `RoundingModeRTE`.
-    pub round_to_even: bool,
-    /// `SignedZeroInfNanPreserve`.
-    pub signed_zero_inf_nan: bool,
-}
-
-impl Capabilities {
-    /// What a driver's features, properties and queues amount to.
-    pub(super) fn read(
-        features: &Features,
-        properties: &Properties,
-        memory: &vk::PhysicalDeviceMemoryProperties,
-        shapes: Vec<MatrixShape>,
-        family: QueueFamily,
-    ) -> Self {
-        let limits = &properties.core.limits;
-        let operations = properties.v11.subgroup_supported_operations;
-        let compute_subgroups = properties.v11.subgroup_supported_stages.contains(vk::ShaderStageFlags::COMPUTE);
-        let on = |flag: vk::Bool32| flag != vk::FALSE;
-        let sizes = features
-            .subgroup_size_control()
-            .then_some((properties.subgroup.min_subgroup_size, properties.subgroup.max_subgroup_size));
-        let has_shape = |element: MatrixElement| {
-            shapes.iter().any(|s| s.a == element && s.b == element && s.result == MatrixElement::F32)
-        };
-        Self {
-            f16_storage: on(features.v11.storage_buffer16_bit_access),
-            i8_storage: on(features.v12.storage_buffer8_bit_access),
-            i16: on(features.core.shader_int16),
-            f16_arithmetic: on(features.v12.shader_float16),
-            f64: on(features.core.shader_float64),
-            i64: on(features.core.shader_int64),
-            i8_arithmetic: on(features.v12.shader_int8),
-            atomics_i64: on(features.v12.shader_buffer_int64_atomics),
-            atomics_i64_shared: on(features.v12.shader_shared_int64_atomics),
-            atomics_f32_add: on(features.atomic_float.shader_buffer_float32_atomic_add),
-            atomics_f32_add_shared: on(features.atomic_float.shader_shared_float32_atomic_add),
-            subgroup_size: properties.v11.subgroup_size,
-            subgroup_size_min: sizes.map_or(properties.v11.subgroup_size, |s| s.0),
-            subgroup_size_max: sizes.map_or(properties.v11.subgroup_size, |s| s.1),
-            subgroup_size_control: sizes.is_some()
-                && properties.subgroup.required_subgroup_size_stages.contains(vk::ShaderStageFlags::COMPUTE),
-            subgroup_arithmetic: compute_subgroups && operations.contains(vk::SubgroupFeatureFlags::ARITHMETIC),
-            subgroup_shuffle: compute_subgroups && operations.contains(vk::SubgroupFeatureFlags::SHUFFLE),
-            subgroup_ballot: compute_subgroups && operations.contains(vk::SubgroupFeatureFlags::BALLOT),
-            subgroup_extended_types: on(features.v12.shader_subgroup_extended_types),
-            max_shared_memory: limits.max_compute_shared_memory_size,
-            max_workgroup_invocations: limits.max_compute_work_group_invocations,
-            max_workgroup_size: limits.max_compute_work_group_size,
-            max_groups: limits.max_compute_work_group_count,
-            max_push_constants: limits.max_push_constants_size,
-            max_allocation: properties
-                .v11
-                .max_memory_allocation_size
-                .min(properties.max_buffer_size.unwrap_or(u64::MAX)),
-            max_buffer: properties.max_buffer_size.unwrap_or(u64::MAX),
-            max_allocations: limits.max_memory_allocation_count,
-            max_storage_range: u64::from(limits.max_storage_buffer_range),
-            matrix: has_shape(MatrixElement::F16),
-            bf16_matrix: has_shape(MatrixElement::Bf16),
-            matrix_shapes: shapes,
-            shared_memory_layout: on(features.shared_layout.workgroup_memory_explicit_layout),
-            memory_model: on(features.v12.vulkan_memory_model),
-            integer_dot: on(features.integer_dot.shader_integer_dot_product),
-            timestamp_period_ns: if family.timestamp_bits == 0 { 0.0 } else { limits.timestamp_period },
-            memory_budget: features.has(ash::ext::memory_budget::NAME),
-            buffer_marker: features.has(ash::amd::buffer_marker::NAME),
-            host_visible_device_memory: host_visible_device_memory(memory),
-            float_controls: float_controls(&properties.v12),
-        }
+/// What a driver's features, properties and queues amount to.
+pub(super) fn read(
+    features: &Features,
+    properties: &Properties,
+    memory: &vk::PhysicalDeviceMemoryProperties,
+    shapes: Vec<MatrixShape>,
+    family: QueueFamily,
+) -> Capabilities {
+    let limits = &properties.core.limits;
+    let operations = properties.v11.subgroup_supported_operations;
+    let compute_subgroups = properties.v11.subgroup_supported_stages.contains(vk::ShaderStageFlags::COMPUTE);
+    let on = |flag: vk::Bool32| flag != vk::FALSE;
+    let sizes = features
+        .subgroup_size_control()
+        .then_some((properties.subgroup.min_subgroup_size, properties.subgroup.max_subgroup_size));
+    let has_shape = |element: MatrixElement| {
+        shapes.iter().any(|s| s.a == element && s.b == element && s.result == MatrixElement::F32)
+    };
+    Capabilities {
+        f16_storage: on(features.v11.storage_buffer16_bit_access),
+        i8_storage: on(features.v12.storage_buffer8_bit_access),
+        i16: on(features.core.shader_int16),
+        f16_arithmetic: on(features.v12.shader_float16),
+        f64: on(features.core.shader_float64),
+        i64: on(features.core.shader_int64),
+        i8_arithmetic: on(features.v12.shader_int8),
+        atomics_i64: on(features.v12.shader_buffer_int64_atomics),
+        atomics_i64_shared: on(features.v12.shader_shared_int64_atomics),
+        atomics_f32_add: on(features.atomic_float.shader_buffer_float32_atomic_add),
+        atomics_f32_add_shared: on(features.atomic_float.shader_shared_float32_atomic_add),
+        subgroup_size: properties.v11.subgroup_size,
+        subgroup_size_min: sizes.map_or(properties.v11.subgroup_size, |s| s.0),
+        subgroup_size_max: sizes.map_or(properties.v11.subgroup_size, |s| s.1),
+        subgroup_size_control: sizes.is_some()
+            && properties.subgroup.required_subgroup_size_stages.contains(vk::ShaderStageFlags::COMPUTE),
+        subgroup_arithmetic: compute_subgroups && operations.contains(vk::SubgroupFeatureFlags::ARITHMETIC),
+        subgroup_shuffle: compute_subgroups && operations.contains(vk::SubgroupFeatureFlags::SHUFFLE),
+        subgroup_ballot: compute_subgroups && operations.contains(vk::SubgroupFeatureFlags::BALLOT),
+        subgroup_extended_types: on(features.v12.shader_subgroup_extended_types),
+        max_shared_memory: limits.max_compute_shared_memory_size,
+        max_workgroup_invocations: limits.max_compute_work_group_invocations,
+        max_workgroup_size: limits.max_compute_work_group_size,
+        max_groups: limits.max_compute_work_group_count,
+        max_push_constants: limits.max_push_constants_size,
+        max_allocation: properties.v11.max_memory_allocation_size.min(properties.max_buffer_size.unwrap_or(u64::MAX)),
+        max_buffer: properties.max_buffer_size.unwrap_or(u64::MAX),
+        max_allocations: limits.max_memory_allocation_count,
+        max_storage_range: u64::from(limits.max_storage_buffer_range),
+        matrix: has_shape(MatrixElement::F16),
+        bf16_matrix: has_shape(MatrixElement::Bf16),
+        matrix_shapes: shapes,
+        shared_memory_layout: on(features.shared_layout.workgroup_memory_explicit_layout),
+        memory_model: on(features.v12.vulkan_memory_model),
+        integer_dot: on(features.integer_dot.shader_integer_dot_product),
+        timestamp_period_ns: if family.timestamp_bits == 0 { 0.0 } else { limits.timestamp_period },
+        memory_budget: features.has(ash::ext::memory_budget::NAME),
+        buffer_marker: features.has(ash::amd::buffer_marker::NAME),
+        host_visible_device_memory: host_visible_device_memory(memory),
+        float_controls: float_controls(&properties.v12),
     }
 }
 

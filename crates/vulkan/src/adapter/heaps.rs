@@ -1,8 +1,7 @@
 //! How much memory an adapter has.
 
 use ash::vk;
-
-use super::info::AdapterKind;
+use dml_gpu::AdapterKind;
 
 /// The heaps that count as an adapter's memory.
 fn counted_heaps(kind: AdapterKind, memory: &vk::PhysicalDeviceMemoryProperties) -> impl Iterator<Item = (usize, u64)> {

@@ -3,13 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use ash::vk;
+use dml_gpu::traits::*;
 
-use super::info::AdapterInfo;
 use super::physical::{Adapter, AdapterShared};
 use super::profile::Profile;
 use super::profiles::PROFILES;
-use crate::error::Error;
+use crate::error::{Error, from_vk};
 use crate::instance::Instance;
+use crate::vulkan::NAME;
 
 struct Found {
     usable: Vec<Adapter>,
@@ -31,7 +32,7 @@ fn found() -> Result<&'static Found, Error> {
 pub fn adapters() -> Result<&'static [Adapter], Error> {
     let found = found()?;
     if found.usable.is_empty() {
-        return Err(Error::NoAdapter);
+        return Err(Error::NoAdapter { api: NAME });
     }
     Ok(&found.usable)
 }
@@ -54,7 +55,7 @@ fn enumerate() -> Result<Found, Error> {
         Ok(devices) => devices,
         // What some drivers answer when their hardware is absent.
         Err(vk::Result::ERROR_INITIALIZATION_FAILED) => Vec::new(),
-        Err(error) => return Err(Error::from_vk("vkEnumeratePhysicalDevices", error)),
+        Err(error) => return Err(from_vk("vkEnumeratePhysicalDevices", error)),
     };
     let mut usable = Vec::new();
     let mut unsupported = Vec::new();
@@ -67,51 +68,6 @@ fn enumerate() -> Result<Found, Error> {
             }
         }
     }
-    usable.sort_by(|a, b| order(a.info(), b.info()));
+    usable.sort_by(|a, b| a.info().listing_order(b.info()));
     Ok(Found { usable, unsupported })
-}
-
-/// The order of [`adapters`]. Equal adapters keep the loader's order.
-fn order(a: &AdapterInfo, b: &AdapterInfo) -> std::cmp::Ordering {
-    a.kind.cmp(&b.kind).then(b.memory_total.cmp(&a.memory_total))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::capabilities::Capabilities;
-    use super::super::info::AdapterKind;
-    use super::*;
-
-    fn info(name: &str, kind: AdapterKind, gib: u64) -> AdapterInfo {
-        AdapterInfo {
-            name: name.to_owned(),
-            profile: None,
-            vendor: String::new(),
-            vendor_id: 0,
-            device_id: 0,
-            kind,
-            driver_name: String::new(),
-            driver_info: String::new(),
-            driver_version: 0,
-            api_version: (1, 2, 0),
-            device_uuid: [0; 16],
-            memory_total: gib << 30,
-            capabilities: Capabilities::default(),
-        }
-    }
-
-    #[test]
-    fn adapters_are_sorted_by_kind_then_memory() {
-        let mut infos = [
-            info("software", AdapterKind::Software, 500),
-            info("virtual", AdapterKind::Virtual, 64),
-            info("integrated", AdapterKind::Integrated, 32),
-            info("small", AdapterKind::Discrete, 8),
-            info("big", AdapterKind::Discrete, 24),
-            info("big again", AdapterKind::Discrete, 24),
-        ];
-        infos.sort_by(order);
-        let names: Vec<&str> = infos.iter().map(|i| i.name.as_str()).collect();
-        assert_eq!(names, ["big", "big again", "small", "integrated", "virtual", "software"]);
-    }
 }

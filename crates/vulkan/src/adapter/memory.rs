@@ -1,9 +1,9 @@
 //! An adapter's heaps and memory types, and what the driver calls those types.
 
 use ash::vk;
+use dml_gpu::AdapterKind;
 
 use super::heaps;
-use super::info::AdapterKind;
 use super::profile::{HeapSize, MemoryShape};
 
 /// An adapter's heaps and memory types. They are the driver's, unless a profile imitates others.

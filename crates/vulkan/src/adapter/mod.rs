@@ -1,14 +1,14 @@
 //! What is installed, and what it can do: plain data, read once a process.
 //!
 //! [`list`] enumerates the adapters; [`physical`] inspects one; [`features`], [`properties`] and [`matrix`] ask the
-//! driver, [`reported`] is all that it said, and [`capabilities`] is what the crate says of it; [`queue_family`] chooses
+//! driver, [`kind`] and [`reported`] are what it said, and [`capabilities`] is what the crate says of it; [`queue_family`] chooses
 //! the queue; [`memory`] has the memory types, and [`heaps`] counts memory. [`quirks`] has the drivers' known
 //! faults; [`profile`] makes one adapter look like another, of those in [`profiles`].
 
 mod capabilities;
 mod features;
 mod heaps;
-mod info;
+mod kind;
 mod list;
 mod matrix;
 mod memory;
@@ -20,10 +20,7 @@ mod queue_family;
 mod quirks;
 mod reported;
 
-pub use capabilities::{Capabilities, FloatControls, FloatModes};
-pub use info::{AdapterInfo, AdapterKind};
 pub use list::{adapters, profiles, unsupported_adapters};
-pub use matrix::{MatrixElement, MatrixShape};
 pub use physical::Adapter;
 
 pub(crate) use features::Features;

@@ -4,11 +4,12 @@ use std::ffi::{CStr, FromBytesUntilNulError};
 use std::sync::Arc;
 
 use ash::vk;
+use dml_gpu::{AdapterInfo, AdapterKind, FileIdentity, vendor_name};
 
-use super::capabilities::Capabilities;
+use super::capabilities;
 use super::features::Features;
 use super::heaps;
-use super::info::{self, AdapterInfo, AdapterKind};
+use super::kind::kind_of;
 use super::memory::MemoryLayout;
 use super::profile::Profile;
 use super::queue_family::QueueFamily;
@@ -32,15 +33,10 @@ pub(crate) struct AdapterShared {
     pub(crate) memory: MemoryLayout,
     pub(crate) family: QueueFamily,
     tick_scale: Option<f64>,
-    pub(crate) cache_uuid: [u8; 16],
+    cache_uuid: [u8; 16],
 }
 
 impl Adapter {
-    /// What is known of it.
-    pub fn info(&self) -> &AdapterInfo {
-        &self.shared.info
-    }
-
     /// Bytes that this process can expect to allocate now: what the driver says
     /// (`VK_EXT_memory_budget`), or the total where it says nothing. Takes some 15 µs.
     pub fn memory_free(&self) -> u64 {
@@ -78,9 +74,9 @@ impl AdapterShared {
         let api = api.min(instance.api);
         let reported = Reported::read(instance, raw, api, profile).map_err(|why| leave_out(&why))?;
         let Reported { features, properties, memory, family, shapes, tick_scale } = reported;
-        let kind = AdapterKind::from_vk(properties.core.device_type);
+        let kind = kind_of(properties.core.device_type);
         let info = AdapterInfo {
-            vendor: info::vendor(basic.vendor_id),
+            vendor: vendor_name(basic.vendor_id),
             vendor_id: basic.vendor_id,
             device_id: basic.device_id,
             kind,
@@ -90,7 +86,7 @@ impl AdapterShared {
             api_version: version,
             device_uuid: properties.v11.device_uuid,
             memory_total: heaps::total_bytes(kind, &memory.properties),
-            capabilities: Capabilities::read(&features, &properties, &memory.properties, shapes, family),
+            capabilities: capabilities::read(&features, &properties, &memory.properties, shapes, family),
             profile: profile.map(|profile| profile.name),
             name: profile.map_or_else(|| name.clone(), |profile| format!("{name}, profile {}", profile.name)),
         };
@@ -102,6 +98,16 @@ impl AdapterShared {
     pub(crate) fn features(&self) -> Result<Features, Error> {
         let reported = Reported::read(&self.instance, self.raw, self.api, self.profile);
         reported.map(|reported| reported.features).map_err(|why| self.unsupported(format!("Vulkan as before: {why}")))
+    }
+
+    /// Whose files are kept on disk.
+    pub(crate) fn file_identity(&self) -> FileIdentity {
+        FileIdentity {
+            vendor: self.info.vendor_id,
+            device: self.info.device_id,
+            driver: self.info.driver_version,
+            uuid: self.cache_uuid,
+        }
     }
 
     /// Ticks of a timestamp of the driver, in the unit that the adapter reports.

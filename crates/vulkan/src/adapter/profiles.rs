@@ -277,7 +277,7 @@ pub(crate) fn imitations(
     driver: vk::PhysicalDeviceMemoryProperties,
 ) -> impl Iterator<Item = (&'static str, super::memory::MemoryLayout)> {
     PROFILES.iter().filter_map(move |profile| {
-        let mut layout = super::memory::MemoryLayout::of_driver(super::info::AdapterKind::Software, driver);
+        let mut layout = super::memory::MemoryLayout::of_driver(dml_gpu::AdapterKind::Software, driver);
         layout.imitate(profile.memory.as_ref()?);
         Some((profile.name, layout))
     })

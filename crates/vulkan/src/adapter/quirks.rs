@@ -5,8 +5,9 @@
 
 use ash::vk;
 use dml_environment::QUIRKS;
+use dml_gpu::AdapterKind;
 
-use super::info::AdapterKind;
+use super::kind::kind_of;
 use super::profile::Feature;
 use super::properties::Properties;
 
@@ -72,7 +73,7 @@ pub(super) fn of(properties: &Properties) -> impl Iterator<Item = &'static Quirk
     let identity = Identity {
         vendor: properties.core.vendor_id,
         driver: properties.v12.driver_id,
-        kind: AdapterKind::from_vk(properties.core.device_type),
+        kind: kind_of(properties.core.device_type),
         name: properties.core.device_name_as_c_str().unwrap_or_default().to_string_lossy().into_owned(),
         min_subgroup: properties.subgroup.min_subgroup_size,
     };

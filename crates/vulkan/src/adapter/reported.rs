@@ -1,10 +1,11 @@
 //! What a driver says of an adapter, in Vulkan's structures, without what a fault of the driver or a profile hides.
 
 use ash::vk;
+use dml_gpu::MatrixShape;
 
 use super::features::Features;
-use super::info::AdapterKind;
-use super::matrix::{self, MatrixShape};
+use super::kind::kind_of;
+use super::matrix;
 use super::memory::MemoryLayout;
 use super::profile::{Feature, Profile};
 use super::properties::Properties;
@@ -43,7 +44,7 @@ impl Reported {
         // SAFETY: `raw` comes from this instance.
         let memory = unsafe { instance.raw.get_physical_device_memory_properties(raw) };
         let properties = Properties::query(&instance.raw, raw, &features);
-        let kind = AdapterKind::from_vk(properties.core.device_type);
+        let kind = kind_of(properties.core.device_type);
         let memory = MemoryLayout::of_driver(kind, memory);
         let mut reported = Self { features, properties, memory, family, shapes: Vec::new(), tick_scale: None };
         for quirk in quirks::of(&reported.properties) {

@@ -1,12 +1,14 @@
 //! Records commands into a command buffer.
 
 use ash::vk;
+use dml_gpu::traits::*;
 
 use super::barrier::Barrier;
 use super::buffer::CommandBuffer;
 use crate::error::Error;
 use crate::memory::Segment;
 use crate::pipeline::Pipeline;
+use crate::vulkan::Vulkan;
 
 /// Records commands into one command buffer: of a [`Recorder`](crate::Recorder)'s next submission, or of a
 /// [`Recording`](crate::Recording). Commands run in the order of the calls, and overlap unless there is a
@@ -46,98 +48,6 @@ impl Encoder {
         let ended = unsafe { buffer.device.raw.end_command_buffer(buffer.raw) }
             .map_err(|e| buffer.device.error("vkEndCommandBuffer", e));
         (buffer, ended)
-    }
-
-    /// Runs a kernel with push constants `push` over `groups` workgroups. No group along an axis is no work.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if `push` is not [`Pipeline::push_bytes`] long, if there are more groups than
-    /// [`max_groups`](crate::Capabilities::max_groups), or if the pipeline is another device's;
-    /// [`Error::DeviceLost`].
-    pub fn dispatch(&mut self, pipeline: &Pipeline, push: &[u8], groups: [u32; 3]) -> Result<(), Error> {
-        self.dispatch_from(pipeline, push, [0; 3], groups)
-    }
-
-    /// As [`dispatch`](Self::dispatch), where the workgroups' indices begin at `base`. The number of workgroups that a kernel is told is
-    /// that of this run.
-    ///
-    /// # Errors
-    /// As [`dispatch`](Self::dispatch), where `base` counts as workgroups.
-    pub fn dispatch_from(
-        &mut self,
-        pipeline: &Pipeline,
-        push: &[u8],
-        base: [u32; 3],
-        groups: [u32; 3],
-    ) -> Result<(), Error> {
-        self.check_dispatch(pipeline, push, base, groups)?;
-        if groups.contains(&0) {
-            return Ok(());
-        }
-        let commands = self.command();
-        if self.bound != pipeline.raw() {
-            self.bound = pipeline.raw();
-            self.buffer.pipelines.push(pipeline.clone());
-            // SAFETY: `commands` is being recorded, on a queue that has kernels. The pipeline is a compute pipeline of this
-            // device, and `pipelines` keeps it until the commands have run.
-            unsafe {
-                self.buffer.device.raw.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, pipeline.raw());
-            }
-        }
-        let device = &self.buffer.device.raw;
-        // SAFETY: `commands` is being recorded and has this pipeline bound, which was made for a base; the constants fill the range of
-        // its layout, the counts are within the limits, the base included. That the kernel's accesses are right is the promise of whoever passes the
-        // addresses ("What is not promised" in `lib.rs`).
-        unsafe {
-            if !push.is_empty() {
-                device.cmd_push_constants(commands, pipeline.layout(), vk::ShaderStageFlags::COMPUTE, 0, push);
-            }
-            if base == [0; 3] {
-                device.cmd_dispatch(commands, groups[0], groups[1], groups[2]);
-            } else {
-                device.cmd_dispatch_base(commands, base[0], base[1], base[2], groups[0], groups[1], groups[2]);
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes what earlier commands wrote visible to later ones, and keeps later ones from writing
-    /// what earlier ones read. Costs 2 µs of GPU time. Two in a row are one; one with no
-    /// later command is none.
-    pub fn barrier(&mut self) {
-        self.barrier = true;
-    }
-
-    /// Copies `bytes` bytes. Large copies inside a device's memory are three times faster as a kernel.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for a range outside its segment, an overlap or another device's segment; [`Error::DeviceLost`].
-    pub fn copy(
-        &mut self,
-        src: &Segment,
-        src_offset: u64,
-        dst: &Segment,
-        dst_offset: u64,
-        bytes: u64,
-    ) -> Result<(), Error> {
-        self.buffer.device.check()?;
-        const CALL: &str = "Encoder::copy";
-        self.check_range(CALL, "source", src, src_offset, bytes)?;
-        self.check_range(CALL, "destination", dst, dst_offset, bytes)?;
-        if src.buffer == dst.buffer && src_offset.abs_diff(dst_offset) < bytes {
-            return Err(invalid(CALL, format!("{bytes} bytes from {src_offset} overlap those from {dst_offset}")));
-        }
-        if bytes == 0 {
-            return Ok(());
-        }
-        let commands = self.command();
-        let region = vk::BufferCopy { src_offset, dst_offset, size: bytes };
-        // SAFETY: `commands` is being recorded; both buffers are of this device and made for copies, the ranges are inside them,
-        // not empty, and do not overlap. That the segments live until the copy is done is the caller's promise.
-        unsafe {
-            self.buffer.device.raw.cmd_copy_buffer(commands, src.buffer, dst.buffer, &[region]);
-        }
-        Ok(())
     }
 
     /// Writes `data`, which travels in the command stream. Made for less than 4 KiB.
@@ -292,6 +202,84 @@ impl Encoder {
         if offset.checked_add(bytes).is_none_or(|end| end > segment.bytes()) {
             let all = segment.bytes();
             return Err(invalid(call, format!("{bytes} bytes at offset {offset} of a {which} of {all} bytes")));
+        }
+        Ok(())
+    }
+}
+
+impl dml_gpu::Commands for Encoder {
+    type Api = Vulkan;
+
+    fn dispatch(&mut self, pipeline: &Pipeline, push: &[u8], groups: [u32; 3]) -> Result<(), Error> {
+        self.dispatch_from(pipeline, push, [0; 3], groups)
+    }
+
+    fn dispatch_from(
+        &mut self,
+        pipeline: &Pipeline,
+        push: &[u8],
+        base: [u32; 3],
+        groups: [u32; 3],
+    ) -> Result<(), Error> {
+        self.check_dispatch(pipeline, push, base, groups)?;
+        if groups.contains(&0) {
+            return Ok(());
+        }
+        let commands = self.command();
+        if self.bound != pipeline.raw() {
+            self.bound = pipeline.raw();
+            self.buffer.pipelines.push(pipeline.clone());
+            // SAFETY: `commands` is being recorded, on a queue that has kernels. The pipeline is a compute pipeline of this
+            // device, and `pipelines` keeps it until the commands have run.
+            unsafe {
+                self.buffer.device.raw.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, pipeline.raw());
+            }
+        }
+        let device = &self.buffer.device.raw;
+        // SAFETY: `commands` is being recorded and has this pipeline bound, which was made for a base; the constants fill the range of
+        // its layout, the counts are within the limits, the base included. That the kernel's accesses are right is the promise of whoever passes the
+        // addresses ("What is not promised" in `lib.rs`).
+        unsafe {
+            if !push.is_empty() {
+                device.cmd_push_constants(commands, pipeline.layout(), vk::ShaderStageFlags::COMPUTE, 0, push);
+            }
+            if base == [0; 3] {
+                device.cmd_dispatch(commands, groups[0], groups[1], groups[2]);
+            } else {
+                device.cmd_dispatch_base(commands, base[0], base[1], base[2], groups[0], groups[1], groups[2]);
+            }
+        }
+        Ok(())
+    }
+
+    fn barrier(&mut self) {
+        self.barrier = true;
+    }
+
+    fn copy(
+        &mut self,
+        src: &Segment,
+        src_offset: u64,
+        dst: &Segment,
+        dst_offset: u64,
+        bytes: u64,
+    ) -> Result<(), Error> {
+        self.buffer.device.check()?;
+        const CALL: &str = "Encoder::copy";
+        self.check_range(CALL, "source", src, src_offset, bytes)?;
+        self.check_range(CALL, "destination", dst, dst_offset, bytes)?;
+        if src.buffer == dst.buffer && src_offset.abs_diff(dst_offset) < bytes {
+            return Err(invalid(CALL, format!("{bytes} bytes from {src_offset} overlap those from {dst_offset}")));
+        }
+        if bytes == 0 {
+            return Ok(());
+        }
+        let commands = self.command();
+        let region = vk::BufferCopy { src_offset, dst_offset, size: bytes };
+        // SAFETY: `commands` is being recorded; both buffers are of this device and made for copies, the ranges are inside them,
+        // not empty, and do not overlap. That the segments live until the copy is done is the caller's promise.
+        unsafe {
+            self.buffer.device.raw.cmd_copy_buffer(commands, src.buffer, dst.buffer, &[region]);
         }
         Ok(())
     }

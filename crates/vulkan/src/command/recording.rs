@@ -10,8 +10,8 @@ use crate::device::DeviceShared;
 use crate::error::Error;
 use crate::memory::Segment;
 
-/// Commands that [`Recorder::execute`](crate::Recorder::execute) runs as often as wanted; made by
-/// [`Gpu::record`](crate::Gpu::record). A clone is another handle.
+/// Commands that [`Recorder::execute`](dml_gpu::Recorder::execute) runs as often as wanted; made by
+/// [`Gpu::record`](dml_gpu::Gpu::record). A clone is another handle.
 #[derive(Clone)]
 pub struct Recording {
     inner: Arc<Inner>,
@@ -27,7 +27,7 @@ struct Inner {
 }
 
 impl Recording {
-    /// See [`Gpu::record`](crate::Gpu::record).
+    /// See [`Gpu::record`](dml_gpu::Gpu::record).
     pub(crate) fn new<E: From<Error>>(
         device: &Arc<DeviceShared>,
         segments: Arc<[Segment]>,

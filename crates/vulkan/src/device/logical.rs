@@ -10,7 +10,7 @@ use ash::{amd, vk};
 
 use super::clock::DeviceClock;
 use crate::adapter::AdapterShared;
-use crate::error::Error;
+use crate::error::{Error, from_vk};
 
 /// What `vkCreateDevice` gave, and what was asked of it once.
 pub(super) struct LogicalDevice {
@@ -61,8 +61,8 @@ impl LogicalDevice {
         // SAFETY: the adapter is of this instance, and offers every extension and feature that is enabled here, as `features`
         // are what it reported, or fewer. It has a queue of the family; everything that `create` points to lives
         // through the call.
-        let device = unsafe { instance.create_device(adapter.raw, &create, None) }
-            .map_err(|e| Error::from_vk("vkCreateDevice", e))?;
+        let device =
+            unsafe { instance.create_device(adapter.raw, &create, None) }.map_err(|e| from_vk("vkCreateDevice", e))?;
         // SAFETY: the device was just made, with one queue of this family.
         let queue = unsafe { device.get_device_queue(family, 0) };
         let marker = features.has(amd::buffer_marker::NAME).then(|| amd::buffer_marker::Device::new(instance, &device));

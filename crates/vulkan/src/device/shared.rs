@@ -11,7 +11,7 @@ use super::ledger::Ledger;
 use super::logical::LogicalDevice;
 use super::queue::Queue;
 use crate::adapter::AdapterShared;
-use crate::error::Error;
+use crate::error::{Error, from_vk};
 
 pub(crate) struct DeviceShared {
     pub(crate) raw: ash::Device,
@@ -89,7 +89,7 @@ impl DeviceShared {
 
     /// Maps a `VkResult`, noting the loss of the device and the bytes that found no memory.
     pub(crate) fn error_of(&self, call: &'static str, result: vk::Result, bytes: u64) -> Error {
-        match Error::from_vk(call, result) {
+        match from_vk(call, result) {
             Error::DeviceLost => {
                 if !self.is_lost() {
                     tracing::error!("{}: device lost in {call}", self.adapter.info.name);

@@ -5,7 +5,8 @@ use std::ffi::CStr;
 use ash::{Entry, ext, khr, vk};
 
 use super::validation::{self, Messenger};
-use crate::error::Error;
+use crate::error::{Error, from_vk};
+use crate::vulkan::NAME;
 
 /// The loaded Vulkan library and an instance. Created once, never destroyed: a driver's worker
 /// threads may outlive `main`.
@@ -17,18 +18,23 @@ pub(crate) struct Instance {
     _messenger: Option<Messenger>,
 }
 
+/// What people call the library.
+const LOADER: &str = "Vulkan loader";
+
 impl Instance {
     pub(crate) fn load() -> Result<Self, Error> {
         // SAFETY: loading the system's Vulkan loader runs its initialisers, which is its purpose, and it has the functions that
         // the specification says. It is never unloaded: `entry` keeps it, and the adapters, which live as long as the
         // process, keep the instance.
-        let entry = unsafe { Entry::load() }.map_err(|error| Error::NoLoader { message: error.to_string() })?;
+        let entry =
+            unsafe { Entry::load() }.map_err(|error| Error::NoLoader { loader: LOADER, message: error.to_string() })?;
         // SAFETY: `entry` is a loaded Vulkan library.
         let version = unsafe { entry.try_enumerate_instance_version() }
-            .map_err(|e| Error::from_vk("vkEnumerateInstanceVersion", e))?
+            .map_err(|e| from_vk("vkEnumerateInstanceVersion", e))?
             .unwrap_or(vk::API_VERSION_1_0);
         if version < vk::API_VERSION_1_2 {
             return Err(Error::NoLoader {
+                loader: LOADER,
                 message: format!(
                     "the Vulkan loader is of version {}.{}, and 1.2 is needed",
                     vk::api_version_major(version),
@@ -70,8 +76,8 @@ impl Instance {
         // layer the extensions; the messenger's callback is sound to call at any time, from any thread.
         let raw = unsafe { entry.create_instance(&info, None) }.map_err(|e| match e {
             // The loader's answer when no driver is installed.
-            vk::Result::ERROR_INCOMPATIBLE_DRIVER => Error::NoAdapter,
-            other => Error::from_vk("vkCreateInstance", other),
+            vk::Result::ERROR_INCOMPATIBLE_DRIVER => Error::NoAdapter { api: NAME },
+            other => from_vk("vkCreateInstance", other),
         })?;
         let messenger = validation.then(|| Messenger::new(&entry, &raw)).transpose()?;
         Ok(Self { raw, entry, api, _messenger: messenger })
@@ -81,6 +87,6 @@ impl Instance {
 fn instance_extensions(entry: &Entry) -> Result<Vec<std::ffi::CString>, Error> {
     // SAFETY: `entry` is a loaded Vulkan library.
     let found = unsafe { entry.enumerate_instance_extension_properties(None) }
-        .map_err(|e| Error::from_vk("vkEnumerateInstanceExtensionProperties", e))?;
+        .map_err(|e| from_vk("vkEnumerateInstanceExtensionProperties", e))?;
     Ok(found.iter().filter_map(|p| p.extension_name_as_c_str().ok()).map(CStr::to_owned).collect())
 }

@@ -3,6 +3,6 @@
 mod loader;
 mod validation;
 
-pub use validation::{ValidationMessage, validation_errors, validation_messages};
+pub use validation::{validation_errors, validation_messages};
 
 pub(crate) use loader::Instance;

@@ -7,24 +7,14 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use ash::{Entry, ext, vk};
 use dml_environment::VALIDATION;
+use dml_gpu::ValidationMessage;
 
-use crate::error::Error;
+use crate::error::{Error, from_vk};
 
 pub(crate) const LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 
 /// The status of a process that made mistakes, whatever it wanted to end with.
 const EXIT_STATUS: c_int = 86;
-
-/// A kind of mistake that the validation layer reported.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ValidationMessage {
-    /// The layer's name for the rule: `VUID-...`, `SYNC-HAZARD-...`.
-    pub id: String,
-    /// The first message of this kind in full.
-    pub text: String,
-    /// How many there were.
-    pub count: u64,
-}
 
 static MESSAGES: Mutex<Vec<ValidationMessage>> = Mutex::new(Vec::new());
 
@@ -53,11 +43,11 @@ pub(crate) fn wanted(entry: &Entry) -> Result<bool, Error> {
     }
     // SAFETY: `entry` is a loaded Vulkan library.
     let layers = unsafe { entry.enumerate_instance_layer_properties() }
-        .map_err(|e| Error::from_vk("vkEnumerateInstanceLayerProperties", e))?;
+        .map_err(|e| from_vk("vkEnumerateInstanceLayerProperties", e))?;
     if layers.iter().any(|layer| layer.layer_name_as_c_str() == Ok(LAYER)) {
         Ok(true)
     } else {
-        Err(Error::NoValidation)
+        Err(Error::NoValidation { layer: "Vulkan's validation layer", install: "Debian: vulkan-validationlayers" })
     }
 }
 
@@ -79,7 +69,7 @@ impl Messenger {
         // SAFETY: `instance` was made with this extension, by this entry. The callback keeps to its type's contract; the
         // messenger is never destroyed, as the instance.
         let handle = unsafe { functions.create_debug_utils_messenger(&messenger_info(), None) }
-            .map_err(|e| Error::from_vk("vkCreateDebugUtilsMessengerEXT", e))?;
+            .map_err(|e| from_vk("vkCreateDebugUtilsMessengerEXT", e))?;
         Ok(Self { _functions: functions, _handle: handle })
     }
 }

@@ -1,26 +1,14 @@
-//! What memory is for, and which memory types serve that.
+//! Which memory types serve what memory is for.
+//!
+//! All classes but [`MemoryClass::Device`] are host-visible and host-coherent, and there always is such memory: Vulkan requires of
+//! every adapter a type that is both, and of every buffer that its `memoryTypeBits` have at least one such type (chapters "Device
+//! Memory" and "Resource Memory Association"). Many phones have a cached type as well that is not coherent; it would read faster, and
+//! is not used.
 
 use ash::vk;
+use dml_gpu::MemoryClass;
 
 use crate::adapter::MemoryLayout;
-
-/// What memory is for. All mapped memory is coherent: it needs no flush and no invalidation.
-///
-/// There always is such memory. Vulkan requires of every adapter a type that is host-visible and host-coherent, and of every
-/// buffer that its `memoryTypeBits` have at least one such type (chapters "Device Memory" and "Resource Memory
-/// Association"). Many phones have a cached type as well that is not coherent; it would read faster, and is not used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MemoryClass {
-    /// The fastest for the GPU. Not mapped.
-    Device,
-    /// Written by the CPU, in order; read by the GPU. In device memory where the host can write to
-    /// it. The CPU must not read it: 16 KiB can take half a millisecond.
-    Upload,
-    /// Written by the GPU, read by the CPU: in host memory, cached.
-    Readback,
-    /// Host memory that CPU and GPU both read and write: pinned tensors, copies in both directions.
-    Staging,
-}
 
 /// The memory types to try for `class`, best first, as (type, heap): such as the buffer that `needs` are of may lie in, and
 /// on heaps that it fits on. Those of all classes but [`MemoryClass::Device`] are host-visible and host-coherent.
@@ -72,7 +60,8 @@ pub(super) fn candidates(class: MemoryClass, layout: &MemoryLayout, needs: &vk::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adapter::{AdapterKind, imitations};
+    use crate::adapter::imitations;
+    use dml_gpu::AdapterKind;
     use vk::MemoryPropertyFlags as Flag;
 
     fn memory(types: &[(Flag, u32)], heaps: &[(u64, vk::MemoryHeapFlags)]) -> vk::PhysicalDeviceMemoryProperties {

@@ -3,5 +3,4 @@
 mod class;
 mod segment;
 
-pub use class::MemoryClass;
 pub use segment::Segment;

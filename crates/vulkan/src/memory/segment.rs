@@ -4,8 +4,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use ash::vk;
+use dml_gpu::MemoryClass;
 
-use super::class::{self, MemoryClass};
+use super::class;
 use crate::device::{Charge, DeviceShared, Entry};
 use crate::error::Error;
 
@@ -33,21 +34,6 @@ impl Segment {
     /// It is of this device.
     pub(crate) fn is_of(&self, device: &Arc<DeviceShared>) -> bool {
         Arc::ptr_eq(&self.device, device)
-    }
-
-    /// The GPU address of the first byte.
-    pub fn address(&self) -> u64 {
-        self.address
-    }
-
-    /// The size in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Where the host sees the first byte; `None` for [`MemoryClass::Device`].
-    pub fn host_ptr(&self) -> Option<NonNull<u8>> {
-        self.mapped
     }
 
     /// Allocates `bytes` bytes, trying the memory types of `class` from best to worst.
@@ -95,6 +81,20 @@ impl Segment {
                 // SAFETY: the buffer is of this device, nobody else has it, and no work was given it.
                 unsafe { device.raw.destroy_buffer(buffer, None) }
             })
+    }
+}
+
+impl dml_gpu::Segment for Segment {
+    fn address(&self) -> u64 {
+        self.address
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn host_ptr(&self) -> Option<NonNull<u8>> {
+        self.mapped
     }
 }
 

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::device::DeviceShared;
-use crate::error::Error;
-use crate::kept::{Identity, KeptFile, Kind, checksum};
 use ash::vk;
+use dml_gpu::{FileIdentity, FileKind, KeptFile, checksum};
 
-const PIPELINES: Kind = Kind {
+use crate::device::DeviceShared;
+use crate::error::{Error, from_vk};
+
+const PIPELINES: FileKind = FileKind {
     name: "pipelines",
     magic: *b"TDMLPC\x00\x01",
     version: 0,
@@ -37,7 +38,7 @@ impl PipelineCache {
     /// Creates the cache, filled from the file if there is a sound one. Never fails: without a
     /// cache, compilation is slower and nothing else changes.
     pub(super) fn load(device: &Arc<DeviceShared>, folder: Option<&Path>) -> Self {
-        let file = folder.map(|folder| KeptFile::new(&device.adapter, folder, PIPELINES));
+        let file = folder.map(|folder| KeptFile::new(device.adapter.file_identity(), folder, PIPELINES));
         let blob = file.as_ref().and_then(read);
         let checksum = blob.as_deref().map(checksum);
         let raw = create(&device.raw, blob.as_deref().unwrap_or(&[])).or_else(|_| create(&device.raw, &[]));
@@ -78,7 +79,7 @@ impl PipelineCache {
             // SAFETY: the cache is of this device, and not null. Others may compile into it meanwhile: the driver synchronises.
             None => unsafe { self.device.raw.get_pipeline_cache_data(self.raw) },
         }
-        .map_err(|e| Error::from_vk("vkGetPipelineCacheData", e))?;
+        .map_err(|e| from_vk("vkGetPipelineCacheData", e))?;
         let sum = checksum(&blob);
         if saved.checksum != Some(sum) {
             if let Err(error) = file.write(&blob) {
@@ -137,7 +138,7 @@ fn create(device: &ash::Device, blob: &[u8]) -> Result<vk::PipelineCache, vk::Re
 }
 
 /// The blob's own header (`VkPipelineCacheHeaderVersionOne`) names the device whose file it lay in.
-fn is_of(blob: &[u8], identity: &Identity) -> bool {
+fn is_of(blob: &[u8], identity: &FileIdentity) -> bool {
     blob.len() >= 32
         && blob[4..8] == 1u32.to_ne_bytes()
         && blob[8..12] == identity.vendor.to_ne_bytes()
@@ -151,7 +152,7 @@ mod tests {
 
     #[test]
     fn blobs_of_other_devices_are_refused() {
-        let identity = Identity { vendor: 0x10DE, device: 0x2330, driver: 7, uuid: [3; 16] };
+        let identity = FileIdentity { vendor: 0x10DE, device: 0x2330, driver: 7, uuid: [3; 16] };
         let mut blob = 32u32.to_ne_bytes().to_vec();
         blob.extend_from_slice(&1u32.to_ne_bytes());
         blob.extend_from_slice(&identity.vendor.to_ne_bytes());
@@ -159,7 +160,7 @@ mod tests {
         blob.extend_from_slice(&identity.uuid);
         assert!(is_of(&blob, &identity));
         assert!(!is_of(&blob[..31], &identity));
-        assert!(!is_of(&blob, &Identity { device: 1, ..identity.clone() }));
-        assert!(!is_of(&blob, &Identity { uuid: [4; 16], ..identity }));
+        assert!(!is_of(&blob, &FileIdentity { device: 1, ..identity.clone() }));
+        assert!(!is_of(&blob, &FileIdentity { uuid: [4; 16], ..identity }));
     }
 }

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ash::vk;
+use dml_gpu::PipelineOptions;
 
 use super::cache::PipelineCache;
-use super::compute::{Pipeline, PipelineOptions};
+use super::compute::Pipeline;
 use super::layout::Layouts;
 use crate::device::DeviceShared;
 use crate::error::Error;
@@ -24,13 +25,13 @@ impl Compiler {
         Self { cache: PipelineCache::load(device, folder), layouts: Layouts::default(), device: Arc::clone(device) }
     }
 
-    /// Writes the pipelines to disk; see [`Gpu::save_pipeline_cache`](crate::Gpu::save_pipeline_cache).
+    /// Writes the pipelines to disk; see [`dml_gpu::Gpu::save_pipeline_cache`].
     pub(crate) fn save(&self) -> Result<(), Error> {
         self.device.check()?;
         self.cache.save()
     }
 
-    /// See [`Gpu::compile_with`](crate::Gpu::compile_with).
+    /// See [`dml_gpu::Gpu::compile_with`].
     pub(crate) fn compile(
         &self,
         name: &str,

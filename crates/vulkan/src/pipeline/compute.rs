@@ -7,20 +7,6 @@ use ash::vk;
 use super::layout::Layout;
 use crate::device::DeviceShared;
 
-/// What a pipeline may ask for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct PipelineOptions {
-    /// Invocations of a subgroup; a power of two within the adapter's
-    /// [`subgroup_size_min`](crate::Capabilities::subgroup_size_min) and
-    /// [`subgroup_size_max`](crate::Capabilities::subgroup_size_max). `None` takes
-    /// [`subgroup_size`](crate::Capabilities::subgroup_size).
-    pub subgroup_size: Option<u32>,
-    /// Every subgroup is full. The workgroup's x size must then be a multiple of the subgroup size.
-    /// Kernels with matrix units need it on adapters with several subgroup sizes; ignored where
-    /// there is only one.
-    pub full_subgroups: bool,
-}
-
 /// A compiled kernel. A clone is another handle of the same kernel.
 #[derive(Clone)]
 pub struct Pipeline {
@@ -36,7 +22,7 @@ struct Inner {
 }
 
 impl Pipeline {
-    /// The name given to [`Gpu::compile`](crate::Gpu::compile).
+    /// The name that it was compiled under.
     pub fn name(&self) -> &str {
         &self.inner.name
     }

@@ -5,6 +5,6 @@ mod compiler;
 mod compute;
 mod layout;
 
-pub use compute::{Pipeline, PipelineOptions};
+pub use compute::Pipeline;
 
 pub(crate) use compiler::Compiler;

@@ -8,25 +8,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ash::vk;
+use dml_gpu::{Span, Ticket};
 
 use super::pool::QueryPool;
 use crate::command::Encoder;
 use crate::device::DeviceShared;
 use crate::error::Error;
-use crate::ticket::Ticket;
 
 /// Spans of a query pool. A pool is reset once, ahead of its first span.
 const POOL_SPANS: usize = 128;
 const QUERIES: u32 = 2 * POOL_SPANS as u32;
-
-/// Begin and end of one command, in ticks of the device's clock; see [`Clocks`](crate::Clocks).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    /// When everything before the command was done.
-    pub begin: u64,
-    /// When the command was done.
-    pub end: u64,
-}
 
 /// A query pool that is in use.
 struct UsedPool {

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ash::vk;
+use dml_gpu::Ticket;
 
 use super::pool::QueryPool;
 use crate::command::Encoder;
 use crate::device::DeviceShared;
 use crate::error::Error;
-use crate::ticket::Ticket;
 
 const POOL_QUERIES: u32 = 256;
 

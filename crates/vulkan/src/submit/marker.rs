@@ -4,11 +4,13 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use dml_gpu::traits::*;
+use dml_gpu::{MemoryClass, Ticket};
+
 use crate::command::Encoder;
 use crate::device::DeviceShared;
 use crate::error::Error;
-use crate::memory::{MemoryClass, Segment};
-use crate::ticket::Ticket;
+use crate::memory::Segment;
 
 /// The low half of the last complete ticket, written by the GPU.
 pub(super) struct MarkerWord {

@@ -8,4 +8,4 @@ mod submissions;
 mod timeline;
 
 pub use recorder::Recorder;
-pub use timeline::{Timeline, Waited};
+pub use timeline::Timeline;

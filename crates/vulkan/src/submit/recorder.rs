@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use ash::vk;
+use dml_gpu::traits::*;
+use dml_gpu::{Clocks, Span, Ticket, ticks_between};
 
 use super::submissions::{Part, Submissions};
 use super::timeline::Timeline;
@@ -11,8 +13,8 @@ use crate::device::DeviceShared;
 use crate::error::Error;
 use crate::memory::Segment;
 use crate::pipeline::Pipeline;
-use crate::query::{Clocks, Span, Spans, TimestampId, Timestamps, nanoseconds, ticks_between};
-use crate::ticket::Ticket;
+use crate::query::{Spans, TimestampId, Timestamps, nanoseconds};
+use crate::vulkan::Vulkan;
 
 /// Records commands and submits them in batches. Commands run in the order of the calls, and
 /// overlap unless there is a [`barrier`](Recorder::barrier) between them. Dropping a recorder discards what was not
@@ -52,96 +54,12 @@ impl Recorder {
         })
     }
 
-    /// As [`Encoder::dispatch`].
-    ///
-    /// # Errors
-    /// As [`Encoder::dispatch`]; [`Error::OutOfMemory`].
-    pub fn dispatch(&mut self, pipeline: &Pipeline, push: &[u8], groups: [u32; 3]) -> Result<(), Error> {
-        self.encoder()?.dispatch(pipeline, push, groups)
-    }
-
-    /// As [`Encoder::dispatch_from`].
-    ///
-    /// # Errors
-    /// As [`Encoder::dispatch_from`]; [`Error::OutOfMemory`].
-    pub fn dispatch_from(
-        &mut self,
-        pipeline: &Pipeline,
-        push: &[u8],
-        base: [u32; 3],
-        groups: [u32; 3],
-    ) -> Result<(), Error> {
-        self.encoder()?.dispatch_from(pipeline, push, base, groups)
-    }
-
-    /// As [`Encoder::barrier`], also across submissions.
-    pub fn barrier(&mut self) {
-        match &mut self.open {
-            Some(encoder) => encoder.barrier(),
-            None => self.barrier = true,
-        }
-    }
-
-    /// Makes what the commands up to the next submit write to mapped memory visible to the host once
-    /// that submit is complete. Costs about 3.5 µs of GPU time, once a submit.
-    pub fn host_barrier(&mut self) {
-        self.host_barrier = true;
-    }
-
-    /// As [`Encoder::copy`].
-    ///
-    /// # Errors
-    /// As [`Encoder::copy`]; [`Error::OutOfMemory`].
-    pub fn copy(
-        &mut self,
-        src: &Segment,
-        src_offset: u64,
-        dst: &Segment,
-        dst_offset: u64,
-        bytes: u64,
-    ) -> Result<(), Error> {
-        self.encoder()?.copy(src, src_offset, dst, dst_offset, bytes)
-    }
-
     /// As [`Encoder::update`].
     ///
     /// # Errors
     /// As [`Encoder::update`]; [`Error::OutOfMemory`].
     pub fn update(&mut self, dst: &Segment, offset: u64, data: &[u8]) -> Result<(), Error> {
         self.encoder()?.update(dst, offset, data)
-    }
-
-    /// Runs a recording after everything that was recorded before. Costs the host next to nothing.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for a recording of another device; [`Error::DeviceLost`]; what the driver said, and what was recorded since the last submit is then discarded.
-    pub fn execute(&mut self, recording: &Recording) -> Result<(), Error> {
-        self.device.check()?;
-        if !recording.is_of(&self.device) {
-            return Err(invalid("Recorder::execute", "the recording is another device's"));
-        }
-        if recording.is_empty() {
-            return Ok(());
-        }
-        self.close()?;
-        self.barrier = false; // The recording has one.
-        self.submissions.push(Part::Recorded(recording.clone()));
-        self.recorded += recording.len();
-        Ok(())
-    }
-
-    /// Records the time at which all earlier commands are done. A pair costs 1.8 µs of GPU time.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] where the queue has no timestamps; [`Error::DeviceLost`]; [`Error::OutOfMemory`].
-    pub fn timestamp(&mut self) -> Result<TimestampId, Error> {
-        self.check_timestamps()?;
-        let ticket = self.next_ticket();
-        self.encoder()?;
-        let Some(encoder) = &mut self.open else { return Err(Error::DeviceLost) };
-        let id = self.timestamps.record(&self.device, encoder, ticket)?;
-        self.recorded += 1;
-        Ok(id)
     }
 
     /// The time of a timestamp in nanoseconds since an arbitrary moment, the same for all timestamps
@@ -153,68 +71,6 @@ impl Recorder {
         let period = self.device.adapter.info.capabilities.timestamp_period_ns;
         let bits = self.device.queue.family.timestamp_bits;
         Ok(self.timestamp_ticks(id)?.map(|ticks| nanoseconds(ticks, bits, period)))
-    }
-
-    /// Nanoseconds from one timestamp to another, negative if that came before; `None` while their submissions are not complete.
-    /// Right also where the device's clock began again between them, which some do every hour.
-    ///
-    /// # Errors
-    /// As [`timestamp_ns`](Self::timestamp_ns).
-    pub fn elapsed_ns(&self, from: &TimestampId, to: &TimestampId) -> Result<Option<f64>, Error> {
-        let period = f64::from(self.device.adapter.info.capabilities.timestamp_period_ns);
-        let bits = self.device.queue.family.timestamp_bits;
-        let (from, to) = (self.timestamp_ticks(from)?, self.timestamp_ticks(to)?);
-        Ok(from.zip(to).map(|(from, to)| ticks_between(from, to, bits) as f64 * period))
-    }
-
-    /// Runs `command`, which records one command, and has the device note when that began and ended: behind the
-    /// barrier that was asked for, if any. [`take_spans`](Self::take_spans) gives the times under the name `id`.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] where the queue has no timestamps; [`Error::DeviceLost`]; [`Error::OutOfMemory`]; the
-    /// command's.
-    pub fn timed(&mut self, id: u64, command: impl FnOnce(&mut Self) -> Result<(), Error>) -> Result<(), Error> {
-        self.check_timestamps()?;
-        let ticket = self.next_ticket();
-        self.encoder()?;
-        let Some(encoder) = &mut self.open else { return Err(Error::DeviceLost) };
-        let span = self.spans.begin(&self.device, encoder, ticket, id)?;
-        let submission = self.submissions.serial();
-        let done = command(self);
-        if self.submissions.serial() == submission {
-            // A recording is a part of its own, and closes the one that the span began in.
-            Spans::end(self.encoder()?, span);
-        }
-        done
-    }
-
-    /// Moves the spans that are known into `out`; those of work that is not done follow later. One that the driver lost
-    /// is left out.
-    ///
-    /// # Errors
-    /// [`Error::DeviceLost`], or what the driver said.
-    pub fn take_spans(&mut self, out: &mut Vec<(u64, Span)>) -> Result<(), Error> {
-        if self.spans.is_empty() {
-            return Ok(());
-        }
-        self.spans.take(self.timeline.completed()?, out)
-    }
-
-    /// Reads the device's clock and the host's. Where the driver cannot read the device's, a timestamp that is submitted
-    /// alone stands for it: the queue should then have nothing to do.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] where the queue has no timestamps; [`Error::DeviceLost`]; [`Error::OutOfMemory`].
-    pub fn clocks(&mut self) -> Result<Clocks, Error> {
-        self.check_timestamps()?;
-        let bits = self.device.queue.family.timestamp_bits;
-        let period = f64::from(self.device.adapter.info.capabilities.timestamp_period_ns);
-        Clocks::read(bits, period, || self.device.clock_ticks().unwrap_or_else(|| self.submit_timestamp()))
-    }
-
-    /// Commands recorded since the last submit, barriers not counted.
-    pub fn recorded(&self) -> usize {
-        self.recorded + self.open.as_ref().map_or(0, Encoder::recorded)
     }
 
     /// Lets the next submission start after `ticket` of another recorder of the same device.
@@ -236,42 +92,6 @@ impl Recorder {
         Ok(())
     }
 
-    /// Sends what was recorded to the GPU. With nothing recorded, returns the last ticket.
-    ///
-    /// # Errors
-    /// [`Error::DeviceLost`], [`Error::OutOfMemory`], or what the driver said; what was recorded is
-    /// then discarded.
-    pub fn submit(&mut self) -> Result<Ticket, Error> {
-        self.device.check()?;
-        if self.recorded() == 0 && !self.host_barrier {
-            return Ok(self.timeline.last_ticket());
-        }
-        self.submit_open()
-    }
-
-    /// As [`submit`](Self::submit), but always as the next ticket, also with nothing recorded, and if the driver refuses
-    /// the commands: for a caller that promised the ticket before.
-    ///
-    /// # Errors
-    /// As [`submit`](Self::submit). The ticket completes all the same, unless it is [`Error::DeviceLost`].
-    pub fn submit_next(&mut self) -> Result<Ticket, Error> {
-        self.device.check()?;
-        self.submit_open().map_err(|error| match self.submit_open() {
-            Ok(_) => error,
-            Err(again) => {
-                let name = &self.device.adapter.info.name;
-                tracing::error!("{name}: submitting fails ({error}; {again}): the device counts as lost");
-                self.device.mark_lost();
-                Error::DeviceLost
-            }
-        })
-    }
-
-    /// The last ticket that [`submit`](Self::submit) returned.
-    pub fn last_ticket(&self) -> Ticket {
-        self.timeline.last_ticket()
-    }
-
     /// The last ticket that is complete. Well under a microsecond.
     ///
     /// # Errors
@@ -280,32 +100,6 @@ impl Recorder {
         let done = self.timeline.completed()?;
         self.submissions.completed(&self.timeline, done)?;
         Ok(done)
-    }
-
-    /// Returns when `ticket` is complete; see [`Timeline::wait`].
-    ///
-    /// # Errors
-    /// As [`Timeline::wait`].
-    pub fn wait(&mut self, ticket: Ticket) -> Result<(), Error> {
-        self.timeline.wait(ticket)?;
-        self.completed().map(drop)
-    }
-
-    /// Submits what was recorded, and returns when the GPU is done with everything. Afterwards the
-    /// driver, too, knows that it is done with every segment, whichever way completion is reported.
-    ///
-    /// # Errors
-    /// As [`submit`](Self::submit) and [`wait`](Self::wait).
-    pub fn wait_idle(&mut self) -> Result<(), Error> {
-        let last = self.submit()?;
-        self.timeline.wait(last)?;
-        self.timeline.block(last.0, true)?;
-        self.submissions.reclaim(&self.timeline)
-    }
-
-    /// The progress of this recorder, for other threads.
-    pub fn timeline(&self) -> &Timeline {
-        &self.timeline
     }
 
     /// The encoder of the open part, which is opened if there is none.
@@ -408,6 +202,154 @@ impl Recorder {
         let ticket = self.submit()?;
         self.wait(ticket)?;
         self.timestamp_ticks(&id)?.ok_or(Error::DeviceLost)
+    }
+}
+
+impl dml_gpu::Recorder for Recorder {
+    fn host_barrier(&mut self) {
+        self.host_barrier = true;
+    }
+
+    fn execute(&mut self, recording: &Recording) -> Result<(), Error> {
+        self.device.check()?;
+        if !recording.is_of(&self.device) {
+            return Err(invalid("Recorder::execute", "the recording is another device's"));
+        }
+        if recording.is_empty() {
+            return Ok(());
+        }
+        self.close()?;
+        self.barrier = false; // The recording has one.
+        self.submissions.push(Part::Recorded(recording.clone()));
+        self.recorded += recording.len();
+        Ok(())
+    }
+
+    fn timestamp(&mut self) -> Result<TimestampId, Error> {
+        self.check_timestamps()?;
+        let ticket = self.next_ticket();
+        self.encoder()?;
+        let Some(encoder) = &mut self.open else { return Err(Error::DeviceLost) };
+        let id = self.timestamps.record(&self.device, encoder, ticket)?;
+        self.recorded += 1;
+        Ok(id)
+    }
+
+    fn elapsed_ns(&self, from: &TimestampId, to: &TimestampId) -> Result<Option<f64>, Error> {
+        let period = f64::from(self.device.adapter.info.capabilities.timestamp_period_ns);
+        let bits = self.device.queue.family.timestamp_bits;
+        let (from, to) = (self.timestamp_ticks(from)?, self.timestamp_ticks(to)?);
+        Ok(from.zip(to).map(|(from, to)| ticks_between(from, to, bits) as f64 * period))
+    }
+
+    fn timed(&mut self, id: u64, command: impl FnOnce(&mut Self) -> Result<(), Error>) -> Result<(), Error> {
+        self.check_timestamps()?;
+        let ticket = self.next_ticket();
+        self.encoder()?;
+        let Some(encoder) = &mut self.open else { return Err(Error::DeviceLost) };
+        let span = self.spans.begin(&self.device, encoder, ticket, id)?;
+        let submission = self.submissions.serial();
+        let done = command(self);
+        if self.submissions.serial() == submission {
+            // A recording is a part of its own, and closes the one that the span began in.
+            Spans::end(self.encoder()?, span);
+        }
+        done
+    }
+
+    fn take_spans(&mut self, out: &mut Vec<(u64, Span)>) -> Result<(), Error> {
+        if self.spans.is_empty() {
+            return Ok(());
+        }
+        self.spans.take(self.timeline.completed()?, out)
+    }
+
+    fn clocks(&mut self) -> Result<Clocks, Error> {
+        self.check_timestamps()?;
+        let bits = self.device.queue.family.timestamp_bits;
+        let period = f64::from(self.device.adapter.info.capabilities.timestamp_period_ns);
+        Clocks::read(bits, period, || self.device.clock_ticks().unwrap_or_else(|| self.submit_timestamp()))
+    }
+
+    fn recorded(&self) -> usize {
+        self.recorded + self.open.as_ref().map_or(0, Encoder::recorded)
+    }
+
+    fn submit(&mut self) -> Result<Ticket, Error> {
+        self.device.check()?;
+        if self.recorded() == 0 && !self.host_barrier {
+            return Ok(self.timeline.last_ticket());
+        }
+        self.submit_open()
+    }
+
+    fn submit_next(&mut self) -> Result<Ticket, Error> {
+        self.device.check()?;
+        self.submit_open().map_err(|error| match self.submit_open() {
+            Ok(_) => error,
+            Err(again) => {
+                let name = &self.device.adapter.info.name;
+                tracing::error!("{name}: submitting fails ({error}; {again}): the device counts as lost");
+                self.device.mark_lost();
+                Error::DeviceLost
+            }
+        })
+    }
+
+    fn last_ticket(&self) -> Ticket {
+        self.timeline.last_ticket()
+    }
+
+    fn wait(&mut self, ticket: Ticket) -> Result<(), Error> {
+        self.timeline.wait(ticket)?;
+        self.completed().map(drop)
+    }
+
+    fn wait_idle(&mut self) -> Result<(), Error> {
+        let last = self.submit()?;
+        self.timeline.wait(last)?;
+        self.timeline.block(last.0, true)?;
+        self.submissions.reclaim(&self.timeline)
+    }
+
+    fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+}
+
+impl dml_gpu::Commands for Recorder {
+    type Api = Vulkan;
+
+    fn dispatch(&mut self, pipeline: &Pipeline, push: &[u8], groups: [u32; 3]) -> Result<(), Error> {
+        self.encoder()?.dispatch(pipeline, push, groups)
+    }
+
+    fn dispatch_from(
+        &mut self,
+        pipeline: &Pipeline,
+        push: &[u8],
+        base: [u32; 3],
+        groups: [u32; 3],
+    ) -> Result<(), Error> {
+        self.encoder()?.dispatch_from(pipeline, push, base, groups)
+    }
+
+    fn barrier(&mut self) {
+        match &mut self.open {
+            Some(encoder) => encoder.barrier(),
+            None => self.barrier = true,
+        }
+    }
+
+    fn copy(
+        &mut self,
+        src: &Segment,
+        src_offset: u64,
+        dst: &Segment,
+        dst_offset: u64,
+        bytes: u64,
+    ) -> Result<(), Error> {
+        self.encoder()?.copy(src, src_offset, dst, dst_offset, bytes)
     }
 }
 

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ash::vk;
+use dml_gpu::Ticket;
 
 use super::timeline::Timeline;
 use crate::command::{CommandBuffer, CommandPool, Recording};
 use crate::device::DeviceShared;
 use crate::error::Error;
-use crate::ticket::Ticket;
 
 /// Submissions that may be pending; the next one waits for the oldest.
 const MAX_PENDING: usize = 256;

@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ash::vk;
+use dml_gpu::traits::*;
+use dml_gpu::{AdapterKind, Ticket, Waited};
 
 use super::marker::MarkerWord;
 use super::semaphore::TimelineSemaphore;
-use crate::adapter::AdapterKind;
 use crate::command::Encoder;
 use crate::device::DeviceShared;
 use crate::error::Error;
-use crate::ticket::Ticket;
 
 /// With markers, one submit in so many signals the semaphore.
 const SIGNAL_EVERY: u64 = 32;
@@ -47,17 +47,6 @@ struct Core {
     device: Arc<DeviceShared>,
 }
 
-/// How [`Timeline::wait_for`] ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waited {
-    /// What was waited for has arrived.
-    Arrived,
-    /// The ticket is complete, and it has not arrived.
-    Missing,
-    /// The wait was told to stop.
-    Stopped,
-}
-
 /// How long ago a wait saw something complete.
 struct Progress {
     done: u64,
@@ -82,99 +71,6 @@ impl Timeline {
                 device: Arc::clone(device),
             }),
         })
-    }
-
-    /// The last ticket that was submitted.
-    pub fn last_ticket(&self) -> Ticket {
-        Ticket(self.core.submitted.load(Ordering::Acquire))
-    }
-
-    /// The last ticket that is complete. Cheap: a few nanoseconds, or 0.3 µs without markers.
-    ///
-    /// # Errors
-    /// [`Error::DeviceLost`], or what the driver said.
-    pub fn completed(&self) -> Result<Ticket, Error> {
-        self.core.device.check()?;
-        self.poll().map(Ticket)
-    }
-
-    /// Returns when `ticket` is complete: polls for 100 µs, then blocks.
-    ///
-    /// # Errors
-    /// [`Error::DeviceLost`], also when nothing completes for `TORCH_DML_TIMEOUT_S` seconds;
-    /// [`Error::Invalid`] for a ticket that was not submitted.
-    pub fn wait(&self, ticket: Ticket) -> Result<(), Error> {
-        self.wait_unless(ticket, || false).map(drop)
-    }
-
-    /// As [`wait`](Self::wait), until `stop` is true, which is asked about every 50 ms: false then, and true when the ticket is
-    /// complete.
-    ///
-    /// # Errors
-    /// As [`wait`](Self::wait).
-    pub fn wait_unless(&self, ticket: Ticket, mut stop: impl FnMut() -> bool) -> Result<bool, Error> {
-        self.core.device.check()?;
-        self.known("Timeline::wait", ticket)?;
-        if self.poll_until(|| Ok(self.completed()? >= ticket))? {
-            return Ok(true);
-        }
-        self.block_unless(ticket.0, true, &mut stop)
-    }
-
-    /// Waits until `arrived` is true, asked at least once: what work of `ticket` wrote to mapped memory
-    /// may be seen long before the ticket is complete. Stops as [`wait_unless`](Self::wait_unless).
-    ///
-    /// # Errors
-    /// As [`wait`](Self::wait).
-    pub fn wait_for(
-        &self,
-        ticket: Ticket,
-        mut arrived: impl FnMut() -> bool,
-        mut stop: impl FnMut() -> bool,
-    ) -> Result<Waited, Error> {
-        self.core.device.check()?;
-        self.known("Timeline::wait_for", ticket)?;
-        if self.poll_until(|| self.core.device.check().map(|()| arrived()))? {
-            return Ok(Waited::Arrived);
-        }
-        let complete = self.block_unless(ticket.0, true, &mut stop)?;
-        Ok(match (arrived(), complete) {
-            (true, _) => Waited::Arrived,
-            (false, true) => Waited::Missing,
-            (false, false) => Waited::Stopped,
-        })
-    }
-
-    /// Calls `done` with the last complete ticket until it is true: often at first, every millisecond later. Has nothing
-    /// signalled, so it suits a wait for work that has more behind it. Stops as [`wait_unless`](Self::wait_unless).
-    ///
-    /// # Errors
-    /// [`Error::DeviceLost`], also when nothing completes for `TORCH_DML_TIMEOUT_S` seconds.
-    pub fn look_until(
-        &self,
-        mut done: impl FnMut(Ticket) -> bool,
-        mut stop: impl FnMut() -> bool,
-    ) -> Result<bool, Error> {
-        if self.poll_until(|| Ok(done(self.completed()?)))? {
-            return Ok(true);
-        }
-        let mut progress = Progress { done: self.poll()?, since: Instant::now() };
-        let (mut pause, mut asked) = (PAUSES[0], Instant::now());
-        loop {
-            std::thread::sleep(pause);
-            pause = (2 * pause).min(PAUSES[1]);
-            let completed = self.completed()?;
-            if done(completed) {
-                return Ok(true);
-            }
-            self.check_progress(&mut progress, completed.0)?;
-            if asked.elapsed() >= SLICE {
-                if stop() {
-                    return Ok(false);
-                }
-                asked = Instant::now();
-            }
-        }
     }
 
     /// Asks `done` until it is true, or for 100 µs.
@@ -344,6 +240,68 @@ impl Timeline {
 
     fn sent(&self) -> MutexGuard<'_, Sent> {
         self.core.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl dml_gpu::Timeline for Timeline {
+    fn last_ticket(&self) -> Ticket {
+        Ticket(self.core.submitted.load(Ordering::Acquire))
+    }
+
+    fn completed(&self) -> Result<Ticket, Error> {
+        self.core.device.check()?;
+        self.poll().map(Ticket)
+    }
+
+    fn wait_unless(&self, ticket: Ticket, mut stop: impl FnMut() -> bool) -> Result<bool, Error> {
+        self.core.device.check()?;
+        self.known("Timeline::wait", ticket)?;
+        if self.poll_until(|| Ok(self.completed()? >= ticket))? {
+            return Ok(true);
+        }
+        self.block_unless(ticket.0, true, &mut stop)
+    }
+
+    fn wait_for(
+        &self,
+        ticket: Ticket,
+        mut arrived: impl FnMut() -> bool,
+        mut stop: impl FnMut() -> bool,
+    ) -> Result<Waited, Error> {
+        self.core.device.check()?;
+        self.known("Timeline::wait_for", ticket)?;
+        if self.poll_until(|| self.core.device.check().map(|()| arrived()))? {
+            return Ok(Waited::Arrived);
+        }
+        let complete = self.block_unless(ticket.0, true, &mut stop)?;
+        Ok(match (arrived(), complete) {
+            (true, _) => Waited::Arrived,
+            (false, true) => Waited::Missing,
+            (false, false) => Waited::Stopped,
+        })
+    }
+
+    fn look_until(&self, mut done: impl FnMut(Ticket) -> bool, mut stop: impl FnMut() -> bool) -> Result<bool, Error> {
+        if self.poll_until(|| Ok(done(self.completed()?)))? {
+            return Ok(true);
+        }
+        let mut progress = Progress { done: self.poll()?, since: Instant::now() };
+        let (mut pause, mut asked) = (PAUSES[0], Instant::now());
+        loop {
+            std::thread::sleep(pause);
+            pause = (2 * pause).min(PAUSES[1]);
+            let completed = self.completed()?;
+            if done(completed) {
+                return Ok(true);
+            }
+            self.check_progress(&mut progress, completed.0)?;
+            if asked.elapsed() >= SLICE {
+                if stop() {
+                    return Ok(false);
+                }
+                asked = Instant::now();
+            }
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
-use dml_vulkan::{Error, Gpu, MemoryClass, OpenOptions, Pipeline, Recorder, Segment};
+use dml_gpu::traits::*;
+use dml_gpu::{Error, MemoryClass, OpenOptions};
+use dml_vulkan::{Gpu, Pipeline, Recorder, Segment};
 
 /// The first adapter, opened with a cache directory that no other test uses.
 pub fn open() -> Gpu {

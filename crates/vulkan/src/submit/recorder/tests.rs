@@ -1,7 +1,7 @@
 //! Times of the device, with what a driver rarely does done by hand.
 
 use super::*;
-use crate::memory::MemoryClass;
+use dml_gpu::MemoryClass;
 
 /// Queries of a submission that the driver refused were neither reset nor written: nothing reads them.
 #[test]

@@ -21,7 +21,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::adapter::AdapterShared;
 use crate::error::Error;
 
 const HEADER: usize = 64;
@@ -30,37 +29,32 @@ const ABANDONED: Duration = Duration::from_secs(600);
 
 /// A sort of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub struct FileKind {
     /// The first part of its name, and what messages call it.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Its first bytes.
-    pub(crate) magic: [u8; 8],
+    pub magic: [u8; 8],
     /// What another version of the writer wrote is not read.
-    pub(crate) version: u32,
+    pub version: u32,
     /// A larger file is none of ours.
-    pub(crate) most_bytes: u64,
+    pub most_bytes: u64,
 }
 
 /// Of which adapter and driver a file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Identity {
-    pub(crate) vendor: u32,
-    pub(crate) device: u32,
-    pub(crate) driver: u32,
-    pub(crate) uuid: [u8; 16],
+pub struct FileIdentity {
+    /// The vendor's id.
+    pub vendor: u32,
+    /// The vendor's device id.
+    pub device: u32,
+    /// The driver's version.
+    pub driver: u32,
+    /// What the driver calls what it can read.
+    pub uuid: [u8; 16],
 }
 
-impl Identity {
-    fn of(adapter: &AdapterShared) -> Self {
-        Self {
-            vendor: adapter.info.vendor_id,
-            device: adapter.info.device_id,
-            driver: adapter.info.driver_version,
-            uuid: adapter.cache_uuid,
-        }
-    }
-
-    fn file_name(&self, kind: Kind) -> String {
+impl FileIdentity {
+    fn file_name(&self, kind: FileKind) -> String {
         let uuid: String = self.uuid.iter().map(|b| format!("{b:02x}")).collect();
         format!("{}-{:04x}-{:04x}-{:08x}-{uuid}.bin", kind.name, self.vendor, self.device, self.driver)
     }
@@ -70,17 +64,18 @@ impl Identity {
 #[derive(Debug, Clone)]
 pub struct KeptFile {
     path: PathBuf,
-    identity: Identity,
-    kind: Kind,
+    identity: FileIdentity,
+    kind: FileKind,
 }
 
 impl KeptFile {
-    pub(crate) fn new(adapter: &AdapterShared, folder: &Path, kind: Kind) -> Self {
-        let identity = Identity::of(adapter);
+    /// The file of this kind and identity in `folder`.
+    pub fn new(identity: FileIdentity, folder: &Path, kind: FileKind) -> Self {
         Self { path: folder.join(identity.file_name(kind)), identity, kind }
     }
 
-    pub(crate) fn identity(&self) -> &Identity {
+    /// Of which adapter and driver it is.
+    pub fn identity(&self) -> &FileIdentity {
         &self.identity
     }
 
@@ -103,7 +98,7 @@ impl KeptFile {
     }
 
     /// Says once a process and path what is wrong with it.
-    pub(crate) fn warn_once(&self, what: &str) {
+    pub fn warn_once(&self, what: &str) {
         static SAID: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
         let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
         if !said.contains(&self.path) {
@@ -138,7 +133,7 @@ impl KeptFile {
     }
 
     /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }
@@ -265,7 +260,7 @@ fn remove_abandoned(directory: &Path, kind: &str) {
     }
 }
 
-fn encode(kind: Kind, identity: &Identity, blob: &[u8]) -> Vec<u8> {
+fn encode(kind: FileKind, identity: &FileIdentity, blob: &[u8]) -> Vec<u8> {
     let mut file = Vec::with_capacity(HEADER + blob.len());
     file.extend_from_slice(&kind.magic);
     file.extend_from_slice(&identity.vendor.to_le_bytes());
@@ -282,7 +277,7 @@ fn encode(kind: Kind, identity: &Identity, blob: &[u8]) -> Vec<u8> {
 }
 
 /// The file is what [`encode`] makes of something for this identity.
-fn is_sound(file: &[u8], kind: Kind, identity: &Identity) -> bool {
+fn is_sound(file: &[u8], kind: FileKind, identity: &FileIdentity) -> bool {
     let Some((header, blob)) = file.split_at_checked(HEADER) else {
         return false;
     };
@@ -294,7 +289,7 @@ fn is_sound(file: &[u8], kind: Kind, identity: &Identity) -> bool {
 }
 
 /// A multiplicative hash, eight bytes a step. It guards against damage, not against malice.
-pub(crate) fn checksum(bytes: &[u8]) -> u64 {
+pub fn checksum(bytes: &[u8]) -> u64 {
     const PRIME: u64 = 0x9E37_79B9_7F4A_7C15;
     let step = |hash: u64, word: u64| {
         let mixed = (hash ^ word).wrapping_mul(PRIME);
@@ -312,10 +307,10 @@ pub(crate) fn checksum(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    const KIND: Kind = Kind { name: "pipelines", magic: *b"TDMLPC\x00\x01", version: 0, most_bytes: 1 << 30 };
+    const KIND: FileKind = FileKind { name: "pipelines", magic: *b"TDMLPC\x00\x01", version: 0, most_bytes: 1 << 30 };
 
-    fn identity() -> Identity {
-        Identity { vendor: 0x10DE, device: 0x2330, driver: 7, uuid: [3; 16] }
+    fn identity() -> FileIdentity {
+        FileIdentity { vendor: 0x10DE, device: 0x2330, driver: 7, uuid: [3; 16] }
     }
 
     fn kept(path: &Path) -> KeptFile {
@@ -368,10 +363,10 @@ mod tests {
     #[test]
     fn files_of_another_driver_are_refused() {
         let file = encode(KIND, &identity(), &blob());
-        let newer = Identity { driver: 8, ..identity() };
+        let newer = FileIdentity { driver: 8, ..identity() };
         assert!(!is_sound(&file, KIND, &newer));
         assert_ne!(newer.file_name(KIND), identity().file_name(KIND));
-        for kind in [Kind { version: 1, ..KIND }, Kind { magic: *b"TDMLNO\x00\x01", ..KIND }] {
+        for kind in [FileKind { version: 1, ..KIND }, FileKind { magic: *b"TDMLNO\x00\x01", ..KIND }] {
             assert!(!is_sound(&file, kind, &identity()), "{kind:?}");
         }
     }

@@ -3,7 +3,5 @@
 mod file;
 mod folder;
 
-pub use file::KeptFile;
-
-pub(crate) use file::{Identity, Kind, checksum};
-pub(crate) use folder::folder;
+pub use file::{FileIdentity, FileKind, KeptFile, checksum};
+pub use folder::folder;

@@ -31,11 +31,7 @@ pub struct Clocks {
 
 impl Clocks {
     /// Reads both clocks, the device's by `ticks`: timestamps of so many valid bits, whose ticks take `period_ns`.
-    pub(crate) fn read(
-        bits: u32,
-        period_ns: f64,
-        mut ticks: impl FnMut() -> Result<u64, Error>,
-    ) -> Result<Self, Error> {
+    pub fn read(bits: u32, period_ns: f64, mut ticks: impl FnMut() -> Result<u64, Error>) -> Result<Self, Error> {
         let mut once = || {
             let before = unix_now();
             let ticks = ticks()?;
@@ -68,14 +64,14 @@ impl Clocks {
     }
 
     /// Ticks from this moment, before it if negative.
-    pub(crate) fn ticks_to(&self, ticks: u64) -> i64 {
+    pub fn ticks_to(&self, ticks: u64) -> i64 {
         ticks_between(self.ticks, ticks, self.bits)
     }
 }
 
 /// Ticks from one timestamp of so many valid bits to another, negative if that came before. They are less than half a round
 /// apart: with Intel's 36 bits, 47 minutes.
-pub(crate) fn ticks_between(from: u64, to: u64, bits: u32) -> i64 {
+pub fn ticks_between(from: u64, to: u64, bits: u32) -> i64 {
     let unused = 64 - bits.min(64);
     (to.wrapping_sub(from) << unused) as i64 >> unused
 }

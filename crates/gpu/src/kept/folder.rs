@@ -7,7 +7,7 @@ use dml_environment::CACHE_DIR;
 
 /// The given folder, else the one that the environment names, else `torch-dml` in the user's cache directory; `None` where there
 /// is none.
-pub(crate) fn folder(given: Option<PathBuf>) -> Option<PathBuf> {
+pub fn folder(given: Option<PathBuf>) -> Option<PathBuf> {
     given.or_else(|| CACHE_DIR.get()).or_else(|| user_directory(|name| std::env::var_os(name)))
 }
 

@@ -1,0 +1,125 @@
+//! What an adapter can do, out of what its device says of its features.
+
+use dml_gpu::{Capabilities, FloatControls, FloatModes};
+use windows::Win32::Graphics::Direct3D12::*;
+
+/// The least shader model that kernels are compiled for: 16-bit types, and waves.
+pub(crate) const KERNEL_MODEL: D3D_SHADER_MODEL = D3D_SHADER_MODEL_6_2;
+/// Bytes of a segment: what the lower half of an address reaches.
+pub(crate) const MAX_SEGMENT: u64 = 1 << 32;
+/// Places in the table of segments: a tenth of what a heap of descriptors may have in tier 3.
+pub(crate) const MAX_SEGMENTS: u32 = 100_000;
+
+/// What a device said of its features; what an older system does not know is absent.
+pub(crate) struct Features {
+    options: D3D12_FEATURE_DATA_D3D12_OPTIONS,
+    options1: D3D12_FEATURE_DATA_D3D12_OPTIONS1,
+    options4: D3D12_FEATURE_DATA_D3D12_OPTIONS4,
+    architecture: D3D12_FEATURE_DATA_ARCHITECTURE,
+    pub(crate) model: D3D_SHADER_MODEL,
+}
+
+impl Features {
+    pub(crate) fn of(device: &ID3D12Device) -> Self {
+        // SAFETY: each number goes with its structure in Microsoft's header (`d3d12.h`), and zeros are a value of each.
+        unsafe {
+            Self {
+                options: ask(device, D3D12_FEATURE_D3D12_OPTIONS, Default::default()),
+                options1: ask(device, D3D12_FEATURE_D3D12_OPTIONS1, Default::default()),
+                options4: ask(device, D3D12_FEATURE_D3D12_OPTIONS4, Default::default()),
+                architecture: ask(device, D3D12_FEATURE_ARCHITECTURE, Default::default()),
+                model: shader_model(device),
+            }
+        }
+    }
+
+    /// Device and host share their memory.
+    pub(crate) fn unified(&self) -> bool {
+        self.architecture.UMA.as_bool()
+    }
+
+    /// Why segments cannot be kernels' memory here, if they cannot.
+    pub(crate) fn misses_for_segments(&self) -> Option<String> {
+        let tier = self.options.ResourceBindingTier;
+        (tier.0 < D3D12_RESOURCE_BINDING_TIER_3.0)
+            .then(|| format!("resource binding tier {}, and 3 is needed for a table of all memory", tier.0))
+    }
+
+    /// Why kernels do not run here, if they do not.
+    pub(crate) fn misses_for_kernels(&self) -> Option<String> {
+        let D3D_SHADER_MODEL(model) = self.model;
+        (model < KERNEL_MODEL.0).then(|| format!("shader model {}.{}, and 6.2 is needed", model >> 4, model & 15))
+    }
+
+    /// `period_ns` is that of a tick of the timestamps, 0 without.
+    pub(crate) fn capabilities(&self, period_ns: f32) -> Capabilities {
+        let halves = self.options4.Native16BitShaderOpsSupported.as_bool();
+        let wide = self.options1.Int64ShaderOps.as_bool();
+        let waves = self.options1.WaveOps.as_bool();
+        let lanes = self.options1.WaveLaneCountMin.max(1);
+        let f64 = self.options.DoublePrecisionFloatShaderOps.as_bool();
+        let exact = FloatModes { round_to_even: true, signed_zero_inf_nan: true, ..FloatModes::default() };
+        Capabilities {
+            f16_storage: halves,
+            i16: halves,
+            f16_arithmetic: halves,
+            f64,
+            i64: wide,
+            atomics_i64: wide && self.model.0 >= D3D_SHADER_MODEL_6_6.0,
+            subgroup_size: lanes,
+            subgroup_size_min: lanes,
+            // What drivers say is the most is not to be relied on, by Microsoft's own word; nothing may ask for another size.
+            subgroup_size_max: lanes,
+            subgroup_arithmetic: waves,
+            subgroup_shuffle: waves,
+            subgroup_ballot: waves,
+            max_shared_memory: 32 << 10,
+            max_workgroup_invocations: D3D12_CS_THREAD_GROUP_MAX_THREADS_PER_GROUP,
+            max_workgroup_size: [D3D12_CS_THREAD_GROUP_MAX_X, D3D12_CS_THREAD_GROUP_MAX_Y, D3D12_CS_THREAD_GROUP_MAX_Z],
+            max_groups: [D3D12_CS_DISPATCH_MAX_THREAD_GROUPS_PER_DIMENSION; 3],
+            max_push_constants: 128,
+            max_allocation: MAX_SEGMENT,
+            max_buffer: MAX_SEGMENT,
+            max_allocations: MAX_SEGMENTS,
+            max_storage_range: MAX_SEGMENT,
+            timestamp_period_ns: period_ns,
+            memory_budget: true,
+            host_visible_device_memory: self.unified(),
+            // Direct3D keeps subnormal numbers of 64 and of 16 bits, and flushes those of 32 unless a kernel asks otherwise.
+            float_controls: FloatControls {
+                f16: FloatModes { denorm_preserve: true, ..exact },
+                f32: FloatModes { denorm_flush: true, ..exact },
+                f64: FloatModes { denorm_preserve: true, ..exact },
+                denorm_independent_f32: true,
+                ..FloatControls::default()
+            },
+            ..Capabilities::default()
+        }
+    }
+}
+
+/// Asks for one structure of features; `unknown` is left as it is where the system does not know it.
+///
+/// # Safety
+/// `T` is the structure of `feature`.
+unsafe fn ask<T: Copy>(device: &ID3D12Device, feature: D3D12_FEATURE, unknown: T) -> T {
+    let mut answer = unknown;
+    // SAFETY: the caller's promise; the structure lives through the call.
+    let known = unsafe { device.CheckFeatureSupport(feature, (&raw mut answer).cast(), size_of::<T>() as u32) };
+    known.map_or(unknown, |()| answer)
+}
+
+/// The highest shader model. A system refuses to be asked about one that it does not know.
+fn shader_model(device: &ID3D12Device) -> D3D_SHADER_MODEL {
+    let models = [D3D_SHADER_MODEL_6_7, D3D_SHADER_MODEL_6_6, D3D_SHADER_MODEL_6_5, KERNEL_MODEL, D3D_SHADER_MODEL_6_0];
+    let asked = models.into_iter().map(|model| {
+        let question = D3D12_FEATURE_DATA_SHADER_MODEL { HighestShaderModel: model };
+        let unknown = D3D12_FEATURE_DATA_SHADER_MODEL { HighestShaderModel: D3D_SHADER_MODEL(0) };
+        let mut answer = question;
+        let bytes = size_of_val(&answer) as u32;
+        // SAFETY: this is the structure of this feature, and lives through the call.
+        let known = unsafe { device.CheckFeatureSupport(D3D12_FEATURE_SHADER_MODEL, (&raw mut answer).cast(), bytes) };
+        known.map_or(unknown, |()| answer).HighestShaderModel
+    });
+    asked.into_iter().find(|model| model.0 != 0).unwrap_or(D3D_SHADER_MODEL_5_1)
+}

@@ -1,0 +1,88 @@
+//! The one error type of every graphics API.
+
+/// What can go wrong between this process and a driver.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The library that finds drivers (`libvulkan.so.1`, `vulkan-1.dll`, `d3d12.dll`) is not installed or too old.
+    #[error("no {loader} on this machine: {message}")]
+    NoLoader {
+        /// What it is called.
+        loader: &'static str,
+        /// What the system said.
+        message: String,
+    },
+    /// `TORCH_DML_VALIDATION` asks for the API's validation layer, and it is not installed.
+    #[error("TORCH_DML_VALIDATION is set, but {layer} is not installed ({install})")]
+    NoValidation {
+        /// What it is called.
+        layer: &'static str,
+        /// What it is part of.
+        install: &'static str,
+    },
+    /// The loader is there, but it lists no adapter that can be used.
+    /// [`Api::unsupported_adapters`](crate::Api::unsupported_adapters) says what was left out and why.
+    #[error("no usable {api} adapter on this machine")]
+    NoAdapter {
+        /// [`Api::NAME`](crate::Api::NAME).
+        api: &'static str,
+    },
+    /// The adapter lacks something that the caller asked for.
+    #[error("{adapter} does not support {what}")]
+    Unsupported {
+        /// The adapter's name.
+        adapter: String,
+        /// The missing feature.
+        what: String,
+    },
+    /// An allocation found no memory. Nothing was allocated; other allocations remain valid.
+    #[error("out of GPU memory: {requested} bytes were asked for")]
+    OutOfMemory {
+        /// Bytes asked for; 0 when the driver ran out while doing something else.
+        requested: u64,
+    },
+    /// The adapter allows no more allocations at a time. Nothing was allocated.
+    #[error("the adapter allows {limit} allocations at a time, and they all exist")]
+    TooManyAllocations {
+        /// How many it allows.
+        limit: u32,
+    },
+    /// The device was lost (crash, reset, removal, or no progress for `TORCH_DML_TIMEOUT_S`
+    /// seconds). Every later call on the same [`Gpu`](crate::Gpu) returns this; other devices and
+    /// a fresh [`Adapter::open`](crate::Adapter::open) are not affected.
+    #[error("the GPU device was lost")]
+    DeviceLost,
+    /// The caller broke a rule of the interface (an offset outside a segment, a wrong push constant size).
+    #[error("{call}: {what}")]
+    Invalid {
+        /// The function of the interface.
+        call: &'static str,
+        /// The broken rule, with the figures.
+        what: String,
+    },
+    /// The driver returned an error that has no variant of its own.
+    #[error("{call} failed: {name} ({code})")]
+    Driver {
+        /// The API's call.
+        call: &'static str,
+        /// Its status: a `VkResult`, an `HRESULT`.
+        code: i32,
+        /// What that is called.
+        name: String,
+    },
+    /// A file could not be read or written.
+    #[error("{path}: {message}")]
+    Io {
+        /// The file or directory.
+        path: String,
+        /// What the system said.
+        message: String,
+    },
+}
+
+impl Error {
+    /// What became of a file.
+    pub(crate) fn io(path: &std::path::Path, error: &std::io::Error) -> Self {
+        Self::Io { path: path.display().to_string(), message: error.to_string() }
+    }
+}

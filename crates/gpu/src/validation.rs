@@ -1,0 +1,12 @@
+//! What a validation layer reports.
+
+/// A kind of mistake that the API's validation layer reported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValidationMessage {
+    /// The layer's name for the rule: Vulkan's are `VUID-...` and `SYNC-HAZARD-...`.
+    pub id: String,
+    /// The first message of this kind in full.
+    pub text: String,
+    /// How many there were.
+    pub count: u64,
+}
