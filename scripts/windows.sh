@@ -20,7 +20,7 @@ in the crates' documentation are left to cargo test on the system itself.
     LIMIT_S=600  seconds after which one that has not ended has failed
 
 What each printed is in target/x86_64-pc-windows-gnu/logs. It needs Rust by rustup, Python, and apt as root (or a sudo that asks
-for no password) for wine64, xvfb, MinGW's gcc and Mesa's drivers, about 1.2 GB. Windows' drive is target/wine-VERSION; Vulkan under Wine
+for no password) for wine64, xvfb, spirv-tools, MinGW's gcc and Mesa's drivers, about 1.2 GB. Windows' drive is target/wine-VERSION; Vulkan under Wine
 needs an X server, which is one without a screen.
 TEXT
 }
@@ -40,6 +40,7 @@ install_packages() {
     local packages=()
     find_wine >/dev/null || packages+=(wine64)
     command -v Xvfb >/dev/null || packages+=(xvfb)
+    command -v spirv-val >/dev/null || packages+=(spirv-tools)
     command -v x86_64-w64-mingw32-gcc >/dev/null || packages+=(gcc-mingw-w64-x86-64-win32)
     ls /usr/share/vulkan/icd.d/lvp_icd.* >/dev/null 2>&1 || packages+=(libvulkan1 mesa-vulkan-drivers)
     [[ ${#packages[@]} -eq 0 ]] && return
@@ -77,13 +78,16 @@ stop() {
     [[ -z ${display:-} ]] || kill "$display" 2>/dev/null || true
 }
 
-# Windows' drive, and the one library that an old Wine lacks.
+# Windows' drive, the one library that an old Wine lacks, and the one program that tests start.
 make_drive() {
     local system=$WINEPREFIX/drive_c/windows/system32
     [[ -e $WINEPREFIX/.ready ]] || "$wine" wineboot --init
     if [[ ! -e $system/bcryptprimitives.dll ]]; then
         x86_64-w64-mingw32-gcc -shared -O2 -s -o "$system/bcryptprimitives.dll" \
             "$checkout/scripts/windows/bcryptprimitives.c" -ladvapi32
+    fi
+    if [[ $checkout/scripts/windows/spirv-val.c -nt $system/spirv-val.exe ]]; then
+        x86_64-w64-mingw32-gcc -O2 -s -Wall -Werror -o "$system/spirv-val.exe" "$checkout/scripts/windows/spirv-val.c"
     fi
     touch "$WINEPREFIX/.ready"
 }

@@ -2,6 +2,7 @@
 
 use dml_kernel::{FloatModes, Kernel, Module, Target};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Emits the kernel and fails the test if the validator rejects it.
 #[allow(dead_code, reason = "each test uses a part")]
@@ -14,7 +15,10 @@ pub fn validated(kernel: &Kernel) -> Module {
 /// As [`validated`], for an adapter that lacks something.
 pub fn validated_for(kernel: &Kernel, target: &Target) -> Module {
     let module = kernel.emit_for(target).expect("a valid kernel");
-    let file = std::env::temp_dir().join(format!("dml-kernel-{}-{}.spv", std::process::id(), kernel.name));
+    // Tests that run at a time may have kernels of one name.
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("dml-kernel-{}-{}.spv", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let file = std::env::temp_dir().join(name);
     let bytes: Vec<u8> = module.words.iter().flat_map(|w| w.to_le_bytes()).collect();
     std::fs::write(&file, bytes).expect("the temporary folder is writable");
     let output = Command::new("spirv-val")
