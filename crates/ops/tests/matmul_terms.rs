@@ -62,6 +62,7 @@ fn run(host: &TestHost, size: [i64; 4], [a, b]: [&Operand; 2], way: Way) -> Vec<
         out: Output { memory: (&out).into(), strides: [m * n, n, 1], split: None },
         alpha: Scalar::Double(0.5),
         bias: Some(Bias { memory: (&bias).into(), strides: [0, 0, 1], beta: Scalar::Int(1) }),
+        activation: None,
     };
     let problem = Problem { size, a: a.source.clone(), b: b.source.clone(), finish };
     problem.run_in(&call, way).expect("it runs");
