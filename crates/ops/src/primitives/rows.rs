@@ -249,10 +249,11 @@ impl<'b> Share<'b> {
     pub fn walk(&self, count: u32, body: impl Fn(&Share<'b>, &[Value<'b>])) {
         let (b, step) = (self.b, count * self.lanes);
         let whole = self.n - (self.n & (step - 1));
-        let inside = Share { full: true, ..self.clone() };
+        let [inside, last] = [true, false].map(|full| Share { full, ..self.clone() });
         b.for_(self.first(), whole, step, |k| body(&inside, &self.elements_from(k, count)));
+        // Also of a row of which every invocation has as many elements: these may be fewer than `count`.
         let rest = whole + self.first();
-        b.if_(rest.lt(self.n), || body(self, &self.elements_from(rest, count)));
+        b.if_(rest.lt(self.n), || body(&last, &self.elements_from(rest, count)));
     }
 
     /// Whether the row has an element `k`, which is one of those that are held or of a loop over the row.
