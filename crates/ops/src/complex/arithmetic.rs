@@ -74,7 +74,8 @@ fn add(call: &mut Call, overload: &Operator) -> Result<()> {
 fn sub(call: &mut Call, overload: &Operator) -> Result<()> {
     let operands = operands(call, overload, "other")?;
     check_no_bools(&operands)?;
-    difference(call, overload, operands, Rule::Complex)
+    let out = overload.out(call)?;
+    difference(call, overload, out, operands, Rule::Complex)
 }
 
 /// `other - alpha * self`
@@ -89,15 +90,10 @@ fn reversed_sub(call: &mut Call, overload: &Operator) -> Result<()> {
     // The CPU computes it elsewhere, and copies into a contiguous result where it has to be resized.
     let (out, mut given) = (overload.out(call)?, None);
     let out = resized(call, out, &mut given, (&sizes, &Tensor::contiguous_strides(&sizes)))?;
-    difference_into(call, overload, out, [y, x], Rule::Exact)
+    difference(call, overload, out, [y, x], Rule::Exact)
 }
 
-fn difference(call: &mut Call, overload: &Operator, operands: [Argument; 2], rule: Rule) -> Result<()> {
-    let out = overload.out(call)?;
-    difference_into(call, overload, out, operands, rule)
-}
-
-fn difference_into(call: &mut Call, overload: &Operator, out: Out, [x, y]: [Argument; 2], rule: Rule) -> Result<()> {
+fn difference(call: &mut Call, overload: &Operator, out: Out, [x, y]: [Argument; 2], rule: Rule) -> Result<()> {
     match factor(call, overload, "alpha")? {
         None => operator(call, out, rule, "complex_sub", &[x, y], &|_, z| complex::sub(z[0], z[1]).parts()),
         Some(alpha) => {
@@ -159,8 +155,7 @@ fn of_number(call: &mut Call, base: Argument, exponent: AnyTensor, out: Out) -> 
     let (mut new, mut given, dtype) = (None, None, common_dtype(call, &arguments));
     let out = resized(call, out, &mut given, shape)?;
     let out = strided(call, out, &mut new, dtype, shape)?;
-    let one = matches!(base, Argument::Scalar(n) if parts_of(n) == (1.0, 0.0));
-    if one {
+    if matches!(base, Argument::Scalar(n) if parts_of(n) == (1.0, 0.0)) {
         return operator(call, out, Rule::Complex, "complex_pow_of_1", &arguments, &|_, z| z[1].like(1.0).parts());
     }
     operator(call, out, Rule::Complex, "complex_pow", &arguments, &|_, z| complex::pow(z[0], z[1]).parts())
