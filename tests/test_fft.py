@@ -385,3 +385,6 @@ def test_gradients_of_halves() -> None:
 @pytest.mark.allow_fallback
 def test_bfloat16_is_refused_as_on_cuda() -> None:
     assert_same_error(torch.fft.fft, torch.ones(8, dtype=torch.bfloat16))
+    # The CPU's class too since torch 2.15.
+    with pytest.raises(NotImplementedError, match="tensors of type: BFloat16"):
+        torch.stft(torch.ones(16, dtype=torch.bfloat16, device="dml"), 4, 2, return_complex=True)
