@@ -9,7 +9,7 @@ namespace dml {
 
 struct Backend {
   c10::DeviceType type;
-  c10::DispatchKey dense, autograd, nested, sparse, sparse_csr;
+  c10::DispatchKey dense, autograd, nested, quantized, sparse, sparse_csr;
   c10::DispatchKeySet keys;  // of a plain tensor
 
   static constexpr Backend own() {
@@ -17,6 +17,7 @@ struct Backend {
             c10::DispatchKey::PrivateUse1,
             c10::DispatchKey::AutogradPrivateUse1,
             c10::DispatchKey::NestedTensorPrivateUse1,
+            c10::DispatchKey::QuantizedPrivateUse1,
             c10::DispatchKey::SparsePrivateUse1,
             c10::DispatchKey::SparseCsrPrivateUse1,
             c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)};
@@ -26,6 +27,7 @@ struct Backend {
             c10::DispatchKey::CUDA,
             c10::DispatchKey::AutogradCUDA,
             c10::DispatchKey::NestedTensorCUDA,
+            c10::DispatchKey::QuantizedCUDA,
             c10::DispatchKey::SparseCUDA,
             c10::DispatchKey::SparseCsrCUDA,
             c10::DispatchKeySet(c10::DispatchKey::CUDA)};

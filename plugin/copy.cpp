@@ -8,11 +8,21 @@
 #include "backend.h"
 #include "call.h"
 #include "convert.h"
+#include "copy.h"
 #include "fallback.h"
 #include "register.h"
 #include "table.h"
 
 namespace dml {
+
+at::Tensor view_of_memory(const at::Tensor& t, caffe2::TypeMeta type, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                          int64_t offset) {
+  const c10::DispatchKeySet keys(t.is_cpu() ? c10::DispatchKey::CPU : backend.dense);
+  auto impl = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(t.storage()), keys, type);
+  impl->set_sizes_and_strides(sizes, strides, offset);
+  return at::Tensor(std::move(impl));
+}
+
 namespace {
 
 uint32_t copy_id = UINT32_MAX;
@@ -46,10 +56,7 @@ at::Tensor as_bits(const at::Tensor& t) {
                                 : itemsize == 2 ? caffe2::TypeMeta::Make<int16_t>()
                                 : itemsize == 4 ? caffe2::TypeMeta::Make<int32_t>()
                                                 : caffe2::TypeMeta::Make<int64_t>();
-  const c10::DispatchKeySet keys(t.is_cpu() ? c10::DispatchKey::CPU : backend.dense);
-  auto impl = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(t.storage()), keys, type);
-  impl->set_sizes_and_strides(sizes, strides, offset);
-  return at::Tensor(std::move(impl));
+  return view_of_memory(t, type, sizes, strides, offset);
 }
 
 bool plain_on_cpu(const at::Tensor& t) { return t.is_contiguous() && !t.is_neg() && !t.is_conj(); }

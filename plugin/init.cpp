@@ -81,11 +81,13 @@ void register_all() {
   register_attention();
   register_ldexp();
   register_nested();
+  register_quantized();
   register_sparse();
   register_own();
   register_recurrent();
   register_cross_entropy();
   register_half_fft();
+  register_quantized_linear();
 }
 
 void register_library(const char* name_space) {

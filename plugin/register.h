@@ -51,6 +51,7 @@ void register_library_autocast(const char* name_space);
 void register_attention();
 void register_ldexp();
 void register_nested();
+void register_quantized();
 void register_sparse();
 
 // Defines the operators of the engine that are no one else's, "torch_dml::recurrence" and its like, and registers them.
@@ -58,5 +59,6 @@ void register_own();
 void register_recurrent();
 void register_cross_entropy();
 void register_half_fft();
+void register_quantized_linear();
 
 }  // namespace dml

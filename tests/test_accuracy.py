@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.dtypes import dtypes
+from support.dtypes import HAS_FLOAT64, dtypes
 
 from tests.accuracy import inputs, page
 from tests.accuracy.exact import of_function
@@ -30,7 +30,8 @@ def test_no_worse_than_the_cpu(name: str) -> None:
     for dtype in DTYPES:
         row = measure(SUBJECTS[name], dtype, FEW)
         assert not row.is_worse, f"{dtype}: " + ", ".join(f"{device} {error}" for device, error in row.errors.items())
-        if dtype in (torch.float32, torch.float64):
+        # An adapter without float64 lacks the kernels that would be too large with it in software.
+        if dtype == torch.float32 or (dtype == torch.float64 and HAS_FLOAT64):
             assert set(row.errors) == {"dml", "cpu"}
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
 from support.processes import run_python
 
 HEAD = """
@@ -120,3 +123,13 @@ def test_the_process_ends_though_nobody_caught_it():
     result = run_python("-c", HEAD + 'x = torch.ones(3, device="dml")\nlose(0)\nx + 1\n', timeout=120)
     assert result.returncode == 1
     assert "was lost" in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems run every handler")
+def test_the_process_ends_though_the_driver_waits_for_the_gpu():
+    """An exit handler that never returns stands for the driver's; it is registered before the driver starts."""
+    waits = "import ctypes\nlibc = ctypes.CDLL(None)\nassert libc.on_exit(libc.pause, None) == 0\n"
+    result = run_python(
+        "-c", waits + HEAD + 'lose(0)\nprint(attempt(lambda: torch.ones(3, device="dml") + 1))\n', timeout=60
+    )
+    assert (result.returncode, result.stdout) == (0, "<class 'torch.AcceleratorError'>\n"), result.stderr

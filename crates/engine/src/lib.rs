@@ -39,6 +39,7 @@ mod device;
 mod device_type;
 mod error;
 mod event;
+mod exit;
 mod fault;
 mod fork;
 mod fusion;

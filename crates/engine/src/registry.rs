@@ -3,6 +3,7 @@
 use crate::backend::{Adapter, adapters};
 use crate::device::Device;
 use crate::error::Error;
+use crate::exit;
 use crate::fork;
 use crate::kernels::compiler;
 use crate::profile::activity::Activity;
@@ -29,6 +30,7 @@ fn slots() -> Result<&'static [Slot], Error> {
         return Ok(slots);
     }
     fork::watch();
+    exit::watch();
     let all = adapters()?;
     // How many devices every adapter is: 1, unless a test of several devices wants more.
     let each = DEVICES_PER_ADAPTER.get().unwrap_or(1);
@@ -105,6 +107,7 @@ fn open(index: usize) -> Result<&'static Arc<Device>, Error> {
         );
     }
     fork::watch();
+    exit::watch();
     if PROFILING.load(Ordering::SeqCst)
         && let Err(e) = device.start_profile()
     {

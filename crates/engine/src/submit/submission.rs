@@ -2,6 +2,7 @@
 
 use crate::backend::{Gpu, Timeline, TimestampId};
 use crate::error::Error;
+use crate::exit;
 use crate::interrupt;
 use crate::profile::activity::Activity;
 use crate::profile::measure;
@@ -118,6 +119,7 @@ impl Submission {
     /// Notes the loss of the device.
     pub(crate) fn lose(&self) {
         self.lost.store(true, Ordering::Relaxed);
+        exit::without_drivers();
     }
 
     #[cold]

@@ -137,10 +137,9 @@ fn along_each(call: &Call, from: &Tensor, to: &Tensor, axes: &[usize], inverse: 
     Ok(())
 }
 
-/// The CPU's error: a `NotImplementedError` since torch 2.15, and before it what that derives from.
 fn check_part(dtype: DType) -> Result<()> {
     let part = dtype.real();
-    check!(matches!(part, DType::F32 | DType::F64), NotImplemented, "MKL FFT doesn't support tensors of type: {part}");
+    check!(matches!(part, DType::F32 | DType::F64), Dtype, "MKL FFT doesn't support tensors of type: {part}");
     Ok(())
 }
 

@@ -6,6 +6,7 @@ mod learnable;
 mod nibbles;
 mod observer;
 mod packed_weights;
+mod quantize;
 mod scaled_mm;
 
 use crate::operator::Operator;
@@ -16,5 +17,6 @@ pub const OPERATORS: &[&[Operator]] = &[
     learnable::OPERATORS,
     observer::OPERATORS,
     packed_weights::OPERATORS,
+    quantize::OPERATORS,
     scaled_mm::OPERATORS,
 ];

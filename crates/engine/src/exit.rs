@@ -1,0 +1,44 @@
+//! The end of a process whose drivers' exit handlers must not run.
+//!
+//! In a forked child they crashed it on an H100, and took the parent's memory with them. With a device that hangs they may wait for
+//! ever: there a process that had reported the loss did not end.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// This process ends without them.
+static WITHOUT_DRIVERS: AtomicBool = AtomicBool::new(false);
+
+/// Has the process end without the drivers' exit handlers. A signal handler may call it.
+pub(crate) fn without_drivers() {
+    WITHOUT_DRIVERS.store(true, Ordering::Relaxed);
+}
+
+/// Makes [`without_drivers`] hold for the drivers that are started by now. To be called when one was, or a device opened: what is
+/// registered last runs first.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) fn watch() {
+    use std::ffi::{c_int, c_void};
+    unsafe extern "C" {
+        fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+        fn fflush(stream: *mut c_void) -> c_int;
+        fn _exit(status: c_int) -> !;
+    }
+    extern "C" fn leave(status: c_int, _: *mut c_void) {
+        if WITHOUT_DRIVERS.load(Ordering::Relaxed) {
+            // SAFETY: the C library's functions. Null flushes every stream; `_exit` ends the process, and nothing runs after it.
+            unsafe {
+                fflush(std::ptr::null_mut());
+                _exit(status)
+            }
+        }
+    }
+    // SAFETY: the C library's function, declared as glibc has it. The handler does not use its argument, and is there until the
+    // process ends: Python unloads no library, and the plugin, which uses this one, cannot be unloaded.
+    if unsafe { on_exit(leave, std::ptr::null_mut()) } != 0 {
+        tracing::warn!("a process that forks or loses its device may not end as it should");
+    }
+}
+
+/// Other systems have no handler that ends a process with its own status.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn watch() {}

@@ -1,0 +1,120 @@
+//! The integers of quantised tensors from floats, and back: with one scale and zero point, or one of each a channel. PyTorch keeps both
+//! with the tensor (`plugin/quantized.cpp`); here tensors are those integers.
+//!
+//! As on the CPU numbers are multiplied by the scale's reciprocal, in float32. NaN becomes the least integer.
+
+use super::fake_quantize::{clamped, of_axis, reciprocal};
+use crate::operator::argument::Out;
+use crate::operator::call::{Call, Scalar as Number};
+use crate::operator::error::{Error, Result};
+use crate::pointwise::kernel::{self, Input, Variant, operands};
+use crate::tensor::Tensor;
+use crate::{check, operators};
+use dml_kernel::{DType, ScalarType};
+
+operators! {
+    quantize(self, scale, zero_point, out) {
+        "torch_dml::quantize.out(Tensor self, float scale, int zero_point, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    quantize_channels(self, scale, zero_point, axis, out) {
+        "torch_dml::quantize.channels_out(Tensor self, Tensor scale, Tensor zero_point, int axis, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    dequantize(self, scale, zero_point, out) {
+        "torch_dml::dequantize.out(Tensor self, float scale, int zero_point, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    dequantize_channels(self, scale, zero_point, axis, out) {
+        "torch_dml::dequantize.channels_out(Tensor self, Tensor scale, Tensor zero_point, int axis, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
+
+/// One scale and zero point as inputs: floats of 32 bits, as the CPU's kernels take them.
+fn common(scale: f64, zero: i64) -> [Input; 2] {
+    let numbers = [Number::Double(f64::from(scale as f32)), Number::Int(zero)];
+    numbers.map(|number| Input::Number(number, DType::F32))
+}
+
+/// A scale and a zero point for each place along `axis` of `t`.
+fn of_channels(call: &Call, t: &Tensor, [scale, zero]: [&Tensor; 2], axis: i64) -> Result<[Input; 2]> {
+    let axis = call.wrap_dim(axis, t.dim())?;
+    for row in [scale, zero] {
+        let fits = row.dim() == 1
+            && row.sizes[0] == t.sizes[axis]
+            && matches!(row.dtype, DType::F32 | DType::F64 | DType::I32);
+        check!(fits, Runtime, "{}: {} does not fit dimension {axis} of {}", call.name, row.describe(), t.describe());
+    }
+    Ok([scale, zero].map(|row| Input::Tensor(of_axis(row, t, axis))))
+}
+
+fn quantize(call: &mut Call, x: &Tensor, scale: f64, zero: i64, out: Out) -> Result<()> {
+    levels(call, x, common(scale, zero), out.tensor()?, false)
+}
+
+fn quantize_channels(call: &mut Call, x: &Tensor, scale: &Tensor, zero: &Tensor, axis: i64, out: Out) -> Result<()> {
+    let inputs = of_channels(call, x, [scale, zero], axis)?;
+    levels(call, x, inputs, out.tensor()?, zero.dtype.is_float())
+}
+
+/// Writes the integers. With `adds_first`, zero points are floats and are added before numbers are rounded.
+fn levels(call: &mut Call, x: &Tensor, [scale, zero]: [Input; 2], out: &Tensor, adds_first: bool) -> Result<()> {
+    check!(x.dtype == DType::F32, Runtime, "{}: expected float32, got {}", call.name, x.describe());
+    check!(x.sizes == out.sizes, Runtime, "{}: {} is no place for {}", call.name, out.describe(), x.describe());
+    let [low, high] = bounds(call, out)?;
+    let inputs = [Input::Tensor(x.clone()), scale, zero];
+    let bounded = [low, high].map(|bound| bound as f64);
+    // What is beyond float32's integers below the upper bound is the bound itself.
+    let variant = Variant::Of(out.dtype, adds_first);
+    kernel::run_variant(call, "quantize", variant, &[out], &operands(&inputs), DType::F32, &|b, v| {
+        let (x, scale, zero) = (v[0], v[1], v[2]);
+        let level = if adds_first {
+            let inverse = scale.eq(0.0).select(scale.like(1.0), reciprocal(scale));
+            (x * inverse + zero).round()
+        } else {
+            zero + (x * reciprocal(scale)).round()
+        };
+        let highest = level.ge(bounded[1]);
+        let level = clamped(level, level.like(bounded[0]), level.like(bounded[1]));
+        vec![highest.select(b.int(ScalarType::I32, high as u64), level.cast(ScalarType::I32))]
+    })?;
+    call.ret(out.clone());
+    Ok(())
+}
+
+fn dequantize(call: &mut Call, q: &Tensor, scale: f64, zero: i64, out: Out) -> Result<()> {
+    numbers(call, q, common(scale, zero), DType::F32, out.tensor()?)
+}
+
+fn dequantize_channels(call: &mut Call, q: &Tensor, scale: &Tensor, zero: &Tensor, axis: i64, out: Out) -> Result<()> {
+    let inputs = of_channels(call, q, [scale, zero], axis)?;
+    numbers(call, q, inputs, scale.dtype, out.tensor()?)
+}
+
+/// Writes the numbers that integers stand for: products in a dtype, rounded to float32.
+fn numbers(call: &mut Call, q: &Tensor, [scale, zero]: [Input; 2], common: DType, out: &Tensor) -> Result<()> {
+    bounds(call, q)?;
+    check!(
+        out.dtype == DType::F32 && out.sizes == q.sizes,
+        Runtime,
+        "{}: {} is no place for {}",
+        call.name,
+        out.describe(),
+        q.describe()
+    );
+    let inputs = [Input::Tensor(q.clone()), scale, zero];
+    // The CPU rounds differences of int32.
+    kernel::run(call, "dequantize", &[out], &inputs, common, |_, v| {
+        let difference = (v[0] - v[2]).cast(ScalarType::F32);
+        vec![difference.cast(v[1].scalar()) * v[1]]
+    })?;
+    call.ret(out.clone());
+    Ok(())
+}
+
+/// The range of a quantised tensor's integers.
+fn bounds(call: &Call, t: &Tensor) -> Result<[i64; 2]> {
+    match t.dtype {
+        DType::I8 => Ok([i64::from(i8::MIN), i64::from(i8::MAX)]),
+        DType::U8 => Ok([0, i64::from(u8::MAX)]),
+        DType::I32 => Ok([i64::from(i32::MIN), i64::from(i32::MAX)]),
+        other => Err(Error::Runtime(format!("{}: no quantised tensor has integers of {other}", call.name))),
+    }
+}

@@ -1,0 +1,205 @@
+// Quantised tensors: integers, and with them a scale and a zero point, or one of each a channel. PyTorch's functions
+// that handle these serve any device, but it registers them for its own devices alone; the engine computes integers and
+// numbers.
+#include "quantized.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/native/quantized/AffineQuantizer.h>
+#include <ATen/ops/_copy_from_ops.h>
+#include <ATen/ops/_empty_affine_quantized.h>
+#include <ATen/ops/_empty_per_channel_affine_quantized.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/quantize_per_channel_native.h>
+#include <ATen/ops/sub.h>
+#include <ATen/quantized/QTensorImpl.h>
+#include <ATen/quantized/Quantizer.h>
+
+#include "backend.h"
+#include "copy.h"
+#include "redirect.h"
+#include "register.h"
+
+namespace dml {
+namespace {
+
+using at::Tensor;
+using c10::DispatchKey;
+
+// Of these the CPU's kernels touch no memory.
+constexpr const char* kOfAnyDevice[] = {
+    "aten::_empty_affine_quantized",
+    "aten::_empty_per_channel_affine_quantized",
+    "aten::_reshape_alias",
+    "aten::as_strided",
+    "aten::clone",
+    "aten::empty.memory_format",
+    "aten::empty_like",
+    "aten::empty_quantized",
+    "aten::empty_strided",
+    "aten::q_per_channel_axis",
+    "aten::q_per_channel_scales",
+    "aten::q_per_channel_zero_points",
+    "aten::q_scale",
+    "aten::q_zero_point",
+    "aten::qscheme",
+    "aten::set_.source_Storage_storage_offset",
+    "aten::squeeze",
+    "aten::squeeze.dim",
+    "aten::squeeze.dims",
+    "aten::unfold",
+    "aten::unsqueeze",
+    "aten::view",
+};
+
+// Operators of plain tensors that make quantised ones, of the same kind.
+constexpr const char* kQuantizing[] = {
+    "aten::quantize_per_tensor",
+    "aten::quantize_per_tensor.tensor_qparams",
+    "aten::quantize_per_tensor.tensors",
+    "aten::quantize_per_tensor_dynamic",
+};
+
+template <typename Signature>
+const c10::TypedOperatorHandle<Signature> engine(const char* name, const char* overload) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload).typed<Signature>();
+}
+
+using OneScale = Tensor&(const Tensor&, double, int64_t, Tensor&);
+using Scales = Tensor&(const Tensor&, const Tensor&, const Tensor&, int64_t, Tensor&);
+
+// Scales or zero points of channels as the engine takes them. Quantizers may keep them on any device.
+Tensor of_channels(const Tensor& row, const Tensor& like) {
+  return row.to(like.device(), row.is_floating_point() ? row.scalar_type() : at::kInt);
+}
+
+void quantize(const Tensor& x, Tensor& q, double scale, int64_t zero) {
+  static const auto run = engine<OneScale>("torch_dml::quantize", "out");
+  Tensor levels = integers(q);
+  run.call(x, scale, zero, levels);
+}
+
+void quantize_channels(const Tensor& x, Tensor& q, const Tensor& scales, const Tensor& zeros, int64_t axis) {
+  static const auto run = engine<Scales>("torch_dml::quantize", "channels_out");
+  Tensor levels = integers(q);
+  run.call(x, of_channels(scales, x), of_channels(zeros, x), axis, levels);
+}
+
+void dequantize(const Tensor& q, Tensor& x, double scale, int64_t zero) {
+  static const auto run = engine<OneScale>("torch_dml::dequantize", "out");
+  const Tensor levels = integers(q);
+  // Differences of int32 are more than float32 holds.
+  const bool wide = levels.scalar_type() == at::kInt && zero != 0;
+  run.call(wide ? at::sub(levels, zero) : levels, scale, wide ? 0 : zero, x);
+}
+
+void dequantize_channels(const Tensor& q, Tensor& x, const Tensor& scales, const Tensor& zeros, int64_t axis) {
+  static const auto run = engine<Scales>("torch_dml::dequantize", "channels_out");
+  run.call(integers(q), of_channels(scales, q), of_channels(zeros, q), axis, x);
+}
+
+// PyTorch's waits for the device once a channel when it checks zero points, which therefore are on the CPU here.
+Tensor quantize_per_channel(const Tensor& x, const Tensor& scales, const Tensor& zeros, int64_t axis,
+                            c10::ScalarType type) {
+  const Tensor q = at::native::quantize_per_channel(x, scales.cpu(), zeros.cpu(), axis, type);
+  at::set_quantizer_(q, at::make_per_channel_affine_quantizer(scales, zeros, axis, type));
+  return q;
+}
+
+Tensor numbers(const Tensor& q) {
+  Tensor x = at::empty(q.sizes(), q.options().dtype(at::kFloat).memory_format(q.suggest_memory_format()));
+  switch (q.qscheme()) {
+    case at::kPerTensorAffine: dequantize(q, x, q.q_scale(), q.q_zero_point()); return x;
+    case at::kPerChannelAffine:
+    case at::kPerChannelAffineFloatQParams:
+      dequantize_channels(q, x, q.q_per_channel_scales(), q.q_per_channel_zero_points(), q.q_per_channel_axis());
+      return x;
+    default:
+      TORCH_CHECK_NOT_IMPLEMENTED(false, "dequantize: tensors of ", toString(q.qscheme()), " are not supported on dml");
+  }
+}
+
+Tensor int_repr(const Tensor& q) { return integers(q).clone(q.suggest_memory_format()); }
+
+Tensor of_integers(const Tensor& levels, double scale, int64_t zero) {
+  const Tensor q = at::_empty_affine_quantized(levels.sizes(), levels.options().dtype(toQIntType(levels.scalar_type())),
+                                               scale, zero, levels.suggest_memory_format());
+  integers(q).copy_(levels);
+  return q;
+}
+
+Tensor of_integers_a_channel(const Tensor& levels, const Tensor& scales, const Tensor& zeros, int64_t axis) {
+  const Tensor q = at::_empty_per_channel_affine_quantized(levels.sizes(), scales, zeros, axis,
+                                                           levels.options().dtype(toQIntType(levels.scalar_type())),
+                                                           levels.suggest_memory_format());
+  integers(q).copy_(levels);
+  return q;
+}
+
+void quantize_as(const Tensor& x, const Tensor& q) {
+  TORCH_CHECK(x.scalar_type() == at::kFloat, "Quantized copy only works with kFloat as source Tensor");
+  TORCH_CHECK(x.sizes() == q.sizes(), "Quantized copy only works with Tensors with the same shape");
+  Tensor to = q;
+  if (q.qscheme() == at::kPerTensorAffine) {
+    quantize(x, to, q.q_scale(), q.q_zero_point());
+  } else {
+    quantize_channels(x, to, q.q_per_channel_scales(), q.q_per_channel_zero_points(), q.q_per_channel_axis());
+  }
+}
+
+// PyTorch asks for this, where one side is a device of ours, before it looks for quantised tensors.
+Tensor copy_from(const Tensor& self, const Tensor& dst, bool non_blocking) {
+  TORCH_CHECK(dst.is_quantized(),
+              "Copying from quantized Tensor to non-quantized Tensor is not allowed, please use dequantize to get a "
+              "float Tensor from a quantized Tensor");
+  if (!self.is_quantized()) {
+    if (is_ours(dst.device())) {
+      quantize_as(self.to(dst.device()), dst);
+    } else {
+      dst.copy_(self.cpu());
+    }
+    return dst;
+  }
+  TORCH_CHECK(self.qscheme() == dst.qscheme(), "Quantized Copy only works with same qscheme");
+  TORCH_CHECK(self.scalar_type() == dst.scalar_type(), "copy: expected ", dst.scalar_type(), " but found ",
+              self.scalar_type());
+  at::set_quantizer_(dst, at::get_qtensorimpl(self)->quantizer());
+  return at::_ops::_copy_from::redispatch(c10::DispatchKeySet(backend.dense), self, dst, non_blocking);
+}
+
+}  // namespace
+
+Tensor integers(const Tensor& q) {
+  const c10::ScalarType type = q.scalar_type();
+  TORCH_CHECK_NOT_IMPLEMENTED(type == at::kQInt8 || type == at::kQUInt8 || type == at::kQInt32, "tensors of ", type,
+                              " are not supported on dml");
+  return view_of_memory(q, c10::scalarTypeToTypeMeta(at::toUnderlying(type)), q.sizes(), q.strides(),
+                        q.storage_offset());
+}
+
+void register_quantized() {
+  torch::Library& quantized = library("aten", backend.quantized);
+  for (const char* name : kOfAnyDevice) {
+    quantized.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_under<DispatchKey::QuantizedCPU>>());
+  }
+  quantized.impl("aten::_copy_from", TORCH_FN(copy_from));
+  quantized.impl("aten::dequantize.self", TORCH_FN(numbers));
+  quantized.impl("aten::int_repr", TORCH_FN(int_repr));
+
+  torch::Library& aten = library("aten", backend.dense);
+  for (const char* name : kQuantizing) {
+    aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_under<DispatchKey::CPU>>());
+  }
+  aten.impl("aten::quantize_per_channel", TORCH_FN(quantize_per_channel));
+  aten.impl("aten::_make_per_tensor_quantized_tensor", TORCH_FN(of_integers));
+  aten.impl("aten::_make_per_channel_quantized_tensor", TORCH_FN(of_integers_a_channel));
+
+  set_stub(at::native::quantize_tensor_per_tensor_affine_stub, &quantize);
+  set_stub(at::native::quantize_tensor_per_channel_affine_stub, &quantize_channels);
+  set_stub(at::native::quantize_tensor_per_channel_float_qparams_stub, &quantize_channels);
+  set_stub(at::native::dequantize_tensor_per_tensor_affine_stub, &dequantize);
+  set_stub(at::native::dequantize_tensor_per_channel_affine_stub, &dequantize_channels);
+  set_stub(at::native::dequantize_tensor_per_channel_float_qparams_stub, &dequantize_channels);
+}
+
+}  // namespace dml
