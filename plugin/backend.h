@@ -13,24 +13,16 @@ struct Backend {
   c10::DispatchKeySet keys;  // of a plain tensor
 
   static constexpr Backend own() {
-    return {c10::DeviceType::PrivateUse1,
-            c10::DispatchKey::PrivateUse1,
-            c10::DispatchKey::AutogradPrivateUse1,
-            c10::DispatchKey::NestedTensorPrivateUse1,
-            c10::DispatchKey::QuantizedPrivateUse1,
-            c10::DispatchKey::SparsePrivateUse1,
-            c10::DispatchKey::SparseCsrPrivateUse1,
-            c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)};
+    return {c10::DeviceType::PrivateUse1,           c10::DispatchKey::PrivateUse1,
+            c10::DispatchKey::AutogradPrivateUse1,  c10::DispatchKey::NestedTensorPrivateUse1,
+            c10::DispatchKey::QuantizedPrivateUse1, c10::DispatchKey::SparsePrivateUse1,
+            c10::DispatchKey::SparseCsrPrivateUse1, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)};
   }
   static constexpr Backend cuda() {
-    return {c10::DeviceType::CUDA,
-            c10::DispatchKey::CUDA,
-            c10::DispatchKey::AutogradCUDA,
-            c10::DispatchKey::NestedTensorCUDA,
-            c10::DispatchKey::QuantizedCUDA,
-            c10::DispatchKey::SparseCUDA,
-            c10::DispatchKey::SparseCsrCUDA,
-            c10::DispatchKeySet(c10::DispatchKey::CUDA)};
+    return {c10::DeviceType::CUDA,           c10::DispatchKey::CUDA,
+            c10::DispatchKey::AutogradCUDA,  c10::DispatchKey::NestedTensorCUDA,
+            c10::DispatchKey::QuantizedCUDA, c10::DispatchKey::SparseCUDA,
+            c10::DispatchKey::SparseCsrCUDA, c10::DispatchKeySet(c10::DispatchKey::CUDA)};
   }
 };
 
