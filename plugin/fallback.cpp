@@ -157,7 +157,6 @@ void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack, c10::Disp
 void register_fallback() {
   using c10::DispatchKey;
   register_fallback_of<DispatchKey::CPU>(backend.dense, DispatchKey::PrivateUse1);
-  register_fallback_of<DispatchKey::QuantizedCPU>(backend.quantized, DispatchKey::QuantizedPrivateUse1);
   register_fallback_of<DispatchKey::SparseCPU>(backend.sparse, DispatchKey::SparsePrivateUse1);
   register_fallback_of<DispatchKey::SparseCsrCPU>(backend.sparse_csr, DispatchKey::SparseCsrPrivateUse1);
   // PyTorch gives these a kernel for every device, which only raises: it would come before the fallback above.

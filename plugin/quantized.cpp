@@ -15,8 +15,12 @@
 #include <ATen/quantized/QTensorImpl.h>
 #include <ATen/quantized/Quantizer.h>
 
+#include <limits>
+#include <set>
+
 #include "backend.h"
 #include "copy.h"
+#include "fallback.h"
 #include "redirect.h"
 #include "register.h"
 
@@ -27,7 +31,7 @@ using at::Tensor;
 using c10::DispatchKey;
 
 // Of these the CPU's kernels touch no memory.
-constexpr const char* kOfAnyDevice[] = {
+const Names kOfAnyDevice = {
     "aten::_empty_affine_quantized",
     "aten::_empty_per_channel_affine_quantized",
     "aten::_reshape_alias",
@@ -52,6 +56,9 @@ constexpr const char* kOfAnyDevice[] = {
     "aten::view",
 };
 
+// Of these there are kernels here.
+const Names kOwn = {"aten::dequantize.self", "aten::int_repr", "aten::resize_"};
+
 // Operators of plain tensors that make quantised ones, of the same kind.
 constexpr const char* kQuantizing[] = {
     "aten::quantize_per_tensor",
@@ -59,6 +66,17 @@ constexpr const char* kQuantizing[] = {
     "aten::quantize_per_tensor.tensors",
     "aten::quantize_per_tensor_dynamic",
 };
+
+// The whole operator, before PyTorch takes it apart as it does those of plain tensors.
+void left_to_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  TORCH_CHECK_NOT_IMPLEMENTED(op.hasComputedKernelForDispatchKey(DispatchKey::QuantizedCPU), "Could not run '",
+                              op.operator_name(), "' with quantised tensors: PyTorch has no kernel for them.");
+  fallback(op, stack, DispatchKey::QuantizedCPU);
+}
+
+void run_as_plain(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  op.redispatchBoxed(c10::DispatchKeySet(backend.dense), stack);
+}
 
 template <typename Signature>
 const c10::TypedOperatorHandle<Signature> engine(const char* name, const char* overload) {
@@ -98,13 +116,25 @@ void dequantize_channels(const Tensor& q, Tensor& x, const Tensor& scales, const
   run.call(integers(q), of_channels(scales, q), of_channels(zeros, q), axis, x);
 }
 
-// PyTorch's waits for the device once a channel when it checks zero points, which therefore are on the CPU here.
+// As on the CPU; PyTorch leaves out the check for other devices.
+void check_zero_points(const Tensor& zeros, c10::ScalarType type) {
+  if (zeros.numel() == 0 || zeros.is_floating_point()) return;
+  const Tensor host = zeros.cpu();
+  const int64_t least = host.min().item<int64_t>(), largest = host.max().item<int64_t>();
+  const bool is_unsigned = type == at::kQUInt8;
+  const int64_t low = is_unsigned ? 0 : type == at::kQInt8 ? -128 : std::numeric_limits<int32_t>::min();
+  const int64_t high = is_unsigned ? 255 : type == at::kQInt8 ? 127 : std::numeric_limits<int32_t>::max();
+  TORCH_CHECK(largest <= high, "quantize_tensor_per_channel_affine zero_point ", largest, " is above upper bound.");
+  TORCH_CHECK(least >= low, "quantize_tensor_per_channel_affine zero_point ", least, " is below lower bound.");
+}
+
 Tensor quantize_per_channel(const Tensor& x, const Tensor& scales, const Tensor& zeros, int64_t axis,
                             c10::ScalarType type) {
-  const Tensor q = at::native::quantize_per_channel(x, scales.cpu(), zeros.cpu(), axis, type);
-  at::set_quantizer_(q, at::make_per_channel_affine_quantizer(scales, zeros, axis, type));
-  return q;
+  check_zero_points(zeros, type);
+  return at::native::quantize_per_channel(x, scales, zeros, axis, type);
 }
+
+void refuse_sub_byte(const Tensor& from, Tensor& to, float, float) { integers(from.is_quantized() ? from : to); }
 
 Tensor numbers(const Tensor& q) {
   Tensor x = at::empty(q.sizes(), q.options().dtype(at::kFloat).memory_format(q.suggest_memory_format()));
@@ -163,8 +193,15 @@ Tensor copy_from(const Tensor& self, const Tensor& dst, bool non_blocking) {
   TORCH_CHECK(self.qscheme() == dst.qscheme(), "Quantized Copy only works with same qscheme");
   TORCH_CHECK(self.scalar_type() == dst.scalar_type(), "copy: expected ", dst.scalar_type(), " but found ",
               self.scalar_type());
+  integers(dst);  // refuses those of less than a byte
   at::set_quantizer_(dst, at::get_qtensorimpl(self)->quantizer());
   return at::_ops::_copy_from::redispatch(c10::DispatchKeySet(backend.dense), self, dst, non_blocking);
+}
+
+// The CPU fallback writes results of operators in place with it.
+Tensor copy_from_and_resize(const Tensor& self, const Tensor& dst) {
+  Tensor out = dst;
+  return out.resize_(self.sizes()).copy_(self);
 }
 
 }  // namespace
@@ -179,10 +216,19 @@ Tensor integers(const Tensor& q) {
 
 void register_quantized() {
   torch::Library& quantized = library("aten", backend.quantized);
-  for (const char* name : kOfAnyDevice) {
-    quantized.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_under<DispatchKey::QuantizedCPU>>());
+  // For PrivateUse1's key too, as in fallback.cpp.
+  for (const DispatchKey key : std::set{backend.quantized, DispatchKey::QuantizedPrivateUse1}) {
+    library("_", key).fallback(torch::CppFunction::makeFromBoxedFunction<&left_to_the_cpu>());
   }
+  Names native = kOwn;
+  native.insert(kOfAnyDevice.begin(), kOfAnyDevice.end());
+  redirect<&left_to_the_cpu>(quantized, "aten", DispatchKey::QuantizedCPU, native);
+  for (const std::string& name : kOfAnyDevice) {
+    quantized.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_under<DispatchKey::QuantizedCPU>>());
+  }
+  quantized.impl("aten::resize_", torch::CppFunction::makeFromBoxedFunction<&run_as_plain>());
   quantized.impl("aten::_copy_from", TORCH_FN(copy_from));
+  quantized.impl("aten::_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
   quantized.impl("aten::dequantize.self", TORCH_FN(numbers));
   quantized.impl("aten::int_repr", TORCH_FN(int_repr));
 
@@ -197,6 +243,8 @@ void register_quantized() {
   set_stub(at::native::quantize_tensor_per_tensor_affine_stub, &quantize);
   set_stub(at::native::quantize_tensor_per_channel_affine_stub, &quantize_channels);
   set_stub(at::native::quantize_tensor_per_channel_float_qparams_stub, &quantize_channels);
+  set_stub(at::native::quantize_tensor_per_tensor_affine_sub_byte_stub, &refuse_sub_byte);
+  set_stub(at::native::dequantize_tensor_per_tensor_affine_sub_byte_stub, &refuse_sub_byte);
   set_stub(at::native::dequantize_tensor_per_tensor_affine_stub, &dequantize);
   set_stub(at::native::dequantize_tensor_per_channel_affine_stub, &dequantize_channels);
   set_stub(at::native::dequantize_tensor_per_channel_float_qparams_stub, &dequantize_channels);

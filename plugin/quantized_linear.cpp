@@ -1,5 +1,6 @@
 // Linear layers of torch.ao.nn.quantized.dynamic: inputs are quantised by their own range, weights are integers.
 // PyTorch packs weights for the CPU, and keeps them there; what the device needs of them is put there once.
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/quantized/PackedParams.h>
 #include <ATen/ops/_fused_moving_avg_obs_fq_helper.h>
@@ -127,9 +128,10 @@ Tensor finished(Tensor y, const Weights& weights, const Tensor& x) {
 
 Tensor rows_of(const Tensor& x, const Weights& weights) {
   TORCH_CHECK(x.scalar_type() == at::kFloat, "expected scalar type Float but found ", x.scalar_type());
-  TORCH_CHECK(x.dim() > 0 && x.size(-1) == weights.levels.size(1), "a dynamic linear layer of ", weights.levels.size(1),
+  TORCH_CHECK(x.dim() >= 2, "The dimension of input tensor should be larger than or equal to 2");
+  TORCH_CHECK(x.size(-1) == weights.levels.size(1), "a dynamic linear layer of ", weights.levels.size(1),
               " inputs was given a tensor of ", x.sizes());
-  return x.reshape({-1, weights.levels.size(1)});
+  return x.reshape({-1, weights.levels.size(1)}).contiguous();
 }
 
 template <bool relu>
@@ -157,6 +159,7 @@ template <Tensor (*run)(const Tensor&, const Packed&, bool)>
 void boxed(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   const auto arguments = torch::jit::last(*stack, count);
+  const at::AutoDispatchBelowAutograd plain;  // There is no gradient, and PyTorch says so.
   Tensor result = run(arguments[0].toTensor(), arguments[1].toCustomClass<LinearPackedParamsBase>(),
                       count > 2 && arguments[2].toBool());
   torch::jit::drop(*stack, count);

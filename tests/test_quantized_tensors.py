@@ -67,6 +67,23 @@ def test_far_from_zero() -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_nan_and_strange_scales(dtype: torch.dtype) -> None:
+    x = torch.full((35,), torch.nan)
+    assert_same_quantised(
+        torch.quantize_per_tensor(x.to("dml"), 0.1, 2, dtype), torch.quantize_per_tensor(x, 0.1, 2, dtype)
+    )
+    # PyTorch's CPU kernel for zero points that are floats ends the process with int32.
+    for zeros in (torch.zeros(1, dtype=torch.int64), torch.zeros(1))[: 1 if dtype == torch.qint32 else 2]:
+        ours = torch.quantize_per_channel(x[None].to("dml"), torch.ones(1), zeros, 0, dtype)
+        theirs = torch.quantize_per_channel(x[None], torch.ones(1), zeros, 0, dtype)
+        assert torch.equal(ours.int_repr().cpu(), theirs.int_repr())
+    for scale in (0.0, -0.5, 1e-42, 1e38):
+        y = torch.randn(40)
+        ours = torch.quantize_per_tensor(y.to("dml"), scale, 0, dtype)
+        assert torch.equal(ours.int_repr().cpu(), torch.quantize_per_tensor(y, scale, 0, dtype).int_repr())
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_scales_known_as_tensors(dtype: torch.dtype) -> None:
     x, scale, zero = numbers(5, 7), torch.tensor(0.25), torch.tensor(2)
     ours = torch.quantize_per_tensor(x.to("dml"), scale.to("dml"), zero.to("dml"), dtype)
@@ -174,6 +191,21 @@ def test_other_operators_run_on_the_cpu() -> None:
     assert_same_quantised(torch.relu(q.to("dml")), torch.relu(q))
     ours = torch.ops.quantized.add(q.to("dml"), q.to("dml"), 0.5, 1)
     assert_same_quantised(ours, torch.ops.quantized.add(q, q, 0.5, 1))
+    assert_same_quantised(torch.cat([q.to("dml"), q.to("dml")]), torch.cat([q, q]))
+    rows = torch.tensor([2, 0])
+    assert_same_quantised(q.to("dml")[rows.to("dml")], q[rows])
+    assert_same_quantised(q.to("dml").fill_(1.5), q.clone().fill_(1.5))
+    assert_same_quantised(q.to("dml").sort()[0], q.sort()[0])
+    for wrong in (lambda t: t + t, lambda t: t.zero_()):
+        assert_same_error(wrong, q)
+        with pytest.raises(NotImplementedError, match=r"Could not run 'aten::(add|zero_)"):
+            wrong(q.to("dml"))
+
+
+def test_resize() -> None:
+    q = per_tensor()
+    assert torch.equal(q.to("dml").resize_(2, 3).int_repr().cpu(), q.clone().resize_(2, 3).int_repr())
+    assert q.to("dml").resize_(9, 9).dequantize().shape == (9, 9)
 
 
 def test_errors() -> None:
@@ -182,6 +214,19 @@ def test_errors() -> None:
     assert_same_error(lambda t: torch.quantize_per_tensor(t, 0.1, 0, torch.int8), x)
     assert_same_error(lambda t: torch.quantize_per_tensor(t, 0.1, 0, torch.qint8), x.double())
     assert_same_error(lambda t: torch.quantize_per_channel(t, torch.ones(5), torch.zeros(5), 0, torch.qint8), x)
+    for zero in (-1, 256):
+        zeros = torch.tensor([0, zero, 0])
+        assert_same_error(lambda t, z=zeros: torch.quantize_per_channel(t, torch.ones(3), z, 0, torch.quint8), x)
+    assert_same_error(lambda t: t.copy_(x.to(t.device, torch.float64)), per_tensor())
+    assert_same_error(lambda t: t.copy_(per_channel().to(t.device)), per_tensor())
+    nibbles = torch.quantize_per_channel(x, torch.rand(3) + 0.1, torch.rand(3), 0, torch.quint4x2)
+    for refused in (
+        lambda: nibbles.to("dml"),
+        lambda: torch.quantize_per_tensor(x.to("dml"), 0.1, 0, torch.quint4x2),
+        lambda: torch.quantize_per_channel(x.to("dml"), torch.rand(3), torch.rand(3), 0, torch.quint4x2),
+    ):
+        with pytest.raises(NotImplementedError, match="QUInt4x2 are not supported on dml"):
+            refused()
 
 
 def quantised(model: nn.Module, dtype: torch.dtype = torch.qint8) -> nn.Module:
@@ -248,9 +293,24 @@ def test_weights_go_with_their_layer() -> None:
     assert used() < before + 16 * 4096
 
 
+def test_dynamic_linear_of_a_transposed_input() -> None:
+    layer, x = quantised(nn.Sequential(nn.Linear(37, 21))), torch.randn(37, 5)
+    assert torch.equal(layer(x.to("dml").t()), layer(x.t().contiguous().to("dml")))
+
+
+def test_dynamic_linear_has_no_gradient() -> None:
+    layer = quantised(nn.Sequential(nn.Linear(8, 4)))
+    x = torch.randn(2, 8, device="dml", requires_grad=True)
+    with pytest.warns(UserWarning, match="does not have|not registered|autograd kernel"):
+        layer(x).sum().backward()
+    assert x.grad is None
+
+
 def test_dynamic_linear_refuses_other_sizes_and_dtypes() -> None:
     layer = quantised(nn.Sequential(nn.Linear(16, 8)))
     with pytest.raises(RuntimeError, match="of 16 inputs"):
         layer(torch.randn(2, 15, device="dml"))
+    with pytest.raises(RuntimeError, match="larger than or equal to 2"):
+        layer(torch.randn(16, device="dml"))
     with pytest.raises(RuntimeError, match="Float"):
         layer(torch.randn(2, 16, device="dml", dtype=torch.float16))

@@ -1,7 +1,8 @@
 //! The integers of quantised tensors from floats, and back: with one scale and zero point, or one of each a channel. PyTorch keeps both
 //! with the tensor (`plugin/quantized.cpp`); here tensors are those integers.
 //!
-//! As on the CPU numbers are multiplied by the scale's reciprocal, in float32. NaN becomes the least integer.
+//! As on the CPU numbers are multiplied by the scale's reciprocal, in float32, and NaN becomes the largest integer of 8 bits or the
+//! least of 32, with a scale a channel 0.
 
 use super::fake_quantize::{clamped, of_axis, reciprocal};
 use crate::operator::argument::Out;
@@ -46,34 +47,51 @@ fn of_channels(call: &Call, t: &Tensor, [scale, zero]: [&Tensor; 2], axis: i64) 
 }
 
 fn quantize(call: &mut Call, x: &Tensor, scale: f64, zero: i64, out: Out) -> Result<()> {
-    levels(call, x, common(scale, zero), out.tensor()?, false)
+    levels(call, x, common(scale, zero), out.tensor()?, Kind::One)
 }
 
 fn quantize_channels(call: &mut Call, x: &Tensor, scale: &Tensor, zero: &Tensor, axis: i64, out: Out) -> Result<()> {
     let inputs = of_channels(call, x, [scale, zero], axis)?;
-    levels(call, x, inputs, out.tensor()?, zero.dtype.is_float())
+    levels(call, x, inputs, out.tensor()?, if zero.dtype.is_float() { Kind::Floats } else { Kind::Channels })
 }
 
-/// Writes the integers. With `adds_first`, zero points are floats and are added before numbers are rounded.
-fn levels(call: &mut Call, x: &Tensor, [scale, zero]: [Input; 2], out: &Tensor, adds_first: bool) -> Result<()> {
+/// Scales and zero points.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Kind {
+    /// One of each.
+    One,
+    /// One of each a channel.
+    Channels,
+    /// The same, and zero points are floats, which are added before numbers are rounded.
+    Floats,
+}
+
+/// Writes the integers.
+fn levels(call: &mut Call, x: &Tensor, [scale, zero]: [Input; 2], out: &Tensor, kind: Kind) -> Result<()> {
     check!(x.dtype == DType::F32, Runtime, "{}: expected float32, got {}", call.name, x.describe());
     check!(x.sizes == out.sizes, Runtime, "{}: {} is no place for {}", call.name, out.describe(), x.describe());
     let [low, high] = bounds(call, out)?;
+    let of_nan = match kind {
+        _ if out.dtype == DType::I32 => low,
+        Kind::One => high,
+        Kind::Channels | Kind::Floats => 0,
+    };
     let inputs = [Input::Tensor(x.clone()), scale, zero];
-    let bounded = [low, high].map(|bound| bound as f64);
-    // What is beyond float32's integers below the upper bound is the bound itself.
-    let variant = Variant::Of(out.dtype, adds_first);
-    kernel::run_variant(call, "quantize", variant, &[out], &operands(&inputs), DType::F32, &|b, v| {
+    let family = if kind == Kind::One { "quantize" } else { "quantize_channels" };
+    let variant = Variant::Of(out.dtype, kind == Kind::Floats);
+    kernel::run_variant(call, family, variant, &[out], &operands(&inputs), DType::F32, &|b, v| {
         let (x, scale, zero) = (v[0], v[1], v[2]);
-        let level = if adds_first {
+        let level = if kind == Kind::Floats {
             let inverse = scale.eq(0.0).select(scale.like(1.0), reciprocal(scale));
             (x * inverse + zero).round()
         } else {
             zero + (x * reciprocal(scale)).round()
         };
-        let highest = level.ge(bounded[1]);
-        let level = clamped(level, level.like(bounded[0]), level.like(bounded[1]));
-        vec![highest.select(b.int(ScalarType::I32, high as u64), level.cast(ScalarType::I32))]
+        let integer = |level: i64| b.int(ScalarType::I32, level as u64);
+        // The largest int32 is none of float32's numbers.
+        let inside = clamped(level, level.like(low as f64), level.like(high as f64)).cast(ScalarType::I32);
+        let bounded = level.ge(high as f64).select(integer(high), inside);
+        vec![level.is_nan().select(integer(of_nan), bounded)]
     })?;
     call.ret(out.clone());
     Ok(())
