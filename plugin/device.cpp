@@ -1,7 +1,5 @@
 #include "device.h"
 
-#include <torch/headeronly/version.h>
-
 #include "interrupt.h"
 
 namespace dml {
@@ -48,9 +46,6 @@ void raise(int32_t status) {
     case DML_VALUE_ERROR: TORCH_CHECK_VALUE(false, message);
     case DML_NOT_IMPLEMENTED:
     case DML_FALLBACK: TORCH_CHECK_NOT_IMPLEMENTED(false, message);
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 15
-    case DML_DTYPE_ERROR: TORCH_CHECK_NOT_IMPLEMENTED(false, message);
-#endif
     case DML_OUT_OF_MEMORY: TORCH_CHECK_WITH(OutOfMemoryError, false, message);
     case DML_DEVICE_LOST:
       throw c10::AcceleratorError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, DML_DEVICE_LOST, message);

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define DML_ABI_VERSION 8u
+#define DML_ABI_VERSION 9u
 
 typedef enum DmlStatus {
   DML_OK = 0,
@@ -30,8 +30,7 @@ typedef enum DmlStatus {
   DML_OUT_OF_MEMORY = 6,        // torch.OutOfMemoryError
   DML_DEVICE_LOST = 7,          // torch.AcceleratorError where there is one, else RuntimeError
   DML_FALLBACK = 8,             // this operator has no kernel for these arguments: run it on the CPU
-  DML_DTYPE_ERROR = 9,          // a refused dtype: RuntimeError up to torch 2.14, NotImplementedError from 2.15
-  DML_INTERRUPTED = 10,         // a wait that the check of dml_set_interrupt_check ended
+  DML_INTERRUPTED = 9,          // a wait that the check of dml_set_interrupt_check ended
 } DmlStatus;
 
 typedef enum DmlDType {
@@ -180,6 +179,8 @@ void dml_shutdown(void);
 void dml_set_interrupt_check(int32_t (*check)(void));
 // From now on messages call the devices CUDA devices.
 void dml_stand_in_for_cuda(void);
+// PyTorch 2.`minor` asks: some of what the CPU refuses or takes depends on it.
+void dml_set_torch_minor(uint32_t minor);
 int32_t dml_device_dtypes(int32_t device, uint32_t* mask);  // bit n: DmlDType n can be computed with
 
 // ---- memory

@@ -144,6 +144,7 @@ DML_EXPORT int32_t dml_plugin_init(const char* torch_version, int32_t as_cuda) {
   return dml::status_of([&] {
     dml::check_versions(torch_version);
     if (done) return;
+    dml_set_torch_minor(TORCH_VERSION_MINOR);
     if (as_cuda != 0) {
       dml::backend = dml::Backend::cuda();
       dml_stand_in_for_cuda();

@@ -104,6 +104,9 @@ def test_nothing_left_of_a_dimension(mode):
         ((1, 2, 3, 4, 5), (1, 1, 1, 1, -3, 0)),
     ):
         amounts = amounts + (0,) * (2 * (len(shape) - 2) - len(amounts))
+        if TORCH >= (2, 15):
+            assert_same_error(lambda x, a=amounts: F.pad(x, a, mode), torch.randn(shape))
+            continue
         assert_matches_cpu(lambda x, a=amounts: F.pad(x, a, mode), torch.randn(shape))
         # Not compared: some of the CPU's gradients of nothing were never written.
         x = torch.randn(shape, device="dml", requires_grad=True)

@@ -14,9 +14,9 @@ from typing import Any
 
 # DmlStatus of engine.h, and what each becomes in Python.
 _INDEX_ERROR, _TYPE_ERROR, _VALUE_ERROR, _NOT_IMPLEMENTED, _OUT_OF_MEMORY, _DEVICE_LOST = 2, 3, 4, 5, 6, 7
-_INTERRUPTED = 10
+_INTERRUPTED = 9
 
-ABI_VERSION = 8
+ABI_VERSION = 9
 
 # Keys of a device's description.
 _WORDS = ("name", "vendor", "kind", "driver", "driver_info", "api_version", "uuid")

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of this interface; plugin and engine must agree.
-pub const ABI_VERSION: u32 = 8;
+pub const ABI_VERSION: u32 = 9;
 
 /// What a call came to.
 #[repr(i32)]
@@ -27,10 +27,8 @@ pub enum Status {
     DeviceLost = 7,
     /// The CPU must do it.
     Fallback = 8,
-    /// What CPU raises for a dtype that it refuses: depends on the version of torch.
-    Dtype = 9,
     /// A wait was told to end.
-    Interrupted = 10,
+    Interrupted = 9,
 }
 
 /// Where a tensor is: [`DmlTensor::place`].

@@ -1,6 +1,7 @@
 //! Errors as statuses, messages per thread, and the wall that stops panics.
 
 use crate::abi::Status;
+use dml_ops::operator::torch_version;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,7 +48,8 @@ impl From<dml_ops::Error> for Failure {
             E::Engine(e) => return e.into(),
             E::Host(status) => return Self { status: status_of(status), message: None },
             E::Runtime(_) => Status::Runtime,
-            E::Dtype(_) => Status::Dtype,
+            E::Dtype(_) if torch_version::at_least(15) => Status::NotImplemented,
+            E::Dtype(_) => Status::Runtime,
             E::Index(_) => Status::Index,
             E::Type(_) => Status::Type,
             E::Value(_) => Status::Value,

@@ -159,7 +159,6 @@ fn constants(to: &mut String) {
         ("OUT_OF_MEMORY", Status::OutOfMemory),
         ("DEVICE_LOST", Status::DeviceLost),
         ("FALLBACK", Status::Fallback),
-        ("DTYPE_ERROR", Status::Dtype),
     ];
     for (name, status) in statuses {
         check(to, &format!("DML_{name}"), status as usize);
@@ -229,6 +228,7 @@ fn functions() -> Vec<(&'static str, String)> {
         device::dml_simulate_loss(_);
         device::dml_set_interrupt_check(_);
         device::dml_stand_in_for_cuda();
+        device::dml_set_torch_minor(_);
         device::dml_shutdown();
         device::dml_queue_stats_json(_);
         device::dml_kernel_stats_json();

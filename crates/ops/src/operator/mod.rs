@@ -9,6 +9,7 @@ pub mod host;
 pub mod on_bits;
 pub mod schema;
 pub mod structured;
+pub mod torch_version;
 pub mod value;
 
 use call::Call;

@@ -5,6 +5,7 @@ use crate::movement::copy::fill_with;
 use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
+use crate::operator::torch_version;
 use crate::primitives::kernel::KernelSpec;
 use crate::primitives::loops::check_turns;
 use crate::spatial::geometry::{
@@ -128,7 +129,11 @@ fn output(call: &Call, mode: Mode, rank: usize, input: &Tensor, padding: &[i64])
         names.iter().zip(sizes).map(|(name, n)| format!("{name}: {n}")).collect::<Vec<_>>().join(separator)
     };
     let (shape, padded) = (named(&input.sizes[lead..], ", "), named(&sizes, " "));
-    // As on the CPU an image may be left without rows, and without columns, but not without both.
+    if rank > 1 && torch_version::at_least(15) {
+        let left = sizes.iter().all(|&n| n >= 1);
+        check!(left, Runtime, "Calculated output {padded} must be >= 1 in every dimension (input {shape})");
+    }
+    // Before that an image may be left without rows, and without columns, but not without both.
     check!(sizes.iter().any(|&n| n >= 1), Runtime, "input ({shape}) is too small. Calculated output {padded}");
     if let Some(negative) = sizes.iter().find(|&&n| n < 0) {
         let whole: Vec<i64> = input.sizes[..lead].iter().chain(&sizes).copied().collect();
