@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "allocator.h"
 #include "device.h"
 #include "hooks.h"
 #include "redirect.h"
@@ -25,6 +26,7 @@ struct Hooks final : DeviceHooks<at::CUDAHooksInterface> {
   c10::DeviceIndex current_device() const override { return dml::current_device(); }
   int getNumGPUs() const override { return device_count(); }
   void deviceSynchronize(c10::DeviceIndex index) const override { check(dml_synchronize(index)); }
+  at::Allocator* getCUDADeviceAllocator() const override { return allocator(); }
 
   // Of CUDA's libraries, none. Asked for their versions, none is old.
   long versionCuDNN() const override { return 0; }

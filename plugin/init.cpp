@@ -62,6 +62,7 @@ void register_all() {
   if (is_cuda()) {
     register_cuda_hooks();
     replace_cuda("aten");
+    replace_cuda("quantized");
     register_over_cuda();
   } else {
     register_hooks();

@@ -177,7 +177,16 @@ void quantize_as(const Tensor& x, const Tensor& q) {
   }
 }
 
-// PyTorch asks for this, where one side is a device of ours, before it looks for quantised tensors.
+// PyTorch's own asks for _copy_from, where one side is a device, before it looks for quantised tensors, and with CUDA
+// for CUDA's.
+Tensor& copy(Tensor& self, const Tensor& source, bool non_blocking) {
+  if (self.is_same(source)) return self;
+  // PyTorch expands no tensor that has a scale a channel.
+  const Tensor from = source.sizes() == self.sizes() ? source : source.expand(self.sizes());
+  at::_ops::_copy_from::call(from, self, non_blocking);
+  return self;
+}
+
 Tensor copy_from(const Tensor& self, const Tensor& dst, bool non_blocking) {
   TORCH_CHECK(dst.is_quantized(),
               "Copying from quantized Tensor to non-quantized Tensor is not allowed, please use dequantize to get a "
@@ -227,6 +236,7 @@ void register_quantized() {
     quantized.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_under<DispatchKey::QuantizedCPU>>());
   }
   quantized.impl("aten::resize_", torch::CppFunction::makeFromBoxedFunction<&run_as_plain>());
+  quantized.impl("aten::copy_", TORCH_FN(copy));
   quantized.impl("aten::_copy_from", TORCH_FN(copy_from));
   quantized.impl("aten::_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
   quantized.impl("aten::dequantize.self", TORCH_FN(numbers));
