@@ -5,16 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use dml_gpu::traits::*;
-use dml_gpu::{AdapterKind, Ticket, Waited};
+use dml_gpu::{Progress, Ticket, Waited, check_submitted, poll_until};
 use windows::Win32::Foundation::{CloseHandle, HANDLE, WAIT_OBJECT_0};
 use windows::Win32::Graphics::Direct3D12::{D3D12_FENCE_FLAG_NONE, ID3D12CommandQueue, ID3D12Fence};
 use windows::Win32::System::Threading::{CreateEventW, WaitForSingleObject};
 
 use crate::device::DeviceShared;
-use crate::error::{Error, invalid};
+use crate::error::Error;
 
-/// How long a wait polls before it blocks.
-const POLL: Duration = Duration::from_micros(100);
 /// How long a blocked wait sleeps before it looks whether the device still lives, and whether it is to stop.
 const SLICE: Duration = Duration::from_millis(50);
 /// The longest pause between two looks of a wait that has nothing signalled.
@@ -32,12 +30,6 @@ struct Core {
     fence: ID3D12Fence,
     submitted: AtomicU64,
     device: Arc<DeviceShared>,
-}
-
-/// How long ago a wait saw something complete.
-struct Progress {
-    done: u64,
-    since: Instant,
 }
 
 /// An event of the system, which a fence sets.
@@ -75,18 +67,8 @@ impl Timeline {
         Ok(value)
     }
 
-    /// Asks `done` until it is true, or for 100 µs.
-    fn poll_until(&self, mut done: impl FnMut() -> Result<bool, Error>) -> Result<bool, Error> {
-        // Polling takes a processor from a driver that computes on it, so that one gets it back.
-        let software = self.core.device.adapter.info.kind == AdapterKind::Software;
-        let mut started = None;
-        while !done()? {
-            if started.get_or_insert_with(Instant::now).elapsed() > POLL {
-                return Ok(false);
-            }
-            if software { std::thread::yield_now() } else { std::hint::spin_loop() }
-        }
-        Ok(true)
+    fn poll_until(&self, done: impl FnMut() -> Result<bool, Error>) -> Result<bool, Error> {
+        poll_until(self.core.device.adapter.info.kind, done)
     }
 
     /// Blocks until the fence reaches `ticket`, or until `stop` is true: false then. With `heed_loss`, a device that is
@@ -97,7 +79,7 @@ impl Timeline {
         // SAFETY: fence and event are valid. The fence sets the event once; until then it is not closed.
         unsafe { self.core.fence.SetEventOnCompletion(ticket, event.handle) }
             .map_err(|e| device.error("ID3D12Fence::SetEventOnCompletion", &e))?;
-        let mut progress = Progress { done: self.poll()?, since: Instant::now() };
+        let mut progress = Progress::new(self.poll()?);
         loop {
             event.wait(SLICE.min(device.timeout));
             if heed_loss {
@@ -118,15 +100,7 @@ impl Timeline {
     /// Fails, and marks the device as hung, if a wait has seen nothing complete for too long.
     fn check_progress(&self, progress: &mut Progress, done: u64) -> Result<(), Error> {
         let device = &self.core.device;
-        if done > progress.done {
-            *progress = Progress { done, since: Instant::now() };
-        } else if progress.since.elapsed() >= device.timeout {
-            tracing::error!(
-                "{}: no progress for {:?} (ticket {done} is complete, {} is submitted): the device counts as lost",
-                device.adapter.info.name,
-                device.timeout,
-                self.last_ticket().0
-            );
+        if !progress.goes_on(done, self.last_ticket(), device.timeout, &device.adapter.info) {
             device.mark_hung();
             return Err(Error::DeviceLost);
         }
@@ -135,12 +109,7 @@ impl Timeline {
 
     /// Fails for a ticket that was not submitted.
     fn known(&self, call: &'static str, ticket: Ticket) -> Result<(), Error> {
-        let last = self.last_ticket();
-        if ticket > last {
-            let what = format!("ticket {} was not submitted; the last is {}", ticket.0, last.0);
-            return Err(invalid(call, what));
-        }
-        Ok(())
+        check_submitted(call, ticket, self.last_ticket())
     }
 }
 
@@ -186,7 +155,7 @@ impl dml_gpu::Timeline for Timeline {
         if self.poll_until(|| Ok(done(self.completed()?)))? {
             return Ok(true);
         }
-        let mut progress = Progress { done: self.poll()?, since: Instant::now() };
+        let mut progress = Progress::new(self.poll()?);
         let mut asked = Instant::now();
         loop {
             std::thread::sleep(PAUSE);

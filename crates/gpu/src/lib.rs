@@ -73,7 +73,7 @@ pub use memory::{MemoryClass, Segment};
 pub use options::{OpenOptions, PipelineOptions};
 pub use query::{Clocks, Span, ticks_between, unix_now};
 pub use ticket::Ticket;
-pub use timeline::{Timeline, Waited};
+pub use timeline::{Progress, Timeline, Waited, check_submitted, poll_until};
 pub use validation::ValidationMessage;
 
 /// The traits by no name, for whoever has types of the same names.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 use dml_gpu::traits::*;
-use dml_gpu::{AdapterKind, Ticket, Waited};
+use dml_gpu::{Progress, Ticket, Waited, check_submitted, poll_until};
 
 use super::marker::MarkerWord;
 use super::semaphore::TimelineSemaphore;
@@ -24,8 +24,6 @@ use crate::error::Error;
 
 /// With markers, one submit in so many signals the semaphore.
 const SIGNAL_EVERY: u64 = 32;
-/// How long a wait polls before it blocks.
-const POLL: Duration = Duration::from_micros(100);
 /// How long a blocked wait sleeps before it looks whether the device still lives, and whether it is to stop.
 const SLICE: Duration = Duration::from_millis(50);
 /// The first and the longest pause between two looks of a wait that has nothing signalled.
@@ -45,12 +43,6 @@ struct Core {
     submitted: AtomicU64,
     completed: AtomicU64,
     device: Arc<DeviceShared>,
-}
-
-/// How long ago a wait saw something complete.
-struct Progress {
-    done: u64,
-    since: Instant,
 }
 
 /// Guards the order of submits of this timeline.
@@ -73,23 +65,8 @@ impl Timeline {
         })
     }
 
-    /// Asks `done` until it is true, or for 100 µs.
-    fn poll_until(&self, mut done: impl FnMut() -> Result<bool, Error>) -> Result<bool, Error> {
-        // Polling takes a processor from a driver that computes on it, so that one gets it back.
-        let software = self.core.device.adapter.info.kind == AdapterKind::Software;
-        let mut started = None;
-        while !done()? {
-            let started = *started.get_or_insert_with(Instant::now);
-            if started.elapsed() > POLL {
-                return Ok(false);
-            }
-            if software {
-                std::thread::yield_now();
-            } else {
-                std::hint::spin_loop();
-            }
-        }
-        Ok(true)
+    fn poll_until(&self, done: impl FnMut() -> Result<bool, Error>) -> Result<bool, Error> {
+        poll_until(self.core.device.adapter.info.kind, done)
     }
 
     pub(super) fn has_marker(&self) -> bool {
@@ -148,7 +125,7 @@ impl Timeline {
         let device = &self.core.device;
         self.ensure_signal(ticket)?;
         let slice = SLICE.min(device.timeout);
-        let mut progress = Progress { done: self.poll()?, since: Instant::now() };
+        let mut progress = Progress::new(self.poll()?);
         loop {
             let reached = self.core.semaphore.wait(ticket, slice)?;
             if heed_loss {
@@ -168,15 +145,7 @@ impl Timeline {
     /// Fails, and marks the device as hung, if a wait has seen nothing complete for too long.
     fn check_progress(&self, progress: &mut Progress, done: u64) -> Result<(), Error> {
         let device = &self.core.device;
-        if done > progress.done {
-            *progress = Progress { done, since: Instant::now() };
-        } else if progress.since.elapsed() >= device.timeout {
-            tracing::error!(
-                "{}: no progress for {:?} (ticket {done} is complete, {} is submitted): the device counts as lost",
-                device.adapter.info.name,
-                device.timeout,
-                self.last_ticket().0
-            );
+        if !progress.goes_on(done, self.last_ticket(), device.timeout, &device.adapter.info) {
             device.mark_hung();
             return Err(Error::DeviceLost);
         }
@@ -185,14 +154,7 @@ impl Timeline {
 
     /// Fails for a ticket that was not submitted.
     pub(super) fn known(&self, call: &'static str, ticket: Ticket) -> Result<(), Error> {
-        let last = self.last_ticket();
-        if ticket > last {
-            return Err(Error::Invalid {
-                call,
-                what: format!("ticket {} was not submitted; the last is {}", ticket.0, last.0),
-            });
-        }
-        Ok(())
+        check_submitted(call, ticket, self.last_ticket())
     }
 
     fn poll(&self) -> Result<u64, Error> {
@@ -285,7 +247,7 @@ impl dml_gpu::Timeline for Timeline {
         if self.poll_until(|| Ok(done(self.completed()?)))? {
             return Ok(true);
         }
-        let mut progress = Progress { done: self.poll()?, since: Instant::now() };
+        let mut progress = Progress::new(self.poll()?);
         let (mut pause, mut asked) = (PAUSES[0], Instant::now());
         loop {
             std::thread::sleep(pause);
