@@ -29,6 +29,7 @@ const VARIANTS: &[&str] = &[
     "4x16x64s",
     "4x16x64ls",
     "4x16x128",
+    "8x16x128",
     "4x32x32",
     "4x32x32s",
     "4x32x64",
@@ -246,7 +247,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for &role in &o.roles {
             let problem = data.problem(&o, role);
             let all: Vec<Tile> = if o.tiles == "table" {
-                tiles(role, o.dtype, width as u32, units.small).to_vec()
+                tiles(role, width as u32, o.causal, units.small).to_vec()
             } else if o.tiles == "all" {
                 let lazy = |tile: &Tile| tile.lazy && role != Role::Forward;
                 VARIANTS.iter().filter_map(|text| Tile::parse(text)).filter(|tile| !lazy(tile)).collect()

@@ -576,6 +576,11 @@ impl<'b> Value<'b> {
         self.unary(Unary::HighestBit)
     }
 
+    /// `2^x` of an f32 by the adapter's own instruction, whose bits are its own: see [`Unary::FastExp2`].
+    pub fn fast_exp2(self) -> Value<'b> {
+        self.unary(Unary::FastExp2)
+    }
+
     /// High half of the 64-bit product of two u32.
     pub fn mul_high(self, other: impl Operand<'b>) -> Value<'b> {
         self.binary(Binary::MulHigh, other)

@@ -390,6 +390,9 @@ pub enum Unary {
     CountOneBits,
     /// Index of the highest set bit of an unsigned 32-bit integer, all ones for 0.
     HighestBit,
+    /// A power of two (f32) by the adapter's own instruction: Vulkan promises 3 + 2|x| units in the last place, results below
+    /// 2^-126 may be 0, and adapters differ. For what is rounded to 16 bits afterwards; [`crate::math::exp2`] is exact elsewhere.
+    FastExp2,
 }
 
 /// Operations on two values of one type. Float operations are correctly rounded and never contracted.

@@ -220,6 +220,7 @@ impl Verifier<'_> {
                     Unary::Abs | Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round => ty.scalar.is_float(),
                     Unary::CountOneBits => ty.scalar.is_integer() && ty.scalar.bytes() == 4,
                     Unary::HighestBit => ty.scalar == ScalarType::U32,
+                    Unary::FastExp2 => ty.scalar == ScalarType::F32,
                 };
                 check(takes && a == ty, || wrong_of(&[a]))
             }

@@ -103,6 +103,7 @@ impl Emitter<'_> {
             (Unary::Round, _) => "round",
             (Unary::CountOneBits, _) => "countbits",
             (Unary::HighestBit, _) => "firstbithigh",
+            (Unary::FastExp2, _) => "exp2",
         };
         format!("{function}({a})")
     }

@@ -698,6 +698,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
             Unary::Round => float!(round_ties_even),
             Unary::CountOneBits => self.map1(id, a, |a| u64::from(a.count_ones())),
             Unary::HighestBit => self.map1(id, a, |a| u64::from((a as u32).checked_ilog2().unwrap_or(u32::MAX))),
+            Unary::FastExp2 => float!(exp2),
         }
     }
 

@@ -182,7 +182,7 @@ impl<'b> Lowering<'b, '_> {
                 Unary::Ceil => x.ceil(),
                 Unary::Trunc => x.trunc(),
                 Unary::Round => x.round(),
-                Unary::Not | Unary::CountOneBits | Unary::HighestBit => {
+                Unary::Not | Unary::CountOneBits | Unary::HighestBit | Unary::FastExp2 => {
                     unreachable!("{op:?} of floats in kernel {}", self.k.name)
                 }
             },

@@ -81,6 +81,7 @@ const EXT_FLOOR: u32 = 8;
 const EXT_CEIL: u32 = 9;
 const EXT_UMIN: u32 = 38;
 const EXT_SMIN: u32 = 39;
+const EXT_EXP2: u32 = 29;
 const EXT_FMAX: u32 = 40;
 const EXT_UMAX: u32 = 41;
 const EXT_SMAX: u32 = 42;
@@ -852,6 +853,7 @@ impl<'k> Emitter<'k> {
             Unary::Round => self.ext(EXT_ROUND_EVEN, t, &[a]),
             Unary::CountOneBits => self.op(Op::BitCount, t, &[a]),
             Unary::HighestBit => self.ext(EXT_FIND_UMSB, t, &[a]),
+            Unary::FastExp2 => self.ext(EXT_EXP2, t, &[a]),
         }
     }
 

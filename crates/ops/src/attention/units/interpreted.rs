@@ -132,6 +132,7 @@ fn check(case: Case) {
         dtype,
         bias: case.bias.then_some(dtype),
         causal: case.causal,
+        deferred: !case.bias,
         dropout: false,
         index: ScalarType::U32,
         tile,
@@ -249,12 +250,14 @@ fn every_tile_computes() {
     let longest = [64, 128, 256];
     for role in ROLES {
         for (i, &elements) in longest.iter().enumerate() {
-            for &tile in tiles(role, DType::BF16, elements, false) {
-                let case = case(role, tile, quads());
-                let dtype = if i == 1 { DType::F16 } else { DType::BF16 };
-                check(Case { dtype, ..case });
+            let dtype = if i == 1 { DType::F16 } else { DType::BF16 };
+            for (&tile, causal) in
+                [true, false].iter().flat_map(|&c| tiles(role, elements, c, false).iter().zip([c; 9]))
+            {
+                let case = Case { causal, dtype, ..case(role, tile, quads()) };
+                check(case);
                 if role == Role::Forward {
-                    check(Case { tile: Tile { lazy: true, ..tile }, dtype, ..case });
+                    check(Case { tile: Tile { lazy: true, ..tile }, ..case });
                 }
             }
         }

@@ -7,8 +7,7 @@
 use super::products::Left;
 use super::spec::{Role, Spec};
 use super::stage::Stage;
-use super::weights::exp2;
-use super::worker::{Matrices, Patch, Worker};
+use super::worker::{Mask, Matrices, Patch, Worker};
 use crate::attention::dropout::{Dropout, DropoutParams};
 use crate::attention::matrix::{Matrix, Plane};
 use crate::primitives::kernel::{Input, KernelSpec, Output};
@@ -140,18 +139,33 @@ impl<'b> Work<'_, 'b> {
         Some(self.worker.kept(column0, query, dropout))
     }
 
-    /// Runs `body` for each tile of columns that is seen, with the first column of it and of the next.
-    fn walk(&self, start: impl FnOnce(Value<'b>), body: impl FnOnce(Value<'b>, Value<'b>)) {
+    /// Runs `body` for each tile of columns that is seen, with the first column of it and of the next, and what is to be
+    /// masked in it.
+    fn walk(&self, start: impl FnOnce(Value<'b>), body: impl Fn(Value<'b>, Value<'b>, Mask)) {
         let (w, step) = (self.worker, self.worker.spec.tile.columns);
-        let (first, end) = w.visible();
+        let runs = w.visible();
+        let [Some(&(first, ..)), Some(&(_, end, _))] = [runs.first(), runs.last()] else { return };
         let first_that_exists = first.lt(end).select(first, 0);
         start(first_that_exists);
         w.b.barrier();
-        w.b.for_(first, end, step, |column0| {
-            // The last step fetches the first tile again: cheaper than a branch.
-            let next = column0 + step;
-            body(column0, next.lt(end).select(next, first_that_exists));
-        });
+        for (first, run_end, mask) in runs {
+            w.b.for_(first, run_end, step, |column0| {
+                // The last step fetches the first tile again: cheaper than a branch.
+                let next = column0 + step;
+                body(column0, next.lt(end).select(next, first_that_exists), mask);
+            });
+        }
+    }
+
+    /// The weight of a score, relative to 2^`base`.
+    fn weight(&self, score: Value<'b>, base: Value<'b>) -> Value<'b> {
+        let relative = if self.worker.spec.deferred { score.fma(self.scale(), -base) } else { score - base };
+        relative.fast_exp2()
+    }
+
+    /// Factor of scores, which are in units of ln 2.
+    fn scale(&self) -> Value<'b> {
+        self.p.scale * LOG2_E
     }
 
     /// `softmax(scores) @ values`, and the logarithms of the sums.
@@ -168,24 +182,25 @@ impl<'b> Work<'_, 'b> {
         let start = |x: f64| (0..w.own_rows()).map(|_| b.var(b.float(ScalarType::F32, x))).collect::<Vec<_>>();
         // Of each row: the largest score so far, and this invocation's share of the sum of powers of two.
         let (largest, shares) = (start(f64::NEG_INFINITY), start(0.0));
-        let scale = p.scale * LOG2_E;
+        let scale = self.scale();
         let begin = |column0: Value<'b>| {
             keys_stage.fetch(&keys, column0, self.edge());
             keys_stage.store();
             values_stage.fetch(&values, column0, self.edge());
         };
-        self.walk(begin, |column0, next| {
+        self.walk(begin, |column0, next, mask| {
             let scores = w.product(&left, &keys_stage.lines, &products, spec.depth);
             values_stage.store();
             keys_stage.fetch(&keys, next, self.edge());
-            let scores = w.scores(&scores, column0, scale, bias.as_ref());
+            let scores = w.scores(scores, column0, scale, bias.as_ref(), mask);
             let found = w.join_rows(w.fold_rows(&scores, Value::larger), Value::larger);
+            let found = if spec.deferred { found.into_iter().map(|x| x * scale).collect() } else { found };
             let rebase = || {
                 let mut shrinks = Vec::new();
                 for ((largest, share), &found) in largest.iter().zip(&shares).zip(&found) {
                     let before = largest.get();
                     let now = before.larger(found);
-                    let shrink = exp2(before - base_of(now));
+                    let shrink = (before - base_of(now)).fast_exp2();
                     share.set(share.get() * shrink);
                     shrinks.push(shrink);
                     largest.set(now);
@@ -200,7 +215,7 @@ impl<'b> Work<'_, 'b> {
                 rebase();
             }
             let bases: Vec<Value> = largest.iter().map(|largest| base_of(largest.get())).collect();
-            let weights = w.by_row(&scores, &bases, |score, base| exp2(score - base));
+            let weights = w.by_row(&scores, &bases, |score, base| self.weight(score, base));
             for (share, sum) in shares.iter().zip(w.fold_rows(&weights, |x, y| x + y)) {
                 share.set(share.get() + sum);
             }
@@ -288,7 +303,7 @@ impl<'b> Work<'_, 'b> {
         let (spec, query) = (w.spec, head.query);
         let products = w.sums(spec.tile.columns);
         let slopes_products = left2.is_some().then(|| w.sums(spec.tile.columns));
-        let scale = p.scale * LOG2_E;
+        let scale = self.scale();
         let logs = p.logs.map(|logs| self.of_head(logs, query));
         let deltas = p.deltas.map(|deltas| self.of_head(deltas, query));
         let of_queries = |column0: Value<'b>| -> [Vec<Value<'b>>; 2] {
@@ -310,12 +325,12 @@ impl<'b> Work<'_, 'b> {
             fetch(column0);
             store();
         };
-        self.walk(begin, |column0, next| {
+        self.walk(begin, |column0, next, mask| {
             let [logs, deltas] = own.clone().unwrap_or_else(|| of_queries(column0));
             fetch(next);
             let scores = w.product(left, &stages[0].lines, &products, spec.depth);
-            let scores = w.scores(&scores, column0, scale, head.bias.as_ref());
-            let weights = w.by_query(&scores, &logs, |score, log| exp2(score - log));
+            let scores = w.scores(scores, column0, scale, head.bias.as_ref(), mask);
+            let weights = w.by_query(&scores, &logs, |score, log| self.weight(score, log));
             let kept = self.kept(column0, query);
             let slopes = left2.as_ref().zip(slopes_products.as_ref()).map(|(left2, products)| {
                 let slopes = w.product(left2, &stages[1].lines, products, spec.width);
@@ -378,6 +393,7 @@ mod tests {
                         dtype,
                         bias,
                         causal: flag,
+                        deferred: bias.is_none() && flag,
                         dropout: !flag,
                         index,
                         tile: Tile { subgroups: 2, rows: 16, columns: 32, resident, lazy: flag },

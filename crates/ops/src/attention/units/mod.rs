@@ -9,7 +9,6 @@ mod run;
 mod spec;
 mod stage;
 mod tile;
-mod weights;
 mod worker;
 
 pub use parts::Parts;

@@ -6,7 +6,9 @@ use crate::operator::error::{Error, Result};
 use crate::primitives::kernel::{KernelSpec, Output};
 use crate::tensor::Tensor;
 use dml_engine::{Error as DeviceError, parameters};
-use dml_kernel::{Builder, ComponentMap, DType, Matrix, MatrixLayout, MatrixType, ScalarType, encode, matrix};
+use dml_kernel::{
+    Builder, ComponentMap, DType, Matrix, MatrixLayout, MatrixType, ScalarType, Value, decode, encode, matrix,
+};
 use half::{bf16, f16};
 use std::sync::OnceLock;
 
@@ -21,7 +23,7 @@ pub struct Parts {
     pub emulated: bool,
     /// Where the components of sums lie.
     pub sums: ComponentMap,
-    /// Those of left operands; `None` where that is not known, or they do not round to nearest even.
+    /// Those of left operands; `None` where that is not known, or what [`component`] gives does not become the nearest number.
     pub left: Option<ComponentMap>,
 }
 
@@ -91,7 +93,7 @@ impl Parts {
 fn find(call: &Call, units: Units, dtype: DType) -> Result<Option<Parts>> {
     let Units { shape, lanes, .. } = units;
     let [left, _, sum] = matrix::product_types(shape, dtype, DType::F32);
-    let probe = |ty: MatrixType| -> Result<(Option<ComponentMap>, bool)> {
+    let probe = |ty: MatrixType| -> Result<Option<ComponentMap>> {
         let probe = Probe { ty, lanes };
         let len = ty.len() as usize;
         let out = call.empty(DType::F32, &[3, i64::from(ty.len())])?;
@@ -103,11 +105,17 @@ fn find(call: &Call, units: Units, dtype: DType) -> Result<Option<Parts>> {
             let i = (lane * (ty.len() / lanes) + component) as usize;
             [rows[i] as u32, columns[i] as u32]
         };
-        let rounds = (0..).zip(rounded).all(|(i, &x)| x == nearest(ty.dtype, awkward(i)));
-        Ok((ComponentMap::found([ty.rows, ty.columns], lanes, at), rounds))
+        let each = ty.len() / lanes;
+        let rounds = |map: &ComponentMap| {
+            (0..ty.len()).all(|i| {
+                let [row, column] = map.place(i / each, i % each);
+                rounded[(row * ty.columns + column) as usize] == nearest(ty.dtype, awkward(i))
+            })
+        };
+        Ok(ComponentMap::found([ty.rows, ty.columns], lanes, at).filter(rounds))
     };
-    let ((sums, _), (left, rounds)) = (probe(sum)?, probe(left)?);
-    Ok(sums.map(|sums| Parts { shape, lanes, emulated: false, sums, left: left.filter(|_| rounds) }))
+    let (sums, left) = (probe(sum)?, probe(left)?);
+    Ok(sums.map(|sums| Parts { shape, lanes, emulated: false, sums, left }))
 }
 
 fn read(call: &Call, t: &Tensor) -> Result<Vec<f32>> {
@@ -116,9 +124,20 @@ fn read(call: &Call, t: &Tensor) -> Result<Vec<f32>> {
     Ok(bytes.chunks_exact(4).map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())
 }
 
-/// Numbers between those of halves, and halfway.
+/// What is to be set as a component of a matrix of this dtype, so that it becomes the nearest number to `x`. A conversion to bfloat16
+/// truncates on some adapters (NVIDIA's). Halves go away from 0. NaN becomes any number, unless `nan`.
+pub fn component<'b>(x: Value<'b>, dtype: DType, nan: bool) -> Value<'b> {
+    if dtype != DType::BF16 {
+        return x;
+    }
+    let nearest = ((x.bitcast(ScalarType::U32) + 0x8000) & 0xffff_0000u32).bitcast(ScalarType::F32);
+    // NVIDIA's NaN has all bits set, and adding to these begins again at 0.
+    if nan { x.is_nan().select(x, nearest) } else { nearest }
+}
+
+/// Numbers between those of halves; none is halfway.
 fn awkward(i: u32) -> f32 {
-    1.0 + (i * 17) as f32 / 16384.0
+    1.0 + (i * 68 + 1) as f32 / 65536.0
 }
 
 fn nearest(dtype: DType, x: f32) -> f32 {
@@ -129,7 +148,8 @@ fn nearest(dtype: DType, x: f32) -> f32 {
     }
 }
 
-/// Writes the rows of all components of a matrix, lane after lane, then their columns, then [`awkward`] numbers that they took.
+/// Writes the rows of all components of a matrix, lane after lane, then their columns; and the elements that became of
+/// [`awkward`] numbers, as the matrix stores them. (Read back as components they may not have been rounded at all.)
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 struct Probe {
     ty: MatrixType,
@@ -179,9 +199,48 @@ impl KernelSpec for Probe {
             b.barrier();
         }
         let numbers: Vec<_> = (0..any.components())
-            .map(|i| ((lane * any.components() + i) * 17).cast(ScalarType::F32) * (1.0 / 16384.0) + 1.0)
+            .map(|i| ((lane * any.components() + i) * 68 + 1).cast(ScalarType::F32) * (1.0 / 65536.0) + 1.0)
+            .map(|x| component(x, dtype, true))
             .collect();
         matrix.set_components(&any, &numbers);
-        store(2);
+        matrix.store(memory, 0u32, columns / per_word, MatrixLayout::RowMajor);
+        b.barrier();
+        b.for_(lane, b.u32(len), self.lanes, |element| {
+            let word = memory.load(element / per_word);
+            let bits = if per_word == 1 { word } else { (word >> ((element & 1) << 4)) & 0xffff };
+            p.out.store(element + 2 * len, decode(bits, dtype).bitcast(ScalarType::F32));
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dml_kernel::interpret::{Argument, run};
+
+    fn components(dtype: DType, numbers: &[f32]) -> Vec<f32> {
+        let b = Builder::new("component", [1, 1, 1]);
+        let (x, out) = (b.input("x", DType::F32), b.pointer("out", DType::F32));
+        out.store(b.group_id(0), component(x.load(b.group_id(0)), dtype, true));
+        let mut bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let mut results = vec![0; bytes.len()];
+        let groups = [numbers.len() as u32, 1, 1];
+        run(&b.finish(), groups, 8, &mut [Argument::Memory(&mut bytes), Argument::Memory(&mut results)]);
+        results.chunks_exact(4).map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
+    }
+
+    #[test]
+    fn components_are_the_nearest_numbers() {
+        let mut numbers: Vec<f32> = (0..256).map(awkward).collect();
+        numbers.extend([0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, 1e-40, -1.7e-3, 3.3895e38]);
+        for dtype in [DType::F16, DType::BF16] {
+            for (&x, found) in numbers.iter().zip(components(dtype, &numbers)) {
+                assert_eq!(nearest(dtype, found).to_bits(), nearest(dtype, x).to_bits(), "{x} as {dtype}");
+                assert!(dtype == DType::F16 || found.to_bits() & 0xffff == 0, "{found} is not rounded");
+            }
+            // NVIDIA's, which has all bits set.
+            let nan = components(dtype, &[f32::NAN, f32::from_bits(0x7fff_ffff), f32::from_bits(0xffff_ffff)]);
+            assert!(nan.iter().all(|x| x.is_nan()));
+        }
     }
 }

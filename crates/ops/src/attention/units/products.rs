@@ -1,6 +1,7 @@
 //! Products of tiles, between shared memory and a subgroup's matrices.
 
-use super::spec::Spec;
+use super::parts::component;
+use super::spec::{Role, Spec};
 use super::stage::{Lines, Stage};
 use super::tile::pitch;
 use super::worker::{Matrices, Patch, Worker};
@@ -100,9 +101,11 @@ impl<'b> Worker<'b> {
         let order =
             parts.left.filter(|_| parts.goes_directly()).and_then(|left| Some((left, parts.sums.order_of(&left)?)));
         let Some((left, order)) = order else { return self.pass_weights(weights) };
+        // Forward, a row that has a NaN ends as one, being divided by the sum of its weights.
+        let nan = self.spec.role != Role::Forward;
         let per_matrix = weights.chunks_exact(order.len());
         for (matrix, own) in self.weights.iter().flatten().zip(per_matrix) {
-            let ordered: Vec<Value> = order.iter().map(|&i| own[i as usize]).collect();
+            let ordered: Vec<Value> = order.iter().map(|&i| component(own[i as usize], self.spec.dtype, nan)).collect();
             matrix.set_components(&left, &ordered);
         }
     }

@@ -18,6 +18,8 @@ use smallvec::SmallVec;
 
 /// Most elements of a head: what registers hold.
 const LONGEST: i64 = 256;
+/// Scales that are numbers above 0 as f32, also in units of ln 2.
+const DEFERRED: std::ops::RangeInclusive<f64> = 1e-30..=1e30;
 /// Fewest rows on a GPU: fewer leave most of a matrix empty.
 const FEWEST_ROWS: i64 = 16;
 
@@ -67,7 +69,7 @@ impl<'a> Problem<'a> {
             return Ok(false);
         }
         let Some(parts) = Parts::of(call, units, self.inputs[0].dtype)? else { return Ok(false) };
-        for &tile in tiles(self.role, self.inputs[0].dtype, longest as u32, units.small) {
+        for &tile in tiles(self.role, longest as u32, self.causal, units.small) {
             if tile.fits(parts.shape) && self.run_in(call, parts, tile)? {
                 return Ok(true);
             }
@@ -97,6 +99,7 @@ impl<'a> Problem<'a> {
             dtype: self.inputs[0].dtype,
             bias: bias.as_ref().map(|t| t.dtype),
             causal: self.causal,
+            deferred: bias.is_none() && DEFERRED.contains(&self.scale),
             dropout: self.dropout.is_some(),
             index: index_of(&all),
             tile,

@@ -58,6 +58,8 @@ pub struct Spec {
     pub bias: Option<DType>,
     /// A query sees the keys up to its own position.
     pub causal: bool,
+    /// Nothing is added to scores, and their scale is above 0: weights are made of inner products at once.
+    pub deferred: bool,
     /// Weights are dropped at random.
     pub dropout: bool,
     /// Type of offsets in one head's matrix.
@@ -87,10 +89,5 @@ impl Spec {
     /// Invocations of a workgroup.
     pub fn threads(&self) -> u32 {
         self.tile.subgroups * self.parts.lanes
-    }
-
-    /// Whether scores of a tile of columns may have to be masked.
-    pub fn masks(&self) -> bool {
-        self.causal || self.ragged.columns
     }
 }

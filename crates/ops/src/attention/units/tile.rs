@@ -3,7 +3,6 @@
 use super::parts::Parts;
 use super::spec::{Role, Spec};
 use crate::matmul::operand::UNIT;
-use dml_kernel::DType;
 
 /// The shape of the work of one workgroup. Every number is a power of two.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -117,36 +116,42 @@ pub fn turns(spec: &Spec) -> i64 {
     })
 }
 
-/// The tiles of a role, the best first, of heads whose inner products have at most so many elements.
-pub fn tiles(role: Role, dtype: DType, longest: u32, small: bool) -> &'static [Tile] {
-    const fn tile(subgroups: u32, rows: u32, columns: u32, resident: bool) -> Tile {
-        Tile { subgroups, rows, columns, resident, lazy: false }
+/// The tiles of a role, the best first, of heads whose inner products have at most so many elements. The order is an H100's
+/// (docs/performance.md).
+pub fn tiles(role: Role, longest: u32, causal: bool, small: bool) -> &'static [Tile] {
+    const fn tile(subgroups: u32, rows: u32, columns: u32) -> Tile {
+        Tile { subgroups, rows, columns, resident: true, lazy: false }
     }
     // As little code as there may be: its compiler takes long.
-    const SMALL: &[Tile] = &[tile(2, 8, 8, true), tile(2, 16, 16, true)];
+    const SMALL: &[Tile] = &[tile(2, 8, 8), tile(2, 16, 16)];
     const FORWARD: [&[Tile]; 3] = [
-        &[tile(4, 32, 64, true), tile(4, 16, 64, true), tile(4, 16, 32, true), tile(2, 16, 16, true)],
-        &[tile(4, 16, 64, true), tile(4, 16, 32, true), tile(2, 16, 16, true)],
-        &[tile(4, 16, 32, true), tile(2, 16, 16, true), tile(1, 16, 16, true)],
+        &[tile(4, 32, 64), tile(4, 16, 128), tile(4, 16, 32), tile(2, 16, 16)],
+        &[tile(8, 16, 64), tile(4, 16, 64), tile(4, 16, 32), tile(2, 16, 16)],
+        &[tile(4, 16, 32), tile(2, 16, 16), tile(1, 16, 16)],
     ];
-    const VALUE: [&[Tile]; 3] = [
-        &[tile(4, 16, 64, true), tile(4, 16, 32, true), tile(2, 16, 16, true)],
-        &[tile(4, 16, 32, true), tile(2, 16, 16, true)],
-        &[tile(2, 16, 16, true), tile(1, 16, 16, true)],
+    // Half of the scores of a tile on the diagonal are for nothing: fewer rows have fewer of these tiles.
+    const CAUSAL: &[Tile] = &[tile(4, 16, 128), tile(4, 16, 32), tile(2, 16, 16)];
+    const QUERY: [&[Tile]; 3] = [
+        &[tile(8, 16, 32), tile(4, 16, 32), tile(2, 16, 16)],
+        &[tile(4, 16, 64), tile(4, 16, 32), tile(2, 16, 16), tile(1, 16, 16)],
+        &[tile(2, 16, 16), tile(1, 16, 16)],
     ];
-    const ONE: [&[Tile]; 3] = [
-        &[tile(4, 16, 64, true), tile(4, 16, 32, true), tile(2, 16, 16, true)],
-        &[tile(4, 16, 32, true), tile(2, 16, 16, true), tile(1, 16, 16, true)],
-        &[tile(2, 16, 16, true), tile(1, 16, 16, true)],
+    const KEY: [&[Tile]; 3] = [
+        &[tile(4, 16, 32), tile(2, 16, 16)],
+        &[tile(4, 16, 64), tile(4, 16, 32), tile(2, 16, 16), tile(1, 16, 16)],
+        &[tile(2, 16, 16), tile(1, 16, 16)],
     ];
-    const BOTH: [&[Tile]; 3] = [&[tile(4, 16, 32, true), tile(2, 16, 16, true)], &[], &[]];
-    debug_assert!(matches!(dtype, DType::F16 | DType::BF16));
+    const VALUE: [&[Tile]; 3] =
+        [&[tile(4, 16, 32), tile(2, 16, 16)], &[tile(4, 16, 32), tile(2, 16, 16)], &[tile(2, 16, 16), tile(1, 16, 16)]];
+    const BOTH: [&[Tile]; 3] = [&[tile(4, 16, 64), tile(4, 16, 32), tile(2, 16, 16)], &[tile(8, 16, 32)], &[]];
     let class = if longest <= 64 { 0 } else { 1 + usize::from(longest > 128) };
     match role {
         _ if small => SMALL,
+        Role::Forward if causal && class == 0 => CAUSAL,
         Role::Forward => FORWARD[class],
         Role::Value => VALUE[class],
-        Role::Query | Role::Key => ONE[class],
+        Role::Query => QUERY[class],
+        Role::Key => KEY[class],
         Role::KeyValue => BOTH[class],
     }
 }

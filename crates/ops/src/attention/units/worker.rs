@@ -14,6 +14,17 @@ pub type Patch<'b> = Vec<Value<'b>>;
 /// Matrices by row and column.
 pub type Matrices<'b> = Vec<Vec<Matrix<'b>>>;
 
+/// Which scores of a tile of columns are to be masked.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Mask {
+    /// None.
+    Never,
+    /// Those beyond the last column, which only the last tile has.
+    AtEdge,
+    /// Perhaps any.
+    Always,
+}
+
 /// A workgroup at work on a tile of rows.
 pub struct Worker<'b> {
     /// Where it is written.
@@ -115,14 +126,31 @@ impl<'b> Worker<'b> {
         column0 + self.lane[1] + self.column_offsets[i]
     }
 
-    /// The first tile of columns that some row sees, and the end of the last.
-    pub fn visible(&self) -> (Value<'b>, Value<'b>) {
-        let (start, width) = (self.b.u32(0), self.spec.tile.columns);
-        match (self.spec.causal, self.spec.role.transposed()) {
-            (false, _) => (start, self.columns),
-            (true, false) => (start, self.columns.min(self.row0 + self.spec.rows())),
-            (true, true) => (self.row0 & !(width - 1), self.columns),
+    /// The columns that some row sees, in runs of whole tiles, each with where it begins, where the next one does, and what
+    /// of it may have to be masked. There is no branch where nothing has: the scores would have to wait for it.
+    pub fn visible(&self) -> Vec<(Value<'b>, Value<'b>, Mask)> {
+        let Spec { causal, ragged, tile, .. } = self.spec;
+        let (b, width) = (self.b, tile.columns);
+        let start = b.u32(0);
+        // Down to a multiple of the tile's columns, and up.
+        let [down, up] = [0, width - 1].map(|more| move |x: Value<'b>| (x + more) & !(width - 1));
+        let edge = if ragged.columns { Mask::AtEdge } else { Mask::Never };
+        if self.spec.role.transposed() {
+            if !causal {
+                return vec![(start, self.columns, edge)];
+            }
+            let (first, diagonal) = (down(self.row0), up(self.row0 + (self.spec.rows() - 1)).min(self.columns));
+            return vec![(first, diagonal, Mask::Always), (up(diagonal), self.columns, edge)];
         }
+        let whole = ragged.columns.then(|| down(self.columns));
+        if !causal {
+            let Some(whole) = whole else { return vec![(start, self.columns, Mask::Never)] };
+            return vec![(start, whole, Mask::Never), (whole, self.columns, Mask::Always)];
+        }
+        // Keys may be fewer than queries.
+        let seen_by_all = down(self.row0 + 1).min(whole.unwrap_or(self.columns));
+        let end = self.columns.min(self.row0 + self.spec.rows());
+        vec![(start, seen_by_all, Mask::Never), (seen_by_all, end, Mask::Always)]
     }
 
     /// `join` over all columns of each row, known to all lanes that have a part of it.
@@ -177,45 +205,49 @@ impl<'b> Worker<'b> {
         }
     }
 
-    /// Scores of inner products, in units of ln 2: times `scale`, with the bias, and -inf where the query does not see the key.
+    /// Scores of inner products: times `scale`, in units of ln 2, and with the bias, unless the scale is
+    /// [deferred](Spec::deferred); -inf where the query does not see the key.
     pub fn scores(
         &self,
-        products: &Patch<'b>,
+        products: Patch<'b>,
         column0: Value<'b>,
         scale: Value<'b>,
         bias: Option<&Plane<'b>>,
+        mask: Mask,
     ) -> Patch<'b> {
-        let (b, spec) = (self.b, &self.spec);
-        let scores = self.cells.iter().zip(products).map(|(cell, &x)| {
-            let Some(bias) = bias else { return x * scale };
+        let spec = &self.spec;
+        let score = |(cell, x): (&[usize; 2], Value<'b>)| {
+            let Some(bias) = bias else { return if spec.deferred { x } else { x * scale } };
             let (row, column) = (self.row(cell[0]), self.column(column0, cell[1]));
             let added = bias.load(row.min(self.rows - 1), column.min(self.columns - 1)).cast(ScalarType::F32);
             x.fma(scale, added * LOG2_E)
-        });
-        if !spec.masks() {
-            return scores.collect();
+        };
+        let scores: Patch<'b> = self.cells.iter().zip(products).map(score).collect();
+        match mask {
+            Mask::Never => scores,
+            Mask::Always => self.masked(&scores, column0),
+            Mask::AtEdge => {
+                let scores: Vec<_> = scores.into_iter().map(|score| self.b.var(score)).collect();
+                self.b.if_((column0 + spec.tile.columns).gt(self.columns), || {
+                    let all: Patch<'b> = scores.iter().map(|score| score.get()).collect();
+                    scores.iter().zip(self.masked(&all, column0)).for_each(|(score, masked)| score.set(masked));
+                });
+                scores.iter().map(|score| score.get()).collect()
+            }
         }
-        let scores: Vec<_> = scores.map(|score| b.var(score)).collect();
-        let edge = spec.ragged.columns.then(|| (column0 + spec.tile.columns).gt(self.columns));
-        let diagonal = spec.causal.then(|| {
-            let first = self.row0 + self.first;
-            if spec.role.transposed() {
-                column0.lt(first + (spec.tile.rows - 1))
-            } else {
-                (column0 + (spec.tile.columns - 1)).gt(first)
-            }
-        });
-        let masked = edge.into_iter().chain(diagonal).reduce(|x, y| x | y).unwrap_or_else(|| b.bool(false));
-        b.if_(masked, || {
-            for (cell, score) in self.cells.iter().zip(&scores) {
-                let (row, column) = (self.row(cell[0]), self.column(column0, cell[1]));
-                let exists = spec.ragged.columns.then(|| column.lt(self.columns));
-                let causal = spec.causal.then(|| if spec.role.transposed() { row.le(column) } else { column.le(row) });
-                let seen = exists.into_iter().chain(causal).reduce(|x, y| x & y).unwrap_or_else(|| b.bool(true));
-                score.set(seen.select(score.get(), f64::NEG_INFINITY));
-            }
-        });
-        scores.iter().map(|score| score.get()).collect()
+    }
+
+    /// Scores, and -inf where the query does not see the key.
+    fn masked(&self, scores: &Patch<'b>, column0: Value<'b>) -> Patch<'b> {
+        let spec = &self.spec;
+        let mask = |(cell, score): (&[usize; 2], &Value<'b>)| {
+            let (row, column) = (self.row(cell[0]), self.column(column0, cell[1]));
+            let exists = spec.ragged.columns.then(|| column.lt(self.columns));
+            let causal = spec.causal.then(|| if spec.role.transposed() { row.le(column) } else { column.le(row) });
+            let seen = exists.into_iter().chain(causal).reduce(|x, y| x & y);
+            seen.map_or(*score, |seen| seen.select(*score, f64::NEG_INFINITY))
+        };
+        self.cells.iter().zip(scores).map(mask).collect()
     }
 
     /// The dropout's factor where a weight is kept, and 0 elsewhere: what the kernels without matrix units draw.
