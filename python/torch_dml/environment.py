@@ -78,6 +78,7 @@ VARIABLES: dict[str, tuple[Callable[[str], bool], str]] = {
     "TORCH_DML_AUTOGRAD_THREADS": (_one_of("0", "1"), "0 or 1"),
     "TORCH_DML_FOREACH": (_one_of("single"), "single"),
     "TORCH_DML_RECURRENCE": (_one_of("loop", "steps"), "loop or steps"),
+    "TORCH_DML_WINOGRAD": (_one_of("0", "1", "always"), "0, 1 or always"),
     "TORCH_DML_FALLBACK": (_one_of("error"), "error"),
     "TORCH_DML_CACHE_DIR": (_folder, "a folder"),
     "TORCH_DML_COMPILE_THREADS": (_whole_number(1, 1024), "a number from 1 to 1024"),

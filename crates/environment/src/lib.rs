@@ -85,6 +85,17 @@ pub enum Recurrence {
     Steps,
 }
 
+/// Whether convolutions go through Winograd's transforms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Winograd {
+    /// Never.
+    Off,
+    /// Where that is estimated to be faster.
+    On,
+    /// Wherever it is possible: for tests.
+    Always,
+}
+
 /// Loads Vulkan's validation layer.
 pub static VALIDATION: Variable<bool> = Variable::new("TORCH_DML_VALIDATION", flag, "0 or 1");
 /// Completion is never read from a marker.
@@ -141,6 +152,12 @@ pub static RECURRENCE: Variable<Recurrence> = Variable::new(
     |value| one_of(value, &[("loop", Recurrence::Loop), ("steps", Recurrence::Steps)]),
     "loop or steps",
 );
+/// See [`Winograd`].
+pub static WINOGRAD: Variable<Winograd> = Variable::new(
+    "TORCH_DML_WINOGRAD",
+    |value| one_of(value, &[("0", Winograd::Off), ("1", Winograd::On), ("always", Winograd::Always)]),
+    "0, 1 or always",
+);
 /// What is written to the log, as `tracing_subscriber` understands it, which says what it does not.
 pub static LOG: Variable<String> = Variable::new("TORCH_DML_LOG", text, "a level, or TARGET=LEVEL,...");
 
@@ -157,7 +174,7 @@ mod tests {
             }
             assert_eq!((TIMEOUT.read(value), FUSION.read(value)), (None, None));
             assert_eq!((MATRIX_UNITS.read(value), RECURRENCE.read(value)), (None, None));
-            assert_eq!(AUTOTUNE.read(value), None);
+            assert_eq!((AUTOTUNE.read(value), WINOGRAD.read(value)), (None, None));
             assert_eq!((DEVICES_PER_ADAPTER.read(value), COMPILE_THREADS.read(value)), (None, None));
             assert_eq!(SUBMIT_WORK.read(value), None);
         }
@@ -174,6 +191,10 @@ mod tests {
         assert_eq!(MATRIX_UNITS.read(set("emulate")), Some(MatrixUnits::Emulated));
         assert_eq!((AUTOTUNE.read(set("0")), AUTOTUNE.read(set("all"))), (Some(Autotune::Off), Some(Autotune::All)));
         assert_eq!(RECURRENCE.read(set("steps")), Some(Recurrence::Steps));
+        assert_eq!(
+            (WINOGRAD.read(set("0")), WINOGRAD.read(set("always"))),
+            (Some(Winograd::Off), Some(Winograd::Always))
+        );
         assert_eq!((DEVICES_PER_ADAPTER.read(set(" 2 ")), DEVICES_PER_ADAPTER.read(set("9"))), (Some(2), None));
         assert_eq!((COMPILE_THREADS.read(set("1024")), COMPILE_THREADS.read(set("0"))), (Some(1024), None));
         assert_eq!(TIMEOUT.read(set("0.25")), Some(Duration::from_millis(250)));

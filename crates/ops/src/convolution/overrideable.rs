@@ -1,6 +1,7 @@
 //! The convolution that every module comes down to, and its gradients.
 
 use super::geometry::{Arguments, Geometry};
+use super::winograd::{self, Pass};
 use super::{order, passes};
 use crate::matmul;
 use crate::operator::call::Call;
@@ -9,6 +10,7 @@ use crate::tensor::Tensor;
 use crate::tensor::memory_format::{self, dense, is_channels_last};
 use crate::{check, operators};
 use dml_kernel::DType;
+use smallvec::SmallVec;
 
 operators! {
     convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) {
@@ -100,7 +102,8 @@ pub fn forward(
         );
     }
     let last = is_channels_last(input) || is_channels_last(weight);
-    let by_channels = last || order::by_channels(call, &geometry, input.dtype)?;
+    let pass = if geometry.transposed { Pass::Data } else { Pass::Forward };
+    let by_channels = last || by_channels(call, &geometry, input.dtype, &[pass])?;
     let (input, weight) = (dense(call, input, by_channels)?, dense(call, weight, by_channels)?);
     let out = empty(call, &input, &sizes, last)?;
     if out.numel() > 0 {
@@ -131,9 +134,11 @@ pub fn backward(
         grad.sizes.as_slice()
     );
     let last = is_channels_last(input) || is_channels_last(weight);
-    let by_channels = last || order::by_channels(call, &geometry, grad.dtype)?;
-    let grad = dense(call, grad, by_channels)?;
     let wants = |i: usize| wanted.get(i).is_some_and(|&w| w != 0);
+    let of_input = if geometry.transposed { Pass::Forward } else { Pass::Data };
+    let passes = [(0, of_input), (1, Pass::Weight)].into_iter().filter(|&(i, _)| wants(i)).map(|(_, pass)| pass);
+    let by_channels = last || by_channels(call, &geometry, grad.dtype, &passes.collect::<SmallVec<[Pass; 2]>>())?;
+    let grad = dense(call, grad, by_channels)?;
     let mut gradients = [const { None }; 3];
     if wants(0) {
         let weight = dense(call, weight, by_channels)?;
@@ -158,6 +163,12 @@ pub fn backward(
         gradients[2] = Some(out);
     }
     Ok(gradients)
+}
+
+/// Whether operands whose channels are not the fastest in memory are first copied so that they are, for these passes: Winograd's transforms
+/// read either order.
+fn by_channels(call: &Call, g: &Geometry, dtype: DType, passes: &[Pass]) -> Result<bool> {
+    Ok(!passes.iter().all(|&pass| winograd::applies(call, g, dtype, pass)) && order::by_channels(call, g, dtype)?)
 }
 
 fn check_dtypes(call: &Call, a: &Tensor, b: &Tensor) -> Result<()> {

@@ -74,7 +74,7 @@ impl Problem {
     }
 
     /// Exchanges the roles of m and n where that leaves few rows, or else where the result is contiguous along m.
-    fn orient(&mut self) {
+    pub(super) fn orient(&mut self) {
         let s = self.finish.out.strides;
         let [batch, m, n, k] = self.size;
         let few = |rows: i64| rows <= gemv::MAX_ROWS;

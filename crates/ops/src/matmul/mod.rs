@@ -6,6 +6,7 @@
 //! are products with operands of their own.
 
 pub mod choice;
+pub mod conditional;
 pub mod divisor;
 pub mod epilogue;
 pub mod gemm;

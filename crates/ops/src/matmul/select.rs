@@ -175,6 +175,12 @@ pub fn choose(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> (
     choose_within(limits, size, bytes, b_along_k, [u32::MAX; 2])
 }
 
+/// [`choose`] where k stays whole, of which a software adapter cannot take any length.
+pub fn choose_undivided(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> Option<Tile> {
+    let whole = rated(limits, size, bytes, b_along_k).filter(|&(.., parts)| parts == 1);
+    whole.min_by(|x, y| x.0.total_cmp(&y.0)).map(|(_, tile, _)| tile)
+}
+
 /// [`choose`] among tiles of at most so many rows and columns.
 pub fn choose_within(
     limits: &Limits,
