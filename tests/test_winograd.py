@@ -1,4 +1,7 @@
-"""Convolutions through Winograd's transforms (`TORCH_DML_WINOGRAD=always`) against float64 on the CPU, in processes of their own: the variable is read once."""
+"""Convolutions through Winograd's transforms against float64 on the CPU.
+
+In processes of their own: `TORCH_DML_WINOGRAD` is read once.
+"""
 
 from __future__ import annotations
 
@@ -54,6 +57,7 @@ for order in ORDERS:
     for c in (1, 3, 17, 64):
         for k in (1, 3, 17, 64):
             check(f"{order}, {c} to {k} channels", 2, c, k, (6, 7), 1, order)
+    check(f"{order}, many channels", 2, 300, 64, (7, 6), 1, order)
     for n in (0, 1, 3):
         check(f"{order}, {n} images", n, 4, 8, (5, 6), 1, order)
     check(f"{order}, one pixel", 3, 8, 4, (1, 1), 1, order)
@@ -74,14 +78,16 @@ def spread(t):
 
 
 check("not contiguous", 2, 3, 5, (6, 8), 1, change=spread)
-check("begins within 16 bytes", 2, 4, 4, (6, 8), 1, change=lambda t: torch.cat([t.new_zeros(1), t.flatten()])[1:].view(t.shape))
+shift = lambda t: torch.cat([t.new_zeros(1), t.flatten()])[1:].view(t.shape)
+check("begins within 16 bytes", 2, 4, 4, (6, 8), 1, change=shift)
 
 # No batch, out of range of the window, and a step and a group that leave it to others.
 x, w = torch.randn(3, 7, 8), torch.randn(5, 3, 3, 3)
 found["no batch"] = error(F.conv2d(x.to("dml"), w.to("dml"), padding=1), F.conv2d(x.double(), w.double(), padding=1))
 for options in ({"stride": 2}, {"dilation": 2}, {"groups": 2}):
     x, w = torch.randn(2, 4, 7, 8), torch.randn(6, 4 // options.get("groups", 1), 3, 3)
-    found[str(options)] = error(F.conv2d(x.to("dml"), w.to("dml"), **options), F.conv2d(x.double(), w.double(), **options))
+    expected = F.conv2d(x.double(), w.double(), **options)
+    found[str(options)] = error(F.conv2d(x.to("dml"), w.to("dml"), **options), expected)
 
 
 # A small network, and the second derivative.
@@ -91,7 +97,8 @@ def network(x, weights):
     return x.square().mean()
 
 
-x, weights = torch.randn(2, 3, 9, 7), [torch.randn(8, 3, 3, 3) / 3, torch.randn(8, 8, 3, 3) / 6, torch.randn(4, 8, 3, 3) / 6]
+x = torch.randn(2, 3, 9, 7)
+weights = [torch.randn(shape) / 6 for shape in ((8, 3, 3, 3), (8, 8, 3, 3), (4, 8, 3, 3))]
 results = []
 for device, dtype in (("cpu", torch.float64), ("dml", torch.float32)):
     leaves = [t.to(device, dtype).requires_grad_() for t in (x, *weights)]
@@ -168,11 +175,12 @@ run("both infinities", x={(0, 2, 3, 4): float("inf"), (0, 2, 3, 5): -float("inf"
 run("large inputs", scale=0.1, x={(1, 0, 2, 1): 1.2e38, (1, 0, 3, 1): -1.2e38, (0, 1, 5, 5): 3e38})
 run("large weights", scale=0.1, w={(1, 0, 2, 1): 3e38, (2, 0, 1, 1): -3e38})
 run("large gradients", scale=0.1, slope={(1, 0, 2, 1): 3e38, (0, 3, 4, 4): 2e38})
-run("the first that is too large", x={(1, 0, 2, 1): 2.0**48})
+run("numbers beside a large one", x={(1, 0, 2, 1): 1e9}, slope={(1, 0, 2, 1): 1e-3})
+run("gradients beside a large one", slope={(1, 0, 2, 1): 2.0**24})
 run("all the same", x={...: 1e30}, scale=1e-3)
 run("small numbers", x={...: 1e-25}, scale=1e-3)
-# What is allowed makes no infinity.
-limit = 2.0**48 * (1 - 2**-24)
+# The largest that are transformed.
+limit = 2.0**24 * (1 - 2**-24)
 run("the largest", x={...: limit}, w={...: limit}, slope={...: -limit})
 torch.save(results, sys.argv[1])
 """
@@ -214,8 +222,9 @@ def test_every_number(tmp_path: Path) -> None:
             assert torch.equal(a.isnan(), b.isnan()), (name, i)
             assert torch.equal(a.isposinf(), b.isposinf()) and torch.equal(a.isneginf(), b.isneginf()), (name, i)
             a, b = a[b.isfinite()].double(), b[b.isfinite()].double()
-            if b.numel():
-                assert (a - b).abs().max() <= 4e-6 * b.abs().max(), (name, i, (a - b).abs().max(), b.abs().max())
+            # What a large number does not reach is as near as without it.
+            scale = b.abs().median() if "beside" in name[0] else b.abs().max()
+            assert b.numel() == 0 or (a - b).abs().max() <= 4e-6 * scale, (name, i, (a - b).abs().max(), scale)
 
 
 @pytest.mark.parametrize("mode", ["", "0", "1"])

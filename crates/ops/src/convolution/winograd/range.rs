@@ -1,17 +1,17 @@
 //! Which numbers may go through the transforms.
 //!
-//! A transform adds and subtracts numbers that the convolution itself never adds: of an infinity it makes a NaN beside it, and where numbers are
-//! large it overflows though no result would. So each transform of what the program gave looks at its numbers, and sets a word if one is not finite or too large; the
-//! direct product is then computed after all.
+//! A transform adds and subtracts numbers that the convolution itself never adds: of an infinity it makes a NaN beside it, where numbers are
+//! huge it overflows though no result would, and of a number 2^24 times as large as its neighbours it leaves these no digits. So each transform of what the
+//! program gave looks at its numbers, and sets a word if one is not finite or too large; the direct product is then computed after all.
 
 use crate::matmul::conditional::LOST;
 use dml_kernel::ir::Atomic;
 use dml_kernel::{Builder, Pointer, ScalarType, Value};
 
-/// The power of two that magnitudes stay below. Of such numbers a transform makes at most four times as large ones, the products of two are
-/// below `2^4 * 2^96`, sums of [`MOST_TERMS`] of them below 2^124, and what becomes of these below 2^127.2, less than float32's
-/// largest number.
-const LIMIT: u32 = 48;
+/// The power of two that magnitudes stay below: as many bits as float32 has, so that numbers about 1 beside them keep the digits that matter. Nothing
+/// overflows then: a transform makes at most four times as large numbers, the products of two are below `2^4 * 2^48`, sums of
+/// [`MOST_TERMS`] of them below 2^76, and what becomes of these below 2^80.
+const LIMIT: u32 = 24;
 
 /// Products that are added up at most.
 pub const MOST_TERMS: i64 = 1 << 24;
