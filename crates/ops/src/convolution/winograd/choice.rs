@@ -29,6 +29,9 @@ const WORKSPACE: i64 = 256 << 20;
 /// Multiplications from which it may be faster: below, launches take longer than the products.
 const LARGE: i64 = 1 << 27;
 
+/// Channels of a side at most, which are sums' terms and workgroups.
+const MOST_CHANNELS: i64 = 1 << 18;
+
 /// Of the direct product's estimated time at most.
 const SHARE: f64 = 0.9;
 
@@ -61,13 +64,13 @@ pub fn applies(call: &Call, g: &Geometry, dtype: DType, pass: Pass) -> bool {
         inner: [g.inner.1[0], g.inner.1[1]],
         outer: [g.outer.1[0], g.outer.1[1]],
     };
-    let likely = match WINOGRAD.get() {
-        Some(Winograd::Off) => false,
-        Some(Winograd::Always) => true,
-        Some(Winograd::On) | None => !question.limits.software && question.multiplications() >= LARGE,
-    };
-    let possible = || question.is_possible() && g.padding.iter().all(|&n| n < SHORT);
-    likely && possible() && (WINOGRAD.get() == Some(Winograd::Always) || is_faster(question))
+    let large = || !question.limits.software && question.multiplications() >= LARGE;
+    g.padding.iter().all(|&n| n < SHORT)
+        && match WINOGRAD.get() {
+            Some(Winograd::Off) => false,
+            Some(Winograd::Always) => question.is_possible(),
+            Some(Winograd::On) | None => large() && is_faster(question),
+        }
 }
 
 /// How many images are transformed at a time, of `batch`, if those of one take so many bytes, and there are `fixed` bytes beside them: as many as the
@@ -86,6 +89,7 @@ thread_local! {
     static CHOSEN: [Cell<Option<(Question, bool)>>; 64] = const { [const { Cell::new(None) }; 64] };
 }
 
+/// Whether it is possible, and faster than the direct product.
 fn is_faster(question: Question) -> bool {
     let Question { pass, batch, channels: [c, k], inner, .. } = question;
     let mixed = [pass as i64, batch, c, k, inner[0], inner[1]]
@@ -96,7 +100,7 @@ fn is_faster(question: Question) -> bool {
         match place.get() {
             Some((asked, faster)) if asked == question => faster,
             _ => {
-                let faster = question.transformed() < SHARE * question.direct();
+                let faster = question.is_possible() && question.transformed() < SHARE * question.direct();
                 place.set(Some((question, faster)));
                 faster
             }
@@ -111,7 +115,7 @@ impl Question {
 
     /// The direct product's `[batch, m, n, k]`.
     fn direct_size(&self) -> [i64; 4] {
-        let [inner, outer] = [self.inner, self.outer].map(|[h, w]| self.batch.saturating_mul(h * w));
+        let [inner, outer] = [self.inner, self.outer].map(|[h, w]| self.batch.saturating_mul(h).saturating_mul(w));
         let ([c, k], taps) = (self.channels, (TAPS * TAPS) as i64);
         match self.pass {
             Pass::Forward => [1, k, outer, taps * c],
@@ -123,25 +127,25 @@ impl Question {
     /// Tiles of an image: over the side that is written, or whose gradient is read.
     fn tiles(&self) -> i64 {
         let [down, across] = Tiles::of(if self.pass == Pass::Data { &self.inner } else { &self.outer });
-        down * across
+        down.saturating_mul(across)
     }
 
     /// Bytes of transformed numbers: of an image, and others.
     fn bytes(&self) -> [i64; 2] {
         let ([c, k], number) = (self.channels, PRODUCTS * DType::F32.bytes() as i64);
-        [number * (c + k) * self.tiles(), number * c * k]
+        [number.saturating_mul(c + k).saturating_mul(self.tiles()), number.saturating_mul(c).saturating_mul(k)]
     }
 
+    /// Whether offsets and sums are in range, and the numbers of an image fit into the workspace.
     fn is_possible(&self) -> bool {
         let ([c, k], [h, w], [y, x]) = (self.channels, self.inner, self.outer);
-        let reach = [c, k, k].into_iter().zip([h * w, y * x, 9 * c]);
-        let tiles = padded(self.batch.saturating_mul(self.tiles()));
+        let reach = [(c, h.saturating_mul(w)), (k, y.saturating_mul(x)), (k, c.saturating_mul(9))];
+        let tiles = self.batch.saturating_mul(self.tiles());
         let [image, fixed] = self.bytes();
-        let terms = if self.pass == Pass::Weight { tiles } else { c.max(k) };
         [self.batch, c, k, h, w, y, x].into_iter().all(|n| n > 0)
-            && reach.map(|(channels, pixels)| channels.saturating_mul(pixels)).all(|n| n < SHORT)
-            && terms <= MOST_TERMS
-            && tiles < SHORT
+            && reach.into_iter().all(|(channels, each)| channels.saturating_mul(each) < SHORT)
+            && c.max(k) <= MOST_CHANNELS
+            && tiles < if self.pass == Pass::Weight { MOST_TERMS } else { SHORT }
             && images_at_once(self.batch, image, fixed).is_some()
             && is_conditional(&self.limits, self.direct_size())
     }
@@ -216,5 +220,8 @@ mod tests {
         assert!(!same(Pass::Forward, 1, 2048, 7).is_possible());
         assert!(same(Pass::Forward, 1000, 512, 7).is_possible());
         assert!(!same(Pass::Weight, 1 << 20, 1, 32).is_possible());
+        // Sizes without memory, of expanded tensors.
+        assert!(!same(Pass::Forward, 1 << 40, 1 << 20, 1 << 31).is_possible());
+        assert!(!same(Pass::Weight, i64::MAX, 1, 2).is_possible());
     }
 }
