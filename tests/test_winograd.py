@@ -118,6 +118,20 @@ for deterministic in (False, True, False):
     y.backward(slope)
     runs.append([y.detach().cpu(), *(t.grad.cpu() for t in leaves)])
 assert all(torch.equal(a, b) for run in runs[1:] for a, b in zip(run, runs[0]))
+torch.use_deterministic_algorithms(False)
+
+# What a graph's replay finds in its numbers is that replay's.
+graph = torch.dml.Graph()
+with torch.no_grad(), torch.dml.graph(graph):
+    y = F.conv2d(x, w, padding=1)
+for value in (0.0, float("inf"), 0.0):
+    x[1, 2, 3, 4] = value
+    graph.replay()
+    expected = F.conv2d(x.cpu().double(), w.cpu().double(), padding=1)
+    finite = expected.isfinite()
+    assert torch.equal(y.cpu().isinf(), expected.isinf()) and torch.equal(y.cpu().isnan(), expected.isnan())
+    name = f"a replay with {value}"
+    found[name] = max(found.get(name, 0.0), error(y.cpu()[finite].to("dml"), expected[finite]))
 print(json.dumps(found))
 """
 
