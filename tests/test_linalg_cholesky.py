@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 from support.compare import assert_same_error
-from support.matrices import REALS, SQUARES, assert_no_worse, general, positive_definite
+from support.dtypes import dtypes
+from support.matrices import EDGES, REALS, SQUARES, assert_no_worse, general, positive_definite, wide
 from torch_dml import operators
 
 
@@ -24,6 +25,37 @@ def test_cholesky(upper, dtype):
             return (x.mT @ x if upper else x @ x.mT) - a.double()
 
         assert_no_worse(residual(dml.L), residual(cpu.L), a, dtype)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@dtypes(torch.float32, torch.float64, torch.complex64)
+def test_edges_of_blocks(upper, dtype):
+    for sizes in EDGES:
+        a = positive_definite(*sizes, dtype=dtype)
+        for turned in (a, a.mT):
+            dml, cpu = (torch.linalg.cholesky_ex(turned.to(d), upper=upper) for d in ("dml", "cpu"))
+            assert not dml.info.cpu().any() and torch.equal(dml.L.cpu(), dml.L.cpu().triu() if upper else dml.L.cpu().tril())
+
+            def residual(x, a=turned):
+                x = wide(x.cpu())
+                return (x.mH @ x if upper else x @ x.mH) - wide(a)
+
+            assert_no_worse(residual(dml.L), residual(cpu.L), turned, dtype)
+
+
+@dtypes(torch.float32, torch.complex64)
+def test_where_it_fails(dtype):
+    """NaN, a zero and a negative number on the diagonal, in each of the blocks."""
+    for n in (5, 8, 20, 32, 33, 64, 130):
+        for at in sorted({0, n // 2, n - 1}):
+            a = positive_definite(4, n, n, dtype=dtype)
+            for i, value in enumerate((torch.nan, 0, -1)):
+                a[i, at, at] = value
+            dml, cpu = (torch.linalg.cholesky_ex(a.to(d)) for d in ("dml", "cpu"))
+            assert dml.info.tolist() == cpu.info.tolist() == [at + 1] * 3 + [0]
+            torch.testing.assert_close(dml.L[3].cpu(), cpu.L[3], rtol=1e-3, atol=1e-3)
+            done = dml.L[:3, :at, :at].cpu()
+            torch.testing.assert_close(done, cpu.L[:3, :at, :at], rtol=1e-3, atol=1e-3)
 
 
 def test_one_triangle_is_read():

@@ -1,7 +1,8 @@
-//! The Cholesky decomposition `A = L L^H`: halves of halves, and a kernel for the blocks on the diagonal.
+//! The Cholesky decomposition `A = L L^H`: panels of columns, in them a kernel for the blocks on the diagonal and a triangular system for what is
+//! below, and products to the right of them. Few rows are a launch of that kernel.
 
-use super::element::{Element, OutputElements, SharedElements};
-use super::matrices::{self, Into, MatrixStrides, adjoint, conjugated, fill_with, part, transposed};
+use super::cholesky_rows::{Rows, RowsArguments, most_rows};
+use super::matrices::{self, Into, adjoint, conjugated, fill_with, part, transposed};
 use super::triangular::{self, Triangle};
 use crate::creation::triangle::{Half, copy_half};
 use crate::movement::copy::read_numbers;
@@ -10,12 +11,8 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::{Error, Result};
 use crate::operator::structured;
 use crate::operators;
-use crate::primitives::kernel::{KernelSpec, Output};
 use crate::tensor::Tensor;
-use dml_engine::interface::U32;
-use dml_engine::parameters;
-use dml_kernel::dense::GROUP;
-use dml_kernel::{Builder, DType, ScalarType, math};
+use dml_kernel::DType;
 
 operators! {
     cholesky_ex(self, upper, check_errors, outs) {
@@ -73,13 +70,19 @@ pub fn check_info(call: &Call, info: &Tensor) -> Result<()> {
 /// The factor, zero in its other triangle, and `info`, of a new tensor each.
 fn decomposed(call: &Call, a: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> {
     let info = call.empty(DType::I32, matrices::batch_of(a))?;
+    let turned = |t: Tensor| if upper { transposed(&t) } else { t };
+    if a.numel() > 0 && a.size(-1) <= i64::from(matrices::block_rows(a.dtype)) {
+        let l = matrices::empty(call, a.dtype, &a.sizes)?;
+        let from = turned(matrices::readable(call, a, matrices::batch_of(a))?);
+        factor_rows(call, &from, &turned(matrices::flat(&l)), &info, None)?;
+        return Ok((l, info));
+    }
     let l = matrices::copied(call, a, &a.sizes)?;
     if info.numel() > 0 {
         fill_with(call, &info, Number::Int(0))?;
     }
     if l.numel() > 0 {
-        let flat = matrices::flat(&l);
-        factor(call, &if upper { transposed(&flat) } else { flat }, &info, 0)?;
+        factor(call, &turned(matrices::flat(&l)), &info)?;
         copy_half(call, &l, &l, 0, if upper { Half::Upper } else { Half::Lower })?;
     }
     Ok((l, info))
@@ -88,23 +91,45 @@ fn decomposed(call: &Call, a: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> 
 /// From here on the two triangles of an update are told apart.
 const UPDATE: i64 = 512;
 
-/// Writes the factor over the lower triangle of `a`, `[batch, n, n]`, which begins at row `first` of the whole. What is above is lost.
-fn factor(call: &Call, a: &Tensor, info: &Tensor, first: i64) -> Result<()> {
-    let (batch, n) = (a.sizes[0], a.sizes[1]);
-    let rows = matrices::block_rows(a.dtype);
-    if n <= i64::from(rows) {
-        let spec = Block { dtype: a.dtype, index: matrices::index_of(&[a]) };
-        let (batch_32, n, first) = (batch as u32, n as u32, first as u32);
-        let arguments = BlockArguments { a, info, strides: a, batch: batch_32, n, first };
-        return call.run(&spec, &arguments, matrices::workgroups(batch, 1));
+/// Columns of a panel: within it columns are updated by each of its blocks, those to its right once by all of it.
+const PANEL: i64 = 512;
+
+/// Writes the factor over the lower triangle of `a`, `[batch, n, n]`. What is above is lost.
+fn factor(call: &Call, a: &Tensor, info: &Tensor) -> Result<()> {
+    let (n, rows) = (a.sizes[1], i64::from(most_rows(a.dtype)));
+    for panel in (0..n).step_by(PANEL as usize) {
+        let right = (panel + PANEL).min(n);
+        for from in (panel..right).step_by(rows as usize) {
+            let to = (from + rows).min(right);
+            let (diagonal, below) = (part(a, (from, to), (from, to)), part(a, (to, n), (from, to)));
+            factor_rows(call, &diagonal, &diagonal, info, Some(from))?;
+            triangular::solve(call, &conjugated(&diagonal), &transposed(&below), Triangle::LOWER)?;
+            let beside = part(a, (to, right), (from, to));
+            matrices::multiply(call, [&below, &adjoint(&beside)], &part(a, (to, n), (to, right)), Into::Subtracted)?;
+        }
+        subtract_square(call, &part(a, (right, n), (panel, right)), &part(a, (right, n), (right, n)))?;
     }
-    let half = matrices::half(n, rows);
-    let (upper, lower) = ((0, half), (half, n));
-    let (diagonal, below, rest) = (part(a, upper, upper), part(a, lower, upper), part(a, lower, lower));
-    factor(call, &diagonal, info, first)?;
-    triangular::solve(call, &conjugated(&diagonal), &transposed(&below), Triangle::LOWER)?;
-    subtract_square(call, &below, &rest)?;
-    factor(call, &rest, info, first + half)
+    Ok(())
+}
+
+/// Writes the factor of `a`, `[batch, n, n]` of few rows, to `l`: of whole matrices, or of a block that begins at row `first`, in place.
+fn factor_rows(call: &Call, a: &Tensor, l: &Tensor, info: &Tensor, first: Option<i64>) -> Result<()> {
+    let (batch, n) = (a.sizes[0], a.sizes[1]);
+    let rows = matrices::rows_for(n);
+    let whole = first.is_none();
+    let spec = Rows { dtype: a.dtype, index: matrices::index_of(&[a, l]), rows, whole, conjugate: a.conjugate };
+    let arguments = RowsArguments {
+        a,
+        l,
+        info,
+        a_strides: a,
+        l_strides: l,
+        batch: batch as u32,
+        n: n as u32,
+        first: first.unwrap_or(0) as u32,
+    };
+    let groups = matrices::groups_of(batch, matrices::matrices_together(rows));
+    call.run(&spec, &arguments, matrices::workgroups(groups.into(), 1))
 }
 
 /// `c -= x @ x^H`, at least in the lower triangle.
@@ -151,91 +176,4 @@ fn cholesky_inverse(call: &mut Call, a: &Tensor, upper: bool, out: Out) -> Resul
         matrices::multiply(call, [&adjoint(&root), &root], &matrices::flat(&inverse), Into::Written)?;
     }
     matrices::give(call, out.given(), inverse)
-}
-
-/// A block on the diagonal in shared memory, a workgroup for each matrix.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Block {
-    dtype: DType,
-    index: ScalarType,
-}
-
-parameters! {
-    Block as s => BlockArguments, BlockParameters {
-        a: OutputElements = s.dtype,
-        /// One a matrix; where it is not 0 already, nothing is done.
-        info: Output = DType::I32,
-        strides: MatrixStrides = s.index,
-        batch: U32,
-        n: U32,
-        /// The block's first row in the whole matrix.
-        first: U32,
-    }
-}
-
-impl KernelSpec for Block {
-    fn name(&self) -> &'static str {
-        "cholesky_block"
-    }
-
-    fn write<'b>(&self, b: &'b Builder, p: BlockParameters<'b>) {
-        let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
-        let local = b.local_id(0);
-        let rows = matrices::block_rows(self.dtype);
-        let (row, lane) = (local & (rows - 1), local >> rows.ilog2());
-        let lanes = GROUP / rows;
-        let columns: Vec<_> = (0..rows / lanes).map(|e| lane + e * lanes).collect();
-        // Columns of the block stand one after another.
-        let block = SharedElements::shared(b, self.dtype, rows * rows);
-        let inside = |column| row.lt(p.n) & row.ge(column);
-        for &column in &columns {
-            b.if_(inside(column), || {
-                block.store(column * rows + row, p.a.load(p.strides.at(matrix, row, column)));
-            });
-        }
-        let before = p.info.load(matrix);
-        let failed = b.var(before.cast(ScalarType::U32));
-        b.for_(0, p.n, 1, |j| {
-            b.barrier();
-            let pivot = block.load(j * rows + j).real();
-            b.if_(failed.get().eq(0) & !pivot.is_above_zero(), || failed.set(p.first + j + 1));
-            let root = math::sqrt(pivot);
-            b.barrier();
-            let going = failed.get().eq(0);
-            b.if_(going & lane.eq(0) & inside(j), || {
-                let below = block.load(j * rows + row).over(root);
-                block.store(j * rows + row, Element::select(row.eq(j), below.alike(root), below));
-            });
-            b.barrier();
-            for &column in &columns {
-                b.if_(going & column.gt(j) & inside(column), || {
-                    let product = block.load(j * rows + row) * block.load(j * rows + column).conjugate();
-                    block.store(column * rows + row, block.load(column * rows + row) - product);
-                });
-            }
-        });
-        b.barrier();
-        for &column in &columns {
-            b.if_(inside(column), || {
-                p.a.store(p.strides.at(matrix, row, column), block.load(column * rows + row));
-            });
-        }
-        b.if_(local.eq(0), || p.info.store(matrix, failed.get().cast(ScalarType::I32)));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::primitives::validate::accepted;
-
-    #[test]
-    fn kernels_are_valid() {
-        for dtype in [DType::F32, DType::C64] {
-            accepted(&Block { dtype, index: ScalarType::U32 }.build());
-        }
-        for dtype in [DType::F64, DType::C128] {
-            accepted(&Block { dtype, index: ScalarType::U64 }.build());
-        }
-    }
 }

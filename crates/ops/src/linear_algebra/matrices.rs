@@ -363,6 +363,24 @@ pub fn block_rows(dtype: DType) -> u32 {
     if dtype == DType::C128 { 16 } else { 32 }
 }
 
+/// Rows that a kernel's invocations take, one each: the fewest of 8, 16, 32 and so on that `n` needs.
+pub fn rows_for(n: i64) -> u32 {
+    (n as u32).next_power_of_two().max(8)
+}
+
+/// Invocations that a workgroup of matrices with few rows has at least.
+pub const FEW: u32 = 32;
+
+/// Matrices of so many rows, a power of two, that fill a workgroup.
+pub fn matrices_together(rows: u32) -> u32 {
+    (FEW / rows).max(1)
+}
+
+/// The workgroups that `batch` matrices take, so many in each.
+pub fn groups_of(batch: i64, together: u32) -> u32 {
+    (batch as u64).div_ceil(together.into()) as u32
+}
+
 /// The strides of `[batch, rows, columns]` as a kernel's parameter.
 pub struct MatrixStrides;
 
@@ -397,11 +415,26 @@ impl<'b> StrideParams<'b> {
         let index = self.batch.scalar();
         batch.cast(index) * self.batch + row.cast(index) * self.row + column.cast(index) * self.column
     }
+
+    /// Whether rows lie closer to one another than columns.
+    pub fn rows_are_closer(&self) -> Value<'b> {
+        self.row.lt(self.column)
+    }
 }
 
 /// Workgroups, `tiles` for every matrix.
 pub fn workgroups(batch: i64, tiles: i64) -> [u32; 3] {
     folded((batch * tiles) as u64)
+}
+
+/// The matrix (u32) that this invocation has a row of, and whether there is one: `together` of `rows` invocations share a workgroup. Where there is
+/// none it is another one's. Superfluous workgroups end.
+pub fn own_matrix<'b>(b: &'b Builder, batch: Value<'b>, rows: u32) -> (Value<'b>, Value<'b>) {
+    let together = matrices_together(rows);
+    let group = b.group_id(0) + b.group_id(1) * b.group_count(0);
+    b.if_((group * together).ge(batch), || b.return_());
+    let matrix = group * together + (b.local_id(0) >> rows.ilog2());
+    (matrix.min(batch - 1), matrix.lt(batch))
 }
 
 /// The matrix and the tile of it that this workgroup is for (u32); superfluous workgroups end.

@@ -2,6 +2,7 @@
 
 pub mod block_pair;
 pub mod cholesky;
+pub mod cholesky_rows;
 pub mod column_norms;
 pub mod cross;
 pub mod distance;
@@ -27,6 +28,7 @@ pub mod row_exchange;
 pub mod sorted_columns;
 pub mod svd;
 pub mod systems;
+pub mod tile;
 pub mod triangular;
 pub mod workgroup_sums;
 
