@@ -8,7 +8,7 @@ import pytest
 import torch
 from support.compare import assert_same_error
 from support.layouts import lay_out, layouts
-from support.matrices import REALS, SQUARES, assert_no_worse, general, triangular
+from support.matrices import EDGES, REALS, SQUARES, assert_no_worse, general, triangular
 
 FLAGS = list(itertools.product((False, True), repeat=3))
 
@@ -33,6 +33,40 @@ def test_solve_triangular(upper, left, unit, dtype):
         for k in (0, 1, 9):
             a = triangular(*sizes, upper=upper, dtype=dtype)
             check(a, general(*sizes[:-2], *((n, k) if left else (k, n)), dtype=dtype), upper, left, unit)
+
+
+@pytest.mark.parametrize("upper,left,unit", FLAGS)
+def test_edges_of_blocks(upper, left, unit):
+    """One right side, few, and more than a workgroup's."""
+    for sizes in EDGES:
+        n = sizes[-1]
+        for k in (1, 8, 9, 32, 70) if len(sizes) == 2 else (3, 40):
+            a = triangular(*sizes, upper=upper, dtype=torch.float32)
+            b = general(*sizes[:-2], *((n, k) if left else (k, n)), dtype=torch.float32)
+            check(a, b, upper, left, unit)
+            if k in (9, 40):
+                check(a.mT.contiguous().mT, b.mT.contiguous().mT, upper, left, unit)
+
+
+@REALS
+def test_diagonals_without_reciprocals(dtype):
+    """Numbers whose reciprocals are no ordinary numbers, zeros, infinities and NaN on the diagonal."""
+    tiny, huge = torch.finfo(dtype).tiny, torch.finfo(dtype).max
+    for k in (2, 20):
+        for value in (tiny / 8, huge, -tiny):
+            a = triangular(40, 40, upper=False, dtype=dtype).tril()
+            a[35, 35] = value
+            b = general(40, k, dtype=dtype)
+            b[35] = a[35, :35] @ torch.linalg.solve_triangular(a[:35, :35], b[:35], upper=False) * 0.5
+            dml, cpu = (torch.linalg.solve_triangular(a.to(d), b.to(d), upper=False).cpu() for d in ("dml", "cpu"))
+            torch.testing.assert_close(dml[:35], cpu[:35])
+            torch.testing.assert_close(dml[35], cpu[35], rtol=1e-4 if dtype == torch.float32 else 1e-10, atol=0)
+        for value in (0, torch.inf, torch.nan):
+            a = triangular(40, 40, upper=True, dtype=dtype).triu()
+            a[20, 20] = value
+            b = general(40, k, dtype=dtype)
+            dml, cpu = (torch.linalg.solve_triangular(a.to(d), b.to(d), upper=True).cpu() for d in ("dml", "cpu"))
+            torch.testing.assert_close(dml, cpu, equal_nan=True)
 
 
 @layouts("expanded", "channels_last", "zero_dim", "empty")

@@ -30,6 +30,7 @@ pub mod svd;
 pub mod systems;
 pub mod tile;
 pub mod triangular;
+pub mod triangular_columns;
 pub mod workgroup_sums;
 
 use crate::operator::Operator;

@@ -1,7 +1,9 @@
-//! Systems with triangular matrices: halves of halves, whose coupling is a product, and a kernel for the blocks on the diagonal.
+//! Systems with triangular matrices: halves of halves, whose coupling is a product, and two kernels for the blocks on the diagonal: of
+//! few right sides the one here, of more `triangular_columns`.
 
 use super::element::{Element, ElementVar, InputElements, OutputElements, SharedElements};
 use super::matrices::{self, Into, MatrixStrides, part};
+use super::triangular_columns::{self, Columns, ColumnsArguments};
 use crate::operator::argument::{Out, Outs};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
@@ -11,7 +13,6 @@ use crate::tensor::Tensor;
 use crate::{check, operators};
 use dml_engine::interface::U32;
 use dml_engine::parameters;
-use dml_kernel::dense::GROUP;
 use dml_kernel::{Builder, DType, ScalarType};
 
 operators! {
@@ -123,6 +124,9 @@ impl Triangle {
     pub const UNIT_UPPER: Triangle = Triangle { upper: true, unit: true };
 }
 
+/// Most right sides of which an invocation holds one element each; with more it holds a column.
+const FEW_COLUMNS: i64 = 8;
+
 /// Solves `t @ x = x` in place: `t` is `[batch, n, n]`, whose conjugate bit counts, `x` is `[batch, n, k]`.
 pub fn solve(call: &Call, t: &Tensor, x: &Tensor, triangle: Triangle) -> Result<()> {
     let (n, k) = (x.sizes[1], x.sizes[2]);
@@ -130,8 +134,11 @@ pub fn solve(call: &Call, t: &Tensor, x: &Tensor, triangle: Triangle) -> Result<
         return Ok(());
     }
     let rows = matrices::block_rows(x.dtype);
-    if n <= i64::from(rows) {
+    if k <= FEW_COLUMNS && n <= i64::from(rows) {
         return solve_block(call, t, x, triangle);
+    }
+    if k > FEW_COLUMNS && n <= triangular_columns::most_rows(x.dtype) {
+        return solve_columns(call, t, x, triangle);
     }
     let half = matrices::half(n, rows);
     let (first, second) = if triangle.upper { ((half, n), (0, half)) } else { ((0, half), (half, n)) };
@@ -141,11 +148,12 @@ pub fn solve(call: &Call, t: &Tensor, x: &Tensor, triangle: Triangle) -> Result<
     solve(call, &part(t, second, second), &x_second, triangle)
 }
 
-fn solve_block(call: &Call, t: &Tensor, x: &Tensor, triangle: Triangle) -> Result<()> {
+fn solve_columns(call: &Call, t: &Tensor, x: &Tensor, triangle: Triangle) -> Result<()> {
     let [batch, n, k] = [x.sizes[0], x.sizes[1], x.sizes[2]];
-    let spec = Block { dtype: x.dtype, index: matrices::index_of(&[t, x]), triangle, conjugate: t.conjugate };
-    let tiles = (k as u64).div_ceil(u64::from(spec.columns())) as i64;
-    let arguments = BlockArguments {
+    let side = matrices::rows_for(n).min(matrices::block_rows(x.dtype));
+    let spec = Columns { dtype: x.dtype, index: matrices::index_of(&[t, x]), triangle, conjugate: t.conjugate, side };
+    let tiles = (k as u64).div_ceil(side.into()) as i64;
+    let arguments = ColumnsArguments {
         t,
         x,
         t_strides: t,
@@ -158,7 +166,16 @@ fn solve_block(call: &Call, t: &Tensor, x: &Tensor, triangle: Triangle) -> Resul
     call.run(&spec, &arguments, matrices::workgroups(batch, tiles))
 }
 
-/// A block on the diagonal, and some columns: an invocation holds one element, and a row's are told to all when they are known.
+fn solve_block(call: &Call, t: &Tensor, x: &Tensor, triangle: Triangle) -> Result<()> {
+    let [batch, n, k] = [x.sizes[0], x.sizes[1], x.sizes[2]];
+    let (rows, columns) = (matrices::rows_for(n), (k as u32).next_power_of_two());
+    let index = matrices::index_of(&[t, x]);
+    let spec = Block { dtype: x.dtype, index, triangle, conjugate: t.conjugate, rows, columns };
+    let arguments = BlockArguments { t, x, t_strides: t, x_strides: x, batch: batch as u32, n: n as u32, k: k as u32 };
+    call.run(&spec, &arguments, matrices::workgroups(batch, 1))
+}
+
+/// A block on the diagonal, and all of a few columns: an invocation holds one element, and a row's are told to all when they are known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Block {
     dtype: DType,
@@ -166,6 +183,9 @@ struct Block {
     triangle: Triangle,
     /// The conjugate of `t` counts.
     conjugate: bool,
+    /// Most rows and columns: powers of two.
+    rows: u32,
+    columns: u32,
 }
 
 parameters! {
@@ -177,15 +197,6 @@ parameters! {
         batch: U32,
         n: U32,
         k: U32,
-        /// Tiles of columns.
-        tiles: U32,
-    }
-}
-
-impl Block {
-    /// Columns of the right side that a workgroup solves for.
-    fn columns(&self) -> u32 {
-        GROUP / matrices::block_rows(self.dtype)
     }
 }
 
@@ -194,13 +205,16 @@ impl KernelSpec for Block {
         "triangular_block"
     }
 
+    fn workgroup(&self) -> [u32; 3] {
+        [self.rows * self.columns, 1, 1]
+    }
+
     fn write<'b>(&self, b: &'b Builder, p: BlockParameters<'b>) {
         let Triangle { upper, unit } = self.triangle;
-        let (dtype, rows, columns) = (self.dtype, matrices::block_rows(self.dtype), self.columns());
-        let (matrix, tile) = matrices::own_tile(b, p.batch, p.tiles);
+        let (dtype, rows, columns) = (self.dtype, self.rows, self.columns);
+        let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
         let local = b.local_id(0);
         let (row, lane) = (local & (rows - 1), local >> rows.ilog2());
-        let column = tile * columns + lane;
         let counted = |element: Element<'b>| if self.conjugate { element.conjugate() } else { element };
         // Columns of the block stand one after another.
         let block = SharedElements::shared(b, dtype, rows * rows);
@@ -210,9 +224,9 @@ impl KernelSpec for Block {
                 block.store(at * rows + row, counted(p.t.load(p.t_strides.at(matrix, row, at))));
             });
         }
-        let own = row.lt(p.n) & column.lt(p.k);
+        let own = row.lt(p.n) & lane.lt(p.k);
         let x = ElementVar::var(b, Element::constant(b, dtype, 0.0));
-        b.if_(own, || x.set(p.x.load(p.x_strides.at(matrix, row, column))));
+        b.if_(own, || x.set(p.x.load(p.x_strides.at(matrix, row, lane))));
         // Two rows in turn, so that one barrier a step is enough.
         let known = SharedElements::shared(b, dtype, 2 * columns);
         b.barrier();
@@ -230,7 +244,7 @@ impl KernelSpec for Block {
                 x.set(x.get() - block.load(j * rows + row) * known.load(slot));
             });
         });
-        b.if_(own, || p.x.store(p.x_strides.at(matrix, row, column), x.get()));
+        b.if_(own, || p.x.store(p.x_strides.at(matrix, row, lane), x.get()));
     }
 }
 
@@ -241,13 +255,13 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index, triangle, conjugate) in [
-            (DType::F32, ScalarType::U32, Triangle::UNIT_LOWER, false),
-            (DType::F64, ScalarType::U64, Triangle::UPPER, false),
-            (DType::C64, ScalarType::U32, Triangle::LOWER, true),
-            (DType::C128, ScalarType::U64, Triangle::UNIT_UPPER, false),
+        for (dtype, index, triangle, conjugate, [rows, columns]) in [
+            (DType::F32, ScalarType::U32, Triangle::UNIT_LOWER, false, [32, 1]),
+            (DType::F64, ScalarType::U64, Triangle::UPPER, false, [32, 8]),
+            (DType::C64, ScalarType::U32, Triangle::LOWER, true, [8, 2]),
+            (DType::C128, ScalarType::U64, Triangle::UNIT_UPPER, false, [16, 4]),
         ] {
-            accepted(&Block { dtype, index, triangle, conjugate }.build());
+            accepted(&Block { dtype, index, triangle, conjugate, rows, columns }.build());
         }
     }
 }
