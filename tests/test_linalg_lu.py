@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 from support.compare import assert_same_error
-from support.matrices import REALS, SQUARES, assert_no_worse, general
+from support.dtypes import dtypes
+from support.matrices import EDGES, REALS, SQUARES, assert_no_worse, general, wide
 
 OBLONGS = [(5, 3), (3, 5), (100, 17), (17, 100), (300, 40), (2, 40, 70), (3, 0), (0, 4), (2, 3, 1)]
 
@@ -26,6 +27,51 @@ def test_factor(dtype):
         assert_no_worse(residual(dml), residual(cpu), a, dtype)
         for x, y in zip(torch.linalg.lu(a.to("dml")), torch.lu_unpack(dml.LU.cpu(), dml.pivots.cpu()), strict=True):
             assert torch.equal(x.cpu(), y) and x.stride() == y.stride()
+
+
+@pytest.mark.parametrize("pivot", [True, False])
+@dtypes(torch.float32, torch.float64, torch.complex64)
+def test_edges_of_panels(pivot, dtype):
+    for sizes in [*EDGES, (3, 32, 8), (3, 8, 32), (31, 2), (2, 31), (40, 8), (8, 40), (3, 700, 65), (65, 200)]:
+        a = general(*sizes, dtype=dtype)
+        if not pivot:
+            a = a + 4 * max(sizes[-2:]) * torch.eye(*sizes[-2:], dtype=dtype)
+        for turned in (a, a.mT):
+            factors = torch.linalg.lu_factor_ex(turned.to("dml"), pivot=pivot)
+            lu, pivots, info = (t.cpu() for t in factors)
+            assert lu.stride() == torch.empty_like(turned).mT.contiguous().mT.stride() and not info.any()
+            p, lower, u = (wide(t) if t.numel() else t for t in torch.lu_unpack(lu, pivots, unpack_pivots=True))
+            if pivot:
+                cpu = torch.linalg.lu_factor_ex(turned)
+                # Not beyond, where the roundings of two ways choose other pivots.
+                if max(sizes[-2:]) <= 130:
+                    assert torch.equal(pivots, cpu.pivots)
+                assert lower.abs().max() <= 1.5
+                p_cpu, lower_cpu, u_cpu = (wide(t) for t in torch.lu_unpack(cpu.LU, cpu.pivots))
+                assert_no_worse(p @ lower @ u - turned, p_cpu @ lower_cpu @ u_cpu - turned, turned, dtype)
+            else:
+                assert_no_worse(lower @ u - turned, torch.zeros(1, 1), turned, dtype)
+
+
+def test_choice_of_pivots():
+    """The first one of equals, and no NaN while there is something else."""
+    for n in (3, 8, 20, 32, 40, 70):
+        ones = torch.ones(n, n)
+        growing = ones.tril() - torch.ones(n, n).tril(-1) * 2
+        growing[:, -1] = 1
+        for a in (ones, -ones, 0 * ones, torch.eye(n).flip(0), torch.eye(n).roll(3, 0), ones.triu().flip(0), growing):
+            dml, cpu = (torch.linalg.lu_factor_ex(a.to(d)) for d in ("dml", "cpu"))
+            assert torch.equal(dml.pivots.cpu(), cpu.pivots) and dml.info.item() == cpu.info.item()
+            torch.testing.assert_close(dml.LU.cpu(), cpu.LU)
+        for at in (0, n // 2, n - 1):
+            a = general(n, n, dtype=torch.float32)
+            a[at, 0] = torch.nan
+            pivots = torch.linalg.lu_factor_ex(a.to("dml")).pivots.cpu()
+            size = a[:, 0].abs().nan_to_num(-1)
+            assert pivots[0] == size.argmax() + 1
+        a = torch.full((n, n), torch.nan)
+        factors = torch.linalg.lu_factor_ex(a.to("dml"))
+        assert factors.pivots.tolist() == list(range(1, n + 1)) and factors.LU.isnan().all()
 
 
 def test_many_rows():

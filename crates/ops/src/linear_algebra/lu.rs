@@ -1,6 +1,8 @@
-//! The decomposition `A = P L U` with partial pivoting: halves of halves of the columns, down to panels of a few.
+//! The decomposition `A = P L U` with partial pivoting: halves of halves of the columns, down to panels of a few. Matrices of
+//! few rows and columns are one launch.
 
 use super::lu_panel::{Panel, PanelArguments, WIDTH};
+use super::lu_rows::{Rows, RowsArguments};
 use super::matrices::{self, Into, fill_with, part};
 use super::row_exchange::{Exchange, ExchangeArguments};
 use super::triangular::{self, Triangle};
@@ -23,9 +25,14 @@ pub struct Decomposed {
 pub fn decompose(call: &Call, a: &Tensor, pivot: bool) -> Result<Decomposed> {
     let batch = matrices::batch_of(a);
     let (m, n) = (a.size(-2), a.size(-1));
-    let lu = matrices::copied(call, a, &a.sizes)?;
     let pivots = call.empty(DType::I32, &matrices::sizes_of(batch, &[m.min(n)]))?;
     let info = call.empty(DType::I32, batch)?;
+    if a.numel() > 0 && m.max(n) <= i64::from(matrices::block_rows(a.dtype)) {
+        let decomposed = Decomposed { lu: matrices::empty(call, a.dtype, &a.sizes)?, pivots, info };
+        decompose_rows(call, a, &decomposed, pivot)?;
+        return Ok(decomposed);
+    }
+    let lu = matrices::copied(call, a, &a.sizes)?;
     if info.numel() > 0 {
         fill_with(call, &info, Number::Int(0))?;
     }
@@ -39,6 +46,29 @@ pub fn decompose(call: &Call, a: &Tensor, pivot: bool) -> Result<Decomposed> {
         }
     }
     Ok(Decomposed { lu, pivots, info })
+}
+
+/// Decomposes the matrices `a` of few rows and columns into `to`.
+fn decompose_rows(call: &Call, a: &Tensor, to: &Decomposed, pivot: bool) -> Result<()> {
+    let a = matrices::readable(call, a, matrices::batch_of(a))?;
+    let lu = matrices::flat(&to.lu);
+    let [batch, m, n] = [a.sizes[0], a.sizes[1], a.sizes[2]];
+    let (index, rows) = (matrices::index_of(&[&a, &lu]), matrices::rows_for(m.max(n)));
+    let spec = Rows { dtype: a.dtype, index, rows, pivot, conjugate: a.conjugate };
+    let arguments = RowsArguments {
+        a: &a,
+        lu: &lu,
+        pivots: &to.pivots,
+        info: &to.info,
+        a_strides: &a,
+        lu_strides: &lu,
+        batch: batch as u32,
+        m: m as u32,
+        n: n as u32,
+        steps: m.min(n) as u32,
+    };
+    let groups = matrices::groups_of(batch, matrices::matrices_together(rows));
+    call.run(&spec, &arguments, matrices::workgroups(groups.into(), 1))
 }
 
 /// A decomposition on its way: the first columns are done, and every exchange of theirs is made in them.

@@ -16,6 +16,7 @@ pub mod ldl_step;
 pub mod least_squares;
 pub mod lu;
 pub mod lu_panel;
+pub mod lu_rows;
 pub mod matrices;
 pub mod matrix_exponential;
 pub mod one_sided_jacobi;
