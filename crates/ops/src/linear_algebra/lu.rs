@@ -1,9 +1,11 @@
-//! The decomposition `A = P L U` with partial pivoting: halves of halves of the columns, down to panels of a few. Matrices of
-//! few rows and columns are one launch.
+//! The decomposition `A = P L U` with partial pivoting: halves of halves of the columns, down to panels of a few, which a
+//! workgroup holds in registers where it can. Matrices of few rows and columns are one launch.
 
+use super::lu_held_panel::{HeldPanel, HeldPanelArguments, Shape};
 use super::lu_panel::{Panel, PanelArguments, WIDTH};
 use super::lu_rows::{Rows, RowsArguments};
 use super::matrices::{self, Into, fill_with, part};
+use super::panel_exchange::{self, PanelExchange, PanelExchangeArguments};
 use super::row_exchange::{Exchange, ExchangeArguments};
 use super::triangular::{self, Triangle};
 use crate::operator::call::{Call, Scalar as Number};
@@ -71,7 +73,7 @@ fn decompose_rows(call: &Call, a: &Tensor, to: &Decomposed, pivot: bool) -> Resu
     call.run(&spec, &arguments, matrices::workgroups(groups.into(), 1))
 }
 
-/// A decomposition on its way: the first columns are done, and every exchange of theirs is made in them.
+/// A decomposition on its way: the first columns are done, and every exchange of theirs is made in all columns.
 struct Work<'a, 'c> {
     call: &'a Call<'c>,
     a: &'a Tensor,
@@ -81,52 +83,74 @@ struct Work<'a, 'c> {
 }
 
 impl Work<'_, '_> {
+    /// What holds panels of columns from `from` on; none where they have too many rows.
+    fn shape(&self, from: i64) -> Option<Shape> {
+        let most = self.call.device.info().capabilities.max_workgroup_invocations;
+        Shape::of(self.a.dtype, self.a.sizes[1] - from, most)
+    }
+
     /// Decomposes columns `from..to` from row `from` on.
     fn factor(&self, (from, to): (i64, i64)) -> Result<()> {
         let (m, width) = (self.a.sizes[1], to - from);
-        if width <= i64::from(WIDTH) {
-            return self.panel((from, to));
+        let shape = self.shape(from);
+        let most = shape.map_or(WIDTH, |shape| shape.columns);
+        if width <= i64::from(most) {
+            self.panel((from, to), shape)?;
+            return self.exchange((from, to));
         }
-        let half = from + matrices::half(width, WIDTH);
+        let half = from + matrices::half(width, most);
         self.factor((from, half))?;
         self.update_right((from, half), (half, to))?;
         let [below, right] = [part(self.a, (half, m), (from, half)), part(self.a, (from, half), (half, to))];
         matrices::multiply(self.call, [&below, &right], &part(self.a, (half, m), (half, to)), Into::Subtracted)?;
-        self.factor((half, to))?;
-        self.exchange((from, half), (half, to))
+        self.factor((half, to))
     }
 
     /// What columns `done` make of their own rows in columns `right`.
     fn update_right(&self, done: (i64, i64), right: (i64, i64)) -> Result<()> {
-        self.exchange(right, done)?;
         let (l, u) = (part(self.a, done, done), part(self.a, done, right));
         triangular::solve(self.call, &l, &u, Triangle::UNIT_LOWER)
     }
 
-    /// Makes the exchanges of the pivots `steps` in `columns`.
-    fn exchange(&self, columns: (i64, i64), steps: (i64, i64)) -> Result<()> {
-        if !self.pivot {
+    /// Makes the exchanges of a panel in all columns but its own.
+    fn exchange(&self, (from, to): (i64, i64)) -> Result<()> {
+        let (batch, columns) = (self.a.sizes[0], self.a.sizes[2] - (to - from));
+        if !self.pivot || columns == 0 {
             return Ok(());
         }
-        exchange_rows(self.call, &part(self.a, (0, self.a.sizes[1]), columns), self.pivots, steps, false)
-    }
-
-    fn panel(&self, (from, to): (i64, i64)) -> Result<()> {
-        let (batch, m) = (self.a.sizes[0], self.a.sizes[1]);
-        let panel = part(self.a, (from, m), (from, to));
-        let spec = Panel { dtype: panel.dtype, index: matrices::index_of(&[self.a]), pivot: self.pivot };
-        let arguments = PanelArguments {
-            a: &panel,
+        let tiles = (columns as u64).div_ceil(panel_exchange::COLUMNS.into()) as i64;
+        let spec = PanelExchange { dtype: self.a.dtype, index: matrices::index_of(&[self.a]) };
+        let arguments = PanelExchangeArguments {
+            x: self.a,
             pivots: self.pivots,
-            info: self.info,
-            strides: &panel,
+            strides: self.a,
             batch: batch as u32,
-            rows: (m - from) as u32,
-            columns: (to - from) as u32,
+            columns: columns as u32,
+            tiles: tiles as u32,
+            gap: from as u32,
+            width: (to - from) as u32,
             first: from as u32,
+            steps: (to - from) as u32,
             pivots_apart: self.pivots.size(-1) as u32,
         };
-        self.call.run(&spec, &arguments, matrices::workgroups(batch, 1))
+        self.call.run(&spec, &arguments, matrices::workgroups(batch, tiles))
+    }
+
+    fn panel(&self, (from, to): (i64, i64), shape: Option<Shape>) -> Result<()> {
+        let m = self.a.sizes[1];
+        let panel = part(self.a, (from, m), (from, to));
+        let groups = matrices::workgroups(self.a.sizes[0], 1);
+        let (dtype, index, pivot) = (panel.dtype, matrices::index_of(&[self.a]), self.pivot);
+        let (rows, columns, first) = ((m - from) as u32, (to - from) as u32, from as u32);
+        let (batch, pivots_apart) = (self.a.sizes[0] as u32, self.pivots.size(-1) as u32);
+        let (a, pivots, info, strides) = (&panel, self.pivots, self.info, &panel);
+        if let Some(shape) = shape {
+            let spec = HeldPanel { dtype, index, pivot, shape };
+            let arguments = HeldPanelArguments { a, pivots, info, strides, batch, rows, columns, first, pivots_apart };
+            return self.call.run(&spec, &arguments, groups);
+        }
+        let arguments = PanelArguments { a, pivots, info, strides, batch, rows, columns, first, pivots_apart };
+        self.call.run(&Panel { dtype, index, pivot }, &arguments, groups)
     }
 }
 
