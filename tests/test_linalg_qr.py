@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 from support.compare import assert_same_error
-from support.matrices import REALS, SQUARES, assert_no_worse, general
+from support.dtypes import dtypes
+from support.matrices import EDGES, REALS, SQUARES, assert_no_worse, general, wide
 
 SIZES = [*SQUARES, (5, 3), (3, 5), (100, 17), (17, 100), (300, 40), (2, 40, 70), (3, 0), (0, 4), (2, 3, 1)]
 
@@ -32,6 +33,47 @@ def test_qr(mode, dtype):
             assert_no_worse(residual(dml), residual(cpu), a, dtype)
         else:
             assert_no_worse(residual(dml), residual(cpu), a.mT @ a, dtype)
+
+
+@dtypes(torch.float32, torch.float64, torch.complex64)
+def test_edges_of_panels(dtype):
+    for sizes in [*EDGES[:-1], (1030, 40), (2100, 20), (5000, 20), (9000, 5), (3, 8, 32), (3, 100, 33)]:
+        a = general(*sizes, dtype=dtype)
+        q, r = (wide(t.cpu()) for t in torch.linalg.qr(a.to("dml")))
+        identity = torch.eye(q.shape[-1], dtype=q.dtype)
+        # The CPU's own errors, which grow so.
+        roundings = min(sizes[-2:]) ** 0.5
+        assert_no_worse((q.mH @ q - identity) / roundings, torch.zeros(1, 1), identity, dtype)
+        assert_no_worse((q @ r - a) / roundings, torch.zeros(1, 1), a, dtype)
+
+
+@REALS
+def test_columns_of_all_sizes(dtype):
+    """Columns of small, ordinary and large numbers, of zeros, and some that are a triangle already."""
+    tiny, huge = torch.finfo(dtype).tiny, torch.finfo(dtype).max / 64
+    a = general(70, 40, dtype=dtype)
+    a[:, ::5] *= tiny**0.5 / 16
+    a[:, 1::5] *= huge**0.5
+    a[:, 2::10] = 0
+    a[7, 3::10] = huge
+    q, r = (t.cpu().double() for t in torch.linalg.qr(a.to("dml")))
+    assert_no_worse(spread(q), torch.zeros(1, 1), torch.eye(40), dtype)
+    scale = a.double().abs().amax(0).clamp(min=1e-300)
+    assert_no_worse((q @ r - a) / scale, torch.zeros(1, 1), a / scale, dtype)
+    upper = general(40, 40, dtype=dtype).triu()
+    q, r = (t.cpu() for t in torch.linalg.qr(upper.to("dml")))
+    assert torch.equal(q, torch.eye(40, dtype=dtype)) and torch.equal(r, upper)
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_what_is_not_finite(value):
+    for sizes in ((20, 8), (100, 70)):
+        a = general(*sizes, dtype=torch.float32)
+        a[sizes[0] // 2, sizes[1] // 2] = value
+        q, r = (t.cpu() for t in torch.linalg.qr(a.to("dml")))
+        expected = torch.linalg.qr(a[:, : sizes[1] // 2]).R.abs()
+        torch.testing.assert_close(r[: sizes[1] // 2, : sizes[1] // 2].abs(), expected, rtol=1e-4, atol=1e-4)
+        assert not q.isfinite().all() and not r[:, sizes[1] // 2].isfinite().all()
 
 
 @REALS

@@ -92,7 +92,7 @@ impl KernelSpec for Rows {
         told.store(own_told + rows + row, nothing);
         let before = if self.whole { zero } else { p.info.load(matrix).cast(ScalarType::U32) };
         let (failed, diagonal) = (b.var(before), b.var(nothing.real()));
-        let step = (rows / 4).max(8);
+        let step = (rows / 2).max(8);
         for start in (0..rows).step_by(step as usize) {
             let width = rows - start;
             b.for_(start, p.n.min(start + step), 1, |j| {

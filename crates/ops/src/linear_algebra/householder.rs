@@ -16,17 +16,21 @@ pub const BLOCK: u32 = 32;
 /// Some reflections, fit to be applied.
 pub struct Block {
     /// `[batch, m, k]`, with ones on the diagonal and zeros above.
-    v: Tensor,
+    pub v: Tensor,
     /// `[batch, k, k]`, upper triangular.
-    t: Tensor,
+    pub t: Tensor,
 }
 
 impl Block {
     /// The reflections whose vectors stand below the diagonal of `v`, `[batch, m, k]`, and whose factors are `first..first + k` of `tau`,
     /// contiguous.
     pub fn new(call: &Call, v: &Tensor, tau: &Tensor, first: i64) -> Result<Block> {
+        Block::of_vectors(call, matrices::unit_lower(call, v)?, tau, first)
+    }
+
+    /// The same of vectors with ones on the diagonal and zeros above.
+    pub fn of_vectors(call: &Call, v: Tensor, tau: &Tensor, first: i64) -> Result<Block> {
         let (batch, k) = (v.sizes[0], v.sizes[2]);
-        let v = matrices::unit_lower(call, v)?;
         let t = matrices::empty(call, v.dtype, &[batch, k, k])?;
         matrices::multiply(call, [&adjoint(&v), &v], &t, Into::Written)?;
         let spec = Factor { dtype: v.dtype, index: matrices::index_of(&[&t, tau]) };

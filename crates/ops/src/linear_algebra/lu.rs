@@ -1,7 +1,8 @@
 //! The decomposition `A = P L U` with partial pivoting: halves of halves of the columns, down to panels of a few, which a
 //! workgroup holds in registers where it can. Matrices of few rows and columns are one launch.
 
-use super::lu_held_panel::{HeldPanel, HeldPanelArguments, Shape};
+use super::held_panel::Shape;
+use super::lu_held_panel::{HeldPanel, HeldPanelArguments};
 use super::lu_panel::{Panel, PanelArguments, WIDTH};
 use super::lu_rows::{Rows, RowsArguments};
 use super::matrices::{self, Into, fill_with, part};
@@ -85,8 +86,7 @@ struct Work<'a, 'c> {
 impl Work<'_, '_> {
     /// What holds panels of columns from `from` on; none where they have too many rows.
     fn shape(&self, from: i64) -> Option<Shape> {
-        let most = self.call.device.info().capabilities.max_workgroup_invocations;
-        Shape::of(self.a.dtype, self.a.sizes[1] - from, most)
+        Shape::here(self.call, self.a.dtype, self.a.sizes[1] - from)
     }
 
     /// Decomposes columns `from..to` from row `from` on.

@@ -5,17 +5,12 @@
 //! that their numbers are constants in a loop of which every turn is the same code.
 
 use super::element::{Element, ElementVar, OutputElements, SharedElements};
+use super::held_panel::{Row, Search, Shape};
 use super::matrices::{self, MatrixStrides};
 use crate::primitives::kernel::{KernelSpec, Output};
 use dml_engine::interface::U32;
 use dml_engine::parameters;
-use dml_kernel::{Atomic, Builder, DType, ScalarType, Shared, Value, Var};
-
-/// Bytes of elements that an invocation holds: what the largest workgroups leave it on every GPU.
-const HELD: u32 = 128;
-
-/// Invocations that join what others found.
-const JOINING: u32 = 32;
+use dml_kernel::{Atomic, Builder, DType, ScalarType, Value};
 
 /// Everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,29 +23,6 @@ pub struct HeldPanel {
     pub pivot: bool,
     /// What a workgroup holds.
     pub shape: Shape,
-}
-
-/// What a workgroup holds.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Shape {
-    /// Its invocations.
-    pub threads: u32,
-    /// Rows of each.
-    pub rows: u32,
-    /// Columns of each row.
-    pub columns: u32,
-}
-
-impl Shape {
-    /// For panels of so many rows, on an adapter whose workgroups have up to `most` invocations; none where so many are not held.
-    pub fn of(dtype: DType, rows: i64, most: u32) -> Option<Shape> {
-        let most = (most.min(1024) + 1).next_power_of_two() / 2;
-        let threads = [64, 256].into_iter().find(|&threads| rows <= threads && threads as u32 <= most);
-        let threads = threads.map_or(most, |threads| threads as u32);
-        let each = (rows as u64).div_ceil(threads.into()).next_power_of_two();
-        let columns = u64::from(HELD) / dtype.bytes() / each;
-        (columns >= 4 && threads >= JOINING).then_some(Shape { threads, rows: each as u32, columns: columns as u32 })
-    }
 }
 
 parameters! {
@@ -71,61 +43,6 @@ parameters! {
     }
 }
 
-/// The largest of the sizes that a workgroup's invocations have.
-struct Search<'b> {
-    b: &'b Builder,
-    threads: u32,
-    /// One of each invocation.
-    sizes: Shared<'b>,
-    /// What the joining ones found, and after them the largest of all.
-    joined: Shared<'b>,
-}
-
-impl<'b> Search<'b> {
-    fn new(b: &'b Builder, scalar: ScalarType, threads: u32) -> Search<'b> {
-        Search { b, threads, sizes: b.shared(scalar, 1, threads), joined: b.shared(scalar, 1, JOINING + 1) }
-    }
-
-    /// The largest one, known to all until the next call.
-    fn largest(&self, size: Value<'b>) -> Value<'b> {
-        let (b, local) = (self.b, self.b.local_id(0));
-        let joining = local.lt(JOINING);
-        let largest = |all: Vec<Value<'b>>| all.into_iter().reduce(|x, y| y.gt(x).select(y, x)).unwrap_or(size);
-        self.sizes.store(local, size);
-        b.barrier();
-        b.if_(joining, || {
-            let all = (0..self.threads / JOINING).map(|i| self.sizes.load(local + i * JOINING)).collect();
-            self.joined.store(local, largest(all));
-        });
-        b.barrier();
-        b.if_(joining, || {
-            let all = (0..JOINING).map(|i| self.joined.load(i)).collect();
-            let found = largest(all);
-            b.if_(local.eq(0), || self.joined.store(JOINING, found));
-        });
-        b.barrier();
-        self.joined.load(JOINING)
-    }
-}
-
-/// A row of the panel.
-struct Row<'b> {
-    exists: Value<'b>,
-    /// Where it is among the exchanged ones.
-    place: Var<'b>,
-    held: Vec<ElementVar<'b>>,
-}
-
-impl<'b> Row<'b> {
-    /// The next column comes first, and what was first goes last.
-    fn turn(&self, last: Element<'b>) {
-        for k in 1..self.held.len() {
-            self.held[k - 1].set(self.held[k].get());
-        }
-        self.held[self.held.len() - 1].set(last);
-    }
-}
-
 impl KernelSpec for HeldPanel {
     fn name(&self) -> &'static str {
         "lu_held_panel"
@@ -136,7 +53,7 @@ impl KernelSpec for HeldPanel {
     }
 
     fn write<'b>(&self, b: &'b Builder, p: HeldPanelParameters<'b>) {
-        let (dtype, Shape { threads, rows, columns }) = (self.dtype, self.shape);
+        let (dtype, Shape { threads, columns, .. }) = (self.dtype, self.shape);
         let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
         let local = b.local_id(0);
         let nothing = Element::constant(b, dtype, 0.0);
@@ -147,24 +64,12 @@ impl KernelSpec for HeldPanel {
         b.if_(local.lt(columns), || places.store(local, none));
         // The row of the pivot, and what it is divided by: the reciprocal of the pivot, where that is an ordinary number.
         let told = SharedElements::shared(b, dtype, columns + 1);
-        let rows: Vec<Row> = (0..rows)
-            .map(|i| {
-                let row = local + i * threads;
-                let exists = row.lt(p.rows);
-                let held = (0..columns).map(|_| ElementVar::var(b, nothing)).collect::<Vec<_>>();
-                b.if_(exists, || {
-                    for (column, held) in held.iter().enumerate() {
-                        // Beyond the last one that is again, which nothing is made of.
-                        let column = b.u32(column as u32).min(p.columns - 1);
-                        held.set(p.a.load(p.strides.at(matrix, row, column)));
-                    }
-                });
-                Row { exists, place: b.var(row), held }
-            })
-            .collect();
+        let rows = Row::all(b, dtype, &self.shape, p.rows, |row, column| {
+            p.a.load(p.strides.at(matrix, row, column.min(p.columns - 1)))
+        });
         let failed = b.var(p.info.load(matrix).cast(ScalarType::U32));
         b.barrier();
-        let step = columns.min(8);
+        let step = (columns / 2).max(4);
         for start in (0..columns).step_by(step as usize) {
             b.for_(start, p.columns.min(start + step), 1, |j| {
                 let pivot = if self.pivot {
@@ -249,8 +154,7 @@ impl KernelSpec for HeldPanel {
                 }
             });
         }
-        // Back to where they began.
-        b.for_(p.columns, b.u32(columns), 1, |_| rows.iter().for_each(|row| row.turn(row.held[0].get())));
+        Row::turn_back(b, &rows, p.columns);
         for row in &rows {
             b.if_(row.exists, || {
                 for (column, held) in row.held.iter().enumerate() {
@@ -282,22 +186,5 @@ mod tests {
             let shape = Shape::of(dtype, rows, 1024).expect("held");
             accepted(&HeldPanel { dtype, index, pivot, shape }.build());
         }
-    }
-
-    #[test]
-    fn shapes_hold_all_rows() {
-        for most in [32, 128, 1000, 1024, 2048] {
-            for rows in [1, 32, 65, 1024, 1025, 5000, 1 << 20] {
-                for dtype in [DType::F32, DType::C128] {
-                    if let Some(Shape { threads, rows: each, columns }) = Shape::of(dtype, rows, most) {
-                        assert!(threads <= most && i64::from(threads * each) >= rows && columns >= 4);
-                        assert!(u64::from(each * columns) * dtype.bytes() <= u64::from(HELD));
-                    }
-                }
-            }
-        }
-        assert_eq!(Shape::of(DType::F32, 4096, 1024), Some(Shape { threads: 1024, rows: 4, columns: 8 }));
-        assert_eq!(Shape::of(DType::F32, 20, 1024), Some(Shape { threads: 64, rows: 1, columns: 32 }));
-        assert_eq!(Shape::of(DType::F32, 20_000, 1024), None);
     }
 }

@@ -73,7 +73,7 @@ impl KernelSpec for Rows {
         b.barrier();
         let held: Vec<ElementVar> = (0..rows).map(|column| ElementVar::var(b, tile.load(row, b.u32(column)))).collect();
         let (place, failed) = (b.var(row), b.var(zero));
-        let step = (rows / 4).max(8);
+        let step = (rows / 2).max(8);
         for start in (0..rows).step_by(step as usize) {
             let width = (rows - start) as usize;
             let move_up = || (1..width).for_each(|k| held[k - 1].set(held[k].get()));

@@ -1,7 +1,9 @@
-//! The decomposition `A = Q R` by Householder reflections, in panels of a few columns, and what is made of the reflections.
+//! The decomposition `A = Q R` by Householder reflections, in panels of a few columns, which a workgroup
+//! holds in registers where it can, and what is made of the reflections.
 
 use super::householder::{self, Block};
 use super::matrices::{self, as_contiguous, conjugated, part, transposed};
+use super::qr_held_panel::{HeldPanel, HeldPanelArguments};
 use super::qr_panel::{self, Panel, PanelArguments, WIDTH};
 use crate::creation::triangle::{Half, copy_half};
 use crate::operator::argument::{Out, Outs};
@@ -40,30 +42,106 @@ pub fn decompose(call: &Call, a: &Tensor) -> Result<(Tensor, Tensor)> {
     if qr.numel() == 0 {
         return Ok((qr, tau));
     }
-    let flat = matrices::flat(&qr);
-    let batch = flat.sizes[0];
-    check_turns(call, qr_panel::turns(m))?;
-    for from in (0..k).step_by(WIDTH as usize) {
-        let to = (from + i64::from(WIDTH)).min(k);
-        let panel = part(&flat, (from, m), (from, to));
-        let spec = Panel { dtype: a.dtype, index: matrices::index_of(&[&flat]) };
+    let work = Work { call, a: &matrices::flat(&qr), tau: &tau };
+    let mut from = 0;
+    while from < k {
+        from = work.block(from, k)?;
+    }
+    Ok((qr, tau))
+}
+
+/// A decomposition on its way: the first columns are done.
+struct Work<'a, 'c> {
+    call: &'a Call<'c>,
+    a: &'a Tensor,
+    /// `[.., k]`, contiguous.
+    tau: &'a Tensor,
+}
+
+impl Work<'_, '_> {
+    /// Decomposes some columns from `from` on, up to `most`, and applies their reflections to all columns to their right. Gives the first column that
+    /// is not done.
+    fn block(&self, from: i64, most: i64) -> Result<i64> {
+        let (call, a) = (self.call, self.a);
+        let (m, n) = (a.sizes[1], a.sizes[2]);
+        let Some(spec) = HeldPanel::here(call, a.dtype, matrices::index_of(&[a]), m - from) else {
+            let to = (from + i64::from(WIDTH)).min(most);
+            let panel = self.panel((from, to))?;
+            if to < n {
+                Block::new(call, &panel, self.tau, from)?.apply(call, &part(a, (from, m), (to, n)), true)?;
+            }
+            return Ok(to);
+        };
+        let to = (from + i64::from(householder::BLOCK)).min(most);
+        let columns = i64::from(spec.shape.columns);
+        let alone = to - from <= columns;
+        let v = matrices::empty(call, a.dtype, &[a.sizes[0], m - from, to - from])?;
+        for at in (from..to).step_by(columns as usize) {
+            // Several panels are applied to the block's columns one by one, and to those to its right together.
+            let (end, right) = ((at + columns).min(to), if alone { n } else { to });
+            let t = self.held_panel(&spec, (at, end), (&v, from), end < right || to < n)?;
+            if end < right {
+                let v = part(&v, (at - from, m - from), (at - from, end - from));
+                Block { v, t }.apply(call, &part(a, (at, m), (end, right)), true)?;
+            }
+        }
+        if !alone && to < n {
+            Block::of_vectors(call, v, self.tau, from)?.apply(call, &part(a, (from, m), (to, n)), true)?;
+        }
+        Ok(to)
+    }
+
+    /// Decomposes a panel, and writes its vectors to columns of `v`, which begins at row and column `begin`, where they are to be applied. Gives T.
+    fn held_panel(
+        &self,
+        spec: &HeldPanel,
+        (from, to): (i64, i64),
+        (v, begin): (&Tensor, i64),
+        applied: bool,
+    ) -> Result<Tensor> {
+        let (batch, m) = (self.a.sizes[0], self.a.sizes[1]);
+        let panel = part(self.a, (from, m), (from, to));
+        let v = part(v, (0, m - begin), (from - begin, to - begin));
+        let t = matrices::empty(self.call, panel.dtype, &[batch, to - from, to - from])?;
+        let arguments = HeldPanelArguments {
+            a: &panel,
+            tau: self.tau,
+            v: &v,
+            t: &t,
+            strides: &panel,
+            v_strides: &v,
+            t_strides: &t,
+            batch: batch as u32,
+            rows: (m - from) as u32,
+            columns: (to - from) as u32,
+            first: from as u32,
+            tau_apart: self.tau.size(-1) as u32,
+            above: (from - begin) as u32,
+        };
+        self.call.run(&HeldPanel { applied, ..spec.clone() }, &arguments, matrices::workgroups(batch, 1))?;
+        Ok(t)
+    }
+
+    /// Decomposes a panel with any number of rows.
+    fn panel(&self, (from, to): (i64, i64)) -> Result<Tensor> {
+        let (batch, m) = (self.a.sizes[0], self.a.sizes[1]);
+        check_turns(self.call, qr_panel::turns(m))?;
+        let panel = part(self.a, (from, m), (from, to));
         let arguments = PanelArguments {
             a: &panel,
-            tau: &tau,
+            tau: self.tau,
             strides: &panel,
             batch: batch as u32,
             rows: (m - from) as u32,
             columns: (to - from) as u32,
             steps: (to - from) as u32,
             first: from as u32,
-            tau_apart: k as u32,
+            tau_apart: self.tau.size(-1) as u32,
         };
-        call.run(&spec, &arguments, matrices::workgroups(batch, 1))?;
-        if to < n {
-            Block::new(call, &panel, &tau, from)?.apply(call, &part(&flat, (from, m), (to, n)), true)?;
-        }
+        let spec = Panel { dtype: panel.dtype, index: matrices::index_of(&[self.a]) };
+        self.call.run(&spec, &arguments, matrices::workgroups(batch, 1))?;
+        Ok(panel)
     }
-    Ok((qr, tau))
 }
 
 /// The first `columns` columns of Q as new matrices, of reflections `[.., m, at least k]` and `tau`, contiguous `[.., k]`.
