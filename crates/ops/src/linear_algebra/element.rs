@@ -79,6 +79,23 @@ impl<'b> Element<'b> {
         self.map(|x| x / divisor)
     }
 
+    /// `self + a * b`, fused or not as the driver likes: where no zero has to come out.
+    pub fn plus_product(self, a: Self, b: Self) -> Self {
+        match (self, a, b) {
+            (R(sum), R(a), R(b)) => R(a.fma(b, sum)),
+            (C(sum), C(a), C(b)) => {
+                let re = a.re.fma(b.re, (-a.im).fma(b.im, sum.re));
+                C(Complex::new(re, a.re.fma(b.im, a.im.fma(b.re, sum.im))))
+            }
+            _ => unreachable!("elements of one kernel are all real or all complex"),
+        }
+    }
+
+    /// `self - a * b`, as [`plus_product`](Self::plus_product).
+    pub fn minus_product(self, a: Self, b: Self) -> Self {
+        self.plus_product(-a, b)
+    }
+
     fn map(self, f: impl Fn(Value<'b>) -> Value<'b>) -> Self {
         match self {
             R(x) => R(f(x)),

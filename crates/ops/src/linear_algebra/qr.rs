@@ -72,12 +72,13 @@ impl Work<'_, '_> {
             }
             return Ok(to);
         };
-        let to = (from + i64::from(householder::BLOCK)).min(most);
         let columns = i64::from(spec.shape.columns);
+        // Narrow panels make a wider block: each is applied to the block's columns alone, and all of them together to those to its right.
+        let width = if columns < i64::from(WIDTH) { householder::BLOCK.into() } else { columns };
+        let to = (from + width).min(most);
         let alone = to - from <= columns;
         let v = matrices::empty(call, a.dtype, &[a.sizes[0], m - from, to - from])?;
         for at in (from..to).step_by(columns as usize) {
-            // Several panels are applied to the block's columns one by one, and to those to its right together.
             let (end, right) = ((at + columns).min(to), if alone { n } else { to });
             let t = self.held_panel(&spec, (at, end), (&v, from), end < right || to < n)?;
             if end < right {

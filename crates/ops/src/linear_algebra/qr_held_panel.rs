@@ -95,6 +95,14 @@ fn scales<'b>(b: &'b Builder, largest: Value<'b>) -> [Value<'b>; 2] {
     })
 }
 
+/// The sum of at least one element, in pairs of pairs, which rounds less than one after another.
+fn sum_of(mut all: Vec<Element<'_>>) -> Element<'_> {
+    while all.len() > 1 {
+        all = all.chunks(2).map(|pair| pair[1..].iter().fold(pair[0], |x, &y| x + y)).collect();
+    }
+    all[0]
+}
+
 impl KernelSpec for HeldPanel {
     fn name(&self) -> &'static str {
         "qr_held_panel"
@@ -115,9 +123,9 @@ impl KernelSpec for HeldPanel {
         let (sums, partial, totals) = (shared(together * columns), shared(parts * columns), shared(columns));
         // The row on the diagonal, what each column's product is, a column of V^H V, and T by columns.
         let (top, along, inner, t) = (shared(columns), shared(columns), shared(columns), shared(columns * columns));
-        // The vector's factor, the element on the diagonal, the reflection's factor.
+        // What the vector is divided by, the element on the diagonal, the reflection's factor.
         let told = shared(3);
-        let [factor_at, diagonal_at, tau_at] = [0, 1, 2];
+        let [divisor_at, diagonal_at, tau_at] = [0, 1, 2];
         let rows = Row::all(b, dtype, &self.shape, p.rows, |row, column| {
             p.a.load(p.strides.at(matrix, row, column.min(p.columns - 1)))
         });
@@ -155,10 +163,11 @@ impl KernelSpec for HeldPanel {
                                 for (i, row) in rows.iter().enumerate() {
                                     let own = row.held[0].get().times(factor);
                                     let other = if k == 0 { own } else { row.held[k as usize].get() };
-                                    let product = own.conjugate() * other;
-                                    let counted = below(i, row, j)
-                                        .map_or(product, |below| Element::select(below, product, nothing));
-                                    sum.set(if i == 0 { counted } else { sum.get() + counted });
+                                    let before = if i == 0 { nothing } else { sum.get() };
+                                    let with = before.plus_product(own.conjugate(), other);
+                                    sum.set(
+                                        below(i, row, j).map_or(with, |below| Element::select(below, with, nothing)),
+                                    );
                                 }
                                 let at = place + k * together;
                                 let before = (turn > 0).then(|| sums.load(at));
@@ -171,12 +180,12 @@ impl KernelSpec for HeldPanel {
                         let (k, part) = (task / parts, task & (parts - 1));
                         let all = (0..together / parts).map(|e| sums.load(k * together + part + e * parts));
                         let all: Vec<Element> = all.collect();
-                        partial.store(part * columns + k, all.into_iter().reduce(|x, y| x + y).unwrap_or(nothing));
+                        partial.store(part * columns + k, sum_of(all));
                     });
                     b.barrier();
                     b.if_(local.lt(columns), || {
                         let all: Vec<Element> = (0..parts).map(|part| partial.load(local + part * columns)).collect();
-                        totals.store(local, all.into_iter().reduce(|x, y| x + y).unwrap_or(nothing));
+                        totals.store(local, sum_of(all));
                     });
                     b.barrier();
                     let square = totals.load(0).real() + top.load(0).times(factor).square();
@@ -210,14 +219,13 @@ impl KernelSpec for HeldPanel {
                 let safe = flat.select(one, beta);
                 let tau = Element::select(flat, nothing, (alpha.alike(beta) - alpha).over(safe));
                 let apart = Element::select(flat, nothing.like(1.0), alpha - alpha.alike(beta));
-                let reciprocal = nothing.like(1.0) / apart;
                 let (own, sum) = (top.load(local), totals.load(local));
-                along.store(local, tau.conjugate() * (own + sum * reciprocal.conjugate()));
+                along.store(local, tau.conjugate() * (own + sum / apart.conjugate()));
                 // Columns that are done are the last ones.
                 let left = b.u32(columns) - j;
-                b.if_(local.ge(left), || inner.store(local - left, own.conjugate() + sum.conjugate() * reciprocal));
+                b.if_(local.ge(left), || inner.store(local - left, own.conjugate() + sum.conjugate() / apart));
                 b.if_(local.eq(0), || {
-                    told.store(factor_at, reciprocal);
+                    told.store(divisor_at, apart);
                     told.store(diagonal_at, alpha.alike(beta * scaled));
                     told.store(tau_at, tau);
                     let own = matrix.cast(self.index) * p.tau_apart.cast(self.index);
@@ -242,7 +250,8 @@ impl KernelSpec for HeldPanel {
                 b.if_else(
                     row.exists & from_diagonal & !flat,
                     || {
-                        let vector = first.times(inverse) * told.load(factor_at);
+                        // No product with a reciprocal, whose rounding would be that of all of the vector.
+                        let vector = first.times(inverse) / told.load(divisor_at);
                         let (factor, kept) = match below(i, row, j) {
                             Some(below) => (
                                 Element::select(below, vector, vector.like(1.0)),
@@ -253,7 +262,7 @@ impl KernelSpec for HeldPanel {
                         for k in 1..columns {
                             let next = row.held[k as usize].get();
                             // What is done comes behind the `columns - j` that are not.
-                            let updated = next - factor * along.load(k);
+                            let updated = next.minus_product(factor, along.load(k));
                             let next = Element::select((j + k).lt(columns), updated, next);
                             row.held[k as usize - 1].set(next);
                         }
@@ -329,7 +338,7 @@ mod tests {
                         together: together(dtype, &shape, room),
                         applied: true,
                     };
-                    let bytes = |array: &SharedInfo| array.len * array.ty.scalar.bytes() as u32;
+                    let bytes = |array: &SharedInfo| array.len * array.ty.scalar.bytes();
                     let needed: u32 = spec.build().shared.iter().map(bytes).sum();
                     assert!(needed <= room, "{dtype:?}, {rows}: {needed} of {room}");
                 }

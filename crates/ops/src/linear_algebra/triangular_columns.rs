@@ -131,7 +131,7 @@ impl KernelSpec for Columns {
                 b.for_(0, b.u32(side), 1, |j| {
                     let factor = x.load(j, own);
                     for (row, sum) in sums.iter().enumerate() {
-                        sum.set(sum.get() - t.load(j * side + row as u32) * factor);
+                        sum.set(sum.get().minus_product(t.load(j * side + row as u32), factor));
                     }
                 });
             });
@@ -177,7 +177,7 @@ impl KernelSpec for Columns {
                     x.store(j, own, known);
                     for k in 1..side - start {
                         let factor = t.load(j * side + (k - 1));
-                        sums[k as usize - 1].set(sums[k as usize].get() - factor * known);
+                        sums[k as usize - 1].set(sums[k as usize].get().minus_product(factor, known));
                     }
                 });
             }
