@@ -34,7 +34,9 @@ def test_edges_of_blocks(upper, dtype):
         a = positive_definite(*sizes, dtype=dtype)
         for turned in (a, a.mT):
             dml, cpu = (torch.linalg.cholesky_ex(turned.to(d), upper=upper) for d in ("dml", "cpu"))
-            assert not dml.info.cpu().any() and torch.equal(dml.L.cpu(), dml.L.cpu().triu() if upper else dml.L.cpu().tril())
+            assert not dml.info.cpu().any() and torch.equal(
+                dml.L.cpu(), dml.L.cpu().triu() if upper else dml.L.cpu().tril()
+            )
 
             def residual(x, a=turned):
                 x = wide(x.cpu())

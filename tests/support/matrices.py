@@ -12,7 +12,7 @@ COMPLEXES = dtypes(torch.complex64, torch.complex128)
 # No elements, one, within a block, its edge, several blocks, batches of those.
 SQUARES = [(0, 0), (1, 1), (7, 7), (32, 32), (33, 33), (130, 130), (0, 3, 3), (2, 0, 0), (3, 5, 5), (2, 3, 40, 40)]
 
-# About the edges of the blocks and panels that decompositions are made of, and batches that share workgroups or need many.
+# About the edges of the blocks and panels of decompositions, and batches that share workgroups or need many.
 EDGES = [(1, 1), (2, 2), (3, 7, 7), (8, 8), (500, 8, 8), (9, 9), (3, 16, 16), (17, 17), (3, 31, 31), (500, 32, 32)]
 EDGES += [(3, 33, 33), (63, 63), (2, 64, 64), (65, 65), (129, 129), (300, 300), (600, 600)]
 
