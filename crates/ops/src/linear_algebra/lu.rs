@@ -8,10 +8,13 @@ use super::lu_rows::{Rows, RowsArguments};
 use super::matrices::{self, Into, fill_with, part};
 use super::panel_exchange::{self, PanelExchange, PanelExchangeArguments};
 use super::row_exchange::{Exchange, ExchangeArguments};
+use super::row_sources::{self, Bring, BringArguments, Sources, SourcesArguments};
 use super::triangular::{self, Triangle};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
+use crate::primitives::loops::turns_allowed;
 use crate::tensor::Tensor;
+use crate::tensor::layout::index_type;
 use dml_kernel::DType;
 
 /// What a decomposition gives, in new tensors.
@@ -161,6 +164,9 @@ pub fn exchange_rows(call: &Call, x: &Tensor, pivots: &Tensor, steps: (i64, i64)
     if x.numel() == 0 || steps.0 == steps.1 {
         return Ok(());
     }
+    if steps.1 - steps.0 > MANY_EXCHANGES && turns_allowed(call).is_none_or(|turns| steps.1 - steps.0 < turns) {
+        return bring_rows(call, x, pivots, steps, reverse);
+    }
     let tiles = (columns as u64).div_ceil(u64::from(super::row_exchange::COLUMNS)) as i64;
     let spec = Exchange { dtype: x.dtype, index: matrices::index_of(&[x]), reverse };
     let arguments = ExchangeArguments {
@@ -175,6 +181,46 @@ pub fn exchange_rows(call: &Call, x: &Tensor, pivots: &Tensor, steps: (i64, i64)
         pivots_apart: pivots.size(-1) as u32,
     };
     call.run(&spec, &arguments, matrices::workgroups(batch, tiles))
+}
+
+/// More exchanges than these, one after another, take longer than two copies.
+const MANY_EXCHANGES: i64 = 64;
+
+/// The same by a copy of all rows to where they end.
+fn bring_rows(call: &Call, x: &Tensor, pivots: &Tensor, steps: (i64, i64), reverse: bool) -> Result<()> {
+    let [batch, rows, columns] = [x.sizes[0], x.sizes[1], x.sizes[2]];
+    // Elements are moved as they are.
+    let x = &Tensor { conjugate: false, ..x.clone() };
+    let sources = call.empty(DType::I32, &[batch, rows])?;
+    let spec = Sources { index: index_type(batch * rows.max(pivots.size(-1))), reverse };
+    let arguments = SourcesArguments {
+        pivots,
+        sources: &sources,
+        batch: batch as u32,
+        rows: rows as u32,
+        first: steps.0 as u32,
+        steps: (steps.1 - steps.0) as u32,
+        pivots_apart: pivots.size(-1) as u32,
+    };
+    call.run_threads(&spec, &arguments, (batch * rows) as u64)?;
+    let out = matrices::empty(call, x.dtype, &x.sizes)?;
+    let [row_tiles, column_tiles] = [(rows, row_sources::ROWS), (columns, row_sources::COLUMNS)]
+        .map(|(of, tile)| (of as u64).div_ceil(tile.into()) as i64);
+    let arguments = BringArguments {
+        x,
+        out: &out,
+        sources: &sources,
+        x_strides: x,
+        out_strides: &out,
+        batch: batch as u32,
+        rows: rows as u32,
+        columns: columns as u32,
+        row_tiles: row_tiles as u32,
+        tiles: (row_tiles * column_tiles) as u32,
+    };
+    let spec = Bring { dtype: x.dtype, index: matrices::index_of(&[x, &out]) };
+    call.run(&spec, &arguments, matrices::workgroups(batch, row_tiles * column_tiles))?;
+    matrices::device_copy(call, &out, x)
 }
 
 /// Solves `A x = x` in place, or `A^T x = x`, with `lu` `[batch, n, n]`, whose conjugate bit counts, and `x` `[batch, n, k]`.

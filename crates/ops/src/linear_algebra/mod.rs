@@ -30,6 +30,7 @@ pub mod qr_held_panel;
 pub mod qr_panel;
 pub mod rotate_columns;
 pub mod row_exchange;
+pub mod row_sources;
 pub mod sorted_columns;
 pub mod svd;
 pub mod systems;
