@@ -177,6 +177,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn named(way: Way) -> (String, u32) {
     match way {
         Way::Plain(choice) => (choice.tile.to_string(), choice.split_k),
+        Way::Waves(waves) => (format!("{} rows {}", waves.rows, waves.first.tile), waves.rest.split_k),
         Way::Matrix(choice) => (format!("m{}", choice.tile), choice.split_k),
         Way::Split(choice) => (format!("halves m{}", choice.tile), 1),
         Way::Rounded(choice) => (format!("rounded m{}", choice.tile), choice.split_k),
@@ -194,7 +195,16 @@ fn choices(o: &Options, host: &TestHost, size: [i64; 4], layout: &str) -> Result
     let bytes = o.dtype.compute().bytes();
     let units = matrix_select::candidates(host.device.info(), o.dtype).next();
     if o.tiles == "table" {
-        return Ok(vec![choice::choose(Question { limits, units, form: None, size, bytes, long_steps, b_along_k })]);
+        return Ok(vec![choice::choose(Question {
+            limits,
+            units,
+            form: None,
+            size,
+            bytes,
+            long_steps,
+            b_along_k,
+            by_rows: true,
+        })]);
     }
     let split = |way: &dyn Fn(u32) -> Way| -> Vec<Way> { o.split_k.iter().map(|&parts| way(parts)).collect() };
     let on_units = |tile| split(&|split_k| Way::Matrix(MatrixChoice { tile, split_k }));

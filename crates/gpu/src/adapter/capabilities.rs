@@ -49,6 +49,9 @@ pub struct Capabilities {
     pub max_workgroup_invocations: u32,
     /// Invocations of a workgroup along each axis.
     pub max_workgroup_size: [u32; 3],
+    /// Multiprocessors, compute units or cores, where the driver tells (Vulkan: `VK_NV_shader_sm_builtins`,
+    /// `VK_AMD_shader_core_properties`, `VK_ARM_shader_core_builtins`).
+    pub compute_units: Option<u32>,
     /// Workgroups of a dispatch along each axis.
     pub max_groups: [u32; 3],
     /// Push constants, bytes.

@@ -6,6 +6,7 @@ use super::matrix_select::{self, MatrixChoice, SplitChoice};
 use super::matrix_tile::Units;
 use super::select::{self, Choice, Limits};
 use super::split::Form;
+use super::waves::{self, Waves};
 use std::cell::Cell;
 
 /// How a product is run.
@@ -13,6 +14,8 @@ use std::cell::Cell;
 pub enum Way {
     /// Every invocation multiplies and adds.
     Plain(Choice),
+    /// The same, in two launches of rows of their own.
+    Waves(Waves),
     /// On matrix units.
     Matrix(MatrixChoice),
     /// On matrix units, of float32 in two terms of float16.
@@ -38,7 +41,12 @@ pub struct Question {
     pub long_steps: bool,
     /// The second operand is contiguous along k.
     pub b_along_k: bool,
+    /// Rows may be computed by themselves.
+    pub by_rows: bool,
 }
+
+/// The part of one launch's time that two must not take more than.
+const WORTH_TWO_LAUNCHES: f64 = 0.95;
 
 thread_local! {
     /// Choices of the thread's last products, each at a place that its sizes tell: the estimates take microseconds.
@@ -66,9 +74,13 @@ pub fn choose(question: Question) -> Way {
 }
 
 fn estimated(question: &Question) -> Way {
-    let Question { limits, units, form, size, bytes, long_steps, b_along_k } = question;
+    let Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows } = question;
     let (time, plain) = select::choose(limits, *size, *bytes, *b_along_k);
-    let plain = Way::Plain(plain);
+    let waves = by_rows.then(|| waves::choose(limits, *size, *bytes, *b_along_k)).flatten();
+    let (time, plain) = match waves {
+        Some((less, waves)) if less < WORTH_TWO_LAUNCHES * time => (less, Way::Waves(waves)),
+        _ => (time, Way::Plain(plain)),
+    };
     let Some(units) = *units else { return plain };
     let other = match form {
         None => {
@@ -95,7 +107,7 @@ mod tests {
     use super::*;
 
     fn limits(shared_memory: u32, invocations: u32) -> Limits {
-        Limits { software: false, shared_memory, invocations, units: 128.0 }
+        Limits { software: false, shared_memory, invocations, units: 128.0, memory: 1_500.0 }
     }
 
     const UNITS: Option<Units> =
@@ -110,7 +122,8 @@ mod tests {
                     for (bytes, b_along_k, units) in [(4, false, None), (4, true, UNITS), (8, false, None)] {
                         let size = [1 + n % 3, n, 7 * n, 512];
                         let (form, long_steps) = (None, n % 2 == 0);
-                        let question = Question { limits, units, form, size, bytes, long_steps, b_along_k };
+                        let question =
+                            Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows: n % 3 == 0 };
                         assert_eq!(choose(question), estimated(&question), "{size:?}");
                     }
                 }
@@ -133,7 +146,7 @@ mod tests {
 
     fn of_size(limits: Limits, n: i64) -> Question {
         let size = [1, n, n, n];
-        Question { limits, units: UNITS, form: None, size, bytes: 4, long_steps: true, b_along_k: false }
+        Question { limits, units: UNITS, form: None, size, bytes: 4, long_steps: true, b_along_k: false, by_rows: true }
     }
 
     #[test]

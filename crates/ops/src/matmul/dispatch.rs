@@ -48,6 +48,7 @@ impl Problem {
                 && self.a.is_in_units([m, k])
                 && self.b.is_in_units([n, k]),
             b_along_k: self.b.access.axis == Axis::Inner,
+            by_rows: self.is_by_rows(),
         };
         self.run_tuned(call, question, choice::choose(question))
     }

@@ -181,7 +181,7 @@ pub fn choose_split(limits: &Limits, units: Units, size: [i64; 4], b_along_k: bo
     let gathered = 8 * batch * m * n * ((k - 1) / i64::from(scales::run(k)));
     // Zeros, the largest of each row and column, the split, and the product of what it does not hold.
     Some((
-        time + select::passes(4, preparation(size, Form::Halves) + gathered as f64),
+        time + limits.passes(4, preparation(size, Form::Halves) + gathered as f64),
         SplitChoice { tile, plain: plain.tile },
     ))
 }
@@ -189,7 +189,7 @@ pub fn choose_split(limits: &Limits, units: Units, size: [i64; 4], b_along_k: bo
 /// How a product of float32 rounded to bfloat16 is run, and the estimate of its time.
 pub fn choose_rounded(limits: &Limits, units: Units, size: [i64; 4]) -> Option<(f64, MatrixChoice)> {
     let (time, choice) = terms::fits(size).then(|| choose(limits, units, size, true)).flatten()?;
-    Some((time + select::passes(1, preparation(size, Form::Rounded)), choice))
+    Some((time + limits.passes(1, preparation(size, Form::Rounded)), choice))
 }
 
 /// Bytes that go through memory where operands become terms.

@@ -37,6 +37,7 @@ mod linear;
 mod matrix_products;
 mod matrix_stage;
 mod vector_products;
+pub mod waves;
 
 pub use epilogue::{Bias, Finish, Output};
 pub use operand::Source;

@@ -6,9 +6,10 @@ use super::guard::{Blocks, Tiles};
 use super::interface::{ProductArguments, ProductSpec};
 use super::matrix_gemm::Padding;
 use super::matrix_select::MatrixChoice;
-use super::operand::{Axis, Source};
+use super::operand::{Axis, PatternStrides, Source};
 use super::select::{Choice, Limits};
 use super::split_k::{self, Division};
+use super::waves::Waves;
 use super::{gemm, gemv, matrix_gemm};
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
@@ -56,10 +57,34 @@ impl Problem {
     pub fn run_in(&self, call: &Call, way: Way) -> Result<()> {
         match way {
             Way::Plain(choice) => self.run_as(call, choice),
+            Way::Waves(Waves { first, rows, rest }) => {
+                self.some_rows(0, rows).run_as(call, first)?;
+                self.some_rows(rows, self.size[1] - rows).run_as(call, rest)
+            }
             Way::Matrix(choice) => self.run_on_matrix_units(call, choice),
             Way::Split(choice) => self.run_split(call, choice),
             Way::Rounded(choice) => self.run_rounded(call, choice),
         }
+    }
+
+    /// Whether [`some_rows`](Self::some_rows) exist by themselves.
+    pub(super) fn is_by_rows(&self) -> bool {
+        matches!(self.a.strides, PatternStrides::Strided { .. }) && self.finish.out.split.is_none()
+    }
+
+    /// The product of so many rows, of a problem that [is by rows](Self::is_by_rows).
+    fn some_rows(&self, from: i64, rows: i64) -> Problem {
+        let mut some = self.clone();
+        some.size[1] = rows;
+        if let PatternStrides::Strided { outer, .. } = some.a.strides {
+            some.a.memory = some.a.memory.skip(from * outer);
+        }
+        let finish = &mut some.finish;
+        finish.out.memory = finish.out.memory.skip(from * finish.out.strides[1]);
+        if let Some(bias) = &mut finish.bias {
+            bias.memory = bias.memory.skip(from * bias.strides[1]);
+        }
+        some
     }
 
     /// Enqueues it, cut into tiles as told.
@@ -108,7 +133,7 @@ impl Problem {
         let (size, split_k) = match way {
             Way::Plain(Choice { tile, split_k }) => ([tile.m, tile.n, tile.k], split_k),
             Way::Matrix(MatrixChoice { tile, split_k }) => ([tile.m, tile.n, tile.k], split_k),
-            Way::Split(_) | Way::Rounded(_) => return Ok(None),
+            Way::Waves(_) | Way::Split(_) | Way::Rounded(_) => return Ok(None),
         };
         let divided = self.divided(call, split_k, size[2])?;
         let (division, finish) = match &divided {
@@ -126,7 +151,7 @@ impl Problem {
                 let spec = gemm::Spec { tile, ragged_edge, product };
                 call.device.kernel(&spec, || spec.build())?
             }
-            Way::Split(_) | Way::Rounded(_) => return Ok(None),
+            Way::Waves(_) | Way::Split(_) | Way::Rounded(_) => return Ok(None),
         }))
     }
 

@@ -56,9 +56,9 @@ const fn swizzle(tile: Tile) -> Tile {
 const GPU: &[Entry] = &[
     Entry { tile: unroll(k_lanes(8, Tile::new(128, 256, 16, [8, 8], [8, 4]))), rate: 0.93, rate_along_k: 0.86 },
     Entry { tile: unroll(Tile::new(256, 128, 16, [8, 8], [8, 4])), rate: 0.87, rate_along_k: 0.87 },
-    Entry { tile: k_lanes(2, Tile::new(64, 128, 16, [8, 8], [8, 4])), rate: 0.86, rate_along_k: 0.73 },
+    Entry { tile: k_lanes(2, Tile::new(64, 128, 16, [8, 8], [8, 4])), rate: 0.86, rate_along_k: 0.58 },
     Entry { tile: swizzle(Tile::new(128, 128, 16, [8, 8], [8, 4])), rate: 0.79, rate_along_k: 0.75 },
-    entry(Tile::new(128, 64, 16, [8, 8], [8, 4]), 0.74),
+    Entry { tile: Tile::new(128, 64, 16, [8, 8], [8, 4]), rate: 0.74, rate_along_k: 0.56 },
     entry(small(Tile::new(64, 64, 16, [4, 4], [8, 4])), 0.51),
     entry(small(Tile::new(32, 64, 16, [4, 4], [8, 4])), 0.46),
     entry(small(Tile::new(64, 32, 16, [4, 4], [8, 4])), 0.46),
@@ -89,25 +89,39 @@ pub struct Limits {
     pub shared_memory: u32,
     /// Invocations of a workgroup.
     pub invocations: u32,
-    /// Compute units, roughly: Vulkan does not tell.
+    /// Compute units; roughly, where the driver does not tell.
     pub units: f64,
+    /// Bytes that memory gives in a cycle, roughly: Vulkan does not tell.
+    pub memory: f64,
 }
 
 impl Limits {
     /// Those of an adapter.
     pub fn of(info: &AdapterInfo) -> Limits {
+        // Of the memory that is stacked on the chip.
+        let is_large = info.memory_total > 32 << 30;
         Limits {
             software: info.kind == AdapterKind::Software,
             shared_memory: info.capabilities.max_shared_memory,
             invocations: info.capabilities.max_workgroup_invocations,
-            units: match info.kind {
-                AdapterKind::Discrete if info.memory_total > 32 << 30 => 128.0,
+            units: info.capabilities.compute_units.map(f64::from).unwrap_or(match info.kind {
+                AdapterKind::Discrete if is_large => 128.0,
                 AdapterKind::Discrete => 48.0,
                 AdapterKind::Virtual => 32.0,
                 AdapterKind::Integrated => 12.0,
                 AdapterKind::Software => 4.0,
+            }),
+            memory: match info.kind {
+                AdapterKind::Discrete if is_large => 1_500.0,
+                AdapterKind::Discrete | AdapterKind::Virtual => 300.0,
+                AdapterKind::Integrated | AdapterKind::Software => 50.0,
             },
         }
+    }
+
+    /// The estimate of launches one after the other that go through so many bytes.
+    pub fn passes(&self, launches: u32, bytes: f64) -> f64 {
+        f64::from(launches) * NEXT_LAUNCH + bytes / self.memory
     }
 
     /// Whether a tile of elements of `bytes` bytes runs there.
@@ -130,7 +144,7 @@ pub struct Work {
 }
 
 /// Into how many parts k may be divided among workgroups that do such work.
-fn splits(limits: &Limits, [batch, m, n, k]: [i64; 4], work: Work) -> SmallVec<[u32; 7]> {
+fn splits(limits: &Limits, [batch, m, n, k]: [i64; 4], work: Work) -> SmallVec<[u32; 16]> {
     if !work.divided {
         return smallvec![1];
     }
@@ -140,11 +154,14 @@ fn splits(limits: &Limits, [batch, m, n, k]: [i64; 4], work: Work) -> SmallVec<[
         return smallvec![(k as u64).div_ceil(steps * u64::from(step)).max(1) as u32];
     }
     let allowed = |&parts: &u32| {
-        let long = i64::from(parts) * i64::from(step) * 4 <= k && m * n <= 1 << 22;
+        let long = i64::from(parts) * i64::from(step) * 4 <= k && batch * m * n * i64::from(parts) <= MOST_PARTIAL_SUMS;
         parts == 1 || (long && batch * i64::from(parts) <= MAX_GROUPS as i64)
     };
-    [1, 2, 4, 8, 16, 32, 64].into_iter().take_while(allowed).collect()
+    [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48, 64].into_iter().take_while(allowed).collect()
 }
+
+/// Sums of parts of k at most: they take memory.
+const MOST_PARTIAL_SUMS: i64 = 1 << 25;
 
 /// The tile of the least estimated time for `size = [batch, m, n, k]`, of tiles with their work and their rates: that time, the
 /// tile, and the parts of k.
@@ -201,7 +218,7 @@ pub fn rated(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> im
 }
 
 /// The tiles of the table that fit, with their work and their rates.
-fn entries(limits: &Limits, bytes: u32, b_along_k: bool) -> impl Iterator<Item = (Tile, Work, f64)> {
+pub(super) fn entries(limits: &Limits, bytes: u32, b_along_k: bool) -> impl Iterator<Item = (Tile, Work, f64)> {
     let table = if limits.software { SOFTWARE } else { GPU };
     table.iter().filter(move |e| limits.allow(&e.tile, bytes)).map(move |e| {
         let size = [e.tile.m, e.tile.n, e.tile.k];
@@ -210,23 +227,16 @@ fn entries(limits: &Limits, bytes: u32, b_along_k: bool) -> impl Iterator<Item =
     })
 }
 
-/// Bytes a cycle of the whole memory.
-const MEMORY: f64 = 1_500.0;
 /// A launch that waits for the one before.
 const NEXT_LAUNCH: f64 = 5_000.0;
 
-/// The estimate of launches one after the other that go through so many bytes.
-pub fn passes(launches: u32, bytes: f64) -> f64 {
-    f64::from(launches) * NEXT_LAUNCH + bytes / MEMORY
-}
-
 /// Clock cycles, roughly, of a unit that multiplies and adds 128 times a cycle.
-fn estimate(limits: &Limits, work: Work, rate: f64, [batch, m, n, k]: [i64; 4], split_k: u32) -> f64 {
+pub(super) fn estimate(limits: &Limits, work: Work, rate: f64, [batch, m, n, k]: [i64; 4], split_k: u32) -> f64 {
     /// Before and after the loop of one workgroup.
     const WORKGROUP: f64 = 1_500.0;
     /// Least time of a k-tile: global memory answers after that.
     const LATENCY: f64 = 600.0;
-    let Work { size: [tile_m, tile_n, tile_k], threads, .. } = work;
+    let Work { size: [tile_m, tile_n, tile_k], .. } = work;
     let ceil = |x: i64, y: u32| (x as f64 / f64::from(y)).ceil();
     let groups = ceil(m, tile_m) * ceil(n, tile_n) * batch as f64 * f64::from(split_k);
     let on_unit = (groups / limits.units).ceil();
@@ -234,12 +244,22 @@ fn estimate(limits: &Limits, work: Work, rate: f64, [batch, m, n, k]: [i64; 4], 
         // A core runs one workgroup after another; the padding of a tile costs as much as the rest.
         return on_unit * (f64::from(tile_m * tile_n) * k as f64 / rate + WORKGROUP);
     }
-    let resident = (1024.0 / f64::from(threads)).max(1.0).min(on_unit);
+    let resident = resident(work).min(on_unit);
+    let rounds = (on_unit / resident).ceil();
     let steps = (k as f64 / f64::from(split_k) / f64::from(tile_k)).ceil();
     let step = f64::from(tile_m * tile_n * tile_k) / 128.0 / rate;
-    let round = steps * (step * resident).max(LATENCY) + WORKGROUP;
-    let second = if split_k > 1 { passes(1, (batch * m * n) as f64 * f64::from(split_k) * 8.0) } else { 0.0 };
-    (on_unit / resident).ceil() * round + second
+    // Workgroups that run at the same time share the unit, and hide what the others wait for.
+    let each_step = (step * on_unit).max(LATENCY * rounds);
+    let sums = (batch * m * n) as f64 * f64::from(split_k);
+    let second = if split_k > 1 { limits.passes(1, 8.0 * sums) } else { 0.0 };
+    steps * each_step + rounds * WORKGROUP + second
+}
+
+/// Workgroups that run on a unit at the same time: what 65,536 registers hold, two for each sum of an invocation.
+pub(super) fn resident(work: Work) -> f64 {
+    let Work { size: [tile_m, tile_n, _], threads, .. } = work;
+    let registers = (2 * tile_m * tile_n / threads).clamp(32, 255);
+    f64::from(65_536 / (registers * threads)).max(1.0)
 }
 
 /// Every tile of the tables, for tests and benchmarks.
@@ -253,7 +273,7 @@ mod tests {
     use std::collections::HashSet;
 
     fn limits(shared_memory: u32, invocations: u32) -> Limits {
-        Limits { software: false, shared_memory, invocations, units: 128.0 }
+        Limits { software: false, shared_memory, invocations, units: 128.0, memory: 1_500.0 }
     }
 
     #[test]

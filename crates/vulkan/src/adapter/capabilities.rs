@@ -49,6 +49,7 @@ pub(super) fn read(
         max_shared_memory: limits.max_compute_shared_memory_size,
         max_workgroup_invocations: limits.max_compute_work_group_invocations,
         max_workgroup_size: limits.max_compute_work_group_size,
+        compute_units: properties.compute_units,
         max_groups: limits.max_compute_work_group_count,
         max_push_constants: limits.max_push_constants_size,
         max_allocation: properties.v11.max_memory_allocation_size.min(properties.max_buffer_size.unwrap_or(u64::MAX)),

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_void};
 use std::marker::PhantomData;
 
-use ash::{amd, ext, khr, vk};
+use ash::{amd, arm, ext, khr, nv, vk};
 use dml_environment::NO_MARKER;
 
 use super::profile::Feature;
@@ -80,6 +80,10 @@ impl Features {
             ext::calibrated_timestamps::NAME,
             // Must be enabled where it is offered.
             khr::portability_subset::NAME,
+            // They tell how many units there are.
+            nv::shader_sm_builtins::NAME,
+            amd::shader_core_properties::NAME,
+            arm::shader_core_builtins::NAME,
         ];
         if api < vk::API_VERSION_1_3 {
             wanted.extend([

@@ -1,6 +1,6 @@
 //! The property structures of an adapter, queried in one call.
 
-use ash::vk;
+use ash::{amd, arm, nv, vk};
 
 use super::features::Features;
 
@@ -11,6 +11,8 @@ pub(super) struct Properties {
     pub(super) v12: vk::PhysicalDeviceVulkan12Properties<'static>,
     pub(super) subgroup: vk::PhysicalDeviceSubgroupSizeControlProperties<'static>,
     pub(super) max_buffer_size: Option<u64>,
+    /// Where the driver tells.
+    pub(super) compute_units: Option<u32>,
 }
 
 impl Properties {
@@ -27,10 +29,26 @@ impl Properties {
         if features.knows_maintenance4() {
             all = all.push_next(&mut maintenance4);
         }
+        let mut nvidia = vk::PhysicalDeviceShaderSMBuiltinsPropertiesNV::default();
+        if features.has(nv::shader_sm_builtins::NAME) {
+            all = all.push_next(&mut nvidia);
+        }
+        let mut amd = vk::PhysicalDeviceShaderCorePropertiesAMD::default();
+        if features.has(amd::shader_core_properties::NAME) {
+            all = all.push_next(&mut amd);
+        }
+        let mut arm = vk::PhysicalDeviceShaderCoreBuiltinsPropertiesARM::default();
+        if features.has(arm::shader_core_builtins::NAME) {
+            all = all.push_next(&mut arm);
+        }
         // SAFETY: `device` comes from `instance`; each chained structure is one that its version or extensions define, is in
         // the chain once, and lives through the call. The pointers between them are taken out below.
         unsafe { instance.get_physical_device_properties2(device, &mut all) };
         let core = all.properties;
+        // Those that were not asked about are 0.
+        let arrays = amd.shader_engine_count.saturating_mul(amd.shader_arrays_per_engine_count);
+        let units =
+            [nvidia.shader_sm_count, arrays.saturating_mul(amd.compute_units_per_shader_array), arm.shader_core_count];
         v11.p_next = std::ptr::null_mut();
         v12.p_next = std::ptr::null_mut();
         subgroup.p_next = std::ptr::null_mut();
@@ -43,6 +61,7 @@ impl Properties {
                 .knows_maintenance4()
                 .then_some(maintenance4.max_buffer_size)
                 .filter(|&bytes| bytes > 0),
+            compute_units: units.into_iter().find(|&units| units > 0),
         }
     }
 

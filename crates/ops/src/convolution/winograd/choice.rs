@@ -5,7 +5,7 @@ use super::tiles::{Tiles, padded};
 use super::transforms::{PRODUCTS, TAPS};
 use crate::convolution::geometry::Geometry;
 use crate::matmul::conditional::is_conditional;
-use crate::matmul::select::{self, Limits, passes};
+use crate::matmul::select::{self, Limits};
 use crate::operator::call::Call;
 use crate::tensor::layout::SHORT;
 use dml_environment::{WINOGRAD, Winograd};
@@ -169,25 +169,21 @@ impl Question {
         };
         let (products, _) = select::choose(&limits, [PRODUCTS, m, n, inside], 4, along_k);
         // The products read and write what the transforms write and read.
-        let numbers = (image * images + fixed) as f64 * slower(&limits);
-        let products = products.max(passes(0, numbers));
+        let numbers = (image * images + fixed) as f64;
+        let products = products.max(limits.passes(0, numbers));
         let pixels = c * inner[0] * inner[1] + k * outer[0] * outer[1];
-        let read_or_written = (4 * batch * pixels) as f64 * slower(&limits) / parts as f64;
+        let read_or_written = (4 * batch * pixels) as f64 / parts as f64;
         // Of the first part also what clears the words, and the direct product that finds nothing to do.
-        passes(2, 0.0) + parts as f64 * (products + passes(2, numbers + read_or_written))
+        limits.passes(2, 0.0) + parts as f64 * (products + limits.passes(2, numbers + read_or_written))
     }
-}
-
-/// [`passes`] knows the memory of a GPU of many units; others have less of it for each unit.
-fn slower(limits: &Limits) -> f64 {
-    if limits.units < 128.0 { 256.0 / limits.units } else { 1.0 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const H100: Limits = Limits { software: false, shared_memory: 48 << 10, invocations: 1024, units: 128.0 };
+    const H100: Limits =
+        Limits { software: false, shared_memory: 48 << 10, invocations: 1024, units: 128.0, memory: 1_500.0 };
 
     fn same(pass: Pass, batch: i64, channels: i64, size: i64) -> Question {
         let (inner, outer) = ([size; 2], [size; 2]);

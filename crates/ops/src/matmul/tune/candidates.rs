@@ -3,6 +3,7 @@
 use crate::matmul::choice::{Question, Way};
 use crate::matmul::matrix_select::{self, MatrixChoice};
 use crate::matmul::select::{self, Choice};
+use crate::matmul::waves::Waves;
 use dml_environment::Autotune;
 use smallvec::{SmallVec, smallvec};
 
@@ -38,6 +39,8 @@ impl Order {
             Way::Matrix(MatrixChoice { tile, split_k }) => Some(Order::of(true, k, split_k, tile.k)),
             // Terms lie as their tile says, and their sums are gathered from it.
             Way::Split(_) | Way::Rounded(_) => None,
+            // Of two orders.
+            Way::Waves(_) => None,
         }
     }
 }
@@ -45,7 +48,7 @@ impl Order {
 /// The ways to try, the chosen one first: those that are estimated to take nearly as little time and give the same bits; with
 /// [`Autotune::All`] others too.
 pub fn candidates(question: &Question, chosen: Way, mode: Autotune) -> Ways {
-    let Question { limits, units, form, size, bytes, long_steps, b_along_k } = *question;
+    let Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows: _ } = *question;
     let k = size[3];
     let Some(order) = Order::of_way(chosen, k) else { return smallvec![chosen] };
     let plain = select::rated(&limits, size, bytes, b_along_k)
@@ -69,6 +72,9 @@ pub fn text(way: Way) -> String {
     match way {
         Way::Plain(Choice { tile, split_k }) => format!("{tile} in {split_k}"),
         Way::Matrix(MatrixChoice { tile, split_k }) => format!("m{tile} in {split_k}"),
+        Way::Waves(Waves { first, rows, rest }) => {
+            format!("{rows} rows {} in {}, others {} in {}", first.tile, first.split_k, rest.tile, rest.split_k)
+        }
         Way::Split(choice) => format!("halves {} {}", choice.tile, choice.plain),
         Way::Rounded(MatrixChoice { tile, split_k }) => format!("rounded {tile} in {split_k}"),
     }
@@ -87,10 +93,20 @@ mod tests {
     use crate::matmul::select::Limits;
 
     const UNITS: Units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2 };
-    const LIMITS: Limits = Limits { software: false, shared_memory: 48 << 10, invocations: 1024, units: 128.0 };
+    const LIMITS: Limits =
+        Limits { software: false, shared_memory: 48 << 10, invocations: 1024, units: 128.0, memory: 1_500.0 };
 
     fn question(size: [i64; 4], units: Option<Units>) -> Question {
-        Question { limits: LIMITS, units, form: None, size, bytes: 4, long_steps: true, b_along_k: false }
+        Question {
+            limits: LIMITS,
+            units,
+            form: None,
+            size,
+            bytes: 4,
+            long_steps: true,
+            b_along_k: false,
+            by_rows: false,
+        }
     }
 
     const SIZES: [[i64; 4]; 6] = [

@@ -1,0 +1,68 @@
+//! Whole waves of workgroups, and a rest.
+//!
+//! Where a product's tiles are few more than run at the same time, most units wait for the last ones. So the rows that fill all units a whole number of times are
+//! one launch, and k of the other rows is divided until these fill the units too. Both are independent and run side by side. (The idea, with another way to divide
+//! the rest, is that of Osama and others, "Stream-K: work-centric parallel decomposition for dense matrix-matrix multiplication on the GPU", PPoPP 2023.)
+
+use super::select::{self, Choice, Limits};
+
+/// How a product is run in two launches.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Waves {
+    /// Of the first rows.
+    pub first: Choice,
+    /// So many.
+    pub rows: i64,
+    /// Of the others.
+    pub rest: Choice,
+}
+
+/// Waves from which the last one is a small part.
+const MOST: f64 = 8.0;
+
+/// The two launches of the least estimated time, and that, for `size = [batch, m, n, k]` of elements of so many bytes; `None` for a batch, and where there is not
+/// one whole wave, or nothing beside.
+pub fn choose(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> Option<(f64, Waves)> {
+    let [batch, m, n, k] = size;
+    if limits.software || batch != 1 {
+        return None;
+    }
+    let in_tile = |(tile, work, rate): (super::tile::Tile, select::Work, f64)| {
+        let [down, across] = [(m, tile.m), (n, tile.n)].map(|(size, of)| (size as u64).div_ceil(of.into()) as f64);
+        let wave = (limits.units * select::resident(work)).floor();
+        let waves = (down * across / wave).floor();
+        let rows = (waves * wave / across).floor() as i64 * i64::from(tile.m);
+        if !(1.0..=MOST).contains(&waves) || rows == 0 || rows >= m {
+            return None;
+        }
+        let first = select::estimate(limits, work, rate, [1, rows, n, k], 1);
+        let (rest_time, rest) = select::choose(limits, [1, m - rows, n, k], bytes, b_along_k);
+        Some((first + rest_time, Waves { first: Choice { tile, split_k: 1 }, rows, rest }))
+    };
+    select::entries(limits, bytes, b_along_k).filter_map(in_tile).min_by(|x, y| x.0.total_cmp(&y.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const H100: Limits =
+        Limits { software: false, shared_memory: 48 << 10, invocations: 1024, units: 132.0, memory: 1_500.0 };
+
+    #[test]
+    fn a_few_tiles_more_than_units_are_a_rest() {
+        let size = [1, 6304, 768, 3072];
+        let (time, waves) = choose(&H100, size, 4, false).expect("it is one wave and a rest");
+        let (whole, _) = select::choose(&H100, size, 4, false);
+        assert!(time < 0.95 * whole && waves.rest.split_k > 1, "{waves:?} {time} {whole}");
+        assert!(waves.rows % i64::from(waves.first.tile.m) == 0 && (1..6304).contains(&waves.rows));
+    }
+
+    #[test]
+    fn nothing_is_cut_that_has_no_whole_wave_or_no_rest() {
+        for size in [[1, 64, 64, 4096], [1, 512, 512, 512], [2, 6304, 768, 3072]] {
+            assert!(choose(&H100, size, 4, false).is_none(), "{size:?}");
+        }
+        assert!(choose(&Limits { software: true, ..H100 }, [1, 6304, 768, 3072], 4, false).is_none());
+    }
+}
