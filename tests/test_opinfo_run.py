@@ -148,7 +148,7 @@ class TestPage:
             result("add", Verdict.FAIL),
             result("add", Verdict.PASS, "int64", "aten::add", "aten::copy"),
             result("add", dtype="float16"),
-            replace(result("mul", Verdict.SKIP), message="sample 0: the CPU has none"),
+            replace(result("mul", Verdict.SKIP), message="sample 0: the CPU has none. This may b"),
         ]
         path = tmp_path / "operators.md"
         path.write_text(page.render(results, [Difference("because", ("add",), ("float32",))], SUBJECT))
@@ -165,6 +165,9 @@ class TestPage:
         assert "- the CPU has none: `mul` (float32)." in text
         assert "| float32 | 2 | 1 | 0 | 0 | 1 | 0 | 0 | 0 | 0 |" in text
         assert "| all | 5 | 4 | 1 | 1 | 1 | 1 | 0 | 0 | 0 |" in text
+
+    def test_a_page_that_is_not_there_yet(self, tmp_path: Path) -> None:
+        assert page.read_marks(tmp_path / "operators.md") == {}
 
 
 class TestTasks:

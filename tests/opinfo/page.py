@@ -76,7 +76,9 @@ def render(results: Iterable[Result], known: list[Difference], subject: Subject)
 
 
 def read_marks(path: Path) -> dict[Task, str]:
-    """The cells of the page's table, the inverse of `render`."""
+    """The cells of the page's table, the inverse of `render`. A page that is not there yet has none."""
+    if not path.exists():
+        return {}
     _, _, table = path.read_text().partition("## The table")
     header, _, *rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("|")
@@ -123,9 +125,10 @@ def _on_cpu(results: Iterable[Result]) -> list[str]:
 
 
 def _skipped(results: Iterable[Result]) -> list[str]:
-    """What the CPU, or OpInfo, said of the first sample."""
+    """The first sentence of what the CPU, or OpInfo, said of the first sample: results keep a message's beginning."""
     tasks = (result for result in results if not mark(result))
-    return _grouped((SAMPLE.sub("", result.message) or "no samples", result.task) for result in tasks)
+    said = ((SAMPLE.sub("", result.message), result.task) for result in tasks)
+    return _grouped((text.partition(". ")[0].removesuffix(".") or "no samples", task) for text, task in said)
 
 
 def _grouped(tasks: Iterable[tuple[str, Task]]) -> list[str]:
