@@ -49,7 +49,8 @@ def check_svd(a, full=False):
         k = s.shape[-1]
         return a.double() - (u[..., :k] * s[..., None, :]) @ vh[..., :k, :]
 
-    assert_no_worse(residual(dml), residual(cpu), a, a.dtype)
+    # LAPACK's own is between 1.5 and 8.4 for the special matrices, by matrix and processor.
+    assert_no_worse(residual(dml), residual(cpu), a, a.dtype, roundings=6)
     for x, y in ((dml.U, cpu.U), (dml.Vh.mT, cpu.Vh.mT)):
         assert_no_worse(spread(x), spread(y), torch.eye(x.shape[-1]), a.dtype)
 

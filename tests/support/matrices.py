@@ -41,10 +41,12 @@ def triangular(*sizes: int, upper: bool, dtype: torch.dtype) -> torch.Tensor:
     return x.masked_fill(beyond.tril(-1) if upper else beyond.triu(1), torch.nan)
 
 
-def assert_no_worse(error: torch.Tensor, of_cpu: torch.Tensor, scale: torch.Tensor, dtype: torch.dtype) -> None:
-    """Asserts that a residual (both of 64-bit floats) is at most twice the CPU's, or a few roundings of `scale`."""
+def assert_no_worse(
+    error: torch.Tensor, of_cpu: torch.Tensor, scale: torch.Tensor, dtype: torch.dtype, roundings: float = 4
+) -> None:
+    """Asserts that a residual (both of 64-bit floats) is at most twice the CPU's, or so many roundings of `scale`."""
     if error.numel():
         norm = lambda x: torch.linalg.vector_norm(wide(x), dim=(-2, -1))  # noqa: E731
-        least = 4 * torch.finfo(dtype).eps * norm(scale)
+        least = roundings * torch.finfo(dtype).eps * norm(scale)
         bound = torch.maximum(2 * norm(of_cpu), least)
         assert (norm(error) <= bound).all(), (norm(error) / bound).max()

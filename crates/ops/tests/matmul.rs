@@ -7,11 +7,13 @@ mod validate;
 use common::{Random, TestHost, Values, message, number, tensor};
 use dml_engine::AdapterKind;
 use dml_kernel::DType;
+use dml_ops::matmul::choice::Way;
 use dml_ops::matmul::epilogue::{Activation, Epilogue};
 use dml_ops::matmul::interface::ProductSpec;
 use dml_ops::matmul::matrix_select::{self, MatrixChoice};
 use dml_ops::matmul::matrix_tile::{MatrixTile, Units};
 use dml_ops::matmul::operand::{Access, Axis, Digits, Pattern};
+use dml_ops::matmul::waves::Waves;
 use dml_ops::matmul::{Bias, Choice, Finish, Output, Problem, Source, Tile, gemm, gemv, select, split_k};
 use dml_ops::primitives::kernel::KernelSpec;
 use dml_ops::{Arg, Call, Scalar, Tensor};
@@ -128,6 +130,48 @@ fn every_dtype_and_layout() {
             ([1, 36, 200], [Rows, Columns]),
         ] {
             check_mm(&host, &mut random, dtype, size, layouts);
+        }
+        host.clear();
+    }
+}
+
+/// Rows in two launches: layouts of both operands and of the result, with a bias.
+#[test]
+fn whole_waves_and_a_rest() {
+    let host = TestHost::new();
+    let mut random = Random(11);
+    let call = Call { name: "product", args: &[], device: &host.device, host: &host, returns: Default::default() };
+    let tile = Tile { stages: 1, ..Tile::new(16, 16, 4, [4, 4], [4, 4]) };
+    let [m, n, k] = [45, 24, 40];
+    for dtype in [DType::F32, DType::F16, DType::F64, DType::I32] {
+        for (layouts, of_out) in [
+            ([Layout::Rows, Layout::Columns], [n, 1]),
+            ([Layout::Columns, Layout::Rows], [1, m]),
+            ([Layout::Gaps, Layout::Gaps], [n, 1]),
+        ] {
+            let a = Matrix::new(&host, &mut random, dtype, [1, m, k], layouts[0]);
+            let b = Matrix::new(&host, &mut random, dtype, [1, k, n], layouts[1]);
+            let bias = Matrix::new(&host, &mut random, dtype, [1, m, n], Layout::Rows);
+            let out = host.of(dtype, &[m * n], &vec![9.0; (m * n) as usize]);
+            let [sa, sb] = [&a.t, &b.t].map(|t| t.strides.clone());
+            let problem = Problem {
+                size: [1, m, n, k],
+                a: Source::strided(&a.t, [m, k], [sa[1], sa[2]], 0),
+                b: Source::strided(&b.t, [n, k], [sb[2], sb[1]], 0),
+                finish: Finish {
+                    out: Output { memory: (&out).into(), strides: [0, of_out[0], of_out[1]], split: None },
+                    alpha: Scalar::Int(1),
+                    bias: Some(Bias { memory: (&bias.t).into(), strides: [0, n, 1], beta: Scalar::Int(1) }),
+                    activation: None,
+                },
+            };
+            let waves = Waves { first: Choice { tile, split_k: 1 }, rows: 32, rest: Choice { tile, split_k: 2 } };
+            problem.run_in(&call, Way::Waves(waves)).expect("a product");
+            let want: Vec<f64> = product(&a, &b).iter().zip(&bias.values).map(|(x, y)| x + y).collect();
+            let found = host.read(&out);
+            let at = |i: i64| found[(i / n * of_out[0] + i % n * of_out[1]) as usize];
+            let found: Vec<f64> = (0..m * n).map(at).collect();
+            assert_close(dtype, k, &found, &want, &format!("{dtype} {layouts:?} {of_out:?}"));
         }
         host.clear();
     }

@@ -80,7 +80,12 @@ impl Problem {
             some.a.memory = some.a.memory.skip(from * outer);
         }
         let finish = &mut some.finish;
-        finish.out.memory = finish.out.memory.skip(from * finish.out.strides[1]);
+        let [_, row, column] = finish.out.strides;
+        finish.out.memory = finish.out.memory.skip(from * row);
+        // Where no row reaches into the next one's bytes, those of other rows may be written at the same time.
+        if row > (self.size[2] - 1) * column {
+            finish.out.memory.end = finish.out.memory.end.min(finish.out.memory.skip(rows * row).address);
+        }
         if let Some(bias) = &mut finish.bias {
             bias.memory = bias.memory.skip(from * bias.strides[1]);
         }
