@@ -23,7 +23,7 @@ pub struct Parts {
     pub emulated: bool,
     /// Where the components of sums lie.
     pub sums: ComponentMap,
-    /// Those of left operands; `None` where that is not known, or what [`component`] gives does not become the nearest number.
+    /// Those of left operands; `None` where that is not known, or what `component` gives does not become the nearest number.
     pub left: Option<ComponentMap>,
 }
 
