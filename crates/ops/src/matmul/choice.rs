@@ -97,7 +97,7 @@ fn estimated(question: &Question) -> Way {
     };
     match other {
         // Small units are there to be tried, not to be fast.
-        Some((other, way)) if other < time || (units.small && form.is_some()) => way,
+        Some((other, way)) if other <= time || (units.small && form.is_some()) => way,
         _ => plain,
     }
 }

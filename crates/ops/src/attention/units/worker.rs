@@ -126,31 +126,34 @@ impl<'b> Worker<'b> {
         column0 + self.lane[1] + self.column_offsets[i]
     }
 
-    /// The columns that some row sees, in runs of whole tiles, each with where it begins, where the next one does, and what
-    /// of it may have to be masked. There is no branch where nothing has: the scores would have to wait for it.
+    /// The columns that some row sees, in runs of whole tiles, each with where it begins, where it ends at the latest, and what
+    /// of it is to be masked. There is no branch where nothing is: the scores would have to wait for it.
     pub fn visible(&self) -> Vec<(Value<'b>, Value<'b>, Mask)> {
-        let Spec { causal, ragged, tile, .. } = self.spec;
-        let (b, width) = (self.b, tile.columns);
-        let start = b.u32(0);
+        let Spec { causal, ragged, tile, role, parts, .. } = self.spec;
+        let (rows, width) = (self.spec.rows(), tile.columns);
         // Down to a multiple of the tile's columns, and up.
         let [down, up] = [0, width - 1].map(|more| move |x: Value<'b>| (x + more) & !(width - 1));
+        let (first, end) = match (causal, role.transposed()) {
+            (false, _) => (self.b.u32(0), self.columns),
+            (true, false) => (self.b.u32(0), self.columns.min(self.row0 + rows)),
+            (true, true) => (down(self.row0), self.columns),
+        };
         let edge = if ragged.columns { Mask::AtEdge } else { Mask::Never };
-        if self.spec.role.transposed() {
-            if !causal {
-                return vec![(start, self.columns, edge)];
-            }
-            let (first, diagonal) = (down(self.row0), up(self.row0 + (self.spec.rows() - 1)).min(self.columns));
-            return vec![(first, diagonal, Mask::Always), (up(diagonal), self.columns, edge)];
+        if !causal && (!ragged.columns || role.transposed()) {
+            return vec![(first, end, edge)];
         }
-        let whole = ragged.columns.then(|| down(self.columns));
-        if !causal {
-            let Some(whole) = whole else { return vec![(start, self.columns, Mask::Never)] };
-            return vec![(start, whole, Mask::Never), (whole, self.columns, Mask::Always)];
+        if parts.emulated {
+            // There is so much code already that a driver refuses it twice.
+            return vec![(first, end, Mask::Always)];
         }
+        if role.transposed() {
+            let diagonal = up(self.row0 + (rows - 1)).min(end);
+            return vec![(first, diagonal, Mask::Always), (up(diagonal), end, edge)];
+        }
+        let whole = if ragged.columns { down(self.columns) } else { self.columns };
         // Keys may be fewer than queries.
-        let seen_by_all = down(self.row0 + 1).min(whole.unwrap_or(self.columns));
-        let end = self.columns.min(self.row0 + self.spec.rows());
-        vec![(start, seen_by_all, Mask::Never), (seen_by_all, end, Mask::Always)]
+        let seen_by_all = if causal { down(self.row0 + 1).min(whole) } else { whole };
+        vec![(first, seen_by_all, Mask::Never), (seen_by_all, end, Mask::Always)]
     }
 
     /// `join` over all columns of each row, known to all lanes that have a part of it.
