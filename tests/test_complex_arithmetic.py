@@ -237,3 +237,12 @@ def test_lists_with_packed_numbers(name: str, where: str) -> None:
         for items, place in ((lists, "cpu"), (ours, where)):
             with pytest.raises(RuntimeError):
                 function(*items, wrong.to(place))
+
+
+def test_conjugates_of_real_numbers_in_place():
+    """They are the numbers themselves: nothing is written, not even where elements share memory."""
+    shared = torch.ones(1).expand(3).to("dml")
+    one = torch.ones(1).to("dml").expand(3)
+    for x in (shared, one, torch.arange(3).to("dml")):
+        before = x.cpu().clone()
+        assert x.conj_physical_() is x and torch.equal(x.cpu(), before)

@@ -14,7 +14,7 @@ import torch
 from ..opinfo.execution import ARGUMENTS_ON_CPU
 from ..opinfo.page import NATIVE, read_marks
 from ..support.environment import ROOT
-from . import tensors, values
+from . import calls, tensors, values
 from .calls import BACKWARD, DOUBLE, EPSILON, FORWARD, Call, function, opinfo
 
 PAGE = ROOT / "docs" / "operators.md"
@@ -30,10 +30,10 @@ class NoSamples(Exception):
 
 @cache
 def operators() -> tuple[str, ...]:
-    """The names of OpInfo's operators that the device has a kernel for in some dtype."""
+    """The names of OpInfo's operators that the device has a kernel for in some dtype; the running torch may lack some."""
     marks = read_marks(PAGE)
     native = {task.operator for task, mark in marks.items() if mark == NATIVE}
-    return tuple(sorted(native))
+    return tuple(sorted(native & set(calls.operators())))
 
 
 def is_pointwise(name: str) -> bool:
