@@ -30,7 +30,7 @@ class NoSamples(Exception):
 
 @cache
 def operators() -> tuple[str, ...]:
-    """The names of OpInfo's operators that the device has a kernel for in some dtype; the running torch may lack some."""
+    """Names of OpInfo's operators that the device has a kernel for in some dtype; the running torch may lack some."""
     marks = read_marks(PAGE)
     native = {task.operator for task, mark in marks.items() if mark == NATIVE}
     return tuple(sorted(native & set(calls.operators())))
