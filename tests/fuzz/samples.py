@@ -11,10 +11,11 @@ from unittest.mock import patch
 import numpy
 import torch
 
+from ..opinfo import tasks
 from ..opinfo.execution import ARGUMENTS_ON_CPU
 from ..opinfo.page import NATIVE, read_marks
 from ..support.environment import ROOT
-from . import calls, tensors, values
+from . import tensors, values
 from .calls import BACKWARD, DOUBLE, EPSILON, FORWARD, Call, function, opinfo
 
 PAGE = ROOT / "docs" / "operators.md"
@@ -33,7 +34,7 @@ def operators() -> tuple[str, ...]:
     """Names of OpInfo's operators that the device has a kernel for in some dtype; the running torch may lack some."""
     marks = read_marks(PAGE)
     native = {task.operator for task, mark in marks.items() if mark == NATIVE}
-    return tuple(sorted(native & set(calls.operators())))
+    return tuple(sorted(native & set(tasks.operators())))
 
 
 def is_pointwise(name: str) -> bool:
