@@ -177,7 +177,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn named(way: Way) -> (String, u32) {
     match way {
         Way::Plain(choice) => (choice.tile.to_string(), choice.split_k),
-        Way::Waves(waves) => (format!("{} rows {}", waves.rows, waves.first.tile), waves.rest.split_k),
+        Way::Waves(waves) => (format!("{} rows {}", waves.rows, waves.first), waves.rest.split_k),
         Way::Matrix(choice) => (format!("m{}", choice.tile), choice.split_k),
         Way::Split(choice) => (format!("halves m{}", choice.tile), 1),
         Way::Rounded(choice) => (format!("rounded m{}", choice.tile), choice.split_k),

@@ -165,7 +165,7 @@ fn whole_waves_and_a_rest() {
                     activation: None,
                 },
             };
-            let waves = Waves { first: Choice { tile, split_k: 1 }, rows: 32, rest: Choice { tile, split_k: 2 } };
+            let waves = Waves { first: tile, rows: 32, rest: Choice { tile, split_k: 2 } };
             problem.run_in(&call, Way::Waves(waves)).expect("a product");
             let want: Vec<f64> = product(&a, &b).iter().zip(&bias.values).map(|(x, y)| x + y).collect();
             let found = host.read(&out);

@@ -5,6 +5,7 @@
 
 use super::element::{OutputElements, SharedElements};
 use super::matrices::{self, MatrixStrides};
+use super::row_sources::exchanged;
 use crate::primitives::kernel::{Input, KernelSpec};
 use dml_engine::interface::U32;
 use dml_engine::parameters;
@@ -75,8 +76,7 @@ impl KernelSpec for PanelExchange {
         let from = b.var(to);
         b.for_(0, p.steps, 1, |i| {
             let step = p.steps - 1 - i;
-            let (row, other, now) = (p.first + step, pivots.load(step), from.get());
-            from.set(now.eq(row).select(other, now.eq(other).select(row, now)));
+            from.set(exchanged(from.get(), p.first + step, pivots.load(step)));
         });
         let from = from.get();
         let moves = counts & from.ne(to) & (local.lt(MOST) | to.ge(last));

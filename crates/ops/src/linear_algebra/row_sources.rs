@@ -6,12 +6,17 @@ use crate::primitives::kernel::{Input, KernelSpec, Output};
 use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::dense::linear_id;
-use dml_kernel::{Builder, DType, ScalarType};
+use dml_kernel::{Builder, DType, ScalarType, Value};
 
 /// Rows of a workgroup that brings them.
 pub const ROWS: u32 = 64;
 /// Columns of it.
 pub const COLUMNS: u32 = 8;
+
+/// Where a row is whose place was `now` before two rows were exchanged.
+pub fn exchanged<'b>(now: Value<'b>, row: Value<'b>, other: Value<'b>) -> Value<'b> {
+    now.eq(row).select(other, now.eq(other).select(row, now))
+}
 
 /// An invocation follows a row back through all exchanges.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -54,8 +59,7 @@ impl KernelSpec for Sources {
                 // From the last exchange that was made to the first one.
                 let row = p.first + if self.reverse { step } else { p.steps - 1 - step };
                 let other = p.pivots.load(own + row.cast(self.index)).cast(ScalarType::U32) - 1;
-                let now = at.get();
-                at.set(now.eq(row).select(other, now.eq(other).select(row, now)));
+                at.set(exchanged(at.get(), row, other));
             });
             p.sources.store(i, at.get().cast(ScalarType::I32));
         });

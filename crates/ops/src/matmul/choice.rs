@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     fn limits(shared_memory: u32, invocations: u32) -> Limits {
-        Limits { software: false, shared_memory, invocations, units: 128.0, memory: 1_500.0 }
+        Limits { shared_memory, invocations, ..Limits::LARGE }
     }
 
     const UNITS: Option<Units> =

@@ -58,7 +58,7 @@ impl Problem {
         match way {
             Way::Plain(choice) => self.run_as(call, choice),
             Way::Waves(Waves { first, rows, rest }) => {
-                self.some_rows(0, rows).run_as(call, first)?;
+                self.some_rows(0, rows).run_as(call, Choice { tile: first, split_k: 1 })?;
                 self.some_rows(rows, self.size[1] - rows).run_as(call, rest)
             }
             Way::Matrix(choice) => self.run_on_matrix_units(call, choice),

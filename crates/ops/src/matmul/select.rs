@@ -130,6 +130,13 @@ impl Limits {
     }
 }
 
+#[cfg(test)]
+impl Limits {
+    /// A large GPU, for tests.
+    pub const LARGE: Limits =
+        Limits { software: false, shared_memory: 48 << 10, invocations: 1024, units: 128.0, memory: 1_500.0 };
+}
+
 /// What the estimate knows of a tile.
 #[derive(Copy, Clone, Debug)]
 pub struct Work {
@@ -273,7 +280,7 @@ mod tests {
     use std::collections::HashSet;
 
     fn limits(shared_memory: u32, invocations: u32) -> Limits {
-        Limits { software: false, shared_memory, invocations, units: 128.0, memory: 1_500.0 }
+        Limits { shared_memory, invocations, ..Limits::LARGE }
     }
 
     #[test]

@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn tiles_of_one_matrix_and_of_several_are_tried() {
         for (shared_memory, invocations) in [(48 << 10, 1024), (32 << 10, 256), (16 << 10, 128)] {
-            let limits = Limits { software: false, shared_memory, invocations, units: 1.0, memory: 1_500.0 };
+            let limits = Limits { shared_memory, invocations, units: 1.0, ..Limits::LARGE };
             for shape in SHAPES {
                 let tiles = tiles(&limits, units(shape));
                 assert!(tiles.iter().all(|tile| tile.shape == shape && tile.is_valid()));
@@ -221,7 +221,7 @@ mod tests {
             }
         }
         let small = Units { small: true, ..units([16; 3]) };
-        let limits = Limits { software: true, shared_memory: 32 << 10, invocations: 1024, units: 4.0, memory: 1_500.0 };
+        let limits = Limits { software: true, shared_memory: 32 << 10, units: 4.0, ..Limits::LARGE };
         assert_eq!(tiles(&limits, small).len(), 1);
     }
 

@@ -5,12 +5,13 @@
 //! the rest, is that of Osama and others, "Stream-K: work-centric parallel decomposition for dense matrix-matrix multiplication on the GPU", PPoPP 2023.)
 
 use super::select::{self, Choice, Limits};
+use super::tile::Tile;
 
 /// How a product is run in two launches.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Waves {
-    /// Of the first rows.
-    pub first: Choice,
+    /// Of the first rows, whose k is whole.
+    pub first: Tile,
     /// So many.
     pub rows: i64,
     /// Of the others.
@@ -27,7 +28,7 @@ pub fn choose(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> O
     if limits.software || batch != 1 {
         return None;
     }
-    let in_tile = |(tile, work, rate): (super::tile::Tile, select::Work, f64)| {
+    let in_tile = |(tile, work, rate): (Tile, select::Work, f64)| {
         let [down, across] = [(m, tile.m), (n, tile.n)].map(|(size, of)| (size as u64).div_ceil(of.into()) as f64);
         let wave = (limits.units * select::resident(work)).floor();
         let waves = (down * across / wave).floor();
@@ -37,7 +38,7 @@ pub fn choose(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> O
         }
         let first = select::estimate(limits, work, rate, [1, rows, n, k], 1);
         let (rest_time, rest) = select::choose(limits, [1, m - rows, n, k], bytes, b_along_k);
-        Some((first + rest_time, Waves { first: Choice { tile, split_k: 1 }, rows, rest }))
+        Some((first + rest_time, Waves { first: tile, rows, rest }))
     };
     select::entries(limits, bytes, b_along_k).filter_map(in_tile).min_by(|x, y| x.0.total_cmp(&y.0))
 }
@@ -46,8 +47,7 @@ pub fn choose(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> O
 mod tests {
     use super::*;
 
-    const H100: Limits =
-        Limits { software: false, shared_memory: 48 << 10, invocations: 1024, units: 132.0, memory: 1_500.0 };
+    const H100: Limits = Limits { units: 132.0, ..Limits::LARGE };
 
     #[test]
     fn a_few_tiles_more_than_units_are_a_rest() {
@@ -55,7 +55,7 @@ mod tests {
         let (time, waves) = choose(&H100, size, 4, false).expect("it is one wave and a rest");
         let (whole, _) = select::choose(&H100, size, 4, false);
         assert!(time < 0.95 * whole && waves.rest.split_k > 1, "{waves:?} {time} {whole}");
-        assert!(waves.rows % i64::from(waves.first.tile.m) == 0 && (1..6304).contains(&waves.rows));
+        assert!(waves.rows % i64::from(waves.first.m) == 0 && (1..6304).contains(&waves.rows));
     }
 
     #[test]

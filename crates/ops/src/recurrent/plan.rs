@@ -103,10 +103,8 @@ impl Loop {
 mod tests {
     use super::*;
 
-    const H100: Limits =
-        Limits { software: false, shared_memory: 48 << 10, invocations: 1024, units: 128.0, memory: 1_500.0 };
-    const SMALL: Limits =
-        Limits { software: false, shared_memory: 16 << 10, invocations: 128, units: 12.0, memory: 1_500.0 };
+    const H100: Limits = Limits::LARGE;
+    const SMALL: Limits = Limits { shared_memory: 16 << 10, invocations: 128, units: 12.0, ..Limits::LARGE };
 
     #[test]
     fn small_weights_are_read_by_loops() {

@@ -180,8 +180,7 @@ impl Question {
 mod tests {
     use super::*;
 
-    const H100: Limits =
-        Limits { software: false, shared_memory: 48 << 10, invocations: 1024, units: 128.0, memory: 1_500.0 };
+    const H100: Limits = Limits::LARGE;
 
     fn same(pass: Pass, batch: i64, channels: i64, size: i64) -> Question {
         let (inner, outer) = ([size; 2], [size; 2]);

@@ -73,7 +73,7 @@ pub fn text(way: Way) -> String {
         Way::Plain(Choice { tile, split_k }) => format!("{tile} in {split_k}"),
         Way::Matrix(MatrixChoice { tile, split_k }) => format!("m{tile} in {split_k}"),
         Way::Waves(Waves { first, rows, rest }) => {
-            format!("{rows} rows {} in {}, others {} in {}", first.tile, first.split_k, rest.tile, rest.split_k)
+            format!("{rows} rows {first}, others {} in {}", rest.tile, rest.split_k)
         }
         Way::Split(choice) => format!("halves {} {}", choice.tile, choice.plain),
         Way::Rounded(MatrixChoice { tile, split_k }) => format!("rounded {tile} in {split_k}"),
@@ -93,8 +93,7 @@ mod tests {
     use crate::matmul::select::Limits;
 
     const UNITS: Units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2 };
-    const LIMITS: Limits =
-        Limits { software: false, shared_memory: 48 << 10, invocations: 1024, units: 128.0, memory: 1_500.0 };
+    const LIMITS: Limits = Limits::LARGE;
 
     fn question(size: [i64; 4], units: Option<Units>) -> Question {
         Question {
