@@ -3,7 +3,7 @@
 //! The choice depends on the adapter and the shape alone, so a product gives the same bits every time.
 
 use super::matrix_select::{self, MatrixChoice, SplitChoice};
-use super::matrix_tile::Units;
+use super::matrix_tile::{MatrixTile, Units};
 use super::select::{self, Choice, Limits};
 use super::split::Form;
 use super::waves::{self, Waves};
@@ -18,6 +18,8 @@ pub enum Way {
     Waves(Waves),
     /// On matrix units.
     Matrix(MatrixChoice),
+    /// The same, in two launches of rows of their own.
+    MatrixWaves(Waves<MatrixTile>),
     /// On matrix units, of float32 in two terms of float16.
     Split(SplitChoice),
     /// On matrix units, of float32 rounded to bfloat16.
@@ -75,16 +77,18 @@ pub fn choose(question: Question) -> Way {
 
 fn estimated(question: &Question) -> Way {
     let Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows } = question;
+    let in_one = |size| Some(select::choose(limits, size, *bytes, *b_along_k));
+    let waves = || waves::choose(limits, *size, select::entries(limits, *bytes, *b_along_k), in_one);
     let (time, plain) = select::choose(limits, *size, *bytes, *b_along_k);
-    let waves = by_rows.then(|| waves::choose(limits, *size, *bytes, *b_along_k)).flatten();
-    let (time, plain) = match waves {
-        Some((less, waves)) if less < WORTH_TWO_LAUNCHES * time => (less, Way::Waves(waves)),
-        _ => (time, Way::Plain(plain)),
-    };
+    let (time, plain) = faster((time, Way::Plain(plain)), *by_rows, || waves().map(|(t, waves)| (t, Way::Waves(waves))));
     let Some(units) = *units else { return plain };
     let other = match form {
         None => {
-            matrix_select::choose(limits, units, *size, *long_steps).map(|(time, choice)| (time, Way::Matrix(choice)))
+            let in_one = |size| matrix_select::choose(limits, units, size, *long_steps);
+            let waves = || waves::choose(limits, *size, matrix_select::entries(limits, units, *long_steps), in_one);
+            in_one(*size).map(|(time, choice)| {
+                faster((time, Way::Matrix(choice)), *by_rows, || waves().map(|(t, waves)| (t, Way::MatrixWaves(waves))))
+            })
         }
         Some(Form::Halves) => {
             let split = matrix_select::choose_split(limits, units, *size, *b_along_k);
@@ -99,6 +103,14 @@ fn estimated(question: &Question) -> Way {
         // Small units are there to be tried, not to be fast.
         Some((other, way)) if other <= time || (units.small && form.is_some()) => way,
         _ => plain,
+    }
+}
+
+/// One launch, or two where they may be and are faster.
+fn faster(one: (f64, Way), by_rows: bool, two: impl Fn() -> Option<(f64, Way)>) -> (f64, Way) {
+    match by_rows.then(two).flatten() {
+        Some(two) if two.0 < WORTH_TWO_LAUNCHES * one.0 => two,
+        _ => one,
     }
 }
 

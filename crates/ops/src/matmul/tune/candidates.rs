@@ -40,7 +40,7 @@ impl Order {
             // Terms lie as their tile says, and their sums are gathered from it.
             Way::Split(_) | Way::Rounded(_) => None,
             // Of two orders.
-            Way::Waves(_) => None,
+            Way::Waves(_) | Way::MatrixWaves(_) => None,
         }
     }
 }
@@ -74,6 +74,9 @@ pub fn text(way: Way) -> String {
         Way::Matrix(MatrixChoice { tile, split_k }) => format!("m{tile} in {split_k}"),
         Way::Waves(Waves { first, rows, rest }) => {
             format!("{rows} rows {first}, others {} in {}", rest.tile, rest.split_k)
+        }
+        Way::MatrixWaves(Waves { first, rows, rest }) => {
+            format!("{rows} rows m{first}, others m{} in {}", rest.tile, rest.split_k)
         }
         Way::Split(choice) => format!("halves {} {}", choice.tile, choice.plain),
         Way::Rounded(MatrixChoice { tile, split_k }) => format!("rounded {tile} in {split_k}"),
