@@ -148,6 +148,8 @@ impl Kernel {
             Inst::ShuffleXor(a, mask) => format!("shuffle {}, {mask}", n(a)),
             Inst::Component { matrix, component } => format!("m{matrix}.{component}"),
             Inst::Larger(a, b) => format!("larger {}, {}", n(a), n(b)),
+            Inst::Halves(low, high) => format!("halves {}, {}", n(low), n(high)),
+            Inst::Half(word, half) => format!("half {half} of {}", n(word)),
             Inst::ConstBool(_)
             | Inst::ConstInt(_)
             | Inst::ConstFloat(_)

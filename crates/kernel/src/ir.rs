@@ -317,6 +317,11 @@ pub enum Inst {
     },
     /// The larger one of two f32; of a NaN and a number, either.
     Larger(ValueId, ValueId),
+    /// Two f32 as f16 in a word, the first one in its low half: rounded to nearest even, infinite beyond f16's range, a NaN for
+    /// a NaN.
+    Halves(ValueId, ValueId),
+    /// The f16 in the low (0) or the high (1) half of a word, as an f32.
+    Half(ValueId, u8),
 }
 
 impl Inst {
@@ -356,6 +361,8 @@ impl Inst {
             Inst::ShuffleXor(a, mask) => Inst::ShuffleXor(f(a), mask),
             Inst::Component { .. } => self.clone(),
             Inst::Larger(a, b) => Inst::Larger(f(a), f(b)),
+            Inst::Halves(low, high) => Inst::Halves(f(low), f(high)),
+            Inst::Half(word, half) => Inst::Half(f(word), half),
         }
     }
 }

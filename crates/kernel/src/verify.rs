@@ -315,6 +315,16 @@ impl Verifier<'_> {
                 let (a, b) = (self.used(a)?, self.used(b)?);
                 check(ty == Type::scalar(ScalarType::F32) && [a, b] == [ty; 2], || wrong_of(&[a, b]))
             }
+            Inst::Halves(low, high) => {
+                let parts = [self.used(low)?, self.used(high)?];
+                let floats = parts == [Type::scalar(ScalarType::F32); 2];
+                check(ty == Type::scalar(ScalarType::U32) && floats, || wrong_of(&parts))
+            }
+            Inst::Half(word, half) => {
+                let word = self.used(word)?;
+                let takes = word == Type::scalar(ScalarType::U32) && half < 2;
+                check(ty == Type::scalar(ScalarType::F32) && takes, || wrong_of(&[word]))
+            }
         }
     }
 
