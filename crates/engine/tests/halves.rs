@@ -73,7 +73,16 @@ fn floats_become_the_nearest_half() {
         let tie = (low + high) / 2.0;
         floats.extend([low, low.next_up(), tie.next_down(), tie, tie.next_up(), high.next_down()]);
     }
-    floats.extend([f32::INFINITY, f32::MAX, 65536.0, 1e-45, f32::MIN_POSITIVE, f32::MIN_POSITIVE.next_down(), 1e-9, 3e38]);
+    floats.extend([
+        f32::INFINITY,
+        f32::MAX,
+        65536.0,
+        1e-45,
+        f32::MIN_POSITIVE,
+        f32::MIN_POSITIVE.next_down(),
+        1e-9,
+        3e38,
+    ]);
     floats.extend([f32::NAN, f32::from_bits(0x7f80_0001), f32::from_bits(0x7fff_ffff), f32::from_bits(0x7f80_2000)]);
     let negative: Vec<f32> = floats.iter().map(|x| -x).collect();
     floats.extend(negative);

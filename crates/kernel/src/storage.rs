@@ -67,6 +67,10 @@ impl<'b> Pointer<'b> {
                 let floats: Vec<_> = values.iter().map(|v| v.cast(ScalarType::F32)).collect();
                 floats.chunks(2).map(|pair| pair[0].halves(pair[1])).collect()
             }
+            _ if dtype == DType::BF16 => {
+                let upper: Vec<_> = values.iter().map(|v| rounded_bf16(v.cast(ScalarType::F32))).collect();
+                upper.chunks(2).map(|pair| (pair[0] >> 16) | (pair[1] & 0xffff_0000u32)).collect()
+            }
             8 => raw().iter().flat_map(|&r| split(r)).collect(),
             4 => raw().iter().map(|r| r.bitcast(ScalarType::U32)).collect(),
             size => {
@@ -157,9 +161,14 @@ pub fn convert(value: Value<'_>, dtype: DType) -> Value<'_> {
 }
 
 fn encode_bf16(x: Value<'_>) -> Value<'_> {
+    rounded_bf16(x) >> 16
+}
+
+/// A word whose upper half is the f32 as a bf16; the lower half is undefined.
+fn rounded_bf16(x: Value<'_>) -> Value<'_> {
     let bits = x.bitcast(ScalarType::U32);
-    let rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-    x.is_nan().select(x.b.u32(0x7fc0), rounded)
+    let rounded = bits + 0x7fff + ((bits >> 16) & 1);
+    x.is_nan().select(x.b.u32(0x7fc0_0000), rounded)
 }
 
 /// A pointer through which one 32-bit word is moved at a time: a narrow dtype's own would move one element.

@@ -507,6 +507,7 @@ fn every_variant_is_valid() {
                 let epilogue = Epilogue {
                     dtype,
                     wide: flag(0),
+                    in_units: false,
                     split_n: flag(1),
                     scaled: flag(2),
                     bias: flag(1).then_some(dtype),
@@ -536,6 +537,7 @@ fn every_variant_is_valid() {
         let epilogue = Epilogue {
             dtype,
             wide: true,
+            in_units: false,
             split_n: false,
             scaled: false,
             bias: None,
@@ -550,6 +552,7 @@ fn every_variant_is_valid() {
         let epilogue = Epilogue {
             dtype: DType::F16,
             wide,
+            in_units: false,
             split_n: true,
             scaled: true,
             bias: Some(DType::F16),

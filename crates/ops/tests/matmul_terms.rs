@@ -255,6 +255,7 @@ fn every_variant_is_valid() {
     let epilogue = Epilogue {
         dtype: DType::F32,
         wide: true,
+        in_units: false,
         split_n: false,
         scaled: true,
         bias: None,

@@ -59,7 +59,7 @@ fn pairs(t: &Tensor, batch: i64, outer: &[Step], inner: &[Step]) -> Source {
         && others.clone().count() + 1 == outer.len() + inner.len()
         && others.into_iter().all(|s| multiple(s.stride))
         && multiple(batch)
-        && memory.is_aligned();
+        && memory.is_aligned(WIDE);
     let digits = |steps: &[Step]| plain(steps.len() as u8, true);
     let pattern = Pattern::Digits { outer: digits(&outer), inner: digits(&inner), windows: 0, divided: false };
     let access = Access { dtype: t.dtype, axis, wide, pattern, whole_steps: false };
@@ -89,7 +89,7 @@ fn windowed(
         && multiple(other.stride)
         && windows.iter().all(|w| multiple(w.stride))
         && multiple(batch)
-        && memory.is_aligned();
+        && memory.is_aligned(WIDE);
     let divided = windows.iter().any(|w| w.divisor != 1);
     let digits = |(_, first): (Step, bool)| plain(1, first);
     let pattern = Pattern::Digits { outer: digits(outer), inner: digits(inner), windows: windows.len() as u8, divided };

@@ -39,7 +39,7 @@ pub struct Question {
     pub size: [i64; 4],
     /// Bytes of the elements that plain tiles compute with.
     pub bytes: u32,
-    /// Long steps along k suit matrix units: both operands are read in whole units of 16 bytes, the first along k.
+    /// Long steps along k suit matrix units: both operands are read in whole units of 16 bytes.
     pub long_steps: bool,
     /// The second operand is contiguous along k.
     pub b_along_k: bool,
@@ -80,7 +80,8 @@ fn estimated(question: &Question) -> Way {
     let in_one = |size| Some(select::choose(limits, size, *bytes, *b_along_k));
     let waves = || waves::choose(limits, *size, select::entries(limits, *bytes, *b_along_k), in_one);
     let (time, plain) = select::choose(limits, *size, *bytes, *b_along_k);
-    let (time, plain) = faster((time, Way::Plain(plain)), *by_rows, || waves().map(|(t, waves)| (t, Way::Waves(waves))));
+    let (time, plain) =
+        faster((time, Way::Plain(plain)), *by_rows, || waves().map(|(t, waves)| (t, Way::Waves(waves))));
     let Some(units) = *units else { return plain };
     let other = match form {
         None => {

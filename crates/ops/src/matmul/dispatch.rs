@@ -42,11 +42,7 @@ impl Problem {
             form,
             size: self.size,
             bytes: dtype.compute().bytes(),
-            long_steps: units.is_some()
-                && form.is_none()
-                && self.a.access.axis == Axis::Inner
-                && self.a.is_in_units([m, k])
-                && self.b.is_in_units([n, k]),
+            long_steps: units.is_some() && form.is_none() && self.a.is_in_units([m, k]) && self.b.is_in_units([n, k]),
             b_along_k: self.b.access.axis == Axis::Inner,
             by_rows: self.is_by_rows(),
         };

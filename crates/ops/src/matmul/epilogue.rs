@@ -1,7 +1,7 @@
 //! What happens to a finished sum: `out = activation(alpha * sum + beta * bias)`, rounded once to the result's dtype.
 
 use super::divisor::{Divisor, DivisorParams};
-use super::operand::{Memory, WIDE};
+use super::operand::{Memory, UNIT, WIDE};
 use crate::operator::call::Scalar as Number;
 use crate::pointwise::activation::{gelu_body, relu_body};
 use crate::primitives::kernel::InDType;
@@ -16,6 +16,8 @@ pub struct Epilogue {
     pub dtype: DType,
     /// Rows of the result are contiguous along n, and stored in vectors.
     pub wide: bool,
+    /// They are of 16 bits, and stored in [units](super::operand::UNIT), with a bias that is loaded so.
+    pub in_units: bool,
     /// n is two digits, which step through the result differently.
     pub split_n: bool,
     /// Sums are multiplied by alpha (a parameter).
@@ -93,18 +95,26 @@ pub struct Finish {
 impl Finish {
     /// The code that it needs, for results of `n` columns.
     pub fn epilogue(&self, n: i64) -> Epilogue {
-        let multiple = |x: i64| x % i64::from(WIDE) == 0;
-        let wide = |t: Memory, s: [i64; 3]| s[2] == 1 && multiple(s[0]) && multiple(s[1]) && t.is_aligned();
-        let out = &self.out;
-        let split = out.split.is_none_or(|(size, stride)| multiple(size) && multiple(stride));
-        let out_wide = multiple(n) && wide(out.memory, out.strides) && split;
+        let (out, bias) = (&self.out, self.bias.as_ref());
+        let aligned = |t: Memory, s: [i64; 3], width: u32| {
+            let multiple = |x: i64| x % i64::from(width) == 0;
+            s[2] == 1 && multiple(s[0]) && multiple(s[1]) && t.is_aligned(width)
+        };
+        let out_in = |width: u32| {
+            let multiple = |x: i64| x % i64::from(width) == 0;
+            let split = out.split.is_none_or(|(size, stride)| multiple(size) && multiple(stride));
+            multiple(n) && aligned(out.memory, out.strides, width) && split
+        };
+        let bias_in = |width: u32| bias.is_some_and(|b| aligned(b.memory, b.strides, width));
+        let out_wide = out_in(WIDE);
         Epilogue {
             dtype: out.memory.dtype,
             wide: out_wide,
+            in_units: out.memory.dtype.bytes() == 2 && out_in(UNIT) && (bias.is_none() || bias_in(UNIT)),
             split_n: out.split.is_some(),
             scaled: self.alpha.to_f64() != 1.0,
-            bias: self.bias.as_ref().map(|b| b.memory.dtype),
-            bias_wide: out_wide && self.bias.as_ref().is_some_and(|b| wide(b.memory, b.strides)),
+            bias: bias.map(|b| b.memory.dtype),
+            bias_wide: out_wide && bias_in(WIDE),
             activation: self.activation,
         }
     }

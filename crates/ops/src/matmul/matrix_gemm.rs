@@ -8,7 +8,7 @@
 use super::interface::{Product, ProductSpec};
 use super::matrix_stage::Stage;
 use super::matrix_tile::MatrixTile;
-use super::operand::WIDE;
+use super::operand::{UNIT, WIDE};
 use super::place::Place;
 use super::scales::{Gather, LIFT, Scales};
 use crate::primitives::kernel::KernelSpec;
@@ -125,11 +125,13 @@ impl KernelSpec for Spec {
         let columns = self.ragged_edge.then_some(n);
         let Some(mut scales) = terms else {
             b.for_(0u32, count, 1u32, turn);
-            let exchange = Exchange { memory, begin: 0, together: tile.stored_together() };
+            let width = if self.product.epilogue.in_units { UNIT } else { WIDE };
+            let exchange = Exchange { memory, begin: 0, together: tile.stored_together(), width };
             return sums.store(b, exchange, rows, |_, m, n, sums| out.store(b, m, n, sums, columns));
         };
         scales.begin(b.group_id(2), [m0, n0]);
-        let exchange = Exchange { memory, begin: tile.operand_units(), together: tile.terms_stored_together() };
+        let exchange =
+            Exchange { memory, begin: tile.operand_units(), together: tile.terms_stored_together(), width: WIDE };
         // First products with low terms, which are then scaled; and those of high terms, a run of k at a time.
         let steps = scales.run >> tile.k.ilog2();
         let runs = (length + (steps - 1)) / steps;
@@ -159,8 +161,10 @@ struct Exchange<'b> {
     memory: Shared<'b>,
     /// Where it begins there.
     begin: u32,
-    /// Matrices side by side that a subgroup stores at a time.
-    together: u32,
+    /// Matrices one below the other and side by side that a subgroup stores at a time.
+    together: [u32; 2],
+    /// Neighbouring sums that an invocation hands on at a time.
+    width: u32,
 }
 
 /// The matrices of one subgroup.
@@ -236,52 +240,60 @@ impl<'b> Sums<'b> {
         self.multiply(self.left.len() - 1, rows);
     }
 
-    /// Hands on all sums, some matrices of a row at a time through the subgroup's part of shared memory: neighbouring columns,
-    /// the first one's place in the tile, and the number among the tile's units of 16 bytes, which is the same invocation's
-    /// every time. `edge` guards a ragged one by the tile's first row, and the result's rows.
+    /// Hands on all sums, some matrices at a time through the subgroup's part of shared memory: neighbouring columns, the first
+    /// one's place in the tile, and the number among the tile's chunks of so many, which is the same invocation's every time.
+    /// `edge` guards a ragged one by the tile's first row, and the result's rows.
     fn store(
         &self,
         b: &'b Builder,
-        Exchange { memory, begin, together }: Exchange<'b>,
+        Exchange { memory, begin, together: [down, across], width }: Exchange<'b>,
         edge: Option<(Value<'b>, Value<'b>)>,
         take: impl Fn(Value<'b>, Value<'b>, Value<'b>, &[Value<'b>]),
     ) {
-        let [rows, columns, _] = self.tile.shape;
+        let [rows, columns] = [self.tile.shape[0] * down, self.tile.shape[1] * across];
         let scalar = self.sums[0][0].ty().dtype.compute();
         let (lanes, lane) = (self.tile.lanes, b.subgroup_lane());
-        let (across, chunks) = (columns * together / WIDE, rows * columns * together / WIDE);
-        // Units of shared memory that four sums take.
-        let (words, pieces) = (self.tile.words(), WIDE / self.tile.words());
-        let begin = begin + self.subgroup * (chunks * pieces);
-        let unit = self.subgroup * (self.tile.subgroup_m * self.tile.subgroup_n / WIDE);
-        let groups = self.tile.fragments()[1] / together;
-        for (i, line) in (0u32..).zip(&self.sums) {
-            for (j, group) in (0u32..).zip(line.chunks(together as usize)) {
-                for (place, sum) in (0u32..).zip(group) {
-                    sum.store(
-                        memory,
-                        begin + place * (columns / WIDE * pieces),
-                        across * pieces,
-                        MatrixLayout::RowMajor,
-                    );
+        let (in_row, chunks) = (columns / width, rows * columns / width);
+        // Units of shared memory that these sums take.
+        let (words, pieces) = (self.tile.words(), width / self.tile.words());
+        let row_units = self.tile.sum_row(across);
+        let begin = begin + self.subgroup * (rows * row_units);
+        let unit = self.subgroup * (self.tile.subgroup_m * self.tile.subgroup_n / width);
+        let groups = self.tile.fragments()[1] / across;
+        // Row and column of an invocation's chunk among those that are stored together.
+        let at = |chunk: Value<'b>| (chunk >> in_row.ilog2(), chunk & (in_row - 1));
+        let load = |chunk: Value<'b>| -> Vec<Value<'b>> {
+            let (row, column) = at(chunk);
+            let place = begin + row * row_units + column * pieces;
+            let units: Vec<_> = (0..pieces).map(|i| memory.load(place + i)).collect();
+            let lanes = units.iter().flat_map(|unit| (0..words as u8).map(|lane| unit.lane(lane)));
+            lanes.map(|word| word.bitcast(scalar)).collect()
+        };
+        for (i, lines) in (0u32..).zip(self.sums.chunks(down as usize)) {
+            for j in 0..groups {
+                for (y, line) in (0u32..).zip(lines) {
+                    for (x, sum) in (0u32..).zip(&line[(j * across) as usize..][..across as usize]) {
+                        let place = begin + (y * self.tile.shape[0] * row_units + x * (self.tile.shape[1] / words));
+                        sum.store(memory, place, row_units, MatrixLayout::RowMajor);
+                    }
                 }
                 b.subgroup_barrier();
-                for first in (0..chunks).step_by(lanes as usize) {
-                    let chunk = lane + first;
-                    let (row, column) = (chunk >> across.ilog2(), (chunk & (across - 1)) * WIDE);
-                    let (m, n) = (self.m + i * rows + row, self.n + j * (columns * together) + column);
-                    let store = || {
-                        let loaded: Vec<_> = (0..pieces).map(|i| memory.load(begin + chunk * pieces + i)).collect();
-                        let lanes = loaded.iter().flat_map(|unit| (0..words as u8).map(|lane| unit.lane(lane)));
-                        let sums: Vec<_> = lanes.map(|word| word.bitcast(scalar)).collect();
-                        take(unit + (i * groups + j) * chunks + chunk, m, n, &sums);
-                    };
-                    let inside = edge.map(|(m0, rows)| (m0 + m).lt(rows));
-                    let busy = (chunks < lanes).then(|| lane.lt(chunks));
-                    match (inside, busy) {
-                        (Some(inside), Some(busy)) => b.if_(inside & busy, store),
-                        (Some(only), None) | (None, Some(only)) => b.if_(only, store),
-                        (None, None) => store(),
+                let store = |chunk: Value<'b>, sums: &[Value<'b>]| {
+                    let (row, column) = at(chunk);
+                    let (m, n) = (self.m + i * rows + row, self.n + j * columns + column * width);
+                    let take = || take(unit + (i * groups + j) * chunks + chunk, m, n, sums);
+                    match edge {
+                        Some((m0, rows)) => b.if_((m0 + m).lt(rows), take),
+                        None => take(),
+                    }
+                };
+                if chunks < lanes {
+                    b.if_(lane.lt(chunks), || store(lane, &load(lane)));
+                } else {
+                    let all: Vec<_> = (0..chunks).step_by(lanes as usize).map(|first| lane + first).collect();
+                    for some in all.chunks(LOADED_TOGETHER) {
+                        let loaded: Vec<_> = some.iter().map(|&chunk| load(chunk)).collect();
+                        some.iter().zip(loaded).for_each(|(&chunk, sums)| store(chunk, &sums));
                     }
                 }
                 b.subgroup_barrier();
@@ -289,3 +301,6 @@ impl<'b> Sums<'b> {
         }
     }
 }
+
+/// Chunks that an invocation loads before it hands on the first one: each waits for shared memory, and they take registers.
+const LOADED_TOGETHER: usize = 4;

@@ -89,14 +89,15 @@ struct Entry {
 const LONG_STEP: f64 = 0.75;
 
 const ENTRIES: &[Entry] = &[
-    Entry { size: [128, 128, 64], subgroup: [64, 64], rate: 6.5 },
-    Entry { size: [128, 256, 32], subgroup: [64, 64], rate: 5.8 },
-    Entry { size: [128, 128, 32], subgroup: [64, 64], rate: 5.7 },
-    Entry { size: [64, 128, 64], subgroup: [32, 64], rate: 4.7 },
-    Entry { size: [64, 128, 32], subgroup: [32, 64], rate: 3.7 },
-    Entry { size: [64, 64, 64], subgroup: [32, 32], rate: 3.1 },
-    Entry { size: [64, 64, 32], subgroup: [32, 32], rate: 2.9 },
-    Entry { size: [32, 32, 32], subgroup: [16, 16], rate: 1.0 },
+    Entry { size: [128, 128, 64], subgroup: [64, 64], rate: 7.0 },
+    Entry { size: [128, 256, 32], subgroup: [64, 64], rate: 5.7 },
+    Entry { size: [128, 128, 32], subgroup: [64, 64], rate: 5.4 },
+    Entry { size: [128, 128, 64], subgroup: [32, 64], rate: 4.7 },
+    Entry { size: [64, 128, 64], subgroup: [32, 64], rate: 3.8 },
+    Entry { size: [64, 128, 32], subgroup: [32, 64], rate: 3.2 },
+    Entry { size: [64, 64, 64], subgroup: [32, 32], rate: 2.8 },
+    Entry { size: [64, 64, 32], subgroup: [32, 32], rate: 2.5 },
+    Entry { size: [32, 32, 32], subgroup: [16, 16], rate: 1.2 },
     Entry { size: [16, 32, 32], subgroup: [16, 16], rate: 0.6 },
 ];
 
@@ -144,7 +145,11 @@ pub fn rated(
 }
 
 /// The tiles of the table that fit, with their work and their rates.
-pub(super) fn entries(limits: &Limits, units: Units, long_steps: bool) -> impl Iterator<Item = (MatrixTile, Work, f64)> {
+pub(super) fn entries(
+    limits: &Limits,
+    units: Units,
+    long_steps: bool,
+) -> impl Iterator<Item = (MatrixTile, Work, f64)> {
     let fits = |tile: &MatrixTile| tile.shared_bytes() <= limits.shared_memory && tile.threads() <= limits.invocations;
     tiles(units).filter(move |(tile, _)| fits(tile)).map(move |(tile, rate)| {
         let rate = if long_steps || tile.k * tile.bytes <= 64 { rate } else { LONG_STEP * rate };
@@ -153,7 +158,16 @@ pub(super) fn entries(limits: &Limits, units: Units, long_steps: bool) -> impl I
 }
 
 fn work(tile: &MatrixTile, divided: bool) -> Work {
-    Work { size: [tile.m, tile.n, tile.k], threads: tile.threads(), turns: tile.turns(), divided }
+    Work {
+        size: [tile.m, tile.n, tile.k],
+        threads: tile.threads(),
+        turns: tile.turns(),
+        divided,
+        // On an H100: a tile goes through registers to shared memory and back before it is multiplied.
+        latency: 770.0 + 7.4 * f64::from(tile.k * tile.bytes),
+        // There, too: most of it is a subgroup's way through shared memory with its sums, some rows after the others.
+        around: 4.2 * f64::from(tile.subgroup_m * tile.subgroup_n),
+    }
 }
 
 /// How a product of float32 in two terms is run, and the estimate of its time. `b_along_k`: see

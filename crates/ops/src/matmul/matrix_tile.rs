@@ -41,6 +41,9 @@ pub struct MatrixTile {
     pub bytes: u32,
 }
 
+/// Sums behind each row of matrices in shared memory: 32 bytes, the part of a row that NVIDIA's and AMD's units write at a time.
+const SUM_GAP: u32 = 8;
+
 impl MatrixTile {
     /// Reads `128x256x32/64x64`: the workgroup's m, n and k, and the subgroup's m and n.
     pub fn parse(text: &str, units: Units) -> Option<MatrixTile> {
@@ -111,7 +114,7 @@ impl MatrixTile {
 
     /// Units of shared memory: both operands' tiles, and later matrices of sums.
     pub fn shared_units(&self) -> u32 {
-        self.operand_units().max(self.sum_units())
+        self.operand_units().max(self.exchange_units([1, 1]))
     }
 
     /// Units of both operands' tiles, either way round that an operand is contiguous.
@@ -120,26 +123,38 @@ impl MatrixTile {
         operand(self.m) + operand(self.n)
     }
 
-    /// Units of a matrix of sums for each subgroup.
-    fn sum_units(&self) -> u32 {
-        let [m, n] = self.subgroups();
-        m * n * self.shape[0] * self.shape[1] / self.words()
+    /// Units of one row of so many matrices of sums side by side, and the space behind it: rows begin in different banks, as a matrix's
+    /// invocations write some of them at a time.
+    pub fn sum_row(&self, together: u32) -> u32 {
+        (self.shape[1] * together + SUM_GAP) / self.words()
     }
 
-    /// Matrices of sums side by side that a subgroup stores together: as many as the operands' memory has room for.
-    pub fn stored_together(&self) -> u32 {
-        let room = (self.operand_units() / self.sum_units()).max(1);
-        (1 << room.ilog2()).min(self.fragments()[1])
+    /// Units in which every subgroup stores so many matrices of sums one below the other and side by side.
+    pub fn exchange_units(&self, [down, across]: [u32; 2]) -> u32 {
+        let [m, n] = self.subgroups();
+        m * n * down * self.shape[0] * self.sum_row(across)
+    }
+
+    /// Matrices of sums, one below the other and side by side, that a subgroup stores together: as many as the operands'
+    /// memory has room for.
+    pub fn stored_together(&self) -> [u32; 2] {
+        let [rows, columns, _] = self.fragments();
+        let most = |of: u32, fits: &dyn Fn(u32) -> bool| {
+            (0..=of.ilog2()).map(|log| 1 << log).take_while(|&count| fits(count)).last().unwrap_or(1)
+        };
+        let fits = |together: [u32; 2]| self.exchange_units(together) <= self.operand_units();
+        let across = most(columns, &|across| fits([1, across]));
+        [most(rows, &|down| fits([down, across])), across]
     }
 
     /// Matrices of sums of terms that a subgroup stores together, beside the operands' memory.
-    pub fn terms_stored_together(&self) -> u32 {
-        self.fragments()[1].min(2)
+    pub fn terms_stored_together(&self) -> [u32; 2] {
+        [1, self.fragments()[1].min(2)]
     }
 
     /// Units of shared memory for operands in terms, whose sums are stored while tiles of operands stay.
     pub fn units_of_terms(&self) -> u32 {
-        self.operand_units() + self.terms_stored_together() * self.sum_units()
+        self.operand_units() + self.exchange_units(self.terms_stored_together())
     }
 
     /// Bytes of shared memory.

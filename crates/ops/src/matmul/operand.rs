@@ -179,9 +179,9 @@ impl Memory {
         AddressRange { start: self.address, end: self.end }
     }
 
-    /// Whether it may be accessed four elements at a time, as far as its address goes.
-    pub fn is_aligned(&self) -> bool {
-        self.address.is_multiple_of((self.dtype.bytes() * u64::from(WIDE)).min(16))
+    /// Whether it may be accessed so many elements at a time, as far as its address goes.
+    pub fn is_aligned(&self, width: u32) -> bool {
+        self.address.is_multiple_of((self.dtype.bytes() * u64::from(width)).min(16))
     }
 }
 
@@ -221,7 +221,7 @@ impl Source {
                 && multiple(size[along])
                 && (size[1 - along] == 1 || multiple(stride[1 - along]))
                 && multiple(batch)
-                && memory.is_aligned()
+                && memory.is_aligned(WIDE)
         };
         let (axis, wide) = if wide(1) {
             (Axis::Inner, true)

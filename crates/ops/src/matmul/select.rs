@@ -148,6 +148,10 @@ pub struct Work {
     pub turns: u32,
     /// k may be divided among workgroups.
     pub divided: bool,
+    /// Cycles of a step along k at least, whatever else the unit does: memory answers after that.
+    pub latency: f64,
+    /// Cycles of a workgroup before and after its loop.
+    pub around: f64,
 }
 
 /// Into how many parts k may be divided among workgroups that do such work.
@@ -229,7 +233,7 @@ pub(super) fn entries(limits: &Limits, bytes: u32, b_along_k: bool) -> impl Iter
     let table = if limits.software { SOFTWARE } else { GPU };
     table.iter().filter(move |e| limits.allow(&e.tile, bytes)).map(move |e| {
         let size = [e.tile.m, e.tile.n, e.tile.k];
-        let work = Work { size, threads: e.tile.threads(), turns: 1, divided: true };
+        let work = Work { size, threads: e.tile.threads(), turns: 1, divided: true, latency: 600.0, around: 1_500.0 };
         (e.tile, work, if b_along_k { e.rate_along_k } else { e.rate })
     })
 }
@@ -239,27 +243,25 @@ const NEXT_LAUNCH: f64 = 5_000.0;
 
 /// Clock cycles, roughly, of a unit that multiplies and adds 128 times a cycle.
 pub(super) fn estimate(limits: &Limits, work: Work, rate: f64, [batch, m, n, k]: [i64; 4], split_k: u32) -> f64 {
-    /// Before and after the loop of one workgroup.
-    const WORKGROUP: f64 = 1_500.0;
-    /// Least time of a k-tile: global memory answers after that.
-    const LATENCY: f64 = 600.0;
-    let Work { size: [tile_m, tile_n, tile_k], .. } = work;
+    let Work { size: [tile_m, tile_n, tile_k], latency, around, .. } = work;
     let ceil = |x: i64, y: u32| (x as f64 / f64::from(y)).ceil();
     let groups = ceil(m, tile_m) * ceil(n, tile_n) * batch as f64 * f64::from(split_k);
-    let on_unit = (groups / limits.units).ceil();
     if limits.software {
         // A core runs one workgroup after another; the padding of a tile costs as much as the rest.
-        return on_unit * (f64::from(tile_m * tile_n) * k as f64 / rate + WORKGROUP);
+        return (groups / limits.units).ceil() * (f64::from(tile_m * tile_n) * k as f64 / rate + around);
     }
-    let resident = resident(work).min(on_unit);
-    let rounds = (on_unit / resident).ceil();
-    let steps = (k as f64 / f64::from(split_k) / f64::from(tile_k)).ceil();
+    // Workgroups that run at the same time share the unit, and hide what the others wait for; the last round has fewer of them.
+    let resident = resident(work);
+    let full = (groups / (limits.units * resident)).floor();
+    let last = ((groups - full * limits.units * resident) / limits.units).ceil();
     let step = f64::from(tile_m * tile_n * tile_k) / 128.0 / rate;
-    // Workgroups that run at the same time share the unit, and hide what the others wait for.
-    let each_step = (step * on_unit).max(LATENCY * rounds);
+    let round = |workgroups: f64| (step * workgroups).max(latency);
+    let each_step = full * round(resident) + if last > 0.0 { round(last) } else { 0.0 };
+    let rounds = full + last.min(1.0);
+    let steps = (k as f64 / f64::from(split_k) / f64::from(tile_k)).ceil();
     let sums = (batch * m * n) as f64 * f64::from(split_k);
     let second = if split_k > 1 { limits.passes(1, 8.0 * sums) } else { 0.0 };
-    steps * each_step + rounds * WORKGROUP + second
+    steps * each_step + rounds * around + second
 }
 
 /// Workgroups that run on a unit at the same time: what 65,536 registers hold, two for each sum of an invocation.

@@ -64,7 +64,9 @@ mod tests {
     }
 
     fn on_units(limits: &Limits, size: [i64; 4]) -> Option<(f64, Waves<MatrixTile>)> {
-        choose(limits, size, matrix_select::entries(limits, UNITS, true), |size| matrix_select::choose(limits, UNITS, size, true))
+        choose(limits, size, matrix_select::entries(limits, UNITS, true), |size| {
+            matrix_select::choose(limits, UNITS, size, true)
+        })
     }
 
     const UNITS: Units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2 };
@@ -88,6 +90,8 @@ mod tests {
             assert!(plain(&H100, size).is_none() && on_units(&H100, size).is_none(), "{size:?}");
         }
         let software = Limits { software: true, ..H100 };
-        assert!(plain(&software, [1, 6304, 768, 3072]).is_none() && on_units(&software, [1, 6304, 768, 3072]).is_none());
+        assert!(
+            plain(&software, [1, 6304, 768, 3072]).is_none() && on_units(&software, [1, 6304, 768, 3072]).is_none()
+        );
     }
 }

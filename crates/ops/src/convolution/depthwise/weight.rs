@@ -56,7 +56,7 @@ pub fn backward_weight(call: &Call, g: &Geometry, inner: &Tensor, outer: &Tensor
     } else {
         1
     };
-    let wide_loads = width > 1 && [inner, outer].into_iter().all(|t| Memory::from(t).is_aligned());
+    let wide_loads = width > 1 && [inner, outer].into_iter().all(|t| Memory::from(t).is_aligned(WIDE));
     let chunks = channels / i64::from(width);
     let columns = chunks.saturating_mul(beside).saturating_mul(taps / i64::from(steps.taps));
     // A tile that sticks out takes its places one by one.

@@ -52,7 +52,7 @@ fn run(call: &Call, g: &Geometry, pass: Pass, tensors: [&Tensor; 3], bias: Optio
     let last = is_last(source) || is_last(out);
     let along = Tile::along(rank);
     let steps = axes[along].steps(pass);
-    let aligned = |t: &Tensor| Memory::from(t).is_aligned();
+    let aligned = |t: &Tensor| Memory::from(t).is_aligned(WIDE);
     let wide = last
         && steps.taps <= WIDE_TAPS
         && channels % i64::from(WIDE) == 0
