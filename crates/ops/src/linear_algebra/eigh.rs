@@ -1,19 +1,19 @@
-//! Eigenvalues and eigenvectors of symmetric and Hermitian matrices by Jacobi's method with rotations of disjoint pairs at once.
+//! Eigenvalues and eigenvectors of symmetric and Hermitian matrices.
 //!
-//! A round rotates every row and column with one other, reading one copy of the matrices and writing another, and a sweep of rounds meets every
-//! pair. What is off the diagonal only ever becomes sums of what is off the diagonal: so it vanishes, in the end quadratically. After a sweep
-//! the host asks whether it has.
+//! Small ones are [Jacobi's](super::two_sided_jacobi). Others become [tridiagonal](super::tridiagonal), whose eigenvectors are found by
+//! [divide and conquer](super::divide_and_conquer), and eigenvalues alone by [bisection](super::bisection). A matrix is scaled by a power of two for all
+//! of it. How much there is to do depends on the sizes alone: the host waits once, for whether all numbers are finite.
 
-use super::jacobi::{self, Remainder, RemainderArguments, Round, RoundArguments};
-use super::matrices::{self, adjoint};
-use super::sorted_columns;
-use crate::movement::copy::{device_copy, fill_with, read_numbers};
+use super::matrices::{self, adjoint, device_copy, fill_with};
+use super::orthogonal::polish;
+use super::tridiagonal::{self, Tridiagonal};
+use super::{bisection, column_norms, divide_and_conquer, two_sided_jacobi};
+use crate::movement::copy::{self, read_numbers};
 use crate::operator::argument::Outs;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::{Error, Result};
 use crate::operator::structured;
 use crate::tensor::Tensor;
-use crate::tensor::layout::index_type;
 use crate::{check, operators};
 use dml_kernel::DType;
 
@@ -23,9 +23,6 @@ operators! {
         "aten::_linalg_eigh.eigenvalues(Tensor A, str UPLO=\"L\", bool compute_v=True, *, Tensor(a!) eigenvalues, Tensor(b!) eigenvectors) -> (Tensor(a!) eigenvalues, Tensor(b!) eigenvectors)",
     }
 }
-
-/// Sweeps after which the method has failed; it needs about ten of the largest matrices.
-const MAX_SWEEPS: usize = 40;
 
 /// Eigenvalues in ascending order `[.., n]`, and eigenvectors in columns, of the triangle of `a` that `uplo` says.
 fn eigh(call: &mut Call, a: &Tensor, uplo: Option<&str>, vectors: bool, outs: Outs) -> Result<()> {
@@ -42,59 +39,59 @@ fn eigh(call: &mut Call, a: &Tensor, uplo: Option<&str>, vectors: bool, outs: Ou
     let q = if vectors { matrices::empty(call, a.dtype, &a.sizes)? } else { call.empty(a.dtype, &[0])? };
     if values.numel() > 0 {
         let lower = if uplo.eq_ignore_ascii_case("l") { a.clone() } else { adjoint(a) };
-        let mut rotated = matrices::flat(&matrices::copied(call, &lower, &a.sizes)?);
-        let mut basis = matrices::flat(&matrices::identity(call, a.dtype, &a.sizes)?);
-        sweep(call, &mut rotated, &mut basis)?;
-        let count = rotated.sizes[0];
-        let (unsorted, sorted) = (call.empty(values.dtype, &[count, n])?, values.as_strided(&[count, n], &[n, 1], 0));
-        let diagonal =
-            rotated.as_strided(&[count, n], &[rotated.strides[0], rotated.strides[1] + rotated.strides[2]], 0);
-        device_copy(call, &matrices::real_part(&diagonal), &unsorted)?;
-        let places = sorted_columns::sort(call, &unsorted, &sorted, false)?;
+        let whole = matrices::flat(&matrices::copied(call, &lower, &a.sizes)?);
+        tridiagonal::mirror(call, &whole)?;
+        let powers = scaled(call, &whole)?;
+        let flat = values.as_strided(&[whole.sizes[0], n], &[n, 1], 0);
         if vectors {
-            sorted_columns::arrange(call, &basis, &matrices::flat(&q), &places)?;
+            vectors_of(call, &whole, &flat, &matrices::flat(&q))?;
+        } else {
+            values_of(call, &whole, &flat)?;
         }
+        column_norms::scale(call, &flat, &powers, false)?;
     }
     matrices::give(call, given(0), values)?;
     matrices::give(call, given(1), q)
 }
 
-/// Turns the lower triangle of `a` into a diagonal, and rotates the columns of `basis` with it.
-fn sweep(call: &Call, a: &mut Tensor, basis: &mut Tensor) -> Result<()> {
-    let (batch, n) = (a.sizes[0], a.sizes[1]);
-    if n == 1 {
-        return Ok(());
+/// Divides matrices in place by powers of two, `[batch]`, after which their lengths are about one. Waits for whether they are finite.
+fn scaled(call: &Call, a: &Tensor) -> Result<Tensor> {
+    let failed = call.empty(DType::I32, &[1])?;
+    copy::fill_with(call, &failed, Number::Int(0))?;
+    let norms = column_norms::norms(call, a)?;
+    let powers = column_norms::powers(call, &norms, &failed)?;
+    column_norms::scale(call, a, &powers, true)?;
+    let failed: Vec<Number> = read_numbers(call, &failed)?;
+    if failed.iter().any(|failed| failed.to_i64() != 0) {
+        // The CPU says so.
+        return Err(Error::Fallback(format!("{}: numbers that are not finite", call.name)));
     }
-    let mut next_a = matrices::empty(call, a.dtype, &[batch, n, n])?;
-    let mut next_basis = matrices::empty(call, a.dtype, &[batch, n, n])?;
-    let left = call.empty(DType::I32, &[1])?;
-    let pairs = jacobi::pairs(n);
-    let threads = pairs * (pairs + n) * batch;
-    let index = index_type(threads.max(matrices::reach(a)));
-    for _ in 0..MAX_SWEEPS {
-        for round in 0..jacobi::rounds(n) {
-            let arguments = RoundArguments {
-                a,
-                basis,
-                next_a: &next_a,
-                next_basis: &next_basis,
-                strides: a,
-                batch: batch as u32,
-                n: n as u32,
-                round: round as u32,
-            };
-            call.run_threads(&Round { dtype: a.dtype, index }, &arguments, threads as u64)?;
-            std::mem::swap(a, &mut next_a);
-            std::mem::swap(basis, &mut next_basis);
-        }
-        fill_with(call, &left, Number::Int(0))?;
-        let arguments = RemainderArguments { a, left: &left, strides: a, batch: batch as u32, n: n as u32 };
-        call.run(&Remainder { dtype: a.dtype, index }, &arguments, matrices::workgroups(batch, 1))?;
-        let left: Vec<Number> = read_numbers(call, &left)?;
-        if left.iter().all(|left| left.to_i64() == 0) {
-            return Ok(());
-        }
+    Ok(powers)
+}
+
+/// Writes eigenvalues in ascending order to `values`, real `[batch, n]` contiguous, and eigenvectors to columns of `q`, of Hermitian matrices `a`,
+/// `[batch, n, n]` of at least one element, which get lost. Each has a length of about one, or is zeros.
+pub fn vectors_of(call: &Call, a: &Tensor, values: &Tensor, q: &Tensor) -> Result<()> {
+    if a.sizes[1] <= two_sided_jacobi::rows(a.dtype).into() {
+        return two_sided_jacobi::decompose(call, a, values, q);
     }
-    // Matrices of infinities or NaN: the CPU says so.
-    Err(Error::Fallback(format!("{}: no convergence", call.name)))
+    let t = Tridiagonal::of(call, a)?;
+    let (found, vectors) = divide_and_conquer::decompose(call, &t)?;
+    copy::device_copy(call, &found, values)?;
+    if q.dtype.is_complex() {
+        fill_with(call, q, Number::Int(0))?;
+    }
+    device_copy(call, &vectors, &matrices::real_part(q))?;
+    t.apply(call, q)?;
+    polish(call, q)
+}
+
+/// The eigenvalues alone.
+fn values_of(call: &Call, a: &Tensor, values: &Tensor) -> Result<()> {
+    if a.sizes[1] <= two_sided_jacobi::rows(a.dtype).into() {
+        let vectors = matrices::empty(call, a.dtype, &a.sizes)?;
+        return two_sided_jacobi::decompose(call, a, values, &vectors);
+    }
+    let t = Tridiagonal::of(call, a)?;
+    copy::device_copy(call, &bisection::values(call, &t)?, values)
 }

@@ -1,11 +1,14 @@
 //! Decompositions of matrices and systems of equations; products and distances of vectors beside matrix multiplication.
 
+pub mod bisection;
 pub mod block_pair;
 pub mod cholesky;
 pub mod cholesky_rows;
 pub mod column_norms;
 pub mod cross;
+pub mod deflation;
 pub mod distance;
+pub mod divide_and_conquer;
 pub mod eigh;
 pub mod element;
 pub mod held_panel;
@@ -31,12 +34,15 @@ pub mod qr_panel;
 pub mod rotate_columns;
 pub mod row_exchange;
 pub mod row_sources;
+pub mod secular_equation;
 pub mod sorted_columns;
 pub mod svd;
 pub mod systems;
 pub mod tile;
 pub mod triangular;
 pub mod triangular_columns;
+pub mod tridiagonal;
+pub mod two_sided_jacobi;
 pub mod workgroup_sums;
 
 use crate::operator::Operator;
