@@ -15,17 +15,26 @@ use dml_kernel::{Builder, DType, ScalarType, Value, math};
 
 /// The lengths of the columns of `[batch, rows, n]`, `[batch, n]`. No square overflows or vanishes.
 pub fn norms(call: &Call, x: &Tensor) -> Result<Tensor> {
+    run_norms(call, x, false)
+}
+
+/// The largest absolute values in the columns, of the parts of complex numbers, which are as finite as the numbers are.
+pub fn extents(call: &Call, x: &Tensor) -> Result<Tensor> {
+    run_norms(call, x, true)
+}
+
+fn run_norms(call: &Call, x: &Tensor, extents: bool) -> Result<Tensor> {
     let [batch, rows, n] = [x.sizes[0], x.sizes[1], x.sizes[2]];
     let norms = call.empty(x.dtype.real(), &[batch, n])?;
-    let spec = Norms { dtype: x.dtype, index: matrices::index_of(&[x]) };
+    let spec = Norms { dtype: x.dtype, index: matrices::index_of(&[x]), extents };
     let arguments =
         NormsArguments { x, norms: &norms, strides: x, batch: batch as u32, rows: rows as u32, n: n as u32 };
     call.run(&spec, &arguments, matrices::workgroups(batch, n))?;
     Ok(norms)
 }
 
-/// For matrices whose columns have these lengths the powers of two, `[batch]`, that they are to be divided by to have a length of one to two, as
-/// far as powers go. `failed`, one int32, becomes 1 where a length is not finite.
+/// For matrices whose columns have these lengths (or extents) the powers of two, `[batch]`, that they are to be divided by to have a length of about
+/// one (or, as extents say too little, of up to the root of their rows times as much), as far as powers go. `failed`, one int32, becomes 1 where a length is not finite.
 pub fn powers(call: &Call, norms: &Tensor, failed: &Tensor) -> Result<Tensor> {
     let [batch, n] = [norms.sizes[0], norms.sizes[1]];
     let powers = call.empty(norms.dtype, &[batch])?;
@@ -48,6 +57,8 @@ pub fn scale(call: &Call, x: &Tensor, powers: &Tensor, reciprocal: bool) -> Resu
 struct Norms {
     dtype: DType,
     index: ScalarType,
+    /// Their largest numbers are wanted, not their lengths.
+    extents: bool,
 }
 
 parameters! {
@@ -100,7 +111,7 @@ impl KernelSpec for Norms {
         });
         b.if_(local.eq(0), || {
             let to = matrix.cast(self.index) * p.n.cast(self.index) + column.cast(self.index);
-            p.norms.store(to, largest * root);
+            p.norms.store(to, if self.extents { largest } else { largest * root });
         });
     }
 }
@@ -139,18 +150,18 @@ impl KernelSpec for Powers {
         let (largest, root) = length(b, compute, |take| {
             b.for_(local, p.n, THREADS, |column| take(p.norms.load(first + column.cast(self.index))));
         });
-        let norm = largest * root;
-        // The exponent alone. Its reciprocal is a normal number, too.
+        // The exponents alone. The power's reciprocal is a normal number, too.
         let (bits, mask, limit) = match compute {
             ScalarType::F32 => (ScalarType::U32, u64::from(f32::INFINITY.to_bits()), 126),
             _ => (ScalarType::U64, f64::INFINITY.to_bits(), 1022),
         };
-        let power = (norm.bitcast(bits) & b.int(bits, mask)).bitcast(compute);
+        let power_of = |x: Value<'b>| (x.bitcast(bits) & b.int(bits, mask)).bitcast(compute);
+        let power = power_of(largest) * power_of(root);
         let (least, most) = (power.like(2f64.powi(-limit)), power.like(2f64.powi(limit)));
         let power = power.lt(least).select(least, power.gt(most).select(most, power));
         b.if_(local.eq(0), || {
-            p.powers.store(matrix, norm.is_zero().select(norm.like(1.0), power));
-            b.if_(!norm.is_finite(), || p.failed.store(0, 1));
+            p.powers.store(matrix, largest.is_zero().select(largest.like(1.0), power));
+            b.if_(!largest.is_finite(), || p.failed.store(0, 1));
         });
     }
 }
@@ -196,8 +207,8 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for (dtype, index) in [(DType::F32, ScalarType::U32), (DType::F64, ScalarType::U64)] {
-            accepted(&Norms { dtype, index }.build());
-            accepted(&Norms { dtype: dtype.complex(), index }.build());
+            accepted(&Norms { dtype, index, extents: true }.build());
+            accepted(&Norms { dtype: dtype.complex(), index, extents: false }.build());
             accepted(&Powers { dtype, index }.build());
             accepted(&Scale { dtype, index, reciprocal: dtype == DType::F32 }.build());
         }

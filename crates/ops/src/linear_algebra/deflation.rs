@@ -251,8 +251,13 @@ impl KernelSpec for Deflate {
             largest.set(larger(largest.get(), counts.select(p.poles.load(at(i)).abs(), zero)));
         });
         joined.join(&[largest], larger);
-        let epsilon = if compute == ScalarType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
+        // Nor is anything left that is so small beside a matrix of length one that quotients would overflow when they are squared.
+        let (epsilon, least) = match compute {
+            ScalarType::F64 => (f64::EPSILON, 2f64.powi(-500)),
+            _ => (f32::EPSILON.into(), 2f64.powi(-56)),
+        };
         let tolerance = joined.result(0) * (4.0 * epsilon);
+        let tolerance = tolerance.lt(b.float(compute, least)).select(b.float(compute, least), tolerance);
 
         b.if_(local.eq(0), || {
             let (left, end, rotations) = (b.var(b.u32(0)), b.var(p.size), b.var(b.u32(0)));
@@ -278,7 +283,7 @@ impl KernelSpec for Deflate {
             };
             b.for_(0, p.size, 1, |i| {
                 let (next, next_z) = (p.poles.load(at(i)), p.z.load(at(i)));
-                let next_vector = p.order.load(at(i)).cast(ScalarType::U32);
+                let next_vector = p.order.load(at(i)).cast(ScalarType::U32).min(p.size - 1);
                 b.if_else(
                     (rho * next_z.abs()).le(tolerance),
                     || done(next, next_vector),

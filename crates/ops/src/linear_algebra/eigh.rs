@@ -54,12 +54,12 @@ fn eigh(call: &mut Call, a: &Tensor, uplo: Option<&str>, vectors: bool, outs: Ou
     matrices::give(call, given(1), q)
 }
 
-/// Divides matrices in place by powers of two, `[batch]`, after which their lengths are about one. Waits for whether they are finite.
+/// Divides matrices in place by powers of two, `[batch]`, after which their lengths are between one and twice the root of their rows. Waits for whether they are finite.
 fn scaled(call: &Call, a: &Tensor) -> Result<Tensor> {
     let failed = call.empty(DType::I32, &[1])?;
     copy::fill_with(call, &failed, Number::Int(0))?;
-    let norms = column_norms::norms(call, a)?;
-    let powers = column_norms::powers(call, &norms, &failed)?;
+    let extents = column_norms::extents(call, a)?;
+    let powers = column_norms::powers(call, &extents, &failed)?;
     column_norms::scale(call, a, &powers, true)?;
     let failed: Vec<Number> = read_numbers(call, &failed)?;
     if failed.iter().any(|failed| failed.to_i64() != 0) {
@@ -70,7 +70,7 @@ fn scaled(call: &Call, a: &Tensor) -> Result<Tensor> {
 }
 
 /// Writes eigenvalues in ascending order to `values`, real `[batch, n]` contiguous, and eigenvectors to columns of `q`, of Hermitian matrices `a`,
-/// `[batch, n, n]` of at least one element, which get lost. Each has a length of about one, or is zeros.
+/// `[batch, n, n]` of at least one element, which get lost. Each has a length of at least about one, and not of much more, or is zeros.
 pub fn vectors_of(call: &Call, a: &Tensor, values: &Tensor, q: &Tensor) -> Result<()> {
     if a.sizes[1] <= two_sided_jacobi::rows(a.dtype).into() {
         return two_sided_jacobi::decompose(call, a, values, q);

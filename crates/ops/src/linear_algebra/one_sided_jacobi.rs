@@ -99,6 +99,14 @@ impl<'a, 'c> Columns<'a, 'c> {
         part(&self.all, (n, 2 * n), (0, n))
     }
 
+    /// Begins with the rotation `v`, `[batch, n, n]`: nothing was rotated yet.
+    pub fn rotate(&self, v: &Tensor) -> Result<()> {
+        if self.with_rotations {
+            device_copy(self.call, v, &self.rotations())?;
+        }
+        matrices::multiply(self.call, [self.x, v], &self.columns(), Into::Written)
+    }
+
     /// Makes the columns orthogonal.
     pub fn orthogonalise(&self) -> Result<()> {
         let n = self.x.sizes[1] as f64;
@@ -174,12 +182,7 @@ impl<'a, 'c> Columns<'a, 'c> {
             let spec = RotateColumns { dtype: x.dtype, index };
             call.run(&spec, &arguments, matrices::workgroups(batch, pairs * tiles))?;
         }
-        let flags: Vec<Number> = read_numbers(call, &self.flags)?;
-        if flags[1].to_i64() != 0 {
-            // Infinities or NaN: the CPU says so.
-            return Err(Error::Fallback(format!("{}: numbers that are not finite", call.name)));
-        }
-        Ok(flags[0].to_i64() != 0)
+        check_finite(call, &self.flags)
     }
 
     /// Makes the product of the rotations as orthogonal as it can be, and computes the columns with it.
@@ -188,6 +191,16 @@ impl<'a, 'c> Columns<'a, 'c> {
         polish(self.call, &v)?;
         matrices::multiply(self.call, [self.x, &v], &self.columns(), Into::Written)
     }
+}
+
+/// Waits for two flags: gives the first one, and fails where the second one is set.
+pub fn check_finite(call: &Call, flags: &Tensor) -> Result<bool> {
+    let flags: Vec<Number> = read_numbers(call, flags)?;
+    if flags[1].to_i64() != 0 {
+        // Infinities or NaN: the CPU says so.
+        return Err(Error::Fallback(format!("{}: numbers that are not finite", call.name)));
+    }
+    Ok(flags[0].to_i64() != 0)
 }
 
 /// The distance from one to the next number.

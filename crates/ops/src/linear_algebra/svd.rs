@@ -6,13 +6,15 @@
 //! another QR decomposition turns W into an orthogonal matrix, also where its columns are zeros. A is scaled by a power of two for all of it.
 
 use super::column_norms;
+use super::eigh;
 use super::element::{Element, InputElements, OutputElements};
 use super::householder;
-use super::matrices::{self, MatrixStrides, adjoint, conjugated, device_copy, part, transposed};
-use super::one_sided_jacobi::Columns;
+use super::matrices::{self, Into, MatrixStrides, adjoint, conjugated, device_copy, part, transposed};
+use super::one_sided_jacobi::{self, Columns};
 use super::orthogonal::polish;
 use super::qr;
 use super::sorted_columns;
+use super::tridiagonal::mirror;
 use crate::creation::triangle::{Half, copy_half};
 use crate::movement::copy::fill_with;
 use crate::operator::argument::Outs;
@@ -109,6 +111,9 @@ fn decompose(call: &Call, a: &Tensor, values: &Tensor, vectors: Option<(Tensor, 
     copy_half(call, &part(&qr, (0, n), (0, n)), &transposed(&l), 0, Half::Upper)?;
     conjugate(call, &l)?;
     let columns = Columns::new(call, &l, &flags, vectors.is_some())?;
+    if n > ROTATED_FIRST {
+        columns.rotate(&nearly_right(call, &l, &flags)?)?;
+    }
     columns.orthogonalise()?;
 
     let unsorted = column_norms::norms(call, &columns.columns())?;
@@ -130,6 +135,25 @@ fn decompose(call: &Call, a: &Tensor, values: &Tensor, vectors: Option<(Tensor, 
     householder::apply(call, &qr, &tau, &u, false)?;
     polish(call, &u)?;
     sorted_columns::restore(call, &transposed(&u), &transposed(&right), &order)
+}
+
+/// Columns from which on the eigenvectors of `L^H L` are found sooner than Jacobi's sweeps get as far.
+const ROTATED_FIRST: i64 = 64;
+
+/// The right singular vectors of `l`, `[batch, n, n]`, but for what squaring it loses: those of small singular values are all but orthogonal complements
+/// of the others. Longer columns of the product with them come first. Waits for whether all numbers are finite.
+fn nearly_right(call: &Call, l: &Tensor, flags: &Tensor) -> Result<Tensor> {
+    let (batch, n) = (l.sizes[0], l.sizes[1]);
+    one_sided_jacobi::check_finite(call, flags)?;
+    let square = matrices::empty(call, l.dtype, &l.sizes)?;
+    matrices::multiply(call, [&adjoint(l), l], &square, Into::Written)?;
+    mirror(call, &square)?;
+    let [values, sorted] = [(); 2].map(|()| call.empty(l.dtype.real(), &[batch, n]));
+    let (values, v) = (values?, matrices::empty(call, l.dtype, &l.sizes)?);
+    eigh::vectors_of(call, &square, &values, &v)?;
+    let places = sorted_columns::sort(call, &values, &sorted?, true)?;
+    sorted_columns::arrange(call, &v, &square, &places)?;
+    Ok(square)
 }
 
 /// Writes the signs of a diagonal, whose numbers are real, to another. An invocation takes an element.

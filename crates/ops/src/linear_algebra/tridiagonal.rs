@@ -38,7 +38,7 @@ pub struct Tridiagonal {
 
 impl Tridiagonal {
     /// Of `a`, `[batch, n, n]` of at least one element, both of whose triangles count and get lost. The length of a matrix (the root of the sum of
-    /// squares) is about one, or it is zeros.
+    /// squares) is at least about one and not much more, or it is zeros.
     pub fn of(call: &Call, a: &Tensor) -> Result<Tridiagonal> {
         let (batch, n) = (a.sizes[0], a.sizes[1]);
         check_turns(call, 4 * n / i64::from(THREADS) + 400)?;
@@ -181,16 +181,11 @@ impl KernelSpec for Column {
             Element::select(row.eq(next), nothing.like(1.0), below)
         };
         let first = step + 1;
-        b.if_(tile.eq(0), || {
-            b.if_(local.eq(0), || {
-                p.diagonal.store(of_vector(step), own(step, of_step).real());
-                b.if_(first.lt(p.n), || {
-                    p.beside.store(of_vector(step), flat.select(alpha.real(), beta));
-                    p.tau.store(of_vector(first), factor);
-                });
-            });
-            b.for_(first + local, p.n, THREADS, |row| {
-                p.v.store(p.v_strides.at(matrix, row, first), vector(row, pair(row)));
+        b.if_(tile.eq(0) & local.eq(0), || {
+            p.diagonal.store(of_vector(step), own(step, of_step).real());
+            b.if_(first.lt(p.n), || {
+                p.beside.store(of_vector(step), flat.select(alpha.real(), beta));
+                p.tau.store(of_vector(first), factor);
             });
         });
 
@@ -211,7 +206,10 @@ impl KernelSpec for Column {
         });
         products.add(&sums);
         let column = first + tile * COLUMNS + local;
-        b.if_(local.lt(COLUMNS) & column.lt(p.n), || p.next_y.store(of_vector(column), products.sum(local)));
+        b.if_(local.lt(COLUMNS) & column.lt(p.n), || {
+            p.next_y.store(of_vector(column), products.sum(local));
+            p.v.store(p.v_strides.at(matrix, column, first), vector(column, pair(column)));
+        });
     }
 }
 
