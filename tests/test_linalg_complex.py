@@ -255,7 +255,8 @@ def check_eigh(a, uplo="L"):
 @pytest.mark.parametrize("uplo", ["L", "U"])
 @COMPLEXES
 def test_eigh(uplo, dtype):
-    for sizes in [(0, 0), (1, 1), (2, 2), (3, 3), (33, 33), (2, 0, 0), (0, 3, 3), (2, 2, 5, 5)]:
+    squares = [(0, 0), (1, 1), (2, 2), (3, 3), (16, 16), (17, 17), (33, 33), (66, 66)]
+    for sizes in [*squares, (2, 0, 0), (0, 3, 3), (2, 2, 5, 5)]:
         check_eigh(general(*sizes, dtype=dtype), uplo)
     for x in laid_out(general(12, 12, dtype=dtype)):
         check_eigh(x, uplo)
@@ -269,6 +270,10 @@ def test_eigh_of_special_matrices(dtype):
     check_eigh(torch.diag_embed(general(12, dtype=dtype)))
     x = general(12, 3, dtype=dtype)
     check_eigh(x @ x.mH)
+    x = general(40, 3, dtype=dtype)
+    check_eigh(x @ x.mH)
+    check_eigh(torch.diag_embed(general(40, dtype=dtype)))
+    check_eigh(torch.full((40, 40), 1j, dtype=dtype))
     if dtype == torch.complex128:
         check_eigh(general(100, 100, dtype=dtype))
 
