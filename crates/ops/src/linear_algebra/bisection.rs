@@ -9,6 +9,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::loops::check_turns;
+use crate::primitives::work::multiply_adds;
 use crate::tensor::Tensor;
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
@@ -45,7 +46,7 @@ pub fn values(call: &Call, t: &Tridiagonal) -> Result<Tensor> {
             begin: (done == 0).into(),
             halvings: halvings as u32,
         };
-        let operations = (values.numel() * n * halvings * 24) as u64;
+        let operations = multiply_adds(real, (values.numel() * n * halvings * 10) as u64);
         let spec = Halve { dtype: real, index };
         call.run_heavy(&spec, &arguments, groups(values.numel() as u64), operations)?;
     }

@@ -16,6 +16,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::loops::check_turns;
+use crate::primitives::work::multiply_adds;
 use crate::tensor::Tensor;
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
@@ -56,7 +57,8 @@ pub fn solve(call: &Call, halves: &Halves, deflated: &Deflated) -> Result<(Tenso
         merges_of_one: halves.merges_of_one() as u32,
         tiles: tiles as u32,
     };
-    let operations = (merges * size * size * i64::from(LANES) * rounds * 16) as u64;
+    // A quotient is some eight multiplications.
+    let operations = multiply_adds(real, (merges * size * size * i64::from(LANES) * rounds * 10) as u64);
     let spec = Roots { dtype: real, index };
     call.run_heavy(&spec, &arguments, matrices::workgroups(merges, tiles), operations)?;
 
@@ -71,7 +73,7 @@ pub fn solve(call: &Call, halves: &Halves, deflated: &Deflated) -> Result<(Tenso
         numel: z.numel(),
         size: size as u32,
     };
-    let operations = (merges * size * size * 32) as u64;
+    let operations = multiply_adds(real, (merges * size * size * 10) as u64);
     call.run_heavy(
         &Modified { dtype: real, index },
         &arguments,

@@ -13,6 +13,7 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::loops::check_turns;
+use crate::primitives::work::multiply_adds;
 use crate::tensor::Tensor;
 use dml_engine::interface::{Index, U32};
 use dml_engine::parameters;
@@ -69,8 +70,8 @@ impl Tridiagonal {
                 step: step as u32,
                 tiles: tiles as u32,
             };
-            let each = if a.dtype.is_complex() { 32 } else { 8 };
-            let operations = (each * batch * (rest + 1) * (rest + 1)) as u64;
+            let each = if a.dtype.is_complex() { 12 } else { 3 };
+            let operations = multiply_adds(real, (each * batch * (rest + 1) * (rest + 1)) as u64);
             call.run_heavy(&spec, &arguments, matrices::workgroups(batch, tiles), operations)?;
             std::mem::swap(&mut y, &mut next_y);
         }

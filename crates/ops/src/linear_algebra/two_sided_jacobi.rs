@@ -10,6 +10,7 @@ use super::workgroup_sums::{Joined, THREADS, larger};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::primitives::kernel::{KernelSpec, Output};
+use crate::primitives::work::multiply_adds;
 use crate::tensor::Tensor;
 use dml_engine::interface::U32;
 use dml_engine::parameters;
@@ -38,8 +39,9 @@ pub fn decompose(call: &Call, a: &Tensor, values: &Tensor, vectors: &Tensor) -> 
         batch: batch as u32,
         n: n as u32,
     };
-    // A sweep is 6 n^3 additions and multiplications of reals.
-    let operations = 48 * batch as u64 * (n as u64).pow(3) * if a.dtype.is_complex() { 4 } else { 1 };
+    // Eight sweeps, each of 3 n^3 of reals.
+    let each = if a.dtype.is_complex() { 4 * 24 } else { 24 };
+    let operations = multiply_adds(values.dtype, each * batch as u64 * (n as u64).pow(3));
     call.run_heavy(&spec, &arguments, matrices::workgroups(batch, 1), operations)
 }
 
