@@ -1,8 +1,9 @@
-//! The Cholesky decomposition `A = L L^H`: panels of columns, in them a kernel for the blocks on the diagonal and a triangular system for what is
-//! below, and products to the right of them. Few rows are a launch of that kernel.
+//! The Cholesky decomposition `A = L L^H`: panels of columns, a launch of a kernel each, and products to the right of them: in a wide panel by each,
+//! to the right of that by all of it. Few rows are a launch of another kernel.
 
-use super::cholesky_rows::{Rows, RowsArguments, most_rows};
-use super::matrices::{self, Into, adjoint, conjugated, fill_with, part, transposed};
+use super::cholesky_panel::{self, Panel, PanelArguments};
+use super::cholesky_rows::{Rows, RowsArguments};
+use super::matrices::{self, Into, adjoint, device_copy, fill_with, part, transposed};
 use super::triangular::{self, Triangle};
 use crate::creation::triangle::{Half, copy_half};
 use crate::movement::copy::read_numbers;
@@ -69,12 +70,12 @@ pub fn check_info(call: &Call, info: &Tensor) -> Result<()> {
 
 /// The factor, zero in its other triangle, and `info`, of a new tensor each.
 fn decomposed(call: &Call, a: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> {
-    let info = call.empty(DType::I32, matrices::batch_of(a))?;
+    let mut info = call.empty(DType::I32, matrices::batch_of(a))?;
     let turned = |t: Tensor| if upper { transposed(&t) } else { t };
     if a.numel() > 0 && a.size(-1) <= i64::from(matrices::block_rows(a.dtype)) {
         let l = matrices::empty(call, a.dtype, &a.sizes)?;
         let from = turned(matrices::readable(call, a, matrices::batch_of(a))?);
-        factor_rows(call, &from, &turned(matrices::flat(&l)), &info, None)?;
+        factor_rows(call, &from, &turned(matrices::flat(&l)), &info)?;
         return Ok((l, info));
     }
     let l = matrices::copied(call, a, &a.sizes)?;
@@ -82,7 +83,7 @@ fn decomposed(call: &Call, a: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> 
         fill_with(call, &info, Number::Int(0))?;
     }
     if l.numel() > 0 {
-        factor(call, &turned(matrices::flat(&l)), &info)?;
+        info = factor(call, &turned(matrices::flat(&l)), info)?;
         copy_half(call, &l, &l, 0, if upper { Half::Upper } else { Half::Lower })?;
     }
     Ok((l, info))
@@ -91,43 +92,74 @@ fn decomposed(call: &Call, a: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> 
 /// From here on the two triangles of an update are told apart.
 const UPDATE: i64 = 512;
 
-/// Columns of a panel: within it columns are updated by each of its blocks, those to its right once by all of it.
-const PANEL: i64 = 512;
+/// Columns of a wide panel: within it columns are updated by each of its panels, those to its right once by all of it.
+const WIDE: i64 = 512;
 
-/// Writes the factor over the lower triangle of `a`, `[batch, n, n]`. What is above is lost.
-fn factor(call: &Call, a: &Tensor, info: &Tensor) -> Result<()> {
-    let (n, rows) = (a.sizes[1], i64::from(most_rows(a.dtype)));
-    for panel in (0..n).step_by(PANEL as usize) {
-        let right = (panel + PANEL).min(n);
-        for from in (panel..right).step_by(rows as usize) {
-            let to = (from + rows).min(right);
-            let (diagonal, below) = (part(a, (from, to), (from, to)), part(a, (to, n), (from, to)));
-            factor_rows(call, &diagonal, &diagonal, info, Some(from))?;
-            triangular::solve(call, &conjugated(&diagonal), &transposed(&below), Triangle::LOWER)?;
-            let beside = part(a, (to, right), (from, to));
+/// Writes the factor over the lower triangle of `a`, `[batch, n, n]`. What is above is lost. `info` is zeros; gives what it becomes.
+fn factor(call: &Call, a: &Tensor, mut info: Tensor) -> Result<Tensor> {
+    let (batch, n) = (a.sizes[0], a.sizes[1]);
+    let columns = i64::from(cholesky_panel::columns(a.dtype));
+    let count = (n as u64).div_ceil(columns as u64) as i64;
+    // The blocks on the diagonal, which go to their places in the end: nothing to their right or below reads them.
+    let blocks = call.empty(a.dtype, &[count, batch, columns, columns])?;
+    let block = |from: i64, size: i64| {
+        let (side, first) = (columns * columns, from / columns);
+        blocks.as_strided(&[batch, size, size], &[side, 1, columns], first * batch * side)
+    };
+    let mut next = call.empty(info.dtype, &info.sizes)?;
+    for wide in (0..n).step_by(WIDE as usize) {
+        let right = (wide + WIDE).min(n);
+        for from in (wide..right).step_by(columns as usize) {
+            let to = (from + columns).min(right);
+            factor_panel(call, &part(a, (from, n), (from, to)), &block(from, to - from), [&info, &next], from)?;
+            std::mem::swap(&mut info, &mut next);
+            let (below, beside) = (part(a, (to, n), (from, to)), part(a, (to, right), (from, to)));
             matrices::multiply(call, [&below, &adjoint(&beside)], &part(a, (to, n), (to, right)), Into::Subtracted)?;
         }
-        subtract_square(call, &part(a, (right, n), (panel, right)), &part(a, (right, n), (right, n)))?;
+        subtract_square(call, &part(a, (right, n), (wide, right)), &part(a, (right, n), (right, n)))?;
     }
-    Ok(())
+    let whole = n / columns;
+    if whole > 0 {
+        let to_next = columns * (a.strides[1] + a.strides[2]);
+        let strides = [to_next, a.strides[0], a.strides[2], a.strides[1]];
+        let places = a.as_strided(&[whole, batch, columns, columns], &strides, 0);
+        device_copy(call, &blocks.narrow(0, 0, whole), &places)?;
+    }
+    let done = whole * columns;
+    if done < n {
+        device_copy(call, &block(done, n - done), &part(a, (done, n), (done, n)))?;
+    }
+    Ok(info)
 }
 
-/// Writes the factor of `a`, `[batch, n, n]` of few rows, to `l`: of whole matrices, or of a block that begins at row `first`, in place.
-fn factor_rows(call: &Call, a: &Tensor, l: &Tensor, info: &Tensor, first: Option<i64>) -> Result<()> {
-    let (batch, n) = (a.sizes[0], a.sizes[1]);
-    let rows = matrices::rows_for(n);
-    let whole = first.is_none();
-    let spec = Rows { dtype: a.dtype, index: matrices::index_of(&[a, l]), rows, whole, conjugate: a.conjugate };
-    let arguments = RowsArguments {
+/// Makes columns of the factor of the panel `a`, `[batch, m, n]` from row `first` of the diagonal down: in place but for the block on the diagonal,
+/// `[batch, n, n]`.
+fn factor_panel(call: &Call, a: &Tensor, block: &Tensor, [before, info]: [&Tensor; 2], first: i64) -> Result<()> {
+    let [batch, m, n] = [a.sizes[0], a.sizes[1], a.sizes[2]];
+    let tiles = ((m - n) as u64).div_ceil(cholesky_panel::columns(a.dtype).into()).max(1) as i64;
+    let arguments = PanelArguments {
         a,
-        l,
+        block,
+        before,
         info,
         a_strides: a,
-        l_strides: l,
+        block_strides: block,
         batch: batch as u32,
+        m: m as u32,
         n: n as u32,
-        first: first.unwrap_or(0) as u32,
+        first: first as u32,
+        tiles: tiles as u32,
     };
+    let spec = Panel { dtype: a.dtype, index: matrices::index_of(&[a, block]) };
+    call.run(&spec, &arguments, matrices::workgroups(batch, tiles))
+}
+
+/// Writes the factor of `a`, `[batch, n, n]` of few rows, to `l`.
+fn factor_rows(call: &Call, a: &Tensor, l: &Tensor, info: &Tensor) -> Result<()> {
+    let (batch, n) = (a.sizes[0], a.sizes[1]);
+    let rows = matrices::rows_for(n);
+    let spec = Rows { dtype: a.dtype, index: matrices::index_of(&[a, l]), rows, conjugate: a.conjugate };
+    let arguments = RowsArguments { a, l, info, a_strides: a, l_strides: l, batch: batch as u32, n: n as u32 };
     let groups = matrices::groups_of(batch, matrices::matrices_together(rows));
     call.run(&spec, &arguments, matrices::workgroups(groups.into(), 1))
 }

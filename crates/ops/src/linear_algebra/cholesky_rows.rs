@@ -1,4 +1,4 @@
-//! The kernel that makes the Cholesky factor of a few rows: an invocation holds one of them in registers.
+//! The kernel that makes the Cholesky factors of matrices of few rows: an invocation holds one of them in registers.
 //!
 //! Columns that are done leave the registers, which move up by one, so that their numbers are constants in a loop of which every turn is the
 //! same code. What is computed above the diagonal means nothing and is not read.
@@ -11,15 +11,6 @@ use dml_engine::interface::U32;
 use dml_engine::parameters;
 use dml_kernel::{Builder, DType, ScalarType, math};
 
-/// Rows that a workgroup factors in place: as many registers as every GPU has.
-pub fn most_rows(dtype: DType) -> u32 {
-    match dtype.bytes() {
-        4 => 64,
-        8 => 32,
-        _ => 16,
-    }
-}
-
 /// Everything that changes the code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rows {
@@ -27,11 +18,8 @@ pub struct Rows {
     pub dtype: DType,
     /// Type of offsets.
     pub index: ScalarType,
-    /// Most rows of a matrix: see [`matrices::rows_for`].
+    /// Most rows of a matrix, up to [`matrices::block_rows`]: see [`matrices::rows_for`].
     pub rows: u32,
-    /// Whole matrices, of up to [`matrices::block_rows`]: zeros are written above the diagonal, and `info` is not read. Otherwise blocks of larger
-    /// ones, in place.
-    pub whole: bool,
     /// The conjugate of `a` counts.
     pub conjugate: bool,
 }
@@ -39,15 +27,14 @@ pub struct Rows {
 parameters! {
     pub Rows as s => RowsArguments, RowsParameters {
         a: InputElements = s.dtype,
+        /// Zeros are written above the diagonal.
         l: OutputElements = s.dtype,
-        /// One a matrix: 0, or the order of the first leading minor that is not positive-definite. Of a block where it is not 0 already, nothing is done.
+        /// One a matrix: 0, or the order of the first leading minor that is not positive-definite.
         info: Output = DType::I32,
         a_strides: MatrixStrides = s.index,
         l_strides: MatrixStrides = s.index,
         batch: U32,
         n: U32,
-        /// The block's first row in the whole matrix.
-        first: U32,
     }
 }
 
@@ -70,28 +57,16 @@ impl KernelSpec for Rows {
         let [from, to] = [p.a_strides, p.l_strides].map(|strides| Place { strides, matrix, from: [zero, zero], size });
         let nothing = Element::constant(b, dtype, 0.0);
         let loaded = |offset| if self.conjugate { p.a.load(offset).conjugate() } else { p.a.load(offset) };
-        let tile = self.whole.then(|| Tile::new(b, dtype, rows, together));
-        if let Some(tile) = &tile {
-            tile.fill(&from, loaded);
-            b.barrier();
-        }
-        let held: Vec<ElementVar> = (0..rows)
-            .map(|column| {
-                let column = b.u32(column);
-                let element = match &tile {
-                    Some(tile) => tile.load(row, column),
-                    None => loaded(from.at(row.min(p.n - 1), column.min(p.n - 1))),
-                };
-                ElementVar::var(b, element)
-            })
-            .collect();
+        let tile = Tile::new(b, dtype, rows, together);
+        tile.fill(&from, loaded);
+        b.barrier();
+        let held: Vec<ElementVar> = (0..rows).map(|column| ElementVar::var(b, tile.load(row, b.u32(column)))).collect();
         let pivots = SharedElements::shared(b, dtype.real(), together);
         // As many again, so that what is read for columns beyond the last one is there.
         let told = SharedElements::shared(b, dtype, 2 * rows * together);
         let own_told = here * (2 * rows);
         told.store(own_told + rows + row, nothing);
-        let before = if self.whole { zero } else { p.info.load(matrix).cast(ScalarType::U32) };
-        let (failed, diagonal) = (b.var(before), b.var(nothing.real()));
+        let (failed, diagonal) = (b.var(zero), b.var(nothing.real()));
         let step = (rows / 2).max(8);
         for start in (0..rows).step_by(step as usize) {
             let width = rows - start;
@@ -100,17 +75,13 @@ impl KernelSpec for Rows {
                 b.if_(own, || pivots.store(here, Element::Real(held[0].get().real())));
                 b.barrier();
                 let pivot = pivots.load(here).real();
-                b.if_(failed.get().eq(0) & !pivot.is_above_zero(), || failed.set(p.first + j + 1));
+                b.if_(failed.get().eq(0) & !pivot.is_above_zero(), || failed.set(j + 1));
                 let going = failed.get().eq(0);
                 b.if_(own, || diagonal.set(pivot));
                 let below = held[0].get();
                 let factor = Element::select(going, below.times(math::rsqrt(pivot)), below);
                 told.store(own_told + row, factor);
-                if let Some(tile) = &tile {
-                    tile.store(row, j, Element::select(row.ge(j), factor, nothing));
-                } else {
-                    b.if_(exists & row.gt(j) & row.lt(p.n), || p.l.store(to.at(row, j), factor));
-                }
+                tile.store(row, j, Element::select(row.ge(j), factor, nothing));
                 b.barrier();
                 let next = own_told + j;
                 b.if_else(
@@ -127,16 +98,12 @@ impl KernelSpec for Rows {
         }
         let failed = failed.get();
         // Rows from the failure on keep what they had on the diagonal.
-        let done = failed.eq(0) | (p.first + row + 1).lt(failed);
+        let done = failed.eq(0) | (row + 1).lt(failed);
         let root = done.select(math::sqrt(diagonal.get()), diagonal.get());
         let root = Element::of_real(dtype, root);
-        if let Some(tile) = &tile {
-            b.if_(row.lt(p.n), || tile.store(row, row, root));
-            b.barrier();
-            tile.write(&to, exists, |row, column| tile.load(row, column), |offset, element| p.l.store(offset, element));
-        } else {
-            b.if_(exists & row.lt(p.n), || p.l.store(to.at(row, row), root));
-        }
+        b.if_(row.lt(p.n), || tile.store(row, row, root));
+        b.barrier();
+        tile.write(&to, exists, |row, column| tile.load(row, column), |offset, element| p.l.store(offset, element));
         b.if_(exists & row.eq(0), || p.info.store(matrix, failed.cast(ScalarType::I32)));
     }
 }
@@ -148,14 +115,13 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (dtype, index, rows, whole, conjugate) in [
-            (DType::F32, ScalarType::U32, 64, false, false),
-            (DType::F32, ScalarType::U32, 32, true, false),
-            (DType::C64, ScalarType::U32, 8, true, true),
-            (DType::F64, ScalarType::U64, 32, false, false),
-            (DType::C128, ScalarType::U64, 16, true, false),
+        for (dtype, index, rows, conjugate) in [
+            (DType::F32, ScalarType::U32, 32, false),
+            (DType::F64, ScalarType::U64, 32, false),
+            (DType::C64, ScalarType::U32, 8, true),
+            (DType::C128, ScalarType::U64, 16, false),
         ] {
-            accepted(&Rows { dtype, index, rows, whole, conjugate }.build());
+            accepted(&Rows { dtype, index, rows, conjugate }.build());
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod bisection;
 pub mod block_pair;
 pub mod cholesky;
+pub mod cholesky_panel;
 pub mod cholesky_rows;
 pub mod column_norms;
 pub mod cross;
