@@ -4,7 +4,8 @@
 //! for itself, beside as many rows below it, and no system is left to solve. Columns that are done leave the registers, as in
 //! [`cholesky_rows`](super::cholesky_rows).
 
-use super::element::{Element, ElementVar, OutputElements, SharedElements};
+use super::element::{Element, ElementVar, OutputElements};
+use super::line::Line;
 use super::matrices::{self, MatrixStrides};
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use dml_engine::interface::U32;
@@ -79,9 +80,8 @@ impl KernelSpec for Panel {
             })
             .collect();
         let told_pivot = b.shared(dtype.compute(), 1, 1);
-        // As many again, so that what is read for columns beyond the last one is there.
-        let told = SharedElements::shared(b, dtype, 2 * rows);
-        b.if_(in_block, || told.store(local + rows, nothing));
+        // What the rows of the block make of a step, from the one on whose turn it is: what is further on than there are rows means nothing.
+        let told = Line::new(b, dtype, rows);
         let failed = b.var(p.before.load(matrix).cast(ScalarType::U32));
         let diagonal = b.var(nothing.real());
         let step = (rows / 2).max(8);
@@ -97,16 +97,16 @@ impl KernelSpec for Panel {
                 b.if_(own, || diagonal.set(pivot));
                 let below = held[0].get();
                 let factor = Element::select(going, below.times(math::rsqrt(pivot)), below);
-                b.if_(in_block, || told.store(local, factor));
+                b.if_(in_block & local.ge(j), || told.store(local - j, factor));
                 b.if_(writes_block & row.gt(j), || p.block.store(of_block(j), factor));
                 b.if_(writes_below, || p.a.store(of_panel(j), factor));
                 b.barrier();
                 b.if_else(
                     going,
                     || {
+                        let told = told.load(b.u32(0), width);
                         for k in 1..width as usize {
-                            let other = told.load(j + k as u32).conjugate();
-                            held[k - 1].set(held[k].get() - factor * other);
+                            held[k - 1].set(held[k].get() - factor * told[k].conjugate());
                         }
                     },
                     || (1..width as usize).for_each(|k| held[k - 1].set(held[k].get())),

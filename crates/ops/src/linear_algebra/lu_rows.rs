@@ -3,7 +3,8 @@
 //! Rows stay where they are and know their place among the exchanged ones; only the row of the pivot is told to all. Columns that are done
 //! leave the registers, which move up by one, so that their numbers are constants in a loop of which every turn is the same code.
 
-use super::element::{ElementVar, InputElements, OutputElements, SharedElements};
+use super::element::{Element, ElementVar, InputElements, OutputElements};
+use super::line::Line;
 use super::matrices::{self, MatrixStrides};
 use super::tile::{Place, Tile};
 use crate::primitives::kernel::{KernelSpec, Output};
@@ -54,7 +55,6 @@ impl KernelSpec for Rows {
 
     fn write<'b>(&self, b: &'b Builder, p: RowsParameters<'b>) {
         let (dtype, rows, together) = (self.dtype, self.rows, matrices::matrices_together(self.rows));
-        let compute = dtype.compute();
         let (matrix, exists) = matrices::own_matrix(b, p.batch, rows);
         let local = b.local_id(0);
         let row = local & (rows - 1);
@@ -64,12 +64,12 @@ impl KernelSpec for Rows {
         let [from, to] = [p.a_strides, p.lu_strides].map(|strides| Place { strides, matrix, from: [zero, zero], size });
         let tile = Tile::new(b, dtype, rows, together);
         tile.fill(&from, |offset| if self.conjugate { p.a.load(offset).conjugate() } else { p.a.load(offset) });
-        let sizes = b.shared(compute, 1, rows * together);
+        let sizes = Line::new(b, dtype.real(), rows * together);
         // Of each step the place of its pivot, then of each place its row.
         let places = b.shared(ScalarType::U32, 1, rows * together);
         let none = b.u32(u32::MAX);
         places.store(local, none);
-        let told = SharedElements::shared(b, dtype, rows * together);
+        let told = Line::new(b, dtype, rows * together);
         b.barrier();
         let held: Vec<ElementVar> = (0..rows).map(|column| ElementVar::var(b, tile.load(row, b.u32(column)))).collect();
         let (place, failed) = (b.var(row), b.var(zero));
@@ -84,10 +84,10 @@ impl KernelSpec for Rows {
                     let size = held[0].get().size();
                     let counts = row.lt(p.m) & place.get().ge(j) & !size.is_nan();
                     let size = counts.select(size, size.like(-1.0));
-                    sizes.store(local, size);
+                    sizes.store(local, Element::Real(size));
                     b.barrier();
-                    let all: Vec<_> = (0..rows).map(|other| sizes.load(here + other)).collect();
-                    let largest = all.into_iter().reduce(|x, y| y.gt(x).select(y, x)).unwrap_or(size);
+                    let all = sizes.load(here, rows).into_iter().map(Element::real);
+                    let largest = all.reduce(|x, y| y.gt(x).select(y, x)).unwrap_or(size);
                     b.if_(counts & size.eq(largest), || {
                         places.atomic(Atomic::Min, here + j, place.get());
                     });
@@ -99,7 +99,8 @@ impl KernelSpec for Rows {
                 };
                 let chosen = place.get().eq(pivot);
                 b.if_(chosen, || {
-                    (0..width).for_each(|k| told.store(here + k as u32, held[k].get()));
+                    let row: Vec<Element> = held[..width].iter().map(|held| held.get()).collect();
+                    told.store_all(here, &row);
                     b.if_(exists, || {
                         let own = matrix.cast(self.index) * p.steps.cast(self.index);
                         p.pivots.store(own + j.cast(self.index), (pivot + 1).cast(ScalarType::I32));
@@ -108,7 +109,8 @@ impl KernelSpec for Rows {
                 let moved = place.get().eq(j).select(pivot, place.get());
                 place.set(chosen.select(j, moved));
                 b.barrier();
-                let divisor = told.load(here);
+                let told = told.load(here, width as u32);
+                let divisor = told[0];
                 let singular = divisor.is_zero();
                 b.if_(singular & failed.get().eq(0), || failed.set(j + 1));
                 b.if_else(
@@ -119,7 +121,7 @@ impl KernelSpec for Rows {
                         let factor = factor.get();
                         tile.store(row, j, factor);
                         for k in 1..width {
-                            held[k - 1].set(held[k].get() - factor * told.load(here + k as u32));
+                            held[k - 1].set(held[k].get() - factor * told[k]);
                         }
                     },
                     || {

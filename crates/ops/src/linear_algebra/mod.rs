@@ -19,6 +19,7 @@ pub mod ldl;
 pub mod ldl_blocks;
 pub mod ldl_step;
 pub mod least_squares;
+pub mod line;
 pub mod lu;
 pub mod lu_held_panel;
 pub mod lu_panel;
