@@ -1,4 +1,4 @@
-"""Products under torch.autocast("dml") where no gradient is recorded: operands of float32 are rounded as they are read."""
+"""Products under torch.autocast("dml") where no gradient is recorded: float32 is rounded as it is read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUIET = (torch.no_grad, torch.inference_mode)
 quietly = pytest.mark.parametrize("quietly", QUIET, ids=["no_grad", "inference_mode"])
 
 Product = Callable[..., torch.Tensor]
-# Operators with the sizes of their arguments: first what is added, where something is, then the operands; and how many launches they are.
+# Operators with the sizes of their arguments, what is added before the operands; and how many launches they are.
 PRODUCTS: dict[str, tuple[Product, list[tuple[int, ...]], int]] = {
     "mm": (torch.mm, [(9, 20), (20, 7)], 1),
     "mm of few rows": (torch.mm, [(2, 33), (33, 12)], 1),

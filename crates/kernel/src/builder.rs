@@ -541,6 +541,12 @@ impl<'b> Value<'b> {
         self.b.def(self.ty, Inst::Larger(self.id, other.id))
     }
 
+    /// This f32 and another one as halves of a word, by the adapter's own conversion, whose rounding is its own: see
+    /// [`Inst::PackHalves`].
+    pub fn pack_halves(self, other: Value<'b>, dtype: DType) -> Value<'b> {
+        self.b.def(Type::scalar(ScalarType::U32), Inst::PackHalves(self.id, other.id, dtype))
+    }
+
     /// Absolute value; the smallest integer stays itself.
     pub fn abs(self) -> Value<'b> {
         if self.scalar().is_float() { self.unary(Unary::Abs) } else { self.lt(0).select(-self, self) }

@@ -148,6 +148,7 @@ impl Kernel {
             Inst::ShuffleXor(a, mask) => format!("shuffle {}, {mask}", n(a)),
             Inst::Component { matrix, component } => format!("m{matrix}.{component}"),
             Inst::Larger(a, b) => format!("larger {}, {}", n(a), n(b)),
+            Inst::PackHalves(a, b, dtype) => format!("pack halves {dtype} {}, {}", n(a), n(b)),
             Inst::ConstBool(_)
             | Inst::ConstInt(_)
             | Inst::ConstFloat(_)

@@ -1,5 +1,6 @@
 //! The kernel as data: parameters, values in SSA form, and structured control flow.
 
+use crate::dtype::DType;
 use crate::matrix_type::{MatrixLayout, MatrixType};
 use crate::types::{ScalarType, Type, Word};
 
@@ -317,6 +318,9 @@ pub enum Inst {
     },
     /// The larger one of two f32; of a NaN and a number, either.
     Larger(ValueId, ValueId),
+    /// Two f32 as halves of a word, the first one in its lower bits, by the adapter's own conversion to a dtype that the kernel has matrices
+    /// of: Vulkan leaves open to which neighbour it rounds.
+    PackHalves(ValueId, ValueId, DType),
 }
 
 impl Inst {
@@ -356,6 +360,7 @@ impl Inst {
             Inst::ShuffleXor(a, mask) => Inst::ShuffleXor(f(a), mask),
             Inst::Component { .. } => self.clone(),
             Inst::Larger(a, b) => Inst::Larger(f(a), f(b)),
+            Inst::PackHalves(a, b, dtype) => Inst::PackHalves(f(a), f(b), dtype),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Every instruction has operands of the types that SPIR-V's instruction takes, and uses values only where their definition
 //! has run. What `spirv-val` would say of the module is known here without it, in microseconds.
 
+use crate::dtype::DType;
 use crate::ir::*;
 use crate::matrix_type::{MatrixType, MatrixUse};
 use crate::types::{ScalarType, Type, Word};
@@ -314,6 +315,13 @@ impl Verifier<'_> {
             Inst::Larger(a, b) => {
                 let (a, b) = (self.used(a)?, self.used(b)?);
                 check(ty == Type::scalar(ScalarType::F32) && [a, b] == [ty; 2], || wrong_of(&[a, b]))
+            }
+            Inst::PackHalves(a, b, dtype) => {
+                let (a, b) = (self.used(a)?, self.used(b)?);
+                let halves =
+                    matches!(dtype, DType::F16 | DType::BF16) && self.k.matrices.iter().any(|m| m.dtype == dtype);
+                let takes = [a, b] == [Type::scalar(ScalarType::F32); 2];
+                check(halves && takes && ty == Type::scalar(ScalarType::U32), || wrong_of(&[a, b]))
             }
         }
     }

@@ -209,8 +209,52 @@ fn invocations_have_components() {
     }
 }
 
+/// A kernel that packs two numbers in each invocation, in one that has a matrix of the dtype.
+fn packing(dtype: DType) -> Kernel {
+    let b = Builder::new("packing", [LANES, 1, 1]);
+    {
+        b.matrix(product_types([16; 3], dtype, DType::F32)[0]);
+        let (from, to, lane) = (b.input("x", DType::F32), b.pointer("y", DType::U32), b.local_id(0));
+        to.store(lane, from.load(lane * 2).pack_halves(from.load(lane * 2 + 1), dtype));
+    }
+    b.finish()
+}
+
+#[test]
+fn pairs_are_packed_as_a_store_rounds_them() {
+    let numbers = [
+        1.0 + 2f32.powi(-11),
+        1.0 + 3.0 * 2f32.powi(-11),
+        1.0 + 2f32.powi(-8),
+        -1.0 - 3.0 * 2f32.powi(-8),
+        65_519.0,
+        -65_520.0,
+        3.4e38,
+        6e-5,
+        2f32.powi(-25),
+        -1.5 * 2f32.powi(-24),
+        1e-40,
+        -0.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        0.1,
+        -7.7,
+    ];
+    for dtype in [DType::F16, DType::BF16] {
+        let kernel = packing(dtype);
+        kernel.verify().unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert!(kernel.emit().is_ok_and(|module| module.needs.matrix));
+        let mut from: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let mut to = vec![0; 4 * LANES as usize];
+        run(&kernel, [1, 1, 1], LANES, &mut [&mut from, &mut to].map(|memory| Argument::Memory(memory)));
+        assert_eq!(to, numbers.iter().flat_map(|&x| bytes(dtype, x)).collect::<Vec<_>>(), "{dtype}");
+    }
+}
+
 #[test]
 fn kernels_print_their_matrices() {
+    let text = packing(DType::F16).to_string();
+    assert!(text.contains("pack halves Half"), "{text}");
     let text = kernel(cases()[0]).to_string();
     for line in ["matrix m0: F16 16x16 Left", "m0 = p0[0] by 16 RowMajor", "m2 += m0 * m1", "m2 *= 2.0", "m2 += m3"] {
         assert!(text.contains(line), "{line} in\n{text}");
@@ -232,6 +276,11 @@ fn wrong_matrices_are_refused() {
     refused(&|b, [left, ..]| left.load(b.input("x", DType::F32), 0u32, 16u32, MatrixLayout::RowMajor));
     refused(&|b, [left, ..]| {
         left.load(b.shared(ScalarType::F64, 1, 256), 0u32, 16u32, MatrixLayout::RowMajor);
+    });
+    // There is none of bfloat16, whose conversion is an extension's.
+    refused(&|b, _| {
+        let x = b.input("x", DType::F32).load(0u32);
+        b.pointer("y", DType::U32).store(0u32, x.pack_halves(x, DType::BF16));
     });
     refused(&|b, [_, right, sum]| {
         let short = b.matrix(product_types([16, 16, 8], DType::F16, DType::F32)[0]);

@@ -141,8 +141,11 @@ fn check(
     assert!(written == read, "{what}, {dtype}, {:?}, {which:?}", [batch, m, n, k]);
 }
 
+/// `[batch, m, n, k]`, and how operands lie.
+type Case = ([i64; 4], [Layout; 2]);
+
 /// Loads of 16 bytes, of four elements and of one; ragged edges, along m, n and k.
-const CASES: [([i64; 4], [Layout; 2]); 7] = [
+const CASES: [Case; 7] = [
     ([2, 64, 64, 64], [Layout::Inner, Layout::Outer]),
     ([1, 72, 40, 104], [Layout::Inner, Layout::Inner]),
     ([2, 40, 72, 72], [Layout::Outer, Layout::Outer]),
@@ -153,10 +156,10 @@ const CASES: [([i64; 4], [Layout; 2]); 7] = [
 ];
 
 /// All cases, every second with k divided, and each with another choice of operands; `run` gets the parts of k.
-fn check_cases(seed: u64, dtype: DType, what: &str, run: impl Fn(&Call, &Problem, u32)) {
+fn check_cases(seed: u64, dtype: DType, what: &str, cases: &[Case], run: impl Fn(&Call, &Problem, u32)) {
     let host = TestHost::new();
     let mut random = Random(seed);
-    for (i, (size, layouts)) in CASES.into_iter().enumerate() {
+    for (i, &(size, layouts)) in cases.iter().enumerate() {
         let [batch, m, n, k] = size;
         let split_k = [1, 3][i % 2];
         // Numbers alone in some: where there is an infinity, nearly every sum is no number.
@@ -181,18 +184,18 @@ fn plain_tiles() {
         .filter(|t| limits.allow(t, 4) && (!software || t.thread_m * t.thread_n * t.k <= 64))
         .chain(odd.iter().map(|t| Tile::parse(t).expect("a tile")));
     for (seed, tile) in (0..).zip(tiles) {
-        check_cases(seed, HALVES[seed as usize % 2], &tile.to_string(), |call, problem, split_k| {
+        check_cases(seed, HALVES[seed as usize % 2], &tile.to_string(), &CASES, |call, problem, split_k| {
             problem.run_as(call, Choice { tile, split_k }).expect("it runs");
         });
     }
 }
 
-fn check_on_matrix_units(seed: u64, dtype: DType, tile: MatrixTile) {
+fn check_on_matrix_units(seed: u64, dtype: DType, tile: MatrixTile, cases: &[Case]) {
     let limits = select::Limits::of(TestHost::new().device.info());
     if tile.shared_bytes() > limits.shared_memory || tile.threads() > limits.invocations {
         return;
     }
-    check_cases(seed, dtype, &tile.to_string(), |call, problem, split_k| {
+    check_cases(seed, dtype, &tile.to_string(), cases, |call, problem, split_k| {
         problem.run_on_matrix_units(call, MatrixChoice { tile, split_k }).expect("it runs");
     });
 }
@@ -203,7 +206,7 @@ fn emulated_matrix_units() {
     for (seed, (dtype, shape)) in (0..).zip([(DType::F16, [8, 16, 8]), (DType::BF16, [8, 8, 16])]) {
         let [subgroup_m, subgroup_n, _] = shape;
         let tile = MatrixTile { m: 16, n: 16, k: 16, subgroup_m, subgroup_n, shape, lanes, emulated: true, bytes: 2 };
-        check_on_matrix_units(seed, dtype, tile);
+        check_on_matrix_units(seed, dtype, tile, &CASES);
     }
 }
 
@@ -212,6 +215,7 @@ fn the_adapter_s_matrix_units() {
     let info = TestHost::new().device.info().clone();
     // Software adapters take minutes to compile the larger tiles.
     let small = info.kind == AdapterKind::Software;
+    let cases = if small { &CASES[1..5] } else { &CASES[..] };
     for dtype in HALVES {
         let units = matrix_select::shapes(&info, dtype).into_iter().map(|shape| Units {
             shape,
@@ -221,7 +225,7 @@ fn the_adapter_s_matrix_units() {
             bytes: 2,
         });
         for (seed, (tile, _)) in (0..).zip(units.flat_map(matrix_select::tiles)) {
-            check_on_matrix_units(seed, dtype, tile);
+            check_on_matrix_units(seed, dtype, tile, cases);
         }
     }
 }

@@ -286,6 +286,9 @@ fn every_variant_is_valid() {
         let tile = MatrixTile { emulated: true, ..tile };
         let product = of(access(DType::F16, axis, true), Tiles::Held);
         let padding = Padding::Terms { gathered: i % 2 == 0 };
-        accepted(&matrix_gemm::Spec { tile, ragged_edge: wide, units: [true; 2], padding, product }.build());
+        accepted(
+            &matrix_gemm::Spec { tile, ragged_edge: wide, units: [true; 2], padding, own_rounding: false, product }
+                .build(),
+        );
     }
 }

@@ -82,7 +82,7 @@ impl Emitter<'_> {
             Inst::Atomic { .. } | Inst::AtomicShared { .. } | Inst::CompareExchange { .. } => {
                 unreachable!("a statement of its own")
             }
-            Inst::Component { .. } => unreachable!("kernels with matrices are refused"),
+            Inst::Component { .. } | Inst::PackHalves(..) => unreachable!("kernels with matrices are refused"),
         }
     }
 

@@ -12,6 +12,7 @@ use crate::builder::{Builder, Value};
 use crate::dtype::DType;
 use crate::ir::*;
 use crate::types::{ScalarType, Type, Word};
+use half::{bf16, f16};
 
 /// What a parameter of the kernel is bound to.
 #[derive(Debug)]
@@ -641,6 +642,16 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
                 for l in 0..self.width {
                     let (x, y) = (self.lane(a, 0)[l], self.lane(b, 0)[l]);
                     self.lane_mut(id, 0)[l] = bits32(f32_(x).max(f32_(y)));
+                }
+            }
+            Inst::PackHalves(a, b, dtype) => {
+                let half = |x: u64| match dtype {
+                    DType::BF16 => bf16::from_f32(f32_(x)).to_bits(),
+                    _ => f16::from_f32(f32_(x)).to_bits(),
+                };
+                for l in 0..self.width {
+                    let (x, y) = (self.lane(a, 0)[l], self.lane(b, 0)[l]);
+                    self.lane_mut(id, 0)[l] = u64::from(half(x)) | u64::from(half(y)) << 16;
                 }
             }
         }

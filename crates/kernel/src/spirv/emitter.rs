@@ -829,6 +829,7 @@ impl<'k> Emitter<'k> {
             }
             Inst::Component { matrix, component } => self.component(matrix, component),
             Inst::Larger(a, b) => self.ext(EXT_FMAX, t, &[v(self, a), v(self, b)]),
+            Inst::PackHalves(a, b, dtype) => self.packed_halves([v(self, a), v(self, b)], dtype),
         }
     }
 

@@ -52,6 +52,17 @@ impl Emitter<'_> {
         self.op(Op::FConvert, f32, &[value])
     }
 
+    /// Two f32 as halves of a word.
+    pub(super) fn packed_halves(&mut self, pair: [Id; 2], dtype: DType) -> Id {
+        let singles = self.ty(TypeKey::Plain(Type { scalar: ScalarType::F32, lanes: 2 }));
+        let pair = self.op(Op::CompositeConstruct, singles, &pair);
+        let number = self.number(dtype);
+        let halves = self.b.type_vector(number, 2);
+        let converted = self.op(Op::FConvert, halves, &[pair]);
+        let word = self.scalar(ScalarType::U32);
+        self.op(Op::Bitcast, word, &[converted])
+    }
+
     pub(super) fn matrix_type(&mut self, ty: MatrixType) -> Id {
         let component = self.number(ty.dtype);
         let part = match ty.part {

@@ -4,11 +4,12 @@
 
 use super::matrix_select::{self, MatrixChoice, SplitChoice};
 use super::matrix_tile::Units;
-use super::on_load::Rounded;
+use super::on_load::Rounding;
 use super::order::Order;
 use super::select::{self, Choice, Limits};
 use super::split::Form;
 use super::waves::{self, Waves};
+use dml_kernel::DType;
 use std::cell::Cell;
 
 /// How a product is run.
@@ -46,15 +47,18 @@ pub struct Question {
     /// Rows may be computed by themselves.
     pub by_rows: bool,
     /// Operands that are rounded as they are read.
-    pub rounded: Rounded,
+    pub rounding: Rounding,
 }
 
 /// The part of one launch's time that two must not take more than.
 const WORTH_TWO_LAUNCHES: f64 = 0.95;
 
+/// An estimated time, and the way that takes it.
+type Timed = (f64, Way);
+
 thread_local! {
     /// Choices of the thread's last products, each at a place that its sizes tell: the estimates take microseconds.
-    static CHOSEN: [Cell<Option<(Question, (f64, Way))>>; 64] = const { [const { Cell::new(None) }; 64] };
+    static CHOSEN: [Cell<Option<(Question, Timed)>>; 64] = const { [const { Cell::new(None) }; 64] };
 }
 
 /// The way of the least estimated time; where operands are rounded as they are read, of those that give the bits of the way of halves.
@@ -64,24 +68,26 @@ pub fn choose(question: Question) -> Way {
 
 /// Which of the question's operands are to be rounded as they are read. The others are written in 16 bits before, each in a pass of its
 /// own.
-pub fn rounded_on_load(question: Question) -> Rounded {
-    let Question { limits, size: [batch, m, n, k], rounded: all, .. } = question;
+pub fn rounded_on_load(question: Question) -> [Option<DType>; 2] {
+    let Question { limits, size: [batch, m, n, k], rounding, .. } = question;
+    let all = rounding.operands;
     let written = [m, n].map(|outer| limits.passes(1, ((4 + 2) * batch * outer * k) as f64));
     let ways = [[true, true], [true, false], [false, true], [false, false]].into_iter().filter_map(|reads| {
         let of = |i: usize| all[i].filter(|_| reads[i]);
         let rounded = [of(0), of(1)];
         let is_new = (0..2).all(|i| all[i].is_some() || reads[i]);
         let passes: f64 = (0..2).filter(|&i| rounded[i] != all[i]).map(|i| written[i]).sum();
-        is_new.then(|| (passes + timed(Question { rounded, ..question }).0, rounded))
+        let rounding = Rounding { operands: rounded, ..rounding };
+        is_new.then(|| (passes + timed(Question { rounding, ..question }).0, rounded))
     });
     // The first of equals: memory that is not needed.
     ways.reduce(|best, next| if next.0 < best.0 { next } else { best }).map_or([None; 2], |(_, rounded)| rounded)
 }
 
 /// The way that is chosen, and the estimate of its time.
-fn timed(question: Question) -> (f64, Way) {
+fn timed(question: Question) -> Timed {
     // The high bits of products with an odd number depend on every size.
-    let rounded = question.rounded.map(|dtype| dtype.map_or(0, |dtype| dtype as i64));
+    let rounded = question.rounding.operands.map(|dtype| dtype.map_or(0, |dtype| dtype as i64));
     let mixed = question
         .size
         .iter()
@@ -92,7 +98,7 @@ fn timed(question: Question) -> (f64, Way) {
         match place.get() {
             Some((asked, way)) if asked == question => way,
             _ => {
-                let way = if question.rounded == [None; 2] { estimated(&question) } else { of_rounded(&question) };
+                let way = if question.rounding.is_none() { estimated(&question) } else { of_rounded(&question) };
                 place.set(Some((question, way)));
                 way
             }
@@ -101,18 +107,18 @@ fn timed(question: Question) -> (f64, Way) {
 }
 
 /// The way of operands that are rounded as they are read.
-fn of_rounded(question: &Question) -> (f64, Way) {
-    let Question { limits, units, form: _, size, bytes, long_steps, b_along_k, by_rows: _, rounded } = *question;
+fn of_rounded(question: &Question) -> Timed {
+    let Question { limits, units, form: _, size, bytes, long_steps, b_along_k, by_rows: _, rounding } = *question;
     let [batch, m, n, k] = size;
-    let (_, of_halves) = timed(Question { rounded: [None; 2], ..*question });
-    let plain = |rows, choice| select::time(&limits, [batch, rows, n, k], bytes, b_along_k, choice, rounded);
+    let (_, of_halves) = timed(Question { rounding: Rounding::NONE, ..*question });
+    let plain = |rows, choice| select::time(&limits, [batch, rows, n, k], bytes, b_along_k, choice, rounding);
     let time = match of_halves {
         Way::Plain(choice) => plain(m, choice),
         Way::Waves(Waves { first, rows, rest }) => {
             plain(rows, Choice { tile: first, split_k: 1 }) + plain(m - rows, rest)
         }
         Way::Matrix(_) => {
-            let tiles = |units| matrix_select::rated(&limits, units, size, long_steps, rounded);
+            let tiles = |units| matrix_select::rated(&limits, units, size, long_steps, rounding);
             let ways = units.into_iter().flat_map(tiles);
             let order = Order::of_way(of_halves, k);
             let fastest = ways
@@ -126,8 +132,8 @@ fn of_rounded(question: &Question) -> (f64, Way) {
     (time, of_halves)
 }
 
-fn estimated(question: &Question) -> (f64, Way) {
-    let Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows, rounded: _ } = question;
+fn estimated(question: &Question) -> Timed {
+    let Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows, rounding: _ } = question;
     let (time, plain) = select::choose(limits, *size, *bytes, *b_along_k);
     let waves = by_rows.then(|| waves::choose(limits, *size, *bytes, *b_along_k)).flatten();
     let (time, plain) = match waves {
@@ -159,7 +165,6 @@ fn estimated(question: &Question) -> (f64, Way) {
 mod tests {
     use super::*;
     use crate::matmul::on_load;
-    use dml_kernel::DType;
 
     fn limits(shared_memory: u32, invocations: u32) -> Limits {
         Limits { shared_memory, invocations, ..Limits::LARGE }
@@ -177,11 +182,12 @@ mod tests {
                     for (bytes, b_along_k, units) in [(4, false, None), (4, true, UNITS), (8, false, None)] {
                         let size = [1 + n % 3, n, 7 * n, 512];
                         let (form, long_steps, by_rows) = (None, n % 2 == 0, n % 3 == 0);
-                        let rounded = [None; 2];
+                        let rounding = Rounding::NONE;
                         let question =
-                            Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows, rounded };
+                            Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows, rounding };
                         assert_eq!(timed(question), estimated(&question), "{size:?}");
-                        let question = Question { rounded: [Some(DType::F16), None], ..question };
+                        let rounding = Rounding { operands: [F16, None], own: n % 2 == 0 };
+                        let question = Question { rounding, ..question };
                         assert_eq!(timed(question), of_rounded(&question), "{size:?}");
                     }
                 }
@@ -212,7 +218,7 @@ mod tests {
             long_steps: true,
             b_along_k: false,
             by_rows: true,
-            rounded: [None; 2],
+            rounding: Rounding::NONE,
         }
     }
 
@@ -220,7 +226,8 @@ mod tests {
 
     #[test]
     fn operands_of_few_rows_are_rounded_as_they_are_read_and_those_of_large_products_written_first() {
-        let question = |size| Question { size, rounded: [F16, None], ..of_size(Limits::LARGE, 1) };
+        let own = |operands| Rounding { operands, own: true };
+        let question = |size| Question { size, rounding: own([F16, None]), ..of_size(Limits::LARGE, 1) };
         for size in [[1, 64, 1024, 1024], [1, 64, 4096, 4096], [32, 128, 64, 64]] {
             assert_eq!(rounded_on_load(question(size)), [F16, None], "{size:?}");
         }
@@ -228,7 +235,7 @@ mod tests {
             assert_eq!(rounded_on_load(question(size)), [None; 2], "{size:?}");
         }
         // Weights that few rows are multiplied by: written once, they would be read once.
-        let weights = Question { rounded: [None, F16], ..question([1, 32, 8192, 8192]) };
+        let weights = Question { rounding: own([None, F16]), ..question([1, 32, 8192, 8192]) };
         assert_eq!(rounded_on_load(weights), [None, F16]);
     }
 
@@ -237,13 +244,14 @@ mod tests {
         let sizes = [[1, 64, 4096, 4096], [1, 100, 768, 3072], [3, 33, 50_257, 768], [1, 64, 64, 65_536]];
         for units in [None, UNITS] {
             for size in sizes {
-                for rounded in [[F16, None], [None, F16], [F16, F16]] {
+                for operands in [[F16, None], [None, F16], [F16, F16]] {
+                    let rounding = Rounding { operands, own: false };
                     let halves = Question { units, size, ..of_size(Limits::LARGE, 1) };
-                    let (time, way) = timed(Question { rounded, ..halves });
+                    let (time, way) = timed(Question { rounding, ..halves });
                     assert_eq!(Order::of_way(way, size[3]), Order::of_way(choose(halves), size[3]));
-                    assert!(time.is_finite(), "{size:?} {rounded:?}");
+                    assert!(time.is_finite(), "{size:?} {operands:?}");
                     let Way::Matrix(choice) = way else { continue };
-                    assert!(on_load::fits(&choice.tile, rounded));
+                    assert!(on_load::fits(&choice.tile, rounding));
                 }
             }
         }

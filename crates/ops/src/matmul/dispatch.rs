@@ -3,6 +3,7 @@
 use super::choice::{self, Question};
 use super::gemv;
 use super::matrix_tile::Units;
+use super::on_load::Rounding;
 use super::operand::Axis;
 use super::problem::Problem;
 use super::select::Limits;
@@ -30,7 +31,7 @@ impl Problem {
         );
         let limits = Limits::of(call.device.info());
         self.orient();
-        if self.rounded() != [None; 2] {
+        if self.rounds_to() != [None; 2] {
             self.write_operands(call, limits)?;
         }
         if self.size[1] <= gemv::MAX_ROWS {
@@ -57,7 +58,10 @@ impl Problem {
                 && self.b.is_in_units([n, k]),
             b_along_k: self.b.access.axis == Axis::Inner,
             by_rows: self.is_by_rows(),
-            rounded: self.rounded(),
+            rounding: Rounding {
+                operands: self.rounds_to(),
+                own: self.rounds_itself(call, units.is_none_or(|units| units.emulated))?,
+            },
         })
     }
 

@@ -26,6 +26,8 @@ pub struct Spec {
     pub units: [bool; 2],
     /// How far operands can be read.
     pub padding: Padding,
+    /// What is rounded is so by the adapter's own instruction.
+    pub own_rounding: bool,
     /// What is multiplied; the step along k is the tile's.
     pub product: ProductSpec,
 }
@@ -87,9 +89,19 @@ impl KernelSpec for Spec {
         let units = if terms.is_some() { tile.units_of_terms() } else { tile.shared_units() };
         let memory = b.shared(ScalarType::U32, tile.words() as u8, units);
         let edge = |size: Value<'b>| (self.ragged_edge && self.padding == Padding::None).then_some(size);
-        let a = Stage::new(b, &left, &tile, memory, b.u32(0), (tile.m, self.units[0]), (m0, edge(m)));
+        let a =
+            Stage::new(b, &left, &tile, memory, b.u32(0), (tile.m, self.units[0]), (m0, edge(m)), self.own_rounding);
         let behind = tile.units(a.rows, a.length);
-        let w = Stage::new(b, &right, &tile, memory, b.u32(behind), (tile.n, self.units[1]), (n0, edge(n)));
+        let w = Stage::new(
+            b,
+            &right,
+            &tile,
+            memory,
+            b.u32(behind),
+            (tile.n, self.units[1]),
+            (n0, edge(n)),
+            self.own_rounding,
+        );
         let limit = self.product.ragged_k.then_some(k_end);
         let sums = Sums::new(b, &tile, self.product.a.factors());
 

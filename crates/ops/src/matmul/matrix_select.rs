@@ -2,7 +2,7 @@
 //! [`select`] with rates of its own.
 
 use super::matrix_tile::{MatrixTile, Units, sums};
-use super::on_load::{self, Rounded};
+use super::on_load::{self, Rounding};
 use super::scales;
 use super::select::{self, Limits, Work, fastest, rated_of};
 use super::split::{EDGE, Form};
@@ -136,7 +136,7 @@ pub fn tiles(units: Units) -> impl Iterator<Item = (MatrixTile, f64)> {
 ///
 /// `long_steps`: see [`Question`](super::choice::Question).
 pub fn choose(limits: &Limits, units: Units, size: [i64; 4], long_steps: bool) -> Option<(f64, MatrixChoice)> {
-    fastest(limits, size, entries(limits, units, long_steps, [None; 2]))
+    fastest(limits, size, entries(limits, units, long_steps, Rounding::NONE))
         .map(|(time, tile, split_k)| (time, MatrixChoice { tile, split_k }))
 }
 
@@ -146,9 +146,9 @@ pub fn rated(
     units: Units,
     size: [i64; 4],
     long_steps: bool,
-    rounded: Rounded,
+    rounding: Rounding,
 ) -> impl Iterator<Item = (f64, MatrixTile, u32)> {
-    rated_of(limits, size, entries(limits, units, long_steps, rounded))
+    rated_of(limits, size, entries(limits, units, long_steps, rounding))
 }
 
 /// The tiles of the table that fit, with their work and their rates.
@@ -156,15 +156,15 @@ fn entries(
     limits: &Limits,
     units: Units,
     long_steps: bool,
-    rounded: Rounded,
+    rounding: Rounding,
 ) -> impl Iterator<Item = (MatrixTile, Work, f64)> {
     let fits = move |tile: &MatrixTile| {
         let fits_adapter = tile.shared_bytes() <= limits.shared_memory && tile.threads() <= limits.invocations;
-        fits_adapter && on_load::fits(tile, rounded)
+        fits_adapter && on_load::fits(tile, rounding)
     };
     tiles(units).filter(move |(tile, _)| fits(tile)).map(move |(tile, rate)| {
         let rate = if long_steps || tile.k * tile.bytes <= 64 { rate } else { LONG_STEP * rate };
-        (tile, work(&tile, true), on_load::rate(limits, rate, [tile.m, tile.n], rounded))
+        (tile, work(&tile, true), on_load::rate(limits, rate, [tile.m, tile.n], rounding))
     })
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Stage<'r, 'b> {
     /// Elements of a unit of shared memory, and of a word.
     unit: u32,
     packed: u32,
+    /// What is rounded is so by the adapter's own instruction.
+    own_rounding: bool,
     loads: Vec<Load<'b>>,
     /// Whether this invocation has a part at all.
     busy: Option<Value<'b>>,
@@ -45,6 +47,7 @@ impl<'r, 'b> Stage<'r, 'b> {
         begin: Value<'b>,
         (outer, units): (u32, bool),
         (origin, size): (Value<'b>, Option<Value<'b>>),
+        own_rounding: bool,
     ) -> Stage<'r, 'b> {
         let along_k = reader.access.axis == Axis::Inner;
         let (rows, length) = if along_k { (outer, tile.k) } else { (tile.k, outer) };
@@ -77,7 +80,7 @@ impl<'r, 'b> Stage<'r, 'b> {
                 }
             })
             .collect();
-        Stage { reader, memory, begin, rows, length, width, unit, packed, loads, busy }
+        Stage { reader, memory, begin, rows, length, width, unit, packed, own_rounding, loads, busy }
     }
 
     /// Fetches this invocation's part of the k-tile at `k0`.
@@ -116,8 +119,14 @@ impl<'r, 'b> Stage<'r, 'b> {
     fn fetched(&self, load: &Load<'b>) -> Vec<Value<'b>> {
         let words = load.words.iter().map(|word| word.get());
         let Some(dtype) = self.reader.access.rounded else { return words.collect() };
-        let halves: Vec<_> = words.map(|word| encode(word.bitcast(ScalarType::F32), dtype) & 0xffff).collect();
-        halves.chunks_exact(self.packed as usize).map(packed_word).collect()
+        let elements: Vec<_> = words.map(|word| word.bitcast(ScalarType::F32)).collect();
+        let word = |pair: &[Value<'b>]| {
+            if self.own_rounding {
+                return pair[0].pack_halves(pair[1], dtype);
+            }
+            packed_word(&[encode(pair[0], dtype) & 0xffff, encode(pair[1], dtype)])
+        };
+        elements.chunks_exact(2).map(word).collect()
     }
 
     pub(super) fn store(&self, b: &'b Builder) {

@@ -7,19 +7,40 @@ use super::matrix_tile::MatrixTile;
 use super::operand::{Axis, Memory, PatternStrides, Source};
 use super::problem::Problem;
 use super::select::Limits;
-use super::{choice, gemv};
+use super::{choice, gemv, self_test};
 use crate::movement::copy;
 use crate::operator::call::{Call, MatmulPrecision};
 use crate::operator::error::Result;
 use crate::tensor::{Dims, Tensor};
 use dml_kernel::DType;
 
-/// What either operand is rounded to as it is read, if it is.
-pub type Rounded = [Option<DType>; 2];
+/// How operands are rounded as they are read.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Rounding {
+    /// What either is rounded to, if it is.
+    pub operands: [Option<DType>; 2],
+    /// Matrix units' tiles round by the adapter's own instruction, which rounds as is wanted ([`self_test`](super::self_test)).
+    pub own: bool,
+}
 
-/// What rounding an element takes, in multiplications of float32: 14 operations of integers or 6, of which a unit does half as many.
-fn cost(dtype: DType) -> f64 {
-    if dtype == DType::BF16 { 12.0 } else { 28.0 }
+impl Rounding {
+    /// Nothing is rounded.
+    pub const NONE: Rounding = Rounding { operands: [None; 2], own: false };
+
+    /// Whether nothing is.
+    pub fn is_none(&self) -> bool {
+        self.operands == [None; 2]
+    }
+
+    /// What rounding an element to a dtype takes, in multiplications of float32: half an instruction of the adapter's own; or 14 operations
+    /// of integers or 6, of which a unit does half as many.
+    fn cost(&self, dtype: DType) -> f64 {
+        match dtype {
+            _ if self.own => 2.0,
+            DType::BF16 => 12.0,
+            _ => 28.0,
+        }
+    }
 }
 
 /// Words of operands that an invocation may have on their way from memory while it multiplies others: as many as in the largest tile of
@@ -27,22 +48,22 @@ fn cost(dtype: DType) -> f64 {
 const MOST_ON_THE_WAY: u32 = 64;
 
 /// Whether what a tile has on its way fits into registers.
-pub fn fits(tile: &MatrixTile, rounded: Rounded) -> bool {
-    if rounded == [None; 2] {
+pub fn fits(tile: &MatrixTile, rounding: Rounding) -> bool {
+    if rounding.is_none() {
         return true;
     }
-    let [a, b] = rounded.map(|dtype| if dtype.is_some() { 4 } else { tile.bytes });
+    let [a, b] = rounding.operands.map(|dtype| if dtype.is_some() { 4 } else { tile.bytes });
     (tile.m * a + tile.n * b) * tile.k / 4 <= MOST_ON_THE_WAY * tile.threads()
 }
 
 /// The rate of a tile of so many rows and columns that rounds what it reads.
-pub fn rate(limits: &Limits, rate: f64, [m, n]: [u32; 2], rounded: Rounded) -> f64 {
+pub fn rate(limits: &Limits, rate: f64, [m, n]: [u32; 2], rounding: Rounding) -> f64 {
     // There a launch takes longer than rounding.
-    if limits.software || rounded == [None; 2] {
+    if limits.software || rounding.is_none() {
         return rate;
     }
     // Of m * n multiplications at each step along k.
-    let [a, b] = rounded.map(|dtype| dtype.map_or(0.0, cost));
+    let [a, b] = rounding.operands.map(|dtype| dtype.map_or(0.0, |dtype| rounding.cost(dtype)));
     1.0 / (1.0 / rate + a / f64::from(n) + b / f64::from(m))
 }
 
@@ -89,17 +110,26 @@ impl Problem {
         let written = [(&self.a, m), (&self.b, n)].map(|(source, outer)| !source.is_read_as_written([outer, k]));
         self.write_some(call, written)?;
         // Of few rows every element is read once.
-        if m <= gemv::MAX_ROWS || self.rounded() == [None; 2] {
+        if m <= gemv::MAX_ROWS || self.rounds_to() == [None; 2] {
             return Ok(());
         }
         let question = self.question(call, limits, MatmulPrecision::Highest)?;
         let rounded = choice::rounded_on_load(question);
-        self.write_some(call, [0, 1].map(|i| rounded[i] != question.rounded[i]))
+        self.write_some(call, [0, 1].map(|i| rounded[i] != question.rounding.operands[i]))
     }
 
     /// What its operands are rounded to as they are read.
-    pub(super) fn rounded(&self) -> Rounded {
+    pub(super) fn rounds_to(&self) -> [Option<DType>; 2] {
         [&self.a, &self.b].map(|source| source.access.rounded)
+    }
+
+    /// Whether tiles on the adapter's matrix units, or such as these are emulated, round what they read by its own instruction.
+    pub(super) fn rounds_itself(&self, call: &Call, emulated: bool) -> Result<bool> {
+        let [a, b] = self.rounds_to();
+        match a.or(b) {
+            Some(dtype) if !emulated => self_test::rounds(call, dtype),
+            _ => Ok(false),
+        }
     }
 
     fn write_some(&mut self, call: &Call, which: [bool; 2]) -> Result<()> {
@@ -119,24 +149,27 @@ mod tests {
     use crate::matmul::matrix_select;
     use crate::matmul::matrix_tile::Units;
 
+    const F16: Option<DType> = Some(DType::F16);
+    const BF16: Option<DType> = Some(DType::BF16);
+
     #[test]
     fn short_steps_fit_and_long_ones_of_a_large_tile_do_not() {
+        let of = |operands| Rounding { operands, own: true };
         let units = Units { shape: [16; 3], lanes: 32, emulated: false, small: false, bytes: 2 };
-        let f16 = Some(DType::F16);
         for (tile, _) in matrix_select::tiles(units) {
-            assert!(tile.k > 32 || fits(&tile, [f16, f16]), "{tile}");
+            assert!(tile.k > 32 || fits(&tile, of([F16, F16])), "{tile}");
         }
         let large = MatrixTile::parse("128x128x64/64x64", units).expect("a tile");
-        assert!(!fits(&large, [f16, None]) && !fits(&large, [None, f16]));
+        assert!(!fits(&large, of([F16, None])) && !fits(&large, of([None, F16])));
     }
 
     #[test]
     fn the_rate_falls_with_what_is_rounded() {
-        let of = |rounded| rate(&Limits::LARGE, 5.7, [128, 256], rounded);
-        let (f16, bf16) = (Some(DType::F16), Some(DType::BF16));
-        assert_eq!(of([None; 2]), 5.7);
-        assert!(of([bf16, None]) < 5.7 && of([f16, None]) < of([bf16, None]));
+        let of = |operands, own| rate(&Limits::LARGE, 5.7, [128, 256], Rounding { operands, own });
+        assert_eq!(of([None; 2], false), 5.7);
+        assert!(of([BF16, None], false) < 5.7 && of([F16, None], false) < of([BF16, None], false));
+        assert!(of([F16, None], true) > of([BF16, None], false));
         // The right operand is rounded for fewer columns than the left one is for rows.
-        assert!(of([None, f16]) < of([f16, None]) && of([f16, f16]) < of([None, f16]));
+        assert!(of([None, F16], false) < of([F16, None], false) && of([F16, F16], false) < of([None, F16], false));
     }
 }

@@ -111,21 +111,24 @@ impl Problem {
 
     /// Enqueues it on matrix units, cut into tiles as told.
     pub fn run_on_matrix_units(&self, call: &Call, choice: MatrixChoice) -> Result<()> {
-        self.run_in_units(call, choice, self.units_of_loads(), Padding::None)
+        let own_rounding = self.rounds_itself(call, choice.tile.emulated)?;
+        self.run_in_units(call, choice, self.units_of_loads(), Padding::None, own_rounding)
     }
 
-    /// Enqueues it on matrix units, where both operands' loads take whole units of 16 bytes or not.
+    /// Enqueues it on matrix units, where both operands' loads take whole units of 16 bytes or not, and what is rounded is so by the
+    /// adapter's own instruction or not.
     pub(super) fn run_in_units(
         &self,
         call: &Call,
         choice: MatrixChoice,
         units: [bool; 2],
         padding: Padding,
+        own_rounding: bool,
     ) -> Result<()> {
         let MatrixChoice { tile, split_k } = choice;
         self.divide_k(call, split_k, tile.k, |division, finish| {
             let Cut { product, ragged_edge, tiles } = self.cut([tile.m, tile.n, tile.k], division, finish, None);
-            let spec = matrix_gemm::Spec { tile, ragged_edge, units, padding, product };
+            let spec = matrix_gemm::Spec { tile, ragged_edge, units, padding, own_rounding, product };
             self.launch(tiles, division, finish, None, |product, groups, count| {
                 let arguments = matrix_gemm::Arguments { product, terms: None };
                 call.run_heavy(&spec, &arguments, groups, multiply_adds_on_units(count))
@@ -149,7 +152,8 @@ impl Problem {
         Ok(Some(match way {
             Way::Matrix(MatrixChoice { tile, .. }) => {
                 let (units, padding) = (self.units_of_loads(), Padding::None);
-                let spec = matrix_gemm::Spec { tile, ragged_edge, units, padding, product };
+                let own_rounding = self.rounds_itself(call, tile.emulated)?;
+                let spec = matrix_gemm::Spec { tile, ragged_edge, units, padding, own_rounding, product };
                 call.device.kernel(&spec, || spec.build())?
             }
             Way::Plain(Choice { tile, .. }) => {

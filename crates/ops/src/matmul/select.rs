@@ -1,6 +1,6 @@
 //! Which tile computes a product without matrix units: the table of tiles, and the estimate that chooses among them.
 
-use super::on_load::{self, Rounded};
+use super::on_load::{self, Rounding};
 use super::tile::Tile;
 use crate::primitives::loops::SOFTWARE_TURNS;
 use dml_engine::{AdapterInfo, AdapterKind};
@@ -207,11 +207,11 @@ pub fn time(
     bytes: u32,
     b_along_k: bool,
     Choice { tile, split_k }: Choice,
-    rounded: Rounded,
+    rounding: Rounding,
 ) -> f64 {
     let entry = entries(limits, bytes, b_along_k).find(|(of, ..)| *of == tile);
     entry.map_or(f64::INFINITY, |(_, work, rate)| {
-        estimate(limits, work, on_load::rate(limits, rate, [tile.m, tile.n], rounded), size, split_k)
+        estimate(limits, work, on_load::rate(limits, rate, [tile.m, tile.n], rounding), size, split_k)
     })
 }
 

@@ -4,8 +4,11 @@
 //! subgroup and of several, with operands either way round. Products of whole numbers are exact, so they are compared with the
 //! host's, bit for bit. The verdict on a shape is noted on disk ([`Device::note`](dml_engine::Device::note)): the next process of the
 //! same version, on the same adapter and driver, tries nothing.
+//!
+//! So is whether the adapter rounds float32 to 16 bits as is wanted, to nearest even with subnormal numbers, in such a kernel.
 
 use super::epilogue::{Finish, Output};
+use super::matrix_gemm::Padding;
 use super::matrix_select::{self, MatrixChoice};
 use super::matrix_tile::{MatrixTile, Units, sums};
 use super::operand::Source;
@@ -14,7 +17,7 @@ use super::select::Limits;
 use crate::operator::call::{Call, Scalar};
 use crate::operator::error::{Error, Result};
 use crate::tensor::Tensor;
-use dml_engine::Error as DeviceError;
+use dml_engine::{AdapterKind, Error as DeviceError};
 use dml_kernel::DType;
 use half::{bf16, f16};
 use smallvec::SmallVec;
@@ -45,8 +48,46 @@ pub fn usable(call: &Call, dtype: DType) -> Result<Option<Units>> {
     }
     let may_wait = !call.device.is_capturing();
     let candidates = matrix_select::candidates(call.device.info(), dtype);
-    let tried = first_right(candidates, |units| judged(call, units, dtype, may_wait))?;
+    let tried = first_right(candidates, |units| {
+        let trial = || products_are_right(call, units, dtype);
+        let right = judged(call, &name(units, dtype), may_wait, trial)?;
+        if right == Some(false) {
+            let [m, n, k] = units.shape;
+            tracing::warn!(
+                "{}: no right products of {dtype} on matrix units of {m}x{n}x{k}, which are not used",
+                call.device.info().name
+            );
+        }
+        Ok(right)
+    })?;
     Ok(tried.and_then(|units| *found.get_or_init(|| units)))
+}
+
+/// Of each device, for f16 and bf16, whether it rounds to it; once it is known.
+static ROUNDS: [[OnceLock<bool>; 2]; DEVICES] = [const { [const { OnceLock::new() }; 2] }; DEVICES];
+
+/// Whether kernels on the matrix units of the call's device round float32 by its own instruction to f16 or bf16 as is wanted. The first time this
+/// is tried as in [`usable`]; what is not known yet is not so.
+///
+/// # Errors
+/// What the device says, but for a kernel that its driver refuses.
+pub fn rounds(call: &Call, dtype: DType) -> Result<bool> {
+    let of = usize::from(dtype == DType::BF16);
+    let Some(known) = ROUNDS.get(call.device.index()).map(|known| &known[of]) else { return Ok(false) };
+    if let Some(&rounds) = known.get() {
+        return Ok(rounds);
+    }
+    let info = call.device.info();
+    let verdict = match matrix_select::shapes(info, dtype).first() {
+        Some(&shape) => {
+            let small = info.kind == AdapterKind::Software;
+            let units = Units { shape, lanes: info.capabilities.subgroup_size, emulated: false, small, bytes: 2 };
+            let name = format!("rounding {REVISION}: {}", name(units, dtype));
+            judged(call, &name, !call.device.is_capturing(), || rounds_rightly(call, units, dtype))?
+        }
+        None => Some(false),
+    };
+    Ok(verdict.is_some_and(|rounds| *known.get_or_init(|| rounds)))
 }
 
 /// The first candidate that is right, or that none is; nothing where a verdict is missing before one is found.
@@ -74,16 +115,16 @@ fn name(units: Units, dtype: DType) -> String {
     format!("matrix units {REVISION}: {dtype} {m}x{n}x{k} of {lanes}{kind}{size}")
 }
 
-/// The verdict that was noted on units, or else, where this may wait, that of a trial, which is then noted.
-fn judged(call: &Call, units: Units, dtype: DType, may_wait: bool) -> Result<Option<bool>> {
-    let (device, name) = (call.device, name(units, dtype));
-    let noted = device.note(&name);
+/// The verdict that was noted under a name, or else, where this may wait, that of a trial, which is then noted.
+fn judged(call: &Call, name: &str, may_wait: bool, trial: impl FnOnce() -> Result<bool>) -> Result<Option<bool>> {
+    let device = call.device;
+    let noted = device.note(name);
     let right = match noted.as_deref() {
         Some("right") => return Ok(Some(true)),
         Some("wrong") => false,
         _ if !may_wait => return Ok(None),
         _ => {
-            let tried = products_are_right(call, units, dtype);
+            let tried = trial();
             let right = match &tried {
                 Err(Error::Engine(DeviceError::Compile { .. } | DeviceError::Unsupported { .. })) => false,
                 // The next process does not try it again.
@@ -91,7 +132,7 @@ fn judged(call: &Call, units: Units, dtype: DType, may_wait: bool) -> Result<Opt
                 Err(_) => return tried.map(Some),
                 Ok(right) => *right,
             };
-            device.put_note(&name, if right { "right" } else { "wrong" });
+            device.put_note(name, if right { "right" } else { "wrong" });
             device.save_notes();
             if let Err(lost @ Error::Engine(DeviceError::DeviceLost { .. })) = tried {
                 return Err(lost);
@@ -99,13 +140,6 @@ fn judged(call: &Call, units: Units, dtype: DType, may_wait: bool) -> Result<Opt
             right
         }
     };
-    if !right {
-        let [m, n, k] = units.shape;
-        tracing::warn!(
-            "{}: no right products of {dtype} on matrix units of {m}x{n}x{k}, which are not used",
-            device.info().name
-        );
-    }
     Ok(Some(right))
 }
 
@@ -170,6 +204,55 @@ fn products_are_right(call: &Call, units: Units, dtype: DType) -> Result<bool> {
         });
     }
     Ok(all_right)
+}
+
+/// Numbers that rounding treats each in its way: ties to either neighbour at every exponent, what lies beside them, what f16 overflows at,
+/// and ends in subnormal numbers.
+fn to_round() -> Vec<f32> {
+    let mantissas = [
+        0x0000_0000,
+        0x0000_1000,
+        0x0000_3000,
+        0x0000_1001,
+        0x0000_0fff,
+        0x0000_8000,
+        0x0001_8000,
+        0x007f_f000,
+        0x007f_8000,
+    ];
+    let exponents = [101, 102, 103, 110, 112, 113, 120, 127, 128, 141, 142];
+    let all = exponents.iter().flat_map(|exponent| mantissas.iter().map(move |mantissa| (exponent << 23) | mantissa));
+    all.zip([0, 1 << 31].into_iter().cycle()).map(|(bits, sign)| f32::from_bits(bits | sign)).chain([0.0]).collect()
+}
+
+/// Multiplies a diagonal of such numbers by ones.
+fn rounds_rightly(call: &Call, units: Units, dtype: DType) -> Result<bool> {
+    let numbers = to_round();
+    let n = numbers.len() as i64;
+    let Some(&tile) = tiles(&Limits::of(call.device.info()), units).last() else { return Ok(false) };
+    let diagonal = call.empty(DType::F32, &[n, n])?;
+    let ones: Vec<i64> = (0..n * n).map(|i| i64::from(i / n == i % n)).collect();
+    let of_row = numbers.iter().flat_map(|&x| std::iter::repeat_n(x, numbers.len()));
+    let elements = of_row.zip(&ones).flat_map(|(x, &one)| (x * one as f32).to_le_bytes());
+    call.device.upload(diagonal.data, &elements.collect::<Vec<_>>())?;
+    let (identity, out) = (put(call, dtype, &ones, [n, n])?, call.empty(DType::F32, &[n, n])?);
+    let problem = Problem {
+        size: [1, n, n, n],
+        a: Source::strided(&diagonal, [n, n], [n, 1], 0).rounded(dtype),
+        b: Source::strided(&identity, [n, n], [1, n], 0),
+        finish: Finish {
+            out: Output { memory: (&out).into(), strides: [0, n, 1], split: None },
+            alpha: Scalar::Int(1),
+            bias: None,
+            activation: None,
+        },
+    };
+    problem.run_in_units(call, MatrixChoice { tile, split_k: 1 }, [false; 2], Padding::None, true)?;
+    let mut bytes = vec![0; (n * n) as usize * 4];
+    call.device.download(out.data, &mut bytes)?;
+    let found = bytes.chunks_exact(4).step_by(n as usize + 1).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    let rounded = |x: f32| if dtype == DType::BF16 { bf16::from_f32(x).to_f32() } else { f16::from_f32(x).to_f32() };
+    Ok(found.zip(&numbers).all(|(found, &x)| found == rounded(x)))
 }
 
 fn put(call: &Call, dtype: DType, numbers: &[i64], sizes: [i64; 2]) -> Result<Tensor> {

@@ -43,6 +43,7 @@ impl Problem {
             ragged_edge,
             units: [true; 2],
             padding: Padding::Terms { gathered: gathered.is_some() },
+            own_rounding: false,
             product,
         };
         let sums =
@@ -58,7 +59,7 @@ impl Problem {
     /// Enqueues a product of float32 operands that are rounded to bfloat16.
     pub fn run_rounded(&self, call: &Call, choice: MatrixChoice) -> Result<()> {
         let terms = terms::rounded(call, self.floats(&choice.tile), self.size[0])?;
-        self.of_terms(terms).run_in_units(call, choice, [true; 2], Padding::Whole)
+        self.of_terms(terms).run_in_units(call, choice, [true; 2], Padding::Whole, false)
     }
 
     /// Its operands, to be padded for a tile.

@@ -19,13 +19,13 @@ const NEAR: f64 = 1.5;
 /// The ways to try, the chosen one first: those that are estimated to take nearly as little time and give the same bits; with
 /// [`Autotune::All`] others too.
 pub fn candidates(question: &Question, chosen: Way, mode: Autotune) -> Ways {
-    let Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows: _, rounded } = *question;
+    let Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows: _, rounding } = *question;
     let k = size[3];
     let Some(order) = Order::of_way(chosen, k) else { return smallvec![chosen] };
     let plain = select::rated(&limits, size, bytes, b_along_k)
         .map(|(time, tile, split_k)| (time, Way::Plain(Choice { tile, split_k })));
     let on_units = units.filter(|_| form.is_none()).into_iter().flat_map(|units| {
-        matrix_select::rated(&limits, units, size, long_steps, rounded)
+        matrix_select::rated(&limits, units, size, long_steps, rounding)
             .map(|(time, tile, split_k)| (time, Way::Matrix(MatrixChoice { tile, split_k })))
     });
     let mut all: Vec<(f64, Way)> = plain
@@ -61,6 +61,7 @@ mod tests {
     use super::*;
     use crate::matmul::choice::choose;
     use crate::matmul::matrix_tile::Units;
+    use crate::matmul::on_load::Rounding;
     use crate::matmul::select::Limits;
 
     const UNITS: Units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2 };
@@ -76,7 +77,7 @@ mod tests {
             long_steps: true,
             b_along_k: false,
             by_rows: false,
-            rounded: [None; 2],
+            rounding: Rounding::NONE,
         }
     }
 
