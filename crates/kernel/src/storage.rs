@@ -1,7 +1,7 @@
 //! How each dtype lies in memory: the one place where kernels convert between memory and compute types.
 //!
 //! f16, bf16 and [floats of 8 bits](crate::float8) are decoded and encoded with integer operations, rounding to nearest even, so that no driver's
-//! conversion is involved.
+//! conversion is involved; [`Value::pack_halves`] is one, for kernels that know how it rounds.
 
 use crate::builder::{Operand, Pointer, Value};
 use crate::dtype::DType;
