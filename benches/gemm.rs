@@ -219,6 +219,7 @@ fn named(way: Way) -> (String, u32) {
         Way::Plain(choice) => (choice.tile.to_string(), choice.split_k),
         Way::Waves(waves) => (format!("{} rows {}", waves.rows, waves.first), waves.rest.split_k),
         Way::Matrix(choice) => (format!("m{}", choice.tile), choice.split_k),
+        Way::MatrixWaves(waves) => (format!("{} rows m{}", waves.rows, waves.first), waves.rest.split_k),
         Way::Split(choice) => (format!("halves m{}", choice.tile), 1),
         Way::Rounded(choice) => (format!("rounded m{}", choice.tile), choice.split_k),
     }
@@ -282,7 +283,7 @@ fn choices(
 }
 
 /// How long a product runs before it is timed.
-const WARM_UP: std::time::Duration = std::time::Duration::from_millis(1000);
+const WARM_UP: std::time::Duration = std::time::Duration::from_millis(150);
 
 fn call<'h>(name: &'static str, host: &'h TestHost) -> Call<'h> {
     Call { name, args: &[], device: &host.device, host, returns: Default::default() }
@@ -300,13 +301,17 @@ fn measure(
     device.upload(out.data, &vec![0; (out.numel() as u64 * out.element_size()) as usize])?;
     // An idle GPU clocks down and takes a while to come back: warm it up for a fixed time, then leave it no pause.
     let warm = std::time::Instant::now();
+    // Sums of parts of k are the operator's own.
+    let kept = host.count();
     while warm.elapsed() < WARM_UP {
         run(&call)?;
+        host.keep(kept);
         device.synchronize()?;
     }
     let mut events = vec![device.record_event(true)?];
     for _ in 0..o.runs {
         run(&call)?;
+        host.keep(kept);
         events.push(device.record_event(true)?);
     }
     device.synchronize()?;

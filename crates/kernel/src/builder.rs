@@ -547,6 +547,16 @@ impl<'b> Value<'b> {
         self.b.def(Type::scalar(ScalarType::U32), Inst::PackHalves(self.id, other.id, dtype))
     }
 
+    /// This f32 and another as f16 in a word, this one in its low half; see [`Inst::Halves`].
+    pub fn halves(self, high: Value<'b>) -> Value<'b> {
+        self.b.def(Type::scalar(ScalarType::U32), Inst::Halves(self.id, high.id))
+    }
+
+    /// The f16 in the low (0) or the high (1) half of a word, as an f32.
+    pub fn half(self, half: u8) -> Value<'b> {
+        self.b.def(Type::scalar(ScalarType::F32), Inst::Half(self.id, half))
+    }
+
     /// Absolute value; the smallest integer stays itself.
     pub fn abs(self) -> Value<'b> {
         if self.scalar().is_float() { self.unary(Unary::Abs) } else { self.lt(0).select(-self, self) }

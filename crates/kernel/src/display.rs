@@ -149,6 +149,8 @@ impl Kernel {
             Inst::Component { matrix, component } => format!("m{matrix}.{component}"),
             Inst::Larger(a, b) => format!("larger {}, {}", n(a), n(b)),
             Inst::PackHalves(a, b, dtype) => format!("pack halves {dtype} {}, {}", n(a), n(b)),
+            Inst::Halves(low, high) => format!("halves {}, {}", n(low), n(high)),
+            Inst::Half(word, half) => format!("half {half} of {}", n(word)),
             Inst::ConstBool(_)
             | Inst::ConstInt(_)
             | Inst::ConstFloat(_)

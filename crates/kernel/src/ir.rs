@@ -321,6 +321,11 @@ pub enum Inst {
     /// Two f32 as halves of a word, the first one in its lower bits, by the adapter's own conversion to a dtype that the kernel has matrices
     /// of: Vulkan leaves open to which neighbour it rounds.
     PackHalves(ValueId, ValueId, DType),
+    /// Two f32 as f16 in a word, the first one in its low half: rounded to nearest even, infinite beyond f16's range, a NaN for
+    /// a NaN.
+    Halves(ValueId, ValueId),
+    /// The f16 in the low (0) or the high (1) half of a word, as an f32.
+    Half(ValueId, u8),
 }
 
 impl Inst {
@@ -361,6 +366,8 @@ impl Inst {
             Inst::Component { .. } => self.clone(),
             Inst::Larger(a, b) => Inst::Larger(f(a), f(b)),
             Inst::PackHalves(a, b, dtype) => Inst::PackHalves(f(a), f(b), dtype),
+            Inst::Halves(low, high) => Inst::Halves(f(low), f(high)),
+            Inst::Half(word, half) => Inst::Half(f(word), half),
         }
     }
 }

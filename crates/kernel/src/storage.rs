@@ -1,7 +1,8 @@
 //! How each dtype lies in memory: the one place where kernels convert between memory and compute types.
 //!
-//! f16, bf16 and [floats of 8 bits](crate::float8) are decoded and encoded with integer operations, rounding to nearest even, so that no driver's
-//! conversion is involved; [`Value::pack_halves`] is one, for kernels that know how it rounds.
+//! bf16 and [floats of 8 bits](crate::float8) are decoded and encoded with integer operations, rounding to nearest even, so that no driver's
+//! conversion is involved; f16 by the [language's conversions](crate::ir::Inst::Halves), for which adapters that promise nothing get such operations. Matrix units' kernels
+//! that know how the adapter rounds have [`Value::pack_halves`].
 
 use crate::builder::{Operand, Pointer, Value};
 use crate::dtype::DType;
@@ -38,6 +39,7 @@ impl<'b> Pointer<'b> {
         match dtype.bytes() {
             8 => words.chunks(2).map(|w| decode(join(w[0], w[1], dtype.compute()), dtype)).collect(),
             4 => words.iter().map(|w| decode(w.bitcast(dtype.compute()), dtype)).collect(),
+            _ if dtype == DType::F16 => words.iter().flat_map(|word| [word.half(0), word.half(1)]).collect(),
             size => {
                 let per = 4 / size as u32;
                 let (bits, mask) = (8 * size as u32, (1u32 << (8 * size)) - 1);
@@ -60,11 +62,16 @@ impl<'b> Pointer<'b> {
             }
             return;
         }
-        let raw: Vec<Value<'b>> = values.iter().map(|&v| encode(v, dtype)).collect();
+        let raw = || -> Vec<Value<'b>> { values.iter().map(|&v| encode(v, dtype)).collect() };
         let words: Vec<Value<'b>> = match dtype.bytes() {
-            8 => raw.iter().flat_map(|&r| split(r)).collect(),
-            4 => raw.iter().map(|r| r.bitcast(ScalarType::U32)).collect(),
+            _ if dtype == DType::F16 => {
+                let floats: Vec<_> = values.iter().map(|v| v.cast(ScalarType::F32)).collect();
+                floats.chunks(2).map(|pair| pair[0].halves(pair[1])).collect()
+            }
+            8 => raw().iter().flat_map(|&r| split(r)).collect(),
+            4 => raw().iter().map(|r| r.bitcast(ScalarType::U32)).collect(),
             size => {
+                let raw = raw();
                 let per = 4 / size as usize;
                 let (bits, mask) = (8 * size as u32, (1u32 << (8 * size)) - 1);
                 raw.chunks(per)
@@ -98,7 +105,7 @@ pub fn decode(raw: Value<'_>, dtype: DType) -> Value<'_> {
         DType::U8 | DType::U16 => raw.bitcast(ScalarType::I32),
         DType::I8 => (raw.bitcast(ScalarType::I32) << 24) >> 24,
         DType::I16 => (raw.bitcast(ScalarType::I32) << 16) >> 16,
-        DType::F16 => decode_f16(raw),
+        DType::F16 => raw.half(0),
         DType::BF16 => (raw << 16).bitcast(ScalarType::F32),
         _ => raw,
     }
@@ -114,7 +121,7 @@ pub fn encode(value: Value<'_>, dtype: DType) -> Value<'_> {
     match dtype {
         DType::Bool => value.cast(ScalarType::U32),
         DType::U8 | DType::I8 | DType::U16 | DType::I16 => value.bitcast(ScalarType::U32),
-        DType::F16 => encode_f16(value),
+        DType::F16 => value.halves(value.like(0.0)),
         DType::BF16 => encode_bf16(value),
         _ => value,
     }
@@ -148,30 +155,6 @@ pub fn convert(value: Value<'_>, dtype: DType) -> Value<'_> {
         DType::U16 => decode(word & 0xffff, dtype),
         _ => decode(word, dtype),
     }
-}
-
-fn decode_f16(h: Value<'_>) -> Value<'_> {
-    let sign = (h & 0x8000) << 16;
-    let magnitude = h & 0x7fff;
-    let normal = (magnitude << 13) + (112u32 << 23);
-    let special = (magnitude << 13) | 0x7f80_0000u32;
-    // A subnormal is its mantissa times 2^-24: exact, and made without an f32 subnormal.
-    let subnormal = (magnitude.cast(ScalarType::F32) * f64::from(2f32.powi(-24))).bitcast(ScalarType::U32);
-    let bits = magnitude.ge(0x7c00).select(special, magnitude.lt(0x400).select(subnormal, normal));
-    (bits | sign).bitcast(ScalarType::F32)
-}
-
-fn encode_f16(x: Value<'_>) -> Value<'_> {
-    let bits = x.bitcast(ScalarType::U32);
-    let sign = (bits >> 16) & 0x8000;
-    let magnitude = bits & 0x7fff_ffffu32;
-    let odd = (magnitude >> 13) & 1;
-    let normal = (magnitude + 0xfff + odd - 0x3800_0000u32) >> 13;
-    // Adding 0.5 aligns the mantissa so that the adder rounds at f16's last subnormal bit.
-    let subnormal = (magnitude.bitcast(ScalarType::F32) + 0.5).bitcast(ScalarType::U32) - 0x3f00_0000u32;
-    let special = magnitude.gt(0x7f80_0000u32).select(x.b.u32(0x7e00), 0x7c00);
-    let half = magnitude.ge(0x4780_0000u32).select(special, magnitude.lt(0x3880_0000u32).select(subnormal, normal));
-    half | sign
 }
 
 fn encode_bf16(x: Value<'_>) -> Value<'_> {

@@ -323,6 +323,16 @@ impl Verifier<'_> {
                 let takes = [a, b] == [Type::scalar(ScalarType::F32); 2];
                 check(halves && takes && ty == Type::scalar(ScalarType::U32), || wrong_of(&[a, b]))
             }
+            Inst::Halves(low, high) => {
+                let parts = [self.used(low)?, self.used(high)?];
+                let floats = parts == [Type::scalar(ScalarType::F32); 2];
+                check(ty == Type::scalar(ScalarType::U32) && floats, || wrong_of(&parts))
+            }
+            Inst::Half(word, half) => {
+                let word = self.used(word)?;
+                let takes = word == Type::scalar(ScalarType::U32) && half < 2;
+                check(ty == Type::scalar(ScalarType::F32) && takes, || wrong_of(&[word]))
+            }
         }
     }
 

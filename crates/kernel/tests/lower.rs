@@ -13,6 +13,7 @@ const NOTHING: Target = Target {
     floats: dml_kernel::FloatModes {
         round_to_even: false,
         keep_subnormals: false,
+        halves: false,
         keep_special_f32: false,
         keep_special_f64: false,
     },

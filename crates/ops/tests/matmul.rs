@@ -152,26 +152,36 @@ fn whole_waves_and_a_rest() {
             let a = Matrix::new(&host, &mut random, dtype, [1, m, k], layouts[0]);
             let b = Matrix::new(&host, &mut random, dtype, [1, k, n], layouts[1]);
             let bias = Matrix::new(&host, &mut random, dtype, [1, m, n], Layout::Rows);
-            let out = host.of(dtype, &[m * n], &vec![9.0; (m * n) as usize]);
+            let out = || host.of(dtype, &[m * n], &vec![9.0; (m * n) as usize]);
             let [sa, sb] = [&a.t, &b.t].map(|t| t.strides.clone());
-            let problem = Problem {
+            let mut problem = Problem {
                 size: [1, m, n, k],
                 a: Source::strided(&a.t, [m, k], [sa[1], sa[2]], 0),
                 b: Source::strided(&b.t, [n, k], [sb[2], sb[1]], 0),
                 finish: Finish {
-                    out: Output { memory: (&out).into(), strides: [0, of_out[0], of_out[1]], split: None },
+                    out: Output { memory: (&out()).into(), strides: [0, of_out[0], of_out[1]], split: None },
                     alpha: Scalar::Int(1),
                     bias: Some(Bias { memory: (&bias.t).into(), strides: [0, n, 1], beta: Scalar::Int(1) }),
                     activation: None,
                 },
             };
             let waves = Waves { first: tile, rows: 32, rest: Choice { tile, split_k: 2 } };
-            problem.run_in(&call, Way::Waves(waves)).expect("a product");
+            let mut ways = vec![Way::Waves(waves)];
+            if dtype == DType::F16 {
+                let tile = emulated(&host, dtype, [8, 16, 8]);
+                let waves = Waves { first: tile, rows: 32, rest: Choice { tile, split_k: 2 } };
+                ways.push(Way::MatrixWaves(waves));
+            }
             let want: Vec<f64> = product(&a, &b).iter().zip(&bias.values).map(|(x, y)| x + y).collect();
-            let found = host.read(&out);
-            let at = |i: i64| found[(i / n * of_out[0] + i % n * of_out[1]) as usize];
-            let found: Vec<f64> = (0..m * n).map(at).collect();
-            assert_close(dtype, k, &found, &want, &format!("{dtype} {layouts:?} {of_out:?}"));
+            for way in ways {
+                let out = out();
+                problem.finish.out.memory = (&out).into();
+                problem.run_in(&call, way).expect("a product");
+                let found = host.read(&out);
+                let at = |i: i64| found[(i / n * of_out[0] + i % n * of_out[1]) as usize];
+                let found: Vec<f64> = (0..m * n).map(at).collect();
+                assert_close(dtype, k, &found, &want, &format!("{way:?} {dtype} {layouts:?} {of_out:?}"));
+            }
         }
         host.clear();
     }
@@ -451,17 +461,22 @@ fn products_on_the_adapter_s_matrix_units() {
 
 #[test]
 fn products_on_emulated_matrix_units() {
-    let lanes = TestHost::new().device.info().capabilities.subgroup_size;
-    // Small ones: every invocation computes all of a matrix.
+    let host = TestHost::new();
     let shapes =
         [(DType::F16, [8, 16, 8]), (DType::BF16, [8, 8, 16]), (DType::I8, [16, 16, 16]), (DType::I8, [8, 16, 8])];
     for (dtype, shape) in shapes {
-        let ([subgroup_m, subgroup_n, _], bytes) = (shape, dtype.bytes() as u32);
-        let k = 32 / bytes;
-        let tile = MatrixTile { m: 16, n: 16, k, subgroup_m, subgroup_n, shape, lanes, emulated: true, bytes };
-        assert!(tile.is_valid());
-        check_on_matrix_units(dtype, tile);
+        check_on_matrix_units(dtype, emulated(&host, dtype, shape));
     }
+}
+
+/// A small tile of emulated matrices: every invocation computes all of one.
+fn emulated(host: &TestHost, dtype: DType, shape: [u32; 3]) -> MatrixTile {
+    let lanes = host.device.info().capabilities.subgroup_size;
+    let ([subgroup_m, subgroup_n, _], bytes) = (shape, dtype.bytes() as u32);
+    let k = 32 / bytes;
+    let tile = MatrixTile { m: 16, n: 16, k, subgroup_m, subgroup_n, shape, lanes, emulated: true, bytes };
+    assert!(tile.is_valid());
+    tile
 }
 
 fn accesses(dtype: DType) -> Vec<Access> {

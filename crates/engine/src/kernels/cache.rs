@@ -347,15 +347,15 @@ pub(crate) fn target(info: &AdapterInfo) -> Target {
     }
 }
 
-/// What the adapter promises about floats when asked. Rounding and subnormals are asked for in both widths or in none: an
-/// adapter may want them the same in all.
+/// What the adapter promises about floats when asked.
 fn float_modes(info: &AdapterInfo) -> FloatModes {
     let (has, modes) = (&info.capabilities, &info.capabilities.float_controls);
     FloatModes {
-        round_to_even: modes.f32.round_to_even && (modes.f64.round_to_even || !has.f64),
+        round_to_even: has.rounds_to_even(),
         keep_subnormals: has.keeps_subnormals(),
         keep_special_f32: modes.f32.signed_zero_inf_nan,
         keep_special_f64: modes.f64.signed_zero_inf_nan,
+        halves: has.converts_halves(),
     }
 }
 
@@ -377,6 +377,7 @@ fn missing(module: &Module, info: &AdapterInfo) -> Option<String> {
         (needs.i16, has.i16, "16-bit integers"),
         (needs.i8, has.i8_arithmetic, "8-bit integers"),
         (needs.f16_storage, has.f16_storage, "16-bit storage"),
+        (needs.f16, has.f16_arithmetic, "16-bit floating point"),
         (needs.i8_storage, has.i8_storage, "8-bit storage"),
         (needs.atomics_i64, has.atomics_i64, "64-bit atomics"),
         (needs.subgroup_arithmetic, has.subgroup_arithmetic, "subgroup arithmetic"),

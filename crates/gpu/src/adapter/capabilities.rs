@@ -115,6 +115,25 @@ impl Capabilities {
         let modes = &self.float_controls;
         modes.f32.denorm_preserve && (modes.f64.denorm_preserve || !self.f64)
     }
+
+    /// Whether kernels may ask that rounding is to nearest even, in f32 and in f64: an adapter may want the modes of all to be the same.
+    pub fn rounds_to_even(&self) -> bool {
+        let modes = &self.float_controls;
+        modes.f32.round_to_even && (modes.f64.round_to_even || !self.f64)
+    }
+
+    /// Whether kernels may ask for conversions to f16 that round to nearest even and keep subnormal numbers, infinities and NaNs,
+    /// beside what they ask for of the other types.
+    pub fn converts_halves(&self) -> bool {
+        let modes = &self.float_controls;
+        let FloatModes { denorm_preserve, denorm_flush: _, round_to_even, signed_zero_inf_nan } = modes.f16;
+        self.f16_arithmetic
+            && denorm_preserve
+            && round_to_even
+            && signed_zero_inf_nan
+            && (self.keeps_subnormals() || modes.denorm_independent)
+            && (self.rounds_to_even() || modes.rounding_independent)
+    }
 }
 
 /// The execution modes that exist for one float width.

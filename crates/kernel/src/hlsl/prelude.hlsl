@@ -53,6 +53,20 @@ uint64_t to_uint64(float x) {
     return bits >> 31 ? (uint64_t)0 - size : size;
 }
 
+// Between float32 and float16, whose conversion need not round to nearest even nor keep subnormal numbers.
+uint half_of(float x) {
+    uint bits = asuint(x), size = bits & 0x7fffffff, sign = bits >> 16 & 0x8000;
+    if (size >= 0x47800000) return sign | (size > 0x7f800000 ? 0x7e00 : 0x7c00);
+    precise float aligned = asfloat(size) + 0.5f;
+    return sign | (size < 0x38800000 ? asuint(aligned) - 0x3f000000 : (size + 0xfff + (size >> 13 & 1) - 0x38000000) >> 13);
+}
+float float_of(uint bits) {
+    uint size = bits & 0x7fff, sign = (bits & 0x8000) << 16;
+    precise float subnormal = (float)size * asfloat(0x33800000);
+    uint normal = (size << 13) + (112u << 23), special = size << 13 | 0x7f800000;
+    return asfloat(sign | (size >= 0x7c00 ? special : size < 0x400 ? asuint(subnormal) : normal));
+}
+
 double magnitude(double x) {
     uint2 bits = halves(x);
     return whole(uint2(bits.x, bits.y & 0x7fffffff));

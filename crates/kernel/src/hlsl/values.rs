@@ -79,6 +79,8 @@ impl Emitter<'_> {
             }
             Inst::ShuffleXor(a, mask) => format!("WaveReadLaneAt({}, WaveGetLaneIndex() ^ {mask}u)", self.v(a)),
             Inst::Larger(a, b) => format!("max({}, {})", self.v(a), self.v(b)),
+            Inst::Halves(low, high) => format!("half_of({}) | half_of({}) << 16", self.v(low), self.v(high)),
+            Inst::Half(word, half) => format!("float_of({} >> {}u & 0xffffu)", self.v(word), 16 * half),
             Inst::Atomic { .. } | Inst::AtomicShared { .. } | Inst::CompareExchange { .. } => {
                 unreachable!("a statement of its own")
             }

@@ -638,6 +638,15 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
                     self.lane_mut(id, 0)[l] = word;
                 }
             }
+            Inst::Halves(low, high) => {
+                for l in 0..self.width {
+                    let [low, high] = [low, high].map(|x| half(f32_(self.lane(x, 0)[l])));
+                    self.lane_mut(id, 0)[l] = low | high << 16;
+                }
+            }
+            Inst::Half(word, part) => {
+                self.map1(id, word, |word| bits32(f16::from_bits((word >> (16 * part)) as u16).to_f32()))
+            }
             Inst::Larger(a, b) => {
                 for l in 0..self.width {
                     let (x, y) = (self.lane(a, 0)[l], self.lane(b, 0)[l]);
@@ -862,4 +871,10 @@ fn atomic(op: Atomic, s: ScalarType, old: u64, value: u64) -> u64 {
         Atomic::Xor => old ^ value,
         Atomic::Exchange => value,
     }
+}
+
+/// The bits of a float as an f16; a NaN has no payload.
+fn half(x: f32) -> u64 {
+    let bits = f16::from_f32(x).to_bits();
+    u64::from(if x.is_nan() { bits & 0x8000 | 0x7e00 } else { bits })
 }

@@ -16,6 +16,8 @@ pub struct FloatModes {
     pub keep_special_f32: bool,
     /// The same for f64.
     pub keep_special_f64: bool,
+    /// There are conversions between f32 and f16 that round to nearest even and keep subnormal numbers, infinities and NaNs.
+    pub halves: bool,
 }
 
 /// An adapter, as far as it changes a kernel's code. The default has everything.

@@ -58,6 +58,8 @@ pub struct Needs {
     pub atomics_i64: bool,
     pub subgroup_arithmetic: bool,
     pub subgroup_shuffle: bool,
+    /// Floats of 16 bits.
+    pub f16: bool,
     /// Matrix units: for which types, [`Module::products`] says.
     pub matrix: bool,
     /// Matrix units that multiply bf16.
@@ -109,7 +111,7 @@ impl Kernel {
         if let Cow::Owned(lowered) = &lowered {
             lowered.verify()?;
         }
-        let mut module = Emitter::new(&lowered).run(target.floats, GroupCounts::of(self));
+        let mut module = Emitter::new(&lowered, target.floats).run(GroupCounts::of(self));
         collect(&module.name, &module.words);
         if HLSL_DIR.get().is_some() {
             let compiled = compiled(self, target);
@@ -148,10 +150,11 @@ pub(super) struct Emitter<'k> {
     pub(super) products: Vec<[MatrixType; 3]>,
     interface: Vec<Id>,
     terminated: bool,
+    pub(super) floats: FloatModes,
 }
 
 impl<'k> Emitter<'k> {
-    fn new(k: &'k Kernel) -> Self {
+    fn new(k: &'k Kernel, floats: FloatModes) -> Self {
         let mut b = dr::Builder::new();
         b.set_version(1, 5);
         let glsl = b.ext_inst_import("GLSL.std.450");
@@ -169,10 +172,11 @@ impl<'k> Emitter<'k> {
             products: Vec::new(),
             interface: Vec::new(),
             terminated: false,
+            floats,
         }
     }
 
-    fn run(mut self, floats: FloatModes, counts: GroupCounts) -> Module {
+    fn run(mut self, counts: GroupCounts) -> Module {
         let (offsets, param_bytes) = param_offsets(&self.k.params);
         let indirect = param_bytes > MAX_PUSH_BYTES;
         let zero = self.constant(ScalarType::U32, 0);
@@ -210,7 +214,7 @@ impl<'k> Emitter<'k> {
         let model = if self.needs.matrix { spirv::MemoryModel::Vulkan } else { spirv::MemoryModel::GLSL450 };
         self.b.memory_model(spirv::AddressingModel::PhysicalStorageBuffer64, model);
         self.capabilities();
-        self.float_modes(main, floats);
+        self.float_modes(main);
         Module {
             words: self.b.module().assemble(),
             name: self.k.name.clone(),
@@ -241,7 +245,7 @@ impl<'k> Emitter<'k> {
             (n.subgroup_shuffle, Capability::GroupNonUniformShuffle),
             (n.matrix, Capability::VulkanMemoryModel),
             (n.matrix, Capability::CooperativeMatrixKHR),
-            (n.matrix && uses(&DType::F16), Capability::Float16),
+            (n.f16 || n.matrix && uses(&DType::F16), Capability::Float16),
             (n.bf16_matrix, Capability::BFloat16TypeKHR),
             (n.bf16_matrix, Capability::BFloat16CooperativeMatrixKHR),
             (n.matrix && (uses(&DType::I8) || uses(&DType::U8)), Capability::Int8),
@@ -255,32 +259,29 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    fn float_modes(&mut self, main: Id, floats: FloatModes) {
+    fn float_modes(&mut self, main: Id) {
+        let FloatModes { round_to_even, keep_subnormals, keep_special_f32, keep_special_f64, halves: _ } = self.floats;
         let uses = |scalar| self.types.contains_key(&TypeKey::Plain(Type::scalar(scalar)));
+        // Rounding, subnormal numbers, and special ones.
         let widths = [
-            (uses(ScalarType::F32), 32, floats.keep_special_f32),
-            (uses(ScalarType::F64), 64, floats.keep_special_f64),
+            (uses(ScalarType::F32), 32, [round_to_even, keep_subnormals, keep_special_f32]),
+            (uses(ScalarType::F64), 64, [round_to_even, keep_subnormals, keep_special_f64]),
+            (self.needs.f16, 16, [true; 3]),
         ];
-        for (_, width, keep_special) in widths.into_iter().filter(|(used, ..)| *used) {
-            if floats.round_to_even {
-                self.b.execution_mode(main, spirv::ExecutionMode::RoundingModeRTE, [width]);
-            }
-            if floats.keep_subnormals {
-                self.b.execution_mode(main, spirv::ExecutionMode::DenormPreserve, [width]);
-            }
-            if keep_special {
-                self.b.execution_mode(main, spirv::ExecutionMode::SignedZeroInfNanPreserve, [width]);
+        let modes = [
+            (spirv::ExecutionMode::RoundingModeRTE, Capability::RoundingModeRTE),
+            (spirv::ExecutionMode::DenormPreserve, Capability::DenormPreserve),
+            (spirv::ExecutionMode::SignedZeroInfNanPreserve, Capability::SignedZeroInfNanPreserve),
+        ];
+        for (_, width, asked) in widths.iter().filter(|(used, ..)| *used) {
+            for (mode, _) in modes.iter().zip(asked).filter_map(|(mode, asked)| asked.then_some(mode)) {
+                self.b.execution_mode(main, *mode, [*width]);
             }
         }
-        let used = |wanted: fn(&(bool, u32, bool)) -> bool| widths.iter().any(|w| w.0 && wanted(w));
-        if floats.round_to_even && used(|_| true) {
-            self.b.capability(Capability::RoundingModeRTE);
-        }
-        if floats.keep_subnormals && used(|_| true) {
-            self.b.capability(Capability::DenormPreserve);
-        }
-        if used(|w| w.2) {
-            self.b.capability(Capability::SignedZeroInfNanPreserve);
+        for (i, (_, capability)) in modes.into_iter().enumerate() {
+            if widths.iter().any(|(used, _, asked)| *used && asked[i]) {
+                self.b.capability(capability);
+            }
         }
     }
 
@@ -830,6 +831,8 @@ impl<'k> Emitter<'k> {
             Inst::Component { matrix, component } => self.component(matrix, component),
             Inst::Larger(a, b) => self.ext(EXT_FMAX, t, &[v(self, a), v(self, b)]),
             Inst::PackHalves(a, b, dtype) => self.packed_halves([v(self, a), v(self, b)], dtype),
+            Inst::Halves(low, high) => self.halves(v(self, low), v(self, high)),
+            Inst::Half(word, half) => self.half(v(self, word), half),
         }
     }
 

@@ -7,8 +7,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Emits the kernel and fails the test if the validator rejects it.
 #[allow(dead_code, reason = "each test uses a part")]
 pub fn validated(kernel: &Kernel) -> Module {
-    let floats =
-        FloatModes { round_to_even: true, keep_subnormals: true, keep_special_f32: true, keep_special_f64: true };
+    let floats = FloatModes {
+        round_to_even: true,
+        keep_subnormals: true,
+        keep_special_f32: true,
+        keep_special_f64: true,
+        halves: true,
+    };
     validated_for(kernel, &Target { floats, ..Target::default() })
 }
 

@@ -3,7 +3,7 @@
 //! The choice depends on the adapter and the shape alone, so a product gives the same bits every time.
 
 use super::matrix_select::{self, MatrixChoice, SplitChoice};
-use super::matrix_tile::Units;
+use super::matrix_tile::{MatrixTile, Units};
 use super::on_load::Rounding;
 use super::order::Order;
 use super::select::{self, Choice, Limits};
@@ -21,6 +21,8 @@ pub enum Way {
     Waves(Waves),
     /// On matrix units.
     Matrix(MatrixChoice),
+    /// The same, in two launches of rows of their own.
+    MatrixWaves(Waves<MatrixTile>),
     /// On matrix units, of float32 in two terms of float16.
     Split(SplitChoice),
     /// On matrix units, of float32 rounded to bfloat16.
@@ -112,20 +114,28 @@ fn of_rounded(question: &Question) -> Timed {
     let [batch, m, n, k] = size;
     let (_, of_halves) = timed(Question { rounding: Rounding::NONE, ..*question });
     let plain = |rows, choice| select::time(&limits, [batch, rows, n, k], bytes, b_along_k, choice, rounding);
+    // The fastest tile that adds up in the order of one of halves.
+    let in_order = |rows, of: MatrixChoice| {
+        let tiles = |units| matrix_select::rated(&limits, units, [batch, rows, n, k], long_steps, rounding);
+        let choices = units.into_iter().flat_map(tiles).map(|(time, tile, split_k)| (time, Choice { tile, split_k }));
+        let order = Order::of_way(Way::Matrix(of), k);
+        let alike = choices.filter(|&(_, choice)| Order::of_way(Way::Matrix(choice), k) == order);
+        alike.min_by(|x, y| x.0.total_cmp(&y.0))
+    };
     let time = match of_halves {
         Way::Plain(choice) => plain(m, choice),
         Way::Waves(Waves { first, rows, rest }) => {
             plain(rows, Choice { tile: first, split_k: 1 }) + plain(m - rows, rest)
         }
-        Way::Matrix(_) => {
-            let tiles = |units| matrix_select::rated(&limits, units, size, long_steps, rounding);
-            let ways = units.into_iter().flat_map(tiles);
-            let order = Order::of_way(of_halves, k);
-            let fastest = ways
-                .map(|(time, tile, split_k)| (time, Way::Matrix(MatrixChoice { tile, split_k })))
-                .filter(|&(_, way)| Order::of_way(way, k) == order)
-                .min_by(|x, y| x.0.total_cmp(&y.0));
-            return fastest.unwrap_or((f64::INFINITY, of_halves));
+        Way::Matrix(choice) => {
+            return in_order(m, choice)
+                .map_or((f64::INFINITY, of_halves), |(time, choice)| (time, Way::Matrix(choice)));
+        }
+        Way::MatrixWaves(Waves { first, rows, rest }) => {
+            let launches = in_order(rows, Choice { tile: first, split_k: 1 }).zip(in_order(m - rows, rest));
+            return launches.map_or((f64::INFINITY, of_halves), |((time, first), (rest_time, rest))| {
+                (time + rest_time, Way::MatrixWaves(Waves { first: first.tile, rows, rest }))
+            });
         }
         Way::Split(_) | Way::Rounded(_) => f64::INFINITY,
     };
@@ -134,16 +144,21 @@ fn of_rounded(question: &Question) -> Timed {
 
 fn estimated(question: &Question) -> Timed {
     let Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows, rounding: _ } = question;
+    let in_one = |size| Some(select::choose(limits, size, *bytes, *b_along_k));
+    let waves = || waves::choose(limits, *size, select::entries(limits, *bytes, *b_along_k), in_one);
     let (time, plain) = select::choose(limits, *size, *bytes, *b_along_k);
-    let waves = by_rows.then(|| waves::choose(limits, *size, *bytes, *b_along_k)).flatten();
-    let (time, plain) = match waves {
-        Some((less, waves)) if less < WORTH_TWO_LAUNCHES * time => (less, Way::Waves(waves)),
-        _ => (time, Way::Plain(plain)),
-    };
+    let (time, plain) =
+        faster((time, Way::Plain(plain)), *by_rows, || waves().map(|(t, waves)| (t, Way::Waves(waves))));
     let Some(units) = *units else { return (time, plain) };
     let other = match form {
         None => {
-            matrix_select::choose(limits, units, *size, *long_steps).map(|(time, choice)| (time, Way::Matrix(choice)))
+            let in_one = |size| matrix_select::choose(limits, units, size, *long_steps);
+            let waves = || {
+                waves::choose(limits, *size, matrix_select::entries(limits, units, *long_steps, Rounding::NONE), in_one)
+            };
+            in_one(*size).map(|(time, choice)| {
+                faster((time, Way::Matrix(choice)), *by_rows, || waves().map(|(t, waves)| (t, Way::MatrixWaves(waves))))
+            })
         }
         Some(Form::Halves) => {
             let split = matrix_select::choose_split(limits, units, *size, *b_along_k);
@@ -158,6 +173,14 @@ fn estimated(question: &Question) -> Timed {
         // Small units are there to be tried, not to be fast.
         Some((other, way)) if other <= time || (units.small && form.is_some()) => (other, way),
         _ => (time, plain),
+    }
+}
+
+/// One launch, or two where they may be and are faster.
+fn faster(one: (f64, Way), by_rows: bool, two: impl Fn() -> Option<(f64, Way)>) -> (f64, Way) {
+    match by_rows.then(two).flatten() {
+        Some(two) if two.0 < WORTH_TWO_LAUNCHES * one.0 => two,
+        _ => one,
     }
 }
 

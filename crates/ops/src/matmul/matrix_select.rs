@@ -4,7 +4,7 @@
 use super::matrix_tile::{MatrixTile, Units, sums};
 use super::on_load::{self, Rounding};
 use super::scales;
-use super::select::{self, Limits, Work, fastest, rated_of};
+use super::select::{self, Choice, Limits, Work, fastest, rated_of};
 use super::split::{EDGE, Form};
 use super::terms;
 use super::tile::Tile;
@@ -15,13 +15,7 @@ use dml_kernel::DType;
 use smallvec::{SmallVec, smallvec};
 
 /// How a product is run on matrix units.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct MatrixChoice {
-    /// The tile.
-    pub tile: MatrixTile,
-    /// Into how many parts k is divided among workgroups; 1 to 64 on a GPU.
-    pub split_k: u32,
-}
+pub type MatrixChoice = Choice<MatrixTile>;
 
 /// How a product of operands in two terms is run.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -152,7 +146,7 @@ pub fn rated(
 }
 
 /// The tiles of the table that fit, with their work and their rates.
-fn entries(
+pub(super) fn entries(
     limits: &Limits,
     units: Units,
     long_steps: bool,

@@ -30,7 +30,7 @@ impl Order {
             // Terms lie as their tile says, and their sums are gathered from it.
             Way::Split(_) | Way::Rounded(_) => None,
             // Of two orders.
-            Way::Waves(_) => None,
+            Way::Waves(_) | Way::MatrixWaves(_) => None,
         }
     }
 }

@@ -62,6 +62,10 @@ impl Problem {
                 self.some_rows(rows, self.size[1] - rows).run_as(call, rest)
             }
             Way::Matrix(choice) => self.run_on_matrix_units(call, choice),
+            Way::MatrixWaves(Waves { first, rows, rest }) => {
+                self.some_rows(0, rows).run_on_matrix_units(call, Choice { tile: first, split_k: 1 })?;
+                self.some_rows(rows, self.size[1] - rows).run_on_matrix_units(call, rest)
+            }
             Way::Split(choice) => self.run_split(call, choice),
             Way::Rounded(choice) => self.run_rounded(call, choice),
         }
@@ -141,7 +145,7 @@ impl Problem {
         let (size, split_k) = match way {
             Way::Plain(Choice { tile, split_k }) => ([tile.m, tile.n, tile.k], split_k),
             Way::Matrix(MatrixChoice { tile, split_k }) => ([tile.m, tile.n, tile.k], split_k),
-            Way::Waves(_) | Way::Split(_) | Way::Rounded(_) => return Ok(None),
+            Way::Waves(_) | Way::MatrixWaves(_) | Way::Split(_) | Way::Rounded(_) => return Ok(None),
         };
         let divided = self.divided(call, split_k, size[2])?;
         let (division, finish) = match &divided {
@@ -160,7 +164,7 @@ impl Problem {
                 let spec = gemm::Spec { tile, ragged_edge, product };
                 call.device.kernel(&spec, || spec.build())?
             }
-            Way::Waves(_) | Way::Split(_) | Way::Rounded(_) => return Ok(None),
+            Way::Waves(_) | Way::MatrixWaves(_) | Way::Split(_) | Way::Rounded(_) => return Ok(None),
         }))
     }
 

@@ -7,11 +7,11 @@ use dml_engine::{AdapterInfo, AdapterKind};
 use dml_kernel::dense::MAX_GROUPS;
 use smallvec::{SmallVec, smallvec};
 
-/// How a product is run.
+/// How a product is run in one launch, in tiles of one kind.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct Choice<T = Tile> {
     /// The tile.
-    pub tile: Tile,
+    pub tile: T,
     /// Into how many parts k is divided among workgroups; 1 to 64 on a GPU.
     pub split_k: u32,
 }

@@ -48,9 +48,19 @@ impl TestHost {
         bytes.chunks(t.element_size() as usize).map(|b| decode(t.dtype, b)).collect()
     }
 
+    /// How many tensors there are.
+    pub fn count(&self) -> usize {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Frees every tensor made so far.
     pub fn clear(&self) {
-        for block in self.blocks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        self.keep(0);
+    }
+
+    /// Frees every tensor but the first so many.
+    pub fn keep(&self, count: usize) {
+        for block in self.blocks.lock().unwrap_or_else(PoisonError::into_inner).drain(count..) {
             self.device.free(block);
         }
     }

@@ -46,6 +46,9 @@ pub fn text(way: Way) -> String {
         Way::Waves(Waves { first, rows, rest }) => {
             format!("{rows} rows {first}, others {} in {}", rest.tile, rest.split_k)
         }
+        Way::MatrixWaves(Waves { first, rows, rest }) => {
+            format!("{rows} rows m{first}, others m{} in {}", rest.tile, rest.split_k)
+        }
         Way::Split(choice) => format!("halves {} {}", choice.tile, choice.plain),
         Way::Rounded(MatrixChoice { tile, split_k }) => format!("rounded {tile} in {split_k}"),
     }

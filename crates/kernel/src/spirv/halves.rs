@@ -1,0 +1,121 @@
+//! Conversions between f32 and f16: the adapter's own where it promises what they are to be, else integer operations, so that no driver's
+//! conversion is involved.
+
+use super::emitter::{Emitter, Id};
+use crate::types::ScalarType;
+use rspirv::dr::Operand;
+use rspirv::spirv::Op;
+
+impl Emitter<'_> {
+    /// See [`Inst::Halves`](crate::ir::Inst::Halves).
+    pub(super) fn halves(&mut self, low: Id, high: Id) -> Id {
+        if !self.floats.halves {
+            let [low, high] = [low, high].map(|x| self.encoded(x));
+            let sixteen = self.u32_constant(16);
+            let high = self.integer(Op::ShiftLeftLogical, high, sixteen);
+            return self.integer(Op::BitwiseOr, low, high);
+        }
+        let (half, pair) = self.half_types();
+        let parts = [low, high].map(|x| self.op(Op::FConvert, half, &[x]));
+        let pair = self.op(Op::CompositeConstruct, pair, &parts);
+        let word = self.scalar(ScalarType::U32);
+        self.op(Op::Bitcast, word, &[pair])
+    }
+
+    /// See [`Inst::Half`](crate::ir::Inst::Half).
+    pub(super) fn half(&mut self, word: Id, part: u8) -> Id {
+        if !self.floats.halves {
+            let place = self.u32_constant(16 * u32::from(part));
+            let word = self.integer(Op::ShiftRightLogical, word, place);
+            return self.decoded(word);
+        }
+        let (half, pair) = self.half_types();
+        let pair = self.op(Op::Bitcast, pair, &[word]);
+        let part = vec![Operand::IdRef(pair), Operand::LiteralBit32(u32::from(part))];
+        let half = self.op_into(Op::CompositeExtract, half, part);
+        let float = self.scalar(ScalarType::F32);
+        self.op(Op::FConvert, float, &[half])
+    }
+
+    /// An f16, and two of them.
+    fn half_types(&mut self) -> (Id, Id) {
+        self.needs.f16 = true;
+        let half = self.b.type_float(16, None);
+        (half, self.b.type_vector(half, 2))
+    }
+
+    fn u32_constant(&mut self, value: u32) -> Id {
+        self.constant(ScalarType::U32, value.into())
+    }
+
+    fn integer(&mut self, op: Op, a: Id, b: Id) -> Id {
+        let word = self.scalar(ScalarType::U32);
+        self.op(op, word, &[a, b])
+    }
+
+    fn integer_with(&mut self, op: Op, a: Id, b: u32) -> Id {
+        let b = self.u32_constant(b);
+        self.integer(op, a, b)
+    }
+
+    /// One of two words, by an unsigned comparison with a third.
+    fn where_(&mut self, compare: Op, a: Id, b: u32, then: Id, otherwise: Id) -> Id {
+        let (bool, word, b) = (self.scalar(ScalarType::Bool), self.scalar(ScalarType::U32), self.u32_constant(b));
+        let condition = self.op(compare, bool, &[a, b]);
+        self.op(Op::Select, word, &[condition, then, otherwise])
+    }
+
+    fn bits_of(&mut self, x: Id) -> Id {
+        let word = self.scalar(ScalarType::U32);
+        self.op(Op::Bitcast, word, &[x])
+    }
+
+    fn float_of(&mut self, bits: Id) -> Id {
+        let float = self.scalar(ScalarType::F32);
+        self.op(Op::Bitcast, float, &[bits])
+    }
+
+    /// The bits of an f32 as an f16.
+    fn encoded(&mut self, x: Id) -> Id {
+        let bits = self.bits_of(x);
+        let high = self.integer_with(Op::ShiftRightLogical, bits, 16);
+        let sign = self.integer_with(Op::BitwiseAnd, high, 0x8000);
+        let magnitude = self.integer_with(Op::BitwiseAnd, bits, 0x7fff_ffff);
+        let thirteen = self.integer_with(Op::ShiftRightLogical, magnitude, 13);
+        let odd = self.integer_with(Op::BitwiseAnd, thirteen, 1);
+        let shifted = self.integer_with(Op::IAdd, magnitude, 0xfffu32.wrapping_sub(0x3800_0000));
+        let rounded = self.integer(Op::IAdd, shifted, odd);
+        let normal = self.integer_with(Op::ShiftRightLogical, rounded, 13);
+        // Adding 0.5 aligns the mantissa so that the adder rounds at f16's last subnormal bit.
+        let float = self.scalar(ScalarType::F32);
+        let (size, half) = (self.float_of(magnitude), self.constant(ScalarType::F32, 0.5f32.to_bits().into()));
+        let aligned = self.op(Op::FAdd, float, &[size, half]);
+        let aligned = self.bits_of(aligned);
+        let subnormal = self.integer_with(Op::ISub, aligned, 0.5f32.to_bits());
+        let [nan, infinity] = [0x7e00, 0x7c00].map(|bits| self.u32_constant(bits));
+        let special = self.where_(Op::UGreaterThan, magnitude, 0x7f80_0000, nan, infinity);
+        let small = self.where_(Op::ULessThan, magnitude, 0x3880_0000, subnormal, normal);
+        let half = self.where_(Op::UGreaterThanEqual, magnitude, 0x4780_0000, special, small);
+        self.integer(Op::BitwiseOr, half, sign)
+    }
+
+    /// The f16 in the low half of a word as an f32.
+    fn decoded(&mut self, word: Id) -> Id {
+        let sign = self.integer_with(Op::BitwiseAnd, word, 0x8000);
+        let sign = self.integer_with(Op::ShiftLeftLogical, sign, 16);
+        let magnitude = self.integer_with(Op::BitwiseAnd, word, 0x7fff);
+        let mantissa = self.integer_with(Op::ShiftLeftLogical, magnitude, 13);
+        let normal = self.integer_with(Op::IAdd, mantissa, 112 << 23);
+        let special = self.integer_with(Op::BitwiseOr, mantissa, 0x7f80_0000);
+        // A subnormal is its mantissa times 2^-24: exact, and made without an f32 subnormal.
+        let float = self.scalar(ScalarType::F32);
+        let whole = self.op(Op::ConvertUToF, float, &[magnitude]);
+        let unit = self.constant(ScalarType::F32, 2f32.powi(-24).to_bits().into());
+        let subnormal = self.op(Op::FMul, float, &[whole, unit]);
+        let subnormal = self.bits_of(subnormal);
+        let small = self.where_(Op::ULessThan, magnitude, 0x400, subnormal, normal);
+        let size = self.where_(Op::UGreaterThanEqual, magnitude, 0x7c00, special, small);
+        let bits = self.integer(Op::BitwiseOr, size, sign);
+        self.float_of(bits)
+    }
+}
