@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! cargo run --release -p dml-ops --example gemm -- [--sizes 256,1024,64x10x4096] [--tiles all|table|matrix|T,T..]
-//!     [--dtype f32] [--layout nn,nt,tn,tt] [--split-k 1,4] [--batch 1] [--device 0] [--runs 12]
+//!     [--dtype f32] [--layout nn,nt,tn,tt] [--split-k 1,4] [--batch 1] [--device 0] [--runs 12] [--left-f32]
 //! ```
 //!
 //! A size is `n` or `MxNxK`; a tile is written as `128x256x16/8x8/8x4`, with `/s1` for one stage, `/k2` for two
 //! neighbours along k, `/x` for swizzled shared memory, `/g` for no prefetch in the last step,
 //! `/u` for two k-tiles a turn; on matrix units as `m128x256x32/64x64`, a workgroup's part and a subgroup's. `table` is what
-//! the library itself chooses, `matrix` all of its tiles on matrix units.
+//! the library itself chooses, `matrix` all of its tiles on matrix units. With `--left-f32` the first operand of a product of f16 or bf16
+//! lies in memory as float32: it is converted in a pass before the product, or on load; `*` marks what the library chooses.
 
 #[path = "../crates/ops/tests/common/mod.rs"]
 mod common;
@@ -18,8 +19,9 @@ use dml_kernel::DType;
 use dml_ops::matmul::choice::{self, Question, Way};
 use dml_ops::matmul::matrix_select::{self, MatrixChoice};
 use dml_ops::matmul::matrix_tile::MatrixTile;
+use dml_ops::matmul::on_load::Rounding;
 use dml_ops::matmul::{Choice, Finish, Output, Problem, Source, Tile, select};
-use dml_ops::{Call, Scalar, Tensor};
+use dml_ops::{Arg, Call, Scalar, Tensor};
 
 /// What `--tiles all` tries beside the table.
 const VARIANTS: &[&str] = &[
@@ -67,6 +69,7 @@ struct Options {
     batch: i64,
     device: usize,
     runs: usize,
+    left_f32: bool,
 }
 
 fn options() -> Result<Options, String> {
@@ -79,9 +82,14 @@ fn options() -> Result<Options, String> {
         batch: 1,
         device: 0,
         runs: 12,
+        left_f32: false,
     };
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
+        if name == "--left-f32" {
+            o.left_f32 = true;
+            continue;
+        }
         let value = args.next().ok_or(format!("{name} wants a value"))?;
         let number = |s: &str| s.parse::<i64>().map_err(|e| format!("{name}: {s}: {e}"));
         match name.as_str() {
@@ -110,6 +118,9 @@ fn options() -> Result<Options, String> {
             "--runs" => o.runs = number(&value)?.max(1) as usize,
             _ => return Err(format!("{name} is no option")),
         }
+    }
+    if o.left_f32 && !matches!(o.dtype, DType::F16 | DType::BF16) {
+        return Err("--left-f32 wants a dtype of 16 bits".into());
     }
     Ok(o)
 }
@@ -151,20 +162,49 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     activation: None,
                 },
             };
-            for way in choices(&o, &host, problem.size, layout)? {
-                let (us, error) = match measure(&host, &o, &problem, way, &out) {
-                    Ok(us) => (us, check(&host, &o, [m, n, k], [&a, &b], [sa, sb], &out)),
-                    Err(e) => {
-                        println!("{:>6} {m:>5}x{n:>5}x{k:>6} {layout:>3} {:>32}: {e}", o.dtype, named(way).0);
-                        continue;
-                    }
-                };
-                let rate = 2.0 * (o.batch * m * n) as f64 * k as f64 / us * 1e-6;
+            let print = |form: &str, way, run: &dyn Fn(&Call) -> dml_ops::Result<()>| {
                 let (tile, split_k) = named(way);
-                println!(
-                    "{:>6} {m:>5}x{n:>5}x{k:>6} {layout:>3} {tile:>32} {split_k:>5} {us:>10.1} {rate:>8.3} {error:>9.2e}",
-                    o.dtype
-                );
+                let row = format!("{:>6} {m:>5}x{n:>5}x{k:>6} {layout:>3} {tile:>32}", o.dtype);
+                match measure(&host, &o, &out, run) {
+                    Ok(us) => {
+                        let error = check(&host, &o, [m, n, k], [&a, &b], [sa, sb], &out);
+                        let rate = 2.0 * (o.batch * m * n) as f64 * k as f64 / us * 1e-6;
+                        let row = format!("{row} {split_k:>5} {us:>10.1} {rate:>8.3} {error:>9.2e} {form}");
+                        println!("{}", row.trim_end());
+                    }
+                    Err(e) => println!("{row}: {e}"),
+                }
+            };
+            for way in choices(&o, &host, problem.size, layout, None)? {
+                print("", way, &|call| problem.run_in(call, way));
+            }
+            if !o.left_f32 {
+                continue;
+            }
+            let floats: Vec<f64> = a.chunks(2).map(|bytes| decode(o.dtype, bytes)).collect();
+            let floats = host.of(DType::F32, &[o.batch, m * k], &floats);
+            let copy = dml_ops::operators().iter().find(|operator| operator.name == "aten::_copy_from");
+            let copy = copy.ok_or("there is no copy")?;
+            let operands = [Arg::Tensor(floats.clone()), Arg::Tensor(ta.clone()), Arg::Scalar(Scalar::Bool(false))];
+            let cast = || {
+                let mut call = Call { args: &operands, ..call(copy.name, &host) };
+                (copy.run)(&mut call)
+            };
+            let on_load =
+                Problem { a: Source::strided(&floats, [m, k], sa, m * k).rounded(o.dtype), ..problem.clone() };
+            let own = host.device.info().capabilities.converts_halves();
+            let rounding = Rounding { operands: [Some(o.dtype), None], own };
+            let asked = question(&o, &host, problem.size, layout, Some(rounding));
+            let is_chosen = choice::rounded_on_load(asked) == rounding.operands;
+            let mark = |chosen: bool| if chosen { "*" } else { "" };
+            for way in choices(&o, &host, problem.size, layout, None)? {
+                print(&format!("cast before{}", mark(!is_chosen)), way, &|call| {
+                    cast()?;
+                    problem.run_in(call, way)
+                });
+            }
+            for way in choices(&o, &host, problem.size, layout, Some(rounding))? {
+                print(&format!("on load{}", mark(is_chosen)), way, &|call| on_load.run_in(call, way));
             }
         }
         host.device.synchronize()?;
@@ -190,22 +230,31 @@ fn scale(dtype: DType, x: f64) -> f64 {
     if dtype.is_float() { x } else { (x * 8.0).floor() }
 }
 
-fn choices(o: &Options, host: &TestHost, size: [i64; 4], layout: &str) -> Result<Vec<Way>, String> {
-    let (long_steps, b_along_k) = (true, layout.ends_with('t'));
-    let limits = select::Limits::of(host.device.info());
-    let bytes = o.dtype.compute().bytes();
-    let units = matrix_select::candidates(host.device.info(), o.dtype).next();
+fn question(o: &Options, host: &TestHost, size: [i64; 4], layout: &str, rounding: Option<Rounding>) -> Question {
+    Question {
+        limits: select::Limits::of(host.device.info()),
+        units: matrix_select::candidates(host.device.info(), o.dtype).next(),
+        form: None,
+        size,
+        bytes: o.dtype.compute().bytes(),
+        long_steps: true,
+        b_along_k: layout.ends_with('t'),
+        by_rows: true,
+        rounding: rounding.unwrap_or(Rounding::NONE),
+    }
+}
+
+fn choices(
+    o: &Options,
+    host: &TestHost,
+    size: [i64; 4],
+    layout: &str,
+    rounding: Option<Rounding>,
+) -> Result<Vec<Way>, String> {
+    let question = question(o, host, size, layout, rounding);
+    let Question { limits, units, bytes, .. } = question;
     if o.tiles == "table" {
-        return Ok(vec![choice::choose(Question {
-            limits,
-            units,
-            form: None,
-            size,
-            bytes,
-            long_steps,
-            b_along_k,
-            by_rows: true,
-        })]);
+        return Ok(vec![choice::choose(question)]);
     }
     let split = |way: &dyn Fn(u32) -> Way| -> Vec<Way> { o.split_k.iter().map(|&parts| way(parts)).collect() };
     let on_units = |tile| split(&|split_k| Way::Matrix(MatrixChoice { tile, split_k }));
@@ -236,9 +285,18 @@ fn choices(o: &Options, host: &TestHost, size: [i64; 4], layout: &str) -> Result
 /// How long a product runs before it is timed.
 const WARM_UP: std::time::Duration = std::time::Duration::from_millis(150);
 
+fn call<'h>(name: &'static str, host: &'h TestHost) -> Call<'h> {
+    Call { name, args: &[], device: &host.device, host, returns: Default::default() }
+}
+
 /// Microseconds on the device, the median of the runs.
-fn measure(host: &TestHost, o: &Options, problem: &Problem, way: Way, out: &Tensor) -> dml_ops::Result<f64> {
-    let call = Call { name: "gemm", args: &[], device: &host.device, host, returns: Default::default() };
+fn measure(
+    host: &TestHost,
+    o: &Options,
+    out: &Tensor,
+    run: &dyn Fn(&Call) -> dml_ops::Result<()>,
+) -> dml_ops::Result<f64> {
+    let call = call("gemm", host);
     let device = &host.device;
     device.upload(out.data, &vec![0; (out.numel() as u64 * out.element_size()) as usize])?;
     // An idle GPU clocks down and takes a while to come back: warm it up for a fixed time, then leave it no pause.
@@ -246,13 +304,13 @@ fn measure(host: &TestHost, o: &Options, problem: &Problem, way: Way, out: &Tens
     // Sums of parts of k are the operator's own.
     let kept = host.count();
     while warm.elapsed() < WARM_UP {
-        problem.run_in(&call, way)?;
+        run(&call)?;
         host.keep(kept);
         device.synchronize()?;
     }
     let mut events = vec![device.record_event(true)?];
     for _ in 0..o.runs {
-        problem.run_in(&call, way)?;
+        run(&call)?;
         host.keep(kept);
         events.push(device.record_event(true)?);
     }

@@ -1,6 +1,9 @@
 // torch.autocast("dml"): PyTorch's own lists of which operator runs in which precision.
 #include <ATen/autocast_mode.h>
 
+#include <string>
+#include <utility>
+
 #include "register.h"
 
 namespace dml {
@@ -28,6 +31,17 @@ void run_in_float32(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   }
 }
 
+// Registers what has no kernel of our own.
+struct Others {
+  torch::Library& autocast;
+  const Names& taken;
+
+  template <class Name, class Function>
+  void impl(Name name, Function&& function) {
+    if (taken.count(std::string(name)) == 0) autocast.impl(name, std::forward<Function>(function));
+  }
+};
+
 }  // namespace
 
 void register_library_autocast(const char* name_space) {
@@ -39,12 +53,12 @@ void register_library_autocast(const char* name_space) {
   }
 }
 
-void register_autocast() {
+void register_autocast(const Names& taken) {
   using namespace at;  // the lists name types without it
   // Without this an operator on no list would fail under autocast.
   library("_", c10::DispatchKey::AutocastPrivateUse1).fallback(torch::CppFunction::makeFallthrough());
 
-  torch::Library& m = library("aten", c10::DispatchKey::AutocastPrivateUse1);
+  Others m{library("aten", c10::DispatchKey::AutocastPrivateUse1), taken};
 #define DML_LOWER(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)
 #define DML_FP32(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)
 #define DML_FP32_OPTION(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32_set_opt_dtype)

@@ -10,6 +10,7 @@
 #include "convert.h"
 #include "device.h"
 #include "interrupt.h"
+#include "product_dtype.h"
 #include "storage.h"
 
 namespace dml {
@@ -33,6 +34,7 @@ Call::Call() {
   host_.view = &Call::view;
   host_.warn = &Call::warn;
   host_.matmul_precision = &Call::matmul_precision;
+  host_.product_dtype = &Call::product_dtype;
   host_.default_dtype = dtype_code(c10::get_default_dtype_as_scalartype());
   host_.deterministic = at::globalContext().deterministicAlgorithms();
 }
@@ -142,6 +144,8 @@ int32_t Call::view(void* self, const DmlTensor* base, const int64_t* sizes, cons
 void Call::warn(void* self, const char* message) {
   static_cast<Call*>(self)->guarded([&] { dml::warn(message); });
 }
+
+uint8_t Call::product_dtype(void*) { return dtype_code(ProductDtype::current()); }
 
 uint8_t Call::matmul_precision(void*) {
   // What CUDA's products go by, which every way to set it sets: torch.set_float32_matmul_precision and

@@ -32,6 +32,7 @@ class Call {
                       int64_t storage_offset, DmlTensor* out);
   static void warn(void* self, const char* message);
   static uint8_t matmul_precision(void* self);
+  static uint8_t product_dtype(void* self);
 
   template <class F>
   int32_t guarded(F&& body) noexcept;

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define DML_ABI_VERSION 9u
+#define DML_ABI_VERSION 10u
 
 typedef enum DmlStatus {
   DML_OK = 0,
@@ -141,6 +141,7 @@ typedef struct DmlHost {
                   int64_t storage_offset, DmlTensor* out);
   void (*warn)(void* self, const char* message);
   uint8_t (*matmul_precision)(void* self);  // DmlPrecision; asked by products of float32
+  uint8_t (*product_dtype)(void* self);     // DmlDType that they round operands to; float32's: they do not
   uint8_t default_dtype;   // torch.get_default_dtype()
   uint8_t deterministic;   // torch.are_deterministic_algorithms_enabled()
 } DmlHost;

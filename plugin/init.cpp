@@ -78,7 +78,9 @@ void register_all() {
   register_hot(aten, taken);
   register_table(aten, "aten", taken);
   register_fallback();
-  if (!is_cuda()) register_autocast();  // PyTorch has CUDA's
+  Names products;
+  register_autocast_products(products);
+  if (!is_cuda()) register_autocast(products);  // PyTorch has CUDA's
   register_attention();
   register_ldexp();
   register_nested();

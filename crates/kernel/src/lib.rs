@@ -55,6 +55,6 @@ pub use lower::{FloatModes, Target};
 pub use matrix::Matrix;
 pub use matrix_type::{MatrixLayout, MatrixType, MatrixUse};
 pub use spirv::{Module, Needs};
-pub use storage::{convert, decode, encode};
+pub use storage::{convert, decode, encode, encode_pair};
 pub use types::{ScalarType, Type};
 pub use verify::InvalidKernel;

@@ -63,13 +63,9 @@ impl<'b> Pointer<'b> {
         }
         let raw = || -> Vec<Value<'b>> { values.iter().map(|&v| encode(v, dtype)).collect() };
         let words: Vec<Value<'b>> = match dtype.bytes() {
-            _ if dtype == DType::F16 => {
+            _ if matches!(dtype, DType::F16 | DType::BF16) => {
                 let floats: Vec<_> = values.iter().map(|v| v.cast(ScalarType::F32)).collect();
-                floats.chunks(2).map(|pair| pair[0].halves(pair[1])).collect()
-            }
-            _ if dtype == DType::BF16 => {
-                let upper: Vec<_> = values.iter().map(|v| rounded_bf16(v.cast(ScalarType::F32))).collect();
-                upper.chunks(2).map(|pair| (pair[0] >> 16) | (pair[1] & 0xffff_0000u32)).collect()
+                floats.chunks(2).map(|pair| encode_pair([pair[0], pair[1]], dtype)).collect()
             }
             8 => raw().iter().flat_map(|&r| split(r)).collect(),
             4 => raw().iter().map(|r| r.bitcast(ScalarType::U32)).collect(),
@@ -157,6 +153,15 @@ pub fn convert(value: Value<'_>, dtype: DType) -> Value<'_> {
         DType::U8 => decode(word & 0xff, dtype),
         DType::U16 => decode(word & 0xffff, dtype),
         _ => decode(word, dtype),
+    }
+}
+
+/// Two f32 as a word of f16 or bf16, the first one in its low half.
+pub fn encode_pair<'b>([low, high]: [Value<'b>; 2], dtype: DType) -> Value<'b> {
+    match dtype {
+        DType::F16 => low.halves(high),
+        DType::BF16 => (rounded_bf16(low) >> 16) | (rounded_bf16(high) & 0xffff_0000u32),
+        _ => unreachable!("elements of {dtype} are no halves of a word"),
     }
 }
 

@@ -40,6 +40,10 @@ impl Host for OnePlace {
     fn matmul_precision(&self) -> MatmulPrecision {
         MatmulPrecision::Highest
     }
+
+    fn product_dtype(&self) -> Option<DType> {
+        None
+    }
 }
 
 fn tensor(data: u64, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> Tensor {

@@ -486,11 +486,11 @@ fn accesses(dtype: DType) -> Vec<Access> {
     let pairs = Pattern::Digits { outer: digits(1, true), inner: digits(2, true), windows: 0, divided: false };
     let mut all = Vec::new();
     for (axis, wide) in [(Axis::Outer, true), (Axis::Outer, false), (Axis::Inner, true), (Axis::Inner, false)] {
-        all.push(Access { dtype, axis, wide, pattern: Pattern::Strided, whole_steps: false });
+        all.push(Access { dtype, rounded: None, axis, wide, pattern: Pattern::Strided, whole_steps: false });
     }
     for pattern in [pairs, window(1, false), window(2, true), window(3, false)] {
         for whole_steps in [false, true] {
-            all.push(Access { dtype, axis: Axis::Inner, wide: false, pattern, whole_steps });
+            all.push(Access { dtype, rounded: None, axis: Axis::Inner, wide: false, pattern, whole_steps });
         }
     }
     all

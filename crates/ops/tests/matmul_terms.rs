@@ -250,7 +250,8 @@ fn products_of_bfloat16() {
 
 #[test]
 fn every_variant_is_valid() {
-    let access = |dtype, axis, wide| Access { dtype, axis, wide, pattern: Pattern::Strided, whole_steps: false };
+    let access =
+        |dtype, axis, wide| Access { dtype, rounded: None, axis, wide, pattern: Pattern::Strided, whole_steps: false };
     let units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2 };
     let epilogue = Epilogue {
         dtype: DType::F32,

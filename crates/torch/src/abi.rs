@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of this interface; plugin and engine must agree.
-pub const ABI_VERSION: u32 = 9;
+pub const ABI_VERSION: u32 = 10;
 
 /// What a call came to.
 #[repr(i32)]
@@ -181,6 +181,8 @@ pub struct DmlHost {
     pub warn: unsafe extern "C" fn(*mut c_void, *const c_char),
     /// How float32 is multiplied: one of [`precision`].
     pub matmul_precision: unsafe extern "C" fn(*mut c_void) -> u8,
+    /// What products round float32 operands to: a dtype of 16 bits, or float32's.
+    pub product_dtype: unsafe extern "C" fn(*mut c_void) -> u8,
     /// `torch.get_default_dtype()`
     pub default_dtype: u8,
     /// `torch.are_deterministic_algorithms_enabled()`

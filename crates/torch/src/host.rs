@@ -135,6 +135,12 @@ impl Host for Plugin<'_> {
             _ => MatmulPrecision::Highest,
         }
     }
+
+    fn product_dtype(&self) -> Option<DType> {
+        // SAFETY: `new`'s promise.
+        let code = unsafe { (self.host.product_dtype)(self.host.this) };
+        DType::from_code(code).filter(|dtype| matches!(dtype, DType::F16 | DType::BF16))
+    }
 }
 
 #[cfg(test)]
@@ -171,6 +177,9 @@ mod tests {
     unsafe extern "C" fn matmul_precision(_: *mut c_void) -> u8 {
         precision::MEDIUM
     }
+    unsafe extern "C" fn product_dtype(_: *mut c_void) -> u8 {
+        DType::BF16 as u8
+    }
 
     #[test]
     fn the_plugin_never_reads_beyond_the_strides() {
@@ -181,6 +190,7 @@ mod tests {
             view,
             warn,
             matmul_precision,
+            product_dtype,
             default_dtype: 0,
             deterministic: 0,
         };

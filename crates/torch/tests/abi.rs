@@ -113,7 +113,9 @@ fn structs(to: &mut String) {
     });
     layout!(to, DmlValue { tag, len, u });
     check(to, "sizeof(((DmlValue *)0)->u)", size_of::<Payload>());
-    layout!(to, DmlHost { this as "self", empty, resize, view, warn, matmul_precision, default_dtype, deterministic });
+    layout!(to, DmlHost {
+        this as "self", empty, resize, view, warn, matmul_precision, product_dtype, default_dtype, deterministic
+    });
     layout!(
         to,
         DmlActivity {

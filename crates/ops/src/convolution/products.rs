@@ -62,7 +62,7 @@ fn pairs(t: &Tensor, batch: i64, outer: &[Step], inner: &[Step]) -> Source {
         && memory.is_aligned(WIDE);
     let digits = |steps: &[Step]| plain(steps.len() as u8, true);
     let pattern = Pattern::Digits { outer: digits(&outer), inner: digits(&inner), windows: 0, divided: false };
-    let access = Access { dtype: t.dtype, axis, wide, pattern, whole_steps: false };
+    let access = Access { dtype: t.dtype, rounded: None, axis, wide, pattern, whole_steps: false };
     Source::new(memory, batch, access, PatternStrides::Digits { outer, inner, windows: smallvec![] })
 }
 
@@ -93,7 +93,7 @@ fn windowed(
     let divided = windows.iter().any(|w| w.divisor != 1);
     let digits = |(_, first): (Step, bool)| plain(1, first);
     let pattern = Pattern::Digits { outer: digits(outer), inner: digits(inner), windows: windows.len() as u8, divided };
-    let access = Access { dtype: t.dtype, axis, wide, pattern, whole_steps: false };
+    let access = Access { dtype: t.dtype, rounded: None, axis, wide, pattern, whole_steps: false };
     let strides = PatternStrides::Digits { outer: smallvec![outer.0], inner: smallvec![inner.0], windows };
     Source::new(memory, batch, access, strides)
 }

@@ -4,9 +4,12 @@
 
 use super::matrix_select::{self, MatrixChoice, SplitChoice};
 use super::matrix_tile::{MatrixTile, Units};
+use super::on_load::Rounding;
+use super::order::Order;
 use super::select::{self, Choice, Limits};
 use super::split::Form;
 use super::waves::{self, Waves};
+use dml_kernel::DType;
 use std::cell::Cell;
 
 /// How a product is run.
@@ -45,29 +48,59 @@ pub struct Question {
     pub b_along_k: bool,
     /// Rows may be computed by themselves.
     pub by_rows: bool,
+    /// Operands that are rounded as they are read.
+    pub rounding: Rounding,
 }
 
 /// The part of one launch's time that two must not take more than.
 const WORTH_TWO_LAUNCHES: f64 = 0.95;
 
+/// An estimated time, and the way that takes it.
+type Timed = (f64, Way);
+
 thread_local! {
     /// Choices of the thread's last products, each at a place that its sizes tell: the estimates take microseconds.
-    static CHOSEN: [Cell<Option<(Question, Way)>>; 64] = const { [const { Cell::new(None) }; 64] };
+    static CHOSEN: [Cell<Option<(Question, Timed)>>; 64] = const { [const { Cell::new(None) }; 64] };
 }
 
-/// The way of the least estimated time.
+/// The way of the least estimated time; where operands are rounded as they are read, of those that give the bits of the way of halves.
 pub fn choose(question: Question) -> Way {
+    timed(question).1
+}
+
+/// Which of the question's operands are to be rounded as they are read. The others are written in 16 bits before, each in a pass of its
+/// own.
+pub fn rounded_on_load(question: Question) -> [Option<DType>; 2] {
+    let Question { limits, size: [batch, m, n, k], rounding, .. } = question;
+    let all = rounding.operands;
+    let written = [m, n].map(|outer| limits.passes(1, ((4 + 2) * batch * outer * k) as f64));
+    let ways = [[true, true], [true, false], [false, true], [false, false]].into_iter().filter_map(|reads| {
+        let of = |i: usize| all[i].filter(|_| reads[i]);
+        let rounded = [of(0), of(1)];
+        let is_new = (0..2).all(|i| all[i].is_some() || reads[i]);
+        let passes: f64 = (0..2).filter(|&i| rounded[i] != all[i]).map(|i| written[i]).sum();
+        let rounding = Rounding { operands: rounded, ..rounding };
+        is_new.then(|| (passes + timed(Question { rounding, ..question }).0, rounded))
+    });
+    // The first of equals: memory that is not needed.
+    ways.reduce(|best, next| if next.0 < best.0 { next } else { best }).map_or([None; 2], |(_, rounded)| rounded)
+}
+
+/// The way that is chosen, and the estimate of its time.
+fn timed(question: Question) -> Timed {
     // The high bits of products with an odd number depend on every size.
+    let rounded = question.rounding.operands.map(|dtype| dtype.map_or(0, |dtype| dtype as i64));
     let mixed = question
         .size
         .iter()
+        .chain(&rounded)
         .fold(0u64, |mixed, &n| (mixed ^ n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23));
     CHOSEN.with(|chosen| {
         let place = &chosen[(mixed >> 58) as usize];
         match place.get() {
             Some((asked, way)) if asked == question => way,
             _ => {
-                let way = estimated(&question);
+                let way = if question.rounding.is_none() { estimated(&question) } else { of_rounded(&question) };
                 place.set(Some((question, way)));
                 way
             }
@@ -75,18 +108,54 @@ pub fn choose(question: Question) -> Way {
     })
 }
 
-fn estimated(question: &Question) -> Way {
-    let Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows } = question;
+/// The way of operands that are rounded as they are read.
+fn of_rounded(question: &Question) -> Timed {
+    let Question { limits, units, form: _, size, bytes, long_steps, b_along_k, by_rows: _, rounding } = *question;
+    let [batch, m, n, k] = size;
+    let (_, of_halves) = timed(Question { rounding: Rounding::NONE, ..*question });
+    let plain = |rows, choice| select::time(&limits, [batch, rows, n, k], bytes, b_along_k, choice, rounding);
+    // The fastest tile that adds up in the order of one of halves.
+    let in_order = |rows, of: MatrixChoice| {
+        let tiles = |units| matrix_select::rated(&limits, units, [batch, rows, n, k], long_steps, rounding);
+        let choices = units.into_iter().flat_map(tiles).map(|(time, tile, split_k)| (time, Choice { tile, split_k }));
+        let order = Order::of_way(Way::Matrix(of), k);
+        let alike = choices.filter(|&(_, choice)| Order::of_way(Way::Matrix(choice), k) == order);
+        alike.min_by(|x, y| x.0.total_cmp(&y.0))
+    };
+    let time = match of_halves {
+        Way::Plain(choice) => plain(m, choice),
+        Way::Waves(Waves { first, rows, rest }) => {
+            plain(rows, Choice { tile: first, split_k: 1 }) + plain(m - rows, rest)
+        }
+        Way::Matrix(choice) => {
+            return in_order(m, choice)
+                .map_or((f64::INFINITY, of_halves), |(time, choice)| (time, Way::Matrix(choice)));
+        }
+        Way::MatrixWaves(Waves { first, rows, rest }) => {
+            let launches = in_order(rows, Choice { tile: first, split_k: 1 }).zip(in_order(m - rows, rest));
+            return launches.map_or((f64::INFINITY, of_halves), |((time, first), (rest_time, rest))| {
+                (time + rest_time, Way::MatrixWaves(Waves { first: first.tile, rows, rest }))
+            });
+        }
+        Way::Split(_) | Way::Rounded(_) => f64::INFINITY,
+    };
+    (time, of_halves)
+}
+
+fn estimated(question: &Question) -> Timed {
+    let Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows, rounding: _ } = question;
     let in_one = |size| Some(select::choose(limits, size, *bytes, *b_along_k));
     let waves = || waves::choose(limits, *size, select::entries(limits, *bytes, *b_along_k), in_one);
     let (time, plain) = select::choose(limits, *size, *bytes, *b_along_k);
     let (time, plain) =
         faster((time, Way::Plain(plain)), *by_rows, || waves().map(|(t, waves)| (t, Way::Waves(waves))));
-    let Some(units) = *units else { return plain };
+    let Some(units) = *units else { return (time, plain) };
     let other = match form {
         None => {
             let in_one = |size| matrix_select::choose(limits, units, size, *long_steps);
-            let waves = || waves::choose(limits, *size, matrix_select::entries(limits, units, *long_steps), in_one);
+            let waves = || {
+                waves::choose(limits, *size, matrix_select::entries(limits, units, *long_steps, Rounding::NONE), in_one)
+            };
             in_one(*size).map(|(time, choice)| {
                 faster((time, Way::Matrix(choice)), *by_rows, || waves().map(|(t, waves)| (t, Way::MatrixWaves(waves))))
             })
@@ -102,8 +171,8 @@ fn estimated(question: &Question) -> Way {
     };
     match other {
         // Small units are there to be tried, not to be fast.
-        Some((other, way)) if other <= time || (units.small && form.is_some()) => way,
-        _ => plain,
+        Some((other, way)) if other <= time || (units.small && form.is_some()) => (other, way),
+        _ => (time, plain),
     }
 }
 
@@ -118,6 +187,7 @@ fn faster(one: (f64, Way), by_rows: bool, two: impl Fn() -> Option<(f64, Way)>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matmul::on_load;
 
     fn limits(shared_memory: u32, invocations: u32) -> Limits {
         Limits { shared_memory, invocations, ..Limits::LARGE }
@@ -134,10 +204,14 @@ mod tests {
                 for limits in adapters {
                     for (bytes, b_along_k, units) in [(4, false, None), (4, true, UNITS), (8, false, None)] {
                         let size = [1 + n % 3, n, 7 * n, 512];
-                        let (form, long_steps) = (None, n % 2 == 0);
+                        let (form, long_steps, by_rows) = (None, n % 2 == 0, n % 3 == 0);
+                        let rounding = Rounding::NONE;
                         let question =
-                            Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows: n % 3 == 0 };
-                        assert_eq!(choose(question), estimated(&question), "{size:?}");
+                            Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows, rounding };
+                        assert_eq!(timed(question), estimated(&question), "{size:?}");
+                        let rounding = Rounding { operands: [F16, None], own: n % 2 == 0 };
+                        let question = Question { rounding, ..question };
+                        assert_eq!(timed(question), of_rounded(&question), "{size:?}");
                     }
                 }
             }
@@ -158,8 +232,52 @@ mod tests {
     }
 
     fn of_size(limits: Limits, n: i64) -> Question {
-        let size = [1, n, n, n];
-        Question { limits, units: UNITS, form: None, size, bytes: 4, long_steps: true, b_along_k: false, by_rows: true }
+        Question {
+            limits,
+            units: UNITS,
+            form: None,
+            size: [1, n, n, n],
+            bytes: 4,
+            long_steps: true,
+            b_along_k: false,
+            by_rows: true,
+            rounding: Rounding::NONE,
+        }
+    }
+
+    const F16: Option<DType> = Some(DType::F16);
+
+    #[test]
+    fn operands_of_few_rows_are_rounded_as_they_are_read_and_those_of_large_products_written_first() {
+        let own = |operands| Rounding { operands, own: true };
+        let question = |size| Question { size, rounding: own([F16, None]), ..of_size(Limits::LARGE, 1) };
+        for size in [[1, 64, 1024, 1024], [1, 64, 4096, 4096], [32, 128, 64, 64]] {
+            assert_eq!(rounded_on_load(question(size)), [F16, None], "{size:?}");
+        }
+        for size in [[1, 4096, 4096, 4096], [1, 8192, 8192, 1024]] {
+            assert_eq!(rounded_on_load(question(size)), [None; 2], "{size:?}");
+        }
+        // Weights that few rows are multiplied by: written once, they would be read once.
+        let weights = Question { rounding: own([None, F16]), ..question([1, 32, 8192, 8192]) };
+        assert_eq!(rounded_on_load(weights), [None, F16]);
+    }
+
+    #[test]
+    fn operands_that_are_rounded_as_they_are_read_are_added_up_in_the_order_of_halves() {
+        let sizes = [[1, 64, 4096, 4096], [1, 100, 768, 3072], [3, 33, 50_257, 768], [1, 64, 64, 65_536]];
+        for units in [None, UNITS] {
+            for size in sizes {
+                for operands in [[F16, None], [None, F16], [F16, F16]] {
+                    let rounding = Rounding { operands, own: false };
+                    let halves = Question { units, size, ..of_size(Limits::LARGE, 1) };
+                    let (time, way) = timed(Question { rounding, ..halves });
+                    assert_eq!(Order::of_way(way, size[3]), Order::of_way(choose(halves), size[3]));
+                    assert!(time.is_finite(), "{size:?} {operands:?}");
+                    let Way::Matrix(choice) = way else { continue };
+                    assert!(on_load::fits(&choice.tile, rounding));
+                }
+            }
+        }
     }
 
     #[test]

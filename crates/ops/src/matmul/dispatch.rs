@@ -3,6 +3,7 @@
 use super::choice::{self, Question};
 use super::gemv;
 use super::matrix_tile::Units;
+use super::on_load::Rounding;
 use super::operand::Axis;
 use super::problem::Problem;
 use super::select::Limits;
@@ -30,29 +31,37 @@ impl Problem {
         );
         let limits = Limits::of(call.device.info());
         self.orient();
+        if self.rounds_to() != [None; 2] {
+            self.write_operands(call, limits)?;
+        }
         if self.size[1] <= gemv::MAX_ROWS {
             return self.run_gemv(call, &limits);
         }
-        let dtype = self.a.access.dtype;
+        let question = self.question(call, limits, precision)?;
+        self.run_tuned(call, question, choice::choose(question))
+    }
+
+    /// What its choice depends on.
+    pub(super) fn question(&self, call: &Call, limits: Limits, precision: MatmulPrecision) -> Result<Question> {
         let (units, form) = self.units(call, precision)?;
         let [_, m, n, k] = self.size;
-        let question = Question {
+        Ok(Question {
             limits,
             units,
             form,
             size: self.size,
-            bytes: dtype.compute().bytes(),
+            bytes: self.a.access.dtype.compute().bytes(),
             long_steps: units.is_some() && form.is_none() && self.a.is_in_units([m, k]) && self.b.is_in_units([n, k]),
             b_along_k: self.b.access.axis == Axis::Inner,
             by_rows: self.is_by_rows(),
-        };
-        self.run_tuned(call, question, choice::choose(question))
+            rounding: Rounding { operands: self.rounds_to(), own: call.device.info().capabilities.converts_halves() },
+        })
     }
 
     /// The matrix units that it may run on, and what its operands then become.
     fn units(&self, call: &Call, precision: MatmulPrecision) -> Result<(Option<Units>, Option<Form>)> {
-        let dtype = self.a.access.dtype;
-        if self.b.access.dtype != dtype {
+        let dtype = self.a.access.factors();
+        if self.b.access.factors() != dtype {
             return Ok((None, None));
         }
         let forms: &[Form] = match precision {

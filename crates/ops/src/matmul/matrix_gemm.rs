@@ -91,7 +91,7 @@ impl KernelSpec for Spec {
         let behind = tile.units(a.rows, a.length);
         let w = Stage::new(b, &right, &tile, memory, b.u32(behind), (tile.n, self.units[1]), (n0, edge(n)));
         let limit = self.product.ragged_k.then_some(k_end);
-        let sums = Sums::new(b, &tile, self.product.a.dtype);
+        let sums = Sums::new(b, &tile, self.product.a.factors());
 
         let length = (k_end - k_begin + (tile.k - 1)) >> tile.k.ilog2();
         let count = if terms.is_some() { length * 3 } else { length };

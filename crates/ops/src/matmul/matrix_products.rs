@@ -4,7 +4,7 @@ use super::epilogue::Activation;
 use super::operand::{Access, Axis, Digits, Pattern, PatternStrides, Source, Step};
 use super::padded;
 use super::problem::Problem;
-use super::product::{Added, check_scalar_types, into, prepare, product, product_of};
+use super::product::{Added, check_scalar_types, into, multiplied_in, prepare, product, product_of};
 use crate::movement::copy::cast;
 use crate::operator::argument::Out;
 use crate::operator::call::{Call, Ret, Scalar};
@@ -98,8 +98,8 @@ fn int_mm(call: &mut Call, a: &Tensor, b: &Tensor, out: Out) -> Result<()> {
             t.clone()
         }
     };
-    let left = padded::source(call, a, [1, m, k], [0, a.strides[0], a.strides[1]], n)?;
-    let right = padded::source(call, b, [1, n, k], [0, b.strides[1], b.strides[0]], m)?;
+    let left = padded::source(call, a, [1, m, k], [0, a.strides[0], a.strides[1]], n, a.dtype)?;
+    let right = padded::source(call, b, [1, n, k], [0, b.strides[1], b.strides[0]], m, b.dtype)?;
     into(call, &target, [a, b], Scalar::Int(1), None, k, |finish| Problem {
         size: [1, m, n, k],
         a: left,
@@ -114,20 +114,21 @@ fn mm(call: &mut Call, a: &Tensor, b: &Tensor, out: Out) -> Result<()> {
     check!(a.dim() == 2, Runtime, "self must be a matrix");
     check!(b.dim() == 2, Runtime, "mat2 must be a matrix");
     check_inner(a, b)?;
+    let [x, y] = [a, b].map(|t| multiplied_in(call, t));
     check!(
-        a.dtype == b.dtype,
+        x == y,
         Runtime,
         "expected m1 and m2 to have the same dtype, but got: {} != {}",
-        structured::type_name(a.dtype),
-        structured::type_name(b.dtype)
+        structured::type_name(x),
+        structured::type_name(y)
     );
-    product(call, out, [a, b], a.dtype, &[a.sizes[0], b.sizes[1]], None)
+    product(call, out, [a, b], x, &[a.sizes[0], b.sizes[1]], None)
 }
 
 fn bmm(call: &mut Call, a: &Tensor, b: &Tensor, out: Out) -> Result<()> {
     let sizes = batched_sizes(a, b)?;
-    check_batches(a, b, &sizes)?;
-    product(call, out, [a, b], b.dtype, &sizes, None)
+    let dtype = check_batches(call, a, b, &sizes)?;
+    product(call, out, [a, b], dtype, &sizes, None)
 }
 
 fn addmm(call: &mut Call, bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, out: Out) -> Result<()> {
@@ -144,20 +145,15 @@ fn addmm_of(
     out: Out,
     activation: Option<Activation>,
 ) -> Result<()> {
-    for (x, y, name) in [(bias, b, "self"), (a, b, "mat1")] {
-        check!(
-            x.dtype == y.dtype,
-            Runtime,
-            "{name} and mat2 must have the same dtype, but got {} and {}",
-            x.dtype,
-            y.dtype
-        );
+    let [first, second] = [a, b].map(|t| multiplied_in(call, t));
+    for (dtype, name) in [(bias.dtype, "self"), (first, "mat1")] {
+        check!(dtype == second, Runtime, "{name} and mat2 must have the same dtype, but got {dtype} and {second}");
     }
     check!(a.dim() == 2, Runtime, "mat1 must be a matrix, got {}-D tensor", a.dim());
     check!(b.dim() == 2, Runtime, "mat2 must be a matrix, got {}-D tensor", b.dim());
     check_inner(a, b)?;
     let added = Some(Added { tensor: bias, beta, alpha });
-    product_of(call, out, [a, b], a.dtype, &[a.sizes[0], b.sizes[1]], added, activation)
+    product_of(call, out, [a, b], first, &[a.sizes[0], b.sizes[1]], added, activation)
 }
 
 fn mm_as(call: &mut Call, a: &Tensor, b: &Tensor, dtype: DType, out: Out) -> Result<()> {
@@ -211,7 +207,7 @@ fn baddbmm_as(
 /// Checks the dtype that is asked for of a product of `a` and `b`: theirs, or float32 for half precision. What is added
 /// to it has either.
 fn check_wider(dtype: DType, a: &Tensor, b: &Tensor, bias: Option<&Tensor>) -> Result<()> {
-    check_scalar_types(a, b)?;
+    check_scalar_types(a.dtype, b.dtype)?;
     check!(
         dtype == a.dtype || dtype == DType::F32 && matches!(a.dtype, DType::F16 | DType::BF16),
         Runtime,
@@ -265,21 +261,26 @@ fn baddbmm(
         call.size_of(t, d)?;
     }
     let sizes = batched_sizes(a, b)?;
+    let [first, second] = [a, b].map(|t| multiplied_in(call, t));
     check!(
-        bias.dtype == a.dtype,
+        bias.dtype == first,
         Runtime,
         "Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}",
         structured::type_name(bias.dtype),
-        structured::type_name(a.dtype),
-        structured::type_name(b.dtype)
+        structured::type_name(first),
+        structured::type_name(second)
     );
-    check_batches(a, b, &sizes)?;
-    product(call, out, [a, b], b.dtype, &sizes, Some(Added { tensor: bias, beta, alpha }))
+    let dtype = check_batches(call, a, b, &sizes)?;
+    product(call, out, [a, b], dtype, &sizes, Some(Added { tensor: bias, beta, alpha }))
 }
 
 /// Checks the dtypes of batches, if there is something to multiply. The result has that of the second.
-fn check_batches(a: &Tensor, b: &Tensor, sizes: &[i64]) -> Result<()> {
-    if a.sizes[2] == 0 || sizes.contains(&0) { Ok(()) } else { check_scalar_types(a, b) }
+fn check_batches(call: &Call, a: &Tensor, b: &Tensor, sizes: &[i64]) -> Result<DType> {
+    let [first, second] = [a, b].map(|t| multiplied_in(call, t));
+    if a.sizes[2] > 0 && !sizes.contains(&0) {
+        check_scalar_types(first, second)?;
+    }
+    Ok(second)
 }
 
 /// One product whose inner index is batch and k together. Of no batches, what is added may be of another dtype than they are.
@@ -342,7 +343,7 @@ fn addbmm(call: &mut Call, bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, 
             windows: smallvec![],
         };
         let axis = if t.strides[outer] == 1 { Axis::Outer } else { Axis::Inner };
-        let access = Access { dtype: t.dtype, axis, wide: false, pattern, whole_steps: false };
+        let access = Access { dtype: t.dtype, rounded: None, axis, wide: false, pattern, whole_steps: false };
         Source::new(t.into(), 0, access, strides)
     };
     into(call, &target, [a, b], alpha, addend, k, |finish| Problem {

@@ -2,6 +2,7 @@
 //! [`select`] with rates of its own.
 
 use super::matrix_tile::{MatrixTile, Units, sums};
+use super::on_load::{self, Rounding};
 use super::scales;
 use super::select::{self, Choice, Limits, Work, fastest, rated_of};
 use super::split::{EDGE, Form};
@@ -130,7 +131,7 @@ pub fn tiles(units: Units) -> impl Iterator<Item = (MatrixTile, f64)> {
 ///
 /// `long_steps`: see [`Question`](super::choice::Question).
 pub fn choose(limits: &Limits, units: Units, size: [i64; 4], long_steps: bool) -> Option<(f64, MatrixChoice)> {
-    fastest(limits, size, entries(limits, units, long_steps))
+    fastest(limits, size, entries(limits, units, long_steps, Rounding::NONE))
         .map(|(time, tile, split_k)| (time, MatrixChoice { tile, split_k }))
 }
 
@@ -140,8 +141,9 @@ pub fn rated(
     units: Units,
     size: [i64; 4],
     long_steps: bool,
+    rounding: Rounding,
 ) -> impl Iterator<Item = (f64, MatrixTile, u32)> {
-    rated_of(limits, size, entries(limits, units, long_steps))
+    rated_of(limits, size, entries(limits, units, long_steps, rounding))
 }
 
 /// The tiles of the table that fit, with their work and their rates.
@@ -149,11 +151,15 @@ pub(super) fn entries(
     limits: &Limits,
     units: Units,
     long_steps: bool,
+    rounding: Rounding,
 ) -> impl Iterator<Item = (MatrixTile, Work, f64)> {
-    let fits = |tile: &MatrixTile| tile.shared_bytes() <= limits.shared_memory && tile.threads() <= limits.invocations;
+    let fits = move |tile: &MatrixTile| {
+        let fits_adapter = tile.shared_bytes() <= limits.shared_memory && tile.threads() <= limits.invocations;
+        fits_adapter && on_load::fits(tile, rounding)
+    };
     tiles(units).filter(move |(tile, _)| fits(tile)).map(move |(tile, rate)| {
         let rate = if long_steps || tile.k * tile.bytes <= 64 { rate } else { LONG_STEP * rate };
-        (tile, work(&tile, true), rate)
+        (tile, work(&tile, true), on_load::rate(limits, rate, [tile.m, tile.n], rounding))
     })
 }
 

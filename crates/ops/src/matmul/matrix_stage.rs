@@ -1,9 +1,11 @@
-//! Operands' tiles of a product on matrix units: staged in shared memory as they lie in memory.
+//! Operands' tiles of a product on matrix units: staged in shared memory in the order in which they lie in memory.
+//!
+//! What is rounded on its way is fetched as it lies, and rounded when it is stored: only then must it have arrived.
 
 use super::matrix_tile::MatrixTile;
 use super::operand::Axis;
 use super::reader::{Lane, Reader};
-use dml_kernel::{Builder, DType, Matrix, MatrixLayout, MatrixUse, ScalarType, Shared, Value, Var};
+use dml_kernel::{Builder, DType, Matrix, MatrixLayout, MatrixUse, ScalarType, Shared, Value, Var, encode_pair};
 
 /// One operand's tile in shared memory, and this invocation's part in filling it.
 pub(super) struct Stage<'r, 'b> {
@@ -30,7 +32,7 @@ struct Load<'b> {
     /// Where it goes: unit and place in that.
     unit: Value<'b>,
     place: Value<'b>,
-    /// What was fetched.
+    /// What was fetched, in words of memory.
     words: Vec<Var<'b>>,
 }
 
@@ -65,11 +67,13 @@ impl<'r, 'b> Stage<'r, 'b> {
                     let local = size.map_or(o, |size| o.min(size - wide - origin));
                     reader.lane(b, origin, local, k)
                 });
+                // Of float32 a word is an element.
+                let words = if reader.access.rounded.is_some() { step } else { step / packed };
                 Load {
                     lanes: lanes.collect(),
                     unit: begin + row * (length / unit + 1) + (first >> unit.ilog2()),
                     place: first & (unit - 1),
-                    words: (0..step / packed).map(|_| b.var(b.u32(0))).collect(),
+                    words: (0..words).map(|_| b.var(b.u32(0))).collect(),
                 }
             })
             .collect();
@@ -78,6 +82,15 @@ impl<'r, 'b> Stage<'r, 'b> {
 
     /// Fetches this invocation's part of the k-tile at `k0`.
     pub(super) fn fetch(&self, b: &'b Builder, k0: Value<'b>, k_end: Option<Value<'b>>) {
+        if self.reader.access.rounded.is_some() {
+            let tile = self.reader.tile(k0);
+            for load in &self.loads {
+                let fetch = |lane| self.reader.fetch_as_they_lie(b, tile, self.width, k0, lane, k_end);
+                let elements = load.lanes.iter().flat_map(fetch);
+                load.words.iter().zip(elements).for_each(|(to, x)| to.set(x.bitcast(ScalarType::U32)));
+            }
+            return;
+        }
         let words = self.width == self.unit;
         let packed = self.packed as usize;
         let single = if packed == 2 { DType::U16 } else { DType::U8 };
@@ -94,19 +107,23 @@ impl<'r, 'b> Stage<'r, 'b> {
                 }
             }
             for (to, parts) in load.words.iter().zip(elements.chunks_exact(packed)) {
-                let word = parts[1..]
-                    .iter()
-                    .zip(1u32..)
-                    .fold(parts[0], |word, (&part, i)| word | (part << (i * 32 / packed as u32)));
-                to.set(word);
+                to.set(packed_word(parts));
             }
         }
+    }
+
+    /// What was fetched, as shared memory has it.
+    fn fetched(&self, load: &Load<'b>) -> Vec<Value<'b>> {
+        let words = load.words.iter().map(|word| word.get());
+        let Some(dtype) = self.reader.access.rounded else { return words.collect() };
+        let elements: Vec<_> = words.map(|word| word.bitcast(ScalarType::F32)).collect();
+        elements.chunks_exact(2).map(|pair| encode_pair([pair[0], pair[1]], dtype)).collect()
     }
 
     pub(super) fn store(&self, b: &'b Builder) {
         let store = || {
             for load in &self.loads {
-                let words: Vec<_> = load.words.iter().map(|word| word.get()).collect();
+                let words = self.fetched(load);
                 if self.width == self.unit {
                     self.memory.store(load.unit, b.vector(&words));
                     continue;
@@ -133,4 +150,10 @@ impl<'r, 'b> Stage<'r, 'b> {
         let layout = if along_k == left { MatrixLayout::RowMajor } else { MatrixLayout::ColumnMajor };
         to.load(self.memory, self.begin + index, stride, layout);
     }
+}
+
+/// Elements side by side in a word, the first one in its lowest bits.
+fn packed_word<'b>(parts: &[Value<'b>]) -> Value<'b> {
+    let bits = 32 / parts.len() as u32;
+    parts[1..].iter().zip(1u32..).fold(parts[0], |word, (&part, i)| word | (part << (i * bits)))
 }

@@ -2,8 +2,8 @@
 //!
 //! [`Problem`] is one product; [`choice`] says how it is cut up, into a [`Tile`] ([`select`]) or a tile on matrix units
 //! ([`matrix_select`]), which [`tune`] may refine; [`gemm`], [`gemv`] and [`matrix_gemm`] write the kernels,
-//! [`place`] says which part is a workgroup's, [`operand`] where elements lie, [`reader`] fetches them, and [`epilogue`] is what happens to sums. Convolutions
-//! are products with operands of their own.
+//! [`place`] says which part is a workgroup's, [`operand`] where elements lie, [`reader`] fetches them, float32 as halves where
+//! [`on_load`] says so, and [`epilogue`] is what happens to sums. Convolutions are products with operands of their own.
 
 pub mod choice;
 pub mod conditional;
@@ -16,7 +16,9 @@ pub mod interface;
 pub mod matrix_gemm;
 pub mod matrix_select;
 pub mod matrix_tile;
+pub mod on_load;
 pub mod operand;
+pub mod order;
 pub mod padded;
 pub mod place;
 pub mod problem;

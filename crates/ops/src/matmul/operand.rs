@@ -59,8 +59,10 @@ pub enum Pattern {
 /// The part of an operand that changes code.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Access {
-    /// Element type.
+    /// Element type in memory.
     pub dtype: DType,
+    /// The dtype of 16 bits that elements are rounded to as they are read, of an operand that lies in memory as float32.
+    pub rounded: Option<DType>,
     /// Direction of the loads.
     pub axis: Axis,
     /// Loads take [`WIDE`] elements at once: memory is contiguous along the axis, and everything is a multiple.
@@ -78,9 +80,14 @@ impl Access {
         if self.wide { WIDE } else { 1 }
     }
 
-    /// Elements that matrix units take in one load of 16 bytes, the widest access.
+    /// The dtype of what is multiplied.
+    pub fn factors(&self) -> DType {
+        self.rounded.unwrap_or(self.dtype)
+    }
+
+    /// Elements that matrix units take in 16 bytes, the widest access; where they are rounded, of two loads.
     pub fn unit(&self) -> u32 {
-        unit(self.dtype)
+        unit(self.factors())
     }
 
     /// The dtype in which products of its elements are added up, and in which split-K keeps its sums.
@@ -214,7 +221,11 @@ impl Source {
 
     /// A strided matrix of `outer x inner` elements, with a wide access where memory allows it.
     pub fn strided(t: &Tensor, size: [i64; 2], stride: [i64; 2], batch: i64) -> Source {
-        let memory = Memory::from(t);
+        Source::laid(Memory::from(t), size, stride, batch)
+    }
+
+    /// [`strided`](Self::strided), of elements that lie there.
+    pub(super) fn laid(memory: Memory, size: [i64; 2], stride: [i64; 2], batch: i64) -> Source {
         let multiple = |x: i64| x % i64::from(WIDE) == 0;
         let wide = |along: usize| {
             stride[along] == 1
@@ -232,12 +243,20 @@ impl Source {
         } else {
             (Axis::Outer, false)
         };
-        let access = Access { dtype: t.dtype, axis, wide, pattern: Pattern::Strided, whole_steps: false };
+        let pattern = Pattern::Strided;
+        let access = Access { dtype: memory.dtype, rounded: None, axis, wide, pattern, whole_steps: false };
         Source::new(memory, batch, access, PatternStrides::Strided { outer: stride[0], inner: stride[1] })
     }
 
-    /// Whether every [unit](Access::unit) of elements of at most 16 bits along the axis, of a matrix of `outer x inner` elements, is
-    /// 16 bytes at a multiple of 16.
+    /// The same, whose float32 elements are rounded to a dtype of 16 bits as they are read; of another dtype they are left alone.
+    #[must_use]
+    pub fn rounded(self, to: DType) -> Source {
+        let rounded = (self.access.dtype == DType::F32 && to.bytes() == 2).then_some(to);
+        Source { access: Access { rounded, ..self.access }, ..self }
+    }
+
+    /// Whether every [unit](Access::unit) of elements that are multiplied in at most 16 bits, along the axis, of a matrix of
+    /// `outer x inner` elements, begins at a multiple of 16 bytes.
     pub fn is_in_units(&self, size: [i64; 2]) -> bool {
         let multiple = |x: i64| x % i64::from(self.access.unit()) == 0;
         let aligned = multiple(self.batch) && self.memory.address.is_multiple_of(16);

@@ -15,16 +15,18 @@ const USES: i64 = 512;
 /// The shortest k for which that was measured to hold.
 const SHORTEST: i64 = 512;
 
-/// The operand of `batch` matrices of `outer x k` elements at these strides, of which a product uses every element `uses` times.
+/// The operand of `batch` matrices of `outer x k` elements at these strides, of which a product uses every element `uses` times and in
+/// this dtype.
 pub fn source(
     call: &Call,
     t: &Tensor,
     [batch, outer, k]: [i64; 3],
     [apart, row, step]: [i64; 3],
     uses: i64,
+    dtype: DType,
 ) -> Result<Source> {
     let apart = if batch == 1 { 0 } else { apart };
-    let plain = Source::strided(t, [outer, k], [row, step], apart);
+    let plain = Source::strided(t, [outer, k], [row, step], apart).rounded(dtype);
     // Single bytes are gathered even where four of them are loaded at a time.
     let whole = if t.dtype == DType::I8 { plain.is_in_units([outer, k]) } else { plain.access.wide };
     let worthwhile =
@@ -32,10 +34,9 @@ pub fn source(
     if whole || !worthwhile {
         return Ok(plain);
     }
-    let (count, length) =
-        (if apart == 0 { 1 } else { batch }, (k as u64).next_multiple_of(unit(t.dtype).into()) as i64);
+    let (count, length) = (if apart == 0 { 1 } else { batch }, (k as u64).next_multiple_of(unit(dtype).into()) as i64);
     // Without the memory for it the product is only slower.
-    let Ok(copied) = call.empty(t.dtype, &[count, outer, length]) else { return Ok(plain) };
+    let Ok(copied) = call.empty(dtype, &[count, outer, length]) else { return Ok(plain) };
     if length > k {
         copy::fill_with(call, &copied.narrow(2, k, length - k), Scalar::Int(0))?;
     }

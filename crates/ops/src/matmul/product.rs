@@ -25,9 +25,15 @@ pub fn check_dtype(call: &Call, dtype: DType) -> Result<()> {
 }
 
 /// Checks that operands have one dtype.
-pub fn check_scalar_types(a: &Tensor, b: &Tensor) -> Result<()> {
-    check!(a.dtype == b.dtype, Runtime, "expected scalar type {} but found {}", a.dtype, b.dtype);
+pub fn check_scalar_types(a: DType, b: DType) -> Result<()> {
+    check!(a == b, Runtime, "expected scalar type {a} but found {b}");
     Ok(())
+}
+
+/// The dtype in which an operand is multiplied: its own, or what autocast has float32 rounded to.
+pub fn multiplied_in(call: &Call, operand: &Tensor) -> DType {
+    let rounded = (operand.dtype == DType::F32).then(|| call.host.product_dtype()).flatten();
+    rounded.unwrap_or(operand.dtype)
 }
 
 /// What is added to a product: `alpha * a @ b + beta * tensor`.
@@ -146,8 +152,8 @@ pub fn product_of(
     {
         check_multiple(call, dtype, beta)?;
     }
-    let left = padded::source(call, a, [batch, m, k], sa, n)?;
-    let right = padded::source(call, b, [batch, n, k], [sb[0], sb[2], sb[1]], m)?;
+    let left = padded::source(call, a, [batch, m, k], sa, n, multiplied_in(call, a))?;
+    let right = padded::source(call, b, [batch, n, k], [sb[0], sb[2], sb[1]], m, multiplied_in(call, b))?;
     // Matrix units' kernels have few invocations and no registers left for gelu's hundred operations an element: 4096 x 4096 of float16 took 731 µs in
     // one launch on an H100, and 524 in two.
     let fused = activation.filter(|&activation| activation != Activation::Gelu || dtype.bytes() > 2);
@@ -166,12 +172,12 @@ pub fn product_of(
 
 /// The product of two matrices as a new contiguous tensor of `sizes`, in which the rows may be several dimensions.
 pub fn multiply(call: &Call, a: &Tensor, b: &Tensor, sizes: &[i64]) -> Result<Tensor> {
-    check_scalar_types(a, b)?;
+    check_scalar_types(a.dtype, b.dtype)?;
     let ([m, k], n) = ([a.sizes[0], a.sizes[1]], b.sizes[1]);
     let out = call.empty(a.dtype, sizes)?;
     let matrix = out.as_strided(&[m, n], &[n, 1], 0);
-    let left = padded::source(call, a, [1, m, k], [0, a.strides[0], a.strides[1]], n)?;
-    let right = padded::source(call, b, [1, n, k], [0, b.strides[1], b.strides[0]], m)?;
+    let left = padded::source(call, a, [1, m, k], [0, a.strides[0], a.strides[1]], n, a.dtype)?;
+    let right = padded::source(call, b, [1, n, k], [0, b.strides[1], b.strides[0]], m, b.dtype)?;
     into(call, &matrix, [a, b], Scalar::Int(1), None, k, |finish| Problem {
         size: [1, m, n, k],
         a: left,

@@ -1,10 +1,10 @@
 //! An operand in a kernel: its numbers as a parameter, and the loads of its elements.
 
 use super::divisor::{Divisor, DivisorParams};
-use super::operand::{Access, Digits, Pattern, PatternStrides, Source, WIDE};
+use super::operand::{Access, Digits, Pattern, PatternStrides, Source};
 use dml_engine::interface::{I32, Index, U32};
 use dml_engine::{ArgumentBlock, Parameter};
-use dml_kernel::{Builder, Pointer, ScalarType, Value};
+use dml_kernel::{Builder, Pointer, ScalarType, Value, convert};
 use smallvec::SmallVec;
 
 /// The numbers of a [`Source`] as a kernel's parameter. Its address is another parameter.
@@ -212,7 +212,7 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// The elements of a load; zeros from `k_end` on, where it is given.
+    /// The elements of a load, as they are multiplied; zeros from `k_end` on, where it is given.
     pub fn fetch(
         &self,
         b: &'b Builder,
@@ -221,9 +221,25 @@ impl<'b> Reader<'b> {
         lane: &Lane<'b>,
         k_end: Option<Value<'b>>,
     ) -> Vec<Value<'b>> {
-        let wide = self.access.wide;
+        let elements = self.fetch_as_they_lie(b, tile, self.access.width(), k0, lane, k_end);
+        match self.access.rounded {
+            Some(dtype) => elements.into_iter().map(|x| convert(x, dtype)).collect(),
+            None => elements,
+        }
+    }
+
+    /// [`fetch`](Self::fetch) of `width` elements that lie together, rounded to nothing.
+    pub fn fetch_as_they_lie(
+        &self,
+        b: &'b Builder,
+        tile: Pointer<'b>,
+        width: u32,
+        k0: Value<'b>,
+        lane: &Lane<'b>,
+        k_end: Option<Value<'b>>,
+    ) -> Vec<Value<'b>> {
         self.guarded(b, k0, lane, k_end, |offset| {
-            if wide { tile.load_chunk(offset >> WIDE.ilog2(), WIDE) } else { vec![tile.load(offset)] }
+            if width > 1 { tile.load_chunk(offset >> width.ilog2(), width) } else { vec![tile.load(offset)] }
         })
     }
 

@@ -1,5 +1,6 @@
 //! Which tile computes a product without matrix units: the table of tiles, and the estimate that chooses among them.
 
+use super::on_load::{self, Rounding};
 use super::tile::Tile;
 use crate::primitives::loops::SOFTWARE_TURNS;
 use dml_engine::{AdapterInfo, AdapterKind};
@@ -201,6 +202,21 @@ pub fn rated_of<T: Copy>(
 /// the second operand is contiguous along k.
 pub fn choose(limits: &Limits, size: [i64; 4], bytes: u32, b_along_k: bool) -> (f64, Choice) {
     choose_within(limits, size, bytes, b_along_k, [u32::MAX; 2])
+}
+
+/// The estimate for a tile of the table and its parts of k, where operands are rounded as they are read; see [`choose`].
+pub fn time(
+    limits: &Limits,
+    size: [i64; 4],
+    bytes: u32,
+    b_along_k: bool,
+    Choice { tile, split_k }: Choice,
+    rounding: Rounding,
+) -> f64 {
+    let entry = entries(limits, bytes, b_along_k).find(|(of, ..)| *of == tile);
+    entry.map_or(f64::INFINITY, |(_, work, rate)| {
+        estimate(limits, work, on_load::rate(limits, rate, [tile.m, tile.n], rounding), size, split_k)
+    })
 }
 
 /// [`choose`] where k stays whole, of which a software adapter cannot take any length.

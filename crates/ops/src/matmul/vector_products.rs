@@ -1,6 +1,6 @@
 //! The operators of matrices with vectors, and of two vectors.
 
-use super::product::{Added, check_dtype, check_scalar_types, product};
+use super::product::{Added, check_dtype, check_scalar_types, multiplied_in, product};
 use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar};
 use crate::operator::conversion::check_all_fit;
@@ -37,39 +37,34 @@ fn addmv(
     out: Out,
 ) -> Result<()> {
     check_vector(&bias.sizes, mat, vec)?;
+    let (given, dtype) = (bias.dtype, multiplied_in(call, vec));
     if let Out::InPlace(t) = out {
-        structured::check_in_place(t, vec.dtype, &[mat.sizes[0]])?;
+        structured::check_in_place(t, dtype, &[mat.sizes[0]])?;
     }
     check_dtypes(call, mat, vec)?;
-    check_all_fit(&[beta, alpha], vec.dtype)?;
-    let (given, dtype) = (bias.dtype, vec.dtype);
+    check_all_fit(&[beta, alpha], dtype)?;
     check!(
         mat.numel() > 0 || given.can_cast_to(dtype),
         Runtime,
         "result type {given} can't be cast to the desired output type {dtype}"
     );
     let column = vec.as_strided(&[vec.sizes[0], 1], &[vec.strides[0], 1], 0);
-    product(call, out, [mat, &column], vec.dtype, &[mat.sizes[0]], Some(Added { tensor: bias, beta, alpha }))
+    product(call, out, [mat, &column], dtype, &[mat.sizes[0]], Some(Added { tensor: bias, beta, alpha }))
 }
 
 fn mv(call: &mut Call, mat: &Tensor, vec: &Tensor, out: Out) -> Result<()> {
     check_vector(&[call.size_of(mat, 0)?], mat, vec)?;
     check_dtypes(call, mat, vec)?;
     let column = vec.as_strided(&[vec.sizes[0], 1], &[vec.strides[0], 1], 0);
-    product(call, out, [mat, &column], vec.dtype, &[mat.sizes[0]], None)
+    product(call, out, [mat, &column], multiplied_in(call, vec), &[mat.sizes[0]], None)
 }
 
 /// Of real numbers `vdot` is the same.
 fn dot(call: &mut Call, a: &Tensor, b: &Tensor) -> Result<()> {
     check!(a.dim() == 1 && b.dim() == 1, Runtime, "1D tensors expected, but got {}D and {}D tensors", a.dim(), b.dim());
-    check!(
-        a.dtype == b.dtype,
-        Runtime,
-        "dot : expected both vectors to have same dtype, but found {} and {}",
-        a.dtype,
-        b.dtype
-    );
-    check_dtype(call, a.dtype)?;
+    let [dtype, other] = [a, b].map(|t| multiplied_in(call, t));
+    check!(dtype == other, Runtime, "dot : expected both vectors to have same dtype, but found {dtype} and {other}");
+    check_dtype(call, dtype)?;
     let (n, m) = (a.sizes[0], b.sizes[0]);
     check!(
         n == m,
@@ -79,7 +74,7 @@ fn dot(call: &mut Call, a: &Tensor, b: &Tensor) -> Result<()> {
     );
     let row = a.as_strided(&[1, n], &[1, a.strides[0]], 0);
     let column = b.as_strided(&[n, 1], &[b.strides[0], 1], 0);
-    product(call, Out::New, [&row, &column], a.dtype, &[], None)
+    product(call, Out::New, [&row, &column], dtype, &[], None)
 }
 
 /// Checks the dtypes of a product, if there is something to multiply.
@@ -88,7 +83,7 @@ fn check_dtypes(call: &Call, mat: &Tensor, vec: &Tensor) -> Result<()> {
         return Ok(());
     }
     check_dtype(call, mat.dtype)?;
-    check_scalar_types(mat, vec)
+    check_scalar_types(multiplied_in(call, mat), multiplied_in(call, vec))
 }
 
 fn check_vector(bias: &[i64], mat: &Tensor, vec: &Tensor) -> Result<()> {

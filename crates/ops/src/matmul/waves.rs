@@ -55,6 +55,7 @@ mod tests {
 
     use crate::matmul::matrix_select;
     use crate::matmul::matrix_tile::{MatrixTile, Units};
+    use crate::matmul::on_load::Rounding;
 
     const H100: Limits = Limits { units: 132.0, ..Limits::LARGE };
 
@@ -64,7 +65,7 @@ mod tests {
     }
 
     fn on_units(limits: &Limits, size: [i64; 4]) -> Option<(f64, Waves<MatrixTile>)> {
-        choose(limits, size, matrix_select::entries(limits, UNITS, true), |size| {
+        choose(limits, size, matrix_select::entries(limits, UNITS, true, Rounding::NONE), |size| {
             matrix_select::choose(limits, UNITS, size, true)
         })
     }

@@ -37,6 +37,8 @@ pub trait Host {
     fn deterministic(&self) -> bool;
     /// `torch.get_float32_matmul_precision()`, where it is in force. Asked by products alone: it is a call of its own.
     fn matmul_precision(&self) -> MatmulPrecision;
+    /// The dtype of 16 bits that products round operands of float32 to, while autocast asks for it.
+    fn product_dtype(&self) -> Option<DType>;
 }
 
 /// One call of an operator.

@@ -50,6 +50,10 @@ impl Host for Bits<'_> {
     fn matmul_precision(&self) -> MatmulPrecision {
         self.host.matmul_precision()
     }
+
+    fn product_dtype(&self) -> Option<DType> {
+        self.host.product_dtype()
+    }
 }
 
 /// Whether a tensor may stand beside those whose elements are moved: it says where they go.

@@ -14,6 +14,8 @@ pub struct TestHost {
     blocks: Mutex<Vec<u64>>,
     /// What operators warned of.
     pub warnings: Mutex<Vec<String>>,
+    /// What products round float32 to.
+    pub product_dtype: Option<DType>,
 }
 
 impl TestHost {
@@ -21,7 +23,7 @@ impl TestHost {
     pub fn new() -> TestHost {
         let index = std::env::var("DML_TEST_DEVICE").ok().and_then(|i| i.parse().ok()).unwrap_or(0);
         let device = dml_engine::device(index).expect("there is a Vulkan adapter").clone();
-        TestHost { device, blocks: Mutex::default(), warnings: Mutex::default() }
+        TestHost { device, blocks: Mutex::default(), warnings: Mutex::default(), product_dtype: None }
     }
 
     /// A tensor with these bytes.
@@ -177,6 +179,10 @@ impl Host for TestHost {
 
     fn matmul_precision(&self) -> MatmulPrecision {
         MatmulPrecision::Highest
+    }
+
+    fn product_dtype(&self) -> Option<DType> {
+        self.product_dtype
     }
 }
 

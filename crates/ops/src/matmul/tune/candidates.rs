@@ -2,6 +2,7 @@
 
 use crate::matmul::choice::{Question, Way};
 use crate::matmul::matrix_select::{self, MatrixChoice};
+use crate::matmul::order::Order;
 use crate::matmul::select::{self, Choice};
 use crate::matmul::waves::Waves;
 use dml_environment::Autotune;
@@ -15,46 +16,16 @@ const MOST: usize = 4;
 /// Ways that are estimated to take so many times as long as the best are not tried.
 const NEAR: f64 = 1.5;
 
-/// What decides on the bits of a product's results, given its operands.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-struct Order {
-    on_units: bool,
-    /// The length of the parts of k that are added up by themselves.
-    part: i64,
-    /// Zeros are added to the last one: they make a negative zero a positive one.
-    padded: bool,
-}
-
-impl Order {
-    /// That of tiles that step by `step` along k. Within a part all of them add one product after the other, or one matrix unit's
-    /// product, whose shape is the adapter's.
-    fn of(on_units: bool, k: i64, parts: u32, step: u32) -> Order {
-        let part = (k as u64).div_ceil(parts.into()).next_multiple_of(step.into()) as i64;
-        Order { on_units, part: part.min(k), padded: k % i64::from(step) != 0 }
-    }
-
-    fn of_way(way: Way, k: i64) -> Option<Order> {
-        match way {
-            Way::Plain(Choice { tile, split_k }) => Some(Order::of(false, k, split_k, tile.k)),
-            Way::Matrix(MatrixChoice { tile, split_k }) => Some(Order::of(true, k, split_k, tile.k)),
-            // Terms lie as their tile says, and their sums are gathered from it.
-            Way::Split(_) | Way::Rounded(_) => None,
-            // Of two orders.
-            Way::Waves(_) | Way::MatrixWaves(_) => None,
-        }
-    }
-}
-
 /// The ways to try, the chosen one first: those that are estimated to take nearly as little time and give the same bits; with
 /// [`Autotune::All`] others too.
 pub fn candidates(question: &Question, chosen: Way, mode: Autotune) -> Ways {
-    let Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows: _ } = *question;
+    let Question { limits, units, form, size, bytes, long_steps, b_along_k, by_rows: _, rounding } = *question;
     let k = size[3];
     let Some(order) = Order::of_way(chosen, k) else { return smallvec![chosen] };
     let plain = select::rated(&limits, size, bytes, b_along_k)
         .map(|(time, tile, split_k)| (time, Way::Plain(Choice { tile, split_k })));
     let on_units = units.filter(|_| form.is_none()).into_iter().flat_map(|units| {
-        matrix_select::rated(&limits, units, size, long_steps)
+        matrix_select::rated(&limits, units, size, long_steps, rounding)
             .map(|(time, tile, split_k)| (time, Way::Matrix(MatrixChoice { tile, split_k })))
     });
     let mut all: Vec<(f64, Way)> = plain
@@ -93,6 +64,7 @@ mod tests {
     use super::*;
     use crate::matmul::choice::choose;
     use crate::matmul::matrix_tile::Units;
+    use crate::matmul::on_load::Rounding;
     use crate::matmul::select::Limits;
 
     const UNITS: Units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2 };
@@ -108,6 +80,7 @@ mod tests {
             long_steps: true,
             b_along_k: false,
             by_rows: false,
+            rounding: Rounding::NONE,
         }
     }
 
@@ -148,18 +121,6 @@ mod tests {
             ways.iter().any(|&way| Order::of_way(way, size[3]) != Order::of_way(ways[0], size[3]))
         };
         assert!(SIZES.into_iter().any(differ));
-    }
-
-    #[test]
-    fn parts_of_k_are_an_order() {
-        let order = |parts, step| Order::of(false, 1000, parts, step);
-        assert_eq!(order(1, 8), order(1, 4));
-        assert_ne!(order(1, 8), order(1, 16), "one adds zeros at the end");
-        assert_ne!(order(1, 8), order(2, 8));
-        assert_ne!(order(1, 8), Order::of(true, 1000, 1, 8));
-        // 128 of the longer steps, 126 of the shorter.
-        assert_ne!(Order::of(false, 1008, 8, 16), Order::of(false, 1008, 8, 2));
-        assert_eq!(Order::of(false, 1024, 8, 16), Order::of(false, 1024, 8, 32));
     }
 
     #[test]
