@@ -1,7 +1,12 @@
-"""OpInfo's wrong inputs of every operator: the device raises what the CPU raises, and nothing where it does not."""
+"""
+OpInfo's wrong inputs of every operator: the device raises what the CPU raises, and nothing where it does not.
+
+Its words are those that PyTorch expects, where the CPU's are.
+"""
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -43,14 +48,14 @@ class Mover:
         return found.requires_grad_(value.requires_grad)
 
 
-def outcome(op: Any, input: Any, args: Any, kwargs: Any) -> str:
-    """Return the type of the error, or nothing."""
+def outcome(op: Any, input: Any, args: Any, kwargs: Any) -> tuple[str, str]:
+    """Return the type of the error and its words, or nothing."""
     try:
         op(input, *args, **kwargs)
         torch.dml.synchronize()
     except Exception as error:
-        return type(error).__name__
-    return ""
+        return type(error).__name__, str(error)
+    return "", ""
 
 
 @pytest.mark.allow_fallback
@@ -62,8 +67,10 @@ def test_wrong_inputs_raise_what_the_cpu_raises(op: Any) -> None:
             sample = wrong.sample_input
             given = (sample.input, sample.args, sample.kwargs)
             moved = tree_map(Mover(), given)
-            found, expected = outcome(op, *moved), outcome(op, *given)
+            (found, words), (expected, cpu_words) = outcome(op, *moved), outcome(op, *given)
             if op.name in NOT_AS_THE_CPU:
                 assert bool(found) == bool(expected)
-            else:
-                assert found == expected, f"{index}: {sample.summary()}"
+                continue
+            assert found == expected, f"{index}: {sample.summary()}"
+            if re.search(wrong.error_regex, cpu_words):
+                assert re.search(wrong.error_regex, words), f"{index}: {sample.summary()}"

@@ -577,6 +577,16 @@ def test_nonzero_out_and_static():
         assert_matches_cpu(lambda x, size=size: torch.nonzero_static(x, size=size, fill_value=-7), x)
 
 
+def test_out_of_another_dtype():
+    """Is refused in the words of the CPU."""
+    for function in (
+        lambda x, i: torch.gather(x, 0, i, out=x.new_empty(2).double()),
+        lambda x, i: torch.scatter(x, 0, i, x, out=x.new_empty(2).double()),
+        lambda x, i: torch.index_add(x, 0, i, x, out=x.new_empty(2).int()),
+    ):
+        assert_same_error(function, torch.zeros(2), torch.tensor([0, 1]))
+
+
 def test_masked_select_and_scatter():
     x, m, v = sample(4, 5), sample(4, 5, dtype=torch.bool), sample(30)
     assert_matches_cpu(torch.masked_select, x, m)

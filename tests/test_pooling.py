@@ -339,6 +339,16 @@ def test_empty_batch_of_other_pools():
     assert_matches_cpu(lambda x, s: F.fractional_max_pool3d(x, 2, 2, _random_samples=s), x, s)
 
 
+def test_images_without_channels():
+    """They are taken where no batch comes before the channels."""
+    image, volume = torch.zeros(0, 5, 5, requires_grad=True), torch.zeros(0, 5, 5, 5, requires_grad=True)
+    assert_matches_cpu(lambda x: F.adaptive_max_pool2d(x, 2), image)
+    assert_matches_cpu(lambda x: F.fractional_max_pool2d(x, 2, 2, _random_samples=x.new_zeros(1, 0, 2)), image)
+    assert_matches_cpu(lambda x: F.adaptive_avg_pool3d(x, 2), volume)
+    assert_matches_cpu(lambda x: F.adaptive_max_pool3d(x, 2), volume)
+    assert_matches_cpu(lambda x: F.fractional_max_pool3d(x, 2, 2, _random_samples=x.new_zeros(1, 0, 3)), volume)
+
+
 def test_gradients_are_deterministic():
     """They are those of the CPU, the same bits each time, and PyTorch is not told otherwise."""
 
@@ -405,11 +415,12 @@ def test_errors_of_other_pools(function):
 
 
 def test_errors_of_empty_volumes():
-    """Worded as by CPU from torch 2.15."""
+    """Before torch 2.15 the CPU's words name a length for the dimension; both are 0 where an image has no channels."""
     for function in (
         lambda x: B.max_pool3d_with_indices(x, [2]),
         lambda x: B.avg_pool3d(x, [2]),
     ):
+        assert_same_error(function, torch.zeros(0, 5, 6, 6))
         assert_same_error(function, torch.zeros(2, 0, 5, 6, 6), words=TORCH >= (2, 15))
 
 

@@ -5,6 +5,7 @@ use crate::movement::copy::{contiguous, device_copy, fill_with};
 use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
+use crate::operator::structured;
 use crate::primitives::keyed_reduction::Combine;
 use crate::tensor::overlap;
 use crate::tensor::{Dims, Tensor};
@@ -42,13 +43,7 @@ pub fn destination(call: &Call, t: &Tensor, out: Out) -> Result<Tensor> {
             Ok(t.clone())
         }
         Out::Into(given) => {
-            check!(
-                given.dtype == t.dtype,
-                Runtime,
-                "Expected out tensor to have dtype {}, but got {} instead",
-                t.dtype,
-                given.dtype
-            );
+            structured::check_given(Some(given), t.dtype)?;
             let out = call.result(Some(given), t.dtype, &t.sizes)?;
             overlap::check_internal(&out)?;
             if out.data != t.data || out.strides != t.strides {

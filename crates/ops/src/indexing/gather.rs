@@ -4,9 +4,10 @@ use super::arguments::{at_least_1d, check_index, check_shapes, without};
 use crate::operator::argument::Out;
 use crate::operator::call::Call;
 use crate::operator::error::Result;
+use crate::operator::structured;
+use crate::operators;
 use crate::primitives::indexed_access::{self, Action, Selector, Walk};
 use crate::tensor::{Tensor, overlap};
-use crate::{check, operators};
 
 operators! {
     gather(self, dim, index, out) {
@@ -20,10 +21,7 @@ fn gather(call: &mut Call, t: &Tensor, dim: i64, index: &Tensor, out: Out) -> Re
     check_index(call, index)?;
     let (base, at) = (at_least_1d(t), at_least_1d(index));
     check_shapes(call, &base, dim, &at, None)?;
-    if let Some(out) = out.given() {
-        let given = out.dtype;
-        check!(given == t.dtype, Runtime, "gather(): Expected out to have dtype {}, but got {given}", t.dtype);
-    }
+    structured::check_given(out.given(), t.dtype)?;
     let out = call.result(out.given(), t.dtype, &index.sizes)?;
     overlap::check_internal(&out)?;
     overlap::check_none(&out, &[t, index])?;

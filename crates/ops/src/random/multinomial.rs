@@ -48,6 +48,9 @@ fn multinomial(
         "multinomial only supports floating-point dtypes for input, got: {}",
         input.dtype
     );
+    if let Some(given) = out.given() {
+        check!(given.dtype == DType::I64, Runtime, "multinomial expects Long tensor out, got: {}", given.dtype);
+    }
     check!(count > 0, Runtime, "cannot sample n_sample <= 0 samples");
     let dim = input.dim() - 1;
     let n = input.sizes[dim];
@@ -61,8 +64,9 @@ fn multinomial(
     sizes[dim] = count;
     let out = structured::result(call, out.given(), DType::I64, &sizes)?;
     if out.numel() > 0 {
-        check_weights(call, input, dim)?;
-        if replacement && count > 1 {
+        let several = replacement && count > 1;
+        check_weights(call, input, dim, several)?;
+        if several {
             with_replacement(call, input, dim, generator.as_ref(), &out)?;
         } else {
             without_replacement(call, input, dim, generator.as_ref(), &out)?;
@@ -72,8 +76,14 @@ fn multinomial(
     Ok(())
 }
 
-fn check_weights(call: &Call, input: &Tensor, dim: usize) -> Result<()> {
+/// Of `several` draws with replacement the CPU says which weights are wrong.
+fn check_weights(call: &Call, input: &Tensor, dim: usize, several: bool) -> Result<()> {
     let [least, most] = extremes(call, input)?.map(Number::to_f64);
+    if several {
+        let invalid = "invalid multinomial distribution (encountering probability entry";
+        check!(least >= 0.0, Runtime, "{invalid} < 0)");
+        check!(most < f64::INFINITY, Runtime, "{invalid} = infinity or NaN)");
+    }
     check!(
         least >= 0.0 && most < f64::INFINITY,
         Runtime,

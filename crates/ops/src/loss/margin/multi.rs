@@ -44,7 +44,6 @@ fn problem(
         "inconsistent target size, expected {rows} but got {:?}",
         target.sizes.as_slice()
     );
-    check_dtypes("multi_margin_loss_cpu_kernel", input, target)?;
     if let Some(w) = weight {
         check!(
             w.dim() <= 1 && w.numel() == classes,
@@ -52,6 +51,9 @@ fn problem(
             "inconsistent weight size, expected {classes} but got {:?}",
             w.sizes.as_slice()
         );
+    }
+    check_dtypes("multi_margin_loss_cpu_kernel", input, target)?;
+    if let Some(w) = weight {
         check!(w.dtype == input.dtype, Runtime, "expected scalar type {} but found {}", input.dtype, w.dtype);
     }
     Ok(Problem {

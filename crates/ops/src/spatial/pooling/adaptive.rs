@@ -43,8 +43,8 @@ fn forward(call: &mut Call, input: &Tensor, wanted: &[i64], out: Out, rank: usiz
     let name = format!("adaptive_avg_pool{rank}d");
     check!(wanted.len() == rank, Runtime, "{name}: output_size must be {rank}");
     check_rank(&format!("{name}()"), input, rank)?;
-    // CPU lets channels be missing in two dimensions only.
-    check_not_empty(&name, "input", input, input.dim() - if rank == 2 { 2 } else { 4 })?;
+    // The CPU lets channels be missing in two dimensions, or where they come first.
+    check_not_empty(&name, "input", input, if rank == 2 { input.dim() - 2 } else { 1 })?;
     check!(
         wanted.iter().all(|&n| n >= 0),
         Runtime,

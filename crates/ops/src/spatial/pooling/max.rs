@@ -178,6 +178,9 @@ fn backward(
     finish_backward(call, &cover, [grad, input, indices], rank, out, channels_last(input, rank))
 }
 
+/// What comes first may be empty as PyTorch checks it, a batch or the channels of a single image.
+const FIRST_NOT_EMPTY: usize = 1;
+
 fn adaptive(call: &mut Call, input: &Tensor, wanted: &[i64], outs: Outs, rank: usize) -> Result<()> {
     let name = format!("adaptive_max_pool{rank}d");
     check!(
@@ -188,7 +191,7 @@ fn adaptive(call: &mut Call, input: &Tensor, wanted: &[i64], outs: Outs, rank: u
         rank + 2,
         input.sizes.as_slice()
     );
-    check_not_empty(&name, "input", input, input.dim() - rank - 1)?;
+    check_not_empty(&name, "input", input, FIRST_NOT_EMPTY)?;
     check!(wanted.len() == rank, Runtime, "{name}(): internal error: output_size.size() must be {rank}");
     check_turns(call, adaptive_len(spatial(input, rank), wanted))?;
     let sizes = sizes_with(input, wanted);
@@ -261,7 +264,7 @@ fn fractional(
         rank + 2,
         input.sizes.as_slice()
     );
-    for d in input.dim() - rank - 1..input.dim() {
+    for d in FIRST_NOT_EMPTY..input.dim() {
         check!(
             input.sizes[d] > 0,
             Runtime,

@@ -2,6 +2,7 @@
 
 use crate::check;
 use crate::operator::error::Result;
+use crate::operator::torch_version;
 use crate::spatial::geometry::{Spatial, sizes_with};
 use crate::tensor::{Dims, Tensor};
 
@@ -124,7 +125,19 @@ pub fn check_image(name: &str, input: &Tensor, rank: usize) -> Result<()> {
         return Ok(());
     }
     check!(right_rank, Runtime, "non-empty {least}D or {most}D (batch mode) tensor expected for input");
-    check_not_empty(name, "input", input, input.dim() - least)
+    let first = input.dim() - least;
+    if torch_version::at_least(15) {
+        return check_not_empty(name, "input", input, first);
+    }
+    for d in first..input.dim() {
+        check!(
+            input.sizes[d] > 0,
+            Runtime,
+            "{name}(): Expected input's non-batch dimensions to have positive length, but input has a shape of \
+             {shape:?} and non-batch dimension {d} has length zero!"
+        );
+    }
+    Ok(())
 }
 
 /// Checks that only the batch of `t`, called `what` by `name`, may be empty.
