@@ -1,46 +1,68 @@
 //! Entries of a sorted list that have one key, in order.
 
+use super::kernel::{Input, KernelSpec, Output};
 use super::loops::turns_allowed;
 use crate::operator::call::Call;
-use dml_kernel::{Builder, Pointer, ScalarType, Value};
+use crate::operator::error::Result;
+use crate::tensor::Tensor;
+use dml_engine::{interface::U32, parameters};
+use dml_kernel::dense::linear_id;
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 
-/// A list of so many entries in parts that a launch each may walk: of the entries of each key, how many come before the part, and
-/// how many are in it at most.
+/// The entries of each key, no more than so many, in parts that a launch each may walk: how many come before the part, and how
+/// many are in it at most.
 pub fn parts(call: &Call, entries: i64) -> impl Iterator<Item = [u32; 2]> {
-    // Beside the search for the first one.
-    let most = turns_allowed(call).map_or(i64::from(u32::MAX), |turns| turns - 64);
+    let most = turns_allowed(call).unwrap_or(i64::from(u32::MAX));
     (0..entries).step_by(most as usize).map(move |skipped| [skipped as u32, most as u32])
 }
 
-/// Runs `body` for the place of each of the `n` sorted `keys` (u32, as are `n` and `key`) that is `key`, in order, of one
-/// of the [`parts`].
+/// Where in the sorted `keys` (u32) the entries of each key below `count` begin, and where the last one's end: `count` + 1 places
+/// (u32). Found once a key, as many elements have a key in common.
+pub fn starts(call: &Call, keys: &Tensor, count: u32) -> Result<Tensor> {
+    let places = i64::from(count) + 1;
+    let starts = call.empty(DType::U32, &[places])?;
+    let arguments = StartsArguments { starts: &starts, keys, entries: keys.numel() as u32, places: places as u32 };
+    call.run_threads(&StartsSpec, &arguments, places as u64)?;
+    Ok(starts)
+}
+
+/// Runs `body` for each place of the sorted list whose key is `key` (u32), in order, of one of the [`parts`]. `starts` is
+/// what [`starts`] found.
 pub fn for_each_of_key<'b>(
     b: &'b Builder,
-    keys: Pointer<'b>,
-    n: Value<'b>,
+    starts: Pointer<'b>,
     key: Value<'b>,
     [skipped, most]: [Value<'b>; 2],
     body: impl FnOnce(Value<'b>),
 ) {
-    let first = lower_bound(b, keys, n, key);
-    let first = first + skipped.min(n - first);
-    let end = first + most.min(n - first);
-    let place = b.var(first);
-    let more = b.var(b.bool(false));
-    let look = || {
-        let now = place.get();
-        more.set(false);
-        b.if_(now.lt(end), || more.set(keys.load(now).eq(key)));
-    };
-    look();
-    b.while_(
-        || more.get(),
-        || {
-            body(place.get());
-            place.set(place.get() + 1);
-            look();
-        },
-    );
+    let (first, end) = (starts.load(key), starts.load(key + 1));
+    let first = first + skipped.min(end - first);
+    b.for_(first, first + most.min(end - first), 1, body);
+}
+
+/// The kernel of [`starts`], which has no variants.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct StartsSpec;
+
+parameters! {
+    StartsSpec as _s => StartsArguments, StartsParameters {
+        starts: Output = DType::U32,
+        keys: Input = DType::U32,
+        entries: U32,
+        places: U32,
+    }
+}
+
+/// Looks for each key among the sorted ones.
+impl KernelSpec for StartsSpec {
+    fn name(&self) -> &'static str {
+        "segment_starts"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: StartsParameters<'b>) {
+        let key = linear_id(b, ScalarType::U32);
+        b.if_(key.lt(p.places), || p.starts.store(key, lower_bound(b, p.keys, p.entries, key)));
+    }
 }
 
 /// The first of `n` sorted keys that is not below `key`.
@@ -56,4 +78,15 @@ fn lower_bound<'b>(b: &'b Builder, keys: Pointer<'b>, n: Value<'b>, key: Value<'
         },
     );
     low.get()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::validate::accepted;
+
+    #[test]
+    fn kernels_are_valid() {
+        accepted(&StartsSpec.build());
+    }
 }

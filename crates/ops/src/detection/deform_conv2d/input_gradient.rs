@@ -10,7 +10,7 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::radix_sort;
-use crate::primitives::segments::{for_each_of_key, parts};
+use crate::primitives::segments::{self, for_each_of_key};
 use crate::spatial::geometry::index_type;
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
@@ -58,8 +58,10 @@ pub fn run(
     call.run_threads(&spec, &arguments, points as u64)?;
 
     let (keys, positions) = radix_sort::sort(call, &keys, pixels as u32)?;
+    let starts = segments::starts(call, &keys, pixels as u32)?;
     let index = index_type(&[columns, out]);
-    for (i, part) in parts(call, reads).enumerate() {
+    // A pixel is read by the points of its own image and offset group.
+    for (i, part) in segments::parts(call, reads / (g.batch * g.offset_groups)).enumerate() {
         let further = i > 0;
         let spec = SumSpec { dtype, further, index };
         let arguments = SumArguments {
@@ -67,11 +69,10 @@ pub fn run(
             before: further.then_some(out),
             columns,
             weights: &weights,
-            keys: &keys,
+            starts: &starts,
             positions: &positions,
             numel: out.numel(),
             points: points as u32,
-            reads: reads as u32,
             part,
             geometry: g,
         };
@@ -148,13 +149,12 @@ parameters! {
         before: Option<Input> = s.further.then_some(s.dtype),
         columns: Input = s.dtype,
         weights: Input = accumulator(s.dtype),
-        /// Pixels that are read, sorted.
-        keys: Input = DType::U32,
-        /// Where in the list of weights each of them stood.
+        /// Where in the sorted list of reads those of each pixel begin.
+        starts: Input = DType::U32,
+        /// Where in the list of weights each read of the sorted list stood.
         positions: Input = DType::U32,
         numel: Index = s.index,
         points: U32,
-        reads: U32,
         /// Of the reads of each pixel: see [`for_each_of_key`].
         part: [U32; 2],
         geometry: GeometryNumbers,
@@ -180,7 +180,7 @@ impl KernelSpec for SumSpec {
             let key = ((plane / own) * height * width + pixel).cast(ScalarType::U32);
             let (taps, positions) = (g.taps(index), g.positions(index));
             let sum = b.var(p.before.map_or(b.constant_of(self.dtype.compute(), 0.0), |sums| sums.load(i)));
-            for_each_of_key(b, p.keys, p.reads, key, p.part, |entry| {
+            for_each_of_key(b, p.starts, key, p.part, |entry| {
                 let read = p.positions.load(entry);
                 let point = (read % p.points).cast(index);
                 let from = g.column(channel, (point / positions) % taps, image, point % positions);

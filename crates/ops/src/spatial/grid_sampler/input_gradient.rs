@@ -10,7 +10,7 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::error::Result;
 use crate::primitives::kernel::{Input, KernelSpec, Output};
 use crate::primitives::radix_sort;
-use crate::primitives::segments::{for_each_of_key, parts};
+use crate::primitives::segments::{self, for_each_of_key};
 use crate::spatial::geometry::{Coordinates, ImageStrides, PerAxis, index_type, pixel_number};
 use crate::tensor::Tensor;
 use crate::tensor::promote::accumulator;
@@ -52,8 +52,10 @@ pub fn run(call: &Call, mode: Mode, grad: &Tensor, grid: &Tensor, out: &Tensor) 
     call.run_threads(&spec, &arguments, points as u64)?;
 
     let (keys, positions) = radix_sort::sort(call, &keys, pixels as u32)?;
+    let starts = segments::starts(call, &keys, pixels as u32)?;
     let index = index_type(&[grad, out]);
-    for (i, part) in parts(call, reads).enumerate() {
+    // A pixel is read by the points of its own image.
+    for (i, part) in segments::parts(call, reads / out.sizes[0]).enumerate() {
         let further = i > 0;
         let spec = SumSpec { dtype: out.dtype, further, index, rank };
         let arguments = SumArguments {
@@ -61,12 +63,11 @@ pub fn run(call: &Call, mode: Mode, grad: &Tensor, grid: &Tensor, out: &Tensor) 
             before: further.then_some(out),
             grad,
             weights: &weights,
-            keys: &keys,
+            starts: &starts,
             positions: &positions,
             numel: out.numel(),
             channels: out.sizes[1],
             points: points as u32,
-            reads: reads as u32,
             part,
             size: &out.sizes[2..],
             grid_size: &grid.sizes[1..=rank],
@@ -159,14 +160,13 @@ parameters! {
         before: Option<Input> = s.further.then_some(s.dtype),
         grad: Input = s.dtype,
         weights: Input = accumulator(s.dtype),
-        /// Pixels that are read, sorted.
-        keys: Input = DType::U32,
-        /// Where in the list of weights each of them stood.
+        /// Where in the sorted list of reads those of each pixel begin.
+        starts: Input = DType::U32,
+        /// Where in the list of weights each read of the sorted list stood.
         positions: Input = DType::U32,
         numel: Index = s.index,
         channels: Index = s.index,
         points: U32,
-        reads: U32,
         /// Of the reads of each pixel: see [`for_each_of_key`].
         part: [U32; 2],
         size: PerAxis = s.rank,
@@ -192,7 +192,7 @@ impl KernelSpec for SumSpec {
                 + pixel_number(&at.at, &p.size, ScalarType::U32).bitcast(ScalarType::U32);
             let place = p.out_strides.element(&at);
             let sum = b.var(p.before.map_or(b.constant_of(self.dtype.compute(), 0.0), |sums| sums.load(place)));
-            for_each_of_key(b, p.keys, p.reads, key, p.part, |entry| {
+            for_each_of_key(b, p.starts, key, p.part, |entry| {
                 let read = p.positions.load(entry);
                 let point = Coordinates::new((read % p.points).cast(index), b.int(index, 1), &p.grid_size, false);
                 let place = Coordinates { channel: at.channel, ..point };
