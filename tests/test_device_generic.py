@@ -13,7 +13,7 @@ from support.processes import run_python
 
 from tests.device_generic import page, sources
 from tests.device_generic.differences import Difference, explanation, outdated, read
-from tests.device_generic.results import Result, ResultFile, Subject, Test, Verdict
+from tests.device_generic.results import OtherSubjectError, Result, ResultFile, Subject, Test, Verdict, read_all
 from tests.support.shards import Shard
 
 TESTS = """
@@ -176,6 +176,9 @@ class TestCommand:
         kept = command(*options, "--kept", "-k", "test_(right|wrong|crash)")
         assert kept.returncode == 1 and "2 passed, 1 failed, 0 skipped, 1 crashed" in kept.stdout, kept.stderr
         assert self.results(folder) == after
+        anew = command(*options, "--again", "-k", "test_wrong")
+        assert anew.returncode == 1 and "0 passed, 1 failed" in anew.stdout, anew.stderr
+        assert self.results(folder).keys() == after.keys()
 
     def test_a_file_that_cannot_be_imported(self, tmp_path: Path) -> None:
         file = tmp_path / "test_broken.py"
@@ -258,6 +261,9 @@ class TestDifferences:
         path.write_text('[[difference]]\nwhy = "because"\ntests = ["a"]\nmessage = "b"\nbefore_torch = "2.15"\n')
         assert read(path, "2.14.1") == [Difference("because", ("a",), "b")]
         assert read(path, "2.15.0") == []
+        path.write_text('[[difference]]\nwhy = "because"\ntests = ["a"]\nfrom_torch = "2.14"\n')
+        assert read(path, "2.14.1") == [Difference("because", ("a",))]
+        assert read(path, "2.11.0") == []
 
 
 class TestKept:
@@ -269,6 +275,24 @@ class TestKept:
         file.close()
         assert ResultFile(path, SUBJECT).results == {fine.test: fine}
         assert ResultFile(path, Subject("2.12.0", "a GPU", "0123", "")).results == {}
+
+    def test_results_beside_those_of_later_libraries(self, tmp_path: Path) -> None:
+        path = tmp_path / "results.jsonl"
+        crashed, failed = result("test_x", Verdict.CRASH), result("test_y", Verdict.FAIL)
+        file = ResultFile(path, SUBJECT)
+        for one in (crashed, failed):
+            file.add(one)
+        file.close()
+        for _ in range(2):
+            file = ResultFile.of_later_libraries(path, replace(SUBJECT, libraries="4567"), [failed.test])
+            file.add(result("test_y"))
+            file.close()
+        subject, found = read_all(path)
+        assert subject == replace(SUBJECT, libraries="0123, then 4567")
+        assert found == {crashed.test: crashed, failed.test: result("test_y")}
+        assert "again with a later build" in page.render(found.values(), found, [], subject, None)
+        with pytest.raises(OtherSubjectError, match="has results of"):
+            ResultFile.of_later_libraries(path, replace(SUBJECT, torch="2.12.0"), [])
 
     def test_results_of_a_file_that_changed(self, tmp_path: Path) -> None:
         path, one, other = tmp_path / "results.jsonl", result("test_x"), result("test_x", file="test_torch.py")

@@ -30,7 +30,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ..support.shards import Shard
 from . import differences, page, sources, worker
-from .results import Result, ResultFile, Subject, Test, read_all
+from .results import OtherSubjectError, Result, ResultFile, Subject, Test, read_all
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -58,9 +58,14 @@ def _options() -> argparse.Namespace:
     )
     files.add_argument("--fresh", action="store_true", help="forget the kept results")
     files.add_argument("--kept", action="store_true", help="run nothing: judge the kept results")
+    files.add_argument(
+        "--again", action="store_true", help="run what -k names again; results of other libraries are kept beside"
+    )
     files.add_argument("--differences", type=Path, default=ROOT / "docs" / "device_generic_differences.toml")
     files.add_argument("--write", type=Path, metavar="PAGE", help="write what was found, as docs/device_generic.md")
     options = parser.parse_args()
+    if (options.again or options.kept) and not options.results.exists():
+        parser.error(f"{options.results} does not exist")
     if options.write and options.pattern:
         parser.error("--write takes all tests, or a shard of them: what -k chooses stands for nothing else")
     return options
@@ -148,7 +153,10 @@ def _found(
     console: Console,
 ) -> tuple[Subject, dict[Test, Result]]:
     """What the tests give; what an earlier run of the same gave is kept."""
-    kept = ResultFile(options.results, subject, options.fresh)
+    if options.again:
+        kept = ResultFile.of_later_libraries(options.results, subject, set(tests))
+    else:
+        kept = ResultFile(options.results, subject, options.fresh)
     try:
         _run(tests, files, options, kept, known, console)
         _control(tests, files, options, kept)
@@ -185,7 +193,11 @@ def main() -> int:
     if options.kept:
         subject, found = read_all(options.results)
     else:
-        subject, found = _found(tests, files, _subject(options.device, tree, files), options, known, console)
+        try:
+            subject, found = _found(tests, files, _subject(options.device, tree, files), options, known, console)
+        except OtherSubjectError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
     results = [found[test] for test in tests if test in found]
     unexplained = [one for one in results if one.questionable and differences.explanation(one, known) is None]
     outdated = differences.outdated(results, known, everything)

@@ -36,10 +36,12 @@ class Difference:
 
 def read(path: Path, torch: str) -> list[Difference]:
     """The differences of a TOML file that there are in a version of torch, such as "2.14.1"."""
+    now = _number(torch)
     return [
         Difference(entry["why"].strip(), tuple(entry["tests"]), entry.get("message", ""))
         for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("difference", [])
-        if "before_torch" not in entry or _number(torch) < _number(entry["before_torch"])
+        if ("from_torch" not in entry or now >= _number(entry["from_torch"]))
+        and ("before_torch" not in entry or now < _number(entry["before_torch"]))
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ..support.shards import Shard
 from .differences import Difference, explanation
-from .results import INTERRUPTED, Result, Subject, Test, Verdict
+from .results import INTERRUPTED, LATER, Result, Subject, Test, Verdict
 from .sources import PYTORCH_FILES
 
 HEAD = """# PyTorch's device-generic tests
@@ -46,9 +46,10 @@ def render(
     unexplained = [result for result in wrong if result.questionable and explanation(result, known) is None]
     shared = [result.test for result in wrong if result.shared]
     share = f"part {shard} of the tests, chosen by their names" if shard else "all tests of the files below"
+    later = "; some of them again with a later build" if LATER in subject.libraries else ""
     lines = [
         HEAD,
-        f"torch {subject.torch}, on {subject.adapter}; {subject.sources}; {share}.",
+        f"torch {subject.torch}, on {subject.adapter}; {subject.sources}; {share}{later}.",
         "",
         *([f"**Not run**, for want of a source tree: {', '.join(missing)}.", ""] if missing else []),
         *_table(results, totals),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -84,6 +84,10 @@ class Result:
         return cls(test, Verdict(values.pop("verdict")), control=control and Verdict(control), **values)
 
 
+# Between the libraries of a subject, some of whose tests ran again with later ones.
+LATER = ", then "
+
+
 @dataclass(frozen=True)
 class Subject:
     """What ran. Results of equal subjects belong together, of files that have not changed."""
@@ -93,6 +97,10 @@ class Subject:
     libraries: str  # a digest of the engine and the plugin
     sources: str  # where PyTorch's files are from
     files: dict[str, str] = field(default_factory=dict, compare=False)  # a digest of each
+
+
+class OtherSubjectError(Exception):
+    """Results of another subject are not to be mixed with these."""
 
 
 class ResultFile:
@@ -117,6 +125,25 @@ class ResultFile:
         """Keep a result, on disk at once."""
         self.results[result.test] = result
         self._file.add(result.to_line())
+
+    @classmethod
+    def of_later_libraries(cls, path: Path, subject: Subject, again: Collection[Test]) -> ResultFile:
+        """
+        Open the results of other libraries to add to them those of tests that run `again`.
+
+        All others stay, crashes and time-outs too.
+        """
+        before, found = read_all(path)
+        if replace(before, libraries=subject.libraries) != subject:
+            raise OtherSubjectError(f"{path} has results of {before}, and this is {subject}")
+        libraries = before.libraries
+        if subject.libraries not in libraries.split(LATER):
+            libraries += LATER + subject.libraries
+        file = cls(path, replace(before, libraries=libraries), fresh=True)
+        for test, one in found.items():
+            if test not in again:
+                file.add(one)
+        return file
 
     def close(self) -> None:
         """Close the file."""
