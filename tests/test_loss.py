@@ -321,7 +321,7 @@ def test_margin_errors():
     x, t = torch.randn(4, 5, device="dml"), torch.zeros(4, dtype=torch.int64, device="dml")
     with pytest.raises(RuntimeError, match="only p == 1 and p == 2 supported"):
         torch.ops.aten.multi_margin_loss(x, t, 3)
-    with pytest.raises(RuntimeError, match="inconsistent target size"):
+    with pytest.raises(RuntimeError, match="target size"):
         F.multi_margin_loss(x, t[:2])
     with pytest.raises(RuntimeError, match="inconsistent weight size"):
         F.multi_margin_loss(x, t, weight=x[0, :3])

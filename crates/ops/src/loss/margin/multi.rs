@@ -5,9 +5,10 @@ use crate::loss::reduce::Reduce;
 use crate::movement::copy::{as_contiguous, device_copy};
 use crate::operator::argument::Out;
 use crate::operator::call::{Call, Scalar as Number};
-use crate::operator::error::Result;
+use crate::operator::error::{Error, Result};
 use crate::operator::fault::{Fault, Reporter};
 use crate::operator::structured;
+use crate::operator::torch_version;
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::primitives::rows::{RowExtent, Rows, Share};
 use crate::tensor::Tensor;
@@ -38,12 +39,18 @@ fn problem(
 ) -> Result<Problem> {
     check!(p == 1.0 || p == 2.0, Runtime, "only p == 1 and p == 2 supported");
     let [rows, classes] = rows_of(input)?;
-    check!(
-        target.dim() <= 1 && target.numel() == rows,
-        Runtime,
-        "inconsistent target size, expected {rows} but got {:?}",
-        target.sizes.as_slice()
-    );
+    if target.dim() > 1 || target.numel() != rows {
+        let (given, scores) = (target.sizes.as_slice(), input.sizes.as_slice());
+        let words = if torch_version::at_least(15) {
+            format!(
+                "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch \
+                 size). Expected target size [{rows}], but got {given:?}. Input has shape {scores:?}."
+            )
+        } else {
+            format!("inconsistent target size, expected {rows} but got {given:?}")
+        };
+        return Err(Error::Runtime(words));
+    }
     if let Some(w) = weight {
         check!(
             w.dim() <= 1 && w.numel() == classes,
