@@ -23,6 +23,7 @@ from torch_dml import engine
 
 sys.path.insert(0, str(ROOT / "scripts" / "release"))
 import symbols
+import trial
 
 WHEELS = sorted((ROOT / "dist").glob(f"torch_dml-*-manylinux_*_{platform.machine()}.whl"))
 PROGRAM = """
@@ -77,6 +78,15 @@ def test_which_tag_serves_another():
         "linux_x86_64": False,
     }.items():
         assert symbols.serves(needed, "manylinux_2_28_x86_64") == serves, needed
+
+
+def test_the_trial_takes_along_what_its_tests_read(tmp_path: Path):
+    work = tmp_path / "work"
+    trial.copy_tests(work)
+    # A file that cannot be imported is an error, whichever of its tests are chosen.
+    command = [sys.executable, "-B", "-m", "pytest", "-q", "--collect-only", "-m", "smoke", "-p", "no:cacheprovider"]
+    done = subprocess.run([*command, "tests"], cwd=work, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 @pytest.mark.smoke

@@ -23,8 +23,11 @@ ROOT = Path(__file__).resolve().parents[2]
 TORCHES = ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0")
 # What the tests import.
 NEEDED = ("numpy", "scikit-learn>=1.3", "pytest>=8", "pytest-xdist>=3", "expecttest")
-# What the tests read, beside themselves.
-READ = ("tests", "examples", "scripts", "docs", "README.md", "pyproject.toml")
+# The tests, and what they read: nothing of it is the package.
+READ = (
+    *("tests", "examples", "scripts", "docs", "plugin", "python/build_backend"),
+    *("README.md", "pyproject.toml", "Cargo.toml"),
+)
 
 
 def main() -> int:
@@ -59,15 +62,20 @@ def trial(wheel: Path, version: str, folder: Path, jobs: str) -> tuple[int, str]
     install = [python, "-m", "pip", "install", "--quiet", "--no-cache-dir", "--disable-pip-version-check"]
     subprocess.run([*install, f"torch=={version}", *NEEDED, f"torch-dml @ {wheel.as_uri()}"], check=True)
     work = folder / "work"
-    work.mkdir()
-    for name in READ:
-        source = ROOT / name
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, work / name)
+    copy_tests(work)
     tests = [python, "-m", "pytest", "-q", "-m", "smoke", "-n", jobs, "--dist", "loadfile", "-p", "no:cacheprovider"]
     plain = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME"}}
     done = subprocess.run([*tests, "tests"], cwd=work, env=plain, stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout if done.returncode else "", end="")
     return done.returncode, (done.stdout.strip().splitlines() or ["nothing was printed"])[-1]
+
+
+def copy_tests(work: Path) -> None:
+    """Put the tests, and what they read, into a new folder."""
+    work.mkdir()
+    for name in READ:
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, work / name)
 
 
 if __name__ == "__main__":
