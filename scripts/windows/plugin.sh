@@ -25,7 +25,10 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 checkout=$(cd "$here/../.." && pwd)
 out=${CARGO_TARGET_DIR:-$checkout/target}/windows-plugin
 profile=${PROFILE:-dev}
-mkdir -p "$out/objects" "$out/run"
+# Those of one torch are none for another.
+objects=$out/objects-$torch
+run=$out/run-$torch
+mkdir -p "$objects/runtime" "$run"
 
 packages=()
 command -v clang-19 >/dev/null || packages+=(clang-19)
@@ -62,43 +65,44 @@ done
 
 # PyTorch's headers take longer than all that includes them.
 header=$here/msvc/precompiled.h
-if [[ ! -e $out/objects/precompiled.pch || $header -nt $out/objects/precompiled.pch ]]; then
+if [[ ! -e $objects/precompiled.pch || $header -nt $objects/precompiled.pch ]]; then
     echo "Precompiling PyTorch's headers"
-    echo >"$out/objects/precompiled.cpp"
-    clang-19 "${flags[@]}" "/FI$header" "/Yc$header" "/Fp$out/objects/precompiled.pch" \
-        "/Fo$out/objects/precompiled.obj" /c -- "$out/objects/precompiled.cpp"
+    echo >"$objects/precompiled.cpp"
+    clang-19 "${flags[@]}" "/FI$header" "/Yc$header" "/Fp$objects/precompiled.pch" \
+        "/Fo$objects/precompiled.obj" /c -- "$objects/precompiled.cpp"
 fi
+newest_header=$(ls -t "$checkout"/plugin/*.h | head -1)
 compile() { # FILE OBJECT
-    [[ $2 -nt $1 && $2 -nt $out/objects/precompiled.pch ]] && return
+    [[ $2 -nt $1 && $2 -nt $newest_header && $2 -nt $objects/precompiled.pch ]] && return
     echo "Compiling ${1##*/}"
-    clang-19 "${flags[@]}" "/FI$header" "/Yu$header" "/Fp$out/objects/precompiled.pch" "/Fo$2" /c -- "$1"
+    clang-19 "${flags[@]}" "/FI$header" "/Yu$header" "/Fp$objects/precompiled.pch" "/Fo$2" /c -- "$1"
 }
 for file in "$checkout"/plugin/*.cpp; do
     name=${file##*/}
-    compile "$file" "$out/objects/${name%.cpp}.obj"
+    compile "$file" "$objects/${name%.cpp}.obj"
 done
-compile "$here/smoke.cpp" "$out/run/smoke.obj"
-clang-19 "${flags[@]}" "/Fo$out/runtime_library.obj" /c -- "$here/msvc/runtime.cpp"
-clang-19 "${flags[@]}" -DPROGRAM "/Fo$out/runtime_program.obj" /c -- "$here/msvc/runtime.cpp"
+compile "$here/smoke.cpp" "$run/smoke.obj"
+clang-19 "${flags[@]}" "/Fo$objects/runtime/library.obj" /c -- "$here/msvc/runtime.cpp"
+clang-19 "${flags[@]}" -DPROGRAM "/Fo$objects/runtime/program.obj" /c -- "$here/msvc/runtime.cpp"
 
-# As windows.sh does, so that both share what is built.
-cargo test --no-run --workspace --target x86_64-pc-windows-gnu --profile "$profile"
+cargo build --package dml-torch --lib --target x86_64-pc-windows-gnu --profile "$profile"
 folder=$profile
 [[ $profile = dev ]] && folder=debug
-cp "$(dirname "$out")/x86_64-pc-windows-gnu/$folder/deps/dml_torch.dll" "$out/run/"
+cp "$(dirname "$out")/x86_64-pc-windows-gnu/$folder/dml_torch.dll" "$run/"
 libraries=()
 for name in msvcp140 vcruntime140 vcruntime140_1 msvcp140_atomic_wait ucrtbase kernel32; do
     python3 "$here/msvc/import_library.py" "/usr/lib/x86_64-linux-gnu/wine/x86_64-windows/$name.dll" "$out/$name.lib"
     libraries+=("$out/$name.lib")
 done
-python3 "$here/msvc/import_library.py" "$out/run/dml_torch.dll" "$out/dml_torch.lib"
+python3 "$here/msvc/import_library.py" "$run/dml_torch.dll" "$out/dml_torch.lib"
 libraries+=("$wheel/torch/lib/c10.lib" "$wheel/torch/lib/torch_cpu.lib")
 link() { lld-link-19 /nologo /machine:x64 /nodefaultlib "$@" "${libraries[@]}"; }
-link /dll "/out:$out/run/torch_dml_$tag.dll" "$out"/objects/*.obj "$out/runtime_library.obj" "$out/dml_torch.lib"
-link /subsystem:console /entry:mainCRTStartup "/out:$out/run/smoke.exe" "$out/run/smoke.obj" \
-    "$out/objects/precompiled.obj" "$out/runtime_program.obj"
-ln -sf "$wheel"/torch/lib/{c10,torch_cpu,libiomp5md,libiompstubs5md,uv}.dll "$out/run/"
-cd "$out/run"
+link /dll "/out:$run/torch_dml_$tag.dll" "$objects"/*.obj "$objects/runtime/library.obj" "$out/dml_torch.lib"
+link /subsystem:console /entry:mainCRTStartup "/out:$run/smoke.exe" "$run/smoke.obj" \
+    "$objects/precompiled.obj" "$objects/runtime/program.obj"
+x86_64-w64-mingw32-gcc -shared -O2 -s -Wall -Wextra -Werror -o "$run/vcruntime140_threads.dll" "$here/msvc/threads.c"
+ln -sf "$wheel"/torch/lib/{c10,torch_cpu,libiomp5md,libiompstubs5md,uv}.dll "$run/"
+cd "$run"
 # OpenMP asks for what Wine does not know of processors, and ends the program.
 export KMP_AFFINITY=disabled OMP_NUM_THREADS=1
 "$here/../windows.sh" run smoke.exe
