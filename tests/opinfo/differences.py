@@ -34,7 +34,8 @@ def read(path: Path, torch: str) -> list[Difference]:
     return [
         Difference(entry["why"].strip(), tuple(entry["operators"]), tuple(entry["dtypes"]))
         for entry in tomllib.loads(path.read_text())["difference"]
-        if "before_torch" not in entry or _version(torch) < _version(entry["before_torch"])
+        if ("before_torch" not in entry or _version(torch) < _version(entry["before_torch"]))
+        and ("from_torch" not in entry or _version(torch) >= _version(entry["from_torch"]))
     ]
 
 

@@ -4,25 +4,29 @@
 mod common;
 use common::*;
 use dml_engine::{AddressRange, Family, Launch};
-use dml_kernel::{Builder, DType};
+use dml_kernel::{Builder, DType, Value, convert};
 use half::f16;
 
 /// As many as the invocations of one dimension of workgroups.
 const WIDTH: u32 = 64;
 
-/// Two elements each: `out[i]` of `x[i]` from one dtype to another, singly or in chunks of two.
+/// Two elements each: `out[i]` of `x[i]` from one dtype to another, singly or in chunks of two; of f32 to f32 by way of f16.
 fn converted(from: DType, to: DType, chunks: bool, x: &[i32], words_out: usize) -> Vec<i32> {
     let device = open();
     let key = (Family("test::halves"), (from as u32, to as u32, chunks));
+    fn by_way(x: Value<'_>, is: bool) -> Value<'_> {
+        if is { convert(x, DType::F16) } else { x }
+    }
+    let is_f32 = from == to;
     let pairs = (x.len() * 4 / from.bytes() as usize / 2) as u32;
     let build = || {
         let b = Builder::new("halves", [WIDTH, 1, 1]);
         let (out, x) = (b.pointer("out", to), b.pointer("x", from));
         let i = b.global_id(0);
         if chunks {
-            out.store_chunk(i, &x.load_chunk(i, 2));
+            out.store_chunk(i, &x.load_chunk(i, 2).into_iter().map(|x| by_way(x, is_f32)).collect::<Vec<_>>());
         } else {
-            (0..2).for_each(|j| out.store(i * 2 + j, x.load(i * 2 + j)));
+            (0..2).for_each(|j| out.store(i * 2 + j, by_way(x.load(i * 2 + j), is_f32)));
         }
         b.finish()
     };
@@ -44,9 +48,9 @@ fn converted(from: DType, to: DType, chunks: bool, x: &[i32], words_out: usize) 
     read(&device, out, words_out)
 }
 
-/// Of a NaN nothing but that is promised.
-fn same(x: u16, y: u16) -> bool {
-    x == y || f16::from_bits(x).is_nan() && f16::from_bits(y).is_nan()
+/// Of a NaN nothing but that and its sign are promised.
+fn same(x: f32, y: f32) -> bool {
+    x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan() && x.is_sign_negative() == y.is_sign_negative()
 }
 
 #[test]
@@ -57,8 +61,7 @@ fn every_half_is_an_f32() {
         let found = converted(DType::F16, DType::F32, chunks, &words, halves.len());
         for (half, found) in halves.iter().map(|&bits| f16::from_bits(bits)).zip(found) {
             let (want, found) = (half.to_f32(), f32::from_bits(found as u32));
-            let same = want.to_bits() == found.to_bits() || want.is_nan() && found.is_nan();
-            assert!(same, "{:#06x}: {found:e}, not {want:e}", half.to_bits());
+            assert!(same(want, found), "{:#06x}: {found:e}, not {want:e}", half.to_bits());
         }
     }
 }
@@ -89,11 +92,19 @@ fn floats_become_the_nearest_half() {
     floats.resize(floats.len().next_multiple_of(2 * WIDTH as usize), 0.0);
     let words: Vec<i32> = floats.iter().map(|x| x.to_bits() as i32).collect();
     for chunks in [false, true] {
-        let found = converted(DType::F32, DType::F16, chunks, &words, floats.len() / 2);
-        let found = found.iter().flat_map(|&word| [word as u16, (word >> 16) as u16]);
-        for (x, found) in floats.iter().zip(found) {
-            let want = f16::from_f32(*x).to_bits();
-            assert!(same(want, found), "{x:e} ({:#010x}): {found:#06x}, not {want:#06x}", x.to_bits());
+        let halves = converted(DType::F32, DType::F16, chunks, &words, floats.len() / 2);
+        let halves = halves
+            .iter()
+            .flat_map(|&word| [word as u16, (word >> 16) as u16])
+            .map(|bits| f16::from_bits(bits).to_f32());
+        // One kernel with both conversions must not leave them out.
+        let there_and_back = converted(DType::F32, DType::F32, chunks, &words, floats.len());
+        let there_and_back = there_and_back.iter().map(|&bits| f32::from_bits(bits as u32));
+        for (found, of) in [(halves.collect::<Vec<_>>(), "as f16"), (there_and_back.collect(), "and back")] {
+            for (x, found) in floats.iter().zip(found) {
+                let want = f16::from_f32(*x).to_f32();
+                assert!(same(want, found), "{x:e} ({:#010x}) {of}: {found:e}, not {want:e}", x.to_bits());
+            }
         }
     }
 }

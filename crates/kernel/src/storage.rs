@@ -148,6 +148,9 @@ fn truncated(value: Value<'_>, dtype: DType) -> Value<'_> {
 /// A value as it would be after a store to a tensor of the dtype and a load from it: converted to the dtype's compute
 /// type, and rounded or wrapped to what the dtype holds.
 pub fn convert(value: Value<'_>, dtype: DType) -> Value<'_> {
+    if dtype == DType::F16 {
+        return rounded_f16(value.cast(ScalarType::F32));
+    }
     let word = encode(value, dtype);
     match dtype {
         DType::U8 => decode(word & 0xff, dtype),
@@ -163,6 +166,20 @@ pub fn encode_pair<'b>([low, high]: [Value<'b>; 2], dtype: DType) -> Value<'b> {
         DType::BF16 => (rounded_bf16(low) >> 16) | (rounded_bf16(high) & 0xffff_0000u32),
         _ => unreachable!("elements of {dtype} are no halves of a word"),
     }
+}
+
+/// An f32 as it would be after its conversion to f16 and back, by integer operations: NVIDIA's compiler takes such a pair of conversions for
+/// nothing.
+fn rounded_f16(x: Value<'_>) -> Value<'_> {
+    let bits = x.bitcast(ScalarType::U32);
+    let magnitude = bits & 0x7fff_ffffu32;
+    let normal = (magnitude + 0xfff + ((magnitude >> 13) & 1)) & 0xffff_e000u32;
+    let infinite = normal.ge(0x4780_0000u32).select(x.b.u32(0x7f80_0000), normal);
+    // Adding 0.5 aligns the mantissa so that the adder rounds at f16's last subnormal bit.
+    let subnormal = (magnitude.bitcast(ScalarType::F32) + 0.5) - 0.5;
+    let number = magnitude.lt(0x3880_0000u32).select(subnormal.bitcast(ScalarType::U32), infinite);
+    let size = magnitude.gt(0x7f80_0000u32).select(x.b.u32(0x7fc0_0000), number);
+    (size | (bits & 0x8000_0000u32)).bitcast(ScalarType::F32)
 }
 
 fn encode_bf16(x: Value<'_>) -> Value<'_> {

@@ -1,5 +1,7 @@
 //! Conversions between f32 and f16: the adapter's own where it promises what they are to be, else integer operations, so that no driver's
 //! conversion is involved.
+//!
+//! Nobody promises the sign of a NaN, which `signbit` tells, and NVIDIA's conversions drop it: signs go their own way.
 
 use super::emitter::{Emitter, Id};
 use crate::types::ScalarType;
@@ -18,8 +20,12 @@ impl Emitter<'_> {
         let (half, pair) = self.half_types();
         let parts = [low, high].map(|x| self.op(Op::FConvert, half, &[x]));
         let pair = self.op(Op::CompositeConstruct, pair, &parts);
-        let word = self.scalar(ScalarType::U32);
-        self.op(Op::Bitcast, word, &[pair])
+        let halves = self.bits_of(pair);
+        let [low, high] = [low, high].map(|x| self.bits_of(x));
+        let low = self.integer_with(Op::ShiftRightLogical, low, 16);
+        let high = self.integer_with(Op::BitwiseAnd, high, 0xffff_0000);
+        let upper = self.integer(Op::BitwiseOr, low, high);
+        self.signed(halves, upper, 0x8000_8000)
     }
 
     /// See [`Inst::Half`](crate::ir::Inst::Half).
@@ -31,10 +37,21 @@ impl Emitter<'_> {
         }
         let (half, pair) = self.half_types();
         let pair = self.op(Op::Bitcast, pair, &[word]);
-        let part = vec![Operand::IdRef(pair), Operand::LiteralBit32(u32::from(part))];
-        let half = self.op_into(Op::CompositeExtract, half, part);
+        let place = vec![Operand::IdRef(pair), Operand::LiteralBit32(u32::from(part))];
+        let half = self.op_into(Op::CompositeExtract, half, place);
         let float = self.scalar(ScalarType::F32);
-        self.op(Op::FConvert, float, &[half])
+        let whole = self.op(Op::FConvert, float, &[half]);
+        let bits = self.bits_of(whole);
+        let upper = if part == 0 { self.integer_with(Op::ShiftLeftLogical, word, 16) } else { word };
+        let bits = self.signed(bits, upper, 0x8000_0000);
+        self.float_of(bits)
+    }
+
+    /// A word with the sign bits of another one.
+    fn signed(&mut self, word: Id, of: Id, signs: u32) -> Id {
+        let size = self.integer_with(Op::BitwiseAnd, word, !signs);
+        let sign = self.integer_with(Op::BitwiseAnd, of, signs);
+        self.integer(Op::BitwiseOr, size, sign)
     }
 
     /// An f16, and two of them.

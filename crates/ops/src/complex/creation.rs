@@ -12,6 +12,7 @@ use crate::operator::Operator;
 use crate::operator::argument::{Out, TensorOrScalar};
 use crate::operator::call::{Arg, Call, Ret, Scalar};
 use crate::operator::error::{Error, Result};
+use crate::operator::torch_version;
 use crate::operators;
 use crate::pointwise::kernel::{self, Input};
 use crate::tensor::Tensor;
@@ -45,7 +46,7 @@ pub fn route(name: &str) -> Option<Route> {
 fn of_two(call: &mut Call, a: &Tensor, b: &Tensor, out: Out, polar: bool) -> Result<()> {
     let floats = |t: &Tensor| matches!(t.dtype, DType::F16 | DType::F32 | DType::F64);
     check!(
-        floats(a) && floats(b) && !(polar && a.dtype == DType::F16),
+        floats(a) && floats(b) && (!polar || a.dtype != DType::F16 || torch_version::at_least(15)),
         Runtime,
         "Expected both inputs to be Half, Float or Double tensors but got {} and {}",
         a.dtype,

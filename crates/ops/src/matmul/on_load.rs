@@ -32,13 +32,14 @@ impl Rounding {
         self.operands == [None; 2]
     }
 
-    /// What rounding an element to a dtype takes, in multiplications of float32: half an instruction of the adapter's own; or 16 operations
-    /// of integers or 6, of which a unit does half as many.
+    /// What reading an element as float32 and rounding it to a dtype takes, in multiplications of float32. On an H100 twice the bytes and the
+    /// registers cost more than the conversion, which is half an instruction (docs/performance.md); by integers it is 16 operations or 6,
+    /// of which a unit does half as many.
     fn cost(&self, dtype: DType) -> f64 {
         match dtype {
-            DType::BF16 => 12.0,
-            _ if self.own => 2.0,
-            _ => 32.0,
+            DType::BF16 => 18.0,
+            _ if self.own => 8.0,
+            _ => 38.0,
         }
     }
 }
