@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from support.compare import assert_matches_cpu, assert_same_outcome
 from support.dtypes import dtypes
+from support.environment import TORCH
 from support.layouts import lay_out, layouts
 
 COMPLEX = (torch.complex64, torch.complex128)
@@ -122,6 +123,17 @@ def test_creation() -> None:
     ):
         assert_matches_cpu(function, x, y, rtol=1e-5, atol=1e-5, widen=False)
     assert_same_outcome(lambda x, y: torch.complex(x, y.double()), x, y)
+
+
+def test_magnitude_and_angle_in_float16() -> None:
+    """It is torch's from 2.15 on: float32's result, rounded once."""
+    x, y = 1000 * torch.rand(3, 4).half(), 6 * torch.rand(4).half()
+    if TORCH < (2, 15):
+        assert_same_outcome(torch.polar, x, y)
+        return
+    found = torch.polar(x.to("dml"), y.to("dml"))
+    assert found.dtype == torch.complex32
+    assert_matches_cpu(lambda x, y: torch.view_as_real(torch.polar(x, y)), x, y, rtol=1e-3, atol=1e-3, widen=False)
 
 
 def test_cat_into_another_dtype() -> None:

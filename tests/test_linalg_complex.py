@@ -199,7 +199,8 @@ def test_qr(mode, dtype):
         assert torch.equal(dml[1], dml[1].triu()) and not dml[1].diagonal(dim1=-2, dim2=-1).imag.any()
         if mode == "r":
             residual = lambda r: wide(r).mH @ wide(r) - wide(a).mH @ wide(a)  # noqa: B023, E731
-            assert_no_worse(residual(dml[1]), residual(cpu[1]), a.mH @ a, dtype)
+            # Every rounding of R counts twice in its square.
+            assert_no_worse(residual(dml[1]), residual(cpu[1]), a.mH @ a, dtype, roundings=8)
         else:
             assert [t.stride() for t in dml] == [t.stride() for t in cpu]
             assert_no_worse(spread(dml[0]), spread(cpu[0]), one(dml[0].shape[-1]), dtype)
