@@ -1,7 +1,7 @@
 //! Operands that lie in memory as float32 and are multiplied in 16 bits, as autocast has them: rounded as they are read.
 //!
 //! That saves the pass that would write them in 16 bits, and its memory. But each tile rounds what it reads, so an element is rounded as
-//! often as there are tiles side by side: [`choice`](super::choice) knows what that takes from here.
+//! often as there are tiles side by side: [`choice`] knows what that takes from here.
 
 use super::matrix_tile::MatrixTile;
 use super::operand::{Axis, Memory, PatternStrides, Source};
@@ -19,7 +19,7 @@ use dml_kernel::DType;
 pub struct Rounding {
     /// What either is rounded to, if it is.
     pub operands: [Option<DType>; 2],
-    /// The adapter itself [converts](dml_gpu::Capabilities::converts_halves) to f16.
+    /// The adapter itself converts to f16 (`Capabilities::converts_halves`).
     pub own: bool,
 }
 
