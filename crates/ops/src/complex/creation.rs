@@ -46,7 +46,7 @@ pub fn route(name: &str) -> Option<Route> {
 fn of_two(call: &mut Call, a: &Tensor, b: &Tensor, out: Out, polar: bool) -> Result<()> {
     let floats = |t: &Tensor| matches!(t.dtype, DType::F16 | DType::F32 | DType::F64);
     check!(
-        floats(a) && floats(b) && (!polar || a.dtype != DType::F16 || torch_version::at_least(15)),
+        floats(a) && floats(b),
         Runtime,
         "Expected both inputs to be Half, Float or Double tensors but got {} and {}",
         a.dtype,
@@ -69,6 +69,9 @@ fn of_two(call: &mut Call, a: &Tensor, b: &Tensor, out: Out, polar: bool) -> Res
     );
     let sizes = call.broadcast(&a.sizes, &b.sizes)?;
     let result = call.result(Some(given), dtype, &sizes)?;
+    if polar && a.dtype == DType::F16 && !torch_version::at_least(15) {
+        return Err(Error::NotImplemented("\"polar_cpu\" not implemented for 'Half'".into()));
+    }
     let [re, im] = parts(&result);
     let inputs = [Input::Tensor(a.clone()), Input::Tensor(b.clone())];
     let family = if polar { "complex_polar" } else { "complex_join" };
