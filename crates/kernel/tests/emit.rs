@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::validated;
-use dml_kernel::{Atomic, Builder, DType, ScalarType, Subgroup};
+use common::{validated, validated_for};
+use dml_kernel::{Atomic, Builder, DType, FloatModes, ScalarType, Subgroup, Target};
 
 #[test]
 fn copies_and_converts_every_dtype_to_every_other() {
@@ -98,4 +98,20 @@ fn integers_atomics_subgroups_and_vectors() {
     array.set(t & 3, four.lane(2).fma(s, -s));
     x.store(i, (((array.get(1).cast(ScalarType::U32) / 3 % 2) << 1) >> 1) | !t);
     validated(&b.finish());
+}
+
+/// With the adapter's own conversions of f16 and without.
+#[test]
+fn halves() {
+    for halves in [true, false] {
+        let b = Builder::new("halves", [64, 1, 1]);
+        let (out, x, i) = (b.pointer("out", DType::F16), b.input("x", DType::F16), b.global_id(0));
+        let pair: Vec<_> =
+            x.load_chunk(i, 2).into_iter().map(|x| dml_kernel::convert(x * 3.0, DType::F16) + 1.0).collect();
+        out.store_chunk(i, &pair);
+        out.store(i + 1000, x.load(i + 1000));
+        let floats = FloatModes { halves, ..FloatModes::default() };
+        let module = validated_for(&b.finish(), &Target { floats, ..Target::default() });
+        assert_eq!(module.needs.f16, halves);
+    }
 }
