@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..support import torch_versions
 from .results import Result, Test
-from .sources import minor
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -36,17 +36,11 @@ class Difference:
 
 def read(path: Path, torch: str) -> list[Difference]:
     """The differences of a TOML file that there are in a version of torch, such as "2.14.1"."""
-    now = _number(torch)
     return [
         Difference(entry["why"].strip(), tuple(entry["tests"]), entry.get("message", ""))
         for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("difference", [])
-        if ("from_torch" not in entry or now >= _number(entry["from_torch"]))
-        and ("before_torch" not in entry or now < _number(entry["before_torch"]))
+        if torch_versions.holds(entry, torch)
     ]
-
-
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in minor(version))
 
 
 def explanation(result: Result, known: Iterable[Difference]) -> Difference | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..support import torch_versions
 from .results import Result
 from .tasks import Task
 
@@ -34,13 +35,8 @@ def read(path: Path, torch: str) -> list[Difference]:
     return [
         Difference(entry["why"].strip(), tuple(entry["operators"]), tuple(entry["dtypes"]))
         for entry in tomllib.loads(path.read_text())["difference"]
-        if ("before_torch" not in entry or _version(torch) < _version(entry["before_torch"]))
-        and ("from_torch" not in entry or _version(torch) >= _version(entry["from_torch"]))
+        if torch_versions.holds(entry, torch)
     ]
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split("."))
 
 
 def explanation(task: Task, known: Iterable[Difference]) -> Difference | None:

@@ -8,6 +8,7 @@
 //! and inactive invocations of a branch are masked. Barriers therefore need no work, and the walk over the kernel is
 //! paid once for a whole workgroup.
 
+use super::matrix::decode;
 use crate::builder::{Builder, Value};
 use crate::dtype::DType;
 use crate::ir::*;
@@ -644,9 +645,7 @@ impl<'k, 'a, 'm> Machine<'k, 'a, 'm> {
                     self.lane_mut(id, 0)[l] = low | high << 16;
                 }
             }
-            Inst::Half(word, part) => {
-                self.map1(id, word, |word| bits32(f16::from_bits((word >> (16 * part)) as u16).to_f32()))
-            }
+            Inst::Half(word, part) => self.map1(id, word, |word| decode(DType::F16, word >> (16 * part))),
             Inst::Larger(a, b) => {
                 for l in 0..self.width {
                     let (x, y) = (self.lane(a, 0)[l], self.lane(b, 0)[l]);

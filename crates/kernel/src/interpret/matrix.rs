@@ -187,7 +187,7 @@ fn line(layout: MatrixLayout, row: u32, column: u32) -> (u32, u32) {
 }
 
 /// Bits in memory as a register holds the number: floats as f32, integers as 32 bits.
-fn decode(dtype: DType, bits: u64) -> u64 {
+pub(super) fn decode(dtype: DType, bits: u64) -> u64 {
     match dtype {
         DType::F16 => bits32(f16::from_bits(bits as u16).to_f32()),
         DType::BF16 => bits32(bf16::from_bits(bits as u16).to_f32()),

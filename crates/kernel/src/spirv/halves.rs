@@ -13,8 +13,7 @@ impl Emitter<'_> {
     pub(super) fn halves(&mut self, low: Id, high: Id) -> Id {
         if !self.floats.halves {
             let [low, high] = [low, high].map(|x| self.encoded(x));
-            let sixteen = self.u32_constant(16);
-            let high = self.integer(Op::ShiftLeftLogical, high, sixteen);
+            let high = self.integer_with(Op::ShiftLeftLogical, high, 16);
             return self.integer(Op::BitwiseOr, low, high);
         }
         let (half, pair) = self.half_types();
@@ -31,8 +30,7 @@ impl Emitter<'_> {
     /// See [`Inst::Half`](crate::ir::Inst::Half).
     pub(super) fn half(&mut self, word: Id, part: u8) -> Id {
         if !self.floats.halves {
-            let place = self.u32_constant(16 * u32::from(part));
-            let word = self.integer(Op::ShiftRightLogical, word, place);
+            let word = self.integer_with(Op::ShiftRightLogical, word, 16 * u32::from(part));
             return self.decoded(word);
         }
         let (half, pair) = self.half_types();

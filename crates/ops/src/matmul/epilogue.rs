@@ -96,14 +96,12 @@ impl Finish {
     /// The code that it needs, for results of `n` columns.
     pub fn epilogue(&self, n: i64) -> Epilogue {
         let (out, bias) = (&self.out, self.bias.as_ref());
-        let aligned = |t: Memory, s: [i64; 3], width: u32| {
-            let multiple = |x: i64| x % i64::from(width) == 0;
-            s[2] == 1 && multiple(s[0]) && multiple(s[1]) && t.is_aligned(width)
-        };
+        let multiples = |of: &[i64], width: u32| of.iter().all(|x| x % i64::from(width) == 0);
+        let aligned =
+            |t: Memory, s: [i64; 3], width: u32| s[2] == 1 && multiples(&s[..2], width) && t.is_aligned(width);
         let out_in = |width: u32| {
-            let multiple = |x: i64| x % i64::from(width) == 0;
-            let split = out.split.is_none_or(|(size, stride)| multiple(size) && multiple(stride));
-            multiple(n) && aligned(out.memory, out.strides, width) && split
+            let split = out.split.is_none_or(|(size, stride)| multiples(&[size, stride], width));
+            multiples(&[n], width) && aligned(out.memory, out.strides, width) && split
         };
         let bias_in = |width: u32| bias.is_some_and(|b| aligned(b.memory, b.strides, width));
         let out_wide = out_in(WIDE);

@@ -57,18 +57,22 @@ impl Problem {
     pub fn run_in(&self, call: &Call, way: Way) -> Result<()> {
         match way {
             Way::Plain(choice) => self.run_as(call, choice),
-            Way::Waves(Waves { first, rows, rest }) => {
-                self.some_rows(0, rows).run_as(call, Choice { tile: first, split_k: 1 })?;
-                self.some_rows(rows, self.size[1] - rows).run_as(call, rest)
-            }
+            Way::Waves(waves) => self.run_in_waves(waves, |some, choice| some.run_as(call, choice)),
             Way::Matrix(choice) => self.run_on_matrix_units(call, choice),
-            Way::MatrixWaves(Waves { first, rows, rest }) => {
-                self.some_rows(0, rows).run_on_matrix_units(call, Choice { tile: first, split_k: 1 })?;
-                self.some_rows(rows, self.size[1] - rows).run_on_matrix_units(call, rest)
-            }
+            Way::MatrixWaves(waves) => self.run_in_waves(waves, |some, choice| some.run_on_matrix_units(call, choice)),
             Way::Split(choice) => self.run_split(call, choice),
             Way::Rounded(choice) => self.run_rounded(call, choice),
         }
+    }
+
+    /// Its first rows, and the others.
+    fn run_in_waves<T>(
+        &self,
+        Waves { first, rows, rest }: Waves<T>,
+        run: impl Fn(Problem, Choice<T>) -> Result<()>,
+    ) -> Result<()> {
+        run(self.some_rows(0, rows), Choice { tile: first, split_k: 1 })?;
+        run(self.some_rows(rows, self.size[1] - rows), rest)
     }
 
     /// Whether [`some_rows`](Self::some_rows) exist by themselves.
