@@ -19,7 +19,7 @@ use dml_kernel::DType;
 use dml_ops::matmul::choice::{self, Question, Way};
 use dml_ops::matmul::matrix_select::{self, MatrixChoice};
 use dml_ops::matmul::matrix_tile::MatrixTile;
-use dml_ops::matmul::on_load::Rounding;
+use dml_ops::matmul::rounding::Rounding;
 use dml_ops::matmul::{Choice, Finish, Output, Problem, Source, Tile, select};
 use dml_ops::{Arg, Call, Scalar, Tensor};
 

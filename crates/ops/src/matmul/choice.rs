@@ -4,8 +4,8 @@
 
 use super::matrix_select::{self, MatrixChoice, SplitChoice};
 use super::matrix_tile::{MatrixTile, Units};
-use super::on_load::Rounding;
 use super::order::Order;
+use super::rounding::Rounding;
 use super::select::{self, Choice, Limits};
 use super::split::Form;
 use super::waves::{self, Waves};
@@ -170,8 +170,8 @@ fn estimated(question: &Question) -> Timed {
         }
     };
     match other {
-        // Small units are there to be tried, not to be fast.
-        Some((other, way)) if other <= time || (units.small && form.is_some()) => (other, way),
+        // Emulated and small units are there to be tried, not to be fast.
+        Some((other, way)) if other <= time || units.emulated || (units.small && form.is_some()) => (other, way),
         _ => (time, plain),
     }
 }
@@ -187,7 +187,6 @@ fn faster(one: (f64, Way), by_rows: bool, two: impl Fn() -> Option<(f64, Way)>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matmul::on_load;
 
     fn limits(shared_memory: u32, invocations: u32) -> Limits {
         Limits { shared_memory, invocations, ..Limits::LARGE }
@@ -274,7 +273,7 @@ mod tests {
                     assert_eq!(Order::of_way(way, size[3]), Order::of_way(choose(halves), size[3]));
                     assert!(time.is_finite(), "{size:?} {operands:?}");
                     let Way::Matrix(choice) = way else { continue };
-                    assert!(on_load::fits(&choice.tile, rounding));
+                    assert!(rounding.fits(&choice.tile));
                 }
             }
         }

@@ -3,9 +3,9 @@
 use super::choice::{self, Question};
 use super::gemv;
 use super::matrix_tile::Units;
-use super::on_load::Rounding;
 use super::operand::Axis;
 use super::problem::Problem;
+use super::rounding::Rounding;
 use super::select::Limits;
 use super::self_test::usable;
 use super::split::Form;

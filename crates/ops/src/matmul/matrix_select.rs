@@ -2,7 +2,7 @@
 //! [`select`] with rates of its own.
 
 use super::matrix_tile::{MatrixTile, Units, sums};
-use super::on_load::{self, Rounding};
+use super::rounding::Rounding;
 use super::scales;
 use super::select::{self, Choice, Limits, Work, fastest, rated_of};
 use super::split::{EDGE, Form};
@@ -155,11 +155,11 @@ pub(super) fn entries(
 ) -> impl Iterator<Item = (MatrixTile, Work, f64)> {
     let fits = move |tile: &MatrixTile| {
         let fits_adapter = tile.shared_bytes() <= limits.shared_memory && tile.threads() <= limits.invocations;
-        fits_adapter && on_load::fits(tile, rounding)
+        fits_adapter && rounding.fits(tile)
     };
     tiles(units).filter(move |(tile, _)| fits(tile)).map(move |(tile, rate)| {
         let rate = if long_steps || tile.k * tile.bytes <= 64 { rate } else { LONG_STEP * rate };
-        (tile, work(&tile, true), on_load::rate(limits, rate, [tile.m, tile.n], rounding))
+        (tile, work(&tile, true), limits.rate_rounding(rate, [tile.m, tile.n], rounding))
     })
 }
 

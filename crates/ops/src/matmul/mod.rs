@@ -24,6 +24,7 @@ pub mod place;
 pub mod problem;
 pub mod product;
 pub mod reader;
+pub mod rounding;
 pub mod scales;
 pub mod select;
 pub mod self_test;

@@ -1,6 +1,6 @@
 //! Which tile computes a product without matrix units: the table of tiles, and the estimate that chooses among them.
 
-use super::on_load::{self, Rounding};
+use super::rounding::Rounding;
 use super::tile::Tile;
 use crate::primitives::loops::SOFTWARE_TURNS;
 use dml_engine::{AdapterInfo, AdapterKind};
@@ -120,6 +120,12 @@ impl Limits {
         }
     }
 
+    /// The rate of a tile of so many rows and columns that rounds what it reads.
+    pub fn rate_rounding(&self, rate: f64, size: [u32; 2], rounding: Rounding) -> f64 {
+        // On a processor a launch takes longer than rounding.
+        if self.software || rounding.is_none() { rate } else { rounding.slowed(rate, size) }
+    }
+
     /// The estimate of launches one after the other that go through so many bytes.
     pub fn passes(&self, launches: u32, bytes: f64) -> f64 {
         f64::from(launches) * NEXT_LAUNCH + bytes / self.memory
@@ -215,7 +221,7 @@ pub fn time(
 ) -> f64 {
     let entry = entries(limits, bytes, b_along_k).find(|(of, ..)| *of == tile);
     entry.map_or(f64::INFINITY, |(_, work, rate)| {
-        estimate(limits, work, on_load::rate(limits, rate, [tile.m, tile.n], rounding), size, split_k)
+        estimate(limits, work, limits.rate_rounding(rate, [tile.m, tile.n], rounding), size, split_k)
     })
 }
 

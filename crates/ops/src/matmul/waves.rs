@@ -55,7 +55,7 @@ mod tests {
 
     use crate::matmul::matrix_select;
     use crate::matmul::matrix_tile::{MatrixTile, Units};
-    use crate::matmul::on_load::Rounding;
+    use crate::matmul::rounding::Rounding;
 
     const H100: Limits = Limits { units: 132.0, ..Limits::LARGE };
 

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::matmul::choice::choose;
     use crate::matmul::matrix_tile::Units;
-    use crate::matmul::on_load::Rounding;
+    use crate::matmul::rounding::Rounding;
     use crate::matmul::select::Limits;
 
     const UNITS: Units = Units { shape: [16, 16, 16], lanes: 32, emulated: false, small: false, bytes: 2 };
