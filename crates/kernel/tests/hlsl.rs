@@ -33,6 +33,17 @@ fn floats_are_precise_and_constants_bits() {
 }
 
 #[test]
+fn numbers_that_are_not_equal_include_nan() {
+    let b = Builder::new("is_nan", [1, 1, 1]);
+    let (x, n) = (b.input("x", DType::F32).load(0), b.param("n", ScalarType::U32));
+    let (one, zero) = (b.float(ScalarType::F32, 1.0), b.float(ScalarType::F32, 0.0));
+    b.pointer("out", DType::F32).store(0, x.ne(x).select(one, zero) + n.ne(3).select(one, zero));
+    let text = b.finish().hlsl().expect("a valid kernel").source;
+    let line_of = |what: &str| text.lines().filter(|line| line.contains("bool v") && line.contains(what)).count();
+    assert_eq!((line_of("!("), line_of(" != ")), (1, 1), "{text}");
+}
+
+#[test]
 fn parameters_are_root_constants_as_far_as_push_constants_go() {
     let (few, many) = (kernel(1).hlsl().expect("valid"), kernel(40).hlsl().expect("valid"));
     assert!(!few.indirect && many.indirect && few.groups);

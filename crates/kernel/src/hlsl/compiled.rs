@@ -8,6 +8,7 @@ use rspirv::dr::{self, Instruction, Module, Operand};
 use rspirv::spirv::{
     AddressingModel, BuiltIn, Capability, Decoration, MemoryAccess, MemoryModel, Op, StorageClass, Word,
 };
+use std::collections::HashMap;
 
 /// The module that `scripts/check_hlsl.py` left beside the kernel's HLSL, to run in place of the emitter's. Where there is
 /// none yet, the HLSL is kept.
@@ -26,6 +27,7 @@ pub(crate) fn compiled(kernel: &Kernel, target: &Target) -> Result<Vec<u32>, Str
     let words = collected(&shader.name, &shader.source).ok_or("its HLSL is not compiled")?;
     let parameters = if shader.indirect { 2 } else { shader.param_bytes / 4 };
     let module = dr::load_words(words).ok().and_then(|module| with_addresses(module, parameters));
+    let module = module.map(with_signs_by_arithmetic);
     Ok(module.ok_or("the compiler's SPIR-V is not understood")?.assemble())
 }
 
@@ -93,6 +95,57 @@ fn with_addresses(module: Module, parameters: u32) -> Option<Module> {
     Some(b.module())
 }
 
+/// Every sign extension by arithmetic, as the emitter has it and for its reason: Mesa 22.3's comparisons.
+fn with_signs_by_arithmetic(module: Module) -> Module {
+    let types: HashMap<Word, Word> =
+        module.all_inst_iter().filter_map(|inst| inst.result_id.zip(inst.result_type)).collect();
+    let widths: HashMap<Word, u32> = module
+        .types_global_values
+        .iter()
+        .filter_map(|inst| match (inst.class.opcode, inst.result_id, inst.operands.first()) {
+            (Op::TypeInt, Some(id), Some(&Operand::LiteralBit32(width))) => Some((id, width)),
+            _ => None,
+        })
+        .collect();
+    let width_of = |of: Option<Word>| of.and_then(|ty| widths.get(&ty)).copied();
+    let mut b = dr::Builder::new_from_module(module);
+    let mut functions = std::mem::take(&mut b.module_mut().functions);
+    for block in functions.iter_mut().flat_map(|f| &mut f.blocks) {
+        let mut rewritten = Vec::with_capacity(block.instructions.len());
+        for mut inst in std::mem::take(&mut block.instructions) {
+            let narrow = inst.operands.first().and_then(Operand::id_ref_any).and_then(|id| types.get(&id)).copied();
+            // Vectors of integers have no width here, and are not converted so in any text.
+            if let (Op::SConvert, Some(to), Some(from)) =
+                (inst.class.opcode, width_of(inst.result_type), width_of(narrow))
+                && to > from
+            {
+                let unsigned = b.type_int(to, 0);
+                let sign = match to {
+                    64 => b.constant_bit64(unsigned, 1 << (from - 1)),
+                    _ => b.constant_bit32(unsigned, 1 << (from - 1)),
+                };
+                let mut op = |op, operands: Vec<Operand>| {
+                    let id = b.id();
+                    rewritten.push(Instruction::new(op, Some(unsigned), Some(id), operands));
+                    Operand::IdRef(id)
+                };
+                let wide = op(Op::UConvert, inst.operands.clone());
+                let flipped = op(Op::BitwiseXor, vec![wide, Operand::IdRef(sign)]);
+                let last = vec![flipped, Operand::IdRef(sign)];
+                inst = if inst.result_type == Some(unsigned) {
+                    Instruction::new(Op::ISub, inst.result_type, inst.result_id, last)
+                } else {
+                    Instruction::new(Op::Bitcast, inst.result_type, inst.result_id, vec![op(Op::ISub, last)])
+                };
+            }
+            rewritten.push(inst);
+        }
+        block.instructions = rewritten;
+    }
+    b.module_mut().functions = functions;
+    b.module()
+}
+
 /// What the text calls so.
 fn named(module: &Module, wanted: &str) -> Option<Word> {
     module.debug_names.iter().find_map(|i| match (&i.operands[0], &i.operands[1]) {
@@ -142,5 +195,38 @@ fn without_table(module: &mut Module, memory: Option<Word>) {
     module.extensions.retain(|i| i.operands[0] != Operand::LiteralString("SPV_EXT_descriptor_indexing".into()));
     for entry in &mut module.entry_points {
         entry.operands.retain(|operand| !is_table(operand));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_are_extended_without_sign_extensions() {
+        let mut b = dr::Builder::new();
+        let [short, int, long, ulong] =
+            [(16, 1), (32, 1), (64, 1), (64, 0)].map(|(width, sign)| b.type_int(width, sign));
+        let (void, parameter) = (b.type_void(), b.type_pointer(None, StorageClass::Function, int));
+        let kind = b.type_function(void, []);
+        let built = (|| {
+            b.begin_function(void, None, rspirv::spirv::FunctionControl::NONE, kind)?;
+            b.begin_block(None)?;
+            let variable = b.variable(parameter, None, StorageClass::Function, None);
+            let x = b.load(int, None, variable, None, [])?;
+            let narrow = b.s_convert(short, None, x)?;
+            for (to, from) in [(long, x), (ulong, x), (int, narrow)] {
+                b.s_convert(to, None, from)?;
+            }
+            b.ret()?;
+            b.end_function()
+        })();
+        built.expect("a function of one block");
+        let module = with_signs_by_arithmetic(b.module());
+        let count = |op| module.all_inst_iter().filter(|inst| inst.class.opcode == op).count();
+        // What makes a number narrower stays.
+        assert_eq!([Op::SConvert, Op::UConvert, Op::ISub, Op::Bitcast].map(count), [1, 3, 3, 2]);
+        let defined: Vec<Word> = module.all_inst_iter().filter_map(|inst| inst.result_id).collect();
+        assert!(defined.iter().all(|id| defined.iter().filter(|other| *other == id).count() == 1));
     }
 }

@@ -52,6 +52,10 @@ impl Emitter<'_> {
             Inst::Address(pointer) => format!("p{pointer}"),
             Inst::Unary(op, a) => self.unary(op, ty, self.v(a)),
             Inst::Binary(op, a, b) => binary(op, ty, self.v(a), self.v(b)),
+            // The compiler's SPIR-V of != takes NaN for equal to everything.
+            Inst::Compare(Compare::Ne, a, b) if self.k.values[a as usize].ty.scalar.is_float() => {
+                format!("!({} == {})", self.v(a), self.v(b))
+            }
             Inst::Compare(op, a, b) => format!("{} {} {}", self.v(a), compare(op), self.v(b)),
             Inst::Select(c, a, b) => format!("{} ? {} : {}", self.v(c), self.v(a), self.v(b)),
             Inst::Cast(a) => cast(self.k.values[a as usize].ty.scalar, ty, self.v(a)),
