@@ -8,10 +8,12 @@ import pytest
 import torch
 from torch_dml import module as dml
 
+from .torch_versions import number
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # The running torch, as (major, minor).
-TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+TORCH = number(torch.__version__)
 
 # For tests of when kernels ran, which some adapters cannot tell.
 needs_timestamps = pytest.mark.skipif(

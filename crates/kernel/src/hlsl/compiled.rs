@@ -27,7 +27,7 @@ pub(crate) fn compiled(kernel: &Kernel, target: &Target) -> Result<Vec<u32>, Str
     let words = collected(&shader.name, &shader.source).ok_or("its HLSL is not compiled")?;
     let parameters = if shader.indirect { 2 } else { shader.param_bytes / 4 };
     let module = dr::load_words(words).ok().and_then(|module| with_addresses(module, parameters));
-    let module = module.map(with_signs_by_arithmetic);
+    let module = module.and_then(with_signs_by_arithmetic);
     Ok(module.ok_or("the compiler's SPIR-V is not understood")?.assemble())
 }
 
@@ -42,49 +42,39 @@ fn with_addresses(module: Module, parameters: u32) -> Option<Module> {
     let to_count = b.type_pointer(None, StorageClass::Input, uint);
     let counts = number_of_groups(&mut b, uint);
     let (memory, block) = (named(b.module_ref(), "memory"), named(b.module_ref(), "block"));
-    let mut functions = std::mem::take(&mut b.module_mut().functions);
     let (mut addresses, mut counted) = (Vec::new(), false);
-    for block_ in functions.iter_mut().flat_map(|f| &mut f.blocks) {
-        let mut rewritten = Vec::with_capacity(block_.instructions.len());
-        for mut inst in std::mem::take(&mut block_.instructions) {
-            let of = inst.operands.first().and_then(Operand::id_ref_any);
-            match inst.class.opcode {
-                Op::AccessChain if of == memory && of.is_some() => {
-                    let [_, buffer, _, word] = &inst.operands[..] else { return None };
-                    let (buffer, word) = (buffer.clone(), word.clone());
-                    let mut op = |op, ty, operands: Vec<Operand>| {
-                        let id = b.id();
-                        rewritten.push(Instruction::new(op, Some(ty), Some(id), operands));
-                        Operand::IdRef(id)
-                    };
-                    let high = op(Op::UConvert, ulong, vec![buffer]);
-                    let high = op(Op::ShiftLeftLogical, ulong, vec![high, Operand::IdRef(word_bits)]);
-                    let low = op(Op::UConvert, ulong, vec![word]);
-                    let low = op(Op::ShiftLeftLogical, ulong, vec![low, Operand::IdRef(bytes_bits)]);
-                    let address = op(Op::BitwiseOr, ulong, vec![high, low]);
-                    addresses.extend(inst.result_id);
-                    inst = Instruction::new(Op::ConvertUToPtr, Some(to_word), inst.result_id, vec![address]);
-                }
-                Op::AccessChain if of == block && of.is_some() => {
-                    let member = constant(b.module_ref(), inst.operands.get(1)?.id_ref_any()?)?;
-                    if member >= parameters {
-                        counted = true;
-                        let index = Operand::IdRef(b.constant_bit32(uint, member - parameters));
-                        let operands = vec![Operand::IdRef(counts), index];
-                        inst = Instruction::new(Op::AccessChain, Some(to_count), inst.result_id, operands);
-                    }
-                }
-                Op::Load | Op::Store if of.is_some_and(|id| addresses.contains(&id)) => {
-                    inst.operands.extend([Operand::MemoryAccess(MemoryAccess::ALIGNED), Operand::LiteralBit32(4)]);
-                }
-                _ => {}
+    rewrite(&mut b, |b, rewritten, mut inst| {
+        let of = inst.operands.first().and_then(Operand::id_ref_any);
+        match inst.class.opcode {
+            Op::AccessChain if of == memory && of.is_some() => {
+                let [_, buffer, _, word] = &inst.operands[..] else { return None };
+                let (buffer, word) = (buffer.clone(), word.clone());
+                let mut op = |op, operands| operation(b, rewritten, op, ulong, operands);
+                let high = op(Op::UConvert, vec![buffer]);
+                let high = op(Op::ShiftLeftLogical, vec![high, Operand::IdRef(word_bits)]);
+                let low = op(Op::UConvert, vec![word]);
+                let low = op(Op::ShiftLeftLogical, vec![low, Operand::IdRef(bytes_bits)]);
+                let address = op(Op::BitwiseOr, vec![high, low]);
+                addresses.extend(inst.result_id);
+                inst = Instruction::new(Op::ConvertUToPtr, Some(to_word), inst.result_id, vec![address]);
             }
-            rewritten.push(inst);
+            Op::AccessChain if of == block && of.is_some() => {
+                let member = constant(b.module_ref(), inst.operands.get(1)?.id_ref_any()?)?;
+                if member >= parameters {
+                    counted = true;
+                    let index = Operand::IdRef(b.constant_bit32(uint, member - parameters));
+                    let operands = vec![Operand::IdRef(counts), index];
+                    inst = Instruction::new(Op::AccessChain, Some(to_count), inst.result_id, operands);
+                }
+            }
+            Op::Load | Op::Store if of.is_some_and(|id| addresses.contains(&id)) => {
+                inst.operands.extend([Operand::MemoryAccess(MemoryAccess::ALIGNED), Operand::LiteralBit32(4)]);
+            }
+            _ => {}
         }
-        block_.instructions = rewritten;
-    }
+        Some(inst)
+    })?;
     let module = b.module_mut();
-    module.functions = functions;
     without_table(module, memory);
     if counted {
         module.entry_points.iter_mut().for_each(|entry| entry.operands.push(Operand::IdRef(counts)));
@@ -96,7 +86,7 @@ fn with_addresses(module: Module, parameters: u32) -> Option<Module> {
 }
 
 /// Every sign extension by arithmetic, as the emitter has it and for its reason: Mesa 22.3's comparisons.
-fn with_signs_by_arithmetic(module: Module) -> Module {
+fn with_signs_by_arithmetic(module: Module) -> Option<Module> {
     let types: HashMap<Word, Word> =
         module.all_inst_iter().filter_map(|inst| inst.result_id.zip(inst.result_type)).collect();
     let widths: HashMap<Word, u32> = module
@@ -109,41 +99,55 @@ fn with_signs_by_arithmetic(module: Module) -> Module {
         .collect();
     let width_of = |of: Option<Word>| of.and_then(|ty| widths.get(&ty)).copied();
     let mut b = dr::Builder::new_from_module(module);
+    rewrite(&mut b, |b, rewritten, mut inst| {
+        let narrow = inst.operands.first().and_then(Operand::id_ref_any).and_then(|id| types.get(&id)).copied();
+        // Vectors of integers have no width here, and are not converted so in any text.
+        if let (Op::SConvert, Some(to), Some(from)) = (inst.class.opcode, width_of(inst.result_type), width_of(narrow))
+            && to > from
+        {
+            let unsigned = b.type_int(to, 0);
+            let sign = match to {
+                64 => b.constant_bit64(unsigned, 1 << (from - 1)),
+                _ => b.constant_bit32(unsigned, 1 << (from - 1)),
+            };
+            let mut op = |op, operands| operation(b, rewritten, op, unsigned, operands);
+            let wide = op(Op::UConvert, inst.operands.clone());
+            let flipped = op(Op::BitwiseXor, vec![wide, Operand::IdRef(sign)]);
+            let last = vec![flipped, Operand::IdRef(sign)];
+            inst = if inst.result_type == Some(unsigned) {
+                Instruction::new(Op::ISub, inst.result_type, inst.result_id, last)
+            } else {
+                Instruction::new(Op::Bitcast, inst.result_type, inst.result_id, vec![op(Op::ISub, last)])
+            };
+        }
+        Some(inst)
+    })?;
+    Some(b.module())
+}
+
+/// Puts another instruction in the place of each, behind what it adds to the list; `None` when there is none for one.
+fn rewrite(
+    b: &mut dr::Builder,
+    mut other: impl FnMut(&mut dr::Builder, &mut Vec<Instruction>, Instruction) -> Option<Instruction>,
+) -> Option<()> {
     let mut functions = std::mem::take(&mut b.module_mut().functions);
     for block in functions.iter_mut().flat_map(|f| &mut f.blocks) {
         let mut rewritten = Vec::with_capacity(block.instructions.len());
-        for mut inst in std::mem::take(&mut block.instructions) {
-            let narrow = inst.operands.first().and_then(Operand::id_ref_any).and_then(|id| types.get(&id)).copied();
-            // Vectors of integers have no width here, and are not converted so in any text.
-            if let (Op::SConvert, Some(to), Some(from)) =
-                (inst.class.opcode, width_of(inst.result_type), width_of(narrow))
-                && to > from
-            {
-                let unsigned = b.type_int(to, 0);
-                let sign = match to {
-                    64 => b.constant_bit64(unsigned, 1 << (from - 1)),
-                    _ => b.constant_bit32(unsigned, 1 << (from - 1)),
-                };
-                let mut op = |op, operands: Vec<Operand>| {
-                    let id = b.id();
-                    rewritten.push(Instruction::new(op, Some(unsigned), Some(id), operands));
-                    Operand::IdRef(id)
-                };
-                let wide = op(Op::UConvert, inst.operands.clone());
-                let flipped = op(Op::BitwiseXor, vec![wide, Operand::IdRef(sign)]);
-                let last = vec![flipped, Operand::IdRef(sign)];
-                inst = if inst.result_type == Some(unsigned) {
-                    Instruction::new(Op::ISub, inst.result_type, inst.result_id, last)
-                } else {
-                    Instruction::new(Op::Bitcast, inst.result_type, inst.result_id, vec![op(Op::ISub, last)])
-                };
-            }
+        for inst in std::mem::take(&mut block.instructions) {
+            let inst = other(b, &mut rewritten, inst)?;
             rewritten.push(inst);
         }
         block.instructions = rewritten;
     }
     b.module_mut().functions = functions;
-    b.module()
+    Some(())
+}
+
+/// Adds an operation to a list, and returns its result.
+fn operation(b: &mut dr::Builder, to: &mut Vec<Instruction>, op: Op, ty: Word, operands: Vec<Operand>) -> Operand {
+    let id = b.id();
+    to.push(Instruction::new(op, Some(ty), Some(id), operands));
+    Operand::IdRef(id)
 }
 
 /// What the text calls so.
@@ -222,7 +226,7 @@ mod tests {
             b.end_function()
         })();
         built.expect("a function of one block");
-        let module = with_signs_by_arithmetic(b.module());
+        let module = with_signs_by_arithmetic(b.module()).expect("nothing is refused");
         let count = |op| module.all_inst_iter().filter(|inst| inst.class.opcode == op).count();
         // What makes a number narrower stays.
         assert_eq!([Op::SConvert, Op::UConvert, Op::ISub, Op::Bitcast].map(count), [1, 3, 3, 2]);
