@@ -105,7 +105,7 @@ fn submissions(nodes: &[Node], schedule: &Schedule, bound: &WorkBound) -> Vec<St
     for &at in &schedule.order {
         match &nodes[at] {
             Node::Launch { kernel, groups, work, .. } => {
-                parts(kernel, *groups, *work, bound.most()).for_each(|part| add(at, part));
+                parts(kernel, *groups, *work, |groups| bound.of_launch(groups)).for_each(|part| add(at, part));
             }
             Node::Copy { .. } | Node::Free { .. } => add(at, Part { base: [0; 3], groups: [0; 3], work: 0 }),
         }

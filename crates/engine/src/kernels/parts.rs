@@ -16,22 +16,24 @@ pub(crate) struct Part {
 }
 
 /// Halves of halves of a launch, in the order of its workgroups.
-pub(crate) struct Parts {
+pub(crate) struct Parts<M> {
     counts: GroupCounts,
     /// The whole launch.
     groups: [u32; 3],
-    most: u64,
+    /// What so many workgroups do at most.
+    most: M,
     /// What is still to be cut, the first one last.
     rest: SmallVec<[Part; 8]>,
 }
 
-/// A launch that does so much work, in parts that do at most `most`: as far as the kernel may be cut, and down to one workgroup.
-pub(crate) fn parts(kernel: &KernelRef, groups: [u32; 3], work: u64, most: u64) -> Parts {
+/// A launch that does so much work, in parts that do at most what `most` says of their workgroups: as far as the kernel may be cut, and down
+/// to one workgroup.
+pub(crate) fn parts<M: Fn([u32; 3]) -> u64>(kernel: &KernelRef, groups: [u32; 3], work: u64, most: M) -> Parts<M> {
     Parts::new(kernel.group_counts(), groups, work, most)
 }
 
-impl Parts {
-    fn new(counts: GroupCounts, groups: [u32; 3], work: u64, most: u64) -> Self {
+impl<M: Fn([u32; 3]) -> u64> Parts<M> {
+    fn new(counts: GroupCounts, groups: [u32; 3], work: u64, most: M) -> Self {
         Self { counts, groups, most, rest: smallvec![Part { base: [0; 3], groups, work }] }
     }
 
@@ -41,12 +43,12 @@ impl Parts {
     }
 }
 
-impl Iterator for Parts {
+impl<M: Fn([u32; 3]) -> u64> Iterator for Parts<M> {
     type Item = Part;
 
     fn next(&mut self) -> Option<Part> {
         let mut part = self.rest.pop()?;
-        while part.work > self.most
+        while part.work > (self.most)(part.groups)
             && let Some(d) = self.dimension(&part)
         {
             let (all, half) = (part.groups[d], part.groups[d].div_ceil(2));
@@ -88,7 +90,7 @@ mod tests {
         for groups in [[1000, 1, 1], [13, 7, 1], [5, 3, 11], [1, 1, 300], [2, 1, 1]] {
             for most in [1, 3, 10, 77, 1_000_000] {
                 let work = u64::from(groups.iter().product::<u32>()) * 10;
-                let parts: Vec<Part> = Parts::new(GroupCounts::default(), groups, work, most).collect();
+                let parts: Vec<Part> = Parts::new(GroupCounts::default(), groups, work, |_| most).collect();
                 assert!(is_whole(&parts, groups), "{groups:?} {most}: {parts:?}");
                 assert_eq!(parts.iter().map(|part| part.work).sum::<u64>(), work);
                 assert!(parts.iter().all(|part| part.work <= most.max(10)), "{groups:?} {most}: {parts:?}");
@@ -99,7 +101,7 @@ mod tests {
 
     #[test]
     fn matrices_of_a_batch_are_kept_whole() {
-        let parts: Vec<Part> = Parts::new(GroupCounts::default(), [9, 5, 8], 800, 100).collect();
+        let parts: Vec<Part> = Parts::new(GroupCounts::default(), [9, 5, 8], 800, |_| 100).collect();
         assert_eq!(parts.len(), 8);
         assert!(parts.iter().enumerate().all(|(i, part)| part.base == [0, 0, i as u32] && part.groups == [9, 5, 1]));
     }

@@ -61,7 +61,7 @@ impl DeviceQueue {
         let stream = Stream::new(recorder, Arc::clone(pending.ring_memory()));
         let memory = DeviceMemory::new(DeviceSegments::new(gpu.clone(), device));
         Ok(Self {
-            work_bound: WorkBound::default(),
+            work_bound: WorkBound::new(gpu.info().capabilities.compute_units),
             fault: FaultBlock::new(&gpu)?,
             submission: Submission::new(gpu, device, stream, timeline),
             state: Mutex::new(State { pending, memory, capture: CaptureSlot::new(device) }),

@@ -58,7 +58,8 @@ impl DeviceQueue {
     #[cold]
     fn append_bounded(&self, state: &mut State, launch: &Launch<'_>) -> Result<(), Error> {
         let mut number = None;
-        for Part { base, groups, work } in parts(launch.kernel, launch.groups, launch.work, self.work_bound.most()) {
+        let most = |groups| self.work_bound.of_launch(groups);
+        for Part { base, groups, work } in parts(launch.kernel, launch.groups, launch.work, most) {
             self.end_batch_before(state, work)?;
             let of = (groups != launch.groups).then(|| (base, *number.get_or_insert_with(|| state.pending.cut())));
             self.append(state, &Launch { groups, work, ..*launch }, of)?;

@@ -13,13 +13,15 @@
 //! processor that slept long wakes slowly: so that launch is submitted at once, by the thread that made it.
 
 use dml_environment::SUBMIT_WORK;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Operations that one submission does at most, so that no display driver takes a slow GPU for a hung one (Windows does after 2
 /// seconds): 0.9 seconds at 0.15 TFLOPS, which is about the slowest GPU with Vulkan 1.2. On one that does 40 TFLOPS it is
 /// 3 milliseconds, beside which a submit's few microseconds are nothing.
 const MAX_WORK: u64 = 1 << 37;
+/// The same for each compute unit that has a workgroup: 0.3 seconds of 64 lanes that multiply and add at 0.5 GHz.
+const MAX_WORK_OF_UNIT: u64 = 1 << 34;
 /// Commands that are always submitted together at most.
 const MAX_BATCH: u32 = 64;
 /// Commands worth a submit when the GPU is idle.
@@ -69,29 +71,37 @@ pub(crate) fn may_sleep(ticks: u32) -> bool {
 
 /// How much work one submission does at most. What a launch does is an estimate ([`Launch::work`](crate::Launch::work)), known before anything ran:
 /// how long commands take is not. A launch that does more is cut into parts, and a batch ends before it does more.
-pub(crate) struct WorkBound(AtomicU64);
-
-impl Default for WorkBound {
-    fn default() -> Self {
-        Self(AtomicU64::new(SUBMIT_WORK.get().map_or(MAX_WORK, |millions| millions as u64 * 1_000_000)))
-    }
+pub(crate) struct WorkBound {
+    most: AtomicU64,
+    /// Compute units that are known to share a launch; none once somebody said how much is too much.
+    units: AtomicU32,
 }
 
 impl WorkBound {
-    pub(crate) fn set(&self, operations: u64) {
-        self.0.store(operations, Ordering::Relaxed);
+    /// That of an adapter with so many compute units, if the driver tells, or of `TORCH_DML_SUBMIT_WORK`.
+    pub(crate) fn new(units: Option<u32>) -> Self {
+        let told = SUBMIT_WORK.get().map(|millions| millions as u64 * 1_000_000);
+        let units = if told.is_some() { 0 } else { units.unwrap_or(0) };
+        Self { most: AtomicU64::new(told.unwrap_or(MAX_WORK)), units: AtomicU32::new(units) }
     }
 
-    /// What one submission, and so one part of a launch, does at most.
-    #[inline]
-    pub(crate) fn most(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+    pub(crate) fn set(&self, operations: u64) {
+        self.units.store(0, Ordering::Relaxed);
+        self.most.store(operations, Ordering::Relaxed);
+    }
+
+    /// What a launch of so many workgroups, or a part of one, does at most. On many units it may do more than a batch: fewer workgroups than fill
+    /// them all would leave the others idle, since no part begins before the one before it has ended.
+    pub(crate) fn of_launch(&self, groups: [u32; 3]) -> u64 {
+        let groups = groups.into_iter().fold(1, |all: u64, n| all.saturating_mul(n.into()));
+        let busy = u64::from(self.units.load(Ordering::Relaxed)).min(groups);
+        self.most.load(Ordering::Relaxed).max(busy * MAX_WORK_OF_UNIT)
     }
 
     /// Whether a batch that does `pending` would do too much with `more`.
     #[inline]
     pub(crate) fn is_exceeded(&self, pending: u64, more: u64) -> bool {
-        pending.saturating_add(more) > self.most()
+        pending.saturating_add(more) > self.most.load(Ordering::Relaxed)
     }
 }
 
@@ -169,10 +179,22 @@ mod tests {
 
     #[test]
     fn batches_of_much_work_end() {
-        let bound = WorkBound::default();
+        let bound = WorkBound::new(Some(100));
         bound.set(100);
         assert!(!bound.is_exceeded(0, 100) && !bound.is_exceeded(60, 40));
         assert!(bound.is_exceeded(0, 101) && bound.is_exceeded(60, 41) && bound.is_exceeded(1, u64::MAX));
+        assert_eq!(bound.of_launch([1000, 1, 1]), 100, "what somebody set is so for all launches");
+    }
+
+    #[test]
+    fn launches_that_fill_many_units_are_longer() {
+        let most = |units, groups| WorkBound::new(units).of_launch(groups);
+        for groups in [[1, 1, 1], [3, 1, 2], [1000, 1000, 1000]] {
+            assert_eq!((most(None, groups), most(Some(8), groups)), (MAX_WORK, MAX_WORK), "{groups:?}");
+        }
+        assert_eq!(most(Some(132), [2, 2, 2]), MAX_WORK);
+        assert_eq!(most(Some(132), [8, 2, 1]), 16 * MAX_WORK_OF_UNIT);
+        assert_eq!(most(Some(132), [u32::MAX, u32::MAX, 1]), 132 * MAX_WORK_OF_UNIT);
     }
 
     #[test]
