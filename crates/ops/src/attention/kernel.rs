@@ -9,7 +9,7 @@
 
 use super::dropout::{Dropout, DropoutParams};
 use super::matrix::{Matrix, Plane};
-use super::spec::{Role, Spec};
+use super::spec::{QUAD, Role, Spec};
 use super::worker::{Patch, Worker, scaled};
 use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
 use crate::tensor::Tensor;
@@ -170,7 +170,7 @@ fn forward<'b>(
     let x = operands.x.plane(batch, key_head);
     let bias = operands.bias.as_ref().map(|m| m.plane(batch, head));
     let compute = worker.spec.dtype.compute();
-    let start = |x: f64| (0..worker.spec.patch[0]).map(|_| b.var(b.float(compute, x))).collect::<Vec<_>>();
+    let start = |x: f64| (0..QUAD).map(|_| b.var(b.float(compute, x))).collect::<Vec<_>>();
     // Of each row: the largest score so far, and this invocation's share of the sum of exp(score - largest).
     let (largest, shares) = (start(f64::NEG_INFINITY), start(0.0));
     let (first, end) = worker.visible();
@@ -243,23 +243,22 @@ impl<'b> Gradient<'_, 'b> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::QUAD;
     use super::*;
 
     #[test]
     fn kernels_are_valid() {
         for role in [Role::Forward, Role::Query, Role::Key, Role::Value] {
-            for (dtype, bias, index, threads, width, patch) in [
-                (DType::F32, None, ScalarType::U32, 128, 128, [QUAD, QUAD]),
-                (DType::F32, None, ScalarType::U64, 64, 64, [8, 4]),
-                (DType::F16, Some(DType::F32), ScalarType::U64, 32, 32, [QUAD, QUAD]),
-                (DType::F64, Some(DType::F64), ScalarType::U32, 64, 64, [QUAD, QUAD]),
-                (DType::BF16, None, ScalarType::U32, 64, 64, [8, 4]),
+            for (dtype, bias, index, threads, width) in [
+                (DType::F32, None, ScalarType::U32, 128, 128),
+                (DType::F32, None, ScalarType::U64, 64, 64),
+                (DType::F16, Some(DType::F32), ScalarType::U64, 32, 32),
+                (DType::F64, Some(DType::F64), ScalarType::U32, 64, 64),
+                (DType::BF16, None, ScalarType::U32, 64, 64),
             ] {
                 for flag in [false, true] {
-                    let quads = flag;
+                    let (quads, prefetch) = (flag, flag);
                     let spec =
-                        Spec { role, dtype, bias, causal: flag, dropout: flag, index, threads, width, patch, quads };
+                        Spec { role, dtype, bias, causal: flag, dropout: flag, index, threads, width, quads, prefetch };
                     crate::primitives::validate::accepted(&spec.build());
                 }
             }

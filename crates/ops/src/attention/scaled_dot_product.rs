@@ -145,10 +145,8 @@ impl Attention {
         all.extend(&bias);
         let [batch, row_heads, rows, width] = sizes(out);
         let columns = right.sizes[2];
-        // A software adapter compiles large patches for seconds.
-        let few = if call.device.info().kind == AdapterKind::Software { 96 } else { 32 };
-        let large = rows.min(columns) > few && width > 64 && out.dtype != DType::F64;
         let matrices = [left, right, x].into_iter().chain(gradients.into_iter().flatten());
+        let (depth, depth2) = (self.query.sizes[3], self.value.sizes[3]);
         let mut spec = Spec {
             role,
             dtype: out.dtype,
@@ -158,13 +156,11 @@ impl Attention {
             index: index_of(&all),
             threads: threads(out.dtype, rows),
             width: slice(out.dtype, width),
-            patch: if large { LARGE_PATCH } else { [QUAD; 2] },
             quads: matrices.into_iter().all(has_quads),
+            // On a processor nothing waits for memory. Rows without elements have none that could be read before they are asked for.
+            prefetch: call.device.info().kind != AdapterKind::Software && depth.min(depth2) > 0,
         };
         let shared_memory = call.device.info().capabilities.max_shared_memory;
-        if shared_bytes(&spec) > shared_memory {
-            spec.patch = [QUAD; 2];
-        }
         while shared_bytes(&spec) > shared_memory && spec.threads > 32 {
             spec.threads /= 2;
         }
@@ -179,7 +175,6 @@ impl Attention {
             self.query.sizes.as_slice(),
             self.key.sizes.as_slice()
         );
-        let (depth, depth2) = (self.query.sizes[3], self.value.sizes[3]);
         let shared_by = heads / self.key.sizes[1];
         let depths = if role.needs_gradients() { &[depth, depth2][..] } else { &[depth] };
         let like = |t: &Tensor| in_order_of(call, t, &t.sizes);
@@ -249,10 +244,6 @@ fn threads(dtype: DType, rows: i64) -> u32 {
         _ => most,
     }
 }
-
-/// The patch of an invocation where there are rows and columns for many, and wide slices of x: a larger one takes fewer loads
-/// for a product, and leaves fewer invocations to wait for them, which costs more where slices are narrow (an H100).
-const LARGE_PATCH: [u32; 2] = [8, 4];
 
 /// Whether every row of a tensor's matrices is made of quads in one piece, at multiples of their size.
 fn has_quads(t: &Tensor) -> bool {

@@ -3,11 +3,14 @@
 use crate::tensor::promote::accumulator;
 use dml_kernel::{DType, ScalarType};
 
-/// Neighbouring rows, or columns, of one invocation: lanes of a vector in shared memory. Its others lie a round of all
-/// invocations further.
+/// Neighbouring rows, and columns, of one invocation's patch of a tile: lanes of a vector in shared memory. (Patches of 8x4 and 8x8 take
+/// fewer loads, and leave fewer invocations to wait for them: slower on an H100.) Of x, its other columns lie a round of all invocations further.
 pub const QUAD: u32 = 4;
 /// Invocations along a row of a tile.
 pub const ACROSS: u32 = 8;
+
+/// Elements of inner products that are staged at once.
+pub const DEPTH: u32 = 16;
 
 /// What is computed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,10 +56,10 @@ pub struct Spec {
     pub threads: u32,
     /// Columns of x that a workgroup takes: 32, 64 or 128.
     pub width: u32,
-    /// Rows and columns of one invocation's patch of a tile: multiples of [`QUAD`].
-    pub patch: [u32; 2],
     /// Rows of all matrices are made of whole quads that begin at multiples of their size.
     pub quads: bool,
+    /// The next stage is on its way to registers while one is worked on.
+    pub prefetch: bool,
 }
 
 impl Spec {
@@ -67,28 +70,23 @@ impl Spec {
 
     /// Rows of a tile.
     pub fn rows(&self) -> u32 {
-        self.down() * self.patch[0]
+        self.down() * QUAD
     }
 
     /// Columns of a tile.
     pub fn columns(&self) -> u32 {
-        ACROSS * self.patch[1]
-    }
-
-    /// Elements of inner products that are staged at once.
-    pub fn depth(&self) -> u32 {
-        if self.patch[0] > QUAD { 32 } else { 16 }
+        ACROSS * QUAD
     }
 
     /// Rows of x that are staged at once.
     pub fn ahead(&self) -> u32 {
         // Of the narrowest x, as many quads as a workgroup has invocations.
-        if self.patch[0] > QUAD || self.width == 32 { 16 } else { 8 }
+        if self.width == 32 { 16 } else { 8 }
     }
 
     /// Turns of loops of an inner product of so many elements.
     pub fn product_turns(&self, elements: i64) -> i64 {
-        (elements as u64).div_ceil(u64::from(self.depth())) as i64 * i64::from(1 + self.depth() / QUAD)
+        (elements as u64).div_ceil(DEPTH.into()) as i64 * i64::from(1 + DEPTH / QUAD)
     }
 
     /// Turns of loops of adding a tile's weights times x.

@@ -1,7 +1,7 @@
 //! One workgroup of attention: products of tiles staged in shared memory, and the sums that it keeps.
 
 use super::matrix::Plane;
-use super::spec::{ACROSS, QUAD, Spec};
+use super::spec::{ACROSS, DEPTH, QUAD, Spec};
 use crate::matmul::gemm::multiply_add;
 use crate::random::philox::{philox, unit};
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Shared, Value, Var};
@@ -71,7 +71,7 @@ impl<'b> Worker<'b> {
             tiles: b.shared(compute, QUAD as u8, tiles / QUAD),
             weights: b.shared(compute, QUAD as u8, weights / QUAD),
             numbers: b.shared(compute, 1, numbers),
-            sums: (0..spec.patch[0]).map(|_| zeros(spec.width / ACROSS)).collect(),
+            sums: (0..QUAD).map(|_| zeros(spec.width / ACROSS)).collect(),
         }
     }
 
@@ -81,7 +81,7 @@ impl<'b> Worker<'b> {
     }
 
     fn row_of_tile(&self, i: u32) -> Value<'b> {
-        self.down * QUAD + (i / QUAD * self.spec.down() * QUAD + i % QUAD)
+        self.down * QUAD + i
     }
 
     fn column(&self, column0: Value<'b>, j: u32) -> Value<'b> {
@@ -120,59 +120,83 @@ impl<'b> Worker<'b> {
     /// Inner products of `depth` elements of the tile's rows of `left` with rows `column0..` of `right`.
     pub fn product(&self, left: &Plane<'b>, right: &Plane<'b>, column0: Value<'b>, depth: Value<'b>) -> Patch<'b> {
         let (b, spec) = (self.b, &self.spec);
-        let (rows, columns, step) = (spec.rows(), spec.columns(), spec.depth());
+        let (rows, columns) = (spec.rows(), spec.columns());
         let zero = b.float(spec.dtype.compute(), 0.0);
-        let [patch_rows, patch_columns] = spec.patch;
-        let sums: Vec<Vec<Var>> = (0..patch_rows).map(|_| (0..patch_columns).map(|_| b.var(zero)).collect()).collect();
-        let right_tile = step * pitch(rows);
-        b.for_(0u32, depth, step, |depth0| {
-            self.stage(left, 0, rows, [self.row0, self.rows], [depth0, depth]);
-            self.stage(right, right_tile, columns, [column0, self.columns], [depth0, depth]);
+        let sums: Vec<Vec<Var>> = (0..QUAD).map(|_| (0..QUAD).map(|_| b.var(zero)).collect()).collect();
+        let right_tile = DEPTH * pitch(rows);
+        let fetch = |depth0: Value<'b>| {
+            let mut all = self.fetch(left, rows, [self.row0, self.rows], [depth0, depth]);
+            all.extend(self.fetch(right, columns, [column0, self.columns], [depth0, depth]));
+            all
+        };
+        let held = spec.prefetch.then(|| self.hold(&fetch(b.u32(0))));
+        b.for_(0u32, depth, DEPTH, |depth0| {
+            let now = held.as_ref().map_or_else(|| fetch(depth0), |held| current(held));
+            let of_left = (rows * DEPTH / self.per_load() / spec.threads) as usize;
+            self.put(0, rows, &now[..of_left]);
+            self.put(right_tile, columns, &now[of_left..]);
             b.barrier();
-            b.for_(0u32, b.u32(step), QUAD, |quad| {
-                let place = |first: Value<'b>, n: u32, apart: u32, count: u32| {
-                    (0..n / QUAD).map(|i| swizzled(first + i * apart, quad, count)).collect::<Vec<_>>()
-                };
-                let x_places = place(self.down, patch_rows, spec.down(), rows);
-                let y_places = place(self.across, patch_columns, ACROSS, columns);
+            let next = held.as_ref().map(|_| fetch(depth0 + DEPTH));
+            b.for_(0u32, b.u32(DEPTH), QUAD, |quad| {
+                let x_place = swizzled(self.down, quad, rows);
+                let y_place = swizzled(self.across, quad, columns) + right_tile;
                 for k in (0..QUAD).map(|e| quad + e) {
-                    let load = |places: &[Value<'b>], base: Value<'b>| -> Vec<Value<'b>> {
-                        places.iter().map(|&at| self.tiles.load(base + at)).collect()
-                    };
-                    let x = load(&x_places, k * pitch(rows));
-                    let y = load(&y_places, k * pitch(columns) + right_tile);
+                    let x = self.tiles.load(k * pitch(rows) + x_place);
+                    let y = self.tiles.load(k * pitch(columns) + y_place);
                     for (i, row) in sums.iter().enumerate() {
                         for (j, sum) in row.iter().enumerate() {
-                            sum.set(multiply_add(lane_of(&x, i), lane_of(&y, j), sum.get()));
+                            sum.set(multiply_add(x.lane(i as u8), y.lane(j as u8), sum.get()));
                         }
                     }
                 }
             });
             b.barrier();
+            if let (Some(held), Some(next)) = (&held, next) {
+                replace(held, &next);
+            }
         });
         sums.iter().map(|row| row.iter().map(|sum| sum.get()).collect()).collect()
     }
 
-    /// Brings `count` rows of a plane, `depth0..` of each, to shared memory as `[depth][row]`, quads of rows
-    /// [`swizzled`]. Past the depth are zeros; past the rows is the last one.
-    fn stage(
+    /// Elements of a load.
+    fn per_load(&self) -> u32 {
+        if self.spec.quads { QUAD } else { 1 }
+    }
+
+    /// Variables with these values.
+    fn hold(&self, loads: &[Vec<Value<'b>>]) -> Vec<Vec<Var<'b>>> {
+        loads.iter().map(|load| load.iter().map(|&x| self.b.var(x)).collect()).collect()
+    }
+
+    /// This invocation's part of `count` rows of a plane, `depth0..` of each. Past the depth are zeros; past the rows is the last one.
+    fn fetch(
         &self,
         plane: &Plane<'b>,
-        base: u32,
         count: u32,
         [row0, rows]: [Value<'b>; 2],
         [depth0, depth]: [Value<'b>; 2],
-    ) {
-        let (lane, step, pitch) = (self.b.local_id(0), self.spec.depth(), pitch(count));
-        let each = if self.spec.quads { QUAD } else { 1 };
-        for first in (0..count * step / each).step_by(self.spec.threads as usize) {
+    ) -> Vec<Vec<Value<'b>>> {
+        let (lane, each) = (self.b.local_id(0), self.per_load());
+        (0..count * DEPTH / each)
+            .step_by(self.spec.threads as usize)
+            .map(|first| {
+                let i = lane + first;
+                // Neighbours read what lies together.
+                let (k, row) = ((i & (DEPTH / each - 1)) * each, i / (DEPTH / each));
+                let (row_of_plane, at) = ((row0 + row).min(rows - 1), depth0 + k);
+                let elements = plane.load_chunk(row_of_plane, at.min(depth - each), each);
+                elements.into_iter().map(|x| at.lt(depth).select(x, 0)).collect()
+            })
+            .collect()
+    }
+
+    /// Brings what was fetched to shared memory as `[depth][row]`, quads of rows [`swizzled`].
+    fn put(&self, base: u32, count: u32, loads: &[Vec<Value<'b>>]) {
+        let (lane, pitch, each) = (self.b.local_id(0), pitch(count), self.per_load());
+        for (first, elements) in (0..count * DEPTH / each).step_by(self.spec.threads as usize).zip(loads) {
             let i = lane + first;
-            // Neighbours read what lies together.
-            let (k, row) = ((i & (step / each - 1)) * each, i / (step / each));
-            let (row_of_plane, at) = ((row0 + row).min(rows - 1), depth0 + k);
-            let elements = plane.load_chunk(row_of_plane, at.min(depth - each), each);
-            for (e, x) in elements.into_iter().enumerate() {
-                let x = at.lt(depth).select(x, 0);
+            let (k, row) = ((i & (DEPTH / each - 1)) * each, i / (DEPTH / each));
+            for (e, &x) in elements.iter().enumerate() {
                 let place = swizzled(row / QUAD, k + e as u32, count);
                 self.tiles.store_lane((k + e as u32) * pitch + place + base, row & (QUAD - 1), x);
             }
@@ -220,9 +244,9 @@ impl<'b> Worker<'b> {
         let load = |at: Value<'b>, limit: Value<'b>| numbers.load(at.min(limit - 1).cast(ScalarType::U64));
         let transposed = self.spec.role.transposed();
         let of_query: Vec<Value> = if transposed {
-            (0..self.spec.patch[1]).map(|j| load(self.column(column0, j), self.columns)).collect()
+            (0..QUAD).map(|j| load(self.column(column0, j), self.columns)).collect()
         } else {
-            (0..self.spec.patch[0]).map(|i| load(self.row(i), self.rows)).collect()
+            (0..QUAD).map(|i| load(self.row(i), self.rows)).collect()
         };
         self.each(patch, |i, j, x| f(x, of_query[if transposed { j } else { i } as usize]))
     }
@@ -251,20 +275,11 @@ impl<'b> Worker<'b> {
             let words = philox(self.b, [low, high, zero, zero], halves(seed));
             unit(words, DType::F32).into_iter().map(|u| u.lt(keep).select(boost, 0)).collect::<Vec<_>>()
         };
-        let [rows, columns] = self.spec.patch;
         if !transposed {
-            let row = |i: u32| {
-                let query = self.row(i);
-                (0..columns).step_by(QUAD as usize).flat_map(|j| drawn(query, self.column(column0, j))).collect()
-            };
-            return (0..rows).map(row).collect();
+            return (0..QUAD).map(|i| drawn(self.row(i), self.column(column0, 0))).collect();
         }
-        let column = |j: u32| {
-            let query = self.column(column0, j);
-            (0..rows).step_by(QUAD as usize).flat_map(|i| drawn(query, self.row(i))).collect()
-        };
-        let by_column: Patch = (0..columns).map(column).collect();
-        (0..rows as usize).map(|key| by_column.iter().map(|column| column[key]).collect()).collect()
+        let by_column: Patch = (0..QUAD).map(|j| drawn(self.column(column0, j), self.row(0))).collect();
+        (0..QUAD as usize).map(|key| by_column.iter().map(|column| column[key]).collect()).collect()
     }
 
     /// Multiplies the sums of row `i` of the patch.
@@ -278,49 +293,60 @@ impl<'b> Worker<'b> {
     pub fn accumulate(&self, weights: &Patch<'b>, x: &Plane<'b>, column0: Value<'b>) {
         let (b, spec) = (self.b, &self.spec);
         let (width, ahead, pitch) = (spec.width, spec.ahead(), pitch(spec.rows()));
-        for j in 0..spec.patch[1] {
+        for j in 0..QUAD {
             let column: Vec<Value> = weights.iter().map(|row| row[j as usize]).collect();
-            for (quad, rows) in column.chunks(QUAD as usize).enumerate() {
-                let at = self.column_of_tile(j) * pitch + self.down + quad as u32 * spec.down();
-                self.weights.store(at, b.vector(rows));
-            }
+            self.weights.store(self.column_of_tile(j) * pitch + self.down, b.vector(&column));
         }
+        let held = spec.prefetch.then(|| self.hold(&self.fetch_x(x, column0)));
         b.for_(0u32, b.u32(spec.columns()), ahead, |first| {
-            self.stage_x(x, column0 + first);
+            let now = held.as_ref().map_or_else(|| self.fetch_x(x, column0 + first), |held| current(held));
+            self.put_x(&now);
             b.barrier();
+            let next = held.as_ref().map(|_| self.fetch_x(x, column0 + first + ahead));
             b.for_(0u32, b.u32(ahead), 1u32, |j| {
-                let at = (first + j) * pitch + self.down;
-                let weight: Vec<Value> =
-                    (0..spec.patch[0] / QUAD).map(|quad| self.weights.load(at + quad * spec.down())).collect();
+                let weight = self.weights.load((first + j) * pitch + self.down);
                 for part in 0..width / (ACROSS * QUAD) {
-                    let x = [self.tiles.load(j * (width / QUAD) + part * ACROSS + self.across)];
+                    let x = self.tiles.load(j * (width / QUAD) + part * ACROSS + self.across);
                     for (i, row) in self.sums.iter().enumerate() {
                         for c in 0..QUAD as usize {
                             let sum = row[part as usize * QUAD as usize + c];
-                            sum.set(multiply_add(lane_of(&weight, i), lane_of(&x, c), sum.get()));
+                            sum.set(multiply_add(weight.lane(i as u8), x.lane(c as u8), sum.get()));
                         }
                     }
                 }
             });
             b.barrier();
+            if let (Some(held), Some(next)) = (&held, next) {
+                replace(held, &next);
+            }
         });
     }
 
-    /// Brings rows of x from `column0` on to shared memory.
-    fn stage_x(&self, x: &Plane<'b>, column0: Value<'b>) {
-        let (lane, spec) = (self.b.local_id(0), &self.spec);
-        let each = if spec.quads { QUAD } else { 1 };
-        for first in (0..spec.ahead() * spec.width / each).step_by(spec.threads as usize) {
-            let i = (lane + first) * each;
-            let (k, j) = (i & (spec.width - 1), i / spec.width);
-            let (column, at) = (column0 + j, self.x0 + k);
-            // What does not exist must not meet a weight of 0: it may be NaN.
-            let exists = column.lt(self.columns) & at.lt(self.width);
-            let elements = x.load_chunk(column.min(self.columns - 1), at.min(self.width - each), each);
-            let elements: Vec<Value> = elements.into_iter().map(|x| exists.select(x, 0)).collect();
+    /// This invocation's part of rows of x from `column0` on.
+    fn fetch_x(&self, x: &Plane<'b>, column0: Value<'b>) -> Vec<Vec<Value<'b>>> {
+        let (lane, spec, each) = (self.b.local_id(0), &self.spec, self.per_load());
+        (0..spec.ahead() * spec.width / each)
+            .step_by(spec.threads as usize)
+            .map(|first| {
+                let i = (lane + first) * each;
+                let (k, j) = (i & (spec.width - 1), i / spec.width);
+                let (column, at) = (column0 + j, self.x0 + k);
+                // What does not exist must not meet a weight of 0: it may be NaN.
+                let exists = column.lt(self.columns) & at.lt(self.width);
+                let elements = x.load_chunk(column.min(self.columns - 1), at.min(self.width - each), each);
+                elements.into_iter().map(|x| exists.select(x, 0)).collect()
+            })
+            .collect()
+    }
+
+    /// Brings what was fetched to shared memory.
+    fn put_x(&self, loads: &[Vec<Value<'b>>]) {
+        let (lane, each) = (self.b.local_id(0), self.per_load());
+        for (n, elements) in loads.iter().enumerate() {
+            let i = (lane + n as u32 * self.spec.threads) * each;
             match elements[..] {
                 [one] => self.tiles.store_lane(i / QUAD, i & (QUAD - 1), one),
-                _ => self.tiles.store(i / QUAD, self.b.vector(&elements)),
+                _ => self.tiles.store(i / QUAD, self.b.vector(elements)),
             }
         }
     }
@@ -339,14 +365,21 @@ impl<'b> Worker<'b> {
     }
 }
 
-/// Lane `i` of vectors, one after another.
-fn lane_of<'b>(vectors: &[Value<'b>], i: usize) -> Value<'b> {
-    vectors[i / QUAD as usize].lane((i % QUAD as usize) as u8)
+/// The values of variables.
+fn current<'b>(held: &[Vec<Var<'b>>]) -> Vec<Vec<Value<'b>>> {
+    held.iter().map(|load| load.iter().map(|x| x.get()).collect()).collect()
+}
+
+/// Gives variables other values.
+fn replace<'b>(held: &[Vec<Var<'b>>], loads: &[Vec<Value<'b>>]) {
+    for (x, &next) in held.iter().flatten().zip(loads.iter().flatten()) {
+        x.set(next);
+    }
 }
 
 /// Elements of shared memory: for tiles, weights and numbers.
 fn shared(spec: &Spec) -> [u32; 3] {
-    let tiles = (QUAD * spec.depth() * (pitch(spec.rows()) + pitch(spec.columns()))).max(spec.ahead() * spec.width);
+    let tiles = (QUAD * DEPTH * (pitch(spec.rows()) + pitch(spec.columns()))).max(spec.ahead() * spec.width);
     [tiles, QUAD * spec.columns() * pitch(spec.rows()), spec.rows() * ACROSS]
 }
 
