@@ -14,6 +14,22 @@ use crate::operator::call::{Call, MatmulPrecision};
 use crate::operator::error::Result;
 use dml_kernel::DType;
 
+/// The matrix units that float32 may be multiplied on with this precision, and what it then becomes.
+pub(super) fn units_of_terms(call: &Call, precision: MatmulPrecision) -> Result<Option<(Units, Form)>> {
+    let forms: &[Form] = match precision {
+        MatmulPrecision::Highest => &[],
+        MatmulPrecision::High => &[Form::Halves],
+        // As in PyTorch: where there is no fast bfloat16, it is "high".
+        MatmulPrecision::Medium => &[Form::Rounded, Form::Halves],
+    };
+    for &form in forms {
+        if let Some(units) = usable(call, form.dtype())? {
+            return Ok(Some((units, form)));
+        }
+    }
+    Ok(None)
+}
+
 impl Problem {
     /// Enqueues it, cut up as the table says; float32 is multiplied as such.
     pub fn run(&mut self, call: &Call) -> Result<()> {
@@ -64,19 +80,10 @@ impl Problem {
         if self.b.access.factors() != dtype {
             return Ok((None, None));
         }
-        let forms: &[Form] = match precision {
-            _ if dtype != DType::F32 => return Ok((usable(call, dtype)?, None)),
-            MatmulPrecision::Highest => &[],
-            MatmulPrecision::High => &[Form::Halves],
-            // As in PyTorch: where there is no fast bfloat16, it is "high".
-            MatmulPrecision::Medium => &[Form::Rounded, Form::Halves],
-        };
-        for &form in forms {
-            if let Some(units) = usable(call, form.dtype())? {
-                return Ok((Some(units), Some(form)));
-            }
+        if dtype != DType::F32 {
+            return Ok((usable(call, dtype)?, None));
         }
-        Ok((None, None))
+        Ok(units_of_terms(call, precision)?.unzip())
     }
 
     /// Exchanges the roles of m and n where that leaves few rows, or else where the result is contiguous along m.

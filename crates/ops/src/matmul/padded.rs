@@ -3,6 +3,7 @@
 //! An odd k is that of a vocabulary: the gradient of a language model's last layer. Loads of single elements take a third
 //! of such a product's time on an H100, and the copy less than a tenth.
 
+use super::dispatch::units_of_terms;
 use super::operand::{Source, unit};
 use crate::movement::copy;
 use crate::operator::call::{Call, Scalar};
@@ -31,7 +32,8 @@ pub fn source(
     let whole = if t.dtype == DType::I8 { plain.is_in_units([outer, k]) } else { plain.access.wide };
     let worthwhile =
         (t.dtype.is_float() || t.dtype == DType::I8) && step == 1 && uses >= USES && outer >= USES && k >= SHORTEST;
-    if whole || !worthwhile {
+    // Where float32 becomes terms, these are what begins at whole loads.
+    if whole || !worthwhile || (dtype == DType::F32 && units_of_terms(call, call.host.matmul_precision())?.is_some()) {
         return Ok(plain);
     }
     let (count, length) = (if apart == 0 { 1 } else { batch }, (k as u64).next_multiple_of(unit(dtype).into()) as i64);
