@@ -80,7 +80,10 @@ def test_two_hundred_errors_leave_nothing_behind(device: torch.device) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_training_takes_no_more_of_the_hosts_memory() -> None:
-    """A thousand steps once left 3.5 MB with the driver. What they do leave is less than the pages of a few."""
+    """A thousand steps once left 3.5 MB with the driver. What they do leave is less than the pages of a few.
+
+    A leak grows each time; on a busy machine more work is in flight at times, which takes memory once.
+    """
     done = run_python(
         "-c",
         """
@@ -108,9 +111,12 @@ some, there = torch.ones(256), torch.ones(256, device="dml")
 for _ in range(9 << 10):  # The ring of uploads, 8 MiB, is touched once.
     there.copy_(some)
 train(100)
-before = resident()
-train(1000)
-print(resident() - before)
+grown = []
+for _ in range(3):
+    before = resident()
+    train(1000)
+    grown.append(resident() - before)
+print(min(grown))
 """,
         TORCH_DML_DEVICES_PER_ADAPTER="1",
     )
