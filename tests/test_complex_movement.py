@@ -45,6 +45,8 @@ MOVEMENTS: dict[str, Callable[[torch.Tensor], Any]] = {
     "index_put accumulating": lambda z: z.index_put((_index(z) // 2,), z, accumulate=True),
     "index_copy": lambda z: z.index_copy(0, _index(z), z.flip(0)),
     "index_add": lambda z: z.index_add(0, _index(z), z.flip(1), alpha=2),
+    "index_add of a complex multiple": lambda z: z.index_add(0, _index(z) // 2, z.flip(1), alpha=1 - 2j),
+    "index_add_ of a complex multiple": lambda z: z.clone().index_add_(1, _index(z), z[:, :3], alpha=3j),
     "index_fill": lambda z: z.index_fill(0, _index(z)[:2], 3 - 1j),
     "scatter": lambda z: z.scatter(0, _index(z)[:, None].expand(3, 6), z.flip(0)),
     "scatter of a number": lambda z: z.scatter(0, _index(z)[:, None].expand(3, 2), 1j),

@@ -138,6 +138,9 @@ fn inner(call: &mut Call, [a, b]: [&Tensor; 2], conjugated: bool) -> Result<()> 
 /// One product whose inner index is batch and k together.
 fn addbmm(call: &mut Call, overload: &Operator) -> Result<()> {
     let (a, b): (&Tensor, &Tensor) = (overload.argument(call, "batch1")?, overload.argument(call, "batch2")?);
+    // The CPU asks for the result's sizes first.
+    call.size_of(a, 1)?;
+    call.size_of(b, 2)?;
     check_matrices(overload, [a, b], 3)?;
     let (batch, m, k, n) = (a.sizes[0], a.sizes[1], a.sizes[2], b.sizes[2]);
     let rows = working_copy(call, &a.permute(&[1, 0, 2]))?.as_strided(&[m, batch * k], &[batch * k, 1], 0);
