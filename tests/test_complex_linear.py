@@ -111,6 +111,8 @@ def test_reductions_that_are_refused() -> None:
         lambda z, x: torch.ops.aten.norm.ScalarOpt_dim_dtype(z, 2, [0], False, dtype=torch.complex64),
         lambda z, x: torch.ops.aten.norm.ScalarOpt_dim_dtype(z, 2, [0], False, dtype=torch.complex128),
         lambda z, x: torch.nansum(x, 0, dtype=torch.complex64),
+        lambda z, x: torch.linalg.vector_norm(z, 1j),
+        lambda z, x: torch.norm(z, 1j),
     ):
         assert_same_outcome(function, z, x)
 

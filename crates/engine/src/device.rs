@@ -153,9 +153,8 @@ impl Device {
     }
 
     /// Has one submission do at most so many operations from now on, as [`Launch::work`] counts them: launches that do more are cut into parts of
-    /// some of their workgroups, and what is launched together is submitted apart. At first it is what `TORCH_DML_SUBMIT_WORK` says, or 2^37, and for one launch 2^34 for
-    /// each compute unit that it fills, if that is more. A
-    /// graph is cut as its capture ends. No result depends on it.
+    /// some of their workgroups, and what is launched together is submitted apart. At first it is what `TORCH_DML_SUBMIT_WORK` says, or 2^37, and
+    /// for one launch 2^34 for each compute unit that it fills, if that is more. A graph is cut as its capture ends. No result depends on it.
     pub fn set_submission_work(&self, operations: u64) {
         self.queue.work_bound.set(operations);
     }

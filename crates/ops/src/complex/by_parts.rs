@@ -2,18 +2,15 @@
 
 use super::copy::device_copy;
 use super::parts::{join, parts};
-use super::pointwise::{Rule, operator as pointwise, parts_of};
-use super::reduction::quietly;
+use super::pointwise::{parts_of, quietly, scale};
 use crate::operator::Operator;
-use crate::operator::argument::{AnyTensor, Out};
+use crate::operator::argument::Out;
 use crate::operator::call::{Arg, Call, Ret, Scalar};
 use crate::operator::error::{Error, Result};
 use crate::operator::on_bits::only_dtype;
 use crate::operator::schema;
-use crate::pointwise::operator::Argument;
 use crate::tensor::Tensor;
 use dml_kernel::DType;
-use dml_kernel::math::complex;
 use smallvec::SmallVec;
 
 /// Numbers of which each part takes its own: those that become elements. Others are real factors of both.
@@ -23,21 +20,45 @@ fn is_element(name: &str) -> bool {
 
 /// Runs the operator of reals twice, on the parts. In place it writes the parts themselves; other results are joined.
 pub fn by_parts(call: &mut Call, operator: &Operator) -> Result<()> {
-    let dtype = only_dtype(call, operator, DType::is_complex)?;
+    by_parts_of(call, operator, call.args)
+}
+
+/// Adds a multiple of slices. A complex one mixes the parts, and is made first.
+pub fn index_add(call: &mut Call, operator: &Operator) -> Result<()> {
+    let source: &Tensor = operator.argument(call, "source")?;
+    let alpha @ Scalar::Complex(..) = operator.argument(call, "alpha")? else { return by_parts(call, operator) };
+    if !source.dtype.is_complex() {
+        return by_parts(call, operator);
+    }
+    let multiple = call.empty(source.dtype, &source.sizes)?;
+    quietly(call, |call| scale(call, source, alpha, &multiple))?;
+    let args: SmallVec<[Arg; 8]> = operator
+        .named(call)
+        .map(|(name, argument)| match name {
+            "source" => Arg::Tensor(multiple.clone()),
+            "alpha" => Arg::Scalar(Scalar::Int(1)),
+            _ => argument.clone(),
+        })
+        .collect();
+    by_parts_of(call, operator, &args)
+}
+
+/// As [`by_parts`], on these arguments.
+fn by_parts_of(call: &mut Call, operator: &Operator, given: &[Arg]) -> Result<()> {
+    let complex = only_dtype(call, operator, DType::is_complex)?;
     let written = schema::written(operator.schema);
     if written.count > 1 {
         return Err(Error::Fallback(format!("{} has several results", operator.name)));
     }
     let out = operator.out(call)?;
-    let given = with_real_factor(call, operator)?;
     let mut results: SmallVec<[Tensor; 2]> = SmallVec::new();
     for part in 0..2 {
         let mut args: SmallVec<[Arg; 8]> = SmallVec::new();
-        for (i, (name, argument)) in schema::names(operator.schema).zip(&given).enumerate() {
+        for (i, (name, argument)) in schema::names(operator.schema).zip(given).enumerate() {
             let place = written.count == 1 && i == written.first && !written.in_place;
             args.push(match argument {
                 Arg::Tensor(t) if place => {
-                    let dtype = if t.dtype.is_complex() { t.dtype } else { dtype };
+                    let dtype = if t.dtype.is_complex() { t.dtype } else { complex };
                     Arg::Tensor(call.empty(dtype.real(), &[0])?)
                 }
                 other => part_of(other, name, part)?,
@@ -71,29 +92,6 @@ pub fn joined(call: &Call, out: Out, complex: DType, re: &Tensor, im: &Tensor) -
         device_copy(call, &whole, &target)?;
     }
     Ok(target)
-}
-
-/// The arguments, where `alpha` is not a complex number: the factor of a tensor `source`, which is multiplied first.
-fn with_real_factor<'a>(call: &mut Call<'a>, operator: &Operator) -> Result<SmallVec<[Arg<'a>; 8]>> {
-    let mut given: SmallVec<[Arg; 8]> = call.args.iter().cloned().collect();
-    let place = |wanted: &str| schema::names(operator.schema).position(|name| name == wanted);
-    let (Some(alpha), Some(source)) = (place("alpha"), place("source")) else { return Ok(given) };
-    let (Arg::Scalar(factor @ Scalar::Complex(..)), Arg::Tensor(t)) = (&given[alpha], &given[source]) else {
-        return Ok(given);
-    };
-    if !t.dtype.is_complex() {
-        return Ok(given);
-    }
-    let scaled = call.empty(t.dtype, &t.sizes)?;
-    let arguments = [Argument::Tensor(AnyTensor(t)), Argument::Number(*factor)];
-    quietly(call, |call| {
-        pointwise(call, Out::InPlace(&scaled), Rule::Exact, "complex_scale", &arguments, &|_, z| {
-            complex::mul(z[1], z[0]).parts()
-        })
-    })?;
-    given[source] = Arg::Tensor(scaled);
-    given[alpha] = Arg::Scalar(Scalar::Int(1));
-    Ok(given)
 }
 
 /// An argument for the real (0) or the imaginary (1) parts.

@@ -3,8 +3,7 @@
 use super::copy::device_copy;
 use super::overload::run_on;
 use super::parts::{as_real, parts};
-use super::pointwise::parts_of;
-use super::reduction::quietly;
+use super::pointwise::{parts_of, quietly};
 use super::route::Route;
 use crate::check;
 use crate::creation::sequences::linspace;

@@ -1,6 +1,6 @@
 //! Which way each operator of complex tensors takes.
 
-use super::by_parts::by_parts;
+use super::by_parts::{by_parts, index_add};
 use super::conversion::{converted, converts_first, reals_into_complex};
 use super::copy::device_copy;
 use super::lists::one_by_one;
@@ -28,7 +28,6 @@ fn of_any_element(name: &str) -> Option<Route> {
         | "nansum"
         | "cumsum"
         | "trace"
-        | "index_add"
         | "scatter_add"
         | "im2col"
         | "col2im"
@@ -44,6 +43,7 @@ fn of_any_element(name: &str) -> Option<Route> {
         | "index_fill"
         | "scatter"
         | "linspace" => Route::ByParts,
+        "index_add" => Route::Run(index_add),
         _ => return None,
     })
 }

@@ -3,7 +3,6 @@
 use super::copy::device_copy;
 use super::parts::as_real;
 use crate::lists::foreach::{check_counts, check_number_tensor, check_numbers, check_packed};
-use crate::lists::norm::check_order;
 use crate::movement::copy::read_numbers;
 use crate::operator::Operator;
 use crate::operator::call::{Arg, Call, Ret, Scalar};
@@ -55,11 +54,6 @@ pub fn one_by_one(
         return Err(none(list.name));
     }
     check_counts(tensors.len(), [])?;
-    if list.base_name() == "_foreach_norm"
-        && let Some((_, Arg::Scalar(order))) = list.named(call).find(|(name, _)| *name == "ord")
-    {
-        check_order(*order)?;
-    }
     for argument in call.args {
         match argument {
             Arg::Tensors(other) => check_counts(tensors.len(), [other.len()])?,

@@ -9,7 +9,7 @@ use crate::pointwise::kernel::{Operand, Operands, Options, Variant, run_variant}
 use crate::pointwise::operator::{Argument, operand_of, result_of};
 use crate::tensor::Tensor;
 use crate::tensor::promote::{Promoted, result_type};
-use dml_kernel::math::complex::Complex;
+use dml_kernel::math::complex::{self, Complex};
 use dml_kernel::{Builder, DType, Value, convert};
 use smallvec::SmallVec;
 
@@ -52,6 +52,22 @@ pub fn common_dtype(call: &Call, arguments: &[Argument]) -> DType {
 /// The parts of a number.
 pub fn parts_of(n: Number) -> (f64, f64) {
     if let Number::Complex(re, im) = n { (re, im) } else { (n.to_f64(), 0.0) }
+}
+
+/// Runs a part of an operator whose result is none of the call's.
+pub fn quietly(call: &mut Call, run: impl FnOnce(&mut Call) -> Result<()>) -> Result<()> {
+    let before = call.returns.len();
+    run(call)?;
+    call.returns.truncate(before);
+    Ok(())
+}
+
+/// Writes `factor * t`.
+pub fn scale(call: &mut Call, t: &Tensor, factor: Number, result: &Tensor) -> Result<()> {
+    let arguments = [Argument::Tensor(AnyTensor(t)), Argument::Number(factor)];
+    operator(call, Out::InPlace(result), Rule::Exact, "complex_scale", &arguments, &|_, z| {
+        complex::mul(z[1], z[0]).parts()
+    })
 }
 
 /// Runs a pointwise operator of arguments that meet in a complex dtype; real ones among them become complex first. `body` gets them in

@@ -5,8 +5,8 @@
 
 use super::copy::device_copy;
 use super::parts::{as_real, parts};
-use super::pointwise::{Rule, common_dtype, operator, parts_of};
-use super::reduction::{quietly, working_copy};
+use super::pointwise::{Rule, common_dtype, operator, parts_of, quietly, scale};
+use super::reduction::working_copy;
 use super::route::Route;
 use crate::check;
 use crate::matmul::product::product as real_product;
@@ -226,21 +226,17 @@ fn finish(call: &mut Call, overload: &Operator, product: Tensor, added: bool) ->
         }
         Out::Into(t) => structured::result(call, Some(t), product.dtype, &product.sizes)?,
     };
-    let product = Argument::Tensor(AnyTensor(&product));
-    let target = Out::InPlace(&result);
     quietly(call, |call| {
         if parts_of(beta) == (0.0, 0.0) {
-            return operator(
-                call,
-                target,
-                Rule::Exact,
-                "complex_scale",
-                &[product, Argument::Number(alpha)],
-                &|_, z| complex::mul(z[1], z[0]).parts(),
-            );
+            return scale(call, &product, alpha, &result);
         }
-        let arguments = [Argument::Tensor(AnyTensor(bias)), product, Argument::Number(beta), Argument::Number(alpha)];
-        operator(call, target, Rule::Exact, "complex_scale_add", &arguments, &|_, z| {
+        let arguments = [
+            Argument::Tensor(AnyTensor(bias)),
+            Argument::Tensor(AnyTensor(&product)),
+            Argument::Number(beta),
+            Argument::Number(alpha),
+        ];
+        operator(call, Out::InPlace(&result), Rule::Exact, "complex_scale_add", &arguments, &|_, z| {
             complex::add(complex::mul(z[2], z[0]), complex::mul(z[3], z[1])).parts()
         })
     })?;

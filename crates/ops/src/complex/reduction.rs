@@ -5,7 +5,7 @@ use super::by_parts::joined;
 use super::copy::{device_copy, fill_with};
 use super::overload::run_on;
 use super::parts::parts;
-use super::pointwise::{Rule, operator};
+use super::pointwise::{Rule, operator, quietly};
 use super::route::Route;
 use crate::check;
 use crate::normalization::renorm::factor;
@@ -44,6 +44,14 @@ fn norm(call: &mut Call, overload: &Operator) -> Result<()> {
     if !t.dtype.is_complex() {
         return Err(Error::Fallback("a norm of a complex order".into()));
     }
+    let is_complex = |(name, argument): (&str, &Arg)| {
+        matches!(name, "ord" | "p") && matches!(argument, Arg::Scalar(Scalar::Complex(..)))
+    };
+    check!(
+        !overload.named(call).any(is_complex),
+        Runtime,
+        "linalg.vector_norm: Expected a non-complex scalar as the order of norm."
+    );
     let wanted = overload.dtype_argument(call, "dtype")?;
     check!(
         wanted.is_none_or(DType::is_complex),
@@ -105,14 +113,6 @@ fn magnitudes(call: &mut Call, t: &Tensor, out: &Tensor) -> Result<()> {
             vec![complex::abs(z[0])]
         })
     })
-}
-
-/// Runs a part of an operator whose result is none of the call's.
-pub fn quietly(call: &mut Call, run: impl FnOnce(&mut Call) -> Result<()>) -> Result<()> {
-    let before = call.returns.len();
-    run(call)?;
-    call.returns.truncate(before);
-    Ok(())
 }
 
 /// The variance, or its root, and the mean too if asked for.

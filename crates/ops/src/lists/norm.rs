@@ -28,19 +28,13 @@ operators! {
 /// Words of a tensor in the table: its elements, its address in elements, and its place in the list.
 const WORDS: usize = 3;
 
-/// Checks that norms of lists have this order.
-pub fn check_order(order: Number) -> Result<()> {
+/// The results are views of one tensor for each dtype, as on CUDA.
+fn norm(call: &mut Call, list: Tensors, order: Number, dtype: Option<DType>) -> Result<()> {
     check!(
         matches!(order, Number::Int(_) | Number::Double(_)),
         Runtime,
         "foreach_tensor_norm_slow expects ord to be integer or float"
     );
-    Ok(())
-}
-
-/// The results are views of one tensor for each dtype, as on CUDA.
-fn norm(call: &mut Call, list: Tensors, order: Number, dtype: Option<DType>) -> Result<()> {
-    check_order(order)?;
     let p = order.to_f64();
     for t in &list {
         check!(
