@@ -169,7 +169,7 @@ test-windows: test-system
 lint: test-system $(environment)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
-	RUSTDOCFLAGS="--deny warnings" cargo doc --quiet --no-deps -p dml-environment -p dml-gpu -p dml-kernel -p dml-vulkan -p dml-engine -p dml-ops -p dml-torch
+	RUSTDOCFLAGS="--deny warnings" cargo doc --quiet --no-deps -p dml-environment -p dml-gpu -p dml-kernel -p dml-vulkan -p dml-engine -p dml-compute -p dml-aten -p dml-torch
 	$(py) -m ruff format --check python examples tests scripts robots
 	$(py) -m ruff check python examples tests scripts robots
 	$(py) scripts/import_circles.py

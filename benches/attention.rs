@@ -10,14 +10,15 @@
 //! library has for the size, the one that it takes first; `all` many more. Rates count the products that a role computes: 2 forward and for values, 3 for queries and for keys, 4 for
 //! keys and values together.
 
-#[path = "../crates/ops/tests/common/mod.rs"]
+#[path = "../crates/aten/tests/common/mod.rs"]
 mod common;
 
 use common::{Random, TestHost, Values, decode, encode};
+use dml_aten::Call;
+use dml_compute::View;
+use dml_compute::attention::units::{Parts, Problem, Role, Tile, tiles};
+use dml_compute::matmul::matrix_select;
 use dml_kernel::DType;
-use dml_ops::attention::units::{Parts, Problem, Role, Tile, tiles};
-use dml_ops::matmul::matrix_select;
-use dml_ops::{Call, Tensor};
 
 /// What `--tiles all` tries.
 const VARIANTS: &[&str] = &[
@@ -108,11 +109,11 @@ fn options() -> Result<Options, String> {
 struct Data {
     size: [i64; 4],
     /// Queries, keys, values, and the result's gradient.
-    given: [Tensor; 4],
+    given: [View; 4],
     numbers: [Vec<f64>; 4],
-    outs: [Tensor; 2],
-    logs: Tensor,
-    deltas: Tensor,
+    outs: [View; 2],
+    logs: View,
+    deltas: View,
 }
 
 impl Data {
@@ -227,7 +228,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let host = TestHost::new();
     let info = host.device.info();
     println!("{} ({})", info.name, info.driver_info);
-    let call = Call { name: "attention", args: &[], device: &host.device, host: &host, returns: Default::default() };
+    let call = Call::named("attention", dml_engine::FaultKind::Index, &[], &host.device, &host);
     let units =
         matrix_select::candidates(info, o.dtype).next().ok_or("the adapter has no matrix units for the dtype")?;
     let parts = Parts::of(&call, units, o.dtype)?.ok_or("it cannot be told who holds what of a matrix")?;
@@ -294,7 +295,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 const WARM_UP: std::time::Duration = std::time::Duration::from_millis(300);
 
 /// Microseconds on the device, the median of the runs; `None` where the tile does not fit.
-fn measure(call: &Call, o: &Options, problem: &Problem, parts: Parts, tile: Tile) -> dml_ops::Result<Option<f64>> {
+fn measure(call: &Call, o: &Options, problem: &Problem, parts: Parts, tile: Tile) -> dml_aten::Result<Option<f64>> {
     let device = call.device;
     let warm = std::time::Instant::now();
     while warm.elapsed() < WARM_UP {

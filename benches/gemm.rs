@@ -11,17 +11,18 @@
 //! the library itself chooses, `matrix` all of its tiles on matrix units. With `--left-f32` the first operand of a product of f16 or bf16
 //! lies in memory as float32: it is converted in a pass before the product, or on load; `*` marks what the library chooses.
 
-#[path = "../crates/ops/tests/common/mod.rs"]
+#[path = "../crates/aten/tests/common/mod.rs"]
 mod common;
 
 use common::{Random, TestHost, Values, decode, encode};
+use dml_aten::{Arg, Call};
+use dml_compute::matmul::choice::{self, Question, Way};
+use dml_compute::matmul::matrix_select::{self, MatrixChoice};
+use dml_compute::matmul::matrix_tile::MatrixTile;
+use dml_compute::matmul::rounding::Rounding;
+use dml_compute::matmul::{Choice, Finish, Output, Problem, Source, Tile, select};
+use dml_compute::{Scalar, View};
 use dml_kernel::DType;
-use dml_ops::matmul::choice::{self, Question, Way};
-use dml_ops::matmul::matrix_select::{self, MatrixChoice};
-use dml_ops::matmul::matrix_tile::MatrixTile;
-use dml_ops::matmul::rounding::Rounding;
-use dml_ops::matmul::{Choice, Finish, Output, Problem, Source, Tile, select};
-use dml_ops::{Arg, Call, Scalar, Tensor};
 
 /// What `--tiles all` tries beside the table.
 const VARIANTS: &[&str] = &[
@@ -162,7 +163,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     activation: None,
                 },
             };
-            let print = |form: &str, way, run: &dyn Fn(&Call) -> dml_ops::Result<()>| {
+            let print = |form: &str, way, run: &dyn Fn(&Call) -> dml_aten::Result<()>| {
                 let (tile, split_k) = named(way);
                 let row = format!("{:>6} {m:>5}x{n:>5}x{k:>6} {layout:>3} {tile:>32}", o.dtype);
                 match measure(&host, &o, &out, run) {
@@ -176,14 +177,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 }
             };
             for way in choices(&o, &host, problem.size, layout, None)? {
-                print("", way, &|call| problem.run_in(call, way));
+                print("", way, &|call| Ok(problem.run_in(call, way)?));
             }
             if !o.left_f32 {
                 continue;
             }
             let floats: Vec<f64> = a.chunks(2).map(|bytes| decode(o.dtype, bytes)).collect();
             let floats = host.of(DType::F32, &[o.batch, m * k], &floats);
-            let copy = dml_ops::operators().iter().find(|operator| operator.name == "aten::_copy_from");
+            let copy = dml_aten::operators().iter().find(|operator| operator.name == "aten::_copy_from");
             let copy = copy.ok_or("there is no copy")?;
             let operands = [Arg::Tensor(floats.clone()), Arg::Tensor(ta.clone()), Arg::Scalar(Scalar::Bool(false))];
             let cast = || {
@@ -200,11 +201,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             for way in choices(&o, &host, problem.size, layout, None)? {
                 print(&format!("cast before{}", mark(!is_chosen)), way, &|call| {
                     cast()?;
-                    problem.run_in(call, way)
+                    Ok(problem.run_in(call, way)?)
                 });
             }
             for way in choices(&o, &host, problem.size, layout, Some(rounding))? {
-                print(&format!("on load{}", mark(is_chosen)), way, &|call| on_load.run_in(call, way));
+                print(&format!("on load{}", mark(is_chosen)), way, &|call| Ok(on_load.run_in(call, way)?));
             }
         }
         host.device.synchronize()?;
@@ -286,16 +287,16 @@ fn choices(
 const WARM_UP: std::time::Duration = std::time::Duration::from_millis(150);
 
 fn call<'h>(name: &'static str, host: &'h TestHost) -> Call<'h> {
-    Call { name, args: &[], device: &host.device, host, returns: Default::default() }
+    Call::named(name, dml_engine::FaultKind::Index, &[], &host.device, host)
 }
 
 /// Microseconds on the device, the median of the runs.
 fn measure(
     host: &TestHost,
     o: &Options,
-    out: &Tensor,
-    run: &dyn Fn(&Call) -> dml_ops::Result<()>,
-) -> dml_ops::Result<f64> {
+    out: &View,
+    run: &dyn Fn(&Call) -> dml_aten::Result<()>,
+) -> dml_aten::Result<f64> {
     let call = call("gemm", host);
     let device = &host.device;
     device.upload(out.data, &vec![0; (out.numel() as u64 * out.element_size()) as usize])?;
@@ -324,7 +325,7 @@ fn measure(
 }
 
 /// Largest error of sampled outputs against float64, relative to the root of k.
-fn check(host: &TestHost, o: &Options, size: [i64; 3], ab: [&[u8]; 2], strides: [[i64; 2]; 2], out: &Tensor) -> f64 {
+fn check(host: &TestHost, o: &Options, size: [i64; 3], ab: [&[u8]; 2], strides: [[i64; 2]; 2], out: &View) -> f64 {
     const SAMPLES: u64 = 8192;
     let [m, n, k] = size;
     let width = o.dtype.bytes() as usize;

@@ -57,7 +57,7 @@ def run(folder: Path, *arguments: str, mode: str = "1") -> str:
         *arguments,
         TORCH_DML_AUTOTUNE=mode,
         TORCH_DML_CACHE_DIR=str(folder),
-        TORCH_DML_LOG="dml_ops=debug,warn",
+        TORCH_DML_LOG="dml_compute=debug,warn",
         TORCH_DML_FALLBACK="error",
     )
     assert done.returncode == 0, done.stderr

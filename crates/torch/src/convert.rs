@@ -3,9 +3,10 @@
 use crate::abi::{DmlTensor, DmlValue, Payload, Status, flags, place, tag};
 use crate::error::Failure;
 use crate::generator;
+use dml_aten::Arg;
+use dml_compute::{Dims, Location, Scalar, View};
 use dml_engine::AddressRange;
 use dml_kernel::DType;
-use dml_ops::{Arg, DeviceKind, Dims, Scalar, Tensor};
 use std::ffi::c_void;
 
 /// A slice of the ABI; its pointer may be null when it is empty.
@@ -26,44 +27,44 @@ pub unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
 ///
 /// # Safety
 /// `t.sizes` and `t.strides` point to `t.dim` numbers during the call.
-pub unsafe fn tensor(t: &DmlTensor) -> Result<Tensor, Failure> {
-    let place = match t.place {
-        place::CPU => DeviceKind::Cpu,
-        place::DML => DeviceKind::Dml(t.device),
-        _ => DeviceKind::Other,
+pub unsafe fn tensor(t: &DmlTensor) -> Result<View, Failure> {
+    let location = match t.place {
+        place::CPU => Location::Host,
+        place::DML => Location::Device(t.device),
+        _ => Location::Foreign,
     };
-    let dtype = match (DType::from_code(t.dtype), place) {
+    let dtype = match (DType::from_code(t.dtype), location) {
         // The operator refuses it for its place; what it holds does not matter.
-        (Some(dtype), DeviceKind::Other) if !dtype.is_common() => DType::F32,
+        (Some(dtype), Location::Foreign) if !dtype.is_common() => DType::F32,
         (Some(dtype), _) => dtype,
-        (None, DeviceKind::Other) => DType::F32,
+        (None, Location::Foreign) => DType::F32,
         (None, _) => {
             return Err(Failure::new(Status::Fallback, "dml computes with no quantised tensors"));
         }
     };
     let dim = t.dim.max(0) as usize;
-    Ok(Tensor {
+    Ok(View {
         handle: t.handle as usize,
         data: t.data,
         dtype,
-        place,
+        location,
         // SAFETY: the caller's promise.
         sizes: Dims::from_slice(unsafe { slice(t.sizes, dim) }),
         // SAFETY: the caller's promise.
         strides: Dims::from_slice(unsafe { slice(t.strides, dim) }),
         storage: AddressRange { start: t.storage, end: t.storage + t.storage_bytes },
-        wrapped_number: t.flags & flags::WRAPPED_NUMBER != 0,
+        weak: t.flags & flags::WRAPPED_NUMBER != 0,
         negative: t.flags & flags::NEG != 0,
         conjugate: t.flags & flags::CONJ != 0,
     })
 }
 
 /// A tensor as the plugin knows it; borrows `t`'s sizes and strides.
-pub fn to_abi(t: &Tensor) -> DmlTensor {
-    let (place, device) = match t.place {
-        DeviceKind::Cpu => (place::CPU, 0),
-        DeviceKind::Dml(i) => (place::DML, i),
-        DeviceKind::Other => (place::OTHER, 0),
+pub fn to_abi(t: &View) -> DmlTensor {
+    let (place, device) = match t.location {
+        Location::Host => (place::CPU, 0),
+        Location::Device(i) => (place::DML, i),
+        Location::Foreign => (place::OTHER, 0),
     };
     let flag = |set: bool, bit: u8| if set { bit } else { 0 };
     DmlTensor {
@@ -77,9 +78,7 @@ pub fn to_abi(t: &Tensor) -> DmlTensor {
         dtype: t.dtype as u8,
         place,
         device,
-        flags: flag(t.wrapped_number, flags::WRAPPED_NUMBER)
-            | flag(t.negative, flags::NEG)
-            | flag(t.conjugate, flags::CONJ),
+        flags: flag(t.weak, flags::WRAPPED_NUMBER) | flag(t.negative, flags::NEG) | flag(t.conjugate, flags::CONJ),
     }
 }
 
@@ -180,10 +179,10 @@ mod tests {
     fn a_tensor_survives_the_round_trip() {
         // SAFETY: the sample's pointers are to statics.
         let t = unsafe { tensor(&sample(DType::F32 as u8)) }.expect("f32");
-        assert_eq!(t.place, DeviceKind::Dml(1));
+        assert_eq!(t.location, Location::Device(1));
         assert_eq!(t.sizes.as_slice(), SIZES);
         assert_eq!((t.storage.start, t.storage.end), (0x1000, 0x1040));
-        assert!(t.negative && !t.conjugate && !t.wrapped_number);
+        assert!(t.negative && !t.conjugate && !t.weak);
         let back = to_abi(&t);
         assert_eq!((back.data, back.storage, back.storage_bytes), (0x1010, 0x1000, 64));
         assert_eq!((back.dim, back.dtype, back.device, back.flags), (2, DType::F32 as u8, 1, flags::NEG));

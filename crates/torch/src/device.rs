@@ -233,7 +233,7 @@ pub extern "C" fn dml_stand_in_for_cuda() {
 /// PyTorch 2.`minor` asks: some of what the CPU refuses or takes depends on it.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_set_torch_minor(minor: u32) {
-    dml_ops::operator::torch_version::set(minor);
+    dml_aten::operator::torch_version::set(minor);
 }
 
 /// Waits for the work that drivers were given and saves compiled kernels; to be called before the process ends.

@@ -1,7 +1,7 @@
 //! Errors as statuses, messages per thread, and the wall that stops panics.
 
 use crate::abi::Status;
-use dml_ops::operator::torch_version;
+use dml_aten::operator::torch_version;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,9 +41,9 @@ impl From<dml_engine::Error> for Failure {
     }
 }
 
-impl From<dml_ops::Error> for Failure {
-    fn from(e: dml_ops::Error) -> Self {
-        use dml_ops::Error as E;
+impl From<dml_aten::Error> for Failure {
+    fn from(e: dml_aten::Error) -> Self {
+        use dml_aten::Error as E;
         let status = match e {
             E::Engine(e) => return e.into(),
             E::Host(status) => return Self { status: status_of(status), message: None },
@@ -147,18 +147,18 @@ mod tests {
 
     #[test]
     fn errors_become_statuses_and_messages() {
-        let e = dml_ops::Error::Index("Dimension out of range".into());
+        let e = dml_aten::Error::Index("Dimension out of range".into());
         assert_eq!(guard(|| Err(e.into())), Status::Index as i32);
         assert_eq!(last(), "Dimension out of range");
         let e = dml_engine::Error::InvalidDevice { index: 9, count: 1 };
-        assert_eq!(guard(|| Err(dml_ops::Error::from(e).into())), Status::Runtime as i32);
+        assert_eq!(guard(|| Err(dml_aten::Error::from(e).into())), Status::Runtime as i32);
         assert!(last().contains('9'));
     }
 
     #[test]
     fn a_callbacks_message_is_kept() {
         set("said by the plugin");
-        let e = dml_ops::Error::Host(Status::OutOfMemory as i32);
+        let e = dml_aten::Error::Host(Status::OutOfMemory as i32);
         assert_eq!(guard(|| Err(e.into())), Status::OutOfMemory as i32);
         assert_eq!(last(), "said by the plugin");
         assert_eq!(status_of(99), Status::Runtime);

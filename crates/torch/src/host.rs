@@ -2,10 +2,11 @@
 
 use crate::abi::{DmlHost, DmlTensor, Status, precision};
 use crate::convert::{tensor, to_abi};
+use dml_aten::{Error, Host, Result};
+use dml_compute::{Dims, Environment, Location, MatmulPrecision, View};
 use dml_engine::AddressRange;
 use dml_engine::measure::{self, Stage};
 use dml_kernel::DType;
-use dml_ops::{DeviceKind, Dims, Error, Host, MatmulPrecision, Result, Tensor};
 use std::ffi::CString;
 use std::mem::MaybeUninit;
 
@@ -22,22 +23,22 @@ impl<'a> Plugin<'a> {
         Self { host }
     }
 
-    /// Runs a callback that yields a tensor.
+    /// Runs a callback that yields a tensor; the error is its status.
     #[inline]
-    fn yielded(callback: impl FnOnce(*mut DmlTensor) -> i32) -> Result<DmlTensor> {
+    fn yielded(callback: impl FnOnce(*mut DmlTensor) -> i32) -> Result<DmlTensor, i32> {
         let _stage = measure::enter(Stage::Allocate);
         let mut out = MaybeUninit::<DmlTensor>::uninit();
         let status = callback(out.as_mut_ptr());
         if status != Status::Ok as i32 {
-            return Err(Error::Host(status));
+            return Err(status);
         }
         // SAFETY: a callback that succeeds has filled all of it, says `engine.h`.
         Ok(unsafe { out.assume_init() })
     }
 
     /// [`yielded`](Self::yielded) with the tensor's sizes and strides as the plugin has them.
-    fn made(callback: impl FnOnce(*mut DmlTensor) -> i32) -> Result<Tensor> {
-        let made = Self::yielded(callback)?;
+    fn made(callback: impl FnOnce(*mut DmlTensor) -> i32) -> Result<View> {
+        let made = Self::yielded(callback).map_err(Error::Host)?;
         // SAFETY: the plugin's sizes and strides of a tensor that it holds until the operator's call ends: nothing resizes it
         // before they are copied here.
         unsafe { tensor(&made) }.map_err(|e| Error::Fallback(e.message.unwrap_or_default()))
@@ -56,30 +57,52 @@ fn dim(sizes: &[i64], strides: &[i64]) -> Result<i32> {
     }
 }
 
-impl Host for Plugin<'_> {
-    fn empty(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> Result<Tensor> {
-        let dim = dim(sizes, strides)?;
+impl Environment for Plugin<'_> {
+    fn allocate(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> dml_compute::Result<View> {
+        let dim = dim(sizes, strides).map_err(|e| dml_compute::Error::Invalid(e.to_string()))?;
         let made = Self::yielded(|out| {
             // SAFETY: `new`'s promise; both slices have `dim` numbers, and `out` is a place for a tensor.
             unsafe {
                 (self.host.empty)(self.host.this, sizes.as_ptr(), strides.as_ptr(), dim, dtype as u8, device, out)
             }
-        })?;
-        Ok(Tensor {
+        })
+        .map_err(dml_compute::Error::Allocation)?;
+        Ok(View {
             handle: made.handle as usize,
             data: made.data,
             dtype,
-            place: DeviceKind::Dml(device),
+            location: Location::Device(device),
             sizes: Dims::from_slice(sizes),
             strides: Dims::from_slice(strides),
             storage: AddressRange { start: made.storage, end: made.storage + made.storage_bytes },
-            wrapped_number: false,
+            weak: false,
             negative: false,
             conjugate: false,
         })
     }
 
-    fn resize(&self, t: &mut Tensor, sizes: &[i64], strides: &[i64]) -> Result<()> {
+    fn deterministic(&self) -> bool {
+        self.host.deterministic != 0
+    }
+
+    fn matmul_precision(&self) -> MatmulPrecision {
+        // SAFETY: `new`'s promise.
+        match unsafe { (self.host.matmul_precision)(self.host.this) } {
+            precision::HIGH => MatmulPrecision::High,
+            precision::MEDIUM => MatmulPrecision::Medium,
+            _ => MatmulPrecision::Highest,
+        }
+    }
+
+    fn product_dtype(&self) -> Option<DType> {
+        // SAFETY: `new`'s promise.
+        let code = unsafe { (self.host.product_dtype)(self.host.this) };
+        DType::from_code(code).filter(|dtype| matches!(dtype, DType::F16 | DType::BF16))
+    }
+}
+
+impl Host for Plugin<'_> {
+    fn resize(&self, t: &mut View, sizes: &[i64], strides: &[i64]) -> Result<()> {
         let (before, dim) = (to_abi(t), dim(sizes, strides)?);
         *t = Self::made(|out| {
             // SAFETY: `new`'s promise; both slices have `dim` numbers. `out` is valid for a write, and `before` points into `t`,
@@ -92,7 +115,7 @@ impl Host for Plugin<'_> {
         Ok(())
     }
 
-    fn view(&self, base: &Tensor, view: &Tensor) -> Result<Tensor> {
+    fn view(&self, base: &View, view: &View) -> Result<View> {
         let offset = (view.data - base.storage.start) / base.element_size();
         let (base, dim) = (to_abi(base), dim(&view.sizes, &view.strides)?);
         Self::made(|out| {
@@ -121,25 +144,6 @@ impl Host for Plugin<'_> {
 
     fn default_dtype(&self) -> DType {
         DType::from_code(self.host.default_dtype).unwrap_or(DType::F32)
-    }
-
-    fn deterministic(&self) -> bool {
-        self.host.deterministic != 0
-    }
-
-    fn matmul_precision(&self) -> MatmulPrecision {
-        // SAFETY: `new`'s promise.
-        match unsafe { (self.host.matmul_precision)(self.host.this) } {
-            precision::HIGH => MatmulPrecision::High,
-            precision::MEDIUM => MatmulPrecision::Medium,
-            _ => MatmulPrecision::Highest,
-        }
-    }
-
-    fn product_dtype(&self) -> Option<DType> {
-        // SAFETY: `new`'s promise.
-        let code = unsafe { (self.host.product_dtype)(self.host.this) };
-        DType::from_code(code).filter(|dtype| matches!(dtype, DType::F16 | DType::BF16))
     }
 }
 
@@ -196,20 +200,21 @@ mod tests {
         };
         // SAFETY: the functions take anything.
         let plugin = unsafe { Plugin::new(&host) };
-        let mut tensor = Tensor {
+        let mut tensor = View {
             handle: 16,
             data: 0,
             dtype: DType::F32,
-            place: DeviceKind::Dml(0),
+            location: Location::Device(0),
             sizes: Dims::from_slice(&[2, 3]),
             strides: Dims::from_slice(&[1]),
             storage: AddressRange { start: 0, end: 24 },
-            wrapped_number: false,
+            weak: false,
             negative: false,
             conjugate: false,
         };
         let refused = |result: Result<()>| assert!(matches!(result, Err(Error::Runtime(_))), "{result:?}");
-        refused(plugin.empty(0, DType::F32, &[2, 3], &[1]).map(drop));
+        let allocated = plugin.allocate(0, DType::F32, &[2, 3], &[1]);
+        assert!(matches!(allocated, Err(dml_compute::Error::Invalid(_))), "{allocated:?}");
         refused(plugin.view(&tensor.clone(), &tensor).map(drop));
         refused(plugin.resize(&mut tensor, &[2], &[]));
     }

@@ -4,8 +4,8 @@ use crate::abi::{DmlHost, DmlTensor, DmlValue, Payload, Status, tag};
 use crate::convert::{NONE, arg, from_scalar, slice, to_abi};
 use crate::error::{Failure, guard, guard_value};
 use crate::host::Plugin;
+use dml_aten::{Arg, Ret, operators};
 use dml_engine::measure::{self, Stage};
-use dml_ops::{Arg, Call, Ret, operators};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -73,15 +73,15 @@ pub unsafe extern "C" fn dml_call(
         }
         // SAFETY: the contract's host, which is not null and stays as it is during the call.
         let plugin = unsafe { Plugin::new(&*host) };
-        let mut call = Call { name: op.name, args: &list, device, host: &plugin, returns: SmallVec::new() };
+        let mut call = op.call(&list, device, &plugin);
         tracing::trace!(target: "dml::call", name = op.name, "call");
         let ran = {
             let _stage = measure::enter(Stage::Shape);
-            let ran = if special { dml_ops::run_special(&mut call, op, operators()) } else { (op.run)(&mut call) };
+            let ran = if special { dml_aten::run_special(&mut call, op, operators()) } else { (op.run)(&mut call) };
             match ran {
                 // A function of reals leaves it to the CPU before it does anything.
-                Err(dml_ops::Error::Fallback(_)) if !special && dml_ops::asks_for_complex(&call, op) => {
-                    dml_ops::run_special(&mut call, op, operators())
+                Err(dml_aten::Error::Fallback(_)) if !special && dml_aten::asks_for_complex(&call, op) => {
+                    dml_aten::run_special(&mut call, op, operators())
                 }
                 ran => ran,
             }
@@ -93,11 +93,11 @@ pub unsafe extern "C" fn dml_call(
 }
 
 /// An engine's error does not know what was asked of it; the operator, shapes and dtypes are added here.
-fn explain(e: dml_ops::Error, name: &str, args: &[Arg]) -> Failure {
+fn explain(e: dml_aten::Error, name: &str, args: &[Arg]) -> Failure {
     use dml_engine::Error as Engine;
     let wants_context = matches!(
         &e,
-        dml_ops::Error::Engine(e) if !matches!(
+        dml_aten::Error::Engine(e) if !matches!(
             e,
             Engine::OutOfMemory { .. } | Engine::IndexOutOfRange { .. } | Engine::InvalidValue(_) | Engine::Interrupted
         )
@@ -175,8 +175,8 @@ mod tests {
 
     #[test]
     fn results_are_delivered_and_missing_ones_are_none() {
-        let mut results = [from_scalar(dml_ops::Scalar::Bool(true)); 2];
-        let returns = [Ret::Scalar(dml_ops::Scalar::Int(3))];
+        let mut results = [from_scalar(dml_compute::Scalar::Bool(true)); 2];
+        let returns = [Ret::Scalar(dml_compute::Scalar::Int(3))];
         // SAFETY: two places.
         unsafe { deliver(&returns, results.as_mut_ptr(), 2) }.expect("delivered");
         assert_eq!((results[0].tag, results[1].tag), (tag::INT, tag::NONE));

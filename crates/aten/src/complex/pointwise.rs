@@ -1,0 +1,91 @@
+//! Pointwise operators of complex tensors: the pointwise kernel with the parts of each tensor as operands of their own.
+
+use crate::operator::argument::{AnyTensor, Out};
+use crate::operator::call::Call;
+use crate::operator::error::{Error, Result};
+use crate::operator::structured;
+use crate::pointwise::operator::{Argument, operand_of, result_of};
+use crate::tensor::promote::{Promoted, result_type};
+use dml_compute::complex::parts::parts;
+use dml_compute::complex::pointwise::{Body, Given, Rule, parts_of, run};
+use dml_compute::pointwise::kernel::{Operand, Operands};
+use dml_compute::scalar::Scalar as Number;
+use dml_compute::view::View;
+use dml_kernel::DType;
+use dml_kernel::math::complex;
+use smallvec::SmallVec;
+
+/// The dtype in which arguments meet.
+pub fn common_dtype(call: &Call, arguments: &[Argument]) -> DType {
+    let promoted: SmallVec<[Promoted; 4]> = arguments
+        .iter()
+        .filter_map(|argument| match argument {
+            Argument::Tensor(t) | Argument::Factor(t) => Some(Promoted::Tensor(t)),
+            Argument::Scalar(n) => Some(Promoted::Scalar(*n)),
+            Argument::Number(_) => None,
+        })
+        .collect();
+    result_type(&promoted, call.host.default_dtype())
+}
+
+/// Runs a part of an operator whose result is none of the call's.
+pub fn quietly(call: &mut Call, run: impl FnOnce(&mut Call) -> Result<()>) -> Result<()> {
+    let before = call.returns.len();
+    run(call)?;
+    call.returns.truncate(before);
+    Ok(())
+}
+
+/// Writes `factor * t`.
+pub fn scale(call: &mut Call, t: &View, factor: Number, result: &View) -> Result<()> {
+    let arguments = [Argument::Tensor(AnyTensor(t)), Argument::Number(factor)];
+    operator(call, Out::InPlace(result), Rule::Exact, "complex_scale", &arguments, &|_, z| {
+        complex::mul(z[1], z[0]).parts()
+    })
+}
+
+/// Runs a pointwise operator of arguments that meet in a complex dtype; real ones among them become complex first. `body` gets them in
+/// order.
+pub fn operator(
+    call: &mut Call,
+    out: Out,
+    rule: Rule,
+    family: &'static str,
+    arguments: &[Argument],
+    body: Body<'_>,
+) -> Result<()> {
+    let common = common_dtype(call, arguments);
+    if !common.is_complex() {
+        return Err(Error::Fallback("complex numbers beside tensors of reals".into()));
+    }
+    let result = match rule {
+        Rule::Complex | Rule::Exact => common,
+        Rule::Real => common.real(),
+        Rule::Bool => DType::Bool,
+    };
+    if rule == Rule::Exact {
+        structured::check_same(out, result)?;
+    }
+    let mut whole = Operands::new();
+    let mut given: SmallVec<[Given; 4]> = SmallVec::new();
+    for argument in arguments {
+        let number = |n| {
+            let (re, im) = parts_of(n);
+            Given::Number(re, im)
+        };
+        given.push(match *argument {
+            Argument::Tensor(AnyTensor(t)) | Argument::Factor(AnyTensor(t)) => match operand_of(call, t)? {
+                Operand::Number(n) => number(n),
+                Operand::Tensor(t) => {
+                    whole.push(Operand::Tensor(t));
+                    if t.dtype.is_complex() { Given::Complex(parts(t)) } else { Given::Real(t.clone()) }
+                }
+            },
+            Argument::Scalar(n) | Argument::Number(n) => number(n),
+        });
+    }
+    let out = result_of(call, out, result, &whole)?;
+    run(call, family, &out, (common.real(), result), &given, body)?;
+    call.ret(out);
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! Moving and filling the elements under a mask. The number of those selected is read back: it is a size.
+
+use crate::indexing::arguments::warn_if_expanded;
+use crate::indexing::fill_value::check_value;
+use crate::movement::copies::{apart, checked_copy};
+use crate::operator::argument::{Out, TensorOrScalar};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::pointwise::operator::input;
+use crate::tensor::overlap;
+use crate::{check, operators};
+use dml_compute::indexing::mask::{Count, Visit};
+use dml_compute::indexing::masked::fill_under_mask;
+use dml_compute::movement::copy::as_contiguous;
+use dml_compute::pointwise::kernel::Input;
+use dml_compute::view::View;
+use dml_kernel::DType;
+
+operators! {
+    masked_select(self, mask, out) {
+        "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
+        "aten::masked_select.out(Tensor self, Tensor mask, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    masked_fill(self, mask, value, out) {
+        "aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+        "aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+        "aten::masked_fill_.Scalar(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor(a!)",
+        "aten::masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)",
+    }
+    masked_scatter(self, mask, source) {
+        "aten::masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!)",
+    }
+}
+
+fn masked_select(call: &mut Call, t: &View, mask: &View, out: Out) -> Result<()> {
+    let out = out.given();
+    check!(mask.dtype == DType::Bool, Runtime, "masked_select: expected BoolTensor for mask");
+    if let Some(out) = out {
+        let given = out.dtype;
+        check!(given == t.dtype, Runtime, "masked_select(): self and result must have the same scalar type");
+        overlap::check_internal(out)?;
+    }
+    let sizes = call.broadcast(&t.sizes, &mask.sizes)?;
+    let (t, mask) = (t.expand(&sizes), mask.expand(&sizes));
+    if mask.numel() == 0 {
+        let out = call.result(out, t.dtype, &[0])?;
+        call.ret(out);
+        return Ok(());
+    }
+    let count = Count::new(call, &mask)?;
+    let total = count.total(call)?;
+    let out = call.result(out, t.dtype, &[total])?;
+    overlap::check_none(&out, &[&t, &mask])?;
+    if total > 0 {
+        let row = if out.is_contiguous() { out.clone() } else { call.empty(t.dtype, &[total])? };
+        count.visit(call, Visit::Select { from: &t, row: &row }, total)?;
+        if row.data != out.data {
+            checked_copy(call, &row, &out)?;
+        }
+    }
+    call.ret(out);
+    Ok(())
+}
+
+fn masked_scatter(call: &mut Call, t: &View, mask: &View, source: &View) -> Result<()> {
+    check!(
+        t.dtype == source.dtype,
+        Runtime,
+        "masked_scatter: expected self and source to have same dtypes but got {} and {}",
+        t.dtype,
+        source.dtype
+    );
+    check!(
+        mask.dtype == DType::Bool,
+        Runtime,
+        "masked_scatter_ only supports boolean masks, but got mask with dtype {}",
+        mask.dtype
+    );
+    let sizes = call.broadcast(&t.sizes, &mask.sizes)?;
+    check!(
+        sizes == t.sizes,
+        Runtime,
+        "output with shape {:?} doesn't match the broadcast shape {:?}",
+        t.sizes.as_slice(),
+        sizes.as_slice()
+    );
+    overlap::check_internal(t)?;
+    if t.numel() > 0 {
+        let mask = apart(call, t, &mask.expand(&sizes))?;
+        let source = apart(call, t, &as_contiguous(call, source)?)?;
+        let count = Count::new(call, &mask)?;
+        if source.numel() < mask.numel() {
+            let total = count.total(call)?;
+            check!(
+                total <= source.numel(),
+                Runtime,
+                "Number of elements of source < number of ones in mask ({} < {total})",
+                source.numel()
+            );
+        }
+        count.visit(call, Visit::Scatter { row: &source, to: t }, source.numel())?;
+    }
+    call.ret(t.clone());
+    Ok(())
+}
+
+/// A new result is contiguous. The value is converted as the CPU does, which refuses numbers that do not fit.
+fn masked_fill(call: &mut Call, t: &View, mask: &View, value: TensorOrScalar, out: Out) -> Result<()> {
+    check!(
+        mask.dtype == DType::Bool,
+        Runtime,
+        "masked_fill_ only supports boolean masks, but got mask with dtype {}",
+        mask.dtype
+    );
+    let value = match value {
+        TensorOrScalar::Scalar(s) => Input::Number(s, t.dtype),
+        TensorOrScalar::Tensor(value) => {
+            check!(
+                value.dim() == 0,
+                Runtime,
+                "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
+                value.dim()
+            );
+            input(call, &value)?
+        }
+    };
+    check_value(call, &value, t.dtype)?;
+    let sizes = call.broadcast(&t.sizes, &mask.sizes)?;
+    let (from, out) = match out {
+        Out::New => (t.expand(&sizes), call.empty(t.dtype, &sizes)?),
+        _ => {
+            check!(
+                sizes == t.sizes,
+                Runtime,
+                "output with shape {:?} doesn't match the broadcast shape {:?}",
+                t.sizes.as_slice(),
+                sizes.as_slice()
+            );
+            warn_if_expanded(call, t, "masked_fill_");
+            overlap::check_partial(t, [mask])?;
+            (t.clone(), t.clone())
+        }
+    };
+    fill_under_mask(call, &from, mask.expand(&sizes), value, &out)?;
+    call.ret(out);
+    Ok(())
+}

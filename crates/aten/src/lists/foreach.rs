@@ -1,0 +1,230 @@
+//! The way of every operator on lists of tensors. One launch does all tensors where [`multi_tensor`] can.
+
+use crate::check;
+use crate::operator::argument::{AnyTensor, Numbers, OptTensors, Out, Tensors};
+use crate::operator::call::{Call, Ret};
+use crate::operator::conversion::check_fits;
+use crate::operator::error::Result;
+use crate::pointwise::operator;
+use crate::tensor::promote::{self, Promoted, result_type};
+use dml_compute::host;
+use dml_compute::lists::multi_tensor;
+use dml_compute::lists::multi_tensor::batch::Row;
+use dml_compute::pointwise::kernel::{self, Input, Operand, Operands};
+use dml_compute::pointwise::operator::Rule;
+use dml_compute::scalar::Scalar as Number;
+use dml_compute::view::{Location, View};
+use dml_kernel::{DType, Value};
+use smallvec::SmallVec;
+
+/// What is computed of one element of each list and of the numbers.
+pub type Body = for<'b> fn(&[Value<'b>]) -> Value<'b>;
+
+/// The i-th tensors of all lists and the i-th number, to be checked as the operands of a single operator are.
+pub struct Operation<'a> {
+    /// The tensors.
+    pub tensors: &'a [&'a View],
+    /// The number.
+    pub number: Option<Number>,
+    /// The dtype in which all meet.
+    pub common: DType,
+}
+
+/// What a single operator refuses of its operands.
+pub type Check = fn(&Operation) -> Result<()>;
+
+pub fn same_kind(a: Option<Number>, b: Option<Number>) -> bool {
+    a.map(|n| std::mem::discriminant(&n)) == b.map(|n| std::mem::discriminant(&n))
+}
+
+/// The usual row: contiguous tensors of one shape, with results that need no further check.
+pub fn plain(row: &[&View], in_place: bool, common: DType) -> bool {
+    let first = row[0];
+    let alike = row.iter().all(|t| t.location == first.location && t.sizes == first.sizes && t.is_contiguous());
+    let apart = |a: &View, b: &View| a.range().end <= b.data || b.range().end <= a.data;
+    let placed = || {
+        common.can_cast_to(first.dtype)
+            && row[1..].iter().all(|t| t.data == first.data && t.dtype == first.dtype || apart(first, t))
+    };
+    alike && (!in_place || placed())
+}
+
+/// The tensors of a foreach operator and what it takes beside them. The body gets an element of each list, then what
+/// the others are, in this order.
+#[derive(Default)]
+pub struct Listed<'a> {
+    /// The lists. Results go to the first one if the operator works in place.
+    pub lists: SmallVec<[Tensors<'a>; 3]>,
+    /// A 0-dim tensor, on the CPU or on the device.
+    pub tensor: Option<AnyTensor<'a>>,
+    /// Numbers.
+    pub numbers: Option<Numbers>,
+    /// Whether the numbers take part in type promotion; factors and weights do not.
+    pub promoting: bool,
+    /// Whether tensors beside the first list are factors: see [`promote::unrounded`].
+    pub factors: bool,
+}
+
+/// Runs `body` on the i-th tensors of all lists and the i-th number, for every i. `family` names the kernel, and may
+/// be that of the single operator where the body is the same; `check` is that operator's.
+pub fn foreach(
+    call: &mut Call,
+    listed: Listed,
+    in_place: bool,
+    rule: Rule,
+    family: &'static str,
+    check: &dyn Fn(&Operation) -> Result<()>,
+    body: &dyn for<'b> Fn(&[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
+    let results = computed(call, listed, in_place, rule, family, check, body)?;
+    if !in_place {
+        call.ret_value(Ret::Tensors(results));
+    }
+    Ok(())
+}
+
+/// The same, with the results not returned yet; none in place.
+pub fn computed(
+    call: &Call,
+    listed: Listed,
+    in_place: bool,
+    rule: Rule,
+    family: &'static str,
+    check: &dyn Fn(&Operation) -> Result<()>,
+    body: &dyn for<'b> Fn(&[Value<'b>]) -> Value<'b>,
+) -> Result<Vec<View>> {
+    let Listed { lists, tensor, numbers, promoting, factors } = listed;
+    let count = lists[0].len();
+    check_counts(count, lists.iter().map(|list| list.len()))?;
+    let shared_tensor = tensor.map(|t| number_tensor(call, &t)).transpose()?;
+    if let Some(Numbers::Each(all)) = &numbers {
+        check_numbers(count, all.len())?;
+    }
+    let number = |i: usize| match &numbers {
+        None => None,
+        Some(Numbers::Same(n)) => Some(*n),
+        Some(Numbers::Each(all)) => all.get(i).copied(),
+    };
+    let mut commons: SmallVec<[DType; 8]> = SmallVec::with_capacity(count);
+    let mut results = Vec::with_capacity(if in_place { 0 } else { count });
+    let mut row: SmallVec<[&View; 3]> = SmallVec::new();
+    for i in 0..count {
+        let same_numbers = || !matches!(numbers, Some(Numbers::Each(_))) || same_kind(number(i - 1), number(i));
+        let common = if i > 0 && lists.iter().all(|l| promote_alike(l[i - 1], l[i])) && same_numbers() {
+            commons[i - 1]
+        } else {
+            let mut promoted: SmallVec<[Promoted; 4]> = lists.iter().map(|l| Promoted::Tensor(l[i])).collect();
+            promoted.extend(tensor.as_ref().map(|t| Promoted::Tensor(t)));
+            if promoting {
+                promoted.extend(number(i).map(Promoted::Scalar));
+            }
+            let common = result_type(&promoted, call.host.default_dtype());
+            if rule == Rule::Float && !common.is_float() { call.host.default_dtype() } else { common }
+        };
+        commons.push(common);
+        row.clear();
+        for list in &lists {
+            row.push(list[i]);
+        }
+        check(&Operation { tensors: &row, number: number(i), common })?;
+        if let (Some(number), false) = (number(i), promoting || common.is_float()) {
+            check_fits(number, common)?;
+        }
+        if !plain(&row, in_place, common) {
+            let mut inputs = row.iter().map(|t| operator::input(call, t)).collect::<Result<SmallVec<[_; 4]>>>()?;
+            inputs.extend(shared_tensor.clone());
+            if in_place {
+                operator::in_place(call, row[0], common, &inputs)?;
+            } else {
+                results.push(operator::result_tensor(call, Out::New, common, &inputs)?);
+            }
+        } else if !in_place {
+            results.push(call.empty(common, &row[0].sizes)?);
+        }
+    }
+    let shared_number =
+        shared_tensor.iter().filter_map(|t| if let Input::Tensor(t) = t { Some(t) } else { None }).next();
+    let mut rows = Vec::with_capacity(count);
+    for (i, &common) in commons.iter().enumerate() {
+        let mut inputs = Operands::new();
+        for list in &lists {
+            let t = list[i];
+            inputs.push(if t.location == Location::Host {
+                Operand::Number(host::read_number(t)?)
+            } else {
+                Operand::Tensor(t)
+            });
+        }
+        if let Some(Numbers::Each(all)) = &numbers {
+            inputs.push(Operand::Number(all[i]));
+        }
+        let others = kernel::tensors(&inputs).skip(1).chain(shared_number).filter(|_| factors);
+        let common = promote::unrounded(common, others);
+        let mut outs = SmallVec::new();
+        outs.push(if in_place { lists[0][i] } else { &results[i] });
+        rows.push(Row { outs, inputs, common });
+    }
+    let mut shared: SmallVec<[Input; 2]> = shared_tensor.into_iter().collect();
+    if let (Some(Numbers::Same(n)), Some(&common)) = (&numbers, commons.first()) {
+        shared.push(Input::Number(*n, common));
+    }
+    multi_tensor::run(call, family, &rows, &shared, &|_, v| vec![body(v)])?;
+    drop(rows);
+    Ok(results)
+}
+
+/// Whether one tensor counts in type promotion as the other one does.
+fn promote_alike(a: &View, b: &View) -> bool {
+    a.dtype == b.dtype && (a.dim() == 0) == (b.dim() == 0) && a.weak == b.weak
+}
+
+/// A list whose 0-dim tensors may be on the CPU: an optimizer's counts of steps are.
+pub fn with_host_numbers<'a>(call: &Call, list: OptTensors<'a>) -> Result<Tensors<'a>> {
+    let list = list.into_iter().flatten();
+    list.map(|t| if t.location == Location::Host && t.dim() == 0 { Ok(t) } else { call.check_place(t).map(|()| t) })
+        .collect()
+}
+
+/// Fails for no tensors, and for a list of another length than this.
+pub fn check_counts(count: usize, lists: impl IntoIterator<Item = usize>) -> Result<()> {
+    check!(count > 0, Runtime, "Tensor list must have at least one tensor.");
+    for other in lists {
+        check!(other == count, Runtime, "Tensor lists must have the same number of tensors, got {count} and {other}");
+    }
+    Ok(())
+}
+
+/// Fails for another count of numbers than of tensors.
+pub fn check_numbers(count: usize, numbers: usize) -> Result<()> {
+    check!(
+        numbers == count,
+        Runtime,
+        "Tensor list must have same number of elements as scalar list, got {count} and {numbers}"
+    );
+    Ok(())
+}
+
+/// Fails for what is not a 0-dim tensor.
+pub fn check_number_tensor(t: &View) -> Result<()> {
+    check!(
+        t.dim() == 0 && t.numel() == 1,
+        Runtime,
+        "scalar tensor expected to be 0 dim but it has {} dimensions and {} elements.",
+        t.dim(),
+        t.numel()
+    );
+    Ok(())
+}
+
+/// Fails for what cannot hold a number for each tensor of a list.
+pub fn check_packed(t: &View) -> Result<()> {
+    check!(t.dim() == 1, Runtime, "Expected packed scalar Tensor to be of dimension 1. Got {} instead.", t.dim());
+    check!(t.is_contiguous(), Runtime, "Expected scalars to be contiguous.");
+    Ok(())
+}
+
+/// A 0-dim tensor.
+fn number_tensor(call: &Call, t: &View) -> Result<Input> {
+    check_number_tensor(t)?;
+    operator::input(call, t)
+}

@@ -1,0 +1,393 @@
+//! Losses that compare an input with a target element by element: mse, smooth l1, huber, binary cross-entropy.
+
+use crate::operator::argument::{AnyTensor, Out};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::operator::structured;
+use crate::pointwise::operator::{Argument, common_dtype, guarded_operator, operator, strided};
+use crate::{check, operators};
+use dml_compute::dtype::accumulator;
+use dml_compute::loss::elementwise::PROBABILITIES;
+use dml_compute::loss::reduce::Reduce;
+use dml_compute::pointwise::kernel::Guard;
+use dml_compute::pointwise::operator::Rule;
+use dml_compute::reduction::axes::Axes;
+use dml_compute::reduction::fold::{Fold, Reduction, Refusals, Scope, Values};
+use dml_compute::reduction::reduce;
+use dml_compute::scalar::Scalar as Number;
+use dml_compute::view::layout::preserved_strides;
+use dml_compute::view::{Dims, Location, View};
+use dml_kernel::{DType, ScalarType, Value, math};
+use smallvec::{SmallVec, smallvec};
+
+operators! {
+    forward(self, target, weight = None, reduction, knee = None, out; Loss::Mse) {
+        "aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+        "aten::mse_loss.out(Tensor self, Tensor target, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, target, weight = None, reduction, knee = None, out; Loss::Mse) {
+        "aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+        "aten::mse_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    forward(self, target, weight = None, reduction, beta, out; Loss::SmoothL1) {
+        "aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
+        "aten::smooth_l1_loss.out(Tensor self, Tensor target, int reduction=1, float beta=1., *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, target, weight = None, reduction, beta, out; Loss::SmoothL1) {
+        "aten::smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
+        "aten::smooth_l1_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    forward(self, target, weight = None, reduction, delta, out; Loss::Huber) {
+        "aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
+        "aten::huber_loss.out(Tensor self, Tensor target, int reduction=1, float delta=1., *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, target, weight = None, reduction, delta, out; Loss::Huber) {
+        "aten::huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
+        "aten::huber_loss_backward.out(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    forward(self, target, weight, reduction, knee = None, out; Loss::BinaryCrossEntropy) {
+        "aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
+        "aten::binary_cross_entropy.out(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    backward(grad_output, self, target, weight, reduction, knee = None, out; Loss::BinaryCrossEntropy) {
+        "aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
+        "aten::binary_cross_entropy_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+enum Loss {
+    Mse,
+    SmoothL1,
+    Huber,
+    BinaryCrossEntropy,
+}
+
+impl Loss {
+    /// Names of the kernels: all losses, their mean or sum, gradients.
+    fn names(self) -> [&'static str; 3] {
+        match self {
+            Loss::Mse => ["mse_loss", "mse_loss_reduced", "mse_loss_backward"],
+            Loss::SmoothL1 => ["smooth_l1_loss", "smooth_l1_loss_reduced", "smooth_l1_loss_backward"],
+            Loss::Huber => ["huber_loss", "huber_loss_reduced", "huber_loss_backward"],
+            Loss::BinaryCrossEntropy => {
+                ["binary_cross_entropy", "binary_cross_entropy_reduced", "binary_cross_entropy_backward"]
+            }
+        }
+    }
+
+    /// Whether it has a number: beta or delta, where the square becomes a line.
+    fn has_knee(self) -> bool {
+        matches!(self, Loss::SmoothL1 | Loss::Huber)
+    }
+
+    /// What is compared with the input `x`, and gradients, as the loss takes them: that of probabilities has the shape of its input.
+    fn aligned<const N: usize>(
+        self,
+        call: &Call,
+        others: [&View; N],
+        x: &View,
+        weight: Option<&View>,
+    ) -> Result<[View; N]> {
+        let mut aligned = others.map(View::clone);
+        if self == Loss::BinaryCrossEntropy {
+            for t in &mut aligned {
+                *t = squeezed_to(call, t, &x.sizes)?;
+            }
+            if let Some(weight) = weight {
+                check_fits(call, &weight.sizes, &x.sizes)?;
+            }
+        }
+        Ok(aligned)
+    }
+
+    /// Values that are refused.
+    fn guards(self) -> &'static [Guard] {
+        if self == Loss::BinaryCrossEntropy { PROBABILITIES } else { &[] }
+    }
+
+    /// How a new result of the input's shape lies, or its gradient, where that is not as all operands together do.
+    fn strides(self, x: &View, gradient: bool) -> Option<Dims> {
+        match self {
+            Loss::BinaryCrossEntropy => Some(preserved_strides(x)),
+            _ if gradient => Some(View::contiguous_strides(&x.sizes)),
+            Loss::Huber => Some(preserved_strides(x)),
+            Loss::Mse | Loss::SmoothL1 => None,
+        }
+    }
+
+    /// The factor of all elements in [`slope`](Self::slope), beside what a mean divides by.
+    fn slope_factor(self) -> f64 {
+        if self == Loss::Mse { 2.0 } else { 1.0 }
+    }
+
+    /// Loss of input `x` against target `y`.
+    fn value<'b>(self, x: Value<'b>, y: Value<'b>, knee: Option<Value<'b>>) -> Value<'b> {
+        let d = x - y;
+        let size = d.abs();
+        let half = 0.5 * size;
+        match (self, knee) {
+            (Loss::SmoothL1, Some(beta)) => size.lt(beta).select(math::mul(half, size) / beta, size - 0.5 * beta),
+            (Loss::Huber, Some(delta)) => size.le(delta).select(half * size, delta * (size - 0.5 * delta)),
+            (Loss::BinaryCrossEntropy, _) => {
+                // Logarithms stop at -100, as in PyTorch: the loss stays finite.
+                let bounded = |log: Value<'b>| log.lt(-100.0).select(log.like(-100.0), log);
+                (y - 1.0) * bounded(math::log1p(-x)) - y * bounded(math::log(x))
+            }
+            _ => d * d,
+        }
+    }
+
+    /// Derivative of the loss by `x`, times the factor of all elements and the gradient of the loss.
+    ///
+    /// In the CPU's order: what overflows or vanishes between is what does there.
+    fn slope<'b>(self, [x, y, grad, factor]: [Value<'b>; 4], knee: Option<Value<'b>>) -> Value<'b> {
+        let d = x - y;
+        let line = |knee: Value<'b>, size: Value<'b>, inner: Value<'b>| {
+            d.le(-knee).select(-size, d.ge(knee).select(size, inner))
+        };
+        match (self, knee) {
+            (Loss::SmoothL1, Some(beta)) => factor * line(beta, d.like(1.0), d / beta) * grad,
+            (Loss::Huber, Some(delta)) => factor * line(delta, delta, d) * grad,
+            (Loss::BinaryCrossEntropy, _) => {
+                let spread: Value<'b> = (1.0 - x) * x;
+                math::mul(grad, d) / spread.max(f64::from(1e-12_f32)) * factor
+            }
+            _ => factor * d * grad,
+        }
+    }
+}
+
+/// The dtype of the loss, or of its gradient.
+fn result_dtype(loss: Loss, call: &Call, x: &View, y: &View, gradient: bool) -> DType {
+    match loss {
+        Loss::Mse | Loss::SmoothL1 if !gradient => common_dtype(call, &[AnyTensor(x), AnyTensor(y)]),
+        _ => x.dtype,
+    }
+}
+
+/// Checks the dtypes of an input, of what it is compared with, and of the gradient, if the loss's gradient is asked for:
+/// in some losses they promote.
+fn check_dtypes(loss: Loss, call: &Call, x: &View, y: &View, grad: Option<&View>, out: Out) -> Result<()> {
+    let promotes = match loss {
+        Loss::Huber => grad.is_none(),
+        Loss::Mse | Loss::SmoothL1 => true,
+        Loss::BinaryCrossEntropy => false,
+    };
+    let all: Operands = [x, y].into_iter().chain(grad).map(AnyTensor).collect();
+    if !promotes {
+        structured::check_inputs(all.iter().map(|t| t.0), x.dtype)?;
+        structured::check_same(out, x.dtype)?;
+    }
+    let common = common_dtype(call, &all);
+    let result = out.given().map_or_else(|| result_dtype(loss, call, x, y, grad.is_some()), |out| out.dtype);
+    check!(
+        common.can_cast_to(result),
+        Runtime,
+        "result type {common} can't be cast to the desired output type {result}"
+    );
+    let name = loss.names()[0];
+    let cpu_name = name.strip_suffix("_loss").unwrap_or(name);
+    check!(common.is_float(), NotImplemented, "\"{cpu_name}_cpu\" not implemented for '{common}'");
+    Ok(())
+}
+
+/// Checks the knee.
+fn check_knee(loss: Loss, knee: Option<Number>) -> Result<()> {
+    let Some(knee) = knee.map(Number::to_f64) else { return Ok(()) };
+    let (positive, negative) = (knee > 0.0, knee < 0.0);
+    if loss == Loss::SmoothL1 {
+        check!(!negative, Runtime, "smooth_l1_loss does not support negative values for beta.");
+    } else {
+        check!(positive, Runtime, "huber_loss does not support non-positive values for delta.");
+    }
+    Ok(())
+}
+
+/// Sums losses; divides by the count for a mean.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Total {
+    loss: Loss,
+    scalar: ScalarType,
+    mean: bool,
+    weighted: bool,
+}
+
+impl Fold for Total {
+    fn name(&self) -> &'static str {
+        self.loss.names()[1]
+    }
+
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
+        smallvec![self.scalar]
+    }
+
+    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+        smallvec![s.b.float(self.scalar, 0.0)]
+    }
+
+    fn map<'b>(&self, s: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+        let [x, y] = [elements[0].cast(self.scalar), elements[1].cast(self.scalar)];
+        for (guard, fault) in self.loss.guards().iter().zip(&s.faults) {
+            s.b.if_(guard.domain.lacks([x, y][guard.operand]), || fault.report_value());
+        }
+        let value = self.loss.value(x, y, s.numbers.get(1).copied());
+        smallvec![if self.weighted { value * elements[2].cast(self.scalar) } else { value }]
+    }
+
+    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+        smallvec![x[0] + y[0]]
+    }
+
+    fn project<'b>(&self, s: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+        smallvec![if self.mean { x[0] / s.numbers[0] } else { x[0] }]
+    }
+
+    fn refusals(&self) -> Refusals {
+        self.loss.guards().iter().map(|guard| guard.refusal).collect()
+    }
+}
+
+/// `t` as the CPU's binary cross-entropy takes it beside an input of these sizes: dimensions of size 1 do not count.
+fn squeezed_to(call: &Call, t: &View, sizes: &[i64]) -> Result<View> {
+    if t.location == Location::Host {
+        return Ok(t.clone());
+    }
+    let kept = || (0..t.dim()).filter(|&d| t.sizes[d] != 1);
+    let squeezed: Dims = kept().map(|d| t.sizes[d]).collect();
+    let strides: Dims = kept().map(|d| t.strides[d]).collect();
+    let others: Dims = sizes.iter().copied().filter(|&n| n != 1).collect();
+    check_fits(call, &squeezed, &others)?;
+    let mut strides = t.as_strided(&squeezed, &strides, 0).expanded_strides(&others).into_iter();
+    let strides: Dims = sizes.iter().map(|&n| if n == 1 { 0 } else { strides.next().unwrap_or(0) }).collect();
+    Ok(t.as_strided(sizes, &strides, 0))
+}
+
+/// Checks that an operand of these sizes broadcasts to a result of the others.
+fn check_fits(call: &Call, operand: &[i64], result: &[i64]) -> Result<()> {
+    let joint = call.broadcast(operand, result)?;
+    check!(
+        joint.as_slice() == result,
+        Runtime,
+        "output with shape {result:?} doesn't match the broadcast shape {:?}",
+        joint.as_slice()
+    );
+    Ok(())
+}
+
+/// What is compared with what: input, target and, if there is one, weight.
+type Operands<'t> = SmallVec<[AnyTensor<'t>; 4]>;
+
+fn operands<'t>(x: &'t View, y: &'t View, weight: Option<&'t View>) -> Operands<'t> {
+    [x, y].into_iter().chain(weight).map(AnyTensor).collect()
+}
+
+/// Tensors and numbers as the arguments of a pointwise operator.
+fn arguments<'a>(tensors: &[AnyTensor<'a>], numbers: &[Number]) -> SmallVec<[Argument<'a>; 4]> {
+    let numbers = numbers.iter().map(|&n| Argument::Number(n));
+    tensors.iter().map(|&t| Argument::Tensor(t)).chain(numbers).collect()
+}
+
+/// The shape of all together.
+fn joint_sizes(call: &Call, operands: &[AnyTensor]) -> Result<Dims> {
+    operands.iter().try_fold(Dims::new(), |sizes, t| call.broadcast(&sizes, &t.sizes))
+}
+
+/// `out`, but for a new result one of these strides, unless `x` is smaller than all operands together.
+fn laid_out<'t>(
+    call: &Call,
+    strides: Option<Dims>,
+    x: &View,
+    sizes: &[i64],
+    out: Out<'t>,
+    place: &'t mut Option<View>,
+) -> Result<Out<'t>> {
+    match strides {
+        Some(strides) if x.sizes.as_slice() == sizes => strided(call, out, place, x.dtype, (sizes, &strides)),
+        _ => Ok(out),
+    }
+}
+
+fn forward(
+    call: &mut Call,
+    x: &View,
+    y: &View,
+    weight: Option<&View>,
+    reduction: i64,
+    knee: Option<Number>,
+    out: Out,
+    loss: Loss,
+) -> Result<()> {
+    check_dtypes(loss, call, x, y, None, out)?;
+    let [y] = loss.aligned(call, [y], x, weight)?;
+    let all = operands(x, &y, weight);
+    let reduction = crate::loss::reduce::reduce_of(call, reduction)?;
+    check_knee(loss, knee)?;
+    let weighted = all.len() == 3;
+    let result =
+        if matches!(out, Out::New) { result_dtype(loss, call, x, &y, false) } else { common_dtype(call, &all) };
+    let sizes = joint_sizes(call, &all)?;
+    if reduction == Reduce::None {
+        let mut new = None;
+        let out = laid_out(call, loss.strides(x, false), x, &sizes, out, &mut new)?;
+        let arguments = arguments(&all, knee.as_slice());
+        let (name, guards) = (loss.names()[0], loss.guards());
+        return guarded_operator(call, out, Rule::As(result), name, guards, false, &arguments, |_, v| {
+            let knee = loss.has_knee().then(|| v[v.len() - 1]);
+            let value = loss.value(v[0], v[1], knee);
+            if weighted { value * v[2] } else { value }
+        });
+    }
+    if let Out::Into(t) = out
+        && loss != Loss::BinaryCrossEntropy
+        && all.iter().any(|operand| operand.handle == t.handle)
+    {
+        // The CPU computes the losses in it first.
+        check_fits(call, &sizes, &t.sizes)?;
+    }
+    let dtype = common_dtype(call, &all);
+    let expanded: SmallVec<[View; 3]> = all.iter().map(|t| t.expand(&sizes)).collect();
+    let inputs: SmallVec<[&View; 3]> = expanded.iter().collect();
+    let accumulator = accumulator(dtype);
+    let mut numbers: SmallVec<[(DType, Number); 2]> = smallvec![(accumulator, Number::Int(sizes.iter().product()))];
+    numbers.extend(knee.map(|k| (accumulator, k)));
+    let result = call.result(out.given(), result, &[])?;
+    let fold = Total { loss, scalar: accumulator.compute(), mean: reduction == Reduce::Mean, weighted };
+    let axes = Axes::all(false);
+    reduce(call, &fold, &Reduction { inputs: &inputs, outs: &[&result], axes, tables: &[], numbers: &numbers })?;
+    call.ret(result);
+    Ok(())
+}
+
+fn backward(
+    call: &mut Call,
+    grad: AnyTensor,
+    x: &View,
+    y: &View,
+    weight: Option<&View>,
+    reduction: i64,
+    knee: Option<Number>,
+    out: Out,
+    loss: Loss,
+) -> Result<()> {
+    check_dtypes(loss, call, x, y, Some(&grad), out)?;
+    let reduction = crate::loss::reduce::reduce_of(call, reduction)?;
+    let [y, grad] = loss.aligned(call, [y, &grad], x, weight)?;
+    // In the CPU's order, by which the strides of a result are chosen.
+    let mut all = operands(x, &y, Some(&grad));
+    all.extend(weight.map(AnyTensor));
+    // As on CPU a mean counts the input's elements, also where the target has more.
+    let count = if reduction == Reduce::Mean { x.numel() } else { 1 };
+    let share = loss.slope_factor() / count as f64;
+    let mut numbers: SmallVec<[Number; 2]> = smallvec![Number::Double(share)];
+    numbers.extend(knee);
+    let tensors = all.len();
+    let sizes = joint_sizes(call, &all)?;
+    let mut new = None;
+    let out = laid_out(call, loss.strides(x, true), x, &sizes, out, &mut new)?;
+    let result = if matches!(out, Out::New) { x.dtype } else { common_dtype(call, &all) };
+    operator(call, out, Rule::As(result), loss.names()[2], &all, &numbers, |_, v| {
+        let gradient = loss.slope([v[0], v[1], v[2], v[tensors]], loss.has_knee().then(|| v[v.len() - 1]));
+        if tensors == 4 { gradient * v[3] } else { gradient }
+    })
+}

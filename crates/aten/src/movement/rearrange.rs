@@ -1,0 +1,216 @@
+//! Elements in another order: flip, roll, channel_shuffle, repeat_interleave; the gradient of unfold.
+
+use crate::movement::copies::checked_copy;
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::{check, operators};
+use dml_compute::movement::copy::contiguous;
+use dml_compute::movement::rearrange::{Repeat, RepeatArguments, UnfoldArguments, UnfoldBackward, like, rotate};
+use dml_compute::primitives::multi_copy::{self, Region};
+use dml_compute::primitives::prefix_sum;
+use dml_compute::view::layout::{self, Layout};
+use dml_compute::view::memory_format::{self, is_channels_last};
+use dml_compute::view::{Dims, View};
+use dml_kernel::{DType, ScalarType};
+
+operators! {
+    channel_shuffle(self, groups) {
+        "aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+    }
+    flip(self, dims) {
+        "aten::flip(Tensor self, int[] dims) -> Tensor",
+    }
+    roll(self, shifts, dims) {
+        "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
+    }
+    repeat_interleave(repeats, output_size) {
+        "aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+    }
+    unfold_backward(grad_in, input_sizes, dim, size, step) {
+        "aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
+    }
+}
+
+/// Channels of `groups` groups in turn.
+fn channel_shuffle(call: &mut Call, t: &View, groups: i64) -> Result<()> {
+    check!(
+        t.dim() > 2,
+        Runtime,
+        "channel_shuffle expects input with > 2 dims, but got input with sizes {:?}",
+        t.sizes.as_slice()
+    );
+    let (channels, stride) = (t.sizes[1], t.strides[1]);
+    check!(groups > 0, Runtime, "Number of groups to divide channels in must be positive. Value of groups:{groups}");
+    check!(
+        channels % groups == 0,
+        Runtime,
+        "Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
+    );
+    let last = is_channels_last(t);
+    let out = call.empty_strided(t.dtype, &t.sizes, &memory_format::strides(&t.sizes, last))?;
+    // Channel `group * each + i` of the input is channel `i * groups + group` of the result.
+    let each = channels / groups;
+    let split = |t: &View, strides: [i64; 2]| {
+        let (mut sizes, mut all) = (t.sizes.clone(), t.strides.clone());
+        sizes[1] = each;
+        sizes.insert(2, groups);
+        all[1] = strides[0];
+        all.insert(2, strides[1]);
+        t.as_strided(&sizes, &all, 0)
+    };
+    let to = split(&out, [out.strides[1] * groups, out.strides[1]]);
+    checked_copy(call, &split(t, [stride, stride * each]), &to)?;
+    call.ret(out);
+    Ok(())
+}
+
+fn flip(call: &mut Call, t: &View, dims: &[i64]) -> Result<()> {
+    let out = like(call, t)?;
+    let mut region = Region::whole(out.clone(), t.clone());
+    let mut seen = vec![false; t.dim().max(1)];
+    for &d in dims {
+        let d = call.wrap_dim(d, t.dim())?;
+        check!(!seen[d], Runtime, "dim {d} appears multiple times in the list of dims");
+        seen[d] = true;
+        if d < t.dim() {
+            region.start += (t.sizes[d] - 1) * t.strides[d];
+            region.strides[d] = -t.strides[d];
+        }
+    }
+    multi_copy::copy(call, t.dtype, &[region])?;
+    call.ret(out);
+    Ok(())
+}
+
+/// Along each dimension, what leaves at one end enters at the other.
+fn roll(call: &mut Call, t: &View, shifts: &[i64], dims: &[i64]) -> Result<()> {
+    check!(!shifts.is_empty(), Runtime, "`shifts` required");
+    if dims.is_empty() && shifts.len() == 1 {
+        // The tensor as one row.
+        let row = contiguous(call, t)?;
+        let out = call.empty(t.dtype, &t.sizes)?;
+        let flat = |t: &View| t.as_strided(&[t.numel()], &[1], 0);
+        rotate(call, flat(&row), flat(&out), &[(0, shifts[0])])?;
+        call.ret(out);
+        return Ok(());
+    }
+    check!(
+        shifts.len() == dims.len(),
+        Runtime,
+        "shifts and dimensions must align. shifts: {}, dims:{}",
+        shifts.len(),
+        dims.len()
+    );
+    if t.numel() == 0 {
+        let out = like(call, t)?;
+        call.ret(out);
+        return Ok(());
+    }
+    // As the concatenations that it is on the CPU: one after another, each as its two parts lie, of which one may be empty.
+    let mut lies = t.clone();
+    let mut by_dim: Vec<(usize, i64)> = Vec::new();
+    for (&shift, &d) in shifts.iter().zip(dims) {
+        check!(t.dim() > 0, Index, "Dimension specified as {d} but tensor has no dimensions");
+        let d = call.wrap_dim(d, t.dim())?;
+        match by_dim.iter_mut().find(|(other, _)| *other == d) {
+            Some((_, sum)) => *sum += shift,
+            None => by_dim.push((d, shift)),
+        }
+        let (n, end) = (t.sizes[d], shift.rem_euclid(t.sizes[d]));
+        let last = is_channels_last(&lies.narrow(d, 0, n - end)) && is_channels_last(&lies.narrow(d, n - end, end));
+        lies.strides = memory_format::strides(&t.sizes, last);
+    }
+    let out = call.empty_strided(t.dtype, &t.sizes, &lies.strides)?;
+    rotate(call, t.clone(), out.clone(), &by_dim)?;
+    call.ret(out);
+    Ok(())
+}
+
+/// Each index as often as `repeats` says.
+fn repeat_interleave(call: &mut Call, repeats: &View, output_size: Option<i64>) -> Result<()> {
+    check!(repeats.dim() == 1, Runtime, "repeat_interleave only accept 1D vector as repeat");
+    let dtype = repeats.dtype;
+    let known = matches!(dtype, DType::I32 | DType::I64);
+    check!(known, NotImplemented, "\"repeat_interleave\" not implemented for '{dtype}'");
+    let n = repeats.sizes[0];
+    if n == 0 {
+        let out = call.empty(repeats.dtype, &[0])?;
+        call.ret(out);
+        return Ok(());
+    }
+    check!(n < layout::SHORT, NotImplemented, "repeat_interleave: {n} repeats are too many for dml");
+    // The places where each index begins, and how many there are.
+    let starts = call.empty(DType::I64, &[n + 1])?;
+    checked_copy(call, repeats, &starts.narrow(0, 0, n))?;
+    let total = match output_size {
+        Some(size) => size,
+        None => {
+            let mut bytes = vec![0u8; 8 * n as usize];
+            call.device.download(starts.data, &mut bytes)?;
+            let mut total = 0;
+            for count in bytes.as_chunks::<8>().0 {
+                let count = i64::from_le_bytes(*count);
+                check!(count >= 0, Runtime, "repeats can not be negative");
+                total += count;
+            }
+            total
+        }
+    };
+    prefix_sum::exclusive(call, &starts, n)?;
+    let out = call.empty(repeats.dtype, &[total])?;
+    // A size that is given, so that nobody has to wait for it, is checked by the kernel.
+    let checked = output_size.is_some();
+    let threads = if checked { total.max(n) } else { total } as u64;
+    if threads > 0 {
+        let refusal = |message| checked.then(|| call.fault_of_value(message));
+        let arguments = RepeatArguments {
+            out: &out,
+            starts: &starts,
+            total: total as u64,
+            n: n as u32,
+            negative: refusal("repeats can not be negative"),
+            other_size: refusal("allocated size does not match required size"),
+        };
+        call.run_threads(&Repeat { dtype: out.dtype, checked }, &arguments, threads)?;
+    }
+    call.ret(out);
+    Ok(())
+}
+
+/// Each element gets the sum over the windows that show it.
+fn unfold_backward(call: &mut Call, grad: &View, sizes: &[i64], dim: i64, size: i64, step: i64) -> Result<()> {
+    let dim = call.wrap_dim(dim, sizes.len())?;
+    let out = call.empty(grad.dtype, sizes)?;
+    if out.numel() == 0 {
+        call.ret(out);
+        return Ok(());
+    }
+    if sizes.is_empty() {
+        checked_copy(call, &grad.as_strided(&[], &[], 0), &out)?;
+        call.ret(out);
+        return Ok(());
+    }
+    let rank = sizes.len();
+    let along = |d: usize| i64::from(d == dim);
+    let place: Dims = (0..rank).map(along).collect();
+    let rest: Dims = (0..rank).map(|d| if d == dim { 0 } else { grad.strides[d] }).collect();
+    let mut layout = Layout::row_major(sizes, &[&out.strides, &rest, &place]);
+    if grad.range().end - grad.range().start >= layout::SHORT as u64 {
+        layout.index = ScalarType::U64;
+    }
+    let spec = UnfoldBackward { dtype: grad.dtype, layout: layout.spec() };
+    let arguments = UnfoldArguments {
+        out: &out,
+        grad,
+        n: out.numel(),
+        windows: grad.sizes[dim],
+        size,
+        step,
+        window_stride: grad.strides[dim],
+        stride: grad.strides[rank],
+        layout: &layout,
+    };
+    call.run_threads(&spec, &arguments, out.numel() as u64)?;
+    call.ret(out);
+    Ok(())
+}

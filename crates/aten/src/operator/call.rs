@@ -1,0 +1,182 @@
+//! One call of an operator: its arguments by position, its results, and what it may ask of the caller.
+
+pub use crate::operator::value::Arg;
+
+pub use crate::operator::value::Ret;
+
+pub use dml_compute::MatmulPrecision;
+
+use crate::check;
+use crate::operator::argument::{Arguments, elsewhere};
+use crate::operator::error::{Error, Result};
+use crate::tensor::overlap;
+use dml_compute::{Context, Dims, Environment, Location, View};
+use dml_engine::{Device, FaultKind};
+use dml_kernel::DType;
+use smallvec::SmallVec;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// What an operator asks of its caller beside memory and the choices of a computation: tensors live there.
+pub trait Host: Environment {
+    /// Gives an `out=` tensor new sizes, with PyTorch's rules and warning.
+    fn resize(&self, tensor: &mut View, sizes: &[i64], strides: &[i64]) -> Result<()>;
+    /// A tensor object that shares `base`'s storage with `view`'s sizes, strides and address, fit to be returned.
+    fn view(&self, base: &View, view: &View) -> Result<View>;
+    /// A warning for the user, once a call site.
+    fn warn(&self, message: &str);
+    /// `torch.get_default_dtype()`
+    fn default_dtype(&self) -> DType;
+}
+
+/// One call of an operator.
+pub struct Call<'a> {
+    /// What the operator computes with: the device, scratch memory, the policy.
+    pub context: Context<'a>,
+    /// The arguments in schema order, defaults filled in.
+    pub args: &'a [Arg<'a>],
+    /// Where tensors are made.
+    pub host: &'a dyn Host,
+    /// Results, in schema order.
+    pub returns: SmallVec<[Ret; 3]>,
+}
+
+impl<'a> Deref for Call<'a> {
+    type Target = Context<'a>;
+
+    #[inline]
+    fn deref(&self) -> &Context<'a> {
+        &self.context
+    }
+}
+
+impl<'a> Call<'a> {
+    /// A call of this name, as in `aten::add.Tensor`.
+    #[inline]
+    pub fn named(
+        name: &'static str,
+        index_fault: FaultKind,
+        args: &'a [Arg<'a>],
+        device: &'a Arc<Device>,
+        host: &'a dyn Host,
+    ) -> Self {
+        Call { context: Context { device, environment: host, name, index_fault }, args, host, returns: SmallVec::new() }
+    }
+
+    /// A call with other arguments inside of this one.
+    pub fn with_arguments<'b>(&'b self, args: &'b [Arg<'b>]) -> Call<'b> {
+        self.with_host(args, self.host)
+    }
+
+    /// A call with other arguments and another host inside of this one.
+    pub fn with_host<'b>(&'b self, args: &'b [Arg<'b>], host: &'b dyn Host) -> Call<'b> {
+        Call::named(self.name, self.index_fault, args, self.device, host)
+    }
+
+    /// The arguments, to be taken as Rust values.
+    #[inline]
+    pub fn arguments(&self) -> Arguments<'a> {
+        Arguments { args: self.args, name: self.name, device: self.device.index() as u8 }
+    }
+
+    /// The tensor for a result of this dtype and shape: a new one, or the `out=` argument, resized. An `out=` of
+    /// another dtype is accepted only if the value can be cast.
+    pub fn result(&self, given: Option<&View>, dtype: DType, sizes: &[i64]) -> Result<View> {
+        self.result_strided(given, dtype, sizes, || View::contiguous_strides(sizes))
+    }
+
+    /// As [`result`](Self::result), with the strides that a new tensor gets, and an `out=` argument that is resized.
+    pub fn result_strided(
+        &self,
+        given: Option<&View>,
+        dtype: DType,
+        sizes: &[i64],
+        strides: impl FnOnce() -> Dims,
+    ) -> Result<View> {
+        let Some(given) = given else { return Ok(self.empty_strided(dtype, sizes, &strides())?) };
+        if given.dtype.is_complex() && !dtype.is_complex() {
+            return Err(Error::Fallback(format!("{}: reals into complex numbers", self.name)));
+        }
+        self.given_strided(given, dtype, sizes, strides)
+    }
+
+    /// An `out=` argument for a result of this dtype, which may be of reals where it is complex itself: the caller writes both parts.
+    pub fn given_strided(
+        &self,
+        given: &View,
+        dtype: DType,
+        sizes: &[i64],
+        strides: impl FnOnce() -> Dims,
+    ) -> Result<View> {
+        let mut out = given.clone();
+        check!(
+            dtype.can_cast_to(out.dtype),
+            Runtime,
+            "result type {dtype} can't be cast to the desired output type {}",
+            out.dtype
+        );
+        if out.sizes.as_slice() != sizes {
+            self.host.resize(&mut out, sizes, &strides())?;
+        }
+        overlap::check_internal(&out)?;
+        Ok(out)
+    }
+
+    /// Checks that a tensor is on this call's device.
+    pub fn check_place(&self, t: &View) -> Result<()> {
+        let here = self.device.index() as u8;
+        if t.location == Location::Device(here) { Ok(()) } else { Err(elsewhere(self.name, here, t)) }
+    }
+
+    /// A dimension argument, wrapped into `0..dim` (a 0-dim tensor counts as 1-dim).
+    pub fn wrap_dim(&self, d: i64, dim: usize) -> Result<usize> {
+        let n = dim.max(1) as i64;
+        check!(
+            (-n..n).contains(&d),
+            Index,
+            "Dimension out of range (expected to be in range of [{}, {}], but got {d})",
+            -n,
+            n - 1
+        );
+        Ok((if d < 0 { d + n } else { d }) as usize)
+    }
+
+    /// The size of dimension `d`, of a tensor that may not have as many.
+    pub fn size_of(&self, t: &View, d: usize) -> Result<i64> {
+        check!(t.dim() > 0, Index, "Dimension specified as {d} but tensor has no dimensions");
+        self.wrap_dim(d as i64, t.dim()).map(|d| t.sizes[d])
+    }
+
+    /// Adds a tensor result.
+    pub fn ret(&mut self, t: View) {
+        self.returns.push(Ret::Tensor(t));
+    }
+
+    /// Adds a tensor result that not every call asks for.
+    pub fn ret_optional(&mut self, t: Option<View>) {
+        self.returns.push(t.map_or(Ret::None, Ret::Tensor));
+    }
+
+    /// Adds any result.
+    pub fn ret_value(&mut self, r: Ret) {
+        self.returns.push(r);
+    }
+
+    /// Sizes of two shapes broadcast together.
+    pub fn broadcast(&self, a: &[i64], b: &[i64]) -> Result<Dims> {
+        let rank = a.len().max(b.len());
+        let at = |s: &[i64], d: usize| if d + s.len() < rank { 1 } else { s[d + s.len() - rank] };
+        let mut sizes = Dims::from_elem(0, rank);
+        // From the last dimension, whose mismatch CPU names first.
+        for d in (0..rank).rev() {
+            let (x, y) = (at(a, d), at(b, d));
+            check!(
+                x == y || x == 1 || y == 1,
+                Runtime,
+                "The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton dimension {d}"
+            );
+            sizes[d] = if x == 1 { y } else { x };
+        }
+        Ok(sizes)
+    }
+}

@@ -1,0 +1,243 @@
+//! Activation functions and their gradients.
+
+use crate::operator::argument::{AnyTensor, Out};
+use crate::operator::call::Call;
+use crate::operator::conversion::{check_all_fit, check_fits};
+use crate::operator::error::Result;
+use crate::pointwise::operator::{check_not_bool, common_dtype, float_operator, operator, resized, strided};
+use crate::{check, operators};
+use dml_compute::dtype::accumulator;
+use dml_compute::pointwise::activation::{SQRT_2_OVER_PI, gelu_body, normal_cdf, relu_body};
+use dml_compute::pointwise::operator::Rule;
+use dml_compute::scalar::Scalar as Number;
+use dml_compute::view::View;
+use dml_compute::view::layout::{preserved_strides, result_strides};
+use dml_kernel::math::comparison::{less, less_equal, maximum, minimum};
+use dml_kernel::{DType, math};
+
+operators! {
+    relu(self, out) {
+        "aten::relu(Tensor self) -> Tensor",
+        "aten::relu_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::relu.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    threshold(self, threshold, value, out) {
+        "aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+        "aten::threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)",
+        "aten::threshold.out(Tensor self, Scalar threshold, Scalar value, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    threshold_backward(grad_output, self, threshold, out) {
+        "aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+        "aten::threshold_backward.grad_input(Tensor grad_output, Tensor self, Scalar threshold, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    sigmoid_backward(grad_output, output, out) {
+        "aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+        "aten::sigmoid_backward.grad_input(Tensor grad_output, Tensor output, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    tanh_backward(grad_output, output, out) {
+        "aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
+        "aten::tanh_backward.grad_input(Tensor grad_output, Tensor output, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    leaky_relu(self, negative_slope, out) {
+        "aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+        "aten::leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)",
+        "aten::leaky_relu.out(Tensor self, Scalar negative_slope=0.01, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    leaky_relu_backward(grad_output, self, negative_slope, self_is_result, out) {
+        "aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
+        "aten::leaky_relu_backward.grad_input(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    silu(self, out) {
+        "aten::silu(Tensor self) -> Tensor",
+        "aten::silu_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::silu.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    silu_backward(grad_output, self, out) {
+        "aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor",
+        "aten::silu_backward.grad_input(Tensor grad_output, Tensor self, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    gelu(self, approximate, out) {
+        "aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor",
+        "aten::gelu_(Tensor(a!) self, *, str approximate=\"none\") -> Tensor(a!)",
+        "aten::gelu.out(Tensor self, *, str approximate=\"none\", Tensor(a!) out) -> Tensor(a!)",
+    }
+    gelu_backward(grad_output, self, approximate, out) {
+        "aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\") -> Tensor",
+        "aten::gelu_backward.grad_input(Tensor grad_output, Tensor self, *, str approximate=\"none\", Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+    hardtanh(self, min_val, max_val, out) {
+        "aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+        "aten::hardtanh_(Tensor(a!) self, Scalar min_val=-1, Scalar max_val=1) -> Tensor(a!)",
+        "aten::hardtanh.out(Tensor self, Scalar min_val=-1, Scalar max_val=1, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    hardtanh_backward(grad_output, self, min_val, max_val, out) {
+        "aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
+        "aten::hardtanh_backward.grad_input(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    }
+}
+
+fn relu(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
+    check!(x.dtype != DType::Bool, Dtype, "Boolean inputs not supported for relu");
+    let mut result = None;
+    let out = resized(call, out, &mut result, (&x.sizes, &View::contiguous_strides(&x.sizes)))?;
+    operator(call, out, Rule::Exact, "relu", &[x], &[], |_, v| relu_body(v[0]))
+}
+
+/// In place also of an expanded tensor: what is computed twice does not change.
+fn threshold(call: &mut Call, x: AnyTensor, threshold: Number, value: Number, out: Out) -> Result<()> {
+    check_not_bool(&x, "threshold")?;
+    check_threshold(threshold, x.dtype)?;
+    check_fits(value, x.dtype)?;
+    if let Out::InPlace(t) = out
+        && dml_compute::view::overlap::is_expanded(t)
+    {
+        let places = dml_compute::view::overlap::unexpanded(t);
+        at_threshold(call, AnyTensor(&places), threshold, value, Out::InPlace(&places))?;
+        call.returns.clear();
+        call.ret(t.clone());
+        return Ok(());
+    }
+    let mut result = None;
+    let out = resized(call, out, &mut result, (&x.sizes, &preserved_strides(&x)))?;
+    at_threshold(call, x, threshold, value, out)
+}
+
+fn at_threshold(call: &mut Call, x: AnyTensor, threshold: Number, value: Number, out: Out) -> Result<()> {
+    operator(call, out, Rule::Promote, "threshold", &[x], &[threshold, value], |_, v| {
+        less_equal(v[0], v[1]).select(v[2], v[0])
+    })
+}
+
+/// The CPU compares halves as float32.
+fn check_threshold(threshold: Number, dtype: DType) -> Result<()> {
+    check_fits(threshold, if dtype.is_float() { accumulator(dtype) } else { dtype })
+}
+
+/// Also the gradient of relu. It lies as the input does.
+fn threshold_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, threshold: Number, out: Out) -> Result<()> {
+    check_not_bool(&grad, "threshold_backward")?;
+    check_threshold(threshold, common_dtype(call, &[x, grad]))?;
+    let sizes = call.broadcast(&x.sizes, &grad.sizes)?;
+    let strides = result_strides(&sizes, &[&x.expand(&sizes), &grad.expand(&sizes)]);
+    let mut result = None;
+    let out = resized(call, out, &mut result, (&sizes, &strides))?;
+    operator(call, out, Rule::Promote, "threshold_backward", &[x, grad], &[threshold], |_, v| {
+        less_equal(v[0], v[2]).select(v[1].like(0.0), v[1])
+    })
+}
+
+fn sigmoid_backward(call: &mut Call, grad: AnyTensor, output: AnyTensor, out: Out) -> Result<()> {
+    float_operator(call, out, "sigmoid_backward", &[grad, output], &[], |_, v| v[0] * (1.0 - v[1]) * v[1])
+}
+
+/// `1 - y²` as a product keeps its digits near 1.
+fn tanh_backward(call: &mut Call, grad: AnyTensor, output: AnyTensor, out: Out) -> Result<()> {
+    float_operator(call, out, "tanh_backward", &[grad, output], &[], |_, v| v[0] * ((1.0 - v[1]) * (1.0 + v[1])))
+}
+
+fn leaky_relu(call: &mut Call, x: AnyTensor, slope: Number, out: Out) -> Result<()> {
+    float_operator(call, out, "leaky_relu", &[x], &[slope], |_, v| less(v[0].like(0.0), v[0]).select(v[0], v[0] * v[1]))
+}
+
+/// Of the input or of the result: their signs agree where the slope is not negative. The gradient lies as they do.
+fn leaky_relu_backward(
+    call: &mut Call,
+    grad: AnyTensor,
+    x: AnyTensor,
+    slope: Number,
+    of_result: bool,
+    out: Out,
+) -> Result<()> {
+    check_slope("leakyReLu", of_result, slope)?;
+    float_operator(call, out, "leaky_relu_backward", &[x, grad], &[slope], |_, v| {
+        less(v[0].like(0.0), v[0]).select(v[1], v[1] * v[2])
+    })
+}
+
+/// Checks the slope below zero of an activation whose gradient is taken of its result: of a negative one that says nothing
+/// of the input's sign. It is not NaN either.
+pub fn check_slope(name: &str, of_result: bool, slope: Number) -> Result<()> {
+    check!(
+        !of_result || slope.to_f64() >= 0.0,
+        Runtime,
+        "In-place {name} backward calculation is triggered with a negative slope which is not supported. This is caused \
+         by calling in-place forward function with a negative slope, please call out-of-place version instead."
+    );
+    Ok(())
+}
+
+fn silu(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
+    float_operator(call, out, "silu", &[x], &[], |_, v| v[0] / (1.0 + math::exp(-v[0])))
+}
+
+fn silu_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, out: Out) -> Result<()> {
+    float_operator(call, out, "silu_backward", &[grad, x], &[], |_, v| {
+        let s = math::sigmoid(v[1]);
+        v[0] * s * (1.0 + v[1] * (1.0 - s))
+    })
+}
+
+/// Whether the normal distribution is approximated, by a hyperbolic tangent.
+fn is_tanh(approximate: Option<&str>) -> Result<bool> {
+    let approximate = approximate.unwrap_or("none");
+    check!(["none", "tanh"].contains(&approximate), Runtime, "approximate argument must be either none or tanh.");
+    Ok(approximate == "tanh")
+}
+
+fn gelu(call: &mut Call, x: AnyTensor, approximate: Option<&str>, out: Out) -> Result<()> {
+    if is_tanh(approximate)? {
+        return float_operator(call, out, "gelu_tanh", &[x], &[], |_, v| {
+            let x = v[0];
+            0.5 * x * (1.0 + math::tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)))
+        });
+    }
+    float_operator(call, out, "gelu", &[x], &[], |_, v| gelu_body(v[0]))
+}
+
+fn gelu_backward(call: &mut Call, grad: AnyTensor, x: AnyTensor, approximate: Option<&str>, out: Out) -> Result<()> {
+    if is_tanh(approximate)? {
+        return float_operator(call, out, "gelu_tanh_backward", &[grad, x], &[], |_, v| {
+            let x = v[1];
+            let t = math::tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x));
+            let slope = SQRT_2_OVER_PI * (1.0 + 3.0 * 0.044715 * x * x);
+            v[0] * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope)
+        });
+    }
+    float_operator(call, out, "gelu_backward", &[grad, x], &[], |_, v| {
+        let x = v[1];
+        let density = SQRT_2_OVER_PI * 0.5 * math::exp(-0.5 * x * x);
+        v[0] * (normal_cdf(x) + x * density)
+    })
+}
+
+/// As clamp, so that a limit of NaN makes everything NaN; the result lies in memory as the input does.
+fn hardtanh(call: &mut Call, x: AnyTensor, low: Number, high: Number, out: Out) -> Result<()> {
+    check!(x.dtype != DType::Bool, Dtype, "Bool inputs not supported for hardtanh");
+    let float = x.dtype.is_float();
+    if !float {
+        check_all_fit(&[low, high], DType::I64)?;
+    }
+    let limit = |x: Number| if float { x } else { Number::Int(x.to_i64()) };
+    let (mut low, high) = (limit(low), limit(high));
+    if x.dtype == DType::U8 && low.to_f64() < 0.0 {
+        // A lower limit that no unsigned number reaches is none; torch before 2.15 refuses it.
+        low = Number::Int(0);
+    }
+    check_all_fit(&[low, high], x.dtype)?;
+    let mut result = None;
+    let out = strided(call, out, &mut result, x.dtype, (&x.sizes, &preserved_strides(&x)))?;
+    operator(call, out, Rule::Exact, "hardtanh", &[x], &[low, high], |_, v| minimum(maximum(v[0], v[1]), v[2]))
+}
+
+fn hardtanh_backward(
+    call: &mut Call,
+    grad: AnyTensor,
+    x: AnyTensor,
+    low: Number,
+    high: Number,
+    out: Out,
+) -> Result<()> {
+    float_operator(call, out, "hardtanh_backward", &[grad, x], &[low, high], |_, v| {
+        (less_equal(v[1], v[2]) | less_equal(v[3], v[1])).select(v[0].like(0.0), v[0])
+    })
+}

@@ -1,0 +1,200 @@
+//! Functions of two tensors beside arithmetic: angles, lengths, logarithms, signs, bits.
+
+use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::pointwise::operator::{common_dtype, operator, operator_of};
+use crate::tensor::promote::result_type;
+use crate::{check, operators};
+use dml_compute::pointwise::binary::{copysign, divisor, larger_and_distance, times_log};
+use dml_compute::pointwise::operator::Rule;
+use dml_kernel::math::comparison::{equal, less};
+use dml_kernel::math::{self, special};
+use dml_kernel::{DType, ScalarType};
+
+operators! {
+    atan2(self, other, out) {
+        "aten::atan2(Tensor self, Tensor other) -> Tensor",
+        "aten::atan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    hypot(self, other, out) {
+        "aten::hypot(Tensor self, Tensor other) -> Tensor",
+        "aten::hypot_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::hypot.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    xlogy(self, other, out) {
+        "aten::xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::xlogy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::xlogy.OutTensor(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    xlog1py(self, other, out) {
+        "aten::special_xlog1py(Tensor self, Tensor other) -> Tensor",
+        "aten::special_xlog1py.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    sign_of(self, other, out) {
+        "aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::copysign_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::copysign.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    heaviside(self, values, out) {
+        "aten::heaviside(Tensor self, Tensor values) -> Tensor",
+        "aten::heaviside_(Tensor(a!) self, Tensor values) -> Tensor(a!)",
+        "aten::heaviside.out(Tensor self, Tensor values, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    log_add_exp(self, other, out) {
+        "aten::logaddexp(Tensor self, Tensor other) -> Tensor",
+        "aten::logaddexp.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    log_add_exp2(self, other, out) {
+        "aten::logaddexp2(Tensor self, Tensor other) -> Tensor",
+        "aten::logaddexp2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    gcd(self, other, out) {
+        "aten::gcd(Tensor self, Tensor other) -> Tensor",
+        "aten::gcd_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::gcd.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    lcm(self, other, out) {
+        "aten::lcm(Tensor self, Tensor other) -> Tensor",
+        "aten::lcm_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::lcm.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    left_shift(self, other, out) {
+        "aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::bitwise_left_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::bitwise_left_shift.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::__ilshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+    }
+    right_shift(self, other, out) {
+        "aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::bitwise_right_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::bitwise_right_shift.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::__irshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+    }
+}
+
+fn atan2(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    operator(call, out, Rule::Float, "atan2", &[x, y], &[], |_, v| math::atan2(v[0], v[1]))
+}
+
+/// Scaled by the larger one, so that squares do not overflow. An infinity wins over NaN.
+fn hypot(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    floats_only(call, x, y, "hypot")?;
+    operator(call, out, Rule::Promote, "hypot", &[x, y], &[], |_, v| {
+        let (a, b) = (special::magnitude(v[0]), special::magnitude(v[1]));
+        // By their bits, which are in the order of the numbers.
+        let bits = a.scalar().unsigned();
+        let first = a.bitcast(bits).gt(b.bitcast(bits));
+        let (large, small) = (first.select(a, b), first.select(b, a));
+        let ratio = small / large;
+        let length = special::product(large, math::sqrt(1.0 + ratio * ratio));
+        let length = large.is_zero().select(small, length);
+        (a.is_inf() | b.is_inf()).select(a.like(f64::INFINITY), length)
+    })
+}
+
+/// `self * log(other)`, 0 where self is 0 unless other is NaN
+fn xlogy(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    operator(call, out, Rule::Float, "xlogy", &[x, y], &[], |_, v| times_log(v[0], v[1], math::log(v[1])))
+}
+
+fn xlog1py(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    operator(call, out, Rule::Float, "xlog1py", &[x, y], &[], |_, v| times_log(v[0], v[1], math::log1p(v[1])))
+}
+
+fn sign_of(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    operator(call, out, Rule::Float, "copysign", &[x, y], &[], |_, v| copysign(v[0], v[1]))
+}
+
+/// 0 below zero, 1 above, `values` at zero
+fn heaviside(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    check!(x.dtype == y.dtype, Runtime, "heaviside is not yet implemented for tensors with different dtypes.");
+    if let Out::Into(t) = out {
+        check!(t.dtype == x.dtype, Runtime, "heaviside is not yet implemented for tensors with different dtypes.");
+    }
+    operator(call, out, Rule::Promote, "heaviside", &[x, y], &[], |_, v| {
+        if v[0].scalar() == ScalarType::Bool {
+            return v[0] | v[1];
+        }
+        let zero = v[0].like(0.0);
+        equal(v[0], zero).select(v[1], less(zero, v[0]).select(v[0].like(1.0), 0))
+    })
+}
+
+/// `log(e^self + e^other)`
+fn log_add_exp(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    floats_only(call, x, y, "logaddexp")?;
+    operator(call, out, Rule::Promote, "logaddexp", &[x, y], &[], |_, v| {
+        let (m, d) = larger_and_distance(v);
+        (v[0].is_inf() & v[0].eq(v[1])).select(v[0], m + math::log1p(math::exp(-d)))
+    })
+}
+
+/// `log2(2^self + 2^other)`
+fn log_add_exp2(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    floats_only(call, x, y, "logaddexp2")?;
+    operator(call, out, Rule::Promote, "logaddexp2", &[x, y], &[], |_, v| {
+        let (m, d) = larger_and_distance(v);
+        let log2 = math::log1p(math::exp2(-d)) * std::f64::consts::LOG2_E;
+        (v[0].is_inf() & v[0].eq(v[1])).select(v[0], m + log2)
+    })
+}
+
+fn gcd(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    integers_only(call, x, y, "gcd")?;
+    operator(call, out, Rule::Promote, "gcd", &[x, y], &[], |_, v| divisor(v[0], v[1]))
+}
+
+fn lcm(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    integers_only(call, x, y, "lcm")?;
+    operator(call, out, Rule::Promote, "lcm", &[x, y], &[], |_, v| {
+        let g = divisor(v[0], v[1]);
+        let part = v[0] / g.eq(0).select(g.like(1.0), g);
+        g.eq(0).select(g, (part * v[1]).abs())
+    })
+}
+
+/// Shifts by less than 0 or by the width and more give 0, to the right the sign.
+fn left_shift(call: &mut Call, x: AnyTensor, y: TensorOrScalar, out: Out) -> Result<()> {
+    check_shift(call, x, y, "lshift")?;
+    operator_of(call, out, Rule::Promote, "shift_left", &[x.into(), y.into()], |_, v| {
+        let width = 8 * v[0].scalar().bytes();
+        (v[1].lt(0) | v[1].ge(width)).select(v[0].like(0.0), v[0] << (v[1] & (width - 1)))
+    })
+}
+
+fn right_shift(call: &mut Call, x: AnyTensor, y: TensorOrScalar, out: Out) -> Result<()> {
+    check_shift(call, x, y, "rshift")?;
+    operator_of(call, out, Rule::Promote, "shift_right", &[x.into(), y.into()], |_, v| {
+        let width = 8 * v[0].scalar().bytes();
+        let distance = (v[1].lt(0) | v[1].ge(width)).select(v[1].like(f64::from(width - 1)), v[1]);
+        v[0] >> distance
+    })
+}
+
+fn check_shift(call: &Call, x: AnyTensor, y: TensorOrScalar, name: &str) -> Result<()> {
+    let common = result_type(&[TensorOrScalar::Tensor(x).into(), y.into()], call.host.default_dtype());
+    check_integers(common, name)
+}
+
+fn floats_only(call: &Call, x: AnyTensor, y: AnyTensor, name: &str) -> Result<()> {
+    let common = common_dtype(call, &[x, y]);
+    check!(common.is_float(), NotImplemented, "\"{name}\" not implemented for '{common}'");
+    Ok(())
+}
+
+fn integers_only(call: &Call, x: AnyTensor, y: AnyTensor, name: &str) -> Result<()> {
+    check_integers(common_dtype(call, &[x, y]), name)
+}
+
+fn check_integers(common: DType, name: &str) -> Result<()> {
+    check!(common.is_integer(), NotImplemented, "\"{name}\" not implemented for '{common}'");
+    Ok(())
+}

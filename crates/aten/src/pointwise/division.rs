@@ -1,0 +1,122 @@
+//! Division that rounds, and remainders.
+
+use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
+use crate::operator::call::Call;
+use crate::operator::error::{Error, Result};
+use crate::pointwise::operator::{Argument, guarded_operator, operand_of, operator_of};
+use crate::tensor::promote::result_type;
+use crate::{check, operators};
+use dml_compute::pointwise::division::{Body, DIVISOR, Precision, floor_quotient, modulo, quotient, rest};
+use dml_compute::pointwise::kernel::Operand;
+use dml_compute::pointwise::operator::Rule;
+use dml_compute::scalar::Scalar;
+use dml_kernel::DType;
+
+operators! {
+    div(self, other, out) {
+        "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::div_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::div.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    div_mode(self, other, rounding_mode, out) {
+        "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+        "aten::div_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)",
+        "aten::div.out_mode(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out) -> Tensor(a!)",
+    }
+    floor_divide(self, other, out) {
+        "aten::floor_divide(Tensor self, Tensor other) -> Tensor",
+        "aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::floor_divide.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    remainder(self, other, out) {
+        "aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::remainder_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::remainder.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::remainder_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::remainder.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+    }
+    fmod(self, other, out) {
+        "aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor",
+        "aten::fmod_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::fmod.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor",
+        "aten::fmod_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+        "aten::fmod.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
+
+/// True division; integers become floats.
+fn div(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    operator_of(call, out, Rule::Float, "div", &[x.into(), Argument::Factor(y)], |_, v| v[0] / v[1])
+}
+
+fn div_mode(call: &mut Call, x: AnyTensor, y: AnyTensor, mode: Option<&str>, out: Out) -> Result<()> {
+    match mode {
+        None => div(call, x, y, out),
+        Some("floor") => floor_divide(call, x, y, out),
+        Some("trunc") => {
+            let (x, y) = (TensorOrScalar::Tensor(x), TensorOrScalar::Tensor(y));
+            divide(call, x, y, out, "div_trunc", Body::Quotient(quotient))
+        }
+        Some(mode) => Err(Error::Runtime(format!(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'"
+        ))),
+    }
+}
+
+fn floor_divide(call: &mut Call, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    divide(call, TensorOrScalar::Tensor(x), TensorOrScalar::Tensor(y), out, "div_floor", Body::Quotient(floor_quotient))
+}
+
+/// With the sign of the divisor, as Python's `%`.
+fn remainder(call: &mut Call, x: TensorOrScalar, y: TensorOrScalar, out: Out) -> Result<()> {
+    divide(call, x, y, out, "remainder", Body::Remainder(modulo))
+}
+
+/// With the sign of the dividend, as C's `%`.
+fn fmod(call: &mut Call, x: TensorOrScalar, y: TensorOrScalar, out: Out) -> Result<()> {
+    divide(call, x, y, out, "fmod", Body::Remainder(rest))
+}
+
+/// An operator whose second operand divides. An integer divisor that the host knows to be zero is an error at once.
+fn divide(
+    call: &mut Call,
+    x: TensorOrScalar,
+    y: TensorOrScalar,
+    out: Out,
+    name: &'static str,
+    body: Body,
+) -> Result<()> {
+    let (dividend, divisor) = (number(call, x)?, number(call, y)?);
+    let common = result_type(&[x.into(), y.into()], call.host.default_dtype());
+    check!(common != DType::Bool, NotImplemented, "\"{name}\" not implemented for 'Bool'");
+    if let Some(Scalar::Int(0) | Scalar::Bool(false)) = divisor {
+        let empty = matches!(x, TensorOrScalar::Tensor(x) if x.numel() == 0);
+        check!(common.is_float() || empty, Runtime, "ZeroDivisionError");
+    }
+    // As on the CPU: in 16 bits numbers are rounded before, and every step of a quotient is, but if one number divides all:
+    // it is taken as it was given, and only the result is rounded.
+    let half = Precision(matches!(common, DType::F16 | DType::BF16).then_some(common));
+    let one_divides = divisor.is_some() || matches!(y, TensorOrScalar::Tensor(y) if y.numel() == 1);
+    let steps = half.only(!one_divides);
+    guarded_operator(call, out, Rule::Promote, name, DIVISOR, steps.0.is_some(), &[x.into(), y.into()], |_, v| {
+        let a = half.only(dividend.is_some()).round(v[0]);
+        match body {
+            Body::Quotient(body) => body(a, v[1], steps),
+            Body::Remainder(body) => body(a, half.only(divisor.is_some()).round(v[1])),
+        }
+    })
+}
+
+/// The operand, if it is one number that the host knows.
+fn number(call: &Call, operand: TensorOrScalar) -> Result<Option<Scalar>> {
+    Ok(match operand {
+        TensorOrScalar::Scalar(s) => Some(s),
+        TensorOrScalar::Tensor(AnyTensor(t)) => match operand_of(call, t)? {
+            Operand::Number(s) => Some(s),
+            Operand::Tensor(_) => None,
+        },
+    })
+}

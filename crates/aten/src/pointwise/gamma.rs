@@ -1,0 +1,157 @@
+//! The gamma function's relatives: its logarithm and derivatives, incomplete and multivariate ones, and zeta.
+
+use crate::operator::argument::{AnyTensor, Out};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::pointwise::operator::{Argument, check_not_half, common_dtype, heavy_operator, resized, strided};
+use crate::{check, operators};
+use dml_compute::pointwise::operator::Rule;
+use dml_compute::scalar::Scalar as Number;
+use dml_compute::view::{Dims, View};
+use dml_kernel::{DType, Value, math};
+use math::special;
+use smallvec::SmallVec;
+
+operators! {
+    lgamma(self, out) {
+        "aten::lgamma(Tensor self) -> Tensor",
+        "aten::lgamma_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::lgamma.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    digamma(self, out) {
+        "aten::digamma(Tensor self) -> Tensor",
+        "aten::digamma_(Tensor(a!) self) -> Tensor(a!)",
+        "aten::digamma.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    mvlgamma(self, p, out) {
+        "aten::mvlgamma(Tensor self, int p) -> Tensor",
+        "aten::mvlgamma_(Tensor(a!) self, int p) -> Tensor(a!)",
+        "aten::mvlgamma.out(Tensor self, int p, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    incomplete(self, other, out; "igamma", special::igamma) {
+        "aten::igamma(Tensor self, Tensor other) -> Tensor",
+        "aten::igamma_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::igamma.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    incomplete(self, other, out; "igammac", special::igammac) {
+        "aten::igammac(Tensor self, Tensor other) -> Tensor",
+        "aten::igammac_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "aten::igammac.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    polygamma(n, self, out) {
+        "aten::polygamma(int n, Tensor self) -> Tensor",
+        "aten::polygamma.out(int n, Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    standard_gamma_grad(self, output) {
+        "aten::_standard_gamma_grad(Tensor self, Tensor output) -> Tensor",
+    }
+    dirichlet_grad(x, alpha, total) {
+        "aten::_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor",
+    }
+    zeta(self, other, out) {
+        "aten::special_zeta(Tensor self, Tensor other) -> Tensor",
+        "aten::special_zeta.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
+
+fn lgamma(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
+    heavy_operator(call, out, Rule::Float, "lgamma", &[x.into()], |_, v| special::lgamma(v[0]))
+}
+
+fn digamma(call: &mut Call, x: AnyTensor, out: Out) -> Result<()> {
+    heavy_operator(call, out, Rule::Float, "digamma", &[x.into()], |_, v| special::digamma(v[0]))
+}
+
+/// `p (p - 1) / 4 log(pi) + sum of lgamma(self - j / 2)`, j from 0 to p - 1. As the sum that it is on the CPU, the result is contiguous.
+fn mvlgamma(call: &mut Call, x: AnyTensor, p: i64, out: Out) -> Result<()> {
+    check!(x.dtype != DType::Bool, Runtime, "The input tensor may not be a boolean tensor.");
+    check!(p >= 1, Runtime, "p has to be greater than or equal to 1");
+    let dtype = if x.dtype.is_float() { x.dtype } else { call.host.default_dtype() };
+    let (mut result, strides) = (None, View::contiguous_strides(&x.sizes));
+    let mut given = None;
+    let out = resized(call, out, &mut given, (&x.sizes, &strides))?;
+    let out = strided(call, out, &mut result, dtype, (&x.sizes, &strides))?;
+    let constant = (p as f64) * (p as f64 - 1.0) / 4.0 * std::f64::consts::PI.ln();
+    let arguments = [x.into(), Argument::Number(Number::Int(p)), Argument::Number(Number::Double(constant))];
+    heavy_operator(call, out, Rule::Float, "mvlgamma", &arguments, |b, v| {
+        let (j, sum) = (b.var(v[0].like(0.0)), b.var(v[2]));
+        b.while_(
+            || j.get().lt(v[1]),
+            || {
+                sum.set(sum.get() + special::lgamma(v[0] - 0.5 * j.get()));
+                j.set(j.get() + 1.0);
+            },
+        );
+        sum.get()
+    })
+}
+
+/// The n-th derivative of [`special::digamma`], `(-1)^(n + 1) n! zeta(n + 1, self)` for n > 0.
+fn polygamma(call: &mut Call, n: i64, x: AnyTensor, out: Out) -> Result<()> {
+    check!(n >= 0, Runtime, "polygamma(n, x) does not support negative n.");
+    if n == 0 {
+        return digamma(call, x, out);
+    }
+    if n == 1 {
+        // CPU has an algorithm of its own for it, which knows the limits at the infinities.
+        return heavy_operator(call, out, Rule::Float, "trigamma", &[x.into()], |_, v| {
+            let limit = v[0].gt(0).select(v[0].like(0.0), v[0].like(f64::NAN));
+            v[0].is_inf().select(limit, special::zeta(v[0].like(2.0), v[0]))
+        });
+    }
+    // Beyond 170 it is infinite.
+    let factorial: f64 = (1..=n.min(171)).map(|k| k as f64).product();
+    let factor = if n % 2 == 0 { -factorial } else { factorial };
+    let arguments = [x.into(), Argument::Number(Number::Int(n + 1)), Argument::Number(Number::Double(factor))];
+    heavy_operator(call, out, Rule::Float, "polygamma", &arguments, |_, v| v[2] * special::zeta(v[1], v[0]))
+}
+
+/// The Hurwitz zeta function of exponent `self` from `other` on.
+fn zeta(call: &mut Call, s: AnyTensor, from: AnyTensor, out: Out) -> Result<()> {
+    check_not_half(call, &[s, from], "zeta")?;
+    heavy_operator(call, out, Rule::Float, "zeta", &[s.into(), from.into()], |_, v| special::zeta(v[0], v[1]))
+}
+
+/// Regularized incomplete gamma functions of `self`, to and from `other`.
+fn incomplete(
+    call: &mut Call,
+    a: AnyTensor,
+    x: AnyTensor,
+    out: Out,
+    name: &'static str,
+    body: math::Binary,
+) -> Result<()> {
+    let common = common_dtype(call, &[a, x]);
+    check!(common.is_float(), NotImplemented, "\"{name}_cpu\" not implemented for '{common}'");
+    heavy_operator(call, out, Rule::Promote, name, &[a.into(), x.into()], |_, v| body(v[0], v[1]))
+}
+
+/// How samples of gamma distributions move with their shapes, `self`. Of 16-bit floats too, which CUDA has and CPU has not.
+fn standard_gamma_grad(call: &mut Call, shape: AnyTensor, sample: AnyTensor) -> Result<()> {
+    gradient(call, "_standard_gamma_grad", &[shape, sample], |v| special::gamma_sample_gradient(v[0], v[1]))
+}
+
+/// How an element of a Dirichlet sample moves with its own concentration, but for a factor that all elements share.
+fn dirichlet_grad(call: &mut Call, x: AnyTensor, alpha: AnyTensor, total: AnyTensor) -> Result<()> {
+    check_not_half(call, &[x, alpha, total], "_dirichlet_grad")?;
+    gradient(call, "_dirichlet_grad", &[x, alpha, total], |v| special::beta_sample_gradient(v[0], v[1], v[2]))
+}
+
+/// Of floats of one dtype, and nothing else; the result is contiguous.
+fn gradient(
+    call: &mut Call,
+    name: &'static str,
+    tensors: &[AnyTensor],
+    body: impl for<'b> Fn(&[Value<'b>]) -> Value<'b>,
+) -> Result<()> {
+    let dtype = tensors[0].dtype;
+    for t in tensors {
+        check!(t.dtype == dtype, Runtime, "Found dtype {} but expected {dtype}", t.dtype);
+    }
+    check!(dtype.is_float(), NotImplemented, "\"{name}_cpu\" not implemented for '{dtype}'");
+    let arguments: SmallVec<[Argument; 4]> = tensors.iter().map(|&t| t.into()).collect();
+    let sizes = tensors.iter().try_fold(Dims::new(), |sizes, t| call.broadcast(&sizes, &t.sizes))?;
+    let (mut result, strides) = (None, View::contiguous_strides(&sizes));
+    let out = strided(call, Out::New, &mut result, dtype, (&sizes, &strides))?;
+    heavy_operator(call, out, Rule::Exact, name, &arguments, |_, v| body(v))
+}

@@ -1,0 +1,81 @@
+//! Powers of tensors and numbers.
+
+use crate::operator::argument::{AnyTensor, Out};
+use crate::operator::call::Call;
+use crate::operator::conversion::check_fits;
+use crate::operator::error::Result;
+use crate::pointwise::operator::{Argument, operator_of, resized, strided};
+use crate::tensor::promote::{Promoted, result_type};
+use crate::{check, operators};
+use dml_compute::pointwise::operator::Rule;
+use dml_compute::pointwise::power::{power, to_exponent};
+use dml_compute::scalar::Scalar as Number;
+use dml_compute::view::View;
+use dml_kernel::DType;
+
+operators! {
+    of_tensor(self, exponent, out) {
+        "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+        "aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)",
+        "aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    of_number(self, exponent, out) {
+        "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+        "aten::pow.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    to_number(self, exponent, out) {
+        "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+        "aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
+        "aten::pow.Tensor_Scalar_out(Tensor self, Scalar exponent, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
+
+/// Of a tensor to a tensor.
+fn of_tensor(call: &mut Call, base: AnyTensor, exponent: AnyTensor, out: Out) -> Result<()> {
+    check_not_bool(&[Promoted::Tensor(&base), Promoted::Tensor(&exponent)])?;
+    operator_of(call, out, Rule::Promote, "pow", &[base.into(), exponent.into()], |_, v| power(v[0], v[1]))
+}
+
+/// Of a number to a tensor: the result is contiguous whatever the strides of the exponent. All powers of 1 are 1, in every dtype.
+fn of_number(call: &mut Call, base: Number, exponent: AnyTensor, out: Out) -> Result<()> {
+    let promoted = [Promoted::Scalar(base), Promoted::Tensor(&exponent)];
+    let dtype = result_type(&promoted, call.host.default_dtype());
+    let (mut result, strides) = (None, View::contiguous_strides(&exponent.sizes));
+    let mut given = None;
+    let out = resized(call, out, &mut given, (&exponent.sizes, &strides))?;
+    let out = strided(call, out, &mut result, dtype, (&exponent.sizes, &strides))?;
+    if base.to_f64() == 1.0 && !matches!(base, Number::Bool(_)) {
+        let dtype = out.tensor()?.dtype;
+        return operator_of(call, out, Rule::As(dtype), "pow_of_1", &[exponent.into()], |_, v| {
+            dml_kernel::convert(v[0].like(1.0), dtype)
+        });
+    }
+    check_not_bool(&promoted)?;
+    let arguments = [Argument::Scalar(base), exponent.into()];
+    operator_of(call, out, Rule::Promote, "pow", &arguments, |_, v| power(v[0], v[1]))
+}
+
+/// Checks that a base and an exponent do not meet in bool.
+pub fn check_not_bool(operands: &[Promoted]) -> Result<()> {
+    check!(result_type(operands, DType::F32) != DType::Bool, NotImplemented, "\"pow\" not implemented for 'Bool'");
+    Ok(())
+}
+
+/// To a number: the common exponents are products, roots and reciprocals, as on CPU.
+fn to_number(call: &mut Call, base: AnyTensor, exponent: Number, out: Out) -> Result<()> {
+    check_exponent(&base, exponent)?;
+    let float = base.dtype.is_float() || matches!(exponent, Number::Double(_));
+    let arguments = [base.into(), Argument::Scalar(exponent)];
+    let e = exponent.to_f64();
+    let (family, body) = to_exponent(e, float);
+    operator_of(call, out, Rule::Promote, family, &arguments, |_, v| body(v[0], v[1]))
+}
+
+/// Checks an exponent that is a number.
+pub fn check_exponent(base: &View, exponent: Number) -> Result<()> {
+    let float = base.dtype.is_float() || matches!(exponent, Number::Double(_));
+    check!(float || exponent.to_i64() >= 0, Runtime, "Integers to negative integer powers are not allowed.");
+    let promoted = [Promoted::Tensor(base), Promoted::Scalar(exponent)];
+    check_fits(exponent, result_type(&promoted, DType::F32))?;
+    if matches!(exponent.to_f64(), 0.0 | 1.0) { Ok(()) } else { check_not_bool(&promoted) }
+}

@@ -1,0 +1,120 @@
+//! Choosing between values element by element: where, clamp.
+
+use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
+use crate::operator::call::Call;
+use crate::operator::conversion::check_all_fit;
+use crate::operator::error::{Error, Result};
+use crate::pointwise::operator::{common_dtype, input, operator_of, result_tensor};
+use crate::tensor::promote::{Promoted, result_type};
+use crate::{check, operators};
+use dml_compute::pointwise::kernel;
+use dml_compute::pointwise::operator::Rule;
+use dml_compute::scalar::Scalar as Number;
+use dml_kernel::DType;
+use dml_kernel::math::comparison::{maximum, minimum};
+use smallvec::SmallVec;
+
+operators! {
+    where_(condition, self, other, out) {
+        "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+        "aten::where.self_out(Tensor condition, Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    clamp(self, min, max, out) {
+        "aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+        "aten::clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
+        "aten::clamp.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+        "aten::clamp_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)",
+        "aten::clamp.Tensor_out(Tensor self, Tensor? min=None, Tensor? max=None, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    clamp_min(self, min, out) {
+        "aten::clamp_min(Tensor self, Scalar min) -> Tensor",
+        "aten::clamp_min_(Tensor(a!) self, Scalar min) -> Tensor(a!)",
+        "aten::clamp_min.out(Tensor self, Scalar min, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
+        "aten::clamp_min_.Tensor(Tensor(a!) self, Tensor min) -> Tensor(a!)",
+        "aten::clamp_min.Tensor_out(Tensor self, Tensor min, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+    clamp_max(self, max, out) {
+        "aten::clamp_max(Tensor self, Scalar max) -> Tensor",
+        "aten::clamp_max_(Tensor(a!) self, Scalar max) -> Tensor(a!)",
+        "aten::clamp_max.out(Tensor self, Scalar max, *, Tensor(a!) out) -> Tensor(a!)",
+        "aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
+        "aten::clamp_max_.Tensor(Tensor(a!) self, Tensor max) -> Tensor(a!)",
+        "aten::clamp_max.Tensor_out(Tensor self, Tensor max, *, Tensor(a!) out) -> Tensor(a!)",
+    }
+}
+
+fn where_(call: &mut Call, condition: AnyTensor, x: AnyTensor, y: AnyTensor, out: Out) -> Result<()> {
+    check!(
+        matches!(condition.dtype, DType::Bool | DType::U8),
+        Runtime,
+        "where expected condition to be a boolean tensor, but got a tensor with dtype {}",
+        condition.dtype
+    );
+    let common = common_dtype(call, &[x, y]);
+    if let Out::Into(t) = out {
+        check!(t.dtype == common, Runtime, "Expected out type to be {common} but got {}", t.dtype);
+    }
+    let inputs = [input(call, &condition)?, input(call, &x)?, input(call, &y)?];
+    let out = result_tensor(call, out, common, &inputs)?;
+    kernel::run(call, "where", &[&out], &inputs, common, |_, v| vec![v[0].ne(0).select(v[1], v[2])])?;
+    call.ret(out);
+    Ok(())
+}
+
+/// Checks that a dtype in which a limit and a tensor meet can hold the limit, as the CPU does.
+pub fn check_limit(limit: Number, common: DType) -> Result<()> {
+    check!(common != DType::Bool, NotImplemented, "\"clamp_scalar_cpu\" not implemented for 'Bool'");
+    check_all_fit(&[limit], common)
+}
+
+fn check_limits(call: &Call, x: AnyTensor, limits: &[TensorOrScalar]) -> Result<()> {
+    let mut promoted: SmallVec<[Promoted; 3]> = SmallVec::from_slice(&[Promoted::Tensor(&x)]);
+    promoted.extend(limits.iter().map(|&limit| limit.into()));
+    let common = result_type(&promoted, call.host.default_dtype());
+    let takes = limits.len() < 2 || common != DType::Bool;
+    check!(takes, NotImplemented, "\"clamp_cpu\" not implemented for 'Bool'");
+    for limit in limits {
+        if let TensorOrScalar::Scalar(limit) = limit {
+            check_limit(*limit, common)?;
+        }
+    }
+    Ok(())
+}
+
+/// Limits that are numbers cast nothing to `out=`, tensors do.
+fn rule(limits: &[TensorOrScalar]) -> Rule {
+    if limits.iter().any(|limit| matches!(limit, TensorOrScalar::Tensor(_))) { Rule::Promote } else { Rule::Exact }
+}
+
+/// NaN in any of the three yields NaN. Where the bounds cross, the upper one wins.
+fn clamp(
+    call: &mut Call,
+    x: AnyTensor,
+    low: Option<TensorOrScalar>,
+    high: Option<TensorOrScalar>,
+    out: Out,
+) -> Result<()> {
+    match (low, high) {
+        (Some(low), Some(high)) => {
+            check_limits(call, x, &[low, high])?;
+            operator_of(call, out, rule(&[low, high]), "clamp", &[x.into(), low.into(), high.into()], |_, v| {
+                minimum(maximum(v[0], v[1]), v[2])
+            })
+        }
+        (Some(low), None) => clamp_min(call, x, low, out),
+        (None, Some(high)) => clamp_max(call, x, high, out),
+        (None, None) => Err(Error::Runtime("torch.clamp: At least one of 'min' or 'max' must not be None".to_owned())),
+    }
+}
+
+fn clamp_min(call: &mut Call, x: AnyTensor, low: TensorOrScalar, out: Out) -> Result<()> {
+    check_limits(call, x, &[low])?;
+    operator_of(call, out, rule(&[low]), "maximum", &[x.into(), low.into()], |_, v| maximum(v[0], v[1]))
+}
+
+fn clamp_max(call: &mut Call, x: AnyTensor, high: TensorOrScalar, out: Out) -> Result<()> {
+    check_limits(call, x, &[high])?;
+    operator_of(call, out, rule(&[high]), "minimum", &[x.into(), high.into()], |_, v| minimum(v[0], v[1]))
+}

@@ -1,0 +1,192 @@
+//! Fake quantisation whose scale and zero point are learnt: both are floats, and have gradients.
+//!
+//! Source: S. Esser et al., "Learned step size quantization", ICLR 2020.
+
+use crate::operator::argument::{AnyTensor, Out};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::pointwise::operator::{input, result_tensor};
+use crate::quantization::fake_quantize::{
+    Quantizer, ZERO_POINT_OUTSIDE, check_bounds, check_channels, like, of_channels,
+};
+use crate::{check, operators};
+use dml_compute::movement::copy::{cast, contiguous};
+use dml_compute::pointwise::kernel::{self, Input, Variant, operands};
+use dml_compute::quantization::fake_quantize::{ZeroPoint, clamped, of_axis};
+use dml_compute::quantization::learnable::gradient;
+use dml_compute::reduction::sum::{add_up, total};
+use dml_compute::scalar::Scalar as Number;
+use dml_compute::view::{Dims, View};
+use dml_kernel::DType;
+
+operators! {
+    per_tensor(self, scale, zero_point, quant_min, quant_max) {
+        "aten::_fake_quantize_learnable_per_tensor_affine(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max, float grad_factor=1.) -> Tensor",
+    }
+    per_tensor_backward(grad, self, scale, zero_point, quant_min, quant_max, grad_factor) {
+        "aten::_fake_quantize_learnable_per_tensor_affine_backward(Tensor grad, Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max, float grad_factor=1.) -> (Tensor, Tensor, Tensor)",
+    }
+    per_channel(self, scale, zero_point, axis, quant_min, quant_max) {
+        "aten::_fake_quantize_learnable_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max, float grad_factor=1.) -> Tensor",
+    }
+    per_channel_backward(grad, self, scale, zero_point, axis, quant_min, quant_max, grad_factor) {
+        "aten::_fake_quantize_learnable_per_channel_affine_backward(Tensor grad, Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int quant_max, float grad_factor=1.) -> (Tensor, Tensor, Tensor)",
+    }
+}
+
+/// The first element of a tensor as an input for all elements of another.
+fn first(call: &Call, t: &View) -> Result<Input> {
+    check!(t.dim() > 0, Index, "select() cannot be applied to a 0-dim tensor.");
+    check!(
+        t.sizes[0] > 0,
+        Index,
+        "select(): index 0 out of range for tensor of size {:?} at dimension 0",
+        t.sizes.as_slice()
+    );
+    check!(
+        t.numel() == t.sizes[0],
+        Runtime,
+        "a Tensor with {} elements cannot be converted to Scalar",
+        t.numel() / t.sizes[0]
+    );
+    input(call, &t.as_strided(&[], &[], 0))
+}
+
+fn per_tensor(
+    call: &mut Call,
+    x: &View,
+    AnyTensor(scale): AnyTensor,
+    AnyTensor(zero): AnyTensor,
+    min: i64,
+    max: i64,
+) -> Result<()> {
+    let (scale, zero) = (first(call, scale)?, first(call, zero)?);
+    check_bounds(min, max)?;
+    let y = like(call, x, x.dtype)?;
+    let quantizer = Quantizer { scale, zero, kind: ZeroPoint::Learnt, enabled: None, bounds: [min, max] };
+    quantizer.run(call, x, &y, None)?;
+    call.ret(y);
+    Ok(())
+}
+
+/// Zero points are rounded and clamped first.
+fn per_channel(call: &mut Call, x: &View, scale: &View, zero: &View, axis: i64, min: i64, max: i64) -> Result<()> {
+    let integers = call.empty(DType::I32, &zero.sizes)?;
+    let bounds = [min, max].map(|bound| Input::Number(Number::Int(bound), DType::F32));
+    let [low, high] = bounds;
+    kernel::run(
+        call,
+        "round_zero_point",
+        &[&integers],
+        &[Input::Tensor(zero.clone()), low, high],
+        DType::F32,
+        |_, v| vec![clamped(v[0].round(), v[1], v[2])],
+    )?;
+    let axis = check_channels(call, x, scale, &integers, axis)?;
+    check_bounds(min, max)?;
+    let y = like(call, x, x.dtype)?;
+    of_channels(x, scale, &integers, axis, [min, max]).run(call, x, &y, None)?;
+    call.ret(y);
+    Ok(())
+}
+
+/// The gradients of the numbers, and of scale and zero point at every element.
+fn gradients(
+    call: &Call,
+    grad: &View,
+    x: &View,
+    [scale, zero]: [Input; 2],
+    bounds: [i64; 2],
+    factor: f64,
+    of_channel: bool,
+) -> Result<[View; 3]> {
+    let [min, max] = bounds.map(|bound| Input::Number(Number::Int(bound), DType::F32));
+    let factor = Input::Number(Number::Double(factor), DType::F32);
+    let inputs = [Input::Tensor(x.clone()), Input::Tensor(grad.clone()), scale, zero, min, max, factor];
+    let empty = || result_tensor(call, Out::New, DType::F32, &inputs[..2]);
+    let outs = [empty()?, empty()?, empty()?];
+    let variant = Variant::options([of_channel]);
+    let all = [&outs[0], &outs[1], &outs[2]];
+    kernel::run_variant(call, "fake_quantize_backward", variant, &all, &operands(&inputs), DType::F32, &|_, v| {
+        gradient(v, of_channel).to_vec()
+    })?;
+    Ok(outs)
+}
+
+fn check_all_float(tensors: [&View; 4]) -> Result<()> {
+    let float = tensors.iter().all(|t| t.dtype == DType::F32);
+    check!(float, Runtime, "fake quantisation with learnt parameters expects float32 tensors");
+    Ok(())
+}
+
+fn per_tensor_backward(
+    call: &mut Call,
+    grad: &View,
+    x: &View,
+    scale: &View,
+    zero: &View,
+    min: i64,
+    max: i64,
+    factor: f64,
+) -> Result<()> {
+    let parameters = [first(call, scale)?, first(call, zero)?];
+    check_all_float([grad, x, scale, zero])?;
+    check!(x.numel() == grad.numel(), Runtime, "`X` and `dY` are not the same size");
+    check!(
+        min <= 0 && max >= 0,
+        Runtime,
+        "`quant_min` should be less than or         equal to `quant_max`, and the quantization range should include 0."
+    );
+    if x.numel() == 0 {
+        return ret_copies(call, [x, scale, zero]);
+    }
+    let [of_x, of_scale, of_zero] = gradients(call, grad, x, parameters, [min, max], factor, false)?;
+    call.ret(of_x);
+    for of_all in [of_scale, of_zero] {
+        let sum = call.empty(DType::F32, &[1])?;
+        total(call, &of_all, &sum.as_strided(&[], &[], 0))?;
+        call.ret(sum);
+    }
+    Ok(())
+}
+
+fn per_channel_backward(
+    call: &mut Call,
+    grad: &View,
+    x: &View,
+    scale: &View,
+    zero: &View,
+    axis: i64,
+    min: i64,
+    max: i64,
+    factor: f64,
+) -> Result<()> {
+    let widen = x.dtype == DType::BF16;
+    let wide = |t: &View| if widen { cast(call, t, DType::F32) } else { Ok(t.clone()) };
+    let (grad, x, scale, zero) = (&wide(grad)?, &wide(x)?, &wide(scale)?, &wide(zero)?);
+    check_all_float([grad, x, scale, zero])?;
+    check!(x.sizes == grad.sizes, Runtime, "`X` and `dY` are not the same size");
+    check!(min <= 0 && max >= 0, Runtime, "Expecting `quant_min` <= 0 and `quant_max` >= 0");
+    check!(min <= max, Runtime, "{ZERO_POINT_OUTSIDE}");
+    let axis = check_channels(call, x, scale, zero, axis)?;
+    if x.numel() == 0 {
+        return ret_copies(call, [x, scale, zero]);
+    }
+    let parameters = [scale, zero].map(|row| Input::Tensor(of_axis(row, x, axis)));
+    let [of_x, of_scale, of_zero] = gradients(call, grad, x, parameters, [min, max], factor, true)?;
+    call.ret(of_x);
+    let others: Dims = (0..x.dim() as i64).filter(|&d| d != axis as i64).collect();
+    for of_all in [of_scale, of_zero] {
+        let sum = add_up(call, &of_all, crate::reduction::axes::axes_listed(call, &others, x.dim(), false)?)?;
+        call.ret(sum);
+    }
+    Ok(())
+}
+
+fn ret_copies(call: &mut Call, tensors: [&View; 3]) -> Result<()> {
+    for t in tensors {
+        let copy = contiguous(call, t)?;
+        call.ret(copy);
+    }
+    Ok(())
+}

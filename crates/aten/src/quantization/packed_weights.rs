@@ -1,0 +1,213 @@
+//! Products of floats with weights of 8 or 4 bits, which are scaled.
+//!
+//! Few rows are multiplied by the weights as they lie in memory; for more, weights are written out in the floats' dtype first, so
+//! that matrix units multiply.
+
+use crate::matmul::product::into;
+use crate::movement::copies::checked_copy;
+use crate::operator::call::Call;
+use crate::operator::error::{Error, Result};
+use crate::{check, operators};
+use dml_compute::matmul::gemv::MAX_ROWS;
+use dml_compute::matmul::operand::Source;
+use dml_compute::matmul::problem::Problem;
+use dml_compute::movement::copy::{as_contiguous, cast, fill_with};
+use dml_compute::pointwise::kernel::{self, Input};
+use dml_compute::quantization::interleaved::{self, Interleaved};
+use dml_compute::quantization::nibbles::{self, Nibbles};
+use dml_compute::quantization::packed_weights::is_narrow_or_single;
+use dml_compute::scalar::Scalar as Number;
+use dml_compute::view::View;
+use dml_kernel::{DType, math};
+
+operators! {
+    int8(self, mat2, scales) {
+        "aten::_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor",
+    }
+    pack_int4(self, innerKTiles) {
+        "aten::_convert_weight_to_int4pack(Tensor self, int innerKTiles) -> Tensor",
+    }
+    int4(self, mat2, qGroupSize, qScaleAndZeros) {
+        "aten::_weight_int4pack_mm(Tensor self, Tensor mat2, int qGroupSize, Tensor qScaleAndZeros) -> Tensor",
+    }
+    mixed(input, weight, scale, bias, activation) {
+        "aten::_mixed_dtypes_linear(Tensor input, Tensor weight, Tensor scale, *, Tensor? bias=None, str? activation=None) -> Tensor",
+    }
+}
+
+/// Writes `x @ w^T` of `x` (`[m, k]`) and `w` (`[n, k]`), both contiguous, plus a row of `n` numbers.
+fn multiply_rows(call: &Call, out: &View, x: &View, w: &View, bias: Option<&View>) -> Result<()> {
+    let ([m, k], n) = ([x.sizes[0], x.sizes[1]], w.sizes[0]);
+    let addend = bias.map(|row| (row.expand(&[m, n]), Number::Int(1)));
+    into(call, out, [x, w], Number::Int(1), addend, k, |finish| Problem {
+        size: [1, m, n, k],
+        a: Source::strided(x, [m, k], [k, 1], 0),
+        b: Source::strided(w, [n, k], [k, 1], 0),
+        finish,
+    })
+}
+
+/// `x` is `[m, k]`, `w` `[n, k]` of int8; the sums are scaled in float32, by a number a column.
+fn int8(call: &mut Call, x: &View, w: &View, scales: &View) -> Result<()> {
+    let name = "_weight_int8pack_mm_cpu";
+    check!(is_narrow_or_single(x.dtype), Runtime, "{name} : expect A to be either 32-bit or 16-bit float tensor.");
+    check!(x.dim() > 0 && x.strides[x.dim() - 1] == 1, Runtime, "{name} : A must be contiguous on the last dimension.");
+    check!(x.dim() == 2, Runtime, "{name} : expect A to be 2D tensor.");
+    check!(w.dtype == DType::I8, Runtime, "{name} : expect B to be int8 tensor.");
+    check!(w.is_contiguous(), Runtime, "{name} : expect B to be contiguous.");
+    let (m, k) = (x.sizes[0], x.sizes[1]);
+    check!(w.dim() == 2 && w.sizes[1] == k, Runtime, "{name} : expect B.size(1) == {k}");
+    let n = w.sizes[0];
+    check!(scales.dim() == 1 && scales.sizes[0] == n, Runtime, "{name} : expect scales to be 1d tensor with size {n}");
+    let x = &as_contiguous(call, x)?;
+    let sums = call.empty(DType::F32, &[m, n])?;
+    // A product of few columns exchanges its operands, and is then computed in the type of the first: both are floats.
+    let as_it_lies = m <= MAX_ROWS && m <= n;
+    let weights = if as_it_lies { w.clone() } else { cast(call, w, x.dtype)? };
+    multiply_rows(call, &sums, x, &weights, None)?;
+    let out = call.empty(x.dtype, &[m, n])?;
+    let inputs = [Input::Tensor(sums), Input::Tensor(scales.clone())];
+    kernel::run(call, "mul", &[&out], &inputs, DType::F32, |_, v| vec![v[0] * v[1]])?;
+    call.ret(out);
+    Ok(())
+}
+
+/// `w` is `[n, k / 2]`, two numbers a byte, the first one in its upper half. The result is of the sizes that CUDA's has; what lies
+/// there is known to [`int4`] alone: the bytes of `w`, and zeros for rows that are missing to a multiple of 8.
+fn pack_int4(call: &mut Call, w: &View, tiles: i64) -> Result<()> {
+    check!(w.dim() == 2, Runtime, "{}: expected a matrix, got {}", call.name, w.describe());
+    check!(w.dtype == DType::U8, Runtime, "{}: expected a tensor of uint8, got {}", call.name, w.dtype);
+    check!(w.is_contiguous(), Runtime, "{}: expected a contiguous tensor", call.name);
+    check!(matches!(tiles, 2 | 4 | 8), Runtime, "innerKTiles needs to be 2, 4, or 8");
+    let [n, half] = [w.sizes[0], w.sizes[1]];
+    let steps = 16 * tiles;
+    check!(2 * half % steps == 0, Runtime, "{}: {} columns are no multiple of {steps}", call.name, 2 * half);
+    let packed = call.empty(DType::I32, &[(n + 7) / 8, 2 * half / steps, 32, tiles / 2])?;
+    let padded = (n + 7) / 8 * 8;
+    let bytes = View { dtype: DType::U8, ..packed.as_strided(&[padded, half], &[half, 1], 0) };
+    if padded > n {
+        fill_with(call, &bytes.narrow(0, n, padded - n), Number::Int(0))?;
+    }
+    checked_copy(call, w, &bytes.narrow(0, 0, n))?;
+    call.ret(packed);
+    Ok(())
+}
+
+/// `x` is `[m, k]`, `w` is of [`pack_int4`], `parameters` are `[k / group, n, 2]`: scale and the number that level 8 stands for, of
+/// the groups of neighbours along k. Weights are rounded to the dtype of `x`.
+fn int4(call: &mut Call, x: &View, w: &View, group: i64, parameters: &View) -> Result<()> {
+    let name = call.name;
+    check!(x.dim() == 2, Runtime, "{name}: expected a matrix, got {}", x.describe());
+    check!(w.dim() == 4, Runtime, "{name}: expected weights of 4 dimensions, got {}", w.describe());
+    check!(is_narrow_or_single(x.dtype), Runtime, "{name}: expected x to be f32/f16/bf16, got {}", x.dtype);
+    check!(w.dtype == DType::I32, Runtime, "{name}: expected w to be int32, got {}", w.dtype);
+    check!(x.is_contiguous() && w.is_contiguous(), Runtime, "{name}: expected contiguous tensors");
+    check!(matches!(group, 32 | 64 | 128 | 256), Runtime, "{name}: groups of {group} are not supported");
+    let [m, k] = [x.sizes[0], x.sizes[1]];
+    let n = 8 * w.sizes[0];
+    check!(w.numel() * 8 == n * k, Runtime, "{name}: weights {} do not match {k} columns", w.describe());
+    check!(k % group == 0, Runtime, "{name}: {k} columns are no multiple of {group}");
+    check!(
+        parameters.sizes.as_slice() == [k / group, n, 2] && parameters.dtype == x.dtype,
+        Runtime,
+        "{name}: expected scales and zeros [{}, {n}, 2] of {}, got {}",
+        k / group,
+        x.dtype,
+        parameters.describe()
+    );
+    let parameters = &as_contiguous(call, parameters)?;
+    let out = call.empty(x.dtype, &[m, n])?;
+    let weights = Nibbles { words: w, parameters, group, size: [n, k] };
+    if m <= MAX_ROWS && k > 0 {
+        nibbles::multiply_few(call, x, weights, &out)?;
+    } else {
+        multiply_rows(call, &out, x, &nibbles::write_out(call, weights)?, None)?;
+    }
+    call.ret(out);
+    Ok(())
+}
+
+/// `input` is `[.., k]`; `weight` is `[k, n]` of uint8, or `[k, n / 2]` with two numbers a byte, in the order of CUDA's kernels
+/// ([`interleaved`]); scale and bias are rows. Scaled weights are rounded to the input's dtype.
+fn mixed(
+    call: &mut Call,
+    input: &View,
+    weight: &View,
+    scale: &View,
+    bias: Option<&View>,
+    activation: Option<&str>,
+) -> Result<()> {
+    let (name, dtype) = ("_mixed_dtypes_linear", input.dtype);
+    let half = matches!(dtype, DType::F16 | DType::BF16);
+    check!(half, Runtime, "{name}: The input datatype {dtype} is not supported");
+    check!(weight.dtype == DType::U8, Runtime, "{name}: The weight datatype {} is not supported", weight.dtype);
+    check!(scale.dtype == dtype, Runtime, "{name}: Expected scale datatype {dtype} but got {}", scale.dtype);
+    let bias = bias.filter(|bias| bias.numel() > 0);
+    if let Some(bias) = bias {
+        check!(bias.dtype == dtype, Runtime, "{name}: Expected bias datatype {dtype} but got {}", bias.dtype);
+    }
+    check!(input.dim() > 0, Runtime, "{name}: Expected input argument to have dimensions");
+    check!(weight.dim() == 2, Runtime, "{name}: Expected weight argument to be 2D tensor, got {} dims", weight.dim());
+    check!(weight.is_contiguous(), Runtime, "{name}: Expected weight argument to be contiguous");
+    check!(scale.dim() == 1, Runtime, "{name}: Expected scale argument to be 1D tensor, got {} dims", scale.dim());
+    let (k, n) = (weight.sizes[0], scale.sizes[0]);
+    check!(
+        input.size(-1) == k,
+        Runtime,
+        "{name}: Expected input argument to have {k} columns, but got {}",
+        input.size(-1)
+    );
+    check!(
+        weight.sizes[1] == n || 2 * weight.sizes[1] == n,
+        Runtime,
+        "{name}: Expected weight argument to have either {n} or {} columns, but got {}",
+        n as f64 / 2.0,
+        weight.sizes[1]
+    );
+    if let Some(bias) = bias {
+        check!(bias.dim() == 1, Runtime, "{name}: Expected bias argument to be 1D tensor, got {} dims", bias.dim());
+        check!(
+            bias.sizes[0] == n,
+            Runtime,
+            "{name}: Expected bias argument to have {n} elements, but got {}",
+            bias.sizes[0]
+        );
+    }
+    check!(
+        k % 64 == 0 && n % 64 == 0,
+        Runtime,
+        "{name}: Number of rows/columns of the weight matrix must be divisible by 64"
+    );
+    let activation = match activation.unwrap_or("none") {
+        "none" => None,
+        "relu" => Some(false),
+        "silu" => Some(true),
+        other => return Err(Error::Runtime(format!("{name}: Activation \"{other}\" is not supported"))),
+    };
+
+    let mut sizes = input.sizes.clone();
+    if let Some(last) = sizes.last_mut() {
+        *last = n;
+    }
+    let rows = sizes[..sizes.len() - 1].iter().product();
+    let flat = as_contiguous(call, input)?.as_strided(&[rows, k], &[k, 1], 0);
+    let packed = Interleaved { bytes: weight, scale: &as_contiguous(call, scale)?, size: [n, k] };
+    let weights = interleaved::write_out(call, packed)?;
+    let out = call.empty(dtype, &sizes)?;
+    let matrix = out.as_strided(&[rows, n], &[n, 1], 0);
+    match activation {
+        None => multiply_rows(call, &matrix, &flat, &weights, bias)?,
+        // The activation is of sums that are not rounded yet.
+        Some(silu) => {
+            let sums = call.empty(DType::F32, &[rows, n])?;
+            multiply_rows(call, &sums, &flat, &weights, bias)?;
+            let family = if silu { "silu" } else { "relu" };
+            kernel::run(call, family, &[&matrix], &[Input::Tensor(sums)], DType::F32, |_, v| {
+                let x = v[0];
+                vec![if silu { x * math::sigmoid(x) } else { x.lt(0.0).select(x.like(0.0), x) }]
+            })?;
+        }
+    }
+    call.ret(out);
+    Ok(())
+}

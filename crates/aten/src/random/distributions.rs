@@ -1,0 +1,180 @@
+//! Random numbers of distributions whose parameters are tensors: normal, Bernoulli, Poisson, binomial, gamma, Dirichlet.
+//!
+//! Each element has a counter of its own, and draws as many blocks of random words under it as its method takes: most
+//! methods reject some of their candidates.
+
+use crate::operator::argument::{AnyTensor, Out, TensorOrScalar};
+use crate::operator::call::Call;
+use crate::operator::error::Result;
+use crate::pointwise::operator::{input, result_tensor};
+use crate::random::fill::{self, fill};
+use crate::random::in_place::{check_float, check_std};
+use crate::tensor::overlap;
+use crate::{check, operators};
+use dml_compute::pointwise::kernel::{self, Input, Variant};
+use dml_compute::random::Generator;
+use dml_compute::random::distributions::{Distribution, STD, sample};
+use dml_compute::random::fill::Sample;
+use dml_compute::random::philox::sample_dtype;
+use dml_compute::reduction::axes::Axes;
+use dml_compute::reduction::sum;
+use dml_compute::scalar::Scalar as Number;
+use dml_compute::view::{Dims, View};
+use dml_kernel::DType;
+
+operators! {
+    normal(mean, std, generator, out) {
+        "aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor",
+        "aten::normal.Tensor_float_out(Tensor mean, float std=1., *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)",
+        "aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
+        "aten::normal.float_Tensor_out(float mean, Tensor std, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)",
+        "aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
+        "aten::normal.Tensor_Tensor_out(Tensor mean, Tensor std, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)",
+    }
+    bernoulli_(self, p, generator) {
+        "aten::bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)",
+    }
+    bernoulli_out(self, generator, out) {
+        "aten::bernoulli.out(Tensor self, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)",
+    }
+    poisson(self, generator) {
+        "aten::poisson(Tensor self, Generator? generator=None) -> Tensor",
+    }
+    binomial(count, prob, generator) {
+        "aten::binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
+    }
+    standard_gamma(self, generator) {
+        "aten::_standard_gamma(Tensor self, Generator? generator=None) -> Tensor",
+    }
+    dirichlet(self, generator) {
+        "aten::_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
+    }
+}
+
+/// Either of mean and deviation is a tensor.
+fn normal(
+    call: &mut Call,
+    mean: TensorOrScalar,
+    std: TensorOrScalar,
+    generator: Option<Generator>,
+    out: Out,
+) -> Result<()> {
+    let operand = |x| match x {
+        TensorOrScalar::Scalar(s) => Ok(Input::Number(s, DType::F32)),
+        TensorOrScalar::Tensor(t) => input(call, &t),
+    };
+    if let Some(given) = out.given() {
+        check_float(call, given)?;
+    }
+    let [mean, std] = [operand(mean)?, operand(std)?];
+    if let Input::Number(std, _) = &std {
+        check_std(std.to_f64())?;
+    }
+    let std_number = matches!(std, Input::Number(..));
+    let dtype = match (&mean, &std) {
+        (Input::Tensor(t), _) | (_, Input::Tensor(t)) => t.dtype,
+        _ => call.host.default_dtype(),
+    };
+    let sizes = [&mean, &std].into_iter().try_fold(Dims::new(), |sizes, input| match input {
+        Input::Tensor(t) => call.broadcast(&sizes, &t.sizes),
+        Input::Number(..) => Ok(sizes),
+    })?;
+    // The first input is contiguous, and the result with it.
+    let noise = call.empty(dtype, &sizes)?;
+    let inputs = [Input::Tensor(noise.clone()), mean, std];
+    let out = result_tensor(call, out, dtype, &inputs)?;
+    check_float(call, &out)?;
+    fill(call, generator.as_ref(), Sample::StandardNormal, &noise, &[])?;
+    let variant = Variant::Guarded(if std_number { &[] } else { &STD }, std_number);
+    kernel::run_variant(call, "normal_of", variant, &[&out], &kernel::operands(&inputs), dtype, &|_, v| {
+        vec![v[0] * v[2] + v[1]]
+    })?;
+    call.ret(out);
+    Ok(())
+}
+
+fn bernoulli_(call: &mut Call, out: &View, p: AnyTensor, generator: Option<Generator>) -> Result<()> {
+    let p = input(call, &p)?;
+    bernoulli(call, generator, out.clone(), p)
+}
+
+fn bernoulli_out(call: &mut Call, p: &View, generator: Option<Generator>, out: Out) -> Result<()> {
+    let out = call.result(out.given(), p.dtype, &p.sizes)?;
+    bernoulli(call, generator, out, Input::Tensor(p.clone()))
+}
+
+/// Ones with probability `p`.
+fn bernoulli(call: &mut Call, generator: Option<Generator>, out: View, p: Input) -> Result<()> {
+    overlap::check_internal(&out)?;
+    match p {
+        Input::Number(p, _) => fill::bernoulli(call, generator.as_ref(), &out, p.to_f64())?,
+        Input::Tensor(p) => {
+            let dtype = p.dtype;
+            check!(dtype.is_float(), NotImplemented, "\"bernoulli_tensor_cpu_p_\" not implemented for '{dtype}'");
+            let sizes = call.broadcast(&out.sizes, &p.sizes)?;
+            check!(
+                sizes == out.sizes,
+                Runtime,
+                "output with shape {:?} doesn't match the broadcast shape {:?}",
+                out.sizes.as_slice(),
+                sizes.as_slice()
+            );
+            sample(call, generator.as_ref(), Distribution::Bernoulli, &out, &[&p])?;
+        }
+    }
+    call.ret(out);
+    Ok(())
+}
+
+fn poisson(call: &mut Call, mean: &View, generator: Option<Generator>) -> Result<()> {
+    check_float(call, mean)?;
+    let out = call.empty(mean.dtype, &mean.sizes)?;
+    sample(call, generator.as_ref(), Distribution::Poisson, &out, &[mean])?;
+    call.ret(out);
+    Ok(())
+}
+
+fn binomial(call: &mut Call, count: &View, p: &View, generator: Option<Generator>) -> Result<()> {
+    check_float(call, count)?;
+    check!(count.dtype == p.dtype, Runtime, "Found dtype {} but expected {}", p.dtype, count.dtype);
+    let out = call.empty(count.dtype, &call.broadcast(&count.sizes, &p.sizes)?)?;
+    sample(call, generator.as_ref(), Distribution::Binomial, &out, &[count, p])?;
+    call.ret(out);
+    Ok(())
+}
+
+fn standard_gamma(call: &mut Call, shape: &View, generator: Option<Generator>) -> Result<()> {
+    check_float(call, shape)?;
+    let out = call.empty(shape.dtype, &shape.sizes)?;
+    sample(call, generator.as_ref(), Distribution::Gamma, &out, &[shape])?;
+    call.ret(out);
+    Ok(())
+}
+
+/// Gamma samples as parts of their sum along the last dimension.
+fn dirichlet(call: &mut Call, shape: &View, generator: Option<Generator>) -> Result<()> {
+    check_float(call, shape)?;
+    let out = call.empty(shape.dtype, &shape.sizes)?;
+    if out.numel() > 0 {
+        let wide = sample_dtype(shape.dtype);
+        let parts = call.empty(wide, &shape.sizes)?;
+        sample(call, generator.as_ref(), Distribution::Gamma, &parts, &[shape])?;
+        let axes = if shape.dim() == 0 {
+            Axes::all(true)
+        } else {
+            crate::reduction::axes::axes_listed(call, &[-1], shape.dim(), true)?
+        };
+        let total = sum::add_up(call, &parts, axes)?;
+        let inputs = [Input::Tensor(parts), Input::Tensor(total)];
+        let (least, most) = if wide == DType::F64 {
+            (f64::MIN_POSITIVE, 1.0 - f64::EPSILON / 2.0)
+        } else {
+            (f64::from(f32::MIN_POSITIVE), 1.0 - f64::from(f32::EPSILON) / 2.0)
+        };
+        let bounds = [least, most].map(|x| Input::Number(Number::Double(x), wide));
+        let inputs: Vec<Input> = inputs.into_iter().chain(bounds).collect();
+        kernel::run(call, "dirichlet", &[&out], &inputs, wide, |_, v| vec![(v[0] / v[1]).max(v[2]).min(v[3])])?;
+    }
+    call.ret(out);
+    Ok(())
+}

@@ -1,0 +1,4 @@
+//! PyTorch's rules for tensors that meet: type promotion, and memory that operands share.
+
+pub mod overlap;
+pub mod promote;

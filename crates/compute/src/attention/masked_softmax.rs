@@ -1,0 +1,15 @@
+//! softmax over what a mask leaves, as PyTorch's attention for inference calls it.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::pointwise::kernel::{self, Input};
+use crate::scalar::Scalar as Number;
+use crate::view::View;
+
+/// A new contiguous tensor: `x`, and `value` where the mask is true.
+pub fn masked(cx: &Context, x: &View, mask: &View, value: f64) -> Result<View> {
+    let out = cx.empty(x.dtype, &x.sizes)?;
+    let inputs = [Input::Tensor(x.clone()), Input::Tensor(mask.clone()), Input::Number(Number::Double(value), x.dtype)];
+    kernel::run(cx, "masked", &[&out], &inputs, x.dtype, |_, v| vec![v[1].ne(0).select(v[2], v[0])])?;
+    Ok(out)
+}

@@ -1,0 +1,5 @@
+//! Tensors made from numbers.
+
+pub mod sequences;
+pub mod triangle;
+pub mod triangular_indices;

@@ -1,0 +1,13 @@
+//! Elements found through index tensors and masks.
+
+pub mod arguments;
+pub mod embedding;
+pub mod embedding_bag;
+pub mod embedding_bag_backward;
+pub mod fill_value;
+pub mod index;
+pub mod index_select;
+pub mod mask;
+pub mod masked;
+pub mod nonzero;
+pub mod scatter;

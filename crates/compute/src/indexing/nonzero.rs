@@ -1,0 +1,31 @@
+//! Where elements are that are not zero. Their number is read back: it is a size.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::indexing::mask::{Count, Visit};
+use crate::view::{Dims, View};
+use dml_kernel::DType;
+
+/// Column by column, as on the CPU.
+pub fn strides(count: i64) -> Dims {
+    Dims::from_slice(&[1, count])
+}
+
+/// The coordinates of all elements that are not zero, `[count, rank]`, in row-major order. Waits for the count.
+pub fn coordinates(cx: &Context, mask: &View) -> Result<View> {
+    if mask.numel() == 0 {
+        return cx.empty_strided(DType::I64, &[0, mask.dim() as i64], &strides(0));
+    }
+    let count = Count::new(cx, mask)?;
+    let total = count.total(cx)?;
+    let out = cx.empty_strided(DType::I64, &[total, mask.dim() as i64], &strides(total))?;
+    write_coordinates(cx, &count, &out)?;
+    Ok(out)
+}
+
+pub fn write_coordinates(cx: &Context, count: &Count, out: &View) -> Result<()> {
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    count.visit(cx, Visit::Coordinates { out }, out.sizes[0])
+}

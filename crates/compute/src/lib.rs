@@ -1,0 +1,55 @@
+//! What is computed on a device: views of memory, and the kernels over them. It knows no framework: no schema, no operator of
+//! any framework, no framework's words for errors. Whoever calls it has checked dtypes and shapes.
+//!
+//! A computation takes a [`Context`] and operands as [`View`]s, and enqueues kernels that write results which exist.
+
+#![deny(unsafe_code)]
+// Fields of specialisations that operators still fill themselves; goes when their launches have moved here.
+#![allow(missing_docs)]
+
+/// `return Err(Error::Kind(format!(..)))` unless the condition holds.
+#[macro_export]
+macro_rules! check {
+    ($cond:expr, $kind:ident, $($fmt:tt)+) => {
+        // A value first: of a comparison of floats, which NaN fails, the negation is not the opposite comparison.
+        if !std::convert::identity::<bool>($cond) {
+            return Err($crate::error::Error::$kind(format!($($fmt)+)));
+        }
+    };
+}
+
+pub mod attention;
+pub mod bounds;
+pub mod complex;
+pub mod context;
+pub mod convolution;
+pub mod creation;
+pub mod detection;
+pub mod dtype;
+pub mod error;
+pub mod fault;
+pub mod fft;
+pub mod host;
+pub mod indexing;
+pub mod linear_algebra;
+pub mod lists;
+pub mod loss;
+pub mod matmul;
+pub mod movement;
+pub mod normalization;
+pub mod pointwise;
+pub mod primitives;
+pub mod quantization;
+pub mod random;
+pub mod recurrent;
+pub mod reduction;
+pub mod scalar;
+pub mod sorting;
+pub mod sparse;
+pub mod spatial;
+pub mod view;
+
+pub use context::{Context, Environment, MatmulPrecision};
+pub use error::{Error, Result};
+pub use scalar::Scalar;
+pub use view::{Dims, Location, View};

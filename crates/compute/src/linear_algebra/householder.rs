@@ -1,0 +1,150 @@
+//! Products of Householder reflections `I - tau v v^H`, in blocks `I - V T V^H` (the compact WY form).
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::linear_algebra::element::{
+    Element, ElementVar, InputElements, LocalElements, OutputElements, SharedElements,
+};
+use crate::linear_algebra::matrices::{self, Into, MatrixStrides, adjoint, part};
+use crate::primitives::kernel::KernelSpec;
+use crate::view::View;
+use dml_engine::interface::U32;
+use dml_engine::parameters;
+use dml_kernel::{Builder, DType, ScalarType};
+
+/// Most reflections of a block.
+pub const BLOCK: u32 = 32;
+
+/// Some reflections, fit to be applied.
+pub struct Block {
+    /// `[batch, m, k]`, with ones on the diagonal and zeros above.
+    pub v: View,
+    /// `[batch, k, k]`, upper triangular.
+    pub t: View,
+}
+
+impl Block {
+    /// The reflections whose vectors stand below the diagonal of `v`, `[batch, m, k]`, and whose factors are `first..first + k` of `tau`,
+    /// contiguous.
+    pub fn new(cx: &Context, v: &View, tau: &View, first: i64) -> Result<Block> {
+        Block::of_vectors(cx, matrices::unit_lower(cx, v)?, tau, first)
+    }
+
+    /// The same of vectors with ones on the diagonal and zeros above.
+    pub fn of_vectors(cx: &Context, v: View, tau: &View, first: i64) -> Result<Block> {
+        let (batch, k) = (v.sizes[0], v.sizes[2]);
+        let t = matrices::empty(cx, v.dtype, &[batch, k, k])?;
+        matrices::multiply(cx, [&adjoint(&v), &v], &t, Into::Written)?;
+        let spec = Factor { dtype: v.dtype, index: matrices::index_of(&[&t, tau]) };
+        let arguments = FactorArguments {
+            t: &t,
+            tau,
+            strides: &t,
+            batch: batch as u32,
+            k: k as u32,
+            first: first as u32,
+            tau_apart: tau.size(-1) as u32,
+        };
+        cx.run(&spec, &arguments, matrices::workgroups(batch, 1))?;
+        Ok(Block { v, t })
+    }
+
+    /// `c = Q c` or, `inverse`, `c = Q^H c`, of `[batch, m, n]`.
+    pub fn apply(&self, cx: &Context, c: &View, inverse: bool) -> Result<()> {
+        let (batch, k, n) = (c.sizes[0], self.v.sizes[2], c.sizes[2]);
+        let [inner, turned] = [(); 2].map(|()| matrices::empty(cx, c.dtype, &[batch, k, n]));
+        let (inner, turned) = (inner?, turned?);
+        let t = if inverse { adjoint(&self.t) } else { self.t.clone() };
+        matrices::multiply(cx, [&adjoint(&self.v), c], &inner, Into::Written)?;
+        matrices::multiply(cx, [&t, &inner], &turned, Into::Written)?;
+        matrices::multiply(cx, [&self.v, &turned], c, Into::Subtracted)
+    }
+}
+
+/// `c = Q c` or, `inverse`, `c = Q^H c` in place, of `[batch, m, n]`, where Q is the product of the reflections in `v`, `[batch, m, k]`, and `tau`,
+/// contiguous `[.., at least k]`.
+pub fn apply(cx: &Context, v: &View, tau: &View, c: &View, inverse: bool) -> Result<()> {
+    let (m, k, n) = (c.sizes[1], v.sizes[2], c.sizes[2]);
+    if c.numel() == 0 {
+        return Ok(());
+    }
+    let blocks: Vec<i64> = (0..k).step_by(BLOCK as usize).collect();
+    let each = |&from: &i64| {
+        let to = (from + i64::from(BLOCK)).min(k);
+        let block = Block::new(cx, &part(v, (from, m), (from, to)), tau, from)?;
+        block.apply(cx, &part(c, (from, m), (0, n)), inverse)
+    };
+    if inverse { blocks.iter().try_for_each(each) } else { blocks.iter().rev().try_for_each(each) }
+}
+
+/// Makes T of `V^H V` and tau, in its place. A workgroup takes a matrix, an invocation a row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Factor {
+    dtype: DType,
+    index: ScalarType,
+}
+
+parameters! {
+    Factor as s => FactorArguments, FactorParameters {
+        t: OutputElements = s.dtype,
+        tau: InputElements = s.dtype,
+        strides: MatrixStrides = s.index,
+        batch: U32,
+        k: U32,
+        /// The first reflection's place in `tau`, and the reflections of a whole matrix.
+        first: U32,
+        tau_apart: U32,
+    }
+}
+
+impl KernelSpec for Factor {
+    fn name(&self) -> &'static str {
+        "householder_block"
+    }
+
+    fn workgroup(&self) -> [u32; 3] {
+        [BLOCK, 1, 1]
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: FactorParameters<'b>) {
+        let dtype = self.dtype;
+        let (matrix, _) = matrices::own_tile(b, p.batch, b.u32(1));
+        let row = b.local_id(0);
+        let products = SharedElements::shared(b, dtype, BLOCK * BLOCK);
+        let at = |column| p.strides.at(matrix, row, column);
+        let t = LocalElements::local(b, dtype, BLOCK);
+        b.if_(row.lt(p.k), || {
+            b.for_(0, p.k, 1, |column| products.store(row * BLOCK + column, p.t.load(at(column))));
+        });
+        b.barrier();
+        b.if_(row.lt(p.k), || {
+            b.for_(0, p.k, 1, |column| {
+                let own = matrix.cast(self.index) * p.tau_apart.cast(self.index);
+                let tau = p.tau.load(own + (p.first + column).cast(self.index));
+                // Row `row` of T times column `column` of the products; a row of T depends on no other.
+                let sum = ElementVar::var(b, Element::constant(b, dtype, 0.0));
+                b.for_(row, column, 1, |i| sum.set(sum.get() + t.get(i) * products.load(i * BLOCK + column)));
+                let below = Element::select(column.lt(row), tau.like(0.0), -(tau * sum.get()));
+                let value = Element::select(column.eq(row), tau, below);
+                t.set(column, value);
+                p.t.store(at(column), value);
+            });
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::validate::accepted;
+
+    #[test]
+    fn kernels_are_valid() {
+        for dtype in [DType::F32, DType::C64] {
+            accepted(&Factor { dtype, index: ScalarType::U32 }.build());
+        }
+        for dtype in [DType::F64, DType::C128] {
+            accepted(&Factor { dtype, index: ScalarType::U64 }.build());
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Kernels of pivots: the permutation matrix that they amount to, and the determinant of an LU decomposition.
+
+use crate::linear_algebra::element::{Element, ElementVar, InputElements, OutputElements};
+use crate::linear_algebra::matrices::MatrixStrides;
+use crate::primitives::kernel::{Input, KernelSpec, Output};
+use dml_engine::interface::{Index, U32};
+use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
+use dml_kernel::{Builder, DType, ScalarType, math};
+
+/// For every matrix, which row of it each row of `P^T A` is. An invocation takes a matrix.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Permutation {
+    /// Type of offsets.
+    pub index: ScalarType,
+}
+
+parameters! {
+    pub Permutation as s => PermutationArguments, PermutationParameters {
+        pivots: Input = DType::I32,
+        /// `[batch, rows]`
+        rows_of: Output = DType::I32,
+        batch: Index = s.index,
+        rows: U32,
+        steps: U32,
+    }
+}
+
+impl KernelSpec for Permutation {
+    fn name(&self) -> &'static str {
+        "permutation_of_pivots"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: PermutationParameters<'b>) {
+        let index = self.index;
+        let matrix = linear_id(b, index);
+        b.if_(matrix.lt(p.batch), || {
+            let first = matrix * p.rows.cast(index);
+            b.for_(0, p.rows, 1, |row| p.rows_of.store(first + row.cast(index), row.cast(ScalarType::I32)));
+            b.for_(0, p.steps, 1, |step| {
+                let other = p.pivots.load(matrix * p.steps.cast(index) + step.cast(index)) - 1;
+                let [here, there] = [step.cast(index), other.cast(index)].map(|row| first + row);
+                let (x, y) = (p.rows_of.load(here), p.rows_of.load(there));
+                p.rows_of.store(here, y);
+                p.rows_of.store(there, x);
+            });
+        });
+    }
+}
+
+/// The permutation matrices.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PermutationMatrix {
+    /// Of the matrices.
+    pub dtype: DType,
+    /// Type of offsets.
+    pub index: ScalarType,
+}
+
+parameters! {
+    pub PermutationMatrix as s => PermutationMatrixArguments, PermutationMatrixParameters {
+        rows_of: Input = DType::I32,
+        /// `[batch, rows, rows]`, contiguous.
+        out: OutputElements = s.dtype,
+        numel: Index = s.index,
+        rows: U32,
+    }
+}
+
+impl KernelSpec for PermutationMatrix {
+    fn name(&self) -> &'static str {
+        "permutation_matrix"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: PermutationMatrixParameters<'b>) {
+        let i = linear_id(b, self.index);
+        b.if_(i.lt(p.numel), || {
+            let n = p.rows.cast(self.index);
+            let (line, column) = (i / n, i % n);
+            let (matrix, row) = (line / n, line % n);
+            let one = p.rows_of.load(matrix * n + column).cast(self.index).eq(row);
+            p.out.store(i, Element::of_real(self.dtype, one.cast(self.dtype.compute())));
+        });
+    }
+}
+
+/// What is computed of the diagonals.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Of {
+    /// The determinant.
+    Determinant,
+    /// Its sign and the logarithm of its size.
+    Logarithm,
+}
+
+/// The determinants. An invocation takes a matrix.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Determinant {
+    /// Of the matrices.
+    pub dtype: DType,
+    /// Type of offsets.
+    pub index: ScalarType,
+    /// What it is.
+    pub of: Of,
+}
+
+parameters! {
+    pub Determinant as s => DeterminantArguments, DeterminantParameters {
+        lu: InputElements = s.dtype,
+        strides: MatrixStrides = s.index,
+        pivots: Input = DType::I32,
+        /// The determinant or its sign.
+        out: OutputElements = s.dtype,
+        /// The logarithm, where it is computed; otherwise not written.
+        logarithm: Output = s.dtype.real(),
+        batch: U32,
+        n: U32,
+    }
+}
+
+impl KernelSpec for Determinant {
+    fn name(&self) -> &'static str {
+        "determinant"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: DeterminantParameters<'b>) {
+        let compute = self.dtype.compute();
+        let matrix = linear_id(b, ScalarType::U32);
+        b.if_(matrix.lt(p.batch), || {
+            let product = ElementVar::var(b, Element::constant(b, self.dtype, 1.0));
+            let sum = b.var(b.float(compute, 0.0));
+            let first = matrix.cast(self.index) * p.n.cast(self.index);
+            b.for_(0, p.n, 1, |i| {
+                let element = p.lu.load(p.strides.at(matrix, i, i));
+                let factor = match self.of {
+                    Of::Determinant => element,
+                    Of::Logarithm => {
+                        sum.set(sum.get() + math::log(element.abs()));
+                        element.sign()
+                    }
+                };
+                let stays = p.pivots.load(first + i.cast(self.index)).eq((i + 1).cast(ScalarType::I32));
+                product.set(product.get() * Element::select(stays, factor, -factor));
+            });
+            p.out.store(matrix, product.get());
+            if self.of == Of::Logarithm {
+                p.logarithm.store(matrix, sum.get());
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::validate::accepted;
+
+    #[test]
+    fn kernels_are_valid() {
+        for (dtype, index) in [
+            (DType::F32, ScalarType::U32),
+            (DType::F64, ScalarType::U64),
+            (DType::C64, ScalarType::U64),
+            (DType::C128, ScalarType::U32),
+        ] {
+            accepted(&Permutation { index }.build());
+            accepted(&PermutationMatrix { dtype, index }.build());
+            for of in [Of::Determinant, Of::Logarithm] {
+                accepted(&Determinant { dtype, index, of }.build());
+            }
+        }
+    }
+}

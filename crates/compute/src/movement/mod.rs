@@ -1,0 +1,6 @@
+//! Elements moved as they are: copies, concatenation, flips, rolls, shuffles.
+
+pub mod concatenation;
+pub mod copy;
+pub mod pixel_shuffle;
+pub mod rearrange;

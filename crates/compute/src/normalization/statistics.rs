@@ -1,0 +1,41 @@
+//! Statistics of an input, and running ones of many inputs.
+
+use crate::context::Context;
+use crate::dtype::accumulator;
+use crate::error::Result;
+use crate::pointwise::kernel::{self, Input};
+use crate::reduction::axes::Axes;
+use crate::reduction::fold::Reduction;
+use crate::reduction::reduce;
+use crate::reduction::variance::{Moments, Results};
+use crate::scalar::Scalar as Number;
+use crate::view::View;
+use smallvec::SmallVec;
+
+/// Mean, `1 / sqrt(variance + eps)` and variance over some dimensions, into as many tensors as are given.
+pub fn moments(cx: &Context, input: &View, axes: Axes, eps: f64, outs: &[&View]) -> Result<()> {
+    moments_of(cx, input, axes, eps, outs, false)
+}
+
+/// The same of batches, whose running mean an infinite element makes infinite, as on CPU.
+pub fn batch_moments(cx: &Context, input: &View, axes: Axes, eps: f64, outs: &[&View]) -> Result<()> {
+    moments_of(cx, input, axes, eps, outs, true)
+}
+
+fn moments_of(cx: &Context, input: &View, axes: Axes, eps: f64, outs: &[&View], infinite: bool) -> Result<()> {
+    let dtype = accumulator(input.dtype);
+    let fold = Moments { scalar: dtype.compute(), results: Results::Normalizer { infinite } };
+    let numbers = &[(dtype, Number::Double(eps))][..];
+    reduce(cx, &fold, &Reduction { inputs: &[input], outs, axes, tables: &[], numbers })
+}
+
+/// `running = (1 - momentum) * running + momentum * of the batch`, the variance corrected by a factor.
+pub fn update(cx: &Context, running: [&View; 2], batch: [&View; 2], momentum: f64, correction: f64) -> Result<()> {
+    let dtype = accumulator(running[0].dtype);
+    let mut inputs: SmallVec<[Input; 7]> = running.iter().chain(&batch).map(|&t| Input::Tensor(t.clone())).collect();
+    let numbers = [1.0 - momentum, momentum, correction];
+    inputs.extend(numbers.map(|x| Input::Number(Number::Double(x), dtype)));
+    kernel::run(cx, "update_statistics", &running, &inputs, dtype, |_, v| {
+        vec![v[0] * v[4] + v[2] * v[5], v[1] * v[4] + v[3] * v[6] * v[5]]
+    })
+}

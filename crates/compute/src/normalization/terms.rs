@@ -1,0 +1,107 @@
+//! What normalises an input, and the gradient of that.
+
+use crate::context::Context;
+use crate::dtype::accumulator;
+use crate::error::Result;
+use crate::pointwise::kernel::{self, Operand, Operands, Options, Variant};
+use crate::scalar::Scalar as Number;
+use crate::view::View;
+use dml_kernel::Value;
+
+/// What normalises an input: views of the input's shape, most of them expanded.
+#[derive(Default)]
+pub struct Terms {
+    pub mean: Option<View>,
+    /// The inverse of the deviation.
+    pub scale: Option<View>,
+    pub weight: Option<View>,
+    pub bias: Option<View>,
+}
+
+impl Terms {
+    /// `out = (x - mean) * scale * weight + bias`, of what there is.
+    pub fn normalize(&self, cx: &Context, x: &View, out: &View) -> Result<()> {
+        let terms = [Some(x), self.mean.as_ref(), self.scale.as_ref(), self.weight.as_ref(), self.bias.as_ref()];
+        let (present, inputs) = (presence(&terms), inputs(&terms));
+        kernel::run_variant(
+            cx,
+            "normalize",
+            Variant::Options(present),
+            &[out],
+            &inputs,
+            accumulator(x.dtype),
+            &|_, v| {
+                let term = |i| pick(v, &present, i);
+                let centred = minus(v[0], term(1));
+                vec![plus(times(times(centred, term(2)), term(3)), term(4))]
+            },
+        )
+    }
+
+    /// The input's gradient: `(g * weight - (total + y * product) / n) * scale` with `y = (x - mean) * scale`.
+    pub fn gradient(&self, cx: &Context, grad: &View, x: &View, sums: &Sums, out: &View) -> Result<()> {
+        let (total, product) = (sums.total.as_ref(), sums.product.as_ref());
+        let weight = self.weight.as_ref();
+        let terms = [Some(grad), Some(x), self.mean.as_ref(), self.scale.as_ref(), weight, total, product];
+        let (present, mut inputs) = (presence(&terms), inputs(&terms));
+        let dtype = accumulator(x.dtype);
+        inputs.push(Operand::Number(Number::Double(1.0 / sums.count as f64)));
+        let outside = sums.weighted_after;
+        let mut options = present;
+        options[terms.len()] = outside;
+        kernel::run_variant(cx, "normalize_backward", Variant::Options(options), &[out], &inputs, dtype, &|_, v| {
+            let term = |i| pick(v, &present, i);
+            let share = v[v.len() - 1];
+            let (inner, outer) = if outside { (None, term(4)) } else { (term(4), None) };
+            let normal = times(minus(v[1], term(2)), term(3));
+            let mut mean = term(5);
+            if let Some(product) = term(6) {
+                mean = Some(plus(normal * product, mean));
+            }
+            let centred = minus(times(v[0], inner), mean.map(|m| m * share));
+            vec![times(times(centred, term(3)), outer)]
+        })
+    }
+}
+
+/// Sums over what was normalised together, as views of the input's shape.
+pub struct Sums {
+    /// Of the weighted gradient.
+    pub total: Option<View>,
+    /// Of the weighted gradient times the normalised input.
+    pub product: Option<View>,
+    /// Elements normalised together.
+    pub count: i64,
+    /// The weight is one number for all of them, and the sums are without it.
+    pub weighted_after: bool,
+}
+
+/// Which of the terms there are.
+pub fn presence(terms: &[Option<&View>]) -> Options {
+    std::array::from_fn(|i| terms.get(i).is_some_and(Option::is_some))
+}
+
+/// The terms that there are.
+fn inputs<'t>(terms: &[Option<&'t View>]) -> Operands<'t> {
+    terms.iter().flatten().map(|&t| Operand::Tensor(t)).collect()
+}
+
+/// Term `i`, given the values of those that there are and their [`presence`].
+pub fn pick<'b>(values: &[Value<'b>], presence: &Options, i: usize) -> Option<Value<'b>> {
+    let before = presence[..i].iter().filter(|&&present| present).count();
+    presence[i].then(|| values[before])
+}
+
+/// `x - y`, or `x` if there is no `y`.
+pub fn minus<'b>(x: Value<'b>, y: Option<Value<'b>>) -> Value<'b> {
+    y.map_or(x, |y| x - y)
+}
+
+fn plus<'b>(x: Value<'b>, y: Option<Value<'b>>) -> Value<'b> {
+    y.map_or(x, |y| x + y)
+}
+
+/// `x * y`, or `x` if there is no `y`.
+pub fn times<'b>(x: Value<'b>, y: Option<Value<'b>>) -> Value<'b> {
+    y.map_or(x, |y| x * y)
+}

@@ -1,0 +1,33 @@
+//! Addition, subtraction and multiplication of tensors.
+
+use dml_kernel::{Value, math};
+
+/// A sum; of bools, their disjunction.
+pub fn sum<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
+    if x.scalar() == dml_kernel::ScalarType::Bool { x | y } else { x + y }
+}
+
+/// A product; of bools, their conjunction.
+pub fn product<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
+    if x.scalar() == dml_kernel::ScalarType::Bool { x & y } else { x * y }
+}
+
+/// [`product`] that other arithmetic goes on with: of floats it is not 0 where an adapter flushes subnormal numbers.
+pub fn exact_product<'b>(x: Value<'b>, y: Value<'b>) -> Value<'b> {
+    if x.scalar().is_float() { math::mul(x, y) } else { product(x, y) }
+}
+
+/// `x * y + c`; the product may be beyond the range where the sum is not. Of integers modulo their width, of bools logic.
+pub fn multiply_add<'b>(x: Value<'b>, y: Value<'b>, c: Value<'b>) -> Value<'b> {
+    let product = exact_product(x, y);
+    let plain = sum(c, product);
+    if !x.scalar().is_float() {
+        return plain;
+    }
+    // A quarter of both then, of which the product is no infinity that could meet another one.
+    let quarter = x * 0.25 * y;
+    let bounded = quarter.is_inf().select((!c.is_finite()).select(c, quarter), c * 0.25 + quarter);
+    let sum = (product.is_inf() & !x.is_inf() & !y.is_inf()).select(4.0 * bounded, plain);
+    // A product that vanishes still has a sign.
+    (product.is_zero() & c.is_zero() & !x.is_zero() & !y.is_zero()).select(product, sum)
+}

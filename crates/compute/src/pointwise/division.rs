@@ -1,0 +1,97 @@
+//! Division that rounds, and remainders.
+
+use crate::fault::Refusal;
+use crate::pointwise::binary::copysign;
+use crate::pointwise::kernel::{Domain, Guard};
+use dml_kernel::{DType, Value, convert, math};
+
+/// What is computed of a dividend and a divisor.
+#[derive(Copy, Clone)]
+pub enum Body {
+    /// A quotient that is an integer; its steps are rounded.
+    Quotient(for<'b> fn(Value<'b>, Value<'b>, Precision) -> Value<'b>),
+    /// A remainder, which is exact.
+    Remainder(math::Binary),
+}
+
+/// The 16-bit float dtype to which something is rounded, if any.
+#[derive(Copy, Clone)]
+pub struct Precision(pub Option<DType>);
+
+impl Precision {
+    pub fn round(self, x: Value<'_>) -> Value<'_> {
+        self.0.map_or(x, |dtype| convert(x, dtype))
+    }
+
+    /// This one where `holds`, else none.
+    pub fn only(self, holds: bool) -> Precision {
+        Precision(self.0.filter(|_| holds))
+    }
+}
+
+/// The second operand, which the CPU does not divide integers by where it is zero.
+pub const DIVISOR: &[Guard] =
+    &[Guard { operand: 1, domain: Domain::Divisor, refusal: Refusal::Value("ZeroDivisionError") }];
+
+/// An integer divisor that no driver divides by wrongly: 1 in place of 0, and of -1, whose quotient is a negation.
+fn safe<'b>(divisor: Value<'b>) -> Value<'b> {
+    let zero = divisor.eq(0);
+    let unsafe_ = if divisor.scalar().is_signed() { zero | divisor.eq(-1) } else { zero };
+    unsafe_.select(divisor.like(1.0), divisor)
+}
+
+/// `trunc(a / b)`; integers by zero yield 0.
+pub fn quotient<'b>(a: Value<'b>, b: Value<'b>, steps: Precision) -> Value<'b> {
+    match a.scalar() {
+        s if s.is_float() => steps.round(a / b).trunc(),
+        s => {
+            let plain = a / safe(b);
+            let quotient = if s.is_signed() { b.eq(-1).select(-a, plain) } else { plain };
+            b.eq(0).select(a.like(0.0), quotient)
+        }
+    }
+}
+
+/// `a - b * trunc(a / b)`, exact. Not by a remainder instruction: Vulkan leaves it undefined for negative numbers.
+pub fn rest<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
+    match a.scalar() {
+        s if s.is_float() => math::fmod(a, b),
+        _ => b.eq(0).select(a.like(0.0), a - b * quotient(a, b, Precision(None))),
+    }
+}
+
+/// Whether a remainder's sign is not the divisor's, and it is not zero.
+fn crosses<'b>(rest: Value<'b>, b: Value<'b>) -> Value<'b> {
+    if rest.scalar().is_float() {
+        let divisor = b.is_below_zero();
+        return (rest.is_above_zero() & divisor) | (rest.is_below_zero() & !divisor);
+    }
+    rest.ne(0) & (rest.lt(0) ^ b.lt(0))
+}
+
+/// The remainder with the divisor's sign.
+pub fn modulo<'b>(a: Value<'b>, b: Value<'b>) -> Value<'b> {
+    let rest = rest(a, b);
+    let other = if a.scalar().is_float() { math::special::sum(rest, b) } else { rest + b };
+    crosses(rest, b).select(other, rest)
+}
+
+/// The quotient rounded down. For floats by Python's algorithm, which CPU follows: `a - mod` is a multiple of `b`.
+pub fn floor_quotient<'b>(a: Value<'b>, b: Value<'b>, steps: Precision) -> Value<'b> {
+    match a.scalar() {
+        s if s.is_float() => {
+            let modulus = math::fmod(a, b);
+            let exact = steps.round(steps.round(math::special::sum(a, -modulus)) / b);
+            let exact = crosses(modulus, b).select(steps.round(exact - 1.0), exact);
+            let floor = exact.floor();
+            let floor = (exact - floor).gt(0.5).select(floor + 1.0, floor);
+            let plain = a / b;
+            let zero = copysign(a.like(0.0), plain);
+            b.is_zero().select(plain, exact.eq(0).select(zero, floor))
+        }
+        _ => {
+            let (q, r) = (quotient(a, b, steps), rest(a, b));
+            crosses(r, b).select(q - 1, q)
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Relatives of the error function: its inverse, its scaled complement, and the normal distribution's functions.
+
+use dml_kernel::{Value, math};
+use math::special;
+
+/// Logarithm of the normal distribution function: far left from [`special::erfcx`], which does not vanish there.
+pub fn log_ndtr(x: Value<'_>) -> Value<'_> {
+    let t = x * std::f64::consts::FRAC_1_SQRT_2;
+    let left = x.lt(-1.0);
+    let result = x.builder().var(x);
+    x.builder().if_else(
+        left,
+        || result.set(math::log(0.5 * special::erfcx(-t)) - t * t),
+        || result.set(math::log1p(-0.5 * math::erfc(t))),
+    );
+    result.get()
+}

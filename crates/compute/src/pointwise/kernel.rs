@@ -1,0 +1,387 @@
+//! The pointwise kernel: computes each element of its results from the same element of its inputs.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::fault::{Fault, Refusal, Reporter};
+use crate::primitives::kernel::number_word;
+use crate::scalar::Scalar as Number;
+use crate::view::layout::{self, Layout, LayoutSpec, Walked};
+use crate::view::{Dims, View};
+use dml_engine::{Family, Parameter, Pointwise, PointwiseInput, PointwiseParameters};
+use dml_kernel::dense::{self, GROUP, linear_id};
+use dml_kernel::{Builder, DType, Element, Kernel, ScalarType, Value};
+use smallvec::SmallVec;
+
+/// An input: a tensor, or one number for all elements.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A tensor on the call's device.
+    Tensor(View),
+    /// A number, passed as a parameter of the given dtype.
+    Number(Number, DType),
+}
+
+/// An [`Input`] that is only looked at.
+#[derive(Copy, Clone, Debug)]
+pub enum Operand<'t> {
+    /// A tensor on the call's device.
+    Tensor(&'t View),
+    /// A number, in the common dtype.
+    Number(Number),
+}
+
+/// The inputs of one kernel.
+pub type Operands<'t> = SmallVec<[Operand<'t>; 8]>;
+
+/// The inputs to be looked at.
+pub fn operands(inputs: &[Input]) -> Operands<'_> {
+    let mut all = Operands::new();
+    for input in inputs {
+        all.push(match input {
+            Input::Tensor(t) => Operand::Tensor(t),
+            Input::Number(n, _) => Operand::Number(*n),
+        });
+    }
+    all
+}
+
+/// The tensors among operands.
+pub fn tensors<'o, 't>(operands: &'o [Operand<'t>]) -> impl Iterator<Item = &'t View> + use<'o, 't> {
+    operands.iter().filter_map(|operand| match operand {
+        Operand::Tensor(t) => Some(*t),
+        Operand::Number(_) => None,
+    })
+}
+
+/// What a pointwise kernel computes of one element of each input.
+pub type Body<'f> = &'f dyn for<'b> Fn(&'b Builder, &[Value<'b>]) -> Value<'b>;
+
+/// [`Body`] with several results.
+pub type Bodies<'f> = &'f dyn for<'b> Fn(&'b Builder, &[Value<'b>]) -> Vec<Value<'b>>;
+
+/// How the elements are walked.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+enum Walk {
+    /// All dense or constant: `lanes` neighbours an invocation, in wide accesses.
+    Dense { lanes: u32 },
+    /// Any strides.
+    Strided { rank: u32 },
+}
+
+/// Everything that changes the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    /// The operator, or the group of operators, that the body belongs to.
+    family: Family,
+    variant: Variant,
+    /// The dtype that inputs are converted to.
+    common: DType,
+    outs: SmallVec<[DType; 2]>,
+    inputs: SmallVec<[PointwiseInput; 4]>,
+    walk: Walk,
+    index: ScalarType,
+}
+
+/// How the operands of one launch are walked.
+struct Plan {
+    walk: Walk,
+    /// The type of an index.
+    index: ScalarType,
+    /// A bit an operand, the last one's lowest: it is one element for all. Of a dense walk.
+    constants: u32,
+    /// The dimensions of a strided walk.
+    layout: Option<Layout>,
+}
+
+impl Plan {
+    /// For tensors that broadcast to the first one's shape, of which there are `numel` elements.
+    fn new(tensors: &[&View], numel: i64, heavy: bool) -> Plan {
+        let first = tensors[0];
+        // The common case needs no layout: the same contiguous shape everywhere.
+        let alike = |t: &&View| t.strides == first.strides && t.sizes == first.sizes;
+        if numel > 1 && first.is_contiguous() && tensors[1..].iter().all(alike) {
+            let lanes = lanes(tensors, 0, heavy);
+            return Plan { walk: Walk::Dense { lanes }, index: layout::index_type(numel), constants: 0, layout: None };
+        }
+        Self::of_layout(tensors, heavy)
+    }
+
+    fn of_layout(tensors: &[&View], heavy: bool) -> Plan {
+        let sizes = &tensors[0].sizes;
+        let expanded: SmallVec<[Dims; 6]> = tensors.iter().map(|t| t.expanded_strides(sizes)).collect();
+        let strides: SmallVec<[&[i64]; 6]> = expanded.iter().map(Dims::as_slice).collect();
+        let layout = Layout::walk(sizes, &strides, &layout::order(sizes, &strides));
+        let (index, rank) = (layout.index, layout.rank() as u32);
+        let operands = 0..tensors.len();
+        if !layout.is_dense(0) || !operands.clone().all(|i| layout.is_dense(i) || layout.is_constant(i)) {
+            return Plan { walk: Walk::Strided { rank }, index, constants: 0, layout: Some(layout) };
+        }
+        let constants = operands.fold(0, |bits, i| bits << 1 | u32::from(layout.is_constant(i)));
+        Plan { walk: Walk::Dense { lanes: lanes(tensors, constants, heavy) }, index, constants, layout: None }
+    }
+}
+
+/// Whether operand `i` of `count` is one element for all.
+fn is_constant(constants: u32, count: usize, i: usize) -> bool {
+    constants >> (count - 1 - i) & 1 == 1
+}
+
+/// Neighbours that an invocation of a dense walk computes: 16 bytes of the widest operand, where all are aligned.
+fn lanes(tensors: &[&View], constants: u32, heavy: bool) -> u32 {
+    if heavy {
+        return 1;
+    }
+    let widest = tensors.iter().map(|t| t.element_size()).max().unwrap_or(4);
+    let lanes = 16 / widest;
+    let aligned = |(i, t): (usize, &&View)| {
+        is_constant(constants, tensors.len(), i) || t.data.is_multiple_of(t.element_size() * lanes)
+    };
+    if tensors.iter().enumerate().all(aligned) { lanes as u32 } else { 1 }
+}
+
+/// What tells apart the bodies of one family beside their dtypes, and how a body is run.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// There is one body.
+    One,
+    /// There is one, of hundreds of instructions: an invocation computes one element instead of several, so that it is compiled
+    /// once.
+    Heavy,
+    /// Operands that must have certain values, see [`guarded_operator`](super::operator::guarded_operator); the flag tells apart
+    /// two bodies of a family.
+    Guarded(&'static [Guard], bool),
+    /// A body for each choice of options.
+    Options(Options),
+    /// A body for each dtype that the operands do not show, and for each choice of one option.
+    Of(DType, bool),
+}
+
+/// Choices that change a body.
+pub type Options = [bool; 8];
+
+/// Which values of an operand are refused.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Guard {
+    /// The operand, among all of the body.
+    pub operand: usize,
+    /// The values that it may have.
+    pub domain: Domain,
+    /// What is said of others.
+    pub refusal: Refusal,
+}
+
+/// The values that an operand may have.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Domain {
+    /// Of integers all but 0, of floats all.
+    Divisor,
+    /// 0 to 1, not NaN.
+    Probability,
+    /// 0 or more, not NaN.
+    Deviation,
+}
+
+impl Domain {
+    /// Whether a value is none of these.
+    pub fn lacks(self, x: Value<'_>) -> Value<'_> {
+        match self {
+            Domain::Divisor => x.eq(0),
+            Domain::Probability => !x.le(1) | x.is_below_zero(),
+            Domain::Deviation => !x.ge(0) | x.is_below_zero(),
+        }
+    }
+}
+
+impl Variant {
+    /// A body for each choice of at most eight options.
+    pub fn options<const N: usize>(chosen: [bool; N]) -> Variant {
+        let mut options = Options::default();
+        options[..N].copy_from_slice(&chosen);
+        Variant::Options(options)
+    }
+}
+
+/// Enqueues the kernel that computes `outs` from `inputs`, which broadcast to the outputs' common shape.
+/// Values reach `body` in `common`'s compute type and wrapped to its width.
+pub fn run(
+    cx: &Context,
+    family: &'static str,
+    outs: &[&View],
+    inputs: &[Input],
+    common: DType,
+    body: impl for<'b> Fn(&'b Builder, &[Value<'b>]) -> Vec<Value<'b>>,
+) -> Result<()> {
+    run_variant(cx, family, Variant::One, outs, &operands(inputs), common, &body)
+}
+
+/// [`run`] of a family that has several bodies, and without a type of its own for every body: the machine code exists once.
+pub fn run_variant(
+    cx: &Context,
+    family: &'static str,
+    variant: Variant,
+    outs: &[&View],
+    inputs: &[Operand],
+    common: DType,
+    body: Bodies<'_>,
+) -> Result<()> {
+    let numel = outs[0].numel();
+    if numel == 0 {
+        return Ok(());
+    }
+    let mut all: SmallVec<[&View; 8]> = SmallVec::from_slice(outs);
+    for t in tensors(inputs) {
+        all.push(t);
+    }
+    let compute = common.compute();
+    // Doubles in software are long, too.
+    let in_software = || compute == ScalarType::F64 && !cx.device.info().capabilities.f64;
+    let Plan { walk, index, constants, layout } = Plan::new(&all, numel, variant == Variant::Heavy || in_software());
+    let mut spec =
+        Spec { family: Family(family), variant, common, outs: SmallVec::new(), inputs: SmallVec::new(), walk, index };
+    for t in outs {
+        spec.outs.push(t.dtype);
+    }
+    let mut tensor = outs.len();
+    for input in inputs {
+        spec.inputs.push(match input {
+            Operand::Tensor(t) => {
+                let constant = is_constant(constants, all.len(), tensor);
+                tensor += 1;
+                PointwiseInput::Tensor { dtype: t.dtype, constant }
+            }
+            Operand::Number(_) => PointwiseInput::Number(compute),
+        });
+    }
+    let kernel = cx.device.pointwise_kernel(&spec, || (spec.build(body), spec.describe(body)))?;
+    let lanes = if let Walk::Dense { lanes } = walk { lanes } else { 1 };
+    let groups = dense::groups((numel as u64).div_ceil(u64::from(lanes)));
+    cx.enqueue_with(kernel, groups, |block| {
+        for t in outs {
+            block.writes(t.range());
+        }
+        for t in &all[outs.len()..] {
+            block.reads(t.range());
+        }
+        let numbers = inputs.iter().filter_map(|input| match input {
+            Operand::Number(x) => Some((compute, number_word(common, *x))),
+            Operand::Tensor(_) => None,
+        });
+        let (outs, tensors) = all.split_at(outs.len());
+        let address = |t: &&View| t.data;
+        let (outs, tensors) = (outs.iter().map(address), tensors.iter().map(address));
+        PointwiseParameters::pass(block, outs, tensors, numbers, index, numel as u64);
+        for guard in spec.guards() {
+            Fault::pass(&cx.fault_of(guard.refusal), &(), block);
+        }
+        if let Some(layout) = &layout {
+            Walked::pass(&layout, &layout.spec(), block);
+        }
+    })
+}
+
+impl Spec {
+    /// What of the operands' values is reported.
+    fn guards(&self) -> impl Iterator<Item = Guard> + use<> {
+        let (all, integers) =
+            (if let Variant::Guarded(all, _) = self.variant { all } else { &[] }, self.common.is_integer());
+        all.iter().copied().filter(move |guard| integers || guard.domain != Domain::Divisor)
+    }
+
+    /// Its input tensors: their dtypes, and whether each is one element for all.
+    fn tensors(&self) -> impl Iterator<Item = (DType, bool)> {
+        self.inputs.iter().filter_map(|input| match *input {
+            PointwiseInput::Tensor { dtype, constant } => Some((dtype, constant)),
+            PointwiseInput::Number(_) => None,
+        })
+    }
+
+    fn build(&self, body: Bodies<'_>) -> Kernel {
+        let b = Builder::new(self.family.0, [GROUP, 1, 1]);
+        let p = PointwiseParameters::declare(&b, self.outs.iter().copied(), self.inputs.iter().copied(), self.index);
+        let guards: Vec<(Guard, Reporter)> =
+            self.guards().map(|guard| (guard, Fault::declare(&b, "fault", &()))).collect();
+        let mut numbers = p.numbers.iter();
+        let numbers: Vec<Option<Value>> = self
+            .inputs
+            .iter()
+            .map(|input| if matches!(input, PointwiseInput::Number(_)) { numbers.next().copied() } else { None })
+            .collect();
+        let dtypes: Vec<DType> = self.tensors().map(|(dtype, _)| dtype).collect();
+        let compute = |loaded: &[_]| {
+            let values = assemble(&numbers, loaded, &dtypes, self.common);
+            for (guard, fault) in &guards {
+                b.if_(guard.domain.lacks(values[guard.operand]), || fault.report_value());
+            }
+            body(&b, &values)
+        };
+        match self.walk {
+            Walk::Dense { lanes } => {
+                let read: Vec<_> =
+                    p.tensors.iter().zip(self.tensors()).map(|(&t, (_, constant))| (t, constant)).collect();
+                dense::write(&b, p.numel, lanes, &p.outs, &read, &compute);
+            }
+            Walk::Strided { rank } => {
+                let operands = (p.outs.len() + p.tensors.len()) as u32;
+                let layout = Walked::declare(&b, "layout", &LayoutSpec { rank, operands, index: self.index });
+                let i = linear_id(&b, self.index);
+                b.if_(i.lt(p.numel), || {
+                    let offsets = layout.offsets(&b, i);
+                    let (outs, tensors) = offsets.split_at(p.outs.len());
+                    let loaded: Vec<Value> = p.tensors.iter().zip(tensors).map(|(t, &at)| t.load(at)).collect();
+                    for ((out, &at), value) in p.outs.iter().zip(outs).zip(compute(&loaded)) {
+                        out.store(at, value);
+                    }
+                });
+            }
+        }
+        b.finish()
+    }
+
+    /// What the queue must know of the kernel to fuse it with others: of a dense walk in 32 bits that reports nothing.
+    fn describe(&self, body: Bodies<'_>) -> Option<Pointwise> {
+        if !matches!(self.walk, Walk::Dense { .. }) || self.index != ScalarType::U32 || self.guards().next().is_some() {
+            return None;
+        }
+        let types: SmallVec<[ScalarType; 4]> = self
+            .inputs
+            .iter()
+            .map(|input| match *input {
+                PointwiseInput::Number(scalar) => scalar,
+                PointwiseInput::Tensor { dtype, .. } => dtype.compute(),
+            })
+            .collect();
+        let element = Element::record(&types, |b, values| {
+            let common_values: Vec<Value> = self
+                .inputs
+                .iter()
+                .zip(values)
+                .map(|(input, &x)| match *input {
+                    PointwiseInput::Tensor { dtype, .. } if dtype != self.common => dml_kernel::convert(x, self.common),
+                    _ => x,
+                })
+                .collect();
+            body(b, &common_values)
+        })?;
+        Some(Pointwise { element, outs: self.outs.clone(), inputs: self.inputs.clone() })
+    }
+}
+
+/// The values of all inputs for one element in the common dtype's compute type, given the numbers, and the values and dtypes of
+/// the tensors that stand between them.
+pub fn assemble<'b>(
+    numbers: &[Option<Value<'b>>],
+    tensors: &[Value<'b>],
+    dtypes: &[DType],
+    common: DType,
+) -> Vec<Value<'b>> {
+    let mut tensors = tensors.iter().zip(dtypes);
+    numbers
+        .iter()
+        .filter_map(|number| {
+            number.or_else(|| {
+                let (&x, &dtype) = tensors.next()?;
+                Some(if dtype == common { x } else { dml_kernel::convert(x, common) })
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,49 @@
+//! Functions of one tensor composed of the math library's: inverse hyperbolic, logit, entropy, sinc, and replacements
+//! of what is not a number.
+
+use crate::pointwise::binary::copysign;
+use dml_kernel::{DType, Value, math};
+
+/// Beyond it, `x^2 + 1` is `x^2` and may overflow.
+const LARGE: f64 = 1e8;
+
+/// `log(|x| + sqrt(x^2 + 1))` with the sign of x, by log1p for small x.
+pub fn asinh(x: Value<'_>) -> Value<'_> {
+    let a = x.abs();
+    let near = math::log1p(a + a * a / (1.0 + math::sqrt(a * a + 1.0)));
+    let far = math::log(a) + std::f64::consts::LN_2;
+    copysign(a.gt(LARGE).select(far, near), x)
+}
+
+/// The inverse of the hyperbolic cosine, NaN left of 1.
+pub fn acosh(x: Value<'_>) -> Value<'_> {
+    let t = x - 1.0;
+    let near = math::log1p(t + math::sqrt(t * (t + 2.0)));
+    let far = math::log(x) + std::f64::consts::LN_2;
+    x.lt(1).select(x.like(f64::NAN), x.gt(LARGE).select(far, near))
+}
+
+pub fn atanh(x: Value<'_>) -> Value<'_> {
+    let a = x.abs();
+    copysign(0.5 * math::log1p(2.0 * a / (1.0 - a)), x)
+}
+
+pub fn sinc(x: Value<'_>) -> Value<'_> {
+    let angle = x * std::f64::consts::PI;
+    angle.is_zero().select(x.like(1.0), math::sin(angle) / angle)
+}
+
+pub fn entr(x: Value<'_>) -> Value<'_> {
+    let inside = x.is_zero().select(x.like(0.0), math::mul(-x, math::log(x)));
+    x.is_below_zero().select(x.like(f64::NEG_INFINITY), inside)
+}
+
+/// Largest finite number of a dtype.
+pub fn largest(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 65504.0,
+        DType::BF16 => f64::from(half::bf16::MAX),
+        DType::F32 => f64::from(f32::MAX),
+        _ => f64::MAX,
+    }
+}

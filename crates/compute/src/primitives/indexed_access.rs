@@ -1,0 +1,288 @@
+//! One kernel for every operator that finds elements through index tensors.
+//!
+//! It walks a shape. Each element `w` of the walk has a place in the *base*: the sum of the walk's own strides in the
+//! base and of `index[w] * stride` over the selectors. The element there is read, written or numbered. An index out of
+//! range is reported, and nothing happens for its element.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::fault::Fault;
+use crate::primitives::kernel::{Input, KernelSpec};
+use crate::primitives::wide_access::Unit;
+use crate::view::layout::{self, Layout, LayoutSpec, Walked};
+use crate::view::{Dims, View};
+use dml_engine::interface::{Each, I64, Index, ReadRange, U32, WriteRange};
+use dml_engine::{ArgumentBlock, Parameter, parameters};
+use dml_kernel::dense::linear_id;
+use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
+use smallvec::SmallVec;
+
+/// An index tensor (int32 or int64) and the dimension in which it selects.
+#[derive(Clone, Debug)]
+pub struct Selector {
+    /// Of the walk's sizes.
+    pub index: View,
+    /// Elements of the dimension.
+    pub size: i64,
+    /// The dimension's stride in the base.
+    pub stride: i64,
+    /// The dimension's number, for the error message.
+    pub dim: usize,
+}
+
+/// What happens at each place.
+pub enum Action<'t> {
+    /// Its element goes to this tensor of the walk's sizes.
+    Read(&'t View),
+    /// It gets the element of this tensor of the walk's sizes.
+    Write(&'t View),
+    /// It gets an element of these bits.
+    Fill(u64),
+    /// Its number goes to this u32 row, at the walk's row-major index; `none` stands for an index out of range.
+    Number {
+        /// The row.
+        row: &'t View,
+        /// Above every number.
+        none: u32,
+    },
+}
+
+/// A walk through index tensors.
+pub struct Walk<'t> {
+    /// Sizes of the walk.
+    pub sizes: &'t [i64],
+    /// The memory of the base; not used for [`Action::Number`].
+    pub base: &'t View,
+    /// The walk's own strides in the base.
+    pub strides: &'t [i64],
+    /// The index tensors.
+    pub selectors: &'t [Selector],
+    /// Whether an index below 0 counts from the end.
+    pub negative: bool,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Read,
+    Write,
+    Fill,
+    Number,
+}
+
+impl Kind {
+    /// Whether elements come from, or go to, another tensor.
+    fn moves(self) -> bool {
+        matches!(self, Kind::Read | Kind::Write)
+    }
+}
+
+/// Everything that changes the code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spec {
+    kind: Kind,
+    unit: Unit,
+    negative: bool,
+    /// Of the index tensors.
+    indices: SmallVec<[DType; 4]>,
+    /// Of what is read into, the base, what is written from, and the index tensors.
+    layout: LayoutSpec,
+}
+
+parameters! {
+    Spec as s => Arguments, Parameters {
+        to: WriteRange = if s.kind == Kind::Number { DType::U32 } else { s.unit.dtype },
+        from: Option<ReadRange> = s.kind.moves().then_some(s.unit.dtype),
+        /// What a place is filled with, or the number of none.
+        value: Option<Index> = s.value(),
+        fault: Fault,
+        units: Index = s.layout.index,
+        selectors: Each<SelectorInput> = s.indices.iter().map(|&dtype| (dtype, s.layout.index)).collect(),
+        layout: Walked = s.layout,
+    }
+}
+
+/// A [`Selector`] as a kernel's parameter.
+struct SelectorInput;
+
+/// A [`Selector`] in a kernel.
+#[derive(Copy, Clone)]
+struct SelectorParams<'b> {
+    index: Pointer<'b>,
+    size: Value<'b>,
+    stride: Value<'b>,
+    dim: Value<'b>,
+}
+
+impl Parameter for SelectorInput {
+    /// The dtype of the index tensor, and the type of strides.
+    type Type = (DType, ScalarType);
+    /// The selector, and the dimension's stride in units.
+    type Argument<'a> = (&'a Selector, i64);
+    type Declared<'b> = SelectorParams<'b>;
+
+    fn declare<'b>(b: &'b Builder, _: &str, (dtype, index): &(DType, ScalarType)) -> SelectorParams<'b> {
+        SelectorParams {
+            index: Input::declare(b, "index", dtype),
+            size: I64::declare(b, "size", &()),
+            stride: Index::declare(b, "stride", index),
+            dim: U32::declare(b, "dim", &()),
+        }
+    }
+
+    fn pass((selector, stride): &(&Selector, i64), (dtype, index): &(DType, ScalarType), block: &mut ArgumentBlock) {
+        Input::pass(&&selector.index, dtype, block);
+        I64::pass(&selector.size, &(), block);
+        Index::pass(stride, index, block);
+        U32::pass(&(selector.dim as u32), &(), block);
+    }
+}
+
+/// Enqueues a walk.
+pub fn run(cx: &Context, walk: &Walk, action: &Action) -> Result<()> {
+    let numel: i64 = walk.sizes.iter().product();
+    if numel == 0 {
+        return Ok(());
+    }
+    let (kind, other) = match action {
+        Action::Read(t) => (Kind::Read, Some(*t)),
+        Action::Write(t) => (Kind::Write, Some(*t)),
+        Action::Fill(_) => (Kind::Fill, None),
+        Action::Number { .. } => (Kind::Number, None),
+    };
+    let mut strides: SmallVec<[&[i64]; 6]> = SmallVec::new();
+    if kind == Kind::Read {
+        strides.extend(other.map(|t| t.strides.as_slice()));
+    }
+    strides.push(walk.strides);
+    if kind == Kind::Write {
+        strides.extend(other.map(|t| t.strides.as_slice()));
+    }
+    strides.extend(walk.selectors.iter().map(|s| s.index.strides.as_slice()));
+    let mut layout = if kind == Kind::Number {
+        Layout::row_major(walk.sizes, &strides)
+    } else {
+        Layout::walk(walk.sizes, &strides, &layout::order(walk.sizes, &strides))
+    };
+    let reach = |size: i64, stride: i64| (size - 1) * stride;
+    let far: i64 = walk.sizes.iter().zip(walk.strides).map(|(&n, &s)| reach(n, s)).sum::<i64>()
+        + walk.selectors.iter().map(|s| reach(s.size, s.stride)).sum::<i64>();
+    if far >= layout::SHORT {
+        layout.index = ScalarType::U64;
+    }
+    let dtype = walk.base.dtype;
+    let mut unit = Unit::one(dtype);
+    if let Some(other) = other {
+        let steps: Dims = walk.selectors.iter().map(|s| s.stride).collect();
+        unit = Unit::widest(dtype, &layout, &[0, 1], &[walk.base.data, other.data], &steps);
+        unit.scale(&mut layout, &[0, 1]);
+    }
+    let units: i64 = layout.sizes.iter().product();
+    let spec = Spec {
+        kind,
+        unit,
+        negative: walk.negative,
+        indices: walk.selectors.iter().map(|s| s.index.dtype).collect(),
+        layout: layout.spec(),
+    };
+    let base = walk.base.range();
+    let (to, from, value) = match *action {
+        Action::Read(out) => (out.range(), Some(base), None),
+        Action::Write(src) => (base, Some(src.range()), None),
+        Action::Fill(bits) => (base, None, Some(bits as i64)),
+        Action::Number { row, none } => (row.range(), None, Some(i64::from(none))),
+    };
+    let arguments = Arguments {
+        to,
+        from,
+        value,
+        fault: cx.fault_of_index(),
+        units,
+        selectors: walk.selectors.iter().map(|s| (s, s.stride / unit.elements)).collect(),
+        layout: &layout,
+    };
+    cx.run_threads(&spec, &arguments, units as u64)
+}
+
+impl Spec {
+    /// The type of the number that is stored instead of an element of another tensor.
+    fn value(&self) -> Option<ScalarType> {
+        match self.kind {
+            Kind::Read | Kind::Write => None,
+            Kind::Fill if self.unit.dtype == DType::U64 => Some(ScalarType::U64),
+            Kind::Fill | Kind::Number => Some(ScalarType::U32),
+        }
+    }
+}
+
+impl KernelSpec for Spec {
+    fn name(&self) -> &'static str {
+        "indirect"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: Parameters<'b>) {
+        let (unit, index) = (self.unit, self.layout.index);
+        let w = linear_id(b, index);
+        b.if_(w.lt(p.units), || {
+            let offsets = p.layout.offsets(b, w);
+            let (base, other) =
+                if self.kind == Kind::Read { (offsets[1], offsets[0]) } else { (offsets[0], offsets[1]) };
+            let own = if self.kind.moves() { 2 } else { 1 };
+            let place = b.var(base);
+            let good = b.var(b.bool(true));
+            for (selector, &at) in p.selectors.iter().zip(&offsets[own..]) {
+                let &SelectorParams { index: pointer, size, stride, dim } = selector;
+                let given = pointer.load(at).cast(ScalarType::I64);
+                let wrapped = if self.negative { given + ((given >> 63) & size) } else { given };
+                b.if_else(
+                    wrapped.ge(0) & wrapped.lt(size),
+                    || place.set(place.get() + wrapped.cast(index) * stride),
+                    || {
+                        good.set(false);
+                        p.fault.report(given, size, dim);
+                    },
+                );
+            }
+            let place = place.get();
+            match (p.from, p.value) {
+                (Some(from), _) if self.kind == Kind::Read => {
+                    b.if_(good.get(), || unit.store(p.to, other, &unit.load(from, place)));
+                }
+                (Some(from), _) => b.if_(good.get(), || unit.store(p.to, place, &unit.load(from, other))),
+                (None, Some(none)) if self.kind == Kind::Number => {
+                    p.to.store(w, good.get().select(place.cast(ScalarType::U32), none));
+                }
+                (None, Some(value)) => b.if_(good.get(), || p.to.store(place, value)),
+                (None, None) => {}
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::validate::accepted;
+
+    #[test]
+    fn kernels_are_valid() {
+        let units = [
+            Unit::one(DType::Bool),
+            Unit::one(DType::F16),
+            Unit::one(DType::F64),
+            Unit { dtype: DType::U32, lanes: 4, elements: 8 },
+        ];
+        for kind in [Kind::Read, Kind::Write, Kind::Fill, Kind::Number] {
+            for (unit, index) in
+                units.into_iter().zip([ScalarType::U32, ScalarType::U64, ScalarType::U32, ScalarType::U64])
+            {
+                for dtypes in [[DType::I64].as_slice(), &[DType::I32, DType::I64]] {
+                    let unit = if kind.moves() { unit } else { Unit::one(DType::F32) };
+                    let operands = (dtypes.len() + if kind.moves() { 2 } else { 1 }) as u32;
+                    let layout = LayoutSpec { rank: 2, operands, index };
+                    let (negative, indices) = (index == ScalarType::U32, SmallVec::from_slice(dtypes));
+                    accepted(&Spec { kind, unit, negative, indices, layout }.build());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Kernels of operators: a specialisation that writes its kernel, and a launch of it with arguments by name.
+//!
+//! A kernel is a type, its [`KernelSpec`]: everything that changes the code, which is the key that it is found by. What it takes is declared
+//! with [`parameters!`](dml_engine::parameters) in terms of the kinds here and in [`dml_engine::interface`].
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::scalar::Scalar as Number;
+use crate::view::View;
+use dml_engine::{ArgumentBlock, Interface, KernelKey, KernelRef, Parameter};
+use dml_kernel::dense::GROUP;
+use dml_kernel::{Builder, DType, Kernel, Pointer, ScalarType, Value};
+
+/// What a kernel is specialised by, and how it is written.
+pub trait KernelSpec: Interface + KernelKey {
+    /// The kernel's name, for profiles and messages.
+    fn name(&self) -> &'static str;
+
+    /// The name with what tells this specialisation from others, where a profile is to show it.
+    fn full_name(&self) -> String {
+        self.name().to_owned()
+    }
+
+    /// Invocations of a workgroup.
+    fn workgroup(&self) -> [u32; 3] {
+        [GROUP, 1, 1]
+    }
+
+    /// Writes the kernel.
+    fn write<'b>(&self, b: &'b Builder, p: Self::Parameters<'b>);
+
+    /// The kernel.
+    fn build(&self) -> Kernel {
+        let b = Builder::new(self.full_name(), self.workgroup());
+        let p = self.declare(&b);
+        self.write(&b, p);
+        b.finish()
+    }
+}
+
+impl Context<'_> {
+    /// Enqueues a run of the kernel of `spec`, which is written the first time it is asked for, on so many workgroups.
+    pub fn run<S: KernelSpec>(&self, spec: &S, arguments: &S::Arguments<'_>, groups: [u32; 3]) -> Result<()> {
+        let kernel = self.device.kernel(spec, || spec.build())?;
+        self.enqueue(kernel, spec, arguments, groups)
+    }
+
+    /// As [`run`](Self::run), of a launch that does so many operations (see [`Launch::work`](dml_engine::Launch::work)): what takes long on a slow
+    /// GPU is cut.
+    pub fn run_heavy<S: KernelSpec>(
+        &self,
+        spec: &S,
+        arguments: &S::Arguments<'_>,
+        groups: [u32; 3],
+        operations: u64,
+    ) -> Result<()> {
+        let kernel = self.device.kernel(spec, || spec.build())?;
+        self.enqueue_with(kernel, groups, |block| {
+            spec.pass(arguments, block);
+            block.operations(operations);
+        })
+    }
+
+    /// Enqueues a run of a kernel that takes what `interface` declares.
+    pub fn enqueue<I: Interface>(
+        &self,
+        kernel: &KernelRef,
+        interface: &I,
+        arguments: &I::Arguments<'_>,
+        groups: [u32; 3],
+    ) -> Result<()> {
+        self.enqueue_with(kernel, groups, |block| interface.pass(arguments, block))
+    }
+
+    /// Enqueues a run of `kernel` with the arguments that `pass` packs.
+    #[inline]
+    pub fn enqueue_with(
+        &self,
+        kernel: &KernelRef,
+        groups: [u32; 3],
+        pass: impl FnOnce(&mut ArgumentBlock),
+    ) -> Result<()> {
+        ArgumentBlock::with_spare(|block| {
+            block.begin(self.device.placeholder_address());
+            pass(block);
+            Ok(self.device.launch(block.launch(kernel, groups, self.name)?)?)
+        })
+    }
+
+    /// Enqueues a run on at least `threads` invocations in workgroups of [`GROUP`]; the kernel asks
+    /// [`linear_id`](dml_kernel::dense::linear_id) for its index.
+    pub fn run_threads<S: KernelSpec>(&self, spec: &S, arguments: &S::Arguments<'_>, threads: u64) -> Result<()> {
+        self.run(spec, arguments, dml_kernel::dense::groups(threads))
+    }
+}
+
+/// A tensor that the kernel reads. Its dtype is the specialisation's.
+pub struct Input;
+
+impl Parameter for Input {
+    type Type = DType;
+    type Argument<'a> = &'a View;
+    type Declared<'b> = Pointer<'b>;
+
+    fn declare<'b>(b: &'b Builder, name: &str, dtype: &DType) -> Pointer<'b> {
+        b.input(name, *dtype)
+    }
+
+    #[inline]
+    fn pass(t: &&View, dtype: &DType, block: &mut ArgumentBlock) {
+        if t.dtype != *dtype {
+            block.misfit("an input's dtype is not the one that the kernel is made for");
+        }
+        block.reads(t.range());
+        block.memory(t.data);
+    }
+}
+
+/// A tensor that the kernel writes, and may read. Its dtype is the specialisation's.
+pub struct Output;
+
+impl Parameter for Output {
+    type Type = DType;
+    type Argument<'a> = &'a View;
+    type Declared<'b> = Pointer<'b>;
+
+    fn declare<'b>(b: &'b Builder, name: &str, dtype: &DType) -> Pointer<'b> {
+        b.pointer(name, *dtype)
+    }
+
+    #[inline]
+    fn pass(t: &&View, dtype: &DType, block: &mut ArgumentBlock) {
+        if t.dtype != *dtype {
+            block.misfit("a result's dtype is not the one that the kernel is made for");
+        }
+        block.writes(t.range());
+        block.memory(t.data);
+    }
+}
+
+/// A number in the compute type of a dtype; a bool travels as u32.
+pub struct InDType;
+
+impl Parameter for InDType {
+    type Type = DType;
+    type Argument<'a> = Number;
+    type Declared<'b> = Value<'b>;
+
+    fn declare<'b>(b: &'b Builder, name: &str, dtype: &DType) -> Value<'b> {
+        match dtype.compute() {
+            ScalarType::Bool => b.param(name, ScalarType::U32).cast(ScalarType::Bool),
+            scalar => b.param(name, scalar),
+        }
+    }
+
+    #[inline]
+    fn pass(x: &Number, dtype: &DType, block: &mut ArgumentBlock) {
+        let word = number_word(*dtype, *x);
+        if dtype.compute().bytes() == 8 {
+            block.scalar(word.to_ne_bytes());
+        } else {
+            block.scalar((word as u32).to_ne_bytes());
+        }
+    }
+}
+
+/// A number as the bits of `dtype.compute()`; bool is a u32.
+pub fn number_word(dtype: DType, x: Number) -> u64 {
+    match dtype.compute() {
+        ScalarType::Bool => u64::from(x.to_f64() != 0.0),
+        // Narrow integers wrap to their width first: no store does it for a number that is compared.
+        ScalarType::I32 => u64::from(match dtype {
+            DType::U8 => i32::from(x.to_i64() as u8),
+            DType::I8 => i32::from(x.to_i64() as i8),
+            DType::I16 => i32::from(x.to_i64() as i16),
+            DType::U16 => i32::from(x.to_i64() as u16),
+            _ => x.to_i64() as i32,
+        } as u32),
+        ScalarType::U32 => u64::from(x.to_i64() as u32),
+        ScalarType::I64 | ScalarType::U64 => x.to_i64() as u64,
+        ScalarType::F32 => u64::from((x.to_f64() as f32).to_bits()),
+        ScalarType::F64 => x.to_f64().to_bits(),
+    }
+}

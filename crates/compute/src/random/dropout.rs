@@ -1,0 +1,131 @@
+//! Dropout and its gradient.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::movement::copy::cast;
+use crate::pointwise::kernel::{self, Input as Factor};
+use crate::primitives::kernel::{InDType, Input, KernelSpec, Output};
+use crate::random::Generator;
+use crate::random::fill::{is_flat, words_of};
+use crate::random::philox::{Source, draw, is_stored, unit};
+use crate::scalar::Scalar as Number;
+use crate::view::View;
+use crate::view::layout::{Layout, index_type};
+use dml_engine::interface::Index;
+use dml_engine::parameters;
+use dml_kernel::dense::linear_id;
+use dml_kernel::{Builder, DType, ScalarType, Value, convert};
+
+/// Draws the mask and applies it in one launch, with the samples and bits of two, where result, mask and input lie alike.
+/// Returns whether they do.
+pub fn drop_together(
+    cx: &Context,
+    generator: Option<&Generator>,
+    tensors: [&View; 3],
+    keep: f64,
+    scale: f64,
+) -> Result<bool> {
+    let [out, mask, input] = tensors;
+    let numel = out.numel();
+    let wide = tensors.iter().all(|t| t.data.is_multiple_of(u64::from(EACH) * t.dtype.bytes()));
+    if numel == 0 || !wide || !is_flat(&Layout::new(&tensors)) {
+        return Ok(false);
+    }
+    let blocks = (numel as u64).div_ceil(u64::from(EACH));
+    let source = draw(cx, generator, blocks)?;
+    let index = index_type(numel);
+    let spec = Drop { dtype: input.dtype, mask: mask.dtype, index, stored: is_stored(source) };
+    let [keep, scale] = [keep, scale].map(Number::Double);
+    cx.run_threads(&spec, &DropArguments { out, mask, input, source, keep, scale, numel }, blocks)?;
+    Ok(true)
+}
+
+/// Elements of an invocation: the samples of a block of words.
+const EACH: u32 = 4;
+
+/// Draws a mask and applies it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Drop {
+    dtype: DType,
+    mask: DType,
+    index: ScalarType,
+    stored: bool,
+}
+
+parameters! {
+    Drop as s => DropArguments, DropParameters {
+        out: Output = s.dtype,
+        mask: Output = s.mask,
+        input: Input = s.dtype,
+        source: Source = s.stored,
+        keep: InDType = DType::F32,
+        scale: InDType = s.dtype,
+        numel: Index = s.index,
+    }
+}
+
+impl KernelSpec for Drop {
+    fn name(&self) -> &'static str {
+        "dropout"
+    }
+
+    fn write<'b>(&self, b: &'b Builder, p: DropParameters<'b>) {
+        let block = linear_id(b, self.index);
+        let first = block * EACH;
+        let apply = |x: Value<'b>, stays: Value<'b>| {
+            let mask = stays.select(x.like(1.0), x.like(0.0));
+            masked(self.dtype, &[x, mask, p.scale])
+        };
+        b.if_(first.lt(p.numel), || {
+            let samples = unit(words_of(p.source, block), DType::F32);
+            let mask: Vec<Value> = samples.into_iter().map(|u| u.lt(p.keep)).collect();
+            b.if_else(
+                (first + (EACH - 1)).lt(p.numel),
+                || {
+                    let x = p.input.load_chunk(block, EACH);
+                    let values: Vec<Value> = x.iter().zip(&mask).map(|(&x, &stays)| apply(x, stays)).collect();
+                    p.out.store_chunk(block, &values);
+                    p.mask.store_chunk(block, &mask);
+                },
+                || {
+                    for (i, &stays) in mask.iter().enumerate() {
+                        let at = first + i as u32;
+                        b.if_(at.lt(p.numel), || {
+                            p.out.store(at, apply(p.input.load(at), stays));
+                            p.mask.store(at, stays);
+                        });
+                    }
+                },
+            );
+        });
+    }
+}
+
+/// `x * mask * scale`
+pub fn apply_mask(cx: &Context, out: &View, x: &View, mask: &View, scale: f64) -> Result<()> {
+    let mask = if mask.dtype == DType::Bool { mask.clone() } else { cast(cx, mask, DType::Bool)? };
+    let scale = Factor::Number(Number::Double(scale), x.dtype);
+    let inputs = [Factor::Tensor(x.clone()), Factor::Tensor(mask), scale];
+    kernel::run(cx, "apply_mask", &[out], &inputs, x.dtype, |_, v| vec![masked(x.dtype, v)])
+}
+
+/// Of an element, its mask and the scale; the first product is rounded to `dtype`.
+pub fn masked<'b>(dtype: DType, v: &[Value<'b>]) -> Value<'b> {
+    convert(v[0] * v[1], dtype) * v[2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        for (dtype, mask, index, stored) in [
+            (DType::F16, DType::Bool, ScalarType::U32, false),
+            (DType::F32, DType::U8, ScalarType::U64, true),
+            (DType::F64, DType::Bool, ScalarType::U32, false),
+        ] {
+            crate::primitives::validate::accepted(&Drop { dtype, mask, index, stored }.build());
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Largest and smallest elements, and where they are. NaN counts as larger and smaller than every number; of equal
+//! elements the first one wins.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::reduction::axes::Axes;
+use crate::reduction::fold::{Fold, Reduction, Scope, Values};
+use crate::reduction::reduce::reduce;
+use crate::view::View;
+use dml_kernel::math::comparison::{equal, less};
+use dml_kernel::{Builder, DType, ScalarType, Value};
+use smallvec::{SmallVec, smallvec};
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Extreme {
+    Max,
+    Min,
+}
+
+impl Extreme {
+    /// Whether `x` comes before `y`; false when equal.
+    fn beats<'b>(self, x: Value<'b>, y: Value<'b>) -> Value<'b> {
+        let better = match self {
+            Extreme::Max => less(y, x),
+            Extreme::Min => less(x, y),
+        };
+        if x.scalar().is_float() { better | (x.is_nan() & !y.is_nan()) } else { better }
+    }
+
+    /// Of equal ones, which zeros of both signs are, the first.
+    fn pick<'b>(self, x: Value<'b>, y: Value<'b>) -> Value<'b> {
+        self.beats(y, x).select(y, x)
+    }
+
+    /// The value that every other beats or equals.
+    fn worst(self, b: &Builder, dtype: DType) -> Value<'_> {
+        let scalar = compute(dtype);
+        let max = self == Extreme::Max;
+        // Without elements it is the result, and must fit.
+        let bits = 8 * dtype.bytes() as u32;
+        match scalar {
+            s if s.is_float() => b.float(s, if max { f64::NEG_INFINITY } else { f64::INFINITY }),
+            ScalarType::I32 if !dtype.is_signed_integer() => b.i32(if max { 0 } else { i32::MAX >> (31 - bits) }),
+            ScalarType::I32 => b.i32(if max { i32::MIN >> (32 - bits) } else { i32::MAX >> (32 - bits) }),
+            ScalarType::U32 if dtype == DType::Bool => b.u32(u32::from(!max)),
+            ScalarType::I64 => b.int(scalar, if max { i64::MIN } else { i64::MAX } as u64),
+            s => b.int(s, if max { 0 } else { u64::MAX }),
+        }
+    }
+}
+
+/// The type in which elements are compared; flags as numbers.
+fn compute(dtype: DType) -> ScalarType {
+    if dtype == DType::Bool { ScalarType::U32 } else { dtype.compute() }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Single {
+    pub extreme: Extreme,
+    pub dtype: DType,
+}
+
+impl Fold for Single {
+    fn name(&self) -> &'static str {
+        if self.extreme == Extreme::Max { "amax" } else { "amin" }
+    }
+
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
+        smallvec![compute(self.dtype)]
+    }
+
+    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+        smallvec![self.extreme.worst(s.b, self.dtype)]
+    }
+
+    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+        smallvec![elements[0].cast(compute(self.dtype))]
+    }
+
+    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+        smallvec![self.extreme.pick(x[0], y[0])]
+    }
+
+    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+        smallvec![x[0]]
+    }
+}
+
+/// Smallest and largest in one pass.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Both {
+    dtype: DType,
+}
+
+impl Fold for Both {
+    fn name(&self) -> &'static str {
+        "aminmax"
+    }
+
+    fn accumulators(&self, _: ScalarType) -> SmallVec<[ScalarType; 3]> {
+        smallvec![compute(self.dtype); 2]
+    }
+
+    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+        smallvec![Extreme::Min.worst(s.b, self.dtype), Extreme::Max.worst(s.b, self.dtype)]
+    }
+
+    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], _: Value<'b>) -> Values<'b> {
+        smallvec![elements[0].cast(compute(self.dtype)); 2]
+    }
+
+    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+        smallvec![Extreme::Min.pick(x[0], y[0]), Extreme::Max.pick(x[1], y[1])]
+    }
+
+    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+        Values::from_slice(x)
+    }
+}
+
+/// What a position's fold yields.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Yields {
+    Index,
+    ValueAndIndex,
+}
+
+/// The element and its position.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Positioned {
+    pub extreme: Extreme,
+    pub dtype: DType,
+    pub yields: Yields,
+}
+
+impl Fold for Positioned {
+    fn name(&self) -> &'static str {
+        if self.extreme == Extreme::Max { "argmax" } else { "argmin" }
+    }
+
+    fn accumulators(&self, index: ScalarType) -> SmallVec<[ScalarType; 3]> {
+        smallvec![compute(self.dtype), index]
+    }
+
+    fn identity<'b>(&self, s: &Scope<'b>) -> Values<'b> {
+        smallvec![self.extreme.worst(s.b, self.dtype), s.b.int(s.index, u64::MAX)]
+    }
+
+    fn map<'b>(&self, _: &Scope<'b>, elements: &[Value<'b>], at: Value<'b>) -> Values<'b> {
+        smallvec![elements[0].cast(compute(self.dtype)), at]
+    }
+
+    fn combine<'b>(&self, _: &Scope<'b>, x: &[Value<'b>], y: &[Value<'b>]) -> Values<'b> {
+        let same = equal(x[0], y[0]) | (x[0].is_nan() & y[0].is_nan());
+        let first = self.extreme.beats(x[0], y[0]) | (same & x[1].lt(y[1]));
+        smallvec![first.select(x[0], y[0]), first.select(x[1], y[1])]
+    }
+
+    fn project<'b>(&self, _: &Scope<'b>, x: &[Value<'b>]) -> Values<'b> {
+        let index = x[1].cast(ScalarType::I64);
+        match self.yields {
+            Yields::Index => smallvec![index],
+            Yields::ValueAndIndex => smallvec![x[0], index],
+        }
+    }
+
+    fn ordered(&self) -> bool {
+        true
+    }
+}
+
+pub fn run(cx: &Context, fold: &impl Fold, input: &View, outs: &[&View], axes: Axes) -> Result<()> {
+    reduce(cx, fold, &Reduction { inputs: &[input], outs, axes, tables: &[], numbers: &[] })
+}
+
+/// Writes the smallest and the largest element.
+pub fn both(cx: &Context, input: &View, outs: [&View; 2], axes: Axes) -> Result<()> {
+    run(cx, &Both { dtype: input.dtype }, input, &outs, axes)
+}
+
+/// Writes the position of the largest element, the first of equals.
+pub fn first_largest(cx: &Context, input: &View, out: &View, axes: Axes) -> Result<()> {
+    run(cx, &Positioned { extreme: Extreme::Max, dtype: input.dtype, yields: Yields::Index }, input, &[out], axes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reduction::kernel::validate;
+
+    #[test]
+    fn kernels_are_valid() {
+        for extreme in [Extreme::Max, Extreme::Min] {
+            for dtype in [DType::F32, DType::F64, DType::I64, DType::U8, DType::Bool] {
+                validate(&Single { extreme, dtype }, &[dtype], &[dtype], &[]);
+                validate(
+                    &Positioned { extreme, dtype, yields: Yields::ValueAndIndex },
+                    &[dtype],
+                    &[dtype, DType::I64],
+                    &[],
+                );
+            }
+        }
+        validate(&Both { dtype: DType::F16 }, &[DType::F16], &[DType::F16; 2], &[]);
+    }
+}

@@ -1,0 +1,55 @@
+//! The [keys](crate::primitives::sort_key) of tensors, and searching in sorted ones.
+
+pub use crate::primitives::sort_key::bits;
+
+pub use crate::primitives::sort_key::dtype_of;
+
+pub use crate::primitives::sort_key::largest;
+
+pub use crate::primitives::sort_key::load;
+
+pub use crate::primitives::sort_key::of_bits;
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::pointwise::kernel::{self, Operand, Variant};
+use crate::primitives::row_operands::Operands;
+use crate::view::View;
+use dml_kernel::Value;
+use smallvec::SmallVec;
+
+/// The keys of a tensor's elements, contiguous.
+pub fn of_tensor(cx: &Context, t: &View, descending: bool) -> Result<View> {
+    let (dtype, keys) = (t.dtype, cx.empty(dtype_of(t.dtype), &t.sizes)?);
+    let raw = View { dtype: dtype.bits(), ..t.clone() };
+    let variant = Variant::Of(dtype, descending);
+    kernel::run_variant(cx, "sort_key", variant, &[&keys], &[Operand::Tensor(&raw)], keys.dtype, &|_, v| {
+        vec![of_bits(v[0], dtype, descending)]
+    })?;
+    Ok(keys)
+}
+
+/// The keys of the input's elements row by row, contiguous.
+pub fn of_rows(cx: &Context, o: &Operands, descending: bool) -> Result<View> {
+    let input = &o.tensors[0];
+    of_tensor(cx, &input.permute(&order(input, o.dim)), descending)
+}
+
+/// The order of dimensions in which rows along `dim` lie one after the other.
+pub fn order(t: &View, dim: usize) -> SmallVec<[usize; 6]> {
+    (0..t.dim()).filter(|&d| d != dim).chain((t.dim() > 0).then_some(dim)).collect()
+}
+
+/// Lowest index in `0..n` (u32) for which `before` is false; it must be true up to there only.
+pub fn partition_point<'b>(n: Value<'b>, before: impl FnOnce(Value<'b>) -> Value<'b>) -> Value<'b> {
+    let b = n.builder();
+    let (low, high) = (b.var(n.like(0.0)), b.var(n));
+    b.while_(
+        || low.get().lt(high.get()),
+        || {
+            let middle = low.get() + ((high.get() - low.get()) >> 1);
+            b.if_else(before(middle), || low.set(middle + 1), || high.set(middle));
+        },
+    );
+    low.get()
+}

@@ -1,0 +1,59 @@
+//! The windows that the arguments of a pooling describe, and the checks of what they are laid over.
+
+use crate::spatial::geometry::Spatial;
+use crate::view::View;
+
+/// Windows along each spatial dimension, in elements.
+#[derive(Clone, Debug)]
+pub struct Windows {
+    pub kernel: Spatial,
+    pub stride: Spatial,
+    pub padding: Spatial,
+    pub dilation: Spatial,
+    /// The last window may begin inside and end outside of the padding.
+    pub ceil: bool,
+}
+
+/// Elements of the largest window where `from` are pooled to `to`.
+pub fn adaptive_len(from: &[i64], to: &[i64]) -> i64 {
+    from.iter().zip(to).map(|(&from, &to)| from / to.max(1) + 2).product()
+}
+
+/// The arguments that describe windows.
+pub struct WindowArguments<'a> {
+    pub kernel: &'a [i64],
+    pub stride: &'a [i64],
+    pub padding: &'a [i64],
+    pub dilation: &'a [i64],
+    pub ceil: bool,
+}
+
+impl Windows {
+    /// Elements of a window.
+    pub fn elements(&self) -> i64 {
+        self.kernel.iter().product()
+    }
+
+    /// Dimensions of windows.
+    pub fn rank(&self) -> usize {
+        self.kernel.len()
+    }
+
+    /// Sizes of the result of an image of this size.
+    pub fn output(&self, input: &[i64]) -> Spatial {
+        let along = |(d, &size): (usize, &i64)| {
+            let (stride, pad) = (self.stride[d], self.padding[d]);
+            let reach = size + 2 * pad - self.dilation[d] * (self.kernel[d] - 1) - 1;
+            let rounded = reach + if self.ceil { stride - 1 } else { 0 };
+            let n = rounded.div_euclid(stride) + 1;
+            // The last window starts inside the input or its left padding.
+            if self.ceil && (n - 1) * stride >= size + pad { n - 1 } else { n }
+        };
+        input.iter().enumerate().map(along).collect()
+    }
+}
+
+/// The spatial sizes of a tensor.
+pub fn spatial(t: &View, rank: usize) -> &[i64] {
+    &t.sizes[t.dim() - rank..]
+}

@@ -1,0 +1,183 @@
+//! Views: strided memory, of a device or of the host, borrowed from the caller for one call.
+
+pub mod layout;
+pub mod memory_format;
+pub mod overlap;
+
+use dml_engine::AddressRange;
+use dml_kernel::DType;
+use smallvec::SmallVec;
+
+/// Sizes or strides, in elements.
+pub type Dims = SmallVec<[i64; 6]>;
+
+/// Where the memory of a view is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// Host memory.
+    Host,
+    /// Memory of the engine's device of this index. Addresses of two devices may be equal.
+    Device(u8),
+    /// Memory of a device that the engine does not know.
+    Foreign,
+}
+
+/// Whether elements of these sizes and strides lie in row-major order with no gaps.
+pub fn is_contiguous(sizes: &[i64], strides: &[i64]) -> bool {
+    let mut expected = 1;
+    for (&n, &s) in sizes.iter().zip(strides).rev() {
+        if n != 1 {
+            if s != expected {
+                // Elements that there are none of lie in any order.
+                return sizes.contains(&0);
+            }
+            expected *= n;
+        }
+    }
+    true
+}
+
+/// Strided memory with a dtype and a shape. `sizes` and `strides` are in elements.
+///
+/// A view owns nothing: its memory belongs to the caller, which keeps it for the time of the call.
+#[derive(Debug)]
+pub struct View {
+    /// The caller's name for the object that has exactly this view, opaque here; 0 for views that were derived from one.
+    pub handle: usize,
+    /// Address of the first element: on the device, or of the host if `location` is [`Location::Host`].
+    pub data: u64,
+    /// Type of the elements.
+    pub dtype: DType,
+    /// Where the memory is.
+    pub location: Location,
+    /// Elements in each dimension.
+    pub sizes: Dims,
+    /// Step of each dimension, in elements.
+    pub strides: Dims,
+    /// Bytes of the whole allocation, as addresses of `location`.
+    pub storage: AddressRange,
+    /// The dtype is a default rather than a choice, as that of a bare number: it gives way to the dtypes of other operands.
+    pub weak: bool,
+    /// The value of each element is the negative of what memory holds. Copies alone may see it set.
+    pub negative: bool,
+    /// The value of each element is the complex conjugate of what memory holds.
+    pub conjugate: bool,
+}
+
+impl Clone for View {
+    /// Written out, as the derived one copies sizes and strides number by number.
+    #[inline]
+    fn clone(&self) -> View {
+        self.with(Dims::from_slice(&self.sizes), Dims::from_slice(&self.strides), self.data, self.handle)
+    }
+}
+
+impl View {
+    /// Other sizes and strides, elsewhere in the same memory.
+    #[inline]
+    fn with(&self, sizes: Dims, strides: Dims, data: u64, handle: usize) -> View {
+        let View { dtype, location, storage, weak, negative, conjugate, .. } = *self;
+        View { handle, data, dtype, location, sizes, strides, storage, weak, negative, conjugate }
+    }
+
+    /// Number of dimensions.
+    pub fn dim(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Number of elements; 1 for a view without dimensions.
+    pub fn numel(&self) -> i64 {
+        self.sizes.iter().product()
+    }
+
+    /// Bytes of one element.
+    pub fn element_size(&self) -> u64 {
+        self.dtype.bytes()
+    }
+
+    /// The bytes this view can touch: from its lowest to its highest element. Strides are not negative.
+    pub fn range(&self) -> AddressRange {
+        let mut last = 0;
+        for (&n, &s) in self.sizes.iter().zip(&self.strides) {
+            if n == 0 {
+                return AddressRange { start: self.data, end: self.data };
+            }
+            last += (n - 1) * s;
+        }
+        AddressRange { start: self.data, end: self.data + (last as u64 + 1) * self.element_size() }
+    }
+
+    /// Number of elements from the first to the highest that this view can touch, both included.
+    pub fn reach(&self) -> i64 {
+        ((self.range().end - self.data) / self.element_size()) as i64
+    }
+
+    /// Whether elements lie in row-major order with no gaps.
+    pub fn is_contiguous(&self) -> bool {
+        is_contiguous(&self.sizes, &self.strides)
+    }
+
+    /// Size of dimension `d`, which may be negative and must be in range.
+    pub fn size(&self, d: i64) -> i64 {
+        let d = if d < 0 { d + self.dim() as i64 } else { d };
+        self.sizes[d as usize]
+    }
+
+    /// The same memory with other sizes and strides, `offset` elements further.
+    pub fn as_strided(&self, sizes: &[i64], strides: &[i64], offset: i64) -> View {
+        let data = self.data.wrapping_add_signed(offset * self.element_size() as i64);
+        self.with(Dims::from_slice(sizes), Dims::from_slice(strides), data, 0)
+    }
+
+    /// Broadcast to `sizes`: new and size-1 dimensions get stride 0. The caller has checked that it fits.
+    pub fn expand(&self, sizes: &[i64]) -> View {
+        self.with(Dims::from_slice(sizes), self.expanded_strides(sizes), self.data, 0)
+    }
+
+    /// The strides of [`expand`](Self::expand).
+    pub fn expanded_strides(&self, sizes: &[i64]) -> Dims {
+        let mut strides = Dims::from_elem(0, sizes.len());
+        let lead = sizes.len() - self.dim();
+        for (d, stride) in strides[lead..].iter_mut().enumerate() {
+            if self.sizes[d] != 1 || sizes[lead + d] == 1 {
+                *stride = self.strides[d];
+            }
+        }
+        strides
+    }
+
+    /// Dimensions reordered: dimension `d` of the result is `order[d]` of this one.
+    pub fn permute(&self, order: &[usize]) -> View {
+        let sizes: Dims = order.iter().map(|&d| self.sizes[d]).collect();
+        let strides: Dims = order.iter().map(|&d| self.strides[d]).collect();
+        self.as_strided(&sizes, &strides, 0)
+    }
+
+    /// Two dimensions exchanged.
+    pub fn transpose(&self, a: usize, b: usize) -> View {
+        let mut order: SmallVec<[usize; 6]> = (0..self.dim()).collect();
+        order.swap(a, b);
+        self.permute(&order)
+    }
+
+    /// A part of dimension `dim`: `length` elements from `start`.
+    pub fn narrow(&self, dim: usize, start: i64, length: i64) -> View {
+        let mut sizes = self.sizes.clone();
+        sizes[dim] = length;
+        self.as_strided(&sizes, &self.strides.clone(), start * self.strides[dim])
+    }
+
+    /// Row-major strides of `sizes`.
+    pub fn contiguous_strides(sizes: &[i64]) -> Dims {
+        let mut strides: Dims = SmallVec::from_elem(1, sizes.len());
+        for d in (0..sizes.len().saturating_sub(1)).rev() {
+            strides[d] = strides[d + 1] * sizes[d + 1].max(1);
+        }
+        strides
+    }
+
+    /// `[2, 3] float32`, for error messages.
+    pub fn describe(&self) -> String {
+        format!("{:?} {}", self.sizes.as_slice(), self.dtype)
+    }
+}
