@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Find circles of imports in every crate of the workspace: of files, and of folders.
 
-Reads `use` and paths that begin with `crate::`, `super::` or `self::`. Tests inside files and `mod` lines do not count,
-nor does a crate's root. What a module re-exports counts as an import of that module's file.
+Reads `use` and paths that begin with `crate::`, `super::` or `self::`. Tests inside files and `mod`
+lines do not count, nor does a crate's root. What a module re-exports counts as an import of that
+module's file.
 
-The folders of a crate have an order: each imports only what stands below it. Nobody writes the order down. It follows
-from the imports as long as they make no circle, so an import that closes a circle between two folders, or between a
-folder and a file beside it, is refused: one that points upward. The known ones are listed in upward_imports.txt. That
-list can only shrink: an entry whose import has gone, or points upward no longer, is an error too.
+The folders of a crate have an order: each imports only what stands below it. Nobody writes the
+order down. It follows from the imports as long as they make no circle, so an import that closes a
+circle between two folders, or between a folder and a file beside it, is refused: one that points
+upward. The known ones are listed in upward_imports.txt. That list can only shrink: an entry whose
+import has gone, or points upward no longer, is an error too.
 """
 
 from __future__ import annotations
@@ -79,7 +81,9 @@ def imports(module: Module, text: str, modules: dict[Module, Path]) -> Iterator[
 
 
 def circles(graph: dict[Module, set[Module]]) -> list[list[Module]]:
-    """Return the strongly connected components of more than one module (Tarjan, 1972), largest first."""
+    """Return the strongly connected components of more than one module (Tarjan, 1972), largest
+    first.
+    """
     index: dict[Module, int] = {}
     low: dict[Module, int] = {}
     stack: list[Module] = []
@@ -107,7 +111,8 @@ def circles(graph: dict[Module, set[Module]]) -> list[list[Module]]:
 
 
 def beside(one: Import) -> Import | None:
-    """Return the two neighbours in one folder that an import connects: itself, or the folders that the files are in.
+    """Return the two neighbours in one folder that an import connects: itself, or the folders that
+    the files are in.
 
     None where one of the two files is the other's folder: `a` and `a/b`.
     """
@@ -133,9 +138,11 @@ def folder_circles(found: Iterable[Import], folders: set[Module]) -> list[list[M
 
 
 def upward(found: set[Import], folders: set[Module]) -> list[Import]:
-    """Return few imports without which there is no circle: those against the best order that a search finds.
+    """Return few imports without which there is no circle: those against the best order that a
+    search finds.
 
-    The search moves one neighbour at a time to where the fewest imports point upward, until no move helps.
+    The search moves one neighbour at a time to where the fewest imports point upward, until no move
+    helps.
     """
     against: list[Import] = []
     for circle in folder_circles(found, folders):
@@ -168,8 +175,10 @@ def upward(found: set[Import], folders: set[Module]) -> list[Import]:
 
 
 def order_of(found: Iterable[Import], folders: set[Module]) -> list[str]:
-    """Return the folders of a crate from the top to the bottom, those of equal height in one text."""
-    graph = {one: targets for one, targets in neighbours(found).items() if len(one) == 1}
+    """Return the folders of a crate from the top to the bottom, those of equal height in one
+    text.
+    """
+    graph = neighbours(found)
     heights: dict[Module, int] = {}
 
     def height(one: Module) -> int:
@@ -180,7 +189,7 @@ def order_of(found: Iterable[Import], folders: set[Module]) -> list[str]:
 
     by_height: dict[int, list[str]] = {}
     for one in sorted(graph):
-        if one in folders:
+        if len(one) == 1 and one in folders:
             by_height.setdefault(height(one), []).append(one[0])
     return [" ".join(names) for _, names in sorted(by_height.items(), reverse=True)]
 
@@ -204,7 +213,9 @@ def closes_circle(one: Import, found: set[Import], folders: set[Module]) -> bool
 
 
 def without_known(found: set[Import], known: list[Import], folders: set[Module]) -> tuple[set[Import], list[Import]]:
-    """Return the imports that are not known to point upward, and the known ones that no longer do."""
+    """Return the imports that are not known to point upward, and the known ones that no longer
+    do.
+    """
     left = found - {*known}
     stale = [one for one in known if one not in found]
     for one in known:
@@ -220,7 +231,9 @@ def text_of(crate: str, one: Import) -> str:
 
 
 def main() -> int:
-    """Print every crate's circles; return 1 if one is too large or a folder imports one above it."""
+    """Print every crate's circles; return 1 if one is too large or a folder imports one above
+    it.
+    """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--crates", type=Path, default=Path("crates"), help="folder of the crates (%(default)s)")
     parser.add_argument("--max", type=int, default=3, help="files that a circle may have (%(default)s)")

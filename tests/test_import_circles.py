@@ -22,7 +22,9 @@ class Crate:
         self.list.write_text("# known\n")
 
     def write(self, **files: str) -> None:
-        """Write files by module path: write(a__b="c::d") is src/a/b.rs, which imports crate::c::d."""
+        """Write files by module path: write(a__b="c::d") is src/a/b.rs, which imports
+        crate::c::d.
+        """
         for name, imported in files.items():
             file = self.source.joinpath(*name.split("__")).with_suffix(".rs")
             file.parent.mkdir(parents=True, exist_ok=True)
