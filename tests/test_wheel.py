@@ -127,6 +127,12 @@ class TestWheel:
             assert len(times) == 1, "the time of the commit, whenever it was built"
             assert not [name for name in archive.namelist() if "cpython" in name or name.endswith(".pyc")]
 
+    def test_has_the_licences(self, wheel: Path):
+        with zipfile.ZipFile(wheel) as archive:
+            for name in ("LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY-NOTICES.txt"):
+                (entry,) = [entry for entry in archive.namelist() if entry.endswith(f".dist-info/licenses/{name}")]
+                assert archive.read(entry) == (ROOT / name).read_bytes(), name
+
     def test_installs_anywhere(self, wheel: Path, tmp_path: Path):
         folder = tmp_path / ODD
         command = [

@@ -27,7 +27,8 @@ LIB = ROOT / "python" / "torch_dml" / "lib"
 
 # What a source distribution holds: every file under these, but for what is built.
 SOURCES = (
-    *("Cargo.toml", "Cargo.lock", "pyproject.toml", "Makefile", "README.md", "LICENSE-MIT", "LICENSE-APACHE"),
+    *("Cargo.toml", "Cargo.lock", "pyproject.toml", "Makefile", "README.md"),
+    *("LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY-NOTICES.txt"),
     *("rustfmt.toml", "clippy.toml", "rust-toolchain.toml"),
     *(".cargo", ".ci", "crates", "plugin", "xtask", "python", "examples", "tests", "benches", "docs", "scripts"),
 )
