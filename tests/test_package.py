@@ -16,7 +16,9 @@ from support.environment import ROOT
 from torch_dml import engine, loader, vulkan
 
 sys.path.insert(0, str(ROOT / "python" / "build_backend"))
+sys.path.insert(0, str(ROOT / "scripts" / "release"))
 import torch_headers
+import torches
 import version as build_version
 from support.processes import run_python
 
@@ -129,6 +131,29 @@ def test_one_version_number():
     assert build_version.read() == version
     assert importlib.metadata.version("torch-dml") == torch_dml.__version__ == version
     assert engine.version() == version
+
+
+def test_one_range_of_torch():
+    assert torches.of("torch>=2.11,<2.13") == ("2.11.0", "2.12.0")
+    with pytest.raises(RuntimeError, match="not a range"):
+        torches.of("torch>=2.11")
+    # What has to repeat the range, or names the newest of it, says the same.
+    pages = [
+        ROOT / "README.md",
+        ROOT / "README.zh.md",
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "scripts").rglob("demo.*"),
+    ]
+    stated = {
+        page.name: re.findall(r"torch>=2[\d.]*(?:,<[\d.]+)?", page.read_text("utf-8"))
+        for page in pages
+        if page.is_file()
+    }
+    assert {text for texts in stated.values() for text in texts} == {build_version.TORCH}, stated
+    if (ROOT / "Makefile").is_file():
+        assert f"TORCH ?= {torches.TORCHES[-1]}\n" in (ROOT / "Makefile").read_text("utf-8")
+        release = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
+        assert f"torch: {list(torches.TORCHES)}".replace("'", '"') in release
 
 
 def test_entry_point():

@@ -41,7 +41,7 @@ _Settings = dict[str, Any] | None
 def get_requires_for_build_wheel(config_settings: _Settings = None) -> list[str]:
     """Return setuptools' wants, and torch when this Python has none."""
     wants = build_meta.get_requires_for_build_wheel(config_settings)
-    return wants if torch_headers.find() else [*wants, "torch>=2.11"]
+    return wants if torch_headers.find() else [*wants, version.TORCH]
 
 
 get_requires_for_build_editable = get_requires_for_build_wheel
@@ -112,8 +112,8 @@ def build_libraries(platform: str | None = None) -> None:
     torches = torch_headers.find()
     if not torches:
         raise RuntimeError(
-            f"no torch with headers found: install torch>=2.11 in this Python, or set {torch_headers.VARIABLE} to a "
-            f"site-packages/torch folder (several: separated by {os.pathsep!r})"
+            f"no torch with headers found: install {version.TORCH} in this Python, or set {torch_headers.VARIABLE} "
+            f"to a site-packages/torch folder (several: separated by {os.pathsep!r})"
         )
     cargo = shutil.which("cargo") or str(Path.home() / ".cargo" / "bin" / "cargo")
     if not Path(cargo).exists():
