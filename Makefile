@@ -185,7 +185,7 @@ wheel: system $(environment)
 	@ls dist/*.whl
 
 # Every kernel of the tests as HLSL, through Microsoft's compiler; then those tests again with what it made. DXC names the
-# compiler's library, which is not installed here. HLSL_TESTS chooses the tests: "tests" for all, "tests/test_bits.py" for
+# compiler's library, which is not installed here. HLSL_TESTS chooses the tests: "tests" for all, "tests/pointwise/test_bits.py" for
 # the recorded bits of pointwise results.
 HLSL_TESTS ?= -m smoke
 hlsl := $(CURDIR)/target/hlsl

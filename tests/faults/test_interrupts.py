@@ -10,8 +10,9 @@ import time
 from dataclasses import dataclass
 
 import pytest
-from support.environment import ROOT
-from support.processes import run_python
+
+from tests.support.environment import ROOT
+from tests.support.processes import run_python
 
 # Seconds until a wait knows of a signal, and of work that one submit is; one command where that takes longer.
 NOTICED = 0.1
