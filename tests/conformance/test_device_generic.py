@@ -167,6 +167,7 @@ class TestCommand:
         assert "::test_wrong_dml`: fail: AssertionError" in text
         assert "**Not run**, for want of a source tree: test_binary_ufuncs.py" in text
 
+    @pytest.mark.slow
     def test_a_run_goes_on(self, done: subprocess.CompletedProcess[str], folder: Path, options: list[str]) -> None:
         before = self.results(folder)
         again = command(*options, "-k", "test_(right|wrong|crash)")
@@ -187,6 +188,7 @@ class TestCommand:
         assert done.returncode == 1
         assert "1 files that cannot be imported" in done.stdout and "no_such_module" in done.stdout
 
+    @pytest.mark.slow
     def test_without_a_source_tree(self) -> None:
         done = command()
         assert done.returncode == 2

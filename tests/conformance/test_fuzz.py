@@ -14,6 +14,7 @@ START = int(os.environ.get("FUZZ_START", "0"))
 STRIDE, CASES = 4, 500
 
 
+@pytest.mark.slow
 def test_cases() -> None:
     """The device does what the CPU does, or tests/fuzz/known says why not."""
     numbers = range(START, START + STRIDE * CASES, STRIDE)

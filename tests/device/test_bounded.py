@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -116,6 +117,7 @@ def digests() -> dict[str, tuple[str, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_no_bit_depends_on_how_work_is_cut():
     whole = digests()
     for thread in "01":

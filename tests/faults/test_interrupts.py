@@ -157,6 +157,7 @@ except KeyboardInterrupt:
     done.ended_soon()
 
 
+@pytest.mark.slow
 def test_a_handlers_exception_arrives_unchanged() -> None:
     body = """
 class Mine(Exception): pass
@@ -191,6 +192,7 @@ print('done')
     assert (done.status, done.out) == (0, "done\n"), done.err
 
 
+@pytest.mark.slow
 def test_other_threads_wait_on() -> None:
     """Python runs handlers in its main thread alone; here, that one waits for another thread."""
     body = """

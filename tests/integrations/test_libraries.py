@@ -21,6 +21,7 @@ def on_cpu(case: Case) -> Outcome:
     return run(case, "cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "mode"),
     [pytest.param(case, mode, id=f"{case.name} {mode}") for case in CASES for mode in case.modes if mode != "cpu"],

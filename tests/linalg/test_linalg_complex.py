@@ -72,6 +72,7 @@ def test_triangular_layouts(dtype):
         torch.testing.assert_close(*results)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("upper", [False, True])
 @COMPLEXES
 def test_cholesky(upper, dtype):

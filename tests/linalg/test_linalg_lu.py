@@ -30,6 +30,7 @@ def test_factor(dtype):
             assert torch.equal(x.cpu(), y) and x.stride() == y.stride()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pivot", [True, False])
 @dtypes(torch.float32, torch.float64, torch.complex64)
 def test_edges_of_panels(pivot, dtype):

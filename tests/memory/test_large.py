@@ -26,6 +26,7 @@ def give_memory_back():
     torch.dml.empty_cache()
 
 
+@pytest.mark.slow
 def test_more_elements_than_32_bits_of_offset() -> None:
     n = MANY + 77
     x = allocate(lambda: torch.zeros(n, dtype=torch.uint8, device="dml"))

@@ -90,6 +90,7 @@ def names(folder: Path) -> str:
     return " ".join(sorted(file.name for file in folder.iterdir()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["1", "emulate"])
 def test_against_float64(mode: str, tmp_path: Path) -> None:
     done = run_python(

@@ -205,6 +205,7 @@ def kernels(folder: Path) -> str:
     return " ".join(sorted(file.name for file in folder.iterdir()))
 
 
+@pytest.mark.slow
 def test_every_pass(tmp_path: Path) -> None:
     done = run_python(
         "-c", PASSES, TORCH_DML_WINOGRAD="always", TORCH_DML_FALLBACK="error", TORCH_DML_SPIRV_DIR=str(tmp_path)

@@ -129,6 +129,7 @@ def test_doctor_with_another_torch(tmp_path: Path):
     assert "torch 2.99.0 is installed" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.allow_fallback
 def test_bench(tmp_path: Path):
     target = tmp_path / "figures.json"
@@ -150,6 +151,7 @@ def test_bench(tmp_path: Path):
             assert row["speedup"]["cpu"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.allow_fallback
 def test_bench_of_kernels_and_models(tmp_path: Path):
     target = tmp_path / "figures.json"
@@ -165,6 +167,7 @@ def test_bench_of_kernels_and_models(tmp_path: Path):
         assert rows and all(row["values"]["dml"] > 0 for row in rows), suite
 
 
+@pytest.mark.slow
 def test_bench_of_layers_and_decompositions(tmp_path: Path):
     target = tmp_path / "figures.json"
     arguments = ("--device", "dml", "--device", "cpu", "--quick", "--limit", "120", "--json", str(target))
@@ -250,6 +253,7 @@ def test_demo():
     assert "First training step" in done.stdout
 
 
+@pytest.mark.slow
 def test_demo_on_the_cpu():
     done = command("demo", "--device", "cpu", "--epochs", "1")
     assert done.returncode == 0, done.stderr

@@ -69,6 +69,7 @@ def test_memory_of_training_is_predicted():
     assert error is not None and abs(float(error[1])) < 5
 
 
+@pytest.mark.slow
 def test_detector_learns(tmp_path: Path):
     pytest.importorskip("torchvision")
     picture = tmp_path / "shapes.png"

@@ -84,6 +84,7 @@ def test_nothing_is_recorded_until_asked(tmp_path: Path):
     assert not list(tmp_path.glob("last-run*"))
 
 
+@pytest.mark.slow
 def test_record_of_the_last_run(tmp_path: Path):
     asked = {"TORCH_DML_RECORD": "1", "TORCH_DML_CACHE_DIR": str(tmp_path)}
     done = run_python("-c", PROGRAM, **asked)

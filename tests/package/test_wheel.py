@@ -81,6 +81,7 @@ def test_which_tag_serves_another():
         assert symbols.serves(needed, "manylinux_2_28_x86_64") == serves, needed
 
 
+@pytest.mark.slow
 def test_the_trial_takes_along_what_its_tests_read(tmp_path: Path):
     work = tmp_path / "work"
     trial.copy_tests(work)
@@ -103,6 +104,7 @@ def test_plugins_load_on_old_systems():
         assert symbols.too_new(plugin) == [], plugin.name
 
 
+@pytest.mark.slow
 def test_works_from_a_folder_with_an_odd_name_that_is_read_only(tmp_path: Path):
     folder = tmp_path / ODD
     shutil.copytree(Path(torch_dml.__file__).parent, folder / "torch_dml", ignore=shutil.ignore_patterns("__pycache__"))

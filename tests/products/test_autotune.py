@@ -70,6 +70,7 @@ def products(folder: Path) -> dict[str, str]:
     return {name: text for name, text in notes.read(folder).items() if name.startswith("product ")}
 
 
+@pytest.mark.slow
 @needs_timestamps
 def test_the_fastest_way_is_kept_and_read_back(tmp_path: Path) -> None:
     said = run(tmp_path)

@@ -139,6 +139,7 @@ assert torch.equal((x.to("dml") @ y.to("dml")).cpu().isnan(), (x @ y).isnan())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["0", "1", "emulate"])
 def test_every_product(mode: str) -> None:
     """With each setting as near as it promises, with matrix units and without."""
@@ -156,6 +157,7 @@ def test_every_product(mode: str) -> None:
         assert plain - {"longer"} == {"gradient of linear's bias"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["0", "1", "emulate"])
 def test_every_number(mode: str) -> None:
     code = NUMBERS if mode == "emulate" else NUMBERS.partition("# One bfloat16")[0]

@@ -65,6 +65,7 @@ print(json.dumps({"worst": worst, "special": product.isnan().all(1).tolist()}))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["0", "1", "emulate"])
 def test_products(mode: str) -> None:
     """With and without, as near to float64; an infinity times 0 is NaN in each."""

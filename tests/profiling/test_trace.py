@@ -78,6 +78,7 @@ def test_trace_of_a_module_with_stacks(script: Path):
     assert any(e.get("cat") == "python_function" for e in events(target))
 
 
+@pytest.mark.slow
 def test_trace_of_a_script_that_fails(script: Path):
     target = script.parent / "out.json"
     done = run_python("-m", "torch_dml", "trace", "-o", str(target), str(script), "fail")
@@ -93,6 +94,7 @@ def test_trace_of_what_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixtur
         main(["trace"])
 
 
+@pytest.mark.slow
 def test_breakdown(tmp_path: Path):
     target = tmp_path / "breakdown.json"
     done = run_python("-m", "torch_dml", "bench", "ops", "--breakdown", "--quick", "--json", str(target))

@@ -99,6 +99,7 @@ def test_residual_network() -> None:
     check(module.to(memory_format=torch.channels_last), images(2, 16), sgd)
 
 
+@pytest.mark.slow
 def test_resnet18() -> None:
     """Every step begins with the CPU's parameters.
 
