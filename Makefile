@@ -173,6 +173,7 @@ lint: test-system $(environment)
 	$(py) -m ruff format --check python examples tests scripts robots
 	$(py) -m ruff check python examples tests scripts robots
 	$(py) scripts/import_circles.py
+	$(py) scripts/third_party_notices.py --check
 	$(VENV)/bin/clang-format --dry-run --Werror plugin/*.cpp plugin/*.h
 	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py \
 		tests/accuracy tests/opinfo tests/fuzz tests/libraries/*.py tests/device_generic/*.py tests/support/workers.py \
@@ -184,7 +185,7 @@ wheel: system $(environment)
 	@ls dist/*.whl
 
 # Every kernel of the tests as HLSL, through Microsoft's compiler; then those tests again with what it made. DXC names the
-# compiler's library, which is not installed here. HLSL_TESTS chooses the tests: "tests" for all, "tests/test_bits.py" for
+# compiler's library, which is not installed here. HLSL_TESTS chooses the tests: "tests" for all, "tests/pointwise/test_bits.py" for
 # the recorded bits of pointwise results.
 HLSL_TESTS ?= -m smoke
 hlsl := $(CURDIR)/target/hlsl

@@ -1,7 +1,7 @@
 // What the headers of a new libstdc++ refer to and the libraries of an old Linux lack.
 //
 // A wheel is compiled with a new GCC and loads from glibc 2.28 and GCC 8's libstdc++ on (manylinux_2_28).
-// tests/test_wheel.py checks that nothing newer is asked for.
+// tests/package/test_wheel.py checks that nothing newer is asked for.
 #ifdef __linux__
 #include <sstream>
 

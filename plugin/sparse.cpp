@@ -34,8 +34,8 @@ using at::Tensor;
 using c10::DispatchKey;
 
 // Operators of COO tensors that are not the CPU's kernels: those that read memory there, for which
-// native_functions.yaml names other kernels for other devices (tests/test_sparse_tensors.py compares), and a few more
-// that have better ways here.
+// native_functions.yaml names other kernels for other devices (tests/sparse/test_sparse_tensors.py
+// compares), and a few more that have better ways here.
 const Names kCooApart = {
     "aten::_coalesce",
     "aten::_pin_memory",

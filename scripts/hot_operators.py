@@ -2,9 +2,10 @@
 
     python scripts/hot_operators.py [--steps 20] [--least 0.002]
 
-Prints every overload by its number of calls over all models (those of tests/test_models.py and a small MLP, each
-trained and then run without gradients), and marks those that the plugin registers boxed. Operators on lists of
-tensors (`aten::_foreach_*`) are left out: their arguments cost the same either way.
+Prints every overload by its number of calls over all models (those of tests/training/test_models.py
+and a small MLP, each trained and then run without gradients), and marks those that the plugin
+registers boxed. Operators on lists of tensors (`aten::_foreach_*`) are left out: their arguments
+cost the same either way.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ CALL = re.compile(r'dml::call.*name="([^"]+)"')
 
 def models() -> dict[str, Callable[[], None]]:
     """What runs, by name; imported late, as only the measured processes need it."""
-    sys.path.insert(0, str(ROOT / "tests"))
-    import test_models as zoo
+    sys.path.insert(0, str(ROOT))
     import torch
     import torch_dml  # noqa: F401  registers the device
     from torch import nn
+
+    from tests.training import test_models as zoo
 
     def work(module: nn.Module, batches: list[tuple[torch.Tensor, torch.Tensor]], rule: Callable) -> None:
         zoo.losses(module, batches, rule, "dml")

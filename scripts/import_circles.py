@@ -1,8 +1,15 @@
 #!/usr/bin/env python3
-"""Find circles of files that import each other, in every crate of the workspace.
+"""Find circles of imports in every crate of the workspace: of files, and of folders.
 
-Reads `use` and paths that begin with `crate::`, `super::` or `self::`. Tests inside files and `mod` lines do not count,
-nor does a crate's root. What a module re-exports counts as an import of that module's file.
+Reads `use` and paths that begin with `crate::`, `super::` or `self::`. Tests inside files and `mod`
+lines do not count, nor does a crate's root. What a module re-exports counts as an import of that
+module's file.
+
+The folders of a crate have an order: each imports only what stands below it. Nobody writes the
+order down. It follows from the imports as long as they make no circle, so an import that closes a
+circle between two folders, or between a folder and a file beside it, is refused: one that points
+upward. The known ones are listed in upward_imports.txt. That list can only shrink: an entry whose
+import has gone, or points upward no longer, is an error too.
 """
 
 from __future__ import annotations
@@ -10,14 +17,17 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 Module = tuple[str, ...]
+# A file, and one that it imports.
+Import = tuple[Module, Module]
 
 _USE = re.compile(r"\buse\s+((?:crate|super|self)::[^;]+);")
 _PATH = re.compile(r"\b(?:crate|super)(?:::\w+)+")
-_TESTS = re.compile(r"#\[cfg\(test\)\]\s*(?:pub )?mod \w+ \{.*", re.DOTALL)
+_TESTS = re.compile(r"#\[cfg\((?:test|all\(test, [^\n]*\))\)\]\s*(?:pub )?mod \w+ \{.*", re.DOTALL)
+_ENTRY = re.compile(r"(\S+): (\S+) -> (\S+)")
 
 
 def modules_of(source: Path) -> dict[Module, Path]:
@@ -71,7 +81,9 @@ def imports(module: Module, text: str, modules: dict[Module, Path]) -> Iterator[
 
 
 def circles(graph: dict[Module, set[Module]]) -> list[list[Module]]:
-    """Return the strongly connected components of more than one module (Tarjan, 1972), largest first."""
+    """Return the strongly connected components of more than one module (Tarjan, 1972), largest
+    first.
+    """
     index: dict[Module, int] = {}
     low: dict[Module, int] = {}
     stack: list[Module] = []
@@ -98,23 +110,170 @@ def circles(graph: dict[Module, set[Module]]) -> list[list[Module]]:
     return sorted(found, key=len, reverse=True)
 
 
+def beside(one: Import) -> Import | None:
+    """Return the two neighbours in one folder that an import connects: itself, or the folders that
+    the files are in.
+
+    None where one of the two files is the other's folder: `a` and `a/b`.
+    """
+    for at, (left, right) in enumerate(zip(*one, strict=False)):
+        if left != right:
+            return one[0][: at + 1], one[1][: at + 1]
+    return None
+
+
+def neighbours(found: Iterable[Import]) -> dict[Module, set[Module]]:
+    """Return which neighbour imports which: each a folder or a file beside one."""
+    graph: dict[Module, set[Module]] = {}
+    for one in found:
+        if pair := beside(one):
+            graph.setdefault(pair[0], set()).add(pair[1])
+            graph.setdefault(pair[1], set())
+    return graph
+
+
+def folder_circles(found: Iterable[Import], folders: set[Module]) -> list[list[Module]]:
+    """Return the circles between neighbours of which at least one is a folder."""
+    return [circle for circle in circles(neighbours(found)) if folders.intersection(circle)]
+
+
+def upward(found: set[Import], folders: set[Module]) -> list[Import]:
+    """Return few imports without which there is no circle: those against the best order that a
+    search finds.
+
+    The search moves one neighbour at a time to where the fewest imports point upward, until no move
+    helps.
+    """
+    against: list[Import] = []
+    for circle in folder_circles(found, folders):
+        inside = [(one, pair) for one in sorted(found) if (pair := beside(one)) and {*pair} <= {*circle}]
+        counts: dict[Import, int] = {}
+        for _, pair in inside:
+            counts[pair] = counts.get(pair, 0) + 1
+
+        def cost(order: list[Module], counts: dict[Import, int] = counts) -> int:
+            place = {neighbour: at for at, neighbour in enumerate(order)}
+            return sum(count for (importer, target), count in counts.items() if place[target] > place[importer])
+
+        order = sorted(
+            circle, key=lambda one: (sum(n for (_, to), n in counts.items() if to == one), one), reverse=True
+        )
+        while True:
+            moves = [
+                [*rest[:at], neighbour, *rest[at:]]
+                for neighbour in order
+                for rest in [[other for other in order if other != neighbour]]
+                for at in range(len(order))
+            ]
+            best = min(moves, key=cost)
+            if cost(best) >= cost(order):
+                break
+            order = best
+        place = {neighbour: at for at, neighbour in enumerate(order)}
+        against += [one for one, (importer, target) in inside if place[target] > place[importer]]
+    return against
+
+
+def order_of(found: Iterable[Import], folders: set[Module]) -> list[str]:
+    """Return the folders of a crate from the top to the bottom, those of equal height in one
+    text.
+    """
+    graph = neighbours(found)
+    heights: dict[Module, int] = {}
+
+    def height(one: Module) -> int:
+        if one not in heights:
+            heights[one] = 0  # Files may be in a circle of files.
+            heights[one] = 1 + max(map(height, sorted(graph[one])), default=0)
+        return heights[one]
+
+    by_height: dict[int, list[str]] = {}
+    for one in sorted(graph):
+        if len(one) == 1 and one in folders:
+            by_height.setdefault(height(one), []).append(one[0])
+    return [" ".join(names) for _, names in sorted(by_height.items(), reverse=True)]
+
+
+def known_upward(file: Path) -> list[tuple[str, Import]]:
+    """Return the entries of a list of known upward imports: crate, file, imported file."""
+    entries = []
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            entry = _ENTRY.fullmatch(line)
+            if entry is None:
+                raise SystemExit(f"{file}: {line!r} is not `crate: from -> to`")
+            entries.append((entry[1], (tuple(entry[2].split("/")), tuple(entry[3].split("/")))))
+    return entries
+
+
+def closes_circle(one: Import, found: set[Import], folders: set[Module]) -> bool:
+    """Return whether an import is part of a circle with others."""
+    pair = {*(beside(one) or ())}
+    return bool(pair) and any(pair <= {*circle} for circle in folder_circles(found | {one}, folders))
+
+
+def without_known(found: set[Import], known: list[Import], folders: set[Module]) -> tuple[set[Import], list[Import]]:
+    """Return the imports that are not known to point upward, and the known ones that no longer
+    do.
+    """
+    left = found - {*known}
+    stale = [one for one in known if one not in found]
+    for one in known:
+        if one in found and not closes_circle(one, left, folders):
+            stale.append(one)
+            left.add(one)
+    return left, stale
+
+
+def text_of(crate: str, one: Import) -> str:
+    """Return an import as an entry of the list has it."""
+    return f"{crate}: {'/'.join(one[0])} -> {'/'.join(one[1])}"
+
+
 def main() -> int:
-    """Print every crate's circles; return 1 if one is too large."""
+    """Print every crate's circles; return 1 if one is too large or a folder imports one above
+    it.
+    """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--crates", type=Path, default=Path("crates"), help="folder of the crates (%(default)s)")
     parser.add_argument("--max", type=int, default=3, help="files that a circle may have (%(default)s)")
+    parser.add_argument(
+        "--upward",
+        type=Path,
+        default=Path(__file__).with_name("upward_imports.txt"),
+        help="imports that are known to point upward, one a line: `crate: from -> to` (%(default)s)",
+    )
     options = parser.parse_args()
-    too_large = False
-    for source in sorted(options.crates.glob("*/src")):
-        modules = modules_of(source)
+    known = known_upward(options.upward)
+    sources = sorted(options.crates.glob("*/src"))
+    faults = [
+        f"no longer there: {text_of(crate, one)}"
+        for crate, one in known
+        if crate not in {source.parent.name for source in sources}
+    ]
+    for source in sources:
+        crate, modules = source.parent.name, modules_of(source)
         graph = {module: set(imports(module, file.read_text(), modules)) for module, file in modules.items()}
         found = circles(graph)
         sizes = ", ".join(str(len(circle)) for circle in found) or "none"
-        print(f"{source.parent.name}: {len(modules)} files, {sum(map(len, graph.values()))} imports, circles: {sizes}")
+        print(f"{crate}: {len(modules)} files, {sum(map(len, graph.values()))} imports, circles: {sizes}")
         for circle in found:
-            too_large |= len(circle) > options.max
-            print("   ", ", ".join("/".join(module) for module in circle))
-    return int(too_large)
+            names = ", ".join("/".join(module) for module in circle)
+            print("   ", names)
+            if len(circle) > options.max:
+                faults.append(f"{crate}: a circle of {len(circle)} files: {names}")
+        folders = {module[:depth] for module in modules for depth in range(1, len(module))}
+        edges = {(module, target) for module, targets in graph.items() if module for target in targets}
+        left, stale = without_known(edges, [one for name, one in known if name == crate], folders)
+        against = upward(left, folders)
+        if folders:
+            print("    from the top:", " | ".join(order_of(left - {*against}, folders)))
+        faults += [f"points upward: {text_of(crate, one)}" for one in against]
+        faults += [f"points upward no longer, take it off the list: {text_of(crate, one)}" for one in stale]
+    print(f"{len(known)} imports are known to point upward ({options.upward.name})")
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return int(bool(faults))
 
 
 if __name__ == "__main__":

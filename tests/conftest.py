@@ -18,9 +18,10 @@ os.environ.setdefault("GALLIVM_PERF", "nopt")
 
 import torch
 import torch_dml
-from support.dtypes import refuses_float64
-from support.fallbacks import assert_nothing_fell_back
 from torch_dml import engine
+
+from tests.support.dtypes import refuses_float64
+from tests.support.fallbacks import assert_nothing_fell_back
 
 
 def pytest_report_header() -> list[str]:

@@ -27,7 +27,8 @@ LIB = ROOT / "python" / "torch_dml" / "lib"
 
 # What a source distribution holds: every file under these, but for what is built.
 SOURCES = (
-    *("Cargo.toml", "Cargo.lock", "pyproject.toml", "Makefile", "README.md", "LICENSE-MIT", "LICENSE-APACHE"),
+    *("Cargo.toml", "Cargo.lock", "pyproject.toml", "Makefile", "README.md"),
+    *("LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY-NOTICES.txt"),
     *("rustfmt.toml", "clippy.toml", "rust-toolchain.toml"),
     *(".cargo", ".ci", "crates", "plugin", "xtask", "python", "examples", "tests", "benches", "docs", "scripts"),
 )
@@ -40,7 +41,7 @@ _Settings = dict[str, Any] | None
 def get_requires_for_build_wheel(config_settings: _Settings = None) -> list[str]:
     """Return setuptools' wants, and torch when this Python has none."""
     wants = build_meta.get_requires_for_build_wheel(config_settings)
-    return wants if torch_headers.find() else [*wants, "torch>=2.11"]
+    return wants if torch_headers.find() else [*wants, version.TORCH]
 
 
 get_requires_for_build_editable = get_requires_for_build_wheel
@@ -111,8 +112,8 @@ def build_libraries(platform: str | None = None) -> None:
     torches = torch_headers.find()
     if not torches:
         raise RuntimeError(
-            f"no torch with headers found: install torch>=2.11 in this Python, or set {torch_headers.VARIABLE} to a "
-            f"site-packages/torch folder (several: separated by {os.pathsep!r})"
+            f"no torch with headers found: install {version.TORCH} in this Python, or set {torch_headers.VARIABLE} "
+            f"to a site-packages/torch folder (several: separated by {os.pathsep!r})"
         )
     cargo = shutil.which("cargo") or str(Path.home() / ".cargo" / "bin" / "cargo")
     if not Path(cargo).exists():

@@ -1,4 +1,7 @@
-"""The version of the package: `workspace.package.version` of Cargo.toml, which is its only home."""
+"""The version of the package, and the versions of torch that it is for. Each has one home.
+
+They are `workspace.package.version` of Cargo.toml, and `dependencies` of pyproject.toml.
+"""
 
 from __future__ import annotations
 
@@ -18,4 +21,14 @@ def read(root: Path = ROOT) -> str:
     return version[1]
 
 
+def read_torch(root: Path = ROOT) -> str:
+    """Return what `root`/pyproject.toml requires of torch: "torch>=2.11,<2.16"."""
+    text = (root / "pyproject.toml").read_text(encoding="utf-8")
+    requirement = re.search(r'^dependencies = \[[^]]*?"(torch[<>=][^"]+)"', text, re.M)
+    if not requirement:
+        raise RuntimeError(f"no torch among the dependencies of {root / 'pyproject.toml'}")
+    return requirement[1]
+
+
 VERSION = read()
+TORCH = read_torch()

@@ -24,9 +24,9 @@ from pathlib import Path
 import materials
 import symbols
 import torch_wheels
+from torches import TORCHES
 
 ROOT = Path(__file__).resolve().parents[2]
-TORCHES = ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0")
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64")
 # Rust's name of each platform that a wheel can be for.
 RUST_TARGETS = {

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from torches import TORCHES
 
 ROOT = Path(__file__).resolve().parents[2]
-TORCHES = ("2.11.0", "2.12.0", "2.13.0", "2.14.0", "2.15.0")
 # What the tests import.
 NEEDED = ("numpy", "scikit-learn>=1.3", "pytest>=8", "pytest-xdist>=3", "expecttest")
 # The tests, and what they read: nothing of it is the package.

@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from support.environment import ROOT
-from support.processes import run_python
 from torch_dml import environment
+
+from tests.support.environment import ROOT
+from tests.support.processes import run_python
 
 # Read when the package is built, not when it runs.
 BUILD = {"TORCH_DML_TORCH"}

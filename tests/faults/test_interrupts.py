@@ -10,8 +10,9 @@ import time
 from dataclasses import dataclass
 
 import pytest
-from support.environment import ROOT
-from support.processes import run_python
+
+from tests.support.environment import ROOT
+from tests.support.processes import run_python
 
 # Seconds until a wait knows of a signal, and of work that one submit is; one command where that takes longer.
 NOTICED = 0.1
@@ -156,6 +157,7 @@ except KeyboardInterrupt:
     done.ended_soon()
 
 
+@pytest.mark.slow
 def test_a_handlers_exception_arrives_unchanged() -> None:
     body = """
 class Mine(Exception): pass
@@ -190,6 +192,7 @@ print('done')
     assert (done.status, done.out) == (0, "done\n"), done.err
 
 
+@pytest.mark.slow
 def test_other_threads_wait_on() -> None:
     """Python runs handlers in its main thread alone; here, that one waits for another thread."""
     body = """

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from support.processes import run_python
+
+from tests.support.processes import run_python
 
 MIB = 1 << 20
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.environment import ROOT
-from support.processes import run_python
+
+from tests.support.environment import ROOT
+from tests.support.processes import run_python
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="FIFOs, and users' numbers")
 

@@ -23,7 +23,7 @@ MARKS = {
 # How a task's message begins where it is a sample's.
 SAMPLE = re.compile(r"^sample \d+: ")
 
-# What `tests/test_schemas.py` proves of each torch that it is run on.
+# What `tests/package/test_schemas.py` proves of each torch that it is run on.
 SCHEMAS = [
     "Every operator carries its schema, which is compared with the running torch's when the device loads: one whose",
     "schema differs runs on the CPU, and `python -m torch_dml doctor` names it. Compared with torch 2.11, 2.12, 2.13,",

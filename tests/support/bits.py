@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from support.compare import tensors
+from tests.support.compare import tensors
 
 _COMPRESSED = {
     torch.sparse_csr: (torch.Tensor.crow_indices, torch.Tensor.col_indices),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from support.dtypes import refuses_float64
+from tests.support.dtypes import refuses_float64
 
 # Largest differences from the reference: relative, absolute. Of 16 bits one unit in the last place.
 TOLERANCES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from support.dtypes import dtypes
+from tests.support.dtypes import dtypes
 
 REALS = dtypes(torch.float32, torch.float64)
 COMPLEXES = dtypes(torch.complex64, torch.complex128)

@@ -53,6 +53,7 @@ mod profile;
 mod queue;
 mod registry;
 mod submit;
+mod sync;
 mod threads;
 mod transfer;
 

@@ -172,10 +172,19 @@ def _say_what_is_known(report: _Report, devices: list[dict[str, Any]]) -> None:
         )
 
 
+def _torch_requirement() -> str:
+    """Return what the installed distribution requires of torch, `torch<2.16,>=2.11`."""
+    try:
+        wanted = metadata.requires("torch-dml") or []
+    except metadata.PackageNotFoundError:
+        wanted = []
+    return next((requirement for requirement in wanted if requirement.startswith("torch")), "torch")
+
+
 def _check_torch(report: _Report) -> bool:
     found = probe("torch", TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     if not found["ok"]:
-        report.fail("torch", found["error"], "Install torch 2.11 or newer: `pip install torch`")
+        report.fail("torch", found["error"], f'Install a torch that it is for: `pip install "{_torch_requirement()}"`')
         return False
     report.ok("torch", f"version {found['value']}")
     plugin = probe("plugin")

@@ -26,7 +26,7 @@ def needs_cuda(name: str) -> Callable[..., Any]:
     return refuse
 
 
-def _class_thatneeds_cuda(name: str) -> type:
+def _class_that_needs_cuda(name: str) -> type:
     # A class still: libraries ask isinstance of it.
     return type(name, (), {"__init__": needs_cuda(f"torch.cuda.{name}"), "__doc__": "Needs NVIDIA's CUDA itself."})
 
@@ -113,9 +113,9 @@ def torch_cuda() -> dict[str, Any]:
         "temperature": needs_cuda("torch.cuda.temperature"),
         "power_draw": needs_cuda("torch.cuda.power_draw"),
         "clock_rate": needs_cuda("torch.cuda.clock_rate"),
-        "ExternalStream": _class_thatneeds_cuda("ExternalStream"),
-        "MemPool": _class_thatneeds_cuda("MemPool"),
-        "GreenContext": _class_thatneeds_cuda("GreenContext"),
+        "ExternalStream": _class_that_needs_cuda("ExternalStream"),
+        "MemPool": _class_that_needs_cuda("MemPool"),
+        "GreenContext": _class_that_needs_cuda("GreenContext"),
         "_device_count_nvml": device.device_count,
         "_nvml_based_avail": lambda: False,
     }

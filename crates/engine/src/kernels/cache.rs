@@ -3,9 +3,11 @@
 use crate::backend::{self, Gpu, Pipeline};
 use crate::error::Error;
 use crate::interrupt;
+use crate::kernels::append_only::{AppendOnlyList, End};
 use crate::kernels::compiler;
 use crate::kernels::key::{self, AnyKey, KernelKey};
 use crate::kernels::matrix_element::element_dtype;
+use crate::kernels::once_job::OnceJob;
 use crate::kernels::pointwise::Pointwise;
 #[cfg(debug_assertions)]
 use crate::kernels::written::Written;
@@ -13,7 +15,7 @@ use dml_gpu::traits::*;
 use dml_gpu::{AdapterInfo, PipelineOptions};
 use dml_kernel::{FloatModes, GroupCounts, Kernel, MatrixType, Module, Target};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 /// What kernels cost this process so far, on all devices. Times are nanoseconds.
@@ -80,16 +82,10 @@ struct Inner {
     indirect: bool,
     counts: GroupCounts,
     pipeline: OnceLock<Result<Pipeline, dml_gpu::Error>>,
-    job: Mutex<Job>,
-    done: Condvar,
+    /// Compiles the module's words.
+    job: OnceJob<Vec<u32>>,
     #[cfg(debug_assertions)]
     written: Written,
-}
-
-enum Job {
-    Waiting(Vec<u32>),
-    Running,
-    Done,
 }
 
 impl KernelRef {
@@ -108,8 +104,7 @@ impl KernelRef {
             indirect: module.indirect,
             counts: module.counts,
             pipeline: OnceLock::new(),
-            job: Mutex::new(Job::Waiting(module.words)),
-            done: Condvar::new(),
+            job: OnceJob::new(module.words),
             #[cfg(debug_assertions)]
             written,
         }))
@@ -184,11 +179,7 @@ impl KernelRef {
     pub(crate) fn await_compiled(&self, gpu: &Gpu) -> Result<(), Error> {
         let start = Instant::now();
         while !self.is_compiled() {
-            let job = self.0.job.lock().unwrap_or_else(PoisonError::into_inner);
-            if matches!(*job, Job::Running) {
-                drop(self.0.done.wait_timeout(job, interrupt::SLICE));
-            } else {
-                drop(job);
+            if !self.0.job.wait_for_another(interrupt::SLICE) {
                 self.compile(gpu);
             }
             interrupt::unless(!interrupt::requested())?;
@@ -209,28 +200,18 @@ impl KernelRef {
 
     /// Compiles if nobody has, and returns when it is done.
     pub(crate) fn compile(&self, gpu: &Gpu) {
-        let mut job = self.0.job.lock().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *job, Job::Running) {
-            Job::Waiting(words) => {
-                drop(job);
-                let start = Instant::now();
-                let result = backend::code(&words)
-                    .and_then(|code| gpu.compile_with(&self.0.name, code, self.0.push_bytes, &self.options(gpu)));
-                let taken = nanoseconds_since(start);
-                COSTS.kernels.fetch_add(1, Ordering::Relaxed);
-                COSTS.compile_ns.fetch_add(taken, Ordering::Relaxed);
-                COSTS.longest_ns.fetch_max(taken, Ordering::Relaxed);
-                let _ = self.0.pipeline.set(result);
-                *self.0.job.lock().unwrap_or_else(PoisonError::into_inner) = Job::Done;
-                self.0.done.notify_all();
-            }
-            Job::Running => {
-                while !matches!(*job, Job::Done) {
-                    job = self.0.done.wait(job).unwrap_or_else(PoisonError::into_inner);
-                }
-            }
-            Job::Done => *job = Job::Done,
-        }
+        self.0.job.run(|words| self.make_pipeline(gpu, &words));
+    }
+
+    fn make_pipeline(&self, gpu: &Gpu, words: &[u32]) {
+        let start = Instant::now();
+        let result = backend::code(words)
+            .and_then(|code| gpu.compile_with(&self.0.name, code, self.0.push_bytes, &self.options(gpu)));
+        let taken = nanoseconds_since(start);
+        COSTS.kernels.fetch_add(1, Ordering::Relaxed);
+        COSTS.compile_ns.fetch_add(taken, Ordering::Relaxed);
+        COSTS.longest_ns.fetch_max(taken, Ordering::Relaxed);
+        let _ = self.0.pipeline.set(result);
     }
 }
 
@@ -245,18 +226,14 @@ const LISTS: usize = 4096;
 
 /// The kernels of one device. None ever goes, so a lookup takes no lock, counts no reference and returns a borrow.
 pub(crate) struct KernelCache {
-    lists: Box<[Link]>,
+    lists: Box<[AppendOnlyList<Listed>]>,
     count: AtomicUsize,
 }
-
-/// The next kernel of a list, if there is one.
-type Link = OnceLock<Box<Listed>>;
 
 struct Listed {
     hash: u64,
     key: Box<dyn AnyKey>,
     kernel: KernelRef,
-    next: Link,
 }
 
 impl Listed {
@@ -268,7 +245,7 @@ impl Listed {
 
 impl Default for KernelCache {
     fn default() -> Self {
-        Self { lists: (0..LISTS).map(|_| Link::new()).collect(), count: AtomicUsize::new(0) }
+        Self { lists: (0..LISTS).map(|_| AppendOnlyList::default()).collect(), count: AtomicUsize::new(0) }
     }
 }
 
@@ -282,23 +259,21 @@ impl KernelCache {
         build: impl FnOnce() -> (Kernel, Option<Pointwise>),
     ) -> Result<&KernelRef, Error> {
         let hash = key::hash(key);
-        let mut end = &self.lists[hash as usize % LISTS];
-        while let Some(listed) = end.get() {
-            if listed.is(hash, key) {
+        match self.lists[hash as usize % LISTS].find(|listed| listed.is(hash, key)) {
+            Ok(listed) => {
                 #[cfg(debug_assertions)]
                 listed.kernel.0.written.assert_written_again(gpu, key, build);
-                return Ok(&listed.kernel);
+                Ok(&listed.kernel)
             }
-            end = &listed.next;
+            Err(end) => self.add(end, gpu, hash, key, build),
         }
-        self.add(end, gpu, hash, key, build)
     }
 
-    /// Makes a kernel that is not in the list that ends at `end`.
+    /// Makes a kernel that is not in the list that has this end.
     #[cold]
     fn add<'c, K: KernelKey>(
         &'c self,
-        mut end: &'c Link,
+        end: End<'c, Listed>,
         gpu: &Gpu,
         hash: u64,
         key: &K,
@@ -312,21 +287,17 @@ impl KernelCache {
             return Err(Error::Unsupported { kernel: module.name, adapter: gpu.info().name.clone(), feature });
         }
         let new = KernelRef::new(module, pointwise);
-        loop {
-            let entry = || Listed { hash, key: Box::new(key.clone()), kernel: new.clone(), next: Link::new() };
-            let listed = end.get_or_init(|| Box::new(entry()));
-            if listed.kernel.id() == new.id() {
-                self.count.fetch_add(1, Ordering::Relaxed);
-                compiler::enqueue(gpu, Box::new(move |gpu| new.compile(gpu)));
-                return Ok(&listed.kernel);
-            }
-            if listed.is(hash, key) {
-                #[cfg(debug_assertions)]
-                listed.kernel.0.written.assert_same(&new.0.written, key);
-                return Ok(&listed.kernel); // Another thread was quicker.
-            }
-            end = &listed.next;
+        let entry = Listed { hash, key: Box::new(key.clone()), kernel: new.clone() };
+        let (listed, added) = end.append(entry, |listed| listed.is(hash, key));
+        if added {
+            self.count.fetch_add(1, Ordering::Relaxed);
+            compiler::enqueue(gpu, Box::new(move |gpu| new.compile(gpu)));
+        } else {
+            // Another thread was quicker.
+            #[cfg(debug_assertions)]
+            listed.kernel.0.written.assert_same(&new.0.written, key);
         }
+        Ok(&listed.kernel)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -416,15 +387,26 @@ mod tests {
         let gpu = crate::backend::adapters().unwrap()[0].open().unwrap();
         let kernel = dml_kernel::Builder::new("slow_to_compile", [1, 1, 1]).finish();
         let kernel = KernelRef::new(kernel.emit_for(&target(gpu.info())).unwrap(), None);
-        // As when a thread of the pool is at it.
-        let Job::Waiting(words) = std::mem::replace(&mut *kernel.0.job.lock().unwrap(), Job::Running) else {
-            panic!("nobody compiled it")
-        };
-        crate::set_interrupt_check(Some(Arc::new(|| STOP.get())));
-        STOP.set(true);
-        assert_eq!(kernel.await_compiled(&gpu), Err(Error::Interrupted));
-        STOP.set(false);
-        *kernel.0.job.lock().unwrap() = Job::Waiting(words);
+        let (begin, begun) = std::sync::mpsc::channel();
+        let (go_on, gone_on) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            // As a thread of the pool does.
+            let (kernel, gpu) = (&kernel, &gpu);
+            scope.spawn(move || {
+                kernel.0.job.run(|words| {
+                    begin.send(()).unwrap();
+                    gone_on.recv().unwrap();
+                    kernel.make_pipeline(gpu, &words);
+                });
+            });
+            begun.recv().unwrap();
+            crate::set_interrupt_check(Some(Arc::new(|| STOP.get())));
+            STOP.set(true);
+            let interrupted = kernel.await_compiled(gpu);
+            STOP.set(false);
+            go_on.send(()).unwrap();
+            assert_eq!(interrupted, Err(Error::Interrupted));
+        });
         assert_eq!(kernel.await_compiled(&gpu), Ok(()));
         assert!(kernel.is_compiled());
     }

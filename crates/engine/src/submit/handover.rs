@@ -3,8 +3,7 @@
 
 use crate::kernels::cache::KernelRef;
 use crate::submit::batch::Batch;
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use crate::submit::mailbox::Mailbox;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -22,73 +21,52 @@ const MAX_SPARE: usize = MAX_WAITING as usize + 2;
 /// Between the threads of one device. Without a thread that takes batches it is a list of spare ones.
 #[derive(Default)]
 pub(crate) struct Handover {
-    inbox: Mutex<Inbox>,
-    /// Batches in the inbox.
-    waiting: AtomicU32,
-    /// Changes with every command.
-    activity: AtomicU32,
-    pending: AtomicBool,
-    asleep: AtomicBool,
-    stop: AtomicBool,
-    thread: OnceLock<Thread>,
+    mailbox: Mailbox<Batch>,
+    spare: Mutex<Vec<Batch>>,
     /// Whether batches are handed over. Otherwise the thread submits only what was left pending.
     takes_batches: OnceLock<bool>,
-}
-
-#[derive(Default)]
-struct Inbox {
-    batches: VecDeque<Batch>,
-    spare: Vec<Batch>,
 }
 
 impl Handover {
     /// There is a thread from now on, which records batches if it `takes_batches`.
     pub(crate) fn attach(&self, thread: Thread, takes_batches: bool) {
-        let _ = self.thread.set(thread);
+        self.mailbox.attach(thread);
         let _ = self.takes_batches.set(takes_batches);
     }
 
     /// Whether the thread takes batches, and has not too many of them.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        self.takes_batches.get() == Some(&true) && self.waiting.load(Ordering::Relaxed) < MAX_WAITING
+        self.takes_batches.get() == Some(&true) && self.mailbox.len() < MAX_WAITING
     }
 
     /// Leaves a batch for the thread, which may have to be [woken](Self::wake). Called with the queue locked, so that
     /// batches come in the order of their tickets.
     pub(crate) fn put(&self, batch: Batch) {
-        self.lock().batches.push_back(batch);
-        self.waiting.fetch_add(1, Ordering::Release);
+        self.mailbox.push(batch);
     }
 
     /// An empty batch.
     pub(crate) fn spare(&self) -> Batch {
-        self.lock().spare.pop().unwrap_or_else(Batch::new)
+        self.lock_spare().pop().unwrap_or_else(Batch::new)
     }
 
     /// Takes the oldest batch that was handed over. Called with the stream locked, so that they are recorded in order.
     pub(crate) fn next(&self) -> Option<Batch> {
-        if self.waiting.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        let batch = self.lock().batches.pop_front();
-        if batch.is_some() {
-            self.waiting.fetch_sub(1, Ordering::Release);
-        }
-        batch
+        self.mailbox.pop()
     }
 
     /// A kernel of the oldest batch that is not compiled.
     pub(crate) fn uncompiled(&self) -> Option<KernelRef> {
-        self.lock().batches.front().and_then(Batch::uncompiled).cloned()
+        self.mailbox.peek(|batch| batch.uncompiled().cloned())
     }
 
     /// Takes back a batch that was recorded.
     pub(crate) fn recorded(&self, mut batch: Batch) {
         batch.clear();
-        let mut inbox = self.lock();
-        if inbox.spare.len() < MAX_SPARE {
-            inbox.spare.push(batch);
+        let mut spare = self.lock_spare();
+        if spare.len() < MAX_SPARE {
+            spare.push(batch);
         }
     }
 
@@ -96,66 +74,50 @@ impl Handover {
     /// thread was asleep for lack of work, and is woken now.
     #[inline]
     pub(crate) fn enqueued(&self, first: bool) -> bool {
-        // Only one thread at a time writes: no read-modify-write is needed.
-        let next = self.activity.load(Ordering::Relaxed).wrapping_add(1);
-        self.activity.store(next, Ordering::Relaxed);
-        if first {
-            self.pending.store(true, Ordering::Relaxed);
-            // Against the fence in `sleep`: either this sees `asleep`, or the thread sees `pending`.
-            fence(Ordering::SeqCst);
-            // Once a sleep: the thread may take its time to wake.
-            if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
-                self.wake();
-                return true;
-            }
-        }
-        false
+        self.mailbox.enqueued(first)
     }
 
     /// Nothing is pending any more. Called with the queue locked.
     #[inline]
     pub(crate) fn taken(&self) {
-        self.pending.store(false, Ordering::Relaxed);
+        self.mailbox.taken();
     }
 
     /// Ends the thread.
     pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::SeqCst);
-        self.wake();
+        self.mailbox.stop();
     }
 
     /// Wakes the thread. No system call unless it sleeps.
     #[inline]
     pub(crate) fn wake(&self) {
-        if let Some(thread) = self.thread.get() {
-            thread.unpark();
-        }
+        self.mailbox.wake();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inbox> {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_spare(&self) -> MutexGuard<'_, Vec<Batch>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     // ---- the thread's side
 
     /// The thread is to end.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.mailbox.is_stopped()
     }
 
     /// Another number after each command.
     pub(crate) fn activity(&self) -> u32 {
-        self.activity.load(Ordering::Relaxed)
+        self.mailbox.activity()
     }
 
     /// Commands were enqueued that are in no batch yet.
     pub(crate) fn has_pending(&self) -> bool {
-        self.pending.load(Ordering::Relaxed)
+        self.mailbox.has_pending()
     }
 
     /// Batches were handed over that nobody recorded.
     pub(crate) fn has_batches(&self) -> bool {
-        self.waiting.load(Ordering::Acquire) > 0
+        self.mailbox.has_items()
     }
 
     /// Whether a batch came within [`SPIN`].
@@ -173,13 +135,7 @@ impl Handover {
 
     /// Sleeps until work comes or the thread is to end.
     pub(crate) fn sleep(&self) {
-        self.asleep.store(true, Ordering::Relaxed);
-        // Against the fence in `enqueued`.
-        fence(Ordering::SeqCst);
-        if !self.has_pending() && !self.has_batches() && !self.is_stopped() {
-            std::thread::park();
-        }
-        self.asleep.store(false, Ordering::Relaxed);
+        self.mailbox.sleep();
     }
 }
 
@@ -187,7 +143,6 @@ impl Handover {
 mod tests {
     use super::*;
     use dml_gpu::Ticket;
-    use std::sync::Arc;
 
     fn batch(ticket: u64) -> Batch {
         let mut batch = Batch::new();
@@ -207,32 +162,6 @@ mod tests {
             assert_eq!(next, Some((Ticket(i), ())));
         }
         assert!(handover.next().is_none() && handover.has_room());
-        assert_eq!(handover.lock().spare.len(), MAX_WAITING as usize);
-    }
-
-    /// Whatever the two do when, the thread is woken for the first command after its sleep.
-    #[test]
-    fn a_thread_that_sleeps_is_woken() {
-        let handover = Arc::new(Handover::default());
-        let thread = std::thread::spawn({
-            let handover = Arc::clone(&handover);
-            move || {
-                while !handover.is_stopped() {
-                    handover.sleep();
-                    if handover.has_pending() {
-                        handover.taken();
-                    }
-                }
-            }
-        });
-        handover.attach(thread.thread().clone(), true);
-        for _ in 0..2000 {
-            handover.enqueued(true);
-            while handover.has_pending() {
-                std::thread::yield_now();
-            }
-        }
-        handover.stop();
-        assert!(thread.join().is_ok());
+        assert_eq!(handover.lock_spare().len(), MAX_WAITING as usize);
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod batch;
 pub(crate) mod errors;
 pub(crate) mod handover;
 pub(crate) mod intervals;
+mod mailbox;
 pub(crate) mod run_ahead;
 pub(crate) mod statistics;
 pub(crate) mod stream;

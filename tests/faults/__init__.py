@@ -1,1 +1,0 @@
-"""Interrupts, hostile files, nonsense and other faults: what the device promises then."""

@@ -1,0 +1,57 @@
+"""The pages of the documentation: their links lead somewhere, and the README leads to all of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.environment import ROOT
+
+READMES = [ROOT / "README.md", ROOT / "README.zh.md"]
+ROOT_PAGES = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "robots/README.md")
+PAGES = [*READMES, *(ROOT / name for name in ROOT_PAGES)]
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
+
+
+def text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def links(page: Path) -> list[str]:
+    """The targets of a page's links within the repository; code is no link."""
+    prose = re.sub(r"^ *```.*?^ *```|`[^`\n]*`", "", text(page), flags=re.MULTILINE | re.DOTALL)
+    return [target for target in re.findall(r"\]\(([^)\s]+)\)", prose) if "://" not in target]
+
+
+def anchors(page: Path) -> set[str]:
+    """The names by which GitHub knows a page's headings."""
+    prose = re.sub(r"^ *```.*?^ *```", "", text(page), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in links(page):
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name) if name else page
+        assert file.exists(), target
+        assert not anchor or file.suffix != ".md" or anchor in anchors(file), target
+
+
+@pytest.mark.parametrize("page", READMES, ids=lambda page: page.name)
+def test_the_readme_leads_to_every_guide(page: Path) -> None:
+    guides = {f"docs/{file.name}" for file in (ROOT / "docs").glob("*.md")}
+    assert guides <= {target.partition("#")[0] for target in links(page)}
+
+
+def test_both_readmes_have_the_same_code_and_links() -> None:
+    def code(page: Path) -> list[str]:
+        blocks = re.findall(r"^```\w+\n(.*?)^```", text(page), re.MULTILINE | re.DOTALL)
+        return [re.sub(r" *#.*", "", block) for block in blocks]
+
+    english, chinese = READMES
+    assert code(english) == code(chinese)
+    assert set(links(english)) - {chinese.name} == set(links(chinese)) - {english.name}
