@@ -32,11 +32,11 @@ help:
 	@echo "make test   run every test"
 	@echo "make smoke  run the small set of tests"
 	@echo "make smoke-profiles  run it on imitations of other adapters; PROFILES=\"minimum arm-mali\""
-	@echo "make opinfo run PyTorch's own operator tests, all of them, and write docs/operators.md"
-	@echo "make device-generic  run PyTorch's own device-generic tests, PYTORCH=a source tree of the same release, and write docs/device_generic.md"
+	@echo "make opinfo run PyTorch's own operator tests, all of them, and write docs/reference/operators.md"
+	@echo "make device-generic  run PyTorch's own device-generic tests, PYTORCH=a source tree of the same release, and write docs/reference/device_generic.md"
 	@echo "make fuzz   run random calls of the operators beside the CPU's, SECONDS=600 DEVICE=dml"
-	@echo "make accuracy  measure the errors of operators beside the CPU's, and write their table in docs/numerics.md"
-	@echo "make test-libraries  run programs of other libraries on the device, and write docs/libraries.md"
+	@echo "make accuracy  measure the errors of operators beside the CPU's, and write their table in docs/reference/numerics.md"
+	@echo "make test-libraries  run programs of other libraries on the device, and write docs/reference/libraries.md"
 	@echo "make robots-test  run the tests of the robots' package"
 	@echo "make validate  run them, and those of Vulkan and the engine, under Vulkan's validation layer"
 	@echo "make test-newer-mesa  run every test on Mesa 26 under Debian 13; see scripts/newer-mesa.sh --help"
@@ -78,7 +78,7 @@ test-spirv: test-system
 smoke: test-system $(package)
 	$(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
 
-# On adapters that are not at hand, imitated: docs/adapters.md.
+# On adapters that are not at hand, imitated: docs/design/adapters.md.
 PROFILES ?= minimum qualcomm-adreno
 .PHONY: smoke-profiles
 smoke-profiles: test-system $(package)
@@ -99,7 +99,7 @@ SHARD ?=
 .PHONY: device-generic
 device-generic: test-system $(package)
 	$(py) -m tests.device_generic $(if $(PYTORCH),--pytorch $(PYTORCH),--suites) $(SHARD) --device $(DEVICE) --jobs $(JOBS) \
-		--write docs/device_generic.md
+		--write docs/reference/device_generic.md
 
 .PHONY: accuracy
 accuracy: test-system $(package)
@@ -116,7 +116,7 @@ fuzz: test-system $(package)
 libraries := $(VENV)-libraries
 .PHONY: test-libraries
 test-libraries: test-system $(package) $(libraries)/.installed
-	$(libraries)/bin/python -m tests.libraries --jobs $(JOBS) --write docs/libraries.md
+	$(libraries)/bin/python -m tests.libraries --jobs $(JOBS) --write docs/reference/libraries.md
 
 $(libraries)/.installed: tests/libraries/requirements.txt $(environment)
 	rm -rf $(libraries)
@@ -140,7 +140,7 @@ $(robots)/.installed: robots/pyproject.toml $(environment)
 	$(robots)/bin/python -m pip install --quiet -e "robots[test]"
 	touch $@
 
-# One Rust test at a time, so that a message stands with its test. docs/validation.md says what this proves.
+# One Rust test at a time, so that a message stands with its test. docs/design/validation.md says what this proves.
 .PHONY: validate
 validate: export TORCH_DML_VALIDATION := 1
 validate: validate-system $(package)

@@ -20,7 +20,7 @@ from support.processes import run_python
 from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
-DOCUMENT = ROOT / "docs" / "graphs.md"
+DOCUMENT = ROOT / "docs" / "guide" / "graphs.md"
 
 
 def captured(work: Callable[[], Any], **options: Any) -> tuple[torch.dml.Graph, Any]:
