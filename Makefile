@@ -44,6 +44,7 @@ help:
 	@echo "make test-windows  build the crates for Windows and run their tests under Wine; see scripts/windows.sh --help"
 	@echo "make test-hlsl  compile the smoke tests' kernels as HLSL and run them so; DXC=libdxcompiler.so HLSL_TESTS=tests for all"
 	@echo "make lint   check the style of Rust and Python"
+	@echo "make docs   build the site of the documentation in target/site; make docs-check: only check it"
 	@echo "make wheel  make an installable wheel in dist/"
 	@echo "make release  make the wheels for x86-64 and aarch64, with a bill of materials and hashes, in dist/; RELEASE=--help"
 	@echo "make test-release  install the wheel in dist/ beside each supported torch and run the smoke tests; RELEASE=--help"
@@ -177,6 +178,29 @@ lint: test-system $(environment)
 	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py \
 		tests/accuracy tests/opinfo tests/fuzz tests/libraries/*.py tests/device_generic/*.py tests/support/workers.py \
 		tests/support/shards.py tests/support/json_lines.py tests/support/torch_versions.py examples/*.py
+
+# The site, with rustdoc beside it. The generated parts of the pages are written first.
+docs := $(VENV)-docs
+build-docs = NO_MKDOCS_2_WARNING=1 $(docs)/bin/mkdocs build --quiet
+.PHONY: docs
+docs: $(docs)/.installed
+	$(docs)/bin/python scripts/docs
+	$(build-docs)
+	cargo doc --quiet --no-deps --workspace
+	rm -rf target/site/rust
+	cp -r target/doc target/site/rust
+
+# What is generated is up to date, lines are short, and links and anchors lead somewhere. It needs no torch.
+.PHONY: docs-check
+docs-check: $(docs)/.installed
+	$(docs)/bin/python scripts/docs --check
+	$(build-docs) --site-dir target/site-check
+
+$(docs)/.installed: scripts/docs/requirements.txt
+	rm -rf $(docs)
+	$(PYTHON) -m venv $(docs)
+	$(docs)/bin/python -m pip install --quiet -r $<
+	touch $@
 
 .PHONY: wheel
 wheel: system $(environment)

@@ -28,7 +28,7 @@ LIB = ROOT / "python" / "torch_dml" / "lib"
 # What a source distribution holds: every file under these, but for what is built.
 SOURCES = (
     *("Cargo.toml", "Cargo.lock", "pyproject.toml", "Makefile", "README.md", "LICENSE-MIT", "LICENSE-APACHE"),
-    *("rustfmt.toml", "clippy.toml", "rust-toolchain.toml"),
+    *("rustfmt.toml", "clippy.toml", "rust-toolchain.toml", "mkdocs.yml"),
     *(".cargo", ".ci", "crates", "plugin", "xtask", "python", "examples", "tests", "benches", "docs", "scripts"),
 )
 BUILT_SUFFIXES = {".so", ".dll", ".pyc", ".pyd"}
