@@ -127,6 +127,11 @@ class TestWheel:
             assert len(times) == 1, "the time of the commit, whenever it was built"
             assert not [name for name in archive.namelist() if "cpython" in name or name.endswith(".pyc")]
 
+    def test_has_types(self, wheel: Path):
+        with zipfile.ZipFile(wheel) as archive:
+            types = {"torch_dml/py.typed", "torch_directml/py.typed", "torch-stubs/py.typed", "torch-stubs/dml.pyi"}
+            assert types <= set(archive.namelist())
+
     def test_installs_anywhere(self, wheel: Path, tmp_path: Path):
         folder = tmp_path / ODD
         command = [
