@@ -181,7 +181,7 @@ lint: test-system $(environment)
 
 # The site, with rustdoc beside it. The generated parts of the pages are written first.
 docs := $(VENV)-docs
-build-docs = NO_MKDOCS_2_WARNING=1 $(docs)/bin/mkdocs build --quiet
+build-docs = NO_MKDOCS_2_WARNING=1 $(docs)/bin/mkdocs build
 .PHONY: docs
 docs: $(docs)/.installed
 	$(docs)/bin/python scripts/docs

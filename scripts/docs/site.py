@@ -1,4 +1,4 @@
-"""A hook of mkdocs: links to files outside of docs lead to the repository."""
+"""A hook of mkdocs: links to files that are not on the site lead to the repository."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ LINK = re.compile(r"\]\((?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
-    """Give a relative link that leaves the folder of the documentation the repository's address."""
+    """Give a relative link to what is no page of the site the repository's address."""
     folder = Path(page.file.abs_src_path).parent
 
     def repository(match: re.Match[str]) -> str:
         target = Path(os.path.normpath(folder / match[1]))
-        if target.is_relative_to(config.docs_dir) or not target.is_relative_to(ROOT) or not target.exists():
+        page_of_the_site = target.is_relative_to(config.docs_dir) and target.suffix in {".md", ".svg"}
+        if page_of_the_site or not target.is_relative_to(ROOT) or not target.exists():
             return match[0]
         kind = "tree" if target.is_dir() else "blob"
         return f"]({config.repo_url}/{kind}/main/{target.relative_to(ROOT).as_posix()}{match[2] or ''})"
