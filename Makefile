@@ -174,6 +174,7 @@ lint: test-system $(environment)
 	$(py) -m ruff format --check python examples tests scripts robots
 	$(py) -m ruff check python examples tests scripts robots
 	$(py) scripts/import_circles.py
+	$(py) scripts/docs --check
 	$(VENV)/bin/clang-format --dry-run --Werror plugin/*.cpp plugin/*.h
 	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py \
 		tests/accuracy tests/opinfo tests/fuzz tests/libraries/*.py tests/device_generic/*.py tests/support/workers.py \
