@@ -166,11 +166,14 @@ smoke-newer-mesa: test-system $(package)
 test-windows: test-system
 	scripts/windows.sh test
 
+# The crates that have rustdoc.
+documented := -p dml-environment -p dml-gpu -p dml-kernel -p dml-vulkan -p dml-engine -p dml-ops -p dml-torch
+
 .PHONY: lint
 lint: test-system $(environment)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
-	RUSTDOCFLAGS="--deny warnings" cargo doc --quiet --no-deps -p dml-environment -p dml-gpu -p dml-kernel -p dml-vulkan -p dml-engine -p dml-ops -p dml-torch
+	RUSTDOCFLAGS="--deny warnings" cargo doc --quiet --no-deps $(documented)
 	$(py) -m ruff format --check python examples tests scripts robots
 	$(py) -m ruff check python examples tests scripts robots
 	$(py) scripts/import_circles.py
@@ -187,7 +190,7 @@ build-docs = NO_MKDOCS_2_WARNING=1 $(docs)/bin/mkdocs build
 docs: $(docs)/.installed
 	$(docs)/bin/python scripts/docs
 	$(build-docs)
-	cargo doc --quiet --no-deps --workspace
+	cargo doc --quiet --no-deps $(documented)
 	rm -rf target/site/rust
 	cp -r target/doc target/site/rust
 
