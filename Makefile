@@ -32,11 +32,11 @@ help:
 	@echo "make test   run every test"
 	@echo "make smoke  run the small set of tests"
 	@echo "make smoke-profiles  run it on imitations of other adapters; PROFILES=\"minimum arm-mali\""
-	@echo "make opinfo run PyTorch's own operator tests, all of them, and write docs/operators.md"
-	@echo "make device-generic  run PyTorch's own device-generic tests, PYTORCH=a source tree of the same release, and write docs/device_generic.md"
+	@echo "make opinfo run PyTorch's own operator tests, all of them, and write docs/reference/operators.md"
+	@echo "make device-generic  run PyTorch's own device-generic tests, PYTORCH=a source tree of the same release, and write docs/reference/device_generic.md"
 	@echo "make fuzz   run random calls of the operators beside the CPU's, SECONDS=600 DEVICE=dml"
-	@echo "make accuracy  measure the errors of operators beside the CPU's, and write their table in docs/numerics.md"
-	@echo "make test-libraries  run programs of other libraries on the device, and write docs/libraries.md"
+	@echo "make accuracy  measure the errors of operators beside the CPU's, and write their table in docs/reference/numerics.md"
+	@echo "make test-libraries  run programs of other libraries on the device, and write docs/reference/libraries.md"
 	@echo "make robots-test  run the tests of the robots' package"
 	@echo "make validate  run them, and those of Vulkan and the engine, under Vulkan's validation layer"
 	@echo "make test-newer-mesa  run every test on Mesa 26 under Debian 13; see scripts/newer-mesa.sh --help"
@@ -44,6 +44,7 @@ help:
 	@echo "make test-windows  build the crates for Windows and run their tests under Wine; see scripts/windows.sh --help"
 	@echo "make test-hlsl  compile the smoke tests' kernels as HLSL and run them so; DXC=libdxcompiler.so HLSL_TESTS=tests for all"
 	@echo "make lint   check the style of Rust and Python"
+	@echo "make docs   build the site of the documentation in target/site; make docs-check: only check it"
 	@echo "make wheel  make an installable wheel in dist/"
 	@echo "make release  make the wheels for x86-64 and aarch64, with a bill of materials and hashes, in dist/; RELEASE=--help"
 	@echo "make test-release  install the wheel in dist/ beside each supported torch and run the smoke tests; RELEASE=--help"
@@ -78,7 +79,7 @@ test-spirv: test-system
 smoke: test-system $(package)
 	$(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
 
-# On adapters that are not at hand, imitated: docs/adapters.md.
+# On adapters that are not at hand, imitated: docs/design/adapters.md.
 PROFILES ?= minimum qualcomm-adreno
 .PHONY: smoke-profiles
 smoke-profiles: test-system $(package)
@@ -99,7 +100,7 @@ SHARD ?=
 .PHONY: device-generic
 device-generic: test-system $(package)
 	$(py) -m tests.device_generic $(if $(PYTORCH),--pytorch $(PYTORCH),--suites) $(SHARD) --device $(DEVICE) --jobs $(JOBS) \
-		--write docs/device_generic.md
+		--write docs/reference/device_generic.md
 
 .PHONY: accuracy
 accuracy: test-system $(package)
@@ -116,7 +117,7 @@ fuzz: test-system $(package)
 libraries := $(VENV)-libraries
 .PHONY: test-libraries
 test-libraries: test-system $(package) $(libraries)/.installed
-	$(libraries)/bin/python -m tests.libraries --jobs $(JOBS) --write docs/libraries.md
+	$(libraries)/bin/python -m tests.libraries --jobs $(JOBS) --write docs/reference/libraries.md
 
 $(libraries)/.installed: tests/libraries/requirements.txt $(environment)
 	rm -rf $(libraries)
@@ -140,7 +141,7 @@ $(robots)/.installed: robots/pyproject.toml $(environment)
 	$(robots)/bin/python -m pip install --quiet -e "robots[test]"
 	touch $@
 
-# One Rust test at a time, so that a message stands with its test. docs/validation.md says what this proves.
+# One Rust test at a time, so that a message stands with its test. docs/design/validation.md says what this proves.
 .PHONY: validate
 validate: export TORCH_DML_VALIDATION := 1
 validate: validate-system $(package)
@@ -165,19 +166,46 @@ smoke-newer-mesa: test-system $(package)
 test-windows: test-system
 	scripts/windows.sh test
 
+# The crates that have rustdoc.
+documented := -p dml-environment -p dml-gpu -p dml-kernel -p dml-vulkan -p dml-engine -p dml-compute -p dml-aten -p dml-torch
+
 .PHONY: lint
 lint: test-system $(environment)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
-	RUSTDOCFLAGS="--deny warnings" cargo doc --quiet --no-deps -p dml-environment -p dml-gpu -p dml-kernel -p dml-vulkan -p dml-engine -p dml-compute -p dml-aten -p dml-torch
+	RUSTDOCFLAGS="--deny warnings" cargo doc --quiet --no-deps $(documented)
 	$(py) -m ruff format --check python examples tests scripts robots
 	$(py) -m ruff check python examples tests scripts robots
 	$(py) scripts/import_circles.py
 	$(py) scripts/third_party_notices.py --check
+	$(py) scripts/docs --check
 	$(VENV)/bin/clang-format --dry-run --Werror plugin/*.cpp plugin/*.h
 	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py \
 		tests/accuracy tests/opinfo tests/fuzz tests/libraries/*.py tests/device_generic/*.py tests/support/workers.py \
 		tests/support/shards.py tests/support/json_lines.py tests/support/torch_versions.py examples/*.py
+
+# The site, with rustdoc beside it. The generated parts of the pages are written first.
+docs := $(VENV)-docs
+build-docs = NO_MKDOCS_2_WARNING=1 $(docs)/bin/mkdocs build
+.PHONY: docs
+docs: $(docs)/.installed
+	$(docs)/bin/python scripts/docs
+	$(build-docs)
+	cargo doc --quiet --no-deps $(documented)
+	rm -rf target/site/rust
+	cp -r target/doc target/site/rust
+
+# What is generated is up to date, lines are short, and links and anchors lead somewhere. It needs no torch.
+.PHONY: docs-check
+docs-check: $(docs)/.installed
+	$(docs)/bin/python scripts/docs --check
+	$(build-docs) --site-dir target/site-check
+
+$(docs)/.installed: scripts/docs/requirements.txt
+	rm -rf $(docs)
+	$(PYTHON) -m venv $(docs)
+	$(docs)/bin/python -m pip install --quiet -r $<
+	touch $@
 
 .PHONY: wheel
 wheel: system $(environment)

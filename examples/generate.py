@@ -8,7 +8,8 @@ tokens must be as good as equal. Ends with 1 where they are not, or where an ope
 kernel.
 
 With `--graph` every device but the CPU has a second row: there the step of one token is captured once, with a cache of
-fixed size, and then replayed (docs/graphs.md). What bounds such small models is the host, which a replay costs little.
+fixed size, and then replayed (docs/guide/graphs.md). What bounds such small models is the host, which a replay costs
+little.
 
     python examples/generate.py                              # every device of this machine
     python examples/generate.py --graph

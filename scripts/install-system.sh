@@ -59,7 +59,7 @@ if ! have apt-get; then
 error: these are missing, under the names that Debian gives them: ${packages[*]}
   Fedora: sudo dnf install gcc-c++ vulkan-loader mesa-vulkan-drivers spirv-tools vulkan-validation-layers
   Arch:   sudo pacman -S gcc vulkan-icd-loader vulkan-swrast spirv-tools vulkan-validation-layers
-A GPU needs its own Vulkan driver: see docs/install-linux.md.
+A GPU needs its own Vulkan driver: see docs/guide/install-linux.md.
 TEXT
     exit 1
 fi

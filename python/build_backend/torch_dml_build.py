@@ -29,7 +29,7 @@ LIB = ROOT / "python" / "torch_dml" / "lib"
 SOURCES = (
     *("Cargo.toml", "Cargo.lock", "pyproject.toml", "Makefile", "README.md"),
     *("LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY-NOTICES.txt"),
-    *("rustfmt.toml", "clippy.toml", "rust-toolchain.toml"),
+    *("rustfmt.toml", "clippy.toml", "rust-toolchain.toml", "mkdocs.yml"),
     *(".cargo", ".ci", "crates", "plugin", "xtask", "python", "examples", "tests", "benches", "docs", "scripts"),
 )
 BUILT_SUFFIXES = {".so", ".dll", ".pyc", ".pyd"}

@@ -1,6 +1,6 @@
 """Graphs: work that is captured once and replayed at next to no cost to the host, as torch.cuda's graphs.
 
-docs/graphs.md explains how to use them and what can be captured.
+docs/guide/graphs.md explains how to use them and what can be captured.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def device_memory_used(device: DeviceLike = None) -> int:
 
 
 def memory_stats_as_nested_dict(device: DeviceLike = None) -> dict[str, Any]:
-    """Return `memory_stats` as dictionaries in dictionaries: ["allocated_bytes"]["all"]["peak"]."""
+    """Return `memory_stats` as dictionaries in dictionaries: `["allocated_bytes"]["all"]["peak"]`."""
     nested: dict[str, Any] = {}
     for key, value in memory_stats(device).items():
         *path, last = key.split(".")

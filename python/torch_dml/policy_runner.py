@@ -24,7 +24,7 @@ from torch_dml.graphs import Graph, graph
 # A graph is captured when observations of the same shapes came so often, and so many are kept.
 _CALLS_BEFORE_CAPTURE = 2
 _KEPT_SHAPES = 16
-# So many bytes are read at once (docs/architecture.md, "Reading a few bytes"); more, through pinned memory.
+# So many bytes are read at once (docs/design/memory.md, "Reading a few bytes"); more, through pinned memory.
 _POLLED_BYTES = 500
 
 

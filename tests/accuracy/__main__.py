@@ -1,4 +1,4 @@
-"""Measure the errors of functions, reductions and products, and write the table of docs/numerics.md."""
+"""Measure the errors of functions, reductions and products, and write the table of docs/reference/numerics.md."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def _options() -> argparse.Namespace:
         metavar="N",
         help="of a function in float64, beside mpmath's (default: %(default)s)",
     )
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "numerics.md", help="with the table's place")
+    page = ROOT / "docs" / "reference" / "numerics.md"
+    parser.add_argument("--page", type=Path, default=page, help="with the table's place")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""The table of docs/numerics.md."""
+"""The table of docs/reference/numerics.md."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.accuracy.trial import DTYPES, Row, Settings, measure
 from tests.support.dtypes import HAS_FLOAT64, dtypes
 
 SUBJECTS = {subject.name: subject for subject in (*FUNCTIONS, *AGGREGATES)}
-# Of each kind some, none of which docs/numerics.md names as worse.
+# Of each kind some, none of which docs/reference/numerics.md names as worse.
 SAMPLE = [
     *("exp", "log1p", "sin", "tanh", "erf", "sqrt", "div", "pow", "fmod", "atan2", "gelu", "silu", "mish"),
     *("lgamma", "i0", "special.erfcx", "special.chebyshev_polynomial_t"),

@@ -10,16 +10,16 @@ from tests.support.environment import ROOT
 from tests.support.shards import Shard
 
 SHARD = Shard.parse(os.environ.get("OPINFO_SHARD", "0/32"))
-PAGE = ROOT / "docs" / "operators.md"
+PAGE = ROOT / "docs" / "reference" / "operators.md"
 
 
 def test_shard() -> None:
-    """No result differs from the CPU's unexplained; nothing that docs/operators.md calls native runs on the CPU."""
+    """No result differs from the CPU's unexplained; nothing that the page calls native runs on the CPU."""
     chosen = tasks.select(tasks.all_tasks(), shard=SHARD)
     assert chosen
     results = list(worker.run(chosen, partial(trial.run_task, settings=trial.Settings()), jobs=2, timeout=300))
     assert {result.task for result in results} == set(chosen)
-    known = differences.read(ROOT / "docs" / "operator_differences.toml", tasks.TORCH)
+    known = differences.read(ROOT / "docs" / "data" / "operator_differences.toml", tasks.TORCH)
     assert [str(result) for result in differences.unexplained(results, known)] == []
     if page.read_torch(PAGE) == tasks.TORCH:
         marks = page.read_marks(PAGE)

@@ -10,6 +10,6 @@ project, on the same machinery and databases, need none.
 - `worker`: the processes in which tests run
 - `results`: what a run found, kept as JSON lines so that a run can be resumed
 - `differences`: the failures that are known, with their reasons
-- `page`: docs/device_generic.md
+- `page`: docs/reference/device_generic.md
 - `suites`: tests of this project
 """

@@ -61,8 +61,8 @@ def _options() -> argparse.Namespace:
     files.add_argument(
         "--again", action="store_true", help="run what -k names again; results of other libraries are kept beside"
     )
-    files.add_argument("--differences", type=Path, default=ROOT / "docs" / "device_generic_differences.toml")
-    files.add_argument("--write", type=Path, metavar="PAGE", help="write what was found, as docs/device_generic.md")
+    files.add_argument("--differences", type=Path, default=ROOT / "docs" / "data" / "device_generic_differences.toml")
+    files.add_argument("--write", type=Path, metavar="PAGE", help="for example docs/reference/device_generic.md")
     options = parser.parse_args()
     if (options.again or options.kept) and not options.results.exists():
         parser.error(f"{options.results} does not exist")

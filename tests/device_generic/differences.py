@@ -1,4 +1,4 @@
-"""The failures that are known, with their reasons: docs/device_generic_differences.toml."""
+"""The failures that are known, with their reasons: docs/data/device_generic_differences.toml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/device_generic.md: what a run found."""
+"""docs/reference/device_generic.md: what a run found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ What `instantiate_device_type_tests` of PyTorch makes of its test classes, for `
   (`--pytorch`; `make device-generic PYTORCH=folder`).
 - `suites/*.py` are this project's, on PyTorch's machinery and databases (`op_db`, `module_db`, `optim_db`, the
   operators with a NumPy reference), with their samples, tolerances and expected failures:
-  [tests/device_generic/suites](../tests/device_generic/suites).
+  [tests/device_generic/suites](../../tests/device_generic/suites).
 
 `skipped` are also the tests that PyTorch expects to fail, and that do. What went wrong ran again on the CPU: `wrong on
 the CPU too` are those of the failed, crashed and too slow that say nothing of the device. `through the CPU`: tests in

@@ -13,7 +13,7 @@ from tests.support.processes import run_python
 
 # Read when the package is built, not when it runs.
 BUILD = {"TORCH_DML_TORCH"}
-PAGE = ROOT / "docs" / "environment.md"
+PAGE = ROOT / "docs" / "reference" / "environment.md"
 NONSENSE = ["nonsense!", "-1", "1e999", "\u00e9\u4e2d", "0x10"]
 SOURCES = [*(ROOT / "crates").rglob("src/**/*.rs"), *(ROOT / "plugin").glob("*.cpp"), *(ROOT / "python").rglob("*.py")]
 

@@ -1,4 +1,4 @@
-"""The CPU as a device that takes zeros for subnormal numbers, as docs/numerics.md has it."""
+"""The CPU as a device that takes zeros for subnormal numbers, as docs/reference/numerics.md has it."""
 
 from __future__ import annotations
 

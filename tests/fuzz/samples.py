@@ -18,7 +18,7 @@ from ..support.environment import ROOT
 from . import tensors, values
 from .calls import BACKWARD, DOUBLE, EPSILON, FORWARD, Call, function, opinfo
 
-PAGE = ROOT / "docs" / "operators.md"
+PAGE = ROOT / "docs" / "reference" / "operators.md"
 # Operators that write each element of a source where an index says: of several for one place any may stay.
 WRITES_ANY = re.compile(r"(scatter|index_copy|index_put|put)")
 # A sample with larger tensors is not used.

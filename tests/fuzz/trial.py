@@ -32,7 +32,7 @@ SELECTS = re.compile(r"(_foreach_)?(maximum|minimum|fmax|fmin|clamp(_max|_min)?|
 FACTORISATIONS = {"aten::_linalg_svd.U"}
 # Operators whose further results are each backend's own.
 FIRST_OUTPUT_ONLY = {"log_sigmoid_forward", "_native_batch_norm_legit", "native_batch_norm", "_batch_norm_with_update"}
-# Functions that have zeros or tails near which their terms cancel: docs/numerics.md.
+# Functions that have zeros or tails near which their terms cancel: docs/reference/numerics.md.
 CANCELS = re.compile(
     r"lgamma|digamma|polygamma|zeta|igamma|bessel_[jy]|airy|polynomial|addc(mul|div)|lerp|logaddexp|(silu|mish|gelu|softplus)_backward|aten::gelu"
 )

@@ -21,7 +21,7 @@ from tests.support.compare import assert_same
 from tests.support.environment import ROOT
 from tests.support.processes import run_python
 
-DOCUMENT = ROOT / "docs" / "graphs.md"
+DOCUMENT = ROOT / "docs" / "guide" / "graphs.md"
 
 
 def captured(work: Callable[[], Any], **options: Any) -> tuple[torch.dml.Graph, Any]:

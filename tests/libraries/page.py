@@ -1,4 +1,4 @@
-"""Writes docs/libraries.md."""
+"""Writes docs/reference/libraries.md."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ HEAD = """# Libraries
 Programs of the libraries that people use, as their users write them, in tiny configurations with random weights: what
 they compute on the device is compared with what they compute on the CPU. Made by `make test-libraries`; do not edit.
 
-- `cuda`: started with `python -m torch_dml run`, the device in CUDA's place ([from-cuda.md](from-cuda.md)). The program
-  says `"cuda"`, or leaves the choice to its library.
+- `cuda`: started with `python -m torch_dml run`, the device in CUDA's place ([guide](../guide/from-cuda.md)). The
+  program says `"cuda"`, or leaves the choice to its library.
 - `dml`: started with `python`, the device found by `import torch`. The program leaves the choice to PyTorch or its
   library, which `torch_dml.integrations` helps to find it.
 
 "works": on the device, the CPU's numbers, no operator on the CPU. An empty cell: the program asks for CUDA by name, and
-so has no second mode. The programs are in [tests/libraries/programs](../tests/libraries/programs).
+so has no second mode. The programs are in [tests/libraries/programs](../../tests/libraries/programs).
 
 """
 

@@ -11,5 +11,5 @@ killed when they take too long and replaced when they crash.
 - `worker`: the processes in which tasks run
 - `results`: what a run found, kept as JSON lines so that a run can be resumed
 - `differences`: the differences that are known, with their reasons
-- `page`: docs/operators.md
+- `page`: docs/reference/operators.md
 """

@@ -1,4 +1,4 @@
-"""Run OpInfo's tasks, and write docs/operators.md once all of them ran.
+"""Run OpInfo's tasks, and write docs/reference/operators.md once all of them ran.
 
 Results are kept as JSON lines: a run that was stopped goes on where it was, unless torch, the adapter, the libraries
 or the options that change results are others. Ends with 1 if a result differs from the CPU's and the file of known
@@ -64,8 +64,8 @@ def _options() -> argparse.Namespace:
     files.add_argument(
         "--kept", action="store_true", help="run nothing: judge kept results, from whatever device and machine"
     )
-    files.add_argument("--differences", type=Path, default=ROOT / "docs" / "operator_differences.toml")
-    files.add_argument("--page", type=Path, default=ROOT / "docs" / "operators.md")
+    files.add_argument("--differences", type=Path, default=ROOT / "docs" / "data" / "operator_differences.toml")
+    files.add_argument("--page", type=Path, default=ROOT / "docs" / "reference" / "operators.md")
     return parser.parse_args()
 
 

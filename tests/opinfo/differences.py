@@ -1,4 +1,4 @@
-"""The differences from the CPU that are known, with their reasons: docs/operator_differences.toml."""
+"""The differences from the CPU that are known, with their reasons: docs/data/operator_differences.toml."""
 
 from __future__ import annotations
 

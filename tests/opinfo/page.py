@@ -1,4 +1,4 @@
-"""docs/operators.md: what a run of all tasks found."""
+"""docs/reference/operators.md: what a run of all tasks found."""
 
 from __future__ import annotations
 

@@ -136,6 +136,11 @@ class TestWheel:
                 (entry,) = [entry for entry in archive.namelist() if entry.endswith(f".dist-info/licenses/{name}")]
                 assert archive.read(entry) == (ROOT / name).read_bytes(), name
 
+    def test_has_types(self, wheel: Path):
+        with zipfile.ZipFile(wheel) as archive:
+            types = {"torch_dml/py.typed", "torch_directml/py.typed", "torch-stubs/py.typed", "torch-stubs/dml.pyi"}
+            assert types <= set(archive.namelist())
+
     def test_installs_anywhere(self, wheel: Path, tmp_path: Path):
         folder = tmp_path / ODD
         command = [

@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask build --torch DIR` makes what the Python package loads: the engine (`libdml_torch`) and one plugin per
 //! torch minor (`libtorch_dml_2_11`, ...). `DIR` is the folder of an installed torch, `.../site-packages/torch`.
-//! `cargo xtask numerics` measures the math library and writes its tables in docs/numerics.md.
+//! `cargo xtask numerics` measures the math library and writes its tables in docs/reference/numerics.md.
 
 mod compiler;
 mod engine;
@@ -39,7 +39,7 @@ enum Task {
     /// Measure the worst error of every function of the math library and write the table
     Numerics {
         /// The file whose tables are replaced
-        #[arg(long, default_value = "docs/numerics.md", value_name = "FILE")]
+        #[arg(long, default_value = "docs/reference/numerics.md", value_name = "FILE")]
         out: PathBuf,
         /// Inputs per f32 function; f64 takes a thousandth
         #[arg(long, default_value_t = 50_000_000, value_name = "N")]

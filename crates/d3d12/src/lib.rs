@@ -2,7 +2,7 @@
 //! `D3d12` names. Empty but on Windows.
 //!
 //! Nothing uses it yet: the engine runs on Vulkan. It compiles for Windows, and its tests run on what D3D12 there is, which
-//! so far was that of Wine. What is missing, and what finishing takes, is in `docs/platforms.md`.
+//! so far was that of Wine. What is missing, and what finishing takes, is in `docs/design/direct3d-12.md`.
 //!
 //! # How Direct3D does what the interface asks for
 //!

@@ -2,7 +2,7 @@
 //! they mean. A value that makes no sense is named in a warning of the log, once, and ignored. Python's side has a table of
 //! its own (`python/torch_dml/environment.py`), which names the same values as nonsense in Python's warnings.
 //!
-//! A new variable is one line here, one there, and one of `docs/environment.md`.
+//! A new variable is one line here, one there, and an entry in `variables.toml`, from which its documentation is written.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Measures the worst error of every function of the math library and writes the tables: of a file in which they stand between
 //! `<!-- begin: math -->` and `<!-- end: math -->`, and likewise `special`. The rest of the file stays as it is.
 //!
-//! `cargo run --release -p dml-kernel --example numerics -- [FILE] [SAMPLES]`; FILE is docs/numerics.md and SAMPLES
+//! `cargo run --release -p dml-kernel --example numerics -- [FILE] [SAMPLES]`; FILE is docs/reference/numerics.md and SAMPLES
 //! (per f32 function) 50,000,000 when left out. f64 is compared with a multiprecision library, so it takes fewer.
 
 #[path = "../tests/common/reference_double.rs"]
@@ -97,7 +97,7 @@ fn special(case: &special::Case, scalar: ScalarType, samples: usize) -> Row {
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let file = arguments.next().unwrap_or_else(|| "docs/numerics.md".to_string());
+    let file = arguments.next().unwrap_or_else(|| "docs/reference/numerics.md".to_string());
     let samples = arguments.next().and_then(|s| s.parse().ok()).unwrap_or(50_000_000);
     let text = std::fs::read_to_string(&file)?;
     // Measuring takes minutes, so a file without the places is refused before.

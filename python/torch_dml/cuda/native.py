@@ -20,7 +20,7 @@ def needs_cuda(name: str) -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> Any:
         raise NeedsCudaError(
             f"{name} needs NVIDIA's CUDA itself, and the devices named cuda are torch-dml's in this process "
-            "(docs/from-cuda.md)"
+            "(docs/guide/from-cuda.md)"
         )
 
     return refuse

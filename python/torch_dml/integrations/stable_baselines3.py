@@ -28,5 +28,5 @@ def apply(module: ModuleType) -> None:
 
 def _is_a_gpu() -> bool:
     # "auto" is CUDA where there is one, whatever the network. A software adapter is the processor again, with a driver
-    # between: docs/integrations.md has the figures.
+    # between: docs/guide/libraries.md has the figures.
     return devices.is_available() and not devices.get_device_properties(0).software

@@ -78,7 +78,7 @@ pub fn shapes(info: &AdapterInfo, operands: DType) -> SmallVec<[[u32; 3]; MOST_S
 }
 
 /// A workgroup's tile and a subgroup's part of it, along m and n, and the share of the rate that f32 reaches without matrix
-/// units, on an H100 (docs/performance.md).
+/// units, on an H100 (docs/notebook/2026-11.md).
 struct Entry {
     size: [u32; 3],
     subgroup: [u32; 2],

@@ -26,7 +26,7 @@ impl Rounding {
     }
 
     /// What reading an element as float32 and rounding it to a dtype takes, in multiplications of float32. On an H100 twice the bytes and the
-    /// registers cost more than the conversion, which is half an instruction (docs/performance.md); by integers it is 16 operations or 6,
+    /// registers cost more than the conversion, which is half an instruction (docs/notebook/2026-11.md); by integers it is 16 operations or 6,
     /// of which a unit does half as many.
     fn cost(&self, dtype: DType) -> f64 {
         match dtype {

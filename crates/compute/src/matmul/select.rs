@@ -53,7 +53,7 @@ const fn swizzle(tile: Tile) -> Tile {
     Tile { swizzle: true, ..tile }
 }
 
-/// For GPUs. Rates are shares of what cuBLAS reaches at 4096 in f32 on an H100 (docs/performance.md).
+/// For GPUs. Rates are shares of what cuBLAS reaches at 4096 in f32 on an H100 (docs/notebook/2026-11.md).
 const GPU: &[Entry] = &[
     Entry { tile: unroll(k_lanes(8, Tile::new(128, 256, 16, [8, 8], [8, 4]))), rate: 0.93, rate_along_k: 0.86 },
     Entry { tile: unroll(Tile::new(256, 128, 16, [8, 8], [8, 4])), rate: 0.87, rate_along_k: 0.87 },

@@ -1,7 +1,7 @@
 //! When pending work is submitted: the only place that decides it. What must be submitted for a wait is submitted at once besides.
 //!
 //! A submit costs the host 2 to 3 µs and the GPU about 6, a dependent dispatch costs the GPU about 2,
-//! and a GPU that waits for the host does nothing. Measured best (`docs/performance.md`): submit 64 at once, or
+//! and a GPU that waits for the host does nothing. Measured best (`docs/notebook/2026-11.md`): submit 64 at once, or
 //! 8 when the GPU has nothing to do, or 4 then in a program that waits often. Where commands are slow, a batch has fewer
 //! ([`crate::submit::run_ahead`]).
 //!

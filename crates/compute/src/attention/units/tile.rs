@@ -117,7 +117,7 @@ pub fn turns(spec: &Spec) -> i64 {
 }
 
 /// The tiles of a role, the best first, of heads whose inner products have at most so many elements. The order is an H100's
-/// (docs/performance.md).
+/// (docs/notebook/2026-11.md).
 pub fn tiles(role: Role, longest: u32, causal: bool, small: bool) -> &'static [Tile] {
     const fn tile(subgroups: u32, rows: u32, columns: u32) -> Tile {
         Tile { subgroups, rows, columns, resident: true, lazy: false }

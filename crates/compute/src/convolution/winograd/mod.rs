@@ -5,7 +5,7 @@
 //! product of matrices; the 16 are one batch. Another transform makes results of them. Written F(2x2, 3x3); the gradient of the
 //! weight is F(3x3, 2x2), whose products add up over the tiles of all images, and the gradient of the input is a convolution by the window turned.
 //!
-//! It is float32 without further roundings than additions have, its errors are in `docs/numerics.md`. Larger tiles would multiply less, F(4x4, 3x3) a
+//! It is float32 without further roundings than additions have, its errors are in `docs/reference/numerics.md`. Larger tiles would multiply less, F(4x4, 3x3) a
 //! quarter, but lose digits. Transforms move four times as many numbers as the images have, hence [`choice`]; and [`range`] says for which
 //! numbers the direct product is computed after all, which only the device knows.
 
