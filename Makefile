@@ -141,12 +141,13 @@ $(robots)/.installed: robots/pyproject.toml $(environment)
 	touch $@
 
 # One Rust test at a time, so that a message stands with its test. docs/validation.md says what this proves.
+# The tests of operators also build every kernel again that a lookup finds.
 .PHONY: validate
 validate: export TORCH_DML_VALIDATION := 1
 validate: validate-system $(package)
 	cargo test --package dml-vulkan --package dml-engine -- --test-threads=1
 	cargo test --package dml-vulkan --test validation -- --ignored
-	$(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
+	TORCH_DML_CHECK_KERNELS=1 $(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
 
 .PHONY: test-newer-mesa
 test-newer-mesa: test-system $(package)

@@ -86,6 +86,7 @@ VARIABLES: dict[str, tuple[Callable[[str], bool], str]] = {
     "TORCH_DML_VALIDATION": (_one_of("0", "1"), "0 or 1"),
     "TORCH_DML_NO_MARKER": (_one_of("0", "1"), "0 or 1"),
     "TORCH_DML_QUIRKS": (_one_of("0", "1"), "0 or 1"),
+    "TORCH_DML_CHECK_KERNELS": (_one_of("0", "1"), "0 or 1"),
     "TORCH_DML_SPIRV_DIR": (_folder, "a folder"),
     "TORCH_DML_HLSL_DIR": (_folder, "a folder"),
     "TORCH_DML_RECORD": (_one_of("0", "1"), "0 or 1"),

@@ -9,10 +9,11 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::generator::Generator;
 use crate::graph::capture::Graphs;
-use crate::kernels::cache::{KernelCache, KernelRef};
+use crate::kernels::kernel::KernelRef;
 use crate::kernels::key::KernelKey;
 use crate::kernels::launch::Launch;
 use crate::kernels::pointwise::Pointwise;
+use crate::kernels::store::KernelStore;
 use crate::notes::Notes;
 use crate::profile::measure::{self, Stage};
 use crate::queue::device_queue::DeviceQueue;
@@ -68,7 +69,7 @@ pub struct Device {
     /// Ends first. Events and graphs may outlive the device: what is enqueued is done before the last of them goes.
     _thread: SubmitThread,
     queue: Arc<DeviceQueue>,
-    kernels: KernelCache,
+    kernels: Arc<KernelStore>,
     generator: Arc<Mutex<Generator>>,
     uploads: Arc<Uploads>,
     tables: LookupTables,
@@ -85,9 +86,9 @@ impl Device {
     /// What the driver said.
     pub fn open(adapter: &Adapter, index: usize) -> Result<Self, Error> {
         let queue = Arc::new(DeviceQueue::new(adapter.open()?, index)?);
-        let kernels = KernelCache::default();
-        let copy_words = copy_kernel::copy_words(&kernels, queue.gpu())?;
-        let polled = PolledReadback::new(queue.gpu(), &kernels)?;
+        let kernels = Arc::clone(&queue.kernels);
+        let copy_words = copy_kernel::copy_words(&kernels)?;
+        let polled = PolledReadback::new(&kernels)?;
         let uploads = Arc::new(Uploads::new(Arc::clone(&queue), copy_words.clone()));
         Ok(Self {
             _thread: SubmitThread::start(&queue),
@@ -161,14 +162,16 @@ impl Device {
 
     // ---- kernels
 
-    /// The kernel of `key`, built by `build` the first time. Its pipeline is compiled in the background.
+    /// The kernel of `key`, built by `build` the first time. Its pipeline is compiled in the background. Keys whose kernels have the
+    /// same content share one.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the adapter lacks what the kernel needs.
+    /// [`Error::Unsupported`] if the adapter lacks what the kernel needs. With `TORCH_DML_CHECK_KERNELS=1`
+    /// [`Error::AmbiguousKernel`], if `build` makes another kernel than it did the first time.
     #[inline]
     pub fn kernel<K: KernelKey>(&self, key: &K, build: impl FnOnce() -> Kernel) -> Result<&KernelRef, Error> {
         let _stage = measure::enter(Stage::Lookup);
-        self.kernels.get(self.queue.gpu(), key, || (build(), None))
+        self.kernels.get(key, || (build(), None))
     }
 
     /// As [`kernel`](Self::kernel), for a kernel that the queue may fuse with others if it is told what it computes.
@@ -182,7 +185,7 @@ impl Device {
         build: impl FnOnce() -> (Kernel, Option<Pointwise>),
     ) -> Result<&KernelRef, Error> {
         let _stage = measure::enter(Stage::Lookup);
-        self.kernels.get(self.queue.gpu(), key, build)
+        self.kernels.get(key, build)
     }
 
     /// Enqueues a run of a kernel.

@@ -102,6 +102,20 @@ pub enum Error {
         /// What the driver said.
         reason: String,
     },
+    /// A fault of an operator: its kernels' specialisation does not say everything that changes their code. Looked for with
+    /// `TORCH_DML_CHECK_KERNELS=1`, and now and then by builds with debug assertions.
+    #[error(
+        "two kernels, {first} and {second}, have one specialisation: what changes the code must be in the specialisation, which is \
+         {specialisation}"
+    )]
+    AmbiguousKernel {
+        /// The kernel that was built first: name and content.
+        first: String,
+        /// The one that was built now.
+        second: String,
+        /// What both were asked for by.
+        specialisation: String,
+    },
     /// A fault of an operator: it built a kernel that no driver may be given.
     #[error(transparent)]
     InvalidKernel(#[from] dml_kernel::InvalidKernel),

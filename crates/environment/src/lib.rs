@@ -110,6 +110,8 @@ pub static PROFILE: Variable<String> = Variable::new("TORCH_DML_PROFILE", text, 
 pub static QUIRKS: Variable<bool> = Variable::new("TORCH_DML_QUIRKS", flag, "0 or 1");
 /// Where the SPIR-V of every kernel is kept.
 pub static SPIRV_DIR: Variable<PathBuf> = Variable::new("TORCH_DML_SPIRV_DIR", folder, "a folder");
+/// Every lookup of a kernel builds it again and compares.
+pub static CHECK_KERNELS: Variable<bool> = Variable::new("TORCH_DML_CHECK_KERNELS", flag, "0 or 1");
 /// Where the HLSL of every kernel is kept.
 pub static HLSL_DIR: Variable<PathBuf> = Variable::new("TORCH_DML_HLSL_DIR", folder, "a folder");
 /// Software adapters are devices beside others.
@@ -169,7 +171,7 @@ mod tests {
     fn what_is_unset_empty_or_nonsense_is_none() {
         for value in ["", "nonsense!", "-1", "1e999", "0x10", "é中"] {
             let value = Some(OsStr::new(value));
-            for flag in [&VALIDATION, &NO_MARKER, &QUIRKS, &SOFTWARE, &SUBMIT_THREAD, &FOREACH_SINGLE] {
+            for flag in [&VALIDATION, &NO_MARKER, &QUIRKS, &SOFTWARE, &SUBMIT_THREAD, &CHECK_KERNELS, &FOREACH_SINGLE] {
                 assert_eq!(flag.read(value), None, "{}", flag.name);
             }
             assert_eq!((TIMEOUT.read(value), FUSION.read(value)), (None, None));

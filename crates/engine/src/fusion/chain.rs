@@ -4,26 +4,25 @@
 //! The fused kernel computes each element through all of them in the order of the calls, with every intermediate
 //! rounded to its dtype, so its results have the bits of the single ones. An intermediate that was freed before the flush
 //! is never written. A fused kernel is compiled on the pool once its structure was met [`WORTH`] times;
-//! until it is there, the launches run one by one.
+//! until it is there, the launches run one by one. The kernels are in the device's [store](KernelStore), as those of single launches.
 //!
 //! What must hold for the fused kernel to mean the same: an invocation reads all of its elements before it writes one,
 //! and touches no other's. So a result may lie exactly where an input or an earlier result lies, or apart from all of them; any
 //! other overlap ends the chain, and so does a read of part of a result.
 
-use crate::backend::Gpu;
 use crate::fusion::parameters::{Packed, PackedNumber, PointwiseParameters};
 use crate::fusion::plan::{Plan, Wire};
-use crate::kernels::cache::{KernelRef, target};
 use crate::kernels::compiler;
 use crate::kernels::interface::ArgumentBlock;
+use crate::kernels::kernel::KernelRef;
 use crate::kernels::pointwise::{Pointwise, PointwiseInput};
+use crate::kernels::store::KernelStore;
 use crate::memory::range::AddressRange;
 use dml_environment::{FUSION, FusionMode};
-use dml_gpu::traits::*;
 use dml_kernel::{DType, ScalarType, dense};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A structure that comes this often is worth a kernel.
 const WORTH: u32 = 3;
@@ -33,7 +32,7 @@ const MAX_MEMBERS: usize = 64;
 const MAX_INSTRUCTIONS: usize = 2000;
 /// Bytes of parameters that any adapter takes as push constants.
 const MAX_PARAMS: usize = 128;
-/// Structures that are remembered.
+/// Structures that are counted.
 const MAX_STRUCTURES: usize = 4096;
 
 struct Member {
@@ -58,24 +57,27 @@ struct Output {
     live: bool,
 }
 
-/// The launches that are being fused, and the kernels that came of it.
+/// What a chain's kernel depends on, as words: how many elements an invocation computes, each launch's kernel with where its inputs
+/// come from, and which results are written. It is what the kernel is found by.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Structure(Vec<u32>);
+
+/// The launches that are being fused.
 pub(crate) struct Fusion {
     mode: FusionMode,
+    kernels: Arc<KernelStore>,
     n: u32,
     members: Vec<Member>,
     externals: Vec<External>,
     values: Vec<Output>,
     number_bytes: usize,
     instructions: usize,
-    key: Vec<u32>,
+    /// The open chain's, while its kernel is looked for.
+    structure: Structure,
     /// The parameters of a fused kernel while they are packed.
     block: ArgumentBlock,
-    known: FxHashMap<Box<[u32]>, Known>,
-}
-
-enum Known {
-    Seen(u32),
-    Asked(Arc<OnceLock<KernelRef>>),
+    /// How often each structure came before it had a kernel.
+    seen: FxHashMap<Structure, u32>,
 }
 
 /// A launch that stands for several.
@@ -97,27 +99,27 @@ fn range(address: u64, dtype: DType, elements: u32) -> AddressRange {
     AddressRange::new(address, dtype.bytes() * u64::from(elements))
 }
 
-impl Default for Fusion {
-    fn default() -> Self {
-        Fusion {
+impl Fusion {
+    /// Fuses launches whose kernels, and the fused ones, are in this store.
+    pub(crate) fn new(kernels: Arc<KernelStore>) -> Self {
+        Self {
             mode: FUSION.get().unwrap_or(FusionMode::On),
+            kernels,
             n: 0,
             members: Vec::new(),
             externals: Vec::new(),
             values: Vec::new(),
             number_bytes: 0,
             instructions: 0,
-            key: Vec::new(),
+            structure: Structure::default(),
             block: ArgumentBlock::default(),
-            known: FxHashMap::default(),
+            seen: FxHashMap::default(),
         }
     }
-}
 
-impl Fusion {
-    /// As the default one, but every structure is worth a kernel, and is waited for.
-    pub(crate) fn waiting() -> Self {
-        let fusion = Self::default();
+    /// As [`new`](Self::new), but every structure is worth a kernel, and is waited for.
+    pub(crate) fn waiting(kernels: Arc<KernelStore>) -> Self {
+        let fusion = Self::new(kernels);
         let mode = if fusion.mode == FusionMode::Off { FusionMode::Off } else { FusionMode::Wait };
         Self { mode, ..fusion }
     }
@@ -249,7 +251,7 @@ impl Fusion {
     }
 
     /// The open chain as one launch, if there is a kernel for it. `arena` holds the parameters of its members.
-    pub(crate) fn fused(&mut self, gpu: &Gpu, arena: &[u8]) -> Option<Fused> {
+    pub(crate) fn fused(&mut self, arena: &[u8]) -> Option<Fused> {
         if self.members.len() < 2 {
             return None;
         }
@@ -259,8 +261,8 @@ impl Fusion {
         let stores: SmallVec<[usize; 8]> =
             (0..self.values.len()).filter(|&i| self.values[i].live || i >= first_kept).collect();
         let lanes = self.lanes(&stores);
-        self.write_key(&stores, lanes);
-        let kernel = self.kernel(gpu, &stores, lanes)?;
+        self.write_structure(&stores, lanes);
+        let kernel = self.kernel(&stores, lanes)?;
 
         let mut fused = Fused {
             kernel,
@@ -304,59 +306,54 @@ impl Fusion {
         if aligned { lanes as u32 } else { 1 }
     }
 
-    fn write_key(&mut self, stores: &[usize], lanes: u32) {
-        self.key.clear();
-        self.key.push(lanes);
+    fn write_structure(&mut self, stores: &[usize], lanes: u32) {
+        let words = &mut self.structure.0;
+        words.clear();
+        words.push(lanes);
         for member in &self.members {
-            self.key.push(member.kernel.id());
-            self.key.extend(member.wires.iter().map(|wire| match *wire {
+            words.extend(member.kernel.id().words());
+            words.extend(member.wires.iter().map(|wire| match *wire {
                 Wire::External(i) => 1 << 16 | u32::from(i),
                 Wire::Value(i) => 2 << 16 | u32::from(i),
                 Wire::Number => 3 << 16,
             }));
         }
-        self.key.extend(stores.iter().map(|&i| 4 << 16 | i as u32));
+        words.extend(stores.iter().map(|&i| 4 << 16 | i as u32));
     }
 
     /// The chain's kernel, if it can run now.
-    fn kernel(&mut self, gpu: &Gpu, stores: &[usize], lanes: u32) -> Option<KernelRef> {
+    fn kernel(&mut self, stores: &[usize], lanes: u32) -> Option<KernelRef> {
         let wait = self.mode == FusionMode::Wait;
-        match self.known.get_mut(self.key.as_slice()) {
-            Some(Known::Asked(slot)) => {
-                return slot.get().filter(|k| k.is_compiled() && !k.refused()).cloned();
+        if let Some(kernel) = self.kernels.find(&self.structure) {
+            if wait {
+                kernel.compile(self.kernels.gpu()); // The pool may still be compiling it.
             }
-            Some(Known::Seen(times)) => {
-                *times += 1;
-                if *times < WORTH {
-                    return None;
-                }
-            }
-            None => {
-                if self.known.len() >= MAX_STRUCTURES {
-                    return None;
-                }
-                if !wait {
-                    self.known.insert(self.key.as_slice().into(), Known::Seen(1));
-                    return None;
-                }
-            }
+            return (kernel.is_compiled() && !kernel.refused()).then(|| kernel.clone());
         }
+        if !self.is_now_worth_a_kernel() {
+            return None;
+        }
+        let (kernels, structure) = (Arc::clone(&self.kernels), self.structure.clone());
         let plan = self.plan(stores, lanes);
-        let slot = Arc::new(OnceLock::new());
-        self.known.insert(self.key.as_slice().into(), Known::Asked(Arc::clone(&slot)));
-        let make = move |gpu: &Gpu| {
-            // Of valid elements comes a valid kernel; if not, the single kernels run on.
-            let Ok(module) = plan.build().emit_for(&target(gpu.info())) else { return };
-            let kernel = KernelRef::new(module, None);
-            kernel.compile(gpu);
-            let _ = slot.set(kernel);
-        };
+        // Of valid elements comes a valid kernel; if not, the single kernels run on.
+        let make = move || kernels.get_compiled(&structure, || (plan.build(), None)).ok().cloned();
         if wait {
-            make(gpu);
-            return self.kernel(gpu, stores, lanes);
+            return make().filter(|kernel| !kernel.refused());
         }
-        compiler::enqueue(gpu, Box::new(make));
+        compiler::enqueue(self.kernels.gpu(), Box::new(move |_| drop(make())));
         None
+    }
+
+    /// Counts the structure. True once, when it has come often enough.
+    fn is_now_worth_a_kernel(&mut self) -> bool {
+        let worth = if self.mode == FusionMode::Wait { 1 } else { WORTH };
+        let times = match self.seen.get_mut(&self.structure) {
+            Some(times) => times,
+            None if self.seen.len() >= MAX_STRUCTURES => return false,
+            None => self.seen.entry(self.structure.clone()).or_default(),
+        };
+        *times = times.saturating_add(1);
+        *times == worth
     }
 
     fn plan(&self, stores: &[usize], lanes: u32) -> Plan {

@@ -1,7 +1,7 @@
 //! The kernel of a chain.
 
 use crate::fusion::parameters::PointwiseParameters;
-use crate::kernels::cache::KernelRef;
+use crate::kernels::kernel::KernelRef;
 use crate::kernels::pointwise::PointwiseInput;
 use dml_kernel::{Builder, DType, Kernel, ScalarType, Value, convert, dense};
 use smallvec::SmallVec;

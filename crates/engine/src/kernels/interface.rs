@@ -6,7 +6,7 @@
 //! arguments can differ between a kernel and its launches.
 
 use crate::error::Error;
-use crate::kernels::cache::KernelRef;
+use crate::kernels::kernel::KernelRef;
 use crate::kernels::launch::{Launch, work_of};
 use crate::memory::range::AddressRange;
 use dml_kernel::{Builder, DType, Pointer, Value};

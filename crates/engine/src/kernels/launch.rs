@@ -1,6 +1,6 @@
 //! One run of a kernel: what a caller hands to the queue.
 
-use crate::kernels::cache::KernelRef;
+use crate::kernels::kernel::KernelRef;
 use crate::memory::range::AddressRange;
 
 /// Operations that a byte counts as which a launch accesses: slow GPUs do 8 to 25 while they move one.

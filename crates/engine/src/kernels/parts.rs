@@ -1,6 +1,6 @@
 //! Long launches in parts of some of their workgroups, each of which knows its place in the whole.
 
-use crate::kernels::cache::KernelRef;
+use crate::kernels::kernel::KernelRef;
 use dml_kernel::GroupCounts;
 use smallvec::{SmallVec, smallvec};
 

@@ -1,6 +1,6 @@
 //! What ran on a device and when, and what enqueued it.
 
-use crate::kernels::cache::KernelRef;
+use crate::kernels::kernel::KernelRef;
 use dml_gpu::unix_now;
 use std::cell::Cell;
 

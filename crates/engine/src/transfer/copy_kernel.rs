@@ -1,9 +1,9 @@
 //! The kernel that moves small uploads and read-backs: a copy command costs the GPU 5 µs more.
 
-use crate::backend::Gpu;
 use crate::error::Error;
-use crate::kernels::cache::{KernelCache, KernelRef};
 use crate::kernels::interface::{ArgumentBlock, Interface, U32, Unordered, WriteRange};
+use crate::kernels::kernel::KernelRef;
+use crate::kernels::store::KernelStore;
 use crate::memory::range::AddressRange;
 use crate::parameters;
 use dml_kernel::{Builder, DType};
@@ -24,7 +24,7 @@ parameters! {
 }
 
 /// The kernel.
-pub(crate) fn copy_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
+pub(crate) fn copy_words(kernels: &KernelStore) -> Result<KernelRef, Error> {
     let build = || {
         let b = Builder::new("copy_words", [GROUP, 1, 1]);
         let CopyParameters { to, from, words } = CopyWords.declare(&b);
@@ -32,7 +32,7 @@ pub(crate) fn copy_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Er
         b.if_(i.lt(words), || to.store(i, from.load(i)));
         (b.finish(), None)
     };
-    cache.get(gpu, &CopyWords, build).cloned()
+    kernels.get(&CopyWords, build).cloned()
 }
 
 /// Packs the arguments that write whole words from an address; returns the groups.

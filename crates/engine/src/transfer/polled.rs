@@ -23,10 +23,11 @@
 //! Where the words are not there when the submit is complete, they are read again with a barrier for the host, as more
 //! bytes are, and the device does not read this way any more.
 
-use crate::backend::{Gpu, Pipeline, Segment, Timeline};
+use crate::backend::{Pipeline, Segment, Timeline};
 use crate::error::Error;
-use crate::kernels::cache::{KernelCache, KernelRef};
 use crate::kernels::interface::{ArgumentBlock, Interface, OptionalUnordered, ReadRange, U32, WriteRange};
+use crate::kernels::kernel::KernelRef;
+use crate::kernels::store::KernelStore;
 use crate::memory::mapped::mapped;
 use crate::memory::range::AddressRange;
 use crate::parameters;
@@ -116,7 +117,7 @@ parameters! {
     }
 }
 
-fn polled_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
+fn polled_words(kernels: &KernelStore) -> Result<KernelRef, Error> {
     let build = || {
         let b = Builder::new("polled_words", [PAIRS, 1, 1]);
         let PolledParameters { to, from, fault, words, pairs, number } = PolledWords.declare(&b);
@@ -128,16 +129,16 @@ fn polled_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
         });
         (b.finish(), None)
     };
-    cache.get(gpu, &PolledWords, build).cloned()
+    kernels.get(&PolledWords, build).cloned()
 }
 
 impl PolledReadback {
-    pub(crate) fn new(gpu: &Gpu, kernels: &KernelCache) -> Result<Self, Error> {
-        let memory = gpu.allocate(u64::from(SLOTS) * SLOT_BYTES, MemoryClass::Readback)?;
+    pub(crate) fn new(kernels: &KernelStore) -> Result<Self, Error> {
+        let memory = kernels.gpu().allocate(u64::from(SLOTS) * SLOT_BYTES, MemoryClass::Readback)?;
         let polled = Self {
             pairs: mapped(&memory)?.cast(),
             memory,
-            kernel: polled_words(kernels, gpu)?,
+            kernel: polled_words(kernels)?,
             free: AtomicU64::new(u64::MAX),
             next: AtomicU32::new(0),
             uses: [const { AtomicU32::new(0) }; SLOTS as usize],

@@ -3,8 +3,8 @@
 use crate::backend::Recorder;
 use crate::error::Error;
 use crate::interrupt;
-use crate::kernels::cache::KernelRef;
 use crate::kernels::interface::ArgumentBlock;
+use crate::kernels::kernel::KernelRef;
 use crate::memory::host_pool::{PooledSegment, SMALL_COPY};
 use crate::memory::mapped::mapped;
 use crate::memory::range::AddressRange;

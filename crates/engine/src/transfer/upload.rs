@@ -1,8 +1,8 @@
 //! From the host to the device.
 
 use crate::error::Error;
-use crate::kernels::cache::KernelRef;
 use crate::kernels::interface::ArgumentBlock;
+use crate::kernels::kernel::KernelRef;
 use crate::kernels::launch::Launch;
 use crate::memory::host_pool::SMALL_COPY;
 use crate::memory::mapped::mapped;

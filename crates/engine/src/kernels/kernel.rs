@@ -1,0 +1,207 @@
+//! A kernel of one device, and its compilation.
+
+use crate::backend::{self, Gpu, Pipeline};
+use crate::error::Error;
+use crate::interrupt;
+use crate::kernels::costs;
+use crate::kernels::id::KernelId;
+use crate::kernels::pointwise::Pointwise;
+use dml_gpu::PipelineOptions;
+use dml_gpu::traits::*;
+use dml_kernel::{GroupCounts, Module};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+/// A kernel of one device, compiled or about to be.
+#[derive(Clone)]
+pub struct KernelRef(Arc<Inner>);
+
+struct Inner {
+    id: KernelId,
+    pointwise: Option<Pointwise>,
+    name: String,
+    workgroup_size: [u32; 3],
+    matrices: bool,
+    push_bytes: u32,
+    param_bytes: u32,
+    indirect: bool,
+    counts: GroupCounts,
+    pipeline: OnceLock<Result<Pipeline, dml_gpu::Error>>,
+    job: Mutex<Job>,
+    done: Condvar,
+}
+
+enum Job {
+    Waiting(Vec<u32>),
+    Running,
+    Done,
+}
+
+impl KernelRef {
+    pub(super) fn new(module: Module, pointwise: Option<Pointwise>) -> Self {
+        Self(Arc::new(Inner {
+            id: KernelId::of(&module, pointwise.as_ref()),
+            pointwise,
+            name: module.name,
+            workgroup_size: module.workgroup_size,
+            matrices: module.needs.matrix,
+            push_bytes: module.push_bytes,
+            param_bytes: module.param_bytes,
+            indirect: module.indirect,
+            counts: module.counts,
+            pipeline: OnceLock::new(),
+            job: Mutex::new(Job::Waiting(module.words)),
+            done: Condvar::new(),
+        }))
+    }
+
+    /// The kernel's name, for messages.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What the kernel is known by: a device has one kernel of each content, whatever it is asked for by.
+    pub fn id(&self) -> KernelId {
+        self.0.id
+    }
+
+    /// What it computes of one element, if that is all it does.
+    pub(crate) fn pointwise(&self) -> Option<&Pointwise> {
+        self.0.pointwise.as_ref()
+    }
+
+    /// Invocations of a workgroup.
+    pub fn workgroup_size(&self) -> [u32; 3] {
+        self.0.workgroup_size
+    }
+
+    /// Bytes of the parameter block.
+    pub fn param_bytes(&self) -> u32 {
+        self.0.param_bytes
+    }
+
+    /// Whether parameters live in memory and the push constant is their address.
+    pub(crate) fn has_indirect_parameters(&self) -> bool {
+        self.0.indirect
+    }
+
+    /// Along which dimensions its launches may be cut.
+    pub(crate) fn group_counts(&self) -> GroupCounts {
+        self.0.counts
+    }
+
+    /// Whether the pipeline is there, good or bad: asking for it then costs nothing.
+    pub fn is_compiled(&self) -> bool {
+        self.0.pipeline.get().is_some()
+    }
+
+    /// Whether the driver refused the kernel.
+    #[inline]
+    pub fn refused(&self) -> bool {
+        matches!(self.0.pipeline.get(), Some(Err(_)))
+    }
+
+    /// The pipeline. Compiles it here if no thread of the pool has begun to; waits if one has.
+    pub(crate) fn pipeline(&self, gpu: &Gpu) -> Result<&Pipeline, Error> {
+        if self.0.pipeline.get().is_none() {
+            let start = Instant::now();
+            self.compile(gpu);
+            costs::waited(start);
+        }
+        match self.0.pipeline.get() {
+            Some(Ok(pipeline)) => Ok(pipeline),
+            Some(Err(dml_gpu::Error::DeviceLost)) => Err(dml_gpu::Error::DeviceLost.into()),
+            Some(Err(e)) => Err(Error::Compile { kernel: self.0.name.clone(), reason: e.to_string() }),
+            None => Err(Error::Compile { kernel: self.0.name.clone(), reason: "the compiler stopped".to_owned() }),
+        }
+    }
+
+    /// Has the pipeline made before it is needed, so that no thread waits for it while it holds a lock. Between the parts of the
+    /// wait, the program is asked whether the wait is to end; the caller may hold no lock of the engine. A driver that compiles
+    /// in this thread is not interrupted.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub(crate) fn await_compiled(&self, gpu: &Gpu) -> Result<(), Error> {
+        let start = Instant::now();
+        while !self.is_compiled() {
+            let job = self.0.job.lock().unwrap_or_else(PoisonError::into_inner);
+            if matches!(*job, Job::Running) {
+                drop(self.0.done.wait_timeout(job, interrupt::SLICE));
+            } else {
+                drop(job);
+                self.compile(gpu);
+            }
+            interrupt::unless(!interrupt::requested())?;
+        }
+        costs::waited(start);
+        Ok(())
+    }
+
+    /// What its pipeline asks for: a matrix is held by a whole subgroup, of the size that the kernel was written for.
+    fn options(&self, gpu: &Gpu) -> PipelineOptions {
+        let size = gpu.info().capabilities.subgroup_size;
+        if self.0.matrices {
+            PipelineOptions { subgroup_size: Some(size), full_subgroups: true }
+        } else {
+            PipelineOptions::default()
+        }
+    }
+
+    /// Compiles if nobody has, and returns when it is done.
+    pub(crate) fn compile(&self, gpu: &Gpu) {
+        let mut job = self.0.job.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *job, Job::Running) {
+            Job::Waiting(words) => {
+                drop(job);
+                let start = Instant::now();
+                let result = backend::code(&words)
+                    .and_then(|code| gpu.compile_with(&self.0.name, code, self.0.push_bytes, &self.options(gpu)));
+                costs::compiled(start);
+                let _ = self.0.pipeline.set(result);
+                *self.0.job.lock().unwrap_or_else(PoisonError::into_inner) = Job::Done;
+                self.0.done.notify_all();
+            }
+            Job::Running => {
+                while !matches!(*job, Job::Done) {
+                    job = self.0.done.wait(job).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+            Job::Done => *job = Job::Done,
+        }
+    }
+}
+
+impl std::fmt::Debug for KernelRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KernelRef").field("name", &self.0.name).field("id", &self.0.id).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::kernels::requirements::target;
+
+    #[test]
+    fn a_wait_for_a_kernel_that_is_being_compiled_ends_when_it_is_told_to() {
+        thread_local! {
+            static STOP: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+        }
+        let gpu = crate::backend::adapters().unwrap()[0].open().unwrap();
+        let kernel = dml_kernel::Builder::new("slow_to_compile", [1, 1, 1]).finish();
+        let kernel = KernelRef::new(kernel.emit_for(&target(gpu.info())).unwrap(), None);
+        // As when a thread of the pool is at it.
+        let Job::Waiting(words) = std::mem::replace(&mut *kernel.0.job.lock().unwrap(), Job::Running) else {
+            panic!("nobody compiled it")
+        };
+        crate::set_interrupt_check(Some(Arc::new(|| STOP.get())));
+        STOP.set(true);
+        assert_eq!(kernel.await_compiled(&gpu), Err(Error::Interrupted));
+        STOP.set(false);
+        *kernel.0.job.lock().unwrap() = Job::Waiting(words);
+        assert_eq!(kernel.await_compiled(&gpu), Ok(()));
+        assert!(kernel.is_compiled());
+    }
+}
