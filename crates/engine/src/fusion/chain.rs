@@ -347,9 +347,10 @@ impl Fusion {
     /// Counts the structure. True once, when it has come often enough.
     fn is_now_worth_a_kernel(&mut self) -> bool {
         let worth = if self.mode == FusionMode::Wait { 1 } else { WORTH };
+        let is_full = self.seen.len() >= MAX_STRUCTURES;
         let times = match self.seen.get_mut(&self.structure) {
             Some(times) => times,
-            None if self.seen.len() >= MAX_STRUCTURES => return false,
+            None if is_full => return false,
             None => self.seen.entry(self.structure.clone()).or_default(),
         };
         *times = times.saturating_add(1);

@@ -23,7 +23,7 @@
 //! Where the words are not there when the submit is complete, they are read again with a barrier for the host, as more
 //! bytes are, and the device does not read this way any more.
 
-use crate::backend::{Pipeline, Segment, Timeline};
+use crate::backend::{Gpu, Pipeline, Segment, Timeline};
 use crate::error::Error;
 use crate::kernels::interface::{ArgumentBlock, Interface, OptionalUnordered, ReadRange, U32, WriteRange};
 use crate::kernels::kernel::KernelRef;
