@@ -1,7 +1,5 @@
 //! The one error type of the crate.
 
-use crate::device_type::{DeviceName, title};
-
 /// What can go wrong on a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -11,9 +9,9 @@ pub enum Error {
     Gpu(dml_gpu::Error),
     /// No memory, after everything cached was released. Allocations in use remain valid, and a later one that fits succeeds.
     #[error(
-        "{} out of memory. Tried to allocate {}. Device {device} ({adapter}) has a total capacity of {} of which {} is free. \
-         Of the memory of this process, {} is in use by tensors and {} is reserved but unused. {advice}",
-        title(), Bytes(*requested), Bytes(*total), Bytes(*free), Bytes(*allocated), Bytes(reserved.saturating_sub(*allocated))
+        "device {device} ({adapter}) is out of memory: {} were asked for. {} of {} are free; this process uses {} and has {} in \
+         reserve. {shortage}",
+        Bytes(*requested), Bytes(*free), Bytes(*total), Bytes(*allocated), Bytes(reserved.saturating_sub(*allocated))
     )]
     OutOfMemory {
         /// Bytes asked for.
@@ -30,8 +28,8 @@ pub enum Error {
         device: usize,
         /// The adapter's name.
         adapter: String,
-        /// What to do, or which limit was met.
-        advice: String,
+        /// Which limit was met.
+        shortage: Shortage,
     },
     /// No host memory that the GPU can reach.
     #[error("not enough host memory: tried to pin {}", Bytes(*requested))]
@@ -50,10 +48,7 @@ pub enum Error {
         feature: String,
     },
     /// The device was lost: driver crash, reset or removal. Other devices work on; this one does not come back in this process.
-    #[error(
-        "device {} ({adapter}) was lost: the driver reset it, it was removed, or a kernel did not finish",
-        DeviceName(*device)
-    )]
+    #[error("device {device} ({adapter}) was lost: the driver reset it, it was removed, or a kernel did not finish")]
     DeviceLost {
         /// The device's index.
         device: usize,
@@ -61,13 +56,10 @@ pub enum Error {
         adapter: String,
     },
     /// This process was forked from one that had started Vulkan. A process that was started afresh works.
-    #[error(
-        "Cannot re-initialize {0} in forked subprocess. To use {0} with multiprocessing, you must use the 'spawn' start method",
-        title()
-    )]
+    #[error("this process was forked from one that had started the driver, which does not survive that")]
     Forked,
     /// There is no device of this index.
-    #[error("invalid device index {index}: there are {count} {} devices", title())]
+    #[error("invalid device index {index}: there are {count} devices")]
     InvalidDevice {
         /// The index asked for.
         index: usize,
@@ -77,7 +69,7 @@ pub enum Error {
     /// The program asked that this wait end ([`set_interrupt_check`](crate::set_interrupt_check)). What was enqueued runs all the same.
     #[error("interrupted while waiting for the device")]
     Interrupted,
-    /// A kernel met an index outside its tensor. What the kernel computed is undefined.
+    /// A kernel met an index that is out of bounds. What the kernel computed is undefined.
     #[error("{operator}: index {index} is out of bounds for dimension {dim} with size {size}")]
     IndexOutOfRange {
         /// The operator.
@@ -88,7 +80,7 @@ pub enum Error {
         size: i64,
         /// The dimension.
         dim: u32,
-        /// Whether Python sees a `RuntimeError`.
+        /// Whether the operator reports it as an error of a value and not of an index.
         runtime: bool,
     },
     /// A kernel met a value that its operator does not take. What the kernel computed is undefined.
@@ -140,7 +132,7 @@ pub enum Error {
         what: String,
     },
     /// What cannot be done while a graph is captured, or with a graph.
-    #[error("{}: {what}", DeviceName(*device))]
+    #[error("device {device}: {what}")]
     Graph {
         /// The device's index.
         device: usize,
@@ -173,8 +165,33 @@ impl From<dml_gpu::Error> for Error {
     }
 }
 
-/// A size for people.
-pub(crate) struct Bytes(pub(crate) u64);
+/// Which limit an allocation met.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    /// The device has no more memory.
+    Device,
+    /// The process has as many bytes as it limits itself to: [`Device::set_memory_fraction`](crate::Device::set_memory_fraction).
+    Process(u64),
+    /// The driver allocates at most so many bytes at once.
+    Size(u64),
+    /// The driver allows so many allocations at a time.
+    Count(u32),
+}
+
+impl std::fmt::Display for Shortage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Device => f.write_str("The device has no more memory."),
+            Self::Process(limit) => write!(f, "This process limits itself to {}.", Bytes(*limit)),
+            Self::Size(limit) => write!(f, "This driver allocates at most {} at once.", Bytes(*limit)),
+            Self::Count(limit) => write!(f, "This driver allows {limit} allocations at a time, and they all exist."),
+        }
+    }
+}
+
+/// A number of bytes for people.
+#[derive(Copy, Clone, Debug)]
+pub struct Bytes(pub u64);
 
 impl std::fmt::Display for Bytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -202,14 +219,13 @@ mod tests {
             total: 8 << 30,
             device: 1,
             adapter: "GPU".into(),
-            advice: "Make the batch smaller.".into(),
+            shortage: Shortage::Process(6 << 20),
         }
         .to_string();
         assert_eq!(
             text,
-            "dml out of memory. Tried to allocate 20.00 GiB. Device 1 (GPU) has a total capacity of 8.00 GiB of which \
-             1.00 GiB is free. Of the memory of this process, 5.00 MiB is in use by tensors and 15.00 MiB is reserved \
-             but unused. Make the batch smaller."
+            "device 1 (GPU) is out of memory: 20.00 GiB were asked for. 1.00 GiB of 8.00 GiB are free; this process uses \
+             5.00 MiB and has 15.00 MiB in reserve. This process limits itself to 6.00 MiB."
         );
     }
 }

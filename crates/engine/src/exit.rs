@@ -33,7 +33,7 @@ pub(crate) fn watch() {
         }
     }
     // SAFETY: the C library's function, declared as glibc has it. The handler does not use its argument, and is there until the
-    // process ends: Python unloads no library, and the plugin, which uses this one, cannot be unloaded.
+    // process ends: the library that this is part of is never unloaded.
     if unsafe { on_exit(leave, std::ptr::null_mut()) } != 0 {
         tracing::warn!("a process that forks or loses its device may not end as it should");
     }

@@ -1,4 +1,4 @@
-//! Whether a wait is to end early: what the program around the engine says, as a Python that was sent a signal.
+//! Whether a wait is to end early: the program around the engine says so, as when it was sent a signal.
 
 use crate::error::Error;
 use std::sync::{Arc, PoisonError, RwLock};

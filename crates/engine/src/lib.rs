@@ -30,13 +30,13 @@
 //! | `TORCH_DML_SUBMIT_THREAD=0` | the threads that enqueue also record and submit; `1`: a thread of the device does; by default where there are 4 processors |
 //! | `TORCH_DML_SUBMIT_WORK=137000` | one submission does at most so many millions of operations; the default is about this |
 //! | `TORCH_DML_COMPILE_THREADS=4` | as many threads compile kernels: for measurements; else one a core, up to 8 |
-//! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others; `0` and `1` silence the warning where there is nothing else |
+//! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others |
+//! | `TORCH_DML_CHECK_KERNELS=1` | every lookup of a kernel builds it again, and compares |
 //! | `TORCH_DML_DEVICES_PER_ADAPTER=2` | every adapter is two devices: for tests |
 
 mod backend;
 mod capture;
 mod device;
-mod device_type;
 mod error;
 mod event;
 mod exit;
@@ -58,9 +58,8 @@ mod transfer;
 
 pub use backend::{Adapter, adapters, unsupported_adapters, validation_messages};
 pub use device::Device;
-pub use device_type::{DeviceName, stand_in_for_cuda};
 pub use dml_gpu::{AdapterInfo, AdapterKind, Capabilities, MatrixShape};
-pub use error::Error;
+pub use error::{Bytes, Error, Shortage};
 pub use event::Event;
 pub use fault::{FaultKind, fault_id, operator_id};
 pub use fork::forked;
@@ -84,6 +83,7 @@ pub use memory::statistics::{BlockInfo, MemoryStats, PoolStats, SegmentInfo, Sta
 pub use profile::activity::{Activity, Work, set_correlation};
 pub use profile::measure;
 pub use registry::{
-    adapter_info, all_opened, device, device_count, opened, seed_all, shutdown, start_profile, stop_profile,
+    adapter_info, all_opened, device, device_count, opened, seed_all, set_default_seed, shutdown, start_profile,
+    stop_profile,
 };
 pub use submit::statistics::QueueStats;

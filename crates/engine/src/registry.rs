@@ -20,7 +20,7 @@ struct Slot {
 }
 
 static SLOTS: OnceLock<Vec<Slot>> = OnceLock::new();
-/// What [`seed_all`] was last called with: the seed of devices that are opened later.
+/// The seed of devices that are opened later: what [`seed_all`] was last called with, else the [default](set_default_seed).
 static SEED: Mutex<Option<u64>> = Mutex::new(None);
 /// Devices that are opened from now on are profiled from the start.
 static PROFILING: AtomicBool = AtomicBool::new(false);
@@ -98,14 +98,6 @@ fn open(index: usize) -> Result<&'static Arc<Device>, Error> {
         return Ok(device);
     }
     let device = Arc::new(Device::open(slot.adapter, index)?);
-    let adapter = slot.adapter.info();
-    if adapter.kind == AdapterKind::Software && SOFTWARE.get().is_none() {
-        tracing::warn!(
-            "device {index} is {}: no GPU, but the processor with a driver between, slower than PyTorch's \"cpu\". `python -m \
-             torch_dml doctor` says how to get a driver; TORCH_DML_SOFTWARE=1 silences this",
-            adapter.name
-        );
-    }
     fork::watch();
     exit::watch();
     if PROFILING.load(Ordering::SeqCst)
@@ -129,6 +121,11 @@ pub fn opened(index: usize) -> Option<&'static Arc<Device>> {
 /// The devices that are open.
 pub fn all_opened() -> impl Iterator<Item = &'static Arc<Device>> {
     (0..SLOTS.get().map_or(0, Vec::len)).filter_map(opened)
+}
+
+/// The seed of the devices that are opened from now on, unless [`seed_all`] has given one.
+pub fn set_default_seed(seed: u64) {
+    SEED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(seed);
 }
 
 /// Seeds the generators of all devices. Opens none: those that are not open yet start with the seed.

@@ -82,7 +82,7 @@ fn out_of_memory_is_an_error_and_then_all_is_well() {
     device.free(0);
     let e = device.allocate(1 << 50).unwrap_err();
     assert!(matches!(e, Error::OutOfMemory { requested, .. } if requested == 1 << 50));
-    assert!(e.to_string().contains("Tried to allocate 1048576.00 GiB"), "{e}");
+    assert!(e.to_string().contains("1048576.00 GiB were asked for"), "{e}");
     device.set_memory_fraction((64u64 << 20) as f64 / device.info().memory_total as f64);
     let a = device.allocate(40 << 20).unwrap();
     let e = device.allocate(40 << 20).unwrap_err();

@@ -2,14 +2,16 @@
 
 use crate::abi::Status;
 use crate::error::{Failure, guard, guard_value};
+use crate::generator::DEFAULT_SEED;
 use crate::log;
 use dml_engine::interface::{ReadRange, WriteRange};
 use dml_engine::{AdapterKind, AddressRange, ArgumentBlock, Device, Interface, parameters};
+use dml_environment::SOFTWARE;
 use dml_kernel::{Builder, DType};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 thread_local! {
     /// The last JSON text, for which the caller has a pointer.
@@ -33,7 +35,38 @@ fn index(device: i32) -> Result<usize, Failure> {
 /// The device, opened at its first use.
 #[inline]
 pub fn open(device: i32) -> Result<&'static Arc<Device>, Failure> {
-    Ok(dml_engine::device(index(device)?)?)
+    let index = index(device)?;
+    match dml_engine::opened(index) {
+        Some(device) => Ok(device),
+        None => open_first(index),
+    }
+}
+
+#[cold]
+fn open_first(index: usize) -> Result<&'static Arc<Device>, Failure> {
+    dml_engine::set_default_seed(DEFAULT_SEED);
+    let device = dml_engine::device(index)?;
+    warn_of_software(device);
+    Ok(device)
+}
+
+/// Warns, once for each device, of one that is no GPU, unless the program says that it knows.
+fn warn_of_software(device: &Device) {
+    static WARNED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    let (index, info) = (device.index(), device.info());
+    if info.kind != AdapterKind::Software || SOFTWARE.get().is_some() {
+        return;
+    }
+    let mut warned = WARNED.lock().unwrap_or_else(PoisonError::into_inner);
+    if warned.contains(&index) {
+        return; // Another thread opened it at the same time.
+    }
+    warned.push(index);
+    tracing::warn!(
+        "device {index} is {}: no GPU, but the processor with a driver between, slower than PyTorch's \"cpu\". `python -m \
+         torch_dml doctor` says how to get a driver; TORCH_DML_SOFTWARE=1 silences this",
+        info.name
+    );
 }
 
 /// Number of devices. An error says what is missing: the loader, or a usable adapter.
@@ -227,7 +260,7 @@ pub extern "C" fn dml_set_interrupt_check(check: Option<extern "C" fn() -> i32>)
 /// The devices are PyTorch's CUDA devices in this process, and messages call them that.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_stand_in_for_cuda() {
-    dml_engine::stand_in_for_cuda();
+    dml_ops::operator::device_type::stand_in_for_cuda();
 }
 
 /// PyTorch 2.`minor` asks: some of what the CPU refuses or takes depends on it.

@@ -1,6 +1,7 @@
 //! Errors as statuses, messages per thread, and the wall that stops panics.
 
 use crate::abi::Status;
+use crate::message::message;
 use dml_ops::operator::torch_version;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
@@ -37,7 +38,7 @@ impl From<dml_engine::Error> for Failure {
             E::Interrupted => Status::Interrupted,
             _ => Status::Runtime,
         };
-        Self::new(status, e.to_string())
+        Self::new(status, message(&e))
     }
 }
 

@@ -6,6 +6,9 @@ use crate::handle;
 use dml_engine::Generator;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// The seed of generators that nobody seeded: PyTorch's.
+pub const DEFAULT_SEED: u64 = 67_280_421_310_721;
+
 /// The generator of a handle, shared; `None` for 0.
 ///
 /// # Safety
@@ -38,7 +41,7 @@ pub unsafe extern "C" fn dml_generator_new(device: i32, generator: *mut u64) -> 
     guard(|| {
         open(device)?;
         // SAFETY: the contract's places.
-        unsafe { generator.write(handle::new(Arc::new(Mutex::new(Generator::default())))) };
+        unsafe { generator.write(handle::new(Arc::new(Mutex::new(Generator::new(DEFAULT_SEED))))) };
         Ok(())
     })
 }

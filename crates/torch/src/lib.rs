@@ -30,6 +30,7 @@ pub mod host;
 mod log;
 pub mod measure;
 pub mod memory;
+mod message;
 pub mod operators;
 pub mod pinned;
 pub mod profile;

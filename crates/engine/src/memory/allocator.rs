@@ -3,8 +3,8 @@
 //! Sizes are rounded to 512 bytes. Blocks up to 1 MiB come from segments of 2 MiB, blocks below 10 MiB
 //! from segments of 20 MiB, larger ones from segments of their own, rounded to 2 MiB. The smallest
 //! free block that fits is taken; what it has too much becomes a free block if that is worth it;
-//! free neighbours merge. These are the rules of PyTorch's CUDA allocator, so that programs
-//! tuned for it behave alike.
+//! free neighbours merge. Other frameworks' allocators have the same sizes, so that programs
+//! tuned for them behave alike.
 //!
 //! A freed block can be handed out again at once: work is executed in the order of its enqueuing, and
 //! the queue puts a barrier where addresses overlap. But a barrier costs the GPU 2 µs, so the free of a small block

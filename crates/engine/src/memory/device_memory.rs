@@ -1,7 +1,7 @@
 //! Memory of the device: the caching allocator over segments of the driver, and what happens when there are none.
 
 use crate::backend::{Gpu, Segment};
-use crate::error::{Bytes, Error};
+use crate::error::{Error, Shortage};
 use crate::memory::allocator::{Allocator, GrowError, Source};
 use dml_gpu::MemoryClass;
 use dml_gpu::traits::*;
@@ -36,13 +36,6 @@ impl Source for DeviceSegments {
     }
 }
 
-/// Why there is no new segment.
-enum Shortage {
-    Bytes,
-    /// The driver allows so many.
-    Segments(u32),
-}
-
 impl DeviceMemory {
     /// Bytes of the device that are free: as the driver tells, or, where it does not, all but what is held here.
     pub(crate) fn free_bytes(&self) -> u64 {
@@ -63,7 +56,7 @@ impl DeviceMemory {
     pub(crate) fn extend(&mut self, pool: u32, bytes: u64) -> Result<Option<u64>, Error> {
         let max = self.source().gpu.largest_segment();
         if bytes > max {
-            return Err(self.out_of_memory(bytes, format!("This driver allocates at most {} at once.", Bytes(max))));
+            return Err(self.out_of_memory(bytes, Shortage::Size(max)));
         }
         let found = self.try_grow(pool, bytes, false)?;
         if found.is_err() {
@@ -81,34 +74,30 @@ impl DeviceMemory {
         if let Some(address) = self.take(pool, bytes) {
             return Ok(address);
         }
-        let mut short = Shortage::Bytes;
+        let mut met = Shortage::Device;
         for modest in [false, true] {
             match self.try_grow(pool, bytes, modest)? {
                 Ok(address) => return Ok(address),
-                Err(shortage) => short = shortage,
+                Err(shortage) => met = shortage,
             }
         }
-        let advice = if let Shortage::Segments(limit) = short {
-            format!("This driver allows {limit} allocations at a time, and they all exist.")
-        } else if self.limit() == u64::MAX {
-            "Smaller batches need less; torch.dml.empty_cache() returns what is reserved but unused.".to_owned()
-        } else {
-            format!("This process limits itself to {}.", Bytes(self.limit()))
-        };
-        Err(self.out_of_memory(bytes, advice))
+        Err(self.out_of_memory(bytes, met))
     }
 
     /// A block of a new segment, or what there was not enough of.
     fn try_grow(&mut self, pool: u32, bytes: u64, modest: bool) -> Result<Result<u64, Shortage>, Error> {
         match self.grow(pool, bytes, modest) {
             Ok(address) => Ok(Ok(address)),
-            Err(GrowError::Limit | GrowError::Source(dml_gpu::Error::OutOfMemory { .. })) => Ok(Err(Shortage::Bytes)),
-            Err(GrowError::Source(dml_gpu::Error::TooManyAllocations { limit })) => Ok(Err(Shortage::Segments(limit))),
+            Err(GrowError::Limit | GrowError::Source(dml_gpu::Error::OutOfMemory { .. })) => {
+                let limit = self.limit();
+                Ok(Err(if limit == u64::MAX { Shortage::Device } else { Shortage::Process(limit) }))
+            }
+            Err(GrowError::Source(dml_gpu::Error::TooManyAllocations { limit })) => Ok(Err(Shortage::Count(limit))),
             Err(GrowError::Source(e)) => Err(e.into()),
         }
     }
 
-    fn out_of_memory(&mut self, requested: u64, advice: String) -> Error {
+    fn out_of_memory(&mut self, requested: u64, shortage: Shortage) -> Error {
         self.stats_mut().ooms += 1;
         let stats = self.stats();
         let free = self.free_bytes();
@@ -121,7 +110,7 @@ impl DeviceMemory {
             total: gpu.info().memory_total,
             device: *device,
             adapter: gpu.info().name.clone(),
-            advice,
+            shortage,
         }
     }
 }
@@ -154,7 +143,7 @@ mod tests {
         let error = memory.extend(COMMON, (1 << 30) + 1).unwrap_err().to_string();
         assert!(error.ends_with("This driver allocates at most 1.00 GiB at once."), "{error}");
 
-        // All but one, which is the first segment of tensors.
+        // All but one, which is the memory's first segment.
         let others: Vec<_> = (1..4096).map(|_| gpu.allocate(64, MemoryClass::Device).unwrap()).collect();
         assert!(memory.extend(COMMON, 2 << 20).unwrap().is_some());
         assert_eq!(memory.extend(COMMON, 20 << 20).unwrap(), None, "what is cached is to be released first");

@@ -31,8 +31,7 @@ impl Stat {
 /// The quantities of one pool, or of all.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolStats {
-    /// Bytes of blocks in use, as handed out (rounded up). Blocks are in use until they are freed:
-    /// what CUDA calls active bytes is the same number.
+    /// Bytes of blocks in use, as handed out (rounded up). Blocks are in use until they are freed.
     pub allocated_bytes: Stat,
     /// Bytes of blocks in use, as asked for.
     pub requested_bytes: Stat,
@@ -72,7 +71,7 @@ pub struct BlockInfo {
     pub requested: u64,
 }
 
-/// Statistics of one device's allocator, as `torch.accelerator.memory_stats` reports them.
+/// Statistics of one device's allocator.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
     /// Both pools.

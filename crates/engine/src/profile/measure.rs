@@ -15,15 +15,15 @@ use std::time::Instant;
 #[repr(u8)]
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Not in the engine or the plugin: Python, PyTorch's dispatcher, autograd.
+    /// Not in the engine or in what calls it: the program and its framework.
     Outside = 0,
-    /// Arguments and results between PyTorch's types and the engine's.
+    /// Arguments and results between the framework's types and the engine's.
     Unpack = 1,
     /// Shapes, dtypes, parameters and memory ranges.
     Shape = 2,
     /// Finding the kernel.
     Lookup = 3,
-    /// The result's tensor and memory, and giving memory back.
+    /// The result and its memory, and giving memory back.
     Allocate = 4,
     /// Appending to the queue.
     Enqueue = 5,

@@ -17,6 +17,7 @@ use crate::operator::host::{decode_complex, read_number};
 use crate::operator::schema::written;
 use crate::operator::structured::type_name;
 use crate::pointwise::operator::strided;
+use crate::tensor::casting::can_cast;
 use crate::tensor::promote::{Promoted, result_type};
 use crate::tensor::{DeviceKind, Tensor, overlap};
 use dml_kernel::DType;
@@ -130,7 +131,7 @@ fn cat(call: &mut Call, operator: &Operator) -> Result<()> {
         return cat_alike(call, operator, &tensors, common, &mut args);
     };
     check!(
-        common.can_cast_to(given.dtype),
+        can_cast(common, given.dtype),
         Type,
         "torch.cat(): input types can't be cast to the desired output type {}",
         given.dtype

@@ -9,6 +9,7 @@ use crate::operator::error::Result;
 use crate::operator::host;
 use crate::pointwise::kernel::{self, Input, Operand, Operands};
 use crate::pointwise::operator::{self, Rule};
+use crate::tensor::casting::can_cast;
 use crate::tensor::promote::{self, Promoted, result_type};
 use crate::tensor::{DeviceKind, Tensor};
 use dml_kernel::{DType, Value};
@@ -169,7 +170,7 @@ fn plain(row: &[&Tensor], in_place: bool, common: DType) -> bool {
     let alike = row.iter().all(|t| t.place == first.place && t.sizes == first.sizes && t.is_contiguous());
     let apart = |a: &Tensor, b: &Tensor| a.range().end <= b.data || b.range().end <= a.data;
     let placed = || {
-        common.can_cast_to(first.dtype)
+        can_cast(common, first.dtype)
             && row[1..].iter().all(|t| t.data == first.data && t.dtype == first.dtype || apart(first, t))
     };
     alike && (!in_place || placed())

@@ -9,6 +9,7 @@ use crate::operator::structured;
 use crate::pointwise::kernel::{Domain, Guard};
 use crate::pointwise::operator::{Argument, Rule, common_dtype, guarded_operator, operator, strided};
 use crate::reduction::{Axes, Fold, Reduction, Refusals, Scope, Values, reduce};
+use crate::tensor::casting::can_cast;
 use crate::tensor::layout::preserved_strides;
 use crate::tensor::promote::accumulator;
 use crate::tensor::{DeviceKind, Dims, Tensor};
@@ -119,7 +120,7 @@ impl Loss {
         let common = common_dtype(call, &all);
         let result = out.given().map_or_else(|| self.result_dtype(call, x, y, grad.is_some()), |out| out.dtype);
         check!(
-            common.can_cast_to(result),
+            can_cast(common, result),
             Runtime,
             "result type {common} can't be cast to the desired output type {result}"
         );

@@ -12,6 +12,7 @@ use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::pointwise::kernel::{self, Input};
 use crate::tensor::Tensor;
+use crate::tensor::casting::can_cast;
 use crate::tensor::promote::{Promoted, result_type};
 use crate::{check, operators};
 use dml_kernel::DType;
@@ -316,7 +317,7 @@ fn addbmm(call: &mut Call, bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, 
     let bias = converted.as_ref().unwrap_or(bias);
     let scaled = result_type(&[Promoted::Tensor(bias), Promoted::Scalar(beta)], call.host.default_dtype());
     check!(
-        k > 0 || beta.to_f64() == 0.0 || scaled.can_cast_to(bias.dtype),
+        k > 0 || beta.to_f64() == 0.0 || can_cast(scaled, bias.dtype),
         Runtime,
         "result type {scaled} can't be cast to the desired output type {}",
         bias.dtype

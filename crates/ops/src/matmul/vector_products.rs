@@ -7,6 +7,7 @@ use crate::operator::conversion::check_all_fit;
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::tensor::Tensor;
+use crate::tensor::casting::can_cast;
 use crate::{check, operators};
 
 operators! {
@@ -44,7 +45,7 @@ fn addmv(
     check_dtypes(call, mat, vec)?;
     check_all_fit(&[beta, alpha], dtype)?;
     check!(
-        mat.numel() > 0 || given.can_cast_to(dtype),
+        mat.numel() > 0 || can_cast(given, dtype),
         Runtime,
         "result type {given} can't be cast to the desired output type {dtype}"
     );

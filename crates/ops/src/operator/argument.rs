@@ -1,10 +1,10 @@
 //! Arguments of a call as Rust values.
 
+use crate::operator::device_type::DeviceName;
 use crate::operator::error::{Error, Result};
 use crate::operator::schema::Written;
 use crate::operator::value::{Arg, Scalar};
 use crate::tensor::{DeviceKind, Tensor};
-use dml_engine::DeviceName;
 use dml_kernel::DType;
 use smallvec::SmallVec;
 use std::ops::Deref;

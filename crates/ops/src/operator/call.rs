@@ -4,6 +4,7 @@ use crate::check;
 use crate::operator::argument::{Arguments, elsewhere};
 use crate::operator::error::{Error, Result};
 pub use crate::operator::value::{Arg, Ret, Scalar};
+use crate::tensor::casting::can_cast;
 use crate::tensor::{DeviceKind, Dims, Tensor, overlap};
 use dml_engine::Device;
 use dml_kernel::DType;
@@ -93,7 +94,7 @@ impl<'a> Call<'a> {
     ) -> Result<Tensor> {
         let mut out = given.clone();
         check!(
-            dtype.can_cast_to(out.dtype),
+            can_cast(dtype, out.dtype),
             Runtime,
             "result type {dtype} can't be cast to the desired output type {}",
             out.dtype

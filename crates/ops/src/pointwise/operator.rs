@@ -8,6 +8,7 @@ use crate::operator::call::{Call, Scalar as Number};
 use crate::operator::conversion::{check_all_fit, check_fits, rounded};
 use crate::operator::error::{Error, Result};
 use crate::operator::structured;
+use crate::tensor::casting::can_cast;
 use crate::tensor::layout;
 use crate::tensor::overlap;
 use crate::tensor::promote::{Promoted, accumulator, check_promotable, result_type, unrounded};
@@ -366,7 +367,7 @@ fn written(call: &Call, t: &Tensor, dtype: DType, inputs: &[Operand]) -> Result<
         sizes.as_slice()
     );
     check!(
-        dtype.can_cast_to(t.dtype),
+        can_cast(dtype, t.dtype),
         Runtime,
         "result type {dtype} can't be cast to the desired output type {}",
         t.dtype

@@ -1,5 +1,6 @@
 //! The tensor an operator sees: a strided view of GPU memory, borrowed from the caller for one call.
 
+pub mod casting;
 pub mod layout;
 pub mod memory_format;
 pub mod overlap;
