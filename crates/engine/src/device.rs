@@ -14,6 +14,7 @@ use crate::kernels::key::KernelKey;
 use crate::kernels::launch::Launch;
 use crate::kernels::pointwise::Pointwise;
 use crate::kernels::store::KernelStore;
+use crate::memory::range::DeviceRange;
 use crate::notes::Notes;
 use crate::profile::measure::{self, Stage};
 use crate::queue::device_queue::DeviceQueue;
@@ -133,9 +134,15 @@ impl Device {
         }
     }
 
-    /// The block in use that `address` lies in: its first address and its bytes.
-    pub fn block_range(&self, address: u64) -> Option<(u64, u64)> {
-        self.queue.lock().memory.block(address)
+    /// `bytes` bytes of this device's memory from an address, for comparisons with memory that may be another device's.
+    pub fn range(&self, address: u64, bytes: u64) -> DeviceRange {
+        DeviceRange::new(self.index(), address, bytes)
+    }
+
+    /// The block in use that `address` lies in.
+    pub fn block(&self, address: u64) -> Option<DeviceRange> {
+        let (start, bytes) = self.queue.lock().memory.block(address)?;
+        Some(self.range(start, bytes))
     }
 
     /// Releases cached memory to the driver. Waits for all work.

@@ -1,5 +1,7 @@
 //! The one error type of the crate.
 
+use crate::memory::range::DeviceRange;
+
 /// What can go wrong on a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -112,14 +114,12 @@ pub enum Error {
     #[error(transparent)]
     InvalidKernel(#[from] dml_kernel::InvalidKernel),
     /// An address is not in memory of this device.
-    #[error("{call}: {bytes} bytes at {address:#x} are not memory of this device")]
+    #[error("{call}: {} bytes at {:#x} are not memory of this device", memory.range.bytes(), memory.range.start)]
     InvalidAddress {
         /// The function.
         call: &'static str,
-        /// The address.
-        address: u64,
-        /// The length.
-        bytes: u64,
+        /// The device, and the bytes that were asked for.
+        memory: DeviceRange,
     },
     /// A launch that no kernel can run: wrong parameters or too many groups.
     #[error("{operator}: launch of {kernel} is invalid: {what}")]
@@ -153,9 +153,9 @@ impl Error {
         Self::Graph { device, what: what.into() }
     }
 
-    /// Bytes that are not memory of the device that was to read or write them.
-    pub(crate) fn invalid_address(call: &'static str, address: u64, bytes: u64) -> Self {
-        Self::InvalidAddress { call, address, bytes }
+    /// `bytes` bytes that are not memory of the device that was to read or write them.
+    pub(crate) fn invalid_address(call: &'static str, device: usize, address: u64, bytes: u64) -> Self {
+        Self::InvalidAddress { call, memory: DeviceRange::new(device, address, bytes) }
     }
 }
 

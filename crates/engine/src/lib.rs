@@ -78,7 +78,7 @@ pub use kernels::key::{Family, KernelKey};
 pub use kernels::launch::Launch;
 pub use kernels::matrix_element::element_dtype;
 pub use kernels::pointwise::{Pointwise, PointwiseInput};
-pub use memory::range::AddressRange;
+pub use memory::range::{AddressRange, DeviceRange};
 pub use memory::statistics::{BlockInfo, MemoryStats, PoolStats, SegmentInfo, Stat};
 pub use profile::activity::{Activity, Work, set_correlation};
 pub use profile::measure;

@@ -3,7 +3,7 @@
 
 mod common;
 use common::*;
-use dml_engine::Error;
+use dml_engine::{Device, Error};
 use dml_testing::Random;
 
 fn pattern(n: usize, seed: u64) -> Vec<u8> {
@@ -71,8 +71,24 @@ fn foreign_addresses_are_refused() {
         assert!(matches!(device.download(address, &mut buffer), Err(Error::InvalidAddress { .. })));
     }
     device.free(12345); // Ignored.
-    assert_eq!(device.block_range(block + 100), Some((block, 1024)));
+    assert_eq!(device.block(block + 100), Some(device.range(block, 1024)));
     device.synchronize().unwrap();
+}
+
+/// Two devices may have memory at equal addresses.
+#[test]
+fn memory_names_its_device() {
+    let adapter = &dml_engine::adapters().unwrap()[0];
+    let [one, other] = [0, 1].map(|index| Device::open(adapter, index).unwrap());
+    let address = one.allocate(1000).unwrap();
+    let block = one.block(address).unwrap();
+    assert_eq!(block, one.range(address, 1024));
+    assert!(block.overlaps(one.range(address + 8, 8)) && !block.overlaps(other.range(address, 1024)));
+    assert_ne!(other.block(address), Some(block));
+    if other.block(address).is_none() {
+        let memory = other.range(address, 16);
+        assert_eq!(other.upload(address, &[0; 16]), Err(Error::InvalidAddress { call: "upload", memory }));
+    }
 }
 
 #[test]

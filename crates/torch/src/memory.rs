@@ -155,9 +155,9 @@ pub extern "C" fn dml_memory_snapshot_json(device: i32) -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_block_bytes(device: i32, address: u64, bytes: *mut u64) -> i32 {
     guard(|| {
-        let block = open(device)?.block_range(address);
+        let block = open(device)?.block(address);
         // SAFETY: the contract's places.
-        unsafe { bytes.write(block.map_or(0, |b| b.1)) };
+        unsafe { bytes.write(block.map_or(0, |block| block.range.bytes())) };
         Ok(())
     })
 }

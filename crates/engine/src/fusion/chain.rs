@@ -91,10 +91,6 @@ pub(crate) struct Fused {
     pub(crate) launches: u32,
 }
 
-fn overlap(a: AddressRange, b: AddressRange) -> bool {
-    a.start < b.end && b.start < a.end
-}
-
 fn range(address: u64, dtype: DType, elements: u32) -> AddressRange {
     AddressRange::new(address, dtype.bytes() * u64::from(elements))
 }
@@ -169,7 +165,7 @@ impl Fusion {
             let address = packed.tensor(tensor);
             tensor += 1;
             let read = range(address, dtype, if constant { 1 } else { n });
-            let last = self.values.iter().rposition(|v| overlap(range(v.address, v.dtype, n), read));
+            let last = self.values.iter().rposition(|v| range(v.address, v.dtype, n).overlaps(read));
             if let Some(i) = last {
                 let value = &self.values[i];
                 if constant || value.address != address || value.dtype != dtype {
@@ -197,7 +193,7 @@ impl Fusion {
         for &(address, dtype) in &results {
             let written = range(address, dtype, n);
             let fits = |other: AddressRange, size: u64, constant: bool| {
-                !overlap(other, written) || (other == written && size == dtype.bytes() && !constant)
+                !other.overlaps(written) || (other == written && size == dtype.bytes() && !constant)
             };
             let values = self.values.iter().all(|v| fits(range(v.address, v.dtype, n), v.dtype.bytes(), false));
             let externals =

@@ -104,7 +104,7 @@ impl PinnedTransfers {
         let Some((pinned, at)) = blocks.locate(host, bytes) else { return Ok(false) };
         let Some((segment, offset)) = state.memory.locate_segment(device, bytes) else {
             let call = if way == Way::ToDevice { UPLOAD } else { DOWNLOAD };
-            return Err(Error::invalid_address(call, device, bytes));
+            return Err(Error::invalid_address(call, queue.device(), device, bytes));
         };
         let segment = Arc::clone(segment);
         let mut copy = |stream: &mut Stream| {

@@ -90,7 +90,7 @@ impl Readbacks {
         let mut state = queue.lock();
         if state.memory.locate(src, out.len() as u64).is_none() {
             polled.give_back(read);
-            return Err(Error::invalid_address(DOWNLOAD, src, out.len() as u64));
+            return Err(Error::invalid_address(DOWNLOAD, queue.device(), src, out.len() as u64));
         }
         let fault = queue.fault.given();
         let source = AddressRange::new(first, u64::from(words) * 4);
@@ -151,7 +151,7 @@ impl Readbacks {
         let read = AddressRange::new(first, u64::from(words) * 4);
         let mut state = queue.lock();
         if state.memory.locate(src, out.len() as u64).is_none() {
-            return Err(Error::invalid_address(DOWNLOAD, src, out.len() as u64));
+            return Err(Error::invalid_address(DOWNLOAD, queue.device(), src, out.len() as u64));
         }
         let (submitted, ticket) = ArgumentBlock::with_spare(|block| {
             let groups = copy_kernel::pass(AddressRange::new(readback.address(), read.end - read.start), first, block);
@@ -190,7 +190,7 @@ impl Readbacks {
             let mut readback = queue.submission.wrap(pool.take(queue.gpu(), queue.submission.timeline()))?;
             let mut state = queue.lock();
             let Some((segment, offset)) = state.memory.locate_segment(from, bytes) else {
-                return Err(Error::invalid_address(DOWNLOAD, from, bytes));
+                return Err(Error::invalid_address(DOWNLOAD, queue.device(), from, bytes));
             };
             let segment = Arc::clone(segment);
             let mut copy = |stream: &mut Stream| {

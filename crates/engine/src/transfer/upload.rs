@@ -52,7 +52,7 @@ impl Uploads {
     pub(crate) fn upload_small(&self, state: &mut State, dst: u64, data: &[u8]) -> Result<(), Error> {
         let range = AddressRange::new(dst, data.len() as u64);
         let Some((segment, offset)) = state.memory.locate_segment(dst, data.len() as u64) else {
-            return Err(Error::invalid_address(UPLOAD, dst, data.len() as u64));
+            return Err(Error::invalid_address(UPLOAD, self.queue.device(), dst, data.len() as u64));
         };
         let segment = Arc::clone(segment);
         let from = self.queue.write_ring(state, data)?;
@@ -69,7 +69,7 @@ impl Uploads {
         self.queue.await_room_to_enqueue()?;
         let mut state = self.queue.lock();
         let Some((segment, offset)) = state.memory.locate_segment(dst, range.end - range.start) else {
-            return Err(Error::invalid_address(UPLOAD, dst, range.end - range.start));
+            return Err(Error::invalid_address(UPLOAD, self.queue.device(), dst, range.end - range.start));
         };
         let segment = Arc::clone(segment);
         let from = self.queue.write_ring(&mut state, data)?;
@@ -83,7 +83,7 @@ impl Uploads {
         let Some(capture) = capture.here() else { return Ok(false) };
         let (gpu, range) = (self.queue.gpu(), AddressRange::new(dst, data.len() as u64));
         if memory.locate(dst, data.len() as u64).is_none() {
-            return Err(Error::invalid_address(UPLOAD, dst, data.len() as u64));
+            return Err(Error::invalid_address(UPLOAD, self.queue.device(), dst, data.len() as u64));
         }
         let from = self.queue.submission.wrap(capture.constant(gpu, data))?;
         if by_words(range) {
@@ -123,7 +123,7 @@ impl Uploads {
             unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), host.as_ptr(), part.len()) };
             let mut state = queue.lock();
             let Some((segment, offset)) = state.memory.locate_segment(to, bytes) else {
-                return Err(Error::invalid_address(UPLOAD, to, bytes));
+                return Err(Error::invalid_address(UPLOAD, queue.device(), to, bytes));
             };
             let segment = Arc::clone(segment);
             let (submitted, ticket) = queue.submit_with(&mut state, &mut |stream| {
