@@ -16,7 +16,7 @@ from typing import Any
 _INDEX_ERROR, _TYPE_ERROR, _VALUE_ERROR, _NOT_IMPLEMENTED, _OUT_OF_MEMORY, _DEVICE_LOST = 2, 3, 4, 5, 6, 7
 _INTERRUPTED = 9
 
-ABI_VERSION = 10
+ABI_VERSION = 11
 
 # Keys of a device's description.
 _WORDS = ("name", "vendor", "kind", "driver", "driver_info", "api_version", "uuid")

@@ -1,4 +1,4 @@
-//! What values are understood, each sort by one function.
+//! What values are understood, each kind by one function.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,10 @@ pub(crate) fn flag(value: &OsStr) -> Option<bool> {
     one_of(value, &[("0", false), ("1", true)])
 }
 
-/// One of some words.
+/// One of some words, in any case.
 pub(crate) fn one_of<T: Copy>(value: &OsStr, words: &[(&str, T)]) -> Option<T> {
-    words.iter().find(|(word, _)| value == *word).map(|&(_, meaning)| meaning)
+    let value = value.to_str()?.trim();
+    words.iter().find(|(word, _)| value.eq_ignore_ascii_case(word)).map(|&(_, meaning)| meaning)
 }
 
 /// A number from `LOW` to `HIGH`.

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of this interface; plugin and engine must agree.
-pub const ABI_VERSION: u32 = 10;
+pub const ABI_VERSION: u32 = 11;
 
 /// What a call came to.
 #[repr(i32)]

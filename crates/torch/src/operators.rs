@@ -5,6 +5,7 @@ use crate::convert::{NONE, arg, from_scalar, slice, to_abi};
 use crate::error::{Failure, guard, guard_value};
 use crate::host::Plugin;
 use dml_engine::measure::{self, Stage};
+use dml_environment::FALLBACK_IS_ERROR;
 use dml_ops::{Arg, Call, Ret, operators};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -43,6 +44,12 @@ pub extern "C" fn dml_operator_schema(op: u32) -> *const c_char {
     guard_value(std::ptr::null(), || {
         Ok(texts().get(op as usize).map_or(std::ptr::null(), |(_, schema)| schema.as_ptr()))
     })
+}
+
+/// Whether `TORCH_DML_FALLBACK` says that an operator without a kernel is an error. Read at each call, as programs may change it.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_fallback_is_error() -> i32 {
+    guard_value(0, || Ok(i32::from(FALLBACK_IS_ERROR.get_now().is_some())))
 }
 
 /// Runs an operator.

@@ -277,6 +277,7 @@ fn functions() -> Vec<(&'static str, String)> {
         memory::dml_reset_peak_stats(_);
         memory::dml_reset_accumulated_stats(_);
         memory::dml_set_memory_fraction(_ _);
+        operators::dml_fallback_is_error();
         operators::dml_operator_count();
         operators::dml_operator_name(_);
         operators::dml_operator_schema(_);
