@@ -44,6 +44,7 @@ help:
 	@echo "make test-windows  build the crates for Windows and run their tests under Wine; see scripts/windows.sh --help"
 	@echo "make test-hlsl  compile the smoke tests' kernels as HLSL and run them so; DXC=libdxcompiler.so HLSL_TESTS=tests for all"
 	@echo "make lint   check the style of Rust and Python"
+	@echo "make abi    write the C header and the Python module of the engine's interface, after a change of it"
 	@echo "make wheel  make an installable wheel in dist/"
 	@echo "make release  make the wheels for x86-64 and aarch64, with a bill of materials and hashes, in dist/; RELEASE=--help"
 	@echo "make test-release  install the wheel in dist/ beside each supported torch and run the smoke tests; RELEASE=--help"
@@ -165,6 +166,11 @@ smoke-newer-mesa: test-system $(package)
 .PHONY: test-windows
 test-windows: test-system
 	scripts/windows.sh test
+
+# plugin/engine.h and python/torch_dml/abi.py, from the sources of crates/torch.
+.PHONY: abi
+abi: test-system
+	WRITE=1 cargo test --package dml-torch --test abi
 
 .PHONY: lint
 lint: test-system $(environment)

@@ -1,6 +1,6 @@
 //! PyTorch's values, as the plugin passes them, and the operators' own types.
 
-use crate::abi::{DmlTensor, DmlValue, Payload, Status, flags, place, tag};
+use crate::abi::{DmlPayload, DmlTensor, DmlValue, Status, place, tag, tensor_flag};
 use crate::error::Failure;
 use crate::generator;
 use dml_engine::AddressRange;
@@ -52,9 +52,9 @@ pub unsafe fn tensor(t: &DmlTensor) -> Result<Tensor, Failure> {
         // SAFETY: the caller's promise.
         strides: Dims::from_slice(unsafe { slice(t.strides, dim) }),
         storage: AddressRange { start: t.storage, end: t.storage + t.storage_bytes },
-        wrapped_number: t.flags & flags::WRAPPED_NUMBER != 0,
-        negative: t.flags & flags::NEG != 0,
-        conjugate: t.flags & flags::CONJ != 0,
+        wrapped_number: t.flags & tensor_flag::WRAPPED_NUMBER != 0,
+        negative: t.flags & tensor_flag::NEG != 0,
+        conjugate: t.flags & tensor_flag::CONJ != 0,
     })
 }
 
@@ -77,9 +77,9 @@ pub fn to_abi(t: &Tensor) -> DmlTensor {
         dtype: t.dtype as u8,
         place,
         device,
-        flags: flag(t.wrapped_number, flags::WRAPPED_NUMBER)
-            | flag(t.negative, flags::NEG)
-            | flag(t.conjugate, flags::CONJ),
+        flags: flag(t.wrapped_number, tensor_flag::WRAPPED_NUMBER)
+            | flag(t.negative, tensor_flag::NEG)
+            | flag(t.conjugate, tensor_flag::CONJ),
     }
 }
 
@@ -124,12 +124,12 @@ pub unsafe fn arg<'a>(v: &DmlValue) -> Result<Arg<'a>, Failure> {
             tag::SCALARS => Arg::Scalars(slice(v.u.scalars, len()).iter().filter_map(|s| scalar(s)).collect()),
             tag::STRING => Arg::Str(
                 std::str::from_utf8(slice(v.u.string.cast(), len()))
-                    .map_err(|_| Failure::new(Status::Value, "a string argument is not UTF-8"))?,
+                    .map_err(|_| Failure::new(Status::ValueError, "a string argument is not UTF-8"))?,
             ),
             tag::GENERATOR => generator::shared(v.u.generator).map_or(Arg::None, Arg::Generator),
             _ => match scalar(v) {
                 Some(s) => Arg::Scalar(s),
-                None => return Err(Failure::new(Status::Runtime, format!("argument of unknown tag {}", v.tag))),
+                None => return Err(Failure::new(Status::RuntimeError, format!("argument of unknown tag {}", v.tag))),
             },
         })
     }
@@ -138,16 +138,16 @@ pub unsafe fn arg<'a>(v: &DmlValue) -> Result<Arg<'a>, Failure> {
 /// A number as a result.
 pub fn from_scalar(s: Scalar) -> DmlValue {
     let (tag, u) = match s {
-        Scalar::Bool(b) => (tag::BOOL, Payload { boolean: u8::from(b) }),
-        Scalar::Int(i) => (tag::INT, Payload { integer: i }),
-        Scalar::Double(d) => (tag::DOUBLE, Payload { number: d }),
-        Scalar::Complex(re, im) => (tag::COMPLEX, Payload { complex: [re, im] }),
+        Scalar::Bool(b) => (tag::BOOL, DmlPayload { boolean: u8::from(b) }),
+        Scalar::Int(i) => (tag::INT, DmlPayload { integer: i }),
+        Scalar::Double(d) => (tag::DOUBLE, DmlPayload { number: d }),
+        Scalar::Complex(re, im) => (tag::COMPLEX, DmlPayload { complex: [re, im] }),
     };
     DmlValue { tag, len: 0, u }
 }
 
 /// No result.
-pub const NONE: DmlValue = DmlValue { tag: tag::NONE, len: 0, u: Payload { integer: 0 } };
+pub const NONE: DmlValue = DmlValue { tag: tag::NONE, len: 0, u: DmlPayload { integer: 0 } };
 
 #[cfg(test)]
 mod tests {
@@ -168,11 +168,11 @@ mod tests {
             dtype,
             place: place::DML,
             device: 1,
-            flags: flags::NEG,
+            flags: tensor_flag::NEG,
         }
     }
 
-    fn value(tag: u8, len: i64, u: Payload) -> DmlValue {
+    fn value(tag: u8, len: i64, u: DmlPayload) -> DmlValue {
         DmlValue { tag, len, u }
     }
 
@@ -186,7 +186,7 @@ mod tests {
         assert!(t.negative && !t.conjugate && !t.wrapped_number);
         let back = to_abi(&t);
         assert_eq!((back.data, back.storage, back.storage_bytes), (0x1010, 0x1000, 64));
-        assert_eq!((back.dim, back.dtype, back.device, back.flags), (2, DType::F32 as u8, 1, flags::NEG));
+        assert_eq!((back.dim, back.dtype, back.device, back.flags), (2, DType::F32 as u8, 1, tensor_flag::NEG));
     }
 
     #[test]
@@ -203,21 +203,24 @@ mod tests {
         let scalars = [from_scalar(Scalar::Bool(true)), from_scalar(Scalar::Double(0.5))];
         // SAFETY: each payload is what its tag says and outlives the call.
         unsafe {
-            assert!(matches!(arg(&value(tag::INTS, 2, Payload { ints: ints.as_ptr() })), Ok(Arg::Ints([1, -2]))));
-            assert!(matches!(arg(&value(tag::INTS, 0, Payload { ints: std::ptr::null() })), Ok(Arg::Ints([]))));
-            let Ok(Arg::Tensors(tensors)) = arg(&value(tag::TENSORS, 2, Payload { tensors: list.as_ptr() })) else {
+            assert!(matches!(arg(&value(tag::INTS, 2, DmlPayload { ints: ints.as_ptr() })), Ok(Arg::Ints([1, -2]))));
+            assert!(matches!(arg(&value(tag::INTS, 0, DmlPayload { ints: std::ptr::null() })), Ok(Arg::Ints([]))));
+            let Ok(Arg::Tensors(tensors)) = arg(&value(tag::TENSORS, 2, DmlPayload { tensors: list.as_ptr() })) else {
                 panic!("not a list");
             };
             assert!(tensors[0].is_some() && tensors[1].is_none());
-            let Ok(Arg::Scalars(s)) = arg(&value(tag::SCALARS, 2, Payload { scalars: scalars.as_ptr() })) else {
+            let Ok(Arg::Scalars(s)) = arg(&value(tag::SCALARS, 2, DmlPayload { scalars: scalars.as_ptr() })) else {
                 panic!("not scalars");
             };
             assert_eq!(s, [Scalar::Bool(true), Scalar::Double(0.5)]);
-            assert!(matches!(arg(&value(tag::STRING, 4, Payload { string: c"none!".as_ptr() })), Ok(Arg::Str("none"))));
+            assert!(matches!(
+                arg(&value(tag::STRING, 4, DmlPayload { string: c"none!".as_ptr() })),
+                Ok(Arg::Str("none"))
+            ));
             assert!(matches!(arg(&from_scalar(Scalar::Complex(1.0, 2.0))), Ok(Arg::Scalar(Scalar::Complex(1.0, 2.0)))));
             assert!(matches!(arg(&NONE), Ok(Arg::None)));
-            assert!(matches!(arg(&value(tag::GENERATOR, 0, Payload { generator: 0 })), Ok(Arg::None)));
-            assert!(arg(&value(77, 0, Payload { integer: 0 })).is_err());
+            assert!(matches!(arg(&value(tag::GENERATOR, 0, DmlPayload { generator: 0 })), Ok(Arg::None)));
+            assert!(arg(&value(77, 0, DmlPayload { integer: 0 })).is_err());
         }
     }
 }

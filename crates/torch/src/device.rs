@@ -29,7 +29,8 @@ pub fn publish(value: &Value) -> *const c_char {
 
 /// The index as the engine takes it; it is the engine that knows whether there is such a device.
 fn index(device: i32) -> Result<usize, Failure> {
-    usize::try_from(device).map_err(|_| Failure::new(Status::Runtime, format!("invalid dml device index {device}")))
+    usize::try_from(device)
+        .map_err(|_| Failure::new(Status::RuntimeError, format!("invalid dml device index {device}")))
 }
 
 /// The device, opened at its first use.
@@ -138,7 +139,7 @@ pub extern "C" fn dml_unsupported_adapters_json() -> *const c_char {
     })
 }
 
-/// The dtypes a device computes with: bit `n` is the dtype of code `n`.
+/// The dtypes that a device computes with: bit `n` is the `DmlDType` n.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_device_dtypes(device: i32, mask: *mut u32) -> i32 {
     guard(|| {
@@ -157,7 +158,7 @@ pub unsafe extern "C" fn dml_device_dtypes(device: i32, mask: *mut u32) -> i32 {
     })
 }
 
-/// Runs a kernel that computes 1 + 2 and checks it.
+/// Runs a kernel that computes 1 + 2 and checks the sum.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_self_test(device: i32) -> i32 {
     guard(|| {
@@ -169,7 +170,7 @@ pub extern "C" fn dml_self_test(device: i32) -> i32 {
         if sum == 3.0 {
             return Ok(());
         }
-        Err(Failure::new(Status::Runtime, format!("1 + 2 gave {sum} on {}", device.info().name)))
+        Err(Failure::new(Status::RuntimeError, format!("1 + 2 gave {sum} on {}", device.info().name)))
     })
 }
 
@@ -233,7 +234,7 @@ pub unsafe extern "C" fn dml_idle(device: i32, idle: *mut i32) -> i32 {
     })
 }
 
-/// Whether this process was forked from one that had started Vulkan, and so can use no device.
+/// 1 in a child of a process that had started Vulkan: it can use no device.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_forked() -> i32 {
     i32::from(dml_engine::forked())
@@ -248,7 +249,10 @@ pub extern "C" fn dml_simulate_loss(device: i32) -> i32 {
     })
 }
 
-/// What every wait asks from now on; null: nothing.
+/// From now on every wait for a device asks `check` every 50 ms, on the thread that waits and with
+/// no lock of the engine held. The wait ends with `DML_INTERRUPTED` when the answer is not 0. A
+/// wait of an operator that only enqueues ends, too, but the operator is enqueued and succeeds.
+/// Null: waits are not interrupted.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_set_interrupt_check(check: Option<extern "C" fn() -> i32>) {
     guard(|| {
@@ -257,7 +261,7 @@ pub extern "C" fn dml_set_interrupt_check(check: Option<extern "C" fn() -> i32>)
     });
 }
 
-/// The devices are PyTorch's CUDA devices in this process, and messages call them that.
+/// From now on messages call the devices CUDA devices.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_stand_in_for_cuda() {
     dml_ops::operator::device_type::stand_in_for_cuda();
@@ -269,7 +273,8 @@ pub extern "C" fn dml_set_torch_minor(minor: u32) {
     dml_ops::operator::torch_version::set(minor);
 }
 
-/// Waits for the work that drivers were given and saves compiled kernels; to be called before the process ends.
+/// Before the process ends: waits for the work that drivers were given, and saves compiled kernels.
+/// Work that no driver was given is not run.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_shutdown() {
     guard(|| {
@@ -335,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_negative_index_is_refused() {
-        assert_eq!(dml_synchronize(-1), Status::Runtime as i32);
+        assert_eq!(dml_synchronize(-1), Status::RuntimeError as i32);
         assert!(dml_device_info_json(-1).is_null());
     }
 

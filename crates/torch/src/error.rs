@@ -33,10 +33,10 @@ impl From<dml_engine::Error> for Failure {
         let status = match &e {
             E::OutOfMemory { .. } | E::HostOutOfMemory { .. } => Status::OutOfMemory,
             E::DeviceLost { .. } => Status::DeviceLost,
-            E::IndexOutOfRange { runtime: false, .. } => Status::Index,
+            E::IndexOutOfRange { runtime: false, .. } => Status::IndexError,
             E::Unsupported { .. } | E::Gpu(dml_gpu::Error::Unsupported { .. }) => Status::NotImplemented,
             E::Interrupted => Status::Interrupted,
-            _ => Status::Runtime,
+            _ => Status::RuntimeError,
         };
         Self::new(status, message(&e))
     }
@@ -48,12 +48,12 @@ impl From<dml_ops::Error> for Failure {
         let status = match e {
             E::Engine(e) => return e.into(),
             E::Host(status) => return Self { status: status_of(status), message: None },
-            E::Runtime(_) => Status::Runtime,
+            E::Runtime(_) => Status::RuntimeError,
             E::Dtype(_) if torch_version::at_least(15) => Status::NotImplemented,
-            E::Dtype(_) => Status::Runtime,
-            E::Index(_) => Status::Index,
-            E::Type(_) => Status::Type,
-            E::Value(_) => Status::Value,
+            E::Dtype(_) => Status::RuntimeError,
+            E::Index(_) => Status::IndexError,
+            E::Type(_) => Status::TypeError,
+            E::Value(_) => Status::ValueError,
             E::NotImplemented(_) => Status::NotImplemented,
             E::Fallback(_) => Status::Fallback,
         };
@@ -64,10 +64,10 @@ impl From<dml_ops::Error> for Failure {
 /// The status that a callback returned.
 fn status_of(code: i32) -> Status {
     use Status::*;
-    [Index, Type, Value, NotImplemented, OutOfMemory, DeviceLost, Interrupted]
+    [IndexError, TypeError, ValueError, NotImplemented, OutOfMemory, DeviceLost, Interrupted]
         .into_iter()
         .find(|s| *s as i32 == code)
-        .unwrap_or(Runtime)
+        .unwrap_or(RuntimeError)
 }
 
 /// Sets the calling thread's message.
@@ -83,7 +83,7 @@ pub fn guard(body: impl FnOnce() -> Result<(), Failure>) -> i32 {
     let failure = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return Status::Ok as i32,
         Ok(Err(failure)) => failure,
-        Err(panic) => Failure::new(Status::Runtime, panic_message(panic.as_ref())),
+        Err(panic) => Failure::new(Status::RuntimeError, panic_message(panic.as_ref())),
     };
     if let Some(message) = failure.message {
         set(&message);
@@ -110,13 +110,13 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     format!("internal error of torch-dml, please report it: {what}")
 }
 
-/// The calling thread's last message.
+/// The message of the calling thread's last failed call, valid until its next call.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_last_error() -> *const c_char {
     LAST.with(|last| last.borrow().as_ptr())
 }
 
-/// Sets the calling thread's message, for a plugin's callback that fails.
+/// Sets the calling thread's message. Called by the plugin's callbacks before they return a status.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_set_error(message: *const c_char) {
     if !message.is_null() {
@@ -125,13 +125,13 @@ pub unsafe extern "C" fn dml_set_error(message: *const c_char) {
     }
 }
 
-/// Version of this interface.
+/// Version of this interface: `DML_ABI_VERSION` as the engine was built for.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_abi_version() -> u32 {
     crate::abi::ABI_VERSION
 }
 
-/// Version of the engine, `"0.1.0"`.
+/// Version of the engine, such as "0.1.0".
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
@@ -149,10 +149,10 @@ mod tests {
     #[test]
     fn errors_become_statuses_and_messages() {
         let e = dml_ops::Error::Index("Dimension out of range".into());
-        assert_eq!(guard(|| Err(e.into())), Status::Index as i32);
+        assert_eq!(guard(|| Err(e.into())), Status::IndexError as i32);
         assert_eq!(last(), "Dimension out of range");
         let e = dml_engine::Error::InvalidDevice { index: 9, count: 1 };
-        assert_eq!(guard(|| Err(dml_ops::Error::from(e).into())), Status::Runtime as i32);
+        assert_eq!(guard(|| Err(dml_ops::Error::from(e).into())), Status::RuntimeError as i32);
         assert!(last().contains('9'));
     }
 
@@ -162,12 +162,12 @@ mod tests {
         let e = dml_ops::Error::Host(Status::OutOfMemory as i32);
         assert_eq!(guard(|| Err(e.into())), Status::OutOfMemory as i32);
         assert_eq!(last(), "said by the plugin");
-        assert_eq!(status_of(99), Status::Runtime);
+        assert_eq!(status_of(99), Status::RuntimeError);
     }
 
     #[test]
     fn a_panic_stops_here() {
-        assert_eq!(guard(|| panic!("lost {}", "count")), Status::Runtime as i32);
+        assert_eq!(guard(|| panic!("lost {}", "count")), Status::RuntimeError as i32);
         assert!(last().contains("lost count"));
         assert_eq!(guard_value(7, || panic!("again")), 7);
     }

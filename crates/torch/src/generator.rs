@@ -53,7 +53,7 @@ pub unsafe extern "C" fn dml_generator_free(generator: u64) {
     guard(|| unsafe { handle::free::<Arc<Mutex<Generator>>>(generator) });
 }
 
-/// Goes to the start of `seed`'s stream.
+/// Goes to the start of `seed`'s stream. Generator 0 is the device's default one, here and below.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_generator_seed(generator: u64, device: i32, seed: u64) -> i32 {
     // SAFETY: the contract's handles.

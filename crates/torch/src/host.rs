@@ -16,7 +16,7 @@ pub struct Plugin<'a> {
 
 impl<'a> Plugin<'a> {
     /// # Safety
-    /// The functions of `host` may be called with `host.this`, as `engine.h` says, on the calling thread while the result
+    /// The functions of `host` may be called with `host.context`, as `engine.h` says, on the calling thread while the result
     /// lives: it is neither `Send` nor `Sync`.
     pub unsafe fn new(host: &'a DmlHost) -> Self {
         Self { host }
@@ -62,7 +62,7 @@ impl Host for Plugin<'_> {
         let made = Self::yielded(|out| {
             // SAFETY: `new`'s promise; both slices have `dim` numbers, and `out` is a place for a tensor.
             unsafe {
-                (self.host.empty)(self.host.this, sizes.as_ptr(), strides.as_ptr(), dim, dtype as u8, device, out)
+                (self.host.empty)(self.host.context, sizes.as_ptr(), strides.as_ptr(), dim, dtype as u8, device, out)
             }
         })?;
         Ok(Tensor {
@@ -86,7 +86,7 @@ impl Host for Plugin<'_> {
             // which stays as it is until the callback has returned.
             unsafe {
                 out.write(before);
-                (self.host.resize)(self.host.this, out, sizes.as_ptr(), strides.as_ptr(), dim)
+                (self.host.resize)(self.host.context, out, sizes.as_ptr(), strides.as_ptr(), dim)
             }
         })?;
         Ok(())
@@ -100,7 +100,7 @@ impl Host for Plugin<'_> {
             // and `out` is a place for a tensor.
             unsafe {
                 (self.host.view)(
-                    self.host.this,
+                    self.host.context,
                     &raw const base,
                     view.sizes.as_ptr(),
                     view.strides.as_ptr(),
@@ -115,7 +115,7 @@ impl Host for Plugin<'_> {
     fn warn(&self, message: &str) {
         if let Ok(text) = CString::new(message) {
             // SAFETY: `new`'s promise; the text ends with a 0 and lives through the call.
-            unsafe { (self.host.warn)(self.host.this, text.as_ptr()) };
+            unsafe { (self.host.warn)(self.host.context, text.as_ptr()) };
         }
     }
 
@@ -129,7 +129,7 @@ impl Host for Plugin<'_> {
 
     fn matmul_precision(&self) -> MatmulPrecision {
         // SAFETY: `new`'s promise.
-        match unsafe { (self.host.matmul_precision)(self.host.this) } {
+        match unsafe { (self.host.matmul_precision)(self.host.context) } {
             precision::HIGH => MatmulPrecision::High,
             precision::MEDIUM => MatmulPrecision::Medium,
             _ => MatmulPrecision::Highest,
@@ -138,7 +138,7 @@ impl Host for Plugin<'_> {
 
     fn product_dtype(&self) -> Option<DType> {
         // SAFETY: `new`'s promise.
-        let code = unsafe { (self.host.product_dtype)(self.host.this) };
+        let code = unsafe { (self.host.product_dtype)(self.host.context) };
         DType::from_code(code).filter(|dtype| matches!(dtype, DType::F16 | DType::BF16))
     }
 }
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn the_plugin_never_reads_beyond_the_strides() {
         let host = DmlHost {
-            this: std::ptr::null_mut(),
+            context: std::ptr::null_mut(),
             empty,
             resize,
             view,

@@ -13,7 +13,8 @@ pub extern "C" fn dml_measuring() -> *const AtomicU32 {
     measure::measuring()
 }
 
-/// The plugin's code is entered: what it does itself is unpacking. Returns what `dml_measure_leave` takes.
+/// The plugin's code is entered: what it does itself is unpacking. Returns what `dml_measure_leave`
+/// takes.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_measure_enter() -> u32 {
     measure::enter(Stage::Unpack).into_token()

@@ -7,7 +7,7 @@ use dml_engine::{PoolStats, SegmentInfo, Stat};
 use serde_json::{Map, Value, json};
 use std::ffi::{c_char, c_void};
 
-/// Allocates.
+/// Allocates memory of a device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_allocate(device: i32, bytes: u64, address: *mut u64) -> i32 {
     guard(|| {
@@ -18,7 +18,7 @@ pub unsafe extern "C" fn dml_allocate(device: i32, bytes: u64, address: *mut u64
     })
 }
 
-/// Frees. Work that was enqueued before may still use the memory.
+/// Frees memory. Work that was enqueued before may still use it.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_free(device: i32, address: u64) {
     guard(|| {
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn dml_memory_stats(device: i32, out: *mut DmlMemoryStats)
     })
 }
 
-/// The same as JSON, with `torch.accelerator.memory_stats`' keys; null on error.
+/// The same figures as JSON, with `torch.accelerator.memory_stats`' keys; null on error.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_memory_stats_json(device: i32) -> *const c_char {
     guard_value(std::ptr::null(), || Ok(publish(&to_json(&stats(device)?))))
@@ -123,7 +123,8 @@ fn to_json(s: &DmlMemoryStats) -> Value {
     Value::Object(out)
 }
 
-/// What lies where, as JSON: a list of segments, with `torch.cuda.memory_snapshot`'s keys; null on error.
+/// What lies where, as JSON: a list of segments, with `torch.cuda.memory_snapshot`'s keys; null on
+/// error.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_memory_snapshot_json(device: i32) -> *const c_char {
     guard_value(std::ptr::null(), || {
@@ -151,7 +152,7 @@ pub extern "C" fn dml_memory_snapshot_json(device: i32) -> *const c_char {
     })
 }
 
-/// The bytes of the block that starts at an address.
+/// Bytes of the block in use that an address lies in; 0 when there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_block_bytes(device: i32, address: u64, bytes: *mut u64) -> i32 {
     guard(|| {
@@ -162,7 +163,7 @@ pub unsafe extern "C" fn dml_block_bytes(device: i32, address: u64, bytes: *mut 
     })
 }
 
-/// Bytes free and in all.
+/// Free bytes, and the device's total.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_memory_info(device: i32, free: *mut u64, total: *mut u64) -> i32 {
     guard(|| {

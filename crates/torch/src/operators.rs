@@ -1,6 +1,6 @@
 //! The table of operators, and calls of them.
 
-use crate::abi::{DmlHost, DmlTensor, DmlValue, Payload, Status, tag};
+use crate::abi::{DmlHost, DmlPayload, DmlTensor, DmlValue, Status, tag};
 use crate::convert::{NONE, arg, from_scalar, slice, to_abi};
 use crate::error::{Failure, guard, guard_value};
 use crate::host::Plugin;
@@ -32,13 +32,13 @@ pub extern "C" fn dml_operator_count() -> u32 {
     guard_value(0, || Ok(operators().len() as u32))
 }
 
-/// An operator's name, null when there is none of this index.
+/// An operator's name, such as "aten::add.Tensor"; null when there is none of this index.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_operator_name(op: u32) -> *const c_char {
     guard_value(std::ptr::null(), || Ok(texts().get(op as usize).map_or(std::ptr::null(), |(name, _)| name.as_ptr())))
 }
 
-/// An operator's schema as PyTorch prints it, null when there is none of this index.
+/// An operator's schema as PyTorch prints it; null when there is none of this index.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_operator_schema(op: u32) -> *const c_char {
     guard_value(std::ptr::null(), || {
@@ -46,13 +46,15 @@ pub extern "C" fn dml_operator_schema(op: u32) -> *const c_char {
     })
 }
 
-/// Whether `TORCH_DML_FALLBACK` says that an operator without a kernel is an error. Read at each call, as programs may change it.
+/// Whether `TORCH_DML_FALLBACK` says that an operator without a kernel is an error. Read at each
+/// call, as programs may change it.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_fallback_is_error() -> i32 {
     guard_value(0, || Ok(i32::from(FALLBACK_IS_ERROR.get_now().is_some())))
 }
 
-/// Runs an operator.
+/// Runs operator `op` on dml:`device`. Lists and strings in `results` belong to the engine and live
+/// until the calling thread's next `dml_call`. A missing result has the tag NONE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_call(
     op: u32,
@@ -66,7 +68,7 @@ pub unsafe extern "C" fn dml_call(
     guard(|| {
         let op = *operators()
             .get(op as usize)
-            .ok_or_else(|| Failure::new(Status::Runtime, format!("there is no operator {op}")))?;
+            .ok_or_else(|| Failure::new(Status::RuntimeError, format!("there is no operator {op}")))?;
         let device = crate::device::open(device)?;
         // Not returned from a block: that would copy all eight places.
         let mut list: SmallVec<[Arg; 8]> = SmallVec::new();
@@ -129,14 +131,14 @@ unsafe fn deliver(returns: &[Ret], results: *mut DmlValue, nresults: usize) -> R
             None | Some(Ret::None) => NONE,
             Some(Ret::Scalar(s)) => from_scalar(*s),
             Some(Ret::Unsigned(bits)) => {
-                DmlValue { tag: tag::UNSIGNED, len: 0, u: Payload { integer: bits.cast_signed() } }
+                DmlValue { tag: tag::UNSIGNED, len: 0, u: DmlPayload { integer: bits.cast_signed() } }
             }
-            Some(Ret::Tensor(t)) => DmlValue { tag: tag::TENSOR, len: 0, u: Payload { tensor: known(to_abi(t))? } },
+            Some(Ret::Tensor(t)) => DmlValue { tag: tag::TENSOR, len: 0, u: DmlPayload { tensor: known(to_abi(t))? } },
             Some(Ret::Tensors(list)) => {
                 let list: Vec<_> = list.iter().map(|t| known(to_abi(t))).collect::<Result<_, _>>()?;
                 let (len, tensors) = (list.len() as i64, list.as_ptr());
                 lists.push(list);
-                DmlValue { tag: tag::TENSORS, len, u: Payload { tensors } }
+                DmlValue { tag: tag::TENSORS, len, u: DmlPayload { tensors } }
             }
         };
         // SAFETY: the caller's promise; `i` is below `nresults`.
@@ -152,7 +154,7 @@ unsafe fn deliver(returns: &[Ret], results: *mut DmlValue, nresults: usize) -> R
 /// are the plugin's already, and would dangle.
 fn known(t: DmlTensor) -> Result<DmlTensor, Failure> {
     if t.handle.is_null() {
-        return Err(Failure::new(Status::Runtime, "an operator returned a tensor that the host did not make"));
+        return Err(Failure::new(Status::RuntimeError, "an operator returned a tensor that the host did not make"));
     }
     Ok(DmlTensor { sizes: std::ptr::null(), strides: std::ptr::null(), ..t })
 }
@@ -177,7 +179,7 @@ mod tests {
     fn a_call_of_no_operator_fails() {
         // SAFETY: nothing is read before the index is checked.
         let status = unsafe { dml_call(u32::MAX, 0, std::ptr::null(), 0, std::ptr::null(), std::ptr::null_mut(), 0) };
-        assert_eq!(status, Status::Runtime as i32);
+        assert_eq!(status, Status::RuntimeError as i32);
     }
 
     #[test]

@@ -5,29 +5,31 @@ use crate::error::guard;
 use dml_engine::{Activity, Work};
 use std::ffi::{CString, c_void};
 
-/// Begins to note what runs on every device.
+/// Notes from now on what runs on every device, those opened later too. Fails where there are no
+/// timestamps.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_profile_start() -> i32 {
     guard(|| Ok(dml_engine::start_profile()?))
 }
 
-/// Ends it, and hands over what ran.
+/// Waits for every device, ends the profile, and hands over what ran, each device's commands in
+/// their order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_profile_stop(
-    this: *mut c_void,
-    each: unsafe extern "C" fn(*mut c_void, *const DmlActivity),
+    context: *mut c_void,
+    each: unsafe extern "C" fn(context: *mut c_void, activity: *const DmlActivity),
 ) -> i32 {
     guard(|| {
         for activity in dml_engine::stop_profile() {
-            // SAFETY: the contract's host: `each` may be called with `this`. The activity and its texts live through the
+            // SAFETY: the contract's host: `each` may be called with `context`. The activity and its texts live through the
             // call, and it copies what it keeps.
-            with_activity(&activity, |activity| unsafe { each(this, activity) });
+            with_activity(&activity, |activity| unsafe { each(context, activity) });
         }
         Ok(())
     })
 }
 
-/// The calling thread's launches belong to this event of the profiler from now on.
+/// What the calling thread enqueues from now on belongs to this id; 0: to none.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_profile_correlate(id: u64) {
     dml_engine::set_correlation(id);
