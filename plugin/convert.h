@@ -77,8 +77,9 @@ inline void describe(c10::TensorImpl* impl, DmlTensor& out) {
   out.place = is_ours(device) ? DML_PLACE_DML : device.is_cpu() ? DML_PLACE_CPU : DML_PLACE_OTHER;
   const c10::ScalarType type = c10::typeMetaToScalarType(impl->dtype());
   out.dtype = dtype_code(type);
-  out.flags = static_cast<uint8_t>((impl->is_wrapped_number() ? DML_TENSOR_FLAG_WRAPPED_NUMBER : 0) |
-                                   (impl->is_conj() ? DML_TENSOR_FLAG_CONJ : 0) | (impl->is_neg() ? DML_TENSOR_FLAG_NEG : 0));
+  out.flags =
+      static_cast<uint8_t>((impl->is_wrapped_number() ? DML_TENSOR_FLAG_WRAPPED_NUMBER : 0) |
+                           (impl->is_conj() ? DML_TENSOR_FLAG_CONJ : 0) | (impl->is_neg() ? DML_TENSOR_FLAG_NEG : 0));
   if (C10_UNLIKELY(out.place == DML_PLACE_OTHER || !impl->has_storage())) {
     out.place = DML_PLACE_OTHER;
     out.data = out.storage = out.storage_bytes = 0;
