@@ -4,6 +4,7 @@ mod graphs;
 mod statistics;
 mod transfers;
 
+use crate::adapter_records::AdapterRecords;
 use crate::backend::Adapter;
 use crate::error::Error;
 use crate::event::Event;
@@ -15,7 +16,6 @@ use crate::kernels::launch::Launch;
 use crate::kernels::pointwise::Pointwise;
 use crate::kernels::store::KernelStore;
 use crate::memory::range::DeviceRange;
-use crate::notes::Notes;
 use crate::profile::measure::{self, Stage};
 use crate::queue::device_queue::DeviceQueue;
 use crate::queue::thread::SubmitThread;
@@ -77,7 +77,7 @@ pub struct Device {
     readbacks: Readbacks,
     pinned: PinnedTransfers,
     graphs: Arc<Graphs>,
-    notes: Notes,
+    records: AdapterRecords,
 }
 
 impl Device {
@@ -100,7 +100,7 @@ impl Device {
             tables: LookupTables::new(Arc::clone(&queue), Arc::clone(&uploads)),
             graphs: Arc::new(Graphs::new(Arc::clone(&queue), Arc::clone(&uploads))),
             uploads,
-            notes: Notes::of(queue.gpu()),
+            records: AdapterRecords::of(queue.gpu()),
             queue,
         })
     }
@@ -276,22 +276,24 @@ impl Device {
         self.queue.submission.lose();
     }
 
-    // ---- what is kept on disk
+    // ---- records on disk
 
-    /// What was noted under this name, by this process or an earlier one of the same version on the same adapter and driver.
-    pub fn note(&self, name: &str) -> Option<String> {
-        self.notes.get(name)
+    /// The record of this name about the adapter and its driver, which this process has put or an earlier one of the
+    /// same version has saved.
+    pub fn adapter_record(&self, name: &str) -> Option<String> {
+        self.records.get(name)
     }
 
-    /// Notes a text under a name: each a line at most, without tabs, of up to 120 bytes. It is written at the end of the process,
-    /// or by [`save_notes`](Self::save_notes). A device keeps thousands of them.
-    pub fn put_note(&self, name: &str, text: &str) {
-        self.notes.put(name, text);
+    /// Puts a record about the adapter and its driver. Name and text have at most 120 bytes, no tabs and no line breaks. The
+    /// record is saved at the end of the process, or by [`save_adapter_records`](Self::save_adapter_records). A device
+    /// has room for 4,096 records.
+    pub fn put_adapter_record(&self, name: &str, text: &str) {
+        self.records.put(name, text);
     }
 
-    /// Writes what was noted to disk, which takes milliseconds. Where that cannot be, it is known to this process alone.
-    pub fn save_notes(&self) {
-        self.notes.save();
+    /// Saves the records on disk, which takes milliseconds. If the file cannot be written, only this process has them.
+    pub fn save_adapter_records(&self) {
+        self.records.save();
     }
 
     // ---- the rest
@@ -310,9 +312,9 @@ impl Device {
         self.queue.finish()
     }
 
-    /// Writes notes and compiled pipelines to disk.
+    /// Saves records and compiled pipelines on disk.
     pub(crate) fn save_pipelines(&self) {
-        self.notes.save();
+        self.records.save();
         if let Err(e) = self.queue.gpu().save_pipeline_cache() {
             tracing::debug!("pipeline cache not saved: {e}");
         }

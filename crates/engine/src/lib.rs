@@ -34,6 +34,7 @@
 //! | `TORCH_DML_CHECK_KERNELS=1` | every lookup of a kernel builds it again, and compares |
 //! | `TORCH_DML_DEVICES_PER_ADAPTER=2` | every adapter is two devices: for tests |
 
+mod adapter_records;
 mod backend;
 mod capture;
 mod device;
@@ -48,7 +49,6 @@ mod graph;
 mod interrupt;
 mod kernels;
 mod memory;
-mod notes;
 mod profile;
 mod queue;
 mod registry;

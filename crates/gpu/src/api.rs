@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::adapter::AdapterInfo;
+use crate::disk_cache::CacheFile;
 use crate::error::Error;
-use crate::kept::KeptFile;
 use crate::memory::{MemoryClass, Segment};
 use crate::options::{OpenOptions, PipelineOptions};
 use crate::query::{Clocks, Span};
@@ -148,7 +148,7 @@ pub trait Gpu: Clone + Debug + Send + Sync + 'static {
 
     /// The file of notes of this adapter and driver, beside that of the pipelines: what the layer above found out about them and
     /// keeps. What another `version` wrote is not read. `None` where nothing is kept.
-    fn notes_file(&self, version: u32) -> Option<KeptFile>;
+    fn records_file(&self, version: u32) -> Option<CacheFile>;
 
     /// A new command stream of the queue. One is enough.
     ///

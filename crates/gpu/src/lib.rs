@@ -54,8 +54,8 @@
 
 mod adapter;
 mod api;
+mod disk_cache;
 mod error;
-mod kept;
 mod memory;
 mod options;
 mod query;
@@ -67,8 +67,8 @@ pub use adapter::{
     AdapterInfo, AdapterKind, Capabilities, FloatControls, FloatModes, MatrixElement, MatrixShape, vendor_name,
 };
 pub use api::{Adapter, Api, Commands, Gpu, Recorder};
+pub use disk_cache::{CacheFile, FileIdentity, FileKind, checksum, folder};
 pub use error::Error;
-pub use kept::{FileIdentity, FileKind, KeptFile, checksum, folder};
 pub use memory::{MemoryClass, Segment};
 pub use options::{OpenOptions, PipelineOptions};
 pub use query::{Clocks, Span, ticks_between, unix_now};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dml_gpu::traits::*;
 use dml_gpu::{
-    AdapterInfo, Api, FileKind, KeptFile, MemoryClass, OpenOptions, PipelineOptions, ValidationMessage, folder,
+    AdapterInfo, Api, CacheFile, FileKind, MemoryClass, OpenOptions, PipelineOptions, ValidationMessage, folder,
 };
 
 use crate::adapter::{Adapter, adapters, unsupported_adapters};
@@ -105,9 +105,9 @@ impl dml_gpu::Gpu for Gpu {
         self.compiler.save()
     }
 
-    fn notes_file(&self, version: u32) -> Option<KeptFile> {
+    fn records_file(&self, version: u32) -> Option<CacheFile> {
         let kind = FileKind { name: "notes", magic: *b"TDMLNO\x00\x01", version, most_bytes: 1 << 20 };
-        self.folder.as_deref().map(|folder| KeptFile::new(self.device.adapter.file_identity(), folder, kind))
+        self.folder.as_deref().map(|folder| CacheFile::new(self.device.adapter.file_identity(), folder, kind))
     }
 
     fn recorder(&self) -> Result<Recorder, Error> {

@@ -21,7 +21,7 @@ pub struct ArgumentBlock {
     table: Vec<u8>,
     reads: Vec<AddressRange>,
     writes: Vec<AddressRange>,
-    misfit: Option<&'static str>,
+    mismatch: Option<&'static str>,
     /// As [`Launch::work`].
     work: u64,
     /// What stands for the address of memory without bytes.
@@ -101,14 +101,14 @@ impl ArgumentBlock {
 
     /// Says that an argument is not what the specialisation expects. The launch then fails instead of computing nonsense.
     #[cold]
-    pub fn misfit(&mut self, what: &'static str) {
-        self.misfit.get_or_insert(what);
+    pub fn mismatch(&mut self, what: &'static str) {
+        self.mismatch.get_or_insert(what);
     }
 
     /// The launch of `kernel` with these arguments.
     ///
     /// # Errors
-    /// [`Error::InvalidLaunch`] of a [`misfit`](Self::misfit).
+    /// [`Error::InvalidLaunch`] of a [`mismatch`](Self::mismatch).
     #[inline]
     pub fn launch<'l>(
         &'l self,
@@ -116,8 +116,8 @@ impl ArgumentBlock {
         groups: [u32; 3],
         operator: &'static str,
     ) -> Result<Launch<'l>, Error> {
-        if let Some(what) = self.misfit {
-            return Err(misfit(kernel, operator, what));
+        if let Some(what) = self.mismatch {
+            return Err(mismatch(kernel, operator, what));
         }
         let Self { params, table, reads, writes, work, .. } = self;
         Ok(Launch { kernel, params, table, groups, reads, writes, work: *work, operator })
@@ -135,13 +135,13 @@ impl ArgumentBlock {
         self.table.clear();
         self.reads.clear();
         self.writes.clear();
-        self.misfit = None;
+        self.mismatch = None;
         self.work = 0;
     }
 }
 
 #[cold]
-fn misfit(kernel: &KernelRef, operator: &'static str, what: &str) -> Error {
+fn mismatch(kernel: &KernelRef, operator: &'static str, what: &str) -> Error {
     Error::InvalidLaunch { operator, kernel: kernel.name().to_owned(), what: what.to_owned() }
 }
 
@@ -394,7 +394,7 @@ impl Parameter for Table {
 
     fn pass(argument: &&[u64], _: &DType, block: &mut ArgumentBlock) {
         if !block.params.is_empty() {
-            block.misfit("a table is not the kernel's first parameter");
+            block.mismatch("a table is not the kernel's first parameter");
         }
         for &word in *argument {
             block.table(word);
@@ -417,7 +417,7 @@ impl<P: Parameter> Parameter for Option<P> {
         match (argument, of) {
             (Some(argument), Some(of)) => P::pass(argument, of, block),
             (None, None) => {}
-            _ => block.misfit("an argument is given that the kernel does not take, or the other way round"),
+            _ => block.mismatch("an argument is given that the kernel does not take, or the other way round"),
         }
     }
 }
@@ -455,7 +455,7 @@ impl<P: Parameter> Parameter for Each<P> {
     #[inline]
     fn pass(arguments: &Self::Argument<'_>, of: &Self::Type, block: &mut ArgumentBlock) {
         if arguments.len() != of.len() {
-            block.misfit("more or fewer arguments are given than the kernel takes");
+            block.mismatch("more or fewer arguments are given than the kernel takes");
         }
         for (argument, of) in arguments.iter().zip(of) {
             P::pass(argument, of, block);

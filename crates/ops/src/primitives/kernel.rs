@@ -108,7 +108,7 @@ impl Parameter for Input {
     #[inline]
     fn pass(t: &&Tensor, dtype: &DType, block: &mut ArgumentBlock) {
         if t.dtype != *dtype {
-            block.misfit("an input's dtype is not the one that the kernel is made for");
+            block.mismatch("an input's dtype is not the one that the kernel is made for");
         }
         block.reads(t.range());
         block.memory(t.data);
@@ -130,7 +130,7 @@ impl Parameter for Output {
     #[inline]
     fn pass(t: &&Tensor, dtype: &DType, block: &mut ArgumentBlock) {
         if t.dtype != *dtype {
-            block.misfit("a result's dtype is not the one that the kernel is made for");
+            block.mismatch("a result's dtype is not the one that the kernel is made for");
         }
         block.writes(t.range());
         block.memory(t.data);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::vk;
-use dml_gpu::{FileIdentity, FileKind, KeptFile, checksum};
+use dml_gpu::{CacheFile, FileIdentity, FileKind, checksum};
 
 use crate::device::DeviceShared;
 use crate::error::{Error, from_vk};
@@ -22,7 +22,7 @@ const PIPELINES: FileKind = FileKind {
 pub(super) struct PipelineCache {
     raw: vk::PipelineCache,
     device: Arc<DeviceShared>,
-    file: Option<KeptFile>,
+    file: Option<CacheFile>,
     compiled: AtomicU64,
     saved: Mutex<Saved>,
 }
@@ -38,7 +38,7 @@ impl PipelineCache {
     /// Creates the cache, filled from the file if there is a sound one. Never fails: without a
     /// cache, compilation is slower and nothing else changes.
     pub(super) fn load(device: &Arc<DeviceShared>, folder: Option<&Path>) -> Self {
-        let file = folder.map(|folder| KeptFile::new(device.adapter.file_identity(), folder, PIPELINES));
+        let file = folder.map(|folder| CacheFile::new(device.adapter.file_identity(), folder, PIPELINES));
         let blob = file.as_ref().and_then(read);
         let checksum = blob.as_deref().map(checksum);
         let raw = create(&device.raw, blob.as_deref().unwrap_or(&[])).or_else(|_| create(&device.raw, &[]));
@@ -121,7 +121,7 @@ impl Drop for PipelineCache {
 }
 
 /// The blob of a file, if it is one of that device.
-fn read(file: &KeptFile) -> Option<Vec<u8>> {
+fn read(file: &CacheFile) -> Option<Vec<u8>> {
     let blob = file.read()?;
     if is_of(&blob, file.identity()) {
         return Some(blob);
@@ -133,7 +133,7 @@ fn read(file: &KeptFile) -> Option<Vec<u8>> {
 fn create(device: &ash::Device, blob: &[u8]) -> Result<vk::PipelineCache, vk::Result> {
     let info = vk::PipelineCacheCreateInfo::default().initial_data(blob);
     // SAFETY: the device is valid; the blob lives through the call. It is empty or, by its header and its checksum, what this
-    // driver wrote, from a file that nobody else may write to (`KeptFile::read`).
+    // driver wrote, from a file that nobody else may write to (`CacheFile::read`).
     unsafe { device.create_pipeline_cache(&info, None) }
 }
 

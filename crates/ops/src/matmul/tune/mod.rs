@@ -154,7 +154,7 @@ impl Work {
     fn settle(&self, call: &Call, key: &Key) {
         let way = self.trials.best();
         tracing::debug!("{}: {:?}: {}", call.device.info().name, key.question.size, self.trials);
-        call.device.put_note(&key.name(), &candidates::text(way));
+        call.device.put_adapter_record(&key.name(), &candidates::text(way));
     }
 
     /// The way to time next, whose kernel is ready; none while there is none, or while enough time was spent.
@@ -204,7 +204,7 @@ fn seen(call: &Call, key: Key, chosen: Way, mode: Autotune) -> State {
 
 /// The way that an earlier process, or another thread, found out to be the fastest.
 fn noted(call: &Call, key: &Key, chosen: Way, mode: Autotune) -> Option<Way> {
-    let text = call.device.note(&key.name())?;
+    let text = call.device.adapter_record(&key.name())?;
     candidates::of_text(&candidates(&key.question, chosen, mode), &text)
 }
 

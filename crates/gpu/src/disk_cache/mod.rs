@@ -3,5 +3,5 @@
 mod file;
 mod folder;
 
-pub use file::{FileIdentity, FileKind, KeptFile, checksum};
+pub use file::{CacheFile, FileIdentity, FileKind, checksum};
 pub use folder::folder;

@@ -62,13 +62,13 @@ impl FileIdentity {
 
 /// A file of an adapter and its driver, which need not exist yet.
 #[derive(Debug, Clone)]
-pub struct KeptFile {
+pub struct CacheFile {
     path: PathBuf,
     identity: FileIdentity,
     kind: FileKind,
 }
 
-impl KeptFile {
+impl CacheFile {
     /// The file of this kind and identity in `folder`.
     pub fn new(identity: FileIdentity, folder: &Path, kind: FileKind) -> Self {
         Self { path: folder.join(identity.file_name(kind)), identity, kind }
@@ -313,8 +313,8 @@ mod tests {
         FileIdentity { vendor: 0x10DE, device: 0x2330, driver: 7, uuid: [3; 16] }
     }
 
-    fn kept(path: &Path) -> KeptFile {
-        KeptFile { path: path.to_owned(), identity: identity(), kind: KIND }
+    fn cache_file(path: &Path) -> CacheFile {
+        CacheFile { path: path.to_owned(), identity: identity(), kind: KIND }
     }
 
     /// A folder of its own for a test.
@@ -383,13 +383,13 @@ mod tests {
             for blob in &blobs {
                 let path = &path;
                 scope.spawn(move || {
-                    kept(path).write(blob).expect("written");
-                    let found = kept(path).read().expect("always a sound file");
+                    cache_file(path).write(blob).expect("written");
+                    let found = cache_file(path).read().expect("always a sound file");
                     assert!(found.len() >= LARGE as usize);
                 });
             }
         });
-        let found = kept(&path).read().expect("a sound file");
+        let found = cache_file(&path).read().expect("a sound file");
         assert!(blobs.contains(&found));
         assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1, "no temporary file is left");
         fs::remove_dir_all(folder).expect("removed");
@@ -402,7 +402,7 @@ mod tests {
         let mut writers: Vec<_> = (0..3)
             .map(|_| {
                 std::process::Command::new(std::env::current_exe().expect("this test"))
-                    .args(["--exact", "kept::file::tests::writes_and_reads_a_few_times"])
+                    .args(["--exact", "disk_cache::file::tests::writes_and_reads_a_few_times"])
                     .env("KEPT_FILE_TEST_SHARE", &path)
                     .spawn()
                     .expect("a child")
@@ -411,7 +411,7 @@ mod tests {
         for writer in &mut writers {
             assert!(writer.wait().expect("ended").success());
         }
-        assert!(kept(&path).read().is_some_and(|found| found.len() >= LARGE as usize));
+        assert!(cache_file(&path).read().is_some_and(|found| found.len() >= LARGE as usize));
         assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1, "no temporary file is left");
         fs::remove_dir_all(folder).expect("removed");
     }
@@ -422,8 +422,8 @@ mod tests {
         let Some(path) = std::env::var_os("KEPT_FILE_TEST_SHARE") else { return };
         let (path, blob) = (Path::new(&path), sized_blob(LARGE));
         for _ in 0..3 {
-            kept(path).write(&blob).expect("written");
-            assert!(kept(path).read().expect("always a sound file") == blob);
+            cache_file(path).write(&blob).expect("written");
+            assert!(cache_file(path).read().expect("always a sound file") == blob);
         }
     }
 
@@ -437,10 +437,10 @@ mod tests {
         }
         let long_ago = std::time::SystemTime::now() - 2 * ABANDONED;
         File::options().write(true).open(&old).and_then(|file| file.set_modified(long_ago)).expect("dated");
-        assert_eq!(kept(&path).read(), None);
-        kept(&path).write(&blob()).expect("written");
+        assert_eq!(cache_file(&path).read(), None);
+        cache_file(&path).write(&blob()).expect("written");
         assert!(!old.exists() && new.exists(), "another process may still be writing");
-        assert_eq!(kept(&path).read(), Some(blob()));
+        assert_eq!(cache_file(&path).read(), Some(blob()));
         fs::remove_dir_all(folder).expect("removed");
     }
 
@@ -452,20 +452,20 @@ mod tests {
         let path = folder.join(identity().file_name(KIND));
         let refused = |what: &str| {
             assert!(read_own(&path, KIND.most_bytes).is_err(), "{what} is read");
-            assert_eq!(kept(&path).read(), None, "{what}");
+            assert_eq!(cache_file(&path).read(), None, "{what}");
         };
         let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo");
         assert!(made.success());
         refused("a FIFO");
         // What takes its place is a file again.
-        kept(&path).write(&blob()).expect("written");
-        assert!(kept(&path).read().is_some());
+        cache_file(&path).write(&blob()).expect("written");
+        assert!(cache_file(&path).read().is_some());
         for writable in [0o620, 0o602] {
             fs::set_permissions(&path, fs::Permissions::from_mode(writable)).expect("changed");
             refused("a file that others may write to");
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("changed");
-        assert!(kept(&path).read().is_some());
+        assert!(cache_file(&path).read().is_some());
         let elsewhere = folder.join("elsewhere");
         fs::rename(&path, &elsewhere).expect("moved");
         for target in [Path::new("/dev/zero"), &elsewhere] {
@@ -475,7 +475,7 @@ mod tests {
         }
         fs::create_dir(&path).expect("made");
         refused("a directory");
-        assert!(kept(&path).write(&blob()).is_err());
+        assert!(cache_file(&path).write(&blob()).is_err());
         fs::remove_dir(&path).expect("removed");
         let huge = File::create(&path).expect("made");
         huge.set_len(KIND.most_bytes + 1).expect("a file with holes");
@@ -489,16 +489,16 @@ mod tests {
     fn a_full_disk_leaves_the_old_file() {
         let folder = folder("full");
         let path = folder.join(identity().file_name(KIND));
-        kept(&path).write(&blob()).expect("written");
+        cache_file(&path).write(&blob()).expect("written");
         let limited = std::process::Command::new("sh")
             .args(["-c", "ulimit -f 1000; trap '' XFSZ; exec \"$0\" --exact \"$1\" --nocapture"])
             .arg(std::env::current_exe().expect("this test"))
-            .arg("kept::file::tests::writes_more_than_there_is_room_for")
+            .arg("disk_cache::file::tests::writes_more_than_there_is_room_for")
             .env("CACHE_FILE_TEST_FULL", &path)
             .status()
             .expect("a shell");
         assert!(limited.success());
-        assert_eq!(kept(&path).read(), Some(blob()), "the old one");
+        assert_eq!(cache_file(&path).read(), Some(blob()), "the old one");
         assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1, "no temporary file is left");
         fs::remove_dir_all(folder).expect("removed");
     }
@@ -508,7 +508,7 @@ mod tests {
     #[test]
     fn writes_more_than_there_is_room_for() {
         let Some(path) = std::env::var_os("CACHE_FILE_TEST_FULL") else { return };
-        let written = kept(Path::new(&path)).write(&sized_blob(LARGE));
+        let written = cache_file(Path::new(&path)).write(&sized_blob(LARGE));
         assert!(matches!(written, Err(Error::Io { .. })), "{written:?}");
     }
 
@@ -518,7 +518,7 @@ mod tests {
         let path = folder.join(identity().file_name(KIND));
         for pause in 0..6 {
             let mut child = std::process::Command::new(std::env::current_exe().expect("this test"))
-                .args(["--exact", "kept::file::tests::writes_until_it_is_killed"])
+                .args(["--exact", "disk_cache::file::tests::writes_until_it_is_killed"])
                 .env("CACHE_FILE_TEST_KILL", &path)
                 .spawn()
                 .expect("a child");
@@ -528,7 +528,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(17 * pause));
             child.kill().expect("killed");
             child.wait().expect("ended");
-            assert!(kept(&path).read().is_some_and(|found| found.len() >= LARGE as usize));
+            assert!(cache_file(&path).read().is_some_and(|found| found.len() >= LARGE as usize));
         }
         fs::remove_dir_all(folder).expect("removed");
     }
@@ -539,7 +539,7 @@ mod tests {
         let Some(path) = std::env::var_os("CACHE_FILE_TEST_KILL") else { return };
         let blob = sized_blob(LARGE);
         loop {
-            kept(Path::new(&path)).write(&blob).expect("written");
+            cache_file(Path::new(&path)).write(&blob).expect("written");
         }
     }
 }
