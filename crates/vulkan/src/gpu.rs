@@ -1,4 +1,4 @@
-//! Vulkan as the layer above sees it: adapters that open, and opened devices.
+//! Vulkan as the layer above uses it: adapters that open, and opened devices.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,8 @@ use crate::vulkan::{NAME, Vulkan};
 impl Api for Vulkan {
     const NAME: &'static str = NAME;
 
-    /// SPIR-V with the entry point `main`, no descriptor sets, and its parameters as push constants.
+    /// SPIR-V with the entry point `main`, no descriptor sets, and its parameters as push
+    /// constants.
     type Code = [u32];
     type Adapter = Adapter;
     type Gpu = Gpu;
@@ -52,7 +53,7 @@ impl Api for Vulkan {
 pub struct Gpu {
     device: Arc<DeviceShared>,
     compiler: Arc<Compiler>,
-    /// Where files are kept.
+    /// The folder of the disk cache.
     folder: Option<Arc<Path>>,
 }
 
@@ -63,7 +64,7 @@ impl dml_gpu::Adapter for Adapter {
         &self.shared.info
     }
 
-    /// The driver's side of a closed device is used again.
+    /// The driver's side of a closed device is reused.
     fn open_with(&self, options: &OpenOptions) -> Result<Gpu, Error> {
         let device = DeviceShared::open(&self.shared, options.wait_limit())?;
         let folder = folder(options.cache_dir.clone()).map(Arc::from);

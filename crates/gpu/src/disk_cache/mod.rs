@@ -1,4 +1,4 @@
-//! What is kept on disk from one process to the next, of one adapter and driver.
+//! Files that one process leaves for the next ones, for one adapter and driver.
 
 mod file;
 mod folder;
