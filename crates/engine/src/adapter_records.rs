@@ -1,5 +1,5 @@
-//! Records about an adapter and its driver: short texts by name, such as the result of a self-test or the fastest tile of a
-//! product. They are kept on disk beside the compiled pipelines.
+//! Records about an adapter and its driver: short texts by name, such as the result of a self-test
+//! or the fastest tile of a product. They are kept on disk beside the compiled pipelines.
 
 use crate::backend::Gpu;
 use dml_gpu::CacheFile;
@@ -56,8 +56,8 @@ impl AdapterRecords {
         }
     }
 
-    /// Writes the records if there are new ones, together with records that other processes wrote meanwhile. If the file
-    /// cannot be written, the next process has to measure again.
+    /// Writes the records if there are new ones, together with records that other processes wrote
+    /// meanwhile. If the file cannot be written, the next process has to measure again.
     pub(crate) fn save(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = &self.file else { return };

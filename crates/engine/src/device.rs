@@ -1,4 +1,4 @@
-//! The device: puts the parts together, and hands each call to the one that it is for.
+//! The device: connects its parts, and forwards each call to the responsible one.
 
 mod graphs;
 mod statistics;
@@ -67,7 +67,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// # Ok::<(), dml_engine::Error>(())
 /// ```
 pub struct Device {
-    /// Ends first. Events and graphs may outlive the device: what is enqueued is done before the last of them goes.
+    /// Dropped first. Events and graphs may outlive the device, and enqueued work is done before
+    /// the last of them is dropped.
     _thread: SubmitThread,
     queue: Arc<DeviceQueue>,
     kernels: Arc<KernelStore>,
@@ -81,10 +82,10 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens an adapter as a device of its own, beside those of [`device`](crate::device()). Each call opens a new one.
+    /// Opens an adapter as a new device, in addition to those of [`device`](crate::device()).
     ///
     /// # Errors
-    /// What the driver said.
+    /// The driver's error.
     pub fn open(adapter: &Adapter, index: usize) -> Result<Self, Error> {
         let queue = Arc::new(DeviceQueue::new(adapter.open()?, index)?);
         let kernels = Arc::clone(&queue.kernels);
@@ -117,24 +118,25 @@ impl Device {
 
     // ---- memory
 
-    /// Memory for `bytes` bytes: its GPU address, a multiple of 256. 0 bytes are the address 0. The memory holds anything.
+    /// Allocates `bytes` bytes and returns their GPU address, a multiple of 256. The address of 0
+    /// bytes is 0. The memory is not cleared.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] after cached memory was released in vain; [`Error::DeviceLost`].
+    /// [`Error::OutOfMemory`] if releasing cached memory did not help; [`Error::DeviceLost`].
     #[inline]
     pub fn allocate(&self, bytes: u64) -> Result<u64, Error> {
         if bytes == 0 { Ok(0) } else { self.queue.allocate(bytes) }
     }
 
-    /// Frees memory of [`allocate`](Self::allocate). Work enqueued before may still use it; work enqueued later
-    /// may get it again. An address that is not in use is ignored.
+    /// Frees memory of [`allocate`](Self::allocate). Work enqueued before may still use it; work
+    /// enqueued later may get it again. An address that is not in use is ignored.
     pub fn free(&self, address: u64) {
         if address != 0 {
             self.queue.free(address);
         }
     }
 
-    /// `bytes` bytes of this device's memory from an address, for comparisons with memory that may be another device's.
+    /// A range of this device's memory, for comparisons with ranges of other devices.
     pub fn range(&self, address: u64, bytes: u64) -> DeviceRange {
         DeviceRange::new(self.index(), address, bytes)
     }
@@ -160,28 +162,32 @@ impl Device {
         self.queue.lock().memory.set_limit(limit);
     }
 
-    /// Has one submission do at most so many operations from now on, as [`Launch::work`] counts them: launches that do more are cut into parts of
-    /// some of their workgroups, and what is launched together is submitted apart. At first it is what `TORCH_DML_SUBMIT_WORK` says, or 2^37, and
-    /// for one launch 2^34 for each compute unit that it fills, if that is more. A graph is cut as its capture ends. No result depends on it.
+    /// Limits one submission to this number of operations from now on, as [`Launch::work`] counts
+    /// them. Longer launches are split into parts of some of their workgroups, and a batch with
+    /// more operations is split into several submissions. The default is `TORCH_DML_SUBMIT_WORK` or
+    /// 2^37, and for one launch 2^34 for each compute unit that it fills, if that is more. A graph
+    /// is split when its capture ends. No result depends on the limit.
     pub fn set_submission_work(&self, operations: u64) {
         self.queue.work_bound.set(operations);
     }
 
     // ---- kernels
 
-    /// The kernel of `key`, built by `build` the first time. Its pipeline is compiled in the background. Keys whose kernels have the
-    /// same content share one.
+    /// The kernel of `key`. The first call builds it with `build`, and the pipeline is compiled in
+    /// the background. Keys whose kernels have the same content share one kernel.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the adapter lacks what the kernel needs. With `TORCH_DML_CHECK_KERNELS=1`
-    /// [`Error::AmbiguousKernel`], if `build` makes another kernel than it did the first time.
+    /// [`Error::Unsupported`] if the adapter lacks a feature that the kernel needs. With
+    /// `TORCH_DML_CHECK_KERNELS=1`, [`Error::AmbiguousKernel`] if `build` makes another kernel than
+    /// in the first call.
     #[inline]
     pub fn kernel<K: KernelKey>(&self, key: &K, build: impl FnOnce() -> Kernel) -> Result<&KernelRef, Error> {
         let _stage = measure::enter(Stage::Lookup);
         self.kernels.get(key, || (build(), None))
     }
 
-    /// As [`kernel`](Self::kernel), for a kernel that the queue may fuse with others if it is told what it computes.
+    /// As [`kernel`](Self::kernel), for a kernel that the queue may fuse with others: `build` also
+    /// returns a description of its computation.
     ///
     /// # Errors
     /// As [`kernel`](Self::kernel).
@@ -232,8 +238,8 @@ impl Device {
         self.queue.idle()
     }
 
-    /// Marks this place in the queue; with `timing`, also the time at which it is reached, for which this waits where the queue has
-    /// no timestamps.
+    /// Marks the current end of the queue; with `timing`, also the time at which the device reaches
+    /// it. Without timestamps, this waits to measure the time.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
@@ -243,14 +249,16 @@ impl Device {
 
     // ---- faults and loss
 
-    /// Where kernels that the calling thread launches, or captures, report what they cannot do: `[code u32, operator id u32, index lo, index hi, size lo, size hi, dim, 0]`.
-    /// A kernel that meets a bad index exchanges the code from 0 to 1 atomically and, if it was the
-    /// first, writes the rest. The operator id is [`operator_id`](crate::operator_id)'s.
+    /// The address at which kernels that the calling thread launches or captures report faults:
+    /// `[code u32, operator id u32, index lo, index hi, size lo, size hi, dim, 0]`. A kernel that
+    /// meets a bad index exchanges the code from 0 to 1 atomically and, if it was the first, writes
+    /// the rest. The operator id comes from [`operator_id`](crate::operator_id).
     pub fn fault_address(&self) -> u64 {
         self.queue.fault_address()
     }
 
-    /// An address that may always be read and that nobody writes: it stands for the address of memory without bytes.
+    /// An address that may always be read and that nobody writes. Launches pass it as the address
+    /// of memory without bytes.
     #[inline]
     pub fn placeholder_address(&self) -> u64 {
         self.queue.fault.placeholder()
@@ -265,7 +273,7 @@ impl Device {
         self.queue.check_faults()
     }
 
-    /// The device was lost.
+    /// Whether the device was lost.
     pub fn is_lost(&self) -> bool {
         self.queue.submission.is_lost() || self.queue.gpu().is_lost()
     }
@@ -278,20 +286,21 @@ impl Device {
 
     // ---- records on disk
 
-    /// The record of this name about the adapter and its driver, which this process has put or an earlier one of the
-    /// same version has saved.
+    /// The record of this name about the adapter and its driver, which this process has put or an
+    /// earlier one of the same version has saved.
     pub fn adapter_record(&self, name: &str) -> Option<String> {
         self.records.get(name)
     }
 
-    /// Puts a record about the adapter and its driver. Name and text have at most 120 bytes, no tabs and no line breaks. The
-    /// record is saved at the end of the process, or by [`save_adapter_records`](Self::save_adapter_records). A device
-    /// has room for 4,096 records.
+    /// Puts a record about the adapter and its driver. Name and text have at most 120 bytes, no
+    /// tabs and no line breaks. The record is saved at the end of the process, or by
+    /// [`save_adapter_records`](Self::save_adapter_records). A device has room for 4,096 records.
     pub fn put_adapter_record(&self, name: &str, text: &str) {
         self.records.put(name, text);
     }
 
-    /// Saves the records on disk, which takes milliseconds. If the file cannot be written, only this process has them.
+    /// Saves the records on disk, which takes milliseconds. If the file cannot be written, only
+    /// this process has them.
     pub fn save_adapter_records(&self) {
         self.records.save();
     }
@@ -307,7 +316,8 @@ impl Device {
         self.generator.lock().unwrap_or_else(PoisonError::into_inner).set_seed(seed);
     }
 
-    /// For the end of the process: waits for what the driver was given, and submits nothing more by itself.
+    /// For the end of the process: waits for all work that the driver has, and submits nothing
+    /// more.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         self.queue.finish()
     }

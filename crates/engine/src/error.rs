@@ -2,14 +2,15 @@
 
 use crate::memory::range::DeviceRange;
 
-/// What can go wrong on a device.
+/// An error of a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The layer below failed.
     #[error(transparent)]
     Gpu(dml_gpu::Error),
-    /// No memory, after everything cached was released. Allocations in use remain valid, and a later one that fits succeeds.
+    /// No memory is left after all cached memory was released. Allocations in use remain valid, and
+    /// a later allocation that fits succeeds.
     #[error(
         "device {device} ({adapter}) is out of memory: {} were asked for. {} of {} are free; this process uses {} and has {} in \
          reserve. {shortage}",
@@ -20,9 +21,9 @@ pub enum Error {
         requested: u64,
         /// Bytes in use.
         allocated: u64,
-        /// Bytes held from the driver, those in use included.
+        /// Bytes held from the driver, including those in use.
         reserved: u64,
-        /// Bytes that the driver says are free.
+        /// Bytes that are free according to the driver.
         free: u64,
         /// Bytes of the device.
         total: u64,
@@ -30,10 +31,10 @@ pub enum Error {
         device: usize,
         /// The adapter's name.
         adapter: String,
-        /// Which limit was met.
+        /// The limit that was met.
         shortage: Shortage,
     },
-    /// No host memory that the GPU can reach.
+    /// No host memory that the GPU can reach is left.
     #[error("not enough host memory: tried to pin {}", Bytes(*requested))]
     HostOutOfMemory {
         /// Bytes asked for.
@@ -49,7 +50,8 @@ pub enum Error {
         /// The missing feature.
         feature: String,
     },
-    /// The device was lost: driver crash, reset or removal. Other devices work on; this one does not come back in this process.
+    /// The device was lost: driver crash, reset or removal. Other devices work on; this one cannot
+    /// be used again in this process.
     #[error("device {device} ({adapter}) was lost: the driver reset it, it was removed, or a kernel did not finish")]
     DeviceLost {
         /// The device's index.
@@ -57,7 +59,7 @@ pub enum Error {
         /// The adapter's name.
         adapter: String,
     },
-    /// This process was forked from one that had started Vulkan. A process that was started afresh works.
+    /// This process was forked from one that had started a driver. A newly started process works.
     #[error("this process was forked from one that had started the driver, which does not survive that")]
     Forked,
     /// There is no device of this index.
@@ -68,10 +70,11 @@ pub enum Error {
         /// How many there are.
         count: usize,
     },
-    /// The program asked that this wait end ([`set_interrupt_check`](crate::set_interrupt_check)). What was enqueued runs all the same.
+    /// The program interrupted this wait ([`set_interrupt_check`](crate::set_interrupt_check)).
+    /// Enqueued work still runs.
     #[error("interrupted while waiting for the device")]
     Interrupted,
-    /// A kernel met an index that is out of bounds. What the kernel computed is undefined.
+    /// A kernel met an index that is out of bounds. The results of the kernel are undefined.
     #[error("{operator}: index {index} is out of bounds for dimension {dim} with size {size}")]
     IndexOutOfRange {
         /// The operator.
@@ -85,7 +88,8 @@ pub enum Error {
         /// Whether the operator reports it as an error of a value and not of an index.
         runtime: bool,
     },
-    /// A kernel met a value that its operator does not take. What the kernel computed is undefined.
+    /// A kernel met a value that its operator does not accept. The results of the kernel are
+    /// undefined.
     #[error("{0}")]
     InvalidValue(&'static str),
     /// The driver refused a kernel.
@@ -93,11 +97,11 @@ pub enum Error {
     Compile {
         /// The kernel.
         kernel: String,
-        /// What the driver said.
+        /// The driver's message.
         reason: String,
     },
-    /// A fault of an operator: its kernels' specialisation does not say everything that changes their code. Looked for with
-    /// `TORCH_DML_CHECK_KERNELS=1`, and now and then by builds with debug assertions.
+    /// A fault of an operator: the specialisation of its kernel does not determine the code.
+    /// Detected with `TORCH_DML_CHECK_KERNELS=1`, and by samples in builds with debug assertions.
     #[error(
         "two kernels, {first} and {second}, have one specialisation: what changes the code must be in the specialisation, which is \
          {specialisation}"
@@ -105,23 +109,23 @@ pub enum Error {
     AmbiguousKernel {
         /// The kernel that was built first: name and content.
         first: String,
-        /// The one that was built now.
+        /// The kernel that was built now.
         second: String,
-        /// What both were asked for by.
+        /// The specialisation of both.
         specialisation: String,
     },
-    /// A fault of an operator: it built a kernel that no driver may be given.
+    /// A fault of an operator: it built an invalid kernel.
     #[error(transparent)]
     InvalidKernel(#[from] dml_kernel::InvalidKernel),
-    /// An address is not in memory of this device.
+    /// A range of addresses is not memory of the device.
     #[error("{call}: {} bytes at {:#x} are not memory of this device", memory.range.bytes(), memory.range.start)]
     InvalidAddress {
         /// The function.
         call: &'static str,
-        /// The device, and the bytes that were asked for.
+        /// The device and the range.
         memory: DeviceRange,
     },
-    /// A launch that no kernel can run: wrong parameters or too many groups.
+    /// A launch with wrong parameters or too many workgroups.
     #[error("{operator}: launch of {kernel} is invalid: {what}")]
     InvalidLaunch {
         /// The operator.
@@ -131,7 +135,7 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
-    /// What cannot be done while a graph is captured, or with a graph.
+    /// An operation that is not possible with a graph or during its capture.
     #[error("device {device}: {what}")]
     Graph {
         /// The device's index.
@@ -148,12 +152,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// What cannot be done with a graph or a capture of a device.
+    /// An operation that is not possible with a graph or a capture of a device.
     pub(crate) fn graph(device: usize, what: impl Into<String>) -> Self {
         Self::Graph { device, what: what.into() }
     }
 
-    /// `bytes` bytes that are not memory of the device that was to read or write them.
+    /// A range that is not memory of the device that was to access it.
     pub(crate) fn invalid_address(call: &'static str, device: usize, address: u64, bytes: u64) -> Self {
         Self::InvalidAddress { call, memory: DeviceRange::new(device, address, bytes) }
     }
@@ -165,16 +169,17 @@ impl From<dml_gpu::Error> for Error {
     }
 }
 
-/// Which limit an allocation met.
+/// The limit that an allocation met.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Shortage {
     /// The device has no more memory.
     Device,
-    /// The process has as many bytes as it limits itself to: [`Device::set_memory_fraction`](crate::Device::set_memory_fraction).
+    /// The limit in bytes that the process has set for itself:
+    /// [`Device::set_memory_fraction`](crate::Device::set_memory_fraction).
     Process(u64),
-    /// The driver allocates at most so many bytes at once.
+    /// The most bytes that the driver allocates at once.
     Size(u64),
-    /// The driver allows so many allocations at a time.
+    /// The most allocations that the driver allows at a time.
     Count(u32),
 }
 

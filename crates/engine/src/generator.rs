@@ -5,10 +5,10 @@
 
 /// A seed and a position in its stream of 128-bit numbers.
 ///
-/// A kernel that draws numbers reserves as many counters as it will use, `[offset, offset + n)`, and
-/// runs Philox with the key `seed` on them. So one seed gives one stream, whatever runs beside it.
+/// A kernel that draws numbers reserves as many counters as it will use, `[offset, offset + n)`,
+/// and runs Philox with the key `seed` on them. So one seed gives one stream, whatever else runs.
 ///
-/// The default one has the seed 0.
+/// The default generator has the seed 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Generator {
     seed: u64,
@@ -21,8 +21,8 @@ impl Generator {
         Self { seed, offset: 0 }
     }
 
-    /// Takes `count` counters, of four 32-bit numbers each. Returns the seed (Philox's key, low word
-    /// first) and the first counter (the low 64 bits of Philox's counter).
+    /// Takes `count` counters, of four 32-bit numbers each. Returns the seed (Philox's key, low
+    /// word first) and the first counter (the low 64 bits of Philox's counter).
     pub fn reserve(&mut self, count: u64) -> (u64, u64) {
         let first = self.offset;
         self.offset = first.wrapping_add(count);

@@ -1,23 +1,28 @@
-//! One [`Device`] = allocator + queue + kernel cache + generator + events. Knows kernels and bytes, not tensors.
+//! One [`Device`] = allocator + queue + store of kernels + generator + events. Knows kernels and
+//! bytes, not tensors.
 //!
-//! # What is promised
+//! # Guarantees
 //!
 //! - Work runs as if in the order of the calls on a device, whichever threads made them. Barriers
-//!   are put where the byte ranges that launches name overlap, and nowhere else: what a launch touches
-//!   but does not name is not ordered.
-//! - An allocation is an address that kernels use as it is. A block that is freed may be handed out again at once,
-//!   while earlier work still uses it: order makes that safe.
-//! - Nothing waits but [`Device::synchronize`], [`Device::download`], [`Event::wait`], [`Event::elapsed_ms`],
-//!   [`Device::empty_cache`], an allocation that finds no memory, and an upload that finds all staging memory in use.
-//! - Pending work is submitted in batches: when 64 commands are pending, when the GPU has nothing to do and 8 are
-//!   (4 in a program that waits often), at every wait, and when the host stops enqueuing. A thread of the device records
-//!   and submits them while the host goes on; one that waits records by itself what that thread has not.
-//! - A [`Graph`] runs what was captured, in order with everything else, with the results of the captured calls.
-//! - Every run-time failure is an [`Error`]; nothing panics. A failure of enqueued work is
-//!   returned by a later call. After a loss of the device every call on it returns [`Error::DeviceLost`]; other devices work on.
+//!   are placed where the byte ranges of launches overlap, and nowhere else: accesses outside the
+//!   named ranges are not ordered.
+//! - An allocation is an address that kernels use directly. A freed block may be handed out again
+//!   at once, while earlier work still uses it: the order of the work makes that safe.
+//! - Only these calls wait: [`Device::synchronize`], [`Device::download`], [`Event::wait`],
+//!   [`Event::elapsed_ms`], [`Device::empty_cache`], an allocation that finds no memory, and an
+//!   upload that finds all staging memory in use.
+//! - Pending work is submitted in batches: when 64 commands are pending, when the GPU is idle and 8
+//!   are (4 in a program that waits often), at every wait, and when the host stops enqueuing. A
+//!   thread of the device records and submits them while the host goes on; a waiting thread records
+//!   the rest itself.
+//! - A [`Graph`] runs its captured work in order with all other work, with the results of the
+//!   captured calls.
+//! - Every run-time failure is an [`Error`]; nothing panics. A later call returns the failure of
+//!   enqueued work. After a loss of the device every call on it returns [`Error::DeviceLost`];
+//!   other devices work on.
 //! - The generator's numbers are the same on every adapter.
 //!
-//! # What is not promised
+//! # Not guaranteed
 //!
 //! - Addresses inside kernel parameters are not checked.
 //! - A device does not survive `fork`: in the child every call fails with [`Error::Forked`].
@@ -26,13 +31,13 @@
 //!
 //! | variable | effect |
 //! |---|---|
-//! | `TORCH_DML_FUSION=0` | pointwise launches are not fused; `wait`: a flush waits for fused kernels, for tests |
-//! | `TORCH_DML_SUBMIT_THREAD=0` | the threads that enqueue also record and submit; `1`: a thread of the device does; by default where there are 4 processors |
-//! | `TORCH_DML_SUBMIT_WORK=137000` | one submission does at most so many millions of operations; the default is about this |
-//! | `TORCH_DML_COMPILE_THREADS=4` | as many threads compile kernels: for measurements; else one a core, up to 8 |
+//! | `TORCH_DML_FUSION=0` | pointwise launches are not fused; `wait`: a flush waits for fused kernels (tests) |
+//! | `TORCH_DML_SUBMIT_THREAD=0` | the threads that enqueue also record and submit; `1`: a thread of the device does |
+//! | `TORCH_DML_SUBMIT_WORK=137000` | the most operations of one submission, in millions |
+//! | `TORCH_DML_COMPILE_THREADS=4` | the number of threads that compile kernels |
 //! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others |
-//! | `TORCH_DML_CHECK_KERNELS=1` | every lookup of a kernel builds it again, and compares |
-//! | `TORCH_DML_DEVICES_PER_ADAPTER=2` | every adapter is two devices: for tests |
+//! | `TORCH_DML_CHECK_KERNELS=1` | every lookup of a kernel builds it again and compares |
+//! | `TORCH_DML_DEVICES_PER_ADAPTER=2` | every adapter is two devices (tests) |
 
 mod adapter_records;
 mod backend;

@@ -176,7 +176,8 @@ fn pinned_memory_is_reused_in_order() {
     let block = device.allocate(n as u64).unwrap();
     for round in 0..20u8 {
         let pinned = device.allocate_pinned(n as u64).unwrap();
-        // SAFETY: memory of `n` bytes that no copy uses any more: the allocator's promise, which this tests.
+        // SAFETY: memory of `n` bytes that no copy uses any more: the allocator's promise, which
+        // this tests.
         let host = unsafe { std::slice::from_raw_parts_mut(pinned.as_ptr(), n) };
         host.fill(round);
         assert!(device.upload_pinned(block, host, false).unwrap());

@@ -1,20 +1,20 @@
-//! What making kernels costs the process.
+//! The cost of building and compiling kernels.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// What kernels cost this process so far, on all devices. Times are nanoseconds.
+/// The cost of kernels in this process so far, on all devices. Times are in nanoseconds.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelStats {
     /// Kernels that the driver compiled, or found in the pipeline cache.
     pub kernels: u64,
-    /// Building and emitting them, added up over all threads.
+    /// Time to build and emit kernels, added up over all threads.
     pub emit_ns: u64,
-    /// The driver's work, added up over all threads.
+    /// The driver's time, added up over all threads.
     pub compile_ns: u64,
-    /// The longest of the driver's compilations.
+    /// The longest compilation of the driver.
     pub longest_ns: u64,
-    /// How long work that was to be submitted waited for kernels, or compiled them itself.
+    /// Time during which work that was to be submitted waited for kernels, or compiled them itself.
     pub wait_ns: u64,
 }
 
@@ -24,7 +24,7 @@ static COMPILE_NS: AtomicU64 = AtomicU64::new(0);
 static LONGEST_NS: AtomicU64 = AtomicU64::new(0);
 static WAIT_NS: AtomicU64 = AtomicU64::new(0);
 
-/// What kernels cost this process so far.
+/// The cost of kernels in this process so far.
 pub fn kernel_stats() -> KernelStats {
     let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
     KernelStats {
@@ -40,12 +40,12 @@ fn nanoseconds_since(start: Instant) -> u64 {
     start.elapsed().as_nanos() as u64
 }
 
-/// A kernel was built and emitted.
+/// Counts a kernel that was built and emitted.
 pub(super) fn emitted(start: Instant) {
     EMIT_NS.fetch_add(nanoseconds_since(start), Ordering::Relaxed);
 }
 
-/// The driver compiled a kernel.
+/// Counts a kernel that the driver compiled.
 pub(super) fn compiled(start: Instant) {
     let taken = nanoseconds_since(start);
     KERNELS.fetch_add(1, Ordering::Relaxed);
@@ -53,7 +53,7 @@ pub(super) fn compiled(start: Instant) {
     LONGEST_NS.fetch_max(taken, Ordering::Relaxed);
 }
 
-/// A thread waited for a kernel, or compiled it because it could not go on without.
+/// Counts the time of a thread that waited for a kernel, or compiled it to go on.
 pub(super) fn waited(start: Instant) {
     WAIT_NS.fetch_add(nanoseconds_since(start), Ordering::Relaxed);
 }

@@ -1,4 +1,4 @@
-//! What a kernel is known by: its content.
+//! The identity of kernels: their content.
 
 use crate::kernels::pointwise::Pointwise;
 use dml_kernel::Module;
@@ -6,11 +6,12 @@ use std::fmt::{Debug, Display, Formatter};
 use std::hash::{Hash, Hasher};
 use twox_hash::XxHash3_128;
 
-/// A hash of all that a kernel is, 128 bits wide: equal numbers are equal kernels, within one process.
+/// A hash of a kernel's content with 128 bits. Within one process, equal ids are equal kernels.
 ///
-/// The content is the module that was emitted, so what it was emitted for, with its interface: the parameters, the size of the
-/// workgroup, and along which dimensions launches may be cut. What fusion is told of the kernel belongs to the content, and so does
-/// the kernel's name, which messages, profiles and the files of `TORCH_DML_SPIRV_DIR` show.
+/// The content is the emitted module, and so depends on the target; the interface: parameters,
+/// workgroup size, and the dimensions along which launches may be split; the description for
+/// fusion; and the kernel's name, which messages, profiles and the files of `TORCH_DML_SPIRV_DIR`
+/// show.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelId(u128);
 
@@ -19,7 +20,8 @@ impl KernelId {
         let Module { words, name, push_bytes, param_bytes, indirect, workgroup_size, counts, .. } = module;
         let mut content = Content(XxHash3_128::new());
         (words, name, push_bytes, param_bytes, indirect, workgroup_size, counts).hash(&mut content);
-        // A pointwise kernel is written from its element, so the words say what the element computes.
+        // A pointwise kernel is written from its element, so the words determine what the element
+        // computes.
         pointwise.map(|Pointwise { element, outs, inputs }| (element.len(), outs, inputs)).hash(&mut content);
         Self(content.0.finish_128())
     }
@@ -42,7 +44,7 @@ impl Debug for KernelId {
     }
 }
 
-/// A hash of 128 bits as the standard library's traits want hashes.
+/// Adapter of the 128-bit hash to the standard library's hashing traits.
 struct Content(XxHash3_128);
 
 impl Hasher for Content {

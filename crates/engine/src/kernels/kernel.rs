@@ -12,7 +12,7 @@ use dml_kernel::{GroupCounts, Module};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// A kernel of one device, compiled or about to be.
+/// A kernel of one device. Its pipeline is compiled, or about to be.
 #[derive(Clone)]
 pub struct KernelRef(Arc<Inner>);
 
@@ -60,12 +60,13 @@ impl KernelRef {
         &self.0.name
     }
 
-    /// What the kernel is known by: a device has one kernel of each content, whatever it is asked for by.
+    /// The hash of the kernel's content. A device has one kernel for each content, whatever its
+    /// specialisations.
     pub fn id(&self) -> KernelId {
         self.0.id
     }
 
-    /// What it computes of one element, if that is all it does.
+    /// What the kernel computes of one element, if it is pointwise.
     pub(crate) fn pointwise(&self) -> Option<&Pointwise> {
         self.0.pointwise.as_ref()
     }
@@ -80,17 +81,18 @@ impl KernelRef {
         self.0.param_bytes
     }
 
-    /// Whether parameters live in memory and the push constant is their address.
+    /// Whether parameters are in memory and the push constant is their address.
     pub(crate) fn has_indirect_parameters(&self) -> bool {
         self.0.indirect
     }
 
-    /// Along which dimensions its launches may be cut.
+    /// The dimensions along which its launches may be split.
     pub(crate) fn group_counts(&self) -> GroupCounts {
         self.0.counts
     }
 
-    /// Whether the pipeline is there, good or bad: asking for it then costs nothing.
+    /// Whether the compilation has ended, with or without success. [`pipeline`](Self::pipeline)
+    /// then costs nothing.
     pub fn is_compiled(&self) -> bool {
         self.0.pipeline.get().is_some()
     }
@@ -116,9 +118,9 @@ impl KernelRef {
         }
     }
 
-    /// Has the pipeline made before it is needed, so that no thread waits for it while it holds a lock. Between the parts of the
-    /// wait, the program is asked whether the wait is to end; the caller may hold no lock of the engine. A driver that compiles
-    /// in this thread is not interrupted.
+    /// Waits for the pipeline, or compiles it, so that no thread has to wait for it while it holds
+    /// a lock. The wait can be interrupted; the caller must not hold a lock of the engine. A
+    /// compilation in this thread is not interrupted.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
@@ -138,7 +140,8 @@ impl KernelRef {
         Ok(())
     }
 
-    /// What its pipeline asks for: a matrix is held by a whole subgroup, of the size that the kernel was written for.
+    /// The options of its pipeline: a whole subgroup holds a matrix, with the subgroup size that
+    /// the kernel was written for.
     fn options(&self, gpu: &Gpu) -> PipelineOptions {
         let size = gpu.info().capabilities.subgroup_size;
         if self.0.matrices {
@@ -148,7 +151,7 @@ impl KernelRef {
         }
     }
 
-    /// Compiles if nobody has, and returns when it is done.
+    /// Compiles the kernel unless another thread has begun to, and returns when it is compiled.
     pub(crate) fn compile(&self, gpu: &Gpu) {
         let mut job = self.0.job.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *job, Job::Running) {
@@ -192,7 +195,7 @@ mod tests {
         let gpu = crate::backend::adapters().unwrap()[0].open().unwrap();
         let kernel = dml_kernel::Builder::new("slow_to_compile", [1, 1, 1]).finish();
         let kernel = KernelRef::new(kernel.emit_for(&target(gpu.info())).unwrap(), None);
-        // As when a thread of the pool is at it.
+        // The state while a thread of the pool compiles it.
         let Job::Waiting(words) = std::mem::replace(&mut *kernel.0.job.lock().unwrap(), Job::Running) else {
             panic!("nobody compiled it")
         };

@@ -1,10 +1,10 @@
-//! What kernels are emitted for, and what they need of an adapter.
+//! The emitter's target for an adapter, and the features that a kernel requires of it.
 
 use crate::kernels::matrix_element::element_dtype;
 use dml_gpu::AdapterInfo;
 use dml_kernel::{FloatModes, MatrixType, Module, Target};
 
-/// What kernels are emitted for.
+/// The target of the emitter for an adapter.
 pub(crate) fn target(info: &AdapterInfo) -> Target {
     let has = &info.capabilities;
     Target {
@@ -17,7 +17,7 @@ pub(crate) fn target(info: &AdapterInfo) -> Target {
     }
 }
 
-/// What the adapter promises about floats when asked.
+/// The float modes that an adapter guarantees on request.
 fn float_modes(info: &AdapterInfo) -> FloatModes {
     let (has, modes) = (&info.capabilities, &info.capabilities.float_controls);
     FloatModes {
@@ -38,7 +38,7 @@ fn multiplies(info: &AdapterInfo, [left, right, sum]: &[MatrixType; 3]) -> bool 
     })
 }
 
-/// The first feature that a module needs and an adapter lacks.
+/// The first feature that a module requires and the adapter lacks.
 pub(super) fn missing(module: &Module, info: &AdapterInfo) -> Option<String> {
     let (needs, has) = (&module.needs, &info.capabilities);
     let flags = [

@@ -1,12 +1,14 @@
-//! The kernels of one device, and the one way to them.
+//! The store of a device's kernels.
 //!
-//! A kernel is known by its content ([`KernelId`](crate::kernels::id::KernelId)), of which a device has one compiled kernel. So that
-//! a caller need not build a kernel to find it, the store also remembers which kernel a specialisation stands for, without a lock
-//! and without counting references.
+//! A kernel is identified by its content ([`KernelId`](crate::kernels::id::KernelId)), and a device
+//! has one compiled kernel for each content. The store also remembers the kernel of each
+//! specialisation, so that a caller need not build a kernel to find it. Such a lookup takes no lock
+//! and counts no reference.
 //!
-//! A specialisation must say everything that changes the code: where two operators share one but not the code, whatever was built
-//! first would serve both, and results would depend on what ran before. A store that [checks](Checks) its lookups builds the kernel
-//! again at each and compares the content.
+//! A specialisation must determine the code. If two operators shared a specialisation but not the
+//! code, the kernel that was built first would serve both, and results would depend on what ran
+//! before. A store that [checks](Checks) its lookups builds the kernel again at each lookup and
+//! compares the content.
 
 use crate::backend::Gpu;
 use crate::error::Error;
@@ -25,13 +27,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// Lists that a device's specialisations are spread over: programs use some tens to some thousands.
+/// Number of lists that a device's specialisations are distributed over. Programs use some tens to
+/// some thousands of specialisations.
 const LISTS: usize = 4096;
 
-/// The kernels of one device. None ever goes, so a lookup returns a borrow.
+/// The kernels of one device. They live as long as the store, so a lookup returns a reference.
 pub(crate) struct KernelStore {
     gpu: Gpu,
-    /// Which kernel a specialisation stands for.
+    /// The kernel of each specialisation.
     lists: [Link; LISTS],
     /// One kernel for each content.
     kernels: Mutex<FxHashMap<KernelId, KernelRef>>,
@@ -45,16 +48,17 @@ struct Listed {
     hash: u64,
     key: Box<dyn AnyKey>,
     kernel: KernelRef,
-    /// How often a store that checks lookups found it.
+    /// The number of lookups that found it, in a store that checks samples.
     lookups: AtomicU32,
     next: Link,
 }
 
-/// Which lookups build their kernel again, to compare it with the one that was found.
+/// The lookups that build their kernel again, to compare it with the one that was found.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Checks {
     None,
-    /// The first [`FIRST`] of each specialisation: half a millisecond each, so more would make the loops of tests slow.
+    /// The first [`FIRST`] of each specialisation. A check takes half a millisecond, so more checks
+    /// would make the loops of tests slow.
     First,
     All,
 }
@@ -63,7 +67,7 @@ enum Checks {
 const FIRST: u32 = 16;
 
 impl Checks {
-    /// What `TORCH_DML_CHECK_KERNELS` says, else what the build says.
+    /// The choice of `TORCH_DML_CHECK_KERNELS`, else of the build.
     fn chosen() -> Self {
         match CHECK_KERNELS.get() {
             Some(true) => Self::All,
@@ -73,13 +77,14 @@ impl Checks {
         }
     }
 
-    /// The hash that specialisations are listed under. In a store that checks it is not the one that [`KernelStore::get`] looks
-    /// for, so every lookup takes the slow path, and the fast path needs no test of its own.
+    /// The hash that specialisations are listed under. A store that checks lists them under another
+    /// hash than [`KernelStore::get`] looks for. So every lookup takes the slow path, and the fast
+    /// path has no test of its own.
     fn listed_hash(self, hash: u64) -> u64 {
         if self == Self::None { hash } else { !hash }
     }
 
-    /// Whether this lookup is checked.
+    /// Whether a lookup is checked.
     fn is_due(self, lookups: &AtomicU32) -> bool {
         match self {
             Self::None => false,
@@ -94,11 +99,12 @@ impl KernelStore {
         Self { gpu, lists: [const { Link::new() }; LISTS], kernels: Mutex::default(), checks: Checks::chosen() }
     }
 
-    /// The kernel of a specialisation. The first time, it is built and emitted, and if no other specialisation has given the same
-    /// kernel, the pool compiles it.
+    /// The kernel of a specialisation. The first call builds and emits it. If no other
+    /// specialisation has given the same kernel, the pool compiles it.
     ///
     /// # Errors
-    /// [`Error::Unsupported`]; [`Error::InvalidKernel`]; [`Error::AmbiguousKernel`] in a store that checks lookups.
+    /// [`Error::Unsupported`]; [`Error::InvalidKernel`]; [`Error::AmbiguousKernel`] in a store that
+    /// checks lookups.
     #[inline]
     pub(crate) fn get<K: KernelKey>(
         &self,
@@ -141,17 +147,17 @@ impl KernelStore {
         Ok(kernel)
     }
 
-    /// The kernel of a specialisation, if it was made. No lookup by this function is checked.
+    /// The kernel of a specialisation, if it exists. These lookups are not checked.
     pub(crate) fn find<K: KernelKey>(&self, key: &K) -> Option<&KernelRef> {
         self.listed(self.checks.listed_hash(key::hash(key)), key).map(|listed| &listed.kernel)
     }
 
-    /// What the kernels run on.
+    /// The GPU that runs the kernels.
     pub(crate) fn gpu(&self) -> &Gpu {
         &self.gpu
     }
 
-    /// How many kernels there are.
+    /// The number of kernels.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }
@@ -207,7 +213,7 @@ impl KernelStore {
         Ok(KernelRef::new(module, pointwise))
     }
 
-    /// The one kernel of this content, and whether this is it.
+    /// The one kernel of this content, and whether the given kernel is that one.
     fn intern(&self, kernel: KernelRef) -> (KernelRef, bool) {
         let mut kernels = self.lock();
         let before = kernels.len();
@@ -215,7 +221,8 @@ impl KernelStore {
         (one, kernels.len() > before)
     }
 
-    /// Lists what a specialisation stands for, unless another thread did so first; returns what is listed.
+    /// Lists the kernel of a specialisation, unless another thread did so first; returns the listed
+    /// one.
     fn list<K: KernelKey>(&self, hash: u64, key: &K, kernel: &KernelRef) -> &Listed {
         let entry = || {
             let (key, kernel) = (Box::new(key.clone()), kernel.clone());
@@ -232,7 +239,7 @@ impl KernelStore {
     }
 }
 
-/// Whether two kernels that one specialisation gave are the same.
+/// Checks that two kernels of one specialisation are the same.
 ///
 /// # Errors
 /// [`Error::AmbiguousKernel`].

@@ -1,4 +1,5 @@
-//! Memory of the device: the caching allocator over segments of the driver, and what happens when there are none.
+//! Memory of the device: the caching allocator over segments of the driver, and the handling of
+//! shortages.
 
 use crate::backend::{Gpu, Segment};
 use crate::error::{Error, Shortage};
@@ -37,7 +38,8 @@ impl Source for DeviceSegments {
 }
 
 impl DeviceMemory {
-    /// Bytes of the device that are free: as the driver tells, or, where it does not, all but what is held here.
+    /// Free bytes of the device: according to the driver, or if it does not report them, all bytes
+    /// that this process does not hold.
     pub(crate) fn free_bytes(&self) -> u64 {
         let gpu = &self.source().gpu;
         let free = gpu.memory_free();
@@ -48,11 +50,11 @@ impl DeviceMemory {
         }
     }
 
-    /// A block of a new segment. `None` if there is no memory as long as the cached segments are kept: the caller is to release
-    /// them, and then to [`retry`](Self::retry).
+    /// A block of a new segment. `None` if there is no memory while the cached segments are kept:
+    /// the caller has to release them, and then to [`retry`](Self::retry).
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] for more than any segment can have; what the driver said.
+    /// [`Error::OutOfMemory`] for more bytes than any segment can have; the driver's error.
     pub(crate) fn extend(&mut self, pool: u32, bytes: u64) -> Result<Option<u64>, Error> {
         let max = self.source().gpu.largest_segment();
         if bytes > max {
@@ -65,11 +67,11 @@ impl DeviceMemory {
         Ok(found.ok())
     }
 
-    /// A block after cached segments were released: of what merged meanwhile, or of a new segment, in the end of one that is no
-    /// larger than needed.
+    /// A block after cached segments were released: from free blocks that have merged, or from a
+    /// new segment, at last from one that is no larger than needed.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; what the driver said.
+    /// [`Error::OutOfMemory`]; the driver's error.
     pub(crate) fn retry(&mut self, pool: u32, bytes: u64) -> Result<u64, Error> {
         if let Some(address) = self.take(pool, bytes) {
             return Ok(address);
@@ -84,7 +86,7 @@ impl DeviceMemory {
         Err(self.out_of_memory(bytes, met))
     }
 
-    /// A block of a new segment, or what there was not enough of.
+    /// A block of a new segment, or the limit that was met.
     fn try_grow(&mut self, pool: u32, bytes: u64, modest: bool) -> Result<Result<u64, Shortage>, Error> {
         match self.grow(pool, bytes, modest) {
             Ok(address) => Ok(Ok(address)),
@@ -122,8 +124,8 @@ mod tests {
     use super::*;
     use crate::memory::allocator::COMMON;
 
-    /// The adapter at hand may allow more than there is memory for. In a process of its own, this test binary called again, since
-    /// a process lists its adapters once.
+    /// The present adapter may allow more than it has memory for. Runs in a process of its own,
+    /// which is this test binary, since a process lists its adapters once.
     #[test]
     fn limits_of_the_driver_are_named() {
         let child = std::process::Command::new(std::env::current_exe().unwrap())

@@ -1,7 +1,7 @@
-//! Bytes by their address.
+//! Ranges of addresses.
 
-/// Bytes `[start, end)` by GPU address, of one device. Which one, the owner of the range knows: what may come from several devices is a
-/// [`DeviceRange`].
+/// The bytes `[start, end)` by GPU address, in the memory of one device. The owner of a range knows
+/// the device; a range that may belong to several devices is a [`DeviceRange`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AddressRange {
     /// First byte.
@@ -16,24 +16,25 @@ impl AddressRange {
         Self { start, end: start + bytes }
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     pub fn bytes(self) -> u64 {
         self.end - self.start
     }
 
-    /// Whether some byte is in both. An empty range overlaps nothing.
+    /// Whether the ranges share a byte. An empty range overlaps nothing.
     #[inline]
     pub fn overlaps(self, other: Self) -> bool {
         self.start.max(other.start) < self.end.min(other.end)
     }
 
-    /// Whether every byte of another range is in this one.
+    /// Whether the other range is inside this one.
     pub fn contains(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 }
 
-/// Bytes of one device's memory. Addresses alone do not say whose memory it is: ranges of two devices may have equal ones.
+/// A range of one device's memory. An address does not identify a device: memory of two devices may
+/// have equal addresses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceRange {
     /// The device's index.
@@ -48,13 +49,13 @@ impl DeviceRange {
         Self { device, range: AddressRange::new(start, bytes) }
     }
 
-    /// Whether some byte is in both: of the same device, and at the same address.
+    /// Whether the ranges share a byte: same device, same address.
     #[inline]
     pub fn overlaps(self, other: Self) -> bool {
         self.device == other.device && self.range.overlaps(other.range)
     }
 
-    /// Whether every byte of another range is in this one.
+    /// Whether the other range is inside this one.
     pub fn contains(self, other: Self) -> bool {
         self.device == other.device && self.range.contains(other.range)
     }

@@ -35,8 +35,8 @@ pub struct Activity {
     pub correlation: u64,
     /// When the host enqueued it: from, to.
     pub enqueued_ns: [u64; 2],
-    /// When it ran: from, to. The activities of a device do not overlap: of two that ran at once, the second's time
-    /// is what it took longer than the first.
+    /// When it ran: from, to. The activities of a device do not overlap: of two that ran at once,
+    /// the second's time is what it took longer than the first.
     pub ran_ns: [u64; 2],
 }
 

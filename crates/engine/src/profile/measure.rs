@@ -1,9 +1,10 @@
-//! Where the host's time of an operator goes, by stages. Off until a thread calls [`begin`]; off, a stage costs one
-//! relaxed load and a branch that is never taken.
+//! Where the host's time of an operator goes, by stages. Off until a thread calls [`begin`]; off, a
+//! stage costs one relaxed load and a branch that is never taken.
 //!
-//! Stages nest, and a stage's time is without that of the stages inside it. So the times of all stages, what lies
-//! outside of the engine included, add up to the time between [`begin`] and [`end`]. Reading the clock costs time of
-//! the stage that is entered and of the one around it; both are measured at [`begin`] and subtracted.
+//! Stages nest, and a stage's time is without that of the stages inside it. So the times of all
+//! stages, what lies outside of the engine included, add up to the time between [`begin`] and
+//! [`end`]. Reading the clock costs time of the stage that is entered and of the one around it;
+//! both are measured at [`begin`] and subtracted.
 //!
 //! What the thread that submits does meanwhile is told apart: nobody waits for it.
 
@@ -94,10 +95,12 @@ impl Meter {
     }
 }
 
-/// The processor's time stamp counter, which runs at one rate on every processor of the last fifteen years.
+/// The processor's time stamp counter, which runs at one rate on every processor of the last
+/// fifteen years.
 #[cfg(target_arch = "x86_64")]
 fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, and Linux and Windows let programs use it.
+    // SAFETY: every x86-64 processor has the instruction, and Linux and Windows let programs use
+    // it.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 

@@ -1,27 +1,31 @@
-//! A few bytes to the host without waiting for the end of a submit: the host polls for the words themselves.
+//! A few bytes to the host without waiting for the end of a submit: the host polls for the words
+//! themselves.
 //!
-//! A kernel of one workgroup writes each 32-bit word as a pair into a slot of mapped, coherent host memory: the
-//! word, and the word exclusive-or the number of this use of the slot. The host polls until every pair gives that
-//! number. Against polling a marker behind a barrier for the host, that saves the barrier and the marker's way.
+//! A kernel of one workgroup writes each 32-bit word as a pair into a slot of mapped, coherent host
+//! memory: the word, and the word exclusive-or the number of this use of the slot. The host polls
+//! until every pair gives that number. Against polling a marker behind a barrier for the host, that
+//! saves the barrier and the marker's way.
 //!
 //! # Why what is read is right
 //!
-//! Vulkan promises that the host sees a kernel's writes after a barrier for the host and a wait. Without the two it only
-//! happens to see them, sooner or later, in any order and in pieces. So nothing is built on more than this: an aligned
-//! 32-bit word is written whole. Say that a pair held `(a, a ^ m)`, from use `m` of the slot or zeros, and use `n` writes
-//! `(b, b ^ n)`. Of its four possible states only these pass for use `n`:
+//! Vulkan promises that the host sees a kernel's writes after a barrier for the host and a wait.
+//! Without the two it only happens to see them, sooner or later, in any order and in pieces. So
+//! nothing is built on more than this: an aligned 32-bit word is written whole. Say that a pair
+//! held `(a, a ^ m)`, from use `m` of the slot or zeros, and use `n` writes `(b, b ^ n)`. Of its
+//! four possible states only these pass for use `n`:
 //!
 //! - both halves new: the word is `b`;
 //! - the word old and its check new, when `a ^ (b ^ n) = n`: then `a` is `b`;
 //! - the word new and its check old, when `b ^ (a ^ m) = n`: the word is `b`.
 //!
-//! A late write makes the host wait, and never gives it another number. For that a pair must not hold pieces of two
-//! earlier uses: a slot is used again only after all its pairs passed, and then memory holds what the use wrote; the
-//! queue orders the writes of two uses like those of any kernels. And no number comes twice: after 2^32 - 1 uses
-//! the slot is cleared, and the count begins again at 1.
+//! A late write makes the host wait, and never gives it another number. For that a pair must not
+//! hold pieces of two earlier uses: a slot is used again only after all its pairs passed, and then
+//! memory holds what the use wrote; the queue orders the writes of two uses like those of any
+//! kernels. And no number comes twice: after 2^32 - 1 uses the slot is cleared, and the count
+//! begins again at 1.
 //!
-//! Where the words are not there when the submit is complete, they are read again with a barrier for the host, as more
-//! bytes are, and the device does not read this way any more.
+//! Where the words are not there when the submit is complete, they are read again with a barrier
+//! for the host, as more bytes are, and the device does not read this way any more.
 
 use crate::backend::{Gpu, Pipeline, Segment, Timeline};
 use crate::error::Error;
@@ -72,13 +76,14 @@ pub(crate) struct PolledReadback {
     hidden: AtomicBool,
 }
 
-// SAFETY: `pairs` points into `memory`, which lives as long and belongs to no thread; the host accesses it atomically only.
+// SAFETY: `pairs` points into `memory`, which lives as long and belongs to no thread; the host
+// accesses it atomically only.
 unsafe impl Send for PolledReadback {}
 // SAFETY: as above.
 unsafe impl Sync for PolledReadback {}
 
-/// One read, and its use of a slot. Whoever drops it without [`PolledReadback::give_back`] keeps the slot from being used again, as is right when
-/// the GPU may still write to it.
+/// One read, and its use of a slot. Whoever drops it without [`PolledReadback::give_back`] keeps
+/// the slot from being used again, as is right when the GPU may still write to it.
 #[derive(Debug)]
 pub(crate) struct PolledRead {
     at: u32,
@@ -101,7 +106,8 @@ pub(crate) struct Arrival<'a> {
     bytes: [u8; PAIRS as usize * 4],
 }
 
-/// `to[i] = (word, word ^ number)`, `pairs` pairs: of `words` words from `from`, and then of the first of `fault`.
+/// `to[i] = (word, word ^ number)`, `pairs` pairs: of `words` words from `from`, and then of the
+/// first of `fault`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct PolledWords;
 
@@ -186,7 +192,8 @@ impl PolledReadback {
         Some(PolledRead { at, number })
     }
 
-    /// Nothing will be written to the slot any more: all of it arrived, or the read was not submitted.
+    /// Nothing will be written to the slot any more: all of it arrived, or the read was not
+    /// submitted.
     pub(crate) fn give_back(&self, read: PolledRead) {
         self.free.fetch_or(1 << read.at, Ordering::Release);
     }
@@ -196,8 +203,8 @@ impl PolledReadback {
         self.kernel.pipeline(gpu)
     }
 
-    /// Packs the kernel's arguments for a read of whole words and, if there is one, of the first word of a fault block.
-    /// Returns the bytes that it writes.
+    /// Packs the kernel's arguments for a read of whole words and, if there is one, of the first
+    /// word of a fault block. Returns the bytes that it writes.
     pub(crate) fn pass(
         &self,
         read: &PolledRead,
@@ -213,21 +220,22 @@ impl PolledReadback {
         to
     }
 
-    /// A read was recorded. With the stream locked, so that the ticket of a later read is a later one.
+    /// A read was recorded. With the stream locked, so that the ticket of a later read is a later
+    /// one.
     pub(crate) fn began(&self) {
         self.polling.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// A read of a ticket arrived. What came before it is done, but for other reads, as those that follow one another
-    /// overlap: when no other is on its way, returns the ticket up to which all commands are done. The driver may still be
-    /// at the end of the submission.
+    /// A read of a ticket arrived. What came before it is done, but for other reads, as those that
+    /// follow one another overlap: when no other is on its way, returns the ticket up to which all
+    /// commands are done. The driver may still be at the end of the submission.
     pub(crate) fn arrived(&self, ticket: Ticket) -> Option<Ticket> {
         self.polled.fetch_max(ticket.0, Ordering::AcqRel);
         (self.polling.fetch_sub(1, Ordering::AcqRel) == 1).then(|| Ticket(self.polled.load(Ordering::Acquire)))
     }
 
-    /// The wait for a read of `pairs` pairs was interrupted. Its slot is free again, and the read no longer on its way, when the
-    /// ticket is done and all pairs have passed.
+    /// The wait for a read of `pairs` pairs was interrupted. Its slot is free again, and the read
+    /// no longer on its way, when the ticket is done and all pairs have passed.
     pub(crate) fn abandon(&self, read: PolledRead, ticket: Ticket, pairs: u32) {
         let mut abandoned = self.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
         abandoned.push(Abandoned { read, ticket, pairs });
@@ -259,9 +267,9 @@ impl PolledReadback {
 
     fn pair(&self, slot: u32, at: usize) -> &[AtomicU32; 2] {
         assert!(slot < SLOTS && at < PAIRS as usize);
-        // SAFETY: the segment has room for `SLOTS` times `PAIRS` pairs, of which this is one by the assertion; it is mapped, at a
-        // multiple of 64, and lives as long as `self`. Any bits are a value of an atomic. A GPU writes words of 4 aligned
-        // bytes whole.
+        // SAFETY: the segment has room for `SLOTS` times `PAIRS` pairs, of which this is one by the
+        // assertion; it is mapped, at a multiple of 64, and lives as long as `self`. Any bits are a
+        // value of an atomic. A GPU writes words of 4 aligned bytes whole.
         unsafe { self.pairs.add(slot as usize * PAIRS as usize + at).as_ref() }
     }
 
