@@ -1,4 +1,4 @@
-//! Direct3D 12 as the layer above sees it: adapters that open, and opened devices.
+//! Direct3D 12 as the layer above uses it: adapters that open, and opened devices.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use crate::timeline::Timeline;
 impl Api for D3d12 {
     const NAME: &'static str = NAME;
 
-    /// DXIL with the entry point `main`, its parameters and the number of workgroups as root constants `b0`, and all segments as the
-    /// table `u0` of `space1`.
+    /// DXIL with the entry point `main`, its parameters and the number of workgroups as root
+    /// constants `b0`, and all segments as the table `u0` of `space1`.
     type Code = [u8];
     type Adapter = Adapter;
     type Gpu = Gpu;
@@ -54,7 +54,7 @@ impl Api for D3d12 {
 pub struct Gpu {
     device: Arc<DeviceShared>,
     compiler: Arc<Compiler>,
-    /// Where files are kept.
+    /// The folder of the disk cache.
     folder: Option<Arc<Path>>,
 }
 
@@ -104,7 +104,7 @@ impl dml_gpu::Gpu for Gpu {
         self.compiler.compile(&self.device, name, code, push_bytes, options)
     }
 
-    /// Nothing is kept yet but what the driver and the system keep by themselves.
+    /// Only the driver and the system cache anything yet.
     fn save_pipeline_cache(&self) -> Result<(), Error> {
         self.device.check()
     }

@@ -1,9 +1,11 @@
-//! The environment variables that the crates read: of each, its name and the type of its value.
+//! The environment variables that the crates read: the name of each, and the type of its value.
 //!
-//! `variables.toml` is the table of all variables, Python's and C++'s included, with what each understands and means. A value that
-//! is not understood is named in a warning of the log, once, and ignored.
+//! `variables.toml` is the table of all variables, including Python's and C++'s, with their
+//! accepted values and meanings. A value that is not accepted is named in a warning of the log,
+//! once, and ignored.
 //!
-//! A new variable is an entry of `variables.toml` and of its copy in `python/torch_dml`, and a line here if the crates read it.
+//! A new variable is an entry of `variables.toml` and of its copy in `python/torch_dml`, and a line
+//! here if the crates read it.
 
 #![forbid(unsafe_code)]
 
@@ -28,12 +30,13 @@ impl<T: Clone> Variable<T> {
         Self { name, parse, value: OnceLock::new() }
     }
 
-    /// Its value; `None` if it is unset, empty, or not understood. Read once a process.
+    /// The value; `None` if it is unset, empty, or not accepted. Read once per process.
     pub fn get(&self) -> Option<T> {
         self.value.get_or_init(|| self.read(std::env::var_os(self.name).as_deref())).clone()
     }
 
-    /// Its value now, which a program may have changed since it started; `None` as of [`get`](Self::get).
+    /// The current value, which the program may have changed since its start; `None` as in
+    /// [`get`](Self::get).
     pub fn get_now(&self) -> Option<T> {
         self.read(std::env::var_os(self.name).as_deref())
     }
@@ -49,60 +52,61 @@ impl<T: Clone> Variable<T> {
     }
 }
 
-/// Whether pointwise launches that follow one another are fused.
+/// Fusion of consecutive pointwise launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FusionMode {
     /// Never.
     Off,
-    /// When a kernel is ready.
+    /// As soon as the kernel is compiled.
     On,
-    /// The flush waits for the kernel, the first time already: for graphs and for tests.
+    /// A flush waits for the kernel, even at the first occurrence: for graphs and tests.
     Wait,
 }
 
-/// Whether products run on matrix units: of halves, and of float32 where the program allows it.
+/// Use of matrix units for products of halves, and of float32 if the program allows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatrixUnits {
     /// Never.
     Off,
-    /// Where the adapter has them, a software one too.
+    /// On adapters that have them, including software adapters.
     On,
-    /// As if it had them, computed without: for tests.
+    /// Emulated without them: for tests.
     Emulated,
 }
 
-/// Whether products that come again and again are timed in several ways.
+/// Timing of frequent products with several tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Autotune {
     /// Never.
     Off,
-    /// In ways of the same bits.
+    /// With tiles that give the same bits.
     On,
-    /// In all ways.
+    /// With all tiles.
     All,
 }
 
-/// How recurrent layers go through their steps.
+/// The steps of recurrent layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recurrence {
-    /// In loops of workgroups, wherever these fit.
+    /// In loops of workgroups, wherever they fit.
     Loop,
-    /// With launches for each step.
+    /// In launches per step.
     Steps,
 }
 
-/// Whether convolutions go through Winograd's transforms.
+/// Winograd's algorithm for convolutions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Winograd {
     /// Never.
     Off,
-    /// Where that is estimated to be faster.
+    /// Where the estimate says that it is faster.
     On,
     /// Wherever it is possible: for tests.
     Always,
 }
 
-/// The variables, and for the tests a function that hands over each one's name and whether it understands a value.
+/// The statics of the variables, and for tests a function that passes each one's name and a check
+/// of values to a callback.
 macro_rules! variables {
     ($($(#[$meta:meta])* $id:ident: $type:ty = $name:literal, $parse:expr;)*) => {
         $($(#[$meta])* pub static $id: Variable<$type> = Variable::new($name, $parse);)*
@@ -119,29 +123,29 @@ variables! {
     VALIDATION: bool = "TORCH_DML_VALIDATION", flag;
     /// Completion is never read from a marker.
     NO_MARKER: bool = "TORCH_DML_NO_MARKER", flag;
-    /// How long a wait goes on without progress before the device counts as lost.
+    /// How long a wait lasts without progress before the device counts as lost.
     TIMEOUT: Duration = "TORCH_DML_TIMEOUT_S", seconds;
-    /// Where compiled pipelines are kept.
+    /// The folder of the disk cache.
     CACHE_DIR: PathBuf = "TORCH_DML_CACHE_DIR", folder;
-    /// The adapter to imitate. Any name is understood here: one that there is not is an error, and not ignored.
+    /// The adapter to imitate. Any name is accepted here; an unknown one is an error later.
     PROFILE: String = "TORCH_DML_PROFILE", text;
-    /// Known faults of drivers are looked for.
+    /// Features with known faults of drivers are avoided.
     QUIRKS: bool = "TORCH_DML_QUIRKS", flag;
     /// Every lookup of a kernel builds it again and compares.
     CHECK_KERNELS: bool = "TORCH_DML_CHECK_KERNELS", flag;
-    /// Where the SPIR-V of every kernel is kept.
+    /// The folder that receives the SPIR-V of every kernel.
     SPIRV_DIR: PathBuf = "TORCH_DML_SPIRV_DIR", folder;
-    /// Where the HLSL of every kernel is kept.
+    /// The folder that receives the HLSL of every kernel.
     HLSL_DIR: PathBuf = "TORCH_DML_HLSL_DIR", folder;
-    /// Software adapters are devices beside others.
+    /// Software adapters are devices in addition to others.
     SOFTWARE: bool = "TORCH_DML_SOFTWARE", flag;
-    /// How many devices each adapter is.
+    /// The number of devices per adapter.
     DEVICES_PER_ADAPTER: usize = "TORCH_DML_DEVICES_PER_ADAPTER", whole_number::<1, 8>;
-    /// Whether a device's thread submits what others enqueue.
+    /// A device's thread submits the work that other threads enqueue.
     SUBMIT_THREAD: bool = "TORCH_DML_SUBMIT_THREAD", flag;
-    /// Millions of operations that one submission does at most.
+    /// The most operations of one submission, in millions.
     SUBMIT_WORK: usize = "TORCH_DML_SUBMIT_WORK", whole_number::<1, 999_999_999>;
-    /// How many threads compile kernels.
+    /// The number of threads that compile kernels.
     COMPILE_THREADS: usize = "TORCH_DML_COMPILE_THREADS", whole_number::<1, 1024>;
     /// See [`FusionMode`].
     FUSION: FusionMode = "TORCH_DML_FUSION",
@@ -152,7 +156,7 @@ variables! {
     /// See [`Autotune`].
     AUTOTUNE: Autotune = "TORCH_DML_AUTOTUNE",
         |value| one_of(value, &[("0", Autotune::Off), ("1", Autotune::On), ("all", Autotune::All)]);
-    /// Lists of tensors go one tensor after the other.
+    /// Operators on lists launch one kernel per tensor.
     FOREACH_SINGLE: bool = "TORCH_DML_FOREACH", |value| one_of(value, &[("single", true)]);
     /// See [`Recurrence`].
     RECURRENCE: Recurrence = "TORCH_DML_RECURRENCE",
@@ -160,9 +164,9 @@ variables! {
     /// See [`Winograd`].
     WINOGRAD: Winograd = "TORCH_DML_WINOGRAD",
         |value| one_of(value, &[("0", Winograd::Off), ("1", Winograd::On), ("always", Winograd::Always)]);
-    /// An operator that has no kernel is an error.
+    /// An operator without a kernel is an error.
     FALLBACK_IS_ERROR: bool = "TORCH_DML_FALLBACK", |value| one_of(value, &[("error", true)]);
-    /// What is written to the log, as `tracing_subscriber` understands it, which says what it does not.
+    /// The filter of the log in the syntax of `tracing_subscriber`, which reports errors in it.
     LOG: String = "TORCH_DML_LOG", text;
 }
 
@@ -171,7 +175,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// The words that stand in `values`, if these are words.
+    /// The words in `values`, if it consists of words.
     fn words(values: &str) -> Option<Vec<&str>> {
         let words: Vec<&str> = values.split(", ").flat_map(|part| part.split(" or ")).collect();
         words.iter().all(|word| !word.contains(' ')).then_some(words)

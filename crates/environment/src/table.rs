@@ -1,9 +1,9 @@
-//! The table of all variables, as the crates compile it in.
+//! The table of all variables, compiled into the crates.
 
-/// `variables.toml`: `[[variable]]` before each variable, and then `key = "text"`, a line each.
+/// `variables.toml`: `[[variable]]` before each variable, and then `key = "text"` on a line each.
 pub(crate) const TABLE: &str = include_str!("../variables.toml");
 
-/// What a variable understands, in words; `None` for a name that is not in the table.
+/// The accepted values of a variable, in words; `None` for a name that is not in the table.
 pub(crate) fn values(name: &str) -> Option<&'static str> {
     TABLE
         .split("[[variable]]")

@@ -1,5 +1,5 @@
-//! The types and constants of the C ABI. `plugin/engine.h` and `python/torch_dml/abi.py` are written
-//! from this file and from the functions of the other ones (`tests/abi.rs`).
+//! The types and constants of the C ABI. `plugin/engine.h` and `python/torch_dml/abi.py` are
+//! written from this file and from the functions of the other ones (`tests/abi.rs`).
 
 use std::ffi::{c_char, c_void};
 
@@ -170,14 +170,14 @@ pub mod precision {
     pub const MEDIUM: u8 = 2;
 }
 
-/// What the engine asks of the plugin during `dml_call`. A callback that fails returns a `DmlStatus`
-/// and leaves the message to `dml_set_error`.
+/// What the engine asks of the plugin during `dml_call`. A callback that fails returns a
+/// `DmlStatus` and leaves the message to `dml_set_error`.
 #[repr(C)]
 pub struct DmlHost {
     /// Passed back to each function.
     pub context: *mut c_void,
-    /// A new uninitialised tensor on dml:`device`. `strides` may be null: contiguous. The call owns it:
-    /// what is not returned is released when the call ends.
+    /// A new uninitialised tensor on dml:`device`. `strides` may be null: contiguous. The call owns
+    /// it: what is not returned is released when the call ends.
     pub empty: unsafe extern "C" fn(
         context: *mut c_void,
         sizes: *const i64,
@@ -187,7 +187,8 @@ pub struct DmlHost {
         device: u8,
         out: *mut DmlTensor,
     ) -> i32,
-    /// Resizes an `out=` tensor as at::native::resize_output does, warning included, and refreshes it.
+    /// Resizes an `out=` tensor as at::native::resize_output does, warning included, and refreshes
+    /// it.
     pub resize: unsafe extern "C" fn(
         context: *mut c_void,
         tensor: *mut DmlTensor,
@@ -229,7 +230,8 @@ pub mod work {
     pub const REPLAY: u8 = 3;
 }
 
-/// One command that ran on a device. Times are nanoseconds since 1970 by the host's clock, from and to.
+/// One command that ran on a device. Times are nanoseconds since 1970 by the host's clock, from and
+/// to.
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct DmlActivity {
@@ -259,7 +261,8 @@ pub struct DmlActivity {
     pub work: u8,
 }
 
-/// One figure over time. Totals count from the start, or from the last `dml_reset_accumulated_stats`.
+/// One figure over time. Totals count from the start, or from the last
+/// `dml_reset_accumulated_stats`.
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Default)]
 pub struct DmlStat {
@@ -273,8 +276,8 @@ pub struct DmlStat {
     pub freed: i64,
 }
 
-/// Figures of some blocks. A block is active until it is freed: what PyTorch calls active is what it
-/// calls allocated.
+/// Figures of some blocks. A block is active until it is freed: what PyTorch calls active is what
+/// it calls allocated.
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Default)]
 pub struct DmlPoolStats {

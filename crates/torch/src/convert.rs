@@ -1,4 +1,4 @@
-//! PyTorch's values, as the plugin passes them, and the operators' own types.
+//! Conversion between PyTorch's values, as the plugin passes them, and the operators' types.
 
 use crate::abi::{DmlPayload, DmlTensor, DmlValue, Status, place, tag, tensor_flag};
 use crate::error::Failure;
@@ -8,11 +8,11 @@ use dml_kernel::DType;
 use dml_ops::{Arg, DeviceKind, Dims, Scalar, Tensor};
 use std::ffi::c_void;
 
-/// A slice of the ABI; its pointer may be null when it is empty.
+/// A slice of the ABI; its pointer may be null if it is empty.
 ///
 /// # Safety
-/// `data` points to `len` initialised values that live as long as `'a` and that nobody writes meanwhile; with a `len` of 0 it
-/// may be anything.
+/// `data` points to `len` initialised values that live as long as `'a` and that nobody writes
+/// meanwhile; if `len` is 0, it may be anything.
 pub unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
     if len == 0 {
         &[]
@@ -22,7 +22,7 @@ pub unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
     }
 }
 
-/// A tensor. One whose dtype the engine does not compute with (quantised) makes the call a fallback.
+/// A tensor. A dtype that the engine does not compute with (quantised) makes the call a fallback.
 ///
 /// # Safety
 /// `t.sizes` and `t.strides` point to `t.dim` numbers during the call.
@@ -33,7 +33,7 @@ pub unsafe fn tensor(t: &DmlTensor) -> Result<Tensor, Failure> {
         _ => DeviceKind::Other,
     };
     let dtype = match (DType::from_code(t.dtype), place) {
-        // The operator refuses it for its place; what it holds does not matter.
+        // The operator refuses the tensor because of its place; its content does not matter.
         (Some(dtype), DeviceKind::Other) if !dtype.is_common() => DType::F32,
         (Some(dtype), _) => dtype,
         (None, DeviceKind::Other) => DType::F32,
@@ -86,7 +86,7 @@ pub fn to_abi(t: &Tensor) -> DmlTensor {
 /// A number.
 ///
 /// # Safety
-/// The payload is what the tag says: that part of the union is initialised. Any bits are a value of the types here.
+/// The payload is initialised as the tag says. Any bits are a valid value of the types here.
 unsafe fn scalar(v: &DmlValue) -> Option<Scalar> {
     // SAFETY: the caller's promise.
     unsafe {
@@ -103,11 +103,12 @@ unsafe fn scalar(v: &DmlValue) -> Option<Scalar> {
 /// One argument.
 ///
 /// # Safety
-/// The payload is what the tag says, and its pointers are as [`slice()`] and [`tensor`] want them, for `'a`.
+/// The payload is initialised as the tag says, and its pointers fulfil the conditions of
+/// [`slice()`] and [`tensor`] for `'a`.
 pub unsafe fn arg<'a>(v: &DmlValue) -> Result<Arg<'a>, Failure> {
     let len = || v.len as usize;
-    // SAFETY: the caller's promise, by which the part of the union that the tag names is initialised. `len`, which may be
-    // uninitialised otherwise, is read for lists and strings alone.
+    // SAFETY: the caller's promise: the part of the union that the tag names is initialised. `len`,
+    // which may be uninitialised otherwise, is only read for lists and strings.
     unsafe {
         Ok(match v.tag {
             tag::TENSOR => Arg::Tensor(tensor(&v.u.tensor)?),

@@ -1,4 +1,4 @@
-//! Errors as statuses, messages per thread, and the wall that stops panics.
+//! Errors as statuses, messages per thread, and the conversion of panics.
 
 use crate::abi::Status;
 use crate::message::message;
@@ -11,12 +11,12 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// A failure at the ABI. A message of `None` is already set, by the plugin.
+/// A failure at the ABI. With a message of `None`, the plugin has already set the message.
 #[derive(Debug)]
 pub struct Failure {
     /// The status to return.
     pub status: Status,
-    /// What to say.
+    /// The message.
     pub message: Option<String>,
 }
 
@@ -72,7 +72,7 @@ fn status_of(code: i32) -> Status {
 
 /// Sets the calling thread's message.
 pub fn set(message: &str) {
-    // A message with a zero byte in it is cut there.
+    // A message with a zero byte is truncated there.
     let end = message.find('\0').unwrap_or(message.len());
     let text = CString::new(&message[..end]).unwrap_or_default();
     LAST.with(|last| last.replace(text));
@@ -91,7 +91,7 @@ pub fn guard(body: impl FnOnce() -> Result<(), Failure>) -> i32 {
     failure.status as i32
 }
 
-/// As [`guard`], for functions that return something else: `failed` on failure.
+/// As [`guard`], for functions with another result: `failed` on failure.
 pub fn guard_value<T>(failed: T, body: impl FnOnce() -> Result<T, Failure>) -> T {
     let mut value = failed;
     guard(|| {
@@ -142,7 +142,8 @@ mod tests {
     use super::*;
 
     fn last() -> String {
-        // SAFETY: `dml_last_error` returns a C string that lives until the thread's next failed call; it is copied before.
+        // SAFETY: `dml_last_error` returns a C string that lives until the thread's next failed
+        // call; it is copied before.
         unsafe { CStr::from_ptr(dml_last_error()) }.to_string_lossy().into_owned()
     }
 

@@ -13,7 +13,8 @@ unsafe fn event<'a>(handle: u64) -> Result<&'a Event, Failure> {
     unsafe { handle::get(handle) }.ok_or_else(|| Failure::new(Status::RuntimeError, "this event was not recorded"))
 }
 
-/// Records an event after the work so far; with `timing`, also when it is reached.
+/// Records an event after all work so far; with `timing`, also the time at which the device reaches
+/// it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_event_record(device: i32, timing: i32, event: *mut u64) -> i32 {
     guard(|| {

@@ -16,7 +16,7 @@ unsafe fn graph<'a>(handle: u64) -> Result<&'a Graph, Failure> {
     unsafe { handle::get(handle) }.ok_or_else(|| Failure::new(Status::RuntimeError, "no graph was captured"))
 }
 
-/// Memory that several graphs allocate from.
+/// A pool of memory that several graphs share.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_pool_new(device: i32, pool: *mut u64) -> i32 {
     guard(|| {
@@ -27,14 +27,15 @@ pub unsafe extern "C" fn dml_graph_pool_new(device: i32, pool: *mut u64) -> i32 
     })
 }
 
-/// Drops a handle of a pool. The pool's graphs keep it.
+/// Drops a handle of a pool. The pool's graphs keep the pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_pool_free(pool: u64) {
     // SAFETY: the contract's handles.
     guard(|| unsafe { handle::free::<Arc<GraphPool>>(pool) });
 }
 
-/// Begins to capture what the calling thread runs on a device. Pool 0: a new one.
+/// Begins a capture of the calling thread's work on a device. The thread's work is recorded, not
+/// run, until the capture ends. Pool 0: a new pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_begin(device: i32, pool: u64, capture: *mut u64) -> i32 {
     guard(|| {
@@ -46,7 +47,8 @@ pub unsafe extern "C" fn dml_graph_begin(device: i32, pool: u64, capture: *mut u
     })
 }
 
-/// Ends a capture. It is over and its handle gone also on failure.
+/// Ends a capture, on the thread that began it. The capture is over and its handle invalid also on
+/// failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_end(capture: u64, graph: *mut u64) -> i32 {
     guard(|| {
@@ -74,8 +76,9 @@ pub unsafe extern "C" fn dml_graph_replay(handle: u64) -> i32 {
     guard(|| unsafe { Ok(graph(handle)?.replay()?) })
 }
 
-/// What a graph consists of, as JSON: `captured` (launches), `launches` and `barriers` (of a replay),
-/// `barriers_in_order` (that the launches would need in the order of their capture). Null on error.
+/// Statistics of a graph as JSON: `captured` (launches), `launches` and `barriers` (of a replay),
+/// `barriers_in_order` (barriers that a replay in the order of the capture would need). Null on
+/// error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_stats_json(handle: u64) -> *const c_char {
     guard_value(std::ptr::null(), || {
@@ -90,7 +93,7 @@ pub unsafe extern "C" fn dml_graph_stats_json(handle: u64) -> *const c_char {
     })
 }
 
-/// Drops a graph. Replays that are enqueued run.
+/// Drops a graph. Enqueued replays run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_free(graph: u64) {
     // SAFETY: the contract's handles.
@@ -115,7 +118,7 @@ mod tests {
     #[test]
     fn handles_go_round() {
         let (mut count, mut pool, mut capture, mut graph, mut on) = (0, 0, 0, 0, 0);
-        // SAFETY: valid places, and handles used as the contract says.
+        // SAFETY: valid places, and handles used according to the contract.
         unsafe {
             if crate::device::dml_device_count(&raw mut count) != 0 || count == 0 {
                 return; // a machine with no Vulkan

@@ -16,13 +16,13 @@ pub struct Plugin<'a> {
 
 impl<'a> Plugin<'a> {
     /// # Safety
-    /// The functions of `host` may be called with `host.context`, as `engine.h` says, on the calling thread while the result
-    /// lives: it is neither `Send` nor `Sync`.
+    /// The functions of `host` may be called with `host.context`, according to the contract, on the
+    /// calling thread while the result lives: it is neither `Send` nor `Sync`.
     pub unsafe fn new(host: &'a DmlHost) -> Self {
         Self { host }
     }
 
-    /// Runs a callback that yields a tensor.
+    /// Runs a callback that returns a tensor.
     #[inline]
     fn yielded(callback: impl FnOnce(*mut DmlTensor) -> i32) -> Result<DmlTensor> {
         let _stage = measure::enter(Stage::Allocate);
@@ -31,15 +31,15 @@ impl<'a> Plugin<'a> {
         if status != Status::Ok as i32 {
             return Err(Error::Host(status));
         }
-        // SAFETY: a callback that succeeds has filled all of it, says `engine.h`.
+        // SAFETY: by the contract, a successful callback has filled the whole structure.
         Ok(unsafe { out.assume_init() })
     }
 
-    /// [`yielded`](Self::yielded) with the tensor's sizes and strides as the plugin has them.
+    /// [`yielded`](Self::yielded) with the sizes and strides of the plugin's tensor.
     fn made(callback: impl FnOnce(*mut DmlTensor) -> i32) -> Result<Tensor> {
         let made = Self::yielded(callback)?;
-        // SAFETY: the plugin's sizes and strides of a tensor that it holds until the operator's call ends: nothing resizes it
-        // before they are copied here.
+        // SAFETY: the sizes and strides belong to a tensor that the plugin holds until the
+        // operator's call ends. It is not resized before they are copied here.
         unsafe { tensor(&made) }.map_err(|e| Error::Fallback(e.message.unwrap_or_default()))
     }
 }
@@ -60,7 +60,8 @@ impl Host for Plugin<'_> {
     fn empty(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> Result<Tensor> {
         let dim = dim(sizes, strides)?;
         let made = Self::yielded(|out| {
-            // SAFETY: `new`'s promise; both slices have `dim` numbers, and `out` is a place for a tensor.
+            // SAFETY: `new`'s promise; both slices have `dim` numbers, and `out` is a place for a
+            // tensor.
             unsafe {
                 (self.host.empty)(self.host.context, sizes.as_ptr(), strides.as_ptr(), dim, dtype as u8, device, out)
             }
@@ -82,8 +83,8 @@ impl Host for Plugin<'_> {
     fn resize(&self, t: &mut Tensor, sizes: &[i64], strides: &[i64]) -> Result<()> {
         let (before, dim) = (to_abi(t), dim(sizes, strides)?);
         *t = Self::made(|out| {
-            // SAFETY: `new`'s promise; both slices have `dim` numbers. `out` is valid for a write, and `before` points into `t`,
-            // which stays as it is until the callback has returned.
+            // SAFETY: `new`'s promise; both slices have `dim` numbers. `out` is valid for a write,
+            // and `before` points into `t`, which does not change before the callback has returned.
             unsafe {
                 out.write(before);
                 (self.host.resize)(self.host.context, out, sizes.as_ptr(), strides.as_ptr(), dim)
@@ -96,8 +97,8 @@ impl Host for Plugin<'_> {
         let offset = (view.data - base.storage.start) / base.element_size();
         let (base, dim) = (to_abi(base), dim(&view.sizes, &view.strides)?);
         Self::made(|out| {
-            // SAFETY: `new`'s promise; both slices have `dim` numbers, `base` points into a tensor that outlives the callback,
-            // and `out` is a place for a tensor.
+            // SAFETY: `new`'s promise; both slices have `dim` numbers, `base` points into a tensor
+            // that outlives the callback, and `out` is a place for a tensor.
             unsafe {
                 (self.host.view)(
                     self.host.context,

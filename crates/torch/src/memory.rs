@@ -44,8 +44,8 @@ pub unsafe extern "C" fn dml_download(device: i32, address: u64, target: *mut c_
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: the contract's arrays: `bytes` bytes that nobody else uses during the call. What they hold before, if
-        // anything, is never read.
+        // SAFETY: the contract's arrays: `bytes` bytes that nobody else uses during the call. What
+        // they hold before, if anything, is never read.
         let target = unsafe { std::slice::from_raw_parts_mut(target.cast::<u8>(), bytes as usize) };
         Ok(open(device)?.download(address, target)?)
     })
@@ -55,7 +55,7 @@ fn stat(s: Stat) -> DmlStat {
     DmlStat { current: s.current as i64, peak: s.peak as i64, allocated: s.allocated as i64, freed: s.freed as i64 }
 }
 
-/// A pool's figures.
+/// The figures of a pool.
 pub fn pool(p: &PoolStats) -> DmlPoolStats {
     DmlPoolStats {
         allocation: stat(p.allocations),
@@ -123,8 +123,8 @@ fn to_json(s: &DmlMemoryStats) -> Value {
     Value::Object(out)
 }
 
-/// What lies where, as JSON: a list of segments, with `torch.cuda.memory_snapshot`'s keys; null on
-/// error.
+/// The segments and blocks as JSON: a list of segments, with `torch.cuda.memory_snapshot`'s keys;
+/// null on error.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_memory_snapshot_json(device: i32) -> *const c_char {
     guard_value(std::ptr::null(), || {
@@ -152,7 +152,7 @@ pub extern "C" fn dml_memory_snapshot_json(device: i32) -> *const c_char {
     })
 }
 
-/// Bytes of the block in use that an address lies in; 0 when there is none.
+/// Bytes of the block in use that contains an address; 0 if there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_block_bytes(device: i32, address: u64, bytes: *mut u64) -> i32 {
     guard(|| {
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn dml_memory_info(device: i32, free: *mut u64, total: *mu
     })
 }
 
-/// Gives unused memory back to the driver. A device that was not used has none, and is not opened.
+/// Returns unused memory to the driver. A device that was not used has none, and is not opened.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_empty_cache(device: i32) -> i32 {
     guard(|| match dml_engine::opened(device as usize) {

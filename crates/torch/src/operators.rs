@@ -1,4 +1,4 @@
-//! The table of operators, and calls of them.
+//! The table of operators, and their calls.
 
 use crate::abi::{DmlHost, DmlPayload, DmlTensor, DmlValue, Status, tag};
 use crate::convert::{NONE, arg, from_scalar, slice, to_abi};
@@ -13,7 +13,7 @@ use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 
 thread_local! {
-    /// Tensor lists of the last call that returned any, for which the plugin gets pointers.
+    /// The tensor lists of the last call that returned any; the plugin has pointers to them.
     static LISTS: RefCell<Vec<Vec<DmlTensor>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -46,8 +46,8 @@ pub extern "C" fn dml_operator_schema(op: u32) -> *const c_char {
     })
 }
 
-/// Whether `TORCH_DML_FALLBACK` says that an operator without a kernel is an error. Read at each
-/// call, as programs may change it.
+/// Whether `TORCH_DML_FALLBACK` makes an operator without a kernel an error. Read at each call, as
+/// programs may change the variable.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_fallback_is_error() -> i32 {
     guard_value(0, || Ok(i32::from(FALLBACK_IS_ERROR.get_now().is_some())))
@@ -70,12 +70,13 @@ pub unsafe extern "C" fn dml_call(
             .get(op as usize)
             .ok_or_else(|| Failure::new(Status::RuntimeError, format!("there is no operator {op}")))?;
         let device = crate::device::open(device)?;
-        // Not returned from a block: that would copy all eight places.
+        // Not returned from a block, which would copy all eight elements.
         let mut list: SmallVec<[Arg; 8]> = SmallVec::new();
         let mut special = false;
         // SAFETY: the contract's arrays.
         for value in unsafe { slice(args, nargs) } {
-            // SAFETY: the contract's values; `list` goes when the call returns, and no operator keeps an argument.
+            // SAFETY: the contract's values; `list` goes when the call returns, and no operator
+            // keeps an argument.
             let value = unsafe { arg(value)? };
             special |= value.is_special();
             list.push(value);
@@ -88,7 +89,7 @@ pub unsafe extern "C" fn dml_call(
             let _stage = measure::enter(Stage::Shape);
             let ran = if special { dml_ops::run_special(&mut call, op, operators()) } else { (op.run)(&mut call) };
             match ran {
-                // A function of reals leaves it to the CPU before it does anything.
+                // A function of reals returns a fallback before it has done anything.
                 Err(dml_ops::Error::Fallback(_)) if !special && dml_ops::asks_for_complex(&call, op) => {
                     dml_ops::run_special(&mut call, op, operators())
                 }
@@ -101,7 +102,7 @@ pub unsafe extern "C" fn dml_call(
     })
 }
 
-/// An engine's error does not know what was asked of it; the operator, shapes and dtypes are added here.
+/// Adds the operator, shapes and dtypes to an error of the engine, which does not know them.
 fn explain(e: dml_ops::Error, name: &str, args: &[Arg]) -> Failure {
     use dml_engine::Error as Engine;
     let wants_context = matches!(
@@ -120,7 +121,8 @@ fn explain(e: dml_ops::Error, name: &str, args: &[Arg]) -> Failure {
     failure
 }
 
-/// Writes the results where the plugin reads them. It does not where this fails: lists that were written may be gone.
+/// Writes the results where the plugin reads them. Does not write if it fails: lists that were
+/// written may be gone.
 ///
 /// # Safety
 /// `results` is valid for writes of `nresults` values.
@@ -150,8 +152,9 @@ unsafe fn deliver(returns: &[Ret], results: *mut DmlValue, nresults: usize) -> R
     Ok(())
 }
 
-/// A result must be a tensor that the plugin knows: one of its arguments, or one that the host made. Sizes and strides
-/// are the plugin's already, and would dangle.
+/// Checks that the plugin knows the tensor of a result: it must be one of the arguments, or one
+/// that the host made. Its sizes and strides are not returned, because the plugin has them and the
+/// pointers would dangle.
 fn known(t: DmlTensor) -> Result<DmlTensor, Failure> {
     if t.handle.is_null() {
         return Err(Failure::new(Status::RuntimeError, "an operator returned a tensor that the host did not make"));

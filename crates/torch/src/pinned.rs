@@ -1,4 +1,5 @@
-//! Pinned host memory. An address of it is unique in the process, so only allocating names a device.
+//! Pinned host memory. Its addresses are unique in the process, so only the allocation names a
+//! device.
 
 use crate::abi::{DmlPoolStats, DmlStat};
 use crate::device::open;
@@ -26,13 +27,13 @@ pub extern "C" fn dml_host_free(address: *const c_void) {
     });
 }
 
-/// 1 for an address inside of pinned memory of any device.
+/// 1 if an address is inside pinned memory of any device.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_host_is_pinned(address: *const c_void) -> i32 {
     guard_value(0, || Ok(i32::from(dml_engine::all_opened().any(|device| device.is_pinned(address as u64)))))
 }
 
-/// Gives unused pinned memory back to the system.
+/// Returns unused pinned memory to the system.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_host_empty_cache() -> i32 {
     guard(|| {

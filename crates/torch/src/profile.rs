@@ -1,19 +1,19 @@
-//! What ran on the devices, for PyTorch's profiler.
+//! Activities of the devices, for PyTorch's profiler.
 
 use crate::abi::{DmlActivity, work};
 use crate::error::guard;
 use dml_engine::{Activity, Work};
 use std::ffi::{CString, c_void};
 
-/// Notes from now on what runs on every device, those opened later too. Fails where there are no
-/// timestamps.
+/// Starts to profile every device, including devices that are opened later. Fails for devices
+/// without timestamps.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_profile_start() -> i32 {
     guard(|| Ok(dml_engine::start_profile()?))
 }
 
-/// Waits for every device, ends the profile, and hands over what ran, each device's commands in
-/// their order.
+/// Waits for every device, ends the profile, and passes each activity to `each`, for each device in
+/// order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_profile_stop(
     context: *mut c_void,
@@ -21,21 +21,21 @@ pub unsafe extern "C" fn dml_profile_stop(
 ) -> i32 {
     guard(|| {
         for activity in dml_engine::stop_profile() {
-            // SAFETY: the contract's host: `each` may be called with `context`. The activity and its texts live through the
-            // call, and it copies what it keeps.
+            // SAFETY: the contract's host: `each` may be called with `context`. The activity and
+            // its texts live through the call, and it copies what it keeps.
             with_activity(&activity, |activity| unsafe { each(context, activity) });
         }
         Ok(())
     })
 }
 
-/// What the calling thread enqueues from now on belongs to this id; 0: to none.
+/// From now on the calling thread's commands belong to this id; 0: to none.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_profile_correlate(id: u64) {
     dml_engine::set_correlation(id);
 }
 
-/// Hands an activity over with pointers that hold during the call.
+/// Calls `take` with an activity whose pointers are valid during the call.
 fn with_activity(activity: &Activity, take: impl FnOnce(&DmlActivity)) {
     let text = |s: &str| CString::new(s).unwrap_or_default();
     let (name, op) = (text(activity.name()), text(activity.operator));

@@ -1,4 +1,4 @@
-//! The kernel that moves small uploads and read-backs: a copy command costs the GPU 5 µs more.
+//! The kernel for small uploads and read-backs. A copy command costs the GPU 5 µs more.
 
 use crate::error::Error;
 use crate::kernels::interface::{ArgumentBlock, Interface, U32, Unordered, WriteRange};
@@ -10,12 +10,12 @@ use dml_kernel::{Builder, DType};
 
 const GROUP: u32 = 64;
 
-/// Copies 32-bit words, one an invocation.
+/// Copies 32-bit words, one per invocation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CopyWords;
 
 parameters! {
-    /// The words that are written, where they come from, and how many they are.
+    /// The destination, the source, and the number of words.
     CopyWords as _spec => CopyArguments, CopyParameters {
         to: WriteRange = DType::I32,
         from: Unordered = DType::I32,
@@ -35,7 +35,7 @@ pub(crate) fn copy_words(kernels: &KernelStore) -> Result<KernelRef, Error> {
     kernels.get(&CopyWords, build).cloned()
 }
 
-/// Packs the arguments that write whole words from an address; returns the groups.
+/// Packs the arguments of a copy of whole words from an address; returns the number of workgroups.
 pub(crate) fn pass(to: AddressRange, from: u64, block: &mut ArgumentBlock) -> [u32; 3] {
     let words = ((to.end - to.start) / 4) as u32;
     CopyWords.pass(&CopyArguments { to, from, words }, block);

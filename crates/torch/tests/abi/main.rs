@@ -1,5 +1,6 @@
-//! The interface is declared once, in this crate's sources: `plugin/engine.h` and `python/torch_dml/abi.py` are written from them.
-//! `WRITE=1 cargo test -p dml-torch --test abi` (`make abi`) writes both; without it a file that would be another one fails the test.
+//! The interface is declared once, in this crate's sources: `plugin/engine.h` and
+//! `python/torch_dml/abi.py` are written from them. `WRITE=1 cargo test -p dml-torch --test abi`
+//! (`make abi`) writes both; without it a file that would be another one fails the test.
 
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
