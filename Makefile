@@ -45,6 +45,7 @@ help:
 	@echo "make test-hlsl  compile the smoke tests' kernels as HLSL and run them so; DXC=libdxcompiler.so HLSL_TESTS=tests for all"
 	@echo "make lint   check the style of Rust and Python"
 	@echo "make docs   build the site of the documentation in target/site; make docs-check: only check it"
+	@echo "make abi    write the C header and the Python module of the engine's interface, after a change of it"
 	@echo "make wheel  make an installable wheel in dist/"
 	@echo "make release  make the wheels for x86-64 and aarch64, with a bill of materials and hashes, in dist/; RELEASE=--help"
 	@echo "make test-release  install the wheel in dist/ beside each supported torch and run the smoke tests; RELEASE=--help"
@@ -142,12 +143,13 @@ $(robots)/.installed: robots/pyproject.toml $(environment)
 	touch $@
 
 # One Rust test at a time, so that a message stands with its test. docs/design/validation.md says what this proves.
+# The tests of operators also build every kernel again that a lookup finds.
 .PHONY: validate
 validate: export TORCH_DML_VALIDATION := 1
 validate: validate-system $(package)
 	cargo test --package dml-vulkan --package dml-engine -- --test-threads=1
 	cargo test --package dml-vulkan --test validation -- --ignored
-	$(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
+	TORCH_DML_CHECK_KERNELS=1 $(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
 
 .PHONY: test-newer-mesa
 test-newer-mesa: test-system $(package)
@@ -165,6 +167,11 @@ smoke-newer-mesa: test-system $(package)
 .PHONY: test-windows
 test-windows: test-system
 	scripts/windows.sh test
+
+# plugin/engine.h and python/torch_dml/abi.py, from the sources of crates/torch.
+.PHONY: abi
+abi: test-system
+	WRITE=1 cargo test --package dml-torch --test abi
 
 # The crates that have rustdoc.
 documented := -p dml-environment -p dml-gpu -p dml-kernel -p dml-vulkan -p dml-engine -p dml-compute -p dml-aten -p dml-torch

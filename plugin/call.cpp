@@ -28,7 +28,7 @@ int32_t status_of(const std::exception& e) {
 }  // namespace
 
 Call::Call() {
-  host_.self = this;
+  host_.context = this;
   host_.empty = &Call::empty;
   host_.resize = &Call::resize;
   host_.view = &Call::view;
@@ -52,7 +52,7 @@ bool Call::run(uint32_t op, c10::DeviceIndex device, const DmlValue* args, size_
 }
 
 at::Tensor Call::take(const DmlTensor& tensor) {
-  auto* impl = static_cast<c10::TensorImpl*>(tensor.impl);
+  auto* impl = static_cast<c10::TensorImpl*>(tensor.handle);
   TORCH_INTERNAL_ASSERT(impl != nullptr, "the dml engine returned a tensor that PyTorch does not know");
   // Lists are returned in the order in which they were made: the search goes on where it last ended.
   for (size_t i = 0; i < made_.size(); ++i) {
@@ -65,7 +65,7 @@ at::Tensor Call::take(const DmlTensor& tensor) {
 }
 
 at::Tensor Call::take(const DmlValue& result) {
-  if (result.tag == DML_NONE) return {};
+  if (result.tag == DML_TAG_NONE) return {};
   TORCH_INTERNAL_ASSERT(result.tag == DML_TAG_TENSOR, "the dml engine returned a value where a tensor belongs");
   return take(result.u.tensor);
 }
@@ -115,7 +115,7 @@ int32_t Call::empty(void* self, const int64_t* sizes, const int64_t* strides, in
 
 int32_t Call::resize(void* self, DmlTensor* tensor, const int64_t* sizes, const int64_t* strides, int32_t dim) {
   return static_cast<Call*>(self)->guarded([&] {
-    auto* impl = static_cast<c10::TensorImpl*>(tensor->impl);
+    auto* impl = static_cast<c10::TensorImpl*>(tensor->handle);
     const at::Tensor out(c10::intrusive_ptr<c10::TensorImpl>::unsafe_reclaim_from_nonowning(impl));
     const c10::IntArrayRef shape(sizes, static_cast<size_t>(dim));
     if (at::native::resize_output_check(out, shape)) {
@@ -131,7 +131,7 @@ int32_t Call::view(void* self, const DmlTensor* base, const int64_t* sizes, cons
                    int64_t storage_offset, DmlTensor* out) {
   Call& call = *static_cast<Call*>(self);
   return call.guarded([&] {
-    auto* from = static_cast<c10::TensorImpl*>(base->impl);
+    auto* from = static_cast<c10::TensorImpl*>(base->handle);
     auto made = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(from->storage()),
                                                      from->key_set(), from->dtype());
     const size_t n = static_cast<size_t>(dim);

@@ -22,7 +22,7 @@ class Call {
 
   // The tensor of a result: one that was made in this call, or one of its arguments.
   at::Tensor take(const DmlTensor& tensor);
-  at::Tensor take(const DmlValue& result);  // undefined for DML_NONE
+  at::Tensor take(const DmlValue& result);  // undefined for DML_TAG_NONE
 
  private:
   static int32_t empty(void* self, const int64_t* sizes, const int64_t* strides, int32_t dim, uint8_t dtype,

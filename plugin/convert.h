@@ -71,14 +71,15 @@ inline int64_t memory_format_code(c10::MemoryFormat format) {
 
 // Describes a defined tensor. One without strided storage (sparse, meta of another backend) gets no address.
 inline void describe(c10::TensorImpl* impl, DmlTensor& out) {
-  out.impl = impl;
+  out.handle = impl;
   const c10::Device device = impl->device();
   out.device = device.has_index() ? static_cast<uint8_t>(device.index()) : 0;
   out.place = is_ours(device) ? DML_PLACE_DML : device.is_cpu() ? DML_PLACE_CPU : DML_PLACE_OTHER;
   const c10::ScalarType type = c10::typeMetaToScalarType(impl->dtype());
   out.dtype = dtype_code(type);
-  out.flags = static_cast<uint8_t>((impl->is_wrapped_number() ? DML_TENSOR_WRAPPED_NUMBER : 0) |
-                                   (impl->is_conj() ? DML_TENSOR_CONJ : 0) | (impl->is_neg() ? DML_TENSOR_NEG : 0));
+  out.flags =
+      static_cast<uint8_t>((impl->is_wrapped_number() ? DML_TENSOR_FLAG_WRAPPED_NUMBER : 0) |
+                           (impl->is_conj() ? DML_TENSOR_FLAG_CONJ : 0) | (impl->is_neg() ? DML_TENSOR_FLAG_NEG : 0));
   if (C10_UNLIKELY(out.place == DML_PLACE_OTHER || !impl->has_storage())) {
     out.place = DML_PLACE_OTHER;
     out.data = out.storage = out.storage_bytes = 0;
@@ -127,11 +128,11 @@ class Writer {
     return tensor_device_ >= 0 ? tensor_device_ : device_ >= 0 ? device_ : current_device();
   }
 
-  void none(DmlValue& v) { v.tag = DML_NONE; }
+  void none(DmlValue& v) { v.tag = DML_TAG_NONE; }
 
   void tensor(DmlValue& v, c10::TensorImpl* impl) {
     if (impl == c10::UndefinedTensorImpl::singleton()) {
-      v.tag = DML_NONE;
+      v.tag = DML_TAG_NONE;
       return;
     }
     v.tag = DML_TAG_TENSOR;

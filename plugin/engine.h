@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define DML_ABI_VERSION 10u
+#define DML_ABI_VERSION 11u
 
 typedef enum DmlStatus {
   DML_OK = 0,
@@ -156,6 +156,7 @@ void dml_set_error(const char* message);  // called by plugin callbacks before t
 uint32_t dml_operator_count(void);
 const char* dml_operator_name(uint32_t op);    // "aten::add.Tensor"
 const char* dml_operator_schema(uint32_t op);  // as PyTorch prints it
+int32_t dml_fallback_is_error(void);           // TORCH_DML_FALLBACK=error: no kernel is an error; read at each call
 // Runs operator `op` on dml:`device`. Lists and strings in `results` belong to the engine and live until the calling
 // thread's next dml_call. A missing result has tag DML_NONE.
 int32_t dml_call(uint32_t op, int32_t device, const DmlValue* args, size_t nargs, const DmlHost* host,

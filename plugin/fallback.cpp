@@ -5,13 +5,12 @@
 #include <ATen/native/CPUFallback.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <mutex>
 
 #include "backend.h"
 #include "device.h"
+#include "engine.h"
 #include "json.h"
 #include "register.h"
 #include "table.h"
@@ -29,11 +28,6 @@ struct Counter {
 Counter& counter() {
   static Counter& instance = *new Counter;
   return instance;
-}
-
-bool forbidden() {
-  const char* mode = std::getenv("TORCH_DML_FALLBACK");  // read each time: tests set it
-  return mode != nullptr && std::strcmp(mode, "error") == 0;
 }
 
 std::string name_of(const c10::OperatorHandle& op) {
@@ -116,7 +110,7 @@ void register_fallback_of(c10::DispatchKey ours, c10::DispatchKey own) {
 }  // namespace
 
 void count_fallback(const std::string& name) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!forbidden(), "The operator '", name,
+  TORCH_CHECK_NOT_IMPLEMENTED(dml_fallback_is_error() == 0, "The operator '", name,
                               "' has no dml kernel for these arguments, and TORCH_DML_FALLBACK=error forbids the CPU.");
   bool first = false;
   {

@@ -161,8 +161,8 @@ class Session final : public libkineto::IActivityProfilerSession {
   // The device's side.
   void add_run(libkineto::ActivityLogger& logger, const Activity& activity, const libkineto::ITraceActivity* op,
                uint32_t flow) {
-    const bool kernel = activity.work == DML_KERNEL;
-    const bool replay = activity.work == DML_REPLAY;
+    const bool kernel = activity.work == DML_WORK_KERNEL;
+    const bool replay = activity.work == DML_WORK_REPLAY;
     auto& run = add(kernel || replay ? ActivityType::CONCURRENT_KERNEL : ActivityType::GPU_MEMCPY, activity.label,
                     activity, op, launches_ && op != nullptr ? flow : 0);
     run.startTime = activity.ran[0];

@@ -163,7 +163,7 @@ class Trampoline final : public c10::OperatorKernel {
       TORCH_INTERNAL_ASSERT(value.tag == DML_TAG_TENSORS, "the dml engine returned no list of tensors");
       list.reserve(static_cast<size_t>(value.len));
       for (int64_t i = 0; i < value.len; ++i) {
-        list.push_back(value.u.tensors[i].impl == nullptr ? at::Tensor() : call.take(value.u.tensors[i]));
+        list.push_back(value.u.tensors[i].handle == nullptr ? at::Tensor() : call.take(value.u.tensors[i]));
       }
       return list;
     }

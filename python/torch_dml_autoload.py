@@ -15,12 +15,12 @@ from types import ModuleType
 
 def autoload() -> None:
     """Load torch_dml unless that would disturb someone; fail only where it is to take CUDA's place and cannot."""
-    if os.environ.get("TORCH_DML_AS_CUDA") in {"1", "force"}:
-        return take_cudas_place(os.environ["TORCH_DML_AS_CUDA"] == "force")
+    if (place := _setting("TORCH_DML_AS_CUDA")) in {"1", "force"}:
+        return take_cudas_place(place == "force")
     if "torch_dml.backend" in sys.modules:
         return  # `import torch_dml` imported torch, and goes on by itself
     try:
-        wish = os.environ.get("TORCH_DML_AUTOLOAD", "").strip().lower()
+        wish = _setting("TORCH_DML_AUTOLOAD")
         if wish in {"0", "false", "no", "off"}:
             return
         torch = sys.modules["torch"]
@@ -34,6 +34,11 @@ def autoload() -> None:
             RuntimeWarning,
             stacklevel=2,
         )
+
+
+def _setting(name: str) -> str:
+    """Return a variable's word, as torch_dml.environment understands it: torch_dml may not be imported yet."""
+    return os.environ.get(name, "").strip().lower()
 
 
 def take_cudas_place(force: bool) -> None:

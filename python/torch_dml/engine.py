@@ -1,4 +1,4 @@
-"""The engine's C ABI (plugin/engine.h) through ctypes. It needs no torch."""
+"""The engine through its C ABI (abi.py). It needs no torch."""
 
 from __future__ import annotations
 
@@ -7,77 +7,17 @@ import functools
 import json
 import os
 import sys
-from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import c_int32, c_uint64
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# DmlStatus of engine.h, and what each becomes in Python.
-_INDEX_ERROR, _TYPE_ERROR, _VALUE_ERROR, _NOT_IMPLEMENTED, _OUT_OF_MEMORY, _DEVICE_LOST = 2, 3, 4, 5, 6, 7
-_INTERRUPTED = 9
-
-ABI_VERSION = 10
+from torch_dml import abi
+from torch_dml.abi import DmlStatus
 
 # Keys of a device's description.
 _WORDS = ("name", "vendor", "kind", "driver", "driver_info", "api_version", "uuid")
 _FLAGS = ("f16", "bf16", "f64", "i64", "matrix", "timestamps", "subnormals", "software")
-
-_DEVICE = [c_int32]
-_GENERATOR = [c_uint64, c_int32]
-# Functions that return a DmlStatus, and their arguments.
-_CHECKED: dict[str, list[Any]] = {
-    "dml_device_count": [POINTER(c_int32)],
-    "dml_self_test": _DEVICE,
-    "dml_synchronize": _DEVICE,
-    "dml_flush": _DEVICE,
-    "dml_idle": [c_int32, POINTER(c_int32)],
-    "dml_simulate_loss": _DEVICE,
-    "dml_allocate": [c_int32, c_uint64, POINTER(c_uint64)],
-    "dml_upload": [c_int32, c_uint64, c_void_p, c_uint64],
-    "dml_download": [c_int32, c_uint64, c_void_p, c_uint64],
-    "dml_memory_info": [c_int32, POINTER(c_uint64), POINTER(c_uint64)],
-    "dml_empty_cache": _DEVICE,
-    "dml_reset_peak_stats": _DEVICE,
-    "dml_reset_accumulated_stats": _DEVICE,
-    "dml_host_empty_cache": [],
-    "dml_host_stats": [POINTER(c_int64)],
-    "dml_set_memory_fraction": [c_int32, c_double],
-    "dml_graph_pool_new": [c_int32, POINTER(c_uint64)],
-    "dml_graph_begin": [c_int32, c_uint64, POINTER(c_uint64)],
-    "dml_graph_end": [c_uint64, POINTER(c_uint64)],
-    "dml_graph_replay": [c_uint64],
-    "dml_is_capturing": [c_int32, POINTER(c_int32)],
-    "dml_generator_seed": [*_GENERATOR, c_uint64],
-    "dml_generator_get": [*_GENERATOR, POINTER(c_uint64), POINTER(c_uint64)],
-    "dml_generator_set": [*_GENERATOR, c_uint64, c_uint64],
-    "dml_measure_begin": [],
-}
-# Functions that return something else.
-_PLAIN: dict[str, tuple[Any, list[Any]]] = {
-    "dml_abi_version": (c_uint32, []),
-    "dml_version": (c_char_p, []),
-    "dml_last_error": (c_char_p, []),
-    "dml_operator_count": (c_uint32, []),
-    "dml_operator_name": (c_char_p, [c_uint32]),
-    "dml_operator_schema": (c_char_p, [c_uint32]),
-    "dml_device_info_json": (c_char_p, _DEVICE),
-    "dml_unsupported_adapters_json": (c_char_p, []),
-    "dml_memory_stats_json": (c_char_p, _DEVICE),
-    "dml_queue_stats_json": (c_char_p, _DEVICE),
-    "dml_kernel_stats_json": (c_char_p, []),
-    "dml_validation_json": (c_char_p, []),
-    "dml_memory_snapshot_json": (c_char_p, _DEVICE),
-    "dml_forked": (c_int32, []),
-    "dml_host_reset_stats": (None, [c_int32]),
-    "dml_graph_stats_json": (c_char_p, [c_uint64]),
-    "dml_graph_pool_free": (None, [c_uint64]),
-    "dml_graph_discard": (None, [c_uint64]),
-    "dml_graph_free": (None, [c_uint64]),
-    "dml_measure_end_json": (c_char_p, []),
-    "dml_free": (None, [c_int32, c_uint64]),
-    "dml_generator_seed_all": (None, [c_uint64]),
-    "dml_shutdown": (None, []),
-}
 
 
 @dataclass(frozen=True)
@@ -132,16 +72,13 @@ def library() -> ctypes.CDLL:
     except OSError as error:
         raise ImportError(f"torch-dml's engine does not load: {error}") from error
     try:
-        for name, arguments in _CHECKED.items():
-            function = getattr(engine, name)
-            function.argtypes, function.restype = arguments, c_int32
-        for name, (result, arguments) in _PLAIN.items():
+        for name, (result, arguments) in abi.FUNCTIONS.items():
             function = getattr(engine, name)
             function.argtypes, function.restype = arguments, result
     except AttributeError as error:
         raise ImportError(f"{path} is not the engine of this package: {error}") from error
-    if (abi := engine.dml_abi_version()) != ABI_VERSION:
-        raise ImportError(f"{path} has ABI {abi}, this package needs {ABI_VERSION}: reinstall torch-dml")
+    if (version := engine.dml_abi_version()) != abi.ABI_VERSION:
+        raise ImportError(f"{path} has ABI {version}, this package needs {abi.ABI_VERSION}: reinstall torch-dml")
     return engine
 
 
@@ -157,7 +94,7 @@ def error_of(name: str, status: int) -> Exception:
 
     What a signal handler raised while the function waited is raised as it is.
     """
-    if status == _INTERRUPTED:
+    if status == DmlStatus.INTERRUPTED:
         from torch_dml import interrupts
 
         interrupts.raise_held()
@@ -167,17 +104,22 @@ def error_of(name: str, status: int) -> Exception:
 def exception_type(status: int) -> type[Exception]:
     """Return the exception that a DmlStatus stands for."""
     torch = sys.modules.get("torch")
-    named = {_OUT_OF_MEMORY: "OutOfMemoryError", _DEVICE_LOST: "AcceleratorError"}.get(status)
+    names: dict[int, str] = {
+        DmlStatus.OUT_OF_MEMORY: "OutOfMemoryError",
+        DmlStatus.DEVICE_LOST: "AcceleratorError",
+    }
+    named = names.get(status)
     if named is not None and hasattr(torch, named):
         found: type[Exception] = getattr(torch, named)
         return found
-    return {
-        _INDEX_ERROR: IndexError,
-        _TYPE_ERROR: TypeError,
-        _VALUE_ERROR: ValueError,
-        _NOT_IMPLEMENTED: NotImplementedError,
-        _OUT_OF_MEMORY: MemoryError,
-    }.get(status, RuntimeError)
+    errors: dict[int, type[Exception]] = {
+        DmlStatus.INDEX_ERROR: IndexError,
+        DmlStatus.TYPE_ERROR: TypeError,
+        DmlStatus.VALUE_ERROR: ValueError,
+        DmlStatus.NOT_IMPLEMENTED: NotImplementedError,
+        DmlStatus.OUT_OF_MEMORY: MemoryError,
+    }
+    return errors.get(status, RuntimeError)
 
 
 def last_error() -> str:
@@ -285,11 +227,16 @@ def memory_snapshot(device: int) -> list[dict[str, Any]]:
 
 def host_memory_stats() -> dict[str, int]:
     """Return the figures of pinned memory, with `torch.cuda.host_memory_stats`' keys."""
-    figures = (c_int64 * 22)()  # DmlPoolStats
-    call("dml_host_stats", figures)
-    names = ("active_requests", "allocations", "active_bytes", "allocated_bytes")
+    pool = abi.DmlPoolStats()
+    call("dml_host_stats", ctypes.byref(pool))
+    figures: dict[str, abi.DmlStat] = {
+        "active_requests": pool.allocation,
+        "allocations": pool.segment,
+        "active_bytes": pool.allocated_bytes,
+        "allocated_bytes": pool.reserved_bytes,
+    }
     parts = ("current", "peak", "allocated", "freed")
-    stats = {f"{name}.{part}": figures[4 * i + j] for i, name in enumerate(names) for j, part in enumerate(parts)}
+    stats = {f"{name}.{part}": getattr(stat, part) for name, stat in figures.items() for part in parts}
     stats["num_host_alloc"] = stats["allocations.allocated"]
     stats["num_host_free"] = stats["allocations.freed"]
     return stats

@@ -1,19 +1,22 @@
 """The environment variables, and the values that they understand. A value that makes no sense is named and ignored.
 
-The engine and the plugin read some of them by themselves and ignore the same values; what is wrong is said here, once.
+The table is variables.toml, the package's copy of crates/environment/variables.toml. The engine reads some of the
+variables itself and ignores the same values; what is wrong is said here, once.
 """
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 
-def _one_of(*words: str) -> Callable[[str], bool]:
-    return lambda value: value in words
+def _one_of(words: list[str]) -> Callable[[str], bool]:
+    return lambda value: value.strip().lower() in words
 
 
 def _whole_number(low: int, high: int) -> Callable[[str], bool]:
@@ -37,69 +40,71 @@ def _log_filter(value: str) -> bool:
     return all(re.fullmatch(f"{level}|{target}(={level})?", part.strip(), re.I | re.A) for part in value.split(","))
 
 
+def _some_of(names: list[str]) -> Callable[[str], bool]:
+    def understood(value: str) -> bool:
+        chosen = value.split(",")
+        without = {name.startswith("-") for name in chosen}
+        return value == "none" or (len(without) == 1 and {name.removeprefix("-") for name in chosen} <= set(names))
+
+    return understood
+
+
+# What the table calls kinds of values, other than words, numbers and names.
+_FOLDER = "a folder"
+_KINDS = {_FOLDER: _folder, "a number of seconds": _seconds, "a level, or TARGET=LEVEL,...": _log_filter}
+_NUMBER = re.compile(r"a number from (\d+) to (\d+)")
+_NAMES = re.compile(r"none, or some of (.*) with commas between, all with or all without - before")
+_WORDS = re.compile(r"[\w-]+(, [\w-]+)*( or [\w-]+)?")
+
+
+def _check(values: str) -> Callable[[str], bool] | None:
+    """Return what tells whether a value is one of `values`; None where any may be right."""
+    if found := _NUMBER.fullmatch(values):
+        return _whole_number(int(found[1]), int(found[2]))
+    if found := _NAMES.fullmatch(values):
+        return _some_of(found[1].split(", "))
+    if _WORDS.fullmatch(values):
+        return _one_of(re.split(", | or ", values))
+    return _KINDS.get(values)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An entry of the table."""
+
+    values: str  # what is understood, in words
+    meaning: str
+    check: Callable[[str], bool] | None
+
+    def understands(self, value: str) -> bool:
+        """Return whether a value makes sense, as far as that can be told here."""
+        return self.check is None or self.check(value)
+
+    @property
+    def is_path(self) -> bool:
+        """Whether a value may be a path, or anything."""
+        return self.check is None or self.values == _FOLDER
+
+
+def _read_table() -> dict[str, Variable]:
+    table = Path(__file__).with_name("variables.toml").read_text(encoding="utf-8")
+    entries = [dict(re.findall(r'^(\w+) = "(.*)"$', part, re.MULTILINE)) for part in table.split("[[variable]]")[1:]]
+    return {entry["name"]: Variable(entry["values"], entry["meaning"], _check(entry["values"])) for entry in entries}
+
+
+VARIABLES = _read_table()
+
 # The libraries that torch_dml.integrations has a file for.
-INTEGRATIONS = (
-    "accelerate",
-    "lightning",
-    "safetensors",
-    "stable_baselines3",
-    "torch_geometric",
-    "transformers",
-    "ultralytics",
-)
-
-
-def _integrations(value: str) -> bool:
-    if value == "none":
-        return True
-    names = value.split(",")
-    without = {name.startswith("-") for name in names}
-    return len(without) == 1 and {name.removeprefix("-") for name in names} <= set(INTEGRATIONS)
-
-
-# Name, whether a value is understood, and what is said of one that is not.
-VARIABLES: dict[str, tuple[Callable[[str], bool], str]] = {
-    "TORCH_DML_AUTOLOAD": (
-        lambda value: value.strip().lower() in {"0", "false", "no", "off", "1", "true", "yes", "on"},
-        "0 or 1",
-    ),
-    "TORCH_DML_AS_CUDA": (_one_of("0", "1", "force"), "0, 1 or force"),
-    "TORCH_DML_INTEGRATIONS": (
-        _integrations,
-        f"none, or some of {', '.join(INTEGRATIONS)} with commas between, all with or all without - before",
-    ),
-    "TORCH_DML_SOFTWARE": (_one_of("0", "1"), "0 or 1"),
-    "TORCH_DML_DEVICES_PER_ADAPTER": (_whole_number(1, 8), "a number from 1 to 8"),
-    "TORCH_DML_FUSION": (_one_of("0", "1", "wait"), "0, 1 or wait"),
-    "TORCH_DML_MATRIX_UNITS": (_one_of("0", "1", "emulate"), "0, 1 or emulate"),
-    "TORCH_DML_AUTOTUNE": (_one_of("0", "1", "all"), "0, 1 or all"),
-    "TORCH_DML_SUBMIT_THREAD": (_one_of("0", "1"), "0 or 1"),
-    "TORCH_DML_SUBMIT_WORK": (_whole_number(1, 999_999_999), "a number from 1 to 999999999"),
-    "TORCH_DML_AUTOGRAD_THREADS": (_one_of("0", "1"), "0 or 1"),
-    "TORCH_DML_FOREACH": (_one_of("single"), "single"),
-    "TORCH_DML_RECURRENCE": (_one_of("loop", "steps"), "loop or steps"),
-    "TORCH_DML_WINOGRAD": (_one_of("0", "1", "always"), "0, 1 or always"),
-    "TORCH_DML_FALLBACK": (_one_of("error"), "error"),
-    "TORCH_DML_CACHE_DIR": (_folder, "a folder"),
-    "TORCH_DML_COMPILE_THREADS": (_whole_number(1, 1024), "a number from 1 to 1024"),
-    "TORCH_DML_TIMEOUT_S": (_seconds, "a number of seconds"),
-    "TORCH_DML_VALIDATION": (_one_of("0", "1"), "0 or 1"),
-    "TORCH_DML_NO_MARKER": (_one_of("0", "1"), "0 or 1"),
-    "TORCH_DML_QUIRKS": (_one_of("0", "1"), "0 or 1"),
-    "TORCH_DML_SPIRV_DIR": (_folder, "a folder"),
-    "TORCH_DML_HLSL_DIR": (_folder, "a folder"),
-    "TORCH_DML_RECORD": (_one_of("0", "1"), "0 or 1"),
-    "TORCH_DML_LOG": (_log_filter, "a level, or TARGET=LEVEL,..."),
-}
-# These say what the whole program is to run with: it does not start with something else, but fails and names them.
-REFUSED = {"TORCH_DML_LIB", "TORCH_DML_PROFILE"}
+INTEGRATIONS: tuple[str, ...] = tuple(_NAMES.sub(r"\1", VARIABLES["TORCH_DML_INTEGRATIONS"].values).split(", "))
 
 
 def get(name: str) -> str | None:
     """Return a variable's value; None if it is unset, empty, or makes no sense."""
     value = os.environ.get(name)
-    understood, _ = VARIABLES[name]
-    return value if value and understood(value) else None
+    variable = VARIABLES[name]
+    if not value or not variable.understands(value):
+        return None
+    return value if variable.is_path else value.strip().lower()
 
 
 def chosen_integrations() -> list[str]:
@@ -112,8 +117,15 @@ def chosen_integrations() -> list[str]:
 
 
 def warn_of_nonsense() -> None:
-    """Name every variable whose value makes no sense in a warning."""
-    for name, (_, expected) in VARIABLES.items():
-        if os.environ.get(name) and get(name) is None:
-            text = f"{name}={os.environ[name]} is ignored: {expected} is understood"
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
+    """Name in a warning every variable whose value makes no sense, and every one that there is not."""
+    for name in sorted(os.environ):
+        if not name.startswith("TORCH_DML_"):
+            continue
+        if name not in VARIABLES:
+            near = difflib.get_close_matches(name, VARIABLES, 1)
+            text = f"{name} is ignored: there is no such variable" + (f"; there is {near[0]}" if near else "")
+        elif os.environ[name] and get(name) is None:
+            text = f"{name}={os.environ[name]} is ignored: {VARIABLES[name].values} is understood"
+        else:
+            continue
+        warnings.warn(text, RuntimeWarning, stacklevel=2)

@@ -1,4 +1,4 @@
-"""The Python side of the engine's C interface says what plugin/engine.h declares."""
+"""Python's side of the engine's C interface and plugin/engine.h declare the same functions."""
 
 from __future__ import annotations
 
@@ -6,56 +6,63 @@ import ctypes
 import re
 
 import pytest
-from torch_dml import engine
+from torch_dml import abi, engine
 
 from tests.support.environment import ROOT
 
-HEADER = (ROOT / "plugin" / "engine.h").read_text()
+HEADER = (ROOT / "plugin" / "engine.h").read_text(encoding="utf-8")
 TYPES = {
     "int32_t": ctypes.c_int32,
     "uint32_t": ctypes.c_uint32,
     "int64_t": ctypes.c_int64,
     "uint64_t": ctypes.c_uint64,
+    "size_t": ctypes.c_size_t,
     "double": ctypes.c_double,
-    "const char*": ctypes.c_char_p,
     "void": None,
+    "char*": ctypes.c_char_p,
     "void*": ctypes.c_void_p,
-    "const void*": ctypes.c_void_p,
+    "void**": ctypes.POINTER(ctypes.c_void_p),
     "int32_t*": ctypes.POINTER(ctypes.c_int32),
     "uint32_t*": ctypes.POINTER(ctypes.c_uint32),
     "uint64_t*": ctypes.POINTER(ctypes.c_uint64),
     "double*": ctypes.POINTER(ctypes.c_double),
-    # Of 64-bit figures only, which Python reads as an array.
-    "DmlPoolStats*": ctypes.POINTER(ctypes.c_int64),
+    "DmlPoolStats*": ctypes.POINTER(abi.DmlPoolStats),
+    "DmlMemoryStats*": ctypes.POINTER(abi.DmlMemoryStats),
+    # What Python does not look into.
+    "DmlValue*": ctypes.c_void_p,
+    "DmlHost*": ctypes.c_void_p,
 }
+
+
+def of_c(declaration: str) -> object:
+    """The ctypes type of `const int32_t* name`."""
+    if "(*" in declaration:
+        return ctypes.c_void_p
+    found = re.fullmatch(r"(?:const )?(\w+\**) ?\w*", declaration.strip())
+    assert found, declaration
+    return TYPES[found[1]]
 
 
 def declared(name: str) -> tuple[object, list[object]]:
     """The result and the arguments of a function in the header, as ctypes has them."""
-    found = re.search(rf"^([\w ]+\*?) ?{name}\(([^)]*)\);", HEADER, re.MULTILINE)
+    found = re.search(rf"^([\w ]+\**) ?{name}\((.*?)\);", HEADER, re.MULTILINE | re.DOTALL)
     assert found, f"{name} is not in engine.h"
-    arguments = [re.sub(r" ?\w+$", "", argument.strip()) for argument in found[2].split(",") if argument != "void"]
-    return TYPES[found[1].strip()], [TYPES[argument] for argument in arguments]
+    # Commas inside a function pointer's arguments part nothing.
+    arguments = [] if found[2] == "void" else re.split(r",\s*(?![^()]*\))", found[2].strip())
+    return of_c(found[1]), [of_c(argument) for argument in arguments]
 
 
-@pytest.mark.parametrize("name", [*engine._CHECKED, *engine._PLAIN])
+@pytest.mark.parametrize("name", abi.FUNCTIONS)
 def test_prototype(name: str) -> None:
     function = getattr(engine.library(), name)
     assert (function.restype, list(function.argtypes)) == declared(name)
 
 
+def test_every_function_is_declared() -> None:
+    assert set(re.findall(r"^\w.*?\b(dml_\w+)\(", HEADER, re.MULTILINE)) == set(abi.FUNCTIONS)
+
+
 def test_constants() -> None:
     statuses = dict(re.findall(r"^  DML_(\w+) = (\d+),", HEADER, re.MULTILINE))
-    raised = ("INDEX_ERROR", "TYPE_ERROR", "VALUE_ERROR", "NOT_IMPLEMENTED", "OUT_OF_MEMORY", "DEVICE_LOST")
-    for name in (*raised, "INTERRUPTED"):
-        assert getattr(engine, f"_{name}") == int(statuses[name])
-    assert re.search(rf"^#define DML_ABI_VERSION {engine.ABI_VERSION}u$", HEADER, re.MULTILINE)
-
-
-def test_pool_statistics_are_figures_of_64_bits() -> None:
-    """`host_memory_stats` reads a DmlPoolStats as 22 of them."""
-    body = re.search(r"typedef struct DmlPoolStats \{(.*?)\} DmlPoolStats;", HEADER, re.DOTALL)
-    assert body
-    fields = re.findall(r"(\w+) ([\w, ]+);", re.sub(r"//[^\n]*", "", body[1]))
-    figures = {"DmlStat": 4, "int64_t": 1}
-    assert sum(figures[kind] * len(names.split(",")) for kind, names in fields) == 22
+    assert all(int(statuses[status.name]) == status for status in abi.DmlStatus)
+    assert re.search(rf"^#define DML_ABI_VERSION {abi.ABI_VERSION}u$", HEADER, re.MULTILINE)

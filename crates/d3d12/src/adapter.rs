@@ -46,7 +46,7 @@ fn found() -> Result<&'static Found, Error> {
 /// See [`dml_gpu::Api::adapters`].
 ///
 /// # Errors
-/// As there.
+/// As for that function.
 pub fn adapters() -> Result<&'static [Adapter], Error> {
     let found = found()?;
     if found.usable.is_empty() {
@@ -55,13 +55,13 @@ pub fn adapters() -> Result<&'static [Adapter], Error> {
     Ok(&found.usable)
 }
 
-/// The adapters that are left out of [`adapters`] only because they do not run the kernels' shader model: for tests of what is no
-/// kernel, as on Wine.
+/// The adapters that [`adapters`] leaves out only because they lack the kernels' shader model: for
+/// tests without kernels, as on Wine.
 pub fn adapters_without_kernels() -> &'static [Adapter] {
     found().map_or(&[], |found| &found.without_kernels)
 }
 
-/// The adapters that are left out of [`adapters`]: name, and why.
+/// The adapters that [`adapters`] leaves out: name and reason.
 pub fn unsupported_adapters() -> Vec<(String, String)> {
     found().map_or_else(|_| Vec::new(), |found| found.unsupported.clone())
 }
@@ -98,7 +98,8 @@ fn enumerate() -> Result<Found, Error> {
 }
 
 impl AdapterShared {
-    /// Reads what the driver says of a GPU, and why it does not run kernels, if so; for one that cannot be used, its name and why.
+    /// Reads the driver's description of a GPU, and the reason if it does not run kernels; for an
+    /// unusable GPU, its name and the reason.
     fn inspect(raw: IDXGIAdapter3, library: Library) -> Result<(Self, Option<String>), (String, String)> {
         // SAFETY: the adapter is valid.
         let description = unsafe { raw.GetDesc1() }.map_err(|e| ("unnamed".to_owned(), e.message()))?;
@@ -110,7 +111,8 @@ impl AdapterShared {
         }
         let period_ns = period_ns(&device).unwrap_or(0.0);
         let why = features.misses_for_kernels();
-        // SAFETY: the adapter is valid; the id is that of an interface that drivers name their version for.
+        // SAFETY: the adapter is valid; the id is that of an interface that drivers name their
+        // version for.
         let driver = unsafe { raw.CheckInterfaceSupport(&IDXGIDevice::IID) }.unwrap_or(0) as u64;
         let info = info(name, &description, driver, features.unified(), features.capabilities(period_ns));
         let mut uuid = [0; 16];
@@ -126,17 +128,17 @@ impl AdapterShared {
         Ok((Self { raw, library, info, identity }, why))
     }
 
-    /// A device, which nobody else has.
+    /// A new device without other owners.
     pub(crate) fn device(&self) -> Result<ID3D12Device, Error> {
         self.library.device(&self.raw)
     }
 
-    /// Whose files are kept on disk.
+    /// The identity of the adapter's files on disk.
     pub(crate) fn file_identity(&self) -> FileIdentity {
         self.identity.clone()
     }
 
-    /// What the system lets this process have of the adapter's memory, less what it has.
+    /// The bytes that the system lets this process have on the adapter, less the bytes in use.
     pub(crate) fn memory_free(&self) -> u64 {
         let mut answer = DXGI_QUERY_VIDEO_MEMORY_INFO::default();
         // SAFETY: the adapter is valid, and the structure lives through the call.
@@ -160,7 +162,7 @@ fn info(
     } else {
         AdapterKind::Discrete
     };
-    // Other adapters of this computer have other ones, until it starts again.
+    // The other adapters of this computer have other ids, until it is restarted.
     let mut device_uuid = [0; 16];
     device_uuid[..4].copy_from_slice(&description.AdapterLuid.LowPart.to_le_bytes());
     device_uuid[4..8].copy_from_slice(&description.AdapterLuid.HighPart.to_le_bytes());
@@ -183,7 +185,7 @@ fn info(
     }
 }
 
-/// Nanoseconds of a tick of the timestamps of a queue that computes.
+/// Nanoseconds of a timestamp tick of a compute queue.
 fn period_ns(device: &ID3D12Device) -> Result<f32, Error> {
     let queue = compute_queue(device)?;
     // SAFETY: the queue is valid.
@@ -192,14 +194,14 @@ fn period_ns(device: &ID3D12Device) -> Result<f32, Error> {
     Ok(if frequency == 0 { 0.0 } else { (1e9 / frequency as f64) as f32 })
 }
 
-/// A queue that computes and copies.
+/// A queue for kernels and copies.
 pub(crate) fn compute_queue(device: &ID3D12Device) -> Result<ID3D12CommandQueue, Error> {
     let description = D3D12_COMMAND_QUEUE_DESC { Type: D3D12_COMMAND_LIST_TYPE_COMPUTE, ..Default::default() };
     // SAFETY: the device is valid, and the structure lives through the call.
     unsafe { device.CreateCommandQueue(&description) }.map_err(|e| from_hresult("ID3D12Device::CreateCommandQueue", &e))
 }
 
-/// What is in front of the first NUL.
+/// The text before the first NUL.
 fn text(wide: &[u16]) -> String {
     String::from_utf16_lossy(wide.split(|&unit| unit == 0).next().unwrap_or_default())
 }

@@ -1,16 +1,16 @@
-//! What an adapter can do, out of what its device says of its features.
+//! The capabilities of an adapter, derived from the features of its device.
 
 use dml_gpu::{Capabilities, FloatControls, FloatModes};
 use windows::Win32::Graphics::Direct3D12::*;
 
-/// The least shader model that kernels are compiled for: 16-bit types, and waves.
+/// The minimum shader model of kernels: 16-bit types, and waves.
 pub(crate) const KERNEL_MODEL: D3D_SHADER_MODEL = D3D_SHADER_MODEL_6_2;
-/// Bytes of a segment: what the lower half of an address reaches.
+/// The most bytes of a segment: the range of the lower half of an address.
 pub(crate) const MAX_SEGMENT: u64 = 1 << 32;
-/// Places in the table of segments: a tenth of what a heap of descriptors may have in tier 3.
+/// The number of segments in the table: a tenth of the descriptors that a heap may have in tier 3.
 pub(crate) const MAX_SEGMENTS: u32 = 100_000;
 
-/// What a device said of its features; what an older system does not know is absent.
+/// The features of a device; features that an older system does not know are absent.
 pub(crate) struct Features {
     options: D3D12_FEATURE_DATA_D3D12_OPTIONS,
     options1: D3D12_FEATURE_DATA_D3D12_OPTIONS1,
@@ -21,7 +21,8 @@ pub(crate) struct Features {
 
 impl Features {
     pub(crate) fn of(device: &ID3D12Device) -> Self {
-        // SAFETY: each number goes with its structure in Microsoft's header (`d3d12.h`), and zeros are a value of each.
+        // SAFETY: each number goes with its structure in Microsoft's header (`d3d12.h`), and zeros
+        // are a value of each.
         unsafe {
             Self {
                 options: ask(device, D3D12_FEATURE_D3D12_OPTIONS, Default::default()),
@@ -38,20 +39,20 @@ impl Features {
         self.architecture.UMA.as_bool()
     }
 
-    /// Why segments cannot be kernels' memory here, if they cannot.
+    /// The reason why kernels cannot use segments here, if they cannot.
     pub(crate) fn misses_for_segments(&self) -> Option<String> {
         let tier = self.options.ResourceBindingTier;
         (tier.0 < D3D12_RESOURCE_BINDING_TIER_3.0)
             .then(|| format!("resource binding tier {}, and 3 is needed for a table of all memory", tier.0))
     }
 
-    /// Why kernels do not run here, if they do not.
+    /// The reason why kernels do not run here, if they do not.
     pub(crate) fn misses_for_kernels(&self) -> Option<String> {
         let D3D_SHADER_MODEL(model) = self.model;
         (model < KERNEL_MODEL.0).then(|| format!("shader model {}.{}, and 6.2 is needed", model >> 4, model & 15))
     }
 
-    /// `period_ns` is that of a tick of the timestamps, 0 without.
+    /// `period_ns` is the duration of a timestamp tick, 0 without timestamps.
     pub(crate) fn capabilities(&self, period_ns: f32) -> Capabilities {
         let halves = self.options4.Native16BitShaderOpsSupported.as_bool();
         let wide = self.options1.Int64ShaderOps.as_bool();
@@ -68,7 +69,8 @@ impl Features {
             atomics_i64: wide && self.model.0 >= D3D_SHADER_MODEL_6_6.0,
             subgroup_size: lanes,
             subgroup_size_min: lanes,
-            // What drivers say is the most is not to be relied on, by Microsoft's own word; nothing may ask for another size.
+            // According to Microsoft, the maximum that drivers report is not reliable; no other
+            // size may be requested.
             subgroup_size_max: lanes,
             subgroup_arithmetic: waves,
             subgroup_shuffle: waves,
@@ -85,7 +87,8 @@ impl Features {
             timestamp_period_ns: period_ns,
             memory_budget: true,
             host_visible_device_memory: self.unified(),
-            // Direct3D keeps subnormal numbers of 64 and of 16 bits, and flushes those of 32 unless a kernel asks otherwise.
+            // Direct3D keeps subnormal numbers of 64 and of 16 bits, and flushes those of 32 bits
+            // unless a kernel asks otherwise.
             float_controls: FloatControls {
                 f16: FloatModes { denorm_preserve: true, ..exact },
                 f32: FloatModes { denorm_flush: true, ..exact },
@@ -98,7 +101,7 @@ impl Features {
     }
 }
 
-/// Asks for one structure of features; `unknown` is left as it is where the system does not know it.
+/// Queries one structure of features; `unknown` stays unchanged if the system does not know it.
 ///
 /// # Safety
 /// `T` is the structure of `feature`.
@@ -109,7 +112,7 @@ unsafe fn ask<T: Copy>(device: &ID3D12Device, feature: D3D12_FEATURE, unknown: T
     known.map_or(unknown, |()| answer)
 }
 
-/// The highest shader model. A system refuses to be asked about one that it does not know.
+/// The highest shader model. A system refuses queries about a model that it does not know.
 fn shader_model(device: &ID3D12Device) -> D3D_SHADER_MODEL {
     let models = [D3D_SHADER_MODEL_6_7, D3D_SHADER_MODEL_6_6, D3D_SHADER_MODEL_6_5, KERNEL_MODEL, D3D_SHADER_MODEL_6_0];
     let asked = models.into_iter().map(|model| {

@@ -12,21 +12,21 @@ use crate::error::{Error, invalid};
 use crate::pipeline::{CONSTANTS, Pipeline, TABLE};
 use crate::segment::Segment;
 
-/// What the commands of a list are: buffers may not be used by both kinds in one list.
+/// The kind of commands in a list: one list must not use buffers for both kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Kernels,
     Copies,
 }
 
-/// What the copies of a list use a buffer for, which is one thing.
+/// The use of a buffer by the copies of a list: only one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Source,
     Destination,
 }
 
-/// A command list, its memory, and what must live until it has run.
+/// A command list, its memory, and the objects that must live until it has run.
 pub(crate) struct CommandList {
     raw: ID3D12GraphicsCommandList,
     allocator: ID3D12CommandAllocator,
@@ -34,7 +34,7 @@ pub(crate) struct CommandList {
 }
 
 impl CommandList {
-    /// A new one, which is being recorded.
+    /// A new list, which is being recorded.
     pub(crate) fn new(device: &DeviceShared) -> Result<Self, Error> {
         const TYPE: D3D12_COMMAND_LIST_TYPE = D3D12_COMMAND_LIST_TYPE_COMPUTE;
         // SAFETY: the device is valid.
@@ -46,10 +46,11 @@ impl CommandList {
         Ok(Self { raw, allocator, pipelines: Vec::new() })
     }
 
-    /// Begins it again. It has run, or was never submitted, and is closed.
+    /// Begins the list again. It has run, or was never submitted, and is closed.
     pub(crate) fn reset(&mut self, device: &DeviceShared) -> Result<(), Error> {
         self.pipelines.clear();
-        // SAFETY: by the caller's promise no work uses the allocator's memory, and the list is closed.
+        // SAFETY: by the caller's promise no work uses the allocator's memory, and the list is
+        // closed.
         unsafe { self.allocator.Reset().and_then(|()| self.raw.Reset(&self.allocator, None)) }
             .map_err(|e| device.error("ID3D12GraphicsCommandList::Reset", &e))
     }
@@ -59,26 +60,27 @@ impl CommandList {
         unsafe { self.raw.Close() }.map_err(|e| device.error("ID3D12GraphicsCommandList::Close", &e))
     }
 
-    /// As the queue takes it.
+    /// The list as the queue takes it.
     pub(crate) fn executable(&self) -> Result<ID3D12CommandList, Error> {
         self.raw.cast().map_err(|e| crate::error::from_hresult("ID3D12GraphicsCommandList::QueryInterface", &e))
     }
 }
 
-/// Records commands into lists: of a [`Recorder`](crate::Recorder)'s next submission, or of a [`Recording`].
+/// Records commands into lists: of a [`Recorder`](crate::Recorder)'s next submission, or of a
+/// [`Recording`].
 pub struct Encoder {
     device: Arc<DeviceShared>,
-    /// In their order. All but the last are closed.
+    /// In order. All but the last are closed.
     lists: Vec<CommandList>,
-    /// Lists to begin again.
+    /// Lists to reuse.
     free: Vec<CommandList>,
-    /// Of the last list.
+    /// The kind of the last list.
     kind: Option<Kind>,
     /// The pipeline that is bound in the last list.
     bound: Option<Pipeline>,
-    /// What the copies of the last list use, by address.
+    /// The buffers that the copies of the last list use, by address.
     roles: Vec<(u64, Role)>,
-    /// A barrier was asked for, and no command came since.
+    /// A barrier was requested, and no command has followed.
     barrier: bool,
     commands: usize,
 }
@@ -97,17 +99,18 @@ impl Encoder {
         }
     }
 
-    /// Takes a list that has run, or was never submitted, and is closed.
+    /// Reuses a list that has run, or was never submitted, and is closed.
     pub(crate) fn give(&mut self, list: CommandList) {
         self.free.push(list);
     }
 
-    /// Commands recorded, barriers and timestamps not counted.
+    /// The number of commands, without barriers and timestamps.
     pub(crate) fn recorded(&self) -> usize {
         self.commands
     }
 
-    /// Ends what was recorded, and gives the lists to execute, each by a call of its own. The encoder is as new, also if that fails.
+    /// Ends the recording and gives the lists to execute, each by a call of its own. The encoder is
+    /// then empty, also after an error.
     pub(crate) fn take(&mut self) -> Result<Vec<CommandList>, Error> {
         let lists = std::mem::take(&mut self.lists);
         (self.kind, self.bound, self.barrier, self.commands) = (None, None, false, 0);
@@ -117,7 +120,7 @@ impl Encoder {
         Ok(lists)
     }
 
-    /// The list that is being recorded, whatever it is for; a new one if there is none.
+    /// The list that is being recorded, of any kind; a new one if there is none.
     pub(crate) fn any_list(&mut self) -> Result<&ID3D12GraphicsCommandList, Error> {
         self.begin(self.kind.unwrap_or(Kind::Kernels))?;
         self.list()
@@ -128,7 +131,7 @@ impl Encoder {
         self.lists.last().map(|list| &list.raw).ok_or(Error::DeviceLost)
     }
 
-    /// Sees to it that the last list is for commands of this kind.
+    /// Ensures that the last list is for commands of this kind.
     fn begin(&mut self, kind: Kind) -> Result<(), Error> {
         if self.kind == Some(kind) {
             return Ok(());
@@ -147,13 +150,14 @@ impl Encoder {
             self.device.table.set_heap(&next.raw);
         }
         self.lists.push(next);
-        // What the lists before it did is done when this one begins.
+        // The commands of earlier lists are done when this one begins.
         (self.kind, self.bound, self.barrier) = (Some(kind), None, false);
         self.roles.clear();
         Ok(())
     }
 
-    /// Sees to it that the last list is for copies, and that one more of these segments may be behind those in it.
+    /// Ensures that the last list is for copies, and that it may use these segments in one more
+    /// copy.
     fn begin_copy(&mut self, src: u64, dst: u64) -> Result<(), Error> {
         let clashes =
             |&(of, role): &(u64, Role)| of == src && role == Role::Destination || of == dst && role == Role::Source;
@@ -211,15 +215,17 @@ impl dml_gpu::Commands for Encoder {
         self.begin(Kind::Kernels)?;
         let list = self.list()?;
         if self.barrier {
-            // SAFETY: the list is being recorded. A barrier without a resource is one for all.
+            // SAFETY: the list is being recorded. A barrier without a resource applies to all
+            // resources.
             unsafe { list.ResourceBarrier(&[unordered_access()]) };
         }
         let same_root = self.bound.as_ref().is_some_and(|bound| bound.root() == pipeline.root());
         let same = self.bound.as_ref().is_some_and(|bound| bound.raw() == pipeline.raw());
         let words = pipeline.push_bytes() / 4;
-        // SAFETY: the list is being recorded. Pipeline and root signature are of this device, and `pipelines` keeps them until the commands
-        // have run; the constants are as many as the root signature has. That the kernel's accesses are right is
-        // the promise of whoever passes the addresses.
+        // SAFETY: the list is being recorded. Pipeline and root signature belong to this device,
+        // and `pipelines` keeps them until the commands have run; the number of constants is the
+        // root signature's. The caller who passes addresses ensures that the kernel's accesses are
+        // valid.
         unsafe {
             if !same_root {
                 list.SetComputeRootSignature(pipeline.root());
@@ -281,7 +287,7 @@ impl dml_gpu::Commands for Encoder {
             return Err(invalid("Encoder::copy", what));
         }
         if same {
-            // A buffer is the source or the destination of a list's copies.
+            // A buffer is either the source or the destination of a list's copies.
             return Err(Error::Unsupported {
                 adapter: self.device.adapter.info.name.clone(),
                 what: "a copy inside one segment".to_owned(),
@@ -292,8 +298,8 @@ impl dml_gpu::Commands for Encoder {
         }
         self.begin_copy(src.address(), dst.address())?;
         let list = self.list()?;
-        // SAFETY: the list is being recorded; both buffers are of this device, and the ranges inside them. That the segments live until the
-        // copy is done is the caller's promise.
+        // SAFETY: the list is being recorded; both buffers belong to this device, and the ranges
+        // are inside them. The caller keeps the segments alive until the copy is done.
         unsafe { list.CopyBufferRegion(&dst.buffer, dst_offset, &src.buffer, src_offset, bytes) };
         self.commands += 1;
         Ok(())
@@ -306,7 +312,7 @@ impl std::fmt::Debug for Encoder {
     }
 }
 
-/// What earlier kernels wrote is there for later ones.
+/// Results of earlier kernels are visible to later ones.
 fn unordered_access() -> D3D12_RESOURCE_BARRIER {
     D3D12_RESOURCE_BARRIER {
         Type: D3D12_RESOURCE_BARRIER_TYPE_UAV,
@@ -325,7 +331,7 @@ struct RecordingInner {
     device: Arc<DeviceShared>,
     lists: Vec<CommandList>,
     commands: usize,
-    /// What the commands use.
+    /// The objects that the commands use.
     _segments: Arc<[Segment]>,
 }
 
@@ -349,12 +355,12 @@ impl Recording {
         &self.inner.lists
     }
 
-    /// Commands in it, barriers not counted.
+    /// The number of commands, without barriers.
     pub(crate) fn commands(&self) -> usize {
         self.inner.commands
     }
 
-    /// It was recorded for this device.
+    /// Whether it was recorded for this device.
     pub(crate) fn is_of(&self, device: &Arc<DeviceShared>) -> bool {
         Arc::ptr_eq(&self.inner.device, device)
     }

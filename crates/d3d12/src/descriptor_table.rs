@@ -1,4 +1,5 @@
-//! The one table of descriptors that all kernels see: a segment's place in it is the upper half of its addresses.
+//! The one descriptor table of all kernels: a segment's index in the table is the upper half of its
+//! addresses.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,11 +16,11 @@ pub(crate) struct DescriptorTable {
     places: Mutex<Places>,
 }
 
-/// Places are given again, in no order. Nothing is at 0, so that no address is null.
+/// Free indices, in no order. Index 0 is unused, so that no address is null.
 #[derive(Debug)]
 struct Places {
     free: Vec<u32>,
-    /// The first that was never given.
+    /// The first index that was never used.
     next: u32,
 }
 
@@ -39,10 +40,10 @@ impl DescriptorTable {
         Ok(Self { heap, step: step as usize, places: Mutex::new(Places { free: Vec::new(), next: 1 }) })
     }
 
-    /// Gives a buffer a place.
+    /// Gives a buffer an index.
     ///
     /// # Errors
-    /// [`Error::TooManyAllocations`] when there is none.
+    /// [`Error::TooManyAllocations`] if there is none.
     pub(crate) fn enter(&self, device: &ID3D12Device, buffer: &ID3D12Resource, bytes: u64) -> Result<u32, Error> {
         let place = {
             let mut places = self.places();
@@ -70,9 +71,9 @@ impl DescriptorTable {
                 },
             },
         };
-        // SAFETY: the heap is valid, and has this place. No work uses what was there before, as its segment is gone, and nobody else writes
-        // to the place, which is not free. The buffer has as many words, and may be written by kernels; the structure lives
-        // through the call.
+        // SAFETY: the heap is valid and has this index. No work uses the earlier descriptor, as its
+        // segment was dropped, and nobody else writes to the index, which is not free. The buffer
+        // has this number of words, and kernels may write it; the structure lives through the call.
         unsafe {
             let first = self.heap.GetCPUDescriptorHandleForHeapStart();
             let at = D3D12_CPU_DESCRIPTOR_HANDLE { ptr: first.ptr + place as usize * self.step };
@@ -81,19 +82,21 @@ impl DescriptorTable {
         Ok(place)
     }
 
-    /// Takes a place back, whose segment no work uses any more.
+    /// Frees the index of a segment that no work uses any more.
     pub(crate) fn leave(&self, place: u32) {
         self.places().free.push(place);
     }
 
-    /// Has the kernels that are recorded next see the table. The list's root signature has it as parameter `parameter`.
+    /// Makes the table visible to the kernels that are recorded next. The list's root signature has
+    /// it as parameter `parameter`.
     pub(crate) fn bind(&self, list: &ID3D12GraphicsCommandList, parameter: u32) {
-        // SAFETY: the list is being recorded by whoever calls, and has a root signature with such a parameter; the heap is visible to
-        // kernels, and lives as long as the device, which outlives its work.
+        // SAFETY: the caller is recording the list, which has a root signature with such a
+        // parameter; the heap is visible to kernels, and lives as long as the device, which
+        // outlives its work.
         unsafe { list.SetComputeRootDescriptorTable(parameter, self.heap.GetGPUDescriptorHandleForHeapStart()) };
     }
 
-    /// Has a list use the table's heap.
+    /// Makes a list use the table's heap.
     pub(crate) fn set_heap(&self, list: &ID3D12GraphicsCommandList) {
         // SAFETY: as above.
         unsafe { list.SetDescriptorHeaps(&[Some(self.heap.clone())]) };

@@ -1,4 +1,4 @@
-//! What every object of an opened device holds.
+//! The state that every object of an opened device holds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ pub(crate) struct DeviceShared {
     pub(crate) raw: ID3D12Device,
     pub(crate) adapter: Arc<AdapterShared>,
     pub(crate) table: DescriptorTable,
-    /// How long a wait goes on without progress before the device counts as lost.
+    /// How long a wait lasts without progress before the device counts as lost.
     pub(crate) timeout: Duration,
     queue: Mutex<ID3D12CommandQueue>,
     lost: AtomicBool,
@@ -35,7 +35,8 @@ impl DeviceShared {
         }))
     }
 
-    /// The queue. Direct3D's may be used by many threads; what is submitted and what is signalled behind it belong together.
+    /// The queue. Many threads may use Direct3D's queues; the lock keeps a submission and its
+    /// signal together.
     pub(crate) fn queue(&self) -> MutexGuard<'_, ID3D12CommandQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -53,7 +54,7 @@ impl DeviceShared {
         self.lost.store(true, Ordering::Relaxed);
     }
 
-    /// The GPU did not finish in time: what it may still use is leaked.
+    /// The GPU did not finish in time: objects that it may still use are leaked.
     pub(crate) fn mark_hung(&self) {
         self.hung.store(true, Ordering::Relaxed);
         self.mark_lost();
@@ -63,7 +64,7 @@ impl DeviceShared {
         self.hung.load(Ordering::Relaxed)
     }
 
-    /// Maps a status, noting the loss of the device and the bytes that found no memory.
+    /// Maps a status. Records the loss of the device, and the size of a failed allocation.
     pub(crate) fn error_of(&self, call: &'static str, error: &windows::core::Error, bytes: u64) -> Error {
         match from_hresult(call, error) {
             Error::DeviceLost => self.lost(call),
@@ -76,7 +77,7 @@ impl DeviceShared {
         self.error_of(call, error, 0)
     }
 
-    /// Notes that the device is lost, and says so.
+    /// Marks the device as lost, and logs it.
     pub(crate) fn lost(&self, call: &'static str) -> Error {
         if !self.is_lost() {
             tracing::error!("{}: device lost in {call}", self.adapter.info.name);

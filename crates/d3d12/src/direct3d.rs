@@ -1,8 +1,8 @@
 //! The API's name, for people and for types.
 
-/// What people call it.
+/// The name that people use.
 pub(crate) const NAME: &str = "Direct3D 12";
 
-/// Direct3D 12, as the type that its parts have in common.
+/// Direct3D 12, as the type that its parts share.
 #[derive(Debug, Clone, Copy)]
 pub struct D3d12;

@@ -1,11 +1,11 @@
-//! Direct3D 12 as the layer above sees it: adapters that open, and opened devices.
+//! Direct3D 12 as the layer above uses it: adapters that open, and opened devices.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use dml_gpu::traits::*;
 use dml_gpu::{
-    AdapterInfo, Api, FileKind, KeptFile, MemoryClass, OpenOptions, PipelineOptions, ValidationMessage, folder,
+    AdapterInfo, Api, CacheFile, FileKind, MemoryClass, OpenOptions, PipelineOptions, ValidationMessage, folder,
 };
 
 use crate::adapter::{Adapter, adapters, unsupported_adapters};
@@ -23,8 +23,8 @@ use crate::timeline::Timeline;
 impl Api for D3d12 {
     const NAME: &'static str = NAME;
 
-    /// DXIL with the entry point `main`, its parameters and the number of workgroups as root constants `b0`, and all segments as the
-    /// table `u0` of `space1`.
+    /// DXIL with the entry point `main`, its parameters and the number of workgroups as root
+    /// constants `b0`, and all segments as the table `u0` of `space1`.
     type Code = [u8];
     type Adapter = Adapter;
     type Gpu = Gpu;
@@ -54,7 +54,7 @@ impl Api for D3d12 {
 pub struct Gpu {
     device: Arc<DeviceShared>,
     compiler: Arc<Compiler>,
-    /// Where files are kept.
+    /// The folder of the disk cache.
     folder: Option<Arc<Path>>,
 }
 
@@ -104,14 +104,14 @@ impl dml_gpu::Gpu for Gpu {
         self.compiler.compile(&self.device, name, code, push_bytes, options)
     }
 
-    /// Nothing is kept yet but what the driver and the system keep by themselves.
+    /// Only the driver and the system cache anything yet.
     fn save_pipeline_cache(&self) -> Result<(), Error> {
         self.device.check()
     }
 
-    fn notes_file(&self, version: u32) -> Option<KeptFile> {
+    fn records_file(&self, version: u32) -> Option<CacheFile> {
         let kind = FileKind { name: "d3d12-notes", magic: *b"TDMLDN\x00\x01", version, most_bytes: 1 << 20 };
-        self.folder.as_deref().map(|folder| KeptFile::new(self.device.adapter.file_identity(), folder, kind))
+        self.folder.as_deref().map(|folder| CacheFile::new(self.device.adapter.file_identity(), folder, kind))
     }
 
     fn recorder(&self) -> Result<Recorder, Error> {

@@ -1,19 +1,19 @@
-//! Adapters, memory, pipelines, command recording and timelines over Direct3D 12: an implementation of `dml_gpu`'s traits, which
-//! `D3d12` names. Empty but on Windows.
+//! Adapters, memory, pipelines, command recording and timelines over Direct3D 12: an implementation
+//! of `dml_gpu`'s traits, which `D3d12` names. Empty except on Windows.
 //!
-//! Nothing uses it yet: the engine runs on Vulkan. It compiles for Windows, and its tests run on what D3D12 there is, which
-//! so far was that of Wine. What is missing, and what finishing takes, is in `docs/design/direct3d-12.md`.
+//! Nothing uses it yet: the engine runs on Vulkan. It compiles for Windows, and its tests run on
+//! the available Direct3D 12, which so far was Wine's. `docs/design/direct3d-12.md` lists the missing parts.
 //!
-//! # How Direct3D does what the interface asks for
+//! # Mapping of the interface to Direct3D
 //!
 //! | interface | here |
 //! |---|---|
-//! | an address | the upper half is a segment's place in one table of descriptors, which all kernels see as `u0` of `space1`; the lower half is a byte in it. So a segment has at most 4 GiB |
-//! | mapped memory that kernels write | heaps of our own kind (`D3D12_HEAP_TYPE_CUSTOM`): those of the kinds upload and readback may not be written by kernels |
+//! | an address | the upper half is a segment's index in one descriptor table, which all kernels see as `u0` of `space1`; the lower half is an offset in bytes. So a segment has at most 4 GiB |
+//! | mapped memory that kernels write | heaps of a custom kind (`D3D12_HEAP_TYPE_CUSTOM`): kernels must not write to upload and readback heaps |
 //! | push constants | root constants, `b0`; behind them three words, the number of workgroups |
 //! | [`Commands::barrier`] between kernels | an UAV barrier of all resources |
-//! | copies among kernels | Direct3D wants to be told which buffers kernels used before a copy, and the layer above only knows addresses. Buffers forget what they were used for from one `ExecuteCommandLists` to the next, and so a change between kernels and copies begins a new command list, which is executed by a call of its own |
-//! | [`Commands::barrier`] elsewhere, [`Recorder::host_barrier`] | nothing: what one `ExecuteCommandLists` did is done, and visible, before the next begins |
+//! | copies among kernels | Direct3D requires the states of buffers before a copy, and the layer above only has addresses. Buffers lose their state between two `ExecuteCommandLists`, so a change between kernels and copies begins a new command list, which is executed by a call of its own |
+//! | [`Commands::barrier`] elsewhere, [`Recorder::host_barrier`] | nothing: the commands of one `ExecuteCommandLists` are done, and visible, before the next begins |
 //! | a [`Timeline`] | a fence |
 //!
 #![cfg_attr(windows, doc = "[`Commands::barrier`]: dml_gpu::Commands::barrier")]

@@ -1,4 +1,5 @@
-//! Direct3D's libraries, which are loaded when an adapter is asked for: a system without them still starts the program.
+//! Direct3D's libraries, which are loaded when an adapter is requested: the program also starts on
+//! systems without them.
 
 use std::ffi::c_void;
 
@@ -20,7 +21,7 @@ type SerializeRootSignature = unsafe extern "system" fn(
     *mut *mut c_void,
     *mut *mut c_void,
 ) -> HRESULT;
-/// A function before its type is said.
+/// A function before its type is known.
 type Untyped = unsafe extern "system" fn() -> isize;
 
 /// The functions of `dxgi.dll` and `d3d12.dll`. Neither is ever unloaded.
@@ -36,7 +37,8 @@ impl Library {
         let create_factory = function("dxgi.dll", w!("dxgi.dll"), s!("CreateDXGIFactory2"))?;
         let create_device = function("d3d12.dll", w!("d3d12.dll"), s!("D3D12CreateDevice"))?;
         let serialize = function("d3d12.dll", w!("d3d12.dll"), s!("D3D12SerializeRootSignature"))?;
-        // SAFETY: these are the functions' types in Microsoft's headers (`dxgi1_3.h`, `d3d12.h`), where an interface is a pointer.
+        // SAFETY: these are the functions' types in Microsoft's headers (`dxgi1_3.h`, `d3d12.h`),
+        // where an interface is a pointer.
         unsafe {
             Ok(Self {
                 create_factory: std::mem::transmute::<Untyped, CreateFactory>(create_factory),
@@ -46,7 +48,7 @@ impl Library {
         }
     }
 
-    /// What lists adapters.
+    /// The factory that lists adapters.
     pub(crate) fn factory(&self) -> Result<IDXGIFactory4, Error> {
         // SAFETY: the id is that of the interface, and what is written lives through the call.
         unsafe { made("CreateDXGIFactory2", |to| (self.create_factory)(0, &IDXGIFactory4::IID, to)) }
@@ -65,9 +67,9 @@ impl Library {
     /// A root signature in the form that a device takes.
     ///
     /// # Safety
-    /// What `description` points to is there.
+    /// The memory that `description` points to is valid.
     pub(crate) unsafe fn root_signature(&self, description: &D3D12_ROOT_SIGNATURE_DESC) -> Result<ID3DBlob, Error> {
-        // SAFETY: the caller's promise. Null: the text of an error is not asked for.
+        // SAFETY: the caller's promise. Null: the text of an error is not requested.
         unsafe {
             made("D3D12SerializeRootSignature", |to| {
                 (self.serialize_root_signature)(description, D3D_ROOT_SIGNATURE_VERSION_1, to, std::ptr::null_mut())
@@ -76,10 +78,10 @@ impl Library {
     }
 }
 
-/// The object that `make` gives.
+/// The object that `make` creates.
 ///
 /// # Safety
-/// If it says that it succeeded, `make` has written null or one reference to an object of type `T`.
+/// If it returns success, `make` has written null or one reference to an object of type `T`.
 unsafe fn made<T: Interface>(call: &'static str, make: impl FnOnce(*mut *mut c_void) -> HRESULT) -> Result<T, Error> {
     let mut object = std::ptr::null_mut();
     let status = make(&mut object);
@@ -89,8 +91,8 @@ unsafe fn made<T: Interface>(call: &'static str, make: impl FnOnce(*mut *mut c_v
 
 fn function(loader: &'static str, library: PCWSTR, name: PCSTR) -> Result<Untyped, Error> {
     let missing = |message: String| Error::NoLoader { loader, message };
-    // SAFETY: the name ends with NUL; the system's own folder is searched and nothing else. Loading these libraries runs their
-    // initialisers, which is their purpose.
+    // SAFETY: the name ends with NUL; the system's own folder is searched and nothing else. Loading
+    // these libraries runs their initialisers, which is their purpose.
     let library =
         unsafe { LoadLibraryExW(library, None, LOAD_LIBRARY_SEARCH_SYSTEM32) }.map_err(|e| missing(e.message()))?;
     // SAFETY: the library is loaded; the name ends with NUL.

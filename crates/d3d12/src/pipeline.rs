@@ -1,4 +1,4 @@
-//! Compiled kernels, and the root signatures that say how they get their parameters.
+//! Compiled kernels, and the root signatures of their parameters.
 
 use std::collections::HashMap;
 use std::mem::ManuallyDrop;
@@ -14,7 +14,7 @@ use crate::error::{Error, invalid};
 pub(crate) const CONSTANTS: u32 = 0;
 /// The root parameter of the table of segments.
 pub(crate) const TABLE: u32 = 1;
-/// The number of workgroups along each axis, which Direct3D does not tell.
+/// The number of workgroups along each axis, which Direct3D does not provide.
 const GROUP_WORDS: u32 = 3;
 
 /// See [`dml_gpu::Api::Pipeline`].
@@ -48,7 +48,7 @@ impl Pipeline {
         &self.inner.root
     }
 
-    /// The device it was compiled for is this one.
+    /// Whether it was compiled for this device.
     pub(crate) fn is_of(&self, device: &Arc<DeviceShared>) -> bool {
         Arc::ptr_eq(&self.inner.device, device)
     }
@@ -63,7 +63,8 @@ impl std::fmt::Debug for Pipeline {
     }
 }
 
-/// What a device's pipelines have in common: root signatures, by bytes of parameters. Any number of threads may use it at a time.
+/// The state that a device's pipelines share: root signatures, by bytes of parameters. Any number
+/// of threads may use it at a time.
 #[derive(Default)]
 pub(crate) struct Compiler {
     roots: Mutex<HashMap<u32, ID3D12RootSignature>>,
@@ -103,10 +104,11 @@ impl Compiler {
             CS: D3D12_SHADER_BYTECODE { pShaderBytecode: code.as_ptr().cast(), BytecodeLength: code.len() },
             ..Default::default()
         };
-        // SAFETY: the device is valid; the structure and the code live through the call. That the code is a valid kernel is the promise
-        // of whoever compiles.
+        // SAFETY: the device is valid; the structure and the code live through the call. The caller
+        // ensures that the code is a valid kernel.
         let made = unsafe { device.raw.CreateComputePipelineState(&description) };
-        // SAFETY: the call is over, so nobody uses the field's reference, which is dropped once.
+        // SAFETY: the call is over, so the reference of the field is not used any more; it is
+        // dropped once.
         unsafe { ManuallyDrop::drop(&mut description.pRootSignature) };
         let raw = made.map_err(|e| device.error("ID3D12Device::CreateComputePipelineState", &e))?;
         let inner = Inner { device: Arc::clone(device), raw, root, push_bytes, name: name.to_owned() };
@@ -124,7 +126,7 @@ impl Compiler {
     }
 }
 
-/// So many root constants as `b0`, and all segments as `u0` and so on of `space1`.
+/// This number of root constants as `b0`, and all segments as `u0` and so on of `space1`.
 fn root_signature(device: &DeviceShared, words: u32) -> Result<ID3D12RootSignature, Error> {
     let range = D3D12_DESCRIPTOR_RANGE {
         RangeType: D3D12_DESCRIPTOR_RANGE_TYPE_UAV,

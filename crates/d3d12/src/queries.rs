@@ -1,4 +1,5 @@
-//! Timestamps, in queries that are used again. Each is copied into memory that the host reads, behind its commands.
+//! Timestamps, in queries that are reused. Each is copied into memory that the host reads, after
+//! its commands.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +11,10 @@ use crate::device::DeviceShared;
 use crate::error::Error;
 use crate::segment::{buffer, map};
 
-/// Timestamps of a recorder that may be alive at a time.
+/// The most timestamps of a recorder that may be alive at a time.
 const QUERIES: u32 = 4096;
 
-/// A timestamp that was recorded. Its query is used again when the last clone is dropped.
+/// A recorded timestamp. Its query is reused when the last clone is dropped.
 #[derive(Clone)]
 pub struct TimestampId {
     query: Arc<Query>,
@@ -22,7 +23,7 @@ pub struct TimestampId {
 struct Query {
     index: u32,
     ticket: Ticket,
-    /// The submission was discarded: nothing wrote the query.
+    /// The submission was discarded: the query was not written.
     discarded: AtomicBool,
     free: Arc<Mutex<Vec<u32>>>,
 }
@@ -39,7 +40,7 @@ impl TimestampId {
         self.query.ticket
     }
 
-    /// That submission was discarded.
+    /// The submission was discarded.
     pub(crate) fn is_discarded(&self) -> bool {
         self.query.discarded.load(Ordering::Relaxed)
     }
@@ -54,10 +55,10 @@ impl std::fmt::Debug for TimestampId {
 /// The queries of a recorder.
 pub(crate) struct Queries {
     heap: ID3D12QueryHeap,
-    /// What the queries are copied into, a word of 64 bits each.
+    /// The destination of the queries, a word of 64 bits each.
     read: ID3D12Resource,
     free: Arc<Mutex<Vec<u32>>>,
-    /// Those of the next submission.
+    /// The timestamps of the next submission.
     next: Vec<Arc<Query>>,
 }
 
@@ -78,13 +79,14 @@ impl Queries {
         })
     }
 
-    /// Has the time written at which all commands of the list are done that were recorded so far.
+    /// Records a timestamp that is written when all commands of the list so far are done.
     pub(crate) fn record(&mut self, list: &ID3D12GraphicsCommandList, ticket: Ticket) -> Result<TimestampId, Error> {
         let taken = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let index = taken.ok_or(Error::OutOfMemory { requested: 0 })?;
         let query = Query { index, ticket, discarded: AtomicBool::new(false), free: Arc::clone(&self.free) };
-        // SAFETY: the list is being recorded. Heap and buffer live as long as the recorder, which waits for its submissions; the query is of
-        // no timestamp that is alive, and its word is inside the buffer.
+        // SAFETY: the list is being recorded. Heap and buffer live as long as the recorder, which
+        // waits for its submissions; the query belongs to no live timestamp, and its word is inside
+        // the buffer.
         unsafe {
             list.EndQuery(&self.heap, D3D12_QUERY_TYPE_TIMESTAMP, index);
             let at = u64::from(index) * 8;
@@ -95,22 +97,23 @@ impl Queries {
         Ok(id)
     }
 
-    /// The next submission is submitted.
+    /// The next submission was submitted.
     pub(crate) fn submitted(&mut self) {
         self.next.clear();
     }
 
-    /// The next submission is discarded, and what would have written its timestamps with it.
+    /// The next submission is discarded, and its timestamps are not written.
     pub(crate) fn discard(&mut self) {
         self.next.drain(..).for_each(|query| query.discarded.store(true, Ordering::Relaxed));
     }
 
-    /// The ticks of a timestamp whose submission is complete, and was not discarded.
+    /// The ticks of a timestamp whose submission is complete and was not discarded.
     pub(crate) fn ticks(&self, device: &DeviceShared, id: &TimestampId) -> Result<u64, Error> {
         let bytes = u64::from(QUERIES) * 8;
         let words = map(device, &self.read, bytes)?.cast::<u64>();
-        // SAFETY: the buffer is mapped and has as many words; the query's was written by a submission that is complete, and nothing
-        // writes it again while `id` holds it. The buffer was mapped above, once.
+        // SAFETY: the buffer is mapped and has this number of words; a complete submission wrote
+        // the query's word, and it is not written again while `id` holds it. The buffer was mapped
+        // above, once.
         unsafe {
             let ticks = words.add(id.query.index as usize).read_volatile();
             self.read.Unmap(0, Some(&D3D12_RANGE::default()));
@@ -118,7 +121,7 @@ impl Queries {
         }
     }
 
-    /// The timestamp was recorded here.
+    /// Whether the timestamp was recorded here.
     pub(crate) fn owns(&self, id: &TimestampId) -> bool {
         Arc::ptr_eq(&self.free, &id.query.free)
     }

@@ -17,18 +17,18 @@ use crate::timeline::Timeline;
 
 /// Valid bits of a timestamp.
 const TIMESTAMP_BITS: u32 = 64;
-/// Submissions that may be pending; the next one waits for the oldest.
+/// The largest number of pending submissions; the next one waits for the oldest.
 const MAX_PENDING: usize = 256;
 
 /// A part of a submission. Parts run in their order.
 enum Part {
     /// Commands that run once.
     Encoded(CommandList),
-    /// Commands that were recorded before, and may be pending several times.
+    /// Commands that were recorded earlier, and may be pending several times.
     Recorded(Recording),
 }
 
-/// A command that is timed: what the caller calls it, and the timestamps before and behind it.
+/// A timed command: the caller's name for it, and the timestamps before and after it.
 struct Timed {
     id: u64,
     begin: TimestampId,
@@ -40,13 +40,13 @@ pub struct Recorder {
     device: Arc<DeviceShared>,
     timeline: Timeline,
     encoder: Encoder,
-    /// The next submission, without what the encoder has.
+    /// The next submission, without the encoder's commands.
     parts: Vec<Part>,
-    /// Commands in it.
+    /// The number of its commands.
     recorded: usize,
-    /// Something is to be submitted, if only nothing.
+    /// A submission is required, even an empty one.
     owed: bool,
-    /// What was submitted, oldest first.
+    /// The submitted ones, oldest first.
     pending: VecDeque<(Ticket, Vec<Part>)>,
     queries: Option<Queries>,
     spans: VecDeque<Timed>,
@@ -68,12 +68,12 @@ impl Recorder {
         })
     }
 
-    /// What the next submission will be called.
+    /// The ticket of the next submission.
     fn next_ticket(&self) -> Ticket {
         Ticket(self.timeline.last_ticket().0 + 1)
     }
 
-    /// Moves what the encoder has into the next submission.
+    /// Moves the encoder's commands into the next submission.
     fn close(&mut self) -> Result<(), Error> {
         let recorded = self.encoder.recorded();
         match self.encoder.take() {
@@ -106,7 +106,7 @@ impl Recorder {
         Ok(ticket)
     }
 
-    /// Gives the queue the parts, each list by a call of its own, and the signal behind them.
+    /// Gives the parts to the queue, each list by a call of its own, and then the signal.
     fn execute_parts(&self, ticket: Ticket) -> Result<(), Error> {
         let mut lists = Vec::new();
         for part in &self.parts {
@@ -121,20 +121,21 @@ impl Recorder {
         }
         let queue = self.device.queue();
         for list in lists.chunks(1) {
-            // SAFETY: queue and list are of this device; the list is closed, and `pending` keeps it until it has run.
+            // SAFETY: queue and list are of this device; the list is closed, and `pending` keeps it
+            // until it has run.
             unsafe { queue.ExecuteCommandLists(list) };
         }
         self.timeline.signal(&queue, ticket)
     }
 
-    /// Forgets what was recorded since the last submit.
+    /// Discards the commands recorded since the last submit.
     fn discard(&mut self) {
         let next = self.next_ticket();
         self.recorded = 0;
         self.owed = false;
         let parts = std::mem::take(&mut self.parts);
         if self.device.is_hung() {
-            // The queue may have been given them.
+            // The queue may already have them.
             std::mem::forget(parts);
         }
         if let Some(queries) = &mut self.queries {
@@ -143,7 +144,7 @@ impl Recorder {
         self.spans.retain(|timed| timed.begin.ticket() < next);
     }
 
-    /// Takes back what is complete.
+    /// Reclaims complete submissions.
     fn reclaim(&mut self) -> Result<(), Error> {
         if self.pending.len() >= MAX_PENDING {
             let oldest = self.pending.front().map_or(0, |(ticket, _)| ticket.0);
@@ -169,7 +170,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Records a timestamp, in whatever list is being recorded.
+    /// Records a timestamp, in the list that is being recorded, of any kind.
     fn stamp(&mut self) -> Result<TimestampId, Error> {
         let ticket = self.next_ticket();
         if self.queries.is_none() {
@@ -179,7 +180,8 @@ impl Recorder {
         queries.record(self.encoder.any_list()?, ticket)
     }
 
-    /// The ticks of a timestamp; `None` while its submission is not complete, and for ever if that was discarded.
+    /// The ticks of a timestamp; `None` while its submission is not complete, and forever if that
+    /// was discarded.
     fn ticks(&self, id: &TimestampId) -> Result<Option<u64>, Error> {
         self.device.check()?;
         let Some(queries) = self.queries.as_ref().filter(|queries| queries.owns(id)) else {
@@ -277,7 +279,7 @@ impl dml_gpu::Recorder for Recorder {
         Ok(())
     }
 
-    /// The queue is asked for a moment of both clocks.
+    /// Asks the queue for a moment of both clocks.
     fn clocks(&mut self) -> Result<Clocks, Error> {
         self.check_timestamps()?;
         let period = f64::from(self.device.adapter.info.capabilities.timestamp_period_ns);
@@ -345,10 +347,10 @@ impl std::fmt::Debug for Recorder {
 }
 
 impl Drop for Recorder {
-    /// Lists and queries may go when this has returned: nothing is pending, or the device is lost, after which objects may be
-    /// released, or hung, when they are leaked.
+    /// Lists and queries may be released afterwards: nothing is pending, or the device is lost,
+    /// after which objects may be released, or it hangs and they are leaked.
     fn drop(&mut self) {
-        // Also after a simulated loss, when the device in fact works on.
+        // Also after a simulated loss, when the device in fact still works.
         let last = self.timeline.last_ticket().0;
         if self.device.is_hung() || self.timeline.block(last, false, &mut || false).is_err() && self.device.is_hung() {
             std::mem::forget(std::mem::take(&mut self.pending));

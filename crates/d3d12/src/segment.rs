@@ -1,4 +1,4 @@
-//! Segments: a buffer with memory of its own, and its place in the table that kernels see.
+//! Segments: a buffer with memory of its own, and its index in the descriptor table of the kernels.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ pub struct Segment {
     mapped: Option<NonNull<u8>>,
 }
 
-// SAFETY: Direct3D's objects may be used by any thread. The pointer is to mapped memory that lives as long as the segment and belongs to
-// no thread; whoever dereferences it answers for races.
+// SAFETY: any thread may use Direct3D's objects. The pointer is to mapped memory that lives as long
+// as the segment and belongs to no thread; code that dereferences it is responsible for races.
 unsafe impl Send for Segment {}
-// SAFETY: as above; `&Segment` hands out copies of plain values only.
+// SAFETY: as above; `&Segment` gives copies of plain values only.
 unsafe impl Sync for Segment {}
 
 impl Segment {
@@ -35,7 +35,7 @@ impl Segment {
         if bytes > MAX_SEGMENT {
             return Err(Error::OutOfMemory { requested: bytes });
         }
-        // Kernels see whole words.
+        // Kernels access whole words.
         let width = bytes.next_multiple_of(4);
         let buffer = buffer(device, width, heap(class), D3D12_RESOURCE_FLAG_ALLOW_UNORDERED_ACCESS)?;
         let mapped = if class == MemoryClass::Device { None } else { Some(map(device, &buffer, bytes)?) };
@@ -43,7 +43,7 @@ impl Segment {
         Ok(Self { device: Arc::clone(device), buffer, place, bytes, mapped })
     }
 
-    /// It is of this device.
+    /// Whether it belongs to this device.
     pub(crate) fn is_of(&self, device: &Arc<DeviceShared>) -> bool {
         Arc::ptr_eq(&self.device, device)
     }
@@ -84,8 +84,8 @@ impl std::fmt::Debug for Segment {
     }
 }
 
-/// The heap that serves a class. That of the device's memory is Direct3D's own kind; those that the host sees are in host memory (L0), and
-/// of no kind of Direct3D's: kernels may not write to those.
+/// The heap for a class of memory. Device memory uses one of Direct3D's kinds; host-visible memory
+/// is in host memory (L0) with a custom kind, because kernels must not write to Direct3D's kinds.
 fn heap(class: MemoryClass) -> D3D12_HEAP_PROPERTIES {
     let (kind, page, pool) = match class {
         MemoryClass::Device => (D3D12_HEAP_TYPE_DEFAULT, D3D12_CPU_PAGE_PROPERTY_UNKNOWN, D3D12_MEMORY_POOL_UNKNOWN),
@@ -103,7 +103,7 @@ fn heap(class: MemoryClass) -> D3D12_HEAP_PROPERTIES {
     }
 }
 
-/// A buffer with memory of its own. Systems that know a flag for it could be asked not to clear it.
+/// A buffer with memory of its own. Newer systems have a flag that avoids clearing it.
 pub(crate) fn buffer(
     device: &DeviceShared,
     bytes: u64,
@@ -122,7 +122,8 @@ pub(crate) fn buffer(
         Layout: D3D12_TEXTURE_LAYOUT_ROW_MAJOR,
         Flags: flags,
     };
-    // Direct3D's own kind for what the GPU writes and the host reads wants this state.
+    // Direct3D requires this state of its own kind for memory that the GPU writes and the host
+    // reads.
     let state = if heap.Type == D3D12_HEAP_TYPE_READBACK {
         D3D12_RESOURCE_STATE_COPY_DEST
     } else {
@@ -136,11 +137,12 @@ pub(crate) fn buffer(
     made.ok_or(Error::Driver { call: CALL, code: 0, name: "no buffer".to_owned() })
 }
 
-/// Where the host sees a buffer that it can see. It stays mapped as long as it is.
+/// The host address of a host-visible buffer. It stays mapped as long as the buffer lives.
 pub(crate) fn map(device: &DeviceShared, buffer: &ID3D12Resource, bytes: u64) -> Result<NonNull<u8>, Error> {
     const CALL: &str = "ID3D12Resource::Map";
     let mut pointer = std::ptr::null_mut();
-    // SAFETY: the buffer is valid and has one part, which the host can see; `pointer` lives through the call.
+    // SAFETY: the buffer is valid and has one part, which the host can see; `pointer` lives through
+    // the call.
     unsafe { buffer.Map(0, None, Some(&mut pointer)) }.map_err(|e| device.error_of(CALL, &e, bytes))?;
     NonNull::new(pointer.cast()).ok_or(Error::Driver { call: CALL, code: 0, name: "a null pointer".to_owned() })
 }

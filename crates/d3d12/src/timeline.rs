@@ -1,4 +1,4 @@
-//! How far the queue has come, and waiting for it: a fence, whose value is the last complete ticket.
+//! The progress of the queue, and waiting for it: a fence, whose value is the last complete ticket.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,9 +13,9 @@ use windows::Win32::System::Threading::{CreateEventW, WaitForSingleObject};
 use crate::device::DeviceShared;
 use crate::error::Error;
 
-/// How long a blocked wait sleeps before it looks whether the device still lives, and whether it is to stop.
+/// How long a blocked wait sleeps between checks of the device's loss and of the callback.
 const SLICE: Duration = Duration::from_millis(50);
-/// The longest pause between two looks of a wait that has nothing signalled.
+/// The longest pause between two checks of a wait without a signal.
 const PAUSE: Duration = Duration::from_millis(1);
 /// A fence's value once its device is gone.
 const GONE: u64 = u64::MAX;
@@ -32,7 +32,7 @@ struct Core {
     device: Arc<DeviceShared>,
 }
 
-/// An event of the system, which a fence sets.
+/// A system event, which a fence sets.
 struct Event {
     handle: HANDLE,
     set: bool,
@@ -46,11 +46,12 @@ impl Timeline {
         Ok(Self { core: Arc::new(Core { fence, submitted: AtomicU64::new(0), device: Arc::clone(device) }) })
     }
 
-    /// What was just executed on the queue, by whoever has it locked, is this ticket's.
+    /// Signals this ticket for the commands that were just executed on the queue, which the caller
+    /// has locked.
     pub(crate) fn signal(&self, queue: &ID3D12CommandQueue, ticket: Ticket) -> Result<(), Error> {
         // SAFETY: queue and fence are of this device.
         unsafe { queue.Signal(&self.core.fence, ticket.0) }.map_err(|e| {
-            // Nobody will know when it is done with what it was given.
+            // Without the signal, the end of the commands is never known.
             self.core.device.mark_hung();
             self.core.device.error("ID3D12CommandQueue::Signal", &e)
         })?;
@@ -71,12 +72,13 @@ impl Timeline {
         poll_until(self.core.device.adapter.info.kind, done)
     }
 
-    /// Blocks until the fence reaches `ticket`, or until `stop` is true: false then. With `heed_loss`, a device that is
-    /// marked lost ends the wait.
+    /// Blocks until the fence reaches `ticket`, or until `stop` returns true: false then. With
+    /// `heed_loss`, the loss of the device ends the wait.
     pub(crate) fn block(&self, ticket: u64, heed_loss: bool, stop: &mut dyn FnMut() -> bool) -> Result<bool, Error> {
         let device = &self.core.device;
         let mut event = Event { handle: create_event(device)?, set: false };
-        // SAFETY: fence and event are valid. The fence sets the event once; until then it is not closed.
+        // SAFETY: fence and event are valid. The fence sets the event once; until then it is not
+        // closed.
         unsafe { self.core.fence.SetEventOnCompletion(ticket, event.handle) }
             .map_err(|e| device.error("ID3D12Fence::SetEventOnCompletion", &e))?;
         let mut progress = Progress::new(self.poll()?);
@@ -97,7 +99,7 @@ impl Timeline {
         }
     }
 
-    /// Fails, and marks the device as hung, if a wait has seen nothing complete for too long.
+    /// Fails, and marks the device as hung, if a wait has seen no completion for too long.
     fn check_progress(&self, progress: &mut Progress, done: u64) -> Result<(), Error> {
         let device = &self.core.device;
         if !progress.goes_on(done, self.last_ticket(), device.timeout, &device.adapter.info) {
@@ -181,12 +183,12 @@ impl std::fmt::Debug for Timeline {
 }
 
 fn create_event(device: &DeviceShared) -> Result<HANDLE, Error> {
-    // SAFETY: nothing is passed that must live.
+    // SAFETY: no argument must outlive the call.
     unsafe { CreateEventW(None, false, false, None) }.map_err(|e| device.error("CreateEventW", &e))
 }
 
 impl Event {
-    /// Waits until it was set, or for so long.
+    /// Waits until the event is set, or for this long.
     fn wait(&mut self, most: Duration) {
         if !self.set {
             // SAFETY: the handle is valid.
@@ -196,10 +198,11 @@ impl Event {
 }
 
 impl Drop for Event {
-    /// One that a fence may still set is leaked: by then its handle could be another object's.
+    /// An event that a fence may still set is leaked: its handle could otherwise be another
+    /// object's by then.
     fn drop(&mut self) {
         if self.set {
-            // SAFETY: the handle is valid, and nobody else has it. Nothing could be done about a failure.
+            // SAFETY: the handle is valid and has no other owner. A failure cannot be handled.
             let _ = unsafe { CloseHandle(self.handle) };
         }
     }

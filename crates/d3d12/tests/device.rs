@@ -1,4 +1,5 @@
-//! Memory, copies, waits, recordings and times, on whatever Direct3D 12 there is. Kernels are in `kernels.rs`.
+//! Memory, copies, waits, recordings and times, on whatever Direct3D 12 there is. Kernels are in
+//! `kernels.rs`.
 #![cfg(windows)]
 
 mod support;

@@ -14,8 +14,9 @@ use support::{bytes_of, download, gpu, upload};
 const GROUP: u32 = 64;
 const PUSH: u32 = 28;
 
-/// A device and the kernel; `None`, and why, where kernels cannot see all segments, which Microsoft's Direct3D has them do in resource
-/// binding tier 3, and Wine's with Vulkan drivers that have descriptor indexing.
+/// A device and the kernel; `None`, and why, where kernels cannot see all segments, which
+/// Microsoft's Direct3D has them do in resource binding tier 3, and Wine's with Vulkan drivers that
+/// have descriptor indexing.
 fn device() -> Option<(Gpu, Pipeline)> {
     let gpu = gpu()?;
     match gpu.compile("add", &bytecode::add(), PUSH) {

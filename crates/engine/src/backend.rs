@@ -1,5 +1,6 @@
-//! The graphics API that the engine runs on, and its types. Nothing else in the engine, or above it, names one: all of it is called
-//! through the traits of [`dml_gpu`], and as the types are these, every call is a call of a known function.
+//! The graphics API that the engine runs on, and its types. This file is the only one in the
+//! engine, and above it, that names an API. All calls go through the traits of [`dml_gpu`], and as
+//! the types are fixed here, every call is static.
 
 use dml_gpu::{Api, Error, ValidationMessage};
 
@@ -19,7 +20,8 @@ pub(crate) type Segment = <Backend as Api>::Segment;
 pub(crate) type Timeline = <Backend as Api>::Timeline;
 pub(crate) type TimestampId = <Backend as Api>::TimestampId;
 
-/// The usable adapters: discrete, integrated, virtual, software; inside a kind by memory, biggest first.
+/// The usable adapters: discrete, integrated, virtual, software; within a kind by memory, largest
+/// first.
 ///
 /// # Errors
 /// As [`Api::adapters`].
@@ -27,21 +29,22 @@ pub fn adapters() -> Result<&'static [Adapter], Error> {
     Backend::adapters()
 }
 
-/// The adapters that are left out of [`adapters`]: name, and why.
+/// The adapters that [`adapters`] leaves out: name and reason.
 pub fn unsupported_adapters() -> Vec<(String, String)> {
     Backend::unsupported_adapters()
 }
 
-/// What the validation layer reported in this process so far, by kind; always empty unless `TORCH_DML_VALIDATION=1` was set before
-/// the first use.
+/// The messages of the validation layer in this process so far, by kind; always empty unless
+/// `TORCH_DML_VALIDATION=1` was set before the first use.
 pub fn validation_messages() -> Vec<ValidationMessage> {
     Backend::validation_messages()
 }
 
-/// A kernel's SPIR-V as the graphics API takes kernels.
+/// A kernel's SPIR-V in the form that the graphics API takes.
 ///
 /// # Errors
-/// [`Error::Unsupported`] where it takes none: Direct3D takes DXIL, which nothing here makes of the kernels' HLSL yet.
+/// [`Error::Unsupported`] if the API takes no SPIR-V: Direct3D takes DXIL, and nothing here
+/// compiles the kernels' HLSL to DXIL yet.
 pub(crate) fn code(spirv: &[u32]) -> Result<&<Backend as Api>::Code, Error> {
     #[cfg(not(all(windows, feature = "direct3d12")))]
     return Ok(spirv);

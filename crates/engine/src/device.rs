@@ -1,19 +1,21 @@
-//! The device: puts the parts together, and hands each call to the one that it is for.
+//! The device: connects its parts, and forwards each call to the responsible one.
 
 mod graphs;
 mod statistics;
 mod transfers;
 
+use crate::adapter_records::AdapterRecords;
 use crate::backend::Adapter;
 use crate::error::Error;
 use crate::event::Event;
 use crate::generator::Generator;
 use crate::graph::capture::Graphs;
-use crate::kernels::cache::{KernelCache, KernelRef};
+use crate::kernels::kernel::KernelRef;
 use crate::kernels::key::KernelKey;
 use crate::kernels::launch::Launch;
 use crate::kernels::pointwise::Pointwise;
-use crate::notes::Notes;
+use crate::kernels::store::KernelStore;
+use crate::memory::range::DeviceRange;
 use crate::profile::measure::{self, Stage};
 use crate::queue::device_queue::DeviceQueue;
 use crate::queue::thread::SubmitThread;
@@ -65,29 +67,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// # Ok::<(), dml_engine::Error>(())
 /// ```
 pub struct Device {
-    /// Ends first. Events and graphs may outlive the device: what is enqueued is done before the last of them goes.
+    /// Dropped first. Events and graphs may outlive the device, and enqueued work is done before
+    /// the last of them is dropped.
     _thread: SubmitThread,
     queue: Arc<DeviceQueue>,
-    kernels: KernelCache,
+    kernels: Arc<KernelStore>,
     generator: Arc<Mutex<Generator>>,
     uploads: Arc<Uploads>,
     tables: LookupTables,
     readbacks: Readbacks,
     pinned: PinnedTransfers,
     graphs: Arc<Graphs>,
-    notes: Notes,
+    records: AdapterRecords,
 }
 
 impl Device {
-    /// Opens an adapter as a device of its own, beside those of [`device`](crate::device()). Each call opens a new one.
+    /// Opens an adapter as a new device, in addition to those of [`device`](crate::device()).
     ///
     /// # Errors
-    /// What the driver said.
+    /// The driver's error.
     pub fn open(adapter: &Adapter, index: usize) -> Result<Self, Error> {
         let queue = Arc::new(DeviceQueue::new(adapter.open()?, index)?);
-        let kernels = KernelCache::default();
-        let copy_words = copy_kernel::copy_words(&kernels, queue.gpu())?;
-        let polled = PolledReadback::new(queue.gpu(), &kernels)?;
+        let kernels = Arc::clone(&queue.kernels);
+        let copy_words = copy_kernel::copy_words(&kernels)?;
+        let polled = PolledReadback::new(&kernels)?;
         let uploads = Arc::new(Uploads::new(Arc::clone(&queue), copy_words.clone()));
         Ok(Self {
             _thread: SubmitThread::start(&queue),
@@ -98,7 +101,7 @@ impl Device {
             tables: LookupTables::new(Arc::clone(&queue), Arc::clone(&uploads)),
             graphs: Arc::new(Graphs::new(Arc::clone(&queue), Arc::clone(&uploads))),
             uploads,
-            notes: Notes::of(queue.gpu()),
+            records: AdapterRecords::of(queue.gpu()),
             queue,
         })
     }
@@ -115,26 +118,33 @@ impl Device {
 
     // ---- memory
 
-    /// Memory for `bytes` bytes: its GPU address, a multiple of 256. 0 bytes are the address 0. The memory holds anything.
+    /// Allocates `bytes` bytes and returns their GPU address, a multiple of 256. The address of 0
+    /// bytes is 0. The memory is not cleared.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] after cached memory was released in vain; [`Error::DeviceLost`].
+    /// [`Error::OutOfMemory`] if releasing cached memory did not help; [`Error::DeviceLost`].
     #[inline]
     pub fn allocate(&self, bytes: u64) -> Result<u64, Error> {
         if bytes == 0 { Ok(0) } else { self.queue.allocate(bytes) }
     }
 
-    /// Frees memory of [`allocate`](Self::allocate). Work enqueued before may still use it; work enqueued later
-    /// may get it again. An address that is not in use is ignored.
+    /// Frees memory of [`allocate`](Self::allocate). Work enqueued before may still use it; work
+    /// enqueued later may get it again. An address that is not in use is ignored.
     pub fn free(&self, address: u64) {
         if address != 0 {
             self.queue.free(address);
         }
     }
 
-    /// The block in use that `address` lies in: its first address and its bytes.
-    pub fn block_range(&self, address: u64) -> Option<(u64, u64)> {
-        self.queue.lock().memory.block(address)
+    /// A range of this device's memory, for comparisons with ranges of other devices.
+    pub fn range(&self, address: u64, bytes: u64) -> DeviceRange {
+        DeviceRange::new(self.index(), address, bytes)
+    }
+
+    /// The block in use that `address` lies in.
+    pub fn block(&self, address: u64) -> Option<DeviceRange> {
+        let (start, bytes) = self.queue.lock().memory.block(address)?;
+        Some(self.range(start, bytes))
     }
 
     /// Releases cached memory to the driver. Waits for all work.
@@ -152,26 +162,32 @@ impl Device {
         self.queue.lock().memory.set_limit(limit);
     }
 
-    /// Has one submission do at most so many operations from now on, as [`Launch::work`] counts them: launches that do more are cut into parts of
-    /// some of their workgroups, and what is launched together is submitted apart. At first it is what `TORCH_DML_SUBMIT_WORK` says, or 2^37, and
-    /// for one launch 2^34 for each compute unit that it fills, if that is more. A graph is cut as its capture ends. No result depends on it.
+    /// Limits one submission to this number of operations from now on, as [`Launch::work`] counts
+    /// them. Longer launches are split into parts of some of their workgroups, and a batch with
+    /// more operations is split into several submissions. The default is `TORCH_DML_SUBMIT_WORK` or
+    /// 2^37, and for one launch 2^34 for each compute unit that it fills, if that is more. A graph
+    /// is split when its capture ends. No result depends on the limit.
     pub fn set_submission_work(&self, operations: u64) {
         self.queue.work_bound.set(operations);
     }
 
     // ---- kernels
 
-    /// The kernel of `key`, built by `build` the first time. Its pipeline is compiled in the background.
+    /// The kernel of `key`. The first call builds it with `build`, and the pipeline is compiled in
+    /// the background. Keys whose kernels have the same content share one kernel.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the adapter lacks what the kernel needs.
+    /// [`Error::Unsupported`] if the adapter lacks a feature that the kernel needs. With
+    /// `TORCH_DML_CHECK_KERNELS=1`, [`Error::AmbiguousKernel`] if `build` makes another kernel than
+    /// in the first call.
     #[inline]
     pub fn kernel<K: KernelKey>(&self, key: &K, build: impl FnOnce() -> Kernel) -> Result<&KernelRef, Error> {
         let _stage = measure::enter(Stage::Lookup);
-        self.kernels.get(self.queue.gpu(), key, || (build(), None))
+        self.kernels.get(key, || (build(), None))
     }
 
-    /// As [`kernel`](Self::kernel), for a kernel that the queue may fuse with others if it is told what it computes.
+    /// As [`kernel`](Self::kernel), for a kernel that the queue may fuse with others: `build` also
+    /// returns a description of its computation.
     ///
     /// # Errors
     /// As [`kernel`](Self::kernel).
@@ -182,7 +198,7 @@ impl Device {
         build: impl FnOnce() -> (Kernel, Option<Pointwise>),
     ) -> Result<&KernelRef, Error> {
         let _stage = measure::enter(Stage::Lookup);
-        self.kernels.get(self.queue.gpu(), key, build)
+        self.kernels.get(key, build)
     }
 
     /// Enqueues a run of a kernel.
@@ -222,8 +238,8 @@ impl Device {
         self.queue.idle()
     }
 
-    /// Marks this place in the queue; with `timing`, also the time at which it is reached, for which this waits where the queue has
-    /// no timestamps.
+    /// Marks the current end of the queue; with `timing`, also the time at which the device reaches
+    /// it. Without timestamps, this waits to measure the time.
     ///
     /// # Errors
     /// [`Error::DeviceLost`].
@@ -233,14 +249,16 @@ impl Device {
 
     // ---- faults and loss
 
-    /// Where kernels that the calling thread launches, or captures, report what they cannot do: `[code u32, operator id u32, index lo, index hi, size lo, size hi, dim, 0]`.
-    /// A kernel that meets a bad index exchanges the code from 0 to 1 atomically and, if it was the
-    /// first, writes the rest. The operator id is [`operator_id`](crate::operator_id)'s.
+    /// The address at which kernels that the calling thread launches or captures report faults:
+    /// `[code u32, operator id u32, index lo, index hi, size lo, size hi, dim, 0]`. A kernel that
+    /// meets a bad index exchanges the code from 0 to 1 atomically and, if it was the first, writes
+    /// the rest. The operator id comes from [`operator_id`](crate::operator_id).
     pub fn fault_address(&self) -> u64 {
         self.queue.fault_address()
     }
 
-    /// An address that may always be read and that nobody writes: it stands for the address of memory without bytes.
+    /// An address that may always be read and that nobody writes. Launches pass it as the address
+    /// of memory without bytes.
     #[inline]
     pub fn placeholder_address(&self) -> u64 {
         self.queue.fault.placeholder()
@@ -255,7 +273,7 @@ impl Device {
         self.queue.check_faults()
     }
 
-    /// The device was lost.
+    /// Whether the device was lost.
     pub fn is_lost(&self) -> bool {
         self.queue.submission.is_lost() || self.queue.gpu().is_lost()
     }
@@ -266,22 +284,25 @@ impl Device {
         self.queue.submission.lose();
     }
 
-    // ---- what is kept on disk
+    // ---- records on disk
 
-    /// What was noted under this name, by this process or an earlier one of the same version on the same adapter and driver.
-    pub fn note(&self, name: &str) -> Option<String> {
-        self.notes.get(name)
+    /// The record of this name about the adapter and its driver, which this process has put or an
+    /// earlier one of the same version has saved.
+    pub fn adapter_record(&self, name: &str) -> Option<String> {
+        self.records.get(name)
     }
 
-    /// Notes a text under a name: each a line at most, without tabs, of up to 120 bytes. It is written at the end of the process,
-    /// or by [`save_notes`](Self::save_notes). A device keeps thousands of them.
-    pub fn put_note(&self, name: &str, text: &str) {
-        self.notes.put(name, text);
+    /// Puts a record about the adapter and its driver. Name and text have at most 120 bytes, no
+    /// tabs and no line breaks. The record is saved at the end of the process, or by
+    /// [`save_adapter_records`](Self::save_adapter_records). A device has room for 4,096 records.
+    pub fn put_adapter_record(&self, name: &str, text: &str) {
+        self.records.put(name, text);
     }
 
-    /// Writes what was noted to disk, which takes milliseconds. Where that cannot be, it is known to this process alone.
-    pub fn save_notes(&self) {
-        self.notes.save();
+    /// Saves the records on disk, which takes milliseconds. If the file cannot be written, only
+    /// this process has them.
+    pub fn save_adapter_records(&self) {
+        self.records.save();
     }
 
     // ---- the rest
@@ -295,14 +316,15 @@ impl Device {
         self.generator.lock().unwrap_or_else(PoisonError::into_inner).set_seed(seed);
     }
 
-    /// For the end of the process: waits for what the driver was given, and submits nothing more by itself.
+    /// For the end of the process: waits for all work that the driver has, and submits nothing
+    /// more.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         self.queue.finish()
     }
 
-    /// Writes notes and compiled pipelines to disk.
+    /// Saves records and compiled pipelines on disk.
     pub(crate) fn save_pipelines(&self) {
-        self.notes.save();
+        self.records.save();
         if let Err(e) = self.queue.gpu().save_pipeline_cache() {
             tracing::debug!("pipeline cache not saved: {e}");
         }

@@ -1,28 +1,29 @@
 //! The one error type of the crate.
 
-use crate::device_type::{DeviceName, title};
+use crate::memory::range::DeviceRange;
 
-/// What can go wrong on a device.
+/// An error of a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The layer below failed.
     #[error(transparent)]
     Gpu(dml_gpu::Error),
-    /// No memory, after everything cached was released. Allocations in use remain valid, and a later one that fits succeeds.
+    /// No memory is left after all cached memory was released. Allocations in use remain valid, and
+    /// a later allocation that fits succeeds.
     #[error(
-        "{} out of memory. Tried to allocate {}. Device {device} ({adapter}) has a total capacity of {} of which {} is free. \
-         Of the memory of this process, {} is in use by tensors and {} is reserved but unused. {advice}",
-        title(), Bytes(*requested), Bytes(*total), Bytes(*free), Bytes(*allocated), Bytes(reserved.saturating_sub(*allocated))
+        "device {device} ({adapter}) is out of memory: {} were asked for. {} of {} are free; this process uses {} and has {} in \
+         reserve. {shortage}",
+        Bytes(*requested), Bytes(*free), Bytes(*total), Bytes(*allocated), Bytes(reserved.saturating_sub(*allocated))
     )]
     OutOfMemory {
         /// Bytes asked for.
         requested: u64,
         /// Bytes in use.
         allocated: u64,
-        /// Bytes held from the driver, those in use included.
+        /// Bytes held from the driver, including those in use.
         reserved: u64,
-        /// Bytes that the driver says are free.
+        /// Bytes that are free according to the driver.
         free: u64,
         /// Bytes of the device.
         total: u64,
@@ -30,10 +31,10 @@ pub enum Error {
         device: usize,
         /// The adapter's name.
         adapter: String,
-        /// What to do, or which limit was met.
-        advice: String,
+        /// The limit that was met.
+        shortage: Shortage,
     },
-    /// No host memory that the GPU can reach.
+    /// No host memory that the GPU can reach is left.
     #[error("not enough host memory: tried to pin {}", Bytes(*requested))]
     HostOutOfMemory {
         /// Bytes asked for.
@@ -49,35 +50,31 @@ pub enum Error {
         /// The missing feature.
         feature: String,
     },
-    /// The device was lost: driver crash, reset or removal. Other devices work on; this one does not come back in this process.
-    #[error(
-        "device {} ({adapter}) was lost: the driver reset it, it was removed, or a kernel did not finish",
-        DeviceName(*device)
-    )]
+    /// The device was lost: driver crash, reset or removal. Other devices work on; this one cannot
+    /// be used again in this process.
+    #[error("device {device} ({adapter}) was lost: the driver reset it, it was removed, or a kernel did not finish")]
     DeviceLost {
         /// The device's index.
         device: usize,
         /// The adapter's name.
         adapter: String,
     },
-    /// This process was forked from one that had started Vulkan. A process that was started afresh works.
-    #[error(
-        "Cannot re-initialize {0} in forked subprocess. To use {0} with multiprocessing, you must use the 'spawn' start method",
-        title()
-    )]
+    /// This process was forked from one that had started a driver. A newly started process works.
+    #[error("this process was forked from one that had started the driver, which does not survive that")]
     Forked,
     /// There is no device of this index.
-    #[error("invalid device index {index}: there are {count} {} devices", title())]
+    #[error("invalid device index {index}: there are {count} devices")]
     InvalidDevice {
         /// The index asked for.
         index: usize,
         /// How many there are.
         count: usize,
     },
-    /// The program asked that this wait end ([`set_interrupt_check`](crate::set_interrupt_check)). What was enqueued runs all the same.
+    /// The program interrupted this wait ([`set_interrupt_check`](crate::set_interrupt_check)).
+    /// Enqueued work still runs.
     #[error("interrupted while waiting for the device")]
     Interrupted,
-    /// A kernel met an index outside its tensor. What the kernel computed is undefined.
+    /// A kernel met an index that is out of bounds. The results of the kernel are undefined.
     #[error("{operator}: index {index} is out of bounds for dimension {dim} with size {size}")]
     IndexOutOfRange {
         /// The operator.
@@ -88,10 +85,11 @@ pub enum Error {
         size: i64,
         /// The dimension.
         dim: u32,
-        /// Whether Python sees a `RuntimeError`.
+        /// Whether the operator reports it as an error of a value and not of an index.
         runtime: bool,
     },
-    /// A kernel met a value that its operator does not take. What the kernel computed is undefined.
+    /// A kernel met a value that its operator does not accept. The results of the kernel are
+    /// undefined.
     #[error("{0}")]
     InvalidValue(&'static str),
     /// The driver refused a kernel.
@@ -99,23 +97,35 @@ pub enum Error {
     Compile {
         /// The kernel.
         kernel: String,
-        /// What the driver said.
+        /// The driver's message.
         reason: String,
     },
-    /// A fault of an operator: it built a kernel that no driver may be given.
+    /// A fault of an operator: the specialisation of its kernel does not determine the code.
+    /// Detected with `TORCH_DML_CHECK_KERNELS=1`, and by samples in builds with debug assertions.
+    #[error(
+        "two kernels, {first} and {second}, have one specialisation: what changes the code must be in the specialisation, which is \
+         {specialisation}"
+    )]
+    AmbiguousKernel {
+        /// The kernel that was built first: name and content.
+        first: String,
+        /// The kernel that was built now.
+        second: String,
+        /// The specialisation of both.
+        specialisation: String,
+    },
+    /// A fault of an operator: it built an invalid kernel.
     #[error(transparent)]
     InvalidKernel(#[from] dml_kernel::InvalidKernel),
-    /// An address is not in memory of this device.
-    #[error("{call}: {bytes} bytes at {address:#x} are not memory of this device")]
+    /// A range of addresses is not memory of the device.
+    #[error("{call}: {} bytes at {:#x} are not memory of this device", memory.range.bytes(), memory.range.start)]
     InvalidAddress {
         /// The function.
         call: &'static str,
-        /// The address.
-        address: u64,
-        /// The length.
-        bytes: u64,
+        /// The device and the range.
+        memory: DeviceRange,
     },
-    /// A launch that no kernel can run: wrong parameters or too many groups.
+    /// A launch with wrong parameters or too many workgroups.
     #[error("{operator}: launch of {kernel} is invalid: {what}")]
     InvalidLaunch {
         /// The operator.
@@ -125,8 +135,8 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
-    /// What cannot be done while a graph is captured, or with a graph.
-    #[error("{}: {what}", DeviceName(*device))]
+    /// An operation that is not possible with a graph or during its capture.
+    #[error("device {device}: {what}")]
     Graph {
         /// The device's index.
         device: usize,
@@ -142,14 +152,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// What cannot be done with a graph or a capture of a device.
+    /// An operation that is not possible with a graph or a capture of a device.
     pub(crate) fn graph(device: usize, what: impl Into<String>) -> Self {
         Self::Graph { device, what: what.into() }
     }
 
-    /// Bytes that are not memory of the device that was to read or write them.
-    pub(crate) fn invalid_address(call: &'static str, address: u64, bytes: u64) -> Self {
-        Self::InvalidAddress { call, address, bytes }
+    /// A range that is not memory of the device that was to access it.
+    pub(crate) fn invalid_address(call: &'static str, device: usize, address: u64, bytes: u64) -> Self {
+        Self::InvalidAddress { call, memory: DeviceRange::new(device, address, bytes) }
     }
 }
 
@@ -159,8 +169,34 @@ impl From<dml_gpu::Error> for Error {
     }
 }
 
-/// A size for people.
-pub(crate) struct Bytes(pub(crate) u64);
+/// The limit that an allocation met.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    /// The device has no more memory.
+    Device,
+    /// The limit in bytes that the process has set for itself:
+    /// [`Device::set_memory_fraction`](crate::Device::set_memory_fraction).
+    Process(u64),
+    /// The most bytes that the driver allocates at once.
+    Size(u64),
+    /// The most allocations that the driver allows at a time.
+    Count(u32),
+}
+
+impl std::fmt::Display for Shortage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Device => f.write_str("The device has no more memory."),
+            Self::Process(limit) => write!(f, "This process limits itself to {}.", Bytes(*limit)),
+            Self::Size(limit) => write!(f, "This driver allocates at most {} at once.", Bytes(*limit)),
+            Self::Count(limit) => write!(f, "This driver allows {limit} allocations at a time, and they all exist."),
+        }
+    }
+}
+
+/// A number of bytes for people.
+#[derive(Copy, Clone, Debug)]
+pub struct Bytes(pub u64);
 
 impl std::fmt::Display for Bytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -188,14 +224,13 @@ mod tests {
             total: 8 << 30,
             device: 1,
             adapter: "GPU".into(),
-            advice: "Make the batch smaller.".into(),
+            shortage: Shortage::Process(6 << 20),
         }
         .to_string();
         assert_eq!(
             text,
-            "dml out of memory. Tried to allocate 20.00 GiB. Device 1 (GPU) has a total capacity of 8.00 GiB of which \
-             1.00 GiB is free. Of the memory of this process, 5.00 MiB is in use by tensors and 15.00 MiB is reserved \
-             but unused. Make the batch smaller."
+            "device 1 (GPU) is out of memory: 20.00 GiB were asked for. 1.00 GiB of 8.00 GiB are free; this process uses \
+             5.00 MiB and has 15.00 MiB in reserve. This process limits itself to 6.00 MiB."
         );
     }
 }

@@ -1,18 +1,19 @@
-//! The words where kernels report an index or another value out of range.
+//! The words in which kernels report an index or another value out of range.
 //!
-//! Every thread has eight words of its own, whose address its launches give to their kernels: so an error finds the thread whose
-//! work it is of. A kernel that finds a bad index exchanges word 0 from 0 to 1 atomically, and if it was the first,
-//! writes the rest:
+//! Every thread has a report of eight words, whose address its launches pass to their kernels, so
+//! that an error reaches the thread that launched the kernel. A kernel that finds a bad index
+//! exchanges word 0 from 0 to 1 atomically, and if it was the first, writes the rest:
 //!
 //! | word | 0 | 1 | 2, 3 | 4, 5 | 6 | 7 |
 //! |---|---|---|---|---|---|---|
 //! | | code | operator id | index, low word first | size | dimension | free |
 //!
-//! The operator id says what is raised: [`fault_id`]. What a thread that has ended left behind is anybody's, as it would be
-//! lost otherwise.
+//! The operator id determines the error: [`fault_id`]. The report of a thread that has ended goes
+//! to any other thread, because it would be lost otherwise.
 //!
-//! The kernels of graphs report into words of their own, as a graph is captured once and replayed by any thread; a
-//! [kernel](crate::graph::report) after each replay hands the report to the thread whose replay it was.
+//! The kernels of graphs have a report of their own, as a graph is captured once and replayed by
+//! any thread; a [kernel](crate::graph::report) after each replay moves the report to the thread
+//! that replayed.
 
 use crate::backend::{Gpu, Segment};
 use crate::error::Error;
@@ -28,32 +29,33 @@ use std::sync::{Mutex, PoisonError};
 /// Words of one report.
 const WORDS: usize = 8;
 const REPORT_BYTES: u64 = 4 * WORDS as u64;
-/// Reports: that of graphs, those of threads by their numbers, and one that all threads of higher numbers share.
+/// Number of reports: one for graphs, one for each thread with a small number, and one that all
+/// other threads share.
 const REPORTS: usize = 256;
 const GRAPHS: usize = 0;
 const SHARED: usize = REPORTS - 1;
-/// What may be read behind the reports, and nobody writes.
+/// Bytes after the reports that may be read and that nobody writes.
 const PLACEHOLDER_BYTES: u64 = 256;
 
 /// Operators by id, which is the index plus one.
 static OPERATORS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
-/// What a reported fault becomes.
+/// The error that a fault becomes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// [`Error::IndexOutOfRange`] as an `IndexError`.
     Index,
     /// The same as a `RuntimeError`.
     RuntimeIndex,
-    /// [`Error::InvalidValue`]: the name is the message, and the rest of the block means nothing.
+    /// [`Error::InvalidValue`]: the operator's name is the message, and the other words are unused.
     Value,
 }
 
-/// Where the kind is in an operator id.
+/// The position of the kind in an operator id.
 const KIND_SHIFT: u32 = 30;
 
-/// A number for an operator's name and a kind of fault, the same each time: what a kernel reports. Never 0.
-/// Takes a lock and a search: keep the number.
+/// A number for an operator's name and a kind of fault, the same at each call: kernels report it.
+/// Never 0. Takes a lock and a search, so callers keep the number.
 pub fn fault_id(name: &'static str, kind: FaultKind) -> u32 {
     let kind = match kind {
         FaultKind::Index => 0,
@@ -82,16 +84,17 @@ fn operator_name(id: u32) -> &'static str {
 pub(crate) struct FaultBlock {
     memory: Segment,
     words: NonNull<AtomicU32>,
-    /// One more than the highest report that some kernel may know the address of.
+    /// One more than the highest report whose address some kernel may have.
     given: AtomicUsize,
 }
 
-// SAFETY: `words` points into `memory`, which lives as long and belongs to no thread; the host accesses it atomically only.
+// SAFETY: `words` points into `memory`, which lives as long and belongs to no thread; the host
+// accesses it atomically only.
 unsafe impl Send for FaultBlock {}
 // SAFETY: as above.
 unsafe impl Sync for FaultBlock {}
 
-/// Where a thread's report is.
+/// The position of a thread's report.
 fn of(thread: ThreadNumber) -> usize {
     (thread.get() as usize).min(SHARED)
 }
@@ -105,7 +108,7 @@ impl FaultBlock {
         Ok(block)
     }
 
-    /// The address for a kernel that may report a fault of the calling thread's.
+    /// The address for a kernel that may report a fault to the calling thread.
     #[inline]
     pub(crate) fn give(&self) -> u64 {
         let report = of(ThreadNumber::here());
@@ -126,7 +129,8 @@ impl FaultBlock {
         self.memory.address() + REPORTS as u64 * REPORT_BYTES
     }
 
-    /// The address, if a kernel that the calling thread launched may have reported a fault. To be asked with the queue locked.
+    /// The address, if a kernel that the calling thread launched may have reported a fault. To be
+    /// called with the queue locked.
     pub(crate) fn given(&self) -> Option<u64> {
         let report = of(ThreadNumber::here());
         (report < self.given.load(Ordering::Relaxed)).then(|| self.range(report).start)
@@ -138,8 +142,9 @@ impl FaultBlock {
 
     fn word(&self, report: usize, at: usize) -> &AtomicU32 {
         assert!(report < REPORTS && at < WORDS);
-        // SAFETY: the segment has room for `REPORTS` times `WORDS` words, of which this is one by the assertion; it is mapped, at a
-        // multiple of 64, and lives as long as `self`. Any bits are a value of an atomic.
+        // SAFETY: the segment has room for `REPORTS` times `WORDS` words, of which this is one by
+        // the assertion; it is mapped, at a multiple of 64, and lives as long as `self`. Any bits
+        // are a value of an atomic.
         unsafe { self.words.add(report * WORDS + at).as_ref() }
     }
 
@@ -147,7 +152,8 @@ impl FaultBlock {
         self.word(report, 0).load(Ordering::Acquire) != 0
     }
 
-    /// A kernel that the calling thread launched reported a fault. The rest of the report is complete only after a wait.
+    /// Whether a kernel that the calling thread launched has reported a fault. The report is
+    /// complete only after a wait.
     #[inline]
     pub(crate) fn raised(&self) -> bool {
         self.given.load(Ordering::Relaxed) != 0 && self.is_raised(of(ThreadNumber::here()))
@@ -158,13 +164,14 @@ impl FaultBlock {
         self.raised() || self.left_behind().is_some()
     }
 
-    /// A report that no thread waits for.
+    /// A report of a thread that has ended.
     fn left_behind(&self) -> Option<usize> {
         let ended = |&report: &usize| report == SHARED || ThreadNumber::of(report as u32).has_ended();
         (GRAPHS + 1..self.given.load(Ordering::Relaxed)).filter(|&report| self.is_raised(report)).find(ended)
     }
 
-    /// The fault of the calling thread, or of one that has ended; it is then forgotten. The device must be idle.
+    /// Takes the fault of the calling thread, or of one that has ended, and clears it. The device
+    /// must be idle.
     pub(crate) fn take(&self) -> Result<(), Error> {
         let here = of(ThreadNumber::here());
         let Some(report) = self.is_raised(here).then_some(here).or_else(|| self.left_behind()) else {

@@ -1,14 +1,16 @@
-//! A driver does not survive `fork`: the child has its handles and none of its threads.
+//! Forked processes. A driver does not survive `fork`: the child has its handles and none of its
+//! threads.
 
 use crate::error::Error;
 #[cfg(unix)]
 use crate::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// This process was forked from one that had started Vulkan.
+/// This process was forked from one that had started a driver.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Marks the children that this process forks from now on. To be called when a driver was started or a device opened.
+/// Marks the children that this process forks from now on. To be called when a driver was started
+/// or a device was opened.
 pub(crate) fn watch() {
     #[cfg(unix)]
     {
@@ -26,9 +28,9 @@ pub(crate) fn watch() {
         }
         static ONCE: std::sync::Once = std::sync::Once::new();
         ONCE.call_once(|| {
-            // SAFETY: the C library's function, declared as POSIX has it. The handler only stores to atomics, which a forked
-            // child may do. It is there as long as it is registered: if this library is ever unloaded, the C library
-            // forgets its handlers.
+            // SAFETY: the C library's function, declared as POSIX has it. The handler only stores
+            // to atomics, which a forked child may do. It exists as long as it is registered: if
+            // this library is ever unloaded, the C library forgets its handlers.
             if unsafe { pthread_atfork(None, None, Some(child)) } != 0 {
                 tracing::warn!("forked processes will not be told from their parents");
             }

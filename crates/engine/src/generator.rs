@@ -5,21 +5,14 @@
 
 /// A seed and a position in its stream of 128-bit numbers.
 ///
-/// A kernel that draws numbers reserves as many counters as it will use, `[offset, offset + n)`, and
-/// runs Philox with the key `seed` on them. So one seed gives one stream, whatever runs beside it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A kernel that draws numbers reserves as many counters as it will use, `[offset, offset + n)`,
+/// and runs Philox with the key `seed` on them. So one seed gives one stream, whatever else runs.
+///
+/// The default generator has the seed 0.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Generator {
     seed: u64,
     offset: u64,
-}
-
-/// PyTorch's default seed, so that an unseeded program draws the same numbers each time its first seed is read.
-const DEFAULT_SEED: u64 = 67_280_421_310_721;
-
-impl Default for Generator {
-    fn default() -> Self {
-        Self::new(DEFAULT_SEED)
-    }
 }
 
 impl Generator {
@@ -28,8 +21,8 @@ impl Generator {
         Self { seed, offset: 0 }
     }
 
-    /// Takes `count` counters, of four 32-bit numbers each. Returns the seed (Philox's key, low word
-    /// first) and the first counter (the low 64 bits of Philox's counter).
+    /// Takes `count` counters, of four 32-bit numbers each. Returns the seed (Philox's key, low
+    /// word first) and the first counter (the low 64 bits of Philox's counter).
     pub fn reserve(&mut self, count: u64) -> (u64, u64) {
         let first = self.offset;
         self.offset = first.wrapping_add(count);
@@ -56,7 +49,7 @@ impl Generator {
         self.offset = offset;
     }
 
-    /// Seed and offset, little-endian: what `torch.get_rng_state` keeps.
+    /// Seed and offset, little-endian.
     pub fn state(&self) -> [u8; 16] {
         let mut state = [0; 16];
         state[..8].copy_from_slice(&self.seed.to_le_bytes());

@@ -1,23 +1,28 @@
-//! One [`Device`] = allocator + queue + kernel cache + generator + events. Knows kernels and bytes, not tensors.
+//! One [`Device`] = allocator + queue + store of kernels + generator + events. Knows kernels and
+//! bytes, not tensors.
 //!
-//! # What is promised
+//! # Guarantees
 //!
 //! - Work runs as if in the order of the calls on a device, whichever threads made them. Barriers
-//!   are put where the byte ranges that launches name overlap, and nowhere else: what a launch touches
-//!   but does not name is not ordered.
-//! - An allocation is an address that kernels use as it is. A block that is freed may be handed out again at once,
-//!   while earlier work still uses it: order makes that safe.
-//! - Nothing waits but [`Device::synchronize`], [`Device::download`], [`Event::wait`], [`Event::elapsed_ms`],
-//!   [`Device::empty_cache`], an allocation that finds no memory, and an upload that finds all staging memory in use.
-//! - Pending work is submitted in batches: when 64 commands are pending, when the GPU has nothing to do and 8 are
-//!   (4 in a program that waits often), at every wait, and when the host stops enqueuing. A thread of the device records
-//!   and submits them while the host goes on; one that waits records by itself what that thread has not.
-//! - A [`Graph`] runs what was captured, in order with everything else, with the results of the captured calls.
-//! - Every run-time failure is an [`Error`]; nothing panics. A failure of enqueued work is
-//!   returned by a later call. After a loss of the device every call on it returns [`Error::DeviceLost`]; other devices work on.
+//!   are placed where the byte ranges of launches overlap, and nowhere else: accesses outside the
+//!   named ranges are not ordered.
+//! - An allocation is an address that kernels use directly. A freed block may be handed out again
+//!   at once, while earlier work still uses it: the order of the work makes that safe.
+//! - Only these calls wait: [`Device::synchronize`], [`Device::download`], [`Event::wait`],
+//!   [`Event::elapsed_ms`], [`Device::empty_cache`], an allocation that finds no memory, and an
+//!   upload that finds all staging memory in use.
+//! - Pending work is submitted in batches: when 64 commands are pending, when the GPU is idle and 8
+//!   are (4 in a program that waits often), at every wait, and when the host stops enqueuing. A
+//!   thread of the device records and submits them while the host goes on; a waiting thread records
+//!   the rest itself.
+//! - A [`Graph`] runs its captured work in order with all other work, with the results of the
+//!   captured calls.
+//! - Every run-time failure is an [`Error`]; nothing panics. A later call returns the failure of
+//!   enqueued work. After a loss of the device every call on it returns [`Error::DeviceLost`];
+//!   other devices work on.
 //! - The generator's numbers are the same on every adapter.
 //!
-//! # What is not promised
+//! # Not guaranteed
 //!
 //! - Addresses inside kernel parameters are not checked.
 //! - A device does not survive `fork`: in the child every call fails with [`Error::Forked`].
@@ -26,17 +31,18 @@
 //!
 //! | variable | effect |
 //! |---|---|
-//! | `TORCH_DML_FUSION=0` | pointwise launches are not fused; `wait`: a flush waits for fused kernels, for tests |
-//! | `TORCH_DML_SUBMIT_THREAD=0` | the threads that enqueue also record and submit; `1`: a thread of the device does; by default where there are 4 processors |
-//! | `TORCH_DML_SUBMIT_WORK=137000` | one submission does at most so many millions of operations; the default is about this |
-//! | `TORCH_DML_COMPILE_THREADS=4` | as many threads compile kernels: for measurements; else one a core, up to 8 |
-//! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others; `0` and `1` silence the warning where there is nothing else |
-//! | `TORCH_DML_DEVICES_PER_ADAPTER=2` | every adapter is two devices: for tests |
+//! | `TORCH_DML_FUSION=0` | pointwise launches are not fused; `wait`: a flush waits for fused kernels (tests) |
+//! | `TORCH_DML_SUBMIT_THREAD=0` | the threads that enqueue also record and submit; `1`: a thread of the device does |
+//! | `TORCH_DML_SUBMIT_WORK=137000` | the most operations of one submission, in millions |
+//! | `TORCH_DML_COMPILE_THREADS=4` | the number of threads that compile kernels |
+//! | `TORCH_DML_SOFTWARE=1` | software adapters are devices too, after the others |
+//! | `TORCH_DML_CHECK_KERNELS=1` | every lookup of a kernel builds it again and compares |
+//! | `TORCH_DML_DEVICES_PER_ADAPTER=2` | every adapter is two devices (tests) |
 
+mod adapter_records;
 mod backend;
 mod capture;
 mod device;
-mod device_type;
 mod error;
 mod event;
 mod exit;
@@ -48,7 +54,6 @@ mod graph;
 mod interrupt;
 mod kernels;
 mod memory;
-mod notes;
 mod profile;
 mod queue;
 mod registry;
@@ -59,9 +64,8 @@ mod transfer;
 
 pub use backend::{Adapter, adapters, unsupported_adapters, validation_messages};
 pub use device::Device;
-pub use device_type::{DeviceName, stand_in_for_cuda};
 pub use dml_gpu::{AdapterInfo, AdapterKind, Capabilities, MatrixShape};
-pub use error::Error;
+pub use error::{Bytes, Error, Shortage};
 pub use event::Event;
 pub use fault::{FaultKind, fault_id, operator_id};
 pub use fork::forked;
@@ -72,17 +76,20 @@ pub use graph::pool::GraphPool;
 pub use graph::random::RandomSource;
 pub use graph::replay::{Graph, GraphStats};
 pub use interrupt::set_interrupt_check;
-pub use kernels::cache::{KernelRef, KernelStats, kernel_stats};
+pub use kernels::costs::{KernelStats, kernel_stats};
+pub use kernels::id::KernelId;
 pub use kernels::interface::{self, ArgumentBlock, Interface, Parameter};
+pub use kernels::kernel::KernelRef;
 pub use kernels::key::{Family, KernelKey};
 pub use kernels::launch::Launch;
 pub use kernels::matrix_element::element_dtype;
 pub use kernels::pointwise::{Pointwise, PointwiseInput};
-pub use memory::range::AddressRange;
+pub use memory::range::{AddressRange, DeviceRange};
 pub use memory::statistics::{BlockInfo, MemoryStats, PoolStats, SegmentInfo, Stat};
 pub use profile::activity::{Activity, Work, set_correlation};
 pub use profile::measure;
 pub use registry::{
-    adapter_info, all_opened, device, device_count, opened, seed_all, shutdown, start_profile, stop_profile,
+    adapter_info, all_opened, device, device_count, opened, seed_all, set_default_seed, shutdown, start_profile,
+    stop_profile,
 };
 pub use submit::statistics::QueueStats;

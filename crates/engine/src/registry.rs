@@ -20,7 +20,8 @@ struct Slot {
 }
 
 static SLOTS: OnceLock<Vec<Slot>> = OnceLock::new();
-/// What [`seed_all`] was last called with: the seed of devices that are opened later.
+/// The seed of devices that are opened later: the last one of [`seed_all`], else the
+/// [default](set_default_seed).
 static SEED: Mutex<Option<u64>> = Mutex::new(None);
 /// Devices that are opened from now on are profiled from the start.
 static PROFILING: AtomicBool = AtomicBool::new(false);
@@ -32,7 +33,7 @@ fn slots() -> Result<&'static [Slot], Error> {
     fork::watch();
     exit::watch();
     let all = adapters()?;
-    // How many devices every adapter is: 1, unless a test of several devices wants more.
+    // The number of devices per adapter: 1, unless a test of several devices asks for more.
     let each = DEVICES_PER_ADAPTER.get().unwrap_or(1);
     let wanted = SOFTWARE.get() == Some(true);
     let kinds: Vec<AdapterKind> = all.iter().map(|a| a.info().kind).collect();
@@ -45,7 +46,8 @@ fn slots() -> Result<&'static [Slot], Error> {
     }))
 }
 
-/// Which adapters are devices: software ones only when there is nothing else, or when wanted, and then last.
+/// The adapters that are devices: software adapters only if there is no other adapter, or if
+/// `software` is set, and then last.
 fn visible(kinds: &[AdapterKind], software: bool) -> Vec<usize> {
     let (soft, hard): (Vec<usize>, Vec<usize>) = (0..kinds.len()).partition(|&i| kinds[i] == AdapterKind::Software);
     if hard.is_empty() {
@@ -59,17 +61,17 @@ fn slot(index: usize) -> Result<&'static Slot, Error> {
     slots.get(index).ok_or(Error::InvalidDevice { index, count: slots.len() })
 }
 
-/// How many devices there are: every adapter in [`adapters`]' order, software adapters only
-/// when there is nothing else, or when `TORCH_DML_SOFTWARE=1`, and then last. With `TORCH_DML_DEVICES_PER_ADAPTER=2` each
-/// is two devices with nothing in common.
+/// The number of devices: every adapter in the order of [`adapters`], software adapters only if
+/// there is no other adapter, or with `TORCH_DML_SOFTWARE=1`, and then last. With
+/// `TORCH_DML_DEVICES_PER_ADAPTER=2` each adapter is two independent devices.
 ///
 /// # Errors
-/// [`dml_gpu::Error::NoLoader`] and [`dml_gpu::Error::NoAdapter`] when there is none.
+/// [`dml_gpu::Error::NoLoader`] and [`dml_gpu::Error::NoAdapter`] if there is none.
 pub fn device_count() -> Result<usize, Error> {
     Ok(slots()?.len())
 }
 
-/// What is known of a device, without opening it.
+/// The description of a device. Does not open it.
 ///
 /// # Errors
 /// [`Error::InvalidDevice`]; as [`device_count`].
@@ -77,10 +79,11 @@ pub fn adapter_info(index: usize) -> Result<&'static AdapterInfo, Error> {
     Ok(slot(index)?.adapter.info())
 }
 
-/// The device of an index. Opens it the first time; it stays open.
+/// The device of an index. The first call opens it, and it stays open.
 ///
 /// # Errors
-/// [`Error::InvalidDevice`]; [`Error::Forked`]; what the driver said when opening, and the next call tries again.
+/// [`Error::InvalidDevice`]; [`Error::Forked`]; the driver's error when opening, after which the
+/// next call tries again.
 #[inline]
 pub fn device(index: usize) -> Result<&'static Arc<Device>, Error> {
     match opened(index) {
@@ -98,14 +101,6 @@ fn open(index: usize) -> Result<&'static Arc<Device>, Error> {
         return Ok(device);
     }
     let device = Arc::new(Device::open(slot.adapter, index)?);
-    let adapter = slot.adapter.info();
-    if adapter.kind == AdapterKind::Software && SOFTWARE.get().is_none() {
-        tracing::warn!(
-            "device {index} is {}: no GPU, but the processor with a driver between, slower than PyTorch's \"cpu\". `python -m \
-             torch_dml doctor` says how to get a driver; TORCH_DML_SOFTWARE=1 silences this",
-            adapter.name
-        );
-    }
     fork::watch();
     exit::watch();
     if PROFILING.load(Ordering::SeqCst)
@@ -120,7 +115,7 @@ fn open(index: usize) -> Result<&'static Arc<Device>, Error> {
     Ok(slot.device.get_or_init(|| device))
 }
 
-/// The device of an index, if it is open. Asks no driver.
+/// The device of an index, if it is open. Calls no driver.
 #[inline]
 pub fn opened(index: usize) -> Option<&'static Arc<Device>> {
     SLOTS.get().filter(|_| !fork::forked())?.get(index)?.device.get()
@@ -131,7 +126,13 @@ pub fn all_opened() -> impl Iterator<Item = &'static Arc<Device>> {
     (0..SLOTS.get().map_or(0, Vec::len)).filter_map(opened)
 }
 
-/// Seeds the generators of all devices. Opens none: those that are not open yet start with the seed.
+/// The seed of devices that are opened from now on, unless [`seed_all`] has set one.
+pub fn set_default_seed(seed: u64) {
+    SEED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(seed);
+}
+
+/// Seeds the generators of all devices. Opens no device: devices that are opened later start with
+/// the seed.
 pub fn seed_all(seed: u64) {
     let mut later = SEED.lock().unwrap_or_else(PoisonError::into_inner);
     *later = Some(seed);
@@ -140,17 +141,18 @@ pub fn seed_all(seed: u64) {
     }
 }
 
-/// Begins to profile every device, those opened later included.
+/// Starts to profile every device, including those opened later.
 ///
 /// # Errors
-/// [`dml_gpu::Error::Unsupported`] of a device without timestamps; [`Error::DeviceLost`]. Other devices are profiled.
+/// [`dml_gpu::Error::Unsupported`] for a device without timestamps; [`Error::DeviceLost`]. Other
+/// devices are profiled.
 pub fn start_profile() -> Result<(), Error> {
     PROFILING.store(true, Ordering::SeqCst);
     all_opened().map(|device| device.start_profile()).fold(Ok(()), Result::and)
 }
 
-/// Waits for every device, ends profiling, and returns what ran since [`start_profile`], each device's in its order.
-/// A device that was lost meanwhile has nothing to tell.
+/// Waits for every device, ends profiling, and returns all activities since [`start_profile`], for
+/// each device in order. A device that was lost meanwhile has none.
 pub fn stop_profile() -> Vec<Activity> {
     PROFILING.store(false, Ordering::SeqCst);
     let told = all_opened().map(|device| {
@@ -162,8 +164,9 @@ pub fn stop_profile() -> Vec<Activity> {
     told.flatten().collect()
 }
 
-/// Waits for the work that drivers were given and saves compiled pipelines: to be called before the process ends. Work that no
-/// driver was given is not run unless a later call waits for it: devices stay usable.
+/// Waits for all work that drivers have, and saves compiled pipelines: to be called before the
+/// process ends. Work that no driver has is not run unless a later call waits for it. Devices stay
+/// usable.
 pub fn shutdown() {
     compiler::finish();
     for device in all_opened() {

@@ -1,34 +1,36 @@
-//! Numbers of the threads that use the engine: by them, an error finds the thread whose work it is of.
+//! Numbers of the threads that use the engine, so that an error reaches the thread that enqueued
+//! the work.
 
 use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The number of a thread, or of nobody. Numbers are small: that of a thread that has ended is given again.
+/// The number of a thread, or of none. Numbers are small: the number of a thread that has ended is
+/// reused.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadNumber(u32);
 
 impl ThreadNumber {
-    /// Of a thread that is about to end, whose errors are anybody's.
+    /// The number of a thread that is about to end, whose errors go to any other thread.
     const NOBODY: Self = Self(u32::MAX);
 
-    /// The calling thread's.
+    /// The calling thread's number.
     #[inline]
     pub(crate) fn here() -> Self {
         let number = NUMBER.get();
         if number == Self(0) { assign() } else { number }
     }
 
-    /// From 1 on.
+    /// Numbers begin with 1.
     pub(crate) fn get(self) -> u32 {
         self.0
     }
 
-    /// The number of this many, from 1 on.
+    /// The thread number of a count, which begins with 1.
     pub(crate) fn of(number: u32) -> Self {
         Self(number)
     }
 
-    /// No thread that runs has this number.
+    /// Whether no running thread has this number.
     pub(crate) fn has_ended(self) -> bool {
         !taken().get(self.0 as usize).copied().unwrap_or(false)
     }
@@ -40,19 +42,19 @@ thread_local! {
     static END: End = const { End };
 }
 
-/// Which numbers are given. The first is not a thread's.
+/// The numbers in use. The first one belongs to no thread.
 static TAKEN: Mutex<Vec<bool>> = Mutex::new(Vec::new());
 
 fn taken() -> MutexGuard<'static, Vec<bool>> {
     TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives the thread's number back when the thread ends.
+/// Releases the thread's number when the thread ends.
 struct End;
 
 impl Drop for End {
     fn drop(&mut self) {
-        // Destructors of the thread that come later may still use the engine.
+        // Later destructors of the thread may still use the engine.
         let number = NUMBER.replace(ThreadNumber::NOBODY);
         if let Some(taken) = taken().get_mut(number.0 as usize) {
             *taken = false;

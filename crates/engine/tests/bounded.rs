@@ -1,4 +1,5 @@
-//! No submission does more than it should: long launches are cut, and many are submitted apart. No result tells.
+//! No submission does more than it should: long launches are cut, and many are submitted apart. No
+//! result tells.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -65,7 +66,8 @@ fn kernel(device: &Device, place: Place) -> KernelRef {
     device.kernel(&Spec(place), build).unwrap().clone()
 }
 
-/// Runs a launch of so much work, which is cut into `parts`, and a graph of two; returns how many launches the graph consists of.
+/// Runs a launch of so much work, which is cut into `parts`, and a graph of two; returns how many
+/// launches the graph consists of.
 fn check(place: Place, groups: [u32; 3], parts: u64) -> u32 {
     let device = open();
     let kernel = kernel(&device, place);
@@ -113,8 +115,9 @@ fn launches_are_cut_where_their_kernel_allows_it() {
     }
 }
 
-/// Measures `run`, which is `count` commands, until none of them takes much of the time of all: on a machine that is busy some wait for the
-/// processor. `check` is told what ran, and the submits, of each time. Returns how often it ran.
+/// Measures `run`, which is `count` commands, until none of them takes much of the time of all: on
+/// a machine that is busy some wait for the processor. `check` is told what ran, and the submits,
+/// of each time. Returns how often it ran.
 fn are_short(device: &Device, count: usize, run: impl Fn(), check: impl Fn(&[Activity], u64)) -> i32 {
     if device.info().capabilities.timestamp_period_ns <= 0.0 {
         run();

@@ -146,7 +146,8 @@ fn kernels_tell_what_they_cost() {
     assert!(after.longest_ns > 0 && after.wait_ns >= before.wait_ns);
 }
 
-/// Each needs a kernel that is being compiled, in no particular order, and what the one before it wrote.
+/// Each needs a kernel that is being compiled, in no particular order, and what the one before it
+/// wrote.
 #[test]
 fn launches_of_new_kernels_keep_their_order() {
     let device = open();

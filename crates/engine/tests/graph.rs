@@ -301,7 +301,7 @@ fn a_graph_keeps_its_memory_to_itself() {
     // The output outlives the graph, whose memory is then everybody's.
     drop(graph);
     assert_eq!(read(&device, out, N), [12; N]);
-    assert_eq!(device.block_range(out), Some((out, 1024)));
+    assert_eq!(device.block(out), Some(device.range(out, 1024)));
     let others: Vec<u64> = (0..2000).map(|_| device.allocate(4 * N as u64).unwrap()).collect();
     assert!(others.contains(&t));
     assert!(device.memory_stats().all.reserved_bytes.current <= reserved);

@@ -1,4 +1,5 @@
-//! Conversions between f32 and f16, whichever way the adapter's kernels have them: every f16, and every place where rounding decides.
+//! Conversions between f32 and f16, whichever way the adapter's kernels have them: every f16, and
+//! every place where rounding decides.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -10,7 +11,8 @@ use half::f16;
 /// As many as the invocations of one dimension of workgroups.
 const WIDTH: u32 = 64;
 
-/// Two elements each: `out[i]` of `x[i]` from one dtype to another, singly or in chunks of two; of f32 to f32 by way of f16.
+/// Two elements each: `out[i]` of `x[i]` from one dtype to another, singly or in chunks of two; of
+/// f32 to f32 by way of f16.
 fn converted(from: DType, to: DType, chunks: bool, x: &[i32], words_out: usize) -> Vec<i32> {
     let device = open();
     let key = (Family("test::halves"), (from as u32, to as u32, chunks));

@@ -1,4 +1,5 @@
-//! Comparisons of integers that were widened, with constants: drivers simplify them, and not all of them rightly.
+//! Comparisons of integers that were widened, with constants: drivers simplify them, and not all of
+//! them rightly.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -42,7 +43,8 @@ fn expected<T: PartialOrd>(wide: T, constant: T) -> i32 {
     results.into_iter().enumerate().map(|(place, result)| i32::from(result) << place).sum()
 }
 
-/// `out[i * CONSTANTS.len() + j]` holds the comparisons of `NUMBERS[i]`, as `wide`, with `CONSTANTS[j]`.
+/// `out[i * CONSTANTS.len() + j]` holds the comparisons of `NUMBERS[i]`, as `wide`, with
+/// `CONSTANTS[j]`.
 fn on_device(device: &Device, wide: ScalarType) -> Vec<i32> {
     let kernel = device
         .kernel(&(Family("test::integers"), wide as u32), || {

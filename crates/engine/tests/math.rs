@@ -1,5 +1,5 @@
-//! Every function of the math library on the device: the bits that the interpreter computes, whatever the adapter does
-//! with subnormals.
+//! Every function of the math library on the device: the bits that the interpreter computes,
+//! whatever the adapter does with subnormals.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -11,7 +11,8 @@ use dml_testing::Random;
 
 const SAMPLES: usize = if cfg!(debug_assertions) { 50_000 } else { 1_000_000 };
 
-/// Any bits, subnormal ones, and numbers of moderate size with both signs; specials with specials first.
+/// Any bits, subnormal ones, and numbers of moderate size with both signs; specials with specials
+/// first.
 fn samples(scalar: ScalarType, inputs: usize) -> Vec<Vec<u64>> {
     let specials = [0.0, 1.0, 2.0, 3.0, 0.5, 1.5, f64::INFINITY, f64::NAN, 1e-30, 1e30, 88.5, 16_777_216.0];
     let specials: Vec<u64> = specials.iter().flat_map(|&x| [x, -x]).map(|x| bits(scalar, x)).collect();

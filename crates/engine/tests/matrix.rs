@@ -1,4 +1,5 @@
-//! Matrix units: every product that the adapter offers is what the interpreter computes, and emulated ones are anywhere.
+//! Matrix units: every product that the adapter offers is what the interpreter computes, and
+//! emulated ones are anywhere.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -117,8 +118,8 @@ fn emulated() {
 #[test]
 fn every_shape_of_the_adapter() {
     let device = open();
-    // Something to do on an adapter that has none: a process that ends while a device that did nothing compiles its own kernels
-    // ends badly in the validation layer of Debian 12.
+    // Something to do on an adapter that has none: a process that ends while a device that did
+    // nothing compiles its own kernels ends badly in the validation layer of Debian 12.
     cases([8, 8, 8], DType::F16, DType::F32, true).for_each(|case| check(&device, case));
     let mut tried = 0;
     for shape in &device.info().capabilities.matrix_shapes {

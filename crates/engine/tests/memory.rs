@@ -3,7 +3,7 @@
 
 mod common;
 use common::*;
-use dml_engine::Error;
+use dml_engine::{Device, Error};
 use dml_testing::Random;
 
 fn pattern(n: usize, seed: u64) -> Vec<u8> {
@@ -71,8 +71,24 @@ fn foreign_addresses_are_refused() {
         assert!(matches!(device.download(address, &mut buffer), Err(Error::InvalidAddress { .. })));
     }
     device.free(12345); // Ignored.
-    assert_eq!(device.block_range(block + 100), Some((block, 1024)));
+    assert_eq!(device.block(block + 100), Some(device.range(block, 1024)));
     device.synchronize().unwrap();
+}
+
+/// Two devices may have memory at equal addresses.
+#[test]
+fn memory_names_its_device() {
+    let adapter = &dml_engine::adapters().unwrap()[0];
+    let [one, other] = [0, 1].map(|index| Device::open(adapter, index).unwrap());
+    let address = one.allocate(1000).unwrap();
+    let block = one.block(address).unwrap();
+    assert_eq!(block, one.range(address, 1024));
+    assert!(block.overlaps(one.range(address + 8, 8)) && !block.overlaps(other.range(address, 1024)));
+    assert_ne!(other.block(address), Some(block));
+    if other.block(address).is_none() {
+        let memory = other.range(address, 16);
+        assert_eq!(other.upload(address, &[0; 16]), Err(Error::InvalidAddress { call: "upload", memory }));
+    }
 }
 
 #[test]
@@ -82,7 +98,7 @@ fn out_of_memory_is_an_error_and_then_all_is_well() {
     device.free(0);
     let e = device.allocate(1 << 50).unwrap_err();
     assert!(matches!(e, Error::OutOfMemory { requested, .. } if requested == 1 << 50));
-    assert!(e.to_string().contains("Tried to allocate 1048576.00 GiB"), "{e}");
+    assert!(e.to_string().contains("1048576.00 GiB were asked for"), "{e}");
     device.set_memory_fraction((64u64 << 20) as f64 / device.info().memory_total as f64);
     let a = device.allocate(40 << 20).unwrap();
     let e = device.allocate(40 << 20).unwrap_err();
@@ -160,7 +176,8 @@ fn pinned_memory_is_reused_in_order() {
     let block = device.allocate(n as u64).unwrap();
     for round in 0..20u8 {
         let pinned = device.allocate_pinned(n as u64).unwrap();
-        // SAFETY: memory of `n` bytes that no copy uses any more: the allocator's promise, which this tests.
+        // SAFETY: memory of `n` bytes that no copy uses any more: the allocator's promise, which
+        // this tests.
         let host = unsafe { std::slice::from_raw_parts_mut(pinned.as_ptr(), n) };
         host.fill(round);
         assert!(device.upload_pinned(block, host, false).unwrap());

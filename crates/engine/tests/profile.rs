@@ -1,4 +1,5 @@
-//! What the profile says: every command, in order, with times that fit together; nothing when it is off.
+//! What the profile says: every command, in order, with times that fit together; nothing when it is
+//! off.
 #![allow(clippy::unwrap_used)]
 
 mod common;

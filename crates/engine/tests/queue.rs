@@ -48,7 +48,8 @@ fn independent_launches_need_no_barrier() {
     }
 }
 
-/// 10,000 launches and small uploads on random, overlapping ranges of one block, compared with a model on the CPU.
+/// 10,000 launches and small uploads on random, overlapping ranges of one block, compared with a
+/// model on the CPU.
 #[test]
 fn random_aliasing_agrees_with_the_cpu() {
     const WORDS: usize = 4096;
@@ -219,7 +220,8 @@ fn only_the_first_launch_after_a_rest_goes_alone() {
         }
         let ticks = start.elapsed().as_micros() as u64 / 30;
         let submits = device.queue_stats().submits - submits;
-        // A quarter of them at most by the policy, and what the thread submits when nothing was enqueued for a tick.
+        // A quarter of them at most by the policy, and what the thread submits when nothing was
+        // enqueued for a tick.
         assert!(submits <= 2 + 100 + ticks, "{submits} submits in {ticks} ticks");
         device.synchronize().unwrap();
     }
@@ -242,8 +244,8 @@ fn report(device: &Device) -> &KernelRef {
     device.kernel(&key, build).unwrap()
 }
 
-/// What a kernel reports lies in memory of the host, and asking for it submits nothing while there is nothing: so this
-/// sees the run itself, not the submit.
+/// What a kernel reports lies in memory of the host, and asking for it submits nothing while there
+/// is nothing: so this sees the run itself, not the submit.
 #[test]
 fn a_lone_launch_runs_without_a_wait() {
     let device = open();
@@ -286,7 +288,8 @@ fn a_lone_launch_runs_without_a_wait() {
     println!(
         "a lone launch had run after {median:?} (median), {worst:?} (worst), with the drain that its report takes"
     );
-    // A quiet machine needs 0.1 ms. Much slower, and it was something else that submitted the launch.
+    // A quiet machine needs 0.1 ms. Much slower, and it was something else that submitted the
+    // launch.
     assert!(median < Duration::from_millis(50), "{median:?}");
 }
 

@@ -103,7 +103,8 @@ fn is_interrupted(what: &str, wait: impl Fn(&Slow) -> Result<(), Error>) {
     let slow = Slow::open();
     let lateness = Lateness::watch();
     let mut runs = 2;
-    // On a machine that was busy when the device was timed, the work ends before anybody asks whether the wait is to.
+    // On a machine that was busy when the device was timed, the work ends before anybody asks
+    // whether the wait is to.
     let (result, late, limit) = [7, 30, 120]
         .into_iter()
         .map(|tenths| {

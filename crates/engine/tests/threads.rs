@@ -81,7 +81,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Captures one update of a buffer and replays it; another thread may be capturing, and then it is left.
+    /// Captures one update of a buffer and replays it; another thread may be capturing, and then it
+    /// is left.
     fn graph(&mut self) {
         let capture = match self.device.capture(None) {
             Ok(capture) => capture,

@@ -1,12 +1,16 @@
-//! The environment variables that the crates read, in one table: what each is called, the values that it understands, and what
-//! they mean. A value that makes no sense is named in a warning of the log, once, and ignored. Python's side has a table of
-//! its own (`python/torch_dml/environment.py`), which names the same values as nonsense in Python's warnings.
+//! The environment variables that the crates read: the name of each, and the type of its value.
 //!
-//! A new variable is one line here, one there, and an entry in `variables.toml`, from which its documentation is written.
+//! `variables.toml` is the table of all variables, including Python's and C++'s, with their
+//! accepted values and meanings. A value that is not accepted is named in a warning of the log,
+//! once, and ignored.
+//!
+//! A new variable is an entry of `variables.toml` and of its copy in `python/torch_dml`, and a line
+//! here if the crates read it.
 
 #![forbid(unsafe_code)]
 
 mod parse;
+mod table;
 
 use parse::{flag, folder, one_of, seconds, text, whole_number};
 use std::ffi::OsStr;
@@ -18,175 +22,230 @@ use std::time::Duration;
 pub struct Variable<T: 'static> {
     name: &'static str,
     parse: fn(&OsStr) -> Option<T>,
-    /// What is said of a value that `parse` does not understand.
-    expected: &'static str,
     value: OnceLock<Option<T>>,
 }
 
 impl<T: Clone> Variable<T> {
-    const fn new(name: &'static str, parse: fn(&OsStr) -> Option<T>, expected: &'static str) -> Self {
-        Self { name, parse, expected, value: OnceLock::new() }
+    const fn new(name: &'static str, parse: fn(&OsStr) -> Option<T>) -> Self {
+        Self { name, parse, value: OnceLock::new() }
     }
 
-    /// Its value; `None` if it is unset, empty, or makes no sense. Read once a process.
+    /// The value; `None` if it is unset, empty, or not accepted. Read once per process.
     pub fn get(&self) -> Option<T> {
         self.value.get_or_init(|| self.read(std::env::var_os(self.name).as_deref())).clone()
+    }
+
+    /// The current value, which the program may have changed since its start; `None` as in
+    /// [`get`](Self::get).
+    pub fn get_now(&self) -> Option<T> {
+        self.read(std::env::var_os(self.name).as_deref())
     }
 
     fn read(&self, value: Option<&OsStr>) -> Option<T> {
         let value = value.filter(|value| !value.is_empty())?;
         let understood = (self.parse)(value);
         if understood.is_none() {
-            tracing::warn!("{}={} is ignored: {} is understood", self.name, value.to_string_lossy(), self.expected);
+            let expected = table::values(self.name).unwrap_or("nothing");
+            tracing::warn!("{}={} is ignored: {expected} is understood", self.name, value.to_string_lossy());
         }
         understood
     }
 }
 
-/// Whether pointwise launches that follow one another are fused.
+/// Fusion of consecutive pointwise launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FusionMode {
     /// Never.
     Off,
-    /// When a kernel is ready.
+    /// As soon as the kernel is compiled.
     On,
-    /// The flush waits for the kernel, the first time already: for graphs and for tests.
+    /// A flush waits for the kernel, even at the first occurrence: for graphs and tests.
     Wait,
 }
 
-/// Whether products run on matrix units: of halves, and of float32 where PyTorch is told that they may.
+/// Use of matrix units for products of halves, and of float32 if the program allows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatrixUnits {
     /// Never.
     Off,
-    /// Where the adapter has them, a software one too.
+    /// On adapters that have them, including software adapters.
     On,
-    /// As if it had them, computed without: for tests.
+    /// Emulated without them: for tests.
     Emulated,
 }
 
-/// Whether products that come again and again are timed in several ways.
+/// Timing of frequent products with several tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Autotune {
     /// Never.
     Off,
-    /// In ways of the same bits.
+    /// With tiles that give the same bits.
     On,
-    /// In all ways.
+    /// With all tiles.
     All,
 }
 
-/// How recurrent layers go through their steps.
+/// The steps of recurrent layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recurrence {
-    /// In loops of workgroups, wherever these fit.
+    /// In loops of workgroups, wherever they fit.
     Loop,
-    /// With launches for each step.
+    /// In launches per step.
     Steps,
 }
 
-/// Whether convolutions go through Winograd's transforms.
+/// Winograd's algorithm for convolutions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Winograd {
     /// Never.
     Off,
-    /// Where that is estimated to be faster.
+    /// Where the estimate says that it is faster.
     On,
     /// Wherever it is possible: for tests.
     Always,
 }
 
-/// Loads Vulkan's validation layer.
-pub static VALIDATION: Variable<bool> = Variable::new("TORCH_DML_VALIDATION", flag, "0 or 1");
-/// Completion is never read from a marker.
-pub static NO_MARKER: Variable<bool> = Variable::new("TORCH_DML_NO_MARKER", flag, "0 or 1");
-/// How long a wait goes on without progress before the device counts as lost.
-pub static TIMEOUT: Variable<Duration> = Variable::new("TORCH_DML_TIMEOUT_S", seconds, "a number of seconds");
-/// Where compiled pipelines are kept.
-pub static CACHE_DIR: Variable<PathBuf> = Variable::new("TORCH_DML_CACHE_DIR", folder, "a folder");
-/// The adapter to imitate. Any name is understood here: one that there is not is an error, and not ignored.
-pub static PROFILE: Variable<String> = Variable::new("TORCH_DML_PROFILE", text, "a name");
-/// Known faults of drivers are looked for.
-pub static QUIRKS: Variable<bool> = Variable::new("TORCH_DML_QUIRKS", flag, "0 or 1");
-/// Where the SPIR-V of every kernel is kept.
-pub static SPIRV_DIR: Variable<PathBuf> = Variable::new("TORCH_DML_SPIRV_DIR", folder, "a folder");
-/// Where the HLSL of every kernel is kept.
-pub static HLSL_DIR: Variable<PathBuf> = Variable::new("TORCH_DML_HLSL_DIR", folder, "a folder");
-/// Software adapters are devices beside others.
-pub static SOFTWARE: Variable<bool> = Variable::new("TORCH_DML_SOFTWARE", flag, "0 or 1");
-/// How many devices each adapter is.
-pub static DEVICES_PER_ADAPTER: Variable<usize> =
-    Variable::new("TORCH_DML_DEVICES_PER_ADAPTER", whole_number::<1, 8>, "a number from 1 to 8");
-/// Whether a device's thread submits what others enqueue.
-pub static SUBMIT_THREAD: Variable<bool> = Variable::new("TORCH_DML_SUBMIT_THREAD", flag, "0 or 1");
-/// Millions of operations that one submission does at most.
-pub static SUBMIT_WORK: Variable<usize> =
-    Variable::new("TORCH_DML_SUBMIT_WORK", whole_number::<1, 999_999_999>, "a number from 1 to 999999999");
-/// How many threads compile kernels.
-pub static COMPILE_THREADS: Variable<usize> =
-    Variable::new("TORCH_DML_COMPILE_THREADS", whole_number::<1, 1024>, "a number from 1 to 1024");
-/// See [`FusionMode`].
-pub static FUSION: Variable<FusionMode> = Variable::new(
-    "TORCH_DML_FUSION",
-    |value| one_of(value, &[("0", FusionMode::Off), ("1", FusionMode::On), ("wait", FusionMode::Wait)]),
-    "0, 1 or wait",
-);
-/// See [`MatrixUnits`].
-pub static MATRIX_UNITS: Variable<MatrixUnits> = Variable::new(
-    "TORCH_DML_MATRIX_UNITS",
-    |value| one_of(value, &[("0", MatrixUnits::Off), ("1", MatrixUnits::On), ("emulate", MatrixUnits::Emulated)]),
-    "0, 1 or emulate",
-);
-/// See [`Autotune`].
-pub static AUTOTUNE: Variable<Autotune> = Variable::new(
-    "TORCH_DML_AUTOTUNE",
-    |value| one_of(value, &[("0", Autotune::Off), ("1", Autotune::On), ("all", Autotune::All)]),
-    "0, 1 or all",
-);
-/// Lists of tensors go one tensor after the other.
-pub static FOREACH_SINGLE: Variable<bool> =
-    Variable::new("TORCH_DML_FOREACH", |value| one_of(value, &[("single", true)]), "single");
-/// See [`Recurrence`].
-pub static RECURRENCE: Variable<Recurrence> = Variable::new(
-    "TORCH_DML_RECURRENCE",
-    |value| one_of(value, &[("loop", Recurrence::Loop), ("steps", Recurrence::Steps)]),
-    "loop or steps",
-);
-/// See [`Winograd`].
-pub static WINOGRAD: Variable<Winograd> = Variable::new(
-    "TORCH_DML_WINOGRAD",
-    |value| one_of(value, &[("0", Winograd::Off), ("1", Winograd::On), ("always", Winograd::Always)]),
-    "0, 1 or always",
-);
-/// What is written to the log, as `tracing_subscriber` understands it, which says what it does not.
-pub static LOG: Variable<String> = Variable::new("TORCH_DML_LOG", text, "a level, or TARGET=LEVEL,...");
+/// The statics of the variables, and for tests a function that passes each one's name and a check
+/// of values to a callback.
+macro_rules! variables {
+    ($($(#[$meta:meta])* $id:ident: $type:ty = $name:literal, $parse:expr;)*) => {
+        $($(#[$meta])* pub static $id: Variable<$type> = Variable::new($name, $parse);)*
+
+        #[cfg(test)]
+        fn each(mut check: impl FnMut(&'static str, &dyn Fn(&str) -> bool)) {
+            $(check($id.name, &|value| $id.read(Some(OsStr::new(value))).is_some());)*
+        }
+    };
+}
+
+variables! {
+    /// Loads Vulkan's validation layer.
+    VALIDATION: bool = "TORCH_DML_VALIDATION", flag;
+    /// Completion is never read from a marker.
+    NO_MARKER: bool = "TORCH_DML_NO_MARKER", flag;
+    /// How long a wait lasts without progress before the device counts as lost.
+    TIMEOUT: Duration = "TORCH_DML_TIMEOUT_S", seconds;
+    /// The folder of the disk cache.
+    CACHE_DIR: PathBuf = "TORCH_DML_CACHE_DIR", folder;
+    /// The adapter to imitate. Any name is accepted here; an unknown one is an error later.
+    PROFILE: String = "TORCH_DML_PROFILE", text;
+    /// Features with known faults of drivers are avoided.
+    QUIRKS: bool = "TORCH_DML_QUIRKS", flag;
+    /// Every lookup of a kernel builds it again and compares.
+    CHECK_KERNELS: bool = "TORCH_DML_CHECK_KERNELS", flag;
+    /// The folder that receives the SPIR-V of every kernel.
+    SPIRV_DIR: PathBuf = "TORCH_DML_SPIRV_DIR", folder;
+    /// The folder that receives the HLSL of every kernel.
+    HLSL_DIR: PathBuf = "TORCH_DML_HLSL_DIR", folder;
+    /// Software adapters are devices in addition to others.
+    SOFTWARE: bool = "TORCH_DML_SOFTWARE", flag;
+    /// The number of devices per adapter.
+    DEVICES_PER_ADAPTER: usize = "TORCH_DML_DEVICES_PER_ADAPTER", whole_number::<1, 8>;
+    /// A device's thread submits the work that other threads enqueue.
+    SUBMIT_THREAD: bool = "TORCH_DML_SUBMIT_THREAD", flag;
+    /// The most operations of one submission, in millions.
+    SUBMIT_WORK: usize = "TORCH_DML_SUBMIT_WORK", whole_number::<1, 999_999_999>;
+    /// The number of threads that compile kernels.
+    COMPILE_THREADS: usize = "TORCH_DML_COMPILE_THREADS", whole_number::<1, 1024>;
+    /// See [`FusionMode`].
+    FUSION: FusionMode = "TORCH_DML_FUSION",
+        |value| one_of(value, &[("0", FusionMode::Off), ("1", FusionMode::On), ("wait", FusionMode::Wait)]);
+    /// See [`MatrixUnits`].
+    MATRIX_UNITS: MatrixUnits = "TORCH_DML_MATRIX_UNITS",
+        |value| one_of(value, &[("0", MatrixUnits::Off), ("1", MatrixUnits::On), ("emulate", MatrixUnits::Emulated)]);
+    /// See [`Autotune`].
+    AUTOTUNE: Autotune = "TORCH_DML_AUTOTUNE",
+        |value| one_of(value, &[("0", Autotune::Off), ("1", Autotune::On), ("all", Autotune::All)]);
+    /// Operators on lists launch one kernel per tensor.
+    FOREACH_SINGLE: bool = "TORCH_DML_FOREACH", |value| one_of(value, &[("single", true)]);
+    /// See [`Recurrence`].
+    RECURRENCE: Recurrence = "TORCH_DML_RECURRENCE",
+        |value| one_of(value, &[("loop", Recurrence::Loop), ("steps", Recurrence::Steps)]);
+    /// See [`Winograd`].
+    WINOGRAD: Winograd = "TORCH_DML_WINOGRAD",
+        |value| one_of(value, &[("0", Winograd::Off), ("1", Winograd::On), ("always", Winograd::Always)]);
+    /// An operator without a kernel is an error.
+    FALLBACK_IS_ERROR: bool = "TORCH_DML_FALLBACK", |value| one_of(value, &[("error", true)]);
+    /// The filter of the log in the syntax of `tracing_subscriber`, which reports errors in it.
+    LOG: String = "TORCH_DML_LOG", text;
+}
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
-    #[test]
-    fn what_is_unset_empty_or_nonsense_is_none() {
-        for value in ["", "nonsense!", "-1", "1e999", "0x10", "é中"] {
-            let value = Some(OsStr::new(value));
-            for flag in [&VALIDATION, &NO_MARKER, &QUIRKS, &SOFTWARE, &SUBMIT_THREAD, &FOREACH_SINGLE] {
-                assert_eq!(flag.read(value), None, "{}", flag.name);
-            }
-            assert_eq!((TIMEOUT.read(value), FUSION.read(value)), (None, None));
-            assert_eq!((MATRIX_UNITS.read(value), RECURRENCE.read(value)), (None, None));
-            assert_eq!((AUTOTUNE.read(value), WINOGRAD.read(value)), (None, None));
-            assert_eq!((DEVICES_PER_ADAPTER.read(value), COMPILE_THREADS.read(value)), (None, None));
-            assert_eq!(SUBMIT_WORK.read(value), None);
-        }
-        assert_eq!((CACHE_DIR.read(None), FUSION.read(None), TIMEOUT.read(None)), (None, None, None));
-        assert_eq!(CACHE_DIR.read(Some(OsStr::new(""))), None);
+    /// The words in `values`, if it consists of words.
+    fn words(values: &str) -> Option<Vec<&str>> {
+        let words: Vec<&str> = values.split(", ").flat_map(|part| part.split(" or ")).collect();
+        words.iter().all(|word| !word.contains(' ')).then_some(words)
     }
 
     #[test]
-    fn what_makes_sense_is_understood() {
+    fn variables_understand_what_the_table_says() {
+        let here = env!("CARGO_MANIFEST_DIR");
+        let file = format!("{here}/Cargo.toml");
+        each(|name, understands| {
+            let values = table::values(name).unwrap_or_else(|| panic!("{name} is not in the table"));
+            let range = values.strip_prefix("a number from ").and_then(|range| range.split_once(" to "));
+            if let Some(words) = words(values) {
+                for word in &words {
+                    assert!(understands(word) && understands(&word.to_uppercase()), "{name}={word}");
+                }
+                for other in ["0", "1", "2", "all", "wait", "error", "single", "true", "-1", "nonsense!"] {
+                    assert_eq!(understands(other), words.contains(&other), "{name}={other}");
+                }
+            } else if let Some((low, high)) = range {
+                let [low, high]: [usize; 2] = [low, high].map(|number| number.parse().unwrap());
+                let understood = [low - 1, low, high, high + 1].map(|number| understands(&number.to_string()));
+                assert_eq!(understood, [false, true, true, false], "{name}: {values}");
+            } else if values == "a folder" {
+                assert_eq!([here, "not/there", &*file].map(understands), [true, true, false], "{name}");
+            } else if values == "a number of seconds" {
+                assert_eq!(["0.25", " 3 ", "0", "nan", "1e999"].map(understands), [true, true, false, false, false]);
+            } else {
+                assert!(understands("anything"), "{name}: {values}");
+            }
+            assert!(!understands(""), "{name}");
+        });
+    }
+
+    #[test]
+    fn every_entry_says_everything_and_each_variable_has_one() {
+        let mut names: Vec<&str> = Vec::new();
+        for entry in table::TABLE.split("[[variable]]").skip(1) {
+            let name = table::text(entry, "name").unwrap();
+            assert!(name.starts_with("TORCH_DML_"), "{name}");
+            for key in ["group", "values", "default", "meaning"] {
+                assert!(table::text(entry, key).is_some_and(|text| !text.is_empty()), "{name}: {key}");
+            }
+            assert_eq!(entry.lines().filter(|line| !line.is_empty()).count(), 5, "{name}");
+            names.push(name);
+        }
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn the_packages_copy_of_the_table_is_the_same() {
+        let copy = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/torch_dml/variables.toml");
+        assert!(
+            std::fs::read_to_string(copy).unwrap() == table::TABLE,
+            "cp crates/environment/variables.toml python/torch_dml/variables.toml"
+        );
+    }
+
+    #[test]
+    fn what_is_unset_is_none() {
+        assert_eq!((CACHE_DIR.read(None), FUSION.read(None), TIMEOUT.read(None)), (None, None, None));
+    }
+
+    #[test]
+    fn values_mean_what_they_say() {
         let set = |value: &'static str| Some(OsStr::new(value));
         assert_eq!((SOFTWARE.read(set("1")), SOFTWARE.read(set("0"))), (Some(true), Some(false)));
-        assert_eq!((SOFTWARE.read(set("true")), FOREACH_SINGLE.read(set("single"))), (None, Some(true)));
         assert_eq!((FUSION.read(set("0")), FUSION.read(set("wait"))), (Some(FusionMode::Off), Some(FusionMode::Wait)));
         assert_eq!(MATRIX_UNITS.read(set("emulate")), Some(MatrixUnits::Emulated));
         assert_eq!((AUTOTUNE.read(set("0")), AUTOTUNE.read(set("all"))), (Some(Autotune::Off), Some(Autotune::All)));
@@ -195,19 +254,9 @@ mod tests {
             (WINOGRAD.read(set("0")), WINOGRAD.read(set("always"))),
             (Some(Winograd::Off), Some(Winograd::Always))
         );
-        assert_eq!((DEVICES_PER_ADAPTER.read(set(" 2 ")), DEVICES_PER_ADAPTER.read(set("9"))), (Some(2), None));
-        assert_eq!((COMPILE_THREADS.read(set("1024")), COMPILE_THREADS.read(set("0"))), (Some(1024), None));
+        assert_eq!((DEVICES_PER_ADAPTER.read(set(" 2 ")), COMPILE_THREADS.read(set("1024"))), (Some(2), Some(1024)));
         assert_eq!(TIMEOUT.read(set("0.25")), Some(Duration::from_millis(250)));
-        assert_eq!((TIMEOUT.read(set("0")), TIMEOUT.read(set("nan"))), (None, None));
         assert_eq!(PROFILE.read(set("minimum")).as_deref(), Some("minimum"));
-    }
-
-    #[test]
-    fn a_folder_may_be_one_that_does_not_exist_and_is_no_file() {
-        let here = env!("CARGO_MANIFEST_DIR");
-        let file = format!("{here}/Cargo.toml");
-        assert_eq!(CACHE_DIR.read(Some(OsStr::new(here))), Some(PathBuf::from(here)));
-        assert_eq!(CACHE_DIR.read(Some(OsStr::new("not/there"))), Some(PathBuf::from("not/there")));
-        assert_eq!((CACHE_DIR.read(Some(OsStr::new(&file))), SPIRV_DIR.read(Some(OsStr::new(&file)))), (None, None));
+        assert_eq!(CACHE_DIR.read(set("not/there")), Some(PathBuf::from("not/there")));
     }
 }

@@ -1,4 +1,4 @@
-//! What values are understood, each sort by one function.
+//! The parsers of values, one for each kind.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,10 @@ pub(crate) fn flag(value: &OsStr) -> Option<bool> {
     one_of(value, &[("0", false), ("1", true)])
 }
 
-/// One of some words.
+/// One of some words, in upper or lower case.
 pub(crate) fn one_of<T: Copy>(value: &OsStr, words: &[(&str, T)]) -> Option<T> {
-    words.iter().find(|(word, _)| value == *word).map(|&(_, meaning)| meaning)
+    let value = value.to_str()?.trim();
+    words.iter().find(|(word, _)| value.eq_ignore_ascii_case(word)).map(|&(_, meaning)| meaning)
 }
 
 /// A number from `LOW` to `HIGH`.
@@ -19,13 +20,13 @@ pub(crate) fn whole_number<const LOW: usize, const HIGH: usize>(value: &OsStr) -
     value.to_str()?.trim().parse().ok().filter(|number| (LOW..=HIGH).contains(number))
 }
 
-/// Above 0, and less than 30 years.
+/// Seconds above 0, and less than 30 years.
 pub(crate) fn seconds(value: &OsStr) -> Option<Duration> {
     let seconds = value.to_str()?.trim().parse::<f64>().ok().filter(|&seconds| seconds > 0.0 && seconds < 1e9)?;
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// A folder, or what can become one.
+/// A folder, or a path where one can be made.
 pub(crate) fn folder(value: &OsStr) -> Option<PathBuf> {
     let path = Path::new(value);
     (path.is_dir() || path.symlink_metadata().is_err()).then(|| path.to_path_buf())

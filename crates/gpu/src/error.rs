@@ -4,7 +4,8 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The library that finds drivers (`libvulkan.so.1`, `vulkan-1.dll`, `d3d12.dll`) is not installed or too old.
+    /// The library that finds drivers (`libvulkan.so.1`, `vulkan-1.dll`, `d3d12.dll`) is not
+    /// installed or too old.
     #[error("no {loader} on this machine: {message}")]
     NoLoader {
         /// What it is called.
@@ -20,14 +21,14 @@ pub enum Error {
         /// What it is part of.
         install: &'static str,
     },
-    /// The loader is there, but it lists no adapter that can be used.
-    /// [`Api::unsupported_adapters`](crate::Api::unsupported_adapters) says what was left out and why.
+    /// The loader is installed but lists no usable adapter.
+    /// [`Api::unsupported_adapters`](crate::Api::unsupported_adapters) gives the reasons.
     #[error("no usable {api} adapter on this machine")]
     NoAdapter {
         /// [`Api::NAME`](crate::Api::NAME).
         api: &'static str,
     },
-    /// The adapter lacks something that the caller asked for.
+    /// The adapter lacks a feature that the caller asked for.
     #[error("{adapter} does not support {what}")]
     Unsupported {
         /// The adapter's name.
@@ -41,7 +42,7 @@ pub enum Error {
         /// Bytes asked for; 0 when the driver ran out while doing something else.
         requested: u64,
     },
-    /// The adapter allows no more allocations at a time. Nothing was allocated.
+    /// The adapter does not allow more allocations at a time. Nothing was allocated.
     #[error("the adapter allows {limit} allocations at a time, and they all exist")]
     TooManyAllocations {
         /// How many it allows.
@@ -52,7 +53,8 @@ pub enum Error {
     /// a fresh [`Adapter::open`](crate::Adapter::open) are not affected.
     #[error("the GPU device was lost")]
     DeviceLost,
-    /// The caller broke a rule of the interface (an offset outside a segment, a wrong push constant size).
+    /// The caller broke a rule of the interface (an offset outside a segment, a wrong push constant
+    /// size).
     #[error("{call}: {what}")]
     Invalid {
         /// The function of the interface.
@@ -67,7 +69,7 @@ pub enum Error {
         call: &'static str,
         /// Its status: a `VkResult`, an `HRESULT`.
         code: i32,
-        /// What that is called.
+        /// The name of the status.
         name: String,
     },
     /// A file could not be read or written.

@@ -1,32 +1,32 @@
-//! How a device is opened, and what a kernel may ask for.
+//! Options of devices and pipelines.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use dml_environment::TIMEOUT;
 
-/// How long a wait goes on without progress where nobody says how long.
+/// The default limit of a wait without progress.
 const TIMEOUT_IF_UNSET: Duration = Duration::from_secs(300);
 
 /// How to open a device.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// The directory of what is kept on disk, the compiled pipelines for one; `None` means `TORCH_DML_CACHE_DIR`, else
-    /// `torch-dml` in the user's cache directory.
+    /// The folder of the disk cache, with the compiled pipelines; `None` means
+    /// `TORCH_DML_CACHE_DIR`, else `torch-dml` in the user's cache directory.
     pub cache_dir: Option<PathBuf>,
-    /// How long a wait goes on without progress before the device counts as lost; `None` means
+    /// How long a wait lasts without progress before the device counts as lost; `None` means
     /// `TORCH_DML_TIMEOUT_S` seconds, else 300.
     pub timeout: Option<Duration>,
 }
 
 impl OpenOptions {
-    /// [`timeout`](Self::timeout), or what stands for it.
+    /// [`timeout`](Self::timeout), or its default.
     pub fn wait_limit(&self) -> Duration {
         self.timeout.or_else(|| TIMEOUT.get()).unwrap_or(TIMEOUT_IF_UNSET)
     }
 }
 
-/// What a pipeline may ask for.
+/// Options of a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct PipelineOptions {
     /// Invocations of a subgroup; a power of two within the adapter's
@@ -35,7 +35,7 @@ pub struct PipelineOptions {
     /// [`subgroup_size`](crate::Capabilities::subgroup_size).
     pub subgroup_size: Option<u32>,
     /// Every subgroup is full. The workgroup's x size must then be a multiple of the subgroup size.
-    /// Kernels with matrix units need it on adapters with several subgroup sizes; ignored where
-    /// there is only one.
+    /// Kernels with matrix units need this on adapters with several subgroup sizes; it has no
+    /// effect on adapters with one.
     pub full_subgroups: bool,
 }

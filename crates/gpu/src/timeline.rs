@@ -1,4 +1,4 @@
-//! How far a queue has come, and waiting for it.
+//! The progress of a queue, and waiting for it.
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
@@ -10,14 +10,14 @@ use crate::ticket::Ticket;
 /// How long a wait polls before it blocks.
 const POLL: Duration = Duration::from_micros(100);
 
-/// How [`Timeline::wait_for`] ended.
+/// The result of [`Timeline::wait_for`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waited {
-    /// What was waited for has arrived.
+    /// The awaited words have arrived.
     Arrived,
-    /// The ticket is complete, and it has not arrived.
+    /// The ticket is complete, but the words have not arrived.
     Missing,
-    /// The wait was told to stop.
+    /// The wait was interrupted.
     Stopped,
 }
 
@@ -42,15 +42,16 @@ pub trait Timeline: Clone + Debug + Send + Sync + 'static {
         self.wait_unless(ticket, || false).map(drop)
     }
 
-    /// As [`wait`](Self::wait), until `stop` is true, which is asked about every 50 ms, with nothing locked: false then, and
-    /// true when the ticket is complete.
+    /// As [`wait`](Self::wait), until `stop` returns true. It is called every 50 ms without any
+    /// lock held. Returns false if it was stopped, true if the ticket is complete.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
     fn wait_unless(&self, ticket: Ticket, stop: impl FnMut() -> bool) -> Result<bool, Error>;
 
-    /// Waits until `arrived` is true, asked at least once: what work of `ticket` wrote to mapped memory
-    /// may be seen long before the ticket is complete. Stops as [`wait_unless`](Self::wait_unless).
+    /// Waits until `arrived` returns true; it is called at least once. Writes of `ticket`'s work to
+    /// mapped memory may be visible long before the ticket is complete. Stops as
+    /// [`wait_unless`](Self::wait_unless).
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
@@ -61,31 +62,33 @@ pub trait Timeline: Clone + Debug + Send + Sync + 'static {
         stop: impl FnMut() -> bool,
     ) -> Result<Waited, Error>;
 
-    /// Calls `done` with the last complete ticket until it is true: often at first, every millisecond later. Has nothing
-    /// signalled, so it suits a wait for work that has more behind it. Stops as [`wait_unless`](Self::wait_unless).
+    /// Calls `done` with the last complete ticket until it returns true: often at first, later
+    /// every millisecond. The driver signals nothing for this wait, so it suits waits for work that
+    /// is followed by more work. Stops as [`wait_unless`](Self::wait_unless).
     ///
     /// # Errors
     /// [`Error::DeviceLost`], also when nothing completes for `TORCH_DML_TIMEOUT_S` seconds.
     fn look_until(&self, done: impl FnMut(Ticket) -> bool, stop: impl FnMut() -> bool) -> Result<bool, Error>;
 }
 
-/// Asks `done` until it is true, or for 100 µs: what a wait does before it blocks.
+/// Calls `done` until it returns true, for at most 100 µs: the first part of every wait.
 ///
 /// # Errors
-/// Those of `done`.
+/// The errors of `done`.
 pub fn poll_until(kind: AdapterKind, mut done: impl FnMut() -> Result<bool, Error>) -> Result<bool, Error> {
     let mut started = None;
     while !done()? {
         if started.get_or_insert_with(Instant::now).elapsed() > POLL {
             return Ok(false);
         }
-        // Polling takes a processor from a driver that computes on it, so that one gets it back.
+        // Polling takes a processor away from a driver that computes on the CPU, so the thread
+        // yields.
         if kind == AdapterKind::Software { std::thread::yield_now() } else { std::hint::spin_loop() }
     }
     Ok(true)
 }
 
-/// Fails for a ticket that was not submitted, of which `last` is the last.
+/// Fails for a ticket above `last`, the last one that was submitted.
 ///
 /// # Errors
 /// [`Error::Invalid`].
@@ -97,19 +100,20 @@ pub fn check_submitted(call: &'static str, ticket: Ticket, last: Ticket) -> Resu
     Ok(())
 }
 
-/// What a wait has seen complete, and how long ago.
+/// The last ticket that a wait has seen complete, and when.
 pub struct Progress {
     done: u64,
     since: Instant,
 }
 
 impl Progress {
-    /// A wait begins with this ticket complete.
+    /// A wait that begins when this ticket is complete.
     pub fn new(done: u64) -> Self {
         Self { done, since: Instant::now() }
     }
 
-    /// Notes what is complete. False, which is logged, if nothing has completed for `limit`: the device hangs.
+    /// Records the completed ticket. False, which is logged, if nothing has completed for `limit`:
+    /// the device hangs.
     pub fn goes_on(&mut self, done: u64, last: Ticket, limit: Duration, adapter: &AdapterInfo) -> bool {
         if done > self.done {
             *self = Self::new(done);

@@ -1,4 +1,4 @@
-//! What a validation layer reports.
+//! Messages of a validation layer.
 
 /// A kind of mistake that the API's validation layer reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,6 +7,6 @@ pub struct ValidationMessage {
     pub id: String,
     /// The first message of this kind in full.
     pub text: String,
-    /// How many there were.
+    /// How often it was reported.
     pub count: u64,
 }

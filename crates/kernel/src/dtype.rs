@@ -152,16 +152,6 @@ impl DType {
         }
     }
 
-    /// PyTorch's `torch.can_cast`: a result of this dtype may be written to a tensor of `to`.
-    pub const fn can_cast_to(self, to: DType) -> bool {
-        if self.is_complex() || to.is_complex() {
-            return to.is_complex();
-        }
-        let to_integer_ok = !self.is_float() || to.is_float();
-        let to_bool_ok = matches!(self, DType::Bool) || !matches!(to, DType::Bool);
-        to_integer_ok && to_bool_ok
-    }
-
     /// The unsigned integer type of the same width, for copying bits; of 16 bytes, that of each half.
     pub const fn bits(self) -> DType {
         match self.bytes() {
@@ -174,7 +164,7 @@ impl DType {
 }
 
 impl fmt::Display for DType {
-    /// PyTorch's name for it on this side of C++: `Float`, `Half`, `Long`.
+    /// The name in messages: `Float`, `Half`, `Long`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             DType::Bool => "Bool",

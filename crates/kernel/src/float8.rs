@@ -3,7 +3,7 @@
 //! Source: P. Micikevicius et al., "FP8 formats for deep learning", 2022 (E4M3, without infinities; E5M2); B. Noune et al., "8-bit
 //! numerical formats for deep neural networks", 2022 (the variants with one zero and one NaN, which is the bits of -0).
 //!
-//! Conversions round to nearest even, and are PyTorch's to the bit.
+//! Conversions round to nearest even.
 
 use crate::builder::Value;
 use crate::dtype::DType;

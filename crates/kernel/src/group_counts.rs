@@ -7,7 +7,7 @@ use crate::ir::{Binary, Block, Builtin, Inst, Kernel, MatrixStmt, PointerBase, S
 /// A workgroup's index is the same in a part as in the whole; what the kernel is told of the number of workgroups is the part's. So a launch is
 /// cut along a dimension whose number the kernel does not ask for, or only multiplies by an index that is 0:
 /// `index(0) + index(1) * number(0)` may be cut along dimension 1, and along 0 where there is one workgroup along 1.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct GroupCounts {
     /// Of each dimension, a bit for each of those that must have one workgroup for a cut along it: its own where the number
     /// itself counts.

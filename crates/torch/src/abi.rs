@@ -1,9 +1,10 @@
-//! The types of `plugin/engine.h`, field by field.
+//! The types and constants of the C ABI. `plugin/engine.h` and `python/torch_dml/abi.py` are
+//! written from this file and from the functions of the other ones (`tests/abi.rs`).
 
 use std::ffi::{c_char, c_void};
 
-/// Version of this interface; plugin and engine must agree.
-pub const ABI_VERSION: u32 = 10;
+/// Version of this interface; whoever calls it must have been built for the same one.
+pub const ABI_VERSION: u32 = 11;
 
 /// What a call came to.
 #[repr(i32)]
@@ -12,26 +13,29 @@ pub enum Status {
     /// It worked.
     Ok = 0,
     /// `RuntimeError`
-    Runtime = 1,
+    RuntimeError = 1,
     /// `IndexError`
-    Index = 2,
+    IndexError = 2,
     /// `TypeError`
-    Type = 3,
+    TypeError = 3,
     /// `ValueError`
-    Value = 4,
+    ValueError = 4,
     /// `NotImplementedError`
     NotImplemented = 5,
     /// `torch.OutOfMemoryError`
     OutOfMemory = 6,
-    /// `torch.AcceleratorError`
+    /// `torch.AcceleratorError` where there is one, else `RuntimeError`
     DeviceLost = 7,
-    /// The CPU must do it.
+    /// This operator has no kernel for these arguments: the CPU must run it.
     Fallback = 8,
-    /// A wait was told to end.
+    /// The check of `dml_set_interrupt_check` ended a wait.
     Interrupted = 9,
 }
 
-/// Where a tensor is: [`DmlTensor::place`].
+/// The code of a dtype that the engine does not know.
+pub const DTYPE_NONE: u8 = 255;
+
+/// Where a tensor is: `DmlTensor.place`.
 pub mod place {
     /// Host memory.
     pub const CPU: u8 = 0;
@@ -41,8 +45,8 @@ pub mod place {
     pub const OTHER: u8 = 2;
 }
 
-/// Bits of [`DmlTensor::flags`].
-pub mod flags {
+/// Bits of `DmlTensor.flags`.
+pub mod tensor_flag {
     /// A Python scalar promoted to a 0-dim tensor.
     pub const WRAPPED_NUMBER: u8 = 1;
     /// The conjugate bit.
@@ -51,41 +55,42 @@ pub mod flags {
     pub const NEG: u8 = 4;
 }
 
-/// A strided tensor, borrowed for one call.
+/// A strided tensor, borrowed for the time of one call.
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct DmlTensor {
-    /// The plugin's object.
+    /// The plugin's object. The engine hands it back and never reads it.
     pub handle: *mut c_void,
-    /// Address of the first element.
+    /// Address of the first element: a GPU address, or a host pointer where `place` is the CPU.
     pub data: u64,
     /// `dim` sizes.
     pub sizes: *const i64,
     /// `dim` strides.
     pub strides: *const i64,
-    /// Address of the storage.
+    /// Address of the storage's first byte.
     pub storage: u64,
     /// Bytes of the storage.
     pub storage_bytes: u64,
     /// Number of dimensions.
     pub dim: i32,
-    /// Code of the dtype.
+    /// A `DmlDType`.
     pub dtype: u8,
-    /// One of [`place`].
+    /// A `DmlPlace`.
     pub place: u8,
-    /// Device index.
+    /// Index of the device.
     pub device: u8,
-    /// Bits of [`flags`].
+    /// Bits of `DmlTensorFlag`.
     pub flags: u8,
 }
 
-/// Tags of a [`DmlValue`].
+/// What a `DmlValue` holds.
 pub mod tag {
     /// Nothing.
     pub const NONE: u8 = 0;
     /// `bool`
     pub const BOOL: u8 = 1;
-    /// `int`
+    /// `int`; also a dtype as its `DmlDType`, and a memory format: 0 contiguous, 1 preserve,
+    /// 2 channels_last, 3 channels_last_3d.
     pub const INT: u8 = 2;
     /// `float`
     pub const DOUBLE: u8 = 3;
@@ -109,50 +114,50 @@ pub mod tag {
     pub const GENERATOR: u8 = 12;
     /// `Device`
     pub const DEVICE: u8 = 13;
-    /// A result: the bits of a uint64
+    /// A result alone: an int whose bits are those of a uint64.
     pub const UNSIGNED: u8 = 14;
 }
 
-/// What a [`DmlValue`] holds; its tag says which.
+/// What a `DmlValue` holds; its tag says which.
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub union Payload {
-    /// `BOOL`
+pub union DmlPayload {
+    /// `DML_TAG_BOOL`
     pub boolean: u8,
-    /// `INT`, `DEVICE`, `UNSIGNED`
+    /// `DML_TAG_INT`, `DML_TAG_UNSIGNED`, and the index of a `DML_TAG_DEVICE`
     pub integer: i64,
-    /// `DOUBLE`
+    /// `DML_TAG_DOUBLE`
     pub number: f64,
-    /// `COMPLEX`
+    /// `DML_TAG_COMPLEX`
     pub complex: [f64; 2],
-    /// `TENSOR`
+    /// `DML_TAG_TENSOR`
     pub tensor: DmlTensor,
-    /// `INTS`
+    /// `DML_TAG_INTS`
     pub ints: *const i64,
-    /// `DOUBLES`
+    /// `DML_TAG_DOUBLES`
     pub doubles: *const f64,
-    /// `BOOLS`
+    /// `DML_TAG_BOOLS`
     pub bools: *const u8,
-    /// `TENSORS`
+    /// `DML_TAG_TENSORS`. An undefined tensor of the list has no handle.
     pub tensors: *const DmlTensor,
-    /// `SCALARS`
+    /// `DML_TAG_SCALARS`: values of tag BOOL, INT, DOUBLE or COMPLEX.
     pub scalars: *const DmlValue,
-    /// `STRING`
+    /// `DML_TAG_STRING`
     pub string: *const c_char,
-    /// `GENERATOR`
+    /// `DML_TAG_GENERATOR`: a handle of `dml_generator_new`, or 0 for the device's default one.
     pub generator: u64,
 }
 
-/// One argument or one result.
+/// One argument or one result of an operator.
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct DmlValue {
-    /// One of [`tag`].
+    /// A `DmlTag`.
     pub tag: u8,
     /// Length of a list or string.
     pub len: i64,
     /// The value.
-    pub u: Payload,
+    pub u: DmlPayload,
 }
 
 /// `torch.get_float32_matmul_precision()`
@@ -165,31 +170,55 @@ pub mod precision {
     pub const MEDIUM: u8 = 2;
 }
 
-/// What the plugin offers during a call.
+/// What the engine asks of the plugin during `dml_call`. A callback that fails returns a
+/// `DmlStatus` and leaves the message to `dml_set_error`.
 #[repr(C)]
 pub struct DmlHost {
     /// Passed back to each function.
-    pub this: *mut c_void,
-    /// A new tensor.
-    pub empty: unsafe extern "C" fn(*mut c_void, *const i64, *const i64, i32, u8, u8, *mut DmlTensor) -> i32,
-    /// Resizes an `out=` tensor.
-    pub resize: unsafe extern "C" fn(*mut c_void, *mut DmlTensor, *const i64, *const i64, i32) -> i32,
-    /// A view of a storage.
-    pub view:
-        unsafe extern "C" fn(*mut c_void, *const DmlTensor, *const i64, *const i64, i32, i64, *mut DmlTensor) -> i32,
+    pub context: *mut c_void,
+    /// A new uninitialised tensor on dml:`device`. `strides` may be null: contiguous. The call owns
+    /// it: what is not returned is released when the call ends.
+    pub empty: unsafe extern "C" fn(
+        context: *mut c_void,
+        sizes: *const i64,
+        strides: *const i64,
+        dim: i32,
+        dtype: u8,
+        device: u8,
+        out: *mut DmlTensor,
+    ) -> i32,
+    /// Resizes an `out=` tensor as at::native::resize_output does, warning included, and refreshes
+    /// it.
+    pub resize: unsafe extern "C" fn(
+        context: *mut c_void,
+        tensor: *mut DmlTensor,
+        sizes: *const i64,
+        strides: *const i64,
+        dim: i32,
+    ) -> i32,
+    /// A view of `base`'s storage. The offset counts elements from the storage's start.
+    pub view: unsafe extern "C" fn(
+        context: *mut c_void,
+        base: *const DmlTensor,
+        sizes: *const i64,
+        strides: *const i64,
+        dim: i32,
+        storage_offset: i64,
+        out: *mut DmlTensor,
+    ) -> i32,
     /// A warning for the user.
-    pub warn: unsafe extern "C" fn(*mut c_void, *const c_char),
-    /// How float32 is multiplied: one of [`precision`].
-    pub matmul_precision: unsafe extern "C" fn(*mut c_void) -> u8,
-    /// What products round float32 operands to: a dtype of 16 bits, or float32's.
-    pub product_dtype: unsafe extern "C" fn(*mut c_void) -> u8,
+    pub warn: unsafe extern "C" fn(context: *mut c_void, message: *const c_char),
+    /// How float32 is multiplied: a `DmlPrecision`. Asked by products of float32.
+    pub matmul_precision: unsafe extern "C" fn(context: *mut c_void) -> u8,
+    /// The `DmlDType` that products round float32 operands to; float32's where they do not.
+    pub product_dtype: unsafe extern "C" fn(context: *mut c_void) -> u8,
     /// `torch.get_default_dtype()`
     pub default_dtype: u8,
     /// `torch.are_deterministic_algorithms_enabled()`
     pub deterministic: u8,
 }
 
-/// What a [`DmlActivity`] did.
+/// What a `DmlActivity` did.
 pub mod work {
     /// A kernel ran.
     pub const KERNEL: u8 = 0;
@@ -201,19 +230,20 @@ pub mod work {
     pub const REPLAY: u8 = 3;
 }
 
-/// One command that ran on a device.
+/// One command that ran on a device. Times are nanoseconds since 1970 by the host's clock, from and
+/// to.
 #[repr(C)]
 #[derive(Copy, Clone, Debug)]
 pub struct DmlActivity {
-    /// Of the kernel.
+    /// The kernel's name, or "graph replay", "upload", "download".
     pub name: *const c_char,
-    /// Of the operator.
+    /// The operator that enqueued it.
     pub op: *const c_char,
-    /// The profiler's event.
+    /// What `dml_profile_correlate` said there.
     pub correlation: u64,
-    /// On the host, nanoseconds since 1970.
+    /// When the host enqueued it.
     pub enqueued: [i64; 2],
-    /// On the device, nanoseconds since 1970.
+    /// When it ran on the device. The activities of a device do not overlap.
     pub ran: [i64; 2],
     /// Bytes named as read.
     pub bytes_read: u64,
@@ -225,13 +255,14 @@ pub struct DmlActivity {
     pub group_size: [u32; 3],
     /// Launches and copies of a graph; else 1.
     pub launches: u32,
-    /// Device index.
+    /// Index of the device.
     pub device: i32,
-    /// One of [`work`].
+    /// A `DmlWork`.
     pub work: u8,
 }
 
-/// One figure over time.
+/// One figure over time. Totals count from the start, or from the last
+/// `dml_reset_accumulated_stats`.
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Default)]
 pub struct DmlStat {
@@ -245,7 +276,8 @@ pub struct DmlStat {
     pub freed: i64,
 }
 
-/// One pool of the allocator.
+/// Figures of some blocks. A block is active until it is freed: what PyTorch calls active is what
+/// it calls allocated.
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Default)]
 pub struct DmlPoolStats {
@@ -259,7 +291,7 @@ pub struct DmlPoolStats {
     pub reserved_bytes: DmlStat,
     /// Bytes in use, as asked for.
     pub requested_bytes: DmlStat,
-    /// Free blocks of segments in use.
+    /// Free blocks of segments in use, now.
     pub inactive_split: i64,
     /// Their bytes.
     pub inactive_split_bytes: i64,
@@ -269,7 +301,7 @@ pub struct DmlPoolStats {
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Default)]
 pub struct DmlMemoryStats {
-    /// Both pools.
+    /// All blocks.
     pub all: DmlPoolStats,
     /// Blocks up to 1 MiB.
     pub small: DmlPoolStats,

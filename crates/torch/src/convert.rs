@@ -1,6 +1,6 @@
-//! PyTorch's values, as the plugin passes them, and the operators' own types.
+//! Conversion between PyTorch's values, as the plugin passes them, and the operators' types.
 
-use crate::abi::{DmlTensor, DmlValue, Payload, Status, flags, place, tag};
+use crate::abi::{DmlPayload, DmlTensor, DmlValue, Status, place, tag, tensor_flag};
 use crate::error::Failure;
 use crate::generator;
 use dml_aten::Arg;
@@ -9,11 +9,11 @@ use dml_engine::AddressRange;
 use dml_kernel::DType;
 use std::ffi::c_void;
 
-/// A slice of the ABI; its pointer may be null when it is empty.
+/// A slice of the ABI; its pointer may be null if it is empty.
 ///
 /// # Safety
-/// `data` points to `len` initialised values that live as long as `'a` and that nobody writes meanwhile; with a `len` of 0 it
-/// may be anything.
+/// `data` points to `len` initialised values that live as long as `'a` and that nobody writes
+/// meanwhile; if `len` is 0, it may be anything.
 pub unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
     if len == 0 {
         &[]
@@ -23,7 +23,7 @@ pub unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
     }
 }
 
-/// A tensor. One whose dtype the engine does not compute with (quantised) makes the call a fallback.
+/// A tensor. A dtype that the engine does not compute with (quantised) makes the call a fallback.
 ///
 /// # Safety
 /// `t.sizes` and `t.strides` point to `t.dim` numbers during the call.
@@ -53,9 +53,9 @@ pub unsafe fn tensor(t: &DmlTensor) -> Result<View, Failure> {
         // SAFETY: the caller's promise.
         strides: Dims::from_slice(unsafe { slice(t.strides, dim) }),
         storage: AddressRange { start: t.storage, end: t.storage + t.storage_bytes },
-        weak: t.flags & flags::WRAPPED_NUMBER != 0,
-        negative: t.flags & flags::NEG != 0,
-        conjugate: t.flags & flags::CONJ != 0,
+        weak: t.flags & tensor_flag::WRAPPED_NUMBER != 0,
+        negative: t.flags & tensor_flag::NEG != 0,
+        conjugate: t.flags & tensor_flag::CONJ != 0,
     })
 }
 
@@ -78,14 +78,16 @@ pub fn to_abi(t: &View) -> DmlTensor {
         dtype: t.dtype as u8,
         place,
         device,
-        flags: flag(t.weak, flags::WRAPPED_NUMBER) | flag(t.negative, flags::NEG) | flag(t.conjugate, flags::CONJ),
+        flags: flag(t.weak, tensor_flag::WRAPPED_NUMBER)
+            | flag(t.negative, tensor_flag::NEG)
+            | flag(t.conjugate, tensor_flag::CONJ),
     }
 }
 
 /// A number.
 ///
 /// # Safety
-/// The payload is what the tag says: that part of the union is initialised. Any bits are a value of the types here.
+/// The payload is initialised as the tag says. Any bits are a valid value of the types here.
 unsafe fn scalar(v: &DmlValue) -> Option<Scalar> {
     // SAFETY: the caller's promise.
     unsafe {
@@ -102,11 +104,12 @@ unsafe fn scalar(v: &DmlValue) -> Option<Scalar> {
 /// One argument.
 ///
 /// # Safety
-/// The payload is what the tag says, and its pointers are as [`slice()`] and [`tensor`] want them, for `'a`.
+/// The payload is initialised as the tag says, and its pointers fulfil the conditions of
+/// [`slice()`] and [`tensor`] for `'a`.
 pub unsafe fn arg<'a>(v: &DmlValue) -> Result<Arg<'a>, Failure> {
     let len = || v.len as usize;
-    // SAFETY: the caller's promise, by which the part of the union that the tag names is initialised. `len`, which may be
-    // uninitialised otherwise, is read for lists and strings alone.
+    // SAFETY: the caller's promise: the part of the union that the tag names is initialised. `len`,
+    // which may be uninitialised otherwise, is only read for lists and strings.
     unsafe {
         Ok(match v.tag {
             tag::TENSOR => Arg::Tensor(tensor(&v.u.tensor)?),
@@ -123,12 +126,12 @@ pub unsafe fn arg<'a>(v: &DmlValue) -> Result<Arg<'a>, Failure> {
             tag::SCALARS => Arg::Scalars(slice(v.u.scalars, len()).iter().filter_map(|s| scalar(s)).collect()),
             tag::STRING => Arg::Str(
                 std::str::from_utf8(slice(v.u.string.cast(), len()))
-                    .map_err(|_| Failure::new(Status::Value, "a string argument is not UTF-8"))?,
+                    .map_err(|_| Failure::new(Status::ValueError, "a string argument is not UTF-8"))?,
             ),
             tag::GENERATOR => generator::shared(v.u.generator).map_or(Arg::None, Arg::Generator),
             _ => match scalar(v) {
                 Some(s) => Arg::Scalar(s),
-                None => return Err(Failure::new(Status::Runtime, format!("argument of unknown tag {}", v.tag))),
+                None => return Err(Failure::new(Status::RuntimeError, format!("argument of unknown tag {}", v.tag))),
             },
         })
     }
@@ -137,16 +140,16 @@ pub unsafe fn arg<'a>(v: &DmlValue) -> Result<Arg<'a>, Failure> {
 /// A number as a result.
 pub fn from_scalar(s: Scalar) -> DmlValue {
     let (tag, u) = match s {
-        Scalar::Bool(b) => (tag::BOOL, Payload { boolean: u8::from(b) }),
-        Scalar::Int(i) => (tag::INT, Payload { integer: i }),
-        Scalar::Double(d) => (tag::DOUBLE, Payload { number: d }),
-        Scalar::Complex(re, im) => (tag::COMPLEX, Payload { complex: [re, im] }),
+        Scalar::Bool(b) => (tag::BOOL, DmlPayload { boolean: u8::from(b) }),
+        Scalar::Int(i) => (tag::INT, DmlPayload { integer: i }),
+        Scalar::Double(d) => (tag::DOUBLE, DmlPayload { number: d }),
+        Scalar::Complex(re, im) => (tag::COMPLEX, DmlPayload { complex: [re, im] }),
     };
     DmlValue { tag, len: 0, u }
 }
 
 /// No result.
-pub const NONE: DmlValue = DmlValue { tag: tag::NONE, len: 0, u: Payload { integer: 0 } };
+pub const NONE: DmlValue = DmlValue { tag: tag::NONE, len: 0, u: DmlPayload { integer: 0 } };
 
 #[cfg(test)]
 mod tests {
@@ -167,11 +170,11 @@ mod tests {
             dtype,
             place: place::DML,
             device: 1,
-            flags: flags::NEG,
+            flags: tensor_flag::NEG,
         }
     }
 
-    fn value(tag: u8, len: i64, u: Payload) -> DmlValue {
+    fn value(tag: u8, len: i64, u: DmlPayload) -> DmlValue {
         DmlValue { tag, len, u }
     }
 
@@ -185,7 +188,7 @@ mod tests {
         assert!(t.negative && !t.conjugate && !t.weak);
         let back = to_abi(&t);
         assert_eq!((back.data, back.storage, back.storage_bytes), (0x1010, 0x1000, 64));
-        assert_eq!((back.dim, back.dtype, back.device, back.flags), (2, DType::F32 as u8, 1, flags::NEG));
+        assert_eq!((back.dim, back.dtype, back.device, back.flags), (2, DType::F32 as u8, 1, tensor_flag::NEG));
     }
 
     #[test]
@@ -202,21 +205,24 @@ mod tests {
         let scalars = [from_scalar(Scalar::Bool(true)), from_scalar(Scalar::Double(0.5))];
         // SAFETY: each payload is what its tag says and outlives the call.
         unsafe {
-            assert!(matches!(arg(&value(tag::INTS, 2, Payload { ints: ints.as_ptr() })), Ok(Arg::Ints([1, -2]))));
-            assert!(matches!(arg(&value(tag::INTS, 0, Payload { ints: std::ptr::null() })), Ok(Arg::Ints([]))));
-            let Ok(Arg::Tensors(tensors)) = arg(&value(tag::TENSORS, 2, Payload { tensors: list.as_ptr() })) else {
+            assert!(matches!(arg(&value(tag::INTS, 2, DmlPayload { ints: ints.as_ptr() })), Ok(Arg::Ints([1, -2]))));
+            assert!(matches!(arg(&value(tag::INTS, 0, DmlPayload { ints: std::ptr::null() })), Ok(Arg::Ints([]))));
+            let Ok(Arg::Tensors(tensors)) = arg(&value(tag::TENSORS, 2, DmlPayload { tensors: list.as_ptr() })) else {
                 panic!("not a list");
             };
             assert!(tensors[0].is_some() && tensors[1].is_none());
-            let Ok(Arg::Scalars(s)) = arg(&value(tag::SCALARS, 2, Payload { scalars: scalars.as_ptr() })) else {
+            let Ok(Arg::Scalars(s)) = arg(&value(tag::SCALARS, 2, DmlPayload { scalars: scalars.as_ptr() })) else {
                 panic!("not scalars");
             };
             assert_eq!(s, [Scalar::Bool(true), Scalar::Double(0.5)]);
-            assert!(matches!(arg(&value(tag::STRING, 4, Payload { string: c"none!".as_ptr() })), Ok(Arg::Str("none"))));
+            assert!(matches!(
+                arg(&value(tag::STRING, 4, DmlPayload { string: c"none!".as_ptr() })),
+                Ok(Arg::Str("none"))
+            ));
             assert!(matches!(arg(&from_scalar(Scalar::Complex(1.0, 2.0))), Ok(Arg::Scalar(Scalar::Complex(1.0, 2.0)))));
             assert!(matches!(arg(&NONE), Ok(Arg::None)));
-            assert!(matches!(arg(&value(tag::GENERATOR, 0, Payload { generator: 0 })), Ok(Arg::None)));
-            assert!(arg(&value(77, 0, Payload { integer: 0 })).is_err());
+            assert!(matches!(arg(&value(tag::GENERATOR, 0, DmlPayload { generator: 0 })), Ok(Arg::None)));
+            assert!(arg(&value(77, 0, DmlPayload { integer: 0 })).is_err());
         }
     }
 }

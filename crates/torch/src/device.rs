@@ -2,17 +2,19 @@
 
 use crate::abi::Status;
 use crate::error::{Failure, guard, guard_value};
+use crate::generator::DEFAULT_SEED;
 use crate::log;
 use dml_engine::interface::{ReadRange, WriteRange};
 use dml_engine::{AdapterKind, AddressRange, ArgumentBlock, Device, Interface, parameters};
+use dml_environment::SOFTWARE;
 use dml_kernel::{Builder, DType};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 thread_local! {
-    /// The last JSON text, for which the caller has a pointer.
+    /// The last JSON text, which the caller has a pointer to.
     static TEXT: RefCell<CString> = RefCell::default();
 }
 
@@ -25,18 +27,50 @@ pub fn publish(value: &Value) -> *const c_char {
     })
 }
 
-/// The index as the engine takes it; it is the engine that knows whether there is such a device.
+/// The index as the engine takes it; the engine checks whether there is such a device.
 fn index(device: i32) -> Result<usize, Failure> {
-    usize::try_from(device).map_err(|_| Failure::new(Status::Runtime, format!("invalid dml device index {device}")))
+    usize::try_from(device)
+        .map_err(|_| Failure::new(Status::RuntimeError, format!("invalid dml device index {device}")))
 }
 
 /// The device, opened at its first use.
 #[inline]
 pub fn open(device: i32) -> Result<&'static Arc<Device>, Failure> {
-    Ok(dml_engine::device(index(device)?)?)
+    let index = index(device)?;
+    match dml_engine::opened(index) {
+        Some(device) => Ok(device),
+        None => open_first(index),
+    }
 }
 
-/// Number of devices. An error says what is missing: the loader, or a usable adapter.
+#[cold]
+fn open_first(index: usize) -> Result<&'static Arc<Device>, Failure> {
+    dml_engine::set_default_seed(DEFAULT_SEED);
+    let device = dml_engine::device(index)?;
+    warn_of_software(device);
+    Ok(device)
+}
+
+/// Warns, once per device, of a device that is no GPU, unless `TORCH_DML_SOFTWARE` is set.
+fn warn_of_software(device: &Device) {
+    static WARNED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    let (index, info) = (device.index(), device.info());
+    if info.kind != AdapterKind::Software || SOFTWARE.get().is_some() {
+        return;
+    }
+    let mut warned = WARNED.lock().unwrap_or_else(PoisonError::into_inner);
+    if warned.contains(&index) {
+        return; // Another thread opened it at the same time.
+    }
+    warned.push(index);
+    tracing::warn!(
+        "device {index} is {}: no GPU, but the processor with a driver between, slower than PyTorch's \"cpu\". `python -m \
+         torch_dml doctor` says how to get a driver; TORCH_DML_SOFTWARE=1 silences this",
+        info.name
+    );
+}
+
+/// The number of devices. The error says what is missing: the loader, or a usable adapter.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_device_count(count: *mut i32) -> i32 {
     guard(|| {
@@ -48,12 +82,12 @@ pub unsafe extern "C" fn dml_device_count(count: *mut i32) -> i32 {
     })
 }
 
-/// What is known of a device, as JSON; null on error. Does not open it.
+/// The description of a device as JSON; null on error. Does not open the device.
 ///
-/// Keys: `name`, `vendor`, `kind` ("discrete", "integrated", "virtual", "software"), `driver`, `driver_info`,
-/// `api_version` ("1.3.224"), `memory_total` and `memory_free` (bytes), `f16`, `bf16`, `f64`, `i64` (what it computes
-/// with), `matrix` (matrix units), `timestamps` (kernels' times can be known), `subnormals` (sums and products keep
-/// them), `software`, `uuid` (hexadecimal).
+/// Keys: `name`, `vendor`, `kind` ("discrete", "integrated", "virtual", "software"), `driver`,
+/// `driver_info`, `api_version` ("1.3.224"), `memory_total` and `memory_free` (bytes), `f16`,
+/// `bf16`, `f64`, `i64` (arithmetic), `matrix` (matrix units), `timestamps` (times of kernels can
+/// be measured), `subnormals` (sums and products keep them), `software`, `uuid` (hexadecimal).
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_device_info_json(device: i32) -> *const c_char {
     guard_value(std::ptr::null(), || {
@@ -93,7 +127,7 @@ fn kind(kind: AdapterKind) -> &'static str {
     }
 }
 
-/// Adapters that are no devices, as JSON: `[{"name": ..., "reason": ...}]`.
+/// The adapters that cannot be used, as JSON: `[{"name": ..., "reason": ...}]`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_unsupported_adapters_json() -> *const c_char {
     guard_value(std::ptr::null(), || {
@@ -105,7 +139,7 @@ pub extern "C" fn dml_unsupported_adapters_json() -> *const c_char {
     })
 }
 
-/// The dtypes a device computes with: bit `n` is the dtype of code `n`.
+/// The dtypes that a device computes with: bit `n` is the `DmlDType` n.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_device_dtypes(device: i32, mask: *mut u32) -> i32 {
     guard(|| {
@@ -113,7 +147,8 @@ pub unsafe extern "C" fn dml_device_dtypes(device: i32, mask: *mut u32) -> i32 {
         let bits = (0..=u8::MAX)
             .filter_map(DType::from_code)
             .filter(|dtype| match dtype {
-                // Its bits take 64-bit integers. Those alone are made of 32-bit ones where they are missing.
+                // float64 uses 64-bit integers for its bits. Integers of 64 bits alone are emulated
+                // if they are missing.
                 DType::F64 | DType::C128 => caps.f64 && caps.i64,
                 _ => true,
             })
@@ -124,7 +159,7 @@ pub unsafe extern "C" fn dml_device_dtypes(device: i32, mask: *mut u32) -> i32 {
     })
 }
 
-/// Runs a kernel that computes 1 + 2 and checks it.
+/// Runs a kernel that computes 1 + 2 and checks the sum.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_self_test(device: i32) -> i32 {
     guard(|| {
@@ -136,7 +171,7 @@ pub extern "C" fn dml_self_test(device: i32) -> i32 {
         if sum == 3.0 {
             return Ok(());
         }
-        Err(Failure::new(Status::Runtime, format!("1 + 2 gave {sum} on {}", device.info().name)))
+        Err(Failure::new(Status::RuntimeError, format!("1 + 2 gave {sum} on {}", device.info().name)))
     })
 }
 
@@ -173,7 +208,7 @@ fn add_one_and_two(device: &Device, block: u64) -> Result<f32, Failure> {
     Ok(f32::from_ne_bytes(sum))
 }
 
-/// Waits for all work of a device, and reports what it met.
+/// Waits for all work of a device, and returns its errors.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_synchronize(device: i32) -> i32 {
     guard(|| {
@@ -200,7 +235,7 @@ pub unsafe extern "C" fn dml_idle(device: i32, idle: *mut i32) -> i32 {
     })
 }
 
-/// Whether this process was forked from one that had started Vulkan, and so can use no device.
+/// 1 in a child of a process that had started Vulkan: it can use no device.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_forked() -> i32 {
     i32::from(dml_engine::forked())
@@ -215,7 +250,10 @@ pub extern "C" fn dml_simulate_loss(device: i32) -> i32 {
     })
 }
 
-/// What every wait asks from now on; null: nothing.
+/// From now on every wait for a device calls `check` every 50 ms, on the waiting thread and without
+/// a lock of the engine. If the result is not 0, the wait ends with `DML_INTERRUPTED`. A wait of an
+/// operator that only enqueues also ends, but the operator is enqueued and succeeds. Null: waits
+/// are not interrupted.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_set_interrupt_check(check: Option<extern "C" fn() -> i32>) {
     guard(|| {
@@ -224,19 +262,20 @@ pub extern "C" fn dml_set_interrupt_check(check: Option<extern "C" fn() -> i32>)
     });
 }
 
-/// The devices are PyTorch's CUDA devices in this process, and messages call them that.
+/// From now on messages call the devices CUDA devices.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_stand_in_for_cuda() {
-    dml_engine::stand_in_for_cuda();
+    dml_aten::operator::device_type::stand_in_for_cuda();
 }
 
-/// PyTorch 2.`minor` asks: some of what the CPU refuses or takes depends on it.
+/// Sets PyTorch's version, 2.`minor`: the CPU accepts different arguments in different versions.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_set_torch_minor(minor: u32) {
     dml_aten::operator::torch_version::set(minor);
 }
 
-/// Waits for the work that drivers were given and saves compiled kernels; to be called before the process ends.
+/// Before the process ends: waits for all work that drivers have, and saves compiled kernels. Work
+/// that no driver has is not run.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_shutdown() {
     guard(|| {
@@ -245,9 +284,9 @@ pub extern "C" fn dml_shutdown() {
     });
 }
 
-/// What a device's queue did so far, as JSON; null on error. Keys: `commands` (launches and copies that were asked for),
-/// `fused_launches` (those that ran as part of a fused kernel), `fused_kernels` (runs of fused kernels), `barriers`,
-/// `submits`, `waits`.
+/// Statistics of a device's queue as JSON; null on error. Keys: `commands` (enqueued launches and
+/// copies), `fused_launches` (launches that ran as part of a fused kernel), `fused_kernels` (runs
+/// of fused kernels), `barriers`, `submits`, `waits`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_queue_stats_json(device: i32) -> *const c_char {
     guard_value(std::ptr::null(), || {
@@ -263,8 +302,9 @@ pub extern "C" fn dml_queue_stats_json(device: i32) -> *const c_char {
     })
 }
 
-/// What kernels cost the process so far, as JSON; null on error. Keys: `kernels` (compiled, or found in the cache),
-/// `emit_ns`, `compile_ns` (over all threads), `longest_ns`, `wait_ns` (of work that was to be submitted).
+/// The cost of kernels in this process as JSON; null on error. Keys: `kernels` (compiled, or found
+/// in the cache), `emit_ns`, `compile_ns` (over all threads), `longest_ns`, `wait_ns` (time during
+/// which submissions waited for kernels).
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_kernel_stats_json() -> *const c_char {
     guard_value(std::ptr::null(), || {
@@ -279,8 +319,9 @@ pub extern "C" fn dml_kernel_stats_json() -> *const c_char {
     })
 }
 
-/// What Vulkan's validation layer reported in this process so far, as JSON: a list, empty without
-/// `TORCH_DML_VALIDATION=1`; null on error. Keys: `id` (the rule), `text` (the first message), `count`.
+/// The messages of Vulkan's validation layer in this process as JSON: a list, empty without
+/// `TORCH_DML_VALIDATION=1`; null on error. Keys: `id` (the rule), `text` (the first message),
+/// `count`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_validation_json() -> *const c_char {
     guard_value(std::ptr::null(), || {
@@ -302,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_negative_index_is_refused() {
-        assert_eq!(dml_synchronize(-1), Status::Runtime as i32);
+        assert_eq!(dml_synchronize(-1), Status::RuntimeError as i32);
         assert!(dml_device_info_json(-1).is_null());
     }
 

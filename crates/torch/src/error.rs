@@ -1,6 +1,7 @@
-//! Errors as statuses, messages per thread, and the wall that stops panics.
+//! Errors as statuses, messages per thread, and the conversion of panics.
 
 use crate::abi::Status;
+use crate::message::message;
 use dml_aten::operator::torch_version;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
@@ -10,12 +11,12 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// A failure at the ABI. A message of `None` is already set, by the plugin.
+/// A failure at the ABI. With a message of `None`, the plugin has already set the message.
 #[derive(Debug)]
 pub struct Failure {
     /// The status to return.
     pub status: Status,
-    /// What to say.
+    /// The message.
     pub message: Option<String>,
 }
 
@@ -32,12 +33,12 @@ impl From<dml_engine::Error> for Failure {
         let status = match &e {
             E::OutOfMemory { .. } | E::HostOutOfMemory { .. } => Status::OutOfMemory,
             E::DeviceLost { .. } => Status::DeviceLost,
-            E::IndexOutOfRange { runtime: false, .. } => Status::Index,
+            E::IndexOutOfRange { runtime: false, .. } => Status::IndexError,
             E::Unsupported { .. } | E::Gpu(dml_gpu::Error::Unsupported { .. }) => Status::NotImplemented,
             E::Interrupted => Status::Interrupted,
-            _ => Status::Runtime,
+            _ => Status::RuntimeError,
         };
-        Self::new(status, e.to_string())
+        Self::new(status, message(&e))
     }
 }
 
@@ -47,12 +48,12 @@ impl From<dml_aten::Error> for Failure {
         let status = match e {
             E::Engine(e) => return e.into(),
             E::Host(status) => return Self { status: status_of(status), message: None },
-            E::Runtime(_) => Status::Runtime,
+            E::Runtime(_) => Status::RuntimeError,
             E::Dtype(_) if torch_version::at_least(15) => Status::NotImplemented,
-            E::Dtype(_) => Status::Runtime,
-            E::Index(_) => Status::Index,
-            E::Type(_) => Status::Type,
-            E::Value(_) => Status::Value,
+            E::Dtype(_) => Status::RuntimeError,
+            E::Index(_) => Status::IndexError,
+            E::Type(_) => Status::TypeError,
+            E::Value(_) => Status::ValueError,
             E::NotImplemented(_) => Status::NotImplemented,
             E::Fallback(_) => Status::Fallback,
         };
@@ -63,15 +64,15 @@ impl From<dml_aten::Error> for Failure {
 /// The status that a callback returned.
 fn status_of(code: i32) -> Status {
     use Status::*;
-    [Index, Type, Value, NotImplemented, OutOfMemory, DeviceLost, Interrupted]
+    [IndexError, TypeError, ValueError, NotImplemented, OutOfMemory, DeviceLost, Interrupted]
         .into_iter()
         .find(|s| *s as i32 == code)
-        .unwrap_or(Runtime)
+        .unwrap_or(RuntimeError)
 }
 
 /// Sets the calling thread's message.
 pub fn set(message: &str) {
-    // A message with a zero byte in it is cut there.
+    // A message with a zero byte is truncated there.
     let end = message.find('\0').unwrap_or(message.len());
     let text = CString::new(&message[..end]).unwrap_or_default();
     LAST.with(|last| last.replace(text));
@@ -82,7 +83,7 @@ pub fn guard(body: impl FnOnce() -> Result<(), Failure>) -> i32 {
     let failure = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return Status::Ok as i32,
         Ok(Err(failure)) => failure,
-        Err(panic) => Failure::new(Status::Runtime, panic_message(panic.as_ref())),
+        Err(panic) => Failure::new(Status::RuntimeError, panic_message(panic.as_ref())),
     };
     if let Some(message) = failure.message {
         set(&message);
@@ -90,7 +91,7 @@ pub fn guard(body: impl FnOnce() -> Result<(), Failure>) -> i32 {
     failure.status as i32
 }
 
-/// As [`guard`], for functions that return something else: `failed` on failure.
+/// As [`guard`], for functions with another result: `failed` on failure.
 pub fn guard_value<T>(failed: T, body: impl FnOnce() -> Result<T, Failure>) -> T {
     let mut value = failed;
     guard(|| {
@@ -109,13 +110,13 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     format!("internal error of torch-dml, please report it: {what}")
 }
 
-/// The calling thread's last message.
+/// The message of the calling thread's last failed call, valid until its next call.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_last_error() -> *const c_char {
     LAST.with(|last| last.borrow().as_ptr())
 }
 
-/// Sets the calling thread's message, for a plugin's callback that fails.
+/// Sets the calling thread's message. Called by the plugin's callbacks before they return a status.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_set_error(message: *const c_char) {
     if !message.is_null() {
@@ -124,13 +125,13 @@ pub unsafe extern "C" fn dml_set_error(message: *const c_char) {
     }
 }
 
-/// Version of this interface.
+/// Version of this interface: `DML_ABI_VERSION` as the engine was built for.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_abi_version() -> u32 {
     crate::abi::ABI_VERSION
 }
 
-/// Version of the engine, `"0.1.0"`.
+/// Version of the engine, such as "0.1.0".
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
@@ -141,17 +142,18 @@ mod tests {
     use super::*;
 
     fn last() -> String {
-        // SAFETY: `dml_last_error` returns a C string that lives until the thread's next failed call; it is copied before.
+        // SAFETY: `dml_last_error` returns a C string that lives until the thread's next failed
+        // call; it is copied before.
         unsafe { CStr::from_ptr(dml_last_error()) }.to_string_lossy().into_owned()
     }
 
     #[test]
     fn errors_become_statuses_and_messages() {
         let e = dml_aten::Error::Index("Dimension out of range".into());
-        assert_eq!(guard(|| Err(e.into())), Status::Index as i32);
+        assert_eq!(guard(|| Err(e.into())), Status::IndexError as i32);
         assert_eq!(last(), "Dimension out of range");
         let e = dml_engine::Error::InvalidDevice { index: 9, count: 1 };
-        assert_eq!(guard(|| Err(dml_aten::Error::from(e).into())), Status::Runtime as i32);
+        assert_eq!(guard(|| Err(dml_aten::Error::from(e).into())), Status::RuntimeError as i32);
         assert!(last().contains('9'));
     }
 
@@ -161,12 +163,12 @@ mod tests {
         let e = dml_aten::Error::Host(Status::OutOfMemory as i32);
         assert_eq!(guard(|| Err(e.into())), Status::OutOfMemory as i32);
         assert_eq!(last(), "said by the plugin");
-        assert_eq!(status_of(99), Status::Runtime);
+        assert_eq!(status_of(99), Status::RuntimeError);
     }
 
     #[test]
     fn a_panic_stops_here() {
-        assert_eq!(guard(|| panic!("lost {}", "count")), Status::Runtime as i32);
+        assert_eq!(guard(|| panic!("lost {}", "count")), Status::RuntimeError as i32);
         assert!(last().contains("lost count"));
         assert_eq!(guard_value(7, || panic!("again")), 7);
     }

@@ -10,16 +10,17 @@ use dml_engine::Event;
 /// `handle` is 0, or from [`dml_event_record`] and not freed during `'a`.
 unsafe fn event<'a>(handle: u64) -> Result<&'a Event, Failure> {
     // SAFETY: the caller's promise.
-    unsafe { handle::get(handle) }.ok_or_else(|| Failure::new(Status::Runtime, "this event was not recorded"))
+    unsafe { handle::get(handle) }.ok_or_else(|| Failure::new(Status::RuntimeError, "this event was not recorded"))
 }
 
-/// Records an event after the work so far.
+/// Records an event after all work so far; with `timing`, also the time at which the device reaches
+/// it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dml_event_record(device: i32, timing: i32, handle: *mut u64) -> i32 {
+pub unsafe extern "C" fn dml_event_record(device: i32, timing: i32, event: *mut u64) -> i32 {
     guard(|| {
         let recorded = open(device)?.record_event(timing != 0)?;
         // SAFETY: the contract's places.
-        unsafe { handle.write(handle::new(recorded)) };
+        unsafe { event.write(handle::new(recorded)) };
         Ok(())
     })
 }

@@ -1,10 +1,13 @@
-//! Random generators. A handle is a reference to a generator made beside the default one; 0 is a device's default.
+//! Random generators. A handle is a reference to a generator; 0 is the device's default generator.
 
 use crate::device::open;
 use crate::error::{Failure, guard};
 use crate::handle;
 use dml_engine::Generator;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// The seed of generators that were never seeded: PyTorch's default.
+pub const DEFAULT_SEED: u64 = 67_280_421_310_721;
 
 /// The generator of a handle, shared; `None` for 0.
 ///
@@ -18,27 +21,27 @@ pub unsafe fn shared(handle: u64) -> Option<Arc<Mutex<Generator>>> {
 /// # Safety
 /// As [`shared`].
 unsafe fn with<T>(handle: u64, device: i32, f: impl FnOnce(&mut Generator) -> T) -> Result<T, Failure> {
-    // A generator is two numbers: a panic elsewhere left it sound.
-    // SAFETY: the caller's promise.
+    // A panic of another thread cannot leave a generator, which is two numbers, in an invalid
+    // state. SAFETY: the caller's promise.
     Ok(match unsafe { shared(handle) } {
         Some(own) => f(&mut own.lock().unwrap_or_else(PoisonError::into_inner)),
         None => f(&mut open(device)?.generator().lock().unwrap_or_else(PoisonError::into_inner)),
     })
 }
 
-/// A replay would not seed again.
+/// Fails in a capture: a replay would not seed again.
 fn refuse_in_capture(device: i32) -> Result<(), Failure> {
     let open = usize::try_from(device).ok().and_then(dml_engine::opened);
     open.map_or(Ok(()), |device| Ok(device.refuse_in_capture("seeding a generator")?))
 }
 
-/// A generator beside the default one.
+/// A new generator, in addition to the device's default one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_generator_new(device: i32, generator: *mut u64) -> i32 {
     guard(|| {
         open(device)?;
         // SAFETY: the contract's places.
-        unsafe { generator.write(handle::new(Arc::new(Mutex::new(Generator::default())))) };
+        unsafe { generator.write(handle::new(Arc::new(Mutex::new(Generator::new(DEFAULT_SEED))))) };
         Ok(())
     })
 }
@@ -50,7 +53,7 @@ pub unsafe extern "C" fn dml_generator_free(generator: u64) {
     guard(|| unsafe { handle::free::<Arc<Mutex<Generator>>>(generator) });
 }
 
-/// Goes to the start of `seed`'s stream.
+/// Moves to the start of `seed`'s stream. Generator 0 is the device's default one, here and below.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_generator_seed(generator: u64, device: i32, seed: u64) -> i32 {
     // SAFETY: the contract's handles.

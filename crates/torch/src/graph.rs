@@ -13,10 +13,10 @@ use std::sync::Arc;
 /// `handle` is 0, or from [`dml_graph_end`] and not freed during `'a`.
 unsafe fn graph<'a>(handle: u64) -> Result<&'a Graph, Failure> {
     // SAFETY: the caller's promise.
-    unsafe { handle::get(handle) }.ok_or_else(|| Failure::new(Status::Runtime, "no graph was captured"))
+    unsafe { handle::get(handle) }.ok_or_else(|| Failure::new(Status::RuntimeError, "no graph was captured"))
 }
 
-/// A pool of memory for several graphs.
+/// A pool of memory that several graphs share.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_pool_new(device: i32, pool: *mut u64) -> i32 {
     guard(|| {
@@ -27,14 +27,15 @@ pub unsafe extern "C" fn dml_graph_pool_new(device: i32, pool: *mut u64) -> i32 
     })
 }
 
-/// Drops a handle of a pool.
+/// Drops a handle of a pool. The pool's graphs keep the pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_pool_free(pool: u64) {
     // SAFETY: the contract's handles.
     guard(|| unsafe { handle::free::<Arc<GraphPool>>(pool) });
 }
 
-/// Begins to capture what this thread runs on a device.
+/// Begins a capture of the calling thread's work on a device. The thread's work is recorded, not
+/// run, until the capture ends. Pool 0: a new pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_begin(device: i32, pool: u64, capture: *mut u64) -> i32 {
     guard(|| {
@@ -46,13 +47,14 @@ pub unsafe extern "C" fn dml_graph_begin(device: i32, pool: u64, capture: *mut u
     })
 }
 
-/// Ends a capture, which is over also on failure.
+/// Ends a capture, on the thread that began it. The capture is over and its handle invalid also on
+/// failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_end(capture: u64, graph: *mut u64) -> i32 {
     guard(|| {
         // SAFETY: the contract's handles; this one is freed here.
         let capture = unsafe { handle::take::<Capture>(capture)? }
-            .ok_or_else(|| Failure::new(Status::Runtime, "no graph is being captured"))?;
+            .ok_or_else(|| Failure::new(Status::RuntimeError, "no graph is being captured"))?;
         let ended = capture.end()?;
         // SAFETY: the contract's places.
         unsafe { graph.write(handle::new(ended)) };
@@ -74,8 +76,9 @@ pub unsafe extern "C" fn dml_graph_replay(handle: u64) -> i32 {
     guard(|| unsafe { Ok(graph(handle)?.replay()?) })
 }
 
-/// What a graph consists of, as JSON: `captured` (launches), `launches` and `barriers` (of a replay),
-/// `barriers_in_order` (that the launches would need in the order of their capture). Null on error.
+/// Statistics of a graph as JSON: `captured` (launches), `launches` and `barriers` (of a replay),
+/// `barriers_in_order` (barriers that a replay in the order of the capture would need). Null on
+/// error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_stats_json(handle: u64) -> *const c_char {
     guard_value(std::ptr::null(), || {
@@ -90,7 +93,7 @@ pub unsafe extern "C" fn dml_graph_stats_json(handle: u64) -> *const c_char {
     })
 }
 
-/// Drops a graph. Replays that are enqueued run.
+/// Drops a graph. Enqueued replays run.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_graph_free(graph: u64) {
     // SAFETY: the contract's handles.
@@ -115,7 +118,7 @@ mod tests {
     #[test]
     fn handles_go_round() {
         let (mut count, mut pool, mut capture, mut graph, mut on) = (0, 0, 0, 0, 0);
-        // SAFETY: valid places, and handles used as the contract says.
+        // SAFETY: valid places, and handles used according to the contract.
         unsafe {
             if crate::device::dml_device_count(&raw mut count) != 0 || count == 0 {
                 return; // a machine with no Vulkan
@@ -124,7 +127,7 @@ mod tests {
             assert_eq!(dml_graph_begin(0, pool, &raw mut capture), 0);
             assert_eq!((dml_is_capturing(0, &raw mut on), on), (0, 1));
             let mut second = 0;
-            assert_eq!(dml_graph_begin(0, 0, &raw mut second), Status::Runtime as i32);
+            assert_eq!(dml_graph_begin(0, 0, &raw mut second), Status::RuntimeError as i32);
             assert_eq!(dml_graph_end(capture, &raw mut graph), 0);
             assert_eq!((dml_is_capturing(0, &raw mut on), on), (0, 0));
             assert_eq!(dml_graph_replay(graph), 0);
@@ -133,8 +136,8 @@ mod tests {
             dml_graph_pool_free(pool);
             assert_eq!(dml_graph_begin(0, 0, &raw mut capture), 0);
             dml_graph_discard(capture);
-            assert_eq!(dml_graph_end(0, &raw mut graph), Status::Runtime as i32);
-            assert_eq!(dml_graph_replay(0), Status::Runtime as i32);
+            assert_eq!(dml_graph_end(0, &raw mut graph), Status::RuntimeError as i32);
+            assert_eq!(dml_graph_replay(0), Status::RuntimeError as i32);
             assert!(dml_graph_stats_json(0).is_null());
             dml_graph_free(0);
         }

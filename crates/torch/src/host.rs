@@ -17,8 +17,8 @@ pub struct Plugin<'a> {
 
 impl<'a> Plugin<'a> {
     /// # Safety
-    /// The functions of `host` may be called with `host.this`, as `engine.h` says, on the calling thread while the result
-    /// lives: it is neither `Send` nor `Sync`.
+    /// The functions of `host` may be called with `host.context`, according to the contract, on the
+    /// calling thread while the result lives: it is neither `Send` nor `Sync`.
     pub unsafe fn new(host: &'a DmlHost) -> Self {
         Self { host }
     }
@@ -32,7 +32,7 @@ impl<'a> Plugin<'a> {
         if status != Status::Ok as i32 {
             return Err(status);
         }
-        // SAFETY: a callback that succeeds has filled all of it, says `engine.h`.
+        // SAFETY: by the contract, a successful callback has filled the whole structure.
         Ok(unsafe { out.assume_init() })
     }
 
@@ -61,9 +61,10 @@ impl Environment for Plugin<'_> {
     fn allocate(&self, device: u8, dtype: DType, sizes: &[i64], strides: &[i64]) -> dml_compute::Result<View> {
         let dim = dim(sizes, strides).map_err(|e| dml_compute::Error::Invalid(e.to_string()))?;
         let made = Self::yielded(|out| {
-            // SAFETY: `new`'s promise; both slices have `dim` numbers, and `out` is a place for a tensor.
+            // SAFETY: `new`'s promise; both slices have `dim` numbers, and `out` is a place for a
+            // tensor.
             unsafe {
-                (self.host.empty)(self.host.this, sizes.as_ptr(), strides.as_ptr(), dim, dtype as u8, device, out)
+                (self.host.empty)(self.host.context, sizes.as_ptr(), strides.as_ptr(), dim, dtype as u8, device, out)
             }
         })
         .map_err(dml_compute::Error::Allocation)?;
@@ -87,7 +88,7 @@ impl Environment for Plugin<'_> {
 
     fn matmul_precision(&self) -> MatmulPrecision {
         // SAFETY: `new`'s promise.
-        match unsafe { (self.host.matmul_precision)(self.host.this) } {
+        match unsafe { (self.host.matmul_precision)(self.host.context) } {
             precision::HIGH => MatmulPrecision::High,
             precision::MEDIUM => MatmulPrecision::Medium,
             _ => MatmulPrecision::Highest,
@@ -96,7 +97,7 @@ impl Environment for Plugin<'_> {
 
     fn product_dtype(&self) -> Option<DType> {
         // SAFETY: `new`'s promise.
-        let code = unsafe { (self.host.product_dtype)(self.host.this) };
+        let code = unsafe { (self.host.product_dtype)(self.host.context) };
         DType::from_code(code).filter(|dtype| matches!(dtype, DType::F16 | DType::BF16))
     }
 }
@@ -105,11 +106,11 @@ impl Host for Plugin<'_> {
     fn resize(&self, t: &mut View, sizes: &[i64], strides: &[i64]) -> Result<()> {
         let (before, dim) = (to_abi(t), dim(sizes, strides)?);
         *t = Self::made(|out| {
-            // SAFETY: `new`'s promise; both slices have `dim` numbers. `out` is valid for a write, and `before` points into `t`,
-            // which stays as it is until the callback has returned.
+            // SAFETY: `new`'s promise; both slices have `dim` numbers. `out` is valid for a write,
+            // and `before` points into `t`, which does not change before the callback has returned.
             unsafe {
                 out.write(before);
-                (self.host.resize)(self.host.this, out, sizes.as_ptr(), strides.as_ptr(), dim)
+                (self.host.resize)(self.host.context, out, sizes.as_ptr(), strides.as_ptr(), dim)
             }
         })?;
         Ok(())
@@ -119,11 +120,11 @@ impl Host for Plugin<'_> {
         let offset = (view.data - base.storage.start) / base.element_size();
         let (base, dim) = (to_abi(base), dim(&view.sizes, &view.strides)?);
         Self::made(|out| {
-            // SAFETY: `new`'s promise; both slices have `dim` numbers, `base` points into a tensor that outlives the callback,
-            // and `out` is a place for a tensor.
+            // SAFETY: `new`'s promise; both slices have `dim` numbers, `base` points into a tensor
+            // that outlives the callback, and `out` is a place for a tensor.
             unsafe {
                 (self.host.view)(
-                    self.host.this,
+                    self.host.context,
                     &raw const base,
                     view.sizes.as_ptr(),
                     view.strides.as_ptr(),
@@ -138,7 +139,7 @@ impl Host for Plugin<'_> {
     fn warn(&self, message: &str) {
         if let Ok(text) = CString::new(message) {
             // SAFETY: `new`'s promise; the text ends with a 0 and lives through the call.
-            unsafe { (self.host.warn)(self.host.this, text.as_ptr()) };
+            unsafe { (self.host.warn)(self.host.context, text.as_ptr()) };
         }
     }
 
@@ -188,7 +189,7 @@ mod tests {
     #[test]
     fn the_plugin_never_reads_beyond_the_strides() {
         let host = DmlHost {
-            this: std::ptr::null_mut(),
+            context: std::ptr::null_mut(),
             empty,
             resize,
             view,

@@ -1,4 +1,4 @@
-//! Where the host's time goes, for `bench ops --breakdown`.
+//! The host's time, for `bench ops --breakdown`.
 
 use crate::device::publish;
 use crate::error::{guard, guard_value};
@@ -7,19 +7,20 @@ use serde_json::json;
 use std::ffi::c_char;
 use std::sync::atomic::AtomicU32;
 
-/// A word that is not 0 while some thread measures: a caller looks there before it enters a stage.
+/// A word that is not 0 while some thread measures: callers check it before they enter a stage.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_measuring() -> *const AtomicU32 {
     measure::measuring()
 }
 
-/// The plugin's code is entered: what it does itself is unpacking. Returns what `dml_measure_leave` takes.
+/// Enters the plugin's code, whose own time counts as unpacking. Returns the token of
+/// `dml_measure_leave`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_measure_enter() -> u32 {
     measure::enter(Stage::Unpack).into_token()
 }
 
-/// The plugin's code is left.
+/// Leaves the plugin's code.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_measure_leave(token: u32) {
     measure::leave(token);
@@ -34,11 +35,12 @@ pub extern "C" fn dml_measure_begin() -> i32 {
     })
 }
 
-/// What the calling thread's time went to since `dml_measure_begin`, as JSON; null if that was not called.
+/// The calling thread's time since `dml_measure_begin` as JSON; null if that was not called.
 ///
-/// Keys: `elapsed_ns`, `clock_ns` (what reading the clock at both ends of a stage costs; subtracted), and `stages`: of
-/// each the `ns` without those inside it, and how often it was `entered`. `beside` is what the threads that submit did
-/// meanwhile: nanoseconds of `record` and `submit`, and the number of `commands`.
+/// Keys: `elapsed_ns`, `clock_ns` (the cost of reading the clock at both ends of a stage;
+/// subtracted), and `stages`: for each, `ns` without the stages inside it, and how often it was
+/// `entered`. `beside` is the work of the submitting threads meanwhile: nanoseconds of `record` and
+/// `submit`, and the number of `commands`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_measure_end_json() -> *const c_char {
     guard_value(std::ptr::null(), || {

@@ -7,7 +7,7 @@ use dml_engine::{PoolStats, SegmentInfo, Stat};
 use serde_json::{Map, Value, json};
 use std::ffi::{c_char, c_void};
 
-/// Allocates.
+/// Allocates memory of a device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_allocate(device: i32, bytes: u64, address: *mut u64) -> i32 {
     guard(|| {
@@ -18,7 +18,7 @@ pub unsafe extern "C" fn dml_allocate(device: i32, bytes: u64, address: *mut u64
     })
 }
 
-/// Frees. Work that was enqueued before may still use the memory.
+/// Frees memory. Work that was enqueued before may still use it.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_free(device: i32, address: u64) {
     guard(|| {
@@ -44,8 +44,8 @@ pub unsafe extern "C" fn dml_download(device: i32, address: u64, target: *mut c_
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: the contract's arrays: `bytes` bytes that nobody else uses during the call. What they hold before, if
-        // anything, is never read.
+        // SAFETY: the contract's arrays: `bytes` bytes that nobody else uses during the call. What
+        // they hold before, if anything, is never read.
         let target = unsafe { std::slice::from_raw_parts_mut(target.cast::<u8>(), bytes as usize) };
         Ok(open(device)?.download(address, target)?)
     })
@@ -55,7 +55,7 @@ fn stat(s: Stat) -> DmlStat {
     DmlStat { current: s.current as i64, peak: s.peak as i64, allocated: s.allocated as i64, freed: s.freed as i64 }
 }
 
-/// A pool's figures.
+/// The figures of a pool.
 pub fn pool(p: &PoolStats) -> DmlPoolStats {
     DmlPoolStats {
         allocation: stat(p.allocations),
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn dml_memory_stats(device: i32, out: *mut DmlMemoryStats)
     })
 }
 
-/// The same as JSON, with `torch.accelerator.memory_stats`' keys; null on error.
+/// The same figures as JSON, with `torch.accelerator.memory_stats`' keys; null on error.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_memory_stats_json(device: i32) -> *const c_char {
     guard_value(std::ptr::null(), || Ok(publish(&to_json(&stats(device)?))))
@@ -123,7 +123,8 @@ fn to_json(s: &DmlMemoryStats) -> Value {
     Value::Object(out)
 }
 
-/// What lies where, as JSON: a list of segments, with `torch.cuda.memory_snapshot`'s keys; null on error.
+/// The segments and blocks as JSON: a list of segments, with `torch.cuda.memory_snapshot`'s keys;
+/// null on error.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_memory_snapshot_json(device: i32) -> *const c_char {
     guard_value(std::ptr::null(), || {
@@ -151,18 +152,18 @@ pub extern "C" fn dml_memory_snapshot_json(device: i32) -> *const c_char {
     })
 }
 
-/// The bytes of the block that starts at an address.
+/// Bytes of the block in use that contains an address; 0 if there is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_block_bytes(device: i32, address: u64, bytes: *mut u64) -> i32 {
     guard(|| {
-        let block = open(device)?.block_range(address);
+        let block = open(device)?.block(address);
         // SAFETY: the contract's places.
-        unsafe { bytes.write(block.map_or(0, |b| b.1)) };
+        unsafe { bytes.write(block.map_or(0, |block| block.range.bytes())) };
         Ok(())
     })
 }
 
-/// Bytes free and in all.
+/// Free bytes, and the device's total.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_memory_info(device: i32, free: *mut u64, total: *mut u64) -> i32 {
     guard(|| {
@@ -176,7 +177,7 @@ pub unsafe extern "C" fn dml_memory_info(device: i32, free: *mut u64, total: *mu
     })
 }
 
-/// Gives unused memory back to the driver. A device that was not used has none, and is not opened.
+/// Returns unused memory to the driver. A device that was not used has none, and is not opened.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_empty_cache(device: i32) -> i32 {
     guard(|| match dml_engine::opened(device as usize) {

@@ -1,18 +1,19 @@
-//! The table of operators, and calls of them.
+//! The table of operators, and their calls.
 
-use crate::abi::{DmlHost, DmlTensor, DmlValue, Payload, Status, tag};
+use crate::abi::{DmlHost, DmlPayload, DmlTensor, DmlValue, Status, tag};
 use crate::convert::{NONE, arg, from_scalar, slice, to_abi};
 use crate::error::{Failure, guard, guard_value};
 use crate::host::Plugin;
 use dml_aten::{Arg, Ret, operators};
 use dml_engine::measure::{self, Stage};
+use dml_environment::FALLBACK_IS_ERROR;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 
 thread_local! {
-    /// Tensor lists of the last call that returned any, for which the plugin gets pointers.
+    /// The tensor lists of the last call that returned any; the plugin has pointers to them.
     static LISTS: RefCell<Vec<Vec<DmlTensor>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -31,13 +32,13 @@ pub extern "C" fn dml_operator_count() -> u32 {
     guard_value(0, || Ok(operators().len() as u32))
 }
 
-/// An operator's name, null when there is none of this index.
+/// An operator's name, such as "aten::add.Tensor"; null when there is none of this index.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_operator_name(op: u32) -> *const c_char {
     guard_value(std::ptr::null(), || Ok(texts().get(op as usize).map_or(std::ptr::null(), |(name, _)| name.as_ptr())))
 }
 
-/// An operator's schema as PyTorch prints it, null when there is none of this index.
+/// An operator's schema as PyTorch prints it; null when there is none of this index.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_operator_schema(op: u32) -> *const c_char {
     guard_value(std::ptr::null(), || {
@@ -45,7 +46,15 @@ pub extern "C" fn dml_operator_schema(op: u32) -> *const c_char {
     })
 }
 
-/// Runs an operator.
+/// Whether `TORCH_DML_FALLBACK` makes an operator without a kernel an error. Read at each call, as
+/// programs may change the variable.
+#[unsafe(no_mangle)]
+pub extern "C" fn dml_fallback_is_error() -> i32 {
+    guard_value(0, || Ok(i32::from(FALLBACK_IS_ERROR.get_now().is_some())))
+}
+
+/// Runs operator `op` on dml:`device`. Lists and strings in `results` belong to the engine and live
+/// until the calling thread's next `dml_call`. A missing result has the tag NONE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_call(
     op: u32,
@@ -59,14 +68,15 @@ pub unsafe extern "C" fn dml_call(
     guard(|| {
         let op = *operators()
             .get(op as usize)
-            .ok_or_else(|| Failure::new(Status::Runtime, format!("there is no operator {op}")))?;
+            .ok_or_else(|| Failure::new(Status::RuntimeError, format!("there is no operator {op}")))?;
         let device = crate::device::open(device)?;
-        // Not returned from a block: that would copy all eight places.
+        // Not returned from a block, which would copy all eight elements.
         let mut list: SmallVec<[Arg; 8]> = SmallVec::new();
         let mut special = false;
         // SAFETY: the contract's arrays.
         for value in unsafe { slice(args, nargs) } {
-            // SAFETY: the contract's values; `list` goes when the call returns, and no operator keeps an argument.
+            // SAFETY: the contract's values; `list` goes when the call returns, and no operator
+            // keeps an argument.
             let value = unsafe { arg(value)? };
             special |= value.is_special();
             list.push(value);
@@ -111,7 +121,8 @@ fn explain(e: dml_aten::Error, name: &str, args: &[Arg]) -> Failure {
     failure
 }
 
-/// Writes the results where the plugin reads them. It does not where this fails: lists that were written may be gone.
+/// Writes the results where the plugin reads them. Does not write if it fails: lists that were
+/// written may be gone.
 ///
 /// # Safety
 /// `results` is valid for writes of `nresults` values.
@@ -122,14 +133,14 @@ unsafe fn deliver(returns: &[Ret], results: *mut DmlValue, nresults: usize) -> R
             None | Some(Ret::None) => NONE,
             Some(Ret::Scalar(s)) => from_scalar(*s),
             Some(Ret::Unsigned(bits)) => {
-                DmlValue { tag: tag::UNSIGNED, len: 0, u: Payload { integer: bits.cast_signed() } }
+                DmlValue { tag: tag::UNSIGNED, len: 0, u: DmlPayload { integer: bits.cast_signed() } }
             }
-            Some(Ret::Tensor(t)) => DmlValue { tag: tag::TENSOR, len: 0, u: Payload { tensor: known(to_abi(t))? } },
+            Some(Ret::Tensor(t)) => DmlValue { tag: tag::TENSOR, len: 0, u: DmlPayload { tensor: known(to_abi(t))? } },
             Some(Ret::Tensors(list)) => {
                 let list: Vec<_> = list.iter().map(|t| known(to_abi(t))).collect::<Result<_, _>>()?;
                 let (len, tensors) = (list.len() as i64, list.as_ptr());
                 lists.push(list);
-                DmlValue { tag: tag::TENSORS, len, u: Payload { tensors } }
+                DmlValue { tag: tag::TENSORS, len, u: DmlPayload { tensors } }
             }
         };
         // SAFETY: the caller's promise; `i` is below `nresults`.
@@ -141,11 +152,12 @@ unsafe fn deliver(returns: &[Ret], results: *mut DmlValue, nresults: usize) -> R
     Ok(())
 }
 
-/// A result must be a tensor that the plugin knows: one of its arguments, or one that the host made. Sizes and strides
-/// are the plugin's already, and would dangle.
+/// Checks that the plugin knows the tensor of a result: it must be one of the arguments, or one
+/// that the host made. Its sizes and strides are not returned, because the plugin has them and the
+/// pointers would dangle.
 fn known(t: DmlTensor) -> Result<DmlTensor, Failure> {
     if t.handle.is_null() {
-        return Err(Failure::new(Status::Runtime, "an operator returned a tensor that the host did not make"));
+        return Err(Failure::new(Status::RuntimeError, "an operator returned a tensor that the host did not make"));
     }
     Ok(DmlTensor { sizes: std::ptr::null(), strides: std::ptr::null(), ..t })
 }
@@ -170,7 +182,7 @@ mod tests {
     fn a_call_of_no_operator_fails() {
         // SAFETY: nothing is read before the index is checked.
         let status = unsafe { dml_call(u32::MAX, 0, std::ptr::null(), 0, std::ptr::null(), std::ptr::null_mut(), 0) };
-        assert_eq!(status, Status::Runtime as i32);
+        assert_eq!(status, Status::RuntimeError as i32);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Pinned host memory. An address of it is unique in the process, so only allocating names a device.
+//! Pinned host memory. Its addresses are unique in the process, so only the allocation names a
+//! device.
 
 use crate::abi::{DmlPoolStats, DmlStat};
 use crate::device::open;
@@ -17,7 +18,7 @@ pub unsafe extern "C" fn dml_host_allocate(device: i32, bytes: u64, address: *mu
     })
 }
 
-/// Frees; copies that were enqueued before may still use the memory.
+/// Frees pinned memory. Copies that were enqueued before may still use it.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_host_free(address: *const c_void) {
     guard(|| {
@@ -26,13 +27,13 @@ pub extern "C" fn dml_host_free(address: *const c_void) {
     });
 }
 
-/// Whether an address lies in pinned memory of any device.
+/// 1 if an address is inside pinned memory of any device.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_host_is_pinned(address: *const c_void) -> i32 {
     guard_value(0, || Ok(i32::from(dml_engine::all_opened().any(|device| device.is_pinned(address as u64)))))
 }
 
-/// Gives unused pinned memory back to the system.
+/// Returns unused pinned memory to the system.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_host_empty_cache() -> i32 {
     guard(|| {
@@ -43,7 +44,7 @@ pub extern "C" fn dml_host_empty_cache() -> i32 {
     })
 }
 
-/// The figures of all devices' pinned memory together. A peak is the sum of theirs.
+/// The figures of all devices' pinned memory together. A peak is the sum of their peaks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_host_stats(out: *mut DmlPoolStats) -> i32 {
     guard(|| {
@@ -69,7 +70,7 @@ fn add(sum: &mut DmlStat, one: &DmlStat) {
     sum.freed += one.freed;
 }
 
-/// Sets each peak to the current figure, or the totals to zero.
+/// Sets each peak to the current figure, or with 0 the totals to zero.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_host_reset_stats(peaks: i32) {
     guard(|| {

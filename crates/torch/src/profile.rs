@@ -1,39 +1,41 @@
-//! What ran on the devices, for PyTorch's profiler.
+//! Activities of the devices, for PyTorch's profiler.
 
 use crate::abi::{DmlActivity, work};
 use crate::error::guard;
 use dml_engine::{Activity, Work};
 use std::ffi::{CString, c_void};
 
-/// Begins to note what runs on every device.
+/// Starts to profile every device, including devices that are opened later. Fails for devices
+/// without timestamps.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_profile_start() -> i32 {
     guard(|| Ok(dml_engine::start_profile()?))
 }
 
-/// Ends it, and hands over what ran.
+/// Waits for every device, ends the profile, and passes each activity to `each`, for each device in
+/// order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_profile_stop(
-    this: *mut c_void,
-    each: unsafe extern "C" fn(*mut c_void, *const DmlActivity),
+    context: *mut c_void,
+    each: unsafe extern "C" fn(context: *mut c_void, activity: *const DmlActivity),
 ) -> i32 {
     guard(|| {
         for activity in dml_engine::stop_profile() {
-            // SAFETY: the contract's host: `each` may be called with `this`. The activity and its texts live through the
-            // call, and it copies what it keeps.
-            with_activity(&activity, |activity| unsafe { each(this, activity) });
+            // SAFETY: the contract's host: `each` may be called with `context`. The activity and
+            // its texts live through the call, and it copies what it keeps.
+            with_activity(&activity, |activity| unsafe { each(context, activity) });
         }
         Ok(())
     })
 }
 
-/// The calling thread's launches belong to this event of the profiler from now on.
+/// From now on the calling thread's commands belong to this id; 0: to none.
 #[unsafe(no_mangle)]
 pub extern "C" fn dml_profile_correlate(id: u64) {
     dml_engine::set_correlation(id);
 }
 
-/// Hands an activity over with pointers that hold during the call.
+/// Calls `take` with an activity whose pointers are valid during the call.
 fn with_activity(activity: &Activity, take: impl FnOnce(&DmlActivity)) {
     let text = |s: &str| CString::new(s).unwrap_or_default();
     let (name, op) = (text(activity.name()), text(activity.operator));

@@ -1,11 +1,11 @@
-//! Vulkan as the layer above sees it: adapters that open, and opened devices.
+//! Vulkan as the layer above uses it: adapters that open, and opened devices.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use dml_gpu::traits::*;
 use dml_gpu::{
-    AdapterInfo, Api, FileKind, KeptFile, MemoryClass, OpenOptions, PipelineOptions, ValidationMessage, folder,
+    AdapterInfo, Api, CacheFile, FileKind, MemoryClass, OpenOptions, PipelineOptions, ValidationMessage, folder,
 };
 
 use crate::adapter::{Adapter, adapters, unsupported_adapters};
@@ -22,7 +22,8 @@ use crate::vulkan::{NAME, Vulkan};
 impl Api for Vulkan {
     const NAME: &'static str = NAME;
 
-    /// SPIR-V with the entry point `main`, no descriptor sets, and its parameters as push constants.
+    /// SPIR-V with the entry point `main`, no descriptor sets, and its parameters as push
+    /// constants.
     type Code = [u32];
     type Adapter = Adapter;
     type Gpu = Gpu;
@@ -52,7 +53,7 @@ impl Api for Vulkan {
 pub struct Gpu {
     device: Arc<DeviceShared>,
     compiler: Arc<Compiler>,
-    /// Where files are kept.
+    /// The folder of the disk cache.
     folder: Option<Arc<Path>>,
 }
 
@@ -63,7 +64,7 @@ impl dml_gpu::Adapter for Adapter {
         &self.shared.info
     }
 
-    /// The driver's side of a closed device is used again.
+    /// The driver's side of a closed device is reused.
     fn open_with(&self, options: &OpenOptions) -> Result<Gpu, Error> {
         let device = DeviceShared::open(&self.shared, options.wait_limit())?;
         let folder = folder(options.cache_dir.clone()).map(Arc::from);
@@ -105,9 +106,9 @@ impl dml_gpu::Gpu for Gpu {
         self.compiler.save()
     }
 
-    fn notes_file(&self, version: u32) -> Option<KeptFile> {
+    fn records_file(&self, version: u32) -> Option<CacheFile> {
         let kind = FileKind { name: "notes", magic: *b"TDMLNO\x00\x01", version, most_bytes: 1 << 20 };
-        self.folder.as_deref().map(|folder| KeptFile::new(self.device.adapter.file_identity(), folder, kind))
+        self.folder.as_deref().map(|folder| CacheFile::new(self.device.adapter.file_identity(), folder, kind))
     }
 
     fn recorder(&self) -> Result<Recorder, Error> {

@@ -87,7 +87,8 @@ fn an_unwritable_directory_is_no_error() -> Result<(), Error> {
     Ok(())
 }
 
-/// Longer than the 260 characters that Windows' older functions take, and in letters of no code page.
+/// Longer than the 260 characters that Windows' older functions take, and in letters of no code
+/// page.
 #[test]
 fn a_long_folder_in_many_alphabets() -> Result<(), Error> {
     let name = "Größe-速度-ταχύτητα-скорость-🐎";

@@ -1,5 +1,5 @@
-//! Adapters that are not at hand, imitated. Each in a process of its own, this test binary called again, since a process
-//! lists its adapters once.
+//! Adapters that are not at hand, imitated. Each in a process of its own, this test binary called
+//! again, since a process lists its adapters once.
 
 mod support;
 

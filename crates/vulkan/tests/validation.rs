@@ -1,5 +1,5 @@
-//! The validation layer is asked for loudly, and what it sees fails the process. Each mistake is made in a process of its
-//! own: this test binary, called again.
+//! The validation layer is asked for loudly, and what it sees fails the process. Each mistake is
+//! made in a process of its own: this test binary, called again.
 
 mod support;
 
@@ -59,8 +59,8 @@ fn hidden_feature(gpu: &Gpu) -> Result<(), Error> {
     gpu.compile("hidden feature", &[header, &CAPABILITY_INT64, rest].concat(), 32).map(drop)
 }
 
-/// Runs `test` of this binary in a process of its own, with the layer asked for, the least of adapters imitated, and
-/// `variable` set.
+/// Runs `test` of this binary in a process of its own, with the layer asked for, the least of
+/// adapters imitated, and `variable` set.
 fn run(test: &str, variable: (&str, &str)) -> Output {
     Command::new(std::env::current_exe().expect("the test binary"))
         .args([test, "--exact", "--include-ignored", "--nocapture"])

@@ -104,11 +104,10 @@ def _operators() -> Iterator[str]:
 
 
 def _environment() -> Iterator[str]:
-    names = [name for name in sorted({*environment.VARIABLES, *environment.REFUSED}) if os.environ.get(name)]
+    names = [name for name in sorted(environment.VARIABLES) if os.environ.get(name)]
     for name in names:
-        # A value that is not one of a few words may be a path.
         value = os.environ[name]
-        plain = name in environment.VARIABLES and not name.endswith("_DIR") and environment.get(name) is not None
+        plain = not environment.VARIABLES[name].is_path and environment.get(name) is not None
         yield f"{name}={scrub(value)}" if plain else f"{name} is set"
     if not names:
         yield "no variable of torch-dml is set"

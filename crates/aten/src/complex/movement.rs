@@ -16,6 +16,7 @@ use crate::operator::error::{Error, Result};
 use crate::operator::schema::written;
 use crate::operator::structured::type_name;
 use crate::pointwise::operator::strided;
+use crate::tensor::casting::can_cast;
 use crate::tensor::promote::{Promoted, result_type};
 use dml_compute::complex::copy::{cast, fill_with};
 use dml_compute::complex::parts::as_bits;
@@ -137,7 +138,7 @@ fn cat(call: &mut Call, operator: &Operator) -> Result<()> {
         return cat_alike(call, operator, &tensors, common, &mut args);
     };
     check!(
-        common.can_cast_to(given.dtype),
+        can_cast(common, given.dtype),
         Type,
         "torch.cat(): input types can't be cast to the desired output type {}",
         given.dtype

@@ -6,6 +6,7 @@ use crate::operator::call::{Call, Ret};
 use crate::operator::conversion::check_fits;
 use crate::operator::error::Result;
 use crate::pointwise::operator;
+use crate::tensor::casting::can_cast;
 use crate::tensor::promote::{self, Promoted, result_type};
 use dml_compute::host;
 use dml_compute::lists::multi_tensor;
@@ -43,7 +44,7 @@ pub fn plain(row: &[&View], in_place: bool, common: DType) -> bool {
     let alike = row.iter().all(|t| t.location == first.location && t.sizes == first.sizes && t.is_contiguous());
     let apart = |a: &View, b: &View| a.range().end <= b.data || b.range().end <= a.data;
     let placed = || {
-        common.can_cast_to(first.dtype)
+        can_cast(common, first.dtype)
             && row[1..].iter().all(|t| t.data == first.data && t.dtype == first.dtype || apart(first, t))
     };
     alike && (!in_place || placed())

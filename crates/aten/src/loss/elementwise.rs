@@ -5,6 +5,7 @@ use crate::operator::call::Call;
 use crate::operator::error::Result;
 use crate::operator::structured;
 use crate::pointwise::operator::{Argument, common_dtype, guarded_operator, operator, strided};
+use crate::tensor::casting::can_cast;
 use crate::{check, operators};
 use dml_compute::dtype::accumulator;
 use dml_compute::loss::elementwise::PROBABILITIES;
@@ -181,11 +182,7 @@ fn check_dtypes(loss: Loss, call: &Call, x: &View, y: &View, grad: Option<&View>
     }
     let common = common_dtype(call, &all);
     let result = out.given().map_or_else(|| result_dtype(loss, call, x, y, grad.is_some()), |out| out.dtype);
-    check!(
-        common.can_cast_to(result),
-        Runtime,
-        "result type {common} can't be cast to the desired output type {result}"
-    );
+    check!(can_cast(common, result), Runtime, "result type {common} can't be cast to the desired output type {result}");
     let name = loss.names()[0];
     let cpu_name = name.strip_suffix("_loss").unwrap_or(name);
     check!(common.is_float(), NotImplemented, "\"{cpu_name}_cpu\" not implemented for '{common}'");

@@ -5,6 +5,7 @@ use crate::operator::argument::Out;
 use crate::operator::call::{Call, Ret};
 use crate::operator::error::Result;
 use crate::operator::structured;
+use crate::tensor::casting::can_cast;
 use crate::tensor::promote::{Promoted, result_type};
 use crate::{check, operators};
 use dml_compute::matmul::epilogue::Activation;
@@ -310,7 +311,7 @@ fn addbmm(call: &mut Call, bias: &View, a: &View, b: &View, beta: Scalar, alpha:
     let bias = converted.as_ref().unwrap_or(bias);
     let scaled = result_type(&[Promoted::Tensor(bias), Promoted::Scalar(beta)], call.host.default_dtype());
     check!(
-        k > 0 || beta.to_f64() == 0.0 || scaled.can_cast_to(bias.dtype),
+        k > 0 || beta.to_f64() == 0.0 || can_cast(scaled, bias.dtype),
         Runtime,
         "result type {scaled} can't be cast to the desired output type {}",
         bias.dtype

@@ -6,6 +6,7 @@ use crate::operator::call::Call;
 use crate::operator::conversion::check_all_fit;
 use crate::operator::error::{Error, Result};
 use crate::operator::structured;
+use crate::tensor::casting::can_cast;
 use crate::tensor::overlap::check_internal;
 use dml_compute::context::MatmulPrecision;
 use dml_compute::matmul::epilogue::{Activation, Bias, Finish, Output};
@@ -63,7 +64,7 @@ pub fn prepare(call: &Call, out: Out, dtype: DType, sizes: &[i64], added: Option
 fn check_multiple(call: &Call, dtype: DType, beta: Scalar) -> Result<()> {
     let as_is = dtype.is_float() || dtype == DType::Bool || !matches!(beta, Scalar::Double(_)) || beta.to_f64() == 0.0;
     let scaled = if as_is { dtype } else { call.host.default_dtype() };
-    check!(scaled.can_cast_to(dtype), Runtime, "result type {scaled} can't be cast to the desired output type {dtype}");
+    check!(can_cast(scaled, dtype), Runtime, "result type {scaled} can't be cast to the desired output type {dtype}");
     Ok(())
 }
 

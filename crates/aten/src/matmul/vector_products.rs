@@ -6,6 +6,7 @@ use crate::operator::call::Call;
 use crate::operator::conversion::check_all_fit;
 use crate::operator::error::Result;
 use crate::operator::structured;
+use crate::tensor::casting::can_cast;
 use crate::{check, operators};
 use dml_compute::matmul::product::{Added, multiplied_in};
 use dml_compute::scalar::Scalar;
@@ -38,7 +39,7 @@ fn addmv(call: &mut Call, bias: &View, mat: &View, vec: &View, beta: Scalar, alp
     check_dtypes(call, mat, vec)?;
     check_all_fit(&[beta, alpha], dtype)?;
     check!(
-        mat.numel() > 0 || given.can_cast_to(dtype),
+        mat.numel() > 0 || can_cast(given, dtype),
         Runtime,
         "result type {given} can't be cast to the desired output type {dtype}"
     );

@@ -4,6 +4,7 @@ use crate::movement::copies::checked_copy;
 use crate::operator::argument::{Out, Tensors};
 use crate::operator::call::Call;
 use crate::operator::error::Result;
+use crate::tensor::casting::can_cast;
 use crate::tensor::overlap;
 use crate::tensor::promote::{Promoted, check_promotable, result_type};
 use crate::{check, operators};
@@ -30,7 +31,7 @@ fn cat(call: &mut Call, all: Tensors, dim: i64, out: Out) -> Result<()> {
     if let Some(out) = out.given() {
         let given = out.dtype;
         check!(
-            dtype.can_cast_to(given),
+            can_cast(dtype, given),
             Type,
             "torch.cat(): input types can't be cast to the desired output type {given}"
         );

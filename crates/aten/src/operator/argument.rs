@@ -1,11 +1,12 @@
 //! Arguments of a call as Rust values.
 
+use crate::operator::device_type::DeviceName;
 use crate::operator::error::{Error, Result};
 use crate::operator::schema::Written;
 use crate::operator::value::Arg;
 use dml_compute::scalar::Scalar;
 use dml_compute::view::{Location, View};
-use dml_engine::DeviceName;
+
 use dml_kernel::DType;
 use smallvec::SmallVec;
 use std::ops::Deref;

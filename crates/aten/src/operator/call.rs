@@ -9,6 +9,7 @@ pub use dml_compute::MatmulPrecision;
 use crate::check;
 use crate::operator::argument::{Arguments, elsewhere};
 use crate::operator::error::{Error, Result};
+use crate::tensor::casting::can_cast;
 use crate::tensor::overlap;
 use dml_compute::{Context, Dims, Environment, Location, View};
 use dml_engine::{Device, FaultKind};
@@ -110,7 +111,7 @@ impl<'a> Call<'a> {
     ) -> Result<View> {
         let mut out = given.clone();
         check!(
-            dtype.can_cast_to(out.dtype),
+            can_cast(dtype, out.dtype),
             Runtime,
             "result type {dtype} can't be cast to the desired output type {}",
             out.dtype

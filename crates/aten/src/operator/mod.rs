@@ -3,6 +3,7 @@
 pub mod argument;
 pub mod call;
 pub mod conversion;
+pub mod device_type;
 pub mod error;
 pub mod on_bits;
 pub mod schema;

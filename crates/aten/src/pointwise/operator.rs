@@ -6,6 +6,7 @@ use crate::operator::call::Call;
 use crate::operator::conversion::{check_all_fit, check_fits};
 use crate::operator::error::{Error, Result};
 use crate::operator::structured;
+use crate::tensor::casting::can_cast;
 use crate::tensor::overlap;
 use crate::tensor::promote::{Promoted, check_promotable, result_type, unrounded};
 use dml_compute::bounds::rounded;
@@ -346,7 +347,7 @@ fn written(call: &Call, t: &View, dtype: DType, inputs: &[Operand]) -> Result<Vi
         sizes.as_slice()
     );
     check!(
-        dtype.can_cast_to(t.dtype),
+        can_cast(dtype, t.dtype),
         Runtime,
         "result type {dtype} can't be cast to the desired output type {}",
         t.dtype

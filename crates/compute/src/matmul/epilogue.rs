@@ -187,7 +187,7 @@ impl Parameter for Finishing {
             || bias.is_some() != epilogue.bias.is_some()
             || *activation != epilogue.activation
         {
-            block.misfit("an epilogue is not the one that the kernel is made for");
+            block.mismatch("an epilogue is not the one that the kernel is made for");
         }
         <[Index; 3]>::pass(&out.strides, index, block);
         if let Some((size, stride)) = &out.split {

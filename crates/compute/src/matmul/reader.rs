@@ -80,7 +80,7 @@ impl Parameter for Operand {
 
     fn pass(source: &&Source, (access, index): &(Access, ScalarType), block: &mut ArgumentBlock) {
         if source.access.pattern != access.pattern || source.access.dtype != access.dtype {
-            return block.misfit("an operand is not laid out as the kernel expects it");
+            return block.mismatch("an operand is not laid out as the kernel expects it");
         }
         Index::pass(&source.batch, index, block);
         match (&source.strides, access.pattern) {
@@ -112,7 +112,7 @@ impl Parameter for Operand {
                     }
                 }
             }
-            _ => block.misfit("an operand's numbers are not those of its pattern"),
+            _ => block.mismatch("an operand's numbers are not those of its pattern"),
         }
     }
 }

@@ -78,7 +78,7 @@ fn name(units: Units, dtype: DType) -> String {
 /// The verdict that was noted on units, or else, where this may wait, that of a trial, which is then noted.
 fn judged(cx: &Context, units: Units, dtype: DType, may_wait: bool) -> Result<Option<bool>> {
     let (device, name) = (cx.device, name(units, dtype));
-    let noted = device.note(&name);
+    let noted = device.adapter_record(&name);
     let right = match noted.as_deref() {
         Some("right") => return Ok(Some(true)),
         Some("wrong") => false,
@@ -92,8 +92,8 @@ fn judged(cx: &Context, units: Units, dtype: DType, may_wait: bool) -> Result<Op
                 Err(_) => return tried.map(Some),
                 Ok(right) => *right,
             };
-            device.put_note(&name, if right { "right" } else { "wrong" });
-            device.save_notes();
+            device.put_adapter_record(&name, if right { "right" } else { "wrong" });
+            device.save_adapter_records();
             if let Err(lost @ Error::Engine(DeviceError::DeviceLost { .. })) = tried {
                 return Err(lost);
             }

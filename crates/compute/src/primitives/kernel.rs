@@ -109,7 +109,7 @@ impl Parameter for Input {
     #[inline]
     fn pass(t: &&View, dtype: &DType, block: &mut ArgumentBlock) {
         if t.dtype != *dtype {
-            block.misfit("an input's dtype is not the one that the kernel is made for");
+            block.mismatch("an input's dtype is not the one that the kernel is made for");
         }
         block.reads(t.range());
         block.memory(t.data);
@@ -131,7 +131,7 @@ impl Parameter for Output {
     #[inline]
     fn pass(t: &&View, dtype: &DType, block: &mut ArgumentBlock) {
         if t.dtype != *dtype {
-            block.misfit("a result's dtype is not the one that the kernel is made for");
+            block.mismatch("a result's dtype is not the one that the kernel is made for");
         }
         block.writes(t.range());
         block.memory(t.data);

@@ -79,7 +79,7 @@ impl Parameter for Source {
 
     fn pass(source: &RandomSource, stored: &bool, block: &mut ArgumentBlock) {
         if is_stored(*source) != *stored {
-            block.misfit("a random source is not where the kernel expects it");
+            block.mismatch("a random source is not where the kernel expects it");
         }
         let counter = match *source {
             RandomSource::Known { seed, counter } => {

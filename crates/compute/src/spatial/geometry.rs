@@ -66,7 +66,7 @@ impl Parameter for ImageStrides {
 
     fn pass(t: &&View, (index, rank): &(ScalarType, usize), block: &mut ArgumentBlock) {
         if t.dim() != rank + 2 {
-            block.misfit("a tensor has not the spatial dimensions that the kernel is made for");
+            block.mismatch("a tensor has not the spatial dimensions that the kernel is made for");
         }
         for stride in &t.strides {
             Index::pass(stride, index, block);
@@ -149,7 +149,7 @@ impl Parameter for PerAxis {
 
     fn pass(numbers: &&[i64], rank: &usize, block: &mut ArgumentBlock) {
         if numbers.len() != *rank {
-            block.misfit("there are more or fewer numbers than spatial dimensions");
+            block.mismatch("there are more or fewer numbers than spatial dimensions");
         }
         for &n in *numbers {
             I32::pass(&(n as i32), &(), block);

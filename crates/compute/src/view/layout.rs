@@ -218,7 +218,7 @@ impl Parameter for Walked {
 
     fn pass(layout: &&Layout, of: &LayoutSpec, block: &mut ArgumentBlock) {
         if layout.spec() != *of {
-            block.misfit("a layout is not the one that the kernel is made for");
+            block.mismatch("a layout is not the one that the kernel is made for");
         }
         for d in 0..layout.rank() {
             Index::pass(&layout.sizes[d], &layout.index, block);

@@ -1,8 +1,10 @@
-//! Kernels for tests, as Direct3D's older bytecode (DXBC, shader model 5.1), which every driver takes, also where there is no
-//! compiler for DXIL. The format is described in Microsoft's header `d3d11TokenizedProgramFormat.hpp`.
+//! Kernels for tests, as Direct3D's older bytecode (DXBC, shader model 5.1), which every driver
+//! takes, also where there is no compiler for DXIL. The format is described in Microsoft's header
+//! `d3d11TokenizedProgramFormat.hpp`.
 
-/// Adds words: `out[i] = a[i] + b[i] + groups`, for `i` below `n`. Its parameters are the addresses of `a`, `b` and `out`, and `n`,
-/// 28 bytes; behind them comes the number of workgroups, each of 64.
+/// Adds words: `out[i] = a[i] + b[i] + groups`, for `i` below `n`. Its parameters are the addresses
+/// of `a`, `b` and `out`, and `n`, 28 bytes; behind them comes the number of workgroups, each of
+/// 64.
 pub fn add() -> Vec<u8> {
     let [r0, r1] = [0, 1];
     let [x, y, z, w] = [0, 1, 2, 3];
@@ -60,7 +62,8 @@ fn constant(word: u32) -> [u32; 4] {
     [0x0030_800a | (word % 4) << 4, 0, 0, word / 4]
 }
 
-/// The buffer whose number is in a component of r0. `components` says which of a row are meant, and how.
+/// The buffer whose number is in a component of r0. `components` says which of a row are meant, and
+/// how.
 fn memory(components: u32, component: u32) -> [u32; 4] {
     let [register, index] = from(0, component);
     [0x0421_e000 | components, 0, register, index]
@@ -91,8 +94,8 @@ fn container(code: &[u32]) -> Vec<u8> {
     [b"DXBC".as_slice(), &sum, &summed].concat()
 }
 
-/// The container's checksum: MD5, but for the end, where the length stands in front of the last bytes, and a second form of it at the
-/// end.
+/// The container's checksum: MD5, but for the end, where the length stands in front of the last
+/// bytes, and a second form of it at the end.
 fn checksum(bytes: &[u8]) -> [u32; 4] {
     let mut state = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
     let (blocks, rest) = bytes.as_chunks::<64>();

@@ -6,7 +6,8 @@ use dml_d3d12::{Gpu, Recorder, Segment};
 use dml_gpu::traits::*;
 use dml_gpu::{MemoryClass, OpenOptions};
 
-/// A new device of the first adapter, be it one that runs no kernel; `None`, and why, where there is none.
+/// A new device of the first adapter, be it one that runs no kernel; `None`, and why, where there
+/// is none.
 pub fn gpu() -> Option<Gpu> {
     let usable = dml_d3d12::adapters();
     let first = usable.as_ref().ok().and_then(|all| all.first()).or(dml_d3d12::adapters_without_kernels().first());

@@ -4,7 +4,7 @@ use crate::backend::Gpu;
 use crate::capture::constants::{Constant, Constants};
 use crate::capture::draws::Draws;
 use crate::error::Error;
-use crate::kernels::cache::KernelRef;
+use crate::kernels::kernel::KernelRef;
 use crate::kernels::launch::Launch;
 use crate::memory::device_memory::DeviceMemory;
 use crate::memory::range::AddressRange;

@@ -1,4 +1,4 @@
-//! The device's methods for graphs and for random numbers, which are drawn differently in them.
+//! The device's methods for graphs, and for random numbers, which captures draw in another way.
 
 use crate::device::Device;
 use crate::error::Error;
@@ -14,16 +14,18 @@ impl Device {
         GraphPool::new(&self.queue)
     }
 
-    /// From now on what this thread launches on this device is captured, with memory from `pool` or from a new one.
+    /// From now on this thread's launches on this device are captured, with memory from `pool` or
+    /// from a new one.
     ///
     /// # Errors
-    /// [`Error::Graph`] when a capture is in progress on this device or the pool is another device's;
-    /// [`Error::DeviceLost`]; an error of earlier work.
+    /// [`Error::Graph`] if a capture is in progress on this device or the pool belongs to another
+    /// device; [`Error::DeviceLost`]; an error of earlier work.
     pub fn capture(&self, pool: Option<&Arc<GraphPool>>) -> Result<Capture, Error> {
         self.graphs.capture(pool)
     }
 
-    /// Fails if the calling thread is capturing, and with it the capture: for what a replay would not do.
+    /// Fails if the calling thread is capturing, and makes the capture fail: for operations that a
+    /// replay would not repeat.
     ///
     /// # Errors
     /// [`Error::Graph`].
@@ -36,7 +38,8 @@ impl Device {
         self.graphs.is_capturing()
     }
 
-    /// Takes `counters` counters, of four 32-bit numbers each, from a generator (the device's own for `None`).
+    /// Takes `counters` counters, of four 32-bit numbers each, from a generator (the device's own
+    /// for `None`).
     ///
     /// # Errors
     /// In a capture: [`Error::OutOfMemory`], and [`Error::Graph`] for too many generators.

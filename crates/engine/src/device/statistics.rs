@@ -1,4 +1,4 @@
-//! The device's methods that tell what it holds, did and does.
+//! The device's methods for statistics and profiles.
 
 use crate::device::Device;
 use crate::error::Error;
@@ -12,7 +12,7 @@ impl Device {
         self.queue.lock().memory.stats()
     }
 
-    /// What lies where in the memory held from the driver.
+    /// The segments held from the driver and their blocks.
     pub fn memory_snapshot(&self) -> Vec<SegmentInfo> {
         self.queue.lock().memory.snapshot()
     }
@@ -22,13 +22,13 @@ impl Device {
         self.queue.lock().memory.stats_mut().reset_peaks();
     }
 
-    /// Sets the counters of all that was ever allocated and freed to 0.
+    /// Sets the totals of allocations and frees to 0.
     pub fn reset_accumulated_stats(&self) {
         self.queue.lock().memory.stats_mut().reset_totals();
     }
 
-    /// Bytes that are free, and the device's total. Cached memory counts as not free, and that of other processes where the
-    /// driver tells of it (`VK_EXT_memory_budget`).
+    /// Free bytes, and the device's total. Cached memory does not count as free, nor does that of
+    /// other processes if the driver reports it (`VK_EXT_memory_budget`).
     pub fn memory_info(&self) -> (u64, u64) {
         (self.queue.lock().memory.free_bytes(), self.info().memory_total)
     }
@@ -38,24 +38,25 @@ impl Device {
         self.queue.stats()
     }
 
-    /// How many kernels there are.
+    /// The number of kernels.
     pub fn kernel_count(&self) -> usize {
         self.kernels.len()
     }
 
-    /// Waits for the device, and notes from then on what runs on it.
+    /// Waits for the device, and profiles all work on it from then on.
     ///
     /// # Errors
-    /// [`dml_gpu::Error::Unsupported`] without timestamps; [`Error::DeviceLost`]; an error of earlier work.
+    /// [`dml_gpu::Error::Unsupported`] without timestamps; [`Error::DeviceLost`]; an error of
+    /// earlier work.
     pub fn start_profile(&self) -> Result<(), Error> {
         self.queue.start_profile()
     }
 
-    /// Waits for the device, and returns what ran on it since [`start_profile`](Self::start_profile); nothing if that
-    /// was not called.
+    /// Waits for the device, and returns the activities since
+    /// [`start_profile`](Self::start_profile); none if that was not called.
     ///
     /// # Errors
-    /// [`Error::DeviceLost`]. An error of earlier work is a later call's.
+    /// [`Error::DeviceLost`]. A later call returns an error of earlier work.
     pub fn stop_profile(&self) -> Result<Vec<Activity>, Error> {
         self.queue.stop_profile()
     }

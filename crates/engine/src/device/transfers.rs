@@ -7,8 +7,8 @@ use crate::memory::statistics::MemoryStats;
 use std::ptr::NonNull;
 
 impl Device {
-    /// Writes `data` to `dst`, after all work enqueued before. The data is copied before this returns;
-    /// it does not wait for the device unless all staging memory is in use.
+    /// Writes `data` to `dst`, after all work enqueued before. The data is copied before this
+    /// returns; it does not wait for the device unless all staging memory is in use.
     ///
     /// # Errors
     /// [`Error::InvalidAddress`] unless the bytes lie in one segment of this device;
@@ -17,8 +17,9 @@ impl Device {
         self.uploads.upload(dst, data)
     }
 
-    /// Memory with what `make` computed when it was first asked for under this name and number: at most 4 MiB that
-    /// kernels read and nobody writes. It is kept as long as the device. A graph that is being captured finds it ready.
+    /// Memory with the bytes that `make` returned at the first call with this name and number: at
+    /// most 4 MiB, which kernels read and nobody writes. It lives as long as the device. A graph
+    /// capture finds it ready.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; [`Error::DeviceLost`]; an error of earlier work.
@@ -31,7 +32,8 @@ impl Device {
         self.tables.get(name, number, make)
     }
 
-    /// Reads `out.len()` bytes from `src`, after all work enqueued before. Waits; polls before it blocks.
+    /// Reads `out.len()` bytes from `src`, after all work enqueued before. Waits; polls before it
+    /// blocks.
     ///
     /// # Errors
     /// [`Error::InvalidAddress`] unless the bytes lie in one segment of this device;
@@ -40,7 +42,8 @@ impl Device {
         self.readbacks.download(src, out)
     }
 
-    /// Pinned memory of `bytes` bytes, more than 0: its host address, a multiple of 64. It holds anything.
+    /// Pinned memory of `bytes` bytes, more than 0: its host address, a multiple of 64. The memory
+    /// is not cleared.
     ///
     /// # Errors
     /// [`Error::HostOutOfMemory`]; [`Error::DeviceLost`].
@@ -48,8 +51,8 @@ impl Device {
         self.pinned.allocate(bytes)
     }
 
-    /// Frees memory of [`allocate_pinned`](Self::allocate_pinned), copies with which may still be under way. False when
-    /// the address is none of this device's.
+    /// Frees memory of [`allocate_pinned`](Self::allocate_pinned). Enqueued copies may still use
+    /// it. False if the address does not belong to this device.
     pub fn free_pinned(&self, address: u64) -> bool {
         self.pinned.memory().free(address)
     }
@@ -59,7 +62,7 @@ impl Device {
         self.pinned.memory().contains(address)
     }
 
-    /// Statistics of pinned memory. A block that was freed counts until its copies are known to be done.
+    /// Statistics of pinned memory. A freed block counts until its copies are known to be done.
     pub fn pinned_stats(&self) -> MemoryStats {
         self.pinned.memory().stats()
     }
@@ -77,9 +80,10 @@ impl Device {
         self.pinned.release()
     }
 
-    /// As [`upload`](Self::upload), from pinned memory and without a copy in between. Unless it is to `wait`, it returns
-    /// before the device has read the memory, which the caller must leave alone until then. False, with nothing done, for
-    /// memory that is not this device's, and for little of it: that is sooner copied than submitted.
+    /// As [`upload`](Self::upload), from pinned memory and without a copy in between. Without
+    /// `wait`, it returns before the device has read the memory, which the caller must not modify
+    /// until then. Returns false and does nothing for memory that is not pinned on this device, and
+    /// for few bytes, because copying them takes less time than a submission.
     ///
     /// # Errors
     /// As [`upload`](Self::upload).
@@ -87,9 +91,9 @@ impl Device {
         self.pinned.upload(dst, data, wait)
     }
 
-    /// As [`download`](Self::download), into pinned memory and without a copy in between. Unless it is to `wait`, it
-    /// returns before the memory is written: that is so when an event recorded after it is reached. False, with nothing
-    /// done, for memory that is not this device's.
+    /// As [`download`](Self::download), into pinned memory and without a copy in between. Without
+    /// `wait`, it returns before the memory is written; an event recorded after it marks the end of
+    /// the write. Returns false and does nothing for memory that is not pinned on this device.
     ///
     /// # Errors
     /// As [`download`](Self::download).
@@ -97,13 +101,13 @@ impl Device {
         self.pinned.download(src, out, wait)
     }
 
-    /// For tests of how few bytes are read.
+    /// For tests of reads of a few bytes.
     #[cfg(test)]
     pub(crate) fn timeline(&self) -> &crate::backend::Timeline {
         self.queue.submission.timeline()
     }
 
-    /// For tests of how few bytes are read.
+    /// For tests of reads of a few bytes.
     #[cfg(test)]
     pub(crate) fn polled_readback(&self) -> &crate::transfer::polled::PolledReadback {
         self.readbacks.polled()

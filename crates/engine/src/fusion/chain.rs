@@ -1,39 +1,41 @@
-//! Fuses pointwise launches that stand one after another into one kernel.
+//! Fusion of consecutive pointwise launches into one kernel.
 //!
-//! A launch is fused with the launches before it when it reads exactly what one of them writes, over the same number of elements.
-//! The fused kernel computes each element through all of them in the order of the calls, with every intermediate
-//! rounded to its dtype, so its results have the bits of the single ones. An intermediate that was freed before the flush
-//! is never written. A fused kernel is compiled on the pool once its structure was met [`WORTH`] times;
-//! until it is there, the launches run one by one.
+//! A launch is fused with the launches before it if it reads exactly what one of them writes, over
+//! the same number of elements. The fused kernel computes each element through all launches in
+//! order and rounds every intermediate to its dtype, so its results have the bits of the single
+//! kernels. An intermediate that is freed before the flush is never written. A fused kernel is
+//! compiled on the pool when its structure has occurred [`WORTH`] times; until it is compiled, the
+//! launches run one by one. Fused kernels are in the device's [store](KernelStore), like those of
+//! single launches.
 //!
-//! What must hold for the fused kernel to mean the same: an invocation reads all of its elements before it writes one,
-//! and touches no other's. So a result may lie exactly where an input or an earlier result lies, or apart from all of them; any
-//! other overlap ends the chain, and so does a read of part of a result.
+//! The fused kernel is equivalent under this condition: an invocation reads all of its elements
+//! before it writes one, and accesses no others. So a result may lie exactly where an input or an
+//! earlier result lies, or apart from all of them. Any other overlap ends the chain, and so does a
+//! read of part of a result.
 
-use crate::backend::Gpu;
 use crate::fusion::parameters::{Packed, PackedNumber, PointwiseParameters};
 use crate::fusion::plan::{Plan, Wire};
-use crate::kernels::cache::{KernelRef, target};
 use crate::kernels::compiler;
 use crate::kernels::interface::ArgumentBlock;
+use crate::kernels::kernel::KernelRef;
 use crate::kernels::pointwise::{Pointwise, PointwiseInput};
+use crate::kernels::store::KernelStore;
 use crate::memory::range::AddressRange;
 use dml_environment::{FUSION, FusionMode};
-use dml_gpu::traits::*;
 use dml_kernel::{DType, ScalarType, dense};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-/// A structure that comes this often is worth a kernel.
+/// A structure that occurs this often gets a kernel.
 const WORTH: u32 = 3;
-/// Launches of a chain.
+/// The most launches of a chain.
 const MAX_MEMBERS: usize = 64;
-/// Instructions of one element: a chain's kernel holds five copies.
+/// The most instructions of one element: a chain's kernel contains five copies.
 const MAX_INSTRUCTIONS: usize = 2000;
-/// Bytes of parameters that any adapter takes as push constants.
+/// The size of push constants that every adapter has, in bytes.
 const MAX_PARAMS: usize = 128;
-/// Structures that are remembered.
+/// The most structures that are counted.
 const MAX_STRUCTURES: usize = 4096;
 
 struct Member {
@@ -41,7 +43,7 @@ struct Member {
     kernel: KernelRef,
     wires: SmallVec<[Wire; 4]>,
     numbers: SmallVec<[PackedNumber; 2]>,
-    /// Where its parameters begin in the arena.
+    /// The offset of its parameters in the arena.
     push: usize,
 }
 
@@ -54,70 +56,71 @@ struct External {
 struct Output {
     address: u64,
     dtype: DType,
-    /// Neither freed nor written over.
+    /// Neither freed nor overwritten.
     live: bool,
 }
 
-/// The launches that are being fused, and the kernels that came of it.
+/// The structure of a chain as words: the number of elements per invocation, the kernel of each
+/// launch with the sources of its inputs, and the results that are written. It determines the
+/// chain's kernel and is its specialisation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Structure(Vec<u32>);
+
+/// The open chain.
 pub(crate) struct Fusion {
     mode: FusionMode,
+    kernels: Arc<KernelStore>,
     n: u32,
     members: Vec<Member>,
     externals: Vec<External>,
     values: Vec<Output>,
     number_bytes: usize,
     instructions: usize,
-    key: Vec<u32>,
+    /// The structure of the open chain, while its kernel is looked up.
+    structure: Structure,
     /// The parameters of a fused kernel while they are packed.
     block: ArgumentBlock,
-    known: FxHashMap<Box<[u32]>, Known>,
+    /// How often each structure has occurred without a kernel.
+    seen: FxHashMap<Structure, u32>,
 }
 
-enum Known {
-    Seen(u32),
-    Asked(Arc<OnceLock<KernelRef>>),
-}
-
-/// A launch that stands for several.
+/// A fused launch in place of several.
 pub(crate) struct Fused {
     pub(crate) kernel: KernelRef,
     pub(crate) params: SmallVec<[u8; MAX_PARAMS]>,
     pub(crate) groups: [u32; 3],
     pub(crate) reads: SmallVec<[AddressRange; 8]>,
     pub(crate) writes: SmallVec<[AddressRange; 8]>,
-    /// How many it stands for.
+    /// The number of launches that it replaces.
     pub(crate) launches: u32,
-}
-
-fn overlap(a: AddressRange, b: AddressRange) -> bool {
-    a.start < b.end && b.start < a.end
 }
 
 fn range(address: u64, dtype: DType, elements: u32) -> AddressRange {
     AddressRange::new(address, dtype.bytes() * u64::from(elements))
 }
 
-impl Default for Fusion {
-    fn default() -> Self {
-        Fusion {
+impl Fusion {
+    /// Fusion of launches with kernels of this store, which also gets the fused kernels.
+    pub(crate) fn new(kernels: Arc<KernelStore>) -> Self {
+        Self {
             mode: FUSION.get().unwrap_or(FusionMode::On),
+            kernels,
             n: 0,
             members: Vec::new(),
             externals: Vec::new(),
             values: Vec::new(),
             number_bytes: 0,
             instructions: 0,
-            key: Vec::new(),
+            structure: Structure::default(),
             block: ArgumentBlock::default(),
-            known: FxHashMap::default(),
+            seen: FxHashMap::default(),
         }
     }
-}
 
-impl Fusion {
-    /// As the default one, but every structure is worth a kernel, and is waited for.
-    pub(crate) fn waiting() -> Self {
-        let fusion = Self::default();
+    /// As [`new`](Self::new), but every structure gets a kernel at once, and the caller waits for
+    /// it.
+    pub(crate) fn waiting(kernels: Arc<KernelStore>) -> Self {
+        let fusion = Self::new(kernels);
         let mode = if fusion.mode == FusionMode::Off { FusionMode::Off } else { FusionMode::Wait };
         Self { mode, ..fusion }
     }
@@ -127,8 +130,9 @@ impl Fusion {
         !self.members.is_empty()
     }
 
-    /// Takes a launch into the open chain, or begins one with it. False if it fits neither: then the chain must be
-    /// closed, and the launch offered again (once) or run by itself. `push` is where `params` begin in the arena.
+    /// Takes a launch into the open chain, or begins a chain with it. False if neither is possible:
+    /// then the chain must be closed, and the launch offered again (once) or run alone. `push` is
+    /// the offset of `params` in the arena.
     pub(crate) fn offer(&mut self, entry: usize, kernel: &KernelRef, params: &[u8], push: usize) -> bool {
         let Some(pointwise) =
             kernel.pointwise().filter(|_| self.mode != FusionMode::Off && !kernel.has_indirect_parameters())
@@ -167,7 +171,7 @@ impl Fusion {
             let address = packed.tensor(tensor);
             tensor += 1;
             let read = range(address, dtype, if constant { 1 } else { n });
-            let last = self.values.iter().rposition(|v| overlap(range(v.address, v.dtype, n), read));
+            let last = self.values.iter().rposition(|v| range(v.address, v.dtype, n).overlaps(read));
             if let Some(i) = last {
                 let value = &self.values[i];
                 if constant || value.address != address || value.dtype != dtype {
@@ -195,7 +199,7 @@ impl Fusion {
         for &(address, dtype) in &results {
             let written = range(address, dtype, n);
             let fits = |other: AddressRange, size: u64, constant: bool| {
-                !overlap(other, written) || (other == written && size == dtype.bytes() && !constant)
+                !other.overlaps(written) || (other == written && size == dtype.bytes() && !constant)
             };
             let values = self.values.iter().all(|v| fits(range(v.address, v.dtype, n), v.dtype.bytes(), false));
             let externals =
@@ -210,7 +214,7 @@ impl Fusion {
         let live = self.values.iter().filter(|v| v.live).count() + results.len();
         let pointers = live + self.externals.len() + fresh.len();
         let instructions = self.instructions + pointwise.element.len();
-        // 8 for what alignment may take.
+        // 8 bytes are for alignment.
         if 8 * pointers + number_bytes + 4 + 8 > MAX_PARAMS || instructions > MAX_INSTRUCTIONS {
             return None;
         }
@@ -228,7 +232,7 @@ impl Fusion {
         Some(())
     }
 
-    /// Memory was freed: what the chain wrote there need not be written.
+    /// A block was freed: the chain need not write its results there.
     pub(crate) fn freed(&mut self, address: u64) {
         for value in &mut self.values {
             value.live &= value.address != address;
@@ -248,19 +252,20 @@ impl Fusion {
         (self.number_bytes, self.instructions) = (0, 0);
     }
 
-    /// The open chain as one launch, if there is a kernel for it. `arena` holds the parameters of its members.
-    pub(crate) fn fused(&mut self, gpu: &Gpu, arena: &[u8]) -> Option<Fused> {
+    /// The open chain as one launch, if its kernel is ready. `arena` holds the parameters of its
+    /// members.
+    pub(crate) fn fused(&mut self, arena: &[u8]) -> Option<Fused> {
         if self.members.len() < 2 {
             return None;
         }
-        // What the last launch writes is always written: somebody asked for it.
+        // The results of the last launch are always written.
         let last = self.members.last().and_then(|m| m.kernel.pointwise()).map_or(0, |p| p.outs.len());
         let first_kept = self.values.len() - last;
         let stores: SmallVec<[usize; 8]> =
             (0..self.values.len()).filter(|&i| self.values[i].live || i >= first_kept).collect();
         let lanes = self.lanes(&stores);
-        self.write_key(&stores, lanes);
-        let kernel = self.kernel(gpu, &stores, lanes)?;
+        self.write_structure(&stores, lanes);
+        let kernel = self.kernel(&stores, lanes)?;
 
         let mut fused = Fused {
             kernel,
@@ -292,7 +297,8 @@ impl Fusion {
         Some(fused)
     }
 
-    /// Neighbours an invocation: 16 bytes of the widest operand, if all of them begin at such a boundary.
+    /// Neighbouring elements per invocation: 16 bytes of the widest operand, if all operands are
+    /// aligned for that.
     fn lanes(&self, stores: &[usize]) -> u32 {
         let operands = || {
             let externals = self.externals.iter().filter(|e| !e.constant).map(|e| (e.address, e.dtype));
@@ -304,59 +310,56 @@ impl Fusion {
         if aligned { lanes as u32 } else { 1 }
     }
 
-    fn write_key(&mut self, stores: &[usize], lanes: u32) {
-        self.key.clear();
-        self.key.push(lanes);
+    fn write_structure(&mut self, stores: &[usize], lanes: u32) {
+        let words = &mut self.structure.0;
+        words.clear();
+        words.push(lanes);
         for member in &self.members {
-            self.key.push(member.kernel.id());
-            self.key.extend(member.wires.iter().map(|wire| match *wire {
+            words.extend(member.kernel.id().words());
+            words.extend(member.wires.iter().map(|wire| match *wire {
                 Wire::External(i) => 1 << 16 | u32::from(i),
                 Wire::Value(i) => 2 << 16 | u32::from(i),
                 Wire::Number => 3 << 16,
             }));
         }
-        self.key.extend(stores.iter().map(|&i| 4 << 16 | i as u32));
+        words.extend(stores.iter().map(|&i| 4 << 16 | i as u32));
     }
 
-    /// The chain's kernel, if it can run now.
-    fn kernel(&mut self, gpu: &Gpu, stores: &[usize], lanes: u32) -> Option<KernelRef> {
+    /// The chain's kernel, if it is ready.
+    fn kernel(&mut self, stores: &[usize], lanes: u32) -> Option<KernelRef> {
         let wait = self.mode == FusionMode::Wait;
-        match self.known.get_mut(self.key.as_slice()) {
-            Some(Known::Asked(slot)) => {
-                return slot.get().filter(|k| k.is_compiled() && !k.refused()).cloned();
+        if let Some(kernel) = self.kernels.find(&self.structure) {
+            if wait {
+                kernel.compile(self.kernels.gpu()); // The pool may still be compiling it.
             }
-            Some(Known::Seen(times)) => {
-                *times += 1;
-                if *times < WORTH {
-                    return None;
-                }
-            }
-            None => {
-                if self.known.len() >= MAX_STRUCTURES {
-                    return None;
-                }
-                if !wait {
-                    self.known.insert(self.key.as_slice().into(), Known::Seen(1));
-                    return None;
-                }
-            }
+            return (kernel.is_compiled() && !kernel.refused()).then(|| kernel.clone());
         }
+        if !self.is_now_worth_a_kernel() {
+            return None;
+        }
+        let (kernels, structure) = (Arc::clone(&self.kernels), self.structure.clone());
         let plan = self.plan(stores, lanes);
-        let slot = Arc::new(OnceLock::new());
-        self.known.insert(self.key.as_slice().into(), Known::Asked(Arc::clone(&slot)));
-        let make = move |gpu: &Gpu| {
-            // Of valid elements comes a valid kernel; if not, the single kernels run on.
-            let Ok(module) = plan.build().emit_for(&target(gpu.info())) else { return };
-            let kernel = KernelRef::new(module, None);
-            kernel.compile(gpu);
-            let _ = slot.set(kernel);
-        };
+        // Valid elements give a valid kernel; if not, the single kernels continue to run.
+        let make = move || kernels.get_compiled(&structure, || (plan.build(), None)).ok().cloned();
         if wait {
-            make(gpu);
-            return self.kernel(gpu, stores, lanes);
+            return make().filter(|kernel| !kernel.refused());
         }
-        compiler::enqueue(gpu, Box::new(make));
+        compiler::enqueue(self.kernels.gpu(), Box::new(move |_| drop(make())));
         None
+    }
+
+    /// Counts an occurrence of the structure. True once, at the occurrence that makes a kernel
+    /// worthwhile.
+    fn is_now_worth_a_kernel(&mut self) -> bool {
+        let worth = if self.mode == FusionMode::Wait { 1 } else { WORTH };
+        let is_full = self.seen.len() >= MAX_STRUCTURES;
+        let times = match self.seen.get_mut(&self.structure) {
+            Some(times) => times,
+            None if is_full => return false,
+            None => self.seen.entry(self.structure.clone()).or_default(),
+        };
+        *times = times.saturating_add(1);
+        *times == worth
     }
 
     fn plan(&self, stores: &[usize], lanes: u32) -> Plan {

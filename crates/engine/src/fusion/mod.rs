@@ -1,4 +1,4 @@
-//! Pointwise launches that stand one after another, as one kernel.
+//! Fusion of consecutive pointwise launches into one kernel.
 
 pub(crate) mod chain;
 pub mod parameters;

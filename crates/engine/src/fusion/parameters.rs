@@ -1,27 +1,29 @@
-//! The parameters of pointwise kernels: the one place that knows their order.
+//! The order of the parameters of pointwise kernels, defined only here.
 //!
-//! A pointwise kernel takes the addresses of its results, those of its input tensors, its numbers, and the number of elements. Single
-//! and fused kernels declare and pass them here, and fusion reads here what the launches of a chain were given.
+//! A pointwise kernel has the addresses of its results, the addresses of its input tensors, its
+//! numbers, and the number of elements. Single and fused kernels declare and pass them here, and
+//! fusion reads the arguments of a chain's launches here.
 
 use crate::kernels::interface::ArgumentBlock;
 use crate::kernels::pointwise::PointwiseInput;
 use dml_kernel::{Builder, DType, Pointer, ScalarType, Value};
 use smallvec::SmallVec;
 
-/// What a pointwise kernel gets.
+/// The parameters of a pointwise kernel.
 pub struct PointwiseParameters<'b> {
-    /// Its results.
+    /// The results.
     pub outs: Vec<Pointer<'b>>,
-    /// Its input tensors, in order.
+    /// The input tensors, in order.
     pub tensors: Vec<Pointer<'b>>,
-    /// Its numbers, in order.
+    /// The numbers, in order.
     pub numbers: Vec<Value<'b>>,
-    /// Elements.
+    /// The number of elements.
     pub numel: Value<'b>,
 }
 
 impl<'b> PointwiseParameters<'b> {
-    /// Declares the parameters of a kernel with results of these dtypes and these inputs, counting its elements in `index`.
+    /// Declares the parameters of a kernel with results of these dtypes and these inputs; `index`
+    /// is the type of the number of elements.
     pub fn declare(
         b: &'b Builder,
         outs: impl IntoIterator<Item = DType>,
@@ -45,8 +47,8 @@ impl<'b> PointwiseParameters<'b> {
         Self { outs, tensors, numbers, numel: b.param("numel", index) }
     }
 
-    /// Packs what [`declare`](Self::declare) declares: addresses of results and of input tensors, the bits of numbers, the number
-    /// of elements. The ranges are the caller's to name.
+    /// Packs the parameters that [`declare`](Self::declare) declares: addresses of results and of
+    /// input tensors, the bits of numbers, the number of elements. The caller names the ranges.
     #[inline]
     pub fn pass(
         block: &mut ArgumentBlock,
@@ -104,7 +106,8 @@ pub(super) struct Packed<'p> {
 }
 
 impl<'p> Packed<'p> {
-    /// Reads the parameters of a kernel with so many results and these inputs. `None` if they are too few.
+    /// Reads the parameters of a kernel with `outs` results and these inputs. `None` if there are
+    /// too few bytes.
     pub(super) fn read(params: &'p [u8], outs: usize, inputs: &[PointwiseInput]) -> Option<Self> {
         let tensors = inputs.iter().filter(|i| matches!(i, PointwiseInput::Tensor { .. })).count();
         let mut numbers = SmallVec::new();
@@ -145,7 +148,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// What is passed is found again, and lies where a kernel looks for it.
+    /// Packed parameters are found again, at the offsets that a kernel reads.
     #[test]
     fn packed_parameters_are_read_as_they_were_passed() {
         let tensor = PointwiseInput::Tensor { dtype: DType::F32, constant: false };

@@ -1,12 +1,12 @@
 //! The kernel of a chain.
 
 use crate::fusion::parameters::PointwiseParameters;
-use crate::kernels::cache::KernelRef;
+use crate::kernels::kernel::KernelRef;
 use crate::kernels::pointwise::PointwiseInput;
 use dml_kernel::{Builder, DType, Kernel, ScalarType, Value, convert, dense};
 use smallvec::SmallVec;
 
-/// Where an input of a member comes from.
+/// The source of a member's input.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum Wire {
     /// Memory that the chain does not write, by its number.
@@ -17,15 +17,15 @@ pub(super) enum Wire {
     Number,
 }
 
-/// A chain's structure: all that its kernel depends on.
+/// A chain's structure: everything that determines its kernel.
 pub(super) struct Plan {
-    /// What computes, in order.
+    /// The members, in order.
     pub(super) members: Vec<(KernelRef, SmallVec<[Wire; 4]>)>,
-    /// What is read: its dtype, and whether it is one element for all.
+    /// The external inputs: dtype, and whether one element is used for all.
     pub(super) externals: Vec<(DType, bool)>,
-    /// The results that are written, by their numbers.
+    /// The results that are written, by number.
     pub(super) stores: Vec<(usize, DType)>,
-    /// Neighbouring elements of an invocation.
+    /// Neighbouring elements per invocation.
     pub(super) lanes: u32,
 }
 

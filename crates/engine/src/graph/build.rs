@@ -35,7 +35,7 @@ pub(crate) fn build(
         submission.lose(); // Nothing else finds out where nothing was captured.
     }
     submission.alive()?;
-    fuse::fuse(&mut capture, &mut fusion.lock().unwrap_or_else(PoisonError::into_inner), gpu);
+    fuse::fuse(&mut capture, &mut fusion.lock().unwrap_or_else(PoisonError::into_inner));
     let Capturing { nodes, commands, bytes, ranges, constants, reports, .. } = capture;
     // Compiled here, and not with the queue locked.
     for node in &nodes {

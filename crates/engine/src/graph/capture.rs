@@ -7,7 +7,6 @@ use crate::graph::build;
 use crate::graph::pool::{GraphPool, Held};
 use crate::graph::replay::Graph;
 use crate::graph::report;
-use crate::kernels::cache::KernelCache;
 use crate::queue::device_queue::{DeviceQueue, State};
 use crate::transfer::upload::Uploads;
 use std::sync::{Arc, Mutex};
@@ -18,8 +17,6 @@ pub(crate) struct Graphs {
     uploads: Arc<Uploads>,
     /// Fuses the launches of captures.
     fusion: Mutex<Fusion>,
-    /// What follows their replays.
-    kernels: KernelCache,
 }
 
 /// A capture in progress. Dropping it discards what was captured.
@@ -33,7 +30,8 @@ pub struct Capture {
 
 impl Graphs {
     pub(crate) fn new(queue: Arc<DeviceQueue>, uploads: Arc<Uploads>) -> Self {
-        Self { queue, uploads, fusion: Mutex::new(Fusion::waiting()), kernels: KernelCache::default() }
+        let fusion = Mutex::new(Fusion::waiting(Arc::clone(&queue.kernels)));
+        Self { queue, uploads, fusion }
     }
 
     /// Whether the calling thread is capturing.
@@ -83,7 +81,7 @@ impl Capture {
     /// [`Error::Graph`] on another thread than the one that began it; the first error of something that could not be captured;
     /// [`Error::Compile`]; [`Error::DeviceLost`]. The capture is over also then.
     pub fn end(self) -> Result<Graph, Error> {
-        let Graphs { queue, uploads, fusion, kernels } = &*self.graphs;
+        let Graphs { queue, uploads, fusion } = &*self.graphs;
         let mut state = queue.lock();
         if !state.capture.is(self.number) || state.capture.here().is_none() {
             drop(state);
@@ -100,7 +98,7 @@ impl Capture {
             return Err(e);
         }
         let draws = std::mem::take(&mut capture.draws);
-        let report = capture.reports.then(|| report::kernel(kernels, queue)).transpose()?;
+        let report = capture.reports.then(|| report::kernel(&queue.kernels)).transpose()?;
         let (replays, stats) = build::build(queue, fusion, *capture)?;
         Ok(Graph { replays, stats, draws, report, uploads: Arc::clone(uploads), held })
     }

@@ -6,7 +6,7 @@ use crate::fork;
 use crate::graph::pool::{GraphPool, Held};
 use crate::graph::random;
 use crate::graph::report;
-use crate::kernels::cache::KernelRef;
+use crate::kernels::kernel::KernelRef;
 use crate::queue::device_queue::State;
 use crate::submit::batch::Replay;
 use crate::transfer::upload::Uploads;

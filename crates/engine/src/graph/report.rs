@@ -1,8 +1,9 @@
 //! Index errors of a graph, to the thread that replays it: the graph's kernels have one address to report to, whoever replays.
 
 use crate::error::Error;
-use crate::kernels::cache::{KernelCache, KernelRef};
 use crate::kernels::interface::{ArgumentBlock, Interface, Unordered, WriteRange};
+use crate::kernels::kernel::KernelRef;
+use crate::kernels::store::KernelStore;
 use crate::parameters;
 use crate::queue::device_queue::{DeviceQueue, State};
 use dml_kernel::{Builder, DType};
@@ -17,7 +18,7 @@ struct MoveReport;
 parameters! { MoveReport as _spec => Arguments, Parameters { from: WriteRange = DType::U32, to: Unordered = DType::U32 } }
 
 /// The kernel that follows each replay of a graph whose kernels may report.
-pub(crate) fn kernel(cache: &KernelCache, queue: &DeviceQueue) -> Result<KernelRef, Error> {
+pub(crate) fn kernel(kernels: &KernelStore) -> Result<KernelRef, Error> {
     let build = || {
         let b = Builder::new("move_report", [1, 1, 1]);
         let Parameters { from, to } = MoveReport.declare(&b);
@@ -27,7 +28,7 @@ pub(crate) fn kernel(cache: &KernelCache, queue: &DeviceQueue) -> Result<KernelR
         });
         (b.finish(), None)
     };
-    cache.get(queue.gpu(), &MoveReport, build).cloned()
+    kernels.get(&MoveReport, build).cloned()
 }
 
 /// Enqueues the kernel after a replay by the calling thread.

@@ -1,8 +1,8 @@
-//! The pool that compiles pipelines while the host goes on, one for the process.
+//! The thread pool that compiles pipelines in the background, one for the process.
 //!
-//! Threads start when there is work, at most [`MAX_THREADS`] of them, and end when there was none
-//! for a while. When a burst of compilations is over, and now and then while it goes on, the pipeline cache is saved, so
-//! that a process that is killed later starts fast the next time all the same.
+//! Threads start when there is work, at most [`MAX_THREADS`] of them, and end after some idle time.
+//! The pipeline cache is saved at the end of a burst of compilations, and now and then during a
+//! long one, so that a process that is killed later starts fast the next time.
 
 use crate::backend::Gpu;
 use dml_environment::COMPILE_THREADS;
@@ -11,16 +11,16 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// More threads gain little: drivers lock inside.
+/// More threads gain little, because drivers take locks.
 const MAX_THREADS: usize = 8;
-/// Quiet time after which the cache is saved.
+/// Idle time after which the cache is saved.
 const SAVE_AFTER: Duration = Duration::from_millis(400);
-/// The longest that compiled pipelines stay unsaved in a burst without quiet.
+/// The longest time for which compiled pipelines stay unsaved in a burst without idle time.
 const SAVE_EVERY: Duration = Duration::from_secs(10);
-/// Quiet time after which a thread ends.
+/// Idle time after which a thread ends.
 const END_AFTER: Duration = Duration::from_secs(5);
 
-/// What a thread of the pool does: makes a pipeline.
+/// A job of a thread of the pool: it makes a pipeline.
 pub(crate) type Job = Box<dyn FnOnce(&Gpu) + Send>;
 
 struct Pool {
@@ -33,7 +33,7 @@ struct State {
     jobs: VecDeque<(Gpu, Job)>,
     threads: usize,
     idle: usize,
-    /// Devices with pipelines that are not saved, by adapter.
+    /// Devices with unsaved pipelines, by adapter.
     unsaved: Vec<([u8; 16], Gpu)>,
     /// When the first of them was compiled.
     unsaved_since: Option<Instant>,
@@ -58,14 +58,15 @@ impl State {
     }
 }
 
-/// `TORCH_DML_COMPILE_THREADS`, else the cores up to [`MAX_THREADS`].
+/// `TORCH_DML_COMPILE_THREADS`, else the number of cores up to [`MAX_THREADS`].
 fn max_threads() -> usize {
     static MAX: OnceLock<usize> = OnceLock::new();
     let cores = || std::thread::available_parallelism().map_or(2, |n| n.get());
     *MAX.get_or_init(|| COMPILE_THREADS.get().unwrap_or_else(|| cores().min(MAX_THREADS)))
 }
 
-/// Has the job done soon. If the system has no thread to give it may never be: whoever needs the pipeline makes it.
+/// Queues a job. If the system cannot start a thread, the job may never run, and the thread that
+/// needs the pipeline compiles it.
 pub(crate) fn enqueue(gpu: &Gpu, job: Job) {
     let mut state = POOL.lock();
     state.jobs.push_back((gpu.clone(), job));
@@ -79,7 +80,7 @@ pub(crate) fn enqueue(gpu: &Gpu, job: Job) {
     POOL.work.notify_one();
 }
 
-/// Forgets jobs that nobody began, waits for those that run, and saves the pipeline caches.
+/// Discards queued jobs, waits for running ones, and saves the pipeline caches.
 pub(crate) fn finish() {
     let mut state = POOL.lock();
     state.jobs.clear();

@@ -1,12 +1,13 @@
-//! What a kernel takes, declared once.
+//! The parameters of kernels, declared once.
 //!
-//! [`parameters!`](crate::parameters) lists a kernel's parameters by name and kind. From the one list come the values that the kernel sees
-//! ([`Interface::Parameters`]), the arguments that a launch must give ([`Interface::Arguments`]), and the packing of these into the
-//! parameter block together with the ranges read and written. So neither order nor type nor number of
-//! arguments can differ between a kernel and its launches.
+//! [`parameters!`](crate::parameters) lists a kernel's parameters by name and kind. The one list
+//! gives the values that the kernel sees ([`Interface::Parameters`]), the arguments that a launch
+//! must give ([`Interface::Arguments`]), and the packing of the arguments into the parameter block
+//! together with the ranges read and written. So order, types and number of arguments cannot differ
+//! between a kernel and its launches.
 
 use crate::error::Error;
-use crate::kernels::cache::KernelRef;
+use crate::kernels::kernel::KernelRef;
 use crate::kernels::launch::{Launch, work_of};
 use crate::memory::range::AddressRange;
 use dml_kernel::{Builder, DType, Pointer, Value};
@@ -14,27 +15,27 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-/// The arguments of one launch, packed: the parameter block, and the memory that is read and written.
+/// The packed arguments of one launch: the parameter block, and the ranges read and written.
 #[derive(Debug, Default)]
 pub struct ArgumentBlock {
     params: Vec<u8>,
     table: Vec<u8>,
     reads: Vec<AddressRange>,
     writes: Vec<AddressRange>,
-    misfit: Option<&'static str>,
+    mismatch: Option<&'static str>,
     /// As [`Launch::work`].
     work: u64,
-    /// What stands for the address of memory without bytes.
+    /// Replaces the address of memory without bytes.
     placeholder: u64,
 }
 
 thread_local! {
-    /// The block of the thread's last launch, emptied, for the next one.
+    /// The emptied block of the thread's last launch, for the next one.
     static SPARE: Cell<Option<Box<ArgumentBlock>>> = const { Cell::new(None) };
 }
 
 impl ArgumentBlock {
-    /// Runs `run` with an empty block that the thread used before, so that no launch allocates.
+    /// Runs `run` with an empty block that the thread has used before, so that no launch allocates.
     #[inline]
     pub fn with_spare<R>(run: impl FnOnce(&mut Self) -> R) -> R {
         let mut block = SPARE.take().unwrap_or_default();
@@ -44,7 +45,7 @@ impl ArgumentBlock {
         result
     }
 
-    /// A scalar or an address, aligned to its own size, as kernels lay their block out.
+    /// A scalar or an address, aligned to its own size, which is the layout of parameter blocks.
     #[inline]
     pub fn scalar<const N: usize>(&mut self, bytes: [u8; N]) {
         if !self.params.len().is_multiple_of(N) {
@@ -53,22 +54,23 @@ impl ArgumentBlock {
         self.params.extend_from_slice(&bytes);
     }
 
-    /// Begins the arguments of a launch. `placeholder` is an address that may be read: it stands for the address 0 of memory
-    /// without bytes, which some drivers load from before they look whether any invocation wants it (Mesa 26.1's
-    /// software adapter).
+    /// Begins the arguments of a launch. `placeholder` is a readable address. It replaces the
+    /// address 0 of memory without bytes, which some drivers (Mesa 26.1's software adapter) load
+    /// from even if no invocation uses the value.
     #[inline]
     pub fn begin(&mut self, placeholder: u64) {
         self.placeholder = placeholder;
     }
 
-    /// An address. Its bytes are not ordered against other work: see [`reads`](Self::reads) and [`writes`](Self::writes).
+    /// An address. Accesses to its bytes are not ordered against other work: see
+    /// [`reads`](Self::reads) and [`writes`](Self::writes).
     #[inline]
     pub fn address(&mut self, address: u64) {
         self.scalar(address.to_ne_bytes());
     }
 
-    /// The address of a tensor or a range, or the placeholder where it has no bytes. Nothing is ordered, as with
-    /// [`address`](Self::address).
+    /// The address of a tensor or a range, or the placeholder if it has no bytes. Accesses are not
+    /// ordered, as with [`address`](Self::address).
     #[inline]
     pub fn memory(&mut self, address: u64) {
         self.address(if address == 0 { self.placeholder } else { address });
@@ -88,7 +90,8 @@ impl ArgumentBlock {
         self.writes.push(range);
     }
 
-    /// Says that the kernel does so many operations, if that is more than its accesses count as. See [`Launch::work`].
+    /// Sets the number of operations of the kernel, if that exceeds the cost of its accesses. See
+    /// [`Launch::work`].
     #[inline]
     pub fn operations(&mut self, operations: u64) {
         self.work = self.work.max(operations);
@@ -99,16 +102,17 @@ impl ArgumentBlock {
         self.table.extend_from_slice(&word.to_ne_bytes());
     }
 
-    /// Says that an argument is not what the specialisation expects. The launch then fails instead of computing nonsense.
+    /// Reports that an argument does not match the specialisation. The launch then fails instead of
+    /// computing nonsense.
     #[cold]
-    pub fn misfit(&mut self, what: &'static str) {
-        self.misfit.get_or_insert(what);
+    pub fn mismatch(&mut self, what: &'static str) {
+        self.mismatch.get_or_insert(what);
     }
 
     /// The launch of `kernel` with these arguments.
     ///
     /// # Errors
-    /// [`Error::InvalidLaunch`] of a [`misfit`](Self::misfit).
+    /// [`Error::InvalidLaunch`] after a [`mismatch`](Self::mismatch).
     #[inline]
     pub fn launch<'l>(
         &'l self,
@@ -116,8 +120,8 @@ impl ArgumentBlock {
         groups: [u32; 3],
         operator: &'static str,
     ) -> Result<Launch<'l>, Error> {
-        if let Some(what) = self.misfit {
-            return Err(misfit(kernel, operator, what));
+        if let Some(what) = self.mismatch {
+            return Err(mismatch(kernel, operator, what));
         }
         let Self { params, table, reads, writes, work, .. } = self;
         Ok(Launch { kernel, params, table, groups, reads, writes, work: *work, operator })
@@ -128,30 +132,31 @@ impl ArgumentBlock {
         &self.params
     }
 
-    /// Forgets the arguments, and keeps the memory for the next launch.
+    /// Removes the arguments, and keeps the memory for the next launch.
     #[inline]
     pub fn clear(&mut self) {
         self.params.clear();
         self.table.clear();
         self.reads.clear();
         self.writes.clear();
-        self.misfit = None;
+        self.mismatch = None;
         self.work = 0;
     }
 }
 
 #[cold]
-fn misfit(kernel: &KernelRef, operator: &'static str, what: &str) -> Error {
+fn mismatch(kernel: &KernelRef, operator: &'static str, what: &str) -> Error {
     Error::InvalidLaunch { operator, kernel: kernel.name().to_owned(), what: what.to_owned() }
 }
 
-/// A kind of parameter: what a kernel declares, and what a launch passes for it.
+/// A kind of parameter: its declaration in a kernel, and its argument in a launch.
 pub trait Parameter {
-    /// What the specialisation says of it: its dtype, say. `()` where the kind says it all.
+    /// The part that the specialisation determines, such as the dtype. `()` if the kind determines
+    /// everything.
     type Type;
-    /// What a launch gives.
+    /// The argument of a launch.
     type Argument<'a>;
-    /// What the kernel gets.
+    /// The value in the kernel.
     type Declared<'b>;
 
     /// Declares it in a kernel.
@@ -160,11 +165,11 @@ pub trait Parameter {
     fn pass(argument: &Self::Argument<'_>, of: &Self::Type, block: &mut ArgumentBlock);
 }
 
-/// What the kernels of one specialisation take. Made by [`parameters!`](crate::parameters).
+/// The parameters of the kernels of one specialisation. Made by [`parameters!`](crate::parameters).
 pub trait Interface {
-    /// What a launch gives, by name.
+    /// The arguments of a launch, by name.
     type Arguments<'a>;
-    /// What the kernel gets, by name.
+    /// The values in the kernel, by name.
     type Parameters<'b>;
 
     /// Declares the parameters.
@@ -195,9 +200,10 @@ pub trait Interface {
 /// }
 /// ```
 ///
-/// makes `CopyArguments<'_>`, which a launch fills in, `CopyParameters<'_>`, which the kernel gets, and implements
-/// [`Interface`] for `Spec`. A field is `name: Kind` or `name: Kind = type`, where the expression may use the specialisation (a reference).
-/// Generic specialisations: `impl<F: Bound> Spec<F> as s => ...`.
+/// makes `CopyArguments<'_>`, which a launch fills in, `CopyParameters<'_>`, which the kernel gets,
+/// and implements [`Interface`] for `Spec`. A field is `name: Kind` or `name: Kind = type`, where
+/// the expression may use the specialisation (a reference). Generic specialisations: `impl<F:
+/// Bound> Spec<F> as s => ...`.
 #[macro_export]
 macro_rules! parameters {
     ($(#[$meta:meta])* $vis:vis impl<$($g:ident : $bound:path),+> $spec:ty as $s:ident => $($rest:tt)*) => {
@@ -282,11 +288,11 @@ scalars! {
     F64 f64;
 }
 
-/// An integer whose width the specialisation says: an index, a size, a stride.
+/// An integer whose width the specialisation determines: an index, a size, a stride.
 pub struct Index;
 
 impl Parameter for Index {
-    /// u32 or u64, or their signed twins.
+    /// u32 or u64, or the signed type of the same width.
     type Type = dml_kernel::ScalarType;
     type Argument<'a> = i64;
     type Declared<'b> = Value<'b>;
@@ -343,7 +349,8 @@ impl Parameter for WriteRange {
     }
 }
 
-/// The address of memory that needs no ordering against other work, such as the fault block, as elements of a dtype.
+/// The address of memory that needs no ordering against other work, such as the fault block, as
+/// elements of a dtype.
 pub struct Unordered;
 
 impl Parameter for Unordered {
@@ -361,8 +368,8 @@ impl Parameter for Unordered {
     }
 }
 
-/// As [`Unordered`], where there may be none: the kernel then gets the launch's [placeholder](ArgumentBlock::begin), and is
-/// told by another parameter not to use it.
+/// An optional [`Unordered`] address. If there is none, the kernel gets the launch's
+/// [placeholder](ArgumentBlock::begin), and another parameter tells it not to use the address.
 pub struct OptionalUnordered;
 
 impl Parameter for OptionalUnordered {
@@ -380,7 +387,8 @@ impl Parameter for OptionalUnordered {
     }
 }
 
-/// Words that travel with the launch (see [`Launch::table`]), as elements of a dtype. A kernel's first parameter.
+/// Words that are uploaded with the launch (see [`Launch::table`]), as elements of a dtype. Must be
+/// a kernel's first parameter.
 pub struct Table;
 
 impl Parameter for Table {
@@ -394,7 +402,7 @@ impl Parameter for Table {
 
     fn pass(argument: &&[u64], _: &DType, block: &mut ArgumentBlock) {
         if !block.params.is_empty() {
-            block.misfit("a table is not the kernel's first parameter");
+            block.mismatch("a table is not the kernel's first parameter");
         }
         for &word in *argument {
             block.table(word);
@@ -402,7 +410,7 @@ impl Parameter for Table {
     }
 }
 
-/// A parameter that some specialisations have: those that give a type.
+/// A parameter that only some specialisations have: those that give a type.
 impl<P: Parameter> Parameter for Option<P> {
     type Type = Option<P::Type>;
     type Argument<'a> = Option<P::Argument<'a>>;
@@ -417,12 +425,12 @@ impl<P: Parameter> Parameter for Option<P> {
         match (argument, of) {
             (Some(argument), Some(of)) => P::pass(argument, of, block),
             (None, None) => {}
-            _ => block.misfit("an argument is given that the kernel does not take, or the other way round"),
+            _ => block.mismatch("an argument is given that the kernel does not take, or the other way round"),
         }
     }
 }
 
-/// As many parameters of one type as the array has.
+/// As many parameters of one type as the array has elements.
 impl<P: Parameter, const N: usize> Parameter for [P; N] {
     type Type = P::Type;
     type Argument<'a> = [P::Argument<'a>; N];
@@ -455,7 +463,7 @@ impl<P: Parameter> Parameter for Each<P> {
     #[inline]
     fn pass(arguments: &Self::Argument<'_>, of: &Self::Type, block: &mut ArgumentBlock) {
         if arguments.len() != of.len() {
-            block.misfit("more or fewer arguments are given than the kernel takes");
+            block.mismatch("more or fewer arguments are given than the kernel takes");
         }
         for (argument, of) in arguments.iter().zip(of) {
             P::pass(argument, of, block);

@@ -1,17 +1,18 @@
-//! What a kernel is asked for by.
+//! Specialisations of kernels.
 
 use rustc_hash::FxBuildHasher;
 use std::any::{Any, TypeId};
 use std::fmt::Debug;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// A kernel's specialisation: everything that changes its code. Any value will do; its type tells apart the kernels of
-/// different families, so two types never share a kernel, whatever their values.
+/// A kernel's specialisation: everything that changes its code. Any value will do. Its type
+/// distinguishes families of kernels, so two types never share a specialisation, whatever their
+/// values.
 pub trait KernelKey: Any + Hash + Eq + Clone + Debug + Send + Sync {}
 
 impl<T: Any + Hash + Eq + Clone + Debug + Send + Sync> KernelKey for T {}
 
-/// A key of any type, as the cache keeps it.
+/// A specialisation of any type, as the store keeps it.
 pub(crate) trait AnyKey: Debug + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
@@ -22,25 +23,25 @@ impl<K: KernelKey> AnyKey for K {
     }
 }
 
-/// Of a key and its type.
+/// The hash of a specialisation and its type.
 #[inline]
 pub(crate) fn hash<K: KernelKey>(key: &K) -> u64 {
     FxBuildHasher.hash_one((TypeId::of::<K>(), key))
 }
 
-/// Whether a kept key is this one.
+/// Whether a stored specialisation is this one.
 #[inline]
 pub(crate) fn is<K: KernelKey>(kept: &dyn AnyKey, key: &K) -> bool {
     kept.as_any().downcast_ref::<K>() == Some(key)
 }
 
-/// A family's name inside a key, for kernels of one type that differ by more than their data: the operators on the
-/// pointwise kernel, say.
+/// A family's name inside a specialisation, for kernels of one type that differ by more than their
+/// data, such as the operators of the pointwise kernel.
 #[derive(Copy, Clone, Debug)]
 pub struct Family(pub &'static str);
 
 impl PartialEq for Family {
-    /// Equal names are most often one and the same in memory too.
+    /// Equal names usually have the same address.
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.0, other.0) || self.0 == other.0
@@ -50,7 +51,7 @@ impl PartialEq for Family {
 impl Eq for Family {}
 
 impl Hash for Family {
-    /// Only its length and ends: equality is by content.
+    /// Hashes only the length and some characters; equality compares the content.
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         let name = self.0.as_bytes();

@@ -3,7 +3,7 @@
 use dml_gpu::MatrixElement;
 use dml_kernel::DType;
 
-/// The dtype of a matrix's elements; None where kernels have no such dtype.
+/// The dtype of a matrix's elements; `None` if kernels have no such dtype.
 pub fn element_dtype(element: MatrixElement) -> Option<DType> {
     Some(match element {
         MatrixElement::F16 => DType::F16,

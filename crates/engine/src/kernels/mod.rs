@@ -1,14 +1,16 @@
-//! Kernels by key, and the pool that compiles them.
+//! The store of kernels, the pool that compiles them, and what launches hand over.
 
 mod append_only;
-pub(crate) mod cache;
 pub(crate) mod compiler;
+pub(crate) mod costs;
+pub(crate) mod id;
 pub mod interface;
+pub(crate) mod kernel;
 pub(crate) mod key;
 pub(crate) mod launch;
 pub(crate) mod matrix_element;
 mod once_job;
 pub(crate) mod parts;
 pub(crate) mod pointwise;
-#[cfg(debug_assertions)]
-mod written;
+pub(crate) mod requirements;
+pub(crate) mod store;

@@ -1,33 +1,34 @@
-//! Long launches in parts of some of their workgroups, each of which knows its place in the whole.
+//! Splitting of long launches into parts of some of their workgroups. Each part knows its position
+//! in the whole launch.
 
-use crate::kernels::cache::KernelRef;
+use crate::kernels::kernel::KernelRef;
 use dml_kernel::GroupCounts;
 use smallvec::{SmallVec, smallvec};
 
 /// Some of a launch's workgroups.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// The index of the first one.
+    /// The index of the first workgroup.
     pub(crate) base: [u32; 3],
-    /// How many.
+    /// The number of workgroups.
     pub(crate) groups: [u32; 3],
-    /// What they do.
+    /// The number of operations.
     pub(crate) work: u64,
 }
 
-/// Halves of halves of a launch, in the order of its workgroups.
+/// Repeated halves of a launch, in the order of its workgroups.
 pub(crate) struct Parts<M> {
     counts: GroupCounts,
     /// The whole launch.
     groups: [u32; 3],
-    /// What so many workgroups do at most.
+    /// The most operations of a part with a number of workgroups.
     most: M,
-    /// What is still to be cut, the first one last.
+    /// The parts that may still be split, the first one last.
     rest: SmallVec<[Part; 8]>,
 }
 
-/// A launch that does so much work, in parts that do at most what `most` says of their workgroups: as far as the kernel may be cut, and down
-/// to one workgroup.
+/// Splits a launch of `work` operations into parts of at most `most` operations, which may depend
+/// on the number of workgroups: as far as the kernel allows, and down to one workgroup.
 pub(crate) fn parts<M: Fn([u32; 3]) -> u64>(kernel: &KernelRef, groups: [u32; 3], work: u64, most: M) -> Parts<M> {
     Parts::new(kernel.group_counts(), groups, work, most)
 }
@@ -37,7 +38,8 @@ impl<M: Fn([u32; 3]) -> u64> Parts<M> {
         Self { counts, groups, most, rest: smallvec![Part { base: [0; 3], groups, work }] }
     }
 
-    /// Whole batches of matrices first, then rows of workgroups, then some of a row.
+    /// The dimension to split: whole batches of matrices first, then rows of workgroups, then some
+    /// workgroups of a row.
     fn dimension(&self, part: &Part) -> Option<usize> {
         (0..3).rev().find(|&d| part.groups[d] > 1 && self.counts.may_cut(self.groups, d))
     }
@@ -68,7 +70,7 @@ impl<M: Fn([u32; 3]) -> u64> Iterator for Parts<M> {
 mod tests {
     use super::*;
 
-    /// Whether parts are all of the workgroups, each once, in order along the dimensions that were cut.
+    /// Whether the parts contain every workgroup once, in order along the split dimensions.
     fn is_whole(parts: &[Part], groups: [u32; 3]) -> bool {
         let mut places: Vec<[u32; 3]> = Vec::new();
         for part in parts {

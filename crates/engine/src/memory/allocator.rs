@@ -1,18 +1,20 @@
-//! The caching allocator: blocks of large segments, split and merged, kept when freed.
+//! The caching allocator: blocks of large segments, split and merged, cached when freed.
 //!
-//! Sizes are rounded to 512 bytes. Blocks up to 1 MiB come from segments of 2 MiB, blocks below 10 MiB
-//! from segments of 20 MiB, larger ones from segments of their own, rounded to 2 MiB. The smallest
-//! free block that fits is taken; what it has too much becomes a free block if that is worth it;
-//! free neighbours merge. These are the rules of PyTorch's CUDA allocator, so that programs
-//! tuned for it behave alike.
+//! Sizes are rounded to 512 bytes. Blocks up to 1 MiB come from segments of 2 MiB, blocks below 10
+//! MiB from segments of 20 MiB, larger ones from segments of their own, rounded to 2 MiB. The
+//! smallest free block that fits is taken and split if the remainder is large enough; free
+//! neighbours merge. Other frameworks' allocators have the same sizes, so that programs tuned for
+//! them behave alike.
 //!
-//! A freed block can be handed out again at once: work is executed in the order of its enqueuing, and
-//! the queue puts a barrier where addresses overlap. But a barrier costs the GPU 2 µs, so the free of a small block
-//! while work is pending is deferred until that work is submitted, or until the block is needed. Independent operators
-//! of one batch then write to different addresses, and no address of a small block means two things within a batch.
+//! A freed block can be handed out again at once: work runs in the order of its enqueuing, and the
+//! queue places a barrier where addresses overlap. But a barrier costs the GPU 2 µs, so the free of
+//! a small block while work is pending is deferred until that work is submitted, or until the block
+//! is needed. Independent operators of one batch then write to different addresses, and within a
+//! batch the address of a small block has one meaning.
 //!
-//! Segments belong to pools, and a freed block goes back to its segment's pool. Pool 0 is everybody's; others belong to graphs
-//! ([`crate::Graph`]), and are emptied into pool 0 when their last graph goes.
+//! Segments belong to pools, and a freed block goes back to its segment's pool. Pool 0 is the
+//! common one; others belong to graphs ([`crate::Graph`]), and their segments move to pool 0 when
+//! their last graph is dropped.
 
 mod lookup;
 mod pools;
@@ -24,27 +26,28 @@ use crate::memory::statistics::MemoryStats;
 use rustc_hash::FxHashMap;
 
 const MIB: u64 = 1 << 20;
-/// Every size is a multiple of this, and every address of the segment's own alignment.
+/// All sizes, and all offsets in a segment, are multiples of this.
 pub(crate) const GRAIN: u64 = Bins::GRAIN;
 const SMALL_LIMIT: u64 = MIB;
 const SMALL_SEGMENT: u64 = 2 * MIB;
 const LARGE_SEGMENT: u64 = 20 * MIB;
 const LARGE_LIMIT: u64 = 10 * MIB;
 const SEGMENT_GRAIN: u64 = 2 * MIB;
-/// The free of blocks up to this size may be deferred. Larger ones are better reused while a cache still holds them.
+/// The free of blocks up to this size may be deferred. Larger blocks are better reused while a
+/// cache still holds them.
 const MAX_DEFERRED: u64 = 256 << 10;
 /// A large block is split if more than this remains.
 const LARGE_REMAINDER: u64 = MIB;
 
-/// Where segments come from.
+/// A source of segments.
 pub(crate) trait Source {
     /// Memory that is returned when it is dropped.
     type Segment;
-    /// Why there is none.
+    /// The reason of a failed allocation.
     type Error;
     /// A new segment of `bytes` bytes.
     fn allocate(&self, bytes: u64) -> Result<Self::Segment, Self::Error>;
-    /// The address that blocks of a segment are counted from.
+    /// The address of a segment's first byte.
     fn address(segment: &Self::Segment) -> u64;
 }
 
@@ -58,7 +61,7 @@ struct Block {
     /// Neighbours in the segment.
     prev: u32,
     next: u32,
-    /// In the lists of free blocks.
+    /// Whether it is in the lists of free blocks.
     free: bool,
 }
 
@@ -70,11 +73,12 @@ struct Held<S> {
     small: bool,
     first: u32,
     pool: u32,
-    /// Graphs whose commands name its addresses: it is not released while there are any.
+    /// The number of graphs whose commands name its addresses: the segment is not released while
+    /// there are any.
     pins: u32,
 }
 
-/// The pool of all that belongs to no graph.
+/// The pool of all blocks that belong to no graph.
 pub(crate) const COMMON: u32 = 0;
 
 /// The free blocks of a pool.
@@ -105,12 +109,12 @@ pub(crate) struct Allocator<S: Source> {
     by_base: Vec<(u64, u32)>,
     /// Blocks in use.
     in_use: FxHashMap<u64, u32>,
-    /// By number; `None` for a number that is free.
+    /// By number; `None` for a free number.
     pools: Vec<Option<Pool>>,
     stats: MemoryStats,
 }
 
-/// Why the cache could not grow.
+/// The reason why the cache could not grow.
 #[derive(Debug)]
 pub(crate) enum GrowError<E> {
     /// More than the reservation limit allows.
@@ -148,7 +152,7 @@ impl<S: Source> Allocator<S> {
         self.limit
     }
 
-    /// Holds at most `limit` bytes from the source from now on; what is held already stays.
+    /// Limits the bytes held from the source from now on; bytes already held stay.
     pub(crate) fn set_limit(&mut self, limit: u64) {
         self.limit = limit;
     }
@@ -178,7 +182,7 @@ impl<S: Source> Allocator<S> {
     }
 
     /// Adds a segment to a pool that a block of `requested` bytes fits into, and takes the block.
-    /// `modest` asks the source for no more than needed.
+    /// With `modest`, the segment is no larger than needed.
     pub(crate) fn grow(&mut self, pool: u32, requested: u64, modest: bool) -> Result<u64, GrowError<S::Error>> {
         let bytes = round(requested);
         let small = bytes <= SMALL_LIMIT;
@@ -221,8 +225,9 @@ impl<S: Source> Allocator<S> {
         Ok(self.use_block(block, bytes, requested, small))
     }
 
-    /// Returns a block to its pool's cache; with `defer`, a small one not before [`reclaim`](Self::reclaim) or
-    /// an allocation that needs it. False when no block in use starts there.
+    /// Returns a block to its pool's cache; with `defer`, a small block only at
+    /// [`reclaim`](Self::reclaim) or when an allocation needs it. False if no block in use starts
+    /// there.
     pub(crate) fn free(&mut self, address: u64, defer: bool) -> bool {
         let Some(block) = self.in_use.remove(&address) else {
             return false;
@@ -243,9 +248,10 @@ impl<S: Source> Allocator<S> {
         true
     }
 
-    /// Carries out a pool's deferred frees: its blocks are available again.
+    /// Carries out a pool's deferred frees: the blocks are available again.
     pub(crate) fn reclaim(&mut self, pool: u32) {
-        // Last first, so that a run of neighbours grows into the free block behind it; what grows is listed at its end.
+        // In reverse order, so that a run of neighbours grows into the free block behind it; the
+        // grown block is listed at its end.
         let mut grown = NONE;
         while let Some(block) = self.pool(pool).and_then(|pool| pool.deferred.pop()) {
             if grown != NONE && grown != self.blocks[block as usize].next {
@@ -265,8 +271,8 @@ impl<S: Source> Allocator<S> {
         self.list(merged);
     }
 
-    /// A freed block merged with its free neighbours, all of which are listed but perhaps the `unlisted` one behind it.
-    /// The result is not listed.
+    /// A freed block merged with its free neighbours. All of them are listed, except perhaps the
+    /// `unlisted` one behind it. The result is not listed.
     fn merge_neighbours(&mut self, block: u32, unlisted: u32) -> u32 {
         let b = &mut self.blocks[block as usize];
         b.free = true;
@@ -285,7 +291,8 @@ impl<S: Source> Allocator<S> {
         block
     }
 
-    /// Removes the common pool's segments that hold no block in use and are not pinned. The caller sees to it that the GPU is done with them.
+    /// Removes the common pool's segments that hold no block in use and are not pinned. The caller
+    /// ensures that the GPU is done with them.
     pub(crate) fn release(&mut self) -> Vec<S::Segment> {
         self.reclaim(COMMON);
         let mut released = Vec::new();
@@ -327,12 +334,12 @@ impl<S: Source> Allocator<S> {
         (address - held.address < held.bytes).then_some(slot)
     }
 
-    /// Whether a segment is one of small blocks, and its pool.
+    /// Whether a segment is for small blocks, and its pool.
     fn kind(&self, segment: u32) -> (bool, u32) {
         self.segments[segment as usize].as_ref().map_or((false, COMMON), |held| (held.small, held.pool))
     }
 
-    /// Marks a listed block as used, splitting off what is too much.
+    /// Marks a listed block as used, and splits off the remainder.
     fn use_block(&mut self, block: u32, bytes: u64, requested: u64, small: bool) -> u64 {
         self.unlist(block);
         let b = &mut self.blocks[block as usize];

@@ -1,7 +1,8 @@
-//! Memory of the device: the caching allocator over segments of the driver, and what happens when there are none.
+//! Memory of the device: the caching allocator over segments of the driver, and the handling of
+//! shortages.
 
 use crate::backend::{Gpu, Segment};
-use crate::error::{Bytes, Error};
+use crate::error::{Error, Shortage};
 use crate::memory::allocator::{Allocator, GrowError, Source};
 use dml_gpu::MemoryClass;
 use dml_gpu::traits::*;
@@ -36,15 +37,9 @@ impl Source for DeviceSegments {
     }
 }
 
-/// Why there is no new segment.
-enum Shortage {
-    Bytes,
-    /// The driver allows so many.
-    Segments(u32),
-}
-
 impl DeviceMemory {
-    /// Bytes of the device that are free: as the driver tells, or, where it does not, all but what is held here.
+    /// Free bytes of the device: according to the driver, or if it does not report them, all bytes
+    /// that this process does not hold.
     pub(crate) fn free_bytes(&self) -> u64 {
         let gpu = &self.source().gpu;
         let free = gpu.memory_free();
@@ -55,15 +50,15 @@ impl DeviceMemory {
         }
     }
 
-    /// A block of a new segment. `None` if there is no memory as long as the cached segments are kept: the caller is to release
-    /// them, and then to [`retry`](Self::retry).
+    /// A block of a new segment. `None` if there is no memory while the cached segments are kept:
+    /// the caller has to release them, and then to [`retry`](Self::retry).
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] for more than any segment can have; what the driver said.
+    /// [`Error::OutOfMemory`] for more bytes than any segment can have; the driver's error.
     pub(crate) fn extend(&mut self, pool: u32, bytes: u64) -> Result<Option<u64>, Error> {
         let max = self.source().gpu.largest_segment();
         if bytes > max {
-            return Err(self.out_of_memory(bytes, format!("This driver allocates at most {} at once.", Bytes(max))));
+            return Err(self.out_of_memory(bytes, Shortage::Size(max)));
         }
         let found = self.try_grow(pool, bytes, false)?;
         if found.is_err() {
@@ -72,43 +67,39 @@ impl DeviceMemory {
         Ok(found.ok())
     }
 
-    /// A block after cached segments were released: of what merged meanwhile, or of a new segment, in the end of one that is no
-    /// larger than needed.
+    /// A block after cached segments were released: from free blocks that have merged, or from a
+    /// new segment, at last from one that is no larger than needed.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; what the driver said.
+    /// [`Error::OutOfMemory`]; the driver's error.
     pub(crate) fn retry(&mut self, pool: u32, bytes: u64) -> Result<u64, Error> {
         if let Some(address) = self.take(pool, bytes) {
             return Ok(address);
         }
-        let mut short = Shortage::Bytes;
+        let mut met = Shortage::Device;
         for modest in [false, true] {
             match self.try_grow(pool, bytes, modest)? {
                 Ok(address) => return Ok(address),
-                Err(shortage) => short = shortage,
+                Err(shortage) => met = shortage,
             }
         }
-        let advice = if let Shortage::Segments(limit) = short {
-            format!("This driver allows {limit} allocations at a time, and they all exist.")
-        } else if self.limit() == u64::MAX {
-            "Smaller batches need less; torch.dml.empty_cache() returns what is reserved but unused.".to_owned()
-        } else {
-            format!("This process limits itself to {}.", Bytes(self.limit()))
-        };
-        Err(self.out_of_memory(bytes, advice))
+        Err(self.out_of_memory(bytes, met))
     }
 
-    /// A block of a new segment, or what there was not enough of.
+    /// A block of a new segment, or the limit that was met.
     fn try_grow(&mut self, pool: u32, bytes: u64, modest: bool) -> Result<Result<u64, Shortage>, Error> {
         match self.grow(pool, bytes, modest) {
             Ok(address) => Ok(Ok(address)),
-            Err(GrowError::Limit | GrowError::Source(dml_gpu::Error::OutOfMemory { .. })) => Ok(Err(Shortage::Bytes)),
-            Err(GrowError::Source(dml_gpu::Error::TooManyAllocations { limit })) => Ok(Err(Shortage::Segments(limit))),
+            Err(GrowError::Limit | GrowError::Source(dml_gpu::Error::OutOfMemory { .. })) => {
+                let limit = self.limit();
+                Ok(Err(if limit == u64::MAX { Shortage::Device } else { Shortage::Process(limit) }))
+            }
+            Err(GrowError::Source(dml_gpu::Error::TooManyAllocations { limit })) => Ok(Err(Shortage::Count(limit))),
             Err(GrowError::Source(e)) => Err(e.into()),
         }
     }
 
-    fn out_of_memory(&mut self, requested: u64, advice: String) -> Error {
+    fn out_of_memory(&mut self, requested: u64, shortage: Shortage) -> Error {
         self.stats_mut().ooms += 1;
         let stats = self.stats();
         let free = self.free_bytes();
@@ -121,7 +112,7 @@ impl DeviceMemory {
             total: gpu.info().memory_total,
             device: *device,
             adapter: gpu.info().name.clone(),
-            advice,
+            shortage,
         }
     }
 }
@@ -133,8 +124,8 @@ mod tests {
     use super::*;
     use crate::memory::allocator::COMMON;
 
-    /// The adapter at hand may allow more than there is memory for. In a process of its own, this test binary called again, since
-    /// a process lists its adapters once.
+    /// The present adapter may allow more than it has memory for. Runs in a process of its own,
+    /// which is this test binary, since a process lists its adapters once.
     #[test]
     fn limits_of_the_driver_are_named() {
         let child = std::process::Command::new(std::env::current_exe().unwrap())
@@ -154,7 +145,7 @@ mod tests {
         let error = memory.extend(COMMON, (1 << 30) + 1).unwrap_err().to_string();
         assert!(error.ends_with("This driver allocates at most 1.00 GiB at once."), "{error}");
 
-        // All but one, which is the first segment of tensors.
+        // All but one, which is the memory's first segment.
         let others: Vec<_> = (1..4096).map(|_| gpu.allocate(64, MemoryClass::Device).unwrap()).collect();
         assert!(memory.extend(COMMON, 2 << 20).unwrap().is_some());
         assert_eq!(memory.extend(COMMON, 20 << 20).unwrap(), None, "what is cached is to be released first");

@@ -71,7 +71,7 @@ impl Bins {
         }
     }
 
-    /// The smallest block of at least `bytes`, still listed.
+    /// The smallest block of at least `bytes` bytes; it stays listed.
     pub(crate) fn find(&self, bytes: u64) -> Option<u32> {
         let bin = Self::bin(bytes);
         let word = bin / 64;
@@ -108,7 +108,8 @@ impl Sorted {
         }
     }
 
-    /// The smallest block of at least `bytes`, the lowest address first, still listed.
+    /// The smallest block of at least `bytes` bytes, among equals the one with the lowest address;
+    /// it stays listed.
     pub(crate) fn find(&self, bytes: u64) -> Option<u32> {
         let at = self.blocks.partition_point(|&(b, ..)| b < bytes);
         self.blocks.get(at).map(|b| b.2)

@@ -1,4 +1,4 @@
-//! Mapped segments of one size for copies between host and device, kept for the next copy.
+//! Mapped segments of one size for copies between host and device, cached for the next copy.
 
 use crate::backend::{Gpu, Segment, Timeline};
 use crate::error::Error;
@@ -13,7 +13,7 @@ pub(crate) const SMALL_COPY: usize = 64 << 10;
 /// Larger copies go through segments of this size.
 const CHUNK: u64 = 8 << 20;
 
-/// The segments that a device's copies go through.
+/// The segments that a device uses for copies.
 pub(crate) struct HostPools {
     /// To the device, in chunks.
     pub(crate) staging: HostPool,
@@ -32,7 +32,7 @@ impl HostPools {
         }
     }
 
-    /// Lets go of the large segments that the GPU is done with.
+    /// Releases the large segments that the GPU is done with.
     pub(crate) fn release(&self, timeline: &Timeline) {
         self.staging.clear_done(timeline);
         self.readback_large.clear_done(timeline);
@@ -43,17 +43,18 @@ impl HostPools {
 pub(crate) struct HostPool {
     class: MemoryClass,
     bytes: u64,
-    /// So many may be in use by the GPU before `take` waits.
+    /// The number of segments that the GPU may use before `take` waits.
     keep: usize,
     /// Segments with the ticket of their last use, oldest first.
     idle: Mutex<Vec<(Arc<Segment>, Ticket)>>,
 }
 
-/// A segment of a pool, which gets it back when this is dropped, on whatever way: so none is freed that the GPU may use.
+/// A segment of a pool. Dropping it returns it to the pool on every path, so that no segment is
+/// freed that the GPU may use.
 pub(crate) struct PooledSegment<'p> {
     pool: &'p HostPool,
     segment: Arc<Segment>,
-    /// Of the last use.
+    /// The ticket of the last use.
     ticket: Ticket,
 }
 
@@ -74,7 +75,7 @@ impl Deref for PooledSegment<'_> {
 
 impl Drop for PooledSegment<'_> {
     fn drop(&mut self) {
-        // The pool grows with the threads that copy at a time.
+        // The pool grows with the number of threads that copy at the same time.
         self.pool.lock().push((Arc::clone(&self.segment), self.ticket));
     }
 }
@@ -89,7 +90,8 @@ impl HostPool {
         self.bytes
     }
 
-    /// A segment that the GPU is done with. Waits for one if it uses many already; nothing of the engine may be locked.
+    /// A segment that the GPU is not using. Waits for one if many are in use; the caller must not
+    /// hold a lock of the engine.
     ///
     /// # Errors
     /// [`Error::Interrupted`]; [`Error::DeviceLost`]; [`dml_gpu::Error::OutOfMemory`].
@@ -97,11 +99,11 @@ impl HostPool {
         self.take_unless(gpu, timeline, interrupt::requested)
     }
 
-    /// As [`take`](Self::take), whatever happens: for what belongs to an operator, which is enqueued as a whole. What is
-    /// in flight is bounded, and so is this wait.
+    /// As [`take`](Self::take), without interruption: for commands of an operator that is enqueued
+    /// as a whole. The work in flight is bounded, and so is this wait.
     ///
     /// # Errors
-    /// As [`take`](Self::take), and not interrupted.
+    /// As [`take`](Self::take), except [`Error::Interrupted`].
     pub(crate) fn take_in_any_case(&self, gpu: &Gpu, timeline: &Timeline) -> Result<PooledSegment<'_>, Error> {
         self.take_unless(gpu, timeline, || false)
     }
@@ -131,7 +133,7 @@ impl HostPool {
         }
     }
 
-    /// Lets go of the segments that the GPU is done with.
+    /// Releases the segments that the GPU is done with.
     fn clear_done(&self, timeline: &Timeline) {
         if let Ok(done) = timeline.completed() {
             self.lock().retain(|(_, ticket)| *ticket > done);
@@ -154,11 +156,11 @@ mod tests {
         const BYTES: u64 = 4 << 20;
         let pool = HostPool::new(MemoryClass::Readback, BYTES, 2);
         let source = gpu.allocate(BYTES, MemoryClass::Device).unwrap();
-        // Made after the memory, so dropped before it: also when an assertion fails.
+        // Made after the memory, so dropped before it, also when an assertion fails.
         let mut recorder = gpu.recorder().unwrap();
         let timeline = recorder.timeline().clone();
         let mut segments = [(); 2].map(|()| pool.take(&gpu, &timeline).unwrap());
-        // A second or more of work, of which the waits below see the first moments.
+        // A second or more of work, of which the waits below see the beginning.
         for _ in 0..12_000 {
             recorder.copy(&source, 0, &segments[0], 0, BYTES).unwrap();
             recorder.barrier();

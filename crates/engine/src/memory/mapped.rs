@@ -1,11 +1,11 @@
-//! The host's view of memory that both sides reach.
+//! The host's view of mapped memory.
 
 use crate::backend::Segment;
 use crate::error::Error;
 use dml_gpu::traits::*;
 use std::ptr::NonNull;
 
-/// Where the host sees a segment that was allocated mapped.
+/// The host address of a segment that was allocated mapped.
 ///
 /// # Errors
 /// [`dml_gpu::Error::Invalid`] if the driver did not map it.

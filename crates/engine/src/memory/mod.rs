@@ -1,5 +1,6 @@
-//! Memory of the device and of the host: the caching allocator, rings, pools and pinned memory. Knows no commands: who
-//! frees or gives back names the ticket after which the device is done with it.
+//! Memory of the device and of the host: the caching allocator, rings, pools and pinned memory.
+//! Independent of commands: the caller that frees memory names the ticket after which the device is
+//! done with it.
 
 pub(crate) mod allocator;
 pub(crate) mod device_memory;

@@ -1,8 +1,8 @@
-//! Pinned memory: memory of the host that the GPU reads and writes itself, so that a copy needs no staging and may go on
-//! while the host does other things.
+//! Pinned memory: host memory that the GPU reads and writes itself, so that a copy needs no staging
+//! and runs while the host does other things.
 //!
-//! The blocks are those of the device's allocator, over mapped segments and by the host's addresses. A block that is
-//! freed while a copy with it is under way is handed out again when the copy is done.
+//! Its blocks come from the same kind of allocator as device memory, over mapped segments and by
+//! host addresses. A block that is freed during a copy is handed out again when the copy is done.
 
 use crate::backend::{Gpu, Segment, Timeline};
 use crate::error::Error;
@@ -19,10 +19,10 @@ pub(crate) struct PinnedMemory {
     timeline: Timeline,
 }
 
-/// What the lock of pinned memory protects.
+/// The state under the lock of pinned memory.
 pub(crate) struct PinnedBlocks {
     allocator: Allocator<HostSegments>,
-    /// The last copy of a block in use.
+    /// The last copy of each block in use.
     copied: FxHashMap<u64, Ticket>,
     /// Blocks that were freed before their last copy was done.
     freed: Vec<(u64, Ticket)>,
@@ -44,7 +44,7 @@ impl Source for HostSegments {
 }
 
 impl PinnedBlocks {
-    /// Carries out the frees whose copies are done.
+    /// Frees the blocks whose copies are done.
     fn reclaim(&mut self, done: Ticket) {
         let Self { allocator, freed, .. } = self;
         freed.retain(|&(address, ticket)| ticket > done || !allocator.free(address, false));
@@ -55,7 +55,7 @@ impl PinnedBlocks {
         self.allocator.locate_segment(address, bytes)
     }
 
-    /// Notes that the copy of `ticket` uses the block that `address` lies in.
+    /// Records that the copy of `ticket` uses the block that contains `address`.
     pub(crate) fn used(&mut self, address: u64, ticket: Ticket) {
         if let Some((block, _)) = self.allocator.block(address) {
             self.copied.insert(block, ticket);
@@ -64,22 +64,23 @@ impl PinnedBlocks {
 }
 
 impl PinnedMemory {
-    /// Pinned memory whose copies have tickets of `timeline`.
+    /// Pinned memory for copies with tickets of `timeline`.
     pub(crate) fn new(gpu: Gpu, timeline: Timeline) -> Self {
         let allocator = Allocator::new(HostSegments(gpu));
         let blocks = PinnedBlocks { allocator, copied: FxHashMap::default(), freed: Vec::new() };
         Self { blocks: Mutex::new(blocks), timeline }
     }
 
-    /// The blocks, for a copy. Locked after the queue by whoever needs both.
+    /// Locks the blocks for a copy. Lock order: queue, then pinned memory.
     pub(crate) fn lock(&self) -> MutexGuard<'_, PinnedBlocks> {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The host address of a block of the cache, or of a new segment; with `modest`, of one that is no larger than needed.
+    /// The host address of a block of the cache, or of a new segment; with `modest`, of one that is
+    /// no larger than needed.
     ///
     /// # Errors
-    /// [`Error::HostOutOfMemory`]; what the driver said.
+    /// [`Error::HostOutOfMemory`]; the driver's error.
     pub(crate) fn allocate(&self, bytes: u64, modest: bool) -> Result<u64, Error> {
         let mut blocks = self.lock();
         blocks.reclaim(self.timeline.completed()?);
@@ -95,11 +96,11 @@ impl PinnedMemory {
         })
     }
 
-    /// Frees a block, copies with which may still be under way. False when none in use begins there.
+    /// Frees a block. Copies may still use it. False if no block in use begins there.
     pub(crate) fn free(&self, address: u64) -> bool {
         let mut blocks = self.lock();
         match blocks.copied.remove(&address) {
-            // Of a lost device nobody knows what it still does: the block is not used again.
+            // A lost device may still use the block, so the block is not used again.
             Some(ticket) if !self.timeline.completed().is_ok_and(|done| done >= ticket) => {
                 blocks.freed.push((address, ticket));
                 true
@@ -113,7 +114,7 @@ impl PinnedMemory {
         self.lock().allocator.block(address).is_some()
     }
 
-    /// Releases the segments that hold no block in use. The caller drained the queue.
+    /// Releases the segments that hold no block in use. The caller must have drained the queue.
     ///
     /// # Errors
     /// [`dml_gpu::Error::DeviceLost`].
@@ -124,7 +125,7 @@ impl PinnedMemory {
         Ok(())
     }
 
-    /// Statistics. A block that was freed counts until its copies are known to be done.
+    /// Statistics. A freed block counts until its copies are known to be done.
     pub(crate) fn stats(&self) -> MemoryStats {
         let mut blocks = self.lock();
         if let Ok(done) = self.timeline.completed() {

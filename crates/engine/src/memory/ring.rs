@@ -1,20 +1,20 @@
-//! Space in a ring of host-visible memory, used again when the GPU is done with it.
+//! Offsets in a ring of host-visible memory, reused when the GPU is done with them.
 
 use dml_gpu::Ticket;
 use std::collections::VecDeque;
 
-/// Offsets in a ring of `bytes` bytes. Knows no memory.
+/// Offsets in a ring of `bytes` bytes, without the memory.
 ///
-/// Regions are taken in order; at a submit everything taken so far gets that submit's ticket, and is
-/// free again when the ticket is done.
+/// Regions are taken in order; at a submit all regions taken so far get that submit's ticket, and
+/// they are free again when the ticket is complete.
 #[derive(Debug)]
 pub(crate) struct Ring {
     bytes: u64,
-    /// Bytes ever taken, the gaps left at the end of the ring included.
+    /// All bytes ever taken, including the gaps at the end of the ring.
     head: u64,
-    /// Bytes ever given back.
+    /// All bytes ever given back.
     tail: u64,
-    /// Where `head` was at each submit that is not yet done.
+    /// The value of `head` at each submit that is not complete.
     marks: VecDeque<(Ticket, u64)>,
 }
 
@@ -23,7 +23,8 @@ impl Ring {
         Self { bytes, head: 0, tail: 0, marks: VecDeque::with_capacity(256) }
     }
 
-    /// A region's offset, aligned to `align` (a divisor of the ring's size), or `None` while there is no room.
+    /// A region's offset, aligned to `align` (a divisor of the ring's size), or `None` if there is
+    /// no room.
     pub(crate) fn take(&mut self, bytes: u64, align: u64) -> Option<u64> {
         let mut start = self.head.next_multiple_of(align);
         if start % self.bytes + bytes > self.bytes {
@@ -37,14 +38,14 @@ impl Ring {
         Some(start % self.bytes)
     }
 
-    /// Everything taken so far belongs to `ticket`.
+    /// All regions taken so far belong to `ticket`.
     pub(crate) fn submitted(&mut self, ticket: Ticket) {
         if self.marks.back().map_or(self.tail, |m| m.1) != self.head {
             self.marks.push_back((ticket, self.head));
         }
     }
 
-    /// Gives back what belongs to tickets up to `completed`.
+    /// Gives back the regions of tickets up to `completed`.
     pub(crate) fn retire(&mut self, completed: Ticket) {
         while let Some(&(ticket, head)) = self.marks.front() {
             if ticket > completed {

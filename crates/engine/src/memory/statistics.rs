@@ -1,4 +1,4 @@
-//! What the allocator counts.
+//! Statistics of the allocator.
 
 /// One quantity over time.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -28,11 +28,10 @@ impl Stat {
     }
 }
 
-/// The quantities of one pool, or of all.
+/// The figures of one pool, or of all.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolStats {
-    /// Bytes of blocks in use, as handed out (rounded up). Blocks are in use until they are freed:
-    /// what CUDA calls active bytes is the same number.
+    /// Bytes of blocks in use, as handed out (rounded up). Blocks are in use until they are freed.
     pub allocated_bytes: Stat,
     /// Bytes of blocks in use, as asked for.
     pub requested_bytes: Stat,
@@ -48,7 +47,7 @@ pub struct PoolStats {
     pub inactive_split_bytes: u64,
 }
 
-/// A segment and what lies in it.
+/// A segment and its blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentInfo {
     /// The address of its first byte.
@@ -57,7 +56,7 @@ pub struct SegmentInfo {
     pub bytes: u64,
     /// It belongs to the pool of small blocks.
     pub small: bool,
-    /// Its blocks, by address; together they are the segment.
+    /// Its blocks, by address; together they fill the segment.
     pub blocks: Vec<BlockInfo>,
 }
 
@@ -72,7 +71,7 @@ pub struct BlockInfo {
     pub requested: u64,
 }
 
-/// Statistics of one device's allocator, as `torch.accelerator.memory_stats` reports them.
+/// Statistics of one device's allocator.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
     /// Both pools.
@@ -81,7 +80,7 @@ pub struct MemoryStats {
     pub small: PoolStats,
     /// Blocks above 1 MiB.
     pub large: PoolStats,
-    /// How often the driver had no memory and cached segments were released to try again.
+    /// How often cached segments were released because the driver had no memory.
     pub alloc_retries: u64,
     /// How often an allocation failed.
     pub ooms: u64,

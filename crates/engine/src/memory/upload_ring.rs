@@ -1,4 +1,4 @@
-//! Small uploads, indirect parameters and tables on their way to the device: mapped memory, used in a ring.
+//! The ring of mapped memory for small uploads, indirect parameters and tables.
 
 use crate::backend::{Gpu, Segment};
 use crate::error::Error;
@@ -15,7 +15,7 @@ pub(crate) const MAX_REGION_BYTES: u64 = BYTES / 2;
 /// Regions begin at multiples of this.
 const ALIGN: u64 = 16;
 
-/// Where bytes were written.
+/// A region that was written.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Region {
     /// From the beginning of the ring's memory.
@@ -31,7 +31,8 @@ pub(crate) struct UploadRing {
     host: NonNull<u8>,
 }
 
-// SAFETY: `host` points into `memory`, which lives as long and belongs to no thread; writing takes `&mut self`.
+// SAFETY: `host` points into `memory`, which lives as long and belongs to no thread; writing takes
+// `&mut self`.
 unsafe impl Send for UploadRing {}
 
 impl UploadRing {
@@ -46,11 +47,13 @@ impl UploadRing {
         &self.memory
     }
 
-    /// Copies bytes, at most [`MAX_REGION_BYTES`], to a region that belongs to what is pending; `None` while there is no room.
+    /// Copies bytes, at most [`MAX_REGION_BYTES`], to a region that belongs to the pending batch;
+    /// `None` if there is no room.
     pub(crate) fn write(&mut self, data: &[u8]) -> Option<Region> {
         let offset = self.ring.take(data.len() as u64, ALIGN)?;
-        // SAFETY: `take` returned a region of `data.len()` bytes inside the ring, whose size is the segment's, that no pending or
-        // running work reads. `data` is other memory: nobody has a slice of the ring's.
+        // SAFETY: `take` returned a region of `data.len()` bytes inside the ring, whose size is the
+        // segment's, and no pending or running work reads it. `data` is other memory: nobody has a
+        // slice of the ring's.
         unsafe {
             let to = self.host.add(offset as usize);
             std::ptr::copy_nonoverlapping(data.as_ptr(), to.as_ptr(), data.len());
@@ -58,17 +61,17 @@ impl UploadRing {
         Some(Region { offset, address: self.memory.address() + offset })
     }
 
-    /// What was written so far and belonged to no ticket belongs to this one.
+    /// All regions without a ticket belong to this one.
     pub(crate) fn submitted(&mut self, ticket: Ticket) {
         self.ring.submitted(ticket);
     }
 
-    /// All commands up to `done` are done.
+    /// All commands up to `done` are complete.
     pub(crate) fn retire(&mut self, done: Ticket) {
         self.ring.retire(done);
     }
 
-    /// The ticket to wait for to get room; `None` when all of it belongs to what is pending.
+    /// The ticket to wait for to get room; `None` if all of it belongs to the pending batch.
     pub(crate) fn oldest(&self) -> Option<Ticket> {
         self.ring.oldest()
     }

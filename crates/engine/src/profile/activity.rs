@@ -1,19 +1,19 @@
-//! What ran on a device and when, and what enqueued it.
+//! Activities of a device: what ran, when, and who enqueued it.
 
-use crate::kernels::cache::KernelRef;
+use crate::kernels::kernel::KernelRef;
 use dml_gpu::unix_now;
 use std::cell::Cell;
 
-/// The operator of what writes the host's bytes.
+/// The operator of uploads.
 pub(crate) const UPLOAD: &str = "upload";
-/// The operator of what brings bytes to the host.
+/// The operator of downloads.
 pub(crate) const DOWNLOAD: &str = "download";
 
 thread_local! {
     static CORRELATION: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The calling thread's launches belong to the profiler's event of this id from now on; 0 is none.
+/// From now on the calling thread's launches belong to the profiler's event of this id; 0 is none.
 pub fn set_correlation(id: u64) {
     CORRELATION.set(id);
 }
@@ -23,33 +23,33 @@ pub fn set_correlation(id: u64) {
 pub struct Activity {
     /// The device's index.
     pub device: usize,
-    /// What ran.
+    /// The command.
     pub work: Work,
     /// The operator that enqueued it.
     pub operator: &'static str,
-    /// Bytes that it named as read.
+    /// Bytes of its read ranges.
     pub bytes_read: u64,
-    /// Bytes that it named as written.
+    /// Bytes of its written ranges.
     pub bytes_written: u64,
-    /// What [`set_correlation`] said where it was enqueued.
+    /// The id of [`set_correlation`] when it was enqueued.
     pub correlation: u64,
     /// When the host enqueued it: from, to.
     pub enqueued_ns: [u64; 2],
-    /// When it ran: from, to. The activities of a device do not overlap: of two that ran at once, the second's time
-    /// is what it took longer than the first.
+    /// When it ran: from, to. The activities of a device do not overlap: if two ran at once, the
+    /// second's time is the additional time.
     pub ran_ns: [u64; 2],
 }
 
-/// What an [`Activity`] did.
+/// The kind of an [`Activity`].
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// A run of a kernel, of so many workgroups.
+    /// A run of a kernel with this number of workgroups.
     Kernel(KernelRef, [u32; 3]),
-    /// A run of a graph of so many launches and copies: the time of all of them.
+    /// A run of a graph with this number of launches and copies: the time of all of them.
     Replay(u32),
-    /// Bytes from the host.
+    /// A copy from the host.
     Upload,
-    /// Bytes to the host.
+    /// A copy to the host.
     Download,
 }
 
@@ -71,7 +71,7 @@ impl Activity {
     }
 }
 
-/// What enqueued a command.
+/// The origin of a command.
 #[derive(Copy, Clone)]
 pub(crate) struct Origin {
     pub(crate) correlation: u64,
@@ -85,7 +85,7 @@ impl Origin {
         Self { correlation: CORRELATION.get(), enqueued_ns: [now, now] }
     }
 
-    /// The command is in the queue.
+    /// The command was enqueued.
     pub(crate) fn enqueued(&mut self) {
         self.enqueued_ns[1] = unix_now();
     }

@@ -1,29 +1,30 @@
-//! Where the host's time of an operator goes, by stages. Off until a thread calls [`begin`]; off, a stage costs one
-//! relaxed load and a branch that is never taken.
+//! The host's time per operator, by stages. Off until a thread calls [`begin`]; a stage then costs
+//! one relaxed load and a branch that is never taken.
 //!
-//! Stages nest, and a stage's time is without that of the stages inside it. So the times of all stages, what lies
-//! outside of the engine included, add up to the time between [`begin`] and [`end`]. Reading the clock costs time of
-//! the stage that is entered and of the one around it; both are measured at [`begin`] and subtracted.
+//! Stages nest, and a stage's time excludes the stages inside it. So the times of all stages,
+//! including the time outside of the engine, add up to the time between [`begin`] and [`end`].
+//! Reading the clock costs time of the entered stage and of the enclosing one; both are measured at
+//! [`begin`] and subtracted.
 //!
-//! What the thread that submits does meanwhile is told apart: nobody waits for it.
+//! The time of the thread that submits is counted separately, because nobody waits for it.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// What the host does for an operator.
+/// A part of the host's work for an operator.
 #[repr(u8)]
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Not in the engine or the plugin: Python, PyTorch's dispatcher, autograd.
+    /// Neither in the engine nor in its caller: the program and its framework.
     Outside = 0,
-    /// Arguments and results between PyTorch's types and the engine's.
+    /// Conversion of arguments and results between the framework's types and the engine's.
     Unpack = 1,
     /// Shapes, dtypes, parameters and memory ranges.
     Shape = 2,
-    /// Finding the kernel.
+    /// Lookup of the kernel.
     Lookup = 3,
-    /// The result's tensor and memory, and giving memory back.
+    /// Allocation of the result, and freeing memory.
     Allocate = 4,
     /// Appending to the queue.
     Enqueue = 5,
@@ -33,16 +34,16 @@ pub enum Stage {
     Submit = 7,
 }
 
-/// How many stages there are.
+/// The number of stages.
 pub const STAGES: usize = 8;
 
-/// Runs of an empty stage by which the clock's cost is measured.
+/// Number of runs of an empty stage that measure the clock's cost.
 const CALIBRATION: u32 = 20_000;
 
-/// Threads that measure.
+/// The number of threads that measure.
 static MEASURING: AtomicU32 = AtomicU32::new(0);
 
-/// Of threads that work [`beside`] those that measure: ticks by stage, and commands.
+/// Of threads that work [`beside`] the measuring ones: ticks by stage, and commands.
 static BESIDE: [AtomicU64; STAGES] = [const { AtomicU64::new(0) }; STAGES];
 static BESIDE_COMMANDS: AtomicU64 = AtomicU64::new(0);
 
@@ -54,12 +55,12 @@ struct Meter {
     on: Cell<bool>,
     stage: Cell<u8>,
     since: Cell<u64>,
-    /// By stage: ticks in it, times it was entered, stages entered from it.
+    /// By stage: ticks in it, number of times it was entered, number of stages entered from it.
     ticks: [Cell<u64>; STAGES],
     entered: [Cell<u64>; STAGES],
     inner: [Cell<u64>; STAGES],
     start: Cell<Option<(Instant, u64)>>,
-    /// What entering and leaving a stage costs, in ticks: that stage, and the one around it.
+    /// The cost of entering and leaving a stage, in ticks: in the stage, and in the enclosing one.
     cost: Cell<[f64; 2]>,
 }
 
@@ -85,7 +86,7 @@ impl Meter {
         self.since.set(ticks());
     }
 
-    /// Ends the time of the current stage, and begins another's.
+    /// Ends the time of the current stage, and begins the next one's.
     fn turn(&self, to: u8) -> u8 {
         let (now, from) = (ticks(), self.stage.replace(to));
         let spent = &self.ticks[usize::from(from)];
@@ -94,10 +95,12 @@ impl Meter {
     }
 }
 
-/// The processor's time stamp counter, which runs at one rate on every processor of the last fifteen years.
+/// The processor's time stamp counter, which runs at one rate on every processor of the last
+/// fifteen years.
 #[cfg(target_arch = "x86_64")]
 fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, and Linux and Windows let programs use it.
+    // SAFETY: every x86-64 processor has the instruction, and Linux and Windows let programs use
+    // it.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
@@ -110,12 +113,12 @@ fn ticks() -> u64 {
 
 /// A stage that ends when this is dropped.
 pub struct Timed {
-    /// The stage around it, and 1; 0 when nobody measures.
+    /// The enclosing stage plus 1; 0 if the thread does not measure.
     around: u32,
 }
 
 impl Timed {
-    /// As a number, to be given to [`leave`] by a caller that keeps no Rust values.
+    /// The stage as a number, for [`leave`], for callers that keep no Rust values.
     pub fn into_token(self) -> u32 {
         let token = self.around;
         std::mem::forget(self);
@@ -160,30 +163,30 @@ pub fn leave(token: u32) {
     }
 }
 
-/// Whether some thread measures: not 0. For callers that want to look without a call.
+/// Not 0 while some thread measures. For callers that check without a call.
 pub fn measuring() -> &'static AtomicU32 {
     &MEASURING
 }
 
-/// What [`end`] says.
+/// The result of [`end`].
 #[derive(Clone, Debug)]
 pub struct Breakdown {
     /// Nanoseconds of each [`Stage`].
     pub stage_ns: [f64; STAGES],
-    /// How often each was entered.
+    /// How often each stage was entered.
     pub entered: [u64; STAGES],
-    /// From [`begin`] to [`end`], what reading the clock cost included.
+    /// From [`begin`] to [`end`], including the cost of reading the clock.
     pub elapsed_ns: f64,
-    /// What one stage's entering and leaving costs, nanoseconds: subtracted above.
+    /// The cost of entering and leaving one stage, nanoseconds: subtracted above.
     pub clock_ns: f64,
-    /// Nanoseconds that the threads that submit spent in each [`Stage`] meanwhile.
+    /// Nanoseconds that the submitting threads spent in each [`Stage`] meanwhile.
     pub beside_ns: [f64; STAGES],
-    /// Commands that they recorded.
+    /// The number of commands that they recorded.
     pub beside_commands: u64,
 }
 
-/// Does what `work` does, for so many commands, on a thread that works for others. Its stages are
-/// added to what those that measure are told.
+/// Runs `work` for a number of commands on a thread that works for others. Its stages are added to
+/// the results of the measuring threads.
 pub(crate) fn beside<R>(commands: u32, work: impl FnOnce() -> R) -> R {
     if MEASURING.load(Ordering::Relaxed) == 0 {
         return work();
@@ -225,7 +228,7 @@ pub fn begin() {
     });
 }
 
-/// Ends what [`begin`] began; `None` if it was not called.
+/// Ends the measurement of [`begin`]; `None` if it was not called.
 pub fn end() -> Option<Breakdown> {
     METER.with(|meter| {
         meter.turn(Stage::Outside as u8);
@@ -281,7 +284,7 @@ mod tests {
         let sum: f64 = told.stage_ns.iter().sum();
         assert!((sum - told.elapsed_ns).abs() < 0.05 * told.elapsed_ns, "{told:?}");
         for (stage, micros) in [(Stage::Outside, 300.0), (Stage::Shape, 100.0), (Stage::Enqueue, 200.0)] {
-            // At least what was worked; a busy machine may add any time.
+            // A lower bound: a busy machine may add any time.
             assert!(told.stage_ns[stage as usize] >= 20.0 * micros * 999.0, "{stage:?} {told:?}");
         }
         assert_eq!(told.entered[Stage::Shape as usize], 20);

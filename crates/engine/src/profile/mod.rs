@@ -1,4 +1,4 @@
-//! What ran when, and where the host spends its time.
+//! Profiles of the device's activities and of the host's time.
 
 pub(crate) mod activity;
 pub mod measure;

@@ -1,5 +1,6 @@
-//! The notes of a device that is profiled: every command is recorded between two timestamps, which costs GPU time. What records
-//! commands writes into this; it knows nothing of them but what a [`Note`] says.
+//! The records of a profiled device: every command runs between two timestamps, which costs GPU
+//! time. The code that records commands calls this file, which knows of a command only its
+//! [`Note`].
 
 use crate::backend::Recorder;
 use crate::memory::range::AddressRange;
@@ -7,15 +8,15 @@ use crate::profile::activity::{Activity, Origin, Work};
 use dml_gpu::traits::*;
 use dml_gpu::{Clocks, Span};
 
-/// What was recorded since the profile began.
+/// The commands since the profile began.
 pub(crate) struct Profile {
     start: Clocks,
-    /// What was recorded; a span's id is the index. The times of the run are not known yet.
+    /// The recorded commands; a span's id is the index. The times of the run are not known yet.
     activities: Vec<Activity>,
     spans: Vec<(u64, Span)>,
 }
 
-/// What a command is, for the profile.
+/// The description of a command.
 pub(crate) struct Note<'a> {
     pub(crate) work: Work,
     pub(crate) operator: &'static str,
@@ -52,7 +53,7 @@ impl Profile {
         recorder.take_spans(&mut self.spans)
     }
 
-    /// Keeps a command, and returns the id of its span.
+    /// Adds a command, and returns the id of its span.
     fn note(&mut self, note: Note<'_>) -> u64 {
         let origin = note.origin;
         let bytes = |ranges: &[AddressRange]| ranges.iter().map(|range| range.end - range.start).sum();
@@ -69,7 +70,7 @@ impl Profile {
         self.activities.len() as u64 - 1
     }
 
-    /// The activities whose times are known, with them. Everything must be done.
+    /// The activities whose times are known. The device must be idle.
     pub(crate) fn finish(mut self, device: usize, recorder: &mut Recorder) -> Result<Vec<Activity>, dml_gpu::Error> {
         recorder.take_spans(&mut self.spans)?;
         let end = recorder.clocks()?;

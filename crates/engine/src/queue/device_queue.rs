@@ -8,6 +8,7 @@ use crate::backend::Gpu;
 use crate::capture::slot::CaptureSlot;
 use crate::error::Error;
 use crate::fault::FaultBlock;
+use crate::kernels::store::KernelStore;
 use crate::memory::device_memory::{DeviceMemory, DeviceSegments};
 use crate::memory::host_pool::HostPools;
 use crate::profile::activity::Activity;
@@ -31,6 +32,8 @@ pub(crate) struct DeviceQueue {
     state: Mutex<State>,
     /// Some thread is capturing a graph. Only a hint to look further: what counts is in `state`.
     capturing: AtomicBool,
+    /// The device's kernels.
+    pub(crate) kernels: Arc<KernelStore>,
     /// What one submission does at most.
     pub(crate) work_bound: WorkBound,
     /// Where kernels report what they cannot do.
@@ -58,9 +61,11 @@ impl DeviceQueue {
         let recorder = gpu.recorder()?;
         let timeline = recorder.timeline().clone();
         let pending = Pending::new(&gpu, timeline.clone())?;
-        let stream = Stream::new(recorder, Arc::clone(pending.ring_memory()));
+        let kernels = Arc::new(KernelStore::new(gpu.clone()));
+        let stream = Stream::new(recorder, Arc::clone(&kernels), Arc::clone(pending.ring_memory()));
         let memory = DeviceMemory::new(DeviceSegments::new(gpu.clone(), device));
         Ok(Self {
+            kernels,
             work_bound: WorkBound::new(gpu.info().capabilities.compute_units),
             fault: FaultBlock::new(&gpu)?,
             submission: Submission::new(gpu, device, stream, timeline),

@@ -2,7 +2,7 @@
 
 use crate::backend::Segment;
 use crate::error::Error;
-use crate::kernels::cache::KernelRef;
+use crate::kernels::kernel::KernelRef;
 use crate::kernels::launch::Launch;
 use crate::kernels::parts::{Part, parts};
 use crate::memory::range::AddressRange;

@@ -7,7 +7,7 @@
 
 use crate::backend::{Gpu, Segment, Timeline};
 use crate::error::Error;
-use crate::kernels::cache::KernelRef;
+use crate::kernels::kernel::KernelRef;
 use crate::kernels::launch::Launch;
 use crate::memory::allocator::COMMON;
 use crate::memory::device_memory::DeviceMemory;

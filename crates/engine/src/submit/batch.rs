@@ -2,7 +2,7 @@
 
 use crate::backend::{Recorder, Recording, Segment, TimestampId};
 use crate::error::Error;
-use crate::kernels::cache::KernelRef;
+use crate::kernels::kernel::KernelRef;
 use crate::memory::range::AddressRange;
 use crate::profile::activity::Origin;
 use crate::submit::intervals::IntervalSet;

@@ -1,7 +1,7 @@
 //! What goes from the threads that enqueue to the one that records and submits: ended batches, the signs that work is pending, and
 //! the batches that were recorded back again. The thread itself is the queue's ([`crate::queue::thread`]).
 
-use crate::kernels::cache::KernelRef;
+use crate::kernels::kernel::KernelRef;
 use crate::submit::batch::Batch;
 use crate::submit::mailbox::Mailbox;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};

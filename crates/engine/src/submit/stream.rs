@@ -7,7 +7,8 @@
 use crate::backend::{Gpu, Recorder, Segment, TimestampId};
 use crate::error::Error;
 use crate::fusion::chain::{Fused, Fusion};
-use crate::kernels::cache::KernelRef;
+use crate::kernels::kernel::KernelRef;
+use crate::kernels::store::KernelStore;
 use crate::memory::range::AddressRange;
 use crate::profile::activity::{Activity, Origin, Work};
 use crate::profile::measure::{self, Stage};
@@ -35,12 +36,12 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// A stream over a new recorder, for batches whose uploads lie in this ring.
-    pub(crate) fn new(recorder: Recorder, ring: Arc<Segment>) -> Self {
+    /// A stream over a new recorder, for batches whose kernels are in this store and whose uploads lie in this ring.
+    pub(crate) fn new(recorder: Recorder, kernels: Arc<KernelStore>, ring: Arc<Segment>) -> Self {
         Self {
             recorder,
             barriers: Barriers::default(),
-            fusion: Fusion::default(),
+            fusion: Fusion::new(kernels),
             ring,
             stats: QueueStats::default(),
             profile: None,
@@ -109,7 +110,7 @@ impl Stream {
         if !self.fusion.is_open() {
             return;
         }
-        if let Some(fused) = self.fusion.fused(gpu, &batch.bytes) {
+        if let Some(fused) = self.fusion.fused(&batch.bytes) {
             let last = self.fusion.entries().last().map(|i| &batch.entries[i]);
             if let Some(last) = last {
                 errors.note(last.thread, self.record_fused(gpu, &fused, batch, last));

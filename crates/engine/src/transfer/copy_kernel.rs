@@ -1,21 +1,21 @@
-//! The kernel that moves small uploads and read-backs: a copy command costs the GPU 5 µs more.
+//! The kernel for small uploads and read-backs. A copy command costs the GPU 5 µs more.
 
-use crate::backend::Gpu;
 use crate::error::Error;
-use crate::kernels::cache::{KernelCache, KernelRef};
 use crate::kernels::interface::{ArgumentBlock, Interface, U32, Unordered, WriteRange};
+use crate::kernels::kernel::KernelRef;
+use crate::kernels::store::KernelStore;
 use crate::memory::range::AddressRange;
 use crate::parameters;
 use dml_kernel::{Builder, DType};
 
 const GROUP: u32 = 64;
 
-/// Copies 32-bit words, one an invocation.
+/// Copies 32-bit words, one per invocation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CopyWords;
 
 parameters! {
-    /// The words that are written, where they come from, and how many they are.
+    /// The destination, the source, and the number of words.
     CopyWords as _spec => CopyArguments, CopyParameters {
         to: WriteRange = DType::I32,
         from: Unordered = DType::I32,
@@ -24,7 +24,7 @@ parameters! {
 }
 
 /// The kernel.
-pub(crate) fn copy_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
+pub(crate) fn copy_words(kernels: &KernelStore) -> Result<KernelRef, Error> {
     let build = || {
         let b = Builder::new("copy_words", [GROUP, 1, 1]);
         let CopyParameters { to, from, words } = CopyWords.declare(&b);
@@ -32,10 +32,10 @@ pub(crate) fn copy_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Er
         b.if_(i.lt(words), || to.store(i, from.load(i)));
         (b.finish(), None)
     };
-    cache.get(gpu, &CopyWords, build).cloned()
+    kernels.get(&CopyWords, build).cloned()
 }
 
-/// Packs the arguments that write whole words from an address; returns the groups.
+/// Packs the arguments of a copy of whole words from an address; returns the number of workgroups.
 pub(crate) fn pass(to: AddressRange, from: u64, block: &mut ArgumentBlock) -> [u32; 3] {
     let words = ((to.end - to.start) / 4) as u32;
     CopyWords.pass(&CopyArguments { to, from, words }, block);

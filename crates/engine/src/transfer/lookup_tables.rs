@@ -1,4 +1,4 @@
-//! Numbers that kernels look up: computed by the host, uploaded once, kept as long as the device.
+//! Lookup tables of kernels: computed by the host, uploaded once, and kept as long as the device.
 
 use crate::error::Error;
 use crate::memory::range::AddressRange;
@@ -26,7 +26,8 @@ impl LookupTables {
         number: u64,
         make: impl FnOnce() -> Vec<u8>,
     ) -> Result<AddressRange, Error> {
-        // Held until the upload is enqueued: who finds a table launches after that.
+        // Locked until the upload is enqueued: a thread that finds a table launches after the
+        // upload.
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&range) = made.get(&(name, number)) {
             return Ok(range);

@@ -1,32 +1,37 @@
-//! A few bytes to the host without waiting for the end of a submit: the host polls for the words themselves.
+//! Reads of a few bytes without waiting for the end of a submit: the host polls for the words
+//! themselves.
 //!
-//! A kernel of one workgroup writes each 32-bit word as a pair into a slot of mapped, coherent host memory: the
-//! word, and the word exclusive-or the number of this use of the slot. The host polls until every pair gives that
-//! number. Against polling a marker behind a barrier for the host, that saves the barrier and the marker's way.
+//! A kernel of one workgroup writes each 32-bit word as a pair into a slot of mapped, coherent host
+//! memory: the word, and the word exclusive-or the number of this use of the slot. The host polls
+//! until every pair gives that number. Compared with polling a marker after a barrier for the host,
+//! this saves the barrier and the latency of the marker.
 //!
-//! # Why what is read is right
+//! # Correctness
 //!
-//! Vulkan promises that the host sees a kernel's writes after a barrier for the host and a wait. Without the two it only
-//! happens to see them, sooner or later, in any order and in pieces. So nothing is built on more than this: an aligned
-//! 32-bit word is written whole. Say that a pair held `(a, a ^ m)`, from use `m` of the slot or zeros, and use `n` writes
-//! `(b, b ^ n)`. Of its four possible states only these pass for use `n`:
+//! Vulkan guarantees that the host sees a kernel's writes after a barrier for the host and a wait.
+//! Without them the host may see the writes at any time, in any order and in pieces. So the method
+//! relies only on this: an aligned 32-bit word is written whole. Let a pair hold `(a, a ^ m)`, from
+//! use `m` of the slot or from zeros, and let use `n` write `(b, b ^ n)`. Of the four possible
+//! states only these pass for use `n`:
 //!
 //! - both halves new: the word is `b`;
-//! - the word old and its check new, when `a ^ (b ^ n) = n`: then `a` is `b`;
-//! - the word new and its check old, when `b ^ (a ^ m) = n`: the word is `b`.
+//! - the word old and its check new, if `a ^ (b ^ n) = n`: then `a` is `b`;
+//! - the word new and its check old, if `b ^ (a ^ m) = n`: the word is `b`.
 //!
-//! A late write makes the host wait, and never gives it another number. For that a pair must not hold pieces of two
-//! earlier uses: a slot is used again only after all its pairs passed, and then memory holds what the use wrote; the
-//! queue orders the writes of two uses like those of any kernels. And no number comes twice: after 2^32 - 1 uses
-//! the slot is cleared, and the count begins again at 1.
+//! A late write makes the host wait, and never changes the result. This requires that a pair does
+//! not hold pieces of two earlier uses: a slot is reused only after all its pairs have passed, and
+//! then memory holds the words of that use; the queue orders the writes of two uses like those of
+//! any kernels. No number occurs twice: after 2^32 - 1 uses the slot is cleared, and the count
+//! begins again at 1.
 //!
-//! Where the words are not there when the submit is complete, they are read again with a barrier for the host, as more
-//! bytes are, and the device does not read this way any more.
+//! If the words are not visible when the submit is complete, they are read again with a barrier for
+//! the host, like larger reads, and the device does not use this method any more.
 
 use crate::backend::{Gpu, Pipeline, Segment, Timeline};
 use crate::error::Error;
-use crate::kernels::cache::{KernelCache, KernelRef};
 use crate::kernels::interface::{ArgumentBlock, Interface, OptionalUnordered, ReadRange, U32, WriteRange};
+use crate::kernels::kernel::KernelRef;
+use crate::kernels::store::KernelStore;
 use crate::memory::mapped::mapped;
 use crate::memory::range::AddressRange;
 use crate::parameters;
@@ -39,9 +44,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// Invocations of the kernel, and pairs of a slot.
 const PAIRS: u32 = 128;
-/// The most words of a read: one pair is the fault block's.
+/// The most words of a read: one pair is for the fault block.
 pub(crate) const MAX_WORDS: u32 = PAIRS - 1;
-/// So many threads may read at a time; more read the other way.
+/// The number of threads that may read at a time; other threads use the other method.
 const SLOTS: u32 = 64;
 const PAIR_BYTES: u64 = 8;
 const SLOT_BYTES: u64 = PAIRS as u64 * PAIR_BYTES;
@@ -52,46 +57,47 @@ pub(crate) struct PolledReadback {
     /// The word and its check.
     pairs: NonNull<[AtomicU32; 2]>,
     kernel: KernelRef,
-    /// A bit for each slot that nobody uses.
+    /// A bitmask of the free slots.
     free: AtomicU64,
-    /// Where to look for a free one first, so that a slot rests as long as possible.
+    /// The slot to try first, so that slots are reused as late as possible.
     next: AtomicU32,
-    /// How often each slot was used since it was cleared.
+    /// The number of uses of each slot since it was cleared.
     uses: [AtomicU32; SLOTS as usize],
-    /// Reads on their way, and the last ticket of those that arrived.
+    /// The number of reads in flight, and the last ticket of the finished ones.
     polling: AtomicU32,
     polled: AtomicU64,
-    /// Reads that nobody waits for any more.
+    /// Reads whose wait was interrupted.
     abandoned: Mutex<Vec<Abandoned>>,
     any_abandoned: AtomicBool,
     /// The host does not see the words in time.
     blind: AtomicBool,
-    /// For a test of that.
+    /// For a test.
     #[cfg(test)]
     hidden: AtomicBool,
 }
 
-// SAFETY: `pairs` points into `memory`, which lives as long and belongs to no thread; the host accesses it atomically only.
+// SAFETY: `pairs` points into `memory`, which lives as long and belongs to no thread; the host
+// accesses it atomically only.
 unsafe impl Send for PolledReadback {}
 // SAFETY: as above.
 unsafe impl Sync for PolledReadback {}
 
-/// One read, and its use of a slot. Whoever drops it without [`PolledReadback::give_back`] keeps the slot from being used again, as is right when
-/// the GPU may still write to it.
+/// One read, and its use of a slot. Dropping it without [`PolledReadback::give_back`] keeps the
+/// slot from being reused, which is right if the GPU may still write to it.
 #[derive(Debug)]
 pub(crate) struct PolledRead {
     at: u32,
     number: u32,
 }
 
-/// A read that nobody waits for any more.
+/// A read whose wait was interrupted.
 struct Abandoned {
     read: PolledRead,
     ticket: Ticket,
     pairs: u32,
 }
 
-/// What has arrived of a read.
+/// The words of a read that have arrived.
 pub(crate) struct Arrival<'a> {
     device: &'a PolledReadback,
     read: &'a PolledRead,
@@ -100,12 +106,13 @@ pub(crate) struct Arrival<'a> {
     bytes: [u8; PAIRS as usize * 4],
 }
 
-/// `to[i] = (word, word ^ number)`, `pairs` pairs: of `words` words from `from`, and then of the first of `fault`.
+/// `to[i] = (word, word ^ number)` for `pairs` pairs: of `words` words from `from`, and then of the
+/// first word of `fault`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct PolledWords;
 
 parameters! {
-    /// What is read and where it is shown.
+    /// The source and the slot of a read.
     PolledWords as _spec => PolledArguments, PolledParameters {
         to: WriteRange = DType::U32,
         from: ReadRange = DType::U32,
@@ -116,7 +123,7 @@ parameters! {
     }
 }
 
-fn polled_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
+fn polled_words(kernels: &KernelStore) -> Result<KernelRef, Error> {
     let build = || {
         let b = Builder::new("polled_words", [PAIRS, 1, 1]);
         let PolledParameters { to, from, fault, words, pairs, number } = PolledWords.declare(&b);
@@ -128,16 +135,16 @@ fn polled_words(cache: &KernelCache, gpu: &Gpu) -> Result<KernelRef, Error> {
         });
         (b.finish(), None)
     };
-    cache.get(gpu, &PolledWords, build).cloned()
+    kernels.get(&PolledWords, build).cloned()
 }
 
 impl PolledReadback {
-    pub(crate) fn new(gpu: &Gpu, kernels: &KernelCache) -> Result<Self, Error> {
-        let memory = gpu.allocate(u64::from(SLOTS) * SLOT_BYTES, MemoryClass::Readback)?;
+    pub(crate) fn new(kernels: &KernelStore) -> Result<Self, Error> {
+        let memory = kernels.gpu().allocate(u64::from(SLOTS) * SLOT_BYTES, MemoryClass::Readback)?;
         let polled = Self {
             pairs: mapped(&memory)?.cast(),
             memory,
-            kernel: polled_words(kernels, gpu)?,
+            kernel: polled_words(kernels)?,
             free: AtomicU64::new(u64::MAX),
             next: AtomicU32::new(0),
             uses: [const { AtomicU32::new(0) }; SLOTS as usize],
@@ -153,7 +160,8 @@ impl PolledReadback {
         Ok(polled)
     }
 
-    /// A slot for a new read; `None` when all are in use, or where this way does not work.
+    /// A slot for a new read; `None` if all are in use, or if the method does not work on this
+    /// device.
     pub(crate) fn take(&self, timeline: &Timeline) -> Option<PolledRead> {
         if self.blind.load(Ordering::Relaxed) {
             return None;
@@ -168,7 +176,7 @@ impl PolledReadback {
                 return None;
             }
             let at = (from + free.rotate_right(from).trailing_zeros()) % SLOTS;
-            // What the last user of the slot did, clearing included, comes before.
+            // Ordered after the operations of the slot's last user, including clearing.
             match self.free.compare_exchange_weak(free, free & !(1 << at), Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => break at,
                 Err(now) => free = now,
@@ -185,7 +193,8 @@ impl PolledReadback {
         Some(PolledRead { at, number })
     }
 
-    /// Nothing will be written to the slot any more: all of it arrived, or the read was not submitted.
+    /// No more writes to the slot will follow: all words have arrived, or the read was not
+    /// submitted.
     pub(crate) fn give_back(&self, read: PolledRead) {
         self.free.fetch_or(1 << read.at, Ordering::Release);
     }
@@ -195,8 +204,8 @@ impl PolledReadback {
         self.kernel.pipeline(gpu)
     }
 
-    /// Packs the kernel's arguments for a read of whole words and, if there is one, of the first word of a fault block.
-    /// Returns the bytes that it writes.
+    /// Packs the kernel's arguments for a read of whole words and, if there is one, of the first
+    /// word of a fault block. Returns the range that the kernel writes.
     pub(crate) fn pass(
         &self,
         read: &PolledRead,
@@ -212,28 +221,29 @@ impl PolledReadback {
         to
     }
 
-    /// A read was recorded. With the stream locked, so that the ticket of a later read is a later one.
+    /// Counts a recorded read. Called with the stream locked, so that a later read has a later
+    /// ticket.
     pub(crate) fn began(&self) {
         self.polling.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// A read of a ticket arrived. What came before it is done, but for other reads, as those that follow one another
-    /// overlap: when no other is on its way, returns the ticket up to which all commands are done. The driver may still be
-    /// at the end of the submission.
+    /// A read of a ticket arrived. Earlier work is done, except other reads, as consecutive reads
+    /// overlap: if no other read is in flight, returns the ticket up to which all commands are
+    /// done. The driver may still be at the end of the submission.
     pub(crate) fn arrived(&self, ticket: Ticket) -> Option<Ticket> {
         self.polled.fetch_max(ticket.0, Ordering::AcqRel);
         (self.polling.fetch_sub(1, Ordering::AcqRel) == 1).then(|| Ticket(self.polled.load(Ordering::Acquire)))
     }
 
-    /// The wait for a read of `pairs` pairs was interrupted. Its slot is free again, and the read no longer on its way, when the
-    /// ticket is done and all pairs have passed.
+    /// The wait for a read of `pairs` pairs was interrupted. Its slot is free again, and the read
+    /// no longer in flight, when the ticket is complete and all pairs have passed.
     pub(crate) fn abandon(&self, read: PolledRead, ticket: Ticket, pairs: u32) {
         let mut abandoned = self.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
         abandoned.push(Abandoned { read, ticket, pairs });
         self.any_abandoned.store(true, Ordering::Relaxed);
     }
 
-    /// Takes back the slots of abandoned reads that are done.
+    /// Reclaims the slots of abandoned reads that are done.
     #[cold]
     fn take_back(&self, timeline: &Timeline) {
         let Ok(done) = timeline.completed() else { return };
@@ -246,21 +256,21 @@ impl PolledReadback {
         self.any_abandoned.store(!abandoned.is_empty(), Ordering::Relaxed);
     }
 
-    /// What arrives in a slot.
+    /// The words of a slot.
     pub(crate) fn arrival<'a>(&'a self, read: &'a PolledRead, pairs: u32) -> Arrival<'a> {
         Arrival { device: self, read, pairs: pairs as usize, seen: 0, bytes: [0; PAIRS as usize * 4] }
     }
 
-    /// A read was complete, and the host did not see it: no other is made this way.
+    /// A read was complete and the host did not see it: the method is not used any more.
     pub(crate) fn give_up(&self) {
         self.blind.store(true, Ordering::Relaxed);
     }
 
     fn pair(&self, slot: u32, at: usize) -> &[AtomicU32; 2] {
         assert!(slot < SLOTS && at < PAIRS as usize);
-        // SAFETY: the segment has room for `SLOTS` times `PAIRS` pairs, of which this is one by the assertion; it is mapped, at a
-        // multiple of 64, and lives as long as `self`. Any bits are a value of an atomic. A GPU writes words of 4 aligned
-        // bytes whole.
+        // SAFETY: the segment has room for `SLOTS` times `PAIRS` pairs, of which this is one by the
+        // assertion; it is mapped, at a multiple of 64, and lives as long as `self`. Any bits are a
+        // value of an atomic. A GPU writes words of 4 aligned bytes whole.
         unsafe { self.pairs.add(slot as usize * PAIRS as usize + at).as_ref() }
     }
 
@@ -273,7 +283,7 @@ impl PolledReadback {
 }
 
 impl Arrival<'_> {
-    /// Whether everything has arrived.
+    /// Whether all words have arrived.
     #[inline]
     pub(crate) fn poll(&mut self) -> bool {
         #[cfg(test)]
@@ -292,7 +302,7 @@ impl Arrival<'_> {
         true
     }
 
-    /// What arrived: the words, and the fault block's if it was asked for.
+    /// The words, and the fault block's word if it was asked for.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..4 * self.seen]
     }
@@ -314,7 +324,7 @@ mod tests {
         u32::from_ne_bytes(bytes)
     }
 
-    /// Each slot's count runs over, with words that look like the numbers of other uses.
+    /// Each slot's count wraps around, with words that look like the numbers of other uses.
     #[test]
     fn numbers_and_slots_come_round() {
         let device = open();
@@ -377,7 +387,8 @@ mod tests {
         assert_eq!(slots.abandoned.lock().unwrap().len(), 0);
     }
 
-    /// Every state that a pair can be seen in, for numbers and words that are close to one another.
+    /// Every state in which a pair can be seen, for numbers and words that are close to one
+    /// another.
     #[test]
     fn a_pair_in_pieces_never_gives_another_word() {
         for (m, n) in (0..8u32).flat_map(|m| (1..8u32).map(move |n| (m, n))).filter(|(m, n)| m != n) {

@@ -1,10 +1,10 @@
-//! From the device to the host.
+//! Reads from the device to the host.
 
 use crate::backend::Recorder;
 use crate::error::Error;
 use crate::interrupt;
-use crate::kernels::cache::KernelRef;
 use crate::kernels::interface::ArgumentBlock;
+use crate::kernels::kernel::KernelRef;
 use crate::memory::host_pool::{PooledSegment, SMALL_COPY};
 use crate::memory::mapped::mapped;
 use crate::memory::range::AddressRange;
@@ -18,26 +18,26 @@ use dml_gpu::{Ticket, Waited};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Chunks on their way at a time.
+/// The number of chunks in flight at a time.
 const AHEAD: usize = 3;
 
-/// Read-backs of one device: [polled](crate::transfer::polled) where there are few bytes, through the copy kernel up to 64 KiB, and
-/// through staging memory in chunks above.
+/// Reads of one device: [polled](crate::transfer::polled) for a few bytes, through the copy kernel
+/// up to 64 KiB, and through staging memory in chunks above.
 pub(crate) struct Readbacks {
     queue: Arc<DeviceQueue>,
     copy_words: KernelRef,
     polled: Arc<PolledReadback>,
 }
 
-/// The first whole word of the bytes, how many words they reach over, and where the bytes begin in them. Blocks are
-/// multiples of words.
+/// The address of the first whole word of the bytes, the number of words, and the offset of the
+/// bytes in them. Blocks are multiples of words.
 fn words_around(src: u64, bytes: usize) -> (u64, u32, usize) {
     let skip = (src & 3) as usize;
     (src & !3, (skip + bytes).div_ceil(4) as u32, skip)
 }
 
 impl Readbacks {
-    /// Read-backs by a kernel that [copies words](copy_kernel::copy_words), and by `polled`.
+    /// Reads by a kernel that [copies words](copy_kernel::copy_words), and by `polled`.
     pub(crate) fn new(queue: Arc<DeviceQueue>, copy_words: KernelRef, polled: PolledReadback) -> Self {
         let polled = Arc::new(polled);
         queue.keep(Arc::clone(&polled) as _);
@@ -49,7 +49,8 @@ impl Readbacks {
         &self.polled
     }
 
-    /// Reads `out.len()` bytes from `src`, after all work enqueued before. Waits; polls before it blocks.
+    /// Reads `out.len()` bytes from `src`, after all work enqueued before. Waits; polls before it
+    /// blocks.
     ///
     /// # Errors
     /// As [`Device::download`](crate::Device::download).
@@ -70,7 +71,7 @@ impl Readbacks {
         } else {
             self.read_small(src, out)
         };
-        // A fault is the cause of what went wrong after it.
+        // A fault is the cause of later errors.
         queue.check_faults()?;
         read
     }
@@ -90,7 +91,7 @@ impl Readbacks {
         let mut state = queue.lock();
         if state.memory.locate(src, out.len() as u64).is_none() {
             polled.give_back(read);
-            return Err(Error::invalid_address(DOWNLOAD, src, out.len() as u64));
+            return Err(Error::invalid_address(DOWNLOAD, queue.device(), src, out.len() as u64));
         }
         let fault = queue.fault.given();
         let source = AddressRange::new(first, u64::from(words) * 4);
@@ -141,7 +142,7 @@ impl Readbacks {
         submitted
     }
 
-    /// By the copy kernel, in whole words: blocks are multiples of them.
+    /// Reads with the copy kernel, in whole words: blocks are multiples of words.
     fn read_small(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
         let (queue, pool) = (&*self.queue, &self.queue.host_pools.readback_small);
         let submission = &queue.submission;
@@ -151,7 +152,7 @@ impl Readbacks {
         let read = AddressRange::new(first, u64::from(words) * 4);
         let mut state = queue.lock();
         if state.memory.locate(src, out.len() as u64).is_none() {
-            return Err(Error::invalid_address(DOWNLOAD, src, out.len() as u64));
+            return Err(Error::invalid_address(DOWNLOAD, queue.device(), src, out.len() as u64));
         }
         let (submitted, ticket) = ArgumentBlock::with_spare(|block| {
             let groups = copy_kernel::pass(AddressRange::new(readback.address(), read.end - read.start), first, block);
@@ -166,9 +167,10 @@ impl Readbacks {
         readback.used(ticket);
         queue.wait(ticket)?;
         let host = mapped(&readback)?;
-        // SAFETY: the segment is mapped and has room for `SMALL_COPY` bytes and 8 more, and so for `skip`, at most 3, and
-        // `out`, at most `SMALL_COPY` (`download`). The GPU wrote it and is done, and nobody else has it. `out` is other
-        // memory: nobody has a slice of a pool's segment.
+        // SAFETY: the segment is mapped and has room for `SMALL_COPY` bytes and 8 more, and so for
+        // `skip`, at most 3, and `out`, at most `SMALL_COPY` (`download`). The GPU wrote it and is
+        // done, and it has no other user. `out` is other memory: nobody has a slice of a pool's
+        // segment.
         unsafe {
             std::ptr::copy_nonoverlapping(host.as_ptr().add(skip), out.as_mut_ptr(), out.len());
         }
@@ -178,7 +180,7 @@ impl Readbacks {
     fn read_large(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
         let (queue, pool) = (&*self.queue, &self.queue.host_pools.readback_large);
         let mut from = src;
-        // The pool gets the segments of chunks that nobody waits for any more, too.
+        // The segments of abandoned chunks go back to the pool, too.
         let mut on_their_way: VecDeque<(PooledSegment<'_>, Ticket, &mut [u8])> = VecDeque::new();
         for part in out.chunks_mut(pool.bytes() as usize) {
             if on_their_way.len() == AHEAD
@@ -190,7 +192,7 @@ impl Readbacks {
             let mut readback = queue.submission.wrap(pool.take(queue.gpu(), queue.submission.timeline()))?;
             let mut state = queue.lock();
             let Some((segment, offset)) = state.memory.locate_segment(from, bytes) else {
-                return Err(Error::invalid_address(DOWNLOAD, from, bytes));
+                return Err(Error::invalid_address(DOWNLOAD, queue.device(), from, bytes));
             };
             let segment = Arc::clone(segment);
             let mut copy = |stream: &mut Stream| {
@@ -200,7 +202,7 @@ impl Readbacks {
             };
             let (submitted, ticket) = queue.submit_for_host(&mut state, Some(&mut copy));
             drop(state);
-            // Also when something failed: the GPU may use it.
+            // Also after an error: the GPU may use it.
             readback.used(ticket);
             submitted?;
             on_their_way.push_back((readback, ticket, part));
@@ -212,8 +214,9 @@ impl Readbacks {
     fn arrive(&self, (segment, ticket, part): (PooledSegment<'_>, Ticket, &mut [u8])) -> Result<(), Error> {
         self.queue.wait(ticket)?;
         let host = mapped(&segment)?;
-        // SAFETY: the segment is mapped and has a chunk's bytes, of which `part` is one. The GPU wrote it and is done, and
-        // nobody else has it. `part` is other memory: nobody has a slice of a pool's segment.
+        // SAFETY: the segment is mapped and has a chunk's bytes, and `part` is a chunk. The GPU
+        // wrote it and is done, and it has no other user. `part` is other memory: nobody has a
+        // slice of a pool's segment.
         unsafe { std::ptr::copy_nonoverlapping(host.as_ptr(), part.as_mut_ptr(), part.len()) };
         Ok(())
     }

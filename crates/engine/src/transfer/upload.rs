@@ -1,8 +1,8 @@
-//! From the host to the device.
+//! Uploads from the host to the device.
 
 use crate::error::Error;
-use crate::kernels::cache::KernelRef;
 use crate::kernels::interface::ArgumentBlock;
+use crate::kernels::kernel::KernelRef;
 use crate::kernels::launch::Launch;
 use crate::memory::host_pool::SMALL_COPY;
 use crate::memory::mapped::mapped;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 /// Uploads of one device.
 ///
-/// Up to 64 KiB travel through a ring of mapped memory, inside the command stream. More goes through staging
-/// memory in chunks, the host's copy of one beside the GPU's of another.
+/// Up to 64 KiB go through a ring of mapped memory, in order with the commands. More bytes go
+/// through staging memory in chunks: the host copies one chunk while the GPU copies another.
 pub(crate) struct Uploads {
     queue: Arc<DeviceQueue>,
     copy_words: KernelRef,
@@ -28,7 +28,8 @@ impl Uploads {
         Self { queue, copy_words }
     }
 
-    /// Writes `data` to `dst`, after all work enqueued before. The data is copied before this returns.
+    /// Writes `data` to `dst`, after all work enqueued before. The data is copied before this
+    /// returns.
     ///
     /// # Errors
     /// As [`Device::upload`](crate::Device::upload).
@@ -48,11 +49,11 @@ impl Uploads {
         self.upload_small(&mut state, dst, data)
     }
 
-    /// At most [`SMALL_COPY`] bytes, whoever captures.
+    /// Uploads at most [`SMALL_COPY`] bytes, even if a thread captures.
     pub(crate) fn upload_small(&self, state: &mut State, dst: u64, data: &[u8]) -> Result<(), Error> {
         let range = AddressRange::new(dst, data.len() as u64);
         let Some((segment, offset)) = state.memory.locate_segment(dst, data.len() as u64) else {
-            return Err(Error::invalid_address(UPLOAD, dst, data.len() as u64));
+            return Err(Error::invalid_address(UPLOAD, self.queue.device(), dst, data.len() as u64));
         };
         let segment = Arc::clone(segment);
         let from = self.queue.write_ring(state, data)?;
@@ -62,28 +63,30 @@ impl Uploads {
         self.queue.copy_from_ring(state, from, segment, offset, range)
     }
 
-    /// At most [`MAX_REGION_BYTES`](crate::memory::upload_ring::MAX_REGION_BYTES) bytes, now also where the calling thread captures: what is written is no part of its graph.
+    /// Uploads at most [`MAX_REGION_BYTES`](crate::memory::upload_ring::MAX_REGION_BYTES) bytes
+    /// now, also if the calling thread captures: the upload is no part of its graph.
     pub(crate) fn upload_at_once(&self, dst: u64, data: &[u8]) -> Result<(), Error> {
         let range = AddressRange::new(dst, data.len() as u64);
         self.queue.submission.alive()?;
         self.queue.await_room_to_enqueue()?;
         let mut state = self.queue.lock();
         let Some((segment, offset)) = state.memory.locate_segment(dst, range.end - range.start) else {
-            return Err(Error::invalid_address(UPLOAD, dst, range.end - range.start));
+            return Err(Error::invalid_address(UPLOAD, self.queue.device(), dst, range.end - range.start));
         };
         let segment = Arc::clone(segment);
         let from = self.queue.write_ring(&mut state, data)?;
         self.queue.copy_from_ring(&mut state, from, segment, offset, range)
     }
 
-    /// Captures an upload of at most [`SMALL_COPY`] bytes with its bytes. False if the calling thread captures nothing.
+    /// Captures an upload of at most [`SMALL_COPY`] bytes with its bytes. False if the calling
+    /// thread does not capture.
     #[cold]
     fn capture_upload(&self, state: &mut State, dst: u64, data: &[u8]) -> Result<bool, Error> {
         let State { capture, memory, .. } = state;
         let Some(capture) = capture.here() else { return Ok(false) };
         let (gpu, range) = (self.queue.gpu(), AddressRange::new(dst, data.len() as u64));
         if memory.locate(dst, data.len() as u64).is_none() {
-            return Err(Error::invalid_address(UPLOAD, dst, data.len() as u64));
+            return Err(Error::invalid_address(UPLOAD, self.queue.device(), dst, data.len() as u64));
         }
         let from = self.queue.submission.wrap(capture.constant(gpu, data))?;
         if by_words(range) {
@@ -95,7 +98,8 @@ impl Uploads {
         Ok(true)
     }
 
-    /// Runs `run` with the launch of the copy kernel that writes `to`, whole words, from an address.
+    /// Runs `run` with the launch of the copy kernel that writes `to`, in whole words, from an
+    /// address.
     fn with_copy<R>(
         &self,
         to: AddressRange,
@@ -118,12 +122,13 @@ impl Uploads {
             let staging = pool.take_in_any_case(queue.gpu(), queue.submission.timeline());
             let mut staging = queue.submission.wrap(staging)?;
             let host = mapped(&staging)?;
-            // SAFETY: the segment is mapped and has the bytes of a chunk, of which `part` is one. Nobody else has it, and the
-            // GPU is done with it, as the pool gives no others. `part` is other memory: nobody has a slice of it.
+            // SAFETY: the segment is mapped and has the bytes of a chunk, and `part` is a chunk.
+            // The segment has no other user, and the GPU is done with it, as the pool gives no
+            // others. `part` is other memory: nobody has a slice of the segment.
             unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), host.as_ptr(), part.len()) };
             let mut state = queue.lock();
             let Some((segment, offset)) = state.memory.locate_segment(to, bytes) else {
-                return Err(Error::invalid_address(UPLOAD, to, bytes));
+                return Err(Error::invalid_address(UPLOAD, queue.device(), to, bytes));
             };
             let segment = Arc::clone(segment);
             let (submitted, ticket) = queue.submit_with(&mut state, &mut |stream| {
@@ -140,7 +145,7 @@ impl Uploads {
     }
 }
 
-/// The copy kernel can write these bytes.
+/// Whether the copy kernel can write these bytes.
 fn by_words(range: AddressRange) -> bool {
     range.start.is_multiple_of(4) && (range.end - range.start).is_multiple_of(4)
 }

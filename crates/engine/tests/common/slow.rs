@@ -28,7 +28,8 @@ impl Slow {
             let b = Builder::new("count", [1, 1, 1]);
             let Parameters { word } = Count.declare(&b);
             let state = b.var(b.global_id(0));
-            // No compiler sees through the steps of this. Mesa's software adapter ends a loop after 65,535 of them.
+            // No compiler sees through the steps of this. Mesa's software adapter ends a loop after
+            // 65,535 of them.
             b.for_(0, b.u32(50_000), 1, |_| {
                 let mixed = state.get() ^ (state.get() >> 7);
                 state.set(mixed * 1_664_525 + b.u32(1_013_904_223));

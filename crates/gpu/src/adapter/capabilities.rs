@@ -2,7 +2,8 @@
 
 use super::matrix::MatrixShape;
 
-/// What an adapter can do. Everything that is listed as supported is enabled on every opened device.
+/// What an adapter can do. Everything that is listed as supported is enabled on every opened
+/// device.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Capabilities {
     /// 16-bit values (f16, i16, bf16 as bits) can be loaded from and stored to memory.
@@ -49,27 +50,31 @@ pub struct Capabilities {
     pub max_workgroup_invocations: u32,
     /// Invocations of a workgroup along each axis.
     pub max_workgroup_size: [u32; 3],
-    /// Multiprocessors, compute units or cores, where the driver tells (Vulkan: `VK_NV_shader_sm_builtins`,
-    /// `VK_AMD_shader_core_properties`, `VK_ARM_shader_core_builtins`).
+    /// The number of multiprocessors, compute units or cores, if the driver reports it (Vulkan:
+    /// `VK_NV_shader_sm_builtins`, `VK_AMD_shader_core_properties`, `VK_ARM_shader_core_builtins`).
     pub compute_units: Option<u32>,
     /// Workgroups of a dispatch along each axis.
     pub max_groups: [u32; 3],
     /// Push constants, bytes.
     pub max_push_constants: u32,
-    /// The largest single [`Segment`](crate::Segment) that the driver vouches for, bytes (4 GiB on
-    /// NVIDIA). Larger ones up to [`max_buffer`](Self::max_buffer) are tried, and usually succeed.
+    /// The largest single [`Segment`](crate::Segment) that the driver guarantees, bytes (4 GiB on
+    /// NVIDIA). Larger segments, up to [`max_buffer`](Self::max_buffer), are tried and usually
+    /// succeed.
     pub max_allocation: u64,
     /// The largest single [`Segment`](crate::Segment) that is possible, bytes.
     pub max_buffer: u64,
     /// How many segments may exist at a time.
     pub max_allocations: u32,
-    /// The largest storage buffer range through a descriptor, bytes. Buffer addresses are not bound by it.
+    /// The largest storage buffer range through a descriptor, bytes. Buffer addresses do not have
+    /// this limit.
     pub max_storage_range: u64,
     /// f16 matrix units are usable through `VK_KHR_cooperative_matrix`.
     pub matrix: bool,
-    /// bf16 matrix units are usable (`VK_KHR_shader_bfloat16` beside the above).
+    /// bf16 matrix units are usable (`VK_KHR_shader_bfloat16` in addition to
+    /// `VK_KHR_cooperative_matrix`).
     pub bf16_matrix: bool,
-    /// Every subgroup-scope matrix shape that the adapter offers; empty without cooperative matrices.
+    /// Every subgroup-scope matrix shape that the adapter offers; empty without cooperative
+    /// matrices.
     pub matrix_shapes: Vec<MatrixShape>,
     /// Explicit layout of shared memory, so that one array can be read as several types.
     pub shared_memory_layout: bool,
@@ -79,7 +84,8 @@ pub struct Capabilities {
     pub integer_dot: bool,
     /// Nanoseconds of one timestamp tick; 0 when the queue has no timestamps.
     pub timestamp_period_ns: f32,
-    /// [`Gpu::memory_free`](crate::Gpu::memory_free) asks the driver (Vulkan: `VK_EXT_memory_budget`).
+    /// [`Gpu::memory_free`](crate::Gpu::memory_free) asks the driver (Vulkan:
+    /// `VK_EXT_memory_budget`).
     pub memory_budget: bool,
     /// Completion is reported by a word in memory (`VK_AMD_buffer_marker`).
     pub buffer_marker: bool,
@@ -89,7 +95,8 @@ pub struct Capabilities {
     pub float_controls: FloatControls,
 }
 
-/// Control over floating-point behaviour that a kernel may ask for (`VK_KHR_shader_float_controls`).
+/// Control over floating-point behaviour that a kernel may ask for
+/// (`VK_KHR_shader_float_controls`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FloatControls {
     /// Execution modes for f16.
@@ -109,21 +116,22 @@ pub struct FloatControls {
 }
 
 impl Capabilities {
-    /// Whether kernels may ask for subnormal numbers to be kept, in all the float types that they compute in: an adapter may
-    /// want the modes of all to be the same.
+    /// Whether kernels may ask that subnormal numbers are kept, in all float types that kernels
+    /// compute in. An adapter may require the same mode for all types.
     pub fn keeps_subnormals(&self) -> bool {
         let modes = &self.float_controls;
         modes.f32.denorm_preserve && (modes.f64.denorm_preserve || !self.f64)
     }
 
-    /// Whether kernels may ask that rounding is to nearest even, in f32 and in f64: an adapter may want the modes of all to be the same.
+    /// Whether kernels may ask for rounding to nearest even, in f32 and in f64. An adapter may
+    /// require the same mode for all types.
     pub fn rounds_to_even(&self) -> bool {
         let modes = &self.float_controls;
         modes.f32.round_to_even && (modes.f64.round_to_even || !self.f64)
     }
 
-    /// Whether kernels may ask for conversions to f16 that round to nearest even and keep subnormal numbers, infinities and NaNs,
-    /// beside what they ask for of the other types.
+    /// Whether kernels may ask for conversions to f16 that round to nearest even and keep subnormal
+    /// numbers, infinities and NaNs, in addition to the modes of the other types.
     pub fn converts_halves(&self) -> bool {
         let modes = &self.float_controls;
         let FloatModes { denorm_preserve, denorm_flush: _, round_to_even, signed_zero_inf_nan } = modes.f16;

@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use super::capabilities::Capabilities;
 
-/// What sort of GPU an adapter is, in the order in which [`Api::adapters`](crate::Api::adapters) lists them.
+/// What sort of GPU an adapter is, in the order in which [`Api::adapters`](crate::Api::adapters)
+/// lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AdapterKind {
     /// A GPU with memory of its own.
@@ -20,9 +21,9 @@ pub enum AdapterKind {
 /// What is known of an adapter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdapterInfo {
-    /// The name that the driver gives it, and the profile behind it if there is one.
+    /// The driver's name for the adapter, followed by the profile if one is imitated.
     pub name: String,
-    /// The other adapter that it imitates (`TORCH_DML_PROFILE`).
+    /// The imitated adapter (`TORCH_DML_PROFILE`).
     pub profile: Option<&'static str>,
     /// [`vendor_name`]: "NVIDIA", "AMD", "Intel", "Qualcomm", ..., or the vendor id in hexadecimal.
     pub vendor: String,
@@ -38,7 +39,7 @@ pub struct AdapterInfo {
     pub driver_info: String,
     /// The driver's version as a number; its meaning is the vendor's.
     pub driver_version: u32,
-    /// The API's version that the adapter has: major, minor, patch.
+    /// The adapter's version of the API: major, minor, patch.
     pub api_version: (u32, u32, u32),
     /// Identifies the GPU across processes and APIs.
     pub device_uuid: [u8; 16],
@@ -49,8 +50,8 @@ pub struct AdapterInfo {
 }
 
 impl AdapterInfo {
-    /// The order in which adapters are listed: by kind, inside a kind by memory, biggest first. Equal ones keep the
-    /// order in which the system names them.
+    /// The order in which adapters are listed: by kind, within a kind by memory, largest first.
+    /// Equal adapters keep the order of the system.
     pub fn listing_order(&self, other: &Self) -> Ordering {
         self.kind.cmp(&other.kind).then(other.memory_total.cmp(&self.memory_total))
     }

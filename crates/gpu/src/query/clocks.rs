@@ -1,12 +1,13 @@
-//! The device's clock beside the host's, so that what ran on the device can be shown beside what the host did.
+//! The device's clock beside the host's, to show device and host activities on one time axis.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::Error;
 
-/// Readings of both clocks, of which the one that took the least time is kept.
+/// Number of readings of both clocks; the reading that took the least time is used.
 const TRIES: usize = 8;
-/// Over less than this the rates of the two clocks are not compared: the error of the readings would show.
+/// The rates of the two clocks are not compared over a shorter time, because the error of the
+/// readings would dominate.
 const MIN_RATE_NS: f64 = 1e8;
 
 /// Nanoseconds since 1970 by the host's clock.
@@ -14,23 +15,24 @@ pub fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// One moment as both clocks have it.
+/// One moment on both clocks.
 #[derive(Debug, Clone, Copy)]
 pub struct Clocks {
-    /// Of a device's timestamps.
+    /// Device timestamp.
     ticks: u64,
-    /// Of the host, since 1970.
+    /// Nanoseconds of the host since 1970.
     unix_ns: u64,
-    /// The most by which the two are apart.
+    /// The largest possible time between the two readings.
     error_ns: u64,
     /// Valid bits of a timestamp.
     bits: u32,
-    /// Of one tick, as the adapter says.
+    /// Nanoseconds of a tick, according to the adapter.
     period_ns: f64,
 }
 
 impl Clocks {
-    /// Reads both clocks, the device's by `ticks`: timestamps of so many valid bits, whose ticks take `period_ns`.
+    /// Reads both clocks. `ticks` reads the device's: timestamps of `bits` bits, with ticks
+    /// of `period_ns` nanoseconds.
     pub fn read(bits: u32, period_ns: f64, mut ticks: impl FnMut() -> Result<u64, Error>) -> Result<Self, Error> {
         let mut once = || {
             let before = unix_now();
@@ -48,29 +50,29 @@ impl Clocks {
         Ok(best)
     }
 
-    /// The most by which the two readings are apart, nanoseconds.
+    /// The largest possible time between the two readings, nanoseconds.
     pub fn error_ns(&self) -> u64 {
         self.error_ns
     }
 
-    /// Nanoseconds since 1970 of a timestamp that was taken between this moment and a `later` one. Where enough time
-    /// lies between the moments, the two clocks' rates are matched.
+    /// Nanoseconds since 1970 of a timestamp between this moment and a `later` one. If the moments
+    /// are far enough apart, the rate of the device's clock is corrected by the host's.
     pub fn unix_ns(&self, later: &Self, ticks: u64) -> u64 {
         let (host, device) = (later.unix_ns as f64 - self.unix_ns as f64, self.ticks_to(later.ticks) as f64);
-        // Timestamps of few bits start again from 0.
+        // Timestamps of few bits wrap around.
         let wraps = self.bits < 64 && host >= (1u64 << (self.bits - 1)) as f64 * self.period_ns;
         let rate = if host < MIN_RATE_NS || device <= 0.0 || wraps { self.period_ns } else { host / device };
         self.unix_ns.saturating_add_signed((self.ticks_to(ticks) as f64 * rate) as i64)
     }
 
-    /// Ticks from this moment, before it if negative.
+    /// Ticks from this moment, negative for an earlier timestamp.
     pub fn ticks_to(&self, ticks: u64) -> i64 {
         ticks_between(self.ticks, ticks, self.bits)
     }
 }
 
-/// Ticks from one timestamp of so many valid bits to another, negative if that came before. They are less than half a round
-/// apart: with Intel's 36 bits, 47 minutes.
+/// Ticks from one timestamp of `bits` bits to another, negative if the second is earlier. The
+/// timestamps must be less than half a period apart: with Intel's 36 bits, 47 minutes.
 pub fn ticks_between(from: u64, to: u64, bits: u32) -> i64 {
     let unused = 64 - bits.min(64);
     (to.wrapping_sub(from) << unused) as i64 >> unused
@@ -115,7 +117,7 @@ mod tests {
         let (first, last) = (clocks((1 << 36) - 100, 1_000_000), clocks(100, 1_002_000));
         assert_eq!(first.unix_ns(&last, (1 << 36) - 50), 1_000_500);
         assert_eq!(first.unix_ns(&last, 50), 1_001_500);
-        // After half a round the rate cannot be told from the ticks.
+        // After half a period the ticks do not determine the rate.
         let last = clocks(100, 1_000_000 + (1 << 36) * 10 + 2000);
         assert_eq!(first.unix_ns(&last, 50), 1_001_500);
     }

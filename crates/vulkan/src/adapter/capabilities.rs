@@ -1,4 +1,4 @@
-//! What an adapter can do, out of what its driver reported.
+//! The capabilities of an adapter, derived from the driver's report.
 
 use ash::vk;
 use dml_gpu::{Capabilities, FloatControls, FloatModes, MatrixElement, MatrixShape};
@@ -7,7 +7,7 @@ use super::features::Features;
 use super::properties::Properties;
 use super::queue_family::QueueFamily;
 
-/// What a driver's features, properties and queues amount to.
+/// The capabilities that follow from a driver's features, properties and queues.
 pub(super) fn read(
     features: &Features,
     properties: &Properties,

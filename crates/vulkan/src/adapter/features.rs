@@ -1,4 +1,4 @@
-//! Which features and extensions an adapter has, and the subset that every device is opened with.
+//! The features and extensions of an adapter, and the subset that every device is opened with.
 
 use std::ffi::{CStr, CString, c_void};
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use dml_environment::NO_MARKER;
 
 use super::profile::Feature;
 
-/// `VK_KHR_shader_bfloat16`, which is younger than the bindings.
+/// `VK_KHR_shader_bfloat16`, which the bindings do not have yet.
 const BFLOAT16: &CStr = c"VK_KHR_shader_bfloat16";
 /// `VK_COMPONENT_TYPE_BFLOAT16_KHR`.
 pub(crate) const BFLOAT16_COMPONENT: vk::ComponentTypeKHR = vk::ComponentTypeKHR::from_raw(1_000_141_000);
@@ -38,8 +38,9 @@ impl Default for Bfloat16Features<'_> {
     }
 }
 
-// SAFETY: the structure has the fields, the order and the `sType` of `VkPhysicalDeviceShaderBfloat16FeaturesKHR` in the
-// registry (vk.xml), which lists it as extending both structures.
+// SAFETY: the structure has the fields, the order and the `sType` of
+// `VkPhysicalDeviceShaderBfloat16FeaturesKHR` in the registry (vk.xml), which lists it as extending
+// both structures.
 unsafe impl vk::ExtendsPhysicalDeviceFeatures2 for Bfloat16Features<'_> {}
 // SAFETY: as above.
 unsafe impl vk::ExtendsDeviceCreateInfo for Bfloat16Features<'_> {}
@@ -75,12 +76,12 @@ impl Features {
             khr::cooperative_matrix::NAME,
             khr::workgroup_memory_explicit_layout::NAME,
             BFLOAT16,
-            // Two names of one extension; the first that there is is taken.
+            // Two names of one extension; the first available one is used.
             khr::calibrated_timestamps::NAME,
             ext::calibrated_timestamps::NAME,
             // Must be enabled where it is offered.
             khr::portability_subset::NAME,
-            // They tell how many units there are.
+            // These extensions report the number of compute units.
             nv::shader_sm_builtins::NAME,
             amd::shader_core_properties::NAME,
             arm::shader_core_builtins::NAME,
@@ -117,9 +118,9 @@ impl Features {
         let mut chain = found.copy_unchained();
         let head = vk::PhysicalDeviceFeatures2::default();
         let mut head = chain.chain_query(head);
-        // SAFETY: `device` comes from `instance`. Each chained structure is one that `api`, which is not above the device's
-        // version or the instance's, or an extension that the device offers defines; each is in the chain once, and
-        // lives through the call.
+        // SAFETY: `device` comes from `instance`. Each chained structure is one that `api`, which
+        // is not above the device's version or the instance's, or an extension that the device
+        // offers defines; each is in the chain once, and lives through the call.
         unsafe { instance.get_physical_device_features2(device, &mut head) };
         let core = head.features;
         found.keep_used(&core, &chain);
@@ -211,7 +212,7 @@ impl Features {
             }
             Feature::MemoryBudget => self.drop_extension(ext::memory_budget::NAME),
             Feature::BufferMarker => self.drop_extension(amd::buffer_marker::NAME),
-            // Not of the feature structures.
+            // Not one of the feature structures.
             Feature::SubgroupArithmetic
             | Feature::SubgroupShuffle
             | Feature::FloatControls
@@ -224,7 +225,7 @@ impl Features {
         self.extensions.retain(|name| *name != extension);
     }
 
-    /// What is missing for the adapter to be usable at all.
+    /// The missing features without which the adapter is not usable.
     pub(crate) fn missing(&self) -> Option<&'static str> {
         if self.v12.buffer_device_address == vk::FALSE {
             Some("no bufferDeviceAddress")
@@ -235,7 +236,7 @@ impl Features {
         }
     }
 
-    /// Copies of the structures with no pointers between them.
+    /// Copies of the structures without the pointers between them.
     pub(crate) fn copy_unchained(&self) -> FeatureChain {
         FeatureChain {
             has_atomic_float: self.has(ext::shader_atomic_float::NAME),
@@ -257,8 +258,8 @@ impl Features {
         }
     }
 
-    /// Takes over the features that this project uses. Robustness stays off, and so does
-    /// everything of graphics.
+    /// Takes over the features that this project uses. Robustness stays off, and so do all graphics
+    /// features.
     fn keep_used(&mut self, core: &vk::PhysicalDeviceFeatures, all: &FeatureChain) {
         self.core.shader_int16 = core.shader_int16;
         self.core.shader_int64 = core.shader_int64;
@@ -328,7 +329,8 @@ pub(crate) struct FeatureChain {
     maintenance4: vk::PhysicalDeviceMaintenance4Features<'static>,
 }
 
-/// Chains the structures that the device knows behind `$head`, whichever of the two heads it is.
+/// Chains the structures that the device supports behind `$head`, which is one of the two head
+/// structures.
 macro_rules! chain {
     ($self:ident, $head:ident) => {{
         let mut head = $head.push_next(&mut $self.v11).push_next(&mut $self.v12);

@@ -1,4 +1,4 @@
-//! How much memory an adapter has.
+//! The memory of an adapter.
 
 use ash::vk;
 use dml_gpu::AdapterKind;

@@ -1,4 +1,4 @@
-//! What sort of GPU an adapter is.
+//! The kind of an adapter.
 
 use ash::vk;
 use dml_gpu::AdapterKind;

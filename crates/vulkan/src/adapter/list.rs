@@ -22,13 +22,13 @@ fn found() -> Result<&'static Found, Error> {
     FOUND.get_or_init(enumerate).as_ref().map_err(Clone::clone)
 }
 
-/// The usable adapters: discrete, integrated, virtual, software; inside a class by memory, biggest
-/// first. The loader is loaded and the adapters are enumerated once a process. A GPU that two
-/// drivers list is listed twice.
+/// The usable adapters: discrete, integrated, virtual, software; within a kind by memory, largest
+/// first. The loader is loaded and the adapters are enumerated once per process. A GPU with two
+/// drivers is listed twice.
 ///
 /// # Errors
-/// [`Error::NoLoader`], [`Error::NoAdapter`], or what the driver said; [`Error::Invalid`] for a `TORCH_DML_PROFILE` that
-/// there is not.
+/// [`Error::NoLoader`], [`Error::NoAdapter`], or the driver's error; [`Error::Invalid`] for an
+/// unknown `TORCH_DML_PROFILE`.
 pub fn adapters() -> Result<&'static [Adapter], Error> {
     let found = found()?;
     if found.usable.is_empty() {
@@ -37,12 +37,12 @@ pub fn adapters() -> Result<&'static [Adapter], Error> {
     Ok(&found.usable)
 }
 
-/// The adapters that `TORCH_DML_PROFILE` can imitate: name, and where the figures are from.
+/// The adapters that `TORCH_DML_PROFILE` can imitate: name, and the source of the figures.
 pub fn profiles() -> impl Iterator<Item = (&'static str, &'static str)> {
     PROFILES.iter().map(|profile| (profile.name, profile.source))
 }
 
-/// The adapters that are left out of [`adapters`]: name, and why.
+/// The adapters that [`adapters`] leaves out: name and reason.
 pub fn unsupported_adapters() -> Vec<(String, String)> {
     found().map_or_else(|_| Vec::new(), |found| found.unsupported.clone())
 }
@@ -53,7 +53,7 @@ fn enumerate() -> Result<Found, Error> {
     // SAFETY: the instance is valid.
     let devices = match unsafe { instance.raw.enumerate_physical_devices() } {
         Ok(devices) => devices,
-        // What some drivers answer when their hardware is absent.
+        // The answer of some drivers when their hardware is absent.
         Err(vk::Result::ERROR_INITIALIZATION_FAILED) => Vec::new(),
         Err(error) => return Err(from_vk("vkEnumeratePhysicalDevices", error)),
     };

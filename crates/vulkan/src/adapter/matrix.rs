@@ -25,13 +25,14 @@ fn element(component: vk::ComponentTypeKHR) -> Option<MatrixElement> {
     })
 }
 
-/// The subgroup-scope matrix shapes of an adapter; empty when it has none or they cannot be used.
+/// The subgroup-scope matrix shapes of an adapter; empty if it has none or they cannot be used.
 pub(super) fn shapes(instance: &Instance, device: vk::PhysicalDevice, features: &Features) -> Vec<MatrixShape> {
     if !features.cooperative_matrix() {
         return Vec::new();
     }
     let functions = khr::cooperative_matrix::Instance::new(&instance.entry, &instance.raw);
-    // SAFETY: `device` comes from this instance and offers the extension, so the instance exports the function.
+    // SAFETY: `device` comes from this instance and offers the extension, so the instance exports
+    // the function.
     let found = unsafe { functions.get_physical_device_cooperative_matrix_properties(device) };
     let bf16 = features.bf16.shader_b_float16_cooperative_matrix != vk::FALSE;
     found

@@ -1,4 +1,4 @@
-//! An adapter's heaps and memory types, and what the driver calls those types.
+//! An adapter's heaps and memory types, and the driver's indices of these types.
 
 use ash::vk;
 use dml_gpu::AdapterKind;
@@ -9,16 +9,16 @@ use super::profile::{HeapSize, MemoryShape};
 /// An adapter's heaps and memory types. They are the driver's, unless a profile imitates others.
 pub(crate) struct MemoryLayout {
     pub(crate) properties: vk::PhysicalDeviceMemoryProperties,
-    /// Device and host share their memory, so that any heap is as near to the device as another.
+    /// Device and host share their memory, so that every heap is equally near to the device.
     pub(crate) unified: bool,
     /// The driver's index of each type.
     driver_types: [u32; vk::MAX_MEMORY_TYPES],
-    /// The heaps are a profile's: the driver does not know how large they are.
+    /// The heaps come from a profile: the driver does not know their sizes.
     pub(crate) imitated: bool,
 }
 
 impl MemoryLayout {
-    /// What the driver reports.
+    /// The driver's report.
     pub(crate) fn of_driver(kind: AdapterKind, properties: vk::PhysicalDeviceMemoryProperties) -> Self {
         Self {
             properties,
@@ -28,8 +28,9 @@ impl MemoryLayout {
         }
     }
 
-    /// The layout `shape`, of the driver's memory: each of its types is one of the driver's that can do as much, and lies as near and is
-    /// cached as it if there is one. Types that the driver has no equal of are left out.
+    /// The layout `shape` on the driver's memory. Each of its types is mapped to a type of the
+    /// driver with at least the same properties, if possible one that is equally near to the device
+    /// and equally cached. Types without a counterpart are left out.
     pub(super) fn imitate(&mut self, shape: &MemoryShape) {
         let driver = self.properties;
         let largest = heaps::largest(&driver);
@@ -42,7 +43,7 @@ impl MemoryLayout {
             };
             *heap = vk::MemoryHeap { size, flags };
         }
-        // What a program can tell apart. Whose memory it is and what is cached are a matter of speed.
+        // Properties that a program can observe. Location and caching only affect speed.
         let able_to = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
         for &(property_flags, heap_index) in shape.types {
             let able = (0u32..)

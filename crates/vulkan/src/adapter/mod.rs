@@ -1,9 +1,10 @@
-//! What is installed, and what it can do: plain data, read once a process.
+//! The installed adapters and what they can do: plain data, read once per process.
 //!
-//! [`list`] enumerates the adapters; [`physical`] inspects one; [`features`], [`properties`] and [`matrix`] ask the
-//! driver, [`kind`] and [`reported`] are what it said, and [`capabilities`] is what the crate says of it; [`queue_family`] chooses
-//! the queue; [`memory`] has the memory types, and [`heaps`] counts memory. [`quirks`] has the drivers' known
-//! faults; [`profile`] makes one adapter look like another, of those in [`profiles`].
+//! [`list`] enumerates the adapters; [`physical`] inspects one; [`features`], [`properties`] and
+//! [`matrix`] query the driver; [`kind`] and [`reported`] hold the driver's answers, and
+//! [`capabilities`] what this crate reports; [`queue_family`] selects the queue; [`memory`] has the
+//! memory types, and [`heaps`] counts memory. [`quirks`] has the known faults of drivers.
+//! [`profile`] makes one adapter look like another one, of those in [`profiles`].
 
 mod capabilities;
 mod features;

@@ -26,7 +26,7 @@ pub struct Adapter {
 pub(crate) struct AdapterShared {
     pub(crate) instance: Arc<Instance>,
     pub(crate) raw: vk::PhysicalDevice,
-    /// The version of Vulkan that is used of it.
+    /// The version of Vulkan that this crate uses on the adapter.
     api: u32,
     profile: Option<&'static Profile>,
     pub(crate) info: AdapterInfo,
@@ -37,8 +37,8 @@ pub(crate) struct AdapterShared {
 }
 
 impl Adapter {
-    /// Bytes that this process can expect to allocate now: what the driver says
-    /// (`VK_EXT_memory_budget`), or the total where it says nothing. Takes some 15 µs.
+    /// The number of bytes that this process can expect to allocate now: the driver's estimate
+    /// (`VK_EXT_memory_budget`), or the total if the driver gives none. Takes about 15 µs.
     pub fn memory_free(&self) -> u64 {
         self.shared.memory_free()
     }
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Adapter {
 }
 
 impl AdapterShared {
-    /// Reads what the driver says of a GPU; for one that cannot be used, its name and why.
+    /// Reads the driver's description of a GPU; for an unusable GPU, its name and the reason.
     pub(super) fn inspect(
         instance: &Arc<Instance>,
         raw: vk::PhysicalDevice,
@@ -70,7 +70,7 @@ impl AdapterShared {
             )));
         }
         let version = (vk::api_version_major(api), vk::api_version_minor(api), vk::api_version_patch(api));
-        // What a later version brought may not be used of an instance of an earlier one.
+        // Features of a later version must not be used with an instance of an earlier one.
         let api = api.min(instance.api);
         let reported = Reported::read(instance, raw, api, profile).map_err(|why| leave_out(&why))?;
         let Reported { features, properties, memory, family, shapes, tick_scale } = reported;
@@ -100,7 +100,7 @@ impl AdapterShared {
         reported.map(|reported| reported.features).map_err(|why| self.unsupported(format!("Vulkan as before: {why}")))
     }
 
-    /// Whose files are kept on disk.
+    /// The identity of the adapter's files on disk.
     pub(crate) fn file_identity(&self) -> FileIdentity {
         FileIdentity {
             vendor: self.info.vendor_id,
@@ -122,8 +122,8 @@ impl AdapterShared {
         }
         let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
         let mut all = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budget);
-        // SAFETY: `self.raw` comes from this instance. The adapter has the extension that defines the chained structure, which
-        // lives through the call and is read when the chain is gone.
+        // SAFETY: `self.raw` comes from this instance. The adapter has the extension that defines
+        // the chained structure, which lives through the call and is read when the chain is gone.
         unsafe { self.instance.raw.get_physical_device_memory_properties2(self.raw, &mut all) };
         heaps::free_bytes(self.info.kind, &self.memory.properties, &budget)
     }
@@ -133,13 +133,14 @@ impl AdapterShared {
         let limit = if self.info.kind == AdapterKind::Software {
             self.info.capabilities.max_allocation
         } else {
-            // Drivers vouch for some 4 GiB and give more: a tensor may well be larger.
+            // Drivers guarantee about 4 GiB and give more, and a single allocation may well be
+            // larger.
             self.info.capabilities.max_buffer
         };
         limit.min(heaps::largest(&self.memory.properties))
     }
 
-    /// For a caller that asked for what this adapter does not have.
+    /// The error for a caller that asked for a missing feature.
     pub(crate) fn unsupported(&self, what: impl Into<String>) -> Error {
         Error::Unsupported { adapter: self.info.name.clone(), what: what.into() }
     }

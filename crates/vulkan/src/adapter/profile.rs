@@ -1,24 +1,25 @@
-//! Imitates an adapter that is not at hand, by hiding features of the one that is and lowering its limits.
+//! Imitates another adapter, by hiding features of the present one and lowering its limits.
 //!
-//! `TORCH_DML_PROFILE` names one of [`super::profiles`]. A profile changes what the driver [reported](super::reported)
-//! before anything is derived from it, so what it hides is not enabled either. It only takes away: a limit that is lower
-//! already stays, and so does a feature that is absent.
+//! `TORCH_DML_PROFILE` names one of [`super::profiles`]. A profile changes the driver's
+//! [report](super::reported) before anything is derived from it, so a hidden feature is not enabled
+//! either. A profile only takes away: a limit that is already lower stays, and so does a missing
+//! feature.
 
 use ash::vk;
 
-/// An adapter to imitate.
+/// An imitated adapter.
 #[derive(Debug)]
 pub(crate) struct Profile {
-    /// What `TORCH_DML_PROFILE` calls it.
+    /// The value of `TORCH_DML_PROFILE`.
     pub(super) name: &'static str,
-    /// The adapters that it stands for, and where its figures are published.
+    /// The adapters that it represents, and the publication of its figures.
     pub(super) source: &'static str,
-    /// The Vulkan version; extensions that later versions took over are hidden as well.
+    /// The Vulkan version. Extensions that became part of later versions are hidden as well.
     pub(super) api: u32,
-    /// Features that it does not have.
+    /// Features that the adapter does not have.
     pub(super) lacks: &'static [Feature],
     pub(super) limits: Limits,
-    /// Its heaps and memory types; `None` leaves them as they are.
+    /// The heaps and memory types; `None` leaves them unchanged.
     pub(super) memory: Option<MemoryShape>,
 }
 
@@ -46,7 +47,7 @@ pub(super) enum Feature {
     SharedMemoryLayout,
     ScalarBlockLayout,
     FloatControls,
-    /// That subnormal numbers are kept.
+    /// Subnormal numbers are kept.
     DenormPreserve,
     Timestamps,
     CalibratedTimestamps,
@@ -88,8 +89,8 @@ pub(super) struct MemoryShape {
 /// How large a heap is.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum HeapSize {
-    /// As the largest heap of the adapter at hand.
+    /// The size of the largest heap of the present adapter.
     Whole,
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
 }

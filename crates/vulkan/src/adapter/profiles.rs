@@ -1,8 +1,8 @@
-//! The adapters that can be imitated, and where their figures are from.
+//! The adapters that can be imitated, and the sources of their figures.
 //!
-//! "Report" is an adapter's report to vulkan.gpuinfo.org as Khronos' Vulkan-Profiles repository keeps it in
-//! `profiles/LunarG`. Subgroup sizes are not imitated: a driver compiles for its own only, and but for matrix
-//! units no kernel depends on them.
+//! "Report" is an adapter's report to vulkan.gpuinfo.org as Khronos' Vulkan-Profiles repository has
+//! it in `profiles/LunarG`. Subgroup sizes are not imitated: a driver compiles for its own sizes
+//! only, and apart from matrix units no kernel depends on them.
 
 use ash::vk;
 use dml_environment::PROFILE;
@@ -28,7 +28,7 @@ const fn ty(flags: u32, heap: u32) -> (vk::MemoryPropertyFlags, u32) {
     (vk::MemoryPropertyFlags::from_raw(flags), heap)
 }
 
-/// A card of which the host sees 256 MiB, the size of the window without Resizable BAR
+/// A card with 256 MiB visible to the host, the size of the window without Resizable BAR
 /// (gpuopen.com/learn/vulkan-device-memory).
 const SMALL_BAR: MemoryShape = MemoryShape {
     unified: false,
@@ -41,7 +41,7 @@ const SMALL_BAR: MemoryShape = MemoryShape {
     ],
 };
 
-/// A card of which the host sees everything.
+/// A card whose whole memory is visible to the host.
 const LARGE_BAR: MemoryShape = MemoryShape {
     unified: false,
     heaps: &[(HeapSize::Whole, LOCAL_HEAP), (HeapSize::Whole, HOST_HEAP)],
@@ -53,7 +53,8 @@ const LARGE_BAR: MemoryShape = MemoryShape {
     ],
 };
 
-/// Memory of a mobile processor, whose cached type is not coherent (`tu_device.cc` and `panvk_physical_device.c` of Mesa).
+/// Memory of a mobile processor, whose cached type is not coherent (`tu_device.cc` and
+/// `panvk_physical_device.c` of Mesa).
 const MOBILE: MemoryShape = MemoryShape {
     unified: true,
     heaps: &[(HeapSize::Whole, LOCAL_HEAP)],
@@ -72,7 +73,7 @@ const REQUIRED: Limits = Limits {
     timestamp_period: None,
 };
 
-/// Those of AMD's driver for Windows.
+/// The limits of AMD's driver for Windows.
 const RADEON: Limits = Limits {
     invocations: 1024,
     workgroup: [1024; 3],
@@ -255,7 +256,7 @@ impl Profile {
     /// The profile that `TORCH_DML_PROFILE` names; `None` if it is not set.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a name that there is no profile of.
+    /// [`Error::Invalid`] for an unknown name.
     pub(super) fn chosen() -> Result<Option<&'static Self>, Error> {
         PROFILE.get().map(|name| Self::named(&name)).transpose()
     }
@@ -271,7 +272,7 @@ impl Profile {
     }
 }
 
-/// The memory of each profile that has its own, over a driver's.
+/// The memory of each profile that defines it, on a driver's memory.
 #[cfg(test)]
 pub(crate) fn imitations(
     driver: vk::PhysicalDeviceMemoryProperties,
@@ -296,7 +297,8 @@ mod tests {
         }
     }
 
-    /// What Vulkan 1.2 asks of every adapter (the table "Required Limits" of the specification).
+    /// The limits that Vulkan 1.2 requires of every adapter (the table "Required Limits" of the
+    /// specification).
     #[test]
     fn no_profile_goes_below_what_vulkan_requires() {
         for Profile { name, limits, memory, .. } in PROFILES {

@@ -4,14 +4,14 @@ use ash::{amd, arm, nv, vk};
 
 use super::features::Features;
 
-/// The properties that [`Capabilities`](super::Capabilities) and the adapter's name are read from.
+/// The properties that determine [`Capabilities`](super::Capabilities) and the adapter's name.
 pub(super) struct Properties {
     pub(super) core: vk::PhysicalDeviceProperties,
     pub(super) v11: vk::PhysicalDeviceVulkan11Properties<'static>,
     pub(super) v12: vk::PhysicalDeviceVulkan12Properties<'static>,
     pub(super) subgroup: vk::PhysicalDeviceSubgroupSizeControlProperties<'static>,
     pub(super) max_buffer_size: Option<u64>,
-    /// Where the driver tells.
+    /// Present if the driver reports it.
     pub(super) compute_units: Option<u32>,
 }
 
@@ -41,11 +41,12 @@ impl Properties {
         if features.has(arm::shader_core_builtins::NAME) {
             all = all.push_next(&mut arm);
         }
-        // SAFETY: `device` comes from `instance`; each chained structure is one that its version or extensions define, is in
-        // the chain once, and lives through the call. The pointers between them are taken out below.
+        // SAFETY: `device` comes from `instance`; each chained structure is defined by its version
+        // or extensions, is in the chain once, and lives through the call. The pointers between the
+        // structures are cleared below.
         unsafe { instance.get_physical_device_properties2(device, &mut all) };
         let core = all.properties;
-        // Those that were not asked about are 0.
+        // Properties that were not queried are 0.
         let arrays = amd.shader_engine_count.saturating_mul(amd.shader_arrays_per_engine_count);
         let units =
             [nvidia.shader_sm_count, arrays.saturating_mul(amd.compute_units_per_shader_array), arm.shader_core_count];
@@ -65,14 +66,14 @@ impl Properties {
         }
     }
 
-    /// As of a driver that does not promise to keep subnormal numbers.
+    /// The properties of a driver that does not promise to keep subnormal numbers.
     pub(super) fn hide_denorm_preserve(&mut self) {
         self.v12.shader_denorm_preserve_float16 = vk::FALSE;
         self.v12.shader_denorm_preserve_float32 = vk::FALSE;
         self.v12.shader_denorm_preserve_float64 = vk::FALSE;
     }
 
-    /// As of a driver that promises nothing about floats.
+    /// The properties of a driver that promises nothing about floats.
     pub(super) fn hide_float_controls(&mut self) {
         self.hide_denorm_preserve();
         let v12 = &mut self.v12;

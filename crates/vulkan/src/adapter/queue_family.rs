@@ -1,8 +1,8 @@
-//! Which queue family is used.
+//! The choice of the queue family.
 
 use ash::vk;
 
-/// The queue family that is used: it computes, and copies too, as every family that computes does.
+/// The chosen queue family. It computes and also copies, as every family with compute does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QueueFamily {
     pub(crate) index: u32,
@@ -11,7 +11,8 @@ pub(crate) struct QueueFamily {
 }
 
 impl QueueFamily {
-    /// A family with compute and no graphics, else any with compute. `None` for an adapter that cannot compute.
+    /// A family with compute and no graphics, else any with compute. `None` for an adapter that
+    /// cannot compute.
     pub(super) fn choose(families: &[vk::QueueFamilyProperties]) -> Option<Self> {
         let with = |avoid: vk::QueueFlags| {
             position(families, |flags| flags.contains(vk::QueueFlags::COMPUTE) && !flags.intersects(avoid))
@@ -51,7 +52,7 @@ mod tests {
         ];
         assert_eq!(chosen(&nvidia), Some(2));
         assert_eq!(chosen(&[family(ALL)]), Some(0));
-        // A family that computes need not say that it copies.
+        // A family with compute need not advertise copies.
         assert_eq!(chosen(&[family(ALL), family(vk::QueueFlags::COMPUTE)]), Some(1));
         assert_eq!(chosen(&[family(vk::QueueFlags::TRANSFER), family(vk::QueueFlags::COMPUTE)]), Some(1));
     }

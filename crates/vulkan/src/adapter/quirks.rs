@@ -1,7 +1,9 @@
-//! Faults of drivers that are known, and what is not used because of them. Each row names the public report.
+//! Known faults of drivers, and the features that are not used because of them. Each row names the
+//! public report.
 //!
-//! A row is for what no check at run time can find in time: a driver that ends the process, loses the device, or is right
-//! in a small test. Wrong products of a matrix shape are found by the operators' own test at the first use.
+//! A row is for faults that no check at run time finds in time: the driver ends the process, loses
+//! the device, or passes a small test. Wrong products of a matrix shape are found by the operators'
+//! self-test at the first use.
 
 use ash::vk;
 use dml_environment::QUIRKS;
@@ -18,22 +20,22 @@ const INTEL: u32 = 0x8086;
 pub(super) struct Quirk {
     /// What happens.
     pub(super) what: &'static str,
-    /// Where it is reported.
+    /// The public report.
     pub(super) source: &'static str,
-    /// What is hidden.
+    /// The features to hide.
     pub(super) hides: &'static [Feature],
-    /// Whether it is this adapter's.
+    /// Whether the adapter has the fault.
     has: fn(&Identity) -> bool,
 }
 
-/// What a driver says of an adapter that tells faults apart.
+/// The driver's description of an adapter, as far as it identifies faults.
 #[derive(Debug, Clone)]
 struct Identity {
     vendor: u32,
     driver: vk::DriverId,
     kind: AdapterKind,
     name: String,
-    /// The smallest subgroup that a pipeline may ask for; 0 where it may not.
+    /// The smallest subgroup size that a pipeline may ask for; 0 if none.
     min_subgroup: u32,
 }
 

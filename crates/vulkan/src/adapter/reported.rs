@@ -1,4 +1,5 @@
-//! What a driver says of an adapter, in Vulkan's structures, without what a fault of the driver or a profile hides.
+//! The driver's report about an adapter, in Vulkan's structures, without features that a driver's
+//! fault or a profile hides.
 
 use ash::vk;
 use dml_gpu::MatrixShape;
@@ -13,19 +14,20 @@ use super::queue_family::QueueFamily;
 use super::quirks;
 use crate::instance::Instance;
 
-/// What the capabilities, the memory and the queues of an adapter are read from, and what a device is opened with.
+/// The source of an adapter's capabilities, memory and queues, and of the features of its devices.
 pub(crate) struct Reported {
     pub(crate) features: Features,
     pub(super) properties: Properties,
     pub(super) memory: MemoryLayout,
     pub(super) family: QueueFamily,
     pub(super) shapes: Vec<MatrixShape>,
-    /// Ticks of the timestamps that a profile imitates in one of the driver's.
+    /// The number of ticks of the imitated timestamps in one tick of the driver's.
     pub(super) tick_scale: Option<f64>,
 }
 
 impl Reported {
-    /// Asks the driver of a GPU of Vulkan 1.2 or later; the reason if it cannot be used.
+    /// Queries the driver of a GPU with Vulkan 1.2 or later; returns the reason if the GPU cannot
+    /// be used.
     pub(crate) fn read(
         instance: &Instance,
         raw: vk::PhysicalDevice,
@@ -63,7 +65,7 @@ impl Reported {
         Ok(reported)
     }
 
-    /// Takes away what a profile does not have.
+    /// Removes everything that a profile does not have.
     fn take_away(&mut self, profile: &Profile) {
         let memory_budget = profile.memory.map(|_| Feature::MemoryBudget); // The driver knows nothing of imitated heaps.
         for &feature in profile.lacks.iter().chain(&memory_budget) {

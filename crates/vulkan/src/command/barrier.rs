@@ -1,8 +1,8 @@
-//! The memory barriers that there are.
+//! The memory barriers that commands use.
 
 use ash::vk;
 
-/// A global memory barrier: what comes before it, and what waits for it.
+/// A global memory barrier: the commands before it, and the commands that wait for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Barrier {
     pub(super) from: vk::PipelineStageFlags,
@@ -11,18 +11,19 @@ pub(super) struct Barrier {
     pub(super) uses: vk::AccessFlags,
 }
 
-/// The stages that commands have.
+/// The pipeline stages of commands.
 const STAGES: vk::PipelineStageFlags = vk::PipelineStageFlags::from_raw(
     vk::PipelineStageFlags::TRANSFER.as_raw() | vk::PipelineStageFlags::COMPUTE_SHADER.as_raw(),
 );
-/// How they write, and read. Never `MEMORY_WRITE` or `MEMORY_READ`: they double the price of a barrier.
+/// The access types of commands. `MEMORY_WRITE` and `MEMORY_READ` are never used: they double the
+/// cost of a barrier.
 const WRITES: vk::AccessFlags =
     vk::AccessFlags::from_raw(vk::AccessFlags::TRANSFER_WRITE.as_raw() | vk::AccessFlags::SHADER_WRITE.as_raw());
 const READS: vk::AccessFlags =
     vk::AccessFlags::from_raw(vk::AccessFlags::TRANSFER_READ.as_raw() | vk::AccessFlags::SHADER_READ.as_raw());
 
 impl Barrier {
-    /// Between commands: later ones may read and write what earlier ones wrote.
+    /// Between commands: later commands may read and write the results of earlier ones.
     pub(super) const BETWEEN_COMMANDS: Self = Self {
         from: STAGES,
         wrote: WRITES,
@@ -30,7 +31,7 @@ impl Barrier {
         uses: vk::AccessFlags::from_raw(READS.as_raw() | WRITES.as_raw()),
     };
 
-    /// Between commands and the host that reads what they wrote.
+    /// Between commands and a host that reads their results.
     pub(super) const BEFORE_HOST: Self =
         Self { from: STAGES, wrote: WRITES, to: vk::PipelineStageFlags::HOST, uses: vk::AccessFlags::HOST_READ };
 }

@@ -1,4 +1,4 @@
-//! Command buffers and the pools that they come from.
+//! Command buffers and their pools.
 
 use std::sync::Arc;
 
@@ -8,40 +8,44 @@ use crate::device::DeviceShared;
 use crate::error::Error;
 use crate::pipeline::Pipeline;
 
-/// A pool, which lives as long as its command buffers. One thread at a time uses the pool and its buffers.
+/// A pool, which lives as long as its command buffers. Only one thread at a time uses the pool and
+/// its buffers.
 pub(crate) struct CommandPool {
     raw: vk::CommandPool,
     device: Arc<DeviceShared>,
 }
 
-/// A command buffer and what must live until it has run.
+/// A command buffer and the objects that must live until it has run.
 pub(crate) struct CommandBuffer {
     pub(super) raw: vk::CommandBuffer,
-    /// Used by its commands.
+    /// Objects that its commands use.
     pub(super) pipelines: Vec<Pipeline>,
     pub(super) device: Arc<DeviceShared>,
     _pool: Arc<CommandPool>,
 }
 
 impl CommandPool {
-    /// A pool of the queue's family, whose buffers are used once (`RESET_COMMAND_BUFFER`) or as `flags` say.
+    /// A pool of the queue's family, whose buffers are used once (`RESET_COMMAND_BUFFER`) or as
+    /// `flags` say.
     pub(crate) fn new(device: &Arc<DeviceShared>, flags: vk::CommandPoolCreateFlags) -> Result<Arc<Self>, Error> {
         let info = vk::CommandPoolCreateInfo::default().queue_family_index(device.queue.family.index).flags(flags);
-        // SAFETY: the device is valid and has a queue of this family; `info` lives through the call.
+        // SAFETY: the device is valid and has a queue of this family; `info` lives through the
+        // call.
         let raw = unsafe { device.raw.create_command_pool(&info, None) }
             .map_err(|e| device.error("vkCreateCommandPool", e))?;
         Ok(Arc::new(Self { raw, device: Arc::clone(device) }))
     }
 
-    /// A new command buffer. The caller is the pool's only user.
+    /// A new command buffer. The caller must be the only user of the pool.
     pub(crate) fn allocate(self: &Arc<Self>) -> Result<CommandBuffer, Error> {
         let device = &self.device;
         let info = vk::CommandBufferAllocateInfo::default()
             .command_pool(self.raw)
             .level(vk::CommandBufferLevel::PRIMARY)
             .command_buffer_count(1);
-        // SAFETY: the pool is of this device, `info` lives through the call, and by the caller's promise nobody else uses the
-        // pool: its owner is a recorder, which is used by one thread at a time, or a recording that is being made.
+        // SAFETY: the pool belongs to this device, and `info` lives through the call. By the
+        // caller's promise nobody else uses the pool: its owner is a recorder, which one thread at
+        // a time uses, or a recording under construction.
         let buffers = unsafe { device.raw.allocate_command_buffers(&info) }
             .map_err(|e| device.error("vkAllocateCommandBuffers", e))?;
         Ok(CommandBuffer {
@@ -58,9 +62,10 @@ impl Drop for CommandPool {
         if self.device.is_hung() {
             return;
         }
-        // SAFETY: nobody else has the pool, as its command buffers hold it and this is the last handle. Submissions hold their
-        // command buffers until they are complete, and a recorder waits for its submissions before it lets go of them, so
-        // nothing of the pool is pending, or the device is lost, after which objects may be destroyed.
+        // SAFETY: this is the last handle of the pool, as its command buffers hold it. Submissions
+        // hold their command buffers until they are complete, and a recorder waits for its
+        // submissions before it releases them. So nothing of the pool is pending, or the device is
+        // lost, after which objects may be destroyed.
         unsafe { self.device.raw.destroy_command_pool(self.raw, None) };
     }
 }
@@ -70,7 +75,7 @@ impl CommandBuffer {
         self.raw
     }
 
-    /// Lets go of what the commands used. The buffer has run, or was never submitted.
+    /// Releases the objects that the commands used. The buffer has run, or was never submitted.
     pub(crate) fn clear(&mut self) {
         self.pipelines.clear();
     }

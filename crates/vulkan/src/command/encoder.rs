@@ -10,28 +10,29 @@ use crate::memory::Segment;
 use crate::pipeline::Pipeline;
 use crate::vulkan::Vulkan;
 
-/// Records commands into one command buffer: of a [`Recorder`](crate::Recorder)'s next submission, or of a
-/// [`Recording`](crate::Recording). Commands run in the order of the calls, and overlap unless there is a
-/// [`barrier`](Self::barrier) between them.
+/// Records commands into one command buffer: of a [`Recorder`](crate::Recorder)'s next submission,
+/// or of a [`Recording`](crate::Recording). Commands start in the order of the calls and may
+/// overlap unless a [`barrier`](Self::barrier) separates them.
 pub struct Encoder {
     /// Between `vkBeginCommandBuffer` and `vkEndCommandBuffer`: "being recorded" below.
     buffer: CommandBuffer,
     bound: vk::Pipeline,
-    /// A barrier was asked for, and no command came since.
+    /// A barrier was requested, and no command has followed.
     barrier: bool,
     commands: usize,
 }
 
 impl Encoder {
-    /// Begins a command buffer that is not pending. With `barrier`, its first command comes after everything before it.
+    /// Begins a command buffer that is not pending. With `barrier`, its first command comes after
+    /// all earlier commands.
     pub(crate) fn begin(
         buffer: CommandBuffer,
         usage: vk::CommandBufferUsageFlags,
         barrier: bool,
     ) -> Result<Self, (CommandBuffer, Error)> {
         let info = vk::CommandBufferBeginInfo::default().flags(usage);
-        // SAFETY: the command buffer is owned here, and with it the use of its pool. It is not pending; it is new, or its pool
-        // allows the reset that this implies.
+        // SAFETY: the encoder owns the command buffer and so is the only user of its pool. The
+        // buffer is not pending; it is new, or its pool allows the implicit reset.
         match unsafe { buffer.device.raw.begin_command_buffer(buffer.raw, &info) } {
             Ok(()) => Ok(Self { buffer, bound: vk::Pipeline::null(), barrier, commands: 0 }),
             Err(error) => {
@@ -41,20 +42,23 @@ impl Encoder {
         }
     }
 
-    /// Ends the command buffer. If that fails it must not be submitted, and may be begun again.
+    /// Ends the command buffer. If that fails, the buffer must not be submitted, and may be begun
+    /// again.
     pub(crate) fn finish(self) -> (CommandBuffer, Result<(), Error>) {
         let Self { buffer, .. } = self;
-        // SAFETY: the command buffer is being recorded, and owned here; every command in it is whole.
+        // SAFETY: the command buffer is being recorded, and owned here; every command in it is
+        // complete.
         let ended = unsafe { buffer.device.raw.end_command_buffer(buffer.raw) }
             .map_err(|e| buffer.device.error("vkEndCommandBuffer", e));
         (buffer, ended)
     }
 
-    /// Writes `data`, which travels in the command stream. Made for less than 4 KiB.
+    /// Writes `data`, which becomes part of the command stream. Intended for less than 4 KiB.
     ///
     /// # Errors
-    /// [`Error::Invalid`] unless offset and length are multiples of 4, the length is at most 65,536
-    /// and the range is inside the segment, which is of this device; [`Error::DeviceLost`].
+    /// [`Error::Invalid`] unless offset and length are multiples of 4, the length is at most
+    /// 65,536, and the range is inside the segment, which must belong to this device;
+    /// [`Error::DeviceLost`].
     pub fn update(&mut self, dst: &Segment, offset: u64, data: &[u8]) -> Result<(), Error> {
         self.buffer.device.check()?;
         const CALL: &str = "Encoder::update";
@@ -69,25 +73,26 @@ impl Encoder {
             return Ok(());
         }
         let commands = self.command();
-        // SAFETY: `commands` is being recorded; the buffer is of this device, offset, length and range were checked, and `data` is
-        // copied by the call. That the segment lives until the write is done is the caller's promise.
+        // SAFETY: `commands` is being recorded; the buffer belongs to this device; offset, length
+        // and range were checked; the call copies `data`. The caller keeps the segment alive until
+        // the write is done.
         unsafe {
             self.buffer.device.raw.cmd_update_buffer(commands, dst.buffer, offset, data);
         }
         Ok(())
     }
 
-    /// Commands recorded, barriers and timestamps not counted.
+    /// The number of recorded commands, without barriers and timestamps.
     pub fn recorded(&self) -> usize {
         self.commands
     }
 
-    /// A barrier was asked for, and no command came since.
+    /// Whether a barrier was requested, and no command has followed.
     pub(crate) fn owes_barrier(&self) -> bool {
         self.barrier
     }
 
-    /// Records the barrier that was asked for now, and not with the next command.
+    /// Records the requested barrier now instead of with the next command.
     #[inline]
     pub(crate) fn flush_barrier(&mut self) {
         if std::mem::take(&mut self.barrier) {
@@ -95,44 +100,48 @@ impl Encoder {
         }
     }
 
-    /// Makes what the commands so far write to mapped memory visible to the host once they are complete.
+    /// Makes the writes of all commands so far to mapped memory visible to the host once the
+    /// commands are complete.
     pub(crate) fn host_barrier(&mut self) {
         self.record_barrier(Barrier::BEFORE_HOST);
     }
 
-    /// Has queries reset, ahead of their use.
+    /// Records a reset of queries.
     ///
     /// # Safety
-    /// The pool is of this device, lives until the command buffer has run, and has the queries. No command that is
-    /// neither of this queue nor complete uses them.
+    /// The pool belongs to this device, lives until the command buffer has run, and contains the
+    /// queries. All commands that use them are complete or belong to this queue.
     pub(crate) unsafe fn reset_queries(&mut self, pool: vk::QueryPool, first: u32, count: u32) {
         // SAFETY: the command buffer is being recorded; the rest is the caller's promise.
         unsafe { self.buffer.device.raw.cmd_reset_query_pool(self.buffer.raw, pool, first, count) };
     }
 
-    /// Has the time written at which all earlier commands are done.
+    /// Records a timestamp that is written when all earlier commands are done.
     ///
     /// # Safety
-    /// The pool is of timestamps of this device and lives until the command buffer has run; the query was reset since
-    /// its last use; the queue has timestamps.
+    /// The pool contains timestamps of this device and lives until the command buffer has run; the
+    /// query was reset since its last use; the queue has timestamps.
     pub(crate) unsafe fn write_timestamp(&mut self, pool: vk::QueryPool, query: u32) {
         let stage = vk::PipelineStageFlags::BOTTOM_OF_PIPE;
         // SAFETY: the command buffer is being recorded; the rest is the caller's promise.
         unsafe { self.buffer.device.raw.cmd_write_timestamp(self.buffer.raw, stage, pool, query) };
     }
 
-    /// Has `word` written to the start of `buffer` when all earlier commands are done, where the adapter has markers.
+    /// Records a write of `word` to the start of `buffer`, done when all earlier commands are done.
+    /// Requires markers.
     ///
     /// # Safety
-    /// The buffer is of this device, has room for the word, and lives until the command buffer has run.
+    /// The buffer belongs to this device, has room for the word, and lives until the command buffer
+    /// has run.
     pub(crate) unsafe fn write_marker(&mut self, buffer: vk::Buffer, word: u32) {
         let Some(functions) = &self.buffer.device.marker else { return };
         let stage = vk::PipelineStageFlags::BOTTOM_OF_PIPE;
-        // SAFETY: the extension is enabled and the command buffer is being recorded; the rest is the caller's promise.
+        // SAFETY: the extension is enabled and the command buffer is being recorded; the rest is
+        // the caller's promise.
         unsafe { functions.cmd_write_buffer_marker(self.buffer.raw, stage, buffer, 0, word) };
     }
 
-    /// The command buffer to record a command into, behind the barrier that was asked for.
+    /// The command buffer for the next command, after the requested barrier.
     #[inline]
     fn command(&mut self) -> vk::CommandBuffer {
         self.flush_barrier();
@@ -229,16 +238,18 @@ impl dml_gpu::Commands for Encoder {
         if self.bound != pipeline.raw() {
             self.bound = pipeline.raw();
             self.buffer.pipelines.push(pipeline.clone());
-            // SAFETY: `commands` is being recorded, on a queue that has kernels. The pipeline is a compute pipeline of this
-            // device, and `pipelines` keeps it until the commands have run.
+            // SAFETY: `commands` is being recorded, on a queue with compute. The pipeline is a
+            // compute pipeline of this device, and `pipelines` keeps it until the commands have
+            // run.
             unsafe {
                 self.buffer.device.raw.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, pipeline.raw());
             }
         }
         let device = &self.buffer.device.raw;
-        // SAFETY: `commands` is being recorded and has this pipeline bound, which was made for a base; the constants fill the range of
-        // its layout, the counts are within the limits, the base included. That the kernel's accesses are right is the promise of whoever passes the
-        // addresses ("What is not promised" in `lib.rs`).
+        // SAFETY: `commands` is being recorded and has this pipeline bound, which was made for a
+        // base. The constants fill the range of its layout, and the counts including the base are
+        // within the limits. The caller who passes addresses ensures that the kernel's accesses are
+        // valid ("Not guaranteed" in `lib.rs`).
         unsafe {
             if !push.is_empty() {
                 device.cmd_push_constants(commands, pipeline.layout(), vk::ShaderStageFlags::COMPUTE, 0, push);
@@ -276,8 +287,9 @@ impl dml_gpu::Commands for Encoder {
         }
         let commands = self.command();
         let region = vk::BufferCopy { src_offset, dst_offset, size: bytes };
-        // SAFETY: `commands` is being recorded; both buffers are of this device and made for copies, the ranges are inside them,
-        // not empty, and do not overlap. That the segments live until the copy is done is the caller's promise.
+        // SAFETY: `commands` is being recorded; both buffers belong to this device and allow
+        // copies; the ranges are inside them, not empty, and do not overlap. The caller keeps the
+        // segments alive until the copy is done.
         unsafe {
             self.buffer.device.raw.cmd_copy_buffer(commands, src.buffer, dst.buffer, &[region]);
         }

@@ -1,5 +1,5 @@
-//! Commands and the buffers they are recorded into. Nothing here submits: the queue's
-//! [`Recorder`](crate::Recorder) and [`Recording`] are built on [`Encoder`], and it knows neither.
+//! Commands and their buffers. Nothing here submits: the queue's [`Recorder`](crate::Recorder) and
+//! [`Recording`] are built on [`Encoder`], which depends on neither.
 
 mod barrier;
 mod buffer;

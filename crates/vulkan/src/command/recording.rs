@@ -10,19 +10,19 @@ use crate::device::DeviceShared;
 use crate::error::Error;
 use crate::memory::Segment;
 
-/// Commands that [`Recorder::execute`](dml_gpu::Recorder::execute) runs as often as wanted; made by
-/// [`Gpu::record`](dml_gpu::Gpu::record). A clone is another handle.
+/// Commands that [`Recorder::execute`](dml_gpu::Recorder::execute) runs any number of times; made
+/// by [`Gpu::record`](dml_gpu::Gpu::record). A clone is another handle.
 #[derive(Clone)]
 pub struct Recording {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    /// From a pool of its own: no lock is needed, and it goes when the recording goes.
+    /// From a pool of its own, so no lock is needed, and the pool is destroyed with the recording.
     buffer: CommandBuffer,
-    /// Commands in it, barriers not counted.
+    /// The number of commands, without barriers.
     commands: usize,
-    /// What the commands use.
+    /// The objects that the commands use.
     _segments: Arc<[Segment]>,
 }
 
@@ -35,7 +35,7 @@ impl Recording {
     ) -> Result<Self, E> {
         device.check()?;
         let pool = CommandPool::new(device, vk::CommandPoolCreateFlags::empty())?;
-        // It may be pending several times at once.
+        // The buffer may be pending several times at once.
         let usage = vk::CommandBufferUsageFlags::SIMULTANEOUS_USE;
         let mut encoder = Encoder::begin(pool.allocate()?, usage, true).map_err(|(_, error)| error)?;
         body(&mut encoder, &segments)?;
@@ -45,12 +45,12 @@ impl Recording {
         Ok(Self { inner: Arc::new(Inner { buffer, commands, _segments: segments }) })
     }
 
-    /// Commands in it, barriers not counted.
+    /// The number of commands, without barriers.
     pub fn len(&self) -> usize {
         self.inner.commands
     }
 
-    /// Whether there is no command in it.
+    /// Whether the recording has no commands.
     pub fn is_empty(&self) -> bool {
         self.inner.commands == 0
     }
@@ -59,7 +59,7 @@ impl Recording {
         self.inner.buffer.raw()
     }
 
-    /// It was recorded for this device.
+    /// Whether it was recorded for this device.
     pub(crate) fn is_of(&self, device: &Arc<DeviceShared>) -> bool {
         Arc::ptr_eq(&self.inner.buffer.device, device)
     }

@@ -1,4 +1,4 @@
-//! What the segments of a device take, counted where the driver may not count it.
+//! Accounting of the segments of a device, for limits that the driver may not enforce.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -8,19 +8,19 @@ use ash::vk;
 use crate::adapter::MemoryLayout;
 use crate::error::Error;
 
-/// The segments of a device: how many there are, and the bytes that each heap gave. A driver counts the bytes of its own
-/// heaps; those of a heap that a profile imitates are counted here.
+/// The segments of a device: their number, and the bytes taken from each heap. A driver accounts
+/// for its own heaps; the heaps of an imitated profile are accounted for here.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     segments: AtomicU32,
     heaps: [AtomicU64; vk::MAX_MEMORY_HEAPS],
 }
 
-/// One segment's place in the count.
+/// One segment in the count.
 #[derive(Debug)]
 pub(crate) struct Entry(Arc<Ledger>);
 
-/// Bytes of a heap, as long as a segment has them.
+/// Bytes of a heap, while a segment holds them.
 #[derive(Debug)]
 pub(crate) struct Charge {
     ledger: Arc<Ledger>,
@@ -32,7 +32,7 @@ impl Ledger {
     /// Counts one more segment.
     ///
     /// # Errors
-    /// [`Error::TooManyAllocations`] if there are `most` already.
+    /// [`Error::TooManyAllocations`] if there are already `most` segments.
     pub(crate) fn enter(self: &Arc<Self>, most: u32) -> Result<Entry, Error> {
         let more = |count: u32| (count < most).then_some(count + 1);
         match self.segments.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
@@ -41,7 +41,7 @@ impl Ledger {
         }
     }
 
-    /// Takes bytes of a heap; `None` if it has not so many left.
+    /// Takes bytes of a heap; `None` if fewer are left.
     pub(crate) fn charge(self: &Arc<Self>, layout: &MemoryLayout, heap: u32, bytes: u64) -> Option<Charge> {
         if layout.imitated {
             let size = layout.heap_bytes(heap);

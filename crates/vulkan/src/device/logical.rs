@@ -1,8 +1,8 @@
-//! The driver's side of a device, with nothing of its owner in it.
+//! The driver's side of a device, without its owner.
 //!
-//! It outlives its owner and waits for the next one. NVIDIA's driver (580.159) now and then hangs in
-//! `vkDestroyDevice` while other threads use other devices, holding the loader's lock: it joins a
-//! worker thread of its own that spins. A device is therefore never destroyed.
+//! It outlives its owner and is reused by the next one: a device is never destroyed. NVIDIA's
+//! driver (580.159) sometimes hangs in `vkDestroyDevice` while other threads use other devices: it
+//! holds the loader's lock and joins one of its worker threads that spins.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use super::clock::DeviceClock;
 use crate::adapter::AdapterShared;
 use crate::error::{Error, from_vk};
 
-/// What `vkCreateDevice` gave, and what was asked of it once.
+/// The result of `vkCreateDevice`, and properties that are queried once.
 pub(super) struct LogicalDevice {
     pub(super) device: ash::Device,
     pub(super) queue: vk::Queue,
@@ -29,7 +29,7 @@ fn closed() -> MutexGuard<'static, Vec<(vk::PhysicalDevice, LogicalDevice)>> {
 }
 
 impl LogicalDevice {
-    /// One that was closed, else a new one.
+    /// A closed device, or else a new one.
     pub(super) fn open(adapter: &AdapterShared) -> Result<Self, Error> {
         let mut closed = closed();
         let Some(at) = closed.iter().rposition(|(of, _)| *of == adapter.raw) else {
@@ -39,7 +39,7 @@ impl LogicalDevice {
         Ok(closed.swap_remove(at).1)
     }
 
-    /// Keeps a sound device without objects and without work for the next owner.
+    /// Keeps a working device without objects and without work for the next owner.
     pub(super) fn close(self, adapter: &AdapterShared) {
         closed().push((adapter.raw, self));
     }
@@ -58,12 +58,12 @@ impl LogicalDevice {
             .enabled_extension_names(&names)
             .enabled_features(&features.core);
         let create = chain.chain_device(create);
-        // SAFETY: the adapter is of this instance, and offers every extension and feature that is enabled here, as `features`
-        // are what it reported, or fewer. It has a queue of the family; everything that `create` points to lives
-        // through the call.
+        // SAFETY: the adapter belongs to this instance and offers every extension and feature that
+        // is enabled here: `features` are those that it reported, or fewer. It has a queue of the
+        // family; everything that `create` points to lives through the call.
         let device =
             unsafe { instance.create_device(adapter.raw, &create, None) }.map_err(|e| from_vk("vkCreateDevice", e))?;
-        // SAFETY: the device was just made, with one queue of this family.
+        // SAFETY: the device was just created, with one queue of this family.
         let queue = unsafe { device.get_device_queue(family, 0) };
         let marker = features.has(amd::buffer_marker::NAME).then(|| amd::buffer_marker::Device::new(instance, &device));
         Ok(Self {

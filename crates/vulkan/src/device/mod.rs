@@ -1,5 +1,5 @@
-//! An opened device: the driver's functions, its queue, and whether it is lost. Every object of a device holds
-//! [`DeviceShared`]; nothing here knows those objects.
+//! An opened device: the driver's functions, its queue, and whether it is lost. Every object of a
+//! device holds [`DeviceShared`]; nothing here depends on those objects.
 
 mod clock;
 mod ledger;

@@ -1,4 +1,4 @@
-//! A queue, which one thread at a time may use.
+//! A queue, which only one thread at a time may use.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What every object of an opened device holds.
+//! The state that every object of an opened device holds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,12 +19,12 @@ pub(crate) struct DeviceShared {
     pub(crate) queue: Queue,
     pub(crate) marker: Option<amd::buffer_marker::Device>,
     pub(crate) full_subgroups: bool,
-    /// What its segments take.
+    /// The accounting of the device's segments.
     pub(crate) ledger: Arc<Ledger>,
-    /// How long a wait goes on without progress before the device counts as lost.
+    /// How long a wait lasts without progress before the device counts as lost.
     pub(crate) timeout: Duration,
     clock: Option<DeviceClock>,
-    /// Semaphores that are not needed any more, until the device closes.
+    /// Semaphores that are not needed any more, kept until the device closes.
     retired: Mutex<Vec<vk::Semaphore>>,
     lost: AtomicBool,
     hung: AtomicBool,
@@ -48,7 +48,7 @@ impl DeviceShared {
         }))
     }
 
-    /// Ticks of the device's clock; `None` where the driver cannot read it.
+    /// Ticks of the device's clock; `None` if the driver cannot read it.
     pub(crate) fn clock_ticks(&self) -> Option<Result<u64, Error>> {
         let clock = self.clock?;
         let ticks = clock.ticks(&self.raw).map_err(|e| self.error("vkGetCalibratedTimestamps", e));
@@ -71,7 +71,7 @@ impl DeviceShared {
         self.lost.store(true, Ordering::Relaxed);
     }
 
-    /// The GPU did not finish in time: what it may still use is leaked.
+    /// The GPU did not finish in time: objects that it may still use are leaked.
     pub(crate) fn mark_hung(&self) {
         self.hung.store(true, Ordering::Relaxed);
         self.mark_lost();
@@ -81,13 +81,14 @@ impl DeviceShared {
         self.hung.load(Ordering::Relaxed)
     }
 
-    /// Takes a semaphore that no submission uses any more. It is destroyed when the device closes:
-    /// Mesa's queue thread (22.3) may still touch one whose value a wait has already seen.
+    /// Keeps a semaphore that no submission uses any more. It is destroyed when the device closes,
+    /// because Mesa's queue thread (22.3) may still access a semaphore whose value a wait has
+    /// already seen.
     pub(crate) fn retire(&self, semaphore: vk::Semaphore) {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(semaphore);
     }
 
-    /// Maps a `VkResult`, noting the loss of the device and the bytes that found no memory.
+    /// Maps a `VkResult`. Records the loss of the device, and the size of a failed allocation.
     pub(crate) fn error_of(&self, call: &'static str, result: vk::Result, bytes: u64) -> Error {
         match from_vk(call, result) {
             Error::DeviceLost => {
@@ -109,19 +110,19 @@ impl DeviceShared {
 
 impl Drop for DeviceShared {
     fn drop(&mut self) {
-        // The GPU may still use a hung device's semaphores; a lost device is of no use to anybody.
+        // The GPU may still use the semaphores of a hung device; a lost device needs no cleanup.
         if self.is_hung() || self.is_lost() {
             return;
         }
-        // SAFETY: the queue is of this device, and locked. It has nothing to do, as every recorder waited for its work, so this
-        // does not block.
+        // SAFETY: the queue belongs to this device and is locked. It is idle, as every recorder
+        // waited for its work, so this does not block.
         if let Err(error) = unsafe { self.raw.queue_wait_idle(*self.queue.lock()) } {
             tracing::debug!("vkQueueWaitIdle failed: {error:?}");
             return;
         }
         for semaphore in self.retired.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            // SAFETY: the semaphore is of this device, nobody else has it, and the queue is idle, so nothing waits for it or
-            // signals it.
+            // SAFETY: the semaphore belongs to this device and has no other owner. The queue is
+            // idle, so nothing waits for the semaphore or signals it.
             unsafe { self.raw.destroy_semaphore(semaphore, None) };
         }
         let logical = LogicalDevice {

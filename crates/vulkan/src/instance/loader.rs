@@ -13,19 +13,19 @@ use crate::vulkan::NAME;
 pub(crate) struct Instance {
     pub(crate) raw: ash::Instance,
     pub(crate) entry: Entry,
-    /// The version of Vulkan that may be used, of a device that has a later one as well.
+    /// The highest version of Vulkan that may be used, even on devices with a later version.
     pub(crate) api: u32,
     _messenger: Option<Messenger>,
 }
 
-/// What people call the library.
+/// The name that people use for the library.
 const LOADER: &str = "Vulkan loader";
 
 impl Instance {
     pub(crate) fn load() -> Result<Self, Error> {
-        // SAFETY: loading the system's Vulkan loader runs its initialisers, which is its purpose, and it has the functions that
-        // the specification says. It is never unloaded: `entry` keeps it, and the adapters, which live as long as the
-        // process, keep the instance.
+        // SAFETY: loading the system's Vulkan loader runs its initialisers, which is its purpose,
+        // and it has the functions of the specification. It is never unloaded: `entry` keeps it,
+        // and the adapters, which live as long as the process, keep the instance.
         let entry =
             unsafe { Entry::load() }.map_err(|error| Error::NoLoader { loader: LOADER, message: error.to_string() })?;
         // SAFETY: `entry` is a loaded Vulkan library.
@@ -57,7 +57,7 @@ impl Instance {
         let mut layers = Vec::new();
         if validation {
             layers.push(validation::LAYER.as_ptr());
-            // The layer itself offers both where the loader does not.
+            // The layer itself offers both if the loader does not.
             names.extend([ext::debug_utils::NAME.as_ptr(), ext::validation_features::NAME.as_ptr()]);
         }
         let application =
@@ -72,8 +72,9 @@ impl Instance {
         if validation {
             info = info.push_next(&mut messenger_info).push_next(&mut features);
         }
-        // SAFETY: `info` and what it points to live through the call. The loader offers the extensions and the layer, or the
-        // layer the extensions; the messenger's callback is sound to call at any time, from any thread.
+        // SAFETY: `info` and everything it points to live through the call. The loader or the layer
+        // offers the extensions, and the loader the layer; the messenger's callback may be called
+        // at any time, from any thread.
         let raw = unsafe { entry.create_instance(&info, None) }.map_err(|e| match e {
             // The loader's answer when no driver is installed.
             vk::Result::ERROR_INCOMPATIBLE_DRIVER => Error::NoAdapter { api: NAME },

@@ -1,5 +1,6 @@
-//! The Khronos validation layer: switched on by `TORCH_DML_VALIDATION=1`, with synchronisation validation. What it reports
-//! is printed, counted by kind, and keeps the process from ending well: no test passes over it.
+//! The Khronos validation layer: `TORCH_DML_VALIDATION=1` enables it, with synchronisation
+//! validation. Its messages are printed, counted by kind, and make the process end with an error,
+//! so that no test can miss them.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::io::{self, Write};
@@ -13,7 +14,7 @@ use crate::error::{Error, from_vk};
 
 pub(crate) const LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 
-/// The status of a process that made mistakes, whatever it wanted to end with.
+/// The exit status of a process with validation errors, whatever status it asked for.
 const EXIT_STATUS: c_int = 86;
 
 static MESSAGES: Mutex<Vec<ValidationMessage>> = Mutex::new(Vec::new());
@@ -22,13 +23,13 @@ fn messages() -> MutexGuard<'static, Vec<ValidationMessage>> {
     MESSAGES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the validation layer reported in this process so far, by kind. Always empty unless `TORCH_DML_VALIDATION=1` was
-/// set before the first use of this crate.
+/// The messages of the validation layer in this process so far, by kind. Always empty unless
+/// `TORCH_DML_VALIDATION=1` was set before the first use of this crate.
 pub fn validation_messages() -> Vec<ValidationMessage> {
     messages().clone()
 }
 
-/// The number of errors that the validation layer reported in this process so far.
+/// The number of errors that the validation layer has reported in this process.
 pub fn validation_errors() -> u64 {
     messages().iter().map(|message| message.count).sum()
 }
@@ -36,7 +37,8 @@ pub fn validation_errors() -> u64 {
 /// Whether the layer was asked for.
 ///
 /// # Errors
-/// [`Error::NoValidation`] if it was and is not installed: a check that silently checks nothing is worse than none.
+/// [`Error::NoValidation`] if the layer is not installed: a check that silently checks nothing is
+/// worse than none.
 pub(crate) fn wanted(entry: &Entry) -> Result<bool, Error> {
     if VALIDATION.get() != Some(true) {
         return Ok(false);
@@ -51,7 +53,7 @@ pub(crate) fn wanted(entry: &Entry) -> Result<bool, Error> {
     }
 }
 
-/// What an instance needs for the layer to look at synchronisation too. Chained to its creation.
+/// The option of an instance that enables the check of synchronisation. Chained to its creation.
 pub(crate) fn features() -> vk::ValidationFeaturesEXT<'static> {
     vk::ValidationFeaturesEXT::default()
         .enabled_validation_features(&[vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION])
@@ -66,8 +68,8 @@ pub(crate) struct Messenger {
 impl Messenger {
     pub(crate) fn new(entry: &Entry, instance: &ash::Instance) -> Result<Self, Error> {
         let functions = ext::debug_utils::Instance::new(entry, instance);
-        // SAFETY: `instance` was made with this extension, by this entry. The callback keeps to its type's contract; the
-        // messenger is never destroyed, as the instance.
+        // SAFETY: `instance` was made with this extension, by this entry. The callback follows its
+        // type's contract. The messenger is never destroyed, and neither is the instance.
         let handle = unsafe { functions.create_debug_utils_messenger(&messenger_info(), None) }
             .map_err(|e| from_vk("vkCreateDebugUtilsMessengerEXT", e))?;
         Ok(Self { _functions: functions, _handle: handle })
@@ -81,17 +83,19 @@ pub(crate) fn messenger_info() -> vk::DebugUtilsMessengerCreateInfoEXT<'static> 
         .pfn_user_callback(Some(on_message))
 }
 
-/// What the layer calls, from any thread, in the middle of a Vulkan call: it calls none itself. A panic would end the process.
+/// The layer's callback. It may run on any thread, in the middle of a Vulkan call, so it makes no
+/// Vulkan call itself. A panic would end the process.
 ///
 /// # Safety
-/// `data` is null or a structure whose strings are null or NUL-terminated, for the time of the call.
+/// `data` is null or a structure whose strings are null or NUL-terminated, for the time of the
+/// call.
 unsafe extern "system" fn on_message(
     severity: vk::DebugUtilsMessageSeverityFlagsEXT,
     types: vk::DebugUtilsMessageTypeFlagsEXT,
     data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
     _user: *mut c_void,
 ) -> vk::Bool32 {
-    // SAFETY: the caller's promise, as the extension makes it.
+    // SAFETY: the caller's promise, which the extension makes.
     let data = unsafe { data.as_ref() };
     // SAFETY: as above, for the strings.
     let id = data.map_or_else(String::new, |data| unsafe { text_of(data.p_message_id_name) });
@@ -99,7 +103,7 @@ unsafe extern "system" fn on_message(
     let text = data.map_or_else(String::new, |data| unsafe { text_of(data.p_message) });
     let error = severity.contains(vk::DebugUtilsMessageSeverityFlagsEXT::ERROR);
     if text.contains("unknown VkStructureType") {
-        // The layer is older than the driver, and the mistake is the layer's.
+        // A fault of the layer, which is older than the driver.
         tracing::debug!("Vulkan validation: {text}");
     } else if error && types.contains(vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION) {
         count(id, text);
@@ -122,8 +126,9 @@ unsafe fn text_of(text: *const std::ffi::c_char) -> String {
 /// Counts a message; the first of its kind is printed.
 fn count(id: String, text: String) {
     static AT_EXIT: Once = Once::new();
-    // SAFETY: `atexit` is the C library's; `end_badly` takes nothing, and is there until the process ends: libraries that
-    // Python loads are not unloaded, and of one that is, the C library runs the handlers before.
+    // SAFETY: `atexit` is a function of the C library. `end_badly` takes nothing and lives until
+    // the process ends: Python does not unload libraries, and the C library runs the handlers of an
+    // unloaded library first.
     AT_EXIT.call_once(|| unsafe {
         atexit(end_badly);
     });
@@ -131,7 +136,8 @@ fn count(id: String, text: String) {
     match messages.iter_mut().find(|message| message.id == id) {
         Some(message) => message.count += 1,
         None => {
-            // Not in the log, which may be off, and not by `eprintln`, which a Rust test that passes swallows.
+            // Not through the log, which may be off, and not through `eprintln`, whose output a
+            // passing Rust test discards.
             let thread = std::thread::current();
             let _ = writeln!(io::stderr(), "Vulkan validation [{}]: {text}", thread.name().unwrap_or("unnamed thread"));
             messages.push(ValidationMessage { id, text, count: 1 });
@@ -145,12 +151,12 @@ unsafe extern "C" {
     fn _exit(status: c_int) -> !;
 }
 
-/// Ends a process in which the layer reported errors with a status that no caller takes for success.
+/// Ends a process with validation errors with a status that no caller takes for success.
 extern "C" fn end_badly() {
     let kinds: Vec<_> = messages().iter().map(|message| format!("{} {}", message.count, message.id)).collect();
     let _ = writeln!(io::stderr(), "Vulkan's validation layer reported errors: {}", kinds.join(", "));
-    // SAFETY: both are the C library's. Null flushes all streams; then the process ends, without the handlers that were
-    // registered earlier.
+    // SAFETY: both are functions of the C library. Null flushes all streams; then the process ends,
+    // without the handlers that were registered earlier.
     unsafe {
         fflush(std::ptr::null_mut());
         _exit(EXIT_STATUS)

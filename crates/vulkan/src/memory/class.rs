@@ -1,17 +1,19 @@
-//! Which memory types serve what memory is for.
+//! The memory types for each class of memory.
 //!
-//! All classes but [`MemoryClass::Device`] are host-visible and host-coherent, and there always is such memory: Vulkan requires of
-//! every adapter a type that is both, and of every buffer that its `memoryTypeBits` have at least one such type (chapters "Device
-//! Memory" and "Resource Memory Association"). Many phones have a cached type as well that is not coherent; it would read faster, and
-//! is not used.
+//! All classes but [`MemoryClass::Device`] are host-visible and host-coherent. Such memory always
+//! exists: Vulkan requires of every adapter a type that is both, and of every buffer that its
+//! `memoryTypeBits` have at least one such type (chapters "Device Memory" and "Resource Memory
+//! Association"). Many phones also have a cached type that is not coherent. Reading it would be
+//! faster, but it is not used.
 
 use ash::vk;
 use dml_gpu::MemoryClass;
 
 use crate::adapter::MemoryLayout;
 
-/// The memory types to try for `class`, best first, as (type, heap): such as the buffer that `needs` are of may lie in, and
-/// on heaps that it fits on. Those of all classes but [`MemoryClass::Device`] are host-visible and host-coherent.
+/// The memory types to try for `class`, best first, as (type, heap). The buffer with the
+/// requirements `needs` may use these types, and it fits on these heaps. The types of all classes
+/// but [`MemoryClass::Device`] are host-visible and host-coherent.
 pub(super) fn candidates(class: MemoryClass, layout: &MemoryLayout, needs: &vk::MemoryRequirements) -> Vec<(u32, u32)> {
     use vk::MemoryPropertyFlags as Flag;
     let avoid = Flag::PROTECTED
@@ -29,13 +31,13 @@ pub(super) fn candidates(class: MemoryClass, layout: &MemoryLayout, needs: &vk::
         }
         let local = flags.contains(Flag::DEVICE_LOCAL);
         let cached = flags.contains(Flag::HOST_CACHED);
-        // Lower is better; None is never.
+        // Lower is better; `None` excludes the type.
         let rank = match class {
             MemoryClass::Device if local && !flags.contains(Flag::HOST_VISIBLE) => Some(0),
             MemoryClass::Device if local => Some(1),
-            // The other heap of an integrated GPU is the same memory.
+            // On an integrated GPU, the other heap is the same memory.
             MemoryClass::Device => layout.unified.then_some(2),
-            // What is not coherent is never mapped.
+            // Memory that is not coherent is never mapped.
             _ if !flags.contains(coherent) => None,
             MemoryClass::Upload if local => Some(0),
             MemoryClass::Upload => Some(if cached { 2 } else { 1 }),
@@ -135,7 +137,7 @@ mod tests {
 
     #[test]
     fn memory_that_is_not_coherent_is_not_mapped() {
-        // As on processors of phones, whose cached type comes first. Vulkan promises a coherent one beside it.
+        // Processors of phones list a cached type first. Vulkan guarantees a coherent one as well.
         let visible = Flag::HOST_VISIBLE | Flag::DEVICE_LOCAL;
         let m = memory(
             &[(visible | Flag::HOST_CACHED, 0), (visible | Flag::HOST_COHERENT, 0), (visible, 0)],
@@ -147,7 +149,8 @@ mod tests {
         assert_eq!(types(MemoryClass::Device, AdapterKind::Integrated, &m), [0, 1, 2]);
     }
 
-    /// Every set of up to three types of every sort that Vulkan knows, as long as it has what Vulkan requires.
+    /// Every set of up to three types of every kind that Vulkan has, as long as it contains the
+    /// required one.
     #[test]
     fn mapped_memory_is_coherent_and_cached_for_the_host_where_that_is_offered() {
         let visible = Flag::HOST_VISIBLE;
@@ -184,7 +187,8 @@ mod tests {
         assert_eq!(sets, 10 * 10 * 10 - 6 * 6 * 6);
     }
 
-    /// The layouts of the profiles, over a driver that has one type of everything, as a software adapter has, and over a card.
+    /// The layouts of the profiles, on a driver with one type for everything, such as a software
+    /// adapter, and on a card.
     #[test]
     fn no_profile_maps_memory_that_is_not_coherent() {
         let software = memory(

@@ -1,4 +1,4 @@
-//! Memory: segments, and the memory types that they are made of.
+//! Memory: segments and their memory types.
 
 mod class;
 mod segment;

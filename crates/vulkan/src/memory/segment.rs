@@ -11,7 +11,7 @@ use crate::device::{Charge, DeviceShared, Entry};
 use crate::error::Error;
 
 /// A buffer of GPU memory with a fixed address. Dropping it frees the memory at once; the caller
-/// sees to it that the GPU is done with it.
+/// ensures that the GPU is done with it.
 pub struct Segment {
     device: Arc<DeviceShared>,
     pub(crate) buffer: vk::Buffer,
@@ -23,15 +23,15 @@ pub struct Segment {
     _charge: Charge,
 }
 
-// SAFETY: Vulkan's objects may be used by any thread, one at a time where they change: they do not but in `drop`, which has
-// the segment alone. The pointer is to mapped memory that lives as long as the segment and belongs to no thread;
-// whoever dereferences it answers for races.
+// SAFETY: any thread may use Vulkan's objects, and only one at a time may modify them: only `drop`
+// modifies them, with exclusive access. The pointer is to mapped memory that lives as long as the
+// segment and belongs to no thread; code that dereferences it is responsible for races.
 unsafe impl Send for Segment {}
-// SAFETY: as above; `&Segment` hands out copies of plain values only.
+// SAFETY: as above; `&Segment` gives copies of plain values only.
 unsafe impl Sync for Segment {}
 
 impl Segment {
-    /// It is of this device.
+    /// Whether it belongs to this device.
     pub(crate) fn is_of(&self, device: &Arc<DeviceShared>) -> bool {
         Arc::ptr_eq(&self.device, device)
     }
@@ -52,16 +52,16 @@ impl Segment {
                 | vk::BufferUsageFlags::TRANSFER_DST
                 | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS,
         );
-        // SAFETY: the device is valid; `info` and what it points to live through the call. The size is not 0 and not above
-        // `maxBufferSize`.
+        // SAFETY: the device is valid; `info` and what it points to live through the call. The size
+        // is not 0 and not above `maxBufferSize`.
         let buffer = unsafe { device.raw.create_buffer(&info, None) }
             .map_err(|e| device.error_of("vkCreateBuffer", e, bytes))?;
         // SAFETY: the buffer was just created on this device.
         let needs = unsafe { device.raw.get_buffer_memory_requirements(buffer) };
         let allocated = allocate(device, class, bytes, &needs).and_then(|(memory, charge)| {
             let bound = bind(device, buffer, memory, class, bytes).inspect_err(|_| {
-                // SAFETY: the memory is of this device, nobody else has it, and no work was given the buffer; freeing it
-                // unmaps it.
+                // SAFETY: the memory belongs to this device and has no other owner, and no work
+                // uses the buffer. Freeing mapped memory unmaps it.
                 unsafe { device.raw.free_memory(memory, None) }
             });
             bound.map(|bound| (bound, charge))
@@ -78,7 +78,8 @@ impl Segment {
                 _charge: charge,
             })
             .inspect_err(|_| {
-                // SAFETY: the buffer is of this device, nobody else has it, and no work was given it.
+                // SAFETY: the buffer belongs to this device and has no other owner, and no work
+                // uses it.
                 unsafe { device.raw.destroy_buffer(buffer, None) }
             })
     }
@@ -103,9 +104,9 @@ impl Drop for Segment {
         if self.device.is_hung() {
             return; // The GPU may still write to it: leaking is the lesser harm.
         }
-        // SAFETY: both are of this device, and nobody else has them: other objects keep the segment, and not its parts. That the
-        // GPU is done with them is the promise of whoever drops a segment ("What is not promised" in `lib.rs`). Freeing
-        // mapped memory unmaps it.
+        // SAFETY: both belong to this device and have no other owner: other objects hold the
+        // segment, not its parts. The owner of a segment ensures that the GPU is done with it ("Not
+        // guaranteed" in `lib.rs`). Freeing mapped memory unmaps it.
         unsafe {
             self.device.raw.destroy_buffer(self.buffer, None);
             self.device.raw.free_memory(self.memory, None);
@@ -145,8 +146,9 @@ fn allocate(
             .allocation_size(needs.size)
             .memory_type_index(layout.driver_type(index))
             .push_next(&mut flags);
-        // SAFETY: the device is valid; `info` and what it points to live through the call. The size is not 0 and not above the
-        // heap's, the type is one of the driver's, and buffer addresses are enabled, which the flag needs.
+        // SAFETY: the device is valid; `info` and everything it points to live through the call.
+        // The size is not 0 and not above the heap's, the type is one of the driver's, and buffer
+        // addresses are enabled, which the flag requires.
         match unsafe { device.raw.allocate_memory(&info, None) } {
             Ok(memory) => return Ok((memory, charge)),
             Err(
@@ -169,21 +171,23 @@ fn bind(
     class: MemoryClass,
     bytes: u64,
 ) -> Result<Bound, Error> {
-    // SAFETY: buffer and memory are fresh and of this device; the memory has the size and one of the types that the buffer
-    // asks for, and offset 0 suits any alignment.
+    // SAFETY: buffer and memory are new and belong to this device; the memory has the size and one
+    // of the types that the buffer requires, and offset 0 suits any alignment.
     unsafe { device.raw.bind_buffer_memory(buffer, memory, 0) }
         .map_err(|e| device.error_of("vkBindBufferMemory", e, bytes))?;
     let mapped = if class == MemoryClass::Device {
         None
     } else {
-        // SAFETY: the memory is fresh and of a type that the host sees, as those of all classes but `Device` are
-        // ([`class::candidates`]); a type that a profile imitates has at least the imitation's properties. It is mapped once.
+        // SAFETY: the memory is new and host-visible, as that of all classes but `Device` is
+        // ([`class::candidates`]); the driver's type has at least the properties of an imitated
+        // one. It is mapped once.
         let pointer = unsafe { device.raw.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()) }
             .map_err(|e| device.error_of("vkMapMemory", e, bytes))?;
         NonNull::new(pointer.cast::<u8>())
     };
     let info = vk::BufferDeviceAddressInfo::default().buffer(buffer);
-    // SAFETY: the feature is enabled; the buffer has address usage and is bound to memory with the address flag.
+    // SAFETY: the feature is enabled; the buffer has address usage and is bound to memory with the
+    // address flag.
     let address = unsafe { device.raw.get_buffer_device_address(&info) };
     if address == 0 {
         return Err(Error::Driver { call: "vkGetBufferDeviceAddress", code: 0, name: "a null address".to_owned() });

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::vk;
-use dml_gpu::{FileIdentity, FileKind, KeptFile, checksum};
+use dml_gpu::{CacheFile, FileIdentity, FileKind, checksum};
 
 use crate::device::DeviceShared;
 use crate::error::{Error, from_vk};
@@ -14,7 +14,7 @@ const PIPELINES: FileKind = FileKind {
     name: "pipelines",
     magic: *b"TDMLPC\x00\x01",
     version: 0,
-    // Drivers' caches have tens of megabytes.
+    // Caches of drivers have tens of megabytes.
     most_bytes: 1 << 30,
 };
 
@@ -22,23 +22,23 @@ const PIPELINES: FileKind = FileKind {
 pub(super) struct PipelineCache {
     raw: vk::PipelineCache,
     device: Arc<DeviceShared>,
-    file: Option<KeptFile>,
+    file: Option<CacheFile>,
     compiled: AtomicU64,
     saved: Mutex<Saved>,
 }
 
 struct Saved {
-    /// How many pipelines were compiled when the file was last written.
+    /// The number of compiled pipelines when the file was last written.
     compiled: u64,
     /// Checksum of the blob that was last read from or written to the file.
     checksum: Option<u64>,
 }
 
 impl PipelineCache {
-    /// Creates the cache, filled from the file if there is a sound one. Never fails: without a
-    /// cache, compilation is slower and nothing else changes.
+    /// Creates the cache, with the content of the file if that is sound. Never fails: without a
+    /// cache, only compilation is slower.
     pub(super) fn load(device: &Arc<DeviceShared>, folder: Option<&Path>) -> Self {
-        let file = folder.map(|folder| KeptFile::new(device.adapter.file_identity(), folder, PIPELINES));
+        let file = folder.map(|folder| CacheFile::new(device.adapter.file_identity(), folder, PIPELINES));
         let blob = file.as_ref().and_then(read);
         let checksum = blob.as_deref().map(checksum);
         let raw = create(&device.raw, blob.as_deref().unwrap_or(&[])).or_else(|_| create(&device.raw, &[]));
@@ -62,7 +62,7 @@ impl PipelineCache {
         self.compiled.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Writes the file if something was compiled since, through a temporary file and a rename.
+    /// Writes the file if pipelines were compiled since, through a temporary file and a rename.
     pub(super) fn save(&self) -> Result<(), Error> {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         let compiled = self.compiled.load(Ordering::Relaxed);
@@ -72,11 +72,12 @@ impl PipelineCache {
         if compiled == saved.compiled || self.raw == vk::PipelineCache::null() {
             return Ok(());
         }
-        // Another process may have saved since: keep its pipelines too.
+        // Another process may have saved since: its pipelines are kept.
         let other = read(file).filter(|b| saved.checksum != Some(checksum(b)));
         let blob = match other {
             Some(other) => self.merged_data(&other),
-            // SAFETY: the cache is of this device, and not null. Others may compile into it meanwhile: the driver synchronises.
+            // SAFETY: the cache belongs to this device and is not null. Other threads may compile
+            // into it meanwhile: the driver synchronises.
             None => unsafe { self.device.raw.get_pipeline_cache_data(self.raw) },
         }
         .map_err(|e| from_vk("vkGetPipelineCacheData", e))?;
@@ -98,8 +99,8 @@ impl PipelineCache {
     fn merged_data(&self, blob: &[u8]) -> Result<Vec<u8>, vk::Result> {
         let device = &self.device.raw;
         let merged = create(device, blob)?;
-        // SAFETY: both caches are of this device and not null. Nobody else knows `merged`, which alone must not be used
-        // meanwhile; the driver synchronises the other.
+        // SAFETY: both caches belong to this device and are not null. `merged`, which must not be
+        // used meanwhile, has no other user; the driver synchronises the other cache.
         unsafe {
             let data =
                 device.merge_pipeline_caches(merged, &[self.raw]).and_then(|()| device.get_pipeline_cache_data(merged));
@@ -114,14 +115,14 @@ impl Drop for PipelineCache {
         if self.device.is_hung() {
             return;
         }
-        // SAFETY: the cache is of this device, or null, which is nothing. It is used within calls alone, and this is its last
-        // owner.
+        // SAFETY: the cache belongs to this device, or is null, which is ignored. It is used only
+        // during calls, and this is its last owner.
         unsafe { self.device.raw.destroy_pipeline_cache(self.raw, None) };
     }
 }
 
-/// The blob of a file, if it is one of that device.
-fn read(file: &KeptFile) -> Option<Vec<u8>> {
+/// The blob of a file, if the blob belongs to the file's device.
+fn read(file: &CacheFile) -> Option<Vec<u8>> {
     let blob = file.read()?;
     if is_of(&blob, file.identity()) {
         return Some(blob);
@@ -132,12 +133,13 @@ fn read(file: &KeptFile) -> Option<Vec<u8>> {
 
 fn create(device: &ash::Device, blob: &[u8]) -> Result<vk::PipelineCache, vk::Result> {
     let info = vk::PipelineCacheCreateInfo::default().initial_data(blob);
-    // SAFETY: the device is valid; the blob lives through the call. It is empty or, by its header and its checksum, what this
-    // driver wrote, from a file that nobody else may write to (`KeptFile::read`).
+    // SAFETY: the device is valid; the blob lives through the call. It is empty, or by its header
+    // and checksum it was written by this driver, to a file that nobody else may write to
+    // (`CacheFile::read`).
     unsafe { device.create_pipeline_cache(&info, None) }
 }
 
-/// The blob's own header (`VkPipelineCacheHeaderVersionOne`) names the device whose file it lay in.
+/// Whether the blob's own header (`VkPipelineCacheHeaderVersionOne`) names the device of its file.
 fn is_of(blob: &[u8], identity: &FileIdentity) -> bool {
     blob.len() >= 32
         && blob[4..8] == 1u32.to_ne_bytes()

@@ -12,7 +12,7 @@ use super::layout::Layouts;
 use crate::device::DeviceShared;
 use crate::error::Error;
 
-/// What a device's pipelines have in common. Any number of threads may use it at a time.
+/// The state that a device's pipelines share. Any number of threads may use it at a time.
 pub(crate) struct Compiler {
     device: Arc<DeviceShared>,
     cache: PipelineCache,
@@ -20,7 +20,7 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
-    /// With the pipelines that a file in `folder` holds.
+    /// A compiler with the pipelines of a file in `folder`.
     pub(crate) fn new(device: &Arc<DeviceShared>, folder: Option<&Path>) -> Self {
         Self { cache: PipelineCache::load(device, folder), layouts: Layouts::default(), device: Arc::clone(device) }
     }
@@ -64,8 +64,8 @@ impl Compiler {
 
         let layout = self.layouts.get(device, push_bytes)?;
         let module_info = vk::ShaderModuleCreateInfo::default().code(spirv);
-        // SAFETY: the device is valid; the words live through the call. That they are a valid module is the promise of whoever
-        // compiles ("What is not promised" in `lib.rs`).
+        // SAFETY: the device is valid; the words live through the call. The caller ensures that
+        // they are a valid module ("Not guaranteed" in `lib.rs`).
         let module = unsafe { device.raw.create_shader_module(&module_info, None) }
             .map_err(|e| device.error("vkCreateShaderModule", e))?;
         let mut subgroup = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default()
@@ -80,17 +80,18 @@ impl Compiler {
         if options.subgroup_size.is_some() && capabilities.subgroup_size_control {
             stage = stage.push_next(&mut subgroup);
         }
-        // Any launch may be cut into parts, whose workgroups are not counted from 0.
+        // Any launch may be split into parts, whose workgroup indices do not begin at 0.
         let info = vk::ComputePipelineCreateInfo::default()
             .flags(vk::PipelineCreateFlags::DISPATCH_BASE)
             .stage(stage)
             .layout(layout.raw);
-        // SAFETY: module, layout and cache are of this device, or the cache is null; `info` and what it points to live through the
-        // call. The layout has the push constants, and the subgroup size is one that the adapter has. The driver
-        // synchronises the cache.
+        // SAFETY: module, layout and cache belong to this device, or the cache is null; `info` and
+        // everything it points to live through the call. The layout has the push constants, and the
+        // adapter has the subgroup size. The driver synchronises the cache.
         let created =
             unsafe { device.raw.create_compute_pipelines(self.cache.raw(), std::slice::from_ref(&info), None) };
-        // SAFETY: the module is of this device, and nobody else has it. A pipeline does not need its module any more.
+        // SAFETY: the module belongs to this device and has no other owner. A pipeline does not
+        // need its module after creation.
         unsafe { device.raw.destroy_shader_module(module, None) };
         let pipelines = created.map_err(|(_, e)| device.error("vkCreateComputePipelines", e))?;
         let raw = pipelines.first().copied().unwrap_or_default();

@@ -27,7 +27,7 @@ impl Pipeline {
         &self.inner.name
     }
 
-    /// Bytes of push constants that a dispatch passes.
+    /// The number of bytes of push constants in a dispatch.
     pub fn push_bytes(&self) -> u32 {
         self.inner.push_bytes
     }
@@ -40,12 +40,12 @@ impl Pipeline {
         self.inner.layout.raw
     }
 
-    /// The device it was compiled for is this one.
+    /// Whether it was compiled for this device.
     pub(crate) fn is_of(&self, device: &Arc<DeviceShared>) -> bool {
         Arc::ptr_eq(&self.inner.device, device)
     }
 
-    /// Takes a pipeline of `device` that has this layout.
+    /// Takes ownership of a pipeline of `device` with this layout.
     pub(super) fn new(
         device: &Arc<DeviceShared>,
         raw: vk::Pipeline,
@@ -71,8 +71,9 @@ impl Drop for Inner {
         if self.device.is_hung() {
             return;
         }
-        // SAFETY: the pipeline is of this device, and this was its last handle. Command buffers hold their pipelines until they
-        // have run, so the GPU is done with it, or the device is lost, after which objects may be destroyed.
+        // SAFETY: the pipeline belongs to this device, and this was its last handle. Command
+        // buffers hold their pipelines until they have run, so the GPU is done with it, or the
+        // device is lost, after which objects may be destroyed.
         unsafe { self.device.raw.destroy_pipeline(self.raw, None) };
     }
 }

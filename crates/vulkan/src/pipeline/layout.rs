@@ -1,4 +1,4 @@
-//! Pipeline layouts, which differ by the size of the push constants alone.
+//! Pipeline layouts, which differ only in the size of the push constants.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use ash::vk;
 use crate::device::DeviceShared;
 use crate::error::Error;
 
-/// A layout with so many bytes of push constants and nothing else.
+/// A layout with push constants of this size and nothing else.
 pub(super) struct Layout {
     pub(super) raw: vk::PipelineLayout,
     device: Arc<DeviceShared>,
@@ -19,7 +19,8 @@ impl Layout {
         let range = vk::PushConstantRange::default().stage_flags(vk::ShaderStageFlags::COMPUTE).size(push_bytes);
         let ranges = if push_bytes == 0 { &[] } else { std::slice::from_ref(&range) };
         let info = vk::PipelineLayoutCreateInfo::default().push_constant_ranges(ranges);
-        // SAFETY: the device is valid; `info` and the range behind it live through the call. The compiler checked the size.
+        // SAFETY: the device is valid; `info` and the range behind it live through the call. The
+        // compiler checked the size.
         let raw = unsafe { device.raw.create_pipeline_layout(&info, None) }
             .map_err(|e| device.error("vkCreatePipelineLayout", e))?;
         Ok(Self { raw, device: Arc::clone(device) })
@@ -31,8 +32,8 @@ impl Drop for Layout {
         if self.device.is_hung() {
             return;
         }
-        // SAFETY: the layout is of this device, and this was its last handle. The pipelines of this layout hold it, and command
-        // buffers hold the pipelines until they have run.
+        // SAFETY: the layout belongs to this device, and this was its last handle. Its pipelines
+        // hold it, and command buffers hold the pipelines until they have run.
         unsafe { self.device.raw.destroy_pipeline_layout(self.raw, None) };
     }
 }

@@ -1,4 +1,4 @@
-//! Compute pipelines: compiling SPIR-V, and keeping what was compiled on disk.
+//! Compute pipelines: compilation of SPIR-V, and the cache of compiled pipelines on disk.
 
 mod cache;
 mod compiler;

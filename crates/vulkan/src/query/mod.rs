@@ -1,4 +1,5 @@
-//! Times of the device: timestamps, spans around commands, and the device's clock beside the host's.
+//! Times of the device: timestamps, spans around commands, and the device's clock beside the
+//! host's.
 
 mod pool;
 mod spans;

@@ -7,7 +7,7 @@ use ash::vk;
 use crate::device::DeviceShared;
 use crate::error::Error;
 
-/// A pool of timestamps. Its owner, a recorder, waits for its submissions before it drops it.
+/// A pool of timestamps. Its owner, a recorder, waits for its submissions before it drops the pool.
 pub(super) struct QueryPool {
     pub(super) raw: vk::QueryPool,
     device: Arc<DeviceShared>,
@@ -22,13 +22,15 @@ impl QueryPool {
         Ok(Self { raw, device: Arc::clone(device) })
     }
 
-    /// Reads queries from `first` on. False if some are not available.
+    /// Reads queries, beginning with `first`. False if some are not available.
     ///
     /// # Safety
-    /// The pool has as many queries from `first` on as `out` takes, and a submission that is complete has reset each. `T` is
-    /// the number, or an array of the numbers, that `flags` have written for a query; any bits are a value of it.
+    /// The pool has as many queries from `first` on as `out` has elements, and a complete
+    /// submission has reset each of them. `T` is the number, or the array of numbers, that `flags`
+    /// have the driver write for a query; any bits are a valid value of it.
     pub(super) unsafe fn read<T>(&self, first: u32, out: &mut [T], flags: vk::QueryResultFlags) -> Result<bool, Error> {
-        // SAFETY: the pool is of this device, and lives as long as `self`; the rest is the caller's promise.
+        // SAFETY: the pool belongs to this device and lives as long as `self`; the rest is the
+        // caller's promise.
         match unsafe { self.device.raw.get_query_pool_results(self.raw, first, out, flags) } {
             Ok(()) => Ok(true),
             Err(vk::Result::NOT_READY) => Ok(false),
@@ -38,7 +40,7 @@ impl QueryPool {
 }
 
 impl QueryPool {
-    /// A timestamp that was read, in the unit that the adapter reports.
+    /// The value of a timestamp in the unit that the adapter reports.
     pub(super) fn ticks(&self, read: u64) -> u64 {
         self.device.adapter.ticks(read)
     }
@@ -49,8 +51,9 @@ impl Drop for QueryPool {
         if self.device.is_hung() {
             return;
         }
-        // SAFETY: the pool is of this device, and nobody else has it. Its owner waited for its submissions, so none that uses
-        // the pool is pending, or the device is lost, after which objects may be destroyed.
+        // SAFETY: the pool belongs to this device and has no other owner. The owner waited for its
+        // submissions, so none that uses the pool is pending, or the device is lost, after which
+        // objects may be destroyed.
         unsafe { self.device.raw.destroy_query_pool(self.raw, None) };
     }
 }

@@ -1,4 +1,4 @@
-//! Timestamps of the GPU, in queries that are used again.
+//! Timestamps of the GPU, in queries that are reused.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use crate::error::Error;
 
 const POOL_QUERIES: u32 = 256;
 
-/// A timestamp that was recorded. Its query is used again when the last clone is dropped.
+/// A recorded timestamp. Its query is reused when the last clone is dropped.
 #[derive(Clone)]
 pub struct TimestampId {
     query: Arc<Query>,
@@ -22,7 +22,7 @@ pub struct TimestampId {
 struct Query {
     index: u32,
     ticket: Ticket,
-    /// The submission was discarded: nothing reset or wrote the query since its last use.
+    /// The submission was discarded: the query was not reset or written since its last use.
     discarded: AtomicBool,
     free: Arc<FreeQueries>,
 }
@@ -48,7 +48,7 @@ impl TimestampId {
         self.query.ticket
     }
 
-    /// That submission was discarded.
+    /// The submission was discarded.
     pub(crate) fn is_discarded(&self) -> bool {
         self.query.discarded.load(Ordering::Relaxed)
     }
@@ -60,18 +60,19 @@ impl std::fmt::Debug for TimestampId {
     }
 }
 
-/// The query pools of a recorder's timestamps. They grow with the timestamps that are alive at a time.
+/// The query pools of a recorder's timestamps. Their number grows with the number of live
+/// timestamps.
 #[derive(Default)]
 pub(crate) struct Timestamps {
     pools: Vec<QueryPool>,
     free: Arc<FreeQueries>,
-    /// Those of the next submission.
+    /// The timestamps of the next submission.
     next: Vec<Arc<Query>>,
 }
 
 impl Timestamps {
-    /// Records a timestamp that is written when all earlier commands of the queue are done, by the submission `ticket`.
-    /// The queue has timestamps.
+    /// Records a timestamp that the submission `ticket` writes when all earlier commands of the
+    /// queue are done. The queue must have timestamps.
     pub(crate) fn record(
         &mut self,
         device: &Arc<DeviceShared>,
@@ -84,9 +85,10 @@ impl Timestamps {
             None => self.grow(device)?,
         };
         let (pool, query) = self.find(index);
-        // SAFETY: the recorder keeps the pools until its submissions are complete, and its queue has timestamps. The
-        // query is one of the pool's, and of no `TimestampId` that is alive, so the host does not read it meanwhile; on
-        // the queue, a reset comes after all earlier uses of the query and before the write behind it.
+        // SAFETY: the recorder keeps the pools until its submissions are complete, and its queue
+        // has timestamps. The query belongs to the pool and to no live `TimestampId`, so the host
+        // does not read it meanwhile. On the queue, the reset comes after all earlier uses of the
+        // query and before the following write.
         unsafe {
             encoder.reset_queries(pool.raw, query, 1);
             encoder.write_timestamp(pool.raw, query);
@@ -97,27 +99,27 @@ impl Timestamps {
         Ok(id)
     }
 
-    /// The next submission is submitted.
+    /// The next submission was submitted.
     pub(crate) fn submitted(&mut self) {
         self.next.clear();
     }
 
-    /// The next submission is discarded, and what would have written its timestamps with it.
+    /// The next submission is discarded, and its timestamps are not written.
     pub(crate) fn discard(&mut self) {
         self.next.drain(..).for_each(|query| query.discarded.store(true, Ordering::Relaxed));
     }
 
-    /// The ticks of a timestamp whose submission is complete, and was not discarded.
+    /// The ticks of a timestamp whose submission is complete and was not discarded.
     pub(crate) fn ticks(&self, id: &TimestampId) -> Result<Option<u64>, Error> {
         let (pool, query) = self.find(id.query.index);
         let mut ticks = [0u64];
-        // SAFETY: the query is of this pool, and was reset and written by a submission that is complete; nothing resets
-        // it again while `id` holds it.
+        // SAFETY: the query belongs to this pool, and a complete submission reset and wrote it; it
+        // is not reset again while `id` holds it.
         let there = unsafe { pool.read(query, &mut ticks, vk::QueryResultFlags::TYPE_64) }?;
         Ok(there.then(|| pool.ticks(ticks[0])))
     }
 
-    /// The timestamp was recorded here.
+    /// Whether the timestamp was recorded here.
     pub(crate) fn owns(&self, id: &TimestampId) -> bool {
         Arc::ptr_eq(&self.free, &id.query.free)
     }
@@ -136,7 +138,7 @@ impl Timestamps {
     }
 }
 
-/// Nanoseconds of a timestamp with so many valid bits, whose ticks take `period` nanoseconds.
+/// Nanoseconds of a timestamp with `bits` valid bits and ticks of `period` nanoseconds.
 pub(crate) fn nanoseconds(ticks: u64, bits: u32, period: f32) -> u64 {
     let valid = if bits >= 64 { ticks } else { ticks & ((1 << bits) - 1) };
     #[expect(clippy::float_cmp, reason = "the common period, exactly")]

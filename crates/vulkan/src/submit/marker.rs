@@ -1,4 +1,4 @@
-//! The word in host memory by which the GPU says how far it has come (`VK_AMD_buffer_marker`).
+//! The word in host memory to which the GPU writes its progress (`VK_AMD_buffer_marker`).
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -18,13 +18,14 @@ pub(super) struct MarkerWord {
     word: NonNull<AtomicU32>,
 }
 
-// SAFETY: the word lies in the segment's mapped memory, which lives as long as this does and belongs to no thread.
+// SAFETY: the word lies in the segment's mapped memory, which lives as long as `self` and belongs
+// to no thread.
 unsafe impl Send for MarkerWord {}
-// SAFETY: as above; the host accesses the word atomically alone.
+// SAFETY: as above; the host only accesses the word atomically.
 unsafe impl Sync for MarkerWord {}
 
 impl MarkerWord {
-    /// `None` where the adapter has no markers.
+    /// `None` if the adapter has no markers.
     pub(super) fn new(device: &Arc<DeviceShared>) -> Result<Option<Self>, Error> {
         if device.marker.is_none() {
             return Ok(None);
@@ -32,31 +33,34 @@ impl MarkerWord {
         let segment = Segment::new(device, 64, MemoryClass::Readback)?;
         Ok(segment.host_ptr().map(|pointer| {
             let word = pointer.cast::<AtomicU32>();
-            // SAFETY: the segment has 64 bytes and is mapped, at a multiple of 64 (`minMemoryMapAlignment` is at least that);
-            // an atomic has no invalid bits. The GPU does not know the word yet.
+            // SAFETY: the segment has 64 bytes and is mapped at a multiple of 64
+            // (`minMemoryMapAlignment` is at least that); an atomic has no invalid bits. The GPU
+            // does not use the word yet.
             unsafe { word.as_ref() }.store(0, Ordering::Release);
             Self { segment, word }
         }))
     }
 
-    /// Has a submission end with the marker of its ticket.
+    /// Ends a submission with the marker of its ticket.
     pub(super) fn record(&self, encoder: &mut Encoder, ticket: Ticket) {
-        // SAFETY: the segment is of the encoder's device, as both are of the recorder's, has room for the word, and lives as
-        // long as the timeline, which outlives its submissions: the recorder waits for them before it lets go of it, and
-        // where it cannot, the device counts as hung, whose segments are leaked.
+        // SAFETY: segment and encoder belong to the recorder's device. The segment has room for the
+        // word and lives as long as the timeline, which outlives its submissions: the recorder
+        // waits for them before it releases the timeline, and if it cannot, the device counts as
+        // hung, and its segments are leaked.
         unsafe { encoder.write_marker(self.segment.buffer, ticket.0 as u32) };
     }
 
-    /// The last complete ticket, where that or an earlier one is `known`.
+    /// The last complete ticket, given that `known` is complete.
     pub(super) fn read(&self, known: u64) -> u64 {
-        // SAFETY: the word is aligned, initialised and mapped as long as the segment lives; a GPU's writes of 4 aligned bytes
-        // do not tear.
+        // SAFETY: the word is aligned, initialised, and mapped as long as the segment lives; a
+        // GPU's writes of 4 aligned bytes do not tear.
         later(known, unsafe { self.word.as_ref() }.load(Ordering::Acquire))
     }
 }
 
-/// The ticket of which `word` is the low half, less than 2^31 after a `known` one; the known one for an earlier word, as is
-/// read when the host learned otherwise of a ticket whose marker it does not see yet.
+/// The ticket whose low half is `word`, less than 2^31 after `known`. The result is `known` if the
+/// word is older: the host may have learned of a ticket in another way before its marker is
+/// visible.
 fn later(known: u64, word: u32) -> u64 {
     let ahead = word.wrapping_sub(known as u32) as i32;
     known + u64::from(ahead.max(0).unsigned_abs())

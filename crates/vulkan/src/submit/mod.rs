@@ -1,5 +1,6 @@
-//! Submitting to a queue, and following it: a [`Recorder`] encodes the next submission, [`submissions`] keeps what
-//! pending ones need, and a [`Timeline`] knows how far the queue has come.
+//! Submission to a queue, and its progress: a [`Recorder`] encodes the next submission,
+//! [`submissions`] keeps the objects of pending ones, and a [`Timeline`] has the progress of the
+//! queue.
 
 mod marker;
 mod recorder;

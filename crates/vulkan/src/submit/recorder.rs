@@ -16,20 +16,20 @@ use crate::pipeline::Pipeline;
 use crate::query::{Spans, TimestampId, Timestamps, nanoseconds};
 use crate::vulkan::Vulkan;
 
-/// Records commands and submits them in batches. Commands run in the order of the calls, and
-/// overlap unless there is a [`barrier`](Recorder::barrier) between them. Dropping a recorder discards what was not
-/// submitted and waits for what was.
+/// Records commands and submits them in batches. Commands start in the order of the calls and may
+/// overlap unless a [`barrier`](Recorder::barrier) separates them. Dropping a recorder discards
+/// commands that were not submitted and waits for the submitted ones.
 pub struct Recorder {
     device: Arc<DeviceShared>,
     timeline: Timeline,
-    /// The next submission, without the part that is being recorded, and those before it.
+    /// The next submission, without the part that is being recorded, and the earlier ones.
     submissions: Submissions,
     /// The part that is being recorded.
     open: Option<Encoder>,
-    /// A barrier was asked for while nothing was open.
+    /// A barrier was requested while nothing was open.
     barrier: bool,
     host_barrier: bool,
-    /// Commands of the next submission that the open encoder does not count.
+    /// The number of commands of the next submission that the open encoder does not count.
     recorded: usize,
     /// The command buffers of a submission.
     buffers: Vec<vk::CommandBuffer>,
@@ -62,8 +62,9 @@ impl Recorder {
         self.encoder()?.update(dst, offset, data)
     }
 
-    /// The time of a timestamp in nanoseconds since an arbitrary moment, the same for all timestamps
-    /// of a device; `None` while its submission is not complete, and for ever if that was discarded.
+    /// The time of a timestamp in nanoseconds since an arbitrary moment, the same for all
+    /// timestamps of a device; `None` while its submission is not complete, and forever if that was
+    /// discarded.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a timestamp of another recorder; [`Error::DeviceLost`].
@@ -73,8 +74,8 @@ impl Recorder {
         Ok(self.timestamp_ticks(id)?.map(|ticks| nanoseconds(ticks, bits, period)))
     }
 
-    /// Lets the next submission start after `ticket` of another recorder of the same device.
-    /// A hop between queues costs 11 to 15 µs.
+    /// Delays the next submission until `ticket` of another recorder of the same device is
+    /// complete. A change of queues costs 11 to 15 µs.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a timeline of another device or a ticket that was not submitted;
@@ -92,17 +93,17 @@ impl Recorder {
         Ok(())
     }
 
-    /// The last ticket that is complete. Well under a microsecond.
+    /// The last complete ticket. Takes well under a microsecond.
     ///
     /// # Errors
-    /// [`Error::DeviceLost`], or what the driver said.
+    /// [`Error::DeviceLost`], or the driver's error.
     pub fn completed(&mut self) -> Result<Ticket, Error> {
         let done = self.timeline.completed()?;
         self.submissions.completed(&self.timeline, done)?;
         Ok(done)
     }
 
-    /// The encoder of the open part, which is opened if there is none.
+    /// The encoder of the open part. Opens a part if there is none.
     #[inline]
     fn encoder(&mut self) -> Result<&mut Encoder, Error> {
         match self.open {
@@ -127,7 +128,8 @@ impl Recorder {
         }
     }
 
-    /// Ends the open part, if there is one. If that fails, what was recorded since the last submit is discarded.
+    /// Ends the open part, if there is one. If that fails, the commands recorded since the last
+    /// submit are discarded.
     fn close(&mut self) -> Result<(), Error> {
         let Some(encoder) = self.open.take() else { return Ok(()) };
         self.recorded += encoder.recorded();
@@ -162,7 +164,7 @@ impl Recorder {
         }
     }
 
-    /// Forgets what was recorded since the last submit.
+    /// Discards the commands recorded since the last submit.
     fn discard(&mut self) {
         self.recorded = 0;
         self.submissions.discard();
@@ -170,7 +172,7 @@ impl Recorder {
         self.spans.discard(self.next_ticket());
     }
 
-    /// What the next submission will be called.
+    /// The ticket of the next submission.
     fn next_ticket(&self) -> Ticket {
         Ticket(self.timeline.last_ticket().0 + 1)
     }
@@ -251,7 +253,7 @@ impl dml_gpu::Recorder for Recorder {
         let submission = self.submissions.serial();
         let done = command(self);
         if self.submissions.serial() == submission {
-            // A recording is a part of its own, and closes the one that the span began in.
+            // A recording is a part of its own, and closes the part in which the span began.
             Spans::end(self.encoder()?, span);
         }
         done
@@ -364,13 +366,13 @@ impl std::fmt::Debug for Recorder {
 }
 
 impl Drop for Recorder {
-    /// Command buffers and query pools may go when this has returned: nothing is pending, or the device is lost, after
-    /// which objects may be destroyed, or hung, when they are leaked.
+    /// Command buffers and query pools may be destroyed afterwards: nothing is pending, or the
+    /// device is lost, after which objects may be destroyed, or it hangs and they are leaked.
     fn drop(&mut self) {
         if self.device.is_hung() {
             return;
         }
-        // Also after a simulated loss, when the device in fact works on.
+        // Also after a simulated loss, when the device in fact still works.
         match self.timeline.block(self.timeline.last_ticket().0, false) {
             Ok(()) => {}
             Err(Error::DeviceLost) => tracing::debug!("a recorder is dropped with work pending on a lost device"),

@@ -15,7 +15,7 @@ pub(super) struct TimelineSemaphore {
 }
 
 impl TimelineSemaphore {
-    /// A semaphore that stands at 0.
+    /// A semaphore with the value 0.
     pub(super) fn new(device: &Arc<DeviceShared>) -> Result<Self, Error> {
         let mut ty =
             vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE).initial_value(0);
@@ -30,20 +30,21 @@ impl TimelineSemaphore {
         self.raw
     }
 
-    /// Where it stands.
+    /// The current value.
     pub(super) fn value(&self) -> Result<u64, Error> {
         const CALL: &str = "vkGetSemaphoreCounterValue";
         let device = &self.device;
-        // SAFETY: the semaphore is a timeline semaphore of this device, and lives as long as `self`.
+        // SAFETY: the semaphore is a timeline semaphore of this device, and lives as long as
+        // `self`.
         let value = unsafe { device.raw.get_semaphore_counter_value(self.raw) }.map_err(|e| device.error(CALL, e))?;
         if value == u64::MAX {
-            // Some drivers count to the end when the device is lost.
+            // Some drivers report the largest value when the device is lost.
             return Err(device.error(CALL, vk::Result::ERROR_DEVICE_LOST));
         }
         Ok(value)
     }
 
-    /// Sleeps until it stands at `value` or beyond: true; or for `most`: false.
+    /// Blocks until the value is at least `value`: true; or for `most`: false.
     pub(super) fn wait(&self, value: u64, most: Duration) -> Result<bool, Error> {
         let (semaphores, values) = ([self.raw], [value]);
         let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
@@ -59,8 +60,9 @@ impl TimelineSemaphore {
 
 impl Drop for TimelineSemaphore {
     fn drop(&mut self) {
-        // The recorder waited for all submits before it let go of its timeline, or the device is lost or hung, when the
-        // semaphore is leaked. Recorders whose submits wait for it hold a handle until those are complete.
+        // The recorder waited for all submits before it released its timeline, or the device is
+        // lost or hung, when the semaphore is leaked. Recorders whose submits wait for it hold a
+        // handle until those submits are complete.
         self.device.retire(self.raw);
     }
 }

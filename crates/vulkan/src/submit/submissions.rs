@@ -1,4 +1,4 @@
-//! Submissions: what each is made of, and what must live until it is complete.
+//! Submissions: their parts, and the objects that must live until they are complete.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use crate::command::{CommandBuffer, CommandPool, Recording};
 use crate::device::DeviceShared;
 use crate::error::Error;
 
-/// Submissions that may be pending; the next one waits for the oldest.
+/// The largest number of pending submissions; the next one waits for the oldest.
 const MAX_PENDING: usize = 256;
-/// With markers, finished submissions are reclaimed when so many are pending.
+/// With markers, finished submissions are reclaimed when this many are pending.
 const RECLAIM_AT: usize = 64;
 
-/// A part of a submission. Parts run in their order.
+/// A part of a submission. Parts run in order.
 pub(super) enum Part {
     /// Commands that run once.
     Encoded(CommandBuffer),
-    /// Commands that were recorded before, and may be pending several times.
+    /// Commands that were recorded earlier, and may be pending several times.
     Recorded(Recording),
 }
 
-/// A submission, and what it needs until it is complete.
+/// A submission, and the objects that it needs until it is complete.
 #[derive(Default)]
 struct Submission {
     ticket: Ticket,
@@ -33,17 +33,17 @@ struct Submission {
     after: Vec<(Timeline, u64)>,
 }
 
-/// The submissions of a recorder and their command buffers, which are used again.
+/// The submissions of a recorder and their command buffers, which are reused.
 pub(super) struct Submissions {
     pool: Arc<CommandPool>,
     next: Submission,
-    /// How many were submitted or discarded before it.
+    /// The number of submissions that were submitted or discarded before this one.
     serial: u64,
-    /// Those that were submitted, oldest first.
+    /// The submitted ones, oldest first.
     pending: VecDeque<Submission>,
     /// Command buffers that are not pending.
     free: Vec<CommandBuffer>,
-    /// Empty submissions, for their vectors.
+    /// Empty submissions, kept for the memory of their vectors.
     spare: Vec<Submission>,
 }
 
@@ -60,7 +60,8 @@ impl Submissions {
         })
     }
 
-    /// A command buffer that is not pending: a finished one, else a new one, else, with too many pending, the oldest.
+    /// A command buffer that is not pending: a finished one, else a new one, else, if too many are
+    /// pending, the oldest.
     pub(super) fn next_buffer(&mut self, timeline: &Timeline) -> Result<CommandBuffer, Error> {
         if self.free.is_empty() && !self.pending.is_empty() {
             self.reclaim(timeline)?;
@@ -73,7 +74,7 @@ impl Submissions {
         self.free.pop().map_or_else(|| self.pool.allocate(), Ok)
     }
 
-    /// Takes back a command buffer that was not used.
+    /// Returns a command buffer that was not used.
     pub(super) fn give_back(&mut self, buffer: CommandBuffer) {
         self.free.push(buffer);
     }
@@ -83,7 +84,7 @@ impl Submissions {
         self.next.parts.push(part);
     }
 
-    /// Lets the next submission wait for a ticket of another timeline.
+    /// Delays the next submission until a ticket of another timeline is complete.
     pub(super) fn wait_for(&mut self, timeline: &Timeline, ticket: Ticket) {
         self.next.after.push((timeline.clone(), ticket.0));
     }
@@ -96,12 +97,13 @@ impl Submissions {
         })
     }
 
-    /// What the next submission waits for.
+    /// The tickets that the next submission waits for.
     pub(super) fn after(&self) -> &[(Timeline, u64)] {
         &self.next.after
     }
 
-    /// Tells the next submission from those before it, also from one that was discarded and had the same ticket.
+    /// Distinguishes the next submission from earlier ones, also from a discarded one that had the
+    /// same ticket.
     pub(super) fn serial(&self) -> u64 {
         self.serial
     }
@@ -114,19 +116,20 @@ impl Submissions {
         self.pending.push_back(std::mem::replace(&mut self.next, empty));
     }
 
-    /// Forgets the parts of the next submission and what it waits for.
+    /// Discards the parts of the next submission and the tickets that it waits for.
     pub(super) fn discard(&mut self) {
         self.serial += 1;
         let next = std::mem::take(&mut self.next);
         self.empty(next);
     }
 
-    /// How many were submitted and not taken back.
+    /// The number of submissions that were submitted and not reclaimed.
     pub(super) fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// Everything up to `done` is complete: takes it back if it is worth asking the driver.
+    /// All submissions up to `done` are complete: reclaims them if it is worth a query to the
+    /// driver.
     pub(super) fn completed(&mut self, timeline: &Timeline, done: Ticket) -> Result<(), Error> {
         let enough = if timeline.has_marker() { RECLAIM_AT } else { 1 };
         let finished = self.pending.front().is_some_and(|submission| submission.ticket <= done);
@@ -136,7 +139,7 @@ impl Submissions {
         Ok(())
     }
 
-    /// Takes back what the driver is done with.
+    /// Reclaims the submissions that the driver is done with.
     pub(super) fn reclaim(&mut self, timeline: &Timeline) -> Result<(), Error> {
         let retired = timeline.retired()?;
         while self.pending.front().is_some_and(|submission| submission.ticket.0 <= retired) {
@@ -147,7 +150,7 @@ impl Submissions {
         Ok(())
     }
 
-    /// Takes a submission apart that is not pending.
+    /// Reclaims the objects of a submission that is not pending.
     fn empty(&mut self, mut submission: Submission) {
         for part in submission.parts.drain(..) {
             if let Part::Encoded(mut buffer) = part {

@@ -1,12 +1,12 @@
-//! How far a queue has come, and waiting for it.
+//! The progress of a queue, and waiting for it.
 //!
 //! Completion is read from a word in host memory that every submit writes last
-//! (`VK_AMD_buffer_marker`), which costs a few nanoseconds; where there is no such extension, from the
-//! counter of a timeline semaphore. Creating a semaphore costs up to half a millisecond and signalling
-//! it raises an interrupt, so there is one per recorder, and with markers only every 32nd submit
-//! signals it: that is what command buffers are reclaimed by. A wait polls first and blocks later; if
-//! the submit that it waits for did not signal, an empty one that does is sent after it. Waits can be
-//! told to stop: what they ask is asked every 50 ms, with nothing locked.
+//! (`VK_AMD_buffer_marker`), which costs a few nanoseconds; without the extension, from the counter
+//! of a timeline semaphore. Creating a semaphore costs up to half a millisecond and signalling it
+//! raises an interrupt, so there is one per recorder, and with markers only every 32nd submit
+//! signals it, to reclaim command buffers. A wait polls first and blocks later; if the awaited
+//! submit does not signal, an empty one that signals is sent after it. Waits can be interrupted:
+//! their callback is called every 50 ms, without any lock held.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,11 +22,11 @@ use crate::command::Encoder;
 use crate::device::DeviceShared;
 use crate::error::Error;
 
-/// With markers, one submit in so many signals the semaphore.
+/// With markers, one of this many submits signals the semaphore.
 const SIGNAL_EVERY: u64 = 32;
-/// How long a blocked wait sleeps before it looks whether the device still lives, and whether it is to stop.
+/// How long a blocked wait sleeps between checks of the device's loss and of the callback.
 const SLICE: Duration = Duration::from_millis(50);
-/// The first and the longest pause between two looks of a wait that has nothing signalled.
+/// The first and the longest pause between two checks of a wait without a signal.
 const PAUSES: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
 
 /// The progress of a [`Recorder`](crate::Recorder). A clone is another handle of the same timeline,
@@ -73,7 +73,7 @@ impl Timeline {
         self.core.marker.is_some()
     }
 
-    /// Has the next submission end with its marker, where there are markers.
+    /// Ends the next submission with its marker, if there are markers.
     pub(super) fn record_marker(&self, encoder: &mut Encoder) {
         if let Some(marker) = &self.core.marker {
             marker.record(encoder, Ticket(self.last_ticket().0 + 1));
@@ -84,14 +84,14 @@ impl Timeline {
         Arc::ptr_eq(&self.core.device, device)
     }
 
-    /// The last complete ticket by the semaphore's counter: by this, and not by the marker, the
-    /// driver is known to be done with a command buffer.
+    /// The last complete ticket by the semaphore's counter: only this, and not the marker, tells
+    /// that the driver is done with a command buffer.
     pub(super) fn retired(&self) -> Result<u64, Error> {
         self.core.semaphore.value()
     }
 
-    /// Submits command buffers as the next ticket. With markers, the last one ends with the marker of
-    /// that ticket.
+    /// Submits command buffers as the next ticket. With markers, the last one ends with the marker
+    /// of that ticket.
     pub(super) fn submit(&self, commands: &[vk::CommandBuffer], after: &[(Timeline, u64)]) -> Result<Ticket, Error> {
         let mut sent = self.sent();
         let ticket = sent.submitted + 1;
@@ -105,7 +105,7 @@ impl Timeline {
         Ok(Ticket(ticket))
     }
 
-    /// Makes sure that the semaphore will reach `ticket`.
+    /// Ensures that the semaphore will reach `ticket`.
     pub(super) fn ensure_signal(&self, ticket: u64) -> Result<(), Error> {
         let mut sent = self.sent();
         if sent.signalled < ticket {
@@ -115,12 +115,13 @@ impl Timeline {
         Ok(())
     }
 
-    /// Blocks until the semaphore reaches `ticket`. With `heed_loss`, a device that is marked lost ends the wait.
+    /// Blocks until the semaphore reaches `ticket`. With `heed_loss`, the loss of the device ends
+    /// the wait.
     pub(super) fn block(&self, ticket: u64, heed_loss: bool) -> Result<(), Error> {
         self.block_unless(ticket, heed_loss, &mut || false).map(drop)
     }
 
-    /// As [`block`](Self::block), until `stop` is true: false then.
+    /// As [`block`](Self::block), until `stop` returns true: false then.
     fn block_unless(&self, ticket: u64, heed_loss: bool, stop: &mut dyn FnMut() -> bool) -> Result<bool, Error> {
         let device = &self.core.device;
         self.ensure_signal(ticket)?;
@@ -142,7 +143,7 @@ impl Timeline {
         }
     }
 
-    /// Fails, and marks the device as hung, if a wait has seen nothing complete for too long.
+    /// Fails, and marks the device as hung, if a wait has seen no completion for too long.
     fn check_progress(&self, progress: &mut Progress, done: u64) -> Result<(), Error> {
         let device = &self.core.device;
         if !progress.goes_on(done, self.last_ticket(), device.timeout, &device.adapter.info) {
@@ -192,10 +193,12 @@ impl Timeline {
                 .push_next(&mut values);
         }
         let queue = device.queue.lock();
-        // SAFETY: the queue is of this device, and locked. The command buffers are of it, too, are recorded whole, and are
-        // not pending unless they may be several times; the caller, a recorder, keeps them and the timelines of `after`
-        // until the ticket is complete. `info` and what it points to live through the call. The value that is signalled
-        // is above all earlier ones, as the caller holds `sent`; those that are waited for were submitted.
+        // SAFETY: the queue belongs to this device and is locked. The command buffers belong to it,
+        // too, are recorded completely, and are not pending unless they may be pending several
+        // times; the caller, a recorder, keeps them and the timelines of `after` until the ticket
+        // is complete. `info` and everything it points to live through the call. The signalled
+        // value is above all earlier ones, as the caller holds `sent`; the awaited values were
+        // submitted.
         unsafe { device.raw.queue_submit(*queue, std::slice::from_ref(&info), vk::Fence::null()) }
             .map_err(|e| device.error("vkQueueSubmit", e))
     }

@@ -134,7 +134,7 @@ impl Parameter for Grid {
 
     fn pass(tiles: &&Tiles<'_>, last: &bool, block: &mut ArgumentBlock) {
         if tiles.last() != *last {
-            return block.misfit("images are not laid out as the kernel expects it");
+            return block.mismatch("images are not laid out as the kernel expects it");
         }
         let Tiles { tensor, count, .. } = tiles;
         U32::pass(&(tiles.elements() as u32), &(), block);

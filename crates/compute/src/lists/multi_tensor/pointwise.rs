@@ -107,7 +107,7 @@ impl Parameter for Shared {
                 ReadRange::pass(&t.range(), &dtype, block);
             }
             (Argument::Number(x), Kind::SharedNumber) => InDType::pass(x, &common, block),
-            _ => block.misfit("what all tensors share is not what the kernel is made for"),
+            _ => block.mismatch("what all tensors share is not what the kernel is made for"),
         }
     }
 }

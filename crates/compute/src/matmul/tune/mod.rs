@@ -157,7 +157,7 @@ impl Work {
     fn settle(&self, cx: &Context, key: &Key) {
         let way = self.trials.best();
         tracing::debug!("{}: {:?}: {}", cx.device.info().name, key.question.size, self.trials);
-        cx.device.put_note(&key.name(), &candidates::text(way));
+        cx.device.put_adapter_record(&key.name(), &candidates::text(way));
     }
 
     /// The way to time next, whose kernel is ready; none while there is none, or while enough time was spent.
@@ -207,7 +207,7 @@ fn seen(cx: &Context, key: Key, chosen: Way, mode: Autotune) -> State {
 
 /// The way that an earlier process, or another thread, found out to be the fastest.
 fn noted(cx: &Context, key: &Key, chosen: Way, mode: Autotune) -> Option<Way> {
-    let text = cx.device.note(&key.name())?;
+    let text = cx.device.adapter_record(&key.name())?;
     candidates::of_text(&candidates(&key.question, chosen, mode), &text)
 }
 

@@ -71,7 +71,7 @@ impl Parameter for CoveredImage {
     fn pass(argument: &CoverArgument, &(kind, rank): &(Kind, usize), block: &mut ArgumentBlock) {
         let CoverArgument { cover, input, output } = *argument;
         if cover.kind() != kind {
-            block.misfit("windows are not of the kind that the kernel is made for");
+            block.mismatch("windows are not of the kind that the kernel is made for");
         }
         let mut pass = |numbers: &[i64]| PerAxis::pass(&numbers, &rank, block);
         pass(input);

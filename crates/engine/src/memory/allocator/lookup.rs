@@ -1,11 +1,12 @@
-//! What lies where: blocks and segments by address.
+//! Lookup of blocks and segments by address.
 
 use super::{Allocator, Block, Source};
 use crate::memory::free_lists::NONE;
 use crate::memory::statistics::{BlockInfo, MemoryStats, SegmentInfo};
 
 impl<S: Source> Allocator<S> {
-    /// The block in use that `address` lies in: its address and bytes. Fast for a block's first address.
+    /// The block in use that contains `address`: its address and bytes. Fast for a block's first
+    /// address.
     pub(crate) fn block(&self, address: u64) -> Option<(u64, u64)> {
         let range = |b: &Block| (b.address, b.bytes);
         if let Some(&block) = self.in_use.get(&address) {
@@ -23,7 +24,7 @@ impl<S: Source> Allocator<S> {
         None
     }
 
-    /// The segment that holds `[address, address + bytes)`: a number that stays valid until
+    /// The segment that contains `[address, address + bytes)`: a number that stays valid until
     /// [`release`](Self::release), and the offset in the segment.
     pub(crate) fn locate(&self, address: u64, bytes: u64) -> Option<(u32, u64)> {
         let slot = self.segment_at(address)?;
@@ -32,7 +33,7 @@ impl<S: Source> Allocator<S> {
         (bytes <= held.bytes - offset).then_some((slot, offset))
     }
 
-    /// The segment that `address` lies in: its number, and the address of its end.
+    /// The segment that contains `address`: its number, and the address of its end.
     pub(crate) fn segment_end(&self, address: u64) -> Option<(u32, u64)> {
         let slot = self.segment_at(address)?;
         let held = self.segments[slot as usize].as_ref()?;

@@ -1,4 +1,4 @@
-//! Pools beside the common one, and segments that must not be released.
+//! Pools other than the common one, and segments that must not be released.
 
 use super::{Allocator, COMMON, Pool, Source};
 use crate::memory::free_lists::NONE;
@@ -19,7 +19,7 @@ impl<S: Source> Allocator<S> {
         }
     }
 
-    /// Ends a pool: its segments belong to the common one from now on, blocks in use included.
+    /// Ends a pool: its segments belong to the common one from now on, including blocks in use.
     pub(crate) fn end_pool(&mut self, pool: u32) {
         self.reclaim(pool);
         for slot in 0..self.segments.len() {
@@ -49,21 +49,21 @@ impl<S: Source> Allocator<S> {
         self.pools[pool as usize] = None;
     }
 
-    /// The pool that an address belongs to.
+    /// The pool that contains an address.
     pub(crate) fn pool_of(&self, address: u64) -> Option<u32> {
         let slot = self.segment_at(address)?;
         self.segments[slot as usize].as_ref().map(|held| held.pool)
     }
 
-    /// Keeps the segment of an address from being released until it is [unpinned](Self::unpin), once for each call.
-    /// Returns the segment's number.
+    /// Keeps the segment of an address from being released until it is [unpinned](Self::unpin),
+    /// once for each call. Returns the segment's number.
     pub(crate) fn pin(&mut self, address: u64) -> Option<u32> {
         let slot = self.segment_at(address)?;
         self.segments[slot as usize].as_mut()?.pins += 1;
         Some(slot)
     }
 
-    /// Takes back one [`pin`](Self::pin).
+    /// Undoes one [`pin`](Self::pin).
     pub(crate) fn unpin(&mut self, slot: u32) {
         if let Some(held) = &mut self.segments[slot as usize] {
             held.pins -= 1;

@@ -1,9 +1,10 @@
-//! Times of the device, with what a driver rarely does done by hand.
+//! Times of the device, with rare behaviour of drivers simulated.
 
 use super::*;
 use dml_gpu::MemoryClass;
 
-/// Queries of a submission that the driver refused were neither reset nor written: nothing reads them.
+/// Queries of a submission that the driver refused were neither reset nor written, and must not be
+/// read.
 #[test]
 fn times_of_a_discarded_submission_are_never_read() -> Result<(), Error> {
     let gpu = crate::adapters()?[0].open()?;
@@ -16,7 +17,7 @@ fn times_of_a_discarded_submission_are_never_read() -> Result<(), Error> {
         recorder.barrier();
         recorder.update(&memory, 0, &[1; 64])
     };
-    // As when the driver refuses to end a command buffer.
+    // Simulates a driver that refuses to end a command buffer.
     let fail = |recorder: &mut Recorder| recorder.close().map(|()| recorder.discard());
     let mut spans = Vec::new();
     for round in 0..3u64 {

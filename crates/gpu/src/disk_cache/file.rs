@@ -1,17 +1,17 @@
-//! One file: whom it is read from, and how it is written.
+//! A file of the disk cache.
 //!
-//! A file is a header of 64 bytes, then what is kept. The header says of which adapter and driver it
-//! is, how long, and its checksum: a driver may crash on a blob of pipelines that it did not
-//! write, so nothing is handed on that is not exactly what was written for it.
+//! A file is a header of 64 bytes and the content. The header names the adapter and the driver, and
+//! has the content's length and checksum. A driver may crash on a pipeline cache that it did not
+//! write, so a file is used only if it is exactly what was written for this driver.
 //!
 //! | bytes | content |
 //! |---|---|
 //! | 0..8 | magic and format version |
 //! | 8..12, 12..16, 16..20 | vendor, device, driver version |
-//! | 20..24 | the writer's version; 0 where that does not matter |
+//! | 20..24 | the writer's version; 0 if it does not matter |
 //! | 24..40 | the driver's cache UUID |
-//! | 40..48 | length of what is kept |
-//! | 48..56 | checksum of what is kept |
+//! | 40..48 | length of the content |
+//! | 48..56 | checksum of the content |
 //! | 56..64 | checksum of bytes 0..56 |
 
 use std::fs::{self, File};
@@ -24,23 +24,23 @@ use std::time::Duration;
 use crate::error::Error;
 
 const HEADER: usize = 64;
-/// A temporary file that was not written to for so long is one of a process that was killed.
+/// A temporary file that was not written to for this long was left by a process that was killed.
 const ABANDONED: Duration = Duration::from_secs(600);
 
-/// A sort of file.
+/// A kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileKind {
-    /// The first part of its name, and what messages call it.
+    /// The first part of the file's name, which messages use too.
     pub name: &'static str,
     /// Its first bytes.
     pub magic: [u8; 8],
-    /// What another version of the writer wrote is not read.
+    /// The writer's version. A file of another version is not read.
     pub version: u32,
-    /// A larger file is none of ours.
+    /// The largest size in bytes. A larger file is not read.
     pub most_bytes: u64,
 }
 
-/// Of which adapter and driver a file is.
+/// The adapter and the driver that a file belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileIdentity {
     /// The vendor's id.
@@ -49,7 +49,7 @@ pub struct FileIdentity {
     pub device: u32,
     /// The driver's version.
     pub driver: u32,
-    /// What the driver calls what it can read.
+    /// The UUID of the driver's pipeline cache.
     pub uuid: [u8; 16],
 }
 
@@ -60,26 +60,26 @@ impl FileIdentity {
     }
 }
 
-/// A file of an adapter and its driver, which need not exist yet.
+/// A file of one adapter and driver. It need not exist yet.
 #[derive(Debug, Clone)]
-pub struct KeptFile {
+pub struct CacheFile {
     path: PathBuf,
     identity: FileIdentity,
     kind: FileKind,
 }
 
-impl KeptFile {
+impl CacheFile {
     /// The file of this kind and identity in `folder`.
     pub fn new(identity: FileIdentity, folder: &Path, kind: FileKind) -> Self {
         Self { path: folder.join(identity.file_name(kind)), identity, kind }
     }
 
-    /// Of which adapter and driver it is.
+    /// The adapter and the driver that the file belongs to.
     pub fn identity(&self) -> &FileIdentity {
         &self.identity
     }
 
-    /// What was last written, if the file is sound. Whatever else stands at its path is ignored, with one warning.
+    /// The content, if the file is sound. Any other file at this path is ignored, with one warning.
     pub fn read(&self) -> Option<Vec<u8>> {
         let mut bytes = match read_own(&self.path, self.kind.most_bytes) {
             Ok(bytes) => bytes,
@@ -97,7 +97,7 @@ impl KeptFile {
         Some(bytes)
     }
 
-    /// Says once a process and path what is wrong with it.
+    /// Logs a warning about the file, once per process and path.
     pub fn warn_once(&self, what: &str) {
         static SAID: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
         let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +107,8 @@ impl KeptFile {
         }
     }
 
-    /// Writes it through a temporary file and a rename: who reads meanwhile, or is killed, finds the old file or the new one.
+    /// Writes the file through a temporary file and a rename: a concurrent reader, or a reader
+    /// after a crash of the writer, finds the old file or the new one.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -132,28 +133,29 @@ impl KeptFile {
         written
     }
 
-    /// Where it is.
+    /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// How often a file is opened that others replace meanwhile.
+/// How often a file is opened again that other processes replace at the same time.
 const ATTEMPTS: usize = 16;
-/// How often it is tried on Windows to replace a file, a hundredth of a second apart.
+/// How often Windows is asked to replace a file, a hundredth of a second apart.
 const REPLACE_ATTEMPTS: usize = 300;
 
-/// Reads a regular file of this user that nobody else may write: a driver trusts what it once wrote, and nothing else may hold up
-/// the start, as a FIFO would, or fill the memory, as a link to an endless file would.
+/// Reads a regular file that belongs to this user and that nobody else may write: a driver trusts a
+/// cache that it wrote. Other kinds of files could block the start (a FIFO) or fill the memory (a
+/// link to an endless file).
 fn read_own(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
     for _ in 0..ATTEMPTS {
-        // Of the link, if it is one.
+        // The metadata of the link itself, if the path is a link.
         let named = fs::symlink_metadata(path)?;
         check(&named, most_bytes)?;
         let file = open(path)?;
         let opened = file.metadata()?;
         check(&opened, most_bytes)?;
-        // Something else may stand there by now: another process's pipelines, for one.
+        // Another process may have replaced the file in between, for example with its pipelines.
         if is_same(&named, &opened) {
             let mut bytes = Vec::with_capacity(opened.len() as usize);
             file.take(most_bytes).read_to_end(&mut bytes)?;
@@ -163,7 +165,7 @@ fn read_own(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
     Err(io::Error::other("it is replaced again and again while it is opened"))
 }
 
-/// Fails for what is not to be read.
+/// Fails for a file that must not be read.
 fn check(metadata: &fs::Metadata, most_bytes: u64) -> io::Result<()> {
     if !metadata.is_file() {
         return Err(io::Error::other("it is not a regular file"));
@@ -191,17 +193,17 @@ fn check_owner(metadata: &fs::Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Files in a user's own folder are that user's: Windows gives them the folder's access list.
+/// Windows gives files the access list of their folder, and the folder is the user's own.
 #[cfg(not(unix))]
 fn check_owner(_: &fs::Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a file for reading, and waits for nobody to open the other end.
+/// Opens a file for reading, without waiting for a writer if it is a FIFO.
 #[cfg(unix)]
 fn open(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
-    // Of every Linux that has Vulkan, and of the systems that descend from BSD.
+    // The value on every Linux with Vulkan, and on systems that descend from BSD.
     const O_NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 4 };
     fs::OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path)
 }
@@ -222,7 +224,7 @@ fn is_same(a: &fs::Metadata, b: &fs::Metadata) -> bool {
     (a.len(), a.created().ok()) == (b.len(), b.created().ok())
 }
 
-/// A new file that only this user may write.
+/// Creates a file that only this user may write.
 fn create(path: &Path) -> io::Result<File> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -231,8 +233,8 @@ fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Puts `from` in the place of `to`. Windows may refuse that while somebody reads the file, or replaces it too: which takes
-/// others a moment.
+/// Renames `from` to `to`. Windows may refuse while another process reads or replaces the file,
+/// which takes a moment.
 fn replace(from: &Path, to: &Path) -> io::Result<()> {
     const PAUSE: Duration = Duration::from_millis(10);
     let mut left = if cfg!(windows) { REPLACE_ATTEMPTS } else { 1 };
@@ -245,7 +247,7 @@ fn replace(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes what processes left behind that were killed while they wrote.
+/// Removes temporary files of processes that were killed while they wrote.
 fn remove_abandoned(directory: &Path, kind: &str) {
     let ours = |name: &std::ffi::OsStr| {
         name.to_str()
@@ -276,7 +278,7 @@ fn encode(kind: FileKind, identity: &FileIdentity, blob: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The file is what [`encode`] makes of something for this identity.
+/// Whether the file is the result of [`encode`] for this identity.
 fn is_sound(file: &[u8], kind: FileKind, identity: &FileIdentity) -> bool {
     let Some((header, blob)) = file.split_at_checked(HEADER) else {
         return false;
@@ -288,7 +290,7 @@ fn is_sound(file: &[u8], kind: FileKind, identity: &FileIdentity) -> bool {
     word(40) == blob.len() as u64 && word(56) == checksum(&header[..56]) && word(48) == checksum(blob)
 }
 
-/// A multiplicative hash, eight bytes a step. It guards against damage, not against malice.
+/// A multiplicative hash, eight bytes a step. It detects damage, not forgery.
 pub fn checksum(bytes: &[u8]) -> u64 {
     const PRIME: u64 = 0x9E37_79B9_7F4A_7C15;
     let step = |hash: u64, word: u64| {
@@ -313,8 +315,8 @@ mod tests {
         FileIdentity { vendor: 0x10DE, device: 0x2330, driver: 7, uuid: [3; 16] }
     }
 
-    fn kept(path: &Path) -> KeptFile {
-        KeptFile { path: path.to_owned(), identity: identity(), kind: KIND }
+    fn cache_file(path: &Path) -> CacheFile {
+        CacheFile { path: path.to_owned(), identity: identity(), kind: KIND }
     }
 
     /// A folder of its own for a test.
@@ -371,7 +373,7 @@ mod tests {
         }
     }
 
-    /// As large as the H100's after PyTorch's operator tests.
+    /// The size of the H100's file after a run of all operators.
     const LARGE: u32 = 40 << 20;
 
     #[test]
@@ -383,13 +385,13 @@ mod tests {
             for blob in &blobs {
                 let path = &path;
                 scope.spawn(move || {
-                    kept(path).write(blob).expect("written");
-                    let found = kept(path).read().expect("always a sound file");
+                    cache_file(path).write(blob).expect("written");
+                    let found = cache_file(path).read().expect("always a sound file");
                     assert!(found.len() >= LARGE as usize);
                 });
             }
         });
-        let found = kept(&path).read().expect("a sound file");
+        let found = cache_file(&path).read().expect("a sound file");
         assert!(blobs.contains(&found));
         assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1, "no temporary file is left");
         fs::remove_dir_all(folder).expect("removed");
@@ -402,7 +404,7 @@ mod tests {
         let mut writers: Vec<_> = (0..3)
             .map(|_| {
                 std::process::Command::new(std::env::current_exe().expect("this test"))
-                    .args(["--exact", "kept::file::tests::writes_and_reads_a_few_times"])
+                    .args(["--exact", "disk_cache::file::tests::writes_and_reads_a_few_times"])
                     .env("KEPT_FILE_TEST_SHARE", &path)
                     .spawn()
                     .expect("a child")
@@ -411,7 +413,7 @@ mod tests {
         for writer in &mut writers {
             assert!(writer.wait().expect("ended").success());
         }
-        assert!(kept(&path).read().is_some_and(|found| found.len() >= LARGE as usize));
+        assert!(cache_file(&path).read().is_some_and(|found| found.len() >= LARGE as usize));
         assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1, "no temporary file is left");
         fs::remove_dir_all(folder).expect("removed");
     }
@@ -422,8 +424,8 @@ mod tests {
         let Some(path) = std::env::var_os("KEPT_FILE_TEST_SHARE") else { return };
         let (path, blob) = (Path::new(&path), sized_blob(LARGE));
         for _ in 0..3 {
-            kept(path).write(&blob).expect("written");
-            assert!(kept(path).read().expect("always a sound file") == blob);
+            cache_file(path).write(&blob).expect("written");
+            assert!(cache_file(path).read().expect("always a sound file") == blob);
         }
     }
 
@@ -437,10 +439,10 @@ mod tests {
         }
         let long_ago = std::time::SystemTime::now() - 2 * ABANDONED;
         File::options().write(true).open(&old).and_then(|file| file.set_modified(long_ago)).expect("dated");
-        assert_eq!(kept(&path).read(), None);
-        kept(&path).write(&blob()).expect("written");
+        assert_eq!(cache_file(&path).read(), None);
+        cache_file(&path).write(&blob()).expect("written");
         assert!(!old.exists() && new.exists(), "another process may still be writing");
-        assert_eq!(kept(&path).read(), Some(blob()));
+        assert_eq!(cache_file(&path).read(), Some(blob()));
         fs::remove_dir_all(folder).expect("removed");
     }
 
@@ -452,20 +454,20 @@ mod tests {
         let path = folder.join(identity().file_name(KIND));
         let refused = |what: &str| {
             assert!(read_own(&path, KIND.most_bytes).is_err(), "{what} is read");
-            assert_eq!(kept(&path).read(), None, "{what}");
+            assert_eq!(cache_file(&path).read(), None, "{what}");
         };
         let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo");
         assert!(made.success());
         refused("a FIFO");
         // What takes its place is a file again.
-        kept(&path).write(&blob()).expect("written");
-        assert!(kept(&path).read().is_some());
+        cache_file(&path).write(&blob()).expect("written");
+        assert!(cache_file(&path).read().is_some());
         for writable in [0o620, 0o602] {
             fs::set_permissions(&path, fs::Permissions::from_mode(writable)).expect("changed");
             refused("a file that others may write to");
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("changed");
-        assert!(kept(&path).read().is_some());
+        assert!(cache_file(&path).read().is_some());
         let elsewhere = folder.join("elsewhere");
         fs::rename(&path, &elsewhere).expect("moved");
         for target in [Path::new("/dev/zero"), &elsewhere] {
@@ -475,7 +477,7 @@ mod tests {
         }
         fs::create_dir(&path).expect("made");
         refused("a directory");
-        assert!(kept(&path).write(&blob()).is_err());
+        assert!(cache_file(&path).write(&blob()).is_err());
         fs::remove_dir(&path).expect("removed");
         let huge = File::create(&path).expect("made");
         huge.set_len(KIND.most_bytes + 1).expect("a file with holes");
@@ -489,16 +491,16 @@ mod tests {
     fn a_full_disk_leaves_the_old_file() {
         let folder = folder("full");
         let path = folder.join(identity().file_name(KIND));
-        kept(&path).write(&blob()).expect("written");
+        cache_file(&path).write(&blob()).expect("written");
         let limited = std::process::Command::new("sh")
             .args(["-c", "ulimit -f 1000; trap '' XFSZ; exec \"$0\" --exact \"$1\" --nocapture"])
             .arg(std::env::current_exe().expect("this test"))
-            .arg("kept::file::tests::writes_more_than_there_is_room_for")
+            .arg("disk_cache::file::tests::writes_more_than_there_is_room_for")
             .env("CACHE_FILE_TEST_FULL", &path)
             .status()
             .expect("a shell");
         assert!(limited.success());
-        assert_eq!(kept(&path).read(), Some(blob()), "the old one");
+        assert_eq!(cache_file(&path).read(), Some(blob()), "the old one");
         assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1, "no temporary file is left");
         fs::remove_dir_all(folder).expect("removed");
     }
@@ -508,7 +510,7 @@ mod tests {
     #[test]
     fn writes_more_than_there_is_room_for() {
         let Some(path) = std::env::var_os("CACHE_FILE_TEST_FULL") else { return };
-        let written = kept(Path::new(&path)).write(&sized_blob(LARGE));
+        let written = cache_file(Path::new(&path)).write(&sized_blob(LARGE));
         assert!(matches!(written, Err(Error::Io { .. })), "{written:?}");
     }
 
@@ -518,7 +520,7 @@ mod tests {
         let path = folder.join(identity().file_name(KIND));
         for pause in 0..6 {
             let mut child = std::process::Command::new(std::env::current_exe().expect("this test"))
-                .args(["--exact", "kept::file::tests::writes_until_it_is_killed"])
+                .args(["--exact", "disk_cache::file::tests::writes_until_it_is_killed"])
                 .env("CACHE_FILE_TEST_KILL", &path)
                 .spawn()
                 .expect("a child");
@@ -528,7 +530,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(17 * pause));
             child.kill().expect("killed");
             child.wait().expect("ended");
-            assert!(kept(&path).read().is_some_and(|found| found.len() >= LARGE as usize));
+            assert!(cache_file(&path).read().is_some_and(|found| found.len() >= LARGE as usize));
         }
         fs::remove_dir_all(folder).expect("removed");
     }
@@ -539,7 +541,7 @@ mod tests {
         let Some(path) = std::env::var_os("CACHE_FILE_TEST_KILL") else { return };
         let blob = sized_blob(LARGE);
         loop {
-            kept(Path::new(&path)).write(&blob).expect("written");
+            cache_file(Path::new(&path)).write(&blob).expect("written");
         }
     }
 }

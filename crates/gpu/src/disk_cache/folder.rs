@@ -1,17 +1,17 @@
-//! Where files are kept.
+//! The folder of the disk cache.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use dml_environment::CACHE_DIR;
 
-/// The given folder, else the one that the environment names, else `torch-dml` in the user's cache directory; `None` where there
-/// is none.
+/// The given folder, else the folder that the environment names, else `torch-dml` in the user's
+/// cache directory; `None` if there is no such directory.
 pub fn folder(given: Option<PathBuf>) -> Option<PathBuf> {
     given.or_else(|| CACHE_DIR.get()).or_else(|| user_directory(|name| std::env::var_os(name)))
 }
 
-/// `torch-dml` in the user's cache directory, as the system's variables name it, else nowhere.
+/// `torch-dml` in the user's cache directory, which the system's variables name.
 fn user_directory(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let get = |name| env(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let base = if cfg!(windows) {

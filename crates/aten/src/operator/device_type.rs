@@ -15,7 +15,7 @@ fn in_cudas_place() -> bool {
 }
 
 /// The name of the device type at the start of a message, "dml" or "CUDA".
-pub(crate) fn title() -> &'static str {
+pub fn title() -> &'static str {
     if in_cudas_place() { "CUDA" } else { "dml" }
 }
 

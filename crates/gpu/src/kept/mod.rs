@@ -1,7 +1,0 @@
-//! What is kept on disk from one process to the next, of one adapter and driver.
-
-mod file;
-mod folder;
-
-pub use file::{FileIdentity, FileKind, KeptFile, checksum};
-pub use folder::folder;
