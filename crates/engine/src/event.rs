@@ -1,4 +1,4 @@
-//! Events: a position in a device's queue, optionally with the time at which the device reached it.
+//! Events: a place in a device's queue, with the time when it was reached if wanted.
 
 use crate::error::Error;
 use crate::fork;
@@ -9,19 +9,18 @@ use dml_gpu::traits::*;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A position in a device's queue: after all work enqueued before.
+/// A place in a device's queue: everything enqueued before it.
 #[derive(Clone)]
 pub struct Event {
     queue: Arc<DeviceQueue>,
     marker: Arc<Marker>,
-    /// The time by the host's clock, if the event was recorded for timing and the queue has no
-    /// timestamps.
+    /// When it was reached by the host's clock, if it was recorded for timing where the queue has no timestamps.
     reached: Option<Instant>,
 }
 
 impl Event {
-    /// Marks the current end of the queue; with `timing`, also the time at which the device reaches
-    /// it. Without timestamps, this waits to measure the time.
+    /// Marks the end of what is enqueued; with `timing`, also the time at which it is reached, for which this waits where the queue
+    /// has no timestamps.
     ///
     /// # Errors
     /// As [`Device::record_event`](crate::Device::record_event).
@@ -44,7 +43,7 @@ impl Event {
         self.queue.device()
     }
 
-    /// The ticket. Submits the work before the event if that is still pending.
+    /// The ticket; submits the work before the event if that was not done.
     fn ticket(&self) -> Result<Ticket, Error> {
         fork::check()?;
         self.queue.refuse_in_capture("asking or waiting for an event")?;
@@ -53,24 +52,23 @@ impl Event {
         Ok(ticket)
     }
 
-    /// The last ticket that is complete according to the device.
+    /// The ticket up to which the device says that everything is done.
     fn completed(&self) -> Result<Ticket, Error> {
         let submission = &self.queue.submission;
         submission.wrap(submission.timeline().completed())
     }
 
-    /// Whether all work before the event is done. Does not wait.
+    /// Whether everything before the event is done. Does not wait.
     ///
     /// # Errors
     /// [`Error::DeviceLost`], or an error of work that was pending.
     pub fn query(&self) -> Result<bool, Error> {
         let ticket = self.ticket()?;
-        // Right after a read of a few bytes, the second condition holds and the first does not hold
-        // yet.
+        // The second, and not yet the first, right after a read of a few bytes.
         Ok(self.completed()? >= ticket || self.queue.lock().pending.done() >= ticket)
     }
 
-    /// Waits until all work before the event is done.
+    /// Returns when everything before the event is done.
     ///
     /// # Errors
     /// As [`query`](Self::query).
@@ -87,8 +85,7 @@ impl Event {
     /// Milliseconds from this event to a later one. Waits for both.
     ///
     /// # Errors
-    /// [`Error::NoTiming`] unless both were recorded for timing on one device; as
-    /// [`query`](Self::query).
+    /// [`Error::NoTiming`] unless both were recorded for timing on one device; as [`query`](Self::query).
     pub fn elapsed_ms(&self, later: &Event) -> Result<f64, Error> {
         if !Arc::ptr_eq(&self.queue, &later.queue) {
             return Err(Error::NoTiming { reason: "they are on different devices" });

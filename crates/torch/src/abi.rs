@@ -1,12 +1,12 @@
-//! The types and constants of the C ABI. `plugin/engine.h` and `python/torch_dml/abi.py` are
-//! written from this file and from the functions of the other ones (`tests/abi.rs`).
+//! The types and constants of the C ABI. `plugin/engine.h` and `python/torch_dml/abi.py` are written
+//! from this file and from the functions of the other files (`tests/abi`).
 
 use std::ffi::{c_char, c_void};
 
-/// Version of this interface; whoever calls it must have been built for the same one.
+/// Version of this interface. Callers must be built for the same version.
 pub const ABI_VERSION: u32 = 11;
 
-/// What a call came to.
+/// The status of a call.
 #[repr(i32)]
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -83,7 +83,7 @@ pub struct DmlTensor {
     pub flags: u8,
 }
 
-/// What a `DmlValue` holds.
+/// The kinds of a `DmlValue`.
 pub mod tag {
     /// Nothing.
     pub const NONE: u8 = 0;
@@ -118,7 +118,7 @@ pub mod tag {
     pub const UNSIGNED: u8 = 14;
 }
 
-/// What a `DmlValue` holds; its tag says which.
+/// The content of a `DmlValue`. Its tag selects the member.
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub union DmlPayload {
@@ -170,14 +170,14 @@ pub mod precision {
     pub const MEDIUM: u8 = 2;
 }
 
-/// What the engine asks of the plugin during `dml_call`. A callback that fails returns a
-/// `DmlStatus` and leaves the message to `dml_set_error`.
+/// Functions of the plugin that the engine calls during `dml_call`. A function that fails returns a
+/// `DmlStatus` and sets the message with `dml_set_error`.
 #[repr(C)]
 pub struct DmlHost {
     /// Passed back to each function.
     pub context: *mut c_void,
     /// A new uninitialised tensor on dml:`device`. `strides` may be null: contiguous. The call owns
-    /// it: what is not returned is released when the call ends.
+    /// it: tensors that are not returned are released when the call ends.
     pub empty: unsafe extern "C" fn(
         context: *mut c_void,
         sizes: *const i64,
@@ -218,7 +218,7 @@ pub struct DmlHost {
     pub deterministic: u8,
 }
 
-/// What a `DmlActivity` did.
+/// The kinds of a `DmlActivity`.
 pub mod work {
     /// A kernel ran.
     pub const KERNEL: u8 = 0;
@@ -239,7 +239,7 @@ pub struct DmlActivity {
     pub name: *const c_char,
     /// The operator that enqueued it.
     pub op: *const c_char,
-    /// What `dml_profile_correlate` said there.
+    /// The id of `dml_profile_correlate` when it was enqueued.
     pub correlation: u64,
     /// When the host enqueued it.
     pub enqueued: [i64; 2],

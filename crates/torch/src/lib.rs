@@ -1,23 +1,21 @@
-//! The C ABI of the engine, libdml_torch. The PyTorch plugins call it through `plugin/engine.h`,
-//! and the Python package through `python/torch_dml/abi.py`: both are written from this crate's
-//! sources (`tests/abi.rs`). Plain C, no PyTorch type.
+//! The C ABI of the engine, libdml_torch. The PyTorch plugins call it through `plugin/engine.h`, and
+//! the Python package through `python/torch_dml/abi.py`. Both files are written from the sources of
+//! this crate (`tests/abi`). It is plain C without PyTorch's types.
 //!
-//! A function that can fail returns a `DmlStatus`; the message is `dml_last_error()`. Sizes and
-//! strides are in elements, memory figures in bytes. No panic crosses the interface, and what a
-//! pointer argument points to is not kept after the call. There is no safety against a caller that
-//! breaks the contract:
+//! A function that can fail returns a `DmlStatus`; `dml_last_error()` has the message. Sizes and
+//! strides are in elements, memory figures in bytes. No panic crosses the interface, and no pointer
+//! argument is kept after the call. The interface is not safe against a caller that breaks the
+//! contract:
 //!
-//! - **places**: a pointer to be written through is not null, aligned, and valid for a write of its
-//!   type;
-//! - **arrays**: a pointer with a length is valid for so many values, which are initialised and
-//!   which nobody writes during the call, unless it is where the call writes; with the length 0 it
-//!   may be null;
-//! - **values**: a `DmlValue` holds what its tag says, and the arrays in it are as above, for the
-//!   time of the call;
-//! - **host**: the functions of a `DmlHost` may be called, with its `context`, on the calling
-//!   thread until the call returns;
-//! - **handles**: a handle is 0, or what the function that makes its kind has given, and was not
-//!   freed. It may be used by several threads at a time, but not while one frees it;
+//! - **places**: a pointer for a result is not null, aligned, and valid for a write of its type;
+//! - **arrays**: a pointer with a length is valid for that many initialised values. Nobody writes
+//!   them during the call, unless the call itself does. If the length is 0, the pointer may be null;
+//! - **values**: a `DmlValue` has the content that its tag selects, and its arrays are valid as above
+//!   during the call;
+//! - **host**: the functions of a `DmlHost` may be called, with its `context`, on the calling thread
+//!   until the call returns;
+//! - **handles**: a handle is 0, or the result of the function that makes handles of its kind, and was
+//!   not freed. Several threads may use it at a time, but not while a thread frees it;
 //! - **texts**: a string is null or ends with a 0.
 //!
 //! The proofs of the `unsafe` blocks name the contract by these words.

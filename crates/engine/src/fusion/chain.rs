@@ -1,17 +1,14 @@
-//! Fusion of consecutive pointwise launches into one kernel.
+//! Fuses pointwise launches that stand one after another into one kernel.
 //!
-//! A launch is fused with the launches before it if it reads exactly what one of them writes, over
-//! the same number of elements. The fused kernel computes each element through all launches in
-//! order and rounds every intermediate to its dtype, so its results have the bits of the single
-//! kernels. An intermediate that is freed before the flush is never written. A fused kernel is
-//! compiled on the pool when its structure has occurred [`WORTH`] times; until it is compiled, the
-//! launches run one by one. Fused kernels are in the device's [store](KernelStore), like those of
-//! single launches.
+//! A launch is fused with the launches before it when it reads exactly what one of them writes, over the same number of elements.
+//! The fused kernel computes each element through all of them in the order of the calls, with every intermediate
+//! rounded to its dtype, so its results have the bits of the single ones. An intermediate that was freed before the flush
+//! is never written. A fused kernel is compiled on the pool once its structure was met [`WORTH`] times;
+//! until it is there, the launches run one by one. The kernels are in the device's [store](KernelStore), as those of single launches.
 //!
-//! The fused kernel is equivalent under this condition: an invocation reads all of its elements
-//! before it writes one, and accesses no others. So a result may lie exactly where an input or an
-//! earlier result lies, or apart from all of them. Any other overlap ends the chain, and so does a
-//! read of part of a result.
+//! What must hold for the fused kernel to mean the same: an invocation reads all of its elements before it writes one,
+//! and touches no other's. So a result may lie exactly where an input or an earlier result lies, or apart from all of them; any
+//! other overlap ends the chain, and so does a read of part of a result.
 
 use crate::fusion::parameters::{Packed, PackedNumber, PointwiseParameters};
 use crate::fusion::plan::{Plan, Wire};
@@ -27,15 +24,15 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// A structure that occurs this often gets a kernel.
+/// A structure that comes this often is worth a kernel.
 const WORTH: u32 = 3;
-/// The most launches of a chain.
+/// Launches of a chain.
 const MAX_MEMBERS: usize = 64;
-/// The most instructions of one element: a chain's kernel contains five copies.
+/// Instructions of one element: a chain's kernel holds five copies.
 const MAX_INSTRUCTIONS: usize = 2000;
-/// The size of push constants that every adapter has, in bytes.
+/// Bytes of parameters that any adapter takes as push constants.
 const MAX_PARAMS: usize = 128;
-/// The most structures that are counted.
+/// Structures that are counted.
 const MAX_STRUCTURES: usize = 4096;
 
 struct Member {
@@ -43,7 +40,7 @@ struct Member {
     kernel: KernelRef,
     wires: SmallVec<[Wire; 4]>,
     numbers: SmallVec<[PackedNumber; 2]>,
-    /// The offset of its parameters in the arena.
+    /// Where its parameters begin in the arena.
     push: usize,
 }
 
@@ -56,17 +53,16 @@ struct External {
 struct Output {
     address: u64,
     dtype: DType,
-    /// Neither freed nor overwritten.
+    /// Neither freed nor written over.
     live: bool,
 }
 
-/// The structure of a chain as words: the number of elements per invocation, the kernel of each
-/// launch with the sources of its inputs, and the results that are written. It determines the
-/// chain's kernel and is its specialisation.
+/// What a chain's kernel depends on, as words: how many elements an invocation computes, each launch's kernel with where its inputs
+/// come from, and which results are written. It is what the kernel is found by.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Structure(Vec<u32>);
 
-/// The open chain.
+/// The launches that are being fused.
 pub(crate) struct Fusion {
     mode: FusionMode,
     kernels: Arc<KernelStore>,
@@ -76,22 +72,22 @@ pub(crate) struct Fusion {
     values: Vec<Output>,
     number_bytes: usize,
     instructions: usize,
-    /// The structure of the open chain, while its kernel is looked up.
+    /// The open chain's, while its kernel is looked for.
     structure: Structure,
     /// The parameters of a fused kernel while they are packed.
     block: ArgumentBlock,
-    /// How often each structure has occurred without a kernel.
+    /// How often each structure came before it had a kernel.
     seen: FxHashMap<Structure, u32>,
 }
 
-/// A fused launch in place of several.
+/// A launch that stands for several.
 pub(crate) struct Fused {
     pub(crate) kernel: KernelRef,
     pub(crate) params: SmallVec<[u8; MAX_PARAMS]>,
     pub(crate) groups: [u32; 3],
     pub(crate) reads: SmallVec<[AddressRange; 8]>,
     pub(crate) writes: SmallVec<[AddressRange; 8]>,
-    /// The number of launches that it replaces.
+    /// How many it stands for.
     pub(crate) launches: u32,
 }
 
@@ -100,7 +96,7 @@ fn range(address: u64, dtype: DType, elements: u32) -> AddressRange {
 }
 
 impl Fusion {
-    /// Fusion of launches with kernels of this store, which also gets the fused kernels.
+    /// Fuses launches whose kernels, and the fused ones, are in this store.
     pub(crate) fn new(kernels: Arc<KernelStore>) -> Self {
         Self {
             mode: FUSION.get().unwrap_or(FusionMode::On),
@@ -117,8 +113,7 @@ impl Fusion {
         }
     }
 
-    /// As [`new`](Self::new), but every structure gets a kernel at once, and the caller waits for
-    /// it.
+    /// As [`new`](Self::new), but every structure is worth a kernel, and is waited for.
     pub(crate) fn waiting(kernels: Arc<KernelStore>) -> Self {
         let fusion = Self::new(kernels);
         let mode = if fusion.mode == FusionMode::Off { FusionMode::Off } else { FusionMode::Wait };
@@ -130,9 +125,8 @@ impl Fusion {
         !self.members.is_empty()
     }
 
-    /// Takes a launch into the open chain, or begins a chain with it. False if neither is possible:
-    /// then the chain must be closed, and the launch offered again (once) or run alone. `push` is
-    /// the offset of `params` in the arena.
+    /// Takes a launch into the open chain, or begins one with it. False if it fits neither: then the chain must be
+    /// closed, and the launch offered again (once) or run by itself. `push` is where `params` begin in the arena.
     pub(crate) fn offer(&mut self, entry: usize, kernel: &KernelRef, params: &[u8], push: usize) -> bool {
         let Some(pointwise) =
             kernel.pointwise().filter(|_| self.mode != FusionMode::Off && !kernel.has_indirect_parameters())
@@ -214,7 +208,7 @@ impl Fusion {
         let live = self.values.iter().filter(|v| v.live).count() + results.len();
         let pointers = live + self.externals.len() + fresh.len();
         let instructions = self.instructions + pointwise.element.len();
-        // 8 bytes are for alignment.
+        // 8 for what alignment may take.
         if 8 * pointers + number_bytes + 4 + 8 > MAX_PARAMS || instructions > MAX_INSTRUCTIONS {
             return None;
         }
@@ -232,7 +226,7 @@ impl Fusion {
         Some(())
     }
 
-    /// A block was freed: the chain need not write its results there.
+    /// Memory was freed: what the chain wrote there need not be written.
     pub(crate) fn freed(&mut self, address: u64) {
         for value in &mut self.values {
             value.live &= value.address != address;
@@ -252,13 +246,12 @@ impl Fusion {
         (self.number_bytes, self.instructions) = (0, 0);
     }
 
-    /// The open chain as one launch, if its kernel is ready. `arena` holds the parameters of its
-    /// members.
+    /// The open chain as one launch, if there is a kernel for it. `arena` holds the parameters of its members.
     pub(crate) fn fused(&mut self, arena: &[u8]) -> Option<Fused> {
         if self.members.len() < 2 {
             return None;
         }
-        // The results of the last launch are always written.
+        // What the last launch writes is always written: somebody asked for it.
         let last = self.members.last().and_then(|m| m.kernel.pointwise()).map_or(0, |p| p.outs.len());
         let first_kept = self.values.len() - last;
         let stores: SmallVec<[usize; 8]> =
@@ -297,8 +290,7 @@ impl Fusion {
         Some(fused)
     }
 
-    /// Neighbouring elements per invocation: 16 bytes of the widest operand, if all operands are
-    /// aligned for that.
+    /// Neighbours an invocation: 16 bytes of the widest operand, if all of them begin at such a boundary.
     fn lanes(&self, stores: &[usize]) -> u32 {
         let operands = || {
             let externals = self.externals.iter().filter(|e| !e.constant).map(|e| (e.address, e.dtype));
@@ -325,7 +317,7 @@ impl Fusion {
         words.extend(stores.iter().map(|&i| 4 << 16 | i as u32));
     }
 
-    /// The chain's kernel, if it is ready.
+    /// The chain's kernel, if it can run now.
     fn kernel(&mut self, stores: &[usize], lanes: u32) -> Option<KernelRef> {
         let wait = self.mode == FusionMode::Wait;
         if let Some(kernel) = self.kernels.find(&self.structure) {
@@ -339,7 +331,7 @@ impl Fusion {
         }
         let (kernels, structure) = (Arc::clone(&self.kernels), self.structure.clone());
         let plan = self.plan(stores, lanes);
-        // Valid elements give a valid kernel; if not, the single kernels continue to run.
+        // Of valid elements comes a valid kernel; if not, the single kernels run on.
         let make = move || kernels.get_compiled(&structure, || (plan.build(), None)).ok().cloned();
         if wait {
             return make().filter(|kernel| !kernel.refused());
@@ -348,8 +340,7 @@ impl Fusion {
         None
     }
 
-    /// Counts an occurrence of the structure. True once, at the occurrence that makes a kernel
-    /// worthwhile.
+    /// Counts the structure. True once, when it has come often enough.
     fn is_now_worth_a_kernel(&mut self) -> bool {
         let worth = if self.mode == FusionMode::Wait { 1 } else { WORTH };
         let is_full = self.seen.len() >= MAX_STRUCTURES;

@@ -1,6 +1,5 @@
-//! The records of a profiled device: every command runs between two timestamps, which costs GPU
-//! time. The code that records commands calls this file, which knows of a command only its
-//! [`Note`].
+//! The notes of a device that is profiled: every command is recorded between two timestamps, which costs GPU time. What records
+//! commands writes into this; it knows nothing of them but what a [`Note`] says.
 
 use crate::backend::Recorder;
 use crate::memory::range::AddressRange;
@@ -8,15 +7,15 @@ use crate::profile::activity::{Activity, Origin, Work};
 use dml_gpu::traits::*;
 use dml_gpu::{Clocks, Span};
 
-/// The commands since the profile began.
+/// What was recorded since the profile began.
 pub(crate) struct Profile {
     start: Clocks,
-    /// The recorded commands; a span's id is the index. The times of the run are not known yet.
+    /// What was recorded; a span's id is the index. The times of the run are not known yet.
     activities: Vec<Activity>,
     spans: Vec<(u64, Span)>,
 }
 
-/// The description of a command.
+/// What a command is, for the profile.
 pub(crate) struct Note<'a> {
     pub(crate) work: Work,
     pub(crate) operator: &'static str,
@@ -53,7 +52,7 @@ impl Profile {
         recorder.take_spans(&mut self.spans)
     }
 
-    /// Adds a command, and returns the id of its span.
+    /// Keeps a command, and returns the id of its span.
     fn note(&mut self, note: Note<'_>) -> u64 {
         let origin = note.origin;
         let bytes = |ranges: &[AddressRange]| ranges.iter().map(|range| range.end - range.start).sum();
@@ -70,7 +69,7 @@ impl Profile {
         self.activities.len() as u64 - 1
     }
 
-    /// The activities whose times are known. The device must be idle.
+    /// The activities whose times are known, with them. Everything must be done.
     pub(crate) fn finish(mut self, device: usize, recorder: &mut Recorder) -> Result<Vec<Activity>, dml_gpu::Error> {
         recorder.take_spans(&mut self.spans)?;
         let end = recorder.clocks()?;

@@ -1,4 +1,4 @@
-//! Copies between the device and pinned memory: one command, without a copy by the host.
+//! Copies between the device and pinned memory: one command, with no copy by the host.
 
 use crate::error::Error;
 use crate::memory::host_pool::SMALL_COPY;
@@ -17,7 +17,7 @@ pub(crate) struct PinnedTransfers {
     memory: Arc<PinnedMemory>,
 }
 
-/// The direction of a copy.
+/// Which way a copy goes.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Way {
     ToDevice,
@@ -31,13 +31,12 @@ impl PinnedTransfers {
         Self { queue, memory }
     }
 
-    /// The memory, for operations without the queue.
+    /// The memory, for what needs no queue.
     pub(crate) fn memory(&self) -> &PinnedMemory {
         &self.memory
     }
 
-    /// The host address of `bytes` bytes, more than 0. Releases cached memory if no other memory is
-    /// left.
+    /// The host address of `bytes` bytes, more than 0. Cached memory is released if there is no other.
     ///
     /// # Errors
     /// [`Error::HostOutOfMemory`]; [`Error::DeviceLost`].
@@ -64,8 +63,8 @@ impl PinnedTransfers {
         self.queue.submission.wrap(self.memory.release())
     }
 
-    /// Copies to the device. Returns false and does nothing for memory that is not pinned on this
-    /// device, and for few bytes, because the host copies them in less time than a submission.
+    /// Copies to the device. False, with nothing done, for memory that is not this device's, and for little of it: that is
+    /// sooner copied by the host than submitted.
     ///
     /// # Errors
     /// As [`Device::upload_pinned`](crate::Device::upload_pinned).
@@ -76,8 +75,7 @@ impl PinnedTransfers {
         self.copy(dst, data.as_ptr() as u64, data.len() as u64, Way::ToDevice, wait)
     }
 
-    /// Copies to the host. Returns false and does nothing for memory that is not pinned on this
-    /// device, and for few bytes if the host waits.
+    /// Copies to the host. False, with nothing done, for memory that is not this device's, and for little of it if the host waits.
     ///
     /// # Errors
     /// As [`Device::download_pinned`](crate::Device::download_pinned).
@@ -87,7 +85,7 @@ impl PinnedTransfers {
         }
         let done = self.copy(src, out.as_mut_ptr() as u64, out.len() as u64, Way::ToHost, wait);
         if wait {
-            // A fault is the cause of later errors.
+            // A fault is the cause of what went wrong after it.
             self.queue.check_faults()?;
         }
         done
@@ -126,7 +124,7 @@ impl PinnedTransfers {
         } else {
             queue.submit_with(&mut state, &mut copy)
         };
-        // Also after an error: submitted work may use the block.
+        // Also when something failed: what was submitted may use the block.
         blocks.used(host, ticket);
         drop(blocks);
         drop(state);

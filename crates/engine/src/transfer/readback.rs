@@ -1,4 +1,4 @@
-//! Reads from the device to the host.
+//! From the device to the host.
 
 use crate::backend::Recorder;
 use crate::error::Error;
@@ -18,26 +18,26 @@ use dml_gpu::{Ticket, Waited};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The number of chunks in flight at a time.
+/// Chunks on their way at a time.
 const AHEAD: usize = 3;
 
-/// Reads of one device: [polled](crate::transfer::polled) for a few bytes, through the copy kernel
-/// up to 64 KiB, and through staging memory in chunks above.
+/// Read-backs of one device: [polled](crate::transfer::polled) where there are few bytes, through the copy kernel up to 64 KiB, and
+/// through staging memory in chunks above.
 pub(crate) struct Readbacks {
     queue: Arc<DeviceQueue>,
     copy_words: KernelRef,
     polled: Arc<PolledReadback>,
 }
 
-/// The address of the first whole word of the bytes, the number of words, and the offset of the
-/// bytes in them. Blocks are multiples of words.
+/// The first whole word of the bytes, how many words they reach over, and where the bytes begin in them. Blocks are
+/// multiples of words.
 fn words_around(src: u64, bytes: usize) -> (u64, u32, usize) {
     let skip = (src & 3) as usize;
     (src & !3, (skip + bytes).div_ceil(4) as u32, skip)
 }
 
 impl Readbacks {
-    /// Reads by a kernel that [copies words](copy_kernel::copy_words), and by `polled`.
+    /// Read-backs by a kernel that [copies words](copy_kernel::copy_words), and by `polled`.
     pub(crate) fn new(queue: Arc<DeviceQueue>, copy_words: KernelRef, polled: PolledReadback) -> Self {
         let polled = Arc::new(polled);
         queue.keep(Arc::clone(&polled) as _);
@@ -49,8 +49,7 @@ impl Readbacks {
         &self.polled
     }
 
-    /// Reads `out.len()` bytes from `src`, after all work enqueued before. Waits; polls before it
-    /// blocks.
+    /// Reads `out.len()` bytes from `src`, after all work enqueued before. Waits; polls before it blocks.
     ///
     /// # Errors
     /// As [`Device::download`](crate::Device::download).
@@ -71,7 +70,7 @@ impl Readbacks {
         } else {
             self.read_small(src, out)
         };
-        // A fault is the cause of later errors.
+        // A fault is the cause of what went wrong after it.
         queue.check_faults()?;
         read
     }
@@ -142,7 +141,7 @@ impl Readbacks {
         submitted
     }
 
-    /// Reads with the copy kernel, in whole words: blocks are multiples of words.
+    /// By the copy kernel, in whole words: blocks are multiples of them.
     fn read_small(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
         let (queue, pool) = (&*self.queue, &self.queue.host_pools.readback_small);
         let submission = &queue.submission;
@@ -167,10 +166,9 @@ impl Readbacks {
         readback.used(ticket);
         queue.wait(ticket)?;
         let host = mapped(&readback)?;
-        // SAFETY: the segment is mapped and has room for `SMALL_COPY` bytes and 8 more, and so for
-        // `skip`, at most 3, and `out`, at most `SMALL_COPY` (`download`). The GPU wrote it and is
-        // done, and it has no other user. `out` is other memory: nobody has a slice of a pool's
-        // segment.
+        // SAFETY: the segment is mapped and has room for `SMALL_COPY` bytes and 8 more, and so for `skip`, at most 3, and
+        // `out`, at most `SMALL_COPY` (`download`). The GPU wrote it and is done, and nobody else has it. `out` is other
+        // memory: nobody has a slice of a pool's segment.
         unsafe {
             std::ptr::copy_nonoverlapping(host.as_ptr().add(skip), out.as_mut_ptr(), out.len());
         }
@@ -180,7 +178,7 @@ impl Readbacks {
     fn read_large(&self, src: u64, out: &mut [u8]) -> Result<(), Error> {
         let (queue, pool) = (&*self.queue, &self.queue.host_pools.readback_large);
         let mut from = src;
-        // The segments of abandoned chunks go back to the pool, too.
+        // The pool gets the segments of chunks that nobody waits for any more, too.
         let mut on_their_way: VecDeque<(PooledSegment<'_>, Ticket, &mut [u8])> = VecDeque::new();
         for part in out.chunks_mut(pool.bytes() as usize) {
             if on_their_way.len() == AHEAD
@@ -202,7 +200,7 @@ impl Readbacks {
             };
             let (submitted, ticket) = queue.submit_for_host(&mut state, Some(&mut copy));
             drop(state);
-            // Also after an error: the GPU may use it.
+            // Also when something failed: the GPU may use it.
             readback.used(ticket);
             submitted?;
             on_their_way.push_back((readback, ticket, part));
@@ -214,9 +212,8 @@ impl Readbacks {
     fn arrive(&self, (segment, ticket, part): (PooledSegment<'_>, Ticket, &mut [u8])) -> Result<(), Error> {
         self.queue.wait(ticket)?;
         let host = mapped(&segment)?;
-        // SAFETY: the segment is mapped and has a chunk's bytes, and `part` is a chunk. The GPU
-        // wrote it and is done, and it has no other user. `part` is other memory: nobody has a
-        // slice of a pool's segment.
+        // SAFETY: the segment is mapped and has a chunk's bytes, of which `part` is one. The GPU wrote it and is done, and
+        // nobody else has it. `part` is other memory: nobody has a slice of a pool's segment.
         unsafe { std::ptr::copy_nonoverlapping(host.as_ptr(), part.as_mut_ptr(), part.len()) };
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Uploads from the host to the device.
+//! From the host to the device.
 
 use crate::error::Error;
 use crate::kernels::interface::ArgumentBlock;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 /// Uploads of one device.
 ///
-/// Up to 64 KiB go through a ring of mapped memory, in order with the commands. More bytes go
-/// through staging memory in chunks: the host copies one chunk while the GPU copies another.
+/// Up to 64 KiB travel through a ring of mapped memory, inside the command stream. More goes through staging
+/// memory in chunks, the host's copy of one beside the GPU's of another.
 pub(crate) struct Uploads {
     queue: Arc<DeviceQueue>,
     copy_words: KernelRef,
@@ -28,8 +28,7 @@ impl Uploads {
         Self { queue, copy_words }
     }
 
-    /// Writes `data` to `dst`, after all work enqueued before. The data is copied before this
-    /// returns.
+    /// Writes `data` to `dst`, after all work enqueued before. The data is copied before this returns.
     ///
     /// # Errors
     /// As [`Device::upload`](crate::Device::upload).
@@ -49,7 +48,7 @@ impl Uploads {
         self.upload_small(&mut state, dst, data)
     }
 
-    /// Uploads at most [`SMALL_COPY`] bytes, even if a thread captures.
+    /// At most [`SMALL_COPY`] bytes, whoever captures.
     pub(crate) fn upload_small(&self, state: &mut State, dst: u64, data: &[u8]) -> Result<(), Error> {
         let range = AddressRange::new(dst, data.len() as u64);
         let Some((segment, offset)) = state.memory.locate_segment(dst, data.len() as u64) else {
@@ -63,8 +62,7 @@ impl Uploads {
         self.queue.copy_from_ring(state, from, segment, offset, range)
     }
 
-    /// Uploads at most [`MAX_REGION_BYTES`](crate::memory::upload_ring::MAX_REGION_BYTES) bytes
-    /// now, also if the calling thread captures: the upload is no part of its graph.
+    /// At most [`MAX_REGION_BYTES`](crate::memory::upload_ring::MAX_REGION_BYTES) bytes, now also where the calling thread captures: what is written is no part of its graph.
     pub(crate) fn upload_at_once(&self, dst: u64, data: &[u8]) -> Result<(), Error> {
         let range = AddressRange::new(dst, data.len() as u64);
         self.queue.submission.alive()?;
@@ -78,8 +76,7 @@ impl Uploads {
         self.queue.copy_from_ring(&mut state, from, segment, offset, range)
     }
 
-    /// Captures an upload of at most [`SMALL_COPY`] bytes with its bytes. False if the calling
-    /// thread does not capture.
+    /// Captures an upload of at most [`SMALL_COPY`] bytes with its bytes. False if the calling thread captures nothing.
     #[cold]
     fn capture_upload(&self, state: &mut State, dst: u64, data: &[u8]) -> Result<bool, Error> {
         let State { capture, memory, .. } = state;
@@ -98,8 +95,7 @@ impl Uploads {
         Ok(true)
     }
 
-    /// Runs `run` with the launch of the copy kernel that writes `to`, in whole words, from an
-    /// address.
+    /// Runs `run` with the launch of the copy kernel that writes `to`, whole words, from an address.
     fn with_copy<R>(
         &self,
         to: AddressRange,
@@ -122,9 +118,8 @@ impl Uploads {
             let staging = pool.take_in_any_case(queue.gpu(), queue.submission.timeline());
             let mut staging = queue.submission.wrap(staging)?;
             let host = mapped(&staging)?;
-            // SAFETY: the segment is mapped and has the bytes of a chunk, and `part` is a chunk.
-            // The segment has no other user, and the GPU is done with it, as the pool gives no
-            // others. `part` is other memory: nobody has a slice of the segment.
+            // SAFETY: the segment is mapped and has the bytes of a chunk, of which `part` is one. Nobody else has it, and the
+            // GPU is done with it, as the pool gives no others. `part` is other memory: nobody has a slice of it.
             unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), host.as_ptr(), part.len()) };
             let mut state = queue.lock();
             let Some((segment, offset)) = state.memory.locate_segment(to, bytes) else {
@@ -145,7 +140,7 @@ impl Uploads {
     }
 }
 
-/// Whether the copy kernel can write these bytes.
+/// The copy kernel can write these bytes.
 fn by_words(range: AddressRange) -> bool {
     range.start.is_multiple_of(4) && (range.end - range.start).is_multiple_of(4)
 }

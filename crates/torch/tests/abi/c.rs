@@ -54,7 +54,11 @@ fn define(out: &mut String, definition: &Definition) {
             comment(out, "", docs);
             writeln!(out, "{} {name} {{", keyword(*is_union)).expect("a string");
             for field in fields {
-                line(out, field, &format!("{};", declare(&field.is, &field.name)));
+                let code = match &field.is {
+                    Type::Function(inputs, result) => call(&lead(result), &format!("(*{})", field.name), inputs, "  "),
+                    of => declare(of, &field.name),
+                };
+                line(out, field, &format!("{code};"));
             }
             out.push_str("};\n");
         }
@@ -84,14 +88,17 @@ fn comment(out: &mut String, indent: &str, lines: &[String]) {
 }
 
 fn prototype(function: &Function) -> String {
-    let (result, name) = (lead(&function.result), &function.name);
-    let whole = format!("{result}{name}({});\n", arguments(&function.arguments));
-    if whole.len() <= 101 {
+    format!("{};\n", call(&lead(&function.result), &function.name, &function.arguments, ""))
+}
+
+/// A function's declaration: on one line where there is room, else an argument a line.
+fn call(result: &str, name: &str, inputs: &[(String, Type)], indent: &str) -> String {
+    let whole = format!("{result}{name}({})", arguments(inputs));
+    if indent.len() + whole.len() < 100 {
         return whole;
     }
-    // An argument a line.
-    let each: Vec<String> = function.arguments.iter().map(|(name, of)| format!("    {}", declare(of, name))).collect();
-    format!("{result}{name}(\n{});\n", each.join(",\n"))
+    let each: Vec<String> = inputs.iter().map(|(name, of)| format!("{indent}    {}", declare(of, name))).collect();
+    format!("{result}{name}(\n{})", each.join(",\n"))
 }
 
 /// A type before a name: `int32_t `, `const char* `.

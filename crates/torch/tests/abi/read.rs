@@ -239,17 +239,14 @@ fn number(of: &Expr) -> u64 {
 
 /// The lines of a doc comment.
 fn docs(attributes: &[Attribute]) -> Vec<String> {
-    let text = |attribute: &Attribute| match &attribute.meta {
-        Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
-            Expr::Lit(literal) => match &literal.lit {
-                Lit::Str(text) => Some(text.value().trim_end().trim_start_matches(' ').to_owned()),
-                _ => None,
-            },
-            _ => None,
-        },
-        _ => None,
+    let line = |attribute: &Attribute| {
+        let Meta::NameValue(pair) = &attribute.meta else { return None };
+        let Expr::Lit(literal) = &pair.value else { return None };
+        let Lit::Str(text) = &literal.lit else { return None };
+        let text = text.value();
+        pair.path.is_ident("doc").then(|| text.strip_prefix(' ').unwrap_or(&text).trim_end().to_owned())
     };
-    attributes.iter().filter_map(text).collect()
+    attributes.iter().filter_map(line).collect()
 }
 
 /// `tensor_flag` as `TensorFlag`.
