@@ -1,26 +1,24 @@
 // Written by `make abi` from the sources of crates/torch.
 // clang-format off
 //
-// The C ABI of the engine, libdml_torch. The PyTorch plugins call it through `plugin/engine.h`,
-// and the Python package through `python/torch_dml/abi.py`: both are written from this crate's
-// sources (`tests/abi.rs`). Plain C, no PyTorch type.
+// The C ABI of the engine, libdml_torch. The PyTorch plugins call it through `plugin/engine.h`, and
+// the Python package through `python/torch_dml/abi.py`. Both files are written from the sources of
+// this crate (`tests/abi`). It is plain C without PyTorch's types.
 //
-// A function that can fail returns a `DmlStatus`; the message is `dml_last_error()`. Sizes and
-// strides are in elements, memory figures in bytes. No panic crosses the interface, and what a
-// pointer argument points to is not kept after the call. There is no safety against a caller that
-// breaks the contract:
+// A function that can fail returns a `DmlStatus`; `dml_last_error()` has the message. Sizes and
+// strides are in elements, memory figures in bytes. No panic crosses the interface, and no pointer
+// argument is kept after the call. The interface is not safe against a caller that breaks the
+// contract:
 //
-// - **places**: a pointer to be written through is not null, aligned, and valid for a write of its
-//   type;
-// - **arrays**: a pointer with a length is valid for so many values, which are initialised and
-//   which nobody writes during the call, unless it is where the call writes; with the length 0 it
-//   may be null;
-// - **values**: a `DmlValue` holds what its tag says, and the arrays in it are as above, for the
-//   time of the call;
-// - **host**: the functions of a `DmlHost` may be called, with its `context`, on the calling
-//   thread until the call returns;
-// - **handles**: a handle is 0, or what the function that makes its kind has given, and was not
-//   freed. It may be used by several threads at a time, but not while one frees it;
+// - **places**: a pointer for a result is not null, aligned, and valid for a write of its type;
+// - **arrays**: a pointer with a length is valid for that many initialised values. Nobody writes
+//   them during the call, unless the call itself does. If the length is 0, the pointer may be null;
+// - **values**: a `DmlValue` has the content that its tag selects, and its arrays are valid as above
+//   during the call;
+// - **host**: the functions of a `DmlHost` may be called, with its `context`, on the calling thread
+//   until the call returns;
+// - **handles**: a handle is 0, or the result of the function that makes handles of its kind, and was
+//   not freed. Several threads may use it at a time, but not while a thread frees it;
 // - **texts**: a string is null or ends with a 0.
 //
 // The proofs of the `unsafe` blocks name the contract by these words.
@@ -41,10 +39,10 @@ typedef struct DmlStat DmlStat;
 typedef struct DmlPoolStats DmlPoolStats;
 typedef struct DmlMemoryStats DmlMemoryStats;
 
-// Version of this interface; whoever calls it must have been built for the same one.
-#define DML_ABI_VERSION 11u
+// Version of this interface. Callers must be built for the same version.
+#define DML_ABI_VERSION 12u
 
-// What a call came to.
+// The status of a call.
 typedef enum DmlStatus {
   DML_OK = 0,  // It worked.
   DML_RUNTIME_ERROR = 1,  // `RuntimeError`
@@ -56,6 +54,7 @@ typedef enum DmlStatus {
   DML_DEVICE_LOST = 7,  // `torch.AcceleratorError` where there is one, else `RuntimeError`
   DML_FALLBACK = 8,  // This operator has no kernel for these arguments: the CPU must run it.
   DML_INTERRUPTED = 9,  // The check of `dml_set_interrupt_check` ended a wait.
+  DML_NEEDS_DATA = 10,  // `dml_infer`: the results depend on values.
 } DmlStatus;
 
 // The codes of dtypes.
@@ -115,7 +114,7 @@ struct DmlTensor {
   uint8_t flags;  // Bits of `DmlTensorFlag`.
 };
 
-// What a `DmlValue` holds.
+// The kinds of a `DmlValue`.
 typedef enum DmlTag {
   DML_TAG_NONE = 0,  // Nothing.
   DML_TAG_BOOL = 1,  // `bool`
@@ -136,7 +135,7 @@ typedef enum DmlTag {
   DML_TAG_UNSIGNED = 14,  // A result alone: an int whose bits are those of a uint64.
 } DmlTag;
 
-// What a `DmlValue` holds; its tag says which.
+// The content of a `DmlValue`. Its tag selects the member.
 union DmlPayload {
   uint8_t boolean;  // `DML_TAG_BOOL`
   int64_t integer;  // `DML_TAG_INT`, `DML_TAG_UNSIGNED`, and the index of a `DML_TAG_DEVICE`
@@ -167,18 +166,37 @@ typedef enum DmlPrecision {
   DML_PRECISION_MEDIUM = 2,  // "medium"
 } DmlPrecision;
 
-// What the engine asks of the plugin during `dml_call`. A callback that fails returns a
-// `DmlStatus` and leaves the message to `dml_set_error`.
+// Functions of the plugin that the engine calls during `dml_call`. A function that fails returns a
+// `DmlStatus` and sets the message with `dml_set_error`.
 struct DmlHost {
   void* context;  // Passed back to each function.
   // A new uninitialised tensor on dml:`device`. `strides` may be null: contiguous. The call owns
-  // it: what is not returned is released when the call ends.
-  int32_t (*empty)(void* context, const int64_t* sizes, const int64_t* strides, int32_t dim, uint8_t dtype, uint8_t device, DmlTensor* out);
+  // it: tensors that are not returned are released when the call ends.
+  int32_t (*empty)(
+      void* context,
+      const int64_t* sizes,
+      const int64_t* strides,
+      int32_t dim,
+      uint8_t dtype,
+      uint8_t device,
+      DmlTensor* out);
   // Resizes an `out=` tensor as at::native::resize_output does, warning included, and refreshes
   // it.
-  int32_t (*resize)(void* context, DmlTensor* tensor, const int64_t* sizes, const int64_t* strides, int32_t dim);
+  int32_t (*resize)(
+      void* context,
+      DmlTensor* tensor,
+      const int64_t* sizes,
+      const int64_t* strides,
+      int32_t dim);
   // A view of `base`'s storage. The offset counts elements from the storage's start.
-  int32_t (*view)(void* context, const DmlTensor* base, const int64_t* sizes, const int64_t* strides, int32_t dim, int64_t storage_offset, DmlTensor* out);
+  int32_t (*view)(
+      void* context,
+      const DmlTensor* base,
+      const int64_t* sizes,
+      const int64_t* strides,
+      int32_t dim,
+      int64_t storage_offset,
+      DmlTensor* out);
   void (*warn)(void* context, const char* message);  // A warning for the user.
   // How float32 is multiplied: a `DmlPrecision`. Asked by products of float32.
   uint8_t (*matmul_precision)(void* context);
@@ -188,7 +206,7 @@ struct DmlHost {
   uint8_t deterministic;  // `torch.are_deterministic_algorithms_enabled()`
 };
 
-// What a `DmlActivity` did.
+// The kinds of a `DmlActivity`.
 typedef enum DmlWork {
   DML_WORK_KERNEL = 0,  // A kernel ran.
   DML_WORK_UPLOAD = 1,  // Bytes came from the host.
@@ -201,7 +219,7 @@ typedef enum DmlWork {
 struct DmlActivity {
   const char* name;  // The kernel's name, or "graph replay", "upload", "download".
   const char* op;  // The operator that enqueued it.
-  uint64_t correlation;  // What `dml_profile_correlate` said there.
+  uint64_t correlation;  // The id of `dml_profile_correlate` when it was enqueued.
   int64_t enqueued[2];  // When the host enqueued it.
   int64_t ran[2];  // When it ran on the device. The activities of a device do not overlap.
   uint64_t bytes_read;  // Bytes named as read.
@@ -275,6 +293,17 @@ int32_t dml_fallback_is_error(void);
 // Runs operator `op` on dml:`device`. Lists and strings in `results` belong to the engine and live
 // until the calling thread's next `dml_call`. A missing result has the tag NONE.
 int32_t dml_call(
+    uint32_t op,
+    int32_t device,
+    const DmlValue* args,
+    size_t nargs,
+    const DmlHost* host,
+    DmlValue* results,
+    size_t nresults);
+
+// Describes the results of a call of operator `op` on dml:`device` without running it, as tensors without a handle and without
+// memory. Lists, sizes and strides in `results` belong to the engine and live until the calling thread's next `dml_infer`.
+int32_t dml_infer(
     uint32_t op,
     int32_t device,
     const DmlValue* args,

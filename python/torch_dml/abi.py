@@ -20,12 +20,12 @@ from ctypes import (
 from enum import IntEnum
 from typing import Any
 
-# Version of this interface; whoever calls it must have been built for the same one.
-ABI_VERSION = 11
+# Version of this interface. Callers must be built for the same version.
+ABI_VERSION = 12
 
 
 class DmlStatus(IntEnum):
-    """What a call came to."""
+    """The status of a call."""
 
     OK = 0
     RUNTIME_ERROR = 1
@@ -37,6 +37,7 @@ class DmlStatus(IntEnum):
     DEVICE_LOST = 7
     FALLBACK = 8
     INTERRUPTED = 9
+    NEEDS_DATA = 10
 
 
 class DmlDType(IntEnum):
@@ -85,7 +86,7 @@ class DmlTensorFlag(IntEnum):
 
 
 class DmlTag(IntEnum):
-    """What a `DmlValue` holds."""
+    """The kinds of a `DmlValue`."""
 
     NONE = 0
     BOOL = 1
@@ -113,7 +114,7 @@ class DmlPrecision(IntEnum):
 
 
 class DmlWork(IntEnum):
-    """What a `DmlActivity` did."""
+    """The kinds of a `DmlActivity`."""
 
     KERNEL = 0
     UPLOAD = 1
@@ -173,6 +174,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "dml_operator_schema": (c_char_p, [c_uint32]),
     "dml_fallback_is_error": (c_int32, []),
     "dml_call": (c_int32, [c_uint32, c_int32, c_void_p, c_size_t, c_void_p, c_void_p, c_size_t]),
+    "dml_infer": (c_int32, [c_uint32, c_int32, c_void_p, c_size_t, c_void_p, c_void_p, c_size_t]),
     "dml_device_count": (c_int32, [POINTER(c_int32)]),
     "dml_device_info_json": (c_char_p, [c_int32]),
     "dml_unsupported_adapters_json": (c_char_p, []),

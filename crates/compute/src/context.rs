@@ -1,6 +1,6 @@
 //! What a computation is given beside its operands: the device, scratch memory and how results are to be computed.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::view::View;
 use dml_engine::{Device, FaultKind};
 use dml_kernel::DType;
@@ -32,6 +32,15 @@ pub trait Environment {
     fn product_dtype(&self) -> Option<DType>;
 }
 
+/// The phase of a call.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Only shapes, dtypes, strides, scratch memory and errors are wanted: nothing is launched, and views have no memory.
+    Infer,
+    /// The computation is enqueued.
+    Run,
+}
+
 /// What a computation is given beside its operands. Cheap to copy.
 #[derive(Copy, Clone)]
 pub struct Context<'a> {
@@ -43,6 +52,8 @@ pub struct Context<'a> {
     pub name: &'static str,
     /// The kind of error that an index out of range is.
     pub index_fault: FaultKind,
+    /// Whether work is enqueued, or only described.
+    pub phase: Phase,
 }
 
 impl Context<'_> {
@@ -59,5 +70,36 @@ impl Context<'_> {
     /// The same context on another device.
     pub fn on<'d>(&'d self, device: &'d Arc<Device>) -> Context<'d> {
         Context { device, ..*self }
+    }
+
+    /// Whether the computation is only described: nothing may be launched, read or written.
+    #[inline]
+    pub fn infers(&self) -> bool {
+        self.phase == Phase::Infer
+    }
+
+    /// Whether the computation may enqueue work of its own and wait for it, such as a trial of a kernel. Not while a graph
+    /// is captured.
+    pub fn may_wait(&self) -> bool {
+        !self.infers() && !self.device.is_capturing()
+    }
+
+    /// Writes `bytes` to device memory, in order with the work around it.
+    ///
+    /// # Errors
+    /// [`Error::Engine`].
+    pub fn upload(&self, address: u64, bytes: &[u8]) -> Result<()> {
+        if self.infers() { Ok(()) } else { Ok(self.device.upload(address, bytes)?) }
+    }
+
+    /// Reads device memory, after the work before it. Waits.
+    ///
+    /// # Errors
+    /// [`Error::NeedsData`] if the computation is only described, [`Error::Engine`].
+    pub fn download(&self, address: u64, bytes: &mut [u8]) -> Result<()> {
+        if self.infers() {
+            return Err(Error::NeedsData(format!("{} reads values of its operands", self.name)));
+        }
+        Ok(self.device.download(address, bytes)?)
     }
 }

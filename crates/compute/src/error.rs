@@ -12,6 +12,9 @@ pub enum Error {
     /// No kernel computes this on this adapter, or these values are left to another implementation. Nothing was written.
     #[error("no kernel: {0}")]
     NoKernel(String),
+    /// The results depend on values, which are not there while a computation is only [described](crate::context::Phase::Infer).
+    #[error("{0}")]
+    NeedsData(String),
     /// The engine's own error: out of memory, device lost, missing feature.
     #[error(transparent)]
     Engine(#[from] dml_engine::Error),

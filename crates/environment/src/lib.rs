@@ -131,6 +131,8 @@ variables! {
     PROFILE: String = "TORCH_DML_PROFILE", text;
     /// Features with known faults of drivers are avoided.
     QUIRKS: bool = "TORCH_DML_QUIRKS", flag;
+    /// Every call of an operator is described first, and compared with its description.
+    CHECK_INFERENCE: bool = "TORCH_DML_CHECK_INFERENCE", flag;
     /// Every lookup of a kernel builds it again and compares.
     CHECK_KERNELS: bool = "TORCH_DML_CHECK_KERNELS", flag;
     /// The folder that receives the SPIR-V of every kernel.

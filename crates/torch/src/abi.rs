@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_void};
 
 /// Version of this interface. Callers must be built for the same version.
-pub const ABI_VERSION: u32 = 11;
+pub const ABI_VERSION: u32 = 12;
 
 /// The status of a call.
 #[repr(i32)]
@@ -30,6 +30,8 @@ pub enum Status {
     Fallback = 8,
     /// The check of `dml_set_interrupt_check` ended a wait.
     Interrupted = 9,
+    /// `dml_infer`: the results depend on values.
+    NeedsData = 10,
 }
 
 /// The code of a dtype that the engine does not know.

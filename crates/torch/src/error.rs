@@ -56,6 +56,7 @@ impl From<dml_aten::Error> for Failure {
             E::Value(_) => Status::ValueError,
             E::NotImplemented(_) => Status::NotImplemented,
             E::Fallback(_) => Status::Fallback,
+            E::NeedsData(_) => Status::NeedsData,
         };
         Self::new(status, e.to_string())
     }

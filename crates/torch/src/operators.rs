@@ -4,9 +4,11 @@ use crate::abi::{DmlHost, DmlPayload, DmlTensor, DmlValue, Status, tag};
 use crate::convert::{NONE, arg, from_scalar, slice, to_abi};
 use crate::error::{Failure, guard, guard_value};
 use crate::host::Plugin;
+use dml_aten::inference::{Inferred, difference, infer};
 use dml_aten::{Arg, Ret, operators};
+use dml_compute::View;
 use dml_engine::measure::{self, Stage};
-use dml_environment::FALLBACK_IS_ERROR;
+use dml_environment::{CHECK_INFERENCE, FALLBACK_IS_ERROR};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -15,6 +17,8 @@ use std::sync::OnceLock;
 thread_local! {
     /// The tensor lists of the last call that returned any; the plugin has pointers to them.
     static LISTS: RefCell<Vec<Vec<DmlTensor>>> = const { RefCell::new(Vec::new()) };
+    /// The results of the last `dml_infer`, and its lists of tensors.
+    static DESCRIBED: RefCell<(Vec<Ret>, Vec<Vec<DmlTensor>>)> = const { RefCell::new((Vec::new(), Vec::new())) };
 }
 
 /// Names and schemas with their terminating zero.
@@ -72,34 +76,110 @@ pub unsafe extern "C" fn dml_call(
         let device = crate::device::open(device)?;
         // Not returned from a block, which would copy all eight elements.
         let mut list: SmallVec<[Arg; 8]> = SmallVec::new();
-        let mut special = false;
         // SAFETY: the contract's arrays.
         for value in unsafe { slice(args, nargs) } {
             // SAFETY: the contract's values; `list` goes when the call returns, and no operator
             // keeps an argument.
-            let value = unsafe { arg(value)? };
-            special |= value.is_special();
-            list.push(value);
+            list.push(unsafe { arg(value)? });
         }
         // SAFETY: the contract's host, which is not null and stays as it is during the call.
         let plugin = unsafe { Plugin::new(&*host) };
+        let inferred = CHECK_INFERENCE.get().unwrap_or(false).then(|| infer(op, &list, device, &plugin));
         let mut call = op.call(&list, device, &plugin);
         tracing::trace!(target: "dml::call", name = op.name, "call");
         let ran = {
             let _stage = measure::enter(Stage::Shape);
-            let ran = if special { dml_aten::run_special(&mut call, op, operators()) } else { (op.run)(&mut call) };
-            match ran {
-                // A function of reals leaves it to the CPU before it does anything.
-                Err(dml_aten::Error::Fallback(_)) if !special && dml_aten::asks_for_complex(&call, op) => {
-                    dml_aten::run_special(&mut call, op, operators())
-                }
-                ran => ran,
-            }
+            dml_aten::dispatch(&mut call, op)
         };
+        if let Some(inferred) = inferred {
+            check_inferred(op.name, &inferred, &ran.as_ref().map(|()| call.returns.as_slice()))?;
+        }
         ran.map_err(|e| explain(e, op.name, &list))?;
         // SAFETY: the contract's places: room for `nresults` results.
         unsafe { deliver(&call.returns, results, nresults) }
     })
+}
+
+/// Describes the results of a call of operator `op` on dml:`device` without running it, as tensors without a handle and without
+/// memory. Lists, sizes and strides in `results` belong to the engine and live until the calling thread's next `dml_infer`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dml_infer(
+    op: u32,
+    device: i32,
+    args: *const DmlValue,
+    nargs: usize,
+    host: *const DmlHost,
+    results: *mut DmlValue,
+    nresults: usize,
+) -> i32 {
+    guard(|| {
+        let op = *operators()
+            .get(op as usize)
+            .ok_or_else(|| Failure::new(Status::RuntimeError, format!("there is no operator {op}")))?;
+        let device = crate::device::open(device)?;
+        let mut list: SmallVec<[Arg; 8]> = SmallVec::new();
+        // SAFETY: the contract's arrays.
+        for value in unsafe { slice(args, nargs) } {
+            // SAFETY: the contract's values; `list` goes when the call returns.
+            list.push(unsafe { arg(value)? });
+        }
+        // SAFETY: the contract's host, which is not null and stays as it is during the call.
+        let plugin = unsafe { Plugin::new(&*host) };
+        let inferred = infer(op, &list, device, &plugin).map_err(|e| explain(e, op.name, &list))?;
+        DESCRIBED.with_borrow_mut(|(described, lists)| {
+            lists.clear();
+            described.clear();
+            described.extend(inferred.results);
+            for i in 0..nresults {
+                let value = match described.get(i) {
+                    None | Some(Ret::None) => NONE,
+                    Some(Ret::Scalar(s)) => from_scalar(*s),
+                    Some(Ret::Unsigned(bits)) => {
+                        DmlValue { tag: tag::UNSIGNED, len: 0, u: DmlPayload { integer: bits.cast_signed() } }
+                    }
+                    Some(Ret::Tensor(t)) => {
+                        DmlValue { tag: tag::TENSOR, len: 0, u: DmlPayload { tensor: description(t) } }
+                    }
+                    Some(Ret::Tensors(list)) => {
+                        let list: Vec<_> = list.iter().map(description).collect();
+                        let (len, tensors) = (list.len() as i64, list.as_ptr());
+                        lists.push(list);
+                        DmlValue { tag: tag::TENSORS, len, u: DmlPayload { tensors } }
+                    }
+                };
+                // SAFETY: the contract's places: room for `nresults` results.
+                unsafe { results.add(i).write(value) };
+            }
+        });
+        Ok(())
+    })
+}
+
+/// A result without memory. Its sizes and strides may be in `t` itself, which must not move.
+fn description(t: &View) -> DmlTensor {
+    DmlTensor { handle: std::ptr::null_mut(), data: 0, storage: 0, ..to_abi(t) }
+}
+
+/// Whether what was inferred of a call is what it did, for `TORCH_DML_CHECK_INFERENCE`.
+fn check_inferred(
+    name: &str,
+    inferred: &dml_aten::Result<Inferred>,
+    ran: &Result<&[Ret], &dml_aten::Error>,
+) -> Result<(), Failure> {
+    use dml_aten::Error;
+    let difference = match (inferred, ran) {
+        (Err(Error::NeedsData(_)), _) | (_, Err(Error::Engine(_) | Error::Host(_))) => None,
+        (Ok(inferred), Ok(given)) => difference(&inferred.results, given),
+        (Err(a), Err(b)) => (a.to_string() != b.to_string()).then(|| format!("{a:?} and {b:?}")),
+        (Ok(_), Err(e)) => Some(format!("results and {e:?}")),
+        (Err(e), Ok(_)) => Some(format!("{e:?} and results")),
+    };
+    match difference {
+        None => Ok(()),
+        Some(difference) => {
+            Err(Failure::new(Status::RuntimeError, format!("{name}: inferred and run differ: {difference}")))
+        }
+    }
 }
 
 /// An engine's error does not know what was asked of it; the operator, shapes and dtypes are added here.

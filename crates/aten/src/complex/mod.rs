@@ -24,6 +24,7 @@ pub mod route;
 pub mod scan;
 
 use crate::operator::Operator;
+pub use copy::checked_copy;
 pub use dispatch::run_complex;
 
 /// The overloads that make complex tensors of real ones.

@@ -60,7 +60,7 @@ fn local_scalar_dense(call: &mut Call, operator: &Operator) -> Result<()> {
     let t: &View = operator.argument(call, "self")?;
     let mut bytes = [0u8; 16];
     let size = t.element_size() as usize;
-    call.device.download(t.data, &mut bytes[..size])?;
+    call.download(t.data, &mut bytes[..size])?;
     call.ret_value(Ret::Scalar(decode_complex(t.dtype, &bytes[..size])));
     Ok(())
 }

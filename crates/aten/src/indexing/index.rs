@@ -40,7 +40,7 @@ pub fn on_device(call: &Call, t: &View) -> Result<View> {
     }
     let copy = call.empty(t.dtype, &t.sizes)?;
     if t.numel() > 0 {
-        call.device.upload(copy.data, &host::bytes_in_order(t)?)?;
+        call.upload(copy.data, &host::bytes_in_order(t)?)?;
     }
     Ok(copy)
 }

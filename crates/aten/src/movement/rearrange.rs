@@ -146,7 +146,7 @@ fn repeat_interleave(call: &mut Call, repeats: &View, output_size: Option<i64>) 
         Some(size) => size,
         None => {
             let mut bytes = vec![0u8; 8 * n as usize];
-            call.device.download(starts.data, &mut bytes)?;
+            call.download(starts.data, &mut bytes)?;
             let mut total = 0;
             for count in bytes.as_chunks::<8>().0 {
                 let count = i64::from_le_bytes(*count);

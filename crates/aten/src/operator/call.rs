@@ -11,6 +11,7 @@ use crate::operator::argument::{Arguments, elsewhere};
 use crate::operator::error::{Error, Result};
 use crate::tensor::casting::can_cast;
 use crate::tensor::overlap;
+use dml_compute::context::Phase;
 use dml_compute::{Context, Dims, Environment, Location, View};
 use dml_engine::{Device, FaultKind};
 use dml_kernel::DType;
@@ -61,7 +62,8 @@ impl<'a> Call<'a> {
         device: &'a Arc<Device>,
         host: &'a dyn Host,
     ) -> Self {
-        Call { context: Context { device, environment: host, name, index_fault }, args, host, returns: SmallVec::new() }
+        let context = Context { device, environment: host, name, index_fault, phase: Phase::Run };
+        Call { context, args, host, returns: SmallVec::new() }
     }
 
     /// A call with other arguments inside of this one.
@@ -71,7 +73,9 @@ impl<'a> Call<'a> {
 
     /// A call with other arguments and another host inside of this one.
     pub fn with_host<'b>(&'b self, args: &'b [Arg<'b>], host: &'b dyn Host) -> Call<'b> {
-        Call::named(self.name, self.index_fault, args, self.device, host)
+        let mut call = Call::named(self.name, self.index_fault, args, self.device, host);
+        call.context.phase = self.phase;
+        call
     }
 
     /// The arguments, to be taken as Rust values.

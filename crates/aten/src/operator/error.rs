@@ -24,6 +24,9 @@ pub enum Error {
     /// No kernel for these arguments; the plugin runs the operator on the CPU and counts it.
     #[error("no dml kernel: {0}")]
     Fallback(String),
+    /// The results depend on values, which are not there while a call is only [inferred](crate::inference::infer).
+    #[error("{0}")]
+    NeedsData(String),
     /// The engine's own error: out of memory, device lost, missing feature.
     #[error(transparent)]
     Engine(#[from] dml_engine::Error),
@@ -39,6 +42,7 @@ impl From<dml_compute::Error> for Error {
             Compute::Invalid(message) => Error::Runtime(message),
             Compute::TooLarge(message) => Error::NotImplemented(message),
             Compute::NoKernel(message) => Error::Fallback(message),
+            Compute::NeedsData(message) => Error::NeedsData(message),
             Compute::Engine(e) => Error::Engine(e),
             Compute::Allocation(status) => Error::Host(status),
         }

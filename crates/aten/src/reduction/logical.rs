@@ -113,7 +113,7 @@ fn equal(call: &mut Call, a: &View, b: &View) -> Result<()> {
         let reduction = Reduction { inputs: &[&flags], outs: &[&out], axes, tables: &[], numbers: &[] };
         reduce(call, &Quantifier::All, &reduction)?;
         let mut byte = [0u8];
-        call.device.download(out.data, &mut byte)?;
+        call.download(out.data, &mut byte)?;
         same = byte[0] != 0;
     }
     call.ret_value(Ret::Scalar(Number::Bool(same)));

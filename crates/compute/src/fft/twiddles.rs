@@ -101,6 +101,9 @@ fn table(
     number: u64,
     roots: impl FnOnce() -> Vec<(f64, f64)>,
 ) -> Result<AddressRange> {
+    if cx.infers() {
+        return Ok(AddressRange::new(0, 0));
+    }
     let double = part == DType::F64;
     let bytes = || -> Vec<u8> {
         let numbers = roots().into_iter().flat_map(|(re, im)| [re, im]);

@@ -46,7 +46,7 @@ impl<'t> Count<'t> {
     /// Waits for the number of elements that are set.
     pub fn total(&self, cx: &Context) -> Result<i64> {
         let mut bytes = [0u8; 4];
-        cx.device.download(self.before.data + 4 * self.blocks, &mut bytes)?;
+        cx.download(self.before.data + 4 * self.blocks, &mut bytes)?;
         Ok(i64::from(u32::from_le_bytes(bytes)))
     }
 

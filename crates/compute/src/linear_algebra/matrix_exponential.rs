@@ -74,8 +74,8 @@ pub fn exponentials(cx: &Context, a: &View, out: &View) -> Result<()> {
     let (places, halvings) = (cx.empty(DType::I32, &[batch])?, cx.empty(DType::I32, &[batch])?);
     let bytes =
         |number: &dyn Fn(usize) -> u32| -> Vec<u8> { order.iter().flat_map(|&i| number(i).to_ne_bytes()).collect() };
-    cx.device.upload(places.data, &bytes(&|i| i as u32))?;
-    cx.device.upload(halvings.data, &bytes(&|i| ways[i].squarings))?;
+    cx.upload(places.data, &bytes(&|i| i as u32))?;
+    cx.upload(halvings.data, &bytes(&|i| ways[i].squarings))?;
     let select = |from: &View, to: &View, back: bool| {
         let spec = Select { dtype, index: matrices::index_of(&[from]), back };
         let (numel, each) = (from.numel(), n * n);

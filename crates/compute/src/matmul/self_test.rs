@@ -44,7 +44,7 @@ pub fn usable(cx: &Context, dtype: DType) -> Result<Option<Units>> {
     if let Some(&units) = found.get() {
         return Ok(units);
     }
-    let may_wait = !cx.device.is_capturing();
+    let may_wait = cx.may_wait();
     let candidates = matrix_select::candidates(cx.device.info(), dtype);
     let tried = first_right(candidates, |units| judged(cx, units, dtype, may_wait))?;
     Ok(tried.and_then(|units| *found.get_or_init(|| units)))

@@ -9,8 +9,8 @@ use crate::view::{View, memory_format, overlap};
 use dml_kernel::DType;
 
 pub fn upload_bytes(cx: &Context, dst: u64, bytes: &[u8], wait: bool) -> Result<()> {
-    if !cx.device.upload_pinned(dst, bytes, wait)? {
-        cx.device.upload(dst, bytes)?;
+    if !cx.infers() && !cx.device.upload_pinned(dst, bytes, wait)? {
+        cx.upload(dst, bytes)?;
     }
     Ok(())
 }
@@ -18,8 +18,8 @@ pub fn upload_bytes(cx: &Context, dst: u64, bytes: &[u8], wait: bool) -> Result<
 /// Downloads a tensor of any strides as contiguous bytes. Unless it is to `wait`, pinned memory may be written after the return.
 pub fn read_back(cx: &Context, src: &View, bytes: &mut [u8], wait: bool) -> Result<()> {
     let dense = if src.negative { contiguous(cx, src)? } else { as_contiguous(cx, src)? };
-    if !cx.device.download_pinned(dense.data, bytes, wait)? {
-        cx.device.download(dense.data, bytes)?;
+    if cx.infers() || !cx.device.download_pinned(dense.data, bytes, wait)? {
+        cx.download(dense.data, bytes)?;
     }
     Ok(())
 }

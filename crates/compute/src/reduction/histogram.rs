@@ -25,7 +25,7 @@ pub fn extremes(cx: &Context, t: &View) -> Result<[Number; 2]> {
     let [least, most] = [0, 1].map(|i| both.as_strided(&[], &[], i));
     extremum::both(cx, t, [&least, &most], Axes::all(false))?;
     let (mut bytes, size) = ([0u8; 16], t.element_size() as usize);
-    cx.device.download(both.data, &mut bytes[..2 * size])?;
+    cx.download(both.data, &mut bytes[..2 * size])?;
     Ok([0, 1].map(|i| {
         let mut number = [0; 8];
         number[..size].copy_from_slice(&bytes[i * size..][..size]);

@@ -23,7 +23,7 @@ fn integers(call: &Call, list: TensorOrInts) -> Result<Vec<i64>> {
         call.check_place(t)?;
         let dense = as_contiguous(call, t)?;
         let mut bytes = vec![0; dense.numel() as usize * dense.element_size() as usize];
-        call.device.download(dense.data, &mut bytes)?;
+        call.download(dense.data, &mut bytes)?;
         bytes
     };
     let size = t.element_size() as usize;
@@ -108,7 +108,7 @@ pub fn checked(
     let lengths = call.empty(DType::I64, &[3, batch])?;
     let bytes: Vec<u8> = inputs.iter().chain(&counts).chain(&starts).flat_map(|n| n.to_le_bytes()).collect();
     if batch > 0 {
-        call.device.upload(lengths.data, &bytes)?;
+        call.upload(lengths.data, &bytes)?;
     }
     Ok(Problem {
         log_probs: as_contiguous(call, log_probs)?,

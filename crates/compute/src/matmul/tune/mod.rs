@@ -103,7 +103,7 @@ fn mode(cx: &Context) -> Option<Autotune> {
 impl Problem {
     /// Enqueues it in the way that was chosen for it, or in one that is known, or about to be, for its speed.
     pub fn run_tuned(&self, cx: &Context, question: Question, chosen: Way) -> Result<()> {
-        let Some(mode) = mode(cx) else { return self.run_in(cx, chosen) };
+        let Some(mode) = mode(cx).filter(|_| !cx.infers()) else { return self.run_in(cx, chosen) };
         let key = Key { device: cx.device.index(), question, operands: [self.a.access, self.b.access] };
         match seen(cx, key, chosen, mode) {
             State::Counted(_) => self.run_in(cx, chosen),
