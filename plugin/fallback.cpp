@@ -36,11 +36,6 @@ bool forbidden() {
   return mode != nullptr && std::strcmp(mode, "error") == 0;
 }
 
-std::string name_of(const c10::OperatorHandle& op) {
-  const c10::OperatorName& name = op.operator_name();
-  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-}
-
 // The CPU refuses another device's generator. One seeded from it keeps the results a function of its state.
 at::Generator cpu_twin(const at::Generator& generator) {
   at::Generator own = generator;
@@ -80,9 +75,9 @@ std::optional<c10::Device> device_to_restore(const c10::OperatorHandle& op, cons
 }
 
 // The CPU would compute with tensors of any device, where every other backend refuses. Lists are left alone: indices
-// may be on the CPU. So may 0-dim tensors, and the lengths of packed sequences.
+// may be on the CPU. So may 0-dim tensors, the lengths of packed sequences, and weights that FBGEMM has packed.
 void check_same_device(const std::string& name, const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
-  if (name == "aten::_pack_padded_sequence") return;
+  if (name == "aten::_pack_padded_sequence" || name.rfind("aten::fbgemm_linear_", 0) == 0) return;
   std::optional<c10::Device> dml;
   std::optional<c10::Device> other;
   for (size_t i = stack.size() - op.schema().arguments().size(); i < stack.size(); ++i) {
@@ -114,6 +109,11 @@ void register_fallback_of(c10::DispatchKey ours, c10::DispatchKey own) {
 }
 
 }  // namespace
+
+std::string name_of(const c10::OperatorHandle& op) {
+  const c10::OperatorName& name = op.operator_name();
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
 
 void count_fallback(const std::string& name) {
   TORCH_CHECK_NOT_IMPLEMENTED(!forbidden(), "The operator '", name,

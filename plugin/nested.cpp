@@ -55,6 +55,11 @@ void layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::
   }
 }
 
+// The example is read on the host, wherever it is.
+at::Tensor from_padded(const at::Tensor& padded, const at::Tensor& shape_example, bool fuse_transform_0213) {
+  return at::native::nested_from_padded_generic(padded, shape_example.cpu(), fuse_transform_0213);
+}
+
 }  // namespace
 
 void register_nested() {
@@ -71,7 +76,7 @@ void register_nested() {
   set_stub(at::native::LayerNormBackwardKernel, &layer_norm_backward);
 
   torch::Library& aten = library("aten", backend.dense);
-  aten.impl("aten::_nested_from_padded", TORCH_FN(at::native::nested_from_padded_generic));
+  aten.impl("aten::_nested_from_padded", TORCH_FN(from_padded));
   aten.impl("aten::_nested_tensor_from_mask", TORCH_FN(at::native::NestedTensor_nested_tensor_from_mask));
   aten.impl("aten::_nested_tensor_from_mask_left_aligned",
             TORCH_FN(at::native::NestedTensor_nested_tensor_from_mask_left_aligned));

@@ -46,6 +46,7 @@ void register_copies(torch::Library& aten, Names& taken);
 void register_hot(torch::Library& aten, Names& taken);
 void register_table(torch::Library& library, const char* name_space, const Names& taken);
 void register_fallback();
+void register_host_reads();
 // Autocast's kernels of operators of their own, whose names are added to those that PyTorch's lists must leave alone.
 void register_autocast_products(Names& taken);
 void register_autocast(const Names& taken);
