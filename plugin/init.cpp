@@ -84,6 +84,7 @@ void register_all() {
   if (!is_cuda()) register_autocast(products);  // PyTorch has CUDA's
   register_attention();
   register_ldexp();
+  register_kaiser_window();
   register_nested();
   register_quantized();
   register_sparse();

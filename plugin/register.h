@@ -53,6 +53,7 @@ void register_autocast(const Names& taken);
 void register_library_autocast(const char* name_space);
 void register_attention();
 void register_ldexp();
+void register_kaiser_window();
 void register_nested();
 void register_quantized();
 void register_sparse();
