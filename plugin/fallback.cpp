@@ -74,6 +74,26 @@ std::optional<c10::Device> device_to_restore(const c10::OperatorHandle& op, cons
   return std::nullopt;
 }
 
+template <c10::DispatchKey Cpu>
+void boxed_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  fallback(op, stack, Cpu);
+}
+
+// In CUDA's place too for PrivateUse1's key: operators of CUDA's that are not ours go there (cuda.cpp).
+template <c10::DispatchKey Cpu>
+void register_fallback_of(c10::DispatchKey ours, c10::DispatchKey own) {
+  for (const auto key : std::set{ours, own}) {
+    library("_", key).fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_fallback<Cpu>>());
+  }
+}
+
+}  // namespace
+
+std::string name_of(const c10::OperatorHandle& op) {
+  const c10::OperatorName& name = op.operator_name();
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
+
 // The CPU would compute with tensors of any device, where every other backend refuses. Lists are left alone: indices
 // may be on the CPU. So may 0-dim tensors, the lengths of packed sequences, and weights that FBGEMM has packed.
 void check_same_device(const std::string& name, const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
@@ -93,26 +113,6 @@ void check_same_device(const std::string& name, const c10::OperatorHandle& op, c
   TORCH_CHECK(!dml.has_value() || !other.has_value(),
               "Expected all tensors to be on the same device, but found at least two devices, ", *dml, " and ", *other,
               "! (in ", name, ")");
-}
-
-template <c10::DispatchKey Cpu>
-void boxed_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  fallback(op, stack, Cpu);
-}
-
-// In CUDA's place too for PrivateUse1's key: operators of CUDA's that are not ours go there (cuda.cpp).
-template <c10::DispatchKey Cpu>
-void register_fallback_of(c10::DispatchKey ours, c10::DispatchKey own) {
-  for (const auto key : std::set{ours, own}) {
-    library("_", key).fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_fallback<Cpu>>());
-  }
-}
-
-}  // namespace
-
-std::string name_of(const c10::OperatorHandle& op) {
-  const c10::OperatorName& name = op.operator_name();
-  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
 }
 
 void count_fallback(const std::string& name) {

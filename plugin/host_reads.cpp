@@ -56,22 +56,37 @@ const std::vector<const char*> kPacking = {
 // TorchScript's own operators, which no dispatcher knows, and of which the last argument is read: sizes, or numbers.
 constexpr const char* kOfTorchScript[] = {"aten::_tensor_to_list", "onnx::Reshape"};
 
-void on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const at::AutoDispatchBelowAutograd plain;  // As on the CPU, there is no gradient.
-  fallback(op, stack);
+bool is_ours(const at::IValue& value) {
+  return value.isTensor() && value.toTensor().defined() && dml::is_ours(value.toTensor().device());
 }
 
 void to_cpu(at::IValue& value) {
-  if (value.isTensor() && value.toTensor().defined() && is_ours(value.toTensor().device())) {
-    value = value.toTensor().cpu();
-  }
+  if (is_ours(value)) value = value.toTensor().cpu();
 }
 
-void pack(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const at::AutoDispatchBelowAutograd plain;
-  count_fallback(name_of(op));
-  for (size_t i = stack->size() - op.schema().arguments().size(); i < stack->size(); ++i) to_cpu((*stack)[i]);
-  op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::CPU), stack);
+// Above autograd, as a composite is, and unlike the fallback of other operators: the gradients of copies and of what
+// the composite does on the CPU are the composite's.
+template <bool results_stay>
+void on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  if (op.schema().is_mutable()) {
+    const at::AutoDispatchBelowAutograd plain;  // Sobol's integers and out= have none.
+    return fallback(op, stack);
+  }
+  const std::string name = name_of(op);
+  check_same_device(name, op, *stack);
+  count_fallback(name);
+  c10::Device device(c10::kCPU);
+  for (size_t i = stack->size() - op.schema().arguments().size(); i < stack->size(); ++i) {
+    at::IValue& value = (*stack)[i];
+    if (is_ours(value)) device = value.toTensor().device();
+    to_cpu(value);
+  }
+  op.callBoxed(stack);
+  if (results_stay) return;
+  for (size_t i = stack->size() - op.schema().returns().size(); i < stack->size(); ++i) {
+    at::IValue& value = (*stack)[i];
+    if (value.isTensor()) value = value.toTensor().to(device);
+  }
 }
 
 // The sizes may be anywhere, the result is a view.
@@ -113,8 +128,8 @@ void replace_of_torchscript(const char* name) {
 }  // namespace
 
 void register_host_reads() {
-  replace(kOnCpu, [] { return torch::CppFunction::makeFromBoxedFunction<&on_cpu>(); });
-  replace(kPacking, [] { return torch::CppFunction::makeFromBoxedFunction<&pack>(); });
+  replace(kOnCpu, [] { return torch::CppFunction::makeFromBoxedFunction<&on_cpu<false>>(); });
+  replace(kPacking, [] { return torch::CppFunction::makeFromBoxedFunction<&on_cpu<true>>(); });
   replace({"aten::_reshape_from_tensor"}, [] { return torch::CppFunction(TORCH_FN(reshape_from_tensor)); });
   for (const char* name : kOfTorchScript) replace_of_torchscript(name);
 }
