@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import torch
 
@@ -12,7 +13,7 @@ from torch_dml.backend import DEVICE
 def install() -> None:
     """Let `UntypedStorage.byteswap` take a storage of the device, whose bytes torch would swap by their address."""
     base = torch.UntypedStorage
-    swap = base._byteswap
+    swap: Callable[[torch.UntypedStorage, int], None] = base._byteswap
 
     @functools.wraps(swap)
     def swapped(self: torch.UntypedStorage, element_size: int) -> None:
@@ -23,4 +24,4 @@ def install() -> None:
         swap(host, element_size)
         self.copy_(host)
 
-    base._byteswap = swapped  # type: ignore[method-assign]
+    base._byteswap = swapped  # type: ignore[method-assign,assignment]
