@@ -97,12 +97,14 @@ std::string name_of(const c10::OperatorHandle& op) {
 // The CPU would compute with tensors of any device, where every other backend refuses. Lists are left alone: indices
 // may be on the CPU. So may 0-dim tensors, the lengths of packed sequences, and weights that FBGEMM has packed.
 void check_same_device(const std::string& name, const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
-  if (name == "aten::_pack_padded_sequence" || name.rfind("aten::fbgemm_linear_", 0) == 0) return;
+  static const std::set<std::string> of_host = {"batch_sizes", "lengths", "packed", "packed_weight"};
+  const auto& arguments = op.schema().arguments();
   std::optional<c10::Device> dml;
   std::optional<c10::Device> other;
-  for (size_t i = stack.size() - op.schema().arguments().size(); i < stack.size(); ++i) {
-    if (!stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
-    const at::Tensor& tensor = stack[i].toTensor();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const at::IValue& value = stack[stack.size() - arguments.size() + i];
+    if (!value.isTensor() || !value.toTensor().defined() || of_host.count(arguments[i].name()) != 0) continue;
+    const at::Tensor& tensor = value.toTensor();
     const c10::Device device = tensor.device();
     if (is_ours(device) && !dml.has_value()) {
       dml = device;

@@ -173,6 +173,29 @@ def test_a_nested_shape_on_the_device(device: torch.device) -> None:
         assert torch.equal(one.cpu(), other)
 
 
+def test_a_nested_view_of_a_buffer(device: torch.device) -> None:
+    buffer, parts = (
+        torch.randn(20),
+        [torch.tensor([[2, 4], [3, 4]]), torch.tensor([[4, 1], [4, 1]]), torch.tensor([0, 8])],
+    )
+    there = buffer.to(device)
+    got = aten._nested_view_from_buffer(there, *late(parts, device)).unbind()
+    assert got[0].data_ptr() == there.data_ptr()
+    for one, other in zip(got, aten._nested_view_from_buffer(buffer, *parts).unbind(), strict=True):
+        assert torch.equal(one.cpu(), other)
+
+
+@pytest.mark.allow_fallback
+def test_a_quantised_layer_takes_packed_sequences(device: torch.device) -> None:
+    if "fbgemm" not in torch.backends.quantized.supported_engines:
+        pytest.skip("PyTorch is built without FBGEMM")
+    module = torch.ao.nn.quantized.dynamic.LSTM(3, 4)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(torch.randn(5, 2, 3), torch.tensor([5, 3]))
+    got, want = module(packed.to(device))[0], module(packed)[0]
+    assert got.data.device.type == device.type
+    assert torch.equal(got.data.cpu(), want.data)
+
+
 @pytest.mark.parametrize("kind", ["lstm", "gru", "rnn_tanh", "rnn_relu"])
 def test_batch_sizes_on_the_device(kind: str, device: torch.device) -> None:
     module = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}.get(kind, torch.nn.RNN)(3, 4)
