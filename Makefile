@@ -188,7 +188,7 @@ lint: test-system $(environment)
 	$(py) scripts/docs --check
 	$(VENV)/bin/clang-format --dry-run --Werror plugin/*.cpp plugin/*.h
 	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py \
-		tests/accuracy tests/opinfo tests/fuzz tests/libraries/*.py tests/device_generic/*.py tests/support/workers.py \
+		tests/accuracy tests/opinfo tests/fuzz tests/host_reads tests/libraries/*.py tests/device_generic/*.py tests/support/workers.py \
 		tests/support/shards.py tests/support/json_lines.py tests/support/torch_versions.py examples/*.py
 
 # The site, with rustdoc beside it. The generated parts of the pages are written first.

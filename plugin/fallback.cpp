@@ -30,11 +30,6 @@ Counter& counter() {
   return instance;
 }
 
-std::string name_of(const c10::OperatorHandle& op) {
-  const c10::OperatorName& name = op.operator_name();
-  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-}
-
 // The CPU refuses another device's generator. One seeded from it keeps the results a function of its state.
 at::Generator cpu_twin(const at::Generator& generator) {
   at::Generator own = generator;
@@ -73,27 +68,6 @@ std::optional<c10::Device> device_to_restore(const c10::OperatorHandle& op, cons
   return std::nullopt;
 }
 
-// The CPU would compute with tensors of any device, where every other backend refuses. Lists are left alone: indices
-// may be on the CPU. So may 0-dim tensors, and the lengths of packed sequences.
-void check_same_device(const std::string& name, const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
-  if (name == "aten::_pack_padded_sequence") return;
-  std::optional<c10::Device> dml;
-  std::optional<c10::Device> other;
-  for (size_t i = stack.size() - op.schema().arguments().size(); i < stack.size(); ++i) {
-    if (!stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
-    const at::Tensor& tensor = stack[i].toTensor();
-    const c10::Device device = tensor.device();
-    if (is_ours(device) && !dml.has_value()) {
-      dml = device;
-    } else if (device != dml && (is_ours(device) || tensor.dim() > 0)) {
-      other = device;
-    }
-  }
-  TORCH_CHECK(!dml.has_value() || !other.has_value(),
-              "Expected all tensors to be on the same device, but found at least two devices, ", *dml, " and ", *other,
-              "! (in ", name, ")");
-}
-
 template <c10::DispatchKey Cpu>
 void boxed_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   fallback(op, stack, Cpu);
@@ -108,6 +82,34 @@ void register_fallback_of(c10::DispatchKey ours, c10::DispatchKey own) {
 }
 
 }  // namespace
+
+std::string name_of(const c10::OperatorHandle& op) {
+  const c10::OperatorName& name = op.operator_name();
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
+
+// The CPU would compute with tensors of any device, where every other backend refuses. Lists are left alone: indices
+// may be on the CPU. So may 0-dim tensors, the lengths of packed sequences, and weights that FBGEMM has packed.
+void check_same_device(const std::string& name, const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  static const std::set<std::string> of_host = {"batch_sizes", "lengths", "packed", "packed_weight"};
+  const auto& arguments = op.schema().arguments();
+  std::optional<c10::Device> dml;
+  std::optional<c10::Device> other;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const at::IValue& value = stack[stack.size() - arguments.size() + i];
+    if (!value.isTensor() || !value.toTensor().defined() || of_host.count(arguments[i].name()) != 0) continue;
+    const at::Tensor& tensor = value.toTensor();
+    const c10::Device device = tensor.device();
+    if (is_ours(device) && !dml.has_value()) {
+      dml = device;
+    } else if (device != dml && (is_ours(device) || tensor.dim() > 0)) {
+      other = device;
+    }
+  }
+  TORCH_CHECK(!dml.has_value() || !other.has_value(),
+              "Expected all tensors to be on the same device, but found at least two devices, ", *dml, " and ", *other,
+              "! (in ", name, ")");
+}
 
 void count_fallback(const std::string& name) {
   TORCH_CHECK_NOT_IMPLEMENTED(dml_fallback_is_error() == 0, "The operator '", name,

@@ -78,11 +78,13 @@ void register_all() {
   register_hot(aten, taken);
   register_table(aten, "aten", taken);
   register_fallback();
+  register_host_reads();
   Names products;
   register_autocast_products(products);
   if (!is_cuda()) register_autocast(products);  // PyTorch has CUDA's
   register_attention();
   register_ldexp();
+  register_kaiser_window();
   register_nested();
   register_quantized();
   register_sparse();

@@ -8,6 +8,7 @@
 #include <ATen/ops/_nested_tensor_from_mask_native.h>
 #include <ATen/ops/_nested_tensor_softmax_with_shape_native.h>
 #include <ATen/ops/_nested_tensor_storage_offsets_native.h>
+#include <ATen/ops/_nested_view_from_buffer_native.h>
 #include <ATen/ops/_transform_bias_rescale_qkv.h>
 #include <ATen/ops/bmm_native.h>
 #include <ATen/ops/native_layer_norm.h>
@@ -55,6 +56,16 @@ void layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::
   }
 }
 
+// Sizes, strides and offsets are read on the host, wherever they are.
+at::Tensor from_padded(const at::Tensor& padded, const at::Tensor& shape_example, bool fuse_transform_0213) {
+  return at::native::nested_from_padded_generic(padded, shape_example.cpu(), fuse_transform_0213);
+}
+
+at::Tensor view_from_buffer(const at::Tensor& buffer, const at::Tensor& sizes, const at::Tensor& strides,
+                            const at::Tensor& offsets) {
+  return at::native::_nested_view_from_buffer(buffer, sizes.cpu(), strides.cpu(), offsets.cpu());
+}
+
 }  // namespace
 
 void register_nested() {
@@ -71,7 +82,8 @@ void register_nested() {
   set_stub(at::native::LayerNormBackwardKernel, &layer_norm_backward);
 
   torch::Library& aten = library("aten", backend.dense);
-  aten.impl("aten::_nested_from_padded", TORCH_FN(at::native::nested_from_padded_generic));
+  aten.impl("aten::_nested_from_padded", TORCH_FN(from_padded));
+  aten.impl("aten::_nested_view_from_buffer", TORCH_FN(view_from_buffer));
   aten.impl("aten::_nested_tensor_from_mask", TORCH_FN(at::native::NestedTensor_nested_tensor_from_mask));
   aten.impl("aten::_nested_tensor_from_mask_left_aligned",
             TORCH_FN(at::native::NestedTensor_nested_tensor_from_mask_left_aligned));

@@ -134,24 +134,20 @@ Tensor rows_of(const Tensor& x, const Weights& weights) {
   return x.reshape({-1, weights.levels.size(1)}).contiguous();
 }
 
+// What is computed the packed weights say, as on the CPU, and not the operator's name.
 template <bool relu>
 Tensor linear_dynamic(const Tensor& x, const Packed& packed, bool reduce_range) {
   const Weights weights = weights_of(packed, x.device());
   const Tensor rows = rows_of(x, weights);
+  if (!weights.scales.defined()) {  // Weights of float16, and inputs as they are.
+    return finished<relu>(at::linear(rows, weights.levels.to(at::kFloat)), weights, x);
+  }
   if (rows.numel() == 0)
     return finished<relu>(at::zeros({rows.size(0), weights.levels.size(0)}, x.options()), weights, x);
   const Tensor input = rounded(rows, reduce_range);
   Tensor y = at::_weight_int8pack_mm(input, weights.levels, weights.scales);
   if (weights.zeros.defined()) y.addcmul_(input.sum(1, true), weights.zeros, -1);
   return finished<relu>(y, weights, x);
-}
-
-// Weights of float16, and inputs as they are.
-template <bool relu>
-Tensor linear_dynamic_fp16(const Tensor& x, const Packed& packed, bool) {
-  const Weights weights = weights_of(packed, x.device());
-  const Tensor rows = rows_of(x, weights);
-  return finished<relu>(at::linear(rows, weights.levels.to(at::kFloat)), weights, x);
 }
 
 // Boxed: whether PyTorch's own kernel takes its tensor by value or not, this one need not do the same.
@@ -170,13 +166,12 @@ void boxed(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 void register_quantized_linear() {
   torch::Library& quantized = library("quantized", backend.dense);
-  using torch::CppFunction;
-  quantized.impl("quantized::linear_dynamic", CppFunction::makeFromBoxedFunction<&boxed<linear_dynamic<false>>>());
-  quantized.impl("quantized::linear_relu_dynamic", CppFunction::makeFromBoxedFunction<&boxed<linear_dynamic<true>>>());
-  quantized.impl("quantized::linear_dynamic_fp16",
-                 CppFunction::makeFromBoxedFunction<&boxed<linear_dynamic_fp16<false>>>());
-  quantized.impl("quantized::linear_relu_dynamic_fp16",
-                 CppFunction::makeFromBoxedFunction<&boxed<linear_dynamic_fp16<true>>>());
+  for (const char* name : {"quantized::linear_dynamic", "quantized::linear_dynamic_fp16"}) {
+    quantized.impl(name, torch::CppFunction::makeFromBoxedFunction<&boxed<linear_dynamic<false>>>());
+  }
+  for (const char* name : {"quantized::linear_relu_dynamic", "quantized::linear_relu_dynamic_fp16"}) {
+    quantized.impl(name, torch::CppFunction::makeFromBoxedFunction<&boxed<linear_dynamic<true>>>());
+  }
 }
 
 }  // namespace dml

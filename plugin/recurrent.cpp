@@ -142,8 +142,12 @@ Three lstm_input(const Tensor& input, TensorList hx, TensorList params, bool has
   return at::native::lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first);
 }
 
-Three lstm_data(const Tensor& data, const Tensor& batch_sizes, TensorList hx, TensorList params, bool has_biases,
+// The batch sizes of packed sequences are read on the host, by PyTorch's composites too.
+Tensor on_host(const Tensor& batch_sizes) { return batch_sizes.defined() ? batch_sizes.cpu() : batch_sizes; }
+
+Three lstm_data(const Tensor& data, const Tensor& sizes, TensorList hx, TensorList params, bool has_biases,
                 int64_t num_layers, double dropout, bool train, bool bidirectional) {
+  const Tensor batch_sizes = on_host(sizes);
   const Network network{CellKind::Lstm, hx, params, has_biases, num_layers, dropout, train, bidirectional};
   if (auto states = network.of_data(data, batch_sizes)) return three(std::move(*states));
   return at::native::lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional);
@@ -162,8 +166,9 @@ Two input(const Tensor& input, const Tensor& hx, TensorList params, bool has_bia
 }
 
 template <CellKind kind, Data* composite>
-Two data(const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, TensorList params, bool has_biases,
+Two data(const Tensor& data, const Tensor& sizes, const Tensor& hx, TensorList params, bool has_biases,
          int64_t num_layers, double dropout, bool train, bool bidirectional) {
+  const Tensor batch_sizes = on_host(sizes);
   const Network network{kind, hx, params, has_biases, num_layers, dropout, train, bidirectional};
   if (auto states = network.of_data(data, batch_sizes)) return two(std::move(*states));
   return composite(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional);

@@ -46,12 +46,14 @@ void register_copies(torch::Library& aten, Names& taken);
 void register_hot(torch::Library& aten, Names& taken);
 void register_table(torch::Library& library, const char* name_space, const Names& taken);
 void register_fallback();
+void register_host_reads();
 // Autocast's kernels of operators of their own, whose names are added to those that PyTorch's lists must leave alone.
 void register_autocast_products(Names& taken);
 void register_autocast(const Names& taken);
 void register_library_autocast(const char* name_space);
 void register_attention();
 void register_ldexp();
+void register_kaiser_window();
 void register_nested();
 void register_quantized();
 void register_sparse();

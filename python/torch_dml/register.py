@@ -8,7 +8,16 @@ from torch.utils.backend_registration import (
     rename_privateuse1_backend,
 )
 
-from torch_dml import data_parallel, dlpack, integrations, module, multiprocessing, serialization, torch_compile
+from torch_dml import (
+    data_parallel,
+    dlpack,
+    integrations,
+    module,
+    multiprocessing,
+    serialization,
+    storage,
+    torch_compile,
+)
 from torch_dml.backend import AS_CUDA, DEVICE
 
 
@@ -25,4 +34,5 @@ def register() -> None:
     dlpack.install()
     multiprocessing.install()
     serialization.install()
+    storage.install()
     integrations.install()

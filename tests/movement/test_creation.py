@@ -162,3 +162,15 @@ def test_range(dtype: torch.dtype) -> None:
         agree(torch.range, 0.5, 3.2, 0.3, dtype=dtype)
     with pytest.raises(RuntimeError, match="step sign"):
         torch.range(0, 3, -1, device="dml")
+
+
+@dtypes([torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_kaiser_window(dtype: torch.dtype) -> None:
+    for length in (0, 1, 2, 5, 32):
+        for periodic in (True, False):
+            for beta in (0.0, 3.0, 12.0):
+                want = torch.kaiser_window(length, periodic, beta, dtype=torch.float64)
+                got = torch.kaiser_window(length, periodic, beta, dtype=dtype, device="dml")
+                assert got.dtype == dtype
+                # The function grows like an exponential: a rounding of its argument counts beta times.
+                torch.testing.assert_close(got.cpu().double(), want, rtol=0, atol=(2 + beta) * torch.finfo(dtype).eps)

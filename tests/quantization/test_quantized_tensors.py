@@ -274,6 +274,19 @@ def test_dynamic_linear_of_float16() -> None:
     torch.testing.assert_close(layer(x.to("dml")).cpu(), layer(x), rtol=1e-5, atol=1e-5)
 
 
+def test_the_weights_and_not_the_operator_say_what_a_dynamic_layer_computes() -> None:
+    x, weight, run = torch.randn(6, 16), torch.randn(8, 16), torch.ops.quantized
+    of_int8 = run.linear_prepack(torch.quantize_per_tensor(weight, 0.03, 7, torch.qint8), None)
+    of_float16 = run.linear_prepack_fp16(weight, None)
+    there = x.to("dml")
+    for packed in (of_int8, of_float16):
+        want = run.linear_dynamic(there, packed).cpu()
+        assert torch.equal(run.linear_dynamic_fp16(there, packed).cpu(), want)
+        assert torch.equal(run.linear_relu_dynamic(there, packed).cpu(), want.relu())
+        assert torch.equal(run.linear_relu_dynamic_fp16(there, packed).cpu(), want.relu())
+        torch.testing.assert_close(want, run.linear_dynamic(x, packed), rtol=1e-5, atol=0.05)
+
+
 def test_weights_go_with_their_layer() -> None:
     x = torch.randn(4, 16, device="dml")
 

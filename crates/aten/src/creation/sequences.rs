@@ -20,6 +20,9 @@ operators! {
     range(start, end, step, out) {
         "aten::range.out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
     }
+    range_of_ones(start, end, out) {
+        "aten::range.out_(Scalar start, Scalar end, *, Tensor(a!) out) -> Tensor(a!)",
+    }
     linspace(start, end, steps, out) {
         "aten::linspace.out(Scalar start, Scalar end, int steps, *, Tensor(a!) out) -> Tensor(a!)",
     }
@@ -90,6 +93,11 @@ fn range(call: &mut Call, start: Number, end: Number, step: Number, out: Out) ->
     check_range(s, e, d)?;
     let out = target(call, out, ((e - s) / d + 1.0) as i64, "range")?;
     fill(call, Sequence::Arange, out, &[start, step])
+}
+
+/// PyTorch's own composite of this overload is the CPU's kernel.
+fn range_of_ones(call: &mut Call, start: Number, end: Number, out: Out) -> Result<()> {
+    range(call, start, end, Number::Int(1), out)
 }
 
 pub fn linspace(call: &mut Call, start: Number, end: Number, steps: i64, out: Out) -> Result<()> {
