@@ -39,6 +39,8 @@ help:
 	@echo "make test-libraries  run programs of other libraries on the device, and write docs/libraries.md"
 	@echo "make robots-test  run the tests of the robots' package"
 	@echo "make validate  run them, and those of Vulkan and the engine, under Vulkan's validation layer"
+	@echo "make loom   run what threads share in every order of theirs"
+	@echo "make test-address  run the engine's tests under AddressSanitizer; make test-miri: those without a device under miri"
 	@echo "make test-newer-mesa  run every test on Mesa 26 under Debian 13; see scripts/newer-mesa.sh --help"
 	@echo "make smoke-newer-mesa the small set of them"
 	@echo "make test-windows  build the crates for Windows and run their tests under Wine; see scripts/windows.sh --help"
@@ -87,15 +89,16 @@ smoke-profiles: test-system $(package)
 	done
 	$(PYTHON) scripts/check_spirv.py $(spirv)
 
-# Goes on where it was stopped. The page in docs is that of TORCH=2.11.0 on Mesa's software adapter.
+# Goes on where it was stopped. SHARD="--shard 0/20" runs a part, and writes no page. The page in docs
+# is that of TORCH=2.11.0 on Mesa's software adapter.
+SHARD ?=
 .PHONY: opinfo
 opinfo: test-system $(package)
-	$(py) -m tests.opinfo --jobs $(JOBS)
+	$(py) -m tests.opinfo $(SHARD) --jobs $(JOBS)
 
 # Goes on where it was stopped. SHARD="--shard 0/20" runs a part. The files of tests are in no wheel: PYTORCH names a source tree,
 # and without it only this project's suites run.
 PYTORCH ?=
-SHARD ?=
 .PHONY: device-generic
 device-generic: test-system $(package)
 	$(py) -m tests.device_generic $(if $(PYTORCH),--pytorch $(PYTORCH),--suites) $(SHARD) --device $(DEVICE) --jobs $(JOBS) \
@@ -147,6 +150,33 @@ validate: validate-system $(package)
 	cargo test --package dml-vulkan --package dml-engine -- --test-threads=1
 	cargo test --package dml-vulkan --test validation -- --ignored
 	$(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
+
+# The types that threads share without the queue's lock, in every order that their threads can come in,
+# with up to three changes of the thread in the middle of its work. They are tests named loom_*.
+.PHONY: loom
+loom: test-system
+	RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 cargo test --package dml-engine --lib --target-dir target/loom loom_
+
+# Both of these need Rust's nightly, and miri its component: rustup toolchain install nightly --component miri,rust-src
+#
+# What uses memory by address, while it runs: the engine, the graphics interface and the C ABI. What a driver leaves
+# allocated at the end is its own affair. A kernel's accesses are seen on a software adapter alone, and only by luck: its
+# code is not instrumented.
+host = $(shell rustc -vV | sed -n 's/^host: //p')
+.PHONY: test-address
+test-address: test-system
+	RUSTFLAGS="-Zsanitizer=address" ASAN_OPTIONS=detect_leaks=0 cargo +nightly test --target $(host) \
+		--target-dir target/address --lib --tests --package dml-environment --package dml-gpu --package dml-vulkan \
+		--package dml-engine --package dml-torch
+
+# The parts that need no device: miri interprets Rust, and knows neither Vulkan nor other processes. Left out is what opens
+# a device, starts a process, or asks the system for what miri has no answer to.
+miri-skips := kernels::cache kernels::written memory::host_pool memory::device_memory notes:: queue::thread transfer::polled \
+	profile::measure
+.PHONY: test-miri
+test-miri: test-system
+	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --target-dir target/miri --lib \
+		--package dml-environment --package dml-kernel --package dml-engine --package dml-torch -- $(addprefix --skip ,$(miri-skips))
 
 .PHONY: test-newer-mesa
 test-newer-mesa: test-system $(package)
