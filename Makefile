@@ -204,10 +204,12 @@ lint: test-system $(environment)
 	$(py) -m ruff check python examples tests scripts robots
 	$(py) scripts/import_circles.py
 	$(py) scripts/third_party_notices.py --check
+	$(py) scripts/check_width.py
 	$(VENV)/bin/clang-format --dry-run --Werror plugin/*.cpp plugin/*.h
 	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py \
 		tests/accuracy tests/opinfo tests/fuzz tests/libraries/*.py tests/device_generic/*.py tests/support/workers.py \
-		tests/support/shards.py tests/support/json_lines.py tests/support/torch_versions.py examples/*.py
+		tests/support/shards.py tests/support/json_lines.py tests/support/torch_versions.py examples/*.py \
+		scripts/check_width.py scripts/import_circles.py scripts/third_party_notices.py
 
 .PHONY: wheel
 wheel: system $(environment)
