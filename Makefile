@@ -39,6 +39,8 @@ help:
 	@echo "make test-libraries  run programs of other libraries on the device, and write docs/reference/libraries.md"
 	@echo "make robots-test  run the tests of the robots' package"
 	@echo "make validate  run them, and those of Vulkan and the engine, under Vulkan's validation layer"
+	@echo "make loom   run what threads share in every order of theirs"
+	@echo "make test-address  run the engine's tests under AddressSanitizer; make test-miri: those without a device under miri"
 	@echo "make test-newer-mesa  run every test on Mesa 26 under Debian 13; see scripts/newer-mesa.sh --help"
 	@echo "make smoke-newer-mesa the small set of them"
 	@echo "make test-windows  build the crates for Windows and run their tests under Wine; see scripts/windows.sh --help"
@@ -89,15 +91,16 @@ smoke-profiles: test-system $(package)
 	done
 	$(PYTHON) scripts/check_spirv.py $(spirv)
 
-# Goes on where it was stopped. The page in docs is that of TORCH=2.11.0 on Mesa's software adapter.
+# Goes on where it was stopped. SHARD="--shard 0/20" runs a part, and writes no page. The page in docs
+# is that of TORCH=2.11.0 on Mesa's software adapter.
+SHARD ?=
 .PHONY: opinfo
 opinfo: test-system $(package)
-	$(py) -m tests.opinfo --jobs $(JOBS)
+	$(py) -m tests.opinfo $(SHARD) --jobs $(JOBS)
 
 # Goes on where it was stopped. SHARD="--shard 0/20" runs a part. The files of tests are in no wheel: PYTORCH names a source tree,
 # and without it only this project's suites run.
 PYTORCH ?=
-SHARD ?=
 .PHONY: device-generic
 device-generic: test-system $(package)
 	$(py) -m tests.device_generic $(if $(PYTORCH),--pytorch $(PYTORCH),--suites) $(SHARD) --device $(DEVICE) --jobs $(JOBS) \
@@ -143,13 +146,40 @@ $(robots)/.installed: robots/pyproject.toml $(environment)
 	touch $@
 
 # One Rust test at a time, so that a message stands with its test. docs/design/validation.md says what this proves.
-# The tests of operators also build every kernel again that a lookup finds.
+# The tests of operators also build every kernel again that a lookup finds, and describe every call before they run it.
 .PHONY: validate
 validate: export TORCH_DML_VALIDATION := 1
 validate: validate-system $(package)
 	cargo test --package dml-vulkan --package dml-engine -- --test-threads=1
 	cargo test --package dml-vulkan --test validation -- --ignored
-	TORCH_DML_CHECK_KERNELS=1 $(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
+	TORCH_DML_CHECK_KERNELS=1 TORCH_DML_CHECK_INFERENCE=1 $(py) -m pytest -n $(JOBS) --dist loadfile -m smoke
+
+# The types that threads share without the queue's lock, in every order that their threads can come in,
+# with up to three changes of the thread in the middle of its work. They are tests named loom_*.
+.PHONY: loom
+loom: test-system
+	RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 cargo test --package dml-engine --lib --target-dir target/loom loom_
+
+# Both of these need Rust's nightly, and miri its component: rustup toolchain install nightly --component miri,rust-src
+#
+# What uses memory by address, while it runs: the engine, the graphics interface and the C ABI. What a driver leaves
+# allocated at the end is its own affair. A kernel's accesses are seen on a software adapter alone, and only by luck: its
+# code is not instrumented.
+host = $(shell rustc -vV | sed -n 's/^host: //p')
+.PHONY: test-address
+test-address: test-system
+	RUSTFLAGS="-Zsanitizer=address" ASAN_OPTIONS=detect_leaks=0 cargo +nightly test --target $(host) \
+		--target-dir target/address --lib --tests --package dml-environment --package dml-gpu --package dml-vulkan \
+		--package dml-engine --package dml-torch
+
+# The parts that need no device: miri interprets Rust, and knows neither Vulkan nor other processes. Left out is what opens
+# a device, starts a process, or asks the system for what miri has no answer to.
+miri-skips := kernels::store kernels::kernel memory::host_pool memory::device_memory adapter_records queue::thread transfer::polled \
+	profile::measure
+.PHONY: test-miri
+test-miri: test-system
+	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --target-dir target/miri --lib \
+		--package dml-environment --package dml-kernel --package dml-engine --package dml-torch -- $(addprefix --skip ,$(miri-skips))
 
 .PHONY: test-newer-mesa
 test-newer-mesa: test-system $(package)
@@ -186,10 +216,12 @@ lint: test-system $(environment)
 	$(py) scripts/import_circles.py
 	$(py) scripts/third_party_notices.py --check
 	$(py) scripts/docs --check
+	$(py) scripts/check_width.py
 	$(VENV)/bin/clang-format --dry-run --Werror plugin/*.cpp plugin/*.h
 	$(py) -m mypy python/torch_dml python/torch_directml python/torch_dml_autoload.py \
 		tests/accuracy tests/opinfo tests/fuzz tests/host_reads tests/libraries/*.py tests/device_generic/*.py tests/support/workers.py \
-		tests/support/shards.py tests/support/json_lines.py tests/support/torch_versions.py examples/*.py
+		tests/support/shards.py tests/support/json_lines.py tests/support/torch_versions.py examples/*.py \
+		scripts/check_width.py scripts/import_circles.py scripts/third_party_notices.py
 
 # The site, with rustdoc beside it. The generated parts of the pages are written first.
 docs := $(VENV)-docs

@@ -13,7 +13,28 @@ mod primitives {
 mod primitives {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
-    pub(crate) use loom::thread::{Thread, park};
+    pub(crate) use loom::thread::park;
+
+    /// A thread that can be woken. One of the system's is in no model, so nothing wakes it.
+    pub(crate) struct Thread(Option<loom::thread::Thread>);
+
+    impl Thread {
+        pub(crate) fn unpark(&self) {
+            self.0.iter().for_each(loom::thread::Thread::unpark);
+        }
+    }
+
+    impl From<loom::thread::Thread> for Thread {
+        fn from(thread: loom::thread::Thread) -> Self {
+            Self(Some(thread))
+        }
+    }
+
+    impl From<std::thread::Thread> for Thread {
+        fn from(_: std::thread::Thread) -> Self {
+            Self(None)
+        }
+    }
 
     /// `std::sync::OnceLock`, which loom lacks: the same order of memory, and the same wait for a
     /// thread that is setting it.

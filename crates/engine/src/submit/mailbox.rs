@@ -35,8 +35,8 @@ impl<T> Default for Mailbox<T> {
 
 impl<T> Mailbox<T> {
     /// Has [`wake`](Self::wake) wake this thread from now on.
-    pub(crate) fn attach(&self, thread: Thread) {
-        let _ = self.thread.set(thread);
+    pub(crate) fn attach(&self, thread: impl Into<Thread>) {
+        let _ = self.thread.set(thread.into());
     }
 
     /// How many items there were a moment ago.
