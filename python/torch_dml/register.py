@@ -8,7 +8,16 @@ from torch.utils.backend_registration import (
     rename_privateuse1_backend,
 )
 
-from torch_dml import data_parallel, dlpack, integrations, module, multiprocessing, serialization, torch_compile
+from torch_dml import (
+    autocast,
+    data_parallel,
+    dlpack,
+    integrations,
+    module,
+    multiprocessing,
+    serialization,
+    torch_compile,
+)
 from torch_dml.backend import AS_CUDA, DEVICE
 
 
@@ -20,6 +29,7 @@ def register() -> None:
         generate_methods_for_privateuse1_backend(
             for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
         )
+        autocast.install()
     torch_compile.install()
     data_parallel.install()
     dlpack.install()
