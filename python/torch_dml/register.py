@@ -11,6 +11,7 @@ from torch.utils.backend_registration import (
 from torch_dml import (
     autocast,
     data_parallel,
+    defaults,
     dlpack,
     integrations,
     module,
@@ -30,6 +31,7 @@ def register() -> None:
             for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
         )
         autocast.install()
+        defaults.install()
     torch_compile.install()
     data_parallel.install()
     dlpack.install()
