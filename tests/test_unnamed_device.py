@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
 
 
 def test_random_numbers_are_forked() -> None:
@@ -57,3 +58,10 @@ def test_storages_are_pinned() -> None:
 def test_pages_of_attention_lie_on_the_device() -> None:
     paged = pytest.importorskip("torch.nn.attention.experimental._paged_attention")
     assert paged.PagedAttention(2, 4, 2).page_table.device.type == "dml"
+
+
+def test_constants_of_a_traced_function_lie_on_the_device() -> None:
+    x = torch.randn(3, device="dml")
+    traced = make_fx(lambda x: x * torch.tensor(2.0, device="dml"), tracing_mode="fake")(x)
+    assert traced._tensor_constant0.device.type == "dml"
+    assert traced(x).equal(x * 2)
