@@ -81,7 +81,10 @@ void register_all() {
   register_host_reads();
   Names products;
   register_autocast_products(products);
-  if (!is_cuda()) register_autocast(products);  // PyTorch has CUDA's
+  if (!is_cuda()) {  // PyTorch has CUDA's
+    register_autocast(products);
+    register_torchscript();
+  }
   register_attention();
   register_ldexp();
   register_kaiser_window();

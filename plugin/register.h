@@ -51,6 +51,7 @@ void register_host_reads();
 void register_autocast_products(Names& taken);
 void register_autocast(const Names& taken);
 void register_library_autocast(const char* name_space);
+void register_torchscript();
 void register_attention();
 void register_ldexp();
 void register_kaiser_window();

@@ -9,7 +9,9 @@ from torch.utils.backend_registration import (
 )
 
 from torch_dml import (
+    autocast,
     data_parallel,
+    defaults,
     dlpack,
     integrations,
     module,
@@ -29,6 +31,8 @@ def register() -> None:
         generate_methods_for_privateuse1_backend(
             for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
         )
+        autocast.install()
+        defaults.install()
     torch_compile.install()
     data_parallel.install()
     dlpack.install()

@@ -9,8 +9,10 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch.torch_version import TorchVersion
 from torch.utils._pytree import tree_leaves
 
+from torch_dml import device
 from torch_dml.backend import DEVICE
 from torch_dml.on_import import when_imported
 
@@ -31,6 +33,8 @@ def install() -> None:
 
     wrapper.__call__ = call
     when_imported("torch.nn.attention.flex_attention", _admit_to_flex_attention)
+    if TorchVersion(torch.__version__) < (2, 12):
+        when_imported("torch._subclasses.fake_tensor", _let_fake_mode_use_the_device)
 
 
 def is_on_device(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> bool:
@@ -60,3 +64,9 @@ def _admit_to_flex_attention(module: ModuleType) -> None:
             validate(query, key, value)
 
     module._validate_device = validate_device  # type: ignore[attr-defined]
+
+
+def _let_fake_mode_use_the_device(module: ModuleType) -> None:
+    """Have constants of a traced function lie on the device, as CUDA's do, where torch takes only CUDA for usable."""
+    avoids: Callable[[Any], bool] = module.FakeTensorMode.avoid_device_init.fget
+    module.FakeTensorMode.avoid_device_init = property(lambda mode: avoids(mode) and not device.is_available())

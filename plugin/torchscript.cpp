@@ -1,0 +1,28 @@
+// What TorchScript asks of autocast without naming a device, of CUDA then, is about the device too, as in Python
+// (python/torch_dml/autocast.py). TorchScript has an operator of its own for it, which is no dispatcher's.
+#include <ATen/autocast_mode.h>
+#include <torch/csrc/jit/runtime/operator.h>
+
+#include "register.h"
+
+namespace dml {
+namespace {
+
+constexpr const char* kIsEnabled = "aten::is_autocast_enabled";
+
+void is_autocast_enabled(torch::jit::Stack& stack) {
+  stack.emplace_back(at::autocast::is_autocast_enabled(backend.type) || at::autocast::is_autocast_enabled(at::kCUDA));
+}
+
+}  // namespace
+
+void register_torchscript() {
+  for (const auto& theirs : torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString(kIsEnabled))) {
+    torch::jit::deregisterOperator(theirs->schema());
+  }
+  torch::jit::registerOperator(torch::jit::Operator(std::string(kIsEnabled) + "() -> bool",
+                                                    torch::jit::Operation(is_autocast_enabled),
+                                                    c10::AliasAnalysisKind::CONSERVATIVE));
+}
+
+}  // namespace dml

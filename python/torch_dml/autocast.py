@@ -1,0 +1,110 @@
+"""Autocast where PyTorch does not ask for it by the device's name."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._library.custom_ops import CustomOpDef, _cast
+from torch.torch_version import TorchVersion
+
+from torch_dml.backend import DEVICE
+
+_KEY = "AutocastPrivateUse1"
+
+
+def install() -> None:
+    """Let questions that name no device, which are about CUDA, be about the device too."""
+    # Attention's modules ask so whether operators that do not cast must be left, nn.DataParallel what its threads do.
+    _replace("is_autocast_enabled", _is_enabled)
+    _replace("set_autocast_enabled", _set_enabled)
+    _replace("get_autocast_gpu_dtype", _get_dtype)
+    _replace("set_autocast_gpu_dtype", _set_dtype)
+    if TorchVersion(torch.__version__) < (2, 13):
+        _admit_to_register_autocast()
+
+
+def _replace(name: str, own: Callable[[Any], Any]) -> None:
+    original = getattr(torch._C, name)
+    replacement = functools.wraps(original)(own(original))
+    # torch.compile has a rule for each function by its name in torch._C, TorchScript an operator by the function.
+    for module in (torch, torch._C):
+        setattr(module, name, replacement)
+    torch.jit._builtins._register_builtin(replacement, f"aten::{name}")
+
+
+def _is_enabled(original: Callable[..., bool]) -> Callable[..., bool]:
+    def is_autocast_enabled(*device: Any, **named: Any) -> bool:
+        if device or named:
+            return original(*device, **named)
+        return original(DEVICE) or original()
+
+    return is_autocast_enabled
+
+
+def _set_enabled(original: Callable[..., None]) -> Callable[..., None]:
+    def set_autocast_enabled(*arguments: Any, **named: Any) -> None:
+        original(*arguments, **named)
+        if len(arguments) + len(named) == 1:
+            original(DEVICE, *arguments, **named)
+
+    return set_autocast_enabled
+
+
+def _get_dtype(original: Callable[[], torch.dtype]) -> Callable[[], torch.dtype]:
+    def get_autocast_gpu_dtype() -> torch.dtype:
+        dtype = original()
+        return torch.get_autocast_dtype(DEVICE) if torch.is_autocast_enabled(DEVICE) else dtype
+
+    return get_autocast_gpu_dtype
+
+
+def _set_dtype(original: Callable[[torch.dtype], None]) -> Callable[[torch.dtype], None]:
+    def set_autocast_gpu_dtype(dtype: torch.dtype) -> None:
+        original(dtype)
+        torch.set_autocast_dtype(DEVICE, dtype)
+
+    return set_autocast_gpu_dtype
+
+
+def _admit_to_register_autocast() -> None:
+    """Let torch.library.register_autocast take the device, as it does from torch 2.13 on; before, it has a list."""
+    register: Callable[..., None] = torch.library.register_autocast
+    method: Callable[..., None] = CustomOpDef.register_autocast
+
+    @functools.wraps(register)
+    def register_autocast(op: Any, device_type: str, cast_inputs: torch.dtype, /, *, lib: Any = None) -> None:
+        if device_type != DEVICE:
+            return register(op, device_type, cast_inputs, lib=lib)
+        name = op._qualname if isinstance(op, CustomOpDef) else op._name if not isinstance(op, str) else op
+        return _register(name, cast_inputs, lib)
+
+    @functools.wraps(method)
+    def register_of_own(self: Any, device_type: str, cast_inputs: torch.dtype) -> None:
+        if device_type != DEVICE:
+            return method(self, device_type, cast_inputs)
+        return _register(self._qualname, cast_inputs, None)
+
+    torch.library.register_autocast = register_autocast
+    CustomOpDef.register_autocast = register_of_own  # type: ignore[method-assign]
+
+
+# Libraries whose kernels are to stay registered.
+_libraries: list[torch.library.Library] = []
+
+
+def _register(name: str, dtype: torch.dtype, lib: torch.library.Library | None) -> None:
+    op = torch._library.utils.lookup_op(name)
+    namespace, bare_name = torch._library.utils.parse_namespace(name)
+    if lib is None:
+        lib = torch.library.Library(namespace, "FRAGMENT")
+        _libraries.append(lib)
+    key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, _KEY))
+
+    def kernel(*arguments: Any) -> Any:
+        with torch._C._ExcludeDispatchKeyGuard(key):
+            return op(*_cast(arguments, DEVICE, dtype))
+
+    lib.impl(bare_name, kernel, _KEY)
