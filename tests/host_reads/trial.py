@@ -25,6 +25,8 @@ REFUSED, SPREAD = 3, 40
 # The ways in which the device is called: with the CPU's arguments, with values that arrive late, with some tensors that
 # stay on the CPU, and with gradients.
 PLAIN, LATE, MIXED, GRADIENT = "plain", "late", "mixed", "gradient"
+# Findings that are reads of memory on the host, or may be.
+FATAL = ("signal", "timeout", LATE)
 
 
 @dataclass(frozen=True)
