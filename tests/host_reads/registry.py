@@ -67,6 +67,11 @@ class Operator:
         return any(re.search(r"Tensor|Device|Storage|\bt\b|Any", argument.type) for argument in self.arguments)
 
     @property
+    def takes_storage(self) -> bool:
+        """Whether an argument is a storage."""
+        return any(argument.type == "Storage" for argument in self.arguments)
+
+    @property
     def is_random(self) -> bool:
         """Whether results are random numbers, or the memory as it is found."""
         random = torch.Tag.nondeterministic_seeded in _found(self.name)[1]
