@@ -47,7 +47,6 @@ const Names kOfAnyDevice = {
     "aten::q_scale",
     "aten::q_zero_point",
     "aten::qscheme",
-    "aten::set_.source_Storage_storage_offset",
     "aten::squeeze",
     "aten::squeeze.dim",
     "aten::squeeze.dims",
@@ -57,7 +56,8 @@ const Names kOfAnyDevice = {
 };
 
 // Of these there are kernels here.
-const Names kOwn = {"aten::dequantize.self", "aten::int_repr", "aten::resize_"};
+const Names kOwn = {"aten::dequantize.self", "aten::int_repr", "aten::resize_",
+                    "aten::set_.source_Storage_storage_offset"};
 
 // Operators of plain tensors that make quantised ones, of the same kind.
 constexpr const char* kQuantizing[] = {
@@ -235,7 +235,10 @@ void register_quantized() {
   for (const std::string& name : kOfAnyDevice) {
     quantized.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_under<DispatchKey::QuantizedCPU>>());
   }
-  quantized.impl("aten::resize_", torch::CppFunction::makeFromBoxedFunction<&run_as_plain>());
+  // The CPU's set_ would take a storage of any device.
+  for (const char* name : {"aten::resize_", "aten::set_.source_Storage_storage_offset"}) {
+    quantized.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_as_plain>());
+  }
   quantized.impl("aten::copy_", TORCH_FN(copy));
   quantized.impl("aten::_copy_from", TORCH_FN(copy_from));
   quantized.impl("aten::_copy_from_and_resize", TORCH_FN(copy_from_and_resize));

@@ -29,9 +29,8 @@ from ..support import workers
 from ..support.shards import Shard
 from .arguments import KINDS
 from .registry import of_engine, operators
-from .trial import Finding, OnCpu, OnDevice, Result, Task
+from .trial import FATAL, Finding, OnCpu, OnDevice, Result, Task
 
-FATAL = ("signal", "timeout", "late")
 # Of an operator whose CPU kernel ends the process this often, no more draws are tried.
 ENDS = 4
 

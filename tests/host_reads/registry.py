@@ -25,6 +25,7 @@ LEFT_OUT = {
 }
 # Operators that are not called, and why.
 LEFT_OUT_OPERATORS = {
+    "aten::_foreach_copy": "counts its lists after it has indexed them",
     "aten::_sobol_engine_draw": "checks no bounds; tests/test_host_reads.py calls it",
     "aten::_sobol_engine_ff_": "checks no bounds; tests/test_host_reads.py calls it",
     "aten::_sobol_engine_initialize_state_": "checks no bounds; tests/test_host_reads.py calls it",
@@ -64,6 +65,11 @@ class Operator:
     def reaches_devices(self) -> bool:
         """Whether an argument is, or holds, a tensor, a storage or a device."""
         return any(re.search(r"Tensor|Device|Storage|\bt\b|Any", argument.type) for argument in self.arguments)
+
+    @property
+    def takes_storage(self) -> bool:
+        """Whether an argument is a storage."""
+        return any(argument.type == "Storage" for argument in self.arguments)
 
     @property
     def is_random(self) -> bool:

@@ -25,6 +25,8 @@ REFUSED, SPREAD = 3, 40
 # The ways in which the device is called: with the CPU's arguments, with values that arrive late, with some tensors that
 # stay on the CPU, and with gradients.
 PLAIN, LATE, MIXED, GRADIENT = "plain", "late", "mixed", "gradient"
+# Findings that are reads of memory on the host, or may be.
+FATAL = ("signal", "timeout", LATE)
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,8 @@ class OnDevice:
                 stale = judged(got, found, values=not operator.is_random)
                 if stale is not None:
                     findings.append(Finding(LATE, stale[1], operator.name, task.kind, call.number, LATE))
-            for way in (MIXED, GRADIENT):
+            # PyTorch gives quantised tensors of the CPU storages of any device.
+            for way in (GRADIENT,) if operator.takes_storage else (MIXED, GRADIENT):
                 self._run(operator, task.kind, call.number, way)
         return Result(task, findings=tuple(findings), fallbacks=tuple(sorted(fallbacks())))
 

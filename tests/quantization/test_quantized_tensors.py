@@ -274,6 +274,15 @@ def test_dynamic_linear_of_float16() -> None:
     torch.testing.assert_close(layer(x.to("dml")).cpu(), layer(x), rtol=1e-5, atol=1e-5)
 
 
+def test_a_storage_of_another_device_is_refused() -> None:
+    q = torch.quantize_per_tensor(torch.randn(4), 0.1, 2, torch.qint8).to("dml")
+    other = torch.zeros(4, dtype=torch.int8)
+    with pytest.raises(RuntimeError, match="different device"):
+        q.set_(other.untyped_storage(), 0, (4,), (1,))
+    q.set_(other.to("dml").untyped_storage(), 1, (2,), (1,))
+    assert q.int_repr().tolist() == [0, 0]
+
+
 def test_the_weights_and_not_the_operator_say_what_a_dynamic_layer_computes() -> None:
     x, weight, run = torch.randn(6, 16), torch.randn(8, 16), torch.ops.quantized
     of_int8 = run.linear_prepack(torch.quantize_per_tensor(weight, 0.03, 7, torch.qint8), None)
