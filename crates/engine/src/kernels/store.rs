@@ -12,7 +12,7 @@
 
 use crate::backend::Gpu;
 use crate::error::Error;
-use crate::kernels::append_only::AppendOnlyList;
+use crate::kernels::append_only::{AppendOnlyList, End};
 use crate::kernels::compiler;
 use crate::kernels::costs;
 use crate::kernels::id::KernelId;
@@ -35,19 +35,28 @@ const LISTS: usize = 4096;
 /// The kernels of one device. They live as long as the store, so a lookup returns a reference.
 pub(crate) struct KernelStore {
     gpu: Gpu,
-    /// The kernel of each specialisation.
-    lists: Box<[AppendOnlyList<Listed>]>,
+    /// The kernel of each specialisation. The array is part of the store, so that a lookup loads no
+    /// pointer to it.
+    lists: [AppendOnlyList<Listed>; LISTS],
     /// One kernel for each content.
     kernels: Mutex<FxHashMap<KernelId, KernelRef>>,
     checks: Checks,
 }
 
+/// A specialisation and its kernel.
 struct Listed {
     hash: u64,
     key: Box<dyn AnyKey>,
     kernel: KernelRef,
     /// The number of lookups that found it, in a store that checks samples.
     lookups: AtomicU32,
+}
+
+impl Listed {
+    #[inline]
+    fn is<K: KernelKey>(&self, hash: u64, key: &K) -> bool {
+        self.hash == hash && key::is(&*self.key, key)
+    }
 }
 
 /// The lookups that build their kernel again, to compare it with the one that was found.
@@ -91,16 +100,9 @@ impl Checks {
     }
 }
 
-impl Listed {
-    #[inline]
-    fn is<K: KernelKey>(&self, hash: u64, key: &K) -> bool {
-        self.hash == hash && key::is(&*self.key, key)
-    }
-}
-
 impl KernelStore {
     pub(crate) fn new(gpu: Gpu) -> Self {
-        let lists = (0..LISTS).map(|_| AppendOnlyList::default()).collect();
+        let lists = std::array::from_fn(|_| AppendOnlyList::default());
         Self { gpu, lists, kernels: Mutex::default(), checks: Checks::chosen() }
     }
 
@@ -117,9 +119,9 @@ impl KernelStore {
         build: impl FnOnce() -> (Kernel, Option<Pointwise>),
     ) -> Result<&KernelRef, Error> {
         let hash = key::hash(key);
-        match self.listed(hash, key) {
-            Some(listed) => Ok(&listed.kernel),
-            None => self.get_slowly(hash, key, build),
+        match self.search(hash, key) {
+            Ok(listed) => Ok(&listed.kernel),
+            Err(_) => self.get_slowly(hash, key, build),
         }
     }
 
@@ -154,7 +156,7 @@ impl KernelStore {
 
     /// The kernel of a specialisation, if it exists. These lookups are not checked.
     pub(crate) fn find<K: KernelKey>(&self, key: &K) -> Option<&KernelRef> {
-        self.listed(self.checks.listed_hash(key::hash(key)), key).map(|listed| &listed.kernel)
+        self.search(self.checks.listed_hash(key::hash(key)), key).ok().map(|listed| &listed.kernel)
     }
 
     /// The GPU that runs the kernels.
@@ -171,9 +173,10 @@ impl KernelStore {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A listed specialisation, or the end of the list that it would be in.
     #[inline]
-    fn listed<K: KernelKey>(&self, hash: u64, key: &K) -> Option<&Listed> {
-        self.lists[hash as usize % LISTS].find(|listed| listed.is(hash, key)).ok()
+    fn search<K: KernelKey>(&self, hash: u64, key: &K) -> Result<&Listed, End<'_, Listed>> {
+        self.lists[hash as usize % LISTS].find(|listed| listed.is(hash, key))
     }
 
     /// The kernel of a specialisation, and whether its content is new.
@@ -184,18 +187,22 @@ impl KernelStore {
         build: impl FnOnce() -> (Kernel, Option<Pointwise>),
     ) -> Result<(&KernelRef, bool), Error> {
         let hash = self.checks.listed_hash(hash);
-        if let Some(listed) = self.listed(hash, key) {
-            if self.checks.is_due(&listed.lookups) {
-                unambiguous(key, &listed.kernel, &self.emit(build)?)?;
+        let end = match self.search(hash, key) {
+            Ok(listed) => {
+                if self.checks.is_due(&listed.lookups) {
+                    unambiguous(key, &listed.kernel, &self.emit(build)?)?;
+                }
+                return Ok((&listed.kernel, false));
             }
-            return Ok((&listed.kernel, false));
-        }
+            Err(end) => end,
+        };
         let start = Instant::now();
         let made = self.emit(build)?;
         costs::emitted(start);
         let (kernel, new) = self.intern(made);
-        let listed = self.list(hash, key, &kernel);
+        let entry = Listed { hash, key: Box::new(key.clone()), kernel: kernel.clone(), lookups: AtomicU32::new(0) };
         // Another thread may have listed the same specialisation meanwhile.
+        let (listed, _) = end.append(entry, |listed| listed.is(hash, key));
         unambiguous(key, &listed.kernel, &kernel)?;
         Ok((&listed.kernel, new))
     }
@@ -217,19 +224,6 @@ impl KernelStore {
         let before = kernels.len();
         let one = kernels.entry(kernel.id()).or_insert(kernel).clone();
         (one, kernels.len() > before)
-    }
-
-    /// Lists the kernel of a specialisation, unless another thread did so first; returns the listed
-    /// one.
-    fn list<K: KernelKey>(&self, hash: u64, key: &K, kernel: &KernelRef) -> &Listed {
-        match self.lists[hash as usize % LISTS].find(|listed| listed.is(hash, key)) {
-            Ok(listed) => listed,
-            Err(end) => {
-                let (key_of_list, kernel) = (Box::new(key.clone()), kernel.clone());
-                let new = Listed { hash, key: key_of_list, kernel, lookups: AtomicU32::new(0) };
-                end.append(new, |listed| listed.is(hash, key)).0
-            }
-        }
     }
 }
 
